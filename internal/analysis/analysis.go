@@ -1,0 +1,95 @@
+// Package analysis turns runs into the values that reports show: medians with
+// intervals, ratios to the baseline, tiers, findings. Pure functions: it never
+// touches the disk, the network or the clock. Next: report.go assembles,
+// findings.go judges.
+package analysis
+
+import (
+	"time"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// ReportSchema names the version of the JSON form of a Report.
+const ReportSchema = "cnibench/report/1"
+
+// Report is everything a report shows; its JSON is the contract of
+// `cnibench report --format json`.
+type Report struct {
+	Schema      string               `json:"schema"`
+	Run         RunInfo              `json:"run"`
+	Baseline    string               `json:"baseline"`
+	Results     []Result             `json:"results"`
+	Findings    []Finding            `json:"findings"`
+	Unsupported []result.Unsupported `json:"unsupported"`
+
+	// For the page and the text table, not in the JSON contract.
+	Contenders []result.ContenderInfo `json:"-"`
+	Steps      []result.Step          `json:"-"`
+	Curves     []Curve                `json:"-"`
+}
+
+// RunInfo says which run this is.
+type RunInfo struct {
+	ID          string             `json:"id"`
+	Arena       string             `json:"arena"`
+	Started     time.Time          `json:"started"`
+	Rounds      int                `json:"rounds"`
+	Suite       string             `json:"suite"`
+	Environment result.Environment `json:"environment"`
+}
+
+// Result is one metric of one contender at one step, over the rounds.
+type Result struct {
+	Contender  string      `json:"contender"`
+	Kernel     string      `json:"kernel"`
+	Underlay   string      `json:"underlay"`
+	Step       string      `json:"step"`
+	Path       string      `json:"path"`
+	Metric     string      `json:"metric"`
+	Unit       string      `json:"unit"`
+	Better     string      `json:"better"` // higher, lower
+	N          int         `json:"n"`
+	Median     float64     `json:"median"`
+	CI         *Interval   `json:"ci"` // null: too few rounds for the confidence
+	Confidence float64     `json:"confidence"`
+	Values     []float64   `json:"values"`      // of the valid samples, by round
+	VsBaseline *Comparison `json:"vs_baseline"` // null for the baseline, or where it has no valid sample beside
+	Tier       int         `json:"tier"`        // 1 is best; contenders of a tier can't be told apart; 0 where not ranked
+}
+
+// Interval is [low, high].
+type Interval [2]float64
+
+// Comparison is a ratio to the baseline, paired by round.
+type Comparison struct {
+	Ratio float64   `json:"ratio"`
+	CI    *Interval `json:"ci"`
+	P     *float64  `json:"p"`
+}
+
+// Finding is something a reader must know.
+type Finding struct {
+	Severity  string `json:"severity"` // info, warn, error
+	Code      string `json:"code"`
+	Contender string `json:"contender"`
+	Step      string `json:"step"`
+	Round     int    `json:"round"` // 0: the whole run
+	Text      string `json:"text"`
+	Next      string `json:"next"`
+	Excluded  bool   `json:"excluded"` // the sample is not ranked
+}
+
+// Curve is the latency of one contender at one step over all valid rounds:
+// percentiles of the merged histogram, as far as the count carries them.
+type Curve struct {
+	Contender, Kernel, Underlay, Step string
+	Clock                             string // latency, service_time, send_lag
+	Count                             int64
+	Points                            []CurvePoint
+}
+
+// CurvePoint is a percentile (0–100) and its value in seconds.
+type CurvePoint struct {
+	Percentile, Seconds float64
+}

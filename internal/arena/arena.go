@@ -1,0 +1,96 @@
+// Package arena says what an arena is: a place where contenders run. It knows
+// no namespaces, clusters or workloads; bench sees arenas only through it, and
+// every arena passes the conformance suite in arenatest. Next: lab/lab.go.
+package arena
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/host"
+)
+
+// Arena is where contenders run.
+type Arena interface {
+	// Name is "lab", "microvm" or "kube".
+	Name() string
+	// Supports says nil, or an *Unsupported with the reason and the remedy.
+	Supports(ctx context.Context, c *contender.Contender) error
+	// Variant is the underlay that the contender runs on; samples of
+	// different variants are never compared.
+	Variant(c *contender.Contender) string
+	// Up makes the contender's network with a pod on every node, from
+	// nothing; no two contenders share anything. After an error nothing is
+	// left.
+	Up(ctx context.Context, c *contender.Contender) (Network, error)
+}
+
+// Network is one contender that is up.
+type Network interface {
+	// Nodes are the machines of the cluster, as places where commands run
+	// in the host network.
+	Nodes() []Endpoint
+	// Pods are the endpoints of the pod network, at least one on each node.
+	Pods() []Endpoint
+	// Pair is the client and the server of a path ("pod", "same-node",
+	// "host"), and the address at which the client reaches the server.
+	Pair(path string) (Pair, error)
+	// Down ends every process of the network and takes the network away.
+	Down(ctx context.Context) error
+}
+
+// Pair is what a step crosses.
+type Pair struct {
+	Client, Server Endpoint
+	Target         netip.Addr
+}
+
+// Endpoint is a node or a pod: a place where commands run, with an address.
+type Endpoint interface {
+	host.Runner
+	// Name is unique in the network: "node1", "node1-pod1".
+	Name() string
+	// Node is the name of the machine that the endpoint is on.
+	Node() string
+	// Addr is the endpoint's own address.
+	Addr() netip.Addr
+	// Dir is a folder on the endpoint for configuration files and sockets;
+	// it goes away with the network.
+	Dir() string
+	// CPUs are the CPUs that commands which are not aside are bound to when
+	// this endpoint is of the pair; none means all.
+	CPUs() []int
+}
+
+// The paths that a step can cross.
+const (
+	PathPod      = "pod"       // pod to pod on another node
+	PathSameNode = "same-node" // pod to pod on the same node
+	PathHost     = "host"      // node to node, past the pod network
+	PathService  = "service"   // pod to a Service address
+)
+
+// Unsupported says why something can't run here and what would help.
+type Unsupported struct {
+	Reason string
+	Remedy string
+}
+
+func (e *Unsupported) Error() string {
+	if e.Remedy == "" {
+		return e.Reason
+	}
+	return fmt.Sprintf("%s; %s", e.Reason, e.Remedy)
+}
+
+// AsUnsupported is the *Unsupported in err's chain, or nil.
+func AsUnsupported(err error) *Unsupported {
+	var u *Unsupported
+	if errors.As(err, &u) {
+		return u
+	}
+	return nil
+}

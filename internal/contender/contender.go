@@ -1,0 +1,84 @@
+// Package contender reads contender files: data only, strictly decoded. It
+// runs nothing and knows no arena. Next: read.go; the files themselves are in
+// /contenders.
+package contender
+
+import "github.com/cnibench/cnibench/internal/unit"
+
+// Contender is one pod network in one configuration.
+type Contender struct {
+	ID       string `yaml:"id"`
+	Product  string `yaml:"product"`
+	Version  string `yaml:"version,omitempty"` // the studies' version
+	Summary  string `yaml:"summary"`
+	Homepage string `yaml:"homepage,omitempty"`
+	// Studies are the publications that measured it: 2016, 2019, 2020, 2024, kube-ovn.
+	Studies  []string `yaml:"studies,omitempty"`
+	Features Features `yaml:"features"`
+	Datapath Datapath `yaml:"datapath"`
+	Requires Requires `yaml:"requires,omitempty"`
+	Lab      Lab      `yaml:"lab"`
+	Kube     *Kube    `yaml:"kube,omitempty"`
+}
+
+// Features is what the product offers in this configuration, by its own
+// documentation; the checks of cnibench find out what really holds.
+type Features struct {
+	Policy               Policy   `yaml:"policy"`
+	Encryption           string   `yaml:"encryption"` // none, wireguard, ipsec, nacl
+	KeyRotation          bool     `yaml:"key-rotation"`
+	KubeProxyReplacement bool     `yaml:"kube-proxy-replacement"`
+	Observability        string   `yaml:"observability,omitempty"`
+	IPv6                 bool     `yaml:"ipv6"`
+	Architectures        []string `yaml:"architectures"`
+	Status               string   `yaml:"status"`            // active, retired
+	Retired              string   `yaml:"retired,omitempty"` // the reason, when retired
+}
+
+// Policy is the enforcement of NetworkPolicy.
+type Policy struct {
+	Ingress bool `yaml:"ingress"`
+	Egress  bool `yaml:"egress"`
+	L7      bool `yaml:"l7"`
+}
+
+// Datapath says in the field's terms how packets travel.
+type Datapath struct {
+	Attach        string `yaml:"attach"`    // bridge, ptp, ipvlan, macvlan, veth+ebpf, netkit+ebpf, openvswitch, vpp, none
+	Transport     string `yaml:"transport"` // routes, vpc-routes, vxlan, ipip, geneve, wireguard, esp, tun-udp, none, …
+	Services      string `yaml:"services"`  // kube-proxy, ipvs, ebpf, openvswitch, ovn, vpp, none
+	Encapsulation string `yaml:"encapsulation,omitempty"`
+	// Overhead is what encapsulation takes from the underlay MTU, bytes a
+	// packet over IPv4; Source says where that figure comes from.
+	Overhead unit.Bytes `yaml:"overhead"`
+	Source   string     `yaml:"overhead-source,omitempty"`
+}
+
+// Requires is what must be there to run the contender at all.
+type Requires struct {
+	Kernel   []string `yaml:"kernel,omitempty"`   // kernel features, by the names that probe knows: vxlan, ipvlan, …
+	Programs []string `yaml:"programs,omitempty"` // beyond those of the pieces
+	Underlay string   `yaml:"underlay,omitempty"` // switch or vpc; empty runs on either
+}
+
+// Lab is the contender composed of lab pieces, or the reason why there is none.
+type Lab struct {
+	Attach     *Piece   `yaml:"attach,omitempty"`
+	Transport  *Piece   `yaml:"transport,omitempty"`
+	Extras     []Piece  `yaml:"extras,omitempty"`     // further pieces, set up in order: masquerade, …
+	Own        []string `yaml:"own,omitempty"`        // the product's own programs in it
+	Reproduced []string `yaml:"reproduced,omitempty"` // what is reproduced, with the source of the configuration
+	None       string   `yaml:"none,omitempty"`       // why there is no lab form
+	Remedy     string   `yaml:"remedy,omitempty"`     // what the user can do instead
+}
+
+// Piece is one datapath piece of package wire with its parameters.
+type Piece struct {
+	Use    string         `yaml:"use"`
+	Params map[string]any `yaml:"with,omitempty"`
+}
+
+// Kube says how the product is installed on a cluster, for the kube arena.
+type Kube struct {
+	Install string `yaml:"install"` // as the 2024 study installed it, in words
+}

@@ -1,0 +1,88 @@
+// Package host is the seam to a machine: commands that run somewhere, the
+// programs a workload needs, and files below a root. Tests replace it with
+// fakes. It starts nothing by itself in a namespace; the arenas do. Next:
+// exec.go for the local implementation.
+package host
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// Command is a program to run at some endpoint.
+type Command struct {
+	Argv   []string  // program and arguments; the program is looked up on PATH there
+	Env    []string  // KEY=VALUE, added to the endpoint's own environment
+	Stdin  io.Reader // nil reads from the null device
+	Stdout io.Writer // nil discards
+	Stderr io.Writer // nil keeps the last 4 KiB for error messages
+	// Aside keeps the process off the measured CPUs: recorders and helpers
+	// run aside, servers and clients of a workload do not.
+	Aside bool
+}
+
+// String is the command as a user would paste it into a shell.
+func (c Command) String() string {
+	quoted := make([]string, len(c.Argv))
+	for i, arg := range c.Argv {
+		if arg == "" || strings.ContainsAny(arg, " \t\n'\"\\$&|;<>()*?[]#~`{}") {
+			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+		quoted[i] = arg
+	}
+	return strings.Join(quoted, " ")
+}
+
+// Runner is a place where commands run: this machine, a node, a pod.
+type Runner interface {
+	// Start starts the command and returns at once. The process is killed
+	// when ctx ends. Errors: *ProgramError if the program is not there.
+	Start(ctx context.Context, c Command) (Process, error)
+}
+
+// Process is a started command.
+type Process interface {
+	// Wait waits for the end; a non-zero exit is an *ExitError.
+	Wait() error
+	// Signal asks the process to stop or go on; a process that has ended is
+	// no error.
+	Signal(os.Signal) error
+}
+
+// ProgramError says that a program is missing and which package has it.
+type ProgramError struct {
+	Program string
+	Package string // Debian package; "" where unknown
+}
+
+func (e *ProgramError) Error() string {
+	if e.Package == "" {
+		return fmt.Sprintf("%s: program not found", e.Program)
+	}
+	return fmt.Sprintf("%s: program not found; install it with: apt-get install %s", e.Program, e.Package)
+}
+
+// ExitError is a command that ended with a non-zero status or by a signal.
+type ExitError struct {
+	Command string
+	Code    int    // exit code, or 128 + signal number as a shell reports it
+	Stderr  string // the last of its standard error
+}
+
+func (e *ExitError) Error() string {
+	msg := fmt.Sprintf("%s: exit status %d", e.Command, e.Code)
+	if s := strings.TrimSpace(e.Stderr); s != "" {
+		msg += ": " + s
+	}
+	return msg
+}
+
+// Program is something a workload or piece runs, with the Debian package that
+// brings it.
+type Program struct {
+	Name    string
+	Package string
+}

@@ -1,0 +1,40 @@
+// Package nearest finds the name that a user probably meant.
+package nearest
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/agext/levenshtein"
+)
+
+// Name is the nearest of names to what was given, or "" if none is near
+// enough to be worth suggesting.
+func Name(given string, names []string) string {
+	best, bestScore := "", 0.0
+	for _, name := range names {
+		if score := levenshtein.Match(given, name, nil); score > bestScore {
+			best, bestScore = name, score
+		}
+	}
+	if bestScore < 0.4 {
+		return ""
+	}
+	return best
+}
+
+// Unknown is the error for a name that is none of names: it says the nearest
+// one, or lists all when none is near.
+func Unknown(what, given string, names []string) error {
+	if n := Name(given, names); n != "" {
+		return &Error{fmt.Sprintf("unknown %s %q; did you mean %q?", what, given, n)}
+	}
+	sorted := append([]string(nil), names...)
+	sort.Strings(sorted)
+	return &Error{fmt.Sprintf("unknown %s %q; there are: %v", what, given, sorted)}
+}
+
+// Error is an unknown name: wrong usage (exit 2).
+type Error struct{ msg string }
+
+func (e *Error) Error() string { return e.msg }

@@ -1,0 +1,149 @@
+// Package result is the model of a run: its plan, its environment, its
+// samples, the metric catalogue, and the run directory on disk with its
+// versions. It computes no statistics. Next: store.go writes, load.go reads,
+// metric.go is the catalogue; docs/format.md describes the files.
+package result
+
+import (
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// RunSchema and SampleSchema name the newest versions of the files.
+const (
+	RunSchema    = "cnibench/run/1"
+	SampleSchema = "cnibench/sample/1"
+)
+
+// Run is run.json: everything that is known before the first sample.
+type Run struct {
+	Schema      string          `json:"schema"`
+	ID          string          `json:"id"`
+	Tool        Tool            `json:"tool"`
+	Started     time.Time       `json:"started"`
+	Arena       string          `json:"arena"`
+	Baseline    string          `json:"baseline"`
+	Plan        Plan            `json:"plan"`
+	Contenders  []ContenderInfo `json:"contenders"`
+	Unsupported []Unsupported   `json:"unsupported"`
+	Environment Environment     `json:"environment"`
+}
+
+// Tool is the program that made the run.
+type Tool struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Commit  string `json:"commit,omitempty"`
+}
+
+// Plan is what the run does; with its seed it gives the same order again.
+type Plan struct {
+	Suite      string       `json:"suite"`
+	Rounds     int          `json:"rounds"`
+	Seed       uint64       `json:"seed"`
+	Duration   unit.Seconds `json:"duration"`
+	Warmup     unit.Seconds `json:"warmup"`
+	Contenders []Entry      `json:"contenders"`
+	Steps      []Step       `json:"steps"`
+	// Settings are the arena's own: nodes, underlay MTU, line rate, CPUs.
+	Settings map[string]string `json:"settings,omitempty"`
+	// Capacity is the highest rate that the baseline sustained, by workload
+	// and parameters, where a step's rate was given as a share of it (1/s).
+	Capacity map[string]float64 `json:"capacity,omitempty"`
+}
+
+// Entry is a contender of the plan on one underlay.
+type Entry struct {
+	ID       string `json:"id"`
+	Underlay string `json:"underlay"`
+}
+
+// Step is a workload with its parameters and path.
+type Step struct {
+	ID       string         `json:"id"`
+	Summary  string         `json:"summary,omitempty"`
+	Workload string         `json:"workload"`
+	Path     string         `json:"path"`
+	Params   map[string]any `json:"params,omitempty"`
+}
+
+// ContenderInfo is what a reader of the run must know of a contender.
+type ContenderInfo struct {
+	ID         string     `json:"id"`
+	Product    string     `json:"product"`
+	Version    string     `json:"version,omitempty"`
+	Summary    string     `json:"summary"`
+	Datapath   string     `json:"datapath,omitempty"` // attach × transport × services in words
+	Overhead   unit.Bytes `json:"overhead_bytes"`     // encapsulation, bytes a packet
+	Own        []string   `json:"own_programs,omitempty"`
+	Reproduced []string   `json:"reproduced,omitempty"`
+}
+
+// Unsupported is a contender of the catalogue that could not run, and why.
+type Unsupported struct {
+	Contender string `json:"contender"`
+	Reason    string `json:"reason"`
+	Remedy    string `json:"remedy"`
+}
+
+// Environment is the fingerprint: what explains a result. Keys are stable and
+// grouped by dots, e.g. "kernel.release", "cpu.model", "sysctl.net.core.rmem_max".
+type Environment map[string]string
+
+// Sample is one line of samples.jsonl: the values that one step gave for one
+// contender in one round, with its verdict. It is never changed once sealed.
+type Sample struct {
+	Schema    string             `json:"schema"`
+	Contender string             `json:"contender"`
+	Kernel    string             `json:"kernel"`
+	Underlay  string             `json:"underlay"`
+	Round     int                `json:"round"` // from 1
+	Order     int                `json:"order"` // position in the run, from 1
+	Step      string             `json:"step"`
+	Workload  string             `json:"workload"`
+	Path      string             `json:"path"`
+	Started   time.Time          `json:"started"`
+	Elapsed   unit.Seconds       `json:"elapsed"` // of the measured window
+	Verdict   Verdict            `json:"verdict"`
+	Reasons   []Reason           `json:"reasons,omitempty"` // why it is invalid
+	Notes     []Reason           `json:"notes,omitempty"`
+	Metrics   map[string]float64 `json:"metrics"`
+	Raw       string             `json:"raw,omitempty"` // folder, relative to the run directory
+	// Files of Histograms lie in the raw folder, HdrHistogram V2, nanoseconds.
+	HistogramFiles map[string]string `json:"histograms,omitempty"`
+
+	// Histograms are the files' contents, filled in by Load.
+	Histograms map[string]*hdrhistogram.Histogram `json:"-"`
+}
+
+// SetupStep is the step under which the time to bring a contender up is sealed.
+const SetupStep = "setup"
+
+// Verdict says whether a sample may be ranked.
+type Verdict string
+
+// The verdicts.
+const (
+	Valid   Verdict = "valid"
+	Invalid Verdict = "invalid"
+)
+
+// Reason is a code for programs and a sentence for people.
+type Reason struct {
+	Code string `json:"code"`
+	Text string `json:"text"`
+}
+
+// Key identifies a sample within a run.
+type Key struct {
+	Contender, Underlay, Step string
+	Round                     int
+}
+
+// Key is the sample's identity within its run.
+func (s *Sample) Key() Key {
+	return Key{Contender: s.Contender, Underlay: s.Underlay, Step: s.Step, Round: s.Round}
+}

@@ -1,0 +1,109 @@
+package workload
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/nearest"
+)
+
+// Params are a step's parameters, complete and of the types of the workload's
+// defaults.
+type Params map[string]any
+
+// Complete checks the given parameters against the workload's and fills in
+// the defaults. Unknown names and wrong types are errors that say the nearest
+// name and the wanted type. A number may be given as a share of the capacity,
+// "30%", where the default is a float64; it stays a string until resolved.
+func Complete(info Info, given map[string]any) (Params, error) {
+	p := make(Params, len(info.Params))
+	names := make([]string, len(info.Params))
+	for i, param := range info.Params {
+		names[i] = param.Name
+		p[param.Name] = param.Default
+	}
+	for name, value := range given {
+		want, known := p[name]
+		if !known {
+			return nil, nearest.Unknown(info.Name+" parameter", name, names)
+		}
+		v, err := convert(value, want)
+		if err != nil {
+			return nil, fmt.Errorf("%s parameter %s: %w", info.Name, name, err)
+		}
+		p[name] = v
+	}
+	return p, nil
+}
+
+func convert(value, want any) (any, error) {
+	switch want.(type) {
+	case int:
+		switch v := value.(type) {
+		case int:
+			return v, nil
+		case int64:
+			return int(v), nil
+		case uint64:
+			return int(v), nil
+		case float64:
+			if v == float64(int(v)) {
+				return int(v), nil
+			}
+		}
+		return nil, fmt.Errorf("want a whole number, have %v", value)
+	case float64:
+		switch v := value.(type) {
+		case int:
+			return float64(v), nil
+		case int64:
+			return float64(v), nil
+		case uint64:
+			return float64(v), nil
+		case float64:
+			return v, nil
+		case string:
+			if _, ok := Share(v); ok {
+				return v, nil
+			}
+		}
+		return nil, fmt.Errorf("want a number or a share such as 30%%, have %v", value)
+	case string:
+		if v, ok := value.(string); ok {
+			return v, nil
+		}
+		return nil, fmt.Errorf("want a text, have %v", value)
+	case bool:
+		if v, ok := value.(bool); ok {
+			return v, nil
+		}
+		return nil, fmt.Errorf("want true or false, have %v", value)
+	}
+	panic(fmt.Sprintf("workload parameter of type %T", want))
+}
+
+// Share reads "30%" as 0.3.
+func Share(v any) (float64, bool) {
+	s, ok := v.(string)
+	if !ok || !strings.HasSuffix(s, "%") {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)
+	if err != nil || f <= 0 || f > 1000 {
+		return 0, false
+	}
+	return f / 100, true
+}
+
+// Int is the whole number of that name.
+func (p Params) Int(name string) int { return p[name].(int) }
+
+// Float is the number of that name; a share must have been resolved.
+func (p Params) Float(name string) float64 { return p[name].(float64) }
+
+// String is the text of that name.
+func (p Params) String(name string) string { return p[name].(string) }
+
+// Bool is the truth value of that name.
+func (p Params) Bool(name string) bool { return p[name].(bool) }

@@ -1,0 +1,79 @@
+// Package workload holds the ways of loading and measuring a path, one file
+// each. A workload drives programs at two endpoints and returns metrics and
+// histograms; it knows no arena, judges nothing and writes no files but
+// through its session's Raw folder. Next: all.go lists them.
+package workload
+
+import (
+	"context"
+	"io"
+	"net/netip"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Workload is one way of loading and measuring.
+type Workload interface {
+	// Info describes the workload; it never changes.
+	Info() Info
+	// Drive runs the workload once over the session's pair. It returns what
+	// it measured even with an error, when a part was measured. Every
+	// process that it started has ended when it returns.
+	Drive(ctx context.Context, s *Session) (Outcome, error)
+}
+
+// Calibrated is a workload whose rate can be given as a share of the highest
+// rate that the machine sustains.
+type Calibrated interface {
+	// Capacity finds that rate (1/s) by a short search over the session's pair.
+	Capacity(ctx context.Context, s *Session) (float64, error)
+}
+
+// Info describes a workload for listings, plans and checks of its parameters.
+type Info struct {
+	Name     string
+	Summary  string
+	Params   []Param
+	Metrics  []string       // names in result's metric catalogue
+	Programs []host.Program // what must be installed at the endpoints
+}
+
+// Param is one parameter of a workload; its Default also gives its type (int,
+// float64, string or bool).
+type Param struct {
+	Name    string
+	Default any
+	Help    string
+}
+
+// Session is one drive: where, with what, for how long.
+type Session struct {
+	Client, Server arena.Endpoint
+	Target         netip.Addr // where the client reaches the server
+	Params         Params
+	Warmup         time.Duration // excluded from every figure
+	Duration       time.Duration // of the measured window
+	Raw            Raw
+	// Begin and End mark the measured window for the recorder; Drive calls
+	// each once, at the moment.
+	Begin, End func()
+}
+
+// Raw takes the files that a reader can check a sample against: commands,
+// standard output, standard error, configuration.
+type Raw interface {
+	Create(name string) (io.WriteCloser, error)
+}
+
+// Outcome is what a drive measured.
+type Outcome struct {
+	Metrics    map[string]float64                 // by name in result's catalogue, SI units
+	Histograms map[string]*hdrhistogram.Histogram // by clock ("latency", …), nanoseconds
+	Faults     []result.Reason                    // why the sample must not be trusted, found by the workload itself
+	Notes      []result.Reason                    // what a reader should know of how it was measured
+}
