@@ -1,0 +1,163 @@
+// Package strictyaml decodes the project's YAML data files and refuses what it
+// does not understand: an unknown key, a key given twice, a value of the wrong
+// type, a second document. It knows nothing of what the files mean and opens
+// none itself. Next: keys.go, which finds the key that a writer meant.
+package strictyaml
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// maxBytes bounds what Decode reads: a data file is a page or two, and the
+// parser recurses, so a hostile megabyte of brackets could exhaust the stack.
+const maxBytes = 256 << 10
+
+// Error is a file that cannot be used, with the place to mend. Line counts
+// from 1; it is 0 when the whole file is meant.
+type Error struct {
+	File string
+	Line int
+	Msg  string
+}
+
+// Error prints file:line: message, as compilers do.
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%s: %s", e.File, e.Msg)
+	}
+	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg)
+}
+
+// Decode reads the one YAML document in r into the struct that into points to.
+// file is the name that errors carry. What is wrong with the document comes
+// back as *Error; a failure of r itself comes back wrapped.
+func Decode(file string, r io.Reader, into any) error {
+	if t := reflect.TypeOf(into); t == nil || t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+		return fmt.Errorf("strictyaml: decode %s: want a pointer to a struct, have %T", file, into)
+	}
+	data, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	if len(data) > maxBytes {
+		return &Error{File: file, Msg: fmt.Sprintf("larger than %d KiB; a data file holds a page or two", maxBytes>>10)}
+	}
+	tree, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		return located(file, err, nil, into)
+	}
+	body, err := onlyBody(file, tree)
+	if err != nil {
+		return err
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(nil), yaml.Strict())
+	if err := dec.DecodeFromNode(body, into); err != nil {
+		return located(file, err, body, into)
+	}
+	return nil
+}
+
+// onlyBody is the content of the file's single document.
+func onlyBody(file string, tree *ast.File) (ast.Node, error) {
+	var body ast.Node
+	for _, doc := range tree.Docs {
+		if doc.Body == nil || doc.Body.Type() == ast.CommentType || doc.Body.Type() == ast.NullType {
+			continue
+		}
+		if body != nil {
+			return nil, &Error{File: file, Line: line(doc.Body.GetToken()), Msg: "a second document; one file holds one"}
+		}
+		body = doc.Body
+	}
+	if body == nil {
+		return nil, &Error{File: file, Msg: "empty"}
+	}
+	return body, nil
+}
+
+// located turns the library's error into one with the file, the line and words
+// for a reader who does not know the Go types.
+func located(file string, err error, body ast.Node, into any) error {
+	var (
+		typed    *yaml.TypeError
+		overflow *yaml.OverflowError
+		unknown  *yaml.UnknownFieldError
+		shape    *yaml.UnexpectedNodeTypeError
+		any      yaml.Error
+	)
+	switch {
+	case errors.As(err, &unknown):
+		return &Error{file, line(unknown.Token), unknownKey(unknown.Token, body, into)}
+	case errors.As(err, &typed):
+		return &Error{file, line(typed.Token), fmt.Sprintf("%s is not %s", value(typed.Token), kind(typed.DstType))}
+	case errors.As(err, &shape):
+		return &Error{file, line(shape.Token), fmt.Sprintf("%s is not %s", value(shape.Token), nodeKind(shape.Expected))}
+	case errors.As(err, &overflow):
+		return &Error{file, line(overflow.Token), fmt.Sprintf("%s is too large or too small", overflow.SrcNum)}
+	case errors.As(err, &any):
+		return &Error{file, line(any.GetToken()), any.GetMessage()}
+	}
+	return &Error{File: file, Msg: err.Error()}
+}
+
+func line(t *token.Token) int {
+	if t == nil || t.Position == nil {
+		return 0
+	}
+	return t.Position.Line
+}
+
+func value(t *token.Token) string {
+	switch {
+	case t == nil:
+		return "this"
+	case t.Type == token.MappingValueType || t.Type == token.MappingStartType:
+		return "a mapping"
+	case t.Type == token.SequenceEntryType || t.Type == token.SequenceStartType:
+		return "a list"
+	}
+	return fmt.Sprintf("%q", t.Value)
+}
+
+func nodeKind(t ast.NodeType) string {
+	switch t {
+	case ast.MappingType, ast.MappingValueType:
+		return "a mapping"
+	case ast.SequenceType:
+		return "a list"
+	}
+	return "a " + t.YAMLName()
+}
+
+func kind(t reflect.Type) string {
+	if t == nil {
+		return "what belongs here"
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "text"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Map, reflect.Struct:
+		return "a mapping"
+	case reflect.Pointer:
+		return kind(t.Elem())
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return "a whole number"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	}
+	return t.String()
+}
