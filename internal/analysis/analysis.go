@@ -27,6 +27,8 @@ type Report struct {
 	Contenders []result.ContenderInfo `json:"-"`
 	Steps      []result.Step          `json:"-"`
 	Curves     []Curve                `json:"-"`
+	Plan       result.Plan            `json:"-"` // as run, so that a page can say how to repeat it
+	Tool       result.Tool            `json:"-"`
 }
 
 // RunInfo says which run this is.
