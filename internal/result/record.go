@@ -1,0 +1,27 @@
+package result
+
+// Record is a run as it was read back: what could be read, and a fault for
+// everything that could not. No sample is ever guessed or repaired.
+type Record struct {
+	Run     Run
+	Samples []Sample // in the order in which they were sealed
+	Faults  []Fault
+}
+
+// Fault is a place in a run directory that could not be read, or that
+// contradicts another.
+type Fault struct {
+	File string // relative to the run directory, with slashes
+	Line int    // from 1; 0 means the whole file
+	Text string // what is wrong and what became of it
+}
+
+// Sealed is the set of samples that the run already has, so that a resumed
+// run does not repeat them.
+func (r *Record) Sealed() map[Key]bool {
+	sealed := make(map[Key]bool, len(r.Samples))
+	for i := range r.Samples {
+		sealed[r.Samples[i].Key()] = true
+	}
+	return sealed
+}
