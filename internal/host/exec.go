@@ -116,3 +116,11 @@ var packageOf = map[string]string{
 	"nginx":   "nginx-light",
 	"nsenter": "util-linux",
 }
+
+// Have says nil if the program can be found, else a *ProgramError.
+func Have(program string) error {
+	if _, err := exec.LookPath(program); err != nil {
+		return &ProgramError{Program: program, Package: packageOf[program]}
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package lab
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/ns"
+)
+
+// endpoint is a node or a pod of the lab.
+type endpoint struct {
+	net  *network
+	box  *ns.NS
+	node string
+	addr netip.Addr
+	cpus []int // where measured commands run; none is everywhere
+}
+
+func (n *network) endpoint(box *ns.NS, node string, addr netip.Addr) *endpoint {
+	return &endpoint{net: n, box: box, node: node, addr: addr}
+}
+
+// on is the same endpoint with its measured commands bound to the CPUs.
+func (e *endpoint) on(cpus []int) *endpoint {
+	bound := *e
+	bound.cpus = cpus
+	return &bound
+}
+
+// Name implements arena.Endpoint.
+func (e *endpoint) Name() string { return e.box.Name }
+
+// Node implements arena.Endpoint.
+func (e *endpoint) Node() string { return e.node }
+
+// Addr implements arena.Endpoint.
+func (e *endpoint) Addr() netip.Addr { return e.addr }
+
+// CPUs implements arena.Endpoint.
+func (e *endpoint) CPUs() []int { return e.cpus }
+
+// Dir implements arena.Endpoint.
+func (e *endpoint) Dir() string {
+	dir := filepath.Join(e.net.dir, e.box.Name)
+	_ = os.MkdirAll(dir, 0o755) // in memory; what can't be made shows when it is used
+	return dir
+}
+
+// Start implements host.Runner.
+func (e *endpoint) Start(ctx context.Context, c host.Command) (host.Process, error) {
+	cpus := e.cpus
+	if c.Aside {
+		cpus = e.net.lab.opt.CPUs.Rest
+	}
+	p, err := host.StartWith(ctx, c, nil, func(cmd *exec.Cmd) error { return e.box.Start(cmd, cpus) })
+	if err != nil {
+		return nil, err
+	}
+	t := &tracked{Process: p, ended: make(chan struct{})}
+	e.net.procs.Add(1)
+	go func() {
+		defer e.net.procs.Done()
+		t.err = p.Wait()
+		close(t.ended)
+	}()
+	return t, nil
+}
+
+// tracked is waited for by the network, whether or not its starter does.
+type tracked struct {
+	host.Process
+	ended chan struct{}
+	err   error
+}
+
+func (t *tracked) Wait() error {
+	<-t.ended
+	return t.err
+}

@@ -1,0 +1,182 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/wire"
+)
+
+type lab struct {
+	opt Options
+
+	probeOnce sync.Once
+	features  map[string]Feature
+	probeErr  error
+}
+
+// New is the lab arena. The process must be inside the lab's container
+// (Contain, Enter).
+func New(opt Options) (arena.Arena, error) {
+	if err := opt.Check(); err != nil {
+		return nil, err
+	}
+	if !Contained() && os.Getpid() != 1 {
+		return nil, fmt.Errorf("lab: not in a container of its own; start it through lab.Contain")
+	}
+	var err error
+	if opt.Congestion, err = chooseCongestion(opt.Congestion); err != nil {
+		return nil, err
+	}
+	return &lab{opt: opt}, nil
+}
+
+// Name implements arena.Arena.
+func (l *lab) Name() string { return "lab" }
+
+// Variant implements arena.Arena: the kind of underlay.
+func (l *lab) Variant(c *contender.Contender) string {
+	switch {
+	case l.opt.Underlay != UnderlayAuto:
+		return l.opt.Underlay
+	case c.Requires.Underlay != "":
+		return c.Requires.Underlay
+	}
+	return UnderlaySwitch
+}
+
+// Supports implements arena.Arena.
+func (l *lab) Supports(_ context.Context, c *contender.Contender) error {
+	if c.Lab.None != "" {
+		return &arena.Unsupported{Reason: c.Lab.None, Remedy: c.Lab.Remedy}
+	}
+	if want := c.Requires.Underlay; want != "" && want != l.Variant(c) {
+		return &arena.Unsupported{
+			Reason: fmt.Sprintf("%s needs the underlay %s, not %s", c.ID, want, l.opt.Underlay),
+			Remedy: "run it with --underlay auto",
+		}
+	}
+	if err := l.kernelHas(c); err != nil {
+		return err
+	}
+	pieces, err := l.compose(c)
+	if err != nil {
+		return err
+	}
+	for _, t := range pieces.transports {
+		if t.MaxNodes > 0 && l.opt.Nodes > t.MaxNodes {
+			return &arena.Unsupported{
+				Reason: fmt.Sprintf("%s has no room for node%d: %s", c.ID, t.MaxNodes+1, t.Limit),
+				Remedy: fmt.Sprintf("run it with --nodes %d or fewer", t.MaxNodes),
+			}
+		}
+	}
+	for _, plugin := range pieces.plugins {
+		if _, err := l.findPlugin(plugin); err != nil {
+			return err
+		}
+	}
+	for _, program := range c.Requires.Programs {
+		if err := host.Have(program); err != nil {
+			return &arena.Unsupported{Reason: err.Error()}
+		}
+	}
+	return nil
+}
+
+func (l *lab) kernelHas(c *contender.Contender) error {
+	l.probeOnce.Do(func() {
+		var list []Feature
+		list, l.probeErr = Probe()
+		l.features = map[string]Feature{}
+		for _, f := range list {
+			l.features[f.Name] = f
+		}
+	})
+	if l.probeErr != nil {
+		return l.probeErr
+	}
+	var missing, why []string
+	for _, name := range c.Requires.Kernel {
+		f, known := l.features[name]
+		if !known {
+			return fmt.Errorf("contender %s: requires kernel feature %q, which probe does not know", c.ID, name)
+		}
+		if !f.OK {
+			missing = append(missing, f.Option)
+			why = append(why, fmt.Sprintf("%s (%s)", name, f.Error))
+		}
+	}
+	if len(missing) > 0 {
+		return &arena.Unsupported{
+			Reason: fmt.Sprintf("kernel %s lacks %s", KernelRelease(), strings.Join(why, ", ")),
+			Remedy: fmt.Sprintf("load the module or %s (%s)", remedyKernel, strings.Join(missing, ", ")),
+		}
+	}
+	return nil
+}
+
+// pieces is a contender's lab form with its names looked up.
+type pieces struct {
+	attach       *wire.Attach // nil: pods are the nodes themselves, or a custom configuration
+	attachParams wire.Params
+	transports   []wire.Transport // the transport, then the extras
+	params       []wire.Params
+	plugins      []string
+	custom       *CustomAttach
+}
+
+func (l *lab) compose(c *contender.Contender) (pieces, error) {
+	var p pieces
+	if c.ID == CustomID {
+		plugins, err := customPlugins(l.opt.Custom)
+		if err != nil {
+			return p, err
+		}
+		p.custom, p.plugins = l.opt.Custom, plugins
+	}
+	if a := c.Lab.Attach; a != nil {
+		attach, err := wire.LookupAttach(a.Use)
+		if err != nil {
+			return p, fmt.Errorf("contender %s: %w", c.ID, err)
+		}
+		p.attach, p.attachParams, p.plugins = &attach, wire.Params(a.Params), attach.Plugins
+		if err := p.attachParams.Check(a.Use, attach.Params); err != nil {
+			return p, fmt.Errorf("contender %s: %w", c.ID, err)
+		}
+	}
+	parts := c.Lab.Extras
+	if c.Lab.Transport != nil {
+		parts = append([]contender.Piece{*c.Lab.Transport}, parts...)
+	}
+	for _, part := range parts {
+		t, err := wire.LookupTransport(part.Use)
+		if err != nil {
+			return p, fmt.Errorf("contender %s: %w", c.ID, err)
+		}
+		if !t.AnyKey {
+			if err := wire.Params(part.Params).Check(part.Use, t.Params); err != nil {
+				return p, fmt.Errorf("contender %s: %w", c.ID, err)
+			}
+		}
+		p.transports, p.params = append(p.transports, t), append(p.params, part.Params)
+	}
+	return p, nil
+}
+
+// KernelRelease is the running kernel's, as uname -r prints it.
+func KernelRelease() string {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return "unknown"
+	}
+	return unix.ByteSliceToString(u.Release[:])
+}

@@ -1,0 +1,27 @@
+//go:build !linux
+
+package lab
+
+import (
+	"context"
+
+	"github.com/cnibench/cnibench/internal/arena"
+)
+
+// Contained is false where there are no namespaces.
+func Contained() bool { return false }
+
+// Contain says that this is not Linux.
+func Contain(context.Context, func(string, ...any)) (int, error) { return 1, errNotLinux }
+
+// Enter says that this is not Linux.
+func Enter() error { return errNotLinux }
+
+// HidesPath is false where there is no lab.
+func HidesPath(string) bool { return false }
+
+// New says that this is not Linux.
+func New(Options) (arena.Arena, error) { return nil, errNotLinux }
+
+// Probe says that this is not Linux.
+func Probe() ([]Feature, error) { return nil, errNotLinux }

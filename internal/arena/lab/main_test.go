@@ -1,0 +1,27 @@
+//go:build linux
+
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+)
+
+// TestMain starts the test program again inside the lab's container, as the
+// command line does: every test of this package runs there.
+func TestMain(m *testing.M) {
+	if !Contained() {
+		code, err := Contain(context.Background(), func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) })
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		os.Exit(code)
+	}
+	if err := Enter(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}

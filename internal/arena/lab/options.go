@@ -1,0 +1,76 @@
+// Package lab is the arena made of network namespaces on one machine. The
+// whole lab lives in PID, mount and network namespaces of its own, so it
+// touches nothing outside and nothing outlives it. Every contender gets a lab
+// built from nothing, which is thrown away afterwards; no piece cleans up.
+// Next: contain_linux.go makes the container, up_linux.go a contender.
+package lab
+
+import (
+	"fmt"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// The kinds of underlay.
+const (
+	UnderlayAuto   = "auto"   // what the contender requires, else a switch
+	UnderlaySwitch = "switch" // one L2 segment
+	UnderlayVPC    = "vpc"    // a router between per-node subnets
+)
+
+// MaxNodes is how many nodes a lab can have: each has a /24 of pods.
+const MaxNodes = 250
+
+// Options is how the lab is built.
+type Options struct {
+	Nodes      int           // machines of the cluster, 2 or more
+	Underlay   string        // auto, switch, vpc
+	MTU        int           // of the underlay, bytes
+	LineRate   unit.BitRate  // of each node's link; 0 is unlimited
+	Congestion string        // TCP congestion control in every namespace
+	CPUs       Placement     // where commands run
+	CNIPath    []string      // folders of CNI plugins
+	Custom     *CustomAttach // a user's own CNI configuration, run as contender "custom"
+}
+
+// CustomAttach is a CNI network configuration list from a user.
+type CustomAttach struct {
+	File      string
+	Conf      []byte
+	Transport string // lab transport that joins the nodes; "" for none
+}
+
+// Check finds wrong values.
+func (o *Options) Check() error {
+	switch {
+	case o.Nodes < 2 || o.Nodes > MaxNodes:
+		return fmt.Errorf("--nodes %d: a lab has 2 to %d nodes", o.Nodes, MaxNodes)
+	case o.MTU < 576 || o.MTU > 65535:
+		return fmt.Errorf("--mtu %d: an underlay MTU is 576 to 65535 bytes", o.MTU)
+	case o.LineRate < 0 || (o.LineRate > 0 && o.LineRate < 1e6):
+		return fmt.Errorf("--line-rate %v: the least is 1M, 0 is unlimited", o.LineRate)
+	}
+	switch o.Underlay {
+	case UnderlayAuto, UnderlaySwitch, UnderlayVPC:
+		return nil
+	}
+	return fmt.Errorf("--underlay %q: want %s, %s or %s", o.Underlay, UnderlayAuto, UnderlaySwitch, UnderlayVPC)
+}
+
+// Feature is a kernel feature that contenders may require.
+type Feature struct {
+	Name    string `json:"name"`
+	Summary string `json:"summary"`
+	Option  string `json:"option"` // kernel build option
+	OK      bool   `json:"ok"`
+	Error   string `json:"error,omitempty"` // what the try said
+}
+
+// remedyKernel is what helps when the running kernel lacks something.
+const remedyKernel = "boot a kernel that has it"
+
+var errNotLinux = &arena.Unsupported{
+	Reason: "the lab needs Linux network namespaces",
+	Remedy: "run it on a Linux machine; reading, reporting and comparing work here",
+}

@@ -1,0 +1,248 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/ns"
+	"github.com/cnibench/cnibench/internal/wire"
+)
+
+// The lab's addresses. They exist only inside its namespaces.
+var (
+	switchNet = netip.MustParsePrefix("10.10.0.0/16")  // nodes .0.x, pods on the uplink .n.x
+	vpcNet    = netip.MustParsePrefix("10.20.0.0/16")  // a /24 a node
+	podNet    = netip.MustParsePrefix("10.244.0.0/16") // a /24 a node, as flannel's default
+)
+
+// network is one contender that is up.
+type network struct {
+	lab    *lab
+	dir    string // below RunDir
+	pieces pieces
+	fabric *wire.Fabric
+
+	mu    sync.Mutex
+	boxes []*ns.NS // every namespace, nodes and pods included
+	nodes []*endpoint
+	pods  []*endpoint
+	count int // pods made so far
+	procs sync.WaitGroup
+}
+
+// Up implements arena.Arena.
+func (l *lab) Up(ctx context.Context, c *contender.Contender) (_ arena.Network, err error) {
+	n := &network{lab: l, dir: filepath.Join(RunDir, "cnibench", c.ID)}
+	if n.pieces, err = l.compose(c); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.Down(context.WithoutCancel(ctx)))
+		}
+	}()
+	if err := os.MkdirAll(n.dir, 0o755); err != nil {
+		return nil, err
+	}
+	if err := n.underlay(l.Variant(c), int(c.Datapath.Overhead)); err != nil {
+		return nil, err
+	}
+	for i, t := range n.pieces.transports {
+		if err := t.Setup(ctx, n.fabric, n.pieces.params[i]); err != nil {
+			return nil, err
+		}
+	}
+	for i := range n.fabric.Nodes {
+		if _, err := n.addPod(ctx, i); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// underlay makes the nodes and joins them.
+func (n *network) underlay(kind string, overhead int) error {
+	opt := &n.lab.opt
+	f := &wire.Fabric{MTU: opt.MTU, Overhead: overhead, PodNetwork: podNet}
+	n.fabric = f
+	for i := 0; i < opt.Nodes; i++ {
+		box, err := n.box(fmt.Sprintf("node%d", i+1))
+		if err != nil {
+			return err
+		}
+		// Nodes forward for their pods, as kubelet's preflight demands.
+		if err := box.SetSysctl("net.ipv4.ip_forward", "1"); err != nil {
+			return err
+		}
+		node := &wire.Node{Index: i, Name: box.Name, NS: box, PodCIDR: subnet24(podNet, i)}
+		if kind == UnderlayVPC {
+			node.Addr = netip.PrefixFrom(hostOf(subnet24(vpcNet, i), 10), 24)
+		} else {
+			// Nodes are .0.x; each sets a /24 of the segment apart for pods
+			// that sit directly on it.
+			node.Addr = netip.PrefixFrom(hostOf(switchNet, i+2), switchNet.Bits())
+			own := subnet24(switchNet, i+1)
+			node.HostRange = [2]netip.Addr{hostOf(own, 10), hostOf(own, 250)}
+		}
+		f.Nodes = append(f.Nodes, node)
+		n.nodes = append(n.nodes, n.endpoint(box, node.Name, node.Addr.Addr()))
+	}
+	box, err := n.box("underlay")
+	if err != nil {
+		return err
+	}
+	link := wire.Link{MTU: opt.MTU, LineRate: opt.LineRate}
+	if kind == UnderlayVPC {
+		f.Router, err = wire.NewVPC(box, f.Nodes, link)
+		return err
+	}
+	return wire.Switch(box, f.Nodes, link)
+}
+
+// box makes a namespace of the network with the sysctls that all of them get.
+func (n *network) box(name string) (*ns.NS, error) {
+	box, err := ns.New(name)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	n.boxes = append(n.boxes, box)
+	n.mu.Unlock()
+	// Copied from the first namespace otherwise, whatever its owner chose.
+	return box, box.SetSysctl(congestionKey, n.lab.opt.Congestion)
+}
+
+// addPod makes a pod on the node and attaches it.
+func (n *network) addPod(ctx context.Context, node int) (*endpoint, error) {
+	owner := n.fabric.Nodes[node]
+	if n.pieces.attach == nil && n.pieces.custom == nil {
+		pod := n.endpoint(owner.NS, owner.Name, owner.Addr.Addr())
+		n.pods = append(n.pods, pod)
+		return pod, nil
+	}
+	n.count++
+	name := fmt.Sprintf("%s-pod%d", owner.Name, n.count)
+	box, err := n.box(name)
+	if err != nil {
+		return nil, err
+	}
+	addr, err := n.attach(ctx, owner, box, name)
+	if err != nil {
+		return nil, err
+	}
+	pod := n.endpoint(box, owner.Name, addr)
+	n.pods = append(n.pods, pod)
+	return pod, nil
+}
+
+// Nodes implements arena.Network.
+func (n *network) Nodes() []arena.Endpoint { return asEndpoints(n.nodes) }
+
+// Pods implements arena.Network.
+func (n *network) Pods() []arena.Endpoint { return asEndpoints(n.pods) }
+
+func asEndpoints(list []*endpoint) []arena.Endpoint {
+	out := make([]arena.Endpoint, len(list))
+	for i, e := range list {
+		out[i] = e
+	}
+	return out
+}
+
+// Pair implements arena.Network. The client is on the first node, the server
+// on the second or, for the same-node path, beside the client.
+func (n *network) Pair(path string) (arena.Pair, error) {
+	cpus := n.lab.opt.CPUs
+	pair := func(client, server *endpoint) arena.Pair {
+		s := server.on(cpus.Server)
+		return arena.Pair{Client: client.on(cpus.Client), Server: s, Target: s.addr}
+	}
+	switch path {
+	case arena.PathPod:
+		return pair(n.pods[0], n.pods[1]), nil
+	case arena.PathHost:
+		return pair(n.nodes[0], n.nodes[1]), nil
+	case arena.PathSameNode:
+		beside, err := n.beside()
+		if err != nil {
+			return arena.Pair{}, err
+		}
+		return pair(n.pods[0], beside), nil
+	}
+	return arena.Pair{}, &arena.Unsupported{
+		Reason: fmt.Sprintf("the lab has no path %q", path),
+		Remedy: fmt.Sprintf("it has %s, %s and %s", arena.PathPod, arena.PathSameNode, arena.PathHost),
+	}
+}
+
+// beside is a second pod on the first node, made when first asked for.
+func (n *network) beside() (*endpoint, error) {
+	if len(n.pods) == len(n.nodes) {
+		return n.addPod(context.Background(), 0)
+	}
+	return n.pods[len(n.nodes)], nil
+}
+
+// Down implements arena.Network: it kills what still runs and lets go of the
+// namespaces, with which the kernel takes back links, routes and rules.
+func (n *network) Down(context.Context) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	// As init, this reaches every process of the lab and no other.
+	if os.Getpid() == 1 {
+		if err := unix.Kill(-1, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("lab: end processes: %w", err)
+		}
+	}
+	n.procs.Wait()
+	reapOrphans()
+	var errs []error
+	for _, box := range n.boxes {
+		errs = append(errs, box.Close())
+	}
+	n.boxes = nil
+	errs = append(errs, os.RemoveAll(n.dir))
+	return errors.Join(errs...)
+}
+
+// reapOrphans takes the exit status of processes whose parents have died and
+// which are ours as the init. Nobody else waits for a process at this time.
+// All of them were killed; one that hangs in the kernel is left after a while.
+func reapOrphans() {
+	const patience = 5 * time.Second
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil: // none left
+			return
+		case pid == 0:
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// subnet24 is the i-th /24 of the network.
+func subnet24(p netip.Prefix, i int) netip.Prefix {
+	a := p.Masked().Addr().As4()
+	a[2] += byte(i)
+	return netip.PrefixFrom(netip.AddrFrom4(a), 24)
+}
+
+// hostOf is the i-th address of the network, i below 65536.
+func hostOf(p netip.Prefix, i int) netip.Addr {
+	a := p.Masked().Addr().As4()
+	low := int(a[2])<<8 + int(a[3]) + i
+	a[2], a[3] = byte(low>>8), byte(low)
+	return netip.AddrFrom4(a)
+}

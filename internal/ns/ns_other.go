@@ -1,0 +1,4 @@
+//go:build !linux
+
+// Package ns makes network namespaces and enters them; Linux only.
+package ns

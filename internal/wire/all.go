@@ -1,0 +1,13 @@
+//go:build linux
+
+package wire
+
+// Transports lists the transports and extras, in the order of listings.
+func Transports() []Transport {
+	return []Transport{routes, vpcRoutes, vxlan, masquerade, sysctl}
+}
+
+// Attachments lists the ways of attaching a pod, in the order of listings.
+func Attachments() []Attach {
+	return []Attach{bridge, ptp, macvlan, ipvlan}
+}

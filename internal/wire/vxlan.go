@@ -1,0 +1,120 @@
+//go:build linux
+
+package wire
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/safchain/ethtool"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// vxlan is an overlay that is programmed, not learned: every node has one
+// VXLAN device with a /32 address, and for every other node a route, a
+// permanent neighbour entry and a forwarding entry, as flannel and Calico
+// write them from what their agents know.
+var vxlan = Transport{
+	Name:    "vxlan",
+	Summary: "one VXLAN device a node; routes, neighbours and forwarding entries written for every peer",
+	Params:  []string{"device", "vni", "port", "learning", "tx-checksum"},
+	Setup: func(ctx context.Context, f *Fabric, p Params) error {
+		macs := map[*Node]net.HardwareAddr{}
+		device := p.Text("device", "vxlan1")
+		err := f.onEach(ctx, func(n *Node, h *netlink.Handle, uplink netlink.Link) error {
+			attrs := netlink.NewLinkAttrs()
+			attrs.Name, attrs.MTU, attrs.HardwareAddr = device, f.PodMTU(), tunnelMAC(n)
+			link := &netlink.Vxlan{
+				LinkAttrs:    attrs,
+				VxlanId:      p.Int("vni", 1),
+				VtepDevIndex: uplink.Attrs().Index,
+				SrcAddr:      n.Addr.Addr().AsSlice(),
+				Port:         p.Int("port", 4789),
+				Learning:     p.Bool("learning", false),
+			}
+			if err := h.LinkAdd(link); err != nil {
+				return fmt.Errorf("vxlan: %s: %w; see `cnibench probe`", device, err)
+			}
+			if !p.Bool("tx-checksum", true) {
+				if err := txChecksumOff(n, device); err != nil {
+					return err
+				}
+			}
+			if err := h.AddrAdd(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(tunnelAddr(n), 32))}); err != nil {
+				return fmt.Errorf("vxlan: address of %s: %w", device, err)
+			}
+			macs[n] = attrs.HardwareAddr
+			return h.LinkSetUp(link)
+		})
+		if err != nil {
+			return err
+		}
+		return f.onEach(ctx, func(n *Node, h *netlink.Handle, _ netlink.Link) error {
+			link, err := h.LinkByName(device)
+			if err != nil {
+				return err
+			}
+			for _, peer := range f.Nodes {
+				if peer == n {
+					continue
+				}
+				if err := vxlanPeer(h, link.Attrs().Index, peer, macs[peer]); err != nil {
+					return fmt.Errorf("vxlan: peer %s: %w", peer.Name, err)
+				}
+			}
+			return nil
+		})
+	},
+}
+
+// vxlanPeer tells the device where the peer's pods, its tunnel address and
+// its MAC address are.
+func vxlanPeer(h *netlink.Handle, device int, peer *Node, mac net.HardwareAddr) error {
+	via := net.IP(tunnelAddr(peer).AsSlice())
+	if err := h.NeighSet(&netlink.Neigh{LinkIndex: device, State: netlink.NUD_PERMANENT, Type: unix.RTN_UNICAST, IP: via, HardwareAddr: mac}); err != nil {
+		return fmt.Errorf("neighbour: %w", err)
+	}
+	err := h.NeighSet(&netlink.Neigh{
+		LinkIndex: device, Family: unix.AF_BRIDGE, Flags: netlink.NTF_SELF, State: netlink.NUD_PERMANENT,
+		IP: peer.Addr.Addr().AsSlice(), HardwareAddr: mac,
+	})
+	if err != nil {
+		return fmt.Errorf("forwarding entry: %w", err)
+	}
+	err = h.RouteAdd(&netlink.Route{
+		LinkIndex: device, Dst: ipNet(peer.PodCIDR), Gw: via, Scope: netlink.SCOPE_UNIVERSE, Flags: int(netlink.FLAG_ONLINK),
+	})
+	if err != nil {
+		return fmt.Errorf("route: %w", err)
+	}
+	return nil
+}
+
+// tunnelAddr is the address of the node's VXLAN device: the network address
+// of its pods, which no pod gets.
+func tunnelAddr(n *Node) netip.Addr { return n.PodCIDR.Masked().Addr() }
+
+// tunnelMAC is a locally administered address that tells the nodes apart.
+func tunnelMAC(n *Node) net.HardwareAddr {
+	return net.HardwareAddr{0x66, 0xcb, 0, 0, byte(n.Index >> 8), byte(n.Index)}
+}
+
+// txChecksumOff turns the device's transmit checksum offload off, as products
+// do around kernel bugs; segmentation offload goes with it.
+func txChecksumOff(n *Node, device string) error {
+	err := n.NS.Do(func() error {
+		e, err := ethtool.NewEthtool()
+		if err != nil {
+			return err
+		}
+		defer e.Close()
+		return e.Change(device, map[string]bool{"tx-checksum-ip-generic": false})
+	})
+	if err != nil {
+		return fmt.Errorf("vxlan: transmit checksums of %s: %w", device, err)
+	}
+	return nil
+}

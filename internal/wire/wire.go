@@ -1,0 +1,178 @@
+//go:build linux
+
+// Package wire holds the pieces of a datapath, one file each: how pods are
+// attached to their node, how the nodes' pod networks are joined, and what
+// else a product sets up. Pieces configure namespaces that somebody else made
+// and throws away, so no piece cleans up. They know no contender and no arena.
+// Next: all.go lists the pieces, routes.go is the smallest.
+package wire
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"sort"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/ns"
+)
+
+// Fabric is the underlay that pieces build on: nodes that reach each other's
+// Addr through their UplinkName.
+type Fabric struct {
+	Nodes      []*Node
+	Router     *VPC         // the VPC router between the nodes; nil on a switch
+	MTU        int          // of the underlay
+	Overhead   int          // bytes a packet that the contender's encapsulation takes
+	PodNetwork netip.Prefix // all nodes' pod networks
+}
+
+// PodMTU is what is left for pods on the underlay.
+func (f *Fabric) PodMTU() int { return f.MTU - f.Overhead }
+
+// Node is a machine of the cluster.
+type Node struct {
+	Index   int // from 0
+	Name    string
+	NS      *ns.NS
+	Addr    netip.Prefix // on the underlay
+	PodCIDR netip.Prefix // the pods of this node
+	// HostRange are addresses of the underlay set apart for pods of this
+	// node that sit directly on it (macvlan, ipvlan).
+	HostRange [2]netip.Addr
+}
+
+// UplinkName is the node's interface on the underlay.
+const UplinkName = "eth0"
+
+// Params are a piece's parameters as a contender file gives them.
+type Params map[string]any
+
+// Transport joins the nodes' pod networks, or adds something to every node.
+type Transport struct {
+	Name    string
+	Summary string
+	Params  []string // names that Setup understands
+	AnyKey  bool     // every name is understood
+	// MaxNodes is how many nodes the transport can join; 0 is no limit.
+	MaxNodes int
+	// Limit says why there is a limit and what has none.
+	Limit string
+	Setup func(ctx context.Context, f *Fabric, p Params) error
+}
+
+// Attach gives a pod its interface through standard CNI plugins.
+type Attach struct {
+	Name    string
+	Summary string
+	Params  []string
+	Plugins []string // programs of the CNI path that it runs
+	// Conf is the network configuration list of a node, as its product
+	// writes it to /etc/cni/net.d.
+	Conf func(f *Fabric, n *Node, p Params) map[string]any
+}
+
+// LookupTransport finds a transport or an extra by name.
+func LookupTransport(name string) (Transport, error) {
+	var names []string
+	for _, t := range Transports() {
+		if t.Name == name {
+			return t, nil
+		}
+		names = append(names, t.Name)
+	}
+	return Transport{}, nearest.Unknown("lab transport", name, names)
+}
+
+// LookupAttach finds an attachment by name.
+func LookupAttach(name string) (Attach, error) {
+	var names []string
+	for _, a := range Attachments() {
+		if a.Name == name {
+			return a, nil
+		}
+		names = append(names, a.Name)
+	}
+	return Attach{}, nearest.Unknown("lab attachment", name, names)
+}
+
+// Check refuses parameters that a piece does not know.
+func (p Params) Check(piece string, known []string) error {
+	given := make([]string, 0, len(p))
+	for name := range p {
+		given = append(given, name)
+	}
+	sort.Strings(given)
+	for _, name := range given {
+		found := false
+		for _, k := range known {
+			found = found || k == name
+		}
+		if !found {
+			return nearest.Unknown("parameter of "+piece, name, known)
+		}
+	}
+	return nil
+}
+
+// Int is a whole number, or the default where it is not given.
+func (p Params) Int(name string, def int) int {
+	switch v := p[name].(type) {
+	case int:
+		return v
+	case int64:
+		return int(v)
+	case uint64:
+		return int(v)
+	}
+	return def
+}
+
+// Text is a text, or the default where it is not given.
+func (p Params) Text(name, def string) string {
+	if v, ok := p[name].(string); ok {
+		return v
+	}
+	return def
+}
+
+// Bool is a truth value, or the default where it is not given.
+func (p Params) Bool(name string, def bool) bool {
+	if v, ok := p[name].(bool); ok {
+		return v
+	}
+	return def
+}
+
+// onEach runs fn for every node with a netlink socket and the uplink in it.
+func (f *Fabric) onEach(ctx context.Context, fn func(n *Node, h *netlink.Handle, uplink netlink.Link) error) error {
+	for _, n := range f.Nodes {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := n.on(fn); err != nil {
+			return fmt.Errorf("%s: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+func (n *Node) on(fn func(n *Node, h *netlink.Handle, uplink netlink.Link) error) error {
+	h, err := n.NS.Netlink()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	uplink, err := h.LinkByName(UplinkName)
+	if err != nil {
+		return fmt.Errorf("%s: %w", UplinkName, err)
+	}
+	return fn(n, h, uplink)
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
