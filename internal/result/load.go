@@ -1,0 +1,268 @@
+package result
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// The files of a run directory; docs/format.md describes them.
+const (
+	runFile     = "run.json"
+	samplesFile = "samples.jsonl"
+	tornFile    = "samples.torn"
+	rawFolder   = "raw"
+)
+
+// What is larger than these was not written by cnibench.
+const (
+	maxRunFile       = 16 << 20
+	maxLine          = 4 << 20
+	maxTorn          = 64 << 20
+	maxHistogramFile = 4 << 20  // encoded
+	maxHistogram     = 16 << 20 // in memory; ours take 0.3 MiB
+)
+
+// Kinds of error that Load, Create and Resume return.
+var (
+	// ErrNoRun: the folder holds no run.
+	ErrNoRun = errors.New("no run directory")
+	// ErrVersion: the run was written by a newer cnibench, or by another program.
+	ErrVersion = errors.New("unknown version of the run directory")
+)
+
+// Load reads the run in dir. What can't be read of its samples is a Fault,
+// not an error: samples are read up to the first bad line, histograms one by
+// one. Nothing outside dir is ever opened, whatever the files say. Errors:
+// ErrNoRun, ErrVersion.
+func Load(dir string) (*Record, error) {
+	root, err := openRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	record, _, err := load(root, dir)
+	return record, err
+}
+
+func openRun(dir string) (*os.Root, error) {
+	root, err := os.OpenRoot(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return nil, fmt.Errorf("%s: %w: %w", dir, ErrNoRun, err)
+	case err != nil:
+		return nil, fmt.Errorf("run directory: %w", err)
+	}
+	return root, nil
+}
+
+// load also returns what is known of the samples file, for Resume.
+func load(root *os.Root, dir string) (*Record, *parsed, error) {
+	run, err := loadRun(root, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	record := &Record{Run: *run}
+	p := &parsed{}
+	switch f, err := openFile(root, samplesFile); {
+	case errors.Is(err, fs.ErrNotExist):
+		record.fault(samplesFile, 0, "missing: the run has no samples")
+	case err != nil:
+		record.fault(samplesFile, 0, "%v: no sample is read", err)
+	default:
+		p, err = parseSamples(f)
+		f.Close()
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", filepath.Join(dir, samplesFile), err)
+		}
+	}
+	record.keepFirst(p)
+	if p.bad != nil {
+		record.Faults = append(record.Faults, *p.bad)
+	}
+	record.loadTorn(root)
+	for i := range record.Samples {
+		record.loadHistograms(root, &record.Samples[i])
+	}
+	return record, p, nil
+}
+
+func (r *Record) fault(file string, line int, format string, args ...any) {
+	r.Faults = append(r.Faults, Fault{File: file, Line: line, Text: fmt.Sprintf(format, args...)})
+}
+
+func loadRun(root *os.Root, dir string) (*Run, error) {
+	f, err := openFile(root, runFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w: it has no %s", dir, ErrNoRun, runFile)
+	}
+	file := filepath.Join(dir, runFile)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	defer f.Close()
+	data, err := readAll(f, maxRunFile)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	run, err := decodeRun(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return run, nil
+}
+
+// decodeRun reads run.json of any version that there ever was.
+func decodeRun(data []byte) (*Run, error) {
+	if err := checkSchema(data, RunSchema); err != nil {
+		return nil, err
+	}
+	run := &Run{}
+	if err := json.Unmarshal(data, run); err != nil {
+		return nil, err
+	}
+	return run, nil
+}
+
+// checkSchema compares the version that a JSON object names with the newest
+// that this program knows. There is one version so far; from the second on,
+// older ones are upgraded here.
+func checkSchema(data []byte, newest string) error {
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return err
+	}
+	if head.Schema == newest {
+		return nil
+	}
+	kind, known := path.Split(newest)
+	if version, err := strconv.Atoi(strings.TrimPrefix(head.Schema, kind)); err == nil && head.Schema != kind {
+		if mine, _ := strconv.Atoi(known); version > mine {
+			return fmt.Errorf("%w: it is %s and this program reads up to %s; use a newer cnibench", ErrVersion, head.Schema, newest)
+		}
+	}
+	return fmt.Errorf("%w: schema %.60q, want %q", ErrVersion, head.Schema, newest)
+}
+
+// keepFirst takes over the parsed samples; of several with the same key the
+// first was sealed first, and a sealed sample never changes.
+func (r *Record) keepFirst(p *parsed) {
+	first := make(map[Key]int, len(p.samples))
+	for i, s := range p.samples {
+		if line, again := first[s.Key()]; again {
+			r.fault(samplesFile, p.lines[i], "%s, step %s, round %d was sealed before, on line %d; that one counts", s.Contender, s.Step, s.Round, line)
+			continue
+		}
+		first[s.Key()] = p.lines[i]
+		r.Samples = append(r.Samples, s)
+	}
+}
+
+// loadTorn reports the half-written lines that Resume moved aside.
+func (r *Record) loadTorn(root *os.Root) {
+	f, err := openFile(root, tornFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var data []byte
+	if err == nil {
+		data, err = readAll(f, maxTorn)
+		f.Close()
+	}
+	if err != nil {
+		r.fault(tornFile, 0, "%v", err)
+		return
+	}
+	for i := range bytes.Count(data, []byte("\n")) {
+		r.fault(tornFile, i+1, "a sample that was half written when the run was killed; it does not count, and the step was measured again on resume")
+	}
+}
+
+// loadHistograms reads the histograms of a valid sample.
+func (r *Record) loadHistograms(root *os.Root, s *Sample) {
+	if s.Verdict != Valid {
+		return
+	}
+	clocks := make([]string, 0, len(s.HistogramFiles))
+	for clock := range s.HistogramFiles {
+		clocks = append(clocks, clock)
+	}
+	sort.Strings(clocks)
+	for _, clock := range clocks {
+		name := path.Join(s.Raw, s.HistogramFiles[clock])
+		h, err := loadHistogram(root, name)
+		if err != nil {
+			r.fault(name, 0, "%v; the sample of %s, step %s, round %d stays without its %s histogram", err, s.Contender, s.Step, s.Round, clock)
+			continue
+		}
+		if s.Histograms == nil {
+			s.Histograms = make(map[string]*hdrhistogram.Histogram, len(clocks))
+		}
+		s.Histograms[clock] = h
+	}
+}
+
+func loadHistogram(root *os.Root, name string) (*hdrhistogram.Histogram, error) {
+	f, err := openFile(root, name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return parseHistogram(f)
+}
+
+// parseHistogram reads the base64 text of HdrHistogram's compressed V2 encoding.
+func parseHistogram(r io.Reader) (*hdrhistogram.Histogram, error) {
+	data, err := readAll(r, maxHistogramFile)
+	if err != nil {
+		return nil, err
+	}
+	h, err := hdrhistogram.Decode(bytes.TrimSpace(data))
+	if err != nil {
+		return nil, fmt.Errorf("not a histogram: %w", err)
+	}
+	if size := h.ByteSize(); size > maxHistogram {
+		return nil, fmt.Errorf("histogram of %d bytes in memory, over the limit of %d", size, maxHistogram)
+	}
+	return h, nil
+}
+
+// openFile opens a regular file below root for reading; a pipe or a device
+// there would make the reader wait for ever.
+func openFile(root *os.Root, name string) (*os.File, error) {
+	f, err := root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("open %s: not a regular file", name)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func readAll(r io.Reader, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("larger than %d bytes", limit)
+	}
+	return data, err
+}

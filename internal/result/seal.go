@@ -1,0 +1,189 @@
+package result
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path"
+	"sort"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// NotFinite is the code of the reason for a value that was no number: it is
+// left out, because JSON and statistics have no place for it.
+const NotFinite = "value-not-finite"
+
+// Seal makes the sample part of the run: its histograms, then its line, are
+// on the disk when Seal returns. It fills in s.Schema, s.Raw and
+// s.HistogramFiles; a metric that is NaN or infinite is dropped, and the
+// sample is then invalid with the reason NotFinite. After an error the sample
+// is not sealed and may be sealed again. Errors: ErrSealed, ErrNoSpace.
+func (s *Store) Seal(sample *Sample) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := sample.Key()
+	what := fmt.Sprintf("seal sample of %s, step %s, round %d", sample.Contender, sample.Step, sample.Round)
+	if s.broken != nil {
+		return fmt.Errorf("%s: %w", what, s.broken)
+	}
+	if s.sealed[key] {
+		return fmt.Errorf("%s: %w", what, ErrSealed)
+	}
+	sample.Schema = SampleSchema
+	dropNotFinite(sample)
+	if err := s.writeHistograms(sample); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if err := s.appendLine(sample); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	s.sealed[key] = true
+	return nil
+}
+
+// dropNotFinite takes out of the sample what JSON can't carry.
+func dropNotFinite(s *Sample) {
+	metrics := make(map[string]float64, len(s.Metrics))
+	var dropped []string
+	for name, v := range s.Metrics {
+		if finite(v) {
+			metrics[name] = v
+		} else {
+			dropped = append(dropped, name)
+		}
+	}
+	s.Metrics = metrics
+	if !finite(float64(s.Elapsed)) {
+		s.Elapsed = unit.Seconds(0)
+		dropped = append(dropped, "elapsed")
+	}
+	sort.Strings(dropped)
+	for _, name := range dropped {
+		s.Verdict = Invalid
+		s.Reasons = append(s.Reasons, Reason{Code: NotFinite, Text: name + " came out as no finite number and is left out"})
+	}
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// writeHistograms writes one file for each clock into the raw folder.
+func (s *Store) writeHistograms(sample *Sample) error {
+	sample.Raw, sample.HistogramFiles = "", nil
+	if len(sample.Histograms) == 0 && !s.fresh[sample.Key()] {
+		return nil
+	}
+	folder, err := s.rawFolder(sample.Key())
+	if err != nil {
+		return err
+	}
+	sample.Raw = folder
+	if len(sample.Histograms) == 0 {
+		return nil
+	}
+	files := make(map[string]string, len(sample.Histograms))
+	for clock, h := range sample.Histograms {
+		data, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+		if err != nil {
+			return fmt.Errorf("%s histogram: %w", clock, err)
+		}
+		name := component(clock) + ".hdr"
+		if err := writeSynced(s.root, path.Join(folder, name), func(w io.Writer) error {
+			_, err := w.Write(append(data, '\n'))
+			return err
+		}); err != nil {
+			return err
+		}
+		files[clock] = name
+	}
+	sample.HistogramFiles = files
+	// Every folder on the way may be new.
+	for d := folder; ; d = path.Dir(d) {
+		if err := syncRoot(s.root, d); err != nil {
+			return err
+		}
+		if d == "." {
+			return nil
+		}
+	}
+}
+
+// appendLine writes the sample's line behind the last sealed one. After a
+// failure the file ends there again, so that nothing half written stays.
+func (s *Store) appendLine(sample *Sample) error {
+	line, err := json.Marshal(sample)
+	if err != nil {
+		return err
+	}
+	line = append(line, '\n')
+	if len(line) > maxLine {
+		return fmt.Errorf("line of %d bytes, over the limit of %d", len(line), maxLine)
+	}
+	_, err = s.samples.WriteAt(line, s.end)
+	if err == nil {
+		err = s.samples.Sync()
+	}
+	if err != nil {
+		if e := s.samples.Truncate(s.end); e != nil {
+			s.broken = fmt.Errorf("%s could not be mended after an earlier error: %w", samplesFile, e)
+		}
+		return spaceError(err)
+	}
+	s.end += int64(len(line))
+	return nil
+}
+
+// Raw is the folder for the raw files of a sample that is being measured:
+// raw/CONTENDER/ROUND/STEP in the run directory, made with its first file.
+// What an earlier process, killed before it sealed the sample, left there is
+// taken away.
+func (s *Store) Raw(sample *Sample) *Folder {
+	return &Folder{store: s, key: sample.Key()}
+}
+
+// Folder takes the raw files of one sample.
+type Folder struct {
+	store *Store
+	key   Key
+}
+
+// Create makes a file; whatever its name, it lies in the folder. A name can
+// be used once. Errors: fs.ErrExist, ErrSealed, ErrNoSpace.
+func (f *Folder) Create(name string) (io.WriteCloser, error) {
+	s := f.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sealed[f.key] {
+		return nil, fmt.Errorf("raw file %s of %s, step %s, round %d: %w", name, f.key.Contender, f.key.Step, f.key.Round, ErrSealed)
+	}
+	folder, err := s.rawFolder(f.key)
+	if err != nil {
+		return nil, err
+	}
+	file, err := s.root.OpenFile(path.Join(folder, component(name)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return nil, spaceError(err)
+	}
+	return file, nil
+}
+
+// rawFolder is a sample's raw folder, made anew when this process needs it
+// first.
+func (s *Store) rawFolder(k Key) (string, error) {
+	folder := rawPath(k)
+	if s.fresh[k] {
+		return folder, nil
+	}
+	if err := s.root.RemoveAll(folder); err != nil {
+		return "", err
+	}
+	if err := s.root.MkdirAll(folder, 0o755); err != nil {
+		return "", spaceError(err)
+	}
+	s.fresh[k] = true
+	return folder, nil
+}

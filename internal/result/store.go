@@ -1,0 +1,260 @@
+package result
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+)
+
+// Kinds of error that the store returns.
+var (
+	// ErrExists: the output folder holds something already.
+	ErrExists = errors.New("already exists")
+	// ErrLocked: another process writes to the run.
+	ErrLocked = errors.New("in use by another process")
+	// ErrCorrupt: the samples file has a bad line before its end.
+	ErrCorrupt = errors.New("corrupt samples file")
+	// ErrSealed: the run has this sample already.
+	ErrSealed = errors.New("sealed already")
+	// ErrNoSpace: the disk is full; such an error is syscall.ENOSPC or
+	// EDQUOT too. What was sealed before stays readable.
+	ErrNoSpace = errors.New("no space left for the run directory")
+)
+
+// Store writes a run directory. Its methods can be called from several
+// goroutines. One process at a time has a run open for writing.
+type Store struct {
+	dir     string
+	root    *os.Root
+	samples *os.File // locked
+	mu      sync.Mutex
+	sealed  map[Key]bool
+	fresh   map[Key]bool // raw folders that this process has made
+	end     int64        // of the last sealed line
+	broken  error        // why nothing can be sealed any more
+}
+
+// Create starts a run in dir, which must not exist or be empty. Errors:
+// ErrExists, ErrNoSpace.
+func Create(dir string, run *Run) (_ *Store, err error) {
+	made, err := freshFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("run directory: %w", err)
+	}
+	s := &Store{dir: dir, root: root, sealed: map[Key]bool{}, fresh: map[Key]bool{}}
+	// Exclusive: of two processes that both found the folder empty one goes on.
+	s.samples, err = root.OpenFile(samplesFile, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		root.Close()
+		return nil, existsError(dir)
+	}
+	defer func() {
+		if err == nil {
+			return
+		}
+		if s.samples != nil {
+			root.Remove(samplesFile)
+			root.Remove(runFile)
+		}
+		s.Close()
+		if made {
+			os.Remove(dir)
+		}
+	}()
+	if err != nil {
+		return nil, spaceError(fmt.Errorf("run directory: %w", err))
+	}
+	if err := lock(s.samples, dir); err != nil {
+		return nil, err
+	}
+	if err := writeAtomic(root, runFile, func(w io.Writer) error { return encodeRun(w, run) }); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// freshFolder makes dir unless it is there and empty; made says that it did.
+func freshFolder(dir string) (made bool, err error) {
+	if err := os.MkdirAll(filepath.Dir(filepath.Clean(dir)), 0o755); err != nil {
+		return false, spaceError(fmt.Errorf("run directory: %w", err))
+	}
+	err = os.Mkdir(dir, 0o755)
+	if err == nil {
+		return true, syncFolder(filepath.Dir(filepath.Clean(dir)))
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return false, spaceError(fmt.Errorf("run directory: %w", err))
+	}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, syscall.ENOTDIR) || len(entries) > 0 {
+		return false, existsError(dir)
+	}
+	if err != nil {
+		return false, fmt.Errorf("run directory: %w", err)
+	}
+	return false, nil
+}
+
+func existsError(dir string) error {
+	return fmt.Errorf("output folder %s %w; choose another, or go on with the run in it with: --resume %s", dir, ErrExists, dir)
+}
+
+// encodeRun writes run.json; lists that are nil become empty ones, so that
+// readers in other languages find no null.
+func encodeRun(w io.Writer, run *Run) error {
+	r := *run
+	r.Schema = RunSchema
+	r.Contenders = notNil(r.Contenders)
+	r.Unsupported = notNil(r.Unsupported)
+	r.Plan.Contenders = notNil(r.Plan.Contenders)
+	r.Plan.Steps = notNil(r.Plan.Steps)
+	if r.Environment == nil {
+		r.Environment = Environment{}
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(r)
+}
+
+func notNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// Resume opens the run in dir to go on with it, and returns what it has. A
+// last line that was half written when the run was killed is moved to
+// samples.torn, where the record names it as a fault. Errors: ErrNoRun,
+// ErrVersion, ErrLocked, ErrCorrupt, ErrNoSpace.
+func Resume(dir string) (_ *Store, _ *Record, err error) {
+	root, err := openRun(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &Store{dir: dir, root: root, fresh: map[Key]bool{}}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	if _, err := loadRun(root, dir); err != nil {
+		return nil, nil, err
+	}
+	s.samples, err = root.OpenFile(samplesFile, os.O_RDWR|os.O_CREATE|syscall.O_NONBLOCK, 0o644)
+	if err != nil {
+		return nil, nil, spaceError(fmt.Errorf("run directory: %w", err))
+	}
+	if err := lock(s.samples, dir); err != nil {
+		return nil, nil, err
+	}
+	record, found, err := load(root, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	if found.bad != nil && found.more {
+		return nil, nil, fmt.Errorf("%s:%d: %w: %s; put the line right or take it out, then resume",
+			filepath.Join(dir, samplesFile), found.bad.Line, ErrCorrupt, found.bad.Text)
+	}
+	if err := s.mend(found); err != nil {
+		return nil, nil, spaceError(fmt.Errorf("%s: %w", dir, err))
+	}
+	s.sealed = record.Sealed()
+	return s, record, nil
+}
+
+// mend makes the samples file end with a whole line. What follows the last
+// good line is kept in samples.torn.
+func (s *Store) mend(found *parsed) error {
+	s.end = found.end
+	if found.open {
+		if _, err := s.samples.WriteAt([]byte("\n"), s.end); err != nil {
+			return err
+		}
+		s.end++
+		return s.samples.Sync()
+	}
+	if found.bad == nil {
+		return nil
+	}
+	info, err := s.samples.Stat()
+	if err != nil {
+		return err
+	}
+	torn := make([]byte, min(info.Size()-s.end, maxLine))
+	if _, err := s.samples.ReadAt(torn, s.end); err != nil {
+		return err
+	}
+	aside, err := s.root.OpenFile(tornFile, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NONBLOCK, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = aside.Write(append(torn, '\n'))
+	if err := errors.Join(err, aside.Sync(), aside.Close(), syncRoot(s.root, ".")); err != nil {
+		return err
+	}
+	if err := s.samples.Truncate(s.end); err != nil {
+		return err
+	}
+	return s.samples.Sync()
+}
+
+// Dir is the run directory as it was given.
+func (s *Store) Dir() string { return s.dir }
+
+// WriteFile puts a file of that name into the run directory: the whole of
+// what write writes, or no change at all. Errors: ErrNoSpace.
+func (s *Store) WriteFile(name string, write func(io.Writer) error) error {
+	return writeFile(s.root, name, write)
+}
+
+// WriteFile does the same for a run that is finished, or that another process
+// writes.
+func WriteFile(dir, name string, write func(io.Writer) error) error {
+	root, err := openRun(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return writeFile(root, name, write)
+}
+
+func writeFile(root *os.Root, name string, write func(io.Writer) error) error {
+	if name != filepath.Base(name) || !filepath.IsLocal(name) || name == runFile || name == samplesFile || name == tornFile || name == rawFolder {
+		return fmt.Errorf("write %q into the run directory: not a name for a report", name)
+	}
+	return writeAtomic(root, name, write)
+}
+
+// Close lets go of the run; samples that were sealed are on the disk already.
+func (s *Store) Close() error {
+	var err error
+	if s.samples != nil {
+		err = s.samples.Close()
+	}
+	return errors.Join(err, s.root.Close())
+}
+
+// lock keeps other processes off the run until the file is closed, by
+// whatever death of the process.
+func lock(f *os.File, dir string) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("run directory %s is %w; wait for that run to end", dir, ErrLocked)
+	}
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", filepath.Join(dir, samplesFile), err)
+	}
+	return nil
+}
