@@ -15,6 +15,9 @@ type Recording struct {
 	Labels   map[string]string `json:"labels"` // constant: node, endpoint
 	Times    []time.Time       `json:"times"`
 	Families []Family          `json:"families"`
+	// Faults are the samplers that could not be read, each with the reason
+	// of the first time; they are not in the OpenMetrics text.
+	Faults []string `json:"faults,omitempty"`
 }
 
 // Family is a metric: node_cpu_seconds_total, …, named as node_exporter does.

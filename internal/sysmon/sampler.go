@@ -1,0 +1,97 @@
+package sysmon
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/nearest"
+)
+
+// Scope says which samplers a recorder runs.
+type Scope string
+
+// A node records everything; a pod only what its own network namespace and
+// the recorder's own process give, because the rest is the node's and would
+// be counted twice.
+const (
+	Node Scope = "node"
+	Pod  Scope = "pod"
+)
+
+// ParseScope is the scope of that name; an unknown name is a *nearest.Error.
+func ParseScope(name string) (Scope, error) {
+	switch s := Scope(name); s {
+	case Node, Pod:
+		return s, nil
+	}
+	return "", nearest.Unknown("scope", name, []string{string(Node), string(Pod)})
+}
+
+// Sampler reads one thing of the machine: what it gives and how it is read.
+type Sampler struct {
+	Name string
+	// Scope is the widest: Node is of the machine, Pod of a network
+	// namespace or of the recorder's process and recorded by nodes too.
+	Scope   Scope
+	Metrics []Metric
+	// sample reads the files below root, which stands for /proc. What it
+	// added before an error is dropped.
+	sample func(root fs.FS, out *frame) error
+}
+
+// Metric describes one family that a sampler gives.
+type Metric struct {
+	Name   string // without _total
+	Type   string // counter or gauge
+	Unit   string // "", seconds, bytes; the name ends in it
+	Help   string
+	Labels []string // names of the labels that tell its series apart, two at most
+}
+
+// frame takes what samplers read at one moment.
+type frame struct {
+	rows []row
+}
+
+// row is one value; its texts may be parts of a whole file and are cloned
+// before they are kept.
+type row struct {
+	key   seriesKey
+	value float64
+}
+
+type seriesKey struct {
+	metric string
+	labels [2]string // values, in the order of Metric.Labels
+}
+
+func (f *frame) add(metric string, value float64, labels ...string) {
+	r := row{key: seriesKey{metric: metric}, value: value}
+	copy(r.key.labels[:], labels)
+	f.rows = append(f.rows, r)
+}
+
+// fromFile is the sample function of a sampler that parses one file.
+func fromFile(name string, parse func(io.Reader, *frame) error) func(fs.FS, *frame) error {
+	return func(root fs.FS, out *frame) error {
+		file, err := root.Open(name)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		if err := parse(file, out); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	}
+}
+
+// text reads all of r. The files of /proc are small, but their lines can be
+// longer than a bufio.Scanner takes (intr in /proc/stat).
+func text(r io.Reader) (string, error) {
+	var b strings.Builder
+	_, err := io.Copy(&b, r)
+	return b.String(), err
+}

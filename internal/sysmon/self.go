@@ -1,0 +1,53 @@
+package sysmon
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// self is the recorder's own cost: it is part of what the node's figures hold.
+func self() Sampler {
+	return Sampler{
+		Name:  "self",
+		Scope: Pod,
+		Metrics: []Metric{
+			{"cnibench_recorder_cpu_seconds", "counter", "seconds", "CPU time of the process that records (getrusage).", []string{"mode"}},
+			{"cnibench_recorder_resident_memory_bytes", "gauge", "bytes", "Resident memory of the process that records (/proc/self/statm).", nil},
+		},
+		sample: func(root fs.FS, out *frame) error {
+			var usage unix.Rusage
+			if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
+				return fmt.Errorf("getrusage: %w", err)
+			}
+			out.add("cnibench_recorder_cpu_seconds", float64(usage.Utime.Nano())/1e9, "user")
+			out.add("cnibench_recorder_cpu_seconds", float64(usage.Stime.Nano())/1e9, "system")
+			// No statm (not Linux) loses the memory only.
+			if file, err := root.Open("self/statm"); err == nil {
+				defer file.Close()
+				return parseStatm(file, out)
+			}
+			return nil
+		},
+	}
+}
+
+// parseStatm reads /proc/self/statm: sizes in pages, the second is resident.
+func parseStatm(r io.Reader, out *frame) error {
+	all, err := text(r)
+	if err != nil {
+		return err
+	}
+	_, rest := nextField(all)
+	resident, _ := nextField(rest)
+	pages, err := strconv.ParseUint(resident, 10, 64)
+	if err != nil {
+		return fmt.Errorf("self/statm: %w", err)
+	}
+	out.add("cnibench_recorder_resident_memory_bytes", float64(pages)*float64(os.Getpagesize()))
+	return nil
+}

@@ -1,0 +1,166 @@
+package sysmon
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+)
+
+// ErrNoData says that a recording holds nothing for what was asked: a gap,
+// never a zero.
+var ErrNoData = errors.New("nothing recorded")
+
+// Delta is the growth of a counter between the snapshots nearest to begin and
+// end, summed over the series whose labels hold all of match (nil matches
+// every series). The marks of a step have snapshots at their very times.
+//
+// A series that was absent for a part of the window counts from its first to
+// its last value in it. Where a counter went back (an interface made anew, a
+// 32-bit wrap, the kernel's own correction of idle and iowait) the growth of
+// that one interval is left out: it is not known.
+//
+// family is named without _total. The error is ErrNoData.
+func (r *Recording) Delta(family string, match map[string]string, begin, end time.Time) (float64, error) {
+	series, from, to, err := r.window(family, match, begin, end)
+	if err != nil {
+		return 0, err
+	}
+	sum, known := 0.0, false
+	for _, s := range series {
+		last := Absent
+		for _, v := range s.Values[from : to+1] {
+			if v.IsAbsent() {
+				continue
+			}
+			if !last.IsAbsent() {
+				sum += max(0, float64(v-last))
+				known = true
+			}
+			last = v
+		}
+	}
+	if !known {
+		return 0, fmt.Errorf("%s%s: absent in the window: %w", family, inBraces(match), ErrNoData)
+	}
+	return sum, nil
+}
+
+// Rate is Delta per second of the time between the two snapshots, which is
+// the divisor that fits it: CPU-seconds per second for node_cpu_seconds.
+func (r *Recording) Rate(family string, match map[string]string, begin, end time.Time) (float64, error) {
+	delta, err := r.Delta(family, match, begin, end)
+	if err != nil {
+		return 0, err
+	}
+	from, to := r.nearest(begin), r.nearest(end)
+	return delta / r.Times[to].Sub(r.Times[from]).Seconds(), nil
+}
+
+// Mean is the mean of a gauge over the time between the snapshots nearest to
+// begin and end (trapezoids: each interval counts by its length), summed over
+// the series whose labels hold all of match. Intervals in which a series was
+// absent do not count for it. The error is ErrNoData.
+func (r *Recording) Mean(family string, match map[string]string, begin, end time.Time) (float64, error) {
+	series, from, to, err := r.window(family, match, begin, end)
+	if err != nil {
+		return 0, err
+	}
+	sum, known := 0.0, false
+	for _, s := range series {
+		area, seconds := 0.0, 0.0
+		for i := from; i < to; i++ {
+			a, b := s.Values[i], s.Values[i+1]
+			if a.IsAbsent() || b.IsAbsent() {
+				continue
+			}
+			d := r.Times[i+1].Sub(r.Times[i]).Seconds()
+			area += d * float64(a+b) / 2
+			seconds += d
+		}
+		if seconds > 0 {
+			sum += area / seconds
+			known = true
+		}
+	}
+	if !known {
+		return 0, fmt.Errorf("%s%s: absent in the window: %w", family, inBraces(match), ErrNoData)
+	}
+	return sum, nil
+}
+
+// Family is the family of that name (without _total).
+func (r *Recording) Family(name string) (*Family, bool) {
+	for i := range r.Families {
+		if r.Families[i].Name == name {
+			return &r.Families[i], true
+		}
+	}
+	return nil, false
+}
+
+// window is the series that match and the snapshots nearest to begin and end.
+func (r *Recording) window(family string, match map[string]string, begin, end time.Time) (series []Series, from, to int, err error) {
+	f, ok := r.Family(family)
+	if !ok {
+		return nil, 0, 0, fmt.Errorf("%s: %w", family, ErrNoData)
+	}
+	for _, s := range f.Series {
+		if !holds(s.Labels, match) {
+			continue
+		}
+		if len(s.Values) != len(r.Times) {
+			return nil, 0, 0, fmt.Errorf("%s%s: %d values for %d snapshots; the recording is damaged: %w",
+				family, inBraces(s.Labels), len(s.Values), len(r.Times), ErrNoData)
+		}
+		series = append(series, s)
+	}
+	if len(series) == 0 {
+		return nil, 0, 0, fmt.Errorf("%s%s: no such series: %w", family, inBraces(match), ErrNoData)
+	}
+	from, to = r.nearest(begin), r.nearest(end)
+	if from >= to || begin.Before(r.Times[0].Add(-Interval)) || end.After(r.Times[len(r.Times)-1].Add(Interval)) {
+		return nil, 0, 0, fmt.Errorf("%s: the window of %v from %s is not within the recording: %w",
+			family, end.Sub(begin), begin.UTC().Format(time.RFC3339Nano), ErrNoData)
+	}
+	return series, from, to, nil
+}
+
+// nearest is the index of the snapshot nearest to t; 0 where there is none.
+func (r *Recording) nearest(t time.Time) int {
+	i := sort.Search(len(r.Times), func(i int) bool { return !r.Times[i].Before(t) })
+	if i == len(r.Times) || i > 0 && t.Sub(r.Times[i-1]) < r.Times[i].Sub(t) {
+		i--
+	}
+	return max(i, 0)
+}
+
+func holds(labels, match map[string]string) bool {
+	for name, value := range match {
+		if labels[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// inBraces is a label set as PromQL writes it, "" if empty.
+func inBraces(labels map[string]string) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteByte('{')
+	for i, name := range sortedNames(labels) {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(name)
+		b.WriteString(`="`)
+		b.WriteString(escape.Replace(labels[name]))
+		b.WriteByte('"')
+	}
+	b.WriteByte('}')
+	return b.String()
+}
