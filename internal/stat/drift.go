@@ -1,0 +1,115 @@
+package stat
+
+import (
+	"math"
+	"slices"
+)
+
+// Drift is what a series of equally spaced values does over time.
+type Drift struct {
+	Slope float64 // Theil–Sen: the median change from one value to the next
+	P     float64 // Mann–Kendall, two-sided: that the order of the values means nothing
+}
+
+// Trend tests the values, in order of time, for a drift in one direction. The
+// test is exact up to 60 values, ties included. Fewer than two values don't
+// drift: slope 0, p 1.
+func Trend(values []float64) Drift {
+	n := len(values)
+	if n < 2 {
+		return Drift{P: 1}
+	}
+	slopes := make([]float64, 0, n*(n-1)/2)
+	score, pairs := 0, 0 // rising minus falling pairs; pairs that differ
+	for i, early := range values {
+		for j, late := range values[i+1:] {
+			slopes = append(slopes, (late-early)/float64(j+1))
+			switch {
+			case late > early:
+				score, pairs = score+1, pairs+1
+			case late < early:
+				score, pairs = score-1, pairs+1
+			}
+		}
+	}
+	return Drift{Slope: Median(slopes), P: kendall(values, score, pairs)}
+}
+
+// kendall is the two-sided p of a Mann–Kendall score.
+func kendall(values []float64, score, pairs int) float64 {
+	groups := tieGroups(values)
+	size := math.Abs(float64(score))
+	if n := float64(len(values)); n > exactRanks {
+		variance := n * (n - 1) * (2*n + 5)
+		for _, t := range groups {
+			variance -= float64(t * (t - 1) * (2*t + 5))
+		}
+		if variance <= 0 {
+			return 1
+		}
+		return normalP(math.Max(0, size-1) / math.Sqrt(variance/18))
+	}
+	// The number of falling pairs over all orders of the values: groups of
+	// equal values are put in place one after another, and each adds the
+	// falling pairs that it forms with those before, a Mann–Whitney count.
+	ways := []float64{1}
+	placed := 0
+	for _, t := range groups {
+		ways = convolve(ways, fallingPairs(placed, t))
+		placed += t
+	}
+	var far, all float64
+	for falling, w := range ways {
+		all += w
+		if math.Abs(float64(pairs-2*falling)) >= size {
+			far += w
+		}
+	}
+	return min(1, far/all)
+}
+
+// tieGroups are the sizes of the groups of equal values.
+func tieGroups(values []float64) []int {
+	sorted := slices.Sorted(slices.Values(values))
+	var groups []int
+	for i, v := range sorted {
+		if i > 0 && v == sorted[i-1] {
+			groups[len(groups)-1]++
+			continue
+		}
+		groups = append(groups, 1)
+	}
+	return groups
+}
+
+// fallingPairs gives, for every count, the share of the orders of placed
+// smaller and t equal larger values in which so many of the larger come
+// before smaller ones.
+func fallingPairs(placed, t int) []float64 {
+	ranks := make([]int, placed+t)
+	for i := range ranks {
+		ranks[i] = i + 1
+	}
+	sums := rankSums(ranks, t)
+	least := t * (t + 1) / 2
+	counts := sums[least : least+placed*t+1]
+	all := 0.0
+	for _, c := range counts {
+		all += c
+	}
+	shares := make([]float64, len(counts))
+	for i, c := range counts {
+		shares[i] = c / all
+	}
+	return shares
+}
+
+func convolve(a, b []float64) []float64 {
+	out := make([]float64, len(a)+len(b)-1)
+	for i, x := range a {
+		for j, y := range b {
+			out[i+j] += x * y
+		}
+	}
+	return out
+}

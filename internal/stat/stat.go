@@ -1,0 +1,30 @@
+// Package stat holds pure statistics for few and skewed values: medians with
+// distribution-free intervals, exact rank and permutation tests, corrections
+// for many comparisons, drift. It imports the standard library only, knows no
+// runs or metrics, and assumes no distribution. Functions leave their
+// arguments as they are and expect finite values. Next: median.go, then
+// ranks.go, paired.go and drift.go for the tests.
+package stat
+
+import (
+	"math"
+	"slices"
+)
+
+// Median is the middle value, or the mean of the two middle ones; NaN of none.
+func Median(values []float64) float64 {
+	n := len(values)
+	if n == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	if n%2 == 1 {
+		return sorted[n/2]
+	}
+	return sorted[n/2-1]/2 + sorted[n/2]/2
+}
+
+// normalP is the two-sided p of a standard normal score.
+func normalP(z float64) float64 {
+	return math.Erfc(math.Abs(z) / math.Sqrt2)
+}
