@@ -1,0 +1,81 @@
+package verdict
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+func TestJudge(t *testing.T) {
+	type metrics = map[string]float64
+	tests := []struct {
+		name    string
+		metrics metrics
+		elapsed unit.Seconds
+		context Context
+		want    []result.Reason
+	}{
+		{name: "nothing to hold it against", metrics: metrics{"goodput": 1e12, "cpu_client_steal": 9}},
+
+		{name: "all there", metrics: metrics{"goodput": 1e9, "retransmits": 0, "loss": 0, "send_lag_p50": 0},
+			context: Context{Required: []string{"goodput", "retransmits", "loss", "send_lag_p50"}}},
+		{name: "absent", metrics: metrics{"rate": 5}, context: Context{Required: []string{"goodput", "rate"}},
+			want: []result.Reason{{Code: "missing_result", Text: "goodput is missing"}}},
+		{name: "no metrics at all", context: Context{Required: []string{"goodput"}},
+			want: []result.Reason{{Code: "missing_result", Text: "goodput is missing"}}},
+		{name: "not a number", metrics: metrics{"goodput": math.NaN()}, context: Context{Required: []string{"goodput"}},
+			want: []result.Reason{{Code: "missing_result", Text: "goodput is NaN, not a finite number"}}},
+		{name: "infinite", metrics: metrics{"latency_p50": math.Inf(1)}, context: Context{Required: []string{"latency_p50"}},
+			want: []result.Reason{{Code: "missing_result", Text: "latency_p50 is +Inf, not a finite number"}}},
+		{name: "zero goodput", metrics: metrics{"goodput": 0}, context: Context{Required: []string{"goodput"}},
+			want: []result.Reason{{Code: "missing_result", Text: "goodput is 0, which is impossible: nothing was measured"}}},
+		{name: "zero latency", metrics: metrics{"latency_p99": 0}, context: Context{Required: []string{"latency_p99"}},
+			want: []result.Reason{{Code: "missing_result", Text: "latency_p99 is 0, which is impossible: nothing was measured"}}},
+		{name: "negative count", metrics: metrics{"retransmits": -1}, context: Context{Required: []string{"retransmits"}},
+			want: []result.Reason{{Code: "missing_result", Text: "retransmits is -1, which is impossible"}}},
+
+		{name: "at line rate", metrics: metrics{"goodput": 10.1e9}, context: Context{LineRate: 10e9}},
+		{name: "above line rate", metrics: metrics{"goodput": 12e9}, context: Context{LineRate: 10e9},
+			want: []result.Reason{{Code: "above_line_rate", Text: "goodput 12 Gbit/s is above the line rate of 10 Gbit/s"}}},
+
+		{name: "rate reached", metrics: metrics{"rate": 9950}, context: Context{Asked: 10000}},
+		{name: "rate short", metrics: metrics{"rate": 9800}, context: Context{Asked: 10000},
+			want: []result.Reason{{Code: "rate_short", Text: "9,800/s of the 10,000/s asked for were achieved (98.0 %)"}}},
+
+		{name: "little steal", metrics: metrics{"cpu_client_steal": 0.2}, context: Context{CPUs: 2}},
+		{name: "steal at the server", metrics: metrics{"cpu_client_steal": 0.1, "cpu_server_steal": 0.5}, context: Context{CPUs: 2},
+			want: []result.Reason{{Code: "cpu_steal", Text: "the hypervisor took 25 % of the CPU time of the server's node"}}},
+
+		{name: "window long enough", elapsed: 5, context: Context{Duration: 10}},
+		{name: "short window", elapsed: 4.9, context: Context{Duration: 10},
+			want: []result.Reason{{Code: "short_window", Text: "4.9 s measured of 10 s planned"}}},
+
+		{name: "several", metrics: metrics{"goodput": 2e9}, elapsed: 1,
+			context: Context{LineRate: 1e9, Duration: 10, Required: []string{"retransmits"}},
+			want: []result.Reason{
+				{Code: "missing_result", Text: "retransmits is missing"},
+				{Code: "above_line_rate", Text: "goodput 2 Gbit/s is above the line rate of 1 Gbit/s"},
+				{Code: "short_window", Text: "1 s measured of 10 s planned"},
+			}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &result.Sample{Metrics: tt.metrics, Elapsed: tt.elapsed}
+			if diff := cmp.Diff(tt.want, Judge(s, tt.context)); diff != "" {
+				t.Errorf("Judge (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRulesAreDocumented(t *testing.T) {
+	for _, r := range Rules() {
+		if r.Code == "" || r.Help == "" || r.Next == "" {
+			t.Errorf("rule %+v lacks its code, help or next step", r)
+		}
+	}
+}
