@@ -16,7 +16,7 @@ type Context struct {
 	LineRate unit.BitRate // of the underlay; 0 is unlimited
 	Asked    float64      // requests a second that the step asked for; 0 is none
 	Required []string     // metrics that the workload always gives
-	CPUs     int          // of each node
+	CPUs     int          // of client and server together
 	Duration unit.Seconds // planned, of the measured window
 }
 
@@ -26,24 +26,17 @@ func Judge(s *result.Sample, c Context) []result.Reason {
 	var reasons []result.Reason
 	for _, r := range rules {
 		for _, text := range r.faults(s, c) {
-			reasons = append(reasons, result.Reason{Code: r.Code, Text: text})
+			reasons = append(reasons, result.Reason{Code: r.code, Text: text})
 		}
 	}
 	return reasons
 }
 
-// Rule is a reason code with its meaning, for documentation.
-type Rule struct {
-	Code string
-	Help string // what makes a sample invalid
-	Next string // what to do then
-}
-
-// Rules lists the codes that Judge can give.
-func Rules() []Rule {
-	list := make([]Rule, len(rules))
+// Codes lists the codes that Judge can give.
+func Codes() []string {
+	codes := make([]string, len(rules))
 	for i, r := range rules {
-		list[i] = r.Rule
+		codes[i] = r.code
 	}
-	return list
+	return codes
 }
