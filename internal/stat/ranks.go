@@ -87,8 +87,9 @@ func doubledRanks(values []float64) (ranks []int, ties float64) {
 // rankSums counts, for every sum, the ways to choose n of the ranks that give
 // it.
 func rankSums(ranks []int, n int) []float64 {
+	ranks = slices.Sorted(slices.Values(ranks))
 	largest := 0
-	for _, rank := range ranks {
+	for _, rank := range ranks[len(ranks)-n:] {
 		largest += rank
 	}
 	ways := make([][]float64, n+1) // by number chosen, by sum
@@ -96,9 +97,10 @@ func rankSums(ranks []int, n int) []float64 {
 		ways[chosen] = make([]float64, largest+1)
 	}
 	ways[0][0] = 1
-	for _, rank := range ranks {
-		for chosen := n; chosen >= 1; chosen-- {
-			for sum := largest; sum >= rank; sum-- {
+	for i, rank := range ranks {
+		for chosen := min(n, i+1); chosen >= 1; chosen-- {
+			// The ranks so far are the smallest, so no sum exceeds this.
+			for sum := min(largest, chosen*rank); sum >= rank; sum-- {
 				ways[chosen][sum] += ways[chosen-1][sum-rank]
 			}
 		}
