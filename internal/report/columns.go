@@ -1,0 +1,135 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// mainMetrics are what a table shows of a step, the most telling first. The
+// mean latency stands in only where there are no percentiles.
+var mainMetrics = []string{
+	"goodput", "latency_p50", "latency_p99", "latency_p99_9", "latency_mean", "loss",
+	"cpu_per_gbit", "cpu_per_request", "memory_overhead", "setup_time",
+	"retransmits", "jitter", "rate", "packets", "memory_used",
+}
+
+// columnsPerStep keeps a further step to one row of a terminal table.
+const columnsPerStep = 4
+
+// headline chooses the columns of the first table from what there is: goodput
+// and its CPU cost from the first step that has goodput, the median and the
+// tail from the first that has latency.
+func headline(g *group, steps []result.Step) []column {
+	var goodput, latency []column
+	for _, s := range steps {
+		if len(goodput) == 0 {
+			if _, ok := g.has(s.ID, "goodput"); ok {
+				goodput = g.columns(s.ID, "goodput", "cpu_per_gbit")
+			}
+		}
+		if len(latency) == 0 {
+			latency = g.columns(s.ID, "latency_p50", "latency_p99")
+			if len(latency) == 0 {
+				latency = g.columns(s.ID, "latency_mean")
+			}
+		}
+	}
+	if len(goodput) == 0 && len(latency) > 0 {
+		return append(latency, g.columns(latency[0].Step, "cpu_per_request")...)
+	}
+	if len(goodput) == 0 {
+		return nil
+	}
+	return slices.Concat(goodput[:1], latency, goodput[1:])
+}
+
+// further are the columns of the tables below the headline: of every step the
+// main metrics that the headline has not shown. Steps that the headline names
+// are told already; their rest is for the HTML, CSV and JSON forms.
+func further(g *group, steps []result.Step, head []column) [][]column {
+	var out [][]column
+	for _, s := range steps {
+		if slices.ContainsFunc(head, func(c column) bool { return c.Step == s.ID }) {
+			continue
+		}
+		if columns := mainColumns(g, s.ID); len(columns) > 0 {
+			out = append(out, columns)
+		}
+	}
+	return out
+}
+
+func mainColumns(g *group, step string) []column {
+	metrics := mainMetrics
+	if _, ok := g.has(step, "latency_p50"); ok {
+		metrics = slices.DeleteFunc(slices.Clone(metrics), func(m string) bool { return m == "latency_mean" })
+	}
+	columns := g.columns(step, metrics...)
+	if len(columns) == 0 {
+		for _, m := range result.Metrics() {
+			columns = append(columns, g.columns(step, m.Name)...)
+		}
+	}
+	return columns[:min(len(columns), columnsPerStep)]
+}
+
+// columns are those of the metrics that the step has.
+func (g *group) columns(step string, metrics ...string) []column {
+	var out []column
+	for _, m := range metrics {
+		if c, ok := g.has(step, m); ok {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// pack lays column sets out in tables no wider than width: sets stay together
+// where they fit, short ones share a table.
+func pack(sets [][]column, width int, widthOf func(column) int) [][]column {
+	var tables [][]column
+	used := 0
+	add := func(set []column, size int) {
+		if last := len(tables) - 1; last >= 0 && used+size <= width {
+			tables[last] = append(tables[last], set...)
+			used += size
+			return
+		}
+		tables, used = append(tables, slices.Clone(set)), size
+	}
+	for _, set := range sets {
+		size := 0
+		for _, c := range set {
+			size += widthOf(c)
+		}
+		if size <= width {
+			add(set, size)
+			continue
+		}
+		for _, c := range set {
+			add([]column{c}, widthOf(c))
+		}
+	}
+	return tables
+}
+
+// stepsOf are the steps that the columns name, in the order of the report.
+func stepsOf(steps []result.Step, columns []column) []result.Step {
+	return slices.DeleteFunc(slices.Clone(steps), func(s result.Step) bool {
+		return !slices.ContainsFunc(columns, func(c column) bool { return c.Step == s.ID })
+	})
+}
+
+// describe says what a step does, from its own summary or its parts.
+func describe(s result.Step) string {
+	words := s.Summary
+	if words == "" {
+		words = strings.ReplaceAll(s.Workload, "_", " ")
+	}
+	if s.Path != "" && s.Path != "pod" {
+		words += ", path " + s.Path
+	}
+	return strings.TrimPrefix(words, ", ")
+}

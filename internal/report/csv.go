@@ -1,0 +1,61 @@
+package report
+
+import (
+	"bufio"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+)
+
+var csvHeader = []string{
+	"run", "arena", "suite", "baseline",
+	"contender", "kernel", "underlay", "step", "path", "metric", "unit", "better",
+	"n", "median", "ci_low", "ci_high", "confidence", "values",
+	"vs_baseline_ratio", "vs_baseline_ci_low", "vs_baseline_ci_high", "vs_baseline_p", "tier",
+}
+
+// writeCSV writes RFC 4180 with line feeds. Texts are always quoted and numbers
+// never, so that a spreadsheet takes no contender's name for a formula without
+// the name being changed; null is empty, values are joined by spaces.
+func writeCSV(w io.Writer, r *analysis.Report, _ Options) error {
+	bw := bufio.NewWriter(w)
+	bw.WriteString(strings.Join(csvHeader, ",") + "\n")
+	for _, res := range r.Results {
+		values := make([]string, len(res.Values))
+		for i, v := range res.Values {
+			values[i] = exact(v)
+		}
+		low, high := bounds(res.CI)
+		fields := []string{
+			quote(r.Run.ID), quote(r.Run.Arena), quote(r.Run.Suite), quote(r.Baseline),
+			quote(res.Contender), quote(res.Kernel), quote(res.Underlay), quote(res.Step),
+			quote(res.Path), quote(res.Metric), quote(res.Unit), quote(res.Better),
+			strconv.Itoa(res.N), exact(res.Median), low, high, exact(res.Confidence), quote(strings.Join(values, " ")),
+		}
+		vs := []string{"", "", "", ""}
+		if c := res.VsBaseline; c != nil {
+			vs[0] = exact(c.Ratio)
+			vs[1], vs[2] = bounds(c.CI)
+			if c.P != nil {
+				vs[3] = exact(*c.P)
+			}
+		}
+		fields = append(fields, vs...)
+		bw.WriteString(strings.Join(append(fields, strconv.Itoa(res.Tier)), ",") + "\n")
+	}
+	return bw.Flush()
+}
+
+func quote(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
+
+// exact is the shortest decimal that reads back as the same number.
+func exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+func bounds(i *analysis.Interval) (low, high string) {
+	if i == nil {
+		return "", ""
+	}
+	return exact(i[0]), exact(i[1])
+}

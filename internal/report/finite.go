@@ -1,0 +1,76 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// finite is r without figures that are no number, each named by a finding, and
+// with empty lists instead of absent ones. No format can carry a NaN, and one
+// bad figure must not cost the reader the report. r itself is not changed.
+func finite(r *analysis.Report) *analysis.Report {
+	out := *r
+	out.Results = make([]analysis.Result, 0, len(r.Results))
+	out.Findings = append([]analysis.Finding{}, r.Findings...)
+	out.Unsupported = append([]result.Unsupported{}, r.Unsupported...)
+	if out.Run.Environment == nil {
+		out.Run.Environment = result.Environment{}
+	}
+	for _, res := range r.Results {
+		keep, lost := finiteResult(res)
+		for _, what := range lost {
+			out.Findings = append(out.Findings, analysis.Finding{
+				Severity: "error", Code: "not_a_number", Contender: res.Contender, Step: res.Step,
+				Text: fmt.Sprintf("%s of %s is not a finite number and is left out", what, res.Metric),
+				Next: "report this as a bug of cnibench, with the run directory",
+			})
+		}
+		if keep != nil {
+			out.Results = append(out.Results, *keep)
+		}
+	}
+	return &out
+}
+
+// finiteResult is res without its bad parts, nil if nothing can be shown, and
+// the names of what was lost.
+func finiteResult(res analysis.Result) (*analysis.Result, []string) {
+	if !isFinite(res.Median) || !isFinite(res.Confidence) {
+		return nil, []string{"the median"}
+	}
+	var lost []string
+	values := make([]float64, 0, len(res.Values))
+	for _, v := range res.Values {
+		if isFinite(v) {
+			values = append(values, v)
+		}
+	}
+	if len(values) < len(res.Values) {
+		lost = append(lost, "a round's value")
+	}
+	res.Values = values
+	if !finiteInterval(res.CI) {
+		res.CI, lost = nil, append(lost, "the interval")
+	}
+	if c := res.VsBaseline; c != nil {
+		switch {
+		case !isFinite(c.Ratio):
+			res.VsBaseline, lost = nil, append(lost, "the ratio to the baseline")
+		case !finiteInterval(c.CI):
+			res.VsBaseline, lost = &analysis.Comparison{Ratio: c.Ratio, P: c.P}, append(lost, "the ratio's interval")
+		}
+	}
+	if c := res.VsBaseline; c != nil && c.P != nil && !isFinite(*c.P) {
+		res.VsBaseline, lost = &analysis.Comparison{Ratio: c.Ratio, CI: c.CI}, append(lost, "the p-value")
+	}
+	return &res, lost
+}
+
+func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+func finiteInterval(i *analysis.Interval) bool {
+	return i == nil || isFinite(i[0]) && isFinite(i[1])
+}

@@ -1,0 +1,71 @@
+// Package report writes analysis values as text, Markdown, CSV, JSON, HTML,
+// benchstat and OpenMetrics. It chooses, orders and words figures; it never
+// computes a statistic, opens a file or asks the clock. Next: view.go arranges
+// a report into tables, and one file per format writes it.
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/nearest"
+)
+
+// Format is a form that a report can be written in.
+type Format string
+
+// The formats.
+const (
+	Text        Format = "text"        // tables for a terminal
+	Markdown    Format = "md"          // tables as GitHub shows them
+	CSV         Format = "csv"         // one row per result
+	JSON        Format = "json"        // the contract, docs/schema/report-1.schema.json
+	HTML        Format = "html"        // one self-contained page with charts
+	Benchstat   Format = "benchstat"   // the Go benchmark format, one line per value
+	OpenMetrics Format = "openmetrics" // gauges for Prometheus and its kin
+)
+
+var writers = []struct {
+	format Format
+	write  func(io.Writer, *analysis.Report, Options) error
+}{
+	{Text, writeText},
+	{Markdown, writeMarkdown},
+	{CSV, writeCSV},
+	{JSON, writeJSON},
+	{HTML, writeHTML},
+	{Benchstat, writeBenchstat},
+	{OpenMetrics, writeOpenMetrics},
+}
+
+// Formats are the names that Write takes, in the order of listings.
+func Formats() []string {
+	names := make([]string, len(writers))
+	for i, f := range writers {
+		names[i] = string(f.format)
+	}
+	return names
+}
+
+// Options are what the place of the output decides. Only text heeds them.
+type Options struct {
+	Color bool // escape codes for a terminal
+	Width int  // columns; 0 means 100, which is also the most that is used
+}
+
+// Write writes r in the named format. Errors: *nearest.Error for an unknown
+// format, else those of w. A figure in r that is not a finite number is left
+// out and named by a finding.
+func Write(w io.Writer, format string, r *analysis.Report, opt Options) error {
+	for _, f := range writers {
+		if string(f.format) != format {
+			continue
+		}
+		if err := f.write(w, finite(r), opt); err != nil {
+			return fmt.Errorf("report as %s: %w", format, err)
+		}
+		return nil
+	}
+	return nearest.Unknown("report format", format, Formats())
+}

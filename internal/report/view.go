@@ -1,0 +1,157 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// group is what may be compared with each other: the contenders on one kernel
+// and underlay.
+type group struct {
+	Kernel, Underlay string
+	Contenders       []contender
+	figures          map[figureKey]*analysis.Result
+}
+
+type contender struct {
+	ID       string
+	Baseline bool
+	Info     result.ContenderInfo
+}
+
+type figureKey struct{ contender, step, metric string }
+
+// column is one figure of every contender.
+type column struct{ Step, Metric, Unit, Better string }
+
+// Head names the column's figure, without its step.
+func (c column) Head() string { return metricLabel(c.Metric) }
+
+// view is a report as tables show it.
+type view struct {
+	*analysis.Report
+	Groups []group
+	Steps  []result.Step
+}
+
+// newView arranges r: groups in the order of the results, in each the baseline
+// first, then the contenders by their place in the first headline column.
+func newView(r *analysis.Report) *view {
+	v := &view{Report: r, Steps: steps(r)}
+	for i := range r.Results {
+		res := &r.Results[i]
+		g := v.group(res.Kernel, res.Underlay)
+		key := figureKey{res.Contender, res.Step, res.Metric}
+		if _, twice := g.figures[key]; !twice {
+			g.figures[key] = res
+		}
+		g.add(res.Contender)
+	}
+	// A contender of the plan without any valid sample still has its row.
+	for _, e := range r.Plan.Contenders {
+		for i := range v.Groups {
+			if v.Groups[i].Underlay == e.Underlay {
+				v.Groups[i].add(e.ID)
+			}
+		}
+	}
+	infos := make(map[string]result.ContenderInfo, len(r.Contenders))
+	for _, info := range r.Contenders {
+		infos[info.ID] = info
+	}
+	for i := range v.Groups {
+		g := &v.Groups[i]
+		for j := range g.Contenders {
+			c := &g.Contenders[j]
+			c.Info, c.Baseline = infos[c.ID], c.ID == r.Baseline
+		}
+		g.sort(headline(g, v.Steps))
+	}
+	return v
+}
+
+func (v *view) group(kernel, underlay string) *group {
+	for i := range v.Groups {
+		if g := &v.Groups[i]; g.Kernel == kernel && g.Underlay == underlay {
+			return g
+		}
+	}
+	v.Groups = append(v.Groups, group{Kernel: kernel, Underlay: underlay, figures: map[figureKey]*analysis.Result{}})
+	return &v.Groups[len(v.Groups)-1]
+}
+
+func (g *group) add(id string) {
+	if !slices.ContainsFunc(g.Contenders, func(c contender) bool { return c.ID == id }) {
+		g.Contenders = append(g.Contenders, contender{ID: id})
+	}
+}
+
+// figure is the contender's figure of the column, or nil.
+func (g *group) figure(contender string, c column) *analysis.Result {
+	return g.figures[figureKey{contender, c.Step, c.Metric}]
+}
+
+// has finds the metric at the step in any contender's results.
+func (g *group) has(step, metric string) (column, bool) {
+	for _, c := range g.Contenders {
+		if f := g.figures[figureKey{c.ID, step, metric}]; f != nil {
+			return column{step, metric, f.Unit, f.Better}, true
+		}
+	}
+	return column{}, false
+}
+
+// sort puts the baseline first, then tiers from the best, unranked last; in a
+// tier the better median first, which claims nothing but keeps the eye calm.
+func (g *group) sort(by []column) {
+	slices.SortStableFunc(g.Contenders, func(a, b contender) int {
+		if a.Baseline != b.Baseline {
+			if a.Baseline {
+				return -1
+			}
+			return 1
+		}
+		for _, c := range by {
+			if order := compare(g.figure(a.ID, c), g.figure(b.ID, c)); order != 0 {
+				return order
+			}
+		}
+		return cmp.Compare(a.ID, b.ID)
+	})
+}
+
+func compare(a, b *analysis.Result) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return 1
+	case b == nil:
+		return -1
+	case a.Tier != b.Tier && a.Tier == 0:
+		return 1
+	case a.Tier != b.Tier && b.Tier == 0:
+		return -1
+	case a.Tier != b.Tier:
+		return cmp.Compare(a.Tier, b.Tier)
+	case a.Better == "higher":
+		return cmp.Compare(b.Median, a.Median)
+	default:
+		return cmp.Compare(a.Median, b.Median)
+	}
+}
+
+// steps are the report's steps in the order of the plan, and after them those
+// that only results name.
+func steps(r *analysis.Report) []result.Step {
+	out := slices.Clone(r.Steps)
+	for _, res := range r.Results {
+		if !slices.ContainsFunc(out, func(s result.Step) bool { return s.ID == res.Step }) {
+			out = append(out, result.Step{ID: res.Step, Path: res.Path})
+		}
+	}
+	return out
+}

@@ -1,0 +1,197 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+var metricLabels = map[string]string{
+	"cpu_per_gbit":             "CPU per Gbit/s",
+	"cpu_per_gbit_published":   "CPU per Gbit/s (2024 formula)",
+	"cpu_per_gbit_user_system": "CPU per Gbit/s (user + system)",
+	"cpu_per_request":          "CPU per request",
+	"setup_time":               "Set-up time",
+	"loss":                     "Loss (0–1)",
+}
+
+// metricLabel is a metric's name for people: latency_p99_9 is "Latency p99.9".
+func metricLabel(name string) string {
+	if label, ok := metricLabels[name]; ok {
+		return label
+	}
+	words := strings.Split(name, "_")
+	for i, w := range words {
+		// p99_9 is one number that a name cannot hold.
+		if i > 0 && w != "" && strings.Trim(w, "0123456789") == "" && strings.HasPrefix(words[i-1], "p") {
+			return metricLabel(strings.Join(words[:i], "_")) + "." + w
+		}
+	}
+	if words[0] == "cpu" {
+		words[0] = "CPU"
+	} else if words[0] != "" {
+		words[0] = strings.ToUpper(words[0][:1]) + words[0][1:]
+	}
+	return strings.Join(words, " ")
+}
+
+// value is the median with its unit.
+func value(r *analysis.Result) string { return unit.Format(r.Median, r.Unit) }
+
+// interval is "16.1–17.0 Gbit/s" in words, "" without one.
+func interval(r *analysis.Result) string {
+	if r.CI == nil {
+		return ""
+	}
+	return unit.Format(r.CI[0], r.Unit) + " – " + unit.Format(r.CI[1], r.Unit)
+}
+
+// comparison is the ratio and its interval, "0.57× (0.55–0.60)".
+func comparison(c *analysis.Comparison) string {
+	if c == nil {
+		return ""
+	}
+	if c.CI == nil {
+		return unit.Ratio(c.Ratio) + "×"
+	}
+	return fmt.Sprintf("%s× (%s–%s)", unit.Ratio(c.Ratio), unit.Ratio(c.CI[0]), unit.Ratio(c.CI[1]))
+}
+
+// standing says on which side of the baseline the whole interval of the ratio
+// lies: "better", "worse", or "" where it can't be told.
+func standing(r *analysis.Result) string {
+	if r == nil || r.VsBaseline == nil || r.VsBaseline.CI == nil {
+		return ""
+	}
+	low, high := r.VsBaseline.CI[0], r.VsBaseline.CI[1]
+	switch higher := r.Better == "higher"; {
+	case low > 1 && higher, high < 1 && !higher:
+		return "better"
+	case high < 1 && higher, low > 1 && !higher:
+		return "worse"
+	}
+	return ""
+}
+
+// tier is "T2", "" where the figure is not ranked.
+func tier(r *analysis.Result) string {
+	if r == nil || r.Tier == 0 {
+		return ""
+	}
+	return "T" + strconv.Itoa(r.Tier)
+}
+
+// legend says how to read the tables.
+func (v *view) legend() []string {
+	confidence, single, missing := 0.0, true, false
+	for _, r := range v.Results {
+		single = single && (confidence == 0 || confidence == r.Confidence)
+		confidence = max(confidence, r.Confidence)
+		missing = missing || r.CI == nil || r.VsBaseline != nil && r.VsBaseline.CI == nil
+	}
+	percent := strconv.FormatFloat(confidence*100, 'f', -1, 64) + " %"
+	if !single {
+		percent = "up to " + percent
+	}
+	lines := []string{
+		fmt.Sprintf("Each figure is the median of the rounds; × is its ratio to %s, paired by round, with the ratio's %s interval in brackets.", v.Baseline, percent),
+		"T is the tier: T1 is best, and contenders of one tier can't be told apart.",
+	}
+	if missing {
+		lines = append(lines, fmt.Sprintf("Where the interval is left out, the rounds are too few for %s confidence: run more with --rounds.", percent))
+	}
+	return lines
+}
+
+// title names the group where a report has more than one or it matters.
+func (g *group) title() string {
+	var parts []string
+	if g.Kernel != "" {
+		parts = append(parts, "kernel "+g.Kernel)
+	}
+	if g.Underlay != "" {
+		parts = append(parts, "underlay "+g.Underlay)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// place is where a finding was made: contender, step, round.
+func place(f analysis.Finding) string {
+	var parts []string
+	for _, s := range []string{f.Contender, f.Step} {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	if f.Round > 0 {
+		parts = append(parts, fmt.Sprintf("round %d", f.Round))
+	}
+	return strings.Join(parts, ", ")
+}
+
+var severities = []string{"error", "warn", "info"}
+
+// bySeverity is the findings, the gravest first.
+func bySeverity(findings []analysis.Finding) []analysis.Finding {
+	out := slices.Clone(findings)
+	slices.SortStableFunc(out, func(a, b analysis.Finding) int {
+		return slices.Index(severities, a.Severity) - slices.Index(severities, b.Severity)
+	})
+	return out
+}
+
+// kindsOf groups the findings by severity and code, the gravest first, and
+// counts those of level info.
+func kindsOf(findings []analysis.Finding) (kinds [][]analysis.Finding, infos int) {
+	for _, f := range bySeverity(findings) {
+		if f.Severity == "info" {
+			infos++
+		}
+		i := slices.IndexFunc(kinds, func(k []analysis.Finding) bool { return k[0].Severity == f.Severity && k[0].Code == f.Code })
+		if i < 0 {
+			kinds = append(kinds, []analysis.Finding{f})
+			continue
+		}
+		kinds[i] = append(kinds[i], f)
+	}
+	return kinds, infos
+}
+
+// unable is contenders that cannot run for one and the same reason.
+type unable struct {
+	Contenders     []string
+	Reason, Remedy string
+}
+
+// unables groups the unsupported contenders by reason and remedy.
+func (v *view) unables() []unable {
+	var out []unable
+	for _, u := range v.Unsupported {
+		i := slices.IndexFunc(out, func(o unable) bool { return o.Reason == u.Reason && o.Remedy == u.Remedy })
+		if i < 0 {
+			out = append(out, unable{Reason: u.Reason, Remedy: u.Remedy})
+			i = len(out) - 1
+		}
+		out[i].Contenders = append(out[i].Contenders, u.Contender)
+	}
+	return out
+}
+
+// printable is s without what could move a cursor, end a line or turn the
+// direction of the text: names come from files that anybody wrote.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			return ' '
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r), unicode.Is(unicode.Zl, r), unicode.Is(unicode.Zp, r), r == unicode.ReplacementChar:
+			return '?'
+		}
+		return r
+	}, s)
+}
