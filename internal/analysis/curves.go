@@ -1,0 +1,90 @@
+package analysis
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// beyond is how many values a percentile must have beyond it to be shown.
+const beyond = 10
+
+// curves merges the histograms of all valid rounds, in the order in which the
+// samples first appear, clocks by name.
+func curves(valid []*result.Sample) []Curve {
+	type key struct {
+		group
+		Contender, Step, Clock string
+	}
+	var order []key
+	rounds := map[key][]*hdrhistogram.Histogram{}
+	for _, s := range valid {
+		for _, clock := range slices.Sorted(maps.Keys(s.Histograms)) {
+			k := key{groupOf(s), s.Contender, s.Step, clock}
+			if rounds[k] == nil {
+				order = append(order, k)
+			}
+			rounds[k] = append(rounds[k], s.Histograms[clock])
+		}
+	}
+	list := []Curve{}
+	for _, k := range order {
+		if c := curve(merge(rounds[k])); c.Count > 0 {
+			c.Contender, c.Kernel, c.Underlay, c.Step, c.Clock = k.Contender, k.Kernel, k.Underlay, k.Step, k.Clock
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// merge adds the counts; the result takes every value that any of them can hold.
+func merge(list []*hdrhistogram.Histogram) *hdrhistogram.Histogram {
+	lowest, highest, digits := int64(math.MaxInt64), int64(2), int64(1)
+	for _, h := range list {
+		lowest = min(lowest, max(1, h.LowestTrackableValue()))
+		highest = max(highest, h.HighestTrackableValue(), h.Max())
+		digits = max(digits, h.SignificantFigures())
+	}
+	merged := hdrhistogram.New(lowest, highest, int(digits))
+	for _, h := range list {
+		merged.Merge(h)
+	}
+	return merged
+}
+
+// curve reads the percentiles that the count carries; histograms hold
+// nanoseconds.
+func curve(h *hdrhistogram.Histogram) Curve {
+	c := Curve{Count: h.TotalCount()}
+	for _, p := range curvePercentiles() {
+		if float64(c.Count)*(100-p)/100 >= beyond-1e-6 {
+			c.Points = append(c.Points, CurvePoint{Percentile: p, Seconds: float64(h.ValueAtPercentile(p)) / 1e9})
+		}
+	}
+	return c
+}
+
+// curvePercentiles are spaced for an axis of nines, eight to each nine; those
+// that reports name are among them.
+func curvePercentiles() []float64 {
+	var list []float64
+	for decade := 0; decade <= 5; decade++ {
+		for _, step := range []float64{10, 7.5, 6, 5, 4, 3, 2, 1.5} {
+			list = append(list, 100-step*math.Pow10(1-decade))
+		}
+	}
+	for i, p := range list { // 99.9 and not 99.89999999999999
+		list[i] = math.Round(p*1e9) / 1e9
+	}
+	for _, p := range result.Percentiles {
+		list = append(list, p.Value)
+	}
+	slices.SortFunc(list, func(a, b float64) int { return cmp.Compare(a, b) })
+	list = slices.Compact(list)
+	return slices.DeleteFunc(list, func(p float64) bool { return p <= 0 || p > 99.999 })
+}

@@ -1,0 +1,2 @@
+package analysis
+func findings(e *evidence) []Finding { return []Finding{} }

@@ -1,0 +1,77 @@
+package analysis
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/stat"
+)
+
+// tiers ranks the contenders of one place: from the best median on, a
+// contender opens a new tier when it can be told apart from the leader of the
+// tier before. The leader is the best of many and so an extreme by choice;
+// comparing only with it would find differences in pure noise more often than
+// alpha says (about twice with eight contenders, by simulation). Holm's
+// correction is therefore over all pairs of the metric, each compared by a
+// Mann–Whitney test.
+func (e *evidence) tiers(contenders map[string]series, better string) map[string]int {
+	order := e.inOrder(contenders)
+	values := make(map[string][]float64, len(order))
+	medians := make(map[string]float64, len(order))
+	for _, c := range order {
+		values[c] = contenders[c].values()
+		medians[c] = stat.Median(values[c])
+	}
+	slices.SortStableFunc(order, func(a, b string) int {
+		if better == "higher" {
+			a, b = b, a
+		}
+		return cmp.Compare(medians[a], medians[b])
+	})
+
+	apart := e.apart(order, values)
+	tier := make(map[string]int, len(order))
+	leader, current := 0, 1
+	for i, c := range order {
+		if apart[[2]int{leader, i}] {
+			leader, current = i, current+1
+		}
+		tier[c] = current
+	}
+	return tier
+}
+
+// apart are the pairs of positions that can be told apart.
+func (e *evidence) apart(order []string, values map[string][]float64) map[[2]int]bool {
+	var pairs [][2]int
+	least := 1.0
+	for i := range order {
+		for j := i + 1; j < len(order); j++ {
+			pairs = append(pairs, [2]int{i, j})
+			least = min(least, stat.LeastMannWhitney(len(values[order[i]]), len(values[order[j]])))
+		}
+	}
+	apart := map[[2]int]bool{}
+	if least*float64(len(pairs)) > e.opt.Alpha {
+		return apart // too few rounds to tell any pair apart, whatever the values
+	}
+	p := make([]float64, len(pairs))
+	for i, pair := range pairs {
+		p[i] = stat.MannWhitney(values[order[pair[0]]], values[order[pair[1]]])
+	}
+	for i, adjusted := range stat.Holm(p) {
+		apart[pairs[i]] = adjusted <= e.opt.Alpha
+	}
+	return apart
+}
+
+// roundsForTiers is how many rounds it takes before n contenders can be told
+// apart at all.
+func roundsForTiers(contenders int, alpha float64) int {
+	pairs := float64(contenders*(contenders-1)) / 2
+	rounds := 1
+	for stat.LeastMannWhitney(rounds, rounds)*pairs > alpha {
+		rounds++
+	}
+	return rounds
+}
