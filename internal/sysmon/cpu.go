@@ -20,7 +20,7 @@ const userHZ = 100
 func cpu() Sampler {
 	return Sampler{
 		Name:  "cpu",
-		Scope: Node,
+		Scope: ScopeNode,
 		Metrics: []Metric{
 			{"node_cpu_seconds", "counter", "seconds", "Seconds that the CPUs of the machine spent in each mode since boot, in steps of 10 ms (/proc/stat).", []string{"cpu", "mode"}},
 			{"node_context_switches", "counter", "", "Context switches of the machine since boot (/proc/stat ctxt).", nil},
@@ -32,13 +32,13 @@ func cpu() Sampler {
 
 // parseStat reads /proc/stat.
 func parseStat(r io.Reader, out *frame) error {
-	all, err := text(r)
+	all, err := out.text(r)
 	if err != nil {
 		return err
 	}
 	cpus := 0
 	for line := range strings.Lines(all) {
-		name, rest, _ := strings.Cut(line, " ")
+		name, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		switch {
 		case name == "ctxt":
 			err = addFirst(out, "node_context_switches", rest)

@@ -12,7 +12,7 @@ import (
 var memoryFields = []string{"MemTotal", "MemFree", "MemAvailable", "Buffers", "Cached", "SReclaimable"}
 
 func memory() Sampler {
-	s := Sampler{Name: "memory", Scope: Node, sample: fromFile("meminfo", parseMeminfo)}
+	s := Sampler{Name: "memory", Scope: ScopeNode, sample: fromFile("meminfo", parseMeminfo)}
 	for _, field := range memoryFields {
 		s.Metrics = append(s.Metrics, Metric{
 			"node_memory_" + field + "_bytes", "gauge", "bytes", field + " of the machine (/proc/meminfo).", nil})
@@ -26,7 +26,7 @@ func memory() Sampler {
 // parseMeminfo reads /proc/meminfo. Memory used is absent on a kernel that
 // lacks one of its terms.
 func parseMeminfo(r io.Reader, out *frame) error {
-	all, err := text(r)
+	all, err := out.text(r)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ var deviceColumns = []struct {
 }
 
 func network() Sampler {
-	s := Sampler{Name: "network", Scope: Pod, sample: fromFile("net/dev", parseNetDev)}
+	s := Sampler{Name: "network", Scope: ScopePod, sample: fromFile("net/dev", parseNetDev)}
 	for _, c := range deviceColumns {
 		m := c.metric
 		m.Help += " Of the recorder's own network namespace (/proc/net/dev)."
@@ -36,7 +36,7 @@ func network() Sampler {
 // parseNetDev reads /proc/net/dev: two lines of headings, then one line an
 // interface.
 func parseNetDev(r io.Reader, out *frame) error {
-	all, err := text(r)
+	all, err := out.text(r)
 	if err != nil {
 		return err
 	}

@@ -21,13 +21,13 @@ const maxCells = 1 << 25
 // are one recording without labels. An error names the line; a text without
 // its # EOF was cut off and is an error (io.ErrUnexpectedEOF).
 func ReadOpenMetrics(r io.Reader) ([]*Recording, error) {
-	all, err := text(r)
+	b, err := io.ReadAll(r)
 	if err != nil {
 		return nil, err
 	}
 	p := omReader{seen: make(map[string]bool)}
 	n, ended := 0, false
-	for line := range strings.Lines(all) {
+	for line := range strings.Lines(string(b)) {
 		n++
 		line, whole := strings.CutSuffix(line, "\n")
 		switch {

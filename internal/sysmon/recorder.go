@@ -82,7 +82,7 @@ func newRecorder(root fs.FS, scope Scope, labels map[string]string) (*Recorder, 
 		r.rec.Labels[name] = value
 	}
 	for _, s := range Samplers() {
-		if s.Scope == Node && scope != Node {
+		if s.Scope == ScopeNode && scope != ScopeNode {
 			continue
 		}
 		r.samplers = append(r.samplers, s)
@@ -140,7 +140,9 @@ func (r *Recorder) Stop() *Recording {
 	return &r.rec
 }
 
-// snapshot reads every sampler once.
+// snapshot reads every sampler once and returns its time. Snapshots are at
+// least a millisecond apart: that is how exactly time-series databases keep
+// time, and two points in one would be lost there.
 func (r *Recorder) snapshot() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,15 +150,26 @@ func (r *Recorder) snapshot() time.Time {
 	if r.ended {
 		return r.rec.Times[n-1]
 	}
-	// The wall clock of the start plus what the monotonic clock says: a clock
-	// that is set meanwhile bends no interval. Microseconds, so that every
-	// form of the time is exact, and never the same one twice.
-	now := r.origin.Add(time.Since(r.origin)).Round(0).UTC().Truncate(time.Microsecond)
-	if n > 0 && !now.After(r.rec.Times[n-1]) {
-		now = r.rec.Times[n-1].Add(time.Microsecond)
+	now := r.now()
+	for n > 0 && now.UnixMilli() <= r.rec.Times[n-1].UnixMilli() {
+		time.Sleep(time.Millisecond)
+		now = r.now()
 	}
-	r.rec.Times = append(r.rec.Times, now)
+	r.take(now)
+	return now
+}
 
+// now is the wall clock of the start plus what the monotonic clock says: a
+// clock that is set meanwhile bends no interval. It is in microseconds, which
+// every form of the time keeps.
+func (r *Recorder) now() time.Time {
+	return r.origin.Add(time.Since(r.origin)).Round(0).UTC().Truncate(time.Microsecond)
+}
+
+// take reads every sampler once.
+func (r *Recorder) take(now time.Time) {
+	n := len(r.rec.Times)
+	r.rec.Times = append(r.rec.Times, now)
 	for i := range r.samplers {
 		s := &r.samplers[i]
 		r.frame.rows = r.frame.rows[:0]
@@ -168,7 +181,6 @@ func (r *Recorder) snapshot() time.Time {
 			r.set(n, row)
 		}
 	}
-	return now
 }
 
 // set puts the value at snapshot n of its series; what the series missed

@@ -1,10 +1,10 @@
 package sysmon
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"io/fs"
-	"strings"
 
 	"github.com/cnibench/cnibench/internal/nearest"
 )
@@ -16,24 +16,24 @@ type Scope string
 // the recorder's own process give, because the rest is the node's and would
 // be counted twice.
 const (
-	Node Scope = "node"
-	Pod  Scope = "pod"
+	ScopeNode Scope = "node"
+	ScopePod  Scope = "pod"
 )
 
 // ParseScope is the scope of that name; an unknown name is a *nearest.Error.
 func ParseScope(name string) (Scope, error) {
 	switch s := Scope(name); s {
-	case Node, Pod:
+	case ScopeNode, ScopePod:
 		return s, nil
 	}
-	return "", nearest.Unknown("scope", name, []string{string(Node), string(Pod)})
+	return "", nearest.Unknown("scope", name, []string{string(ScopeNode), string(ScopePod)})
 }
 
 // Sampler reads one thing of the machine: what it gives and how it is read.
 type Sampler struct {
 	Name string
-	// Scope is the widest: Node is of the machine, Pod of a network
-	// namespace or of the recorder's process and recorded by nodes too.
+	// Scope is ScopeNode for a thing of the machine, ScopePod for one of a network
+	// namespace or of the recorder's process, which nodes record too.
 	Scope   Scope
 	Metrics []Metric
 	// sample reads the files below root, which stands for /proc. What it
@@ -53,6 +53,7 @@ type Metric struct {
 // frame takes what samplers read at one moment.
 type frame struct {
 	rows []row
+	file bytes.Buffer // room for the file being parsed
 }
 
 // row is one value; its texts may be parts of a whole file and are cloned
@@ -90,8 +91,8 @@ func fromFile(name string, parse func(io.Reader, *frame) error) func(fs.FS, *fra
 
 // text reads all of r. The files of /proc are small, but their lines can be
 // longer than a bufio.Scanner takes (intr in /proc/stat).
-func text(r io.Reader) (string, error) {
-	var b strings.Builder
-	_, err := io.Copy(&b, r)
-	return b.String(), err
+func (f *frame) text(r io.Reader) (string, error) {
+	f.file.Reset()
+	_, err := f.file.ReadFrom(r)
+	return f.file.String(), err
 }

@@ -14,7 +14,7 @@ import (
 func self() Sampler {
 	return Sampler{
 		Name:  "self",
-		Scope: Pod,
+		Scope: ScopePod,
 		Metrics: []Metric{
 			{"cnibench_recorder_cpu_seconds", "counter", "seconds", "CPU time of the process that records (getrusage).", []string{"mode"}},
 			{"cnibench_recorder_resident_memory_bytes", "gauge", "bytes", "Resident memory of the process that records (/proc/self/statm).", nil},
@@ -38,7 +38,7 @@ func self() Sampler {
 
 // parseStatm reads /proc/self/statm: sizes in pages, the second is resident.
 func parseStatm(r io.Reader, out *frame) error {
-	all, err := text(r)
+	all, err := out.text(r)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ var softnetColumns = []Metric{
 
 // softnet is of the machine: the file is the same in every network namespace.
 func softnet() Sampler {
-	return Sampler{Name: "softnet", Scope: Node, Metrics: softnetColumns,
+	return Sampler{Name: "softnet", Scope: ScopeNode, Metrics: softnetColumns,
 		sample: fromFile("net/softnet_stat", parseSoftnet)}
 }
 
@@ -24,7 +24,7 @@ func softnet() Sampler {
 // columns in hexadecimal. Since Linux 5.14 the 13th is the CPU's number;
 // before, lines are counted.
 func parseSoftnet(r io.Reader, out *frame) error {
-	all, err := text(r)
+	all, err := out.text(r)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func tcpext() Sampler { return protocols("tcpext", "net/netstat", tcpextCounters
 
 func protocols(name, file string, counters []protocolCounter) Sampler {
 	metricOf := make(map[string]map[string]string)
-	s := Sampler{Name: name, Scope: Pod}
+	s := Sampler{Name: name, Scope: ScopePod}
 	for _, c := range counters {
 		m := Metric{Name: "node_netstat_" + c.protocol + "_" + c.name, Type: "counter",
 			Help: c.help + "; of the recorder's own network namespace (/proc/" + file + ")."}
@@ -64,7 +64,7 @@ func protocols(name, file string, counters []protocolCounter) Sampler {
 // then a line of values, each begun by the protocol. metricOf gives the metric
 // of a protocol and name; the others are passed over.
 func parseProtocols(r io.Reader, metricOf map[string]map[string]string, out *frame) error {
-	all, err := text(r)
+	all, err := out.text(r)
 	if err != nil {
 		return err
 	}
