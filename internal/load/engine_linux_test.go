@@ -1,0 +1,371 @@
+package load
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func startServer(t *testing.T, cfg ServerConfig) (*Server, netip.AddrPort) {
+	t.Helper()
+	cfg.Listen = "127.0.0.1:0"
+	if cfg.Size == 0 {
+		cfg.Size = 350
+	}
+	s, err := NewServer(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- s.Serve(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return s, s.Addr().(*net.TCPAddr).AddrPort()
+}
+
+func mustLoad(t *testing.T, cfg HTTPConfig) *Result {
+	t.Helper()
+	res, err := HTTP(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// The latency that the plan and the server's own record of its stalls give
+// for each request is computed and compared with what was measured. A request
+// planned in a stall waits for the stall's end at least, and after it for the
+// requests before it; the second and the noise of a busy machine are the
+// tolerance of 5 % and 20 ms.
+func TestStallShows(t *testing.T) {
+	const stall, every, window = 200 * time.Millisecond, time.Second, 3 * time.Second
+	for _, connections := range []int{1, 64} { // all or some requests queue in the client
+		t.Run(fmt.Sprint(connections, " connections"), func(t *testing.T) {
+			s, addr := startServer(t, ServerConfig{Stall: stall, Every: every})
+			cfg := HTTPConfig{Target: addr, Connections: connections, Rate: 2000, Duration: window}
+			res := mustLoad(t, cfg)
+			var want []float64
+			p := pace{cfg.Rate}
+			for n := range p.planned(window) {
+				at := res.Begin.Add(p.at(n))
+				waits := 0.0
+				for _, stalled := range s.Stalls() {
+					if !at.Before(stalled.From) && at.Before(stalled.To) {
+						waits = stalled.To.Sub(at).Seconds()
+					}
+				}
+				want = append(want, waits)
+			}
+			slices.Sort(want)
+			if len(s.Stalls()) < 2 {
+				t.Fatalf("%d stalls; the server did not do its part", len(s.Stalls()))
+			}
+			if n := res.Latency.TotalCount(); n != int64(len(want)) || res.Missed != 0 {
+				t.Errorf("%d latencies of %d requests, %d missed", n, len(want), res.Missed)
+			}
+			for _, q := range []float64{95, 99, 99.9} {
+				computed := want[int(math.Ceil(q/100*float64(len(want))))-1]
+				got := float64(res.Latency.ValueAtPercentile(q)) / 1e9
+				t.Logf("p%v: computed %.4f s, measured %.4f s", q, computed, got)
+				if math.Abs(got-computed) > 0.05*computed+0.020 {
+					t.Errorf("p%v is %.4f s, want %.4f s", q, got, computed)
+				}
+			}
+			if res.Queued == 0 {
+				t.Error("no send is marked as queued behind busy connections")
+			}
+		})
+	}
+}
+
+func TestClosedLoopCountsAreTheServers(t *testing.T) {
+	s, addr := startServer(t, ServerConfig{})
+	res := mustLoad(t, HTTPConfig{Target: addr, Connections: 8, Duration: 300 * time.Millisecond})
+	// The very first answer is asked for outside of the loop.
+	if got := res.Requests + 1; got != s.Requests() || res.Sent != res.Requests || res.Missed != 0 || len(res.Errors) != 0 {
+		t.Errorf("client: %d requests, %d sent, %d missed, errors %v; server: %d", got, res.Sent, res.Missed, res.Errors, s.Requests())
+	}
+	if res.ResponseBytes != 350 {
+		t.Errorf("a response has %d bytes, want 350", res.ResponseBytes)
+	}
+	if res.Latency.TotalCount() != res.Requests || res.SendLag.TotalCount() != 0 {
+		t.Errorf("%d latencies and %d send lags of %d requests", res.Latency.TotalCount(), res.SendLag.TotalCount(), res.Requests)
+	}
+}
+
+func TestOpenLoop(t *testing.T) {
+	s, addr := startServer(t, ServerConfig{Size: 4096})
+	var marks atomic.Int64
+	res := mustLoad(t, HTTPConfig{
+		Target: addr, Connections: 16, Rate: 1000, Warmup: 200 * time.Millisecond, Duration: 500 * time.Millisecond,
+		Begin: func() { marks.Add(1) }, End: func() { marks.Add(100) },
+	})
+	if res.Sent != 500 || res.Requests != 500 || s.Requests() != 701 || marks.Load() != 101 {
+		t.Errorf("sent %d and answered %d, want 500; the server saw %d, want 701; marks %d, want 101",
+			res.Sent, res.Requests, s.Requests(), marks.Load())
+	}
+	for clock, h := range res.Histograms() {
+		if h.TotalCount() != 500 {
+			t.Errorf("%s has %d values, want 500", clock, h.TotalCount())
+		}
+	}
+	if len(res.Histograms()) != 4 {
+		t.Errorf("clocks %v, want 4", res.Histograms())
+	}
+	// The three clocks nest by construction, whatever the machine does.
+	for _, q := range []float64{50, 99} {
+		l, s, n := res.Latency.ValueAtPercentile(q), res.ServiceTime.ValueAtPercentile(q), res.NetworkTime.ValueAtPercentile(q)
+		if l < s || s < n {
+			t.Errorf("p%v: latency %d, service time %d, network time %d ns", q, l, s, n)
+		}
+	}
+}
+
+// A server that takes requests and never answers: nothing is lost from the
+// histogram, and the ages at the end are what the plan says.
+func TestUnansweredRequestsAreMissedWithTheirAge(t *testing.T) {
+	const window = 300 * time.Millisecond
+	var conns atomic.Int64
+	addr := serveTCP(t, func(c net.Conn) {
+		first := conns.Add(1) == 1
+		if buf := make([]byte, 4096); first {
+			_, _ = c.Read(buf)
+			_, _ = c.Write(fixedResponse(350))
+		}
+		buf := make([]byte, 4096)
+		for {
+			if _, err := c.Read(buf); err != nil {
+				return
+			}
+		}
+	})
+	res := mustLoad(t, HTTPConfig{Target: addr, Connections: 2, Rate: 100, Duration: window})
+	if res.Missed != 30 || res.Requests != 0 || res.Latency.TotalCount() != 30 || res.ServiceTime.TotalCount() != 2 {
+		t.Errorf("missed %d, answered %d, %d latencies, %d service times; want 30, 0, 30, 2",
+			res.Missed, res.Requests, res.Latency.TotalCount(), res.ServiceTime.TotalCount())
+	}
+	// The youngest was planned 10 ms before the end of the window, the oldest
+	// at its begin, and the end is the drain after the window.
+	if least, most := time.Duration(res.Latency.Min()), time.Duration(res.Latency.Max()); least < drain || most < window+drain {
+		t.Errorf("ages from %v to %v, want from %v to %v and a little more", least, most, drain+10*time.Millisecond, window+drain)
+	}
+}
+
+// serveTCP runs handle for every connection.
+func serveTCP(t *testing.T, handle func(net.Conn)) netip.AddrPort {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { defer c.Close(); handle(c) }()
+		}
+	}()
+	return l.Addr().(*net.TCPAddr).AddrPort()
+}
+
+// Each server answers well nine times on a connection, and then badly.
+func TestErrorsAreCountedByKind(t *testing.T) {
+	good := string(fixedResponse(350))
+	tests := []struct {
+		kind    Kind
+		tenth   string
+		hangUp  bool // after the tenth answer
+		abort   bool // with a reset
+		timeout time.Duration
+	}{
+		{kind: Status, tenth: strings.Replace(good, "200 OK", "500 No", 1)},
+		{kind: Chunked, tenth: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"},
+		{kind: Malformed, tenth: good + "x"},
+		{kind: Short, tenth: good[:300], hangUp: true},
+		{kind: Closed, tenth: strings.Replace(good, "X-Pad: xxxxxx", "Connection: close\r\nX-Pad: ", 1), hangUp: true},
+		{kind: Reset, tenth: "", hangUp: true, abort: true},
+		{kind: Timeout, tenth: "", timeout: 20 * time.Millisecond},
+	}
+	for _, tt := range tests {
+		t.Run(string(tt.kind), func(t *testing.T) {
+			addr := serveTCP(t, func(c net.Conn) {
+				buf := make([]byte, 4096)
+				for n := 1; ; n++ {
+					if _, err := c.Read(buf); err != nil {
+						return
+					}
+					answer := good
+					if n%10 == 0 {
+						answer = tt.tenth
+					}
+					if _, err := c.Write([]byte(answer)); err != nil {
+						return
+					}
+					if n%10 == 0 && tt.hangUp {
+						if tt.abort {
+							_ = c.(*net.TCPConn).SetLinger(0)
+						}
+						return
+					}
+				}
+			})
+			res := mustLoad(t, HTTPConfig{Target: addr, Connections: 2, Rate: 500, Duration: 400 * time.Millisecond, Timeout: tt.timeout})
+			if n := res.Errors[tt.kind]; n < 5 || n > 40 || len(res.Errors) != 1 {
+				t.Errorf("errors %v of %d requests, want about 20 of kind %s alone", res.Errors, res.Sent, tt.kind)
+			}
+		})
+	}
+}
+
+// When the server goes away in the middle, connecting again is refused and
+// counted, and the requests that nobody takes are missed.
+func TestServerGoesAway(t *testing.T) {
+	s, err := NewServer(ServerConfig{Listen: "127.0.0.1:0", Size: 350})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	done := make(chan error)
+	go func() { done <- s.Serve(ctx) }()
+	res := mustLoad(t, HTTPConfig{Target: s.Addr().(*net.TCPAddr).AddrPort(), Connections: 4, Rate: 1000, Duration: 600 * time.Millisecond})
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if res.Errors[Connect] == 0 || res.Missed == 0 || res.Requests == 0 {
+		t.Errorf("errors %v, %d missed, %d answered; want some of each", res.Errors, res.Missed, res.Requests)
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	_, addr := startServer(t, ServerConfig{})
+	cfg := HTTPConfig{Target: addr, Connections: 4, Rate: 1000, Warmup: 100 * time.Millisecond, Duration: time.Hour}
+
+	ctx, cancel := context.WithCancel(context.Background())
+	cfg.Begin = func() { time.AfterFunc(200*time.Millisecond, cancel) }
+	ended := false
+	cfg.End = func() { ended = true }
+	res, err := HTTP(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	planned := int64(res.Elapsed.Seconds()*cfg.Rate) + 1
+	if !res.Interrupted || !ended || res.Requests < planned-1 || res.Requests > planned || res.Missed != 0 {
+		t.Errorf("interrupted %v, ended %v, %d answered in %v, %d missed", res.Interrupted, ended, res.Requests, res.Elapsed, res.Missed)
+	}
+
+	ctx, cancel = context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := HTTP(ctx, cfg); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("ended in the warm-up: %v, want %v", err, context.DeadlineExceeded)
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	_, addr := startServer(t, ServerConfig{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unused := l.Addr().(*net.TCPAddr).AddrPort()
+	l.Close()
+	notFound := serveTCP(t, func(c net.Conn) {
+		_, _ = c.Read(make([]byte, 4096))
+		_, _ = c.Write([]byte("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"))
+	})
+	tests := []struct {
+		name   string
+		change func(*HTTPConfig)
+		is     error
+		says   string
+	}{
+		{"no connections", func(c *HTTPConfig) { c.Connections = 0 }, ErrConfig, "at least 1"},
+		{"negative rate", func(c *HTTPConfig) { c.Rate = -1 }, ErrConfig, "above 0"},
+		{"no duration", func(c *HTTPConfig) { c.Duration = 0 }, ErrConfig, "above 0"},
+		{"no target", func(c *HTTPConfig) { c.Target = netip.AddrPort{} }, ErrConfig, "an address and a port"},
+		{"path with a line break", func(c *HTTPConfig) { c.Path = "/\r\nX: y" }, ErrConfig, "printable"},
+		{"refused", func(c *HTTPConfig) { c.Target = unused }, syscall.ECONNREFUSED, "is a server listening there?"},
+		{"wrong status", func(c *HTTPConfig) { c.Target = notFound }, nil, "status 404, want 2xx"},
+		{"more than the file limit", func(c *HTTPConfig) { c.Connections = 1 << 31 }, nil, "ulimit -Hn"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := HTTPConfig{Target: addr, Connections: 1, Rate: 10, Duration: 10 * time.Millisecond}
+			tt.change(&cfg)
+			_, err := HTTP(context.Background(), cfg)
+			if err == nil || !strings.Contains(err.Error(), tt.says) || tt.is != nil && !errors.Is(err, tt.is) {
+				t.Errorf("error %v, want one that says %q", err, tt.says)
+			}
+		})
+	}
+}
+
+func TestWaitsForAServerThatStarts(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().(*net.TCPAddr).AddrPort()
+	l.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	time.AfterFunc(100*time.Millisecond, func() {
+		s, err := NewServer(ServerConfig{Listen: addr.String(), Size: 350})
+		if err == nil {
+			err = s.Serve(ctx)
+		}
+		done <- err
+	})
+	res := mustLoad(t, HTTPConfig{Target: addr, Connections: 1, Rate: 100, Duration: 50 * time.Millisecond, Wait: 30 * time.Second})
+	if res.Requests != 5 {
+		t.Errorf("%d answered, want 5", res.Requests)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHotPathDoesNotAllocate(t *testing.T) {
+	_, addr := startServer(t, ServerConfig{})
+	var before, after runtime.MemStats
+	res := mustLoad(t, HTTPConfig{
+		Target: addr, Connections: 16, Rate: 4000, Warmup: 200 * time.Millisecond, Duration: 500 * time.Millisecond,
+		Begin: func() { runtime.ReadMemStats(&before) }, End: func() { runtime.ReadMemStats(&after) },
+	})
+	// The server runs in this process and its timers allocate now and then.
+	if n := after.Mallocs - before.Mallocs; n > uint64(res.Requests)/10 {
+		t.Errorf("%d allocations in %d requests", n, res.Requests)
+	}
+}
+
+func TestFixedResponse(t *testing.T) {
+	for _, size := range []int{350, 4096, HeaderBytes} {
+		b := fixedResponse(size)
+		if head := bytes.Index(b, endOfHeader) + len(endOfHeader); len(b) != size || head != HeaderBytes {
+			t.Errorf("%d bytes, %d of them header; want %d and %d", len(b), head, size, HeaderBytes)
+		}
+		if _, n, err := readResponse(bytes.NewReader(b)); err != nil || n != int64(size) {
+			t.Errorf("read back %d bytes, %v", n, err)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package load
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// ReportSchema names the JSON object that a Report is written as.
+const ReportSchema = "cnibench/load/1"
+
+// Report is a Result as `cnibench load --json` prints it: one flat object
+// whose times are seconds and whose keys are result's metric names.
+type Report struct {
+	Schema        string         `json:"schema"`
+	Target        string         `json:"target"`
+	Rate          float64        `json:"rate"`       // achieved, 1/s
+	AskedRate     float64        `json:"asked_rate"` // 0: closed loop
+	Connections   int            `json:"connections"`
+	Duration      float64        `json:"duration"` // of the window, s
+	Interrupted   bool           `json:"interrupted"`
+	Sent          int64          `json:"sent"`
+	Requests      int64          `json:"requests"`
+	Missed        int64          `json:"missed"`
+	Late          int64          `json:"late"`
+	LateFraction  float64        `json:"late_fraction"`
+	Queued        int64          `json:"queued"`
+	QueuedShare   float64        `json:"queued_fraction"`
+	Errors        map[Kind]int64 `json:"errors"`
+	ResponseBytes int64          `json:"response_bytes"`
+	GeneratorCPU  float64        `json:"generator_cpu"`
+	GeneratorSpin float64        `json:"generator_spin"`
+
+	// Times are latency_p50, service_time_mean and so on, in seconds.
+	Times map[string]float64 `json:"-"`
+	// Histograms are HdrHistograms of nanoseconds by clock, V2 compressed
+	// encoding in base64.
+	Histograms map[string]string `json:"histograms,omitempty"`
+}
+
+// Histograms are the non-empty histograms by the name of their clock.
+func (r *Result) Histograms() map[string]*hdrhistogram.Histogram {
+	all := map[string]*hdrhistogram.Histogram{
+		"latency": r.Latency, "service_time": r.ServiceTime, "network_time": r.NetworkTime, "send_lag": r.SendLag,
+	}
+	maps.DeleteFunc(all, func(_ string, h *hdrhistogram.Histogram) bool { return h.TotalCount() == 0 })
+	return all
+}
+
+// Times are the mean, the percentiles and the maximum of a histogram of
+// nanoseconds, in seconds, under the metric names of its clock. A percentile
+// with fewer than ten samples beyond it is left out.
+func Times(clock string, h *hdrhistogram.Histogram) map[string]float64 {
+	n := h.TotalCount()
+	if n == 0 {
+		return nil
+	}
+	m := map[string]float64{
+		clock + "_mean": h.Mean() / 1e9,
+		clock + "_max":  float64(h.Max()) / 1e9,
+	}
+	for _, p := range result.Percentiles {
+		if float64(n)*(100-p.Value)/100 >= 10-1e-6 { // the share of 99.9 is not exact in binary
+			m[clock+"_"+p.Name] = float64(h.ValueAtPercentile(p.Value)) / 1e9
+		}
+	}
+	return m
+}
+
+// Report is the result in the form for printing, with or without histograms.
+func (r *Result) Report(cfg HTTPConfig, target string, histograms bool) (*Report, error) {
+	rep := &Report{
+		Schema: ReportSchema, Target: target, Rate: r.Rate(), AskedRate: cfg.Rate, Connections: cfg.Connections,
+		Duration: r.Elapsed.Seconds(), Interrupted: r.Interrupted, Sent: r.Sent, Requests: r.Requests, Missed: r.Missed,
+		Late: r.Late, LateFraction: r.LateFraction(), Queued: r.Queued, QueuedShare: r.QueuedFraction(),
+		Errors: r.Errors, ResponseBytes: r.ResponseBytes, GeneratorCPU: r.GeneratorCPU, GeneratorSpin: r.GeneratorSpin,
+		Times: map[string]float64{},
+	}
+	for clock, h := range r.Histograms() {
+		maps.Copy(rep.Times, Times(clock, h))
+		if !histograms {
+			continue
+		}
+		encoded, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+		if err != nil {
+			return nil, fmt.Errorf("load: encode the %s histogram: %w", clock, err)
+		}
+		if rep.Histograms == nil {
+			rep.Histograms = map[string]string{}
+		}
+		rep.Histograms[clock] = string(encoded)
+	}
+	return rep, nil
+}
+
+// Decoded are the report's histograms.
+func (r *Report) Decoded() (map[string]*hdrhistogram.Histogram, error) {
+	all := make(map[string]*hdrhistogram.Histogram, len(r.Histograms))
+	for clock, encoded := range r.Histograms {
+		h, err := hdrhistogram.Decode([]byte(encoded))
+		if err != nil {
+			return nil, fmt.Errorf("load: decode the %s histogram: %w", clock, err)
+		}
+		all[clock] = h
+	}
+	return all, nil
+}
+
+// ErrorCount is the number of errors of all kinds.
+func (r *Report) ErrorCount() int64 {
+	var n int64
+	for _, count := range r.Errors {
+		n += count
+	}
+	return n
+}
+
+type plainReport Report
+
+// MarshalJSON puts the times beside the other keys.
+func (r Report) MarshalJSON() ([]byte, error) {
+	fixed, err := json.Marshal(plainReport(r))
+	if err != nil || len(r.Times) == 0 {
+		return fixed, err
+	}
+	times, err := json.Marshal(r.Times)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(fixed[:len(fixed)-1], ','), times[1:]...), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote; numbers under the name of a
+// clock are times.
+func (r *Report) UnmarshalJSON(b []byte) error {
+	if err := json.Unmarshal(b, (*plainReport)(r)); err != nil {
+		return err
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(b, &all); err != nil {
+		return err
+	}
+	r.Times = map[string]float64{}
+	for name, raw := range all {
+		if !result.IsLatency(name) {
+			continue
+		}
+		var v float64
+		if err := json.Unmarshal(raw, &v); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		r.Times[name] = v
+	}
+	return nil
+}

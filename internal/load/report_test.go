@@ -1,0 +1,72 @@
+package load
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReportRoundTrip(t *testing.T) {
+	res := &Result{
+		Elapsed: 2 * time.Second, Sent: 2000, Requests: 1999, Completed: 1998, Late: 20, Missed: 1,
+		Errors: map[Kind]int64{Reset: 2, Status: 3}, ResponseBytes: 350, GeneratorCPU: 0.25,
+		Latency: newHistogram(), ServiceTime: newHistogram(), NetworkTime: newHistogram(), SendLag: newHistogram(),
+	}
+	for ns := int64(1000); ns <= 2_000_000; ns += 1000 {
+		record(res.Latency, ns)
+	}
+	rep, err := res.Report(HTTPConfig{Rate: 1000, Connections: 4}, "http://127.0.0.1:80/", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(rep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Report
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(rep, &back); d != "" {
+		t.Errorf("-written +read:\n%s", d)
+	}
+	if back.Rate != 999 || back.LateFraction != 0.01 || back.ErrorCount() != 5 {
+		t.Errorf("rate %v, late %v, %d errors", back.Rate, back.LateFraction, back.ErrorCount())
+	}
+	decoded, err := back.Decoded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(decoded) != 1 || !decoded["latency"].Equals(res.Latency) {
+		t.Errorf("decoded %v", decoded)
+	}
+}
+
+func TestTimesLeavesOutWhatTheCountDoesNotCarry(t *testing.T) {
+	tests := []struct {
+		n    int
+		last string // the highest percentile that is given
+		not  string
+	}{
+		{19, "mean", "p50"},
+		{20, "p50", "p90"},
+		{999, "p95", "p99"},
+		{1000, "p99", "p99_5"},
+		{10_000, "p99_9", "p99_99"},
+		{1_000_000, "p99_999", ""},
+	}
+	for _, tt := range tests {
+		h := newHistogram()
+		for i := range tt.n {
+			record(h, int64(i+1))
+		}
+		m := Times("latency", h)
+		_, last := m["latency_"+tt.last]
+		_, not := m["latency_"+tt.not]
+		if !last || not {
+			t.Errorf("%d samples: have %s: %v, want true; have %s: %v, want false", tt.n, tt.last, last, tt.not, not)
+		}
+	}
+}
