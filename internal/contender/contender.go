@@ -1,6 +1,6 @@
 // Package contender reads contender files: data only, strictly decoded. It
-// runs nothing and knows no arena. Next: read.go; the files themselves are in
-// /contenders.
+// runs nothing and knows no arena. Next: read.go, then check.go for the rules;
+// the files themselves are in /contenders.
 package contender
 
 import "github.com/cnibench/cnibench/internal/unit"
@@ -12,7 +12,7 @@ type Contender struct {
 	Version  string `yaml:"version,omitempty"` // the studies' version
 	Summary  string `yaml:"summary"`
 	Homepage string `yaml:"homepage,omitempty"`
-	// Studies are the publications that measured it: 2016, 2019, 2020, 2024, kube-ovn.
+	// Studies are the publications that measured it: 2016, 2018, 2019, 2020, 2024, kube-ovn.
 	Studies  []string `yaml:"studies,omitempty"`
 	Features Features `yaml:"features"`
 	Datapath Datapath `yaml:"datapath"`
@@ -24,8 +24,10 @@ type Contender struct {
 // Features is what the product offers in this configuration, by its own
 // documentation; the checks of cnibench find out what really holds.
 type Features struct {
-	Policy               Policy   `yaml:"policy"`
-	Encryption           string   `yaml:"encryption"` // none, wireguard, ipsec, nacl
+	Policy     Policy `yaml:"policy"`
+	Encryption string `yaml:"encryption"` // none, wireguard, ipsec, nacl
+	// KeyRotation is whether the operator's keys can be replaced while the
+	// network runs; WireGuard's own session keys do not count.
 	KeyRotation          bool     `yaml:"key-rotation"`
 	KubeProxyReplacement bool     `yaml:"kube-proxy-replacement"`
 	Observability        string   `yaml:"observability,omitempty"`
@@ -44,9 +46,9 @@ type Policy struct {
 
 // Datapath says in the field's terms how packets travel.
 type Datapath struct {
-	Attach        string `yaml:"attach"`    // bridge, ptp, ipvlan, macvlan, veth+ebpf, netkit+ebpf, openvswitch, vpp, none
+	Attach        string `yaml:"attach"`    // bridge, ptp, ipvlan, macvlan, veth+ebpf, netkit+ebpf, openvswitch, vpp, none; all in check.go
 	Transport     string `yaml:"transport"` // routes, vpc-routes, vxlan, ipip, geneve, wireguard, esp, tun-udp, none, …
-	Services      string `yaml:"services"`  // kube-proxy, ipvs, ebpf, openvswitch, ovn, vpp, none
+	Services      string `yaml:"services"`  // kube-proxy, kube-proxy+ebpf, ipvs, ebpf, openvswitch, ovn, vpp, none
 	Encapsulation string `yaml:"encapsulation,omitempty"`
 	// Overhead is what encapsulation takes from the underlay MTU, bytes a
 	// packet over IPv4; Source says where that figure comes from.

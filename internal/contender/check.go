@@ -1,0 +1,142 @@
+package contender
+
+import (
+	"errors"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/strictyaml"
+)
+
+// The values that a file may use. A word that is in none of these lists is
+// more often a slip than a new kind of network; a new kind adds its word here.
+var (
+	studies       = []string{"2016", "2018", "2019", "2020", "2024", "kube-ovn"}
+	encryptions   = []string{"none", "wireguard", "ipsec", "nacl"}
+	statuses      = []string{"active", "retired"}
+	underlays     = []string{"switch", "vpc"}
+	attachments   = []string{"none", "bridge", "ptp", "ptp+ebpf", "ipvlan", "macvlan", "veth+ebpf", "netkit+ebpf", "openvswitch", "vpp", "vrouter"}
+	transports    = []string{"none", "routes", "vpc-routes", "vxlan", "ipip", "geneve", "stt", "wireguard", "esp", "tun-udp", "vlan", "vpp", "mpls"}
+	services      = []string{"none", "kube-proxy", "kube-proxy+ebpf", "ipvs", "ebpf", "openvswitch", "openvswitch+kube-proxy", "ovn", "vpp", "vrouter"}
+	architectures = []string{"amd64", "arm64", "arm", "ppc64le", "riscv64", "s390x"}
+)
+
+var idForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+// problems gathers what is wrong with one file, so that its writer mends all
+// of it at once.
+type problems struct {
+	file string
+	errs []error
+}
+
+func (p *problems) add(msg string) {
+	p.errs = append(p.errs, &strictyaml.Error{File: p.file, Msg: msg})
+}
+
+func (p *problems) want(ok bool, msg string) {
+	if !ok {
+		p.add(msg)
+	}
+}
+
+func (p *problems) oneOf(key, value string, known []string) {
+	switch {
+	case value == "":
+		p.add(key + " is missing")
+	case !slices.Contains(known, value):
+		p.add(nearest.Unknown(key, value, known).Error())
+	}
+}
+
+// check finds contradictions that the types cannot.
+func (c *Contender) check(file string) error {
+	p := &problems{file: file}
+	name := strings.TrimSuffix(path.Base(file), ".yaml")
+	p.want(c.ID == name, "id is "+c.ID+", but the file is named "+name)
+	p.want(idForm.MatchString(c.ID), "id: use lower-case letters, digits and single hyphens")
+	p.want(c.Product != "", "product is missing")
+	p.want(c.Summary != "", "summary is missing")
+	if c.Homepage != "" {
+		u, err := url.Parse(c.Homepage)
+		p.want(err == nil && u.Scheme == "https" && u.Host != "", "homepage: want an https address")
+	}
+	for _, s := range c.Studies {
+		p.oneOf("study", s, studies)
+	}
+	c.Features.check(p)
+	c.Datapath.check(p)
+	if c.Requires.Underlay != "" {
+		p.oneOf("requires.underlay", c.Requires.Underlay, underlays)
+	}
+	c.Lab.check(p, c.Datapath.Attach == "none")
+	p.want(c.Kube == nil || c.Kube.Install != "", "kube.install is missing")
+	return errors.Join(p.errs...)
+}
+
+func (f Features) check(p *problems) {
+	p.oneOf("features.encryption", f.Encryption, encryptions)
+	p.oneOf("features.status", f.Status, statuses)
+	switch {
+	case f.Status == "retired" && f.Retired == "":
+		p.add("features.retired: say why it is retired")
+	case f.Status != "retired" && f.Retired != "":
+		p.add("features.retired gives a reason, but the status is " + f.Status)
+	}
+	p.want(len(f.Architectures) > 0, "features.architectures is missing")
+	for _, a := range f.Architectures {
+		p.oneOf("architecture", a, architectures)
+	}
+}
+
+func (d Datapath) check(p *problems) {
+	p.oneOf("datapath.attach", d.Attach, attachments)
+	p.oneOf("datapath.transport", d.Transport, transports)
+	p.oneOf("datapath.services", d.Services, services)
+	switch {
+	case d.Overhead < 0:
+		p.add("datapath.overhead: a size cannot be negative")
+	case d.Overhead > 0 && d.Source == "":
+		p.add("datapath.overhead-source: say where the overhead's figure comes from")
+	case d.Overhead > 0 && d.Encapsulation == "":
+		p.add("datapath.encapsulation: say what takes the overhead")
+	}
+}
+
+// check wants the pieces of the lab form or the reason why there is none.
+// A contender that attaches nothing needs no piece: its endpoints run in the
+// nodes' own network.
+func (l Lab) check(p *problems, attachesNothing bool) {
+	pieces := l.Attach != nil || l.Transport != nil || len(l.Extras) > 0
+	switch {
+	case l.None != "" && pieces:
+		p.add("lab: it has pieces and lab.none; keep one")
+	case l.None != "":
+		p.want(l.Remedy != "", "lab.remedy: say what the user can do instead")
+	case l.Remedy != "":
+		p.add("lab.remedy belongs to lab.none")
+	case attachesNothing:
+		p.want(!pieces, "lab: it has pieces, but datapath.attach is none")
+	case l.Attach == nil:
+		p.add("lab: it has neither lab.attach nor the reason lab.none")
+	default:
+		p.want(len(l.Own) > 0, "lab.own: say which programs are the product's own")
+	}
+	for _, piece := range l.pieces() {
+		p.want(piece.Use != "", "lab: a piece without use")
+	}
+}
+
+func (l Lab) pieces() []Piece {
+	var all []Piece
+	for _, piece := range []*Piece{l.Attach, l.Transport} {
+		if piece != nil {
+			all = append(all, *piece)
+		}
+	}
+	return append(all, l.Extras...)
+}

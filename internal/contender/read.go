@@ -1,0 +1,66 @@
+package contender
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"sort"
+
+	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/strictyaml"
+)
+
+// Read decodes and checks one contender file. file is its name: its base
+// without .yaml is the id that the contender must have. Syntax, unknown keys
+// and wrong types come back as *strictyaml.Error with the line; contradictions
+// between the values come back together, each naming the file and the key.
+func Read(file string, r io.Reader) (*Contender, error) {
+	var c Contender
+	if err := strictyaml.Decode(file, r, &c); err != nil {
+		return nil, err
+	}
+	if err := c.check(file); err != nil {
+		return nil, err
+	}
+	return &c, nil
+}
+
+// Load reads every *.yaml file at the top of fsys, sorted by id.
+func Load(fsys fs.FS) ([]*Contender, error) {
+	files, err := fs.Glob(fsys, "*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("contenders: %w", err)
+	}
+	all := make([]*Contender, 0, len(files))
+	for _, file := range files {
+		c, err := readFile(fsys, file)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].ID < all[j].ID })
+	return all, nil
+}
+
+func readFile(fsys fs.FS, file string) (*Contender, error) {
+	f, err := fsys.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("contenders: %w", err)
+	}
+	defer f.Close()
+	return Read("contenders/"+file, f)
+}
+
+// Find is the contender with that id. Its error is a *nearest.Error, which
+// names the nearest id: wrong usage (exit 2).
+func Find(all []*Contender, id string) (*Contender, error) {
+	ids := make([]string, len(all))
+	for i, c := range all {
+		if c.ID == id {
+			return c, nil
+		}
+		ids[i] = c.ID
+	}
+	return nil, nearest.Unknown("contender", id, ids)
+}
