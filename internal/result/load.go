@@ -38,7 +38,7 @@ const (
 // Kinds of error that Load, Create and Resume return.
 var (
 	// ErrNoRun: the folder holds no run.
-	ErrNoRun = errors.New("no run directory")
+	ErrNoRun = errors.New("not a run directory")
 	// ErrVersion: the run was written by a newer cnibench, or by another program.
 	ErrVersion = errors.New("unknown version of the run directory")
 )
@@ -58,11 +58,17 @@ func Load(dir string) (*Record, error) {
 }
 
 func openRun(dir string) (*os.Root, error) {
-	root, err := os.OpenRoot(dir)
+	info, err := os.Stat(dir)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return nil, fmt.Errorf("%s: %w: %w", dir, ErrNoRun, err)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: %w: it does not exist", dir, ErrNoRun)
 	case err != nil:
+		return nil, fmt.Errorf("run directory: %w", err)
+	case !info.IsDir():
+		return nil, fmt.Errorf("%s: %w: it is no folder", dir, ErrNoRun)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
 	return root, nil
@@ -80,7 +86,7 @@ func load(root *os.Root, dir string) (*Record, *parsed, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		record.fault(samplesFile, 0, "missing: the run has no samples")
 	case err != nil:
-		record.fault(samplesFile, 0, "%v: no sample is read", err)
+		record.fault(samplesFile, 0, "%v; no sample is read", cause(err))
 	default:
 		p, err = parseSamples(f)
 		f.Close()
@@ -184,7 +190,7 @@ func (r *Record) loadTorn(root *os.Root) {
 		f.Close()
 	}
 	if err != nil {
-		r.fault(tornFile, 0, "%v", err)
+		r.fault(tornFile, 0, "%v", cause(err))
 		return
 	}
 	for i := range bytes.Count(data, []byte("\n")) {
@@ -206,7 +212,7 @@ func (r *Record) loadHistograms(root *os.Root, s *Sample) {
 		name := path.Join(s.Raw, s.HistogramFiles[clock])
 		h, err := loadHistogram(root, name)
 		if err != nil {
-			r.fault(name, 0, "%v; the sample of %s, step %s, round %d stays without its %s histogram", err, s.Contender, s.Step, s.Round, clock)
+			r.fault(name, 0, "%v; the sample of %s, step %s, round %d stays without its %s histogram", cause(err), s.Contender, s.Step, s.Round, clock)
 			continue
 		}
 		if s.Histograms == nil {
@@ -250,13 +256,22 @@ func openFile(root *os.Root, name string) (*os.File, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("open %s: not a regular file", name)
+		err = errors.New("not a regular file")
 	}
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
+}
+
+// cause is err without the file name, which a Fault has anyway.
+func cause(err error) error {
+	var e *fs.PathError
+	if errors.As(err, &e) {
+		return e.Err
+	}
+	return err
 }
 
 func readAll(r io.Reader, limit int64) ([]byte, error) {

@@ -16,7 +16,7 @@ import (
 
 // NotFinite is the code of the reason for a value that was no number: it is
 // left out, because JSON and statistics have no place for it.
-const NotFinite = "value-not-finite"
+const NotFinite = "not_a_number"
 
 // Seal makes the sample part of the run: its histograms, then its line, are
 // on the disk when Seal returns. It fills in s.Schema, s.Raw and
