@@ -95,7 +95,7 @@ func TestConfigurationHasSources(t *testing.T) {
 			switch {
 			case line == "lab:":
 				inPieces = true
-			case key == "own:" || key == "kube:":
+			case key == "own:" || key == "reproduced:" || key == "kube:":
 				inPieces = false
 			case !inPieces:
 			case strings.HasPrefix(key, "# source: "):

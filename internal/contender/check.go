@@ -124,7 +124,7 @@ func (l Lab) check(p *problems, attachesNothing bool) {
 	case l.Attach == nil:
 		p.add("lab: it has neither lab.attach nor the reason lab.none")
 	default:
-		p.want(len(l.Own) > 0, "lab.own: say which programs are the product's own")
+		p.want(len(l.Own)+len(l.Reproduced) > 0, "lab.own, lab.reproduced: say what of the product is in it")
 	}
 	for _, piece := range l.pieces() {
 		p.want(piece.Use != "", "lab: a piece without use")

@@ -86,7 +86,7 @@ func TestReadErrors(t *testing.T) {
 		{"remedy without none", "lab:\n", "lab:\n  remedy: run y\n", `contenders/x.yaml: lab.remedy belongs to lab.none`},
 		{"pieces of nothing", "  attach: bridge\n", "  attach: none\n", `contenders/x.yaml: lab: it has pieces, but datapath.attach is none`},
 		{"piece without use", "{use: bridge, with", "{with", `contenders/x.yaml: lab: a piece without use`},
-		{"no own programs", "  own: [the bridge plugin]\n", "", `contenders/x.yaml: lab.own: say which programs are the product's own`},
+		{"nothing of the product", "  own: [the bridge plugin]\n", "", `contenders/x.yaml: lab.own, lab.reproduced: say what of the product is in it`},
 		{"kube without install", "lab:\n", "kube: {}\nlab:\n", `contenders/x.yaml: kube.install is missing`},
 	}
 	for _, tt := range tests {

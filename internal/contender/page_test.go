@@ -1,0 +1,139 @@
+package contender_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "bring docs/contenders.md up to date")
+
+const page = "../../docs/contenders.md"
+
+// TestPage keeps the generated parts of the page equal to the files.
+func TestPage(t *testing.T) {
+	all := catalogue(t)
+	data, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(data)
+	for _, part := range []struct {
+		name, text string
+	}{
+		{"table", table(all)},
+		{"lab", labForms(all)},
+		{"none", withoutLab(all)},
+	} {
+		if got, err = splice(got, part.name, part.text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(got, string(data)); diff != "" {
+		t.Errorf("docs/contenders.md is stale; run go test ./internal/contender -update\n%s", diff)
+	}
+}
+
+// splice puts text between the markers of one generated part.
+func splice(page, name, text string) (string, error) {
+	open, end := "<!-- generated:"+name+" -->\n", "<!-- /generated:"+name+" -->"
+	before, rest, ok := strings.Cut(page, open)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		return "", fmt.Errorf("%s: the markers of part %q are gone", page, name)
+	}
+	return before + open + "\n" + text + "\n" + end + after, nil
+}
+
+func table(all []*contender.Contender) string {
+	var b strings.Builder
+	b.WriteString("| contender | product, version | attach | transport | services | overhead | encryption | policy | measured by | lab |\n")
+	b.WriteString("|---|---|---|---|---|---|---|---|---|---|\n")
+	for _, c := range all {
+		product := strings.TrimSpace(c.Product + " " + c.Version)
+		if c.Features.Status == "retired" {
+			product += " (retired)"
+		}
+		fmt.Fprintf(&b, "| [%s](../contenders/%s.yaml) | %s | %s | %s | %s | %g | %s | %s | %s | %s |\n",
+			c.ID, c.ID, product, c.Datapath.Attach, c.Datapath.Transport, c.Datapath.Services,
+			float64(c.Datapath.Overhead), encryption(c.Features), policy(c.Features.Policy), orDash(strings.Join(c.Studies, ", ")), yesNo(c.Lab.None == ""))
+	}
+	return b.String()
+}
+
+func labForms(all []*contender.Contender) string {
+	var b strings.Builder
+	for _, c := range all {
+		if len(c.Lab.Own)+len(c.Lab.Reproduced) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "`%s`: %s.\n\n", c.ID, c.Summary)
+		for _, s := range c.Lab.Own {
+			fmt.Fprintf(&b, "- own program: %s\n", s)
+		}
+		for _, s := range c.Lab.Reproduced {
+			fmt.Fprintf(&b, "- reproduced: %s\n", s)
+		}
+		b.WriteString("\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func withoutLab(all []*contender.Contender) string {
+	var b strings.Builder
+	b.WriteString("| contender | why | instead |\n|---|---|---|\n")
+	for _, c := range all {
+		if c.Lab.None != "" {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", c.ID, c.Lab.None, c.Lab.Remedy)
+		}
+	}
+	return b.String()
+}
+
+func encryption(f contender.Features) string {
+	switch {
+	case f.Encryption == "none":
+		return "–"
+	case f.KeyRotation:
+		return f.Encryption + ", keys rotate"
+	}
+	return f.Encryption
+}
+
+func policy(p contender.Policy) string {
+	var words []string
+	for _, d := range []struct {
+		has  bool
+		word string
+	}{{p.Ingress, "ingress"}, {p.Egress, "egress"}, {p.L7, "L7"}} {
+		if d.has {
+			words = append(words, d.word)
+		}
+	}
+	return orDash(strings.Join(words, ", "))
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
