@@ -226,16 +226,19 @@ func (e *engine) sendDue(now int64) {
 	}
 }
 
-// transmit sends a request that was planned for the given time, or for now if
-// that is negative, and returns the time of the send.
+// transmit sends a request that was planned for the given time, or at once and
+// within the window if that is negative. It returns the time of the send.
 func (e *engine) transmit(i int32, planned int64) int64 {
 	c := &e.conns[i]
-	c.resp.reset()
 	t := time.Now() // right before the send: writing to a veth or loopback delivers the packet, which takes its time
 	sent := int64(t.Sub(e.start))
 	if planned < 0 {
+		if sent >= e.end {
+			return sent
+		}
 		planned = sent
 	}
+	c.resp.reset()
 	c.planned, c.sentWall = planned, t.UnixNano()
 	c.measured = planned >= e.begin && planned < e.end
 	e.move(i, busy, sent)
