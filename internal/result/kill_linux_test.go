@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -84,6 +85,23 @@ func TestKilledProcessesLoseNothing(t *testing.T) {
 		}
 	}
 	t.Logf("%d samples, %d half-written ones", len(r.Samples), len(r.Faults))
+}
+
+// sealUntilKilled is what the test above starts this program for: it says on
+// standard output which sample is sealed.
+func sealUntilKilled(dir string) error {
+	s, r, err := result.Resume(dir)
+	if err != nil {
+		return err
+	}
+	for round := len(r.Samples) + 1; ; round++ {
+		sample := aSample("host", "dts", round)
+		sample.Notes[0].Text = strings.Repeat("long enough to be cut ", 5000)
+		if err := s.Seal(sample); err != nil {
+			return err
+		}
+		fmt.Println(round)
+	}
 }
 
 func TestFullDisk(t *testing.T) {

@@ -2,7 +2,6 @@ package result_test
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,21 +106,4 @@ func TestResumeARunWithoutSamples(t *testing.T) {
 	}
 	seal(t, s, aSample("host", "dts", 1))
 	s.Close()
-}
-
-// sealUntilKilled is what the test below starts this program for: it says on
-// standard output which sample is sealed.
-func sealUntilKilled(dir string) error {
-	s, r, err := result.Resume(dir)
-	if err != nil {
-		return err
-	}
-	for round := len(r.Samples) + 1; ; round++ {
-		sample := aSample("host", "dts", round)
-		sample.Notes[0].Text = strings.Repeat("long enough to be cut ", 5000)
-		if err := s.Seal(sample); err != nil {
-			return err
-		}
-		fmt.Println(round)
-	}
 }

@@ -1,0 +1,117 @@
+package archtest
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestRules(t *testing.T) {
+	broken, err := check(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range broken {
+		t.Error(b)
+	}
+}
+
+func TestEveryArenaHasItsRule(t *testing.T) {
+	entries, err := os.ReadDir("../arena")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.IsDir() && e.Name() != "arenatest" && !slices.Contains(arenas, e.Name()) {
+			t.Errorf("internal/arena/%s is not in the list of arenas in rules.go", e.Name())
+		}
+	}
+}
+
+func TestTopFoldersAreKnown(t *testing.T) {
+	entries, err := os.ReadDir("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !e.IsDir() || ours(e.Name()) || skipped(os.DirFS("../.."), e.Name()) {
+			continue
+		}
+		if files, _ := os.ReadDir("../../" + e.Name()); slices.ContainsFunc(files, func(f os.DirEntry) bool { return strings.HasSuffix(f.Name(), ".go") }) {
+			t.Errorf("%s holds Go files and is not in ours()", e.Name())
+		}
+	}
+}
+
+// The checker is worth nothing unless it finds each kind of violation.
+func TestCheckFinds(t *testing.T) {
+	source := func(body string) string { return "package x\n\n" + body + "\n" }
+	imports := func(p string) string { return source(`import _ "` + p + `"`) }
+	tests := map[string]struct {
+		file, src string
+		want      string // "" means nothing
+	}{
+		"analysis reads files":          {"internal/analysis/x.go", imports("os"), "internal/analysis/x.go:3: imports os: "},
+		"analysis uses the network":     {"internal/analysis/x.go", imports("net/http"), "imports net/http"},
+		"analysis knows reports":        {"internal/analysis/x.go", imports(module + "/internal/report"), "imports internal/report"},
+		"analysis knows contenders":     {"internal/analysis/x.go", imports(module + "/contenders"), "imports contenders"},
+		"analysis uses its own":         {"internal/analysis/x.go", imports(module + "/internal/stat"), ""},
+		"analysis asks the clock":       {"internal/analysis/x.go", source("import \"time\"\n\nvar now = time.Now()"), ":5: uses time.Now"},
+		"under another name":            {"internal/report/x.go", source("import clock \"time\"\n\nvar f = clock.Since"), "uses time.Since"},
+		"a time is no clock":            {"internal/report/x.go", source("import \"time\"\n\nvar t time.Time"), ""},
+		"a test may":                    {"internal/analysis/x_test.go", imports("os"), ""},
+		"only for another system":       {"internal/report/x_windows.go", "//go:build windows\n\n" + imports("os/user"), "imports os/user"},
+		"report computes":               {"internal/report/x.go", imports(module + "/internal/stat"), "imports internal/stat"},
+		"result knows analysis":         {"internal/result/x.go", imports(module + "/internal/analysis"), "imports internal/analysis"},
+		"unit uses a library":           {"internal/unit/x.go", imports("gonum.org/v1/gonum/stat"), "imports gonum.org"},
+		"stat uses a numeric one":       {"internal/stat/x.go", imports("gonum.org/v1/gonum/stat"), ""},
+		"stat uses another":             {"internal/stat/x.go", imports("github.com/spf13/cobra"), "imports github.com/spf13/cobra"},
+		"load knows arenas":             {"internal/load/x.go", imports(module + "/internal/arena"), "imports internal/arena"},
+		"bench chooses an arena":        {"internal/bench/x.go", imports(module + "/internal/arena/lab"), "imports internal/arena/lab"},
+		"cli chooses an arena":          {"internal/cli/x.go", imports(module + "/internal/arena/lab"), ""},
+		"arenas import each other":      {"internal/arena/microvm/x.go", imports(module + "/internal/arena/lab/inner"), "imports internal/arena/lab/inner"},
+		"an arena imports its own":      {"internal/arena/lab/x.go", imports(module + "/internal/arena/lab/inner"), ""},
+		"commands elsewhere":            {"internal/workload/x.go", imports("os/exec"), "imports os/exec"},
+		"commands in main":              {"x.go", imports("os/exec"), "x.go:3: imports os/exec"},
+		"commands in host":              {"internal/host/x.go", imports("os/exec"), ""},
+		"netlink elsewhere":             {"internal/arena/lab/x.go", imports("github.com/vishvananda/netlink"), "imports github.com/vishvananda/netlink"},
+		"netlink in a file that may":    {"internal/arena/lab/probe_linux.go", imports("github.com/google/nftables/expr"), ""},
+		"client-go elsewhere":           {"internal/bench/x.go", imports("k8s.io/client-go/rest"), "imports k8s.io/client-go/rest"},
+		"client-go in its arena":        {"internal/arena/kube/x.go", imports("k8s.io/client-go/rest"), ""},
+		"something depends on cli":      {"internal/bench/x.go", imports(module + "/internal/cli"), "imports internal/cli"},
+		"main does":                     {"main.go", imports(module + "/internal/cli"), ""},
+		"an init function":              {"internal/workload/x.go", source("func init() {}"), "internal/workload/x.go:3: has an init function"},
+		"in a test too":                 {"internal/workload/x_test.go", source("func init() {}"), "has an init function"},
+		"not in generated code":         {"internal/workload/x.go", "// Code generated by x. DO NOT EDIT.\n\n" + source("func init() {}"), ""},
+		"a method of that name":         {"internal/workload/x.go", source("type t struct{}\n\nfunc (t) init() {}"), ""},
+		"another module":                {"testbed/x.go", imports("os/exec"), ""},
+		"test data":                     {"internal/x/testdata/x.go", imports("os/exec"), ""},
+		"the test suites in a program":  {"internal/bench/x.go", imports(module + "/internal/arena/arenatest"), "imports internal/arena/arenatest"},
+		"a folder with a common prefix": {"internal/hosts/x.go", imports("os/exec"), "imports os/exec"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			broken, err := check(fstest.MapFS{
+				"testbed/go.mod": {Data: []byte("module other")},
+				test.file:        {Data: []byte(test.src)},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.want == "" {
+				if diff := cmp.Diff([]string(nil), broken); diff != "" {
+					t.Error(diff)
+				}
+			} else if len(broken) != 1 || !strings.Contains(broken[0], test.want) {
+				t.Errorf("%q, want %q", broken, test.want)
+			}
+		})
+	}
+	if _, err := check(fstest.MapFS{"x.go": {Data: []byte("packag x")}}); err == nil {
+		t.Error("a file that does not parse is no error")
+	}
+}

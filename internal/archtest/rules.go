@@ -1,0 +1,120 @@
+// Package archtest holds the import rules of DESIGN.md and checks the source
+// against them. It may not be imported by anything. Next: check.go.
+package archtest
+
+// In the rules a package is named by its folder below the module's root,
+// "dir/..." is dir and everything below it, "std" is any package of the
+// standard library and "libs" any package of another module.
+
+// layer limits what the packages that match pkg import. Test files are free.
+type layer struct {
+	pkg   string
+	only  []string // nothing else; nil means anything
+	never []string // not even if only has it
+	calls []string // functions that are never called
+	why   string
+}
+
+var clock = []string{"time.Now", "time.Since", "time.Until", "time.Sleep", "time.After"}
+
+var layers = []layer{
+	{
+		pkg: "internal/unit", only: []string{"std"}, never: []string{"os/...", "net/..."}, calls: clock,
+		why: "quantities are arithmetic, usable from everywhere",
+	},
+	{
+		pkg: "internal/stat", only: []string{"std", "gonum.org/v1/gonum/...", "golang.org/x/perf/..."}, never: []string{"os/...", "net/..."}, calls: clock,
+		why: "statistics are pure functions of numbers and know nothing of runs",
+	},
+	{
+		pkg: "internal/result", only: []string{"std", "libs", "internal/unit"}, never: []string{"net/..."}, calls: clock,
+		why: "the run model stands below all that makes or reads runs",
+	},
+	{
+		pkg: "internal/verdict", only: []string{"std", "libs", "internal/result", "internal/unit"}, never: []string{"os/...", "net/..."}, calls: clock,
+		why: "a verdict follows from the sample and its context alone",
+	},
+	{
+		pkg: "internal/analysis", only: []string{"std", "libs", "internal/result", "internal/stat", "internal/unit"}, never: []string{"os/...", "net/..."}, calls: clock,
+		why: "the same run gives the same analysis everywhere: no disk, no network, no clock",
+	},
+	{
+		pkg: "internal/report/...", only: []string{"std", "libs", "internal/report/...", "internal/analysis", "internal/result", "internal/unit", "internal/nearest"}, never: []string{"os/...", "net/...", "golang.org/x/perf/benchmath"}, calls: clock,
+		why: "a report shows what the analysis says and computes no statistic; cli opens the files",
+	},
+	{
+		pkg: "internal/load/...", only: []string{"std", "libs", "internal/load/...", "internal/result", "internal/unit", "internal/nearest"},
+		why: "the load engine drives any address and knows no arena",
+	},
+	{
+		pkg: "internal/nearest", only: []string{"std", "libs"}, never: []string{"os/...", "net/..."},
+		why: "a helper for error messages, usable from everywhere",
+	},
+	{
+		pkg: "internal/host", only: []string{"std", "libs", "internal/unit", "internal/nearest"},
+		why: "the seam to a machine stands below the arenas that implement it",
+	},
+	{
+		pkg: "internal/sysmon/...", only: []string{"std", "libs", "internal/sysmon/...", "internal/host", "internal/unit", "internal/nearest"},
+		why: "the recorder knows no arena and no workload",
+	},
+	{
+		pkg: "internal/arena", only: []string{"std", "libs", "internal/contender", "internal/host", "internal/unit"},
+		why: "what an arena is must not depend on any arena",
+	},
+}
+
+// confined names what only a few packages, or files, may import.
+type confined struct {
+	what []string
+	to   []string
+	why  string
+}
+
+// arenas are the concrete ones; arenatest is their conformance suite.
+var arenas = []string{"lab", "microvm", "kube"}
+
+var confinements = append([]confined{
+	{
+		what: []string{"os/exec"},
+		to: []string{
+			"internal/host", "internal/vm/...", "internal/arena/...",
+			"internal/ns", // starts a command that host prepared, inside a namespace
+		},
+		why: "commands are started in one place, so that process groups, errors and clean-up are the same",
+	},
+	{
+		what: []string{"github.com/vishvananda/netlink/...", "github.com/vishvananda/netns/...", "github.com/mdlayher/netlink/...", "github.com/google/nftables/..."},
+		to: []string{
+			"internal/ns", "internal/wire/...",
+			"internal/arena/lab/probe_linux.go", // tries each kernel feature in a throw-away namespace
+		},
+		why: "the kernel's network is changed by pieces only",
+	},
+	{
+		what: []string{"k8s.io/...", "sigs.k8s.io/...", "helm.sh/..."},
+		to:   []string{"internal/arena/kube/..."},
+		why:  "a cluster is one arena among others",
+	},
+	{
+		what: []string{"internal/cli/..."},
+		to:   []string{"."},
+		why:  "the command line is wiring: nothing depends on it",
+	},
+	{
+		what: []string{"internal/archtest", "internal/arena/arenatest"},
+		why:  "they are for tests",
+	},
+}, concreteArenas()...)
+
+func concreteArenas() []confined {
+	var list []confined
+	for _, name := range arenas {
+		own := "internal/arena/" + name + "/..."
+		list = append(list, confined{
+			what: []string{own}, to: []string{own, "internal/cli"},
+			why: "arenas are reached through arena.Arena; only cli chooses one, and arenas never import each other",
+		})
+	}
+	return list
+}
