@@ -39,9 +39,9 @@ type Features struct {
 
 // Policy is the enforcement of NetworkPolicy.
 type Policy struct {
-	Ingress bool `yaml:"ingress"`
-	Egress  bool `yaml:"egress"`
-	L7      bool `yaml:"l7"`
+	Ingress bool `yaml:"ingress" json:"ingress"`
+	Egress  bool `yaml:"egress" json:"egress"`
+	L7      bool `yaml:"l7" json:"l7"`
 }
 
 // Datapath says in the field's terms how packets travel.
@@ -58,9 +58,9 @@ type Datapath struct {
 
 // Requires is what must be there to run the contender at all.
 type Requires struct {
-	Kernel   []string `yaml:"kernel,omitempty"`   // kernel features, by the names that probe knows: vxlan, ipvlan, …
-	Programs []string `yaml:"programs,omitempty"` // beyond those of the pieces
-	Underlay string   `yaml:"underlay,omitempty"` // switch or vpc; empty runs on either
+	Kernel   []string `yaml:"kernel,omitempty" json:"kernel,omitempty"`     // kernel features, by the names that probe knows: vxlan, ipvlan, …
+	Programs []string `yaml:"programs,omitempty" json:"programs,omitempty"` // beyond those of the pieces
+	Underlay string   `yaml:"underlay,omitempty" json:"underlay,omitempty"` // switch or vpc; empty runs on either
 }
 
 // Lab is the contender composed of lab pieces, or the reason why there is none.

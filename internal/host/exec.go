@@ -18,6 +18,15 @@ func (Local) Start(ctx context.Context, c Command) (Process, error) {
 	return StartWith(ctx, c, nil, func(cmd *exec.Cmd) error { return cmd.Start() })
 }
 
+// Foreground starts c on this machine in the caller's own process group, so
+// that the terminal is the command's.
+func Foreground(ctx context.Context, c Command) (Process, error) {
+	return StartWith(ctx, c, func(cmd *exec.Cmd) {
+		cmd.SysProcAttr.Setpgid = false
+		cmd.Cancel = func() error { return cmd.Process.Kill() }
+	}, func(cmd *exec.Cmd) error { return cmd.Start() })
+}
+
 // StartWith starts c after prepare has changed the exec.Cmd (nil leaves it as
 // it is) and through start, which may first enter namespaces or set an
 // affinity on its locked thread. Every arena that runs local processes starts

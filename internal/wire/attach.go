@@ -23,7 +23,7 @@ var bridge = Attach{
 			"promiscMode":      p.Bool("promisc", false),
 			"isDefaultGateway": true,
 			"ipMasq":           false,
-			"ipam":             podIPAM(f, n),
+			"ipam":             podIPAM(n),
 		})
 	},
 }
@@ -35,7 +35,7 @@ var ptp = Attach{
 	Summary: "a veth to the node and a host route to the pod",
 	Plugins: []string{"ptp", "host-local"},
 	Conf: func(f *Fabric, n *Node, _ Params) map[string]any {
-		ipam := podIPAM(f, n)
+		ipam := podIPAM(n)
 		ipam["routes"] = []map[string]string{{"dst": "0.0.0.0/0"}}
 		return list("ptp", map[string]any{"type": "ptp", "mtu": f.PodMTU(), "ipMasq": false, "ipam": ipam})
 	},
@@ -61,9 +61,15 @@ var ipvlan = Attach{
 	Params:  []string{"mode"},
 	Plugins: []string{"ipvlan", "host-local"},
 	Conf: func(f *Fabric, n *Node, p Params) map[string]any {
-		return list("ipvlan", map[string]any{
-			"type": "ipvlan", "master": UplinkName, "mode": p.Text("mode", "l2"), "mtu": f.PodMTU(), "ipam": uplinkIPAM(n),
-		})
+		mode, ipam := p.Text("mode", "l2"), uplinkIPAM(n)
+		if mode != "l2" {
+			// In l3 modes pods see no broadcasts, so nobody would answer ARP
+			// for them on the segment: they get the node's pod network, which
+			// the other nodes route to (Documentation/networking/ipvlan.rst).
+			ipam = podIPAM(n)
+			ipam["routes"] = []map[string]string{{"dst": "0.0.0.0/0"}}
+		}
+		return list("ipvlan", map[string]any{"type": "ipvlan", "master": UplinkName, "mode": mode, "mtu": f.PodMTU(), "ipam": ipam})
 	},
 }
 
@@ -72,7 +78,7 @@ func list(name string, plugin map[string]any) map[string]any {
 }
 
 // podIPAM hands out the node's pod network.
-func podIPAM(_ *Fabric, n *Node) map[string]any {
+func podIPAM(n *Node) map[string]any {
 	return map[string]any{"type": "host-local", "ranges": [][]map[string]string{{{"subnet": n.PodCIDR.String()}}}}
 }
 

@@ -44,7 +44,7 @@ func masqueradeNode(n *Node, pods netip.Prefix) error {
 	})
 	const saddr, daddr = 12, 16 // offsets in the IPv4 header (RFC 791)
 	exprs := append(matchAddr(saddr, pods, expr.CmpOpEq), matchAddr(daddr, pods, expr.CmpOpNeq)...)
-	// Multicast is left alone, as both products do.
+	// flannel leaves multicast alone (pkg/iptables/iptables.go).
 	exprs = append(exprs, matchAddr(daddr, netip.MustParsePrefix("224.0.0.0/4"), expr.CmpOpNeq)...)
 	c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(exprs, &expr.Masq{FullyRandom: true})})
 	return c.Flush()

@@ -1,0 +1,238 @@
+// Package arenatest is what every arena must pass: contenders come up and go
+// down without leftovers, commands run where they should, pods reach pods.
+// Arena packages run it from their tests. Next: arena.go says what an arena is.
+package arenatest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/sysmon"
+)
+
+// Config is what the arena under test is known to be.
+type Config struct {
+	Exe         string // a program that serves as agent when started with "agent"
+	UnderlayMTU int    // bytes; pods must have it less the contender's overhead
+	Nodes       int
+}
+
+// Run brings every contender up in the arena and checks its network. A
+// contender that the arena refuses must be refused as *arena.Unsupported with
+// a reason and a remedy. It returns the contenders that came up.
+func Run(t *testing.T, a arena.Arena, list []*contender.Contender, c Config) []string {
+	var ran []string
+	for _, x := range list {
+		err := a.Supports(t.Context(), x)
+		if u := arena.AsUnsupported(err); u != nil {
+			if u.Reason == "" || u.Remedy == "" {
+				t.Errorf("%s is refused without reason or remedy: %+v", x.ID, u)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", x.ID, err)
+			continue
+		}
+		ran = append(ran, x.ID)
+		t.Run(x.ID, func(t *testing.T) { one(t, a, x, c) })
+	}
+	return ran
+}
+
+func one(t *testing.T, a arena.Arena, x *contender.Contender, c Config) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	net, err := a.Up(ctx, x)
+	if err != nil {
+		t.Fatalf("up: %v", err)
+	}
+	down := false
+	defer func() {
+		if !down {
+			_ = net.Down(context.WithoutCancel(ctx))
+		}
+	}()
+	if n := len(net.Nodes()); n != c.Nodes {
+		t.Errorf("%d nodes, want %d", n, c.Nodes)
+	}
+	if n := len(net.Pods()); n < c.Nodes {
+		t.Errorf("%d pods on %d nodes", n, c.Nodes)
+	}
+	addrs := map[netip.Addr]string{}
+	for _, p := range net.Pods() {
+		if other, taken := addrs[p.Addr()]; taken {
+			t.Errorf("%s and %s have the same address %s", other, p.Name(), p.Addr())
+		}
+		addrs[p.Addr()] = p.Name()
+	}
+	commands(t, ctx, net.Pods()[0])
+	for _, path := range []string{arena.PathPod, arena.PathSameNode, arena.PathHost} {
+		pair, err := net.Pair(path)
+		if u := arena.AsUnsupported(err); u != nil {
+			continue
+		}
+		if err != nil {
+			t.Errorf("path %s: %v", path, err)
+			continue
+		}
+		reach(t, ctx, c, path, pair, mtuOf(path, x, c))
+	}
+	everyPod(t, ctx, c, net)
+
+	// What still runs when the network goes down is ended with it.
+	sleeper, err := net.Pods()[0].Start(context.WithoutCancel(ctx), host.Command{Argv: []string{"sleep", "1000"}})
+	if err != nil {
+		t.Fatalf("start sleep: %v", err)
+	}
+	down = true
+	if err := net.Down(ctx); err != nil {
+		t.Errorf("down: %v", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- sleeper.Wait() }()
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("a process outlived its network")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("a process still runs after the network went down")
+	}
+}
+
+// mtuOf is the MTU that the path's server must have.
+func mtuOf(path string, x *contender.Contender, c Config) int {
+	if path == arena.PathHost {
+		return c.UnderlayMTU
+	}
+	return c.UnderlayMTU - int(x.Datapath.Overhead)
+}
+
+// commands checks the endpoint as a place where commands run.
+func commands(t *testing.T, ctx context.Context, e arena.Endpoint) {
+	t.Helper()
+	var out bytes.Buffer
+	p, err := e.Start(ctx, host.Command{Argv: []string{"sh", "-c", "cat; echo $GREETING; ls -d " + e.Dir()}, Env: []string{"GREETING=hello"}, Stdin: strings.NewReader("stdin\n"), Stdout: &out})
+	if err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	if err := p.Wait(); err != nil {
+		t.Errorf("sh: %v", err)
+	}
+	if want := "stdin\nhello\n" + e.Dir() + "\n"; out.String() != want {
+		t.Errorf("sh printed %q, want %q", out.String(), want)
+	}
+	p, err = e.Start(ctx, host.Command{Argv: []string{"sh", "-c", "echo broken >&2; exit 7"}})
+	if err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	var exit *host.ExitError
+	if err := p.Wait(); !errors.As(err, &exit) || exit.Code != 7 || !strings.Contains(exit.Stderr, "broken") {
+		t.Errorf("a command that exits with 7 gave %v", err)
+	}
+	var missing *host.ProgramError
+	if _, err := e.Start(ctx, host.Command{Argv: []string{"cnibench-no-such-program"}}); !errors.As(err, &missing) {
+		t.Errorf("a missing program gave %v", err)
+	}
+	limit, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	p, err = e.Start(limit, host.Command{Argv: []string{"sleep", "1000"}})
+	if err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	if err := p.Wait(); err == nil {
+		t.Error("a command outlived its context")
+	}
+}
+
+// hire starts an agent at the endpoint for the test's time.
+func hire(t *testing.T, ctx context.Context, c Config, e arena.Endpoint) *agent.Client {
+	t.Helper()
+	a, err := agent.Start(ctx, e, c.Exe, map[string]string{"endpoint": e.Name(), "node": e.Node()}, sysmon.ScopePod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// reach checks that client and server of the pair reach each other, and that
+// the server's interface has the MTU that the overhead leaves.
+func reach(t *testing.T, ctx context.Context, c Config, path string, pair arena.Pair, mtu int) {
+	t.Helper()
+	client, server := hire(t, ctx, c, pair.Client), hire(t, ctx, c, pair.Server)
+	defer client.Close()
+	defer server.Close()
+	port, err := server.Echo(ctx, pair.Server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := patiently(ctx, func() error { return client.Reach(ctx, pair.Target, port) }); err != nil {
+		t.Errorf("path %s: %v", path, err)
+	}
+	hello, err := server.Hello(ctx, pair.Server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hello.MTU != mtu {
+		t.Errorf("path %s: %s has MTU %d, want %d", path, pair.Server.Name(), hello.MTU, mtu)
+	}
+}
+
+// everyPod checks that the first pod reaches every other, both ways.
+func everyPod(t *testing.T, ctx context.Context, c Config, net arena.Network) {
+	t.Helper()
+	pods := net.Pods()
+	first := hire(t, ctx, c, pods[0])
+	defer first.Close()
+	home, err := first.Echo(ctx, pods[0].Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pods[1:] {
+		other := hire(t, ctx, c, p)
+		port, err := other.Echo(ctx, p.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := patiently(ctx, func() error { return first.Reach(ctx, p.Addr(), port) }); err != nil {
+			t.Errorf("%s to %s: %v", pods[0].Name(), p.Name(), err)
+		}
+		if err := patiently(ctx, func() error { return other.Reach(ctx, pods[0].Addr(), home) }); err != nil {
+			t.Errorf("%s to %s: %v", p.Name(), pods[0].Name(), err)
+		}
+		other.Close()
+	}
+}
+
+// patiently asks again for as long as a new network may take to settle.
+func patiently(ctx context.Context, ask func() error) error {
+	var err error
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+		if err = ask(); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// MainAgent serves as agent if the program was started as one, and says so.
+func MainAgent() bool {
+	if len(os.Args) < 2 || os.Args[1] != "agent" {
+		return false
+	}
+	if err := agent.Serve(context.Background(), os.Stdin, os.Stdout, sysmon.ScopePod, nil); err != nil {
+		os.Exit(1)
+	}
+	return true
+}

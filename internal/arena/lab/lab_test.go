@@ -1,0 +1,131 @@
+//go:build linux
+
+package lab
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/contenders"
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/arenatest"
+	"github.com/cnibench/cnibench/internal/contender"
+)
+
+func catalogue(t *testing.T) []*contender.Contender {
+	t.Helper()
+	list, err := contender.Load(contenders.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func options(nodes, mtu int) Options {
+	return Options{
+		Nodes: nodes, Underlay: UnderlayAuto, MTU: mtu, Congestion: CongestionAuto,
+		CPUs: DefaultPlacement(runtime.NumCPU()), CNIPath: DefaultCNIPath,
+	}
+}
+
+// everyKernel are the contenders that every kernel with the usual options runs.
+var everyKernel = []string{"host", "flannel-host-gw", "flannel-aws-vpc", "flannel-vxlan", "calico-noencap", "calico-vxlan", "canal", "macvlan"}
+
+func TestConformance(t *testing.T) {
+	for _, c := range []struct{ nodes, mtu int }{{2, 1500}, {2, 9000}, {8, 1500}} {
+		t.Run(fmt.Sprintf("nodes=%d,mtu=%d", c.nodes, c.mtu), func(t *testing.T) {
+			a, err := New(options(c.nodes, c.mtu))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ran := arenatest.Run(t, a, catalogue(t), arenatest.Config{Exe: os.Args[0], UnderlayMTU: c.mtu, Nodes: c.nodes})
+			for _, id := range everyKernel {
+				if !slices.Contains(ran, id) {
+					t.Errorf("%s did not run", id)
+				}
+			}
+		})
+	}
+}
+
+func TestVPCRouteLimit(t *testing.T) {
+	a, err := New(options(51, 1500))
+	if err != nil {
+		t.Fatal(err)
+	}
+	vpc, err := contender.Find(catalogue(t), "flannel-aws-vpc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := arena.AsUnsupported(a.Supports(t.Context(), vpc))
+	if u == nil || !strings.Contains(u.Reason, "node51") || !strings.Contains(u.Reason, "50 entries") {
+		t.Errorf("51 nodes: %+v, want the 51st refused by the route table's 50 entries", u)
+	}
+	// The router itself refuses too.
+	if _, err := a.Up(t.Context(), vpc); err == nil || !strings.Contains(err.Error(), "node51") {
+		t.Errorf("up with 51 nodes: %v", err)
+	}
+}
+
+func TestUnderlayMismatch(t *testing.T) {
+	opt := options(2, 1500)
+	opt.Underlay = UnderlayVPC
+	a, err := New(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hostGW, err := contender.Find(catalogue(t), "flannel-host-gw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u := arena.AsUnsupported(a.Supports(t.Context(), hostGW)); u == nil || !strings.Contains(u.Remedy, "--underlay auto") {
+		t.Errorf("host-gw on a VPC router: %+v", u)
+	}
+}
+
+func TestEveryRequirementIsProbed(t *testing.T) {
+	features, err := Probe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range catalogue(t) {
+		for _, name := range c.Requires.Kernel {
+			if !slices.ContainsFunc(features, func(f Feature) bool { return f.Name == name }) {
+				t.Errorf("%s requires %q, which probe does not try", c.ID, name)
+			}
+		}
+	}
+}
+
+// A contender that can't come up leaves nothing, and says what was wrong.
+func TestBrokenContender(t *testing.T) {
+	a, err := New(options(2, 1500))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		lab  contender.Lab
+		want string
+	}{
+		"piece":     {contender.Lab{Transport: &contender.Piece{Use: "vxlam"}}, `did you mean "vxlan"`},
+		"parameter": {contender.Lab{Transport: &contender.Piece{Use: "vxlan", Params: map[string]any{"prot": 1}}}, `did you mean "port"`},
+		"plugin":    {contender.Lab{Attach: &contender.Piece{Use: "macvlan", Params: map[string]any{"mode": "nonsense"}}}, "CNI ADD"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, err := a.Up(t.Context(), &contender.Contender{ID: "broken", Lab: c.lab})
+			if err == nil {
+				_ = n.Down(t.Context())
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %q in it", err, c.want)
+			}
+			if _, err := os.Stat(RunDir + "/cnibench/broken"); !os.IsNotExist(err) {
+				t.Errorf("its folder is still there: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,44 @@
+//go:build linux
+
+package lab
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParsePlacement(t *testing.T) {
+	for _, c := range []struct {
+		name, in string
+		cpus     int
+		want     string
+		bad      bool
+	}{
+		{name: "one CPU is shared", cpus: 1, want: "client=0,server=0,rest=0"},
+		{name: "two are split", cpus: 2, want: "client=0,server=1,rest=0+1"},
+		{name: "four leave one to the rest", cpus: 4, want: "client=1,server=2+3,rest=0"},
+		{name: "eight", cpus: 8, want: "client=1+2+3,server=4+5+6+7,rest=0"},
+		{name: "chosen", in: "client=0-1+3,server=2", cpus: 4, want: "client=0+1+3,server=2,rest=0"},
+		{name: "not there", in: "client=4", cpus: 4, bad: true},
+		{name: "backwards", in: "client=3-1", cpus: 4, bad: true},
+		{name: "role", in: "clint=1", cpus: 4, bad: true},
+		{name: "no list", in: "client", cpus: 4, bad: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := ParsePlacement(c.in, c.cpus)
+			if (err != nil) != c.bad {
+				t.Fatalf("error %v", err)
+			}
+			if err == nil {
+				if diff := cmp.Diff(c.want, p.String()); diff != "" {
+					t.Error(diff)
+				}
+				again, err := ParsePlacement(p.String(), c.cpus)
+				if err != nil || again.String() != p.String() {
+					t.Errorf("%s does not read itself: %v", p, err)
+				}
+			}
+		})
+	}
+}
