@@ -1,2 +1,134 @@
 package analysis
-func findings(e *evidence) []Finding { return []Finding{} }
+
+// The severities of a finding.
+const (
+	Info  = "info"  // good to know when reading the figures
+	Warn  = "warn"  // figures that can mislead
+	Error = "error" // figures that are missing or left out
+)
+
+// Kind is a code with what it means: docs/findings.md lists them all.
+type Kind struct {
+	Code     string
+	Severity string
+	Help     string // what makes it so
+	Next     string // what the reader does then
+}
+
+// rule finds one kind of finding. It fills in where and what; code, severity
+// and next step are the kind's, except where a finding says its own.
+type rule struct {
+	Kind
+	find func(e *evidence) []Finding
+}
+
+// rules are in the order in which a report lists findings: what is missing,
+// what was left out, what the figures can't say, what to know when reading
+// them. One more is one pure function and its line here.
+var rules = []rule{
+	{Kind{"corrupt_samples", Error,
+		"A file of the run directory can't be read, in part or at all, or contradicts itself.",
+		"Look at the named line; what was read before it counts. `cnibench run --resume` measures what is missing."},
+		corruptSamples},
+	{Kind{"contender_failed", Error,
+		"A contender did not come up in some rounds, so it has no samples there.",
+		"Read the setup step's files under raw/; `cnibench probe` says what the contender needs."},
+		contenderFailed},
+	{Kind{"invalid_sample", Error,
+		"Samples were found impossible or spoiled when they were sealed. The finding carries the reason's own code; the second table lists those.",
+		"Read the samples' files under raw/."},
+		invalidSamples},
+	{Kind{"no_valid_sample", Error,
+		"A contender has no valid sample at a step, so it has no figures there.",
+		"Mend what made its samples invalid and run again."},
+		noValidSample},
+	{Kind{"incomplete_run", Warn,
+		"Planned samples were never taken, because the run was interrupted.",
+		"Go on with `cnibench run --resume DIR`."},
+		incompleteRun},
+	{Kind{"no_baseline", Warn,
+		"There is no valid sample of the baseline beside some contenders, so that there is nothing to give their ratios to.",
+		"Run with the baseline among the contenders, on the same underlay and kernel."},
+		noBaseline},
+	{Kind{"too_few_rounds", Warn,
+		"There are fewer rounds than an interval at the report's confidence or a tier needs: differences may be luck.",
+		"Run again with the --rounds that the finding names."},
+		tooFewRounds},
+	{Kind{"emulated_kernel", Warn,
+		"The kernel ran on an emulated CPU (QEMU without KVM).",
+		"Read ratios to the baseline only; for absolute figures run on a machine with KVM or on real nodes."},
+		emulatedKernel},
+	{Kind{"udp_loss", Warn,
+		"More than 10 % of the datagrams were lost (median of the rounds): the sender outran the path.",
+		"Don't compare this goodput; lower the sending rate until the loss is small, or compare TCP."},
+		udpLoss},
+	{Kind{"drift", Warn,
+		"A step's headline figure, relative to each contender's own median and pooled over contenders, moved in one direction over the rounds by 2 % or more (Mann–Kendall, Holm over all steps).",
+		"Ratios are paired within rounds and hold; for absolute figures find what warms up or fills up (temperature, page cache, other load) and run again."},
+		drift},
+	{Kind{"steal_present", Warn,
+		"In valid samples the hypervisor took 2 % or more of the busy CPU time.",
+		"Prefer ratios over absolute figures, or run on a machine of your own."},
+		stealPresent},
+	{Kind{"busy_machine", Warn,
+		"The baseline's nodes were busy with a quarter of a CPU or more in the idle step: something else ran beside the measurement.",
+		"Stop other work on the machine and run again."},
+		busyMachine},
+	{Kind{"load_generator_late", Warn,
+		"In the median the requests of a step were sent so late that the lag makes up half or more of the latency's median.",
+		"Read service_time and network_time, which leave the lag out, or give the client more CPUs."},
+		generatorLate},
+	{Kind{"retransmit_storm", Warn,
+		"More than 1 % of the TCP segments were sent again (median of the rounds).",
+		"Look for drops in the node metrics under raw/; check MTU, queue lengths and congestion control."},
+		retransmitStorm},
+	{Kind{"better_than_baseline", Warn,
+		"A contender is better than the baseline by 2 % or more and the interval of the ratio agrees (without an interval: by 5 % or more in each of three or more rounds, severity info). Bare metal is no upper bound, but look twice.",
+		"Known causes: the pod's path skips netfilter rules or qdiscs that the host's packets cross, other offloads or packet sizes, better CPUs by luck. Compare these before believing it."},
+		betterThanBaseline},
+	{Kind{"line_rate_limited", Info,
+		"Two or more contenders reach 95 % or more of what the line rate leaves to the payload: the link was the limit.",
+		"Compare CPU per Gbit/s instead of goodput, or raise the line rate."},
+		lineRateLimited},
+	{Kind{"separate_groups", Info,
+		"Contenders ran on different kernels or underlays; each is compared only within its own group.",
+		"Compare ratios to the baseline, not figures, across groups."},
+		separateGroups},
+	{Kind{"unknown_metric", Info,
+		"Samples carry a metric that this version does not know; it is not shown.",
+		"Read the run with the version that made it, or a newer one."},
+		unknownMetric},
+	{Kind{"note", Info,
+		"The workload says how it measured. The finding carries the note's own code, e.g. multi_stream_processes; each is shown once.",
+		"Nothing; it explains the figures."},
+		notes},
+}
+
+// Kinds lists the kinds of finding in the order of reports.
+func Kinds() []Kind {
+	kinds := make([]Kind, len(rules))
+	for i, r := range rules {
+		kinds[i] = r.Kind
+	}
+	return kinds
+}
+
+// findings applies every rule.
+func findings(e *evidence) []Finding {
+	list := []Finding{}
+	for _, r := range rules {
+		for _, f := range r.find(e) {
+			if f.Code == "" {
+				f.Code = r.Code
+			}
+			if f.Severity == "" {
+				f.Severity = r.Severity
+			}
+			if f.Next == "" {
+				f.Next = r.Next
+			}
+			list = append(list, f)
+		}
+	}
+	return list
+}

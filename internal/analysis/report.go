@@ -17,14 +17,14 @@ import (
 type Options struct {
 	Confidence float64      // of intervals; 0 is 0.95
 	Alpha      float64      // the chance of any false tier of a metric; 0 is 0.05
-	LineRate   unit.BitRate // of the underlay; 0 takes the setting "line_rate" of the plan
+	LineRate   unit.BitRate // of the underlay; 0 takes the setting "line-rate" of the plan
 	MTU        int          // of the underlay, bytes; 0 takes the setting "mtu", else 1500
 }
 
 func (o Options) complete(settings map[string]string) Options {
 	o.Confidence = cmp.Or(o.Confidence, 0.95)
 	o.Alpha = cmp.Or(o.Alpha, 0.05)
-	if rate, err := unit.ParseBitRate(settings["line_rate"]); err == nil {
+	if rate, err := unit.ParseBitRate(settings["line-rate"]); err == nil {
 		o.LineRate = cmp.Or(o.LineRate, rate)
 	}
 	if mtu, err := strconv.Atoi(settings["mtu"]); err == nil {

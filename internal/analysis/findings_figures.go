@@ -1,0 +1,410 @@
+package analysis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// This file finds what the figures of valid samples tell.
+
+const (
+	mostLoss        = 0.10 // of datagrams; beyond, goodput says what was dropped, not what the path carries
+	leastDrift      = 0.02 // of the figure, over all rounds
+	mostQuietSteal  = 0.02 // of the busy CPU time
+	mostIdleCPU     = 0.25 // CPUs busy, both nodes, when nothing is measured
+	mostLag         = 0.5  // of the latency's median
+	mostRetransmits = 0.01 // of the segments
+	leastBetter     = 0.02 // over the baseline, with an interval
+	leastBetterBare = 0.05 // over the baseline in every round, without one
+	leastBareRounds = 3
+	nearLineRate    = 0.95 // of the goodput ceiling
+)
+
+// headline are the metrics that stand for a step, as far as it has them.
+var headline = []string{"goodput", "latency_p50", "latency_p99", "latency_mean", "cpu_per_gbit", "cpu_per_request"}
+
+// Headers inside an underlay frame, bytes, by protocol; IPv4.
+const (
+	ethernetHeader = 14      // what a shaper or a veth counts; a wire adds 24 more
+	tcpHeaders     = 20 + 32 // with timestamps
+	udpHeaders     = 20 + 8
+)
+
+func noBaseline(e *evidence) []Finding {
+	baseline := e.run.Baseline
+	if baseline == "" {
+		return []Finding{{Text: "the run names no baseline: there are no ratios"}}
+	}
+	type where struct {
+		group
+		step string
+	}
+	has := map[where]bool{}
+	for _, s := range e.valid {
+		if s.Contender == baseline {
+			has[where{groupOf(s), s.Step}] = true
+		}
+	}
+	lacking := map[group][]string{}
+	for _, s := range e.valid {
+		g := groupOf(s)
+		if s.Contender != baseline && !has[where{g, s.Step}] && !slices.Contains(lacking[g], s.Step) {
+			lacking[g] = append(lacking[g], s.Step)
+		}
+	}
+	var list []Finding
+	for _, g := range e.groups() {
+		if steps := lacking[g]; len(steps) > 0 {
+			slices.SortFunc(steps, e.compareSteps)
+			list = append(list, Finding{Contender: baseline,
+				Text: fmt.Sprintf("%s%s has no valid sample of %s: there are no ratios", e.in(g), baseline, andList(steps))})
+		}
+	}
+	return list
+}
+
+func tooFewRounds(e *evidence) []Finding {
+	needs := stat.NeedsForInterval(e.opt.Confidence)
+	contenders := 0           // most at one place
+	valid := map[string]int{} // rounds by contender and step
+	var order []string
+	for _, r := range e.results {
+		contenders = max(contenders, len(e.figures[place{group{r.Kernel, r.Underlay}, r.Step, r.Metric}]))
+		name := e.in(group{r.Kernel, r.Underlay}) + r.Contender + " " + r.Step
+		if valid[name] == 0 {
+			order = append(order, name)
+		}
+		valid[name] = max(valid[name], r.N)
+	}
+	var short []string
+	for _, name := range order {
+		if n := valid[name]; n < needs {
+			short = append(short, fmt.Sprintf("%s (%d)", name, n))
+		}
+	}
+	tiers := roundsForTiers(contenders, e.opt.Alpha)
+	confidence := percent(e.opt.Confidence)
+	rounds := e.rounds()
+	switch {
+	case len(e.results) == 0:
+		return nil
+	case rounds < needs:
+		text := fmt.Sprintf("%s: an interval at %s needs %d", plural(rounds, "round"), confidence, needs)
+		if contenders > 1 {
+			text += fmt.Sprintf(", telling %d contenders apart %d", contenders, tiers)
+		}
+		return []Finding{{Text: text, Next: fmt.Sprintf("Run again with --rounds %d or more.", max(needs, tiers))}}
+	case len(short) > 0:
+		if more := len(short) - mostListed; more > 0 {
+			short = append(short[:mostListed], fmt.Sprintf("and %d more", more))
+		}
+		return []Finding{{
+			Text: fmt.Sprintf("fewer valid rounds than the %d that an interval at %s needs: %s", needs, confidence, strings.Join(short, ", ")),
+			Next: fmt.Sprintf("Run again with more than %d rounds, or mend what made samples invalid.", rounds)}}
+	case contenders > 1 && rounds < tiers:
+		return []Finding{{
+			Text: fmt.Sprintf("%d rounds: telling %d contenders apart needs %d, so all are in one tier", rounds, contenders, tiers),
+			Next: fmt.Sprintf("Run again with --rounds %d or more.", tiers)}}
+	}
+	return nil
+}
+
+// EmulatedKey is the environment key that is "true" when the kernel ran on an
+// emulated CPU.
+const EmulatedKey = "arena.emulated"
+
+func emulatedKernel(e *evidence) []Finding {
+	if e.run.Environment[EmulatedKey] != "true" {
+		return nil
+	}
+	return []Finding{{Text: "the kernel ran on an emulated CPU: every figure is many times worse than on real hardware"}}
+}
+
+func udpLoss(e *evidence) []Finding {
+	var list []Finding
+	for _, r := range e.results {
+		if r.Metric == "loss" && r.Median > mostLoss {
+			list = append(list, Finding{Contender: r.Contender, Step: r.Step,
+				Text: fmt.Sprintf("%s%s of the datagrams were lost: goodput is not comparable", e.in(group{r.Kernel, r.Underlay}), percent(r.Median))})
+		}
+	}
+	return list
+}
+
+// drift looks at steps and not at single contenders: contenders are made anew
+// in every round, so what drifts is the machine, and it takes all along.
+func drift(e *evidence) []Finding {
+	type tested struct {
+		place
+		stat.Drift
+		change float64 // over all rounds, relative
+		rounds int
+	}
+	var tests []tested
+	var p []float64
+	for _, at := range e.places() {
+		if !slices.Contains(headline, at.Metric) {
+			continue
+		}
+		index := pooled(e.figures[at])
+		d := stat.Trend(index)
+		tests = append(tests, tested{at, d, d.Slope * float64(len(index)-1), len(index)})
+		p = append(p, d.P)
+	}
+	var list []Finding
+	for i, adjusted := range stat.Holm(p) {
+		t := tests[i]
+		if adjusted <= e.opt.Alpha && max(t.change, -t.change) >= leastDrift {
+			list = append(list, Finding{Step: t.Step, Text: fmt.Sprintf("%s%s moved by %+.1f %% over %d rounds (p = %.2g)",
+				e.in(t.group), t.Metric, 100*t.change, t.rounds, t.P)})
+		}
+	}
+	return list
+}
+
+// pooled is, for every round in which most contenders have a value, the median
+// of their values relative to each one's own median.
+func pooled(contenders map[string]series) []float64 {
+	byRound := map[int][]float64{}
+	for _, s := range contenders {
+		median := stat.Median(s.values())
+		if median <= 0 {
+			continue
+		}
+		for round, v := range s {
+			byRound[round] = append(byRound[round], v/median)
+		}
+	}
+	var index []float64
+	for _, round := range sortedKeys(byRound) {
+		if 2*len(byRound[round]) > len(contenders) {
+			index = append(index, stat.Median(byRound[round]))
+		}
+	}
+	return index
+}
+
+func stealPresent(e *evidence) []Finding {
+	count, most := 0, 0.0
+	var worst *result.Sample
+	for _, s := range e.valid {
+		stolen := s.Metrics["cpu_client_steal"] + s.Metrics["cpu_server_steal"]
+		busy := s.Metrics["cpu_client"] + s.Metrics["cpu_server"] + stolen
+		if busy <= 0 || stolen/busy < mostQuietSteal {
+			continue
+		}
+		count++
+		if share := stolen / busy; share > most {
+			most, worst = share, s
+		}
+	}
+	if worst == nil {
+		return nil
+	}
+	return []Finding{{Text: fmt.Sprintf("in %s of %d the hypervisor took %s or more of the busy CPU time, at most %s (%s, %s, round %d)",
+		plural(count, "valid sample"), len(e.valid), percent(mostQuietSteal), percent(most), worst.Contender, worst.Step, worst.Round)}}
+}
+
+func busyMachine(e *evidence) []Finding {
+	var list []Finding
+	for _, g := range e.groups() {
+		for _, step := range e.run.Plan.Steps {
+			if step.Workload != idle {
+				continue
+			}
+			cpu := 0.0
+			for _, side := range []string{"cpu_client", "cpu_server"} {
+				if s := e.figures[place{g, step.ID, side}][e.run.Baseline]; len(s) > 0 {
+					cpu += stat.Median(s.values())
+				}
+			}
+			if cpu >= mostIdleCPU {
+				list = append(list, Finding{Contender: e.run.Baseline, Step: step.ID,
+					Text: fmt.Sprintf("%sthe nodes were busy with %s when nothing was measured", e.in(g), unit.Format(cpu, "CPU-s/s"))})
+			}
+		}
+	}
+	return list
+}
+
+func generatorLate(e *evidence) []Finding {
+	var list []Finding
+	for _, at := range e.places() {
+		if at.Metric != "send_lag_p50" {
+			continue
+		}
+		contenders := e.figures[at]
+		latencies := e.figures[place{at.group, at.Step, "latency_p50"}]
+		var late []string
+		worst, share := 0.0, 0.0
+		for _, c := range e.inOrder(contenders) {
+			lag, latency := stat.Median(contenders[c].values()), stat.Median(latencies[c].values())
+			if !(latency > 0) || lag/latency < mostLag {
+				continue
+			}
+			late = append(late, c)
+			if lag/latency > share {
+				worst, share = lag, lag/latency
+			}
+		}
+		if len(late) > 0 {
+			list = append(list, Finding{Step: at.Step, Text: fmt.Sprintf(
+				"%srequests were sent late in the median by up to %v, %s of the latency's median (%s): latency holds the client's own delay",
+				e.in(at.group), unit.Seconds(worst), percent(share), andList(late))})
+		}
+	}
+	return list
+}
+
+func retransmitStorm(e *evidence) []Finding {
+	type where struct {
+		group
+		contender, step string
+	}
+	shares := map[where][]float64{}
+	var order []where
+	for _, s := range e.valid {
+		again, counted := s.Metrics["retransmits"]
+		segments := s.Metrics["goodput"] * float64(s.Elapsed) / 8 / float64(e.opt.MTU-tcpHeaders)
+		if !counted || segments <= 0 {
+			continue
+		}
+		w := where{groupOf(s), s.Contender, s.Step}
+		if shares[w] == nil {
+			order = append(order, w)
+		}
+		shares[w] = append(shares[w], again/segments)
+	}
+	slices.SortStableFunc(order, func(a, b where) int { return e.compareSteps(a.step, b.step) })
+	var list []Finding
+	for _, w := range order {
+		if share := stat.Median(shares[w]); share > mostRetransmits {
+			list = append(list, Finding{Contender: w.contender, Step: w.step, Text: fmt.Sprintf(
+				"%s%s of the segments were sent again (segments of %d bytes of payload assumed)", e.in(w.group), percent(share), e.opt.MTU-tcpHeaders)})
+		}
+	}
+	return list
+}
+
+func betterThanBaseline(e *evidence) []Finding {
+	type where struct {
+		group
+		contender, step string
+	}
+	said := map[where]*Finding{}
+	var order []where
+	for _, r := range e.results {
+		if r.VsBaseline == nil || !slices.Contains(headline, r.Metric) {
+			continue
+		}
+		g := group{r.Kernel, r.Underlay}
+		contenders := e.figures[place{g, r.Step, r.Metric}]
+		ratios, _ := stat.Ratios(contenders[r.Contender], contenders[e.run.Baseline])
+		text, sure := better(r, ratios)
+		if text == "" {
+			continue
+		}
+		w := where{g, r.Contender, r.Step}
+		if said[w] == nil {
+			order = append(order, w)
+			said[w] = &Finding{Severity: Info, Contender: r.Contender, Step: r.Step, Text: e.in(g) + "better than " + e.run.Baseline + ": " + text}
+		} else {
+			said[w].Text += "; " + text
+		}
+		if sure {
+			said[w].Severity = Warn
+		}
+	}
+	var list []Finding
+	for _, w := range order {
+		list = append(list, *said[w])
+	}
+	return list
+}
+
+// better words by how much a result is better than the baseline, "" where it
+// is not; sure says that the interval agrees.
+func better(r Result, ratios []float64) (text string, sure bool) {
+	gain := func(ratio float64) float64 {
+		if r.Better == "higher" {
+			return ratio - 1
+		}
+		return 1 - ratio
+	}
+	c := r.VsBaseline
+	if c.CI != nil {
+		if gain(c.Ratio) < leastBetter || gain(c.CI[0]) <= 0 || gain(c.CI[1]) <= 0 {
+			return "", false
+		}
+		return fmt.Sprintf("%s %.3f× (%.3f to %.3f)", r.Metric, c.Ratio, c.CI[0], c.CI[1]), true
+	}
+	if len(ratios) < leastBareRounds {
+		return "", false
+	}
+	for _, ratio := range ratios {
+		if gain(ratio) < leastBetterBare {
+			return "", false
+		}
+	}
+	return fmt.Sprintf("%s %.3f× (%.3f to %.3f in %d rounds, too few for an interval)",
+		r.Metric, c.Ratio, slices.Min(ratios), slices.Max(ratios), len(ratios)), false
+}
+
+func lineRateLimited(e *evidence) []Finding {
+	if e.opt.LineRate <= 0 {
+		return nil
+	}
+	var list []Finding
+	for _, at := range e.places() {
+		if at.Metric != "goodput" {
+			continue
+		}
+		var full []string
+		for _, c := range e.inOrder(e.figures[at]) {
+			if stat.Median(e.figures[at][c].values()) >= nearLineRate*e.ceiling(c, at.Step) {
+				full = append(full, c)
+			}
+		}
+		if len(full) > 1 {
+			list = append(list, Finding{Step: at.Step, Text: fmt.Sprintf(
+				"%s%d of %s reach what a line rate of %v carries (%s): the link was the limit",
+				e.in(at.group), len(full), plural(len(e.figures[at]), "contender"), e.opt.LineRate, andList(full))})
+		}
+	}
+	return list
+}
+
+// ceiling is the most goodput (bit/s) that the line rate leaves a contender:
+// payload by frame, the encapsulation taken off.
+func (e *evidence) ceiling(contender, step string) float64 {
+	headers := tcpHeaders
+	for _, s := range e.run.Plan.Steps {
+		if s.ID == step && strings.HasPrefix(s.Workload, "udp") {
+			headers = udpHeaders
+		}
+	}
+	payload := float64(e.opt.MTU - headers)
+	for _, c := range e.run.Contenders {
+		if c.ID == contender {
+			payload -= float64(c.Overhead)
+		}
+	}
+	return float64(e.opt.LineRate) * payload / float64(e.opt.MTU+ethernetHeader)
+}
+
+func separateGroups(e *evidence) []Finding {
+	groups := e.groups()
+	if len(groups) < 2 {
+		return nil
+	}
+	names := make([]string, len(groups))
+	for i, g := range groups {
+		names[i] = g.String()
+	}
+	return []Finding{{Text: "compared separately: " + strings.Join(names, "; ")}}
+}

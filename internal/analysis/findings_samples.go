@@ -1,0 +1,283 @@
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// This file finds what samples themselves tell: faults, reasons, gaps, notes.
+
+// mostListed is how many of a kind are named before the rest is counted.
+const mostListed = 10
+
+func corruptSamples(e *evidence) []Finding {
+	var list []Finding
+	for i, f := range e.faults {
+		if i == mostListed {
+			return append(list, Finding{Text: fmt.Sprintf("%d further faults are not listed", len(e.faults)-i)})
+		}
+		where := f.File
+		if f.Line > 0 {
+			where += " line " + strconv.Itoa(f.Line)
+		}
+		list = append(list, Finding{Text: where + ": " + f.Text})
+	}
+	return list
+}
+
+// spot is where findings about samples are gathered.
+type spot struct {
+	group
+	Contender, Step, Code string
+}
+
+// gathered is the samples of a spot.
+type gathered struct {
+	spot
+	texts map[int]string // by round
+}
+
+// gather puts what samples say together, one entry for each spot, ordered by
+// step and contender.
+func (e *evidence) gather(say func(s *result.Sample) []result.Reason, where func(s *result.Sample, code string) spot) []gathered {
+	index := map[spot]int{}
+	var list []gathered
+	for i := range e.samples {
+		s := &e.samples[i]
+		for _, reason := range say(s) {
+			at := where(s, reason.Code)
+			i, known := index[at]
+			if !known {
+				i = len(list)
+				index[at] = i
+				list = append(list, gathered{at, map[int]string{}})
+			}
+			texts := list[i].texts
+			switch text, more := texts[s.Round]; {
+			case !more:
+				texts[s.Round] = reason.Text
+			case !strings.Contains(text, reason.Text) && !strings.Contains(reason.Text, text):
+				texts[s.Round] = text + ", " + reason.Text
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b gathered) int {
+		return cmp.Or(e.compareSteps(a.Step, b.Step), e.compareContenders(a.Contender, b.Contender),
+			cmp.Compare(a.Kernel, b.Kernel), cmp.Compare(a.Underlay, b.Underlay), cmp.Compare(a.Code, b.Code))
+	})
+	return list
+}
+
+// finding says what happened in which rounds; the same words are said once.
+func (g gathered) finding(e *evidence, head string) Finding {
+	f := Finding{Contender: g.Contender, Step: g.Step}
+	var texts []string
+	saidIn := map[string][]int{}
+	rounds := sortedKeys(g.texts)
+	for _, round := range rounds {
+		text := g.texts[round]
+		if saidIn[text] == nil {
+			texts = append(texts, text)
+		}
+		saidIn[text] = append(saidIn[text], round)
+	}
+	if len(rounds) == 1 {
+		f.Round = rounds[0]
+	}
+	parts := make([]string, len(texts))
+	for i, text := range texts {
+		parts[i] = text
+		if len(texts) > 1 {
+			parts[i] = roundsText(saidIn[text]) + ": " + text
+		}
+	}
+	f.Text = fmt.Sprintf("%s%s in %s of %d: %s", e.in(g.group), head, roundsText(rounds), e.rounds(), strings.Join(parts, "; "))
+	return f
+}
+
+// contenderFailed folds the failed set-up and the samples that it cost.
+func contenderFailed(e *evidence) []Finding {
+	var list []Finding
+	for _, g := range e.gather(func(s *result.Sample) []result.Reason {
+		return only(s.Reasons, func(code string) bool { return code == setupFailed })
+	}, func(s *result.Sample, _ string) spot {
+		return spot{group: groupOf(s), Contender: s.Contender}
+	}) {
+		f := g.finding(e, "did not come up")
+		f.Excluded = true
+		list = append(list, f)
+	}
+	return list
+}
+
+func only(reasons []result.Reason, want func(code string) bool) []result.Reason {
+	var list []result.Reason
+	for _, r := range reasons {
+		if want(r.Code) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// orUnknown makes sure that an invalid sample has a reason to show.
+func orUnknown(reasons []result.Reason) []result.Reason {
+	if len(reasons) == 0 {
+		return []result.Reason{{Code: "invalid_sample", Text: "the sample says no reason"}}
+	}
+	return reasons
+}
+
+func invalidSamples(e *evidence) []Finding {
+	var list []Finding
+	for _, g := range e.gather(func(s *result.Sample) []result.Reason {
+		if s.Verdict == result.Valid {
+			return nil
+		}
+		return only(orUnknown(s.Reasons), func(code string) bool { return code != setupFailed })
+	}, func(s *result.Sample, code string) spot {
+		return spot{groupOf(s), s.Contender, s.Step, code}
+	}) {
+		f := g.finding(e, "left out")
+		f.Code, f.Next, f.Excluded = g.Code, nextOf(g.Code), true
+		list = append(list, f)
+	}
+	return list
+}
+
+func noValidSample(e *evidence) []Finding {
+	type at struct {
+		group
+		contender, step string
+	}
+	taken, valid, down := map[at]int{}, map[at]int{}, map[at]int{}
+	var order []at
+	for i := range e.samples {
+		s := &e.samples[i]
+		a := at{groupOf(s), s.Contender, s.Step}
+		if taken[a] == 0 {
+			order = append(order, a)
+		}
+		taken[a]++
+		switch {
+		case s.Verdict == result.Valid:
+			valid[a]++
+		case len(only(s.Reasons, func(code string) bool { return code == setupFailed })) > 0:
+			down[a]++
+		}
+	}
+	slices.SortStableFunc(order, func(a, b at) int {
+		return cmp.Or(e.compareSteps(a.step, b.step), e.compareContenders(a.contender, b.contender))
+	})
+	var list []Finding
+	if len(e.valid) == 0 && len(e.samples) > 0 {
+		list = append(list, Finding{Text: fmt.Sprintf("none of the run's %d samples is valid: there are no figures", len(e.samples))})
+	}
+	for _, a := range order {
+		if valid[a] == 0 && down[a] < taken[a] { // contender_failed says the rest
+			list = append(list, Finding{Contender: a.contender, Step: a.step, Excluded: true,
+				Text: fmt.Sprintf("%sno valid sample of %d", e.in(a.group), taken[a])})
+		}
+	}
+	return list
+}
+
+func incompleteRun(e *evidence) []Finding {
+	sealed := map[result.Key]bool{}
+	for i := range e.samples {
+		sealed[e.samples[i].Key()] = true
+	}
+	plan := &e.run.Plan
+	planned := plan.Rounds * len(plan.Contenders) * len(plan.Steps)
+	lacking := planned
+	for key := range sealed {
+		if key.Round >= 1 && key.Round <= plan.Rounds &&
+			slices.Contains(plan.Contenders, result.Entry{ID: key.Contender, Underlay: key.Underlay}) &&
+			slices.ContainsFunc(plan.Steps, func(s result.Step) bool { return s.ID == key.Step }) {
+			lacking--
+		}
+	}
+	if lacking <= 0 {
+		return nil
+	}
+	return []Finding{{Text: fmt.Sprintf("%d of %d planned samples are missing: %s", lacking, planned, firstMissing(plan, sealed, lacking))}}
+}
+
+// firstMissing names the first planned samples that are not sealed, and stops
+// there: a plan can be larger than what anybody would walk through.
+func firstMissing(plan *result.Plan, sealed map[result.Key]bool, lacking int) string {
+	var names []string
+	for round := 1; round <= plan.Rounds; round++ {
+		for _, entry := range plan.Contenders {
+			for _, step := range plan.Steps {
+				if sealed[result.Key{Contender: entry.ID, Underlay: entry.Underlay, Step: step.ID, Round: round}] {
+					continue
+				}
+				if len(names) == mostListed {
+					return fmt.Sprintf("%s and %d more", strings.Join(names, ", "), lacking-mostListed)
+				}
+				names = append(names, fmt.Sprintf("%s %s round %d", entry.ID, step.ID, round))
+			}
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// notes shows each note once, with how many samples have it.
+func notes(e *evidence) []Finding {
+	type note struct {
+		reason  result.Reason
+		samples int
+		texts   int
+		steps   []string
+	}
+	var order []string
+	byCode := map[string]*note{}
+	seen := map[result.Reason]bool{}
+	for i := range e.samples {
+		s := &e.samples[i]
+		for _, reason := range s.Notes {
+			n := byCode[reason.Code]
+			if n == nil {
+				n = &note{reason: reason}
+				byCode[reason.Code] = n
+				order = append(order, reason.Code)
+			}
+			n.samples++
+			if !seen[reason] {
+				seen[reason] = true
+				n.texts++
+			}
+			if !slices.Contains(n.steps, s.Step) {
+				n.steps = append(n.steps, s.Step)
+			}
+		}
+	}
+	var list []Finding
+	for _, code := range order {
+		n := byCode[code]
+		slices.SortFunc(n.steps, e.compareSteps)
+		f := Finding{Code: code, Text: fmt.Sprintf("%s (%s of %s)", n.reason.Text, plural(n.samples, "sample"), andList(n.steps))}
+		if n.texts > 1 {
+			f.Text = fmt.Sprintf("%s; one of %d such notes (%s of %s)", n.reason.Text, n.texts, plural(n.samples, "sample"), andList(n.steps))
+		}
+		if len(n.steps) == 1 {
+			f.Step = n.steps[0]
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+func unknownMetric(e *evidence) []Finding {
+	if len(e.unknown) == 0 {
+		return nil
+	}
+	slices.Sort(e.unknown)
+	return []Finding{{Text: "metrics that are not shown: " + strings.Join(e.unknown, ", ")}}
+}

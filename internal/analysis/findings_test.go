@@ -1,0 +1,286 @@
+package analysis
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/verdict"
+)
+
+// record makes a run of the baseline "host" from samples.
+func record(samples ...result.Sample) *result.Record {
+	return &result.Record{Run: result.Run{Baseline: "host"}, Samples: samples}
+}
+
+// over gives one sample a round from a function of the round.
+func over(rounds int, contender string, metrics func(round int) map[string]float64) []result.Sample {
+	var list []result.Sample
+	for round := 1; round <= rounds; round++ {
+		list = append(list, taken(contender, round, metrics(round)))
+	}
+	return list
+}
+
+func always(metrics map[string]float64) func(int) map[string]float64 {
+	return func(int) map[string]float64 { return metrics }
+}
+
+func invalid(contender string, round int, code, text string) result.Sample {
+	s := taken(contender, round, nil)
+	s.Verdict, s.Reasons = result.Invalid, []result.Reason{{Code: code, Text: text}}
+	return s
+}
+
+func TestFindings(t *testing.T) {
+	type metrics = map[string]float64
+	with := func(rec *result.Record, change func(r *result.Record)) *result.Record {
+		change(rec)
+		return rec
+	}
+	tests := []struct {
+		name string
+		rec  *result.Record
+		opt  Options
+		code string
+		want []Finding // without code and next step
+	}{
+		{name: "corrupt file", code: "corrupt_samples",
+			rec:  &result.Record{Faults: []result.Fault{{File: "samples.jsonl", Line: 3, Text: "bad"}, {File: "run.json", Text: "odd"}}},
+			want: []Finding{{Severity: Error, Text: "samples.jsonl line 3: bad"}, {Severity: Error, Text: "run.json: odd"}}},
+
+		{name: "contender failed in one round", code: "contender_failed",
+			rec: with(record(invalid("x", 2, "setup_failed", "no route"), invalid("x", 2, "setup_failed", "the contender did not come up: no route")),
+				func(r *result.Record) { r.Samples[0].Step = result.SetupStep }),
+			want: []Finding{{Severity: Error, Contender: "x", Round: 2, Excluded: true, Text: "did not come up in round 2 of 2: no route"}}},
+		{name: "contender failed, set-up sealed before", code: "contender_failed",
+			rec:  record(invalid("x", 1, "setup_failed", "no route"), invalid("x", 2, "setup_failed", "timeout")),
+			want: []Finding{{Severity: Error, Contender: "x", Excluded: true, Text: "did not come up in rounds 1 and 2 of 2: round 1: no route; round 2: timeout"}}},
+		{name: "failed set-up is not told twice", code: "no_valid_sample",
+			rec:  record(invalid("x", 1, "setup_failed", "no route"), taken("host", 1, metrics{"goodput": 1})),
+			want: nil},
+
+		{name: "reasons keep their code", code: "rate_short",
+			rec: record(invalid("x", 1, "rate_short", "90 %"), invalid("x", 3, "rate_short", "90 %"), invalid("y", 1, "rate_short", "80 %")),
+			want: []Finding{
+				{Severity: Error, Contender: "x", Step: "dts", Excluded: true, Text: "left out in rounds 1 and 3 of 3: 90 %"},
+				{Severity: Error, Contender: "y", Step: "dts", Round: 1, Excluded: true, Text: "left out in round 1 of 3: 80 %"}}},
+		{name: "a code that nobody listed", code: "server_died",
+			rec:  record(invalid("x", 1, "server_died", "signal 9")),
+			want: []Finding{{Severity: Error, Contender: "x", Step: "dts", Round: 1, Excluded: true, Text: "left out in round 1 of 1: signal 9"}}},
+		{name: "no reason given", code: "invalid_sample",
+			rec: with(record(invalid("x", 1, "", "")), func(r *result.Record) { r.Samples[0].Reasons = nil }),
+			want: []Finding{{Severity: Error, Contender: "x", Step: "dts", Round: 1, Excluded: true,
+				Text: "left out in round 1 of 1: the sample says no reason"}}},
+		{name: "nothing valid", code: "no_valid_sample",
+			rec: record(invalid("x", 1, "rate_short", "90 %")),
+			want: []Finding{
+				{Severity: Error, Text: "none of the run's 1 samples is valid: there are no figures"},
+				{Severity: Error, Contender: "x", Step: "dts", Excluded: true, Text: "no valid sample of 1"}}},
+
+		{name: "incomplete", code: "incomplete_run",
+			rec: with(record(taken("host", 1, metrics{"goodput": 1})), func(r *result.Record) {
+				r.Run.Plan = result.Plan{Rounds: 1000000, Contenders: []result.Entry{{ID: "host"}}, Steps: []result.Step{{ID: "dts"}, {ID: "dtm"}}}
+			}),
+			want: []Finding{{Severity: Warn, Text: "1999999 of 2000000 planned samples are missing: host dtm round 1, " +
+				"host dts round 2, host dtm round 2, host dts round 3, host dtm round 3, host dts round 4, host dtm round 4, " +
+				"host dts round 5, host dtm round 5, host dts round 6 and 1999989 more"}}},
+		{name: "complete", code: "incomplete_run",
+			rec: with(record(taken("host", 1, metrics{"goodput": 1})), func(r *result.Record) {
+				r.Run.Plan = result.Plan{Rounds: 1, Contenders: []result.Entry{{ID: "host"}}, Steps: []result.Step{{ID: "dts"}}}
+			})},
+
+		{name: "no baseline named", code: "no_baseline", rec: &result.Record{},
+			want: []Finding{{Severity: Warn, Text: "the run names no baseline: there are no ratios"}}},
+		{name: "baseline not measured", code: "no_baseline",
+			rec:  record(taken("x", 1, metrics{"goodput": 1}), invalid("host", 1, "cpu_steal", "20 %")),
+			want: []Finding{{Severity: Warn, Contender: "host", Text: "host has no valid sample of dts: there are no ratios"}}},
+
+		{name: "too few rounds", code: "too_few_rounds",
+			rec:  record(append(over(3, "host", always(metrics{"goodput": 2})), over(3, "x", always(metrics{"goodput": 1}))...)...),
+			want: []Finding{{Severity: Warn, Text: "3 rounds: an interval at 95 % needs 6, telling 2 contenders apart 4"}}},
+		{name: "enough rounds", code: "too_few_rounds",
+			rec: record(over(6, "host", always(metrics{"goodput": 2}))...)},
+		{name: "too few valid rounds of one", code: "too_few_rounds",
+			rec:  record(append(over(6, "host", always(metrics{"goodput": 2})), over(5, "x", always(metrics{"goodput": 1}))...)...),
+			want: []Finding{{Severity: Warn, Text: "fewer valid rounds than the 6 that an interval at 95 % needs: x dts (5)"}}},
+
+		{name: "emulated", code: "emulated_kernel",
+			rec:  with(record(), func(r *result.Record) { r.Run.Environment = result.Environment{EmulatedKey: "true"} }),
+			want: []Finding{{Severity: Warn, Text: "the kernel ran on an emulated CPU: every figure is many times worse than on real hardware"}}},
+
+		{name: "loss", code: "udp_loss", rec: record(taken("x", 1, metrics{"loss": 0.8, "goodput": 1})),
+			want: []Finding{{Severity: Warn, Contender: "x", Step: "dts", Text: "80 % of the datagrams were lost: goodput is not comparable"}}},
+		{name: "little loss", code: "udp_loss", rec: record(taken("x", 1, metrics{"loss": 0.1, "goodput": 1}))},
+
+		{name: "drift", code: "drift",
+			rec: record(append(
+				over(6, "host", func(round int) map[string]float64 { return metrics{"goodput": 10 - 0.2*float64(round)} }),
+				over(6, "x", func(round int) map[string]float64 { return metrics{"goodput": 5 - 0.1*float64(round)} })...)...),
+			want: []Finding{{Severity: Warn, Step: "dts", Text: "goodput moved by -10.8 % over 6 rounds (p = 0.0028)"}}},
+		{name: "no drift in noise", code: "drift",
+			rec: record(over(6, "host", func(round int) map[string]float64 {
+				return metrics{"goodput": []float64{10, 11, 9, 10.5, 9.5, 10}[round-1]}
+			})...)},
+		{name: "a drift too small to matter", code: "drift",
+			rec: record(over(6, "host", func(round int) map[string]float64 { return metrics{"goodput": 10 + 0.01*float64(round)} })...)},
+
+		{name: "steal", code: "steal_present",
+			rec: record(taken("x", 1, metrics{"cpu_client": 0.9, "cpu_server": 0, "cpu_client_steal": 0.1}),
+				taken("x", 2, metrics{"cpu_client": 1, "cpu_client_steal": 0.001})),
+			want: []Finding{{Severity: Warn, Text: "in 1 valid sample of 2 the hypervisor took 2 % or more of the busy CPU time, at most 10 % (x, dts, round 1)"}}},
+
+		{name: "busy machine", code: "busy_machine",
+			rec: with(record(taken("host", 1, metrics{"cpu_client": 0.5, "cpu_server": 0.25})), func(r *result.Record) {
+				r.Run.Plan.Steps = []result.Step{{ID: "dts", Workload: "idle"}}
+			}),
+			want: []Finding{{Severity: Warn, Contender: "host", Step: "dts", Text: "the nodes were busy with 750 mCPU when nothing was measured"}}},
+
+		{name: "generator late", code: "load_generator_late",
+			rec: record(taken("x", 1, metrics{"latency_p50": 100e-6, "send_lag_p50": 60e-6}),
+				taken("y", 1, metrics{"latency_p50": 100e-6, "send_lag_p50": 10e-6})),
+			want: []Finding{{Severity: Warn, Step: "dts",
+				Text: "requests were sent late in the median by up to 60 µs, 60 % of the latency's median (x): latency holds the client's own delay"}}},
+
+		{name: "retransmits", code: "retransmit_storm", // 1e9 bit/s in 10 s are 863308 segments
+			rec: record(taken("x", 1, metrics{"goodput": 1e9, "retransmits": 20000}), taken("y", 1, metrics{"goodput": 1e9, "retransmits": 2000})),
+			want: []Finding{{Severity: Warn, Contender: "x", Step: "dts",
+				Text: "2.32 % of the segments were sent again (segments of 1448 bytes of payload assumed)"}}},
+
+		{name: "better than the baseline", code: "better_than_baseline",
+			rec: record(append(
+				over(6, "host", always(metrics{"goodput": 10, "latency_p50": 1})),
+				over(6, "x", always(metrics{"goodput": 11, "latency_p50": 0.8}))...)...),
+			want: []Finding{{Severity: Warn, Contender: "x", Step: "dts",
+				Text: "better than host: goodput 1.100× (1.100 to 1.100); latency_p50 0.800× (0.800 to 0.800)"}}},
+		{name: "better in few rounds", code: "better_than_baseline",
+			rec: record(append(
+				over(3, "host", always(metrics{"goodput": 10})), over(3, "x", always(metrics{"goodput": 11}))...)...),
+			want: []Finding{{Severity: Info, Contender: "x", Step: "dts",
+				Text: "better than host: goodput 1.100× (1.100 to 1.100 in 3 rounds, too few for an interval)"}}},
+		{name: "as good as the baseline", code: "better_than_baseline",
+			rec: record(append(
+				over(6, "host", always(metrics{"goodput": 10})), over(6, "x", always(metrics{"goodput": 10.1}))...)...)},
+
+		{name: "line rate", code: "line_rate_limited",
+			rec: with(record(taken("host", 1, metrics{"goodput": 9.4e9}), taken("x", 1, metrics{"goodput": 9.1e9}), taken("y", 1, metrics{"goodput": 3e9})),
+				func(r *result.Record) {
+					r.Run.Plan.Settings = map[string]string{"line-rate": "10G", "mtu": "1500"}
+					r.Run.Contenders = []result.ContenderInfo{{ID: "x", Overhead: 50}}
+				}),
+			want: []Finding{{Severity: Info, Step: "dts", Text: "2 of 3 contenders reach what a line rate of 10 Gbit/s carries (host and x): the link was the limit"}}},
+		{name: "no line rate", code: "line_rate_limited",
+			rec: record(taken("host", 1, metrics{"goodput": 9.4e9}), taken("x", 1, metrics{"goodput": 9.4e9}))},
+
+		{name: "groups", code: "separate_groups",
+			rec: with(record(taken("host", 1, metrics{"goodput": 1}), taken("host", 2, metrics{"goodput": 1})), func(r *result.Record) {
+				r.Samples[0].Underlay, r.Samples[1].Underlay, r.Samples[1].Kernel = "switch", "vpc", "6.1"
+			}),
+			want: []Finding{{Severity: Info, Text: "compared separately: underlay switch; kernel 6.1, underlay vpc"}}},
+
+		{name: "unknown metric", code: "unknown_metric", rec: record(taken("host", 1, metrics{"colour": 7})),
+			want: []Finding{{Severity: Info, Text: "metrics that are not shown: colour"}}},
+
+		{name: "notes once", code: "one_thread",
+			rec: with(record(taken("host", 1, nil), taken("x", 1, nil)), func(r *result.Record) {
+				for i := range r.Samples {
+					r.Samples[i].Notes = []result.Reason{{Code: "one_thread", Text: "iperf3 3.12"}}
+				}
+			}),
+			want: []Finding{{Severity: Info, Step: "dts", Text: "iperf3 3.12 (2 samples of dts)"}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []Finding
+			for _, f := range Assemble(tt.rec, tt.opt).Findings {
+				if f.Code == tt.code {
+					if f.Next == "" {
+						t.Errorf("no next step: %+v", f)
+					}
+					f.Code, f.Next = "", ""
+					got = append(got, f)
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.code, diff)
+			}
+		})
+	}
+}
+
+func TestCleanRunHasNoFindings(t *testing.T) {
+	rec := record(append(
+		over(6, "host", always(map[string]float64{"goodput": 10e9, "retransmits": 3, "cpu_client": 1})),
+		over(6, "x", always(map[string]float64{"goodput": 9e9, "retransmits": 3, "cpu_client": 1}))...)...)
+	if got := Assemble(rec, Options{}).Findings; len(got) != 0 {
+		t.Errorf("findings of a clean run: %+v", got)
+	}
+}
+
+func TestEveryVerdictIsExplained(t *testing.T) {
+	known := map[string]bool{}
+	for _, k := range Reasons() {
+		known[k.Code] = true
+	}
+	for _, code := range append(verdict.Codes(), result.NotFinite) {
+		if !known[code] {
+			t.Errorf("reason code %s is not in reasons.go", code)
+		}
+	}
+}
+
+// docs/findings.md is written from the tables here; -update writes it.
+func TestFindingsAreDocumented(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(docsHead)
+	table := func(kinds []Kind) {
+		b.WriteString("\n| code | severity | what it means | what to do |\n|---|---|---|---|\n")
+		for _, k := range kinds {
+			if k.Code == "" || k.Severity == "" || k.Help == "" || k.Next == "" {
+				t.Errorf("%+v lacks something", k)
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Code, k.Severity, k.Help, k.Next)
+		}
+	}
+	table(Kinds())
+	b.WriteString(docsReasons)
+	table(Reasons())
+
+	file := filepath.Join("..", "..", "docs", "findings.md")
+	if *update {
+		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(b.String(), string(have)); diff != "" {
+		t.Errorf("%s differs; go test ./internal/analysis -update writes it:\n%s", file, diff)
+	}
+}
+
+const docsHead = `# Findings
+
+<!-- Written by go test ./internal/analysis -update from findings.go and reasons.go. -->
+
+A report's findings are what its reader must know. Each has a code, a severity,
+a sentence with the numbers, and what to do next; ` + "`excluded`" + ` says that the
+samples it speaks of are not ranked. Severities: ` + "`error`" + ` (figures are missing or
+left out), ` + "`warn`" + ` (figures that can mislead), ` + "`info`" + ` (good to know). Reports
+list them in this order.
+`
+
+const docsReasons = `
+## Reasons
+
+Why a sample is invalid. It is kept and shown, never ranked; samples of one
+contender and step with the same reason become one finding with the reason's
+code. Workloads may give further codes.
+`

@@ -1,0 +1,57 @@
+package analysis
+
+// Reasons lists the known reason codes of invalid samples, in no order that
+// means anything. Verdict gives the first ones, the run and the workloads the
+// others; a code that is not here is shown just as well, with a general next
+// step.
+func Reasons() []Kind { return append([]Kind{}, reasons...) }
+
+var reasons = []Kind{
+	{"missing_result", Error,
+		"A metric that the workload always gives is absent, not a number, infinite, negative, or zero where zero is impossible.",
+		"Read the tool's output in the samples' folders under raw/."},
+	{"above_line_rate", Error,
+		"The goodput is more than 2 % above the line rate of the underlay.",
+		"Check that the traffic crossed the underlay and that the line rate is the one configured."},
+	{"rate_short", Error,
+		"The achieved rate is below 99 % of the one asked for, so that the latencies are those of a smaller load.",
+		"Ask for a lower rate, or give client and server more CPUs."},
+	{"cpu_steal", Error,
+		"The hypervisor took more than 10 % of the CPU time of client and server.",
+		"Run on a machine of your own, or when its neighbours are quiet."},
+	{"short_window", Error,
+		"The measured window is shorter than half of the planned duration.",
+		"Read the tool's output in the samples' folders under raw/: the load ended early."},
+	{"not_a_number", Error,
+		"A metric came out as no finite number and was left out.",
+		"Read the tool's output in the samples' folders under raw/."},
+	{setupFailed, Error,
+		"The contender was not up; shown as contender_failed.",
+		"See contender_failed."},
+	{"workload_failed", Error,
+		"The workload ended with an error.",
+		"Read the commands and their output in the samples' folders under raw/."},
+	{"workload_timeout", Error,
+		"The workload did not end in time.",
+		"Read the output in the samples' folders under raw/ for where it hung."},
+	{"recorder_failed", Error,
+		"The nodes could not be recorded during the step.",
+		"Run again; if it stays, report it with the run directory."},
+	{"disk_full", Error,
+		"The disk was full when the sample was sealed.",
+		"Free some space and go on with `cnibench run --resume DIR`."},
+}
+
+// setupFailed is the reason of every sample of a visit whose contender did not
+// come up.
+const setupFailed = "setup_failed"
+
+// nextOf is the next step after a reason.
+func nextOf(code string) string {
+	for _, k := range reasons {
+		if k.Code == code {
+			return k.Next
+		}
+	}
+	return "Read the samples' files under raw/."
+}

@@ -1,0 +1,323 @@
+package analysis
+
+import (
+	"encoding/json"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// synthetic is a run with three contenders, two steps and six rounds: one
+// sample is invalid, one is missing, and the UDP step loses too much.
+func synthetic() *result.Record {
+	contenders := []string{"host", "calico-noencap", "flannel-vxlan"}
+	rec := &result.Record{Run: result.Run{
+		Schema: result.RunSchema, ID: "synthetic", Arena: "lab", Baseline: "host",
+		Tool:    result.Tool{Name: "cnibench", Version: "test"},
+		Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Plan: result.Plan{
+			Suite: "throughput", Rounds: 6, Duration: 10,
+			Steps: []result.Step{
+				{ID: "dts", Workload: "tcp_stream", Path: "pod"},
+				{ID: "dus", Workload: "udp_stream", Path: "pod"},
+			},
+		},
+		Unsupported: []result.Unsupported{{Contender: "ipvlan-l2", Reason: "no ipvlan", Remedy: "another kernel"}},
+		Environment: result.Environment{"kernel.release": "6.18"},
+	}}
+	noise := []float64{1.00, 1.02, 0.99, 1.01, 0.98, 1.03}
+	order := 0
+	for i, contender := range contenders {
+		rec.Run.Plan.Contenders = append(rec.Run.Plan.Contenders, result.Entry{ID: contender, Underlay: "switch"})
+		rec.Run.Contenders = append(rec.Run.Contenders, result.ContenderInfo{ID: contender})
+		scale := []float64{1, 0.9, 0.5}[i]
+		for round := 1; round <= 6; round++ {
+			n := noise[(round+i)%6]
+			for _, s := range []result.Sample{
+				{Step: result.SetupStep, Workload: result.SetupStep, Metrics: map[string]float64{"setup_time": 0.5 + 0.1*float64(i)}},
+				{Step: "dts", Workload: "tcp_stream", Metrics: map[string]float64{"goodput": 17e9 * scale * n, "retransmits": 0, "cpu_per_gbit": 0.05 / scale / n}},
+				{Step: "dus", Workload: "udp_stream", Metrics: map[string]float64{"goodput": 2e9 * scale * n, "loss": 0.02 + 0.1*float64(i)}},
+			} {
+				order++
+				s.Schema, s.Contender, s.Kernel, s.Underlay, s.Path = result.SampleSchema, contender, "6.18", "switch", "pod"
+				s.Round, s.Order, s.Elapsed, s.Verdict = round, order, 10, result.Valid
+				switch {
+				case contender == "calico-noencap" && s.Step == "dus" && round == 6:
+					continue // interrupted
+				case contender == "flannel-vxlan" && s.Step == "dts" && round == 2:
+					s.Verdict = result.Invalid
+					s.Reasons = []result.Reason{{Code: "cpu_steal", Text: "the hypervisor took 25 % of the CPU time of client and server"}}
+				}
+				if s.Step == "dus" {
+					s.Notes = []result.Reason{{Code: "multi_stream_processes", Text: "one process pair a stream"}}
+				}
+				rec.Samples = append(rec.Samples, s)
+			}
+		}
+	}
+	rec.Faults = []result.Fault{{File: "samples.jsonl", Line: 54, Text: "cut short; it does not count"}}
+	return rec
+}
+
+func TestAssembleGolden(t *testing.T) {
+	got, err := json.MarshalIndent(Assemble(synthetic(), Options{}), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = append(got, '\n')
+	golden := filepath.Join("testdata", "synthetic.json")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wantReport, gotReport any
+	if err := json.Unmarshal(want, &wantReport); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(got, &gotReport); err != nil {
+		t.Fatal(err)
+	}
+	// Other architectures round the last digit otherwise (fused operations).
+	if diff := cmp.Diff(wantReport, gotReport, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
+		t.Errorf("report differs from %s (-want +got); -update writes it:\n%s", golden, diff)
+	}
+}
+
+// The order of the samples file must not matter, nor may the record change.
+func TestAssembleKeepsItsInput(t *testing.T) {
+	rec, reversed := synthetic(), synthetic()
+	want := Assemble(rec, Options{})
+	if diff := cmp.Diff(synthetic(), rec); diff != "" {
+		t.Errorf("the record changed:\n%s", diff)
+	}
+	slices.Reverse(reversed.Samples)
+	if diff := cmp.Diff(want.Results, Assemble(reversed, Options{}).Results); diff != "" {
+		t.Errorf("the results depend on the order of samples:\n%s", diff)
+	}
+}
+
+// taken is a valid sample.
+func taken(contender string, round int, metrics map[string]float64) result.Sample {
+	return result.Sample{Contender: contender, Step: "dts", Workload: "tcp_stream", Path: "pod",
+		Round: round, Elapsed: 10, Verdict: result.Valid, Metrics: metrics}
+}
+
+func find(t *testing.T, r *Report, contender, metric string) Result {
+	t.Helper()
+	for _, res := range r.Results {
+		if res.Contender == contender && res.Metric == metric {
+			return res
+		}
+	}
+	t.Fatalf("no %s of %s in %d results", metric, contender, len(r.Results))
+	return Result{}
+}
+
+func TestPairing(t *testing.T) {
+	// The machine halves its speed in round 2; within rounds nothing changes.
+	rec := &result.Record{Run: result.Run{Baseline: "host"}}
+	for round, speed := range []float64{10, 5, 10} {
+		rec.Samples = append(rec.Samples,
+			taken("host", round+1, map[string]float64{"goodput": speed}),
+			taken("x", round+1, map[string]float64{"goodput": speed * 0.8}))
+	}
+	rec.Samples = append(rec.Samples, taken("x", 4, map[string]float64{"goodput": 100})) // no baseline beside it
+	r := Assemble(rec, Options{})
+
+	p := 0.25
+	got := find(t, r, "x", "goodput")
+	want := &Comparison{Ratio: 0.8, P: &p}
+	if diff := cmp.Diff(want, got.VsBaseline); diff != "" {
+		t.Errorf("ratio to the baseline (-want +got):\n%s", diff)
+	}
+	if got.N != 4 || got.CI != nil {
+		t.Errorf("n = %d, ci = %v; want 4 rounds and no interval", got.N, got.CI)
+	}
+	if host := find(t, r, "host", "goodput"); host.VsBaseline != nil {
+		t.Errorf("the baseline is compared with itself: %+v", host.VsBaseline)
+	}
+}
+
+func TestComparisonThatCannotBe(t *testing.T) {
+	rec := &result.Record{Run: result.Run{Baseline: "host"}, Samples: []result.Sample{
+		taken("host", 1, map[string]float64{"retransmits": 0}),
+		taken("x", 1, map[string]float64{"retransmits": 7}),
+	}}
+	if got := find(t, Assemble(rec, Options{}), "x", "retransmits"); got.VsBaseline != nil {
+		t.Errorf("a ratio to zero: %+v", got.VsBaseline)
+	}
+}
+
+func TestGroupsStayApart(t *testing.T) {
+	rec := &result.Record{Run: result.Run{Baseline: "host"}}
+	for _, underlay := range []string{"switch", "vpc"} {
+		for _, contender := range []string{"host", "x"} {
+			s := taken(contender, 1, map[string]float64{"goodput": 8})
+			if s.Underlay = underlay; underlay == "vpc" {
+				s.Metrics["goodput"] = 2
+				if contender == "x" {
+					s.Metrics["goodput"] = 1
+				}
+			}
+			rec.Samples = append(rec.Samples, s)
+		}
+	}
+	for _, res := range Assemble(rec, Options{}).Results {
+		if res.Contender == "x" {
+			want := map[string]float64{"switch": 1, "vpc": 0.5}[res.Underlay]
+			if res.VsBaseline == nil || res.VsBaseline.Ratio != want {
+				t.Errorf("on %s the ratio is %+v, want %v", res.Underlay, res.VsBaseline, want)
+			}
+		}
+	}
+}
+
+func TestTiers(t *testing.T) {
+	around := func(center float64, n int) series {
+		s := series{}
+		for i := range n {
+			s[i+1] = center * (1 + 0.01*float64(i-n/2))
+		}
+		return s
+	}
+	tests := []struct {
+		name       string
+		better     string
+		contenders map[string]series
+		want       map[string]int
+	}{
+		{"three levels, higher is better", "higher",
+			map[string]series{"a": around(10, 6), "b": around(5, 6), "c": around(1, 6)},
+			map[string]int{"a": 1, "b": 2, "c": 3}},
+		{"lower is better", "lower",
+			map[string]series{"a": around(10, 6), "b": around(5, 6), "c": around(1, 6)},
+			map[string]int{"a": 3, "b": 2, "c": 1}},
+		{"two that can't be told apart", "higher",
+			map[string]series{"a": around(10, 6), "b": around(10.05, 6), "c": around(1, 6)},
+			map[string]int{"a": 1, "b": 1, "c": 2}},
+		{"too few rounds for anything", "higher",
+			map[string]series{"a": around(10, 3), "b": around(1, 3)},
+			map[string]int{"a": 1, "b": 1}},
+		{"four rounds are enough for two", "higher",
+			map[string]series{"a": around(10, 4), "b": around(1, 4)},
+			map[string]int{"a": 1, "b": 2}},
+		{"one alone", "higher", map[string]series{"a": around(10, 1)}, map[string]int{"a": 1}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e := collect(&result.Record{}, Options{}.complete(nil))
+			if diff := cmp.Diff(tt.want, e.tiers(tt.contenders, tt.better)); diff != "" {
+				t.Errorf("tiers (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRoundsForTiers(t *testing.T) {
+	for contenders, want := range map[int]int{1: 1, 2: 4, 3: 5, 8: 7} {
+		if got := roundsForTiers(contenders, 0.05); got != want {
+			t.Errorf("%d contenders need %d rounds, want %d", contenders, got, want)
+		}
+	}
+}
+
+func TestMemoryOverhead(t *testing.T) {
+	rec := &result.Record{Run: result.Run{Baseline: "host"}}
+	for round, used := range []float64{100, 200, 300} {
+		for contender, more := range map[string]float64{"host": 0, "x": 7} {
+			s := taken(contender, round+1, map[string]float64{"memory_used": used + more, "memory_overhead": 999})
+			s.Step, s.Workload = "idle", "idle"
+			rec.Samples = append(rec.Samples, s)
+		}
+	}
+	r := Assemble(rec, Options{})
+	if got := find(t, r, "x", "memory_overhead"); !slices.Equal(got.Values, []float64{7, 7, 7}) {
+		t.Errorf("memory_overhead = %v, want 7 in every round", got.Values)
+	}
+	for _, res := range r.Results {
+		if res.Contender == "host" && res.Metric == "memory_overhead" {
+			t.Error("the baseline has an overhead over itself")
+		}
+	}
+}
+
+// histogram has n values of the given latency in microseconds.
+func histogram(t *testing.T, us, n int64) *hdrhistogram.Histogram {
+	t.Helper()
+	h := hdrhistogram.New(1, int64(10*time.Second), 3)
+	if err := h.RecordValues(us*1000, n); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func TestCurves(t *testing.T) {
+	rec := &result.Record{}
+	for round, us := range []int64{100, 100, 500} {
+		s := taken("host", round+1, nil)
+		s.Histograms = map[string]*hdrhistogram.Histogram{"latency": histogram(t, us, 4000)}
+		rec.Samples = append(rec.Samples, s)
+	}
+	spoiled := taken("host", 4, nil)
+	spoiled.Verdict = result.Invalid
+	spoiled.Histograms = map[string]*hdrhistogram.Histogram{"latency": histogram(t, 9e6, 4000)}
+	rec.Samples = append(rec.Samples, spoiled)
+
+	list := Assemble(rec, Options{}).Curves
+	if len(list) != 1 || list[0].Count != 12000 || list[0].Clock != "latency" {
+		t.Fatalf("curves = %+v, want one of 12000 values", list)
+	}
+	points := map[float64]float64{}
+	for _, p := range list[0].Points {
+		points[p.Percentile] = p.Seconds
+	}
+	// Two thirds of all are at 100 µs: the merged median is theirs, the 70th
+	// percentile the third round's; a mean of percentiles would be neither.
+	for percentile, want := range map[float64]float64{50: 100e-6, 60: 100e-6, 70: 500e-6, 99.9: 500e-6} {
+		if got := points[percentile]; math.Abs(got/want-1) > 0.001 {
+			t.Errorf("p%v = %v s, want %v", percentile, got, want)
+		}
+	}
+	if _, shown := points[99.99]; shown {
+		t.Error("p99.99 is shown with 1.2 values beyond it")
+	}
+}
+
+func TestCurvePercentilesHoldTheNamedOnes(t *testing.T) {
+	list := curvePercentiles()
+	if !slices.IsSorted(list) || len(slices.Compact(slices.Clone(list))) != len(list) {
+		t.Errorf("not ascending: %v", list)
+	}
+	for _, p := range result.Percentiles {
+		if !slices.Contains(list, p.Value) {
+			t.Errorf("p%v is not on the curve", p.Value)
+		}
+	}
+}
+
+func TestEmptyRun(t *testing.T) {
+	r := Assemble(&result.Record{}, Options{})
+	if r.Results == nil || r.Findings == nil || r.Unsupported == nil {
+		t.Error("an empty list is nil: its JSON would be null")
+	}
+}
