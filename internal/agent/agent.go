@@ -1,0 +1,151 @@
+// Package agent is the side of cnibench inside an endpoint: it records, marks,
+// echoes and probes there, asked in JSON lines on standard input and answering
+// on standard output. It opens no control port, starts no process, writes no
+// file, and ends when its standard input does. Next: serve.go for the side in
+// the endpoint, client.go for the other.
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// The operations.
+const (
+	opHello  = "hello"
+	opRecord = "record"
+	opMark   = "mark"
+	opStop   = "stop"
+	opEcho   = "echo"
+	opReach  = "reach"
+)
+
+// request is one line to the agent. Requests run side by side: who needs an
+// order waits for the answer.
+type request struct {
+	ID   uint64          `json:"id"`
+	Op   string          `json:"op"`
+	Args json.RawMessage `json:"args,omitempty"`
+}
+
+// answer is one line from the agent: a result or an error. The id is the
+// request's, 0 where the line had none that could be read.
+type answer struct {
+	ID     uint64          `json:"id"`
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  string          `json:"error,omitempty"`
+}
+
+type helloArgs struct {
+	Addr netip.Addr `json:"addr"` // the zero Addr asks for no MTU
+}
+
+// Hello is what an agent says of itself and its network namespace.
+type Hello struct {
+	PID        int         `json:"pid"`
+	Kernel     string      `json:"kernel"`               // uname -r
+	MTU        int         `json:"mtu"`                  // bytes, of the interface that holds the asked address; 0: none was asked
+	Congestion string      `json:"congestion,omitempty"` // net.ipv4.tcp_congestion_control in force; "" where there is none
+	Interfaces []Interface `json:"interfaces"`
+}
+
+// Interface is a network interface of the agent's namespace.
+type Interface struct {
+	Name  string         `json:"name"`
+	MTU   int            `json:"mtu"` // bytes
+	Up    bool           `json:"up"`
+	Addrs []netip.Prefix `json:"addrs"`
+}
+
+type timeResult struct {
+	Time time.Time `json:"time"`
+}
+
+type echoArgs struct {
+	Addr netip.AddrPort `json:"addr"` // port 0: any that is free
+}
+
+type echoResult struct {
+	Addr netip.AddrPort `json:"addr"`
+}
+
+// Probe is a question whether an echo answers over TCP and over UDP.
+type Probe struct {
+	Target netip.AddrPort `json:"target"`
+	// Size is the payload's, in bytes, from 16 to 65,507; 0 is 64. What does
+	// not fit the MTU is fragmented, unless the kernel was told otherwise.
+	Size int `json:"size,omitempty"`
+	// Timeout bounds each protocol, a minute at most; 0 is a second. UDP gets
+	// one datagram, which nobody sends again.
+	Timeout time.Duration `json:"timeout_ns,omitempty"`
+}
+
+const (
+	minProbeSize     = 16
+	maxProbeSize     = 65507 // what a UDP datagram over IPv4 carries
+	defaultProbeSize = 64
+
+	defaultProbeTimeout = time.Second
+	maxProbeTimeout     = time.Minute
+)
+
+func (p *Probe) setDefaults() error {
+	if p.Size == 0 {
+		p.Size = defaultProbeSize
+	}
+	if p.Timeout == 0 {
+		p.Timeout = defaultProbeTimeout
+	}
+	switch {
+	case !p.Target.IsValid() || p.Target.Port() == 0:
+		return fmt.Errorf("target %q: want an address and a port", p.Target)
+	case p.Size < minProbeSize || p.Size > maxProbeSize:
+		return fmt.Errorf("size %d: want %d to %d bytes", p.Size, minProbeSize, maxProbeSize)
+	case p.Timeout < 0 || p.Timeout > maxProbeTimeout:
+		return fmt.Errorf("timeout %v: want at most %v", p.Timeout, maxProbeTimeout)
+	}
+	return nil
+}
+
+// Reached is what a probe found.
+type Reached struct {
+	TCP Answer `json:"tcp"`
+	UDP Answer `json:"udp"`
+}
+
+// Answer is the outcome over one protocol.
+type Answer struct {
+	Kind    Kind          `json:"kind"`
+	Detail  string        `json:"detail,omitempty"`     // the system's words, where Kind is not OK
+	Connect time.Duration `json:"connect_ns,omitempty"` // TCP's handshake
+	RTT     time.Duration `json:"rtt_ns,omitempty"`     // from sending the payload to having all of it back
+}
+
+// Kind says why there was no answer, in a word that programs can compare.
+type Kind string
+
+// The kinds.
+const (
+	OK          Kind = "ok"
+	Refused     Kind = "refused"     // nobody listens, or a firewall rejects
+	TimedOut    Kind = "timeout"     // lost or dropped on the way, there or back
+	Unreachable Kind = "unreachable" // no route, or no neighbour
+	Reset       Kind = "reset"
+	TooBig      Kind = "too-big" // over the MTU and not to be fragmented
+	Denied      Kind = "denied"  // the sender's own kernel forbids it
+	Altered     Kind = "altered" // something else came back
+	Other       Kind = "other"
+)
+
+// Err is nil if the echo answered over both protocols.
+func (r Reached) Err() error { return errors.Join(r.TCP.err("TCP"), r.UDP.err("UDP")) }
+
+func (a Answer) err(protocol string) error {
+	if a.Kind == OK {
+		return nil
+	}
+	return fmt.Errorf("%s: %s: %s", protocol, a.Kind, a.Detail)
+}

@@ -1,0 +1,246 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/sysmon"
+)
+
+const (
+	maxLine    = 64 << 10 // of a request
+	maxAtATime = 64       // requests; the next wait
+)
+
+// Serve answers the requests on in until it ends, then closes what it opened.
+// The recordings have this scope and these labels. A line that is no request
+// is answered with an error. Serve returns an error if in or out fails, or
+// when ctx ends; it may then leave a goroutine behind that still reads in.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, scope sysmon.Scope, labels map[string]string) error {
+	if _, err := sysmon.ParseScope(string(scope)); err != nil {
+		return err
+	}
+	return newServer(out, scope, labels).serve(ctx, in)
+}
+
+type operation func(ctx context.Context, args json.RawMessage) (any, error)
+
+type server struct {
+	operations map[string]operation
+	proc       fs.FS
+	scope      sysmon.Scope
+	labels     map[string]string
+	echoes     echoes
+
+	outMu sync.Mutex
+	out   io.Writer
+
+	recMu    sync.Mutex
+	recorder *sysmon.Recorder
+}
+
+func newServer(out io.Writer, scope sysmon.Scope, labels map[string]string) *server {
+	s := &server{proc: sysmon.Proc(), scope: scope, labels: labels, out: out}
+	s.operations = map[string]operation{
+		opHello:  with(s.hello),
+		opRecord: with(s.record),
+		opMark:   with(s.mark),
+		opStop:   with(s.stop),
+		opEcho:   with(s.echo),
+		opReach:  with(s.reach),
+	}
+	return s
+}
+
+// with decodes the arguments that f takes.
+func with[A, R any](f func(context.Context, A) (R, error)) operation {
+	return func(ctx context.Context, raw json.RawMessage) (any, error) {
+		var args A
+		if len(raw) > 0 {
+			if err := decode(raw, &args); err != nil {
+				return nil, fmt.Errorf("arguments: %w", err)
+			}
+		}
+		return f(ctx, args)
+	}
+}
+
+// decode takes one JSON value and no unknown keys.
+func decode(b []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more text after the value")
+	}
+	return nil
+}
+
+func (s *server) serve(ctx context.Context, in io.Reader) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var handlers errgroup.Group
+	handlers.SetLimit(maxAtATime)
+	defer func() {
+		cancel(nil)
+		_ = handlers.Wait() // handlers give no error
+		s.echoes.close()
+		s.recMu.Lock()
+		defer s.recMu.Unlock()
+		if s.recorder != nil {
+			s.recorder.Stop()
+		}
+	}()
+
+	lines := make(chan []byte)
+	read := make(chan error, 1)
+	go func() { read <- readLines(ctx, in, lines) }()
+	for {
+		select {
+		case line := <-lines:
+			handlers.Go(func() error {
+				if err := s.answer(ctx, line); err != nil {
+					cancel(err)
+				}
+				return nil
+			})
+		case err := <-read:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// readLines sends the lines of in; one that is too long is sent as nil.
+func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
+	r := bufio.NewReaderSize(in, maxLine)
+	for {
+		line, err := r.ReadSlice('\n')
+		tooLong := errors.Is(err, bufio.ErrBufferFull)
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = r.ReadSlice('\n')
+		}
+		line = bytes.TrimSpace(line)
+		if tooLong || len(line) > 0 {
+			send := bytes.Clone(line)
+			if tooLong {
+				send = nil
+			}
+			select {
+			case lines <- send:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading requests: %w", err)
+		}
+	}
+}
+
+// answer carries out one line; its error is that the answer could not be
+// written.
+func (s *server) answer(ctx context.Context, line []byte) error {
+	a := answer{}
+	result, err := s.carryOut(ctx, line, &a.ID)
+	if err == nil {
+		a.Result, err = json.Marshal(result)
+	}
+	if err != nil {
+		a.Result, a.Error = nil, err.Error()
+	}
+	b, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	s.outMu.Lock()
+	defer s.outMu.Unlock()
+	if _, err := s.out.Write(append(b, '\n')); err != nil {
+		return fmt.Errorf("writing an answer: %w", err)
+	}
+	return nil
+}
+
+func (s *server) carryOut(ctx context.Context, line []byte, id *uint64) (any, error) {
+	if line == nil {
+		return nil, fmt.Errorf("the request is longer than %d bytes", maxLine)
+	}
+	var r request
+	err := decode(line, &r)
+	*id = r.ID
+	if err != nil {
+		return nil, fmt.Errorf("no request: %w", err)
+	}
+	f := s.operations[r.Op]
+	if f == nil {
+		return nil, nearest.Unknown("operation", r.Op, slices.Sorted(maps.Keys(s.operations)))
+	}
+	return f(ctx, r.Args)
+}
+
+var (
+	errRecording    = errors.New("a recording runs already; stop it first")
+	errNotRecording = errors.New("no recording runs; start one first")
+)
+
+type none struct{}
+
+func (s *server) record(context.Context, none) (none, error) {
+	s.recMu.Lock()
+	defer s.recMu.Unlock()
+	if s.recorder != nil {
+		return none{}, errRecording
+	}
+	r, err := sysmon.Start(s.proc, s.scope, s.labels)
+	s.recorder = r
+	return none{}, err
+}
+
+func (s *server) mark(context.Context, none) (timeResult, error) {
+	s.recMu.Lock()
+	defer s.recMu.Unlock()
+	if s.recorder == nil {
+		return timeResult{}, errNotRecording
+	}
+	return timeResult{s.recorder.Mark()}, nil
+}
+
+func (s *server) stop(context.Context, none) (*sysmon.Recording, error) {
+	s.recMu.Lock()
+	defer s.recMu.Unlock()
+	if s.recorder == nil {
+		return nil, errNotRecording
+	}
+	rec := s.recorder.Stop()
+	s.recorder = nil
+	return rec, nil
+}
+
+func (s *server) echo(_ context.Context, args echoArgs) (echoResult, error) {
+	addr, err := s.echoes.listen(args.Addr)
+	return echoResult{addr}, err
+}
+
+func (s *server) reach(ctx context.Context, p Probe) (Reached, error) {
+	if err := p.setDefaults(); err != nil {
+		return Reached{}, err
+	}
+	return reach(ctx, p), nil
+}
