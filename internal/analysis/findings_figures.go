@@ -58,7 +58,7 @@ func noBaseline(e *evidence) []Finding {
 		}
 	}
 	var list []Finding
-	for _, g := range e.groups() {
+	for _, g := range e.groups {
 		if steps := lacking[g]; len(steps) > 0 {
 			slices.SortFunc(steps, e.compareSteps)
 			list = append(list, Finding{Contender: baseline,
@@ -147,7 +147,7 @@ func drift(e *evidence) []Finding {
 	}
 	var tests []tested
 	var p []float64
-	for _, at := range e.places() {
+	for _, at := range e.places {
 		if !slices.Contains(headline, at.Metric) {
 			continue
 		}
@@ -212,7 +212,7 @@ func stealPresent(e *evidence) []Finding {
 
 func busyMachine(e *evidence) []Finding {
 	var list []Finding
-	for _, g := range e.groups() {
+	for _, g := range e.groups {
 		for _, step := range e.run.Plan.Steps {
 			if step.Workload != idle {
 				continue
@@ -234,7 +234,7 @@ func busyMachine(e *evidence) []Finding {
 
 func generatorLate(e *evidence) []Finding {
 	var list []Finding
-	for _, at := range e.places() {
+	for _, at := range e.places {
 		if at.Metric != "send_lag_p50" {
 			continue
 		}
@@ -360,7 +360,7 @@ func lineRateLimited(e *evidence) []Finding {
 		return nil
 	}
 	var list []Finding
-	for _, at := range e.places() {
+	for _, at := range e.places {
 		if at.Metric != "goodput" {
 			continue
 		}
@@ -398,7 +398,7 @@ func (e *evidence) ceiling(contender, step string) float64 {
 }
 
 func separateGroups(e *evidence) []Finding {
-	groups := e.groups()
+	groups := e.groups
 	if len(groups) < 2 {
 		return nil
 	}

@@ -90,6 +90,9 @@ type evidence struct {
 	paths   map[string]string // by step
 	results []Result
 	unknown []string // metrics that the catalogue lacks
+	groups  []group  // that samples were taken in, by name
+	places  []place  // keys of figures, ordered
+	ranks   stat.RankTest
 }
 
 func collect(rec *result.Record, opt Options) *evidence {
@@ -118,6 +121,7 @@ func collect(rec *result.Record, opt Options) *evidence {
 		}
 	}
 	e.addMemoryOverhead()
+	e.groups, e.places = groups(rec.Samples), e.orderedPlaces()
 	e.results = e.figureResults()
 	return e
 }
@@ -160,7 +164,7 @@ func (e *evidence) addMemoryOverhead() {
 // order group, step, metric, contender.
 func (e *evidence) figureResults() []Result {
 	results := []Result{}
-	for _, p := range e.places() {
+	for _, p := range e.places {
 		metric, _ := result.LookupMetric(p.Metric)
 		contenders := e.figures[p]
 		tiers := e.tiers(contenders, metric.Better)
@@ -206,17 +210,17 @@ func compare(values, base series, confidence float64) *Comparison {
 	return c
 }
 
-// places are all places, ordered: groups by name, steps as planned and others
+// orderedPlaces are the places of all figures: groups by name, steps as planned and others
 // after them, metrics as in the catalogue.
-func (e *evidence) places() []place {
-	order := map[string]int{}
+func (e *evidence) orderedPlaces() []place {
+	metrics := map[string]int{}
 	for i, m := range result.Metrics() {
-		order[m.Name] = i
+		metrics[m.Name] = i
 	}
 	return slices.SortedFunc(maps.Keys(e.figures), func(a, b place) int {
 		return cmp.Or(
 			cmp.Compare(a.Kernel, b.Kernel), cmp.Compare(a.Underlay, b.Underlay),
-			e.compareSteps(a.Step, b.Step), cmp.Compare(order[a.Metric], order[b.Metric]))
+			e.compareSteps(a.Step, b.Step), cmp.Compare(metrics[a.Metric], metrics[b.Metric]))
 	})
 }
 

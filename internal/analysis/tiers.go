@@ -57,7 +57,7 @@ func (e *evidence) apart(order []string, values map[string][]float64) map[[2]int
 	}
 	p := make([]float64, len(pairs))
 	for i, pair := range pairs {
-		p[i] = stat.MannWhitney(values[order[pair[0]]], values[order[pair[1]]])
+		p[i] = e.ranks.P(values[order[pair[0]]], values[order[pair[1]]])
 	}
 	for i, adjusted := range stat.Holm(p) {
 		apart[pairs[i]] = adjusted <= e.opt.Alpha

@@ -7,13 +7,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // This file is how findings are worded.
 
 // in names the group in front of a sentence where there is more than one.
 func (e *evidence) in(g group) string {
-	if len(e.groups()) < 2 {
+	if len(e.groups) < 2 {
 		return ""
 	}
 	return g.String() + ": "
@@ -31,10 +33,10 @@ func (g group) String() string {
 }
 
 // groups are the groups that samples were taken in, by name.
-func (e *evidence) groups() []group {
+func groups(samples []result.Sample) []group {
 	set := map[group]bool{}
-	for i := range e.samples {
-		set[groupOf(&e.samples[i])] = true
+	for i := range samples {
+		set[groupOf(&samples[i])] = true
 	}
 	return slices.SortedFunc(maps.Keys(set), func(a, b group) int {
 		return cmp.Or(cmp.Compare(a.Kernel, b.Kernel), cmp.Compare(a.Underlay, b.Underlay))

@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -14,7 +15,16 @@ const exactRanks = 60
 // the exact permutation distribution of the rank sum, ties included (mid
 // ranks); it agrees with golang.org/x/perf where there are no ties. No values
 // on a side tell nothing: p is 1.
-func MannWhitney(a, b []float64) float64 {
+func MannWhitney(a, b []float64) float64 { return new(RankTest).P(a, b) }
+
+// RankTest makes many Mann–Whitney tests and remembers the distributions that
+// they share. The zero value is ready; it is for one goroutine at a time.
+type RankTest struct {
+	untied map[[2]int][]float64 // ways by doubled rank sum, by the numbers of values
+}
+
+// P is MannWhitney of a and b.
+func (t *RankTest) P(a, b []float64) float64 {
 	if len(a) == 0 || len(b) == 0 {
 		return 1
 	}
@@ -34,13 +44,27 @@ func MannWhitney(a, b []float64) float64 {
 		return normalP(math.Max(0, distance-1) / math.Sqrt(variance))
 	}
 	var far, all float64
-	for s, ways := range rankSums(ranks, len(a)) {
+	for s, ways := range t.sums(ranks, len(a), ties > 0) {
 		all += ways
 		if math.Abs(float64(s)-mean) >= distance {
 			far += ways
 		}
 	}
 	return min(1, far/all)
+}
+
+func (t *RankTest) sums(ranks []int, n int, tied bool) []float64 {
+	if tied {
+		return rankSums(ranks, n)
+	}
+	key := [2]int{n, len(ranks)}
+	if t.untied[key] == nil {
+		if t.untied == nil {
+			t.untied = map[[2]int][]float64{}
+		}
+		t.untied[key] = rankSums(ranks, n)
+	}
+	return t.untied[key]
 }
 
 // LeastMannWhitney is the smallest p that na against nb values can give.
@@ -59,15 +83,7 @@ func doubledRanks(values []float64) (ranks []int, ties float64) {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(i, j int) int {
-		if values[i] < values[j] {
-			return -1
-		}
-		if values[i] > values[j] {
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(values[i], values[j]) })
 	ranks = make([]int, len(values))
 	for first := 0; first < len(order); {
 		last := first
@@ -116,15 +132,7 @@ func Holm(p []float64) []float64 {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(i, j int) int {
-		if p[i] < p[j] {
-			return -1
-		}
-		if p[i] > p[j] {
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(p[i], p[j]) })
 	adjusted := make([]float64, len(p))
 	highest := 0.0
 	for done, i := range order {
