@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -230,6 +231,34 @@ func TestTiers(t *testing.T) {
 				t.Errorf("tiers (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Contenders that are all the same must share a tier at least as often as
+// alpha says.
+func TestFalseTiers(t *testing.T) {
+	const trials, alpha = 300, 0.05
+	r := rand.New(rand.NewPCG(1, 2))
+	e := collect(&result.Record{}, Options{Alpha: alpha}.complete(nil))
+	wrong := 0
+	for range trials {
+		contenders := map[string]series{}
+		for c := range 8 {
+			s := series{}
+			for round := range 8 {
+				s[round+1] = math.Exp(r.NormFloat64())
+			}
+			contenders[string(rune('a'+c))] = s
+		}
+		for _, tier := range e.tiers(contenders, "higher") {
+			if tier > 1 {
+				wrong++
+				break
+			}
+		}
+	}
+	if share := float64(wrong) / trials; share > alpha+3*math.Sqrt(alpha*(1-alpha)/trials) {
+		t.Errorf("a second tier in %.3f of the trials without any difference", share)
 	}
 }
 

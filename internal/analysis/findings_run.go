@@ -1,0 +1,113 @@
+package analysis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/stat"
+)
+
+// This file finds what limits the run as a whole.
+
+func noBaseline(e *evidence) []Finding {
+	baseline := e.run.Baseline
+	if baseline == "" {
+		return []Finding{{Text: "the run names no baseline: there are no ratios"}}
+	}
+	type where struct {
+		group
+		step string
+	}
+	has := map[where]bool{}
+	for _, s := range e.valid {
+		if s.Contender == baseline {
+			has[where{groupOf(s), s.Step}] = true
+		}
+	}
+	lacking := map[group][]string{}
+	for _, s := range e.valid {
+		g := groupOf(s)
+		if s.Contender != baseline && !has[where{g, s.Step}] && !slices.Contains(lacking[g], s.Step) {
+			lacking[g] = append(lacking[g], s.Step)
+		}
+	}
+	var list []Finding
+	for _, g := range e.groups {
+		if steps := lacking[g]; len(steps) > 0 {
+			slices.SortFunc(steps, e.compareSteps)
+			list = append(list, Finding{Contender: baseline,
+				Text: fmt.Sprintf("%s%s has no valid sample of %s: there are no ratios", e.in(g), baseline, andList(steps))})
+		}
+	}
+	return list
+}
+
+func tooFewRounds(e *evidence) []Finding {
+	needs := stat.NeedsForInterval(e.opt.Confidence)
+	contenders := 0           // most at one place
+	valid := map[string]int{} // rounds by contender and step
+	var order []string
+	for _, r := range e.results {
+		contenders = max(contenders, len(e.figures[place{group{r.Kernel, r.Underlay}, r.Step, r.Metric}]))
+		name := e.in(group{r.Kernel, r.Underlay}) + r.Contender + " " + r.Step
+		if valid[name] == 0 {
+			order = append(order, name)
+		}
+		valid[name] = max(valid[name], r.N)
+	}
+	var short []string
+	for _, name := range order {
+		if n := valid[name]; n < needs {
+			short = append(short, fmt.Sprintf("%s (%d)", name, n))
+		}
+	}
+	tiers := roundsForTiers(contenders, e.opt.Alpha)
+	confidence := percent(e.opt.Confidence)
+	rounds := e.rounds()
+	switch {
+	case len(e.results) == 0:
+		return nil
+	case rounds < needs:
+		text := fmt.Sprintf("%s: an interval at %s needs %d", plural(rounds, "round"), confidence, needs)
+		if contenders > 1 {
+			text += fmt.Sprintf(", telling %d contenders apart %d", contenders, tiers)
+		}
+		return []Finding{{Text: text, Next: fmt.Sprintf("Run again with --rounds %d or more.", max(needs, tiers))}}
+	case len(short) > 0:
+		if more := len(short) - mostListed; more > 0 {
+			short = append(short[:mostListed], fmt.Sprintf("and %d more", more))
+		}
+		return []Finding{{
+			Text: fmt.Sprintf("fewer valid rounds than the %d that an interval at %s needs: %s", needs, confidence, strings.Join(short, ", ")),
+			Next: fmt.Sprintf("Run again with more than %d rounds, or mend what made samples invalid.", rounds)}}
+	case contenders > 1 && rounds < tiers:
+		return []Finding{{
+			Text: fmt.Sprintf("%d rounds: telling %d contenders apart needs %d, so all are in one tier", rounds, contenders, tiers),
+			Next: fmt.Sprintf("Run again with --rounds %d or more.", tiers)}}
+	}
+	return nil
+}
+
+// EmulatedKey is the environment key that is "true" when the kernel ran on an
+// emulated CPU.
+const EmulatedKey = "arena.emulated"
+
+func emulatedKernel(e *evidence) []Finding {
+	if e.run.Environment[EmulatedKey] != "true" {
+		return nil
+	}
+	return []Finding{{Text: "the kernel ran on an emulated CPU: every figure is many times worse than on real hardware"}}
+}
+
+func separateGroups(e *evidence) []Finding {
+	groups := e.groups
+	if len(groups) < 2 {
+		return nil
+	}
+	names := make([]string, len(groups))
+	for i, g := range groups {
+		names[i] = g.String()
+	}
+	return []Finding{{Text: "compared separately: " + strings.Join(names, "; ")}}
+}
