@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -32,9 +33,9 @@ func Foreground(ctx context.Context, c Command) (Process, error) {
 // affinity on its locked thread. Every arena that runs local processes starts
 // them here, so that process groups, errors and clean-up are the same.
 func StartWith(ctx context.Context, c Command, prepare func(*exec.Cmd), start func(*exec.Cmd) error) (Process, error) {
-	path, err := exec.LookPath(c.Argv[0])
+	path, err := find(c.Argv[0])
 	if err != nil {
-		return nil, &ProgramError{Program: c.Argv[0], Package: packageOf[c.Argv[0]]}
+		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, path, c.Argv[1:]...)
 	cmd.Args[0] = c.Argv[0]
@@ -126,10 +127,29 @@ var packageOf = map[string]string{
 	"nsenter": "util-linux",
 }
 
+// sbin is where servers and network tools are; an ordinary user's PATH often
+// leaves it out.
+var sbin = []string{"/usr/local/sbin", "/usr/sbin", "/sbin"}
+
+// find is the program's path, or a *ProgramError.
+func find(program string) (string, error) {
+	path, err := exec.LookPath(program)
+	for _, dir := range sbin {
+		if err == nil {
+			return path, nil
+		}
+		if filepath.Base(program) == program {
+			path, err = exec.LookPath(filepath.Join(dir, program))
+		}
+	}
+	if err != nil {
+		return "", &ProgramError{Program: program, Package: packageOf[program]}
+	}
+	return path, nil
+}
+
 // Have says nil if the program can be found, else a *ProgramError.
 func Have(program string) error {
-	if _, err := exec.LookPath(program); err != nil {
-		return &ProgramError{Program: program, Package: packageOf[program]}
-	}
-	return nil
+	_, err := find(program)
+	return err
 }

@@ -20,16 +20,9 @@ import (
 	"github.com/cnibench/cnibench/internal/wire"
 )
 
-// CustomID is the contender of a user's own CNI configuration.
-const CustomID = "custom"
-
 // usePodCIDR in a configuration stands for the node's own pod network, as
 // kubelet's and Multus' users know it from host-local.
 const usePodCIDR = "usePodCidr"
-
-// DefaultCNIPath is where CNI plugins are looked for: the specification's
-// folder and Debian's.
-var DefaultCNIPath = []string{"/opt/cni/bin", "/usr/lib/cni"}
 
 // attach runs the CNI plugins that give the pod its interface, inside the
 // node's namespace as a container runtime on that node would.

@@ -8,10 +8,6 @@ import (
 	"github.com/cnibench/cnibench/internal/ns"
 )
 
-// CongestionAuto chooses the first of preferredCongestion that a namespace
-// may use.
-const CongestionAuto = "auto"
-
 // preferredCongestion are Linux' default and the fallback that every kernel
 // has. Other defaults of the host (bbr) are not taken over: without the fq
 // qdisc bbr paces badly in namespaces.

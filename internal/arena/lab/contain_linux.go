@@ -142,10 +142,6 @@ func Enter() error {
 	return unix.Sethostname([]byte("cnibench"))
 }
 
-// RunDir holds the lab's sockets, locks and configuration files: an empty
-// file system in memory over the host's /run, seen by the lab only.
-const RunDir = "/run"
-
 // ownDirs are hidden behind empty file systems: programs in the lab write
 // there (xtables.lock, pid files, CNI's address books) and must neither see
 // nor change what the host has.

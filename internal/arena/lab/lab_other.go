@@ -27,18 +27,6 @@ func New(Options) (arena.Arena, error) { return nil, errNotLinux }
 // Probe says that this is not Linux.
 func Probe() ([]Feature, error) { return nil, errNotLinux }
 
-// CustomID is the contender of a user's own CNI configuration.
-const CustomID = "custom"
-
-// CongestionAuto chooses what a namespace may use.
-const CongestionAuto = "auto"
-
-// RunDir is the lab's own file system.
-const RunDir = "/run"
-
-// DefaultCNIPath is where CNI plugins are looked for.
-var DefaultCNIPath = []string{"/opt/cni/bin", "/usr/lib/cni"}
-
 // ReadCustom says that this is not Linux.
 func ReadCustom(string, string) (*CustomAttach, error) { return nil, errNotLinux }
 

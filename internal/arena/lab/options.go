@@ -19,6 +19,21 @@ const (
 	UnderlayVPC    = "vpc"    // a router between per-node subnets
 )
 
+// CustomID is the contender of a user's own CNI configuration.
+const CustomID = "custom"
+
+// CongestionAuto chooses the first of preferredCongestion that a namespace
+// may use.
+const CongestionAuto = "auto"
+
+// RunDir holds the lab's sockets, locks and configuration files: an empty
+// file system in memory over the host's /run, seen by the lab only.
+const RunDir = "/run"
+
+// DefaultCNIPath is where CNI plugins are looked for: the specification's
+// folder and Debian's.
+var DefaultCNIPath = []string{"/opt/cni/bin", "/usr/lib/cni"}
+
 // MaxNodes is how many nodes a lab can have: each has a /24 of pods.
 const MaxNodes = 250
 

@@ -1,0 +1,107 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// rateParam is the parameter that may be a share.
+const rateParam = "rate"
+
+// Calibrate resolves rates that are given as a share of the capacity: it
+// brings the baseline up once, finds the highest rate that it sustains for
+// every workload and set of parameters that is asked for, writes the rates
+// into the plan's steps and the capacities into the plan. A plan without
+// shares is left alone.
+func (r *Runner) Calibrate(ctx context.Context, plan *result.Plan, baseline result.Entry) (err error) {
+	var shares []*result.Step
+	for i := range plan.Steps {
+		if _, ok := workload.Share(plan.Steps[i].Params[rateParam]); ok {
+			shares = append(shares, &plan.Steps[i])
+		}
+	}
+	if len(shares) == 0 {
+		return nil
+	}
+	r.Progress(Progress{Text: "finding the highest rate that the baseline sustains"})
+	c, err := r.Catalogue(baseline.ID)
+	if err != nil {
+		return err
+	}
+	var steps []result.Step
+	for _, s := range shares {
+		steps = append(steps, *s)
+	}
+	site, err := r.setUp(ctx, c, steps)
+	defer func() {
+		if downErr := site.close(ctx); err == nil {
+			err = downErr
+		}
+	}()
+	if err != nil {
+		return fmt.Errorf("calibration: %w", err)
+	}
+	plan.Capacity = map[string]float64{}
+	for _, step := range shares {
+		key, err := capacityKey(step)
+		if err != nil {
+			return err
+		}
+		if _, known := plan.Capacity[key]; !known {
+			capacity, err := r.capacity(ctx, plan, site, step)
+			if err != nil {
+				return fmt.Errorf("calibration of %s: %w", step.ID, err)
+			}
+			plan.Capacity[key] = capacity
+			r.Progress(Progress{Text: fmt.Sprintf("%s sustains %.0f/s on %s", step.Workload, capacity, baseline.ID)})
+		}
+		share, _ := workload.Share(step.Params[rateParam])
+		params := map[string]any{}
+		for k, v := range step.Params {
+			params[k] = v
+		}
+		params[rateParam] = float64(int(share * plan.Capacity[key]))
+		step.Params = params
+	}
+	return nil
+}
+
+// capacityKey names the workload and its parameters without the rate.
+func capacityKey(s *result.Step) (string, error) {
+	params := map[string]any{}
+	for k, v := range s.Params {
+		if k != rateParam {
+			params[k] = v
+		}
+	}
+	b, err := json.Marshal(params)
+	return s.Workload + " " + string(b), err
+}
+
+func (r *Runner) capacity(ctx context.Context, plan *result.Plan, site *site, step *result.Step) (float64, error) {
+	w, err := workload.Lookup(step.Workload)
+	if err != nil {
+		return 0, err
+	}
+	calibrated, ok := w.(workload.Calibrated)
+	if !ok {
+		return 0, fmt.Errorf("workload %s takes no share of a capacity; give a rate", step.Workload)
+	}
+	params, err := workload.Complete(w.Info(), step.Params)
+	if err != nil {
+		return 0, err
+	}
+	pair, err := site.net.Pair(step.Path)
+	if err != nil {
+		return 0, err
+	}
+	return calibrated.Capacity(ctx, &workload.Session{
+		Client: pair.Client, Server: pair.Server, Target: pair.Target, Params: params,
+		Warmup: seconds(plan.Warmup), Duration: seconds(plan.Duration),
+		Raw: discard{}, Begin: func() {}, End: func() {},
+	})
+}

@@ -1,0 +1,136 @@
+package bench
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/sysmon"
+)
+
+// side is one node's part of a step: its recording, the window in it, and
+// the CPUs that count for it (none: all).
+type side struct {
+	rec        *sysmon.Recording
+	begin, end time.Time
+	cpus       []int
+}
+
+// cpuFigures adds what the step cost: cpu_client, cpu_server, their modes,
+// and CPU by traffic. shared says that both sides ran on the same CPUs, which
+// then are counted once and not told apart.
+func cpuFigures(s *result.Sample, client, server side, shared bool) error {
+	modes := [2]map[string]float64{}
+	for i, sd := range []side{client, server} {
+		modes[i] = map[string]float64{}
+		for _, mode := range result.CPUModes {
+			rate, err := sd.cpu(mode)
+			if err != nil {
+				return err
+			}
+			modes[i][mode] = rate
+		}
+	}
+	sum := func(use func(m map[string]float64) float64) float64 {
+		if shared {
+			return use(modes[0])
+		}
+		return use(modes[0]) + use(modes[1])
+	}
+	if !shared {
+		for i, name := range []string{"cpu_client", "cpu_server"} {
+			for mode, rate := range modes[i] {
+				s.Metrics[name+"_"+mode] = rate
+			}
+			s.Metrics[name] = busy(modes[i])
+		}
+	}
+	if goodput := s.Metrics["goodput"]; goodput > 0 {
+		gbit := goodput / 1e9
+		s.Metrics["cpu_per_gbit"] = sum(busy) / gbit
+		if !shared { // the study's means are over two nodes
+			s.Metrics["cpu_per_gbit_published"] = sum(notIdle) / 2 / gbit
+			s.Metrics["cpu_per_gbit_user_system"] = sum(userSystem) / 2 / gbit
+		}
+	}
+	if rate := s.Metrics["rate"]; rate > 0 {
+		s.Metrics["cpu_per_request"] = sum(busy) / rate
+	}
+	return nil
+}
+
+// busy is what the machine worked: not iowait, which is idle time, and not
+// steal, which is somebody else's work.
+func busy(m map[string]float64) float64 {
+	return m["user"] + m["nice"] + m["system"] + m["irq"] + m["softirq"]
+}
+
+// notIdle is the 2024 study's sum: every mode but idle.
+func notIdle(m map[string]float64) float64 { return busy(m) + m["iowait"] + m["steal"] }
+
+// userSystem is what that study's summary files hold.
+func userSystem(m map[string]float64) float64 { return m["user"] + m["system"] }
+
+// count is how many CPUs the side has.
+func (sd side) count() int {
+	if len(sd.cpus) > 0 {
+		return len(sd.cpus)
+	}
+	family, ok := sd.rec.Family("node_cpu_seconds")
+	if !ok {
+		return 0
+	}
+	seen := map[string]bool{}
+	for _, series := range family.Series {
+		seen[series.Labels["cpu"]] = true
+	}
+	return len(seen)
+}
+
+// cpu is CPU-seconds per second in that mode on the side's CPUs.
+func (sd side) cpu(mode string) (float64, error) {
+	if len(sd.cpus) == 0 {
+		return sd.rec.Rate("node_cpu_seconds", map[string]string{"mode": mode}, sd.begin, sd.end)
+	}
+	total := 0.0
+	for _, cpu := range sd.cpus {
+		rate, err := sd.rec.Rate("node_cpu_seconds", map[string]string{"mode": mode, "cpu": strconv.Itoa(cpu)}, sd.begin, sd.end)
+		if err != nil {
+			return 0, err
+		}
+		total += rate
+	}
+	return total, nil
+}
+
+// machineFigures adds memory, context switches and packets on the underlay.
+func machineFigures(s *result.Sample, client, server side) error {
+	memory := 0.0
+	for _, sd := range []side{client, server} {
+		used, err := sd.rec.Mean("node_memory_used_bytes", nil, sd.begin, sd.end)
+		if err != nil {
+			return err
+		}
+		memory += used / 2
+	}
+	s.Metrics["memory_used"] = memory
+	switches, err := client.rec.Rate("node_context_switches", nil, client.begin, client.end)
+	if err != nil {
+		return err
+	}
+	s.Metrics["context_switches"] = switches
+	packets := 0.0
+	for _, family := range []string{"node_network_receive_packets", "node_network_transmit_packets"} {
+		rate, err := client.rec.Rate(family, map[string]string{"device": uplink}, client.begin, client.end)
+		if err != nil {
+			return fmt.Errorf("uplink %s: %w", uplink, err)
+		}
+		packets += rate
+	}
+	s.Metrics["packets"] = packets
+	return nil
+}
+
+// uplink is the nodes' interface on the underlay.
+const uplink = "eth0"

@@ -1,0 +1,38 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Fingerprint is the environment as a node of the arena sees it: what
+// namespaces hold of their own is the node's, not the runner's.
+func (r *Runner) Fingerprint(ctx context.Context, entry result.Entry) (env result.Environment, err error) {
+	c, err := r.Catalogue(entry.ID)
+	if err != nil {
+		return nil, err
+	}
+	net, err := r.Arena.Up(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, net.Down(context.WithoutCancel(ctx))) }()
+	var out bytes.Buffer
+	p, err := net.Nodes()[0].Start(ctx, host.Command{Argv: []string{r.Exe, "fingerprint"}, Stdout: &out, Aside: true})
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Wait(); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(out.Bytes(), &env); err != nil {
+		return nil, fmt.Errorf("fingerprint: %w", err)
+	}
+	return env, nil
+}

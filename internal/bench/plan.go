@@ -1,0 +1,63 @@
+// Package bench runs a plan: for every round and contender it brings the
+// network up, checks that pods reach each other, drives each step while the
+// nodes are recorded, seals the samples and takes the network down. It sees
+// arenas only through arena.Arena, computes no statistics across samples and
+// prints nothing. Next: run.go, then step.go.
+package bench
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Visit is one contender in one round with the steps to take, in order.
+type Visit struct {
+	Round int // from 1
+	Entry result.Entry
+	Steps []result.Step
+}
+
+// Visits expands a plan: in every round all contenders and, for each, all
+// steps, both in an order drawn from the plan's seed and the round, so that a
+// resumed run goes on in the same order.
+func Visits(p *result.Plan) []Visit {
+	var visits []Visit
+	for round := 1; round <= p.Rounds; round++ {
+		order := shuffled(p.Contenders, p.Seed, round, "")
+		for _, entry := range order {
+			steps := shuffled(p.Steps, p.Seed, round, entry.ID+"@"+entry.Underlay)
+			visits = append(visits, Visit{Round: round, Entry: entry, Steps: steps})
+		}
+	}
+	return visits
+}
+
+// shuffled is a copy of list in the order that seed, round and name give.
+func shuffled[T any](list []T, seed uint64, round int, name string) []T {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name))
+	rng := rand.New(rand.NewPCG(seed, uint64(round)^h.Sum64()))
+	out := append([]T(nil), list...)
+	rng.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out
+}
+
+// left takes away what is sealed already; a visit without steps is dropped.
+func left(visits []Visit, sealed map[result.Key]bool) []Visit {
+	var rest []Visit
+	for _, v := range visits {
+		var steps []result.Step
+		for _, s := range v.Steps {
+			if !sealed[result.Key{Contender: v.Entry.ID, Underlay: v.Entry.Underlay, Step: s.ID, Round: v.Round}] {
+				steps = append(steps, s)
+			}
+		}
+		if len(steps) > 0 {
+			v.Steps = steps
+			rest = append(rest, v)
+		}
+	}
+	return rest
+}

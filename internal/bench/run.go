@@ -1,0 +1,208 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Runner runs a plan in an arena and seals its samples.
+type Runner struct {
+	Arena     arena.Arena
+	Catalogue func(id string) (*contender.Contender, error)
+	Store     *result.Store
+	Exe       string       // this program, as the endpoints start it for agents
+	Kernel    string       // release of the kernel that the arena runs on
+	LineRate  unit.BitRate // of each node's link; 0 is unlimited
+	Progress  func(Progress)
+	Log       *slog.Logger
+	// Keep, if set, is called with the endpoints of the last contender while
+	// it is still up; that goes down when Keep returns.
+	Keep func(ctx context.Context, endpoints []string)
+
+	sealed map[result.Key]bool
+	order  int
+	held   []*result.Sample // sealed by the runner, refused by a full disk
+}
+
+// Progress is where a run stands.
+type Progress struct {
+	Done, Total int           // steps
+	Text        string        // what is going on now
+	Remaining   time.Duration // estimated from what is done
+}
+
+// Run goes through what is left of the plan. When ctx ends, the step under
+// way is dropped, the network is taken down, and ctx's error comes back: what
+// was sealed is a valid run that can be resumed.
+func (r *Runner) Run(ctx context.Context, plan *result.Plan, sealed map[result.Key]bool) error {
+	visits := left(Visits(plan), sealed)
+	clock := newEstimate(plan, visits)
+	r.sealed, r.order = sealed, len(sealed)
+	for i, v := range visits {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := r.visit(ctx, plan, v, clock, i == len(visits)-1); err != nil {
+			return err
+		}
+	}
+	r.Progress(clock.now("done"))
+	return r.release()
+}
+
+// visit is one contender in one round. Errors end the run; whatever goes
+// wrong with the contender is a sample with its reason.
+func (r *Runner) visit(ctx context.Context, plan *result.Plan, v Visit, clock *estimate, last bool) error {
+	where := fmt.Sprintf("round %d/%d: %s", v.Round, plan.Rounds, entryName(v.Entry))
+	r.Progress(clock.now(where))
+	c, err := r.Catalogue(v.Entry.ID)
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	site, err := r.setUp(ctx, c, v.Steps)
+	setup := time.Since(begin)
+	if err := ctx.Err(); err != nil {
+		return errors.Join(err, site.close(ctx))
+	}
+	if err != nil {
+		r.Log.Warn("contender does not work", "contender", c.ID, "round", v.Round, "error", err)
+	}
+	if err := r.sealSetup(v, begin, setup, err); err != nil {
+		return errors.Join(err, site.close(ctx))
+	}
+	for _, step := range v.Steps {
+		r.Progress(clock.now(where + ": " + step.ID))
+		s := r.sample(v, step)
+		if err != nil {
+			invalidate(s, "setup_failed", fmt.Sprintf("the contender did not come up: %v", err))
+		} else {
+			r.step(ctx, plan, site, s, step)
+		}
+		if ctx.Err() != nil { // spoiled by the interruption: dropped, so that --resume repeats it
+			return errors.Join(ctx.Err(), site.close(ctx))
+		}
+		if err := r.seal(s); err != nil {
+			return errors.Join(err, site.close(ctx))
+		}
+		clock.step()
+	}
+	if last && r.Keep != nil && site.net != nil {
+		r.Keep(ctx, site.names())
+	}
+	return site.close(ctx)
+}
+
+func entryName(e result.Entry) string {
+	if e.Underlay == "" || e.Underlay == "switch" {
+		return e.ID
+	}
+	return e.ID + " on " + e.Underlay
+}
+
+// sample is a sample of the visit with what is known before the step.
+func (r *Runner) sample(v Visit, step result.Step) *result.Sample {
+	r.order++
+	return &result.Sample{
+		Schema: result.SampleSchema, Contender: v.Entry.ID, Underlay: v.Entry.Underlay, Kernel: r.Kernel,
+		Round: v.Round, Order: r.order, Step: step.ID, Workload: step.Workload, Path: step.Path,
+		Started: time.Now().UTC(), Verdict: result.Valid, Metrics: map[string]float64{},
+	}
+}
+
+func invalidate(s *result.Sample, code, text string) {
+	s.Verdict = result.Invalid
+	s.Reasons = append(s.Reasons, result.Reason{Code: code, Text: text})
+}
+
+// sealSetup seals the time to bring the contender up, once a round: a resumed
+// run that comes back to the round keeps the first.
+func (r *Runner) sealSetup(v Visit, begin time.Time, took time.Duration, failed error) error {
+	if r.sealed[result.Key{Contender: v.Entry.ID, Underlay: v.Entry.Underlay, Step: result.SetupStep, Round: v.Round}] {
+		return nil
+	}
+	s := r.sample(v, result.Step{ID: result.SetupStep, Workload: result.SetupStep, Path: arena.PathPod})
+	s.Started, s.Elapsed = begin.UTC(), unit.Seconds(took.Seconds())
+	if failed != nil {
+		invalidate(s, "setup_failed", failed.Error())
+	} else {
+		s.Metrics["setup_time"] = took.Seconds()
+	}
+	return r.seal(s)
+}
+
+// seal writes the sample. A full disk does not end the run: the sample is
+// held back, marked, and written as soon as there is room.
+func (r *Runner) seal(s *result.Sample) error {
+	r.held = append(r.held, s)
+	for len(r.held) > 0 {
+		err := r.Store.Seal(r.held[0])
+		if errors.Is(err, result.ErrNoSpace) {
+			r.Log.Warn("disk full: samples are held in memory", "samples", len(r.held))
+			if !hasReason(s.Reasons, "disk_full") {
+				invalidate(s, "disk_full", "the disk was full when the sample was sealed; its raw files may be incomplete")
+			}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		r.held = r.held[1:]
+	}
+	return nil
+}
+
+// release writes what a full disk held back, or says what is lost.
+func (r *Runner) release() error {
+	for i, s := range r.held {
+		if err := r.Store.Seal(s); err != nil {
+			return fmt.Errorf("%d samples could not be written: %w; free some space and go on with --resume", len(r.held)-i, err)
+		}
+	}
+	r.held = nil
+	return nil
+}
+
+func hasReason(list []result.Reason, code string) bool {
+	for _, r := range list {
+		if r.Code == code {
+			return true
+		}
+	}
+	return false
+}
+
+// estimate tells the remaining time from the time that steps took so far.
+type estimate struct {
+	total, done int
+	begin       time.Time
+	guess       time.Duration // of a step, before one is done
+}
+
+func newEstimate(plan *result.Plan, visits []Visit) *estimate {
+	e := &estimate{begin: time.Now()}
+	for _, v := range visits {
+		e.total += len(v.Steps)
+	}
+	const overhead = 700 * time.Millisecond // start, stop and a share of the set-up
+	e.guess = time.Duration(float64(plan.Warmup+plan.Duration)*float64(time.Second)) + overhead
+	return e
+}
+
+func (e *estimate) step() { e.done++ }
+
+func (e *estimate) now(text string) Progress {
+	each := e.guess
+	if e.done > 0 {
+		each = time.Since(e.begin) / time.Duration(e.done)
+	}
+	return Progress{Done: e.done, Total: e.total, Text: text, Remaining: each * time.Duration(e.total-e.done)}
+}

@@ -1,0 +1,128 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/sysmon"
+)
+
+// site is a contender that is up, with an agent at every node and pod.
+type site struct {
+	net    arena.Network
+	agents map[string]*agent.Client // by endpoint
+}
+
+// setUp brings the contender up and proves that the pods of every path reach
+// each other. What it returns must be closed, also after an error.
+func (r *Runner) setUp(ctx context.Context, c *contender.Contender, steps []result.Step) (*site, error) {
+	s := &site{agents: map[string]*agent.Client{}}
+	net, err := r.Arena.Up(ctx, c)
+	if err != nil {
+		return s, err
+	}
+	s.net = net
+	pairs := map[string]arena.Pair{}
+	for _, step := range steps {
+		if _, known := pairs[step.Path]; known {
+			continue
+		}
+		pair, err := net.Pair(step.Path)
+		if err != nil {
+			return s, fmt.Errorf("path %s: %w", step.Path, err)
+		}
+		pairs[step.Path] = pair
+	}
+	for _, node := range net.Nodes() {
+		if err := s.hire(ctx, r.Exe, node, sysmon.ScopeNode); err != nil {
+			return s, err
+		}
+	}
+	for _, pod := range net.Pods() {
+		if err := s.hire(ctx, r.Exe, pod, sysmon.ScopePod); err != nil {
+			return s, err
+		}
+	}
+	for path, pair := range pairs {
+		if err := s.reach(ctx, pair); err != nil {
+			return s, fmt.Errorf("path %s: %w", path, err)
+		}
+	}
+	return s, nil
+}
+
+// hire starts an agent at the endpoint, once: the baseline's pods are the
+// nodes themselves.
+func (s *site) hire(ctx context.Context, exe string, e arena.Endpoint, scope sysmon.Scope) error {
+	if s.agents[e.Name()] != nil {
+		return nil
+	}
+	a, err := agent.Start(ctx, e, exe, map[string]string{"node": e.Node(), "endpoint": e.Name()}, scope)
+	if err != nil {
+		return fmt.Errorf("agent at %s: %w", e.Name(), err)
+	}
+	s.agents[e.Name()] = a
+	return nil
+}
+
+// reachTimeout is how long a new network may take until packets pass: ARP,
+// neighbour discovery, the switch's learning.
+const reachTimeout = 3 * time.Second
+
+// reach proves that the client reaches the server at the path's address.
+func (s *site) reach(ctx context.Context, p arena.Pair) error {
+	server, client := s.agents[p.Server.Name()], s.agents[p.Client.Name()]
+	if server == nil || client == nil {
+		return fmt.Errorf("no agent at %s or %s", p.Client.Name(), p.Server.Name())
+	}
+	port, err := server.Echo(ctx, p.Server.Addr())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	for {
+		err := client.Reach(ctx, p.Target, port)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not reach %s at %s: %w", p.Client.Name(), p.Server.Name(), p.Target, err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// names are the site's nodes and pods, each once.
+func (s *site) names() []string {
+	var names []string
+	for _, e := range append(s.net.Nodes(), s.net.Pods()...) {
+		if !slices.Contains(names, e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// close dismisses the agents and takes the network down, also after ctx ended.
+func (s *site) close(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	for _, a := range s.agents {
+		_ = a.Close() // what does not end by itself is killed with the network
+	}
+	if s.net == nil {
+		return nil
+	}
+	if err := s.net.Down(ctx); err != nil {
+		return errors.Join(errors.New("the contender did not go down cleanly"), err)
+	}
+	return nil
+}

@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"github.com/cnibench/cnibench/contenders"
+	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/suite"
+	"github.com/cnibench/cnibench/suites"
+)
+
+// catalogue is what this binary knows, and a user's own contender beside it.
+type catalogue struct {
+	contenders []*contender.Contender
+	suites     []*suite.Suite
+}
+
+func loadCatalogue(custom *lab.CustomAttach) (*catalogue, error) {
+	list, err := contender.Load(contenders.FS)
+	if err != nil {
+		return nil, err
+	}
+	c := &catalogue{contenders: list}
+	if custom != nil {
+		c.contenders = append(append([]*contender.Contender(nil), list...), custom.Contender())
+	}
+	c.suites, err = suite.Load(suites.FS)
+	return c, err
+}
+
+func (c *catalogue) contender(id string) (*contender.Contender, error) {
+	var ids []string
+	for _, x := range c.contenders {
+		if x.ID == id {
+			return x, nil
+		}
+		ids = append(ids, x.ID)
+	}
+	return nil, nearest.Unknown("contender", id, ids)
+}
+
+func (c *catalogue) suite(id string) (*suite.Suite, error) {
+	var ids []string
+	for _, x := range c.suites {
+		if x.ID == id {
+			return x, nil
+		}
+		ids = append(ids, x.ID)
+	}
+	return nil, nearest.Unknown("suite", id, ids)
+}

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+// completeRunFlags completes names from the catalogue.
+func completeRunFlags(c *cobra.Command) {
+	names := func(pick func(*catalogue) []string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			cat, err := loadCatalogue(nil)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveError
+			}
+			return pick(cat), cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+	contenders := func(cat *catalogue) []string {
+		var ids []string
+		for _, x := range cat.contenders {
+			ids = append(ids, x.ID)
+		}
+		return ids
+	}
+	for flag, complete := range map[string]func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective){
+		"suite": names(func(cat *catalogue) []string {
+			var ids []string
+			for _, s := range cat.suites {
+				ids = append(ids, s.ID)
+			}
+			return ids
+		}),
+		"contenders":    names(func(cat *catalogue) []string { return slices.Concat([]string{"supported", "all"}, contenders(cat)) }),
+		"baseline":      names(contenders),
+		"arena":         cobra.FixedCompletions([]string{"auto", "lab"}, cobra.ShellCompDirectiveNoFileComp),
+		"rates":         cobra.FixedCompletions([]string{"auto", "given"}, cobra.ShellCompDirectiveNoFileComp),
+		"underlay":      cobra.FixedCompletions([]string{"auto", "switch", "vpc"}, cobra.ShellCompDirectiveNoFileComp),
+		"cni-transport": cobra.FixedCompletions([]string{"routes", "vxlan", "none"}, cobra.ShellCompDirectiveNoFileComp),
+	} {
+		_ = c.RegisterFlagCompletionFunc(flag, complete)
+	}
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/nearest"
+)
+
+func newEnterCmd() *cobra.Command {
+	var init int
+	c := &cobra.Command{
+		Use:   "enter NODE|POD [-- COMMAND…]",
+		Short: "Run a shell or a command inside a lab that is up",
+		Long: `Enters a node or pod of a lab that is up: of a run under way, or of one that was
+started with --keep. Without a command it starts a shell.`,
+		Example: `  cnibench run --contenders flannel-vxlan --keep
+  cnibench enter node1
+  cnibench enter node2-pod2 -- ip route`,
+		Args: cobra.MinimumNArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			_, names, _ := endpoints(0)
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			pids, names, err := endpoints(init)
+			if err != nil {
+				return err
+			}
+			pid, ok := pids[args[0]]
+			if !ok {
+				return nearest.Unknown("endpoint", args[0], names)
+			}
+			return enter(c, pid, args[1:])
+		},
+	}
+	c.Flags().IntVar(&init, "lab", 0, "the lab's init `process`, where several labs are up")
+	return c
+}
+
+// endpoints are the nodes and pods of the lab that is up.
+func endpoints(init int) (map[string]int, []string, error) {
+	labs, err := lab.FindRunning()
+	if err != nil {
+		return nil, nil, err
+	}
+	labs = slices.DeleteFunc(labs, func(r lab.Running) bool { return init != 0 && r.Init != init })
+	switch {
+	case len(labs) == 0:
+		return nil, nil, errors.New("no lab is up; start one that stays: cnibench run --contenders ID --keep")
+	case len(labs) > 1:
+		return nil, nil, usage("%d labs are up; choose one with --lab: %v", len(labs), inits(labs))
+	}
+	var names []string
+	for name := range labs[0].Endpoints {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return labs[0].Endpoints, names, nil
+}
+
+func inits(labs []lab.Running) []int {
+	var pids []int
+	for _, l := range labs {
+		pids = append(pids, l.Init)
+	}
+	return pids
+}
+
+// enter runs the command in the namespaces of the process, with the caller's
+// terminal.
+func enter(c *cobra.Command, pid int, command []string) error {
+	if len(command) == 0 {
+		command = []string{"sh"}
+		if shell := os.Getenv("SHELL"); shell != "" {
+			command = []string{shell}
+		}
+	}
+	argv := []string{"nsenter", "--target", strconv.Itoa(pid), "--mount", "--net", "--ipc", "--uts", "--pid"}
+	if os.Geteuid() != 0 {
+		argv = append(argv, "--user", "--preserve-credentials")
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt) // the command's, not ours
+	defer signal.Stop(signals)
+	p, err := host.Foreground(c.Context(), host.Command{Argv: append(append(argv, "--"), command...), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr})
+	if err != nil {
+		return err
+	}
+	err = p.Wait()
+	var exit *host.ExitError
+	if errors.As(err, &exit) {
+		return &exitError{exit.Code, nil}
+	}
+	if err != nil {
+		return fmt.Errorf("enter: %w", err)
+	}
+	return nil
+}

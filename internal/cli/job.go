@@ -1,0 +1,319 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/bench"
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/fingerprint"
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// job is a checked command line of `cnibench run`: a new run, or one to go on
+// with.
+type job struct {
+	flags     *runFlags
+	options   lab.Options
+	catalogue *catalogue
+	wanted    []string // contenders asked for by name; nil: by what is supported
+	all       bool     // name also those that can't run
+	resumed   *result.Run
+	plan      result.Plan // without contenders where the arena decides
+}
+
+// job resolves the flags before anything is made.
+func (f *runFlags) job(c *cobra.Command) (*job, error) {
+	j := &job{flags: f}
+	if f.resume != "" {
+		rec, err := result.Load(f.resume)
+		if err != nil {
+			return nil, err
+		}
+		if err := f.adopt(c, &rec.Run.Plan); err != nil {
+			return nil, err
+		}
+		f.out, j.resumed, j.plan = f.resume, &rec.Run, rec.Run.Plan
+	}
+	var err error
+	if j.options, err = f.labOptions(); err != nil {
+		return nil, err
+	}
+	if j.catalogue, err = loadCatalogue(j.options.Custom); err != nil {
+		return nil, err
+	}
+	if j.resumed != nil {
+		return j, nil
+	}
+	return j, j.newPlan(c)
+}
+
+// newPlan makes the plan of a new run, as far as it does not hang on what the
+// kernel can do.
+func (j *job) newPlan(c *cobra.Command) error {
+	f := j.flags
+	s, err := j.catalogue.suite(f.suite)
+	if err != nil {
+		return err
+	}
+	steps, err := s.Expand(f.rates)
+	if err != nil {
+		return err
+	}
+	j.plan = result.Plan{
+		Suite: s.ID, Rounds: s.Rounds, Seed: f.seed, Steps: steps, Settings: f.settings(),
+		Duration: unit.Seconds(time.Duration(s.Duration).Seconds()), Warmup: unit.Seconds(time.Duration(s.Warmup).Seconds()),
+	}
+	if c.Flags().Changed("rounds") {
+		j.plan.Rounds = f.rounds
+	}
+	if c.Flags().Changed("duration") {
+		j.plan.Duration = unit.Seconds(f.duration.Seconds())
+	}
+	if c.Flags().Changed("warmup") {
+		j.plan.Warmup = unit.Seconds(f.warmup.Seconds())
+	}
+	if !c.Flags().Changed("seed") {
+		j.plan.Seed = rand.Uint64() >> 12 // exact in a JSON reader's double
+	}
+	if _, err := j.catalogue.contender(f.baseline); err != nil {
+		return err
+	}
+	switch f.contenders {
+	case "supported":
+	case "all":
+		j.all = true
+	default:
+		for _, id := range strings.Split(f.contenders, ",") {
+			if id = strings.TrimSpace(id); id == "" {
+				continue
+			}
+			if _, err := j.catalogue.contender(id); err != nil {
+				return err
+			}
+			if !slices.Contains(j.wanted, id) {
+				j.wanted = append(j.wanted, id)
+			}
+		}
+		if len(j.wanted) == 0 {
+			return usage("--contenders: none given; see `cnibench list contenders`")
+		}
+		if j.options.Custom != nil && !slices.Contains(j.wanted, lab.CustomID) {
+			j.wanted = append(j.wanted, lab.CustomID)
+		}
+	}
+	return j.programs(steps)
+}
+
+// programs checks that what the steps run is installed.
+func (j *job) programs(steps []result.Step) error {
+	var missing []error
+	seen := map[string]bool{}
+	for _, step := range steps {
+		w, err := workload.Lookup(step.Workload)
+		if err != nil {
+			return err
+		}
+		for _, p := range w.Info().Programs {
+			if seen[p.Name] {
+				continue
+			}
+			seen[p.Name] = true
+			if err := host.Have(p.Name); err != nil {
+				missing = append(missing, &host.ProgramError{Program: p.Name, Package: p.Package})
+			}
+		}
+	}
+	if len(missing) > 0 {
+		return &exitError{exitUnsupported, errors.Join(missing...)}
+	}
+	return nil
+}
+
+// run measures and reports. It runs inside the lab's container.
+func (j *job) run(ctx context.Context, c *cobra.Command) error {
+	a, err := lab.New(j.options)
+	if err != nil {
+		return err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	bar := newProgress(os.Stderr, 0)
+	defer bar.Done()
+	runner := &bench.Runner{
+		Arena: a, Catalogue: j.catalogue.contender, Exe: exe, Kernel: lab.KernelRelease(), LineRate: j.options.LineRate, Log: logger(),
+		Progress: func(p bench.Progress) {
+			if p.Total == 0 {
+				bar.Message(p.Text)
+				return
+			}
+			bar.Step(p.Done, p.Total, p.Text, p.Remaining)
+		},
+	}
+	kept := false
+	if j.flags.keep {
+		runner.Keep = func(ctx context.Context, endpoints []string) {
+			kept = true
+			bar.Message(fmt.Sprintf("kept up until Ctrl-C; look inside with: cnibench enter %s", strings.Join(endpoints, "|")))
+			<-ctx.Done()
+		}
+	}
+	store, sealed, plan, err := j.open(ctx, a, runner)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	runner.Store = store
+	runErr := runner.Run(ctx, plan, sealed)
+	bar.Done()
+	if ctx.Err() != nil && !kept {
+		runErr = fmt.Errorf("interrupted; what is sealed is a valid run: go on with `cnibench run --resume %s`", store.Dir())
+	}
+	return errors.Join(runErr, j.report(c, store.Dir(), runErr == nil))
+}
+
+// open makes the run directory, or opens it again.
+func (j *job) open(ctx context.Context, a arena.Arena, runner *bench.Runner) (*result.Store, map[result.Key]bool, *result.Plan, error) {
+	if j.resumed != nil {
+		store, rec, err := result.Resume(j.flags.out)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		env, err := runner.Fingerprint(ctx, rec.Run.Plan.Contenders[0])
+		if err == nil {
+			err = fingerprint.SameMachine(rec.Run.Environment, env)
+		}
+		if err != nil {
+			return nil, nil, nil, errors.Join(err, store.Close())
+		}
+		return store, rec.Sealed(), &rec.Run.Plan, nil
+	}
+	run := &result.Run{
+		Schema: result.RunSchema, Tool: tool(), Started: time.Now().UTC(), Arena: a.Name(), Baseline: j.flags.baseline, Plan: j.plan,
+	}
+	run.ID = filepath.Base(j.flags.out)
+	if err := j.enlist(ctx, a, run); err != nil {
+		return nil, nil, nil, err
+	}
+	env, err := runner.Fingerprint(ctx, run.Plan.Contenders[0])
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	run.Environment = env
+	if err := runner.Calibrate(ctx, &run.Plan, run.Plan.Contenders[0]); err != nil {
+		return nil, nil, nil, err
+	}
+	store, err := result.Create(j.flags.out, run)
+	if errors.Is(err, result.ErrExists) {
+		return nil, nil, nil, &exitError{exitUsage, err}
+	}
+	return store, nil, &run.Plan, err
+}
+
+// enlist decides which contenders run: the baseline first, on every underlay
+// that one of the others runs on.
+func (j *job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error {
+	base, err := j.catalogue.contender(j.flags.baseline)
+	if err != nil {
+		return err
+	}
+	if err := a.Supports(ctx, base); err != nil {
+		return fmt.Errorf("baseline %s: %w", base.ID, err)
+	}
+	candidates := j.catalogue.contenders
+	if j.wanted != nil {
+		candidates = nil
+		for _, id := range j.wanted {
+			c, err := j.catalogue.contender(id)
+			if err != nil {
+				return err
+			}
+			candidates = append(candidates, c)
+		}
+	}
+	var entries []result.Entry
+	var underlays []string
+	run.Contenders = append(run.Contenders, describe(base))
+	for _, c := range candidates {
+		err := a.Supports(ctx, c)
+		switch u := arena.AsUnsupported(err); {
+		case u != nil && j.wanted != nil:
+			return fmt.Errorf("contender %s: %w", c.ID, err)
+		case u != nil:
+			run.Unsupported = append(run.Unsupported, result.Unsupported{Contender: c.ID, Reason: u.Reason, Remedy: u.Remedy})
+			continue
+		case err != nil:
+			return err
+		}
+		underlay := a.Variant(c)
+		if !slices.Contains(underlays, underlay) {
+			underlays = append(underlays, underlay)
+		}
+		if c.ID == base.ID {
+			continue
+		}
+		entries = append(entries, result.Entry{ID: c.ID, Underlay: underlay})
+		run.Contenders = append(run.Contenders, describe(c))
+	}
+	var baselines []result.Entry
+	for _, underlay := range underlays {
+		baselines = append(baselines, result.Entry{ID: base.ID, Underlay: underlay})
+	}
+	run.Plan.Contenders = append(baselines, entries...)
+	return nil
+}
+
+// describe is what a reader of the run must know of the contender.
+func describe(c *contender.Contender) result.ContenderInfo {
+	return result.ContenderInfo{
+		ID: c.ID, Product: c.Product, Version: c.Version, Summary: c.Summary, Overhead: c.Datapath.Overhead,
+		Datapath: fmt.Sprintf("%s × %s × %s", c.Datapath.Attach, c.Datapath.Transport, c.Datapath.Services),
+		Own:      c.Lab.Own, Reproduced: c.Lab.Reproduced,
+	}
+}
+
+// report prints the table and writes the page, of a partial run too.
+func (j *job) report(c *cobra.Command, dir string, whole bool) error {
+	rec, err := result.Load(dir)
+	if err != nil {
+		return err
+	}
+	r := analysis.Assemble(rec, analysis.Options{})
+	out := c.OutOrStdout()
+	var page bytes.Buffer
+	if err := report.Write(&page, string(report.HTML), r, report.Options{}); err != nil {
+		return err
+	}
+	err = result.WriteFile(dir, "report.html", func(w io.Writer) error { _, err := page.WriteTo(w); return err })
+	if werr := report.Write(out, string(report.Text), r, report.Options{Color: useColor(out), Width: terminalWidth(out)}); werr != nil {
+		return errors.Join(err, werr)
+	}
+	fmt.Fprintf(out, "\nReport: %s\n", filepath.Join(dir, "report.html"))
+	if err != nil {
+		return err
+	}
+	if whole && !slices.ContainsFunc(rec.Samples, func(s result.Sample) bool { return s.Verdict == result.Valid && s.Step != result.SetupStep }) {
+		return &exitError{exitGate, errors.New("no sample was valid; the findings above say why")}
+	}
+	return nil
+}

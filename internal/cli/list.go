@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// listing is one kind of thing to list: a table for people, values for JSON.
+type listing struct {
+	name   string
+	header []string
+	rows   func(*catalogue) (rows [][]string, values any, err error)
+}
+
+var listings = []listing{
+	{"contenders", []string{"Contender", "Product", "Pods", "Transport", "Overhead", "Policy", "Encryption", "Lab"}, listContenders},
+	{"suites", []string{"Suite", "Steps", "Rounds", "Duration", "Summary"}, listSuites},
+	{"workloads", []string{"Workload", "Parameters", "Programs", "Summary"}, listWorkloads},
+	{"metrics", []string{"Metric", "Unit", "Better", "Meaning"}, listMetrics},
+}
+
+func newListCmd() *cobra.Command {
+	var asJSON bool
+	var names []string
+	for _, l := range listings {
+		names = append(names, l.name)
+	}
+	c := &cobra.Command{
+		Use:       "list " + strings.Join(names, "|"),
+		Short:     "List what there is: " + joinOr(names),
+		Args:      cobra.ExactArgs(1),
+		ValidArgs: names,
+		RunE: func(c *cobra.Command, args []string) error {
+			for _, l := range listings {
+				if l.name != args[0] {
+					continue
+				}
+				cat, err := loadCatalogue(nil)
+				if err != nil {
+					return err
+				}
+				rows, values, err := l.rows(cat)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return printJSON(c.OutOrStdout(), map[string]any{"schema": "cnibench/list/1", l.name: values})
+				}
+				printTable(c.OutOrStdout(), l.header, rows)
+				return nil
+			}
+			return nearest.Unknown("listing", args[0], names)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	return c
+}
+
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+func printTable(w io.Writer, header []string, rows [][]string) {
+	t := table.NewWriter()
+	t.SetOutputMirror(w)
+	t.SetStyle(table.StyleLight)
+	t.Style().Options = table.OptionsNoBordersAndSeparators
+	t.Style().Format.Header = text.FormatDefault
+	t.SuppressTrailingSpaces()
+	head := make(table.Row, len(header))
+	for i, h := range header {
+		head[i] = h
+	}
+	t.AppendHeader(head)
+	// The last column is prose: it takes what the others leave.
+	width := terminalWidth(w)
+	for i := range header[:len(header)-1] {
+		widest := len(header[i])
+		for _, row := range rows {
+			widest = max(widest, len([]rune(row[i])))
+		}
+		width -= widest + 2
+	}
+	t.SetColumnConfigs([]table.ColumnConfig{{Number: len(header), WidthMax: max(width, 30), WidthMaxEnforcer: text.WrapSoft}})
+	for _, row := range rows {
+		r := make(table.Row, len(row))
+		for i, cell := range row {
+			r[i] = cell
+		}
+		t.AppendRow(r)
+	}
+	t.Render()
+}
+
+// contenderValue is a contender as JSON shows it.
+type contenderValue struct {
+	ID           string             `json:"id"`
+	Product      string             `json:"product"`
+	Version      string             `json:"version,omitempty"`
+	Summary      string             `json:"summary"`
+	Homepage     string             `json:"homepage,omitempty"`
+	Studies      []string           `json:"studies,omitempty"`
+	Attach       string             `json:"attach"`
+	Transport    string             `json:"transport"`
+	Services     string             `json:"services"`
+	Overhead     int                `json:"overhead_bytes"`
+	Policy       contender.Policy   `json:"policy"`
+	Encryption   string             `json:"encryption"`
+	KeyRotation  bool               `json:"key_rotation"`
+	NoKubeProxy  bool               `json:"kube_proxy_replacement"`
+	IPv6         bool               `json:"ipv6"`
+	Arches       []string           `json:"architectures"`
+	Status       string             `json:"status"`
+	Lab          bool               `json:"lab"`
+	Reason       string             `json:"lab_reason,omitempty"`
+	Remedy       string             `json:"lab_remedy,omitempty"`
+	Requirements contender.Requires `json:"requires"`
+}
+
+func listContenders(cat *catalogue) ([][]string, any, error) {
+	var rows [][]string
+	var values []contenderValue
+	for _, c := range cat.contenders {
+		f := c.Features
+		v := contenderValue{
+			ID: c.ID, Product: c.Product, Version: c.Version, Summary: c.Summary, Homepage: c.Homepage, Studies: c.Studies,
+			Attach: c.Datapath.Attach, Transport: c.Datapath.Transport, Services: c.Datapath.Services, Overhead: int(c.Datapath.Overhead),
+			Policy: f.Policy, Encryption: f.Encryption, KeyRotation: f.KeyRotation, NoKubeProxy: f.KubeProxyReplacement, IPv6: f.IPv6,
+			Arches: f.Architectures, Status: f.Status, Lab: c.Lab.None == "", Reason: c.Lab.None, Remedy: c.Lab.Remedy, Requirements: c.Requires,
+		}
+		values = append(values, v)
+		inLab := "yes"
+		if !v.Lab {
+			inLab = "no: " + c.Lab.None
+		}
+		rows = append(rows, []string{c.ID, strings.TrimSpace(c.Product + " " + c.Version), v.Attach, v.Transport, fmt.Sprintf("%d B", v.Overhead), policyWords(f.Policy), f.Encryption, inLab})
+	}
+	return rows, values, nil
+}
+
+func policyWords(p contender.Policy) string {
+	var words []string
+	for _, w := range []struct {
+		has  bool
+		word string
+	}{{p.Ingress, "in"}, {p.Egress, "out"}, {p.L7, "L7"}} {
+		if w.has {
+			words = append(words, w.word)
+		}
+	}
+	if len(words) == 0 {
+		return "none"
+	}
+	return strings.Join(words, "+")
+}
+
+func listSuites(cat *catalogue) ([][]string, any, error) {
+	type value struct {
+		ID       string        `json:"id"`
+		Summary  string        `json:"summary"`
+		Rounds   int           `json:"rounds"`
+		Duration string        `json:"duration"`
+		Steps    []result.Step `json:"steps"`
+	}
+	var rows [][]string
+	var values []value
+	for _, s := range cat.suites {
+		steps, err := s.Expand("auto")
+		if err != nil {
+			return nil, nil, err
+		}
+		var ids []string
+		for _, step := range steps {
+			ids = append(ids, step.ID)
+		}
+		values = append(values, value{s.ID, s.Summary, s.Rounds, fmt.Sprint(s.Duration), steps})
+		shown := strings.Join(ids, " ")
+		if len(ids) > 6 {
+			shown = fmt.Sprintf("%s … (%d)", strings.Join(ids[:4], " "), len(ids))
+		}
+		rows = append(rows, []string{s.ID, shown, fmt.Sprint(s.Rounds), fmt.Sprint(s.Duration), s.Summary})
+	}
+	return rows, values, nil
+}
+
+func listWorkloads(*catalogue) ([][]string, any, error) {
+	type param struct {
+		Name    string `json:"name"`
+		Default any    `json:"default"`
+		Help    string `json:"help"`
+	}
+	type value struct {
+		Name     string   `json:"name"`
+		Summary  string   `json:"summary"`
+		Params   []param  `json:"params"`
+		Metrics  []string `json:"metrics"`
+		Programs []string `json:"programs"`
+	}
+	var rows [][]string
+	var values []value
+	for _, w := range workload.All() {
+		info := w.Info()
+		v := value{Name: info.Name, Summary: info.Summary, Metrics: info.Metrics, Params: []param{}, Programs: []string{}}
+		var words []string
+		for _, p := range info.Params {
+			v.Params = append(v.Params, param{p.Name, p.Default, p.Help})
+			words = append(words, fmt.Sprintf("%s=%v", p.Name, p.Default))
+		}
+		for _, p := range info.Programs {
+			v.Programs = append(v.Programs, p.Name)
+		}
+		values = append(values, v)
+		rows = append(rows, []string{info.Name, strings.Join(words, " "), strings.Join(v.Programs, " "), info.Summary})
+	}
+	return rows, values, nil
+}
+
+func listMetrics(*catalogue) ([][]string, any, error) {
+	var rows [][]string
+	for _, m := range result.Metrics() {
+		rows = append(rows, []string{m.Name, m.Unit, m.Better, m.Help})
+	}
+	return rows, result.Metrics(), nil
+}

@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// probeResult is what this machine can run.
+type probeResult struct {
+	Schema     string           `json:"schema"`
+	Kernel     string           `json:"kernel"`
+	User       string           `json:"user"` // root, or user (in a user namespace)
+	Features   []lab.Feature    `json:"features"`
+	Programs   []probeProgram   `json:"programs"`
+	Contenders []probeContender `json:"contenders"`
+}
+
+type probeProgram struct {
+	Name    string `json:"name"`
+	Package string `json:"package"`
+	OK      bool   `json:"ok"`
+}
+
+type probeContender struct {
+	ID     string `json:"id"`
+	OK     bool   `json:"ok"`
+	Reason string `json:"reason,omitempty"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+func newProbeCmd() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "probe",
+		Short: "What this machine and kernel can run; for each no, why and what would help",
+		Long: `Tries every kernel feature that contenders need in a namespace that is thrown
+away, and says which contenders can run here; for each that can't, why and what
+would help. Nothing on the machine is changed.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if !lab.Contained() {
+				// Inside, the user is always root.
+				if err := os.Setenv(userEnv, userWord()); err != nil {
+					return err
+				}
+				return contain(c.Context())
+			}
+			if err := lab.Enter(); err != nil {
+				return err
+			}
+			p, err := probe(c)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(c.OutOrStdout(), p)
+			}
+			p.print(c)
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	return c
+}
+
+const userEnv = "CNIBENCH_PROBE_USER"
+
+func userWord() string {
+	if os.Geteuid() == 0 {
+		return "root"
+	}
+	return "user"
+}
+
+func probe(c *cobra.Command) (*probeResult, error) {
+	features, err := lab.Probe()
+	if err != nil {
+		return nil, err
+	}
+	p := &probeResult{Schema: "cnibench/probe/1", Kernel: lab.KernelRelease(), User: os.Getenv(userEnv), Features: features}
+	seen := map[string]bool{}
+	for _, w := range workload.All() {
+		for _, program := range w.Info().Programs {
+			if !seen[program.Name] {
+				seen[program.Name] = true
+				p.Programs = append(p.Programs, probeProgram{program.Name, program.Package, host.Have(program.Name) == nil})
+			}
+		}
+	}
+	a, err := lab.New(lab.Options{
+		Nodes: 2, Underlay: lab.UnderlayAuto, MTU: 1500, Congestion: lab.CongestionAuto, CNIPath: cniPath(),
+		CPUs: lab.DefaultPlacement(runtime.NumCPU()),
+	})
+	if err != nil {
+		return nil, err
+	}
+	cat, err := loadCatalogue(nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range cat.contenders {
+		row := probeContender{ID: x.ID, OK: true}
+		if err := a.Supports(c.Context(), x); err != nil {
+			u := arena.AsUnsupported(err)
+			if u == nil {
+				return nil, err
+			}
+			row.OK, row.Reason, row.Remedy = false, u.Reason, u.Remedy
+		}
+		p.Contenders = append(p.Contenders, row)
+	}
+	return p, nil
+}
+
+func (p *probeResult) print(c *cobra.Command) {
+	out := c.OutOrStdout()
+	as := "as root"
+	if p.User != "root" {
+		as = "as an ordinary user, in a user namespace"
+	}
+	fmt.Fprintf(out, "Kernel %s, %s\n\n", p.Kernel, as)
+	var rows [][]string
+	for _, f := range p.Features {
+		rows = append(rows, []string{f.Name, yesNo(f.OK), f.Option, f.Summary + suffix(f.Error)})
+	}
+	printTable(out, []string{"Feature", "Here", "Option", "What"}, rows)
+	fmt.Fprintln(out)
+	rows = nil
+	for _, x := range p.Programs {
+		remedy := ""
+		if !x.OK {
+			remedy = "apt-get install " + x.Package
+		}
+		rows = append(rows, []string{x.Name, yesNo(x.OK), remedy})
+	}
+	printTable(out, []string{"Program", "Here", "To install it"}, rows)
+	fmt.Fprintln(out)
+	rows = nil
+	for _, x := range p.Contenders {
+		why := x.Reason
+		if x.Remedy != "" {
+			why += "; " + x.Remedy
+		}
+		rows = append(rows, []string{x.ID, yesNo(x.OK), why})
+	}
+	printTable(out, []string{"Contender", "Here", "Why not, and what would help"}, rows)
+}
+
+func yesNo(ok bool) string {
+	if ok {
+		return "yes"
+	}
+	return "no"
+}
+
+func suffix(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
+}

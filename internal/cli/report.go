@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+func newReportCmd() *cobra.Command {
+	var format, output string
+	c := &cobra.Command{
+		Use:   "report DIR",
+		Short: "Show a run: text, Markdown, CSV, JSON, HTML, benchstat or OpenMetrics",
+		Long:  "Shows a run directory again. Needs no root and no lab; an unfinished run is shown as far as it goes.",
+		Example: `  cnibench report cnibench-run-20260102-030405
+  cnibench report cnibench-run-20260102-030405 --format json | jq .findings
+  cnibench report cnibench-run-20260102-030405 --format html -o page.html`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if !slices.Contains(report.Formats(), format) {
+				return nearest.Unknown("format", format, report.Formats())
+			}
+			rec, err := result.Load(args[0])
+			if err != nil {
+				return err
+			}
+			r := analysis.Assemble(rec, analysis.Options{})
+			if output == "" {
+				out := c.OutOrStdout()
+				return report.Write(out, format, r, report.Options{Color: useColor(out), Width: terminalWidth(out)})
+			}
+			var b bytes.Buffer
+			if err := report.Write(&b, format, r, report.Options{}); err != nil {
+				return err
+			}
+			return writeOut(output, &b)
+		},
+	}
+	c.Flags().StringVar(&format, "format", string(report.Text), "one of "+joinOr(report.Formats()))
+	c.Flags().StringVarP(&output, "output", "o", "", "write to `FILE` instead of standard output")
+	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(report.Formats(), cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+// writeOut writes a whole file, or says why not.
+func writeOut(path string, r io.Reader) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(f, r); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}
+
+// joinOr lists names as "a, b or c".
+func joinOr(names []string) string {
+	out := ""
+	for i, n := range names {
+		switch {
+		case i == 0:
+		case i == len(names)-1:
+			out += " or "
+		default:
+			out += ", "
+		}
+		out += n
+	}
+	return out
+}

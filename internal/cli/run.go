@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// runFlags is the command line of `cnibench run`.
+type runFlags struct {
+	suite, contenders, arena string
+	rounds                   int
+	duration, warmup         time.Duration
+	seed                     uint64
+	out, resume              string
+	rates                    string
+	keep                     bool
+	baseline                 string
+
+	nodes               int
+	underlay, mtu, line string
+	congestion, cpus    string
+	cniConf, cniJoin    string
+}
+
+func newRunCmd() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "Compare pod networks: run a suite over contenders and write a run directory",
+		Long: strings.TrimSpace(`
+Compares pod networks. For every round and contender, in shuffled order, the
+network is built from nothing, measured step by step, and thrown away. Prints a
+table and writes DIR/report.html.
+
+In the lab (the default arena) everything happens in namespaces of its own: the
+host's interfaces, routes, firewall and sysctls are not touched, and nothing is
+left behind, not even after kill -9. Root is not needed where the kernel lets
+users have namespaces.`),
+		Example: `  cnibench run
+  cnibench run --suite throughput --contenders host,flannel-vxlan,calico-noencap --rounds 6
+  cnibench run --suite latency --rates auto --mtu 9000 --line-rate 10G
+  cnibench run --cni-conf mynet.conflist --contenders host,custom
+  cnibench run --resume cnibench-run-20260102-030405`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return runRun(c, &f) },
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.suite, "suite", "quick", "suite to run; see `cnibench list suites`")
+	fl.StringVar(&f.contenders, "contenders", "supported", "`a,b`, supported (all that can run here) or all (name also those that can't); the baseline is added")
+	fl.StringVar(&f.arena, "arena", "auto", "where to run: auto or lab")
+	fl.IntVar(&f.rounds, "rounds", 0, "passes over all contenders and steps (default: the suite's)")
+	fl.DurationVar(&f.duration, "duration", 0, "measured window of each step (default: the suite's)")
+	fl.DurationVar(&f.warmup, "warmup", 0, "load before the window, excluded from every figure (default: the suite's)")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of the shuffled order (default: from the clock)")
+	fl.StringVar(&f.out, "out", "", "run `directory` to write (default: cnibench-run-TIME)")
+	fl.StringVar(&f.resume, "resume", "", "go on with the run in `DIR`; what is sealed is not repeated")
+	fl.StringVar(&f.rates, "rates", "auto", "rates of ladders: auto (shares of what the machine sustains) or given (the study's)")
+	fl.BoolVar(&f.keep, "keep", false, "keep the last contender up until Ctrl-C, for `cnibench enter`")
+	fl.StringVar(&f.baseline, "baseline", "host", "contender that every other is compared with")
+	fl.IntVar(&f.nodes, "nodes", 2, "lab: machines of the cluster")
+	fl.StringVar(&f.underlay, "underlay", lab.UnderlayAuto, "lab: the nodes' network: auto (what the contender needs), switch or vpc")
+	fl.StringVar(&f.mtu, "mtu", "1500", "lab: MTU of the underlay, bytes")
+	fl.StringVar(&f.line, "line-rate", "", "lab: shape each node's link to this rate, e.g. 10G (default: unlimited)")
+	fl.StringVar(&f.congestion, "congestion-control", lab.CongestionAuto, "lab: TCP congestion control in every namespace; auto is cubic, or reno where cubic is not allowed")
+	fl.StringVar(&f.cpus, "cpus", "", "lab: CPUs of the client, the server and the rest, e.g. client=0-1,server=2-3,rest=4+5")
+	fl.StringVar(&f.cniConf, "cni-conf", "", "lab: run the CNI configuration in `FILE` as contender \"custom\"; \"usePodCidr\" stands for the node's pod subnet")
+	fl.StringVar(&f.cniJoin, "cni-transport", "routes", "lab: how the nodes' pod subnets of --cni-conf are joined: routes, vxlan or none")
+	completeRunFlags(c)
+	return c
+}
+
+func runRun(c *cobra.Command, f *runFlags) error {
+	if err := f.check(c); err != nil {
+		return err
+	}
+	job, err := f.job(c)
+	if err != nil {
+		return err
+	}
+	if !lab.Contained() {
+		return contain(c.Context())
+	}
+	if err := lab.Enter(); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer stop()
+	return job.run(ctx, c)
+}
+
+// contain runs this same command line inside the lab's container and ends
+// with its exit code.
+func contain(ctx context.Context) error {
+	log := logger()
+	code, err := lab.Contain(ctx, func(format string, args ...any) { log.Error(fmt.Sprintf(format, args...)) })
+	if err != nil {
+		return err
+	}
+	if code != exitDone {
+		return &exitError{code, nil}
+	}
+	return nil
+}
+
+// check finds wrong usage before anything is made.
+func (f *runFlags) check(c *cobra.Command) error {
+	switch f.arena {
+	case "auto", "lab":
+	case "microvm", "kube":
+		return &exitError{exitUnsupported, fmt.Errorf("arena %s: this version has the arena lab only; run with --arena lab", f.arena)}
+	default:
+		return nearest.Unknown("arena", f.arena, []string{"auto", "lab"})
+	}
+	if f.rates != "auto" && f.rates != "given" {
+		return usage("--rates %q: want auto or given", f.rates)
+	}
+	for flag, wrong := range map[string]bool{
+		"rounds":   c.Flags().Changed("rounds") && f.rounds < 1,
+		"duration": c.Flags().Changed("duration") && f.duration < 100*time.Millisecond,
+		"warmup":   f.warmup < 0,
+	} {
+		if wrong {
+			return usage("--%s %s: too small", flag, c.Flag(flag).Value)
+		}
+	}
+	if f.resume != "" {
+		for _, flag := range planFlags {
+			if c.Flags().Changed(flag) {
+				return usage("--%s: a resumed run keeps its plan; leave it out, or start a new run", flag)
+			}
+		}
+		return hidden(f.resume)
+	}
+	if f.out == "" {
+		f.out = "cnibench-run-" + time.Now().Format("20060102-150405")
+	}
+	if err := hidden(f.out); err != nil {
+		return err
+	}
+	if lab.Contained() {
+		return nil
+	}
+	if entries, err := os.ReadDir(f.out); err == nil && len(entries) > 0 {
+		return usage("%s exists and is not empty; choose another --out, or go on with it: cnibench run --resume %s", f.out, f.out)
+	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return usage("--out %s: %v", f.out, err)
+	}
+	return nil
+}
+
+// planFlags are recorded in the plan and can't change on resume.
+var planFlags = []string{
+	"suite", "contenders", "rounds", "duration", "warmup", "seed", "out", "rates", "baseline", "nodes", "underlay", "mtu",
+	"line-rate", "congestion-control", "cpus", "cni-conf", "cni-transport",
+}
+
+// hidden refuses a folder that the lab can't write through to the disk.
+func hidden(dir string) error {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if lab.HidesPath(abs) {
+		return usage("%s: the lab has an empty %s of its own; choose a run directory elsewhere", dir, lab.RunDir)
+	}
+	return nil
+}
+
+// labOptions reads the lab's flags.
+func (f *runFlags) labOptions() (lab.Options, error) {
+	o := lab.Options{Nodes: f.nodes, Underlay: f.underlay, Congestion: f.congestion, CNIPath: cniPath()}
+	mtu, err := unit.ParseBytes(f.mtu)
+	if err != nil {
+		return o, usage("--mtu: %v", err)
+	}
+	o.MTU = int(mtu)
+	if f.line != "" {
+		if o.LineRate, err = unit.ParseBitRate(f.line); err != nil {
+			return o, usage("--line-rate: %v", err)
+		}
+	}
+	if o.CPUs, err = lab.ParsePlacement(f.cpus, runtime.NumCPU()); err != nil {
+		return o, usage("%v", err)
+	}
+	if f.cniConf != "" {
+		join := f.cniJoin
+		if join == "none" {
+			join = ""
+		}
+		if o.Custom, err = lab.ReadCustom(f.cniConf, join); err != nil {
+			return o, usage("--cni-conf: %v", err)
+		}
+	}
+	if err := o.Check(); err != nil {
+		return o, usage("%v", err)
+	}
+	return o, nil
+}
+
+// cniPath is CNI_PATH, as for other runtimes, or the usual folders.
+func cniPath() []string {
+	if p := os.Getenv("CNI_PATH"); p != "" {
+		return filepath.SplitList(p)
+	}
+	return lab.DefaultCNIPath
+}
+
+// settings is what the plan remembers of the flags.
+func (f *runFlags) settings() map[string]string {
+	s := map[string]string{
+		"nodes": fmt.Sprint(f.nodes), "underlay": f.underlay, "mtu": f.mtu, "line-rate": f.line,
+		"congestion-control": f.congestion, "cpus": f.cpus,
+	}
+	if f.cniConf != "" {
+		s["cni-conf"], s["cni-transport"] = f.cniConf, f.cniJoin
+	}
+	return s
+}
+
+// adopt takes the flags of a plan back.
+func (f *runFlags) adopt(c *cobra.Command, p *result.Plan) error {
+	for flag, value := range p.Settings {
+		if c.Flags().Lookup(flag) == nil {
+			return fmt.Errorf("the run was made with a setting that this version does not know: %s", flag)
+		}
+		if err := c.Flags().Set(flag, value); err != nil {
+			return fmt.Errorf("setting %s of the run: %w", flag, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// program is this module's binary, built once for all tests of the package.
+var program string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "cnibench-test-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	// Ordinary users run it too.
+	if err := os.Chmod(dir, 0o755); err != nil {
+		panic(err)
+	}
+	program = filepath.Join(dir, "cnibench")
+	build := exec.Command("go", "build", "-o", program, "github.com/cnibench/cnibench")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		panic(err)
+	}
+	return m.Run()
+}
+
+// TestScript runs the command lines under testdata/script. Exit codes are
+// checked by the command `code N`.
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("PATH", filepath.Dir(program)+string(os.PathListSeparator)+os.Getenv("PATH"))
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			// code N COMMAND…: the command ends with exit code N.
+			"code": func(ts *testscript.TestScript, neg bool, args []string) {
+				if neg || len(args) < 2 {
+					ts.Fatalf("usage: code N COMMAND...")
+				}
+				err := ts.Exec(args[1], args[2:]...)
+				got := "0"
+				if exit, ok := err.(*exec.ExitError); ok {
+					got = exit.ProcessState.String()[len("exit status "):]
+				} else if err != nil {
+					ts.Fatalf("%v", err)
+				}
+				if got != args[0] {
+					ts.Fatalf("exit code %s, want %s", got, args[0])
+				}
+			},
+		},
+	})
+}
