@@ -1,0 +1,259 @@
+package workload
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"math"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/load"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// TestHTTPRate drives the workload with this module's own program.
+func TestHTTPRate(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "cnibench")
+	build := exec.Command("go", "build", "-o", program, "github.com/cnibench/cnibench")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", build, err, out)
+	}
+	h := HTTPRate{Program: program}
+	t.Run("nginx", func(t *testing.T) { testAgainstNginx(t, h) })
+	t.Run("a stall shows", func(t *testing.T) { testStallShows(t, h) })
+	t.Run("the server dies", func(t *testing.T) { testServerDies(t, h) })
+	t.Run("the server cannot listen", func(t *testing.T) { testServerCannotListen(t, h) })
+	t.Run("capacity", func(t *testing.T) { testCapacity(t, h) })
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// httpSession is a session of http_rate on loopback with its window.
+func httpSession(t *testing.T, params map[string]any) (*Session, *window) {
+	t.Helper()
+	s, w := loopback(t), &window{}
+	s.Begin, s.End = w.begin, w.end
+	s.Warmup, s.Duration = 100*time.Millisecond, 500*time.Millisecond
+	given := map[string]any{"port": freePort(t), "rate": 1000, "connections": 8}
+	for name, value := range params {
+		given[name] = value
+	}
+	p, err := Complete(HTTPRate{}.Info(), given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Params = p
+	return s, w
+}
+
+func TestNginxAnswersWithExactBytes(t *testing.T) {
+	needPrograms(t, HTTPRate{})
+	for _, tt := range []struct{ size, body int }{{350, 100}, {4096, 3846}} {
+		s, _ := httpSession(t, nil)
+		listen := netip.AddrPortFrom(s.Target, uint16(s.Params.Int("port")))
+		server, err := startHTTPServer(context.Background(), s, "", listen, tt.size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ask(listen)
+		if err := server.stop(); err != nil {
+			t.Error(err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, body, _ := bytes.Cut(got, []byte("\r\n\r\n"))
+		if len(head)+4 != load.HeaderBytes || len(body) != tt.body || len(got) != tt.size {
+			t.Errorf("%d bytes of header and %d of body, want %d and %d:\n%s", len(head)+4, len(body), load.HeaderBytes, tt.body, got)
+		}
+	}
+}
+
+// ask reads all that a server sends for one request that asks to keep the
+// connection, tried until it listens; the second request ends the connection.
+func ask(server netip.AddrPort) ([]byte, error) {
+	var conn net.Conn
+	var err error
+	for range 500 {
+		if conn, err = net.Dial("tcp", server.String()); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	const request = "GET / HTTP/1.1\r\nHost: x\r\n"
+	if _, err := io.WriteString(conn, request+"\r\n"+request+"Connection: close\r\n\r\n"); err != nil {
+		return nil, err
+	}
+	both, err := io.ReadAll(bufio.NewReader(conn))
+	if second := bytes.LastIndex(both, []byte("HTTP/1.1 200 OK")); second > 0 {
+		return both[:second], err
+	}
+	return both, err
+}
+
+func testAgainstNginx(t *testing.T, h HTTPRate) {
+	needPrograms(t, h)
+	for _, response := range []string{"350B", "4KiB"} {
+		t.Run(response, func(t *testing.T) {
+			s, w := httpSession(t, map[string]any{"response": response})
+			out, err := h.Drive(context.Background(), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(w.begins) != 1 || len(w.ends) != 1 {
+				t.Errorf("%d begins and %d ends of the window, want one each", len(w.begins), len(w.ends))
+			}
+			for _, clock := range []string{"latency", "service_time", "network_time", "send_lag"} {
+				if h := out.Histograms[clock]; h == nil || h.TotalCount() != 500 {
+					t.Errorf("the %s histogram does not have 500 values: %v", clock, h)
+				}
+				if v := out.Metrics[clock+"_p90"]; v <= 0 || v > 10 {
+					t.Errorf("%s_p90 is %v s", clock, v)
+				}
+				if _, there := out.Metrics[clock+"_p99_9"]; there {
+					t.Errorf("%s_p99_9 is given although 500 values do not carry it", clock)
+				}
+			}
+			for name := range out.Metrics {
+				if _, known := result.LookupMetric(name); !known {
+					t.Errorf("metric %s is not in the catalogue", name)
+				}
+			}
+			if rate := out.Metrics["rate"]; rate <= 0 || rate > 1100 {
+				t.Errorf("rate %v, asked for 1000", rate)
+			}
+			for _, name := range []string{"nginx.conf", "client.command", "client.json"} {
+				if rawOf(s, name) == "" {
+					t.Errorf("raw file %s is empty", name)
+				}
+			}
+		})
+	}
+}
+
+// The computed percentile is that of 200 ms stalls in each second: of a
+// thousand requests in a second, those planned n ms into a stall wait for
+// 200-n ms. The tolerance is for a machine that does other work too.
+func testStallShows(t *testing.T, h HTTPRate) {
+	s, _ := httpSession(t, map[string]any{"server": "cnibench", "stall": "200ms", "every": "1s"})
+	s.Duration = 3 * time.Second
+	out, err := h.Drive(context.Background(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Of 3000 requests 3 lie beyond p99.9, so one of each stall: 1 ms of 200.
+	got, want := float64(out.Histograms["latency"].ValueAtPercentile(99.9))/1e9, 0.199
+	if math.Abs(got-want) > 0.05*want+0.020 {
+		t.Errorf("p99.9 is %.4f s, want %.4f s", got, want)
+	}
+	if service := float64(out.Histograms["service_time"].ValueAtPercentile(99)) / 1e9; service > got {
+		t.Errorf("the service time's p99 %.4f s is above the latency's p99.9 %.4f s", service, got)
+	}
+}
+
+// mortal is an endpoint whose servers die a while after they start.
+type mortal struct{ localhost }
+
+func (m mortal) Start(ctx context.Context, c host.Command) (host.Process, error) {
+	p, err := m.localhost.Start(ctx, c)
+	if err == nil && !c.Aside {
+		time.AfterFunc(600*time.Millisecond, func() { _ = p.Signal(syscall.SIGTERM) })
+	}
+	return p, err
+}
+
+func testServerDies(t *testing.T, h HTTPRate) {
+	needPrograms(t, h)
+	s, w := httpSession(t, nil)
+	s.Server = mortal{s.Server.(localhost)}
+	s.Duration = time.Minute
+	_, err := h.Drive(context.Background(), s)
+	if err == nil || !strings.Contains(err.Error(), "the server died in the middle of the step: nginx") {
+		t.Errorf("error %v", err)
+	}
+	if len(w.begins) != len(w.ends) {
+		t.Errorf("%d begins and %d ends of the window", len(w.begins), len(w.ends))
+	}
+}
+
+// nginx waits a while for a port that is taken; what answers there is not it.
+func testServerCannotListen(t *testing.T, h HTTPRate) {
+	needPrograms(t, h)
+	other, err := load.NewServer(load.ServerConfig{Listen: "127.0.0.1:0", Size: 350})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- other.Serve(ctx) }()
+	s, _ := httpSession(t, map[string]any{"port": other.Addr().(*net.TCPAddr).Port})
+	_, err = h.Drive(context.Background(), s)
+	if err == nil || !strings.Contains(err.Error(), "Address already in use") {
+		t.Errorf("error %v, want nginx's own words", err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHTTPRateRefuses(t *testing.T) {
+	for _, tt := range []struct {
+		params map[string]any
+		says   string
+	}{
+		{map[string]any{"response": "249B"}, "251 to 4096"},
+		{map[string]any{"response": "1MiB"}, "server: cnibench gives larger ones"},
+		{map[string]any{"response": "big"}, "write a size as"},
+		{map[string]any{"server": "apache"}, "nginx and cnibench"},
+		{map[string]any{"stall": "1s"}, "nginx does not stall"},
+	} {
+		s, _ := httpSession(t, tt.params)
+		if _, err := (HTTPRate{Program: "cnibench"}).Drive(context.Background(), s); err == nil || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%v: error %v, want one that says %q", tt.params, err, tt.says)
+		}
+	}
+}
+
+func testCapacity(t *testing.T, h HTTPRate) {
+	needPrograms(t, h)
+	var err error
+	for range 3 { // other work on the machine can make every probe late
+		s, w := httpSession(t, nil)
+		var rate float64
+		if rate, err = h.Capacity(context.Background(), s); err != nil {
+			continue
+		}
+		if rate <= 0 || rawOf(s, "capacity-4.json") == "" {
+			t.Errorf("capacity %v", rate)
+		}
+		if len(w.begins) != 0 {
+			t.Error("a search for the capacity is no measured window")
+		}
+		return
+	}
+	t.Error(err)
+}

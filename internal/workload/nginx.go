@@ -1,0 +1,208 @@
+package workload
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"path"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/load"
+)
+
+// maxNginxResponse is the largest response that one parameter of nginx's
+// configuration, at most 4096 bytes, can hold as its body.
+const maxNginxResponse = 4 << 10
+
+// nginxConfig is the whole configuration of an nginx that answers every
+// request with size bytes, load.HeaderBytes of them header. Everything that
+// it writes is in dir, so that it needs no rights there or elsewhere. The
+// response is in the configuration itself: a file would be opened for every
+// request, which has nothing to do with the network.
+func nginxConfig(listen netip.AddrPort, dir string, workers, connections, size int) (string, error) {
+	body := size - load.HeaderBytes
+	if body < 1 || size > maxNginxResponse {
+		return "", fmt.Errorf("a response of %d bytes; nginx is set up for %d to %d, and server: cnibench gives larger ones",
+			size, load.HeaderBytes+1, maxNginxResponse)
+	}
+	// As nginx writes it with server_tokens off; only the pad is ours.
+	header := "HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Type: text/plain\r\n" +
+		"Content-Length: " + strconv.Itoa(body) + "\r\nConnection: keep-alive\r\nX-Pad: \r\n\r\n"
+	pad := strings.Repeat("x", load.HeaderBytes-len(header))
+	return strings.NewReplacer(
+		"DIR", dir, "LISTEN", listen.String(), "WORKERS", strconv.Itoa(workers),
+		"CONNECTIONS", strconv.Itoa(connections+64), // any worker may get them all, and needs some of its own
+		"PAD", pad, "BODY", strings.Repeat("x", body),
+	).Replace(`daemon off;
+# A user namespace may map one user only, so that the workers cannot become another.
+user root;
+worker_processes WORKERS;
+pid "DIR/nginx.pid";
+error_log stderr warn;
+events {
+    worker_connections CONNECTIONS;
+}
+http {
+    access_log off;
+    server_tokens off;
+    default_type text/plain;
+    keepalive_requests 1000000000;
+    keepalive_timeout 1h;
+    client_body_temp_path "DIR/nginx-body";
+    proxy_temp_path "DIR/nginx-proxy";
+    fastcgi_temp_path "DIR/nginx-fastcgi";
+    uwsgi_temp_path "DIR/nginx-uwsgi";
+    scgi_temp_path "DIR/nginx-scgi";
+    server {
+        listen LISTEN backlog=4096;
+        location / {
+            add_header X-Pad "PAD";
+            return 200 "BODY";
+        }
+    }
+}
+`), nil
+}
+
+// httpServer is the server of a step, running at an endpoint.
+type httpServer struct {
+	command host.Command
+	process host.Process
+	kill    context.CancelFunc // ends the whole process group
+	exited  chan struct{}
+	err     error        // of its exit, once exited is closed
+	stderr  bytes.Buffer // readable once exited is closed
+	log     io.Closer
+}
+
+// startHTTPServer starts what the session's parameters ask for. That it
+// listens is the client's business to find out.
+func startHTTPServer(ctx context.Context, s *Session, program string, listen netip.AddrPort, size int) (*httpServer, error) {
+	h := &httpServer{exited: make(chan struct{})}
+	argv, err := httpServerArgs(ctx, s, program, listen, size)
+	if err != nil {
+		return nil, err
+	}
+	log, err := s.Raw.Create("server.stderr")
+	if err != nil {
+		return nil, err
+	}
+	h.log = log
+	h.command = host.Command{Argv: argv, Stderr: io.MultiWriter(log, &h.stderr)}
+	ctx, h.kill = context.WithCancel(ctx)
+	h.process, err = s.Server.Start(ctx, h.command)
+	if err != nil {
+		h.kill()
+		return nil, errors.Join(fmt.Errorf("start the server: %w", err), log.Close())
+	}
+	go func() {
+		defer close(h.exited)
+		h.err = h.process.Wait()
+	}()
+	return h, nil
+}
+
+// httpServerArgs is the server's command line; what it needs is written before.
+func httpServerArgs(ctx context.Context, s *Session, program string, listen netip.AddrPort, size int) ([]string, error) {
+	stall := s.Params.String("stall")
+	switch server := s.Params.String("server"); {
+	case server == "cnibench":
+		argv := []string{program, "serve", "http", "--listen", listen.String(), "--size", strconv.Itoa(size)}
+		if stall != "" {
+			argv = append(argv, "--stall", stall, "--every", s.Params.String("every"))
+		}
+		return argv, nil
+	case server != "nginx":
+		return nil, fmt.Errorf("server %q; there are nginx and cnibench", server)
+	case stall != "":
+		return nil, errors.New("nginx does not stall on purpose; use server: cnibench")
+	}
+	dir := s.Server.Dir()
+	config, err := nginxConfig(listen, dir, s.Params.Int("workers"), s.Params.Int("connections"), size)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeRaw(s.Raw, "nginx.conf", config); err != nil {
+		return nil, err
+	}
+	file := path.Join(dir, "nginx.conf")
+	if err := writeAt(ctx, s.Server, file, config); err != nil {
+		return nil, err
+	}
+	return []string{"nginx", "-e", "stderr", "-p", dir, "-c", file}, nil
+}
+
+// died says how the server ended although nobody asked it to; only to be
+// called once exited is closed.
+func (h *httpServer) died() error {
+	err := h.err
+	if err == nil {
+		err = fmt.Errorf("%s: ended without an error", h.command)
+	}
+	if text := strings.TrimSpace(h.stderr.String()); text != "" {
+		return fmt.Errorf("the server died in the middle of the step: %w: %s", err, text)
+	}
+	return fmt.Errorf("the server died in the middle of the step: %w", err)
+}
+
+// stopPatience is how long a server may take to end by itself.
+const stopPatience = 3 * time.Second
+
+// stop ends the server and waits for it. Errors: a server that was dead
+// before, or that had not come to serving (nginx waits for a port that is
+// taken), so that something else must have answered.
+func (h *httpServer) stop() error {
+	defer h.log.Close()
+	defer h.kill()
+	select {
+	case <-h.exited:
+		return h.died()
+	default:
+	}
+	if err := h.process.Signal(syscall.SIGTERM); err != nil {
+		h.kill()
+	}
+	select {
+	case <-h.exited:
+	case <-time.After(stopPatience):
+		h.kill()
+		<-h.exited
+		return nil
+	}
+	if h.err != nil {
+		return fmt.Errorf("the server was not serving: %w: %s", h.err, strings.TrimSpace(h.stderr.String()))
+	}
+	return nil
+}
+
+// writeAt writes a file at an endpoint, which need not share the runner's
+// file system.
+func writeAt(ctx context.Context, e arena.Endpoint, name, text string) error {
+	p, err := e.Start(ctx, host.Command{
+		Argv: []string{"sh", "-c", `cat >"$1"`, "sh", name}, Stdin: strings.NewReader(text), Aside: true,
+	})
+	if err == nil {
+		err = p.Wait()
+	}
+	if err != nil {
+		return fmt.Errorf("write %s at %s: %w", name, e.Name(), err)
+	}
+	return nil
+}
+
+func writeRaw(raw Raw, name, text string) error {
+	w, err := raw.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, text)
+	return errors.Join(err, w.Close())
+}
