@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+)
+
+// quiet is how long a log stays without a line while one contender runs.
+const quiet = 10 * time.Second
+
+// barWidth leaves a terminal of 80 columns room for the words.
+const barWidth = 24
+
+// progress shows how far a run is: one live line on a terminal, elsewhere a
+// plain line when the contender changes or quiet has passed, never a carriage
+// return. Its methods may be called from several goroutines.
+type progress struct {
+	out io.Writer
+	now func() time.Time
+
+	container *mpb.Progress // nil: plain lines
+	begin     sync.Once     // makes the bar at the first step
+	bar       *mpb.Bar
+
+	mu          sync.Mutex // guards what follows; never held in a call of mpb, which calls line
+	done, total int
+	text        string
+	end         time.Time // when the run will be done, as the caller thinks
+	subject     string    // the last new thing that a plain line said
+	printed     time.Time // when that was
+	ended       bool
+}
+
+// newProgress shows progress on w; total may be 0 until it is known.
+func newProgress(w *os.File, total int) *progress {
+	p := &progress{out: w, now: time.Now, total: total}
+	if isTerminal(w) {
+		p.container = mpb.New(mpb.WithOutput(w), mpb.WithRefreshRate(200*time.Millisecond))
+	}
+	return p
+}
+
+// Step says that done of total steps are sealed and what is going on now; a
+// remaining time of 0 or less is not shown.
+func (p *progress) Step(done, total int, text string, remaining time.Duration) {
+	p.mu.Lock()
+	now := p.now()
+	p.done, p.total, p.text, p.end = done, total, text, time.Time{}
+	if remaining > 0 {
+		p.end = now.Add(remaining)
+	}
+	ended := p.ended
+	if p.container == nil && !ended {
+		p.plain(now)
+	}
+	p.mu.Unlock()
+	if p.container == nil || ended {
+		return
+	}
+	p.begin.Do(func() {
+		style := mpb.BarStyle().Lbound("").Rbound("").Filler("━").Tip("━").Padding("─")
+		p.bar = p.container.New(0, style, mpb.BarWidth(barWidth), mpb.BarFillerTrim(), mpb.AppendDecorators(
+			decor.Any(func(s decor.Statistics) string { return p.line(s.AvailableWidth - barWidth) })))
+	})
+	if p.bar == nil {
+		return
+	}
+	p.bar.SetTotal(int64(total), false)
+	p.bar.SetCurrent(int64(done))
+}
+
+// line is what stands behind the bar, in that many columns; the remaining time
+// counts down between steps. The text comes last, so that it is what a narrow
+// terminal cuts.
+func (p *progress) line(columns int) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	line := fmt.Sprintf("  %d/%d%s  %s", p.done, p.total, p.left(p.now()), oneLine(p.text))
+	return runewidth.Truncate(line, max(columns, 0), "…")
+}
+
+// left is ", 2m10s left", or "" where it is not known or has passed.
+func (p *progress) left(now time.Time) string {
+	left := p.end.Sub(now).Round(time.Second)
+	if p.end.IsZero() || left <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s left", left)
+}
+
+// plain prints a line if it says something new: "round 2/5: canal" does after
+// another contender, "round 2/5: canal: dts" after it only adds detail.
+func (p *progress) plain(now time.Time) {
+	same := p.text == p.subject || strings.HasPrefix(p.text, p.subject+": ")
+	if same && now.Sub(p.printed) < quiet {
+		return
+	}
+	if !same {
+		p.subject = p.text
+	}
+	p.printed = now
+	fmt.Fprintf(p.out, "%d/%d%s  %s\n", p.done, p.total, p.left(now), oneLine(p.text))
+}
+
+// Message prints a line that stays, above the bar where there is one.
+func (p *progress) Message(text string) {
+	p.mu.Lock()
+	out := p.out
+	if p.container != nil && !p.ended {
+		out = p.container
+	}
+	p.mu.Unlock()
+	fmt.Fprintln(out, oneLine(text))
+}
+
+// Done takes the bar away; later calls do nothing, and later messages are
+// plain lines.
+func (p *progress) Done() {
+	p.mu.Lock()
+	ended := p.ended
+	p.ended = true
+	p.mu.Unlock()
+	if ended || p.container == nil {
+		return
+	}
+	p.begin.Do(func() {}) // none is made from now on
+	if p.bar != nil {
+		p.bar.Abort(true)
+	}
+	p.container.Wait()
+}
+
+// oneLine keeps a text from moving the cursor.
+func oneLine(s string) string {
+	return strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ").Replace(s)
+}
