@@ -66,7 +66,7 @@ func Create(dir string, run *Run) (_ *Store, err error) {
 			root.Remove(samplesFile)
 			root.Remove(runFile)
 		}
-		s.Close()
+		_ = s.Close()
 		if made {
 			os.Remove(dir)
 		}
@@ -146,7 +146,7 @@ func Resume(dir string) (_ *Store, _ *Record, err error) {
 	s := &Store{dir: dir, root: root, fresh: map[Key]bool{}}
 	defer func() {
 		if err != nil {
-			s.Close()
+			_ = s.Close()
 		}
 	}()
 	if _, err := loadRun(root, dir); err != nil {

@@ -1,0 +1,105 @@
+# cnibench: `make help` lists the targets.
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+export CGO_ENABLED := 0
+
+version := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+commit  := $(shell git rev-parse HEAD 2>/dev/null)
+cli     := github.com/cnibench/cnibench/internal/cli
+build   := -trimpath -buildvcs=false -ldflags "-s -w -X $(cli).version=$(version) -X $(cli).commit=$(commit)"
+
+# Tests of these measure or wait: they run one package at a time, without the
+# race detector. All others run with it where there is a C compiler.
+timed   := load|workload|bench|agent|arena|ns|wire|vm|cli
+# Tests of these run as an ordinary user, too.
+user    := ./internal/result
+fuzztime ?= 10s
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: setup-demo build ## compare pod networks on this machine: a table and an HTML report in a fresh folder
+	@out=cnibench-run-$$(date +%Y%m%d-%H%M%S); \
+	bin/cnibench run --suite quick --out "$$out"; \
+	echo; echo "report: $$out/report.html"
+
+.PHONY: build
+build: ## bin/cnibench, static
+	go build $(build) -o bin/cnibench .
+
+.PHONY: test
+test: setup-test ## every test that this machine can run; fails if one leaves something behind
+	scripts/leak-check $(MAKE) --no-print-directory test-inside
+
+.PHONY: test-inside
+test-inside: lint darwin build test-unit test-timed test-user
+
+.PHONY: test-unit
+test-unit: ## tests that need no measuring, with the race detector if there is a C compiler
+	@packages=$$(go list ./... | grep -vE '/internal/($(timed))(/|$$)'); \
+	if command -v gcc >/dev/null; then \
+		echo "go test -race (all but $(timed))"; \
+		CGO_ENABLED=1 go test -race $$packages; \
+	else \
+		echo "go test (all but $(timed)); install gcc for the race detector"; \
+		go test $$packages; \
+	fi
+
+.PHONY: test-timed
+test-timed: ## tests that load and measure, one package at a time
+	@echo "go test -p 1 ($(timed))"; \
+	go test -p 1 -count=1 $$(go list ./... | grep -E '/internal/($(timed))(/|$$)')
+
+.PHONY: test-user
+test-user: ## tests that must hold for an ordinary user as well
+	go test -p 1 -count=1 -exec '$(CURDIR)/scripts/test-as-user' $(user)
+
+.PHONY: darwin
+darwin: ## the parts that read, report and compare build for another system
+	GOOS=darwin go build ./...
+
+.PHONY: lint
+lint: bin/tools/staticcheck ## gofmt, go vet, staticcheck, errcheck, errorlint
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
+	[ -z "$$unformatted" ] || { echo "not formatted (make fmt): $$unformatted" >&2; exit 1; }
+	go vet ./...
+	bin/tools/staticcheck ./...
+	bin/tools/errcheck -ignoretests -exclude scripts/errcheck-exclude ./...
+	bin/tools/go-errorlint ./...
+
+bin/tools/staticcheck: tools/go.mod tools/go.sum
+	cd tools && go build -o ../bin/tools/ tool
+	@touch $@
+
+.PHONY: fmt
+fmt: ## gofmt
+	gofmt -w $$(git ls-files '*.go')
+
+.PHONY: cover
+cover: setup-test ## coverage by package, bin/cover.html
+	mkdir -p bin
+	go test -p 1 -coverpkg ./... -coverprofile bin/cover.out ./...
+	go tool cover -html bin/cover.out -o bin/cover.html
+	go tool cover -func bin/cover.out | tail -1
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for fuzztime=10s
+	@for package in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+			echo "$$package $$target"; \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(fuzztime) $$package; \
+		done; \
+	done
+
+.PHONY: setup-demo setup-test
+setup-demo setup-test: setup-%:
+	@scripts/setup $*
+
+.PHONY: clean
+clean: ## what was built; runs stay
+	rm -rf bin
