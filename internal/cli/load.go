@@ -91,7 +91,6 @@ connection busy waits, and its latency counts from its planned time. With
 	f.BoolVar(&o.json, "json", false, "print the result as one JSON object on the last line")
 	f.BoolVar(&o.histograms, "histograms", false, "add the HdrHistograms to the JSON object (nanoseconds, V2 compressed, base64)")
 	f.BoolVar(&o.events, "events", false, `print {"event":"begin"} and {"event":"end"} as the measured time begins and ends; implies --json`)
-	c.MarkFlagsMutuallyExclusive("rate", "closed")
 	return c
 }
 
@@ -99,6 +98,9 @@ connection busy waits, and its latency counts from its planned time. With
 func (o *loadOptions) config(ctx context.Context, target string) (load.HTTPConfig, error) {
 	cfg := load.HTTPConfig{
 		Connections: o.connections, Duration: o.duration, Warmup: o.warmup, Timeout: o.timeout, Wait: o.wait,
+	}
+	if o.closed && o.rate != "" {
+		return cfg, usage("--rate and --closed exclude each other: a closed loop has no plan")
 	}
 	if !o.closed {
 		if o.rate == "" {
