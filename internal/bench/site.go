@@ -66,7 +66,7 @@ func (s *site) hire(ctx context.Context, exe string, e arena.Endpoint, scope sys
 	}
 	a, err := agent.Start(ctx, e, exe, map[string]string{"node": e.Node(), "endpoint": e.Name()}, scope)
 	if err != nil {
-		return fmt.Errorf("agent at %s: %w", e.Name(), err)
+		return err
 	}
 	s.agents[e.Name()] = a
 	return nil

@@ -80,7 +80,7 @@ func (j *job) newPlan(c *cobra.Command) error {
 	}
 	j.plan = result.Plan{
 		Suite: s.ID, Rounds: s.Rounds, Seed: f.seed, Steps: steps, Settings: f.settings(),
-		Duration: unit.Seconds(time.Duration(s.Duration).Seconds()), Warmup: unit.Seconds(time.Duration(s.Warmup).Seconds()),
+		Duration: unit.Seconds(s.Duration.Seconds()), Warmup: unit.Seconds(s.Warmup.Seconds()),
 	}
 	if c.Flags().Changed("rounds") {
 		j.plan.Rounds = f.rounds
