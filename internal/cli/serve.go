@@ -53,7 +53,7 @@ see that a load generator notices. For measurements that count use nginx.`, load
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.ErrOrStderr(), "serving %d bytes on http://%v/\n", int(bytes), s.Addr())
+			c.PrintErrf("serving %d bytes on http://%v/\n", int(bytes), s.Addr())
 			return s.Serve(ctx)
 		},
 	}

@@ -194,18 +194,17 @@ func (l *loader) run(ctx context.Context, name string, f loadFlags) (*load.Repor
 	if err != nil {
 		return nil, err
 	}
-	defer kept.Close()
 	var stderr bytes.Buffer
 	out, in := io.Pipe()
 	command.Stdout, command.Stderr = io.MultiWriter(kept, in), &stderr
 	process, err := l.s.Client.Start(ctx, command)
 	if err != nil {
-		return nil, fmt.Errorf("start the load: %w", err)
+		return nil, errors.Join(fmt.Errorf("start the load: %w", err), kept.Close())
 	}
 	exit := make(chan error, 1)
 	go func() {
 		err := process.Wait()
-		in.Close()
+		_ = in.Close() // never fails
 		exit <- err
 	}()
 	report, err := readLoad(out, f.begin, f.end)
@@ -214,7 +213,7 @@ func (l *loader) run(ctx context.Context, name string, f loadFlags) (*load.Repor
 	if exitErr := <-exit; exitErr != nil {
 		err = fmt.Errorf("%w: %s", exitErr, strings.TrimSpace(stderr.String()))
 	}
-	if err := errors.Join(err, writeRaw(l.s.Raw, name+".stderr", stderr.String())); err != nil {
+	if err := errors.Join(err, kept.Close(), writeRaw(l.s.Raw, name+".stderr", stderr.String())); err != nil {
 		return report, err
 	}
 	if report.ResponseBytes != l.size {

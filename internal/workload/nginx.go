@@ -159,8 +159,8 @@ const stopPatience = 3 * time.Second
 // stop ends the server and waits for it. Errors: a server that was dead
 // before, or that had not come to serving (nginx waits for a port that is
 // taken), so that something else must have answered.
-func (h *httpServer) stop() error {
-	defer h.log.Close()
+func (h *httpServer) stop() (err error) {
+	defer func() { err = errors.Join(err, h.log.Close()) }()
 	defer h.kill()
 	select {
 	case <-h.exited:
