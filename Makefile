@@ -65,12 +65,15 @@ darwin: ## the parts that read, report and compare build for another system
 
 .PHONY: lint
 lint: bin/tools/staticcheck ## gofmt, go vet, staticcheck, errcheck, errorlint
-	@unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
-	[ -z "$$unformatted" ] || { echo "not formatted (make fmt): $$unformatted" >&2; exit 1; }
-	go vet ./...
-	bin/tools/staticcheck ./...
-	bin/tools/errcheck -ignoretests -exclude scripts/errcheck-exclude ./...
-	bin/tools/go-errorlint ./...
+	@failed=; \
+	run() { echo "$$1"; "$$@" || failed=1; }; \
+	unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go' -not -path './.git/*')); \
+	[ -z "$$unformatted" ] || { echo "not formatted, run make fmt: $$unformatted"; failed=1; }; \
+	run go vet ./...; \
+	run bin/tools/staticcheck ./...; \
+	run bin/tools/errcheck -ignoretests -exclude scripts/errcheck-exclude ./...; \
+	run bin/tools/go-errorlint ./...; \
+	[ -z "$$failed" ]
 
 bin/tools/staticcheck: tools/go.mod tools/go.sum
 	cd tools && go build -o ../bin/tools/ tool
