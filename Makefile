@@ -66,7 +66,7 @@ darwin: ## the parts that read, report and compare build for another system
 .PHONY: lint
 lint: bin/tools/staticcheck ## gofmt, go vet, staticcheck, errcheck, errorlint
 	@failed=; \
-	run() { echo "$$1"; "$$@" || failed=1; }; \
+	run() { echo "$$*"; "$$@" || failed=1; }; \
 	unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go' -not -path './.git/*')); \
 	[ -z "$$unformatted" ] || { echo "not formatted, run make fmt: $$unformatted"; failed=1; }; \
 	run go vet ./...; \
