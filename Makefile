@@ -24,9 +24,7 @@ help: ## this list
 
 .PHONY: demo
 demo: setup-demo build ## compare pod networks on this machine: a table and an HTML report in a fresh folder
-	@out=cnibench-run-$$(date +%Y%m%d-%H%M%S); \
-	bin/cnibench run --suite quick --out "$$out"; \
-	echo; echo "report: $$out/report.html"
+	@bin/cnibench run --suite quick --out cnibench-run-$$(date +%Y%m%d-%H%M%S)
 
 .PHONY: build
 build: ## bin/cnibench, static
