@@ -2,12 +2,18 @@ package workload
 
 import "github.com/cnibench/cnibench/internal/nearest"
 
-// All lists the workloads, in the order of listings.
+// All lists the workloads in the order of listings.
 func All() []Workload {
-	return []Workload{Idle{}, HTTPRate{}}
+	return []Workload{
+		Idle{},
+		TCPStream{}, UDPStream{},
+		TCPLat(), UDPLat(), TCPBW(), UDPBW(),
+		HTTPRate{},
+	}
 }
 
-// Lookup finds a workload by name, or says the nearest one.
+// Lookup finds a workload by name. Its error is a *nearest.Error, which names
+// the nearest one: wrong usage (exit 2).
 func Lookup(name string) (Workload, error) {
 	var names []string
 	for _, w := range All() {

@@ -2,25 +2,23 @@ package workload
 
 import (
 	"context"
-	"time"
+	"fmt"
 )
 
-// Idle does nothing for a while: what the network costs by being there.
+// Idle loads nothing: what the recorder sees is what the network costs when
+// nobody uses it.
 type Idle struct{}
 
-// Info implements Workload.
+// Info implements Workload. Its figures come from the recorder alone.
 func (Idle) Info() Info {
-	return Info{Name: "idle", Summary: "no load: what the network costs by being there"}
+	return Info{Name: "idle", Summary: "no load: CPU and memory of the network itself"}
 }
 
 // Drive implements Workload.
 func (Idle) Drive(ctx context.Context, s *Session) (Outcome, error) {
-	s.Begin()
-	defer s.End()
-	select {
-	case <-time.After(s.Duration):
-		return Outcome{}, nil
-	case <-ctx.Done():
-		return Outcome{}, ctx.Err()
+	measure(ctx, s, s.Warmup, s.Duration)
+	if err := ctx.Err(); err != nil {
+		return Outcome{}, fmt.Errorf("idle: %w", err)
 	}
+	return Outcome{}, nil
 }

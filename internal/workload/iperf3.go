@@ -1,0 +1,156 @@
+package workload
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// iperf3Report is what `iperf3 --json` prints at one side, as far as it is
+// used (iperf3 3.9 to 3.19).
+type iperf3Report struct {
+	Intervals []struct {
+		Sum iperf3Sum `json:"sum"`
+	} `json:"intervals"`
+	End struct {
+		Sent     *iperf3Sum `json:"sum_sent"`
+		Received *iperf3Sum `json:"sum_received"`
+	} `json:"end"`
+	Error string `json:"error"`
+}
+
+// iperf3Sum is one interval, or the whole test, over all streams. What the
+// protocol or the side does not give is nil.
+type iperf3Sum struct {
+	Start       float64  `json:"start"`   // s
+	End         float64  `json:"end"`     // s
+	Seconds     float64  `json:"seconds"` // s
+	Bytes       float64  `json:"bytes"`
+	Retransmits *float64 `json:"retransmits"`  // TCP, the sender's
+	JitterMs    *float64 `json:"jitter_ms"`    // UDP, the receiver's; RFC 1889, smoothed
+	LostPackets *float64 `json:"lost_packets"` // UDP, the receiver's
+	Packets     *float64 `json:"packets"`      // UDP, at the receiver the highest number seen
+	Omitted     bool     `json:"omitted"`      // within the warm-up of -O
+}
+
+// iperf3Error is what iperf3 says went wrong. It may exit with status 0 all
+// the same.
+type iperf3Error struct{ text string }
+
+func (e *iperf3Error) Error() string { return e.text }
+
+// parseIperf3 reads the report of one side. Errors: *iperf3Error if iperf3
+// says that it failed; no report, half of one, or one without an end.
+func parseIperf3(r io.Reader) (*iperf3Report, error) {
+	var report iperf3Report
+	d := json.NewDecoder(r)
+	switch err := d.Decode(&report); {
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("iperf3 printed no report")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, errors.New("iperf3's report is cut off")
+	case err != nil:
+		return nil, fmt.Errorf("iperf3's report: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("iperf3's report: something follows it")
+	}
+	if report.Error != "" {
+		return nil, &iperf3Error{strings.TrimPrefix(report.Error, "error - ")}
+	}
+	if report.End.Sent == nil || report.End.Received == nil {
+		return nil, errors.New("iperf3's report has no end.sum_sent and end.sum_received")
+	}
+	return &report, nil
+}
+
+// iperf3Window is the part of a test that is measured.
+type iperf3Window struct {
+	whole    bool    // all that iperf3 itself counts: its summary
+	from, to float64 // s; else the intervals between these times
+}
+
+// slack is how far an interval may reach over the edge of the window: half of
+// one, so that the nearest whole intervals are taken.
+const slack = iperf3Interval / 2
+
+// received is what the server of the test received in the window.
+func (r *iperf3Report) received(w iperf3Window) (iperf3Sum, error) {
+	if w.whole {
+		return *r.End.Received, nil
+	}
+	return r.within(w)
+}
+
+// sent is what the client of the test sent in the window.
+func (r *iperf3Report) sent(w iperf3Window) (iperf3Sum, error) {
+	if w.whole {
+		return *r.End.Sent, nil
+	}
+	return r.within(w)
+}
+
+// within adds up the whole intervals that lie in the window. On a busy machine
+// iperf3's intervals stretch, so the sum carries the time that it really
+// covers; an interval that only partly lies in the window is left out, bytes
+// and time.
+func (r *iperf3Report) within(w iperf3Window) (iperf3Sum, error) {
+	var sum iperf3Sum
+	found := false
+	for _, interval := range r.Intervals {
+		i := interval.Sum
+		if i.Omitted || i.Start < w.from-slack || i.End > w.to+slack {
+			continue
+		}
+		if !found {
+			found, sum.Start = true, i.Start
+		}
+		sum.End = i.End
+		sum.Bytes += i.Bytes
+		sum.Retransmits = plus(sum.Retransmits, i.Retransmits)
+		sum.LostPackets = plus(sum.LostPackets, i.LostPackets)
+		sum.Packets = plus(sum.Packets, i.Packets)
+		if i.JitterMs != nil {
+			sum.JitterMs = i.JitterMs // a running value: the last one stands
+		}
+	}
+	if !found {
+		return sum, fmt.Errorf("no whole interval of iperf3 lies between %.1f and %.1f s of the test; the machine is too busy, or the window too short", w.from, w.to)
+	}
+	sum.Seconds = sum.End - sum.Start
+	return sum, nil
+}
+
+func plus(a, b *float64) *float64 {
+	switch {
+	case b == nil:
+		return a
+	case a == nil:
+		a = new(float64)
+	}
+	*a += *b
+	return a
+}
+
+// parseIperf3Version reads "iperf 3.12 (cJSON 1.7.15)…", what `iperf3
+// --version` prints first.
+func parseIperf3Version(r io.Reader) (major, minor int, err error) {
+	b, err := io.ReadAll(io.LimitReader(r, 4<<10))
+	if err != nil {
+		return 0, 0, err
+	}
+	var name, version string
+	if _, err := fmt.Sscan(string(b), &name, &version); err == nil && name == "iperf" {
+		first, rest, _ := strings.Cut(version, ".")
+		second, _, _ := strings.Cut(rest, ".")
+		major, err1 := strconv.Atoi(first)
+		minor, err2 := strconv.Atoi(strings.TrimRight(second, "+-abcdefghijklmnopqrstuvwxyz"))
+		if errors.Join(err1, err2) == nil && major >= 3 && minor >= 0 {
+			return major, minor, nil
+		}
+	}
+	return 0, 0, fmt.Errorf("iperf3 --version printed %.80q instead of a version", b)
+}

@@ -1,0 +1,265 @@
+package workload
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+const (
+	iperf3Port       = 5201 // the first that is tried
+	iperf3Interval   = 0.1  // s; the shortest that iperf3 takes
+	iperf3MaxStreams = 128  // its own limit
+	iperf3MaxOmit    = 60   // s; its own limit
+	iperf3Threads    = 16   // from 3.16 on every stream has a thread
+	iperf3ConnectMs  = 3000
+	iperf3Patience   = 10 * time.Second       // beyond the planned end
+	iperf3Grace      = 500 * time.Millisecond // for one side to notice that the other failed
+)
+
+// iperf3Streams are the parameters that both protocols share.
+func iperf3Streams() []Param {
+	return []Param{
+		{"streams", 1, "parallel streams"},
+		{"zerocopy", false, "send with sendfile (-Z): takes away work that real applications do"},
+	}
+}
+
+func iperf3Programs() []host.Program { return []host.Program{{Name: "iperf3", Package: "iperf3"}} }
+
+// iperf3Schedule is how iperf3 is made to cover a window.
+type iperf3Schedule struct {
+	omit, run int    // s, for -O and -t
+	interval  string // s, for -i
+	window    iperf3Window
+}
+
+// scheduleIperf3 covers the window with what iperf3 takes, whole seconds. If
+// the times are whole, iperf3 leaves the warm-up out itself and its summary is
+// the result. If not, it runs to the next whole second, which spares ending it
+// by a signal, and the result is what its own intervals of 0.1 s in the window
+// add up to; -O is not used then, because the intervals next to its reset are
+// not contiguous.
+func scheduleIperf3(warmup, duration time.Duration) iperf3Schedule {
+	whole := func(d time.Duration) bool { return d%time.Second == 0 }
+	if whole(warmup) && whole(duration) && duration > 0 && warmup <= iperf3MaxOmit*time.Second {
+		return iperf3Schedule{
+			omit: int(warmup / time.Second), run: int(duration / time.Second), interval: "1",
+			window: iperf3Window{whole: true},
+		}
+	}
+	end := warmup + duration
+	return iperf3Schedule{
+		run: int(math.Ceil(end.Seconds())), interval: strconv.FormatFloat(iperf3Interval, 'g', -1, 64),
+		window: iperf3Window{from: warmup.Seconds(), to: end.Seconds()},
+	}
+}
+
+// iperf3Result is what one pair of processes measured in the window.
+type iperf3Result struct {
+	sent, received iperf3Sum
+}
+
+// driveIperf3 runs the test with the protocol's own flags (for the client) and
+// returns the result of every pair of processes.
+func driveIperf3(ctx context.Context, s *Session, flags ...string) (results []iperf3Result, out Outcome, err error) {
+	streams := s.Params.Int("streams")
+	if streams < 1 || streams > iperf3MaxStreams {
+		return nil, out, fmt.Errorf("%d streams; iperf3 takes 1 to %d", streams, iperf3MaxStreams)
+	}
+	if s.Params.Bool("zerocopy") {
+		flags = append(flags, "-Z")
+	}
+	pairs := 1
+	if streams > 1 {
+		version, threaded, err := iperf3Threaded(ctx, s)
+		if err != nil {
+			return nil, out, err
+		}
+		if threaded {
+			flags = append(flags, "-P", strconv.Itoa(streams))
+		} else {
+			pairs = streams
+			out.Notes = append(out.Notes, result.Reason{Code: "multi_stream_processes", Text: fmt.Sprintf(
+				"iperf3 %s drives all streams from one thread, so each of the %d streams is a pair of processes of its own; they are started together and their figures are summed over the common window", version, streams)})
+		}
+	}
+	plan := scheduleIperf3(s.Warmup, s.Duration)
+	if !plan.window.whole {
+		out.Notes = append(out.Notes, result.Reason{Code: "interval_window", Text: fmt.Sprintf(
+			"iperf3 takes whole seconds only: it ran for %d s, and the figures are the sum of its own %s s intervals between %.4g and %.4g s", plan.run, plan.interval, plan.window.from, plan.window.to)})
+	}
+
+	c := newCrew(ctx, s)
+	defer func() { err = errors.Join(err, c.dismiss()) }()
+	servers, clients, err := c.iperf3(plan, pairs, flags)
+	if err == nil {
+		err = c.iperf3Window(plan, slices.Concat(clients, servers))
+	}
+	results, err = c.iperf3Results(plan.window, servers, clients, err)
+	for _, r := range results {
+		if covered := r.received.Seconds; covered < s.Duration.Seconds()/2 {
+			out.Faults = append(out.Faults, result.Reason{Code: "short_window", Text: fmt.Sprintf(
+				"iperf3's intervals cover %.3g of %.3g s", covered, s.Duration.Seconds())})
+		}
+	}
+	return results, out, err
+}
+
+// iperf3Window marks the window while the programs run and waits for their end.
+func (c *crew) iperf3Window(plan iperf3Schedule, programs []*program) error {
+	// A client starts to send some milliseconds after its process: the window
+	// is marked that much early, while the load is on already.
+	if !measure(c.ctx, c.s, c.s.Warmup, c.s.Duration, programs...) {
+		// The side that failed first explains the other, which may say so only now.
+		_ = c.await(time.Now().Add(iperf3Grace), programs...)
+		return errors.New("iperf3 ended before the window did")
+	}
+	left := time.Duration(plan.omit+plan.run)*time.Second - c.s.Warmup - c.s.Duration
+	return c.await(time.Now().Add(left+iperf3Patience), programs...)
+}
+
+// iperf3 starts the pairs of processes, the servers first.
+func (c *crew) iperf3(plan iperf3Schedule, pairs int, flags []string) (servers, clients []*program, err error) {
+	ports, err := freePorts(c.ctx, c.s.Server, iperf3Port, pairs)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, port := range ports {
+		p, err := c.start(c.s.Server, fmt.Sprintf("server %d", i+1), ".json", "iperf3", "-s", "-1",
+			"-p", strconv.Itoa(port), "-B", c.s.Server.Addr().String(), "-i", plan.interval, "--json")
+		if err != nil {
+			return servers, clients, err
+		}
+		servers = append(servers, p)
+	}
+	if err := awaitListening(c.ctx, c.s.Server, servers, ports); err != nil {
+		return servers, clients, err
+	}
+	for i, port := range ports {
+		argv := []string{"iperf3", "-c", c.s.Target.String(), "-p", strconv.Itoa(port), "-t", strconv.Itoa(plan.run),
+			"-i", plan.interval, "--connect-timeout", strconv.Itoa(iperf3ConnectMs), "--json"}
+		if plan.omit > 0 {
+			argv = append(argv, "-O", strconv.Itoa(plan.omit))
+		}
+		p, err := c.start(c.s.Client, fmt.Sprintf("client %d", i+1), ".json", append(argv, flags...)...)
+		if err != nil {
+			return servers, clients, err
+		}
+		clients = append(clients, p)
+	}
+	return servers, clients, nil
+}
+
+// iperf3Results reads what the processes reported. err is what is known to
+// have gone wrong so far; what a process says about itself explains it.
+func (c *crew) iperf3Results(w iperf3Window, servers, clients []*program, err error) ([]iperf3Result, error) {
+	if c.ctx.Err() != nil {
+		return nil, fmt.Errorf("iperf3: %w", c.ctx.Err())
+	}
+	var results []iperf3Result
+	var wrong []error
+	// The server first: when it died, its client's complaint is the consequence.
+	for _, p := range slices.Concat(servers, clients) {
+		if p.ended() {
+			if _, failed := readIperf3(p); failed != nil {
+				wrong = append(wrong, failed)
+			}
+		}
+	}
+	if err != nil && len(wrong) == 0 {
+		wrong = append(wrong, err)
+	}
+	if len(wrong) > 0 {
+		return nil, errors.Join(wrong...)
+	}
+	for i := range servers {
+		r, err := pairIperf3(w, servers[i], clients[i])
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+func pairIperf3(w iperf3Window, server, client *program) (r iperf3Result, err error) {
+	for _, side := range []struct {
+		p    *program
+		read func(*iperf3Report, iperf3Window) (iperf3Sum, error)
+		into *iperf3Sum
+	}{
+		{server, (*iperf3Report).received, &r.received},
+		{client, (*iperf3Report).sent, &r.sent},
+	} {
+		report, err := readIperf3(side.p)
+		if err != nil {
+			return r, err
+		}
+		if *side.into, err = side.read(report, w); err != nil {
+			return r, fmt.Errorf("%s: %w", side.p.role, err)
+		}
+	}
+	if r.received.Bytes <= 0 || r.received.Seconds <= 0 {
+		return r, fmt.Errorf("%s received nothing in the window", server.role)
+	}
+	return r, nil
+}
+
+// readIperf3 is the report of a process that has ended.
+func readIperf3(p *program) (*iperf3Report, error) {
+	report, err := parseIperf3(bytes.NewReader(p.stdout.Bytes()))
+	var said *iperf3Error
+	if failed := p.failure(); failed != nil {
+		if errors.As(err, &said) {
+			return nil, fmt.Errorf("%w: %w", failed, said)
+		}
+		return nil, failed // that its report is missing is the consequence
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", p.role, p.command, err)
+	}
+	return report, nil
+}
+
+// iperf3Threaded says whether both sides have an iperf3 that gives every
+// stream a thread, and the older version of the two.
+func iperf3Threaded(ctx context.Context, s *Session) (version string, threaded bool, err error) {
+	oldest := [2]int{math.MaxInt, 0}
+	for _, e := range []arena.Endpoint{s.Server, s.Client} {
+		var out bytes.Buffer
+		p, err := e.Start(ctx, host.Command{Argv: []string{"iperf3", "--version"}, Stdout: &out, Aside: true})
+		if err == nil {
+			err = p.Wait()
+		}
+		if err != nil {
+			return "", false, fmt.Errorf("version of iperf3 at %s: %w", e.Name(), err)
+		}
+		major, minor, err := parseIperf3Version(&out)
+		if err != nil {
+			return "", false, fmt.Errorf("at %s: %w", e.Name(), err)
+		}
+		if v := [2]int{major, minor}; v[0] < oldest[0] || v[0] == oldest[0] && v[1] < oldest[1] {
+			oldest = v
+		}
+	}
+	return fmt.Sprintf("%d.%d", oldest[0], oldest[1]), oldest[0] > 3 || oldest[1] >= iperf3Threads, nil
+}
+
+// goodput adds up what the servers received, bit/s, each over its own time.
+func goodput(results []iperf3Result) float64 {
+	var sum float64
+	for _, r := range results {
+		sum += 8 * r.received.Bytes / r.received.Seconds
+	}
+	return sum
+}

@@ -1,0 +1,123 @@
+package workload
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/host"
+)
+
+// How long a server may take until it listens, and how often it is looked at.
+const (
+	listenPatience = 5 * time.Second
+	listenPoll     = 5 * time.Millisecond
+)
+
+// awaitListening waits until the servers listen on their ports. They are
+// looked up in the endpoint's socket table: a trial connection would use up a
+// server that serves one client, and not every server says that it is ready.
+func awaitListening(ctx context.Context, e arena.Endpoint, servers []*program, ports []int) error {
+	deadline := time.Now().Add(listenPatience)
+	for {
+		taken, err := listening(ctx, e)
+		if err != nil {
+			return err
+		}
+		ready := true
+		for i, server := range servers {
+			if server.ended() {
+				return fmt.Errorf("%s ended before it listened on port %d", server.role, ports[i])
+			}
+			if !taken[ports[i]] {
+				ready = false
+				if time.Now().After(deadline) {
+					return fmt.Errorf("%s does not listen on port %d after %v", server.role, ports[i], listenPatience)
+				}
+			}
+		}
+		if ready {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(listenPoll):
+		}
+	}
+}
+
+// freePorts are n ports from first on that nobody listens on at the endpoint.
+func freePorts(ctx context.Context, e arena.Endpoint, first, n int) ([]int, error) {
+	taken, err := listening(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	var ports []int
+	for port := first; port < 1<<16 && len(ports) < n; port++ {
+		if !taken[port] {
+			ports = append(ports, port)
+		}
+	}
+	if len(ports) < n {
+		return nil, fmt.Errorf("%s: no %d free TCP ports from %d on", e.Name(), n, first)
+	}
+	return ports, nil
+}
+
+// listening reads which TCP ports have a listener at the endpoint.
+func listening(ctx context.Context, e arena.Endpoint) (map[int]bool, error) {
+	var out bytes.Buffer
+	// A kernel without IPv6 has no tcp6, and cat prints the other all the same.
+	cmd := host.Command{Argv: []string{"cat", "/proc/net/tcp", "/proc/net/tcp6"}, Stdout: &out, Aside: true}
+	p, err := e.Start(ctx, cmd)
+	if err != nil {
+		return nil, fmt.Errorf("read the sockets of %s: %w", e.Name(), err)
+	}
+	err = p.Wait()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil && out.Len() == 0 {
+		return nil, fmt.Errorf("read the sockets of %s: %w", e.Name(), err)
+	}
+	ports, err := parseListening(&out)
+	if err != nil {
+		return nil, fmt.Errorf("sockets of %s: %w", e.Name(), err)
+	}
+	return ports, nil
+}
+
+// stateListen is TCP_LISTEN as /proc/net/tcp prints it (include/net/tcp_states.h).
+const stateListen = "0A"
+
+// parseListening reads the ports that are listened on from the text of
+// /proc/net/tcp and /proc/net/tcp6, in any number and order.
+func parseListening(r io.Reader) (map[int]bool, error) {
+	ports := map[int]bool{}
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		f := strings.Fields(lines.Text())
+		if len(f) == 0 || f[0] == "sl" {
+			continue
+		}
+		if len(f) < 4 {
+			return nil, fmt.Errorf("/proc/net/tcp: line %q is cut off", lines.Text())
+		}
+		_, hex, found := strings.Cut(f[1], ":")
+		port, err := strconv.ParseUint(hex, 16, 16)
+		if !found || err != nil {
+			return nil, fmt.Errorf("/proc/net/tcp: %q is no address with a port", f[1])
+		}
+		if f[3] == stateListen {
+			ports[int(port)] = true
+		}
+	}
+	return ports, lines.Err()
+}

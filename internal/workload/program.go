@@ -1,0 +1,164 @@
+package workload
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/host"
+)
+
+// program is one program of a step, running at an endpoint.
+type program struct {
+	role           string // "server 1", for errors
+	command        host.Command
+	stdout, stderr bytes.Buffer  // readable once exited is closed
+	exited         chan struct{} // closed when the program has ended
+	err            error         // of its exit, once exited is closed
+}
+
+// failure is how the program ended, with what it said on standard error; nil
+// if it ended well. Only to be called once exited is closed.
+func (p *program) failure() error {
+	if p.err == nil {
+		return nil
+	}
+	if said := strings.TrimSpace(p.stderr.String()); said != "" {
+		return fmt.Errorf("%s: %w: %s", p.role, p.err, said)
+	}
+	return fmt.Errorf("%s: %w", p.role, p.err)
+}
+
+// ended says whether the program has.
+func (p *program) ended() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// crew are the programs of one drive. None of them outlives dismiss.
+type crew struct {
+	ctx  context.Context
+	kill context.CancelFunc
+	s    *Session
+	all  []*program
+	logs []io.Closer
+}
+
+func newCrew(ctx context.Context, s *Session) *crew {
+	c := &crew{s: s}
+	c.ctx, c.kill = context.WithCancel(ctx)
+	return c
+}
+
+// start starts a program. Its command and output go to the raw folder, named
+// after its role: "server 1" gives server-1.command, server-1.ext for
+// standard output, and server-1.stderr.
+func (c *crew) start(e arena.Endpoint, role, ext string, argv ...string) (*program, error) {
+	p := &program{role: role, command: host.Command{Argv: argv}, exited: make(chan struct{})}
+	name := strings.ReplaceAll(role, " ", "-")
+	if err := writeRaw(c.s.Raw, name+".command", p.command.String()+"\n"); err != nil {
+		return nil, err
+	}
+	stdout, err := c.keep(name+ext, &p.stdout)
+	if err != nil {
+		return nil, err
+	}
+	stderr, err := c.keep(name+".stderr", &p.stderr)
+	if err != nil {
+		return nil, err
+	}
+	p.command.Stdout, p.command.Stderr = stdout, stderr
+	process, err := e.Start(c.ctx, p.command)
+	if err != nil {
+		return nil, fmt.Errorf("%s: start %s: %w", role, argv[0], err)
+	}
+	c.all = append(c.all, p)
+	go func() {
+		defer close(p.exited)
+		p.err = process.Wait()
+	}()
+	return p, nil
+}
+
+// keep writes to a raw file and to memory.
+func (c *crew) keep(name string, memory io.Writer) (io.Writer, error) {
+	f, err := c.s.Raw.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	c.logs = append(c.logs, f)
+	return io.MultiWriter(f, memory), nil
+}
+
+// dismiss ends every program that still runs, waits for all of them and closes
+// the raw files.
+func (c *crew) dismiss() error {
+	c.kill()
+	for _, p := range c.all {
+		<-p.exited
+	}
+	var errs []error
+	for _, f := range c.logs {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// await waits until every one of the programs has ended, at most until limit.
+// Errors: the context's own, and a program that goes on and on.
+func (c *crew) await(limit time.Time, programs ...*program) error {
+	timeout := time.NewTimer(time.Until(limit))
+	defer timeout.Stop()
+	for _, p := range programs {
+		select {
+		case <-p.exited:
+		case <-c.ctx.Done():
+			return c.ctx.Err()
+		case <-timeout.C:
+			return fmt.Errorf("%s: did not end in time: %s", p.role, p.command)
+		}
+	}
+	return nil
+}
+
+// measure waits out the warm-up and marks the window, and says whether it is
+// whole. As soon as the context or one of the programs ends it returns: then
+// the window is cut short, or not marked at all when it had not begun, and
+// what the programs left behind says why.
+func measure(ctx context.Context, s *Session, warmup, duration time.Duration, programs ...*program) bool {
+	lost := make(chan struct{}, len(programs))
+	for _, p := range programs {
+		go func() {
+			<-p.exited
+			lost <- struct{}{}
+		}()
+	}
+	pause := func(until time.Time) bool {
+		timer := time.NewTimer(time.Until(until))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return true
+		case <-ctx.Done():
+		case <-lost:
+		}
+		return false
+	}
+	begin := time.Now().Add(warmup)
+	if !pause(begin) {
+		return false
+	}
+	s.Begin()
+	whole := pause(begin.Add(duration))
+	s.End()
+	return whole
+}

@@ -1,0 +1,38 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+)
+
+// TCPStream sends as much as TCP carries, with iperf3.
+type TCPStream struct{}
+
+// Info implements Workload.
+func (TCPStream) Info() Info {
+	return Info{
+		Name:     "tcp_stream",
+		Summary:  "bulk TCP from client to server with iperf3; goodput is what the server received",
+		Params:   iperf3Streams(),
+		Metrics:  []string{"goodput", "retransmits"},
+		Programs: iperf3Programs(),
+	}
+}
+
+// Drive implements Workload.
+func (TCPStream) Drive(ctx context.Context, s *Session) (Outcome, error) {
+	results, out, err := driveIperf3(ctx, s)
+	if err != nil {
+		return out, fmt.Errorf("tcp_stream: %w", err)
+	}
+	out.Metrics = map[string]float64{"goodput": goodput(results)}
+	var retransmits *float64
+	for _, r := range results {
+		retransmits = plus(retransmits, r.sent.Retransmits)
+	}
+	if retransmits == nil {
+		return out, fmt.Errorf("tcp_stream: iperf3 counted no retransmits; it needs TCP_INFO, which Linux has")
+	}
+	out.Metrics["retransmits"] = *retransmits
+	return out, nil
+}
