@@ -43,6 +43,8 @@ type named struct {
 	Color int    `json:"color"`
 }
 
+func newNamed(id string, colors map[string]int) named { return named{printable(id), colors[id]} }
+
 type figure struct {
 	Value float64  `json:"value"`
 	Low   *float64 `json:"low"`
@@ -146,7 +148,7 @@ func barChart(g *group, c column, colors map[string]int) chart {
 		if r == nil {
 			continue
 		}
-		b := bar{named: named{contender.ID, colors[contender.ID]}, figure: newFigure(r), Mark: value(r), Rounds: r.Values, RoundTexts: []string{}}
+		b := bar{named: newNamed(contender.ID, colors), figure: newFigure(r), Mark: value(r), Rounds: r.Values, RoundTexts: []string{}}
 		if t := tier(r); t != "" {
 			b.Mark += "  " + t
 		}
@@ -214,7 +216,7 @@ func curveChart(g *group, step string, curves []analysis.Curve, colors map[strin
 		}
 	}
 	for _, c := range curves {
-		s := series{named: named{c.Contender, colors[c.Contender]}, Points: []curvePoint{}}
+		s := series{named: newNamed(c.Contender, colors), Points: []curvePoint{}}
 		for _, p := range c.Points {
 			if p.Percentile < 0 || p.Percentile >= 100 || !isFinite(p.Seconds) || p.Seconds <= 0 {
 				continue // the maximum has no place on an axis of nines
@@ -272,7 +274,7 @@ func (v *view) scatter(g *group, colors map[string]int) *chart {
 		if fx == nil || fy == nil {
 			continue
 		}
-		p := point{named{c.ID, colors[c.ID]}, newFigure(fx), newFigure(fy)}
+		p := point{newNamed(c.ID, colors), newFigure(fx), newFigure(fy)}
 		out.Points = append(out.Points, p)
 		out.Table.Rows = append(out.Table.Rows, []string{c.ID, p.X.Text, p.Y.Text})
 	}

@@ -57,10 +57,11 @@ type page struct {
 
 // section is one group on the page.
 type section struct {
-	Title  string
-	Tables []htmlTable
-	Charts []chart
-	Steps  []stepResults
+	Title   string
+	Summary []htmlTable // one, or none without a headline
+	Charts  []chart
+	Further []htmlTable
+	Steps   []stepResults
 }
 
 type htmlTable struct {
@@ -119,20 +120,11 @@ func writeHTML(w io.Writer, r *analysis.Report, _ Options) error {
 func newSection(v *view, g *group, prefix string) section {
 	s := section{Title: g.title(), Charts: v.charts(g, prefix)}
 	head := headline(g, v.Steps)
-	sets := further(g, v.Steps, head)
 	if len(head) > 0 {
-		sets = append([][]column{head}, sets...)
+		s.Summary = append(s.Summary, newTable(v, g, head))
 	}
-	for _, columns := range sets {
-		t := htmlTable{Columns: columns, Steps: stepsOf(v.Steps, columns)}
-		for _, c := range g.Contenders {
-			row := htmlRow{contender: c}
-			for _, col := range columns {
-				row.Cells = append(row.Cells, g.figure(c.ID, col))
-			}
-			t.Rows = append(t.Rows, row)
-		}
-		s.Tables = append(s.Tables, t)
+	for _, columns := range pack(further(g, v.Steps, head), columnsPerStep, func(column) int { return 1 }) {
+		s.Further = append(s.Further, newTable(v, g, columns))
 	}
 	for _, step := range v.Steps {
 		all := stepResults{Step: step}
@@ -146,6 +138,18 @@ func newSection(v *view, g *group, prefix string) section {
 		}
 	}
 	return s
+}
+
+func newTable(v *view, g *group, columns []column) htmlTable {
+	t := htmlTable{Columns: columns, Steps: stepsOf(v.Steps, columns)}
+	for _, c := range g.Contenders {
+		row := htmlRow{contender: c}
+		for _, col := range columns {
+			row.Cells = append(row.Cells, g.figure(c.ID, col))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
 }
 
 // repeat is the command that makes the same run again, from the plan; "" if

@@ -37,7 +37,7 @@ func writeText(w io.Writer, r *analysis.Report, opt Options) error {
 		t.group(&t.Groups[i])
 	}
 	if len(t.Groups) == 0 {
-		t.line("No valid sample: there is nothing to compare. The findings say why.")
+		t.wrap("", "No valid sample: there is nothing to compare. The findings say why.", "")
 		t.line("")
 	} else {
 		for _, s := range t.legend() {

@@ -1,12 +1,11 @@
 import { BarChart, CustomChart, LineChart, ScatterChart } from "echarts/charts";
 import { GridComponent, LegendComponent, TooltipComponent } from "echarts/components";
 import * as echarts from "echarts/core";
-import { LabelLayout } from "echarts/features";
 import { SVGRenderer } from "echarts/renderers";
-import { nines, tick } from "./format";
+import { nines, scale, tick } from "./format";
 import type { Axis, Bars, Chart, Curves, Figure, Scatter } from "./model";
 
-echarts.use([BarChart, CustomChart, LineChart, ScatterChart, GridComponent, LegendComponent, TooltipComponent, LabelLayout, SVGRenderer]);
+echarts.use([BarChart, CustomChart, LineChart, ScatterChart, GridComponent, LegendComponent, TooltipComponent, SVGRenderer]);
 
 type Option = Parameters<echarts.ECharts["setOption"]>[0];
 
@@ -55,6 +54,7 @@ export function draw(element: HTMLElement, chart: Chart): void {
     },
     { notMerge: true },
   );
+  element.querySelector("svg")?.setAttribute("viewBox", `0 0 ${width} ${height}`); // lets print scale it
 }
 
 // tooltip builds elements, never markup: names in it come from files.
@@ -76,18 +76,40 @@ function tooltip(t: Theme, lines: (params: any) => string[]) {
   };
 }
 
-function valueAxis(t: Theme, axis: Axis, extra: object = {}) {
+// valueAxis starts at zero and carries its unit once, in its name.
+function valueAxis(t: Theme, axis: Axis, max: number, width: number, extra: object = {}) {
+  const s = scale(max, axis.unit);
+  // Ticks at round numbers of the shown unit: binary ones would not be else.
+  const step = s.factor * roundUp(max / s.factor / (width < 500 ? 3 : 5));
   return {
     type: "value",
-    name: axis.label,
+    name: s.unit ? `${axis.label}, ${s.unit}` : axis.label,
     nameLocation: "middle",
     nameTextStyle: { color: t.muted, fontSize: 12 },
-    axisLabel: { color: t.muted, fontSize: 11, hideOverlap: true, formatter: (v: number) => tick(v, axis.unit) },
+    min: 0,
+    max: step * Math.ceil(max / step),
+    interval: step,
+    axisLabel: { color: t.muted, fontSize: 11, formatter: (v: number) => tick(v / s.factor) },
     axisLine: { show: false },
     axisTick: { show: false },
     splitLine: { lineStyle: { color: t.line } },
     ...extra,
   };
+}
+
+// roundUp is the next 1, 2 or 5 times a power of ten at or above v.
+function roundUp(v: number): number {
+  const power = 10 ** Math.floor(Math.log10(v));
+  return [1, 2, 5, 10].map((s) => s * power).find((s) => s >= v * (1 - 1e-9))!;
+}
+
+function roundDown(v: number): number {
+  const power = 10 ** Math.floor(Math.log10(v));
+  return [5, 2, 1].map((s) => s * power).find((s) => s <= v * (1 + 1e-9))!;
+}
+
+function largest(figures: Figure[]): number {
+  return Math.max(...figures.map((f) => Math.max(f.value, f.high ?? 0))) || 1;
 }
 
 // whisker draws an interval with caps between two data points.
@@ -119,7 +141,7 @@ function bars(chart: Bars, t: Theme, width: number): [number, Option] {
   const mark = 8 + 6.6 * Math.max(...rows.map((r) => r.mark.length));
   const option = {
     grid: { left: name + 8, right: mark + 8, top: 4, bottom: 44 },
-    xAxis: valueAxis(t, chart.x, { min: 0, nameGap: 28, splitNumber: width < 500 ? 3 : 6 }),
+    xAxis: valueAxis(t, chart.x, Math.max(largest(rows), ...rows.flatMap((r) => r.rounds)), width, { nameGap: 28 }),
     yAxis: [
       {
         type: "category",
@@ -156,9 +178,10 @@ function bars(chart: Bars, t: Theme, width: number): [number, Option] {
       whisker(t.ink, rows.flatMap((r, i) => (r.low === null || r.high === null ? [] : [[i, r.low, r.high]])), false),
       {
         type: "scatter",
-        symbolSize: 6,
-        z: 3,
-        itemStyle: { color: t.paper, borderColor: t.ink, borderWidth: 1 },
+        symbolSize: 5,
+        symbolOffset: [0, 7],
+        z: 5,
+        itemStyle: { color: t.ink, opacity: 0.55 },
         data: rows.flatMap((r, i) => r.rounds.map((v) => [v, i])),
       },
     ],
@@ -167,29 +190,49 @@ function bars(chart: Bars, t: Theme, width: number): [number, Option] {
 }
 
 function curves(chart: Curves, t: Theme, width: number): [number, Option] {
-  const last = Math.max(1, ...chart.series.flatMap((s) => s.points.map((p) => p.nines)));
+  const last = Math.ceil(10 * Math.max(1, ...chart.series.flatMap((s) => s.points.map((p) => p.nines))) - 1e-6) / 10;
   const values = chart.series.flatMap((s) => s.points.map((p) => p.value)).filter((v) => v > 0);
-  const [low, high] = [round125(Math.min(...values), false), round125(Math.max(...values), true)];
-  const legendRows = Math.ceil((chart.series.length * 150) / width);
+  const [low, high] = [roundDown(Math.min(...values)), roundUp(Math.max(...values))];
+  const time = (v: number) => {
+    const s = scale(v, chart.y.unit);
+    return `${tick(v / s.factor)} ${s.unit}`;
+  };
+  const axis = {
+    nameTextStyle: { color: t.muted, fontSize: 12 },
+    axisLabel: { color: t.muted, fontSize: 11 },
+    axisLine: { show: false },
+    axisTick: { show: false },
+    splitLine: { lineStyle: { color: t.line } },
+  };
+  // Legend entries wrap as words do; the grid begins below the last row.
+  let [legendRows, used] = [1, 0];
+  for (const s of chart.series) {
+    const entry = 36 + 6.5 * s.name.length;
+    if (used > 0 && used + entry > width - 64) [legendRows, used] = [legendRows + 1, 0];
+    used += entry;
+  }
   const option = {
     grid: { left: 64, right: 16, top: 8 + 22 * legendRows, bottom: 44 },
     legend: { top: 0, left: 56, itemHeight: 8, itemWidth: 22, textStyle: { color: t.ink, fontSize: 12 } },
     xAxis: {
-      ...valueAxis(t, { label: "percentile", unit: "" }),
-      min: 0,
-      max: Math.ceil(last * 10) / 10,
-      interval: 1,
+      ...axis,
+      type: "value",
+      name: "percentile",
+      nameLocation: "middle",
       nameGap: 28,
-      axisLabel: { color: t.muted, fontSize: 11, showMaxLabel: Number.isInteger(Math.ceil(last * 10) / 10), formatter: nines },
+      min: 0,
+      max: last,
+      interval: 1,
+      axisLabel: { ...axis.axisLabel, showMaxLabel: Number.isInteger(last), formatter: nines },
     },
     yAxis: {
-      ...valueAxis(t, chart.y),
+      ...axis,
       type: "log",
       min: low,
       max: high,
-      name: "",
-      minorTick: { show: false },
-      minorSplitLine: { show: true, lineStyle: { color: t.line, opacity: 0.5 } },
+      axisLabel: { ...axis.axisLabel, formatter: time },
+      minorSplitLine: { show: true, lineStyle: { color: t.line, opacity: 0.45 } },
+      minorTick: { show: false, splitNumber: 9 },
     },
     tooltip: { trigger: "item", ...tooltip(t, (p) => [p.seriesName, chart.series[p.seriesIndex].points[p.dataIndex].text]) },
     series: chart.series.map((s) => ({
@@ -206,13 +249,6 @@ function curves(chart: Curves, t: Theme, width: number): [number, Option] {
   return [Math.max(300, Math.min(420, width * 0.6)) + 22 * legendRows, option as Option];
 }
 
-// round125 is the next 1, 2 or 5 times a power of ten at or beyond v.
-function round125(v: number, up: boolean): number {
-  const power = 10 ** Math.floor(Math.log10(v));
-  const steps = [1, 2, 5, 10].map((s) => s * power);
-  return up ? steps.find((s) => s >= v * (1 - 1e-9))! : steps.reverse().find((s) => s <= v * (1 + 1e-9))!;
-}
-
 function scatter(chart: Scatter, t: Theme, width: number): [number, Option] {
   const points = chart.points;
   const intervals = (axis: "x" | "y") =>
@@ -221,10 +257,22 @@ function scatter(chart: Scatter, t: Theme, width: number): [number, Option] {
       const along: Figure = p[axis];
       return along.low === null || along.high === null ? [] : [[across.value, along.low, along.high]];
     });
+  const height = Math.max(300, Math.min(420, width * 0.6));
+  const grid = { left: 60, right: 24, top: 16, bottom: 44 };
+  const x = valueAxis(t, chart.x, largest(points.map((p) => p.x)), width, { nameGap: 28 });
+  const y = valueAxis(t, chart.y, largest(points.map((p) => p.y)), 500, { nameGap: 40 });
+  const labels = placeLabels(
+    points.map((p) => ({
+      x: grid.left + ((width - grid.left - grid.right) * p.x.value) / x.max,
+      y: height - grid.bottom - ((height - grid.top - grid.bottom) * p.y.value) / y.max,
+      width: 7 * p.name.length,
+    })),
+    width,
+  );
   const option = {
-    grid: { left: 76, right: 24, top: 16, bottom: 44 },
-    xAxis: valueAxis(t, chart.x, { nameGap: 28, scale: false, splitNumber: width < 500 ? 3 : 6 }),
-    yAxis: valueAxis(t, chart.y, { nameGap: 60 }),
+    grid,
+    xAxis: x,
+    yAxis: y,
     tooltip: { trigger: "item", ...tooltip(t, (p) => [points[p.dataIndex].name, `${chart.x.label}: ${points[p.dataIndex].x.text}`, `${chart.y.label}: ${points[p.dataIndex].y.text}`]) },
     series: [
       whisker(t.muted, intervals("y"), true),
@@ -233,11 +281,43 @@ function scatter(chart: Scatter, t: Theme, width: number): [number, Option] {
         type: "scatter",
         z: 5,
         symbolSize: 11,
-        label: { show: true, position: "right", color: t.ink, fontSize: 12, formatter: (p: any) => points[p.dataIndex].name },
-        labelLayout: { moveOverlap: "shiftY" },
-        data: points.map((p) => ({ value: [p.x.value, p.y.value], itemStyle: { color: seriesColor(t, p.color) } })),
+        data: points.map((p, i) => ({
+          value: [p.x.value, p.y.value],
+          itemStyle: { color: seriesColor(t, p.color) },
+          label: {
+            show: true,
+            formatter: () => p.name,
+            color: t.ink,
+            fontSize: 12,
+            textBorderColor: t.paper,
+            textBorderWidth: 3,
+            ...labels[i],
+          },
+        })),
       },
     ],
   };
-  return [Math.max(300, Math.min(420, width * 0.6)), option as Option];
+  return [height, option as Option];
+}
+
+// placeLabels puts names beside their points, to the left where the right edge
+// is near, and moves one down where it would cover the name above it.
+function placeLabels(points: { x: number; y: number; width: number }[], width: number) {
+  const gap = 9;
+  const line = 14;
+  const placed: { left: number; right: number; y: number }[] = [];
+  const labels: object[] = [];
+  const order = points.map((_, i) => i).sort((a, b) => points[a].y - points[b].y);
+  for (const i of order) {
+    const p = points[i];
+    const onLeft = p.x + gap + p.width > width - 4;
+    const left = onLeft ? p.x - gap - p.width : p.x + gap;
+    const box = { left, right: left + p.width, y: p.y };
+    for (const other of placed) {
+      if (box.left < other.right && other.left < box.right && box.y < other.y + line) box.y = Math.max(box.y, other.y + line);
+    }
+    placed.push(box);
+    labels[i] = { position: onLeft ? "left" : "right", distance: gap, offset: [0, box.y - p.y] };
+  }
+  return labels;
 }

@@ -2,15 +2,24 @@
 
 const decimal: [number, string][] = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
 const binary: [number, string][] = [[2 ** 40, "Ti"], [2 ** 30, "Gi"], [2 ** 20, "Mi"], [2 ** 10, "Ki"], [1, ""]];
+const symbols: Record<string, string> = { "bytes": "B", "CPU-s/Gbit": "CPU·s/Gbit", "CPU-s/s": "CPU", "1/s": "/s", "1": "", "count": "" };
 
-export function tick(value: number, unit: string): string {
-  if (value === 0) return "0";
-  const size = Math.abs(value) * (1 + 1e-9);
+export interface Scale {
+  factor: number;
+  unit: string; // with its prefix
+}
+
+// scale is the multiple of the unit in which an axis up to max reads best.
+export function scale(max: number, unit: string): Scale {
   const steps = unit === "bytes" ? binary : decimal;
-  const [factor, prefix] = steps.find(([f]) => size >= f) ?? steps[steps.length - 1];
-  const number = String(Number((value / factor).toPrecision(3)));
-  const symbol = { "bytes": "B", "bit/s": "bit/s", "s": "s", "1/s": "/s", "CPU-s/Gbit": "CPU" }[unit] ?? "";
-  return symbol || prefix ? `${number} ${prefix}${symbol}` : number;
+  const size = Math.abs(max) * (1 + 1e-9);
+  const [factor, prefix] = steps.find(([f]) => size >= f) ?? [1, ""];
+  return { factor, unit: prefix + (symbols[unit] ?? unit) };
+}
+
+// tick is a number of few digits.
+export function tick(value: number): string {
+  return String(Number(value.toPrecision(3)));
 }
 
 // nines names a whole place of the percentile axis: 0, 90 %, 99 %, 99.9 %.
