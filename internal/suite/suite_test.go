@@ -1,88 +1,188 @@
 package suite
 
 import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
+	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/strictyaml"
 	"github.com/cnibench/cnibench/suites"
 )
 
-func TestLoad(t *testing.T) {
+var update = flag.Bool("update", false, "write the golden files")
+
+// TestSuites pins what every suite of the catalogue runs.
+func TestSuites(t *testing.T) {
 	all, err := Load(suites.FS)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ids []string
+	var b strings.Builder
 	for _, s := range all {
-		ids = append(ids, s.ID)
+		fmt.Fprintf(&b, "%s: %d rounds of %v after %v\n", s.ID, s.Rounds, s.Duration, s.Warmup)
+		for _, rates := range []string{RatesGiven, RatesAuto} {
+			steps, err := s.Expand(rates)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rates == RatesAuto && !ladders(s) {
+				continue
+			}
+			fmt.Fprintf(&b, "  rates %s\n", rates)
+			for _, step := range steps {
+				fmt.Fprintf(&b, "    %-16s %-10s %-10s %v\n      %s\n", step.ID, step.Workload, step.Path, step.Params, step.Summary)
+			}
+		}
 	}
-	if diff := cmp.Diff([]string{"latency", "micro", "quick", "throughput"}, ids); diff != "" {
-		t.Error(diff)
+	const golden = "testdata/suites.golden"
+	if *update {
+		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), b.String()); diff != "" {
+		t.Errorf("run with -update if this is meant:\n%s", diff)
 	}
 }
 
-const head = "id: x\nsummary: y\nrounds: 1\nduration: 1s\nwarmup: 0s\nsteps:\n"
+func ladders(s *Suite) bool {
+	for _, step := range s.Steps {
+		if step.ladder() {
+			return true
+		}
+	}
+	return false
+}
 
-func TestRead(t *testing.T) {
-	for name, c := range map[string]struct{ in, want string }{
-		"good":           {head + "- {id: a, workload: idle, path: pod}\n", ""},
-		"unknown key":    {head + "- {id: a, worklaod: idle, path: pod}\n", `did you mean "workload"?`},
-		"workload":       {head + "- {id: a, workload: idel, path: pod}\n", `step a: unknown workload "idel"; did you mean "idle"?`},
-		"parameter":      {head + "- {id: a, workload: http_rate, path: pod, params: {rat: 5}}\n", `did you mean "rate"?`},
-		"parameter type": {head + "- {id: a, workload: http_rate, path: pod, params: {rate: fast}}\n", "want a number or a share"},
-		"twice":          {head + "- {id: a, workload: idle, path: pod}\n- {id: a, workload: idle, path: pod}\n", "step a: twice"},
-		"setup":          {head + "- {id: setup, workload: idle, path: pod}\n", "not a step id"},
-		"escape":         {head + "- {id: ../a, workload: idle, path: pod}\n", "not a step id"},
-		"no path":        {head + "- {id: a, workload: idle}\n", "no path"},
-		"no steps":       {"id: x\nsummary: y\nrounds: 1\nduration: 1s\nwarmup: 0s\nsteps: []\n", "no steps"},
-		"no rounds":      {strings.Replace(head, "rounds: 1", "rounds: 0", 1) + "- {id: a, workload: idle, path: pod}\n", "rounds"},
-		"other name":     {strings.Replace(head, "id: x", "id: z", 1) + "- {id: a, workload: idle, path: pod}\n", "not the file's name"},
-		"half a ladder":  {head + "- {id: a, workload: http_rate, path: pod, ladder: {given: [1000], auto: []}}\n", "no auto rates"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := Read("suites/x.yaml", strings.NewReader(c.in))
-			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("error %v, want %q in it", err, c.want)
+// The demo must end within five minutes with nine contenders.
+func TestQuickIsQuick(t *testing.T) {
+	all, err := Load(suites.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Find(all, "quick")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const contenders, upAndDown, startAndStop = 9, 500 * time.Millisecond, 200 * time.Millisecond
+	step := s.Warmup + s.Duration + startAndStop
+	total := time.Duration(contenders*s.Rounds) * (upAndDown + time.Duration(len(s.Steps))*step)
+	if total > 5*time.Minute {
+		t.Errorf("the plan of %d rounds and %d steps takes %v", s.Rounds, len(s.Steps), total)
+	}
+}
+
+func TestFind(t *testing.T) {
+	all := []*Suite{{ID: "quick"}, {ID: "throughput"}}
+	if s, err := Find(all, "quick"); err != nil || s.ID != "quick" {
+		t.Errorf("got %v, %v", s, err)
+	}
+	_, err := Find(all, "thruput")
+	var unknown *nearest.Error
+	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), `did you mean "throughput"?`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestExpandUnknownRates(t *testing.T) {
+	_, err := (&Suite{}).Expand("gven")
+	var unknown *nearest.Error
+	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), `did you mean "given"?`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+const head = "id: x\nsummary: s\nstudy: t\nrounds: 1\nduration: 1s\nwarmup: 0s\n"
+
+func TestReadErrors(t *testing.T) {
+	step := func(s string) string { return head + "steps:\n" + s }
+	tests := []struct{ name, in, want string }{
+		{"unknown key", head + "stepz: []\n", `suites/x.yaml:7: unknown key "stepz"; did you mean "steps"?`},
+		{"unknown key of a step", step("- id: a\n  workloda: idle\n"), `suites/x.yaml:9: unknown key "workloda"; did you mean "workload"?`},
+		{"a duration without a unit", strings.Replace(head, "1s", "fast", 1), `suites/x.yaml: duration: "fast" is not a duration; write it as 3s`},
+		{"the file's name", strings.Replace(head, "id: x", "id: y", 1), `suites/x.yaml: id "y"; the file's name wants "x"`},
+		{"no study", strings.Replace(head, "study: t", "study:", 1), "summary and study"},
+		{"no rounds", strings.Replace(head, "rounds: 1", "rounds: 0", 1), "rounds 0; want 1 or more"},
+		{"no duration", strings.Replace(head, "duration: 1s", "duration: 0s", 1), "duration 0s; want one above zero"},
+		{"no steps", head, "suites/x.yaml: no steps"},
+		{"unknown workload", step("- {id: a, workload: tcp_steam, path: pod}\n"), `suites/x.yaml: step a: unknown workload "tcp_steam"; did you mean "tcp_stream"?`},
+		{"unknown parameter", step("- {id: a, workload: tcp_stream, path: pod, params: {stream: 1}}\n"), `suites/x.yaml: step a: unknown tcp_stream parameter "stream"; did you mean "streams"?`},
+		{"wrong type", step("- {id: a, workload: tcp_stream, path: pod, params: {streams: many}}\n"), `step a: tcp_stream parameter streams: want a whole number, have many`},
+		{"unknown path", step("- {id: a, workload: idle, path: pods}\n"), `step a: unknown path "pods"; did you mean "pod"?`},
+		{"no id", step("- {workload: idle, path: pod}\n"), `step 1: id ""`},
+		{"an id that leaves the folder", step("- {id: ../a, workload: idle, path: pod}\n"), `step ../a: id "../a"`},
+		{"the set-up's id", step("- {id: setup, workload: idle, path: pod}\n"), `step setup: id "setup"`},
+		{"a step twice", step("- {id: a, workload: idle, path: pod}\n- {id: a, workload: idle, path: pod}\n"), `suites/x.yaml: step a is there twice`},
+		{"a rung twice", step("- {id: 'h-{rate}', workload: http_rate, path: pod, rates: [1000, 1000], shares: [10%]}\n"), `step h-1k is there twice`},
+		{"a ladder without a mark", step("- {id: h, workload: http_rate, path: pod, rates: [1000], shares: [10%]}\n"), `needs {rate} in its id`},
+		{"a mark without a ladder", step("- {id: 'h-{rate}', workload: http_rate, path: pod}\n"), `{rate} only with rates`},
+		{"a ladder without shares", step("- {id: 'h-{rate}', workload: http_rate, path: pod, rates: [1000]}\n"), `give both`},
+		{"rate and rates", step("- {id: 'h-{rate}', workload: http_rate, path: pod, params: {rate: 1}, rates: [1000], shares: [10%]}\n"), `give one of them`},
+		{"a ladder without a rate", step("- {id: 'i-{rate}', workload: idle, path: pod, rates: [1000], shares: [10%]}\n"), `step i-{rate}: unknown idle parameter "rate"`},
+		{"no rate", step("- {id: 'h-{rate}', workload: http_rate, path: pod, rates: [-5], shares: [10%]}\n"), `rate -5; want a number above zero`},
+		{"no share", step("- {id: 'h-{rate}', workload: http_rate, path: pod, rates: [5], shares: [half]}\n"), `share "half"; want one such as 30%`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s, err := Read("suites/x.yaml", strings.NewReader(tt.in))
+			if err == nil {
+				t.Fatalf("read %+v", s)
+			}
+			if !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got  %v\nwant %s", err, tt.want)
 			}
 		})
 	}
 }
 
-func TestLadder(t *testing.T) {
-	s, err := Read("suites/x.yaml", strings.NewReader(head+
-		"- {id: http-350, workload: http_rate, path: pod, params: {response: 350B}, ladder: {given: [1000, 50000], auto: [10%, 50%]}}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for rates, want := range map[string]map[string]any{
-		RatesGiven: {"http-350-1k": 1000.0, "http-350-50k": 50000.0},
-		RatesAuto:  {"http-350-10pct": "10%", "http-350-50pct": "50%"},
-	} {
-		steps, err := s.Expand(rates)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := map[string]any{}
-		for _, step := range steps {
-			got[step.ID] = step.Params["rate"]
-			if step.Params["response"] != "350B" {
-				t.Errorf("%s lost a parameter: %v", step.ID, step.Params)
-			}
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(rates, diff)
-		}
+func TestLoadNamesTheFile(t *testing.T) {
+	_, err := Load(fstest.MapFS{"x.yaml": {Data: []byte("id: [\n")}})
+	var located *strictyaml.Error
+	if !errors.As(err, &located) || located.File != "suites/x.yaml" {
+		t.Errorf("got %v", err)
 	}
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add(head + "- {id: a, workload: idle, path: pod}\n")
+	files, err := suites.FS.ReadDir(".")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		b, err := suites.FS.ReadFile(file.Name())
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(b))
+	}
+	f.Add(head + "steps:\n- {id: 'h-{rate}', workload: http_rate, path: pod, rates: [1.5], shares: [10%]}\n")
 	f.Fuzz(func(t *testing.T, in string) {
-		s, err := Read("suites/x.yaml", strings.NewReader(in))
-		if err == nil && len(s.Steps) == 0 {
-			t.Error("a suite without steps was accepted")
+		s, err := Read("suites/quick.yaml", strings.NewReader(in))
+		if err != nil {
+			return
+		}
+		for _, rates := range []string{RatesAuto, RatesGiven} {
+			steps, err := s.Expand(rates)
+			if err != nil || len(steps) == 0 {
+				t.Errorf("a suite that was read does not expand: %v", err)
+			}
+			for _, step := range steps {
+				if !stepID.MatchString(step.ID) {
+					t.Errorf("step id %q", step.ID)
+				}
+			}
 		}
 	})
 }

@@ -1,0 +1,110 @@
+package suite
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// How the rates of a ladder are chosen.
+const (
+	RatesAuto  = "auto"  // shares of the highest rate that the baseline sustains
+	RatesGiven = "given" // the rates as the study has them
+)
+
+const (
+	rateParam = "rate"
+	rateMark  = "{rate}"
+)
+
+// Expand gives the steps of a plan, their parameters complete. A share stays a
+// text such as "30%" until bench has found the capacity. Errors: a
+// *nearest.Error for rates that are neither RatesAuto nor RatesGiven; the same
+// faults as Read, which has tried both.
+func (s *Suite) Expand(rates string) ([]result.Step, error) {
+	if rates != RatesAuto && rates != RatesGiven {
+		return nil, nearest.Unknown("way to choose rates", rates, []string{RatesAuto, RatesGiven})
+	}
+	var steps []result.Step
+	seen := map[string]bool{}
+	for _, step := range s.Steps {
+		expanded, err := step.expand(rates)
+		if err != nil {
+			return nil, fmt.Errorf("%s: step %s: %w", s.file, step.ID, err)
+		}
+		for _, e := range expanded {
+			if seen[e.ID] {
+				return nil, fmt.Errorf("%s: step %s is there twice", s.file, e.ID)
+			}
+			seen[e.ID] = true
+		}
+		steps = append(steps, expanded...)
+	}
+	return steps, nil
+}
+
+func (s Step) expand(rates string) ([]result.Step, error) {
+	w, err := workload.Lookup(s.Workload)
+	if err != nil {
+		return nil, err
+	}
+	one := func(id, summary string, params map[string]any) (result.Step, error) {
+		complete, err := workload.Complete(w.Info(), params)
+		return result.Step{ID: id, Summary: summary, Workload: s.Workload, Path: s.Path, Params: complete}, err
+	}
+	if !s.ladder() {
+		step, err := one(s.ID, s.Summary, s.Params)
+		return []result.Step{step}, err
+	}
+	var steps []result.Step
+	for _, rung := range s.rungs(rates) {
+		params := maps.Clone(s.Params)
+		if params == nil {
+			params = map[string]any{}
+		}
+		params[rateParam] = rung.value
+		step, err := one(strings.ReplaceAll(s.ID, rateMark, rung.id), strings.ReplaceAll(s.Summary, rateMark, rung.words), params)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, step)
+	}
+	return steps, nil
+}
+
+func (s Step) ladder() bool { return len(s.Rates) > 0 || len(s.Shares) > 0 }
+
+// rung is one rate of a ladder: its value, in an id, and in words.
+type rung struct {
+	value     any
+	id, words string
+}
+
+func (s Step) rungs(rates string) []rung {
+	var rungs []rung
+	if rates == RatesAuto {
+		for _, share := range s.Shares {
+			number := strings.TrimSuffix(share, "%")
+			rungs = append(rungs, rung{share, number + "pct", number + " % of the highest sustained rate"})
+		}
+		return rungs
+	}
+	for _, rate := range s.Rates {
+		rungs = append(rungs, rung{rate, short(rate), unit.PerSecond(rate).String()})
+	}
+	return rungs
+}
+
+// short writes 50000 as 50k.
+func short(rate float64) string {
+	if thousands := rate / 1000; thousands >= 1 && thousands == float64(int(thousands)) {
+		return strconv.Itoa(int(thousands)) + "k"
+	}
+	return strconv.FormatFloat(rate, 'f', -1, 64)
+}
