@@ -166,13 +166,20 @@ func hire(t *testing.T, ctx context.Context, c Config, e arena.Endpoint) *agent.
 	return a
 }
 
+func dismiss(t *testing.T, a *agent.Client) {
+	t.Helper()
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // reach checks that client and server of the pair reach each other, and that
 // the server's interface has the MTU that the overhead leaves.
 func reach(t *testing.T, ctx context.Context, c Config, path string, pair arena.Pair, mtu int) {
 	t.Helper()
 	client, server := hire(t, ctx, c, pair.Client), hire(t, ctx, c, pair.Server)
-	defer client.Close()
-	defer server.Close()
+	defer dismiss(t, client)
+	defer dismiss(t, server)
 	port, err := server.Echo(ctx, pair.Server.Addr())
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +201,7 @@ func everyPod(t *testing.T, ctx context.Context, c Config, net arena.Network) {
 	t.Helper()
 	pods := net.Pods()
 	first := hire(t, ctx, c, pods[0])
-	defer first.Close()
+	defer dismiss(t, first)
 	home, err := first.Echo(ctx, pods[0].Addr())
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +218,7 @@ func everyPod(t *testing.T, ctx context.Context, c Config, net arena.Network) {
 		if err := patiently(ctx, func() error { return other.Reach(ctx, pods[0].Addr(), home) }); err != nil {
 			t.Errorf("%s to %s: %v", p.Name(), pods[0].Name(), err)
 		}
-		other.Close()
+		dismiss(t, other)
 	}
 }
 

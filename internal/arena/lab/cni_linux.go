@@ -27,22 +27,16 @@ const usePodCIDR = "usePodCidr"
 // attach runs the CNI plugins that give the pod its interface, inside the
 // node's namespace as a container runtime on that node would.
 func (n *network) attach(ctx context.Context, node *wire.Node, pod *ns.NS, name string) (netip.Addr, error) {
-	var conf map[string]any
+	var raw []byte
+	var err error
 	if n.pieces.custom != nil {
-		if err := json.Unmarshal(n.pieces.custom.Conf, &conf); err != nil {
-			return netip.Addr{}, fmt.Errorf("%s: %w", n.pieces.custom.File, err)
-		}
-		if _, isList := conf["plugins"]; !isList {
-			conf = map[string]any{"cniVersion": conf["cniVersion"], "name": conf["name"], "plugins": []any{conf}}
-		}
+		raw, err = n.pieces.custom.list()
 	} else {
-		conf = n.pieces.attach.Conf(n.fabric, node, n.pieces.attachParams)
+		raw, err = json.Marshal(n.pieces.attach.Conf(n.fabric, node, n.pieces.attachParams))
 	}
-	raw, err := json.Marshal(conf)
-	if err != nil {
-		return netip.Addr{}, err
+	if err == nil {
+		raw, err = localize(raw, filepath.Join(n.dir, "ipam"), node.PodCIDR)
 	}
-	raw, err = localize(raw, filepath.Join(n.dir, "ipam"), node.PodCIDR)
 	if err != nil {
 		return netip.Addr{}, err
 	}
@@ -142,21 +136,30 @@ func ReadCustom(file, transport string) (*CustomAttach, error) {
 	return c, nil
 }
 
+// list is the configuration as a list: a single plugin's is a list of one.
+func (c *CustomAttach) list() ([]byte, error) {
+	var conf map[string]any
+	if err := json.Unmarshal(c.Conf, &conf); err != nil {
+		return nil, fmt.Errorf("%s: no CNI configuration: %w", c.File, err)
+	}
+	if _, isList := conf["plugins"]; isList {
+		return c.Conf, nil
+	}
+	return json.Marshal(map[string]any{"cniVersion": conf["cniVersion"], "name": conf["name"], "plugins": []any{conf}})
+}
+
 // customPlugins are the programs that a user's configuration runs.
 func customPlugins(c *CustomAttach) ([]string, error) {
 	if c == nil {
 		return nil, errors.New("contender custom: no configuration; give one with --cni-conf FILE")
 	}
-	list, err := libcni.NetworkConfFromBytes(c.Conf)
+	raw, err := c.list()
 	if err != nil {
-		// A single plugin's configuration is a list of one.
-		one, oneErr := libcni.NetworkPluginConfFromBytes(c.Conf)
-		if oneErr != nil {
-			return nil, fmt.Errorf("%s: no CNI configuration: %w", c.File, err)
-		}
-		if list, err = libcni.ConfListFromConf(one); err != nil {
-			return nil, fmt.Errorf("%s: %w", c.File, err)
-		}
+		return nil, err
+	}
+	list, err := libcni.NetworkConfFromBytes(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s: no CNI configuration: %w", c.File, err)
 	}
 	var names []string
 	for _, p := range list.Plugins {

@@ -9,6 +9,12 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
+// errNotLinux is why there is no lab.
+var errNotLinux = &arena.Unsupported{
+	Reason: "the lab needs Linux network namespaces",
+	Remedy: "run it on a Linux machine; reading, reporting and comparing work here",
+}
+
 // Contained is false where there are no namespaces.
 func Contained() bool { return false }
 

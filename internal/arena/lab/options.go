@@ -8,7 +8,6 @@ package lab
 import (
 	"fmt"
 
-	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -84,8 +83,3 @@ type Feature struct {
 
 // remedyKernel is what helps when the running kernel lacks something.
 const remedyKernel = "boot a kernel that has it"
-
-var errNotLinux = &arena.Unsupported{
-	Reason: "the lab needs Linux network namespaces",
-	Remedy: "run it on a Linux machine; reading, reporting and comparing work here",
-}
