@@ -16,8 +16,9 @@ const (
 	maxWidth     = 100 // more columns than this are harder to read, not easier
 	minWidth     = 40
 	columnGap    = 2
-	shownPerCode = 4  // findings of one code that are told in full; of more, two are
-	shownInfos   = 12 // findings of level info; of more, one of each code is told
+	maxFinding   = 400 // characters of a finding; the other formats have all of it
+	shownPerCode = 4   // findings of one code that are told in full; of more, two are
+	shownInfos   = 12  // findings of level info; of more, one of each code is told
 )
 
 type textWriter struct {
@@ -184,6 +185,7 @@ func (t *textWriter) finding(f analysis.Finding) {
 	if where := place(f); where != "" {
 		what = printable(where) + ": " + what
 	}
+	what = text.Snip(what, maxFinding, "…")
 	if f.Excluded {
 		what += " (not ranked)"
 	}
@@ -200,8 +202,7 @@ func (t *textWriter) unsupported() {
 	}
 	t.line(t.paint(bold, "Not run here") + t.paint(dim, fmt.Sprintf(" (%s)", plural(len(t.Unsupported), "contender"))))
 	for _, u := range unables {
-		t.wrap("", printable(strings.Join(u.Contenders, ", ")), "")
-		t.wrapAfter("      ", 6, printable(u.Reason))
+		t.wrapAfter("", 6, printable(strings.Join(u.Contenders, ", ")+": "+u.Reason))
 		if u.Remedy != "" {
 			t.wrapAfter("      "+t.paint(dim, "→ "), 8, printable(u.Remedy))
 		}

@@ -117,6 +117,7 @@ function whisker(color: string, data: number[][], vertical: boolean) {
   return {
     type: "custom",
     silent: true,
+    clip: true,
     z: 4,
     data,
     encode: vertical ? { x: 0, y: [1, 2] } : { x: [1, 2], y: 0 },
@@ -259,8 +260,11 @@ function scatter(chart: Scatter, t: Theme, width: number): [number, Option] {
     });
   const height = Math.max(300, Math.min(420, width * 0.6));
   const grid = { left: 60, right: 24, top: 16, bottom: 44 };
-  const x = valueAxis(t, chart.x, largest(points.map((p) => p.x)), width, { nameGap: 28 });
-  const y = valueAxis(t, chart.y, largest(points.map((p) => p.y)), 500, { nameGap: 40 });
+  // One wide interval must not press all points into a corner: it runs out of
+  // the plot instead, without a cap.
+  const extent = (figures: Figure[]) => Math.min(largest(figures), 2.5 * Math.max(...figures.map((f) => f.value)) || Infinity);
+  const x = valueAxis(t, chart.x, extent(points.map((p) => p.x)), width, { nameGap: 28 });
+  const y = valueAxis(t, chart.y, extent(points.map((p) => p.y)), 500, { nameGap: 40 });
   const labels = placeLabels(
     points.map((p) => ({
       x: grid.left + ((width - grid.left - grid.right) * p.x.value) / x.max,
