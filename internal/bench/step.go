@@ -78,6 +78,9 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, site *site, s *res
 	if recErr != nil && err == nil {
 		invalidate(s, "recorder_failed", recErr.Error())
 	}
+	if err != nil {
+		return // that results are missing is the consequence
+	}
 	context := verdict.Context{
 		LineRate: r.LineRate, Duration: plan.Duration, CPUs: cpus,
 		Required: w.Info().Metrics,

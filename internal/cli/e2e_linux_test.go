@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/cnibench/cnibench/docs/schema"
@@ -124,8 +125,8 @@ func machine(t *testing.T) string {
 func unchanged(t *testing.T) {
 	before := machine(t)
 	t.Cleanup(func() {
-		if after := machine(t); after != before {
-			t.Errorf("the machine changed\nbefore:\n%s\nafter:\n%s", before, after)
+		if diff := cmp.Diff(before, machine(t)); diff != "" {
+			t.Errorf("the machine changed: %s", diff)
 		}
 	})
 }
@@ -298,6 +299,7 @@ func TestServerDies(t *testing.T) {
 			if len(s.Reasons) == 0 {
 				t.Errorf("%s is invalid without a reason", s.Step)
 			}
+			t.Logf("%s: %v", s.Step, s.Reasons)
 		}
 	}
 	if invalid != 1 {
@@ -467,7 +469,9 @@ func TestNoNamespaces(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	script := fmt.Sprintf("echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --reuid 65534 --regid 65534 --clear-groups %s run --out /tmp/cnibench-never", program)
-	cmd := exec.CommandContext(ctx, "unshare", "--user", "--map-users", "0,0,65536", "--map-groups", "0,0,65536", "sh", "-c", script)
+	cmd := exec.CommandContext(ctx, "sh", "-c", script)
+	everyone := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 65536}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: everyone, GidMappings: everyone, GidMappingsEnableSetgroups: true}
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != exitUnsupported {

@@ -11,14 +11,15 @@ import (
 // Name is the nearest of names to what was given, or "" if none is near
 // enough to be worth suggesting.
 func Name(given string, names []string) string {
+	// Two edits are a typing mistake in any word, two letters swapped among
+	// them; in long names more may be wrong.
+	const typo, alike = 2, 0.4
 	best, bestScore := "", 0.0
 	for _, name := range names {
-		if score := levenshtein.Match(given, name, nil); score > bestScore {
+		score := levenshtein.Match(given, name, nil)
+		if score > bestScore && (score >= alike || levenshtein.Distance(given, name, nil) <= typo && len(given) > typo) {
 			best, bestScore = name, score
 		}
-	}
-	if bestScore < 0.4 {
-		return ""
 	}
 	return best
 }

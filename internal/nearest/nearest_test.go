@@ -1,0 +1,29 @@
+package nearest
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestName(t *testing.T) {
+	names := []string{"run", "report", "flannel-vxlan", "flannel-host-gw"}
+	for given, want := range map[string]string{
+		"rnu": "run", "repotr": "report", "flanel-vxlan": "flannel-vxlan", "host-gw": "flannel-host-gw",
+		"xyz": "", "q": "", "": "",
+	} {
+		if got := Name(given, names); got != want {
+			t.Errorf("%q: %q, want %q", given, got, want)
+		}
+	}
+}
+
+func TestUnknown(t *testing.T) {
+	err := Unknown("suite", "quik", []string{"throughput", "quick"})
+	var e *Error
+	if !errors.As(err, &e) || err.Error() != `unknown suite "quik"; did you mean "quick"?` {
+		t.Error(err)
+	}
+	if err := Unknown("suite", "zzz", []string{"b", "a"}); err.Error() != `unknown suite "zzz"; there are: [a b]` {
+		t.Error(err)
+	}
+}
