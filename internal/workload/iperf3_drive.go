@@ -101,9 +101,9 @@ func driveIperf3(ctx context.Context, s *Session, flags ...string) (results []ip
 
 	c := newCrew(ctx, s)
 	defer func() { err = errors.Join(err, c.dismiss()) }()
-	servers, clients, err := c.iperf3(plan, pairs, flags)
+	servers, clients, start, err := c.iperf3(plan, pairs, flags)
 	if err == nil {
-		err = c.iperf3Window(plan, slices.Concat(clients, servers))
+		err = c.iperf3Window(plan, start, slices.Concat(clients, servers))
 	}
 	results, err = c.iperf3Results(plan.window, servers, clients, err)
 	for _, r := range results {
@@ -116,10 +116,11 @@ func driveIperf3(ctx context.Context, s *Session, flags ...string) (results []ip
 }
 
 // iperf3Window marks the window while the programs run and waits for their end.
-func (c *crew) iperf3Window(plan iperf3Schedule, programs []*program) error {
-	// A client starts to send some milliseconds after its process: the window
-	// is marked that much early, while the load is on already.
-	if !measure(c.ctx, c.s, c.s.Warmup, c.s.Duration, programs...) {
+// start is when the first client did. A client sends some milliseconds after
+// its process has started, and so much later than the marks are its own
+// window and its end: the load lasts until the window is over.
+func (c *crew) iperf3Window(plan iperf3Schedule, start time.Time, programs []*program) error {
+	if !measure(c.ctx, c.s, start, c.s.Warmup, c.s.Duration, programs...) {
 		// The side that failed first explains the other, which may say so only now.
 		_ = c.await(time.Now().Add(iperf3Grace), programs...)
 		return errors.New("iperf3 ended before the window did")
@@ -128,23 +129,25 @@ func (c *crew) iperf3Window(plan iperf3Schedule, programs []*program) error {
 	return c.await(time.Now().Add(left+iperf3Patience), programs...)
 }
 
-// iperf3 starts the pairs of processes, the servers first.
-func (c *crew) iperf3(plan iperf3Schedule, pairs int, flags []string) (servers, clients []*program, err error) {
+// iperf3 starts the pairs of processes, the servers first, and says when it
+// started the first client.
+func (c *crew) iperf3(plan iperf3Schedule, pairs int, flags []string) (servers, clients []*program, start time.Time, err error) {
 	ports, err := freePorts(c.ctx, c.s.Server, iperf3Port, pairs)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, start, err
 	}
 	for i, port := range ports {
 		p, err := c.start(c.s.Server, fmt.Sprintf("server %d", i+1), ".json", "iperf3", "-s", "-1",
 			"-p", strconv.Itoa(port), "-B", c.s.Server.Addr().String(), "-i", plan.interval, "--json")
 		if err != nil {
-			return servers, clients, err
+			return servers, clients, start, err
 		}
 		servers = append(servers, p)
 	}
 	if err := awaitListening(c.ctx, c.s.Server, servers, ports); err != nil {
-		return servers, clients, err
+		return servers, clients, start, err
 	}
+	start = time.Now()
 	for i, port := range ports {
 		argv := []string{"iperf3", "-c", c.s.Target.String(), "-p", strconv.Itoa(port), "-t", strconv.Itoa(plan.run),
 			"-i", plan.interval, "--connect-timeout", strconv.Itoa(iperf3ConnectMs), "--json"}
@@ -153,11 +156,11 @@ func (c *crew) iperf3(plan iperf3Schedule, pairs int, flags []string) (servers, 
 		}
 		p, err := c.start(c.s.Client, fmt.Sprintf("client %d", i+1), ".json", append(argv, flags...)...)
 		if err != nil {
-			return servers, clients, err
+			return servers, clients, start, err
 		}
 		clients = append(clients, p)
 	}
-	return servers, clients, nil
+	return servers, clients, start, nil
 }
 
 // iperf3Results reads what the processes reported. err is what is known to

@@ -25,8 +25,8 @@ func (l localhost) Dir() string    { return l.dir }
 func (localhost) CPUs() []int      { return nil }
 
 // loopback is a session from this machine to itself. Its parameters are empty:
-// set them with Complete. rawOf(s, name) reads what the workload kept, and
-// windowOf(s) tells when it marked its window.
+// set them with Complete. rawOf(s, name) reads what the workload kept. A test
+// that looks at the marks sets Begin and End to those of a window of its own.
 func loopback(t *testing.T) *Session {
 	t.Helper()
 	w := &window{}

@@ -24,11 +24,13 @@ type program struct {
 
 // failure is how the program ended, with what it said on standard error; nil
 // if it ended well. Only to be called once exited is closed.
-func (p *program) failure() error {
+func (p *program) failure() error { return p.failed(p.stderr.String()) }
+
+func (p *program) failed(said string) error {
 	if p.err == nil {
 		return nil
 	}
-	if said := strings.TrimSpace(p.stderr.String()); said != "" {
+	if said = strings.Join(strings.Fields(said), " "); said != "" {
 		return fmt.Errorf("%s: %w: %s", p.role, p.err, said)
 	}
 	return fmt.Errorf("%s: %w", p.role, p.err)
@@ -130,11 +132,11 @@ func (c *crew) await(limit time.Time, programs ...*program) error {
 	return nil
 }
 
-// measure waits out the warm-up and marks the window, and says whether it is
-// whole. As soon as the context or one of the programs ends it returns: then
+// measure waits out the warm-up after start, marks the window, and says whether
+// it is whole. As soon as the context or one of the programs ends it returns: then
 // the window is cut short, or not marked at all when it had not begun, and
 // what the programs left behind says why.
-func measure(ctx context.Context, s *Session, warmup, duration time.Duration, programs ...*program) bool {
+func measure(ctx context.Context, s *Session, start time.Time, warmup, duration time.Duration, programs ...*program) bool {
 	lost := make(chan struct{}, len(programs))
 	for _, p := range programs {
 		go func() {
@@ -153,7 +155,7 @@ func measure(ctx context.Context, s *Session, warmup, duration time.Duration, pr
 		}
 		return false
 	}
-	begin := time.Now().Add(warmup)
+	begin := start.Add(warmup)
 	if !pause(begin) {
 		return false
 	}

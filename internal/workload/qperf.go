@@ -140,16 +140,16 @@ func (c *crew) qperf(test string, size int, run time.Duration) (qperfReport, err
 	}
 	client := func(role string, run time.Duration, mark bool) (*program, error) {
 		// -uu and -e only say how figures are printed: in one unit, with six digits.
+		start := time.Now()
 		p, err := c.start(c.s.Client, role, ".txt", "qperf", "-t", strconv.Itoa(int(run/time.Second)), c.s.Target.String(),
 			"--listen_port", port, "-ub", "-oo", "msg_size:"+strconv.Itoa(size), "-vu", "-uu", "-e", "6", test)
 		if err != nil {
 			return nil, err
 		}
-		end := time.Now().Add(run)
 		if mark {
-			measure(c.ctx, c.s, 0, run, p, server)
+			measure(c.ctx, c.s, start, 0, run, p, server)
 		}
-		return p, errors.Join(c.await(end.Add(qperfPatience), p), c.qperfFailure(server, p))
+		return p, errors.Join(c.await(start.Add(run+qperfPatience), p), c.qperfFailure(server, p))
 	}
 	if c.s.Warmup > 0 {
 		if _, err := client("warm-up", time.Duration(math.Ceil(c.s.Warmup.Seconds()))*time.Second, false); err != nil {
@@ -176,7 +176,8 @@ func (c *crew) qperfFailure(server *program, clients ...*program) error {
 	var wrong []error
 	for _, p := range clients {
 		if p.ended() {
-			if err := p.failure(); err != nil {
+			// qperf says on standard output what went wrong.
+			if err := p.failed(p.stdout.String() + p.stderr.String()); err != nil {
 				wrong = append(wrong, err)
 			}
 		}
