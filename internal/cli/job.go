@@ -161,7 +161,7 @@ func (j *job) run(ctx context.Context, c *cobra.Command) error {
 	bar := newProgress(os.Stderr, 0)
 	defer bar.Done()
 	runner := &bench.Runner{
-		Arena: a, Catalogue: j.catalogue.contender, Exe: exe, Kernel: lab.KernelRelease(), LineRate: j.options.LineRate, Log: logger(),
+		Arena: a, Catalogue: j.catalogue.contender, Exe: exe, Kernel: lab.KernelRelease(), LineRate: j.options.LineRate, Log: logger(lines(bar.Message)),
 		Progress: func(p bench.Progress) {
 			if p.Total == 0 {
 				bar.Message(p.Text)
@@ -316,4 +316,13 @@ func (j *job) report(c *cobra.Command, dir string, whole bool) error {
 		return &exitError{exitGate, errors.New("no sample was valid; the findings above say why")}
 	}
 	return nil
+}
+
+// lines is a writer whose lines go through the function, so that they don't
+// break a live progress bar.
+type lines func(string)
+
+func (l lines) Write(p []byte) (int, error) {
+	l(strings.TrimRight(string(p), "\n"))
+	return len(p), nil
 }

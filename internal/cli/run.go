@@ -106,7 +106,7 @@ func runRun(c *cobra.Command, f *runFlags) error {
 // contain runs this same command line inside the lab's container and ends
 // with its exit code.
 func contain(ctx context.Context) error {
-	log := logger()
+	log := logger(os.Stderr)
 	code, err := lab.Contain(ctx, func(format string, args ...any) { log.Error(fmt.Sprintf(format, args...)) })
 	if err != nil {
 		return err

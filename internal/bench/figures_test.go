@@ -1,0 +1,88 @@
+package bench
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/sysmon"
+)
+
+// recording is two seconds of two CPUs, each with these CPU-seconds in the modes.
+func recording(begin time.Time, modes map[string][2]float64) *sysmon.Recording {
+	r := &sysmon.Recording{Times: []time.Time{begin, begin.Add(2 * time.Second)}}
+	cpu := sysmon.Family{Name: "node_cpu_seconds", Type: "counter"}
+	for _, mode := range append([]string{"idle"}, result.CPUModes...) {
+		for i, name := range []string{"0", "1"} {
+			spent := modes[mode][i]
+			cpu.Series = append(cpu.Series, sysmon.Series{
+				Labels: map[string]string{"cpu": name, "mode": mode}, Values: []sysmon.Value{100, sysmon.Value(100 + spent)},
+			})
+		}
+	}
+	r.Families = []sysmon.Family{cpu}
+	return r
+}
+
+func TestCPUFigures(t *testing.T) {
+	begin := time.Unix(1000, 0)
+	rec := recording(begin, map[string][2]float64{
+		"user": {0.4, 0.2}, "system": {0.6, 0.8}, "softirq": {0.8, 0.2}, "irq": {0.1, 0}, "nice": {0.1, 0}, "iowait": {0, 0.2}, "steal": {0, 0.4},
+	})
+	sides := func(a, b []int) (side, side) {
+		end := begin.Add(2 * time.Second)
+		return side{rec, begin, end, a}, side{rec, begin, end, b}
+	}
+	near := func(t *testing.T, s *result.Sample, name string, want float64) {
+		t.Helper()
+		if got, ok := s.Metrics[name]; !ok || math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+	t.Run("apart", func(t *testing.T) {
+		s := &result.Sample{Metrics: map[string]float64{"goodput": 10e9, "rate": 1000}}
+		client, server := sides([]int{0}, []int{1})
+		if err := cpuFigures(s, client, server, false); err != nil {
+			t.Fatal(err)
+		}
+		near(t, s, "cpu_client", 1)           // (0.4+0.6+0.8+0.1+0.1)/2 s
+		near(t, s, "cpu_server", 0.6)         // without iowait and steal
+		near(t, s, "cpu_server_steal", 0.2)   //
+		near(t, s, "cpu_client_softirq", 0.4) //
+		near(t, s, "cpu_per_gbit", 1.6/10)
+		near(t, s, "cpu_per_gbit_published", (1+0.9)/2/10) // all but idle, mean of the nodes
+		near(t, s, "cpu_per_gbit_user_system", (0.5+0.5)/2/10)
+		near(t, s, "cpu_per_request", 1.6/1000)
+	})
+	t.Run("shared", func(t *testing.T) {
+		s := &result.Sample{Metrics: map[string]float64{"goodput": 10e9}}
+		client, server := sides([]int{0}, []int{0})
+		if err := cpuFigures(s, client, server, true); err != nil {
+			t.Fatal(err)
+		}
+		near(t, s, "cpu_per_gbit", 0.1) // counted once
+		for _, name := range []string{"cpu_client", "cpu_server", "cpu_per_gbit_published"} {
+			if v, ok := s.Metrics[name]; ok {
+				t.Errorf("%s is %v, but the sides can't be told apart", name, v)
+			}
+		}
+	})
+	t.Run("all CPUs", func(t *testing.T) {
+		s := &result.Sample{Metrics: map[string]float64{}}
+		client, server := sides(nil, nil)
+		if err := cpuFigures(s, client, server, false); err != nil {
+			t.Fatal(err)
+		}
+		near(t, s, "cpu_client", 1.6)
+		if n := client.count(); n != 2 {
+			t.Errorf("%d CPUs, want 2", n)
+		}
+	})
+	t.Run("not recorded", func(t *testing.T) {
+		client, server := sides([]int{7}, []int{1})
+		if err := cpuFigures(&result.Sample{Metrics: map[string]float64{}}, client, server, false); err == nil {
+			t.Error("a CPU that was not recorded counted as idle")
+		}
+	})
+}

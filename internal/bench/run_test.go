@@ -1,0 +1,185 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/sysmon"
+)
+
+// TestMain serves as agent where the runner starts this program as one.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "agent" {
+		if err := agent.Serve(context.Background(), os.Stdin, os.Stdout, sysmon.ScopeNode, nil); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// fakeArena is an arena on this machine's loopback: its contenders are all the
+// same, but for those that fail to come up.
+type fakeArena struct {
+	broken map[string]error
+	ups    []string
+	open   int
+}
+
+func (a *fakeArena) Name() string                                         { return "fake" }
+func (a *fakeArena) Supports(context.Context, *contender.Contender) error { return nil }
+func (a *fakeArena) Variant(*contender.Contender) string                  { return "switch" }
+func (a *fakeArena) Up(_ context.Context, c *contender.Contender) (arena.Network, error) {
+	a.ups = append(a.ups, c.ID)
+	if err := a.broken[c.ID]; err != nil {
+		return nil, err
+	}
+	a.open++
+	return &fakeNet{a}, nil
+}
+
+type fakeNet struct{ a *fakeArena }
+
+func (n *fakeNet) Nodes() []arena.Endpoint {
+	return []arena.Endpoint{fakeEnd{name: "node1"}, fakeEnd{name: "node2"}}
+}
+func (n *fakeNet) Pods() []arena.Endpoint { return n.Nodes() }
+func (n *fakeNet) Pair(string) (arena.Pair, error) {
+	return arena.Pair{Client: n.Nodes()[0], Server: n.Nodes()[1], Target: loopback}, nil
+}
+func (n *fakeNet) Down(context.Context) error { n.a.open--; return nil }
+
+var loopback = netip.MustParseAddr("127.0.0.1")
+
+type fakeEnd struct {
+	host.Local
+	name string
+}
+
+func (e fakeEnd) Name() string     { return e.name }
+func (e fakeEnd) Node() string     { return e.name }
+func (e fakeEnd) Addr() netip.Addr { return loopback }
+func (e fakeEnd) Dir() string      { return os.TempDir() }
+func (e fakeEnd) CPUs() []int      { return nil }
+
+// runner runs the plan in the arena into a fresh folder.
+func runner(t *testing.T, a arena.Arena, p *result.Plan) *Runner {
+	t.Helper()
+	store, err := result.Create(filepath.Join(t.TempDir(), "run"), &result.Run{Schema: result.RunSchema, Plan: *p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &Runner{
+		Arena: a, Catalogue: func(id string) (*contender.Contender, error) { return &contender.Contender{ID: id}, nil },
+		Store: store, Exe: os.Args[0], Kernel: "6.1", Progress: func(Progress) {}, Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+func samplesOf(t *testing.T, r *Runner) []result.Sample {
+	t.Helper()
+	rec, err := result.Load(r.Store.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec.Samples
+}
+
+// A contender that does not come up gives invalid samples with the reason; the
+// others are measured, and nothing stays up.
+func TestRunBrokenContender(t *testing.T) {
+	p := plan(2, []string{"host", "bad"}, []string{"x", "y"})
+	p.Duration = 0.1
+	a := &fakeArena{broken: map[string]error{"bad": errors.New("no such piece")}}
+	r := runner(t, a, p)
+	if err := r.Run(t.Context(), p, nil); err != nil {
+		t.Fatal(err)
+	}
+	if a.open != 0 {
+		t.Errorf("%d networks are still up", a.open)
+	}
+	samples := samplesOf(t, r)
+	if len(samples) != 12 {
+		t.Errorf("%d samples, want 2 rounds × 2 contenders × (2 steps and the set-up)", len(samples))
+	}
+	for _, s := range samples {
+		if s.Contender == "bad" && (s.Verdict != result.Invalid || s.Reasons[0].Code != "setup_failed") {
+			t.Errorf("%s of the broken contender: %s %v", s.Step, s.Verdict, s.Reasons)
+		}
+		if s.Contender == "host" && s.Step == result.SetupStep && s.Metrics["setup_time"] <= 0 {
+			t.Errorf("no setup_time: %v", s.Metrics)
+		}
+	}
+}
+
+// The end of the context drops the step under way and takes the network down;
+// a second run does what is left and no more.
+func TestRunInterruptedAndResumed(t *testing.T) {
+	p := plan(3, []string{"host", "a"}, []string{"x"})
+	p.Duration = 0.1
+	a := &fakeArena{}
+	r := runner(t, a, p)
+	ctx, cancel := context.WithCancel(t.Context())
+	r.Progress = func(at Progress) {
+		if at.Done == 3 {
+			cancel()
+		}
+	}
+	if err := r.Run(ctx, p, nil); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v", err)
+	}
+	if a.open != 0 {
+		t.Errorf("%d networks are still up", a.open)
+	}
+	first := samplesOf(t, r)
+	sealed := map[result.Key]bool{}
+	for _, s := range first {
+		sealed[s.Key()] = true
+	}
+	r.Progress = func(Progress) {}
+	if err := r.Run(t.Context(), p, sealed); err != nil {
+		t.Fatal(err)
+	}
+	all := samplesOf(t, r)
+	count := map[result.Key]int{}
+	for _, s := range all {
+		count[s.Key()]++
+	}
+	if len(count) != len(all) || len(all) != 12 {
+		t.Errorf("%d samples of %d kinds, want 12 of 12", len(all), len(count))
+	}
+	if !slices.IsSortedFunc(all, func(a, b result.Sample) int { return a.Order - b.Order }) {
+		t.Error("the order does not rise")
+	}
+}
+
+func TestEstimate(t *testing.T) {
+	p := plan(2, []string{"host", "a"}, []string{"x"})
+	p.Duration = 10
+	e := newEstimate(p, Visits(p))
+	if at := e.now("x"); at.Total != 4 || at.Remaining < 40*time.Second || at.Remaining > 60*time.Second {
+		t.Errorf("at the start: %+v", at)
+	}
+	e.begin = time.Now().Add(-time.Minute)
+	e.step()
+	e.step()
+	if at := e.now("x"); at.Done != 2 || at.Remaining.Round(time.Second) != time.Minute {
+		t.Errorf("half way: %+v", at)
+	}
+}
