@@ -4,7 +4,6 @@ import (
 	"github.com/cnibench/cnibench/contenders"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/contender"
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/suite"
 	"github.com/cnibench/cnibench/suites"
 )
@@ -29,23 +28,9 @@ func loadCatalogue(custom *lab.CustomAttach) (*catalogue, error) {
 }
 
 func (c *catalogue) contender(id string) (*contender.Contender, error) {
-	var ids []string
-	for _, x := range c.contenders {
-		if x.ID == id {
-			return x, nil
-		}
-		ids = append(ids, x.ID)
-	}
-	return nil, nearest.Unknown("contender", id, ids)
+	return contender.Find(c.contenders, id)
 }
 
 func (c *catalogue) suite(id string) (*suite.Suite, error) {
-	var ids []string
-	for _, x := range c.suites {
-		if x.ID == id {
-			return x, nil
-		}
-		ids = append(ids, x.ID)
-	}
-	return nil, nearest.Unknown("suite", id, ids)
+	return suite.Find(c.suites, id)
 }

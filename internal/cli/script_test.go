@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -50,10 +52,12 @@ func TestScript(t *testing.T) {
 					ts.Fatalf("usage: code N COMMAND...")
 				}
 				err := ts.Exec(args[1], args[2:]...)
+				var exit *exec.ExitError
 				got := "0"
-				if exit, ok := err.(*exec.ExitError); ok {
-					got = exit.ProcessState.String()[len("exit status "):]
-				} else if err != nil {
+				switch {
+				case errors.As(err, &exit):
+					got = strconv.Itoa(exit.ExitCode())
+				case err != nil:
 					ts.Fatalf("%v", err)
 				}
 				if got != args[0] {
