@@ -11,6 +11,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // Arena is where contenders run.
@@ -19,13 +20,13 @@ type Arena interface {
 	Name() string
 	// Supports says nil, or an *Unsupported with the reason and the remedy.
 	Supports(ctx context.Context, c *contender.Contender) error
-	// Variant is the underlay that the contender runs on; samples of
-	// different variants are never compared.
+	// Variant is the underlay that the contender runs on unless the plan says
+	// otherwise; samples of different variants are never compared.
 	Variant(c *contender.Contender) string
-	// Up makes the contender's network with a pod on every node, from
-	// nothing; no two contenders share anything. After an error nothing is
-	// left.
-	Up(ctx context.Context, c *contender.Contender) (Network, error)
+	// Up makes the contender's network on that variant of the underlay, with
+	// a pod on every node, from nothing; no two contenders share anything.
+	// After an error nothing is left.
+	Up(ctx context.Context, c *contender.Contender, variant string) (Network, error)
 }
 
 // Network is one contender that is up.
@@ -37,7 +38,12 @@ type Network interface {
 	Pods() []Endpoint
 	// Pair is the client and the server of a path ("pod", "same-node",
 	// "host"), and the address at which the client reaches the server.
-	Pair(path string) (Pair, error)
+	Pair(ctx context.Context, path string) (Pair, error)
+	// Uplink is the name of the nodes' interface on the underlay.
+	Uplink() string
+	// Notes are what a reader must know of how this network was made: what
+	// the kernel lacked and was left out.
+	Notes() []result.Reason
 	// Down ends every process of the network and takes the network away.
 	Down(ctx context.Context) error
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/workload"
@@ -28,15 +29,11 @@ func (r *Runner) Calibrate(ctx context.Context, plan *result.Plan, baseline resu
 		return nil
 	}
 	r.Progress(Progress{Text: "finding the highest rate that the baseline sustains"})
-	c, err := r.Catalogue(baseline.ID)
-	if err != nil {
-		return err
-	}
 	var steps []result.Step
 	for _, s := range shares {
 		steps = append(steps, *s)
 	}
-	site, err := r.setUp(ctx, c, steps)
+	site, _, err := r.setUp(ctx, baseline, steps)
 	defer func() {
 		if downErr := site.close(ctx); err == nil {
 			err = downErr
@@ -64,7 +61,7 @@ func (r *Runner) Calibrate(ctx context.Context, plan *result.Plan, baseline resu
 		for k, v := range step.Params {
 			params[k] = v
 		}
-		params[rateParam] = float64(int(share * plan.Capacity[key]))
+		params[rateParam] = offBeat(share * plan.Capacity[key])
 		step.Params = params
 	}
 	return nil
@@ -79,7 +76,7 @@ func capacityKey(s *result.Step) (string, error) {
 		}
 	}
 	b, err := json.Marshal(params)
-	return s.Workload + " " + string(b), err
+	return s.Workload + " " + s.Path + " " + string(b), err
 }
 
 func (r *Runner) capacity(ctx context.Context, plan *result.Plan, site *site, step *result.Step) (float64, error) {
@@ -95,7 +92,7 @@ func (r *Runner) capacity(ctx context.Context, plan *result.Plan, site *site, st
 	if err != nil {
 		return 0, err
 	}
-	pair, err := site.net.Pair(step.Path)
+	pair, err := site.net.Pair(ctx, step.Path)
 	if err != nil {
 		return 0, err
 	}
@@ -104,4 +101,15 @@ func (r *Runner) capacity(ctx context.Context, plan *result.Plan, site *site, st
 		Warmup: seconds(plan.Warmup), Duration: seconds(plan.Duration),
 		Raw: discard{}, Begin: func() {}, End: func() {},
 	})
+}
+
+// offBeat is a whole rate near the given one that shares no beat with the
+// kernel's tick (100, 250, 300 or 1000 Hz): kernels that account CPU time by
+// the tick would else look at a constant load always at the same phase.
+func offBeat(rate float64) float64 {
+	whole := max(math.Floor(rate), 1)
+	if math.Mod(whole, 10) == 0 || math.Mod(whole, 25) == 0 {
+		whole += 3
+	}
+	return whole
 }

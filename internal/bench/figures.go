@@ -17,47 +17,64 @@ type side struct {
 	cpus       []int
 }
 
-// cpuFigures adds what the step cost: cpu_client, cpu_server, their modes,
-// and CPU by traffic. shared says that both sides ran on the same CPUs, which
-// then are counted once and not told apart.
-func cpuFigures(s *result.Sample, client, server side, shared bool) error {
-	modes := [2]map[string]float64{}
-	for i, sd := range []side{client, server} {
-		modes[i] = map[string]float64{}
-		for _, mode := range result.CPUModes {
-			rate, err := sd.cpu(mode)
-			if err != nil {
-				return err
-			}
-			modes[i][mode] = rate
+// cpuFigures adds what the step cost each side, by mode, and both by traffic.
+func cpuFigures(s *result.Sample, client, server side) error {
+	var total, published, userAndSystem float64
+	for name, sd := range map[string]side{"cpu_client": client, "cpu_server": server} {
+		modes, err := sd.modes()
+		if err != nil {
+			return err
 		}
+		for mode, rate := range modes {
+			s.Metrics[name+"_"+mode] = rate
+		}
+		s.Metrics[name] = busy(modes)
+		total += busy(modes)
+		published += notIdle(modes) / 2 // the study's means are over two nodes
+		userAndSystem += userSystem(modes) / 2
 	}
-	sum := func(use func(m map[string]float64) float64) float64 {
-		if shared {
-			return use(modes[0])
-		}
-		return use(modes[0]) + use(modes[1])
+	if gbit := s.Metrics["goodput"] / 1e9; gbit > 0 {
+		s.Metrics["cpu_per_gbit_published"] = published / gbit
+		s.Metrics["cpu_per_gbit_user_system"] = userAndSystem / gbit
 	}
-	if !shared {
-		for i, name := range []string{"cpu_client", "cpu_server"} {
-			for mode, rate := range modes[i] {
-				s.Metrics[name+"_"+mode] = rate
-			}
-			s.Metrics[name] = busy(modes[i])
-		}
+	perTraffic(s, total)
+	return nil
+}
+
+// sharedCPUFigures adds what can be known when both sides ran on the same
+// CPUs: the cost of both by traffic, and the hypervisor's share, which is put
+// down to the client.
+func sharedCPUFigures(s *result.Sample, both side) error {
+	modes, err := both.modes()
+	if err != nil {
+		return err
 	}
-	if goodput := s.Metrics["goodput"]; goodput > 0 {
-		gbit := goodput / 1e9
-		s.Metrics["cpu_per_gbit"] = sum(busy) / gbit
-		if !shared { // the study's means are over two nodes
-			s.Metrics["cpu_per_gbit_published"] = sum(notIdle) / 2 / gbit
-			s.Metrics["cpu_per_gbit_user_system"] = sum(userSystem) / 2 / gbit
-		}
+	s.Metrics["cpu_client_steal"] = modes["steal"]
+	perTraffic(s, busy(modes))
+	return nil
+}
+
+// perTraffic relates the CPUs that worked to what was moved.
+func perTraffic(s *result.Sample, cpus float64) {
+	if gbit := s.Metrics["goodput"] / 1e9; gbit > 0 {
+		s.Metrics["cpu_per_gbit"] = cpus / gbit
 	}
 	if rate := s.Metrics["rate"]; rate > 0 {
-		s.Metrics["cpu_per_request"] = sum(busy) / rate
+		s.Metrics["cpu_per_request"] = cpus / rate
 	}
-	return nil
+}
+
+// modes is CPU-seconds per second in every mode on the side's CPUs.
+func (sd side) modes() (map[string]float64, error) {
+	modes := map[string]float64{}
+	for _, mode := range result.CPUModes {
+		rate, err := sd.cpu(mode)
+		if err != nil {
+			return nil, err
+		}
+		modes[mode] = rate
+	}
+	return modes, nil
 }
 
 // busy is what the machine worked: not iowait, which is idle time, and not
@@ -105,7 +122,7 @@ func (sd side) cpu(mode string) (float64, error) {
 }
 
 // machineFigures adds memory, context switches and packets on the underlay.
-func machineFigures(s *result.Sample, client, server side) error {
+func machineFigures(s *result.Sample, uplink string, client, server side) error {
 	memory := 0.0
 	for _, sd := range []side{client, server} {
 		used, err := sd.rec.Mean("node_memory_used_bytes", nil, sd.begin, sd.end)
@@ -131,6 +148,3 @@ func machineFigures(s *result.Sample, client, server side) error {
 	s.Metrics["packets"] = packets
 	return nil
 }
-
-// uplink is the nodes' interface on the underlay.
-const uplink = "eth0"

@@ -43,7 +43,7 @@ func TestCPUFigures(t *testing.T) {
 	t.Run("apart", func(t *testing.T) {
 		s := &result.Sample{Metrics: map[string]float64{"goodput": 10e9, "rate": 1000}}
 		client, server := sides([]int{0}, []int{1})
-		if err := cpuFigures(s, client, server, false); err != nil {
+		if err := cpuFigures(s, client, server); err != nil {
 			t.Fatal(err)
 		}
 		near(t, s, "cpu_client", 1)           // (0.4+0.6+0.8+0.1+0.1)/2 s
@@ -57,11 +57,12 @@ func TestCPUFigures(t *testing.T) {
 	})
 	t.Run("shared", func(t *testing.T) {
 		s := &result.Sample{Metrics: map[string]float64{"goodput": 10e9}}
-		client, server := sides([]int{0}, []int{0})
-		if err := cpuFigures(s, client, server, true); err != nil {
+		both, _ := sides([]int{0, 1}, nil)
+		if err := sharedCPUFigures(s, both); err != nil {
 			t.Fatal(err)
 		}
-		near(t, s, "cpu_per_gbit", 0.1) // counted once
+		near(t, s, "cpu_per_gbit", 0.16) // each CPU counted once
+		near(t, s, "cpu_client_steal", 0.2)
 		for _, name := range []string{"cpu_client", "cpu_server", "cpu_per_gbit_published"} {
 			if v, ok := s.Metrics[name]; ok {
 				t.Errorf("%s is %v, but the sides can't be told apart", name, v)
@@ -71,7 +72,7 @@ func TestCPUFigures(t *testing.T) {
 	t.Run("all CPUs", func(t *testing.T) {
 		s := &result.Sample{Metrics: map[string]float64{}}
 		client, server := sides(nil, nil)
-		if err := cpuFigures(s, client, server, false); err != nil {
+		if err := cpuFigures(s, client, server); err != nil {
 			t.Fatal(err)
 		}
 		near(t, s, "cpu_client", 1.6)
@@ -81,7 +82,7 @@ func TestCPUFigures(t *testing.T) {
 	})
 	t.Run("not recorded", func(t *testing.T) {
 		client, server := sides([]int{7}, []int{1})
-		if err := cpuFigures(&result.Sample{Metrics: map[string]float64{}}, client, server, false); err == nil {
+		if err := cpuFigures(&result.Sample{Metrics: map[string]float64{}}, client, server); err == nil {
 			t.Error("a CPU that was not recorded counted as idle")
 		}
 	})

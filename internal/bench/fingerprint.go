@@ -18,7 +18,7 @@ func (r *Runner) Fingerprint(ctx context.Context, entry result.Entry) (env resul
 	if err != nil {
 		return nil, err
 	}
-	net, err := r.Arena.Up(ctx, c)
+	net, err := r.Arena.Up(ctx, c, entry.Underlay)
 	if err != nil {
 		return nil, err
 	}

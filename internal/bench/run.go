@@ -42,7 +42,8 @@ type Progress struct {
 // Run goes through what is left of the plan. When ctx ends, the step under
 // way is dropped, the network is taken down, and ctx's error comes back: what
 // was sealed is a valid run that can be resumed.
-func (r *Runner) Run(ctx context.Context, plan *result.Plan, sealed map[result.Key]bool) error {
+func (r *Runner) Run(ctx context.Context, plan *result.Plan, sealed map[result.Key]bool) (err error) {
+	defer func() { err = errors.Join(err, r.release()) }()
 	visits := left(Visits(plan), sealed)
 	clock := newEstimate(plan, visits)
 	r.sealed, r.order = sealed, len(sealed)
@@ -55,7 +56,7 @@ func (r *Runner) Run(ctx context.Context, plan *result.Plan, sealed map[result.K
 		}
 	}
 	r.Progress(clock.now("done"))
-	return r.release()
+	return nil
 }
 
 // visit is one contender in one round. Errors end the run; whatever goes
@@ -63,18 +64,13 @@ func (r *Runner) Run(ctx context.Context, plan *result.Plan, sealed map[result.K
 func (r *Runner) visit(ctx context.Context, plan *result.Plan, v Visit, clock *estimate, last bool) error {
 	where := fmt.Sprintf("round %d/%d: %s", v.Round, plan.Rounds, entryName(v.Entry))
 	r.Progress(clock.now(where))
-	c, err := r.Catalogue(v.Entry.ID)
-	if err != nil {
-		return err
-	}
 	begin := time.Now()
-	site, err := r.setUp(ctx, c, v.Steps)
-	setup := time.Since(begin)
+	site, setup, err := r.setUp(ctx, v.Entry, v.Steps)
 	if err := ctx.Err(); err != nil {
 		return errors.Join(err, site.close(ctx))
 	}
 	if err != nil {
-		r.Log.Warn("contender does not work", "contender", c.ID, "round", v.Round, "error", err)
+		r.Log.Warn("contender does not work", "contender", entryName(v.Entry), "round", v.Round, "error", err)
 	}
 	if err := r.sealSetup(v, begin, setup, err); err != nil {
 		return errors.Join(err, site.close(ctx))

@@ -41,8 +41,8 @@ type fakeArena struct {
 func (a *fakeArena) Name() string                                         { return "fake" }
 func (a *fakeArena) Supports(context.Context, *contender.Contender) error { return nil }
 func (a *fakeArena) Variant(*contender.Contender) string                  { return "switch" }
-func (a *fakeArena) Up(_ context.Context, c *contender.Contender) (arena.Network, error) {
-	a.ups = append(a.ups, c.ID)
+func (a *fakeArena) Up(_ context.Context, c *contender.Contender, variant string) (arena.Network, error) {
+	a.ups = append(a.ups, c.ID+"@"+variant)
 	if err := a.broken[c.ID]; err != nil {
 		return nil, err
 	}
@@ -56,7 +56,9 @@ func (n *fakeNet) Nodes() []arena.Endpoint {
 	return []arena.Endpoint{fakeEnd{name: "node1"}, fakeEnd{name: "node2"}}
 }
 func (n *fakeNet) Pods() []arena.Endpoint { return n.Nodes() }
-func (n *fakeNet) Pair(string) (arena.Pair, error) {
+func (n *fakeNet) Uplink() string         { return "lo" }
+func (n *fakeNet) Notes() []result.Reason { return nil }
+func (n *fakeNet) Pair(context.Context, string) (arena.Pair, error) {
 	return arena.Pair{Client: n.Nodes()[0], Server: n.Nodes()[1], Target: loopback}, nil
 }
 func (n *fakeNet) Down(context.Context) error { n.a.open--; return nil }
@@ -181,5 +183,29 @@ func TestEstimate(t *testing.T) {
 	e.step()
 	if at := e.now("x"); at.Done != 2 || at.Remaining.Round(time.Second) != time.Minute {
 		t.Errorf("half way: %+v", at)
+	}
+}
+
+// The contender comes up on the underlay that the plan's entry names.
+func TestRunUnderlay(t *testing.T) {
+	p := plan(1, []string{"host"}, []string{"x"})
+	p.Duration = 0.1
+	p.Contenders = append(p.Contenders, result.Entry{ID: "host", Underlay: "vpc"})
+	a := &fakeArena{}
+	r := runner(t, a, p)
+	if err := r.Run(t.Context(), p, nil); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(a.ups)
+	if !slices.Equal(a.ups, []string{"host@switch", "host@vpc"}) {
+		t.Errorf("came up: %v", a.ups)
+	}
+}
+
+func TestOffBeat(t *testing.T) {
+	for rate, want := range map[float64]float64{5000: 5003, 250: 253, 1234.7: 1234, 0.2: 1, 75: 78} {
+		if got := offBeat(rate); got != want {
+			t.Errorf("%v: %v, want %v", rate, got, want)
+		}
 	}
 }

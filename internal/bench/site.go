@@ -9,7 +9,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/sysmon"
 )
@@ -21,54 +20,64 @@ type site struct {
 }
 
 // setUp brings the contender up and proves that the pods of every path reach
-// each other. What it returns must be closed, also after an error.
-func (r *Runner) setUp(ctx context.Context, c *contender.Contender, steps []result.Step) (*site, error) {
-	s := &site{agents: map[string]*agent.Client{}}
-	net, err := r.Arena.Up(ctx, c)
+// each other. took is the time of the network's own part of that, without the
+// agents. What it returns must be closed, also after an error.
+func (r *Runner) setUp(ctx context.Context, entry result.Entry, steps []result.Step) (s *site, took time.Duration, err error) {
+	s = &site{agents: map[string]*agent.Client{}}
+	c, err := r.Catalogue(entry.ID)
 	if err != nil {
-		return s, err
+		return s, 0, err
 	}
-	s.net = net
+	begin := time.Now()
+	net, err := r.Arena.Up(ctx, c, entry.Underlay)
+	if err != nil {
+		return s, time.Since(begin), err
+	}
+	s.net, took = net, time.Since(begin)
 	pairs := map[string]arena.Pair{}
 	for _, step := range steps {
 		if _, known := pairs[step.Path]; known {
 			continue
 		}
-		pair, err := net.Pair(step.Path)
+		pair, err := net.Pair(ctx, step.Path)
 		if err != nil {
-			return s, fmt.Errorf("path %s: %w", step.Path, err)
+			return s, took, fmt.Errorf("path %s: %w", step.Path, err)
 		}
 		pairs[step.Path] = pair
 	}
 	for _, node := range net.Nodes() {
 		if err := s.hire(ctx, r.Exe, node, sysmon.ScopeNode); err != nil {
-			return s, err
+			return s, took, err
 		}
 	}
 	for _, pod := range net.Pods() {
 		if err := s.hire(ctx, r.Exe, pod, sysmon.ScopePod); err != nil {
-			return s, err
+			return s, took, err
 		}
 	}
 	for path, pair := range pairs {
+		settle := time.Now()
 		if err := s.reach(ctx, pair); err != nil {
-			return s, fmt.Errorf("path %s: %w", path, err)
+			return s, took, fmt.Errorf("path %s: %w", path, err)
 		}
+		took += time.Since(settle)
 	}
-	return s, nil
+	return s, took, nil
 }
 
-// hire starts an agent at the endpoint, once: the baseline's pods are the
-// nodes themselves.
+// hire starts an agent at the endpoint. The baseline's pods are the nodes
+// themselves: they get a second one that records nothing, so that every
+// contender has as many agents in its memory.
 func (s *site) hire(ctx context.Context, exe string, e arena.Endpoint, scope sysmon.Scope) error {
-	if s.agents[e.Name()] != nil {
-		return nil
+	name := e.Name()
+	if s.agents[name] != nil {
+		name += "-spare"
 	}
-	a, err := agent.Start(ctx, e, exe, map[string]string{"node": e.Node(), "endpoint": e.Name()}, scope)
+	a, err := agent.Start(ctx, e, exe, map[string]string{"node": e.Node(), "endpoint": name}, scope)
 	if err != nil {
 		return err
 	}
-	s.agents[e.Name()] = a
+	s.agents[name] = a
 	return nil
 }
 

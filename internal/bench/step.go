@@ -37,7 +37,7 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, site *site, s *res
 		invalidate(s, "workload_failed", err.Error())
 		return
 	}
-	pair, err := site.net.Pair(step.Path)
+	pair, err := site.net.Pair(ctx, step.Path)
 	if err != nil {
 		invalidate(s, "workload_failed", err.Error())
 		return
@@ -45,6 +45,7 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, site *site, s *res
 	raw := r.Store.Raw(s)
 	watch, err := site.watch()
 	if err != nil {
+		_, _ = watch.stop() // those that did start
 		invalidate(s, "recorder_failed", err.Error())
 		return
 	}
@@ -55,11 +56,12 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, site *site, s *res
 	}
 	limit, cancel := context.WithTimeout(ctx, session.Warmup+session.Duration+stepPatience)
 	out, err := w.Drive(limit, session)
+	late := limit.Err() != nil && ctx.Err() == nil
 	cancel()
 	recordings, recErr := watch.stop()
 	if err != nil {
 		code := "workload_failed"
-		if errors.Is(err, context.DeadlineExceeded) {
+		if late {
 			code = "workload_timeout"
 		}
 		invalidate(s, code, err.Error())
@@ -67,7 +69,7 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, site *site, s *res
 	if out.Metrics != nil {
 		s.Metrics = out.Metrics
 	}
-	s.Histograms, s.Notes = out.Histograms, out.Notes
+	s.Histograms, s.Notes = out.Histograms, slices.Concat(site.net.Notes(), out.Notes)
 	for _, f := range out.Faults {
 		invalidate(s, f.Code, f.Text)
 	}
@@ -105,17 +107,28 @@ func (r *Runner) figures(s *result.Sample, pair arena.Pair, w *watch, recordings
 		if sides[i].rec == nil || sides[i].begin.IsZero() || sides[i].end.IsZero() {
 			return 0, fmt.Errorf("%s: the window was not recorded", e.Node())
 		}
-		cpus += sides[i].count()
 	}
 	s.Elapsed = unit.Seconds(sides[0].end.Sub(sides[0].begin).Seconds())
-	if err := machineFigures(s, sides[0], sides[1]); err != nil {
-		return cpus, err
+	if err := machineFigures(s, w.site.net.Uplink(), sides[0], sides[1]); err != nil {
+		return 0, err
 	}
-	return cpus, cpuFigures(s, sides[0], sides[1], overlap(pair.Client.CPUs(), pair.Server.CPUs()))
+	if apart(pair) {
+		return sides[0].count() + sides[1].count(), cpuFigures(s, sides[0], sides[1])
+	}
+	// Both sides on the same CPUs can't be told apart: all of it is one side's.
+	both := sides[0]
+	both.cpus = slices.Compact(slices.Sorted(slices.Values(slices.Concat(pair.Client.CPUs(), pair.Server.CPUs()))))
+	return both.count(), sharedCPUFigures(s, both)
 }
 
-func overlap(a, b []int) bool {
-	return slices.ContainsFunc(a, func(cpu int) bool { return slices.Contains(b, cpu) })
+// apart says that the CPU time of client and server can be told apart: they
+// are on different CPUs, or on different machines with all of theirs.
+func apart(p arena.Pair) bool {
+	client, server := p.Client.CPUs(), p.Server.CPUs()
+	if len(client) == 0 || len(server) == 0 {
+		return p.Client.Node() != p.Server.Node()
+	}
+	return !slices.ContainsFunc(client, func(cpu int) bool { return slices.Contains(server, cpu) })
 }
 
 // writeRecordings writes all recordings of the step as one OpenMetrics file.

@@ -35,7 +35,6 @@ type job struct {
 	options   lab.Options
 	catalogue *catalogue
 	wanted    []string // contenders asked for by name; nil: by what is supported
-	all       bool     // name also those that can't run
 	resumed   *result.Run
 	plan      result.Plan // without contenders where the arena decides
 }
@@ -61,7 +60,7 @@ func (f *runFlags) job(c *cobra.Command) (*job, error) {
 		return nil, err
 	}
 	if j.resumed != nil {
-		return j, nil
+		return j, j.programs(j.plan.Steps)
 	}
 	return j, j.newPlan(c)
 }
@@ -98,13 +97,14 @@ func (j *job) newPlan(c *cobra.Command) error {
 		return err
 	}
 	switch f.contenders {
-	case "supported":
-	case "all":
-		j.all = true
+	case "supported", "all":
 	default:
 		for _, id := range strings.Split(f.contenders, ",") {
 			if id = strings.TrimSpace(id); id == "" {
 				continue
+			}
+			if id == lab.CustomID && j.options.Custom == nil {
+				return usage("contender %s: give its configuration with --cni-conf FILE", id)
 			}
 			if _, err := j.catalogue.contender(id); err != nil {
 				return err
@@ -179,6 +179,9 @@ func (j *job) run(ctx context.Context, c *cobra.Command) error {
 		}
 	}
 	store, sealed, plan, err := j.open(ctx, a, runner)
+	if ctx.Err() != nil && err != nil {
+		return errors.New("interrupted before the first sample; nothing was written")
+	}
 	if err != nil {
 		return err
 	}
@@ -199,10 +202,7 @@ func (j *job) open(ctx context.Context, a arena.Arena, runner *bench.Runner) (*r
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		env, err := runner.Fingerprint(ctx, rec.Run.Plan.Contenders[0])
-		if err == nil {
-			err = fingerprint.SameMachine(rec.Run.Environment, env)
-		}
+		err = j.same(ctx, a, runner, &rec.Run)
 		if err != nil {
 			return nil, nil, nil, errors.Join(err, store.Close())
 		}
@@ -220,7 +220,12 @@ func (j *job) open(ctx context.Context, a arena.Arena, runner *bench.Runner) (*r
 		return nil, nil, nil, err
 	}
 	run.Environment = env
+	// Whether it can be written shows before the search for rates, not after.
+	if err := os.MkdirAll(j.flags.out, 0o755); err != nil {
+		return nil, nil, nil, err
+	}
 	if err := runner.Calibrate(ctx, &run.Plan, run.Plan.Contenders[0]); err != nil {
+		_ = os.Remove(j.flags.out) // empty, unless somebody else uses it
 		return nil, nil, nil, err
 	}
 	store, err := result.Create(j.flags.out, run)
@@ -228,6 +233,32 @@ func (j *job) open(ctx context.Context, a arena.Arena, runner *bench.Runner) (*r
 		return nil, nil, nil, &exitError{exitUsage, err}
 	}
 	return store, nil, &run.Plan, err
+}
+
+// same refuses to go on with a run on another machine, or where a contender
+// of its plan can't run any more: sealed samples are never repeated, so none
+// may be spoiled by that.
+func (j *job) same(ctx context.Context, a arena.Arena, runner *bench.Runner, run *result.Run) error {
+	env, err := runner.Fingerprint(ctx, run.Plan.Contenders[0])
+	if err != nil {
+		return err
+	}
+	if err := fingerprint.SameMachine(run.Environment, env); err != nil {
+		return err
+	}
+	if now := tool(); now != run.Tool {
+		runner.Log.Warn("the run was begun by another version of cnibench", "then", run.Tool.Version, "now", now.Version)
+	}
+	for _, entry := range run.Plan.Contenders {
+		c, err := j.catalogue.contender(entry.ID)
+		if err != nil {
+			return err
+		}
+		if err := a.Supports(ctx, c); err != nil {
+			return fmt.Errorf("contender %s: %w", c.ID, err)
+		}
+	}
+	return nil
 }
 
 // enlist decides which contenders run: the baseline first, on every underlay
@@ -257,7 +288,7 @@ func (j *job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 	for _, c := range candidates {
 		err := a.Supports(ctx, c)
 		switch u := arena.AsUnsupported(err); {
-		case u != nil && j.wanted != nil:
+		case u != nil && (j.wanted != nil || c.ID == lab.CustomID): // asked for by name
 			return fmt.Errorf("contender %s: %w", c.ID, err)
 		case u != nil:
 			run.Unsupported = append(run.Unsupported, result.Unsupported{Contender: c.ID, Reason: u.Reason, Remedy: u.Remedy})

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"os"
-	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -97,7 +96,7 @@ func probe(c *cobra.Command) (*probeResult, error) {
 	}
 	a, err := lab.New(lab.Options{
 		Nodes: 2, Underlay: lab.UnderlayAuto, MTU: 1500, Congestion: lab.CongestionAuto, CNIPath: cniPath(),
-		CPUs: lab.DefaultPlacement(runtime.NumCPU()),
+		CPUs: lab.DefaultPlacement(lab.CPUs()),
 	})
 	if err != nil {
 		return nil, err
@@ -129,7 +128,7 @@ func (p *probeResult) print(c *cobra.Command) {
 	fmt.Fprintf(out, "Kernel %s, %s\n\n", p.Kernel, as)
 	var rows [][]string
 	for _, f := range p.Features {
-		rows = append(rows, []string{f.Name, yesNo(f.OK), f.Option, f.Summary + suffix(f.Error)})
+		rows = append(rows, []string{f.Name, yesNo(f.OK), f.Option, f.Summary + suffix(f.Error+f.Note)})
 	}
 	printTable(out, []string{"Feature", "Here", "Option", "What"}, rows)
 	fmt.Fprintln(out)

@@ -7,9 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,6 +33,7 @@ type runFlags struct {
 	underlay, mtu, line string
 	congestion, cpus    string
 	cniConf, cniJoin    string
+	cniText             string // of cniConf
 }
 
 func newRunCmd() *cobra.Command {
@@ -61,7 +60,7 @@ users have namespaces.`),
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.suite, "suite", "quick", "suite to run; see `cnibench list suites`")
-	fl.StringVar(&f.contenders, "contenders", "supported", "`a,b`, supported (all that can run here) or all (name also those that can't); the baseline is added")
+	fl.StringVar(&f.contenders, "contenders", "supported", "`a,b`, or supported: all that can run here (the others are named with the reason; all is the same); the baseline is added")
 	fl.StringVar(&f.arena, "arena", "auto", "where to run: auto or lab")
 	fl.IntVar(&f.rounds, "rounds", 0, "passes over all contenders and steps (default: the suite's)")
 	fl.DurationVar(&f.duration, "duration", 0, "measured window of each step (default: the suite's)")
@@ -98,7 +97,7 @@ func runRun(c *cobra.Command, f *runFlags) error {
 	if err := lab.Enter(); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	ctx, stop := signal.NotifyContext(c.Context(), lab.EndSignals()...)
 	defer stop()
 	return job.run(ctx, c)
 }
@@ -194,15 +193,11 @@ func (f *runFlags) labOptions() (lab.Options, error) {
 			return o, usage("--line-rate: %v", err)
 		}
 	}
-	if o.CPUs, err = lab.ParsePlacement(f.cpus, runtime.NumCPU()); err != nil {
+	if o.CPUs, err = lab.ParsePlacement(f.cpus, lab.CPUs()); err != nil {
 		return o, usage("%v", err)
 	}
 	if f.cniConf != "" {
-		join := f.cniJoin
-		if join == "none" {
-			join = ""
-		}
-		if o.Custom, err = lab.ReadCustom(f.cniConf, join); err != nil {
+		if o.Custom, err = f.custom(); err != nil {
 			return o, usage("--cni-conf: %v", err)
 		}
 	}
@@ -210,6 +205,23 @@ func (f *runFlags) labOptions() (lab.Options, error) {
 		return o, usage("%v", err)
 	}
 	return o, nil
+}
+
+// custom is the user's own configuration; a resumed run keeps the text that it
+// was started with.
+func (f *runFlags) custom() (*lab.CustomAttach, error) {
+	join := f.cniJoin
+	if join == "none" {
+		join = ""
+	}
+	if f.cniText == "" {
+		raw, err := os.ReadFile(f.cniConf)
+		if err != nil {
+			return nil, err
+		}
+		f.cniText = string(raw)
+	}
+	return lab.NewCustom(f.cniConf, []byte(f.cniText), join)
 }
 
 // cniPath is CNI_PATH, as for other runtimes, or the usual folders.
@@ -220,6 +232,9 @@ func cniPath() []string {
 	return lab.DefaultCNIPath
 }
 
+// cniTextKey is the setting that holds the text of --cni-conf's file.
+const cniTextKey = "cni-conf-text"
+
 // settings is what the plan remembers of the flags.
 func (f *runFlags) settings() map[string]string {
 	s := map[string]string{
@@ -227,7 +242,7 @@ func (f *runFlags) settings() map[string]string {
 		"congestion-control": f.congestion, "cpus": f.cpus,
 	}
 	if f.cniConf != "" {
-		s["cni-conf"], s["cni-transport"] = f.cniConf, f.cniJoin
+		s["cni-conf"], s["cni-transport"], s[cniTextKey] = f.cniConf, f.cniJoin, f.cniText
 	}
 	return s
 }
@@ -235,6 +250,10 @@ func (f *runFlags) settings() map[string]string {
 // adopt takes the flags of a plan back.
 func (f *runFlags) adopt(c *cobra.Command, p *result.Plan) error {
 	for flag, value := range p.Settings {
+		if flag == cniTextKey {
+			f.cniText = value
+			continue
+		}
 		if c.Flags().Lookup(flag) == nil {
 			return fmt.Errorf("the run was made with a setting that this version does not know: %s", flag)
 		}

@@ -30,9 +30,17 @@ const threadNet = "/proc/thread-self/ns/net"
 func New(name string) (*NS, error) {
 	var n *NS
 	err := onThread(func() (keep bool, err error) {
+		home, err := os.Open(threadNet)
+		if err != nil {
+			return true, fmt.Errorf("namespace %s: %w", name, err)
+		}
+		defer home.Close()
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return true, fmt.Errorf("namespace %s: unshare: %w", name, err)
 		}
+		// Back home, so that the thread can be kept: a thread that stays
+		// inside would keep the namespace alive, and Go never ends its first.
+		defer func() { keep = unix.Setns(int(home.Fd()), unix.CLONE_NEWNET) == nil }()
 		f, err := os.Open(threadNet)
 		if err != nil {
 			return false, fmt.Errorf("namespace %s: %w", name, err)

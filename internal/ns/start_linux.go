@@ -1,6 +1,7 @@
 package ns
 
 import (
+	"fmt"
 	"os/exec"
 	"runtime"
 
@@ -22,7 +23,7 @@ func (n *NS) Start(cmd *exec.Cmd, cpus []int) error {
 			set.Set(cpu)
 		}
 		if err := unix.SchedSetaffinity(0, &set); err != nil {
-			return err
+			return fmt.Errorf("bind to CPUs %v: %w", cpus, err)
 		}
 		err := cmd.Start()
 		if back := unix.SchedSetaffinity(0, &old); back != nil {

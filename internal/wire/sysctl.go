@@ -8,11 +8,12 @@ import (
 	"fmt"
 	"os"
 	"sort"
+	"strings"
 )
 
 // sysctl sets kernel parameters in every node's namespace; the parameters are
-// the keys. A key that this kernel lacks is left out: the fingerprint shows
-// what holds.
+// the keys, all of them of the network: others are not a namespace's own. A key
+// that this kernel lacks is left out and said so.
 var sysctl = Transport{
 	Name:    "sysctl",
 	AnyKey:  true,
@@ -20,12 +21,20 @@ var sysctl = Transport{
 	Setup: func(ctx context.Context, f *Fabric, p Params) error {
 		keys := make([]string, 0, len(p))
 		for key := range p {
+			if !strings.HasPrefix(key, "net.") || strings.Contains(key, "/") {
+				return fmt.Errorf("sysctl %s: only keys of net.* belong to a namespace", key)
+			}
 			keys = append(keys, key)
 		}
 		sort.Strings(keys)
-		for _, n := range f.Nodes {
-			for _, key := range keys {
-				if err := ifPresent(n.NS.SetSysctl(key, fmt.Sprint(p[key]))); err != nil {
+		for _, key := range keys {
+			for _, n := range f.Nodes {
+				err := n.NS.SetSysctl(key, fmt.Sprint(p[key]))
+				if errors.Is(err, os.ErrNotExist) {
+					f.Left = append(f.Left, fmt.Sprintf("the kernel has no %s (module not loaded?), which the product sets to %v: packets take a shorter way than on its nodes", key, p[key]))
+					break
+				}
+				if err != nil {
 					return err
 				}
 			}

@@ -28,6 +28,7 @@ type Fabric struct {
 	MTU        int          // of the underlay
 	Overhead   int          // bytes a packet that the contender's encapsulation takes
 	PodNetwork netip.Prefix // all nodes' pod networks
+	Left       []string     // what a piece left out because the kernel lacks it, in words
 }
 
 // PodMTU is what is left for pods on the underlay.

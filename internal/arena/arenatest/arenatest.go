@@ -53,7 +53,7 @@ func Run(t *testing.T, a arena.Arena, list []*contender.Contender, c Config) []s
 func one(t *testing.T, a arena.Arena, x *contender.Contender, c Config) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	net, err := a.Up(ctx, x)
+	net, err := a.Up(ctx, x, a.Variant(x))
 	if err != nil {
 		t.Fatalf("up: %v", err)
 	}
@@ -78,7 +78,7 @@ func one(t *testing.T, a arena.Arena, x *contender.Contender, c Config) {
 	}
 	commands(t, ctx, net.Pods()[0])
 	for _, path := range []string{arena.PathPod, arena.PathSameNode, arena.PathHost} {
-		pair, err := net.Pair(path)
+		pair, err := net.Pair(ctx, path)
 		if u := arena.AsUnsupported(err); u != nil {
 			continue
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -27,13 +26,7 @@ const usePodCIDR = "usePodCidr"
 // attach runs the CNI plugins that give the pod its interface, inside the
 // node's namespace as a container runtime on that node would.
 func (n *network) attach(ctx context.Context, node *wire.Node, pod *ns.NS, name string) (netip.Addr, error) {
-	var raw []byte
-	var err error
-	if n.pieces.custom != nil {
-		raw, err = n.pieces.custom.list()
-	} else {
-		raw, err = json.Marshal(n.pieces.attach.Conf(n.fabric, node, n.pieces.attachParams))
-	}
+	raw, err := json.Marshal(n.pieces.attach.Conf(n.fabric, node, n.pieces.attachParams))
 	if err == nil {
 		raw, err = localize(raw, filepath.Join(n.dir, "ipam"), node.PodCIDR)
 	}
@@ -74,22 +67,33 @@ func (n *network) attach(ctx context.Context, node *wire.Node, pod *ns.NS, name 
 	return addr, nil
 }
 
-// localize keeps the address book inside the lab and puts the node's pod
+// localize keeps every address book inside the lab and puts the node's pod
 // network where the configuration says usePodCidr.
 func localize(raw []byte, books string, podCIDR netip.Prefix) ([]byte, error) {
-	var conf map[string]any
+	var conf any
 	if err := json.Unmarshal(raw, &conf); err != nil {
 		return nil, err
 	}
-	plugins, _ := conf["plugins"].([]any)
-	for _, p := range plugins {
-		plugin, _ := p.(map[string]any)
-		if ipam, ok := plugin["ipam"].(map[string]any); ok && ipam["type"] == "host-local" {
-			ipam["dataDir"] = books
-			replaceText(ipam, usePodCIDR, podCIDR.String())
+	keepBooks(conf, books)
+	return json.Marshal(replaceText(conf, usePodCIDR, podCIDR.String()))
+}
+
+// keepBooks sets the folder of every host-local address manager, also of
+// those inside of a delegate's configuration.
+func keepBooks(v any, books string) {
+	switch v := v.(type) {
+	case map[string]any:
+		if v["type"] == "host-local" {
+			v["dataDir"] = books
+		}
+		for _, e := range v {
+			keepBooks(e, books)
+		}
+	case []any:
+		for _, e := range v {
+			keepBooks(e, books)
 		}
 	}
-	return json.Marshal(conf)
 }
 
 // replaceText replaces a text wherever it is a whole value.
@@ -123,52 +127,48 @@ func (l *lab) findPlugin(name string) (string, error) {
 	return path, nil
 }
 
-// ReadCustom reads a user's CNI configuration.
-func ReadCustom(file, transport string) (*CustomAttach, error) {
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
+// NewCustom is a user's CNI configuration as it stands in the file; transport
+// joins the nodes, "" leaves them apart.
+func NewCustom(file string, conf []byte, transport string) (*CustomAttach, error) {
+	c := &CustomAttach{File: file, Conf: conf, Transport: transport}
+	if transport != "" {
+		if _, err := wire.LookupTransport(transport); err != nil {
+			return nil, err
+		}
 	}
-	c := &CustomAttach{File: file, Conf: raw, Transport: transport}
-	if _, err := customPlugins(c); err != nil {
-		return nil, err
-	}
-	return c, nil
+	_, err := c.attachment()
+	return c, err
 }
 
-// list is the configuration as a list: a single plugin's is a list of one.
-func (c *CustomAttach) list() ([]byte, error) {
+// attachment is the configuration as a datapath piece.
+func (c *CustomAttach) attachment() (wire.Attach, error) {
+	if c == nil {
+		return wire.Attach{}, errors.New("contender custom: no configuration; give one with --cni-conf FILE")
+	}
 	var conf map[string]any
 	if err := json.Unmarshal(c.Conf, &conf); err != nil {
-		return nil, fmt.Errorf("%s: no CNI configuration: %w", c.File, err)
+		return wire.Attach{}, fmt.Errorf("%s: no CNI configuration: %w", c.File, err)
 	}
-	if _, isList := conf["plugins"]; isList {
-		return c.Conf, nil
+	if _, isList := conf["plugins"]; !isList { // a single plugin's is a list of one
+		conf = map[string]any{"cniVersion": conf["cniVersion"], "name": conf["name"], "plugins": []any{conf}}
 	}
-	return json.Marshal(map[string]any{"cniVersion": conf["cniVersion"], "name": conf["name"], "plugins": []any{conf}})
-}
-
-// customPlugins are the programs that a user's configuration runs.
-func customPlugins(c *CustomAttach) ([]string, error) {
-	if c == nil {
-		return nil, errors.New("contender custom: no configuration; give one with --cni-conf FILE")
-	}
-	raw, err := c.list()
+	raw, err := json.Marshal(conf)
 	if err != nil {
-		return nil, err
+		return wire.Attach{}, err
 	}
 	list, err := libcni.NetworkConfFromBytes(raw)
 	if err != nil {
-		return nil, fmt.Errorf("%s: no CNI configuration: %w", c.File, err)
+		return wire.Attach{}, fmt.Errorf("%s: no CNI configuration: %w", c.File, err)
 	}
-	var names []string
+	a := wire.Attach{Name: CustomID, Summary: "the CNI configuration " + c.File}
 	for _, p := range list.Plugins {
-		names = append(names, p.Network.Type)
+		a.Plugins = append(a.Plugins, p.Network.Type)
 		if ipam := p.Network.IPAM.Type; ipam != "" {
-			names = append(names, ipam)
+			a.Plugins = append(a.Plugins, ipam)
 		}
 	}
-	return names, nil
+	a.Conf = func(*wire.Fabric, *wire.Node, wire.Params) map[string]any { return conf }
+	return a, nil
 }
 
 // Contender is the user's configuration as a contender.
@@ -177,15 +177,23 @@ func (c *CustomAttach) Contender() *contender.Contender {
 		ID: CustomID, Product: filepath.Base(c.File), Summary: "the CNI configuration " + c.File,
 		Features: contender.Features{Encryption: "none", Status: "active"},
 		Datapath: contender.Datapath{Attach: "cni", Transport: "none", Services: "none"},
-		Lab:      contender.Lab{Own: []string{"the CNI plugins that the configuration names"}},
+		Lab:      contender.Lab{Attach: &contender.Piece{Use: CustomID}, Own: []string{"the CNI plugins that the configuration names"}},
 	}
-	if c.Transport != "" {
-		x.Datapath.Transport = c.Transport
-		x.Lab.Transport = &contender.Piece{Use: c.Transport}
-		x.Lab.Reproduced = []string{"transport between the nodes: " + c.Transport}
-		if c.Transport == "vxlan" {
-			x.Datapath.Overhead = 50
-		}
+	if c.Transport == "" {
+		return x
+	}
+	x.Datapath.Transport = c.Transport
+	x.Lab.Transport = &contender.Piece{Use: c.Transport}
+	x.Lab.Reproduced = []string{"transport between the nodes: " + c.Transport}
+	switch c.Transport {
+	case "vxlan":
+		x.Datapath.Overhead, x.Requires.Kernel = vxlanOverhead, []string{"vxlan"}
+	case "routes":
+		x.Requires.Underlay = UnderlaySwitch
 	}
 	return x
 }
+
+// vxlanOverhead is bytes a packet over IPv4: inner Ethernet 14, VXLAN 8, UDP 8,
+// IPv4 20 (RFC 7348).
+const vxlanOverhead = 50

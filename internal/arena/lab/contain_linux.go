@@ -61,7 +61,7 @@ func Contain(ctx context.Context, logf func(format string, args ...any)) (int, e
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 	}
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	signal.Notify(signals, EndSignals()...)
 	defer signal.Stop(signals)
 	err = cmd.Start()
 	lifeline.Close()
@@ -70,9 +70,15 @@ func Contain(ctx context.Context, logf func(format string, args ...any)) (int, e
 	}
 	done := make(chan struct{})
 	go func() {
+		asked := false
 		for {
 			select {
 			case s := <-signals:
+				if asked { // it was asked to end, and the user can't wait
+					_ = cmd.Process.Kill()
+					continue
+				}
+				asked = true
 				_ = cmd.Process.Signal(s)
 			case <-ctx.Done():
 				_ = cmd.Process.Kill()
@@ -96,6 +102,18 @@ func Contain(ctx context.Context, logf func(format string, args ...any)) (int, e
 		return exit.ExitCode(), nil
 	}
 	return 1, err
+}
+
+// EndSignals are the signals that end a run in order. What this process was
+// started to ignore, as nohup does, stays ignored.
+func EndSignals() []os.Signal {
+	var signals []os.Signal
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+		if !signal.Ignored(s) {
+			signals = append(signals, s)
+		}
+	}
+	return signals
 }
 
 func containError(err error, rootless bool) error {

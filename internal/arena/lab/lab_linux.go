@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -16,11 +15,8 @@ import (
 )
 
 type lab struct {
-	opt Options
-
-	probeOnce sync.Once
-	features  map[string]Feature
-	probeErr  error
+	opt      Options
+	features map[string]Feature // probed so far
 }
 
 // New is the lab arena. The process must be inside the lab's container
@@ -36,7 +32,7 @@ func New(opt Options) (arena.Arena, error) {
 	if opt.Congestion, err = chooseCongestion(opt.Congestion); err != nil {
 		return nil, err
 	}
-	return &lab{opt: opt}, nil
+	return &lab{opt: opt, features: map[string]Feature{}}, nil
 }
 
 // Name implements arena.Arena.
@@ -86,69 +82,72 @@ func (l *lab) Supports(_ context.Context, c *contender.Contender) error {
 	}
 	for _, program := range c.Requires.Programs {
 		if err := host.Have(program); err != nil {
-			return &arena.Unsupported{Reason: err.Error()}
+			return &arena.Unsupported{Reason: err.Error(), Remedy: "install it"}
 		}
 	}
 	return nil
 }
 
 func (l *lab) kernelHas(c *contender.Contender) error {
-	l.probeOnce.Do(func() {
-		var list []Feature
-		list, l.probeErr = Probe()
-		l.features = map[string]Feature{}
-		for _, f := range list {
-			l.features[f.Name] = f
-		}
-	})
-	if l.probeErr != nil {
-		return l.probeErr
-	}
 	var missing, why []string
+	denied := true
 	for _, name := range c.Requires.Kernel {
-		f, known := l.features[name]
-		if !known {
-			return fmt.Errorf("contender %s: requires kernel feature %q, which probe does not know", c.ID, name)
+		f, err := l.feature(name)
+		if err != nil {
+			return fmt.Errorf("contender %s: %w", c.ID, err)
 		}
 		if !f.OK {
+			denied = denied && f.Denied
 			missing = append(missing, f.Option)
 			why = append(why, fmt.Sprintf("%s (%s)", name, f.Error))
 		}
 	}
-	if len(missing) > 0 {
-		return &arena.Unsupported{
-			Reason: fmt.Sprintf("kernel %s lacks %s", KernelRelease(), strings.Join(why, ", ")),
-			Remedy: fmt.Sprintf("load the module or %s (%s)", remedyKernel, strings.Join(missing, ", ")),
-		}
+	if len(missing) == 0 {
+		return nil
 	}
-	return nil
+	u := &arena.Unsupported{
+		Reason: fmt.Sprintf("kernel %s lacks %s", KernelRelease(), strings.Join(why, ", ")),
+		Remedy: fmt.Sprintf("load the module or %s (%s)", remedyKernel, strings.Join(missing, ", ")),
+	}
+	if denied {
+		u.Reason, u.Remedy = "this user may not use "+strings.Join(why, ", "), "run it as root"
+	}
+	return u
+}
+
+// feature probes a kernel feature once.
+func (l *lab) feature(name string) (Feature, error) {
+	if f, known := l.features[name]; known {
+		return f, nil
+	}
+	found, err := Probe(name)
+	if err != nil {
+		return Feature{}, err
+	}
+	if len(found) == 0 {
+		return Feature{}, fmt.Errorf("kernel feature %q is none that probe knows", name)
+	}
+	l.features[name] = found[0]
+	return found[0], nil
 }
 
 // pieces is a contender's lab form with its names looked up.
 type pieces struct {
-	attach       *wire.Attach // nil: pods are the nodes themselves, or a custom configuration
+	attach       *wire.Attach // nil: pods are the nodes themselves
 	attachParams wire.Params
 	transports   []wire.Transport // the transport, then the extras
 	params       []wire.Params
 	plugins      []string
-	custom       *CustomAttach
 }
 
 func (l *lab) compose(c *contender.Contender) (pieces, error) {
 	var p pieces
-	if c.ID == CustomID {
-		plugins, err := customPlugins(l.opt.Custom)
-		if err != nil {
-			return p, err
-		}
-		p.custom, p.plugins = l.opt.Custom, plugins
-	}
 	if a := c.Lab.Attach; a != nil {
-		attach, err := wire.LookupAttach(a.Use)
+		attach, err := l.attachment(a.Use)
 		if err != nil {
 			return p, fmt.Errorf("contender %s: %w", c.ID, err)
 		}
-		p.attach, p.attachParams, p.plugins = &attach, wire.Params(a.Params), attach.Plugins
+		p.attach, p.attachParams, p.plugins = &attach, a.Params, attach.Plugins
 		if err := p.attachParams.Check(a.Use, attach.Params); err != nil {
 			return p, fmt.Errorf("contender %s: %w", c.ID, err)
 		}
@@ -170,6 +169,14 @@ func (l *lab) compose(c *contender.Contender) (pieces, error) {
 		p.transports, p.params = append(p.transports, t), append(p.params, part.Params)
 	}
 	return p, nil
+}
+
+// attachment is the user's own configuration, or a piece of package wire.
+func (l *lab) attachment(use string) (wire.Attach, error) {
+	if use == CustomID {
+		return l.opt.Custom.attachment()
+	}
+	return wire.LookupAttach(use)
 }
 
 // KernelRelease is the running kernel's, as uname -r prints it.

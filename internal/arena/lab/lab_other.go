@@ -4,6 +4,7 @@ package lab
 
 import (
 	"context"
+	"os"
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/contender"
@@ -21,6 +22,9 @@ func Contained() bool { return false }
 // Contain says that this is not Linux.
 func Contain(context.Context, func(string, ...any)) (int, error) { return 1, errNotLinux }
 
+// EndSignals are the signals that end a run in order.
+func EndSignals() []os.Signal { return []os.Signal{os.Interrupt} }
+
 // Enter says that this is not Linux.
 func Enter() error { return errNotLinux }
 
@@ -31,10 +35,13 @@ func HidesPath(string) bool { return false }
 func New(Options) (arena.Arena, error) { return nil, errNotLinux }
 
 // Probe says that this is not Linux.
-func Probe() ([]Feature, error) { return nil, errNotLinux }
+func Probe(...string) ([]Feature, error) { return nil, errNotLinux }
 
-// ReadCustom says that this is not Linux.
-func ReadCustom(string, string) (*CustomAttach, error) { return nil, errNotLinux }
+// CPUs are not known where there is no lab.
+func CPUs() []int { return []int{0} }
+
+// NewCustom says that this is not Linux.
+func NewCustom(string, []byte, string) (*CustomAttach, error) { return nil, errNotLinux }
 
 // Contender is the user's configuration as a contender.
 func (c *CustomAttach) Contender() *contender.Contender { return &contender.Contender{ID: CustomID} }

@@ -4,8 +4,8 @@ package lab
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -28,7 +28,7 @@ func catalogue(t *testing.T) []*contender.Contender {
 func options(nodes, mtu int) Options {
 	return Options{
 		Nodes: nodes, Underlay: UnderlayAuto, MTU: mtu, Congestion: CongestionAuto,
-		CPUs: DefaultPlacement(runtime.NumCPU()), CNIPath: DefaultCNIPath,
+		CPUs: DefaultPlacement(CPUs()), CNIPath: DefaultCNIPath,
 	}
 }
 
@@ -66,7 +66,7 @@ func TestVPCRouteLimit(t *testing.T) {
 		t.Errorf("51 nodes: %+v, want the 51st refused by the route table's 50 entries", u)
 	}
 	// The router itself refuses too.
-	if _, err := a.Up(t.Context(), vpc); err == nil || !strings.Contains(err.Error(), "node51") {
+	if _, err := a.Up(t.Context(), vpc, UnderlayVPC); err == nil || !strings.Contains(err.Error(), "node51") {
 		t.Errorf("up with 51 nodes: %v", err)
 	}
 }
@@ -116,7 +116,7 @@ func TestBrokenContender(t *testing.T) {
 		"plugin":    {contender.Lab{Attach: &contender.Piece{Use: "macvlan", Params: map[string]any{"mode": "nonsense"}}}, "CNI ADD"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n, err := a.Up(t.Context(), &contender.Contender{ID: "broken", Lab: c.lab})
+			n, err := a.Up(t.Context(), &contender.Contender{ID: "broken", Lab: c.lab}, UnderlaySwitch)
 			if err == nil {
 				_ = n.Down(t.Context())
 			}
@@ -127,5 +127,32 @@ func TestBrokenContender(t *testing.T) {
 				t.Errorf("its folder is still there: %v", err)
 			}
 		})
+	}
+}
+
+// The baseline comes up on the underlay that the plan names, not on the one
+// that it would choose.
+func TestBaselineOnVPC(t *testing.T) {
+	a, err := New(options(2, 1500))
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := contender.Find(catalogue(t), "host")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for underlay, network := range map[string]netip.Prefix{UnderlaySwitch: switchNet, UnderlayVPC: vpcNet} {
+		n, err := a.Up(t.Context(), host, underlay)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, node := range n.Nodes() {
+			if !network.Contains(node.Addr()) {
+				t.Errorf("%s on %s has %s, want one of %s", node.Name(), underlay, node.Addr(), network)
+			}
+		}
+		if err := n.Down(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -78,7 +78,9 @@ type Feature struct {
 	Summary string `json:"summary"`
 	Option  string `json:"option"` // kernel build option
 	OK      bool   `json:"ok"`
-	Error   string `json:"error,omitempty"` // what the try said
+	Error   string `json:"error,omitempty"`  // what the try said
+	Note    string `json:"note,omitempty"`   // how it is there, if not simply
+	Denied  bool   `json:"denied,omitempty"` // the user may not; root could
 }
 
 // remedyKernel is what helps when the running kernel lacks something.

@@ -2,7 +2,7 @@ package lab
 
 import (
 	"fmt"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,48 +13,42 @@ type Placement struct {
 	Client, Server, Rest []int
 }
 
-// DefaultPlacement spreads n CPUs: the client gets the first half, the server
-// the second; with four or more the first CPU is left to the rest. One CPU is
-// shared by all.
-func DefaultPlacement(n int) Placement {
+// DefaultPlacement spreads the CPUs: the client gets the first half, the
+// server the second; with four or more the first CPU is left to the rest. One
+// CPU is shared by all.
+func DefaultPlacement(cpus []int) Placement {
+	n := len(cpus)
 	switch {
 	case n < 2:
-		return Placement{Client: []int{0}, Server: []int{0}, Rest: []int{0}}
+		return Placement{Client: cpus, Server: cpus, Rest: cpus}
 	case n < 4:
-		return Placement{Client: span(0, n/2), Server: span(n/2, n), Rest: span(0, n)}
+		return Placement{Client: cpus[:n/2], Server: cpus[n/2:], Rest: cpus}
 	}
 	half := (n + 1) / 2
-	return Placement{Client: span(1, half), Server: span(half, n), Rest: []int{0}}
+	return Placement{Client: cpus[1:half], Server: cpus[half:], Rest: cpus[:1]}
 }
 
-func span(from, to int) []int {
-	var cpus []int
-	for c := from; c < to; c++ {
-		cpus = append(cpus, c)
-	}
-	return cpus
-}
-
-// ParsePlacement reads "client=0-3,server=4-7,rest=8" over the default; each
-// list may hold ranges joined by "+": "client=0-2+8".
-func ParsePlacement(s string, n int) (Placement, error) {
-	p := DefaultPlacement(n)
+// ParsePlacement reads "client=0-3,server=4-7,rest=8" over the default for
+// the CPUs that there are; each list may hold ranges joined by "+":
+// "client=0-2+8".
+func ParsePlacement(s string, cpus []int) (Placement, error) {
+	p := DefaultPlacement(cpus)
 	if s == "" {
 		return p, nil
 	}
 	for _, part := range strings.Split(s, ",") {
 		role, list, ok := strings.Cut(part, "=")
-		cpus, err := parseCPUs(list, n)
+		chosen, err := parseCPUs(list, cpus)
 		if !ok || err != nil {
-			return p, fmt.Errorf("--cpus %q: want e.g. client=0-1,server=2-3,rest=4+5 with CPUs 0 to %d", part, n-1)
+			return p, fmt.Errorf("--cpus %q: want e.g. client=0-1,server=2-3,rest=4+5 of the CPUs %s", part, joinCPUs(cpus))
 		}
 		switch role {
 		case "client":
-			p.Client = cpus
+			p.Client = chosen
 		case "server":
-			p.Server = cpus
+			p.Server = chosen
 		case "rest":
-			p.Rest = cpus
+			p.Rest = chosen
 		default:
 			return p, fmt.Errorf("--cpus %q: the roles are client, server and rest", role)
 		}
@@ -62,8 +56,8 @@ func ParsePlacement(s string, n int) (Placement, error) {
 	return p, nil
 }
 
-func parseCPUs(list string, n int) ([]int, error) {
-	seen := map[int]bool{}
+func parseCPUs(list string, cpus []int) ([]int, error) {
+	var chosen []int
 	for _, r := range strings.Split(list, "+") {
 		lo, hi, isRange := strings.Cut(r, "-")
 		first, err := strconv.Atoi(lo)
@@ -76,19 +70,20 @@ func parseCPUs(list string, n int) ([]int, error) {
 				return nil, err
 			}
 		}
-		if first < 0 || last >= n || first > last {
-			return nil, fmt.Errorf("CPU %s is not there", r)
+		if first > last || last-first > len(cpus) {
+			return nil, fmt.Errorf("no range of CPUs: %s", r)
 		}
 		for c := first; c <= last; c++ {
-			seen[c] = true
+			if !slices.Contains(cpus, c) {
+				return nil, fmt.Errorf("CPU %d is not there", c)
+			}
+			if !slices.Contains(chosen, c) {
+				chosen = append(chosen, c)
+			}
 		}
 	}
-	cpus := make([]int, 0, len(seen))
-	for c := range seen {
-		cpus = append(cpus, c)
-	}
-	sort.Ints(cpus)
-	return cpus, nil
+	slices.Sort(chosen)
+	return chosen, nil
 }
 
 // String is the form that ParsePlacement reads.
@@ -102,17 +97,4 @@ func joinCPUs(cpus []int) string {
 		texts[i] = strconv.Itoa(c)
 	}
 	return strings.Join(texts, "+")
-}
-
-// Shared says that client and server have a CPU in common, so that their CPU
-// time can't be told apart.
-func (p Placement) Shared() bool {
-	for _, c := range p.Client {
-		for _, s := range p.Server {
-			if c == s {
-				return true
-			}
-		}
-	}
-	return false
 }

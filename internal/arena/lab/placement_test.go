@@ -11,19 +11,21 @@ import (
 func TestParsePlacement(t *testing.T) {
 	for _, c := range []struct {
 		name, in string
-		cpus     int
+		cpus     []int
 		want     string
 		bad      bool
 	}{
-		{name: "one CPU is shared", cpus: 1, want: "client=0,server=0,rest=0"},
-		{name: "two are split", cpus: 2, want: "client=0,server=1,rest=0+1"},
-		{name: "four leave one to the rest", cpus: 4, want: "client=1,server=2+3,rest=0"},
-		{name: "eight", cpus: 8, want: "client=1+2+3,server=4+5+6+7,rest=0"},
-		{name: "chosen", in: "client=0-1+3,server=2", cpus: 4, want: "client=0+1+3,server=2,rest=0"},
-		{name: "not there", in: "client=4", cpus: 4, bad: true},
-		{name: "backwards", in: "client=3-1", cpus: 4, bad: true},
-		{name: "role", in: "clint=1", cpus: 4, bad: true},
-		{name: "no list", in: "client", cpus: 4, bad: true},
+		{name: "one CPU is shared", cpus: []int{0}, want: "client=0,server=0,rest=0"},
+		{name: "two are split", cpus: []int{0, 1}, want: "client=0,server=1,rest=0+1"},
+		{name: "four leave one to the rest", cpus: []int{0, 1, 2, 3}, want: "client=1,server=2+3,rest=0"},
+		{name: "eight", cpus: []int{0, 1, 2, 3, 4, 5, 6, 7}, want: "client=1+2+3,server=4+5+6+7,rest=0"},
+		{name: "chosen", in: "client=0-1+3,server=2", cpus: []int{0, 1, 2, 3}, want: "client=0+1+3,server=2,rest=0"},
+		{name: "others than the first", cpus: []int{2, 5}, want: "client=2,server=5,rest=2+5"},
+		{name: "a CPU of somebody else", in: "client=0", cpus: []int{2, 5}, bad: true},
+		{name: "not there", in: "client=4", cpus: []int{0, 1, 2, 3}, bad: true},
+		{name: "backwards", in: "client=3-1", cpus: []int{0, 1, 2, 3}, bad: true},
+		{name: "role", in: "clint=1", cpus: []int{0, 1, 2, 3}, bad: true},
+		{name: "no list", in: "client", cpus: []int{0, 1, 2, 3}, bad: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := ParsePlacement(c.in, c.cpus)

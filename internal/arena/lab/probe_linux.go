@@ -1,10 +1,12 @@
 package lab
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/features"
@@ -20,6 +22,10 @@ import (
 type probe struct {
 	name, summary, option string
 	try                   func(p *probing) error
+	// module, if set, makes devices in the machine's own namespace when it is
+	// loaded (tunl0, gre0, dummy0), so that a try, which would load it, is not
+	// free: whether it is there is looked up instead.
+	module string
 }
 
 // probing is the throw-away namespace in which features are tried.
@@ -30,59 +36,59 @@ type probing struct {
 }
 
 var probes = []probe{
-	{"veth", "virtual Ethernet pairs", "CONFIG_VETH", link(func(a netlink.LinkAttrs, _ int) netlink.Link {
+	{name: "veth", summary: "virtual Ethernet pairs", option: "CONFIG_VETH", try: link(func(a netlink.LinkAttrs, _ int) netlink.Link {
 		return &netlink.Veth{LinkAttrs: a, PeerName: "probe-peer"}
 	})},
-	{"bridge", "Linux bridge", "CONFIG_BRIDGE", link(func(a netlink.LinkAttrs, _ int) netlink.Link { return &netlink.Bridge{LinkAttrs: a} })},
-	{"macvlan", "macvlan interfaces", "CONFIG_MACVLAN", link(func(a netlink.LinkAttrs, nic int) netlink.Link {
+	{name: "bridge", summary: "Linux bridge", option: "CONFIG_BRIDGE", try: link(func(a netlink.LinkAttrs, _ int) netlink.Link { return &netlink.Bridge{LinkAttrs: a} })},
+	{name: "macvlan", summary: "macvlan interfaces", option: "CONFIG_MACVLAN", try: link(func(a netlink.LinkAttrs, nic int) netlink.Link {
 		a.ParentIndex = nic
 		return &netlink.Macvlan{LinkAttrs: a, Mode: netlink.MACVLAN_MODE_BRIDGE}
 	})},
-	{"ipvlan", "ipvlan interfaces", "CONFIG_IPVLAN", link(func(a netlink.LinkAttrs, nic int) netlink.Link {
+	{name: "ipvlan", summary: "ipvlan interfaces", option: "CONFIG_IPVLAN", try: link(func(a netlink.LinkAttrs, nic int) netlink.Link {
 		a.ParentIndex = nic
 		return &netlink.IPVlan{LinkAttrs: a, Mode: netlink.IPVLAN_MODE_L2}
 	})},
-	{"vlan", "802.1Q VLANs", "CONFIG_VLAN_8021Q", link(func(a netlink.LinkAttrs, nic int) netlink.Link {
+	{name: "vlan", summary: "802.1Q VLANs", option: "CONFIG_VLAN_8021Q", try: link(func(a netlink.LinkAttrs, nic int) netlink.Link {
 		a.ParentIndex = nic
 		return &netlink.Vlan{LinkAttrs: a, VlanId: 7}
 	})},
-	{"dummy", "dummy interfaces", "CONFIG_DUMMY", link(func(a netlink.LinkAttrs, _ int) netlink.Link { return &netlink.Dummy{LinkAttrs: a} })},
-	{"vxlan", "VXLAN (RFC 7348)", "CONFIG_VXLAN", link(func(a netlink.LinkAttrs, nic int) netlink.Link {
+	{name: "dummy", summary: "dummy interfaces", option: "CONFIG_DUMMY", try: link(func(a netlink.LinkAttrs, _ int) netlink.Link { return &netlink.Dummy{LinkAttrs: a} }), module: "dummy"},
+	{name: "vxlan", summary: "VXLAN (RFC 7348)", option: "CONFIG_VXLAN", try: link(func(a netlink.LinkAttrs, nic int) netlink.Link {
 		return &netlink.Vxlan{LinkAttrs: a, VxlanId: 1, VtepDevIndex: nic, Port: 4789}
 	})},
-	{"geneve", "Geneve (RFC 8926)", "CONFIG_GENEVE", link(func(a netlink.LinkAttrs, _ int) netlink.Link {
+	{name: "geneve", summary: "Geneve (RFC 8926)", option: "CONFIG_GENEVE", try: link(func(a netlink.LinkAttrs, _ int) netlink.Link {
 		return &netlink.Geneve{LinkAttrs: a, ID: 1, Remote: net.IPv4(192, 0, 2, 1)}
 	})},
-	{"ipip", "IP in IP (RFC 2003)", "CONFIG_NET_IPIP", link(func(a netlink.LinkAttrs, _ int) netlink.Link {
+	{name: "ipip", summary: "IP in IP (RFC 2003)", option: "CONFIG_NET_IPIP", try: link(func(a netlink.LinkAttrs, _ int) netlink.Link {
 		return &netlink.Iptun{LinkAttrs: a, Local: net.IPv4(192, 0, 2, 2), Remote: net.IPv4(192, 0, 2, 1)}
-	})},
-	{"gre", "GRE (RFC 2784)", "CONFIG_NET_IPGRE", link(func(a netlink.LinkAttrs, _ int) netlink.Link {
+	}), module: "ipip"},
+	{name: "gre", summary: "GRE (RFC 2784)", option: "CONFIG_NET_IPGRE", try: link(func(a netlink.LinkAttrs, _ int) netlink.Link {
 		return &netlink.Gretun{LinkAttrs: a, Local: net.IPv4(192, 0, 2, 2), Remote: net.IPv4(192, 0, 2, 1)}
-	})},
-	{"wireguard", "WireGuard in the kernel", "CONFIG_WIREGUARD", link(func(a netlink.LinkAttrs, _ int) netlink.Link { return &netlink.Wireguard{LinkAttrs: a} })},
-	{"netkit", "netkit devices (Linux 6.7)", "CONFIG_NETKIT", link(func(a netlink.LinkAttrs, _ int) netlink.Link {
+	}), module: "ip_gre"},
+	{name: "wireguard", summary: "WireGuard in the kernel", option: "CONFIG_WIREGUARD", try: link(func(a netlink.LinkAttrs, _ int) netlink.Link { return &netlink.Wireguard{LinkAttrs: a} })},
+	{name: "netkit", summary: "netkit devices (Linux 6.7)", option: "CONFIG_NETKIT", try: link(func(a netlink.LinkAttrs, _ int) netlink.Link {
 		return &netlink.Netkit{LinkAttrs: a, Mode: netlink.NETKIT_MODE_L3}
 	})},
-	{"tun", "TUN devices", "CONFIG_TUN", tryTun},
-	{"esp", "IPsec ESP (RFC 4303)", "CONFIG_INET_ESP", tryESP},
-	{"nftables", "nftables", "CONFIG_NF_TABLES", tryNftables},
-	{"conntrack", "connection tracking", "CONFIG_NF_CONNTRACK", tryFile("/proc/sys/net/netfilter/nf_conntrack_max")},
-	{"br_netfilter", "netfilter on bridges", "CONFIG_BRIDGE_NETFILTER", tryFile("/proc/sys/net/bridge/bridge-nf-call-iptables")},
-	{"ipvs", "IP virtual server", "CONFIG_IP_VS", tryFamily("IPVS")},
-	{"openvswitch", "Open vSwitch datapath in the kernel", "CONFIG_OPENVSWITCH", tryFamily("ovs_datapath")},
-	{"ebpf-tc", "eBPF programs at tc", "CONFIG_NET_CLS_BPF", tryEBPF},
-	{"tbf", "token bucket shaper (line rate)", "CONFIG_NET_SCH_TBF", qdisc(func(a netlink.QdiscAttrs) netlink.Qdisc {
+	{name: "tun", summary: "TUN devices", option: "CONFIG_TUN", try: tryTun},
+	{name: "esp", summary: "IPsec ESP (RFC 4303)", option: "CONFIG_INET_ESP", try: tryESP},
+	{name: "nftables", summary: "nftables", option: "CONFIG_NF_TABLES", try: tryNftables},
+	{name: "conntrack", summary: "connection tracking", option: "CONFIG_NF_CONNTRACK", try: tryFile("/proc/sys/net/netfilter/nf_conntrack_max")},
+	{name: "br_netfilter", summary: "netfilter on bridges", option: "CONFIG_BRIDGE_NETFILTER", try: tryFile("/proc/sys/net/bridge/bridge-nf-call-iptables")},
+	{name: "ipvs", summary: "IP virtual server", option: "CONFIG_IP_VS", try: tryFamily("IPVS")},
+	{name: "openvswitch", summary: "Open vSwitch datapath in the kernel", option: "CONFIG_OPENVSWITCH", try: tryFamily("ovs_datapath")},
+	{name: "ebpf-tc", summary: "eBPF programs at tc", option: "CONFIG_NET_CLS_BPF", try: tryEBPF},
+	{name: "tbf", summary: "token bucket shaper (line rate)", option: "CONFIG_NET_SCH_TBF", try: qdisc(func(a netlink.QdiscAttrs) netlink.Qdisc {
 		return &netlink.Tbf{QdiscAttrs: a, Rate: 125e6, Limit: 1 << 20, Buffer: netlink.Xmittime(125e6, 1<<17)}
 	})},
-	{"fq", "fair queue pacing", "CONFIG_NET_SCH_FQ", qdisc(func(a netlink.QdiscAttrs) netlink.Qdisc { return netlink.NewFq(a) })},
-	{"netem", "network emulator", "CONFIG_NET_SCH_NETEM", qdisc(func(a netlink.QdiscAttrs) netlink.Qdisc {
+	{name: "fq", summary: "fair queue pacing", option: "CONFIG_NET_SCH_FQ", try: qdisc(func(a netlink.QdiscAttrs) netlink.Qdisc { return netlink.NewFq(a) })},
+	{name: "netem", summary: "network emulator", option: "CONFIG_NET_SCH_NETEM", try: qdisc(func(a netlink.QdiscAttrs) netlink.Qdisc {
 		return netlink.NewNetem(a, netlink.NetemQdiscAttrs{Latency: 1})
 	})},
 }
 
-// Probe tries every feature in a namespace that is thrown away. It needs to
-// run inside the lab's container.
-func Probe() ([]Feature, error) {
+// Probe tries the named features, or all that it knows, in a namespace that is
+// thrown away. It needs to run inside the lab's container.
+func Probe(names ...string) ([]Feature, error) {
 	box, err := ns.New("probe")
 	if err != nil {
 		return nil, err
@@ -101,13 +107,36 @@ func Probe() ([]Feature, error) {
 	}
 	list := make([]Feature, 0, len(probes))
 	for _, row := range probes {
-		f := Feature{Name: row.name, Summary: row.summary, Option: row.option, OK: true}
-		if err := row.try(p); err != nil {
-			f.OK, f.Error = false, explain(err)
+		if len(names) > 0 && !slices.Contains(names, row.name) {
+			continue
 		}
-		list = append(list, f)
+		list = append(list, row.feature(p))
 	}
 	return list, nil
+}
+
+// feature finds out whether the kernel has it.
+func (row probe) feature(p *probing) Feature {
+	f := Feature{Name: row.name, Summary: row.summary, Option: row.option, OK: true}
+	if row.module != "" && loadable(row.module) {
+		f.Note = "module " + row.module + ", not loaded"
+		return f
+	}
+	if err := row.try(p); err != nil {
+		f.OK, f.Error = false, explain(err)
+		f.Denied = errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)
+	}
+	return f
+}
+
+// loadable says that the module is on the disk and not in the kernel: a try
+// would load it.
+func loadable(module string) bool {
+	if _, err := os.Stat("/sys/module/" + module); err == nil {
+		return false
+	}
+	deps, err := os.ReadFile("/lib/modules/" + KernelRelease() + "/modules.dep")
+	return err == nil && bytes.Contains(deps, []byte("/"+module+".ko"))
 }
 
 // explain says in words what the kernel's error number means here.

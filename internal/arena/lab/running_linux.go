@@ -2,6 +2,7 @@ package lab
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -110,10 +111,15 @@ func endpointOf(dir string) string {
 }
 
 // Orphaned says that the lab's launcher is gone while the lab is not: the
-// kernel should have killed it.
+// kernel should have killed it. Its parent then is another program. A parent
+// that can't be seen proves nothing.
 func (r *Running) Orphaned() bool {
-	_, err := os.Stat(fmt.Sprintf("/proc/%d", r.Launcher))
-	return r.Launcher <= 1 || err != nil
+	own, err := os.Stat(fmt.Sprintf("/proc/%d/exe", r.Init))
+	if err != nil || r.Launcher == 0 {
+		return false
+	}
+	other, err := os.Stat(fmt.Sprintf("/proc/%d/exe", r.Launcher))
+	return errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(own, other)
 }
 
 // Kill ends the lab with everything in it.

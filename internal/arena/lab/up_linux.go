@@ -15,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/ns"
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/wire"
 )
 
@@ -40,8 +41,14 @@ type network struct {
 	procs sync.WaitGroup
 }
 
+// upPatience is how long a contender may take to come up, a CNI plugin that
+// waits for something included.
+const upPatience = time.Minute
+
 // Up implements arena.Arena.
-func (l *lab) Up(ctx context.Context, c *contender.Contender) (_ arena.Network, err error) {
+func (l *lab) Up(ctx context.Context, c *contender.Contender, variant string) (_ arena.Network, err error) {
+	ctx, cancel := context.WithTimeout(ctx, upPatience)
+	defer cancel()
 	n := &network{lab: l, dir: filepath.Join(RunDir, "cnibench", c.ID)}
 	if n.pieces, err = l.compose(c); err != nil {
 		return nil, err
@@ -54,7 +61,7 @@ func (l *lab) Up(ctx context.Context, c *contender.Contender) (_ arena.Network, 
 	if err := os.MkdirAll(n.dir, 0o755); err != nil {
 		return nil, err
 	}
-	if err := n.underlay(l.Variant(c), int(c.Datapath.Overhead)); err != nil {
+	if err := n.underlay(variant, int(c.Datapath.Overhead)); err != nil {
 		return nil, err
 	}
 	for i, t := range n.pieces.transports {
@@ -125,7 +132,7 @@ func (n *network) box(name string) (*ns.NS, error) {
 // addPod makes a pod on the node and attaches it.
 func (n *network) addPod(ctx context.Context, node int) (*endpoint, error) {
 	owner := n.fabric.Nodes[node]
-	if n.pieces.attach == nil && n.pieces.custom == nil {
+	if n.pieces.attach == nil {
 		pod := n.endpoint(owner.NS, owner.Name, owner.Addr.Addr())
 		n.pods = append(n.pods, pod)
 		return pod, nil
@@ -159,9 +166,21 @@ func asEndpoints(list []*endpoint) []arena.Endpoint {
 	return out
 }
 
+// Uplink implements arena.Network.
+func (n *network) Uplink() string { return wire.UplinkName }
+
+// Notes implements arena.Network.
+func (n *network) Notes() []result.Reason {
+	var notes []result.Reason
+	for _, text := range n.fabric.Left {
+		notes = append(notes, result.Reason{Code: "left_out", Text: text})
+	}
+	return notes
+}
+
 // Pair implements arena.Network. The client is on the first node, the server
 // on the second or, for the same-node path, beside the client.
-func (n *network) Pair(path string) (arena.Pair, error) {
+func (n *network) Pair(ctx context.Context, path string) (arena.Pair, error) {
 	cpus := n.lab.opt.CPUs
 	pair := func(client, server *endpoint) arena.Pair {
 		s := server.on(cpus.Server)
@@ -173,7 +192,7 @@ func (n *network) Pair(path string) (arena.Pair, error) {
 	case arena.PathHost:
 		return pair(n.nodes[0], n.nodes[1]), nil
 	case arena.PathSameNode:
-		beside, err := n.beside()
+		beside, err := n.beside(ctx)
 		if err != nil {
 			return arena.Pair{}, err
 		}
@@ -186,9 +205,11 @@ func (n *network) Pair(path string) (arena.Pair, error) {
 }
 
 // beside is a second pod on the first node, made when first asked for.
-func (n *network) beside() (*endpoint, error) {
+func (n *network) beside(ctx context.Context) (*endpoint, error) {
 	if len(n.pods) == len(n.nodes) {
-		return n.addPod(context.Background(), 0)
+		ctx, cancel := context.WithTimeout(ctx, upPatience)
+		defer cancel()
+		return n.addPod(ctx, 0)
 	}
 	return n.pods[len(n.nodes)], nil
 }
@@ -204,9 +225,18 @@ func (n *network) Down(context.Context) error {
 			return fmt.Errorf("lab: end processes: %w", err)
 		}
 	}
-	n.procs.Wait()
-	reapOrphans()
 	var errs []error
+	ended := make(chan struct{})
+	go func() {
+		n.procs.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		reapOrphans()
+	case <-time.After(downPatience):
+		errs = append(errs, fmt.Errorf("lab: a killed process does not end within %v", downPatience))
+	}
 	for _, box := range n.boxes {
 		errs = append(errs, box.Close())
 	}
@@ -215,12 +245,14 @@ func (n *network) Down(context.Context) error {
 	return errors.Join(errs...)
 }
 
+// downPatience is how long a killed process may hang in the kernel.
+const downPatience = 5 * time.Second
+
 // reapOrphans takes the exit status of processes whose parents have died and
 // which are ours as the init. Nobody else waits for a process at this time.
 // All of them were killed; one that hangs in the kernel is left after a while.
 func reapOrphans() {
-	const patience = 5 * time.Second
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(downPatience); time.Now().Before(deadline); {
 		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
