@@ -41,7 +41,7 @@ func Metrics() []Metric {
 		{"retransmits", "count", "lower", "TCP segments sent again during the window"},
 		{"loss", "1", "lower", "share of datagrams sent that did not arrive, 0 to 1"},
 		{"jitter", "s", "lower", "RFC 1889 smoothed interarrival jitter as iperf3 reports it"},
-		{"packets", "1/s", "higher", "packets on the underlay per second, both directions"},
+		{"packets", "1/s", "higher", "packets on the client node's uplink per second, both directions; in the lab a segmentation-offload frame counts as one"},
 	}
 	for _, c := range clocks {
 		ms = append(ms, Metric{c.name + "_mean", "s", "lower", c.help + " (mean)"})
