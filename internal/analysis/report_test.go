@@ -222,6 +222,12 @@ func TestTiers(t *testing.T) {
 		{"four rounds are enough for two", "higher",
 			map[string]series{"a": around(10, 4), "b": around(1, 4)},
 			map[string]int{"a": 1, "b": 2}},
+		{"a noisy leader holds nothing together", "higher", // its outlier costs it the difference, not the others'
+			map[string]series{
+				"host":    {1: 25.1, 2: 25.3, 3: 25.0, 4: 25.2, 5: 25.4, 6: 9.0},
+				"host-gw": around(24.2, 6), "canal": around(16.7, 6),
+			},
+			map[string]int{"host": 1, "host-gw": 1, "canal": 2}},
 		{"one alone", "higher", map[string]series{"a": around(10, 1)}, map[string]int{"a": 1}},
 	}
 	for _, tt := range tests {

@@ -8,12 +8,11 @@ import (
 )
 
 // tiers ranks the contenders of one place: from the best median on, a
-// contender opens a new tier when it can be told apart from the leader of the
-// tier before. The leader is the best of many and so an extreme by choice;
-// comparing only with it would find differences in pure noise more often than
-// alpha says (about twice with eight contenders, by simulation). Holm's
-// correction is therefore over all pairs of the metric, each compared by a
-// Mann–Whitney test.
+// contender opens a new tier when it can be told apart from any member of the
+// current one. Comparing with the tier's leader alone would let one noisy
+// leader hold together what is fully apart. Members are the best of many and
+// so extremes by choice; Holm's correction is therefore over all pairs of the
+// metric, each compared by a Mann–Whitney test.
 func (e *evidence) tiers(contenders map[string]series, better string) map[string]int {
 	order := e.inOrder(contenders)
 	values := make(map[string][]float64, len(order))
@@ -31,10 +30,13 @@ func (e *evidence) tiers(contenders map[string]series, better string) map[string
 
 	apart := e.apart(order, values)
 	tier := make(map[string]int, len(order))
-	leader, current := 0, 1
+	first, current := 0, 1 // the tier's best member and its number
 	for i, c := range order {
-		if apart[[2]int{leader, i}] {
-			leader, current = i, current+1
+		for member := first; member < i; member++ {
+			if apart[[2]int{member, i}] {
+				first, current = i, current+1
+				break
+			}
 		}
 		tier[c] = current
 	}
