@@ -61,12 +61,16 @@ kept open. TARGET is http://HOST[:PORT][/PATH] or HOST:PORT.
 
 With --rate the requests follow a plan that nothing moves: one that finds every
 connection busy waits, and its latency counts from its planned time. With
---closed every connection asks again as soon as it has its answer.
+--closed every connection asks again as soon as it has its answer. A closed
+loop hides stalls: while the server stalls it asks nothing, so that few of its
+times show it. It has service times only and no latency; use it to find the
+highest rate.
 
-  latency       from the planned send to the response read
+  latency       from the planned send to the response read; with --rate only
   service time  from the actual send to the response read
   network time  from the actual send to the kernel's receive timestamp
-  send lag      this program's own delay; more than ` + load.LateAfter.String() + ` counts as late`),
+  send lag      this program's own delay, with --rate only; more than ` + load.LateAfter.String() + `
+                counts as late`),
 		Example: "  cnibench load http http://10.0.0.2/ --rate 10k --connections 64 --duration 10s",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -82,7 +86,7 @@ connection busy waits, and its latency counts from its planned time. With
 	}
 	f := c.Flags()
 	f.StringVar(&o.rate, "rate", "", "requests per second, e.g. 10000 or 10k")
-	f.BoolVar(&o.closed, "closed", false, "closed loop: as fast as the answers come")
+	f.BoolVar(&o.closed, "closed", false, "closed loop: as fast as the answers come, which hides stalls")
 	f.IntVar(&o.connections, "connections", 1, "connections that are kept open")
 	f.DurationVar(&o.duration, "duration", 10*time.Second, "measured time")
 	f.DurationVar(&o.warmup, "warmup", 0, "time before it that is left out of every figure")
@@ -208,6 +212,9 @@ func loadText(r *load.Report) string {
 	}
 	if r.AskedRate > 0 {
 		fmt.Fprintf(&b, "sends     %.2f %% late by this program, %.2f %% behind busy connections\n", 100*r.LateFraction, 100*r.QueuedShare)
+	}
+	if r.AskedRate <= 0 {
+		b.WriteString("note      a closed loop hides stalls: these are service times, not the latency that a user feels (see --rate)\n")
 	}
 	fmt.Fprintf(&b, "own CPU   %.2f CPU, and %.2f waiting by spinning\n\n", r.GeneratorCPU, r.GeneratorSpin)
 

@@ -77,13 +77,16 @@ func (e *engine) unlink(i int32) {
 	l.n--
 }
 
-// fail ends a connection, counts why, and begins to make it again.
+// fail ends a connection, counts why, and begins to make it again. The age of
+// a request that was out on it is the least that its answer would have taken;
+// left out, it would flatter the latency.
 func (e *engine) fail(i int32, kind Kind, now int64) {
 	c := &e.conns[i]
 	if c.measured || c.state != busy && e.begun && !e.ended {
 		e.res.Errors[kind]++
 	}
 	if c.measured {
+		e.recordTimes(c, now)
 		e.pending--
 		c.measured = false
 	}

@@ -166,6 +166,9 @@ func (e *engine) turn(now int64) (over bool) {
 		}
 		e.giveUp = now + int64(drain)
 		e.res.Elapsed = time.Duration(e.end - e.begin)
+		if e.open() {
+			e.res.Planned = e.planned - e.pace.planned(time.Duration(e.begin))
+		}
 		took := time.Duration(now - e.begin).Seconds()
 		e.res.GeneratorSpin = e.spun.Seconds() / took
 		e.res.GeneratorCPU = max(0, (threadCPU()-e.cpu-e.spun).Seconds()/took)
@@ -190,8 +193,7 @@ func (e *engine) recordMissed(now int64) {
 	for i := e.lists[busy].head; i >= 0; i = e.conns[i].next {
 		if c := &e.conns[i]; c.measured {
 			e.res.Missed++
-			record(e.res.Latency, now-c.planned)
-			record(e.res.ServiceTime, now-c.since)
+			e.recordTimes(c, now)
 		}
 	}
 	for ; e.next < e.planned; e.next++ {
@@ -199,6 +201,17 @@ func (e *engine) recordMissed(now int64) {
 			e.res.Missed++
 			record(e.res.Latency, now-at)
 		}
+	}
+}
+
+// recordTimes records what c's request took, or has taken so far, by two
+// clocks. One that could not even be sent has no service time.
+func (e *engine) recordTimes(c *conn, now int64) {
+	if now > c.since {
+		record(e.res.ServiceTime, now-c.since)
+	}
+	if e.open() {
+		record(e.res.Latency, now-c.planned)
 	}
 }
 
@@ -268,10 +281,6 @@ func (e *engine) transmit(i int32, planned int64) int64 {
 // expire ends what has taken too long and connects again what is down.
 func (e *engine) expire(now int64) {
 	for i := e.lists[busy].head; i >= 0 && now-e.conns[i].since >= int64(e.cfg.Timeout); i = e.lists[busy].head {
-		if c := &e.conns[i]; c.measured {
-			record(e.res.Latency, now-c.planned)
-			record(e.res.ServiceTime, now-c.since)
-		}
 		e.fail(i, Timeout, now)
 	}
 	for i := e.lists[connecting].head; i >= 0 && now-e.conns[i].since >= int64(e.cfg.Timeout); i = e.lists[connecting].head {
@@ -401,11 +410,11 @@ func (e *engine) complete(i int32, now, nowWall, stamp int64) {
 	case !good:
 		e.pending--
 		e.res.Errors[Status]++
+		e.recordTimes(c, now)
 	default:
 		e.pending--
 		e.res.Requests++
-		record(e.res.Latency, now-c.planned)
-		record(e.res.ServiceTime, now-c.since)
+		e.recordTimes(c, now)
 		if stamp > 0 {
 			record(e.res.NetworkTime, stamp-c.sentWall)
 		}

@@ -94,6 +94,28 @@ func TestStallShows(t *testing.T) {
 	}
 }
 
+// A stall that begins within the window and ends after it: the rate in the
+// window is low, and yet every planned request is answered and timed.
+func TestStallAtTheEndIsNoShortfall(t *testing.T) {
+	const window = 1200 * time.Millisecond
+	s, addr := startServer(t, ServerConfig{Stall: 800 * time.Millisecond, Every: time.Second})
+	res := mustLoad(t, HTTPConfig{Target: addr, Connections: 8, Rate: 1000, Duration: window})
+	first := s.Stalls()[0]
+	if end := res.Begin.Add(window); !end.After(first.From) || !end.Before(first.To) {
+		t.Fatalf("the window ended at %v, not in the stall %v", end, first)
+	}
+	if res.Planned != 1200 || res.Requests != res.Planned || res.Missed != 0 || res.Latency.TotalCount() != res.Planned {
+		t.Errorf("planned %d, answered %d, missed %d, %d latencies; want 1200, 1200, 0, 1200",
+			res.Planned, res.Requests, res.Missed, res.Latency.TotalCount())
+	}
+	if res.Completed >= res.Planned {
+		t.Errorf("%d answers within the window, want fewer than the %d planned", res.Completed, res.Planned)
+	}
+	if longest, stall := time.Duration(res.Latency.Max()), first.To.Sub(first.From); longest < stall*9/10 {
+		t.Errorf("the longest latency is %v of a stall of %v", longest, stall)
+	}
+}
+
 func TestClosedLoopCountsAreTheServers(t *testing.T) {
 	s, addr := startServer(t, ServerConfig{})
 	res := mustLoad(t, HTTPConfig{Target: addr, Connections: 8, Duration: 300 * time.Millisecond})
@@ -104,8 +126,9 @@ func TestClosedLoopCountsAreTheServers(t *testing.T) {
 	if res.ResponseBytes != 350 {
 		t.Errorf("a response has %d bytes, want 350", res.ResponseBytes)
 	}
-	if res.Latency.TotalCount() != res.Requests || res.SendLag.TotalCount() != 0 {
-		t.Errorf("%d latencies and %d send lags of %d requests", res.Latency.TotalCount(), res.SendLag.TotalCount(), res.Requests)
+	if res.ServiceTime.TotalCount() != res.Requests || res.Latency.TotalCount() != 0 || res.SendLag.TotalCount() != 0 || res.Planned != 0 {
+		t.Errorf("%d service times of %d requests; %d latencies, %d send lags and %d planned without a plan",
+			res.ServiceTime.TotalCount(), res.Requests, res.Latency.TotalCount(), res.SendLag.TotalCount(), res.Planned)
 	}
 }
 
@@ -116,9 +139,9 @@ func TestOpenLoop(t *testing.T) {
 		Target: addr, Connections: 16, Rate: 1000, Warmup: 200 * time.Millisecond, Duration: 500 * time.Millisecond,
 		Begin: func() { marks.Add(1) }, End: func() { marks.Add(100) },
 	})
-	if res.Sent != 500 || res.Requests != 500 || s.Requests() != 701 || marks.Load() != 101 {
-		t.Errorf("sent %d and answered %d, want 500; the server saw %d, want 701; marks %d, want 101",
-			res.Sent, res.Requests, s.Requests(), marks.Load())
+	if res.Planned != 500 || res.Sent != 500 || res.Requests != 500 || s.Requests() != 701 || marks.Load() != 101 {
+		t.Errorf("planned %d, sent %d and answered %d, want 500; the server saw %d, want 701; marks %d, want 101",
+			res.Planned, res.Sent, res.Requests, s.Requests(), marks.Load())
 	}
 	for clock, h := range res.Histograms() {
 		if h.TotalCount() != 500 {
@@ -231,6 +254,9 @@ func TestErrorsAreCountedByKind(t *testing.T) {
 			res := mustLoad(t, HTTPConfig{Target: addr, Connections: 2, Rate: 500, Duration: 400 * time.Millisecond, Timeout: tt.timeout})
 			if n := res.Errors[tt.kind]; n < 5 || n > 40 || len(res.Errors) != 1 {
 				t.Errorf("errors %v of %d requests, want about 20 of kind %s alone", res.Errors, res.Sent, tt.kind)
+			}
+			if n := res.Latency.TotalCount(); n != res.Planned {
+				t.Errorf("%d latencies of %d planned requests; each has one, be it a lower bound", n, res.Planned)
 			}
 		})
 	}

@@ -60,30 +60,32 @@ const (
 // the window are counted and timed; the warm-up is in none of the figures.
 //
 // For every request, latency = queueing for a free connection + send lag +
-// service time. Histograms are in nanoseconds.
+// service time. Histograms are in nanoseconds. A closed loop has no latency
+// and no send lag: it plans nothing, and while the server stalls it asks
+// nothing, so that its service times hide most of a stall.
 type Result struct {
 	Begin       time.Time     // of the window
 	Elapsed     time.Duration // of the window; shorter than asked if interrupted
 	Interrupted bool
 
+	Planned   int64          // requests that the plan has in the window; 0 in a closed loop, which has no plan
 	Sent      int64          // requests written
 	Requests  int64          // answered in full with a 2xx status
-	Completed int64          // such answers read while the window was open: the achieved rate is Completed by Elapsed
+	Completed int64          // such answers read while the window was open: the achieved rate is Completed by Elapsed; an open loop reached its plan when Requests, not Completed, comes to Planned
 	Missed    int64          // without an answer a second after the window; their age then is recorded as their latency
 	Late      int64          // sent more than LateAfter after they could have been: the engine's own fault
 	Queued    int64          // sent more than LateAfter after they were planned because every connection was busy: the server's doing
-	Errors    map[Kind]int64 // by kind; a timeout's latency is recorded as its age, other errors have none
+	Errors    map[Kind]int64 // by kind; the age of a request that failed is recorded as its latency, which was that at least
 
 	ResponseBytes int64   // of the first answer, headers included
 	GeneratorCPU  float64 // CPU-seconds per second of the sending thread, waiting by spinning left out
 	GeneratorSpin float64 // CPU-seconds per second spent spinning until the next send was due
 
-	Latency     *hdrhistogram.Histogram // from the intended send to the response read
+	Latency     *hdrhistogram.Histogram // open loop only: from the intended send to the response read
 	ServiceTime *hdrhistogram.Histogram // from the actual send to the response read
 	NetworkTime *hdrhistogram.Histogram // from the actual send to the kernel's receive timestamp of the response's last segment
 	// SendLag is from the moment that a request was due and had a free
-	// connection to its actual send: the engine's own delay. A closed loop
-	// plans nothing, so it has none.
+	// connection to its actual send: the engine's own delay; open loop only.
 	SendLag *hdrhistogram.Histogram
 }
 

@@ -23,6 +23,7 @@ type Report struct {
 	Connections   int            `json:"connections"`
 	Duration      float64        `json:"duration"` // of the window, s
 	Interrupted   bool           `json:"interrupted"`
+	Planned       int64          `json:"planned"` // 0: closed loop
 	Sent          int64          `json:"sent"`
 	Requests      int64          `json:"requests"`
 	Missed        int64          `json:"missed"`
@@ -75,7 +76,7 @@ func Times(clock string, h *hdrhistogram.Histogram) map[string]float64 {
 func (r *Result) Report(cfg HTTPConfig, target string, histograms bool) (*Report, error) {
 	rep := &Report{
 		Schema: ReportSchema, Target: target, Rate: r.Rate(), AskedRate: cfg.Rate, Connections: cfg.Connections,
-		Duration: r.Elapsed.Seconds(), Interrupted: r.Interrupted, Sent: r.Sent, Requests: r.Requests, Missed: r.Missed,
+		Duration: r.Elapsed.Seconds(), Interrupted: r.Interrupted, Planned: r.Planned, Sent: r.Sent, Requests: r.Requests, Missed: r.Missed,
 		Late: r.Late, LateFraction: r.LateFraction(), Queued: r.Queued, QueuedShare: r.QueuedFraction(),
 		Errors: r.Errors, ResponseBytes: r.ResponseBytes, GeneratorCPU: r.GeneratorCPU, GeneratorSpin: r.GeneratorSpin,
 		Times: map[string]float64{},

@@ -10,7 +10,7 @@ import (
 
 func TestReportRoundTrip(t *testing.T) {
 	res := &Result{
-		Elapsed: 2 * time.Second, Sent: 2000, Requests: 1999, Completed: 1998, Late: 20, Missed: 1,
+		Elapsed: 2 * time.Second, Planned: 2010, Sent: 2000, Requests: 1999, Completed: 1998, Late: 20, Missed: 1,
 		Errors: map[Kind]int64{Reset: 2, Status: 3}, ResponseBytes: 350, GeneratorCPU: 0.25,
 		Latency: newHistogram(), ServiceTime: newHistogram(), NetworkTime: newHistogram(), SendLag: newHistogram(),
 	}
@@ -32,7 +32,7 @@ func TestReportRoundTrip(t *testing.T) {
 	if d := cmp.Diff(rep, &back); d != "" {
 		t.Errorf("-written +read:\n%s", d)
 	}
-	if back.Rate != 999 || back.LateFraction != 0.01 || back.ErrorCount() != 5 {
+	if back.Rate != 999 || back.Planned != 2010 || back.LateFraction != 0.01 || back.ErrorCount() != 5 {
 		t.Errorf("rate %v, late %v, %d errors", back.Rate, back.LateFraction, back.ErrorCount())
 	}
 	decoded, err := back.Decoded()

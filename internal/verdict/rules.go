@@ -13,9 +13,6 @@ const (
 	// LineRateTolerance is how far above the line rate a goodput may lie: a
 	// shaper's burst and the clock of the window, not more.
 	LineRateTolerance = 1.02
-	// LeastRate is the share of the asked rate that must be reached; with
-	// less, the latencies are those of a smaller load.
-	LeastRate = 0.99
 	// MostSteal is the share of the CPU time of client and server that the
 	// hypervisor may take. Above it the figures are the neighbours'. No study names a limit;
 	// a tenth already moves a CPU-bound goodput by a tenth.
@@ -33,7 +30,6 @@ var rules = []struct {
 }{
 	{"missing_result", missingResult},
 	{"above_line_rate", aboveLineRate},
-	{"rate_short", rateShort},
 	{"cpu_steal", cpuSteal},
 	{"short_window", shortWindow},
 }
@@ -88,14 +84,6 @@ func aboveLineRate(s *result.Sample, c Context) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("goodput %v is above the line rate of %v", unit.BitRate(goodput), c.LineRate)}
-}
-
-func rateShort(s *result.Sample, c Context) []string {
-	rate, there := s.Metrics["rate"]
-	if c.Asked <= 0 || !there || !(rate < c.Asked*LeastRate) {
-		return nil
-	}
-	return []string{fmt.Sprintf("%v of the %v asked for were achieved (%.1f %%)", unit.PerSecond(rate), unit.PerSecond(c.Asked), 100*rate/c.Asked)}
 }
 
 func cpuSteal(s *result.Sample, c Context) []string {

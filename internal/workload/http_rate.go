@@ -32,7 +32,8 @@ type HTTPRate struct {
 const (
 	mostLate         = 0.01 // share of the sends
 	mostGeneratorCPU = 0.95 // of the one CPU that a sending thread can use
-	mostErrors       = 0.01 // share of the requests; what is left out flatters the latency
+	mostErrors       = 0.01 // share of the requests; their latency is only known to be at least their age
+	leastAnswered    = 0.99 // share of the plan; with less, the latencies are those of a smaller load
 )
 
 // Info implements Workload.
@@ -41,7 +42,8 @@ func (HTTPRate) Info() Info {
 		Name:    "http_rate",
 		Summary: "HTTP/1.1 requests at a constant rate over open connections; latency from the planned send",
 		Params: []Param{
-			{"rate", 10000.0, "requests per second, or a share of the highest sustained rate such as 30%"},
+			{"rate", 10000.0, "requests per second, or a share of the highest sustained rate such as 30%; " +
+				"choose no multiple of the kernel's HZ (100, 250, 1000): CPU accounting by ticks would look at the same moment of every period"},
 			{"connections", 64, "connections that are kept open"},
 			{"response", "350B", fmt.Sprintf("size of a whole response, %d bytes of it header: 350B has 100 B of content, 4KiB has 3846", load.HeaderBytes)},
 			{"workers", 1, "nginx's worker processes"},
@@ -280,7 +282,7 @@ func httpOutcome(r *load.Report) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	out := Outcome{Metrics: map[string]float64{"rate": r.Rate}, Histograms: histograms}
+	out := Outcome{Metrics: map[string]float64{"rate": r.Rate}, Histograms: histograms, ClientSpin: r.GeneratorSpin}
 	maps.Copy(out.Metrics, r.Times)
 	fault := func(code, format string, args ...any) {
 		out.Faults = append(out.Faults, result.Reason{Code: code, Text: fmt.Sprintf(format, args...)})
@@ -294,6 +296,12 @@ func httpOutcome(r *load.Report) (Outcome, error) {
 	if r.GeneratorCPU > mostGeneratorCPU {
 		fault("load_generator_saturated", "the load generator's thread was busy for %.0f %% of the time", 100*r.GeneratorCPU)
 	}
+	// Not by the rate, which counts what was answered within the window: a
+	// stall at its end moves answers into the drain and belongs to the result.
+	if float64(r.Requests) < leastAnswered*float64(r.Planned) {
+		fault("rate_short", "%d of the %d requests planned in the window were answered (%.1f %%); %d had no answer even a while after it",
+			r.Requests, r.Planned, 100*float64(r.Requests)/float64(r.Planned), r.Missed)
+	}
 	if n := r.ErrorCount(); n > 0 {
 		say := note
 		if float64(n) > mostErrors*float64(r.Sent) {
@@ -306,7 +314,7 @@ func httpOutcome(r *load.Report) (Outcome, error) {
 	}
 	if r.GeneratorSpin > 0.01 {
 		// Without figures, so that a report shows it once.
-		note("load_generator_spins", "the load generator waits for the next send by spinning, which is in cpu_client; generator_spin in client.json says how much")
+		note("load_generator_spins", "the load generator waits for the next send by spinning; generator_spin in client.json says how much CPU time that took")
 	}
 	return out, nil
 }

@@ -32,6 +32,7 @@ func TestHTTPRate(t *testing.T) {
 	h := HTTPRate{Program: program}
 	t.Run("nginx", func(t *testing.T) { testAgainstNginx(t, h) })
 	t.Run("a stall shows", func(t *testing.T) { testStallShows(t, h) })
+	t.Run("a stall at the window's end shows", func(t *testing.T) { testStallAtTheEnd(t, h) })
 	t.Run("the server dies", func(t *testing.T) { testServerDies(t, h) })
 	t.Run("the server cannot listen", func(t *testing.T) { testServerCannotListen(t, h) })
 	t.Run("capacity", func(t *testing.T) { testCapacity(t, h) })
@@ -171,6 +172,33 @@ func testStallShows(t *testing.T, h HTTPRate) {
 	}
 	if service := float64(out.Histograms["service_time"].ValueAtPercentile(99)) / 1e9; service > got {
 		t.Errorf("the service time's p99 %.4f s is above the latency's p99.9 %.4f s", service, got)
+	}
+}
+
+// The server stalls from 1 s after its start, and the window ends in that
+// stall: every request of the plan is sent and answered, some after the
+// window, which is a long latency and no shortfall of the load.
+func testStallAtTheEnd(t *testing.T, h HTTPRate) {
+	s, _ := httpSession(t, map[string]any{"server": "cnibench", "stall": "800ms", "every": "1s"})
+	s.Duration = 1100 * time.Millisecond
+	out, err := h.Drive(context.Background(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rate := out.Metrics["rate"]; rate >= 990 {
+		t.Fatalf("a rate of %v; the stall did not span the window's end", rate)
+	}
+	for _, f := range out.Faults {
+		if f.Code == "rate_short" || f.Code == "request_errors" {
+			t.Errorf("fault %+v", f)
+		}
+	}
+	if n := out.Histograms["latency"].TotalCount(); n != 1100 {
+		t.Errorf("%d latencies, want those of all 1100 requests", n)
+	}
+	// The stall is 800 ms long, and its first requests have waited for nearly all of it.
+	if longest := time.Duration(out.Histograms["latency"].Max()); longest < 600*time.Millisecond {
+		t.Errorf("the longest latency is %v, want about 800 ms", longest)
 	}
 }
 

@@ -61,7 +61,7 @@ func FuzzReadLoad(f *testing.F) {
 }
 
 func TestHTTPOutcome(t *testing.T) {
-	good := load.Report{Rate: 999, AskedRate: 1000, Sent: 1000, Requests: 1000, LateFraction: 0.01, GeneratorCPU: 0.9}
+	good := load.Report{Rate: 999, AskedRate: 1000, Planned: 1000, Sent: 1000, Requests: 1000, LateFraction: 0.01, GeneratorCPU: 0.9}
 	tests := []struct {
 		name          string
 		change        func(*load.Report)
@@ -73,7 +73,12 @@ func TestHTTPOutcome(t *testing.T) {
 		{"saturated", func(r *load.Report) { r.GeneratorCPU = 0.96 }, "load_generator_saturated", ""},
 		{"a few errors", func(r *load.Report) { r.Errors = map[load.Kind]int64{load.Reset: 10} }, "", "request_errors"},
 		{"many errors", func(r *load.Report) { r.Errors = map[load.Kind]int64{load.Reset: 6, load.Status: 5} }, "request_errors", ""},
-		{"missed", func(r *load.Report) { r.Missed = 1 }, "", "requests_missed"},
+		{"missed", func(r *load.Report) { r.Requests, r.Missed = 999, 1 }, "", "requests_missed"},
+		{"answered after the window", func(r *load.Report) { r.Rate = 800 }, "", ""},
+		{"just enough answered", func(r *load.Report) { r.Requests, r.Missed = 990, 10 }, "", "requests_missed"},
+		{"too few answered", func(r *load.Report) { r.Requests, r.Missed = 989, 11 }, "rate_short", "requests_missed"},
+		{"nothing answered", func(r *load.Report) { r.Requests, r.Missed = 0, 1000 }, "rate_short", "requests_missed"},
+		{"closed loop", func(r *load.Report) { r.AskedRate, r.Planned = 0, 0 }, "", ""},
 		{"spinning", func(r *load.Report) { r.GeneratorSpin = 0.3 }, "", "load_generator_spins"},
 	}
 	codes := func(rs []result.Reason) string {
@@ -94,6 +99,21 @@ func TestHTTPOutcome(t *testing.T) {
 			if d := cmp.Diff([]string{tt.faults, tt.notes}, []string{codes(out.Faults), codes(out.Notes)}); d != "" {
 				t.Errorf("-want +got:\n%s", d)
 			}
+			if out.ClientSpin != r.GeneratorSpin {
+				t.Errorf("the client's spin is %v, want %v", out.ClientSpin, r.GeneratorSpin)
+			}
 		})
+	}
+}
+
+func TestRateShortSaysHowMuch(t *testing.T) {
+	out, err := httpOutcome(&load.Report{AskedRate: 1000, Planned: 2000, Sent: 1900, Requests: 1800, Missed: 200})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []result.Reason{{Code: "rate_short",
+		Text: "1800 of the 2000 requests planned in the window were answered (90.0 %); 200 had no answer even a while after it"}}
+	if d := cmp.Diff(want, out.Faults); d != "" {
+		t.Errorf("-want +got:\n%s", d)
 	}
 }

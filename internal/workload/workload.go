@@ -76,4 +76,8 @@ type Outcome struct {
 	Histograms map[string]*hdrhistogram.Histogram // by clock ("latency", …), nanoseconds
 	Faults     []result.Reason                    // why the sample must not be trusted, found by the workload itself
 	Notes      []result.Reason                    // what a reader should know of how it was measured
+	// ClientSpin is what the client spent in the window waiting in a spin for
+	// its next send, CPU-seconds per second. The recorder sees it as work of
+	// the client's CPUs, which it is not.
+	ClientSpin float64
 }
