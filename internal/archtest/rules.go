@@ -59,7 +59,7 @@ var layers = []layer{
 		why: "the recorder knows no arena and no workload",
 	},
 	{
-		pkg: "internal/arena", only: []string{"std", "libs", "internal/contender", "internal/host", "internal/unit"},
+		pkg: "internal/arena", only: []string{"std", "libs", "internal/contender", "internal/host", "internal/result", "internal/unit"},
 		why: "what an arena is must not depend on any arena",
 	},
 }
