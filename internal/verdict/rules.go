@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// LineRateTolerance is how far above the line rate a goodput may lie: a
-	// shaper's burst and the clock of the window, not more.
+	// LineRateTolerance is how far above the line rate, or what headers leave
+	// of it, a goodput may lie: a shaper's burst and the clock of the window,
+	// not more.
 	LineRateTolerance = 1.02
 	// MostSteal is the share of the CPU time of client and server that the
 	// hypervisor may take. Above it the figures are the neighbours'. No study names a limit;
@@ -79,11 +80,15 @@ func mayBeZero(name string) bool {
 }
 
 func aboveLineRate(s *result.Sample, c Context) []string {
-	goodput := s.Metrics["goodput"]
-	if c.LineRate <= 0 || !(goodput > float64(c.LineRate)*LineRateTolerance) {
+	goodput := unit.BitRate(s.Metrics["goodput"])
+	limit, what := c.LineRate, fmt.Sprintf("the line rate of %v", c.LineRate)
+	if c.Ceiling > 0 {
+		limit, what = c.Ceiling, fmt.Sprintf("the %v that headers leave of %s", c.Ceiling, what)
+	}
+	if limit <= 0 || !(goodput > limit*LineRateTolerance) {
 		return nil
 	}
-	return []string{fmt.Sprintf("goodput %v is above the line rate of %v", unit.BitRate(goodput), c.LineRate)}
+	return []string{fmt.Sprintf("goodput %v is above %s", goodput, what)}
 }
 
 func cpuSteal(s *result.Sample, c Context) []string {

@@ -11,6 +11,27 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
+func TestCeiling(t *testing.T) {
+	tests := []struct {
+		name          string
+		line          unit.BitRate
+		mtu, overhead int
+		udp           bool
+		want          unit.BitRate
+	}{
+		{"TCP", 10e9, 1500, 0, false, 10e9 * 1448 / 1514.},
+		{"UDP", 10e9, 1500, 0, true, 10e9 * 1472 / 1514.},
+		{"VXLAN", 10e9, 1500, 50, false, 10e9 * 1398 / 1514.},
+		{"no line rate", 0, 1500, 0, false, 0},
+		{"no MTU", 10e9, 0, 0, false, 0},
+	}
+	for _, tt := range tests {
+		if got := Ceiling(tt.line, tt.mtu, tt.overhead, tt.udp); math.Abs(float64(got-tt.want)) > 1 {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
 func TestJudge(t *testing.T) {
 	type metrics = map[string]float64
 	tests := []struct {
@@ -48,6 +69,10 @@ func TestJudge(t *testing.T) {
 		{name: "at line rate", metrics: metrics{"goodput": 10.1e9}, context: Context{LineRate: 10e9}},
 		{name: "above line rate", metrics: metrics{"goodput": 12e9}, context: Context{LineRate: 10e9},
 			want: []result.Reason{{Code: "above_line_rate", Text: "goodput 12 Gbit/s is above the line rate of 10 Gbit/s"}}},
+
+		{name: "at the ceiling", metrics: metrics{"goodput": 9.6e9}, context: Context{LineRate: 10e9, Ceiling: 9.5e9}},
+		{name: "above the ceiling", metrics: metrics{"goodput": 9.8e9}, context: Context{LineRate: 10e9, Ceiling: 9.5e9},
+			want: []result.Reason{{Code: "above_line_rate", Text: "goodput 9.8 Gbit/s is above the 9.5 Gbit/s that headers leave of the line rate of 10 Gbit/s"}}},
 
 		{name: "answers that came after the window", metrics: metrics{"rate": 9800}, context: Context{Asked: 10000}},
 

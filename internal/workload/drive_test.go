@@ -113,7 +113,7 @@ func TestDrive(t *testing.T) {
 		{"tcp_stream pairs", TCPStream{}, map[string]any{"streams": 3}, 0, 1000 * ms, 1000 * ms, pairsNote},
 		{"tcp_stream zerocopy", TCPStream{}, map[string]any{"zerocopy": true}, 0, 1000 * ms, 1000 * ms, ""},
 		{"udp_stream whole", UDPStream{}, map[string]any{"length": 1400, "bandwidth": "20M"}, 0, 1000 * ms, 1000 * ms, ""},
-		{"udp_stream intervals", UDPStream{}, map[string]any{"bandwidth": "50M", "streams": 2}, 200 * ms, 700 * ms, 700 * ms, pairsNote + " interval_window"},
+		{"udp_stream intervals", UDPStream{}, map[string]any{"bandwidth": "50M", "streams": 2}, 200 * ms, 700 * ms, 700 * ms, "interval_window " + pairsNote},
 		{"tcp_lat", TCPLat(), nil, 0, 1000 * ms, 1000 * ms, "one_way_latency"},
 		{"udp_lat", UDPLat(), map[string]any{"size": 1024}, 0, 1000 * ms, 1000 * ms, "one_way_latency"},
 		{"tcp_bw rounded up, with a warm-up", TCPBW(), map[string]any{"size": 4096}, 200 * ms, 600 * ms, 1000 * ms, "whole_seconds"},
@@ -153,13 +153,34 @@ func TestDrive(t *testing.T) {
 				if _, threaded, err := iperf3Threaded(t.Context(), s); err != nil {
 					t.Fatal(err)
 				} else if threaded {
-					want = strings.TrimSpace(strings.TrimPrefix(want, pairsNote))
+					want = strings.TrimSpace(strings.TrimSuffix(want, pairsNote))
 				}
 			}
 			if got := codes(out); got != want {
 				t.Errorf("notes %q, want %q", got, want)
 			}
 		})
+	}
+}
+
+// The note claims no common window, which processes do not have.
+func TestProcessesNote(t *testing.T) {
+	start := time.Now()
+	got := processesNote("3.12", []*program{{started: start}, {started: start.Add(time.Millisecond)}, {started: start.Add(2400 * time.Microsecond)}})
+	for _, want := range []string{"iperf3 3.12", "3 streams", "each over its own window", "within 3 ms of each other"} {
+		if !strings.Contains(got.Text, want) {
+			t.Errorf("%q does not say %q", got.Text, want)
+		}
+	}
+}
+
+// Half a round trip in a closed loop has the name of a latency and is another
+// thing than that of http_rate; who lists the workloads must see that.
+func TestOneWayLatencyIsSaid(t *testing.T) {
+	for _, w := range []Workload{TCPLat(), UDPLat()} {
+		if s := w.Info().Summary; !strings.Contains(s, "half a round trip, closed loop") {
+			t.Errorf("%s: %s", w.Info().Name, s)
+		}
 	}
 }
 

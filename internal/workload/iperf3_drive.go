@@ -79,18 +79,16 @@ func driveIperf3(ctx context.Context, s *Session, flags ...string) (results []ip
 	if s.Params.Bool("zerocopy") {
 		flags = append(flags, "-Z")
 	}
-	pairs := 1
+	pairs, version := 1, ""
 	if streams > 1 {
-		version, threaded, err := iperf3Threaded(ctx, s)
-		if err != nil {
+		var threaded bool
+		if version, threaded, err = iperf3Threaded(ctx, s); err != nil {
 			return nil, out, err
 		}
 		if threaded {
 			flags = append(flags, "-P", strconv.Itoa(streams))
 		} else {
 			pairs = streams
-			out.Notes = append(out.Notes, result.Reason{Code: "multi_stream_processes", Text: fmt.Sprintf(
-				"iperf3 %s drives all streams from one thread, so each of the %d streams is a pair of processes of its own; they are started together and their figures are summed over the common window", version, streams)})
 		}
 	}
 	plan := scheduleIperf3(s.Warmup, s.Duration)
@@ -101,9 +99,12 @@ func driveIperf3(ctx context.Context, s *Session, flags ...string) (results []ip
 
 	c := newCrew(ctx, s)
 	defer func() { err = errors.Join(err, c.dismiss()) }()
-	servers, clients, start, err := c.iperf3(plan, pairs, flags)
+	servers, clients, err := c.iperf3(plan, pairs, flags)
 	if err == nil {
-		err = c.iperf3Window(plan, start, slices.Concat(clients, servers))
+		if pairs > 1 {
+			out.Notes = append(out.Notes, processesNote(version, clients))
+		}
+		err = c.iperf3Window(plan, clients[0].started, slices.Concat(clients, servers))
 	}
 	results, err = c.iperf3Results(plan.window, servers, clients, err)
 	for _, r := range results {
@@ -113,6 +114,14 @@ func driveIperf3(ctx context.Context, s *Session, flags ...string) (results []ip
 		}
 	}
 	return results, out, err
+}
+
+// processesNote says how streams in processes of their own were added up.
+func processesNote(version string, clients []*program) result.Reason {
+	apart := clients[len(clients)-1].started.Sub(clients[0].started)
+	return result.Reason{Code: "multi_stream_processes", Text: fmt.Sprintf(
+		"iperf3 %s drives all streams from one thread, so each of the %d streams is a pair of processes of its own; their figures are summed, each over its own window; they started within %d ms of each other",
+		version, len(clients), apart.Milliseconds()+1)}
 }
 
 // iperf3Window marks the window while the programs run and waits for their end.
@@ -129,25 +138,23 @@ func (c *crew) iperf3Window(plan iperf3Schedule, start time.Time, programs []*pr
 	return c.await(time.Now().Add(left+iperf3Patience), programs...)
 }
 
-// iperf3 starts the pairs of processes, the servers first, and says when it
-// started the first client.
-func (c *crew) iperf3(plan iperf3Schedule, pairs int, flags []string) (servers, clients []*program, start time.Time, err error) {
+// iperf3 starts the pairs of processes, the servers first.
+func (c *crew) iperf3(plan iperf3Schedule, pairs int, flags []string) (servers, clients []*program, err error) {
 	ports, err := freePorts(c.ctx, c.s.Server, iperf3Port, pairs)
 	if err != nil {
-		return nil, nil, start, err
+		return nil, nil, err
 	}
 	for i, port := range ports {
 		p, err := c.start(c.s.Server, fmt.Sprintf("server %d", i+1), ".json", "iperf3", "-s", "-1",
 			"-p", strconv.Itoa(port), "-B", c.s.Server.Addr().String(), "-i", plan.interval, "--json")
 		if err != nil {
-			return servers, clients, start, err
+			return servers, clients, err
 		}
 		servers = append(servers, p)
 	}
 	if err := awaitListening(c.ctx, c.s.Server, servers, ports); err != nil {
-		return servers, clients, start, err
+		return servers, clients, err
 	}
-	start = time.Now()
 	for i, port := range ports {
 		argv := []string{"iperf3", "-c", c.s.Target.String(), "-p", strconv.Itoa(port), "-t", strconv.Itoa(plan.run),
 			"-i", plan.interval, "--connect-timeout", strconv.Itoa(iperf3ConnectMs), "--json"}
@@ -156,11 +163,11 @@ func (c *crew) iperf3(plan iperf3Schedule, pairs int, flags []string) (servers, 
 		}
 		p, err := c.start(c.s.Client, fmt.Sprintf("client %d", i+1), ".json", append(argv, flags...)...)
 		if err != nil {
-			return servers, clients, start, err
+			return servers, clients, err
 		}
 		clients = append(clients, p)
 	}
-	return servers, clients, start, nil
+	return servers, clients, nil
 }
 
 // iperf3Results reads what the processes reported. err is what is known to

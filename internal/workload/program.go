@@ -17,6 +17,7 @@ import (
 type program struct {
 	role           string // "server 1", for errors
 	command        host.Command
+	started        time.Time     // just before it was
 	stdout, stderr bytes.Buffer  // readable once exited is closed
 	exited         chan struct{} // closed when the program has ended
 	err            error         // of its exit, once exited is closed
@@ -79,6 +80,7 @@ func (c *crew) start(e arena.Endpoint, role, ext string, argv ...string) (*progr
 		return nil, err
 	}
 	p.command.Stdout, p.command.Stderr = stdout, stderr
+	p.started = time.Now()
 	process, err := e.Start(c.ctx, p.command)
 	if err != nil {
 		return nil, fmt.Errorf("%s: start %s: %w", role, argv[0], err)

@@ -40,7 +40,7 @@ func UDPLat() Qperf { return latencyTest("udp_lat", "UDP") }
 func latencyTest(test, protocol string) Qperf {
 	return Qperf{
 		test:    test,
-		summary: protocol + " messages to and fro with qperf; its latency is one way: half of the mean round trip",
+		summary: protocol + " messages to and fro with qperf; one-way latency as qperf reports it: half a round trip, closed loop; not to be compared with http_rate's latency",
 		metrics: []string{"latency_mean"},
 		figures: func(r qperfReport) (map[string]float64, error) {
 			v, err := r.quantity("latency", secondsOf)
@@ -108,7 +108,7 @@ func (q Qperf) Drive(ctx context.Context, s *Session) (out Outcome, err error) {
 	}
 	if strings.HasSuffix(q.test, "_lat") {
 		out.Notes = append(out.Notes, result.Reason{Code: "one_way_latency",
-			Text: "qperf's latency is one way: half of the mean round trip of a message"})
+			Text: "one-way latency as qperf reports it: half of the mean round trip of a message, in a closed loop, which hides stalls; it is not the latency of http_rate"})
 	}
 	c := newCrew(ctx, s)
 	defer func() { err = errors.Join(err, c.dismiss()) }()
