@@ -15,7 +15,7 @@ build   := -trimpath -buildvcs=false -ldflags "-s -w -X $(cli).version=$(version
 # race detector. All others run with it where there is a C compiler.
 timed   := load|workload|bench|agent|arena|ns|wire|vm|cli
 # Tests of these run as an ordinary user, too.
-user    := ./internal/result
+user    := ./internal/result ./internal/arena/lab
 fuzztime ?= 10s
 
 .PHONY: help
