@@ -52,11 +52,12 @@ type Result struct {
 	Unit       string      `json:"unit"`
 	Better     string      `json:"better"` // higher, lower
 	N          int         `json:"n"`
-	Median     float64     `json:"median"`
-	CI         *Interval   `json:"ci"` // null: too few rounds for the confidence
+	Median     float64     `json:"median"`          // of the rounds; a latency percentile: of all rounds' requests together
+	Count      int64       `json:"count,omitempty"` // requests behind such a percentile
+	CI         *Interval   `json:"ci"`              // null: too few rounds for the confidence
 	Confidence float64     `json:"confidence"`
-	Values     []float64   `json:"values"`      // of the valid samples, by round
-	VsBaseline *Comparison `json:"vs_baseline"` // null for the baseline, or where it has no valid sample beside
+	Values     []float64   `json:"values"`      // of the valid samples that carry the metric, by round
+	VsBaseline *Comparison `json:"vs_baseline"` // null for the baseline, or where it has no comparable figure beside
 	Tier       int         `json:"tier"`        // 1 is best; contenders of a tier can't be told apart; 0 where not ranked
 }
 
@@ -80,6 +81,8 @@ type Finding struct {
 	Text      string `json:"text"`
 	Next      string `json:"next"`
 	Excluded  bool   `json:"excluded"` // the sample is not ranked
+
+	Note bool `json:"-"` // a workload's own words on how it measured
 }
 
 // Curve is the latency of one contender at one step over all valid rounds:

@@ -2,7 +2,6 @@ package analysis
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 
@@ -14,30 +13,18 @@ import (
 // beyond is how many values a percentile must have beyond it to be shown.
 const beyond = 10
 
-// curves merges the histograms of all valid rounds, in the order in which the
-// samples first appear, clocks by name.
-func curves(valid []*result.Sample) []Curve {
-	type key struct {
-		group
-		Contender, Step, Clock string
-	}
-	var order []key
-	rounds := map[key][]*hdrhistogram.Histogram{}
-	for _, s := range valid {
-		for _, clock := range slices.Sorted(maps.Keys(s.Histograms)) {
-			k := key{groupOf(s), s.Contender, s.Step, clock}
-			if rounds[k] == nil {
-				order = append(order, k)
-			}
-			rounds[k] = append(rounds[k], s.Histograms[clock])
-		}
-	}
+// carries says that a percentile has enough values beyond it.
+func carries(count int64, percentile float64) bool {
+	return float64(count)*(100-percentile)/100 >= beyond-1e-6
+}
+
+// curves are the pools' percentiles.
+func curves(pools []pool) []Curve {
 	list := []Curve{}
-	for _, k := range order {
-		if c := curve(merge(rounds[k])); c.Count > 0 {
-			c.Contender, c.Kernel, c.Underlay, c.Step, c.Clock = k.Contender, k.Kernel, k.Underlay, k.Step, k.Clock
-			list = append(list, c)
-		}
+	for _, p := range pools {
+		c := curve(p.merged)
+		c.Contender, c.Kernel, c.Underlay, c.Step, c.Clock = p.Contender, p.Kernel, p.Underlay, p.Step, p.Clock
+		list = append(list, c)
 	}
 	return list
 }
@@ -62,7 +49,7 @@ func merge(list []*hdrhistogram.Histogram) *hdrhistogram.Histogram {
 func curve(h *hdrhistogram.Histogram) Curve {
 	c := Curve{Count: h.TotalCount()}
 	for _, p := range curvePercentiles() {
-		if float64(c.Count)*(100-p)/100 >= beyond-1e-6 {
+		if carries(c.Count, p) {
 			c.Points = append(c.Points, CurvePoint{Percentile: p, Seconds: float64(h.ValueAtPercentile(p)) / 1e9})
 		}
 	}

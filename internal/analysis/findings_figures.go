@@ -17,7 +17,8 @@ const (
 	leastDrift      = 0.02 // of the figure, over all rounds
 	mostQuietSteal  = 0.02 // of the busy CPU time
 	mostIdleCPU     = 0.25 // CPUs busy, both nodes, when nothing is measured
-	mostLag         = 0.5  // of the latency's median
+	mostSpread      = 1.3  // the baseline's largest round over its smallest
+	mostLag         = 0.5  // of the latency at the same percentile
 	mostRetransmits = 0.01 // of the segments
 	leastBetter     = 0.02 // over the baseline, with an interval
 	leastBetterBare = 0.05 // over the baseline in every round, without one
@@ -25,8 +26,8 @@ const (
 	nearLineRate    = 0.95 // of the goodput ceiling
 )
 
-// headline are the metrics that stand for a step, as far as it has them.
-var headline = []string{"goodput", "latency_p50", "latency_p99", "latency_mean", "cpu_per_gbit", "cpu_per_request"}
+// headlines are the metrics that stand for a step, as far as it has them.
+var headlines = []string{"goodput", "latency_p50", "latency_p99", "latency_mean", "cpu_per_gbit", "cpu_per_request"}
 
 // Headers inside an underlay frame, bytes, by protocol; IPv4.
 const (
@@ -35,12 +36,21 @@ const (
 	udpHeaders     = 20 + 8
 )
 
+// isHeadline says that a place stands for its step. CPU by request does not
+// where the kernel sampled it in phase with the load.
+func (e *evidence) isHeadline(at place) bool {
+	return slices.Contains(headlines, at.Metric) && !(at.Metric == "cpu_per_request" && e.aliased(at.Step))
+}
+
 func udpLoss(e *evidence) []Finding {
 	var list []Finding
 	for _, r := range e.results {
 		if r.Metric == "loss" && r.Median > mostLoss {
-			list = append(list, Finding{Contender: r.Contender, Step: r.Step,
-				Text: fmt.Sprintf("%s%s of the datagrams were lost: goodput is not comparable", e.in(group{r.Kernel, r.Underlay}), percent(r.Median))})
+			text := fmt.Sprintf("%s%s of the datagrams were lost: goodput is not comparable", e.in(group{r.Kernel, r.Underlay}), percent(r.Median))
+			if r.Contender == e.run.Baseline {
+				text += ", so that there are no ratios to it"
+			}
+			list = append(list, Finding{Contender: r.Contender, Step: r.Step, Text: text, Excluded: true})
 		}
 	}
 	return list
@@ -58,7 +68,7 @@ func drift(e *evidence) []Finding {
 	var tests []tested
 	var p []float64
 	for _, at := range e.places {
-		if !slices.Contains(headline, at.Metric) {
+		if !e.isHeadline(at) {
 			continue
 		}
 		index := pooled(e.figures[at])
@@ -97,6 +107,25 @@ func pooled(contenders map[string]series) []float64 {
 		}
 	}
 	return index
+}
+
+func unstableBaseline(e *evidence) []Finding {
+	var list []Finding
+	for _, at := range e.places {
+		values := e.figures[at][e.run.Baseline].values()
+		if at.Metric != "goodput" && at.Metric != "latency_p50" || len(values) == 0 {
+			continue
+		}
+		low, high := slices.Min(values), slices.Max(values)
+		if low <= 0 || high/low <= mostSpread {
+			continue
+		}
+		metric, _ := result.LookupMetric(at.Metric)
+		list = append(list, Finding{Contender: e.run.Baseline, Step: at.Step, Text: fmt.Sprintf(
+			"%s%s was between %s and %s (%.2f×) in %s: the machine or its neighbours disturbed the run", e.in(at.group),
+			at.Metric, unit.Format(low, metric.Unit), unit.Format(high, metric.Unit), high/low, plural(len(values), "round"))})
+	}
+	return list
 }
 
 func stealPresent(e *evidence) []Finding {
@@ -142,35 +171,6 @@ func busyMachine(e *evidence) []Finding {
 	return list
 }
 
-func generatorLate(e *evidence) []Finding {
-	var list []Finding
-	for _, at := range e.places {
-		if at.Metric != "send_lag_p50" {
-			continue
-		}
-		contenders := e.figures[at]
-		latencies := e.figures[place{at.group, at.Step, "latency_p50"}]
-		var late []string
-		worst, share := 0.0, 0.0
-		for _, c := range e.inOrder(contenders) {
-			lag, latency := stat.Median(contenders[c].values()), stat.Median(latencies[c].values())
-			if !(latency > 0) || lag/latency < mostLag {
-				continue
-			}
-			late = append(late, c)
-			if lag/latency > share {
-				worst, share = lag, lag/latency
-			}
-		}
-		if len(late) > 0 {
-			list = append(list, Finding{Step: at.Step, Text: fmt.Sprintf(
-				"%srequests were sent late in the median by up to %v, %s of the latency's median (%s): latency holds the client's own delay",
-				e.in(at.group), unit.Seconds(worst), percent(share), andList(late))})
-		}
-	}
-	return list
-}
-
 func retransmitStorm(e *evidence) []Finding {
 	type where struct {
 		group
@@ -209,10 +209,10 @@ func betterThanBaseline(e *evidence) []Finding {
 	said := map[where]*Finding{}
 	var order []where
 	for _, r := range e.results {
-		if r.VsBaseline == nil || !slices.Contains(headline, r.Metric) {
+		g := group{r.Kernel, r.Underlay}
+		if r.VsBaseline == nil || r.Tier == 0 || !e.isHeadline(place{g, r.Step, r.Metric}) {
 			continue
 		}
-		g := group{r.Kernel, r.Underlay}
 		contenders := e.figures[place{g, r.Step, r.Metric}]
 		ratios, _ := stat.Ratios(contenders[r.Contender], contenders[e.run.Baseline])
 		text, sure := better(r, ratios)

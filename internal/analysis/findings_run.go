@@ -107,7 +107,7 @@ func separateGroups(e *evidence) []Finding {
 	}
 	names := make([]string, len(groups))
 	for i, g := range groups {
-		names[i] = g.String()
+		names[i] = e.name(g)
 	}
 	return []Finding{{Text: "compared separately: " + strings.Join(names, "; ")}}
 }

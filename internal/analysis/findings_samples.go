@@ -262,7 +262,7 @@ func notes(e *evidence) []Finding {
 	for _, code := range order {
 		n := byCode[code]
 		slices.SortFunc(n.steps, e.compareSteps)
-		f := Finding{Code: code, Text: fmt.Sprintf("%s (%s of %s)", n.reason.Text, plural(n.samples, "sample"), andList(n.steps))}
+		f := Finding{Code: code, Note: true, Text: fmt.Sprintf("%s (%s of %s)", n.reason.Text, plural(n.samples, "sample"), andList(n.steps))}
 		if n.texts > 1 {
 			f.Text = fmt.Sprintf("%s; one of %d such notes (%s of %s)", n.reason.Text, n.texts, plural(n.samples, "sample"), andList(n.steps))
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnibench/cnibench/internal/result"
@@ -29,6 +30,25 @@ func over(rounds int, contender string, metrics func(round int) map[string]float
 
 func always(metrics map[string]float64) func(int) map[string]float64 {
 	return func(int) map[string]float64 { return metrics }
+}
+
+// paced is a run of six rounds at a constant rate (1/s) in which x uses less
+// CPU, on a kernel that accounts by a tick of 250 Hz if tick is "y".
+func paced(rate float64, tick string) *result.Record {
+	rec := record(append(
+		over(6, "host", always(map[string]float64{"rate": rate, "cpu_per_request": 2e-4})),
+		over(6, "x", always(map[string]float64{"rate": rate + 1, "cpu_per_request": 1e-4}))...)...)
+	rec.Run.Environment = result.Environment{tickKey: tick, hzKey: "250"}
+	rec.Run.Plan.Steps = []result.Step{{ID: "dts", Workload: "http_rate", Params: map[string]any{"rate": rate}}}
+	return rec
+}
+
+// tail has n values of one latency in microseconds and more of another.
+func tail(t *testing.T, us, n, tailUS, more int64) *hdrhistogram.Histogram {
+	t.Helper()
+	h := histogram(t, us, n)
+	h.Merge(histogram(t, tailUS, more))
+	return h
 }
 
 func invalid(contender string, round int, code, text string) result.Sample {
@@ -115,7 +135,10 @@ func TestFindings(t *testing.T) {
 			want: []Finding{{Severity: Warn, Text: "the kernel ran on an emulated CPU: every figure is many times worse than on real hardware"}}},
 
 		{name: "loss", code: "udp_loss", rec: record(taken("x", 1, metrics{"loss": 0.8, "goodput": 1})),
-			want: []Finding{{Severity: Warn, Contender: "x", Step: "dts", Text: "80 % of the datagrams were lost: goodput is not comparable"}}},
+			want: []Finding{{Severity: Warn, Contender: "x", Step: "dts", Excluded: true, Text: "80 % of the datagrams were lost: goodput is not comparable"}}},
+		{name: "loss of the baseline", code: "udp_loss", rec: record(taken("host", 1, metrics{"loss": 0.8, "goodput": 1})),
+			want: []Finding{{Severity: Warn, Contender: "host", Step: "dts", Excluded: true,
+				Text: "80 % of the datagrams were lost: goodput is not comparable, so that there are no ratios to it"}}},
 		{name: "little loss", code: "udp_loss", rec: record(taken("x", 1, metrics{"loss": 0.1, "goodput": 1}))},
 
 		{name: "drift", code: "drift",
@@ -145,7 +168,35 @@ func TestFindings(t *testing.T) {
 			rec: record(taken("x", 1, metrics{"latency_p50": 100e-6, "send_lag_p50": 60e-6}),
 				taken("y", 1, metrics{"latency_p50": 100e-6, "send_lag_p50": 10e-6})),
 			want: []Finding{{Severity: Warn, Step: "dts",
-				Text: "requests were sent late in the median by up to 60 µs, 60 % of the latency's median (x): latency holds the client's own delay"}}},
+				Text: "requests were sent late: at the median by up to 60 µs, 60 % of the latency there (x); latency holds the client's own delay"}}},
+		{name: "generator late in the tail", code: "load_generator_late",
+			rec: with(record(taken("x", 1, nil), taken("x", 2, nil), taken("y", 1, nil)), func(r *result.Record) {
+				for i := range r.Samples { // half of p99.9's ten requests beyond are of each round
+					lag := histogram(t, 1, 4950)
+					if r.Samples[i].Contender == "x" {
+						lag = tail(t, 1, 4950, 60, 50)
+					}
+					r.Samples[i].Histograms = map[string]*hdrhistogram.Histogram{"send_lag": lag, "latency": tail(t, 50, 4950, 100, 50)}
+				}
+			}),
+			want: []Finding{{Severity: Warn, Step: "dts",
+				Text: "requests were sent late: at p99.9 by up to 60 µs, 60 % of the latency there (x); latency holds the client's own delay"}}},
+
+		{name: "unstable baseline", code: "unstable_baseline",
+			rec: record(
+				taken("host", 1, metrics{"goodput": 20e9, "latency_p50": 100e-6}), taken("host", 2, metrics{"goodput": 12e9, "latency_p50": 101e-6}),
+				taken("x", 1, metrics{"goodput": 30e9}), taken("x", 2, metrics{"goodput": 10e9})),
+			want: []Finding{{Severity: Warn, Contender: "host", Step: "dts",
+				Text: "goodput was between 12 Gbit/s and 20 Gbit/s (1.67×) in 2 rounds: the machine or its neighbours disturbed the run"}}},
+		{name: "stable baseline", code: "unstable_baseline",
+			rec: record(taken("host", 1, metrics{"goodput": 13e9}), taken("host", 2, metrics{"goodput": 10e9}))},
+
+		{name: "tick in phase", code: "cpu_tick_aliased", rec: paced(5000, "y"),
+			want: []Finding{{Severity: Warn, Step: "dts", Text: "the rate of 5000/s is a multiple of the kernel's tick of 250 Hz, by which it accounts CPU time: " +
+				"CPU figures are sampled in phase with the load and can be far off, so they are not ranked"}}},
+		{name: "CPU in phase is not better", code: "better_than_baseline", rec: paced(5000, "y")},
+		{name: "tick out of phase", code: "cpu_tick_aliased", rec: paced(5003, "y")},
+		{name: "exact accounting", code: "cpu_tick_aliased", rec: paced(5000, "n")},
 
 		{name: "retransmits", code: "retransmit_storm", // 1e9 bit/s in 10 s are 863308 segments
 			rec: record(taken("x", 1, metrics{"goodput": 1e9, "retransmits": 20000}), taken("y", 1, metrics{"goodput": 1e9, "retransmits": 2000})),
@@ -182,6 +233,12 @@ func TestFindings(t *testing.T) {
 				r.Samples[0].Underlay, r.Samples[1].Underlay, r.Samples[1].Kernel = "switch", "vpc", "6.1"
 			}),
 			want: []Finding{{Severity: Info, Text: "compared separately: underlay switch; kernel 6.1, underlay vpc"}}},
+		{name: "groups on one kernel", code: "separate_groups",
+			rec: with(record(taken("host", 1, metrics{"goodput": 1}), taken("host", 2, metrics{"goodput": 1})), func(r *result.Record) {
+				r.Samples[0].Underlay, r.Samples[1].Underlay = "switch", "vpc"
+				r.Samples[0].Kernel, r.Samples[1].Kernel = "6.18", "6.18"
+			}),
+			want: []Finding{{Severity: Info, Text: "compared separately: underlay switch; underlay vpc"}}},
 
 		{name: "unknown metric", code: "unknown_metric", rec: record(taken("host", 1, metrics{"colour": 7})),
 			want: []Finding{{Severity: Info, Text: "metrics that are not shown: colour"}}},
@@ -192,7 +249,7 @@ func TestFindings(t *testing.T) {
 					r.Samples[i].Notes = []result.Reason{{Code: "one_thread", Text: "iperf3 3.12"}}
 				}
 			}),
-			want: []Finding{{Severity: Info, Step: "dts", Text: "iperf3 3.12 (2 samples of dts)"}}},
+			want: []Finding{{Severity: Info, Step: "dts", Note: true, Text: "iperf3 3.12 (2 samples of dts)"}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -51,7 +51,7 @@ func Assemble(rec *result.Record, opt Options) *Report {
 		Unsupported: append([]result.Unsupported{}, run.Unsupported...),
 		Contenders:  run.Contenders,
 		Steps:       run.Plan.Steps,
-		Curves:      curves(e.valid),
+		Curves:      curves(e.pools),
 		Plan:        run.Plan,
 		Tool:        run.Tool,
 	}
@@ -87,6 +87,10 @@ type evidence struct {
 	samples []result.Sample  // all, as sealed
 	valid   []*result.Sample // those that count
 	figures map[place]map[string]series
+	pools   []pool
+	// percentiles of the pools, by contender; every place is in figures too.
+	percentiles map[place]map[string]percentile
+
 	paths   map[string]string // by step
 	results []Result
 	unknown []string // metrics that the catalogue lacks
@@ -98,7 +102,7 @@ type evidence struct {
 func collect(rec *result.Record, opt Options) *evidence {
 	e := &evidence{
 		run: &rec.Run, faults: rec.Faults, opt: opt, samples: rec.Samples,
-		figures: map[place]map[string]series{}, paths: map[string]string{},
+		figures: map[place]map[string]series{}, percentiles: map[place]map[string]percentile{}, paths: map[string]string{},
 	}
 	known := map[string]bool{}
 	for _, m := range result.Metrics() {
@@ -121,6 +125,8 @@ func collect(rec *result.Record, opt Options) *evidence {
 		}
 	}
 	e.addMemoryOverhead()
+	e.pools = pools(e.valid)
+	e.addPercentiles()
 	e.groups, e.places = groups(rec.Samples), e.orderedPlaces()
 	e.results = e.figureResults()
 	return e
@@ -167,18 +173,21 @@ func (e *evidence) figureResults() []Result {
 	for _, p := range e.places {
 		metric, _ := result.LookupMetric(p.Metric)
 		contenders := e.figures[p]
-		tiers := e.tiers(contenders, metric.Better)
+		tiers := e.tiers(e.ranked(p, contenders), metric.Better)
 		for _, contender := range e.inOrder(contenders) {
 			s := contenders[contender]
 			r := Result{
 				Contender: contender, Kernel: p.Kernel, Underlay: p.Underlay,
 				Step: p.Step, Path: e.paths[p.Step],
 				Metric: p.Metric, Unit: metric.Unit, Better: metric.Better,
-				N: len(s), Median: stat.Median(s.values()), CI: interval(s.values(), e.opt.Confidence),
+				N: len(s), Median: e.headline(p, contender), CI: interval(s.values(), e.opt.Confidence),
 				Confidence: e.opt.Confidence, Values: s.values(), Tier: tiers[contender],
 			}
+			if pooled, ok := e.percentiles[p][contender]; ok {
+				r.N, r.Count = max(r.N, pooled.rounds), pooled.count
+			}
 			if contender != e.run.Baseline {
-				r.VsBaseline = compare(s, contenders[e.run.Baseline], e.opt.Confidence)
+				r.VsBaseline = e.compare(p, contender)
 			}
 			results = append(results, r)
 		}
@@ -195,14 +204,23 @@ func interval(values []float64, confidence float64) *Interval {
 	return &Interval{in.Low, in.High}
 }
 
-// compare is the median of the ratios within rounds; nil where no round has
-// both, or where a ratio can't be formed.
-func compare(values, base series, confidence float64) *Comparison {
-	ratios, ok := stat.Ratios(values, base)
-	if !ok {
+// compare is the median of the ratios within rounds, or the ratio of the
+// figures of all rounds together where no round has both; nil where a ratio
+// can't be formed.
+func (e *evidence) compare(at place, contender string) *Comparison {
+	if e.lossy(at, e.run.Baseline) {
 		return nil
 	}
-	c := &Comparison{Ratio: stat.Median(ratios), CI: interval(ratios, confidence)}
+	values, base := e.figures[at][contender], e.figures[at][e.run.Baseline]
+	ratios, ok := stat.Ratios(values, base)
+	if !ok {
+		pooled, both := e.percentiles[at][contender], e.percentiles[at][e.run.Baseline]
+		if pooled.seconds > 0 && both.seconds > 0 && (len(values) == 0 || len(base) == 0) {
+			return &Comparison{Ratio: pooled.seconds / both.seconds}
+		}
+		return nil
+	}
+	c := &Comparison{Ratio: stat.Median(ratios), CI: interval(ratios, e.opt.Confidence)}
 	if len(ratios) > 1 {
 		p := stat.SignFlip(ratios)
 		c.P = &p

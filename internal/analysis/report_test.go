@@ -288,6 +288,8 @@ func TestMemoryOverhead(t *testing.T) {
 	r := Assemble(rec, Options{})
 	if got := find(t, r, "x", "memory_overhead"); !slices.Equal(got.Values, []float64{7, 7, 7}) {
 		t.Errorf("memory_overhead = %v, want 7 in every round", got.Values)
+	} else if got.Tier != 0 {
+		t.Errorf("memory_overhead is in tier %d", got.Tier)
 	}
 	for _, res := range r.Results {
 		if res.Contender == "host" && res.Metric == "memory_overhead" {

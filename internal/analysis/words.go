@@ -18,7 +18,20 @@ func (e *evidence) in(g group) string {
 	if len(e.groups) < 2 {
 		return ""
 	}
-	return g.String() + ": "
+	return e.name(g) + ": "
+}
+
+// name is what tells a group from the others: a kernel or underlay that all
+// have in common is left out.
+func (e *evidence) name(g group) string {
+	kernel, underlay := g.Kernel, g.Underlay
+	if !slices.ContainsFunc(e.groups, func(o group) bool { return o.Kernel != kernel }) {
+		g.Kernel = ""
+	}
+	if !slices.ContainsFunc(e.groups, func(o group) bool { return o.Underlay != underlay }) {
+		g.Underlay = ""
+	}
+	return g.String()
 }
 
 func (g group) String() string {

@@ -24,6 +24,15 @@ func Median(values []float64) float64 {
 	return sorted[n/2-1]/2 + sorted[n/2]/2
 }
 
+// LowerMedian is the middle value, or the lower of the two middle ones: always
+// one that was measured. NaN of none.
+func LowerMedian(values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	return slices.Sorted(slices.Values(values))[(len(values)-1)/2]
+}
+
 // normalP is the two-sided p of a standard normal score.
 func normalP(z float64) float64 {
 	return math.Erfc(math.Abs(z) / math.Sqrt2)

@@ -402,3 +402,17 @@ func TestFalseAlarms(t *testing.T) {
 		}
 	}
 }
+
+func TestLowerMedian(t *testing.T) {
+	for _, tt := range []struct {
+		values []float64
+		want   float64
+	}{{[]float64{3}, 3}, {[]float64{4, 1}, 1}, {[]float64{9, 1, 5}, 5}, {[]float64{4, 3, 2, 1}, 2}} {
+		if got := LowerMedian(tt.values); got != tt.want {
+			t.Errorf("LowerMedian(%v) = %v, want %v", tt.values, got, tt.want)
+		}
+	}
+	if got := LowerMedian(nil); !math.IsNaN(got) {
+		t.Errorf("LowerMedian of nothing = %v", got)
+	}
+}
