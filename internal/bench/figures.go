@@ -18,7 +18,9 @@ type side struct {
 }
 
 // cpuFigures adds what the step cost each side, by mode, and both by traffic.
-func cpuFigures(s *result.Sample, client, server side) error {
+// spin is what the load generator spent waiting (CPU-seconds per second): it is
+// in the client's CPU and left out of what traffic cost.
+func cpuFigures(s *result.Sample, client, server side, spin float64) error {
 	var total, published, userAndSystem float64
 	for name, sd := range map[string]side{"cpu_client": client, "cpu_server": server} {
 		modes, err := sd.modes()
@@ -37,25 +39,28 @@ func cpuFigures(s *result.Sample, client, server side) error {
 		s.Metrics["cpu_per_gbit_published"] = published / gbit
 		s.Metrics["cpu_per_gbit_user_system"] = userAndSystem / gbit
 	}
-	perTraffic(s, total)
+	perTraffic(s, total-spin)
 	return nil
 }
 
 // sharedCPUFigures adds what can be known when both sides ran on the same
 // CPUs: the cost of both by traffic, and the hypervisor's share, which is put
 // down to the client.
-func sharedCPUFigures(s *result.Sample, both side) error {
+func sharedCPUFigures(s *result.Sample, both side, spin float64) error {
 	modes, err := both.modes()
 	if err != nil {
 		return err
 	}
 	s.Metrics["cpu_client_steal"] = modes["steal"]
-	perTraffic(s, busy(modes))
+	perTraffic(s, busy(modes)-spin)
 	return nil
 }
 
 // perTraffic relates the CPUs that worked to what was moved.
 func perTraffic(s *result.Sample, cpus float64) {
+	if cpus <= 0 {
+		return // less than the tick sees
+	}
 	if gbit := s.Metrics["goodput"] / 1e9; gbit > 0 {
 		s.Metrics["cpu_per_gbit"] = cpus / gbit
 	}

@@ -43,7 +43,7 @@ func TestCPUFigures(t *testing.T) {
 	t.Run("apart", func(t *testing.T) {
 		s := &result.Sample{Metrics: map[string]float64{"goodput": 10e9, "rate": 1000}}
 		client, server := sides([]int{0}, []int{1})
-		if err := cpuFigures(s, client, server); err != nil {
+		if err := cpuFigures(s, client, server, 0); err != nil {
 			t.Fatal(err)
 		}
 		near(t, s, "cpu_client", 1)           // (0.4+0.6+0.8+0.1+0.1)/2 s
@@ -55,10 +55,19 @@ func TestCPUFigures(t *testing.T) {
 		near(t, s, "cpu_per_gbit_user_system", (0.5+0.5)/2/10)
 		near(t, s, "cpu_per_request", 1.6/1000)
 	})
+	t.Run("spinning", func(t *testing.T) {
+		s := &result.Sample{Metrics: map[string]float64{"rate": 1000}}
+		client, server := sides([]int{0}, []int{1})
+		if err := cpuFigures(s, client, server, 0.3); err != nil {
+			t.Fatal(err)
+		}
+		near(t, s, "cpu_client", 1)
+		near(t, s, "cpu_per_request", 1.3/1000)
+	})
 	t.Run("shared", func(t *testing.T) {
 		s := &result.Sample{Metrics: map[string]float64{"goodput": 10e9}}
 		both, _ := sides([]int{0, 1}, nil)
-		if err := sharedCPUFigures(s, both); err != nil {
+		if err := sharedCPUFigures(s, both, 0); err != nil {
 			t.Fatal(err)
 		}
 		near(t, s, "cpu_per_gbit", 0.16) // each CPU counted once
@@ -72,7 +81,7 @@ func TestCPUFigures(t *testing.T) {
 	t.Run("all CPUs", func(t *testing.T) {
 		s := &result.Sample{Metrics: map[string]float64{}}
 		client, server := sides(nil, nil)
-		if err := cpuFigures(s, client, server); err != nil {
+		if err := cpuFigures(s, client, server, 0); err != nil {
 			t.Fatal(err)
 		}
 		near(t, s, "cpu_client", 1.6)
@@ -82,7 +91,7 @@ func TestCPUFigures(t *testing.T) {
 	})
 	t.Run("not recorded", func(t *testing.T) {
 		client, server := sides([]int{7}, []int{1})
-		if err := cpuFigures(&result.Sample{Metrics: map[string]float64{}}, client, server); err == nil {
+		if err := cpuFigures(&result.Sample{Metrics: map[string]float64{}}, client, server, 0); err == nil {
 			t.Error("a CPU that was not recorded counted as idle")
 		}
 	})

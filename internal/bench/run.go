@@ -21,6 +21,7 @@ type Runner struct {
 	Exe       string       // this program, as the endpoints start it for agents
 	Kernel    string       // release of the kernel that the arena runs on
 	LineRate  unit.BitRate // of each node's link; 0 is unlimited
+	MTU       int          // of the underlay, bytes
 	Progress  func(Progress)
 	Log       *slog.Logger
 	// Keep, if set, is called with the endpoints of the last contender while

@@ -75,7 +75,7 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, site *site, s *res
 	}
 	cpus := 0
 	if recErr == nil {
-		cpus, recErr = r.figures(s, pair, watch, recordings, raw)
+		cpus, recErr = r.figures(s, pair, watch, recordings, raw, out.ClientSpin)
 	}
 	if recErr != nil && err == nil {
 		invalidate(s, "recorder_failed", recErr.Error())
@@ -84,7 +84,7 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, site *site, s *res
 		return // that results are missing is the consequence
 	}
 	context := verdict.Context{
-		LineRate: r.LineRate, Duration: plan.Duration, CPUs: cpus,
+		LineRate: r.LineRate, Ceiling: r.ceiling(s), Duration: plan.Duration, CPUs: cpus,
 		Required: w.Info().Metrics,
 	}
 	if _, paced := params["rate"]; paced {
@@ -95,9 +95,19 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, site *site, s *res
 	}
 }
 
+// ceiling is the most goodput that the link leaves to the sample's contender:
+// of UDP, whose header is the smallest. 0 is unknown.
+func (r *Runner) ceiling(s *result.Sample) unit.BitRate {
+	c, err := r.Catalogue(s.Contender)
+	if err != nil || r.LineRate <= 0 {
+		return 0
+	}
+	return verdict.Ceiling(r.LineRate, r.MTU, int(c.Datapath.Overhead), true)
+}
+
 // figures derives metrics from the recordings and keeps them as raw files. It
 // returns the number of CPUs of client and server together.
-func (r *Runner) figures(s *result.Sample, pair arena.Pair, w *watch, recordings map[string]*sysmon.Recording, raw *result.Folder) (cpus int, err error) {
+func (r *Runner) figures(s *result.Sample, pair arena.Pair, w *watch, recordings map[string]*sysmon.Recording, raw *result.Folder, spin float64) (cpus int, err error) {
 	if err := writeRecordings(raw, w, recordings); err != nil {
 		return 0, err
 	}
@@ -113,12 +123,12 @@ func (r *Runner) figures(s *result.Sample, pair arena.Pair, w *watch, recordings
 		return 0, err
 	}
 	if apart(pair) {
-		return sides[0].count() + sides[1].count(), cpuFigures(s, sides[0], sides[1])
+		return sides[0].count() + sides[1].count(), cpuFigures(s, sides[0], sides[1], spin)
 	}
 	// Both sides on the same CPUs can't be told apart: all of it is one side's.
 	both := sides[0]
 	both.cpus = slices.Compact(slices.Sorted(slices.Values(slices.Concat(pair.Client.CPUs(), pair.Server.CPUs()))))
-	return both.count(), sharedCPUFigures(s, both)
+	return both.count(), sharedCPUFigures(s, both, spin)
 }
 
 // apart says that the CPU time of client and server can be told apart: they

@@ -161,7 +161,7 @@ func (j *job) run(ctx context.Context, c *cobra.Command) error {
 	bar := newProgress(os.Stderr, 0)
 	defer bar.Done()
 	runner := &bench.Runner{
-		Arena: a, Catalogue: j.catalogue.contender, Exe: exe, Kernel: lab.KernelRelease(), LineRate: j.options.LineRate, Log: logger(lines(bar.Message)),
+		Arena: a, Catalogue: j.catalogue.contender, Exe: exe, Kernel: lab.KernelRelease(), LineRate: j.options.LineRate, MTU: j.options.MTU, Log: logger(lines(bar.Message)),
 		Progress: func(p bench.Progress) {
 			if p.Total == 0 {
 				bar.Message(p.Text)
