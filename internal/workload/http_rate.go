@@ -2,7 +2,6 @@ package workload
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/host"
@@ -67,7 +65,7 @@ func (HTTPRate) Info() Info {
 func (h HTTPRate) Drive(ctx context.Context, s *Session) (Outcome, error) {
 	var out Outcome
 	err := h.serve(ctx, s, func(l *loader) error {
-		report, err := l.run(ctx, "client", loadFlags{
+		report, err := l.run("client", loadFlags{
 			rate: s.Params.Float("rate"), warmup: s.Warmup, duration: s.Duration, begin: s.Begin, end: s.End,
 		})
 		if report != nil {
@@ -87,7 +85,7 @@ func (h HTTPRate) Capacity(ctx context.Context, s *Session) (float64, error) {
 	const probes, window, warmup = 4, 700 * time.Millisecond, 300 * time.Millisecond
 	best := 0.0
 	err := h.serve(ctx, s, func(l *loader) error {
-		closed, err := l.run(ctx, "capacity-closed", loadFlags{warmup: warmup, duration: time.Second})
+		closed, err := l.run("capacity closed", loadFlags{warmup: warmup, duration: time.Second})
 		if err != nil {
 			return err
 		}
@@ -97,7 +95,7 @@ func (h HTTPRate) Capacity(ctx context.Context, s *Session) (float64, error) {
 			if probe == 1 {
 				rate = 0.9 * high // near the answer when nothing disturbs
 			}
-			report, err := l.run(ctx, fmt.Sprintf("capacity-%d", probe), loadFlags{rate: rate, warmup: warmup, duration: window})
+			report, err := l.run(fmt.Sprintf("capacity %d", probe), loadFlags{rate: rate, warmup: warmup, duration: window})
 			if err != nil {
 				return err
 			}
@@ -120,38 +118,45 @@ func sustained(r *load.Report) bool {
 	return r.LateFraction+r.QueuedShare <= mostLate && r.Rate >= 0.99*r.AskedRate && r.ErrorCount() == 0
 }
 
-// serve runs use while the server runs.
-func (h HTTPRate) serve(ctx context.Context, s *Session, use func(*loader) error) error {
+// serve runs use while the server runs. Once ctx has ended, its error is the
+// cause and what its processes say, which were killed with it, is not.
+func (h HTTPRate) serve(ctx context.Context, s *Session, use func(*loader) error) (err error) {
 	size, err := unit.ParseBytes(s.Params.String("response"))
 	if err != nil {
 		return fmt.Errorf("http_rate: response: %w", err)
 	}
-	program := h.Program
-	if program == "" {
-		if program, err = os.Executable(); err != nil {
+	self := h.Program
+	if self == "" {
+		if self, err = os.Executable(); err != nil {
 			return fmt.Errorf("http_rate: this program: %w", err)
 		}
 	}
 	port := uint16(s.Params.Int("port"))
-	server, err := startHTTPServer(ctx, s, program, netip.AddrPortFrom(s.Server.Addr(), port), int(size))
+	c := newCrew(ctx, s)
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("ended before the load had: %w", ctx.Err())
+		}
+		if err = errors.Join(err, c.dismiss()); err != nil {
+			err = fmt.Errorf("http_rate: %w", err)
+		}
+	}()
+	server, err := c.httpServer(self, netip.AddrPortFrom(s.Server.Addr(), port), int(size))
 	if err != nil {
-		return fmt.Errorf("http_rate: %w", err)
+		return err
 	}
-	err = use(&loader{s: s, program: program, target: netip.AddrPortFrom(s.Target, port), size: int64(size), server: server})
+	err = use(&loader{crew: c, self: self, target: netip.AddrPortFrom(s.Target, port), size: int64(size), server: server})
 	// What the server says explains what the client saw.
-	if err := errors.Join(server.stop(), err); err != nil {
-		return fmt.Errorf("http_rate: %w", err)
-	}
-	return nil
+	return errors.Join(c.stop(server), err)
 }
 
 // loader runs the load engine at the client, against a server that runs.
 type loader struct {
-	s       *Session
-	program string
-	target  netip.AddrPort
-	size    int64
-	server  *httpServer
+	crew   *crew
+	self   string // cnibench at the client
+	target netip.AddrPort
+	size   int64
+	server *program
 }
 
 // loadFlags are what differs from one load to the next.
@@ -169,53 +174,35 @@ func (l *loader) argv(f loadFlags) []string {
 	if f.rate > 0 {
 		how = []string{"--rate", strconv.FormatFloat(f.rate, 'f', -1, 64)}
 	}
-	return append([]string{l.program, "load", "http", "http://" + l.target.String() + "/"}, append(how,
-		"--connections", strconv.Itoa(l.s.Params.Int("connections")),
+	return append([]string{l.self, "load", "http", "http://" + l.target.String() + "/"}, append(how,
+		"--connections", strconv.Itoa(l.crew.s.Params.Int("connections")),
 		"--warmup", f.warmup.String(), "--duration", f.duration.String(), "--wait", serverPatience.String(), "--json", "--events")...)
 }
 
-// run runs one load and keeps what it prints under name. The report is there
+// run runs one load, whose raw files are named after role. The report is there
 // even with an error, when the load came that far.
-func (l *loader) run(ctx context.Context, name string, f loadFlags) (*load.Report, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stopped := make(chan struct{})
-	defer close(stopped)
-	go func() { // nothing is to be learned from a client without a server
-		select {
-		case <-l.server.exited:
-			cancel()
-		case <-stopped:
-		}
-	}()
-	command := host.Command{Argv: l.argv(f)}
-	if err := writeRaw(l.s.Raw, name+".command", l.server.command.String()+"\n"+command.String()+"\n"); err != nil {
-		return nil, err
-	}
-	kept, err := l.s.Raw.Create(name + ".json")
-	if err != nil {
-		return nil, err
-	}
-	var stderr bytes.Buffer
+func (l *loader) run(role string, f loadFlags) (*load.Report, error) {
 	out, in := io.Pipe()
-	command.Stdout, command.Stderr = io.MultiWriter(kept, in), &stderr
-	process, err := l.s.Client.Start(ctx, command)
+	client, err := l.crew.startTo(in, l.crew.s.Client, role, ".json", l.argv(f)...)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start the load: %w", err), kept.Close())
+		return nil, err
 	}
-	exit := make(chan error, 1)
 	go func() {
-		err := process.Wait()
+		select {
+		case <-client.exited:
+		case <-l.server.exited: // nothing is to be learned from a client without a server
+			l.crew.kill()
+			<-client.exited
+		}
 		_ = in.Close() // never fails
-		exit <- err
 	}()
 	report, err := readLoad(out, f.begin, f.end)
 	// After a line that is none, the rest still has to be taken.
 	_, _ = io.Copy(io.Discard, out)
-	if exitErr := <-exit; exitErr != nil {
-		err = fmt.Errorf("%w: %s", exitErr, strings.TrimSpace(stderr.String()))
+	if failed := client.failure(); failed != nil {
+		err = failed // that its report is missing is the consequence
 	}
-	if err := errors.Join(err, kept.Close(), writeRaw(l.s.Raw, name+".stderr", stderr.String())); err != nil {
+	if err != nil {
 		return report, err
 	}
 	if report.ResponseBytes != l.size {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"math"
 	"net"
@@ -35,6 +36,7 @@ func TestHTTPRate(t *testing.T) {
 	t.Run("a stall at the window's end shows", func(t *testing.T) { testStallAtTheEnd(t, h) })
 	t.Run("the server dies", func(t *testing.T) { testServerDies(t, h) })
 	t.Run("the server cannot listen", func(t *testing.T) { testServerCannotListen(t, h) })
+	t.Run("the limit passes", func(t *testing.T) { testLimitPasses(t, h) })
 	t.Run("capacity", func(t *testing.T) { testCapacity(t, h) })
 }
 
@@ -71,12 +73,13 @@ func TestNginxAnswersWithExactBytes(t *testing.T) {
 	for _, tt := range []struct{ size, body int }{{350, 100}, {4096, 3846}} {
 		s, _ := httpSession(t, nil)
 		listen := netip.AddrPortFrom(s.Target, uint16(s.Params.Int("port")))
-		server, err := startHTTPServer(context.Background(), s, "", listen, tt.size)
+		c := newCrew(t.Context(), s)
+		server, err := c.httpServer("", listen, tt.size)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got, err := ask(listen)
-		if err := server.stop(); err != nil {
+		if err := errors.Join(c.stop(server), c.dismiss()); err != nil {
 			t.Error(err)
 		}
 		if err != nil {
@@ -219,11 +222,30 @@ func testServerDies(t *testing.T, h HTTPRate) {
 	s.Server = mortal{s.Server.(localhost)}
 	s.Duration = time.Minute
 	_, err := h.Drive(context.Background(), s)
-	if err == nil || !strings.Contains(err.Error(), "the server died in the middle of the step: nginx") {
+	if err == nil || !strings.Contains(err.Error(), "the server died in the middle of the step: server: nginx") {
 		t.Errorf("error %v", err)
 	}
 	if len(w.begins) != len(w.ends) {
 		t.Errorf("%d begins and %d ends of the window", len(w.begins), len(w.ends))
+	}
+}
+
+// A limit that passes while the load runs is named as such, not as the death
+// of the server, which is its consequence; nothing goes on running.
+func testLimitPasses(t *testing.T, h HTTPRate) {
+	for _, limit := range []time.Duration{time.Millisecond, time.Second} { // in the start and in the window
+		s, w := httpSession(t, map[string]any{"server": "cnibench"})
+		s.Duration = time.Minute
+		watch(t, s)
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		_, err := h.Drive(ctx, s)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "died") || strings.Contains(err.Error(), "137") {
+			t.Errorf("after %v: %v, want the deadline alone", limit, err)
+		}
+		if len(w.begins) != len(w.ends) {
+			t.Errorf("%d begins and %d ends of the window", len(w.begins), len(w.ends))
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -72,50 +71,22 @@ http {
 `), nil
 }
 
-// httpServer is the server of a step, running at an endpoint.
-type httpServer struct {
-	command host.Command
-	process host.Process
-	kill    context.CancelFunc // ends the whole process group
-	exited  chan struct{}
-	err     error        // of its exit, once exited is closed
-	stderr  bytes.Buffer // readable once exited is closed
-	log     io.Closer
-}
-
-// startHTTPServer starts what the session's parameters ask for. That it
-// listens is the client's business to find out.
-func startHTTPServer(ctx context.Context, s *Session, program string, listen netip.AddrPort, size int) (*httpServer, error) {
-	h := &httpServer{exited: make(chan struct{})}
-	argv, err := httpServerArgs(ctx, s, program, listen, size)
+// httpServer starts what the session's parameters ask for. That it listens is
+// the client's business to find out.
+func (c *crew) httpServer(self string, listen netip.AddrPort, size int) (*program, error) {
+	argv, err := httpServerArgs(c.ctx, c.s, self, listen, size)
 	if err != nil {
 		return nil, err
 	}
-	log, err := s.Raw.Create("server.stderr")
-	if err != nil {
-		return nil, err
-	}
-	h.log = log
-	h.command = host.Command{Argv: argv, Stderr: io.MultiWriter(log, &h.stderr)}
-	ctx, h.kill = context.WithCancel(ctx)
-	h.process, err = s.Server.Start(ctx, h.command)
-	if err != nil {
-		h.kill()
-		return nil, errors.Join(fmt.Errorf("start the server: %w", err), log.Close())
-	}
-	go func() {
-		defer close(h.exited)
-		h.err = h.process.Wait()
-	}()
-	return h, nil
+	return c.start(c.s.Server, "server", ".txt", argv...)
 }
 
 // httpServerArgs is the server's command line; what it needs is written before.
-func httpServerArgs(ctx context.Context, s *Session, program string, listen netip.AddrPort, size int) ([]string, error) {
+func httpServerArgs(ctx context.Context, s *Session, self string, listen netip.AddrPort, size int) ([]string, error) {
 	stall := s.Params.String("stall")
 	switch server := s.Params.String("server"); {
 	case server == "cnibench":
-		argv := []string{program, "serve", "http", "--listen", listen.String(), "--size", strconv.Itoa(size)}
+		argv := []string{self, "serve", "http", "--listen", listen.String(), "--size", strconv.Itoa(size)}
 		if stall != "" {
 			argv = append(argv, "--stall", stall, "--every", s.Params.String("every"))
 		}
@@ -140,45 +111,26 @@ func httpServerArgs(ctx context.Context, s *Session, program string, listen neti
 	return []string{"nginx", "-e", "stderr", "-p", dir, "-c", file}, nil
 }
 
-// died says how the server ended although nobody asked it to; only to be
-// called once exited is closed.
-func (h *httpServer) died() error {
-	err := h.err
-	if err == nil {
-		err = fmt.Errorf("%s: ended without an error", h.command)
-	}
-	if text := strings.TrimSpace(h.stderr.String()); text != "" {
-		return fmt.Errorf("the server died in the middle of the step: %w: %s", err, text)
-	}
-	return fmt.Errorf("the server died in the middle of the step: %w", err)
-}
-
 // stopPatience is how long a server may take to end by itself.
 const stopPatience = 3 * time.Second
 
-// stop ends the server and waits for it. Errors: a server that was dead
-// before, or that had not come to serving (nginx waits for a port that is
-// taken), so that something else must have answered.
-func (h *httpServer) stop() (err error) {
-	defer func() { err = errors.Join(err, h.log.Close()) }()
-	defer h.kill()
-	select {
-	case <-h.exited:
-		return h.died()
-	default:
+// stop ends a server and waits for it. Errors: a server that was dead before,
+// or that had not come to serving (nginx waits for a port that is taken), so
+// that something else must have answered.
+func (c *crew) stop(server *program) error {
+	if server.ended() {
+		return fmt.Errorf("the server died in the middle of the step: %w", server.died())
 	}
-	if err := h.process.Signal(syscall.SIGTERM); err != nil {
-		h.kill()
+	if err := server.process.Signal(syscall.SIGTERM); err != nil {
+		c.kill()
 	}
-	select {
-	case <-h.exited:
-	case <-time.After(stopPatience):
-		h.kill()
-		<-h.exited
+	if err := c.await(time.Now().Add(stopPatience), server); err != nil {
+		c.kill() // an end that is not its own says nothing
+		<-server.exited
 		return nil
 	}
-	if h.err != nil {
-		return fmt.Errorf("the server was not serving: %w: %s", h.err, strings.TrimSpace(h.stderr.String()))
+	if err := server.failure(); err != nil {
+		return fmt.Errorf("the server was not serving: %w", err)
 	}
 	return nil
 }

@@ -17,8 +17,9 @@ import (
 type program struct {
 	role           string // "server 1", for errors
 	command        host.Command
+	process        host.Process
 	started        time.Time     // just before it was
-	stdout, stderr bytes.Buffer  // readable once exited is closed
+	stdout, stderr bytes.Buffer  // readable once exited is closed; no stdout after startTo
 	exited         chan struct{} // closed when the program has ended
 	err            error         // of its exit, once exited is closed
 }
@@ -35,6 +36,15 @@ func (p *program) failed(said string) error {
 		return fmt.Errorf("%s: %w: %s", p.role, p.err, said)
 	}
 	return fmt.Errorf("%s: %w", p.role, p.err)
+}
+
+// died is how a program ended that should have gone on; only to be called
+// once exited is closed.
+func (p *program) died() error {
+	if err := p.failure(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %s: ended without an error", p.role, p.command)
 }
 
 // ended says whether the program has.
@@ -66,12 +76,21 @@ func newCrew(ctx context.Context, s *Session) *crew {
 // after its role: "server 1" gives server-1.command, server-1.ext for
 // standard output, and server-1.stderr.
 func (c *crew) start(e arena.Endpoint, role, ext string, argv ...string) (*program, error) {
+	return c.startTo(nil, e, role, ext, argv...)
+}
+
+// startTo starts a program as start does, but hands its standard output to w
+// as it comes instead of keeping it in memory.
+func (c *crew) startTo(w io.Writer, e arena.Endpoint, role, ext string, argv ...string) (*program, error) {
 	p := &program{role: role, command: host.Command{Argv: argv}, exited: make(chan struct{})}
+	if w == nil {
+		w = &p.stdout
+	}
 	name := strings.ReplaceAll(role, " ", "-")
 	if err := writeRaw(c.s.Raw, name+".command", p.command.String()+"\n"); err != nil {
 		return nil, err
 	}
-	stdout, err := c.keep(name+ext, &p.stdout)
+	stdout, err := c.keep(name+ext, w)
 	if err != nil {
 		return nil, err
 	}
@@ -81,26 +100,25 @@ func (c *crew) start(e arena.Endpoint, role, ext string, argv ...string) (*progr
 	}
 	p.command.Stdout, p.command.Stderr = stdout, stderr
 	p.started = time.Now()
-	process, err := e.Start(c.ctx, p.command)
-	if err != nil {
+	if p.process, err = e.Start(c.ctx, p.command); err != nil {
 		return nil, fmt.Errorf("%s: start %s: %w", role, argv[0], err)
 	}
 	c.all = append(c.all, p)
 	go func() {
 		defer close(p.exited)
-		p.err = process.Wait()
+		p.err = p.process.Wait()
 	}()
 	return p, nil
 }
 
-// keep writes to a raw file and to memory.
-func (c *crew) keep(name string, memory io.Writer) (io.Writer, error) {
+// keep writes to a raw file and to w.
+func (c *crew) keep(name string, w io.Writer) (io.Writer, error) {
 	f, err := c.s.Raw.Create(name)
 	if err != nil {
 		return nil, err
 	}
 	c.logs = append(c.logs, f)
-	return io.MultiWriter(f, memory), nil
+	return io.MultiWriter(f, w), nil
 }
 
 // dismiss ends every program that still runs, waits for all of them and closes

@@ -183,11 +183,7 @@ func (c *crew) qperfFailure(server *program, clients ...*program) error {
 		}
 	}
 	if server.ended() {
-		err := server.failure()
-		if err == nil {
-			err = fmt.Errorf("%s: %s: ended without an error", server.role, server.command)
-		}
-		wrong = append([]error{err}, wrong...)
+		wrong = append([]error{server.died()}, wrong...)
 	}
 	return errors.Join(wrong...)
 }
