@@ -45,11 +45,16 @@ func headline(g *group, steps []result.Step) []column {
 	return slices.Concat(goodput[:1], latency, goodput[1:])
 }
 
-// further are the columns of the tables below the headline: of every step the
-// main metrics that the headline has not shown. Steps that the headline names
-// are told already; their rest is for the HTML, CSV and JSON forms.
+// further are the columns of the tables below the headline: the far tail of
+// the latency that the headline shows, and of every step that the headline does
+// not name the main metrics. The rest is for the HTML, CSV and JSON forms.
 func further(g *group, steps []result.Step, head []column) [][]column {
 	var out [][]column
+	for _, c := range head {
+		if tail := g.columns(c.Step, "latency_p99_9"); c.Metric == "latency_p99" && len(tail) > 0 {
+			out = append(out, tail)
+		}
+	}
 	for _, s := range steps {
 		if slices.ContainsFunc(head, func(c column) bool { return c.Step == s.ID }) {
 			continue

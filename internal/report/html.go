@@ -14,6 +14,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 //go:embed assets/page.html
@@ -31,6 +32,7 @@ var pageScript string
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"value": value, "interval": interval, "comparison": comparison, "standing": standing, "tier": tier,
 	"place": place, "describe": describe, "label": metricLabel, "plural": plural, "join": strings.Join,
+	"count": func(n int64) string { return unit.Format(float64(n), "count") },
 	"p": func(c *analysis.Comparison) string {
 		if c == nil || c.P == nil {
 			return ""
@@ -72,7 +74,8 @@ type htmlTable struct {
 
 type htmlRow struct {
 	contender
-	Cells []*analysis.Result
+	Cells  []*analysis.Result
+	Absent []string // why there is none, by cell
 }
 
 // stepResults are all results of a step, for the long tables.
@@ -146,11 +149,15 @@ func newTable(v *view, g *group, columns []column) htmlTable {
 		row := htmlRow{contender: c}
 		for _, col := range columns {
 			row.Cells = append(row.Cells, g.figure(c.ID, col))
+			row.Absent = append(row.Absent, absent(c, col))
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
+
+// repeatable are the plan's settings that are flags of the same name.
+var repeatable = []string{"nodes", "underlay", "mtu", "line-rate", "congestion-control", "cpus", "cni-conf", "cni-transport"}
 
 // repeat is the command that makes the same run again, from the plan; "" if
 // the report carries none.
@@ -169,7 +176,18 @@ func repeat(r *analysis.Report) string {
 	if r.Plan.Duration > 0 {
 		words = append(words, "--duration", exact(float64(r.Plan.Duration))+"s")
 	}
+	if r.Plan.Warmup > 0 {
+		words = append(words, "--warmup", exact(float64(r.Plan.Warmup))+"s")
+	}
 	words = append(words, "--seed", fmt.Sprint(r.Plan.Seed))
+	if r.Baseline != "" && r.Baseline != "host" { // the flag's default
+		words = append(words, "--baseline", r.Baseline)
+	}
+	for _, flag := range repeatable {
+		if value := r.Plan.Settings[flag]; value != "" {
+			words = append(words, "--"+flag, value)
+		}
+	}
 	for i, w := range words {
 		words[i] = shellWord(w)
 	}

@@ -71,7 +71,14 @@ func TestRepeat(t *testing.T) {
 	r := sample(6)
 	r.Plan.Contenders = r.Plan.Contenders[:1]
 	r.Plan.Contenders[0].ID = "it's"
-	want := `cnibench run --arena lab --suite quick --contenders 'it'\''s' --rounds 6 --duration 3s --seed 4711`
+	want := `cnibench run --arena lab --suite quick --contenders 'it'\''s' --rounds 6 --duration 3s --warmup 1s --seed 4711 ` +
+		`--nodes 2 --underlay auto --mtu 1500 --cpus client=0,server=1`
+	if got := repeat(r); got != want {
+		t.Errorf("repeat = %s, want %s", got, want)
+	}
+	r.Baseline, r.Plan.Settings, r.Plan.Warmup = "macvlan", map[string]string{"cni-conf": "a b.conflist", "cni-transport": "vxlan"}, 0
+	want = `cnibench run --arena lab --suite quick --contenders 'it'\''s' --rounds 6 --duration 3s --seed 4711 ` +
+		`--baseline macvlan --cni-conf 'a b.conflist' --cni-transport vxlan`
 	if got := repeat(r); got != want {
 		t.Errorf("repeat = %s, want %s", got, want)
 	}

@@ -64,7 +64,7 @@ func mdTable(w *bufio.Writer, v *view, g *group, columns []column) {
 		}
 		w.WriteString(" |")
 		for _, c := range columns {
-			w.WriteString(" " + mdCell(g.figure(contender.ID, c)) + " |")
+			w.WriteString(" " + mdCell(g.figure(contender.ID, c), absent(contender, c)) + " |")
 		}
 		w.WriteString("\n")
 	}
@@ -77,9 +77,9 @@ func mdTable(w *bufio.Writer, v *view, g *group, columns []column) {
 	w.WriteString("\n")
 }
 
-func mdCell(r *analysis.Result) string {
+func mdCell(r *analysis.Result, absent string) string {
 	if r == nil {
-		return "no valid sample"
+		return absent
 	}
 	cell := strings.TrimSpace(md(value(r)) + " " + tier(r))
 	if r.VsBaseline != nil {

@@ -141,7 +141,7 @@ func (t *textWriter) columnCells(g *group, c column) []string {
 	for _, contender := range g.Contenders {
 		r := g.figure(contender.ID, c)
 		if r == nil {
-			cells = append(cells, t.paint(dim, "no valid sample"))
+			cells = append(cells, t.paint(dim, absent(contender, c)))
 			continue
 		}
 		first := value(r)
@@ -161,7 +161,8 @@ func (t *textWriter) findings() {
 		return
 	}
 	t.line(t.paint(bold, "Findings"))
-	kinds, infos := kindsOf(t.Findings)
+	told, notes := apart(t.Findings)
+	kinds, infos := kindsOf(told)
 	for _, kind := range kinds {
 		shown := len(kind)
 		switch {
@@ -177,7 +178,31 @@ func (t *textWriter) findings() {
 			t.wrapAfter("      ", 6, fmt.Sprintf("… and %d more of this kind (%s); the HTML and JSON reports list all", rest, printable(kind[0].Code)))
 		}
 	}
+	for _, f := range notes[:min(len(notes), shownInfos)] {
+		t.note(f)
+	}
+	if rest := len(notes) - shownInfos; rest > 0 {
+		t.wrapAfter("      ", 6, fmt.Sprintf("… and %s; the HTML and JSON reports list all", plural(rest, "more note")))
+	}
 	t.line("")
+}
+
+// note is one entry of at most two lines: how something was measured explains
+// the figures and asks for nothing.
+func (t *textWriter) note(f analysis.Finding) {
+	width := t.width - 6
+	lines := t.lines(printable(f.Text), width)
+	if len(lines) > 2 {
+		lines = []string{lines[0], text.Snip(lines[1]+" "+lines[2], width, "…")}
+		if !strings.HasSuffix(lines[1], "…") {
+			lines[1] = text.Snip(lines[1], width-2, "") + " …"
+		}
+	}
+	lead := t.paint(severityColor[f.Severity], text.Pad(printable(f.Severity), 6, ' '))
+	for _, line := range lines {
+		t.line(strings.TrimRight(lead+line, " "))
+		lead = strings.Repeat(" ", 6)
+	}
 }
 
 func (t *textWriter) finding(f analysis.Finding) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // group is what may be compared with each other: the contenders on one kernel
@@ -14,6 +15,7 @@ type group struct {
 	Kernel, Underlay string
 	Contenders       []contender
 	figures          map[figureKey]*analysis.Result
+	inPhase          map[string]bool // steps whose CPU the kernel sampled in phase with the load
 }
 
 type contender struct {
@@ -41,9 +43,16 @@ type view struct {
 // first, then the contenders by their place in the first headline column.
 func newView(r *analysis.Report) *view {
 	v := &view{Report: r, Steps: steps(r)}
+	inPhase := map[string]bool{}
+	for _, f := range r.Findings {
+		if f.Code == analysis.TickAliased {
+			inPhase[f.Step] = true
+		}
+	}
 	for i := range r.Results {
 		res := &r.Results[i]
 		g := v.group(res.Kernel, res.Underlay)
+		g.inPhase = inPhase
 		key := figureKey{res.Contender, res.Step, res.Metric}
 		if _, twice := g.figures[key]; !twice {
 			g.figures[key] = res
@@ -94,8 +103,20 @@ func (g *group) figure(contender string, c column) *analysis.Result {
 	return g.figures[figureKey{contender, c.Step, c.Metric}]
 }
 
-// has finds the metric at the step in any contender's results.
+// absent says why the contender has no figure of the column.
+func absent(c contender, col column) string {
+	if c.Baseline && col.Metric == "memory_overhead" {
+		return unit.Missing // it is what the others are over
+	}
+	return "no valid sample"
+}
+
+// has finds the metric at the step in any contender's results. CPU by request
+// that was sampled in phase with the load is for the long tables only.
 func (g *group) has(step, metric string) (column, bool) {
+	if metric == "cpu_per_request" && g.inPhase[step] {
+		return column{}, false
+	}
 	for _, c := range g.Contenders {
 		if f := g.figures[figureKey{c.ID, step, metric}]; f != nil {
 			return column{step, metric, f.Unit, f.Better}, true

@@ -63,9 +63,9 @@ func comparison(c *analysis.Comparison) string {
 }
 
 // standing says on which side of the baseline the whole interval of the ratio
-// lies: "better", "worse", or "" where it can't be told.
+// lies: "better", "worse", or "" where it can't be told or is no merit.
 func standing(r *analysis.Result) string {
-	if r == nil || r.VsBaseline == nil || r.VsBaseline.CI == nil {
+	if r == nil || r.Tier == 0 || r.VsBaseline == nil || r.VsBaseline.CI == nil {
 		return ""
 	}
 	low, high := r.VsBaseline.CI[0], r.VsBaseline.CI[1]
@@ -88,8 +88,13 @@ func tier(r *analysis.Result) string {
 
 // legend says how to read the tables.
 func (v *view) legend() []string {
-	confidence, single, missing := 0.0, true, false
+	confidence, single, missing, pooled, only := 0.0, true, false, false, false
 	for _, r := range v.Results {
+		pooled = pooled || r.Count > 0
+		if r.Count > 0 && len(r.Values) < r.N {
+			only = true
+			continue // more rounds alone would not give it an interval
+		}
 		single = single && (confidence == 0 || confidence == r.Confidence)
 		confidence = max(confidence, r.Confidence)
 		missing = missing || r.CI == nil || r.VsBaseline != nil && r.VsBaseline.CI == nil
@@ -100,8 +105,14 @@ func (v *view) legend() []string {
 	}
 	lines := []string{
 		fmt.Sprintf("Each figure is the median of the rounds; × is its ratio to %s, paired by round, with the ratio's %s interval in brackets.", v.Baseline, percent),
-		"T is the tier: T1 is best, and contenders of one tier can't be told apart.",
 	}
+	if pooled {
+		lines = append(lines, "Latency percentiles: of all rounds' requests together; their ratios and tiers are those of the single rounds.")
+	}
+	if only {
+		lines = append(lines, "A percentile that the single rounds have too few requests for has no interval and no tier.")
+	}
+	lines = append(lines, "T is the tier: T1 is best, and contenders of one tier can't be told apart; what has none is not ranked.")
 	if missing {
 		lines = append(lines, fmt.Sprintf("Where the interval is left out, the rounds are too few for %s confidence: run more with --rounds.", percent))
 	}
@@ -143,6 +154,18 @@ func bySeverity(findings []analysis.Finding) []analysis.Finding {
 		return slices.Index(severities, a.Severity) - slices.Index(severities, b.Severity)
 	})
 	return out
+}
+
+// apart are the findings without the workloads' notes, and these.
+func apart(findings []analysis.Finding) (told, notes []analysis.Finding) {
+	for _, f := range findings {
+		if f.Note {
+			notes = append(notes, f)
+		} else {
+			told = append(told, f)
+		}
+	}
+	return told, notes
 }
 
 // kindsOf groups the findings by severity and code, the gravest first, and
