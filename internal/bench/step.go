@@ -87,9 +87,6 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, site *site, s *res
 		LineRate: r.LineRate, Ceiling: r.ceiling(s), Duration: plan.Duration, CPUs: cpus,
 		Required: w.Info().Metrics,
 	}
-	if _, paced := params["rate"]; paced {
-		context.Asked = params.Float("rate")
-	}
 	for _, reason := range verdict.Judge(s, context) {
 		invalidate(s, reason.Code, reason.Text)
 	}

@@ -15,11 +15,6 @@ import (
 type Context struct {
 	LineRate unit.BitRate // of the underlay; 0 is unlimited
 	Ceiling  unit.BitRate // the goodput that headers leave of LineRate, see Ceiling; 0 is unknown
-	// Asked is the requests a second that the step asked for; 0 is none. No
-	// rule holds the metric rate against it, because that counts what was
-	// answered within the window, and a stall at its end is a result: the
-	// workload itself knows what of its plan was answered (rate_short).
-	Asked    float64
 	Required []string     // metrics that the workload always gives
 	CPUs     int          // of client and server together
 	Duration unit.Seconds // planned, of the measured window
