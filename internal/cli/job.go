@@ -316,11 +316,18 @@ func (j *job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 
 // describe is what a reader of the run must know of the contender.
 func describe(c *contender.Contender) result.ContenderInfo {
-	return result.ContenderInfo{
+	info := result.ContenderInfo{
 		ID: c.ID, Product: c.Product, Version: c.Version, Summary: c.Summary, Overhead: c.Datapath.Overhead,
-		Datapath: fmt.Sprintf("%s × %s × %s", c.Datapath.Attach, c.Datapath.Transport, c.Datapath.Services),
-		Own:      c.Lab.Own, Reproduced: c.Lab.Reproduced,
+		Own: c.Lab.Own, Reproduced: c.Lab.Reproduced,
 	}
+	// What the lab has of the datapath; Services are not in it yet.
+	if c.Lab.Attach != nil {
+		info.Datapath = c.Datapath.Attach
+	}
+	if c.Lab.Transport != nil {
+		info.Datapath += " × " + c.Datapath.Transport
+	}
+	return info
 }
 
 // report prints the table and writes the page, of a partial run too.

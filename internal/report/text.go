@@ -226,13 +226,28 @@ func (t *textWriter) unsupported() {
 		return
 	}
 	t.line(t.paint(bold, "Not run here") + t.paint(dim, fmt.Sprintf(" (%s)", plural(len(t.Unsupported), "contender"))))
+	seen := map[string]bool{}
 	for _, u := range unables {
-		t.wrapAfter("", 6, printable(strings.Join(u.Contenders, ", ")+": "+u.Reason))
-		if u.Remedy != "" {
-			t.wrapAfter("      "+t.paint(dim, "→ "), 8, printable(u.Remedy))
+		if seen[u.Reason] {
+			continue
+		}
+		seen[u.Reason] = true
+		t.wrap("", printable(u.Reason), "")
+		for _, same := range unables {
+			if same.Reason == u.Reason {
+				t.wrapAfter("  ", 8, printable(strings.Join(same.Contenders, ", "))+arrow(same.Remedy))
+			}
 		}
 	}
 	t.line("")
+}
+
+// arrow leads to a remedy, if there is one.
+func arrow(remedy string) string {
+	if remedy == "" {
+		return ""
+	}
+	return " → " + printable(remedy)
 }
 
 func (t *textWriter) line(s string) {

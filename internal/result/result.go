@@ -76,7 +76,7 @@ type ContenderInfo struct {
 	Product    string     `json:"product"`
 	Version    string     `json:"version,omitempty"`
 	Summary    string     `json:"summary"`
-	Datapath   string     `json:"datapath,omitempty"` // attach × transport × services in words
+	Datapath   string     `json:"datapath,omitempty"` // attach × transport in words, as the arena has them
 	Overhead   unit.Bytes `json:"overhead_bytes"`     // encapsulation, bytes a packet
 	Own        []string   `json:"own_programs,omitempty"`
 	Reproduced []string   `json:"reproduced,omitempty"`
