@@ -67,7 +67,7 @@ var rules = []rule{
 		"Ratios are paired within rounds and hold; for absolute figures find what warms up or fills up (temperature, page cache, other load) and run again."},
 		drift},
 	{Kind{"unstable_baseline", Warn,
-		"A step's headline figure of the baseline (goodput or median latency) was in one round more than 1.3 times that of another: the machine or its neighbours disturbed the run.",
+		"A step's headline figure of the baseline (goodput or median latency) was in one round more than 1.3 times that of another: the machine or its neighbours disturbed the run, or bulk TCP met both of its speeds (docs/lab.md).",
 		"Run again when the machine is quiet, with more rounds; until then prefer the intervals to the single figures."},
 		unstableBaseline},
 	{Kind{"steal_present", Warn,

@@ -122,7 +122,7 @@ func unstableBaseline(e *evidence) []Finding {
 		}
 		metric, _ := result.LookupMetric(at.Metric)
 		list = append(list, Finding{Contender: e.run.Baseline, Step: at.Step, Text: fmt.Sprintf(
-			"%s%s was between %s and %s (%.2f×) in %s: the machine or its neighbours disturbed the run", e.in(at.group),
+			"%s%s was between %s and %s (%.2f×) in %s: the machine or its neighbours disturbed the run, or TCP windows outgrew the CPU cache in some rounds", e.in(at.group),
 			at.Metric, unit.Format(low, metric.Unit), unit.Format(high, metric.Unit), high/low, plural(len(values), "round"))})
 	}
 	return list
