@@ -31,9 +31,7 @@ var headlines = []string{"goodput", "latency_p50", "latency_p99", "latency_mean"
 
 // Headers inside an underlay frame, bytes, by protocol; IPv4.
 const (
-	ethernetHeader = 14      // what a shaper or a veth counts; a wire adds 24 more
-	tcpHeaders     = 20 + 32 // with timestamps
-	udpHeaders     = 20 + 8
+	tcpHeaders = 20 + 32 // with timestamps
 )
 
 // isHeadline says that a place stands for its step. CPU by request does not
@@ -289,20 +287,16 @@ func lineRateLimited(e *evidence) []Finding {
 	return list
 }
 
-// ceiling is the most goodput (bit/s) that the line rate leaves a contender:
-// payload by frame, the encapsulation taken off.
+// ceiling is the most goodput (bit/s) that the line rate leaves a contender.
 func (e *evidence) ceiling(contender, step string) float64 {
-	headers := tcpHeaders
-	for _, s := range e.run.Plan.Steps {
-		if s.ID == step && strings.HasPrefix(s.Workload, "udp") {
-			headers = udpHeaders
-		}
-	}
-	payload := float64(e.opt.MTU - headers)
+	udp := slices.ContainsFunc(e.run.Plan.Steps, func(s result.Step) bool {
+		return s.ID == step && strings.HasPrefix(s.Workload, "udp")
+	})
+	overhead := 0
 	for _, c := range e.run.Contenders {
 		if c.ID == contender {
-			payload -= float64(c.Overhead)
+			overhead = int(c.Overhead)
 		}
 	}
-	return float64(e.opt.LineRate) * payload / float64(e.opt.MTU+ethernetHeader)
+	return float64(unit.Ceiling(e.opt.LineRate, e.opt.MTU, overhead, udp))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/arena"
@@ -144,7 +145,7 @@ func (r *Runner) seal(s *result.Sample) error {
 		err := r.Store.Seal(r.held[0])
 		if errors.Is(err, result.ErrNoSpace) {
 			r.Log.Warn("disk full: samples are held in memory", "samples", len(r.held))
-			if !hasReason(s.Reasons, "disk_full") {
+			if !slices.ContainsFunc(s.Reasons, func(r result.Reason) bool { return r.Code == "disk_full" }) {
 				invalidate(s, "disk_full", "the disk was full when the sample was sealed; its raw files may be incomplete")
 			}
 			return nil
@@ -166,15 +167,6 @@ func (r *Runner) release() error {
 	}
 	r.held = nil
 	return nil
-}
-
-func hasReason(list []result.Reason, code string) bool {
-	for _, r := range list {
-		if r.Code == code {
-			return true
-		}
-	}
-	return false
 }
 
 // estimate tells the remaining time from the time that steps took so far.

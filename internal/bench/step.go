@@ -99,7 +99,7 @@ func (r *Runner) ceiling(s *result.Sample) unit.BitRate {
 	if err != nil || r.LineRate <= 0 {
 		return 0
 	}
-	return verdict.Ceiling(r.LineRate, r.MTU, int(c.Datapath.Overhead), true)
+	return unit.Ceiling(r.LineRate, r.MTU, int(c.Datapath.Overhead), true)
 }
 
 // figures derives metrics from the recordings and keeps them as raw files. It

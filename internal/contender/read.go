@@ -55,12 +55,5 @@ func readFile(fsys fs.FS, file string) (*Contender, error) {
 // Find is the contender with that id. Its error is a *nearest.Error, which
 // names the nearest id: wrong usage (exit 2).
 func Find(all []*Contender, id string) (*Contender, error) {
-	ids := make([]string, len(all))
-	for i, c := range all {
-		if c.ID == id {
-			return c, nil
-		}
-		ids[i] = c.ID
-	}
-	return nil, nearest.Unknown("contender", id, ids)
+	return nearest.Find("contender", id, all, func(x *Contender) string { return x.ID })
 }

@@ -35,6 +35,19 @@ func Unknown(what, given string, names []string) error {
 	return &Error{fmt.Sprintf("unknown %s %q; there are: %v", what, given, sorted)}
 }
 
+// Find is the one of list that has the name; what says what the list is of. Its
+// error is an *Error.
+func Find[T any](what, name string, list []T, nameOf func(T) string) (T, error) {
+	names := make([]string, len(list))
+	for i, x := range list {
+		if names[i] = nameOf(x); names[i] == name {
+			return x, nil
+		}
+	}
+	var none T
+	return none, Unknown(what, name, names)
+}
+
 // Error is an unknown name: wrong usage (exit 2).
 type Error struct{ msg string }
 

@@ -27,3 +27,16 @@ func TestUnknown(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestFind(t *testing.T) {
+	list := []struct{ name string }{{"quick"}, {"micro"}}
+	nameOf := func(x struct{ name string }) string { return x.name }
+	if x, err := Find("suite", "micro", list, nameOf); err != nil || x.name != "micro" {
+		t.Error(x, err)
+	}
+	_, err := Find("suite", "mirco", list, nameOf)
+	var e *Error
+	if !errors.As(err, &e) || err.Error() != `unknown suite "mirco"; did you mean "micro"?` {
+		t.Error(err)
+	}
+}

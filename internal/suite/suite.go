@@ -42,12 +42,5 @@ type Step struct {
 // Find is the suite with that id. Its error is a *nearest.Error, which names
 // the nearest id: wrong usage (exit 2).
 func Find(all []*Suite, id string) (*Suite, error) {
-	ids := make([]string, len(all))
-	for i, s := range all {
-		if s.ID == id {
-			return s, nil
-		}
-		ids[i] = s.ID
-	}
-	return nil, nearest.Unknown("suite", id, ids)
+	return nearest.Find("suite", id, all, func(x *Suite) string { return x.ID })
 }

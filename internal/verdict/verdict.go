@@ -14,26 +14,10 @@ import (
 // its rule off.
 type Context struct {
 	LineRate unit.BitRate // of the underlay; 0 is unlimited
-	Ceiling  unit.BitRate // the goodput that headers leave of LineRate, see Ceiling; 0 is unknown
+	Ceiling  unit.BitRate // the goodput that headers leave of LineRate, see unit.Ceiling; 0 is unknown
 	Required []string     // metrics that the workload always gives
 	CPUs     int          // of client and server together
 	Duration unit.Seconds // planned, of the measured window
-}
-
-// Ceiling is the most goodput that a line rate carries: payload by frame, with
-// the MTU of the underlay and the overhead of the encapsulation in bytes. A
-// frame counts with its Ethernet header, as for a shaper or a veth; TCP has
-// timestamps. 0 if the line rate or the MTU is unknown.
-func Ceiling(line unit.BitRate, mtu, overhead int, udp bool) unit.BitRate {
-	const ethernet, ip, tcpHeader, udpHeader = 14, 20, 32, 8
-	headers := ip + tcpHeader + overhead
-	if udp {
-		headers = ip + udpHeader + overhead
-	}
-	if line <= 0 || mtu <= headers {
-		return 0
-	}
-	return line * unit.BitRate(mtu-headers) / unit.BitRate(mtu+ethernet)
 }
 
 // Judge gives the reasons why the sample must not be ranked, in the order of

@@ -6,8 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
-	"sort"
+	"slices"
 	"strings"
 )
 
@@ -19,14 +20,12 @@ var sysctl = Transport{
 	AnyKey:  true,
 	Summary: "kernel parameters of every node",
 	Setup: func(ctx context.Context, f *Fabric, p Params) error {
-		keys := make([]string, 0, len(p))
-		for key := range p {
+		keys := slices.Sorted(maps.Keys(p))
+		for _, key := range keys {
 			if !strings.HasPrefix(key, "net.") || strings.Contains(key, "/") {
 				return fmt.Errorf("sysctl %s: only keys of net.* belong to a namespace", key)
 			}
-			keys = append(keys, key)
 		}
-		sort.Strings(keys)
 		for _, key := range keys {
 			for _, n := range f.Nodes {
 				err := n.NS.SetSysctl(key, fmt.Sprint(p[key]))

@@ -10,9 +10,10 @@ package wire
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
-	"sort"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 
@@ -78,41 +79,18 @@ type Attach struct {
 
 // LookupTransport finds a transport or an extra by name.
 func LookupTransport(name string) (Transport, error) {
-	var names []string
-	for _, t := range Transports() {
-		if t.Name == name {
-			return t, nil
-		}
-		names = append(names, t.Name)
-	}
-	return Transport{}, nearest.Unknown("lab transport", name, names)
+	return nearest.Find("lab transport", name, Transports(), func(x Transport) string { return x.Name })
 }
 
 // LookupAttach finds an attachment by name.
 func LookupAttach(name string) (Attach, error) {
-	var names []string
-	for _, a := range Attachments() {
-		if a.Name == name {
-			return a, nil
-		}
-		names = append(names, a.Name)
-	}
-	return Attach{}, nearest.Unknown("lab attachment", name, names)
+	return nearest.Find("lab attachment", name, Attachments(), func(x Attach) string { return x.Name })
 }
 
 // Check refuses parameters that a piece does not know.
 func (p Params) Check(piece string, known []string) error {
-	given := make([]string, 0, len(p))
-	for name := range p {
-		given = append(given, name)
-	}
-	sort.Strings(given)
-	for _, name := range given {
-		found := false
-		for _, k := range known {
-			found = found || k == name
-		}
-		if !found {
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		if !slices.Contains(known, name) {
 			return nearest.Unknown("parameter of "+piece, name, known)
 		}
 	}

@@ -15,12 +15,5 @@ func All() []Workload {
 // Lookup finds a workload by name. Its error is a *nearest.Error, which names
 // the nearest one: wrong usage (exit 2).
 func Lookup(name string) (Workload, error) {
-	var names []string
-	for _, w := range All() {
-		if w.Info().Name == name {
-			return w, nil
-		}
-		names = append(names, w.Info().Name)
-	}
-	return nil, nearest.Unknown("workload", name, names)
+	return nearest.Find("workload", name, All(), func(w Workload) string { return w.Info().Name })
 }
