@@ -22,6 +22,7 @@ type Report struct {
 	Results     []Result             `json:"results"`
 	Findings    []Finding            `json:"findings"`
 	Unsupported []result.Unsupported `json:"unsupported"`
+	Efficiency  []Efficiency         `json:"efficiency,omitempty"`
 
 	// For the page and the text table, not in the JSON contract.
 	Contenders []result.ContenderInfo `json:"-"`
