@@ -30,6 +30,10 @@ type Report struct {
 	Curves     []Curve                `json:"-"`
 	Plan       result.Plan            `json:"-"` // as run, so that a page can say how to repeat it
 	Tool       result.Tool            `json:"-"`
+	Traces     []Trace                `json:"-"`
+
+	Capabilities   []Capability    `json:"-"`
+	Recommendation *Recommendation `json:"-"` // nil where nothing can be scored
 }
 
 // RunInfo says which run this is.
