@@ -164,66 +164,6 @@ func TestBenchstatReadsBack(t *testing.T) {
 	}
 }
 
-var (
-	openMeta   = regexp.MustCompile(`^# (TYPE|UNIT|HELP) (cnibench_[a-zA-Z0-9_]+) (.+)$`)
-	openSample = regexp.MustCompile(`^(cnibench_[a-zA-Z0-9_]+)\{(?:[a-z]+="(?:[^"\\]|\\[\\n"])*",?){6}\} (\S+)$`)
-)
-
-// checkOpenMetrics reads the text by the grammar of the specification, as far
-// as gauges need it, and returns the number of gauges.
-func checkOpenMetrics(t *testing.T, text string) int {
-	t.Helper()
-	body, ended := strings.CutSuffix(text, "# EOF\n")
-	if !ended {
-		t.Error("no EOF at the end")
-	}
-	gauges, family, seen := 0, "", map[string]bool{}
-	for _, line := range strings.Split(strings.TrimSuffix(body, "\n"), "\n") {
-		if m := openMeta.FindStringSubmatch(line); m != nil {
-			if m[1] == "TYPE" {
-				if family = m[2]; seen[family] || m[3] != "gauge" {
-					t.Errorf("family again, or no gauge: %q", line)
-				}
-				seen[family] = true
-			}
-			if m[2] != family || m[1] == "UNIT" && !strings.HasSuffix(family, "_"+m[3]) {
-				t.Errorf("of another family, or its name does not end in its unit: %q", line)
-			}
-			continue
-		}
-		m := openSample.FindStringSubmatch(line)
-		if m == nil {
-			if line != "" {
-				t.Errorf("no sample: %q", line)
-			}
-			continue
-		}
-		gauges++
-		if m[1] != family {
-			t.Errorf("sample of another family than %s: %q", family, line)
-		}
-		if _, err := strconv.ParseFloat(m[2], 64); err != nil {
-			t.Errorf("no number: %q", line)
-		}
-	}
-	return gauges
-}
-
-func TestOpenMetricsReadsBack(t *testing.T) {
-	for name, r := range samples {
-		want := 0
-		for _, res := range r.Results {
-			want++
-			if res.CI != nil {
-				want += 2
-			}
-		}
-		if got := checkOpenMetrics(t, write(t, "openmetrics", r, Options{})); got != want {
-			t.Errorf("%s: %d gauges, want %d", name, got, want)
-		}
-	}
-}
-
 // FuzzNames: whatever a contender is called, every format keeps its shape.
 func FuzzNames(f *testing.F) {
 	for _, name := range hostileNames {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
@@ -18,52 +20,158 @@ var openUnits = map[string]string{
 	"CPU-s/s": "cpus", "CPU-s/Gbit": "cpu_seconds_per_gigabit", "count": "",
 }
 
-// writeOpenMetrics writes gauges: the medians, and their intervals where there
-// are any. They carry no timestamp: a run's start is in the other formats.
-func writeOpenMetrics(w io.Writer, r *analysis.Report, _ Options) error {
-	bw := bufio.NewWriter(w)
+// openWriter writes families of gauges, each once and whole, as OpenMetrics
+// wants them.
+type openWriter struct {
+	*bufio.Writer
+	run string
+}
+
+// label is a name and a value.
+type label struct{ name, value string }
+
+// writeOpenMetrics writes what the report says, at the time when the run
+// began: medians and their intervals, ratios to the baseline, tiers. With
+// opt.Samples the values of single rounds follow, each at the time when its
+// step began, and then what opt.Recordings writes.
+func writeOpenMetrics(w io.Writer, r *analysis.Report, opt Options) error {
+	o := openWriter{bufio.NewWriter(w), r.Run.ID}
+	o.figures(r)
+	o.samples(opt.Samples)
+	if opt.Recordings != nil {
+		if err := opt.Recordings(o); err != nil {
+			return err
+		}
+	}
+	o.WriteString("# EOF\n")
+	return o.Flush()
+}
+
+// figures writes the report: cnibench_run_info, a family for each metric, and
+// two for ratios and tiers of all metrics.
+func (o *openWriter) figures(r *analysis.Report) {
+	if r.Run.ID != "" {
+		fmt.Fprintf(o, "# TYPE cnibench_run info\n# HELP cnibench_run The run that the other families are of.\n")
+		o.sample("cnibench_run_info", 1, r.Run.Started, label{"arena", r.Run.Arena}, label{"suite", r.Run.Suite}, label{"baseline", r.Baseline})
+	}
 	var metrics []string
+	ratios, tiers := false, false
 	for _, res := range r.Results {
 		if !slices.Contains(metrics, res.Metric) {
 			metrics = append(metrics, res.Metric)
 		}
+		ratios, tiers = ratios || res.VsBaseline != nil, tiers || res.Tier > 0
 	}
 	for _, metric := range metrics {
-		started := false
+		first := true
 		for _, res := range r.Results {
 			if res.Metric != metric {
 				continue
 			}
-			name, unit := family(res)
-			if !started {
-				started = true
-				fmt.Fprintf(bw, "# TYPE %s gauge\n", name)
-				if unit != "" {
-					fmt.Fprintf(bw, "# UNIT %s %s\n", name, unit)
-				}
-				fmt.Fprintf(bw, "# HELP %s %s\n", name, openEscape(help(metric)))
+			name, unit := openFamily("", res.Metric, res.Unit)
+			if first {
+				o.family(name, unit, help(metric))
+				first = false
 			}
-			gauge := func(stat string, v float64) {
-				fmt.Fprintf(bw, "%s{contender=\"%s\",step=\"%s\",path=\"%s\",kernel=\"%s\",underlay=\"%s\",stat=\"%s\"} %s\n", name,
-					openEscape(res.Contender), openEscape(res.Step), openEscape(res.Path), openEscape(res.Kernel), openEscape(res.Underlay), stat, exact(v))
-			}
-			gauge("median", res.Median)
-			if res.CI != nil {
-				gauge("low", res.CI[0])
-				gauge("high", res.CI[1])
+			o.estimate(name, "median", res.Median, res.CI, r.Run.Started, placeOf(res))
+		}
+	}
+	if ratios {
+		o.family("cnibench_vs_baseline_ratio", "ratio", "A metric's ratio to the baseline, paired by round; below 1 is less.")
+		for _, res := range r.Results {
+			if c := res.VsBaseline; c != nil {
+				o.estimate("cnibench_vs_baseline_ratio", "ratio", c.Ratio, c.CI, r.Run.Started, append(placeOf(res), label{"metric", res.Metric}))
 			}
 		}
 	}
-	bw.WriteString("# EOF\n")
-	return bw.Flush()
+	if tiers {
+		o.family("cnibench_tier", "", "Tier of a metric: 1 is best, contenders of a tier can't be told apart.")
+		for _, res := range r.Results {
+			if res.Tier > 0 {
+				o.sample("cnibench_tier", float64(res.Tier), r.Run.Started, append(placeOf(res), label{"metric", res.Metric})...)
+			}
+		}
+	}
 }
 
-// family is the family's name and its unit: cnibench_goodput_bits_per_second.
-func family(r analysis.Result) (name, unit string) {
-	name = "cnibench_" + openName(r.Metric)
-	unit, known := openUnits[r.Unit]
+// samples writes a family for each metric of the catalogue and two that say
+// when a sample was taken.
+func (o *openWriter) samples(samples []result.Sample) {
+	if len(samples) == 0 {
+		return
+	}
+	each := func(name, unit, help string, of func(result.Sample) (float64, bool)) {
+		first := true
+		for _, s := range samples {
+			v, there := of(s)
+			if !there || !isFinite(v) {
+				continue
+			}
+			if first {
+				o.family(name, unit, help)
+				first = false
+			}
+			o.sample(name, v, s.Started, label{"contender", s.Contender}, label{"step", s.Step}, label{"path", s.Path}, label{"kernel", s.Kernel},
+				label{"underlay", s.Underlay}, label{"round", strconv.Itoa(s.Round)}, label{"verdict", string(s.Verdict)})
+		}
+	}
+	each("cnibench_sample_start_time_seconds", "seconds", "When the step of the sample began, Unix time.", func(s result.Sample) (float64, bool) {
+		return float64(s.Started.UnixMilli()) / 1000, !s.Started.IsZero()
+	})
+	each("cnibench_sample_elapsed_seconds", "seconds", "Length of the measured window, which lies behind the warm-up.", func(s result.Sample) (float64, bool) {
+		return float64(s.Elapsed), true
+	})
+	for _, m := range result.Metrics() {
+		name, unit := openFamily("sample_", m.Name, m.Unit)
+		each(name, unit, help(m.Name), func(s result.Sample) (float64, bool) {
+			v, there := s.Metrics[m.Name]
+			return v, there
+		})
+	}
+}
+
+// family begins a family of gauges.
+func (o *openWriter) family(name, unit, help string) {
+	fmt.Fprintf(o, "# TYPE %s gauge\n", name)
+	if unit != "" {
+		fmt.Fprintf(o, "# UNIT %s %s\n", name, unit)
+	}
+	fmt.Fprintf(o, "# HELP %s %s\n", name, openEscape(help))
+}
+
+// estimate writes a figure and its interval, told apart by the label stat.
+func (o *openWriter) estimate(name, stat string, v float64, ci *analysis.Interval, at time.Time, labels []label) {
+	o.sample(name, v, at, append(labels, label{"stat", stat})...)
+	if ci != nil {
+		o.sample(name, ci[0], at, append(labels, label{"stat", "low"})...)
+		o.sample(name, ci[1], at, append(labels, label{"stat", "high"})...)
+	}
+}
+
+// sample writes a line; its timestamp is in seconds, exact to the millisecond
+// that databases keep, and left out where the time is not known.
+func (o *openWriter) sample(name string, v float64, at time.Time, labels ...label) {
+	fmt.Fprintf(o, "%s{run=\"%s\"", name, openEscape(o.run))
+	for _, l := range labels {
+		fmt.Fprintf(o, ",%s=\"%s\"", l.name, openEscape(l.value))
+	}
+	fmt.Fprintf(o, "} %s", exact(v))
+	if ms := at.UnixMilli(); ms > 0 {
+		fmt.Fprintf(o, " %d.%03d", ms/1000, ms%1000)
+	}
+	o.WriteByte('\n')
+}
+
+func placeOf(r analysis.Result) []label {
+	return []label{{"contender", r.Contender}, {"step", r.Step}, {"path", r.Path}, {"kernel", r.Kernel}, {"underlay", r.Underlay}}
+}
+
+// openFamily is the family's name and its unit: cnibench_goodput_bits_per_second.
+func openFamily(kind, metric, unitName string) (name, unit string) {
+	name = "cnibench_" + kind + openName(metric)
+	unit, known := openUnits[unitName]
 	if !known {
-		unit = openName(r.Unit)
+		unit = openName(unitName)
 	}
 	if unit != "" {
 		name += "_" + unit

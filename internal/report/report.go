@@ -10,6 +10,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // Format is a form that a report can be written in.
@@ -23,7 +24,7 @@ const (
 	JSON        Format = "json"        // the contract, docs/schema/report-1.schema.json
 	HTML        Format = "html"        // one self-contained page with charts
 	Benchstat   Format = "benchstat"   // the Go benchmark format, one line per value
-	OpenMetrics Format = "openmetrics" // gauges for Prometheus and its kin
+	OpenMetrics Format = "openmetrics" // gauges for Prometheus and its kin, and whole runs
 )
 
 var writers = []struct {
@@ -48,10 +49,16 @@ func Formats() []string {
 	return names
 }
 
-// Options are what the place of the output decides. Only text heeds them.
+// Options are what the place of the output decides, and what a report does not
+// hold. A format heeds those that it is named at.
 type Options struct {
-	Color bool // escape codes for a terminal
-	Width int  // columns; 0 means 100, which is also the most that is used
+	Color bool // text: escape codes for a terminal
+	Width int  // text: columns; 0 means 100, which is also the most that is used
+
+	// Samples and Recordings make OpenMetrics a whole run: the values of single
+	// rounds, and families that Recordings writes behind them, without # EOF.
+	Samples    []result.Sample
+	Recordings func(io.Writer) error
 }
 
 // Write writes r in the named format. Errors: *nearest.Error for an unknown
