@@ -1,9 +1,11 @@
 // Package stat holds pure statistics for few and skewed values: medians with
 // distribution-free intervals, exact rank and permutation tests, corrections
-// for many comparisons, drift. It imports the standard library only, knows no
-// runs or metrics, and assumes no distribution. Functions leave their
+// for many comparisons, drift, changes of level, groups, and how small a
+// difference a test can see. It imports the standard library only, knows no
+// runs or metrics, and assumes no distribution unless it says so. Functions leave their
 // arguments as they are and expect finite values. Next: median.go, then
-// ranks.go, paired.go and drift.go for the tests.
+// ranks.go, paired.go and drift.go for the tests, cluster.go for groups,
+// detect.go for what a test can see.
 package stat
 
 import (
