@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"io"
 	"os"
 	"slices"
@@ -22,7 +21,8 @@ func newReportCmd() *cobra.Command {
 		Long:  "Shows a run directory again. Needs no root and no lab; an unfinished run is shown as far as it goes.",
 		Example: `  cnibench report cnibench-run-20260102-030405
   cnibench report cnibench-run-20260102-030405 --format json | jq .findings
-  cnibench report cnibench-run-20260102-030405 --format html -o page.html`,
+  cnibench report cnibench-run-20260102-030405 --format html -o page.html
+  cnibench report cnibench-run-20260102-030405 --format openmetrics | gzip >run.om.gz`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !slices.Contains(report.Formats(), format) {
@@ -33,15 +33,19 @@ func newReportCmd() *cobra.Command {
 				return err
 			}
 			r := analysis.Assemble(rec, analysis.Options{})
+			var opt report.Options
+			if format == string(report.OpenMetrics) {
+				wholeRun(&opt, args[0], rec, logger(c.ErrOrStderr()))
+			}
 			if output == "" {
 				out := c.OutOrStdout()
-				return report.Write(out, format, r, report.Options{Color: useColor(out), Width: terminalWidth(out)})
+				opt.Color, opt.Width = useColor(out), terminalWidth(out)
+				return report.Write(out, format, r, opt)
 			}
-			var b bytes.Buffer
-			if err := report.Write(&b, format, r, report.Options{}); err != nil {
-				return err
-			}
-			return writeOut(output, &b)
+			in, out := io.Pipe() // a whole run is more than fits the memory
+			defer in.Close()
+			go func() { out.CloseWithError(report.Write(out, format, r, opt)) }()
+			return writeOut(output, in)
 		},
 	}
 	c.Flags().StringVar(&format, "format", string(report.Text), "one of "+joinOr(report.Formats()))
