@@ -1,0 +1,331 @@
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+)
+
+// CompareSchema names the version of the JSON form of a Compared.
+const CompareSchema = "cnibench/compare/1"
+
+// CompareOptions choose what is compared and what fails the gate. The zero
+// value compares the headline metrics of all steps and contenders, and has no
+// gate.
+type CompareOptions struct {
+	Options
+	Metrics    []string // empty: the headline ones; "all": all that are merits
+	Steps      []string // empty: all
+	Contenders []string // empty: all
+	VsBaseline bool     // compare the ratios to each run's own baseline, paired by round
+	// FailOn is the largest change for the worse that the gate lets pass, as a
+	// share: 0.05 is 5 %. nil: no gate.
+	FailOn *float64
+	// Environment names the keys of the environments that differ in what
+	// matters; which do, fingerprint.Differences knows.
+	Environment []string
+}
+
+// Compared is a comparison of two runs; its JSON is what
+// `cnibench compare OLD NEW --format json` prints.
+type Compared struct {
+	Schema      string       `json:"schema"`
+	Old         ComparedRun  `json:"old"`
+	New         ComparedRun  `json:"new"`
+	VsBaseline  bool         `json:"vs_baseline"`
+	Confidence  float64      `json:"confidence"` // of intervals; 1 less it is the chance of any false "sure" and of any false failure
+	FailOn      *float64     `json:"fail_on"`    // null: no gate
+	Passed      *bool        `json:"passed"`     // null: no gate
+	Differences []Difference `json:"differences"`
+	Changes     []Change     `json:"changes"` // worst first
+	Missing     []Missing    `json:"missing"`
+	Notes       []string     `json:"notes"`
+}
+
+// ComparedRun says which run was compared.
+type ComparedRun struct {
+	ID       string    `json:"id"`
+	Started  time.Time `json:"started"`
+	Suite    string    `json:"suite"`
+	Arena    string    `json:"arena"`
+	Rounds   int       `json:"rounds"`
+	Baseline string    `json:"baseline"`
+	Tool     string    `json:"tool"` // version
+}
+
+// Change is one metric of one contender at one step in both runs.
+type Change struct {
+	Contender string    `json:"contender"`
+	Kernel    string    `json:"kernel"` // of the new run
+	Underlay  string    `json:"underlay"`
+	Step      string    `json:"step"`
+	Path      string    `json:"path"`
+	Metric    string    `json:"metric"`
+	Unit      string    `json:"unit"` // "1" where ratios to the baseline are compared
+	Better    string    `json:"better"`
+	Old       Side      `json:"old"`
+	New       Side      `json:"new"`
+	Ratio     *float64  `json:"ratio"` // new by old, Hodges–Lehmann; null where it can't be formed, as from zero
+	CI        *Interval `json:"ci"`    // of the ratio; null: too few rounds
+	P         *float64  `json:"p"`     // exact Mann–Whitney, two-sided
+	PAdjusted *float64  `json:"p_adjusted"`
+	Verdict   Verdict   `json:"verdict"`
+	// Sure says that the verdict holds after Holm's correction for all
+	// comparisons that were made.
+	Sure   bool `json:"sure"`
+	Failed bool `json:"failed"` // beyond the limit for sure: this fails the gate
+
+	shift shift
+}
+
+// Side is the figure of one run.
+type Side struct {
+	Median float64   `json:"median"` // as reports show it
+	Values []float64 `json:"values"` // by round
+}
+
+// Verdict says which way a figure changed.
+type Verdict string
+
+// The verdicts. Better and Worse: the whole interval lies on that side of no
+// change. Same: it holds no change. Unknown: too few rounds for an interval.
+const (
+	Worse   Verdict = "worse"
+	Unknown Verdict = "unknown"
+	Same    Verdict = "same"
+	Better  Verdict = "better"
+)
+
+// Missing is a figure that one run lacks.
+type Missing struct {
+	Contender string `json:"contender"`
+	Underlay  string `json:"underlay"`
+	Step      string `json:"step"`
+	Metric    string `json:"metric"` // "": the step has none of those compared
+	From      string `json:"from"`   // old or new: the run without it
+	Text      string `json:"text"`
+	Failed    bool   `json:"failed"` // planned, measured before and gone: this fails the gate
+}
+
+// Compare sets two runs beside each other. It does not judge whether they may
+// be compared: it lists the differences that speak against it. Errors:
+// *SelectionError.
+func Compare(old, now *result.Record, opt CompareOptions) (*Compared, error) {
+	settings := now.Run.Plan.Settings
+	opt.Options = opt.complete(settings)
+	p := pairing{
+		opt: opt, old: collect(old, opt.Options.complete(old.Run.Plan.Settings)), now: collect(now, opt.Options),
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	p.pair()
+	if len(p.changes) == 0 {
+		return nil, &SelectionError{Have: []string{p.old.offers("old"), p.now.offers("new")}}
+	}
+	p.judge()
+	c := &Compared{
+		Schema: CompareSchema, Old: comparedRun(&old.Run), New: comparedRun(&now.Run),
+		VsBaseline: opt.VsBaseline, Confidence: opt.Confidence, FailOn: opt.FailOn,
+		Differences: differences(&old.Run, &now.Run, opt.Environment),
+		Changes:     p.changes, Missing: p.missing,
+	}
+	c.Notes = p.notes()
+	if opt.FailOn != nil {
+		passed := !slices.ContainsFunc(c.Changes, func(c Change) bool { return c.Failed }) &&
+			!slices.ContainsFunc(c.Missing, func(m Missing) bool { return m.Failed })
+		c.Passed = &passed
+	}
+	slices.SortStableFunc(c.Changes, worstFirst)
+	return c, nil
+}
+
+func comparedRun(r *result.Run) ComparedRun {
+	return ComparedRun{
+		ID: r.ID, Started: r.Started, Suite: r.Plan.Suite, Arena: r.Arena, Rounds: r.Plan.Rounds, Baseline: r.Baseline, Tool: r.Tool.Version,
+	}
+}
+
+// judge gives every change its ratio, interval, p and verdict.
+func (p *pairing) judge() {
+	alpha := 1 - p.opt.Confidence
+	var tested []*Change
+	var differ, exceed []float64
+	for i := range p.changes {
+		c := &p.changes[i]
+		was, now := c.Old.Values, c.New.Values
+		c.Verdict = Unknown
+		if negative(was) || negative(now) {
+			continue
+		}
+		c.shift = ratioShift(was, now, p.opt.Confidence)
+		c.Ratio = finite(c.shift.ratio)
+		if len(was) == 0 || len(now) == 0 {
+			// Of a percentile that only all rounds together carry.
+			c.Ratio = finite(c.New.Median / c.Old.Median)
+			continue
+		}
+		if finite(c.shift.low) != nil && finite(c.shift.high) != nil {
+			c.CI = &Interval{c.shift.low, c.shift.high}
+		}
+		c.Verdict = c.shift.verdict(c.Better)
+		pv := p.now.ranks.P(was, now)
+		c.P = &pv
+		tested, differ = append(tested, c), append(differ, pv)
+		if p.opt.FailOn != nil {
+			exceed = append(exceed, exceeds(was, now, c.limit(*p.opt.FailOn), c.Better))
+		}
+	}
+	for i, adjusted := range stat.Holm(differ) {
+		tested[i].PAdjusted = &adjusted
+		tested[i].Sure = adjusted <= alpha && tested[i].Verdict != Same && tested[i].Verdict != Unknown
+	}
+	for i, adjusted := range stat.Holm(exceed) {
+		tested[i].Failed = adjusted <= alpha && tested[i].beyond(*p.opt.FailOn)
+	}
+}
+
+func negative(values []float64) bool {
+	return slices.ContainsFunc(values, func(v float64) bool { return v < 0 })
+}
+
+// finite is v for JSON, nil where it is no finite number.
+func finite(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
+
+func (s shift) verdict(better string) Verdict {
+	switch more := s.low > 1; {
+	case !s.bounded():
+		return Unknown
+	case !more && s.high >= 1:
+		return Same
+	case more == (better == "higher"):
+		return Better
+	}
+	return Worse
+}
+
+// limit is the ratio at which a change for the worse passes failOn.
+func (c *Change) limit(failOn float64) float64 {
+	if c.Better == "higher" {
+		return 1 - failOn
+	}
+	return 1 + failOn
+}
+
+// beyond says that the whole interval lies on the bad side of the limit.
+func (c *Change) beyond(failOn float64) bool {
+	switch {
+	case !c.shift.bounded():
+		return false
+	case c.Better == "higher":
+		return c.shift.high < c.limit(failOn)
+	}
+	return c.shift.low > c.limit(failOn)
+}
+
+// worstFirst orders what fails the gate before what is worse, then unknown,
+// same, better; within, the largest change for the worse first.
+func worstFirst(a, b Change) int {
+	class := func(c *Change) int {
+		sure := 0
+		if c.Sure {
+			sure = 1
+		}
+		switch {
+		case c.Failed:
+			return 0
+		case c.Verdict == Worse:
+			return 2 - sure
+		case c.Verdict == Unknown:
+			return 3
+		case c.Verdict == Same:
+			return 4
+		}
+		return 5 + sure
+	}
+	return cmp.Or(cmp.Compare(class(&a), class(&b)), cmp.Compare(b.badness(), a.badness()))
+}
+
+// badness is above 0 for a change for the worse.
+func (c *Change) badness() float64 {
+	b := math.Log(c.shift.ratio)
+	if c.Ratio != nil {
+		b = math.Log(*c.Ratio)
+	}
+	if math.IsNaN(b) {
+		return 0
+	}
+	if c.Better == "higher" {
+		return -b
+	}
+	return b
+}
+
+// notes are what a reader of the comparison must know.
+func (p *pairing) notes() []string {
+	notes := []string{}
+	if a, b := p.old.run.Tool, p.now.run.Tool; a != b {
+		notes = append(notes, fmt.Sprintf("the runs were made by different versions of cnibench: %s and %s", a.Version, b.Version))
+	}
+	if text := p.weakness(); text != "" {
+		notes = append(notes, text)
+	}
+	for _, c := range p.changes {
+		if c.Contender == p.now.run.Baseline && c.Sure {
+			notes = append(notes, fmt.Sprintf("the baseline %s itself changed (%s at %s): machine, kernel or load are not what they were; --vs-baseline compares the ratios to it, which that moves less", c.Contender, c.Metric, c.Step))
+			break
+		}
+	}
+	return notes
+}
+
+// weakness says that the rounds are too few for any change to be told for
+// sure, or to fail the gate, and how many would do.
+func (p *pairing) weakness() string {
+	var tests []Change
+	for _, c := range p.changes {
+		if c.P != nil {
+			tests = append(tests, c)
+		}
+	}
+	if len(tests) == 0 {
+		return ""
+	}
+	least := stat.LeastMannWhitney
+	what := "no change can be told for sure"
+	if p.opt.FailOn != nil {
+		least, what = leastExceeds, "no change can fail the gate, however large"
+	}
+	alpha := 1 - p.opt.Confidence
+	can := func(m, n int) bool {
+		return outermost(m, n, alpha) > 0 && least(m, n)*float64(len(tests)) <= alpha
+	}
+	able := 0
+	for _, c := range tests {
+		if can(len(c.Old.Values), len(c.New.Values)) {
+			able++
+		}
+	}
+	if able == len(tests) {
+		return ""
+	}
+	enough := 2
+	for !can(enough, enough) {
+		enough++
+	}
+	if able > 0 {
+		what = fmt.Sprintf("%s of %d of them", what, len(tests)-able)
+	}
+	return fmt.Sprintf("too few rounds: of %s and %s, compared at %s, %s; %d rounds in each run would do, or fewer comparisons (--metric, --step, --contenders)",
+		plural(p.old.run.Plan.Rounds, "round"), plural(p.now.run.Plan.Rounds, "round"), plural(len(tests), "figure"), what, enough)
+}

@@ -1,0 +1,344 @@
+package analysis
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+)
+
+func share(v float64) *float64 { return &v }
+
+// noisy is a run of that many rounds: slow is what flannel-vxlan's goodput is
+// multiplied by, machine what everything of a round is.
+func noisy(seed uint64, rounds int, slow, machine, noise float64) *result.Record {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	rec := &result.Record{Run: result.Run{
+		ID: fmt.Sprint("run-", seed), Arena: "lab", Baseline: "host", Tool: result.Tool{Name: "cnibench", Version: "test"},
+		Plan: result.Plan{
+			Suite: "quick", Rounds: rounds, Duration: 1.5, Settings: map[string]string{"mtu": "1500"},
+			Steps: []result.Step{
+				{ID: "dts", Workload: "tcp_stream", Path: "pod", Params: map[string]any{"streams": 1.0}},
+				{ID: "http", Workload: "http_rate", Path: "pod", Params: map[string]any{"rate": 5003.0}},
+			},
+		},
+		Environment: result.Environment{"kernel.release": "6.18"},
+	}}
+	for i, contender := range []string{"host", "macvlan", "calico-noencap", "flannel-vxlan"} {
+		rec.Run.Plan.Contenders = append(rec.Run.Plan.Contenders, result.Entry{ID: contender, Underlay: "switch"})
+		rec.Run.Contenders = append(rec.Run.Contenders, result.ContenderInfo{ID: contender, Version: "1"})
+		scale := 1 - 0.15*float64(i)
+		if contender == "flannel-vxlan" {
+			scale *= slow
+		}
+		for round := 1; round <= rounds; round++ {
+			n := func() float64 { return math.Exp(noise*rng.NormFloat64()) * machine }
+			for _, s := range []result.Sample{
+				{Step: "dts", Workload: "tcp_stream", Metrics: map[string]float64{"goodput": 30e9 * scale * n(), "cpu_per_gbit": 0.05 / scale / n(), "retransmits": 0}},
+				{Step: "http", Workload: "http_rate", Metrics: map[string]float64{"rate": 5003, "latency_p50": 70e-6 / scale / n(), "latency_p99": 200e-6 / scale / n()}},
+			} {
+				s.Contender, s.Kernel, s.Underlay, s.Path, s.Round, s.Verdict = contender, "6.18", "switch", "pod", round, result.Valid
+				rec.Samples = append(rec.Samples, s)
+			}
+		}
+	}
+	return rec
+}
+
+func compared(t *testing.T, old, now *result.Record, opt CompareOptions) *Compared {
+	t.Helper()
+	c, err := Compare(old, now, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func failed(c *Compared) []string {
+	list := []string{}
+	for _, change := range c.Changes {
+		if change.Failed {
+			list = append(list, change.Contender+" "+change.Metric)
+		}
+	}
+	return list
+}
+
+func TestRunWithItselfPasses(t *testing.T) {
+	rec := noisy(1, 6, 1, 1, 0.05)
+	for _, vs := range []bool{false, true} {
+		c := compared(t, rec, rec, CompareOptions{FailOn: share(0), VsBaseline: vs})
+		if !*c.Passed || len(c.Differences)+len(c.Missing)+len(c.Notes) > 0 {
+			t.Errorf("vs baseline %v: passed %v, differences %v, missing %v, notes %v", vs, *c.Passed, c.Differences, c.Missing, c.Notes)
+		}
+		for _, change := range c.Changes {
+			if change.Verdict != Same || math.Abs(*change.Ratio-1) > 0.1 || *change.P != 1 {
+				t.Errorf("%s %s: %s, ratio %v, p %v", change.Contender, change.Metric, change.Verdict, *change.Ratio, *change.P)
+			}
+		}
+	}
+}
+
+func TestSlowedContenderFails(t *testing.T) {
+	c := compared(t, noisy(1, 6, 1, 1, 0.03), noisy(2, 6, 0.7, 1, 0.03), CompareOptions{FailOn: share(0.05)})
+	want := []string{"flannel-vxlan latency_p50", "flannel-vxlan latency_p99", "flannel-vxlan cpu_per_gbit", "flannel-vxlan goodput"}
+	if diff := cmp.Diff(map[string]bool{want[0]: true, want[1]: true, want[2]: true, want[3]: true}, set(failed(c))); diff != "" || *c.Passed {
+		t.Errorf("passed %v, failures (-want +got)\n%s", *c.Passed, diff)
+	}
+	for i, change := range c.Changes[:4] {
+		if !change.Failed || !change.Sure && change.Verdict != Worse {
+			t.Errorf("change %d is %+v; the worst come first", i, change)
+		}
+	}
+	if c := compared(t, noisy(1, 6, 1, 1, 0.03), noisy(2, 6, 0.7, 1, 0.03), CompareOptions{FailOn: share(0.5)}); !*c.Passed {
+		t.Errorf("a loss of 30 %% fails a limit of 50 %%: %v", failed(c))
+	}
+	if c := compared(t, noisy(2, 6, 0.7, 1, 0.03), noisy(1, 6, 1, 1, 0.03), CompareOptions{FailOn: share(0.05)}); !*c.Passed {
+		t.Errorf("getting better fails: %v", failed(c))
+	}
+}
+
+func set(list []string) map[string]bool {
+	m := map[string]bool{}
+	for _, s := range list {
+		m[s] = true
+	}
+	return m
+}
+
+// A slower machine moves every figure, and none of the ratios to the baseline.
+func TestSlowerMachine(t *testing.T) {
+	old, now := noisy(3, 6, 1, 1, 0.01), noisy(4, 6, 1, 0.8, 0.01)
+	c := compared(t, old, now, CompareOptions{FailOn: share(0.05)})
+	if *c.Passed || !strings.Contains(strings.Join(c.Notes, "\n"), "--vs-baseline") {
+		t.Errorf("passed %v, notes %q", *c.Passed, c.Notes)
+	}
+	if c := compared(t, old, now, CompareOptions{FailOn: share(0.05), VsBaseline: true}); !*c.Passed {
+		t.Errorf("vs baseline: %v", failed(c))
+	}
+}
+
+// Of many comparisons of like with like the gate may fail in at most 5 %, with
+// the strictest limit too; and a run made anew is no finding of "sure".
+func TestGateFalseAlarms(t *testing.T) {
+	const pairs = 400
+	for _, limit := range []float64{0, 0.05} {
+		alarms, sure := 0, 0
+		for seed := range uint64(pairs) {
+			c := compared(t, noisy(2*seed, 6, 1, 1, 0.1), noisy(2*seed+1, 6, 1, 1, 0.1), CompareOptions{FailOn: &limit})
+			if !*c.Passed {
+				alarms++
+			}
+			for _, change := range c.Changes {
+				if change.Sure {
+					sure++
+					break
+				}
+			}
+		}
+		// Three standard deviations over 5 %.
+		if most := int(pairs*0.05 + 3*math.Sqrt(pairs*0.05*0.95)); alarms > most || sure > most {
+			t.Errorf("limit %g: %d false alarms and %d false changes in %d comparisons, at most %d are due", limit, alarms, sure, pairs, most)
+		}
+	}
+}
+
+// The interval holds the true ratio as often as it says.
+func TestRatioShiftCoverage(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	const times, truth = 2000, 1.3
+	for _, n := range [][2]int{{4, 4}, {6, 6}, {5, 9}, {40, 30}} {
+		held := 0
+		for range times {
+			was, now := make([]float64, n[0]), make([]float64, n[1])
+			for i := range was {
+				was[i] = math.Exp(0.3 * rng.NormFloat64())
+			}
+			for i := range now {
+				now[i] = truth * math.Exp(0.3*rng.NormFloat64())
+			}
+			if s := ratioShift(was, now, 0.95); s.low <= truth && truth <= s.high {
+				held++
+			}
+		}
+		if held < times*935/1000 {
+			t.Errorf("%v: held in %d of %d", n, held, times)
+		}
+	}
+}
+
+// Interval and test agree: no change is inside exactly where p is above 5 %.
+func TestRatioShiftAgreesWithTest(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 8))
+	for range 2000 {
+		was, now := make([]float64, 4+rng.IntN(5)), make([]float64, 4+rng.IntN(5))
+		for i := range was {
+			was[i] = rng.ExpFloat64()
+		}
+		for i := range now {
+			now[i] = rng.ExpFloat64() * 3
+		}
+		s, p := ratioShift(was, now, 0.95), stat.MannWhitney(was, now)
+		if inside := s.low <= 1 && 1 <= s.high; inside != (p > 0.05) {
+			t.Fatalf("interval %g–%g, p %g of\n%v\n%v", s.low, s.high, p, was, now)
+		}
+	}
+}
+
+func TestRatioShift(t *testing.T) {
+	inf, nan := math.Inf(1), math.NaN()
+	for name, c := range map[string]struct {
+		was, now []float64
+		want     shift
+	}{
+		"doubled":       {[]float64{1, 1, 1, 1}, []float64{2, 2, 2, 2}, shift{2, 2, 2}},
+		"apart":         {[]float64{1, 2, 3, 4}, []float64{10, 20, 30, 40}, shift{10, 2.5, 40}},
+		"few":           {[]float64{1, 2, 3}, []float64{2, 4, 6}, shift{2, nan, nan}},
+		"none":          {nil, []float64{1}, shift{nan, nan, nan}},
+		"zero stays":    {[]float64{0, 0, 0, 0}, []float64{0, 0, 0, 0}, shift{1, 1, 1}},
+		"zero no more":  {[]float64{0, 0, 0, 0}, []float64{5, 6, 7, 8}, shift{inf, inf, inf}},
+		"zero at last":  {[]float64{5, 6, 7, 8}, []float64{0, 0, 0, 0}, shift{0, 0, 0}},
+		"single rounds": {[]float64{2}, []float64{3}, shift{1.5, nan, nan}},
+	} {
+		got := ratioShift(c.was, c.now, 0.95)
+		if diff := cmp.Diff(fmt.Sprintf("%.6g", c.want), fmt.Sprintf("%.6g", got)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+func TestTooFewRoundsAreSaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		rounds int
+		opt    CompareOptions
+		want   string
+	}{
+		"gate, three rounds": {3, CompareOptions{FailOn: share(0.05)}, "no change can fail the gate, however large; 6 rounds in each run would do"},
+		"gate, six rounds":   {6, CompareOptions{FailOn: share(0.05)}, ""},
+		"no gate, five":      {5, CompareOptions{}, "no change can be told for sure; 6 rounds"},
+		"one figure":         {4, CompareOptions{FailOn: share(0.05), Metrics: []string{"goodput"}, Contenders: []string{"macvlan"}}, ""},
+	} {
+		got := strings.Join(compared(t, noisy(1, c.rounds, 1, 1, 0.1), noisy(2, c.rounds, 1, 1, 0.1), c.opt).Notes, "\n")
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// What was measured before and is gone fails the gate, if it was planned.
+func TestMissing(t *testing.T) {
+	old := noisy(1, 6, 1, 1, 0.01)
+	now := noisy(2, 6, 1, 1, 0.01)
+	for i := range now.Samples {
+		if s := &now.Samples[i]; s.Contender == "macvlan" && s.Step == "dts" {
+			s.Verdict = result.Invalid
+		} else if s.Contender == "flannel-vxlan" {
+			delete(s.Metrics, "latency_p99")
+		} else if s.Contender == "calico-noencap" {
+			s.Contender = "canal"
+		}
+	}
+	now.Run.Plan.Contenders[2].ID = "canal"
+	c := compared(t, old, now, CompareOptions{FailOn: share(0.05)})
+	var got []string
+	for _, m := range c.Missing {
+		got = append(got, fmt.Sprintln(m.From, m.Contender, m.Step, m.Metric, m.Failed, m.Text[:10]))
+	}
+	want := []string{
+		"new calico-noencap dts  false not in the\n", "new calico-noencap http  false not in the\n",
+		"new flannel-vxlan http latency_p99 true the new ru\n", "new macvlan dts  true the new ru\n",
+		"old canal dts  false not in the\n", "old canal http  false not in the\n",
+	}
+	if diff := cmp.Diff(want, got); diff != "" || *c.Passed {
+		t.Errorf("passed %v (-want +got)\n%s", *c.Passed, diff)
+	}
+}
+
+func TestDifferences(t *testing.T) {
+	old, now := noisy(1, 6, 1, 1, 0.1), noisy(2, 7, 1, 1, 0.1)
+	now.Run.Arena = "kube"
+	now.Run.Plan.Settings = map[string]string{"mtu": "9000", "cni-conf": "x"}
+	now.Run.Plan.Duration = 3
+	now.Run.Plan.Steps[1].Params["rate"] = 100.0
+	now.Run.Contenders[1].Version = "2"
+	now.Run.Environment = result.Environment{"cpu.model": "fast", "sysctl.net.x": "1"}
+	got := compared(t, old, now, CompareOptions{Environment: []string{"cpu.model", "kernel.release"}}).Differences
+	want := []Difference{
+		{"arena", "lab", "kube"}, {"setting.mtu", "1500", "9000"}, {"duration", "1.5 s", "3 s"}, {"step.http.rate", "5003", "100"},
+		{"contender.macvlan.version", "1", "2"}, {"environment.cpu.model", "", "fast"}, {"environment.kernel.release", "6.18", ""},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// Another kernel is what some comparisons are for: it is a difference, and the
+// figures are set beside each other all the same.
+func TestOtherKernel(t *testing.T) {
+	now := noisy(2, 6, 1, 1, 0.1)
+	for i := range now.Samples {
+		now.Samples[i].Kernel = "6.19"
+	}
+	c := compared(t, noisy(1, 6, 1, 1, 0.1), now, CompareOptions{})
+	if len(c.Changes) != 16 || len(c.Missing) > 0 {
+		t.Errorf("%d changes, missing %v", len(c.Changes), c.Missing)
+	}
+}
+
+func TestSelection(t *testing.T) {
+	rec := noisy(1, 6, 1, 1, 0.1)
+	for name, c := range map[string]struct {
+		opt  CompareOptions
+		want int // changes; 0: an error
+	}{
+		"headline":       {CompareOptions{}, 16},
+		"all":            {CompareOptions{Metrics: []string{"all"}}, 20}, // and retransmits; the rate is given
+		"one metric":     {CompareOptions{Metrics: []string{"rate"}}, 4}, // asked for by name
+		"step":           {CompareOptions{Steps: []string{"dts"}}, 8},
+		"contender":      {CompareOptions{Contenders: []string{"host", "macvlan"}}, 8},
+		"absent metric":  {CompareOptions{Metrics: []string{"jitter"}}, 0},
+		"absent step":    {CompareOptions{Steps: []string{"dtx"}}, 0},
+		"baseline alone": {CompareOptions{Contenders: []string{"host"}, VsBaseline: true}, 0},
+	} {
+		got, err := Compare(rec, rec, c.opt)
+		var selection *SelectionError
+		switch {
+		case c.want == 0 && !errors.As(err, &selection):
+			t.Errorf("%s: error %v", name, err)
+		case c.want > 0 && (err != nil || len(got.Changes) != c.want):
+			t.Errorf("%s: %v, error %v", name, got, err)
+		}
+	}
+}
+
+func TestCompareGolden(t *testing.T) {
+	now := noisy(2, 6, 0.8, 1, 0.02)
+	now.Run.Environment = result.Environment{"kernel.release": "6.19"}
+	got, err := json.MarshalIndent(compared(t, noisy(1, 6, 1, 1, 0.02), now, CompareOptions{FailOn: share(0.05), Environment: []string{"kernel.release"}}), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join("testdata", "compare.json")
+	if *update {
+		if err := os.WriteFile(file, append(got, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)+"\n"); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
