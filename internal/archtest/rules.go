@@ -43,8 +43,16 @@ var layers = []layer{
 		why: "a report shows what the analysis says and computes no statistic; cli opens the files",
 	},
 	{
-		pkg: "internal/load/...", only: []string{"std", "libs", "internal/load/...", "internal/result", "internal/unit", "internal/nearest"},
+		pkg: "internal/load/...", only: []string{"std", "libs", "internal/load/...", "internal/fdtable", "internal/result", "internal/unit", "internal/nearest"},
 		why: "the load engine drives any address and knows no arena",
+	},
+	{
+		pkg: "internal/serve/...", only: []string{"std", "libs", "internal/fdtable"},
+		why: "the servers stand apart from the load engine, whose tests use them",
+	},
+	{
+		pkg: "internal/fdtable", only: []string{"std", "libs"},
+		why: "a helper of the load engine and the servers",
 	},
 	{
 		pkg: "internal/nearest", only: []string{"std", "libs"}, never: []string{"os/...", "net/..."},

@@ -1,7 +1,6 @@
 package load
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,15 +14,17 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/serve"
 )
 
-func startServer(t *testing.T, cfg ServerConfig) (*Server, netip.AddrPort) {
+func startServer(t *testing.T, cfg serve.Config) (*serve.Server, netip.AddrPort) {
 	t.Helper()
 	cfg.Listen = "127.0.0.1:0"
-	if cfg.Size == 0 {
-		cfg.Size = 350
+	if cfg.Response == 0 {
+		cfg.Response = 350
 	}
-	s, err := NewServer(cfg)
+	s, err := serve.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func TestStallShows(t *testing.T) {
 	const stall, every, window = 200 * time.Millisecond, time.Second, 3 * time.Second
 	for _, connections := range []int{1, 64} { // all or some requests queue in the client
 		t.Run(fmt.Sprint(connections, " connections"), func(t *testing.T) {
-			s, addr := startServer(t, ServerConfig{Stall: stall, Every: every})
+			s, addr := startServer(t, serve.Config{Stall: stall, Every: every})
 			cfg := HTTPConfig{Target: addr, Connections: connections, Rate: 2000, Duration: window}
 			res := mustLoad(t, cfg)
 			var want []float64
@@ -98,7 +99,7 @@ func TestStallShows(t *testing.T) {
 // window is low, and yet every planned request is answered and timed.
 func TestStallAtTheEndIsNoShortfall(t *testing.T) {
 	const window = 1200 * time.Millisecond
-	s, addr := startServer(t, ServerConfig{Stall: 800 * time.Millisecond, Every: time.Second})
+	s, addr := startServer(t, serve.Config{Stall: 800 * time.Millisecond, Every: time.Second})
 	res := mustLoad(t, HTTPConfig{Target: addr, Connections: 8, Rate: 1000, Duration: window})
 	first := s.Stalls()[0]
 	if end := res.Begin.Add(window); !end.After(first.From) || !end.Before(first.To) {
@@ -117,7 +118,7 @@ func TestStallAtTheEndIsNoShortfall(t *testing.T) {
 }
 
 func TestClosedLoopCountsAreTheServers(t *testing.T) {
-	s, addr := startServer(t, ServerConfig{})
+	s, addr := startServer(t, serve.Config{})
 	res := mustLoad(t, HTTPConfig{Target: addr, Connections: 8, Duration: 300 * time.Millisecond})
 	// The very first answer is asked for outside of the loop.
 	if got := res.Requests + 1; got != s.Requests() || res.Sent != res.Requests || res.Missed != 0 || len(res.Errors) != 0 {
@@ -133,7 +134,7 @@ func TestClosedLoopCountsAreTheServers(t *testing.T) {
 }
 
 func TestOpenLoop(t *testing.T) {
-	s, addr := startServer(t, ServerConfig{Size: 4096})
+	s, addr := startServer(t, serve.Config{Response: 4096})
 	var marks atomic.Int64
 	res := mustLoad(t, HTTPConfig{
 		Target: addr, Connections: 16, Rate: 1000, Warmup: 200 * time.Millisecond, Duration: 500 * time.Millisecond,
@@ -169,7 +170,7 @@ func TestUnansweredRequestsAreMissedWithTheirAge(t *testing.T) {
 		first := conns.Add(1) == 1
 		if buf := make([]byte, 4096); first {
 			_, _ = c.Read(buf)
-			_, _ = c.Write(fixedResponse(350))
+			_, _ = c.Write(serve.HTTPResponse(350))
 		}
 		buf := make([]byte, 4096)
 		for {
@@ -212,7 +213,7 @@ func serveTCP(t *testing.T, handle func(net.Conn)) netip.AddrPort {
 
 // Each server answers well nine times on a connection, and then badly.
 func TestErrorsAreCountedByKind(t *testing.T) {
-	good := string(fixedResponse(350))
+	good := string(serve.HTTPResponse(350))
 	tests := []struct {
 		kind    Kind
 		tenth   string
@@ -265,7 +266,7 @@ func TestErrorsAreCountedByKind(t *testing.T) {
 // When the server goes away in the middle, connecting again is refused and
 // counted, and the requests that nobody takes are missed.
 func TestServerGoesAway(t *testing.T) {
-	s, err := NewServer(ServerConfig{Listen: "127.0.0.1:0", Size: 350})
+	s, err := serve.New(serve.Config{Listen: "127.0.0.1:0", Response: 350})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +284,7 @@ func TestServerGoesAway(t *testing.T) {
 }
 
 func TestInterrupted(t *testing.T) {
-	_, addr := startServer(t, ServerConfig{})
+	_, addr := startServer(t, serve.Config{})
 	cfg := HTTPConfig{Target: addr, Connections: 4, Rate: 1000, Warmup: 100 * time.Millisecond, Duration: time.Hour}
 
 	ctx, cancel := context.WithCancel(context.Background())
@@ -307,7 +308,7 @@ func TestInterrupted(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
-	_, addr := startServer(t, ServerConfig{})
+	_, addr := startServer(t, serve.Config{})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -355,7 +356,7 @@ func TestWaitsForAServerThatStarts(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	time.AfterFunc(100*time.Millisecond, func() {
-		s, err := NewServer(ServerConfig{Listen: addr.String(), Size: 350})
+		s, err := serve.New(serve.Config{Listen: addr.String(), Response: 350})
 		if err == nil {
 			err = s.Serve(ctx)
 		}
@@ -372,7 +373,7 @@ func TestWaitsForAServerThatStarts(t *testing.T) {
 }
 
 func TestHotPathDoesNotAllocate(t *testing.T) {
-	_, addr := startServer(t, ServerConfig{})
+	_, addr := startServer(t, serve.Config{})
 	var before, after runtime.MemStats
 	res := mustLoad(t, HTTPConfig{
 		Target: addr, Connections: 16, Rate: 4000, Warmup: 200 * time.Millisecond, Duration: 500 * time.Millisecond,
@@ -381,17 +382,5 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 	// The server runs in this process and its timers allocate now and then.
 	if n := after.Mallocs - before.Mallocs; n > uint64(res.Requests)/10 {
 		t.Errorf("%d allocations in %d requests", n, res.Requests)
-	}
-}
-
-func TestFixedResponse(t *testing.T) {
-	for _, size := range []int{350, 4096, HeaderBytes} {
-		b := fixedResponse(size)
-		if head := bytes.Index(b, endOfHeader) + len(endOfHeader); len(b) != size || head != HeaderBytes {
-			t.Errorf("%d bytes, %d of them header; want %d and %d", len(b), head, size, HeaderBytes)
-		}
-		if _, n, err := readResponse(bytes.NewReader(b)); err != nil || n != int64(size) {
-			t.Errorf("read back %d bytes, %v", n, err)
-		}
 	}
 }

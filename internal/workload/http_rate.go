@@ -16,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/load"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/serve"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -43,7 +44,7 @@ func (HTTPRate) Info() Info {
 			{"rate", 10000.0, "requests per second, or a share of the highest sustained rate such as 30%; " +
 				"choose no multiple of the kernel's HZ (100, 250, 1000): CPU accounting by ticks would look at the same moment of every period"},
 			{"connections", 64, "connections that are kept open"},
-			{"response", "350B", fmt.Sprintf("size of a whole response, %d bytes of it header: 350B has 100 B of content, 4KiB has 3846", load.HeaderBytes)},
+			{"response", "350B", fmt.Sprintf("size of a whole response, %d bytes of it header: 350B has 100 B of content, 4KiB has 3846", serve.HeaderBytes)},
 			{"workers", 1, "nginx's worker processes"},
 			{"port", 8080, "TCP port of the server"},
 			{"server", "nginx", "nginx, or cnibench for its own, which can stall"},

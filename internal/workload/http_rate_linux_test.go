@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/load"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/serve"
 )
 
 // TestHTTPRate drives the workload with this module's own program.
@@ -86,8 +86,8 @@ func TestNginxAnswersWithExactBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		head, body, _ := bytes.Cut(got, []byte("\r\n\r\n"))
-		if len(head)+4 != load.HeaderBytes || len(body) != tt.body || len(got) != tt.size {
-			t.Errorf("%d bytes of header and %d of body, want %d and %d:\n%s", len(head)+4, len(body), load.HeaderBytes, tt.body, got)
+		if len(head)+4 != serve.HeaderBytes || len(body) != tt.body || len(got) != tt.size {
+			t.Errorf("%d bytes of header and %d of body, want %d and %d:\n%s", len(head)+4, len(body), serve.HeaderBytes, tt.body, got)
 		}
 	}
 }
@@ -252,7 +252,7 @@ func testLimitPasses(t *testing.T, h HTTPRate) {
 // nginx waits a while for a port that is taken; what answers there is not it.
 func testServerCannotListen(t *testing.T, h HTTPRate) {
 	needPrograms(t, h)
-	other, err := load.NewServer(load.ServerConfig{Listen: "127.0.0.1:0", Size: 350})
+	other, err := serve.New(serve.Config{Listen: "127.0.0.1:0", Response: 350})
 	if err != nil {
 		t.Fatal(err)
 	}

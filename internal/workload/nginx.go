@@ -14,7 +14,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/load"
+	"github.com/cnibench/cnibench/internal/serve"
 )
 
 // maxNginxResponse is the largest response that one parameter of nginx's
@@ -22,20 +22,20 @@ import (
 const maxNginxResponse = 4 << 10
 
 // nginxConfig is the whole configuration of an nginx that answers every
-// request with size bytes, load.HeaderBytes of them header. Everything that
+// request with size bytes, serve.HeaderBytes of them header. Everything that
 // it writes is in dir, so that it needs no rights there or elsewhere. The
 // response is in the configuration itself: a file would be opened for every
 // request, which has nothing to do with the network.
 func nginxConfig(listen netip.AddrPort, dir string, workers, connections, size int) (string, error) {
-	body := size - load.HeaderBytes
+	body := size - serve.HeaderBytes
 	if body < 1 || size > maxNginxResponse {
 		return "", fmt.Errorf("a response of %d bytes; nginx is set up for %d to %d, and server: cnibench gives larger ones",
-			size, load.HeaderBytes+1, maxNginxResponse)
+			size, serve.HeaderBytes+1, maxNginxResponse)
 	}
 	// As nginx writes it with server_tokens off; only the pad is ours.
 	header := "HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Type: text/plain\r\n" +
 		"Content-Length: " + strconv.Itoa(body) + "\r\nConnection: keep-alive\r\nX-Pad: \r\n\r\n"
-	pad := strings.Repeat("x", load.HeaderBytes-len(header))
+	pad := strings.Repeat("x", serve.HeaderBytes-len(header))
 	return strings.NewReplacer(
 		"DIR", dir, "LISTEN", listen.String(), "WORKERS", strconv.Itoa(workers),
 		"CONNECTIONS", strconv.Itoa(connections+64), // any worker may get them all, and needs some of its own
