@@ -1,7 +1,7 @@
 package sysmon
 
-// Samplers lists what can be recorded, in the order of a snapshot and of the
-// written file. To add one: its file, and its line here.
+// Samplers lists what runs record, in the order of a snapshot and of the
+// written file. To add one: its file, and its line here or in All.
 func Samplers() []Sampler {
 	return []Sampler{
 		cpu(),
@@ -12,4 +12,15 @@ func Samplers() []Sampler {
 		softnet(),
 		self(),
 	}
+}
+
+// OfScope is those of the samplers that a recorder of that scope runs.
+func OfScope(scope Scope, samplers []Sampler) []Sampler {
+	var list []Sampler
+	for _, s := range samplers {
+		if s.Scope == ScopePod || scope == ScopeNode {
+			list = append(list, s)
+		}
+	}
+	return list
 }

@@ -94,7 +94,7 @@ func TestOpenMetricsRoundTrip(t *testing.T) {
 // TestOpenMetricsByPrometheus has Prometheus' own parser read the specimens
 // and a recording of the fixtures, and compares every point.
 func TestOpenMetricsByPrometheus(t *testing.T) {
-	r, err := newRecorder(os.DirFS("testdata/proc"), ScopeNode, map[string]string{"node": "n", "endpoint": "e"})
+	r, err := newRecorder(of(os.DirFS("testdata/proc"), ScopeNode, map[string]string{"node": "n", "endpoint": "e"}))
 	if err != nil {
 		t.Fatal(err)
 	}

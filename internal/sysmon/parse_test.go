@@ -31,7 +31,7 @@ var parsers = map[string]struct {
 // sampleText is a sampler's parser where it is made with the sampler.
 func sampleText(s Sampler, file string) func(io.Reader, *frame) error {
 	return func(r io.Reader, out *frame) error {
-		return s.sample(oneFile{file, r}, out)
+		return s.sample(Root{Proc: oneFile{file, r}}, out)
 	}
 }
 

@@ -14,18 +14,31 @@ import (
 // Interval is the time between two snapshots that nobody asked for.
 const Interval = time.Second
 
-// columnCapacity is how many snapshots a series has room for from the start:
-// two minutes, so that a step is recorded without moving what it recorded.
+// columnCapacity is how many snapshots there is room for from the start: two
+// minutes, so that a step is recorded without moving what it recorded.
 const columnCapacity = 128
+
+// Options say what a Recorder records, and how it is named.
+type Options struct {
+	Root Root
+	// Labels tell this recording from others in one file.
+	Labels map[string]string
+	// Samplers are read in this order; nil reads nothing.
+	Samplers []Sampler
+	// Begin is the time of the first snapshot, and the others follow it; the
+	// zero time is the real one.
+	Begin time.Time
+}
 
 // Recorder takes snapshots in memory: at its start, once an Interval, at every
 // Mark and at its end. Its methods may be called from several goroutines.
 type Recorder struct {
-	root     fs.FS
+	root     Root
 	samplers []Sampler
 
 	mu      sync.Mutex
-	origin  time.Time // with the monotonic clock
+	origin  time.Time // of the monotonic clock
+	begin   time.Time // what the recording calls it
 	rec     Recording
 	metrics map[string]*metricState
 	columns map[seriesKey]*column
@@ -34,28 +47,34 @@ type Recorder struct {
 	ended   bool
 
 	stop       sync.Once
+	whole      sync.Once
 	quit, done chan struct{}
 }
 
 type metricState struct {
 	Metric
+	sparse  bool
 	columns []*column // in the order of their first appearance
 }
 
-type column struct {
-	labels map[string]string
-	values []Value
-}
-
-// Proc is the root that recorders read on a real machine.
+// Proc is the /proc that recorders read on a real machine.
 func Proc() fs.FS { return os.DirFS("/proc") }
 
-// Start takes the first snapshot and goes on until Stop. root stands for
-// /proc. The labels tell this recording from others in one file; a name that
-// OpenMetrics does not allow, or that a sampler uses, is an error. What the
-// kernel lacks is no error: it is absent, and the recording's Faults say so.
-func Start(root fs.FS, scope Scope, labels map[string]string) (*Recorder, error) {
-	r, err := newRecorder(root, scope, labels)
+// Start records what the steps of a run need: Samplers of that scope, below a
+// root that stands for /proc. Otherwise it is as StartWith.
+func Start(proc fs.FS, scope Scope, labels map[string]string) (*Recorder, error) {
+	if _, err := ParseScope(string(scope)); err != nil {
+		return nil, err
+	}
+	return StartWith(Options{Root: Root{Proc: proc}, Labels: labels, Samplers: OfScope(scope, Samplers())})
+}
+
+// StartWith takes the first snapshot and goes on until Stop. A label's name
+// that OpenMetrics does not allow, or that a sampler uses, is an error. What
+// the kernel lacks is no error: it is absent, and the recording's Faults say
+// so, or its Missing where not every machine has it.
+func StartWith(o Options) (*Recorder, error) {
+	r, err := newRecorder(o)
 	if err != nil {
 		return nil, err
 	}
@@ -64,30 +83,28 @@ func Start(root fs.FS, scope Scope, labels map[string]string) (*Recorder, error)
 	return r, nil
 }
 
-func newRecorder(root fs.FS, scope Scope, labels map[string]string) (*Recorder, error) {
-	if _, err := ParseScope(string(scope)); err != nil {
-		return nil, err
-	}
+func newRecorder(o Options) (*Recorder, error) {
 	r := &Recorder{
-		root:    root,
-		origin:  time.Now(),
-		rec:     Recording{Labels: map[string]string{}, Times: make([]time.Time, 0, columnCapacity)},
-		metrics: make(map[string]*metricState),
-		columns: make(map[seriesKey]*column),
-		faulty:  make(map[string]bool),
-		quit:    make(chan struct{}),
-		done:    make(chan struct{}),
+		root:     o.Root,
+		samplers: o.Samplers,
+		origin:   time.Now(),
+		begin:    o.Begin,
+		rec:      Recording{Labels: map[string]string{}, Times: make([]time.Time, 0, columnCapacity)},
+		metrics:  make(map[string]*metricState),
+		columns:  make(map[seriesKey]*column),
+		faulty:   make(map[string]bool),
+		quit:     make(chan struct{}),
+		done:     make(chan struct{}),
 	}
-	for name, value := range labels {
+	if r.begin.IsZero() {
+		r.begin = r.origin
+	}
+	for name, value := range o.Labels {
 		r.rec.Labels[name] = value
 	}
-	for _, s := range Samplers() {
-		if s.Scope == ScopeNode && scope != ScopeNode {
-			continue
-		}
-		r.samplers = append(r.samplers, s)
+	for _, s := range o.Samplers {
 		for _, m := range s.Metrics {
-			r.metrics[m.Name] = &metricState{Metric: m}
+			r.metrics[m.Name] = &metricState{Metric: m, sparse: s.Sparse}
 		}
 	}
 	return r, r.checkLabels()
@@ -128,6 +145,14 @@ func (r *Recorder) Mark() time.Time { return r.snapshot() }
 // Stop takes the last snapshot and returns the recording. A second Stop
 // returns the same.
 func (r *Recorder) Stop() *Recording {
+	r.End()
+	r.whole.Do(func() { r.rec.Families = r.Part(r.Names()...).Families })
+	return &r.rec
+}
+
+// End takes the last snapshot. Where all of the recording would take too much
+// memory it is got by Names and Part; else Stop gives it.
+func (r *Recorder) End() {
 	r.stop.Do(func() {
 		close(r.quit)
 		<-r.done
@@ -135,9 +160,7 @@ func (r *Recorder) Stop() *Recording {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.ended = true
-		r.assemble()
 	})
-	return &r.rec
 }
 
 // snapshot reads every sampler once and returns its time. Snapshots are at
@@ -163,7 +186,7 @@ func (r *Recorder) snapshot() time.Time {
 // clock that is set meanwhile bends no interval. It is in microseconds, which
 // every form of the time keeps.
 func (r *Recorder) now() time.Time {
-	return r.origin.Add(time.Since(r.origin)).Round(0).UTC().Truncate(time.Microsecond)
+	return r.begin.Add(time.Since(r.origin)).Round(0).UTC().Truncate(time.Microsecond)
 }
 
 // take reads every sampler once.
@@ -174,7 +197,7 @@ func (r *Recorder) take(now time.Time) {
 		s := &r.samplers[i]
 		r.frame.rows = r.frame.rows[:0]
 		if err := s.sample(r.root, &r.frame); err != nil {
-			r.fault(s.Name, err)
+			r.fault(s, err)
 			continue
 		}
 		for _, row := range r.frame.rows {
@@ -184,23 +207,27 @@ func (r *Recorder) take(now time.Time) {
 }
 
 // set puts the value at snapshot n of its series; what the series missed
-// before is absent.
+// before is absent, or zero if the sampler is sparse.
 func (r *Recorder) set(n int, row row) {
 	c := r.columns[row.key]
 	if c == nil {
 		c = r.addColumn(row.key)
 	}
-	for len(c.values) < n {
-		c.values = append(c.values, Absent)
+	for c.length < n {
+		c.append(c.missing)
 	}
-	if len(c.values) == n { // else the file names a thing twice: the first counts
-		c.values = append(c.values, Value(row.value))
+	if c.length == n { // else the file names a thing twice: the first counts
+		c.append(Value(row.value))
 	}
+	c.missing = Absent
 }
 
 func (r *Recorder) addColumn(key seriesKey) *column {
 	m := r.metrics[key.metric]
-	c := &column{values: make([]Value, 0, max(columnCapacity, 2*len(r.rec.Times)))}
+	c := &column{missing: Absent, bytes: make([]byte, 0, columnCapacity+2*len(r.rec.Times))}
+	if m.sparse {
+		c.missing = 0
+	}
 	for i, name := range m.Labels {
 		if c.labels == nil {
 			c.labels = make(map[string]string, len(m.Labels))
@@ -214,34 +241,53 @@ func (r *Recorder) addColumn(key seriesKey) *column {
 }
 
 // fault notes once for each sampler that it could not be read.
-func (r *Recorder) fault(sampler string, err error) {
-	if r.faulty[sampler] {
+func (r *Recorder) fault(s *Sampler, err error) {
+	if r.faulty[s.Name] {
 		return
 	}
-	r.faulty[sampler] = true
+	r.faulty[s.Name] = true
+	// A kernel that was started with psi=0 has the files and opens none.
+	if s.Optional && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, errors.ErrUnsupported)) {
+		r.rec.Missing = append(r.rec.Missing, s.Name)
+		return
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w; this kernel or its /proc does not give it", err)
 	}
-	r.rec.Faults = append(r.rec.Faults, sampler+": "+err.Error())
+	r.rec.Faults = append(r.rec.Faults, s.Name+": "+err.Error())
 }
 
-// assemble fills the recording's families from the columns; those without a
-// series are left out.
-func (r *Recorder) assemble() {
+// Names are the families that have a series, in the order of the samplers.
+// It and Part are for after End.
+func (r *Recorder) Names() []string {
+	var names []string
 	for _, s := range r.samplers {
 		for _, m := range s.Metrics {
-			state := r.metrics[m.Name]
-			if len(state.columns) == 0 {
-				continue
+			if len(r.metrics[m.Name].columns) > 0 {
+				names = append(names, m.Name)
 			}
-			f := Family{Name: m.Name, Type: m.Type, Unit: m.Unit, Help: m.Help}
-			for _, c := range state.columns {
-				for len(c.values) < len(r.rec.Times) {
-					c.values = append(c.values, Absent)
-				}
-				f.Series = append(f.Series, Series{Labels: c.labels, Values: c.values})
-			}
-			r.rec.Families = append(r.rec.Families, f)
 		}
 	}
+	return names
+}
+
+// Part is the recording with only these of its families, as far as it has
+// them.
+func (r *Recorder) Part(families ...string) *Recording {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	part := r.rec
+	part.Families = nil
+	for _, name := range families {
+		m := r.metrics[name]
+		if m == nil || len(m.columns) == 0 {
+			continue
+		}
+		f := Family{Name: m.Name, Type: m.Type, Unit: m.Unit, Help: m.Help}
+		for _, c := range m.columns {
+			f.Series = append(f.Series, Series{Labels: c.labels, Values: c.values(len(r.rec.Times))})
+		}
+		part.Families = append(part.Families, f)
+	}
+	return &part
 }

@@ -20,6 +20,11 @@ import (
 // sameValue takes absent values as equal to each other.
 var sameValue = cmp.Comparer(func(a, b Value) bool { return a == b || a.IsAbsent() && b.IsAbsent() })
 
+// of is what Start asks for.
+func of(proc fs.FS, scope Scope, labels map[string]string) Options {
+	return Options{Root: Root{Proc: proc}, Labels: labels, Samplers: OfScope(scope, Samplers())}
+}
+
 const devHeadings = "Inter-| Receive\n face |bytes\n"
 
 // TestRecorder plays a machine whose interfaces come, go and come again.
@@ -30,7 +35,7 @@ func TestRecorder(t *testing.T) {
 	}
 	set("eth0: 100 1 0 0 0 0 0 0 10 1 0 0 0 0 0 0\n")
 	labels := map[string]string{"endpoint": "pod1"}
-	r, err := newRecorder(root, ScopePod, labels)
+	r, err := newRecorder(of(root, ScopePod, labels))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +235,7 @@ func usage(t *testing.T) float64 {
 
 // TestConcurrentMarks is for the race detector, and for times that grow.
 func TestConcurrentMarks(t *testing.T) {
-	r, err := newRecorder(os.DirFS("testdata/proc"), ScopeNode, nil)
+	r, err := newRecorder(of(os.DirFS("testdata/proc"), ScopeNode, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +262,7 @@ func TestConcurrentMarks(t *testing.T) {
 func BenchmarkSnapshot(b *testing.B) {
 	for _, scope := range []Scope{ScopeNode, ScopePod} {
 		b.Run(string(scope), func(b *testing.B) {
-			r, err := newRecorder(Proc(), scope, nil)
+			r, err := newRecorder(of(Proc(), scope, nil))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -268,7 +273,7 @@ func BenchmarkSnapshot(b *testing.B) {
 		})
 	}
 	b.Run("36 CPUs parsed", func(b *testing.B) {
-		r, err := newRecorder(os.DirFS("testdata/old36"), ScopeNode, nil)
+		r, err := newRecorder(of(os.DirFS("testdata/old36"), ScopeNode, nil))
 		if err != nil {
 			b.Fatal(err)
 		}

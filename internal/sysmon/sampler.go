@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 
 	"github.com/cnibench/cnibench/internal/nearest"
 )
@@ -36,10 +37,25 @@ type Sampler struct {
 	// namespace or of the recorder's process, which nodes record too.
 	Scope   Scope
 	Metrics []Metric
-	// sample reads the files below root, which stands for /proc. What it
-	// added before an error is dropped.
-	sample func(root fs.FS, out *frame) error
+	// Optional is what many machines lack: if the files are not there, that
+	// is no fault.
+	Optional bool
+	// Sparse leaves a series out until it has counted something: where it is
+	// missing at the start of a recording it was zero.
+	Sparse bool
+	// sample reads the files below the root. What it added before an error is
+	// dropped.
+	sample func(root Root, out *frame) error
 }
+
+// Root is where samplers read: the machine's own files, or a fixture's.
+type Root struct {
+	Proc fs.FS // stands for /proc
+	Sys  fs.FS // stands for /sys; nil where no sampler needs it
+}
+
+// Machine is the root of the machine that this program runs on.
+func Machine() Root { return Root{Proc: Proc(), Sys: os.DirFS("/sys")} }
 
 // Metric describes one family that a sampler gives.
 type Metric struct {
@@ -74,19 +90,21 @@ func (f *frame) add(metric string, value float64, labels ...string) {
 	f.rows = append(f.rows, r)
 }
 
-// fromFile is the sample function of a sampler that parses one file.
-func fromFile(name string, parse func(io.Reader, *frame) error) func(fs.FS, *frame) error {
-	return func(root fs.FS, out *frame) error {
-		file, err := root.Open(name)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		if err := parse(file, out); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		return nil
+// fromFile is the sample function of a sampler that parses one file of /proc.
+func fromFile(name string, parse func(io.Reader, *frame) error) func(Root, *frame) error {
+	return func(root Root, out *frame) error { return readFile(root.Proc, name, parse, out) }
+}
+
+func readFile(root fs.FS, name string, parse func(io.Reader, *frame) error, out *frame) error {
+	file, err := root.Open(name)
+	if err != nil {
+		return err
 	}
+	defer file.Close()
+	if err := parse(file, out); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
 }
 
 // text reads all of r. The files of /proc are small, but their lines can be

@@ -3,7 +3,6 @@ package sysmon
 import (
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"strconv"
 
@@ -19,7 +18,7 @@ func self() Sampler {
 			{"cnibench_recorder_cpu_seconds", "counter", "seconds", "CPU time of the process that records (getrusage).", []string{"mode"}},
 			{"cnibench_recorder_resident_memory_bytes", "gauge", "bytes", "Resident memory of the process that records (/proc/self/statm).", nil},
 		},
-		sample: func(root fs.FS, out *frame) error {
+		sample: func(root Root, out *frame) error {
 			var usage unix.Rusage
 			if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
 				return fmt.Errorf("getrusage: %w", err)
@@ -27,7 +26,7 @@ func self() Sampler {
 			out.add("cnibench_recorder_cpu_seconds", float64(usage.Utime.Nano())/1e9, "user")
 			out.add("cnibench_recorder_cpu_seconds", float64(usage.Stime.Nano())/1e9, "system")
 			// No statm (not Linux) loses the memory only.
-			if file, err := root.Open("self/statm"); err == nil {
+			if file, err := root.Proc.Open("self/statm"); err == nil {
 				defer file.Close()
 				return parseStatm(file, out)
 			}

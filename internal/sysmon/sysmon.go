@@ -18,6 +18,8 @@ type Recording struct {
 	// Faults are the samplers that could not be read, each with the reason
 	// of the first time; they are not in the OpenMetrics text.
 	Faults []string `json:"faults,omitempty"`
+	// Missing are the optional samplers that this machine has nothing for.
+	Missing []string `json:"missing,omitempty"`
 }
 
 // Family is a metric: node_cpu_seconds_total, …, named as node_exporter does.
