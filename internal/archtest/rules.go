@@ -67,6 +67,10 @@ var layers = []layer{
 		why: "the recorder knows no arena and no workload",
 	},
 	{
+		pkg: "internal/export", only: []string{"std", "libs", "internal/result", "internal/sysmon"}, never: []string{"os/...", "net/..."}, calls: clock,
+		why: "an export merges what was recorded; cli opens the files",
+	},
+	{
 		pkg: "internal/arena", only: []string{"std", "libs", "internal/contender", "internal/host", "internal/result", "internal/unit"},
 		why: "what an arena is must not depend on any arena",
 	},
