@@ -23,6 +23,7 @@ type Report struct {
 	Findings    []Finding            `json:"findings"`
 	Unsupported []result.Unsupported `json:"unsupported"`
 	Efficiency  []Efficiency         `json:"efficiency,omitempty"`
+	Fleet       *Fleet               `json:"fleet,omitempty"`
 
 	// For the page and the text table, not in the JSON contract.
 	Contenders []result.ContenderInfo `json:"-"`
@@ -64,6 +65,13 @@ type Result struct {
 	Values     []float64   `json:"values"`      // of the valid samples that carry the metric, by round
 	VsBaseline *Comparison `json:"vs_baseline"` // null for the baseline, or where it has no comparable figure beside
 	Tier       int         `json:"tier"`        // 1 is best; contenders of a tier can't be told apart; 0 where not ranked
+
+	// MDD is the smallest relative difference to the baseline (of the baseline:
+	// to another run as noisy) that these rounds would show, 0.05 for 5 %; nil
+	// where they are too few to show any. RoundsFor5 is how many would show 5 %;
+	// 0 where that can't be told. Both are estimates: docs/statistics.md.
+	MDD        *float64 `json:"mdd,omitempty"`
+	RoundsFor5 int      `json:"rounds_for_5_percent,omitempty"`
 }
 
 // Interval is [low, high].

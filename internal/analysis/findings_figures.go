@@ -289,14 +289,21 @@ func lineRateLimited(e *evidence) []Finding {
 
 // ceiling is the most goodput (bit/s) that the line rate leaves a contender.
 func (e *evidence) ceiling(contender, step string) float64 {
-	udp := slices.ContainsFunc(e.run.Plan.Steps, func(s result.Step) bool {
-		return s.ID == step && strings.HasPrefix(s.Workload, "udp")
-	})
-	overhead := 0
+	return float64(unit.Ceiling(e.opt.LineRate, e.opt.MTU, e.overhead(contender), e.isUDP(step)))
+}
+
+// overhead is what encapsulation adds to a contender's packets, bytes.
+func (e *evidence) overhead(contender string) int {
 	for _, c := range e.run.Contenders {
 		if c.ID == contender {
-			overhead = int(c.Overhead)
+			return int(c.Overhead)
 		}
 	}
-	return float64(unit.Ceiling(e.opt.LineRate, e.opt.MTU, overhead, udp))
+	return 0
+}
+
+func (e *evidence) isUDP(step string) bool {
+	return slices.ContainsFunc(e.run.Plan.Steps, func(s result.Step) bool {
+		return s.ID == step && strings.HasPrefix(s.Workload, "udp")
+	})
 }

@@ -19,6 +19,11 @@ type Options struct {
 	Alpha      float64      // the chance of any false tier of a metric; 0 is 0.05
 	LineRate   unit.BitRate // of the underlay; 0 takes the setting "line-rate" of the plan
 	MTU        int          // of the underlay, bytes; 0 takes the setting "mtu", else 1500
+
+	Traces       []Trace    // of the run's samples, as far as there are recordings
+	WattsPerCore float64    // of a busy core, to estimate energy where none was measured; 0: no estimate
+	Fleet        *FleetSize // to carry costs over to; nil: no fleet
+	Prices       *Prices    // of the fleet; nil: none
 }
 
 func (o Options) complete(settings map[string]string) Options {
@@ -39,6 +44,7 @@ func (o Options) complete(settings map[string]string) Options {
 func Assemble(rec *result.Record, opt Options) *Report {
 	e := collect(rec, opt.complete(rec.Run.Plan.Settings))
 	run := &rec.Run
+	efficiency := e.efficiencies()
 	return &Report{
 		Schema: ReportSchema,
 		Run: RunInfo{
@@ -54,6 +60,9 @@ func Assemble(rec *result.Record, opt Options) *Report {
 		Curves:      curves(e.pools),
 		Plan:        run.Plan,
 		Tool:        run.Tool,
+		Traces:      e.opt.Traces,
+		Efficiency:  efficiency,
+		Fleet:       e.fleet(efficiency),
 	}
 }
 
@@ -97,12 +106,19 @@ type evidence struct {
 	groups  []group  // that samples were taken in, by name
 	places  []place  // keys of figures, ordered
 	ranks   stat.RankTest
+	splits  stat.SplitTest
+	changes stat.ChangeTest
+	byKey   map[result.Key]*result.Sample // the valid ones
+
+	levelsFound []level // see levels
+	levelsDone  bool
 }
 
 func collect(rec *result.Record, opt Options) *evidence {
 	e := &evidence{
 		run: &rec.Run, faults: rec.Faults, opt: opt, samples: rec.Samples,
 		figures: map[place]map[string]series{}, percentiles: map[place]map[string]percentile{}, paths: map[string]string{},
+		byKey: map[result.Key]*result.Sample{},
 	}
 	known := map[string]bool{}
 	for _, m := range result.Metrics() {
@@ -114,6 +130,7 @@ func collect(rec *result.Record, opt Options) *evidence {
 			continue
 		}
 		e.valid = append(e.valid, s)
+		e.byKey[s.Key()] = s
 		e.paths[s.Step] = s.Path
 		for name, v := range s.Metrics {
 			switch {
@@ -131,6 +148,9 @@ func collect(rec *result.Record, opt Options) *evidence {
 	e.results = e.figureResults()
 	return e
 }
+
+// sampleOf is the valid sample of a key, or nil.
+func (e *evidence) sampleOf(key result.Key) *result.Sample { return e.byKey[key] }
 
 func groupOf(s *result.Sample) group { return group{s.Kernel, s.Underlay} }
 
@@ -189,6 +209,7 @@ func (e *evidence) figureResults() []Result {
 			if contender != e.run.Baseline {
 				r.VsBaseline = e.compare(p, contender)
 			}
+			r.MDD, r.RoundsFor5 = e.resolution(p, contender)
 			results = append(results, r)
 		}
 	}

@@ -24,4 +24,7 @@ type NodeTrace struct {
 	Transmit    []float64            `json:"transmit"`    // bit/s out of it
 	Retransmits []float64            `json:"retransmits"` // TCP segments sent again, 1/s
 	Memory      []float64            `json:"memory"`      // bytes used
+
+	CPUs  int       `json:"cpus"`            // that CPU and Busiest are of; 0 where nothing was recorded
+	Power []float64 `json:"power,omitempty"` // W of the CPU packages (RAPL)
 }

@@ -39,6 +39,10 @@ var layers = []layer{
 		why: "the same run gives the same analysis everywhere: no disk, no network, no clock",
 	},
 	{
+		pkg: "internal/trace", only: []string{"std", "libs", "internal/analysis", "internal/result", "internal/sysmon"}, never: []string{"net/..."}, calls: clock,
+		why: "traces are read for the analysis, which touches no disk itself",
+	},
+	{
 		pkg: "internal/report/...", only: []string{"std", "libs", "internal/report/...", "internal/analysis", "internal/result", "internal/unit", "internal/nearest"}, never: []string{"os/...", "net/...", "golang.org/x/perf/benchmath"}, calls: clock,
 		why: "a report shows what the analysis says and computes no statistic; cli opens the files",
 	},

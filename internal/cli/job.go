@@ -336,7 +336,7 @@ func (j *job) report(c *cobra.Command, dir string, whole bool) error {
 	if err != nil {
 		return err
 	}
-	r := analysis.Assemble(rec, analysis.Options{})
+	r := assemble(dir, rec, analysis.Options{})
 	out := c.OutOrStdout()
 	var page bytes.Buffer
 	if err := report.Write(&page, string(report.HTML), r, report.Options{}); err != nil {

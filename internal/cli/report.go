@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/trace"
 )
 
 func newReportCmd() *cobra.Command {
@@ -32,7 +33,7 @@ func newReportCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r := analysis.Assemble(rec, analysis.Options{})
+			r := assemble(args[0], rec, analysis.Options{})
 			var opt report.Options
 			if format == string(report.OpenMetrics) {
 				wholeRun(&opt, args[0], rec, logger(c.ErrOrStderr()))
@@ -52,6 +53,14 @@ func newReportCmd() *cobra.Command {
 	c.Flags().StringVarP(&output, "output", "o", "", "write to `FILE` instead of standard output")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(report.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	return c
+}
+
+// assemble analyses the run in dir together with the traces of its nodes.
+func assemble(dir string, rec *result.Record, opt analysis.Options) *analysis.Report {
+	traces, faults := trace.Load(dir, rec)
+	rec.Faults = append(rec.Faults, faults...)
+	opt.Traces = traces
+	return analysis.Assemble(rec, opt)
 }
 
 // writeOut writes a whole file, or says why not.

@@ -52,12 +52,14 @@ func detectable(table []float64, n int, beyond float64) float64 {
 // mostRounds is where RoundsFor stops: nobody measures more.
 const mostRounds = 100_000
 
-// RoundsFor is the smallest n for which needs(n) ≤ shift; 0 where that takes
-// more than anybody measures.
+// RoundsFor is the smallest n for which needs(n), which is one of the
+// functions above, is no more than shift; 0 where that takes more than anybody
+// measures.
 func RoundsFor(shift float64, needs func(n int) float64) int {
 	if !(needs(mostRounds) <= shift) {
 		return 0
 	}
+	shift = min(shift, math.MaxFloat64) // some n find nothing, however large
 	low, high := 1, mostRounds // needs falls with n
 	for low < high {
 		if middle := (low + high) / 2; needs(middle) <= shift {

@@ -1,0 +1,163 @@
+package analysis
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/stat"
+)
+
+// This file finds groups of contenders that resemble each other at a step.
+
+const (
+	leastMembers    = 4    // contenders, for groups to mean something
+	leastRefits     = 3    // rounds, to draw anew from
+	mostClusters    = 6    // more than these nobody tells apart
+	leastSilhouette = 0.5  // below it groups are no more than chance (Kaufman and Rousseeuw: "reasonable" from 0.5)
+	leastAgreement  = 0.8  // adjusted Rand index, mean over the resamples
+	refits          = 100  // resamples of the rounds
+	mostNoise       = 0.5  // of a feature's spread between contenders, its standard error in one
+	medianError     = 1.25 // standard error of a median over that of a mean, for normal values
+)
+
+// features are what contenders resemble each other in; their logarithms are
+// standardised.
+var features = []string{"goodput", "cpu_per_gbit", "memory_used"}
+
+// markClusters numbers the groups of a step's contenders by their best
+// goodput. It leaves them unnumbered where the silhouette does not speak for
+// any number of groups, or the rounds drawn anew group differently.
+func (e *evidence) markClusters(at place, here []Efficiency) {
+	var members []int // of here
+	for i := range here {
+		if !e.lossy(at, here[i].Contender) {
+			members = append(members, i)
+		}
+	}
+	var tables [][]series // by feature, by member
+	for _, feature := range features {
+		if column := e.feature(place{at.group, at.Step, feature}, here, members); column != nil {
+			tables = append(tables, column)
+		}
+	}
+	if len(members) < leastMembers || len(tables) == 0 {
+		return
+	}
+	rounds := e.figures[at][here[members[0]].Contender].rounds()
+	if len(rounds) < leastRefits {
+		return
+	}
+	points := coordinates(tables, rounds)
+	labels, good := bestClusters(points)
+	if !good || agreement(tables, rounds, labels) < leastAgreement {
+		return
+	}
+	byGoodput := slices.Clone(members)
+	slices.SortStableFunc(byGoodput, func(a, b int) int { return cmp.Compare(here[b].Goodput.Median, here[a].Goodput.Median) })
+	numbers := map[int]int{}
+	for _, i := range byGoodput {
+		label := labels[slices.Index(members, i)]
+		if numbers[label] == 0 {
+			numbers[label] = len(numbers) + 1
+		}
+		here[i].Cluster = numbers[label]
+	}
+}
+
+// feature is the members' logarithms of a metric by round; nil where one has
+// none, or where contenders differ by hardly more than rounds do.
+func (e *evidence) feature(at place, here []Efficiency, members []int) []series {
+	var column []series
+	var medians, errors []float64
+	for _, i := range members {
+		logs := series{}
+		for round, v := range e.figures[at][here[i].Contender] {
+			if v > 0 {
+				logs[round] = math.Log(v)
+			}
+		}
+		if len(logs) < leastRefits {
+			return nil
+		}
+		column = append(column, logs)
+		medians = append(medians, stat.Median(logs.values()))
+		errors = append(errors, medianError*deviation(logs.values())/math.Sqrt(float64(len(logs))))
+	}
+	if len(column) == 0 || !(stat.Median(errors) <= mostNoise*deviation(medians)) || deviation(medians) == 0 {
+		return nil
+	}
+	return column
+}
+
+// coordinates are the members' medians over the rounds, given by a drawing
+// that may name one twice, each feature in its own standard deviations.
+func coordinates(tables [][]series, rounds []int) [][]float64 {
+	points := make([][]float64, len(tables[0]))
+	for _, column := range tables {
+		medians := make([]float64, len(column))
+		for i, logs := range column {
+			var drawn []float64
+			for _, round := range rounds {
+				if v, ok := logs[round]; ok {
+					drawn = append(drawn, v)
+				}
+			}
+			if len(drawn) == 0 {
+				drawn = logs.values()
+			}
+			medians[i] = stat.Median(drawn)
+		}
+		scale := deviation(medians)
+		for i, m := range medians {
+			if scale > 0 {
+				m /= scale
+			}
+			points[i] = append(points[i], m)
+		}
+	}
+	return points
+}
+
+// bestClusters takes the number of groups with the greatest silhouette.
+func bestClusters(points [][]float64) (labels []int, good bool) {
+	best := leastSilhouette
+	for k := 2; k <= min(mostClusters, len(points)-1); k++ {
+		trial := stat.Clusters(points, k)
+		if s := stat.Silhouette(points, trial); s > best {
+			labels, best, good = trial, s, true
+		}
+	}
+	return labels, good
+}
+
+// agreement is how far rounds drawn anew give the same groups.
+func agreement(tables [][]series, rounds []int, labels []int) float64 {
+	r := rand.New(rand.NewPCG(1, 2))
+	sum := 0.0
+	for range refits {
+		drawn := make([]int, len(rounds))
+		for i := range drawn {
+			drawn[i] = rounds[r.IntN(len(rounds))]
+		}
+		again := stat.Clusters(coordinates(tables, drawn), slices.Max(labels))
+		sum += stat.AdjustedRand(labels, again)
+	}
+	return sum / refits
+}
+
+// deviation is the standard deviation, 0 of fewer than two values.
+func deviation(values []float64) float64 {
+	if len(values) < 2 {
+		return 0
+	}
+	mean, squares := 0.0, 0.0
+	for _, v := range values {
+		mean += v / float64(len(values))
+	}
+	for _, v := range values {
+		squares += (v - mean) * (v - mean)
+	}
+	return math.Sqrt(squares / float64(len(values)-1))
+}

@@ -1,0 +1,184 @@
+package analysis
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// This file finds what the rounds of valid samples tell beside each other.
+
+const (
+	leastApart     = 1.1  // upper group's median over the lower's, to be told
+	mostCeiling    = 1.02 // of the goodput that the line rate leaves
+	clockSlack     = 0.05 // s
+	coarseFrom     = 0.10 // smallest difference that shows, relative
+	mostContenders = 3    // that one finding spells out
+)
+
+// expected are the metrics that a step gives of every contender or of none.
+var expected = []string{"goodput", "rate", "latency_mean", "cpu_per_gbit", "cpu_per_request", "memory_used"}
+
+// missingFigure names figures that most contenders have at a step and one,
+// with valid samples, has not.
+func missingFigure(e *evidence) []Finding {
+	has := map[place]map[string]bool{} // contenders with a valid sample, by group and step
+	for _, s := range e.valid {
+		at := place{groupOf(s), s.Step, ""}
+		if has[at] == nil {
+			has[at] = map[string]bool{}
+		}
+		has[at][s.Contender] = true
+	}
+	var list []Finding
+	for _, at := range e.places {
+		all := has[place{at.group, at.Step, ""}]
+		if !slices.Contains(expected, at.Metric) || 2*len(e.figures[at]) <= len(all) {
+			continue
+		}
+		for _, c := range slices.SortedFunc(maps.Keys(all), e.compareContenders) {
+			if len(e.figures[at][c]) == 0 {
+				list = append(list, Finding{Contender: c, Step: at.Step, Text: fmt.Sprintf(
+					"%sno %s, although there are valid samples and %d of %d contenders have it", e.in(at.group), at.Metric, len(e.figures[at]), len(all))})
+			}
+		}
+	}
+	return list
+}
+
+// aboveCeiling names valid samples with more goodput than headers leave: the
+// verdict knows the run's line rate only, and allows every protocol the smallest headers.
+func aboveCeiling(e *evidence) []Finding {
+	if e.opt.LineRate <= 0 {
+		return nil
+	}
+	var list []said
+	for _, s := range e.valid {
+		goodput, most := s.Metrics["goodput"], e.ceiling(s.Contender, s.Step)
+		if goodput > mostCeiling*most {
+			list = gatherWorst(list, s, goodput, fmt.Sprintf("%s of %s", unit.Format(goodput, "bit/s"), unit.Format(most, "bit/s")))
+		}
+	}
+	return e.worded(list, "goodput was above what the line rate, an MTU of "+fmt.Sprint(e.opt.MTU)+" and the headers leave: at most %s")
+}
+
+// bimodalRounds names figures whose rounds lie in two groups, Holm over the
+// contenders of a place.
+func bimodalRounds(e *evidence) []Finding {
+	var list []Finding
+	for _, at := range e.places {
+		if at.Metric != "goodput" && at.Metric != "latency_p50" && at.Metric != "latency_mean" {
+			continue
+		}
+		contenders := e.inOrder(e.figures[at])
+		splits := make([]stat.Split, len(contenders))
+		p := make([]float64, len(contenders))
+		for i, c := range contenders {
+			splits[i] = e.splits.Split(logs(e.figures[at][c].values()))
+			p[i] = splits[i].P
+		}
+		metric, _ := result.LookupMetric(at.Metric)
+		var parts, names []string
+		for i, adjusted := range stat.Holm(p) {
+			s := splits[i]
+			if adjusted > e.opt.Alpha || stat.Median(s.High)-stat.Median(s.Low) < math.Log(leastApart) {
+				continue
+			}
+			names = append(names, contenders[i])
+			parts = append(parts, fmt.Sprintf("%s near %s in %s and near %s in %d", contenders[i],
+				unit.Format(math.Exp(stat.Median(s.Low)), metric.Unit), plural(len(s.Low), "round"),
+				unit.Format(math.Exp(stat.Median(s.High)), metric.Unit), len(s.High)))
+		}
+		if len(parts) == 0 {
+			continue
+		}
+		f := Finding{Step: at.Step}
+		if len(names) == 1 {
+			f.Contender = names[0]
+		}
+		if more := len(parts) - mostContenders; more > 0 {
+			parts = append(parts[:mostContenders], fmt.Sprintf("and %s", plural(more, "more contender")))
+		}
+		f.Text = fmt.Sprintf("%sthe rounds' %s lies in two groups: %s", e.in(at.group), at.Metric, strings.Join(parts, "; "))
+		list = append(list, f)
+	}
+	return list
+}
+
+// logs are the logarithms; nil where one can't be had.
+func logs(values []float64) []float64 {
+	out := make([]float64, len(values))
+	for i, v := range values {
+		if v <= 0 {
+			return nil
+		}
+		out[i] = math.Log(v)
+	}
+	return out
+}
+
+// clockStep looks at the samples of one visit, which are taken one after
+// another: none can begin before the one before it has ended. A clock that was
+// put forward looks like a pause and can't be told.
+func clockStep(e *evidence) []Finding {
+	count, most := 0, 0.0
+	var where *result.Sample
+	for i := 1; i < len(e.samples); i++ {
+		a, b := &e.samples[i-1], &e.samples[i]
+		if b.Order != a.Order+1 || a.Contender != b.Contender || a.Round != b.Round || a.Underlay != b.Underlay || a.Started.IsZero() || b.Started.IsZero() {
+			continue
+		}
+		if back := float64(a.Elapsed) - b.Started.Sub(a.Started).Seconds(); back > clockSlack {
+			count++
+			if back > most {
+				most, where = back, b
+			}
+		}
+	}
+	if where == nil {
+		return nil
+	}
+	return []Finding{{Contender: where.Contender, Step: where.Step, Round: where.Round, Text: fmt.Sprintf(
+		"%s began before the one before it had ended, by %.3g s: the machine's clock was set back", plural(count, "sample"), most)}}
+}
+
+// coarseResolution says how small a difference the rounds can show, for the
+// figures of which the usual contender's is coarse.
+func coarseResolution(e *evidence) []Finding {
+	var parts []string
+	rounds := 0
+	for _, at := range e.places {
+		if at.Metric != "goodput" && at.Metric != "latency_p50" && at.Metric != "cpu_per_gbit" {
+			continue
+		}
+		var coarse, needed []float64
+		for _, r := range e.results {
+			if (place{group{r.Kernel, r.Underlay}, r.Step, r.Metric}) == at && r.Contender != e.run.Baseline && r.MDD != nil && r.Tier > 0 {
+				coarse = append(coarse, *r.MDD)
+				needed = append(needed, float64(r.RoundsFor5))
+			}
+		}
+		if typical := stat.Median(coarse); typical >= coarseFrom {
+			parts = append(parts, fmt.Sprintf("%s%s %s %s", e.in(at.group), at.Step, at.Metric, percent(typical)))
+			rounds = max(rounds, int(stat.Median(needed)))
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	if more := len(parts) - mostListed; more > 0 {
+		parts = append(parts[:mostListed], fmt.Sprintf("and %d more", more))
+	}
+	f := Finding{Text: fmt.Sprintf("the smallest difference to %s that these rounds would show in four of five runs, for the middle contender: %s",
+		e.run.Baseline, strings.Join(parts, "; "))}
+	if rounds > 0 {
+		f.Text += fmt.Sprintf("; all of them would show 5 %% with about %d rounds", rounds)
+	}
+	return []Finding{f}
+}

@@ -1,0 +1,386 @@
+package trace
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/sysmon"
+)
+
+// The families that traces hold.
+const (
+	cpuFamily        = "node_cpu_seconds"
+	memoryFamily     = "node_memory_used_bytes"
+	receiveFamily    = "node_network_receive_bytes"
+	transmitFamily   = "node_network_transmit_bytes"
+	retransmitFamily = "node_netstat_Tcp_RetransSegs"
+	energyFamilies   = "node_rapl_package_joules"
+)
+
+// least is the shortest interval that a rate is taken over: marks add
+// snapshots at any time, and the ticks of /proc/stat are 10 ms long.
+const least = sysmon.Interval / 2
+
+// place is a node's recordings: its own first, then its pods'.
+type place struct {
+	node string
+	recs []*sysmon.Recording
+}
+
+// nodes makes the traces of client and server.
+func nodes(recs []*sysmon.Recording, run *result.Run, s *result.Sample) []analysis.NodeTrace {
+	var places []place
+	for _, rec := range recs {
+		node := rec.Labels["node"]
+		i := slices.IndexFunc(places, func(p place) bool { return p.node == node })
+		if i < 0 {
+			i = len(places)
+			places = append(places, place{node: node})
+		}
+		if _, own := rec.Family(cpuFamily); own {
+			places[i].recs = slices.Insert(places[i].recs, 0, rec)
+		} else {
+			places[i].recs = append(places[i].recs, rec)
+		}
+	}
+	var list []analysis.NodeTrace
+	var begin time.Time // of the client's window
+	index := 0
+	for order, p := range places {
+		role := roleOf(p.node, order)
+		if role == "" {
+			continue
+		}
+		own := p.recs[0]
+		from, to := markedWindow(own.Times, s)
+		switch {
+		case len(list) == 0 && from < 0:
+			begin = s.Started.Add(seconds(run.Plan.Warmup))
+		case len(list) == 0:
+			begin, index = own.Times[from], from
+		case from >= 0 && begin.Sub(own.Times[from]).Abs() <= least:
+			// its own marks
+		default:
+			from, to = besideMark(own.Times, begin, index, s)
+		}
+		list = append(list, nodeTrace(role, p.recs, window{from, to, begin, float64(s.Elapsed)}, cpusOf(run.Plan.Settings, role)))
+	}
+	return list
+}
+
+// markedWindow is the pair of snapshots that mark the measured window: exactly
+// as far apart as the sample says, −1 where there is none.
+func markedWindow(times []time.Time, s *result.Sample) (from, to int) {
+	want := time.Duration(math.Round(float64(s.Elapsed) * 1e9))
+	for i, a := range times {
+		for j := i + 1; j < len(times); j++ {
+			if apart := times[j].Sub(a) - want; apart.Abs() < 2*time.Microsecond {
+				return i, j
+			}
+		}
+	}
+	return -1, -1
+}
+
+// besideMark is the window of a node that was marked together with the
+// client's: the snapshot nearest to the client's mark, or the one with the
+// same number where the nodes' clocks differ.
+func besideMark(times []time.Time, begin time.Time, index int, s *result.Sample) (from, to int) {
+	nearest := func(at time.Time) int {
+		best := -1
+		for i, t := range times {
+			if best < 0 || t.Sub(at).Abs() < times[best].Sub(at).Abs() {
+				best = i
+			}
+		}
+		return best
+	}
+	from = nearest(begin)
+	if from >= 0 && times[from].Sub(begin).Abs() > least && index < len(times) {
+		from = index
+	}
+	if from < 0 {
+		return -1, -1
+	}
+	if to = nearest(times[from].Add(seconds(s.Elapsed))); to <= from {
+		return -1, -1
+	}
+	return from, to
+}
+
+// window is where the measured window lies in a recording.
+type window struct {
+	from, to int       // snapshots, −1 where they are not known
+	begin    time.Time // where the snapshots are not known
+	seconds  float64   // 0 where it is not known: to the end of the recording
+}
+
+func nodeTrace(role string, recs []*sysmon.Recording, w window, cpus []int) analysis.NodeTrace {
+	own := recs[0]
+	if w.from >= 0 {
+		w.begin, w.seconds = own.Times[w.from], own.Times[w.to].Sub(own.Times[w.from]).Seconds()
+	} else if n := len(own.Times); w.seconds <= 0 && n > 0 {
+		w.seconds = max(0, own.Times[n-1].Sub(w.begin).Seconds())
+	}
+	at := chosen(own.Times, w.from, w.to)
+	t := analysis.NodeTrace{Node: role, Window: w.seconds}
+	for _, i := range at[min(1, len(at)):] {
+		t.Times = append(t.Times, own.Times[i].Sub(w.begin).Seconds())
+	}
+	if len(t.Times) == 0 {
+		return t
+	}
+	r := reader{own: own, at: at}
+	r.cpu(&t, cpus)
+	t.Receive = scaled(r.bytes(receiveFamily), 8)
+	t.Transmit = scaled(r.bytes(transmitFamily), 8)
+	t.Retransmits = r.everywhere(recs, retransmitFamily)
+	t.Memory = r.gauge(memoryFamily)
+	t.Power = r.sum(own, energyFamilies, nil)
+	return t
+}
+
+// chosen are the snapshots that intervals lie between: the window's marks, and
+// of the others those that are not too near to one of them.
+func chosen(times []time.Time, from, to int) []int {
+	var at []int
+	for i, t := range times {
+		marked := i == from || i == to
+		near := func(j int) bool { return j >= 0 && !marked && t.Sub(times[j]).Abs() < least }
+		if near(from) || near(to) || !marked && len(at) > 0 && t.Sub(times[at[len(at)-1]]) < least {
+			continue
+		}
+		at = append(at, i)
+	}
+	return at
+}
+
+// reader makes rates of one node's recording.
+type reader struct {
+	own *sysmon.Recording
+	at  []int // snapshots that the intervals lie between
+}
+
+// rates are the growth per second of a counter in every interval; NaN where it
+// is absent or went back.
+func (r *reader) rates(values []sysmon.Value) []float64 {
+	if len(values) != len(r.own.Times) {
+		return nil
+	}
+	list := make([]float64, len(r.at)-1)
+	for k := range list {
+		a, b := r.at[k], r.at[k+1]
+		list[k] = float64(values[b]-values[a]) / r.own.Times[b].Sub(r.own.Times[a]).Seconds()
+		if list[k] < 0 {
+			list[k] = math.NaN()
+		}
+	}
+	return list
+}
+
+// cpu fills in the modes of the CPUs that count for the node (none: all) and
+// the busiest of them.
+func (r *reader) cpu(t *analysis.NodeTrace, cpus []int) {
+	family, ok := r.own.Family(cpuFamily)
+	if !ok {
+		return
+	}
+	t.CPU = map[string][]float64{}
+	busy := map[string][]float64{} // by CPU
+	for _, series := range family.Series {
+		cpu, mode := series.Labels["cpu"], series.Labels["mode"]
+		if n, err := strconv.Atoi(cpu); mode == "idle" || len(cpus) > 0 && (err != nil || !slices.Contains(cpus, n)) {
+			continue
+		}
+		rates := r.rates(series.Values)
+		t.CPU[mode] = plus(t.CPU[mode], rates)
+		if mode != "iowait" && mode != "steal" {
+			busy[cpu] = plus(busy[cpu], rates)
+		}
+	}
+	t.CPUs = len(busy)
+	for _, rates := range busy {
+		if t.Busiest == nil {
+			t.Busiest = make([]float64, len(rates))
+		}
+		for i, v := range rates {
+			t.Busiest[i] = max(t.Busiest[i], min(v, 1)) // NaN stays
+		}
+	}
+}
+
+// bytes are those of the node's uplink.
+func (r *reader) bytes(family string) []float64 {
+	f, ok := r.own.Family(family)
+	if !ok {
+		return nil
+	}
+	device := uplink(r.own)
+	for _, series := range f.Series {
+		if series.Labels["device"] == device {
+			return r.rates(series.Values)
+		}
+	}
+	return nil
+}
+
+// inner are the beginnings of the names of interfaces that carry pods' packets
+// inside a node, and would count them again.
+var inner = []string{
+	"lo", "veth", "cali", "cni", "flannel", "docker", "br-", "virbr", "lxc", "cilium", "tunl", "vxlan", "geneve", "wg", "wireguard",
+	"ovn", "ovs", "antrea", "weave", "datapath", "kube-", "dummy", "nodelocaldns", "ipip", "gre", "erspan", "sit", "ip6", "tap", "vpp",
+}
+
+// uplink is the interface that the node's own traffic crosses: of those that
+// are not inner the one with the most bytes.
+func uplink(rec *sysmon.Recording) string {
+	total := map[string]float64{}
+	for _, family := range []string{receiveFamily, transmitFamily} {
+		f, ok := rec.Family(family)
+		if !ok {
+			continue
+		}
+		for _, series := range f.Series {
+			device := series.Labels["device"]
+			if slices.ContainsFunc(inner, func(prefix string) bool { return strings.HasPrefix(device, prefix) }) {
+				continue
+			}
+			first, last := sysmon.Absent, sysmon.Absent
+			for _, v := range series.Values {
+				if first.IsAbsent() {
+					first = v
+				}
+				if !v.IsAbsent() {
+					last = v
+				}
+			}
+			if grown := float64(last - first); grown >= 0 {
+				total[device] += grown
+			}
+		}
+	}
+	best := ""
+	for device, n := range total {
+		if best == "" || n > total[best] || n == total[best] && device < best {
+			best = device
+		}
+	}
+	return best
+}
+
+// sum adds the rates of a recording's series whose snapshots are the node's.
+func (r *reader) sum(rec *sysmon.Recording, family string, keep func(labels map[string]string) bool) []float64 {
+	f, ok := rec.Family(family)
+	if !ok {
+		return nil
+	}
+	var sum []float64
+	for _, series := range f.Series {
+		if keep == nil || keep(series.Labels) {
+			sum = plus(sum, r.rates(series.Values))
+		}
+	}
+	return sum
+}
+
+// everywhere adds a counter of the node and of its pods, whose connections the
+// node's own namespace does not count. The pods' recorders take their
+// snapshots at almost the same times.
+func (r *reader) everywhere(recs []*sysmon.Recording, family string) []float64 {
+	var sum []float64
+	for _, rec := range recs {
+		f, ok := rec.Family(family)
+		if !ok || len(rec.Times) == 0 {
+			continue
+		}
+		for _, series := range f.Series {
+			if len(series.Values) != len(rec.Times) {
+				continue
+			}
+			aligned := make([]sysmon.Value, len(r.own.Times))
+			j := 0
+			for i, t := range r.own.Times {
+				for j+1 < len(rec.Times) && rec.Times[j+1].Sub(t).Abs() <= rec.Times[j].Sub(t).Abs() {
+					j++
+				}
+				aligned[i] = series.Values[j]
+			}
+			sum = plus(sum, r.rates(aligned))
+		}
+	}
+	return sum
+}
+
+// gauge is the value at the end of each interval, summed over its series.
+func (r *reader) gauge(family string) []float64 {
+	f, ok := r.own.Family(family)
+	if !ok {
+		return nil
+	}
+	var sum []float64
+	for _, series := range f.Series {
+		if len(series.Values) != len(r.own.Times) {
+			continue
+		}
+		list := make([]float64, len(r.at)-1)
+		for k := range list {
+			list[k] = float64(series.Values[r.at[k+1]])
+		}
+		sum = plus(sum, list)
+	}
+	return sum
+}
+
+func plus(sum, more []float64) []float64 {
+	if sum == nil {
+		return slices.Clone(more)
+	}
+	for i := range more {
+		sum[i] += more[i]
+	}
+	return sum
+}
+
+func scaled(list []float64, by float64) []float64 {
+	for i := range list {
+		list[i] *= by
+	}
+	return list
+}
+
+// cpusOf are the CPUs that a run's setting "cpus" gives to a role, such as
+// client=0-1+4,server=2: in the lab both nodes record the whole machine's. None
+// means all.
+func cpusOf(settings map[string]string, role string) []int {
+	var cpus []int
+	for _, part := range strings.Split(settings["cpus"], ",") {
+		list, found := strings.CutPrefix(part, role+"=")
+		if !found {
+			continue
+		}
+		for _, r := range strings.Split(list, "+") {
+			low, high, isRange := strings.Cut(r, "-")
+			if !isRange {
+				high = low
+			}
+			first, err1 := strconv.ParseUint(low, 10, 12)
+			last, err2 := strconv.ParseUint(high, 10, 12)
+			if err1 != nil || err2 != nil {
+				return nil
+			}
+			for cpu := first; cpu <= last; cpu++ {
+				cpus = append(cpus, int(cpu))
+			}
+		}
+	}
+	return cpus
+}
+
+func seconds[S ~float64](s S) time.Duration {
+	return time.Duration(float64(s) * float64(time.Second))
+}

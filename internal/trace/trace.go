@@ -1,0 +1,216 @@
+// Package trace reads what the nodes of a run did second by second, from the
+// recordings that lie beside its samples, into the values that reports draw.
+// It judges nothing and never writes; what can't be read is a fault and no
+// error. Next: rates.go makes rates of one recording.
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/sysmon"
+)
+
+// recordingFile is the recording of a sample, in its raw folder.
+const recordingFile = "metrics.om.zst"
+
+// What is larger than these was not written by cnibench, or is more than a
+// reader's memory should hold.
+const (
+	maxFile   = 64 << 20  // compressed
+	maxText   = 512 << 20 // decompressed, before the families that nobody draws are left out
+	maxKept   = 64 << 20  // after that
+	maxLine   = 64 << 10
+	maxValues = 8 << 20 // float64 of all traces together
+)
+
+// Load reads the recordings of the record's samples in the run directory dir.
+// A sample without one has no trace. The faults name what could not be read,
+// and what was left out because all traces together grew too large. Nothing
+// outside dir is opened.
+func Load(dir string, rec *result.Record) ([]analysis.Trace, []result.Fault) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, []result.Fault{{File: ".", Text: fmt.Sprintf("no recording is read: %v", err)}}
+	}
+	defer root.Close()
+
+	type read struct {
+		trace *analysis.Trace
+		fault *result.Fault
+	}
+	reads := make([]read, len(rec.Samples))
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), 8) {
+		wg.Go(func() {
+			for i := range next {
+				s := &rec.Samples[i]
+				name := path.Join(s.Raw, recordingFile)
+				trace, err := one(root, name, &rec.Run, s)
+				switch {
+				case err == nil:
+					reads[i].trace = trace
+				case !errors.Is(err, fs.ErrNotExist):
+					reads[i].fault = &result.Fault{File: name, Text: fmt.Sprintf("%v; the sample counts, but has no trace", err)}
+				}
+			}
+		})
+	}
+	for i := range rec.Samples {
+		if rec.Samples[i].Raw != "" {
+			next <- i
+		}
+	}
+	close(next)
+	wg.Wait()
+
+	var traces []analysis.Trace
+	var faults []result.Fault
+	values, left := 0, 0
+	for _, r := range reads {
+		if r.fault != nil {
+			faults = append(faults, *r.fault)
+		}
+		if r.trace == nil {
+			continue
+		}
+		if values += size(r.trace); values > maxValues {
+			left++
+			continue
+		}
+		traces = append(traces, *r.trace)
+	}
+	if left > 0 {
+		faults = append(faults, result.Fault{File: "raw", Text: fmt.Sprintf("the traces of %d samples are left out: all together are larger than %d MiB", left, maxValues*8>>20)})
+	}
+	return traces, faults
+}
+
+// one reads the recording of a sample.
+func one(root *os.Root, name string, run *result.Run, s *result.Sample) (*analysis.Trace, error) {
+	f, err := open(root, name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	recs, err := parse(io.LimitReader(f, maxFile))
+	if err != nil {
+		return nil, err
+	}
+	return &analysis.Trace{Key: s.Key(), Nodes: nodes(recs, run, s)}, nil
+}
+
+// open opens a regular file below root; a pipe there would block for ever.
+func open(root *os.Root, name string) (*os.File, error) {
+	f, err := root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("not a regular file")
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// parse reads the families that traces hold from a compressed OpenMetrics text.
+func parse(r io.Reader) ([]*sysmon.Recording, error) {
+	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(128<<20))
+	if err != nil {
+		return nil, err
+	}
+	defer z.Close()
+	kept, err := filter(io.LimitReader(z, maxText))
+	if err != nil {
+		return nil, err
+	}
+	return sysmon.ReadOpenMetrics(bytes.NewReader(kept))
+}
+
+// wanted are the beginnings of the names of families that traces hold, and of
+// the one that names the recordings.
+var wanted = []string{
+	"cnibench_recording", cpuFamily, memoryFamily, receiveFamily, transmitFamily, retransmitFamily, energyFamilies,
+}
+
+// filter keeps the lines of the wanted families: parsing the rest would take
+// most of the time that a large run's report takes.
+func filter(r io.Reader) ([]byte, error) {
+	var kept bytes.Buffer
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, 16<<10), maxLine)
+	for lines.Scan() {
+		line := lines.Bytes()
+		name := line
+		if bytes.HasPrefix(line, []byte("# ")) { // # TYPE name …
+			_, name, _ = bytes.Cut(line[2:], []byte(" "))
+		}
+		if !isWanted(name) && string(line) != "# EOF" {
+			continue
+		}
+		if kept.Len()+len(line) > maxKept {
+			return nil, fmt.Errorf("more than %d MiB of node metrics", maxKept>>20)
+		}
+		kept.Write(line)
+		kept.WriteByte('\n')
+	}
+	return kept.Bytes(), lines.Err()
+}
+
+func isWanted(name []byte) bool {
+	for _, w := range wanted {
+		if len(name) >= len(w) && string(name[:len(w)]) == w {
+			return true
+		}
+	}
+	return false
+}
+
+// size is how many numbers a trace holds.
+func size(t *analysis.Trace) int {
+	n := 0
+	for i := range t.Nodes {
+		node := &t.Nodes[i]
+		for _, mode := range node.CPU {
+			n += len(mode)
+		}
+		n += len(node.Times) + len(node.Busiest) + len(node.Receive) + len(node.Transmit) +
+			len(node.Retransmits) + len(node.Memory) + len(node.Power)
+	}
+	return n
+}
+
+// roleOf is client or server for a recording's node: as its label says, else
+// the first node of the file is the client's and the second the server's, as
+// runs write them.
+func roleOf(node string, order int) string {
+	switch {
+	case strings.EqualFold(node, "client"), strings.EqualFold(node, "server"):
+		return strings.ToLower(node)
+	case order == 0:
+		return "client"
+	case order == 1:
+		return "server"
+	}
+	return "" // crossed by no traffic of the step
+}
