@@ -11,7 +11,21 @@ func Samplers() []Sampler {
 		tcpext(),
 		softnet(),
 		self(),
+		pressure(),
+		conntrack(),
 	}
+}
+
+// All lists what can be recorded; ProcessGroups, which must be told the
+// groups, comes on top.
+func All() []Sampler {
+	return append(Samplers(),
+		disk(),
+		softirqs(),
+		interrupts(),
+		frequency(),
+		energy(),
+	)
 }
 
 // OfScope is those of the samplers that a recorder of that scope runs.

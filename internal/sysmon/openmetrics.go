@@ -35,18 +35,12 @@ func WriteOpenMetrics(w io.Writer, recs ...*Recording) error {
 	}
 	b := bufio.NewWriterSize(w, 64<<10)
 	if len(recs) > 0 {
-		fmt.Fprintf(b, "# TYPE %s info\n# HELP %s %s\n", infoFamily, infoFamily, infoHelp)
-	}
-	for _, r := range recs {
-		head := infoSample + inBraces(r.Labels)
-		for _, t := range r.Times {
-			writePoint(b, head, 1, t)
-		}
+		writeTimes(b, recs...)
 	}
 	for _, f := range familiesOf(recs) {
 		writeFamily(b, f, recs)
 	}
-	b.WriteString("# EOF\n")
+	b.WriteString(EndOpenMetrics)
 	return b.Flush()
 }
 

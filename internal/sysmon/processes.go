@@ -1,0 +1,217 @@
+package sysmon
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Group is processes whose CPU time is counted together: a CNI's daemons, the
+// load. A process belongs to the first group that matches its name (comm) or
+// its command line.
+type Group struct {
+	Name  string
+	Match *regexp.Regexp
+}
+
+// settled is the snapshots after which a process that is in no group is not
+// looked at again: by then it has become the program that it was started for.
+const settled = 3
+
+// ProcessGroups is the CPU time of groups of processes. It costs a listing of
+// /proc and one file for each process in a group, not for each process. The
+// recorder itself and those that started it are in no group: their command
+// lines name what they record.
+func ProcessGroups(groups []Group) Sampler {
+	p := &processes{groups: groups, of: make(map[string]*process), ended: make([]processSum, len(groups))}
+	label := []string{"group"}
+	return Sampler{
+		Name:  "processes",
+		Scope: ScopeNode,
+		Metrics: []Metric{
+			{"cnibench_process_group_cpu_seconds", "counter", "seconds", "CPU time of the group's processes, those that have ended included as far as they were seen (/proc/PID/stat utime, stime).", []string{"group", "mode"}},
+			{"cnibench_process_group_resident_memory_bytes", "gauge", "bytes", "Resident memory of the group's processes; pages that they share count for each (/proc/PID/stat rss).", label},
+			{"cnibench_process_group_processes", "gauge", "", "Processes in the group.", label},
+		},
+		sample: p.sample,
+	}
+}
+
+type processes struct {
+	groups []Group
+	of     map[string]*process // by PID
+	ended  []processSum        // by group
+	round  int
+	self   []string // the recorder's PID and its ancestors'
+}
+
+type process struct {
+	processStat
+	group int // -1: none
+	seen  int // snapshots
+	round int // of the last one
+}
+
+// processSum is in ticks of the kernel, and in pages.
+type processSum struct {
+	user, system, resident uint64
+	count                  int
+}
+
+func (p *processes) sample(root Root, out *frame) error {
+	if p.self == nil {
+		p.self = ancestors(root.Proc, out)
+	}
+	entries, err := fs.ReadDir(root.Proc, ".")
+	if err != nil {
+		return err
+	}
+	p.round++
+	for _, e := range entries {
+		if pid := e.Name(); pid[0] >= '1' && pid[0] <= '9' && isDigits(pid) && !slices.Contains(p.self, pid) {
+			p.look(root.Proc, pid, out)
+		}
+	}
+	for pid, one := range p.of {
+		if one.round != p.round {
+			p.retire(one)
+			delete(p.of, pid)
+		}
+	}
+	live := slices.Clone(p.ended)
+	for _, one := range p.of {
+		if one.group >= 0 {
+			sum := &live[one.group]
+			sum.user += one.user
+			sum.system += one.system
+			sum.resident += one.resident
+			sum.count++
+		}
+	}
+	for i, sum := range live {
+		name := p.groups[i].Name
+		out.add("cnibench_process_group_cpu_seconds", float64(sum.user)/userHZ, name, "user")
+		out.add("cnibench_process_group_cpu_seconds", float64(sum.system)/userHZ, name, "system")
+		out.add("cnibench_process_group_resident_memory_bytes", float64(sum.resident)*float64(os.Getpagesize()), name)
+		out.add("cnibench_process_group_processes", float64(sum.count), name)
+	}
+	return nil
+}
+
+// look brings what is known of the process up to date. One that cannot be read
+// has ended.
+func (p *processes) look(proc fs.FS, pid string, out *frame) {
+	one := p.of[pid]
+	if one != nil && one.group < 0 && one.seen >= settled {
+		one.round = p.round
+		return
+	}
+	stat, err := readStat(proc, pid, out)
+	if err != nil {
+		return
+	}
+	if one != nil && one.started != stat.started { // another process has its PID now
+		p.retire(one)
+		one = nil
+	}
+	if one == nil {
+		one = &process{group: -1}
+		p.of[pid] = one
+	}
+	if one.group < 0 {
+		one.group = p.groupOf(proc, pid, stat.name)
+	}
+	one.processStat = stat
+	one.seen++
+	one.round = p.round
+}
+
+// retire keeps what a process that ended has used.
+func (p *processes) retire(one *process) {
+	if one.group >= 0 {
+		p.ended[one.group].user += one.user
+		p.ended[one.group].system += one.system
+	}
+}
+
+func (p *processes) groupOf(proc fs.FS, pid, name string) int {
+	line, read := "", false
+	for i, g := range p.groups {
+		if g.Match.MatchString(name) {
+			return i
+		}
+		if !read {
+			b, _ := fs.ReadFile(proc, pid+"/cmdline") // kernel threads have none
+			line, read = string(bytes.TrimRight(bytes.ReplaceAll(b, []byte{0}, []byte{' '}), " ")), true
+		}
+		if line != "" && g.Match.MatchString(line) {
+			return i
+		}
+	}
+	return -1
+}
+
+// ancestors is this process and those that started it.
+func ancestors(proc fs.FS, out *frame) []string {
+	pid := strconv.Itoa(os.Getpid())
+	list := []string{pid}
+	for {
+		stat, err := readStat(proc, pid, out)
+		if err != nil || stat.parent == "0" || stat.parent == "1" || slices.Contains(list, stat.parent) {
+			return list
+		}
+		pid = stat.parent
+		list = append(list, pid)
+	}
+}
+
+type processStat struct {
+	name, parent           string
+	user, system, resident uint64 // ticks, and pages
+	started                uint64 // ticks after boot
+}
+
+func readStat(proc fs.FS, pid string, out *frame) (processStat, error) {
+	file, err := proc.Open(pid + "/stat")
+	if err != nil {
+		return processStat{}, err
+	}
+	defer file.Close()
+	return parseProcessStat(file, out)
+}
+
+// parseProcessStat reads /proc/PID/stat: the PID, the name in parentheses,
+// which may hold any character, and numbers.
+func parseProcessStat(r io.Reader, out *frame) (processStat, error) {
+	var s processStat
+	all, err := out.text(r)
+	if err != nil {
+		return s, err
+	}
+	open, end := strings.IndexByte(all, '('), strings.LastIndexByte(all, ')')
+	if open < 0 || end < open {
+		return s, errors.New("no name in parentheses")
+	}
+	s.name = all[open+1 : end]
+	fields := strings.Fields(all[end+1:]) // the first is the third of proc(5)
+	if len(fields) < 22 {
+		return s, fmt.Errorf("%d columns, want 24 or more", len(fields)+2)
+	}
+	s.parent = fields[4-3]
+	for _, f := range []struct {
+		number int // of proc_pid_stat(5)
+		into   *uint64
+	}{{14, &s.user}, {15, &s.system}, {22, &s.started}, {24, &s.resident}} {
+		if *f.into, err = strconv.ParseUint(fields[f.number-3], 10, 64); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
