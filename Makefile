@@ -77,6 +77,17 @@ bin/tools/staticcheck: tools/go.mod tools/go.sum
 	cd tools && go build -o ../bin/tools/ tool
 	@touch $@
 
+.PHONY: ui
+ui: ui/node_modules/.package-lock.json ## the page's script from ui/, for which TestBundleIsCurrent asks
+	npm --prefix ui run build
+
+.PHONY: ui-check
+ui-check: ui/node_modules/.package-lock.json ## the committed script is what ui/ gives, byte for byte
+	npm --prefix ui run check
+
+ui/node_modules/.package-lock.json: ui/package-lock.json
+	npm --prefix ui ci
+
 .PHONY: fmt
 fmt: ## gofmt
 	gofmt -w $$(git ls-files '*.go')

@@ -1,8 +1,9 @@
 package report
 
 import (
+	"bytes"
 	"context"
-	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -36,11 +37,7 @@ func newBrowser(t *testing.T) *browser {
 		}
 	}
 	if b.program == "" {
-		const why = "no Chromium: apt-get install -y --no-install-recommends chromium, then go test ./internal/report -run Browser"
-		if os.Getenv("CI") == "true" {
-			t.Fatal(why)
-		}
-		t.Skip(why)
+		b.missing(t, "no Chromium: apt-get install -y --no-install-recommends chromium, then go test ./internal/report -run 'Browser|Playwright'")
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b.mu.Lock()
@@ -51,6 +48,15 @@ func newBrowser(t *testing.T) *browser {
 	t.Cleanup(server.Close)
 	b.proxy = server.Listener.Addr().(*net.TCPAddr).String()
 	return b
+}
+
+// missing skips the test, but not in CI.
+func (*browser) missing(t *testing.T, why string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
 }
 
 // chromiums are hosts that Chromium itself asks, whatever the page; the proxy
@@ -101,21 +107,11 @@ func (b *browser) open(t *testing.T, page string) (dom string, requests []string
 
 var root = regexp.MustCompile(`<html[^>]*>`)
 
-// beforeData is the document without the data, the bundle and what follows.
-func beforeData(t *testing.T, dom string) string {
-	t.Helper()
-	body, _, found := strings.Cut(dom, `<script type="application/json"`)
-	if !found {
-		t.Fatal("the document has no data")
-	}
-	return body
-}
-
+// TestBrowser: whatever is shown, the page has no fault and asks for nothing.
 func TestBrowser(t *testing.T) {
 	b := newBrowser(t)
-	for _, name := range []string{"quick", "few", "ladder", "hostile", "empty"} {
+	for name, r := range pages() {
 		t.Run(name, func(t *testing.T) {
-			r := samples[name]
 			dom, requests := b.open(t, write(t, "html", r, Options{}))
 			if got := root.FindString(dom); got != `<html lang="en">` {
 				t.Errorf("the page says %s", got)
@@ -123,49 +119,55 @@ func TestBrowser(t *testing.T) {
 			if len(requests) > 0 {
 				t.Errorf("the page asked for %q", requests)
 			}
-			body := beforeData(t, dom)
-			v := newView(finite(r))
-			charts := 0
-			for i := range v.Groups {
-				for _, c := range v.charts(&v.Groups[i], fmt.Sprintf("chart-%d", i+1)) {
-					charts++
-					checkChart(t, body, c)
-				}
-			}
-			if name != "empty" && charts == 0 {
-				t.Error("no chart")
-			}
-			if got := strings.Count(body, "<svg"); got != charts {
-				t.Errorf("%d drawings, want %d", got, charts)
-			}
 		})
 	}
 }
 
-// checkChart wants a drawing that shows what the chart is of.
-func checkChart(t *testing.T, body string, c chart) {
-	t.Helper()
-	_, at, found := strings.Cut(body, `id="`+c.ID+`"`)
-	if !found {
-		t.Errorf("no element %s", c.ID)
-		return
+// pages are the samples and two that only pages can show.
+func pages() map[string]*analysis.Report {
+	all := maps.Clone(samples)
+	all["full"], all["large"] = full(), large()
+	return all
+}
+
+// TestPlaywright drives the pages: ui/test/page.test.mjs says what they must
+// do.
+func TestPlaywright(t *testing.T) {
+	b := newBrowser(t)
+	const ui = "../../ui"
+	if _, err := os.Stat(ui + "/node_modules/playwright-core"); err != nil {
+		b.missing(t, "no Playwright: install Node.js, run npm --prefix ui ci, then go test ./internal/report -run Playwright")
 	}
-	svg, _, found := strings.Cut(at, "</svg>")
-	if !found || strings.Contains(svg, "<details") {
-		t.Errorf("%s: no drawing", c.ID)
-		return
+	dir := os.Getenv("CNIBENCH_PAGES")
+	if dir == "" {
+		dir = t.TempDir()
 	}
-	shapes, atLeast := strings.Count(svg, "<path"), len(c.Rows)+len(c.Series)+len(c.Points)
-	if shapes < atLeast {
-		t.Errorf("%s: %d shapes, want at least %d", c.ID, shapes, atLeast)
-	}
-	for _, axis := range []*axis{c.X, c.Y} {
-		if axis != nil && c.Kind != "curves" && !strings.Contains(svg, axis.Label) {
-			t.Errorf("%s: no axis named %q", c.ID, axis.Label)
+	save := func(name, page string) {
+		if err := os.WriteFile(filepath.Join(dir, name+".html"), []byte(page), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if strings.Contains(svg, "NaN") {
-		t.Errorf("%s: NaN in the drawing", c.ID)
+	for name, r := range pages() {
+		save(name, write(t, "html", r, Options{}))
+	}
+	for name, r := range map[string]*analysis.Report{"live-1": ladder(), "live-2": sample(6)} {
+		var page bytes.Buffer
+		if err := WritePage(&page, r, Page{Live: true, Place: "1 of 2", Up: "/"}); err != nil {
+			t.Fatal(err)
+		}
+		save(name, page.String())
+	}
+	cmd := exec.CommandContext(t.Context(), "node", "--test", "--test-reporter=spec", "test/page.test.mjs")
+	cmd.Dir = ui
+	cmd.Env = append(os.Environ(), "CNIBENCH_PAGES="+dir, "CHROMIUM="+b.program)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for _, line := range strings.Split(string(out), "\n") {
+		if strings.Contains(line, "loaded after") {
+			t.Log(strings.TrimSpace(line))
+		}
 	}
 }
 

@@ -14,36 +14,38 @@ import (
 // can't be seen. ui/src/model.ts has the same shape: the script only draws.
 type chart struct {
 	ID     string   `json:"id"`
-	Kind   string   `json:"kind"` // bars, curves, scatter
+	Kind   string   `json:"kind"` // bars, curves, load, scatter, stacks
 	X      *axis    `json:"x,omitempty"`
 	Y      *axis    `json:"y,omitempty"`
 	Rows   []bar    `json:"rows,omitempty"`
 	Series []series `json:"series,omitempty"`
 	Points []point  `json:"points,omitempty"`
+	Parts  []string `json:"parts,omitempty"` // of every stack, from its foot
+	Stacks []stack  `json:"stacks,omitempty"`
 
+	View    string     `json:"-"` // the part of the page that shows it
+	Places  places     `json:"-"`
 	Title   string     `json:"-"`
 	Caption string     `json:"-"` // how to read it
 	Label   string     `json:"-"` // for who can't see it
 	Table   plainTable `json:"-"` // the same figures
 }
 
+// plainTable's rows are of contenders, whose places in the palette Of holds.
 type plainTable struct {
 	Head []string
 	Rows [][]string
+	Of   []int
+}
+
+func (t *plainTable) add(contender int, cells ...string) {
+	t.Of, t.Rows = append(t.Of, contender), append(t.Rows, cells)
 }
 
 type axis struct {
 	Label string `json:"label"`
 	Unit  string `json:"unit"`
 }
-
-// named is a contender with its place in the palette; the baseline's is 0.
-type named struct {
-	Name  string `json:"name"`
-	Color int    `json:"color"`
-}
-
-func newNamed(id string, colors map[string]int) named { return named{printable(id), colors[id]} }
 
 type figure struct {
 	Value float64  `json:"value"`
@@ -52,53 +54,86 @@ type figure struct {
 	Text  string   `json:"text"`
 }
 
+// bar is a contender's, by its place in the palette.
 type bar struct {
-	named
+	C int `json:"c"`
 	figure
-	Mark       string    `json:"mark"` // beside the bar: value and tier
-	Rounds     []float64 `json:"rounds"`
-	RoundTexts []string  `json:"roundTexts"`
+	Mark   string    `json:"mark"` // beside the bar: value and tier
+	Rounds []float64 `json:"rounds"`
 }
 
+// series is a contender's line; one that is not has a name of its own.
 type series struct {
-	named
-	Points []curvePoint `json:"points"`
-}
-
-type curvePoint struct {
-	Nines float64 `json:"nines"` // log10(1/(1-p)): 2 is the 99th percentile
-	Value float64 `json:"value"`
-	Text  string  `json:"text"`
+	C      int        `json:"c"`
+	Name   string     `json:"name,omitempty"`
+	Points [][2]short `json:"points"` // of curves: percentile and seconds
 }
 
 type point struct {
-	named
-	X figure `json:"x"`
-	Y figure `json:"y"`
+	C        int    `json:"c"`
+	X        figure `json:"x"`
+	Y        figure `json:"y"`
+	Cluster  int    `json:"cluster,omitempty"`
+	Frontier bool   `json:"frontier,omitempty"`
 }
 
-// charts are the drawings of one group: goodput of every step that has it, the
-// latency curves of every step that has them, and the cost against what it buys.
+// stack is the parts of one quantity, as many as the chart has names for.
+type stack struct {
+	C      int      `json:"c"`
+	Side   string   `json:"side"` // client or server
+	Values []*short `json:"values"`
+}
+
+// short is a figure that is only drawn: seven digits are more than any screen
+// has, and no figure is null.
+type short float64
+
+func (s short) MarshalJSON() ([]byte, error) {
+	if !isFinite(float64(s)) {
+		return []byte("null"), nil
+	}
+	return strconv.AppendFloat(nil, float64(s), 'g', 7, 64), nil
+}
+
+// charts are the drawings of one group, by the view that shows them.
 func (v *view) charts(g *group, prefix string) []chart {
 	colors := v.colors()
 	var out []chart
+	show := func(view string, charts ...chart) {
+		for _, c := range charts {
+			c.View = view
+			out = append(out, c)
+		}
+	}
 	for _, s := range v.Steps {
 		if c, ok := g.has(s.ID, "goodput"); ok {
-			out = append(out, barChart(g, c, colors))
+			show(viewThroughput, barChart(g, c, colors))
 		}
+	}
+	families := v.families(g)
+	for _, f := range families {
+		show(viewLatency, v.loadCharts(g, f, colors)...)
 	}
 	for _, s := range v.Steps {
 		if curves := v.curves(g, s.ID); len(curves) > 0 {
-			out = append(out, curveChart(g, s.ID, curves, colors))
+			show(viewLatency, curveChart(g, s.ID, curves, colors))
 		} else if c, ok := g.latencyBars(s.ID); ok {
-			out = append(out, barChart(g, c, colors))
+			show(viewLatency, barChart(g, c, colors))
 		}
 	}
+	for _, f := range families {
+		show(viewRates, v.rateCharts(g, f, colors)...)
+	}
+	show(viewEfficiency, v.efficiencyCharts(g, colors)...)
 	if c := v.scatter(g, colors); c != nil {
-		out = append(out, *c)
+		show(viewEfficiency, *c)
+	}
+	for _, s := range v.Steps {
+		show(viewResources, v.resourceCharts(g, s, colors)...)
 	}
 	for i := range out {
 		out[i].ID = prefix + "-" + strconv.Itoa(i+1)
+		out[i].Places.Steps = v.stepPlaces(out[i].Places)
 	}
 	return out
 }
@@ -113,19 +148,6 @@ func (g *group) latencyBars(step string) (column, bool) {
 	return column{}, false
 }
 
-// colors gives every contender its place in the palette, the same in all charts.
-func (v *view) colors() map[string]int {
-	colors := map[string]int{v.Baseline: 0}
-	for i := range v.Groups {
-		for _, c := range v.Groups[i].Contenders {
-			if _, has := colors[c.ID]; !has {
-				colors[c.ID] = len(colors)
-			}
-		}
-	}
-	return colors
-}
-
 func newFigure(r *analysis.Result) figure {
 	f := figure{Value: r.Median, Text: value(r)}
 	if r.CI != nil {
@@ -138,7 +160,7 @@ func newFigure(r *analysis.Result) figure {
 
 func barChart(g *group, c column, colors map[string]int) chart {
 	out := chart{
-		Kind: "bars", X: &axis{c.Head(), c.Unit},
+		Kind: "bars", X: &axis{c.Head(), c.Unit}, Places: at(c.Step),
 		Title:   c.Head() + ", " + c.Step,
 		Caption: "Bar: median of the rounds. Line: its interval. Dots: every round. " + betterIs(c.Better) + ".",
 		Table:   plainTable{Head: []string{"contender", "median", "interval", "rounds", "tier"}},
@@ -148,21 +170,19 @@ func barChart(g *group, c column, colors map[string]int) chart {
 		if r == nil {
 			continue
 		}
-		b := bar{named: newNamed(contender.ID, colors), figure: newFigure(r), Mark: value(r), Rounds: r.Values, RoundTexts: []string{}}
+		b := bar{C: colors[contender.ID], figure: newFigure(r), Mark: value(r), Rounds: r.Values}
 		if t := tier(r); t != "" {
 			b.Mark += "  " + t
 		}
 		words := ""
 		for i, val := range r.Values {
-			text := unit.Format(val, r.Unit)
-			b.RoundTexts = append(b.RoundTexts, text)
 			if i > 0 {
 				words += ", "
 			}
-			words += text
+			words += unit.Format(val, r.Unit)
 		}
 		out.Rows = append(out.Rows, b)
-		out.Table.Rows = append(out.Table.Rows, []string{contender.ID, value(r), interval(r), words, tier(r)})
+		out.Table.add(b.C, contender.ID, value(r), interval(r), words, tier(r))
 	}
 	out.Label = fmt.Sprintf("Bar chart of %s with %s; the table below it has the figures", out.Title, plural(len(out.Rows), "contender"))
 	return out
@@ -196,14 +216,18 @@ func (v *view) curves(g *group, step string) []analysis.Curve {
 	return nil
 }
 
-func curveChart(g *group, step string, curves []analysis.Curve, colors map[string]int) chart {
-	what := map[string]string{
+func clockLabel(clock string) string {
+	return map[string]string{
 		"latency":      "Latency",
 		"service_time": "Service time",
 		"network_time": "Network time",
-	}[curves[0].Clock]
+	}[clock]
+}
+
+func curveChart(g *group, step string, curves []analysis.Curve, colors map[string]int) chart {
+	what := clockLabel(curves[0].Clock)
 	out := chart{
-		Kind: "curves", Y: &axis{what, "s"},
+		Kind: "curves", Y: &axis{what, "s"}, Places: at(step),
 		Title:   what + " by percentile, " + step,
 		Caption: "All valid rounds merged; each step to the right is another nine. A curve ends where fewer than ten samples lie beyond. Lower is better.",
 		Table:   plainTable{Head: []string{"contender", "samples"}},
@@ -216,17 +240,7 @@ func curveChart(g *group, step string, curves []analysis.Curve, colors map[strin
 		}
 	}
 	for _, c := range curves {
-		s := series{named: newNamed(c.Contender, colors), Points: []curvePoint{}}
-		for _, p := range c.Points {
-			if p.Percentile < 0 || p.Percentile >= 100 || !isFinite(p.Seconds) || p.Seconds <= 0 {
-				continue // the maximum has no place on an axis of nines
-			}
-			s.Points = append(s.Points, curvePoint{
-				Nines: -math.Log10(1 - p.Percentile/100), Value: p.Seconds,
-				Text: fmt.Sprintf("p%s: %s", strconv.FormatFloat(p.Percentile, 'g', 6, 64), unit.Format(p.Seconds, "s")),
-			})
-		}
-		out.Series = append(out.Series, s)
+		out.Series = append(out.Series, series{C: colors[c.Contender], Points: curvePoints(c)})
 		row := []string{c.Contender, unit.Format(float64(c.Count), "count")}
 		for _, want := range percentiles {
 			cell := unit.Missing
@@ -235,10 +249,21 @@ func curveChart(g *group, step string, curves []analysis.Curve, colors map[strin
 			}
 			row = append(row, cell)
 		}
-		out.Table.Rows = append(out.Table.Rows, row)
+		out.Table.add(colors[c.Contender], row...)
 	}
 	out.Label = fmt.Sprintf("Line chart of %s with %s; the table below it has the figures", out.Title, plural(len(curves), "contender"))
 	return out
+}
+
+// curvePoints leaves the maximum out, which has no place on an axis of nines.
+func curvePoints(c analysis.Curve) [][2]short {
+	points := [][2]short{}
+	for _, p := range c.Points {
+		if p.Percentile >= 0 && p.Percentile < 100 && isFinite(p.Seconds) && p.Seconds > 0 {
+			points = append(points, [2]short{short(p.Percentile), short(p.Seconds)})
+		}
+	}
+	return points
 }
 
 func pointAt(c analysis.Curve, percentile float64) *analysis.CurvePoint {
@@ -248,65 +273,4 @@ func pointAt(c analysis.Curve, percentile float64) *analysis.CurvePoint {
 		}
 	}
 	return nil
-}
-
-// scatter sets the CPU cost against memory, where there is any, else against
-// what the CPU bought; nil if there are not two figures to set side by side.
-func (v *view) scatter(g *group, colors map[string]int) *chart {
-	x, ok := v.first(g, "cpu_per_gbit", "cpu_per_request")
-	if !ok {
-		return nil
-	}
-	y, ok := v.first(g, "memory_overhead")
-	if !ok {
-		if y, ok = v.first(g, "goodput", "rate"); !ok {
-			return nil
-		}
-	}
-	out := &chart{
-		Kind: "scatter", X: &axis{x.Head(), x.Unit}, Y: &axis{y.Head(), y.Unit},
-		Title:   x.Head() + " against " + lowerFirst(y.Head()),
-		Caption: fmt.Sprintf("Medians with their intervals; %s at %s, %s at %s. %s", x.Head(), x.Step, lowerFirst(y.Head()), y.Step, corner(y.Better)),
-		Table:   plainTable{Head: []string{"contender", x.Head(), y.Head()}},
-	}
-	for _, c := range g.Contenders {
-		fx, fy := g.figure(c.ID, x), g.figure(c.ID, y)
-		if fx == nil || fy == nil {
-			continue
-		}
-		p := point{newNamed(c.ID, colors), newFigure(fx), newFigure(fy)}
-		out.Points = append(out.Points, p)
-		out.Table.Rows = append(out.Table.Rows, []string{c.ID, p.X.Text, p.Y.Text})
-	}
-	if len(out.Points) < 2 {
-		return nil
-	}
-	out.Label = fmt.Sprintf("Scatter chart of %s with %s; the table below it has the figures", out.Title, plural(len(out.Points), "contender"))
-	return out
-}
-
-func corner(yBetter string) string {
-	if yBetter == "higher" {
-		return "Best is the upper left."
-	}
-	return "Best is the lower left."
-}
-
-// first is the column of the first step that has one of the metrics.
-func (v *view) first(g *group, metrics ...string) (column, bool) {
-	for _, m := range metrics {
-		for _, s := range v.Steps {
-			if c, ok := g.has(s.ID, m); ok {
-				return c, true
-			}
-		}
-	}
-	return column{}, false
-}
-
-func lowerFirst(s string) string {
-	if len(s) > 1 && s[1] >= 'a' && s[1] <= 'z' && s[0] >= 'A' && s[0] <= 'Z' {
-		return string(s[0]+'a'-'A') + s[1:]
-	}
-	return s
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"crypto/sha256"
 	_ "embed" // the page's parts
 	"encoding/base64"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
@@ -31,97 +33,194 @@ var pageScript string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"value": value, "interval": interval, "comparison": comparison, "standing": standing, "tier": tier,
-	"place": place, "describe": describe, "label": metricLabel, "plural": plural, "join": strings.Join,
-	"count": func(n int64) string { return unit.Format(float64(n), "count") },
-	"p": func(c *analysis.Comparison) string {
-		if c == nil || c.P == nil {
-			return ""
-		}
-		return fmt.Sprintf("%.3g", *c.P)
-	},
+	"place": place, "describe": describe, "plural": plural, "join": strings.Join, "ratio": unit.Ratio,
+	"percent": func(share float64) string { return strconv.FormatFloat(share*100, 'f', 0, 64) + " %" },
 }).Parse(pageSource))
+
+// The parts of the page, each with an address of its own: #overview, ….
+const (
+	viewOverview   = "overview"
+	viewThroughput = "throughput"
+	viewLatency    = "latency"
+	viewRates      = "rates" // within latency: one contender at all rates
+	viewEfficiency = "efficiency"
+	viewResources  = "resources"
+	viewChoice     = "choice"
+	viewTraces     = "seconds"
+	viewFindings   = "findings"
+	viewMethod     = "method"
+	viewResults    = "results"
+)
+
+// Page says where a page is shown; the zero value is one file for itself.
+type Page struct {
+	Live  bool   // served: asks its own address for news
+	Place string // "2 of 3", where several runs are served
+	Up    string // address of the list of runs, "" for none
+	// TraceBudget is the most bytes of second-by-second data; 0 is 8 MiB.
+	TraceBudget int
+}
 
 // page is what the template shows.
 type page struct {
 	*view
+	Page
+	Views    []link
 	Sections []section
 	Findings []analysis.Finding
 	Legend   []string
 	Unables  []unable
 	Setup    []setting
 	Repeat   string
+	Choice   *choice
+	Data     pageData
+	Traces   traces
 
-	Policy string
-	Style  template.CSS
-	Script template.JS
-	Data   template.JS
+	Policy              string
+	Style               template.CSS
+	Script              template.JS
+	DataJSON, TraceJSON template.JS
 }
+
+type link struct{ ID, Name string }
 
 // section is one group on the page.
 type section struct {
+	Place   int
 	Title   string
 	Summary []htmlTable // one, or none without a headline
-	Charts  []chart
 	Further []htmlTable
-	Steps   []stepResults
+	charts  []chart
+}
+
+// Charts are those of a view.
+func (s section) Charts(view string) []chart {
+	return slices.DeleteFunc(slices.Clone(s.charts), func(c chart) bool { return c.View != view })
 }
 
 type htmlTable struct {
-	Columns []column
+	Columns []htmlColumn
 	Rows    []htmlRow
 	Steps   []result.Step
 }
 
-type htmlRow struct {
-	contender
-	Cells  []*analysis.Result
-	Absent []string // why there is none, by cell
+type htmlColumn struct {
+	column
+	Place int // of its step
 }
 
-// stepResults are all results of a step, for the long tables.
-type stepResults struct {
-	Step    result.Step
-	Results []*analysis.Result
+type htmlRow struct {
+	contender
+	Place int // in the palette
+	Cells []htmlCell
+}
+
+type htmlCell struct {
+	*analysis.Result
+	Place  int    // of its step
+	Absent string // why there is none
 }
 
 type setting struct{ Key, Value string }
 
 func writeHTML(w io.Writer, r *analysis.Report, _ Options) error {
+	return writePage(w, r, Page{})
+}
+
+// WritePage writes the page for the place where it is shown. Errors: those of w.
+func WritePage(w io.Writer, r *analysis.Report, at Page) error {
+	if err := writePage(w, finite(r), at); err != nil {
+		return fmt.Errorf("report as %s: %w", HTML, err)
+	}
+	return nil
+}
+
+func writePage(w io.Writer, r *analysis.Report, at Page) error {
 	v := newView(r)
 	p := page{
-		view: v, Findings: bySeverity(r.Findings), Legend: v.legend(), Unables: v.unables(),
-		Repeat: repeat(r),
+		view: v, Page: at, Findings: bySeverity(r.Findings), Legend: v.legend(), Unables: v.unables(),
+		Repeat: repeat(r), Choice: v.choice(), Data: v.pageData(),
 		Style:  template.CSS(pageStyle), //nolint:gosec // our own file
 		Script: template.JS(pageScript), //nolint:gosec // our own file
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.Run.Environment)) {
 		p.Setup = append(p.Setup, setting{key, r.Run.Environment[key]})
 	}
-	data := struct {
-		Charts []chart `json:"charts"`
-	}{[]chart{}}
 	for i := range v.Groups {
-		s := newSection(v, &v.Groups[i], fmt.Sprintf("chart-%d", i+1))
+		s := newSection(v, &v.Groups[i], i)
 		p.Sections = append(p.Sections, s)
-		data.Charts = append(data.Charts, s.Charts...)
+		p.Data.Charts = append(p.Data.Charts, s.charts...)
 	}
-	// json.Marshal writes <, > and & as \u003c, \u003e and \u0026, so that
-	// nothing in the data can end the script element.
-	encoded, err := json.Marshal(data)
-	if err != nil {
+	if p.Choice != nil {
+		p.Data.Decision = p.Choice.Decision
+		p.Data.Charts = append(p.Data.Charts, p.Choice.Charts...)
+	}
+	p.Traces = v.traces(cmp.Or(at.TraceBudget, traceBudget))
+	p.Views = p.links()
+	var err error
+	if p.DataJSON, err = scriptJSON(p.Data); err != nil {
 		return err
 	}
-	p.Data = template.JS(encoded) //nolint:gosec // escaped, see above
+	if p.TraceJSON, err = scriptJSON(p.Traces); err != nil {
+		return err
+	}
 	// No address can be loaded from, whatever the data says; the one script
-	// that runs is known by its hash. Charts set inline styles.
+	// that runs is known by its hash. Charts set inline styles, and a drawing
+	// becomes a PNG by way of an image that the script made.
 	hash := sha256.Sum256([]byte(pageScript))
 	p.Policy = "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) +
-		"'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+		"'; style-src 'unsafe-inline'; img-src blob:; base-uri 'none'; form-action 'none'"
+	if at.Live {
+		p.Policy += "; connect-src 'self'"
+	}
 	return pageTemplate.Execute(w, p)
 }
 
-func newSection(v *view, g *group, prefix string) section {
-	s := section{Title: g.title(), Charts: v.charts(g, prefix)}
+// scriptJSON is a value for a script element: json.Marshal writes <, > and &
+// as \u003c, \u003e and \u0026, so that nothing in it can end the element.
+func scriptJSON(value any) (template.JS, error) {
+	encoded, err := json.Marshal(value)
+	return template.JS(encoded), err //nolint:gosec // escaped, see above
+}
+
+// links are the views that have something to show.
+func (p *page) links() []link {
+	charts := func(view string) bool {
+		return slices.ContainsFunc(p.Sections, func(s section) bool { return len(s.Charts(view)) > 0 })
+	}
+	var out []link
+	for _, l := range []struct {
+		link
+		has bool
+	}{
+		{link{viewOverview, "Overview"}, true},
+		{link{viewThroughput, "Throughput"}, charts(viewThroughput)},
+		{link{viewLatency, "Latency"}, charts(viewLatency)},
+		{link{viewEfficiency, "Efficiency"}, charts(viewEfficiency)},
+		{link{viewResources, "Resources"}, charts(viewResources)},
+		{link{viewChoice, "Choice"}, p.Choice != nil},
+		{link{viewTraces, "Second by second"}, len(p.Traces.List) > 0},
+		{link{viewFindings, "Findings"}, len(p.Findings) > 0 || len(p.Unables) > 0},
+		{link{viewResults, "Every result"}, len(p.Data.Results) > 0},
+		{link{viewMethod, "Method"}, true},
+	} {
+		if l.has {
+			out = append(out, l.link)
+		}
+	}
+	return out
+}
+
+// Has says that the page has the view.
+func (p page) Has(view string) bool {
+	return slices.ContainsFunc(p.Views, func(l link) bool { return l.ID == view })
+}
+
+func newSection(v *view, g *group, place int) section {
+	s := section{Place: place, Title: g.title(), charts: v.charts(g, fmt.Sprintf("chart-%d", place+1))}
+	for i := range s.charts {
+		s.charts[i].Places.Group = place
+	}
 	head := headline(g, v.Steps)
 	if len(head) > 0 {
 		s.Summary = append(s.Summary, newTable(v, g, head))
@@ -129,78 +228,21 @@ func newSection(v *view, g *group, prefix string) section {
 	for _, columns := range pack(further(g, v.Steps, head), columnsPerStep, func(column) int { return 1 }) {
 		s.Further = append(s.Further, newTable(v, g, columns))
 	}
-	for _, step := range v.Steps {
-		all := stepResults{Step: step}
-		for i := range v.Results {
-			if r := &v.Results[i]; r.Step == step.ID && r.Kernel == g.Kernel && r.Underlay == g.Underlay {
-				all.Results = append(all.Results, r)
-			}
-		}
-		if len(all.Results) > 0 {
-			s.Steps = append(s.Steps, all)
-		}
-	}
 	return s
 }
 
 func newTable(v *view, g *group, columns []column) htmlTable {
-	t := htmlTable{Columns: columns, Steps: stepsOf(v.Steps, columns)}
+	t := htmlTable{Steps: stepsOf(v.Steps, columns)}
+	for _, c := range columns {
+		t.Columns = append(t.Columns, htmlColumn{c, v.stepPlace(c.Step)})
+	}
+	colors := v.colors()
 	for _, c := range g.Contenders {
-		row := htmlRow{contender: c}
-		for _, col := range columns {
-			row.Cells = append(row.Cells, g.figure(c.ID, col))
-			row.Absent = append(row.Absent, absent(c, col))
+		row := htmlRow{contender: c, Place: colors[c.ID]}
+		for _, col := range t.Columns {
+			row.Cells = append(row.Cells, htmlCell{g.figure(c.ID, col.column), col.Place, absent(c, col.column)})
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
-}
-
-// repeatable are the plan's settings that are flags of the same name.
-var repeatable = []string{"nodes", "underlay", "mtu", "line-rate", "congestion-control", "cpus", "cni-conf", "cni-transport"}
-
-// repeat is the command that makes the same run again, from the plan; "" if
-// the report carries none.
-func repeat(r *analysis.Report) string {
-	if len(r.Plan.Contenders) == 0 {
-		return ""
-	}
-	var ids []string
-	for _, e := range r.Plan.Contenders {
-		if !slices.Contains(ids, e.ID) {
-			ids = append(ids, e.ID)
-		}
-	}
-	words := []string{"cnibench", "run", "--arena", r.Run.Arena, "--suite", r.Plan.Suite, "--contenders", strings.Join(ids, ","),
-		"--rounds", fmt.Sprint(r.Plan.Rounds)}
-	if r.Plan.Duration > 0 {
-		words = append(words, "--duration", exact(float64(r.Plan.Duration))+"s")
-	}
-	if r.Plan.Warmup > 0 {
-		words = append(words, "--warmup", exact(float64(r.Plan.Warmup))+"s")
-	}
-	words = append(words, "--seed", fmt.Sprint(r.Plan.Seed))
-	if r.Baseline != "" && r.Baseline != "host" { // the flag's default
-		words = append(words, "--baseline", r.Baseline)
-	}
-	for _, flag := range repeatable {
-		if value := r.Plan.Settings[flag]; value != "" {
-			words = append(words, "--"+flag, value)
-		}
-	}
-	for i, w := range words {
-		words[i] = shellWord(w)
-	}
-	return strings.Join(words, " ")
-}
-
-// shellWord is s as one word of a shell's command line.
-func shellWord(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.,:/=+%", r)
-	}
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -1,4 +1,5 @@
-// Axis ticks only: every figure comes with its words from Go.
+// Axis ticks, rounds and seconds; every other figure comes with its words
+// from Go.
 
 const decimal: [number, string][] = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
 const binary: [number, string][] = [[2 ** 40, "Ti"], [2 ** 30, "Gi"], [2 ** 20, "Mi"], [2 ** 10, "Ki"], [1, ""]];
@@ -11,7 +12,7 @@ export interface Scale {
 
 // scale is the multiple of the unit in which an axis up to max reads best.
 export function scale(max: number, unit: string): Scale {
-  const steps = unit === "bytes" ? binary : decimal;
+  const steps = unit === "bytes" ? binary : unit === "1" || unit === "count" ? [[1, ""] as [number, string]] : decimal;
   const size = Math.abs(max) * (1 + 1e-9);
   const [factor, prefix] = steps.find(([f]) => size >= f) ?? [1, ""];
   return { factor, unit: prefix + (symbols[unit] ?? unit) };
@@ -20,6 +21,13 @@ export function scale(max: number, unit: string): Scale {
 // tick is a number of few digits.
 export function tick(value: number): string {
   return String(Number(value.toPrecision(3)));
+}
+
+// words is a value in its unit.
+export function words(value: number | null, unit: string): string {
+  if (value === null) return "–";
+  const s = scale(value, unit);
+  return `${tick(value / s.factor)} ${s.unit}`.trim();
 }
 
 // nines names a whole place of the percentile axis: 0, 90 %, 99 %, 99.9 %.

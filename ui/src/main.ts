@@ -1,5 +1,12 @@
-import { draw } from "./charts";
-import type { Page } from "./model";
+import { draw, visible } from "./charts";
+import { drawDecision } from "./decision";
+import { addExports, chartRows } from "./figures";
+import { hide, setUp, show } from "./filter";
+import { follow } from "./live";
+import type { Chart, Data, Traces } from "./model";
+import { setUpResults } from "./results";
+import { format, parse, type State } from "./state";
+import { showTraces } from "./traces";
 
 // A test or a reader without developer tools sees what went wrong in the page
 // itself: <html data-errors="…">.
@@ -11,32 +18,120 @@ window.addEventListener("error", (e) => note(e.message || "error"));
 window.addEventListener("unhandledrejection", (e) => note(String(e.reason)));
 document.addEventListener("securitypolicyviolation", (e) => note(`blocked: ${e.violatedDirective} ${e.blockedURI}`));
 
-const page = JSON.parse(document.getElementById("data")!.textContent!) as Page;
+const json = (id: string) => JSON.parse(document.getElementById(id)!.textContent!);
 
-function drawAll(): void {
-  for (const chart of page.charts) {
-    const element = document.getElementById(chart.id);
-    if (element) draw(element, chart);
+let data: Data;
+let charts: Map<string, Chart>;
+let traces: Traces | null; // read when it is first looked at: it can be large
+let state: State;
+let stale = new Set<Element>(); // charts whose drawing is not what the state asks for
+let printing = false;
+
+const seen = new IntersectionObserver(
+  (entries) => {
+    for (const e of entries) if (e.isIntersecting && stale.has(e.target)) drawOne(e.target as HTMLElement);
+  },
+  { rootMargin: "300px" },
+);
+
+function drawOne(element: HTMLElement): void {
+  stale.delete(element);
+  const chart = charts.get(element.id);
+  if (chart) {
+    const shown = visible(chart, state);
+    draw(element, shown, data);
+    addExports(element.closest("figure")!, () => title(element), () => chartRows(visible(chart, state), data));
+  } else if (element.id === "chart-decision" && data.decision) {
+    const decision = data.decision;
+    drawDecision(element, decision, data);
+    addExports(element.closest("figure")!, () => title(element), () => [
+      ["need", "contender"],
+      ...decision.questions.map((q) => [q.words, data.contenders[q.take]]),
+      ["else", data.contenders[decision.else]],
+    ]);
   }
 }
 
-let width = 0;
-drawAll();
+function title(element: HTMLElement): string {
+  return element.closest("figure")?.querySelector("figcaption b")?.textContent ?? "figure";
+}
+
+// refresh makes the page show the state.
+function refresh(): void {
+  const views = [...document.querySelectorAll<HTMLElement>("section.view")];
+  const current = views.find((v) => v.id === state.view) ?? views[0];
+  for (const v of views) v.hidden = v !== current && !printing;
+  for (const link of document.querySelectorAll<HTMLAnchorElement>("nav.views a")) {
+    const view = link.hash.slice(1).split("?")[0];
+    link.href = format(state, data, view);
+    if (view === current.id) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  hide(state);
+  show(state);
+  redraw();
+}
+
+function redraw(): void {
+  seen.disconnect();
+  stale = new Set(document.querySelectorAll("figure .chart[id]"));
+  for (const element of stale) {
+    if (printing) {
+      if ((element as HTMLElement).offsetParent) drawOne(element as HTMLElement);
+    } else seen.observe(element);
+  }
+  const view = document.getElementById("seconds");
+  if (view && !view.hidden && !printing) {
+    traces ??= json("trace-data") as Traces;
+    showTraces(data, traces, state, (rest) => go({ ...state, rest }));
+  }
+}
+
+function go(next: State): void {
+  state = next;
+  history.replaceState(null, "", format(state, data));
+  refresh();
+}
+
+// begin reads the page's data, at first and when a live page is renewed.
+function begin(): void {
+  data = json("data") as Data;
+  charts = new Map(data.charts.map((c) => [c.id, c]));
+  traces = null;
+  state = parse(location.hash, data);
+  setUp(data, (shown) => go({ ...state, shown }));
+  setUpResults(data, () => hide(state));
+  refresh();
+}
+
+begin();
+addEventListener("hashchange", () => {
+  state = parse(location.hash, data);
+  refresh();
+  if (state.view) scrollTo({ top: 0 });
+});
+
+let width = document.body.clientWidth;
 new ResizeObserver(() => {
   // Heights follow from the charts themselves; only a new width matters.
   if (document.body.clientWidth !== width) {
     width = document.body.clientWidth;
-    drawAll();
+    requestAnimationFrame(redraw); // which changes heights: not within the observer
   }
 }).observe(document.body);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
-// Paper is white: the light palette while printing, whatever the screen has.
+// Paper is white, and has room for every view: the light palette and all of
+// them while printing, whatever the screen has.
 addEventListener("beforeprint", () => {
+  printing = true;
   document.documentElement.dataset.theme = "light";
-  drawAll();
+  refresh();
 });
 addEventListener("afterprint", () => {
+  printing = false;
   delete document.documentElement.dataset.theme;
-  drawAll();
+  refresh();
 });
+
+if ("live" in document.body.dataset) follow(begin);

@@ -1,11 +1,21 @@
-// The page's data as internal/report/charts.go writes it: figures are chosen,
-// ordered and put into words there; here they are only drawn.
+// The page's data as internal/report writes it (page_data.go, charts.go,
+// page_traces.go): figures are chosen, ordered and put into words there; here
+// they are drawn, filtered and exported. Contenders, steps and groups are
+// places in the lists of names; a contender's place is its colour, and the
+// baseline's is 0.
 
-export interface Page {
+export interface Data {
+  run: string;
+  contenders: string[];
+  steps: string[];
+  groups: string[];
   charts: Chart[];
+  metrics: string[];
+  results: ResultRow[];
+  decision?: Decision;
 }
 
-export type Chart = Bars | Curves | Scatter;
+export type Chart = Bars | Curves | Load | Scatter | Stacks;
 
 export interface Axis {
   label: string;
@@ -21,24 +31,33 @@ export interface Figure {
   text: string; // value and interval in words
 }
 
-interface Named {
-  name: string;
-  color: number; // place in the palette; 0 is the baseline's
+interface Of {
+  c: number;
 }
 
 export interface Bars {
   id: string;
   kind: "bars";
   x: Axis;
-  rows: (Named & Figure & { mark: string; rounds: number[]; roundTexts: string[] })[];
+  rows: (Of & Figure & { mark: string; rounds: number[] })[];
 }
+
+// A line of a contender, or of something else that has a name of its own.
+export type Series = Of & { name?: string; points: [number, number][] };
 
 export interface Curves {
   id: string;
   kind: "curves";
   y: Axis;
-  // nines is log10(1/(1-p)): 1 is the 90th percentile, 2 the 99th.
-  series: (Named & { points: { nines: number; value: number; text: string }[] })[];
+  series: Series[]; // points are percentile and seconds
+}
+
+export interface Load {
+  id: string;
+  kind: "load";
+  x: Axis;
+  y: Axis;
+  series: Series[];
 }
 
 export interface Scatter {
@@ -46,5 +65,49 @@ export interface Scatter {
   kind: "scatter";
   x: Axis;
   y: Axis;
-  points: (Named & { x: Figure; y: Figure })[];
+  points: (Of & { x: Figure; y: Figure; cluster?: number; frontier?: boolean })[];
+}
+
+export interface Stacks {
+  id: string;
+  kind: "stacks";
+  x: Axis;
+  parts: string[];
+  stacks: (Of & { side: string; values: (number | null)[] })[];
+}
+
+// group, step, contender, metric, rounds, requests, value, interval, against
+// the baseline, p, tier, standing
+export type ResultRow = [number, number, number, number, number, string, string, string, string, string, string, string];
+
+export interface Decision {
+  questions: { needs: string[]; take: number; words: string }[];
+  else: number;
+}
+
+export interface Traces {
+  note: string;
+  list: Trace[];
+}
+
+export interface Trace {
+  g: number;
+  s: number;
+  c: number;
+  round: number;
+  nodes: Node[];
+}
+
+type Values = (number | null)[];
+
+export interface Node {
+  node: string;
+  window: number;
+  times: number[];
+  cpu?: Record<string, Values>;
+  busiest?: Values;
+  receive?: Values;
+  transmit?: Values;
+  retransmits?: Values;
+  memory?: Values;
 }

@@ -1,0 +1,149 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// efficiencyCharts set what traffic cost against how much there was of it, one
+// drawing for every step that has both of two contenders.
+func (v *view) efficiencyCharts(g *group, colors map[string]int) []chart {
+	var out []chart
+	for _, s := range v.Steps {
+		c := chart{
+			Kind: "scatter", X: &axis{metricLabel("cpu_per_gbit"), "CPU-s/Gbit"}, Y: &axis{"Goodput", "bit/s"}, Places: at(s.ID),
+			Title:   "Efficiency, " + s.ID,
+			Caption: "Medians with their intervals; best is the upper left. Line: the frontier, where no other contender has more goodput for less CPU. Shapes: contenders that resemble each other.",
+			Table:   plainTable{Head: []string{"contender", "goodput", metricLabel("cpu_per_gbit"), "2024 formula", "memory over baseline", "energy per GB", "frontier", "cluster"}},
+		}
+		energy := ""
+		for _, contender := range g.Contenders {
+			e := v.efficiency(g, contender.ID, s.ID)
+			if e == nil {
+				continue
+			}
+			row := []string{contender.ID, estimate(&e.Goodput, "bit/s"), estimate(e.CPUPerGbit, "CPU-s/Gbit"), unit.Missing, estimate(e.MemoryOverhead, "bytes"), unit.Missing, "", ""}
+			if e.Published != nil {
+				row[3] = unit.Format(*e.Published, "CPU-s/Gbit")
+			}
+			if e.Energy != nil {
+				row[5], energy = unit.Format(e.Energy.JoulesPerGB, "J"), e.Energy.Basis
+			}
+			if e.Frontier {
+				row[6] = "yes"
+			}
+			if e.Cluster > 0 {
+				row[7] = strconv.Itoa(e.Cluster)
+			}
+			c.Table.add(colors[contender.ID], row...)
+			if e.CPUPerGbit != nil && isFinite(e.CPUPerGbit.Median) && isFinite(e.Goodput.Median) {
+				c.Points = append(c.Points, point{
+					C: colors[contender.ID], X: estimated(*e.CPUPerGbit, "CPU-s/Gbit"), Y: estimated(e.Goodput, "bit/s"), Cluster: e.Cluster, Frontier: e.Frontier,
+				})
+			}
+		}
+		if len(c.Points) < 2 {
+			continue
+		}
+		if energy != "" {
+			c.Caption += " Energy: " + energy + "."
+		}
+		c.Label = fmt.Sprintf("Scatter chart of goodput against its CPU cost at %s with %s; the table below it has the figures", s.ID, plural(len(c.Points), "contender"))
+		out = append(out, c)
+	}
+	return out
+}
+
+func (v *view) efficiency(g *group, contender, step string) *analysis.Efficiency {
+	for i := range v.Efficiency {
+		if e := &v.Efficiency[i]; e.Contender == contender && e.Step == step && e.Kernel == g.Kernel && e.Underlay == g.Underlay {
+			return e
+		}
+	}
+	return nil
+}
+
+// estimated is an estimate as charts draw it.
+func estimated(e analysis.Estimate, unitName string) figure {
+	f := figure{Value: e.Median, Text: estimate(&e, unitName)}
+	if e.CI != nil && finiteInterval(e.CI) {
+		f.Low, f.High = &e.CI[0], &e.CI[1]
+	}
+	return f
+}
+
+// estimate is the median and its interval in words.
+func estimate(e *analysis.Estimate, unitName string) string {
+	if e == nil || !isFinite(e.Median) {
+		return unit.Missing
+	}
+	words := unit.Format(e.Median, unitName)
+	if e.CI != nil && finiteInterval(e.CI) {
+		words += " (" + unit.Format(e.CI[0], unitName) + " – " + unit.Format(e.CI[1], unitName) + ")"
+	}
+	return words
+}
+
+// scatter sets the CPU cost against memory, where there is any, else against
+// what the CPU bought; nil if there are not two figures to set side by side.
+func (v *view) scatter(g *group, colors map[string]int) *chart {
+	x, ok := v.first(g, "cpu_per_gbit", "cpu_per_request")
+	if !ok {
+		return nil
+	}
+	y, ok := v.first(g, "memory_overhead")
+	if !ok {
+		if y, ok = v.first(g, "goodput", "rate"); !ok {
+			return nil
+		}
+	}
+	out := &chart{
+		Kind: "scatter", X: &axis{x.Head(), x.Unit}, Y: &axis{y.Head(), y.Unit}, Places: at(x.Step, y.Step),
+		Title:   x.Head() + " against " + lowerFirst(y.Head()),
+		Caption: fmt.Sprintf("Medians with their intervals; %s at %s, %s at %s. %s", x.Head(), x.Step, lowerFirst(y.Head()), y.Step, corner(y.Better)),
+		Table:   plainTable{Head: []string{"contender", x.Head(), y.Head()}},
+	}
+	for _, c := range g.Contenders {
+		fx, fy := g.figure(c.ID, x), g.figure(c.ID, y)
+		if fx == nil || fy == nil {
+			continue
+		}
+		p := point{C: colors[c.ID], X: newFigure(fx), Y: newFigure(fy)}
+		out.Points = append(out.Points, p)
+		out.Table.add(p.C, c.ID, p.X.Text, p.Y.Text)
+	}
+	if len(out.Points) < 2 {
+		return nil
+	}
+	out.Label = fmt.Sprintf("Scatter chart of %s with %s; the table below it has the figures", out.Title, plural(len(out.Points), "contender"))
+	return out
+}
+
+func corner(yBetter string) string {
+	if yBetter == "higher" {
+		return "Best is the upper left."
+	}
+	return "Best is the lower left."
+}
+
+// first is the column of the first step that has one of the metrics.
+func (v *view) first(g *group, metrics ...string) (column, bool) {
+	for _, m := range metrics {
+		for _, s := range v.Steps {
+			if c, ok := g.has(s.ID, m); ok {
+				return c, true
+			}
+		}
+	}
+	return column{}, false
+}
+
+func lowerFirst(s string) string {
+	if len(s) > 1 && s[1] >= 'a' && s[1] <= 'z' && s[0] >= 'A' && s[0] <= 'Z' {
+		return string(s[0]+'a'-'A') + s[1:]
+	}
+	return s
+}

@@ -1,0 +1,148 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// family is steps that differ in their rate only, in the order of the plan.
+type family []result.Step
+
+// name is what the steps' ids have in common.
+func (f family) name() string {
+	common := f[0].ID
+	for _, s := range f {
+		for common != "" && (len(s.ID) < len(common) || s.ID[:len(common)] != common) {
+			common = common[:len(common)-1]
+		}
+	}
+	for common != "" && (common[len(common)-1] == '-' || common[len(common)-1] == '_') {
+		common = common[:len(common)-1]
+	}
+	if common == "" {
+		return f[0].Workload
+	}
+	return common
+}
+
+func (f family) ids() []string {
+	var ids []string
+	for _, s := range f {
+		ids = append(ids, s.ID)
+	}
+	return ids
+}
+
+// families are the steps that were measured at several rates.
+func (v *view) families(g *group) []family {
+	byKind := map[string]int{}
+	var all []family
+	for _, s := range v.Steps {
+		params := maps.Clone(s.Params)
+		if _, has := params["rate"]; !has {
+			continue
+		}
+		if _, ok := g.has(s.ID, "rate"); !ok {
+			continue
+		}
+		delete(params, "rate")
+		rest, err := json.Marshal(params) // keys in order
+		if err != nil {
+			continue
+		}
+		kind := s.Workload + " " + s.Path + " " + string(rest)
+		if i, has := byKind[kind]; has {
+			all[i] = append(all[i], s)
+			continue
+		}
+		byKind[kind] = len(all)
+		all = append(all, family{s})
+	}
+	return slices.DeleteFunc(all, func(f family) bool { return len(f) < 2 })
+}
+
+// loadCharts show a latency against the rate that was achieved, a drawing for
+// each percentile that two rates have.
+func (v *view) loadCharts(g *group, f family, colors map[string]int) []chart {
+	var out []chart
+	for _, metric := range []string{"latency_p50", "latency_p99", "latency_p99_9"} {
+		what := metricLabel(metric)
+		c := chart{
+			Kind: "load", X: &axis{"Achieved rate", "1/s"}, Y: &axis{what, "s"}, Places: at(f.ids()...),
+			Title:   what + " against load, " + f.name(),
+			Caption: "Each point is one rate; a line that rises is a contender near its limit. Lower is better.",
+			Table:   plainTable{Head: append([]string{"contender"}, f.ids()...)},
+		}
+		most := 0
+		for _, contender := range g.Contenders {
+			line := series{C: colors[contender.ID], Points: [][2]short{}}
+			row := []string{contender.ID}
+			for _, s := range f {
+				rate := g.figure(contender.ID, column{Step: s.ID, Metric: "rate"})
+				latency := g.figure(contender.ID, column{Step: s.ID, Metric: metric})
+				if rate == nil || latency == nil {
+					row = append(row, unit.Missing)
+					continue
+				}
+				row = append(row, value(latency)+" at "+value(rate))
+				if latency.Median > 0 {
+					line.Points = append(line.Points, [2]short{short(rate.Median), short(latency.Median)})
+				}
+			}
+			most = max(most, len(line.Points))
+			if len(line.Points) > 0 {
+				c.Series = append(c.Series, line)
+				c.Table.add(line.C, row...)
+			}
+		}
+		if most < 2 {
+			continue
+		}
+		c.Label = fmt.Sprintf("Line chart of %s with %s; the table below it has the figures", c.Title, plural(len(c.Series), "contender"))
+		out = append(out, c)
+	}
+	return out
+}
+
+// rateCharts show one contender's latency curves at all rates of a family.
+func (v *view) rateCharts(g *group, f family, colors map[string]int) []chart {
+	var out []chart
+	for _, contender := range g.Contenders {
+		c := chart{
+			Kind: "curves", Y: &axis{"Latency", "s"}, Places: at(f.ids()...),
+			Title:   contender.ID + " by rate, " + f.name(),
+			Caption: "All valid rounds merged. Lower is better.",
+			Table:   plainTable{Head: []string{"step", "samples", "p50", "p99", "p99.9"}},
+		}
+		c.Places.Contender = colors[contender.ID] + 1
+		for i, s := range f {
+			for _, curve := range v.curves(g, s.ID) {
+				if curve.Contender != contender.ID {
+					continue
+				}
+				c.Y.Label = clockLabel(curve.Clock)
+				c.Series = append(c.Series, series{C: i + 1, Name: printable(s.ID), Points: curvePoints(curve)})
+				row := []string{s.ID, unit.Format(float64(curve.Count), "count")}
+				for _, want := range []float64{50, 99, 99.9} {
+					cell := unit.Missing
+					if p := pointAt(curve, want); p != nil {
+						cell = unit.Format(p.Seconds, "s")
+					}
+					row = append(row, cell)
+				}
+				c.Table.add(colors[contender.ID], row...)
+			}
+		}
+		if len(c.Series) < 2 {
+			continue
+		}
+		c.Label = fmt.Sprintf("Line chart of %s by percentile, %s; the table below it has the figures", c.Y.Label, c.Title)
+		out = append(out, c)
+	}
+	return out
+}

@@ -1,0 +1,66 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// resourceCharts are what the nodes were busy with at one step, idle or
+// loaded: their CPUs by mode and their memory.
+func (v *view) resourceCharts(g *group, s result.Step, colors map[string]int) []chart {
+	var out []chart
+	if c := cpuChart(g, s, colors); c != nil {
+		out = append(out, *c)
+	}
+	for _, metric := range []string{"memory_overhead", "memory_used"} {
+		if c, ok := g.has(s.ID, metric); ok {
+			out = append(out, barChart(g, c, colors))
+		}
+	}
+	return out
+}
+
+// cpuChart stacks the modes of the CPUs of the client's and the server's node;
+// nil where none was measured.
+func cpuChart(g *group, s result.Step, colors map[string]int) *chart {
+	out := &chart{
+		Kind: "stacks", X: &axis{"CPU", "CPU-s/s"}, Places: at(s.ID),
+		Title:   "CPU by mode, " + s.ID,
+		Caption: "Medians of each mode; the upper bar is the client's node, the lower one the server's. Steal and iowait are no work. Lower is better.",
+		Table:   plainTable{Head: []string{"contender", "node"}},
+	}
+	sides := []string{"client", "server"}
+	for _, mode := range result.CPUModes {
+		if slices.ContainsFunc(sides, func(side string) bool { _, ok := g.has(s.ID, "cpu_"+side+"_"+mode); return ok }) {
+			out.Parts = append(out.Parts, mode)
+		}
+	}
+	out.Table.Head = append(out.Table.Head, out.Parts...)
+	for _, contender := range g.Contenders {
+		for _, side := range sides {
+			st, any := stack{C: colors[contender.ID], Side: side}, false
+			row := []string{contender.ID, side}
+			for _, mode := range out.Parts {
+				r := g.figure(contender.ID, column{Step: s.ID, Metric: "cpu_" + side + "_" + mode})
+				if r == nil {
+					st.Values, row = append(st.Values, nil), append(row, unit.Missing)
+					continue
+				}
+				median := short(r.Median)
+				st.Values, row, any = append(st.Values, &median), append(row, value(r)), true
+			}
+			if any {
+				out.Stacks = append(out.Stacks, st)
+				out.Table.add(st.C, row...)
+			}
+		}
+	}
+	if len(out.Stacks) == 0 {
+		return nil
+	}
+	out.Label = fmt.Sprintf("Stacked bar chart of %s, client and server of %s; the table below it has the figures", out.Title, plural(len(out.Stacks)/2, "contender"))
+	return out
+}

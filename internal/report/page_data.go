@@ -1,0 +1,149 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// pageData is what the page's script draws, filters and exports;
+// ui/src/model.ts has the same shape. Contenders, steps and groups are named
+// once and else by their places in these lists; a contender's place is its
+// colour, too, and the baseline's is 0.
+type pageData struct {
+	Run        string      `json:"run"`
+	Contenders []string    `json:"contenders"`
+	Steps      []string    `json:"steps"`
+	Groups     []string    `json:"groups"`
+	Charts     []chart     `json:"charts"`
+	Metrics    []string    `json:"metrics"`
+	Results    []resultRow `json:"results"`
+	Decision   *decision   `json:"decision,omitempty"`
+}
+
+// resultRow is one result in words, written as an array.
+type resultRow struct {
+	Group, Step, Contender, Metric int // places
+	Rounds                         int
+	Requests                       string
+	Value, Interval, Versus, P     string
+	Tier, Standing                 string
+}
+
+func (r resultRow) MarshalJSON() ([]byte, error) {
+	return json.Marshal([]any{
+		r.Group, r.Step, r.Contender, r.Metric, r.Rounds,
+		r.Requests, r.Value, r.Interval, r.Versus, r.P, r.Tier, r.Standing,
+	})
+}
+
+func (v *view) pageData() pageData {
+	colors := v.colors()
+	d := pageData{
+		Run: printable(v.Run.ID), Contenders: make([]string, len(colors)), Steps: []string{}, Groups: []string{}, Charts: []chart{}, Metrics: []string{}, Results: []resultRow{},
+	}
+	for id, place := range colors {
+		d.Contenders[place] = printable(id)
+	}
+	groups := map[[2]string]int{}
+	for i := range v.Groups {
+		g := &v.Groups[i]
+		groups[[2]string{g.Kernel, g.Underlay}] = i
+		d.Groups = append(d.Groups, printable(g.title()))
+	}
+	steps, metrics := map[string]int{}, map[string]int{}
+	for i, s := range v.Steps {
+		steps[s.ID] = i
+		d.Steps = append(d.Steps, printable(s.ID))
+	}
+	for i := range v.Results {
+		r := &v.Results[i]
+		if _, known := metrics[r.Metric]; !known {
+			metrics[r.Metric] = len(d.Metrics)
+			d.Metrics = append(d.Metrics, printable(metricLabel(r.Metric)))
+		}
+		row := resultRow{
+			Group: groups[[2]string{r.Kernel, r.Underlay}], Step: steps[r.Step], Contender: colors[r.Contender], Metric: metrics[r.Metric],
+			Rounds: r.N, Value: value(r), Interval: interval(r), Versus: comparison(r.VsBaseline), Tier: tier(r), Standing: standing(r),
+		}
+		if r.Count > 0 {
+			row.Requests = unit.Format(float64(r.Count), "count")
+		}
+		if r.VsBaseline != nil && r.VsBaseline.P != nil {
+			row.P = fmt.Sprintf("%.3g", *r.VsBaseline.P)
+		}
+		d.Results = append(d.Results, row)
+	}
+	return d
+}
+
+// colors gives every contender its place in the palette, the same in all
+// charts.
+func (v *view) colors() map[string]int {
+	colors := map[string]int{v.Baseline: 0}
+	for i := range v.Groups {
+		for _, c := range v.Groups[i].Contenders {
+			if _, has := colors[c.ID]; !has {
+				colors[c.ID] = len(colors)
+			}
+		}
+	}
+	return colors
+}
+
+func (v *view) stepPlace(id string) int {
+	return slices.IndexFunc(v.Steps, func(s result.Step) bool { return s.ID == id })
+}
+
+// places are what a chart is of, so that filters can hide it.
+type places struct {
+	Group     int
+	Steps     []int
+	Contender int // from 1; 0: of several
+	steps     []string
+}
+
+func at(steps ...string) places { return places{steps: steps} }
+
+// stepPlaces are the places of the chart's steps.
+func (v *view) stepPlaces(p places) []int {
+	var out []int
+	for _, id := range p.steps {
+		if place := v.stepPlace(id); place >= 0 && !slices.Contains(out, place) {
+			out = append(out, place)
+		}
+	}
+	return out
+}
+
+// StepList and ContenderList are the places as attributes hold them.
+func (p places) StepList() string { return strings.Trim(fmt.Sprint(p.Steps), "[]") }
+
+func (p places) ContenderList() string {
+	if p.Contender == 0 {
+		return ""
+	}
+	return strconv.Itoa(p.Contender - 1)
+}
+
+// ContenderPlace and FindingStep are the places of a finding as attributes
+// hold them, "" for one that is of the whole run.
+func (p page) ContenderPlace(f analysis.Finding) string {
+	if i := slices.Index(p.Data.Contenders, printable(f.Contender)); f.Contender != "" && i >= 0 {
+		return strconv.Itoa(i)
+	}
+	return ""
+}
+
+func (p page) FindingStep(f analysis.Finding) string {
+	if i := slices.Index(p.Data.Steps, printable(f.Step)); f.Step != "" && i >= 0 {
+		return strconv.Itoa(i)
+	}
+	return ""
+}

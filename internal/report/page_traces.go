@@ -1,0 +1,143 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// traceBudget keeps a report a file that can be sent around.
+const traceBudget = 8 << 20
+
+// traces is the second-by-second part of the page's data, as much of it as the
+// budget takes.
+type traces struct {
+	Note string            `json:"note"` // what was left out
+	List []json.RawMessage `json:"list"`
+}
+
+// traceData is one sample's.
+type traceData struct {
+	Group     int         `json:"g"`
+	Step      int         `json:"s"`
+	Contender int         `json:"c"`
+	Round     int         `json:"round"`
+	Nodes     []traceNode `json:"nodes"`
+}
+
+type traceNode struct {
+	Node        string            `json:"node"`
+	Window      short             `json:"window"`
+	Times       []short           `json:"times"`
+	CPU         map[string][]mark `json:"cpu,omitempty"`
+	Busiest     []mark            `json:"busiest,omitempty"`
+	Receive     []mark            `json:"receive,omitempty"`
+	Transmit    []mark            `json:"transmit,omitempty"`
+	Retransmits []mark            `json:"retransmits,omitempty"`
+	Memory      []short           `json:"memory,omitempty"`
+}
+
+// mark is a figure of a second: four digits are what can be seen of it, and a
+// missing one is null.
+type mark float64
+
+func (m mark) MarshalJSON() ([]byte, error) {
+	if !isFinite(float64(m)) {
+		return []byte("null"), nil
+	}
+	return strconv.AppendFloat(nil, float64(m), 'g', 4, 64), nil
+}
+
+// as converts figures for drawing.
+func as[T ~float64](values []float64) []T {
+	out := make([]T, len(values))
+	for i, v := range values {
+		out[i] = T(v)
+	}
+	return out
+}
+
+// traces are all traces within the budget; beyond it those of one round for
+// each contender and step, and of these as many as it takes.
+func (v *view) traces(budget int) traces {
+	out := traces{List: []json.RawMessage{}}
+	all, size := []json.RawMessage{}, 0
+	for i := range v.Traces {
+		encoded, err := json.Marshal(v.traceData(&v.Traces[i]))
+		if err != nil {
+			encoded = nil // no such value is made above
+		}
+		all, size = append(all, encoded), size+len(encoded)
+	}
+	if size <= budget {
+		out.List = all
+		return out
+	}
+	size = 0
+	kept := 0
+	for i := range v.Traces {
+		if !v.isMiddle(v.Traces[i].Key) || size+len(all[i]) > budget {
+			continue
+		}
+		size, kept = size+len(all[i]), kept+1
+		out.List = append(out.List, all[i])
+	}
+	out.Note = fmt.Sprintf("This file holds %d of %s, to keep its size down: of each contender and step the round in the middle of its figures. `cnibench explore` shows more.",
+		kept, plural(len(all), "recording"))
+	return out
+}
+
+func (v *view) traceData(t *analysis.Trace) traceData {
+	d := traceData{Group: -1, Step: v.stepPlace(t.Key.Step), Contender: -1, Round: t.Key.Round, Nodes: []traceNode{}}
+	for i := range v.Groups {
+		if v.Groups[i].Underlay == t.Key.Underlay {
+			d.Group = i
+			break
+		}
+	}
+	if place, has := v.colors()[t.Key.Contender]; has {
+		d.Contender = place
+	}
+	for _, n := range t.Nodes {
+		node := traceNode{
+			Node: printable(n.Node), Window: short(n.Window), Times: as[short](n.Times),
+			Busiest: as[mark](n.Busiest), Receive: as[mark](n.Receive), Transmit: as[mark](n.Transmit), Retransmits: as[mark](n.Retransmits), Memory: as[short](n.Memory),
+		}
+		if len(n.CPU) > 0 {
+			node.CPU = map[string][]mark{}
+		}
+		for mode, values := range n.CPU {
+			node.CPU[printable(mode)] = as[mark](values)
+		}
+		d.Nodes = append(d.Nodes, node)
+	}
+	return d
+}
+
+// isMiddle says that the trace is of the round whose goodput, or else latency,
+// is the median of the rounds; where rounds are missing, of the one in the
+// middle of those that were recorded.
+func (v *view) isMiddle(key result.Key) bool {
+	for _, metric := range []string{"goodput", "latency_p50"} {
+		for i := range v.Results {
+			r := &v.Results[i]
+			if r.Contender != key.Contender || r.Step != key.Step || r.Underlay != key.Underlay || r.Metric != metric || len(r.Values) != v.Run.Rounds {
+				continue
+			}
+			sorted := slices.Sorted(slices.Values(r.Values))
+			return slices.Index(r.Values, sorted[(len(sorted)-1)/2])+1 == key.Round
+		}
+	}
+	var rounds []int
+	for i := range v.Traces {
+		if other := v.Traces[i].Key; other.Contender == key.Contender && other.Step == key.Step && other.Underlay == key.Underlay {
+			rounds = append(rounds, other.Round)
+		}
+	}
+	slices.Sort(rounds)
+	return rounds[(len(rounds)-1)/2] == key.Round
+}

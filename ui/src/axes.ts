@@ -1,0 +1,93 @@
+import { scale, tick } from "./format";
+import type { Axis, Figure } from "./model";
+import type { Theme } from "./theme";
+
+// valueAxis starts at zero and carries its unit once, in its name.
+export function valueAxis(t: Theme, axis: Axis, max: number, width: number, extra: object = {}) {
+  const s = scale(max, axis.unit);
+  // Ticks at round numbers of the shown unit: binary ones would not be else.
+  const step = s.factor * roundUp(max / s.factor / (width < 500 ? 3 : 5));
+  return {
+    type: "value",
+    name: s.unit ? `${axis.label}, ${s.unit}` : axis.label,
+    nameLocation: "middle",
+    nameTextStyle: { color: t.muted, fontSize: 12 },
+    min: 0,
+    max: step * Math.ceil(max / step),
+    interval: step,
+    axisLabel: { color: t.muted, fontSize: 11, formatter: (v: number) => tick(v / s.factor) },
+    axisLine: { show: false },
+    axisTick: { show: false },
+    splitLine: { lineStyle: { color: t.line } },
+    ...extra,
+  };
+}
+
+// roundUp is the next 1, 2 or 5 times a power of ten at or above v.
+export function roundUp(v: number): number {
+  const power = 10 ** Math.floor(Math.log10(v));
+  return [1, 2, 5, 10].map((s) => s * power).find((s) => s >= v * (1 - 1e-9))!;
+}
+
+export function roundDown(v: number): number {
+  const power = 10 ** Math.floor(Math.log10(v));
+  return [5, 2, 1].map((s) => s * power).find((s) => s <= v * (1 + 1e-9))!;
+}
+
+export function largest(figures: Figure[]): number {
+  return Math.max(...figures.map((f) => Math.max(f.value, f.high ?? 0))) || 1;
+}
+
+// whisker draws an interval with caps between two data points.
+export function whisker(color: string, data: number[][], vertical: boolean) {
+  return {
+    type: "custom",
+    silent: true,
+    clip: true,
+    z: 4,
+    data,
+    encode: vertical ? { x: 0, y: [1, 2] } : { x: [1, 2], y: 0 },
+    renderItem: (_: unknown, api: any) => {
+      const at = api.value(0);
+      const [a, b] = [1, 2].map((i) => api.coord(vertical ? [at, api.value(i)] : [api.value(i), at]) as [number, number]);
+      const cap = 4;
+      const line = (x1: number, y1: number, x2: number, y2: number) => ({
+        type: "line",
+        shape: { x1, y1, x2, y2 },
+        style: { stroke: color, lineWidth: 1.5, fill: undefined },
+      });
+      const end = ([x, y]: [number, number]) => (vertical ? line(x - cap, y, x + cap, y) : line(x, y - cap, x, y + cap));
+      return { type: "group", children: [line(a[0], a[1], b[0], b[1]), end(a), end(b)] };
+    },
+  };
+}
+
+// quiet is what all axes have in common.
+export function quiet(t: Theme) {
+  return {
+    nameTextStyle: { color: t.muted, fontSize: 12 },
+    axisLabel: { color: t.muted, fontSize: 11 },
+    axisLine: { show: false },
+    axisTick: { show: false },
+    splitLine: { lineStyle: { color: t.line } },
+  };
+}
+
+// logAxis spans the values in whole steps of 1, 2 and 5.
+export function logAxis(t: Theme, values: number[], unit: string) {
+  const found = values.filter((v) => v > 0);
+  const q = quiet(t);
+  const words = (v: number) => {
+    const s = scale(v, unit);
+    return `${tick(v / s.factor)} ${s.unit}`;
+  };
+  return {
+    ...q,
+    type: "log" as const,
+    min: found.length > 0 ? roundDown(Math.min(...found)) : 1,
+    max: found.length > 0 ? roundUp(Math.max(...found)) : 10,
+    axisLabel: { ...q.axisLabel, formatter: words },
+    minorSplitLine: { show: true, lineStyle: { color: t.line, opacity: 0.45 } },
+    minorTick: { show: false, splitNumber: 9 },
+  };
+}

@@ -1,0 +1,99 @@
+import { largest, valueAxis, whisker } from "./axes";
+import { words } from "./format";
+import type { Bars, Data, Stacks } from "./model";
+import { seriesColor, type Theme, tooltip } from "./theme";
+
+export function bars(chart: Bars, data: Data, t: Theme, width: number): [number, object] {
+  const rows = chart.rows.map((r) => ({ ...r, name: data.contenders[r.c] }));
+  const name = Math.min(8 + 7 * Math.max(1, ...rows.map((r) => r.name.length)), width * 0.36);
+  const mark = 8 + 6.6 * Math.max(1, ...rows.map((r) => r.mark.length));
+  const option = {
+    grid: { left: name + 8, right: mark + 8, top: 4, bottom: 44 },
+    xAxis: valueAxis(t, chart.x, Math.max(largest(rows), ...rows.flatMap((r) => r.rounds)), width, { nameGap: 28 }),
+    yAxis: [
+      {
+        type: "category",
+        inverse: true,
+        data: rows.map((r) => r.name),
+        axisLine: { lineStyle: { color: t.muted } },
+        axisTick: { show: false },
+        axisLabel: { color: t.ink, fontSize: 12, width: name, overflow: "truncate", interval: 0 },
+      },
+      {
+        type: "category",
+        inverse: true,
+        data: rows.map((r) => r.mark),
+        axisLine: { show: false },
+        axisTick: { show: false },
+        axisLabel: { color: t.ink, fontSize: 11, interval: 0 },
+      },
+    ],
+    tooltip: {
+      trigger: "item",
+      ...tooltip(t, (p) => {
+        const row = rows[p.seriesType === "scatter" ? p.value[1] : p.dataIndex];
+        return [row.name, row.text, ...row.rounds.map((v) => words(v, chart.x.unit))];
+      }),
+    },
+    series: [
+      {
+        type: "bar",
+        barWidth: "58%",
+        data: rows.map((r) => ({ value: r.value, itemStyle: { color: seriesColor(t, r.c), opacity: 0.55 } })),
+      },
+      // An empty series makes the right-hand axis show.
+      { type: "bar", yAxisIndex: 1, data: [], silent: true },
+      whisker(t.ink, rows.flatMap((r, i) => (r.low === null || r.high === null ? [] : [[i, r.low, r.high]])), false),
+      {
+        type: "scatter",
+        symbolSize: 5,
+        symbolOffset: [0, 7],
+        z: 5,
+        itemStyle: { color: t.ink, opacity: 0.55 },
+        data: rows.flatMap((r, i) => r.rounds.map((v) => [v, i])),
+      },
+    ],
+  };
+  return [30 * rows.length + 52, option];
+}
+
+// stacks are the parts of a quantity, two bars to a contender: the client's
+// above the server's.
+export function stacks(chart: Stacks, data: Data, t: Theme, width: number): [number, object] {
+  const contenders = [...new Set(chart.stacks.map((s) => s.c))];
+  const sides = [...new Set(chart.stacks.map((s) => s.side))];
+  const names = contenders.map((c) => data.contenders[c]);
+  const of = (c: number, side: string) => chart.stacks.find((s) => s.c === c && s.side === side);
+  const sum = (values: (number | null)[]) => values.reduce<number>((a, b) => a + (b ?? 0), 0);
+  const name = Math.min(8 + 7 * Math.max(1, ...names.map((n) => n.length)), width * 0.36);
+  const option = {
+    grid: { left: name + 8, right: 24, top: 28, bottom: 44 },
+    legend: { top: 0, left: name, itemHeight: 8, itemWidth: 14, data: chart.parts, textStyle: { color: t.ink, fontSize: 12 } },
+    xAxis: valueAxis(t, chart.x, Math.max(...chart.stacks.map((s) => sum(s.values))) || 1, width, { nameGap: 28 }),
+    yAxis: {
+      type: "category",
+      inverse: true,
+      data: names,
+      axisLine: { lineStyle: { color: t.muted } },
+      axisTick: { show: false },
+      axisLabel: { color: t.ink, fontSize: 12, width: name, overflow: "truncate", interval: 0 },
+    },
+    tooltip: {
+      trigger: "item",
+      ...tooltip(t, (p) => [`${names[p.dataIndex]}, ${p.seriesId.split(" ")[0]}`, `${p.seriesName}: ${words(p.value, chart.x.unit)}`]),
+    },
+    series: sides.flatMap((side) =>
+      chart.parts.map((part, k) => ({
+        type: "bar",
+        id: `${side} ${k}`,
+        name: part,
+        stack: side,
+        barMaxWidth: 10,
+        barGap: "25%",
+        itemStyle: { color: seriesColor(t, k + 1) },
+        data: contenders.map((c) => of(c, side)?.values[k] ?? null),
+      })),
+    ),
+  };
+  return [34 * contenders.length + 80, option];
+}

@@ -1,0 +1,59 @@
+// Hides what the filter leaves out. Whatever is of a contender, step or group
+// says so in data-c, data-s or data-g; of several steps, one that is shown is
+// enough.
+import { make } from "./dom";
+import type { Data } from "./model";
+import { type Kind, kinds, shows, type State } from "./state";
+
+export function hide(state: State): void {
+  for (const element of document.querySelectorAll<HTMLElement>("main [data-c], main [data-s], main [data-g]")) {
+    element.hidden = !kinds.every((kind) => {
+      const of = element.dataset[kind];
+      return of === undefined || of === "" || of.split(" ").some((place) => shows(state, kind, Number(place)));
+    });
+  }
+}
+
+// setUp makes the boxes work; change gets the new sets.
+export function setUp(data: Data, change: (shown: State["shown"]) => void): void {
+  const filter = document.getElementById("filter") as HTMLDetailsElement;
+  filter.hidden = data.contenders.length === 0;
+  const read = () => {
+    const shown: State["shown"] = { c: null, s: null, g: null };
+    for (const kind of kinds) {
+      const list = boxes(filter, kind);
+      const on = list.filter((b) => b.checked).map((b) => Number(b.value));
+      shown[kind] = on.length === list.length || on.length === 0 ? null : new Set(on);
+    }
+    change(shown);
+  };
+  filter.addEventListener("change", read);
+  for (const set of filter.querySelectorAll("fieldset")) {
+    const kind = set.querySelector("input")?.name as Kind | undefined;
+    if (!kind) continue;
+    for (const [text, on] of [["all", true], ["none", false]] as const) {
+      const button = make("button", { type: "button" }, text);
+      button.addEventListener("click", () => {
+        for (const b of boxes(filter, kind)) b.checked = on;
+        if (on) read(); // none is where a choice begins: nothing to show yet
+      });
+      set.querySelector("legend")!.append(" ", button);
+    }
+  }
+}
+
+function boxes(filter: HTMLElement, kind: Kind): HTMLInputElement[] {
+  return [...filter.querySelectorAll<HTMLInputElement>(`input[name="${kind}"]`)];
+}
+
+// show sets the boxes to the state and says in words what is left out.
+export function show(state: State): void {
+  const filter = document.getElementById("filter")!;
+  const parts: string[] = [];
+  for (const [kind, word] of [["c", "contenders"], ["s", "steps"], ["g", "kernels"]] as [Kind, string][]) {
+    const list = boxes(filter, kind);
+    for (const b of list) b.checked = shows(state, kind, Number(b.value));
+    if (state.shown[kind]) parts.push(`${state.shown[kind].size} of ${list.length} ${word}`);
+  }
+  document.getElementById("filter-state")!.textContent = parts.length > 0 ? ": " + parts.join(", ") : "";
+}

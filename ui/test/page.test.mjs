@@ -1,0 +1,296 @@
+// Opens the pages of the folder CNIBENCH_PAGES in a real Chromium. `go test
+// ./internal/report -run Browser` makes them and runs this; npm test needs the
+// folder, which that command leaves behind when the variable is set.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, before, describe, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+const pages = process.env.CNIBENCH_PAGES ?? assert.fail("set CNIBENCH_PAGES to a folder of pages");
+const address = (name) => pathToFileURL(`${pages}/${name}.html`).href;
+
+let browser;
+before(async () => {
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"] });
+});
+after(() => browser?.close());
+
+// open gives a page and fails the test on any error or request to elsewhere.
+async function open(t, name, { hash = "", url = address(name) + hash, route, ...options } = {}) {
+  const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, acceptDownloads: true, ...options });
+  const page = await context.newPage();
+  const faults = [];
+  page.on("console", (m) => m.type() === "error" && faults.push(`console: ${m.text()}`));
+  page.on("pageerror", (e) => faults.push(`error: ${e.message}`));
+  page.on("request", (r) => /^(file|blob):/.test(r.url()) || r.url().startsWith(url) || faults.push(`request: ${r.url()}`));
+  if (route) await page.route(`${url}**`, route);
+  await page.goto(url);
+  t.after(async () => {
+    assert.deepEqual(faults, []);
+    assert.equal(await page.evaluate(() => document.documentElement.dataset.errors ?? ""), "");
+    await context.close();
+  });
+  return page;
+}
+
+const views = ["overview", "throughput", "latency", "efficiency", "resources", "choice", "seconds", "findings", "results", "method"];
+const visibleRows = (page, view) => page.locator(`#${view} tr[data-c]:visible`);
+
+async function drawn(page, view) {
+  for (const figure of await page.locator(`#${view} figure:visible`).all()) {
+    await figure.scrollIntoViewIfNeeded();
+    await figure.locator("svg").waitFor();
+    const paths = await figure.locator("svg path, svg rect").count();
+    assert.ok(paths > 3, `${await figure.locator("figcaption").innerText()}: only ${paths} shapes`);
+    assert.ok(!(await figure.locator("svg").innerHTML()).includes("NaN"), "NaN in the drawing");
+  }
+}
+
+describe("a full report", () => {
+  for (const view of views) {
+    test(`shows the view ${view}, alone, by its address`, async (t) => {
+      const page = await open(t, "full", { hash: `#${view}` });
+      assert.deepEqual(await page.locator("section.view:visible").evaluateAll((list) => list.map((s) => s.id)), [view]);
+      assert.equal(await page.locator("nav.views a[aria-current=page]").count(), 1);
+      await drawn(page, view);
+      if (!["overview", "findings", "results", "method"].includes(view)) assert.ok((await page.locator(`#${view} figure`).count()) > 0, "no figure");
+    });
+  }
+
+  test("has the charts that the issue asks for", async (t) => {
+    const page = await open(t, "full");
+    const captions = (await page.locator("figcaption b").allTextContents()).join("\n");
+    for (const want of ["Goodput, dts", "Latency p99 against load, http-350", "Latency by percentile, http-350", "Efficiency, dts", "CPU by mode, idle", "CPU by mode, dts", "Memory used, idle", "Which one?", "Score"]) {
+      assert.ok(captions.includes(want), `no chart ${want} among\n${captions}`);
+    }
+  });
+
+  test("filters by contender and step, and keeps that in the address", async (t) => {
+    const page = await open(t, "full");
+    const all = await visibleRows(page, "overview").count();
+    await page.locator("#filter summary").click();
+    await page.locator("#filter fieldset", { hasText: "Contenders" }).getByRole("button", { name: "none" }).click();
+    await page.getByLabel("host", { exact: true }).check();
+    await page.getByLabel("canal", { exact: true }).check();
+    const some = await visibleRows(page, "overview").count();
+    assert.ok(some > 0 && some < all, `${some} of ${all} rows`);
+    assert.match(await page.evaluate(() => location.hash), /c=host&c=canal/);
+    await page.getByRole("link", { name: "Throughput" }).click();
+    await page.locator("#throughput svg").first().waitFor();
+    const text = await page.locator("#throughput svg").first().textContent();
+    assert.ok(text.includes("canal") && !text.includes("macvlan"), text);
+    await page.locator("#filter fieldset", { hasText: "Steps" }).getByRole("button", { name: "none" }).click();
+    await page.getByLabel("dus", { exact: true }).check();
+    assert.equal(await page.locator("#throughput figure:visible").count(), 1);
+    const copy = await open(t, "full", { hash: await page.evaluate(() => location.hash) });
+    assert.equal(await copy.locator("#throughput figure:visible").count(), 1);
+    assert.match(await copy.locator("#filter-state").textContent(), /2 of 8 contenders, 1 of \d+ steps/);
+  });
+
+  test("filters by kernel and underlay", async (t) => {
+    const page = await open(t, "ladder", { hash: "#latency" });
+    const all = await page.locator("#latency figure:visible").count();
+    await page.locator("#filter summary").click();
+    await page.getByLabel(/underlay vpc/).uncheck();
+    assert.equal(await page.locator("#latency figure:visible").count(), all / 2);
+  });
+
+  test("chooses recordings and zooms them together", async (t) => {
+    const page = await open(t, "full", { hash: "#seconds?t.c=macvlan&t.s=dts&t.round=2" });
+    await page.locator("#traces svg").first().waitFor();
+    assert.equal(await page.locator("#trace-c").inputValue(), "macvlan");
+    assert.equal(await page.locator("#trace-round").inputValue(), "2");
+    assert.ok((await page.locator("#traces figure").count()) >= 10);
+    const ticks = (i) => page.locator("#traces figure svg").nth(i).textContent();
+    const before = await ticks(7);
+    const box = await page.locator("#traces .chart").first().boundingBox();
+    await page.keyboard.down("Control");
+    await page.mouse.move(box.x + box.width / 2, box.y + 80);
+    for (let i = 0; i < 4; i++) await page.mouse.wheel(0, -400);
+    await page.keyboard.up("Control");
+    await page.waitForTimeout(300);
+    assert.notEqual(await ticks(7), before, "a chart did not follow");
+    await page.locator("#trace-s").selectOption("idle");
+    assert.match(await page.evaluate(() => location.hash), /t\.s=idle/);
+    assert.equal(await page.locator("#trace-c").inputValue(), "canal");
+    await page.locator("#traces details summary").first().click();
+    assert.ok((await page.locator("#traces table tr").count()) > 20);
+  });
+
+  test("gives each figure as SVG, PNG and CSV", async (t) => {
+    const page = await open(t, "full", { hash: "#choice" });
+    for (const [view, want] of [["choice", "need"], ["throughput", "contender"], ["latency", "contender"], ["efficiency", "cluster"], ["resources", "softirq"], ["seconds", "seconds"]]) {
+      await page.evaluate((v) => { location.hash = v; }, view);
+      const figure = page.locator(`#${view} figure:visible`).first();
+      await figure.locator("svg").waitFor();
+      const saved = {};
+      for (const kind of ["SVG", "PNG", "CSV"]) {
+        const download = page.waitForEvent("download");
+        await figure.getByRole("button", { name: kind }).click();
+        saved[kind] = await readFile(await (await download).path());
+      }
+      assert.match(saved.SVG.toString(), /^<svg.*<\/svg>$/s);
+      assert.equal(saved.PNG.subarray(1, 4).toString(), "PNG");
+      assert.ok(saved.PNG.length > 2000, "an empty picture");
+      assert.ok(saved.CSV.toString().includes(want), saved.CSV.toString());
+    }
+  });
+
+  test("fills the table of every result", async (t) => {
+    const page = await open(t, "full", { hash: "#results?c=canal" });
+    await page.locator("#every summary", { hasText: "dts" }).click();
+    const rows = page.locator("#every tr[data-c]:visible");
+    assert.ok((await rows.count()) > 3);
+    assert.ok((await rows.allTextContents()).every((row) => row.startsWith("canal")));
+  });
+
+  test("works by keyboard", async (t) => {
+    const page = await open(t, "full");
+    const reached = new Set();
+    for (let i = 0; i < 60; i++) {
+      await page.keyboard.press("Tab");
+      reached.add(await page.evaluate(() => document.activeElement.textContent.trim().slice(0, 20)));
+    }
+    for (const want of ["Throughput", "Choice", "Filter"]) assert.ok(reached.has(want), `${want} is not among ${[...reached].join("; ")}`);
+    await page.getByRole("link", { name: "Throughput" }).focus();
+    await page.keyboard.press("Enter");
+    await page.locator("#throughput svg").first().waitFor();
+    const summary = page.locator("#throughput figure summary").first();
+    await summary.focus();
+    await page.keyboard.press("Space");
+    assert.ok(await page.locator("#throughput figure table").first().isVisible());
+  });
+
+  test("names everything for a screen reader", async (t) => {
+    const page = await open(t, "full");
+    const bare = await page.evaluate(() => {
+      const charts = [...document.querySelectorAll(".chart")].filter((c) => c.getAttribute("role") !== "img" || !c.getAttribute("aria-label"));
+      const tables = [...document.querySelectorAll("figure")].filter((f) => !f.querySelector("table, ol"));
+      const inputs = [...document.querySelectorAll("input, select")].filter((i) => !i.closest("label"));
+      const ids = [...document.querySelectorAll("[id]")].map((e) => e.id);
+      return { charts: charts.length, tables: tables.length, inputs: inputs.length, twice: ids.filter((id, i) => ids.indexOf(id) !== i) };
+    });
+    assert.deepEqual(bare, { charts: 0, tables: 0, inputs: 0, twice: [] });
+  });
+
+  for (const colorScheme of ["light", "dark"]) {
+    test(`is readable in ${colorScheme}`, async (t) => {
+      const page = await open(t, "full", { colorScheme });
+      const contrast = await page.evaluate(() => {
+        const light = (c) => {
+          const [r, g, b] = c.match(/[\d.]+/g).map((v) => v / 255).map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+          return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+        };
+        const paper = light(getComputedStyle(document.body).backgroundColor);
+        const ratio = (e) => { const ink = light(getComputedStyle(e).color); return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05); };
+        return Object.fromEntries(["h1 em", "small", ".views a", ".legend", "td", ".better", ".worse"].map((s) => [s, document.querySelector(s)]).filter(([, e]) => e).map(([s, e]) => [s, ratio(e)]));
+      });
+      for (const [what, ratio] of Object.entries(contrast)) assert.ok(ratio >= 4.5, `${what} has a contrast of ${ratio}`);
+    });
+  }
+
+  test("fits a phone", async (t) => {
+    const page = await open(t, "full", { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true });
+    for (const view of views) {
+      await page.evaluate((v) => { location.hash = v; }, view);
+      await page.locator(`#${view}`).waitFor();
+      await drawn(page, view);
+      const [wide, room] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+      assert.ok(wide <= room, `${view} is ${wide} wide on ${room}`);
+    }
+  });
+
+  test("prints every view, in light colours", async (t) => {
+    const page = await open(t, "full", { colorScheme: "dark" });
+    await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+    await page.emulateMedia({ media: "print" });
+    assert.ok((await page.locator("figure:visible svg").count()) > 8);
+    assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(255, 255, 255)");
+    assert.ok((await page.pdf()).length > 50_000);
+    await page.emulateMedia({ media: "screen" });
+    await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+    assert.equal(await page.locator("section.view:visible").count(), 1);
+  });
+
+  test("shows its tables without JavaScript", async () => {
+    const context = await browser.newContext({ javaScriptEnabled: false });
+    const page = await context.newPage();
+    await page.goto(address("full"));
+    assert.ok((await page.locator("section.view").count()) > 8);
+    for (const view of ["overview", "throughput", "findings", "method"]) assert.ok(await page.locator(`#${view} h2`).isVisible());
+    assert.ok((await visibleRows(page, "overview").count()) >= 8);
+    assert.ok((await page.locator("body").innerText()).includes("need JavaScript"));
+    await context.close();
+  });
+});
+
+test("hostile names are text", async (t) => {
+  const page = await open(t, "hostile");
+  for (const view of await page.locator("section.view").evaluateAll((list) => list.map((s) => s.id))) {
+    await page.evaluate((v) => { location.hash = v; }, view);
+    await drawn(page, view);
+    for (const d of await page.locator(`#${view} summary:visible`).all()) await d.click();
+  }
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.owned ?? ""), "");
+  assert.equal(await page.locator("main img, main iframe, main script").count(), 0);
+  assert.ok((await page.locator("main").innerText()).includes("<script>document.documentElement"));
+  await page.locator("#filter summary").click();
+  const box = page.locator("#filter input").nth(1);
+  await box.uncheck();
+  const hash = await page.evaluate(() => location.hash);
+  await page.goto(address("hostile") + hash);
+  assert.equal(await page.locator("#filter input").nth(1).isChecked(), false);
+});
+
+test("addresses that make no sense show the overview", async (t) => {
+  const page = await open(t, "full", { hash: "#<img src=x>?c=nobody&c=%FF&s=%3Cscript%3E&t.c=x" });
+  assert.ok(await page.locator("#overview").isVisible());
+});
+
+for (const name of ["quick", "few", "ladder", "empty"]) {
+  test(`${name}: every view shows`, async (t) => {
+    const page = await open(t, name);
+    for (const link of await page.locator("nav.views a").all()) {
+      await link.click();
+      await drawn(page, new URL(await link.evaluate((a) => a.href)).hash.slice(1));
+    }
+  });
+}
+
+test("the policy keeps outside addresses out", async () => {
+  const page = await browser.newPage();
+  await page.goto(address("full"));
+  await page.evaluate(() => {
+    const image = new Image();
+    image.src = "http://outside.example/x.png";
+    return new Promise((done) => { image.onerror = image.onload = done; });
+  });
+  assert.match(await page.evaluate(() => document.documentElement.dataset.errors), /blocked: img-src http:\/\/outside\.example/);
+  await page.close();
+});
+
+test("a live page follows its run and keeps what is open", async (t) => {
+  const bodies = await Promise.all(["live-1", "live-2"].map((n) => readFile(`${pages}/${n}.html`, "utf8")));
+  let version = 0;
+  const url = "http://127.0.0.1:9/runs/1/";
+  const page = await open(t, "live-1", { url, route: (r) => r.fulfill({ status: 200, contentType: "text/html; charset=utf-8", headers: { ETag: `"${version}"` }, body: r.request().method() === "HEAD" ? "" : bodies[version] }) });
+  const rows = () => visibleRows(page, "overview").count();
+  const before = await rows();
+  await page.locator("#filter summary").click();
+  await page.waitForTimeout(2500); // it has asked once and knows the version
+  version = 1;
+  await page.waitForFunction((n) => document.querySelectorAll("#overview tr[data-c]").length > n, before, { timeout: 15_000 });
+  assert.ok(await page.locator("#filter[open]").count(), "the filter was closed");
+  await page.getByRole("link", { name: "Throughput" }).click();
+  await page.locator("#throughput svg").first().waitFor();
+});
+
+test("a large run opens", async (t) => {
+  const page = await open(t, "large");
+  await page.locator("#overview tr[data-c]").first().waitFor();
+  const timing = await page.evaluate(() => performance.getEntriesByType("navigation")[0].loadEventEnd);
+  t.diagnostic(`30 contenders, 12 steps, 5 rounds: loaded after ${Math.round(timing)} ms`);
+  await page.evaluate(() => { location.hash = "latency"; });
+  await page.locator("#latency svg").first().waitFor();
+});
