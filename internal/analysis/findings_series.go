@@ -129,20 +129,20 @@ func (e *evidence) worded(list []said, format string) []Finding {
 	return out
 }
 
-// level is a change of a sample's rate that is no chance.
-type level struct {
+// levelChange is a change of a sample's rate that is no chance.
+type levelChange struct {
 	traced
 	at, change float64 // s from the begin of the window; relative
 	early      bool    // in the part of the window that a longer warm-up would have taken
 }
 
 // levels are the changes of level of all samples, Holm over those of a step.
-func (e *evidence) levels() []level {
+func (e *evidence) levels() []levelChange {
 	if e.levelsDone {
 		return e.levelsFound
 	}
 	e.levelsDone = true
-	byStep := map[string][]level{}
+	byStep := map[string][]levelChange{}
 	p := map[string][]float64{}
 	for _, t := range e.traced() {
 		series, each := t.trace.flow()
@@ -150,7 +150,7 @@ func (e *evidence) levels() []level {
 			continue
 		}
 		c := e.changes.Change(series)
-		found := level{traced: t}
+		found := levelChange{traced: t}
 		if c.At > 0 {
 			found.at = float64(c.At) * each
 			found.change = stat.Median(series[c.At:])/stat.Median(series[:c.At]) - 1
@@ -190,7 +190,7 @@ func burstySeries(e *evidence) []Finding {
 	for _, t := range e.traced() {
 		series, each := t.trace.flow()
 		median := stat.Median(series)
-		changed := slices.ContainsFunc(e.levels(), func(l level) bool { return l.Sample == t.Sample })
+		changed := slices.ContainsFunc(e.levels(), func(l levelChange) bool { return l.Sample == t.Sample })
 		if len(series) < leastSeries || median < leastFlow || changed {
 			continue
 		}

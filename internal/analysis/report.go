@@ -110,7 +110,7 @@ type evidence struct {
 	changes stat.ChangeTest
 	byKey   map[result.Key]*result.Sample // the valid ones
 
-	levelsFound []level // see levels
+	levelsFound []levelChange // see levels
 	levelsDone  bool
 }
 

@@ -57,15 +57,15 @@ func nodes(recs []*sysmon.Recording, run *result.Run, s *result.Sample) []analys
 			continue
 		}
 		own := p.recs[0]
-		from, to := markedWindow(own.Times, s)
+		from, to := -1, -1
 		switch {
-		case len(list) == 0 && from < 0:
-			begin = s.Started.Add(seconds(run.Plan.Warmup))
 		case len(list) == 0:
-			begin, index = own.Times[from], from
-		case from >= 0 && begin.Sub(own.Times[from]).Abs() <= least:
-			// its own marks
-		default:
+			if from, to = markedWindow(own.Times, s); from >= 0 {
+				begin, index = own.Times[from], from
+			} else {
+				begin, index = s.Started.Add(seconds(run.Plan.Warmup)), -1
+			}
+		case index >= 0:
 			from, to = besideMark(own.Times, begin, index, s)
 		}
 		list = append(list, nodeTrace(role, p.recs, window{from, to, begin, float64(s.Elapsed)}, cpusOf(run.Plan.Settings, role)))
@@ -74,17 +74,23 @@ func nodes(recs []*sysmon.Recording, run *result.Run, s *result.Sample) []analys
 }
 
 // markedWindow is the pair of snapshots that mark the measured window: exactly
-// as far apart as the sample says, −1 where there is none.
+// as far apart as the sample says, −1 where there is none. Ticks can be as far
+// apart by chance, so that the pair farthest from the beat of the ticks, which
+// begins with the recording, is taken.
 func markedWindow(times []time.Time, s *result.Sample) (from, to int) {
 	want := time.Duration(math.Round(float64(s.Elapsed) * 1e9))
+	from, to = -1, -1
+	farthest := time.Duration(-1)
 	for i, a := range times {
-		for j := i + 1; j < len(times); j++ {
-			if apart := times[j].Sub(a) - want; apart.Abs() < 2*time.Microsecond {
-				return i, j
+		beat := a.Sub(times[0]) % sysmon.Interval
+		off := min(beat, sysmon.Interval-beat)
+		for j := i + 1; j < len(times) && off > farthest; j++ {
+			if apart := times[j].Sub(a) - want; apart.Abs() < time.Microsecond {
+				from, to, farthest = i, j, off
 			}
 		}
 	}
-	return -1, -1
+	return from, to
 }
 
 // besideMark is the window of a node that was marked together with the
