@@ -99,6 +99,7 @@ func load(root *os.Root, dir string) (*Record, *parsed, error) {
 		record.Faults = append(record.Faults, *p.bad)
 	}
 	record.loadTorn(root)
+	record.loadFaults(root)
 	for i := range record.Samples {
 		record.loadHistograms(root, &record.Samples[i])
 	}

@@ -16,6 +16,7 @@ var clocks = []struct{ name, help string }{
 	{"service_time", "from the actual send to the response read"},
 	{"network_time", "from the actual send to the kernel's receive timestamp: the network and the server without the client's own wake-up"},
 	{"send_lag", "from the intended to the actual send: the load generator's own delay"},
+	{"connect_time", "from connect(2) to the connection made, where each request has its own"},
 }
 
 // Percentile is a name as metrics carry it and the percentile it stands for.

@@ -9,11 +9,12 @@ type Record struct {
 }
 
 // Fault is a place in a run directory that could not be read, or that
-// contradicts another.
+// contradicts another; or one in the files that a run was imported from.
 type Fault struct {
-	File string // relative to the run directory, with slashes
+	File string // relative to the run directory, or to the imported folder, with slashes
 	Line int    // from 1; 0 means the whole file
 	Text string // what is wrong and what became of it
+	Code string `json:",omitempty"` // of the finding; empty is damage of the run directory itself
 }
 
 // Sealed is the set of samples that the run already has, so that a resumed

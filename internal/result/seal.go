@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path"
@@ -34,16 +35,63 @@ func (s *Store) Seal(sample *Sample) error {
 	if s.sealed[key] {
 		return fmt.Errorf("%s: %w", what, ErrSealed)
 	}
-	sample.Schema = SampleSchema
-	dropNotFinite(sample)
-	if err := s.writeHistograms(sample); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+	line, err := s.line(sample)
+	if err == nil {
+		err = s.appendLines(line)
 	}
-	if err := s.appendLine(sample); err != nil {
+	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	s.sealed[key] = true
 	return nil
+}
+
+// SealAll seals samples that are known already, such as imported ones, with
+// one write: after an error none of them is sealed. Otherwise as Seal.
+func (s *Store) SealAll(samples []*Sample) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken != nil {
+		return fmt.Errorf("seal %d samples: %w", len(samples), s.broken)
+	}
+	keys := make(map[Key]bool, len(samples))
+	var lines []byte
+	for _, sample := range samples {
+		key := sample.Key()
+		what := fmt.Sprintf("seal sample of %s, step %s, round %d", sample.Contender, sample.Step, sample.Round)
+		if s.sealed[key] || keys[key] {
+			return fmt.Errorf("%s: %w", what, ErrSealed)
+		}
+		line, err := s.line(sample)
+		if err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		keys[key] = true
+		lines = append(lines, line...)
+	}
+	if err := s.appendLines(lines); err != nil {
+		return fmt.Errorf("seal %d samples: %w", len(samples), err)
+	}
+	maps.Copy(s.sealed, keys)
+	return nil
+}
+
+// line is the sample's line, its histograms on the disk.
+func (s *Store) line(sample *Sample) ([]byte, error) {
+	sample.Schema = SampleSchema
+	dropNotFinite(sample)
+	if err := s.writeHistograms(sample); err != nil {
+		return nil, err
+	}
+	line, err := json.Marshal(sample)
+	if err != nil {
+		return nil, err
+	}
+	line = append(line, '\n')
+	if len(line) > maxLine {
+		return nil, fmt.Errorf("line of %d bytes, over the limit of %d", len(line), maxLine)
+	}
+	return line, nil
 }
 
 // dropNotFinite takes out of the sample what JSON can't carry.
@@ -112,18 +160,10 @@ func (s *Store) writeHistograms(sample *Sample) error {
 	}
 }
 
-// appendLine writes the sample's line behind the last sealed one. After a
-// failure the file ends there again, so that nothing half written stays.
-func (s *Store) appendLine(sample *Sample) error {
-	line, err := json.Marshal(sample)
-	if err != nil {
-		return err
-	}
-	line = append(line, '\n')
-	if len(line) > maxLine {
-		return fmt.Errorf("line of %d bytes, over the limit of %d", len(line), maxLine)
-	}
-	_, err = s.samples.WriteAt(line, s.end)
+// appendLines writes whole lines behind the last sealed one. After a failure
+// the file ends there again, so that nothing half written stays.
+func (s *Store) appendLines(lines []byte) error {
+	_, err := s.samples.WriteAt(lines, s.end)
 	if err == nil {
 		err = s.samples.Sync()
 	}
@@ -133,7 +173,7 @@ func (s *Store) appendLine(sample *Sample) error {
 		}
 		return spaceError(err)
 	}
-	s.end += int64(len(line))
+	s.end += int64(len(lines))
 	return nil
 }
 

@@ -231,7 +231,7 @@ func WriteFile(dir, name string, write func(io.Writer) error) error {
 }
 
 func writeFile(root *os.Root, name string, write func(io.Writer) error) error {
-	if name != filepath.Base(name) || !filepath.IsLocal(name) || name == runFile || name == samplesFile || name == tornFile || name == rawFolder {
+	if name != filepath.Base(name) || !filepath.IsLocal(name) || name == runFile || name == samplesFile || name == tornFile || name == faultsFile || name == rawFolder {
 		return fmt.Errorf("write %q into the run directory: not a name for a report", name)
 	}
 	return writeAtomic(root, name, write)

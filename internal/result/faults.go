@@ -1,0 +1,81 @@
+package result
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// faultsFile lists what was wrong in the files that a run was imported from.
+const faultsFile = "faults.jsonl"
+
+// faultLine is a line of it.
+type faultLine struct {
+	File string `json:"file"`
+	Line int    `json:"line,omitempty"`
+	Text string `json:"text"`
+	Code string `json:"code,omitempty"`
+}
+
+// WriteFaults keeps what was found wrong before the run directory was made;
+// Load gives it back with its own faults. No faults make no file. Errors:
+// ErrNoSpace.
+func (s *Store) WriteFaults(faults []Fault) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	return writeAtomic(s.root, faultsFile, func(w io.Writer) error {
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		for _, f := range faults {
+			if err := enc.Encode(faultLine(f)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// loadFaults reads the faults that the run was made with.
+func (r *Record) loadFaults(root *os.Root) {
+	f, err := openFile(root, faultsFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var data []byte
+	if err == nil {
+		data, err = readAll(f, maxRunFile)
+		f.Close()
+	}
+	if err != nil {
+		r.fault(faultsFile, 0, "%v", cause(err))
+		return
+	}
+	faults, err := parseFaults(bytes.NewReader(data))
+	r.Faults = append(r.Faults, faults...)
+	if err != nil {
+		r.fault(faultsFile, len(faults)+1, "%v; the faults behind it are not known", err)
+	}
+}
+
+// parseFaults reads faults up to the first bad one.
+func parseFaults(rd io.Reader) ([]Fault, error) {
+	var faults []Fault
+	dec := json.NewDecoder(rd)
+	for {
+		var f faultLine
+		switch err := dec.Decode(&f); {
+		case errors.Is(err, io.EOF):
+			return faults, nil
+		case err != nil:
+			return faults, err
+		case f.Text == "":
+			return faults, fmt.Errorf("a fault without text")
+		}
+		faults = append(faults, Fault(f))
+	}
+}
