@@ -1,15 +1,46 @@
 package analysis
 
-// Recommendation is an ordered choice of contenders for given needs.
+// This file holds the shapes of a choice; recommend.go makes it, and
+// capability.go says what a need asks.
+
+// RecommendSchema names the version of the JSON form of a Recommendation.
+const RecommendSchema = "cnibench/recommend/1"
+
+// Recommendation is an ordered choice of contenders for given needs, among
+// those that were measured under one kernel and underlay.
 type Recommendation struct {
-	Needs   []string `json:"needs"`
-	Weights []Weight `json:"weights"`
-	Ranked  []Choice `json:"ranked"`  // best first
-	Lost    []Loss   `json:"lost"`    // what a need ruled out
-	Unknown []Loss   `json:"unknown"` // what can't be scored, for want of figures
+	Schema   string   `json:"schema"`
+	Run      string   `json:"run"`
+	Baseline string   `json:"baseline"`
+	Kernel   string   `json:"kernel"`
+	Underlay string   `json:"underlay"`
+	Needs    []string `json:"needs"`
+	Weights  []Weight `json:"weights"`
+	Ranked   []Choice `json:"ranked"`  // best first
+	Lost     []Loss   `json:"lost"`    // what a need ruled out
+	Unknown  []Loss   `json:"unknown"` // what can't be scored, for want of figures
 	// Resamples is how many times rounds were drawn anew to see how firm the order is.
-	Resamples int `json:"resamples"`
+	Resamples  int      `json:"resamples"`
+	Confidence float64  `json:"confidence"` // of the intervals
+	Firmness   Firmness `json:"firmness"`   // of the first place
+	Notes      []string `json:"notes"`
+	// Apart is the same for contenders on other kernels or underlays, which
+	// can't be ranked with these; what is lost and unknown stands above alone.
+	Apart []Recommendation `json:"apart,omitempty"`
 }
+
+// Firmness says how sure the first place is.
+type Firmness string
+
+// The firmnesses.
+const (
+	Firm     Firmness = "firm"     // first in at least 95 % of the resamples
+	Leaning  Firmness = "leaning"  // first in at least 75 %
+	TossUp   Firmness = "toss-up"  // first in less
+	Untested Firmness = "untested" // the rounds are too few to tell
+	Alone    Firmness = "alone"    // no other is left
+	Nobody   Firmness = "nobody"   // none is left
+)
 
 // Weight is how much a criterion counts.
 type Weight struct {
@@ -46,7 +77,8 @@ type Loss struct {
 // Capability is one thing that a contender can or can't do.
 type Capability struct {
 	Contender string `json:"contender"`
-	Name      string `json:"name"`   // a need's name: policy, encryption, …
-	Value     string `json:"value"`  // yes, no, or a word such as wireguard
-	Source    string `json:"source"` // catalogue or check
+	Name      string `json:"name"`             // a need's name: policy, encryption, …
+	Value     string `json:"value"`            // yes, no, or a word such as wireguard
+	Source    string `json:"source"`           // catalogue, check or measured
+	Detail    string `json:"detail,omitempty"` // what a check found
 }

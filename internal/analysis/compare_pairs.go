@@ -115,8 +115,15 @@ func (p *pairing) figures(e *evidence) map[spotOf]map[string]figureOf {
 	return all
 }
 
-// side is a run's figure: its own, or its ratio to the run's baseline.
+// side is a run's figure: its own, or its ratio to the run's baseline; not ok
+// where that is no finite number.
 func (p *pairing) side(e *evidence, at place, contender string) (Side, bool) {
+	s, ok := p.sideOf(e, at, contender)
+	bad := func(v float64) bool { return finite(v) == nil }
+	return s, ok && !bad(s.Median) && !slices.ContainsFunc(s.Values, bad)
+}
+
+func (p *pairing) sideOf(e *evidence, at place, contender string) (Side, bool) {
 	values := e.figures[at][contender]
 	if !p.opt.VsBaseline {
 		return Side{e.headline(at, contender), append([]float64{}, values.values()...)}, true

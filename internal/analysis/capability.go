@@ -1,0 +1,158 @@
+package analysis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Need is something that a pod network must have to be chosen.
+type Need struct {
+	Name, Help string
+
+	// The check and its cases (by their beginning; "" is all) that prove or
+	// refute it: keys check.CHECK.CONTENDER.CASE of a run's environment.
+	check, cases string
+	// A contender of which nothing is known is taken to have it.
+	assumed bool
+}
+
+// Active is the need that is always there.
+const Active = "active"
+
+// lowMemory is the most that an idle node of a network with low memory uses
+// over the baseline's. The 2019 study found 50 to 130 MB for all products but
+// one, which took 400 MB.
+const lowMemory unit.Bytes = 200 << 20
+
+// Needs lists what can be asked for, in the order of listings. The names are
+// those of Capability.
+func Needs() []Need {
+	return []Need{
+		{Name: "policy", Help: "enforces NetworkPolicy on traffic into pods", check: "policy", cases: "ingress"},
+		{Name: "egress-policy", Help: "enforces NetworkPolicy on traffic out of pods", check: "policy", cases: "egress"},
+		{Name: "l7", Help: "has policies that know HTTP or DNS", check: "policy", cases: "l7"},
+		{Name: "encryption", Help: "encrypts what pods send from node to node", check: "encryption"},
+		{Name: "key-rotation", Help: "lets the operator replace the keys while the network runs"},
+		{Name: "kube-proxy-free", Help: "does Services itself, without kube-proxy"},
+		{Name: "ipv6", Help: "carries IPv6"},
+		{Name: "arm64", Help: "runs on arm64"},
+		{Name: "ppc64le", Help: "runs on ppc64le"},
+		{Name: "s390x", Help: "runs on s390x"},
+		{Name: "observability", Help: "shows what flows, or exports metrics of it"},
+		{Name: "jumbo-auto", Help: "finds a large MTU of the underlay by itself (known from `check mtu` only)", check: "mtu"},
+		{Name: "low-memory", Help: "uses at most " + lowMemory.String() + " more on an idle node than the baseline (measured; needs real nodes and an idle step)"},
+		{Name: Active, Help: "is maintained; always asked for", assumed: true},
+	}
+}
+
+// NeedNames are the names of Needs.
+func NeedNames() []string {
+	var names []string
+	for _, n := range Needs() {
+		names = append(names, n.Name)
+	}
+	return names
+}
+
+// Capabilities are those of the catalogue and of the run's checks; what a
+// check found takes the place of what the catalogue says.
+func Capabilities(rec *result.Record, catalogue []Capability) []Capability {
+	e := &evidence{run: &rec.Run, opt: Options{}.complete(rec.Run.Plan.Settings)}
+	list := slices.Clone(catalogue)
+	for _, found := range append(e.proven(), e.jumbo()...) {
+		i := slices.IndexFunc(list, func(c Capability) bool { return c.Contender == found.Contender && c.Name == found.Name })
+		if i < 0 {
+			list = append(list, found)
+			continue
+		}
+		// The catalogue's word for what is there, wireguard, is better than yes.
+		if found.Value == "yes" && list[i].Value != "no" {
+			found.Value = list[i].Value
+		}
+		list[i] = found
+	}
+	return list
+}
+
+// proven are the needs that the checks of a run prove or refute: one failed
+// case is enough for no.
+func (e *evidence) proven() []Capability {
+	var list []Capability
+	for _, found := range e.checks() {
+		if found.Word != "pass" && found.Word != "fail" {
+			continue
+		}
+		for _, need := range Needs() {
+			if need.check != found.Check || !strings.HasPrefix(found.Case, need.cases) {
+				continue
+			}
+			c := Capability{Contender: found.Contender, Name: need.Name, Value: "yes", Source: "check", Detail: found.Case + ": " + found.Word}
+			if found.Word == "fail" {
+				c.Value = "no"
+			}
+			i := slices.IndexFunc(list, func(o Capability) bool { return o.Contender == c.Contender && o.Name == c.Name })
+			switch {
+			case i < 0:
+				list = append(list, c)
+			case c.Value == "no" && list[i].Value != "no":
+				list[i] = c
+			}
+		}
+	}
+	return list
+}
+
+// jumbo is what the pods' MTU says of jumbo-auto, on an underlay with more
+// than the usual one.
+func (e *evidence) jumbo() []Capability {
+	const usual = 1500
+	var list []Capability
+	contenders, found := e.mtus()
+	under := e.underlayMTU(found)
+	for _, c := range contenders {
+		pod := found[c]["pod"]
+		if pod == 0 || under <= usual || c == e.run.Baseline {
+			continue
+		}
+		x := Capability{Contender: c, Name: "jumbo-auto", Value: "yes", Source: "check", Detail: fmt.Sprintf("pods got an MTU of %d on an underlay of %d", pod, under)}
+		if float64(under-pod-e.overhead(c)) > mostWaste*float64(under) {
+			x.Value = "no"
+		}
+		list = append(list, x)
+	}
+	return list
+}
+
+// memoryCapabilities are what the run's idle steps say of low-memory. The lab
+// has none of the products' agents, so that it can't tell.
+func (e *evidence) memoryCapabilities() []Capability {
+	var list []Capability
+	if sharedMemory(e.run.Arena) {
+		return nil
+	}
+	for _, at := range e.places {
+		if at.Metric != "memory_overhead" {
+			continue
+		}
+		for _, contender := range e.inOrder(e.figures[at]) {
+			over := e.headline(at, contender)
+			c := Capability{
+				Contender: contender, Name: "low-memory", Value: "yes", Source: "measured",
+				Detail: fmt.Sprintf("%s over %s when idle", unit.Format(over, "bytes"), e.run.Baseline),
+			}
+			if over > float64(lowMemory) {
+				c.Value = "no"
+			}
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// sharedMemory says that all nodes of the arena share one machine and run no
+// product, so that memory tells nothing of a contender.
+func sharedMemory(arena string) bool { return arena == "lab" || arena == "microvm" }

@@ -1,0 +1,429 @@
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Wish is what a recommendation is asked to heed.
+type Wish struct {
+	Options
+	Catalogue []Capability // what the catalogue says, in its order
+	Needs     []string     // names of Needs; Active is always asked for
+	Weights   []Weight     // in place of the criteria's own
+	Resamples int          // 0 is 1000
+}
+
+const (
+	defaultResamples = 1000
+	firmWins         = 0.95
+	leaningWins      = 0.75
+)
+
+// Recommend orders the contenders that meet every need by the weighted
+// geometric mean of their ratios to the baseline, and draws the rounds anew
+// many times to see how firm that order is. The same run and wish give the
+// same answer. nil where the run has no figure to score by.
+func Recommend(rec *result.Record, wish Wish) *Recommendation {
+	c := chooser{wish: wish, e: collect(withoutHistograms(rec), wish.complete(rec.Run.Plan.Settings)), weights: weightsOf(wish.Weights)}
+	c.needs = append(slices.Clone(wish.Needs), Active)
+	slices.Sort(c.needs)
+	c.needs = slices.Compact(c.needs)
+	c.capabilities = Capabilities(rec, wish.Catalogue)
+	if slices.Contains(c.needs, "low-memory") {
+		c.capabilities = append(c.capabilities, c.e.memoryCapabilities()...)
+	}
+
+	var lists []Recommendation
+	for _, g := range c.e.groups {
+		if gauges := c.e.gauges(g, c.weights); len(gauges) > 0 {
+			lists = append(lists, c.list(g, gauges))
+		}
+	}
+	if len(lists) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(lists, func(a, b Recommendation) int { return cmp.Compare(len(b.Ranked), len(a.Ranked)) })
+	first := lists[0]
+	first.Apart = lists[1:]
+	c.rest(&first)
+	return &first
+}
+
+// withoutHistograms is the record for those who need the rounds' own figures
+// only: merging histograms is most of the work.
+func withoutHistograms(rec *result.Record) *result.Record {
+	lean := *rec
+	lean.Samples = slices.Clone(rec.Samples)
+	for i := range lean.Samples {
+		lean.Samples[i].Histograms = nil
+	}
+	return &lean
+}
+
+// weightsOf are the weights of all criteria.
+func weightsOf(asked []Weight) []Weight {
+	var list []Weight
+	for _, c := range Criteria() {
+		w := Weight{c.Name, c.Weight}
+		for _, a := range asked {
+			if a.Criterion == c.Name {
+				w.Weight = a.Weight
+			}
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+// chooser is a recommendation in the making.
+type chooser struct {
+	wish         Wish
+	e            *evidence
+	needs        []string
+	weights      []Weight // of all criteria
+	capabilities []Capability
+	seen         map[string]bool // contenders that were judged in a group
+	lost, short  []Loss
+}
+
+// list ranks the contenders of one group.
+func (c *chooser) list(g group, gauges []gauge) Recommendation {
+	r := Recommendation{
+		Schema: RecommendSchema, Run: c.e.run.ID, Baseline: c.e.run.Baseline, Kernel: g.Kernel, Underlay: g.Underlay,
+		Needs: c.needs, Confidence: c.e.opt.Confidence, Ranked: []Choice{}, Lost: []Loss{}, Unknown: []Loss{}, Notes: []string{},
+	}
+	present := map[int]bool{}
+	for _, x := range gauges {
+		present[x.criterion] = true
+	}
+	var criteria []int
+	for i, criterion := range Criteria() {
+		switch {
+		case c.weights[i].Weight == 0:
+		case present[i] || criterion.takes == nil:
+			criteria = append(criteria, i)
+			r.Weights = append(r.Weights, c.weights[i])
+		default:
+			r.Notes = append(r.Notes, fmt.Sprintf("%s does not count: the run has no figure of it; suite %s has", criterion.Name, criterion.Suite))
+		}
+	}
+	candidates := c.candidates(g, gauges)
+	draw := c.drawing(g, gauges, candidates)
+	if len(candidates) > 0 && len(draw.rounds) > 0 {
+		r.Ranked = draw.rank(criteria, c.weights)
+		r.Resamples = draw.resamples
+	}
+	r.Firmness = firmness(r.Ranked, draw.enough)
+	if r.Firmness == Untested {
+		r.Notes = append(r.Notes, fmt.Sprintf("%s can't tell how firm the order is; %d can (--rounds)", plural(len(draw.rounds), "round"), stat.NeedsForInterval(c.e.opt.Confidence)))
+	}
+	for i := range r.Ranked {
+		r.Ranked[i].Reasons = c.reasons(r.Ranked, i)
+	}
+	return r
+}
+
+func firmness(ranked []Choice, enough bool) Firmness {
+	switch {
+	case len(ranked) == 0:
+		return Nobody
+	case len(ranked) == 1:
+		return Alone
+	case !enough:
+		return Untested
+	case ranked[0].Wins >= firmWins:
+		return Firm
+	case ranked[0].Wins >= leaningWins:
+		return Leaning
+	}
+	return TossUp
+}
+
+// candidates are the group's contenders that meet every need and have every
+// figure that is counted; it notes what the others lack.
+func (c *chooser) candidates(g group, gauges []gauge) []string {
+	var list []string
+	if c.seen == nil {
+		c.seen = map[string]bool{}
+	}
+	for _, entry := range c.contendersIn(g) {
+		if entry == c.e.run.Baseline {
+			continue
+		}
+		c.seen[entry] = true
+		if !c.meets(entry) {
+			continue
+		}
+		i := slices.IndexFunc(gauges, func(x gauge) bool { return len(x.merits[entry]) == 0 })
+		if i >= 0 {
+			c.short = append(c.short, Loss{entry, "", fmt.Sprintf("no %s at %s beside the baseline's; `cnibench report` says why", gauges[i].Metric, gauges[i].Step), "measured"})
+			continue
+		}
+		list = append(list, entry)
+	}
+	return list
+}
+
+// contendersIn are the contenders with samples in the group, as planned.
+func (c *chooser) contendersIn(g group) []string {
+	var list []string
+	for i := range c.e.samples {
+		s := &c.e.samples[i]
+		if groupOf(s) == g && !slices.Contains(list, s.Contender) {
+			list = append(list, s.Contender)
+		}
+	}
+	slices.SortStableFunc(list, c.e.compareContenders)
+	return list
+}
+
+// meets says that the contender has all that is needed; if not, what it lacks
+// is noted: what it can't do before what nobody knows.
+func (c *chooser) meets(contender string) bool {
+	var unknown *Loss
+	for _, name := range c.needs {
+		i := slices.IndexFunc(c.capabilities, func(x Capability) bool { return x.Contender == contender && x.Name == name })
+		if i < 0 {
+			need := Needs()[slices.Index(NeedNames(), name)]
+			if !need.assumed && unknown == nil {
+				unknown = &Loss{contender, name, c.unproven(need), "catalogue"}
+			}
+			continue
+		}
+		if has := c.capabilities[i]; has.Value == "no" {
+			loss := Loss{contender, name, "not so, by the catalogue", has.Source}
+			if name == Active {
+				loss.Reason = "no longer maintained, by the catalogue"
+			}
+			if has.Detail != "" {
+				loss.Reason = has.Source + " says: " + has.Detail
+			}
+			if !slices.Contains(c.lost, loss) {
+				c.lost = append(c.lost, loss)
+			}
+			return false
+		}
+	}
+	if unknown != nil && !slices.Contains(c.short, *unknown) {
+		c.short = append(c.short, *unknown)
+	}
+	return unknown == nil
+}
+
+// unproven says why a need can't be judged and what would help.
+func (c *chooser) unproven(need Need) string {
+	switch {
+	case need.Name == "low-memory" && sharedMemory(c.e.run.Arena):
+		return "the lab runs none of the product's own agents; measure an idle step on a cluster"
+	case need.Name == "low-memory":
+		return "the run has no idle step; suite throughput has"
+	case need.check != "":
+		return "not known; `cnibench check " + need.check + "` finds out"
+	}
+	return "the catalogue does not say"
+}
+
+// rest adds what is lost and unknown, of the whole catalogue.
+func (c *chooser) rest(r *Recommendation) {
+	for _, x := range c.capabilities {
+		if x.Contender == c.e.run.Baseline || c.seen[x.Contender] {
+			continue
+		}
+		c.seen[x.Contender] = true
+		if !c.meets(x.Contender) {
+			continue
+		}
+		reason := "not in this run"
+		for _, u := range c.e.run.Unsupported {
+			if u.Contender == x.Contender {
+				reason = u.Reason
+			}
+		}
+		c.short = append(c.short, Loss{x.Contender, "", reason, "measured"})
+	}
+	r.Lost, r.Unknown = append(r.Lost, c.lost...), append(r.Unknown, c.short...)
+}
+
+// drawing draws rounds anew, the same ones for all contenders of a group.
+type drawing struct {
+	gauges     []gauge
+	candidates []string
+	rounds     []int
+	resamples  int
+	confidence float64
+	enough     bool          // rounds for an interval
+	steady     []int         // criteria that are about all gauges
+	merits     [][][]float64 // by gauge, candidate, round; NaN where there is none
+	rng        *rand.Rand
+}
+
+func (c *chooser) drawing(g group, gauges []gauge, candidates []string) *drawing {
+	d := &drawing{
+		gauges: gauges, candidates: candidates, resamples: cmp.Or(c.wish.Resamples, defaultResamples),
+		confidence: c.e.opt.Confidence, rng: rand.New(rand.NewPCG(c.e.run.Plan.Seed, uint64(len(g.Kernel)))),
+	}
+	for i, criterion := range Criteria() {
+		if criterion.takes == nil {
+			d.steady = append(d.steady, i)
+		}
+	}
+	for _, x := range gauges {
+		for _, candidate := range candidates {
+			d.rounds = append(d.rounds, x.merits[candidate].rounds()...)
+		}
+	}
+	slices.Sort(d.rounds)
+	d.rounds = slices.Compact(d.rounds)
+	for _, x := range gauges {
+		var of [][]float64
+		for _, candidate := range candidates {
+			values := make([]float64, len(d.rounds))
+			for i, round := range d.rounds {
+				values[i] = math.NaN()
+				if m, ok := x.merits[candidate][round]; ok {
+					values[i] = m
+				}
+			}
+			of = append(of, values)
+		}
+		d.merits = append(d.merits, of)
+	}
+	d.enough = len(d.rounds) >= stat.NeedsForInterval(d.confidence)
+	return d
+}
+
+// terms fills in the merits of a candidate over the drawn rounds (by their
+// positions), one per criterion: the mean over its gauges.
+func (d *drawing) terms(out []float64, candidate int, criteria, drawn []int, scratch []float64) {
+	for i, criterion := range criteria {
+		steady := slices.Contains(d.steady, criterion)
+		sum, n := 0.0, 0
+		for k := range d.gauges {
+			switch {
+			case steady:
+				sum, n = sum+steadiness(d.merits[k][candidate], drawn, scratch), n+1
+			case d.gauges[k].criterion == criterion:
+				sum, n = sum+drawnMiddle(d.merits[k][candidate], drawn, scratch), n+1
+			}
+		}
+		out[i] = sum / float64(n)
+	}
+}
+
+// rank orders the candidates, best first.
+func (d *drawing) rank(criteria []int, weights []Weight) []Choice {
+	total := 0.0
+	for _, i := range criteria {
+		total += weights[i].Weight
+	}
+	score := func(terms []float64) float64 {
+		sum := 0.0
+		for k, i := range criteria {
+			sum += weights[i].Weight * terms[k]
+		}
+		return sum / total
+	}
+	scratch, terms := make([]float64, len(d.rounds)), make([]float64, len(criteria))
+	choices, all := make([]Choice, len(d.candidates)), make([]int, len(d.rounds))
+	for i := range all {
+		all[i] = i
+	}
+	for i, candidate := range d.candidates {
+		d.terms(terms, i, criteria, all, scratch)
+		choices[i] = Choice{Contender: candidate, Score: math.Exp(score(terms))}
+		for k, criterion := range criteria {
+			choices[i].Terms = append(choices[i].Terms, Term{Criterion: weights[criterion].Criterion, Weight: weights[criterion].Weight, Ratio: math.Exp(terms[k])})
+		}
+	}
+	d.resample(choices, criteria, score, scratch)
+	slices.SortStableFunc(choices, func(a, b Choice) int { return cmp.Compare(b.Score, a.Score) })
+	return choices
+}
+
+// resample fills in wins and intervals.
+func (d *drawing) resample(choices []Choice, criteria []int, score func([]float64) float64, scratch []float64) {
+	scores := make([][]float64, len(choices))
+	terms := make([][][]float64, len(choices)) // by choice, by term
+	for i := range choices {
+		terms[i] = make([][]float64, len(criteria))
+	}
+	drawn, t := make([]int, len(d.rounds)), make([]float64, len(criteria))
+	for range d.resamples {
+		for i := range drawn {
+			drawn[i] = d.rng.IntN(len(d.rounds))
+		}
+		best := 0
+		for i := range d.candidates {
+			d.terms(t, i, criteria, drawn, scratch)
+			for k := range t {
+				terms[i][k] = append(terms[i][k], t[k])
+			}
+			scores[i] = append(scores[i], score(t))
+			if last := len(scores[i]) - 1; scores[i][last] > scores[best][last] {
+				best = i
+			}
+		}
+		choices[best].Wins += 1 / float64(d.resamples)
+	}
+	for i := range choices {
+		choices[i].Wins = min(1, choices[i].Wins)
+		choices[i].CI = d.interval(scores[i])
+		for k := range choices[i].Terms {
+			choices[i].Terms[k].CI = d.interval(terms[i][k])
+		}
+	}
+}
+
+// interval is the middle of the resampled logarithms, nil with too few rounds.
+func (d *drawing) interval(logs []float64) *Interval {
+	if !d.enough {
+		return nil
+	}
+	slices.Sort(logs)
+	out := int(float64(len(logs)) * (1 - d.confidence) / 2)
+	return &Interval{math.Exp(logs[out]), math.Exp(logs[len(logs)-1-out])}
+}
+
+// asGood is how near to the best of a criterion is as good as it, in words.
+const asGood = 0.98
+
+// reasons say what a choice is good at, what it gives up, and what it has of
+// the needs.
+func (c *chooser) reasons(ranked []Choice, i int) []string {
+	var list, best []string
+	for k, term := range ranked[i].Terms {
+		leader := slices.MaxFunc(ranked, func(a, b Choice) int { return cmp.Compare(a.Terms[k].Ratio, b.Terms[k].Ratio) })
+		top := leader.Terms[k].Ratio
+		if term.Ratio >= asGood*top {
+			best = append(best, term.Criterion)
+			continue
+		}
+		list = append(list, fmt.Sprintf("%s %s× against %s× of %s", term.Criterion, unit.Ratio(term.Ratio), unit.Ratio(top), leader.Contender))
+	}
+	if len(best) > 0 && len(ranked) > 1 {
+		list = slices.Insert(list, 0, "as good as any in "+andList(best))
+	}
+	var has []string
+	for _, x := range c.capabilities {
+		if x.Contender == ranked[i].Contender && x.Name != Active && slices.Contains(c.needs, x.Name) {
+			word := x.Name
+			if x.Value != "yes" {
+				word += " (" + x.Value + ")"
+			}
+			has = append(has, word+", by "+x.Source)
+		}
+	}
+	if len(has) > 0 {
+		list = append(list, "has "+strings.Join(has, "; "))
+	}
+	return list
+}

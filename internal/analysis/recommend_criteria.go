@@ -1,0 +1,166 @@
+package analysis
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Criterion is something that a choice is scored by.
+type Criterion struct {
+	Name   string
+	Help   string
+	Weight float64 // where none is asked for
+	Suite  string  // what measures it
+
+	// takes says that the figures of a place count; nil where the criterion
+	// is about figures of all the others.
+	takes func(e *evidence, at place) bool
+}
+
+// Criteria lists what choices are scored by, in the order of listings.
+func Criteria() []Criterion {
+	return []Criterion{
+		{Name: "throughput", Help: "goodput of TCP", Weight: 1, Suite: "quick or throughput", takes: func(e *evidence, at place) bool {
+			return at.Metric == "goodput" && !e.datagrams(at)
+		}},
+		{Name: "latency", Help: "median and p99 latency, together", Weight: 1, Suite: "quick, latency or rr", takes: func(e *evidence, at place) bool {
+			clock, _, _ := strings.Cut(at.Metric, "_p")
+			switch {
+			case at.Metric == "latency_mean":
+				return !e.hasMetric(at, "latency_p50")
+			case clock == "latency", clock == "service_time" && !e.hasMetric(at, "latency_p50"):
+				return strings.HasSuffix(at.Metric, "_p50") || strings.HasSuffix(at.Metric, "_p99")
+			}
+			return false
+		}},
+		{Name: "cpu", Help: "CPU per Gbit/s, and by request where a step has no goodput", Weight: 1, Suite: "quick or throughput", takes: func(e *evidence, at place) bool {
+			return at.Metric == "cpu_per_gbit" && !e.datagrams(at) ||
+				at.Metric == "cpu_per_request" && !e.hasMetric(at, "cpu_per_gbit")
+		}},
+		{Name: "memory", Help: "memory of idle nodes", Weight: 0.5, Suite: "throughput, on a cluster", takes: func(e *evidence, at place) bool {
+			return at.Metric == "memory_used" && !sharedMemory(e.run.Arena) && e.hasMetric(at, "memory_overhead")
+		}},
+		{Name: "setup-time", Help: "time until the first pods reach each other", Suite: "any", takes: func(_ *evidence, at place) bool {
+			return at.Metric == "setup_time"
+		}},
+		{Name: "stability", Help: "how little the figures above differ between rounds", Suite: "any, with more rounds"},
+	}
+}
+
+// CriterionNames are the names of Criteria.
+func CriterionNames() []string {
+	var names []string
+	for _, c := range Criteria() {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+func (e *evidence) hasMetric(at place, metric string) bool {
+	return len(e.figures[place{at.group, at.Step, metric}]) > 0
+}
+
+// datagrams says that the step's goodput is to be read with its loss.
+func (e *evidence) datagrams(at place) bool { return e.hasMetric(at, "loss") }
+
+// gauge is one figure of the contenders of a group, turned into merit: the
+// logarithm of its ratio to the baseline's in each round, higher is better.
+type gauge struct {
+	place
+	criterion int
+	merits    map[string]series
+}
+
+// gauges are those of a group, in the order of the places; setting a
+// criterion's weight to zero takes its gauges out.
+func (e *evidence) gauges(g group, weights []Weight) []gauge {
+	var list []gauge
+	for i, c := range Criteria() {
+		if c.takes == nil || weights[i].Weight == 0 {
+			continue
+		}
+		for _, at := range e.places {
+			base := e.figures[at][e.run.Baseline]
+			if at.group != g || !c.takes(e, at) || len(base) == 0 {
+				continue
+			}
+			figures := e.figures[at]
+			if isMerit(at.Metric) {
+				figures = e.ranked(at, figures)
+			}
+			metric, _ := result.LookupMetric(at.Metric)
+			merits := map[string]series{}
+			for contender, values := range figures {
+				if s := merit(values, base, metric.Better); len(s) > 0 && contender != e.run.Baseline {
+					merits[contender] = s
+				}
+			}
+			if len(merits) > 0 {
+				list = append(list, gauge{at, i, merits})
+			}
+		}
+	}
+	return list
+}
+
+// merit is the log ratio by round, nil where one can't be formed.
+func merit(values, base series, better string) series {
+	s := series{}
+	for round, v := range values {
+		b, both := base[round]
+		if !both {
+			continue
+		}
+		l := math.Log(v / b)
+		if finite(l) == nil {
+			return nil
+		}
+		if better != "higher" {
+			l = -l
+		}
+		s[round] = l
+	}
+	return s
+}
+
+// drawnMiddle is the median of the drawn values, each as often as it was
+// drawn; of all where none of them was. NaN stands for a round without a value.
+func drawnMiddle(values []float64, drawn []int, scratch []float64) float64 {
+	scratch = scratch[:0]
+	for _, i := range drawn {
+		if v := values[i]; !math.IsNaN(v) {
+			scratch = append(scratch, v)
+		}
+	}
+	if len(scratch) == 0 {
+		for _, v := range values {
+			if !math.IsNaN(v) {
+				scratch = append(scratch, v)
+			}
+		}
+	}
+	slices.Sort(scratch)
+	n := len(scratch)
+	return scratch[(n-1)/2]/2 + scratch[n/2]/2
+}
+
+// steadiness is the merit of ratios that differ little between rounds: the
+// median distance of their logarithms from the middle, negative.
+func steadiness(values []float64, drawn []int, scratch []float64) float64 {
+	middle := drawnMiddle(values, drawn, scratch)
+	scratch = scratch[:0]
+	for _, i := range drawn {
+		if v := values[i]; !math.IsNaN(v) {
+			scratch = append(scratch, math.Abs(v-middle))
+		}
+	}
+	if len(scratch) == 0 {
+		return 0
+	}
+	slices.Sort(scratch)
+	n := len(scratch)
+	return -scratch[(n-1)/2]/2 - scratch[n/2]/2
+}

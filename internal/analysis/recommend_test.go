@@ -1,0 +1,215 @@
+package analysis
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// smallCatalogue is a small catalogue: one contender is retired, one was not
+// measured.
+func smallCatalogue() []Capability {
+	var list []Capability
+	add := func(contender string, values ...string) {
+		for i := 0; i < len(values); i += 2 {
+			list = append(list, Capability{Contender: contender, Name: values[i], Value: values[i+1], Source: "catalogue"})
+		}
+	}
+	add("host", "policy", "no", "active", "yes")
+	add("macvlan", "policy", "no", "encryption", "no", "arm64", "yes", "active", "yes")
+	add("calico-noencap", "policy", "yes", "encryption", "no", "arm64", "yes", "active", "yes")
+	add("flannel-vxlan", "policy", "no", "encryption", "no", "arm64", "yes", "active", "yes")
+	add("calico-wg", "policy", "yes", "encryption", "wireguard", "arm64", "no", "active", "yes")
+	add("weave", "policy", "yes", "encryption", "nacl", "arm64", "yes", "active", "no")
+	return list
+}
+
+func names(ranked []Choice) []string {
+	list := []string{}
+	for _, c := range ranked {
+		list = append(list, c.Contender)
+	}
+	return list
+}
+
+func losses(list []Loss) []string {
+	out := []string{}
+	for _, l := range list {
+		out = append(out, l.Contender+" "+l.Need)
+	}
+	return out
+}
+
+func TestRecommend(t *testing.T) {
+	checked := noisy(1, 6, 1, 1, 0.02)
+	checked.Run.Environment["check.policy.flannel-vxlan.ingress"] = "pass"
+	checked.Run.Environment["check.policy.calico-noencap.ingress"] = "fail: a packet came through"
+	checked.Run.Environment["check.policy.calico-noencap.egress"] = "pass"
+	jumbo := noisy(1, 6, 1, 1, 0.02)
+	jumbo.Run.Plan.Settings["mtu"] = "9000"
+	jumbo.Run.Environment["check.mtu.macvlan.pod"] = "9000"
+	jumbo.Run.Environment["check.mtu.calico-noencap.pod"] = "1500"
+	gap := noisy(1, 6, 1, 1, 0.02)
+	gap.Samples = slices.DeleteFunc(gap.Samples, func(s result.Sample) bool { return s.Contender == "macvlan" && s.Step == "http" })
+	for name, c := range map[string]struct {
+		rec           *result.Record
+		wish          Wish
+		ranked        []string
+		lost, unknown []string
+		firmness      Firmness
+	}{
+		"no needs": {noisy(1, 6, 1, 1, 0.02), Wish{}, []string{"macvlan", "calico-noencap", "flannel-vxlan"}, []string{"weave active"}, []string{"calico-wg "}, Firm},
+		"policy": {noisy(1, 6, 1, 1, 0.02), Wish{Needs: []string{"policy"}}, []string{"calico-noencap"},
+			[]string{"macvlan policy", "flannel-vxlan policy", "weave active"}, []string{"calico-wg "}, Alone},
+		"a check beats the catalogue": {checked, Wish{Needs: []string{"policy"}}, []string{"flannel-vxlan"},
+			[]string{"macvlan policy", "calico-noencap policy", "weave active"}, []string{"calico-wg "}, Alone},
+		"nobody": {noisy(1, 6, 1, 1, 0.02), Wish{Needs: []string{"encryption", "arm64"}}, []string{},
+			[]string{"macvlan encryption", "calico-noencap encryption", "flannel-vxlan encryption", "calico-wg arm64", "weave active"}, []string{}, Nobody},
+		"unproven": {jumbo, Wish{Needs: []string{"jumbo-auto"}}, []string{"macvlan"}, []string{"calico-noencap jumbo-auto", "weave active"}, []string{"flannel-vxlan jumbo-auto", "calico-wg jumbo-auto"}, Alone},
+		"memory in the lab": {noisy(1, 6, 1, 1, 0.02), Wish{Needs: []string{"low-memory"}}, []string{}, []string{"weave active"},
+			[]string{"macvlan low-memory", "calico-noencap low-memory", "flannel-vxlan low-memory", "calico-wg low-memory"}, Nobody},
+		"few rounds": {noisy(1, 3, 1, 1, 0.02), Wish{}, []string{"macvlan", "calico-noencap", "flannel-vxlan"}, []string{"weave active"}, []string{"calico-wg "}, Untested},
+		"level":      {noisy(3, 6, 1/0.55, 1, 0.2), Wish{Weights: []Weight{{"latency", 0}, {"cpu", 0}}}, []string{"flannel-vxlan", "macvlan", "calico-noencap"}, []string{"weave active"}, []string{"calico-wg "}, ""},
+		"a gap":      {gap, Wish{}, []string{"calico-noencap", "flannel-vxlan"}, []string{"weave active"}, []string{"macvlan ", "calico-wg "}, Firm},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.wish.Catalogue = smallCatalogue()
+			r := Recommend(c.rec, c.wish)
+			if c.firmness == "" {
+				if r.Firmness == Firm || len(r.Ranked) != 3 {
+					t.Errorf("%s of %v", r.Firmness, names(r.Ranked))
+				}
+				return
+			}
+			if diff := cmp.Diff(c.ranked, names(r.Ranked)); diff != "" {
+				t.Errorf("ranked (-want +got)\n%s", diff)
+			}
+			if diff := cmp.Diff(c.lost, losses(r.Lost)); diff != "" {
+				t.Errorf("lost (-want +got)\n%s", diff)
+			}
+			if diff := cmp.Diff(c.unknown, losses(r.Unknown)); diff != "" {
+				t.Errorf("unknown (-want +got)\n%s", diff)
+			}
+			if r.Firmness != c.firmness {
+				t.Errorf("%s, want %s", r.Firmness, c.firmness)
+			}
+		})
+	}
+}
+
+// The score is the weighted geometric mean of the terms.
+func TestScore(t *testing.T) {
+	r := Recommend(noisy(1, 6, 1, 1, 0.02), Wish{Weights: []Weight{{"latency", 3}, {"stability", 0.5}}})
+	for _, c := range r.Ranked {
+		sum, weights := 0.0, 0.0
+		for _, term := range c.Terms {
+			sum, weights = sum+term.Weight*math.Log(term.Ratio), weights+term.Weight
+			if term.CI == nil || term.CI[0] > term.CI[1] {
+				t.Errorf("%s %s: interval %v", c.Contender, term.Criterion, term.CI)
+			}
+		}
+		if want := math.Exp(sum / weights); weights != 5.5 || math.Abs(c.Score-want) > 1e-12 {
+			t.Errorf("%s: score %g, want %g; weights %g", c.Contender, c.Score, want, weights)
+		}
+	}
+	wins := 0.0
+	for _, c := range r.Ranked {
+		wins += c.Wins
+	}
+	if math.Abs(wins-1) > 1e-9 {
+		t.Errorf("wins sum to %g", wins)
+	}
+	if !strings.Contains(strings.Join(r.Notes, "\n"), "memory does not count") {
+		t.Errorf("notes %q", r.Notes)
+	}
+}
+
+// Contenders under another kernel or underlay have a list of their own.
+func TestGroupsAreNotRankedTogether(t *testing.T) {
+	rec := noisy(1, 6, 1, 1, 0.02)
+	for i := range rec.Samples {
+		if s := &rec.Samples[i]; s.Contender == "macvlan" {
+			s.Underlay = "vpc"
+		}
+	}
+	for _, s := range slices.Clone(rec.Samples) {
+		if s.Contender == "host" {
+			s.Underlay = "vpc"
+			rec.Samples = append(rec.Samples, s)
+		}
+	}
+	r := Recommend(rec, Wish{Catalogue: smallCatalogue()})
+	if diff := cmp.Diff([]string{"calico-noencap", "flannel-vxlan"}, names(r.Ranked)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if len(r.Apart) != 1 || r.Apart[0].Underlay != "vpc" || !slices.Equal(names(r.Apart[0].Ranked), []string{"macvlan"}) {
+		t.Errorf("apart: %+v", r.Apart)
+	}
+}
+
+func TestNothingToScore(t *testing.T) {
+	rec := noisy(1, 6, 1, 1, 0.02)
+	rec.Samples = slices.DeleteFunc(rec.Samples, func(s result.Sample) bool { return s.Contender == "host" })
+	if r := Recommend(rec, Wish{}); r != nil {
+		t.Errorf("without a baseline: %+v", r)
+	}
+	if r := Recommend(&result.Record{}, Wish{Catalogue: smallCatalogue()}); r != nil {
+		t.Errorf("empty: %+v", r)
+	}
+}
+
+// Idle memory of real nodes decides low-memory, and counts.
+func TestLowMemory(t *testing.T) {
+	rec := noisy(1, 6, 1, 1, 0.02)
+	rec.Run.Arena = "kube"
+	for i, contender := range []string{"host", "macvlan", "calico-noencap", "flannel-vxlan"} {
+		for round := 1; round <= 6; round++ {
+			rec.Samples = append(rec.Samples, result.Sample{
+				Contender: contender, Kernel: "6.18", Underlay: "switch", Round: round, Step: "idle", Workload: "idle", Path: "pod", Verdict: result.Valid,
+				Metrics: map[string]float64{"memory_used": 1e9 + float64(i)*1.5e8},
+			})
+		}
+	}
+	r := Recommend(rec, Wish{Needs: []string{"low-memory"}, Catalogue: smallCatalogue()})
+	if diff := cmp.Diff([]string{"macvlan"}, names(r.Ranked)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if last := r.Ranked[0].Terms[3]; last.Criterion != "memory" || math.Abs(last.Ratio-1/1.15) > 1e-9 {
+		t.Errorf("memory: %+v", last)
+	}
+}
+
+func TestRecommendGolden(t *testing.T) {
+	got, err := json.MarshalIndent(Recommend(noisy(1, 6, 1, 1, 0.05), Wish{Needs: []string{"policy", "arm64"}, Weights: []Weight{{"latency", 2}}, Catalogue: smallCatalogue()}), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join("testdata", "recommend.json")
+	if *update {
+		if err := os.WriteFile(file, append(got, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)+"\n"); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func BenchmarkRecommend(b *testing.B) {
+	rec := noisy(1, 6, 1, 1, 0.05)
+	for b.Loop() {
+		Recommend(rec, Wish{Catalogue: smallCatalogue()})
+	}
+}
