@@ -1,0 +1,116 @@
+// Package importer reads what other benchmarks published into run directories,
+// so that analysis and reports see them as they see our own. It computes no
+// statistics across samples, repairs nothing and guesses nothing: what can't
+// be read is a fault that names file and line, what can't be believed an
+// invalid sample. It never follows a link and never reads outside the folder
+// that it is given. Next: infrabuilder.go, then source.go.
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Arena is the arena of imported runs: neither lab nor cluster of ours.
+const Arena = "imported"
+
+// FaultCode is the code of everything that was found wrong in the source.
+const FaultCode = "import_fault"
+
+// ErrNothing says that the folder holds nothing of the format.
+var ErrNothing = errors.New("nothing to import")
+
+// Options are what the files don't say.
+type Options struct {
+	// Describe is what the catalogue knows of a contender; nil knows nothing.
+	Describe func(id string) (result.ContenderInfo, bool)
+	Tool     result.Tool
+	// LineRate is of the measured link; 0 takes the format's own, if it has one.
+	LineRate unit.BitRate
+	// MTU is the underlay's, bytes; 0 takes what the files tell.
+	MTU int
+	// Baseline is the contender that others are given as ratios to; "" is host.
+	Baseline string
+}
+
+// Summary says what an import brought.
+type Summary struct {
+	Files   int   // that were read
+	Bytes   int64 // of them
+	Samples int
+	Invalid int // of the samples
+	Faults  []result.Fault
+}
+
+// format is one kind of source.
+type format struct {
+	name, help string
+	read       func(ctx context.Context, src *source, opt Options) (*imported, error)
+}
+
+// formats lists what can be imported, in the order of help. To add one: its
+// file, and its line here.
+var formats = []format{
+	{"infrabuilder", "results/ of InfraBuilder's CNI benchmarks since 2024: CONFIGURATION/RUN/STEP-SIDE.* with iperf3 JSON, .results and statexec files", readInfrabuilder},
+	{"knb", "JSON reports of knb (InfraBuilder/k8s-bench-suite), one file a run", readKnb},
+	{"statexec", "metric files of statexec (*.prom), one sample a command", readStatexec},
+}
+
+// Formats are the names of the formats.
+func Formats() []string {
+	names := make([]string, len(formats))
+	for i, f := range formats {
+		names[i] = f.name
+	}
+	return names
+}
+
+// Help is one line about a format; "" where there is none of that name.
+func Help(name string) string {
+	for _, f := range formats {
+		if f.name == name {
+			return f.help
+		}
+	}
+	return ""
+}
+
+// Import reads the folder dir in the named format into the new run directory
+// out. Errors: *nearest.Error for an unknown format, ErrNothing, and those of
+// result.Create. On an error the half-written run directory stays.
+func Import(ctx context.Context, name, dir, out string, opt Options) (*Summary, error) {
+	var chosen *format
+	for i := range formats {
+		if formats[i].name == name {
+			chosen = &formats[i]
+		}
+	}
+	if chosen == nil {
+		return nil, nearest.Unknown("format", name, Formats())
+	}
+	src, err := openSource(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer src.close()
+	in, err := chosen.read(ctx, src, opt)
+	if err != nil {
+		return nil, fmt.Errorf("import %s: %w", dir, err)
+	}
+	in.run.Tool = opt.Tool
+	if err := in.write(out, src); err != nil {
+		return nil, err
+	}
+	s := &Summary{Files: src.files, Bytes: src.bytes, Samples: len(in.samples), Faults: src.sortedFaults()}
+	for i := range in.samples {
+		if in.samples[i].Verdict == result.Invalid {
+			s.Invalid++
+		}
+	}
+	return s, nil
+}

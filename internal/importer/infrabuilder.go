@@ -1,0 +1,480 @@
+package importer
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// This file reads the result tree of the 2024 CNI benchmark
+// (InfraBuilder/benchmark-k8s-cni-2024-01): CONFIGURATION/RUN/ holds, for each
+// step, what client and server printed, a .results file made by the study's
+// script, and statexec's files where they were kept; results.prom beside the
+// runs repeats the .results files.
+
+// Study2024 is the suite of such a run.
+const Study2024 = "study-2024"
+
+// lineRate2024 is the link of that study; its files don't say it.
+const lineRate2024 = 40e9
+
+// step2024 is a step of the study: 60 s each, with iperf3 -O 1.
+type step2024 struct {
+	result.Step
+	streams int
+	udp     bool
+}
+
+func (s step2024) idle() bool { return s.streams == 0 }
+
+var steps2024 = func() []step2024 {
+	list := []step2024{{Step: result.Step{ID: "idle", Summary: "no load", Workload: "idle", Path: "pod"}}}
+	for _, path := range []string{"pod", "service"} {
+		for _, protocol := range []string{"tcp", "udp"} {
+			for _, streams := range []int{1, 8} {
+				s := step2024{streams: streams, udp: protocol == "udp"}
+				s.ID = map[string]string{"pod": "d", "service": "s"}[path] + protocol[:1] + map[int]string{1: "s", 8: "m"}[streams]
+				s.Workload, s.Path = protocol+"_stream", path
+				s.Summary = fmt.Sprintf("%s, %s, %d streams", map[string]string{"pod": "pod to pod", "service": "pod to Service"}[path], strings.ToUpper(protocol), streams)
+				s.Summary = strings.Replace(s.Summary, "1 streams", "1 stream", 1)
+				s.Params = map[string]any{"streams": streams, "zerocopy": true}
+				if s.udp {
+					s.Params["bandwidth"] = "0"
+				}
+				list = append(list, s)
+			}
+		}
+	}
+	return list
+}()
+
+// aliases are configurations of the study that the catalogue has under another
+// id, and spellings of other studies.
+var aliases = map[string]string{
+	"baremetal": "host", "bare-metal": "host", "flannel": "flannel-vxlan",
+	"kube-ovn": "kubeovn", "kube-router": "kuberouter", "weavenet": "weave", "weave-net": "weave",
+}
+
+// contenderID is the catalogue's id of a configuration.
+func contenderID(name string) string { return cmp.Or(aliases[name], name) }
+
+// config is one configuration's folder.
+type config struct {
+	name, id string
+	runs     map[int]*run2024
+	summary  map[int]values // of results.prom, by run
+}
+
+// run2024 is one run of a configuration.
+type run2024 struct {
+	config *config
+	round  int
+	dir    string
+	files  map[string]bool
+	all    values            // of all.results
+	kernel string            // release
+	mtus   map[string]int    // of the pods' interfaces
+	policy map[string]string // pass or fail, by direction
+}
+
+// readInfrabuilder reads the tree.
+func readInfrabuilder(ctx context.Context, src *source, opt Options) (*imported, error) {
+	configs := findConfigs(src)
+	if len(configs) == 0 {
+		return nil, fmt.Errorf("%w: no folder CONFIGURATION/RUN with files such as dts-client.stdout; give the folder that holds the configurations, such as results", ErrNothing)
+	}
+	var runs []*run2024
+	for _, c := range configs {
+		for _, n := range slices.Sorted(maps.Keys(c.runs)) {
+			runs = append(runs, c.runs[n])
+		}
+	}
+	if err := parallel(ctx, len(runs), func(i int) { runs[i].readInfo(src) }); err != nil {
+		return nil, err
+	}
+
+	in := newImported(Study2024, opt)
+	var jobs []func()
+	in.plan(configs)
+	for i := range in.samples {
+		s := &in.samples[i]
+		r := runOf(configs, s)
+		step := steps2024[slices.IndexFunc(steps2024, func(st step2024) bool { return st.ID == s.Step })]
+		jobs = append(jobs, func() { r.readStep(src, s, step) })
+	}
+	if err := parallel(ctx, len(jobs), func(i int) { jobs[i]() }); err != nil {
+		return nil, err
+	}
+	missingRecordings(src, runs)
+	in.describe(src, runs, &opt)
+	return in.complete(opt)
+}
+
+// findConfigs finds the configurations and their runs.
+func findConfigs(src *source) []*config {
+	var configs []*config
+	folders, _ := src.list(".")
+	taken := map[string]string{}
+	for _, name := range folders {
+		c := &config{name: name, id: contenderID(clean(name)), runs: map[int]*run2024{}}
+		runs, files := src.list(name)
+		for _, run := range runs {
+			dir := path.Join(name, run)
+			n, err := strconv.Atoi(run)
+			if err != nil || n < 1 || n > 10_000 || strconv.Itoa(n) != run {
+				src.faultf(dir, 0, "the folder is no run: its name is no number from 1; it is not read")
+				continue
+			}
+			folders, files := src.list(dir)
+			for _, f := range folders {
+				src.faultf(path.Join(dir, f), 0, "a folder where files are expected; it is not read")
+			}
+			r := &run2024{config: c, round: n, dir: dir, files: map[string]bool{}}
+			for _, f := range files {
+				if r.files[f] = knownFile(f); !r.files[f] {
+					src.faultf(path.Join(dir, f), 0, "no file of the study; it is not read")
+				}
+			}
+			c.runs[n] = r
+		}
+		if len(c.runs) == 0 {
+			src.faultf(name, 0, "the folder holds no run; it is not read")
+			continue
+		}
+		if first, again := taken[c.id]; again {
+			src.faultf(name, 0, "the same contender as %s, %s; it is not read", first, c.id)
+			continue
+		}
+		taken[c.id] = name
+		if slices.Contains(files, "results.prom") {
+			file := path.Join(name, "results.prom")
+			summary, wrong := parseSummary(bytes.NewReader(src.read(file)), name)
+			complain(src, file, wrong)
+			c.summary = summary
+		}
+		configs = append(configs, c)
+	}
+	return configs
+}
+
+var infoFiles = []string{"info-client.uname", "info-server.uname", "info-client.interfaces", "info-server.interfaces", "info-netpol", "all.results"}
+
+func knownFile(name string) bool {
+	if slices.Contains(infoFiles, name) {
+		return true
+	}
+	return slices.ContainsFunc(steps2024, func(s step2024) bool { return ofStep(name, s.ID) })
+}
+
+func ofStep(name, step string) bool {
+	rest, ok := strings.CutPrefix(name, step)
+	if !ok {
+		return false
+	}
+	for _, side := range sideNames {
+		if kind, ok := strings.CutPrefix(rest, "-"+side+"."); ok {
+			return slices.Contains([]string{"cmd", "stdout", "stderr", "prom"}, kind)
+		}
+	}
+	return rest == ".results"
+}
+
+func complain(src *source, file string, wrong []complaint) {
+	for _, w := range wrong {
+		src.faultf(file, w.line, "%s", w.text)
+	}
+}
+
+// plan makes a sample for every step that a configuration has in any run: one
+// that lacks it in all runs never took it.
+func (in *imported) plan(configs []*config) {
+	planned := map[string]bool{}
+	for _, c := range configs {
+		for _, step := range steps2024 {
+			has := false
+			for _, r := range c.runs {
+				has = has || slices.ContainsFunc(slices.Collect(maps.Keys(r.files)), func(f string) bool { return r.files[f] && ofStep(f, step.ID) })
+			}
+			if !has {
+				continue
+			}
+			planned[step.ID] = true
+			for _, n := range slices.Sorted(maps.Keys(c.runs)) {
+				s := newSample(result.Key{Contender: c.id, Underlay: result.DefaultUnderlay, Step: step.ID, Round: n}, step.Workload, step.Path)
+				switch {
+				case step.idle():
+					s.required = []string{"memory_used"}
+				case step.udp:
+					s.required = []string{"goodput", "loss", "jitter"}
+				default:
+					s.required = []string{"goodput", "retransmits"}
+				}
+				in.samples = append(in.samples, s)
+			}
+		}
+	}
+	for _, step := range steps2024 {
+		if planned[step.ID] {
+			in.run.Plan.Steps = append(in.run.Plan.Steps, step.Step)
+		}
+	}
+	in.run.Plan.Duration, in.run.Plan.Warmup = 60, 1
+}
+
+func runOf(configs []*config, s *sample) *run2024 {
+	i := slices.IndexFunc(configs, func(c *config) bool { return c.id == s.Contender })
+	return configs[i].runs[s.Round]
+}
+
+// readInfo reads what belongs to the whole run.
+func (r *run2024) readInfo(src *source) {
+	r.all = values{}
+	if r.files["all.results"] {
+		file := path.Join(r.dir, "all.results")
+		var wrong []complaint
+		r.all, wrong = parseKeyValues(bytes.NewReader(src.read(file)))
+		complain(src, file, wrong)
+	}
+	for _, side := range sideNames {
+		if release, ok := info(src, r, "info-"+side+".uname", parseUname); ok {
+			if r.kernel != "" && r.kernel != release {
+				src.faultf(path.Join(r.dir, "info-"+side+".uname"), 0, "kernel %s, and %s at the client", release, r.kernel)
+			}
+			r.kernel = cmp.Or(r.kernel, release)
+		}
+		if mtus, ok := info(src, r, "info-"+side+".interfaces", parseInterfaces); ok {
+			for name, mtu := range mtus {
+				if old, seen := r.mtus[name]; seen && old != mtu {
+					src.faultf(path.Join(r.dir, "info-"+side+".interfaces"), 0, "%s has an MTU of %d, and %d at the client", name, mtu, old)
+				}
+			}
+			if r.mtus == nil {
+				r.mtus = mtus
+			}
+		}
+	}
+	if policy, ok := info(src, r, "info-netpol", parseNetpol); ok {
+		r.policy = policy
+	}
+}
+
+// readStep fills in the sample from the step's files.
+func (r *run2024) readStep(src *source, s *sample, step step2024) {
+	r.checkCommands(src, step)
+	vs := r.stepValues(src, step)
+	prefix := strings.ToUpper(step.ID)
+	if !step.idle() {
+		r.readTest(src, s, step, vs)
+	}
+	for i, side := range sideNames {
+		name := prefix + "_" + strings.ToUpper(side)
+		s.sides[i].cpu = map[string]float64{}
+		for _, mode := range []string{"user", "system"} {
+			if v := vs[name+"_"+strings.ToUpper(mode)]; v.known {
+				s.sides[i].cpu[mode] = v.number
+			}
+		}
+		if v := vs[name+"_MEM"]; v.known && v.number > 0 {
+			s.sides[i].memory = v.number
+		}
+		r.readRecording(src, s, step, i)
+	}
+	s.cost()
+}
+
+// readTest takes over what the client's iperf3 printed; where that is no
+// report, what the study's script had made of it.
+func (r *run2024) readTest(src *source, s *sample, step step2024, vs values) {
+	name := step.ID + "-client.stdout"
+	file := path.Join(r.dir, name)
+	var test *iperf3Test
+	err := errors.New("missing")
+	if r.files[name] {
+		err = errors.New("could not be read")
+		if data := src.read(file); data != nil {
+			test, err = decodeIperf3(data)
+		}
+	}
+	prefix := strings.ToUpper(step.ID)
+	if err == nil {
+		test.apply(s, file, step.streams, step.udp)
+		if v, made := vs[prefix+"_BW"], s.Metrics["goodput"]; v.known && differ(v.number, made) {
+			src.faultf(v.file, v.line, "%s_BW is %s, and %g in %s, which counts", prefix, v.text, made, name)
+		}
+		if k := test.kernel(); k != "" && r.kernel != "" && k != r.kernel {
+			src.faultf(file, 0, "kernel %s, and %s by uname", k, r.kernel)
+		}
+		return
+	}
+	fault(src, file, err)
+	bw := vs[prefix+"_BW"]
+	if !bw.known || bw.number <= 0 {
+		s.invalidate("missing_result", "%s: %v; iperf3 left no result", file, err)
+		return
+	}
+	s.note("from_summary", "%s: %v; the figures are those of %s", file, err, bw.file)
+	s.Metrics["goodput"] = bw.number
+	for key, m := range map[string]struct {
+		name   string
+		factor float64
+	}{"_RTS": {"retransmits", 1}, "_JITTER": {"jitter", 1e-3}, "_LOST": {"loss", 1e-2}} {
+		if v := vs[prefix+key]; v.known {
+			s.Metrics[m.name] = v.number * m.factor
+		}
+	}
+}
+
+func differ(a, b float64) bool { return a < b*(1-1e-6) || a > b*(1+1e-6) }
+
+// stepValues are the step's values from its .results file; what that lacks
+// comes from all.results, then from results.prom.
+func (r *run2024) stepValues(src *source, step step2024) values {
+	vs := values{}
+	own := path.Join(r.dir, step.ID+".results")
+	if r.files[step.ID+".results"] {
+		var wrong []complaint
+		vs, wrong = parseKeyValues(bytes.NewReader(src.read(own)))
+		complain(src, own, wrong)
+	} else {
+		src.faultf(own, 0, "missing")
+	}
+	for key, v := range vs {
+		v.file = own
+		vs[key] = v
+	}
+	unknown(src, own, vs)
+	prefix := strings.ToUpper(step.ID) + "_"
+	for _, other := range []struct {
+		file   string
+		values values
+	}{{path.Join(r.dir, "all.results"), r.all}, {path.Join(r.config.name, "results.prom"), r.config.summary[r.round]}} {
+		added := values{}
+		for _, key := range slices.Sorted(maps.Keys(other.values)) {
+			v := other.values[key]
+			if !strings.HasPrefix(key, prefix) {
+				continue
+			}
+			first, has := vs[key]
+			switch {
+			case !has:
+				v.file = other.file
+				added[key] = v
+				vs[key] = v
+			case first.text != v.text:
+				src.faultf(other.file, v.line, "%s of run %d is %q, and %q in %s, which counts", key, r.round, v.text, first.text, first.file)
+			}
+		}
+		unknown(src, other.file, added)
+	}
+	return vs
+}
+
+// unknown names the keys that have no number, once for all that lack it for
+// the same cause.
+func unknown(src *source, file string, vs values) {
+	keys := map[string][]string{}
+	lines := map[string]int{}
+	for _, key := range slices.SortedFunc(maps.Keys(vs), func(a, b string) int { return cmp.Compare(vs[a].line, vs[b].line) }) {
+		if v := vs[key]; !v.known {
+			if lines[v.why()] == 0 {
+				lines[v.why()] = v.line
+			}
+			keys[v.why()] = append(keys[v.why()], key)
+		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(keys)) {
+		src.faultf(file, lines[why], "%s: %s", strings.Join(keys[why], ", "), why)
+	}
+}
+
+// readRecording takes in statexec's file of one side, where it was kept.
+func (r *run2024) readRecording(src *source, s *sample, step step2024, side int) {
+	name := step.ID + "-" + sideNames[side] + ".prom"
+	if !r.files[name] {
+		return
+	}
+	file := path.Join(r.dir, name)
+	data := src.read(file)
+	if data == nil {
+		return
+	}
+	f, err := decodeStatexec(data)
+	if err != nil {
+		fault(src, file, err)
+		return
+	}
+	for label, want := range map[string]string{
+		"id": r.config.name, "run": strconv.Itoa(r.round), "instance": step.ID, "role": sideNames[side],
+	} {
+		if got, has := f.labels[label]; has && got != want {
+			src.faultf(file, 0, "its label %s is %q instead of %q: it belongs elsewhere and is not used", label, got, want)
+			return
+		}
+	}
+	warmup := time.Second
+	if step.idle() {
+		warmup = 0
+	}
+	if s.Started.IsZero() && !f.begin.IsZero() {
+		s.Elapsed = unit.Seconds(f.end.Sub(f.begin).Seconds())
+	}
+	s.side(src, file, f, side, warmup)
+}
+
+var commandFlag = regexp.MustCompile(`-l id=(\S+) -l run=(\S+) -i (\S+)`)
+
+// checkCommands compares what the commands say with where they lie.
+func (r *run2024) checkCommands(src *source, step step2024) {
+	for _, side := range sideNames {
+		name := step.ID + "-" + side + ".cmd"
+		if !r.files[name] {
+			continue
+		}
+		file := path.Join(r.dir, name)
+		m := commandFlag.FindSubmatch(src.read(file))
+		if m == nil {
+			src.faultf(file, 0, "no command of the study (statexec … -l id=… -l run=… -i …)")
+			continue
+		}
+		for i, want := range []string{r.config.name, strconv.Itoa(r.round), step.ID} {
+			if got := string(m[i+1]); got != want {
+				src.faultf(file, 1, "it says %q where %q is expected: the file may belong elsewhere", got, want)
+			}
+		}
+	}
+}
+
+// missingRecordings says once how much of statexec's files is not there.
+func missingRecordings(src *source, runs []*run2024) {
+	asked, missing, example := 0, 0, ""
+	for _, r := range runs {
+		for _, step := range steps2024 {
+			for _, side := range sideNames {
+				if name := step.ID + "-" + side; r.files[name+".cmd"] {
+					asked++
+					if !r.files[name+".prom"] {
+						missing++
+						example = cmp.Or(example, path.Join(r.dir, name+".prom"))
+					}
+				}
+			}
+		}
+	}
+	if missing > 0 {
+		src.faultf("*.prom", 0, "%d of %d recordings of statexec are missing (%s, …): of CPU time only user and system are known there, so softirq, where a pod network does most of its work, is not, and CPU by traffic is a lower bound", missing, asked, example)
+	}
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

@@ -1,0 +1,249 @@
+package importer
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/sysmon"
+	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/verdict"
+)
+
+// imported is a source as a run, before it is on the disk.
+type imported struct {
+	run     result.Run
+	samples []sample
+}
+
+// sample is a sample with what it was made from.
+type sample struct {
+	result.Sample
+	sides      [2]sideFigures      // client, server
+	recordings []*sysmon.Recording // client first; those that there are
+	cookie     string              // of its iperf3 test, different for each
+	release    string              // of the client's kernel, as iperf3 had it
+	mss        int                 // of TCP, as iperf3 had it, bytes
+	required   []string            // metrics that its workload always gives
+	planned    unit.Seconds        // of the measured window
+}
+
+// sideFigures are what one node used.
+type sideFigures struct {
+	cpu    map[string]float64 // by mode, CPU-seconds per second; those that are known
+	memory float64            // bytes; 0 is unknown
+}
+
+var sideNames = [2]string{"client", "server"}
+
+// What lies beyond these is a slip of the source, whatever the link.
+const (
+	mostGoodput = 1e13 // bit/s
+	mostCPUs    = 1e4
+	mostMemory  = 1e16 // bytes
+)
+
+func newSample(key result.Key, workload, path string) sample {
+	return sample{Sample: result.Sample{
+		Contender: key.Contender, Underlay: key.Underlay, Step: key.Step, Round: key.Round,
+		Workload: workload, Path: path, Verdict: result.Valid, Metrics: map[string]float64{},
+	}}
+}
+
+// side takes a recording in: its figures count before those of summary files,
+// which leave most modes out.
+func (s *sample) side(src *source, file string, f *statexecFile, side int, warmup time.Duration) {
+	modes, memory, err := f.figures(warmup)
+	if err != nil {
+		src.faultf(file, 0, "no CPU and memory figures from it: %v", err)
+	} else {
+		s.sides[side] = sideFigures{modes, memory}
+	}
+	rec := f.named(sideNames[side], s.Started)
+	if side == 0 {
+		s.recordings = slices.Insert(s.recordings, 0, rec)
+	} else {
+		s.recordings = append(s.recordings, rec)
+	}
+}
+
+// cost adds what the step cost, as far as it is known: a sum that lacks a mode
+// is no sum.
+func (s *sample) cost() {
+	var whole, userSystem int // sides that are known
+	var busy, notIdle, userAndSystem, memory float64
+	for i, side := range s.sides {
+		name := "cpu_" + sideNames[i]
+		for mode, v := range side.cpu {
+			if v < 0 || v > mostCPUs {
+				s.invalidate("missing_result", "%s_%s is %g, which is impossible", name, mode, v)
+			}
+			s.Metrics[name+"_"+mode] = v
+		}
+		if _, has := side.cpu["system"]; has {
+			if _, has := side.cpu["user"]; has {
+				userSystem++
+				userAndSystem += (side.cpu["user"] + side.cpu["system"]) / 2
+			}
+		}
+		if all(side.cpu) {
+			whole++
+			own := side.cpu["user"] + side.cpu["nice"] + side.cpu["system"] + side.cpu["irq"] + side.cpu["softirq"]
+			s.Metrics[name] = own
+			busy += own
+			notIdle += (own + side.cpu["iowait"] + side.cpu["steal"]) / 2
+		}
+		memory += side.memory / 2
+	}
+	if s.sides[0].memory > 0 && s.sides[1].memory > 0 {
+		s.Metrics["memory_used"] = memory
+		if memory > mostMemory {
+			s.invalidate("missing_result", "memory_used is %g bytes, which is impossible", memory)
+		}
+	}
+	gbit := s.Metrics["goodput"] / 1e9
+	if gbit <= 0 {
+		return
+	}
+	if userSystem == 2 && userAndSystem > 0 {
+		s.Metrics["cpu_per_gbit_user_system"] = userAndSystem / gbit
+	}
+	if whole == 2 && busy > 0 {
+		s.Metrics["cpu_per_gbit"] = busy / gbit
+		s.Metrics["cpu_per_gbit_published"] = notIdle / gbit
+	}
+}
+
+func all(modes map[string]float64) bool {
+	for _, mode := range result.CPUModes {
+		if _, has := modes[mode]; !has {
+			return false
+		}
+	}
+	return true
+}
+
+// judge finds what can't be true of the sample's own values.
+func (s *sample) judge(lineRate unit.BitRate, mtu int, overhead unit.Bytes) {
+	if len(s.Reasons) > 0 {
+		return // that results are missing is the consequence
+	}
+	if v := s.Metrics["goodput"]; v > mostGoodput {
+		s.invalidate("missing_result", "goodput is %g bit/s, which is impossible", v)
+	}
+	if v := s.Metrics["loss"]; v > 1 {
+		s.invalidate("missing_result", "loss is %g, above 1, which is impossible", v)
+	}
+	var ceiling unit.BitRate
+	if lineRate > 0 && mtu > 0 {
+		ceiling = unit.Ceiling(lineRate, mtu, int(overhead), s.Workload == "udp_stream")
+	}
+	for _, r := range verdict.Judge(&s.Sample, verdict.Context{
+		LineRate: lineRate, Ceiling: ceiling, Duration: s.planned, Required: s.required,
+	}) {
+		s.invalidate(r.Code, "%s", r.Text)
+	}
+	for name, v := range s.Metrics {
+		if v < 0 || name == "loss" && v > 1 {
+			delete(s.Metrics, name) // the reason has it
+		}
+	}
+	if took := s.Elapsed; s.planned > 0 && took > 1.02*s.planned {
+		s.note("long_window", "%.1f s measured of %.0f s planned", float64(took), float64(s.planned))
+	}
+}
+
+// refuseCopies finds samples whose test is another's: a file copied into a
+// second place makes noise look smaller than it is.
+func (in *imported) refuseCopies() {
+	first := map[string]*sample{}
+	for i := range in.samples {
+		s := &in.samples[i]
+		if s.cookie == "" {
+			continue
+		}
+		if f := first[s.cookie]; f != nil {
+			s.invalidate("duplicate_sample", "it is the very test of %s, step %s, round %d (same iperf3 cookie): one of them is a copy", f.Contender, f.Step, f.Round)
+			continue
+		}
+		first[s.cookie] = s
+	}
+}
+
+// newImported is an empty run of that suite.
+func newImported(suite string, opt Options) *imported {
+	return &imported{run: result.Run{
+		Arena: Arena, Baseline: cmp.Or(opt.Baseline, "host"),
+		Plan:        result.Plan{Suite: suite, Settings: map[string]string{}},
+		Environment: result.Environment{},
+	}}
+}
+
+// complete judges the samples, puts them in the order in which they were taken
+// and describes the run by them.
+func (in *imported) complete(opt Options) (*imported, error) {
+	if len(in.samples) == 0 {
+		return nil, ErrNothing
+	}
+	run := &in.run
+	in.refuseCopies()
+	overhead := in.contenders(opt)
+	for i := range in.samples {
+		s := &in.samples[i]
+		s.judge(opt.LineRate, opt.MTU, overhead[s.Contender])
+		run.Plan.Rounds = max(run.Plan.Rounds, s.Round)
+		if !s.Started.IsZero() && (run.Started.IsZero() || s.Started.Before(run.Started)) {
+			run.Started = s.Started
+		}
+	}
+	if opt.LineRate > 0 {
+		run.Plan.Settings["line-rate"] = opt.LineRate.String()
+	}
+	if opt.MTU > 0 {
+		run.Plan.Settings["mtu"] = itoa(opt.MTU)
+	}
+	run.ID = run.Plan.Suite + "-" + run.Started.Format("20060102-150405")
+	run.Environment["import.format"] = run.Plan.Suite
+	slices.SortStableFunc(in.samples, func(a, b sample) int { return a.Started.Compare(b.Started) })
+	for i := range in.samples {
+		in.samples[i].Order = i + 1
+	}
+	return in, nil
+}
+
+// contenders fills in plan and descriptions, the baseline first, and returns
+// the overhead of each.
+func (in *imported) contenders(opt Options) map[string]unit.Bytes {
+	overhead := map[string]unit.Bytes{}
+	var entries []result.Entry
+	for i := range in.samples {
+		e := result.Entry{ID: in.samples[i].Contender, Underlay: in.samples[i].Underlay}
+		if !slices.Contains(entries, e) {
+			entries = append(entries, e)
+		}
+	}
+	slices.SortFunc(entries, func(a, b result.Entry) int {
+		switch base := in.run.Baseline; {
+		case a.ID == b.ID:
+			return 0
+		case a.ID == base:
+			return -1
+		case b.ID == base:
+			return 1
+		}
+		return cmp.Compare(a.ID, b.ID)
+	})
+	in.run.Plan.Contenders = entries
+	for _, e := range entries {
+		info := result.ContenderInfo{ID: e.ID, Product: e.ID, Summary: "not in the catalogue"}
+		if opt.Describe != nil {
+			if known, ok := opt.Describe(e.ID); ok {
+				info = known
+			}
+		}
+		overhead[e.ID] = info.Overhead
+		in.run.Contenders = append(in.run.Contenders, info)
+	}
+	return overhead
+}

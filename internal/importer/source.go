@@ -1,0 +1,184 @@
+package importer
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// What is larger than these is no result of a benchmark, or more than memory
+// should hold. The largest published files are 0.4 MB of iperf3 with eight
+// streams and 4.2 MB of statexec.
+const (
+	maxFile    = 64 << 20
+	maxEntries = 100_000 // in one folder
+	maxFaults  = 10_000  // kept
+	maxText    = 300     // bytes of somebody else's text in a fault
+)
+
+// source is the folder that is read. Its methods can be called from several
+// goroutines.
+type source struct {
+	root  *os.Root
+	mu    sync.Mutex
+	fault []result.Fault
+	files int
+	bytes int64
+}
+
+func openSource(dir string) (*source, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, fmt.Errorf("import: %w", err)
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("import %s: it is no folder; give the folder that holds the results", dir)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("import: %w", err)
+	}
+	return &source{root: root}, nil
+}
+
+func (s *source) close() { s.root.Close() }
+
+// faultf notes what is wrong with a file; line 0 means the whole of it.
+func (s *source) faultf(file string, line int, text string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch f := (result.Fault{File: clean(file), Line: line, Text: clean(fmt.Sprintf(text, args...)), Code: FaultCode}); {
+	case len(s.fault) < maxFaults:
+		s.fault = append(s.fault, f)
+	case len(s.fault) == maxFaults:
+		s.fault = append(s.fault, result.Fault{File: ".", Text: fmt.Sprintf("more than %d faults; the others are not listed", maxFaults), Code: FaultCode})
+	}
+}
+
+// sortedFaults are the faults by file and line.
+func (s *source) sortedFaults() []result.Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := slices.Clone(s.fault)
+	slices.SortStableFunc(list, func(a, b result.Fault) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	return list
+}
+
+// list is the entries of a folder by name: folders and files. Everything else
+// (links, pipes, devices) is a fault and left out.
+func (s *source) list(dir string) (folders, files []string) {
+	f, err := s.root.Open(filepath.FromSlash(dir))
+	if err != nil {
+		s.faultf(dir, 0, "not read: %v", cause(err))
+		return nil, nil
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(maxEntries + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.faultf(dir, 0, "not read to its end: %v", cause(err))
+	}
+	if len(entries) > maxEntries {
+		s.faultf(dir, 0, "more than %d entries; the others are not read", maxEntries)
+		entries = entries[:maxEntries]
+	}
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		switch t := e.Type(); {
+		case t.IsDir():
+			folders = append(folders, e.Name())
+		case t.IsRegular():
+			files = append(files, e.Name())
+		case t&fs.ModeSymlink != 0:
+			s.faultf(name, 0, "a symbolic link; it is not followed")
+		default:
+			s.faultf(name, 0, "neither a file nor a folder; it is not read")
+		}
+	}
+	slices.Sort(folders)
+	slices.Sort(files)
+	return folders, files
+}
+
+// read is the whole of a regular file, nil with a fault where it can't be had.
+func (s *source) read(name string) []byte {
+	data, err := s.readAll(name)
+	if err != nil {
+		s.faultf(name, 0, "not read: %v", cause(err))
+		return nil
+	}
+	s.mu.Lock()
+	s.files++
+	s.bytes += int64(len(data))
+	s.mu.Unlock()
+	return data
+}
+
+func (s *source) readAll(name string) ([]byte, error) {
+	// A pipe in the file's place would block for ever.
+	f, err := s.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New("not a regular file")
+	case info.Size() > maxFile:
+		return nil, fmt.Errorf("%d bytes, over the limit of %d", info.Size(), maxFile)
+	}
+	data := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	if _, err := data.ReadFrom(io.LimitReader(f, maxFile+1)); err != nil {
+		return nil, err
+	}
+	if data.Len() > maxFile {
+		return nil, fmt.Errorf("larger than %d bytes", maxFile)
+	}
+	return data.Bytes(), nil
+}
+
+// cause is err without the file name, which a fault has anyway.
+func cause(err error) error {
+	var e *fs.PathError
+	if errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}
+
+// clean makes somebody else's text fit to be shown: one line of printable
+// UTF-8 that is not too long. Markup stays; reports escape it.
+func clean(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, text)
+	if len(text) > maxText {
+		cut := maxText
+		for !utf8.RuneStart(text[cut]) {
+			cut--
+		}
+		text = text[:cut] + "…"
+	}
+	return text
+}

@@ -1,0 +1,402 @@
+package importer
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/sysmon"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// statexecFile is a metric file of statexec (blackswifthosting/statexec 0.7
+// and later): the node's metrics once a second around a command.
+type statexecFile struct {
+	labels map[string]string // of all its samples: instance, role, id, run, …
+	rec    *sysmon.Recording
+	// begin and end of the command by the recorder's clock, which -mst sets
+	// to any time; zero where the file does not show them.
+	begin, end time.Time
+	cpus       int
+}
+
+const (
+	maxSeries = 50_000
+	maxCells  = 1 << 24 // series × snapshots, 128 MiB
+)
+
+// statexecMetrics are statexec's metrics under the names that our recorder
+// uses. statexec reads the same files of /proc (by gopsutil): its cached
+// memory is Cached and SReclaimable together, and guest time is in user
+// already, as in ours.
+var statexecMetrics = map[string]struct {
+	family, kind, unit, help string
+	from, to                 string // label that tells its series apart: theirs, ours
+}{
+	"statexec_cpu_seconds_total":            {"node_cpu_seconds", "counter", "seconds", "Seconds that the CPUs of the machine spent in each mode since boot (statexec).", "cpu", "cpu"},
+	"statexec_memory_total_bytes":           {family: "node_memory_MemTotal_bytes", kind: "gauge", unit: "bytes", help: "Memory of the machine (statexec)."},
+	"statexec_memory_free_bytes":            {family: "node_memory_MemFree_bytes", kind: "gauge", unit: "bytes", help: "Free memory of the machine (statexec)."},
+	"statexec_memory_available_bytes":       {family: "node_memory_MemAvailable_bytes", kind: "gauge", unit: "bytes", help: "Available memory of the machine (statexec)."},
+	"statexec_memory_buffers_bytes":         {family: "node_memory_Buffers_bytes", kind: "gauge", unit: "bytes", help: "Buffers of the machine (statexec)."},
+	"statexec_memory_cached_bytes":          {family: "node_memory_Cached_bytes", kind: "gauge", unit: "bytes", help: "Page cache and reclaimable slabs of the machine (statexec)."},
+	"statexec_memory_used_bytes":            {family: "node_memory_used_bytes", kind: "gauge", unit: "bytes", help: "Memory of the machine in use by programs and the kernel, without buffers and cache (statexec)."},
+	"statexec_network_received_bytes_total": {"node_network_receive_bytes", "counter", "bytes", "Bytes received by the interface, as the recorder's network namespace shows it (statexec).", "interface", "device"},
+	"statexec_network_sent_bytes_total":     {"node_network_transmit_bytes", "counter", "bytes", "Bytes sent by the interface, as the recorder's network namespace shows it (statexec).", "interface", "device"},
+	"statexec_disk_read_bytes_total":        {"node_disk_read_bytes", "counter", "bytes", "Bytes read from the disk (statexec).", "device", "device"},
+	"statexec_disk_write_bytes_total":       {"node_disk_written_bytes", "counter", "bytes", "Bytes written to the disk (statexec).", "device", "device"},
+}
+
+// ownLabels tell series of one metric apart; all others are the file's.
+var ownLabels = []string{"cpu", "mode", "interface", "device", "disk"}
+
+const statusMetric = "statexec_command_status"
+
+// parseStatexec reads a metric file. Errors are *lineError: a line that is no
+// sample, a file without any sample, one that is too large.
+func parseStatexec(r io.Reader) (*statexecFile, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+	if err != nil {
+		return nil, &lineError{0, err}
+	}
+	return decodeStatexec(data)
+}
+
+func decodeStatexec(data []byte) (*statexecFile, error) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, &lineError{0, errEmpty}
+	}
+	p := statexecReader{
+		heads: map[string]int{}, keys: map[string]int{}, index: map[int64]int{},
+		file: &statexecFile{labels: map[string]string{}},
+	}
+	for n := 1; len(data) > 0; n++ {
+		line := data
+		i := bytes.IndexByte(data, '\n')
+		if i >= 0 {
+			line, data = data[:i], data[i+1:]
+		} else {
+			data = nil
+		}
+		line = bytes.TrimSuffix(line, []byte("\r")) // kubectl exec -t makes them
+		if len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		err := p.sample(line)
+		if err != nil && i < 0 {
+			err = errors.New("cut off; nothing of it is used")
+		}
+		if err != nil {
+			return nil, &lineError{n, err}
+		}
+	}
+	if err := p.finish(); err != nil {
+		return nil, &lineError{0, err}
+	}
+	return p.file, nil
+}
+
+type statexecSeries struct {
+	metric string
+	labels map[string]string // its own
+	values []sysmon.Value
+}
+
+type statexecReader struct {
+	heads  map[string]int // by the text before the value; -1 is not wanted
+	keys   map[string]int // by metric and labels in order: statexec writes labels in any order
+	series []*statexecSeries
+	index  map[int64]int // of snapshots, by milliseconds
+	times  []int64
+	last   int // the index of the snapshot before
+	file   *statexecFile
+}
+
+// sample reads one line: name{label="value",…} value milliseconds
+func (p *statexecReader) sample(line []byte) error {
+	end := bytes.LastIndexByte(line, '}')
+	if end < 0 {
+		return fmt.Errorf("%.80q is no sample", line)
+	}
+	rest := bytes.TrimLeft(line[end+1:], " ")
+	cut := bytes.IndexByte(rest, ' ')
+	if cut < 0 {
+		return fmt.Errorf("%.80q has no value and time", line)
+	}
+	s, err := p.find(line[:end+1])
+	if err != nil || s < 0 {
+		return err
+	}
+	v, err := strconv.ParseFloat(view(rest[:cut]), 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return fmt.Errorf("value %.40q", rest[:cut])
+	}
+	ms, err := strconv.ParseInt(view(bytes.TrimSpace(rest[cut:])), 10, 64)
+	if err != nil || ms < 0 || ms > 9e12 {
+		return fmt.Errorf("time %.40q", rest[cut:])
+	}
+	at, err := p.snapshot(ms)
+	if err != nil {
+		return err
+	}
+	values := p.series[s].values
+	for len(values) <= at {
+		values = append(values, sysmon.Absent)
+	}
+	values[at] = sysmon.Value(v)
+	p.series[s].values = values
+	return nil
+}
+
+// view is b as a string that lives no longer than b.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// find is the index of the series of that head, -1 of one that is not kept.
+func (p *statexecReader) find(head []byte) (int, error) {
+	if i, ok := p.heads[string(head)]; ok {
+		return i, nil
+	}
+	if len(p.heads) >= 8*maxSeries {
+		return -1, fmt.Errorf("more than %d series", maxSeries)
+	}
+	text := string(head)
+	metric, inside, _ := strings.Cut(strings.TrimSuffix(text, "}"), "{")
+	if _, ok := statexecMetrics[metric]; !ok && metric != statusMetric {
+		if !strings.HasPrefix(metric, "statexec_") {
+			return -1, fmt.Errorf("metric %.60q is not of statexec", metric)
+		}
+		p.heads[text] = -1 // a summary, or how long collecting took
+		return -1, nil
+	}
+	labels, ok := parseLabels(inside)
+	if !ok {
+		return -1, fmt.Errorf("labels of %.80q", text)
+	}
+	own := map[string]string{}
+	for name, v := range labels {
+		if slices.Contains(ownLabels, name) {
+			own[name] = v
+			continue
+		}
+		if first, seen := p.file.labels[name]; seen && first != v {
+			return -1, fmt.Errorf("label %.40s is %.40q, and %.40q above: two recordings in one file", name, v, first)
+		}
+		p.file.labels[name] = v
+	}
+	if mode := own["mode"]; mode == "guest" || mode == "guestNice" {
+		p.heads[text] = -1
+		return -1, nil
+	}
+	key := metric
+	for _, name := range ownLabels {
+		key += "\x00" + own[name]
+	}
+	i, seen := p.keys[key]
+	if !seen {
+		if i = len(p.series); i >= maxSeries {
+			return -1, fmt.Errorf("more than %d series", maxSeries)
+		}
+		p.series = append(p.series, &statexecSeries{metric: metric, labels: own})
+		p.keys[key] = i
+	}
+	p.heads[text] = i
+	return i, nil
+}
+
+func (p *statexecReader) snapshot(ms int64) (int, error) {
+	if p.last < len(p.times) && p.times[p.last] == ms {
+		return p.last, nil
+	}
+	at, ok := p.index[ms]
+	if !ok {
+		at = len(p.times)
+		if (at+1)*len(p.series) > maxCells {
+			return 0, fmt.Errorf("more than %d values", maxCells)
+		}
+		p.times = append(p.times, ms)
+		p.index[ms] = at
+	}
+	p.last = at
+	return at, nil
+}
+
+// finish makes the recording, its snapshots in order of time.
+func (p *statexecReader) finish() error {
+	if len(p.times) == 0 || len(p.series) == 0 {
+		return errors.New("no sample of statexec in it")
+	}
+	if len(p.times)*len(p.series) > maxCells {
+		return fmt.Errorf("more than %d values", maxCells)
+	}
+	order := make([]int, len(p.times))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(p.times[a], p.times[b]) })
+	rec := &sysmon.Recording{}
+	for _, i := range order {
+		rec.Times = append(rec.Times, time.UnixMilli(p.times[i]).UTC())
+	}
+	families := map[string]int{}
+	cpus, unique := map[string]bool{}, map[string]bool{}
+	for _, s := range p.series {
+		values := make([]sysmon.Value, len(order))
+		for to, from := range order {
+			values[to] = sysmon.Absent
+			if from < len(s.values) {
+				values[to] = s.values[from]
+			}
+		}
+		if s.metric == statusMetric {
+			p.status(rec.Times, values)
+			continue
+		}
+		m := statexecMetrics[s.metric]
+		i, seen := families[m.family]
+		if !seen {
+			i = len(rec.Families)
+			families[m.family] = i
+			rec.Families = append(rec.Families, sysmon.Family{Name: m.family, Type: m.kind, Unit: m.unit, Help: m.help})
+		}
+		labels := map[string]string{}
+		if m.to != "" {
+			labels[m.to] = strings.ToValidUTF8(cmp.Or(s.labels[m.from], s.labels["disk"]), "\uFFFD")
+		}
+		if m.family == "node_cpu_seconds" {
+			labels["cpu"] = strings.TrimPrefix(labels["cpu"], "cpu")
+			labels["mode"] = strings.ToValidUTF8(s.labels["mode"], "\uFFFD")
+			cpus[labels["cpu"]] = true
+		}
+		if key := m.family + fmt.Sprint(labels); unique[key] {
+			continue // told apart only by labels that are left out: the first counts
+		} else {
+			unique[key] = true
+		}
+		rec.Families[i].Series = append(rec.Families[i].Series, sysmon.Series{Labels: labels, Values: values})
+	}
+	p.file.rec, p.file.cpus = rec, len(cpus)
+	return nil
+}
+
+// status finds the command: 0 before it, 1 while it runs, 2 after it.
+func (p *statexecReader) status(times []time.Time, values []sysmon.Value) {
+	for i, v := range values {
+		if v == 1 {
+			if p.file.begin.IsZero() {
+				p.file.begin = times[i]
+			}
+			p.file.end = times[i]
+		}
+	}
+}
+
+// figures are CPU and memory of one side over the command's life without its
+// first warmup.
+func (f *statexecFile) figures(warmup time.Duration) (modes map[string]float64, memory float64, err error) {
+	begin := f.begin.Add(warmup)
+	if f.begin.IsZero() || !f.end.After(begin) {
+		return nil, 0, errors.New("the command's life is not in it")
+	}
+	modes = map[string]float64{}
+	for _, mode := range result.CPUModes {
+		rate, err := f.rec.Rate("node_cpu_seconds", map[string]string{"mode": mode}, begin, f.end)
+		if err != nil {
+			return nil, 0, err
+		}
+		modes[mode] = rate
+	}
+	memory, err = f.rec.Mean("node_memory_used_bytes", nil, begin, f.end)
+	return modes, memory, err
+}
+
+// named gives the recording the labels that recordings of ours carry, and
+// moves its clock so that the command begins at begin (zero: leaves it).
+func (f *statexecFile) named(side string, begin time.Time) *sysmon.Recording {
+	f.rec.Labels = map[string]string{"node": side, "endpoint": side}
+	if !begin.IsZero() && !f.begin.IsZero() {
+		shift := begin.Sub(f.begin)
+		for i := range f.rec.Times {
+			f.rec.Times[i] = f.rec.Times[i].Add(shift)
+		}
+		f.begin, f.end = f.begin.Add(shift), f.end.Add(shift)
+	}
+	return f.rec
+}
+
+// readStatexec makes a run of metric files alone: a sample for every command.
+// Files of one instance, id and run with the roles client and server are one
+// sample; a file without a role is its own client.
+func readStatexec(ctx context.Context, src *source, opt Options) (*imported, error) {
+	names := walk(src, ".", 4)
+	names = slices.DeleteFunc(names, func(n string) bool {
+		ext := path.Ext(n)
+		return ext != ".prom" && ext != ".om" && ext != ".txt" || path.Base(n) == "results.prom"
+	})
+	parsed := make([]*statexecFile, len(names))
+	if err := parallel(ctx, len(names), func(i int) {
+		data := src.read(names[i])
+		if data == nil {
+			return
+		}
+		f, err := decodeStatexec(data)
+		if err != nil {
+			fault(src, names[i], err)
+			return
+		}
+		parsed[i] = f
+	}); err != nil {
+		return nil, err
+	}
+	in := newImported("statexec", opt)
+	index := map[result.Key]int{}
+	for i, f := range parsed {
+		if f == nil {
+			continue
+		}
+		key := result.Key{
+			Contender: contenderID(clean(cmp.Or(f.labels["id"], "unnamed"))), Underlay: result.DefaultUnderlay,
+			Step: clean(cmp.Or(f.labels["instance"], strings.TrimSuffix(path.Base(names[i]), path.Ext(names[i])))), Round: 1,
+		}
+		if run, err := strconv.Atoi(f.labels["run"]); err == nil && run > 0 {
+			key.Round = run
+		}
+		side := 0
+		if f.labels["role"] == "server" {
+			side = 1
+		}
+		at, seen := index[key]
+		if !seen {
+			at = len(in.samples)
+			index[key] = at
+			in.samples = append(in.samples, newSample(key, "command", "pod"))
+		}
+		s := &in.samples[at]
+		if slices.ContainsFunc(s.recordings, func(r *sysmon.Recording) bool { return r.Labels["node"] == sideNames[side] }) {
+			src.faultf(names[i], 0, "a second recording of %s, step %s, run %d, %s; the first counts", key.Contender, key.Step, key.Round, sideNames[side])
+			continue
+		}
+		s.side(src, names[i], f, side, 0)
+		if s.Started.IsZero() || side == 0 {
+			s.Started = cmp.Or(f.begin, f.rec.Times[0])
+			s.Elapsed = unit.Seconds(f.end.Sub(f.begin).Seconds())
+		}
+	}
+	for i := range in.samples {
+		s := &in.samples[i]
+		s.cost()
+		if len(s.Metrics) == 0 && s.Verdict == result.Valid {
+			s.invalidate("missing_result", "no recording of it shows a command's life")
+		}
+	}
+	return in.complete(opt)
+}

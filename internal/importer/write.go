@@ -1,0 +1,62 @@
+package importer
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/sysmon"
+)
+
+// invalidate keeps the sample out of every figure.
+func (s *sample) invalidate(code, text string, args ...any) {
+	s.Verdict = result.Invalid
+	s.Reasons = append(s.Reasons, result.Reason{Code: code, Text: clean(fmt.Sprintf(text, args...))})
+}
+
+func (s *sample) note(code, text string, args ...any) {
+	s.Notes = append(s.Notes, result.Reason{Code: code, Text: clean(fmt.Sprintf(text, args...))})
+}
+
+// write makes the run directory.
+func (in *imported) write(out string, src *source) (err error) {
+	store, err := result.Create(out, &in.run)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	if err := store.WriteFaults(src.sortedFaults()); err != nil {
+		return err
+	}
+	list := make([]*result.Sample, len(in.samples))
+	for i := range in.samples {
+		s := &in.samples[i]
+		list[i] = &s.Sample
+		if len(s.recordings) == 0 {
+			continue
+		}
+		if err := writeRecordings(store.Raw(&s.Sample), s.recordings); err != nil {
+			return fmt.Errorf("import: node metrics of %s, step %s, round %d: %w", s.Contender, s.Step, s.Round, err)
+		}
+	}
+	return store.SealAll(list)
+}
+
+// writeRecordings writes what runs of our own write: see docs/format.md.
+func writeRecordings(raw *result.Folder, list []*sysmon.Recording) (err error) {
+	f, err := raw.Create("metrics.om.zst")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	z, err := zstd.NewWriter(f, zstd.WithEncoderConcurrency(2))
+	if err != nil {
+		return err
+	}
+	if err := sysmon.WriteOpenMetrics(z, list...); err != nil {
+		return err
+	}
+	return z.Close()
+}
