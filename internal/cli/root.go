@@ -101,7 +101,7 @@ but a gate failed or no sample was valid.`),
 		return usage("%v; see `%s --help`", err, c.CommandPath())
 	})
 	root.AddCommand(
-		newRunCmd(), newReportCmd(), newListCmd(), newProbeCmd(),
+		newRunCmd(), newReportCmd(), newCompareCmd(), newRecommendCmd(), newListCmd(), newProbeCmd(),
 		newLoadCmd(), newServeCmd(), newEnterCmd(), newCleanCmd(), newVersionCmd(), newImportCmd(),
 		newAgentCmd(), newFingerprintCmd(),
 	)

@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/fingerprint"
+	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// compareFlags is the command line of `cnibench compare`.
+type compareFlags struct {
+	metrics, steps, contenders []string
+	failOn, confidence         string
+	vsBaseline, force          bool
+	format, output             string
+}
+
+func newCompareCmd() *cobra.Command {
+	var f compareFlags
+	c := &cobra.Command{
+		Use:   "compare OLD NEW",
+		Short: "Compare two runs; with --fail-on, a gate for CI",
+		Long: strings.TrimSpace(`
+Sets the figures of two run directories beside each other: per contender, step
+and metric the change with its interval, the worst first. With --fail-on 5% the
+command ends with exit code 4 when a figure is worse by more than that for sure:
+its whole interval lies beyond the limit, corrected for all figures compared. A
+figure that the new run planned and has no valid sample of fails too.
+
+Runs whose conditions differ in what matters (arena, settings, step parameters,
+contender versions, kernel, CPU, …) are refused with exit code 2; --force
+compares them all the same and lists the differences.`),
+		Example: `  cnibench compare before after
+  cnibench compare before after --fail-on 5% --vs-baseline
+  cnibench compare before after --fail-on 5% --format junit -o cnibench.xml
+  cnibench compare before after --format benchstat | benchstat -col run -`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0], args[1]) },
+	}
+	fl := c.Flags()
+	fl.StringSliceVar(&f.metrics, "metric", nil, "`metrics` to compare, or all (default: goodput or rate, median and p99 latency, CPU per Gbit/s)")
+	fl.StringSliceVar(&f.steps, "step", nil, "`steps` to compare (default: all)")
+	fl.StringSliceVar(&f.contenders, "contenders", nil, "`contenders` to compare (default: all)")
+	fl.StringVar(&f.failOn, "fail-on", "", "fail when a figure is worse by more than this `share` for sure, e.g. 5% (default: no gate)")
+	fl.StringVar(&f.confidence, "confidence", "95%", "of the intervals; the rest is the chance of any false failure")
+	fl.BoolVar(&f.vsBaseline, "vs-baseline", false, "compare the ratios to each run's own baseline: for machines that are not always equally fast")
+	fl.BoolVar(&f.force, "force", false, "compare runs made under different conditions; the differences are listed")
+	fl.StringVar(&f.format, "format", string(report.Text), "one of "+joinOr(report.CompareFormats()))
+	fl.StringVarP(&f.output, "output", "o", "", "write to `FILE` instead of standard output")
+	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(report.CompareFormats(), cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("metric", cobra.FixedCompletions(append([]string{"all"}, metricNames()...), cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+func metricNames() []string {
+	var names []string
+	for _, m := range result.Metrics() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// options are the checked flags.
+func (f *compareFlags) options() (opt analysis.CompareOptions, err error) {
+	if !slices.Contains(report.CompareFormats(), f.format) {
+		return opt, nearest.Unknown("format", f.format, report.CompareFormats())
+	}
+	opt = analysis.CompareOptions{Metrics: f.metrics, Steps: f.steps, Contenders: f.contenders, VsBaseline: f.vsBaseline}
+	for _, metric := range f.metrics {
+		if _, known := result.LookupMetric(metric); !known && metric != "all" {
+			return opt, nearest.Unknown("metric", metric, append(metricNames(), "all"))
+		}
+	}
+	if opt.Confidence, err = percentage(f.confidence); err != nil || opt.Confidence < 0.5 || opt.Confidence >= 1 {
+		return opt, usage("--confidence %q: want a percentage from 50%% to below 100%%, e.g. 95%%", f.confidence)
+	}
+	if f.failOn != "" {
+		limit, err := percentage(f.failOn)
+		if err != nil || limit < 0 || limit >= 1 {
+			return opt, usage("--fail-on %q: want a percentage from 0%% to below 100%%, e.g. 5%%", f.failOn)
+		}
+		opt.FailOn = &limit
+	}
+	return opt, nil
+}
+
+// percentage is 0.05 of "5%" and of "5 %".
+func percentage(s string) (float64, error) {
+	number, found := strings.CutSuffix(strings.TrimSpace(s), "%")
+	if !found {
+		return 0, errors.New("no percent sign")
+	}
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0, errors.New("no number")
+	}
+	return v / 100, nil
+}
+
+func (f *compareFlags) run(c *cobra.Command, oldDir, newDir string) error {
+	opt, err := f.options()
+	if err != nil {
+		return err
+	}
+	var recs [2]*result.Record
+	for i, dir := range []string{oldDir, newDir} {
+		if recs[i], err = result.Load(dir); err != nil {
+			return err
+		}
+		if !hasValid(recs[i], "") {
+			return &exitError{exitGate, fmt.Errorf("%s: no sample is valid; `cnibench report %s` says why", dir, dir)}
+		}
+		if base := recs[i].Run.Baseline; f.vsBaseline && !hasValid(recs[i], base) {
+			return usage("--vs-baseline: %s has no valid sample of its baseline %s; leave the flag out, or run with the baseline", dir, base)
+		}
+	}
+	opt.Environment = fingerprint.Differences(recs[0].Run.Environment, recs[1].Run.Environment)
+	compared, err := analysis.Compare(recs[0], recs[1], opt)
+	var selection *analysis.SelectionError
+	if errors.As(err, &selection) && selection.What != "" {
+		return usage("%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	if len(compared.Differences) > 0 && !f.force {
+		return usage("the runs differ in what matters:\n  %s\ncompare runs made alike, or add --force to compare these all the same",
+			strings.Join(report.DifferenceTexts(compared.Differences), "\n  "))
+	}
+	if err := f.write(c.OutOrStdout(), compared); err != nil {
+		return err
+	}
+	if compared.Passed != nil && !*compared.Passed {
+		return &exitError{exitGate, errors.New(report.GateText(compared))}
+	}
+	return nil
+}
+
+// hasValid says that the run has a valid sample, of the contender if one is
+// named.
+func hasValid(rec *result.Record, contender string) bool {
+	return slices.ContainsFunc(rec.Samples, func(s result.Sample) bool {
+		return s.Verdict == result.Valid && (contender == "" || s.Contender == contender)
+	})
+}
+
+func (f *compareFlags) write(out io.Writer, compared *analysis.Compared) error {
+	if f.output == "" {
+		return report.WriteCompare(out, f.format, compared, report.Options{Color: useColor(out), Width: terminalWidth(out)})
+	}
+	var b bytes.Buffer
+	if err := report.WriteCompare(&b, f.format, compared, report.Options{}); err != nil {
+		return err
+	}
+	return writeOut(f.output, &b)
+}

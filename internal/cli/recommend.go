@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// recommendFlags is the command line of `cnibench recommend`.
+type recommendFlags struct {
+	needs, weights []string
+	format, output string
+}
+
+func newRecommendCmd() *cobra.Command {
+	var f recommendFlags
+	c := &cobra.Command{
+		Use:   "recommend DIR",
+		Short: "Choose a pod network from a run, for given needs",
+		Long:  recommendHelp(),
+		Example: `  cnibench recommend cnibench-run-20260102-030405 --need policy,arm64
+  cnibench recommend cnibench-run-20260102-030405 --need encryption --weight latency=2,cpu=0.5
+  cnibench recommend cnibench-run-20260102-030405 --format json | jq '.ranked[0]'`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
+	}
+	fl := c.Flags()
+	fl.StringSliceVar(&f.needs, "need", nil, "`needs` that rule a contender out, listed above")
+	fl.StringSliceVar(&f.weights, "weight", nil, "`CRITERION=NUMBER`,… in place of the weights above; 0 leaves a criterion out")
+	fl.StringVar(&f.format, "format", string(report.Text), "one of "+joinOr(report.RecommendFormats()))
+	fl.StringVarP(&f.output, "output", "o", "", "write to `FILE` instead of standard output")
+	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(report.RecommendFormats(), cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("need", completeList(askable(), ""))
+	_ = c.RegisterFlagCompletionFunc("weight", completeList(analysis.CriterionNames(), "="))
+	return c
+}
+
+// askable are the needs that a user can ask for; the others are always asked for.
+func askable() []string {
+	return slices.DeleteFunc(analysis.NeedNames(), func(n string) bool { return n == analysis.Active })
+}
+
+// completeList completes the last name of a list with commas.
+func completeList(names []string, suffix string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		before := typed[:strings.LastIndex(typed, ",")+1]
+		var list []string
+		for _, name := range names {
+			list = append(list, before+name+suffix)
+		}
+		return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+func recommendHelp() string {
+	var b strings.Builder
+	b.WriteString(`Needs rule contenders out: by what a check of the run found, else by the
+catalogue. Those that are left are ordered by the weighted geometric mean of
+their measured ratios to the baseline; drawing the rounds anew many times shows
+how firm the order is. Contenders that meet the needs but were not measured are
+named as not known.
+
+Needs:
+`)
+	for _, n := range analysis.Needs() {
+		fmt.Fprintf(&b, "  %-16s %s\n", n.Name, n.Help)
+	}
+	b.WriteString("\nCriteria and their weights:\n")
+	for _, c := range analysis.Criteria() {
+		fmt.Fprintf(&b, "  %-16s %-4g %s\n", c.Name, c.Weight, c.Help)
+	}
+	b.WriteString(`
+How firm: firm, the first came first in at least 95 % of the drawings; leaning,
+in at least 75 %; a toss-up, in less.`)
+	return b.String()
+}
+
+func (f *recommendFlags) wish() (analysis.Wish, error) {
+	wish := analysis.Wish{Needs: f.needs}
+	if !slices.Contains(report.RecommendFormats(), f.format) {
+		return wish, nearest.Unknown("format", f.format, report.RecommendFormats())
+	}
+	for _, need := range f.needs {
+		if !slices.Contains(analysis.NeedNames(), need) {
+			return wish, nearest.Unknown("need", need, askable())
+		}
+	}
+	for _, w := range f.weights {
+		name, number, _ := strings.Cut(w, "=")
+		if !slices.Contains(analysis.CriterionNames(), name) {
+			return wish, nearest.Unknown("criterion", name, analysis.CriterionNames())
+		}
+		v, err := strconv.ParseFloat(number, 64)
+		if err != nil || math.IsNaN(v) || v < 0 || v > 1000 {
+			return wish, usage("--weight %s: want %s=NUMBER from 0 to 1000", w, name)
+		}
+		wish.Weights = append(wish.Weights, analysis.Weight{Criterion: name, Weight: v})
+	}
+	cat, err := loadCatalogue(nil)
+	if err != nil {
+		return wish, err
+	}
+	wish.Catalogue = capabilities(cat.contenders)
+	return wish, nil
+}
+
+func (f *recommendFlags) run(c *cobra.Command, dir string) error {
+	wish, err := f.wish()
+	if err != nil {
+		return err
+	}
+	rec, err := result.Load(dir)
+	if err != nil {
+		return err
+	}
+	r := analysis.Recommend(rec, wish)
+	if r == nil {
+		return &exitError{exitGate, fmt.Errorf("%s: nothing to score by: no contender has a valid figure of the weighted criteria beside the baseline %s; `cnibench report %s` says why", dir, rec.Run.Baseline, dir)}
+	}
+	out := c.OutOrStdout()
+	if f.output == "" {
+		return report.WriteRecommendation(out, f.format, r, report.Options{Color: useColor(out), Width: terminalWidth(out)})
+	}
+	var b bytes.Buffer
+	if err := report.WriteRecommendation(&b, f.format, r, report.Options{}); err != nil {
+		return err
+	}
+	return writeOut(f.output, &b)
+}
+
+// advise fills in what the page draws of capabilities and of the choice by the
+// criteria's own weights.
+func advise(r *analysis.Report, rec *result.Record, cat *catalogue) {
+	wish := analysis.Wish{Catalogue: capabilities(cat.contenders)}
+	r.Capabilities = analysis.Capabilities(rec, wish.Catalogue)
+	r.Recommendation = analysis.Recommend(rec, wish)
+}
+
+// capabilities are what the catalogue says of each need.
+func capabilities(list []*contender.Contender) []analysis.Capability {
+	var out []analysis.Capability
+	for _, c := range list {
+		f := c.Features
+		say := func(need, value string) {
+			out = append(out, analysis.Capability{Contender: c.ID, Name: need, Value: value, Source: "catalogue"})
+		}
+		yes := func(need string, is bool) { say(need, map[bool]string{true: "yes", false: "no"}[is]) }
+		yes("policy", f.Policy.Ingress)
+		yes("egress-policy", f.Policy.Egress)
+		yes("l7", f.Policy.L7)
+		if f.Encryption == "none" || f.Encryption == "" {
+			say("encryption", "no")
+		} else {
+			say("encryption", f.Encryption)
+		}
+		yes("key-rotation", f.KeyRotation)
+		yes("kube-proxy-free", f.KubeProxyReplacement)
+		yes("ipv6", f.IPv6)
+		for _, arch := range []string{"arm64", "ppc64le", "s390x"} {
+			yes(arch, slices.Contains(f.Architectures, arch))
+		}
+		yes("observability", f.Observability != "")
+		yes(analysis.Active, f.Status != "retired")
+	}
+	return out
+}

@@ -1,0 +1,243 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// JUnit is the form of a comparison that CI systems show as tests.
+const JUnit Format = "junit"
+
+var compareWriters = []struct {
+	format Format
+	write  func(io.Writer, *analysis.Compared, Options) error
+}{
+	{Text, writeCompareText},
+	{Markdown, writeCompareMarkdown},
+	{JSON, writeCompareJSON},
+	{JUnit, writeCompareJUnit},
+	{Benchstat, writeCompareBenchstat},
+}
+
+// CompareFormats are the names that WriteCompare takes, in the order of listings.
+func CompareFormats() []string {
+	names := make([]string, len(compareWriters))
+	for i, f := range compareWriters {
+		names[i] = string(f.format)
+	}
+	return names
+}
+
+// WriteCompare writes a comparison of two runs in the named format. Errors:
+// *nearest.Error for an unknown format, else those of w.
+func WriteCompare(w io.Writer, format string, c *analysis.Compared, opt Options) error {
+	for _, f := range compareWriters {
+		if string(f.format) != format {
+			continue
+		}
+		if err := f.write(w, c, opt); err != nil {
+			return fmt.Errorf("comparison as %s: %w", format, err)
+		}
+		return nil
+	}
+	return nearest.Unknown("format", format, CompareFormats())
+}
+
+// writeCompareJSON writes the object that docs/schema/compare-1.schema.json describes.
+func writeCompareJSON(w io.Writer, c *analysis.Compared, _ Options) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(c)
+}
+
+// writeCompareBenchstat writes the values of both runs for
+// `benchstat -col run FILE`.
+func writeCompareBenchstat(w io.Writer, c *analysis.Compared, opt Options) error {
+	for _, run := range []struct {
+		name string
+		analysis.ComparedRun
+		side func(analysis.Change) analysis.Side
+	}{
+		{"old", c.Old, func(c analysis.Change) analysis.Side { return c.Old }},
+		{"new", c.New, func(c analysis.Change) analysis.Side { return c.New }},
+	} {
+		r := &analysis.Report{Run: analysis.RunInfo{ID: run.name + ":" + run.ID, Suite: run.Suite, Arena: run.Arena}}
+		for _, change := range c.Changes {
+			r.Results = append(r.Results, analysis.Result{
+				Contender: change.Contender, Kernel: change.Kernel, Underlay: change.Underlay, Step: change.Step, Path: change.Path,
+				Metric: change.Metric, Unit: change.Unit, Better: change.Better, Values: run.side(change).Values,
+			})
+		}
+		if err := writeBenchstat(w, r, opt); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sign is how a change reads at a glance, without colours too.
+type sign struct{ mark, word, style string }
+
+func signOf(c *analysis.Change) sign {
+	switch {
+	case c.Failed:
+		return sign{"✗", "FAILS", red}
+	case c.Verdict == analysis.Worse && c.Sure:
+		return sign{"▼", "worse", red}
+	case c.Verdict == analysis.Worse:
+		return sign{"▽", "worse?", yellow}
+	case c.Verdict == analysis.Better && c.Sure:
+		return sign{"▲", "better", green}
+	case c.Verdict == analysis.Better:
+		return sign{"△", "better?", ""}
+	case c.Verdict == analysis.Same:
+		return sign{"=", "same", dim}
+	}
+	return sign{"·", "unknown", dim}
+}
+
+// quiet is a change that says nothing by itself.
+func quiet(c *analysis.Change) bool {
+	return c.Verdict == analysis.Same || c.Verdict == analysis.Unknown
+}
+
+// compareLegend explains the signs.
+func compareLegend(c *analysis.Compared) []string {
+	percent := percentOf(c.Confidence)
+	of := "figure"
+	if c.VsBaseline {
+		of = "ratio to " + c.New.Baseline
+	}
+	lines := []string{
+		fmt.Sprintf("Old and new are each run's %s; × is new by old, the median over all pairs of rounds, with its %s interval in brackets.", of, percent),
+		fmt.Sprintf("worse, better: for sure, corrected for all %s. worse?, better?: the interval says so, but among so many figures chance does too. same: the interval holds no change. unknown: no interval, the rounds are too few.",
+			plural(len(c.Changes), "comparison")),
+	}
+	if c.FailOn != nil {
+		lines = append(lines, fmt.Sprintf("FAILS: the whole interval lies beyond %s for the worse, for sure. The chance of any false failure is at most %s.",
+			percentOf(*c.FailOn), percentOf(1-c.Confidence)))
+	}
+	return lines
+}
+
+func percentOf(share float64) string {
+	return strconv.FormatFloat(share*100, 'g', 4, 64) + " %"
+}
+
+// GateText is the outcome in one sentence, "" without a gate.
+func GateText(c *analysis.Compared) string {
+	if c.Passed == nil {
+		return ""
+	}
+	failed, gone := 0, 0
+	for i := range c.Changes {
+		if c.Changes[i].Failed {
+			failed++
+		}
+	}
+	for _, m := range c.Missing {
+		if m.Failed {
+			gone++
+		}
+	}
+	limit := "worse by more than " + percentOf(*c.FailOn)
+	if *c.Passed {
+		return fmt.Sprintf("gate passed: none of %s is %s for sure", plural(len(c.Changes), "figure"), limit)
+	}
+	var parts []string
+	if failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %s %s for sure", failed, plural(len(c.Changes), "figure"), limit))
+	}
+	if gone > 0 {
+		parts = append(parts, fmt.Sprintf("%d measured before and gone now", gone))
+	}
+	return "gate failed: " + strings.Join(parts, "; ")
+}
+
+// ratio is "0.81× (0.80–0.83)", or words where there is none.
+func ratio(c *analysis.Change) string {
+	if c.Ratio == nil {
+		if c.Old.Median == 0 && c.New.Median > 0 {
+			return "from zero"
+		}
+		return unit.Missing
+	}
+	return comparison(&analysis.Comparison{Ratio: *c.Ratio, CI: c.CI})
+}
+
+// side is one run's figure with its unit; ratios get their ×.
+func (p comparePlaces) side(c *analysis.Change, s analysis.Side) string {
+	if p.vsBaseline {
+		return unit.Ratio(s.Median) + "×"
+	}
+	return unit.Format(s.Median, c.Unit)
+}
+
+// comparePlaces names where figures were measured, as short as is unambiguous.
+type comparePlaces struct{ kernels, underlays, vsBaseline bool }
+
+func placesOf(c *analysis.Compared) comparePlaces {
+	differ := func(of func(analysis.Change) string) bool {
+		return slices.ContainsFunc(c.Changes, func(x analysis.Change) bool { return of(x) != of(c.Changes[0]) })
+	}
+	return comparePlaces{
+		kernels:    differ(func(c analysis.Change) string { return c.Kernel }),
+		underlays:  differ(func(c analysis.Change) string { return c.Underlay }),
+		vsBaseline: c.VsBaseline,
+	}
+}
+
+func (p comparePlaces) contender(name, underlay, kernel string) string {
+	if p.underlays && underlay != "" {
+		name += " @" + underlay
+	}
+	if p.kernels && kernel != "" {
+		name += " " + kernel
+	}
+	return name
+}
+
+// missingText is a missing figure in a sentence.
+func missingText(m analysis.Missing, p comparePlaces) string {
+	at := p.contender(m.Contender, m.Underlay, "") + " at " + m.Step
+	if m.Metric != "" {
+		at = metricLabel(m.Metric) + " of " + at
+	}
+	return at + ": " + m.Text
+}
+
+func runText(r *analysis.ComparedRun) string {
+	text := fmt.Sprintf("%s, suite %s, arena %s, %s", r.ID, r.Suite, r.Arena, plural(r.Rounds, "round"))
+	if !r.Started.IsZero() {
+		text += ", " + r.Started.UTC().Format("2006-01-02 15:04 MST")
+	}
+	return text
+}
+
+// differenceText is "setting.mtu: 1500 → 9000".
+func differenceText(d analysis.Difference) string {
+	known := func(s string) string {
+		if s == "" {
+			return "not known"
+		}
+		return s
+	}
+	return fmt.Sprintf("%s: %s → %s", d.Key, known(d.Old), known(d.New))
+}
+
+// DifferenceTexts are the differences as sentences, safe for a terminal.
+func DifferenceTexts(list []analysis.Difference) []string {
+	out := make([]string, len(list))
+	for i, d := range list {
+		out[i] = printable(differenceText(d))
+	}
+	return out
+}

@@ -1,0 +1,122 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+)
+
+// The elements of JUnit's format that CI systems agree on: one suite per
+// contender, one test per figure. What can't be judged is skipped, never passed.
+type (
+	junitSuites struct {
+		XMLName  xml.Name     `xml:"testsuites"`
+		Name     string       `xml:"name,attr"`
+		Tests    int          `xml:"tests,attr"`
+		Failures int          `xml:"failures,attr"`
+		Skipped  int          `xml:"skipped,attr"`
+		Suites   []junitSuite `xml:"testsuite"`
+	}
+	junitSuite struct {
+		Name       string          `xml:"name,attr"`
+		Timestamp  string          `xml:"timestamp,attr,omitempty"`
+		Tests      int             `xml:"tests,attr"`
+		Failures   int             `xml:"failures,attr"`
+		Skipped    int             `xml:"skipped,attr"`
+		Properties []junitProperty `xml:"properties>property"`
+		Cases      []junitCase     `xml:"testcase"`
+	}
+	junitProperty struct {
+		Name  string `xml:"name,attr"`
+		Value string `xml:"value,attr"`
+	}
+	junitCase struct {
+		Class   string        `xml:"classname,attr"`
+		Name    string        `xml:"name,attr"`
+		Failure *junitMessage `xml:"failure"`
+		Skipped *junitMessage `xml:"skipped"`
+		Output  string        `xml:"system-out,omitempty"`
+	}
+	junitMessage struct {
+		Message string `xml:"message,attr"`
+		Type    string `xml:"type,attr,omitempty"`
+		Text    string `xml:",chardata"`
+	}
+)
+
+func writeCompareJUnit(w io.Writer, c *analysis.Compared, _ Options) error {
+	all := junitSuites{Name: "cnibench compare"}
+	places := placesOf(c)
+	suite := func(contender string) *junitSuite {
+		contender = printable(contender)
+		for i := range all.Suites {
+			if all.Suites[i].Name == contender {
+				return &all.Suites[i]
+			}
+		}
+		s := junitSuite{Name: contender, Properties: []junitProperty{
+			{"old", printable(runText(&c.Old))}, {"new", printable(runText(&c.New))},
+		}}
+		if !c.New.Started.IsZero() {
+			s.Timestamp = c.New.Started.UTC().Format(time.RFC3339)
+		}
+		for _, note := range c.Notes {
+			s.Properties = append(s.Properties, junitProperty{"note", printable(note)})
+		}
+		for _, d := range c.Differences {
+			s.Properties = append(s.Properties, junitProperty{"differs", printable(differenceText(d))})
+		}
+		all.Suites = append(all.Suites, s)
+		return &all.Suites[len(all.Suites)-1]
+	}
+	add := func(s *junitSuite, test junitCase) {
+		test.Class = "cnibench." + s.Name
+		s.Tests, all.Tests = s.Tests+1, all.Tests+1
+		if test.Failure != nil {
+			s.Failures, all.Failures = s.Failures+1, all.Failures+1
+		}
+		if test.Skipped != nil {
+			s.Skipped, all.Skipped = s.Skipped+1, all.Skipped+1
+		}
+		s.Cases = append(s.Cases, test)
+	}
+	for i := range c.Changes {
+		change := &c.Changes[i]
+		said := fmt.Sprintf("%s: %s → %s, %s", signOf(change).word, places.side(change, change.Old), places.side(change, change.New), ratio(change))
+		test := junitCase{Name: printable(change.Step + " " + change.Metric), Output: said}
+		switch {
+		case change.Failed:
+			test.Failure = &junitMessage{Message: said, Type: "worse", Text: fmt.Sprintf("p %s, adjusted %s; old %v; new %v",
+				pText(change.P), pText(change.PAdjusted), change.Old.Values, change.New.Values)}
+		case change.Verdict == analysis.Unknown:
+			test.Skipped = &junitMessage{Message: "too few rounds to judge: " + said}
+		}
+		add(suite(places.contender(change.Contender, change.Underlay, change.Kernel)), test)
+	}
+	for _, m := range c.Missing {
+		test := junitCase{Name: printable(m.Step + " " + m.Metric)}
+		if m.Metric == "" {
+			test.Name = printable(m.Step)
+		}
+		message := &junitMessage{Message: printable(missingText(m, places)), Type: "missing"}
+		if m.Failed {
+			test.Failure = message
+		} else {
+			message.Type, test.Skipped = "", message
+		}
+		add(suite(places.contender(m.Contender, m.Underlay, "")), test)
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	enc := xml.NewEncoder(w)
+	enc.Indent("", "  ")
+	if err := enc.Encode(all); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}

@@ -1,0 +1,92 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+)
+
+// writeCompareMarkdown writes a comment for a pull request: the outcome and
+// what changed first, the rest folded.
+func writeCompareMarkdown(w io.Writer, c *analysis.Compared, _ Options) error {
+	bw := bufio.NewWriter(w)
+	head := "### cnibench: two runs compared"
+	if c.Passed != nil {
+		mark := "✅"
+		if !*c.Passed {
+			mark = "❌"
+		}
+		head = "### " + mark + " cnibench: " + md(GateText(c))
+	}
+	fmt.Fprintf(bw, "%s\n\n- old: %s\n- new: %s\n", head, md(runText(&c.Old)), md(runText(&c.New)))
+	for _, s := range c.Notes {
+		fmt.Fprintf(bw, "- %s\n", md(s))
+	}
+	bw.WriteString("\n")
+	var loud, silent []*analysis.Change
+	for i := range c.Changes {
+		if change := &c.Changes[i]; quiet(change) {
+			silent = append(silent, change)
+		} else {
+			loud = append(loud, change)
+		}
+	}
+	places := placesOf(c)
+	if len(loud) == 0 {
+		fmt.Fprintf(bw, "No change can be told in %s.\n\n", plural(len(c.Changes), "figure"))
+	}
+	mdChanges(bw, loud, places)
+	if len(c.Missing) > 0 {
+		bw.WriteString("Measured in one run only:\n\n")
+		for _, m := range c.Missing {
+			mark := ""
+			if m.Failed {
+				mark = "❌ "
+			}
+			fmt.Fprintf(bw, "- %s%s\n", mark, md(missingText(m, places)))
+		}
+		bw.WriteString("\n")
+	}
+	if len(c.Differences) > 0 {
+		bw.WriteString("The runs differ in what matters:\n\n")
+		for _, d := range c.Differences {
+			fmt.Fprintf(bw, "- %s\n", md(differenceText(d)))
+		}
+		bw.WriteString("\n")
+	}
+	if len(silent) > 0 {
+		fmt.Fprintf(bw, "<details><summary>%s without a change that can be told</summary>\n\n", plural(len(silent), "figure"))
+		mdChanges(bw, silent, places)
+		bw.WriteString("</details>\n\n")
+	}
+	bw.WriteString("<details><summary>How to read it</summary>\n\n")
+	for _, s := range compareLegend(c) {
+		fmt.Fprintf(bw, "- %s\n", md(s))
+	}
+	bw.WriteString("\n</details>\n")
+	return bw.Flush()
+}
+
+func mdChanges(w *bufio.Writer, changes []*analysis.Change, places comparePlaces) {
+	if len(changes) == 0 {
+		return
+	}
+	w.WriteString("| | contender | step | metric | old | new | new by old | p, adjusted |\n|---|---|---|---|---:|---:|---:|---:|\n")
+	for _, c := range changes {
+		s := signOf(c)
+		fmt.Fprintf(w, "| %s %s | %s | %s | %s | %s | %s | %s | %s |\n", s.mark, s.word,
+			md(places.contender(c.Contender, c.Underlay, c.Kernel)), md(c.Step), md(metricLabel(c.Metric)),
+			md(places.side(c, c.Old)), md(places.side(c, c.New)), md(ratio(c)), pText(c.PAdjusted))
+	}
+	w.WriteString("\n")
+}
+
+// pText is a p-value with two digits.
+func pText(p *float64) string {
+	if p == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.2g", *p)
+}

@@ -1,0 +1,231 @@
+package report
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// RecommendFormats are the names that WriteRecommendation takes, in the order
+// of listings.
+func RecommendFormats() []string {
+	return []string{string(Text), string(Markdown), string(JSON)}
+}
+
+// WriteRecommendation writes a recommendation in the named format. Errors:
+// *nearest.Error for an unknown format, else those of w.
+func WriteRecommendation(w io.Writer, format string, r *analysis.Recommendation, opt Options) error {
+	switch Format(format) {
+	case Text:
+		return writeRecommendText(w, r, opt)
+	case Markdown:
+		return writeRecommendMarkdown(w, r)
+	case JSON:
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(r)
+	}
+	return nearest.Unknown("format", format, RecommendFormats())
+}
+
+// firmnessText is the outcome in one sentence.
+func firmnessText(r *analysis.Recommendation) string {
+	if len(r.Ranked) == 0 {
+		return "none of the measured contenders meets every need and has every figure"
+	}
+	first := r.Ranked[0]
+	wins := percentOf(roundShare(first.Wins))
+	switch r.Firmness {
+	case analysis.Firm:
+		return fmt.Sprintf("%s, and firmly: first in %s of the resamples", first.Contender, wins)
+	case analysis.Leaning:
+		return fmt.Sprintf("leaning to %s: first in %s of the resamples, %s follows", first.Contender, wins, r.Ranked[1].Contender)
+	case analysis.TossUp:
+		return fmt.Sprintf("a toss-up: %s comes first in only %s of the resamples; more rounds, or other weights, decide", first.Contender, wins)
+	case analysis.Alone:
+		return first.Contender + ", the only measured one that meets every need"
+	}
+	return first.Contender + ", but the rounds are too few to say how firmly"
+}
+
+// roundShare is v to the nearest percent.
+func roundShare(v float64) float64 { return float64(int(v*100+0.5)) / 100 }
+
+// recommendLegend says how to read the list.
+func recommendLegend(r *analysis.Recommendation) []string {
+	var weights []string
+	for _, w := range r.Weights {
+		weights = append(weights, fmt.Sprintf("%s=%g", w.Criterion, w.Weight))
+	}
+	return []string{
+		fmt.Sprintf("Each figure is the ratio to %s, turned so that more is better; the score is their geometric mean, weighted %s.", r.Baseline, strings.Join(weights, ", ")),
+		fmt.Sprintf("In brackets what %d drawings of the rounds give in %s of the cases; first is how often a contender won one. It knows these rounds only: another machine may choose otherwise.",
+			r.Resamples, percentOf(r.Confidence)),
+	}
+}
+
+// asked are the needs without the one that is always there.
+func asked(r *analysis.Recommendation) string {
+	needs := slices.DeleteFunc(slices.Clone(r.Needs), func(n string) bool { return n == analysis.Active })
+	if len(needs) == 0 {
+		return "nothing (--need policy,encryption,…)"
+	}
+	return strings.Join(needs, ", ")
+}
+
+// losses groups contenders that are out for one and the same reason.
+type losses struct {
+	Contenders           []string
+	Need, Reason, Source string
+}
+
+func groupLosses(list []analysis.Loss) []losses {
+	var out []losses
+	for _, l := range list {
+		i := slices.IndexFunc(out, func(o losses) bool { return o.Need == l.Need && o.Reason == l.Reason })
+		if i < 0 {
+			out = append(out, losses{Need: l.Need, Reason: l.Reason, Source: l.Source})
+			i = len(out) - 1
+		}
+		out[i].Contenders = append(out[i].Contenders, l.Contender)
+	}
+	return out
+}
+
+func (l losses) head() string {
+	if l.Need == "" {
+		return l.Reason
+	}
+	return l.Need + ": " + l.Reason
+}
+
+func withInterval(ratio float64, ci *analysis.Interval) string {
+	return comparison(&analysis.Comparison{Ratio: ratio, CI: ci})
+}
+
+func writeRecommendText(w io.Writer, r *analysis.Recommendation, opt Options) error {
+	t := &textWriter{color: opt.Color, width: maxWidth}
+	if opt.Width > 0 {
+		t.width = max(minWidth, min(opt.Width, maxWidth))
+	}
+	t.wrap("", printable(firmnessText(r)), bold)
+	t.wrap("", "needed: "+asked(r)+"; run "+printable(r.Run), dim)
+	t.line("")
+	for i, list := range append([]analysis.Recommendation{*r}, r.Apart...) {
+		if len(r.Apart) > 0 {
+			t.wrap("", printable((&group{Kernel: list.Kernel, Underlay: list.Underlay}).title()), bold)
+		}
+		if i > 0 {
+			t.wrap("", printable(firmnessText(&list)), "")
+		}
+		if len(list.Ranked) == 0 {
+			continue
+		}
+		t.choices(&list)
+		for _, c := range list.Ranked {
+			if len(c.Reasons) > 0 {
+				t.wrapAfter("  "+t.paint(bold, printable(c.Contender))+" ", 4, printable(strings.Join(c.Reasons, "; ")))
+			}
+		}
+		t.line("")
+	}
+	for _, part := range []struct {
+		head string
+		list []analysis.Loss
+	}{{"Out, for want of a need", r.Lost}, {"Not known", r.Unknown}} {
+		groups := groupLosses(part.list)
+		t.listing(part.head, len(groups), func(i int) (string, string) {
+			return "  ", groups[i].head() + ": " + strings.Join(groups[i].Contenders, ", ")
+		})
+	}
+	t.listing("To know", len(r.Notes), func(i int) (string, string) { return "  ", r.Notes[i] })
+	if len(r.Ranked) > 0 {
+		for _, s := range recommendLegend(r) {
+			t.wrap("", s, dim)
+		}
+	}
+	_, err := w.Write(t.Bytes())
+	return err
+}
+
+func (t *textWriter) choices(r *analysis.Recommendation) {
+	tw := table.NewWriter()
+	tw.SetStyle(table.Style{
+		Box:     table.BoxStyle{MiddleHorizontal: "─", PaddingRight: strings.Repeat(" ", columnGap)},
+		Format:  table.FormatOptions{Header: text.FormatDefault, Row: text.FormatDefault},
+		Options: table.Options{SeparateHeader: true},
+	})
+	header := table.Row{"", "Score", "First"}
+	for _, w := range r.Weights {
+		header = append(header, w.Criterion)
+	}
+	configs := make([]table.ColumnConfig, len(header))
+	for n := range configs {
+		configs[n] = table.ColumnConfig{Number: n + 2, Align: text.AlignRight, AlignHeader: text.AlignRight}
+	}
+	tw.SetColumnConfigs(configs)
+	tw.AppendHeader(header)
+	for i, c := range r.Ranked {
+		row := table.Row{fmt.Sprintf("%d. %s", i+1, t.short(c.Contender)), t.paint(bold, withInterval(c.Score, c.CI)), percentOf(roundShare(c.Wins))}
+		for _, term := range c.Terms {
+			row = append(row, unit.Ratio(term.Ratio)+"×")
+		}
+		tw.AppendRow(row)
+	}
+	for _, line := range strings.Split(tw.Render(), "\n") {
+		t.line(strings.TrimRight(line, " "))
+	}
+}
+
+func writeRecommendMarkdown(w io.Writer, r *analysis.Recommendation) error {
+	bw := bufio.NewWriter(w)
+	fmt.Fprintf(bw, "### %s\n\nNeeded: %s. Run %s.\n\n", md(firmnessText(r)), md(asked(r)), md(r.Run))
+	for _, list := range append([]analysis.Recommendation{*r}, r.Apart...) {
+		if len(r.Apart) > 0 {
+			fmt.Fprintf(bw, "**%s**\n\n", md((&group{Kernel: list.Kernel, Underlay: list.Underlay}).title()))
+		}
+		if len(list.Ranked) == 0 {
+			continue
+		}
+		bw.WriteString("| | contender | score | first |")
+		for _, weight := range list.Weights {
+			fmt.Fprintf(bw, " %s |", md(weight.Criterion))
+		}
+		bw.WriteString(" why |\n|---:|---|---:|---:|" + strings.Repeat("---:|", len(list.Weights)) + "---|\n")
+		for i, c := range list.Ranked {
+			fmt.Fprintf(bw, "| %d | %s | %s | %s |", i+1, md(c.Contender), md(withInterval(c.Score, c.CI)), percentOf(roundShare(c.Wins)))
+			for _, term := range c.Terms {
+				fmt.Fprintf(bw, " %s |", md(withInterval(term.Ratio, term.CI)))
+			}
+			fmt.Fprintf(bw, " %s |\n", md(strings.Join(c.Reasons, "; ")))
+		}
+		bw.WriteString("\n")
+	}
+	for _, part := range []struct {
+		head string
+		list []analysis.Loss
+	}{{"Out, for want of a need:", r.Lost}, {"Not known:", r.Unknown}} {
+		if len(part.list) == 0 {
+			continue
+		}
+		bw.WriteString(part.head + "\n\n")
+		for _, l := range groupLosses(part.list) {
+			fmt.Fprintf(bw, "- %s: %s\n", md(l.head()), md(strings.Join(l.Contenders, ", ")))
+		}
+		bw.WriteString("\n")
+	}
+	for _, s := range append(slices.Clone(r.Notes), recommendLegend(r)...) {
+		fmt.Fprintf(bw, "- %s\n", md(s))
+	}
+	return bw.Flush()
+}
