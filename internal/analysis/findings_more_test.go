@@ -1,0 +1,216 @@
+package analysis
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// seconds is a trace of one sample whose server received so much in each
+// second of the window.
+func seconds(contender string, round int, received ...float64) Trace {
+	n := NodeTrace{Node: "server", Window: float64(len(received)), Receive: received, CPUs: 1}
+	for i := range received {
+		n.Times = append(n.Times, float64(i+1))
+	}
+	return Trace{Key: result.Key{Contender: contender, Step: "dts", Round: round}, Nodes: []NodeTrace{n}}
+}
+
+// around is n values near a level, each a little off.
+func around(level float64, n int) []float64 {
+	values := make([]float64, n)
+	for i := range values {
+		values[i] = level * (1 + 0.01*math.Sin(float64(7*i)))
+	}
+	return values
+}
+
+// busyCPUs is a trace whose client has so many CPUs, one of them so busy and
+// all together total.
+func busyCPUs(round, cpus int, busiest, total float64) Trace {
+	t := seconds("x", round, around(1e9, 10)...)
+	n := &t.Nodes[0]
+	n.Node, n.CPUs = "client", cpus
+	n.Busiest, n.CPU = around(busiest, 10), map[string][]float64{"softirq": around(total, 10)}
+	return t
+}
+
+func TestFindingsOfSeries(t *testing.T) {
+	flow := slices.Concat(around(1e9, 20))
+	slow := slices.Concat(around(0.5e9, 6), around(1e9, 24))
+	stepped := slices.Concat(around(1e9, 15), around(0.7e9, 15))
+	stalled := around(1e9, 20)
+	stalled[7] = 0.1e9
+	paused := seconds("x", 1, around(1e9, 10)...)
+	paused.Nodes[0].Times = []float64{1, 2, 3, 7, 8, 9, 10}
+	outside := seconds("x", 1, around(1e9, 10)...)
+	outside.Nodes[0].Times = slices.Repeat([]float64{-1}, 10)
+	tests := []struct {
+		name   string
+		code   string
+		arena  string
+		traces []Trace
+		want   []Finding
+	}{
+		{name: "steady", code: "level_step", traces: []Trace{seconds("x", 1, flow...)}},
+		{name: "too short", code: "warmup_not_over", traces: []Trace{seconds("x", 1, 1e9, 2e9, 2e9)}},
+		{name: "warm-up", code: "warmup_not_over", traces: []Trace{seconds("x", 1, slow...), seconds("x", 2, slow...)},
+			want: []Finding{{Severity: Warn, Contender: "x", Step: "dts",
+				Text: "in rounds 1 and 2 of 2 the received rate went to another level, at most by +99 % after 6 s of 30"}}},
+		{name: "warm-up is no step", code: "level_step", traces: []Trace{seconds("x", 1, slow...)}},
+		{name: "step", code: "level_step", traces: []Trace{seconds("x", 1, stepped...), seconds("x", 2, flow...)},
+			want: []Finding{{Severity: Info, Contender: "x", Step: "dts", Round: 1,
+				Text: "in round 1 of 2 the received rate went to another level, at most by -30 % after 15 s of 30"}}},
+		{name: "no load", code: "level_step", traces: []Trace{seconds("x", 1, 1, 1, 1, 1, 1, 1, 1, 5, 5, 5, 5, 5, 5, 5, 5, 5)}},
+		{name: "a stall", code: "bursty_series", traces: []Trace{seconds("x", 1, stalled...)},
+			want: []Finding{{Severity: Info, Contender: "x", Step: "dts", Round: 1,
+				Text: "in round 1 of 2 single seconds were under half or over twice the usual rate: 100 Mbit/s after 7 s, of a median of 1 Gbit/s (1 interval off)"}}},
+		{name: "steady has no bursts", code: "bursty_series", traces: []Trace{seconds("x", 1, flow...)}},
+		{name: "nothing recorded", code: "empty_series", traces: []Trace{outside},
+			want: []Finding{{Severity: Warn, Contender: "x", Step: "dts", Round: 1,
+				Text: "in round 1 of 2 the server's recording holds nothing of the measured window"}}},
+		{name: "no byte", code: "empty_series", traces: []Trace{seconds("x", 2, make([]float64, 10)...)},
+			want: []Finding{{Severity: Warn, Contender: "x", Step: "dts", Round: 2,
+				Text: "in round 2 of 2 the server's recording holds no byte received, beside a goodput of 1 Gbit/s"}}},
+		{name: "pause", code: "recording_pause", traces: []Trace{paused},
+			want: []Finding{{Severity: Warn, Contender: "x", Step: "dts", Round: 1,
+				Text: "in round 1 of 2 a recorder took no snapshot for 4.0 s after 3 s (server)"}}},
+		{name: "one CPU", code: "one_cpu_saturated", traces: []Trace{busyCPUs(1, 8, 0.985, 1.8), busyCPUs(2, 8, 0.6, 1.8)},
+			want: []Finding{{Severity: Warn, Contender: "x", Step: "dts", Round: 1,
+				Text: "in round 1 of 2 one of the client's 8 CPUs was 98.6 % busy and the others 11.7 %"}}},
+		{name: "all CPUs", code: "one_cpu_saturated", traces: []Trace{busyCPUs(1, 2, 0.99, 1.98)}},
+		{name: "the only CPU", code: "one_cpu_saturated", traces: []Trace{busyCPUs(1, 1, 0.99, 0.99)}},
+		{name: "CPUs of an unknown side", code: "one_cpu_saturated", arena: "lab", traces: []Trace{busyCPUs(1, 8, 0.985, 1.8)}},
+		{name: "a sample that doesn't count", code: "level_step", traces: []Trace{seconds("y", 1, stepped...)}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			rec := record(over(2, "x", always(map[string]float64{"goodput": 1e9}))...)
+			rec.Run.Arena = tt.arena
+			for i := range rec.Samples {
+				rec.Samples[i].Elapsed = unit.Seconds(tt.traces[0].Nodes[0].Window)
+			}
+			checkFindings(t, Assemble(rec, Options{Traces: tt.traces}).Findings, tt.code, tt.want)
+		})
+	}
+}
+
+// checkFindings compares those of a code, without code and next step.
+func checkFindings(t *testing.T, all []Finding, code string, want []Finding) {
+	t.Helper()
+	var got []Finding
+	for _, f := range all {
+		if f.Code != code {
+			continue
+		}
+		if f.Next == "" {
+			t.Errorf("no next step: %+v", f)
+		}
+		f.Code, f.Next = "", ""
+		got = append(got, f)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", code, diff)
+	}
+}
+
+func TestFindingsOfChecks(t *testing.T) {
+	tests := []struct {
+		name string
+		code string
+		env  result.Environment
+		want []Finding
+	}{
+		{name: "policy", code: "policy_not_enforced",
+			env: result.Environment{"check.policy.x.ingress": "fail", "check.policy.x.egress": "fail: 2 of 2 probes passed", "check.policy.y.ingress": "pass"},
+			want: []Finding{{Severity: Error, Contender: "x",
+				Text: "NetworkPolicy was not enforced: egress (2 of 2 probes passed) and ingress"}}},
+		{name: "a dot in a name", code: "policy_not_enforced",
+			env:  result.Environment{"check.policy.x.1.ingress": "fail"},
+			want: []Finding{{Severity: Error, Contender: "x.1", Text: "NetworkPolicy was not enforced: ingress"}}},
+		{name: "plain", code: "plain_on_the_wire",
+			env:  result.Environment{"check.encryption.x.wire": "fail"},
+			want: []Finding{{Severity: Error, Contender: "x", Text: "the pods' traffic should be encrypted between nodes and was seen plain: wire"}}},
+		{name: "skipped", code: "plain_on_the_wire", env: result.Environment{"check.encryption.x.wire": "skip: not promised"}},
+		{name: "another", code: "check_failed",
+			env:  result.Environment{"check.dns.x.cluster-ip": "fail", "check.dns": "fail", "check.dns.x": "fail", "kernel.release": "fail"},
+			want: []Finding{{Severity: Error, Contender: "x", Text: "the check dns failed: cluster ip"}}},
+		{name: "small MTU", code: "mtu_wastes_underlay",
+			env: result.Environment{"check.mtu.host.pod": "9000", "check.mtu.x.pod": "1450", "check.mtu.y.pod": "8950"},
+			want: []Finding{{Severity: Warn, Contender: "x",
+				Text: "pods have an MTU of 1450 on an underlay of 9000: with 50 bytes of encapsulation it could be 8950"}}},
+		{name: "large MTU", code: "mtu_too_large",
+			env: result.Environment{"check.mtu.host.pod": "9000", "check.mtu.x.pod": "9000", "check.mtu.x.path": "8898", "check.mtu.y.pod": "9000"},
+			want: []Finding{{Severity: Error, Contender: "x",
+				Text: "pods have an MTU of 9000, but packets of more than 8898 bytes don't cross to another node whole"}}},
+		{name: "no number", code: "mtu_too_large", env: result.Environment{"check.mtu.x.pod": "-1", "check.mtu.x.path": "many"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			rec := record()
+			rec.Run.Environment = tt.env
+			rec.Run.Contenders = []result.ContenderInfo{{ID: "x", Overhead: 50}, {ID: "host"}, {ID: "y"}}
+			checkFindings(t, Assemble(rec, Options{}).Findings, tt.code, tt.want)
+		})
+	}
+}
+
+func TestFindingsOfRounds(t *testing.T) {
+	type metrics = map[string]float64
+	two := func(round int) map[string]float64 { // two speeds
+		return metrics{"goodput": []float64{30e9, 17e9}[round%2] * (1 + 0.01*float64(round))}
+	}
+	clock := func(back time.Duration) *result.Record {
+		a, b := taken("x", 1, metrics{"goodput": 1}), taken("x", 1, metrics{"goodput": 1})
+		b.Step, a.Order, b.Order = "dtm", 1, 2
+		a.Started = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		b.Started = a.Started.Add(time.Duration(float64(a.Elapsed)*1e9) - back)
+		return record(a, b)
+	}
+	tests := []struct {
+		name string
+		code string
+		rec  *result.Record
+		opt  Options
+		want []Finding
+	}{
+		{name: "missing", code: "missing_figure",
+			rec: record(slices.Concat(over(1, "host", always(metrics{"goodput": 1, "rate": 2})), over(1, "x", always(metrics{"rate": 2})), over(1, "y", always(metrics{"goodput": 1})))...),
+			want: []Finding{
+				{Severity: Error, Contender: "x", Step: "dts", Text: "no goodput, although there are valid samples and 2 of 3 contenders have it"},
+				{Severity: Error, Contender: "y", Step: "dts", Text: "no rate, although there are valid samples and 2 of 3 contenders have it"}}},
+		{name: "a figure of one only", code: "missing_figure",
+			rec: record(slices.Concat(over(1, "host", always(metrics{"goodput": 1})), over(1, "x", always(metrics{"goodput": 2, "rate": 2})))...)},
+		{name: "above the ceiling", code: "above_ceiling", opt: Options{LineRate: 10e9},
+			rec: record(over(2, "x", func(round int) map[string]float64 { return metrics{"goodput": []float64{9.4e9, 9.9e9}[round-1]} })...),
+			want: []Finding{{Severity: Warn, Contender: "x", Step: "dts", Round: 2,
+				Text: "in round 2 of 2 goodput was above what the line rate, an MTU of 1500 and the headers leave: at most 9.9 Gbit/s of 9.56 Gbit/s"}}},
+		{name: "two groups", code: "bimodal_rounds",
+			rec: record(append(over(8, "host", always(metrics{"goodput": 31e9})), over(8, "x", two)...)...),
+			want: []Finding{{Severity: Warn, Contender: "x", Step: "dts",
+				Text: "the rounds' goodput lies in two groups: x near 17.7 Gbit/s in 4 rounds and near 31.5 Gbit/s in 4"}}},
+		{name: "two groups near each other", code: "bimodal_rounds",
+			rec: record(over(8, "x", func(round int) map[string]float64 { return metrics{"goodput": []float64{30e9, 31e9}[round%2]} })...)},
+		{name: "clock set back", code: "clock_step", rec: clock(3 * time.Second),
+			want: []Finding{{Severity: Warn, Contender: "x", Step: "dtm", Round: 1,
+				Text: "1 sample began before the one before it had ended, by 3 s: the machine's clock was set back"}}},
+		{name: "clock kept", code: "clock_step", rec: clock(0)},
+		{name: "coarse", code: "coarse_resolution",
+			rec: record(append(
+				over(6, "host", func(round int) map[string]float64 { return metrics{"goodput": 10 + float64(round%3)} }),
+				over(6, "x", func(round int) map[string]float64 { return metrics{"goodput": 8 + float64(round%2)} })...)...),
+			want: []Finding{{Severity: Info, Text: "the smallest difference to host that these rounds would show in four of five runs, for the middle contender: " +
+				"dts goodput 20.5 %; all of them would show 5 % with about 39 rounds"}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			checkFindings(t, Assemble(tt.rec, tt.opt).Findings, tt.code, tt.want)
+		})
+	}
+}
