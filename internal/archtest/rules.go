@@ -71,8 +71,16 @@ var layers = []layer{
 		why: "the recorder knows no arena and no workload",
 	},
 	{
+		pkg: "internal/published", only: []string{"std", "libs", "internal/analysis", "internal/nearest", "internal/result", "internal/strictyaml", "internal/unit"}, never: []string{"os/...", "net/..."}, calls: clock,
+		why: "published figures are data beside a report; nothing is measured or fetched",
+	},
+	{
 		pkg: "internal/export", only: []string{"std", "libs", "internal/result", "internal/sysmon"}, never: []string{"os/...", "net/..."}, calls: clock,
 		why: "an export merges what was recorded; cli opens the files",
+	},
+	{
+		pkg: "internal/importer", only: []string{"std", "libs", "internal/nearest", "internal/result", "internal/sysmon", "internal/unit", "internal/verdict"}, never: []string{"net/..."}, calls: clock,
+		why: "an import is a function of the files: no network, no clock, no arena",
 	},
 	{
 		pkg: "internal/arena", only: []string{"std", "libs", "internal/contender", "internal/host", "internal/result", "internal/unit"},

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -423,14 +422,10 @@ func (r *run2024) readRecording(src *source, s *sample, step step2024, side int)
 			return
 		}
 	}
-	warmup := time.Second
-	if step.idle() {
-		warmup = 0
-	}
 	if s.Started.IsZero() && !f.begin.IsZero() {
 		s.Elapsed = unit.Seconds(f.end.Sub(f.begin).Seconds())
 	}
-	s.side(src, file, f, side, warmup)
+	s.side(src, file, f, side)
 }
 
 var commandFlag = regexp.MustCompile(`-l id=(\S+) -l run=(\S+) -i (\S+)`)

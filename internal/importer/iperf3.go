@@ -127,8 +127,8 @@ func decodeJSON(data []byte, into any) error {
 
 // started is when the test began; zero where the report has no time.
 func (t *iperf3Test) started() time.Time {
-	if s := t.Start.Timestamp.Seconds; s > 0 && s < 1<<33 {
-		return time.Unix(s, 0).UTC()
+	if at := time.Unix(t.Start.Timestamp.Seconds, 0).UTC(); plausibleTime(at) {
+		return at
 	}
 	return time.Time{}
 }

@@ -2,8 +2,8 @@ package importer
 
 import (
 	"cmp"
+	"math"
 	"slices"
-	"time"
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/sysmon"
@@ -51,14 +51,31 @@ func newSample(key result.Key, workload, path string) sample {
 	}}
 }
 
-// side takes a recording in: its figures count before those of summary files,
-// which leave most modes out.
-func (s *sample) side(src *source, file string, f *statexecFile, side int, warmup time.Duration) {
-	modes, memory, err := f.figures(warmup)
+// side takes a recording in. What summary files say of the side counts; the
+// recording adds the modes that they leave out, and is held against them.
+func (s *sample) side(src *source, file string, f *statexecFile, side int) {
+	seen, err := f.figures()
 	if err != nil {
-		src.faultf(file, 0, "no CPU and memory figures from it: %v", err)
-	} else {
-		s.sides[side] = sideFigures{modes, memory}
+		src.faultf(file, 0, "not all CPU and memory figures are in it: %v", err)
+	}
+	known := &s.sides[side]
+	if known.cpu == nil {
+		known.cpu = map[string]float64{}
+	}
+	for _, mode := range result.CPUModes {
+		own, has := seen.cpu[mode]
+		said, had := known.cpu[mode]
+		switch {
+		case has && !had:
+			known.cpu[mode] = own
+		case has && math.Abs(own-said) > 0.01+0.05*said:
+			src.faultf(file, 0, "CPU in mode %s is %g in it and %g in the summary, which counts", mode, own, said)
+		}
+	}
+	if known.memory == 0 {
+		known.memory = seen.memory
+	} else if seen.memory > 0 && math.Abs(seen.memory-known.memory) > 0.05*known.memory {
+		src.faultf(file, 0, "memory used is %g in it and %g in the summary, which counts", seen.memory, known.memory)
 	}
 	rec := f.named(sideNames[side], s.Started)
 	if side == 0 {

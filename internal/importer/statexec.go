@@ -29,12 +29,19 @@ type statexecFile struct {
 	// to any time; zero where the file does not show them.
 	begin, end time.Time
 	cpus       int
+	// summary is statexec's own means over the command's life: CPU-seconds
+	// per second by mode, and "memory" in bytes. Older versions write none.
+	summary map[string]float64
 }
 
 const (
 	maxSeries = 50_000
 	maxCells  = 1 << 24 // series × snapshots, 128 MiB
+	maxSpan   = 30 * 24 * time.Hour
 )
+
+// plausibleTime is whether anybody can have measured then.
+func plausibleTime(t time.Time) bool { return t.Year() >= 2000 && t.Year() < 2100 }
 
 // statexecMetrics are statexec's metrics under the names that our recorder
 // uses. statexec reads the same files of /proc (by gopsutil): its cached
@@ -60,7 +67,12 @@ var statexecMetrics = map[string]struct {
 // ownLabels tell series of one metric apart; all others are the file's.
 var ownLabels = []string{"cpu", "mode", "interface", "device", "disk"}
 
-const statusMetric = "statexec_command_status"
+const (
+	statusMetric    = "statexec_command_status"
+	cpuSummary      = "statexec_summary_cpu_mean_seconds"
+	memorySummary   = "statexec_summary_memory_used_bytes"
+	memoryOfSummary = "memory"
+)
 
 // parseStatexec reads a metric file. Errors are *lineError: a line that is no
 // sample, a file without any sample, one that is too large.
@@ -78,7 +90,7 @@ func decodeStatexec(data []byte) (*statexecFile, error) {
 	}
 	p := statexecReader{
 		heads: map[string]int{}, keys: map[string]int{}, index: map[int64]int{},
-		file: &statexecFile{labels: map[string]string{}},
+		file: &statexecFile{labels: map[string]string{}, summary: map[string]float64{}},
 	}
 	for n := 1; len(data) > 0; n++ {
 		line := data
@@ -142,8 +154,16 @@ func (p *statexecReader) sample(line []byte) error {
 		return fmt.Errorf("value %.40q", rest[:cut])
 	}
 	ms, err := strconv.ParseInt(view(bytes.TrimSpace(rest[cut:])), 10, 64)
-	if err != nil || ms < 0 || ms > 9e12 {
+	if err != nil || !plausibleTime(time.UnixMilli(ms)) {
 		return fmt.Errorf("time %.40q", rest[cut:])
+	}
+	switch p.series[s].metric {
+	case cpuSummary:
+		p.file.summary[p.series[s].labels["mode"]] = v
+		return nil
+	case memorySummary:
+		p.file.summary[memoryOfSummary] = v
+		return nil
 	}
 	at, err := p.snapshot(ms)
 	if err != nil {
@@ -171,11 +191,11 @@ func (p *statexecReader) find(head []byte) (int, error) {
 	}
 	text := string(head)
 	metric, inside, _ := strings.Cut(strings.TrimSuffix(text, "}"), "{")
-	if _, ok := statexecMetrics[metric]; !ok && metric != statusMetric {
+	if _, ok := statexecMetrics[metric]; !ok && metric != statusMetric && metric != cpuSummary && metric != memorySummary {
 		if !strings.HasPrefix(metric, "statexec_") {
 			return -1, fmt.Errorf("metric %.60q is not of statexec", metric)
 		}
-		p.heads[text] = -1 // a summary, or how long collecting took
+		p.heads[text] = -1 // another summary, or how long collecting took
 		return -1, nil
 	}
 	labels, ok := parseLabels(inside)
@@ -247,6 +267,9 @@ func (p *statexecReader) finish() error {
 	for _, i := range order {
 		rec.Times = append(rec.Times, time.UnixMilli(p.times[i]).UTC())
 	}
+	if span := rec.Times[len(rec.Times)-1].Sub(rec.Times[0]); span > maxSpan {
+		return fmt.Errorf("it spans %v", span)
+	}
 	families := map[string]int{}
 	cpus, unique := map[string]bool{}, map[string]bool{}
 	for _, s := range p.series {
@@ -261,7 +284,10 @@ func (p *statexecReader) finish() error {
 			p.status(rec.Times, values)
 			continue
 		}
-		m := statexecMetrics[s.metric]
+		m, known := statexecMetrics[s.metric]
+		if !known {
+			continue // a summary
+		}
 		i, seen := families[m.family]
 		if !seen {
 			i = len(rec.Families)
@@ -300,23 +326,38 @@ func (p *statexecReader) status(times []time.Time, values []sysmon.Value) {
 	}
 }
 
-// figures are CPU and memory of one side over the command's life without its
-// first warmup.
-func (f *statexecFile) figures(warmup time.Duration) (modes map[string]float64, memory float64, err error) {
-	begin := f.begin.Add(warmup)
-	if f.begin.IsZero() || !f.end.After(begin) {
-		return nil, 0, errors.New("the command's life is not in it")
-	}
-	modes = map[string]float64{}
+// figures are CPU and memory of one side over the command's life: statexec's
+// own means where it wrote them, else those of its series.
+func (f *statexecFile) figures() (sideFigures, error) {
+	figures := sideFigures{cpu: map[string]float64{}}
 	for _, mode := range result.CPUModes {
-		rate, err := f.rec.Rate("node_cpu_seconds", map[string]string{"mode": mode}, begin, f.end)
-		if err != nil {
-			return nil, 0, err
+		if v, has := f.summary[mode]; has {
+			figures.cpu[mode] = v
 		}
-		modes[mode] = rate
 	}
-	memory, err = f.rec.Mean("node_memory_used_bytes", nil, begin, f.end)
-	return modes, memory, err
+	figures.memory = f.summary[memoryOfSummary]
+	if all(figures.cpu) && figures.memory > 0 {
+		return figures, nil
+	}
+	if f.begin.IsZero() || !f.end.After(f.begin) {
+		return figures, errors.New("the command's life is not in it")
+	}
+	for _, mode := range result.CPUModes {
+		if _, has := figures.cpu[mode]; has {
+			continue
+		}
+		rate, err := f.rec.Rate("node_cpu_seconds", map[string]string{"mode": mode}, f.begin, f.end)
+		if err != nil {
+			return figures, err
+		}
+		figures.cpu[mode] = rate
+	}
+	if figures.memory > 0 {
+		return figures, nil
+	}
+	memory, err := f.rec.Mean("node_memory_used_bytes", nil, f.begin, f.end)
+	figures.memory = memory
+	return figures, err
 }
 
 // named gives the recording the labels that recordings of ours carry, and
@@ -385,7 +426,7 @@ func readStatexec(ctx context.Context, src *source, opt Options) (*imported, err
 			src.faultf(names[i], 0, "a second recording of %s, step %s, run %d, %s; the first counts", key.Contender, key.Step, key.Round, sideNames[side])
 			continue
 		}
-		s.side(src, names[i], f, side, 0)
+		s.side(src, names[i], f, side)
 		if s.Started.IsZero() || side == 0 {
 			s.Started = cmp.Or(f.begin, f.rec.Times[0])
 			s.Elapsed = unit.Seconds(f.end.Sub(f.begin).Seconds())
