@@ -71,6 +71,10 @@ var layers = []layer{
 		why: "the recorder knows no arena and no workload",
 	},
 	{
+		pkg: "internal/record/...", only: []string{"std", "libs", "internal/sysmon", "internal/host", "internal/unit"},
+		why: "cnibench record runs any command on any machine: no arena, suite or run",
+	},
+	{
 		pkg: "internal/published", only: []string{"std", "libs", "internal/analysis", "internal/nearest", "internal/result", "internal/strictyaml", "internal/unit"}, never: []string{"os/...", "net/..."}, calls: clock,
 		why: "published figures are data beside a report; nothing is measured or fetched",
 	},

@@ -102,7 +102,7 @@ but a gate failed or no sample was valid.`),
 	})
 	root.AddCommand(
 		newRunCmd(), newReportCmd(), newCompareCmd(), newRecommendCmd(), newListCmd(), newProbeCmd(),
-		newLoadCmd(), newServeCmd(), newEnterCmd(), newCleanCmd(), newVersionCmd(), newImportCmd(),
+		newLoadCmd(), newServeCmd(), newRecordCmd(), newEnterCmd(), newCleanCmd(), newVersionCmd(), newImportCmd(),
 		newAgentCmd(), newFingerprintCmd(),
 	)
 	for _, c := range root.Commands() {

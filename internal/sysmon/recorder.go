@@ -124,15 +124,19 @@ func (r *Recorder) checkLabels() error {
 	return nil
 }
 
+// run takes a snapshot at every multiple of the interval after the start. What
+// a snapshot takes, and how late it is, moves none of the later ones; one that
+// was missed is left out.
 func (r *Recorder) run(interval time.Duration) {
 	defer close(r.done)
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
 	for {
+		since := time.Since(r.origin)
+		timer := time.NewTimer(since.Truncate(interval) + interval - since)
 		select {
 		case <-r.quit:
+			timer.Stop()
 			return
-		case <-ticker.C:
+		case <-timer.C:
 			r.snapshot()
 		}
 	}

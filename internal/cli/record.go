@@ -1,0 +1,249 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/record"
+	"github.com/cnibench/cnibench/internal/sysmon"
+)
+
+// recordOptions are the flags of `record`.
+type recordOptions struct {
+	record.Options
+	server           bool
+	connect, listen  string
+	port             uint16
+	tokenFile        string
+	groups, samplers string
+	quiet, version   bool
+}
+
+func newRecordCmd() *cobra.Command {
+	o := recordOptions{Options: record.Options{Labels: map[string]string{}}}
+	c := &cobra.Command{
+		Use:   "record [flags] [--] COMMAND [ARGUMENT…]",
+		Short: "Record the machine's metrics once a second while a command runs",
+		Long: strings.TrimSpace(`
+Run a command and record what the machine does meanwhile, once a second: CPU
+time in every mode, memory, pressure, network, TCP and UDP, conntrack, disks,
+interrupts, frequency, energy, and the CPU time of a CNI's daemons. The file is
+OpenMetrics text, compressed with zstd; a name that ends in .prom, .om or .txt,
+or --plain, keeps it as text. The summary, means over the command's life, goes
+to standard error and into the file. Standard output is the command's own.
+
+The exit code is the command's: 127 if it was not found, 126 if it cannot be
+run, 128 + n if signal n ended it. If the command succeeded and its recording
+could not be written it is 1, for wrong flags 2.
+
+Scripts for statexec work with "cnibench record" in its place, except that
+pairs need a token and that a server listens on 127.0.0.1 unless told otherwise.
+Variables (flags win): SE_FILE, SE_INSTANCE, SE_METRICS_START_TIME, SE_DELAY,
+SE_DELAY_BEFORE_COMMAND, SE_DELAY_AFTER_COMMAND, SE_LABEL_name, SE_CONNECT,
+SE_SERVER, SE_SYNC_PORT, SE_SYNC_START_ONLY; short flags as there: -f, -i, -mst,
+-d, -dbc, -dac, -l, -c, -s, -sp, -sso.`),
+		Example: `  cnibench record -d 3 -l cni=flannel -- iperf3 -c 10.0.0.2
+  cnibench record --server --listen 10.0.0.2 --token-file t -f server.om.zst -- iperf3 -s
+  cnibench record --connect 10.0.0.2 --token-file t -f client.om.zst -d 5 -- iperf3 -c 10.0.0.2`,
+		// statexec's flags such as -dbc are none of pflag's, and the command's
+		// own flags are not ours.
+		DisableFlagParsing: true,
+		Args:               cobra.ArbitraryArgs,
+		ValidArgsFunction: func(c *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+			if !strings.HasPrefix(toComplete, "-") {
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			var flags []string
+			c.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, "--"+f.Name+"\t"+f.Usage) })
+			return flags, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args) },
+	}
+	o.flags(c.Flags())
+	return c
+}
+
+func (o *recordOptions) flags(f *pflag.FlagSet) {
+	f.SetInterspersed(false)
+	f.SortFlags = false
+	f.StringVarP(&o.File, "file", "f", record.DefaultFile, "the recording")
+	f.BoolVar(&o.Plain, "plain", false, "keep it as text instead of compressing it")
+	f.StringVar(&o.Summary, "summary", "", "write the summary to this file too, as JSON")
+	f.StringVarP(&o.Instance, "instance", "i", "", "label instance (default: the command)")
+	f.FuncP("label", "l", "label NAME=VALUE of all metrics; repeat it for more", func(text string) error {
+		name, value, err := record.Label(text)
+		if err == nil {
+			o.Labels[name] = value
+		}
+		return err
+	})
+	f.FuncP("delay", "d", "seconds to record before and after the command", func(text string) (err error) {
+		o.Before, err = seconds(text)
+		o.After = o.Before
+		return err
+	})
+	delay := func(d *time.Duration) func(string) error {
+		return func(text string) (err error) { *d, err = seconds(text); return err }
+	}
+	f.Func("delay-before-command", "seconds to record before the command (-dbc)", delay(&o.Before))
+	f.Func("delay-after-command", "seconds to record after the command (-dac)", delay(&o.After))
+	f.Func("metrics-start-time", "time of the first snapshot, in ms since 1970 (-mst; default: the real one)", func(text string) error {
+		ms, err := strconv.ParseInt(text, 10, 64)
+		o.Begin = time.UnixMilli(ms)
+		if err == nil && (ms <= 0 || ms > 1<<43) {
+			err = errors.New("not between 1970 and 2248, in milliseconds")
+		}
+		return err
+	})
+	f.BoolVarP(&o.server, "server", "s", false, "wait for a client: its start and end are this command's too")
+	f.StringVarP(&o.connect, "connect", "c", "", "start and end together with the server at HOST or HOST:PORT")
+	f.StringVar(&o.listen, "listen", "127.0.0.1", "address that a server listens on")
+	f.Uint16Var(&o.port, "sync-port", 8080, "port that server and client meet on (-sp)")
+	f.BoolVar(&o.Pair.StartOnly, "sync-start-only", false, "start together, end apart (-sso)")
+	f.DurationVar(&o.Pair.Patience, "connect-timeout", 10*time.Second, "how long a client waits for its server to listen")
+	f.StringVar(&o.tokenFile, "token-file", "", "file with the secret that both sides share (default: the text in CNIBENCH_TOKEN)")
+	f.StringVar(&o.groups, "process-groups", record.DefaultGroups, "processes whose CPU time is recorded together: NAME=REGEXP of the name or command line, several with commas; none turns it off")
+	f.StringVar(&o.samplers, "samplers", "all", "what to record, names with commas: "+strings.Join(samplerNames(), ", "))
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "no summary on standard error")
+	f.BoolVarP(&o.version, "version", "v", false, "print the version")
+}
+
+func (o *recordOptions) run(c *cobra.Command, args []string) error {
+	f := c.Flags()
+	c.DisableFlagParsing = false
+	if err := record.Environment(os.Environ(), f.Set); err != nil {
+		return usage("%w", err)
+	}
+	args = record.LongFlags(args, func(name string) bool {
+		flag := f.Lookup(name)
+		return flag != nil && flag.NoOptDefVal == ""
+	})
+	if err := c.ParseFlags(args); err != nil {
+		return c.FlagErrorFunc()(c, err)
+	}
+	if help, err := f.GetBool("help"); err == nil && help {
+		return c.Help()
+	}
+	if o.version {
+		version := newVersionCmd()
+		version.SetOut(c.OutOrStdout())
+		return version.RunE(version, nil)
+	}
+	if err := o.fill(c); err != nil {
+		return err
+	}
+	code, summary, err := record.Run(c.Context(), o.Options)
+	if summary != nil && !o.quiet {
+		fmt.Fprint(c.ErrOrStderr(), "\ncnibench record: ", summary.Text())
+	} else if summary != nil && summary.Error != "" {
+		err = errors.Join(errors.New(summary.Error), err)
+	}
+	var wrong *record.OptionError
+	switch {
+	case errors.As(err, &wrong):
+		return usage("%w", err)
+	case err != nil && code == 0:
+		code = exitFailed
+	case err == nil && code == 0:
+		return nil
+	}
+	return &exitError{code, err}
+}
+
+// fill takes the flags that are not the recorder's own words.
+func (o *recordOptions) fill(c *cobra.Command) error {
+	o.Command = c.Flags().Args()
+	if c.Flags().Changed("plain") && o.Plain && !c.Flags().Changed("file") {
+		o.File = strings.TrimSuffix(record.DefaultFile, ".zst")
+	}
+	o.Stdin, o.Stdout, o.Stderr = os.Stdin, c.OutOrStdout(), c.ErrOrStderr()
+	o.Log = logger(c.ErrOrStderr())
+	o.Root = sysmon.Machine()
+	if err := o.choose(); err != nil {
+		return err
+	}
+	switch {
+	case o.server && o.connect != "":
+		return usage("--server and --connect exclude each other: one side waits, the other connects")
+	case o.server:
+		o.Pair.Role, o.Pair.Address = record.Server, net.JoinHostPort(o.listen, strconv.Itoa(int(o.port)))
+	case o.connect != "":
+		o.Pair.Role, o.Pair.Address = record.Client, o.connect
+		if _, _, err := net.SplitHostPort(o.connect); err != nil {
+			o.Pair.Address = net.JoinHostPort(strings.Trim(o.connect, "[]"), strconv.Itoa(int(o.port)))
+		}
+	default:
+		return nil
+	}
+	o.Pair.Token = []byte(os.Getenv(tokenVariable))
+	if o.tokenFile != "" {
+		b, err := os.ReadFile(o.tokenFile)
+		if err != nil {
+			return usage("--token-file: %w", err)
+		}
+		o.Pair.Token = b
+	}
+	o.Pair.Token = bytes.TrimSpace(o.Pair.Token)
+	// The command has no business with the secret.
+	return os.Unsetenv(tokenVariable)
+}
+
+const tokenVariable = "CNIBENCH_TOKEN"
+
+// choose makes the list of samplers.
+func (o *recordOptions) choose() error {
+	all := sysmon.All()
+	if o.groups != "" && o.groups != "none" {
+		groups, err := record.Groups(o.groups)
+		if err != nil {
+			return usage("--process-groups: %w", err)
+		}
+		all = append(all, sysmon.ProcessGroups(groups))
+	}
+	if o.samplers == "all" {
+		o.Samplers = all
+		return nil
+	}
+	for name := range strings.SplitSeq(o.samplers, ",") {
+		i := slices.IndexFunc(all, func(s sysmon.Sampler) bool { return s.Name == name })
+		if i < 0 {
+			return nearest.Unknown("sampler", name, samplerNames())
+		}
+		o.Samplers = append(o.Samplers, all[i])
+	}
+	return nil
+}
+
+func samplerNames() []string {
+	var names []string
+	for _, s := range append(sysmon.All(), sysmon.ProcessGroups(nil)) {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// seconds reads a duration as statexec does, whole seconds, or as Go does.
+func seconds(text string) (time.Duration, error) {
+	if n, err := strconv.ParseFloat(text, 64); err == nil {
+		if n < 0 || n > 1e6 {
+			return 0, errors.New("not between 0 and 1,000,000 seconds")
+		}
+		return time.Duration(n * float64(time.Second)), nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%q: want seconds, or a duration such as 1.5s", text)
+	}
+	return d, nil
+}

@@ -1,0 +1,197 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/cnibench/cnibench/internal/sysmon"
+)
+
+// DefaultFile is the recording's name where none was asked for.
+const DefaultFile = "cnibench-record.om.zst"
+
+// output is the file of a recording. It consists of parts that are each whole
+// (compressed: zstd frames), so that a full disk takes the last ones only.
+type output struct {
+	path string
+	file file
+	size int64
+	// plain is text; else zip compresses into the file.
+	zip   *zstd.Encoder
+	parts []part
+	text  int  // bytes since the last part, not yet compressed
+	done  int  // families written
+	fresh bool // it was not there before
+	wrote bool
+}
+
+// part is a place where the file can be cut.
+type part struct {
+	end      int64 // in the file
+	families int   // before it
+}
+
+// partText is the least text of a compressed part: smaller ones would compress
+// badly.
+const partText = 64 << 10
+
+// file is what output needs of an *os.File.
+type file interface {
+	io.WriteCloser
+	Truncate(size int64) error
+	Seek(offset int64, whence int) (int64, error)
+	Sync() error
+}
+
+func compressedName(path string) bool { return filepath.Ext(path) == ".zst" }
+
+func plainName(path string) bool {
+	return slices.Contains([]string{".prom", ".om", ".txt"}, filepath.Ext(path))
+}
+
+// create opens the file before anything is recorded: one that cannot be
+// written shows at once. What is in it stays until there is something to write.
+func create(path string, plain bool) (*output, error) {
+	_, before := os.Lstat(path)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("the recording's file: %w", err)
+	}
+	o := &output{path: path, file: f, fresh: before != nil}
+	if !isRegular(f) {
+		o.file = stream{f}
+	}
+	if !plain && !plainName(path) {
+		// An hour's text is 100 MB of lines that are much alike: a small
+		// window is enough.
+		o.zip, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
+	}
+	return o, err
+}
+
+// close removes a file that was made for nothing.
+func (o *output) close() error {
+	err := o.file.Close()
+	if o.fresh && !o.wrote {
+		err = errors.Join(err, os.Remove(o.path))
+	}
+	return err
+}
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	o.text += len(p)
+	if o.zip != nil {
+		return o.zip.Write(p)
+	}
+	return o.file.Write(p)
+}
+
+// family notes that a family is whole, the times of the snapshots being the
+// first, and ends a part if there is enough for one.
+func (o *output) family() error {
+	o.done++
+	if o.zip != nil && o.text < partText {
+		return nil
+	}
+	return o.part()
+}
+
+func (o *output) part() (err error) {
+	if o.zip != nil {
+		if err := o.zip.Close(); err != nil {
+			return err
+		}
+	}
+	if o.size, err = o.file.Seek(0, io.SeekCurrent); err != nil {
+		return err
+	}
+	o.parts, o.text = append(o.parts, part{o.size, o.done}), 0
+	if o.zip != nil {
+		o.zip.Reset(o.file)
+	}
+	return nil
+}
+
+// write writes the recording with its summary; of a disk that gets full it
+// keeps what fits, as a file that can be read.
+func (o *output) write(rec *sysmon.Recorder, s *Summary) error {
+	head := rec.Part()
+	if err := o.begin(); err != nil {
+		return err
+	}
+	err := sysmon.StreamOpenMetrics(o, head, func(yield func(sysmon.Family) bool) {
+		for _, f := range s.families(head.Times) {
+			if !yield(f) {
+				return
+			}
+		}
+		for _, name := range rec.Names() {
+			if !yield(rec.Part(name).Families[0]) {
+				return
+			}
+		}
+	}, o.family)
+	if err == nil {
+		err = o.part()
+	}
+	if err == nil {
+		err = o.file.Sync()
+	}
+	if err == nil {
+		return nil
+	}
+	kept, cutErr := o.cut()
+	if cutErr != nil {
+		return fmt.Errorf("%s could not be written: %w", o.path, errors.Join(err, cutErr))
+	}
+	return fmt.Errorf("%s is not whole: %w; the first %d of its %d metrics were kept and can be read; make room and record again",
+		o.path, err, kept, len(s.families(head.Times))+len(rec.Names()))
+}
+
+func (o *output) begin() error {
+	o.wrote = true
+	if err := o.file.Truncate(0); err != nil {
+		return err
+	}
+	if o.zip != nil {
+		o.zip.Reset(o.file)
+	}
+	return nil
+}
+
+// cut ends the file after the last part that leaves room for the end.
+func (o *output) cut() (kept int, err error) {
+	for n := len(o.parts); n > 0; n-- {
+		if err = o.file.Truncate(o.parts[n-1].end); err != nil {
+			return 0, err
+		}
+		if _, err = o.file.Seek(o.parts[n-1].end, io.SeekStart); err != nil {
+			return 0, err
+		}
+		if o.zip != nil {
+			o.zip.Reset(o.file)
+		}
+		o.parts = o.parts[:n]
+		if _, err = o.Write([]byte(sysmon.EndOpenMetrics)); err == nil {
+			err = o.part()
+		}
+		if err == nil {
+			return max(0, o.parts[n-1].families-1), o.file.Sync()
+		}
+	}
+	return 0, err
+}
+
+// stream is a pipe or a device: it can only grow.
+type stream struct{ *os.File }
+
+func (stream) Truncate(int64) error           { return nil }
+func (stream) Seek(int64, int) (int64, error) { return 0, nil }
+func (stream) Sync() error                    { return nil }

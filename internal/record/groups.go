@@ -1,0 +1,47 @@
+package record
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/cnibench/cnibench/internal/sysmon"
+)
+
+// DefaultGroups tell a CNI's daemons and the node's own from the load.
+const DefaultGroups = `cni=^(calico-node|calico-felix|felix|bird6?|confd|cilium-agent|cilium-envoy|hubble.*|flanneld|kube-router|antrea-agent|antrea-controll|kube-ovn.*|ovn.*|ovs.*|ovsdb.*|weaver|vpp.*|multus.*|charon|wireguard-go)$,` +
+	`node=^(kubelet|kube-proxy|containerd.*|dockerd|crio|k3s.*)$`
+
+// groupBegin is where a further group begins: regular expressions hold commas.
+var (
+	groupBegin = regexp.MustCompile(`,[A-Za-z0-9_-]+=`)
+	groupName  = regexp.MustCompile(`^[A-Za-z0-9_-]+=`)
+)
+
+// Groups reads NAME=REGEXP,NAME=REGEXP,…
+func Groups(text string) ([]sysmon.Group, error) {
+	var groups []sysmon.Group
+	named := map[string]bool{}
+	for text != "" {
+		one := text
+		if at := groupBegin.FindStringIndex(text); at != nil {
+			one, text = text[:at[0]], text[at[0]+1:]
+		} else {
+			text = ""
+		}
+		at := groupName.FindString(one)
+		if at == "" || at == one {
+			return nil, fmt.Errorf("%q: want NAME=REGEXP, several with commas", one)
+		}
+		name := at[:len(at)-1]
+		if named[name] {
+			return nil, fmt.Errorf("group %s is there twice; join its expressions by |", name)
+		}
+		named[name] = true
+		match, err := regexp.Compile(one[len(at):])
+		if err != nil {
+			return nil, fmt.Errorf("group %s: %w", name, err)
+		}
+		groups = append(groups, sysmon.Group{Name: name, Match: match})
+	}
+	return groups, nil
+}

@@ -1,0 +1,208 @@
+package record
+
+import (
+	"bufio"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+// MinToken is the fewest bytes that a shared token may have.
+const MinToken = 16
+
+// handshakeTime is what each side gives the other to prove itself.
+const handshakeTime = 5 * time.Second
+
+// ErrToken says that the other side could not prove that it has the token.
+var ErrToken = errors.New("the other side has another token")
+
+// link is a connection between two recorders that have proved to each other
+// that they hold the same token. The token never crosses it: each side sends a
+// random challenge and answers the other's by an HMAC. Every message carries
+// an HMAC of its own, with its direction and number, so that nobody on the way
+// can add, change, drop-and-go-on or replay one. Messages are no secret.
+type link struct {
+	conn     net.Conn
+	in       *bufio.Reader
+	key      []byte
+	from, to side
+	got, put uint64
+}
+
+// side is in every HMAC, so that nothing can be sent back to its sender.
+type side string
+
+const (
+	serverSide side = "server"
+	clientSide side = "client"
+)
+
+func (s side) other() side {
+	if s == serverSide {
+		return clientSide
+	}
+	return serverSide
+}
+
+// hello begins the handshake; the client answers the server's with its own.
+type hello struct {
+	Version   int    `json:"cnibench_record"`
+	Challenge []byte `json:"challenge"`
+	Proof     []byte `json:"proof,omitempty"`
+}
+
+const (
+	linkVersion   = 1
+	challengeSize = 32
+	maxLine       = 4 << 10 // of a message
+)
+
+// shake proves to the other side that both have the token.
+func shake(conn net.Conn, own side, token []byte) (*link, error) {
+	if err := conn.SetDeadline(time.Now().Add(handshakeTime)); err != nil {
+		return nil, err
+	}
+	l := &link{conn: conn, in: bufio.NewReaderSize(conn, maxLine), from: own.other(), to: own}
+	mine := hello{Version: linkVersion, Challenge: make([]byte, challengeSize)}
+	if _, err := rand.Read(mine.Challenge); err != nil {
+		return nil, err
+	}
+	var theirs, answer hello
+	var challenges []byte // the server's, then the client's
+	if own == serverSide {
+		if err := l.write(mine); err != nil {
+			return nil, err
+		}
+		if err := l.readHello(&theirs); err != nil {
+			return nil, err
+		}
+		challenges = append(mine.Challenge, theirs.Challenge...)
+		if !hmac.Equal(theirs.Proof, proof(token, "client", challenges)) {
+			return nil, ErrToken
+		}
+		if err := l.write(hello{Version: linkVersion, Proof: proof(token, "server", challenges)}); err != nil {
+			return nil, err
+		}
+	} else {
+		if err := l.readHello(&theirs); err != nil {
+			return nil, err
+		}
+		challenges = append(theirs.Challenge, mine.Challenge...)
+		mine.Proof = proof(token, "client", challenges)
+		if err := l.write(mine); err != nil {
+			return nil, err
+		}
+		if err := l.read(&answer); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil, ErrToken // the server hangs up on a wrong proof
+			}
+			return nil, err
+		}
+		if !hmac.Equal(answer.Proof, proof(token, "server", challenges)) {
+			return nil, ErrToken
+		}
+	}
+	l.key = proof(token, "messages", challenges)
+	return l, conn.SetDeadline(time.Time{})
+}
+
+// proof is an HMAC under the token; the challenges have a fixed length.
+func proof(token []byte, what string, challenges []byte) []byte {
+	m := hmac.New(sha256.New, token)
+	fmt.Fprintf(m, "cnibench record %d %s\n", linkVersion, what)
+	m.Write(challenges)
+	return m.Sum(nil)
+}
+
+func (l *link) readHello(h *hello) error {
+	if err := l.read(h); err != nil {
+		return fmt.Errorf("no cnibench recorder: %w", err)
+	}
+	if h.Version != linkVersion || len(h.Challenge) != challengeSize {
+		return fmt.Errorf("the other side speaks version %d of the pairing, this one %d; use one release of cnibench on both", h.Version, linkVersion)
+	}
+	return nil
+}
+
+// message is what recorders say to each other.
+type message struct {
+	Op        string `json:"op"`
+	StartOnly bool   `json:"start_only,omitempty"` // with start: the ends are not shared
+	Error     string `json:"error,omitempty"`      // with failed
+	MAC       []byte `json:"mac,omitempty"`
+}
+
+const (
+	opStart   = "start"   // client: record; the command follows
+	opRunning = "running" // server: the command has started
+	opFailed  = "failed"  // server: it could not be
+	opStop    = "stop"    // client: my command has ended
+)
+
+func (l *link) send(m message) error {
+	var err error
+	if m.MAC, err = l.mac(m, l.to, l.put); err != nil {
+		return err
+	}
+	l.put++
+	if err := l.conn.SetWriteDeadline(time.Now().Add(handshakeTime)); err != nil {
+		return err
+	}
+	return l.write(m)
+}
+
+func (l *link) receive() (message, error) {
+	var m message
+	if err := l.read(&m); err != nil {
+		return m, err
+	}
+	want, err := l.mac(m, l.from, l.got)
+	if err != nil {
+		return m, err
+	}
+	if !hmac.Equal(m.MAC, want) {
+		return message{}, errors.New("a message that the other side did not send")
+	}
+	l.got++
+	return m, nil
+}
+
+func (l *link) mac(m message, from side, number uint64) ([]byte, error) {
+	m.MAC = nil
+	b, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	h := hmac.New(sha256.New, l.key)
+	h.Write([]byte(from))
+	h.Write(binary.BigEndian.AppendUint64(nil, number))
+	h.Write(b)
+	return h.Sum(nil), nil
+}
+
+func (l *link) write(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = l.conn.Write(append(b, '\n'))
+	return err
+}
+
+func (l *link) read(v any) error {
+	line, err := l.in.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		return fmt.Errorf("a message of more than %d bytes", maxLine)
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(line, v)
+}

@@ -1,0 +1,163 @@
+// Package record runs one command and records the machine around it: alone, or
+// as one of a pair whose commands start and end together. It knows the format
+// of a recording (sysmon) and how commands start (host), and no arena, suite
+// or run; nobody's flags are parsed here but statexec's short ones. Next:
+// Run below, then pair.go.
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/sysmon"
+)
+
+// Options are what one Run does.
+type Options struct {
+	Command []string // program and arguments
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+
+	File    string // where the recording goes
+	Plain   bool   // as text instead of compressed; so is a file called *.prom, *.om or *.txt
+	Summary string // where the summary goes as JSON; "" writes none
+
+	Instance      string            // label instance; "" is the command's name
+	Labels        map[string]string // further labels of every series
+	Begin         time.Time         // what the first snapshot's time is called; zero is the real time
+	Before, After time.Duration     // recorded before the command starts and after it ended
+
+	Samplers []sysmon.Sampler
+	Root     sysmon.Root
+
+	Pair Pair
+	Log  *slog.Logger // messages for people
+}
+
+// Run runs the command and records until it has ended. The code is the
+// command's own as a shell gives it (127 if it was not found, 126 if it cannot
+// be run, 128 + n after signal n); the recording is written in all these
+// cases. The summary is nil if nothing was recorded. An error is of the
+// recording or of the pairing and leaves the code as it is; what is wrong with
+// the options, or in the way before the command starts, is an *OptionError or
+// says so.
+func Run(ctx context.Context, o Options) (code int, s *Summary, err error) {
+	if err := o.check(); err != nil {
+		return 0, nil, err
+	}
+	out, err := create(o.File, o.Plain)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { err = errors.Join(err, out.close()) }()
+
+	signals := notify()
+	defer signals.stop()
+	peer, err := o.Pair.meet(ctx, signals, o.Log)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer peer.close()
+
+	rec, err := sysmon.StartWith(sysmon.Options{
+		Root: o.Root, Labels: o.labels(), Samplers: o.Samplers, Begin: o.Begin,
+	})
+	if err != nil {
+		return 0, nil, err
+	}
+	c := command{argv: o.Command, stdin: o.Stdin, stdout: o.Stdout, stderr: o.Stderr, log: o.Log}
+	ran := false
+	if interrupted := signals.wait(o.Before); interrupted != nil {
+		c.code = signalCode(interrupted)
+	} else if c.err = peer.ready(signals); c.err != nil {
+		c.code = 1
+	} else {
+		ran = true
+	}
+	begin := rec.Mark()
+	if ran {
+		c.run(ctx, signals, peer)
+	}
+	end := rec.Mark()
+	peer.stop(o.Log)
+	if ran && c.err == nil {
+		signals.wait(o.After)
+	}
+	rec.End()
+
+	s = summarize(rec, o, window{begin, end}, &c)
+	if err := out.write(rec, s); err != nil {
+		return c.code, s, err
+	}
+	s.File, s.FileBytes = out.path, out.size
+	if o.Summary != "" {
+		if err := s.save(o.Summary); err != nil {
+			return c.code, s, err
+		}
+	}
+	return c.code, s, nil
+}
+
+// OptionError is wrong usage.
+type OptionError struct{ text string }
+
+func (e *OptionError) Error() string { return e.text }
+
+func optionf(format string, args ...any) error {
+	return &OptionError{fmt.Sprintf(format, args...)}
+}
+
+func (o *Options) check() error {
+	switch {
+	case len(o.Command) == 0 || o.Command[0] == "":
+		return optionf("no command to record; write it after the flags: cnibench record -d 3 -- COMMAND")
+	case o.Before < 0 || o.After < 0:
+		return optionf("a delay is negative")
+	case o.Plain && compressedName(o.File):
+		return optionf("%s is the name of a compressed file; drop .zst or --plain", o.File)
+	case o.Summary != "" && o.Summary == o.File:
+		return optionf("recording and summary are the same file %s", o.File)
+	}
+	for _, own := range []string{"instance", "job", "role"} {
+		if _, taken := o.Labels[own]; taken {
+			return optionf("label %q is the recorder's own; set the instance by --instance", own)
+		}
+	}
+	return o.Pair.check()
+}
+
+// labels are statexec's: instance, job and role, and the user's.
+func (o *Options) labels() map[string]string {
+	labels := map[string]string{"instance": o.instance(), "job": "cnibench", "role": string(o.Pair.role())}
+	for name, value := range o.Labels {
+		labels[name] = value
+	}
+	return labels
+}
+
+func (o *Options) instance() string {
+	if o.Instance != "" {
+		return o.Instance
+	}
+	return o.Command[0]
+}
+
+// failedCommand is what the summary says of a command that did not run.
+func failedCommand(c *command) string {
+	if c.err == nil {
+		return ""
+	}
+	return c.err.Error()
+}
+
+// isRegular says that the file can be cut.
+func isRegular(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode().IsRegular()
+}

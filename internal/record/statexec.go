@@ -1,0 +1,107 @@
+package record
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// alias is a flag of statexec: its name is ours too, its short form has
+// several letters where ours can have but one, and it has a variable of the
+// environment.
+type alias struct {
+	flag, short, variable string
+	isSwitch              bool // it takes no value; the variable needs only be set
+}
+
+var aliases = []alias{
+	{"file", "f", "SE_FILE", false},
+	{"instance", "i", "SE_INSTANCE", false},
+	{"metrics-start-time", "mst", "SE_METRICS_START_TIME", false},
+	{"delay", "d", "SE_DELAY", false}, // before the two that say one of its sides
+	{"delay-before-command", "dbc", "SE_DELAY_BEFORE_COMMAND", false},
+	{"delay-after-command", "dac", "SE_DELAY_AFTER_COMMAND", false},
+	{"label", "l", "", false},
+	{"connect", "c", "SE_CONNECT", false},
+	{"server", "s", "SE_SERVER", true},
+	{"sync-port", "sp", "SE_SYNC_PORT", false},
+	{"sync-start-only", "sso", "SE_SYNC_START_ONLY", true},
+	{"version", "v", "", true},
+	{"help", "h", "", true},
+}
+
+// labelVariable begins the variables that are labels: SE_LABEL_env=prod.
+const labelVariable = "SE_LABEL_"
+
+// LongFlags gives statexec's short flags their long names, up to the command:
+// the first argument that is no flag, or what follows "--".
+func LongFlags(args []string, takesValue func(flag string) bool) []string {
+	long := slices.Clone(args)
+	for i := 0; i < len(long); i++ {
+		arg := long[i]
+		if arg == "--" || !strings.HasPrefix(arg, "-") || arg == "-" {
+			return long
+		}
+		if name, ok := strings.CutPrefix(arg, "-"); ok && !strings.HasPrefix(name, "-") {
+			name, value, has := strings.Cut(name, "=")
+			for _, a := range aliases {
+				if name == a.short || name == a.flag { // statexec takes -help
+					long[i] = "--" + a.flag
+					if has {
+						long[i] += "=" + value
+					}
+				}
+			}
+		}
+		if name, ok := strings.CutPrefix(long[i], "--"); ok && !strings.Contains(name, "=") && takesValue(name) {
+			i++
+		}
+	}
+	return long
+}
+
+// Environment gives set the flags that statexec's variables ask for, in an
+// order in which the later wins.
+func Environment(environ []string, set func(flag, value string) error) error {
+	values := map[string]string{}
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		values[name] = value
+		if label, ok := strings.CutPrefix(name, labelVariable); ok {
+			if err := set("label", label+"="+value); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	for _, a := range aliases {
+		value := values[a.variable]
+		if a.variable == "" || value == "" {
+			continue
+		}
+		if a.isSwitch {
+			// statexec's two switches differ: any text asks for a server, and
+			// only "true" for the other.
+			if a.flag == "sync-start-only" && value != "true" {
+				continue
+			}
+			value = "true"
+		}
+		if err := set(a.flag, value); err != nil {
+			return fmt.Errorf("%s: %w", a.variable, err)
+		}
+	}
+	return nil
+}
+
+var notInLabel = regexp.MustCompile(`[^a-zA-Z0-9]`)
+
+// Label takes NAME=VALUE apart; names are made fit for a label as statexec
+// does it: lower case, with an underscore for every other character.
+func Label(pair string) (name, value string, err error) {
+	name, value, ok := strings.Cut(pair, "=")
+	if !ok || name == "" {
+		return "", "", fmt.Errorf("%q: want NAME=VALUE", pair)
+	}
+	return strings.ToLower(notInLabel.ReplaceAllString(name, "_")), value, nil
+}

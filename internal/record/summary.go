@@ -1,0 +1,190 @@
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/sysmon"
+)
+
+// SummarySchema names the form of the JSON summary.
+const SummarySchema = "cnibench/record-summary/1"
+
+// Summary is what happened, and the machine's means over the command's life.
+type Summary struct {
+	Schema   string            `json:"schema"`
+	Instance string            `json:"instance"`
+	Role     Role              `json:"role"`
+	Labels   map[string]string `json:"labels"` // of every series
+	Command  []string          `json:"command"`
+	ExitCode int               `json:"exit_code"`
+	Error    string            `json:"error,omitempty"` // why the command did not run
+	Begin    time.Time         `json:"begin"`           // of the command
+	End      time.Time         `json:"end"`
+	Seconds  float64           `json:"seconds"`
+	// Means by name. What has one value has it under "", the others by what
+	// they differ in: CPU mode, device, zone, process group.
+	Means     map[string]map[string]float64 `json:"means"`
+	Snapshots int                           `json:"snapshots"`
+	Missing   []string                      `json:"missing,omitempty"` // samplers that this machine has nothing for
+	Faults    []string                      `json:"faults,omitempty"`  // samplers that failed
+	File      string                        `json:"file"`
+	FileBytes int64                         `json:"file_bytes"`
+}
+
+// mean is one figure of the summary: how it follows from a recorded family.
+type mean struct {
+	name, help string
+	family     string
+	by         string // label that its values differ in; "" sums all series
+	rate       bool   // a counter's growth per second, else a gauge's mean
+}
+
+// means are what statexec gives, and what tells networks apart.
+var means = []mean{
+	{"cpu_mean_seconds", "CPU-seconds per second in the mode.", "node_cpu_seconds", "mode", true},
+	{"memory_used_bytes", "Memory in use.", "node_memory_used_bytes", "", false},
+	{"memory_free_bytes", "Memory free.", "node_memory_MemFree_bytes", "", false},
+	{"memory_available_bytes", "Memory available.", "node_memory_MemAvailable_bytes", "", false},
+	{"memory_buffers_bytes", "Memory in buffers.", "node_memory_Buffers_bytes", "", false},
+	{"memory_cached_bytes", "Memory in the page cache.", "node_memory_Cached_bytes", "", false},
+	{"memory_total_bytes", "Memory of the machine.", "node_memory_MemTotal_bytes", "", false},
+	{"network_mean_sent_bytes_per_second", "Bytes that the interface sent.", "node_network_transmit_bytes", "device", true},
+	{"network_mean_received_bytes_per_second", "Bytes that the interface received.", "node_network_receive_bytes", "device", true},
+	{"network_mean_sent_packets_per_second", "Packets that the interface sent.", "node_network_transmit_packets", "device", true},
+	{"network_mean_received_packets_per_second", "Packets that the interface received.", "node_network_receive_packets", "device", true},
+	{"network_mean_sent_drops_per_second", "Packets dropped on their way out.", "node_network_transmit_drop", "device", true},
+	{"network_mean_received_drops_per_second", "Packets received and dropped.", "node_network_receive_drop", "device", true},
+	{"tcp_mean_retransmits_per_second", "TCP segments sent again.", "node_netstat_Tcp_RetransSegs", "", true},
+	{"disk_mean_read_bytes_per_second", "Bytes read from the device.", "node_disk_read_bytes", "device", true},
+	{"disk_mean_write_bytes_per_second", "Bytes written to the device.", "node_disk_written_bytes", "device", true},
+	{"context_switches_per_second", "Context switches.", "node_context_switches", "", true},
+	{"pressure_cpu_waiting_ratio", "Share of time in which some task waited for a CPU.", "node_pressure_cpu_waiting_seconds", "", true},
+	{"pressure_io_waiting_ratio", "Share of time in which some task waited for I/O.", "node_pressure_io_waiting_seconds", "", true},
+	{"pressure_memory_waiting_ratio", "Share of time in which some task waited for memory.", "node_pressure_memory_waiting_seconds", "", true},
+	{"conntrack_entries", "Connections tracked.", "node_nf_conntrack_entries", "", false},
+	{"cpu_frequency_hertz", "Frequency of the CPU.", "node_cpu_scaling_frequency_hertz", "cpu", false},
+	{"power_watts", "Power that the zone drew.", "node_rapl_joules", "zone", true},
+	{"process_group_cpu_mean_seconds", "CPU-seconds per second of the group's processes.", "cnibench_process_group_cpu_seconds", "group", true},
+	{"process_group_resident_memory_bytes", "Resident memory of the group's processes.", "cnibench_process_group_resident_memory_bytes", "group", false},
+	{"recorder_cpu_mean_seconds", "CPU-seconds per second that the recorder itself used.", "cnibench_recorder_cpu_seconds", "", true},
+	{"recorder_resident_memory_bytes", "Resident memory of the recorder itself.", "cnibench_recorder_resident_memory_bytes", "", false},
+}
+
+// window is the command's life.
+type window struct{ begin, end time.Time }
+
+func summarize(rec *sysmon.Recorder, o Options, w window, c *command) *Summary {
+	all := rec.Part()
+	s := &Summary{
+		Schema: SummarySchema, Instance: o.instance(), Role: o.Pair.role(), Labels: all.Labels,
+		Command: o.Command, ExitCode: c.code, Error: failedCommand(c),
+		Begin: w.begin, End: w.end, Seconds: w.end.Sub(w.begin).Seconds(),
+		Means: map[string]map[string]float64{}, Snapshots: len(all.Times), Missing: all.Missing, Faults: all.Faults,
+	}
+	if s.Error != "" {
+		return s // it had no life
+	}
+	for _, m := range means {
+		part := rec.Part(m.family)
+		if len(part.Families) == 0 {
+			continue
+		}
+		values := map[string]float64{}
+		for _, series := range part.Families[0].Series {
+			key := series.Labels[m.by]
+			if _, done := values[key]; done {
+				continue
+			}
+			if v, err := m.of(part, key, w); err == nil { // else it was not there all the while: a gap, no zero
+				values[key] = v
+			}
+		}
+		if len(values) > 0 {
+			s.Means[m.name] = values
+		}
+	}
+	if f := rec.Part("node_cpu_seconds").Families; len(f) > 0 {
+		cpus := map[string]bool{}
+		for _, series := range f[0].Series {
+			cpus[series.Labels["cpu"]] = true
+		}
+		s.Means["cpu_cores"] = map[string]float64{"": float64(len(cpus))}
+	}
+	return s
+}
+
+func (m mean) of(part *sysmon.Recording, key string, w window) (float64, error) {
+	var match map[string]string
+	if m.by != "" {
+		match = map[string]string{m.by: key}
+	}
+	if m.rate {
+		return part.Rate(m.family, match, w.begin, w.end)
+	}
+	return part.Mean(m.family, match, w.begin, w.end)
+}
+
+// families are the summary as metrics, each with one point at the command's
+// end, and the command's status over all snapshots.
+func (s *Summary) families(times []time.Time) []sysmon.Family {
+	at := func(t time.Time, v float64) []sysmon.Value {
+		values := make([]sysmon.Value, len(times))
+		for i := range values {
+			values[i] = sysmon.Absent
+			if times[i].Equal(t) {
+				values[i] = sysmon.Value(v)
+			}
+		}
+		return values
+	}
+	status := make([]sysmon.Value, len(times))
+	for i, t := range times {
+		switch {
+		case !t.Before(s.End):
+			status[i] = 2
+		case !t.Before(s.Begin):
+			status[i] = 1
+		}
+	}
+	gauge := func(name, help string, values []sysmon.Value) sysmon.Family {
+		return sysmon.Family{Name: name, Type: "gauge", Help: help, Series: []sysmon.Series{{Values: values}}}
+	}
+	list := []sysmon.Family{
+		gauge("cnibench_command_status", "The command: 0 not yet started, 1 running, 2 done.", status),
+		gauge("cnibench_command_exit_code", "Exit code of the command as a shell gives it.", at(s.End, float64(s.ExitCode))),
+		gauge("cnibench_summary_command_seconds", "Time that the command took.", at(s.End, s.Seconds)),
+	}
+	if cores, ok := s.Means["cpu_cores"]; ok {
+		list = append(list, gauge("cnibench_summary_cpu_cores", "CPUs of the machine.", at(s.End, cores[""])))
+	}
+	for _, m := range means {
+		f := sysmon.Family{Name: "cnibench_summary_" + m.name, Type: "gauge", Help: "While the command ran: " + m.help}
+		for _, key := range slices.Sorted(maps.Keys(s.Means[m.name])) {
+			series := sysmon.Series{Values: at(s.End, s.Means[m.name][key])}
+			if m.by != "" {
+				series.Labels = map[string]string{m.by: key}
+			}
+			f.Series = append(f.Series, series)
+		}
+		if len(f.Series) > 0 {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+func (s *Summary) save(path string) error {
+	b, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, append(b, '\n'), 0o644); err != nil {
+		return fmt.Errorf("the summary: %w", err)
+	}
+	return nil
+}
