@@ -47,6 +47,10 @@ var layers = []layer{
 		why: "a report shows what the analysis says and computes no statistic; cli opens the files",
 	},
 	{
+		pkg: "internal/web", only: []string{"std", "internal/analysis", "internal/report"}, never: []string{"os/..."},
+		why: "the page over results reads no file and changes nothing; cli says how a run is loaded",
+	},
+	{
 		pkg: "internal/load/...", only: []string{"std", "libs", "internal/load/...", "internal/fdtable", "internal/result", "internal/unit", "internal/nearest"},
 		why: "the load engine drives any address and knows no arena",
 	},

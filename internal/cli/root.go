@@ -104,6 +104,7 @@ but a gate failed or no sample was valid.`),
 		newRunCmd(), newReportCmd(), newCompareCmd(), newRecommendCmd(), newListCmd(), newProbeCmd(),
 		newLoadCmd(), newServeCmd(), newRecordCmd(), newEnterCmd(), newCleanCmd(), newVersionCmd(), newImportCmd(),
 		newAgentCmd(), newFingerprintCmd(),
+		newExploreCmd(),
 	)
 	for _, c := range root.Commands() {
 		wrapArgs(c)

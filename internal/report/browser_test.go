@@ -152,7 +152,7 @@ func TestPlaywright(t *testing.T) {
 	}
 	for name, r := range map[string]*analysis.Report{"live-1": ladder(), "live-2": sample(6)} {
 		var page bytes.Buffer
-		if err := WritePage(&page, r, Page{Live: true, Place: "1 of 2", Up: "/"}); err != nil {
+		if err := WritePage(&page, r, Page{Live: `"0"`, Place: "1 of 2", Up: "/"}); err != nil {
 			t.Fatal(err)
 		}
 		save(name, page.String())

@@ -131,6 +131,13 @@ func (v *view) charts(g *group, prefix string) []chart {
 	for _, s := range v.Steps {
 		show(viewResources, v.resourceCharts(g, s, colors)...)
 	}
+	// The first of the two that most readers look for stand in the overview, too.
+	for _, kind := range []string{viewThroughput, viewLatency} {
+		i := slices.IndexFunc(out, func(c chart) bool { return c.View == kind && c.Kind != "load" })
+		if i >= 0 {
+			show(viewOverview, out[i])
+		}
+	}
 	for i := range out {
 		out[i].ID = prefix + "-" + strconv.Itoa(i+1)
 		out[i].Places.Steps = v.stepPlaces(out[i].Places)

@@ -54,7 +54,9 @@ const (
 
 // Page says where a page is shown; the zero value is one file for itself.
 type Page struct {
-	Live  bool   // served: asks its own address for news
+	// Live is the ETag that the page is served with: it asks its own address
+	// for another. "" is a page that nobody serves.
+	Live  string
 	Place string // "2 of 3", where several runs are served
 	Up    string // address of the list of runs, "" for none
 	// TraceBudget is the most bytes of second-by-second data; 0 is 8 MiB.
@@ -170,7 +172,7 @@ func writePage(w io.Writer, r *analysis.Report, at Page) error {
 	hash := sha256.Sum256([]byte(pageScript))
 	p.Policy = "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) +
 		"'; style-src 'unsafe-inline'; img-src blob:; base-uri 'none'; form-action 'none'"
-	if at.Live {
+	if at.Live != "" {
 		p.Policy += "; connect-src 'self'"
 	}
 	return pageTemplate.Execute(w, p)

@@ -147,3 +147,21 @@ func (p page) FindingStep(f analysis.Finding) string {
 	}
 	return ""
 }
+
+// Count says how many findings there are of each severity: "1 error, 2
+// warnings, 3 notes".
+func (p page) Count() string {
+	var parts []string
+	for _, s := range []struct{ severity, word string }{{"error", "error"}, {"warn", "warning"}, {"info", "note"}} {
+		n := 0
+		for _, f := range p.Findings {
+			if f.Severity == s.severity {
+				n++
+			}
+		}
+		if n > 0 {
+			parts = append(parts, plural(n, s.word))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

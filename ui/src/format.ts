@@ -27,7 +27,7 @@ export function tick(value: number): string {
 export function words(value: number | null, unit: string): string {
   if (value === null) return "–";
   const s = scale(value, unit);
-  return `${tick(value / s.factor)} ${s.unit}`.trim();
+  return `${tick(value / s.factor)}${unit === "1/s" ? "" : " "}${s.unit}`.trim();
 }
 
 // nines names a whole place of the percentile axis: 0, 90 %, 99 %, 99.9 %.

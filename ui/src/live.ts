@@ -5,20 +5,20 @@ const parts = ["header", "nav.views", "#filter", "main", "#data", "#trace-data"]
 
 export function follow(renewed: () => void): void {
   const status = document.getElementById("live")!;
-  let known = "";
+  let known = document.body.dataset.live;
   const ask = async () => {
     if (!document.hidden) {
       try {
         const head = await fetch(location.pathname, { method: "HEAD", cache: "no-store" });
         const tag = head.headers.get("ETag") ?? "";
-        if (head.ok && known && tag !== known) {
+        if (head.ok && tag !== known) {
           const answer = await fetch(location.pathname, { cache: "no-store" });
           if (answer.ok) {
+            known = answer.headers.get("ETag") ?? tag;
             replace(new DOMParser().parseFromString(await answer.text(), "text/html"));
             renewed();
           }
         }
-        if (head.ok) known = tag;
         say(head.ok ? "" : "the run can't be read at the moment");
       } catch {
         say("cnibench explore has ended: this is what it showed last");

@@ -134,4 +134,5 @@ addEventListener("afterprint", () => {
   refresh();
 });
 
-if ("live" in document.body.dataset) follow(begin);
+document.body.dataset.script = ""; // the tabs say what is shown: headings are for paper
+if (document.body.dataset.live) follow(begin);

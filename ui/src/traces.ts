@@ -82,7 +82,7 @@ export function showTraces(data: Data, traces: Traces, state: State, choose: (re
     return column;
   });
   place.replaceChildren(bar, make("div", { class: "charts" }, ...columns));
-  together(charts.map(([chart, plot, node]) => paint(chart, t, 190, option(plot, node, t, chart.clientWidth))));
+  together(charts.map(([chart, plot, node], i) => paint(chart, t, i === 0 ? 190 : 165, option(plot, node, t, i === 0))));
 }
 
 // chosen is the recording nearest to the wish.
@@ -108,23 +108,25 @@ function figures(plot: Plot, node: Node): HTMLElement {
   return details;
 }
 
-function option(plot: Plot, node: Node, t: Theme, width: number): object {
+// option is the drawing of a plot; the handles that zoom all of them are below
+// the first.
+function option(plot: Plot, node: Node, t: Theme, first: boolean): object {
   const sums = node.times.map((_, i) => plot.lines.reduce((sum, l) => (plot.stacked ? sum + (l.values[i] ?? 0) : Math.max(sum, l.values[i] ?? 0)), 0));
   const most = plot.max ?? Math.max(...sums, 0);
   const y = valueAxis(t, { label: "", unit: plot.unit }, most || 1, 400);
   const unit = scale(most || 1, plot.unit).unit;
   return {
-    grid: { left: 48, right: 14, top: 30, bottom: 52 },
+    grid: { left: 48, right: 14, top: 30, bottom: first ? 52 : 26 },
     legend: { top: 0, right: 0, itemHeight: 8, itemWidth: 14, textStyle: { color: t.ink, fontSize: 11 } },
     xAxis: {
       type: "value", min: node.times[0], max: node.times.at(-1),
-      axisLabel: { color: t.muted, fontSize: 11, formatter: (v: number) => `${tick(v)} s`, hideOverlap: true },
+      axisLabel: { color: t.muted, fontSize: 11, formatter: (v: number) => `${tick(v)} s`, hideOverlap: true, showMaxLabel: false },
       axisLine: { lineStyle: { color: t.line } }, axisTick: { show: false }, splitLine: { show: false },
     },
     yAxis: { ...y, name: unit, nameLocation: "end", nameGap: 8, nameTextStyle: { color: t.muted, fontSize: 11, align: "right" } },
     dataZoom: [
       { type: "inside", zoomOnMouseWheel: "ctrl", filterMode: "none" },
-      { type: "slider", height: 14, bottom: 6, filterMode: "none", borderColor: t.line, textStyle: { color: t.muted, fontSize: 10 }, labelFormatter: (v: number) => `${tick(v)} s`, showDataShadow: false },
+      { type: "slider", show: first, height: 14, bottom: 6, filterMode: "none", borderColor: t.line, textStyle: { color: t.muted, fontSize: 10 }, labelFormatter: (v: number) => `${tick(v)} s`, showDataShadow: false },
     ],
     tooltip: {
       trigger: "axis",
@@ -134,7 +136,7 @@ function option(plot: Plot, node: Node, t: Theme, width: number): object {
       type: "line", name: l.name, symbol: "none", color: seriesColor(t, l.color), connectNulls: false,
       lineStyle: { width: plot.stacked ? 0.8 : 1.6 },
       ...(plot.stacked ? { stack: "cpu", areaStyle: { opacity: 0.65 } } : {}),
-      ...(i === 0 && width > 0 ? { markArea: { silent: true, itemStyle: { color: t.muted, opacity: 0.1 }, data: [[{ xAxis: 0 }, { xAxis: node.window }]] } } : {}),
+      ...(i === 0 ? { markArea: { silent: true, itemStyle: { color: t.muted, opacity: 0.1 }, data: [[{ xAxis: 0 }, { xAxis: node.window }]] } } : {}),
       data: node.times.map((s, k) => [s, l.values[k] ?? null]),
     })),
   };

@@ -141,6 +141,7 @@ describe("a full report", () => {
     const page = await open(t, "full", { hash: "#results?c=canal" });
     await page.locator("#every summary", { hasText: "dts" }).click();
     const rows = page.locator("#every tr[data-c]:visible");
+    await rows.first().waitFor();
     assert.ok((await rows.count()) > 3);
     assert.ok((await rows.allTextContents()).every((row) => row.startsWith("canal")));
   });

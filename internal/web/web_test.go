@@ -1,0 +1,159 @@
+package web
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+)
+
+// fake is a run whose version and loads a test decides and counts.
+type fake struct {
+	version string
+	err     error
+	loads   int
+}
+
+func (f *fake) run(name string) Run {
+	return Run{
+		Name:    name,
+		Version: func() (string, error) { return f.version, f.err },
+		Load: func() (*analysis.Report, error) {
+			f.loads++
+			return &analysis.Report{Baseline: "host", Run: analysis.RunInfo{ID: name + " at " + f.version, Suite: "quick"}}, f.err
+		},
+	}
+}
+
+func ask(t *testing.T, s *http.Server, method, path, host string, header ...string) *http.Response {
+	t.Helper()
+	r := httptest.NewRequest(method, path, nil)
+	r.Host = host
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	s.Handler.ServeHTTP(w, r)
+	return w.Result()
+}
+
+func text(t *testing.T, r *http.Response) string {
+	t.Helper()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestIsLoopback(t *testing.T) {
+	got := map[string]bool{}
+	want := map[string]bool{
+		"localhost": true, "localhost:80": true, "LOCALHOST:1": true, "127.0.0.1": true, "127.0.0.1:8080": true, "127.1.2.3:1": true, "[::1]:9": true, "[::1]": true, "::1": true,
+		"": false, ":80": false, "example.com": false, "localhost.example.com:80": false, "127.0.0.1.nip.io:80": false, "10.0.0.1:80": false,
+		"[::]:80": false, "0.0.0.0:80": false, "evil@localhost": false, "localhost:80:80": false, "[::1%lo]:80": false,
+	}
+	for host := range want {
+		got[host] = IsLoopback(host)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestServes(t *testing.T) {
+	one, two := &fake{version: "1"}, &fake{version: "1"}
+	s := NewServer([]Run{one.run("<b>first</b>"), two.run("second")}, slog.New(slog.DiscardHandler))
+	for name, test := range map[string]struct {
+		method, path, host string
+		status             int
+		holds, lacks       string
+	}{
+		"the list":          {"GET", "/", "localhost:1", 200, `<a href="/runs/2/"><bdi>second</bdi></a>`, "<b>first"},
+		"a run":             {"GET", "/runs/2/", "127.0.0.1:1", 200, "second at 1", "first at"},
+		"its place":         {"GET", "/runs/1/", "[::1]:1", 200, `run 1 of 2 · <a href="/">all runs</a>`, "<b>first"},
+		"another run":       {"GET", "/runs/3/", "localhost", 404, "", "second"},
+		"no run":            {"GET", "/runs/x/", "localhost", 404, "", "second"},
+		"a file":            {"GET", "/runs/1/samples.jsonl", "localhost", 404, "", "second"},
+		"a way out":         {"GET", "/runs/1/..%2f..%2fetc/passwd", "localhost", 404, "", "root"},
+		"another name":      {"GET", "/runs/1/", "evil.example", 403, "localhost only", "first"},
+		"no name":           {"GET", "/", "", 403, "localhost only", "first"},
+		"a change":          {"POST", "/runs/1/", "localhost", 405, "nothing can be changed", "first"},
+		"a removal":         {"DELETE", "/runs/1/", "localhost", 405, "", "first"},
+		"of what is barred": {"OPTIONS", "/", "localhost", 405, "", "first"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := ask(t, s, test.method, test.path, test.host)
+			body := text(t, r)
+			if r.StatusCode != test.status || !strings.Contains(body, test.holds) || strings.Contains(body, test.lacks) {
+				t.Errorf("status %d, want %d with %q and without %q:\n%.300s", r.StatusCode, test.status, test.holds, test.lacks, body)
+			}
+			for header, want := range map[string]string{"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Cross-Origin-Resource-Policy": "same-origin"} {
+				if got := r.Header.Get(header); got != want {
+					t.Errorf("%s: %q, want %q", header, got, want)
+				}
+			}
+			if !strings.Contains(r.Header.Get("Content-Security-Policy"), "frame-ancestors 'none'") {
+				t.Error("the page may be framed")
+			}
+		})
+	}
+	single := NewServer([]Run{one.run("only")}, slog.New(slog.DiscardHandler))
+	if r := ask(t, single, "GET", "/", "localhost"); r.StatusCode != 302 || r.Header.Get("Location") != "/runs/1/" {
+		t.Errorf("the only run is not shown at once: %d, %s", r.StatusCode, r.Header.Get("Location"))
+	}
+}
+
+func TestFollows(t *testing.T) {
+	f := &fake{version: "1"}
+	now := time.Unix(0, 0)
+	p := &page{run: f.run("r"), now: func() time.Time { return now }}
+	get := func(method string, header ...string) *http.Response {
+		r := httptest.NewRequest(method, "/", nil)
+		for i := 0; i+1 < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		w := httptest.NewRecorder()
+		p.serve(w, r, slog.New(slog.DiscardHandler))
+		return w.Result()
+	}
+	first := get("GET")
+	tag := first.Header.Get("ETag")
+	if !strings.Contains(text(t, first), "r at 1") || tag == "" {
+		t.Fatal("no page")
+	}
+	if r := get("HEAD"); r.Header.Get("ETag") != tag || text(t, r) != "" || f.loads != 1 {
+		t.Errorf("HEAD: tag %s, %d loads", r.Header.Get("ETag"), f.loads)
+	}
+	if r := get("GET", "If-None-Match", tag); r.StatusCode != http.StatusNotModified || f.loads != 1 {
+		t.Errorf("the same page again: status %d, %d loads", r.StatusCode, f.loads)
+	}
+	f.version = "2"
+	if r := get("HEAD"); r.Header.Get("ETag") != tag {
+		t.Error("another page too early")
+	}
+	now = now.Add(rest)
+	if r := get("HEAD"); r.Header.Get("ETag") == tag || f.loads != 1 {
+		t.Errorf("the news does not show, or HEAD loaded the run: %d loads", f.loads)
+	}
+	if r := get("GET"); !strings.Contains(text(t, r), "r at 2") || f.loads != 2 {
+		t.Errorf("not the newer page; %d loads", f.loads)
+	}
+	now = now.Add(rest)
+	f.err = errors.New("samples.jsonl: permission denied")
+	if r := get("GET"); r.StatusCode != 500 || !strings.Contains(text(t, r), "permission denied") {
+		t.Errorf("status %d for a run that can't be read", r.StatusCode)
+	}
+	f.err = nil
+	if r := get("GET"); r.StatusCode != 200 {
+		t.Error("it does not come back")
+	}
+}
