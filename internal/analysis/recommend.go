@@ -97,7 +97,7 @@ type chooser struct {
 func (c *chooser) list(g group, gauges []gauge) Recommendation {
 	r := Recommendation{
 		Schema: RecommendSchema, Run: c.e.run.ID, Baseline: c.e.run.Baseline, Kernel: g.Kernel, Underlay: g.Underlay,
-		Needs: c.needs, Confidence: c.e.opt.Confidence, Ranked: []Choice{}, Lost: []Loss{}, Unknown: []Loss{}, Notes: []string{},
+		Needs: c.needs, Weights: []Weight{}, Confidence: c.e.opt.Confidence, Ranked: []Choice{}, Lost: []Loss{}, Unknown: []Loss{}, Notes: []string{},
 	}
 	present := map[int]bool{}
 	for _, x := range gauges {
@@ -111,7 +111,7 @@ func (c *chooser) list(g group, gauges []gauge) Recommendation {
 			criteria = append(criteria, i)
 			r.Weights = append(r.Weights, c.weights[i])
 		default:
-			r.Notes = append(r.Notes, fmt.Sprintf("%s does not count: the run has no figure of it; suite %s has", criterion.Name, criterion.Suite))
+			r.Notes = append(r.Notes, fmt.Sprintf("%s does not count: the run has no figure of it; suites that have: %s", criterion.Name, criterion.Suite))
 		}
 	}
 	candidates := c.candidates(g, gauges)
@@ -257,7 +257,7 @@ const asGood = 0.98
 // reasons say what a choice is good at, what it gives up, and what it has of
 // the needs.
 func (c *chooser) reasons(ranked []Choice, i int) []string {
-	var list, best []string
+	list, best := []string{}, []string(nil)
 	for k, term := range ranked[i].Terms {
 		leader := slices.MaxFunc(ranked, func(a, b Choice) int { return cmp.Compare(a.Terms[k].Ratio, b.Terms[k].Ratio) })
 		top := leader.Terms[k].Ratio

@@ -23,10 +23,10 @@ type Criterion struct {
 // Criteria lists what choices are scored by, in the order of listings.
 func Criteria() []Criterion {
 	return []Criterion{
-		{Name: "throughput", Help: "goodput of TCP", Weight: 1, Suite: "quick or throughput", takes: func(e *evidence, at place) bool {
+		{Name: "throughput", Help: "goodput of TCP", Weight: 1, Suite: "quick, throughput", takes: func(e *evidence, at place) bool {
 			return at.Metric == "goodput" && !e.datagrams(at)
 		}},
-		{Name: "latency", Help: "median and p99 latency, together", Weight: 1, Suite: "quick, latency or rr", takes: func(e *evidence, at place) bool {
+		{Name: "latency", Help: "median and p99 latency, together", Weight: 1, Suite: "quick, latency, rr", takes: func(e *evidence, at place) bool {
 			clock, _, _ := strings.Cut(at.Metric, "_p")
 			switch {
 			case at.Metric == "latency_mean":
@@ -36,11 +36,11 @@ func Criteria() []Criterion {
 			}
 			return false
 		}},
-		{Name: "cpu", Help: "CPU per Gbit/s, and by request where a step has no goodput", Weight: 1, Suite: "quick or throughput", takes: func(e *evidence, at place) bool {
+		{Name: "cpu", Help: "CPU per Gbit/s, and by request where a step has no goodput", Weight: 1, Suite: "quick, throughput", takes: func(e *evidence, at place) bool {
 			return at.Metric == "cpu_per_gbit" && !e.datagrams(at) ||
 				at.Metric == "cpu_per_request" && !e.hasMetric(at, "cpu_per_gbit")
 		}},
-		{Name: "memory", Help: "memory of idle nodes", Weight: 0.5, Suite: "throughput, on a cluster", takes: func(e *evidence, at place) bool {
+		{Name: "memory", Help: "memory of idle nodes", Weight: 0.5, Suite: "throughput (on a cluster)", takes: func(e *evidence, at place) bool {
 			return at.Metric == "memory_used" && !sharedMemory(e.run.Arena) && e.hasMetric(at, "memory_overhead")
 		}},
 		{Name: "setup-time", Help: "time until the first pods reach each other", Suite: "any", takes: func(_ *evidence, at place) bool {
@@ -74,12 +74,16 @@ type gauge struct {
 	merits    map[string]series
 }
 
-// gauges are those of a group, in the order of the places; setting a
-// criterion's weight to zero takes its gauges out.
+// gauges are those of a group, in the order of the places. A criterion of no
+// weight has none, unless one about all the figures has weight.
 func (e *evidence) gauges(g group, weights []Weight) []gauge {
 	var list []gauge
-	for i, c := range Criteria() {
-		if c.takes == nil || weights[i].Weight == 0 {
+	criteria, all := Criteria(), false
+	for i, c := range criteria {
+		all = all || c.takes == nil && weights[i].Weight > 0
+	}
+	for i, c := range criteria {
+		if c.takes == nil || weights[i].Weight == 0 && !(all && c.Weight > 0) {
 			continue
 		}
 		for _, at := range e.places {

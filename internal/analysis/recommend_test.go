@@ -132,6 +132,18 @@ func TestScore(t *testing.T) {
 	}
 }
 
+// Stability is judged by the other figures, which need no weight for that.
+func TestStabilityAlone(t *testing.T) {
+	none := []Weight{{"throughput", 0}, {"latency", 0}, {"cpu", 0}, {"memory", 0}}
+	r := Recommend(noisy(1, 6, 1, 1, 0.05), Wish{Weights: append(none, Weight{"stability", 1})})
+	if r == nil || len(r.Ranked) != 3 || len(r.Weights) != 1 || r.Ranked[0].Score > 1 {
+		t.Errorf("%+v", r)
+	}
+	if r := Recommend(noisy(1, 6, 1, 1, 0.05), Wish{Weights: none}); r != nil {
+		t.Errorf("no weight at all: %+v", r)
+	}
+}
+
 // Contenders under another kernel or underlay have a list of their own.
 func TestGroupsAreNotRankedTogether(t *testing.T) {
 	rec := noisy(1, 6, 1, 1, 0.02)

@@ -118,7 +118,7 @@ func compareLegend(c *analysis.Compared) []string {
 	}
 	lines := []string{
 		fmt.Sprintf("Old and new are each run's %s; × is new by old, the median over all pairs of rounds, with its %s interval in brackets.", of, percent),
-		fmt.Sprintf("worse, better: for sure, corrected for all %s. worse?, better?: the interval says so, but among so many figures chance does too. same: the interval holds no change. unknown: no interval, the rounds are too few.",
+		fmt.Sprintf("worse, better: for sure, corrected for having made %s. worse?, better?: the interval says so, but among so many figures chance does too. same: the interval holds no change. unknown: no interval, for too few rounds or too few requests in a round.",
 			plural(len(c.Changes), "comparison")),
 	}
 	if c.FailOn != nil {

@@ -92,7 +92,7 @@ func writeCompareJUnit(w io.Writer, c *analysis.Compared, _ Options) error {
 			test.Failure = &junitMessage{Message: said, Type: "worse", Text: fmt.Sprintf("p %s, adjusted %s; old %v; new %v",
 				pText(change.P), pText(change.PAdjusted), change.Old.Values, change.New.Values)}
 		case change.Verdict == analysis.Unknown:
-			test.Skipped = &junitMessage{Message: "too few rounds to judge: " + said}
+			test.Skipped = &junitMessage{Message: "too few rounds or requests to judge: " + said}
 		}
 		add(suite(places.contender(change.Contender, change.Underlay, change.Kernel)), test)
 	}

@@ -40,7 +40,7 @@ func writeCompareText(w io.Writer, c *analysis.Compared, opt Options) error {
 		return "  ", missingText(c.Missing[i], places)
 	})
 	t.listing("The runs differ in what matters", len(c.Differences), func(i int) (string, string) {
-		return "  ", differenceText(c.Differences[i])
+		return "  ", text.Snip(differenceText(c.Differences[i]), maxFinding, "…")
 	})
 	t.listing("To know", len(c.Notes), func(i int) (string, string) { return "  ", c.Notes[i] })
 	for _, s := range compareLegend(c) {
@@ -58,7 +58,7 @@ func (t *textWriter) listing(head string, n int, item func(i int) (lead, text st
 	t.line(t.paint(bold, head))
 	for i := range n {
 		lead, s := item(i)
-		t.wrapAfter(lead, 2, text.Snip(printable(s), maxFinding, "…"))
+		t.wrapAfter(lead, 2, printable(s))
 	}
 	t.line("")
 }

@@ -224,6 +224,7 @@ func writeRecommendMarkdown(w io.Writer, r *analysis.Recommendation) error {
 		}
 		bw.WriteString("\n")
 	}
+	bw.WriteString("To know:\n\n")
 	for _, s := range append(slices.Clone(r.Notes), recommendLegend(r)...) {
 		fmt.Fprintf(bw, "- %s\n", md(s))
 	}

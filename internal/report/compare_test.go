@@ -1,0 +1,226 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/perf/benchfmt"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/nearest"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+// comparison of two runs with a change of every kind.
+func comparedSample() *analysis.Compared {
+	change := func(contender, step, metric, unit, better string, old, now, ratio float64) analysis.Change {
+		return analysis.Change{
+			Contender: contender, Kernel: "6.18", Underlay: "switch", Step: step, Path: "pod", Metric: metric, Unit: unit, Better: better,
+			Old: analysis.Side{Median: old, Values: []float64{old * 0.99, old, old * 1.01}}, New: analysis.Side{Median: now, Values: []float64{now * 0.99, now, now * 1.01}},
+			Ratio: &ratio, CI: &analysis.Interval{ratio * 0.98, ratio * 1.02}, P: ptr(0.0022), PAdjusted: ptr(0.035), Verdict: analysis.Same,
+		}
+	}
+	fails := change("flannel-vxlan", "dts", "goodput", "bit/s", "higher", 16.9e9, 8.4e9, 0.5)
+	fails.Verdict, fails.Sure, fails.Failed = analysis.Worse, true, true
+	worse := change("flannel-vxlan", "dts", "cpu_per_gbit", "CPU-s/Gbit", "lower", 0.093, 0.096, 1.03)
+	worse.Verdict, worse.Sure = analysis.Worse, true
+	maybe := change("macvlan", "http-350-5k", "latency_p99", "s", "lower", 160e-6, 170e-6, 1.06)
+	maybe.Verdict, maybe.PAdjusted = analysis.Worse, ptr(0.3)
+	few := change("macvlan", "http-350-5k", "latency_p99_9", "s", "lower", 1e-3, 2e-3, 2)
+	few.Verdict, few.CI, few.P, few.PAdjusted = analysis.Unknown, nil, nil, nil
+	zero := change("macvlan", "dts", "retransmits", "count", "lower", 0, 12, 1)
+	zero.Verdict, zero.Ratio, zero.CI = analysis.Worse, nil, nil
+	same := change("host", "dts", "goodput", "bit/s", "higher", 33e9, 33.1e9, 1.003)
+	better := change("calico-noencap", "dts", "goodput", "bit/s", "higher", 26e9, 29e9, 1.12)
+	better.Verdict, better.Sure = analysis.Better, true
+	return &analysis.Compared{
+		Schema:     analysis.CompareSchema,
+		Old:        analysis.ComparedRun{ID: "before", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Suite: "quick", Arena: "lab", Rounds: 6, Baseline: "host", Tool: "1.0"},
+		New:        analysis.ComparedRun{ID: "after", Started: time.Date(2026, 1, 3, 3, 4, 5, 0, time.UTC), Suite: "quick", Arena: "lab", Rounds: 6, Baseline: "host", Tool: "1.0"},
+		Confidence: 0.95, FailOn: ptr(0.05), Passed: ptr(false),
+		Differences: []analysis.Difference{{Key: "environment.kernel.release", Old: "6.18", New: ""}},
+		Changes:     []analysis.Change{fails, worse, maybe, zero, few, same, better},
+		Missing: []analysis.Missing{
+			{Contender: "canal", Underlay: "switch", Step: "dts", From: "new", Text: "the new run has no valid sample", Failed: true},
+			{Contender: "kilo", Underlay: "switch", Step: "dts", Metric: "goodput", From: "old", Text: "not in the old run's plan"},
+		},
+		Notes: []string{"the runs were made by different versions of cnibench: 1.0 and 1.1"},
+	}
+}
+
+func hostileComparison() *analysis.Compared {
+	c := comparedSample()
+	c.New.ID = "<b>\x1b[31m|x"
+	c.Changes[0].Contender, c.Changes[0].Step = "<script>&\x00", "a|b\nc"
+	c.Missing[0].Contender = "`]]>"
+	c.Differences[0].Key = "[x](http://evil.example)"
+	return c
+}
+
+func writeCompare(t *testing.T, format string, c *analysis.Compared, opt Options) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := WriteCompare(&b, format, c, opt); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestCompareGolden(t *testing.T) {
+	passed := comparedSample()
+	passed.Passed, passed.Changes, passed.Missing = ptr(true), passed.Changes[5:], nil
+	ratios := comparedSample()
+	ratios.VsBaseline, ratios.FailOn, ratios.Passed = true, nil, nil
+	ratios.Changes = ratios.Changes[:1]
+	ratios.Changes[0].Old.Median, ratios.Changes[0].New.Median = 0.51, 0.26
+	extension := map[string]string{"text": "txt", "benchstat": "bench", "junit": "xml"}
+	for name, c := range map[string]*analysis.Compared{"compare": comparedSample(), "compare-passed": passed, "compare-ratios": ratios, "compare-hostile": hostileComparison()} {
+		for _, format := range CompareFormats() {
+			ext := extension[format]
+			if ext == "" {
+				ext = format
+			}
+			if name != "compare" && (format == "json" || format == "benchstat") {
+				continue // nothing of their own to show
+			}
+			t.Run(name+"/"+format, func(t *testing.T) { golden(t, name+"."+ext, writeCompare(t, format, c, Options{})) })
+		}
+	}
+}
+
+// CI systems read what an XML reader makes of it.
+func TestCompareJUnit(t *testing.T) {
+	for name, c := range map[string]*analysis.Compared{"plain": comparedSample(), "hostile": hostileComparison()} {
+		var got junitSuites
+		text := writeCompare(t, "junit", c, Options{})
+		if err := xml.Unmarshal([]byte(text), &got); err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, text)
+		}
+		tests, failures, skipped := 0, 0, 0
+		for _, s := range got.Suites {
+			if s.Tests != len(s.Cases) {
+				t.Errorf("%s: suite %s says %d tests, has %d", name, s.Name, s.Tests, len(s.Cases))
+			}
+			tests, failures, skipped = tests+s.Tests, failures+s.Failures, skipped+s.Skipped
+		}
+		if tests != 9 || got.Tests != 9 || failures != 2 || got.Failures != 2 || skipped != 2 || got.Skipped != 2 {
+			t.Errorf("%s: %d tests, %d failures, %d skipped; the head says %d, %d, %d", name, tests, failures, skipped, got.Tests, got.Failures, got.Skipped)
+		}
+	}
+}
+
+func TestCompareBenchstat(t *testing.T) {
+	r := benchfmt.NewReader(strings.NewReader(writeCompare(t, "benchstat", comparedSample(), Options{})), "x")
+	runs := map[string]int{}
+	for r.Scan() {
+		switch rec := r.Result().(type) {
+		case *benchfmt.Result:
+			runs[rec.GetConfig("run")]++
+		case *benchfmt.SyntaxError:
+			t.Error(rec)
+		}
+	}
+	if runs["old:before"] != 21 || runs["new:after"] != 21 {
+		t.Errorf("values by run: %v", runs)
+	}
+}
+
+// What shows no change is only counted where there is much of it.
+func TestCompareFoldsTheSame(t *testing.T) {
+	c := comparedSample()
+	for range 40 {
+		c.Changes = append(c.Changes, c.Changes[5])
+	}
+	text := writeCompare(t, "text", c, Options{})
+	if strings.Contains(text, "= same") || !strings.Contains(text, "42 figures without a change") {
+		t.Error(text)
+	}
+}
+
+func TestCompareErrors(t *testing.T) {
+	var unknown *nearest.Error
+	if err := WriteCompare(io.Discard, "junt", comparedSample(), Options{}); !errors.As(err, &unknown) {
+		t.Errorf("unknown format: %v", err)
+	}
+	for _, format := range CompareFormats() {
+		if err := WriteCompare(fullDisk{}, format, comparedSample(), Options{}); !errors.Is(err, errFull) {
+			t.Errorf("%s on a full disk: %v", format, err)
+		}
+	}
+}
+
+var errFull = errors.New("full")
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
+
+func TestRecommendGolden(t *testing.T) {
+	choice := func(name string, score, wins float64, reasons ...string) analysis.Choice {
+		return analysis.Choice{
+			Contender: name, Score: score, Wins: wins, CI: &analysis.Interval{score * 0.95, score * 1.05}, Reasons: reasons,
+			Terms: []analysis.Term{{Criterion: "throughput", Weight: 1, Ratio: score * 1.1, CI: &analysis.Interval{score, score * 1.2}}, {Criterion: "cpu", Weight: 1, Ratio: score / 1.1}},
+		}
+	}
+	r := &analysis.Recommendation{
+		Schema: analysis.RecommendSchema, Run: "quick-run", Baseline: "host", Kernel: "6.18", Underlay: "switch", Needs: []string{analysis.Active, "policy"},
+		Weights:   []analysis.Weight{{Criterion: "throughput", Weight: 1}, {Criterion: "cpu", Weight: 1}},
+		Ranked:    []analysis.Choice{choice("calico-noencap", 0.8, 0.83, "as good as any in throughput and cpu"), choice("canal", 0.7, 0.17, "cpu 0.64× against 0.73× of calico-noencap")},
+		Lost:      []analysis.Loss{{Contender: "macvlan", Need: "policy", Reason: "not so, by the catalogue", Source: "catalogue"}, {Contender: "flannel-vxlan", Need: "policy", Reason: "not so, by the catalogue", Source: "catalogue"}},
+		Unknown:   []analysis.Loss{{Contender: "cilium", Reason: "the lab has no eBPF attachment yet", Source: "measured"}},
+		Resamples: 1000, Confidence: 0.95, Firmness: analysis.Leaning, Notes: []string{"memory does not count: the run has no figure of it"},
+	}
+	apart := *r
+	other := *r
+	other.Underlay, other.Ranked, other.Firmness = "vpc", r.Ranked[:1], analysis.Alone
+	apart.Apart = []analysis.Recommendation{other}
+	none := *r
+	none.Ranked, none.Firmness = []analysis.Choice{}, analysis.Nobody
+	for name, r := range map[string]*analysis.Recommendation{"recommend": r, "recommend-apart": &apart, "recommend-nobody": &none} {
+		for format, ext := range map[string]string{"text": "txt", "md": "md"} {
+			t.Run(name+"/"+format, func(t *testing.T) {
+				var b bytes.Buffer
+				if err := WriteRecommendation(&b, format, r, Options{}); err != nil {
+					t.Fatal(err)
+				}
+				golden(t, name+"."+ext, b.String())
+			})
+		}
+	}
+}
+
+// What analysis itself gives is what the schemas describe.
+func TestChoiceSchemas(t *testing.T) {
+	for name, file := range map[string]string{
+		"compare-1": "../analysis/testdata/compare.json", "recommend-1": "../analysis/testdata/recommend.json",
+	} {
+		s, err := jsonschema.NewCompiler().Compile("../../docs/schema/" + name + ".schema.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := jsonschema.UnmarshalJSON(f)
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Validate(doc); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		doc.(map[string]any)["more"] = 1
+		if err := s.Validate(doc); err == nil {
+			t.Errorf("%s: an unknown key passes", name)
+		}
+	}
+}
