@@ -24,6 +24,8 @@ type Report struct {
 	Unsupported []result.Unsupported `json:"unsupported"`
 	Efficiency  []Efficiency         `json:"efficiency,omitempty"`
 	Fleet       *Fleet               `json:"fleet,omitempty"`
+	// Published is what studies found, beside Results; nil where nobody asked.
+	Published []PublishedFigure `json:"published,omitempty"`
 
 	// For the page and the text table, not in the JSON contract.
 	Contenders []result.ContenderInfo `json:"-"`

@@ -16,6 +16,8 @@ import (
 
 func newReportCmd() *cobra.Command {
 	var format, output string
+	var studies []string
+	var costs costFlags
 	c := &cobra.Command{
 		Use:   "report DIR",
 		Short: "Show a run: text, Markdown, CSV, JSON, HTML, benchstat or OpenMetrics",
@@ -23,17 +25,26 @@ func newReportCmd() *cobra.Command {
 		Example: `  cnibench report cnibench-run-20260102-030405
   cnibench report cnibench-run-20260102-030405 --format json | jq .findings
   cnibench report cnibench-run-20260102-030405 --format html -o page.html
+  cnibench report cnibench-run-20260102-030405 --fleet nodes=1000,gbps=2 --prices prices.yaml --watts-per-core 5
+  cnibench report cnibench-run-20260102-030405 --published=kube-ovn-1.8
   cnibench report cnibench-run-20260102-030405 --format openmetrics | gzip >run.om.gz`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !slices.Contains(report.Formats(), format) {
 				return nearest.Unknown("format", format, report.Formats())
 			}
+			options, err := costs.options()
+			if err != nil {
+				return err
+			}
 			rec, err := result.Load(args[0])
 			if err != nil {
 				return err
 			}
-			r := assemble(args[0], rec, analysis.Options{})
+			r := assemble(args[0], rec, options)
+			if err := addPublished(r, studies); err != nil {
+				return err
+			}
 			var opt report.Options
 			if format == string(report.OpenMetrics) {
 				wholeRun(&opt, args[0], rec, logger(c.ErrOrStderr()))
@@ -51,6 +62,8 @@ func newReportCmd() *cobra.Command {
 	}
 	c.Flags().StringVar(&format, "format", string(report.Text), "one of "+joinOr(report.Formats()))
 	c.Flags().StringVarP(&output, "output", "o", "", "write to `FILE` instead of standard output")
+	addPublishedFlag(c, &studies)
+	costs.add(c)
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(report.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }

@@ -1,0 +1,154 @@
+package published
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Beside sets the studies' ratios beside those of the report, in the order of
+// its results: the same contender, class of step and metric, where both have
+// a baseline. Of a ladder of rates only the step nearest to half of its top is
+// compared, which is the load of the figures that have a class. The slice is
+// never nil.
+func Beside(r *analysis.Report, studies []Study) []analysis.PublishedFigure {
+	classes := classesOf(r.Steps)
+	figures := []analysis.PublishedFigure{}
+	for _, res := range r.Results {
+		class := classes[res.Step]
+		if class == "" || res.VsBaseline == nil || !finite(res.VsBaseline) {
+			continue
+		}
+		for _, s := range studies {
+			for _, t := range s.Tables {
+				for column, c := range t.Columns {
+					if c.Class != class || c.Metric != res.Metric {
+						continue
+					}
+					for i := range t.Rows {
+						row := &t.Rows[i]
+						ratio, there := t.ratio(row, column)
+						if row.Contender != res.Contender || !there {
+							continue
+						}
+						figures = append(figures, analysis.PublishedFigure{
+							Contender: res.Contender, Kernel: res.Kernel, Underlay: res.Underlay, Step: res.Step,
+							Metric: res.Metric, Better: res.Better, Ours: *res.VsBaseline,
+							Ratio: ratio, Study: s.ID, Table: t.Title, Name: row.Name, Read: t.Read,
+						})
+					}
+				}
+			}
+		}
+	}
+	return figures
+}
+
+// finite says that a format can carry the comparison.
+func finite(c *analysis.Comparison) bool {
+	sum := c.Ratio
+	if c.CI != nil {
+		sum += c.CI[0] + c.CI[1]
+	}
+	if c.P != nil {
+		sum += *c.P
+	}
+	return !math.IsNaN(sum) && !math.IsInf(sum, 0)
+}
+
+// classesOf is the class of each step that may be compared.
+func classesOf(steps []result.Step) map[string]string {
+	classes, best := map[string]string{}, map[string]string{}
+	top := map[string]float64{}
+	for _, s := range steps {
+		classes[s.ID] = Class(s)
+		top[classes[s.ID]] = max(top[classes[s.ID]], number(s.Params["rate"]))
+	}
+	far := map[string]float64{}
+	for _, s := range steps {
+		class := classes[s.ID]
+		d := math.Abs(number(s.Params["rate"]) - top[class]/2)
+		if top[class] > 0 {
+			if id, taken := best[class]; taken && far[id] <= d {
+				classes[s.ID] = ""
+				continue
+			} else if taken {
+				classes[id] = ""
+			}
+			best[class], far[s.ID] = s.ID, d
+		}
+	}
+	return classes
+}
+
+// Class says what kind of load a step is, so that steps of different runs and
+// studies can be compared: "tcp-1" is a TCP stream, "tcp-multi" several,
+// "tcp-lat-1k" qperf's latency with 1 KiB, "http-350" responses of 350 bytes
+// at a constant rate, "tcp-rr-1" one connection. A path other than pod to pod
+// is named behind it. "" is a load that no study has.
+func Class(s result.Step) string {
+	class := ""
+	switch s.Workload {
+	case "tcp_stream", "udp_stream":
+		class = s.Workload[:len("tcp-")-1] + "-" + oneOrMany(s.Params["streams"])
+	case "tcp_lat", "tcp_bw", "udp_lat", "udp_bw":
+		size, known := map[float64]string{1: "1b", 1024: "1k", 4096: "4k"}[number(s.Params["size"])]
+		if !known {
+			return ""
+		}
+		class = strings.ReplaceAll(s.Workload, "_", "-") + "-" + size
+	case "http_rate":
+		if s.Params["connection_per_request"] == true {
+			return ""
+		}
+		response, err := unit.ParseBytes(fmt.Sprint(s.Params["response"]))
+		size, known := map[unit.Bytes]string{350: "350", 4096: "4k"}[response]
+		if err != nil || !known {
+			return ""
+		}
+		class = "http-" + size
+	case "tcp_rr", "tcp_crr", "udp_rr":
+		if number(s.Params["rate"]) > 0 {
+			return "" // the studies' are closed loops
+		}
+		class = strings.ReplaceAll(s.Workload, "_", "-") + "-" + oneOrMany(s.Params["connections"])
+	default:
+		return ""
+	}
+	if s.Path != "" && s.Path != "pod" {
+		class += "-" + s.Path
+	}
+	return class
+}
+
+func oneOrMany(n any) string {
+	if number(n) > 1 {
+		return "multi"
+	}
+	return "1"
+}
+
+// number is a parameter as a plan has it, or as its JSON gives it back; 0
+// where it is none.
+func number(v any) float64 {
+	switch n := v.(type) {
+	case float64:
+		return n
+	case int:
+		return float64(n)
+	case int64:
+		return float64(n)
+	case uint64:
+		return float64(n)
+	case string: // a share that was not yet made a rate
+		if share, err := strconv.ParseFloat(strings.TrimSuffix(n, "%"), 64); err == nil {
+			return share
+		}
+	}
+	return 0
+}

@@ -1,0 +1,206 @@
+// Package published holds what others measured: figures of studies, embedded
+// as data with their source, how they were read and what to beware of. It
+// computes nothing but ratios and opens no file. Next: beside.go sets a
+// study's ratios beside one's own; the figures are in data/.
+package published
+
+import (
+	"embed"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/strictyaml"
+)
+
+//go:embed data/*.yaml
+var data embed.FS
+
+// Study is a publication with figures.
+type Study struct {
+	ID       string   `yaml:"id"` // of its file, without .yaml
+	Title    string   `yaml:"title"`
+	Author   string   `yaml:"author"`
+	Date     string   `yaml:"date"` // in words
+	URL      string   `yaml:"url"`
+	File     string   `yaml:"file"` // in the repository that URL names
+	Hardware string   `yaml:"hardware"`
+	Software string   `yaml:"software"`
+	Method   string   `yaml:"method"`
+	Caveats  []string `yaml:"caveats"`
+	Tables   []Table  `yaml:"tables"`
+}
+
+// Table is figures that were measured together, so that they may be compared
+// with each other.
+type Table struct {
+	Title    string   `yaml:"title"`
+	Hardware string   `yaml:"hardware"` // where it is not the study's
+	Read     string   `yaml:"read"`     // how the figures were read: one of Readings
+	Baseline string   `yaml:"baseline"` // the row of the host network; "" where there is none
+	Note     string   `yaml:"note"`
+	Columns  []Column `yaml:"columns"`
+	Rows     []Row    `yaml:"rows"`
+}
+
+// Column is one quantity. Where cnibench measures the same, Class is the class
+// of its steps and Metric the name in its catalogue.
+type Column struct {
+	Name   string `yaml:"name"`
+	Unit   string `yaml:"unit"` // what the figures are, whatever the source calls them; "ratio" is to the baseline
+	Class  string `yaml:"class"`
+	Metric string `yaml:"metric"`
+}
+
+// Row is one configuration, by the study's name and by the id of the contender
+// that stands for it.
+type Row struct {
+	Name      string     `yaml:"name"`
+	Contender string     `yaml:"contender"` // "" where there is none
+	Values    []*float64 `yaml:"values"`    // as Columns; nil where the study has none
+}
+
+// Readings are the ways in which figures were read, with their meaning.
+func Readings() map[string]string {
+	return map[string]string{
+		"table":       "printed as numbers",
+		"text":        "from the running text",
+		"chart label": "the label of a bar or point of a chart",
+		"pixels":      "measured on the picture of a chart",
+		"computed":    "computed from published raw data",
+	}
+}
+
+// Studies are all, by id. An error means that this program was built with a
+// bad file.
+func Studies() ([]Study, error) {
+	files, err := fs.Glob(data, "data/*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var all []Study
+	for _, file := range files {
+		f, err := data.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		s, err := Read(path.Base(file), f)
+		f.Close()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, *s)
+	}
+	slices.SortFunc(all, func(a, b Study) int { return strings.Compare(a.ID, b.ID) })
+	return all, nil
+}
+
+// Select is the studies with these ids, all of them where there is none. Its
+// error is a *nearest.Error.
+func Select(all []Study, ids []string) ([]Study, error) {
+	if len(ids) == 0 {
+		return all, nil
+	}
+	var chosen []Study
+	for _, id := range ids {
+		s, err := nearest.Find("study", id, all, func(s Study) string { return s.ID })
+		if err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, s)
+	}
+	return chosen, nil
+}
+
+// Read decodes and checks a study. file is its name: ID and ".yaml".
+func Read(file string, r io.Reader) (*Study, error) {
+	s := &Study{}
+	if err := strictyaml.Decode(file, r, s); err != nil {
+		return nil, err
+	}
+	if err := s.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if s.ID+".yaml" != file {
+		return nil, fmt.Errorf("%s: the study's id is %s", file, s.ID)
+	}
+	return s, nil
+}
+
+func (s *Study) check() error {
+	for name, text := range map[string]string{"title": s.Title, "author": s.Author, "date": s.Date, "url": s.URL, "hardware": s.Hardware, "software": s.Software, "method": s.Method} {
+		if text == "" {
+			return fmt.Errorf("no %s; a figure is worth what is known of its source", name)
+		}
+	}
+	if len(s.Tables) == 0 {
+		return fmt.Errorf("no tables")
+	}
+	for i := range s.Tables {
+		if err := s.Tables[i].check(); err != nil {
+			return fmt.Errorf("table %q: %w", s.Tables[i].Title, err)
+		}
+	}
+	return nil
+}
+
+func (t *Table) check() error {
+	if _, known := Readings()[t.Read]; !known {
+		return fmt.Errorf("read %q: want one of table, text, chart label, pixels, computed", t.Read)
+	}
+	if t.Baseline != "" && t.row(t.Baseline) == nil {
+		return fmt.Errorf("no row %q for the baseline", t.Baseline)
+	}
+	for _, c := range t.Columns {
+		if _, known := result.LookupMetric(c.Metric); c.Unit == "" || (c.Class == "") != (c.Metric == "") || c.Metric != "" && !known {
+			return fmt.Errorf("column %q: wants a unit, and a class with a metric of the catalogue or neither", c.Name)
+		}
+	}
+	for _, r := range t.Rows {
+		if len(r.Values) != len(t.Columns) {
+			return fmt.Errorf("row %q: %d values for %d columns", r.Name, len(r.Values), len(t.Columns))
+		}
+		for i, v := range r.Values {
+			if v != nil && *v < 0 {
+				return fmt.Errorf("row %q, column %q: %v", r.Name, t.Columns[i].Name, *v)
+			}
+		}
+	}
+	return nil
+}
+
+func (t *Table) row(name string) *Row {
+	for i := range t.Rows {
+		if t.Rows[i].Name == name {
+			return &t.Rows[i]
+		}
+	}
+	return nil
+}
+
+// ratio is the row's value at the column as a ratio to the table's baseline.
+func (t *Table) ratio(r *Row, column int) (float64, bool) {
+	v := r.Values[column]
+	if v == nil || t.Columns[column].Unit == "ratio" {
+		return deref(v), v != nil
+	}
+	base := t.row(t.Baseline)
+	if base == nil || base == r || base.Values[column] == nil || *base.Values[column] == 0 {
+		return 0, false
+	}
+	ratio := *v / *base.Values[column]
+	return ratio, !math.IsInf(ratio, 0)
+}
+
+func deref(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
