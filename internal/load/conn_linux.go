@@ -16,21 +16,25 @@ type state uint8
 const (
 	idle       state = iota // has no request; oldest first, so that all take their turns
 	busy                    // a request is out; in the order of sending, so that the first times out first
-	connecting              // in the order of starting
-	down                    // waits to connect again
+	connecting              // without a request; in the order of starting
+	down                    // waits to be made again
 	states
 )
 
-// conn is one connection. All times are nanoseconds since the engine's start.
+// conn is one connection, or the place for one where each request makes its
+// own. All times are nanoseconds since the engine's start.
 type conn struct {
-	fd         int32
-	state      state
-	measured   bool  // the request was planned within the window
+	fd         int32 // -1: none
+	generation int32 // of the descriptor
 	prev, next int32 // in the list of its state, -1 at the ends
-	planned    int64 // when the request should have been sent
-	since      int64 // when the state began: for a busy connection the actual send
-	sentWall   int64 // the actual send in wall-clock nanoseconds, as the kernel stamps
-	freeAt     int64 // when the last response had arrived
+	state      state
+	up         bool   // the descriptor is connected
+	measured   bool   // the request was planned within the window
+	seq        uint64 // number of the request on this connection
+	planned    int64  // when the request should have been sent
+	since      int64  // when the state began: for a busy connection the actual send
+	sentWall   int64  // the actual send in wall-clock nanoseconds, as the kernel stamps
+	freeAt     int64  // when the last response had arrived
 	resp       response
 }
 
@@ -77,70 +81,53 @@ func (e *engine) unlink(i int32) {
 	l.n--
 }
 
-// fail ends a connection, counts why, and begins to make it again. The age of
-// a request that was out on it is the least that its answer would have taken;
+// fail ends a connection, counts why, and lets its life go on. The age of a
+// request that was out on it is the least that its answer would have taken;
 // left out, it would flatter the latency.
 func (e *engine) fail(i int32, kind Kind, now int64) {
 	c := &e.conns[i]
 	if c.measured || c.state != busy && e.begun && !e.ended {
 		e.res.Errors[kind]++
+		e.rec.errors++
 	}
 	if c.measured {
 		e.recordTimes(c, now)
 		e.pending--
 		c.measured = false
 	}
-	e.hangUp(c)
-	if err := e.connect(i, now); err != nil {
-		e.lost(i, now)
-	}
+	e.drop(c)
+	e.life.failed(e, i, kind, now)
 }
 
-// lost notes that connection i could not be made; expire tries again.
-func (e *engine) lost(i int32, now int64) {
-	if e.begun && !e.ended {
-		e.res.Errors[Connect]++
-	}
-	e.hangUp(&e.conns[i])
-	e.move(i, down, now)
-}
-
-func (e *engine) hangUp(c *conn) {
+// drop closes c's connection, if it has one.
+func (e *engine) drop(c *conn) {
 	if c.fd >= 0 {
-		unix.Close(int(c.fd))
-		c.fd = -1
+		hangUp(c.fd)
+		c.fd, c.up = -1, false
 	}
 }
 
 // connect starts to connect i.
-func (e *engine) connect(i int32, now int64) error {
-	fd, err := connectSocket(e.cfg.Target)
+func (e *engine) connect(i int32) error {
+	c := &e.conns[i]
+	fd, err := e.dialer.dial(int(i)*e.threads + e.thread)
 	if err != nil {
 		return err
 	}
-	e.conns[i].fd = fd
-	e.move(i, connecting, now)
-	return e.poll.watch(fd, i, unix.EPOLLOUT)
+	c.fd, c.up = fd, false
+	c.generation++
+	return e.poll.watch(fd, watched, i, c.generation)
 }
 
-// connected sees how the connecting of i went.
-func (e *engine) connected(i int32) {
-	now := e.now()
-	if err := e.established(i, now); err != nil {
-		e.lost(i, now)
-	}
-}
-
-func (e *engine) established(i int32, now int64) error {
+// established sees how the connecting of i went.
+func (e *engine) established(i int32, flags uint32) error {
 	c := &e.conns[i]
-	if err := socketError(c.fd); err != nil {
-		return err
+	if flags&unix.EPOLLOUT == 0 || flags&(unix.EPOLLERR|unix.EPOLLHUP) != 0 {
+		if err := socketError(c.fd); err != nil {
+			return err
+		}
 	}
-	if err := e.poll.rewatch(c.fd, i, unix.EPOLLIN); err != nil {
-		return err
-	}
-	e.move(i, idle, now)
-	c.freeAt = now
+	c.up = true
 	return nil
 }
 
@@ -148,14 +135,16 @@ func (e *engine) established(i int32, now int64) error {
 // first that fails is an error.
 func (e *engine) connectAll() error {
 	fail := func(err error) error {
-		return fmt.Errorf("load: connection %d of %d to %v: %w", e.lists[idle].n+1, len(e.conns), e.cfg.Target, err)
+		return fmt.Errorf("load: connection %d of %d to %v: %w%s", e.lists[idle].n+1, len(e.conns), e.cfg.Target, err, advice(err))
 	}
 	for e.lists[idle].n < len(e.conns) {
 		now := e.now()
-		for e.lists[down].n > 0 && e.lists[connecting].n < handshakes {
-			if err := e.connect(e.lists[down].head, now); err != nil {
+		for e.lists[down].n > 0 && e.lists[connecting].n < max(1, handshakes/e.threads) {
+			i := e.lists[down].head
+			if err := e.connect(i); err != nil {
 				return fail(err)
 			}
+			e.move(i, connecting, now)
 		}
 		left := e.conns[e.lists[connecting].head].since + int64(e.cfg.Timeout) - now
 		if left <= 0 {
@@ -171,12 +160,29 @@ func (e *engine) connectAll() error {
 			case i == stopID:
 				return nil // run sees it
 			case e.conns[i].state != connecting:
-				return fail(errors.New("the server closed it at once; does it allow so many?"))
+				if events[k].Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
+					return fail(errors.New("the server closed it at once; does it allow so many?"))
+				}
+				continue
 			}
-			if err := e.established(i, e.now()); err != nil {
+			if err := e.established(i, events[k].Events); err != nil {
 				return fail(err)
 			}
+			e.move(i, idle, e.now())
 		}
 	}
 	return nil
+}
+
+// advice is which setting helps, where one does.
+func advice(err error) string {
+	switch {
+	case errors.Is(err, unix.EADDRNOTAVAIL):
+		return "; no local port is left: widen net.ipv4.ip_local_port_range or give more --source addresses"
+	case errors.Is(err, unix.EMFILE):
+		return "; the limit on open files is reached: raise it with ulimit -Hn, or give more --threads, which have a table each"
+	case errors.Is(err, unix.ENFILE):
+		return "; the machine's limit on open files is reached: raise fs.file-max"
+	}
+	return ""
 }

@@ -10,13 +10,6 @@ import (
 )
 
 const (
-	// spin is how long before a send the loop stops sleeping and looks
-	// without pause: waking a sleeping thread takes about 45 µs in a virtual
-	// machine, which would be added to every latency.
-	spin = 50 * time.Microsecond
-	// spinStep is the longest turn of the loop that counts as spinning;
-	// longer ones were interrupted by something that needed the CPU.
-	spinStep = 20 * time.Microsecond
 	// batch is how many requests are sent before responses are looked at again.
 	batch = 8
 	// handshakes is how many connections are being made at once in the
@@ -30,42 +23,63 @@ const (
 
 // engine is one sending thread: a loop that sends what is due, waits, and
 // reads what came. Nothing in the loop allocates, takes a lock or blocks
-// except waiting.
+// except waiting. With several threads each sends every so-manieth request of
+// the plan over its share of the connections.
 type engine struct {
-	cfg     HTTPConfig
-	pace    pace
-	request []byte
+	cfg     Config
+	thread  int // from 0
+	threads int
+	plan    schedule
+	proto   protocol
+	life    life
+	dialer  *dialer
 	poll    poller
 	rx      *receiver
+	full    int // a read of so many bytes may have left some
 	conns   []conn
 	lists   [states]list
 	stopFD  int
 	stopped atomic.Bool
-	marks   chan func() // what to call when the window begins and ends
+	marks   chan<- mark // when the window begins and ends, for one of the threads
+	seconds *collector
+	rec     *interval // the current second's
+	guard   guard
+	self    *thread
 
 	start      time.Time
 	begin, end int64 // of the window, nanoseconds since start
+	rotateAt   int64 // end of the current second
 	giveUp     int64 // end of the drain
-	next       int64 // number of the next request of the plan
-	nextAt     int64 // when it is due
-	planned    int64 // requests of the plan up to the end of the window
 	pending    int64 // measured requests that are out
 	begun      bool
 	ended      bool
-	spinning   bool
+	wakeAt     int64 // when the wait should have ended, if it was for a send
+	spinFrom   int64 // when a spin began, if the wait was none
+	preempted  int64
 	cpu, spun  time.Duration // at begin; then what the window took
+	waited     time.Duration // for a CPU, at begin
 	res        Result
 }
 
-func newEngine(cfg HTTPConfig) (*engine, error) {
+// newEngine makes thread k, whose descriptors for waiting and stopping are in
+// the process's file table and so in a copy of it.
+func newEngine(cfg Config, k, threads int, seconds *collector) (*engine, error) {
+	share := cfg.Connections / threads
+	if k < cfg.Connections%threads {
+		share++
+	}
 	e := &engine{
-		cfg: cfg, pace: pace{cfg.Rate}, request: cfg.request(),
-		rx: newReceiver(64 << 10), conns: make([]conn, cfg.Connections),
-		marks: make(chan func(), 2),
-		res: Result{
-			Errors: map[Kind]int64{}, Latency: newHistogram(), ServiceTime: newHistogram(),
-			NetworkTime: newHistogram(), SendLag: newHistogram(),
-		},
+		cfg: cfg, thread: k, threads: threads, plan: newSchedule(cfg, int64(k)), proto: cfg.Exchange.protocol(), life: kept{},
+		rx: newReceiver(receiveBuffer), full: receiveBuffer, conns: make([]conn, share),
+		seconds: seconds, rec: seconds.next(0), guard: guard{lead: float64(firstLead), never: !maySpin(threads)},
+		res: Result{Errors: map[Kind]int64{}, Steps: newSteps(cfg.Steps)},
+	}
+	e.dialer = newDialer(cfg, len(e.proto.request(0)))
+	if !cfg.Exchange.lasting() {
+		e.life = once{}
+	}
+	if cfg.Exchange.network() == "udp" {
+		e.full = 0 // each read takes one datagram
 	}
 	for s := range e.lists {
 		e.lists[s] = list{head: -1, tail: -1}
@@ -82,7 +96,7 @@ func newEngine(cfg HTTPConfig) (*engine, error) {
 		unix.Close(e.poll.fd)
 		return nil, fmt.Errorf("load: %w", os.NewSyscallError("eventfd", err))
 	}
-	if err := e.poll.watch(int32(e.stopFD), stopID, unix.EPOLLIN|unix.EPOLLET); err != nil {
+	if err := e.poll.watch(int32(e.stopFD), unix.EPOLLIN|unix.EPOLLET, stopID, 0); err != nil {
 		e.close()
 		return nil, fmt.Errorf("load: %w", err)
 	}
@@ -96,12 +110,15 @@ func (e *engine) stop() {
 	_, _ = unix.Write(e.stopFD, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 }
 
-func (e *engine) close() {
+// hangUpAll closes the connections, on the thread that made them.
+func (e *engine) hangUpAll() {
 	for i := range e.conns {
-		if e.conns[i].fd >= 0 {
-			unix.Close(int(e.conns[i].fd))
-		}
+		e.drop(&e.conns[i])
 	}
+}
+
+// close closes what newEngine opened.
+func (e *engine) close() {
 	unix.Close(e.stopFD)
 	unix.Close(e.poll.fd)
 }
@@ -109,81 +126,107 @@ func (e *engine) close() {
 // now is nanoseconds since the start.
 func (e *engine) now() int64 { return int64(time.Since(e.start)) }
 
-func (e *engine) open() bool { return e.cfg.Rate > 0 }
+func (e *engine) open() bool { return e.cfg.open() }
 
-// run makes the connections, then sends and reads until the window and the
-// drain are over.
-func (e *engine) run() error {
+// due says that the plan has a request that may be sent at now.
+func (e *engine) due(now int64) bool { return e.plan.at < e.end && e.plan.at <= now }
+
+// prepare makes the thread ready to send.
+func (e *engine) prepare() error {
 	// Best effort: a coarser timer only makes sends later, and they are counted.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
+	e.self = newThread()
+	e.preempted = e.self.preempted()
 	e.start = time.Now()
-	if err := e.connectAll(); err != nil {
-		return err
-	}
-	e.start = time.Now()
-	e.begin, e.end = int64(e.cfg.Warmup), int64(e.cfg.Warmup+e.cfg.Duration)
-	if e.open() {
-		e.planned = e.pace.planned(time.Duration(e.end))
-	}
+	return e.life.prepare(e)
+}
+
+// run sends and reads until the window and the drain are over. All threads
+// count from the same start.
+func (e *engine) run(start time.Time) error {
+	e.start = start
+	e.begin, e.end = int64(e.cfg.Warmup), int64(e.cfg.Warmup+e.cfg.window())
+	e.rotateAt = e.begin + int64(time.Second)
 	for i := range e.conns {
 		e.conns[i].freeAt, e.conns[i].since = 0, 0
 	}
 	for {
 		now := e.now()
+		e.slept(now)
 		if e.turn(now) {
 			return nil
 		}
 		if e.stopped.Load() && !e.begun {
 			return nil
 		}
-		e.sendDue(now)
+		if e.sendDue(now) {
+			now = e.now()
+		}
 		e.expire(now)
-		if err := e.readReady(); err != nil {
-			return err
+		events, err := e.poll.wait(e.pause(now))
+		if err != nil {
+			return fmt.Errorf("load: %w", err)
+		}
+		if len(events) > 0 {
+			e.wakeAt, e.spinFrom = 0, 0
+			e.handle(events)
 		}
 	}
 }
 
-// turn begins and ends the window when it is time, and says when all is over.
+// turn begins and ends the window and its seconds when it is time, and says
+// when all is over.
 func (e *engine) turn(now int64) (over bool) {
 	if !e.begun && now >= e.begin {
 		e.begun = true
 		e.res.Begin = e.start.Add(time.Duration(e.begin))
-		e.cpu, e.spun = threadCPU(), 0
-		e.mark(e.cfg.Begin)
+		e.cpu, e.waited, e.spun = e.self.cpu(), e.self.waited(), 0
+		e.mark(begins)
 	}
 	if !e.begun {
 		return false
 	}
-	if !e.ended && (now >= e.end || e.stopped.Load()) {
-		e.ended = true
-		if now < e.end {
-			e.end = now
-			e.res.Interrupted = true
-			if e.open() {
-				e.planned = e.pace.planned(time.Duration(e.end))
-			}
-		}
-		e.giveUp = now + int64(drain)
-		e.res.Elapsed = time.Duration(e.end - e.begin)
-		if e.open() {
-			e.res.Planned = e.planned - e.pace.planned(time.Duration(e.begin))
-		}
-		took := time.Duration(now - e.begin).Seconds()
-		e.res.GeneratorSpin = e.spun.Seconds() / took
-		e.res.GeneratorCPU = max(0, (threadCPU()-e.cpu-e.spun).Seconds()/took)
-		e.mark(e.cfg.End)
+	for now >= e.rotateAt {
+		e.rotate()
 	}
-	if !e.ended || now < e.giveUp && (e.pending > 0 || e.next < e.planned) {
+	if !e.ended && (now >= e.end || e.stopped.Load()) {
+		e.finish(now)
+	}
+	if !e.ended || now < e.giveUp && (e.pending > 0 || e.open() && e.plan.at < e.end) {
 		return false
 	}
 	e.recordMissed(now)
+	e.seconds.full <- e.rec
 	return true
 }
 
-func (e *engine) mark(f func()) {
-	if f != nil {
-		e.marks <- f
+// rotate hands the current second over and begins the next.
+func (e *engine) rotate() {
+	t := e.rec.t
+	e.seconds.full <- e.rec
+	e.rec = e.seconds.next(t + 1)
+	e.rotateAt += int64(time.Second)
+}
+
+// finish ends the window.
+func (e *engine) finish(now int64) {
+	e.ended = true
+	if now < e.end {
+		e.end = now
+		e.res.Interrupted = true
+	}
+	e.giveUp = now + int64(drain)
+	e.res.Elapsed = time.Duration(e.end - e.begin)
+	took := time.Duration(now - e.begin).Seconds()
+	e.res.GeneratorSpin = e.spun.Seconds() / took
+	e.res.GeneratorCPU = max(0, (e.self.cpu()-e.cpu-e.spun).Seconds()/took)
+	e.res.GeneratorWait = (e.self.waited() - e.waited).Seconds() / took
+	e.mark(ends)
+}
+
+func (e *engine) mark(m mark) {
+	if e.marks != nil {
+		e.marks <- m
 	}
 }
 
@@ -194,49 +237,74 @@ func (e *engine) recordMissed(now int64) {
 		if c := &e.conns[i]; c.measured {
 			e.res.Missed++
 			e.recordTimes(c, now)
+			if s := e.step(c.planned); s != nil {
+				s.Missed++
+			}
 		}
 	}
-	for ; e.next < e.planned; e.next++ {
-		if at := int64(e.pace.at(e.next)); at >= e.begin {
+	if !e.open() {
+		return
+	}
+	for ; e.plan.at < e.end; e.plan.advance(int64(e.threads)) {
+		if at := e.plan.at; at >= e.begin {
+			e.res.Planned++
 			e.res.Missed++
-			record(e.res.Latency, now-at)
+			record(e.rec.latency, now-at)
+			if s := e.step(at); s != nil {
+				s.Planned++
+				s.Missed++
+				record(s.Latency, now-at)
+			}
 		}
 	}
 }
 
-// recordTimes records what c's request took, or has taken so far, by two
-// clocks. One that could not even be sent has no service time.
-func (e *engine) recordTimes(c *conn, now int64) {
-	if now > c.since {
-		record(e.res.ServiceTime, now-c.since)
+// step is the step of the ladder in which a request was planned, or nil
+// without a ladder.
+func (e *engine) step(planned int64) *Step {
+	if len(e.res.Steps) == 0 {
+		return nil
 	}
+	return &e.res.Steps[(planned-e.begin)/int64(e.cfg.Duration)]
+}
+
+// recordTimes records what c's request took, or has taken so far, by two
+// clocks.
+func (e *engine) recordTimes(c *conn, now int64) {
+	took := now - c.since
+	record(e.rec.serviceTime, took)
 	if e.open() {
-		record(e.res.Latency, now-c.planned)
+		record(e.rec.latency, now-c.planned)
+	}
+	if s := e.step(c.planned); s != nil {
+		record(s.ServiceTime, took)
+		record(s.Latency, now-c.planned)
 	}
 }
 
 // sendDue sends requests that are due over connections that are free, at most
 // a batch. In a closed loop a request is due whenever a connection is free.
-func (e *engine) sendDue(now int64) {
+func (e *engine) sendDue(now int64) (sent bool) {
 	for range batch {
 		i := e.lists[idle].head
 		switch {
 		case i < 0:
-			return
+			return sent
 		case !e.open():
 			if e.ended {
-				return
+				return sent
 			}
 			e.transmit(i, -1)
-		case e.next >= e.planned || e.nextAt > now:
-			return
+		case !e.due(now):
+			return sent
 		default:
-			at := e.nextAt
-			e.next++
-			e.nextAt = int64(e.pace.at(e.next))
+			at := e.plan.at
+			e.plan.advance(int64(e.threads))
 			now = e.transmit(i, at)
 		}
+		sent = true
 	}
+	return sent
 }
 
 // transmit sends a request that was planned for the given time, or at once and
@@ -245,6 +313,7 @@ func (e *engine) transmit(i int32, planned int64) int64 {
 	c := &e.conns[i]
 	t := time.Now() // right before the send: writing to a veth or loopback delivers the packet, which takes its time
 	sent := int64(t.Sub(e.start))
+	own := sent - max(planned, c.freeAt)
 	if planned < 0 {
 		if sent >= e.end {
 			return sent
@@ -252,56 +321,68 @@ func (e *engine) transmit(i int32, planned int64) int64 {
 		planned = sent
 	}
 	c.resp.reset()
+	c.seq++
 	c.planned, c.sentWall = planned, t.UnixNano()
 	c.measured = planned >= e.begin && planned < e.end
+	measured := c.measured
 	e.move(i, busy, sent)
-	if c.measured {
+	if measured {
 		e.pending++
 	}
-	if !send(c.fd, e.request) {
-		e.fail(i, Reset, sent)
-		return sent
-	}
-	if c.measured {
-		e.res.Sent++
-		if e.open() {
-			own := sent - max(planned, c.freeAt)
-			record(e.res.SendLag, own)
-			switch {
-			case own > int64(LateAfter):
-				e.res.Late++
-			case sent-planned > int64(LateAfter):
-				e.res.Queued++
-			}
-		}
+	e.life.start(e, i, sent)
+	if measured {
+		e.countSend(planned, sent, own)
 	}
 	return sent
 }
 
-// expire ends what has taken too long and connects again what is down.
+// countSend counts a request that was sent so long after it could have been.
+func (e *engine) countSend(planned, sent, own int64) {
+	e.res.Sent++
+	if !e.open() {
+		return
+	}
+	e.res.Planned++
+	record(e.rec.sendLag, own)
+	late := own > int64(LateAfter)
+	switch {
+	case late:
+		e.res.Late++
+	case sent-planned > int64(LateAfter):
+		e.res.Queued++
+	}
+	if s := e.step(planned); s != nil {
+		s.Planned++
+		if late {
+			s.Late++
+		}
+	}
+}
+
+// expire ends what has taken too long and revives what is down.
 func (e *engine) expire(now int64) {
 	for i := e.lists[busy].head; i >= 0 && now-e.conns[i].since >= int64(e.cfg.Timeout); i = e.lists[busy].head {
 		e.fail(i, Timeout, now)
 	}
 	for i := e.lists[connecting].head; i >= 0 && now-e.conns[i].since >= int64(e.cfg.Timeout); i = e.lists[connecting].head {
-		e.lost(i, now)
+		e.fail(i, Connect, now)
 	}
 	for i := e.lists[down].head; i >= 0 && now-e.conns[i].since >= int64(retry); i = e.lists[down].head {
-		if err := e.connect(i, now); err != nil {
-			e.lost(i, now)
-		}
+		e.life.revive(e, i, now)
 	}
 }
 
 // pause is how long the loop may sleep: until the next thing that it has to
 // do by itself. Shortly before a send it must not sleep any more.
 func (e *engine) pause(now int64) time.Duration {
-	until := e.end
+	until := e.rotateAt
 	switch {
 	case !e.begun:
 		until = e.begin
 	case e.ended:
-		until = e.giveUp
+		until = min(until, e.giveUp)
+	default:
+		until = min(until, e.end)
 	}
 	after := func(s state, d time.Duration) {
 		if i := e.lists[s].head; i >= 0 {
@@ -311,82 +392,109 @@ func (e *engine) pause(now int64) time.Duration {
 	after(busy, e.cfg.Timeout)
 	after(connecting, e.cfg.Timeout)
 	after(down, retry)
+	e.wakeAt, e.spinFrom = 0, 0
 	if e.lists[idle].head >= 0 {
 		if !e.open() && !e.ended {
 			return 0
 		}
-		if e.open() && e.next < e.planned && e.nextAt-int64(spin) < until {
-			sleep := time.Duration(e.nextAt - int64(spin) - now)
-			e.spinning = sleep <= 0
-			return max(0, sleep)
+		if e.open() && e.plan.at < e.end {
+			wake := e.plan.at - e.guard.ahead(now)
+			switch {
+			case wake >= until:
+			case wake > now:
+				e.wakeAt, until = wake, wake
+			default:
+				e.spinFrom, until = now, now
+			}
 		}
 	}
 	return max(0, time.Duration(until-now))
 }
 
-// readReady waits and handles what is ready.
-func (e *engine) readReady() error {
-	now := e.now()
-	e.spinning = false
-	events, err := e.poll.wait(e.pause(now))
-	if err != nil {
-		return fmt.Errorf("load: %w", err)
-	}
-	if len(events) == 0 && e.spinning {
-		if turn := time.Duration(e.now() - now); turn <= spinStep {
+// slept takes into account what the wait before now was, if no event ended it.
+func (e *engine) slept(now int64) {
+	switch {
+	case e.wakeAt > 0 && now >= e.wakeAt:
+		if !e.guard.never && now >= e.guard.until {
+			e.guard.woke(now - e.wakeAt)
+		}
+	case e.spinFrom > 0:
+		turn := time.Duration(now - e.spinFrom)
+		if turn <= spinStep {
 			e.spun += turn
+			return
+		}
+		if n := e.self.preempted(); n > e.preempted {
+			e.preempted = n
+			e.guard.yield(now)
 		}
 	}
-	for k := range events {
-		i := events[k].Fd
-		if i == stopID {
-			continue
-		}
-		switch e.conns[i].state {
-		case connecting:
-			e.connected(i)
-		case idle, busy:
-			e.sendDue(e.read(i))
-		}
-	}
-	return nil
 }
 
-// read takes what came on connection i, and returns the time.
-func (e *engine) read(i int32) int64 {
-	c := &e.conns[i]
-	n, stamp, errno := e.rx.recv(c.fd)
-	t := time.Now()
-	now := int64(t.Sub(e.start))
-	if errno == unix.EAGAIN || errno == unix.EINTR {
-		return now
-	}
-	if kind := broken(c, n, errno); kind != "" {
-		e.fail(i, kind, now)
-		return now
-	}
-	used, done, bad := c.resp.feed(e.rx.buf[:n])
-	switch {
-	case bad != "":
-		e.fail(i, bad, now)
-	case done && used < n:
-		e.fail(i, Malformed, now)
-	case done:
-		if stamp < c.sentWall || stamp > t.UnixNano() {
-			stamp = 0 // the wall clock was set meanwhile
+// handle handles what is ready.
+func (e *engine) handle(events []unix.EpollEvent) {
+	for k := range events {
+		i := events[k].Fd
+		if i == stopID || events[k].Pad != e.conns[i].generation {
+			continue
 		}
-		e.complete(i, now, t.UnixNano(), stamp)
+		if e.conns[i].up {
+			e.read(i, events[k].Events)
+			continue
+		}
+		now := e.now()
+		if err := e.established(i, events[k].Events); err != nil {
+			e.fail(i, Connect, now)
+			continue
+		}
+		e.life.connected(e, i, now)
+		e.read(i, events[k].Events)
 	}
-	return now
+}
+
+// read takes what came on connection i, and sends what is due over it.
+func (e *engine) read(i int32, flags uint32) {
+	c := &e.conns[i]
+	if flags&^unix.EPOLLOUT == 0 {
+		return
+	}
+	for generation := c.generation; c.up && c.generation == generation; {
+		n, stamp, errno := e.rx.recv(c.fd)
+		if errno == unix.EAGAIN || errno == unix.EINTR {
+			return
+		}
+		t := time.Now()
+		now := int64(t.Sub(e.start))
+		done, bad := false, e.broken(c, n, errno)
+		if bad == "" && c.state == busy {
+			done, bad = e.proto.feed(&c.resp, c.seq, e.rx.buf[:n])
+		}
+		switch {
+		case bad != "":
+			e.fail(i, bad, now)
+			return
+		case done:
+			if stamp < c.sentWall || stamp > t.UnixNano() {
+				stamp = 0 // the wall clock was set meanwhile
+			}
+			e.complete(i, now, t.UnixNano(), stamp)
+			if flags&unix.EPOLLRDHUP == 0 {
+				e.sendDue(now)
+				return
+			}
+		case n < e.full && flags&unix.EPOLLRDHUP == 0:
+			return // nothing was left
+		}
+	}
 }
 
 // broken says why a read of n bytes ends the connection, or "".
-func broken(c *conn, n int, errno unix.Errno) Kind {
+func (e *engine) broken(c *conn, n int, errno unix.Errno) Kind {
 	switch {
 	case errno != 0:
 		return Reset
 	case n > 0 && c.state == idle:
-		return Malformed
+		return e.proto.stray()
 	case n > 0:
 		return ""
 	case c.state == idle:
@@ -401,31 +509,35 @@ func broken(c *conn, n int, errno unix.Errno) Kind {
 // kernel's clock, and had been received at stamp, or 0 if that is not known.
 func (e *engine) complete(i int32, now, nowWall, stamp int64) {
 	c := &e.conns[i]
-	good := c.resp.status >= 200 && c.resp.status <= 299
+	good := c.resp.good()
 	if good && now >= e.begin && now < e.end {
 		e.res.Completed++
 	}
-	switch {
-	case !c.measured:
-	case !good:
+	if c.measured {
 		e.pending--
-		e.res.Errors[Status]++
 		e.recordTimes(c, now)
-	default:
-		e.pending--
-		e.res.Requests++
-		e.recordTimes(c, now)
-		if stamp > 0 {
-			record(e.res.NetworkTime, stamp-c.sentWall)
+		if good {
+			e.countAnswer(c)
+			if stamp > 0 {
+				record(e.rec.networkTime, stamp-c.sentWall)
+			}
+		} else {
+			e.res.Errors[Status]++
+			e.rec.errors++
 		}
+		c.measured = false
 	}
-	c.measured = false
-	e.move(i, idle, now)
 	c.freeAt = now
 	if stamp > 0 {
 		c.freeAt = now - (nowWall - stamp)
 	}
-	if c.resp.close {
-		e.fail(i, Closed, now)
+	e.life.answered(e, i, c.resp.close, now)
+}
+
+func (e *engine) countAnswer(c *conn) {
+	e.res.Requests++
+	e.rec.requests++
+	if s := e.step(c.planned); s != nil {
+		s.Requests++
 	}
 }

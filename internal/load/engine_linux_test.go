@@ -18,37 +18,6 @@ import (
 	"github.com/cnibench/cnibench/internal/serve"
 )
 
-func startServer(t *testing.T, cfg serve.Config) (*serve.Server, netip.AddrPort) {
-	t.Helper()
-	cfg.Listen = "127.0.0.1:0"
-	if cfg.Response == 0 {
-		cfg.Response = 350
-	}
-	s, err := serve.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- s.Serve(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-	return s, s.Addr().(*net.TCPAddr).AddrPort()
-}
-
-func mustLoad(t *testing.T, cfg HTTPConfig) *Result {
-	t.Helper()
-	res, err := HTTP(context.Background(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res
-}
-
 // The latency that the plan and the server's own record of its stalls give
 // for each request is computed and compared with what was measured. A request
 // planned in a stall waits for the stall's end at least, and after it for the
@@ -59,12 +28,11 @@ func TestStallShows(t *testing.T) {
 	for _, connections := range []int{1, 64} { // all or some requests queue in the client
 		t.Run(fmt.Sprint(connections, " connections"), func(t *testing.T) {
 			s, addr := startServer(t, serve.Config{Stall: stall, Every: every})
-			cfg := HTTPConfig{Target: addr, Connections: connections, Rate: 2000, Duration: window}
+			cfg := Config{Target: addr, Connections: connections, Rate: 2000, Duration: window}
 			res := mustLoad(t, cfg)
 			var want []float64
-			p := pace{cfg.Rate}
-			for n := range p.planned(window) {
-				at := res.Begin.Add(p.at(n))
+			for plan := newSchedule(cfg, 0); plan.at < int64(window); plan.advance(1) {
+				at := res.Begin.Add(time.Duration(plan.at))
 				waits := 0.0
 				for _, stalled := range s.Stalls() {
 					if !at.Before(stalled.From) && at.Before(stalled.To) {
@@ -100,7 +68,7 @@ func TestStallShows(t *testing.T) {
 func TestStallAtTheEndIsNoShortfall(t *testing.T) {
 	const window = 1200 * time.Millisecond
 	s, addr := startServer(t, serve.Config{Stall: 800 * time.Millisecond, Every: time.Second})
-	res := mustLoad(t, HTTPConfig{Target: addr, Connections: 8, Rate: 1000, Duration: window})
+	res := mustLoad(t, Config{Target: addr, Connections: 8, Rate: 1000, Duration: window})
 	first := s.Stalls()[0]
 	if end := res.Begin.Add(window); !end.After(first.From) || !end.Before(first.To) {
 		t.Fatalf("the window ended at %v, not in the stall %v", end, first)
@@ -119,7 +87,7 @@ func TestStallAtTheEndIsNoShortfall(t *testing.T) {
 
 func TestClosedLoopCountsAreTheServers(t *testing.T) {
 	s, addr := startServer(t, serve.Config{})
-	res := mustLoad(t, HTTPConfig{Target: addr, Connections: 8, Duration: 300 * time.Millisecond})
+	res := mustLoad(t, Config{Target: addr, Connections: 8, Duration: 300 * time.Millisecond})
 	// The very first answer is asked for outside of the loop.
 	if got := res.Requests + 1; got != s.Requests() || res.Sent != res.Requests || res.Missed != 0 || len(res.Errors) != 0 {
 		t.Errorf("client: %d requests, %d sent, %d missed, errors %v; server: %d", got, res.Sent, res.Missed, res.Errors, s.Requests())
@@ -136,7 +104,7 @@ func TestClosedLoopCountsAreTheServers(t *testing.T) {
 func TestOpenLoop(t *testing.T) {
 	s, addr := startServer(t, serve.Config{Response: 4096})
 	var marks atomic.Int64
-	res := mustLoad(t, HTTPConfig{
+	res := mustLoad(t, Config{
 		Target: addr, Connections: 16, Rate: 1000, Warmup: 200 * time.Millisecond, Duration: 500 * time.Millisecond,
 		Begin: func() { marks.Add(1) }, End: func() { marks.Add(100) },
 	})
@@ -179,7 +147,7 @@ func TestUnansweredRequestsAreMissedWithTheirAge(t *testing.T) {
 			}
 		}
 	})
-	res := mustLoad(t, HTTPConfig{Target: addr, Connections: 2, Rate: 100, Duration: window})
+	res := mustLoad(t, Config{Target: addr, Connections: 2, Rate: 100, Duration: window})
 	if res.Missed != 30 || res.Requests != 0 || res.Latency.TotalCount() != 30 || res.ServiceTime.TotalCount() != 2 {
 		t.Errorf("missed %d, answered %d, %d latencies, %d service times; want 30, 0, 30, 2",
 			res.Missed, res.Requests, res.Latency.TotalCount(), res.ServiceTime.TotalCount())
@@ -189,26 +157,6 @@ func TestUnansweredRequestsAreMissedWithTheirAge(t *testing.T) {
 	if least, most := time.Duration(res.Latency.Min()), time.Duration(res.Latency.Max()); least < drain || most < window+drain {
 		t.Errorf("ages from %v to %v, want from %v to %v and a little more", least, most, drain+10*time.Millisecond, window+drain)
 	}
-}
-
-// serveTCP runs handle for every connection.
-func serveTCP(t *testing.T, handle func(net.Conn)) netip.AddrPort {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() { defer c.Close(); handle(c) }()
-		}
-	}()
-	return l.Addr().(*net.TCPAddr).AddrPort()
 }
 
 // Each server answers well nine times on a connection, and then badly.
@@ -252,7 +200,7 @@ func TestErrorsAreCountedByKind(t *testing.T) {
 					}
 				}
 			})
-			res := mustLoad(t, HTTPConfig{Target: addr, Connections: 2, Rate: 500, Duration: 400 * time.Millisecond, Timeout: tt.timeout})
+			res := mustLoad(t, Config{Target: addr, Connections: 2, Rate: 500, Duration: 400 * time.Millisecond, Timeout: tt.timeout})
 			if n := res.Errors[tt.kind]; n < 5 || n > 40 || len(res.Errors) != 1 {
 				t.Errorf("errors %v of %d requests, want about 20 of kind %s alone", res.Errors, res.Sent, tt.kind)
 			}
@@ -274,7 +222,7 @@ func TestServerGoesAway(t *testing.T) {
 	defer cancel()
 	done := make(chan error)
 	go func() { done <- s.Serve(ctx) }()
-	res := mustLoad(t, HTTPConfig{Target: s.Addr().(*net.TCPAddr).AddrPort(), Connections: 4, Rate: 1000, Duration: 600 * time.Millisecond})
+	res := mustLoad(t, Config{Target: addrPort(s), Connections: 4, Rate: 1000, Duration: 600 * time.Millisecond})
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
@@ -285,13 +233,13 @@ func TestServerGoesAway(t *testing.T) {
 
 func TestInterrupted(t *testing.T) {
 	_, addr := startServer(t, serve.Config{})
-	cfg := HTTPConfig{Target: addr, Connections: 4, Rate: 1000, Warmup: 100 * time.Millisecond, Duration: time.Hour}
+	cfg := Config{Target: addr, Exchange: HTTP{}, Connections: 4, Rate: 1000, Warmup: 100 * time.Millisecond, Duration: time.Hour}
 
 	ctx, cancel := context.WithCancel(context.Background())
 	cfg.Begin = func() { time.AfterFunc(200*time.Millisecond, cancel) }
 	ended := false
 	cfg.End = func() { ended = true }
-	res, err := HTTP(ctx, cfg)
+	res, err := Run(ctx, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +250,7 @@ func TestInterrupted(t *testing.T) {
 
 	ctx, cancel = context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := HTTP(ctx, cfg); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := Run(ctx, cfg); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("ended in the warm-up: %v, want %v", err, context.DeadlineExceeded)
 	}
 }
@@ -321,24 +269,24 @@ func TestBadInput(t *testing.T) {
 	})
 	tests := []struct {
 		name   string
-		change func(*HTTPConfig)
+		change func(*Config)
 		is     error
 		says   string
 	}{
-		{"no connections", func(c *HTTPConfig) { c.Connections = 0 }, ErrConfig, "at least 1"},
-		{"negative rate", func(c *HTTPConfig) { c.Rate = -1 }, ErrConfig, "above 0"},
-		{"no duration", func(c *HTTPConfig) { c.Duration = 0 }, ErrConfig, "above 0"},
-		{"no target", func(c *HTTPConfig) { c.Target = netip.AddrPort{} }, ErrConfig, "an address and a port"},
-		{"path with a line break", func(c *HTTPConfig) { c.Path = "/\r\nX: y" }, ErrConfig, "printable"},
-		{"refused", func(c *HTTPConfig) { c.Target = unused }, syscall.ECONNREFUSED, "is a server listening there?"},
-		{"wrong status", func(c *HTTPConfig) { c.Target = notFound }, nil, "status 404, want 2xx"},
-		{"more than the file limit", func(c *HTTPConfig) { c.Connections = 1 << 31 }, nil, "ulimit -Hn"},
+		{"no connections", func(c *Config) { c.Connections = 0 }, ErrConfig, "at least 1"},
+		{"negative rate", func(c *Config) { c.Rate = -1 }, ErrConfig, "above 0"},
+		{"no duration", func(c *Config) { c.Duration = 0 }, ErrConfig, "above 0"},
+		{"no target", func(c *Config) { c.Target = netip.AddrPort{} }, ErrConfig, "an address and a port"},
+		{"path with a line break", func(c *Config) { c.Exchange = HTTP{Path: "/\r\nX: y"} }, ErrConfig, "printable"},
+		{"refused", func(c *Config) { c.Target = unused }, syscall.ECONNREFUSED, "is a server listening there?"},
+		{"wrong status", func(c *Config) { c.Target = notFound }, nil, "status 404, want 2xx"},
+		{"more than the file limit", func(c *Config) { c.Connections = 1 << 31 }, nil, "ulimit -Hn"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			cfg := HTTPConfig{Target: addr, Connections: 1, Rate: 10, Duration: 10 * time.Millisecond}
+			cfg := Config{Target: addr, Exchange: HTTP{}, Connections: 1, Rate: 10, Duration: 10 * time.Millisecond}
 			tt.change(&cfg)
-			_, err := HTTP(context.Background(), cfg)
+			_, err := Run(context.Background(), cfg)
 			if err == nil || !strings.Contains(err.Error(), tt.says) || tt.is != nil && !errors.Is(err, tt.is) {
 				t.Errorf("error %v, want one that says %q", err, tt.says)
 			}
@@ -362,7 +310,7 @@ func TestWaitsForAServerThatStarts(t *testing.T) {
 		}
 		done <- err
 	})
-	res := mustLoad(t, HTTPConfig{Target: addr, Connections: 1, Rate: 100, Duration: 50 * time.Millisecond, Wait: 30 * time.Second})
+	res := mustLoad(t, Config{Target: addr, Connections: 1, Rate: 100, Duration: 50 * time.Millisecond, Wait: 30 * time.Second})
 	if res.Requests != 5 {
 		t.Errorf("%d answered, want 5", res.Requests)
 	}
@@ -375,7 +323,7 @@ func TestWaitsForAServerThatStarts(t *testing.T) {
 func TestHotPathDoesNotAllocate(t *testing.T) {
 	_, addr := startServer(t, serve.Config{})
 	var before, after runtime.MemStats
-	res := mustLoad(t, HTTPConfig{
+	res := mustLoad(t, Config{
 		Target: addr, Connections: 16, Rate: 4000, Warmup: 200 * time.Millisecond, Duration: 500 * time.Millisecond,
 		Begin: func() { runtime.ReadMemStats(&before) }, End: func() { runtime.ReadMemStats(&after) },
 	})

@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// HTTP runs a load; outside Linux it always fails with errors.ErrUnsupported.
-func HTTP(context.Context, HTTPConfig) (*Result, error) {
+// Run runs a load; outside Linux it always fails with errors.ErrUnsupported.
+func Run(context.Context, Config) (*Result, error) {
 	return nil, fmt.Errorf("load: the engine needs Linux (epoll and kernel timestamps): %w", errors.ErrUnsupported)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"syscall"
 	"time"
 )
@@ -13,7 +14,7 @@ import (
 // firstAnswer asks once over a connection of its own, so that a target that
 // is not there or answers something else is an error in words, and gives the
 // size of the answer.
-func firstAnswer(ctx context.Context, cfg HTTPConfig) (int64, error) {
+func firstAnswer(ctx context.Context, cfg Config) (int64, error) {
 	giveUp := time.Now().Add(cfg.Wait)
 	for {
 		size, err := askOnce(ctx, cfg)
@@ -27,50 +28,76 @@ func firstAnswer(ctx context.Context, cfg HTTPConfig) (int64, error) {
 	}
 }
 
-func askOnce(ctx context.Context, cfg HTTPConfig) (int64, error) {
+// datagramTries is how often the first request is sent where it may get lost.
+const datagramTries = 5
+
+func askOnce(ctx context.Context, cfg Config) (int64, error) {
 	d := net.Dialer{Timeout: cfg.Timeout}
-	conn, err := d.DialContext(ctx, "tcp", cfg.Target.String())
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return 0, fmt.Errorf("load: %w; is a server listening there?", err)
+	network, tries := cfg.Exchange.network(), 1
+	if len(cfg.Sources) > 0 {
+		d.LocalAddr = &net.TCPAddr{IP: cfg.Sources[0].AsSlice()}
 	}
+	if network == "udp" {
+		tries = datagramTries
+		if len(cfg.Sources) > 0 {
+			d.LocalAddr = &net.UDPAddr{IP: cfg.Sources[0].AsSlice()}
+		}
+	}
+	conn, err := d.DialContext(ctx, network, cfg.Target.String())
 	if err != nil {
-		return 0, fmt.Errorf("load: cannot reach the target: %w", err)
+		return 0, explain(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(cfg.Timeout)); err != nil {
-		return 0, fmt.Errorf("load: %w", err)
+	p := cfg.Exchange.protocol()
+	for seq := uint64(1); ; seq++ {
+		if err := conn.SetDeadline(time.Now().Add(cfg.Timeout / time.Duration(tries))); err != nil {
+			return 0, fmt.Errorf("load: %w", err)
+		}
+		if _, err := conn.Write(p.request(seq)); err != nil {
+			return 0, explain(err)
+		}
+		size, err := readFirst(conn, p, seq)
+		switch {
+		case err == nil:
+			return size, nil
+		case int(seq) < tries && errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil:
+		case errors.Is(err, syscall.ECONNREFUSED):
+			return 0, explain(err)
+		default:
+			return 0, fmt.Errorf("load: the first answer of %v: %w", cfg.Target, err)
+		}
 	}
-	if _, err := conn.Write(cfg.request()); err != nil {
-		return 0, fmt.Errorf("load: %w", err)
-	}
-	status, size, err := readResponse(conn)
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("load: the first answer of %v: %w", cfg.Target, err)
-	case status < 200 || status > 299:
-		return 0, fmt.Errorf("load: http://%s%s at %v answers with status %d, want 2xx; check the path", cfg.Host, cfg.Path, cfg.Target, status)
-	}
-	return size, nil
 }
 
-// readResponse reads one response and gives its status and whole size.
-func readResponse(r io.Reader) (status int, size int64, err error) {
+func explain(err error) error {
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("load: %w; is a server listening there?", err)
+	}
+	return fmt.Errorf("load: cannot reach the target: %w", err)
+}
+
+// readFirst reads the response to request seq and gives its whole size.
+func readFirst(r io.Reader, p protocol, seq uint64) (size int64, err error) {
 	var resp response
-	buf := make([]byte, 32<<10)
+	buf := make([]byte, receiveBuffer)
 	for {
 		n, err := r.Read(buf)
-		used, done, bad := resp.feed(buf[:n])
+		if n > 0 {
+			done, bad := p.feed(&resp, seq, buf[:n])
+			switch {
+			case bad != "":
+				return 0, fmt.Errorf("not a response that can be used: %s; does the server speak this exchange, with these sizes?", bad)
+			case done && !resp.good():
+				return 0, fmt.Errorf("status %d, want 2xx; check the path", resp.status)
+			case done:
+				return resp.size, nil
+			}
+		}
 		switch {
-		case bad != "":
-			return 0, 0, fmt.Errorf("not a response that can be used: %s", bad)
-		case done && used < n:
-			return 0, 0, errors.New("more bytes than the response declares")
-		case done:
-			return resp.status, resp.size, nil
 		case err == io.EOF:
-			return 0, 0, io.ErrUnexpectedEOF
+			return 0, io.ErrUnexpectedEOF
 		case err != nil:
-			return 0, 0, err
+			return 0, err
 		}
 	}
 }

@@ -5,33 +5,52 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/fdtable"
 )
 
-// spareFiles are the descriptors that a process needs beside its connections.
-const spareFiles = 32
+// spareFiles are the descriptors that a file table needs beside its share of
+// the connections.
+const spareFiles = 64
+
+// spread says over how many threads the connections go, and whether each of
+// those needs a file table of its own.
+func spread(cfg Config) (threads int, ownTables bool, err error) {
+	threads = min(max(1, cfg.Threads), cfg.Connections)
+	// One table for all is simplest, and the limit may be raised by root.
+	if err := raiseFileLimit(cfg.Connections + spareFiles); err == nil {
+		return threads, false, nil
+	}
+	limit, err := fdtable.Limit()
+	if err != nil {
+		return 0, false, fmt.Errorf("load: %w", err)
+	}
+	each := max(1, limit-spareFiles)
+	least := (cfg.Connections + each - 1) / each
+	if least > mostThreads {
+		need := (cfg.Connections+mostThreads-1)/mostThreads + spareFiles
+		return 0, false, fmt.Errorf("load: %d connections need %d open files in each of %d threads and the limit is %d; raise it with ulimit -Hn %d as root, LimitNOFILE= in a systemd unit, and fs.nr_open if that is lower",
+			cfg.Connections, need, mostThreads, limit, need)
+	}
+	return max(threads, least), true, nil
+}
 
 // raiseFileLimit raises the soft limit on open files, and the hard one where
-// that is permitted, to what the connections need.
-func raiseFileLimit(connections int) error {
-	need := uint64(connections) + spareFiles
+// that is permitted.
+func raiseFileLimit(need int) error {
 	var lim unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &lim); err != nil {
-		return fmt.Errorf("load: limit on open files: %w", err)
+		return err
 	}
-	if lim.Cur >= need {
+	if lim.Cur >= uint64(need) {
 		return nil
 	}
-	wanted := unix.Rlimit{Cur: need, Max: max(lim.Max, need)}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &wanted); err != nil {
-		return fmt.Errorf("load: %d connections need %d open files and the limit is %d (%w); raise it with ulimit -Hn %d as root, LimitNOFILE= in a systemd unit, and fs.nr_open if that is lower",
-			connections, need, lim.Max, err, need)
-	}
-	return nil
+	return unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(need), Max: max(lim.Max, uint64(need))})
 }
 
 // checkPorts says whether the kernel has a local port for every connection to
 // one target.
-func checkPorts(connections int) error {
+func checkPorts(cfg Config) error {
 	const setting = "net.ipv4.ip_local_port_range"
 	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	if err != nil {
@@ -41,9 +60,10 @@ func checkPorts(connections int) error {
 	if _, err := fmt.Sscan(string(text), &low, &high); err != nil {
 		return fmt.Errorf("load: read %s: %w", setting, err)
 	}
-	if ports := high - low + 1; connections > ports {
-		return fmt.Errorf("load: %d connections to one target need as many local ports and %s gives %d; widen it, e.g. sysctl -w %s=\"1024 65535\"",
-			connections, setting, ports, setting)
+	sources := max(1, len(cfg.Sources))
+	if ports := (high - low + 1) * sources; cfg.Connections > ports {
+		return fmt.Errorf("load: %d connections to one target need as many local ports, and %s gives %d over %d source addresses; widen it, e.g. sysctl -w %s=\"1024 65535\", or give more addresses with --source",
+			cfg.Connections, setting, ports, sources, setting)
 	}
 	return nil
 }

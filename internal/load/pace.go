@@ -1,34 +1,119 @@
 package load
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
-// pace is a constant rate: when each request is due is a function of its
-// number alone, so that neither a slow server nor a late sender moves the
-// plan, and requests that wait need no memory.
-type pace struct {
-	rate float64 // requests per second, above 0
+// A plan is two pure functions in a row, so that neither a slow server nor a
+// late sender moves it, and requests that wait need no memory: arrivals says
+// how many requests are expected before request n, and pace at which time so
+// many are. Any arrivals go with any pace.
+
+// segment is a stretch of time in which the rate is constant or changes
+// evenly.
+type segment struct {
+	from  float64 // begin, nanoseconds after the start
+	count float64 // requests expected before that
+	rate  float64 // at the begin, 1/s, above 0
+	slope float64 // of the rate, 1/s²
 }
 
-// at is when request n, counted from 0, is due after the start. A float64
+// pace is the rate over time: segments in order, of which the last never ends.
+type pace []segment
+
+// newPace is the rate that c asks for, the warm-up at the first rate included.
+func newPace(c Config) pace {
+	length, warmup := c.Duration.Seconds(), c.Warmup.Seconds()
+	switch {
+	case len(c.Steps) > 0:
+		p := pace{{rate: c.Steps[0]}}
+		from, count := float64(c.Warmup), c.Steps[0]*warmup
+		for i, rate := range c.Steps {
+			if i > 0 {
+				p = append(p, segment{from: from, count: count, rate: rate})
+			}
+			from += float64(c.Duration)
+			count += rate * length
+		}
+		return p
+	case c.Ramp > 0:
+		top := float64(c.Warmup + c.Duration)
+		return pace{
+			{rate: c.Rate},
+			{from: float64(c.Warmup), count: c.Rate * warmup, rate: c.Rate, slope: (c.Ramp - c.Rate) / length},
+			{from: top, count: c.Rate*warmup + (c.Rate+c.Ramp)/2*length, rate: c.Ramp},
+		}
+	}
+	return pace{{rate: c.Rate}}
+}
+
+// at is when x requests are expected to have come, after the start. A float64
 // holds whole nanoseconds exactly for the first hundred days.
-func (p pace) at(n int64) time.Duration {
-	return time.Duration(float64(n) * 1e9 / p.rate)
+func (p pace) at(x float64) time.Duration {
+	i := len(p) - 1
+	for i > 0 && p[i].count > x {
+		i--
+	}
+	s := p[i]
+	more := x - s.count
+	if s.slope == 0 {
+		return time.Duration(s.from + more*1e9/s.rate)
+	}
+	// more = rate·t + slope·t²/2, solved for t in the form that is exact for
+	// small slopes. Rounding may put the root of a falling ramp's very end below 0.
+	root := math.Sqrt(max(0, s.rate*s.rate+2*s.slope*more))
+	return time.Duration(s.from + 2e9*more/(s.rate+root))
 }
 
-// wait is how long after elapsed the next request is due when hits have been
-// sent; 0 if it is due or overdue.
-func (p pace) wait(elapsed time.Duration, hits int64) time.Duration {
-	return max(0, p.at(hits)-elapsed)
+// schedule walks along a plan, request by request or in strides.
+type schedule struct {
+	pace    pace
+	poisson bool
+	seed    uint64
+
+	n        int64   // number of the request, from 0
+	expected float64 // requests expected before it
+	at       int64   // when it is due, nanoseconds after the start
 }
 
-// planned is how many requests are due before until.
-func (p pace) planned(until time.Duration) int64 {
-	n := int64(until.Seconds() * p.rate)
-	for n > 0 && p.at(n-1) >= until {
-		n--
+// newSchedule is c's plan at request n.
+func newSchedule(c Config, n int64) schedule {
+	s := schedule{pace: newPace(c), poisson: c.Poisson, seed: c.Seed, n: -1}
+	if c.open() {
+		s.advance(n + 1)
 	}
-	for p.at(n) < until {
-		n++
+	return s
+}
+
+// advance goes k requests on.
+func (s *schedule) advance(k int64) {
+	if s.poisson {
+		for range k {
+			s.n++
+			s.expected += gap(s.seed, s.n)
+		}
+	} else {
+		s.n += k
+		s.expected = float64(s.n)
 	}
-	return n
+	s.at = int64(s.pace.at(s.expected))
+}
+
+// gap is the n-th exponentially distributed number of mean 1 that seed gives:
+// what lies between two requests of a Poisson process at rate 1. It is a
+// function of the two alone.
+func gap(seed uint64, n int64) float64 {
+	const unit = 1.0 / (1 << 53)
+	return -math.Log1p(-float64(splitMix64(seed+uint64(n)*0x9e3779b97f4a7c15)>>11) * unit)
+}
+
+// splitMix64 is the output function of Steele, Lea and Flood's generator
+// ("Fast splittable pseudorandom number generators", 2014), whose state is a
+// counter.
+func splitMix64(z uint64) uint64 {
+	z += 0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
 }

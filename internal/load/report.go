@@ -36,20 +36,26 @@ type Report struct {
 	GeneratorCPU  float64        `json:"generator_cpu"`
 	GeneratorSpin float64        `json:"generator_spin"`
 
+	Exchange         string   `json:"exchange"` // http, tcp-rr, tcp-crr or udp-rr
+	Arrivals         string   `json:"arrivals"` // constant, poisson, or closed
+	Threads          int      `json:"threads"`
+	GeneratorBusiest float64  `json:"generator_busiest"` // the busiest thread's part of generator_cpu
+	GeneratorWait    float64  `json:"generator_wait"`    // s/s that a thread waited for a CPU
+	Steal            float64  `json:"steal"`             // share of the sending CPUs' time, 0 to 1
+	Limits           []Limit  `json:"limits"`
+	Seconds          []Second `json:"seconds"`
+
+	Steps []StepReport `json:"steps,omitempty"`
+	// MaxRate is what FindMax found: the highest rate (1/s) within the bound.
+	MaxRate  float64 `json:"max_rate,omitempty"`
+	P99Bound float64 `json:"p99_bound,omitempty"` // s
+	Probes   []Probe `json:"probes,omitempty"`
+
 	// Times are latency_p50, service_time_mean and so on, in seconds.
 	Times map[string]float64 `json:"-"`
 	// Histograms are HdrHistograms of nanoseconds by clock, V2 compressed
 	// encoding in base64.
 	Histograms map[string]string `json:"histograms,omitempty"`
-}
-
-// Histograms are the non-empty histograms by the name of their clock.
-func (r *Result) Histograms() map[string]*hdrhistogram.Histogram {
-	all := map[string]*hdrhistogram.Histogram{
-		"latency": r.Latency, "service_time": r.ServiceTime, "network_time": r.NetworkTime, "send_lag": r.SendLag,
-	}
-	maps.DeleteFunc(all, func(_ string, h *hdrhistogram.Histogram) bool { return h.TotalCount() == 0 })
-	return all
 }
 
 // Times are the mean, the percentiles and the maximum of a histogram of
@@ -73,13 +79,18 @@ func Times(clock string, h *hdrhistogram.Histogram) map[string]float64 {
 }
 
 // Report is the result in the form for printing, with or without histograms.
-func (r *Result) Report(cfg HTTPConfig, target string, histograms bool) (*Report, error) {
+func (r *Result) Report(cfg Config, target string, histograms bool) (*Report, error) {
 	rep := &Report{
-		Schema: ReportSchema, Target: target, Rate: r.Rate(), AskedRate: cfg.Rate, Connections: cfg.Connections,
+		Schema: ReportSchema, Target: target, Rate: r.Rate(), AskedRate: cfg.AskedRate(), Connections: cfg.Connections,
 		Duration: r.Elapsed.Seconds(), Interrupted: r.Interrupted, Planned: r.Planned, Sent: r.Sent, Requests: r.Requests, Missed: r.Missed,
 		Late: r.Late, LateFraction: r.LateFraction(), Queued: r.Queued, QueuedShare: r.QueuedFraction(),
 		Errors: r.Errors, ResponseBytes: r.ResponseBytes, GeneratorCPU: r.GeneratorCPU, GeneratorSpin: r.GeneratorSpin,
+		Exchange: cfg.Exchange.Name(), Arrivals: cfg.arrivals(), Threads: r.Threads, GeneratorBusiest: r.GeneratorBusiest,
+		GeneratorWait: r.GeneratorWait, Steal: r.Steal, Limits: append([]Limit{}, r.Limits...), Seconds: append([]Second{}, r.Seconds...),
 		Times: map[string]float64{},
+	}
+	for i := range r.Steps {
+		rep.Steps = append(rep.Steps, r.Steps[i].report(cfg))
 	}
 	for clock, h := range r.Histograms() {
 		maps.Copy(rep.Times, Times(clock, h))
@@ -96,6 +107,38 @@ func (r *Result) Report(cfg HTTPConfig, target string, histograms bool) (*Report
 		rep.Histograms[clock] = string(encoded)
 	}
 	return rep, nil
+}
+
+// StepReport is one step of a ladder.
+type StepReport struct {
+	AskedRate    float64            `json:"asked_rate"` // 1/s
+	Rate         float64            `json:"rate"`       // of those requests that were answered, 1/s
+	Planned      int64              `json:"planned"`
+	Requests     int64              `json:"requests"`
+	Missed       int64              `json:"missed"`
+	LateFraction float64            `json:"late_fraction"`
+	Times        map[string]float64 `json:"times"` // as the report's own
+}
+
+func (s *Step) report(cfg Config) StepReport {
+	times := map[string]float64{}
+	maps.Copy(times, Times("latency", s.Latency))
+	maps.Copy(times, Times("service_time", s.ServiceTime))
+	return StepReport{
+		AskedRate: s.AskedRate, Rate: perSecond(s.Requests, cfg.Duration), Planned: s.Planned, Requests: s.Requests,
+		Missed: s.Missed, LateFraction: share(s.Late, s.Planned), Times: times,
+	}
+}
+
+// arrivals is how requests come, in a word.
+func (c Config) arrivals() string {
+	switch {
+	case !c.open():
+		return "closed"
+	case c.Poisson:
+		return "poisson"
+	}
+	return "constant"
 }
 
 // Decoded are the report's histograms.

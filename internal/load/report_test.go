@@ -17,7 +17,7 @@ func TestReportRoundTrip(t *testing.T) {
 	for ns := int64(1000); ns <= 2_000_000; ns += 1000 {
 		record(res.Latency, ns)
 	}
-	rep, err := res.Report(HTTPConfig{Rate: 1000, Connections: 4}, "http://127.0.0.1:80/", true)
+	rep, err := res.Report(Config{Exchange: HTTP{}, Rate: 1000, Connections: 4}, "http://127.0.0.1:80/", true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,8 @@ package load
 
 import "bytes"
 
-// response reads one HTTP/1.1 response from pieces of any size. It is strict:
+// response reads one response from pieces of any size; the fields other than
+// size are HTTP/1.1's. It is strict:
 // a status line, header fields and CRLFs as RFC 9112 writes them, one
 // Content-Length, nothing after the body. It allocates only when a header
 // comes in more than one piece.
@@ -10,7 +11,7 @@ type response struct {
 	inBody bool
 	status int
 	left   int64  // body bytes still to come
-	size   int64  // bytes taken so far, header included
+	size   int64  // bytes taken so far, a header included
 	close  bool   // the server will close the connection after it
 	part   []byte // the begin of a header that is not complete yet
 }
@@ -19,6 +20,10 @@ type response struct {
 const maxHeader = 16 << 10
 
 var endOfHeader = []byte("\r\n\r\n")
+
+// good says that a complete response has a status of 2xx, or none because its
+// exchange has none.
+func (r *response) good() bool { return r.status == 0 || r.status >= 200 && r.status <= 299 }
 
 // reset makes r ready for the next response.
 func (r *response) reset() {

@@ -59,16 +59,17 @@ func TestResponse(t *testing.T) {
 	}
 }
 
-func TestReadResponse(t *testing.T) {
+func TestReadFirst(t *testing.T) {
 	tests := []struct{ name, in, err string }{
 		{"in pieces", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", ""},
 		{"short", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab", io.ErrUnexpectedEOF.Error()},
 		{"chunked", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "not a response that can be used: chunked"},
+		{"wrong status", "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n", "status 404, want 2xx; check the path"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, size, err := readResponse(iotest.OneByteReader(strings.NewReader(tt.in)))
-			if err == nil && (tt.err != "" || size != int64(len(tt.in))) || err != nil && err.Error() != tt.err {
+			size, err := readFirst(iotest.OneByteReader(strings.NewReader(tt.in)), HTTP{}.protocol(), 1)
+			if err == nil && (tt.err != "" || size != int64(len(tt.in))) || err != nil && (tt.err == "" || !strings.HasPrefix(err.Error(), tt.err)) {
 				t.Errorf("size %d, error %v; want error %q", size, err, tt.err)
 			}
 		})

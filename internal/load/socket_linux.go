@@ -1,12 +1,10 @@
 package load
 
 import (
-	"errors"
-	"fmt"
+	"encoding/binary"
 	"net"
 	"net/netip"
 	"os"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -15,39 +13,30 @@ import (
 // The calls below are raw: they never block, so telling Go's scheduler of
 // each would only cost time. None allocates.
 
-// connectSocket starts a connection that does not block.
-func connectSocket(target netip.AddrPort) (fd int32, err error) {
-	family := unix.AF_INET6
-	var addr unix.Sockaddr
-	if ip := target.Addr().Unmap(); ip.Is4() {
-		family = unix.AF_INET
-		addr = &unix.SockaddrInet4{Port: int(target.Port()), Addr: ip.As4()}
+// ipBindAddressNoPort lets connect(2) choose the port of a bound address, so
+// that one port serves several targets (ip(7), since Linux 4.2).
+const ipBindAddressNoPort = 24
+
+// address is a socket address as the kernel reads it.
+type address struct {
+	raw    unix.RawSockaddrInet6 // or a RawSockaddrInet4, which is shorter
+	length uintptr
+}
+
+func newAddress(a netip.AddrPort) address {
+	var out address
+	port := func(p *uint16) { binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(p))[:], a.Port()) }
+	if ip := a.Addr().Unmap(); ip.Is4() {
+		v4 := (*unix.RawSockaddrInet4)(unsafe.Pointer(&out.raw))
+		v4.Family, v4.Addr = unix.AF_INET, ip.As4()
+		port(&v4.Port)
+		out.length = unix.SizeofSockaddrInet4
 	} else {
-		addr = &unix.SockaddrInet6{Port: int(target.Port()), Addr: ip.As16(), ZoneId: zoneID(ip.Zone())}
+		out.raw.Family, out.raw.Addr, out.raw.Scope_id = unix.AF_INET6, ip.As16(), zoneID(ip.Zone())
+		port(&out.raw.Port)
+		out.length = unix.SizeofSockaddrInet6
 	}
-	s, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return -1, os.NewSyscallError("socket", err)
-	}
-	for _, o := range []struct{ level, name, value int }{
-		{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
-		{unix.SOL_SOCKET, unix.SO_TIMESTAMPING, unix.SOF_TIMESTAMPING_RX_SOFTWARE | unix.SOF_TIMESTAMPING_SOFTWARE},
-	} {
-		if err := unix.SetsockoptInt(s, o.level, o.name, o.value); err != nil {
-			unix.Close(s)
-			return -1, os.NewSyscallError("setsockopt", err)
-		}
-	}
-	// Closing resets, so that a run leaves no ports in TIME_WAIT to the next.
-	if err := unix.SetsockoptLinger(s, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}); err != nil {
-		unix.Close(s)
-		return -1, os.NewSyscallError("setsockopt", err)
-	}
-	if err := unix.Connect(s, addr); err != nil && err != unix.EINPROGRESS {
-		unix.Close(s)
-		return -1, os.NewSyscallError("connect", err)
-	}
-	return int32(s), nil
+	return out
 }
 
 func zoneID(zone string) uint32 {
@@ -59,6 +48,79 @@ func zoneID(zone string) uint32 {
 		return 0 // the connection then fails and says so
 	}
 	return uint32(link.Index)
+}
+
+// dialer makes the connections of one thread.
+type dialer struct {
+	target  address
+	sources []address
+	kind    int // SOCK_STREAM or SOCK_DGRAM
+	options []option
+}
+
+type option struct {
+	level, name int
+	value       []byte
+}
+
+func newDialer(cfg Config, request int) *dialer {
+	d := &dialer{target: newAddress(cfg.Target), kind: unix.SOCK_STREAM}
+	number := func(level, name int, values ...int32) {
+		var value []byte
+		for _, v := range values {
+			value = binary.NativeEndian.AppendUint32(value, uint32(v))
+		}
+		d.options = append(d.options, option{level, name, value})
+	}
+	number(unix.SOL_SOCKET, unix.SO_TIMESTAMPING, unix.SOF_TIMESTAMPING_RX_SOFTWARE|unix.SOF_TIMESTAMPING_SOFTWARE)
+	if cfg.Exchange.network() == "udp" {
+		d.kind = unix.SOCK_DGRAM
+	} else {
+		number(unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+		// Closing resets, so that a run leaves no ports in TIME_WAIT to the next.
+		number(unix.SOL_SOCKET, unix.SO_LINGER, 1, 0)
+	}
+	if request > 4<<10 {
+		number(unix.SOL_SOCKET, unix.SO_SNDBUF, 4*MaxMessage) // so that a request is sent with one call
+	}
+	for _, source := range cfg.Sources {
+		d.sources = append(d.sources, newAddress(netip.AddrPortFrom(source, 0)))
+	}
+	if len(d.sources) > 0 {
+		number(unix.SOL_IP, ipBindAddressNoPort, 1)
+	}
+	return d
+}
+
+// dial starts connection number n; it does not block.
+func (d *dialer) dial(n int) (fd int32, err error) {
+	s, _, errno := unix.RawSyscall(unix.SYS_SOCKET, uintptr(d.target.raw.Family), uintptr(d.kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC), 0)
+	if errno != 0 {
+		return -1, os.NewSyscallError("socket", errno)
+	}
+	for i := range d.options {
+		o := &d.options[i]
+		if _, _, errno := unix.RawSyscall6(unix.SYS_SETSOCKOPT, s, uintptr(o.level), uintptr(o.name), uintptr(unsafe.Pointer(&o.value[0])), uintptr(len(o.value)), 0); errno != 0 {
+			hangUp(int32(s))
+			return -1, os.NewSyscallError("setsockopt", errno)
+		}
+	}
+	if len(d.sources) > 0 {
+		from := &d.sources[n%len(d.sources)]
+		if _, _, errno := unix.RawSyscall(unix.SYS_BIND, s, uintptr(unsafe.Pointer(&from.raw)), from.length); errno != 0 {
+			hangUp(int32(s))
+			return -1, os.NewSyscallError("bind", errno)
+		}
+	}
+	if _, _, errno := unix.RawSyscall(unix.SYS_CONNECT, s, uintptr(unsafe.Pointer(&d.target.raw)), d.target.length); errno != 0 && errno != unix.EINPROGRESS {
+		hangUp(int32(s))
+		return -1, os.NewSyscallError("connect", errno)
+	}
+	return int32(s), nil
+}
+
+func hangUp(fd int32) {
+	_, _, _ = unix.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0)
 }
 
 // receiver reads a socket together with the kernel's receive timestamp.
@@ -121,53 +183,4 @@ func socketError(fd int32) error {
 		return os.NewSyscallError("connect", err)
 	}
 	return nil
-}
-
-// poller waits for readiness; its fields keep what the kernel reads and
-// writes in one place, off the stack.
-type poller struct {
-	fd      int
-	timeout unix.Timespec
-	events  [256]unix.EpollEvent
-}
-
-// wait waits until something is ready or the timeout is over; 0 only looks.
-// An interrupted wait is a short one.
-func (p *poller) wait(timeout time.Duration) ([]unix.EpollEvent, error) {
-	p.timeout = unix.NsecToTimespec(int64(timeout))
-	var n uintptr
-	var errno unix.Errno
-	if timeout == 0 {
-		n, _, errno = unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events)), uintptr(len(p.events)), uintptr(unsafe.Pointer(&p.timeout)), 0, 0)
-	} else {
-		n, _, errno = unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events)), uintptr(len(p.events)), uintptr(unsafe.Pointer(&p.timeout)), 0, 0)
-	}
-	switch errno {
-	case 0:
-		return p.events[:n], nil
-	case unix.EINTR:
-		return nil, nil
-	case unix.ENOSYS:
-		return nil, fmt.Errorf("load: the kernel lacks epoll_pwait2 (Linux 5.11): %w", errors.ErrUnsupported)
-	}
-	return nil, os.NewSyscallError("epoll_pwait2", errno)
-}
-
-// watch makes events of fd carry the number id.
-func (p *poller) watch(fd, id int32, events uint32) error {
-	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.fd, unix.EPOLL_CTL_ADD, int(fd), &unix.EpollEvent{Events: events, Fd: id}))
-}
-
-// rewatch changes the events that fd is watched for.
-func (p *poller) rewatch(fd, id int32, events uint32) error {
-	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.fd, unix.EPOLL_CTL_MOD, int(fd), &unix.EpollEvent{Events: events, Fd: id}))
-}
-
-// threadCPU is the CPU time that the calling thread has used.
-func threadCPU() time.Duration {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {
-		return 0
-	}
-	return time.Duration(ts.Nano())
 }

@@ -1,0 +1,79 @@
+package load
+
+import "net/netip"
+
+// Exchange is what one request and its response are: HTTP, TCPRR, TCPCRR or
+// UDPRR.
+type Exchange interface {
+	// Name is the exchange's name on the command line.
+	Name() string
+	// network is tcp or udp.
+	network() string
+	// lasting says that a connection serves one request after the other;
+	// otherwise each request makes one for itself.
+	lasting() bool
+	// complete checks the sizes and names and fills in defaults.
+	complete(target netip.AddrPort) (Exchange, error)
+	// protocol makes the two sides of the exchange for one thread.
+	protocol() protocol
+}
+
+// protocol writes requests and reads responses; it is used by one thread.
+type protocol interface {
+	// request is what is sent as request seq of its connection. It is valid
+	// until the next call.
+	request(seq uint64) []byte
+	// feed takes the next bytes of the response to request seq into r, and
+	// says whether it is complete or what is wrong with it.
+	feed(r *response, seq uint64, p []byte) (done bool, bad Kind)
+	// stray is what bytes are that nobody asked for: an error, or "".
+	stray() Kind
+}
+
+// Sizes of a request and a response in bytes, for the exchanges that are
+// nothing but bytes. 0 is 1 byte.
+type Sizes struct{ Request, Response int }
+
+// MaxMessage is the longest request or response (bytes) over TCP, and
+// MaxDatagram over UDP: what IPv4 carries in one.
+const (
+	MaxMessage  = 64 << 10
+	MaxDatagram = 65507
+)
+
+// receiveBuffer is how much is read at once: more than the longest datagram.
+const receiveBuffer = 64 << 10
+
+func (s Sizes) complete(most int) (Sizes, error) {
+	for _, n := range []*int{&s.Request, &s.Response} {
+		if *n == 0 {
+			*n = 1
+		}
+		if *n < 1 || *n > most {
+			return s, wrong("a request or response of %d bytes; from 1 to %d are possible", *n, most)
+		}
+	}
+	return s, nil
+}
+
+// stream is a protocol of a fixed number of bytes each way.
+type stream struct {
+	out      []byte
+	response int64
+}
+
+func newStream(s Sizes) *stream {
+	return &stream{out: make([]byte, s.Request), response: int64(s.Response)}
+}
+
+func (s *stream) request(uint64) []byte { return s.out }
+
+func (s *stream) feed(r *response, _ uint64, p []byte) (done bool, bad Kind) {
+	r.size += int64(len(p))
+	if r.size > s.response {
+		return false, Malformed
+	}
+	return r.size == s.response, ""
+}
+
+func (s *stream) stray() Kind { return Malformed }

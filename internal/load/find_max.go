@@ -1,0 +1,122 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Probe is one try of FindMax.
+type Probe struct {
+	AskedRate    float64 `json:"asked_rate"` // 1/s; 0 is the closed loop that begins the search
+	Rate         float64 `json:"rate"`       // achieved, 1/s
+	P99          float64 `json:"p99"`        // of the latency, s; of the closed loop's service time
+	LateFraction float64 `json:"late_fraction"`
+	Answered     float64 `json:"answered"` // share of the plan
+	Duration     float64 `json:"duration"` // s
+	Passed       bool    `json:"passed"`
+	Why          string  `json:"why,omitempty"` // it did not pass
+}
+
+const (
+	bisections    = 7
+	confirmations = 10 // at most, each at a rate a tenth lower
+	leastAnswered = 0.99
+)
+
+// FindMax finds the highest rate at which the 99th percentile of the latency
+// is at most bound, 99 % of the sends are on time and 99 % of the plan is
+// answered: by bisection below the rate of a closed loop, in probes of
+// a fifth of cfg.Duration but a second at least. A rate that fails gets a
+// second chance, for a machine is disturbed now and then; a rate that is found
+// is confirmed by a run of the whole cfg.Duration, whose result comes back
+// with that rate and all probes. cfg.Rate, Ramp and Steps don't count; Begin,
+// End and Log are not used. Errors: those of Run, and when no rate passes.
+func FindMax(ctx context.Context, cfg Config, bound time.Duration) (best float64, res *Result, probes []Probe, err error) {
+	if bound <= 0 {
+		return 0, nil, nil, wrong("a bound of %v for the 99th percentile; it must be above 0", bound)
+	}
+	cfg.Rate, cfg.Ramp, cfg.Steps, cfg.Begin, cfg.End, cfg.Log = 0, 0, nil, nil, nil, nil
+	short := cfg
+	short.Duration = min(cfg.Duration, max(cfg.Duration/5, time.Second))
+	try := func(cfg Config, rate float64) (bool, error) {
+		cfg.Rate = rate
+		cfg.Poisson = cfg.Poisson && rate > 0
+		var p Probe
+		res, err = Run(ctx, cfg)
+		if err != nil {
+			return false, err
+		}
+		if res.Interrupted {
+			return false, fmt.Errorf("load: interrupted before the highest rate was found: %w", context.Cause(ctx))
+		}
+		p = judgeProbe(res, rate, bound)
+		probes = append(probes, p)
+		return p.Passed, nil
+	}
+	closed := short
+	closed.Poisson = false
+	if _, err := try(closed, 0); err != nil {
+		return 0, nil, probes, err
+	}
+	low, high := 0.0, res.Rate()
+	if high == 0 {
+		return 0, res, probes, errors.New("load: the closed loop that begins the search had no answer")
+	}
+	for i := range bisections {
+		rate := (low + high) / 2
+		if i == 0 {
+			rate = 0.9 * high // near the answer when nothing disturbs
+		}
+		passed, err := try(short, rate)
+		if err == nil && !passed {
+			passed, err = try(short, rate)
+		}
+		if err != nil {
+			return 0, nil, probes, err
+		}
+		if passed {
+			low = rate
+		} else {
+			high = rate
+		}
+	}
+	for rate, n := low, 0; rate > 0 && n < confirmations; rate, n = 0.9*rate, n+1 {
+		passed, err := try(cfg, rate)
+		if err != nil {
+			return 0, nil, probes, err
+		}
+		if passed {
+			return rate, res, probes, nil
+		}
+	}
+	last := probes[len(probes)-1]
+	return 0, res, probes, fmt.Errorf("load: no rate down to %.0f/s kept the 99th percentile below %v: the last probe failed because %s; is the bound too low, or the machine busy?",
+		last.AskedRate, bound, last.Why)
+}
+
+// judgeProbe says whether a probe passed, or the first reason why not.
+func judgeProbe(res *Result, rate float64, bound time.Duration) Probe {
+	h := res.Latency
+	if rate == 0 {
+		h = res.ServiceTime
+	}
+	p := Probe{
+		AskedRate: rate, Rate: res.Rate(), P99: float64(h.ValueAtPercentile(99)) / 1e9,
+		LateFraction: res.LateFraction(), Answered: share(res.Requests, res.Planned), Duration: res.Elapsed.Seconds(),
+	}
+	switch {
+	case rate == 0:
+		p.Why = "a closed loop has no latency"
+	case p.P99 > bound.Seconds():
+		p.Why = fmt.Sprintf("p99 was %v", time.Duration(h.ValueAtPercentile(99)).Round(time.Microsecond))
+	case p.LateFraction > mostLate:
+		p.Why = fmt.Sprintf("%.1f %% of the sends were late", 100*p.LateFraction)
+	case p.Answered < leastAnswered:
+		p.Why = fmt.Sprintf("%.1f %% of the plan was answered", 100*p.Answered)
+	default:
+		p.Passed = true
+	}
+	return p
+}

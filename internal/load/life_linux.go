@@ -1,0 +1,103 @@
+package load
+
+// life is how long a connection lives: for all requests of the load or for
+// one. The engine tells it what happens to connection i.
+type life interface {
+	// prepare makes what there has to be before the load begins.
+	prepare(e *engine) error
+	// start puts the request seq of connection i on its way.
+	start(e *engine, i int32, now int64)
+	// connected: the connection has been made.
+	connected(e *engine, i int32, now int64)
+	// answered: the response is complete; last says that the server closes after it.
+	answered(e *engine, i int32, last bool, now int64)
+	// failed: the connection is gone.
+	failed(e *engine, i int32, kind Kind, now int64)
+	// revive: it was down for a moment.
+	revive(e *engine, i int32, now int64)
+}
+
+// kept is the life of a connection that is kept open, and made again when it
+// is lost.
+type kept struct{}
+
+func (kept) prepare(e *engine) error { return e.connectAll() }
+
+func (kept) start(e *engine, i int32, now int64) { e.write(i, now) }
+
+func (kept) connected(e *engine, i int32, now int64) {
+	e.move(i, idle, now)
+	e.conns[i].freeAt = now
+}
+
+func (kept) answered(e *engine, i int32, last bool, now int64) {
+	e.move(i, idle, now)
+	if last {
+		e.fail(i, Closed, now)
+	}
+}
+
+func (k kept) failed(e *engine, i int32, kind Kind, now int64) {
+	e.move(i, down, now)
+	if kind != Connect { // which would be tried without end
+		k.revive(e, i, now)
+	}
+}
+
+func (kept) revive(e *engine, i int32, now int64) {
+	if err := e.connect(i); err != nil {
+		e.fail(i, Connect, now)
+		return
+	}
+	e.move(i, connecting, now)
+}
+
+// once is the life of a connection that one request makes for itself.
+type once struct{}
+
+func (once) prepare(e *engine) error {
+	for i := range e.conns {
+		e.move(int32(i), idle, 0)
+	}
+	return nil
+}
+
+func (once) start(e *engine, i int32, now int64) {
+	if err := e.connect(i); err != nil {
+		e.fail(i, Connect, now)
+	}
+}
+
+func (once) connected(e *engine, i int32, now int64) {
+	if c := &e.conns[i]; c.measured {
+		record(e.rec.connectTime, now-c.since)
+	}
+	e.write(i, now)
+}
+
+func (once) answered(e *engine, i int32, _ bool, now int64) {
+	e.drop(&e.conns[i])
+	e.move(i, idle, now)
+}
+
+func (once) failed(e *engine, i int32, kind Kind, now int64) {
+	if kind == Connect {
+		e.move(i, down, now) // a pause, or a closed loop would spin on a refusal
+		return
+	}
+	e.move(i, idle, now)
+	e.conns[i].freeAt = now
+}
+
+func (once) revive(e *engine, i int32, now int64) {
+	e.move(i, idle, now)
+	e.conns[i].freeAt = now
+}
+
+// write sends the request of connection i.
+func (e *engine) write(i int32, now int64) {
+	c := &e.conns[i]
+	if !send(c.fd, e.proto.request(c.seq)) {
+		e.fail(i, Reset, now)
+	}
+}

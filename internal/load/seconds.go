@@ -1,0 +1,214 @@
+package load
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// interval is what one thread records in one second.
+type interval struct {
+	t                int
+	requests, errors int64
+	latency          *hdrhistogram.Histogram
+	serviceTime      *hdrhistogram.Histogram
+	networkTime      *hdrhistogram.Histogram
+	sendLag          *hdrhistogram.Histogram
+	connectTime      *hdrhistogram.Histogram
+}
+
+func newInterval() *interval {
+	return &interval{
+		latency: newHistogram(), serviceTime: newHistogram(), networkTime: newHistogram(),
+		sendLag: newHistogram(), connectTime: newHistogram(),
+	}
+}
+
+func (v *interval) all() [5]*hdrhistogram.Histogram {
+	return [...]*hdrhistogram.Histogram{v.latency, v.serviceTime, v.networkTime, v.sendLag, v.connectTime}
+}
+
+func (v *interval) add(o *interval) {
+	v.requests += o.requests
+	v.errors += o.errors
+	from := o.all()
+	for i, h := range v.all() {
+		if from[i].TotalCount() > 0 {
+			h.Merge(from[i])
+		}
+	}
+}
+
+func (v *interval) reset(t int) {
+	v.t, v.requests, v.errors = t, 0, 0
+	for _, h := range v.all() {
+		if h.TotalCount() > 0 {
+			h.Reset()
+		}
+	}
+}
+
+func (v *interval) summary() Second {
+	p50, p99, most := threeOf(v.latency)
+	s50, s99, longest := threeOf(v.serviceTime)
+	return Second{
+		T: v.t, Requests: v.requests, Errors: v.errors,
+		LatencyP50: p50, LatencyP99: p99, LatencyMax: most,
+		ServiceTimeP50: s50, ServiceTimeP99: s99, ServiceTimeMax: longest,
+	}
+}
+
+// threeOf are the median, the 99th percentile and the maximum in seconds; 0
+// where the count does not carry them.
+func threeOf(h *hdrhistogram.Histogram) (p50, p99, most float64) {
+	m := Times("", h)
+	return m["_p50"], m["_p99"], m["_max"]
+}
+
+// collector takes the seconds of all threads, so that they neither grow nor
+// wait: what is recorded in a second is merged while the next one is
+// recorded.
+type collector struct {
+	threads int
+	begin   time.Time // of the window; set before the first second comes
+	log     *hdrhistogram.HistogramLogWriter
+	free    chan *interval // empty ones, for the threads
+	full    chan *interval
+	open    map[int]*partial // seconds that not all threads have delivered
+	total   *interval
+	seconds []Second
+	err     error // of the log, the first
+	done    chan struct{}
+}
+
+type partial struct {
+	*interval
+	from int // threads that have delivered
+}
+
+// spareIntervals is how many intervals a thread has: the one that it records
+// in, one that is being merged, one on the way.
+const spareIntervals = 3
+
+func newCollector(threads int, log io.Writer) *collector {
+	n := threads * spareIntervals
+	c := &collector{
+		threads: threads, total: newInterval(), open: map[int]*partial{},
+		free: make(chan *interval, 2*n), full: make(chan *interval, 16*n), done: make(chan struct{}),
+	}
+	for range n {
+		c.free <- newInterval()
+	}
+	if log != nil {
+		c.log = hdrhistogram.NewHistogramLogWriter(log)
+	}
+	return c
+}
+
+// next gives a thread an empty interval for second t. Only if the collector
+// is seconds behind does it have to be made.
+func (c *collector) next(t int) *interval {
+	var v *interval
+	select {
+	case v = <-c.free:
+	default:
+		v = newInterval()
+	}
+	v.t = t
+	return v
+}
+
+// collect runs until full is closed.
+func (c *collector) collect() {
+	defer close(c.done)
+	for v := range c.full {
+		p := c.open[v.t]
+		if p == nil {
+			p = &partial{interval: v}
+			c.open[v.t] = p
+		} else {
+			p.add(v)
+			c.recycle(v)
+		}
+		if p.from++; p.from == c.threads {
+			c.finish(p.interval)
+		}
+	}
+	// The threads end within one second of each other, and not always the same.
+	for t := len(c.seconds); len(c.open) > 0; t++ {
+		if p := c.open[t]; p != nil {
+			c.finish(p.interval)
+		}
+	}
+}
+
+func (c *collector) finish(v *interval) {
+	delete(c.open, v.t)
+	c.total.add(v)
+	c.seconds = append(c.seconds, v.summary())
+	c.note(v)
+	c.recycle(v)
+}
+
+func (c *collector) recycle(v *interval) {
+	v.reset(0)
+	select {
+	case c.free <- v:
+	default:
+	}
+}
+
+// head begins the log; the window's begin is its base.
+func (c *collector) head(begin time.Time) {
+	c.begin = begin
+	if c.log == nil {
+		return
+	}
+	for _, write := range []func() error{
+		c.log.OutputLogFormatVersion,
+		func() error { return c.log.OutputComment("[cnibench load: nanoseconds]") },
+		func() error { return c.log.OutputStartTime(begin.UnixMilli()) },
+		c.log.OutputLegend,
+	} {
+		if err := write(); err != nil && c.err == nil {
+			c.err = fmt.Errorf("load: write the histogram log: %w", err)
+		}
+	}
+}
+
+// note writes a second to the log.
+func (c *collector) note(v *interval) {
+	if c.log == nil {
+		return
+	}
+	from := c.begin.UnixMilli() + 1000*int64(v.t)
+	for _, line := range []struct {
+		tag string
+		h   *hdrhistogram.Histogram
+	}{{"latency", v.latency}, {"service_time", v.serviceTime}} {
+		if line.h.TotalCount() == 0 {
+			continue
+		}
+		line.h.SetTag(line.tag)
+		line.h.SetStartTimeMs(from)
+		line.h.SetEndTimeMs(from + 1000)
+		if err := c.log.OutputIntervalHistogram(line.h); err != nil && c.err == nil {
+			c.err = fmt.Errorf("load: write the histogram log: %w", err)
+		}
+	}
+}
+
+// into moves the merged histograms and the seconds into r.
+func (c *collector) into(r *Result) {
+	t := c.total
+	r.Latency, r.ServiceTime, r.NetworkTime, r.SendLag, r.ConnectTime = t.latency, t.serviceTime, t.networkTime, t.sendLag, t.connectTime
+	r.Seconds = c.seconds
+	for n := len(c.seconds); n > 0; n-- {
+		if last := c.seconds[n-1]; last.Requests+last.Errors > 0 || last.ServiceTimeMax+last.LatencyMax > 0 || time.Duration(last.T)*time.Second < r.Elapsed {
+			break
+		}
+		r.Seconds = c.seconds[:n-1] // a drain in which nothing came
+	}
+}

@@ -1,0 +1,179 @@
+package load
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// thread is what the calling thread has used and suffered. It must be made
+// and used on that thread.
+type thread struct {
+	sched int // /proc/thread-self/schedstat, or -1
+	buf   [64]byte
+	usage unix.Rusage
+}
+
+func newThread() *thread {
+	fd, err := unix.Open("/proc/thread-self/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		fd = -1 // a kernel without it: nothing is known about waiting
+	}
+	return &thread{sched: fd}
+}
+
+func (t *thread) close() {
+	if t.sched >= 0 {
+		unix.Close(t.sched)
+	}
+}
+
+// cpu is the CPU time that the thread has used.
+func (t *thread) cpu() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {
+		return 0
+	}
+	return time.Duration(ts.Nano())
+}
+
+// waited is how long the thread has been runnable without a CPU: the second
+// number of schedstat (Documentation/scheduler/sched-stats.rst).
+func (t *thread) waited() time.Duration {
+	if t.sched < 0 {
+		return 0
+	}
+	n, err := unix.Pread(t.sched, t.buf[:], 0)
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := bytes.Cut(t.buf[:n], []byte(" "))
+	number, _, _ := bytes.Cut(rest, []byte(" "))
+	ns, _ := decimal(number) // malformed: as if there were none
+	return time.Duration(ns)
+}
+
+// preempted is how often somebody else got the CPU while the thread wanted it.
+func (t *thread) preempted() int64 {
+	if err := unix.Getrusage(unix.RUSAGE_THREAD, &t.usage); err != nil {
+		return 0
+	}
+	return t.usage.Nivcsw
+}
+
+// pin binds the calling thread to one CPU.
+func pin(cpu int) error {
+	var set unix.CPUSet
+	set.Set(cpu)
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("load: pin a thread to CPU %d: %w; is it online, and in this cgroup's cpuset?", cpu, os.NewSyscallError("sched_setaffinity", err))
+	}
+	return nil
+}
+
+// usableCPUs are the CPUs that this process may run on.
+func usableCPUs() []int {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil
+	}
+	var cpus []int
+	for cpu := 0; len(cpus) < set.Count(); cpu++ {
+		if set.IsSet(cpu) {
+			cpus = append(cpus, cpu)
+		}
+	}
+	return cpus
+}
+
+// maySpin says that a thread of so many can wait by spinning and leave a CPU
+// to the rest: the server, this program's own bookkeeping. Being bound to a
+// CPU is no obstacle as long as the machine has others; whether it is shared
+// shows when the spinning is interrupted.
+func maySpin(threads int) bool {
+	cpus := float64(onlineCPUs())
+	if quota := cpuQuota(); quota > 0 {
+		cpus = min(cpus, quota)
+	}
+	return cpus > float64(threads)
+}
+
+func onlineCPUs() int {
+	text, err := os.ReadFile("/sys/devices/system/cpu/online")
+	if err != nil {
+		return runtime.NumCPU()
+	}
+	n := 0
+	for part := range strings.SplitSeq(strings.TrimSpace(string(text)), ",") {
+		low, high, isRange := strings.Cut(part, "-")
+		from, err1 := strconv.Atoi(low)
+		to, err2 := strconv.Atoi(high)
+		if !isRange {
+			to, err2 = from, nil
+		}
+		if err1 != nil || err2 != nil {
+			return runtime.NumCPU()
+		}
+		n += to - from + 1
+	}
+	return n
+}
+
+// cpuQuota is how many CPUs the cgroup's quota amounts to, where this process
+// sees its own cgroup at the root as containers do; 0 is no quota.
+func cpuQuota() float64 {
+	number := func(path string) float64 {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return 0
+		}
+		v, _ := strconv.ParseFloat(strings.TrimSpace(string(text)), 64) // "max" is no quota
+		return v
+	}
+	if text, err := os.ReadFile("/sys/fs/cgroup/cpu.max"); err == nil {
+		var quota, period float64
+		if _, err := fmt.Sscan(string(text), &quota, &period); err != nil || period <= 0 {
+			return 0
+		}
+		return quota / period
+	}
+	quota, period := number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), number("/sys/fs/cgroup/cpu/cpu.cfs_period_us")
+	if quota <= 0 || period <= 0 {
+		return 0
+	}
+	return quota / period
+}
+
+// clockTick is the unit of /proc/stat: USER_HZ is 100 on every architecture
+// that Go has.
+const clockTick = 10 * time.Millisecond
+
+// stolen is the time that the hypervisor has taken from the CPUs, all
+// together; 0 if /proc/stat can't be read.
+func stolen(cpus []int) time.Duration {
+	f, err := os.Open("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	wanted := map[string]bool{}
+	for _, cpu := range cpus {
+		wanted["cpu"+strconv.Itoa(cpu)] = true
+	}
+	var ticks int64
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		// cpuN user nice system idle iowait irq softirq steal …
+		if fields := strings.Fields(lines.Text()); len(fields) > 8 && wanted[fields[0]] {
+			n, _ := strconv.ParseInt(fields[8], 10, 64) // malformed: as if there were none
+			ticks += n
+		}
+	}
+	return time.Duration(ticks) * clockTick
+}
