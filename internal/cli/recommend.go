@@ -140,8 +140,12 @@ func (f *recommendFlags) run(c *cobra.Command, dir string) error {
 }
 
 // advise fills in what the page draws of capabilities and of the choice by the
-// criteria's own weights.
-func advise(r *analysis.Report, rec *result.Record, cat *catalogue) {
+// criteria's own weights; nothing without a catalogue.
+func advise(r *analysis.Report, rec *result.Record) {
+	cat, err := loadCatalogue(nil)
+	if err != nil {
+		return
+	}
 	wish := analysis.Wish{Catalogue: capabilities(cat.contenders)}
 	r.Capabilities = analysis.Capabilities(rec, wish.Catalogue)
 	r.Recommendation = analysis.Recommend(rec, wish)

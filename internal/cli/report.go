@@ -73,7 +73,9 @@ func assemble(dir string, rec *result.Record, opt analysis.Options) *analysis.Re
 	traces, faults := trace.Load(dir, rec)
 	rec.Faults = append(rec.Faults, faults...)
 	opt.Traces = traces
-	return analysis.Assemble(rec, opt)
+	r := analysis.Assemble(rec, opt)
+	advise(r, rec)
+	return r
 }
 
 // writeOut writes a whole file, or says why not.
