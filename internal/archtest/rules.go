@@ -140,7 +140,7 @@ var confinements = append([]confined{
 		why:  "captures are for proofs; the product reads none",
 	},
 	{
-		what: []string{"internal/archtest", "internal/arena/arenatest", "internal/loadbench"},
+		what: []string{"internal/archtest", "internal/arena/arenatest"},
 		why:  "they are for tests",
 	},
 }, concreteArenas()...)
