@@ -15,7 +15,7 @@ func BenchmarkImport(b *testing.B) {
 	for i := range 22 {
 		configs = append(configs, fmt.Sprintf("cni-%d", i))
 	}
-	study{configs: configs, rounds: 3, intervals: 61, recorded: 3, snapshots: 80}.write(b, dir)
+	study{configs: configs, rounds: 3, intervals: 61, recorded: 23, snapshots: 80}.write(b, dir)
 	b.ReportAllocs()
 	b.ResetTimer()
 	i := 0

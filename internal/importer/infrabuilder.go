@@ -204,7 +204,7 @@ func (in *imported) plan(configs []*config) {
 		for _, step := range steps2024 {
 			has := false
 			for _, r := range c.runs {
-				has = has || slices.ContainsFunc(slices.Collect(maps.Keys(r.files)), func(f string) bool { return r.files[f] && ofStep(f, step.ID) })
+				has = has || r.has(step.ID)
 			}
 			if !has {
 				continue
@@ -235,6 +235,42 @@ func (in *imported) plan(configs []*config) {
 func runOf(configs []*config, s *sample) *run2024 {
 	i := slices.IndexFunc(configs, func(c *config) bool { return c.id == s.Contender })
 	return configs[i].runs[s.Round]
+}
+
+// has says that the run has a file of the step.
+func (r *run2024) has(step string) bool {
+	for f, known := range r.files {
+		if known && ofStep(f, step) {
+			return true
+		}
+	}
+	return false
+}
+
+// summaryOf is what the summary files of the whole run and of the
+// configuration say of the step, by file.
+func (r *run2024) summaryOf(step step2024) []summary {
+	var list []summary
+	prefix := strings.ToUpper(step.ID) + "_"
+	for _, s := range []summary{
+		{path.Join(r.dir, "all.results"), r.all}, {path.Join(r.config.name, "results.prom"), r.config.summary[r.round]},
+	} {
+		own := values{}
+		for key, v := range s.values {
+			if strings.HasPrefix(key, prefix) {
+				own[key] = v
+			}
+		}
+		if len(own) > 0 {
+			list = append(list, summary{s.file, own})
+		}
+	}
+	return list
+}
+
+type summary struct {
+	file   string
+	values values
 }
 
 // readInfo reads what belongs to the whole run.
@@ -271,6 +307,10 @@ func (r *run2024) readInfo(src *source) {
 
 // readStep fills in the sample from the step's files.
 func (r *run2024) readStep(src *source, s *sample, step step2024) {
+	if !r.has(step.ID) && len(r.summaryOf(step)) == 0 {
+		s.invalidate("missing_result", "%s has no file of %s", r.dir, step.ID)
+		return
+	}
 	r.checkCommands(src, step)
 	vs := r.stepValues(src, step)
 	prefix := strings.ToUpper(step.ID)
@@ -354,17 +394,10 @@ func (r *run2024) stepValues(src *source, step step2024) values {
 		vs[key] = v
 	}
 	unknown(src, own, vs)
-	prefix := strings.ToUpper(step.ID) + "_"
-	for _, other := range []struct {
-		file   string
-		values values
-	}{{path.Join(r.dir, "all.results"), r.all}, {path.Join(r.config.name, "results.prom"), r.config.summary[r.round]}} {
+	for _, other := range r.summaryOf(step) {
 		added := values{}
 		for _, key := range slices.Sorted(maps.Keys(other.values)) {
 			v := other.values[key]
-			if !strings.HasPrefix(key, prefix) {
-				continue
-			}
 			first, has := vs[key]
 			switch {
 			case !has:

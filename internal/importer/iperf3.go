@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -117,7 +118,7 @@ func decodeJSON(data []byte, into any) error {
 		}
 	case errors.As(err, &kind):
 		offset = kind.Offset
-		err = fmt.Errorf("%s is a %s instead of a %v", kind.Field, kind.Value, kind.Type)
+		err = fmt.Errorf("%s: %s where something else belongs", cmp.Or(kind.Field, "the whole"), kind.Value)
 	}
 	if offset < 0 {
 		return &lineError{0, err}
@@ -192,7 +193,7 @@ func (t *iperf3Test) apply(s *sample, file string, streams int, udp bool) {
 		s.invalidate("wrong_test", "%s is a test of %s, the step is of %s", file, p, want)
 	}
 	if n := t.Start.Test.Streams; n > 0 && n != streams {
-		s.invalidate("wrong_test", "%s has %d streams, the step has %d", file, n, streams)
+		s.invalidate("wrong_test", "%s: streams are %d, the step has %d", file, n, streams)
 	}
 	if t.Start.Test.Reverse != 0 {
 		s.invalidate("wrong_test", "%s ran in reverse, from server to client", file)
@@ -214,6 +215,6 @@ func (t *iperf3Test) apply(s *sample, file string, streams int, udp bool) {
 		s.note("silent_seconds", "nothing was sent in %d of %d intervals", n, len(t.Intervals))
 	}
 	if own := t.ownCPUs(); own >= 0.95*float64(streams) && own < 1e4 {
-		s.note("iperf3_cpu_limit", "iperf3 itself used %.2f CPUs for %d stream(s) at its busier side: the tool may have been the limit", own, streams)
+		s.note("iperf3_cpu_limit", "iperf3 itself used %.2f CPUs at its busier side, streams being %d: the tool may have been the limit", own, streams)
 	}
 }

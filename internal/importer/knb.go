@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"path"
 	"regexp"
 	"slices"
@@ -63,7 +64,15 @@ var knbSteps = []struct {
 	{steps2024[7], func(r *knbReport) *knbTest { return r.Data.Service.UDP }},
 }
 
-// decodeKnb reads one report. Errors are *lineError.
+// parseKnb reads one report. Errors are *lineError.
+func parseKnb(r io.Reader) (*knbReport, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+	if err != nil {
+		return nil, &lineError{0, err}
+	}
+	return decodeKnb(data)
+}
+
 func decodeKnb(data []byte) (*knbReport, error) {
 	r := &knbReport{}
 	if err := decodeJSON(data, r); err != nil {

@@ -161,14 +161,19 @@ func (s *sample) judge(lineRate unit.BitRate, mtu int, overhead unit.Bytes) {
 	}) {
 		s.invalidate(r.Code, "%s", r.Text)
 	}
-	for name, v := range s.Metrics {
-		if v < 0 || name == "loss" && v > 1 {
-			delete(s.Metrics, name) // the reason has it
-		}
-	}
 	if took := s.Elapsed; s.planned > 0 && took > 1.02*s.planned {
 		s.note("long_window", "%.1f s measured of %.0f s planned", float64(took), float64(s.planned))
 	}
+}
+
+// dropImpossible takes out values that no run may hold; the reasons have them.
+func (s *sample) dropImpossible() {
+	for name, v := range s.Metrics {
+		if v < 0 || name == "loss" && v > 1 {
+			delete(s.Metrics, name)
+		}
+	}
+	s.Elapsed = max(0, s.Elapsed)
 }
 
 // refuseCopies finds samples whose test is another's: a file copied into a
@@ -209,6 +214,7 @@ func (in *imported) complete(opt Options) (*imported, error) {
 	for i := range in.samples {
 		s := &in.samples[i]
 		s.judge(opt.LineRate, opt.MTU, overhead[s.Contender])
+		s.dropImpossible()
 		run.Plan.Rounds = max(run.Plan.Rounds, s.Round)
 		if !s.Started.IsZero() && (run.Started.IsZero() || s.Started.Before(run.Started)) {
 			run.Started = s.Started
