@@ -14,6 +14,7 @@ var csvHeader = []string{
 	"contender", "kernel", "underlay", "step", "path", "metric", "unit", "better",
 	"n", "median", "ci_low", "ci_high", "confidence", "values",
 	"vs_baseline_ratio", "vs_baseline_ci_low", "vs_baseline_ci_high", "vs_baseline_p", "tier",
+	"mdd", "rounds_for_5_percent",
 }
 
 // writeCSV writes RFC 4180 with line feeds. Texts are always quoted and numbers
@@ -43,7 +44,14 @@ func writeCSV(w io.Writer, r *analysis.Report, _ Options) error {
 			}
 		}
 		fields = append(fields, vs...)
-		bw.WriteString(strings.Join(append(fields, strconv.Itoa(res.Tier)), ",") + "\n")
+		fields = append(fields, strconv.Itoa(res.Tier), "", "")
+		if res.MDD != nil {
+			fields[len(fields)-2] = exact(*res.MDD)
+		}
+		if res.RoundsFor5 > 0 {
+			fields[len(fields)-1] = strconv.Itoa(res.RoundsFor5)
+		}
+		bw.WriteString(strings.Join(fields, ",") + "\n")
 	}
 	return bw.Flush()
 }

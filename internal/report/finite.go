@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
@@ -18,6 +19,14 @@ func finite(r *analysis.Report) *analysis.Report {
 	out.Unsupported = append([]result.Unsupported{}, r.Unsupported...)
 	if out.Run.Environment == nil {
 		out.Run.Environment = result.Environment{}
+	}
+	out.Efficiency = slices.DeleteFunc(slices.Clone(r.Efficiency), func(e analysis.Efficiency) bool { return !finiteEfficiency(&e) })
+	if r.Fleet != nil {
+		fleet := *r.Fleet
+		fleet.Rows = slices.DeleteFunc(append([]analysis.FleetRow{}, fleet.Rows...), func(row analysis.FleetRow) bool {
+			return !finiteEstimate(&row.Cores) || !finiteAll(row.Memory, row.Power, row.Month)
+		})
+		out.Fleet = &fleet
 	}
 	for _, res := range r.Results {
 		keep, lost := finiteResult(res)
@@ -42,6 +51,9 @@ func finiteResult(res analysis.Result) (*analysis.Result, []string) {
 		return nil, []string{"the median"}
 	}
 	var lost []string
+	if res.MDD != nil && !isFinite(*res.MDD) {
+		res.MDD = nil
+	}
 	values := make([]float64, 0, len(res.Values))
 	for _, v := range res.Values {
 		if isFinite(v) {
@@ -67,6 +79,21 @@ func finiteResult(res analysis.Result) (*analysis.Result, []string) {
 		res.VsBaseline, lost = &analysis.Comparison{Ratio: c.Ratio, CI: c.CI}, append(lost, "the p-value")
 	}
 	return &res, lost
+}
+
+// finiteEfficiency is false where a figure overflowed: what went into it is in
+// the results, and named there.
+func finiteEfficiency(e *analysis.Efficiency) bool {
+	return finiteEstimate(&e.Goodput) && finiteEstimate(e.CPUPerGbit) && finiteEstimate(e.MemoryOverhead) &&
+		finiteAll(e.Published) && (e.Energy == nil || isFinite(e.Energy.JoulesPerGB))
+}
+
+func finiteEstimate(e *analysis.Estimate) bool {
+	return e == nil || isFinite(e.Median) && finiteInterval(e.CI)
+}
+
+func finiteAll(values ...*float64) bool {
+	return !slices.ContainsFunc(values, func(v *float64) bool { return v != nil && !isFinite(*v) })
 }
 
 func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -111,7 +111,9 @@ func TestCSVReadsBack(t *testing.T) {
 // TestCSVHasAllFields: a field that the JSON form gains must come here too.
 func TestCSVHasAllFields(t *testing.T) {
 	var doc struct{ Results []map[string]any }
-	if err := json.Unmarshal([]byte(write(t, "json", sample(6), Options{})), &doc); err != nil {
+	r := sample(6)
+	r.Results[1].MDD, r.Results[1].RoundsFor5 = new(float64), 9 // left out where they are not known
+	if err := json.Unmarshal([]byte(write(t, "json", r, Options{})), &doc); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"run", "arena", "suite", "baseline"}

@@ -30,6 +30,9 @@ func writeMarkdown(w io.Writer, r *analysis.Report, _ Options) error {
 	if len(v.Groups) > 0 {
 		bw.WriteString(md(strings.Join(v.legend(), " ")) + "\n\n")
 	}
+	mdPublished(bw, v)
+	mdEfficiency(bw, v)
+	mdFleet(bw, v)
 	if len(v.Findings) > 0 {
 		bw.WriteString("### Findings\n\n| severity | where | what | next |\n|---|---|---|---|\n")
 		for _, f := range bySeverity(v.Findings) {
@@ -72,6 +75,59 @@ func mdTable(w *bufio.Writer, v *view, g *group, columns []column) {
 	for _, s := range stepsOf(v.Steps, columns) {
 		if about := describe(s); about != "" {
 			fmt.Fprintf(w, "- %s: %s\n", md(s.ID), md(about))
+		}
+	}
+	w.WriteString("\n")
+}
+
+// mdEfficiency is a table for each step that has CPU by goodput.
+func mdEfficiency(w *bufio.Writer, v *view) {
+	said := false
+	for i := range v.Groups {
+		g := &v.Groups[i]
+		for _, c := range v.costsOf(g) {
+			if !said {
+				w.WriteString("### Efficiency\n\n")
+				said = true
+			}
+			where := c.step
+			if len(v.Groups) > 1 {
+				where += ", " + g.title()
+			}
+			fmt.Fprintf(w, "%s\n\n", md(strings.Join(append([]string{where + "."}, c.about()...), " ")))
+			var rows [][]string
+			for _, e := range c.rows {
+				rows = append(rows, costCells(e))
+			}
+			mdRows(w, costHead, rows)
+		}
+	}
+	if basis := v.energyBasis(); said && basis != "" {
+		fmt.Fprintf(w, "%s\n\n", md(basis))
+	}
+}
+
+func mdFleet(w *bufio.Writer, v *view) {
+	if v.Fleet == nil {
+		return
+	}
+	fmt.Fprintf(w, "### %s\n\n", md(v.fleetTitle()))
+	if head, rows := v.fleetTable(); len(rows) > 0 {
+		mdRows(w, head, rows)
+	}
+	fmt.Fprintf(w, "%s\n\n", md(strings.Join(v.fleetNotes(), " ")))
+}
+
+// mdRows is a table whose first column holds names.
+func mdRows(w *bufio.Writer, head []string, rows [][]string) {
+	for i, row := range append([][]string{head}, rows...) {
+		w.WriteString("|")
+		for _, cell := range row {
+			fmt.Fprintf(w, " %s |", md(cell))
+		}
+		w.WriteString("\n")
+		if i == 0 {
+			w.WriteString("|---|" + strings.Repeat("---:|", len(head)-1) + "\n")
 		}
 	}
 	w.WriteString("\n")

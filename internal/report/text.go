@@ -46,6 +46,9 @@ func writeText(w io.Writer, r *analysis.Report, opt Options) error {
 		}
 		t.line("")
 	}
+	t.costs()
+	t.fleet()
+	t.published()
 	t.findings()
 	t.unsupported()
 	_, err := w.Write(t.Bytes())
@@ -93,7 +96,8 @@ func (t *textWriter) tables(g *group, sets [][]column) {
 	}
 }
 
-func (t *textWriter) table(g *group, columns []column) {
+// newGrid is a table with a line under its head and no others.
+func newGrid() table.Writer {
 	tw := table.NewWriter()
 	tw.SetStyle(table.Style{
 		Box:    table.BoxStyle{MiddleHorizontal: "─", PaddingRight: strings.Repeat(" ", columnGap)},
@@ -102,6 +106,11 @@ func (t *textWriter) table(g *group, columns []column) {
 			SeparateHeader: true,
 		},
 	})
+	return tw
+}
+
+func (t *textWriter) table(g *group, columns []column) {
+	tw := newGrid()
 	rows := make([]table.Row, len(g.Contenders)+1)
 	rows[0] = table.Row{""}
 	for i, c := range g.Contenders {
@@ -120,9 +129,7 @@ func (t *textWriter) table(g *group, columns []column) {
 	tw.SetColumnConfigs(configs)
 	tw.AppendHeader(rows[0])
 	tw.AppendRows(rows[1:])
-	for _, line := range strings.Split(tw.Render(), "\n") {
-		t.line(strings.TrimRight(line, " "))
-	}
+	t.rendered(tw)
 }
 
 // short is a name that leaves the figures their room.

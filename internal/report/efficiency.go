@@ -1,0 +1,315 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// This file words what traffic cost, for text and Markdown.
+
+// costs is the efficiency of one step in a group.
+type costs struct {
+	step     string
+	baseline string
+	rows     []analysis.Efficiency // as the analysis has them
+}
+
+// costsOf are the steps of a group that have CPU by goodput, in the order of
+// the report.
+func (v *view) costsOf(g *group) []costs {
+	var list []costs
+	for _, e := range v.Efficiency {
+		if e.Kernel != g.Kernel || e.Underlay != g.Underlay || e.CPUPerGbit == nil {
+			continue
+		}
+		i := slices.IndexFunc(list, func(c costs) bool { return c.step == e.Step })
+		if i < 0 {
+			i = len(list)
+			list = append(list, costs{step: e.Step, baseline: v.Baseline})
+		}
+		list[i].rows = append(list[i].rows, e)
+	}
+	return slices.DeleteFunc(list, func(c costs) bool { return len(c.rows) < 2 })
+}
+
+// frontier are the contenders that no other beats in both figures, the most
+// goodput first.
+func (c costs) frontier() []string {
+	var on []analysis.Efficiency
+	for _, e := range c.rows {
+		if e.Frontier {
+			on = append(on, e)
+		}
+	}
+	slices.SortStableFunc(on, func(a, b analysis.Efficiency) int {
+		switch {
+		case a.Goodput.Median > b.Goodput.Median:
+			return -1
+		case a.Goodput.Median < b.Goodput.Median:
+			return 1
+		}
+		return 0
+	})
+	names := make([]string, len(on))
+	for i, e := range on {
+		names[i] = e.Contender
+	}
+	return names
+}
+
+// groups are the contenders of each cluster, by its number less one.
+func (c costs) groups() [][]string {
+	var groups [][]string
+	for _, e := range c.rows {
+		for e.Cluster > len(groups) && e.Cluster <= len(c.rows) {
+			groups = append(groups, nil)
+		}
+		if e.Cluster > 0 && e.Cluster <= len(groups) {
+			groups[e.Cluster-1] = append(groups[e.Cluster-1], e.Contender)
+		}
+	}
+	return groups
+}
+
+// groupsText is "1: a, b; 2: c", "" without clusters.
+func (c costs) groupsText() string {
+	var parts []string
+	for i, names := range c.groups() {
+		parts = append(parts, fmt.Sprintf("%d: %s", i+1, strings.Join(names, ", ")))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// about says what the efficiency of a step means.
+func (c costs) about() []string {
+	var lines []string
+	choices := 0
+	for _, e := range c.rows {
+		if e.Contender != c.baseline {
+			choices++
+		}
+	}
+	if names := c.frontier(); len(names) > 0 && len(names) < choices {
+		lines = append(lines, "Most goodput for the CPU: "+strings.Join(names, ", ")+". No other pod network is better in both.")
+	}
+	if groups := c.groupsText(); groups != "" {
+		lines = append(lines, "Alike in goodput, CPU and memory: "+groups+".")
+	}
+	return lines
+}
+
+// costHead and costCells are the columns of the Markdown table.
+var costHead = []string{"contender", "Goodput", "CPU per Gbit/s", "2024 formula", "Memory over baseline", "Energy per GB", "frontier", "alike"}
+
+func costCells(e analysis.Efficiency) []string {
+	frontier, cluster := "", ""
+	if e.Frontier {
+		frontier = "yes"
+	}
+	if e.Cluster > 0 {
+		cluster = strconv.Itoa(e.Cluster)
+	}
+	return []string{
+		e.Contender, estimate(&e.Goodput, "bit/s"), estimate(e.CPUPerGbit, "CPU-s/Gbit"), number(e.Published, "CPU-s/Gbit"),
+		estimate(e.MemoryOverhead, "bytes"), energy(e.Energy), frontier, cluster,
+	}
+}
+
+func energy(e *analysis.Energy) string {
+	if e == nil {
+		return unit.Missing
+	}
+	text := strconv.FormatFloat(e.JoulesPerGB, 'g', 3, 64) + " J"
+	if !e.Measured {
+		text += " (estimate)"
+	}
+	return text
+}
+
+// energyBasis says where the energies come from, "" without any.
+func (v *view) energyBasis() string {
+	var said []string
+	for _, e := range v.Efficiency {
+		if e.Energy != nil && !slices.Contains(said, e.Energy.Basis) {
+			said = append(said, e.Energy.Basis)
+		}
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	return "Energy per decimal gigabyte, " + strings.Join(said, "; ") + "."
+}
+
+func number(v *float64, of string) string {
+	if v == nil {
+		return unit.Missing
+	}
+	return unit.Format(*v, of)
+}
+
+// costs says in words what the first step of each group that has it shows: the
+// figures are in the tables above.
+func (t *textWriter) costs() {
+	said := false
+	for i := range t.Groups {
+		for _, c := range t.costsOf(&t.Groups[i]) {
+			about := c.about()
+			if len(about) == 0 {
+				continue
+			}
+			if !said {
+				t.line(t.paint(bold, "Efficiency"))
+				said = true
+			}
+			where := c.step
+			if len(t.Groups) > 1 {
+				where += ", " + t.Groups[i].title()
+			}
+			t.wrap("", printable(where)+": "+printable(strings.Join(about, " ")), "")
+			break
+		}
+	}
+	if said {
+		if basis := t.energyBasis(); basis != "" {
+			t.wrap("", printable(basis), dim)
+		}
+		t.line("")
+	}
+}
+
+func (t *textWriter) fleet() {
+	if t.Fleet == nil {
+		return
+	}
+	t.wrap("", t.fleetTitle(), bold)
+	if head, rows := t.fleetTable(); len(rows) > 0 {
+		tw := newGrid()
+		tw.AppendHeader(t.fleetRow(head, bold))
+		for _, cells := range rows {
+			tw.AppendRow(t.fleetRow(cells, ""))
+		}
+		var configs []table.ColumnConfig
+		for i := range head[1:] {
+			configs = append(configs, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
+		}
+		tw.SetColumnConfigs(configs)
+		t.rendered(tw)
+	}
+	for _, note := range t.fleetNotes() {
+		t.wrap("", printable(note), dim)
+	}
+	t.line("")
+}
+
+func (t *textWriter) fleetRow(cells []string, style string) table.Row {
+	row := make(table.Row, len(cells))
+	for i, cell := range cells {
+		row[i] = t.paint(style, printable(cell))
+	}
+	return row
+}
+
+// fleetTitle says what is carried over, fleetNotes what a reader must know of it.
+func (v *view) fleetTitle() string {
+	f := v.Fleet
+	return fmt.Sprintf("A fleet of %s nodes, each sending %g Gbit/s to pods on other nodes", thousands(float64(f.Nodes)), f.Gbps)
+}
+
+func (v *view) fleetNotes() []string {
+	f := v.Fleet
+	if len(f.Rows) == 0 {
+		step := "any step"
+		if f.Step != "" {
+			step = "step " + f.Step
+		}
+		return []string{"There is no CPU per Gbit/s of " + step + ": run the suite throughput, or name a step that has it (--fleet step=…)."}
+	}
+	notes := []string{"Cores: nodes × Gbit/s × CPU per Gbit/s of " + f.Step + ", senders and receivers together, as if the cost of a bit were the same at every load."}
+	if !slices.ContainsFunc(f.Rows, func(r analysis.FleetRow) bool { return r.Memory != nil }) {
+		notes = append(notes, "No memory: it was not measured, or the nodes shared one machine.")
+	} else {
+		notes = append(notes, "Memory: what the nodes used over the baseline's while the step ran.")
+	}
+	if !slices.ContainsFunc(f.Rows, func(r analysis.FleetRow) bool { return !r.Reached }) {
+		return notes
+	}
+	return append(notes, fmt.Sprintf("* one pair of pods carried less than %g Gbit/s.", f.Gbps))
+}
+
+// fleetTable is a head and a row for each contender; columns that nobody has
+// are left out.
+func (v *view) fleetTable() (head []string, rows [][]string) {
+	f := v.Fleet
+	head = []string{"", "CPU cores"}
+	has := func(field func(analysis.FleetRow) *float64) bool {
+		return slices.ContainsFunc(f.Rows, func(r analysis.FleetRow) bool { return field(r) != nil })
+	}
+	columns := []struct {
+		head   string
+		field  func(analysis.FleetRow) *float64
+		format func(float64) string
+	}{
+		{"Memory", func(r analysis.FleetRow) *float64 { return r.Memory }, func(v float64) string { return unit.Format(v, "bytes") }},
+		{"Power", func(r analysis.FleetRow) *float64 { return r.Power }, func(v float64) string { return thousands(v) + " W" }},
+		{strings.TrimSpace(f.Currency + " a month"), func(r analysis.FleetRow) *float64 { return r.Month }, thousands},
+	}
+	for _, c := range columns {
+		if has(c.field) {
+			head = append(head, c.head)
+		}
+	}
+	for _, r := range f.Rows {
+		name := r.Contender
+		if len(v.Groups) > 1 {
+			g := group{Kernel: r.Kernel, Underlay: r.Underlay}
+			name += " (" + g.title() + ")"
+		}
+		if !r.Reached {
+			name += " *"
+		}
+		row := []string{name, cores(r.Cores)}
+		for _, c := range columns {
+			if !has(c.field) {
+				continue
+			}
+			cell := unit.Missing
+			if v := c.field(r); v != nil {
+				cell = c.format(*v)
+			}
+			row = append(row, cell)
+		}
+		rows = append(rows, row)
+	}
+	return head, rows
+}
+
+func cores(e analysis.Estimate) string {
+	if e.CI == nil {
+		return thousands(e.Median)
+	}
+	return fmt.Sprintf("%s (%s–%s)", thousands(e.Median), thousands(e.CI[0]), thousands(e.CI[1]))
+}
+
+// thousands is a count with separators; small ones keep a digit behind the point.
+func thousands(v float64) string {
+	if v > -10 && v < 10 {
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	digits := strconv.FormatFloat(v, 'f', 0, 64)
+	sign := ""
+	if digits[0] == '-' {
+		sign, digits = "-", digits[1:]
+	}
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return sign + digits
+}
