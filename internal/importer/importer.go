@@ -103,7 +103,7 @@ func Import(ctx context.Context, name, dir, out string, opt Options) (*Summary, 
 		return nil, fmt.Errorf("import %s: %w", dir, err)
 	}
 	in.run.Tool = opt.Tool
-	if err := in.write(out, src); err != nil {
+	if err := in.write(ctx, out, src); err != nil {
 		return nil, err
 	}
 	s := &Summary{Files: src.files, Bytes: src.bytes, Samples: len(in.samples), Faults: src.sortedFaults()}

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -21,7 +22,7 @@ func (s *sample) note(code, text string, args ...any) {
 }
 
 // write makes the run directory.
-func (in *imported) write(out string, src *source) (err error) {
+func (in *imported) write(ctx context.Context, out string, src *source) (err error) {
 	store, err := result.Create(out, &in.run)
 	if err != nil {
 		return err
@@ -31,15 +32,18 @@ func (in *imported) write(out string, src *source) (err error) {
 		return err
 	}
 	list := make([]*result.Sample, len(in.samples))
-	for i := range in.samples {
+	errs := make([]error, len(in.samples))
+	if err := parallel(ctx, len(in.samples), func(i int) {
 		s := &in.samples[i]
 		list[i] = &s.Sample
-		if len(s.recordings) == 0 {
-			continue
+		if len(s.recordings) > 0 {
+			errs[i] = writeRecordings(store.Raw(&s.Sample), s.recordings)
 		}
-		if err := writeRecordings(store.Raw(&s.Sample), s.recordings); err != nil {
-			return fmt.Errorf("import: node metrics of %s, step %s, round %d: %w", s.Contender, s.Step, s.Round, err)
-		}
+	}); err != nil {
+		return err
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("import: node metrics: %w", err)
 	}
 	return store.SealAll(list)
 }
@@ -51,7 +55,7 @@ func writeRecordings(raw *result.Folder, list []*sysmon.Recording) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	z, err := zstd.NewWriter(f, zstd.WithEncoderConcurrency(2))
+	z, err := zstd.NewWriter(f, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
 	if err != nil {
 		return err
 	}
