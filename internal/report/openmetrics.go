@@ -73,14 +73,14 @@ func (o *openWriter) figures(r *analysis.Report) {
 				o.family(name, unit, help(metric))
 				first = false
 			}
-			o.estimate(name, "median", res.Median, res.CI, r.Run.Started, placeOf(res))
+			o.estimate(name, "median", res.Median, res.CI, r.Run.Started, openPlace(res))
 		}
 	}
 	if ratios {
 		o.family("cnibench_vs_baseline_ratio", "ratio", "A metric's ratio to the baseline, paired by round; below 1 is less.")
 		for _, res := range r.Results {
 			if c := res.VsBaseline; c != nil {
-				o.estimate("cnibench_vs_baseline_ratio", "ratio", c.Ratio, c.CI, r.Run.Started, append(placeOf(res), label{"metric", res.Metric}))
+				o.estimate("cnibench_vs_baseline_ratio", "ratio", c.Ratio, c.CI, r.Run.Started, append(openPlace(res), label{"metric", res.Metric}))
 			}
 		}
 	}
@@ -88,7 +88,7 @@ func (o *openWriter) figures(r *analysis.Report) {
 		o.family("cnibench_tier", "", "Tier of a metric: 1 is best, contenders of a tier can't be told apart.")
 		for _, res := range r.Results {
 			if res.Tier > 0 {
-				o.sample("cnibench_tier", float64(res.Tier), r.Run.Started, append(placeOf(res), label{"metric", res.Metric})...)
+				o.sample("cnibench_tier", float64(res.Tier), r.Run.Started, append(openPlace(res), label{"metric", res.Metric})...)
 			}
 		}
 	}
@@ -162,7 +162,7 @@ func (o *openWriter) sample(name string, v float64, at time.Time, labels ...labe
 	o.WriteByte('\n')
 }
 
-func placeOf(r analysis.Result) []label {
+func openPlace(r analysis.Result) []label {
 	return []label{{"contender", r.Contender}, {"step", r.Step}, {"path", r.Path}, {"kernel", r.Kernel}, {"underlay", r.Underlay}}
 }
 
