@@ -9,6 +9,7 @@ func All() []Workload {
 		TCPStream{}, UDPStream{},
 		TCPLat(), UDPLat(), TCPBW(), UDPBW(),
 		HTTPRate{},
+		TCPRR(), TCPCRR(), UDPRR(),
 	}
 }
 

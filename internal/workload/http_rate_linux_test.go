@@ -22,16 +22,23 @@ import (
 	"github.com/cnibench/cnibench/internal/serve"
 )
 
-// TestHTTPRate drives the workload with this module's own program.
-func TestHTTPRate(t *testing.T) {
+// builtProgram is this module's own program.
+func builtProgram(t *testing.T) string {
+	t.Helper()
 	program := filepath.Join(t.TempDir(), "cnibench")
 	build := exec.Command("go", "build", "-o", program, "github.com/cnibench/cnibench")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", build, err, out)
 	}
-	h := HTTPRate{Program: program}
+	return program
+}
+
+// TestHTTPRate drives the workload with this module's own program.
+func TestHTTPRate(t *testing.T) {
+	h := HTTPRate{Program: builtProgram(t)}
 	t.Run("nginx", func(t *testing.T) { testAgainstNginx(t, h) })
+	t.Run("a connection per request", func(t *testing.T) { testConnectionPerRequest(t, h) })
 	t.Run("a stall shows", func(t *testing.T) { testStallShows(t, h) })
 	t.Run("a stall at the window's end shows", func(t *testing.T) { testStallAtTheEnd(t, h) })
 	t.Run("the server dies", func(t *testing.T) { testServerDies(t, h) })
@@ -155,6 +162,19 @@ func testAgainstNginx(t *testing.T, h HTTPRate) {
 				}
 			}
 		})
+	}
+}
+
+func testConnectionPerRequest(t *testing.T, h HTTPRate) {
+	for _, server := range []string{"nginx", "cnibench"} {
+		s, _ := httpSession(t, map[string]any{"server": server, "connection_per_request": true, "threads": 2, "arrivals": "poisson", "rate": 500})
+		out, err := h.Drive(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := out.Histograms["connect_time"]; n == nil || n.TotalCount() < 200 {
+			t.Errorf("%s: connect times %v of about 250 requests", server, n)
+		}
 	}
 }
 
@@ -297,7 +317,7 @@ func testCapacity(t *testing.T, h HTTPRate) {
 		if rate, err = h.Capacity(context.Background(), s); err != nil {
 			continue
 		}
-		if rate <= 0 || rawOf(s, "capacity-4.json") == "" {
+		if rate <= 0 || rawOf(s, "capacity.json") == "" {
 			t.Errorf("capacity %v", rate)
 		}
 		if len(w.begins) != 0 {

@@ -21,20 +21,25 @@ import (
 // configuration, at most 4096 bytes, can hold as its body.
 const maxNginxResponse = 4 << 10
 
-// nginxConfig is the whole configuration of an nginx that answers every
+// NginxConfig is the whole configuration of an nginx that answers every
 // request with size bytes, serve.HeaderBytes of them header. Everything that
 // it writes is in dir, so that it needs no rights there or elsewhere. The
 // response is in the configuration itself: a file would be opened for every
-// request, which has nothing to do with the network.
-func nginxConfig(listen netip.AddrPort, dir string, workers, connections, size int) (string, error) {
+// request, which has nothing to do with the network. each says that every
+// request asks for the end of its connection.
+func NginxConfig(listen netip.AddrPort, dir string, workers, connections, size int, each bool) (string, error) {
 	body := size - serve.HeaderBytes
 	if body < 1 || size > maxNginxResponse {
 		return "", fmt.Errorf("a response of %d bytes; nginx is set up for %d to %d, and server: cnibench gives larger ones",
 			size, serve.HeaderBytes+1, maxNginxResponse)
 	}
+	after := "keep-alive"
+	if each {
+		after = "close"
+	}
 	// As nginx writes it with server_tokens off; only the pad is ours.
 	header := "HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Type: text/plain\r\n" +
-		"Content-Length: " + strconv.Itoa(body) + "\r\nConnection: keep-alive\r\nX-Pad: \r\n\r\n"
+		"Content-Length: " + strconv.Itoa(body) + "\r\nConnection: " + after + "\r\nX-Pad: \r\n\r\n"
 	pad := strings.Repeat("x", serve.HeaderBytes-len(header))
 	return strings.NewReplacer(
 		"DIR", dir, "LISTEN", listen.String(), "WORKERS", strconv.Itoa(workers),
@@ -86,7 +91,8 @@ func httpServerArgs(ctx context.Context, s *Session, self string, listen netip.A
 	stall := s.Params.String("stall")
 	switch server := s.Params.String("server"); {
 	case server == "cnibench":
-		argv := []string{self, "serve", "http", "--listen", listen.String(), "--size", strconv.Itoa(size)}
+		argv := []string{self, "serve", "http", "--listen", listen.String(), "--size", strconv.Itoa(size),
+			"--threads", strconv.Itoa(s.Params.Int("workers"))}
 		if stall != "" {
 			argv = append(argv, "--stall", stall, "--every", s.Params.String("every"))
 		}
@@ -97,7 +103,7 @@ func httpServerArgs(ctx context.Context, s *Session, self string, listen netip.A
 		return nil, errors.New("nginx does not stall on purpose; use server: cnibench")
 	}
 	dir := s.Server.Dir()
-	config, err := nginxConfig(listen, dir, s.Params.Int("workers"), s.Params.Int("connections"), size)
+	config, err := NginxConfig(listen, dir, s.Params.Int("workers"), s.Params.Int("connections"), size, s.Params.Bool("connection_per_request"))
 	if err != nil {
 		return nil, err
 	}

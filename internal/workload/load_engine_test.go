@@ -32,7 +32,7 @@ func TestReadLoad(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			calls := ""
-			r, err := readLoad(strings.NewReader(tt.in), func() { calls += "b" }, func() { calls += "e" })
+			r, err := ReadLoad(strings.NewReader(tt.in), func() { calls += "b" }, func() { calls += "e" })
 			if calls != tt.calls {
 				t.Errorf("marks %q, want %q", calls, tt.calls)
 			}
@@ -50,27 +50,35 @@ func FuzzReadLoad(f *testing.F) {
 	f.Add([]byte("{\"event\":\"begin\"}\n{\"event\":\"end\"}\n{\"schema\":\"cnibench/load/1\",\"histograms\":{\"latency\":\"SElT\"}}\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		begins, ends := 0, 0
-		r, err := readLoad(bytes.NewReader(in), func() { begins++ }, func() { ends++ })
+		r, err := ReadLoad(bytes.NewReader(in), func() { begins++ }, func() { ends++ })
 		if begins != ends || begins > 1 || err == nil && r == nil {
 			t.Fatalf("%d begins, %d ends, report %v, error %v", begins, ends, r, err)
 		}
 		if r != nil {
-			_, _ = httpOutcome(r) // an error or an outcome, never a panic
+			_, _ = outcome(r) // an error or an outcome, never a panic
 		}
 	})
 }
 
-func TestHTTPOutcome(t *testing.T) {
-	good := load.Report{Rate: 999, AskedRate: 1000, Planned: 1000, Sent: 1000, Requests: 1000, LateFraction: 0.01, GeneratorCPU: 0.9}
+func TestOutcome(t *testing.T) {
+	good := load.Report{Rate: 999, AskedRate: 1000, Planned: 1000, Sent: 1000, Requests: 1000}
+	limited := func(codes ...string) func(*load.Report) {
+		return func(r *load.Report) {
+			for _, code := range codes {
+				r.Limits = append(r.Limits, load.Limit{Code: code, Text: "because"})
+			}
+		}
+	}
 	tests := []struct {
 		name          string
 		change        func(*load.Report)
 		faults, notes string
 	}{
 		{"good", func(*load.Report) {}, "", ""},
-		{"late", func(r *load.Report) { r.LateFraction = 0.02 }, "load_generator_late", ""},
+		{"late", limited("load_generator_late"), "load_generator_late", ""},
 		{"queued behind a slow server", func(r *load.Report) { r.QueuedShare = 0.5 }, "", ""},
-		{"saturated", func(r *load.Report) { r.GeneratorCPU = 0.96 }, "load_generator_saturated", ""},
+		{"saturated", limited("load_generator_saturated"), "load_generator_saturated", ""},
+		{"the CPU was shared", limited("cpu_steal", "cpu_contended"), "", "cpu_steal cpu_contended"},
 		{"a few errors", func(r *load.Report) { r.Errors = map[load.Kind]int64{load.Reset: 10} }, "", "request_errors"},
 		{"many errors", func(r *load.Report) { r.Errors = map[load.Kind]int64{load.Reset: 6, load.Status: 5} }, "request_errors", ""},
 		{"missed", func(r *load.Report) { r.Requests, r.Missed = 999, 1 }, "", "requests_missed"},
@@ -79,6 +87,10 @@ func TestHTTPOutcome(t *testing.T) {
 		{"too few answered", func(r *load.Report) { r.Requests, r.Missed = 989, 11 }, "rate_short", "requests_missed"},
 		{"nothing answered", func(r *load.Report) { r.Requests, r.Missed = 0, 1000 }, "rate_short", "requests_missed"},
 		{"closed loop", func(r *load.Report) { r.AskedRate, r.Planned = 0, 0 }, "", ""},
+		{"closed loop of a busy client", func(r *load.Report) {
+			r.AskedRate, r.Planned = 0, 0
+			limited("load_generator_saturated")(r)
+		}, "", "load_generator_saturated"},
 		{"spinning", func(r *load.Report) { r.GeneratorSpin = 0.3 }, "", "load_generator_spins"},
 	}
 	codes := func(rs []result.Reason) string {
@@ -92,7 +104,7 @@ func TestHTTPOutcome(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := good
 			tt.change(&r)
-			out, err := httpOutcome(&r)
+			out, err := outcome(&r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +119,7 @@ func TestHTTPOutcome(t *testing.T) {
 }
 
 func TestRateShortSaysHowMuch(t *testing.T) {
-	out, err := httpOutcome(&load.Report{AskedRate: 1000, Planned: 2000, Sent: 1900, Requests: 1800, Missed: 200})
+	out, err := outcome(&load.Report{AskedRate: 1000, Planned: 2000, Sent: 1900, Requests: 1800, Missed: 200})
 	if err != nil {
 		t.Fatal(err)
 	}

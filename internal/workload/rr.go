@@ -1,0 +1,82 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// RR sends requests and responses of plain bytes, as netperf's RR tests do:
+// the load engine at the client, `cnibench serve` at the server. TCPRR, TCPCRR
+// and UDPRR make it.
+type RR struct {
+	// Program is cnibench at the endpoints; "" is the running program.
+	Program string
+
+	name, summary string
+	exchange      string // of `cnibench load`
+	protocol      string // of `cnibench serve`
+	most          string // the largest size, for the help
+}
+
+// Info implements Workload.
+func (w RR) Info() Info {
+	return Info{
+		Name:    w.name,
+		Summary: w.summary,
+		Params: []Param{
+			{"rate", 0.0, "requests per second, or a share of the highest sustained rate such as 30%; 0 is the closed loop of netperf: " +
+				"every connection asks again as soon as it has its answer, so that there are a rate and service times but no latency"},
+			{"connections", 1, "requests that may be under way at once, each on a connection (UDP: a socket) of its own"},
+			{"request", "1B", "size of a request, at most " + w.most},
+			{"response", "1B", "size of a response, at most " + w.most},
+			arrivalsParam, threadsParam,
+			{"workers", 1, "the server's threads"},
+			{"port", 7000, "port of the server"},
+		},
+		Metrics: loadMetrics("service_time", "network_time"),
+	}
+}
+
+// Drive implements Workload.
+func (w RR) Drive(ctx context.Context, s *Session) (Outcome, error) {
+	l, err := w.load(s)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return l.drive(ctx, s)
+}
+
+// Capacity implements Calibrated.
+func (w RR) Capacity(ctx context.Context, s *Session) (float64, error) {
+	l, err := w.load(s)
+	if err != nil {
+		return 0, err
+	}
+	return l.capacity(ctx, s)
+}
+
+func (w RR) load(s *Session) (engine, error) {
+	var sizes []string
+	var last unit.Bytes
+	for _, name := range []string{"request", "response"} {
+		size, err := unit.ParseBytes(s.Params.String(name))
+		if err != nil {
+			return engine{}, fmt.Errorf("%s: %s: %w", w.name, name, err)
+		}
+		sizes = append(sizes, "--"+name, strconv.Itoa(int(size)))
+		last = size
+	}
+	return engine{
+		workload: w.name, program: w.Program, responseBytes: int64(last), flags: sizes,
+		server: func(c *crew, self string, listen netip.AddrPort) (*program, error) {
+			argv := append([]string{self, "serve", w.protocol, "--listen", listen.String(),
+				"--threads", strconv.Itoa(s.Params.Int("workers"))}, sizes...)
+			return c.start(s.Server, "server", ".txt", argv...)
+		},
+		ask: func(target netip.AddrPort) []string { return []string{w.exchange, target.String()} },
+	}, nil
+}
