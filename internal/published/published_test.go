@@ -129,7 +129,7 @@ func TestBeside(t *testing.T) {
 		result.Step{ID: "dts", Workload: "tcp_stream", Path: "pod", Params: map[string]any{"streams": 1}},
 		result.Step{ID: "sts", Workload: "tcp_stream", Path: "service", Params: map[string]any{"streams": 1}},
 		result.Step{ID: "dus", Workload: "udp_stream", Path: "pod", Params: map[string]any{"streams": 1}})
-	for _, res := range []analysis.Result{
+	r.Results = append(r.Results, []analysis.Result{
 		{Contender: "host", Step: "lat", Metric: "latency_mean"},
 		{Contender: "calico-ipip", Step: "lat", Metric: "latency_mean", VsBaseline: compared},
 		{Contender: "calico-ipip", Step: "lat", Metric: "rate", VsBaseline: compared},
@@ -137,9 +137,7 @@ func TestBeside(t *testing.T) {
 		{Contender: "macvlan", Step: "dts", Metric: "goodput", VsBaseline: compared},
 		{Contender: "macvlan", Step: "dts", Metric: "goodput", VsBaseline: &analysis.Comparison{Ratio: math.NaN()}},
 		{Contender: "cilium", Step: "dus", Metric: "goodput", VsBaseline: compared},
-	} {
-		r.Results = append(r.Results, res)
-	}
+	}...)
 	type row struct {
 		Contender, Step, Study string
 		Ratio                  float64

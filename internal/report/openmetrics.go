@@ -51,7 +51,7 @@ func writeOpenMetrics(w io.Writer, r *analysis.Report, opt Options) error {
 // two for ratios and tiers of all metrics.
 func (o *openWriter) figures(r *analysis.Report) {
 	if r.Run.ID != "" {
-		fmt.Fprintf(o, "# TYPE cnibench_run info\n# HELP cnibench_run The run that the other families are of.\n")
+		fmt.Fprintf(o.Writer, "# TYPE cnibench_run info\n# HELP cnibench_run The run that the other families are of.\n")
 		o.sample("cnibench_run_info", 1, r.Run.Started, label{"arena", r.Run.Arena}, label{"suite", r.Run.Suite}, label{"baseline", r.Baseline})
 	}
 	var metrics []string
@@ -132,11 +132,11 @@ func (o *openWriter) samples(samples []result.Sample) {
 
 // family begins a family of gauges.
 func (o *openWriter) family(name, unit, help string) {
-	fmt.Fprintf(o, "# TYPE %s gauge\n", name)
+	fmt.Fprintf(o.Writer, "# TYPE %s gauge\n", name)
 	if unit != "" {
-		fmt.Fprintf(o, "# UNIT %s %s\n", name, unit)
+		fmt.Fprintf(o.Writer, "# UNIT %s %s\n", name, unit)
 	}
-	fmt.Fprintf(o, "# HELP %s %s\n", name, openEscape(help))
+	fmt.Fprintf(o.Writer, "# HELP %s %s\n", name, openEscape(help))
 }
 
 // estimate writes a figure and its interval, told apart by the label stat.
@@ -151,13 +151,13 @@ func (o *openWriter) estimate(name, stat string, v float64, ci *analysis.Interva
 // sample writes a line; its timestamp is in seconds, exact to the millisecond
 // that databases keep, and left out where the time is not known.
 func (o *openWriter) sample(name string, v float64, at time.Time, labels ...label) {
-	fmt.Fprintf(o, "%s{run=\"%s\"", name, openEscape(o.run))
+	fmt.Fprintf(o.Writer, "%s{run=\"%s\"", name, openEscape(o.run))
 	for _, l := range labels {
-		fmt.Fprintf(o, ",%s=\"%s\"", l.name, openEscape(l.value))
+		fmt.Fprintf(o.Writer, ",%s=\"%s\"", l.name, openEscape(l.value))
 	}
-	fmt.Fprintf(o, "} %s", exact(v))
+	fmt.Fprintf(o.Writer, "} %s", exact(v))
 	if ms := at.UnixMilli(); ms > 0 {
-		fmt.Fprintf(o, " %d.%03d", ms/1000, ms%1000)
+		fmt.Fprintf(o.Writer, " %d.%03d", ms/1000, ms%1000)
 	}
 	o.WriteByte('\n')
 }
