@@ -111,10 +111,10 @@ func (e *evidence) proven() []Capability {
 func (e *evidence) jumbo() []Capability {
 	const usual = 1500
 	var list []Capability
-	contenders, found := e.mtus()
+	contenders, found := e.packets()
 	under := e.underlayMTU(found)
 	for _, c := range contenders {
-		pod := found[c]["pod"]
+		pod := found[c].effective()
 		if pod == 0 || under <= usual || c == e.run.Baseline {
 			continue
 		}

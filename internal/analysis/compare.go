@@ -34,13 +34,16 @@ type CompareOptions struct {
 // Compared is a comparison of two runs; its JSON is what
 // `cnibench compare OLD NEW --format json` prints.
 type Compared struct {
-	Schema      string       `json:"schema"`
-	Old         ComparedRun  `json:"old"`
-	New         ComparedRun  `json:"new"`
-	VsBaseline  bool         `json:"vs_baseline"`
-	Confidence  float64      `json:"confidence"` // of intervals; 1 less it is the chance of any false "sure" and of any false failure
-	FailOn      *float64     `json:"fail_on"`    // null: no gate
-	Passed      *bool        `json:"passed"`     // null: no gate
+	Schema     string      `json:"schema"`
+	Old        ComparedRun `json:"old"`
+	New        ComparedRun `json:"new"`
+	VsBaseline bool        `json:"vs_baseline"`
+	Confidence float64     `json:"confidence"` // of intervals; 1 less it is the chance of any false "sure" and of any false failure
+	FailOn     *float64    `json:"fail_on"`    // null: no gate
+	Passed     *bool       `json:"passed"`     // null: no gate
+	// Unable counts the changes whose rounds are too few to fail the gate, or to
+	// be told for sure without one, whatever their values.
+	Unable      int          `json:"unable"`
 	Differences []Difference `json:"differences"`
 	Changes     []Change     `json:"changes"` // worst first
 	Missing     []Missing    `json:"missing"`
@@ -135,7 +138,9 @@ func Compare(old, now *result.Record, opt CompareOptions) (*Compared, error) {
 		Differences: differences(&old.Run, &now.Run, opt.Environment),
 		Changes:     p.changes, Missing: p.missing,
 	}
-	c.Notes = p.notes()
+	enough := 0
+	c.Unable, enough = p.weakness()
+	c.Notes = p.notes(c.Unable, enough)
 	if opt.FailOn != nil {
 		passed := !slices.ContainsFunc(c.Changes, func(c Change) bool { return c.Failed }) &&
 			!slices.ContainsFunc(c.Missing, func(m Missing) bool { return m.Failed })
@@ -272,13 +277,18 @@ func (c *Change) badness() float64 {
 }
 
 // notes are what a reader of the comparison must know.
-func (p *pairing) notes() []string {
+func (p *pairing) notes(unable, enough int) []string {
 	notes := []string{}
 	if a, b := p.old.run.Tool, p.now.run.Tool; a != b {
 		notes = append(notes, fmt.Sprintf("the runs were made by different versions of cnibench: %s and %s", a.Version, b.Version))
 	}
-	if text := p.weakness(); text != "" {
-		notes = append(notes, text)
+	if unable > 0 {
+		what := "can't be told for sure"
+		if p.opt.FailOn != nil {
+			what = "can't fail the gate, however much worse"
+		}
+		notes = append(notes, fmt.Sprintf("too few rounds: %d of %s %s; %d rounds in each run would do, or fewer comparisons (--metric, --step, --contenders)",
+			unable, plural(len(p.changes), "figure"), what, enough))
 	}
 	for _, c := range p.changes {
 		if c.Contender == p.now.run.Baseline && c.Sure {
@@ -289,43 +299,30 @@ func (p *pairing) notes() []string {
 	return notes
 }
 
-// weakness says that the rounds are too few for any change to be told for
-// sure, or to fail the gate, and how many would do.
-func (p *pairing) weakness() string {
-	var tests []Change
-	for _, c := range p.changes {
-		if c.P != nil {
-			tests = append(tests, c)
-		}
-	}
-	if len(tests) == 0 {
-		return ""
-	}
-	least := stat.LeastMannWhitney
-	what := "no change can be told for sure"
+// weakness counts the changes whose rounds are too few to be told for sure, or
+// to fail the gate, and says how many in each run would do.
+func (p *pairing) weakness() (unable, enough int) {
+	least, alpha := stat.LeastMannWhitney, 1-p.opt.Confidence
 	if p.opt.FailOn != nil {
-		least, what = leastExceeds, "no change can fail the gate, however large"
+		least = leastExceeds
 	}
-	alpha := 1 - p.opt.Confidence
+	tests := max(1, count(p.changes, func(c Change) bool { return c.P != nil }))
 	can := func(m, n int) bool {
-		return outermost(m, n, alpha) > 0 && least(m, n)*float64(len(tests)) <= alpha
+		return outermost(m, n, alpha) > 0 && least(m, n)*float64(tests) <= alpha
 	}
-	able := 0
-	for _, c := range tests {
-		if can(len(c.Old.Values), len(c.New.Values)) {
-			able++
-		}
-	}
-	if able == len(tests) {
-		return ""
-	}
-	enough := 2
-	for !can(enough, enough) {
+	unable = count(p.changes, func(c Change) bool { return !can(len(c.Old.Values), len(c.New.Values)) })
+	for enough = 2; !can(enough, enough); {
 		enough++
 	}
-	if able > 0 {
-		what = fmt.Sprintf("%s of %d of them", what, len(tests)-able)
+	return unable, enough
+}
+
+func count[T any](list []T, is func(T) bool) int {
+	n := 0
+	for _, x := range list {
+		if is(x) {
+			n++
+		}
 	}
-	return fmt.Sprintf("too few rounds: of %s and %s, compared at %s, %s; %d rounds in each run would do, or fewer comparisons (--metric, --step, --contenders)",
-		plural(p.old.run.Plan.Rounds, "round"), plural(p.now.run.Plan.Rounds, "round"), plural(len(tests), "figure"), what, enough)
+	return n
 }

@@ -223,9 +223,9 @@ func TestTooFewRoundsAreSaid(t *testing.T) {
 		opt    CompareOptions
 		want   string
 	}{
-		"gate, three rounds": {3, CompareOptions{FailOn: share(0.05)}, "no change can fail the gate, however large; 6 rounds in each run would do"},
+		"gate, three rounds": {3, CompareOptions{FailOn: share(0.05)}, "16 of 16 figures can't fail the gate, however much worse; 6 rounds in each run would do"},
 		"gate, six rounds":   {6, CompareOptions{FailOn: share(0.05)}, ""},
-		"no gate, five":      {5, CompareOptions{}, "no change can be told for sure; 6 rounds"},
+		"no gate, five":      {5, CompareOptions{}, "16 of 16 figures can't be told for sure; 6 rounds"},
 		"one figure":         {4, CompareOptions{FailOn: share(0.05), Metrics: []string{"goodput"}, Contenders: []string{"macvlan"}}, ""},
 	} {
 		got := strings.Join(compared(t, noisy(1, c.rounds, 1, 1, 0.1), noisy(2, c.rounds, 1, 1, 0.1), c.opt).Notes, "\n")

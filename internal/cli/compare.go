@@ -145,6 +145,9 @@ func (f *compareFlags) run(c *cobra.Command, oldDir, newDir string) error {
 	if compared.Passed != nil && !*compared.Passed {
 		return &exitError{exitGate, errors.New(report.GateText(compared))}
 	}
+	if compared.Passed != nil && compared.Unable > 0 {
+		fmt.Fprintf(c.ErrOrStderr(), "cnibench: %d of %d figures have too few rounds to fail the gate\n", compared.Unable, len(compared.Changes))
+	}
 	return nil
 }
 

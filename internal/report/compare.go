@@ -149,6 +149,9 @@ func GateText(c *analysis.Compared) string {
 		}
 	}
 	limit := "worse by more than " + percentOf(*c.FailOn)
+	if *c.Passed && c.Unable == len(c.Changes) {
+		return "gate passed, but it could not have failed: the rounds are too few"
+	}
 	if *c.Passed {
 		return fmt.Sprintf("gate passed: none of %s is %s for sure", plural(len(c.Changes), "figure"), limit)
 	}

@@ -15,8 +15,11 @@ func writeCompareMarkdown(w io.Writer, c *analysis.Compared, _ Options) error {
 	head := "### cnibench: two runs compared"
 	if c.Passed != nil {
 		mark := "✅"
-		if !*c.Passed {
+		switch {
+		case !*c.Passed:
 			mark = "❌"
+		case c.Unable > 0:
+			mark = "⚠️"
 		}
 		head = "### " + mark + " cnibench: " + md(GateText(c))
 	}

@@ -25,8 +25,11 @@ func writeCompareText(w io.Writer, c *analysis.Compared, opt Options) error {
 	t.line("")
 	if gate := GateText(c); gate != "" {
 		style, mark := green, "✓ "
-		if !*c.Passed {
+		switch {
+		case !*c.Passed:
 			style, mark = red, "✗ "
+		case c.Unable > 0:
+			style, mark = yellow, "! "
 		}
 		t.wrap("", mark+gate, style)
 		t.line("")

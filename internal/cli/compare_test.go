@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// frozen writes a small run directory: flannel-vxlan's goodput is multiplied
+// by slow; edit changes the run before it is written.
+func frozen(t *testing.T, name string, seed uint64, slow float64, edit func(*result.Run)) string {
+	t.Helper()
+	run := &result.Run{
+		ID: name, Tool: result.Tool{Name: "cnibench", Version: "test"}, Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Arena: "lab", Baseline: "host", Environment: result.Environment{"kernel.release": "6.18", "cpu.model": "x"},
+		Plan: result.Plan{
+			Suite: "quick", Rounds: 6, Duration: 1, Settings: map[string]string{"mtu": "1500"},
+			Steps: []result.Step{{ID: "dts", Workload: "tcp_stream", Path: "pod"}},
+		},
+	}
+	scales := map[string]float64{"host": 1, "macvlan": 0.98, "calico-noencap": 0.8, "flannel-vxlan": 0.6 * slow}
+	for _, contender := range []string{"host", "macvlan", "calico-noencap", "flannel-vxlan"} {
+		run.Plan.Contenders = append(run.Plan.Contenders, result.Entry{ID: contender, Underlay: "switch"})
+		run.Contenders = append(run.Contenders, result.ContenderInfo{ID: contender})
+	}
+	if edit != nil {
+		edit(run)
+	}
+	dir := filepath.Join(t.TempDir(), name)
+	store, err := result.Create(dir, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	rng := rand.New(rand.NewPCG(seed, seed))
+	for _, entry := range run.Plan.Contenders {
+		for round := 1; round <= run.Plan.Rounds; round++ {
+			goodput := 30e9 * scales[entry.ID] * math.Exp(0.02*rng.NormFloat64())
+			err := store.Seal(&result.Sample{
+				Contender: entry.ID, Underlay: entry.Underlay, Kernel: "6.18", Round: round, Step: "dts", Workload: "tcp_stream", Path: "pod",
+				Verdict: result.Valid, Metrics: map[string]float64{"goodput": goodput, "cpu_per_gbit": 1e9 / goodput},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return dir
+}
+
+// command runs the program and gives its exit code.
+func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, messages bytes.Buffer
+	c := exec.CommandContext(t.Context(), program, args...)
+	c.Stdout, c.Stderr = &out, &messages
+	err := c.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return c.ProcessState.ExitCode(), out.String(), messages.String()
+}
+
+// told checks an exit code and what was said.
+type told struct {
+	args           string // with the names of run directories
+	code           int
+	stdout, stderr string // parts
+}
+
+func (c told) check(t *testing.T, dirs map[string]string) {
+	t.Helper()
+	var args []string
+	for _, word := range strings.Fields(c.args) {
+		if dir, ok := dirs[word]; ok {
+			word = dir
+		}
+		args = append(args, word)
+	}
+	code, stdout, stderr := command(t, args...)
+	if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
+		t.Errorf("%s: code %d, want %d with %q and %q\n%s\n%s", c.args, code, c.code, c.stdout, c.stderr, stdout, stderr)
+	}
+}
+
+func TestCompareCommand(t *testing.T) {
+	dirs := map[string]string{
+		"OLD": frozen(t, "old", 1, 1, nil), "AGAIN": frozen(t, "again", 2, 1, nil), "SLOW": frozen(t, "slow", 3, 0.7, nil),
+		"FEW": frozen(t, "few", 4, 0.1, func(r *result.Run) { r.Plan.Rounds = 3 }),
+		"JUMBO": frozen(t, "jumbo", 5, 1, func(r *result.Run) {
+			r.Plan.Settings["mtu"] = "9000"
+			r.Environment["kernel.release"] = "6.19"
+		}),
+		"ONE": frozen(t, "one", 6, 1, func(r *result.Run) {
+			r.Plan.Contenders, r.Contenders = r.Plan.Contenders[3:], r.Contenders[3:]
+		}),
+		"OTHER": frozen(t, "other", 7, 1, func(r *result.Run) {
+			r.Plan.Contenders, r.Contenders = r.Plan.Contenders[:1], r.Contenders[:1]
+		}),
+	}
+	none := filepath.Join(t.TempDir(), "none")
+	if err := os.Mkdir(none, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	newer := frozen(t, "newer", 8, 1, nil)
+	file := filepath.Join(newer, "run.json")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, bytes.Replace(text, []byte(result.RunSchema), []byte("cnibench/run/99"), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	dirs["NONE"], dirs["NEWER"] = none, newer
+	for _, c := range []told{
+		{"compare OLD OLD --fail-on 0%", 0, "gate passed", ""},
+		{"compare OLD AGAIN --fail-on 5%", 0, "gate passed: none of 8 figures", ""},
+		{"compare OLD SLOW", 0, "▼ worse  flannel-vxlan dts", ""},
+		{"compare OLD SLOW --fail-on 5%", 4, "✗ FAILS  flannel-vxlan dts", "gate failed: 2 of 8 figures worse by more than 5 % for sure"},
+		{"compare OLD SLOW --fail-on 5% --vs-baseline", 4, "✗ FAILS  flannel-vxlan dts", "gate failed"},
+		{"compare OLD SLOW --fail-on 50%", 0, "gate passed", ""},
+		{"compare OLD SLOW --fail-on 5% --contenders macvlan", 0, "none of 2 figures", ""},
+		{"compare OLD SLOW --fail-on 5% --format junit", 4, `<failure message="FAILS: `, "gate failed"},
+		{"compare OLD SLOW --fail-on 5% --format md", 4, "### ❌ cnibench", "gate failed"},
+		{"compare OLD SLOW --format benchstat", 0, "run: new:slow", ""},
+		{"compare OLD FEW --fail-on 5%", 0, "gate passed, but it could not have failed", "8 of 8 figures have too few rounds"},
+		{"compare OLD JUMBO", 2, "", "setting.mtu: 1500 → 9000"},
+		{"compare OLD JUMBO", 2, "", "environment.kernel.release: 6.18 → 6.19"},
+		{"compare OLD JUMBO --force", 0, "setting.mtu: 1500 → 9000", ""},
+		{"compare OLD ONE", 0, "macvlan at dts: not in the new run's plan", ""},
+		{"compare ONE ONE --vs-baseline", 2, "", "no valid sample of its baseline host"},
+		{"compare OTHER ONE", 1, "", "no figure in common"},
+		{"compare OLD NONE", 1, "", "run"},
+		{"compare OLD NEWER", 1, "", "cnibench/run/99"},
+		{"compare OLD", 2, "", "cnibench compare --help"},
+		{"compare OLD AGAIN --metric godput", 2, "", `did you mean "goodput"`},
+		{"compare OLD AGAIN --metric jitter", 2, "", "neither run has it"},
+		{"compare OLD AGAIN --step dtx", 2, "", "they have dts"},
+		{"compare OLD AGAIN --format junt", 2, "", `did you mean "junit"`},
+		{"compare OLD AGAIN --fail-on 5", 2, "", "e.g. 5%"},
+		{"compare OLD AGAIN --fail-on NaN%", 2, "", "e.g. 5%"},
+		{"compare OLD AGAIN --confidence 100%", 2, "", "e.g. 95%"},
+	} {
+		c.check(t, dirs)
+	}
+	out := filepath.Join(t.TempDir(), "gate.json")
+	if code, stdout, _ := command(t, "compare", dirs["OLD"], dirs["SLOW"], "--fail-on", "5%", "--format", "json", "-o", out); code != 4 || stdout != "" {
+		t.Errorf("code %d, standard output %q", code, stdout)
+	}
+	var compared analysis.Compared
+	if text, err := os.ReadFile(out); err != nil || json.Unmarshal(text, &compared) != nil || *compared.Passed {
+		t.Errorf("%s: %v", out, err)
+	}
+}
+
+func TestRecommendCommand(t *testing.T) {
+	dirs := map[string]string{
+		"RUN": frozen(t, "run", 1, 1, nil),
+		"CHECKED": frozen(t, "checked", 1, 1, func(r *result.Run) {
+			r.Environment["check.policy.calico-noencap.ingress"] = "fail: came through"
+		}),
+		"ALONE": frozen(t, "alone", 1, 1, func(r *result.Run) { r.Plan.Contenders = r.Plan.Contenders[1:] }),
+	}
+	for _, c := range []told{
+		{"recommend RUN", 0, "macvlan, and firmly", ""},
+		{"recommend RUN --need policy,arm64", 0, "calico-noencap, the only measured one", ""},
+		{"recommend RUN --need policy", 0, "policy: not so, by the catalogue: macvlan, flannel-vxlan, flannel-host-gw", ""},
+		{"recommend RUN --need encryption", 0, "cilium-wg", ""},
+		{"recommend CHECKED --need policy", 0, "policy: check says: ingress: fail: calico-noencap", ""},
+		{"recommend RUN --weight cpu=3,throughput=0", 0, "weighted cpu=3.", ""},
+		{"recommend RUN --format md", 0, "| 1 | macvlan |", ""},
+		{"recommend RUN --format json", 0, `"schema": "cnibench/recommend/1"`, ""},
+		{"recommend ALONE", 4, "", "beside the baseline host"},
+		{"recommend RUN --need polcy", 2, "", `did you mean "policy"`},
+		{"recommend RUN --weight latecy=2", 2, "", `did you mean "latency"`},
+		{"recommend RUN --weight latency", 2, "", "want latency=NUMBER"},
+		{"recommend RUN --weight latency=-1", 2, "", "want latency=NUMBER"},
+		{"recommend RUN --format html", 2, "", "unknown format"},
+		{"__complete recommend RUN --need policy,key", 0, "policy,key-rotation", ""},
+	} {
+		c.check(t, dirs)
+	}
+}
+
+// Every need but those that only a run can tell is in the catalogue.
+func TestCatalogueSaysEveryNeed(t *testing.T) {
+	cat, err := loadCatalogue(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]bool{"low-memory": true, "jumbo-auto": true}
+	for _, c := range capabilities(cat.contenders) {
+		said[c.Name] = true
+	}
+	for _, need := range analysis.NeedNames() {
+		if !said[need] {
+			t.Errorf("need %s: no contender says it", need)
+		}
+	}
+}
