@@ -168,6 +168,7 @@ func (o *output) begin() error {
 
 // cut ends the file after the last part that leaves room for the end.
 func (o *output) cut() (kept int, err error) {
+	err = errors.New("not even its beginning fits")
 	for n := len(o.parts); n > 0; n-- {
 		if err = o.file.Truncate(o.parts[n-1].end); err != nil {
 			return 0, err

@@ -19,13 +19,20 @@ var parsers = map[string]struct {
 	file  string
 	parse func(io.Reader, *frame) error
 }{
-	"cpu":     {"stat", parseStat},
-	"memory":  {"meminfo", parseMeminfo},
-	"network": {"net/dev", parseNetDev},
-	"tcpudp":  {"net/snmp", sampleText(tcpudp(), "net/snmp")},
-	"tcpext":  {"net/netstat", sampleText(tcpext(), "net/netstat")},
-	"softnet": {"net/softnet_stat", parseSoftnet},
-	"self":    {"self/statm", parseStatm},
+	"cpu":        {"stat", parseStat},
+	"memory":     {"meminfo", parseMeminfo},
+	"network":    {"net/dev", parseNetDev},
+	"tcpudp":     {"net/snmp", sampleText(tcpudp(), "net/snmp")},
+	"tcpext":     {"net/netstat", sampleText(tcpext(), "net/netstat")},
+	"softnet":    {"net/softnet_stat", parseSoftnet},
+	"self":       {"self/statm", parseStatm},
+	"disk":       {"diskstats", parseDiskstats},
+	"softirqs":   {"softirqs", sampleText(softirqs(), "softirqs")},
+	"interrupts": {"interrupts", sampleText(interrupts(), "interrupts")},
+	"pressure":   {"pressure/io", func(r io.Reader, out *frame) error { return parsePressure(r, "io", out) }},
+	"conntrack": {"sys/net/netfilter/nf_conntrack_max", func(r io.Reader, out *frame) error {
+		return parseNumber(r, "node_nf_conntrack_entries", 1, out)
+	}},
 }
 
 // sampleText is a sampler's parser where it is made with the sampler.
@@ -270,6 +277,15 @@ func TestParseErrors(t *testing.T) {
 		{"short line", "softnet", "1 2\n", "line 1: 2 columns"},
 		{"not hexadecimal", "softnet", "1 2 g\n", "line 1"},
 		{"no numbers", "self", "\n", "self/statm"},
+		{"short line", "disk", "8 0 sda 1 2\n", "5 columns"},
+		{"word", "disk", "8 0 sda 1 2 3 x 5 6 7 8 9 10 11\n", `sda: strconv.ParseUint: parsing "x"`},
+		{"no CPUs", "softirqs", "\n", "no line of CPUs"},
+		{"not a CPU", "softirqs", "CPUx\n", "CPU number"},
+		{"no colon", "interrupts", "CPU0\nLOC 5\n", "without a colon"},
+		{"no total", "pressure", "some avg10=0\n", "has no total"},
+		{"total of a word", "pressure", "some total=x\n", `parsing "x"`},
+		{"other lines", "pressure", "none total=5\n", "no line that is known"},
+		{"word", "conntrack", "many\n", `parsing "many"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out frame
@@ -296,7 +312,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("cpu0 1 2 3\nintr 5 6\nctxt 7\n"))
 	sort.Strings(names)
 	described := map[string]Metric{}
-	for _, s := range Samplers() {
+	for _, s := range All() {
 		for _, m := range s.Metrics {
 			described[m.Name] = m
 		}
