@@ -154,7 +154,7 @@ func TestSpills(t *testing.T) {
 	for i := range long.Families {
 		long.Families[i].Series[0].Values = nil
 	}
-	for n := range 20000 {
+	for n := range 6000 {
 		long.Times = append(long.Times, at.Add(time.Duration(n)*time.Second))
 		for i := range long.Families {
 			long.Families[i].Series[0].Values = append(long.Families[i].Series[0].Values, sysmon.Value(n))
