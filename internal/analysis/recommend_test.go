@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -216,6 +217,42 @@ func TestRecommendGolden(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), string(got)+"\n"); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// The page's tables are those of Needs and Criteria.
+func TestRecommendIsDocumented(t *testing.T) {
+	file := filepath.Join("..", "..", "docs", "recommend.md")
+	page, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var needs, criteria strings.Builder
+	needs.WriteString("\n| need | a contender has it when it |\n|---|---|\n")
+	for _, n := range Needs() {
+		fmt.Fprintf(&needs, "| `%s` | %s |\n", n.Name, n.Help)
+	}
+	criteria.WriteString("\n| criterion | weight | figures | suite |\n|---|---:|---|---|\n")
+	for _, c := range Criteria() {
+		fmt.Fprintf(&criteria, "| `%s` | %g | %s | %s |\n", c.Name, c.Weight, c.Help, c.Suite)
+	}
+	want := string(page)
+	for name, table := range map[string]string{"needs": needs.String(), "criteria": criteria.String()} {
+		before, rest, ok := strings.Cut(want, "<!-- "+name+" -->\n")
+		_, after, end := strings.Cut(rest, "<!-- /"+name+" -->")
+		if !ok || !end {
+			t.Fatalf("%s: no place for %s", file, name)
+		}
+		want = before + "<!-- " + name + " -->\n" + table + "\n<!-- /" + name + " -->" + after
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, string(page)); diff != "" {
+		t.Errorf("%s (-want +got); run go test ./internal/analysis -update\n%s", file, diff)
 	}
 }
 
