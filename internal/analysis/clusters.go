@@ -9,7 +9,8 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// This file finds groups of contenders that resemble each other at a step.
+// This file finds groups of contenders that resemble each other at a step, in
+// goodput, CPU by goodput and memory.
 
 const (
 	leastMembers    = 4    // contenders, for groups to mean something
@@ -22,10 +23,6 @@ const (
 	medianError     = 1.25 // standard error of a median over that of a mean, for normal values
 )
 
-// features are what contenders resemble each other in; their logarithms are
-// standardised.
-var features = []string{"goodput", "cpu_per_gbit", "memory_used"}
-
 // markClusters numbers the groups of a step's contenders by their best
 // goodput. It leaves them unnumbered where the silhouette does not speak for
 // any number of groups, or the rounds drawn anew group differently.
@@ -37,7 +34,7 @@ func (e *evidence) markClusters(at place, here []Efficiency) {
 		}
 	}
 	var tables [][]series // by feature, by member
-	for _, feature := range features {
+	for _, feature := range []string{"goodput", cpuMetric(here), "memory_used"} {
 		if column := e.feature(place{at.group, at.Step, feature}, here, members); column != nil {
 			tables = append(tables, column)
 		}
@@ -66,7 +63,8 @@ func (e *evidence) markClusters(at place, here []Efficiency) {
 	}
 }
 
-// feature is the members' logarithms of a metric by round; nil where one has
+// feature is the members' logarithms of a metric by round, which are what is
+// standardised; nil where one has
 // none, or where contenders differ by hardly more than rounds do.
 func (e *evidence) feature(at place, here []Efficiency, members []int) []series {
 	var column []series

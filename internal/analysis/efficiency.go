@@ -16,9 +16,13 @@ type Efficiency struct {
 	// instead of their sum, the greatest of the rounds by the best goodput of
 	// the rounds; CPU-seconds per Gbit.
 	Published *float64 `json:"cpu_per_gbit_published"`
+	// UserSystem is user and system only, the mean of client and server: all
+	// that some published results hold, and a lower bound. Where a step has no
+	// CPUPerGbit, Frontier and Cluster go by it.
+	UserSystem *Estimate `json:"cpu_per_gbit_user_system,omitempty"`
 	// MemoryOverhead is bytes over the baseline, at this step.
 	MemoryOverhead *Estimate `json:"memory_overhead"`
-	Frontier       bool      `json:"frontier"` // no other contender of the step has more goodput for less CPU
+	Frontier       bool      `json:"frontier"` // no other contender of the step but the baseline has more goodput for less CPU
 	Cluster        int       `json:"cluster"`  // from 1; contenders of a number resemble each other; 0: no clusters were found
 	Energy         *Energy   `json:"energy"`   // null where it is neither measured nor can be estimated
 }

@@ -3,8 +3,10 @@ package analysis
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
@@ -37,6 +39,7 @@ func (e *evidence) efficiency(at place, contender string) Efficiency {
 		Contender: contender, Kernel: at.Kernel, Underlay: at.Underlay, Step: at.Step, Path: e.paths[at.Step],
 		Goodput:        *e.estimate(goodput),
 		CPUPerGbit:     e.estimate(beside("cpu_per_gbit")),
+		UserSystem:     e.estimate(beside("cpu_per_gbit_user_system")),
 		Published:      published(goodput, beside("cpu_per_gbit_published")),
 		MemoryOverhead: e.estimate(e.overBaseline(place{at.group, at.Step, "memory_used"}, contender)),
 	}
@@ -59,12 +62,33 @@ func (e *evidence) overBaseline(at place, contender string) series {
 	if contender == e.run.Baseline {
 		return over
 	}
+	base := e.figures[at][e.run.Baseline]
+	if len(base) == 0 { // hosts have no Services: as the study did, the same load without
+		base = e.figures[place{at.group, e.direct(at.Step), at.Metric}][e.run.Baseline]
+	}
 	for round, v := range e.figures[at][contender] {
-		if base, beside := e.figures[at][e.run.Baseline][round]; beside {
+		if base, beside := base[round]; beside {
 			over[round] = v - base
 		}
 	}
 	return over
+}
+
+// direct is the step with the load of the given one from pod to pod, "" where
+// there is none.
+func (e *evidence) direct(step string) string {
+	steps := e.run.Plan.Steps
+	i := slices.IndexFunc(steps, func(s result.Step) bool { return s.ID == step })
+	if i < 0 {
+		return ""
+	}
+	j := slices.IndexFunc(steps, func(s result.Step) bool {
+		return s.Path == "pod" && s.Workload == steps[i].Workload && reflect.DeepEqual(s.Params, steps[i].Params)
+	})
+	if j < 0 {
+		return ""
+	}
+	return steps[j].ID
 }
 
 // published is the 2024 study's figure: the most CPU of all rounds over the
@@ -85,28 +109,47 @@ func published(goodput, perGbit series) *float64 {
 	return &figure
 }
 
+// cpuMetric is what a step's CPU by goodput is measured by: every mode, or
+// user and system where that is all that there is. "" is neither.
+func cpuMetric(here []Efficiency) string {
+	metric := ""
+	for i := range here {
+		switch {
+		case here[i].CPUPerGbit != nil:
+			return "cpu_per_gbit"
+		case here[i].UserSystem != nil:
+			metric = "cpu_per_gbit_user_system"
+		}
+	}
+	return metric
+}
+
 // markFrontier marks the contenders that no other has more goodput for less
 // CPU than. The baseline is no choice of pod network, so that it neither is on the frontier nor
 // hides anybody.
 func (e *evidence) markFrontier(at place, here []Efficiency) {
+	cpu := func(x *Efficiency) *Estimate { return x.CPUPerGbit }
+	if cpuMetric(here) == "cpu_per_gbit_user_system" {
+		cpu = func(x *Efficiency) *Estimate { return x.UserSystem }
+	}
 	candidate := func(x *Efficiency) bool {
-		return x.Contender != e.run.Baseline && x.CPUPerGbit != nil && !e.lossy(at, x.Contender)
+		return x.Contender != e.run.Baseline && cpu(x) != nil && !e.lossy(at, x.Contender)
 	}
 	for i := range here {
 		x := &here[i]
 		x.Frontier = candidate(x)
 		for j := range here {
-			if y := &here[j]; x.Frontier && i != j && candidate(y) && dominates(y, x) {
+			if y := &here[j]; x.Frontier && i != j && candidate(y) &&
+				dominates(y.Goodput.Median, cpu(y).Median, x.Goodput.Median, cpu(x).Median) {
 				x.Frontier = false
 			}
 		}
 	}
 }
 
-// dominates says that a is no worse than b in both figures, and better in one.
-func dominates(a, b *Efficiency) bool {
-	more, less := a.Goodput.Median-b.Goodput.Median, b.CPUPerGbit.Median-a.CPUPerGbit.Median
-	return more >= 0 && less >= 0 && more+less > 0
+// dominates says that a is no worse than b in goodput and CPU, and better in one.
+func dominates(goodputA, cpuA, goodputB, cpuB float64) bool {
+	return goodputA >= goodputB && cpuA <= cpuB && (goodputA > goodputB || cpuA < cpuB)
 }
 
 const (
@@ -163,4 +206,4 @@ func (e *evidence) power(t *Trace) float64 {
 
 // oneMachine says that all nodes of the run share one, so that what the kernel
 // counts for the machine is not a node's.
-func (e *evidence) oneMachine() bool { return slices.Contains([]string{"lab", "microvm"}, e.run.Arena) }
+func (e *evidence) oneMachine() bool { return sharedMemory(e.run.Arena) }

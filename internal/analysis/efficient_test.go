@@ -72,6 +72,26 @@ func TestEfficiency(t *testing.T) {
 	}
 }
 
+// Hosts have no Services: the memory of such a step is compared with the
+// baseline's at the same load without.
+func TestMemoryOverOfServices(t *testing.T) {
+	rec := record(append(
+		over(2, "host", always(map[string]float64{"goodput": 1e9, "memory_used": 1e9})),
+		over(2, "x", always(map[string]float64{"goodput": 1e9, "memory_used": 1.5e9}))...)...)
+	for i := range rec.Samples[2:] {
+		rec.Samples[2+i].Step = "sts"
+	}
+	params := map[string]any{"streams": 1.0, "odd": []any{1.0}}
+	rec.Run.Plan.Steps = []result.Step{
+		{ID: "dtm", Workload: "tcp_stream", Path: "pod"},
+		{ID: "dts", Workload: "tcp_stream", Path: "pod", Params: params},
+		{ID: "sts", Workload: "tcp_stream", Path: "service", Params: params},
+	}
+	if got := efficiencyOf(t, Assemble(rec, Options{}), "x").MemoryOverhead; got == nil || got.Median != 5e8 {
+		t.Errorf("memory over the baseline: %+v", got)
+	}
+}
+
 func TestEnergyMeasured(t *testing.T) {
 	rec := record(over(2, "x", always(map[string]float64{"goodput": 8e9, "cpu_per_gbit": 0.1}))...)
 	var traces []Trace
@@ -106,6 +126,28 @@ func TestFrontier(t *testing.T) {
 	slices.Sort(on)
 	if diff := cmp.Diff([]string{"cheap", "fast", "twin"}, on); diff != "" {
 		t.Errorf("frontier:\n%s", diff)
+	}
+}
+
+// Results of which only user and system were published still have a frontier
+// and clusters.
+func TestEfficiencyLowerBound(t *testing.T) {
+	rec := costly(0.02, map[string]cost{
+		"host": {38e9, 0.05, 1e9}, "a": {37e9, 0.052, 1e9}, "b": {36e9, 0.049, 1e9}, "c": {12e9, 0.2, 1e9}, "d": {12.5e9, 0.19, 1e9},
+	})
+	for i := range rec.Samples {
+		m := rec.Samples[i].Metrics
+		m["cpu_per_gbit_user_system"] = m["cpu_per_gbit"]
+		delete(m, "cpu_per_gbit")
+		delete(m, "cpu_per_gbit_published")
+	}
+	r := Assemble(rec, Options{Fleet: &FleetSize{Nodes: 1, Gbps: 1}})
+	a, c := efficiencyOf(t, r, "a"), efficiencyOf(t, r, "c")
+	if !a.Frontier || c.Frontier || a.Cluster != 1 || c.Cluster != 2 || a.CPUPerGbit != nil || a.UserSystem == nil {
+		t.Errorf("a: %+v\nc: %+v", a, c)
+	}
+	if len(r.Fleet.Rows) != 0 {
+		t.Error("a lower bound was carried over to a fleet")
 	}
 }
 

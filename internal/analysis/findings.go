@@ -1,5 +1,7 @@
 package analysis
 
+import "strings"
+
 // The severities of a finding.
 const (
 	Info  = "info"  // good to know when reading the figures
@@ -102,6 +104,10 @@ var rules = []rule{
 		"The rounds of a goodput or median latency lie in two groups, 1.1 times or more apart, that one normal distribution would hardly give (simulated; Holm over the contenders of a step): placement on NUMA nodes or CPUs, hash collisions of flows, or bulk TCP's two speeds.",
 		"Don't read the median as the usual case. Pin client and server to the NIC's NUMA node, use several streams, and look at what differs between the groups' raw files."},
 		bimodalRounds},
+	{Kind{"scattered_rounds", Warn,
+		"With fewer than six rounds, which is too few to tell groups from noise, a contender's goodput or median latency was in one round more than 1.3 times that of another: often placement on NUMA nodes or CPUs, the more so with one stream.",
+		"Run again with --rounds 6 or more; until then read neither the best nor the median as the usual case."},
+		scatteredRounds},
 	{Kind{"warmup_not_over", Warn,
 		"The received rate went to another level, by 10 % or more, within the first third of the measured window (Pettitt's test on the seconds, Holm over the samples of a step).",
 		"Run again with a longer --warmup."},
@@ -146,6 +152,10 @@ var rules = []rule{
 		"The pods' MTU and the encapsulation together leave more than 2 % of the underlay's MTU unused: every packet carries less than it could.",
 		"Set the contender's MTU to the size that the finding names; most don't find jumbo frames by themselves."},
 		mtuWastes},
+	{Kind{"link_mtu_misleads", Info,
+		"The MTU of the pods' interface is larger than what TCP's segments show: the route or the peer allows less.",
+		"Compare segments (MSS) and not the interfaces' MTU between contenders."},
+		linkMTU},
 	{Kind{"line_rate_limited", Info,
 		"Two or more contenders reach 95 % or more of what the line rate leaves to the payload: the link was the limit.",
 		"Compare CPU per Gbit/s instead of goodput, or raise the line rate."},
@@ -185,6 +195,17 @@ func Kinds() []Kind {
 	return kinds
 }
 
+// imported is the arena of runs that others measured and published.
+const (
+	imported     = "imported"
+	importedNext = "The figures are as they were published and can't be measured again here; read them with this in mind."
+)
+
+// asksForRun says that a next step is to measure again.
+func asksForRun(next string) bool {
+	return strings.HasPrefix(next, "Run ") || strings.Contains(next, "run --resume")
+}
+
 // findings applies every rule.
 func findings(e *evidence) []Finding {
 	list := []Finding{}
@@ -198,6 +219,9 @@ func findings(e *evidence) []Finding {
 			}
 			if f.Next == "" {
 				f.Next = r.Next
+			}
+			if e.run.Arena == imported && asksForRun(f.Next) {
+				f.Next = importedNext
 			}
 			list = append(list, f)
 		}

@@ -15,6 +15,9 @@ import (
 //	check.encryption.calico-wg.wire pass | fail          fail: pods' bytes were seen plain on a network that promises encryption
 //	check.mtu.flannel-vxlan.pod     1450                 MTU of the pods' interface, bytes
 //	check.mtu.flannel-vxlan.path    1450                 largest packet that passes whole between pods of two nodes, bytes
+//
+// Imported runs have pod.mtu.CONTENDER, the MTU that the pods' interface
+// shows, and pod.mss.CONTENDER, the payload of TCP's segments (bytes).
 
 // checkPrefix begins the environment keys of checks.
 const checkPrefix = "check."
@@ -86,19 +89,50 @@ func checkFailed(e *evidence) []Finding {
 		func(c checked, cases string) string { return fmt.Sprintf("the check %s failed: %s", c.Check, cases) })
 }
 
-// mtus are what the mtu check found in bytes, by contender and case.
-func (e *evidence) mtus() (contenders []string, found map[string]map[string]int) {
-	found = map[string]map[string]int{}
+// sizes are what is known of a contender's packets, bytes; 0 is unknown.
+type sizes struct {
+	pod  int // MTU of the pods' interface
+	path int // largest packet that passes whole
+	mss  int // payload of TCP's segments
+}
+
+// effective is the largest packet that pods really send.
+func (s sizes) effective() int {
+	if s.mss > 0 {
+		return s.mss + tcpHeaders
+	}
+	return s.pod
+}
+
+// packets are the sizes of contenders, in the order of the keys.
+func (e *evidence) packets() (contenders []string, found map[string]*sizes) {
+	found = map[string]*sizes{}
+	note := func(contender, value string, set func(s *sizes, bytes int)) {
+		bytes, err := strconv.Atoi(value)
+		if err != nil || bytes <= 0 {
+			return
+		}
+		if found[contender] == nil {
+			found[contender] = &sizes{}
+			contenders = append(contenders, contender)
+		}
+		set(found[contender], bytes)
+	}
+	pod := func(s *sizes, bytes int) { s.pod = bytes }
 	for _, c := range e.checks() {
-		bytes, err := strconv.Atoi(c.Word)
-		if c.Check != "mtu" || err != nil || bytes <= 0 {
-			continue
+		switch {
+		case c.Check == "mtu" && c.Case == "pod":
+			note(c.Contender, c.Word, pod)
+		case c.Check == "mtu" && c.Case == "path":
+			note(c.Contender, c.Word, func(s *sizes, bytes int) { s.path = bytes })
 		}
-		if found[c.Contender] == nil {
-			found[c.Contender] = map[string]int{}
-			contenders = append(contenders, c.Contender)
+	}
+	for _, key := range sortedKeys(e.run.Environment) {
+		if contender, is := strings.CutPrefix(key, "pod.mtu."); is {
+			note(contender, e.run.Environment[key], pod)
+		} else if contender, is := strings.CutPrefix(key, "pod.mss."); is {
+			note(contender, e.run.Environment[key], func(s *sizes, bytes int) { s.mss = bytes })
 		}
-		found[c.Contender][c.Case] = bytes
 	}
 	return contenders, found
 }
@@ -108,39 +142,53 @@ func (e *evidence) mtus() (contenders []string, found map[string]map[string]int)
 const mostWaste = 0.02
 
 func mtuWastes(e *evidence) []Finding {
-	contenders, found := e.mtus()
+	contenders, found := e.packets()
+	under := e.underlayMTU(found)
 	var list []Finding
 	for _, c := range contenders {
-		pod, under, overhead := found[c]["pod"], e.underlayMTU(found), e.overhead(c)
-		if left := under - pod - overhead; pod > 0 && c != e.run.Baseline && float64(left) > mostWaste*float64(under) {
+		sent, overhead := found[c].effective(), e.overhead(c)
+		if left := under - sent - overhead; sent > 0 && c != e.run.Baseline && float64(left) > mostWaste*float64(under) {
 			list = append(list, Finding{Contender: c, Text: fmt.Sprintf(
-				"pods have an MTU of %d on an underlay of %d: with %d bytes of encapsulation it could be %d", pod, under, overhead, under-overhead)})
+				"pods send packets of %d bytes at most on an underlay of %d: with %d bytes of encapsulation it could be %d", sent, under, overhead, under-overhead)})
 		}
 	}
 	return list
 }
 
 func mtuTooLarge(e *evidence) []Finding {
-	contenders, found := e.mtus()
+	contenders, found := e.packets()
+	under := e.underlayMTU(found)
 	var list []Finding
 	for _, c := range contenders {
-		pod, path := found[c]["pod"], found[c]["path"]
-		if under := e.underlayMTU(found); path == 0 && pod > 0 && under > 0 {
+		sent, path := found[c].effective(), found[c].path
+		if path == 0 && under > 0 {
 			path = under - e.overhead(c)
 		}
-		if pod > path && path > 0 && c != e.run.Baseline {
+		if sent > path && path > 0 && c != e.run.Baseline {
 			list = append(list, Finding{Contender: c, Text: fmt.Sprintf(
-				"pods have an MTU of %d, but packets of more than %d bytes don't cross to another node whole", pod, path)})
+				"pods send packets of up to %d bytes, but those of more than %d don't cross to another node whole", sent, path)})
 		}
 	}
 	return list
 }
 
-// underlayMTU is the baseline's own MTU where the check found it, else the
-// run's setting; 0 is unknown.
-func (e *evidence) underlayMTU(found map[string]map[string]int) int {
-	if own := found[e.run.Baseline]["pod"]; own > 0 {
-		return own
+func linkMTU(e *evidence) []Finding {
+	contenders, found := e.packets()
+	var list []Finding
+	for _, c := range contenders {
+		if s := found[c]; s.mss > 0 && s.pod > s.effective() {
+			list = append(list, Finding{Contender: c, Text: fmt.Sprintf(
+				"the pods' interface shows an MTU of %d, and TCP's segments carry %d bytes: the path's MTU is %d", s.pod, s.mss, s.effective())})
+		}
+	}
+	return list
+}
+
+// underlayMTU is what the baseline sends where that is known, else the run's
+// setting; 0 is unknown.
+func (e *evidence) underlayMTU(found map[string]*sizes) int {
+	if own := found[e.run.Baseline]; own != nil && own.effective() > 0 {
+		return own.effective()
 	}
 	mtu, _ := strconv.Atoi(e.run.Plan.Settings["mtu"])
 	return mtu

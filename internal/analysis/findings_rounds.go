@@ -20,6 +20,7 @@ const (
 	clockSlack     = 0.05 // s
 	coarseFrom     = 0.10 // smallest difference that shows, relative
 	mostContenders = 3    // that one finding spells out
+	splitRounds    = 6    // from which groups of rounds can be told
 )
 
 // expected are the metrics that a step gives of every contender or of none.
@@ -107,6 +108,38 @@ func bimodalRounds(e *evidence) []Finding {
 		}
 		f.Text = fmt.Sprintf("%sthe rounds' %s lies in two groups: %s", e.in(at.group), at.Metric, strings.Join(parts, "; "))
 		list = append(list, f)
+	}
+	return list
+}
+
+// scatteredRounds names figures of so few rounds that groups can't be told
+// from noise, when they are far apart. unstable_baseline is the baseline's own.
+func scatteredRounds(e *evidence) []Finding {
+	var list []Finding
+	for _, at := range e.places {
+		if at.Metric != "goodput" && at.Metric != "latency_p50" && at.Metric != "latency_mean" {
+			continue
+		}
+		metric, _ := result.LookupMetric(at.Metric)
+		var parts []string
+		rounds := 0
+		for _, c := range e.inOrder(e.figures[at]) {
+			values := e.figures[at][c].values()
+			if c == e.run.Baseline || len(values) < 2 || len(values) >= splitRounds || e.lossy(at, c) {
+				continue
+			}
+			if low, high := slices.Min(values), slices.Max(values); low > 0 && high/low > mostSpread {
+				parts = append(parts, fmt.Sprintf("%s %s to %s (%.2f×)", c, unit.Format(low, metric.Unit), unit.Format(high, metric.Unit), high/low))
+				rounds = max(rounds, len(values))
+			}
+		}
+		if len(parts) == 0 {
+			continue
+		}
+		if more := len(parts) - mostContenders; more > 0 {
+			parts = append(parts[:mostContenders], fmt.Sprintf("and %s", plural(more, "more contender")))
+		}
+		list = append(list, Finding{Step: at.Step, Text: fmt.Sprintf("%sthe %d rounds' %s lies far apart: %s", e.in(at.group), rounds, at.Metric, strings.Join(parts, ", "))})
 	}
 	return list
 }

@@ -27,7 +27,7 @@ type costs struct {
 func (v *view) costsOf(g *group) []costs {
 	var list []costs
 	for _, e := range v.Efficiency {
-		if e.Kernel != g.Kernel || e.Underlay != g.Underlay || e.CPUPerGbit == nil {
+		if e.Kernel != g.Kernel || e.Underlay != g.Underlay || e.CPUPerGbit == nil && e.UserSystem == nil {
 			continue
 		}
 		i := slices.IndexFunc(list, func(c costs) bool { return c.step == e.Step })
@@ -79,6 +79,11 @@ func (c costs) groups() [][]string {
 	return groups
 }
 
+// lowerBound says that the CPU of the step is user and system only.
+func (c costs) lowerBound() bool {
+	return !slices.ContainsFunc(c.rows, func(e analysis.Efficiency) bool { return e.CPUPerGbit != nil })
+}
+
 // groupsText is "1: a, b; 2: c", "" without clusters.
 func (c costs) groupsText() string {
 	var parts []string
@@ -103,6 +108,9 @@ func (c costs) about() []string {
 	if groups := c.groupsText(); groups != "" {
 		lines = append(lines, "Alike in goodput, CPU and memory: "+groups+".")
 	}
+	if len(lines) > 0 && c.lowerBound() {
+		lines = append(lines, "CPU is user and system only, the mean of client and server: a lower bound.")
+	}
 	return lines
 }
 
@@ -117,8 +125,12 @@ func costCells(e analysis.Efficiency) []string {
 	if e.Cluster > 0 {
 		cluster = strconv.Itoa(e.Cluster)
 	}
+	cpu := estimate(e.CPUPerGbit, "CPU-s/Gbit")
+	if e.CPUPerGbit == nil && e.UserSystem != nil {
+		cpu = "≥ " + estimate(e.UserSystem, "CPU-s/Gbit")
+	}
 	return []string{
-		e.Contender, estimate(&e.Goodput, "bit/s"), estimate(e.CPUPerGbit, "CPU-s/Gbit"), number(e.Published, "CPU-s/Gbit"),
+		e.Contender, estimate(&e.Goodput, "bit/s"), cpu, number(e.Published, "CPU-s/Gbit"),
 		estimate(e.MemoryOverhead, "bytes"), energy(e.Energy), frontier, cluster,
 	}
 }

@@ -84,7 +84,7 @@ func finiteResult(res analysis.Result) (*analysis.Result, []string) {
 // finiteEfficiency is false where a figure overflowed: what went into it is in
 // the results, and named there.
 func finiteEfficiency(e *analysis.Efficiency) bool {
-	return finiteEstimate(&e.Goodput) && finiteEstimate(e.CPUPerGbit) && finiteEstimate(e.MemoryOverhead) &&
+	return finiteEstimate(&e.Goodput) && finiteEstimate(e.CPUPerGbit) && finiteEstimate(e.UserSystem) && finiteEstimate(e.MemoryOverhead) &&
 		finiteAll(e.Published) && (e.Energy == nil || isFinite(e.Energy.JoulesPerGB))
 }
 
