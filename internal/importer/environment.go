@@ -53,6 +53,15 @@ func (in *imported) describe(src *source, runs []*run2024, opt *Options) {
 			opt.MTU = max(opt.MTU, s.mss+tcpHeaders)
 		}
 	}
+	for _, r := range runs {
+		for i := range in.samples {
+			s := &in.samples[i]
+			mtu := r.mtus["eth0"]
+			if s.Contender == r.config.id && s.Round == r.round && mtu > 0 && s.mss > 0 && s.mss+tcpHeaders < mtu {
+				s.note("path_mtu", "the pods' interface has an MTU of %d, and TCP sent segments of %d bytes: the path carries no more than %d", mtu, s.mss, s.mss+tcpHeaders)
+			}
+		}
+	}
 	opt.LineRate = cmp.Or(opt.LineRate, lineRate2024)
 	env["import.source"] = "InfraBuilder/benchmark-k8s-cni-2024-01, results/"
 	in.notPaired()

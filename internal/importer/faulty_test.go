@@ -101,7 +101,7 @@ func TestStatexec(t *testing.T) {
 		"server.prom": text,
 		"again.prom":  text,
 		"client.prom": strings.ReplaceAll(text, `role="server"`, `role="client"`),
-		"cut.prom":    text[:len(text)-20],
+		"cut.prom":    strings.ReplaceAll(text[:len(text)-20], `id="x"`, `id="cut"`),
 		"empty.prom":  "\n",
 		"other.prom":  "node_load1 0.5 1704067200000\n",
 		"two.prom":    text + strings.ReplaceAll(text, `id="x"`, `id="y"`),

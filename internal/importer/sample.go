@@ -56,7 +56,7 @@ func newSample(key result.Key, workload, path string) sample {
 func (s *sample) side(src *source, file string, f *statexecFile, side int) {
 	seen, err := f.figures()
 	if err != nil {
-		src.faultf(file, 0, "not all CPU and memory figures are in it: %v", err)
+		fault(src, file, err)
 	}
 	known := &s.sides[side]
 	if known.cpu == nil {

@@ -32,6 +32,8 @@ type statexecFile struct {
 	// summary is statexec's own means over the command's life: CPU-seconds
 	// per second by mode, and "memory" in bytes. Older versions write none.
 	summary map[string]float64
+	// cut is the line at which the file breaks off, 0 of a whole one.
+	cut int
 }
 
 const (
@@ -105,8 +107,9 @@ func decodeStatexec(data []byte) (*statexecFile, error) {
 			continue
 		}
 		err := p.sample(line)
-		if err != nil && i < 0 {
-			err = errors.New("cut off; nothing of it is used")
+		if err != nil && i < 0 && n > 1 {
+			p.file.cut = n
+			break
 		}
 		if err != nil {
 			return nil, &lineError{n, err}
@@ -329,6 +332,9 @@ func (p *statexecReader) status(times []time.Time, values []sysmon.Value) {
 // figures are CPU and memory of one side over the command's life: statexec's
 // own means where it wrote them, else those of its series.
 func (f *statexecFile) figures() (sideFigures, error) {
+	if f.cut > 0 {
+		return sideFigures{}, &lineError{f.cut, errors.New("cut off; what is before it is kept as a recording, no figures are taken from it")}
+	}
 	figures := sideFigures{cpu: map[string]float64{}}
 	for _, mode := range result.CPUModes {
 		if v, has := f.summary[mode]; has {
@@ -340,7 +346,7 @@ func (f *statexecFile) figures() (sideFigures, error) {
 		return figures, nil
 	}
 	if f.begin.IsZero() || !f.end.After(f.begin) {
-		return figures, errors.New("the command's life is not in it")
+		return figures, errors.New("the command's life is not in it: CPU and memory figures are missing")
 	}
 	for _, mode := range result.CPUModes {
 		if _, has := figures.cpu[mode]; has {
@@ -348,7 +354,7 @@ func (f *statexecFile) figures() (sideFigures, error) {
 		}
 		rate, err := f.rec.Rate("node_cpu_seconds", map[string]string{"mode": mode}, f.begin, f.end)
 		if err != nil {
-			return figures, err
+			return figures, fmt.Errorf("CPU and memory figures are missing: %w", err)
 		}
 		figures.cpu[mode] = rate
 	}
