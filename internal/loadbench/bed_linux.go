@@ -165,10 +165,13 @@ func (b *bed) run(ctx context.Context, at place, argv ...string) (*running, erro
 	return r, r.wait()
 }
 
-// awaitHTTP waits until the server answers.
-func (b *bed) awaitHTTP(ctx context.Context) error {
-	_, err := b.run(ctx, b.client, b.cnibench, "load", "http", b.target().String(), "--rate", "100", "--duration", "50ms", "--wait", "10s", "--json")
-	return err
+// serving waits until the server answers; one that does not is ended.
+func (b *bed) serving(ctx context.Context, server *running) (*running, error) {
+	_, err := b.run(ctx, b.client, b.cnibench, "load", "http", b.url(), "--rate", "100", "--duration", "50ms", "--wait", "10s", "--json")
+	if err != nil {
+		return nil, errors.Join(err, server.stop())
+	}
+	return server, nil
 }
 
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s" }

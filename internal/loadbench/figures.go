@@ -17,17 +17,6 @@ func percentile(values []time.Duration, q float64) time.Duration {
 	return sorted[max(0, int(math.Ceil(q/100*float64(len(sorted))))-1)]
 }
 
-// within are the times of the exchanges whose request left in the window.
-func within(list []exchange, begin, end time.Time) []time.Duration {
-	var times []time.Duration
-	for _, x := range list {
-		if !x.Out.Before(begin) && x.Out.Before(end) {
-			times = append(times, x.In.Sub(x.Out))
-		}
-	}
-	return times
-}
-
 // waits is, for each request of an even plan of rate (1/s) that begins at
 // begin, how long the server's stalls alone keep it waiting.
 func waits(begin time.Time, rate float64, window time.Duration, stalls []serve.Interval) []time.Duration {

@@ -41,14 +41,6 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-func TestWithin(t *testing.T) {
-	at := func(us int) time.Time { return testStart.Add(time.Duration(us) * time.Microsecond) }
-	list := []exchange{{at(0), at(5)}, {at(10), at(30)}, {at(19), at(100)}, {at(20), at(21)}}
-	if d := cmp.Diff([]time.Duration{20 * time.Microsecond, 81 * time.Microsecond}, within(list, at(10), at(20))); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
-}
-
 func TestPage(t *testing.T) {
 	var b bytes.Buffer
 	p := &page{w: &b}

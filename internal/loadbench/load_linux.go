@@ -35,7 +35,7 @@ func (b *bed) nginx(ctx context.Context) (*running, error) {
 	if err != nil {
 		return nil, err
 	}
-	return server, b.awaitHTTP(ctx)
+	return b.serving(ctx, server)
 }
 
 // measured is a load by cnibench, and when its window began by the wall clock.
@@ -92,7 +92,7 @@ func (b *bed) stalling(ctx context.Context, stall, every time.Duration) (*runnin
 	if err != nil {
 		return nil, err
 	}
-	return server, b.awaitHTTP(ctx)
+	return b.serving(ctx, server)
 }
 
 // stallsOf is the record of a server that has ended.
