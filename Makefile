@@ -13,7 +13,7 @@ build   := -trimpath -buildvcs=false -ldflags "-s -w -X $(cli).version=$(version
 
 # Tests of these measure or wait: they run one package at a time, without the
 # race detector. All others run with it where there is a C compiler.
-timed   := load|workload|bench|agent|arena|ns|wire|vm|cli
+timed   := load|loadbench|serve|workload|bench|agent|arena|ns|wire|vm|cli
 # Tests of these run as an ordinary user, too.
 user    := ./internal/result ./internal/arena/lab
 fuzztime ?= 10s
@@ -108,8 +108,12 @@ fuzz: ## every fuzz target for fuzztime=10s
 		done; \
 	done
 
-.PHONY: setup-demo setup-test
-setup-demo setup-test: setup-%:
+.PHONY: bench-load
+bench-load: setup-bench-load build ## how accurate and how fast the load engine is, beside other load generators (docs/accuracy.md)
+	@scripts/bench-load $(flags)
+
+.PHONY: setup-demo setup-test setup-bench-load
+setup-demo setup-test setup-bench-load: setup-%:
 	@scripts/setup $*
 
 .PHONY: clean
