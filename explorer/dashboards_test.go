@@ -99,12 +99,20 @@ func TestDashboards(t *testing.T) {
 				t.Errorf("%s: variable %s: source %v, want %v", file, v.Name, v.Datasource, source)
 			}
 		}
-		ids := map[int]bool{}
+		ids, cells := map[int]bool{}, map[[2]int]string{}
 		for _, p := range d.Panels {
 			if ids[p.ID] || p.Title == "" || p.GridPos.W == 0 || p.GridPos.X+p.GridPos.W > 24 {
 				t.Errorf("%s: panel %d %q: id twice, no title, or off the grid", file, p.ID, p.Title)
 			}
 			ids[p.ID] = true
+			for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+				for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+					if under := cells[[2]int{x, y}]; under != "" {
+						t.Fatalf("%s: %q covers %q", file, p.Title, under)
+					}
+					cells[[2]int{x, y}] = p.Title
+				}
+			}
 			for _, target := range p.Targets {
 				queries[p.Title+" "+target.RefID] = target.Expr
 				if target.Datasource != source || p.Datasource != source {
