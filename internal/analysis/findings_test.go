@@ -307,6 +307,7 @@ func TestFindingsAreDocumented(t *testing.T) {
 	table(Kinds())
 	b.WriteString(docsReasons)
 	table(Reasons())
+	b.WriteString(docsChecks)
 
 	file := filepath.Join("..", "..", "docs", "findings.md")
 	if *update {
@@ -332,6 +333,23 @@ a sentence with the numbers, and what to do next; ` + "`excluded`" + ` says that
 samples it speaks of are not ranked. Severities: ` + "`error`" + ` (figures are missing or
 left out), ` + "`warn`" + ` (figures that can mislead), ` + "`info`" + ` (good to know). Reports
 list them in this order.
+`
+
+const docsChecks = `
+## Results of checks
+
+A run carries what its checks found as keys of its environment,
+` + "`check.CHECK.CONTENDER.CASE`" + `, from which the findings above are made. The value
+begins with a word; a colon and a sentence may follow.
+
+| key | value |
+|---|---|
+| ` + "`check.policy.canal.ingress`" + ` | ` + "`pass` or `fail`" + `: was a forbidden connection refused, and an allowed one let through |
+| ` + "`check.encryption.calico-wg.wire`" + ` | ` + "`pass` or `fail`" + `: the pods' bytes were seen plain on a network that promises to encrypt them |
+| ` + "`check.mtu.flannel-vxlan.pod`" + ` | MTU of the pods' interface, bytes |
+| ` + "`check.mtu.flannel-vxlan.path`" + ` | the largest packet that passes whole between pods of two nodes, bytes |
+| ` + "`check.NAME.CONTENDER.CASE`" + ` | any other: ` + "`pass`, `fail`" + `, or ` + "`skip: why`" + ` |
+| ` + "`pod.mtu.CONTENDER`, `pod.mss.CONTENDER`" + ` | in imported runs: MTU of the pods' interface, and the payload of TCP's segments, bytes |
 `
 
 const docsReasons = `

@@ -19,7 +19,7 @@ const (
 	receiveFamily    = "node_network_receive_bytes"
 	transmitFamily   = "node_network_transmit_bytes"
 	retransmitFamily = "node_netstat_Tcp_RetransSegs"
-	energyFamilies   = "node_rapl_package_joules"
+	energyFamily     = "node_rapl_joules"
 )
 
 // least is the shortest interval that a rate is taken over: marks add
@@ -147,7 +147,7 @@ func nodeTrace(role string, recs []*sysmon.Recording, w window, cpus []int) anal
 	t.Transmit = scaled(r.bytes(transmitFamily), 8)
 	t.Retransmits = r.everywhere(recs, retransmitFamily)
 	t.Memory = r.gauge(memoryFamily)
-	t.Power = r.sum(own, energyFamilies, nil)
+	t.Power = r.power()
 	return t
 }
 
@@ -279,15 +279,15 @@ func uplink(rec *sysmon.Recording) string {
 	return best
 }
 
-// sum adds the rates of a recording's series whose snapshots are the node's.
-func (r *reader) sum(rec *sysmon.Recording, family string, keep func(labels map[string]string) bool) []float64 {
-	f, ok := rec.Family(family)
+// power is that of the CPU packages; their parts are zones within them.
+func (r *reader) power() []float64 {
+	f, ok := r.own.Family(energyFamily)
 	if !ok {
 		return nil
 	}
 	var sum []float64
 	for _, series := range f.Series {
-		if keep == nil || keep(series.Labels) {
+		if zone := series.Labels["zone"]; strings.HasPrefix(zone, "package-") && !strings.Contains(zone, "/") {
 			sum = plus(sum, r.rates(series.Values))
 		}
 	}

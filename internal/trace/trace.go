@@ -150,7 +150,7 @@ func parse(r io.Reader) ([]*sysmon.Recording, error) {
 // wanted are the beginnings of the names of families that traces hold, and of
 // the one that names the recordings.
 var wanted = []string{
-	"cnibench_recording", cpuFamily, memoryFamily, receiveFamily, transmitFamily, retransmitFamily, energyFamilies,
+	"cnibench_recording", cpuFamily, memoryFamily, receiveFamily, transmitFamily, retransmitFamily, energyFamily,
 }
 
 // filter keeps the lines of the wanted families: parsing the rest would take

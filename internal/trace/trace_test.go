@@ -68,6 +68,7 @@ func node(name string, times []time.Time, receive float64) *sysmon.Recording {
 				labelled(grow(9e12), "device", "lo"), labelled(grow(receive/8), "device", "eth0"), labelled(grow(receive), "device", "veth1")),
 			counter(transmitFamily, "bytes", labelled(grow(1), "device", "eth0")),
 			counter(retransmitFamily, "", sysmon.Series{Values: grow(3)}),
+			counter(energyFamily, "joules", labelled(grow(30), "zone", "package-0"), labelled(grow(20), "zone", "package-0/core"), labelled(grow(12), "zone", "package-1")),
 			counter("node_other_things", "", sysmon.Series{Values: grow(1)}),
 		},
 	}
@@ -140,12 +141,12 @@ func TestLoad(t *testing.T) {
 			{
 				Node: "client", Times: []float64{0, 0.6, 1.6, 3}, Window: 3, CPUs: 2,
 				CPU:     map[string][]float64{"user": flat(0.5), "softirq": flat(0.5), "iowait": flat(0.25)},
-				Busiest: flat(0.75), Receive: flat(1e6), Transmit: flat(8), Retransmits: flat(7), Memory: flat(1000),
+				Busiest: flat(0.75), Receive: flat(1e6), Transmit: flat(8), Retransmits: flat(7), Memory: flat(1000), Power: flat(42),
 			},
 			{
 				Node: "server", Times: []float64{0, 0.6, 1.6, 3}, Window: 3, CPUs: 2,
 				CPU:     map[string][]float64{"user": flat(0.5), "softirq": flat(0.5), "iowait": flat(0.25)},
-				Busiest: flat(0.75), Receive: flat(8e9), Transmit: flat(8), Retransmits: flat(7), Memory: flat(1000),
+				Busiest: flat(0.75), Receive: flat(8e9), Transmit: flat(8), Retransmits: flat(7), Memory: flat(1000), Power: flat(42),
 			},
 		},
 	}
