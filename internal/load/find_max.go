@@ -43,38 +43,51 @@ func FindMax(ctx context.Context, cfg Config, bound time.Duration) (best float64
 	try := func(cfg Config, rate float64) (bool, error) {
 		cfg.Rate = rate
 		cfg.Poisson = cfg.Poisson && rate > 0
-		var p Probe
-		res, err = Run(ctx, cfg)
-		if err != nil {
+		if res, err = Run(ctx, cfg); err != nil {
 			return false, err
 		}
 		if res.Interrupted {
 			return false, fmt.Errorf("load: interrupted before the highest rate was found: %w", context.Cause(ctx))
 		}
-		p = judgeProbe(res, rate, bound)
+		p := judgeProbe(res, rate, bound)
 		probes = append(probes, p)
 		return p.Passed, nil
 	}
-	closed := short
-	closed.Poisson = false
-	if _, err := try(closed, 0); err != nil {
+	if _, err := try(short, 0); err != nil {
 		return 0, nil, probes, err
 	}
-	low, high := 0.0, res.Rate()
-	if high == 0 {
+	if res.Rate() == 0 {
 		return 0, res, probes, errors.New("load: the closed loop that begins the search had no answer")
 	}
+	best, err = search(res.Rate(),
+		func(rate float64) (bool, error) { return try(short, rate) },
+		func(rate float64) (bool, error) { return try(cfg, rate) })
+	switch {
+	case err != nil:
+		return 0, nil, probes, err
+	case best == 0:
+		last := probes[len(probes)-1]
+		return 0, res, probes, fmt.Errorf("load: no rate down to %.0f/s kept the 99th percentile below %v: the last probe failed because %s; is the bound too low, or the machine busy?",
+			last.AskedRate, bound, last.Why)
+	}
+	return best, res, probes, nil
+}
+
+// search finds the highest rate below high that passes probe, in one of two
+// tries, and then confirm; 0 if there is none.
+func search(high float64, probe, confirm func(rate float64) (bool, error)) (float64, error) {
+	low := 0.0
 	for i := range bisections {
 		rate := (low + high) / 2
 		if i == 0 {
 			rate = 0.9 * high // near the answer when nothing disturbs
 		}
-		passed, err := try(short, rate)
+		passed, err := probe(rate)
 		if err == nil && !passed {
-			passed, err = try(short, rate)
+			passed, err = probe(rate)
 		}
 		if err != nil {
-			return 0, nil, probes, err
+			return 0, err
 		}
 		if passed {
 			low = rate
@@ -83,17 +96,11 @@ func FindMax(ctx context.Context, cfg Config, bound time.Duration) (best float64
 		}
 	}
 	for rate, n := low, 0; rate > 0 && n < confirmations; rate, n = 0.9*rate, n+1 {
-		passed, err := try(cfg, rate)
-		if err != nil {
-			return 0, nil, probes, err
-		}
-		if passed {
-			return rate, res, probes, nil
+		if passed, err := confirm(rate); err != nil || passed {
+			return rate, err
 		}
 	}
-	last := probes[len(probes)-1]
-	return 0, res, probes, fmt.Errorf("load: no rate down to %.0f/s kept the 99th percentile below %v: the last probe failed because %s; is the bound too low, or the machine busy?",
-		last.AskedRate, bound, last.Why)
+	return 0, nil
 }
 
 // judgeProbe says whether a probe passed, or the first reason why not.

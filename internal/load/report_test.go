@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -69,4 +70,44 @@ func TestTimesLeavesOutWhatTheCountDoesNotCarry(t *testing.T) {
 			t.Errorf("%d samples: have %s: %v, want true; have %s: %v, want false", tt.n, tt.last, last, tt.not, not)
 		}
 	}
+}
+
+// What a report holds may come from any program: its histograms are decoded
+// or refused, and what was decoded is encoded to the same again.
+func FuzzReport(f *testing.F) {
+	res := &Result{Elapsed: time.Second, Errors: map[Kind]int64{}, Latency: newHistogram(), Seconds: []Second{{T: 0, Requests: 3, LatencyMax: 0.1}}}
+	for ns := int64(1); ns < 1_000_000_000; ns *= 7 {
+		record(res.Latency, ns)
+	}
+	rep, err := res.Report(Config{Exchange: UDPRR{}, Rate: 10}, "127.0.0.1:80", true)
+	if err != nil {
+		f.Fatal(err)
+	}
+	text, err := json.Marshal(rep)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte(`{"histograms":{"latency":"HISTFAAAAA=="},"latency_p50":1}`))
+	f.Add([]byte(`{"limits":[{"code":"x"}],"steps":[{"times":{"latency_max":3}}],"max_rate":1e9}`))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		var rep Report
+		if json.Unmarshal(in, &rep) != nil {
+			return
+		}
+		decoded, err := rep.Decoded()
+		if err != nil {
+			return
+		}
+		for clock, h := range decoded {
+			encoded, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+			if err != nil {
+				t.Fatalf("%s was decoded and is not encoded: %v", clock, err)
+			}
+			again, err := hdrhistogram.Decode(encoded)
+			if err != nil || again.TotalCount() != h.TotalCount() {
+				t.Fatalf("%s: %d values, then %v, %v", clock, h.TotalCount(), again, err)
+			}
+		}
+	})
 }

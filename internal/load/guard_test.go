@@ -1,0 +1,64 @@
+package load
+
+import (
+	"testing"
+	"time"
+)
+
+func TestGuardLearns(t *testing.T) {
+	const us = int64(time.Microsecond)
+	tests := []struct {
+		name     string
+		late     func(n int64) int64 // of wake-up n
+		from, to time.Duration       // where the lead ends up
+	}{
+		{"always in time", func(int64) int64 { return 0 }, 0, 5 * time.Microsecond},
+		{"always 50 µs late", func(int64) int64 { return 50 * us }, 45 * time.Microsecond, 65 * time.Microsecond},
+		{"evenly up to 100 µs", func(n int64) int64 { return n * 37 % 100 * us }, 80 * time.Microsecond, 110 * time.Microsecond},
+		{"a millisecond late", func(int64) int64 { return 1000 * us }, mostLead, mostLead},
+		{"rarely late", func(n int64) int64 { return n % 50 / 49 * 150 * us }, 0, 12 * time.Microsecond},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := guard{lead: float64(firstLead)}
+			for n := range int64(3000) {
+				g.woke(tt.late(n))
+			}
+			if got := time.Duration(g.ahead(0)); got < tt.from || got > tt.to {
+				t.Errorf("wakes up %v ahead, want %v to %v", got, tt.from, tt.to)
+			}
+		})
+	}
+}
+
+func TestGuardYields(t *testing.T) {
+	g := guard{lead: 1000}
+	g.yield(5)
+	if early, later := g.ahead(6), g.ahead(5+int64(respite)); early != 0 || later != 1000 {
+		t.Errorf("ahead %d after an interruption and %d later, want 0 and 1000", early, later)
+	}
+	g.never = true
+	if got := g.ahead(int64(time.Hour)); got != 0 {
+		t.Errorf("spins %d ns before a send where it never may", got)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	tests := []struct {
+		code string
+		r    Result
+	}{
+		{"", Result{Sent: 100, Late: 1, GeneratorBusiest: 0.9, Steal: 0.01, GeneratorWait: 0.01}},
+		{"load_generator_late", Result{Sent: 100, Late: 2}},
+		{"load_generator_saturated", Result{GeneratorBusiest: 0.96}},
+		{"cpu_steal", Result{Steal: 0.02}},
+		{"cpu_contended", Result{GeneratorWait: 0.02}},
+	}
+	for _, tt := range tests {
+		tt.r.judge()
+		switch {
+		case tt.code == "" && len(tt.r.Limits) > 0, tt.code != "" && (len(tt.r.Limits) != 1 || tt.r.Limits[0].Code != tt.code):
+			t.Errorf("limits %v, want %q", tt.r.Limits, tt.code)
+		}
+	}
+}
