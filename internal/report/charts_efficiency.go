@@ -13,8 +13,9 @@ import (
 func (v *view) efficiencyCharts(g *group, colors map[string]int) []chart {
 	var out []chart
 	for _, s := range v.Steps {
+		cost := v.cost(g, s.ID)
 		c := chart{
-			Kind: "scatter", X: &axis{metricLabel("cpu_per_gbit"), "CPU-s/Gbit"}, Y: &axis{"Goodput", "bit/s"}, Places: at(s.ID),
+			Kind: "scatter", X: &axis{metricLabel(cost), "CPU-s/Gbit"}, Y: &axis{"Goodput", "bit/s"}, Places: at(s.ID),
 			Title:   "Efficiency, " + s.ID,
 			Caption: "Medians with their intervals; best is the upper left. Line: the frontier, where no other contender has more goodput for less CPU. Shapes: contenders that resemble each other.",
 			Table:   plainTable{Head: []string{"contender", "goodput", metricLabel("cpu_per_gbit"), "2024 formula", "memory over baseline", "energy per GB", "frontier", "cluster"}},
@@ -39,9 +40,9 @@ func (v *view) efficiencyCharts(g *group, colors map[string]int) []chart {
 				row[7] = strconv.Itoa(e.Cluster)
 			}
 			c.Table.add(colors[contender.ID], row...)
-			if e.CPUPerGbit != nil && isFinite(e.CPUPerGbit.Median) && isFinite(e.Goodput.Median) {
+			if r := g.figure(contender.ID, column{Step: s.ID, Metric: cost}); r != nil && isFinite(e.Goodput.Median) {
 				c.Points = append(c.Points, point{
-					C: colors[contender.ID], X: estimated(*e.CPUPerGbit, "CPU-s/Gbit"), Y: estimated(e.Goodput, "bit/s"), Cluster: e.Cluster, Frontier: e.Frontier,
+					C: colors[contender.ID], X: newFigure(r), Y: estimated(e.Goodput, "bit/s"), Cluster: e.Cluster, Frontier: e.Frontier,
 				})
 			}
 		}
@@ -55,6 +56,17 @@ func (v *view) efficiencyCharts(g *group, colors map[string]int) []chart {
 		out = append(out, c)
 	}
 	return out
+}
+
+// cost is the metric of the CPU cost that the step has: ours, or that of runs
+// which recorded less.
+func (v *view) cost(g *group, step string) string {
+	for _, metric := range []string{"cpu_per_gbit", "cpu_per_gbit_published", "cpu_per_gbit_user_system"} {
+		if _, ok := g.has(step, metric); ok {
+			return metric
+		}
+	}
+	return "cpu_per_gbit"
 }
 
 func (v *view) efficiency(g *group, contender, step string) *analysis.Efficiency {

@@ -34,7 +34,7 @@ func cpuChart(g *group, s result.Step, colors map[string]int) *chart {
 	}
 	sides := []string{"client", "server"}
 	for _, mode := range result.CPUModes {
-		if slices.ContainsFunc(sides, func(side string) bool { _, ok := g.has(s.ID, "cpu_"+side+"_"+mode); return ok }) {
+		if slices.ContainsFunc(sides, func(side string) bool { return g.some(s.ID, "cpu_"+side+"_"+mode) }) {
 			out.Parts = append(out.Parts, mode)
 		}
 	}
@@ -63,4 +63,12 @@ func cpuChart(g *group, s result.Step, colors map[string]int) *chart {
 	}
 	out.Label = fmt.Sprintf("Stacked bar chart of %s, client and server of %s; the table below it has the figures", out.Title, plural(len(out.Stacks)/2, "contender"))
 	return out
+}
+
+// some says that a contender has more than nothing of the metric.
+func (g *group) some(step, metric string) bool {
+	return slices.ContainsFunc(g.Contenders, func(c contender) bool {
+		r := g.figure(c.ID, column{Step: step, Metric: metric})
+		return r != nil && r.Median > 0
+	})
 }

@@ -11,12 +11,10 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/unit"
 )
 
 //go:embed assets/page.html
@@ -33,8 +31,8 @@ var pageScript string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"value": value, "interval": interval, "comparison": comparison, "standing": standing, "tier": tier,
-	"place": place, "describe": describe, "plural": plural, "join": strings.Join, "ratio": unit.Ratio,
-	"percent": func(share float64) string { return strconv.FormatFloat(share*100, 'f', 0, 64) + " %" },
+	"place": place, "describe": describe, "plural": plural, "join": strings.Join, "label": metricLabel, "publishedRatio": publishedRatio,
+	"ours": func(f analysis.PublishedFigure) string { return comparison(&f.Ours) },
 }).Parse(pageSource))
 
 // The parts of the page, each with an address of its own: #overview, ….
@@ -46,6 +44,7 @@ const (
 	viewEfficiency = "efficiency"
 	viewResources  = "resources"
 	viewChoice     = "choice"
+	viewPublished  = "published"
 	viewTraces     = "seconds"
 	viewFindings   = "findings"
 	viewMethod     = "method"
@@ -155,7 +154,9 @@ func writePage(w io.Writer, r *analysis.Report, at Page) error {
 	}
 	if p.Choice != nil {
 		p.Data.Decision = p.Choice.Decision
-		p.Data.Charts = append(p.Data.Charts, p.Choice.Charts...)
+		for _, l := range p.Choice.Lists {
+			p.Data.Charts = append(p.Data.Charts, l.Charts...)
+		}
 	}
 	p.Traces = v.traces(cmp.Or(at.TraceBudget, traceBudget))
 	p.Views = p.links()
@@ -201,6 +202,7 @@ func (p *page) links() []link {
 		{link{viewEfficiency, "Efficiency"}, charts(viewEfficiency)},
 		{link{viewResources, "Resources"}, charts(viewResources)},
 		{link{viewChoice, "Choice"}, p.Choice != nil},
+		{link{viewPublished, "Published"}, p.Published != nil},
 		{link{viewTraces, "Second by second"}, len(p.Traces.List) > 0},
 		{link{viewFindings, "Findings"}, len(p.Findings) > 0 || len(p.Unables) > 0},
 		{link{viewResults, "Every result"}, len(p.Data.Results) > 0},

@@ -6,21 +6,36 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // choice is the part of the page that helps to choose.
 type choice struct {
-	*analysis.Recommendation            // nil where nothing could be scored
-	Ranked                   []ranked   // the same with places in the palette
-	Needs                    []string   // columns of the matrix
-	Matrix                   []matrixed // rows
-	Decision                 *decision
-	Charts                   []chart // of the scores
+	Sentence, Needed string       // "" where nothing could be scored
+	Lists            []choiceList // contenders that may be ranked with each other
+	Lost, Unknown    []losses
+	Notes, Legend    []string
+	Decision         *decision
+
+	Needs  []string   // columns of the matrix
+	Matrix []matrixed // rows
 }
 
+type choiceList struct {
+	Title, Sentence string // "" for the only list
+	Group           int
+	Criteria        []string
+	Ranked          []ranked
+	Charts          []chart // of the scores
+}
+
+// ranked is a choice with its place in the palette, -1 for none.
 type ranked struct {
 	analysis.Choice
 	Place int
+	Ratio string // the score in words
+	First string
+	Terms []string // one to each criterion
 }
 
 // matrixed is what one contender can do.
@@ -32,9 +47,9 @@ type matrixed struct {
 
 // ability is a capability in words: "", where nothing is known.
 type ability struct {
-	Text    string
-	Yes, No bool
-	Checked bool // proven by a check of the run, not only promised
+	Text, Detail string
+	Yes, No      bool
+	Proof        string // "check" or "measured" in this run; "" is the catalogue's word
 }
 
 // decision is the way to one contender by questions: each asks for what the
@@ -55,42 +70,75 @@ func (v *view) choice() *choice {
 	if len(v.Capabilities) == 0 && v.Recommendation == nil {
 		return nil
 	}
-	c := &choice{Recommendation: v.Recommendation}
+	c := &choice{}
 	colors := v.colors()
 	c.matrix(v.Capabilities, colors)
-	if v.Recommendation == nil {
+	rec := v.Recommendation
+	if rec == nil {
 		return c
 	}
-	scores := chart{
-		ID: "chart-score", Kind: "bars", X: &axis{"Score", "1"}, Places: places{Group: -1},
-		Title:   "Score",
-		Caption: "Weighted geometric mean of the ratios to " + v.Baseline + ", turned so that higher is better. Line: its interval under resampling.",
-		Table:   plainTable{Head: []string{"contender", "score", "interval", "comes first"}},
+	c.Sentence, c.Needed, c.Lost, c.Unknown, c.Notes = firmnessText(rec), asked(rec), groupLosses(rec.Lost), groupLosses(rec.Unknown), rec.Notes
+	if len(rec.Ranked) > 0 {
+		c.Legend = recommendLegend(rec)
 	}
-	for _, r := range v.Recommendation.Ranked {
-		place, known := colors[r.Contender]
+	for i, list := range append([]analysis.Recommendation{*rec}, rec.Apart...) {
+		if len(list.Ranked) == 0 {
+			continue
+		}
+		l := v.choiceList(&list, colors, fmt.Sprintf("chart-score-%d", i+1))
+		if len(rec.Apart) > 0 {
+			l.Title = (&group{Kernel: list.Kernel, Underlay: list.Underlay}).title()
+		}
+		if i > 0 {
+			l.Sentence = firmnessText(&list)
+		}
+		c.Lists = append(c.Lists, l)
+	}
+	if len(rec.Ranked) > 0 {
+		c.decide(c.Lists[0].Ranked)
+	}
+	return c
+}
+
+// choiceList arranges the contenders of one kernel and underlay.
+func (v *view) choiceList(r *analysis.Recommendation, colors map[string]int, id string) choiceList {
+	l := choiceList{Group: v.groupPlace(r.Kernel, r.Underlay)}
+	for _, w := range r.Weights {
+		l.Criteria = append(l.Criteria, w.Criterion)
+	}
+	scores := chart{
+		ID: id, Kind: "bars", X: &axis{"Score", "1"}, Places: places{Group: l.Group},
+		Title:   "Score",
+		Caption: "1 is " + v.Baseline + ". Line: what resampling the rounds gives. Higher is better.",
+		Table:   plainTable{Head: []string{"contender", "score", "first"}},
+	}
+	for _, choice := range r.Ranked {
+		place, known := colors[choice.Contender]
 		if !known {
 			place = -1
 		}
-		c.Ranked = append(c.Ranked, ranked{r, place})
-		if !known || !isFinite(r.Score) {
+		row := ranked{Choice: choice, Place: place, Ratio: withInterval(choice.Score, choice.CI), First: percentOf(roundShare(choice.Wins))}
+		for _, t := range choice.Terms {
+			row.Terms = append(row.Terms, unit.Ratio(t.Ratio)+"×")
+		}
+		l.Ranked = append(l.Ranked, row)
+		if !known || !isFinite(choice.Score) {
 			continue
 		}
-		res := analysis.Result{Median: r.Score, Unit: "1", CI: r.CI}
-		if r.CI != nil && !finiteInterval(r.CI) {
-			res.CI = nil
-		}
-		wins := fmt.Sprintf("%.0f %%", r.Wins*100)
-		b := bar{C: place, figure: newFigure(&res), Mark: value(&res), Rounds: []float64{}}
-		scores.Rows = append(scores.Rows, b)
-		scores.Table.add(place, r.Contender, value(&res), interval(&res), wins)
+		f := estimated(analysis.Estimate{Median: choice.Score, CI: choice.CI}, "1")
+		scores.Rows = append(scores.Rows, bar{C: place, figure: f, Mark: unit.Ratio(choice.Score), Rounds: []float64{}})
+		scores.Table.add(place, choice.Contender, row.Ratio, row.First)
 	}
-	if len(scores.Rows) > 0 {
+	if len(scores.Rows) > 1 {
 		scores.Label = fmt.Sprintf("Bar chart of the scores of %s; the table below it has the figures", plural(len(scores.Rows), "contender"))
-		c.Charts = append(c.Charts, scores)
+		l.Charts = append(l.Charts, scores)
 	}
-	c.decide()
-	return c
+	return l
+}
+
+// groupPlace is the group's place on the page, -1 for none.
+func (v *view) groupPlace(kernel, underlay string) int {
+	return slices.IndexFunc(v.Groups, func(g group) bool { return g.Kernel == kernel && g.Underlay == underlay })
 }
 
 // matrix arranges the capabilities: what a check found goes before what the
@@ -116,11 +164,14 @@ func (c *choice) matrix(all []analysis.Capability, colors map[string]int) {
 				continue
 			}
 			cell := &m.Cells[slices.Index(c.Needs, a.Name)]
-			if cell.Checked && a.Source != "check" {
+			if cell.Proof != "" && a.Source == "catalogue" {
 				continue
 			}
 			no := slices.Contains([]string{"no", "none", "fail"}, a.Value)
-			*cell = ability{Text: a.Value, No: no, Yes: !no && !slices.Contains([]string{"", "unknown", "partial"}, a.Value), Checked: a.Source == "check"}
+			*cell = ability{Text: a.Value, No: no, Yes: !no && !slices.Contains([]string{"", "unknown", "partial"}, a.Value), Detail: a.Detail}
+			if a.Source != "catalogue" {
+				cell.Proof = a.Source
+			}
 		}
 	}
 	slices.SortStableFunc(c.Matrix, func(a, b matrixed) int {
@@ -143,8 +194,8 @@ func (c *choice) has(contender, need string) bool {
 
 // decide asks for every need that the first choice does not meet, the rarest
 // first, and answers with the best contender that meets it.
-func (c *choice) decide() {
-	list := slices.DeleteFunc(slices.Clone(c.Ranked), func(r ranked) bool { return r.Place < 0 })
+func (c *choice) decide(of []ranked) {
+	list := slices.DeleteFunc(slices.Clone(of), func(r ranked) bool { return r.Place < 0 })
 	if len(list) == 0 {
 		return
 	}

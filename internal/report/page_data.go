@@ -132,20 +132,29 @@ func (p places) ContenderList() string {
 	return strconv.Itoa(p.Contender - 1)
 }
 
-// ContenderPlace and FindingStep are the places of a finding as attributes
-// hold them, "" for one that is of the whole run.
-func (p page) ContenderPlace(f analysis.Finding) string {
-	if i := slices.Index(p.Data.Contenders, printable(f.Contender)); f.Contender != "" && i >= 0 {
+// ContenderPlace and StepPlace are places as attributes hold them, "" for what
+// is of all.
+func (p page) ContenderPlace(id string) string { return attribute(p.Data.Contenders, id) }
+
+// StepPlace: see ContenderPlace.
+func (p page) StepPlace(id string) string { return attribute(p.Data.Steps, id) }
+
+func attribute(names []string, id string) string {
+	if i := slices.Index(names, printable(id)); id != "" && i >= 0 {
 		return strconv.Itoa(i)
 	}
 	return ""
 }
 
-func (p page) FindingStep(f analysis.Finding) string {
-	if i := slices.Index(p.Data.Steps, printable(f.Step)); f.Step != "" && i >= 0 {
-		return strconv.Itoa(i)
+// PublishedFigures are in the order of the steps.
+func (p page) PublishedFigures() []analysis.PublishedFigure { return p.publishedRows() }
+
+// PublishedWords say how to read them.
+func (p page) PublishedWords() string {
+	if len(p.Published) == 0 {
+		return publishedNone
 	}
-	return ""
+	return publishedAbout
 }
 
 // Count says how many findings there are of each severity: "1 error, 2

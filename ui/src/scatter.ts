@@ -53,7 +53,6 @@ export function scatter(chart: Scatter, data: Data, t: Theme, width: number): [n
           symbol: p.cluster ? shapes[(p.cluster - 1) % shapes.length] : "circle",
           itemStyle: { color: seriesColor(t, p.c) },
           label: {
-            show: true,
             formatter: () => p.name,
             color: t.ink,
             fontSize: 12,
@@ -68,24 +67,23 @@ export function scatter(chart: Scatter, data: Data, t: Theme, width: number): [n
   return [height, option];
 }
 
-// placeLabels puts names beside their points, to the left where the right edge
-// is near, and moves one down where it would cover the name above it.
+// placeLabels puts names beside their points where there is room: to the right,
+// the left, or a line lower or higher. A name that would cover another or a
+// point is left to the tooltip and the table.
 function placeLabels(points: { x: number; y: number; width: number }[], width: number) {
-  const gap = 9;
-  const line = 14;
-  const placed: { left: number; right: number; y: number }[] = [];
-  const labels: object[] = [];
-  const order = points.map((_, i) => i).sort((a, b) => points[a].y - points[b].y);
-  for (const i of order) {
-    const p = points[i];
-    const onLeft = p.x + gap + p.width > width - 4;
-    const left = onLeft ? p.x - gap - p.width : p.x + gap;
-    const box = { left, right: left + p.width, y: p.y };
-    for (const other of placed) {
-      if (box.left < other.right && other.left < box.right && box.y < other.y + line) box.y = Math.max(box.y, other.y + line);
+  const [gap, line, dot] = [9, 13, 5];
+  const taken = points.map((p) => ({ left: p.x - dot, right: p.x + dot, top: p.y - dot, bottom: p.y + dot }));
+  return points.map((p) => {
+    for (const shift of [0, line, -line]) {
+      for (const position of ["right", "left"]) {
+        const left = position === "right" ? p.x + gap : p.x - gap - p.width;
+        const box = { left, right: left + p.width, top: p.y + shift - line / 2, bottom: p.y + shift + line / 2 };
+        const free = taken.every((o) => box.right <= o.left || o.right <= box.left || box.bottom <= o.top || o.bottom <= box.top);
+        if (!free || box.left < 0 || box.right > width) continue;
+        taken.push(box);
+        return { show: true, position, distance: gap, offset: [0, shift] };
+      }
     }
-    placed.push(box);
-    labels[i] = { position: onLeft ? "left" : "right", distance: gap, offset: [0, box.y - p.y] };
-  }
-  return labels;
+    return { show: false };
+  });
 }

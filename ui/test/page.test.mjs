@@ -34,7 +34,7 @@ async function open(t, name, { hash = "", url = address(name) + hash, route, ...
   return page;
 }
 
-const views = ["overview", "throughput", "latency", "efficiency", "resources", "choice", "seconds", "findings", "results", "method"];
+const views = ["overview", "throughput", "latency", "efficiency", "resources", "choice", "published", "seconds", "findings", "results", "method"];
 const visibleRows = (page, view) => page.locator(`#${view} tr[data-c]:visible`);
 
 async function drawn(page, view) {
@@ -54,7 +54,7 @@ describe("a full report", () => {
       assert.deepEqual(await page.locator("section.view:visible").evaluateAll((list) => list.map((s) => s.id)), [view]);
       assert.equal(await page.locator("nav.views a[aria-current=page]").count(), 1);
       await drawn(page, view);
-      if (!["overview", "findings", "results", "method"].includes(view)) assert.ok((await page.locator(`#${view} figure`).count()) > 0, "no figure");
+      if (!["overview", "published", "findings", "results", "method"].includes(view)) assert.ok((await page.locator(`#${view} figure`).count()) > 0, "no figure");
     });
   }
 
@@ -120,9 +120,9 @@ describe("a full report", () => {
 
   test("gives each figure as SVG, PNG and CSV", async (t) => {
     const page = await open(t, "full", { hash: "#choice" });
-    for (const [view, want] of [["choice", "need"], ["throughput", "contender"], ["latency", "contender"], ["efficiency", "cluster"], ["resources", "softirq"], ["seconds", "seconds"]]) {
+    for (const [view, want, which = ""] of [["choice", "Score"], ["choice", "need", ".decision"], ["throughput", "contender"], ["latency", "contender"], ["efficiency", "cluster"], ["resources", "softirq"], ["seconds", "seconds"]]) {
       await page.evaluate((v) => { location.hash = v; }, view);
-      const figure = page.locator(`#${view} figure:visible`).first();
+      const figure = page.locator(`#${view} figure${which}:visible`).first();
       await figure.locator("svg").waitFor();
       const saved = {};
       for (const kind of ["SVG", "PNG", "CSV"]) {
