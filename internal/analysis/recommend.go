@@ -193,7 +193,7 @@ func (c *chooser) meets(contender string) bool {
 		if i < 0 {
 			need := Needs()[slices.Index(NeedNames(), name)]
 			if !need.assumed && unknown == nil {
-				unknown = &Loss{contender, name, c.unproven(need), "catalogue"}
+				unknown = &Loss{contender, name, c.unproven(need, contender), "catalogue"}
 			}
 			continue
 		}
@@ -202,8 +202,11 @@ func (c *chooser) meets(contender string) bool {
 			if name == Active {
 				loss.Reason = "no longer maintained, by the catalogue"
 			}
-			if has.Detail != "" {
-				loss.Reason = has.Source + " says: " + has.Detail
+			switch has.Source {
+			case "measured":
+				loss.Reason = has.Detail
+			case "check":
+				loss.Reason = "a check found " + has.Detail
 			}
 			if !slices.Contains(c.lost, loss) {
 				c.lost = append(c.lost, loss)
@@ -217,11 +220,16 @@ func (c *chooser) meets(contender string) bool {
 	return unknown == nil
 }
 
+// notHere is why a contender that might do has no score.
+const notHere = "not in this run"
+
 // unproven says why a need can't be judged and what would help.
-func (c *chooser) unproven(need Need) string {
+func (c *chooser) unproven(need Need, contender string) string {
 	switch {
 	case need.Name == "low-memory" && sharedMemory(c.e.run.Arena):
 		return "the lab runs none of the product's own agents; measure an idle step on a cluster"
+	case need.Name == "low-memory" && !c.seen[contender]:
+		return notHere
 	case need.Name == "low-memory":
 		return "the run has no idle step; suite throughput has"
 	case need.check != "":
@@ -236,11 +244,12 @@ func (c *chooser) rest(r *Recommendation) {
 		if x.Contender == c.e.run.Baseline || c.seen[x.Contender] {
 			continue
 		}
+		meets := c.meets(x.Contender)
 		c.seen[x.Contender] = true
-		if !c.meets(x.Contender) {
+		if !meets {
 			continue
 		}
-		reason := "not in this run"
+		reason := notHere
 		for _, u := range c.e.run.Unsupported {
 			if u.Contender == x.Contender {
 				reason = u.Reason
@@ -275,13 +284,13 @@ func (c *chooser) reasons(ranked []Choice, i int) []string {
 		if x.Contender == ranked[i].Contender && x.Name != Active && slices.Contains(c.needs, x.Name) {
 			word := x.Name
 			if x.Value != "yes" {
-				word += " (" + x.Value + ")"
+				word += " by " + x.Value
 			}
-			has = append(has, word+", by "+x.Source)
+			has = append(has, word+" ("+x.Source+")")
 		}
 	}
 	if len(has) > 0 {
-		list = append(list, "has "+strings.Join(has, "; "))
+		list = append(list, "has "+andList(has))
 	}
 	return list
 }

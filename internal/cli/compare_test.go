@@ -178,7 +178,7 @@ func TestRecommendCommand(t *testing.T) {
 		{"recommend RUN --need policy,arm64", 0, "calico-noencap, the only measured one", ""},
 		{"recommend RUN --need policy", 0, "policy: not so, by the catalogue: macvlan, flannel-vxlan, flannel-host-gw", ""},
 		{"recommend RUN --need encryption", 0, "cilium-wg", ""},
-		{"recommend CHECKED --need policy", 0, "policy: check says: ingress: fail: calico-noencap", ""},
+		{"recommend CHECKED --need policy", 0, "policy: a check found ingress: fail: calico-noencap", ""},
 		{"recommend RUN --weight cpu=3,throughput=0", 0, "weighted cpu=3.", ""},
 		{"recommend RUN --format md", 0, "| 1 | macvlan |", ""},
 		{"recommend RUN --format json", 0, `"schema": "cnibench/recommend/1"`, ""},

@@ -182,9 +182,12 @@ func TestRecommendGolden(t *testing.T) {
 	other := *r
 	other.Underlay, other.Ranked, other.Firmness = "vpc", r.Ranked[:1], analysis.Alone
 	apart.Apart = []analysis.Recommendation{other}
+	few := *r
+	few.Firmness, few.Lost = analysis.Untested, append(few.Lost, analysis.Loss{Contender: "antrea", Need: "low-memory", Reason: "520 MiB over host when idle", Source: "measured"},
+		analysis.Loss{Contender: "cilium", Need: "low-memory", Reason: "561 MiB over host when idle", Source: "measured"})
 	none := *r
 	none.Ranked, none.Firmness = []analysis.Choice{}, analysis.Nobody
-	for name, r := range map[string]*analysis.Recommendation{"recommend": r, "recommend-apart": &apart, "recommend-nobody": &none} {
+	for name, r := range map[string]*analysis.Recommendation{"recommend": r, "recommend-apart": &apart, "recommend-nobody": &none, "recommend-few": &few} {
 		for format, ext := range map[string]string{"text": "txt", "md": "md"} {
 			t.Run(name+"/"+format, func(t *testing.T) {
 				var b bytes.Buffer

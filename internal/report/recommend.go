@@ -44,14 +44,14 @@ func firmnessText(r *analysis.Recommendation) string {
 		return "none of the measured contenders meets every need and has every figure"
 	}
 	first := r.Ranked[0]
-	wins := percentOf(roundShare(first.Wins))
+	often := percentOf(roundShare(first.Wins))
 	switch r.Firmness {
 	case analysis.Firm:
-		return fmt.Sprintf("%s, and firmly: first in %s of the resamples", first.Contender, wins)
+		return fmt.Sprintf("%s, and firmly: first in %s of the resamples", first.Contender, often)
 	case analysis.Leaning:
-		return fmt.Sprintf("leaning to %s: first in %s of the resamples, %s follows", first.Contender, wins, r.Ranked[1].Contender)
+		return fmt.Sprintf("leaning to %s: first in %s of the resamples, %s follows", first.Contender, often, r.Ranked[1].Contender)
 	case analysis.TossUp:
-		return fmt.Sprintf("a toss-up: %s comes first in only %s of the resamples; more rounds, or other weights, decide", first.Contender, wins)
+		return fmt.Sprintf("a toss-up: %s comes first in only %s of the resamples; more rounds, or other weights, decide", first.Contender, often)
 	case analysis.Alone:
 		return first.Contender + ", the only measured one that meets every need"
 	}
@@ -83,30 +83,61 @@ func asked(r *analysis.Recommendation) string {
 	return strings.Join(needs, ", ")
 }
 
-// losses groups contenders that are out for one and the same reason.
+// losses are contenders that are out for want of one need, or for one reason.
 type losses struct {
-	Contenders           []string
-	Need, Reason, Source string
+	Need       string
+	Reason     string // "" where each has its own
+	Contenders []string
 }
 
+// groupLosses gathers by need and source; what was not measured, by reason.
 func groupLosses(list []analysis.Loss) []losses {
-	var out []losses
+	var order []analysis.Loss // the first of each group
+	groups := map[int][]analysis.Loss{}
 	for _, l := range list {
-		i := slices.IndexFunc(out, func(o losses) bool { return o.Need == l.Need && o.Reason == l.Reason })
+		i := slices.IndexFunc(order, func(o analysis.Loss) bool {
+			return o.Need == l.Need && o.Source == l.Source && (l.Source != "catalogue" && l.Need != "" || o.Reason == l.Reason)
+		})
 		if i < 0 {
-			out = append(out, losses{Need: l.Need, Reason: l.Reason, Source: l.Source})
-			i = len(out) - 1
+			order = append(order, l)
+			i = len(order) - 1
 		}
-		out[i].Contenders = append(out[i].Contenders, l.Contender)
+		groups[i] = append(groups[i], l)
+	}
+	var out []losses
+	for i, first := range order {
+		g := losses{Need: first.Need, Reason: first.Reason}
+		if slices.ContainsFunc(groups[i], func(l analysis.Loss) bool { return l.Reason != first.Reason }) {
+			g.Reason = ""
+		}
+		for _, l := range groups[i] {
+			name := l.Contender
+			if g.Reason == "" {
+				name += " (" + l.Reason + ")"
+			}
+			g.Contenders = append(g.Contenders, name)
+		}
+		out = append(out, g)
 	}
 	return out
 }
 
 func (l losses) head() string {
-	if l.Need == "" {
+	switch {
+	case l.Need == "":
 		return l.Reason
+	case l.Reason == "":
+		return l.Need
 	}
 	return l.Need + ": " + l.Reason
+}
+
+// wins is how often a choice came first, where that tells anything.
+func wins(r *analysis.Recommendation, c *analysis.Choice) string {
+	if r.Firmness == analysis.Untested {
+		return unit.Missing
+	}
+	return percentOf(roundShare(c.Wins))
 }
 
 func withInterval(ratio float64, ci *analysis.Interval) string {
@@ -176,7 +207,7 @@ func (t *textWriter) choices(r *analysis.Recommendation) {
 	tw.SetColumnConfigs(configs)
 	tw.AppendHeader(header)
 	for i, c := range r.Ranked {
-		row := table.Row{fmt.Sprintf("%d. %s", i+1, t.short(c.Contender)), t.paint(bold, withInterval(c.Score, c.CI)), percentOf(roundShare(c.Wins))}
+		row := table.Row{fmt.Sprintf("%d. %s", i+1, t.short(c.Contender)), t.paint(bold, withInterval(c.Score, c.CI)), wins(r, &c)}
 		for _, term := range c.Terms {
 			row = append(row, unit.Ratio(term.Ratio)+"×")
 		}
@@ -203,7 +234,7 @@ func writeRecommendMarkdown(w io.Writer, r *analysis.Recommendation) error {
 		}
 		bw.WriteString(" why |\n|---:|---|---:|---:|" + strings.Repeat("---:|", len(list.Weights)) + "---|\n")
 		for i, c := range list.Ranked {
-			fmt.Fprintf(bw, "| %d | %s | %s | %s |", i+1, md(c.Contender), md(withInterval(c.Score, c.CI)), percentOf(roundShare(c.Wins)))
+			fmt.Fprintf(bw, "| %d | %s | %s | %s |", i+1, md(c.Contender), md(withInterval(c.Score, c.CI)), wins(&list, &c))
 			for _, term := range c.Terms {
 				fmt.Fprintf(bw, " %s |", md(withInterval(term.Ratio, term.CI)))
 			}
