@@ -59,10 +59,12 @@ func Load(dir string, rec *result.Record) ([]analysis.Trace, []result.Fault) {
 	var wg sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), 8) {
 		wg.Go(func() {
+			z := newDecoder()
+			defer z.Close()
 			for i := range next {
 				s := &rec.Samples[i]
 				name := path.Join(s.Raw, recordingFile)
-				trace, err := one(root, name, &rec.Run, s)
+				trace, err := one(z, root, name, &rec.Run, s)
 				switch {
 				case err == nil:
 					reads[i].trace = trace
@@ -103,13 +105,13 @@ func Load(dir string, rec *result.Record) ([]analysis.Trace, []result.Fault) {
 }
 
 // one reads the recording of a sample.
-func one(root *os.Root, name string, run *result.Run, s *result.Sample) (*analysis.Trace, error) {
+func one(z *zstd.Decoder, root *os.Root, name string, run *result.Run, s *result.Sample) (*analysis.Trace, error) {
 	f, err := open(root, name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	recs, err := parse(io.LimitReader(f, maxFile))
+	recs, err := parse(z, io.LimitReader(f, maxFile))
 	if err != nil {
 		return nil, err
 	}
@@ -133,13 +135,20 @@ func open(root *os.Root, name string) (*os.File, error) {
 	return f, nil
 }
 
-// parse reads the families that traces hold from a compressed OpenMetrics text.
-func parse(r io.Reader) ([]*sysmon.Recording, error) {
-	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(128<<20))
+// newDecoder is for one file after another: its window is what costs.
+func newDecoder() *zstd.Decoder {
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(128<<20))
 	if err != nil {
+		panic(err) // the options are constants
+	}
+	return z
+}
+
+// parse reads the families that traces hold from a compressed OpenMetrics text.
+func parse(z *zstd.Decoder, r io.Reader) ([]*sysmon.Recording, error) {
+	if err := z.Reset(r); err != nil {
 		return nil, err
 	}
-	defer z.Close()
 	kept, err := filter(io.LimitReader(z, maxText))
 	if err != nil {
 		return nil, err
@@ -153,8 +162,8 @@ var wanted = []string{
 	"cnibench_recording", cpuFamily, memoryFamily, receiveFamily, transmitFamily, retransmitFamily, energyFamily,
 }
 
-// filter keeps the lines of the wanted families: parsing the rest would take
-// most of the time that a large run's report takes.
+// filter keeps the lines of the wanted families, without the CPUs' idle time:
+// parsing the rest would take most of the time that a large run's report takes.
 func filter(r io.Reader) ([]byte, error) {
 	var kept bytes.Buffer
 	lines := bufio.NewScanner(r)
@@ -165,7 +174,7 @@ func filter(r io.Reader) ([]byte, error) {
 		if bytes.HasPrefix(line, []byte("# ")) { // # TYPE name …
 			_, name, _ = bytes.Cut(line[2:], []byte(" "))
 		}
-		if !isWanted(name) && string(line) != "# EOF" {
+		if !isWanted(name) && string(line) != "# EOF" || bytes.Contains(line, idleMode) {
 			continue
 		}
 		if kept.Len()+len(line) > maxKept {
@@ -176,6 +185,8 @@ func filter(r io.Reader) ([]byte, error) {
 	}
 	return kept.Bytes(), lines.Err()
 }
+
+var idleMode = []byte(`mode="idle"`)
 
 func isWanted(name []byte) bool {
 	for _, w := range wanted {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -98,7 +99,7 @@ func compressed(t testing.TB, recs ...*sysmon.Recording) []byte {
 }
 
 // runWith is a run directory with the files given, and a sample for each.
-func runWith(t *testing.T, elapsed float64, settings map[string]string, files ...[]byte) (string, *result.Record) {
+func runWith(t testing.TB, elapsed float64, settings map[string]string, files ...[]byte) (string, *result.Record) {
 	t.Helper()
 	dir := t.TempDir()
 	rec := &result.Record{Run: result.Run{Plan: result.Plan{Warmup: 1, Settings: settings}}}
@@ -240,8 +241,10 @@ func FuzzParse(f *testing.F) {
 	f.Add(compressed(f, node("node1", ticks(0), 1), pod("pod1", "node1", ticks(1))))
 	f.Add([]byte("no zstd"))
 	run := &result.Run{}
+	z := newDecoder()
+	defer z.Close()
 	f.Fuzz(func(t *testing.T, data []byte) {
-		recs, err := parse(io.LimitReader(bytes.NewReader(data), 1<<20))
+		recs, err := parse(z, io.LimitReader(bytes.NewReader(data), 1<<20))
 		if err != nil {
 			return
 		}
@@ -268,4 +271,20 @@ func FuzzFilter(f *testing.F) {
 			nodes(recs, &result.Run{}, &result.Sample{Started: start, Elapsed: 1})
 		}
 	})
+}
+
+// BenchmarkLoad reads 100 samples of a minute, of two nodes and their pods.
+func BenchmarkLoad(b *testing.B) {
+	ms := []int{1400, 61400}
+	for i := range 75 {
+		ms = append(ms, 1000*i)
+	}
+	slices.Sort(ms)
+	file := compressed(b, node("node1", at(ms...), 1e9), pod("pod1", "node1", at(ms...)), node("node2", at(ms...), 8e9), pod("pod2", "node2", at(ms...)))
+	dir, rec := runWith(b, 60, nil, slices.Repeat([][]byte{file}, 100)...)
+	for b.Loop() {
+		if traces, faults := Load(dir, rec); len(traces) != 100 || len(faults) > 0 {
+			b.Fatal(len(traces), faults)
+		}
+	}
 }
