@@ -110,6 +110,10 @@ func (e *evidence) gauges(g group, weights []Weight) []gauge {
 	return list
 }
 
+// farthest is the largest log ratio that a measurement gives; beyond, a score
+// is no finite number.
+const farthest = 100
+
 // merit is the log ratio by round, nil where one can't be formed.
 func merit(values, base series, better string) series {
 	s := series{}
@@ -119,7 +123,7 @@ func merit(values, base series, better string) series {
 			continue
 		}
 		l := math.Log(v / b)
-		if finite(l) == nil {
+		if !(math.Abs(l) <= farthest) {
 			return nil
 		}
 		if better != "higher" {

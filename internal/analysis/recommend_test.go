@@ -174,6 +174,20 @@ func TestNothingToScore(t *testing.T) {
 	if r := Recommend(rec, Wish{}); r != nil {
 		t.Errorf("without a baseline: %+v", r)
 	}
+	rec = noisy(1, 6, 1, 1, 0.02)
+	for i := range rec.Samples {
+		if s := &rec.Samples[i]; s.Contender == "macvlan" {
+			for metric := range s.Metrics {
+				s.Metrics[metric] = []float64{1e308, 5e-324, 0, -1}[s.Round%4]
+			}
+		}
+	}
+	if r := Recommend(rec, Wish{}); len(r.Ranked) != 2 {
+		t.Errorf("impossible values are scored: %v", names(r.Ranked))
+	}
+	if _, err := json.Marshal(compared(t, noisy(1, 6, 1, 1, 0.02), rec, CompareOptions{FailOn: share(0.05)})); err != nil {
+		t.Error(err)
+	}
 	if r := Recommend(&result.Record{}, Wish{Catalogue: smallCatalogue()}); r != nil {
 		t.Errorf("empty: %+v", r)
 	}
