@@ -1,5 +1,5 @@
-// Pictures for the documentation from a page: node shots.mjs PAGE.html FOLDER.
-// One for each view in light, the overview in dark, and one on a phone.
+// Pictures for the documentation: node shots.mjs PAGE.html FOLDER takes those
+// that README.md and docs/ show, of the views that the page has.
 import { mkdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
@@ -16,6 +16,7 @@ async function shoot(name, hash, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1200, height: 1000 }, ...options });
   const tab = await context.newPage();
   await tab.goto(pathToFileURL(page).href + hash);
+  if ((await tab.locator(`section${hash}`).count()) === 0) return context.close();
   const view = tab.locator("section.view:visible");
   for (const figure of (await view.locator("figure:visible").all()).slice(0, 6)) {
     await figure.scrollIntoViewIfNeeded();
@@ -26,12 +27,8 @@ async function shoot(name, hash, options = {}) {
   await context.close();
 }
 
-const context = await browser.newContext();
-const tab = await context.newPage();
-await tab.goto(pathToFileURL(page).href);
-const views = await tab.locator("nav.views a").evaluateAll((list) => list.map((a) => a.hash.slice(1)));
-await context.close();
-for (const view of views) await shoot(view, `#${view}`);
+await shoot("report", "#overview");
 await shoot("dark", "#overview", { colorScheme: "dark" });
 await shoot("phone", "#overview", { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true });
+for (const view of ["latency", "efficiency", "resources", "choice", "seconds"]) await shoot(view, `#${view}`);
 await browser.close();
