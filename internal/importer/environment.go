@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -42,24 +43,21 @@ func (in *imported) describe(src *source, runs []*run2024, opt *Options) {
 			}
 			env[key] = verdict
 		}
-		for _, name := range slices.Sorted(maps.Keys(r.mtus)) {
-			join(env, "pod.mtu."+r.config.id, itoa(r.mtus[name]))
-			opt.MTU = max(opt.MTU, plausibleMTU(r.mtus[name]))
+		if mtu := plausibleMTU(r.podMTU()); mtu > 0 {
+			smallest(env, "pod.mtu."+r.config.id, mtu)
+			opt.MTU = max(opt.MTU, mtu)
 		}
 	}
 	for i := range in.samples {
 		if s := &in.samples[i]; plausibleMTU(s.mss+tcpHeaders) > 0 {
-			join(env, "pod.mss."+s.Contender, itoa(s.mss))
+			smallest(env, "pod.mss."+s.Contender, s.mss)
 			opt.MTU = max(opt.MTU, s.mss+tcpHeaders)
 		}
 	}
-	for _, r := range runs {
-		for i := range in.samples {
-			s := &in.samples[i]
-			mtu := r.mtus["eth0"]
-			if s.Contender == r.config.id && s.Round == r.round && mtu > 0 && s.mss > 0 && s.mss+tcpHeaders < mtu {
-				s.note("path_mtu", "the pods' interface has an MTU of %d, and TCP sent segments of %d bytes: the path carries no more than %d", mtu, s.mss, s.mss+tcpHeaders)
-			}
+	for i := range in.samples {
+		s := &in.samples[i]
+		if least, err := strconv.Atoi(env["pod.mss."+s.Contender]); err == nil && s.mss > least {
+			s.note("mtu_discovered", "TCP began with segments of %d bytes, other tests of the contender with %d: the path carries less than the pods' interface says, and had to be found out", s.mss, least)
 		}
 	}
 	opt.LineRate = cmp.Or(opt.LineRate, lineRate2024)
@@ -77,6 +75,25 @@ func plausibleMTU(mtu int) int {
 		return 0
 	}
 	return mtu
+}
+
+// podMTU is the MTU of the pod's interface, 0 if unknown: of eth0, or else of
+// the only one there is.
+func (r *run2024) podMTU() int {
+	if mtu := r.mtus["eth0"]; mtu > 0 || len(r.mtus) != 1 {
+		return mtu
+	}
+	for _, mtu := range r.mtus {
+		return mtu
+	}
+	return 0
+}
+
+// smallest keeps the smallest of the values that a key gets.
+func smallest(env map[string]string, key string, n int) {
+	if old, err := strconv.Atoi(env[key]); err != nil || n < old {
+		env[key] = strconv.Itoa(n)
+	}
 }
 
 // join adds a value to those that the key has.

@@ -23,6 +23,9 @@ func load(t testing.TB, format, dir string) (*result.Record, *Summary) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if files, err := os.ReadFile(filepath.Join(out, "sources.jsonl")); err != nil || strings.Count(string(files), "\n") != sum.Files {
+		t.Errorf("sources.jsonl: %v, %d lines for %d files", err, strings.Count(string(files), "\n"), sum.Files)
+	}
 	rec, err := result.Load(out)
 	if err != nil {
 		t.Fatal(err)

@@ -106,7 +106,10 @@ func Import(ctx context.Context, name, dir, out string, opt Options) (*Summary, 
 	if err := in.write(ctx, out, src); err != nil {
 		return nil, err
 	}
-	s := &Summary{Files: src.files, Bytes: src.bytes, Samples: len(in.samples), Faults: src.sortedFaults()}
+	s := &Summary{Files: len(src.files), Samples: len(in.samples), Faults: src.sortedFaults()}
+	for _, f := range src.files {
+		s.Bytes += int64(f.Bytes)
+	}
 	for i := range in.samples {
 		if in.samples[i].Verdict == result.Invalid {
 			s.Invalid++

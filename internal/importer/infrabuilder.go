@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,25 +68,6 @@ var aliases = map[string]string{
 // contenderID is the catalogue's id of a configuration.
 func contenderID(name string) string { return cmp.Or(aliases[name], name) }
 
-// config is one configuration's folder.
-type config struct {
-	name, id string
-	runs     map[int]*run2024
-	summary  map[int]values // of results.prom, by run
-}
-
-// run2024 is one run of a configuration.
-type run2024 struct {
-	config *config
-	round  int
-	dir    string
-	files  map[string]bool
-	all    values            // of all.results
-	kernel string            // release
-	mtus   map[string]int    // of the pods' interfaces
-	policy map[string]string // pass or fail, by direction
-}
-
 // readInfrabuilder reads the tree.
 func readInfrabuilder(ctx context.Context, src *source, opt Options) (*imported, error) {
 	configs := findConfigs(src)
@@ -119,81 +99,6 @@ func readInfrabuilder(ctx context.Context, src *source, opt Options) (*imported,
 	missingRecordings(src, runs)
 	in.describe(src, runs, &opt)
 	return in.complete(opt)
-}
-
-// findConfigs finds the configurations and their runs.
-func findConfigs(src *source) []*config {
-	var configs []*config
-	folders, _ := src.list(".")
-	taken := map[string]string{}
-	for _, name := range folders {
-		c := &config{name: name, id: contenderID(clean(name)), runs: map[int]*run2024{}}
-		runs, files := src.list(name)
-		for _, run := range runs {
-			dir := path.Join(name, run)
-			n, err := strconv.Atoi(run)
-			if err != nil || n < 1 || n > 10_000 || strconv.Itoa(n) != run {
-				src.faultf(dir, 0, "the folder is no run: its name is no number from 1; it is not read")
-				continue
-			}
-			folders, files := src.list(dir)
-			for _, f := range folders {
-				src.faultf(path.Join(dir, f), 0, "a folder where files are expected; it is not read")
-			}
-			r := &run2024{config: c, round: n, dir: dir, files: map[string]bool{}}
-			for _, f := range files {
-				if r.files[f] = knownFile(f); !r.files[f] {
-					src.faultf(path.Join(dir, f), 0, "no file of the study; it is not read")
-				}
-			}
-			c.runs[n] = r
-		}
-		if len(c.runs) == 0 {
-			src.faultf(name, 0, "the folder holds no run; it is not read")
-			continue
-		}
-		if first, again := taken[c.id]; again {
-			src.faultf(name, 0, "the same contender as %s, %s; it is not read", first, c.id)
-			continue
-		}
-		taken[c.id] = name
-		if slices.Contains(files, "results.prom") {
-			file := path.Join(name, "results.prom")
-			summary, wrong := parseSummary(bytes.NewReader(src.read(file)), name)
-			complain(src, file, wrong)
-			c.summary = summary
-		}
-		configs = append(configs, c)
-	}
-	return configs
-}
-
-var infoFiles = []string{"info-client.uname", "info-server.uname", "info-client.interfaces", "info-server.interfaces", "info-netpol", "all.results"}
-
-func knownFile(name string) bool {
-	if slices.Contains(infoFiles, name) {
-		return true
-	}
-	return slices.ContainsFunc(steps2024, func(s step2024) bool { return ofStep(name, s.ID) })
-}
-
-func ofStep(name, step string) bool {
-	rest, ok := strings.CutPrefix(name, step)
-	if !ok {
-		return false
-	}
-	for _, side := range sideNames {
-		if kind, ok := strings.CutPrefix(rest, "-"+side+"."); ok {
-			return slices.Contains([]string{"cmd", "stdout", "stderr", "prom"}, kind)
-		}
-	}
-	return rest == ".results"
-}
-
-func complain(src *source, file string, wrong []complaint) {
-	for _, w := range wrong {
-		src.faultf(file, w.line, "%s", w.text)
-	}
 }
 
 // plan makes a sample for every step that a configuration has in any run: one
@@ -230,47 +135,6 @@ func (in *imported) plan(configs []*config) {
 		}
 	}
 	in.run.Plan.Duration, in.run.Plan.Warmup = 60, 1
-}
-
-func runOf(configs []*config, s *sample) *run2024 {
-	i := slices.IndexFunc(configs, func(c *config) bool { return c.id == s.Contender })
-	return configs[i].runs[s.Round]
-}
-
-// has says that the run has a file of the step.
-func (r *run2024) has(step string) bool {
-	for f, known := range r.files {
-		if known && ofStep(f, step) {
-			return true
-		}
-	}
-	return false
-}
-
-// summaryOf is what the summary files of the whole run and of the
-// configuration say of the step, by file.
-func (r *run2024) summaryOf(step step2024) []summary {
-	var list []summary
-	prefix := strings.ToUpper(step.ID) + "_"
-	for _, s := range []summary{
-		{path.Join(r.dir, "all.results"), r.all}, {path.Join(r.config.name, "results.prom"), r.config.summary[r.round]},
-	} {
-		own := values{}
-		for key, v := range s.values {
-			if strings.HasPrefix(key, prefix) {
-				own[key] = v
-			}
-		}
-		if len(own) > 0 {
-			list = append(list, summary{s.file, own})
-		}
-	}
-	return list
-}
-
-type summary struct {
-	file   string
-	values values
 }
 
 // readInfo reads what belongs to the whole run.
@@ -375,62 +239,6 @@ func (r *run2024) readTest(src *source, s *sample, step step2024, vs values) {
 	}
 }
 
-func differ(a, b float64) bool { return a < b*(1-1e-6) || a > b*(1+1e-6) }
-
-// stepValues are the step's values from its .results file; what that lacks
-// comes from all.results, then from results.prom.
-func (r *run2024) stepValues(src *source, step step2024) values {
-	vs := values{}
-	own := path.Join(r.dir, step.ID+".results")
-	if r.files[step.ID+".results"] {
-		var wrong []complaint
-		vs, wrong = parseKeyValues(bytes.NewReader(src.read(own)))
-		complain(src, own, wrong)
-	} else {
-		src.faultf(own, 0, "missing")
-	}
-	for key, v := range vs {
-		v.file = own
-		vs[key] = v
-	}
-	unknown(src, own, vs)
-	for _, other := range r.summaryOf(step) {
-		added := values{}
-		for _, key := range slices.Sorted(maps.Keys(other.values)) {
-			v := other.values[key]
-			first, has := vs[key]
-			switch {
-			case !has:
-				v.file = other.file
-				added[key] = v
-				vs[key] = v
-			case first.text != v.text:
-				src.faultf(other.file, v.line, "%s of run %d is %q, and %q in %s, which counts", key, r.round, v.text, first.text, first.file)
-			}
-		}
-		unknown(src, other.file, added)
-	}
-	return vs
-}
-
-// unknown names the keys that have no number, once for all that lack it for
-// the same cause.
-func unknown(src *source, file string, vs values) {
-	keys := map[string][]string{}
-	lines := map[string]int{}
-	for _, key := range slices.SortedFunc(maps.Keys(vs), func(a, b string) int { return cmp.Compare(vs[a].line, vs[b].line) }) {
-		if v := vs[key]; !v.known {
-			if lines[v.why()] == 0 {
-				lines[v.why()] = v.line
-			}
-			keys[v.why()] = append(keys[v.why()], key)
-		}
-	}
-	for _, why := range slices.Sorted(maps.Keys(keys)) {
-		src.faultf(file, lines[why], "%s: %s", strings.Join(keys[why], ", "), why)
-	}
-}
-
 // readRecording takes in statexec's file of one side, where it was kept.
 func (r *run2024) readRecording(src *source, s *sample, step step2024, side int) {
 	name := step.ID + "-" + sideNames[side] + ".prom"
@@ -460,49 +268,3 @@ func (r *run2024) readRecording(src *source, s *sample, step step2024, side int)
 	}
 	s.side(src, file, f, side)
 }
-
-var commandFlag = regexp.MustCompile(`-l id=(\S+) -l run=(\S+) -i (\S+)`)
-
-// checkCommands compares what the commands say with where they lie.
-func (r *run2024) checkCommands(src *source, step step2024) {
-	for _, side := range sideNames {
-		name := step.ID + "-" + side + ".cmd"
-		if !r.files[name] {
-			continue
-		}
-		file := path.Join(r.dir, name)
-		m := commandFlag.FindSubmatch(src.read(file))
-		if m == nil {
-			src.faultf(file, 0, "no command of the study (statexec … -l id=… -l run=… -i …)")
-			continue
-		}
-		for i, want := range []string{r.config.name, strconv.Itoa(r.round), step.ID} {
-			if got := string(m[i+1]); got != want {
-				src.faultf(file, 1, "it says %q where %q is expected: the file may belong elsewhere", got, want)
-			}
-		}
-	}
-}
-
-// missingRecordings says once how much of statexec's files is not there.
-func missingRecordings(src *source, runs []*run2024) {
-	asked, missing, example := 0, 0, ""
-	for _, r := range runs {
-		for _, step := range steps2024 {
-			for _, side := range sideNames {
-				if name := step.ID + "-" + side; r.files[name+".cmd"] {
-					asked++
-					if !r.files[name+".prom"] {
-						missing++
-						example = cmp.Or(example, path.Join(r.dir, name+".prom"))
-					}
-				}
-			}
-		}
-	}
-	if missing > 0 {
-		src.faultf("*.prom", 0, "%d of %d recordings of statexec are missing (%s, …): of CPU time only user and system are known there, so softirq, where a pod network does most of its work, is not, and CPU by traffic is a lower bound", missing, asked, example)
-	}
-}
-
-func itoa(n int) string { return strconv.Itoa(n) }

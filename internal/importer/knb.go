@@ -151,7 +151,7 @@ func readKnb(ctx context.Context, src *source, opt Options) (*imported, error) {
 			}
 		}
 		if mtu := parseNumber(fmt.Sprint(r.Data.MTU)); mtu.known && plausibleMTU(int(mtu.number)) > 0 {
-			join(env, "pod.mtu."+id, mtu.text)
+			smallest(env, "pod.mtu."+id, int(mtu.number))
 		}
 	}
 	for _, step := range knbSteps {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/sysmon"
@@ -224,7 +225,7 @@ func (in *imported) complete(opt Options) (*imported, error) {
 		run.Plan.Settings["line-rate"] = opt.LineRate.String()
 	}
 	if opt.MTU > 0 {
-		run.Plan.Settings["mtu"] = itoa(opt.MTU)
+		run.Plan.Settings["mtu"] = strconv.Itoa(opt.MTU)
 	}
 	run.ID = run.Plan.Suite + "-" + run.Started.Format("20060102-150405")
 	run.Environment["import.format"] = run.Plan.Suite

@@ -3,6 +3,9 @@ package importer
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -36,8 +39,27 @@ type source struct {
 	root  *os.Root
 	mu    sync.Mutex
 	fault []result.Fault
-	files int
-	bytes int64
+	files []sourceFile // that were read
+}
+
+// sourceFile says which file it was that was read.
+type sourceFile struct {
+	File   string `json:"file"` // relative to the imported folder, with slashes
+	Bytes  int    `json:"bytes"`
+	SHA256 string `json:"sha256"` // hexadecimal
+}
+
+// writeFiles writes the files that were read by name, one a line.
+func (s *source) writeFiles(w io.Writer) error {
+	slices.SortFunc(s.files, func(a, b sourceFile) int { return cmp.Compare(a.File, b.File) })
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	for _, f := range s.files {
+		if err := enc.Encode(f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func openSource(dir string) (*source, error) {
@@ -122,9 +144,9 @@ func (s *source) read(name string) []byte {
 		s.faultf(name, 0, "not read: %v", cause(err))
 		return nil
 	}
+	sum := sha256.Sum256(data)
 	s.mu.Lock()
-	s.files++
-	s.bytes += int64(len(data))
+	s.files = append(s.files, sourceFile{clean(name), len(data), hex.EncodeToString(sum[:])})
 	s.mu.Unlock()
 	return data
 }

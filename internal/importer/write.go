@@ -31,6 +31,9 @@ func (in *imported) write(ctx context.Context, out string, src *source) (err err
 	if err := store.WriteFaults(src.sortedFaults()); err != nil {
 		return err
 	}
+	if err := store.WriteFile("sources.jsonl", src.writeFiles); err != nil {
+		return err
+	}
 	list := make([]*result.Sample, len(in.samples))
 	errs := make([]error, len(in.samples))
 	if err := parallel(ctx, len(in.samples), func(i int) {
