@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/result"
@@ -135,9 +136,10 @@ func Compare(old, now *result.Record, opt CompareOptions) (*Compared, error) {
 	c := &Compared{
 		Schema: CompareSchema, Old: comparedRun(&old.Run), New: comparedRun(&now.Run),
 		VsBaseline: opt.VsBaseline, Confidence: opt.Confidence, FailOn: opt.FailOn,
-		Differences: differences(&old.Run, &now.Run, opt.Environment),
-		Changes:     p.changes, Missing: p.missing,
+		Changes: p.changes, Missing: p.missing,
 	}
+	var vague []string
+	c.Differences, vague = differences(&old.Run, &now.Run, opt.Environment)
 	enough := 0
 	c.Unable, enough = p.weakness()
 	c.Notes = p.notes(c.Unable, enough)
@@ -145,6 +147,9 @@ func Compare(old, now *result.Record, opt CompareOptions) (*Compared, error) {
 		passed := !slices.ContainsFunc(c.Changes, func(c Change) bool { return c.Failed }) &&
 			!slices.ContainsFunc(c.Missing, func(m Missing) bool { return m.Failed })
 		c.Passed = &passed
+	}
+	if len(vague) > 0 {
+		c.Notes = append(c.Notes, "only one of the runs records what these were, so that they may differ: "+strings.Join(vague, ", "))
 	}
 	slices.SortStableFunc(c.Changes, worstFirst)
 	return c, nil

@@ -215,7 +215,7 @@ func (p *pairing) miss(from string, e *evidence, lacks map[spotOf][]figureOf, ha
 				(f.Step == result.SetupStep || slices.ContainsFunc(e.run.Plan.Steps, func(step result.Step) bool { return step.ID == f.Step }))
 			m.Text = "not in the " + from + " run's plan"
 			if planned {
-				m.Text = "the " + from + " run has no valid sample with a figure that can be compared; its report says why"
+				m.Text = "the " + from + " run has no valid sample with a figure that can be compared" + e.because(f)
 				m.Failed = from == "new" && p.opt.FailOn != nil
 			}
 			if !slices.Contains(list, m) {
@@ -230,6 +230,28 @@ func (p *pairing) miss(from string, e *evidence, lacks map[spotOf][]figureOf, ha
 	if p.missing == nil {
 		p.missing = []Missing{}
 	}
+}
+
+// because says why a contender's samples at a step are not valid, if any is not.
+func (e *evidence) because(f figureOf) string {
+	count := map[string]int{}
+	for i := range e.samples {
+		s := &e.samples[i]
+		if s.Contender != f.contender || s.Step != f.Step || s.Underlay != f.Underlay {
+			continue
+		}
+		for _, r := range s.Reasons {
+			count[r.Code]++
+		}
+	}
+	var codes []string
+	for _, code := range sortedKeys(count) {
+		codes = append(codes, fmt.Sprintf("%s (%d)", code, count[code]))
+	}
+	if len(codes) == 0 {
+		return "; its report says more"
+	}
+	return ": " + andList(codes)
 }
 
 // check refuses choices that neither run has.

@@ -12,7 +12,7 @@ import (
 // their figures do.
 type Difference struct {
 	Key string `json:"key"`
-	Old string `json:"old"` // "" where it is not known
+	Old string `json:"old"`
 	New string `json:"new"`
 }
 
@@ -22,22 +22,19 @@ var underTest = []string{"cni-conf", "cni-conf-text", "cni-transport"}
 
 // differences are those of the plans and of the named keys of the
 // environments, in the order: arena, settings, windows, steps, contenders,
-// environment. Steps and contenders that only one run has are no difference,
-// but missing.
-func differences(old, now *result.Run, environment []string) []Difference {
-	list := []Difference{}
+// environment. A key that only one run records proves no difference, as every
+// version of cnibench records more than the one before: it is vague. Steps and
+// contenders that only one run has are missing, and no difference.
+func differences(old, now *result.Run, environment []string) (list []Difference, vague []string) {
+	list = []Difference{}
 	differ := func(key string, a, b any) {
-		if x, y := text(a), text(b); x != y {
+		if x, y := fmt.Sprint(a), fmt.Sprint(b); x != y {
 			list = append(list, Difference{key, x, y})
 		}
 	}
 	differ("arena", old.Arena, now.Arena)
 	differ("baseline", old.Baseline, now.Baseline)
-	for _, key := range keysOf(old.Plan.Settings, now.Plan.Settings) {
-		if !slices.Contains(underTest, key) {
-			differ("setting."+key, old.Plan.Settings[key], now.Plan.Settings[key])
-		}
-	}
+	vague = append(vague, differInKeys("setting.", old.Plan.Settings, now.Plan.Settings, differ)...)
 	differ("duration", old.Plan.Duration, now.Plan.Duration)
 	differ("warmup", old.Plan.Warmup, now.Plan.Warmup)
 	for _, a := range old.Plan.Steps {
@@ -48,9 +45,7 @@ func differences(old, now *result.Run, environment []string) []Difference {
 		b, key := now.Plan.Steps[i], "step."+a.ID
 		differ(key+".workload", a.Workload, b.Workload)
 		differ(key+".path", a.Path, b.Path)
-		for _, param := range keysOf(a.Params, b.Params) {
-			differ(key+"."+param, a.Params[param], b.Params[param])
-		}
+		vague = append(vague, differInKeys(key+".", a.Params, b.Params, differ)...)
 	}
 	for _, a := range old.Contenders {
 		i := slices.IndexFunc(now.Contenders, func(b result.ContenderInfo) bool { return a.ID == b.ID })
@@ -62,17 +57,33 @@ func differences(old, now *result.Run, environment []string) []Difference {
 		differ(key+".datapath", a.Datapath, b.Datapath)
 		differ(key+".overhead_bytes", a.Overhead, b.Overhead)
 	}
-	for _, key := range environment {
-		differ("environment."+key, old.Environment[key], now.Environment[key])
+	decisive := func(env result.Environment) map[string]string {
+		only := map[string]string{}
+		for _, key := range environment {
+			if v, known := env[key]; known {
+				only[key] = v
+			}
+		}
+		return only
 	}
-	return list
+	return list, append(vague, differInKeys("environment.", decisive(old.Environment), decisive(now.Environment), differ)...)
 }
 
-func text(v any) string {
-	if v == nil {
-		return ""
+// differInKeys calls differ for the keys that both have, and returns those
+// that one lacks.
+func differInKeys[V any](prefix string, old, now map[string]V, differ func(key string, a, b any)) (vague []string) {
+	for _, key := range keysOf(old, now) {
+		a, inOld := old[key]
+		b, inNow := now[key]
+		switch {
+		case slices.Contains(underTest, key):
+		case inOld && inNow:
+			differ(prefix+key, a, b)
+		default:
+			vague = append(vague, prefix+key)
+		}
 	}
-	return fmt.Sprint(v)
+	return vague
 }
 
 // keysOf are the keys of both maps, sorted.

@@ -271,11 +271,17 @@ func TestDifferences(t *testing.T) {
 	now.Run.Plan.Duration = 3
 	now.Run.Plan.Steps[1].Params["rate"] = 100.0
 	now.Run.Contenders[1].Version = "2"
-	now.Run.Environment = result.Environment{"cpu.model": "fast", "sysctl.net.x": "1"}
-	got := compared(t, old, now, CompareOptions{Environment: []string{"cpu.model", "kernel.release"}}).Differences
+	now.Run.Plan.Steps[1].Params["arrivals"] = "constant"
+	old.Run.Environment["virt.product"] = "y"
+	now.Run.Environment = result.Environment{"kernel.release": "6.19", "cpu.model": "fast", "sysctl.net.x": "1"}
+	c := compared(t, old, now, CompareOptions{Environment: []string{"cpu.model", "kernel.release", "virt.product"}})
+	if notes := strings.Join(c.Notes, "\n"); !strings.HasSuffix(notes, "may differ: step.http.arrivals, environment.cpu.model, environment.virt.product") {
+		t.Errorf("notes: %s", notes)
+	}
+	got := c.Differences
 	want := []Difference{
 		{"arena", "lab", "kube"}, {"setting.mtu", "1500", "9000"}, {"duration", "1.5 s", "3 s"}, {"step.http.rate", "5003", "100"},
-		{"contender.macvlan.version", "1", "2"}, {"environment.cpu.model", "", "fast"}, {"environment.kernel.release", "6.18", ""},
+		{"contender.macvlan.version", "1", "2"}, {"environment.kernel.release", "6.18", "6.19"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -229,7 +229,7 @@ func runText(r *analysis.ComparedRun) string {
 func differenceText(d analysis.Difference) string {
 	known := func(s string) string {
 		if s == "" {
-			return "not known"
+			return "none"
 		}
 		return s
 	}
