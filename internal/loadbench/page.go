@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/cnibench/cnibench/internal/load"
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
@@ -45,6 +46,13 @@ func (p *page) table(rows [][]string) {
 		}
 	}
 	fmt.Fprintln(p.w)
+}
+
+// limits says why a load may have measured the machine instead.
+func (p *page) limits(list []load.Limit) {
+	for _, limit := range list {
+		p.text(fmt.Sprintf("The load says %s: %s.", limit.Code, limit.Text))
+	}
 }
 
 // reach notes whether a goal was reached.

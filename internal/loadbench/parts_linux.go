@@ -95,6 +95,7 @@ func (b *bed) truth(ctx context.Context, out *page, d time.Duration) error {
 		diff, allowed := m.Times["network_time_"+q.name]-q.packet, max(0.1*q.packet, 10e-6)
 		out.reach(abs(diff) <= allowed, "network time %s is %s from that of the packets; at most %s", q.name, signed(diff), micro(allowed))
 	}
+	out.limits(m.Limits)
 	above := m.Times["latency_p50"] - m.Times["network_time_p50"]
 	out.reach(above <= 40e-6, "latency p50 is %s above network time p50; at most 40 µs", signed(above))
 	return nil
@@ -173,6 +174,7 @@ func (b *bed) lag(ctx context.Context, out *page, best float64, d time.Duration)
 		{"", "p50", "p99", "p99.9"},
 		{"send lag", micro(m.Times["send_lag_p50"]), micro(m.Times["send_lag_p99"]), micro(m.Times["send_lag_p99_9"])},
 	})
+	out.limits(m.Limits)
 	out.reach(m.Times["send_lag_p99"] < 100e-6, "send lag p99 is %s; less than 100 µs", micro(m.Times["send_lag_p99"]))
 	return nil
 }
@@ -199,8 +201,9 @@ func (b *bed) stalls(ctx context.Context, out *page, d time.Duration) error {
 		{"", "p99.9"},
 		{"computed from plan and stalls", milli(computed)},
 		{"latency", milli(got)},
-		{"service time, as a closed loop would see it", milli(m.Times["service_time_p99_9"])},
+		{"service time", milli(m.Times["service_time_p99_9"])},
 	})
+	out.limits(m.Limits)
 	out.reach(computed > 0 && abs(got/computed-1) <= 0.02, "p99.9 is %+.2f %% from the computed one; at most 2 %%", 100*(got/computed-1))
 	return nil
 }
