@@ -26,6 +26,9 @@ const (
 // snapshots at any time, and the ticks of /proc/stat are 10 ms long.
 const least = sysmon.Interval / 2
 
+// sameNode is the path on which the client's node is the server's too.
+const sameNode = "same-node"
+
 // place is a node's recordings: its own first, then its pods'.
 type place struct {
 	node string
@@ -53,7 +56,7 @@ func nodes(recs []*sysmon.Recording, run *result.Run, s *result.Sample) []analys
 	index := 0
 	for order, p := range places {
 		role := roleOf(p.node, order)
-		if role == "" {
+		if role == "" || role == "server" && s.Path == sameNode {
 			continue
 		}
 		own := p.recs[0]

@@ -174,6 +174,15 @@ func TestLoadCPUsOfTheSetting(t *testing.T) {
 	}
 }
 
+func TestLoadSameNode(t *testing.T) {
+	dir, rec := runWith(t, 3, nil, compressed(t, node("node1", ticks(0), 1), node("node2", ticks(0), 1)))
+	rec.Samples[0].Path = sameNode
+	traces, _ := Load(dir, rec)
+	if len(traces) != 1 || len(traces[0].Nodes) != 1 || traces[0].Nodes[0].Node != "client" {
+		t.Errorf("a node without a part in the step has a trace: %+v", traces)
+	}
+}
+
 func TestLoadWithoutMarks(t *testing.T) {
 	recs := compressed(t, node("client", at(0, 1000, 2000, 3000), 1), node("server", at(0, 1000, 2000, 3000), 1))
 	traces, faults := load(t, 1.5, nil, recs)
