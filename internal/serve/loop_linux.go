@@ -93,7 +93,7 @@ func (l *loop) run() error {
 	}
 	for {
 		n, err := unix.EpollWait(l.epoll, l.events[:], l.patience())
-		if err != nil && err != unix.EINTR {
+		if err != nil && !errors.Is(err, unix.EINTR) {
 			return os.NewSyscallError("epoll_wait", err)
 		}
 		for _, event := range l.events[:max(0, n)] {
@@ -145,7 +145,7 @@ func (l *loop) rest() error {
 		for now := from; now.Before(end); now = time.Now() {
 			timeout := unix.NsecToTimespec(int64(end.Sub(now)))
 			n, err := unix.Ppoll(fds, &timeout, nil)
-			if err != nil && err != unix.EINTR {
+			if err != nil && !errors.Is(err, unix.EINTR) {
 				return os.NewSyscallError("ppoll", err)
 			}
 			if n > 0 {
