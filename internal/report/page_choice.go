@@ -193,7 +193,8 @@ func (c *choice) has(contender, need string) bool {
 }
 
 // decide asks for every need that the first choice does not meet, the rarest
-// first, and answers with the best contender that meets it.
+// first, and answers with the best contender that meets it. Without a question
+// there is nothing to draw.
 func (c *choice) decide(of []ranked) {
 	list := slices.DeleteFunc(slices.Clone(of), func(r ranked) bool { return r.Place < 0 })
 	if len(list) == 0 {
@@ -229,7 +230,9 @@ func (c *choice) decide(of []ranked) {
 		d.Questions[i].Needs = append(d.Questions[i].Needs, printable(o.need))
 		d.Questions[i].Words = strings.Join(d.Questions[i].Needs, " or ")
 	}
-	c.Decision = d
+	if len(d.Questions) > 0 {
+		c.Decision = d
+	}
 }
 
 // Name is the contender at a place.

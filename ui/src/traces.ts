@@ -119,7 +119,7 @@ function option(plot: Plot, node: Node, t: Theme, first: boolean): object {
     grid: { left: 48, right: 14, top: 30, bottom: first ? 52 : 26 },
     legend: { top: 0, right: 0, itemHeight: 8, itemWidth: 14, textStyle: { color: t.ink, fontSize: 11 } },
     xAxis: {
-      type: "value", min: node.times[0], max: node.times.at(-1),
+      type: "value", min: Math.min(0, ...node.times), max: Math.max(node.window, ...node.times),
       axisLabel: { color: t.muted, fontSize: 11, formatter: (v: number) => `${tick(v)} s`, hideOverlap: true, showMaxLabel: false },
       axisLine: { lineStyle: { color: t.line } }, axisTick: { show: false }, splitLine: { show: false },
     },
@@ -133,7 +133,7 @@ function option(plot: Plot, node: Node, t: Theme, first: boolean): object {
       ...tooltip(t, (all: any[]) => [`${tick(all[0].value[0])} s`, ...all.map((p) => `${p.seriesName}: ${words(p.value[1], plot.unit)}`)]),
     },
     series: plot.lines.map((l, i) => ({
-      type: "line", name: l.name, symbol: "none", color: seriesColor(t, l.color), connectNulls: false,
+      type: "line", name: l.name, symbol: node.times.length < 3 ? "circle" : "none", color: seriesColor(t, l.color), connectNulls: false,
       lineStyle: { width: plot.stacked ? 0.8 : 1.6 },
       ...(plot.stacked ? { stack: "cpu", areaStyle: { opacity: 0.65 } } : {}),
       ...(i === 0 ? { markArea: { silent: true, itemStyle: { color: t.muted, opacity: 0.1 }, data: [[{ xAxis: 0 }, { xAxis: node.window }]] } } : {}),
