@@ -255,11 +255,11 @@ func (r *run2024) readRecording(src *source, s *sample, step step2024, side int)
 		fault(src, file, err)
 		return
 	}
-	for label, want := range map[string]string{
-		"id": r.config.name, "run": strconv.Itoa(r.round), "instance": step.ID, "role": sideNames[side],
+	for _, l := range []struct{ name, want string }{
+		{"id", r.config.name}, {"run", strconv.Itoa(r.round)}, {"instance", step.ID}, {"role", sideNames[side]},
 	} {
-		if got, has := f.labels[label]; has && got != want {
-			src.faultf(file, 0, "its label %s is %q instead of %q: it belongs elsewhere and is not used", label, got, want)
+		if got, has := f.labels[l.name]; has && got != l.want {
+			src.faultf(file, 0, "its label %s is %q instead of %q: it belongs elsewhere and is not used", l.name, got, l.want)
 			return
 		}
 	}

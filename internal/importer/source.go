@@ -91,15 +91,15 @@ func (s *source) faultf(file string, line int, text string, args ...any) {
 	}
 }
 
-// sortedFaults are the faults by file and line.
+// sortedFaults are the faults by file, line and text, the same once.
 func (s *source) sortedFaults() []result.Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := slices.Clone(s.fault)
-	slices.SortStableFunc(list, func(a, b result.Fault) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	slices.SortFunc(list, func(a, b result.Fault) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Text, b.Text))
 	})
-	return list
+	return slices.Compact(list)
 }
 
 // list is the entries of a folder by name: folders and files. Everything else
