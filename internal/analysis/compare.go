@@ -287,6 +287,14 @@ func (p *pairing) notes(unable, enough int) []string {
 	if a, b := p.old.run.Tool, p.now.run.Tool; a != b {
 		notes = append(notes, fmt.Sprintf("the runs were made by different versions of cnibench: %s and %s", a.Version, b.Version))
 	}
+	for _, side := range []struct {
+		name string
+		e    *evidence
+	}{{"old", p.old}, {"new", p.now}} {
+		if codes := side.e.disturbed(); len(codes) > 0 {
+			notes = append(notes, fmt.Sprintf("the machine was not at rest in the %s run (%s; its report tells more): what it did there can look like a change", side.name, andList(codes)))
+		}
+	}
 	if unable > 0 {
 		what := "can't be told for sure"
 		if p.opt.FailOn != nil {
@@ -302,6 +310,21 @@ func (p *pairing) notes(unable, enough int) []string {
 		}
 	}
 	return notes
+}
+
+// disturbances are the findings that say of a run's figures that the machine
+// made them, as far as the contender is concerned.
+var disturbances = []string{"clock_step", "drift", "unstable_baseline", "bimodal_rounds", "steal_present", "busy_machine"}
+
+// disturbed are the codes of those that the run has.
+func (e *evidence) disturbed() []string {
+	var codes []string
+	for _, r := range rules {
+		if slices.Contains(disturbances, r.Code) && len(r.find(e)) > 0 {
+			codes = append(codes, r.Code)
+		}
+	}
+	return codes
 }
 
 // weakness counts the changes whose rounds are too few to be told for sure, or

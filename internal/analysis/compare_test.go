@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -228,7 +229,7 @@ func TestTooFewRoundsAreSaid(t *testing.T) {
 		"no gate, five":      {5, CompareOptions{}, "16 of 16 figures can't be told for sure; 6 rounds"},
 		"one figure":         {4, CompareOptions{FailOn: share(0.05), Metrics: []string{"goodput"}, Contenders: []string{"macvlan"}}, ""},
 	} {
-		got := strings.Join(compared(t, noisy(1, c.rounds, 1, 1, 0.1), noisy(2, c.rounds, 1, 1, 0.1), c.opt).Notes, "\n")
+		got := strings.Join(compared(t, noisy(1, c.rounds, 1, 1, 0.01), noisy(2, c.rounds, 1, 1, 0.01), c.opt).Notes, "\n")
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
@@ -285,6 +286,25 @@ func TestDifferences(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// A run in which the machine played along is named.
+func TestDisturbedRun(t *testing.T) {
+	now := noisy(2, 6, 1, 1, 0.01)
+	for i := range now.Samples {
+		if s := &now.Samples[i]; s.Contender == "host" && s.Step == "dts" && s.Round%2 == 0 {
+			s.Metrics["goodput"] /= 3
+		}
+	}
+	notes := strings.Join(compared(t, noisy(1, 6, 1, 1, 0.01), now, CompareOptions{}).Notes, "\n")
+	if !strings.Contains(notes, "not at rest in the new run (unstable_baseline") || strings.Contains(notes, "old run") {
+		t.Errorf("notes: %s", notes)
+	}
+	for _, code := range disturbances {
+		if !slices.ContainsFunc(rules, func(r rule) bool { return r.Code == code }) {
+			t.Errorf("%s is no finding", code)
+		}
 	}
 }
 
