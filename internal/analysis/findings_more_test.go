@@ -216,6 +216,12 @@ func TestFindingsOfRounds(t *testing.T) {
 				over(6, "x", func(round int) map[string]float64 { return metrics{"goodput": 8 + float64(round%2)} })...)...),
 			want: []Finding{{Severity: Info, Text: "the smallest difference to host that these rounds would show in four of five runs, for the middle contender: " +
 				"dts goodput 20.5 %; all of them would show 5 % with about 39 rounds"}}},
+		{name: "blind", code: "coarse_resolution",
+			rec: record(append(
+				over(3, "host", func(round int) map[string]float64 { return metrics{"goodput": 10 + float64(round%3)} }),
+				over(3, "x", func(round int) map[string]float64 { return metrics{"goodput": 8 + float64(round%2)} })...)...),
+			want: []Finding{{Severity: Info, Text: "these rounds are too few for any difference to host to be more than luck; " +
+				"for the middle contender to show one of 5 % it takes about so many: dts goodput 81"}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -182,36 +182,54 @@ func clockStep(e *evidence) []Finding {
 }
 
 // coarseResolution says how small a difference the rounds can show, for the
-// figures of which the usual contender's is coarse.
+// figures of which the usual contender's is coarse; with too few rounds to show
+// any, how many it would take.
 func coarseResolution(e *evidence) []Finding {
-	var parts []string
+	var coarse, blind []string
 	rounds := 0
 	for _, at := range e.places {
 		if at.Metric != "goodput" && at.Metric != "latency_p50" && at.Metric != "cpu_per_gbit" {
 			continue
 		}
-		var coarse, needed []float64
+		var shown, needed []float64
 		for _, r := range e.results {
-			if (place{group{r.Kernel, r.Underlay}, r.Step, r.Metric}) == at && r.Contender != e.run.Baseline && r.MDD != nil && r.Tier > 0 {
-				coarse = append(coarse, *r.MDD)
-				needed = append(needed, float64(r.RoundsFor5))
+			if (place{group{r.Kernel, r.Underlay}, r.Step, r.Metric}) != at || r.Contender == e.run.Baseline || r.Tier == 0 || r.RoundsFor5 == 0 {
+				continue
+			}
+			needed = append(needed, float64(r.RoundsFor5))
+			if r.MDD != nil {
+				shown = append(shown, *r.MDD)
 			}
 		}
-		if typical := stat.Median(coarse); typical >= coarseFrom {
-			parts = append(parts, fmt.Sprintf("%s%s %s %s", e.in(at.group), at.Step, at.Metric, percent(typical)))
-			rounds = max(rounds, int(stat.Median(needed)))
+		name := e.in(at.group) + at.Step + " " + at.Metric
+		most := int(math.Ceil(stat.Median(needed)))
+		switch typical := stat.Median(shown); {
+		case len(needed) == 0:
+		case len(shown) == 0:
+			blind = append(blind, fmt.Sprintf("%s %d", name, most))
+		case typical >= coarseFrom:
+			coarse = append(coarse, name+" "+percent(typical))
+			rounds = max(rounds, most)
 		}
 	}
-	if len(parts) == 0 {
-		return nil
+	var list []Finding
+	if len(coarse) > 0 {
+		list = append(list, Finding{Text: fmt.Sprintf(
+			"the smallest difference to %s that these rounds would show in four of five runs, for the middle contender: %s; all of them would show 5 %% with about %d rounds",
+			e.run.Baseline, shortened(coarse), rounds)})
 	}
+	if len(blind) > 0 {
+		list = append(list, Finding{Text: fmt.Sprintf(
+			"these rounds are too few for any difference to %s to be more than luck; for the middle contender to show one of 5 %% it takes about so many: %s",
+			e.run.Baseline, shortened(blind))})
+	}
+	return list
+}
+
+// shortened is a list of at most mostListed parts.
+func shortened(parts []string) string {
 	if more := len(parts) - mostListed; more > 0 {
-		parts = append(parts[:mostListed], fmt.Sprintf("and %d more", more))
+		parts = append(parts[:mostListed:mostListed], fmt.Sprintf("and %d more", more))
 	}
-	f := Finding{Text: fmt.Sprintf("the smallest difference to %s that these rounds would show in four of five runs, for the middle contender: %s",
-		e.run.Baseline, strings.Join(parts, "; "))}
-	if rounds > 0 {
-		f.Text += fmt.Sprintf("; all of them would show 5 %% with about %d rounds", rounds)
-	}
-	return []Finding{f}
+	return strings.Join(parts, "; ")
 }
