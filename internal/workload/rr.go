@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	"github.com/cnibench/cnibench/internal/unit"
@@ -20,6 +21,7 @@ type RR struct {
 	exchange      string // of `cnibench load`
 	protocol      string // of `cnibench serve`
 	most          string // the largest size, for the help
+	timeout       string // for an answer; "" is the load engine's own
 }
 
 // Info implements Workload.
@@ -70,8 +72,12 @@ func (w RR) load(s *Session) (engine, error) {
 		sizes = append(sizes, "--"+name, strconv.Itoa(int(size)))
 		last = size
 	}
+	flags := sizes
+	if w.timeout != "" {
+		flags = slices.Concat(sizes, []string{"--timeout", w.timeout})
+	}
 	return engine{
-		workload: w.name, program: w.Program, responseBytes: int64(last), flags: sizes,
+		workload: w.name, program: w.Program, responseBytes: int64(last), flags: flags,
 		server: func(c *crew, self string, listen netip.AddrPort) (*program, error) {
 			argv := append([]string{self, "serve", w.protocol, "--listen", listen.String(),
 				"--threads", strconv.Itoa(s.Params.Int("workers"))}, sizes...)

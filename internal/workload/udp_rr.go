@@ -4,7 +4,9 @@ package workload
 func UDPRR() RR {
 	return RR{
 		name:     "udp_rr",
-		summary:  "UDP requests and responses, one datagram under way on each socket; rate and round-trip times, lost ones count as failed",
+		summary:  "UDP requests and responses, one datagram under way on each socket; rate and round-trip times; without an answer for 1 s it counts as failed",
 		exchange: "udp-rr", protocol: "udp", most: "65507 bytes",
+		// A lost datagram keeps its socket waiting for that long.
+		timeout: "1s",
 	}
 }
