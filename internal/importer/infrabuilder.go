@@ -266,5 +266,10 @@ func (r *run2024) readRecording(src *source, s *sample, step step2024, side int)
 	if s.Started.IsZero() && !f.begin.IsZero() {
 		s.Elapsed = unit.Seconds(f.end.Sub(f.begin).Seconds())
 	}
+	if f.cut > 0 {
+		src.faultf(file, f.cut, "cut off; what is before it is kept as a recording, no figures are taken from it")
+		s.record(f, side)
+		return
+	}
 	s.side(src, file, f, side)
 }

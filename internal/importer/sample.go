@@ -78,6 +78,11 @@ func (s *sample) side(src *source, file string, f *statexecFile, side int) {
 	} else if seen.memory > 0 && math.Abs(seen.memory-known.memory) > 0.05*known.memory {
 		src.faultf(file, 0, "memory used is %g in it and %g in the summary, which counts", seen.memory, known.memory)
 	}
+	s.record(f, side)
+}
+
+// record keeps the recording itself.
+func (s *sample) record(f *statexecFile, side int) {
 	rec := f.named(sideNames[side], s.Started)
 	if side == 0 {
 		s.recordings = slices.Insert(s.recordings, 0, rec)

@@ -29,7 +29,8 @@ type statexecFile struct {
 	// per second by mode, and "memory" in bytes. Older versions write none.
 	summary map[string]float64
 	// cut is the line at which the file breaks off, 0 of a whole one.
-	cut int
+	cut   int
+	ended bool // a snapshot after the command is in it
 }
 
 const (
@@ -322,5 +323,6 @@ func (p *statexecReader) status(times []time.Time, values []sysmon.Value) {
 			}
 			p.file.end = times[i]
 		}
+		p.file.ended = p.file.ended || v == 2
 	}
 }

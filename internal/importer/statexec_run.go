@@ -21,8 +21,8 @@ import (
 // figures are CPU and memory of one side over the command's life: statexec's
 // own means where it wrote them, else those of its series.
 func (f *statexecFile) figures() (sideFigures, error) {
-	if f.cut > 0 {
-		return sideFigures{}, &lineError{f.cut, errors.New("cut off; what is before it is kept as a recording, no figures are taken from it")}
+	if f.cut > 0 && !f.ended {
+		return sideFigures{}, &lineError{f.cut, errors.New("cut off before the command's end: no figures are taken from it")}
 	}
 	figures := sideFigures{cpu: map[string]float64{}}
 	for _, mode := range result.CPUModes {
@@ -121,6 +121,9 @@ func readStatexec(ctx context.Context, src *source, opt Options) (*imported, err
 			src.faultf(names[i], 0, "a second recording of %s, step %s, run %d, %s; the first counts", key.Contender, key.Step, key.Round, sideNames[side])
 			continue
 		}
+		if f.cut > 0 {
+			src.faultf(names[i], f.cut, "cut off; what is before it counts")
+		}
 		s.side(src, names[i], f, side)
 		if s.Started.IsZero() || side == 0 {
 			s.Started = cmp.Or(f.begin, f.rec.Times[0])
@@ -131,7 +134,7 @@ func readStatexec(ctx context.Context, src *source, opt Options) (*imported, err
 		s := &in.samples[i]
 		s.cost()
 		if len(s.Metrics) == 0 && s.Verdict == result.Valid {
-			s.invalidate("missing_result", "no recording of it shows a command's life")
+			s.invalidate("missing_result", "its recordings do not show a command from begin to end")
 		}
 	}
 	return in.complete(opt)
