@@ -147,7 +147,7 @@ func (s *Server) Ignored() int64 { return s.ignored.Load() }
 func (s *Server) Stalls() []Interval {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var over []Interval
+	over := []Interval{}
 	for i, stall := range s.stalls {
 		if s.rested[i] == s.cfg.Threads && stall.From.Before(stall.To) {
 			over = append(over, stall)
