@@ -174,114 +174,6 @@ func (e *engine) run(start time.Time) error {
 	}
 }
 
-// turn begins and ends the window and its seconds when it is time, and says
-// when all is over.
-func (e *engine) turn(now int64) (over bool) {
-	if !e.begun && now >= e.begin {
-		e.begun = true
-		e.res.Begin = e.start.Add(time.Duration(e.begin))
-		e.cpu, e.waited, e.spun = e.self.cpu(), e.self.waited(), 0
-		e.mark(begins)
-	}
-	if !e.begun {
-		return false
-	}
-	for now >= e.rotateAt {
-		e.rotate()
-	}
-	if !e.ended && (now >= e.end || e.stopped.Load()) {
-		e.finish(now)
-	}
-	if !e.ended || now < e.giveUp && (e.pending > 0 || e.open() && e.plan.at < e.end) {
-		return false
-	}
-	e.recordMissed(now)
-	e.seconds.full <- e.rec
-	return true
-}
-
-// rotate hands the current second over and begins the next.
-func (e *engine) rotate() {
-	t := e.rec.t
-	e.seconds.full <- e.rec
-	e.rec = e.seconds.next(t + 1)
-	e.rotateAt += int64(time.Second)
-}
-
-// finish ends the window.
-func (e *engine) finish(now int64) {
-	e.ended = true
-	if now < e.end {
-		e.end = now
-		e.res.Interrupted = true
-	}
-	e.giveUp = now + int64(drain)
-	e.res.Elapsed = time.Duration(e.end - e.begin)
-	took := time.Duration(now - e.begin).Seconds()
-	e.res.GeneratorSpin = e.spun.Seconds() / took
-	e.res.GeneratorCPU = max(0, (e.self.cpu()-e.cpu-e.spun).Seconds()/took)
-	e.res.GeneratorWait = (e.self.waited() - e.waited).Seconds() / took
-	e.mark(ends)
-}
-
-func (e *engine) mark(m mark) {
-	if e.marks != nil {
-		e.marks <- m
-	}
-}
-
-// recordMissed counts what has no answer at the end, and records how long it
-// has waited by now: the true latency is at least that.
-func (e *engine) recordMissed(now int64) {
-	for i := e.lists[busy].head; i >= 0; i = e.conns[i].next {
-		if c := &e.conns[i]; c.measured {
-			e.res.Missed++
-			e.recordTimes(c, now)
-			if s := e.step(c.planned); s != nil {
-				s.Missed++
-			}
-		}
-	}
-	if !e.open() {
-		return
-	}
-	for ; e.plan.at < e.end; e.plan.advance(int64(e.threads)) {
-		if at := e.plan.at; at >= e.begin {
-			e.res.Planned++
-			e.res.Missed++
-			record(e.rec.latency, now-at)
-			if s := e.step(at); s != nil {
-				s.Planned++
-				s.Missed++
-				record(s.Latency, now-at)
-			}
-		}
-	}
-}
-
-// step is the step of the ladder in which a request was planned, or nil
-// without a ladder.
-func (e *engine) step(planned int64) *Step {
-	if len(e.res.Steps) == 0 {
-		return nil
-	}
-	return &e.res.Steps[(planned-e.begin)/int64(e.cfg.Duration)]
-}
-
-// recordTimes records what c's request took, or has taken so far, by two
-// clocks.
-func (e *engine) recordTimes(c *conn, now int64) {
-	took := now - c.since
-	record(e.rec.serviceTime, took)
-	if e.open() {
-		record(e.rec.latency, now-c.planned)
-	}
-	if s := e.step(c.planned); s != nil {
-		record(s.ServiceTime, took)
-		record(s.Latency, now-c.planned)
-	}
-}
-
 // sendDue sends requests that are due over connections that are free, at most
 // a batch. In a closed loop a request is due whenever a connection is free.
 func (e *engine) sendDue(now int64) (sent bool) {
@@ -334,29 +226,6 @@ func (e *engine) transmit(i int32, planned int64) int64 {
 		e.countSend(planned, sent, own)
 	}
 	return sent
-}
-
-// countSend counts a request that was sent so long after it could have been.
-func (e *engine) countSend(planned, sent, own int64) {
-	e.res.Sent++
-	if !e.open() {
-		return
-	}
-	e.res.Planned++
-	record(e.rec.sendLag, own)
-	late := own > int64(LateAfter)
-	switch {
-	case late:
-		e.res.Late++
-	case sent-planned > int64(LateAfter):
-		e.res.Queued++
-	}
-	if s := e.step(planned); s != nil {
-		s.Planned++
-		if late {
-			s.Late++
-		}
-	}
 }
 
 // expire ends what has taken too long and revives what is down.
@@ -532,12 +401,4 @@ func (e *engine) complete(i int32, now, nowWall, stamp int64) {
 		c.freeAt = now - (nowWall - stamp)
 	}
 	e.life.answered(e, i, c.resp.close, now)
-}
-
-func (e *engine) countAnswer(c *conn) {
-	e.res.Requests++
-	e.rec.requests++
-	if s := e.step(c.planned); s != nil {
-		s.Requests++
-	}
 }

@@ -22,45 +22,59 @@ import (
 // for each request is computed and compared with what was measured. A request
 // planned in a stall waits for the stall's end at least, and after it for the
 // requests before it; the second and the noise of a busy machine are the
-// tolerance of 5 % and 20 ms.
+// tolerance of 5 % and 20 ms, and a machine that is busier gets three tries.
 func TestStallShows(t *testing.T) {
-	const stall, every, window = 200 * time.Millisecond, time.Second, 3 * time.Second
 	for _, connections := range []int{1, 64} { // all or some requests queue in the client
 		t.Run(fmt.Sprint(connections, " connections"), func(t *testing.T) {
-			s, addr := startServer(t, serve.Config{Stall: stall, Every: every})
-			cfg := Config{Target: addr, Connections: connections, Rate: 2000, Duration: window}
-			res := mustLoad(t, cfg)
-			var want []float64
-			for plan := newSchedule(cfg, 0); plan.at < int64(window); plan.advance(1) {
-				at := res.Begin.Add(time.Duration(plan.at))
-				waits := 0.0
-				for _, stalled := range s.Stalls() {
-					if !at.Before(stalled.From) && at.Before(stalled.To) {
-						waits = stalled.To.Sub(at).Seconds()
-					}
+			for try := 1; ; try++ {
+				wrong := loadThroughStalls(t, connections)
+				if wrong == nil {
+					return
 				}
-				want = append(want, waits)
-			}
-			slices.Sort(want)
-			if len(s.Stalls()) < 2 {
-				t.Fatalf("%d stalls; the server did not do its part", len(s.Stalls()))
-			}
-			if n := res.Latency.TotalCount(); n != int64(len(want)) || res.Missed != 0 {
-				t.Errorf("%d latencies of %d requests, %d missed", n, len(want), res.Missed)
-			}
-			for _, q := range []float64{95, 99, 99.9} {
-				computed := want[int(math.Ceil(q/100*float64(len(want))))-1]
-				got := float64(res.Latency.ValueAtPercentile(q)) / 1e9
-				t.Logf("p%v: computed %.4f s, measured %.4f s", q, computed, got)
-				if math.Abs(got-computed) > 0.05*computed+0.020 {
-					t.Errorf("p%v is %.4f s, want %.4f s", q, got, computed)
+				if t.Logf("try %d: %v", try, wrong); try == 3 {
+					t.Fatal("the stalls were never measured as they happened")
 				}
-			}
-			if res.Queued == 0 {
-				t.Error("no send is marked as queued behind busy connections")
 			}
 		})
 	}
+}
+
+func loadThroughStalls(t *testing.T, connections int) (wrong error) {
+	t.Helper()
+	const stall, every, window = 200 * time.Millisecond, time.Second, 3 * time.Second
+	s, addr := startServer(t, serve.Config{Stall: stall, Every: every})
+	cfg := Config{Target: addr, Connections: connections, Rate: 2000, Duration: window}
+	res := mustLoad(t, cfg)
+	var want []float64
+	for plan := newSchedule(cfg, 0); plan.at < int64(window); plan.advance(1) {
+		at := res.Begin.Add(time.Duration(plan.at))
+		waits := 0.0
+		for _, stalled := range s.Stalls() {
+			if !at.Before(stalled.From) && at.Before(stalled.To) {
+				waits = stalled.To.Sub(at).Seconds()
+			}
+		}
+		want = append(want, waits)
+	}
+	slices.Sort(want)
+	if len(s.Stalls()) < 2 {
+		t.Fatalf("%d stalls; the server did not do its part", len(s.Stalls()))
+	}
+	if n := res.Latency.TotalCount(); n != int64(len(want)) || res.Missed != 0 {
+		t.Errorf("%d latencies of %d requests, %d missed", n, len(want), res.Missed)
+	}
+	if res.Queued == 0 {
+		t.Error("no send is marked as queued behind busy connections")
+	}
+	for _, q := range []float64{95, 99, 99.9} {
+		computed := want[int(math.Ceil(q/100*float64(len(want))))-1]
+		got := float64(res.Latency.ValueAtPercentile(q)) / 1e9
+		t.Logf("p%v: computed %.4f s, measured %.4f s", q, computed, got)
+		if math.Abs(got-computed) > 0.05*computed+0.020 {
+			wrong = errors.Join(wrong, fmt.Errorf("p%v is %.4f s, want %.4f s", q, got, computed))
+		}
+	}
+	return wrong
 }
 
 // A stall that begins within the window and ends after it: the rate in the
@@ -118,7 +132,7 @@ func TestOpenLoop(t *testing.T) {
 		}
 	}
 	if len(res.Histograms()) != 4 {
-		t.Errorf("clocks %v, want 4", res.Histograms())
+		t.Errorf("%d clocks, want 4", len(res.Histograms()))
 	}
 	// The three clocks nest by construction, whatever the machine does.
 	for _, q := range []float64{50, 99} {

@@ -5,7 +5,7 @@
 // smooths a figure: a request that the server kept waiting counts from the
 // moment that it was planned for. Next: exchange.go (what a request is),
 // pace.go (when it is due), then engine_linux.go (the loop that sends and
-// reads).
+// reads), life_linux.go (what becomes of a connection) and find_max.go.
 package load
 
 import (

@@ -35,6 +35,11 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if err := checkPorts(cfg); err != nil {
 		return nil, err
 	}
+	stamps, err := keepStamps()
+	if err != nil {
+		return nil, err
+	}
+	defer hangUp(stamps)
 	size, err := firstAnswer(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -111,7 +116,7 @@ func (r *run) do(ctx context.Context, ownTables bool) (*Result, error) {
 	if failed != nil {
 		close(start)
 		for range r.engines {
-			<-done
+			failed = errors.Join(failed, <-done)
 		}
 		return nil, failed
 	}

@@ -2,6 +2,7 @@ package load
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -16,6 +17,24 @@ import (
 // ipBindAddressNoPort lets connect(2) choose the port of a bound address, so
 // that one port serves several targets (ip(7), since Linux 4.2).
 const ipBindAddressNoPort = 24
+
+// stampReceived asks for the time at which the kernel received a packet.
+const stampReceived = unix.SOF_TIMESTAMPING_RX_SOFTWARE | unix.SOF_TIMESTAMPING_SOFTWARE
+
+// keepStamps opens a socket that makes the kernel stamp packets as long as it
+// is open. The kernel begins to some time after the first socket asks for it
+// and ends with the last one, which connections of one request each would
+// make it do all the time.
+func keepStamps() (fd int32, err error) {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		err = unix.SetsockoptInt(s, unix.SOL_SOCKET, unix.SO_TIMESTAMPING, stampReceived)
+	}
+	if err != nil {
+		return -1, fmt.Errorf("load: ask for receive timestamps: %w", err)
+	}
+	return int32(s), nil
+}
 
 // address is a socket address as the kernel reads it.
 type address struct {
@@ -72,7 +91,7 @@ func newDialer(cfg Config, request int) *dialer {
 		}
 		d.options = append(d.options, option{level, name, value})
 	}
-	number(unix.SOL_SOCKET, unix.SO_TIMESTAMPING, unix.SOF_TIMESTAMPING_RX_SOFTWARE|unix.SOF_TIMESTAMPING_SOFTWARE)
+	number(unix.SOL_SOCKET, unix.SO_TIMESTAMPING, stampReceived)
 	if cfg.Exchange.network() == "udp" {
 		d.kind = unix.SOCK_DGRAM
 	} else {

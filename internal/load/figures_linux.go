@@ -1,0 +1,85 @@
+package load
+
+// recordMissed counts what has no answer at the end, and records how long it
+// has waited by now: the true latency is at least that.
+func (e *engine) recordMissed(now int64) {
+	for i := e.lists[busy].head; i >= 0; i = e.conns[i].next {
+		if c := &e.conns[i]; c.measured {
+			e.res.Missed++
+			e.recordTimes(c, now)
+			if s := e.step(c.planned); s != nil {
+				s.Missed++
+			}
+		}
+	}
+	if !e.open() {
+		return
+	}
+	for ; e.plan.at < e.end; e.plan.advance(int64(e.threads)) {
+		if at := e.plan.at; at >= e.begin {
+			e.res.Planned++
+			e.res.Missed++
+			record(e.rec.latency, now-at)
+			if s := e.step(at); s != nil {
+				s.Planned++
+				s.Missed++
+				record(s.Latency, now-at)
+			}
+		}
+	}
+}
+
+// step is the step of the ladder in which a request was planned, or nil
+// without a ladder.
+func (e *engine) step(planned int64) *Step {
+	if len(e.res.Steps) == 0 {
+		return nil
+	}
+	return &e.res.Steps[(planned-e.begin)/int64(e.cfg.Duration)]
+}
+
+// recordTimes records what c's request took, or has taken so far, by two
+// clocks.
+func (e *engine) recordTimes(c *conn, now int64) {
+	took := now - c.since
+	record(e.rec.serviceTime, took)
+	if e.open() {
+		record(e.rec.latency, now-c.planned)
+	}
+	if s := e.step(c.planned); s != nil {
+		record(s.ServiceTime, took)
+		record(s.Latency, now-c.planned)
+	}
+}
+
+// countSend counts a request that was sent so long after it could have been.
+func (e *engine) countSend(planned, sent, own int64) {
+	e.res.Sent++
+	if !e.open() {
+		return
+	}
+	e.res.Planned++
+	record(e.rec.sendLag, own)
+	late := own > int64(LateAfter)
+	switch {
+	case late:
+		e.res.Late++
+	case sent-planned > int64(LateAfter):
+		e.res.Queued++
+	}
+	if s := e.step(planned); s != nil {
+		s.Planned++
+		if late {
+			s.Late++
+		}
+	}
+}
+
+// countAnswer counts a good response to c's request.
+func (e *engine) countAnswer(c *conn) {
+	e.res.Requests++
+	e.rec.requests++
+	if s := e.step(c.planned); s != nil {
+		s.Requests++
+	}
+}
