@@ -76,59 +76,6 @@ func nodes(recs []*sysmon.Recording, run *result.Run, s *result.Sample) []analys
 	return list
 }
 
-// markedWindow is the pair of snapshots that mark the measured window: exactly
-// as far apart as the sample says, −1 where there is none. Ticks can be as far
-// apart by chance, so that the pair farthest from the beat of the ticks, which
-// begins with the recording, is taken.
-func markedWindow(times []time.Time, s *result.Sample) (from, to int) {
-	want := time.Duration(math.Round(float64(s.Elapsed) * 1e9))
-	from, to = -1, -1
-	farthest := time.Duration(-1)
-	for i, a := range times {
-		beat := a.Sub(times[0]) % sysmon.Interval
-		off := min(beat, sysmon.Interval-beat)
-		for j := i + 1; j < len(times) && off > farthest; j++ {
-			if apart := times[j].Sub(a) - want; apart.Abs() < time.Microsecond {
-				from, to, farthest = i, j, off
-			}
-		}
-	}
-	return from, to
-}
-
-// besideMark is the window of a node that was marked together with the
-// client's: the snapshot nearest to the client's mark, or the one with the
-// same number where the nodes' clocks differ.
-func besideMark(times []time.Time, begin time.Time, index int, s *result.Sample) (from, to int) {
-	nearest := func(at time.Time) int {
-		best := -1
-		for i, t := range times {
-			if best < 0 || t.Sub(at).Abs() < times[best].Sub(at).Abs() {
-				best = i
-			}
-		}
-		return best
-	}
-	from = nearest(begin)
-	if from >= 0 && times[from].Sub(begin).Abs() > least && index < len(times) {
-		from = index
-	}
-	if from < 0 {
-		return -1, -1
-	}
-	if to = nearest(times[from].Add(seconds(s.Elapsed))); to <= from {
-		return -1, -1
-	}
-	return from, to
-}
-
-// window is where the measured window lies in a recording.
-type window struct {
-	from, to int       // snapshots, −1 where they are not known
-	begin    time.Time // where the snapshots are not known
-	seconds  float64   // 0 where it is not known: to the end of the recording
-}
-
 func nodeTrace(role string, recs []*sysmon.Recording, w window, cpus []int) analysis.NodeTrace {
 	own := recs[0]
 	if w.from >= 0 {
@@ -152,21 +99,6 @@ func nodeTrace(role string, recs []*sysmon.Recording, w window, cpus []int) anal
 	t.Memory = r.gauge(memoryFamily)
 	t.Power = r.power()
 	return t
-}
-
-// chosen are the snapshots that intervals lie between: the window's marks, and
-// of the others those that are not too near to one of them.
-func chosen(times []time.Time, from, to int) []int {
-	var at []int
-	for i, t := range times {
-		marked := i == from || i == to
-		near := func(j int) bool { return j >= 0 && !marked && t.Sub(times[j]).Abs() < least }
-		if near(from) || near(to) || !marked && len(at) > 0 && t.Sub(times[at[len(at)-1]]) < least {
-			continue
-		}
-		at = append(at, i)
-	}
-	return at
 }
 
 // reader makes rates of one node's recording.
@@ -236,50 +168,6 @@ func (r *reader) bytes(family string) []float64 {
 		}
 	}
 	return nil
-}
-
-// inner are the beginnings of the names of interfaces that carry pods' packets
-// inside a node, and would count them again.
-var inner = []string{
-	"lo", "veth", "cali", "cni", "flannel", "docker", "br-", "virbr", "lxc", "cilium", "tunl", "vxlan", "geneve", "wg", "wireguard",
-	"ovn", "ovs", "antrea", "weave", "datapath", "kube-", "dummy", "nodelocaldns", "ipip", "gre", "erspan", "sit", "ip6", "tap", "vpp",
-}
-
-// uplink is the interface that the node's own traffic crosses: of those that
-// are not inner the one with the most bytes.
-func uplink(rec *sysmon.Recording) string {
-	total := map[string]float64{}
-	for _, family := range []string{receiveFamily, transmitFamily} {
-		f, ok := rec.Family(family)
-		if !ok {
-			continue
-		}
-		for _, series := range f.Series {
-			device := series.Labels["device"]
-			if slices.ContainsFunc(inner, func(prefix string) bool { return strings.HasPrefix(device, prefix) }) {
-				continue
-			}
-			first, last := sysmon.Absent, sysmon.Absent
-			for _, v := range series.Values {
-				if first.IsAbsent() {
-					first = v
-				}
-				if !v.IsAbsent() {
-					last = v
-				}
-			}
-			if grown := float64(last - first); grown >= 0 {
-				total[device] += grown
-			}
-		}
-	}
-	best := ""
-	for device, n := range total {
-		if best == "" || n > total[best] || n == total[best] && device < best {
-			best = device
-		}
-	}
-	return best
 }
 
 // power is that of the CPU packages; their parts are zones within them.
@@ -388,8 +276,4 @@ func cpusOf(settings map[string]string, role string) []int {
 		}
 	}
 	return cpus
-}
-
-func seconds[S ~float64](s S) time.Duration {
-	return time.Duration(float64(s) * float64(time.Second))
 }

@@ -1,7 +1,8 @@
 // Package trace reads what the nodes of a run did second by second, from the
 // recordings that lie beside its samples, into the values that reports draw.
 // It judges nothing and never writes; what can't be read is a fault and no
-// error. Next: rates.go makes rates of one recording.
+// error. Next: rates.go makes rates of one recording, window.go finds the
+// measured window in it.
 package trace
 
 import (
