@@ -26,7 +26,8 @@ export function scatter(chart: Scatter, data: Data, t: Theme, width: number): [n
       y: height - grid.bottom - ((height - grid.top - grid.bottom) * p.y.value) / y.max,
       width: 7 * p.name.length,
     })),
-    width,
+    grid.left + 2,
+    width - 4,
   );
   const option = {
     grid,
@@ -70,7 +71,7 @@ export function scatter(chart: Scatter, data: Data, t: Theme, width: number): [n
 // placeLabels puts names beside their points where there is room: to the right,
 // the left, or a line lower or higher. A name that would cover another or a
 // point is left to the tooltip and the table.
-function placeLabels(points: { x: number; y: number; width: number }[], width: number) {
+function placeLabels(points: { x: number; y: number; width: number }[], first: number, last: number) {
   const [gap, line, dot] = [9, 13, 5];
   const taken = points.map((p) => ({ left: p.x - dot, right: p.x + dot, top: p.y - dot, bottom: p.y + dot }));
   return points.map((p) => {
@@ -79,7 +80,7 @@ function placeLabels(points: { x: number; y: number; width: number }[], width: n
         const left = position === "right" ? p.x + gap : p.x - gap - p.width;
         const box = { left, right: left + p.width, top: p.y + shift - line / 2, bottom: p.y + shift + line / 2 };
         const free = taken.every((o) => box.right <= o.left || o.right <= box.left || box.bottom <= o.top || o.bottom <= box.top);
-        if (!free || box.left < 0 || box.right > width) continue;
+        if (!free || box.left < first || box.right > last) continue;
         taken.push(box);
         return { show: true, position, distance: gap, offset: [0, shift] };
       }
