@@ -71,11 +71,16 @@ func Times(clock string, h *hdrhistogram.Histogram) map[string]float64 {
 		clock + "_max":  float64(h.Max()) / 1e9,
 	}
 	for _, p := range result.Percentiles {
-		if float64(n)*(100-p.Value)/100 >= 10-1e-6 { // the share of 99.9 is not exact in binary
+		if carries(n, p.Value) {
 			m[clock+"_"+p.Name] = float64(h.ValueAtPercentile(p.Value)) / 1e9
 		}
 	}
 	return m
+}
+
+// carries says that ten of n samples at least lie beyond the percentile.
+func carries(n int64, percentile float64) bool {
+	return float64(n)*(100-percentile)/100 >= 10-1e-6 // the share of 99.9 is not exact in binary
 }
 
 // Report is the result in the form for printing, with or without histograms.

@@ -63,8 +63,17 @@ func (v *interval) summary() Second {
 // threeOf are the median, the 99th percentile and the maximum in seconds; 0
 // where the count does not carry them.
 func threeOf(h *hdrhistogram.Histogram) (p50, p99, most float64) {
-	m := Times("", h)
-	return m["_p50"], m["_p99"], m["_max"]
+	n := h.TotalCount()
+	at := func(percentile float64) float64 {
+		if !carries(n, percentile) {
+			return 0
+		}
+		return float64(h.ValueAtPercentile(percentile)) / 1e9
+	}
+	if n > 0 {
+		most = float64(h.Max()) / 1e9
+	}
+	return at(50), at(99), most
 }
 
 // collector takes the seconds of all threads, so that they neither grow nor
