@@ -29,7 +29,7 @@ type rule struct {
 // them. One more is one pure function and its line here.
 var rules = []rule{
 	{Kind{"corrupt_samples", Error,
-		"A file of the run directory can't be read, in part or at all, or contradicts itself.",
+		"A file of the run directory can't be read, in part or at all, or contradicts itself. Faults of the files that an imported run was read from carry the code import_fault.",
 		"Look at the named line; what was read before it counts. `cnibench run --resume` measures what is missing."},
 		corruptSamples},
 	{Kind{"contender_failed", Error,

@@ -15,17 +15,21 @@ import (
 // mostListed is how many of a kind are named before the rest is counted.
 const mostListed = 10
 
+// mostFaults is how many faults of files are listed: a long file can be broken
+// at every line.
+const mostFaults = 1000
+
 func corruptSamples(e *evidence) []Finding {
 	var list []Finding
 	for i, f := range e.faults {
-		if i == mostListed {
+		if i == mostFaults {
 			return append(list, Finding{Text: fmt.Sprintf("%d further faults are not listed", len(e.faults)-i)})
 		}
 		where := f.File
 		if f.Line > 0 {
 			where += " line " + strconv.Itoa(f.Line)
 		}
-		list = append(list, Finding{Text: where + ": " + f.Text})
+		list = append(list, Finding{Code: f.Code, Text: where + ": " + f.Text})
 	}
 	return list
 }

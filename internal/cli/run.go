@@ -196,6 +196,7 @@ func (f *runFlags) labOptions() (lab.Options, error) {
 	if o.CPUs, err = lab.ParsePlacement(f.cpus, lab.CPUs()); err != nil {
 		return o, usage("%v", err)
 	}
+	f.cpus = o.CPUs.String() // what the plan remembers: which CPUs were whose
 	if f.cniConf != "" {
 		if o.Custom, err = f.custom(); err != nil {
 			return o, usage("--cni-conf: %v", err)
