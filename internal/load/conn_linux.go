@@ -135,7 +135,11 @@ func (e *engine) established(i int32, flags uint32) error {
 // first that fails is an error.
 func (e *engine) connectAll() error {
 	fail := func(err error) error {
-		return fmt.Errorf("load: connection %d of %d to %v: %w%s", e.lists[idle].n+1, len(e.conns), e.cfg.Target, err, advice(err))
+		share := ""
+		if e.threads > 1 {
+			share = fmt.Sprintf(" of thread %d", e.thread+1)
+		}
+		return fmt.Errorf("load: connection %d of %d%s to %v: %w%s", e.lists[idle].n+1, len(e.conns), share, e.cfg.Target, err, advice(err))
 	}
 	for e.lists[idle].n < len(e.conns) {
 		now := e.now()

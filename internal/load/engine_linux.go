@@ -360,6 +360,8 @@ func (e *engine) read(i int32, flags uint32) {
 // broken says why a read of n bytes ends the connection, or "".
 func (e *engine) broken(c *conn, n int, errno unix.Errno) Kind {
 	switch {
+	case errno == unix.ECONNREFUSED:
+		return Connect // UDP: nobody listens there any more
 	case errno != 0:
 		return Reset
 	case n > 0 && c.state == idle:

@@ -247,7 +247,7 @@ func TestServerGoesAway(t *testing.T) {
 
 func TestInterrupted(t *testing.T) {
 	_, addr := startServer(t, serve.Config{})
-	cfg := Config{Target: addr, Exchange: HTTP{}, Connections: 4, Rate: 1000, Warmup: 100 * time.Millisecond, Duration: time.Hour}
+	cfg := Config{Target: addr, Exchange: HTTP{}, Connections: 4, Threads: 2, Rate: 1000, Warmup: 100 * time.Millisecond, Duration: time.Hour}
 
 	ctx, cancel := context.WithCancel(context.Background())
 	cfg.Begin = func() { time.AfterFunc(200*time.Millisecond, cancel) }
@@ -257,8 +257,8 @@ func TestInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	planned := int64(res.Elapsed.Seconds()*cfg.Rate) + 1
-	if !res.Interrupted || !ended || res.Requests < planned-1 || res.Requests > planned || res.Missed != 0 {
+	planned := int64(res.Elapsed.Seconds()*cfg.Rate) + 1 // until the last thread heard of it
+	if !res.Interrupted || !ended || res.Requests < planned*8/10 || res.Requests > planned || res.Missed != 0 {
 		t.Errorf("interrupted %v, ended %v, %d answered in %v, %d missed", res.Interrupted, ended, res.Requests, res.Elapsed, res.Missed)
 	}
 

@@ -141,6 +141,26 @@ func TestLostDatagramsAreTimeouts(t *testing.T) {
 	}
 }
 
+// A datagram that nobody takes is refused, and a closed loop does not spin on
+// that.
+func TestRefusedDatagrams(t *testing.T) {
+	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		b := make([]byte, 10)
+		if _, from, err := c.ReadFromUDPAddrPort(b); err == nil {
+			_, _ = c.WriteToUDPAddrPort(b[:1], from)
+		}
+		c.Close()
+	}()
+	res := mustLoad(t, Config{Target: c.LocalAddr().(*net.UDPAddr).AddrPort(), Exchange: UDPRR{}, Connections: 2, Duration: 200 * time.Millisecond})
+	if n := res.Errors[Connect]; n < 2 || n > 60 || len(res.Errors) != 1 || res.Requests != 0 {
+		t.Errorf("errors %v, %d answered; want tens of refusals", res.Errors, res.Requests)
+	}
+}
+
 // Answers that come twice or after their request was given up are not taken
 // for those of others.
 func TestStaleDatagrams(t *testing.T) {

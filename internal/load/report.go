@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -94,8 +95,13 @@ func (r *Result) Report(cfg Config, target string, histograms bool) (*Report, er
 		GeneratorWait: r.GeneratorWait, Steal: r.Steal, Limits: append([]Limit{}, r.Limits...), Seconds: append([]Second{}, r.Seconds...),
 		Times: map[string]float64{},
 	}
+	if r.Interrupted && r.Planned > 0 { // of a ladder or a ramp only its begin was asked for
+		rep.AskedRate = perSecond(r.Planned, r.Elapsed)
+	}
 	for i := range r.Steps {
-		rep.Steps = append(rep.Steps, r.Steps[i].report(cfg))
+		if lasted := min(cfg.Duration, r.Elapsed-time.Duration(i)*cfg.Duration); lasted > 0 {
+			rep.Steps = append(rep.Steps, r.Steps[i].report(lasted))
+		}
 	}
 	for clock, h := range r.Histograms() {
 		maps.Copy(rep.Times, Times(clock, h))
@@ -125,12 +131,12 @@ type StepReport struct {
 	Times        map[string]float64 `json:"times"` // as the report's own
 }
 
-func (s *Step) report(cfg Config) StepReport {
+func (s *Step) report(lasted time.Duration) StepReport {
 	times := map[string]float64{}
 	maps.Copy(times, Times("latency", s.Latency))
 	maps.Copy(times, Times("service_time", s.ServiceTime))
 	return StepReport{
-		AskedRate: s.AskedRate, Rate: perSecond(s.Requests, cfg.Duration), Planned: s.Planned, Requests: s.Requests,
+		AskedRate: s.AskedRate, Rate: perSecond(s.Requests, lasted), Planned: s.Planned, Requests: s.Requests,
 		Missed: s.Missed, LateFraction: share(s.Late, s.Planned), Times: times,
 	}
 }

@@ -45,6 +45,24 @@ func TestReportRoundTrip(t *testing.T) {
 	}
 }
 
+// A ladder that was interrupted reports what it came to.
+func TestReportOfAnInterruptedLadder(t *testing.T) {
+	cfg := Config{Exchange: TCPRR{}, Steps: []float64{100, 200, 400}, Duration: time.Second}
+	res := &Result{Elapsed: 1500 * time.Millisecond, Interrupted: true, Planned: 200, Steps: newSteps(cfg.Steps)}
+	res.Steps[0].Requests, res.Steps[1].Requests = 100, 90
+	rep, err := res.Report(cfg, "127.0.0.1:80", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rates []float64
+	for _, s := range rep.Steps {
+		rates = append(rates, s.Rate)
+	}
+	if d := cmp.Diff([]float64{100, 180}, rates); d != "" || rep.AskedRate != perSecond(200, res.Elapsed) {
+		t.Errorf("asked %v/s; steps -want +got:\n%s", rep.AskedRate, d)
+	}
+}
+
 func TestTimesLeavesOutWhatTheCountDoesNotCarry(t *testing.T) {
 	tests := []struct {
 		n    int
