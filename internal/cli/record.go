@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,11 +116,14 @@ func (o *recordOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.tokenFile, "token-file", "", "file with the secret that both sides share (default: the text in CNIBENCH_TOKEN)")
 	f.StringVar(&o.groups, "process-groups", record.DefaultGroups, "processes whose CPU time is recorded together: NAME=REGEXP of the name or command line, several with commas; none turns it off")
 	f.StringVar(&o.samplers, "samplers", "all", "what to record, names with commas: "+strings.Join(samplerNames(), ", "))
+	f.DurationVar(&o.Interval, "interval", sysmon.Interval, "time between snapshots")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no summary on standard error")
 	f.BoolVarP(&o.version, "version", "v", false, "print the version")
 }
 
 func (o *recordOptions) run(c *cobra.Command, args []string) error {
+	// The recorder lives beside what is measured, and has nothing to do at once.
+	runtime.GOMAXPROCS(1)
 	f := c.Flags()
 	c.DisableFlagParsing = false
 	if err := record.Environment(os.Environ(), f.Set); err != nil {

@@ -70,7 +70,7 @@ func create(path string, plain bool) (*output, error) {
 	if !plain && !plainName(path) {
 		// An hour's text is 100 MB of lines that are much alike: a small
 		// window is enough.
-		o.zip, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
+		o.zip, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
 	}
 	return o, err
 }

@@ -35,6 +35,7 @@ type Options struct {
 
 	Samplers []sysmon.Sampler
 	Root     sysmon.Root
+	Interval time.Duration // between snapshots; zero is a second
 
 	Pair Pair
 	Log  *slog.Logger // messages for people
@@ -66,7 +67,7 @@ func Run(ctx context.Context, o Options) (code int, s *Summary, err error) {
 	defer peer.close()
 
 	rec, err := sysmon.StartWith(sysmon.Options{
-		Root: o.Root, Labels: o.labels(), Samplers: o.Samplers, Begin: o.Begin,
+		Root: o.Root, Labels: o.labels(), Samplers: o.Samplers, Begin: o.Begin, Interval: o.Interval,
 	})
 	if err != nil {
 		return 0, nil, err
@@ -96,6 +97,7 @@ func Run(ctx context.Context, o Options) (code int, s *Summary, err error) {
 		return c.code, s, err
 	}
 	s.File, s.FileBytes = out.path, out.size
+	s.Recorder = ownCost()
 	if o.Summary != "" {
 		if err := s.save(o.Summary); err != nil {
 			return c.code, s, err
@@ -103,6 +105,10 @@ func Run(ctx context.Context, o Options) (code int, s *Summary, err error) {
 	}
 	return c.code, s, nil
 }
+
+// minInterval is what the kernel's own clocks resolve: CPU time is in ticks of
+// 10 ms.
+const minInterval = 10 * time.Millisecond
 
 // OptionError is wrong usage.
 type OptionError struct{ text string }
@@ -119,6 +125,8 @@ func (o *Options) check() error {
 		return optionf("no command to record; write it after the flags: cnibench record -d 3 -- COMMAND")
 	case o.Before < 0 || o.After < 0:
 		return optionf("a delay is negative")
+	case o.Interval < 0 || o.Interval > 0 && o.Interval < minInterval:
+		return optionf("an interval of %v is too short; %v is the least", o.Interval, minInterval)
 	case o.Plain && compressedName(o.File):
 		return optionf("%s is the name of a compressed file; drop .zst or --plain", o.File)
 	case o.Summary != "" && o.Summary == o.File:

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"runtime"
 	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/sysmon"
 )
@@ -34,6 +37,27 @@ type Summary struct {
 	Faults    []string                      `json:"faults,omitempty"`  // samplers that failed
 	File      string                        `json:"file"`
 	FileBytes int64                         `json:"file_bytes"`
+	Recorder  Cost                          `json:"recorder"`
+}
+
+// Cost is what the recorder itself took from its start to the written file
+// (getrusage), the command not included.
+type Cost struct {
+	CPUSeconds       float64 `json:"cpu_seconds"`
+	MaxResidentBytes int64   `json:"max_resident_bytes"`
+}
+
+// ownCost is the cost until now; zero where the system does not tell.
+func ownCost() Cost {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return Cost{}
+	}
+	c := Cost{CPUSeconds: float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9, MaxResidentBytes: int64(u.Maxrss)}
+	if runtime.GOOS == "linux" {
+		c.MaxResidentBytes *= 1024 // Linux counts in KiB
+	}
+	return c
 }
 
 // mean is one figure of the summary: how it follows from a recorded family.

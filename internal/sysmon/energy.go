@@ -13,6 +13,7 @@ const powercapFolder = "class/powercap"
 func energy() Sampler {
 	const metric = "node_rapl_joules"
 	var zones []*energyZone // of the first snapshot
+	var none error          // or why there are none
 	return Sampler{
 		Name:     "energy",
 		Scope:    ScopeNode,
@@ -20,11 +21,12 @@ func energy() Sampler {
 		Metrics: []Metric{
 			{metric, "counter", "joules", "Energy that the zone used since the recording began: package-0, package-0/core, … (powercap's energy_uj; its wrapping is taken out).", []string{"zone"}},
 		},
-		sample: func(root Root, out *frame) (err error) {
-			if zones == nil {
-				if zones, err = energyZones(root.Sys, out); err != nil {
-					return err
-				}
+		sample: func(root Root, out *frame) error {
+			if zones == nil && none == nil {
+				zones, none = energyZones(root.Sys, out)
+			}
+			if none != nil {
+				return none
 			}
 			for _, z := range zones {
 				now, err := numberIn(root.Sys, z.folder+"/energy_uj", out)

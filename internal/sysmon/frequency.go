@@ -14,6 +14,7 @@ const cpuFolder = "devices/system/cpu"
 func frequency() Sampler {
 	const metric = "node_cpu_scaling_frequency_hertz"
 	var cpus []string // of the first snapshot
+	var none error    // or why there are none
 	return Sampler{
 		Name:     "frequency",
 		Scope:    ScopeNode,
@@ -21,11 +22,12 @@ func frequency() Sampler {
 		Metrics: []Metric{
 			{metric, "gauge", "hertz", "Frequency of the CPU as its driver reports it (cpufreq/scaling_cur_freq).", []string{"cpu"}},
 		},
-		sample: func(root Root, out *frame) (err error) {
-			if cpus == nil {
-				if cpus, err = cpusWithFrequency(root.Sys); err != nil {
-					return err
-				}
+		sample: func(root Root, out *frame) error {
+			if cpus == nil && none == nil {
+				cpus, none = cpusWithFrequency(root.Sys)
+			}
+			if none != nil {
+				return none
 			}
 			for _, cpu := range cpus {
 				// A CPU that was taken offline has none for a while.

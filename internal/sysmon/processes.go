@@ -23,10 +23,12 @@ type Group struct {
 
 // settled is the snapshots after which a process that is in no group is not
 // looked at again: by then it has become the program that it was started for.
+// What ran before the recording is settled from the start.
 const settled = 3
 
-// ProcessGroups is the CPU time of groups of processes. It costs a listing of
-// /proc and one file for each process in a group, not for each process. The
+// ProcessGroups is the CPU time of groups of processes. It costs one file
+// for each process in a group, not for each process, and a listing of /proc
+// when some process has started. The
 // recorder itself and those that started it are in no group: their command
 // lines name what they record.
 func ProcessGroups(groups []Group) Sampler {
@@ -49,6 +51,8 @@ type processes struct {
 	of     map[string]*process // by PID
 	ended  []processSum        // by group
 	round  int
+	newest string   // PID when /proc was last listed
+	young  bool     // some process is not settled
 	self   []string // the recorder's PID and its ancestors'
 }
 
@@ -69,13 +73,24 @@ func (p *processes) sample(root Root, out *frame) error {
 	if p.self == nil {
 		p.self = ancestors(root.Proc, out)
 	}
-	entries, err := fs.ReadDir(root.Proc, ".")
+	p.round++
+	newest, err := newestPID(root.Proc, out)
 	if err != nil {
 		return err
 	}
-	p.round++
-	for _, e := range entries {
-		if pid := e.Name(); pid[0] >= '1' && pid[0] <= '9' && isDigits(pid) && !slices.Contains(p.self, pid) {
+	if newest != p.newest || p.young {
+		entries, err := fs.ReadDir(root.Proc, ".")
+		if err != nil {
+			return err
+		}
+		p.newest, p.young = newest, false
+		for _, e := range entries {
+			if pid := e.Name(); pid[0] >= '1' && pid[0] <= '9' && isDigits(pid) && !slices.Contains(p.self, pid) {
+				p.look(root.Proc, pid, out)
+			}
+		}
+	} else {
+		for pid := range p.of { // nobody has come
 			p.look(root.Proc, pid, out)
 		}
 	}
@@ -130,7 +145,23 @@ func (p *processes) look(proc fs.FS, pid string, out *frame) {
 	}
 	one.processStat = stat
 	one.seen++
+	if p.round == 1 {
+		one.seen = settled
+	}
+	p.young = p.young || one.group < 0 && one.seen < settled
 	one.round = p.round
+}
+
+// newestPID is the last PID that the kernel gave away.
+func newestPID(proc fs.FS, out *frame) (string, error) {
+	file, err := proc.Open("loadavg")
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	all, err := out.text(file)
+	all = strings.TrimSpace(all)
+	return all[strings.LastIndexByte(all, ' ')+1:], err
 }
 
 // retire keeps what a process that ended has used.

@@ -1,10 +1,10 @@
 package sysmon
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +25,8 @@ type Options struct {
 	Labels map[string]string
 	// Samplers are read in this order; nil reads nothing.
 	Samplers []Sampler
+	// Interval is the time between two snapshots; zero is Interval.
+	Interval time.Duration
 	// Begin is the time of the first snapshot, and the others follow it; the
 	// zero time is the real one.
 	Begin time.Time
@@ -58,7 +60,7 @@ type metricState struct {
 }
 
 // Proc is the /proc that recorders read on a real machine.
-func Proc() fs.FS { return os.DirFS("/proc") }
+func Proc() fs.FS { return keeping("/proc") }
 
 // Start records what the steps of a run need: Samplers of that scope, below a
 // root that stands for /proc. Otherwise it is as StartWith.
@@ -79,7 +81,7 @@ func StartWith(o Options) (*Recorder, error) {
 		return nil, err
 	}
 	r.snapshot()
-	go r.run(Interval)
+	go r.run(cmp.Or(o.Interval, Interval))
 	return r, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 
 	"github.com/cnibench/cnibench/internal/nearest"
 )
@@ -55,7 +54,7 @@ type Root struct {
 }
 
 // Machine is the root of the machine that this program runs on.
-func Machine() Root { return Root{Proc: Proc(), Sys: os.DirFS("/sys")} }
+func Machine() Root { return Root{Proc: Proc(), Sys: keeping("/sys")} }
 
 // Metric describes one family that a sampler gives.
 type Metric struct {

@@ -277,10 +277,12 @@ func TestProcessGroups(t *testing.T) {
 		"10/stat":       stat("odd) (felix", 1, 100, 50, 1, 10),
 		"11/stat":       stat("python3", 1, 7, 0, 1, 5),
 		"11/cmdline":    {Data: []byte("python3\x00/usr/bin/load.py\x00")},
-		"12/stat":       stat("other", 1, 9, 9, 1, 5),
-		"12/cmdline":    {Data: []byte("other\x00")},
 		"13/notes.text": {Data: []byte("ended as we looked")},
 	}
+	newest := func(pid int) {
+		proc["loadavg"] = &fstest.MapFile{Data: fmt.Appendf(nil, "0.00 0.01 0.05 1/80 %d\n", pid)}
+	}
+	newest(11)
 	s := ProcessGroups([]Group{{"cni", regexp.MustCompile(`felix|flanneld`)}, {"load", regexp.MustCompile(`load\.py`)}})
 	at := func(user, system, pages, count, loadUser, loadCount float64) {
 		t.Helper()
@@ -299,6 +301,12 @@ func TestProcessGroups(t *testing.T) {
 		}
 	}
 	at(1, 0.5, 10, 1, 0.07, 1)
+	proc["12/stat"] = stat("not-heard-of", 1, 9, 9, 1, 5)
+	at(1, 0.5, 10, 1, 0.07, 1)
+	proc["12/stat"] = stat("other", 1, 9, 9, 1, 5)
+	proc["12/cmdline"] = &fstest.MapFile{Data: []byte("other\x00")}
+	newest(12)
+	at(1, 0.5, 10, 1, 0.07, 1)
 	proc["12/stat"] = stat("flanneld", 1, 12, 9, 1, 5) // exec
 	at(1.12, 0.59, 15, 2, 0.07, 1)
 	delete(proc, "10/stat")
@@ -308,6 +316,7 @@ func TestProcessGroups(t *testing.T) {
 	proc["12/stat"] = stat("felix", 1, 2, 0, 999, 3) // another process
 	at(1.15, 0.59, 3, 1, 0.07, 0)
 	proc["14/stat"] = stat("sleeper", 1, 1, 1, 1, 1)
+	newest(14)
 	for range settled {
 		at(1.15, 0.59, 3, 1, 0.07, 0)
 	}
