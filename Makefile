@@ -112,6 +112,10 @@ fuzz: ## every fuzz target for fuzztime=10s
 bench-load: setup-bench-load build ## how accurate and how fast the load engine is, beside other load generators (docs/accuracy.md)
 	@scripts/bench-load $(flags)
 
+.PHONY: bench-record
+bench-record: build ## what cnibench record costs, beside statexec where that is installed (some 3 minutes, quiet machine)
+	scripts/bench-record
+
 .PHONY: setup-demo setup-test setup-bench-load
 setup-demo setup-test setup-bench-load: setup-%:
 	@scripts/setup $*
