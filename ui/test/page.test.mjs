@@ -109,33 +109,35 @@ describe("a full report", () => {
     await page.mouse.move(box.x + box.width / 2, box.y + 80);
     for (let i = 0; i < 4; i++) await page.mouse.wheel(0, -400);
     await page.keyboard.up("Control");
-    await page.waitForTimeout(300);
+    for (let i = 0; i < 50 && (await ticks(7)) === before; i++) await page.waitForTimeout(100);
     assert.notEqual(await ticks(7), before, "a chart did not follow");
     await page.locator("#trace-s").selectOption("idle");
     assert.match(await page.evaluate(() => location.hash), /t\.s=idle/);
     assert.equal(await page.locator("#trace-c").inputValue(), "canal");
     await page.locator("#traces details summary").first().click();
-    assert.ok((await page.locator("#traces table tr").count()) > 20);
+    await page.locator("#traces table tr").nth(20).waitFor();
   });
 
-  test("gives each figure as SVG, PNG and CSV", async (t) => {
-    const page = await open(t, "full", { hash: "#choice" });
-    for (const [view, want, which = ""] of [["choice", "Score"], ["choice", "need", ".decision"], ["throughput", "contender"], ["latency", "contender"], ["efficiency", "cluster"], ["resources", "softirq"], ["seconds", "seconds"]]) {
-      await page.evaluate((v) => { location.hash = v; }, view);
+  for (const [view, want, which = ""] of [
+    ["choice", "Score"], ["choice", "need", ".decision"], ["throughput", "contender"], ["latency", "contender"], ["efficiency", "cluster"], ["resources", "softirq"], ["seconds", "seconds"],
+  ]) {
+    test(`gives a figure of ${view}${which} as SVG, PNG and CSV`, async (t) => {
+      const page = await open(t, "full", { hash: `#${view}` });
       const figure = page.locator(`#${view} figure${which}:visible`).first();
-      await figure.locator("svg").waitFor();
+      await figure.scrollIntoViewIfNeeded();
+      await figure.locator(".exports").waitFor();
       const saved = {};
       for (const kind of ["SVG", "PNG", "CSV"]) {
         const download = page.waitForEvent("download");
-        await figure.getByRole("button", { name: kind }).click();
+        await figure.getByRole("button", { name: `${kind} of` }).click();
         saved[kind] = await readFile(await (await download).path());
       }
       assert.match(saved.SVG.toString(), /^<svg.*<\/svg>$/s);
       assert.equal(saved.PNG.subarray(1, 4).toString(), "PNG");
       assert.ok(saved.PNG.length > 2000, "an empty picture");
       assert.ok(saved.CSV.toString().includes(want), saved.CSV.toString());
-    }
-  });
+    });
+  }
 
   test("fills the table of every result", async (t) => {
     const page = await open(t, "full", { hash: "#results?c=canal" });
@@ -160,7 +162,7 @@ describe("a full report", () => {
     const summary = page.locator("#throughput figure summary").first();
     await summary.focus();
     await page.keyboard.press("Space");
-    assert.ok(await page.locator("#throughput figure table").first().isVisible());
+    await page.locator("#throughput figure table").first().waitFor();
   });
 
   test("names everything for a screen reader", async (t) => {
@@ -230,6 +232,7 @@ test("hostile names are text", async (t) => {
   const page = await open(t, "hostile");
   for (const view of await page.locator("section.view").evaluateAll((list) => list.map((s) => s.id))) {
     await page.evaluate((v) => { location.hash = v; }, view);
+    await page.locator(`#${view}`).waitFor();
     await drawn(page, view);
     for (const d of await page.locator(`#${view} summary:visible`).all()) await d.click();
   }
@@ -253,8 +256,10 @@ for (const name of ["quick", "few", "ladder", "empty"]) {
   test(`${name}: every view shows`, async (t) => {
     const page = await open(t, name);
     for (const link of await page.locator("nav.views a").all()) {
+      const view = new URL(await link.evaluate((a) => a.href)).hash.slice(1);
       await link.click();
-      await drawn(page, new URL(await link.evaluate((a) => a.href)).hash.slice(1));
+      await page.locator(`#${view}`).waitFor();
+      await drawn(page, view);
     }
   });
 }
