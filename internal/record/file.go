@@ -26,7 +26,8 @@ type output struct {
 	zip   *zstd.Encoder
 	parts []part
 	text  int  // bytes since the last part, not yet compressed
-	done  int  // families written
+	done  int  // families written, the snapshots' times being the first
+	first int  // families that are worth a part of their own: the summary's
 	fresh bool // it was not there before
 	wrote bool
 }
@@ -93,11 +94,11 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.file.Write(p)
 }
 
-// family notes that a family is whole, the times of the snapshots being the
-// first, and ends a part if there is enough for one.
+// family notes that a family is whole, and ends a part if there is enough for
+// one.
 func (o *output) family() error {
 	o.done++
-	if o.zip != nil && o.text < partText {
+	if o.zip != nil && o.text < partText && o.done != 1+o.first {
 		return nil
 	}
 	return o.part()
@@ -122,12 +123,13 @@ func (o *output) part() (err error) {
 // write writes the recording with its summary; of a disk that gets full it
 // keeps what fits, as a file that can be read.
 func (o *output) write(rec *sysmon.Recorder, s *Summary) error {
-	head := rec.Part()
+	head, summary := rec.Part(), s.families(rec.Part().Times)
+	o.first = len(summary)
 	if err := o.begin(); err != nil {
 		return err
 	}
 	err := sysmon.StreamOpenMetrics(o, head, func(yield func(sysmon.Family) bool) {
-		for _, f := range s.families(head.Times) {
+		for _, f := range summary {
 			if !yield(f) {
 				return
 			}
@@ -152,7 +154,7 @@ func (o *output) write(rec *sysmon.Recorder, s *Summary) error {
 		return fmt.Errorf("%s could not be written: %w", o.path, errors.Join(err, cutErr))
 	}
 	return fmt.Errorf("%s is not whole: %w; the first %d of its %d metrics were kept and can be read; make room and record again",
-		o.path, err, kept, len(s.families(head.Times))+len(rec.Names()))
+		o.path, err, kept, len(summary)+len(rec.Names()))
 }
 
 func (o *output) begin() error {

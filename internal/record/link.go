@@ -116,7 +116,7 @@ func shake(conn net.Conn, own side, token []byte) (*link, error) {
 // proof is an HMAC under the token; the challenges have a fixed length.
 func proof(token []byte, what string, challenges []byte) []byte {
 	m := hmac.New(sha256.New, token)
-	fmt.Fprintf(m, "cnibench record %d %s\n", linkVersion, what)
+	m.Write(fmt.Appendf(nil, "cnibench record %d %s\n", linkVersion, what))
 	m.Write(challenges)
 	return m.Sum(nil)
 }

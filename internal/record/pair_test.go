@@ -15,7 +15,7 @@ import (
 var secret = []byte("a token of enough bytes")
 
 // linked are both ends of a connection that has been proved, and what crossed it.
-func linked(t *testing.T, serverToken, clientToken []byte) (server, client *link, serverErr, clientErr error, crossed *bytes.Buffer) {
+func linked(t *testing.T, serverToken, clientToken []byte) (server, client *link, crossed *bytes.Buffer, serverErr, clientErr error) {
 	t.Helper()
 	a, b := net.Pipe()
 	t.Cleanup(func() { a.Close(); b.Close() })
@@ -49,7 +49,7 @@ func (c tapped) Write(p []byte) (int, error) {
 }
 
 func TestShake(t *testing.T) {
-	_, _, serverErr, clientErr, crossed := linked(t, secret, secret)
+	_, _, crossed, serverErr, clientErr := linked(t, secret, secret)
 	if serverErr != nil || clientErr != nil {
 		t.Fatal(serverErr, clientErr)
 	}
@@ -58,7 +58,7 @@ func TestShake(t *testing.T) {
 			t.Errorf("the token crossed the wire: %s", crossed)
 		}
 	}
-	_, _, serverErr, clientErr, _ = linked(t, secret, []byte("another token of bytes"))
+	_, _, _, serverErr, clientErr = linked(t, secret, []byte("another token of bytes"))
 	if !errors.Is(serverErr, ErrToken) || clientErr == nil {
 		t.Errorf("a wrong token: %v, %v", serverErr, clientErr)
 	}
@@ -82,7 +82,7 @@ func TestFalseServer(t *testing.T) {
 
 // TestMessages: nobody on the way can change, repeat or turn round a message.
 func TestMessages(t *testing.T) {
-	server, client, serverErr, clientErr, crossed := linked(t, secret, secret)
+	server, client, crossed, serverErr, clientErr := linked(t, secret, secret)
 	if err := errors.Join(serverErr, clientErr); err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,9 @@ func (s *Summary) Text() string {
 				busy += cpu[mode]
 			}
 		}
+		if len(modes) == 0 {
+			modes = []string{"less than the tick sees"}
+		}
 		line("CPU", "%.2f of %.0f busy (%s)", busy, s.Means["cpu_cores"][""], strings.Join(modes, ", "))
 	}
 	if used, ok := s.Means["memory_used_bytes"][""]; ok {
