@@ -126,7 +126,7 @@ func recording(config string, round, snapshots, cpus int) string {
 	const start = 1704067200000
 	var b strings.Builder
 	b.WriteString("# Collector: blackswift/statexec\n# Version: 0.8.0\n\n# HELP statexec_command_status Status of the command\n# TYPE statexec_command_status gauge\n")
-	common := fmt.Sprintf(`instance="idle",job="statexec",role="server"`)
+	const common = `instance="idle",job="statexec",role="server"`
 	for i := range snapshots {
 		at := start + 1000*i
 		status := 0

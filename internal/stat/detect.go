@@ -60,7 +60,7 @@ func RoundsFor(shift float64, needs func(n int) float64) int {
 		return 0
 	}
 	shift = min(shift, math.MaxFloat64) // some n find nothing, however large
-	low, high := 1, mostRounds // needs falls with n
+	low, high := 1, mostRounds          // needs falls with n
 	for low < high {
 		if middle := (low + high) / 2; needs(middle) <= shift {
 			high = middle
