@@ -84,7 +84,7 @@ type Change struct {
 	Sure   bool `json:"sure"`
 	Failed bool `json:"failed"` // beyond the limit for sure: this fails the gate
 
-	shift shift
+	shift stat.Shift
 }
 
 // Side is the figure of one run.
@@ -173,17 +173,17 @@ func (p *pairing) judge() {
 		if negative(was) || negative(now) {
 			continue
 		}
-		c.shift = ratioShift(was, now, p.opt.Confidence)
-		c.Ratio = finite(c.shift.ratio)
+		c.shift = stat.RatioShift(was, now, p.opt.Confidence)
+		c.Ratio = finite(c.shift.Ratio)
 		if len(was) == 0 || len(now) == 0 {
 			// Of a percentile that only all rounds together carry.
 			c.Ratio = finite(c.New.Median / c.Old.Median)
 			continue
 		}
-		if finite(c.shift.low) != nil && finite(c.shift.high) != nil {
-			c.CI = &Interval{c.shift.low, c.shift.high}
+		if finite(c.shift.Low) != nil && finite(c.shift.High) != nil {
+			c.CI = &Interval{c.shift.Low, c.shift.High}
 		}
-		c.Verdict = c.shift.verdict(c.Better)
+		c.Verdict = shiftVerdict(c.shift, c.Better)
 		pv := p.now.ranks.P(was, now)
 		c.P = &pv
 		tested, differ = append(tested, c), append(differ, pv)
@@ -212,11 +212,12 @@ func finite(v float64) *float64 {
 	return &v
 }
 
-func (s shift) verdict(better string) Verdict {
-	switch more := s.low > 1; {
-	case !s.bounded():
+// shiftVerdict says what a shift with its interval means.
+func shiftVerdict(s stat.Shift, better string) Verdict {
+	switch more := s.Low > 1; {
+	case !s.Bounded():
 		return Unknown
-	case !more && s.high >= 1:
+	case !more && s.High >= 1:
 		return Same
 	case more == (better == "higher"):
 		return Better
@@ -235,12 +236,12 @@ func (c *Change) limit(failOn float64) float64 {
 // beyond says that the whole interval lies on the bad side of the limit.
 func (c *Change) beyond(failOn float64) bool {
 	switch {
-	case !c.shift.bounded():
+	case !c.shift.Bounded():
 		return false
 	case c.Better == "higher":
-		return c.shift.high < c.limit(failOn)
+		return c.shift.High < c.limit(failOn)
 	}
-	return c.shift.low > c.limit(failOn)
+	return c.shift.Low > c.limit(failOn)
 }
 
 // worstFirst orders what fails the gate before what is worse, then unknown,
@@ -268,7 +269,7 @@ func worstFirst(a, b Change) int {
 
 // badness is above 0 for a change for the worse.
 func (c *Change) badness() float64 {
-	b := math.Log(c.shift.ratio)
+	b := math.Log(c.shift.Ratio)
 	if c.Ratio != nil {
 		b = math.Log(*c.Ratio)
 	}
@@ -336,7 +337,7 @@ func (p *pairing) weakness() (unable, enough int) {
 	}
 	tests := max(1, count(p.changes, func(c Change) bool { return c.P != nil }))
 	can := func(m, n int) bool {
-		return outermost(m, n, alpha) > 0 && least(m, n)*float64(tests) <= alpha
+		return stat.Outermost(m, n, alpha) > 0 && least(m, n)*float64(tests) <= alpha
 	}
 	unable = count(p.changes, func(c Change) bool { return !can(len(c.Old.Values), len(c.New.Values)) })
 	for enough = 2; !can(enough, enough); {
@@ -354,3 +355,23 @@ func count[T any](list []T, is func(T) bool) int {
 	}
 	return n
 }
+
+// exceeds is the one-sided p of the hypothesis that the new values are at most
+// limit times the old ones (worse is "more", so lower is better), or at least
+// that where worse is less.
+func exceeds(was, now []float64, limit float64, better string) float64 {
+	scaled := make([]float64, len(was))
+	for i, v := range was {
+		scaled[i] = v * limit
+	}
+	r := stat.RatioShift(scaled, now, 0).Ratio
+	if math.IsNaN(r) || better == "higher" && r >= 1 || better != "higher" && r <= 1 {
+		return 1
+	}
+	// Half of both tails; with ties the other tail can be empty, and no order
+	// is rarer than one of all.
+	return max(stat.MannWhitney(scaled, now), stat.LeastMannWhitney(len(was), len(now))) / 2
+}
+
+// leastExceeds is the smallest p that exceeds can give.
+func leastExceeds(was, now int) float64 { return stat.LeastMannWhitney(was, now) / 2 }

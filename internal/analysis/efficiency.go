@@ -1,5 +1,15 @@
 package analysis
 
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+)
+
 // Efficiency is what the traffic of one contender cost at one step, over the
 // valid rounds.
 type Efficiency struct {
@@ -39,3 +49,198 @@ type Energy struct {
 	Measured    bool    `json:"measured"`      // else an estimate
 	Basis       string  `json:"basis"`         // where the figure comes from, in words
 }
+
+// efficiencies are in the order of results: group, step, contender. Every step
+// that has goodput has them.
+func (e *evidence) efficiencies() []Efficiency {
+	var list []Efficiency
+	for _, at := range e.places {
+		if at.Metric != "goodput" {
+			continue
+		}
+		var here []Efficiency
+		for _, contender := range e.inOrder(e.figures[at]) {
+			here = append(here, e.efficiency(at, contender))
+		}
+		e.markFrontier(at, here)
+		e.markClusters(at, here)
+		list = append(list, here...)
+	}
+	return list
+}
+
+func (e *evidence) efficiency(at place, contender string) Efficiency {
+	beside := func(metric string) series { return e.figures[place{at.group, at.Step, metric}][contender] }
+	goodput := e.figures[at][contender]
+	list := Efficiency{
+		Contender: contender, Kernel: at.Kernel, Underlay: at.Underlay, Step: at.Step, Path: e.paths[at.Step],
+		Goodput:        *e.estimate(goodput),
+		CPUPerGbit:     e.estimate(beside("cpu_per_gbit")),
+		UserSystem:     e.estimate(beside("cpu_per_gbit_user_system")),
+		Published:      published(goodput, beside("cpu_per_gbit_published")),
+		MemoryOverhead: e.estimate(e.overBaseline(place{at.group, at.Step, "memory_used"}, contender)),
+	}
+	list.Energy = e.energy(at, contender, list.CPUPerGbit)
+	return list
+}
+
+// estimate is nil of no values.
+func (e *evidence) estimate(s series) *Estimate {
+	if len(s) == 0 {
+		return nil
+	}
+	return &Estimate{Median: stat.Median(s.values()), CI: interval(s.values(), e.opt.Confidence)}
+}
+
+// overBaseline is what a contender has more of than the baseline of the same
+// round; nothing for the baseline itself.
+func (e *evidence) overBaseline(at place, contender string) series {
+	over := series{}
+	if contender == e.run.Baseline {
+		return over
+	}
+	base := e.figures[at][e.run.Baseline]
+	if len(base) == 0 { // hosts have no Services: as the study did, the same load without
+		base = e.figures[place{at.group, e.direct(at.Step), at.Metric}][e.run.Baseline]
+	}
+	for round, v := range e.figures[at][contender] {
+		if base, beside := base[round]; beside {
+			over[round] = v - base
+		}
+	}
+	return over
+}
+
+// direct is the step with the load of the given one from pod to pod, "" where
+// there is none.
+func (e *evidence) direct(step string) string {
+	steps := e.run.Plan.Steps
+	i := slices.IndexFunc(steps, func(s result.Step) bool { return s.ID == step })
+	if i < 0 {
+		return ""
+	}
+	j := slices.IndexFunc(steps, func(s result.Step) bool {
+		return s.Path == "pod" && s.Workload == steps[i].Workload && reflect.DeepEqual(s.Params, steps[i].Params)
+	})
+	if j < 0 {
+		return ""
+	}
+	return steps[j].ID
+}
+
+// published is the 2024 study's figure: the most CPU of all rounds over the
+// best goodput of all rounds, which need not be the same round. perGbit is
+// the CPU by that study's formula in each round, by the round's own goodput.
+func published(goodput, perGbit series) *float64 {
+	most, best := 0.0, 0.0
+	for round, v := range perGbit {
+		most = max(most, v*goodput[round])
+	}
+	for _, v := range goodput {
+		best = max(best, v)
+	}
+	if most <= 0 || best <= 0 {
+		return nil
+	}
+	figure := most / best
+	return &figure
+}
+
+// cpuMetric is what a step's CPU by goodput is measured by: every mode, or
+// user and system where that is all that there is. "" is neither.
+func cpuMetric(here []Efficiency) string {
+	metric := ""
+	for i := range here {
+		switch {
+		case here[i].CPUPerGbit != nil:
+			return "cpu_per_gbit"
+		case here[i].UserSystem != nil:
+			metric = "cpu_per_gbit_user_system"
+		}
+	}
+	return metric
+}
+
+// markFrontier marks the contenders that no other has more goodput for less
+// CPU than. The baseline is no choice of pod network, so that it neither is on the frontier nor
+// hides anybody.
+func (e *evidence) markFrontier(at place, here []Efficiency) {
+	cpu := func(x *Efficiency) *Estimate { return x.CPUPerGbit }
+	if cpuMetric(here) == "cpu_per_gbit_user_system" {
+		cpu = func(x *Efficiency) *Estimate { return x.UserSystem }
+	}
+	candidate := func(x *Efficiency) bool {
+		return x.Contender != e.run.Baseline && cpu(x) != nil && !e.lossy(at, x.Contender)
+	}
+	for i := range here {
+		x := &here[i]
+		x.Frontier = candidate(x)
+		for j := range here {
+			if y := &here[j]; x.Frontier && i != j && candidate(y) &&
+				dominates(y.Goodput.Median, cpu(y).Median, x.Goodput.Median, cpu(x).Median) {
+				x.Frontier = false
+			}
+		}
+	}
+}
+
+// dominates says that a is no worse than b in goodput and CPU, and better in one.
+func dominates(goodputA, cpuA, goodputB, cpuB float64) bool {
+	return goodputA >= goodputB && cpuA <= cpuB && (goodputA > goodputB || cpuA < cpuB)
+}
+
+const (
+	gbitPerGB     = 8
+	hoursPerMonth = 730
+)
+
+// energy is what the nodes' CPU packages took per gigabyte, where their
+// recorders saw it; else what the user's figure for a busy core makes of it.
+func (e *evidence) energy(at place, contender string, cpu *Estimate) *Energy {
+	var joules []float64
+	for i := range e.opt.Traces {
+		t := &e.opt.Traces[i]
+		s := e.sampleOf(t.Key)
+		if s == nil || groupOf(s) != at.group || s.Step != at.Step || s.Contender != contender {
+			continue
+		}
+		if watts := e.power(t); watts > 0 && s.Metrics["goodput"] > 0 {
+			joules = append(joules, watts/(s.Metrics["goodput"]/1e9/gbitPerGB))
+		}
+	}
+	switch {
+	case len(joules) > 0:
+		return &Energy{JoulesPerGB: stat.Median(joules), Measured: true,
+			Basis: "energy of the nodes' CPU packages (RAPL), idle power included, median of the rounds"}
+	case e.opt.WattsPerCore > 0 && cpu != nil:
+		return &Energy{JoulesPerGB: e.opt.WattsPerCore * cpu.Median * gbitPerGB,
+			Basis: fmt.Sprintf("estimate: %g W for each busy core, as given; nothing was measured", e.opt.WattsPerCore)}
+	}
+	return nil
+}
+
+// power is the mean of a sample's nodes together in the window (W), NaN where
+// one was not recorded. The lab's nodes are one machine, so that it counts once.
+func (e *evidence) power(t *Trace) float64 {
+	total, nodes := 0.0, 0
+	for i := range t.Nodes {
+		watts := finiteOnly(t.Nodes[i].within(t.Nodes[i].Power))
+		if len(watts) == 0 {
+			return math.NaN()
+		}
+		sum := 0.0
+		for _, w := range watts {
+			sum += w
+		}
+		total += sum / float64(len(watts))
+		nodes++
+	}
+	if e.oneMachine() && nodes > 0 {
+		total /= float64(nodes)
+	}
+	return total
+}
+
+// oneMachine says that all nodes of the run share one, so that what the kernel
+// counts for the machine is not a node's.
+func (e *evidence) oneMachine() bool { return sharedMemory(e.run.Arena) }

@@ -1,10 +1,8 @@
-package analysis
+package stat
 
 import (
 	"math"
 	"slices"
-
-	"github.com/cnibench/cnibench/internal/stat"
 )
 
 // This file compares two independent samples of rounds by their ratio. The
@@ -13,18 +11,20 @@ import (
 // ratios by which the old values can be scaled without the exact Mann–Whitney
 // test telling them from the new ones, so interval and test never disagree.
 
-// shift is how much larger the new values are than the old ones.
-type shift struct {
-	ratio     float64 // NaN where either side has no value
-	low, high float64 // of the ratio, NaN with too few rounds; +Inf where old values are zero
+// Shift is how much larger the values of one sample are than those of another.
+type Shift struct {
+	Ratio     float64 // NaN where either side has no value
+	Low, High float64 // of the ratio, NaN with too few values; +Inf where old values are zero
 }
 
-func (s shift) bounded() bool { return !math.IsNaN(s.low) }
+// Bounded says that there is an interval.
+func (s Shift) Bounded() bool { return !math.IsNaN(s.Low) }
 
-// ratioShift compares; values are not negative.
-func ratioShift(was, now []float64, confidence float64) shift {
+// RatioShift is the shift from was to now, whose values are not negative, with
+// an interval of at least that confidence.
+func RatioShift(was, now []float64, confidence float64) Shift {
 	if len(was) == 0 || len(now) == 0 {
-		return shift{math.NaN(), math.NaN(), math.NaN()}
+		return Shift{math.NaN(), math.NaN(), math.NaN()}
 	}
 	ratios := make([]float64, 0, len(was)*len(now))
 	for _, o := range was {
@@ -38,9 +38,9 @@ func ratioShift(was, now []float64, confidence float64) shift {
 		}
 	}
 	slices.Sort(ratios)
-	s := shift{ratio: middle(ratios), low: math.NaN(), high: math.NaN()}
-	if k := outermost(len(was), len(now), 1-confidence); k > 0 {
-		s.low, s.high = ratios[k-1], ratios[len(ratios)-k]
+	s := Shift{Ratio: middle(ratios), Low: math.NaN(), High: math.NaN()}
+	if k := Outermost(len(was), len(now), 1-confidence); k > 0 {
+		s.Low, s.High = ratios[k-1], ratios[len(ratios)-k]
 	}
 	return s
 }
@@ -59,11 +59,11 @@ func middle(sorted []float64) float64 {
 // distribution of the rank sum is counted out.
 const exactShift = 60
 
-// outermost is k such that the k-th smallest and the k-th largest of the m·n
+// Outermost is k such that the k-th smallest and the k-th largest of the m·n
 // ratios hold the true one with at least the confidence 1-alpha: the largest
 // k with P(U < k) ≤ alpha/2, where U counts the pairs whose new value is the
 // smaller one; 0 where the rounds are too few.
-func outermost(m, n int, alpha float64) int {
+func Outermost(m, n int, alpha float64) int {
 	if m+n > exactShift {
 		sigma := math.Sqrt(float64(m) * float64(n) * float64(m+n+1) / 12)
 		return max(0, int(float64(m*n)/2-math.Sqrt2*math.Erfinv(1-alpha)*sigma))
@@ -97,23 +97,3 @@ func pairCounts(m, n int) []float64 {
 	}
 	return ways
 }
-
-// exceeds is the one-sided p of the hypothesis that the new values are at most
-// limit times the old ones (worse is "more", so lower is better), or at least
-// that where worse is less.
-func exceeds(was, now []float64, limit float64, better string) float64 {
-	scaled := make([]float64, len(was))
-	for i, v := range was {
-		scaled[i] = v * limit
-	}
-	r := ratioShift(scaled, now, 0).ratio
-	if math.IsNaN(r) || better == "higher" && r >= 1 || better != "higher" && r <= 1 {
-		return 1
-	}
-	// Half of both tails; with ties the other tail can be empty, and no order
-	// is rarer than one of all.
-	return max(stat.MannWhitney(scaled, now), stat.LeastMannWhitney(len(was), len(now))) / 2
-}
-
-// leastExceeds is the smallest p that exceeds can give.
-func leastExceeds(was, now int) float64 { return stat.LeastMannWhitney(was, now) / 2 }
