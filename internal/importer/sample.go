@@ -203,7 +203,7 @@ func (in *imported) refuseCopies() {
 func newImported(suite string, opt Options) *imported {
 	return &imported{run: result.Run{
 		Arena: Arena, Baseline: cmp.Or(opt.Baseline, "host"),
-		Plan:        result.Plan{Suite: suite, Settings: map[string]string{}},
+		Plan:        result.Plan{Suite: suite, Settings: map[string]string{}, Unpaired: true},
 		Environment: result.Environment{},
 	}}
 }

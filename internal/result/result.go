@@ -53,6 +53,10 @@ type Plan struct {
 	// Capacity is the highest rate that the baseline sustained, by workload
 	// and parameters, where a step's rate was given as a share of it (1/s).
 	Capacity map[string]float64 `json:"capacity,omitempty"`
+	// Unpaired says that samples of one round were not taken beside each other,
+	// so that rounds of the same number are no pairs: nothing that the contenders
+	// share in a round cancels in their ratio. Imported runs are so.
+	Unpaired bool `json:"unpaired,omitempty"`
 }
 
 // Entry is a contender of the plan on one underlay.
