@@ -2,7 +2,9 @@ package stat
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
+	"sort"
 )
 
 // This file compares two independent samples of rounds by their ratio. The
@@ -26,33 +28,73 @@ func RatioShift(was, now []float64, confidence float64) Shift {
 	if len(was) == 0 || len(now) == 0 {
 		return Shift{math.NaN(), math.NaN(), math.NaN()}
 	}
-	ratios := make([]float64, 0, len(was)*len(now))
-	for _, o := range was {
-		for _, n := range now {
-			switch {
-			case o == n: // nothing lost is as good as nothing lost
-				ratios = append(ratios, 1)
-			default:
-				ratios = append(ratios, n/o)
-			}
+	p, all := newPairs(was, now), len(was)*len(now)
+	s := Shift{Ratio: p.ratio((all-1)/2), Low: math.NaN(), High: math.NaN()}
+	if all%2 == 0 {
+		if high := p.ratio(all / 2); high != s.Ratio {
+			s.Ratio = math.Sqrt(s.Ratio) * math.Sqrt(high)
 		}
 	}
-	slices.Sort(ratios)
-	s := Shift{Ratio: middle(ratios), Low: math.NaN(), High: math.NaN()}
 	if k := Outermost(len(was), len(now), 1-confidence); k > 0 {
-		s.Low, s.High = ratios[k-1], ratios[len(ratios)-k]
+		s.Low, s.High = p.ratio(k-1), p.ratio(all-k)
 	}
 	return s
 }
 
-// middle is the geometric mean of the two middle values of sorted ratios, or
-// the middle one.
-func middle(sorted []float64) float64 {
-	low, high := sorted[(len(sorted)-1)/2], sorted[len(sorted)/2]
-	if low == high {
-		return low
+// ratioPairs are the ratios of every value of now to every one of was. They are
+// never all written down, which thousands of rounds would make millions of.
+type ratioPairs struct {
+	was, now []float64 // now is sorted, so that the ratios to one old value are
+}
+
+func newPairs(was, now []float64) ratioPairs {
+	return ratioPairs{was, slices.Sorted(slices.Values(now))}
+}
+
+func (p ratioPairs) of(i, j int) float64 {
+	if p.was[i] == p.now[j] { // nothing lost is as good as nothing lost
+		return 1
 	}
-	return math.Sqrt(low) * math.Sqrt(high)
+	return p.now[j] / p.was[i]
+}
+
+// ratio is the k-th smallest ratio, from 0: by halving, as quicksort would,
+// what is left of each old value's row.
+func (p ratioPairs) ratio(k int) float64 {
+	low, high := make([]int, len(p.was)), make([]int, len(p.was)) // what is left of each row
+	for i := range high {
+		high[i] = len(p.now)
+	}
+	for rng := rand.New(rand.NewPCG(1, 1)); ; {
+		left := 0
+		for i := range low {
+			left += high[i] - low[i]
+		}
+		nth, pivot := rng.IntN(left), 0.0
+		for i := range low {
+			if n := high[i] - low[i]; nth < n {
+				pivot = p.of(i, low[i]+nth)
+				break
+			}
+			nth -= high[i] - low[i]
+		}
+		below, upTo := make([]int, len(low)), make([]int, len(low))
+		less, most := 0, 0
+		for i := range low {
+			n := high[i] - low[i]
+			below[i] = low[i] + sort.Search(n, func(j int) bool { return p.of(i, low[i]+j) >= pivot })
+			upTo[i] = low[i] + sort.Search(n, func(j int) bool { return p.of(i, low[i]+j) > pivot })
+			less, most = less+below[i]-low[i], most+upTo[i]-low[i]
+		}
+		switch {
+		case k < less:
+			high = below
+		case k < most:
+			return pivot
+		default:
+			low, k = upTo, k-most
+		}
+	}
 }
 
 // exactShift is the number of rounds on both sides together up to which the

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -70,5 +71,46 @@ func TestRatioShift(t *testing.T) {
 		if diff := cmp.Diff(fmt.Sprintf("%.6g", c.want), fmt.Sprintf("%.6g", got)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
+	}
+}
+
+// The ratios that are picked out are those of all of them sorted.
+func TestPairs(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	for range 200 {
+		was, now := make([]float64, 1+rng.IntN(9)), make([]float64, 1+rng.IntN(9))
+		for _, side := range [][]float64{was, now} {
+			for i := range side {
+				side[i] = float64(rng.IntN(5)) // with ties and zeros
+			}
+		}
+		p := newPairs(was, now)
+		var all []float64
+		for i := range was {
+			for j := range now {
+				all = append(all, p.of(i, j))
+			}
+		}
+		slices.Sort(all)
+		for k, want := range all {
+			if got := p.ratio(k); got != want {
+				t.Fatalf("%v to %v: ratio %d is %g, want %g", was, now, k, got, want)
+			}
+		}
+	}
+}
+
+func BenchmarkRatioShift(b *testing.B) {
+	for _, n := range []int{6, 2000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			rng := rand.New(rand.NewPCG(10, 10))
+			was, now := make([]float64, n), make([]float64, n)
+			for i := range n {
+				was[i], now[i] = rng.ExpFloat64(), rng.ExpFloat64()
+			}
+			for b.Loop() {
+				RatioShift(was, now, 0.95)
+			}
+		})
 	}
 }
