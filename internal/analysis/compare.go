@@ -39,12 +39,19 @@ type Compared struct {
 	Old        ComparedRun `json:"old"`
 	New        ComparedRun `json:"new"`
 	VsBaseline bool        `json:"vs_baseline"`
-	Confidence float64     `json:"confidence"` // of intervals; 1 less it is the chance of any false "sure" and of any false failure
-	FailOn     *float64    `json:"fail_on"`    // null: no gate
-	Passed     *bool       `json:"passed"`     // null: no gate
+	// Confidence is that of intervals. 1 less it is the chance of any false
+	// "sure" and of any false failure, if the runs differ no more than rounds of
+	// one run do.
+	Confidence float64  `json:"confidence"`
+	FailOn     *float64 `json:"fail_on"` // null: no gate
+	// Passed is false, too, for a gate that nothing could have failed; null: no gate.
+	Passed *bool `json:"passed"`
 	// Unable counts the changes whose rounds are too few to fail the gate, or to
-	// be told for sure without one, whatever their values.
+	// hold after the correction without one, whatever their values; Enough is how
+	// many rounds in each run would do.
 	Unable      int          `json:"unable"`
+	Enough      int          `json:"enough"`
+	Faults      []RunFault   `json:"faults"`
 	Differences []Difference `json:"differences"`
 	Changes     []Change     `json:"changes"` // worst first
 	Missing     []Missing    `json:"missing"`
@@ -60,6 +67,14 @@ type ComparedRun struct {
 	Rounds   int       `json:"rounds"`
 	Baseline string    `json:"baseline"`
 	Tool     string    `json:"tool"` // version
+}
+
+// RunFault is something of a run that can't be read or was never taken, so that
+// figures of it can be missing or stand on fewer rounds than were planned.
+type RunFault struct {
+	From   string `json:"from"` // old or new
+	Text   string `json:"text"`
+	Failed bool   `json:"failed"` // of the new run, and the old one has no such fault: this fails the gate
 }
 
 // Change is one metric of one contender at one step in both runs.
@@ -82,7 +97,7 @@ type Change struct {
 	// Sure says that the verdict holds after Holm's correction for all
 	// comparisons that were made.
 	Sure   bool `json:"sure"`
-	Failed bool `json:"failed"` // beyond the limit for sure: this fails the gate
+	Failed bool `json:"failed"` // beyond the limit, after that correction: this fails the gate
 
 	shift stat.Shift
 }
@@ -97,7 +112,8 @@ type Side struct {
 type Verdict string
 
 // The verdicts. Better and Worse: the whole interval lies on that side of no
-// change. Same: it holds no change. Unknown: too few rounds for an interval.
+// change. Same: it holds no change, which shows none and is no proof that there
+// is none. Unknown: too few rounds for an interval.
 const (
 	Worse   Verdict = "worse"
 	Unknown Verdict = "unknown"
@@ -140,12 +156,14 @@ func Compare(old, now *result.Record, opt CompareOptions) (*Compared, error) {
 	}
 	var vague []string
 	c.Differences, vague = differences(&old.Run, &now.Run, opt.Environment)
-	enough := 0
-	c.Unable, enough = p.weakness()
-	c.Notes = p.notes(c.Unable, enough)
+	c.Unable, c.Enough = p.weakness()
+	c.Faults = p.faults()
+	c.Notes = p.notes(c.Unable, c.Enough)
 	if opt.FailOn != nil {
-		passed := !slices.ContainsFunc(c.Changes, func(c Change) bool { return c.Failed }) &&
-			!slices.ContainsFunc(c.Missing, func(m Missing) bool { return m.Failed })
+		passed := c.Unable < len(c.Changes) &&
+			!slices.ContainsFunc(c.Changes, func(c Change) bool { return c.Failed }) &&
+			!slices.ContainsFunc(c.Missing, func(m Missing) bool { return m.Failed }) &&
+			!slices.ContainsFunc(c.Faults, func(f RunFault) bool { return f.Failed })
 		c.Passed = &passed
 	}
 	if len(vague) > 0 {
@@ -297,7 +315,7 @@ func (p *pairing) notes(unable, enough int) []string {
 		}
 	}
 	if unable > 0 {
-		what := "can't be told for sure"
+		what := "can't be told after the correction for all of them"
 		if p.opt.FailOn != nil {
 			what = "can't fail the gate, however much worse"
 		}
@@ -311,6 +329,36 @@ func (p *pairing) notes(unable, enough int) []string {
 		}
 	}
 	return notes
+}
+
+// faults are what is broken in the runs. What the old run lacks in the same
+// words was no better before: it is told and fails nothing.
+func (p *pairing) faults() []RunFault {
+	list := []RunFault{}
+	was := p.old.broken()
+	for _, text := range was {
+		list = append(list, RunFault{From: "old", Text: text})
+	}
+	for _, text := range p.now.broken() {
+		list = append(list, RunFault{From: "new", Text: text, Failed: p.opt.FailOn != nil && !slices.Contains(was, text)})
+	}
+	return list
+}
+
+// resumed begins the faults of half-written samples that were measured again:
+// nothing of the run is lost.
+const resumed = "samples.torn"
+
+// broken says what of a run can't be read, was faulty where it came from, or
+// was never taken.
+func (e *evidence) broken() []string {
+	var texts []string
+	for _, f := range slices.Concat(corruptSamples(e), incompleteRun(e)) {
+		if f.Severity != Info && !strings.HasPrefix(f.Text, resumed) {
+			texts = append(texts, f.Text)
+		}
+	}
+	return texts
 }
 
 // disturbances are the findings that say of a run's figures that the machine
@@ -328,8 +376,8 @@ func (e *evidence) disturbed() []string {
 	return codes
 }
 
-// weakness counts the changes whose rounds are too few to be told for sure, or
-// to fail the gate, and says how many in each run would do.
+// weakness counts the changes whose rounds are too few to hold after the
+// correction, or to fail the gate, and says how many in each run would do.
 func (p *pairing) weakness() (unable, enough int) {
 	least, alpha := stat.LeastMannWhitney, 1-p.opt.Confidence
 	if p.opt.FailOn != nil {

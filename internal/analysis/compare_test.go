@@ -161,7 +161,7 @@ func TestTooFewRoundsAreSaid(t *testing.T) {
 	}{
 		"gate, three rounds": {3, CompareOptions{FailOn: share(0.05)}, "16 of 16 figures can't fail the gate, however much worse; 6 rounds in each run would do"},
 		"gate, six rounds":   {6, CompareOptions{FailOn: share(0.05)}, ""},
-		"no gate, five":      {5, CompareOptions{}, "16 of 16 figures can't be told for sure; 6 rounds"},
+		"no gate, five":      {5, CompareOptions{}, "16 of 16 figures can't be told after the correction for all of them; 6 rounds"},
 		"one figure":         {4, CompareOptions{FailOn: share(0.05), Metrics: []string{"goodput"}, Contenders: []string{"macvlan"}}, ""},
 	} {
 		got := strings.Join(compared(t, noisy(1, c.rounds, 1, 1, 0.01), noisy(2, c.rounds, 1, 1, 0.01), c.opt).Notes, "\n")
@@ -301,5 +301,50 @@ func TestCompareGolden(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), string(got)+"\n"); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// What is broken in the new run fails the gate, unless it was so before.
+func TestBrokenRunFails(t *testing.T) {
+	broken := func(rec *result.Record) *result.Record {
+		rec.Samples = slices.DeleteFunc(rec.Samples, func(s result.Sample) bool { return s.Contender == "macvlan" && s.Round == 6 })
+		rec.Faults = []result.Fault{{File: "samples.jsonl", Line: 40, Text: "bad sample"}, {File: "samples.torn", Line: 1, Text: "measured again"}}
+		return rec
+	}
+	for name, c := range map[string]struct {
+		old, now *result.Record
+		gate     *float64
+		want     []RunFault
+	}{
+		"whole": {noisy(1, 6, 1, 1, 0.01), noisy(2, 6, 1, 1, 0.01), share(0.05), []RunFault{}},
+		"new": {noisy(1, 6, 1, 1, 0.01), broken(noisy(2, 6, 1, 1, 0.01)), share(0.05), []RunFault{
+			{"new", "samples.jsonl line 40: bad sample", true}, {"new", "2 of 48 planned samples are missing: macvlan dts round 6, macvlan http round 6", true},
+		}},
+		"old": {broken(noisy(1, 6, 1, 1, 0.01)), noisy(2, 6, 1, 1, 0.01), share(0.05), []RunFault{
+			{"old", "samples.jsonl line 40: bad sample", false}, {"old", "2 of 48 planned samples are missing: macvlan dts round 6, macvlan http round 6", false},
+		}},
+		"no gate": {noisy(1, 6, 1, 1, 0.01), broken(noisy(2, 6, 1, 1, 0.01)), nil, []RunFault{
+			{"new", "samples.jsonl line 40: bad sample", false}, {"new", "2 of 48 planned samples are missing: macvlan dts round 6, macvlan http round 6", false},
+		}},
+	} {
+		got := compared(t, c.old, c.now, CompareOptions{FailOn: c.gate})
+		if diff := cmp.Diff(c.want, got.Faults); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+		if c.gate != nil && *got.Passed == (name == "new") {
+			t.Errorf("%s: passed %v", name, *got.Passed)
+		}
+	}
+	rec := broken(noisy(1, 6, 1, 1, 0.01))
+	if c := compared(t, rec, rec, CompareOptions{FailOn: share(0.05)}); !*c.Passed {
+		t.Errorf("a run with itself: %v", c.Faults)
+	}
+}
+
+// A gate that nothing can fail does not pass.
+func TestGateThatCannotFail(t *testing.T) {
+	c := compared(t, noisy(1, 3, 1, 1, 0.01), noisy(2, 3, 0.5, 1, 0.01), CompareOptions{FailOn: share(0.05)})
+	if *c.Passed || c.Unable != 16 || c.Enough != 6 {
+		t.Errorf("passed %v, %d unable, %d rounds would do", *c.Passed, c.Unable, c.Enough)
 	}
 }

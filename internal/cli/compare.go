@@ -35,9 +35,11 @@ func newCompareCmd() *cobra.Command {
 		Long: strings.TrimSpace(`
 Sets the figures of two run directories beside each other: per contender, step
 and metric the change with its interval, the worst first. With --fail-on 5% the
-command ends with exit code 4 when a figure is worse by more than that for sure:
-its whole interval lies beyond the limit, corrected for all figures compared. A
-figure that the new run planned and has no valid sample of fails too.
+command ends with exit code 4 when a figure is worse by more than that: its whole
+interval lies beyond the limit, corrected for all figures compared. It also does
+when the new run planned a figure and has no valid sample of it, when the new run
+is incomplete or can't be read whole, and when the rounds are too few for any
+figure to fail.
 
 Runs whose conditions differ in what matters (arena, settings, step parameters,
 contender versions, kernel, CPU, …) are refused with exit code 2; --force
@@ -53,8 +55,8 @@ compares them all the same and lists the differences.`),
 	fl.StringSliceVar(&f.metrics, "metric", nil, "`metrics` to compare, or all (default: goodput or rate, median and p99 latency, CPU per Gbit/s)")
 	fl.StringSliceVar(&f.steps, "step", nil, "`steps` to compare (default: all)")
 	fl.StringSliceVar(&f.contenders, "contenders", nil, "`contenders` to compare (default: all)")
-	fl.StringVar(&f.failOn, "fail-on", "", "fail when a figure is worse by more than this `share` for sure, e.g. 5% (default: no gate)")
-	fl.StringVar(&f.confidence, "confidence", "95%", "of the intervals; the rest is the chance of any false failure")
+	fl.StringVar(&f.failOn, "fail-on", "", "fail when a figure is worse by more than this `share`, e.g. 5% (default: no gate)")
+	fl.StringVar(&f.confidence, "confidence", "95%", "of the intervals; the rest is the chance of any false failure, if runs differ no more than rounds of one do")
 	fl.BoolVar(&f.vsBaseline, "vs-baseline", false, "compare the ratios to each run's own baseline: for machines that are not always equally fast")
 	fl.BoolVar(&f.force, "force", false, "compare runs made under different conditions; the differences are listed")
 	fl.StringVar(&f.format, "format", string(report.Text), "one of "+joinOr(report.CompareFormats()))
@@ -121,6 +123,9 @@ func (f *compareFlags) run(c *cobra.Command, oldDir, newDir string) error {
 		}
 		if !hasValid(recs[i], "") {
 			return &exitError{exitGate, fmt.Errorf("%s: no sample is valid; `cnibench report %s` says why", dir, dir)}
+		}
+		if f.vsBaseline && recs[i].Run.Plan.Unpaired {
+			return usage("--vs-baseline: the rounds of %s were not measured beside its baseline's, so that they give no ratios by round; leave the flag out", dir)
 		}
 		if base := recs[i].Run.Baseline; f.vsBaseline && !hasValid(recs[i], base) {
 			return usage("--vs-baseline: %s has no valid sample of its baseline %s; leave the flag out, or run with the baseline", dir, base)

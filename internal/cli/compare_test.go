@@ -59,6 +59,20 @@ func frozen(t *testing.T, name string, seed uint64, slow float64, edit func(*res
 	return dir
 }
 
+// replaceLine puts another text in the place of a file's line, from 1.
+func replaceLine(t *testing.T, file string, line int, text string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(data), "\n")
+	lines[line-1] = text
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // command runs the program and gives its exit code.
 func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
@@ -110,6 +124,9 @@ func TestCompareCommand(t *testing.T) {
 			r.Plan.Contenders, r.Contenders = r.Plan.Contenders[:1], r.Contenders[:1]
 		}),
 	}
+	dirs["UNPAIRED"] = frozen(t, "unpaired", 9, 1, func(r *result.Run) { r.Plan.Unpaired = true })
+	dirs["TORN"] = frozen(t, "torn", 10, 1, nil)
+	replaceLine(t, filepath.Join(dirs["TORN"], "samples.jsonl"), 7, "{")
 	none := filepath.Join(t.TempDir(), "none")
 	if err := os.Mkdir(none, 0o755); err != nil {
 		t.Fatal(err)
@@ -127,15 +144,20 @@ func TestCompareCommand(t *testing.T) {
 	for _, c := range []told{
 		{"compare OLD OLD --fail-on 0%", 0, "gate passed", ""},
 		{"compare OLD AGAIN --fail-on 5%", 0, "gate passed: none of 8 figures", ""},
-		{"compare OLD SLOW", 0, "▼ worse  flannel-vxlan dts", ""},
-		{"compare OLD SLOW --fail-on 5%", 4, "✗ FAILS  flannel-vxlan dts", "gate failed: 2 of 8 figures worse by more than 5 % for sure"},
-		{"compare OLD SLOW --fail-on 5% --vs-baseline", 4, "✗ FAILS  flannel-vxlan dts", "gate failed"},
+		{"compare OLD SLOW", 0, "▼ worse ", ""},
+		{"compare OLD SLOW --fail-on 5%", 4, "✗ FAILS ", "gate failed: 2 of 8 figures worse by more than 5 %"},
+		{"compare OLD SLOW --fail-on 5% --vs-baseline", 4, "✗ FAILS ", "gate failed"},
 		{"compare OLD SLOW --fail-on 50%", 0, "gate passed", ""},
 		{"compare OLD SLOW --fail-on 5% --contenders macvlan", 0, "none of 2 figures", ""},
 		{"compare OLD SLOW --fail-on 5% --format junit", 4, `<failure message="FAILS: `, "gate failed"},
 		{"compare OLD SLOW --fail-on 5% --format md", 4, "### ❌ cnibench", "gate failed"},
 		{"compare OLD SLOW --format benchstat", 0, "run: new:slow", ""},
-		{"compare OLD FEW --fail-on 5%", 0, "gate passed, but it could not have failed", "8 of 8 figures have too few rounds"},
+		{"compare OLD FEW --fail-on 5%", 4, "▽ worse? ", "too few rounds for any of 8 figures to fail, however much worse; 5 rounds in each run would do"},
+		{"compare OLD FEW", 0, "8 of 8 figures can't be told", ""},
+		{"compare OLD TORN --fail-on 5%", 4, "✗ the new run: samples.jsonl line 7", "the new run is broken in"},
+		{"compare TORN OLD --fail-on 5%", 0, "the old run: samples.jsonl line 7", ""},
+		{"compare OLD UNPAIRED --vs-baseline", 2, "", "leave the flag out"},
+		{"compare OLD UNPAIRED --fail-on 5%", 0, "gate passed", ""},
 		{"compare OLD JUMBO", 2, "", "setting.mtu: 1500 → 9000"},
 		{"compare OLD JUMBO", 2, "", "environment.kernel.release: 6.18 → 6.19"},
 		{"compare OLD JUMBO --force", 0, "setting.mtu: 1500 → 9000", ""},

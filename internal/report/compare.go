@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,7 +87,7 @@ func writeCompareBenchstat(w io.Writer, c *analysis.Compared, opt Options) error
 // sign is how a change reads at a glance, without colours too.
 type sign struct{ mark, word, style string }
 
-func signOf(c *analysis.Change) sign {
+func signOf(c *analysis.Change, failOn *float64) sign {
 	switch {
 	case c.Failed:
 		return sign{"✗", "FAILS", red}
@@ -98,15 +99,43 @@ func signOf(c *analysis.Change) sign {
 		return sign{"▲", "better", green}
 	case c.Verdict == analysis.Better:
 		return sign{"△", "better?", ""}
-	case c.Verdict == analysis.Same:
+	case c.Verdict == analysis.Same && within(c, failOn):
 		return sign{"=", "same", dim}
+	case c.Verdict == analysis.Same:
+		return sign{"~", "none shown", dim}
+	case doubtful(c, failOn):
+		return sign{"·", "unknown", yellow}
 	}
 	return sign{"·", "unknown", dim}
 }
 
+// within says that the whole interval lies inside the limit of the gate, both
+// ways.
+func within(c *analysis.Change, failOn *float64) bool {
+	return failOn != nil && c.CI != nil && c.CI[0] > 1-*failOn && c.CI[1] < 1+*failOn
+}
+
+// notable is the change of an estimate that is listed without a gate, though
+// nothing can be told of it.
+const notable = 0.05
+
+// doubtful is a change that can't be told, and whose estimate is beyond the
+// limit of the gate all the same; without a gate, a large one either way.
+func doubtful(c *analysis.Change, failOn *float64) bool {
+	switch {
+	case c.Verdict != analysis.Unknown || c.Ratio == nil:
+		return false
+	case failOn == nil:
+		return math.Abs(math.Log(*c.Ratio)) > notable
+	case c.Better == "higher":
+		return *c.Ratio < 1-*failOn
+	}
+	return *c.Ratio > 1+*failOn
+}
+
 // quiet is a change that says nothing by itself.
-func quiet(c *analysis.Change) bool {
-	return c.Verdict == analysis.Same || c.Verdict == analysis.Unknown
+func quiet(c *analysis.Change, failOn *float64) bool {
+	return c.Verdict == analysis.Same || c.Verdict == analysis.Unknown && !doubtful(c, failOn)
 }
 
 // compareLegend explains the signs.
@@ -118,14 +147,17 @@ func compareLegend(c *analysis.Compared) []string {
 	}
 	lines := []string{
 		fmt.Sprintf("Old and new are each run's %s; × is new by old, the median over all pairs of rounds, with its %s interval in brackets.", of, percent),
-		fmt.Sprintf("worse, better: for sure, corrected for having made %s. worse?, better?: the interval says so, but among so many figures chance does too. same: the interval holds no change. unknown: no interval, for too few rounds or too few requests in a round.",
+		fmt.Sprintf("worse, better: after the correction for having made %s. worse?, better?: the interval says so, but among so many figures chance does too. none shown: the interval holds no change, and perhaps much else. unknown: no interval, for too few rounds or too few requests in a round.",
 			plural(len(c.Changes), "comparison")),
 	}
+	what := "change"
 	if c.FailOn != nil {
-		lines = append(lines, fmt.Sprintf("FAILS: the whole interval lies beyond %s for the worse, for sure. The chance of any false failure is at most %s.",
-			percentOf(*c.FailOn), percentOf(1-c.Confidence)))
+		limit := percentOf(*c.FailOn)
+		lines = append(lines, fmt.Sprintf("FAILS: the whole interval lies beyond %s for the worse, after that correction. same: all of it lies within %s.", limit, limit))
+		what = "failure"
 	}
-	return lines
+	return append(lines, fmt.Sprintf("The chance of any false %s is at most %s if the two runs differ no more than rounds of one run do. Often they differ more: compare two runs of the same thing, and choose a limit above what that shows.",
+		what, percentOf(1-c.Confidence)))
 }
 
 func percentOf(share float64) string {
@@ -137,32 +169,44 @@ func GateText(c *analysis.Compared) string {
 	if c.Passed == nil {
 		return ""
 	}
-	failed, gone := 0, 0
-	for i := range c.Changes {
-		if c.Changes[i].Failed {
-			failed++
-		}
-	}
-	for _, m := range c.Missing {
-		if m.Failed {
-			gone++
-		}
-	}
+	failed := count(c.Changes, func(c analysis.Change) bool { return c.Failed })
+	gone := count(c.Missing, func(m analysis.Missing) bool { return m.Failed })
+	broken := count(c.Faults, func(f analysis.RunFault) bool { return f.Failed })
 	limit := "worse by more than " + percentOf(*c.FailOn)
-	if *c.Passed && c.Unable == len(c.Changes) {
-		return "gate passed, but it could not have failed: the rounds are too few"
-	}
 	if *c.Passed {
-		return fmt.Sprintf("gate passed: none of %s is %s for sure", plural(len(c.Changes), "figure"), limit)
+		return fmt.Sprintf("gate passed: none of %s is shown to be %s", plural(len(c.Changes), "figure"), limit)
 	}
 	var parts []string
 	if failed > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %s %s for sure", failed, plural(len(c.Changes), "figure"), limit))
+		parts = append(parts, fmt.Sprintf("%d of %s %s", failed, plural(len(c.Changes), "figure"), limit))
 	}
 	if gone > 0 {
 		parts = append(parts, fmt.Sprintf("%d measured before and gone now", gone))
 	}
+	if broken > 0 {
+		parts = append(parts, fmt.Sprintf("the new run is broken in %s", plural(broken, "place")))
+	}
+	if unfit(c) {
+		parts = append(parts, unfitText(c))
+	}
 	return "gate failed: " + strings.Join(parts, "; ")
+}
+
+// unfit says that no figure could have failed the gate, whatever its values.
+func unfit(c *analysis.Compared) bool { return c.Passed != nil && c.Unable == len(c.Changes) }
+
+func unfitText(c *analysis.Compared) string {
+	return fmt.Sprintf("too few rounds for any of %s to fail, however much worse; %d rounds in each run would do", plural(len(c.Changes), "figure"), c.Enough)
+}
+
+func count[T any](list []T, is func(T) bool) int {
+	n := 0
+	for _, x := range list {
+		if is(x) {
+			n++
+		}
+	}
+	return n
 }
 
 // ratio is "0.81× (0.80–0.83)", or words where there is none.
@@ -216,6 +260,9 @@ func missingText(m analysis.Missing, p comparePlaces) string {
 	}
 	return at + ": " + m.Text
 }
+
+// faultText is a fault of a run in a sentence.
+func faultText(f analysis.RunFault) string { return "the " + f.From + " run: " + f.Text }
 
 func runText(r *analysis.ComparedRun) string {
 	text := fmt.Sprintf("%s, suite %s, arena %s, %s", r.ID, r.Suite, r.Arena, plural(r.Rounds, "round"))

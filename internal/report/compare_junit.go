@@ -10,7 +10,8 @@ import (
 )
 
 // The elements of JUnit's format that CI systems agree on: one suite per
-// contender, one test per figure. What can't be judged is skipped, never passed.
+// contender, one test per figure, and one suite for the runs themselves where
+// they are broken or too short. What can't be judged is skipped, never passed.
 type (
 	junitSuites struct {
 		XMLName  xml.Name     `xml:"testsuites"`
@@ -85,7 +86,7 @@ func writeCompareJUnit(w io.Writer, c *analysis.Compared, _ Options) error {
 	}
 	for i := range c.Changes {
 		change := &c.Changes[i]
-		said := fmt.Sprintf("%s: %s → %s, %s", signOf(change).word, places.side(change, change.Old), places.side(change, change.New), ratio(change))
+		said := fmt.Sprintf("%s: %s → %s, %s", signOf(change, c.FailOn).word, places.side(change, change.Old), places.side(change, change.New), ratio(change))
 		test := junitCase{Name: printable(change.Step + " " + change.Metric), Output: said}
 		switch {
 		case change.Failed:
@@ -95,6 +96,16 @@ func writeCompareJUnit(w io.Writer, c *analysis.Compared, _ Options) error {
 			test.Skipped = &junitMessage{Message: "too few rounds or requests to judge: " + said}
 		}
 		add(suite(places.contender(change.Contender, change.Underlay, change.Kernel)), test)
+	}
+	for _, f := range c.Faults {
+		test := junitCase{Name: f.From + " run", Output: printable(f.Text)}
+		if f.Failed {
+			test.Failure = &junitMessage{Message: printable(faultText(f)), Type: "broken"}
+		}
+		add(suite("runs"), test)
+	}
+	if unfit(c) {
+		add(suite("runs"), junitCase{Name: "rounds", Failure: &junitMessage{Message: unfitText(c), Type: "rounds"}})
 	}
 	for _, m := range c.Missing {
 		test := junitCase{Name: printable(m.Step + " " + m.Metric)}

@@ -30,7 +30,7 @@ func writeCompareMarkdown(w io.Writer, c *analysis.Compared, _ Options) error {
 	bw.WriteString("\n")
 	var loud, silent []*analysis.Change
 	for i := range c.Changes {
-		if change := &c.Changes[i]; quiet(change) {
+		if change := &c.Changes[i]; quiet(change, c.FailOn) {
 			silent = append(silent, change)
 		} else {
 			loud = append(loud, change)
@@ -40,7 +40,18 @@ func writeCompareMarkdown(w io.Writer, c *analysis.Compared, _ Options) error {
 	if len(loud) == 0 {
 		fmt.Fprintf(bw, "No change can be told in %s.\n\n", plural(len(c.Changes), "figure"))
 	}
-	mdChanges(bw, loud, places)
+	mdChanges(bw, loud, places, c.FailOn)
+	if len(c.Faults) > 0 {
+		bw.WriteString("Broken:\n\n")
+		for _, f := range c.Faults {
+			mark := ""
+			if f.Failed {
+				mark = "❌ "
+			}
+			fmt.Fprintf(bw, "- %s%s\n", mark, md(faultText(f)))
+		}
+		bw.WriteString("\n")
+	}
 	if len(c.Missing) > 0 {
 		bw.WriteString("Measured in one run only:\n\n")
 		for _, m := range c.Missing {
@@ -61,7 +72,7 @@ func writeCompareMarkdown(w io.Writer, c *analysis.Compared, _ Options) error {
 	}
 	if len(silent) > 0 {
 		fmt.Fprintf(bw, "<details><summary>%s without a change that can be told</summary>\n\n", plural(len(silent), "figure"))
-		mdChanges(bw, silent, places)
+		mdChanges(bw, silent, places, c.FailOn)
 		bw.WriteString("</details>\n\n")
 	}
 	bw.WriteString("<details><summary>How to read it</summary>\n\n")
@@ -72,13 +83,13 @@ func writeCompareMarkdown(w io.Writer, c *analysis.Compared, _ Options) error {
 	return bw.Flush()
 }
 
-func mdChanges(w *bufio.Writer, changes []*analysis.Change, places comparePlaces) {
+func mdChanges(w *bufio.Writer, changes []*analysis.Change, places comparePlaces, failOn *float64) {
 	if len(changes) == 0 {
 		return
 	}
-	w.WriteString("| | contender | step | metric | old | new | new by old | p, adjusted |\n|---|---|---|---|---:|---:|---:|---:|\n")
+	w.WriteString("| change | contender | step | metric | old | new | new by old | p, adjusted |\n|---|---|---|---|---:|---:|---:|---:|\n")
 	for _, c := range changes {
-		s := signOf(c)
+		s := signOf(c, failOn)
 		fmt.Fprintf(w, "| %s %s | %s | %s | %s | %s | %s | %s | %s |\n", s.mark, s.word,
 			md(places.contender(c.Contender, c.Underlay, c.Kernel)), md(c.Step), md(metricLabel(c.Metric)),
 			md(places.side(c, c.Old)), md(places.side(c, c.New)), md(ratio(c)), pText(c.PAdjusted))

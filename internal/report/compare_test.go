@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,8 @@ func comparedSample() *analysis.Compared {
 	zero := change("macvlan", "dts", "retransmits", "count", "lower", 0, 12, 1)
 	zero.Verdict, zero.Ratio, zero.CI = analysis.Worse, nil, nil
 	same := change("host", "dts", "goodput", "bit/s", "higher", 33e9, 33.1e9, 1.003)
+	wide := change("host", "dts", "cpu_per_gbit", "CPU-s/Gbit", "lower", 0.045, 0.0432, 0.96)
+	wide.CI = &analysis.Interval{0.92, 1.04}
 	better := change("calico-noencap", "dts", "goodput", "bit/s", "higher", 26e9, 29e9, 1.12)
 	better.Verdict, better.Sure = analysis.Better, true
 	return &analysis.Compared{
@@ -47,12 +50,13 @@ func comparedSample() *analysis.Compared {
 		New:        analysis.ComparedRun{ID: "after", Started: time.Date(2026, 1, 3, 3, 4, 5, 0, time.UTC), Suite: "quick", Arena: "lab", Rounds: 6, Baseline: "host", Tool: "1.0"},
 		Confidence: 0.95, FailOn: ptr(0.05), Passed: ptr(false),
 		Differences: []analysis.Difference{{Key: "environment.kernel.release", Old: "6.18", New: ""}},
-		Changes:     []analysis.Change{fails, worse, maybe, zero, few, same, better},
+		Changes:     []analysis.Change{fails, worse, maybe, zero, few, same, better, wide},
 		Missing: []analysis.Missing{
 			{Contender: "canal", Underlay: "switch", Step: "dts", From: "new", Text: "the new run has no valid sample", Failed: true},
 			{Contender: "kilo", Underlay: "switch", Step: "dts", Metric: "goodput", From: "old", Text: "not in the old run's plan"},
 		},
-		Notes: []string{"the runs were made by different versions of cnibench: 1.0 and 1.1"},
+		Faults: []analysis.RunFault{{From: "old", Text: "samples.jsonl line 7: bad sample"}, {From: "new", Text: "2 of 48 planned samples are missing", Failed: true}},
+		Notes:  []string{"the runs were made by different versions of cnibench: 1.0 and 1.1"},
 	}
 }
 
@@ -76,13 +80,20 @@ func writeCompare(t *testing.T, format string, c *analysis.Compared, opt Options
 
 func TestCompareGolden(t *testing.T) {
 	passed := comparedSample()
-	passed.Passed, passed.Changes, passed.Missing = ptr(true), passed.Changes[5:], nil
+	passed.Passed, passed.Changes, passed.Missing, passed.Faults = ptr(true), passed.Changes[5:], nil, nil
+	few := comparedSample()
+	few.Changes, few.Missing, few.Faults, few.Differences = slices.Repeat(few.Changes[3:4], shownRows+1), nil, nil, nil
+	few.Unable, few.Enough = len(few.Changes), 7
+	for i := range few.Changes {
+		few.Changes[i].Verdict, few.Changes[i].Ratio = analysis.Unknown, ptr(1.01)
+	}
+	few.Changes[0].Ratio = ptr(2.0)
 	ratios := comparedSample()
 	ratios.VsBaseline, ratios.FailOn, ratios.Passed = true, nil, nil
 	ratios.Changes = ratios.Changes[:1]
 	ratios.Changes[0].Old.Median, ratios.Changes[0].New.Median = 0.51, 0.26
 	extension := map[string]string{"text": "txt", "benchstat": "bench", "junit": "xml"}
-	for name, c := range map[string]*analysis.Compared{"compare": comparedSample(), "compare-passed": passed, "compare-ratios": ratios, "compare-hostile": hostileComparison()} {
+	for name, c := range map[string]*analysis.Compared{"compare": comparedSample(), "compare-passed": passed, "compare-ratios": ratios, "compare-hostile": hostileComparison(), "compare-few": few} {
 		for _, format := range CompareFormats() {
 			ext := extension[format]
 			if ext == "" {
@@ -111,7 +122,7 @@ func TestCompareJUnit(t *testing.T) {
 			}
 			tests, failures, skipped = tests+s.Tests, failures+s.Failures, skipped+s.Skipped
 		}
-		if tests != 9 || got.Tests != 9 || failures != 2 || got.Failures != 2 || skipped != 2 || got.Skipped != 2 {
+		if tests != 12 || got.Tests != 12 || failures != 3 || got.Failures != 3 || skipped != 2 || got.Skipped != 2 {
 			t.Errorf("%s: %d tests, %d failures, %d skipped; the head says %d, %d, %d", name, tests, failures, skipped, got.Tests, got.Failures, got.Skipped)
 		}
 	}
@@ -128,7 +139,7 @@ func TestCompareBenchstat(t *testing.T) {
 			t.Error(rec)
 		}
 	}
-	if runs["old:before"] != 21 || runs["new:after"] != 21 {
+	if runs["old:before"] != 24 || runs["new:after"] != 24 {
 		t.Errorf("values by run: %v", runs)
 	}
 }

@@ -36,6 +36,12 @@ func writeCompareText(w io.Writer, c *analysis.Compared, opt Options) error {
 	}
 	t.changes(c)
 	places := placesOf(c)
+	t.listing("Broken", len(c.Faults), func(i int) (string, string) {
+		if c.Faults[i].Failed {
+			return t.paint(red, "✗ "), faultText(c.Faults[i])
+		}
+		return "  ", faultText(c.Faults[i])
+	})
 	t.listing("Measured in one run only", len(c.Missing), func(i int) (string, string) {
 		if c.Missing[i].Failed {
 			return t.paint(red, "✗ "), missingText(c.Missing[i], places)
@@ -78,15 +84,15 @@ func (t *textWriter) changes(c *analysis.Compared) {
 		configs = append(configs, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
 	}
 	tw.SetColumnConfigs(configs)
-	tw.AppendHeader(table.Row{"", "Contender, step", "Metric", "Old", "New", "New by old"})
+	tw.AppendHeader(table.Row{"Change", "Contender, step", "Metric", "Old", "New", "New by old"})
 	places, left := placesOf(c), 0
 	for i := range c.Changes {
 		change := &c.Changes[i]
-		if len(c.Changes) > shownRows && quiet(change) {
+		if len(c.Changes) > shownRows && quiet(change, c.FailOn) {
 			left++
 			continue
 		}
-		s := signOf(change)
+		s := signOf(change, c.FailOn)
 		tw.AppendRow(table.Row{
 			t.paint(s.style, s.mark+" "+s.word),
 			t.short(places.contender(change.Contender, change.Underlay, change.Kernel)) + " " + t.paint(dim, t.short(change.Step)),
