@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/sysmon"
@@ -234,11 +235,39 @@ func (in *imported) complete(opt Options) (*imported, error) {
 	}
 	run.ID = run.Plan.Suite + "-" + run.Started.Format("20060102-150405")
 	run.Environment["import.format"] = run.Plan.Suite
-	slices.SortStableFunc(in.samples, func(a, b sample) int { return a.Started.Compare(b.Started) })
+	in.sortByTime()
 	for i := range in.samples {
 		in.samples[i].Order = i + 1
 	}
 	return in, nil
+}
+
+// sortByTime puts the samples in the order in which they were taken. One whose
+// time nothing tells, as that of an idle node, comes before the first test of
+// its own run, where the studies have it.
+func (in *imported) sortByTime() {
+	type ofRun struct {
+		contender string
+		round     int
+	}
+	first := map[ofRun]time.Time{}
+	for i := range in.samples {
+		s := &in.samples[i]
+		at := ofRun{s.Contender, s.Round}
+		if begun, known := first[at]; !s.Started.IsZero() && (!known || s.Started.Before(begun)) {
+			first[at] = s.Started
+		}
+	}
+	slices.SortStableFunc(in.samples, func(a, b sample) int {
+		atA, atB := a.Started, b.Started
+		if atA.IsZero() {
+			atA = first[ofRun{a.Contender, a.Round}]
+		}
+		if atB.IsZero() {
+			atB = first[ofRun{b.Contender, b.Round}]
+		}
+		return cmp.Or(atA.Compare(atB), a.Started.Compare(b.Started))
+	})
 }
 
 // contenders fills in plan and descriptions, the baseline first, and returns

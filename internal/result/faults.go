@@ -19,6 +19,7 @@ type faultLine struct {
 	Line int    `json:"line,omitempty"`
 	Text string `json:"text"`
 	Code string `json:"code,omitempty"`
+	Next string `json:"-"`
 }
 
 // WriteFaults keeps what was found wrong before the run directory was made;

@@ -44,8 +44,7 @@ var (
 )
 
 // Load reads the run in dir. What can't be read of its samples is a Fault,
-// not an error: samples are read up to the first bad line, histograms one by
-// one. Nothing outside dir is ever opened, whatever the files say. Errors:
+// not an error: a bad line is left out, and so is a bad histogram. Nothing outside dir is ever opened, whatever the files say. Errors:
 // ErrNoRun, ErrVersion.
 func Load(dir string) (*Record, error) {
 	root, err := openRun(dir)
@@ -84,9 +83,9 @@ func load(root *os.Root, dir string) (*Record, *parsed, error) {
 	p := &parsed{}
 	switch f, err := openFile(root, samplesFile); {
 	case errors.Is(err, fs.ErrNotExist):
-		record.fault(samplesFile, 0, "missing: the run has no samples")
+		record.fault(samplesFile, 0, "missing: the run has no samples").Next = "Copy the whole run directory; if the run never began, make it again."
 	case err != nil:
-		record.fault(samplesFile, 0, "%v; no sample is read", cause(err))
+		record.fault(samplesFile, 0, "%v; no sample is read", cause(err)).Next = "Make the file readable."
 	default:
 		p, err = parseSamples(f)
 		f.Close()
@@ -95,9 +94,7 @@ func load(root *os.Root, dir string) (*Record, *parsed, error) {
 		}
 	}
 	record.keepFirst(p)
-	if p.bad != nil {
-		record.Faults = append(record.Faults, *p.bad)
-	}
+	record.Faults = append(record.Faults, p.bad...)
 	record.loadTorn(root)
 	record.loadFaults(root)
 	for i := range record.Samples {
@@ -106,8 +103,9 @@ func load(root *os.Root, dir string) (*Record, *parsed, error) {
 	return record, p, nil
 }
 
-func (r *Record) fault(file string, line int, format string, args ...any) {
+func (r *Record) fault(file string, line int, format string, args ...any) *Fault {
 	r.Faults = append(r.Faults, Fault{File: file, Line: line, Text: fmt.Sprintf(format, args...)})
+	return &r.Faults[len(r.Faults)-1]
 }
 
 func loadRun(root *os.Root, dir string) (*Run, error) {
@@ -143,6 +141,15 @@ func decodeRun(data []byte) (*Run, error) {
 	return run, nil
 }
 
+// newerError is an ErrVersion: what was read is of a version to come.
+type newerError struct{ found, newest string }
+
+func (e *newerError) Error() string {
+	return fmt.Sprintf("%v: it is %.60s and this program reads up to %s; use a newer cnibench", ErrVersion, e.found, e.newest)
+}
+
+func (e *newerError) Unwrap() error { return ErrVersion }
+
 // checkSchema compares the version that a JSON object names with the newest
 // that this program knows. There is one version so far; from the second on,
 // older ones are upgraded here.
@@ -159,7 +166,7 @@ func checkSchema(data []byte, newest string) error {
 	kind, known := path.Split(newest)
 	if version, err := strconv.Atoi(strings.TrimPrefix(head.Schema, kind)); err == nil && head.Schema != kind {
 		if mine, _ := strconv.Atoi(known); version > mine {
-			return fmt.Errorf("%w: it is %s and this program reads up to %s; use a newer cnibench", ErrVersion, head.Schema, newest)
+			return &newerError{head.Schema, newest}
 		}
 	}
 	return fmt.Errorf("%w: schema %.60q, want %q", ErrVersion, head.Schema, newest)
@@ -171,7 +178,7 @@ func (r *Record) keepFirst(p *parsed) {
 	first := make(map[Key]int, len(p.samples))
 	for i, s := range p.samples {
 		if line, again := first[s.Key()]; again {
-			r.fault(samplesFile, p.lines[i], "%s, step %s, round %d was sealed before, on line %d; that one counts", s.Contender, s.Step, s.Round, line)
+			r.fault(samplesFile, p.lines[i], "%s, step %s, round %d was sealed before, on line %d; that one counts", s.Contender, s.Step, s.Round, line).Next = "Nothing, if a run was resumed twice; else find out which of the lines does not belong here."
 			continue
 		}
 		first[s.Key()] = p.lines[i]
@@ -195,7 +202,7 @@ func (r *Record) loadTorn(root *os.Root) {
 		return
 	}
 	for i := range bytes.Count(data, []byte("\n")) {
-		r.fault(tornFile, i+1, "a sample that was half written when the run was killed; it does not count, and the step was measured again on resume")
+		r.fault(tornFile, i+1, "a sample that was half written when the run was killed; it does not count, and the step was measured again on resume").Next = "Nothing; it was measured again."
 	}
 }
 

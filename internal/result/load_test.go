@@ -45,7 +45,7 @@ func put(t *testing.T, dir, name, text string) {
 	}
 }
 
-func TestLoadReadsUpToTheBadLine(t *testing.T) {
+func TestLoadLeavesBadLinesOut(t *testing.T) {
 	_, text := lines(t)
 	all := strings.SplitAfter(text, "\n")
 	one, two, three := all[0], all[1], all[2]
@@ -67,24 +67,23 @@ func TestLoadReadsUpToTheBadLine(t *testing.T) {
 		"empty lines":             {one + "\n \n" + two, 2, 0, ""},
 		"last newline missing":    {strings.TrimSuffix(text, "\n"), 3, 0, ""},
 		"last line half written":  {text[:len(text)-20], 2, 3, "half-written sample"},
-		"bad line in the middle":  {one + "{\n" + three, 1, 2, "reading stops here"},
-		"binary":                  {one + "\x00\xff\n" + three, 1, 2, "invalid character"},
+		"bad line in the middle":  {one + "{\n" + three, 2, 2, "it is left out, the others count"},
+		"binary":                  {one + "\x00\xff\n" + three, 2, 2, "invalid character"},
 		"two objects on a line":   {one + strings.TrimSpace(two) + three, 1, 2, "after top-level value"},
-		"a huge number":           {edit(`"rate":10000`, `"rate":1e999`), 1, 2, "1e999"},
-		"not a number":            {edit(`"rate":10000`, `"rate":NaN`), 1, 2, "invalid character"},
-		"no number":               {edit(`"rate":10000`, `"rate":null`), 1, 2, `metric "rate" has no value`},
-		"a number as text":        {edit(`"rate":10000`, `"rate":"10000"`), 1, 2, "string"},
-		"newer version":           {edit("cnibench/sample/1", "cnibench/sample/2"), 1, 2, "use a newer cnibench"},
-		"another schema":          {edit("cnibench/sample/1", "x"), 1, 2, "unknown version"},
-		"no contender":            {edit(`"contender":"flannel"`, `"contender":""`), 1, 2, "no contender"},
-		"no step":                 {edit(`"step":"dts"`, `"step":""`), 1, 2, "no step"},
-		"round 0":                 {edit(`"round":1`, `"round":0`), 1, 2, "round 0"},
-		"unknown verdict":         {edit(`"valid"`, `"splendid"`), 1, 2, "splendid"},
+		"a huge number":           {edit(`"rate":10000`, `"rate":1e999`), 2, 2, "1e999"},
+		"not a number":            {edit(`"rate":10000`, `"rate":NaN`), 2, 2, "invalid character"},
+		"no number":               {edit(`"rate":10000`, `"rate":null`), 2, 2, `metric "rate" has no value`},
+		"a number as text":        {edit(`"rate":10000`, `"rate":"10000"`), 2, 2, "string"},
+		"another schema":          {edit("cnibench/sample/1", "x"), 2, 2, "unknown version"},
+		"no contender":            {edit(`"contender":"flannel"`, `"contender":""`), 2, 2, "no contender"},
+		"no step":                 {edit(`"step":"dts"`, `"step":""`), 2, 2, "no step"},
+		"round 0":                 {edit(`"round":1`, `"round":0`), 2, 2, "round 0"},
+		"unknown verdict":         {edit(`"valid"`, `"splendid"`), 2, 2, "splendid"},
 		"a field from the future": {edit(`"round":1`, `"round":1,"colour":"red"`), 3, 0, ""},
 		"sealed twice":            {text + one, 3, 4, "that one counts"},
-		"a very long line":        {one + `{"x":"` + strings.Repeat("x", 5<<20) + "\"}\n" + three, 1, 2, "longer than"},
+		"a very long line":        {one + `{"x":"` + strings.Repeat("x", 5<<20) + "\"}\n" + three, 2, 2, "longer than"},
 		"an unending line":        {one + strings.Repeat("[", 5<<20), 1, 2, "longer than"},
-		"deep nesting":            {one + strings.Repeat("[", 1<<20) + "\n" + three, 1, 2, "depth"},
+		"deep nesting":            {one + strings.Repeat("[", 1<<20) + "\n" + three, 2, 2, "depth"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -102,6 +101,16 @@ func TestLoadReadsUpToTheBadLine(t *testing.T) {
 				t.Errorf("%+v, want line %d and %q", r.Faults, test.line, test.fault)
 			}
 		})
+	}
+}
+
+// Samples of a newer cnibench are no damage: half a run must not pass for one.
+func TestLoadRefusesNewerSamples(t *testing.T) {
+	dir, text := lines(t)
+	put(t, dir, "samples.jsonl", strings.Replace(text, "cnibench/sample/1", "cnibench/sample/2", 1))
+	_, err := result.Load(dir)
+	if !errors.Is(err, result.ErrVersion) || !strings.Contains(err.Error(), "line 1: ") || !strings.Contains(err.Error(), "use a newer cnibench") {
+		t.Errorf("%v", err)
 	}
 }
 

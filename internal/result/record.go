@@ -15,6 +15,7 @@ type Fault struct {
 	Line int    // from 1; 0 means the whole file
 	Text string // what is wrong and what became of it
 	Code string `json:",omitempty"` // of the finding; empty is damage of the run directory itself
+	Next string `json:"-"`          // what the reader does then; "" for what the finding's code says
 }
 
 // Sealed is the set of samples that the run already has, so that a resumed

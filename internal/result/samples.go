@@ -12,15 +12,16 @@ import (
 // parsed is what parseSamples found in samples.jsonl.
 type parsed struct {
 	samples []Sample
-	lines   []int // the line of each sample
-	end     int64 // length of the good part, up to the end of its last line
-	open    bool  // the last good line lacks its newline
-	bad     *Fault
-	more    bool // there are lines after the bad one
+	lines   []int   // the line of each sample
+	end     int64   // length of the part before the first bad line, or of the whole file
+	open    bool    // the last line is a sample that lacks its newline
+	bad     []Fault // lines that hold no sample
+	more    bool    // there are lines after the first bad one
 }
 
-// parseSamples reads samples up to the first bad line, which it names. An
-// error is one of reading, never of the contents.
+// parseSamples reads the samples and names every line that holds none. An
+// error is one of reading, or ErrVersion: what a newer cnibench sealed is not
+// damage, and leaving it out would pass half a run for a whole one.
 func parseSamples(r io.Reader) (*parsed, error) {
 	br := bufio.NewReaderSize(r, 64<<10)
 	p := &parsed{}
@@ -38,25 +39,41 @@ func parseSamples(r io.Reader) (*parsed, error) {
 			if errors.Is(err, errLongLine) {
 				bad = err
 			}
+			var newer *newerError
+			if errors.As(bad, &newer) {
+				return nil, fmt.Errorf("line %d: %w", line, bad)
+			}
 			if bad != nil {
-				_, err := br.Peek(1)
-				p.more = err == nil
-				p.bad = &Fault{File: samplesFile, Line: line, Text: badLine(bad, whole)}
-				return p, nil
+				if _, err := br.Peek(1); len(p.bad) == 0 {
+					p.more = err == nil
+				}
+				if len(p.bad) < mostBad {
+					p.bad = append(p.bad, badLine(line, bad, whole))
+				}
+				continue
 			}
 			p.samples = append(p.samples, *s)
 			p.lines = append(p.lines, line)
 			p.open = !whole
 		}
-		p.end += int64(len(text))
+		if len(p.bad) == 0 {
+			p.end += int64(len(text))
+		}
 	}
 }
 
-func badLine(err error, whole bool) string {
+// mostBad is how many bad lines are named: a file that is no samples.jsonl is
+// bad in all.
+const mostBad = 10_000
+
+func badLine(line int, err error, whole bool) Fault {
+	f := Fault{File: samplesFile, Line: line, Text: fmt.Sprintf("bad sample (%v); it is left out, the others count", err),
+		Next: "Put the line right, or take it out; then `cnibench run --resume` measures that sample again."}
 	if !whole && !errors.Is(err, errLongLine) {
-		return fmt.Sprintf("half-written sample (%v); it does not count", err)
+		f.Text = fmt.Sprintf("half-written sample (%v); it does not count", err)
+		f.Next = "Go on with `cnibench run --resume`: it moves the line aside and measures that sample again."
 	}
-	return fmt.Sprintf("bad sample (%v); reading stops here", err)
+	return f
 }
 
 var errLongLine = fmt.Errorf("line longer than %d bytes", maxLine)

@@ -163,9 +163,9 @@ func Resume(dir string) (_ *Store, _ *Record, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if found.bad != nil && found.more {
+	if len(found.bad) > 0 && found.more {
 		return nil, nil, fmt.Errorf("%s:%d: %w: %s; put the line right or take it out, then resume",
-			filepath.Join(dir, samplesFile), found.bad.Line, ErrCorrupt, found.bad.Text)
+			filepath.Join(dir, samplesFile), found.bad[0].Line, ErrCorrupt, found.bad[0].Text)
 	}
 	if err := s.mend(found); err != nil {
 		return nil, nil, spaceError(fmt.Errorf("%s: %w", dir, err))
@@ -185,7 +185,7 @@ func (s *Store) mend(found *parsed) error {
 		s.end++
 		return s.samples.Sync()
 	}
-	if found.bad == nil {
+	if len(found.bad) == 0 {
 		return nil
 	}
 	info, err := s.samples.Stat()

@@ -93,7 +93,9 @@ func Load(dir string, rec *result.Record) ([]analysis.Trace, []result.Fault) {
 		if r.trace == nil {
 			continue
 		}
-		if values += size(r.trace); values > maxValues {
+		if more := size(r.trace); values+more <= maxValues {
+			values += more
+		} else {
 			left++
 			continue
 		}

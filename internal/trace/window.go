@@ -26,13 +26,18 @@ func markedWindow(times []time.Time, s *result.Sample) (from, to int) {
 	want := time.Duration(math.Round(float64(s.Elapsed) * 1e9))
 	from, to = -1, -1
 	farthest := time.Duration(-1)
+	j := 0 // the first snapshot that is not too near to i
 	for i, a := range times {
+		for j = max(j, i+1); j < len(times) && times[j].Sub(a) <= want-time.Microsecond; {
+			j++
+		}
+		if j == len(times) {
+			break
+		}
 		beat := a.Sub(times[0]) % sysmon.Interval
 		off := min(beat, sysmon.Interval-beat)
-		for j := i + 1; j < len(times) && off > farthest; j++ {
-			if apart := times[j].Sub(a) - want; apart.Abs() < time.Microsecond {
-				from, to, farthest = i, j, off
-			}
+		if times[j].Sub(a)-want < time.Microsecond && off > farthest {
+			from, to, farthest = i, j, off
 		}
 	}
 	return from, to
