@@ -23,7 +23,12 @@ type Recommendation struct {
 	Resamples  int      `json:"resamples"`
 	Confidence float64  `json:"confidence"` // of the intervals
 	Firmness   Firmness `json:"firmness"`   // of the first place
-	Notes      []string `json:"notes"`
+	// Alike are the first and those whose score is as good, within 2 %; empty
+	// where the first stands alone.
+	Alike []string `json:"alike"`
+	// Ignored are the criteria that were given weight and have no figure.
+	Ignored []string `json:"ignored"`
+	Notes   []string `json:"notes"`
 	// Apart is the same for contenders on other kernels or underlays, which
 	// can't be ranked with these; what is lost and unknown stands above alone.
 	Apart []Recommendation `json:"apart,omitempty"`
@@ -34,6 +39,7 @@ type Firmness string
 
 // The firmnesses.
 const (
+	Alike    Firmness = "alike"    // the first and others are as good as each other in at least 95 % of the resamples
 	Firm     Firmness = "firm"     // first in at least 95 % of the resamples
 	Leaning  Firmness = "leaning"  // first in at least 75 %
 	TossUp   Firmness = "toss-up"  // first in less
@@ -53,9 +59,13 @@ type Choice struct {
 	Contender string    `json:"contender"`
 	Score     float64   `json:"score"` // weighted geometric mean of the ratios to the baseline, higher is better
 	CI        *Interval `json:"ci"`    // of the score, by resampling
-	Wins      float64   `json:"wins"`  // share of the resamples in which it came first, 0 to 1
-	Terms     []Term    `json:"terms"`
-	Reasons   []string  `json:"reasons"`
+	// Wins is the share of the resamples in which it came first, 0 to 1; those
+	// within 2 % of the best share a first place. Null where Firmness is untested.
+	Wins    *float64 `json:"wins"`
+	Terms   []Term   `json:"terms"`
+	Reasons []string `json:"reasons"`
+
+	among float64 // share of the resamples in which it was as good as the best
 }
 
 // Term is what one criterion gave to a choice.

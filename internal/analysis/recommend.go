@@ -23,6 +23,10 @@ const (
 	defaultResamples = 1000
 	firmWins         = 0.95
 	leaningWins      = 0.75
+
+	// asGood is how near to the best is as good as it: a smaller difference is
+	// no reason to choose.
+	asGood = 0.98
 )
 
 // Recommend orders the contenders that meet every need by the weighted
@@ -97,6 +101,7 @@ func (c *chooser) list(g group, gauges []gauge) Recommendation {
 	r := Recommendation{
 		Schema: RecommendSchema, Run: c.e.run.ID, Baseline: c.e.run.Baseline, Kernel: g.Kernel, Underlay: g.Underlay,
 		Needs: c.needs, Weights: []Weight{}, Confidence: c.e.opt.Confidence, Ranked: []Choice{}, Lost: []Loss{}, Unknown: []Loss{}, Notes: []string{},
+		Alike: []string{}, Ignored: []string{},
 	}
 	present := map[int]bool{}
 	for _, x := range gauges {
@@ -110,6 +115,9 @@ func (c *chooser) list(g group, gauges []gauge) Recommendation {
 			criteria = append(criteria, i)
 			r.Weights = append(r.Weights, c.weights[i])
 		default:
+			if c.asked(criterion.Name) {
+				r.Ignored = append(r.Ignored, criterion.Name)
+			}
 			r.Notes = append(r.Notes, fmt.Sprintf("%s does not count: the run has no figure of it; suites that have: %s", criterion.Name, criterion.Suite))
 		}
 	}
@@ -119,8 +127,15 @@ func (c *chooser) list(g group, gauges []gauge) Recommendation {
 		r.Ranked = draw.rank(criteria, c.weights)
 		r.Resamples = draw.resamples
 	}
-	r.Firmness = firmness(r.Ranked, draw.enough)
+	r.Alike = alike(r.Ranked)
+	r.Firmness = firmness(r.Ranked, len(r.Alike), draw.enough)
+	if c.e.unpaired() && len(r.Ranked) > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("the contenders were not measured beside %s: each ratio is that over all pairs of rounds, and rounds are drawn for each contender by itself", r.Baseline))
+	}
 	if r.Firmness == Untested {
+		for i := range r.Ranked {
+			r.Ranked[i].Wins = nil
+		}
 		r.Notes = append(r.Notes, fmt.Sprintf("%s can't tell how firm the order is; %d can (--rounds)", plural(len(draw.rounds), "round"), stat.NeedsForInterval(c.e.opt.Confidence)))
 	}
 	for i := range r.Ranked {
@@ -129,7 +144,26 @@ func (c *chooser) list(g group, gauges []gauge) Recommendation {
 	return r
 }
 
-func firmness(ranked []Choice, enough bool) Firmness {
+// asked says that the user gave the criterion weight.
+func (c *chooser) asked(criterion string) bool {
+	return slices.ContainsFunc(c.wish.Weights, func(w Weight) bool { return w.Criterion == criterion && w.Weight > 0 })
+}
+
+// alike are those as good as the first, with it; none where it stands alone.
+func alike(ranked []Choice) []string {
+	names := []string{}
+	for _, c := range ranked {
+		if c.Score >= asGood*ranked[0].Score {
+			names = append(names, c.Contender)
+		}
+	}
+	if len(names) < 2 {
+		return []string{}
+	}
+	return names
+}
+
+func firmness(ranked []Choice, alike int, enough bool) Firmness {
 	switch {
 	case len(ranked) == 0:
 		return Nobody
@@ -137,9 +171,11 @@ func firmness(ranked []Choice, enough bool) Firmness {
 		return Alone
 	case !enough:
 		return Untested
-	case ranked[0].Wins >= firmWins:
+	case alike > 1 && !slices.ContainsFunc(ranked[:alike], func(c Choice) bool { return c.among < firmWins }):
+		return Alike
+	case *ranked[0].Wins >= firmWins:
 		return Firm
-	case ranked[0].Wins >= leaningWins:
+	case *ranked[0].Wins >= leaningWins:
 		return Leaning
 	}
 	return TossUp
@@ -258,9 +294,6 @@ func (c *chooser) rest(r *Recommendation) {
 	}
 	r.Lost, r.Unknown = append(r.Lost, c.lost...), append(r.Unknown, c.short...)
 }
-
-// asGood is how near to the best of a criterion is as good as it, in words.
-const asGood = 0.98
 
 // reasons say what a choice is good at, what it gives up, and what it has of
 // the needs.

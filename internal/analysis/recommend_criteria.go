@@ -63,15 +63,19 @@ func (e *evidence) hasMetric(at place, metric string) bool {
 	return len(e.figures[place{at.group, at.Step, metric}]) > 0
 }
 
-// datagrams says that the step's goodput is to be read with its loss.
-func (e *evidence) datagrams(at place) bool { return e.hasMetric(at, "loss") }
+// datagrams says that the step's goodput is to be read with its loss, known or
+// not.
+func (e *evidence) datagrams(at place) bool { return e.isUDP(at.Step) || e.hasMetric(at, "loss") }
 
-// gauge is one figure of the contenders of a group, turned into merit: the
-// logarithm of its ratio to the baseline's in each round, higher is better.
+// gauge is one figure of the contenders of a group, turned into merit, higher
+// is better: the logarithm of its ratio to the baseline's in each round. Where
+// rounds are no pairs it is that of the figure itself, and base the
+// baseline's.
 type gauge struct {
 	place
 	criterion int
 	merits    map[string]series
+	base      series // nil where rounds are pairs
 }
 
 // gauges are those of a group, in the order of the places. A criterion of no
@@ -87,7 +91,7 @@ func (e *evidence) gauges(g group, weights []Weight) []gauge {
 			continue
 		}
 		for _, at := range e.places {
-			base := e.figures[at][e.run.Baseline]
+			base := e.figures[e.baseOf(at)][e.run.Baseline]
 			if at.group != g || !c.takes(e, at) || len(base) == 0 {
 				continue
 			}
@@ -96,14 +100,21 @@ func (e *evidence) gauges(g group, weights []Weight) []gauge {
 				figures = e.ranked(at, figures)
 			}
 			metric, _ := result.LookupMetric(at.Metric)
-			merits := map[string]series{}
+			x := gauge{place: at, criterion: i, merits: map[string]series{}}
+			if e.unpaired() {
+				x.base = seriesLogs(base, metric.Better)
+			}
 			for contender, values := range figures {
-				if s := merit(values, base, metric.Better); len(s) > 0 && contender != e.run.Baseline {
-					merits[contender] = s
+				s := merit(values, base, metric.Better)
+				if e.unpaired() {
+					s = unpairedMerit(values, x.base, metric.Better)
+				}
+				if len(s) > 0 && contender != e.run.Baseline {
+					x.merits[contender] = s
 				}
 			}
-			if len(merits) > 0 {
-				list = append(list, gauge{at, i, merits})
+			if len(x.merits) > 0 {
+				list = append(list, x)
 			}
 		}
 	}
@@ -134,9 +145,60 @@ func merit(values, base series, better string) series {
 	return s
 }
 
-// drawnMiddle is the median of the drawn values, each as often as it was
-// drawn; of all where none of them was. NaN stands for a round without a value.
+// seriesLogs are the logarithms of the values, turned so that higher is better.
+func seriesLogs(values series, better string) series {
+	s := series{}
+	for round, v := range values {
+		s[round] = math.Log(v)
+		if better != "higher" {
+			s[round] = -s[round]
+		}
+	}
+	return s
+}
+
+// unpairedMerit is the figure's own logarithm by round, nil where the ratio to
+// a round of the baseline can't be formed.
+func unpairedMerit(values, base series, better string) series {
+	s := seriesLogs(values, better)
+	for _, v := range s {
+		for _, b := range base {
+			if !(math.Abs(v-b) <= farthest) {
+				return nil
+			}
+		}
+	}
+	return s
+}
+
+// drawnMiddle is the median of the drawn values.
 func drawnMiddle(values []float64, drawn []int, scratch []float64) float64 {
+	return middleOf(drawnValues(values, drawn, scratch))
+}
+
+// drawnShift is the median distance of the drawn values from those drawn of
+// the baseline, over all pairs: Hodges and Lehmann's.
+func drawnShift(values []float64, drawn []int, base []float64, drawnBase []int) float64 {
+	own, beside := drawnValues(values, drawn, nil), drawnValues(base, drawnBase, nil)
+	shifts := make([]float64, 0, len(own)*len(beside))
+	for _, v := range own {
+		for _, b := range beside {
+			shifts = append(shifts, v-b)
+		}
+	}
+	return middleOf(shifts)
+}
+
+// middleOf sorts the values and is their median.
+func middleOf(values []float64) float64 {
+	slices.Sort(values)
+	n := len(values)
+	return values[(n-1)/2]/2 + values[n/2]/2
+}
+
+// drawnValues are the drawn values, each as often as it was drawn; all where
+// none of them was. NaN stands for a round without a value.
+func drawnValues(values []float64, drawn []int, scratch []float64) []float64 {
 	scratch = scratch[:0]
 	for _, i := range drawn {
 		if v := values[i]; !math.IsNaN(v) {
@@ -150,12 +212,10 @@ func drawnMiddle(values []float64, drawn []int, scratch []float64) float64 {
 			}
 		}
 	}
-	slices.Sort(scratch)
-	n := len(scratch)
-	return scratch[(n-1)/2]/2 + scratch[n/2]/2
+	return scratch
 }
 
-// steadiness is the merit of ratios that differ little between rounds: the
+// steadiness is the merit of figures that differ little between rounds: the
 // median distance of their logarithms from the middle, negative.
 func steadiness(values []float64, drawn []int, scratch []float64) float64 {
 	middle := drawnMiddle(values, drawn, scratch)
@@ -168,7 +228,5 @@ func steadiness(values []float64, drawn []int, scratch []float64) float64 {
 	if len(scratch) == 0 {
 		return 0
 	}
-	slices.Sort(scratch)
-	n := len(scratch)
-	return -scratch[(n-1)/2]/2 - scratch[n/2]/2
+	return -middleOf(scratch)
 }

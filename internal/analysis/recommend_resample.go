@@ -9,7 +9,8 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// drawing draws rounds anew, the same ones for all contenders of a group.
+// drawing draws rounds anew: the same ones for all contenders of a group, or,
+// where rounds are no pairs, for each contender and for the baseline others.
 type drawing struct {
 	gauges     []gauge
 	candidates []string
@@ -19,6 +20,8 @@ type drawing struct {
 	enough     bool          // rounds for an interval
 	steady     []int         // criteria that are about all gauges
 	merits     [][][]float64 // by gauge, candidate, round; NaN where there is none
+	baseRounds []int
+	base       [][]float64 // by gauge and round of the baseline; nil where rounds are pairs
 	rng        *rand.Rand
 }
 
@@ -40,26 +43,47 @@ func (c *chooser) drawing(g group, gauges []gauge, candidates []string) *drawing
 	slices.Sort(d.rounds)
 	d.rounds = slices.Compact(d.rounds)
 	for _, x := range gauges {
+		d.baseRounds = append(d.baseRounds, x.base.rounds()...)
+	}
+	slices.Sort(d.baseRounds)
+	d.baseRounds = slices.Compact(d.baseRounds)
+	for _, x := range gauges {
 		var of [][]float64
 		for _, candidate := range candidates {
-			values := make([]float64, len(d.rounds))
-			for i, round := range d.rounds {
-				values[i] = math.NaN()
-				if m, ok := x.merits[candidate][round]; ok {
-					values[i] = m
-				}
-			}
-			of = append(of, values)
+			of = append(of, byRound(x.merits[candidate], d.rounds))
 		}
 		d.merits = append(d.merits, of)
+		if x.base != nil {
+			d.base = append(d.base, byRound(x.base, d.baseRounds))
+		}
 	}
-	d.enough = len(d.rounds) >= stat.NeedsForInterval(d.confidence)
+	d.enough = len(d.rounds) >= stat.NeedsForInterval(d.confidence) &&
+		(d.base == nil || len(d.baseRounds) >= stat.NeedsForInterval(d.confidence))
 	return d
+}
+
+// byRound are the values of the rounds, NaN where there is none.
+func byRound(s series, rounds []int) []float64 {
+	values := make([]float64, len(rounds))
+	for i, round := range rounds {
+		values[i] = math.NaN()
+		if v, ok := s[round]; ok {
+			values[i] = v
+		}
+	}
+	return values
+}
+
+// draw fills in positions of rounds, with replacement.
+func (d *drawing) draw(positions []int) {
+	for i := range positions {
+		positions[i] = d.rng.IntN(len(positions))
+	}
 }
 
 // terms fills in the merits of a candidate over the drawn rounds (by their
 // positions), one per criterion: the mean over its gauges.
-func (d *drawing) terms(out []float64, candidate int, criteria, drawn []int, scratch []float64) {
+func (d *drawing) terms(out []float64, candidate int, criteria, drawn, drawnBase []int, scratch []float64) {
 	for i, criterion := range criteria {
 		steady := slices.Contains(d.steady, criterion)
 		sum, n := 0.0, 0
@@ -67,6 +91,8 @@ func (d *drawing) terms(out []float64, candidate int, criteria, drawn []int, scr
 			switch {
 			case steady:
 				sum, n = sum+steadiness(d.merits[k][candidate], drawn, scratch), n+1
+			case d.gauges[k].criterion == criterion && d.base != nil:
+				sum, n = sum+drawnShift(d.merits[k][candidate], drawn, d.base[k], drawnBase), n+1
 			case d.gauges[k].criterion == criterion:
 				sum, n = sum+drawnMiddle(d.merits[k][candidate], drawn, scratch), n+1
 			}
@@ -89,12 +115,9 @@ func (d *drawing) rank(criteria []int, weights []Weight) []Choice {
 		return sum / total
 	}
 	scratch, terms := make([]float64, len(d.rounds)), make([]float64, len(criteria))
-	choices, all := make([]Choice, len(d.candidates)), make([]int, len(d.rounds))
-	for i := range all {
-		all[i] = i
-	}
+	choices, all, allBase := make([]Choice, len(d.candidates)), positions(len(d.rounds)), positions(len(d.baseRounds))
 	for i, candidate := range d.candidates {
-		d.terms(terms, i, criteria, all, scratch)
+		d.terms(terms, i, criteria, all, allBase, scratch)
 		choices[i] = Choice{Contender: candidate, Score: math.Exp(score(terms))}
 		for k, criterion := range criteria {
 			choices[i].Terms = append(choices[i].Terms, Term{Criterion: weights[criterion].Criterion, Weight: weights[criterion].Weight, Ratio: math.Exp(terms[k])})
@@ -105,6 +128,15 @@ func (d *drawing) rank(criteria []int, weights []Weight) []Choice {
 	return choices
 }
 
+// positions are 0 to n-1.
+func positions(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
 // resample fills in wins and intervals.
 func (d *drawing) resample(choices []Choice, criteria []int, score func([]float64) float64, scratch []float64) {
 	scores := make([][]float64, len(choices))
@@ -112,26 +144,34 @@ func (d *drawing) resample(choices []Choice, criteria []int, score func([]float6
 	for i := range choices {
 		terms[i] = make([][]float64, len(criteria))
 	}
-	drawn, t := make([]int, len(d.rounds)), make([]float64, len(criteria))
+	drawn, drawnBase, t := make([]int, len(d.rounds)), make([]int, len(d.baseRounds)), make([]float64, len(criteria))
+	wins, now := make([]float64, len(choices)), make([]float64, len(choices))
 	for range d.resamples {
-		for i := range drawn {
-			drawn[i] = d.rng.IntN(len(d.rounds))
-		}
-		best := 0
+		d.draw(drawn)
+		d.draw(drawnBase)
 		for i := range d.candidates {
-			d.terms(t, i, criteria, drawn, scratch)
+			if d.base != nil && i > 0 {
+				d.draw(drawn)
+			}
+			d.terms(t, i, criteria, drawn, drawnBase, scratch)
 			for k := range t {
 				terms[i][k] = append(terms[i][k], t[k])
 			}
-			scores[i] = append(scores[i], score(t))
-			if last := len(scores[i]) - 1; scores[i][last] > scores[best][last] {
-				best = i
+			now[i] = score(t)
+			scores[i] = append(scores[i], now[i])
+		}
+		enough := slices.Max(now) + math.Log(asGood)
+		first := count(now, func(s float64) bool { return s >= enough })
+		for i, s := range now {
+			if s >= enough {
+				choices[i].among += 1 / float64(d.resamples)
+				wins[i] += 1 / float64(d.resamples*first)
 			}
 		}
-		choices[best].Wins += 1 / float64(d.resamples)
 	}
 	for i := range choices {
-		choices[i].Wins = min(1, choices[i].Wins)
+		won := min(1, wins[i])
+		choices[i].Wins = &won
 		choices[i].CI = d.interval(scores[i])
 		for k := range choices[i].Terms {
 			choices[i].Terms[k].CI = d.interval(terms[i][k])

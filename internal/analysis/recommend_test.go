@@ -123,7 +123,7 @@ func TestScore(t *testing.T) {
 	}
 	wins := 0.0
 	for _, c := range r.Ranked {
-		wins += c.Wins
+		wins += *c.Wins
 	}
 	if math.Abs(wins-1) > 1e-9 {
 		t.Errorf("wins sum to %g", wins)
@@ -274,5 +274,98 @@ func BenchmarkRecommend(b *testing.B) {
 	rec := noisy(1, 6, 1, 1, 0.05)
 	for b.Loop() {
 		Recommend(rec, Wish{Catalogue: smallCatalogue()})
+	}
+}
+
+// scaled is a run whose contenders' goodput and CPU are the baseline's times
+// that, without noise but for what each round has.
+func scaled(rounds int, noise float64, scales ...float64) *result.Record {
+	rec := noisy(1, rounds, 1, 1, 0)
+	rec.Run.Plan.Steps = rec.Run.Plan.Steps[:1]
+	rec.Samples = slices.DeleteFunc(rec.Samples, func(s result.Sample) bool { return s.Step != "dts" })
+	for i := range rec.Samples {
+		s := &rec.Samples[i]
+		of := slices.IndexFunc(rec.Run.Plan.Contenders, func(e result.Entry) bool { return e.ID == s.Contender })
+		goodput := 30e9 * scales[of] * (1 + noise*float64((s.Round*(of+1))%5-2))
+		s.Metrics = map[string]float64{"goodput": goodput}
+	}
+	return rec
+}
+
+// Ties and differences below 2 % are no reason to choose.
+func TestAlike(t *testing.T) {
+	for name, c := range map[string]struct {
+		rec      *result.Record
+		firmness Firmness
+		alike    []string
+		wins     []float64 // nil: null
+	}{
+		"the same":          {scaled(6, 0, 1, 0.8, 0.8, 0.8), Alike, []string{"macvlan", "calico-noencap", "flannel-vxlan"}, []float64{1. / 3, 1. / 3, 1. / 3}},
+		"a tenth of 1 %":    {scaled(6, 0, 1, 0.8, 0.8008, 0.5), Alike, []string{"calico-noencap", "macvlan"}, []float64{0.5, 0.5, 0}},
+		"3 %":               {scaled(6, 0, 1, 0.8, 0.77, 0.5), Firm, []string{}, []float64{1, 0, 0}},
+		"3 rounds":          {scaled(3, 0, 1, 0.8, 0.8, 0.5), Untested, []string{"macvlan", "calico-noencap"}, nil},
+		"near by luck only": {scaled(6, 0.05, 1, 0.8, 0.8, 0.5), TossUp, []string{"macvlan", "calico-noencap"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := Recommend(c.rec, Wish{})
+			if diff := cmp.Diff(c.alike, r.Alike); diff != "" || r.Firmness != c.firmness {
+				t.Errorf("%s, want %s; alike (-want +got)\n%s", r.Firmness, c.firmness, diff)
+			}
+			for i := range r.Ranked {
+				won := r.Ranked[i].Wins
+				if (won == nil) != (c.firmness == Untested) || c.wins != nil && math.Abs(*won-c.wins[i]) > 1e-9 {
+					t.Errorf("%s: wins %v", r.Ranked[i].Contender, won)
+				}
+			}
+		})
+	}
+}
+
+// UDP is no TCP throughput, with its loss or without.
+func TestDatagramsAreNoThroughput(t *testing.T) {
+	rec := scaled(6, 0, 1, 0.9, 0.8, 0.7)
+	rec.Run.Plan.Steps = append(rec.Run.Plan.Steps, result.Step{ID: "dus", Workload: "udp_stream", Path: "pod"})
+	for _, s := range slices.Clone(rec.Samples) {
+		s.Step, s.Workload = "dus", "udp_stream"
+		s.Metrics = map[string]float64{"goodput": 10e9}
+		if s.Contender == "flannel-vxlan" {
+			s.Metrics["goodput"] = 40e9
+		}
+		rec.Samples = append(rec.Samples, s)
+	}
+	r := Recommend(rec, Wish{})
+	if diff := cmp.Diff([]string{"macvlan", "calico-noencap", "flannel-vxlan"}, names(r.Ranked)); diff != "" || math.Abs(r.Ranked[2].Score-0.7) > 1e-9 {
+		t.Errorf("score %g of the last (-want +got)\n%s", r.Ranked[2].Score, diff)
+	}
+}
+
+// Where rounds are no pairs their numbers don't matter.
+func TestUnpairedRounds(t *testing.T) {
+	rec, turned := scaled(7, 0.05, 1, 0.9, 0.8, 0.6), scaled(7, 0.05, 1, 0.9, 0.8, 0.6)
+	for i := range turned.Samples {
+		if s := &turned.Samples[i]; s.Contender == "macvlan" {
+			s.Round = s.Round%7 + 1
+		}
+	}
+	paired := []float64{Recommend(rec, Wish{}).Ranked[0].Score, Recommend(turned, Wish{}).Ranked[0].Score}
+	rec.Run.Plan.Unpaired, turned.Run.Plan.Unpaired = true, true
+	a, b := Recommend(rec, Wish{}), Recommend(turned, Wish{})
+	if a.Ranked[0].Score != b.Ranked[0].Score || paired[0] == paired[1] {
+		t.Errorf("scores %g and %g; as pairs %v", a.Ranked[0].Score, b.Ranked[0].Score, paired)
+	}
+	e := collect(rec, Options{}.complete(nil))
+	if want := e.compare(e.places[0], "macvlan").Ratio; math.Abs(a.Ranked[0].Score-want) > 1e-12 {
+		t.Errorf("score %g, the report's ratio is %g", a.Ranked[0].Score, want)
+	}
+	if !strings.Contains(strings.Join(a.Notes, "\n"), "over all pairs of rounds") || a.Ranked[0].CI == nil {
+		t.Errorf("notes %q, interval %v", a.Notes, a.Ranked[0].CI)
+	}
+}
+
+// Weight that was given in vain is named.
+func TestIgnoredWeights(t *testing.T) {
+	r := Recommend(scaled(6, 0, 1, 0.9, 0.8, 0.6), Wish{Weights: []Weight{{"latency", 2}, {"cpu", 1}, {"memory", 0}, {"throughput", 3}}})
+	if diff := cmp.Diff([]string{"latency", "cpu"}, r.Ignored); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

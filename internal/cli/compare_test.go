@@ -193,7 +193,8 @@ func TestRecommendCommand(t *testing.T) {
 		"CHECKED": frozen(t, "checked", 1, 1, func(r *result.Run) {
 			r.Environment["check.policy.calico-noencap.ingress"] = "fail: came through"
 		}),
-		"ALONE": frozen(t, "alone", 1, 1, func(r *result.Run) { r.Plan.Contenders = r.Plan.Contenders[1:] }),
+		"UNPAIRED": frozen(t, "unpaired", 1, 1, func(r *result.Run) { r.Plan.Unpaired = true }),
+		"ALONE":    frozen(t, "alone", 1, 1, func(r *result.Run) { r.Plan.Contenders = r.Plan.Contenders[1:] }),
 	}
 	for _, c := range []told{
 		{"recommend RUN", 0, "macvlan, and firmly", ""},
@@ -202,6 +203,9 @@ func TestRecommendCommand(t *testing.T) {
 		{"recommend RUN --need encryption", 0, "cilium-wg", ""},
 		{"recommend CHECKED --need policy", 0, "policy: a check found ingress: fail: calico-noencap", ""},
 		{"recommend RUN --weight cpu=3,throughput=0", 0, "weighted cpu=3.", ""},
+		{"recommend RUN --weight latency=2,memory=1", 4, "", "latency and memory do not count, though they were given weight"},
+		{"recommend RUN --weight latency=2,cpu=1", 0, "latency does not count, though", "latency does not count, though"},
+		{"recommend UNPAIRED", 0, "over all pairs of rounds", ""},
 		{"recommend RUN --format md", 0, "| 1 | macvlan |", ""},
 		{"recommend RUN --format json", 0, `"schema": "cnibench/recommend/1"`, ""},
 		{"recommend ALONE", 4, "", "beside the baseline host"},

@@ -82,7 +82,8 @@ Needs:
 	}
 	b.WriteString(`
 How firm: firm, the first came first in at least 95 % of the drawings; leaning,
-in at least 75 %; a toss-up, in less.`)
+in at least 75 %; a toss-up, in less. A first place is shared by all within 2 % of
+the best; those that share it in at least 95 % are as good as each other.`)
 	return b.String()
 }
 
@@ -128,6 +129,12 @@ func (f *recommendFlags) run(c *cobra.Command, dir string) error {
 	if r == nil {
 		return &exitError{exitGate, fmt.Errorf("%s: nothing to score by: no contender has a valid figure of the weighted criteria beside the baseline %s; `cnibench report %s` says why", dir, rec.Run.Baseline, dir)}
 	}
+	if f.inVain(wish.Weights, r) {
+		return &exitError{exitGate, fmt.Errorf("%s: %s; %s", dir, report.IgnoredText(r), "measure with a suite that has (below), or leave --weight out\n  "+strings.Join(r.Notes, "\n  "))}
+	}
+	if s := report.IgnoredText(r); s != "" {
+		fmt.Fprintln(c.ErrOrStderr(), "cnibench: "+s)
+	}
 	out := c.OutOrStdout()
 	if f.output == "" {
 		return report.WriteRecommendation(out, f.format, r, report.Options{Color: useColor(out), Width: terminalWidth(out)})
@@ -137,6 +144,14 @@ func (f *recommendFlags) run(c *cobra.Command, dir string) error {
 		return err
 	}
 	return writeOut(f.output, &b)
+}
+
+// inVain says that no criterion that was given weight has figures in any list.
+func (f *recommendFlags) inVain(weights []analysis.Weight, r *analysis.Recommendation) bool {
+	asked := slices.DeleteFunc(slices.Clone(weights), func(w analysis.Weight) bool { return w.Weight == 0 })
+	return len(asked) > 0 && !slices.ContainsFunc(append([]analysis.Recommendation{*r}, r.Apart...), func(list analysis.Recommendation) bool {
+		return slices.ContainsFunc(asked, func(w analysis.Weight) bool { return !slices.Contains(list.Ignored, w.Criterion) })
+	})
 }
 
 // advise fills in what the page draws of capabilities and of the choice by the

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/perf/benchfmt"
@@ -177,7 +178,7 @@ func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
 func TestRecommendGolden(t *testing.T) {
 	choice := func(name string, score, wins float64, reasons ...string) analysis.Choice {
 		return analysis.Choice{
-			Contender: name, Score: score, Wins: wins, CI: &analysis.Interval{score * 0.95, score * 1.05}, Reasons: reasons,
+			Contender: name, Score: score, Wins: &wins, CI: &analysis.Interval{score * 0.95, score * 1.05}, Reasons: reasons,
 			Terms: []analysis.Term{{Criterion: "throughput", Weight: 1, Ratio: score * 1.1, CI: &analysis.Interval{score, score * 1.2}}, {Criterion: "cpu", Weight: 1, Ratio: score / 1.1}},
 		}
 	}
@@ -194,11 +195,30 @@ func TestRecommendGolden(t *testing.T) {
 	other.Underlay, other.Ranked, other.Firmness = "vpc", r.Ranked[:1], analysis.Alone
 	apart.Apart = []analysis.Recommendation{other}
 	few := *r
+	few.Ranked = slices.Clone(r.Ranked)
+	for i := range few.Ranked {
+		few.Ranked[i].Wins, few.Ranked[i].CI = nil, nil
+	}
+	few.Alike = []string{"calico-noencap", "canal"}
 	few.Firmness, few.Lost = analysis.Untested, append(few.Lost, analysis.Loss{Contender: "antrea", Need: "low-memory", Reason: "520 MiB over host when idle", Source: "measured"},
 		analysis.Loss{Contender: "cilium", Need: "low-memory", Reason: "561 MiB over host when idle", Source: "measured"})
+	alike := *r
+	alike.Firmness, alike.Alike, alike.Ignored = analysis.Alike, []string{"calico-noencap", "canal", "cilium"}, []string{"latency", "memory"}
+	wide := *r
+	wide.Weights, wide.Ranked = nil, slices.Clone(r.Ranked)
+	for i := range wide.Ranked {
+		wide.Ranked[i].Terms = nil
+	}
+	for _, name := range analysis.CriterionNames() {
+		wide.Weights = append(wide.Weights, analysis.Weight{Criterion: name, Weight: 1})
+		for i := range wide.Ranked {
+			wide.Ranked[i].Contender = []string{"calico-noencap-with-a-long-name", "canal"}[i]
+			wide.Ranked[i].Terms = append(wide.Ranked[i].Terms, analysis.Term{Criterion: name, Weight: 1, Ratio: 0.7})
+		}
+	}
 	none := *r
 	none.Ranked, none.Firmness = []analysis.Choice{}, analysis.Nobody
-	for name, r := range map[string]*analysis.Recommendation{"recommend": r, "recommend-apart": &apart, "recommend-nobody": &none, "recommend-few": &few} {
+	for name, r := range map[string]*analysis.Recommendation{"recommend": r, "recommend-apart": &apart, "recommend-nobody": &none, "recommend-few": &few, "recommend-alike": &alike, "recommend-wide": &wide} {
 		for format, ext := range map[string]string{"text": "txt", "md": "md"} {
 			t.Run(name+"/"+format, func(t *testing.T) {
 				var b bytes.Buffer
@@ -206,6 +226,11 @@ func TestRecommendGolden(t *testing.T) {
 					t.Fatal(err)
 				}
 				golden(t, name+"."+ext, b.String())
+				for _, line := range strings.Split(b.String(), "\n") {
+					if n := utf8.RuneCountInString(line); format == "text" && n > maxWidth {
+						t.Errorf("a line of %d columns: %s", n, line)
+					}
+				}
 			})
 		}
 	}

@@ -117,7 +117,7 @@ func (v *view) choiceList(r *analysis.Recommendation, colors map[string]int, id 
 		if !known {
 			place = -1
 		}
-		row := ranked{Choice: choice, Place: place, Ratio: withInterval(choice.Score, choice.CI), First: percentOf(roundShare(choice.Wins))}
+		row := ranked{Choice: choice, Place: place, Ratio: withInterval(choice.Score, choice.CI), First: wins(&choice)}
 		for _, t := range choice.Terms {
 			row.Terms = append(row.Terms, unit.Ratio(t.Ratio)+"×")
 		}

@@ -79,7 +79,7 @@ func full() *analysis.Report {
 	}
 	for i, c := range names[1:] {
 		rec.Ranked = append(rec.Ranked, analysis.Choice{
-			Contender: c, Score: 0.98 - 0.07*float64(i), CI: &analysis.Interval{0.95 - 0.07*float64(i), 1.01 - 0.07*float64(i)}, Wins: math.Max(0, 0.9-0.8*float64(i)),
+			Contender: c, Score: 0.98 - 0.07*float64(i), CI: &analysis.Interval{0.95 - 0.07*float64(i), 1.01 - 0.07*float64(i)}, Wins: ptr(math.Max(0, 0.9-0.8*float64(i))),
 			Terms: []analysis.Term{{Criterion: "throughput", Weight: 1, Ratio: 0.97 - 0.06*float64(i)}, {Criterion: "latency", Weight: 2, Ratio: 0.99 - 0.08*float64(i)}}, Reasons: []string{"less CPU than most"},
 		})
 	}

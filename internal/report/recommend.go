@@ -44,18 +44,47 @@ func firmnessText(r *analysis.Recommendation) string {
 		return "none of the measured contenders meets every need and has every figure"
 	}
 	first := r.Ranked[0]
-	often := percentOf(roundShare(first.Wins))
+	often := wins(&first)
 	switch r.Firmness {
+	case analysis.Alike:
+		return named(r.Alike) + ": as good as each other"
 	case analysis.Firm:
 		return fmt.Sprintf("%s, and firmly: first in %s of the resamples", first.Contender, often)
 	case analysis.Leaning:
 		return fmt.Sprintf("leaning to %s: first in %s of the resamples, %s follows", first.Contender, often, r.Ranked[1].Contender)
 	case analysis.TossUp:
+		if len(r.Alike) > 1 {
+			return fmt.Sprintf("a toss-up between %s; more rounds, or other weights, decide", named(r.Alike))
+		}
 		return fmt.Sprintf("a toss-up: %s comes first in only %s of the resamples; more rounds, or other weights, decide", first.Contender, often)
 	case analysis.Alone:
 		return first.Contender + ", the only measured one that meets every need"
 	}
+	if len(r.Alike) > 1 {
+		return named(r.Alike) + ": as good as each other, but the rounds are too few to say how firmly"
+	}
 	return first.Contender + ", but the rounds are too few to say how firmly"
+}
+
+// IgnoredText names the criteria that were given weight and of which the run
+// has no figures, in a sentence; "" where there are none.
+func IgnoredText(r *analysis.Recommendation) string {
+	switch len(r.Ignored) {
+	case 0:
+		return ""
+	case 1:
+		return r.Ignored[0] + " does not count, though it was given weight: the run has no figure of it"
+	}
+	return named(r.Ignored) + " do not count, though they were given weight: the run has no figure of them"
+}
+
+// named are names in a sentence: "a, b and c".
+func named(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // roundShare is v to the nearest percent.
@@ -67,11 +96,14 @@ func recommendLegend(r *analysis.Recommendation) []string {
 	for _, w := range r.Weights {
 		weights = append(weights, fmt.Sprintf("%s=%g", w.Criterion, w.Weight))
 	}
-	return []string{
+	lines := []string{
 		fmt.Sprintf("Each figure is the ratio to %s, turned so that more is better; the score is their geometric mean, weighted %s.", r.Baseline, strings.Join(weights, ", ")),
-		fmt.Sprintf("In brackets what %d drawings of the rounds give in %s of the cases; first is how often a contender won one. It knows these rounds only: another machine may choose otherwise.",
-			r.Resamples, percentOf(r.Confidence)),
 	}
+	if r.Firmness != analysis.Untested {
+		lines = append(lines, fmt.Sprintf("In brackets what %d drawings of the rounds give in %s of the cases; first is how often a contender won one, which those within 2 %% of the best share.",
+			r.Resamples, percentOf(r.Confidence)))
+	}
+	return append(lines, "It knows these rounds only: another machine may choose otherwise.")
 }
 
 // asked are the needs without the one that is always there.
@@ -133,11 +165,11 @@ func (l losses) head() string {
 }
 
 // wins is how often a choice came first, where that tells anything.
-func wins(r *analysis.Recommendation, c *analysis.Choice) string {
-	if r.Firmness == analysis.Untested {
+func wins(c *analysis.Choice) string {
+	if c.Wins == nil {
 		return unit.Missing
 	}
-	return percentOf(roundShare(c.Wins))
+	return percentOf(roundShare(*c.Wins))
 }
 
 func withInterval(ratio float64, ci *analysis.Interval) string {
@@ -150,6 +182,9 @@ func writeRecommendText(w io.Writer, r *analysis.Recommendation, opt Options) er
 		t.width = max(minWidth, min(opt.Width, maxWidth))
 	}
 	t.wrap("", printable(firmnessText(r)), bold)
+	if s := IgnoredText(r); s != "" {
+		t.wrap("", s, yellow)
+	}
 	t.wrap("", "needed: "+asked(r)+"; run "+printable(r.Run), dim)
 	t.line("")
 	for i, list := range append([]analysis.Recommendation{*r}, r.Apart...) {
@@ -162,10 +197,10 @@ func writeRecommendText(w io.Writer, r *analysis.Recommendation, opt Options) er
 		if len(list.Ranked) == 0 {
 			continue
 		}
-		t.choices(&list)
-		for _, c := range list.Ranked {
-			if len(c.Reasons) > 0 {
-				t.wrapAfter("  "+t.paint(bold, printable(c.Contender))+" ", 4, printable(strings.Join(c.Reasons, "; ")))
+		said := t.choices(&list)
+		for i, c := range list.Ranked {
+			if reasons := append(said[i], c.Reasons...); len(reasons) > 0 {
+				t.reasons(printable(c.Contender), printable(strings.Join(reasons, "; ")))
 			}
 		}
 		t.line("")
@@ -189,7 +224,42 @@ func writeRecommendText(w io.Writer, r *analysis.Recommendation, opt Options) er
 	return err
 }
 
-func (t *textWriter) choices(r *analysis.Recommendation) {
+// reasons prints what there is to say of a contender behind its name.
+func (t *textWriter) reasons(name, s string) {
+	for i, line := range t.lines(name+" "+s, t.width-4) {
+		switch rest, whole := strings.CutPrefix(line, name); {
+		case i > 0:
+			t.line("    " + line)
+		case whole:
+			t.line("  " + t.paint(bold, name) + rest)
+		default: // a name that had to be broken
+			t.line("  " + line)
+		}
+	}
+}
+
+// choices prints the ranking with a column for each criterion. Where that is
+// too wide for the page, it returns the criteria of each choice in words
+// instead.
+func (t *textWriter) choices(r *analysis.Recommendation) [][]string {
+	lines, said := t.choiceLines(r, true), make([][]string, len(r.Ranked))
+	if slices.ContainsFunc(lines, func(s string) bool { return text.StringWidthWithoutEscSequences(s) > t.width }) {
+		lines = t.choiceLines(r, false)
+		for i, c := range r.Ranked {
+			var terms []string
+			for _, term := range c.Terms {
+				terms = append(terms, term.Criterion+" "+unit.Ratio(term.Ratio)+"×")
+			}
+			said[i] = []string{strings.Join(terms, ", ")}
+		}
+	}
+	for _, line := range lines {
+		t.line(line)
+	}
+	return said
+}
+
+func (t *textWriter) choiceLines(r *analysis.Recommendation, criteria bool) []string {
 	tw := table.NewWriter()
 	tw.SetStyle(table.Style{
 		Box:     table.BoxStyle{MiddleHorizontal: "─", PaddingRight: strings.Repeat(" ", columnGap)},
@@ -198,7 +268,9 @@ func (t *textWriter) choices(r *analysis.Recommendation) {
 	})
 	header := table.Row{"", "Score", "First"}
 	for _, w := range r.Weights {
-		header = append(header, w.Criterion)
+		if criteria {
+			header = append(header, w.Criterion)
+		}
 	}
 	configs := make([]table.ColumnConfig, len(header))
 	for n := range configs {
@@ -207,20 +279,28 @@ func (t *textWriter) choices(r *analysis.Recommendation) {
 	tw.SetColumnConfigs(configs)
 	tw.AppendHeader(header)
 	for i, c := range r.Ranked {
-		row := table.Row{fmt.Sprintf("%d. %s", i+1, t.short(c.Contender)), t.paint(bold, withInterval(c.Score, c.CI)), wins(r, &c)}
+		row := table.Row{fmt.Sprintf("%d. %s", i+1, t.short(c.Contender)), t.paint(bold, withInterval(c.Score, c.CI)), wins(&c)}
 		for _, term := range c.Terms {
-			row = append(row, unit.Ratio(term.Ratio)+"×")
+			if criteria {
+				row = append(row, unit.Ratio(term.Ratio)+"×")
+			}
 		}
 		tw.AppendRow(row)
 	}
-	for _, line := range strings.Split(tw.Render(), "\n") {
-		t.line(strings.TrimRight(line, " "))
+	lines := strings.Split(tw.Render(), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
 	}
+	return lines
 }
 
 func writeRecommendMarkdown(w io.Writer, r *analysis.Recommendation) error {
 	bw := bufio.NewWriter(w)
-	fmt.Fprintf(bw, "### %s\n\nNeeded: %s. Run %s.\n\n", md(firmnessText(r)), md(asked(r)), md(r.Run))
+	fmt.Fprintf(bw, "### %s\n\n", md(firmnessText(r)))
+	if s := IgnoredText(r); s != "" {
+		fmt.Fprintf(bw, "**%s**\n\n", md(s))
+	}
+	fmt.Fprintf(bw, "Needed: %s. Run %s.\n\n", md(asked(r)), md(r.Run))
 	for _, list := range append([]analysis.Recommendation{*r}, r.Apart...) {
 		if len(r.Apart) > 0 {
 			fmt.Fprintf(bw, "**%s**\n\n", md((&group{Kernel: list.Kernel, Underlay: list.Underlay}).title()))
@@ -234,7 +314,7 @@ func writeRecommendMarkdown(w io.Writer, r *analysis.Recommendation) error {
 		}
 		bw.WriteString(" why |\n|---:|---|---:|---:|" + strings.Repeat("---:|", len(list.Weights)) + "---|\n")
 		for i, c := range list.Ranked {
-			fmt.Fprintf(bw, "| %d | %s | %s | %s |", i+1, md(c.Contender), md(withInterval(c.Score, c.CI)), wins(&list, &c))
+			fmt.Fprintf(bw, "| %d | %s | %s | %s |", i+1, md(c.Contender), md(withInterval(c.Score, c.CI)), wins(&c))
 			for _, term := range c.Terms {
 				fmt.Fprintf(bw, " %s |", md(withInterval(term.Ratio, term.CI)))
 			}
