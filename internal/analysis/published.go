@@ -15,4 +15,7 @@ type PublishedFigure struct {
 	Table     string     `json:"table"` // which of the study's
 	Name      string     `json:"name"`  // the study's for the contender
 	Read      string     `json:"read"`  // how the figure was read: table, text, chart label, pixels, computed
+	// LineLimited says that the study's link limited the figure or its
+	// baseline, so that the ratio tells little of the contender.
+	LineLimited bool `json:"line_limited,omitempty"`
 }

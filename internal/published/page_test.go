@@ -67,6 +67,9 @@ func generated(all []published.Study) string {
 			source += ", `" + s.File + "`"
 		}
 		fmt.Fprintf(&b, "- By %s, %s: %s\n- Machines: %s\n- Software: %s\n- Method: %s\n", s.Author, s.Date, source, s.Hardware, s.Software, s.Method)
+		if s.Link != "" {
+			fmt.Fprintf(&b, "- Link: at most %s of goodput; from 95 %% of that on, reports mark it as the limit\n", s.Link)
+		}
 		for _, c := range s.Caveats {
 			fmt.Fprintf(&b, "- Beware: %s\n", c)
 		}

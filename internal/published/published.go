@@ -17,6 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/strictyaml"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 //go:embed data/*.yaml
@@ -31,6 +32,7 @@ type Study struct {
 	URL      string   `yaml:"url"`
 	File     string   `yaml:"file"` // in the repository that URL names
 	Hardware string   `yaml:"hardware"`
+	Link     string   `yaml:"link"` // the most goodput that its link carries, e.g. 9.9 Gbit/s; "" where unknown
 	Software string   `yaml:"software"`
 	Method   string   `yaml:"method"`
 	Caveats  []string `yaml:"caveats"`
@@ -139,6 +141,9 @@ func (s *Study) check() error {
 			return fmt.Errorf("no %s; a figure is worth what is known of its source", name)
 		}
 	}
+	if _, err := unit.ParseBitRate(s.Link); s.Link != "" && err != nil {
+		return fmt.Errorf("link: %w", err)
+	}
 	if len(s.Tables) == 0 {
 		return fmt.Errorf("no tables")
 	}
@@ -196,6 +201,26 @@ func (t *Table) ratio(r *Row, column int) (float64, bool) {
 	}
 	ratio := *v / *base.Values[column]
 	return ratio, !math.IsInf(ratio, 0)
+}
+
+// nearLink is the share of the link's goodput from which the link, and not
+// what was measured, was the limit.
+const nearLink = 0.95
+
+// limited says that the link limited the row at the column, or the baseline
+// beside it, so that their ratio tells little of what the row costs.
+func (s *Study) limited(t *Table, r *Row, column int) bool {
+	link, err := unit.ParseBitRate(s.Link)
+	scale, is := map[string]float64{"Gbit/s": 1e9, "Mbit/s": 1e6}[t.Columns[column].Unit]
+	if err != nil || !is || t.Columns[column].Metric != "goodput" {
+		return false
+	}
+	for _, row := range []*Row{r, t.row(t.Baseline)} {
+		if row != nil && deref(row.Values[column])*scale >= nearLink*float64(link) {
+			return true
+		}
+	}
+	return false
 }
 
 func deref(v *float64) float64 {

@@ -141,20 +141,21 @@ func TestBeside(t *testing.T) {
 	type row struct {
 		Contender, Step, Study string
 		Ratio                  float64
+		LineLimited            bool
 	}
 	var got []row
 	for _, f := range published.Beside(r, studies(t)) {
-		got = append(got, row{f.Contender, f.Step, f.Study, math.Round(f.Ratio*1e4) / 1e4})
+		got = append(got, row{f.Contender, f.Step, f.Study, math.Round(f.Ratio*1e4) / 1e4, f.LineLimited})
 		if diff := cmp.Diff(*compared, f.Ours); diff != "" {
 			t.Error(diff)
 		}
 	}
 	want := []row{
-		{"flannel-vxlan", "h50", "machinezone-2016", 2.375}, // 1.9 ms by 0.8 ms
-		{"calico-ipip", "lat", "kube-ovn-1.8", 1.2892},      // 21.4 µs by 16.6 µs
-		{"macvlan", "dts", "daocloud-2023", 1.0022},         // 9.18 by 9.16 Gbit/s
-		{"cilium", "dus", "ducastel-2019", 0.977},           // given as a ratio
-		{"cilium", "dus", "ducastel-2024", 0.9809},          // 7.20 by 7.34 Gbit/s
+		{"flannel-vxlan", "h50", "machinezone-2016", 2.375, false}, // 1.9 ms by 0.8 ms
+		{"calico-ipip", "lat", "kube-ovn-1.8", 1.2892, false},      // 21.4 µs by 16.6 µs
+		{"macvlan", "dts", "daocloud-2023", 1.0022, true},          // 9.18 by 9.16 Gbit/s, on a link of 9.2
+		{"cilium", "dus", "ducastel-2019", 0.977, false},           // given as a ratio
+		{"cilium", "dus", "ducastel-2024", 0.9809, false},          // 7.20 by 7.34 Gbit/s
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)

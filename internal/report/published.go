@@ -16,9 +16,10 @@ import (
 
 const (
 	publishedTitle = "Beside published figures"
+	publishedLimit = " (link)" // marks what the study's link limited
 	publishedNone  = "No published figure is of a contender, kind of step and metric of this run; docs/published.md has them all."
 	publishedAbout = "Each × is a ratio to its own baseline: ours to this run's, a study's to the one on its machines. " +
-		"A study's outside our interval says that the machines, versions or methods differ; docs/published.md has the sources and caveats."
+		"A study's outside our interval says that the machines, versions or methods differ; docs/published.md has the sources and caveats. (link): the study's link was full, with the contender or on its baseline, and the ratio tells little of the contender."
 )
 
 // publishedRows are the figures by step and metric, in the order of the report.
@@ -32,7 +33,12 @@ func (v *view) publishedRows() []analysis.PublishedFigure {
 	return rows
 }
 
-func publishedRatio(f analysis.PublishedFigure) string { return unit.Ratio(f.Ratio) + "×" }
+func publishedRatio(f analysis.PublishedFigure) string {
+	if f.LineLimited {
+		return unit.Ratio(f.Ratio) + "×" + publishedLimit
+	}
+	return unit.Ratio(f.Ratio) + "×"
+}
 
 // published prints the table behind the results; nothing where it was not
 // asked for.

@@ -57,6 +57,12 @@ func TestPublished(t *testing.T) {
 			t.Errorf("%s: the table is there without being asked for", format)
 		}
 	}
+	r.Published[0].LineLimited = true
+	for _, format := range []string{"text", "md", "html"} {
+		if got := write(t, format, r, Options{}); !strings.Contains(got, "1.25× (link)") {
+			t.Errorf("%s: does not mark what a link limited", format)
+		}
+	}
 	r.Published = []analysis.PublishedFigure{}
 	for _, format := range []string{"text", "md"} {
 		if got := write(t, format, r, Options{}); !strings.Contains(got, "No published figure") {
