@@ -37,6 +37,10 @@ type Report struct {
 
 	Capabilities   []Capability    `json:"-"`
 	Recommendation *Recommendation `json:"-"` // nil where nothing can be scored
+
+	// Measured are the contenders, underlays and steps that have samples, valid
+	// or not; Round is 0.
+	Measured map[result.Key]bool `json:"-"`
 }
 
 // RunInfo says which run this is.
@@ -47,6 +51,9 @@ type RunInfo struct {
 	Rounds      int                `json:"rounds"`
 	Suite       string             `json:"suite"`
 	Environment result.Environment `json:"environment"`
+	// Unpaired says that ratios are of all rounds of one to all of the other,
+	// because rounds of one number were not measured beside each other.
+	Unpaired bool `json:"unpaired,omitempty"`
 }
 
 // Result is one metric of one contender at one step, over the rounds.
@@ -66,7 +73,8 @@ type Result struct {
 	Confidence float64     `json:"confidence"`
 	Values     []float64   `json:"values"`      // of the valid samples that carry the metric, by round
 	VsBaseline *Comparison `json:"vs_baseline"` // null for the baseline, or where it has no comparable figure beside
-	Tier       int         `json:"tier"`        // 1 is best; contenders of a tier can't be told apart; 0 where not ranked
+	Ranked     bool        `json:"ranked"`      // more or less of it is good or bad, and the contender's doing
+	Tier       int         `json:"tier"`        // 1 is best; contenders of a tier can't be told apart; 0 where not ranked, or too few rounds to tell anybody apart
 
 	// MDD is the smallest relative difference to the baseline (of the baseline:
 	// to another run as noisy) that these rounds would show, 0.05 for 5 %; nil
@@ -79,11 +87,16 @@ type Result struct {
 // Interval is [low, high].
 type Interval [2]float64
 
-// Comparison is a ratio to the baseline, paired by round.
+// Comparison is a ratio to the baseline: the median of the ratios within
+// rounds, or, where rounds are no pairs, Hodges and Lehmann's of all rounds of
+// one to all of the other.
 type Comparison struct {
 	Ratio float64   `json:"ratio"`
 	CI    *Interval `json:"ci"`
 	P     *float64  `json:"p"`
+	// Step is the one that the baseline's figures are of, where it is another:
+	// the same load from pod to pod, for a path that the baseline does not have.
+	Step string `json:"baseline_step,omitempty"`
 }
 
 // Finding is something a reader must know.

@@ -25,16 +25,18 @@ const (
 
 // markClusters numbers the groups of a step's contenders by their best
 // goodput. It leaves them unnumbered where the silhouette does not speak for
-// any number of groups, or the rounds drawn anew group differently.
+// any number of groups, or the rounds drawn anew group differently. The
+// baseline is no choice of pod network and is left out, or its distance would
+// put all others into one group.
 func (e *evidence) markClusters(at place, here []Efficiency) {
 	var members []int // of here
 	for i := range here {
-		if !e.lossy(at, here[i].Contender) {
+		if here[i].Contender != e.run.Baseline && !e.lossy(at, here[i].Contender) {
 			members = append(members, i)
 		}
 	}
 	var tables [][]series // by feature, by member
-	for _, feature := range []string{"goodput", cpuMetric(here), "memory_used"} {
+	for _, feature := range []string{"goodput", "cpu_per_gbit", "memory_used"} {
 		if column := e.feature(place{at.group, at.Step, feature}, here, members); column != nil {
 			tables = append(tables, column)
 		}
@@ -81,9 +83,9 @@ func (e *evidence) feature(at place, here []Efficiency, members []int) []series 
 		}
 		column = append(column, logs)
 		medians = append(medians, stat.Median(logs.values()))
-		errors = append(errors, medianError*deviation(logs.values())/math.Sqrt(float64(len(logs))))
+		errors = append(errors, medianError*stat.Deviation(logs.values())/math.Sqrt(float64(len(logs))))
 	}
-	if len(column) == 0 || !(stat.Median(errors) <= mostNoise*deviation(medians)) || deviation(medians) == 0 {
+	if len(column) == 0 || !(stat.Median(errors) <= mostNoise*stat.Deviation(medians)) || stat.Deviation(medians) == 0 {
 		return nil
 	}
 	return column
@@ -107,7 +109,7 @@ func coordinates(tables [][]series, rounds []int) [][]float64 {
 			}
 			medians[i] = stat.Median(drawn)
 		}
-		scale := deviation(medians)
+		scale := stat.Deviation(medians)
 		for i, m := range medians {
 			if scale > 0 {
 				m /= scale
@@ -143,19 +145,4 @@ func agreement(tables [][]series, rounds []int, labels []int) float64 {
 		sum += stat.AdjustedRand(labels, again)
 	}
 	return sum / refits
-}
-
-// deviation is the standard deviation, 0 of fewer than two values.
-func deviation(values []float64) float64 {
-	if len(values) < 2 {
-		return 0
-	}
-	mean, squares := 0.0, 0.0
-	for _, v := range values {
-		mean += v / float64(len(values))
-	}
-	for _, v := range values {
-		squares += (v - mean) * (v - mean)
-	}
-	return math.Sqrt(squares / float64(len(values)-1))
 }

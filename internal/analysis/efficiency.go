@@ -27,13 +27,13 @@ type Efficiency struct {
 	// the rounds; CPU-seconds per Gbit.
 	Published *float64 `json:"cpu_per_gbit_published"`
 	// UserSystem is user and system only, the mean of client and server: all
-	// that some published results hold, and a lower bound. Where a step has no
-	// CPUPerGbit, Frontier and Cluster go by it.
+	// that some published results hold, and a lower bound, by which nobody is
+	// ranked.
 	UserSystem *Estimate `json:"cpu_per_gbit_user_system,omitempty"`
 	// MemoryOverhead is bytes over the baseline, at this step.
 	MemoryOverhead *Estimate `json:"memory_overhead"`
-	Frontier       bool      `json:"frontier"` // no other contender of the step but the baseline has more goodput for less CPU
-	Cluster        int       `json:"cluster"`  // from 1; contenders of a number resemble each other; 0: no clusters were found
+	Frontier       bool      `json:"frontier"` // by medians, no other contender of the step but the baseline has more goodput for less CPU
+	Cluster        int       `json:"cluster"`  // from 1; contenders of a number resemble each other; 0: the baseline, or no clusters were found
 	Energy         *Energy   `json:"energy"`   // null where it is neither measured nor can be estimated
 }
 
@@ -80,6 +80,9 @@ func (e *evidence) efficiency(at place, contender string) Efficiency {
 		Published:      published(goodput, beside("cpu_per_gbit_published")),
 		MemoryOverhead: e.estimate(e.overBaseline(place{at.group, at.Step, "memory_used"}, contender)),
 	}
+	if e.unpaired() && list.MemoryOverhead != nil {
+		list.MemoryOverhead.CI = nil // it would leave the baseline's own noise out
+	}
 	list.Energy = e.energy(at, contender, list.CPUPerGbit)
 	return list
 }
@@ -93,7 +96,8 @@ func (e *evidence) estimate(s series) *Estimate {
 }
 
 // overBaseline is what a contender has more of than the baseline of the same
-// round; nothing for the baseline itself.
+// round, or of its middle round where rounds are no pairs; nothing for the
+// baseline itself.
 func (e *evidence) overBaseline(at place, contender string) series {
 	over := series{}
 	if contender == e.run.Baseline {
@@ -104,7 +108,7 @@ func (e *evidence) overBaseline(at place, contender string) series {
 		base = e.figures[place{at.group, e.direct(at.Step), at.Metric}][e.run.Baseline]
 	}
 	for round, v := range e.figures[at][contender] {
-		if base, beside := base[round]; beside {
+		if base, beside := e.baseOfRound(base, round); beside {
 			over[round] = v - base
 		}
 	}
@@ -146,38 +150,21 @@ func published(goodput, perGbit series) *float64 {
 	return &figure
 }
 
-// cpuMetric is what a step's CPU by goodput is measured by: every mode, or
-// user and system where that is all that there is. "" is neither.
-func cpuMetric(here []Efficiency) string {
-	metric := ""
-	for i := range here {
-		switch {
-		case here[i].CPUPerGbit != nil:
-			return "cpu_per_gbit"
-		case here[i].UserSystem != nil:
-			metric = "cpu_per_gbit_user_system"
-		}
-	}
-	return metric
-}
-
 // markFrontier marks the contenders that no other has more goodput for less
-// CPU than. The baseline is no choice of pod network, so that it neither is on the frontier nor
-// hides anybody.
+// CPU than, by the medians: neighbours may be alike. The baseline is no choice
+// of pod network, so that it neither is on the frontier nor hides anybody.
+// CPU of user and system only is a lower bound that says nothing of who costs
+// more, so that it makes no frontier.
 func (e *evidence) markFrontier(at place, here []Efficiency) {
-	cpu := func(x *Efficiency) *Estimate { return x.CPUPerGbit }
-	if cpuMetric(here) == "cpu_per_gbit_user_system" {
-		cpu = func(x *Efficiency) *Estimate { return x.UserSystem }
-	}
 	candidate := func(x *Efficiency) bool {
-		return x.Contender != e.run.Baseline && cpu(x) != nil && !e.lossy(at, x.Contender)
+		return x.Contender != e.run.Baseline && x.CPUPerGbit != nil && !e.lossy(at, x.Contender)
 	}
 	for i := range here {
 		x := &here[i]
 		x.Frontier = candidate(x)
 		for j := range here {
 			if y := &here[j]; x.Frontier && i != j && candidate(y) &&
-				dominates(y.Goodput.Median, cpu(y).Median, x.Goodput.Median, cpu(x).Median) {
+				dominates(y.Goodput.Median, y.CPUPerGbit.Median, x.Goodput.Median, x.CPUPerGbit.Median) {
 				x.Frontier = false
 			}
 		}

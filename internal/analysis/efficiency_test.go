@@ -129,8 +129,8 @@ func TestFrontier(t *testing.T) {
 	}
 }
 
-// Results of which only user and system were published still have a frontier
-// and clusters.
+// User and system only is a lower bound: nobody is ranked by it, in tiers or on
+// a frontier.
 func TestEfficiencyLowerBound(t *testing.T) {
 	rec := costly(0.02, map[string]cost{
 		"host": {38e9, 0.05, 1e9}, "a": {37e9, 0.052, 1e9}, "b": {36e9, 0.049, 1e9}, "c": {12e9, 0.2, 1e9}, "d": {12.5e9, 0.19, 1e9},
@@ -143,8 +143,11 @@ func TestEfficiencyLowerBound(t *testing.T) {
 	}
 	r := Assemble(rec, Options{Fleet: &FleetSize{Nodes: 1, Gbps: 1}})
 	a, c := efficiencyOf(t, r, "a"), efficiencyOf(t, r, "c")
-	if !a.Frontier || c.Frontier || a.Cluster != 1 || c.Cluster != 2 || a.CPUPerGbit != nil || a.UserSystem == nil {
+	if a.Frontier || c.Frontier || a.Cluster != 1 || c.Cluster != 2 || a.CPUPerGbit != nil || a.UserSystem == nil {
 		t.Errorf("a: %+v\nc: %+v", a, c)
+	}
+	if got := find(t, r, "a", "cpu_per_gbit_user_system"); got.Ranked || got.Tier != 0 {
+		t.Errorf("a lower bound is ranked: %+v", got)
 	}
 	if len(r.Fleet.Rows) != 0 {
 		t.Error("a lower bound was carried over to a fleet")
@@ -163,7 +166,7 @@ func TestClusters(t *testing.T) {
 		}
 		return numbers
 	}
-	want := map[string]int{"host": 1, "a": 1, "b": 1, "c": 2, "d": 2, "e": 2}
+	want := map[string]int{"host": 0, "a": 1, "b": 1, "c": 2, "d": 2, "e": 2} // the baseline is no choice
 	if diff := cmp.Diff(want, clusters(costly(0.02, grouped))); diff != "" {
 		t.Errorf("two groups:\n%s", diff)
 	}

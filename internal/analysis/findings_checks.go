@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -72,9 +73,34 @@ func (e *evidence) failed(want func(check string) bool, word func(c checked, cas
 	return list
 }
 
+// policyNotEnforced goes by what the catalogue promises: a promise that was
+// broken is an error, and none that was kept just so is only worth knowing.
 func policyNotEnforced(e *evidence) []Finding {
-	return e.failed(func(check string) bool { return check == "policy" },
+	list := e.failed(func(check string) bool { return check == "policy" },
 		func(_ checked, cases string) string { return "NetworkPolicy was not enforced: " + cases })
+	for i := range list {
+		f := &list[i]
+		switch promised, known := e.promises(f.Contender, "policy", "egress-policy", "l7"); {
+		case !known:
+			f.Severity = Warn
+		case !promised:
+			f.Severity, f.Next = Info, "Take another contender where NetworkPolicy is needed."
+			f.Text += "; it promises none"
+		}
+	}
+	return list
+}
+
+// promises says whether the catalogue has any of the needs for a contender,
+// and whether it knows the contender.
+func (e *evidence) promises(contender string, needs ...string) (promised, known bool) {
+	for _, c := range e.opt.Catalogue {
+		if c.Contender == contender && slices.Contains(needs, c.Name) {
+			known = true
+			promised = promised || c.Value != "no"
+		}
+	}
+	return promised, known
 }
 
 func plainOnTheWire(e *evidence) []Finding {
@@ -160,13 +186,16 @@ func mtuTooLarge(e *evidence) []Finding {
 	under := e.underlayMTU(found)
 	var list []Finding
 	for _, c := range contenders {
-		sent, path := found[c].effective(), found[c].path
-		if path == 0 && under > 0 {
-			path = under - e.overhead(c)
-		}
-		if sent > path && path > 0 && c != e.run.Baseline {
+		sent, path, overhead := found[c].effective(), found[c].path, e.overhead(c)
+		switch {
+		case c == e.run.Baseline:
+		case path > 0 && sent > path:
 			list = append(list, Finding{Contender: c, Text: fmt.Sprintf(
 				"pods send packets of up to %d bytes, but those of more than %d don't cross to another node whole", sent, path)})
+		case path == 0 && under > 0 && sent > under-overhead:
+			list = append(list, Finding{Severity: Warn, Contender: c, Text: fmt.Sprintf(
+				"pods send packets of up to %d bytes, and the underlay's %d less %d of encapsulation, as the catalogue has it, leave %d: larger ones should not cross to another node whole; nobody tried",
+				sent, under, overhead, under-overhead)})
 		}
 	}
 	return list

@@ -18,6 +18,7 @@ const (
 	mostQuietSteal  = 0.02 // of the busy CPU time
 	mostIdleCPU     = 0.25 // CPUs busy, both nodes, when nothing is measured
 	mostSpread      = 1.3  // the baseline's largest round over its smallest
+	mostSpreadFew   = 1.1  // the same with too few rounds for an interval
 	mostLag         = 0.5  // of the latency at the same percentile
 	mostRetransmits = 0.01 // of the segments
 	leastBetter     = 0.02 // over the baseline, with an interval
@@ -107,6 +108,15 @@ func pooled(contenders map[string]series) []float64 {
 	return index
 }
 
+// mostSpreadOf is how far the rounds of the baseline may lie apart: with too
+// few for an interval nothing else says how firm the ratios to it are.
+func (e *evidence) mostSpreadOf(rounds int) float64 {
+	if rounds < stat.NeedsForInterval(e.opt.Confidence) {
+		return mostSpreadFew
+	}
+	return mostSpread
+}
+
 func unstableBaseline(e *evidence) []Finding {
 	var list []Finding
 	for _, at := range e.places {
@@ -115,12 +125,12 @@ func unstableBaseline(e *evidence) []Finding {
 			continue
 		}
 		low, high := slices.Min(values), slices.Max(values)
-		if low <= 0 || high/low <= mostSpread {
+		if low <= 0 || high/low <= e.mostSpreadOf(len(values)) {
 			continue
 		}
 		metric, _ := result.LookupMetric(at.Metric)
 		list = append(list, Finding{Contender: e.run.Baseline, Step: at.Step, Text: fmt.Sprintf(
-			"%s%s was between %s and %s (%.2f×) in %s: the machine or its neighbours disturbed the run, or TCP windows outgrew the CPU cache in some rounds", e.in(at.group),
+			"%s%s was between %s and %s (%.2f×) in %s, and every ratio here is to it: the machine or its neighbours disturbed the run, or TCP windows outgrew the CPU cache in some rounds", e.in(at.group),
 			at.Metric, unit.Format(low, metric.Unit), unit.Format(high, metric.Unit), high/low, plural(len(values), "round"))})
 	}
 	return list
@@ -176,9 +186,17 @@ func retransmitStorm(e *evidence) []Finding {
 	}
 	shares := map[where][]float64{}
 	var order []where
+	_, packets := e.packets()
+	payload := func(contender string) (bytes int, seen string) {
+		if p := packets[contender]; p != nil && p.effective() > tcpHeaders {
+			return p.effective() - tcpHeaders, "as seen"
+		}
+		return e.opt.MTU - tcpHeaders, "assumed"
+	}
 	for _, s := range e.valid {
 		again, counted := s.Metrics["retransmits"]
-		segments := s.Metrics["goodput"] * float64(s.Elapsed) / 8 / float64(e.opt.MTU-tcpHeaders)
+		bytes, _ := payload(s.Contender)
+		segments := s.Metrics["goodput"] * float64(s.Elapsed) / 8 / float64(bytes)
 		if !counted || segments <= 0 {
 			continue
 		}
@@ -192,8 +210,9 @@ func retransmitStorm(e *evidence) []Finding {
 	var list []Finding
 	for _, w := range order {
 		if share := stat.Median(shares[w]); share > mostRetransmits {
+			bytes, seen := payload(w.contender)
 			list = append(list, Finding{Contender: w.contender, Step: w.step, Text: fmt.Sprintf(
-				"%s%s of the segments were sent again (segments of %d bytes of payload assumed)", e.in(w.group), percent(share), e.opt.MTU-tcpHeaders)})
+				"%s%s of the segments were sent again (segments of %d bytes of payload, %s)", e.in(w.group), percent(share), bytes, seen)})
 		}
 	}
 	return list
@@ -208,11 +227,10 @@ func betterThanBaseline(e *evidence) []Finding {
 	var order []where
 	for _, r := range e.results {
 		g := group{r.Kernel, r.Underlay}
-		if r.VsBaseline == nil || r.Tier == 0 || !e.isHeadline(place{g, r.Step, r.Metric}) {
+		if r.VsBaseline == nil || r.VsBaseline.Step != "" || !r.Ranked || !e.isHeadline(place{g, r.Step, r.Metric}) {
 			continue
 		}
-		contenders := e.figures[place{g, r.Step, r.Metric}]
-		ratios, _ := stat.Ratios(contenders[r.Contender], contenders[e.run.Baseline])
+		ratios, _ := e.ratios(place{g, r.Step, r.Metric}, r.Contender)
 		text, sure := better(r, ratios)
 		if text == "" {
 			continue
@@ -251,7 +269,7 @@ func better(r Result, ratios []float64) (text string, sure bool) {
 		}
 		return fmt.Sprintf("%s %.3f× (%.3f to %.3f)", r.Metric, c.Ratio, c.CI[0], c.CI[1]), true
 	}
-	if len(ratios) < leastBareRounds {
+	if r.N < leastBareRounds || len(ratios) < leastBareRounds {
 		return "", false
 	}
 	for _, ratio := range ratios {
@@ -260,7 +278,7 @@ func better(r Result, ratios []float64) (text string, sure bool) {
 		}
 	}
 	return fmt.Sprintf("%s %.3f× (%.3f to %.3f in %d rounds, too few for an interval)",
-		r.Metric, c.Ratio, slices.Min(ratios), slices.Max(ratios), len(ratios)), false
+		r.Metric, c.Ratio, slices.Min(ratios), slices.Max(ratios), min(r.N, len(ratios))), false
 }
 
 func lineRateLimited(e *evidence) []Finding {

@@ -133,7 +133,10 @@ func TestFindingsOfChecks(t *testing.T) {
 				Text: "NetworkPolicy was not enforced: egress (2 of 2 probes passed) and ingress"}}},
 		{name: "a dot in a name", code: "policy_not_enforced",
 			env:  result.Environment{"check.policy.x.1.ingress": "fail"},
-			want: []Finding{{Severity: Error, Contender: "x.1", Text: "NetworkPolicy was not enforced: ingress"}}},
+			want: []Finding{{Severity: Warn, Contender: "x.1", Text: "NetworkPolicy was not enforced: ingress"}}},
+		{name: "none promised", code: "policy_not_enforced",
+			env:  result.Environment{"check.policy.y.ingress": "fail", "check.policy.y.egress": "fail"},
+			want: []Finding{{Severity: Info, Contender: "y", Text: "NetworkPolicy was not enforced: egress and ingress; it promises none"}}},
 		{name: "plain", code: "plain_on_the_wire",
 			env:  result.Environment{"check.encryption.x.wire": "fail"},
 			want: []Finding{{Severity: Error, Contender: "x", Text: "the pods' traffic should be encrypted between nodes and was seen plain: wire"}}},
@@ -149,6 +152,10 @@ func TestFindingsOfChecks(t *testing.T) {
 			env: result.Environment{"check.mtu.host.pod": "9000", "check.mtu.x.pod": "9000", "check.mtu.x.path": "8898", "check.mtu.y.pod": "9000"},
 			want: []Finding{{Severity: Error, Contender: "x",
 				Text: "pods send packets of up to 9000 bytes, but those of more than 8898 don't cross to another node whole"}}},
+		{name: "large MTU, inferred", code: "mtu_too_large",
+			env: result.Environment{"check.mtu.host.pod": "1500", "check.mtu.x.pod": "1500"},
+			want: []Finding{{Severity: Warn, Contender: "x",
+				Text: "pods send packets of up to 1500 bytes, and the underlay's 1500 less 50 of encapsulation, as the catalogue has it, leave 1450: larger ones should not cross to another node whole; nobody tried"}}},
 		{name: "the link's MTU", code: "link_mtu_misleads",
 			env: result.Environment{"pod.mtu.x": "9000", "pod.mss.x": "8898", "pod.mtu.y": "8950", "pod.mss.y": "8898", "pod.mss.host": "8948"},
 			want: []Finding{{Severity: Info, Contender: "x",
@@ -161,7 +168,11 @@ func TestFindingsOfChecks(t *testing.T) {
 			rec := record()
 			rec.Run.Environment = tt.env
 			rec.Run.Contenders = []result.ContenderInfo{{ID: "x", Overhead: 50}, {ID: "host"}, {ID: "y"}}
-			checkFindings(t, Assemble(rec, Options{}).Findings, tt.code, tt.want)
+			promised := []Capability{
+				{Contender: "x", Name: "policy", Value: "yes"}, {Contender: "x", Name: "egress-policy", Value: "no"},
+				{Contender: "y", Name: "policy", Value: "no"}, {Contender: "y", Name: "egress-policy", Value: "no"},
+			}
+			checkFindings(t, Assemble(rec, Options{Catalogue: promised}).Findings, tt.code, tt.want)
 		})
 	}
 }

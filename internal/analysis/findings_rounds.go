@@ -69,42 +69,49 @@ func aboveCeiling(e *evidence) []Finding {
 	return e.worded(list, "goodput was above what the line rate, an MTU of "+fmt.Sprint(e.opt.MTU)+" and the headers leave: at most %s")
 }
 
-// bimodalRounds names figures whose rounds lie in two groups, Holm over the
-// contenders of a place.
+// bimodalRounds names figures whose rounds lie in two groups, Holm over all
+// figures of the run: the chance of any false one is the report's alpha.
 func bimodalRounds(e *evidence) []Finding {
-	var list []Finding
+	type tested struct {
+		place
+		contender string
+		stat.Split
+	}
+	var tests []tested
+	var p []float64
 	for _, at := range e.places {
 		if at.Metric != "goodput" && at.Metric != "latency_p50" && at.Metric != "latency_mean" {
 			continue
 		}
-		contenders := e.inOrder(e.figures[at])
-		splits := make([]stat.Split, len(contenders))
-		p := make([]float64, len(contenders))
-		for i, c := range contenders {
-			splits[i] = e.splits.Split(logs(e.figures[at][c].values()))
-			p[i] = splits[i].P
+		for _, c := range e.inOrder(e.figures[at]) {
+			s := e.splits.Split(logs(e.figures[at][c].values()))
+			tests, p = append(tests, tested{at, c, s}), append(p, s.P)
 		}
-		metric, _ := result.LookupMetric(at.Metric)
-		var parts, names []string
-		for i, adjusted := range stat.Holm(p) {
-			s := splits[i]
-			if adjusted > e.opt.Alpha || stat.Median(s.High)-stat.Median(s.Low) < math.Log(leastApart) {
-				continue
-			}
-			names = append(names, contenders[i])
-			parts = append(parts, fmt.Sprintf("%s near %s in %s and near %s in %d", contenders[i],
-				unit.Format(math.Exp(stat.Median(s.Low)), metric.Unit), plural(len(s.Low), "round"),
-				unit.Format(math.Exp(stat.Median(s.High)), metric.Unit), len(s.High)))
+	}
+	parts, names := map[place][]string{}, map[place][]string{}
+	for i, adjusted := range stat.Holm(p) {
+		s := tests[i]
+		if adjusted > e.opt.Alpha || stat.Median(s.High)-stat.Median(s.Low) < math.Log(leastApart) {
+			continue
 		}
+		metric, _ := result.LookupMetric(s.Metric)
+		names[s.place] = append(names[s.place], s.contender)
+		parts[s.place] = append(parts[s.place], fmt.Sprintf("%s near %s in %s and near %s in %d", s.contender,
+			unit.Format(math.Exp(stat.Median(s.Low)), metric.Unit), plural(len(s.Low), "round"),
+			unit.Format(math.Exp(stat.Median(s.High)), metric.Unit), len(s.High)))
+	}
+	var list []Finding
+	for _, at := range e.places {
+		parts := parts[at]
 		if len(parts) == 0 {
 			continue
 		}
 		f := Finding{Step: at.Step}
-		if len(names) == 1 {
-			f.Contender = names[0]
+		if len(parts) == 1 {
+			f.Contender = names[at][0]
 		}
 		if more := len(parts) - mostContenders; more > 0 {
-			parts = append(parts[:mostContenders], fmt.Sprintf("and %s", plural(more, "more contender")))
+			parts = append(parts[:mostContenders], "and "+plural(more, "more contender"))
 		}
 		f.Text = fmt.Sprintf("%sthe rounds' %s lies in two groups: %s", e.in(at.group), at.Metric, strings.Join(parts, "; "))
 		list = append(list, f)
@@ -193,7 +200,7 @@ func coarseResolution(e *evidence) []Finding {
 		}
 		var shown, needed []float64
 		for _, r := range e.results {
-			if (place{group{r.Kernel, r.Underlay}, r.Step, r.Metric}) != at || r.Contender == e.run.Baseline || r.Tier == 0 || r.RoundsFor5 == 0 {
+			if (place{group{r.Kernel, r.Underlay}, r.Step, r.Metric}) != at || r.Contender == e.run.Baseline || !r.Ranked || r.RoundsFor5 == 0 {
 				continue
 			}
 			needed = append(needed, float64(r.RoundsFor5))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
@@ -28,6 +29,9 @@ func noBaseline(e *evidence) []Finding {
 	lacking := map[group][]string{}
 	for _, s := range e.valid {
 		g := groupOf(s)
+		if e.unpaired() && !e.measured[result.Key{Contender: baseline, Underlay: s.Underlay, Step: s.Step}] && e.has(baseline) {
+			continue // notMeasured says it
+		}
 		if s.Contender != baseline && !has[where{g, s.Step}] && !slices.Contains(lacking[g], s.Step) {
 			lacking[g] = append(lacking[g], s.Step)
 		}
@@ -37,10 +41,51 @@ func noBaseline(e *evidence) []Finding {
 		if steps := lacking[g]; len(steps) > 0 {
 			slices.SortFunc(steps, e.compareSteps)
 			list = append(list, Finding{Contender: baseline,
-				Text: fmt.Sprintf("%s%s has no valid sample of %s: there are no ratios", e.in(g), baseline, andList(steps))})
+				Text: fmt.Sprintf("%sno valid sample of %s: there are no ratios", e.in(g), andList(steps))})
 		}
 	}
 	return list
+}
+
+// has says that a contender has a sample at all.
+func (e *evidence) has(contender string) bool {
+	return slices.ContainsFunc(e.samples, func(s result.Sample) bool { return s.Contender == contender })
+}
+
+// zeroBaseline names the figures that have no ratios because the baseline's is
+// zero in some round: leaving that round out would bend the rest.
+func zeroBaseline(e *evidence) []Finding {
+	var list []Finding
+	for _, g := range e.groups {
+		var parts []string
+		for _, at := range e.places {
+			if at.group != g || !slices.Contains(shown, at.Metric) {
+				continue
+			}
+			rounds := map[int]bool{}
+			for c := range e.figures[at] {
+				if c == e.run.Baseline {
+					continue
+				}
+				for _, round := range e.zeroRounds(at, c) {
+					rounds[round] = true
+				}
+			}
+			if len(rounds) > 0 {
+				parts = append(parts, fmt.Sprintf("%s %s in %s", at.Step, at.Metric, roundsText(sortedKeys(rounds))))
+			}
+		}
+		if len(parts) > 0 {
+			list = append(list, Finding{Contender: e.run.Baseline, Text: e.in(g) + "zero, so that there are no ratios to it: " + shortened(parts)})
+		}
+	}
+	return list
+}
+
+// shown are the metrics whose lack of ratios somebody misses.
+var shown = []string{
+	"goodput", "retransmits", "loss", "jitter", "rate", "latency_mean", "latency_p50", "latency_p99",
+	"cpu_per_gbit", "cpu_per_request", "memory_used", "setup_time",
 }
 
 func tooFewRounds(e *evidence) []Finding {
@@ -83,7 +128,7 @@ func tooFewRounds(e *evidence) []Finding {
 			Next: fmt.Sprintf("Run again with more than %d rounds, or mend what made samples invalid.", rounds)}}
 	case contenders > 1 && rounds < tiers:
 		return []Finding{{
-			Text: fmt.Sprintf("%d rounds: telling %d contenders apart needs %d, so all are in one tier", rounds, contenders, tiers),
+			Text: fmt.Sprintf("%d rounds: telling %d contenders apart needs %d, so there are no tiers", rounds, contenders, tiers),
 			Next: fmt.Sprintf("Run again with --rounds %d or more.", tiers)}}
 	}
 	return nil

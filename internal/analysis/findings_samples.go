@@ -29,9 +29,21 @@ func corruptSamples(e *evidence) []Finding {
 		if f.Line > 0 {
 			where += " line " + strconv.Itoa(f.Line)
 		}
-		list = append(list, Finding{Code: f.Code, Text: where + ": " + f.Text})
+		list = append(list, Finding{Code: f.Code, Text: where + ": " + f.Text, Next: e.nextOfFault(f)})
 	}
 	return list
+}
+
+// nextOfFault is by what is damaged: the source of an imported run can't be
+// measured again, but its copy can be made again.
+func (e *evidence) nextOfFault(f result.Fault) string {
+	switch {
+	case e.run.Arena != imported:
+		return f.Next
+	case f.Code != "":
+		return importedNext
+	}
+	return "Import the source again; this copy of it is damaged."
 }
 
 // spot is where findings about samples are gathered.
@@ -191,6 +203,52 @@ func noValidSample(e *evidence) []Finding {
 	return list
 }
 
+// neverTaken are the steps that an entry of the plan has no sample of.
+func (e *evidence) neverTaken(entry result.Entry) []string {
+	var steps []string
+	for _, step := range e.run.Plan.Steps {
+		if !e.measured[result.Key{Contender: entry.ID, Underlay: entry.Underlay, Step: step.ID}] {
+			steps = append(steps, step.ID)
+		}
+	}
+	return steps
+}
+
+// notMeasured says what others left out: a plan made of what was found plans
+// every step for everybody.
+func notMeasured(e *evidence) []Finding {
+	if !e.unpaired() {
+		return nil
+	}
+	var list []Finding
+	for _, entry := range e.run.Plan.Contenders {
+		steps := e.neverTaken(entry)
+		if len(steps) == 0 || len(steps) == len(e.run.Plan.Steps) {
+			continue
+		}
+		text := "not measured at " + andList(steps)
+		if entry.ID == e.run.Baseline {
+			text += e.standsIn(steps)
+		}
+		list = append(list, Finding{Contender: entry.ID, Text: text})
+	}
+	return list
+}
+
+// standsIn says whose place what takes at the steps that the baseline lacks.
+func (e *evidence) standsIn(steps []string) string {
+	var pairs []string
+	for _, step := range steps {
+		if direct := e.direct(step); direct != "" {
+			pairs = append(pairs, step+" to "+direct)
+		}
+	}
+	if len(pairs) == 0 {
+		return ": there are no ratios"
+	}
+	return ": ratios there are to its figures of the same load from pod to pod (" + andList(pairs) + ")"
+}
+
 func incompleteRun(e *evidence) []Finding {
 	sealed := map[result.Key]bool{}
 	for i := range e.samples {
@@ -206,20 +264,28 @@ func incompleteRun(e *evidence) []Finding {
 			lacking--
 		}
 	}
+	if e.unpaired() { // notMeasured says the rest
+		for _, entry := range plan.Contenders {
+			never := plan.Rounds * len(e.neverTaken(entry))
+			lacking, planned = lacking-never, planned-never
+		}
+	}
 	if lacking <= 0 {
 		return nil
 	}
-	return []Finding{{Text: fmt.Sprintf("%d of %d planned samples are missing: %s", lacking, planned, firstMissing(plan, sealed, lacking))}}
+	return []Finding{{Text: fmt.Sprintf("%d of %d planned samples are missing: %s", lacking, planned, e.firstMissing(sealed, lacking))}}
 }
 
 // firstMissing names the first planned samples that are not sealed, and stops
 // there: a plan can be larger than what anybody would walk through.
-func firstMissing(plan *result.Plan, sealed map[result.Key]bool, lacking int) string {
+func (e *evidence) firstMissing(sealed map[result.Key]bool, lacking int) string {
 	var names []string
+	plan := &e.run.Plan
 	for round := 1; round <= plan.Rounds; round++ {
 		for _, entry := range plan.Contenders {
 			for _, step := range plan.Steps {
-				if sealed[result.Key{Contender: entry.ID, Underlay: entry.Underlay, Step: step.ID, Round: round}] {
+				if sealed[result.Key{Contender: entry.ID, Underlay: entry.Underlay, Step: step.ID, Round: round}] ||
+					e.unpaired() && !e.measured[result.Key{Contender: entry.ID, Underlay: entry.Underlay, Step: step.ID}] {
 					continue
 				}
 				if len(names) == mostListed {

@@ -20,6 +20,8 @@ type Options struct {
 	LineRate   unit.BitRate // of the underlay; 0 takes the setting "line-rate" of the plan
 	MTU        int          // of the underlay, bytes; 0 takes the setting "mtu", else 1500
 
+	// Catalogue is what the contenders promise, to judge their checks by.
+	Catalogue    []Capability
 	Traces       []Trace    // of the run's samples, as far as there are recordings
 	WattsPerCore float64    // of a busy core, to estimate energy where none was measured; 0: no estimate
 	Fleet        *FleetSize // to carry costs over to; nil: no fleet
@@ -49,7 +51,7 @@ func Assemble(rec *result.Record, opt Options) *Report {
 		Schema: ReportSchema,
 		Run: RunInfo{
 			ID: run.ID, Arena: run.Arena, Started: run.Started,
-			Rounds: run.Plan.Rounds, Suite: run.Plan.Suite, Environment: run.Environment,
+			Rounds: run.Plan.Rounds, Suite: run.Plan.Suite, Environment: run.Environment, Unpaired: run.Plan.Unpaired,
 		},
 		Baseline:    run.Baseline,
 		Results:     e.results,
@@ -61,6 +63,7 @@ func Assemble(rec *result.Record, opt Options) *Report {
 		Plan:        run.Plan,
 		Tool:        run.Tool,
 		Traces:      e.opt.Traces,
+		Measured:    e.measured,
 		Efficiency:  efficiency,
 		Fleet:       e.fleet(efficiency),
 	}
@@ -110,6 +113,8 @@ type evidence struct {
 	changes stat.ChangeTest
 	byKey   map[result.Key]*result.Sample // the valid ones
 
+	measured map[result.Key]bool // samples of any verdict, all rounds as 0
+
 	levelsFound []levelChange // see levels
 	levelsDone  bool
 }
@@ -118,7 +123,7 @@ func collect(rec *result.Record, opt Options) *evidence {
 	e := &evidence{
 		run: &rec.Run, faults: rec.Faults, opt: opt, samples: rec.Samples,
 		figures: map[place]map[string]series{}, percentiles: map[place]map[string]percentile{}, paths: map[string]string{},
-		byKey: map[result.Key]*result.Sample{},
+		byKey: map[result.Key]*result.Sample{}, measured: map[result.Key]bool{},
 	}
 	known := map[string]bool{}
 	for _, m := range result.Metrics() {
@@ -126,6 +131,7 @@ func collect(rec *result.Record, opt Options) *evidence {
 	}
 	for i := range rec.Samples {
 		s := &rec.Samples[i]
+		e.measured[result.Key{Contender: s.Contender, Underlay: s.Underlay, Step: s.Step}] = true
 		if s.Verdict != result.Valid {
 			continue
 		}
@@ -156,8 +162,8 @@ func groupOf(s *result.Sample) group { return group{s.Kernel, s.Underlay} }
 
 // add notes a value; of several for one round the first counts.
 func (e *evidence) add(s *result.Sample, metric string, v float64) {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return
+	if math.IsNaN(v) || math.IsInf(v, 0) || metric == "goodput" && v <= 0 {
+		return // the verdict refuses such values; a file may hold them all the same
 	}
 	p := place{groupOf(s), s.Step, metric}
 	if e.figures[p] == nil {
@@ -179,7 +185,7 @@ const idle = "idle"
 func (e *evidence) addMemoryOverhead() {
 	for _, s := range e.valid {
 		used, measured := s.Metrics["memory_used"]
-		base, beside := e.figures[place{groupOf(s), s.Step, "memory_used"}][e.run.Baseline][s.Round]
+		base, beside := e.baseOfRound(e.figures[place{groupOf(s), s.Step, "memory_used"}][e.run.Baseline], s.Round)
 		if s.Workload == idle && s.Contender != e.run.Baseline && measured && beside {
 			e.add(s, "memory_overhead", used-base)
 		}
@@ -193,7 +199,8 @@ func (e *evidence) figureResults() []Result {
 	for _, p := range e.places {
 		metric, _ := result.LookupMetric(p.Metric)
 		contenders := e.figures[p]
-		tiers := e.tiers(e.ranked(p, contenders), metric.Better)
+		ranked := e.ranked(p, contenders)
+		tiers := e.tiers(ranked, metric.Better)
 		for _, contender := range e.inOrder(contenders) {
 			s := contenders[contender]
 			r := Result{
@@ -201,7 +208,10 @@ func (e *evidence) figureResults() []Result {
 				Step: p.Step, Path: e.paths[p.Step],
 				Metric: p.Metric, Unit: metric.Unit, Better: metric.Better,
 				N: len(s), Median: e.headline(p, contender), CI: interval(s.values(), e.opt.Confidence),
-				Confidence: e.opt.Confidence, Values: s.values(), Tier: tiers[contender],
+				Confidence: e.opt.Confidence, Values: s.values(), Ranked: ranked[contender] != nil, Tier: tiers[contender],
+			}
+			if p.Metric == "memory_overhead" && e.unpaired() {
+				r.CI = nil // it would leave the baseline's own noise out
 			}
 			if pooled, ok := e.percentiles[p][contender]; ok {
 				r.N, r.Count = max(r.N, pooled.rounds), pooled.count
@@ -223,30 +233,6 @@ func interval(values []float64, confidence float64) *Interval {
 		return nil
 	}
 	return &Interval{in.Low, in.High}
-}
-
-// compare is the median of the ratios within rounds, or the ratio of the
-// figures of all rounds together where no round has both; nil where a ratio
-// can't be formed.
-func (e *evidence) compare(at place, contender string) *Comparison {
-	if e.lossy(at, e.run.Baseline) {
-		return nil
-	}
-	values, base := e.figures[at][contender], e.figures[at][e.run.Baseline]
-	ratios, ok := stat.Ratios(values, base)
-	if !ok {
-		pooled, both := e.percentiles[at][contender], e.percentiles[at][e.run.Baseline]
-		if pooled.seconds > 0 && both.seconds > 0 && (len(values) == 0 || len(base) == 0) {
-			return &Comparison{Ratio: pooled.seconds / both.seconds}
-		}
-		return nil
-	}
-	c := &Comparison{Ratio: stat.Median(ratios), CI: interval(ratios, e.opt.Confidence)}
-	if len(ratios) > 1 {
-		p := stat.SignFlip(ratios)
-		c.P = &p
-	}
-	return c
 }
 
 // orderedPlaces are the places of all figures: groups by name, steps as planned and others

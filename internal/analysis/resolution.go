@@ -11,24 +11,15 @@ const wantedChange = 0.05
 
 // resolution is the smallest relative difference that the rounds of a figure
 // would show, and how many rounds would show 5 %. A contender's noise is that
-// of its ratios to the baseline, as its p is; the baseline's is its own, as if
-// two runs were compared.
+// of its ratios to the baseline, as its p is, or that of both where rounds are
+// no pairs; the baseline's is its own, as if two runs were compared.
 func (e *evidence) resolution(at place, contender string) (mdd *float64, rounds int) {
-	values := e.figures[at][contender]
-	noise, needs := values.values(), stat.DetectableRanks
-	if contender != e.run.Baseline {
-		ratios, ok := stat.Ratios(values, e.figures[at][e.run.Baseline])
-		if !ok {
-			return nil, 0
-		}
-		noise, needs = ratios, stat.DetectablePaired
-	}
-	sd := stat.LogDeviation(noise)
+	sd, n, needs := e.noise(at, contender)
 	if math.IsNaN(sd) {
 		return nil, 0
 	}
 	rounds = stat.RoundsFor(math.Log1p(wantedChange)/sd, needs)
-	least := needs(len(noise))
+	least := needs(n)
 	if math.IsInf(least, 1) {
 		return nil, rounds
 	}
@@ -37,4 +28,23 @@ func (e *evidence) resolution(at place, contender string) (mdd *float64, rounds 
 		return nil, rounds
 	}
 	return &change, rounds
+}
+
+// noise is the standard deviation of the logarithms that a contender is tested
+// by, their number and what the test needs; NaN where it can't be told.
+func (e *evidence) noise(at place, contender string) (sd float64, n int, needs func(n int) float64) {
+	values := e.figures[at][contender].values()
+	if contender == e.run.Baseline {
+		return stat.LogDeviation(values), len(values), stat.DetectableRanks
+	}
+	ratios, ok := e.ratios(at, contender)
+	switch {
+	case !ok:
+		return math.NaN(), 0, nil
+	case e.unpaired():
+		base := e.figures[e.baseOf(at)][e.run.Baseline].values()
+		both := math.Hypot(stat.LogDeviation(values), stat.LogDeviation(base)) / math.Sqrt2
+		return both, min(len(values), len(base)), stat.DetectableRanks
+	}
+	return stat.LogDeviation(ratios), len(ratios), stat.DetectablePaired
 }

@@ -12,7 +12,8 @@ import (
 // current one. Comparing with the tier's leader alone would let one noisy
 // leader hold together what is fully apart. Members are the best of many and
 // so extremes by choice; Holm's correction is therefore over all pairs of the
-// metric, each compared by a Mann–Whitney test.
+// metric, each compared by a Mann–Whitney test. Rounds too few for any pair to
+// be told apart give no tiers: one tier of all would look like a finding.
 func (e *evidence) tiers(contenders map[string]series, better string) map[string]int {
 	order := e.inOrder(contenders)
 	values := make(map[string][]float64, len(order))
@@ -28,7 +29,10 @@ func (e *evidence) tiers(contenders map[string]series, better string) map[string
 		return cmp.Compare(medians[a], medians[b])
 	})
 
-	apart := e.apart(order, values)
+	apart, can := e.apart(order, values)
+	if !can {
+		return nil
+	}
 	tier := make(map[string]int, len(order))
 	first, current := 0, 1 // the tier's best member and its number
 	for i, c := range order {
@@ -43,8 +47,9 @@ func (e *evidence) tiers(contenders map[string]series, better string) map[string
 	return tier
 }
 
-// apart are the pairs of positions that can be told apart.
-func (e *evidence) apart(order []string, values map[string][]float64) map[[2]int]bool {
+// apart are the pairs of positions that can be told apart; can is false where
+// the rounds are too few to tell any, whatever the values.
+func (e *evidence) apart(order []string, values map[string][]float64) (apart map[[2]int]bool, can bool) {
 	var pairs [][2]int
 	least := 1.0
 	for i := range order {
@@ -53,10 +58,10 @@ func (e *evidence) apart(order []string, values map[string][]float64) map[[2]int
 			least = min(least, stat.LeastMannWhitney(len(values[order[i]]), len(values[order[j]])))
 		}
 	}
-	apart := map[[2]int]bool{}
-	if least*float64(len(pairs)) > e.opt.Alpha {
-		return apart // too few rounds to tell any pair apart, whatever the values
+	if len(pairs) > 0 && least*float64(len(pairs)) > e.opt.Alpha {
+		return nil, false
 	}
+	apart = map[[2]int]bool{}
 	p := make([]float64, len(pairs))
 	for i, pair := range pairs {
 		p[i] = e.ranks.P(values[order[pair[0]]], values[order[pair[1]]])
@@ -64,7 +69,7 @@ func (e *evidence) apart(order []string, values map[string][]float64) map[[2]int
 	for i, adjusted := range stat.Holm(p) {
 		apart[pairs[i]] = adjusted <= e.opt.Alpha
 	}
-	return apart
+	return apart, true
 }
 
 // roundsForTiers is how many rounds it takes before n contenders can be told

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"io"
 	"os"
 	"slices"
@@ -52,12 +53,18 @@ func newReportCmd() *cobra.Command {
 			if output == "" {
 				out := c.OutOrStdout()
 				opt.Color, opt.Width = useColor(out), terminalWidth(out)
-				return report.Write(out, format, r, opt)
+				if err := report.Write(out, format, r, opt); err != nil {
+					return err
+				}
+				return noneValid(rec)
 			}
 			in, out := io.Pipe() // a whole run is more than fits the memory
 			defer in.Close()
 			go func() { out.CloseWithError(report.Write(out, format, r, opt)) }()
-			return writeOut(output, in)
+			if err := writeOut(output, in); err != nil {
+				return err
+			}
+			return noneValid(rec)
 		},
 	}
 	c.Flags().StringVar(&format, "format", string(report.Text), "one of "+joinOr(report.Formats()))
@@ -68,11 +75,22 @@ func newReportCmd() *cobra.Command {
 	return c
 }
 
+// noneValid is the error of a run that was measured, but has no valid sample.
+func noneValid(rec *result.Record) error {
+	if slices.ContainsFunc(rec.Samples, func(s result.Sample) bool { return s.Verdict == result.Valid }) {
+		return nil
+	}
+	return &exitError{exitGate, errors.New("no sample is valid; the findings say why")}
+}
+
 // assemble analyses the run in dir together with the traces of its nodes.
 func assemble(dir string, rec *result.Record, opt analysis.Options) *analysis.Report {
 	traces, faults := trace.Load(dir, rec)
 	rec.Faults = append(rec.Faults, faults...)
 	opt.Traces = traces
+	if cat, err := loadCatalogue(nil); err == nil {
+		opt.Catalogue = capabilities(cat.contenders)
+	}
 	r := analysis.Assemble(rec, opt)
 	advise(r, rec)
 	return r

@@ -160,7 +160,7 @@ func (in *imported) kernels(runs []*run2024) {
 	}
 }
 
-// notPaired says where rounds are pairs by number only.
+// notPaired says how far apart rounds of one number were measured.
 func (in *imported) notPaired() {
 	type at struct {
 		step  string
@@ -179,7 +179,7 @@ func (in *imported) notPaired() {
 			continue
 		}
 		if apart := s.Started.Sub(b.Started).Abs().Hours(); apart > 1 {
-			s.note("not_interleaved", "measured %.0f h from the baseline of the same number, on a cluster of its own: ratios within rounds pair by number only", apart)
+			s.note("not_interleaved", "measured %.0f h from the baseline of the same number, on a cluster of its own: rounds of one number are no pairs", apart)
 		}
 	}
 }

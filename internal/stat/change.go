@@ -58,7 +58,7 @@ func (t *ChangeTest) sizes(n int) []float64 {
 		if t.null == nil {
 			t.null = map[int][]float64{}
 		}
-		t.null[n] = simulated(n, func(values []float64) float64 {
+		t.null[n] = simulated(n, draws, func(values []float64) float64 {
 			_, size := pettitt(values)
 			return size
 		})
@@ -66,12 +66,12 @@ func (t *ChangeTest) sizes(n int) []float64 {
 	return t.null[n]
 }
 
-// simulated is a statistic of n standard normal values, drawn anew 4999 times
-// with a fixed seed, sorted.
-func simulated(n int, of func(values []float64) float64) []float64 {
+// simulated is a statistic of n standard normal values, drawn anew so many
+// times with a fixed seed, sorted.
+func simulated(n, draws int, of func(values []float64) float64) []float64 {
 	r := rand.New(rand.NewPCG(uint64(n), 0))
 	values := make([]float64, n)
-	drawn := make([]float64, 4999)
+	drawn := make([]float64, draws)
 	for i := range drawn {
 		for j := range values {
 			values[j] = r.NormFloat64()

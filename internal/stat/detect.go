@@ -75,17 +75,26 @@ func RoundsFor(shift float64, needs func(n int) float64) int {
 // the relative noise, for small ones. NaN with fewer than two values, or with
 // one that is not positive.
 func LogDeviation(values []float64) float64 {
+	logs := make([]float64, len(values))
+	for i, v := range values {
+		logs[i] = math.Log(v)
+	}
+	if sd := Deviation(logs); !math.IsInf(sd, 0) {
+		return sd
+	}
+	return math.NaN()
+}
+
+// Deviation is the standard deviation. NaN with fewer than two values.
+func Deviation(values []float64) float64 {
 	if len(values) < 2 {
 		return math.NaN()
 	}
 	var mean, squares float64
 	for i, v := range values { // Welford's recurrence
-		d := math.Log(v) - mean
+		d := v - mean
 		mean += d / float64(i+1)
-		squares += d * (math.Log(v) - mean)
-	}
-	if math.IsInf(mean, 0) {
-		return math.NaN()
+		squares += d * (v - mean)
 	}
 	return math.Sqrt(squares / float64(len(values)-1))
 }

@@ -16,24 +16,47 @@ const leastSplit = 6
 // distributions that it compares with. The zero value is ready; it is for one
 // goroutine at a time.
 type SplitTest struct {
-	null map[int][]float64 // shares of simulated values, sorted, by their number
+	null map[simulation][]float64 // shares of simulated values, sorted
 }
+
+// simulation is of so many values, drawn so often.
+type simulation struct{ values, draws int }
+
+// draws are how often values are simulated: often enough to see that a split
+// is nothing, and, where it may be one, often enough for a correction over all
+// figures of a run.
+const (
+	draws     = 4999
+	fineDraws = 99_999
+	fineBelow = 0.01 // p from which the finer simulation decides
+)
+
+// mostSimulated is the number of values from which a distribution stands for
+// those of more: shares only come closer together, so that p is on the safe
+// side.
+const mostSimulated = 200
 
 // Split parts the values where the share of their variance that lies between
 // the groups is greatest; no group has fewer than two values, so that an
-// outlier is none. p is by simulation with a fixed seed, no less than 1/5000.
+// outlier is none. p is by simulation with a fixed seed, no less than 1/100000.
 func (t *SplitTest) Split(values []float64) Split {
 	if len(values) < leastSplit {
 		return Split{P: 1}
 	}
 	sorted := slices.Sorted(slices.Values(values))
 	at, share := bestSplit(sorted)
-	null := t.shares(len(values))
-	below, _ := slices.BinarySearch(null, share)
-	return Split{
-		Low: sorted[:at], High: sorted[at:],
-		P: float64(len(null)-below+1) / float64(len(null)+1),
+	p := t.p(len(values), draws, share)
+	if p < fineBelow {
+		p = t.p(len(values), fineDraws, share)
 	}
+	return Split{Low: sorted[:at], High: sorted[at:], P: p}
+}
+
+// p is the share of simulated values that part as far.
+func (t *SplitTest) p(n, draws int, share float64) float64 {
+	null := t.shares(simulation{min(n, mostSimulated), draws})
+	below, _ := slices.BinarySearch(null, share)
+	return float64(len(null)-below+1) / float64(len(null)+1)
 }
 
 // bestSplit is where sorted values part, and the share of the variance between
@@ -62,16 +85,16 @@ func bestSplit(sorted []float64) (at int, share float64) {
 	return at, share
 }
 
-func (t *SplitTest) shares(n int) []float64 {
-	if t.null[n] == nil {
+func (t *SplitTest) shares(of simulation) []float64 {
+	if t.null[of] == nil {
 		if t.null == nil {
-			t.null = map[int][]float64{}
+			t.null = map[simulation][]float64{}
 		}
-		t.null[n] = simulated(n, func(values []float64) float64 {
+		t.null[of] = simulated(of.values, of.draws, func(values []float64) float64 {
 			slices.Sort(values)
 			_, share := bestSplit(values)
 			return share
 		})
 	}
-	return t.null[n]
+	return t.null[of]
 }
