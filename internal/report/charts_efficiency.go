@@ -17,8 +17,8 @@ func (v *view) efficiencyCharts(g *group, colors map[string]int) []chart {
 		c := chart{
 			Kind: "scatter", X: &axis{metricLabel(cost), "CPU-s/Gbit"}, Y: &axis{"Goodput", "bit/s"}, Places: at(s.ID),
 			Title:   "Efficiency, " + s.ID,
-			Caption: "Medians with their intervals; best is the upper left. Line: the frontier, where no other contender has more goodput for less CPU. Shapes: contenders that resemble each other.",
-			Table:   plainTable{Head: []string{"contender", "goodput", metricLabel("cpu_per_gbit"), "2024 formula", "memory over baseline", "energy per GB", "frontier", "cluster"}},
+			Caption: "Medians with their intervals; best is the upper left. Line: the frontier of the medians, where no other contender has more goodput for less CPU; neighbours may be alike. Shapes: groups that resemble each other.",
+			Table:   plainTable{Head: []string{"contender", "goodput", metricLabel("cpu_per_gbit"), "2024 formula", "memory over baseline", "energy per GB", "frontier", "group"}},
 		}
 		energy := ""
 		for _, contender := range g.Contenders {

@@ -46,8 +46,8 @@ func headline(g *group, steps []result.Step) []column {
 }
 
 // further are the columns of the tables below the headline: the far tail of
-// the latency that the headline shows, and of every step that the headline does
-// not name the main metrics. The rest is for the HTML, CSV and JSON forms.
+// the latency that the headline shows, and of every step the main metrics that
+// the headline does not show. The rest is for the HTML, CSV and JSON forms.
 func further(g *group, steps []result.Step, head []column) [][]column {
 	var out [][]column
 	for _, c := range head {
@@ -55,11 +55,15 @@ func further(g *group, steps []result.Step, head []column) [][]column {
 			out = append(out, tail)
 		}
 	}
+	inHead := func(step string) bool {
+		return slices.ContainsFunc(head, func(c column) bool { return c.Step == step })
+	}
 	for _, s := range steps {
-		if slices.ContainsFunc(head, func(c column) bool { return c.Step == s.ID }) {
-			continue
-		}
-		if columns := mainColumns(g, s.ID); len(columns) > 0 {
+		columns := slices.DeleteFunc(mainColumns(g, s.ID), func(c column) bool {
+			again := slices.Contains(head, c) || slices.Contains(slices.Concat(out...), c)
+			return again || c.Metric == "rate" && inHead(s.ID) // a load that is paced, beside its latency
+		})
+		if len(columns) > 0 {
 			out = append(out, columns)
 		}
 	}

@@ -84,13 +84,40 @@ func (c costs) lowerBound() bool {
 	return !slices.ContainsFunc(c.rows, func(e analysis.Efficiency) bool { return e.CPUPerGbit != nil })
 }
 
-// groupsText is "1: a, b; 2: c", "" without clusters.
+// groupsText is "1 (19.8 Gbit/s – 22.7 Gbit/s): a, b; 2 (9.1 Gbit/s): c", ""
+// without clusters; memory is named where all of a group have it.
 func (c costs) groupsText() string {
 	var parts []string
 	for i, names := range c.groups() {
-		parts = append(parts, fmt.Sprintf("%d: %s", i+1, strings.Join(names, ", ")))
+		var goodput, memory []float64
+		for _, e := range c.rows {
+			if e.Cluster != i+1 {
+				continue
+			}
+			goodput = append(goodput, e.Goodput.Median)
+			if e.MemoryOverhead != nil {
+				memory = append(memory, e.MemoryOverhead.Median)
+			}
+		}
+		if len(goodput) == 0 {
+			continue // all of it without CPU
+		}
+		about := span(goodput, "bit/s")
+		if len(memory) == len(goodput) {
+			about += ", " + span(memory, "bytes") + " over " + c.baseline
+		}
+		parts = append(parts, fmt.Sprintf("%d (%s): %s", i+1, about, strings.Join(names, ", ")))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// span is "15.9 Gbit/s – 17.3 Gbit/s", of at least one value.
+func span(values []float64, of string) string {
+	low, high := unit.Format(slices.Min(values), of), unit.Format(slices.Max(values), of)
+	if low == high {
+		return low
+	}
+	return low + " – " + high
 }
 
 // about says what the efficiency of a step means.
@@ -103,19 +130,27 @@ func (c costs) about() []string {
 		}
 	}
 	if names := c.frontier(); len(names) > 0 && len(names) < choices {
-		lines = append(lines, "Most goodput for the CPU: "+strings.Join(names, ", ")+". No other pod network is better in both.")
+		lines = append(lines, "Most goodput for the CPU, by the medians: "+strings.Join(names, ", ")+". No other pod network is better in both; neighbours may be alike.")
 	}
 	if groups := c.groupsText(); groups != "" {
-		lines = append(lines, "Alike in goodput, CPU and memory: "+groups+".")
+		lines = append(lines, "Groups by "+c.features()+": "+groups+".")
 	}
-	if len(lines) > 0 && c.lowerBound() {
-		lines = append(lines, "CPU is user and system only, the mean of client and server: a lower bound.")
+	if c.lowerBound() {
+		lines = append(lines, "CPU is user and system only, the mean of client and server: a lower bound, by which nobody is ranked.")
 	}
 	return lines
 }
 
+// features are what groups can be made of.
+func (c costs) features() string {
+	if c.lowerBound() {
+		return "goodput and memory"
+	}
+	return "goodput, CPU and memory"
+}
+
 // costHead and costCells are the columns of the Markdown table.
-var costHead = []string{"contender", "Goodput", "CPU per Gbit/s", "2024 formula", "Memory over baseline", "Energy per GB", "frontier", "alike"}
+var costHead = []string{"contender", "Goodput", "CPU per Gbit/s", "2024 formula", "Memory over baseline", "Energy per GB", "frontier", "group"}
 
 func costCells(e analysis.Efficiency) []string {
 	frontier, cluster := "", ""
@@ -174,7 +209,7 @@ func (t *textWriter) costs() {
 	for i := range t.Groups {
 		for _, c := range t.costsOf(&t.Groups[i]) {
 			about := c.about()
-			if len(about) == 0 {
+			if len(about) == 0 || len(about) == 1 && c.lowerBound() { // whose figures are in the long tables only
 				continue
 			}
 			if !said {

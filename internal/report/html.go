@@ -244,7 +244,7 @@ func newTable(v *view, g *group, columns []column) htmlTable {
 	for _, c := range g.Contenders {
 		row := htmlRow{contender: c, Place: colors[c.ID]}
 		for _, col := range t.Columns {
-			row.Cells = append(row.Cells, htmlCell{g.figure(c.ID, col.column), col.Place, absent(c, col.column)})
+			row.Cells = append(row.Cells, htmlCell{g.figure(c.ID, col.column), col.Place, g.absent(c, col.column)})
 		}
 		t.Rows = append(t.Rows, row)
 	}

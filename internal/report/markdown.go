@@ -67,7 +67,7 @@ func mdTable(w *bufio.Writer, v *view, g *group, columns []column) {
 		}
 		w.WriteString(" |")
 		for _, c := range columns {
-			w.WriteString(" " + mdCell(g.figure(contender.ID, c), absent(contender, c)) + " |")
+			w.WriteString(" " + mdCell(g.figure(contender.ID, c), g.absent(contender, c)) + " |")
 		}
 		w.WriteString("\n")
 	}

@@ -24,7 +24,10 @@ func add(r *analysis.Report, step, path, metric string, rounds int, contenders [
 		}
 		res := analysis.Result{
 			Contender: c, Kernel: "6.18.0", Underlay: "switch", Step: step, Path: path,
-			Metric: metric, Unit: m.Unit, Better: m.Better, N: rounds, Confidence: 0.95, Tier: tiers[i],
+			Metric: metric, Unit: m.Unit, Better: m.Better, N: rounds, Confidence: 0.95, Ranked: tiers[i] > 0, Tier: tiers[i],
+		}
+		if rounds < 4 {
+			res.Tier = 0 // as few tell nobody apart
 		}
 		for round := range rounds {
 			res.Values = append(res.Values, round4(medians[i]*(1+(noise[(round+i)%len(noise)]-1)*float64(1+i%3))))

@@ -26,10 +26,11 @@ type textWriter struct {
 	*view
 	color bool
 	width int
+	said  map[string]bool // next steps of findings
 }
 
 func writeText(w io.Writer, r *analysis.Report, opt Options) error {
-	t := &textWriter{view: newView(r), color: opt.Color, width: maxWidth}
+	t := &textWriter{view: newView(r), color: opt.Color, width: maxWidth, said: map[string]bool{}}
 	if opt.Width > 0 {
 		t.width = max(minWidth, min(opt.Width, maxWidth))
 	}
@@ -148,7 +149,7 @@ func (t *textWriter) columnCells(g *group, c column) []string {
 	for _, contender := range g.Contenders {
 		r := g.figure(contender.ID, c)
 		if r == nil {
-			cells = append(cells, t.paint(dim, absent(contender, c)))
+			cells = append(cells, t.paint(dim, g.absent(contender, c)))
 			continue
 		}
 		first := value(r)
@@ -222,7 +223,8 @@ func (t *textWriter) finding(f analysis.Finding) {
 		what += " (not ranked)"
 	}
 	t.wrapAfter(t.paint(severityColor[f.Severity], text.Pad(printable(f.Severity), 6, ' ')), 6, what)
-	if f.Next != "" {
+	if f.Next != "" && !t.said[f.Next] { // once is enough
+		t.said[f.Next] = true
 		t.wrapAfter("      "+t.paint(dim, "→ "), 8, printable(f.Next))
 	}
 }

@@ -85,7 +85,7 @@ func TestUnranked(t *testing.T) {
 	if got := standing(r); got != "" {
 		t.Errorf("an unranked figure is %s", got)
 	}
-	r.Tier = 1
+	r.Ranked = true
 	if got := standing(r); got != "better" {
 		t.Errorf("a ranked figure is %q, want better", got)
 	}

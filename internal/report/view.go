@@ -16,6 +16,7 @@ type group struct {
 	Contenders       []contender
 	figures          map[figureKey]*analysis.Result
 	inPhase          map[string]bool // steps whose CPU the kernel sampled in phase with the load
+	measured         map[result.Key]bool
 }
 
 type contender struct {
@@ -52,7 +53,7 @@ func newView(r *analysis.Report) *view {
 	for i := range r.Results {
 		res := &r.Results[i]
 		g := v.group(res.Kernel, res.Underlay)
-		g.inPhase = inPhase
+		g.inPhase, g.measured = inPhase, r.Measured
 		key := figureKey{res.Contender, res.Step, res.Metric}
 		if _, twice := g.figures[key]; !twice {
 			g.figures[key] = res
@@ -104,9 +105,12 @@ func (g *group) figure(contender string, c column) *analysis.Result {
 }
 
 // absent says why the contender has no figure of the column.
-func absent(c contender, col column) string {
-	if c.Baseline && col.Metric == "memory_overhead" {
+func (g *group) absent(c contender, col column) string {
+	switch {
+	case c.Baseline && col.Metric == "memory_overhead":
 		return unit.Missing // it is what the others are over
+	case g.measured != nil && !g.measured[result.Key{Contender: c.ID, Underlay: g.Underlay, Step: col.Step}]:
+		return "not measured"
 	}
 	return "no valid sample"
 }
@@ -152,6 +156,11 @@ func compare(a, b *analysis.Result) int {
 		return 1
 	case b == nil:
 		return -1
+	case a.Ranked != b.Ranked:
+		if a.Ranked {
+			return -1
+		}
+		return 1
 	case a.Tier != b.Tier && a.Tier == 0:
 		return 1
 	case a.Tier != b.Tier && b.Tier == 0:

@@ -65,7 +65,7 @@ func comparison(c *analysis.Comparison) string {
 // standing says on which side of the baseline the whole interval of the ratio
 // lies: "better", "worse", or "" where it can't be told or is no merit.
 func standing(r *analysis.Result) string {
-	if r == nil || r.Tier == 0 || r.VsBaseline == nil || r.VsBaseline.CI == nil {
+	if r == nil || !r.Ranked || r.VsBaseline == nil || r.VsBaseline.CI == nil {
 		return ""
 	}
 	low, high := r.VsBaseline.CI[0], r.VsBaseline.CI[1]
@@ -88,23 +88,43 @@ func tier(r *analysis.Result) string {
 
 // legend says how to read the tables.
 func (v *view) legend() []string {
-	confidence, single, missing, pooled, only := 0.0, true, false, false, false
+	confidence, single, bounded, missing, pooled, only, tiers, untold := 0.0, true, false, false, false, false, false, 0
+	standIn, ranked := "", map[[4]string]int{} // by place
 	for _, r := range v.Results {
 		pooled = pooled || r.Count > 0
+		tiers = tiers || r.Tier > 0
+		if r.VsBaseline != nil && r.VsBaseline.Step != "" && standIn == "" {
+			standIn = r.Step + " to " + r.VsBaseline.Step
+		}
 		if r.Count > 0 && len(r.Values) < r.N {
 			only = true
 			continue // more rounds alone would not give it an interval
 		}
 		single = single && (confidence == 0 || confidence == r.Confidence)
 		confidence = max(confidence, r.Confidence)
-		missing = missing || r.CI == nil || r.VsBaseline != nil && r.VsBaseline.CI == nil
+		bounded = bounded || r.VsBaseline != nil && r.VsBaseline.CI != nil
+		missing = missing || r.VsBaseline != nil && r.VsBaseline.CI == nil
+		if r.Ranked && r.Tier == 0 {
+			at := [...]string{r.Step, r.Metric, r.Kernel, r.Underlay}
+			ranked[at]++
+			untold = max(untold, ranked[at])
+		}
 	}
 	percent := strconv.FormatFloat(confidence*100, 'f', -1, 64) + " %"
 	if !single {
 		percent = "up to " + percent
 	}
-	lines := []string{
-		fmt.Sprintf("Each figure is the median of the rounds; × is its ratio to %s, paired by round, with the ratio's %s interval in brackets.", v.Baseline, percent),
+	how := "paired by round"
+	if v.Run.Unpaired {
+		how = "the middle of the ratios of all its rounds to all of the baseline's, since rounds of one number were not measured beside each other"
+	}
+	text := fmt.Sprintf("Each figure is the median of the rounds; × is its ratio to %s, %s", v.Baseline, how)
+	if bounded {
+		text += fmt.Sprintf(", with the ratio's %s interval in brackets", percent)
+	}
+	lines := []string{text + "."}
+	if standIn != "" {
+		lines = append(lines, fmt.Sprintf("Where %s was not measured, the ratio is to its figure of the same load from pod to pod (%s).", v.Baseline, standIn))
 	}
 	if pooled {
 		lines = append(lines, "Latency percentiles: of all rounds' requests together; their ratios and tiers are those of the single rounds.")
@@ -112,11 +132,26 @@ func (v *view) legend() []string {
 	if only {
 		lines = append(lines, "A percentile that the single rounds have too few requests for has no interval and no tier.")
 	}
-	lines = append(lines, "T is the tier: T1 is best, and contenders of one tier can't be told apart; what has none is not ranked.")
+	if tiers {
+		lines = append(lines, "T is the tier: T1 is best, and contenders of one tier can't be told apart; what has none is not ranked.",
+			"Tiers compare the rounds unpaired, with a correction for all pairs; an interval of the ratio that leaves 1 out is a difference, too, and neighbours across a border may be alike.")
+	}
+	if untold > 0 {
+		lines = append(lines, fmt.Sprintf("No tiers: %s can't tell %d apart%s; rows are in the order of their medians.",
+			plural(v.Run.Rounds, "round"), untold, map[bool]string{true: " everywhere"}[tiers]))
+	}
 	if missing {
-		lines = append(lines, fmt.Sprintf("Where the interval is left out, the rounds are too few for %s confidence: run more with --rounds.", percent))
+		lines = append(lines, fmt.Sprintf("A ratio without an interval has too few rounds for %s confidence%s.", percent, moreRounds(v.Report)))
 	}
 	return lines
+}
+
+// moreRounds is the advice to measure more, where somebody can.
+func moreRounds(r *analysis.Report) string {
+	if r.Run.Unpaired {
+		return ""
+	}
+	return ": run more with --rounds"
 }
 
 // title names the group where a report has more than one or it matters.
