@@ -72,9 +72,9 @@ type ComparedRun struct {
 // RunFault is something of a run that can't be read or was never taken, so that
 // figures of it can be missing or stand on fewer rounds than were planned.
 type RunFault struct {
-	From   string `json:"from"` // old or new
+	From   string `json:"from"` // old, new or both
 	Text   string `json:"text"`
-	Failed bool   `json:"failed"` // of the new run, and the old one has no such fault: this fails the gate
+	Failed bool   `json:"failed"` // of the new run alone: this fails the gate
 }
 
 // Change is one metric of one contender at one step in both runs.
@@ -335,12 +335,18 @@ func (p *pairing) notes(unable, enough int) []string {
 // words was no better before: it is told and fails nothing.
 func (p *pairing) faults() []RunFault {
 	list := []RunFault{}
-	was := p.old.broken()
+	was, now := p.old.broken(), p.now.broken()
 	for _, text := range was {
-		list = append(list, RunFault{From: "old", Text: text})
+		from := "old"
+		if slices.Contains(now, text) {
+			from = "both"
+		}
+		list = append(list, RunFault{From: from, Text: text})
 	}
-	for _, text := range p.now.broken() {
-		list = append(list, RunFault{From: "new", Text: text, Failed: p.opt.FailOn != nil && !slices.Contains(was, text)})
+	for _, text := range now {
+		if !slices.Contains(was, text) {
+			list = append(list, RunFault{From: "new", Text: text, Failed: p.opt.FailOn != nil})
+		}
 	}
 	return list
 }

@@ -336,7 +336,7 @@ func TestBrokenRunFails(t *testing.T) {
 		}
 	}
 	rec := broken(noisy(1, 6, 1, 1, 0.01))
-	if c := compared(t, rec, rec, CompareOptions{FailOn: share(0.05)}); !*c.Passed {
+	if c := compared(t, rec, rec, CompareOptions{FailOn: share(0.05)}); !*c.Passed || len(c.Faults) != 2 || c.Faults[0].From != "both" {
 		t.Errorf("a run with itself: %v", c.Faults)
 	}
 }

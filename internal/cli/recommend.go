@@ -130,7 +130,7 @@ func (f *recommendFlags) run(c *cobra.Command, dir string) error {
 		return &exitError{exitGate, fmt.Errorf("%s: nothing to score by: no contender has a valid figure of the weighted criteria beside the baseline %s; `cnibench report %s` says why", dir, rec.Run.Baseline, dir)}
 	}
 	if f.inVain(wish.Weights, r) {
-		return &exitError{exitGate, fmt.Errorf("%s: %s; %s", dir, report.IgnoredText(r), "measure with a suite that has (below), or leave --weight out\n  "+strings.Join(r.Notes, "\n  "))}
+		return &exitError{exitGate, fmt.Errorf("%s: %s; leave --weight out, or measure with suites that have: %s", dir, report.IgnoredText(r), suitesOf(r.Ignored))}
 	}
 	if s := report.IgnoredText(r); s != "" {
 		fmt.Fprintln(c.ErrOrStderr(), "cnibench: "+s)
@@ -144,6 +144,17 @@ func (f *recommendFlags) run(c *cobra.Command, dir string) error {
 		return err
 	}
 	return writeOut(f.output, &b)
+}
+
+// suitesOf names what measures the criteria.
+func suitesOf(names []string) string {
+	var list []string
+	for _, c := range analysis.Criteria() {
+		if slices.Contains(names, c.Name) {
+			list = append(list, c.Name+" ("+c.Suite+")")
+		}
+	}
+	return strings.Join(list, ", ")
 }
 
 // inVain says that no criterion that was given weight has figures in any list.

@@ -262,7 +262,12 @@ func missingText(m analysis.Missing, p comparePlaces) string {
 }
 
 // faultText is a fault of a run in a sentence.
-func faultText(f analysis.RunFault) string { return "the " + f.From + " run: " + f.Text }
+func faultText(f analysis.RunFault) string {
+	if f.From == "both" {
+		return "both runs: " + f.Text
+	}
+	return "the " + f.From + " run: " + f.Text
+}
 
 func runText(r *analysis.ComparedRun) string {
 	text := fmt.Sprintf("%s, suite %s, arena %s, %s", r.ID, r.Suite, r.Arena, plural(r.Rounds, "round"))

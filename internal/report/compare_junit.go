@@ -97,8 +97,8 @@ func writeCompareJUnit(w io.Writer, c *analysis.Compared, _ Options) error {
 		}
 		add(suite(places.contender(change.Contender, change.Underlay, change.Kernel)), test)
 	}
-	for _, f := range c.Faults {
-		test := junitCase{Name: f.From + " run", Output: printable(f.Text)}
+	for i, f := range c.Faults {
+		test := junitCase{Name: fmt.Sprint("fault ", i+1), Output: printable(faultText(f))}
 		if f.Failed {
 			test.Failure = &junitMessage{Message: printable(faultText(f)), Type: "broken"}
 		}

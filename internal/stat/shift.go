@@ -29,7 +29,7 @@ func RatioShift(was, now []float64, confidence float64) Shift {
 		return Shift{math.NaN(), math.NaN(), math.NaN()}
 	}
 	p, all := newPairs(was, now), len(was)*len(now)
-	s := Shift{Ratio: p.ratio((all-1)/2), Low: math.NaN(), High: math.NaN()}
+	s := Shift{Ratio: p.ratio((all - 1) / 2), Low: math.NaN(), High: math.NaN()}
 	if all%2 == 0 {
 		if high := p.ratio(all / 2); high != s.Ratio {
 			s.Ratio = math.Sqrt(s.Ratio) * math.Sqrt(high)
