@@ -184,6 +184,9 @@ func mtuWastes(e *evidence) []Finding {
 func mtuTooLarge(e *evidence) []Finding {
 	contenders, found := e.packets()
 	under := e.underlayMTU(found)
+	if e.run.Arena == imported && found[e.run.Baseline] == nil {
+		under = 0 // what the run names is the largest of the pods' own
+	}
 	var list []Finding
 	for _, c := range contenders {
 		sent, path, overhead := found[c].effective(), found[c].path, e.overhead(c)

@@ -273,7 +273,11 @@ func incompleteRun(e *evidence) []Finding {
 	if lacking <= 0 {
 		return nil
 	}
-	return []Finding{{Text: fmt.Sprintf("%d of %d planned samples are missing: %s", lacking, planned, e.firstMissing(sealed, lacking))}}
+	f := Finding{Text: fmt.Sprintf("%d of %d planned samples are missing: %s", lacking, planned, e.firstMissing(sealed, lacking))}
+	if slices.ContainsFunc(e.faults, func(f result.Fault) bool { return f.Next == result.MendLine }) {
+		f.Next = "Mend samples.jsonl first, as corrupt_samples says, then go on with `cnibench run --resume DIR`."
+	}
+	return []Finding{f}
 }
 
 // firstMissing names the first planned samples that are not sealed, and stops

@@ -99,6 +99,9 @@ func Import(ctx context.Context, name, dir, out string, opt Options) (*Summary, 
 	}
 	defer src.close()
 	in, err := chosen.read(ctx, src, opt)
+	if err == ErrNothing { //nolint:errorlint // one that says more says it itself
+		return nil, fmt.Errorf("import %s: %w as %s, which is %s", dir, err, name, chosen.help)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("import %s: %w", dir, err)
 	}

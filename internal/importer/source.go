@@ -64,6 +64,9 @@ func (s *source) writeFiles(w io.Writer) error {
 
 func openSource(dir string) (*source, error) {
 	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("import %s: it does not exist; get the results first (git clone, or unpack them), then give the folder that holds them", dir)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("import: %w", err)
 	}

@@ -137,8 +137,8 @@ func (v *view) legend() []string {
 			"Tiers compare the rounds unpaired, with a correction for all pairs; an interval of the ratio that leaves 1 out is a difference, too, and neighbours across a border may be alike.")
 	}
 	if untold > 0 {
-		lines = append(lines, fmt.Sprintf("No tiers: %s can't tell %d apart%s; rows are in the order of their medians.",
-			plural(v.Run.Rounds, "round"), untold, map[bool]string{true: " everywhere"}[tiers]))
+		lines = append(lines, fmt.Sprintf("No tiers: %s can't tell %s apart%s; rows are in the order of their medians.",
+			plural(v.Run.Rounds, "round"), plural(untold, "contender"), map[bool]string{true: " everywhere"}[tiers]))
 	}
 	if missing {
 		lines = append(lines, fmt.Sprintf("A ratio without an interval has too few rounds for %s confidence%s.", percent, moreRounds(v.Report)))

@@ -66,9 +66,12 @@ func parseSamples(r io.Reader) (*parsed, error) {
 // bad in all.
 const mostBad = 10_000
 
+// MendLine is the next step for a bad line that Resume refuses.
+const MendLine = "Put the line right, or take it out; then `cnibench run --resume` measures that sample again."
+
 func badLine(line int, err error, whole bool) Fault {
 	f := Fault{File: samplesFile, Line: line, Text: fmt.Sprintf("bad sample (%v); it is left out, the others count", err),
-		Next: "Put the line right, or take it out; then `cnibench run --resume` measures that sample again."}
+		Next: MendLine}
 	if !whole && !errors.Is(err, errLongLine) {
 		f.Text = fmt.Sprintf("half-written sample (%v); it does not count", err)
 		f.Next = "Go on with `cnibench run --resume`: it moves the line aside and measures that sample again."

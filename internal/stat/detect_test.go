@@ -2,6 +2,7 @@ package stat
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 )
 
@@ -99,5 +100,32 @@ func TestLogDeviation(t *testing.T) {
 				t.Errorf("LogDeviation(%v) = %v, want %v", tt.values, got, tt.want)
 			}
 		})
+	}
+}
+
+// Long series take fewer slopes, and few draws what looks like nothing.
+func TestLongSeries(t *testing.T) {
+	values := make([]float64, 2*allSlopes)
+	for i := range values {
+		values[i] = 3 + 0.1*float64(i)
+	}
+	if got := Trend(values); math.Abs(got.Slope-0.1) > 1e-9 || got.P > 1e-9 {
+		t.Errorf("%+v", got)
+	}
+	var test SplitTest
+	r := rand.New(rand.NewPCG(5, 6))
+	for i := range values {
+		values[i] = r.NormFloat64()
+		if i%2 == 1 {
+			values[i] += 20
+		}
+	}
+	if got := test.Split(values); got.P > 1e-4 || len(got.Low) != allSlopes {
+		t.Errorf("two groups of %d: p %v, %d low", allSlopes, got.P, len(got.Low))
+	}
+	for of := range test.null {
+		if of.values > mostSimulated {
+			t.Errorf("%d values were simulated", of.values)
+		}
 	}
 }
