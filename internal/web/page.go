@@ -23,6 +23,9 @@ const (
 // traceBudget is far more than a report in one file has: nobody sends it around.
 const traceBudget = 64 << 20
 
+// patience is how long a reader may take over a page.
+const patience = time.Minute
+
 // page is one run's, as it was made last.
 type page struct {
 	run   Run
@@ -30,18 +33,16 @@ type page struct {
 	now   func() time.Time
 
 	mu   sync.Mutex
-	tag  string // of body
-	body []byte
+	tag  string    // of body, or of what err is about
+	body []byte    // never changed, only replaced: readers keep the one they began
+	err  error     // why there is no body
 	next time.Time // not made again before
 }
 
+// serve holds the lock for as long as a page is looked up or made, never while
+// a reader takes it.
 func (p *page) serve(w http.ResponseWriter, r *http.Request, log *slog.Logger) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	tag, err := p.current()
-	if err == nil && r.Method == http.MethodGet && tag != p.tag {
-		err = p.make(tag)
-	}
+	tag, body, err := p.latest(r.Method == http.MethodGet)
 	if err != nil {
 		log.Warn("page", "run", p.run.Name, "err", err)
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -52,7 +53,28 @@ func (p *page) serve(w http.ResponseWriter, r *http.Request, log *slog.Logger) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(p.body))
+	// From here on: making a page of a large run may take longer.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience)) // a recorder in tests has none
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
+}
+
+// latest is the page of what is there to show. Where it is not yet made, it is
+// made if whole asks for it; else its tag alone comes back. A run that could
+// not be shown is tried again like one that has gone on: after its rest.
+func (p *page) latest(whole bool) (tag string, body []byte, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	tag, err = p.current()
+	if err != nil {
+		return "", nil, err
+	}
+	if whole && (tag != p.tag || p.err != nil && !p.now().Before(p.next)) {
+		p.make(tag)
+	}
+	if tag == p.tag && p.err != nil {
+		return "", nil, p.err
+	}
+	return tag, p.body, nil
 }
 
 // current is the tag of what is there to show: the page as it is, while it is
@@ -68,11 +90,18 @@ func (p *page) current() (string, error) {
 	return fmt.Sprintf(`"%x"`, sha256.Sum256([]byte(version))), nil
 }
 
-func (p *page) make(tag string) error {
+// make sets the page, or why there is none, and the rest after it.
+func (p *page) make(tag string) {
 	begin := p.now()
+	p.tag = tag
+	p.body, p.err = p.render(tag)
+	p.next = p.now().Add(max(rest, share*p.now().Sub(begin)))
+}
+
+func (p *page) render(tag string) ([]byte, error) {
 	rep, err := p.run.Load()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	at := report.Page{Live: tag, TraceBudget: traceBudget}
 	if p.place != "" {
@@ -80,9 +109,7 @@ func (p *page) make(tag string) error {
 	}
 	var body bytes.Buffer
 	if err := report.WritePage(&body, rep, at); err != nil {
-		return err
+		return nil, err
 	}
-	p.tag, p.body = tag, body.Bytes()
-	p.next = p.now().Add(max(rest, share*p.now().Sub(begin)))
-	return nil
+	return body.Bytes(), nil
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,7 +19,8 @@ import (
 // fake is a run whose version and loads a test decides and counts.
 type fake struct {
 	version string
-	err     error
+	err     error // of both
+	unread  error // of the load alone
 	loads   int
 }
 
@@ -28,7 +30,7 @@ func (f *fake) run(name string) Run {
 		Version: func() (string, error) { return f.version, f.err },
 		Load: func() (*analysis.Report, error) {
 			f.loads++
-			return &analysis.Report{Baseline: "host", Run: analysis.RunInfo{ID: name + " at " + f.version, Suite: "quick"}}, f.err
+			return &analysis.Report{Baseline: "host", Run: analysis.RunInfo{ID: name + " at " + f.version, Suite: "quick"}}, errors.Join(f.err, f.unread)
 		},
 	}
 }
@@ -148,12 +150,67 @@ func TestFollows(t *testing.T) {
 		t.Errorf("not the newer page; %d loads", f.loads)
 	}
 	now = now.Add(rest)
-	f.err = errors.New("samples.jsonl: permission denied")
-	if r := get("GET"); r.StatusCode != 500 || !strings.Contains(text(t, r), "permission denied") {
-		t.Errorf("status %d for a run that can't be read", r.StatusCode)
+	f.version, f.unread = "3", errors.New("samples.jsonl: permission denied")
+	for _, method := range []string{"GET", "HEAD", "GET"} {
+		if r := get(method); r.StatusCode != 500 || method == "GET" && !strings.Contains(text(t, r), "permission denied") {
+			t.Errorf("%s: status %d for a run that can't be read", method, r.StatusCode)
+		}
 	}
-	f.err = nil
-	if r := get("GET"); r.StatusCode != 200 {
+	if f.loads != 3 {
+		t.Errorf("%d loads: a run that can't be read is tried again at once", f.loads)
+	}
+	f.unread = nil // the file's own time stays
+	now = now.Add(rest)
+	if r := get("HEAD"); r.StatusCode != 500 {
+		t.Errorf("HEAD says %d of a page that nobody has made", r.StatusCode)
+	}
+	if r := get("GET"); r.StatusCode != 200 || !strings.Contains(text(t, r), "r at 3") {
 		t.Error("it does not come back")
 	}
+	if r := get("HEAD"); r.StatusCode != 200 || f.loads != 4 {
+		t.Errorf("status %d, %d loads", r.StatusCode, f.loads)
+	}
+	now, f.err = now.Add(rest), errors.New("run.json: no such file")
+	if get("HEAD").StatusCode != 500 || get("GET").StatusCode != 500 || f.loads != 4 {
+		t.Errorf("a run that is gone is shown, or loaded: %d loads", f.loads)
+	}
+}
+
+// stuck is a client that takes nothing until it is let go.
+type stuck struct {
+	http.ResponseWriter
+	writing, free chan struct{}
+	once          sync.Once
+}
+
+func (s *stuck) Write(b []byte) (int, error) {
+	s.once.Do(func() { close(s.writing) })
+	<-s.free
+	return s.ResponseWriter.Write(b)
+}
+
+func TestWhoDoesNotReadBlocksNobody(t *testing.T) {
+	f := &fake{version: "1"}
+	p := &page{run: f.run("r"), now: time.Now}
+	log := slog.New(slog.DiscardHandler)
+	s := &stuck{ResponseWriter: httptest.NewRecorder(), writing: make(chan struct{}), free: make(chan struct{})}
+	var all sync.WaitGroup
+	all.Go(func() { p.serve(s, httptest.NewRequest("GET", "/", nil), log) })
+	<-s.writing
+	served := make(chan int)
+	go func() {
+		w := httptest.NewRecorder()
+		p.serve(w, httptest.NewRequest("GET", "/", nil), log)
+		served <- w.Code
+	}()
+	select {
+	case code := <-served:
+		if code != 200 {
+			t.Errorf("status %d", code)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("one reader keeps another from the page")
+	}
+	close(s.free)
+	all.Wait()
 }
