@@ -44,6 +44,7 @@ type engine struct {
 	seconds *collector
 	rec     *interval // the current second's
 	guard   guard
+	lag     lag
 	self    *thread
 
 	start      time.Time
@@ -205,11 +206,13 @@ func (e *engine) transmit(i int32, planned int64) int64 {
 	c := &e.conns[i]
 	t := time.Now() // right before the send: writing to a veth or loopback delivers the packet, which takes its time
 	sent := int64(t.Sub(e.start))
-	own := sent - max(planned, c.freeAt)
-	if planned < 0 {
-		if sent >= e.end {
-			return sent
-		}
+	own := int64(0)
+	switch {
+	case planned >= 0:
+		own = e.lag.of(planned, c.freeAt, sent)
+	case sent >= e.end:
+		return sent
+	default:
 		planned = sent
 	}
 	c.resp.reset()

@@ -289,6 +289,10 @@ func TestBadInput(t *testing.T) {
 	}{
 		{"no connections", func(c *Config) { c.Connections = 0 }, ErrConfig, "at least 1"},
 		{"negative rate", func(c *Config) { c.Rate = -1 }, ErrConfig, "above 0"},
+		{"a rate that asks nothing", func(c *Config) { c.Rate = 1e-13 }, ErrConfig, "asks nothing"},
+		{"a ramp to one", func(c *Config) { c.Ramp = 1e-13 }, ErrConfig, "asks nothing"},
+		{"a step of one", func(c *Config) { c.Rate, c.Steps = 0, []float64{5, 1e-13} }, ErrConfig, "asks nothing"},
+		{"more than the schedule holds", func(c *Config) { c.Rate, c.Steps, c.Duration = 0, []float64{1, 2, 3}, 1000000*time.Hour }, ErrConfig, "together 2400h0m0s are the most"},
 		{"no duration", func(c *Config) { c.Duration = 0 }, ErrConfig, "above 0"},
 		{"no target", func(c *Config) { c.Target = netip.AddrPort{} }, ErrConfig, "an address and a port"},
 		{"path with a line break", func(c *Config) { c.Exchange = HTTP{Path: "/\r\nX: y"} }, ErrConfig, "printable"},

@@ -52,7 +52,7 @@ func (e *engine) recordTimes(c *conn, now int64) {
 	}
 }
 
-// countSend counts a request that was sent so long after it could have been.
+// countSend counts a request that was sent so late by the engine's own fault.
 func (e *engine) countSend(planned, sent, own int64) {
 	e.res.Sent++
 	if !e.open() {
@@ -60,7 +60,7 @@ func (e *engine) countSend(planned, sent, own int64) {
 	}
 	e.res.Planned++
 	record(e.rec.sendLag, own)
-	late := own > int64(LateAfter)
+	late := late(own, sent-planned)
 	switch {
 	case late:
 		e.res.Late++

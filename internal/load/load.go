@@ -50,6 +50,14 @@ const LateAfter = time.Millisecond
 // are still due. Nothing new is planned in it.
 const drain = time.Second
 
+// The schedule counts in nanoseconds, which a float64 holds exactly for so
+// long; slower rates than leastRate (1/s) ask nothing in that time.
+const (
+	longest   = 100 * 24 * time.Hour
+	leastRate = 1e-6
+	mostRate  = 1e9
+)
+
 // mostThreads is the most that a load may have: far more than it can use, to
 // find out how many connections are too many.
 const mostThreads = 128
@@ -113,6 +121,10 @@ func (c Config) complete() (Config, error) {
 		return c, wrong("a duration of %v; it must be above 0", c.Duration)
 	case c.Warmup < 0 || c.Timeout < 0 || c.Wait < 0:
 		return c, wrong("a negative time")
+	case c.Warmup > longest || c.Duration > (longest-c.Warmup)/time.Duration(max(1, len(c.Steps))):
+		return c, wrong("a warm-up of %v and %d times %v; together %v are the most", c.Warmup, max(1, len(c.Steps)), c.Duration, longest)
+	case c.Timeout > longest || c.Wait > longest:
+		return c, wrong("a time above %v, which is the most", longest)
 	case c.Ramp != 0 && (c.Rate <= 0 || len(c.Steps) > 0):
 		return c, wrong("a ramp goes from a rate above 0, and not with steps")
 	case c.Rate != 0 && len(c.Steps) > 0:
@@ -124,8 +136,10 @@ func (c Config) complete() (Config, error) {
 		switch {
 		case rate < 0 || math.IsNaN(rate) || math.IsInf(rate, 0) || rate == 0 && i > 1:
 			return c, wrong("a rate of %v; it must be above 0, or 0 for a closed loop", rate)
-		case rate > 1e9:
-			return c, wrong("a rate of %v; the schedule counts in nanoseconds, so 1e9 is the most", rate)
+		case rate > 0 && rate < leastRate:
+			return c, wrong("a rate of %v; less than %v per second asks nothing in %v", rate, leastRate, longest)
+		case rate > mostRate:
+			return c, wrong("a rate of %v; the schedule counts in nanoseconds, so %v is the most", rate, mostRate)
 		}
 	}
 	for _, source := range c.Sources {

@@ -48,8 +48,11 @@ func newPace(c Config) pace {
 	return pace{{rate: c.Rate}}
 }
 
-// at is when x requests are expected to have come, after the start. A float64
-// holds whole nanoseconds exactly for the first hundred days.
+// never is later than any window's end.
+const never = 1 << 62
+
+// at is when x requests are expected to have come, after the start, at most
+// never. A float64 holds whole nanoseconds exactly for the first hundred days.
 func (p pace) at(x float64) time.Duration {
 	i := len(p) - 1
 	for i > 0 && p[i].count > x {
@@ -58,12 +61,12 @@ func (p pace) at(x float64) time.Duration {
 	s := p[i]
 	more := x - s.count
 	if s.slope == 0 {
-		return time.Duration(s.from + more*1e9/s.rate)
+		return time.Duration(min(never, s.from+more*1e9/s.rate))
 	}
 	// more = rate·t + slope·t²/2, solved for t in the form that is exact for
 	// small slopes. Rounding may put the root of a falling ramp's very end below 0.
 	root := math.Sqrt(max(0, s.rate*s.rate+2*s.slope*more))
-	return time.Duration(s.from + 2e9*more/(s.rate+root))
+	return time.Duration(min(never, s.from+2e9*more/(s.rate+root)))
 }
 
 // schedule walks along a plan, request by request or in strides.

@@ -37,6 +37,8 @@ func TestPace(t *testing.T) {
 		{"has 1000+500 after a second", ramp, 1000 + 1500, 2 * s},
 		{"and 4000 at its end", ramp, 1000 + 4000, 3 * s},
 		{"and goes on at its last rate", ramp, 1000 + 4000 + 3, 3*s + ms},
+		{"the slowest comes at last", Config{Rate: leastRate}, 1, 1e6 * s},
+		{"never", Config{Rate: leastRate}, 1 << 40, never},
 		{"a falling one", fall, 3000 + 2500, 2 * s},
 		{"to its end", fall, 3000 + 4000, 3 * s},
 		{"and on", fall, 3000 + 4000 + 1, 3*s + ms},

@@ -24,8 +24,8 @@ type Result struct {
 	Requests  int64          // answered in full, with a 2xx status if there is one
 	Completed int64          // such answers read while the window was open: the achieved rate is Completed by Elapsed; an open loop reached its plan when Requests, not Completed, comes to Planned
 	Missed    int64          // without an answer a second after the window; their age then is recorded as their latency
-	Late      int64          // sent more than LateAfter after they could have been: the engine's own fault
-	Queued    int64          // sent more than LateAfter after they were planned because every connection was busy: the server's doing
+	Late      int64          // sent more than LateAfter after they could have been, had the engine been on time: its own fault
+	Queued    int64          // sent more than LateAfter after they were planned, mostly because the server kept every connection busy
 	Errors    map[Kind]int64 // by kind; the age of a request that failed is recorded as its latency, which was that at least
 
 	ResponseBytes int64 // of the first answer, headers included
@@ -42,8 +42,9 @@ type Result struct {
 	Latency     *hdrhistogram.Histogram // open loop only: from the intended send to the response read
 	ServiceTime *hdrhistogram.Histogram // from the actual send, or the begin of its connection, to the response read
 	NetworkTime *hdrhistogram.Histogram // from the same to the kernel's receive timestamp of the response's last segment
-	// SendLag is from the moment that a request was due and had a free
-	// connection to its actual send: the engine's own delay; open loop only.
+	// SendLag is the engine's own delay, from the moment when a request was due
+	// and had, or but for earlier delays of the engine would have had, a free
+	// connection to its actual send; open loop only.
 	SendLag *hdrhistogram.Histogram
 	// ConnectTime is from connect(2) to the connection noticed, where each
 	// request has one of its own.
