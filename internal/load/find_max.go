@@ -20,15 +20,17 @@ type Probe struct {
 }
 
 const (
-	bisections    = 7
-	confirmations = 10 // at most, each at a rate a tenth lower
-	leastAnswered = 0.99
+	raises        = 6    // at most, of the bound that the search begins with
+	bisections    = 7    // at most
+	closeEnough   = 0.02 // of the bound, where the bisection ends
+	confirmations = 10   // at most, each at a rate a tenth lower
 )
 
 // FindMax finds the highest rate at which the 99th percentile of the latency
 // is at most bound, 99 % of the sends are on time and 99 % of the plan is
-// answered: by bisection below the rate of a closed loop, in probes of
-// a fifth of cfg.Duration but a second at least. A rate that fails gets a
+// answered: by bisection, in probes of a fifth of cfg.Duration but a second at
+// least. It begins at the rate of a closed loop, which is a guess and no bound:
+// a rate that passes near it lets the search go on above. A rate that fails gets a
 // second chance, for a machine is disturbed now and then; a rate that is found
 // is confirmed by a run of the whole cfg.Duration, whose result comes back
 // with that rate and all probes. cfg.Rate, Ramp and Steps don't count; Begin,
@@ -73,19 +75,30 @@ func FindMax(ctx context.Context, cfg Config, bound time.Duration) (best float64
 	return best, res, probes, nil
 }
 
-// search finds the highest rate below high that passes probe, in one of two
-// tries, and then confirm; 0 if there is none.
-func search(high float64, probe, confirm func(rate float64) (bool, error)) (float64, error) {
-	low := 0.0
-	for i := range bisections {
-		rate := (low + high) / 2
-		if i == 0 {
-			rate = 0.9 * high // near the answer when nothing disturbs
-		}
+// search finds the highest rate that passes probe, in one of two tries, and
+// then confirm; 0 if there is none. It begins near guess.
+func search(guess float64, probe, confirm func(rate float64) (bool, error)) (float64, error) {
+	passes := func(rate float64) (bool, error) {
 		passed, err := probe(rate)
 		if err == nil && !passed {
 			passed, err = probe(rate)
 		}
+		return passed, err
+	}
+	low, high := 0.0, 0.95*guess
+	for n, factor := 0, 1.25; n <= raises; n, factor = n+1, factor*factor {
+		passed, err := passes(high)
+		if err != nil {
+			return 0, err
+		}
+		if !passed {
+			break
+		}
+		low, high = high, min(high*factor, mostRate)
+	}
+	for n := 0; n < bisections && high-low > closeEnough*high; n++ {
+		rate := (low + high) / 2
+		passed, err := passes(rate)
 		if err != nil {
 			return 0, err
 		}

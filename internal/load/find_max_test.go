@@ -7,7 +7,7 @@ import (
 )
 
 func TestSearch(t *testing.T) {
-	const high = 1000.0
+	const guess = 1000.0
 	upTo := func(most float64) func(float64) (bool, error) {
 		return func(rate float64) (bool, error) { return rate <= most, nil }
 	}
@@ -24,6 +24,8 @@ func TestSearch(t *testing.T) {
 		err            error
 	}{
 		{"near the closed loop's rate", upTo(985), upTo(985), 985, nil},
+		{"the closed loop was disturbed", upTo(5370), upTo(5370), 5370, nil},
+		{"a hundredfold", upTo(100_000), upTo(100_000), 100_000, nil},
 		{"far below it", upTo(300), upTo(300), 300, nil},
 		{"disturbed", disturbed(500), upTo(500), 500, nil},
 		{"a long run carries less", upTo(800), upTo(640), 640, nil},
@@ -34,8 +36,8 @@ func TestSearch(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			best, err := search(high, tt.probe, tt.confirm)
-			if !errors.Is(err, tt.err) || err == nil && (best > tt.best || math.Abs(best-tt.best) > high/50+tt.best/10) {
+			best, err := search(guess, tt.probe, tt.confirm)
+			if !errors.Is(err, tt.err) || err == nil && (best > tt.best || math.Abs(best-tt.best) > tt.best/8) {
 				t.Errorf("%v, %v; want %v or a little less, %v", best, err, tt.best, tt.err)
 			}
 		})

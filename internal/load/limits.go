@@ -17,6 +17,11 @@ const (
 	mostWait  = 0.01 // of a thread's time
 )
 
+// From where on a load was not the one that was asked for.
+const (
+	leastAnswered = 0.99 // of the plan; with less, the latencies are those of a smaller load
+)
+
 // judge finds out what limited r.
 func (r *Result) judge() {
 	add := func(code, format string, args ...any) {
