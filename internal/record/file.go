@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -125,8 +126,11 @@ func (o *output) part() (err error) {
 func (o *output) write(rec *sysmon.Recorder, s *Summary) error {
 	head, summary := rec.Part(), s.families(rec.Part().Times)
 	o.first = len(summary)
+	if err := sysmon.Check(head); err != nil {
+		return err // before what is in the file goes
+	}
 	if err := o.begin(); err != nil {
-		return err
+		return fmt.Errorf("%s: %w", o.path, err)
 	}
 	err := sysmon.StreamOpenMetrics(o, head, func(yield func(sysmon.Family) bool) {
 		for _, f := range summary {
@@ -153,8 +157,12 @@ func (o *output) write(rec *sysmon.Recorder, s *Summary) error {
 	if cutErr != nil {
 		return fmt.Errorf("%s could not be written: %w", o.path, errors.Join(err, cutErr))
 	}
-	return fmt.Errorf("%s is not whole: %w; the first %d of its %d metrics were kept and can be read; make room and record again",
-		o.path, err, kept, len(summary)+len(rec.Names()))
+	advice := ""
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		advice = "; make room and record again"
+	}
+	return fmt.Errorf("%s is not whole: %w; the first %d of its %d metrics were kept and can be read%s",
+		o.path, err, kept, len(summary)+len(rec.Names()), advice)
 }
 
 func (o *output) begin() error {
@@ -170,7 +178,7 @@ func (o *output) begin() error {
 
 // cut ends the file after the last part that leaves room for the end.
 func (o *output) cut() (kept int, err error) {
-	err = errors.New("not even its beginning fits")
+	err = errors.New("not even its beginning was kept")
 	for n := len(o.parts); n > 0; n-- {
 		if err = o.file.Truncate(o.parts[n-1].end); err != nil {
 			return 0, err

@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/sysmon"
@@ -66,9 +67,7 @@ func Run(ctx context.Context, o Options) (code int, s *Summary, err error) {
 	}
 	defer peer.close()
 
-	rec, err := sysmon.StartWith(sysmon.Options{
-		Root: o.Root, Labels: o.labels(), Samplers: o.Samplers, Begin: o.Begin, Interval: o.Interval,
-	})
+	rec, err := sysmon.StartWith(o.recorder())
 	if err != nil {
 		return 0, nil, err
 	}
@@ -137,7 +136,15 @@ func (o *Options) check() error {
 			return optionf("label %q is the recorder's own; set the instance by --instance", own)
 		}
 	}
+	recorder := o.recorder()
+	if err := recorder.Check(); err != nil {
+		return optionf("%v", err)
+	}
 	return o.Pair.check()
+}
+
+func (o *Options) recorder() sysmon.Options {
+	return sysmon.Options{Root: o.Root, Labels: o.labels(), Samplers: o.Samplers, Begin: o.Begin, Interval: o.Interval}
 }
 
 // labels are statexec's: instance, job and role, and the user's.
@@ -149,11 +156,13 @@ func (o *Options) labels() map[string]string {
 	return labels
 }
 
+// instance is what was asked for, or the program's name as far as a label can
+// hold it: files may be named in any encoding.
 func (o *Options) instance() string {
 	if o.Instance != "" {
 		return o.Instance
 	}
-	return o.Command[0]
+	return strings.ToValidUTF8(o.Command[0], "\uFFFD")
 }
 
 // failedCommand is what the summary says of a command that did not run.

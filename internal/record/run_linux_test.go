@@ -3,6 +3,7 @@ package record
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -287,13 +288,22 @@ func TestOptions(t *testing.T) {
 		{"same file", func(o *Options) { o.Summary = o.File }, "the same file"},
 		{"label", func(o *Options) { o.Labels = map[string]string{"job": "x"} }, `label "job"`},
 		{"label of a sampler", func(o *Options) { o.Labels = map[string]string{"cpu": "x"} }, `label "cpu"`},
+		{"label value", func(o *Options) { o.Labels = map[string]string{"x": "\xff"} }, "not UTF-8"},
+		{"label name", func(o *Options) { o.Labels = map[string]string{"__x": "1"} }, "begins with a letter"},
 		{"token", func(o *Options) { o.Pair.Role = Client }, "shared token"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := options(t, "true")
+			if err := os.WriteFile(o.File, []byte("old"), 0o600); err != nil {
+				t.Fatal(err)
+			}
 			tt.change(&o)
-			if _, _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), tt.want) {
+			var wrong *OptionError
+			if _, _, err := Run(t.Context(), o); !errors.As(err, &wrong) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want one with %q", err, tt.want)
+			}
+			if b, err := os.ReadFile(o.File); string(b) != "old" {
+				t.Errorf("the older file has %q: %v", b, err)
 			}
 		})
 	}

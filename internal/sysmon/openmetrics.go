@@ -119,6 +119,14 @@ func hasValue(f *Family) bool {
 	return false
 }
 
+// Check says what keeps the recordings from being written by WriteOpenMetrics.
+func Check(recs ...*Recording) error {
+	if err := check(recs); err != nil {
+		return fmt.Errorf("OpenMetrics: %w", err)
+	}
+	return nil
+}
+
 // check says what keeps the recordings from being written and read back.
 func check(recs []*Recording) error {
 	sets := make(map[string]bool)

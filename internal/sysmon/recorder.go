@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // Interval is the time between two snapshots that nobody asked for.
@@ -71,8 +73,8 @@ func Start(proc fs.FS, scope Scope, labels map[string]string) (*Recorder, error)
 	return StartWith(Options{Root: Root{Proc: proc}, Labels: labels, Samplers: OfScope(scope, Samplers())})
 }
 
-// StartWith takes the first snapshot and goes on until Stop. A label's name
-// that OpenMetrics does not allow, or that a sampler uses, is an error. What
+// StartWith takes the first snapshot and goes on until Stop. A label that
+// Options.Check finds fault with is an error. What
 // the kernel lacks is no error: it is absent, and the recording's Faults say
 // so, or its Missing where not every machine has it.
 func StartWith(o Options) (*Recorder, error) {
@@ -109,17 +111,24 @@ func newRecorder(o Options) (*Recorder, error) {
 			r.metrics[m.Name] = &metricState{Metric: m, sparse: s.Sparse}
 		}
 	}
-	return r, r.checkLabels()
+	return r, o.Check()
 }
 
-func (r *Recorder) checkLabels() error {
-	for name := range r.rec.Labels {
+// Check says which label could not be written as OpenMetrics: by its name,
+// because a sampler uses the name, or by a value that is not UTF-8.
+func (o *Options) Check() error {
+	for _, name := range sortedNames(o.Labels) {
 		if !isLabelName(name) {
-			return fmt.Errorf("label %q: a name is letters, digits and underscores", name)
+			return fmt.Errorf("label %q: a name is letters, digits and underscores, and begins with a letter", name)
 		}
-		for _, m := range r.metrics {
-			if slices.Contains(m.Labels, name) {
-				return fmt.Errorf("label %q: the name is taken by %s", name, m.Name)
+		if value := o.Labels[name]; !utf8.ValidString(value) {
+			return fmt.Errorf("label %s: its value %q is not UTF-8", name, value)
+		}
+		for _, s := range o.Samplers {
+			for _, m := range s.Metrics {
+				if slices.Contains(m.Labels, name) {
+					return fmt.Errorf("label %q: the name is taken by %s", name, m.Name)
+				}
 			}
 		}
 	}
@@ -240,6 +249,10 @@ func (r *Recorder) addColumn(key seriesKey) *column {
 		}
 		key.labels[i] = strings.Clone(key.labels[i])
 		c.labels[name] = key.labels[i]
+		if !utf8.ValidString(key.labels[i]) { // an interface may have such a name
+			quoted := strconv.Quote(key.labels[i])
+			c.labels[name] = quoted[1 : len(quoted)-1]
+		}
 	}
 	r.columns[key] = c
 	m.columns = append(m.columns, c)
