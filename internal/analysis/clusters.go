@@ -48,9 +48,9 @@ func (e *evidence) markClusters(at place, here []Efficiency) {
 	if len(rounds) < leastRefits {
 		return
 	}
-	points := coordinates(tables, rounds)
-	labels, good := bestClusters(points)
-	if !good || agreement(tables, rounds, labels) < leastAgreement {
+	all := slices.Repeat([][]int{rounds}, len(members))
+	labels, good := bestClusters(coordinates(tables, all))
+	if !good || agreement(tables, rounds, labels, e.unpaired()) < leastAgreement {
 		return
 	}
 	byGoodput := slices.Clone(members)
@@ -91,15 +91,15 @@ func (e *evidence) feature(at place, here []Efficiency, members []int) []series 
 	return column
 }
 
-// coordinates are the members' medians over the rounds, given by a drawing
-// that may name one twice, each feature in its own standard deviations.
-func coordinates(tables [][]series, rounds []int) [][]float64 {
+// coordinates are the members' medians over the rounds, given for each by a
+// drawing that may name one twice, each feature in its own standard deviations.
+func coordinates(tables [][]series, rounds [][]int) [][]float64 {
 	points := make([][]float64, len(tables[0]))
 	for _, column := range tables {
 		medians := make([]float64, len(column))
 		for i, logs := range column {
 			var drawn []float64
-			for _, round := range rounds {
+			for _, round := range rounds[i] {
 				if v, ok := logs[round]; ok {
 					drawn = append(drawn, v)
 				}
@@ -132,14 +132,24 @@ func bestClusters(points [][]float64) (labels []int, good bool) {
 	return labels, good
 }
 
-// agreement is how far rounds drawn anew give the same groups.
-func agreement(tables [][]series, rounds []int, labels []int) float64 {
+// agreement is how far rounds drawn anew give the same groups; the same rounds
+// for all, or, where rounds are no pairs, others for each.
+func agreement(tables [][]series, rounds []int, labels []int, unpaired bool) float64 {
 	r := rand.New(rand.NewPCG(1, 2))
-	sum := 0.0
-	for range refits {
+	draw := func() []int {
 		drawn := make([]int, len(rounds))
 		for i := range drawn {
 			drawn[i] = rounds[r.IntN(len(rounds))]
+		}
+		return drawn
+	}
+	sum := 0.0
+	for range refits {
+		drawn := slices.Repeat([][]int{draw()}, len(labels))
+		for i := range drawn {
+			if unpaired && i > 0 {
+				drawn[i] = draw()
+			}
 		}
 		again := stat.Clusters(coordinates(tables, drawn), slices.Max(labels))
 		sum += stat.AdjustedRand(labels, again)
