@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -171,18 +172,30 @@ func provisioned(t *testing.T) string {
 	return doc.Datasources[0].UID
 }
 
-// TestCompose: images are pinned, and nothing listens but on this machine.
+// TestCompose: images are pinned, nothing listens but on this machine, and no
+// web site that is open there reads or changes anything.
 func TestCompose(t *testing.T) {
 	var doc struct {
 		Services map[string]struct {
-			Image   string
-			Ports   []string
-			Volumes []string
+			Image       string
+			Ports       []string
+			Volumes     []string
+			Command     []string
+			Environment map[string]string
 		}
 	}
 	readYAML(t, "docker-compose.yml", &doc)
 	if len(doc.Services) != 2 {
 		t.Errorf("services: %v", doc.Services)
+	}
+	if flags := doc.Services["victoriametrics"].Command; !slices.Contains(flags, "--http.disableCORS") {
+		t.Errorf("any site may read what the database answers: %q", flags)
+	}
+	grafana := doc.Services["grafana"].Environment
+	for name, want := range map[string]string{"GF_AUTH_ANONYMOUS_ORG_ROLE": "Viewer", "GF_AUTH_BASIC_ENABLED": "false", "GF_SERVER_DOMAIN": "127.0.0.1", "GF_SERVER_ENFORCE_DOMAIN": "true"} {
+		if grafana[name] != want {
+			t.Errorf("%s is %q, want %q", name, grafana[name], want)
+		}
 	}
 	pinned := regexp.MustCompile(`^[a-z-]+/[a-z-]+:v?\d+\.\d+\.\d+$`)
 	for name, s := range doc.Services {

@@ -24,7 +24,7 @@ import (
 const (
 	runID     = "explorer-test"
 	contender = "flannel-vxlan"
-	rounds    = 3
+	rounds    = 6 // as many as a test needs that gives tiers
 	snapshots = 8 // of each recording, a second apart
 )
 

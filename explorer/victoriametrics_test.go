@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,8 +48,8 @@ func startServer(t *testing.T) *server {
 	addr := l.Addr().String()
 	l.Close()
 	var log bytes.Buffer
-	c := exec.CommandContext(t.Context(), program, "-httpListenAddr="+addr, "-storageDataPath="+t.TempDir(),
-		"-retentionPeriod=100y", "-search.latencyOffset=0s", "-selfScrapeInterval=0s", "-memory.allowedBytes=128MB", "-loggerLevel=WARN")
+	c := exec.CommandContext(t.Context(), program, append(composed(t, program), "-httpListenAddr="+addr,
+		"-storageDataPath="+t.TempDir(), "-memory.allowedBytes=128MB", "-loggerLevel=WARN")...)
 	c.Stdout, c.Stderr = &log, &log
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	c.WaitDelay = 20 * time.Second
@@ -69,7 +70,7 @@ func startServer(t *testing.T) *server {
 			t.Logf("victoria-metrics said:\n%s", log.String())
 		}
 	})
-	s := &server{t, "http://" + addr}
+	s := &server{t, "http://cnibench:" + testKey + "@" + addr}
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		if resp, err := http.Get(s.base + "/health"); err == nil {
 			resp.Body.Close()
@@ -82,6 +83,59 @@ func startServer(t *testing.T) *server {
 		}
 		if time.Now().After(deadline) {
 			t.Fatal("victoria-metrics does not answer")
+		}
+	}
+}
+
+// testKey stands for the EXPLORER_KEY of a user.
+const testKey = "a-key-of-the-test"
+
+// composed are the flags of docker-compose.yml that the program knows: Debian's
+// is older than the image.
+func composed(t *testing.T, program string) []string {
+	t.Helper()
+	var doc struct {
+		Services map[string]struct{ Command []string }
+	}
+	readYAML(t, "docker-compose.yml", &doc)
+	help, err := exec.CommandContext(t.Context(), program, "-help").CombinedOutput()
+	if len(help) == 0 {
+		t.Fatal(err) // it does say what it knows, and fails nevertheless
+	}
+	var flags []string
+	for _, f := range doc.Services["victoriametrics"].Command {
+		name, _, _ := strings.Cut(strings.TrimLeft(f, "-"), "=")
+		if name != "storageDataPath" && strings.Contains(string(help), "  -"+name) {
+			flags = append(flags, regexp.MustCompile(`\$\{EXPLORER_KEY[^}]*\}`).ReplaceAllString(f, testKey))
+		}
+	}
+	return flags
+}
+
+// testStrangers: without the key there is nothing to read, to write or to
+// remove, and removing asks for it even who may read.
+func testStrangers(t *testing.T, s *server) {
+	_, address, _ := strings.Cut(s.base, "@")
+	all := url.Values{"match[]": {`{run!=""}`}}
+	for _, test := range []struct {
+		base, path string
+		form       url.Values
+	}{
+		{"http://" + address, "/api/v1/query", url.Values{"query": {"cnibench_run_info"}}},
+		{"http://" + address, "/api/v1/export", all},
+		{"http://" + address, "/api/v1/import/prometheus", nil},
+		{"http://" + address, "/api/v1/admin/tsdb/delete_series", all},
+		{"http://" + address, "/snapshot/create", nil},
+		{s.base, "/api/v1/admin/tsdb/delete_series", all},
+		{s.base, "/snapshot/create", nil},
+	} {
+		resp, err := http.PostForm(test.base+test.path, test.form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode/100 != 4 {
+			t.Errorf("%s answers a stranger: %s", test.path, resp.Status)
 		}
 	}
 }
@@ -182,6 +236,7 @@ func TestRoundTrip(t *testing.T) {
 	t.Run("rounds", func(t *testing.T) { testRounds(t, s, dir) })
 	t.Run("recordings", func(t *testing.T) { testRecordings(t, s, dir) })
 	t.Run("dashboards", func(t *testing.T) { testDashboards(t, s) })
+	t.Run("strangers", func(t *testing.T) { testStrangers(t, s) })
 	if *given != "" {
 		s.load(command(t, "report", *given, "--format", "openmetrics"))
 		t.Run("given", func(t *testing.T) { testFigures(t, s, reportOf(t, *given)) })
