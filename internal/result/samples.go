@@ -31,6 +31,9 @@ func parseSamples(r io.Reader) (*parsed, error) {
 			return nil, err
 		}
 		if len(text) == 0 { // the end: even an empty line has its newline
+			if len(p.bad) > 0 && !p.more {
+				p.bad[0].Next = setAside
+			}
 			return p, nil
 		}
 		whole := text[len(text)-1] == '\n'
@@ -69,12 +72,15 @@ const mostBad = 10_000
 // MendLine is the next step for a bad line that Resume refuses.
 const MendLine = "Put the line right, or take it out; then `cnibench run --resume` measures that sample again."
 
+// setAside is that for a bad line at the end of the file.
+const setAside = "Go on with `cnibench run --resume`: it moves the line aside and measures that sample again."
+
 func badLine(line int, err error, whole bool) Fault {
 	f := Fault{File: samplesFile, Line: line, Text: fmt.Sprintf("bad sample (%v); it is left out, the others count", err),
 		Next: MendLine}
 	if !whole && !errors.Is(err, errLongLine) {
 		f.Text = fmt.Sprintf("half-written sample (%v); it does not count", err)
-		f.Next = "Go on with `cnibench run --resume`: it moves the line aside and measures that sample again."
+		f.Next = setAside
 	}
 	return f
 }
