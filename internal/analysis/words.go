@@ -2,13 +2,13 @@ package analysis
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // This file is how findings are worded.
@@ -85,12 +85,7 @@ func andList(words []string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
+var plural = unit.Plural
 
 func percent(share float64) string {
 	return strconv.FormatFloat(share*100, 'g', 3, 64) + " %"

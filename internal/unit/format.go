@@ -89,6 +89,14 @@ func Ratio(v float64) string {
 	return plain(v, 2)
 }
 
+// Plural is a number of things: "1 round", "3 rounds".
+func Plural(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return strconv.Itoa(n) + " " + thing
+}
+
 func isMissing(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
 // prefixed rounds before it chooses the multiple: 999.96 Mbit/s is 1 Gbit/s.
