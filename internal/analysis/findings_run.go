@@ -63,9 +63,9 @@ func zeroBaseline(e *evidence) []Finding {
 				continue
 			}
 			rounds := map[int]bool{}
-			for c := range e.figures[at] {
-				if c == e.run.Baseline {
-					continue
+			for c, own := range e.figures[at] {
+				if c == e.run.Baseline || !slices.ContainsFunc(own.values(), func(v float64) bool { return v != 0 }) {
+					continue // nothing and nothing is no ratio that anybody misses
 				}
 				for _, round := range e.zeroRounds(at, c) {
 					rounds[round] = true
