@@ -99,7 +99,7 @@ func Import(ctx context.Context, name, dir, out string, opt Options) (*Summary, 
 	}
 	defer src.close()
 	in, err := chosen.read(ctx, src, opt)
-	if err == ErrNothing { //nolint:errorlint // one that says more says it itself
+	if errors.Is(err, ErrNothing) && errors.Unwrap(err) == nil { // one that says more is wrapped
 		return nil, fmt.Errorf("import %s: %w as %s, which is %s", dir, err, name, chosen.help)
 	}
 	if err != nil {
