@@ -29,10 +29,12 @@ type recordOptions struct {
 	tokenFile        string
 	groups, samplers string
 	quiet, version   bool
+	// given are the labels of the environment, then of the flags, which win.
+	given map[string]string
 }
 
 func newRecordCmd() *cobra.Command {
-	o := recordOptions{Options: record.Options{Labels: map[string]string{}}}
+	o := recordOptions{Options: record.Options{Labels: map[string]string{}}, given: map[string]string{}}
 	c := &cobra.Command{
 		Use:   "record [flags] [--] COMMAND [ARGUMENT…]",
 		Short: "Record the machine's metrics once a second while a command runs",
@@ -84,10 +86,14 @@ func (o *recordOptions) flags(f *pflag.FlagSet) {
 	f.StringVarP(&o.Instance, "instance", "i", "", "label instance (default: the command)")
 	f.FuncP("label", "l", "label NAME=VALUE of all metrics; repeat it for more", func(text string) error {
 		name, value, err := record.Label(text)
-		if err == nil {
-			o.Labels[name] = value
+		if err != nil {
+			return err
 		}
-		return err
+		if before, twice := o.given[name]; twice && before != value {
+			return fmt.Errorf("label %s is there twice, as %q and %q; names are in lower case, with underscores", name, before, value)
+		}
+		o.Labels[name], o.given[name] = value, value
+		return nil
 	})
 	f.FuncP("delay", "d", "seconds to record before and after the command", func(text string) (err error) {
 		o.Before, err = seconds(text)
@@ -102,14 +108,17 @@ func (o *recordOptions) flags(f *pflag.FlagSet) {
 	f.Func("metrics-start-time", "time of the first snapshot, in ms since 1970 (-mst; default: the real one)", func(text string) error {
 		ms, err := strconv.ParseInt(text, 10, 64)
 		o.Begin = time.UnixMilli(ms)
-		if err == nil && (ms <= 0 || ms > 1<<43) {
+		if err == nil && (ms < 0 || ms > 1<<43) {
 			err = errors.New("not between 1970 and 2248, in milliseconds")
+		}
+		if ms == 0 { // now, as statexec has it
+			o.Begin = time.Time{}
 		}
 		return err
 	})
 	f.BoolVarP(&o.server, "server", "s", false, "wait for a client: its start and end are this command's too")
 	f.StringVarP(&o.connect, "connect", "c", "", "start and end together with the server at HOST or HOST:PORT")
-	f.StringVar(&o.listen, "listen", "127.0.0.1", "address that a server listens on")
+	f.StringVar(&o.listen, "listen", "127.0.0.1", "address that a server listens on, or ADDRESS:PORT; 0.0.0.0 or :: for all of them")
 	f.Uint16Var(&o.port, "sync-port", 8080, "port that server and client meet on (-sp)")
 	f.BoolVar(&o.Pair.StartOnly, "sync-start-only", false, "start together, end apart (-sso)")
 	f.DurationVar(&o.Pair.Patience, "connect-timeout", 10*time.Second, "how long a client waits for its server to listen")
@@ -126,9 +135,11 @@ func (o *recordOptions) run(c *cobra.Command, args []string) error {
 	runtime.GOMAXPROCS(1)
 	f := c.Flags()
 	c.DisableFlagParsing = false
+	o.given = map[string]string{}
 	if err := record.Environment(os.Environ(), f.Set); err != nil {
 		return usage("%w", err)
 	}
+	o.given = map[string]string{}
 	args = record.LongFlags(args, func(name string) bool {
 		flag := f.Lookup(name)
 		return flag != nil && flag.NoOptDefVal == ""
@@ -177,30 +188,63 @@ func (o *recordOptions) fill(c *cobra.Command) error {
 	if err := o.choose(); err != nil {
 		return err
 	}
+	token := []byte(os.Getenv(tokenVariable))
+	// The command has no business with the secret.
+	if err := os.Unsetenv(tokenVariable); err != nil {
+		return err
+	}
+	connects := c.Flags().Changed("connect")
+	var err error
 	switch {
-	case o.server && o.connect != "":
+	case o.server && connects:
 		return usage("--server and --connect exclude each other: one side waits, the other connects")
 	case o.server:
-		o.Pair.Role, o.Pair.Address = record.Server, net.JoinHostPort(o.listen, strconv.Itoa(int(o.port)))
-	case o.connect != "":
-		o.Pair.Role, o.Pair.Address = record.Client, o.connect
-		if _, _, err := net.SplitHostPort(o.connect); err != nil {
-			o.Pair.Address = net.JoinHostPort(strings.Trim(o.connect, "[]"), strconv.Itoa(int(o.port)))
-		}
+		o.Pair.Role = record.Server
+		o.Pair.Address, err = o.address("listen", o.listen)
+	case connects:
+		o.Pair.Role = record.Client
+		o.Pair.Address, err = o.address("connect", o.connect)
 	default:
 		return nil
 	}
-	o.Pair.Token = []byte(os.Getenv(tokenVariable))
-	if o.tokenFile != "" {
-		b, err := os.ReadFile(o.tokenFile)
-		if err != nil {
-			return usage("--token-file: %w", err)
-		}
-		o.Pair.Token = b
+	if err != nil {
+		return err
 	}
-	o.Pair.Token = bytes.TrimSpace(o.Pair.Token)
-	// The command has no business with the secret.
-	return os.Unsetenv(tokenVariable)
+	if o.tokenFile != "" {
+		if token, err = o.readToken(); err != nil {
+			return err
+		}
+	}
+	o.Pair.Token = bytes.TrimSpace(token)
+	return nil
+}
+
+// address is HOST:PORT of what the flag says, whose port may be left to
+// --sync-port. Nothing is no host: it would be every address of the machine.
+func (o *recordOptions) address(flag, text string) (string, error) {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		host, port = text, strconv.Itoa(int(o.port))
+		if strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]") {
+			host = text[1 : len(text)-1]
+		}
+	}
+	if host == "" || strings.ContainsAny(host, "[]") || port == "" {
+		return "", usage("--%s %q: want HOST or HOST:PORT, with [ ] around an IPv6 address before a port; all addresses of a machine are 0.0.0.0 or ::", flag, text)
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// readToken reads the secret and warns if it is none.
+func (o *recordOptions) readToken() ([]byte, error) {
+	b, err := os.ReadFile(o.tokenFile)
+	if err != nil {
+		return nil, usage("--token-file: %w", err)
+	}
+	if info, err := os.Stat(o.tokenFile); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
+		o.Log.Warn(fmt.Sprintf("others may read or change the token in %s (%v); chmod 600 it and make a new one", o.tokenFile, info.Mode().Perm()))
+	}
+	return b, nil
 }
 
 const tokenVariable = "CNIBENCH_TOKEN"

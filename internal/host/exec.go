@@ -62,6 +62,25 @@ func StartWith(ctx context.Context, c Command, prepare func(*exec.Cmd), start fu
 	return p, nil
 }
 
+// LocalProcess is what the processes of Local and Foreground are too.
+type LocalProcess interface {
+	Process
+	// PID is also the process group's number, but for Foreground's.
+	PID() int
+	// CPU is, after Wait, the CPU time of the process and of all its
+	// descendants that were waited for (wait4's rusage).
+	CPU() (user, system time.Duration)
+}
+
+func (p *process) PID() int { return p.cmd.Process.Pid }
+
+func (p *process) CPU() (user, system time.Duration) {
+	if p.cmd.ProcessState == nil {
+		return 0, 0
+	}
+	return p.cmd.ProcessState.UserTime(), p.cmd.ProcessState.SystemTime()
+}
+
 type process struct {
 	cmd  *exec.Cmd
 	line string

@@ -26,16 +26,30 @@ const (
 // its pair has ended.
 const stopPatience = 10 * time.Second
 
+// earlyMarks are snapshots after the command's start: means of gauges are from
+// the first snapshot in the command's life to the last.
+var earlyMarks = []time.Duration{50 * time.Millisecond, 250 * time.Millisecond}
+
 // command is what is recorded, and after run how it ended.
 type command struct {
 	argv           []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	log            *slog.Logger
+	mark           func() // takes a snapshot
 
 	code    int
 	err     error // it did not run
 	stopped bool  // by the other side
+	lost    error // the other side was, while it ran
+	faults  []string
+	notes   []string
+
+	process      host.LocalProcess
+	group        bool // it has a process group of its own
+	started      time.Time
+	killAt       <-chan time.Time
+	user, system time.Duration // CPU time
 }
 
 // run starts the command, tells the peer, and waits for its end: signals are
@@ -46,7 +60,7 @@ func (c *command) run(ctx context.Context, signals *signals, peer *peer) {
 	// A server that ends with its client is a process group of its own, so
 	// that all of it can be ended; other commands share the terminal with us.
 	start := host.Foreground
-	if peer.stops() {
+	if c.group = peer.stops(); c.group {
 		start = host.Local{}.Start
 	}
 	process, err := start(ctx, host.Command{Argv: c.argv, Stdin: c.stdin, Stdout: c.stdout, Stderr: c.stderr})
@@ -55,31 +69,38 @@ func (c *command) run(ctx context.Context, signals *signals, peer *peer) {
 		peer.failed(c.err)
 		return
 	}
+	c.process, c.started = process.(host.LocalProcess), time.Now()
 	peer.running(c.log)
 	ended := make(chan error, 1)
 	go func() { ended <- process.Wait() }()
-	var later, killAt <-chan time.Time
-	var held os.Signal
-	stop := peer.stopped()
+	marks := earlyMarks
+	mark := time.NewTimer(marks[0])
+	defer mark.Stop()
+	messages := peer.news()
 	for {
 		select {
 		case err := <-ended:
+			c.user, c.system = c.process.CPU()
+			select {
+			case m, ok := <-messages: // what came just before the end
+				c.hear(peer, m, ok)
+			default:
+			}
 			c.end(err)
 			return
-		case s := <-signals.c:
-			if signals.fromTerminal(s) && !peer.stops() {
-				held, later = s, time.After(terminalPatience)
-				continue
+		case <-mark.C:
+			c.mark()
+			if marks = marks[1:]; len(marks) > 0 {
+				mark.Reset(marks[0] - time.Since(c.started))
 			}
-			c.pass(process, s)
-		case <-later:
-			c.pass(process, held)
-		case <-stop:
-			stop = nil
-			c.stopped = true
-			c.pass(process, os.Interrupt)
-			killAt = time.After(stopPatience)
-		case <-killAt:
+		case s := <-signals.c:
+			if c.group || !fromTerminal(s) { // else the command has got it too
+				c.pass(s)
+			}
+		case m, ok := <-messages:
+			messages = nil
+			c.hear(peer, m, ok)
+		case <-c.killAt:
 			c.log.Warn(fmt.Sprintf("%s did not end within %v of its SIGINT and is killed", c.argv[0], stopPatience))
 			c.stopped = false
 			kill()
@@ -87,8 +108,47 @@ func (c *command) run(ctx context.Context, signals *signals, peer *peer) {
 	}
 }
 
-func (c *command) pass(p host.Process, s os.Signal) {
-	if err := p.Signal(s); err != nil {
+// hear acts on the peer's last message, or on its loss.
+func (c *command) hear(peer *peer, m message, ok bool) {
+	other, at := peer.own.other(), time.Since(c.started).Seconds()
+	switch {
+	case ok && m.Op == opStop:
+		c.stopped = true
+	case ok && m.Op == opEnded && m.Code == 0:
+		c.notes = append(c.notes, fmt.Sprintf("the %s's command ended at +%.1f s", other, at))
+		return
+	case ok && m.Op == opEnded:
+		text := fmt.Sprintf("the %s's command ended at +%.1f s with exit code %d", other, at, m.Code)
+		c.faults = append(c.faults, text)
+		c.log.Warn(text)
+		return
+	case ok:
+		return
+	default:
+		c.lost = fmt.Errorf("the %s was lost at +%.1f s", other, at)
+		if !errors.Is(peer.hangUp, io.EOF) {
+			c.lost = fmt.Errorf("%w: %w", c.lost, peer.hangUp)
+		}
+		c.faults = append(c.faults, c.lost.Error())
+		c.log.Warn(c.lost.Error())
+	}
+	if peer.own == serverSide { // nobody else would end it
+		c.pass(os.Interrupt)
+		c.killAt = time.After(stopPatience)
+	}
+}
+
+// pass gives the signal to the command, to all of its group if it has one.
+func (c *command) pass(s os.Signal) {
+	var err error
+	if number, ok := s.(syscall.Signal); ok && c.group {
+		if err = syscall.Kill(-c.process.PID(), number); errors.Is(err, syscall.ESRCH) {
+			return
+		}
+	} else {
+		err = c.process.Signal(s)
+	}
+	if err != nil {
 		c.log.Warn(fmt.Sprintf("%v could not be passed on to %s: %v", s, c.argv[0], err))
 	}
 }

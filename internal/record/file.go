@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,12 +61,11 @@ func plainName(path string) bool {
 // create opens the file before anything is recorded: one that cannot be
 // written shows at once. What is in it stays until there is something to write.
 func create(path string, plain bool) (*output, error) {
-	_, before := os.Lstat(path)
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644)
+	f, fresh, err := open(path)
 	if err != nil {
 		return nil, fmt.Errorf("the recording's file: %w", err)
 	}
-	o := &output{path: path, file: f, fresh: before != nil}
+	o := &output{path: path, file: f, fresh: fresh}
 	if !isRegular(f) {
 		o.file = stream{f}
 	}
@@ -77,13 +77,42 @@ func create(path string, plain bool) (*output, error) {
 	return o, err
 }
 
+// open opens a file to be written later. A named pipe that nobody reads is an
+// error and no wait.
+func open(path string) (f *os.File, fresh bool, err error) {
+	_, before := os.Lstat(path)
+	f, err = os.OpenFile(path, os.O_CREATE|os.O_WRONLY|syscall.O_NONBLOCK, 0o644)
+	if info, statErr := os.Stat(path); statErr == nil && info.Mode()&os.ModeNamedPipe != 0 && errors.Is(err, syscall.ENXIO) {
+		err = fmt.Errorf("nobody reads the named pipe %s; start its reader first: %w", path, err)
+	}
+	return f, before != nil, err
+}
+
+// sameFile says that both names are one file that can hold but one of them.
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil || b == "" {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && one.Mode().IsRegular() && os.SameFile(one, other)
+}
+
 // close removes a file that was made for nothing.
 func (o *output) close() error {
 	err := o.file.Close()
 	if o.fresh && !o.wrote {
-		err = errors.Join(err, os.Remove(o.path))
+		err = errors.Join(err, remove(o.path))
 	}
 	return err
+}
+
+// remove takes away what may be gone: recording and summary under one name.
+func remove(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // Write implements io.Writer.

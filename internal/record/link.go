@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"syscall"
 	"time"
 )
 
@@ -22,6 +23,9 @@ const handshakeTime = 5 * time.Second
 
 // ErrToken says that the other side could not prove that it has the token.
 var ErrToken = errors.New("the other side has another token")
+
+// errHungUp is a server that says nothing.
+var errHungUp = errors.New("the other side hung up at once: it is no cnibench recorder, or too many others greet it")
 
 // link is a connection between two recorders that have proved to each other
 // that they hold the same token. The token never crosses it: each side sends a
@@ -59,7 +63,7 @@ type hello struct {
 }
 
 const (
-	linkVersion   = 1
+	linkVersion   = 2
 	challengeSize = 32
 	maxLine       = 4 << 10 // of a message
 )
@@ -122,7 +126,11 @@ func proof(token []byte, what string, challenges []byte) []byte {
 }
 
 func (l *link) readHello(h *hello) error {
-	if err := l.read(h); err != nil {
+	err := l.read(h)
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+		return errHungUp
+	}
+	if err != nil {
 		return fmt.Errorf("no cnibench recorder: %w", err)
 	}
 	if h.Version != linkVersion || len(h.Challenge) != challengeSize {
@@ -134,8 +142,9 @@ func (l *link) readHello(h *hello) error {
 // message is what recorders say to each other.
 type message struct {
 	Op        string `json:"op"`
-	StartOnly bool   `json:"start_only,omitempty"` // with start: the ends are not shared
+	StartOnly bool   `json:"start_only,omitempty"` // with start and running: the ends are not shared
 	Error     string `json:"error,omitempty"`      // with failed
+	Code      int    `json:"code,omitempty"`       // with ended: the exit code
 	MAC       []byte `json:"mac,omitempty"`
 }
 
@@ -143,6 +152,7 @@ const (
 	opStart   = "start"   // client: record; the command follows
 	opRunning = "running" // server: the command has started
 	opFailed  = "failed"  // server: it could not be
+	opEnded   = "ended"   // server: it has ended by itself
 	opStop    = "stop"    // client: my command has ended
 )
 

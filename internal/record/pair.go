@@ -7,7 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
+	"sync"
+	"syscall"
 	"time"
 )
 
@@ -68,27 +69,33 @@ type peer struct {
 // meet waits for the client or connects to the server; both have then agreed
 // to start. It is nil for a recorder alone.
 func (p *Pair) meet(ctx context.Context, signals *signals, log *slog.Logger) (*peer, error) {
+	if p.role() == Standalone {
+		return nil, nil
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	met := make(chan struct{})
-	defer close(met)
+	met, watched := make(chan struct{}), make(chan struct{})
 	go func() {
+		defer close(watched)
 		select {
 		case s := <-signals.c:
-			cancel(fmt.Errorf("%v while waiting for the other side", s))
+			cancel(&interrupted{s, "while waiting for the other side"})
 		case <-met:
 		}
 	}()
 	var l *link
 	var err error
 	only := p.StartOnly
-	switch p.role() {
-	case Server:
+	if p.role() == Server {
 		l, only, err = p.accept(ctx, log)
-	case Client:
+	} else {
 		l, err = p.connect(ctx)
-	default:
-		return nil, nil
+	}
+	close(met)
+	<-watched
+	if err == nil && ctx.Err() != nil { // at the last moment
+		l.conn.Close()
+		err = context.Cause(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -101,7 +108,7 @@ func (p *Pair) meet(ctx context.Context, signals *signals, log *slog.Logger) (*p
 // accept waits for the first client that has the token and says start. Others
 // are told nothing.
 func (p *Pair) accept(ctx context.Context, log *slog.Logger) (*link, bool, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.Address)
+	listener, err := (&net.ListenConfig{KeepAliveConfig: keepAlive}).Listen(ctx, "tcp", p.Address)
 	if err != nil {
 		return nil, false, fmt.Errorf("pairing: %w; choose another address or port by --listen and --sync-port", err)
 	}
@@ -111,29 +118,50 @@ func (p *Pair) accept(ctx context.Context, log *slog.Logger) (*link, bool, error
 		only bool
 	}
 	clients := make(chan client)
-	done := make(chan struct{})
-	defer close(done)
+	ctx, done := context.WithCancel(ctx)
+	defer done()
 	defer listener.Close()
 	broken := make(chan error, 1)
+	door := doorkeeper{log: log}
+	greeted := make(chan struct{}, maxGreetings)
 	go func() {
 		for {
 			conn, err := listener.Accept()
+			if temporary(err) {
+				door.turnAway("somebody", err)
+				select {
+				case <-time.After(acceptPause):
+				case <-ctx.Done():
+				}
+				continue
+			}
 			if err != nil {
 				broken <- err
 				return
 			}
+			select {
+			case greeted <- struct{}{}:
+			default:
+				door.turnAway(conn.RemoteAddr(), fmt.Errorf("%d others are at the door", maxGreetings))
+				conn.Close()
+				continue
+			}
 			go func() {
+				defer func() { <-greeted }()
+				stay := context.AfterFunc(ctx, func() { conn.Close() })
 				l, only, err := welcome(conn, p.Token)
-				if err != nil {
-					log.Warn(fmt.Sprintf("%v was turned away: %v", conn.RemoteAddr(), err))
-					conn.Close()
-					return
+				if err != nil && ctx.Err() == nil {
+					door.turnAway(conn.RemoteAddr(), err)
 				}
-				select {
-				case clients <- client{l, only}:
-				case <-done:
-					conn.Close()
+				if err == nil {
+					select {
+					case clients <- client{l, only}:
+						stay()
+						return
+					case <-ctx.Done():
+					}
 				}
+				conn.Close()
 			}()
 		}
 	}()
@@ -145,6 +173,51 @@ func (p *Pair) accept(ctx context.Context, log *slog.Logger) (*link, bool, error
 	case <-ctx.Done():
 		return nil, false, context.Cause(ctx)
 	}
+}
+
+// maxGreetings is how many strangers are heard at once: each holds a
+// descriptor until its handshake has failed.
+const maxGreetings = 16
+
+// acceptPause is how long a server waits when the machine is short of
+// something.
+const acceptPause = 100 * time.Millisecond
+
+// keepAlive notices within about half a minute that the other machine is gone.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 6}
+
+// temporary errors of Accept pass: the machine is short of descriptors or
+// memory, or the client went away.
+func temporary(err error) bool {
+	for _, passing := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.ECONNRESET} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	return false
+}
+
+// doorkeeper tells of those who were turned away, once a second at most.
+type doorkeeper struct {
+	log    *slog.Logger
+	mu     sync.Mutex
+	told   time.Time
+	untold int
+}
+
+func (d *doorkeeper) turnAway(who any, why error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if time.Since(d.told) < time.Second {
+		d.untold++
+		return
+	}
+	more := ""
+	if d.untold > 0 {
+		more = fmt.Sprintf("; %d others before", d.untold)
+	}
+	d.log.Warn(fmt.Sprintf("%v was turned away: %v%s", who, why, more))
+	d.told, d.untold = time.Now(), 0
 }
 
 // welcome lets a client prove itself and say start.
@@ -172,22 +245,15 @@ func (p *Pair) connect(ctx context.Context) (*link, error) {
 	defer cancel()
 	deadline := time.Now().Add(p.Patience)
 	for {
-		conn, err := (&net.Dialer{Timeout: handshakeTime}).DialContext(ctx, "tcp", p.Address)
-		if err == nil {
-			l, err := shake(conn, clientSide, p.Token)
-			if err == nil {
-				err = l.send(message{Op: opStart, StartOnly: p.StartOnly})
-			}
-			if err != nil {
-				conn.Close()
-				return nil, fmt.Errorf("pairing with %s: %w", p.Address, err)
-			}
+		l, met, err := p.greet(ctx)
+		switch {
+		case err == nil:
 			return l, nil
-		}
-		if ctx.Err() != nil {
+		case ctx.Err() != nil:
 			return nil, fmt.Errorf("pairing with %s: %w", p.Address, context.Cause(ctx))
-		}
-		if time.Now().After(deadline) {
+		case met && (!errors.Is(err, errHungUp) || time.Now().After(deadline)):
+			return nil, fmt.Errorf("pairing with %s: %w", p.Address, err)
+		case !met && time.Now().After(deadline):
 			return nil, fmt.Errorf("pairing: nobody waits at %s: %w; start the other side with --server and a --listen address that this machine reaches", p.Address, err)
 		}
 		select {
@@ -195,6 +261,23 @@ func (p *Pair) connect(ctx context.Context) (*link, error) {
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
+}
+
+// greet connects to the server and says start; met says that somebody was there.
+func (p *Pair) greet(ctx context.Context) (l *link, met bool, err error) {
+	conn, err := (&net.Dialer{Timeout: handshakeTime, KeepAliveConfig: keepAlive}).DialContext(ctx, "tcp", p.Address)
+	if err != nil {
+		return nil, false, err
+	}
+	stay := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stay()
+	if l, err = shake(conn, clientSide, p.Token); err == nil {
+		err = l.send(message{Op: opStart, StartOnly: p.StartOnly})
+	}
+	if err != nil {
+		conn.Close()
+	}
+	return l, true, err
 }
 
 func (p *peer) listen() {
@@ -228,16 +311,17 @@ func (p *peer) ready(signals *signals) error {
 		case m.Op == opFailed:
 			return fmt.Errorf("the server's command did not start: %s", m.Error)
 		}
+		p.startOnly = p.startOnly || m.StartOnly
 		return nil
 	case s := <-signals.c:
-		return fmt.Errorf("%v while the server's command was awaited", s)
+		return &interrupted{s, "while the server's command was awaited"}
 	}
 }
 
 // running tells a client that the server's command runs.
 func (p *peer) running(log *slog.Logger) {
 	if p != nil && p.own == serverSide {
-		if err := p.link.send(message{Op: opRunning}); err != nil {
+		if err := p.link.send(message{Op: opRunning, StartOnly: p.startOnly}); err != nil {
 			log.Warn(fmt.Sprintf("the client could not be told that the command runs: %v", err))
 		}
 	}
@@ -253,31 +337,26 @@ func (p *peer) failed(err error) {
 // stops says that the other side's end ends this side's command.
 func (p *peer) stops() bool { return p != nil && p.own == serverSide && !p.startOnly }
 
-// stopped is closed when a client has said stop, or was lost: then nobody else
-// would end the server's command.
-func (p *peer) stopped() <-chan struct{} {
-	if !p.stops() {
+// news is what the other side says while the command runs, closed if it is
+// lost; nil where it does not matter.
+func (p *peer) news() <-chan message {
+	if p == nil || p.startOnly {
 		return nil
 	}
-	c := make(chan struct{})
-	go func() {
-		defer close(c)
-		for m := range p.messages {
-			if m.Op == opStop {
-				return
-			}
-		}
-	}()
-	return c
+	return p.messages
 }
 
-// stop tells the server that the client's command has ended.
-func (p *peer) stop(log *slog.Logger) {
-	if p == nil || p.own == serverSide || p.startOnly {
-		return
-	}
-	if err := p.link.send(message{Op: opStop}); err != nil && !errors.Is(err, os.ErrClosed) {
-		log.Warn(fmt.Sprintf("the server had gone before the command's end: %v", err))
+// tell says to the other side that this side's command has ended.
+func (p *peer) tell(c *command) {
+	switch {
+	case p == nil || c.lost != nil:
+	case p.own == clientSide && !p.startOnly:
+		if err := p.link.send(message{Op: opStop}); err != nil && c.lost == nil {
+			c.lost = fmt.Errorf("the server had gone before the command's end: %w", err)
+			c.faults = append(c.faults, c.lost.Error())
+		}
+	case p.own == serverSide && !c.stopped && c.err == nil:
+		_ = p.link.send(message{Op: opEnded, Code: c.code}) // a client that has gone needs no word
 	}
 }
 

@@ -58,10 +58,22 @@ func Run(ctx context.Context, o Options) (code int, s *Summary, err error) {
 		return 0, nil, err
 	}
 	defer func() { err = errors.Join(err, out.close()) }()
+	sheet, err := openSheet(o.Summary)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { err = errors.Join(err, sheet.close()) }()
+	if sameFile(o.File, o.Summary) {
+		return 0, nil, optionf("recording and summary are the same file %s", o.File)
+	}
 
 	signals := notify()
 	defer signals.stop()
 	peer, err := o.Pair.meet(ctx, signals, o.Log)
+	var interrupt *interrupted
+	if errors.As(err, &interrupt) {
+		return signalCode(interrupt.signal), nil, err
+	}
 	if err != nil {
 		return 0, nil, err
 	}
@@ -71,38 +83,37 @@ func Run(ctx context.Context, o Options) (code int, s *Summary, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	c := command{argv: o.Command, stdin: o.Stdin, stdout: o.Stdout, stderr: o.Stderr, log: o.Log}
-	ran := false
-	if interrupted := signals.wait(o.Before); interrupted != nil {
-		c.code = signalCode(interrupted)
-	} else if c.err = peer.ready(signals); c.err != nil {
-		c.code = 1
+	c := command{argv: o.Command, stdin: o.Stdin, stdout: o.Stdout, stderr: o.Stderr, log: o.Log, mark: func() { rec.Mark() }}
+	if s := signals.wait(o.Before); s != nil {
+		c.err = &interrupted{s, "during the delay before the command"}
 	} else {
-		ran = true
+		c.err = peer.ready(signals)
+	}
+	if errors.As(c.err, &interrupt) {
+		c.code = signalCode(interrupt.signal)
+	} else if c.err != nil {
+		c.code = 1
 	}
 	begin := rec.Mark()
-	if ran {
+	if c.err == nil {
 		c.run(ctx, signals, peer)
 	}
 	end := rec.Mark()
-	peer.stop(o.Log)
-	if ran && c.err == nil {
+	peer.tell(&c)
+	c.sweep()
+	if c.err == nil {
 		signals.wait(o.After)
 	}
 	rec.End()
 
 	s = summarize(rec, o, window{begin, end}, &c)
-	if err := out.write(rec, s); err != nil {
-		return c.code, s, err
+	if err = out.write(rec, s); err == nil {
+		s.File, s.FileBytes = out.path, out.size
+	} else {
+		s.Faults = append(s.Faults, err.Error())
 	}
-	s.File, s.FileBytes = out.path, out.size
 	s.Recorder = ownCost()
-	if o.Summary != "" {
-		if err := s.save(o.Summary); err != nil {
-			return c.code, s, err
-		}
-	}
-	return c.code, s, nil
+	return c.code, s, errors.Join(err, sheet.save(s), c.lost)
 }
 
 // minInterval is what the kernel's own clocks resolve: CPU time is in ticks of
@@ -131,9 +142,9 @@ func (o *Options) check() error {
 	case o.Summary != "" && o.Summary == o.File:
 		return optionf("recording and summary are the same file %s", o.File)
 	}
-	for _, own := range []string{"instance", "job", "role"} {
+	for _, own := range []string{"instance", "job", "role", "mode"} {
 		if _, taken := o.Labels[own]; taken {
-			return optionf("label %q is the recorder's own; set the instance by --instance", own)
+			return optionf("label %q is the recorder's own; choose another name (the instance is set by --instance)", own)
 		}
 	}
 	recorder := o.recorder()

@@ -98,7 +98,7 @@ func TestRun(t *testing.T) {
 
 // TestRunRecords looks at what is in the file, and when.
 func TestRunRecords(t *testing.T) {
-	o := options(t, "sh", "-c", "read a; echo got $a; sleep 0.3")
+	o := options(t, "sh", "-c", "read a; echo got $a; sleep 0.5")
 	var out bytes.Buffer
 	o.Stdin, o.Stdout = strings.NewReader("this\n"), &out
 	o.Instance, o.Labels = "mine", map[string]string{"env": "test"}
@@ -121,7 +121,11 @@ func TestRunRecords(t *testing.T) {
 	if s.Begin.Sub(rec.Times[0]) < o.Before || s.Seconds < 0.3 || rec.Times[len(rec.Times)-1].Sub(s.End) < o.After {
 		t.Errorf("began at %v, ended at %v, recorded at %v", s.Begin, s.End, rec.Times)
 	}
-	used, err := rec.Mean("node_memory_used_bytes", nil, s.Begin, s.End)
+	inner, ok := window{s.Begin, s.End}.inner(rec.Times)
+	if !ok {
+		t.Fatalf("no snapshots between %v and %v: %v", s.Begin, s.End, rec.Times)
+	}
+	used, err := rec.Mean("node_memory_used_bytes", nil, inner.begin, inner.end)
 	if err != nil || used != s.Means["memory_used_bytes"][""] || used <= 0 {
 		t.Errorf("memory %v, summary %v, %v", used, s.Means["memory_used_bytes"], err)
 	}

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -9,17 +10,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminalPatience is what a command gets to end by the terminal's own Ctrl-C
-// before it is passed on a second time: nothing tells us whether the signal
-// came from the terminal, which sends it to the command too, or from a kill.
-const terminalPatience = 300 * time.Millisecond
-
 // signals are those sent to this process.
 type signals struct{ c chan os.Signal }
 
 func notify() *signals {
 	s := &signals{make(chan os.Signal, 16)}
-	signal.Notify(s.c, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	// A shell that puts a command in the background makes it ignore both; of
+	// SIGQUIT Go's runtime has lost sight by now.
+	if signal.Ignored(os.Interrupt) {
+		signal.Ignore(syscall.SIGQUIT)
+	}
+	for _, one := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
+		if !signal.Ignored(one) { // else (nohup) it is nothing to us and to the command
+			signal.Notify(s.c, one)
+		}
+	}
 	return s
 }
 
@@ -40,8 +45,10 @@ func (s *signals) wait(d time.Duration) os.Signal {
 	}
 }
 
-// fromTerminal says that the signal may have come from the terminal.
-func (s *signals) fromTerminal(sig os.Signal) bool {
+// fromTerminal says that the terminal sends such a signal to us and to the
+// command alike: it must not get it twice. That it came from a kill instead
+// cannot be told.
+func fromTerminal(sig os.Signal) bool {
 	if sig != os.Interrupt && sig != syscall.SIGQUIT {
 		return false
 	}
@@ -53,6 +60,14 @@ func (s *signals) fromTerminal(sig os.Signal) bool {
 	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()
 }
+
+// interrupted is a signal that came before the command ran.
+type interrupted struct {
+	signal os.Signal
+	when   string
+}
+
+func (e *interrupted) Error() string { return fmt.Sprintf("%v %s", e.signal, e.when) }
 
 // signalCode is a shell's exit code for a program that the signal ended.
 func signalCode(s os.Signal) int {

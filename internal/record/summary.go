@@ -2,6 +2,7 @@ package record
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -34,10 +35,14 @@ type Summary struct {
 	Means     map[string]map[string]float64 `json:"means"`
 	Snapshots int                           `json:"snapshots"`
 	Missing   []string                      `json:"missing,omitempty"` // samplers that this machine has nothing for
-	Faults    []string                      `json:"faults,omitempty"`  // samplers that failed
-	File      string                        `json:"file"`
-	FileBytes int64                         `json:"file_bytes"`
-	Recorder  Cost                          `json:"recorder"`
+	Faults    []string                      `json:"faults,omitempty"`  // samplers that failed, and a lost pair
+	Notes     []string                      `json:"notes,omitempty"`   // what the means do not hold, and why
+	// CommandCPU is the CPU time of the command and of its descendants that
+	// were waited for (wait4's rusage), by user and system.
+	CommandCPU map[string]float64 `json:"command_cpu_seconds,omitempty"`
+	File       string             `json:"file"`
+	FileBytes  int64              `json:"file_bytes"`
+	Recorder   Cost               `json:"recorder"`
 }
 
 // Cost is what the recorder itself took from its start to the written file
@@ -102,21 +107,58 @@ var means = []mean{
 // window is the command's life.
 type window struct{ begin, end time.Time }
 
+// inner is the time between the first and the last of the snapshots strictly
+// within the window: at its marks the command is not there yet, or no more.
+func (w window) inner(times []time.Time) (inner window, ok bool) {
+	for _, t := range times {
+		if !t.After(w.begin) || !t.Before(w.end) {
+			continue
+		}
+		if inner.begin.IsZero() {
+			inner.begin = t
+		}
+		inner.end = t
+	}
+	return inner, inner.end.After(inner.begin)
+}
+
+// minRateTime is the least life of a command for which rates are given: CPU
+// time counts in ticks of 10 ms.
+const minRateTime = 100 * time.Millisecond
+
 func summarize(rec *sysmon.Recorder, o Options, w window, c *command) *Summary {
 	all := rec.Part()
 	s := &Summary{
 		Schema: SummarySchema, Instance: o.instance(), Role: o.Pair.role(), Labels: all.Labels,
 		Command: o.Command, ExitCode: c.code, Error: failedCommand(c),
 		Begin: w.begin, End: w.end, Seconds: w.end.Sub(w.begin).Seconds(),
-		Means: map[string]map[string]float64{}, Snapshots: len(all.Times), Missing: all.Missing, Faults: all.Faults,
+		Means: map[string]map[string]float64{}, Snapshots: len(all.Times), Missing: all.Missing,
+		Faults: slices.Concat(all.Faults, c.faults), Notes: c.notes,
 	}
 	if s.Error != "" {
 		return s // it had no life
 	}
+	s.CommandCPU = map[string]float64{"user": c.user.Seconds(), "system": c.system.Seconds()}
+	rates := w.end.Sub(w.begin) >= minRateTime
+	if !rates {
+		s.Notes = append(s.Notes, fmt.Sprintf("no rates: the command ran for less than %v", minRateTime))
+	}
+	inner, gauges := w.inner(all.Times)
+	if !gauges {
+		s.Notes = append(s.Notes, fmt.Sprintf("no means of memory and other gauges: fewer than two snapshots fell into the command's life; they come %v and %v after its start, then every interval", earlyMarks[0], earlyMarks[1]))
+	}
+	s.noteEnded(rec, w)
 	for _, m := range means {
+		if m.rate && !rates || !m.rate && !gauges {
+			continue
+		}
 		part := rec.Part(m.family)
 		if len(part.Families) == 0 {
 			continue
+		}
+		w := w
+		if !m.rate {
+			w = inner
 		}
 		values := map[string]float64{}
 		for _, series := range part.Families[0].Series {
@@ -140,6 +182,21 @@ func summarize(rec *sysmon.Recorder, o Options, w window, c *command) *Summary {
 		s.Means["cpu_cores"] = map[string]float64{"": float64(len(cpus))}
 	}
 	return s
+}
+
+// noteEnded says what the CPU time of process groups lacks.
+func (s *Summary) noteEnded(rec *sysmon.Recorder, w window) {
+	const family = "cnibench_process_group_ended_processes"
+	part := rec.Part(family)
+	if len(part.Families) == 0 {
+		return
+	}
+	for _, series := range part.Families[0].Series {
+		group := series.Labels["group"]
+		if n, err := part.Delta(family, map[string]string{"group": group}, w.begin, w.end); err == nil && n > 0 {
+			s.Notes = append(s.Notes, fmt.Sprintf("%.0f processes of group %s ended: what each used after its last snapshot is not in the group's CPU time", n, group))
+		}
+	}
 }
 
 func (m mean) of(part *sysmon.Recording, key string, w window) (float64, error) {
@@ -186,6 +243,13 @@ func (s *Summary) families(times []time.Time) []sysmon.Family {
 	if cores, ok := s.Means["cpu_cores"]; ok {
 		list = append(list, gauge("cnibench_summary_cpu_cores", "CPUs of the machine.", at(s.End, cores[""])))
 	}
+	if s.CommandCPU != nil {
+		f := sysmon.Family{Name: "cnibench_summary_command_cpu_seconds", Type: "gauge", Help: "CPU time of the command and of its descendants that were waited for."}
+		for _, mode := range slices.Sorted(maps.Keys(s.CommandCPU)) {
+			f.Series = append(f.Series, sysmon.Series{Labels: map[string]string{"mode": mode}, Values: at(s.End, s.CommandCPU[mode])})
+		}
+		list = append(list, f)
+	}
 	for _, m := range means {
 		f := sysmon.Family{Name: "cnibench_summary_" + m.name, Type: "gauge", Help: "While the command ran: " + m.help}
 		for _, key := range slices.Sorted(maps.Keys(s.Means[m.name])) {
@@ -202,13 +266,49 @@ func (s *Summary) families(times []time.Time) []sysmon.Family {
 	return list
 }
 
-func (s *Summary) save(path string) error {
-	b, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
+// sheet is the file of the JSON summary; a nil one is not wanted.
+type sheet struct {
+	file         *os.File
+	fresh, wrote bool
+}
+
+func openSheet(path string) (*sheet, error) {
+	if path == "" {
+		return nil, nil
 	}
-	if err := os.WriteFile(path, append(b, '\n'), 0o644); err != nil {
+	file, fresh, err := open(path)
+	if err != nil {
+		return nil, fmt.Errorf("the summary: %w", err)
+	}
+	return &sheet{file: file, fresh: fresh}, nil
+}
+
+func (f *sheet) save(s *Summary) error {
+	if f == nil {
+		return nil
+	}
+	f.wrote = true
+	b, err := json.MarshalIndent(s, "", "  ")
+	if err == nil && isRegular(f.file) {
+		err = f.file.Truncate(0)
+	}
+	if err == nil {
+		_, err = f.file.Write(append(b, '\n'))
+	}
+	if err != nil {
 		return fmt.Errorf("the summary: %w", err)
 	}
 	return nil
+}
+
+// close removes a file that was made for nothing.
+func (f *sheet) close() error {
+	if f == nil {
+		return nil
+	}
+	err := f.file.Close()
+	if f.fresh && !f.wrote {
+		err = errors.Join(err, remove(f.file.Name()))
+	}
+	return err
 }

@@ -20,6 +20,10 @@ func (s *Summary) Text() string {
 	} else {
 		fmt.Fprintf(&b, "%s ran for %v, exit code %d\n", s.Command[0], unit.Seconds(s.Seconds), s.ExitCode)
 	}
+	if s.CommandCPU != nil {
+		user, system := s.CommandCPU["user"], s.CommandCPU["system"]
+		line("command", "%v of CPU time (user %v, system %v)", unit.Seconds(user+system), unit.Seconds(user), unit.Seconds(system))
+	}
 	if cpu := s.Means["cpu_mean_seconds"]; len(cpu) > 0 {
 		busy, modes := 0.0, []string{}
 		for _, mode := range []string{"user", "nice", "system", "irq", "softirq", "iowait", "steal"} {
@@ -58,6 +62,9 @@ func (s *Summary) Text() string {
 	}
 	for _, fault := range s.Faults {
 		line("fault", "%s", fault)
+	}
+	for _, note := range s.Notes {
+		line("note", "%s", note)
 	}
 	if len(s.Missing) > 0 {
 		line("not here", "%s", strings.Join(s.Missing, ", "))

@@ -38,9 +38,10 @@ func ProcessGroups(groups []Group) Sampler {
 		Name:  "processes",
 		Scope: ScopeNode,
 		Metrics: []Metric{
-			{"cnibench_process_group_cpu_seconds", "counter", "seconds", "CPU time of the group's processes, those that have ended included as far as they were seen (/proc/PID/stat utime, stime).", []string{"group", "mode"}},
+			{"cnibench_process_group_cpu_seconds", "counter", "seconds", "CPU time of the group's processes, those that have ended included up to their last snapshot (/proc/PID/stat utime, stime).", []string{"group", "mode"}},
 			{"cnibench_process_group_resident_memory_bytes", "gauge", "bytes", "Resident memory of the group's processes; pages that they share count for each (/proc/PID/stat rss).", label},
 			{"cnibench_process_group_processes", "gauge", "", "Processes in the group.", label},
+			{"cnibench_process_group_ended_processes", "counter", "", "Processes of the group that were seen and have ended; what each used after its last snapshot is not known.", label},
 		},
 		sample: p.sample,
 	}
@@ -101,6 +102,9 @@ func (p *processes) sample(root Root, out *frame) error {
 		}
 	}
 	live := slices.Clone(p.ended)
+	for i := range live {
+		live[i].count = 0
+	}
 	for _, one := range p.of {
 		if one.group >= 0 {
 			sum := &live[one.group]
@@ -116,6 +120,7 @@ func (p *processes) sample(root Root, out *frame) error {
 		out.add("cnibench_process_group_cpu_seconds", float64(sum.system)/userHZ, name, "system")
 		out.add("cnibench_process_group_resident_memory_bytes", float64(sum.resident)*float64(os.Getpagesize()), name)
 		out.add("cnibench_process_group_processes", float64(sum.count), name)
+		out.add("cnibench_process_group_ended_processes", float64(p.ended[i].count), name)
 	}
 	return nil
 }
@@ -169,6 +174,7 @@ func (p *processes) retire(one *process) {
 	if one.group >= 0 {
 		p.ended[one.group].user += one.user
 		p.ended[one.group].system += one.system
+		p.ended[one.group].count++
 	}
 }
 

@@ -284,6 +284,7 @@ func TestProcessGroups(t *testing.T) {
 	}
 	newest(11)
 	s := ProcessGroups([]Group{{"cni", regexp.MustCompile(`felix|flanneld`)}, {"load", regexp.MustCompile(`load\.py`)}})
+	ended, loadEnded := 0.0, 0.0
 	at := func(user, system, pages, count, loadUser, loadCount float64) {
 		t.Helper()
 		want := map[string]float64{
@@ -295,6 +296,8 @@ func TestProcessGroups(t *testing.T) {
 			"cnibench_process_group_cpu_seconds,load,system":    0,
 			"cnibench_process_group_resident_memory_bytes,load": 5 * loadCount * page,
 			"cnibench_process_group_processes,load":             loadCount,
+			"cnibench_process_group_ended_processes,cni":        ended,
+			"cnibench_process_group_ended_processes,load":       loadEnded,
 		}
 		if diff := cmp.Diff(want, values(t, s, Root{Proc: proc})); diff != "" {
 			t.Error(diff)
@@ -312,8 +315,10 @@ func TestProcessGroups(t *testing.T) {
 	delete(proc, "10/stat")
 	delete(proc, "11/stat")
 	proc["12/stat"] = stat("flanneld", 1, 13, 9, 1, 5)
+	ended, loadEnded = 1, 1
 	at(1.13, 0.59, 5, 1, 0.07, 0)
 	proc["12/stat"] = stat("felix", 1, 2, 0, 999, 3) // another process
+	ended = 2
 	at(1.15, 0.59, 3, 1, 0.07, 0)
 	proc["14/stat"] = stat("sleeper", 1, 1, 1, 1, 1)
 	newest(14)

@@ -1,0 +1,78 @@
+package record
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// What the processes that a stopped command left behind get to end by
+// themselves, and after a SIGTERM.
+const (
+	leavePatience = 500 * time.Millisecond
+	termPatience  = 2 * time.Second
+)
+
+// sweep ends what is left of the group of a command that its client's end has
+// ended: a shell's background children are deaf to the SIGINT.
+func (c *command) sweep() {
+	if !c.group || !c.stopped && c.lost == nil || c.process == nil {
+		return
+	}
+	group := c.process.PID()
+	left := leftAfter(group, leavePatience)
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		if len(left) == 0 {
+			return
+		}
+		c.log.Warn(fmt.Sprintf("%s has ended and left %s; they get %v", c.argv[0], strings.Join(left, ", "), s))
+		_ = syscall.Kill(-group, s) // those that have just ended need none
+		left = leftAfter(group, termPatience)
+	}
+	if len(left) > 0 {
+		c.log.Warn(fmt.Sprintf("%s could not be ended", strings.Join(left, ", ")))
+	}
+}
+
+// leftAfter waits until the group is empty, and no longer than that.
+func leftAfter(group int, patience time.Duration) []string {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		left := members(group)
+		if len(left) == 0 || time.Now().After(deadline) {
+			return left
+		}
+	}
+}
+
+// members are the processes of the group that run, as "NAME (PID)"; without
+// /proc it says only that there are some.
+func members(group int) []string {
+	if syscall.Kill(-group, 0) != nil {
+		return nil
+	}
+	files, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is well-formed
+	if len(files) == 0 {
+		return []string{fmt.Sprintf("process group %d", group)}
+	}
+	var list []string
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		stat := string(b)
+		open, end := strings.IndexByte(stat, '('), strings.LastIndexByte(stat, ')')
+		if open < 0 || end < open {
+			continue
+		}
+		// proc_pid_stat(5): state, parent, process group
+		if fields := strings.Fields(stat[end+1:]); len(fields) > 2 && fields[2] == strconv.Itoa(group) && fields[0] != "Z" {
+			list = append(list, fmt.Sprintf("%s (%s)", stat[open+1:end], strings.TrimSpace(stat[:open])))
+		}
+	}
+	return list
+}
