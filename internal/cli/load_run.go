@@ -110,9 +110,8 @@ func loadText(r *load.Report) string {
 		loadProbes(&b, r)
 	}
 	fmt.Fprintf(&b, "\n\nrate      %v; %d requests answered, %d missed, %d failed\n", unit.PerSecond(r.Rate), r.Requests, r.Missed, r.ErrorCount())
-	for _, kind := range slices.Sorted(maps.Keys(r.Errors)) {
-		fmt.Fprintf(&b, "          %s: %d\n", kind, r.Errors[kind])
-	}
+	loadErrors(&b, "", r.Errors)
+	loadErrors(&b, "connections without a request: ", r.ConnectionErrors)
 	if r.AskedRate > 0 {
 		fmt.Fprintf(&b, "sends     %.2f %% late by this program, %.2f %% behind busy connections\n", 100*r.LateFraction, 100*r.QueuedShare)
 	}
@@ -123,6 +122,12 @@ func loadText(r *load.Report) string {
 	loadTimes(&b, r)
 	loadSteps(&b, r)
 	return b.String()
+}
+
+func loadErrors(b *strings.Builder, of string, errors map[load.Kind]int64) {
+	for _, kind := range slices.Sorted(maps.Keys(errors)) {
+		fmt.Fprintf(b, "          %s%s: %d\n", of, kind, errors[kind])
+	}
 }
 
 func loadProbes(b *strings.Builder, r *load.Report) {

@@ -29,6 +29,7 @@ type conn struct {
 	prev, next int32 // in the list of its state, -1 at the ends
 	state      state
 	up         bool   // the descriptor is connected
+	served     bool   // it has completed a request
 	measured   bool   // the request was planned within the window
 	seq        uint64 // number of the request on this connection
 	planned    int64  // when the request should have been sent
@@ -81,22 +82,24 @@ func (e *engine) unlink(i int32) {
 	l.n--
 }
 
-// fail ends a connection, counts why, and lets its life go on. The age of a
-// request that was out on it is the least that its answer would have taken;
-// left out, it would flatter the latency.
+// fail ends a connection, counts why, and lets its life go on: an error of the
+// request that was out on it, or of the connection if none was. The age of that
+// request is the least that its answer would have taken; left out, it would
+// flatter the latency.
 func (e *engine) fail(i int32, kind Kind, now int64) {
 	c := &e.conns[i]
-	if c.measured || c.state != busy && e.begun && !e.ended {
-		e.res.Errors[kind]++
-		e.rec.errors++
-	}
-	if c.measured {
+	switch {
+	case c.measured:
+		e.countError(c, kind)
 		e.recordTimes(c, now)
 		e.pending--
 		c.measured = false
+	case c.state != busy && e.begun && !e.ended:
+		e.res.ConnectionErrors[kind]++
+		e.rec.connectionErrors++
 	}
 	e.drop(c)
-	e.life.failed(e, i, kind, now)
+	e.life.failed(e, i, now)
 }
 
 // drop closes c's connection, if it has one.
@@ -114,7 +117,7 @@ func (e *engine) connect(i int32) error {
 	if err != nil {
 		return err
 	}
-	c.fd, c.up = fd, false
+	c.fd, c.up, c.served = fd, false, false
 	c.generation++
 	return e.poll.watch(fd, watched, i, c.generation)
 }

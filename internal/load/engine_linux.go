@@ -17,6 +17,9 @@ const (
 	handshakes = 128
 	// retry is the pause before a connection that failed is made again.
 	retry = 10 * time.Millisecond
+	// mostApart (nanoseconds) is how far the wall clock may get from the steady
+	// one during a request. NTP slews both alike; only a step sets them apart.
+	mostApart = int64(50 * time.Microsecond)
 	// stopID is the number under which the stop signal is watched.
 	stopID = -1
 )
@@ -73,7 +76,7 @@ func newEngine(cfg Config, k, threads int, seconds *collector) (*engine, error) 
 		cfg: cfg, thread: k, threads: threads, plan: newSchedule(cfg, int64(k)), proto: cfg.Exchange.protocol(), life: kept{},
 		rx: newReceiver(receiveBuffer), full: receiveBuffer, conns: make([]conn, share),
 		seconds: seconds, rec: seconds.next(0), guard: guard{lead: float64(firstLead), never: !maySpin(threads)},
-		res: Result{Errors: map[Kind]int64{}, Steps: newSteps(cfg.Steps)},
+		res: Result{Errors: map[Kind]int64{}, ConnectionErrors: map[Kind]int64{}, Steps: newSteps(cfg.Steps)},
 	}
 	e.dialer = newDialer(cfg, len(e.proto.request(0)))
 	if !cfg.Exchange.lasting() {
@@ -346,8 +349,9 @@ func (e *engine) read(i int32, flags uint32) {
 			e.fail(i, bad, now)
 			return
 		case done:
-			if stamp < c.sentWall || stamp > t.UnixNano() {
-				stamp = 0 // the wall clock was set meanwhile
+			// The wall clock was set if it went another way than the steady one.
+			if apart := t.UnixNano() - c.sentWall - (now - c.since); max(apart, -apart) > mostApart || stamp < c.sentWall || stamp > t.UnixNano() {
+				stamp = 0
 			}
 			e.complete(i, now, t.UnixNano(), stamp)
 			if flags&unix.EPOLLRDHUP == 0 {
@@ -383,6 +387,7 @@ func (e *engine) broken(c *conn, n int, errno unix.Errno) Kind {
 // kernel's clock, and had been received at stamp, or 0 if that is not known.
 func (e *engine) complete(i int32, now, nowWall, stamp int64) {
 	c := &e.conns[i]
+	c.served = true
 	good := c.resp.good()
 	if good && now >= e.begin && now < e.end {
 		e.res.Completed++
@@ -396,8 +401,7 @@ func (e *engine) complete(i int32, now, nowWall, stamp int64) {
 				record(e.rec.networkTime, stamp-c.sentWall)
 			}
 		} else {
-			e.res.Errors[Status]++
-			e.rec.errors++
+			e.countError(c, Status)
 		}
 		c.measured = false
 	}

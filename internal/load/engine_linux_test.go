@@ -215,8 +215,15 @@ func TestErrorsAreCountedByKind(t *testing.T) {
 				}
 			})
 			res := mustLoad(t, Config{Target: addr, Connections: 2, Rate: 500, Duration: 400 * time.Millisecond, Timeout: tt.timeout})
-			if n := res.Errors[tt.kind]; n < 5 || n > 40 || len(res.Errors) != 1 {
-				t.Errorf("errors %v of %d requests, want about 20 of kind %s alone", res.Errors, res.Sent, tt.kind)
+			errors, none := res.Errors, res.ConnectionErrors
+			if tt.kind == Closed { // between two requests
+				errors, none = none, errors
+			}
+			if n := errors[tt.kind]; n < 5 || n > 40 || len(errors) != 1 || len(none) != 0 {
+				t.Errorf("errors %v of %d requests, of connections %v; want about 20 of kind %s alone", res.Errors, res.Sent, res.ConnectionErrors, tt.kind)
+			}
+			if n := total(res.Errors); n != res.Planned-res.Requests-res.Missed {
+				t.Errorf("%d of %d requests answered, %d missed, errors %v", res.Requests, res.Planned, res.Missed, res.Errors)
 			}
 			if n := res.Latency.TotalCount(); n != res.Planned {
 				t.Errorf("%d latencies of %d planned requests; each has one, be it a lower bound", n, res.Planned)
@@ -236,12 +243,41 @@ func TestServerGoesAway(t *testing.T) {
 	defer cancel()
 	done := make(chan error)
 	go func() { done <- s.Serve(ctx) }()
-	res := mustLoad(t, Config{Target: addrPort(s), Connections: 4, Rate: 1000, Duration: 600 * time.Millisecond})
+	res := mustLoad(t, Config{Target: addrPort(s), Connections: 4, Threads: 2, Steps: []float64{1000, 2000}, Duration: 300 * time.Millisecond})
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if res.Errors[Connect] == 0 || res.Missed == 0 || res.Requests == 0 {
-		t.Errorf("errors %v, %d missed, %d answered; want some of each", res.Errors, res.Missed, res.Requests)
+	if res.ConnectionErrors[Connect] == 0 || res.Missed == 0 || res.Requests == 0 {
+		t.Errorf("errors of connections %v, %d missed, %d answered; want some of each", res.ConnectionErrors, res.Missed, res.Requests)
+	}
+	if n := total(res.Errors); n != res.Planned-res.Requests-res.Missed || res.Planned != 900 {
+		t.Errorf("%d of %d requests answered, %d missed, errors %v", res.Requests, res.Planned, res.Missed, res.Errors)
+	}
+	for _, s := range res.Steps {
+		if s.Errors != s.Planned-s.Requests-s.Missed {
+			t.Errorf("step %v/s: %d of %d requests answered, %d missed, %d errors", s.AskedRate, s.Requests, s.Planned, s.Missed, s.Errors)
+		}
+	}
+	if len(res.Limits) == 0 || res.Limits[0].Code != "rate_short" {
+		t.Errorf("limits %v, want rate_short first", res.Limits)
+	}
+}
+
+// A server that takes connections and closes them at once is not stormed.
+func TestClosedAtOnceMakesAPause(t *testing.T) {
+	var conns atomic.Int64
+	addr := serveTCP(t, func(c net.Conn) {
+		if conns.Add(1) <= 5 { // the first answer and the connections of the load
+			buf := make([]byte, 4096)
+			_, _ = c.Read(buf)
+			_, _ = c.Write(serve.HTTPResponse(350))
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
+	res := mustLoad(t, Config{Target: addr, Connections: 4, Rate: 20, Duration: 500 * time.Millisecond})
+	// Four connections, of which each pauses for 10 ms.
+	if n := conns.Load(); n > 5+4*60 {
+		t.Errorf("%d connections in %v", n, res.Elapsed)
 	}
 }
 

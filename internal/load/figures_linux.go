@@ -75,6 +75,15 @@ func (e *engine) countSend(planned, sent, own int64) {
 	}
 }
 
+// countError counts what went wrong with c's request.
+func (e *engine) countError(c *conn, kind Kind) {
+	e.res.Errors[kind]++
+	e.rec.errors++
+	if s := e.step(c.planned); s != nil {
+		s.Errors++
+	}
+}
+
 // countAnswer counts a good response to c's request.
 func (e *engine) countAnswer(c *conn) {
 	e.res.Requests++

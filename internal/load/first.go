@@ -48,16 +48,23 @@ func askOnce(ctx context.Context, cfg Config) (int64, error) {
 		return 0, explain(err)
 	}
 	defer conn.Close()
+	ended := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer ended()
 	p := cfg.Exchange.protocol()
 	for seq := uint64(1); ; seq++ {
 		if err := conn.SetDeadline(time.Now().Add(cfg.Timeout / time.Duration(tries))); err != nil {
 			return 0, fmt.Errorf("load: %w", err)
+		}
+		if ctx.Err() != nil { // which may have been before the deadline was set
+			return 0, fmt.Errorf("load: ended before the first answer of %v: %w", cfg.Target, context.Cause(ctx))
 		}
 		if _, err := conn.Write(p.request(seq)); err != nil {
 			return 0, explain(err)
 		}
 		size, err := readFirst(conn, p, seq)
 		switch {
+		case err != nil && ctx.Err() != nil:
+			return 0, fmt.Errorf("load: ended before the first answer of %v: %w", cfg.Target, context.Cause(ctx))
 		case err == nil:
 			return size, nil
 		case int(seq) < tries && errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil:

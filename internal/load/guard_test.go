@@ -49,6 +49,9 @@ func TestLimits(t *testing.T) {
 		r    Result
 	}{
 		{"", Result{Sent: 100, Late: 1, GeneratorBusiest: 0.9, Steal: 0.01, GeneratorWait: 0.01}},
+		{"rate_short", Result{Planned: 1000, Sent: 1000, Requests: 989, Missed: 11}},
+		{"", Result{Planned: 1000, Sent: 1000, Requests: 990, Errors: map[Kind]int64{Reset: 10}}},
+		{"request_errors", Result{Sent: 1000, Errors: map[Kind]int64{Reset: 6, Status: 5}}},
 		{"load_generator_late", Result{Sent: 100, Late: 2}},
 		{"load_generator_saturated", Result{GeneratorBusiest: 0.96}},
 		{"cpu_steal", Result{Steal: 0.02}},

@@ -12,7 +12,7 @@ type life interface {
 	// answered: the response is complete; last says that the server closes after it.
 	answered(e *engine, i int32, last bool, now int64)
 	// failed: the connection is gone.
-	failed(e *engine, i int32, kind Kind, now int64)
+	failed(e *engine, i int32, now int64)
 	// revive: it was down for a moment.
 	revive(e *engine, i int32, now int64)
 }
@@ -37,9 +37,9 @@ func (kept) answered(e *engine, i int32, last bool, now int64) {
 	}
 }
 
-func (k kept) failed(e *engine, i int32, kind Kind, now int64) {
+func (k kept) failed(e *engine, i int32, now int64) {
 	e.move(i, down, now)
-	if kind != Connect { // which would be tried without end
+	if e.conns[i].served { // others would be made and lost without end
 		k.revive(e, i, now)
 	}
 }
@@ -80,14 +80,8 @@ func (once) answered(e *engine, i int32, _ bool, now int64) {
 	e.move(i, idle, now)
 }
 
-func (once) failed(e *engine, i int32, kind Kind, now int64) {
-	if kind == Connect {
-		e.move(i, down, now) // a pause, or a closed loop would spin on a refusal
-		return
-	}
-	e.move(i, idle, now)
-	e.conns[i].freeAt = now
-}
+// failed makes a pause, or a closed loop would spin on a refusal.
+func (once) failed(e *engine, i int32, now int64) { e.move(i, down, now) }
 
 func (once) revive(e *engine, i int32, now int64) {
 	e.move(i, idle, now)

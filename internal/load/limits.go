@@ -2,10 +2,11 @@ package load
 
 import "fmt"
 
-// Limit is a reason why a load may have measured itself, or the machine that
-// it ran on, instead of the target.
+// Limit is a reason why the figures of a load are not those of the load that
+// was asked for: the target did not answer it, or the load generator or its
+// machine was the limit.
 type Limit struct {
-	Code string `json:"code"` // load_generator_late, load_generator_saturated, cpu_steal, cpu_contended
+	Code string `json:"code"` // rate_short, request_errors, load_generator_late, load_generator_saturated, cpu_steal, cpu_contended
 	Text string `json:"text"`
 }
 
@@ -20,12 +21,22 @@ const (
 // From where on a load was not the one that was asked for.
 const (
 	leastAnswered = 0.99 // of the plan; with less, the latencies are those of a smaller load
+	mostErrors    = 0.01 // of the sends; their latency is only known to be at least their age
 )
 
 // judge finds out what limited r.
 func (r *Result) judge() {
 	add := func(code, format string, args ...any) {
 		r.Limits = append(r.Limits, Limit{code, fmt.Sprintf(format, args...)})
+	}
+	// Not by the rate, which counts what was answered within the window: a
+	// stall at its end moves answers into the drain and belongs to the result.
+	if float64(r.Requests) < leastAnswered*float64(r.Planned) {
+		add("rate_short", "%d of the %d requests planned in the window were answered (%.1f %%); %d had no answer even a while after it",
+			r.Requests, r.Planned, 100*share(r.Requests, r.Planned), r.Missed)
+	}
+	if n := total(r.Errors); float64(n) > mostErrors*float64(r.Sent) {
+		add("request_errors", "%d of %d requests failed (%v)", n, r.Sent, r.Errors)
 	}
 	if late := r.LateFraction(); late > mostLate {
 		add("load_generator_late", "%.1f %% of the requests were sent more than %v late by the load generator itself", 100*late, LateAfter)

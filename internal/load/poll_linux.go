@@ -23,10 +23,12 @@ type poller struct {
 const watched = unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET
 
 // wait waits until something is ready or the timeout is over; 0 only looks.
-// An interrupted wait is a short one. The call is raw though it blocks: Go's
-// scheduler would take the thread's processor away while it sleeps, and
-// giving it back takes longer than waking up. That costs one of GOMAXPROCS,
-// which Run adds, and a stop of the world interrupts the wait.
+// An interrupted wait is a short one. The call is raw though it blocks: to let
+// go of one of Go's processors and to get it back takes longer than waking up.
+// That costs one of GOMAXPROCS, which Run adds. Go's monitor interrupts a
+// goroutine that has kept its processor for 10 ms, some 50 times a second here;
+// an ordinary system call does not keep it from that, because only the
+// scheduler starts those 10 ms anew.
 func (p *poller) wait(timeout time.Duration) ([]unix.EpollEvent, error) {
 	p.timeout = unix.NsecToTimespec(int64(timeout))
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events)), uintptr(len(p.events)), uintptr(unsafe.Pointer(&p.timeout)), 0, 0)

@@ -17,25 +17,26 @@ const ReportSchema = "cnibench/load/1"
 // Report is a Result as `cnibench load --json` prints it: one flat object
 // whose times are seconds and whose keys are result's metric names.
 type Report struct {
-	Schema        string         `json:"schema"`
-	Target        string         `json:"target"`
-	Rate          float64        `json:"rate"`       // achieved, 1/s
-	AskedRate     float64        `json:"asked_rate"` // 0: closed loop
-	Connections   int            `json:"connections"`
-	Duration      float64        `json:"duration"` // of the window, s
-	Interrupted   bool           `json:"interrupted"`
-	Planned       int64          `json:"planned"` // 0: closed loop
-	Sent          int64          `json:"sent"`
-	Requests      int64          `json:"requests"`
-	Missed        int64          `json:"missed"`
-	Late          int64          `json:"late"`
-	LateFraction  float64        `json:"late_fraction"`
-	Queued        int64          `json:"queued"`
-	QueuedShare   float64        `json:"queued_fraction"`
-	Errors        map[Kind]int64 `json:"errors"`
-	ResponseBytes int64          `json:"response_bytes"`
-	GeneratorCPU  float64        `json:"generator_cpu"`
-	GeneratorSpin float64        `json:"generator_spin"`
+	Schema           string         `json:"schema"`
+	Target           string         `json:"target"`
+	Rate             float64        `json:"rate"`       // achieved, 1/s
+	AskedRate        float64        `json:"asked_rate"` // 0: closed loop
+	Connections      int            `json:"connections"`
+	Duration         float64        `json:"duration"` // of the window, s
+	Interrupted      bool           `json:"interrupted"`
+	Planned          int64          `json:"planned"` // 0: closed loop
+	Sent             int64          `json:"sent"`
+	Requests         int64          `json:"requests"`
+	Missed           int64          `json:"missed"`
+	Late             int64          `json:"late"`
+	LateFraction     float64        `json:"late_fraction"`
+	Queued           int64          `json:"queued"`
+	QueuedShare      float64        `json:"queued_fraction"`
+	Errors           map[Kind]int64 `json:"errors"`                      // of requests: planned = requests + missed + these
+	ConnectionErrors map[Kind]int64 `json:"connection_errors,omitempty"` // of connections that had no request
+	ResponseBytes    int64          `json:"response_bytes"`
+	GeneratorCPU     float64        `json:"generator_cpu"`
+	GeneratorSpin    float64        `json:"generator_spin"`
 
 	Exchange         string   `json:"exchange"` // http, tcp-rr, tcp-crr or udp-rr
 	Arrivals         string   `json:"arrivals"` // constant, poisson, or closed
@@ -90,12 +91,12 @@ func (r *Result) Report(cfg Config, target string, histograms bool) (*Report, er
 		Schema: ReportSchema, Target: target, Rate: r.Rate(), AskedRate: cfg.AskedRate(), Connections: cfg.Connections,
 		Duration: r.Elapsed.Seconds(), Interrupted: r.Interrupted, Planned: r.Planned, Sent: r.Sent, Requests: r.Requests, Missed: r.Missed,
 		Late: r.Late, LateFraction: r.LateFraction(), Queued: r.Queued, QueuedShare: r.QueuedFraction(),
-		Errors: r.Errors, ResponseBytes: r.ResponseBytes, GeneratorCPU: r.GeneratorCPU, GeneratorSpin: r.GeneratorSpin,
+		Errors: r.Errors, ConnectionErrors: r.ConnectionErrors, ResponseBytes: r.ResponseBytes, GeneratorCPU: r.GeneratorCPU, GeneratorSpin: r.GeneratorSpin,
 		Exchange: cfg.Exchange.Name(), Arrivals: cfg.arrivals(), Threads: r.Threads, GeneratorBusiest: r.GeneratorBusiest,
 		GeneratorWait: r.GeneratorWait, Steal: r.Steal, Limits: append([]Limit{}, r.Limits...), Seconds: append([]Second{}, r.Seconds...),
 		Times: map[string]float64{},
 	}
-	if r.Interrupted && r.Planned > 0 { // of a ladder or a ramp only its begin was asked for
+	if r.Interrupted && r.Planned > 0 && (cfg.Ramp > 0 || len(cfg.Steps) > 0) { // only its begin was asked for
 		rep.AskedRate = perSecond(r.Planned, r.Elapsed)
 	}
 	for i := range r.Steps {
@@ -127,6 +128,7 @@ type StepReport struct {
 	Planned      int64              `json:"planned"`
 	Requests     int64              `json:"requests"`
 	Missed       int64              `json:"missed"`
+	Errors       int64              `json:"errors"`
 	LateFraction float64            `json:"late_fraction"`
 	Times        map[string]float64 `json:"times"` // as the report's own
 }
@@ -137,7 +139,7 @@ func (s *Step) report(lasted time.Duration) StepReport {
 	maps.Copy(times, Times("service_time", s.ServiceTime))
 	return StepReport{
 		AskedRate: s.AskedRate, Rate: perSecond(s.Requests, lasted), Planned: s.Planned, Requests: s.Requests,
-		Missed: s.Missed, LateFraction: share(s.Late, s.Planned), Times: times,
+		Missed: s.Missed, Errors: s.Errors, LateFraction: share(s.Late, s.Planned), Times: times,
 	}
 }
 
@@ -165,14 +167,8 @@ func (r *Report) Decoded() (map[string]*hdrhistogram.Histogram, error) {
 	return all, nil
 }
 
-// ErrorCount is the number of errors of all kinds.
-func (r *Report) ErrorCount() int64 {
-	var n int64
-	for _, count := range r.Errors {
-		n += count
-	}
-	return n
-}
+// ErrorCount is the number of requests that failed.
+func (r *Report) ErrorCount() int64 { return total(r.Errors) }
 
 type plainReport Report
 

@@ -26,7 +26,10 @@ type Result struct {
 	Missed    int64          // without an answer a second after the window; their age then is recorded as their latency
 	Late      int64          // sent more than LateAfter after they could have been, had the engine been on time: its own fault
 	Queued    int64          // sent more than LateAfter after they were planned, mostly because the server kept every connection busy
-	Errors    map[Kind]int64 // by kind; the age of a request that failed is recorded as its latency, which was that at least
+	Errors    map[Kind]int64 // of requests, by kind: with a plan Planned = Requests + Missed + all of these; the age of a request that failed is recorded as its latency, which was that at least
+	// ConnectionErrors are those of connections that had no request then: lost
+	// between two requests, or not made again.
+	ConnectionErrors map[Kind]int64
 
 	ResponseBytes int64 // of the first answer, headers included
 	Threads       int   // that sent
@@ -58,15 +61,16 @@ type Result struct {
 // requests that came after it, in the drain, make further seconds. Times are
 // seconds; a percentile that the count does not carry is 0 and not written.
 type Second struct {
-	T              int     `json:"t"` // from T to T+1 seconds after the window's begin
-	Requests       int64   `json:"requests"`
-	Errors         int64   `json:"errors"`
-	LatencyP50     float64 `json:"latency_p50,omitempty"`
-	LatencyP99     float64 `json:"latency_p99,omitempty"`
-	LatencyMax     float64 `json:"latency_max,omitempty"`
-	ServiceTimeP50 float64 `json:"service_time_p50,omitempty"`
-	ServiceTimeP99 float64 `json:"service_time_p99,omitempty"`
-	ServiceTimeMax float64 `json:"service_time_max,omitempty"`
+	T                int     `json:"t"` // from T to T+1 seconds after the window's begin
+	Requests         int64   `json:"requests"`
+	Errors           int64   `json:"errors"` // of requests
+	ConnectionErrors int64   `json:"connection_errors,omitempty"`
+	LatencyP50       float64 `json:"latency_p50,omitempty"`
+	LatencyP99       float64 `json:"latency_p99,omitempty"`
+	LatencyMax       float64 `json:"latency_max,omitempty"`
+	ServiceTimeP50   float64 `json:"service_time_p50,omitempty"`
+	ServiceTimeP99   float64 `json:"service_time_p99,omitempty"`
+	ServiceTimeMax   float64 `json:"service_time_max,omitempty"`
 }
 
 // Step is what came of the requests that were planned within one step of a
@@ -76,6 +80,7 @@ type Step struct {
 	Planned     int64
 	Requests    int64 // answered
 	Missed      int64
+	Errors      int64 // with Requests and Missed it comes to Planned
 	Late        int64
 	Latency     *hdrhistogram.Histogram
 	ServiceTime *hdrhistogram.Histogram
@@ -118,6 +123,9 @@ func (r *Result) add(o *Result) {
 	for kind, n := range o.Errors {
 		r.Errors[kind] += n
 	}
+	for kind, n := range o.ConnectionErrors {
+		r.ConnectionErrors[kind] += n
+	}
 	r.GeneratorCPU += o.GeneratorCPU
 	r.GeneratorBusiest = max(r.GeneratorBusiest, o.GeneratorCPU)
 	r.GeneratorSpin += o.GeneratorSpin
@@ -135,6 +143,7 @@ func (s *Step) add(o *Step) {
 	s.Planned += o.Planned
 	s.Requests += o.Requests
 	s.Missed += o.Missed
+	s.Errors += o.Errors
 	s.Late += o.Late
 	s.Latency.Merge(o.Latency)
 	s.ServiceTime.Merge(o.ServiceTime)
@@ -146,6 +155,13 @@ func newSteps(rates []float64) []Step {
 		steps[i] = Step{AskedRate: rate, Latency: newHistogram(), ServiceTime: newHistogram()}
 	}
 	return steps
+}
+
+func total(errors map[Kind]int64) (n int64) {
+	for _, count := range errors {
+		n += count
+	}
+	return n
 }
 
 func share(part, whole int64) float64 {

@@ -12,6 +12,7 @@ import (
 type interval struct {
 	t                int
 	requests, errors int64
+	connectionErrors int64
 	latency          *hdrhistogram.Histogram
 	serviceTime      *hdrhistogram.Histogram
 	networkTime      *hdrhistogram.Histogram
@@ -33,6 +34,7 @@ func (v *interval) all() [5]*hdrhistogram.Histogram {
 func (v *interval) add(o *interval) {
 	v.requests += o.requests
 	v.errors += o.errors
+	v.connectionErrors += o.connectionErrors
 	from := o.all()
 	for i, h := range v.all() {
 		if from[i].TotalCount() > 0 {
@@ -42,7 +44,7 @@ func (v *interval) add(o *interval) {
 }
 
 func (v *interval) reset(t int) {
-	v.t, v.requests, v.errors = t, 0, 0
+	v.t, v.requests, v.errors, v.connectionErrors = t, 0, 0, 0
 	for _, h := range v.all() {
 		if h.TotalCount() > 0 {
 			h.Reset()
@@ -54,7 +56,7 @@ func (v *interval) summary() Second {
 	p50, p99, most := threeOf(v.latency)
 	s50, s99, longest := threeOf(v.serviceTime)
 	return Second{
-		T: v.t, Requests: v.requests, Errors: v.errors,
+		T: v.t, Requests: v.requests, Errors: v.errors, ConnectionErrors: v.connectionErrors,
 		LatencyP50: p50, LatencyP99: p99, LatencyMax: most,
 		ServiceTimeP50: s50, ServiceTimeP99: s99, ServiceTimeMax: longest,
 	}
@@ -215,7 +217,7 @@ func (c *collector) into(r *Result) {
 	r.Latency, r.ServiceTime, r.NetworkTime, r.SendLag, r.ConnectTime = t.latency, t.serviceTime, t.networkTime, t.sendLag, t.connectTime
 	r.Seconds = c.seconds
 	for n := len(c.seconds); n > 0; n-- {
-		if last := c.seconds[n-1]; last.Requests+last.Errors > 0 || last.ServiceTimeMax+last.LatencyMax > 0 || time.Duration(last.T)*time.Second < r.Elapsed {
+		if last := c.seconds[n-1]; last.Requests+last.Errors+last.ConnectionErrors > 0 || last.ServiceTimeMax+last.LatencyMax > 0 || time.Duration(last.T)*time.Second < r.Elapsed {
 			break
 		}
 		r.Seconds = c.seconds[:n-1] // a drain in which nothing came
