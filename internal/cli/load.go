@@ -145,9 +145,7 @@ func newLoadUDPRRCmd() *cobra.Command {
 	c := loadCmd("udp-rr", "Send a datagram and wait for one", fmt.Sprintf(`
 Send a datagram of --request bytes and wait for one of --response bytes. One
 that is lost counts as an error of kind timeout after --timeout; its connection
-can send nothing until then. Over 8 bytes and more an answer that comes after
-that is told from the next one with certainty, over fewer mostly. At most %d
-bytes. TARGET is HOST:PORT of `+"`cnibench serve udp`"+` with the same sizes.`, load.MaxDatagram), `
+can send nothing until then. Sizes are at most %d bytes. TARGET is HOST:PORT of `+"`cnibench serve udp`"+` with the same sizes.`, load.MaxDatagram), `
   cnibench load udp-rr 10.0.0.2:5201 --closed
   cnibench load udp-rr 10.0.0.2:5201 --rate 5k --connections 16 --timeout 200ms --request 64B --response 64B`,
 		newLoadOptions(time.Second), func(*loadTarget) (load.Exchange, error) {
@@ -155,6 +153,10 @@ bytes. TARGET is HOST:PORT of `+"`cnibench serve udp`"+` with the same sizes.`, 
 			return load.UDPRR{Sizes: sizes}, err
 		})
 	s.flags(c)
+	for _, name := range []string{"request", "response"} {
+		f := c.Flags().Lookup(name)
+		f.Usage = strings.Replace(f.Usage, "64KiB", fmt.Sprintf("%dB", load.MaxDatagram), 1)
+	}
 	return c
 }
 

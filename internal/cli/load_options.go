@@ -49,7 +49,7 @@ func (o *loadOptions) flags(c *cobra.Command) {
 	f.IntVar(&o.connections, "connections", 1, "connections at once, over all threads")
 	f.IntVar(&o.threads, "threads", 0, "threads that send; 0 is one, and more where one may not have so many files open")
 	f.IntSliceVar(&o.cpus, "cpus", nil, "CPUs that the threads are pinned to, in turn, e.g. 0,2")
-	f.StringSliceVar(&o.sources, "source", nil, "local addresses, used in turn; each has its own ports")
+	f.StringSliceVar(&o.sources, "source", nil, "local addresses, used in turn; each has its own ports, and with tens of thousands of connections several are faster: the kernel searches long for the last free ports of one")
 	f.DurationVar(&o.duration, "duration", 10*time.Second, "measured time")
 	f.DurationVar(&o.warmup, "warmup", 0, "time before it that is left out of every figure")
 	f.DurationVar(&o.timeout, "timeout", o.timeout, "the longest for a connection or an answer")
@@ -161,6 +161,10 @@ func parseLoadTarget(text string, http bool) (*loadTarget, error) {
 	switch {
 	case u.Scheme != "http":
 		return nil, usage("target %s: only http:// can be loaded, not %s://", text, u.Scheme)
+	case strings.HasPrefix(text, "http//") || strings.HasPrefix(text, "http:/") && !strings.Contains(text, "://"):
+		return nil, usage("target %s: did you mean http://%s?", text, strings.TrimLeft(strings.TrimPrefix(text, "http"), ":/"))
+	case u.User != nil || u.Fragment != "":
+		return nil, usage("target %s: a user or a #fragment is not sent; leave it out", text)
 	case u.Hostname() == "":
 		return nil, usage("target %s names no host; write http://HOST[:PORT][/PATH] or HOST:PORT", text)
 	case !http && (u.Port() == "" || u.RequestURI() != "/"):

@@ -28,6 +28,9 @@ func (o *loadOptions) run(ctx context.Context, w io.Writer, cfg load.Config, tar
 		cfg.Begin, cfg.End = event("begin"), event("end")
 	}
 	if o.hlog != "" {
+		if err := cfg.Check(); err != nil { // before a file is made empty
+			return usage("%w", err)
+		}
 		f, err := os.Create(o.hlog)
 		if err != nil {
 			return fmt.Errorf("load: histogram log: %w", err)

@@ -237,7 +237,11 @@ func (e *engine) transmit(i int32, planned int64) int64 {
 // expire ends what has taken too long and revives what is down.
 func (e *engine) expire(now int64) {
 	for i := e.lists[busy].head; i >= 0 && now-e.conns[i].since >= int64(e.cfg.Timeout); i = e.lists[busy].head {
-		e.fail(i, Timeout, now)
+		kind := Timeout
+		if !e.conns[i].up {
+			kind = Connect // the request's own connection
+		}
+		e.fail(i, kind, now)
 	}
 	for i := e.lists[connecting].head; i >= 0 && now-e.conns[i].since >= int64(e.cfg.Timeout); i = e.lists[connecting].head {
 		e.fail(i, Connect, now)

@@ -103,6 +103,12 @@ func (c Config) AskedRate() float64 {
 	return sum / float64(max(1, len(c.Steps)))
 }
 
+// Check says what is wrong with c, if anything, before Run begins: ErrConfig.
+func (c Config) Check() error {
+	_, err := c.complete()
+	return err
+}
+
 // complete checks c and fills in its defaults.
 func (c Config) complete() (Config, error) {
 	if c.Timeout == 0 {

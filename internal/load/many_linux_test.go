@@ -79,14 +79,14 @@ func loadMany(t *testing.T) {
 	begun := time.Now()
 	var ready time.Duration
 	res, err := Run(context.Background(), Config{
-		Target: addr, Exchange: TCPRR{}, Sources: sources, Connections: manyConnections, Rate: 20_000, Duration: 3 * time.Second, Timeout: time.Minute,
+		Target: addr, Exchange: TCPRR{}, Sources: sources, Connections: manyConnections, Rate: 4_000, Duration: 15 * time.Second, Timeout: time.Minute,
 		Begin: func() { ready = time.Since(begun) },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%d connections on %d threads after %v; rate %.0f/s, %d missed, limits %v", manyConnections, res.Threads, ready, res.Rate(), res.Missed, res.Limits)
-	if res.Planned != manyConnections || res.Requests+res.Missed != res.Planned || len(res.Errors) != 0 || res.Requests < manyConnections/10 {
+	if res.Planned != manyConnections || res.Requests+res.Missed != res.Planned || len(res.Errors) != 0 || res.Requests < manyConnections*9/10 {
 		t.Errorf("planned %d, answered %d, missed %d, errors %v; want %d, no error", res.Planned, res.Requests, res.Missed, res.Errors, manyConnections)
 	}
 	status, err := os.ReadFile("/proc/self/status")

@@ -131,6 +131,9 @@ func (r *run) do(ctx context.Context, ownTables bool) (*Result, error) {
 	for range r.engines {
 		if err := <-done; err != nil {
 			failed = errors.Join(failed, err)
+			for _, e := range r.engines { // the others alone would send a part of the plan
+				e.stop()
+			}
 		}
 	}
 	close(r.marks)

@@ -6,9 +6,9 @@ import (
 )
 
 // UDPRR sends a datagram and waits for one. A request carries its number, as
-// much of it as 8 bytes and both sizes hold, and the server repeats it: an
-// answer to an older request, which comes after that was given up, is none to
-// this one.
+// much of it as 8 bytes and both sizes hold, and the server repeats it, so that
+// a datagram that the network doubled is no answer to the next request. A
+// request that is given up takes its socket with it.
 type UDPRR struct{ Sizes }
 
 // Name implements Exchange.

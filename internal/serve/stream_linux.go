@@ -31,7 +31,7 @@ func (l *loop) accept() error {
 		case 0:
 		case unix.EAGAIN:
 			return nil
-		case unix.EINTR, unix.ECONNABORTED:
+		case unix.EINTR, unix.ECONNABORTED, unix.EPROTO, unix.EPERM: // of that connection alone (accept(2))
 			continue
 		case unix.EMFILE:
 			return l.fullTable(os.NewSyscallError("accept", errno))
