@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -101,7 +102,7 @@ func (c *command) run(ctx context.Context, signals *signals, peer *peer) {
 			messages = nil
 			c.hear(peer, m, ok)
 		case <-c.killAt:
-			c.log.Warn(fmt.Sprintf("%s did not end within %v of its SIGINT and is killed", c.argv[0], stopPatience))
+			c.log.Warn(fmt.Sprintf("%s did not end within %v of its %v and is killed", c.argv[0], stopPatience, stopSignal()))
 			c.stopped = false
 			kill()
 		}
@@ -133,9 +134,18 @@ func (c *command) hear(peer *peer, m message, ok bool) {
 		c.log.Warn(c.lost.Error())
 	}
 	if peer.own == serverSide { // nobody else would end it
-		c.pass(os.Interrupt)
+		c.pass(stopSignal())
 		c.killAt = time.After(stopPatience)
 	}
+}
+
+// stopSignal ends a command as Ctrl-C does; what a shell has started in the
+// background is deaf to that.
+func stopSignal() os.Signal {
+	if signal.Ignored(os.Interrupt) {
+		return syscall.SIGTERM
+	}
+	return os.Interrupt
 }
 
 // pass gives the signal to the command, to all of its group if it has one.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // What the processes that a stopped command left behind get to end by
@@ -29,7 +31,7 @@ func (c *command) sweep() {
 		if len(left) == 0 {
 			return
 		}
-		c.log.Warn(fmt.Sprintf("%s has ended and left %s; they get %v", c.argv[0], strings.Join(left, ", "), s))
+		c.log.Warn(fmt.Sprintf("%s has ended and left %s; they get %s", c.argv[0], strings.Join(left, ", "), unix.SignalName(s)))
 		_ = syscall.Kill(-group, s) // those that have just ended need none
 		left = leftAfter(group, termPatience)
 	}

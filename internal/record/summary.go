@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"sort"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -107,19 +108,33 @@ var means = []mean{
 // window is the command's life.
 type window struct{ begin, end time.Time }
 
-// inner is the time between the first and the last of the snapshots strictly
-// within the window: at its marks the command is not there yet, or no more.
-func (w window) inner(times []time.Time) (inner window, ok bool) {
-	for _, t := range times {
-		if !t.After(w.begin) || !t.Before(w.end) {
-			continue
-		}
-		if inner.begin.IsZero() {
-			inner.begin = t
-		}
-		inner.end = t
+// inner are the first and the last of the snapshots strictly within the window:
+// at its marks the command is not there yet, or no more.
+func (w window) inner(times []time.Time) (first, last int, ok bool) {
+	first = sort.Search(len(times), func(i int) bool { return times[i].After(w.begin) })
+	last = sort.Search(len(times), func(i int) bool { return !times[i].Before(w.end) }) - 1
+	return first, last, first < last
+}
+
+// within is the recording with its inner snapshots only; the first holds from
+// the window's begin and the last to its end.
+func (w window) within(rec *sysmon.Recording) *sysmon.Recording {
+	first, last, ok := w.inner(rec.Times)
+	if !ok {
+		return &sysmon.Recording{}
 	}
-	return inner, inner.end.After(inner.begin)
+	cut := &sysmon.Recording{Times: slices.Concat([]time.Time{w.begin}, rec.Times[first:last+1], []time.Time{w.end})}
+	for _, f := range rec.Families {
+		series := make([]sysmon.Series, 0, len(f.Series))
+		for _, one := range f.Series {
+			v := one.Values
+			one.Values = slices.Concat(v[first:first+1], v[first:last+1], v[last:last+1])
+			series = append(series, one)
+		}
+		f.Series = series
+		cut.Families = append(cut.Families, f)
+	}
+	return cut
 }
 
 // minRateTime is the least life of a command for which rates are given: CPU
@@ -143,7 +158,7 @@ func summarize(rec *sysmon.Recorder, o Options, w window, c *command) *Summary {
 	if !rates {
 		s.Notes = append(s.Notes, fmt.Sprintf("no rates: the command ran for less than %v", minRateTime))
 	}
-	inner, gauges := w.inner(all.Times)
+	_, _, gauges := w.inner(all.Times)
 	if !gauges {
 		s.Notes = append(s.Notes, fmt.Sprintf("no means of memory and other gauges: fewer than two snapshots fell into the command's life; they come %v and %v after its start, then every interval", earlyMarks[0], earlyMarks[1]))
 	}
@@ -156,9 +171,8 @@ func summarize(rec *sysmon.Recorder, o Options, w window, c *command) *Summary {
 		if len(part.Families) == 0 {
 			continue
 		}
-		w := w
 		if !m.rate {
-			w = inner
+			part = w.within(part)
 		}
 		values := map[string]float64{}
 		for _, series := range part.Families[0].Series {

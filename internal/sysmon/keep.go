@@ -1,6 +1,8 @@
 package sysmon
 
 import (
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -26,7 +28,7 @@ func (k *keepingFS) Open(name string) (fs.File, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if file := k.open[name]; file != nil {
-		return &keptFile{file: file}, nil
+		return &keptFile{folder: k, name: name, file: file}, nil
 	}
 	file, err := k.FS.Open(name)
 	if err != nil || name[0] >= '0' && name[0] <= '9' && strings.Contains(name, "/") {
@@ -40,17 +42,39 @@ func (k *keepingFS) Open(name string) (fs.File, error) {
 		return file, err
 	}
 	k.open[name] = of
-	return &keptFile{file: of}, nil
+	return &keptFile{folder: k, name: name, file: of}, nil
 }
 
 // ReadDir implements fs.ReadDirFS.
 func (k *keepingFS) ReadDir(name string) ([]fs.DirEntry, error) { return fs.ReadDir(k.FS, name) }
 
+// again opens a file anew whose kept descriptor fails: its device (a CPU that
+// was offline) went and came back.
+func (k *keepingFS) again(name string, stale *os.File) (*os.File, error) {
+	k.mu.Lock()
+	if k.open[name] == stale {
+		delete(k.open, name)
+		stale.Close()
+	}
+	k.mu.Unlock()
+	file, err := k.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	kept, ok := file.(*keptFile)
+	if !ok {
+		return nil, errors.Join(fs.ErrInvalid, file.Close())
+	}
+	return kept.file, nil
+}
+
 // keptFile reads a kept file from its beginning, whoever else reads it.
 type keptFile struct {
-	file *os.File
-	at   int64
-	end  error // once the file has ended
+	folder *keepingFS
+	name   string
+	file   *os.File
+	at     int64
+	end    error // once the file has ended
 }
 
 func (f *keptFile) Stat() (fs.FileInfo, error) { return f.file.Stat() }
@@ -60,6 +84,12 @@ func (f *keptFile) Read(p []byte) (int, error) {
 		return 0, f.end
 	}
 	n, err := f.file.ReadAt(p, f.at)
+	if n == 0 && f.at == 0 && err != nil && err != io.EOF {
+		if file, gone := f.folder.again(f.name, f.file); gone == nil {
+			f.file = file
+			n, err = f.file.ReadAt(p, 0)
+		}
+	}
 	f.at += int64(n)
 	f.end = err
 	if n > 0 {

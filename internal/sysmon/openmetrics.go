@@ -80,7 +80,10 @@ func writePoint(b *bufio.Writer, head string, v float64, t time.Time) {
 	line = strconv.AppendFloat(line, v, 'g', -1, 64)
 	line = append(line, ' ')
 	line = strconv.AppendInt(line, t.Unix(), 10)
-	line = fmt.Appendf(line, ".%09d\n", t.Nanosecond())
+	line = append(line, ".000000000\n"...)
+	for at, rest := len(line)-2, t.Nanosecond(); rest > 0; at, rest = at-1, rest/10 {
+		line[at] += byte(rest % 10)
+	}
 	b.Write(line)
 }
 

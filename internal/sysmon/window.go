@@ -29,16 +29,8 @@ func (r *Recording) Delta(family string, match map[string]string, begin, end tim
 	}
 	sum, known := 0.0, false
 	for _, s := range series {
-		last := Absent
-		for _, v := range s.Values[from : to+1] {
-			if v.IsAbsent() {
-				continue
-			}
-			if !last.IsAbsent() {
-				sum += max(0, float64(v-last))
-				known = true
-			}
-			last = v
+		if delta, _, ok := r.growth(s, from, to); ok {
+			sum, known = sum+delta, true
 		}
 	}
 	if !known {
@@ -47,15 +39,53 @@ func (r *Recording) Delta(family string, match map[string]string, begin, end tim
 	return sum, nil
 }
 
-// Rate is Delta per second of the time between the two snapshots, which is
-// the divisor that fits it: CPU-seconds per second for node_cpu_seconds.
+// growth is that of one counter between two snapshots, and the seconds of the
+// intervals in which it went back: its growth there is not known.
+func (r *Recording) growth(s Series, from, to int) (delta, unknown float64, ok bool) {
+	last := -1
+	for i := from; i <= to; i++ {
+		v := s.Values[i]
+		if v.IsAbsent() {
+			continue
+		}
+		if last >= 0 {
+			ok = true
+			if v >= s.Values[last] {
+				delta += float64(v - s.Values[last])
+			} else {
+				unknown += r.Times[i].Sub(r.Times[last]).Seconds()
+			}
+		}
+		last = i
+	}
+	return delta, unknown, ok
+}
+
+// Rate is the growth of Delta per second of the time between the two
+// snapshots, which is the divisor that fits it: CPU-seconds per second for
+// node_cpu_seconds. A counter that went back is divided by the time without
+// those intervals; it counts as standing still if there is no other.
 func (r *Recording) Rate(family string, match map[string]string, begin, end time.Time) (float64, error) {
-	delta, err := r.Delta(family, match, begin, end)
+	series, from, to, err := r.window(family, match, begin, end)
 	if err != nil {
 		return 0, err
 	}
-	from, to := r.nearest(begin), r.nearest(end)
-	return delta / r.Times[to].Sub(r.Times[from]).Seconds(), nil
+	seconds := r.Times[to].Sub(r.Times[from]).Seconds()
+	sum, known := 0.0, false
+	for _, s := range series {
+		delta, unknown, ok := r.growth(s, from, to)
+		if !ok {
+			continue
+		}
+		known = true
+		if delta > 0 {
+			sum += delta / (seconds - unknown)
+		}
+	}
+	if !known {
+		return 0, fmt.Errorf("%s%s: absent in the window: %w", family, inBraces(match), ErrNoData)
+	}
+	return sum, nil
 }
 
 // Mean is the mean of a gauge over the time between the snapshots nearest to

@@ -46,6 +46,8 @@ func TestWindow(t *testing.T) {
 		{"went back", rec.Delta, "bytes", device("reset"), 0, 3, 20},
 		{"sum of all", rec.Delta, "bytes", nil, 0, 3, 922},
 		{"rate over the time between snapshots", rec.Rate, "bytes", device("eth0"), 0.6, 1.9, 100},
+		{"rate of what went back", rec.Rate, "bytes", device("reset"), 0, 3, 20 / 2.5},
+		{"rate of what only went back", rec.Rate, "bytes", device("reset"), 1, 1.5, 0},
 		{"rate", rec.Rate, "bytes", device("eth0"), 1, 1.5, 100},
 		{"mean", rec.Mean, "memory", device("a"), 0, 3, (10*1 + 15*0.5 + 20*0.5 + 30*1) / 3},
 		{"mean over a gap", rec.Mean, "memory", device("gap"), 0, 3, 4},
