@@ -168,16 +168,19 @@ func newFigure(r *analysis.Result) figure {
 func barChart(g *group, c column, colors map[string]int) chart {
 	out := chart{
 		Kind: "bars", X: &axis{c.Head(), c.Unit}, Places: at(c.Step),
-		Title:   c.Head() + ", " + c.Step,
-		Caption: "Bar: median of the rounds. Line: its interval. Dots: every round. " + betterIs(c.Better) + ".",
-		Table:   plainTable{Head: []string{"contender", "median", "interval", "rounds", "tier"}},
+		Title: c.Head() + ", " + c.Step,
+		Table: plainTable{Head: []string{"contender", "median", "interval", "rounds", "tier"}},
 	}
+	intervals := 0
 	for _, contender := range g.Contenders {
 		r := g.figure(contender.ID, c)
 		if r == nil {
 			continue
 		}
 		b := bar{C: colors[contender.ID], figure: newFigure(r), Mark: value(r), Rounds: r.Values}
+		if b.Low != nil {
+			intervals++
+		}
 		if t := tier(r); t != "" {
 			b.Mark += "  " + t
 		}
@@ -191,9 +194,21 @@ func barChart(g *group, c column, colors map[string]int) chart {
 		out.Rows = append(out.Rows, b)
 		out.Table.add(b.C, contender.ID, value(r), interval(r), words, tier(r))
 	}
+	line := "Line: its interval"
+	switch intervals {
+	case 0:
+		line = "Too few rounds for an interval"
+	case len(out.Rows):
+	default:
+		line += ", where the rounds are enough for one"
+	}
+	out.Caption = "Bar: median of the rounds. " + line + ". Dots: every round. " + betterIs(c.Better) + "."
 	out.Label = fmt.Sprintf("Bar chart of %s with %s; the table below it has the figures", out.Title, plural(len(out.Rows), "contender"))
 	return out
 }
+
+// logarithmic is what a reader of the script's logarithmic axes must know.
+const logarithmic = "The vertical axis is logarithmic and does not begin at zero."
 
 func betterIs(better string) string {
 	if better == "lower" {
@@ -236,7 +251,7 @@ func curveChart(g *group, step string, curves []analysis.Curve, colors map[strin
 	out := chart{
 		Kind: "curves", Y: &axis{what, "s"}, Places: at(step),
 		Title:   what + " by percentile, " + step,
-		Caption: "All valid rounds merged; each step to the right is another nine. A curve ends where fewer than ten samples lie beyond. Lower is better.",
+		Caption: "All valid rounds merged; each step to the right is another nine. A curve ends where fewer than ten samples lie beyond. " + logarithmic + " Lower is better.",
 		Table:   plainTable{Head: []string{"contender", "samples"}},
 	}
 	var percentiles []float64

@@ -17,7 +17,7 @@ func (v *view) efficiencyCharts(g *group, colors map[string]int) []chart {
 		c := chart{
 			Kind: "scatter", X: &axis{metricLabel(cost), "CPU-s/Gbit"}, Y: &axis{"Goodput", "bit/s"}, Places: at(s.ID),
 			Title:   "Efficiency, " + s.ID,
-			Caption: "Medians with their intervals; best is the upper left. Line: the frontier of the medians, where no other contender has more goodput for less CPU; neighbours may be alike. Shapes: groups that resemble each other.",
+			Caption: "Medians, with their intervals where the rounds are enough for one; best is the upper left. Line: the frontier of the medians, where no other contender has more goodput for less CPU; neighbours may be alike. Shapes: groups that resemble each other.",
 			Table:   plainTable{Head: []string{"contender", "goodput", metricLabel("cpu_per_gbit"), "2024 formula", "memory over baseline", "energy per GB", "frontier", "group"}},
 		}
 		energy := ""
@@ -115,7 +115,7 @@ func (v *view) scatter(g *group, colors map[string]int) *chart {
 	out := &chart{
 		Kind: "scatter", X: &axis{x.Head(), x.Unit}, Y: &axis{y.Head(), y.Unit}, Places: at(x.Step, y.Step),
 		Title:   x.Head() + " against " + lowerFirst(y.Head()),
-		Caption: fmt.Sprintf("Medians with their intervals; %s at %s, %s at %s. %s", x.Head(), x.Step, lowerFirst(y.Head()), y.Step, corner(y.Better)),
+		Caption: fmt.Sprintf("Medians, with their intervals where the rounds are enough for one; %s at %s, %s at %s. %s", x.Head(), x.Step, lowerFirst(y.Head()), y.Step, corner(y.Better)),
 		Table:   plainTable{Head: []string{"contender", x.Head(), y.Head()}},
 	}
 	for _, c := range g.Contenders {

@@ -75,7 +75,7 @@ func (v *view) loadCharts(g *group, f family, colors map[string]int) []chart {
 		c := chart{
 			Kind: "load", X: &axis{"Achieved rate", "1/s"}, Y: &axis{what, "s"}, Places: at(f.ids()...),
 			Title:   what + " against load, " + f.name(),
-			Caption: "Each point is one rate; a line that rises is a contender near its limit. Lower is better.",
+			Caption: "Each point is one rate; a line that rises is a contender near its limit. " + logarithmic + " Lower is better.",
 			Table:   plainTable{Head: append([]string{"contender"}, f.ids()...)},
 		}
 		most := 0
@@ -116,7 +116,7 @@ func (v *view) rateCharts(g *group, f family, colors map[string]int) []chart {
 		c := chart{
 			Kind: "curves", Y: &axis{"Latency", "s"}, Places: at(f.ids()...),
 			Title:   contender.ID + " by rate, " + f.name(),
-			Caption: "All valid rounds merged. Lower is better.",
+			Caption: "All valid rounds merged. " + logarithmic + " Lower is better.",
 			Table:   plainTable{Head: []string{"step", "samples", "p50", "p99", "p99.9"}},
 		}
 		c.Places.Contender = colors[contender.ID] + 1

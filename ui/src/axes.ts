@@ -1,4 +1,4 @@
-import { scale, tick } from "./format";
+import { scale, tick, words } from "./format";
 import type { Axis, Figure } from "./model";
 import type { Theme } from "./theme";
 
@@ -73,21 +73,28 @@ export function quiet(t: Theme) {
   };
 }
 
-// logAxis spans the values in whole steps of 1, 2 and 5.
-export function logAxis(t: Theme, values: number[], unit: string) {
+// logAxis spans the values in whole steps of 1, 2 and 5, each of which it
+// labels, and its name says what it is.
+export function logAxis(t: Theme, values: number[], axis: Axis) {
   const found = values.filter((v) => v > 0);
   const q = quiet(t);
-  const words = (v: number) => {
-    const s = scale(v, unit);
-    return `${tick(v / s.factor)} ${s.unit}`;
-  };
+  const plain = (v: number) => Number(v.toPrecision(3));
+  const min = plain(found.length > 0 ? roundDown(Math.min(...found)) : 1);
+  const most = plain(found.length > 0 ? roundUp(Math.max(...found)) : 10);
+  const max = most > min ? most : plain(roundUp(min * 1.01));
+  const steps: number[] = [];
+  for (let v = min; v <= max; v = plain(roundUp(v * 1.01))) steps.push(v);
+  // Beyond four decades there is room for whole ones only.
+  const customValues = max / min > 1e4 ? steps.filter((v) => Number.isInteger(Math.round(1e6 * Math.log10(v)) / 1e6)) : steps;
   return {
     ...q,
     type: "log" as const,
-    min: found.length > 0 ? roundDown(Math.min(...found)) : 1,
-    max: found.length > 0 ? roundUp(Math.max(...found)) : 10,
-    axisLabel: { ...q.axisLabel, formatter: words },
-    minorSplitLine: { show: true, lineStyle: { color: t.line, opacity: 0.45 } },
-    minorTick: { show: false, splitNumber: 9 },
+    name: `${axis.label}, logarithmic`,
+    nameLocation: "middle",
+    nameGap: 50,
+    min,
+    max,
+    axisTick: { show: false, customValues },
+    axisLabel: { ...q.axisLabel, customValues, formatter: (v: number) => words(v, axis.unit) },
   };
 }

@@ -5,6 +5,8 @@ import { make } from "./dom";
 import type { Data } from "./model";
 import { type Kind, kinds, shows, type State } from "./state";
 
+const plurals: Record<Kind, string> = { c: "contenders", s: "steps", g: "kernels" };
+
 export function hide(state: State): void {
   for (const element of document.querySelectorAll<HTMLElement>("main [data-c], main [data-s], main [data-g]")) {
     element.hidden = !kinds.every((kind) => {
@@ -18,12 +20,14 @@ export function hide(state: State): void {
 export function setUp(data: Data, change: (shown: State["shown"]) => void): void {
   const filter = document.getElementById("filter") as HTMLDetailsElement;
   filter.hidden = data.contenders.length === 0;
+  document.getElementById("filter-state")!.role = "status";
   const read = () => {
     const shown: State["shown"] = { c: null, s: null, g: null };
     for (const kind of kinds) {
       const list = boxes(filter, kind);
       const on = list.filter((b) => b.checked).map((b) => Number(b.value));
-      shown[kind] = on.length === list.length || on.length === 0 ? null : new Set(on);
+      if (list.length > 0 && on.length === 0) return say(`: choose at least one of the ${plurals[kind]}`);
+      shown[kind] = on.length === list.length ? null : new Set(on);
     }
     change(shown);
   };
@@ -35,7 +39,7 @@ export function setUp(data: Data, change: (shown: State["shown"]) => void): void
       const button = make("button", { type: "button" }, text);
       button.addEventListener("click", () => {
         for (const b of boxes(filter, kind)) b.checked = on;
-        if (on) read(); // none is where a choice begins: nothing to show yet
+        read(); // none is where a choice begins: what was shown stays
       });
       set.querySelector("legend")!.append(" ", button);
     }
@@ -50,10 +54,14 @@ function boxes(filter: HTMLElement, kind: Kind): HTMLInputElement[] {
 export function show(state: State): void {
   const filter = document.getElementById("filter")!;
   const parts: string[] = [];
-  for (const [kind, word] of [["c", "contenders"], ["s", "steps"], ["g", "kernels"]] as [Kind, string][]) {
+  for (const kind of kinds) {
     const list = boxes(filter, kind);
     for (const b of list) b.checked = shows(state, kind, Number(b.value));
-    if (state.shown[kind]) parts.push(`${state.shown[kind].size} of ${list.length} ${word}`);
+    if (state.shown[kind]) parts.push(`${state.shown[kind].size} of ${list.length} ${plurals[kind]}`);
   }
-  document.getElementById("filter-state")!.textContent = parts.length > 0 ? ": " + parts.join(", ") : "";
+  say(parts.length > 0 ? ": " + parts.join(", ") : "");
+}
+
+function say(text: string): void {
+  document.getElementById("filter-state")!.textContent = text;
 }

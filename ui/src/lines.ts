@@ -1,6 +1,6 @@
 import { logAxis, quiet, roundUp } from "./axes";
 import { nines, words } from "./format";
-import type { Curves, Data, Load, Series } from "./model";
+import type { Axis, Curves, Data, Load, Series } from "./model";
 import { dash, nameOf, seriesColor, type Theme, tooltip } from "./theme";
 
 // curves are latencies over an axis of nines: 1 is the 90th percentile, 2 the
@@ -22,7 +22,7 @@ export function curves(chart: Curves, data: Data, t: Theme, width: number): [num
     axisLabel: { ...axis.axisLabel, showMaxLabel: Number.isInteger(last), formatter: nines },
   };
   const text = (p: [number, number]) => `p${Number(p[0].toPrecision(6))}: ${words(p[1], chart.y.unit)}`;
-  return lines(chart.series, (p) => [place(p[0]), p[1]], text, xAxis, chart.y.unit, data, t, width);
+  return lines(chart.series, (p) => [place(p[0]), p[1]], text, xAxis, chart.y, data, t, width);
 }
 
 // load is a latency against the rate that was achieved.
@@ -42,26 +42,26 @@ export function load(chart: Load, data: Data, t: Theme, width: number): [number,
     axisLabel: { ...axis.axisLabel, formatter: (v: number) => words(v, chart.x.unit) },
   };
   const text = (p: [number, number]) => `${words(p[1], chart.y.unit)} at ${words(p[0], chart.x.unit)}`;
-  return lines(chart.series, (p) => p, text, xAxis, chart.y.unit, data, t, width);
+  return lines(chart.series, (p) => p, text, xAxis, chart.y, data, t, width);
 }
 
 function lines(
   series: Series[], at: (p: [number, number]) => [number, number], text: (p: [number, number]) => string,
-  xAxis: object, unit: string, data: Data, t: Theme, width: number,
+  xAxis: object, y: Axis, data: Data, t: Theme, width: number,
 ): [number, object] {
   const names = series.map((s) => nameOf(data, s));
   // Legend entries wrap as words do; the grid begins below the last row.
   let [legendRows, used] = [1, 0];
   for (const name of names) {
     const entry = 36 + 6.5 * name.length;
-    if (used > 0 && used + entry > width - 64) [legendRows, used] = [legendRows + 1, 0];
+    if (used > 0 && used + entry > width - 76) [legendRows, used] = [legendRows + 1, 0];
     used += entry;
   }
   const option = {
-    grid: { left: 64, right: 24, top: 8 + 22 * legendRows, bottom: 44 },
-    legend: { top: 0, left: 56, itemHeight: 8, itemWidth: 22, textStyle: { color: t.ink, fontSize: 12 } },
+    grid: { left: 76, right: 24, top: 8 + 22 * legendRows, bottom: 44 },
+    legend: { top: 0, left: 68, itemHeight: 8, itemWidth: 22, textStyle: { color: t.ink, fontSize: 12 } },
     xAxis,
-    yAxis: logAxis(t, series.flatMap((s) => s.points.map((p) => p[1])), unit),
+    yAxis: logAxis(t, series.flatMap((s) => s.points.map((p) => p[1])), y),
     tooltip: { trigger: "item", ...tooltip(t, (p) => [p.seriesName, text(series[p.seriesIndex].points[p.dataIndex])]) },
     series: series.map((s, i) => ({
       type: "line",

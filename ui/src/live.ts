@@ -4,22 +4,25 @@ const pause = 2000;
 const parts = ["header", "nav.views", "#filter", "main", "#data", "#trace-data"];
 
 export function follow(renewed: () => void): void {
-  const status = document.getElementById("live")!;
   let known = document.body.dataset.live;
+  // current takes news over, and says whether what is shown is what there is.
+  const current = async () => {
+    const head = await fetch(location.pathname, { method: "HEAD", cache: "no-store" });
+    if (head.ok && head.headers.get("ETag") === known) return true;
+    // After a fault, too: only who asks for the whole lets the server try again.
+    const answer = await fetch(location.pathname, { cache: "no-store" });
+    if (!answer.ok) return false;
+    const tag = answer.headers.get("ETag") ?? known;
+    if (tag !== known) {
+      replace(new DOMParser().parseFromString(await answer.text(), "text/html"), renewed);
+      known = tag;
+    }
+    return true;
+  };
   const ask = async () => {
     if (!document.hidden) {
       try {
-        const head = await fetch(location.pathname, { method: "HEAD", cache: "no-store" });
-        const tag = head.headers.get("ETag") ?? "";
-        if (head.ok && tag !== known) {
-          const answer = await fetch(location.pathname, { cache: "no-store" });
-          if (answer.ok) {
-            known = answer.headers.get("ETag") ?? tag;
-            replace(new DOMParser().parseFromString(await answer.text(), "text/html"));
-            renewed();
-          }
-        }
-        say(head.ok ? "" : "the run can't be read at the moment");
+        say((await current()) ? "" : "the run can't be read at the moment: this is what it showed last");
       } catch {
         say("cnibench explore has ended: this is what it showed last");
       }
@@ -27,16 +30,19 @@ export function follow(renewed: () => void): void {
     setTimeout(ask, pause);
   };
   const say = (text: string) => {
-    const now = document.getElementById("live") ?? status;
+    const now = document.getElementById("live")!;
     if (now.textContent !== text) now.textContent = text;
   };
   setTimeout(ask, pause);
 }
 
-// replace takes the new content over and keeps what the reader has opened, the
-// room of what is drawn, and the focus.
-function replace(next: Document): void {
-  const name = (d: Element) => `${d.closest("[id]")?.id} ${d.parentElement?.querySelector(".chart")?.id ?? ""} ${d.querySelector("summary")?.textContent}`;
+// replace takes the new content over and keeps what the reader has opened and
+// the focus, of what the script makes of the content as well.
+function replace(next: Document, renewed: () => void): void {
+  const name = (d: Element) => {
+    const chart = d.parentElement?.querySelector(".chart");
+    return d.id || `${d.closest("[id]")?.id} ${chart?.id || chart?.ariaLabel} ${d.querySelector("summary")?.textContent}`;
+  };
   const open = new Set([...document.querySelectorAll("details[open]")].map(name));
   const focus = document.activeElement?.id;
   const top = scrollY;
@@ -44,6 +50,7 @@ function replace(next: Document): void {
     const [from, to] = [next.querySelector(part), document.querySelector(part)];
     if (from && to) to.replaceWith(document.adoptNode(from));
   }
+  renewed();
   for (const d of document.querySelectorAll("details")) if (open.has(name(d))) d.open = true;
   if (focus) document.getElementById(focus)?.focus();
   scrollTo({ top });

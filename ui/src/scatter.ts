@@ -20,17 +20,26 @@ export function scatter(chart: Scatter, data: Data, t: Theme, width: number): [n
   const extent = (figures: Figure[]) => Math.min(largest(figures), 2.5 * Math.max(...figures.map((f) => f.value)) || Infinity);
   const x = valueAxis(t, chart.x, extent(points.map((p) => p.x)), width, { nameGap: 28 });
   const y = valueAxis(t, chart.y, extent(points.map((p) => p.y)), 500, { nameGap: 40 });
-  const labels = placeLabels(
+  const places = placeLabels(
     points.map((p) => ({
       x: grid.left + ((width - grid.left - grid.right) * p.x.value) / x.max,
       y: height - grid.bottom - ((height - grid.top - grid.bottom) * p.y.value) / y.max,
-      width: 7 * p.name.length,
+      width: textWidth(p.name),
     })),
-    grid.left + 2,
-    width - 4,
+    { left: grid.left + 2, right: width - 4, top: 2, bottom: height - grid.bottom - 2 },
   );
+  // Who has no room for a name has a number, and a line of the key below.
+  const numbered = points.flatMap((p, i) => (places[i].numbered ? [{ ...p, i }] : []));
+  const number = new Map(numbered.map((p, k) => [p.i, String(k + 1)]));
+  const key = numbered.map((p) => `${number.get(p.i)} ${p.name}`);
+  const keyRows = rowsOf(key, width);
+  const look = (p: (typeof points)[number]) => ({
+    symbol: p.cluster ? shapes[(p.cluster - 1) % shapes.length] : "circle",
+    itemStyle: { color: seriesColor(t, p.c) },
+  });
   const option = {
-    grid,
+    grid: { ...grid, bottom: grid.bottom + 19 * keyRows },
+    legend: { show: key.length > 0, data: key, bottom: 0, left: 0, itemHeight: 10, itemWidth: 14, selectedMode: false, textStyle: { color: t.ink, fontSize: 12, width: keyWidth, overflow: "truncate" } },
     xAxis: x,
     yAxis: y,
     tooltip: { trigger: "item", ...tooltip(t, (p) => [points[p.dataIndex].name, `${chart.x.label}: ${points[p.dataIndex].x.text}`, `${chart.y.label}: ${points[p.dataIndex].y.text}`]) },
@@ -51,40 +60,144 @@ export function scatter(chart: Scatter, data: Data, t: Theme, width: number): [n
         symbolSize: 11,
         data: points.map((p, i) => ({
           value: [p.x.value, p.y.value],
-          symbol: p.cluster ? shapes[(p.cluster - 1) % shapes.length] : "circle",
-          itemStyle: { color: seriesColor(t, p.c) },
+          ...look(p),
           label: {
-            formatter: () => p.name,
+            show: true,
+            position: "inside",
+            formatter: () => number.get(i) ?? p.name,
             color: t.ink,
             fontSize: 12,
             textBorderColor: t.paper,
             textBorderWidth: 3,
-            ...labels[i],
+            offset: places[i].offset,
           },
         })),
       },
+      leaders(t.muted, points.flatMap((p, i) => {
+        const to = places[i].leader;
+        return to ? [{ at: [p.x.value, p.y.value], to }] : [];
+      })),
+      ...numbered.map((p, k) => ({ type: "scatter", name: key[k], data: [], ...look(p) })),
     ],
   };
-  return [height, option];
+  return [height + 19 * keyRows, option];
 }
 
-// placeLabels puts names beside their points where there is room: to the right,
-// the left, or a line lower or higher. A name that would cover another or a
-// point is left to the tooltip and the table.
-function placeLabels(points: { x: number; y: number; width: number }[], first: number, last: number) {
-  const [gap, line, dot] = [9, 13, 5];
-  const taken = points.map((p) => ({ left: p.x - dot, right: p.x + dot, top: p.y - dot, bottom: p.y + dot }));
-  return points.map((p) => {
-    for (const shift of [0, line, -line]) {
-      for (const position of ["right", "left"]) {
-        const left = position === "right" ? p.x + gap : p.x - gap - p.width;
-        const box = { left, right: left + p.width, top: p.y + shift - line / 2, bottom: p.y + shift + line / 2 };
-        const free = taken.every((o) => box.right <= o.left || o.right <= box.left || box.bottom <= o.top || o.bottom <= box.top);
-        if (!free || box.left < first || box.right > last) continue;
-        taken.push(box);
-        return { show: true, position, distance: gap, offset: [0, shift] };
+const keyWidth = 200;
+
+// rowsOf is how many rows the key takes, which wraps as words do.
+function rowsOf(key: string[], width: number): number {
+  let [rows, used] = [0, Infinity];
+  for (const words of key) {
+    const entry = 30 + Math.min(keyWidth, textWidth(words));
+    if (used + entry > width - 12) [rows, used] = [rows + 1, 0];
+    used += entry;
+  }
+  return rows;
+}
+
+let pen: CanvasRenderingContext2D | null = null;
+
+function textWidth(text: string): number {
+  pen ??= document.createElement("canvas").getContext("2d")!;
+  pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  return pen.measureText(text).width;
+}
+
+// leaders are lines from points to their names; to is in pixels from the point.
+function leaders(color: string, lines: { at: number[]; to: number[] }[]) {
+  return {
+    type: "custom",
+    silent: true,
+    z: 4,
+    data: lines.map((l) => l.at),
+    renderItem: (p: { dataIndexInside: number }, api: any) => {
+      const [x, y] = api.coord([api.value(0), api.value(1)]);
+      const [dx, dy] = lines[p.dataIndexInside].to;
+      return { type: "line", shape: { x1: x, y1: y, x2: x + dx, y2: y + dy }, style: { stroke: color, lineWidth: 1, fill: undefined } };
+    },
+  };
+}
+
+interface Box {
+  left: number;
+  right: number;
+  top: number;
+  bottom: number;
+}
+
+interface Place {
+  offset: [number, number]; // of the name's middle from its point
+  leader?: [number, number]; // where the line to the name ends, likewise
+  numbered?: boolean; // a number stands for the name
+}
+
+type Point = { x: number; y: number; width: number };
+
+// placeLabels tries with names alone, with names and numbers, with numbers
+// alone, from the left and from the right, until no label is left on its point.
+function placeLabels(points: Point[], room: Box): Place[] {
+  const stuck = (places: Place[]) => places.filter((p) => p.offset[0] === 0 && p.offset[1] === 0).length;
+  let best: Place[] | null = null;
+  for (const [near, far] of [[true, true], [true, false], [false, false]]) {
+    for (const side of [1, -1]) {
+      const order = [...points.keys()].sort((a, b) => side * (points[a].x - points[b].x));
+      const places = attempt(points, order, room, near, far);
+      if (!best || stuck(places) < stuck(best)) best = places;
+      if (stuck(best) === 0) return best;
+    }
+  }
+  return best!;
+}
+
+// attempt puts names beside their points where there is room and no other
+// point is nearer, else farther off with a line to them; where there is no room
+// for that either, a number. Without near and far it has numbers only.
+function attempt(points: Point[], order: number[], room: Box, near: boolean, far: boolean): Place[] {
+  const [gap, line, dot, digits] = [9, 14, 6, 16];
+  const taken: Box[] = points.map((p) => around(p.x, p.y, 2 * dot, 2 * dot));
+  const free = (b: Box) =>
+    b.left >= room.left && b.right <= room.right && b.top >= room.top && b.bottom <= room.bottom &&
+    taken.every((o) => b.right <= o.left || o.right <= b.left || b.bottom <= o.top || o.bottom <= b.top);
+  const beside = (p: Point, width: number): Place | null => {
+    const side = gap + width / 2;
+    for (const [dx, dy] of [[side, 0], [-side, 0], [0, -line], [0, line], [side, 4 - line], [side, line - 4], [-side, 4 - line], [-side, line - 4]]) {
+      const box = around(p.x + dx, p.y + dy, width, line);
+      const own = distance(p, box);
+      if (!free(box) || points.some((o) => o !== p && distance(o, box) < own + 3)) continue;
+      taken.push(box);
+      return { offset: [dx, dy] };
+    }
+    return null;
+  };
+  const away = (p: Point, width: number): Place | null => {
+    for (let radius = 24; radius <= 112; radius += 11) {
+      for (let k = 0; k < 16; k++) {
+        const angle = (Math.PI / 8) * (k + 0.5);
+        const [ax, ay] = [radius * Math.cos(angle), -radius * Math.sin(angle)];
+        const dx = ax + Math.sign(ax) * (width / 2);
+        const box = around(p.x + dx, p.y + ay, width, line);
+        const way: Box[] = [];
+        for (let d = 2 * dot + 2; d < radius; d += 4) way.push(around(p.x + (d / radius) * ax, p.y + (d / radius) * ay, 2, 2));
+        if (!free(box) || !way.every(free)) continue;
+        taken.push(box, ...way);
+        return { offset: [dx, ay], leader: [ax, ay] };
       }
     }
-    return { show: false };
-  });
+    return null;
+  };
+  const places: (Place | null)[] = points.map(() => null);
+  for (const i of order) places[i] = near ? beside(points[i], points[i].width) : null;
+  // Lines come last: they must find their way between the names.
+  for (const i of order) if (far) places[i] ??= away(points[i], points[i].width);
+  for (const i of order) places[i] ??= { ...(away(points[i], digits) ?? { offset: [0, 0] }), numbered: true };
+  return places as Place[];
+}
+
+function around(x: number, y: number, width: number, height: number): Box {
+  return { left: x - width / 2, right: x + width / 2, top: y - height / 2, bottom: y + height / 2 };
+}
+
+function distance(p: { x: number; y: number }, b: Box): number {
+  return Math.hypot(Math.max(b.left - p.x, 0, p.x - b.right), Math.max(b.top - p.y, 0, p.y - b.bottom));
 }

@@ -36,7 +36,11 @@ function plots(n: Node): Plot[] {
   ].filter((p) => p.lines.length > 0);
 }
 
-// show draws the recording that the state names, or the first that the filter
+// zoom is the part of a recording that is looked at, in percent: it outlives a
+// renewal of the page and another drawing.
+let zoom = { of: "", start: 0, end: 100 };
+
+// showTraces draws the recording that the state names, or the first that the filter
 // shows; choose is told of another choice.
 export function showTraces(data: Data, traces: Traces, state: State, choose: (rest: URLSearchParams) => void): void {
   const place = document.getElementById("traces");
@@ -81,8 +85,35 @@ export function showTraces(data: Data, traces: Traces, state: State, choose: (re
     }
     return column;
   });
-  place.replaceChildren(bar, make("div", { class: "charts" }, ...columns));
-  together(charts.map(([chart, plot, node], i) => paint(chart, t, i === 0 ? 190 : 165, option(plot, node, t, i === 0))));
+  const of = wishOf(trace).toString();
+  if (zoom.of !== of) zoom = { of, start: 0, end: 100 };
+  place.replaceChildren(bar, zoomButtons((start, end) => instances[0]?.dispatchAction({ type: "dataZoom", start, end })), make("div", { class: "charts" }, ...columns));
+  const instances = charts.map(([chart, plot, node], i) => paint(chart, t, i === 0 ? 190 : 165, option(plot, node, t, i === 0)));
+  together(instances);
+  instances[0]?.on("datazoom", () => {
+    const [{ start, end }] = instances[0].getOption().dataZoom as { start: number; end: number }[];
+    zoom = { of, start, end };
+  });
+}
+
+// zoomButtons do for the keyboard what wheel and handles do for the mouse.
+function zoomButtons(look: (start: number, end: number) => void): HTMLElement {
+  const move = (times: number, along: number) => () => {
+    const width = Math.min(100, Math.max(1, times * (zoom.end - zoom.start)));
+    const middle = (zoom.start + zoom.end) / 2 + along * width;
+    const start = Math.min(100 - width, Math.max(0, middle - width / 2));
+    look(start, start + width);
+  };
+  const group = make("p", { class: "choose", role: "group", "aria-label": "Zoom of all charts" });
+  for (const [id, text, label, act] of [
+    ["in", "+", "Zoom in", move(0.5, 0)], ["out", "−", "Zoom out", move(2, 0)],
+    ["earlier", "◂", "Earlier", move(1, -0.25)], ["later", "▸", "Later", move(1, 0.25)], ["reset", "reset", "Show all of it", () => look(0, 100)],
+  ] as [string, string, string, () => void][]) {
+    const button = make("button", { type: "button", id: `zoom-${id}`, "aria-label": label, title: label }, text);
+    button.addEventListener("click", act);
+    group.append(button);
+  }
+  return group;
 }
 
 // chosen is the recording nearest to the wish.
@@ -125,8 +156,8 @@ function option(plot: Plot, node: Node, t: Theme, first: boolean): object {
     },
     yAxis: { ...y, name: unit, nameLocation: "end", nameGap: 8, nameTextStyle: { color: t.muted, fontSize: 11, align: "right" } },
     dataZoom: [
-      { type: "inside", zoomOnMouseWheel: "ctrl", filterMode: "none" },
-      { type: "slider", show: first, height: 14, bottom: 6, filterMode: "none", borderColor: t.line, textStyle: { color: t.muted, fontSize: 10 }, labelFormatter: (v: number) => `${tick(v)} s`, showDataShadow: false },
+      { type: "inside", start: zoom.start, end: zoom.end, zoomOnMouseWheel: "ctrl", filterMode: "none" },
+      { type: "slider", start: zoom.start, end: zoom.end, show: first, height: 14, bottom: 6, filterMode: "none", borderColor: t.line, textStyle: { color: t.muted, fontSize: 10 }, labelFormatter: (v: number) => `${tick(v)} s`, showDataShadow: false },
     ],
     tooltip: {
       trigger: "axis",

@@ -16,12 +16,13 @@ before(async () => {
 });
 after(() => browser?.close());
 
-// open gives a page and fails the test on any error or request to elsewhere.
-async function open(t, name, { hash = "", url = address(name) + hash, route, ...options } = {}) {
+// open gives a page and fails the test on any error but quiet ones, or request
+// to elsewhere.
+async function open(t, name, { hash = "", url = address(name) + hash, route, quiet = /^$/, ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, acceptDownloads: true, ...options });
   const page = await context.newPage();
   const faults = [];
-  page.on("console", (m) => m.type() === "error" && faults.push(`console: ${m.text()}`));
+  page.on("console", (m) => m.type() === "error" && !quiet.test(m.text()) && faults.push(`console: ${m.text()}`));
   page.on("pageerror", (e) => faults.push(`error: ${e.message}`));
   page.on("request", (r) => /^(file|blob):/.test(r.url()) || r.url().startsWith(url) || faults.push(`request: ${r.url()}`));
   if (route) await page.route(`${url}**`, route);
@@ -86,6 +87,67 @@ describe("a full report", () => {
     const copy = await open(t, "full", { hash: await page.evaluate(() => location.hash) });
     assert.equal(await copy.locator("#throughput figure:visible").count(), 1);
     assert.match(await copy.locator("#filter-state").textContent(), /2 of 8 contenders, 1 of \d+ steps/);
+  });
+
+  test("says that none is no choice", async (t) => {
+    const page = await open(t, "full");
+    const all = await visibleRows(page, "overview").count();
+    await page.locator("#filter summary").click();
+    await page.locator("#filter fieldset", { hasText: "Contenders" }).getByRole("button", { name: "none" }).click();
+    assert.equal(await page.locator("#filter-state").textContent(), ": choose at least one of the contenders");
+    assert.equal(await visibleRows(page, "overview").count(), all);
+    await page.getByLabel("canal", { exact: true }).check();
+    assert.match(await page.locator("#filter-state").textContent(), /^: 1 of 8 contenders$/);
+  });
+
+  test("names its logarithmic axes and their steps", async (t) => {
+    const page = await open(t, "full", { hash: "#latency" });
+    for (const figure of await page.locator("#latency figure:visible").all()) {
+      await figure.scrollIntoViewIfNeeded();
+      const texts = await figure.locator("svg text").allTextContents();
+      assert.ok(texts.some((w) => w.endsWith(", logarithmic")), texts.join("; "));
+      assert.ok(texts.filter((w) => /^[125]0{0,2} (µs|ms|s)$/.test(w)).length >= 2, texts.join("; "));
+      assert.match(await figure.locator("figcaption").textContent(), /axis is logarithmic/);
+    }
+  });
+
+  test("names every point", async (t) => {
+    for (const [name, width] of [["full", 1200], ["large", 1200], ["large", 360]]) {
+      const page = await open(t, name, { hash: "#efficiency", viewport: { width, height: 900 } });
+      for (const figure of await page.locator("#efficiency figure.scatter").all()) {
+        await figure.scrollIntoViewIfNeeded();
+        await figure.locator("svg").waitFor();
+        const texts = (await figure.locator("svg text").allTextContents()).map((w) => w.replace(/^\d+ /, ""));
+        const names = await figure.locator("tbody th").allTextContents();
+        const points = names.filter((n) => texts.includes(n));
+        assert.ok(points.length >= names.length - 1, `${points.length} of ${names.length} are named: ${texts}`); // the baseline may have no point
+      }
+    }
+  });
+
+  test("zooms by keyboard, and keeps it when it is drawn again", async (t) => {
+    const page = await open(t, "full", { hash: "#seconds" });
+    const last = page.locator("#traces figure svg").last();
+    await last.waitFor();
+    const whole = await last.textContent();
+    const changed = async (from) => {
+      for (let i = 0; i < 50 && (await last.textContent()) === from; i++) await page.waitForTimeout(100);
+      return last.textContent();
+    };
+    await page.getByRole("button", { name: "Zoom in" }).focus();
+    await page.keyboard.press("Enter");
+    const near = await changed(whole);
+    assert.notEqual(near, whole);
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    const earlier = await changed(near);
+    assert.notEqual(earlier, near);
+    await page.setViewportSize({ width: 1100, height: 900 });
+    await page.waitForTimeout(500);
+    assert.equal(await last.textContent(), earlier);
+    await page.getByRole("button", { name: "Show all of it" }).click();
+    assert.match(await changed(earlier), /5 s10 s15 s20 s/);
   });
 
   test("filters by kernel and underlay", async (t) => {
@@ -247,6 +309,18 @@ test("hostile names are text", async (t) => {
   assert.equal(await page.locator("#filter input").nth(1).isChecked(), false);
 });
 
+test("hostile names fit a phone", async (t) => {
+  const page = await open(t, "hostile", { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true });
+  for (const view of await page.locator("section.view").evaluateAll((list) => list.map((s) => s.id))) {
+    await page.evaluate((v) => { location.hash = v; }, view);
+    await page.locator(`#${view}`).waitFor();
+    await drawn(page, view);
+    await page.evaluate(() => document.querySelectorAll("details").forEach((d) => { d.open = true; }));
+    const [wide, room] = await page.evaluate(() => [document.documentElement.scrollWidth, 360]);
+    assert.ok(wide <= room, `${view} is ${wide} wide on ${room}`);
+  }
+});
+
 test("addresses that make no sense show the overview", async (t) => {
   const page = await open(t, "full", { hash: "#<img src=x>?c=nobody&c=%FF&s=%3Cscript%3E&t.c=x" });
   assert.ok(await page.locator("#overview").isVisible());
@@ -290,6 +364,26 @@ test("a live page follows its run and keeps what is open", async (t) => {
   assert.ok(await page.locator("#filter[open]").count(), "the filter was closed");
   await page.getByRole("link", { name: "Throughput" }).click();
   await page.locator("#throughput svg").first().waitFor();
+});
+
+test("a live page says that its run can't be read until it can", async (t) => {
+  const body = await readFile(`${pages}/live-1.html`, "utf8");
+  let [fault, version] = [false, 0];
+  const page = await open(t, "live-1", {
+    url: "http://127.0.0.1:9/runs/1/", quiet: /status of 500/,
+    route: (r) => {
+      const head = r.request().method() === "HEAD"; // which knows of no fault before somebody asked for the whole
+      if (fault && !head) return r.fulfill({ status: 500, body: "samples.jsonl: permission denied" });
+      return r.fulfill({ status: 200, contentType: "text/html; charset=utf-8", headers: { ETag: `"${version}"` }, body: head ? "" : body });
+    },
+  });
+  const says = (words) => page.waitForFunction((w) => document.getElementById("live").textContent.startsWith(w), words, { timeout: 15_000 });
+  [fault, version] = [true, 1];
+  await says("the run can't be read");
+  await page.waitForTimeout(4500);
+  await says("the run can't be read");
+  fault = false;
+  await page.waitForFunction(() => document.getElementById("live").textContent === "", null, { timeout: 15_000 });
 });
 
 test("a large run opens", async (t) => {
