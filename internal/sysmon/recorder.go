@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -249,10 +248,6 @@ func (r *Recorder) addColumn(key seriesKey) *column {
 		}
 		key.labels[i] = strings.Clone(key.labels[i])
 		c.labels[name] = key.labels[i]
-		if !utf8.ValidString(key.labels[i]) { // an interface may have such a name
-			quoted := strconv.Quote(key.labels[i])
-			c.labels[name] = quoted[1 : len(quoted)-1]
-		}
 	}
 	r.columns[key] = c
 	m.columns = append(m.columns, c)
