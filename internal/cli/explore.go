@@ -24,8 +24,8 @@ func newExploreCmd() *cobra.Command {
 		Use:   "explore DIR...",
 		Short: "Show runs as a local web page, live while one goes on",
 		Long: `Serves the page of ` + "`report --format html`" + ` for one or several runs on this machine's loopback
-address, until Ctrl-C. It changes nothing and can be asked from this machine only. While a run
-goes on the page follows it.`,
+address, until Ctrl-C. It changes nothing and can be asked from this machine only, by every user
+of it. While a run goes on the page follows it.`,
 		Example: `  cnibench explore cnibench-run-20260102-030405
   cnibench explore cnibench-run-* --listen 127.0.0.1:8080`,
 		Args: cobra.MinimumNArgs(1),
