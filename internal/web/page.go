@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/report"
@@ -31,6 +32,7 @@ type page struct {
 	run   Run
 	place string // "2 of 3", "" for the only run
 	now   func() time.Time
+	said  atomic.Value // the fault that was logged last: pages ask every two seconds
 
 	mu   sync.Mutex
 	tag  string    // of body, or of what err is about
@@ -44,10 +46,13 @@ type page struct {
 func (p *page) serve(w http.ResponseWriter, r *http.Request, log *slog.Logger) {
 	tag, body, err := p.latest(r.Method == http.MethodGet)
 	if err != nil {
-		log.Warn("page", "run", p.run.Name, "err", err)
+		if p.said.Swap(err.Error()) != err.Error() {
+			log.Warn("page", "run", p.run.Name, "err", err)
+		}
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
+	p.said.Store("")
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("ETag", tag)
 	if r.Method == http.MethodHead {
