@@ -43,6 +43,7 @@ type command struct {
 	err     error // it did not run
 	stopped bool  // by the other side
 	lost    error // the other side was, while it ran
+	alone   bool  // the other side's command has ended by itself
 	faults  []string
 	notes   []string
 
@@ -116,9 +117,11 @@ func (c *command) hear(peer *peer, m message, ok bool) {
 	case ok && m.Op == opStop:
 		c.stopped = true
 	case ok && m.Op == opEnded && m.Code == 0:
+		c.alone = true
 		c.notes = append(c.notes, fmt.Sprintf("the %s's command ended at +%.1f s", other, at))
 		return
 	case ok && m.Op == opEnded:
+		c.alone = true
 		text := fmt.Sprintf("the %s's command ended at +%.1f s with exit code %d", other, at, m.Code)
 		c.faults = append(c.faults, text)
 		c.log.Warn(text)

@@ -349,9 +349,14 @@ func (p *peer) news() <-chan message {
 // tell says to the other side that this side's command has ended.
 func (p *peer) tell(c *command) {
 	switch {
-	case p == nil || c.lost != nil:
+	case p == nil || c.lost != nil || c.alone:
 	case p.own == clientSide && !p.startOnly:
-		if err := p.link.send(message{Op: opStop}); err != nil && c.lost == nil {
+		err := p.link.send(message{Op: opStop})
+		if err == nil {
+			return
+		}
+		// A server whose command ended at the same time has said so.
+		if m, ok := <-p.messages; !ok || m.Op != opEnded {
 			c.lost = fmt.Errorf("the server had gone before the command's end: %w", err)
 			c.faults = append(c.faults, c.lost.Error())
 		}
