@@ -58,7 +58,7 @@ type engine struct {
 	begun      bool
 	ended      bool
 	wakeAt     int64 // when the wait should have ended, if it was for a send
-	spinFrom   int64 // when a spin began, if the wait was none
+	spinUntil  int64 // when the spin should end, if the wait is none
 	preempted  int64
 	cpu, spun  time.Duration // at begin; then what the window took
 	waited     time.Duration // for a CPU, at begin
@@ -167,12 +167,12 @@ func (e *engine) run(start time.Time) error {
 			now = e.now()
 		}
 		e.expire(now)
-		events, err := e.poll.wait(e.pause(now))
+		events, err := e.await(now, e.pause(now))
 		if err != nil {
 			return fmt.Errorf("load: %w", err)
 		}
 		if len(events) > 0 {
-			e.wakeAt, e.spinFrom = 0, 0
+			e.wakeAt = 0
 			e.handle(events)
 		}
 	}
@@ -271,7 +271,7 @@ func (e *engine) pause(now int64) time.Duration {
 	after(busy, e.cfg.Timeout)
 	after(connecting, e.cfg.Timeout)
 	after(down, retry)
-	e.wakeAt, e.spinFrom = 0, 0
+	e.wakeAt, e.spinUntil = 0, 0
 	if e.lists[idle].head >= 0 {
 		if !e.open() && !e.ended {
 			return 0
@@ -280,33 +280,46 @@ func (e *engine) pause(now int64) time.Duration {
 			wake := e.plan.at - e.guard.ahead(now)
 			switch {
 			case wake >= until:
-			case wake > now:
+			case wake-now > e.guard.ahead(now): // a shorter sleep would end too late, by what the guard has learnt
 				e.wakeAt, until = wake, wake
 			default:
-				e.spinFrom, until = now, now
+				e.spinUntil = min(e.plan.at, until)
+				until = now
 			}
 		}
 	}
 	return max(0, time.Duration(until-now))
 }
 
-// slept takes into account what the wait before now was, if no event ended it.
-func (e *engine) slept(now int64) {
-	switch {
-	case e.wakeAt > 0 && now >= e.wakeAt:
-		if !e.guard.never && now >= e.guard.until {
-			e.guard.woke(now - e.wakeAt)
+// await waits for events: asleep for the pause, or spinning.
+func (e *engine) await(now int64, pause time.Duration) ([]unix.EpollEvent, error) {
+	if e.spinUntil == 0 {
+		return e.poll.wait(pause)
+	}
+	for {
+		events, err := e.poll.wait(0)
+		then := e.now()
+		if len(events) > 0 || err != nil {
+			return events, err
 		}
-	case e.spinFrom > 0:
-		turn := time.Duration(now - e.spinFrom)
-		if turn <= spinStep {
-			e.spun += turn
-			return
-		}
-		if n := e.self.preempted(); n > e.preempted {
+		turn := then - now
+		now = then
+		if turn <= int64(spinStep) {
+			e.spun += time.Duration(turn)
+		} else if n := e.self.preempted(); n > e.preempted {
 			e.preempted = n
-			e.guard.yield(now)
+			e.guard.interrupted(now, turn)
 		}
+		if now >= e.spinUntil || now < e.guard.until {
+			return nil, nil
+		}
+	}
+}
+
+// slept tells the guard how late the loop woke up, if no event ended the wait.
+func (e *engine) slept(now int64) {
+	if e.wakeAt > 0 && now >= e.wakeAt && !e.guard.never && now >= e.guard.until {
+		e.guard.woke(now - e.wakeAt)
 	}
 }
 

@@ -310,7 +310,7 @@ func TestFindMax(t *testing.T) {
 	if (err == nil) != (best > 0) || last.Passed != (err == nil) || err == nil && (last.AskedRate != best || res.Latency.TotalCount() != res.Planned) {
 		t.Errorf("best %v of probes %+v, error %v", best, probes, err)
 	}
-	if probes[0].AskedRate != 0 || best >= probes[0].Rate || len(probes) < 2+bisections {
+	if probes[0].AskedRate != 0 || last.Rate < leastAchieved*best {
 		t.Errorf("best %v of probes %+v", best, probes)
 	}
 	// Not even light is that fast.

@@ -24,11 +24,12 @@ const (
 	bisections    = 7    // at most
 	closeEnough   = 0.02 // of the bound, where the bisection ends
 	confirmations = 10   // at most, each at a rate a tenth lower
+	leastAchieved = 0.95 // of the asked rate within the window: with less a backlog grows, which a long bound and the drain would hide
 )
 
 // FindMax finds the highest rate at which the 99th percentile of the latency
-// is at most bound, 99 % of the sends are on time and 99 % of the plan is
-// answered: by bisection, in probes of a fifth of cfg.Duration but a second at
+// is at most bound, 99 % of the sends are on time, 95 % of the rate comes back
+// within the window and 99 % of the plan in the end: by bisection, in probes of a fifth of cfg.Duration but a second at
 // least. It begins at the rate of a closed loop, which is a guess and no bound:
 // a rate that passes near it lets the search go on above. A rate that fails gets a
 // second chance, for a machine is disturbed now and then; a rate that is found
@@ -133,6 +134,8 @@ func judgeProbe(res *Result, rate float64, bound time.Duration) Probe {
 		p.Why = fmt.Sprintf("p99 was %v", time.Duration(h.ValueAtPercentile(99)).Round(time.Microsecond))
 	case p.LateFraction > mostLate:
 		p.Why = fmt.Sprintf("%.1f %% of the sends were late", 100*p.LateFraction)
+	case p.Rate < leastAchieved*rate:
+		p.Why = fmt.Sprintf("%.0f/s came back of the %.0f/s that were due", p.Rate, rate)
 	case p.Answered < leastAnswered:
 		p.Why = fmt.Sprintf("%.1f %% of the plan was answered", 100*p.Answered)
 	default:

@@ -11,6 +11,8 @@ type guard struct {
 	lead  float64 // nanoseconds
 	never bool    // spinning would take the CPU away from what is measured
 	until int64   // no spinning before this time: somebody else needs the CPU
+	lost  int64   // nanoseconds that others had the CPU during spins
+	since int64   // when lost began to be counted
 }
 
 const (
@@ -20,9 +22,11 @@ const (
 	// spinStep is the longest turn of the loop that counts as spinning;
 	// longer ones were interrupted.
 	spinStep = 20 * time.Microsecond
-	// respite is how long the loop only sleeps after its spinning was
-	// interrupted by something that needed the CPU.
-	respite = 20 * time.Millisecond
+	// respite is how long the loop only sleeps once others took mostLost of the
+	// CPU from its spinning within as long. What runs for microseconds now and
+	// then, the kernel's threads and the runtime's monitor, takes less.
+	respite  = 20 * time.Millisecond
+	mostLost = respite / 10
 )
 
 // woke takes into account that a wake-up was so many nanoseconds late: the
@@ -43,5 +47,13 @@ func (g *guard) ahead(now int64) int64 {
 	return int64(g.lead)
 }
 
-// yield stops the spinning for a while.
-func (g *guard) yield(now int64) { g.until = now + int64(respite) }
+// interrupted takes into account that somebody else had the CPU for so long
+// during a spin; who needs it often is left in peace for a while.
+func (g *guard) interrupted(now, lost int64) {
+	if now-g.since > int64(respite) {
+		g.since, g.lost = now, 0
+	}
+	if g.lost += lost; g.lost > int64(mostLost) {
+		g.until = now + int64(respite)
+	}
+}

@@ -32,12 +32,32 @@ func TestGuardLearns(t *testing.T) {
 }
 
 func TestGuardYields(t *testing.T) {
-	g := guard{lead: 1000}
-	g.yield(5)
-	if early, later := g.ahead(6), g.ahead(5+int64(respite)); early != 0 || later != 1000 {
-		t.Errorf("ahead %d after an interruption and %d later, want 0 and 1000", early, later)
+	const us, ms = int64(time.Microsecond), int64(time.Millisecond)
+	tests := []struct {
+		name        string
+		every, lost int64
+		yields      bool
+	}{
+		{"a monitor that looks now and then", ms, 5 * us, false},
+		{"a server that answers 10,000 times a second", ms / 10, 25 * us, true},
+		{"a neighbour that computes", 8 * ms, 4 * ms, true},
 	}
-	g.never = true
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g, yielded := guard{lead: 1000}, false
+			for now := int64(0); now < 200*ms; now += tt.every {
+				g.interrupted(now, tt.lost)
+				yielded = yielded || g.ahead(now) == 0
+			}
+			if yielded != tt.yields {
+				t.Errorf("yielded %v, want %v", yielded, tt.yields)
+			}
+			if later := g.ahead(200*ms + int64(respite)); later != 1000 {
+				t.Errorf("ahead %d a while later, want 1000", later)
+			}
+		})
+	}
+	g := guard{lead: 1000, never: true}
 	if got := g.ahead(int64(time.Hour)); got != 0 {
 		t.Errorf("spins %d ns before a send where it never may", got)
 	}
