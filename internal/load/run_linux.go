@@ -124,7 +124,10 @@ func (r *run) do(ctx context.Context, ownTables bool) (*Result, error) {
 	go r.watch(marked)
 	at := time.Now()
 	r.seconds.head(at.Add(r.cfg.Warmup))
-	go r.seconds.collect()
+	go func() {
+		yieldToOthers()
+		r.seconds.collect()
+	}()
 	for range r.engines {
 		start <- at
 	}
