@@ -26,7 +26,7 @@ func TestSlowedContenderFailsTheGate(t *testing.T) {
 		dirs[name] = r.dir
 	}
 	for _, c := range []told{
-		{"compare PLAIN PLAIN --fail-on 5%", 0, "gate passed", ""},
+		{"compare PLAIN PLAIN --fail-on 5% --contenders custom --metric goodput", 0, "gate passed", ""}, // of one figure four rounds are enough
 		{"compare PLAIN SLOWED --fail-on 5% --contenders custom --metric goodput", 4, "✗ FAILS  custom dts", "gate failed"},
 		{"recommend PLAIN", 0, "custom", ""},
 	} {
