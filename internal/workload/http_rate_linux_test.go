@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -279,6 +280,13 @@ func testServerCannotListen(t *testing.T, h HTTPRate) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- other.Serve(ctx) }()
+	// Its thread copies the file table before it answers; a program started
+	// meanwhile would have its pipes held open by the copy.
+	res, err := http.Get("http://" + other.Addr().String() + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
 	s, _ := httpSession(t, map[string]any{"port": other.Addr().(*net.TCPAddr).Port})
 	_, err = h.Drive(context.Background(), s)
 	if err == nil || !strings.Contains(err.Error(), "Address already in use") {
