@@ -255,12 +255,13 @@ func incompleteRun(e *evidence) []Finding {
 		sealed[e.samples[i].Key()] = true
 	}
 	plan := &e.run.Plan
-	planned := plan.Rounds * len(plan.Contenders) * len(plan.Steps)
+	planned := plan.Rounds * (len(plan.Contenders)*len(plan.Steps) - gaps(plan))
 	lacking := planned
 	for key := range sealed {
 		if key.Round >= 1 && key.Round <= plan.Rounds &&
 			slices.Contains(plan.Contenders, result.Entry{ID: key.Contender, Underlay: key.Underlay}) &&
-			slices.ContainsFunc(plan.Steps, func(s result.Step) bool { return s.ID == key.Step }) {
+			slices.ContainsFunc(plan.Steps, func(s result.Step) bool { return s.ID == key.Step }) &&
+			plan.Takes(key.Contender, key.Step) {
 			lacking--
 		}
 	}
@@ -280,6 +281,22 @@ func incompleteRun(e *evidence) []Finding {
 	return []Finding{f}
 }
 
+// gaps counts the steps of entries that the plan leaves out.
+func gaps(plan *result.Plan) int {
+	n := 0
+	for _, gap := range plan.Gaps {
+		if !slices.ContainsFunc(plan.Steps, func(s result.Step) bool { return s.ID == gap.Step }) {
+			continue
+		}
+		for _, entry := range plan.Contenders {
+			if entry.ID == gap.Contender {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // firstMissing names the first planned samples that are not sealed, and stops
 // there: a plan can be larger than what anybody would walk through.
 func (e *evidence) firstMissing(sealed map[result.Key]bool, lacking int) string {
@@ -288,7 +305,7 @@ func (e *evidence) firstMissing(sealed map[result.Key]bool, lacking int) string 
 	for round := 1; round <= plan.Rounds; round++ {
 		for _, entry := range plan.Contenders {
 			for _, step := range plan.Steps {
-				if sealed[result.Key{Contender: entry.ID, Underlay: entry.Underlay, Step: step.ID, Round: round}] ||
+				if !plan.Takes(entry.ID, step.ID) || sealed[result.Key{Contender: entry.ID, Underlay: entry.Underlay, Step: step.ID, Round: round}] ||
 					e.unpaired() && !e.measured[result.Key{Contender: entry.ID, Underlay: entry.Underlay, Step: step.ID}] {
 					continue
 				}

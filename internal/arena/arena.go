@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
@@ -20,6 +21,9 @@ type Arena interface {
 	Name() string
 	// Supports says nil, or an *Unsupported with the reason and the remedy.
 	Supports(ctx context.Context, c *contender.Contender) error
+	// HasPath says nil, or an *Unsupported with the reason why the contender
+	// lacks that path here, and the remedy.
+	HasPath(c *contender.Contender, path string) error
 	// Variant is the underlay that the contender runs on unless the plan says
 	// otherwise; samples of different variants are never compared.
 	Variant(c *contender.Contender) string
@@ -39,6 +43,11 @@ type Network interface {
 	// Pair is the client and the server of a path ("pod", "same-node",
 	// "host"), and the address at which the client reaches the server.
 	Pair(ctx context.Context, path string) (Pair, error)
+	// Service puts the server of the path "pod" behind a Service address with
+	// those ports, beside that many other Services that have one port and the
+	// same server. It replaces what an earlier call programmed. took is the
+	// time from no Services to all of them on every node.
+	Service(ctx context.Context, ports []Port, others int) (p Pair, took time.Duration, err error)
 	// Uplink is the name of the nodes' interface on the underlay.
 	Uplink() string
 	// Notes are what a reader must know of how this network was made: what
@@ -53,6 +62,18 @@ type Pair struct {
 	Client, Server Endpoint
 	Target         netip.Addr
 }
+
+// Port is one port of a Service; the server behind it listens on the same.
+type Port struct {
+	Protocol string // TCP, UDP
+	Number   uint16
+}
+
+// The protocols of ports, as Kubernetes writes them.
+const (
+	TCP = "TCP"
+	UDP = "UDP"
+)
 
 // Endpoint is a node or a pod: a place where commands run, with an address.
 type Endpoint interface {

@@ -21,6 +21,9 @@ const rateParam = "rate"
 func (r *Runner) Calibrate(ctx context.Context, plan *result.Plan, baseline result.Entry) (err error) {
 	var shares []*result.Step
 	for i := range plan.Steps {
+		if !plan.Takes(baseline.ID, plan.Steps[i].ID) {
+			continue
+		}
 		if _, ok := workload.Share(plan.Steps[i].Params[rateParam]); ok {
 			shares = append(shares, &plan.Steps[i])
 		}
@@ -92,7 +95,7 @@ func (r *Runner) capacity(ctx context.Context, plan *result.Plan, site *site, st
 	if err != nil {
 		return 0, err
 	}
-	pair, err := site.net.Pair(ctx, step.Path)
+	pair, _, err := site.pair(ctx, w, params, *step)
 	if err != nil {
 		return 0, err
 	}

@@ -8,6 +8,7 @@ package bench
 import (
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/cnibench/cnibench/internal/result"
 )
@@ -28,6 +29,7 @@ func Visits(p *result.Plan) []Visit {
 		order := shuffled(p.Contenders, p.Seed, round, "")
 		for _, entry := range order {
 			steps := shuffled(p.Steps, p.Seed, round, entry.ID+"@"+entry.Underlay)
+			steps = slices.DeleteFunc(steps, func(s result.Step) bool { return !p.Takes(entry.ID, s.ID) })
 			visits = append(visits, Visit{Round: round, Entry: entry, Steps: steps})
 		}
 	}

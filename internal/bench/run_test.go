@@ -41,6 +41,7 @@ type fakeArena struct {
 func (a *fakeArena) Name() string                                         { return "fake" }
 func (a *fakeArena) Supports(context.Context, *contender.Contender) error { return nil }
 func (a *fakeArena) Variant(*contender.Contender) string                  { return "switch" }
+func (a *fakeArena) HasPath(*contender.Contender, string) error           { return nil }
 func (a *fakeArena) Up(_ context.Context, c *contender.Contender, variant string) (arena.Network, error) {
 	a.ups = append(a.ups, c.ID+"@"+variant)
 	if err := a.broken[c.ID]; err != nil {
@@ -58,6 +59,10 @@ func (n *fakeNet) Nodes() []arena.Endpoint {
 func (n *fakeNet) Pods() []arena.Endpoint { return n.Nodes() }
 func (n *fakeNet) Uplink() string         { return "lo" }
 func (n *fakeNet) Notes() []result.Reason { return nil }
+func (n *fakeNet) Service(ctx context.Context, _ []arena.Port, _ int) (arena.Pair, time.Duration, error) {
+	p, err := n.Pair(ctx, arena.PathPod)
+	return p, time.Millisecond, err
+}
 func (n *fakeNet) Pair(context.Context, string) (arena.Pair, error) {
 	return arena.Pair{Client: n.Nodes()[0], Server: n.Nodes()[1], Target: loopback}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/sysmon"
+	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // site is a contender that is up, with an agent at every node and pod.
@@ -39,9 +40,13 @@ func (r *Runner) setUp(ctx context.Context, entry result.Entry, steps []result.S
 		if _, known := pairs[step.Path]; known {
 			continue
 		}
-		pair, err := net.Pair(ctx, step.Path)
+		path := step.Path
+		if path == arena.PathService {
+			path = arena.PathPod // there is an address once a server listens
+		}
+		pair, err := net.Pair(ctx, path)
 		if err != nil {
-			return s, took, fmt.Errorf("path %s: %w", step.Path, err)
+			return s, took, fmt.Errorf("path %s: %w", path, err)
 		}
 		pairs[step.Path] = pair
 	}
@@ -57,7 +62,7 @@ func (r *Runner) setUp(ctx context.Context, entry result.Entry, steps []result.S
 	}
 	for path, pair := range pairs {
 		settle := time.Now()
-		if err := s.reach(ctx, pair); err != nil {
+		if err := s.reach(ctx, path, pair); err != nil {
 			return s, took, fmt.Errorf("path %s: %w", path, err)
 		}
 		took += time.Since(settle)
@@ -86,7 +91,7 @@ func (s *site) hire(ctx context.Context, exe string, e arena.Endpoint, scope sys
 const reachTimeout = 3 * time.Second
 
 // reach proves that the client reaches the server at the path's address.
-func (s *site) reach(ctx context.Context, p arena.Pair) error {
+func (s *site) reach(ctx context.Context, path string, p arena.Pair) error {
 	server, client := s.agents[p.Server.Name()], s.agents[p.Client.Name()]
 	if server == nil || client == nil {
 		return fmt.Errorf("no agent at %s or %s", p.Client.Name(), p.Server.Name())
@@ -94,6 +99,11 @@ func (s *site) reach(ctx context.Context, p arena.Pair) error {
 	port, err := server.Echo(ctx, p.Server.Addr())
 	if err != nil {
 		return err
+	}
+	if path == arena.PathService {
+		if p, _, err = s.net.Service(ctx, []arena.Port{{Protocol: arena.TCP, Number: uint16(port)}}, 0); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
@@ -108,6 +118,20 @@ func (s *site) reach(ctx context.Context, p arena.Pair) error {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// pair is what the step crosses; of a Service, sync is the time that
+// programming it and the others took.
+func (s *site) pair(ctx context.Context, w workload.Workload, params workload.Params, step result.Step) (p arena.Pair, sync time.Duration, err error) {
+	if step.Path != arena.PathService {
+		p, err = s.net.Pair(ctx, step.Path)
+		return p, 0, err
+	}
+	serving, ok := w.(workload.Serving)
+	if !ok {
+		return p, 0, fmt.Errorf("workload %s can't stand behind a Service", step.Workload)
+	}
+	return s.net.Service(ctx, serving.Ports(params), step.Services)
 }
 
 // names are the site's nodes and pods, each once.

@@ -37,7 +37,7 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, site *site, s *res
 		invalidate(s, "workload_failed", err.Error())
 		return
 	}
-	pair, err := site.net.Pair(ctx, step.Path)
+	pair, sync, err := site.pair(ctx, w, params, step)
 	if err != nil {
 		invalidate(s, "workload_failed", err.Error())
 		return
@@ -68,6 +68,9 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, site *site, s *res
 	}
 	if out.Metrics != nil {
 		s.Metrics = out.Metrics
+	}
+	if step.Path == arena.PathService {
+		s.Metrics["service_sync_time"] = sync.Seconds()
 	}
 	s.Histograms, s.Notes = out.Histograms, slices.Concat(site.net.Notes(), out.Notes)
 	for _, f := range out.Faults {

@@ -73,9 +73,9 @@ func (j *job) newPlan(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	steps, err := s.Expand(f.rates)
+	steps, err := s.Expand(f.rates, f.services)
 	if err != nil {
-		return err
+		return &exitError{exitUsage, err}
 	}
 	j.plan = result.Plan{
 		Suite: s.ID, Rounds: s.Rounds, Seed: f.seed, Steps: steps, Settings: f.settings(),
@@ -311,6 +311,36 @@ func (j *job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 		baselines = append(baselines, result.Entry{ID: base.ID, Underlay: underlay})
 	}
 	run.Plan.Contenders = append(baselines, entries...)
+	return j.findGaps(a, run)
+}
+
+// findGaps finds the steps that contenders of the plan lack the path of.
+func (j *job) findGaps(a arena.Arena, run *result.Run) error {
+	seen := map[string]bool{}
+	for _, entry := range run.Plan.Contenders {
+		if seen[entry.ID] {
+			continue
+		}
+		seen[entry.ID] = true
+		c, err := j.catalogue.contender(entry.ID)
+		if err != nil {
+			return err
+		}
+		for _, step := range run.Plan.Steps {
+			err := a.HasPath(c, step.Path)
+			u := arena.AsUnsupported(err)
+			if u == nil {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			run.Plan.Gaps = append(run.Plan.Gaps, result.Gap{Contender: c.ID, Step: step.ID})
+			if c.ID != run.Baseline { // whose figures from pod to pod stand in
+				run.Unsupported = append(run.Unsupported, result.Unsupported{Contender: c.ID, Step: step.ID, Reason: u.Reason, Remedy: u.Remedy})
+			}
+		}
+	}
 	return nil
 }
 
@@ -320,12 +350,15 @@ func describe(c *contender.Contender) result.ContenderInfo {
 		ID: c.ID, Product: c.Product, Version: c.Version, Summary: c.Summary, Overhead: c.Datapath.Overhead,
 		Own: c.Lab.Own, Reproduced: c.Lab.Reproduced,
 	}
-	// What the lab has of the datapath; Services are not in it yet.
+	// What the lab has of the datapath.
 	if c.Lab.Attach != nil {
 		info.Datapath = c.Datapath.Attach
 	}
 	if c.Lab.Transport != nil {
 		info.Datapath += " × " + c.Datapath.Transport
+	}
+	if c.Lab.Service != nil {
+		info.Datapath += " × " + c.Datapath.Services
 	}
 	return info
 }

@@ -178,7 +178,7 @@ func listSuites(cat *catalogue) ([][]string, any, error) {
 	var rows [][]string
 	var values []value
 	for _, s := range cat.suites {
-		steps, err := s.Expand("auto")
+		steps, err := s.Expand("auto", nil)
 		if err != nil {
 			return nil, nil, err
 		}

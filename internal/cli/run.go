@@ -31,6 +31,8 @@ type runFlags struct {
 
 	nodes               int
 	underlay, mtu, line string
+	offload             string
+	services            []int
 	congestion, cpus    string
 	cniConf, cniJoin    string
 	cniText             string // of cniConf
@@ -75,6 +77,8 @@ users have namespaces.`),
 	fl.StringVar(&f.underlay, "underlay", lab.UnderlayAuto, "lab: the nodes' network: auto (what the contender needs), switch or vpc")
 	fl.StringVar(&f.mtu, "mtu", "1500", "lab: MTU of the underlay, bytes")
 	fl.StringVar(&f.line, "line-rate", "", "lab: shape each node's link to this rate, e.g. 10G (default: unlimited)")
+	fl.StringVar(&f.offload, "offload", lab.OffloadHost, "lab: how frames cross the underlay: host (unsegmented, as veth hands them over; flatters TCP) or wire (each at most an MTU)")
+	fl.IntSliceVar(&f.services, "services", nil, "other Services beside the one that steps of the path service go through, e.g. 1,100,10000; each count in turn (default: the suite's, else 1)")
 	fl.StringVar(&f.congestion, "congestion-control", lab.CongestionAuto, "lab: TCP congestion control in every namespace; auto is cubic, or reno where cubic is not allowed")
 	fl.StringVar(&f.cpus, "cpus", "", "lab: CPUs of the client, the server and the rest, e.g. client=0-1,server=2-3,rest=4+5")
 	fl.StringVar(&f.cniConf, "cni-conf", "", "lab: run the CNI configuration in `FILE` as contender \"custom\"; \"usePodCidr\" stands for the node's pod subnet")
@@ -165,7 +169,7 @@ func (f *runFlags) check(c *cobra.Command) error {
 // planFlags are recorded in the plan and can't change on resume.
 var planFlags = []string{
 	"suite", "contenders", "rounds", "duration", "warmup", "seed", "out", "rates", "baseline", "nodes", "underlay", "mtu",
-	"line-rate", "congestion-control", "cpus", "cni-conf", "cni-transport",
+	"line-rate", "offload", "services", "congestion-control", "cpus", "cni-conf", "cni-transport",
 }
 
 // hidden refuses a folder that the lab can't write through to the disk.
@@ -182,7 +186,7 @@ func hidden(dir string) error {
 
 // labOptions reads the lab's flags.
 func (f *runFlags) labOptions() (lab.Options, error) {
-	o := lab.Options{Nodes: f.nodes, Underlay: f.underlay, Congestion: f.congestion, CNIPath: cniPath()}
+	o := lab.Options{Nodes: f.nodes, Underlay: f.underlay, Offload: f.offload, Congestion: f.congestion, CNIPath: cniPath()}
 	mtu, err := unit.ParseBytes(f.mtu)
 	if err != nil {
 		return o, usage("--mtu: %v", err)
@@ -240,7 +244,7 @@ const cniTextKey = "cni-conf-text"
 func (f *runFlags) settings() map[string]string {
 	s := map[string]string{
 		"nodes": fmt.Sprint(f.nodes), "underlay": f.underlay, "mtu": f.mtu, "line-rate": f.line,
-		"congestion-control": f.congestion, "cpus": f.cpus,
+		"congestion-control": f.congestion, "cpus": f.cpus, "offload": f.offload,
 	}
 	if f.cniConf != "" {
 		s["cni-conf"], s["cni-transport"], s[cniTextKey] = f.cniConf, f.cniJoin, f.cniText

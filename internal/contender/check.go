@@ -111,7 +111,7 @@ func (d Datapath) check(p *problems) {
 // A contender that attaches nothing needs no piece: its endpoints run in the
 // nodes' own network.
 func (l Lab) check(p *problems, attachesNothing bool) {
-	pieces := l.Attach != nil || l.Transport != nil || len(l.Extras) > 0
+	pieces := len(l.pieces()) > 0
 	switch {
 	case l.None != "" && pieces:
 		p.add("lab: it has pieces and lab.none; keep one")
@@ -133,7 +133,7 @@ func (l Lab) check(p *problems, attachesNothing bool) {
 
 func (l Lab) pieces() []Piece {
 	var all []Piece
-	for _, piece := range []*Piece{l.Attach, l.Transport} {
+	for _, piece := range []*Piece{l.Attach, l.Transport, l.Encryption, l.Service} {
 		if piece != nil {
 			all = append(all, *piece)
 		}

@@ -67,7 +67,9 @@ type Requires struct {
 type Lab struct {
 	Attach     *Piece   `yaml:"attach,omitempty"`
 	Transport  *Piece   `yaml:"transport,omitempty"`
+	Encryption *Piece   `yaml:"encryption,omitempty"` // what the transport's packets are wrapped in
 	Extras     []Piece  `yaml:"extras,omitempty"`     // further pieces, set up in order: masquerade, …
+	Service    *Piece   `yaml:"service,omitempty"`    // how Service addresses reach their pods; none: no path "service"
 	Own        []string `yaml:"own,omitempty"`        // the product's own programs in it
 	Reproduced []string `yaml:"reproduced,omitempty"` // what is reproduced, with the source of the configuration
 	None       string   `yaml:"none,omitempty"`       // why there is no lab form

@@ -65,6 +65,14 @@ func (e *ProgramError) Error() string {
 	return fmt.Sprintf("%s: program not found; install it with: apt-get install %s", e.Program, e.Package)
 }
 
+// Remedy says what helps.
+func (e *ProgramError) Remedy() string {
+	if e.Package == "" {
+		return "install " + e.Program
+	}
+	return "install it with: apt-get install " + e.Package
+}
+
 // ExitError is a command that ended with a non-zero status or by a signal.
 type ExitError struct {
 	Command string

@@ -70,7 +70,7 @@ func TestClasses(t *testing.T) {
 	}
 	got := map[string]bool{}
 	for _, s := range all {
-		steps, err := s.Expand(suite.RatesAuto)
+		steps, err := s.Expand(suite.RatesAuto, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -235,7 +235,7 @@ func (t *textWriter) unsupported() {
 	if len(unables) == 0 {
 		return
 	}
-	t.line(t.paint(bold, "Not run here") + t.paint(dim, fmt.Sprintf(" (%s)", plural(len(t.Unsupported), "contender"))))
+	t.line(t.paint(bold, "Not run here") + t.paint(dim, fmt.Sprintf(" (%s)", plural(t.absent(), "contender"))))
 	seen := map[string]bool{}
 	for _, u := range unables {
 		if seen[u.Reason] {
@@ -250,6 +250,17 @@ func (t *textWriter) unsupported() {
 		}
 	}
 	t.line("")
+}
+
+// absent counts the contenders that ran no step at all.
+func (v *view) absent() int {
+	n := 0
+	for _, u := range v.Unsupported {
+		if u.Step == "" {
+			n++
+		}
+	}
+	return n
 }
 
 // arrow leads to a remedy, if there is one.

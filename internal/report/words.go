@@ -235,7 +235,11 @@ func (v *view) unables() []unable {
 			out = append(out, unable{Reason: u.Reason, Remedy: u.Remedy})
 			i = len(out) - 1
 		}
-		out[i].Contenders = append(out[i].Contenders, u.Contender)
+		name := u.Contender
+		if u.Step != "" {
+			name += " at " + u.Step
+		}
+		out[i].Contenders = append(out[i].Contenders, name)
 	}
 	return out
 }

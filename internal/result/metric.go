@@ -66,6 +66,7 @@ func Metrics() []Metric {
 		Metric{"memory_overhead", "bytes", "lower", "memory used when idle, over the baseline's in the same round"},
 		Metric{"context_switches", "1/s", "lower", "context switches per second (/proc/stat ctxt)"},
 		Metric{"setup_time", "s", "lower", "time to bring the contender up until its pods reach each other"},
+		Metric{"service_sync_time", "s", "lower", "time to program all Services on every node, from none"},
 	)
 }
 

@@ -5,6 +5,7 @@
 package result
 
 import (
+	"slices"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -50,6 +51,9 @@ type Plan struct {
 	Steps      []Step       `json:"steps"`
 	// Settings are the arena's own: nodes, underlay MTU, line rate, CPUs.
 	Settings map[string]string `json:"settings,omitempty"`
+	// Gaps are steps that a contender can't take, because it lacks their path;
+	// Run.Unsupported says why.
+	Gaps []Gap `json:"gaps,omitempty"`
 	// Capacity is the highest rate that the baseline sustained, by workload
 	// and parameters, where a step's rate was given as a share of it (1/s).
 	Capacity map[string]float64 `json:"capacity,omitempty"`
@@ -65,6 +69,17 @@ type Entry struct {
 	Underlay string `json:"underlay"`
 }
 
+// Gap is a step that a contender of the plan does not take.
+type Gap struct {
+	Contender string `json:"contender"`
+	Step      string `json:"step"`
+}
+
+// Takes says whether the plan has the contender take the step.
+func (p *Plan) Takes(contender, step string) bool {
+	return !slices.Contains(p.Gaps, Gap{Contender: contender, Step: step})
+}
+
 // Step is a workload with its parameters and path.
 type Step struct {
 	ID       string         `json:"id"`
@@ -72,6 +87,9 @@ type Step struct {
 	Workload string         `json:"workload"`
 	Path     string         `json:"path"`
 	Params   map[string]any `json:"params,omitempty"`
+	// Services is how many other Services there are beside the step's own, on
+	// the path "service".
+	Services int `json:"services,omitempty"`
 }
 
 // ContenderInfo is what a reader of the run must know of a contender.
@@ -86,9 +104,11 @@ type ContenderInfo struct {
 	Reproduced []string   `json:"reproduced,omitempty"`
 }
 
-// Unsupported is a contender of the catalogue that could not run, and why.
+// Unsupported is a contender of the catalogue that could not run, and why; with
+// a step, one that could not take just that step.
 type Unsupported struct {
 	Contender string `json:"contender"`
+	Step      string `json:"step,omitempty"`
 	Reason    string `json:"reason"`
 	Remedy    string `json:"remedy"`
 }

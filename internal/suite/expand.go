@@ -3,9 +3,11 @@ package suite
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -24,10 +26,20 @@ const (
 )
 
 // Expand gives the steps of a plan, their parameters complete. A share stays a
-// text such as "30%" until bench has found the capacity. Errors: a
-// *nearest.Error for rates that are neither RatesAuto nor RatesGiven; the same
-// faults as Read, which has tried both.
-func (s *Suite) Expand(rates string) ([]result.Step, error) {
+// text such as "30%" until bench has found the capacity. services are how many
+// other Services there are on the path "service", each count in turn; nil is
+// the suite's own. Errors: a *nearest.Error for rates that are neither RatesAuto
+// nor RatesGiven; the same faults as Read, which has tried both; a count below one.
+func (s *Suite) Expand(rates string, services []int) ([]result.Step, error) {
+	switch {
+	case len(services) == 0 && len(s.Services) == 0:
+		services = []int{1}
+	case len(services) == 0:
+		services = s.Services
+	}
+	if least := slices.Min(services); least < 1 || slices.Max(services) > mostServices {
+		return nil, fmt.Errorf("%s: services %v: want counts from 1 to %d", s.file, services, mostServices)
+	}
 	if rates != RatesAuto && rates != RatesGiven {
 		return nil, nearest.Unknown("way to choose rates", rates, []string{RatesAuto, RatesGiven})
 	}
@@ -38,15 +50,40 @@ func (s *Suite) Expand(rates string) ([]result.Step, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: step %s: %w", s.file, step.ID, err)
 		}
-		for _, e := range expanded {
+		for _, e := range overServices(expanded, services) {
 			if seen[e.ID] {
 				return nil, fmt.Errorf("%s: step %s is there twice", s.file, e.ID)
 			}
 			seen[e.ID] = true
+			steps = append(steps, e)
 		}
-		steps = append(steps, expanded...)
 	}
 	return steps, nil
+}
+
+// mostServices fit into the lab's Service addresses, with room to spare.
+const mostServices = 100_000
+
+// overServices gives the steps of the path "service" every count of Services;
+// with more than one, the count is in the step's id.
+func overServices(steps []result.Step, counts []int) []result.Step {
+	var out []result.Step
+	for _, step := range steps {
+		if step.Path != arena.PathService {
+			out = append(out, step)
+			continue
+		}
+		for _, n := range counts {
+			one := step
+			one.Services = n
+			if len(counts) > 1 {
+				one.ID += fmt.Sprintf("-svc%d", n)
+				one.Summary += fmt.Sprintf(", beside %d other Services", n)
+			}
+			out = append(out, one)
+		}
+	}
+	return out
 }
 
 func (s Step) expand(rates string) ([]result.Step, error) {

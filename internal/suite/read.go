@@ -28,6 +28,7 @@ type document struct {
 	Rounds   int    `yaml:"rounds"`
 	Duration string `yaml:"duration"`
 	Warmup   string `yaml:"warmup"`
+	Services []int  `yaml:"services,omitempty"`
 	Steps    []Step `yaml:"steps"`
 }
 
@@ -49,7 +50,7 @@ func Read(file string, r io.Reader) (*Suite, error) {
 		return nil, fmt.Errorf("%s: warmup: %w", file, err)
 	}
 	s := &Suite{
-		ID: d.ID, Summary: d.Summary, Study: d.Study, Rounds: d.Rounds, Steps: d.Steps, file: file,
+		ID: d.ID, Summary: d.Summary, Study: d.Study, Rounds: d.Rounds, Steps: d.Steps, Services: d.Services, file: file,
 		Duration: asDuration(duration), Warmup: asDuration(warmup),
 	}
 	if err := s.check(); err != nil {
@@ -139,7 +140,7 @@ func (s *Suite) check() error {
 		return errors.Join(errs...)
 	}
 	for _, rates := range []string{RatesGiven, RatesAuto} {
-		if _, err := s.Expand(rates); err != nil {
+		if _, err := s.Expand(rates, nil); err != nil {
 			return err
 		}
 	}
@@ -155,6 +156,13 @@ func (s Step) check() error {
 	}
 	if !stepID.MatchString(id) || s.ID == result.SetupStep {
 		wrong("id %q; want small letters, digits, dots and dashes, not %q, and %s only with rates", s.ID, result.SetupStep, rateMark)
+	}
+	if s.Path == arena.PathService {
+		if w, err := workload.Lookup(s.Workload); err == nil {
+			if _, ok := w.(workload.Serving); !ok {
+				wrong("workload %s can't stand behind a Service", s.Workload)
+			}
+		}
 	}
 	if !slices.Contains(paths(), s.Path) {
 		errs = append(errs, nearest.Unknown("path", s.Path, paths()))

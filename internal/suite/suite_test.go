@@ -29,7 +29,7 @@ func TestSuites(t *testing.T) {
 	for _, s := range all {
 		fmt.Fprintf(&b, "%s: %d rounds of %v after %v\n", s.ID, s.Rounds, s.Duration, s.Warmup)
 		for _, rates := range []string{RatesGiven, RatesAuto} {
-			steps, err := s.Expand(rates)
+			steps, err := s.Expand(rates, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -97,7 +97,7 @@ func TestFind(t *testing.T) {
 }
 
 func TestExpandUnknownRates(t *testing.T) {
-	_, err := (&Suite{}).Expand("gven")
+	_, err := (&Suite{}).Expand("gven", nil)
 	var unknown *nearest.Error
 	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), `did you mean "given"?`) {
 		t.Errorf("got %v", err)
@@ -174,7 +174,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		for _, rates := range []string{RatesAuto, RatesGiven} {
-			steps, err := s.Expand(rates)
+			steps, err := s.Expand(rates, nil)
 			if err != nil || len(steps) == 0 {
 				t.Errorf("a suite that was read does not expand: %v", err)
 			}

@@ -11,3 +11,9 @@ func Transports() []Transport {
 func Attachments() []Attach {
 	return []Attach{bridge, ptp, macvlan, ipvlan}
 }
+
+// Services lists the mechanisms behind Service addresses, in the order of
+// listings.
+func Services() []Service {
+	return []Service{}
+}

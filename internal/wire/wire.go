@@ -9,6 +9,7 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/ns"
 )
@@ -30,6 +32,27 @@ type Fabric struct {
 	Overhead   int          // bytes a packet that the contender's encapsulation takes
 	PodNetwork netip.Prefix // all nodes' pod networks
 	Left       []string     // what a piece left out because the kernel lacks it, in words
+	Pods       []*Pod       // attached so far
+	// Shared is what the pieces of one product have in common, by its name:
+	// loaded programs, databases. The piece that comes first makes it.
+	Shared map[string]any
+
+	closers []func() error
+}
+
+// OnDown has fn called when the network goes down, after its processes have
+// ended: for what neither a process nor a namespace holds, such as open eBPF
+// objects.
+func (f *Fabric) OnDown(fn func() error) { f.closers = append(f.closers, fn) }
+
+// Close calls what OnDown was given, the last first.
+func (f *Fabric) Close() error {
+	var errs []error
+	for _, fn := range slices.Backward(f.closers) {
+		errs = append(errs, fn())
+	}
+	f.closers = nil
+	return errors.Join(errs...)
 }
 
 // PodMTU is what is left for pods on the underlay.
@@ -45,6 +68,57 @@ type Node struct {
 	// HostRange are addresses of the underlay set apart for pods of this
 	// node that sit directly on it (macvlan, ipvlan).
 	HostRange [2]netip.Addr
+	Dir       string // for the configuration, databases and sockets of its daemons; in memory, goes away with the network
+	// Run runs commands in the node's network namespace until their context ends.
+	Run host.Runner
+	// Daemon starts one that runs until the network goes down, which kills it.
+	Daemon func(c host.Command) (host.Process, error)
+}
+
+// PodAddr is the i-th pod's address of the node's pod network, i from 0: the
+// first two are the network's own and the gateway's.
+func (n *Node) PodAddr(i int) netip.Addr {
+	a := n.PodCIDR.Masked().Addr()
+	for range i + 2 {
+		a = a.Next()
+	}
+	return a
+}
+
+// Pod is an endpoint of the pod network.
+type Pod struct {
+	Name string // unique in the network
+	Node *Node
+	Nth  int // of its node, from 0
+	NS   *ns.NS
+	Addr netip.Addr // set when it is attached
+}
+
+// ServicePort is one port of a Service and the pods behind it.
+type ServicePort struct {
+	Name      string // "default/bench:tcp-5201", as kube-proxy names it
+	ClusterIP netip.Addr
+	Protocol  string // TCP, UDP
+	Port      uint16
+	Backends  []netip.AddrPort
+}
+
+// Service is a mechanism that brings packets for Service addresses to pods.
+type Service struct {
+	Name    string
+	Summary string
+	Params  []string
+	// Programs must be installed.
+	Programs []host.Program
+	// Setup prepares every node once, before there are pods.
+	Setup func(ctx context.Context, f *Fabric, p Params) (Proxy, error)
+}
+
+// Proxy programs Services on every node.
+type Proxy interface {
+	// Sync makes the table the only Services that there are. It returns when
+	// new connections find them.
+	Sync(ctx context.Context, f *Fabric, table []ServicePort) error
 }
 
 // UplinkName is the node's interface on the underlay.
@@ -63,10 +137,13 @@ type Transport struct {
 	MaxNodes int
 	// Limit says why there is a limit and what has none.
 	Limit string
-	Setup func(ctx context.Context, f *Fabric, p Params) error
+	// Programs must be installed.
+	Programs []host.Program
+	Setup    func(ctx context.Context, f *Fabric, p Params) error
 }
 
-// Attach gives a pod its interface through standard CNI plugins.
+// Attach gives a pod its interface: through standard CNI plugins (Conf), or by
+// itself (Plug).
 type Attach struct {
 	Name    string
 	Summary string
@@ -75,6 +152,12 @@ type Attach struct {
 	// Conf is the network configuration list of a node, as its product
 	// writes it to /etc/cni/net.d.
 	Conf func(f *Fabric, n *Node, p Params) map[string]any
+	// Programs must be installed, beside the plugins.
+	Programs []host.Program
+	// Setup, if set, prepares every node, before the transport.
+	Setup func(ctx context.Context, f *Fabric, p Params) error
+	// Plug connects the pod, whose namespace is empty, and returns its address.
+	Plug func(ctx context.Context, f *Fabric, pod *Pod, p Params) (netip.Addr, error)
 }
 
 // LookupTransport finds a transport or an extra by name.
@@ -85,6 +168,11 @@ func LookupTransport(name string) (Transport, error) {
 // LookupAttach finds an attachment by name.
 func LookupAttach(name string) (Attach, error) {
 	return nearest.Find("lab attachment", name, Attachments(), func(x Attach) string { return x.Name })
+}
+
+// LookupService finds a Service mechanism by name.
+func LookupService(name string) (Service, error) {
+	return nearest.Find("lab service", name, Services(), func(x Service) string { return x.Name })
 }
 
 // Check refuses parameters that a piece does not know.

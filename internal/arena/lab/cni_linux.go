@@ -23,9 +23,30 @@ import (
 // kubelet's and Multus' users know it from host-local.
 const usePodCIDR = "usePodCidr"
 
-// attach runs the CNI plugins that give the pod its interface, inside the
-// node's namespace as a container runtime on that node would.
-func (n *network) attach(ctx context.Context, node *wire.Node, pod *ns.NS, name string) (netip.Addr, error) {
+// attach gives the pod its interface.
+func (n *network) attach(ctx context.Context, node *wire.Node, box *ns.NS, name string) (addr netip.Addr, err error) {
+	a, pod := n.pieces.attach, &wire.Pod{Name: name, Node: node, NS: box}
+	for _, other := range n.fabric.Pods {
+		if other.Node == node {
+			pod.Nth++
+		}
+	}
+	if a.Plug != nil {
+		addr, err = a.Plug(ctx, n.fabric, pod, n.pieces.attachParams)
+	} else {
+		addr, err = n.cni(ctx, node, box, name)
+	}
+	if err != nil {
+		return addr, fmt.Errorf("attach %s: %w", name, err)
+	}
+	pod.Addr = addr
+	n.fabric.Pods = append(n.fabric.Pods, pod)
+	return addr, nil
+}
+
+// cni runs the CNI plugins that give the pod its interface, inside the node's
+// namespace as a container runtime on that node would.
+func (n *network) cni(ctx context.Context, node *wire.Node, pod *ns.NS, name string) (netip.Addr, error) {
 	raw, err := json.Marshal(n.pieces.attach.Conf(n.fabric, node, n.pieces.attachParams))
 	if err == nil {
 		raw, err = localize(raw, filepath.Join(n.dir, "ipam"), node.PodCIDR)
@@ -56,15 +77,7 @@ func (n *network) attach(ctx context.Context, node *wire.Node, pod *ns.NS, name 
 		}
 		return fmt.Errorf("CNI ADD of %s: the plugins gave it no IPv4 address", name)
 	})
-	if err != nil {
-		return addr, err
-	}
-	for _, other := range n.pods {
-		if other.addr == addr {
-			return addr, fmt.Errorf("CNI ADD: %s and %s both got %s; let every node have its own subnet: \"subnet\": %q", other.Name(), name, addr, usePodCIDR)
-		}
-	}
-	return addr, nil
+	return addr, err
 }
 
 // localize keeps every address book inside the lab and puts the node's pod

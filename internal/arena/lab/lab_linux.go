@@ -80,6 +80,12 @@ func (l *lab) Supports(_ context.Context, c *contender.Contender) error {
 			return err
 		}
 	}
+	for _, program := range pieces.programs {
+		if host.Have(program.Name) != nil {
+			missing := &host.ProgramError{Program: program.Name, Package: program.Package}
+			return &arena.Unsupported{Reason: fmt.Sprintf("%s: program not found", program.Name), Remedy: missing.Remedy()}
+		}
+	}
 	for _, program := range c.Requires.Programs {
 		if err := host.Have(program); err != nil {
 			return &arena.Unsupported{Reason: err.Error(), Remedy: "install it"}
@@ -133,11 +139,14 @@ func (l *lab) feature(name string) (Feature, error) {
 
 // pieces is a contender's lab form with its names looked up.
 type pieces struct {
-	attach       *wire.Attach // nil: pods are the nodes themselves
-	attachParams wire.Params
-	transports   []wire.Transport // the transport, then the extras
-	params       []wire.Params
-	plugins      []string
+	attach        *wire.Attach // nil: pods are the nodes themselves
+	attachParams  wire.Params
+	transports    []wire.Transport // the transport, its encryption, then the extras
+	params        []wire.Params
+	service       *wire.Service // nil: no Services
+	serviceParams wire.Params
+	plugins       []string
+	programs      []host.Program
 }
 
 func (l *lab) compose(c *contender.Contender) (pieces, error) {
@@ -148,15 +157,18 @@ func (l *lab) compose(c *contender.Contender) (pieces, error) {
 			return p, fmt.Errorf("contender %s: %w", c.ID, err)
 		}
 		p.attach, p.attachParams, p.plugins = &attach, a.Params, attach.Plugins
+		p.programs = append(p.programs, attach.Programs...)
 		if err := p.attachParams.Check(a.Use, attach.Params); err != nil {
 			return p, fmt.Errorf("contender %s: %w", c.ID, err)
 		}
 	}
-	parts := c.Lab.Extras
-	if c.Lab.Transport != nil {
-		parts = append([]contender.Piece{*c.Lab.Transport}, parts...)
+	var parts []contender.Piece
+	for _, piece := range []*contender.Piece{c.Lab.Transport, c.Lab.Encryption} {
+		if piece != nil {
+			parts = append(parts, *piece)
+		}
 	}
-	for _, part := range parts {
+	for _, part := range append(parts, c.Lab.Extras...) {
 		t, err := wire.LookupTransport(part.Use)
 		if err != nil {
 			return p, fmt.Errorf("contender %s: %w", c.ID, err)
@@ -167,6 +179,18 @@ func (l *lab) compose(c *contender.Contender) (pieces, error) {
 			}
 		}
 		p.transports, p.params = append(p.transports, t), append(p.params, part.Params)
+		p.programs = append(p.programs, t.Programs...)
+	}
+	if s := c.Lab.Service; s != nil {
+		service, err := wire.LookupService(s.Use)
+		if err != nil {
+			return p, fmt.Errorf("contender %s: %w", c.ID, err)
+		}
+		p.service, p.serviceParams = &service, s.Params
+		if err := p.serviceParams.Check(s.Use, service.Params); err != nil {
+			return p, fmt.Errorf("contender %s: %w", c.ID, err)
+		}
+		p.programs = append(p.programs, service.Programs...)
 	}
 	return p, nil
 }

@@ -18,6 +18,12 @@ const (
 	UnderlayVPC    = "vpc"    // a router between per-node subnets
 )
 
+// How frames cross the underlay.
+const (
+	OffloadHost = "host" // unsegmented and unchecked, as veth hands them over
+	OffloadWire = "wire" // each at most an MTU, as on a cable
+)
+
 // CustomID is the contender of a user's own CNI configuration.
 const CustomID = "custom"
 
@@ -42,6 +48,7 @@ type Options struct {
 	Underlay   string        // auto, switch, vpc
 	MTU        int           // of the underlay, bytes
 	LineRate   unit.BitRate  // of each node's link; 0 is unlimited
+	Offload    string        // OffloadHost (or empty), OffloadWire
 	Congestion string        // TCP congestion control in every namespace
 	CPUs       Placement     // where commands run
 	CNIPath    []string      // folders of CNI plugins
@@ -64,6 +71,9 @@ func (o *Options) Check() error {
 		return fmt.Errorf("--mtu %d: an underlay MTU is 576 to 65535 bytes", o.MTU)
 	case o.LineRate < 0 || (o.LineRate > 0 && o.LineRate < 1e6):
 		return fmt.Errorf("--line-rate %v: the least is 1M, 0 is unlimited", o.LineRate)
+	}
+	if o.Offload != "" && o.Offload != OffloadHost && o.Offload != OffloadWire {
+		return fmt.Errorf("--offload %q: want %s or %s", o.Offload, OffloadHost, OffloadWire)
 	}
 	switch o.Underlay {
 	case UnderlayAuto, UnderlaySwitch, UnderlayVPC:

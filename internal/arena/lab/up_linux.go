@@ -14,6 +14,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/ns"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/wire"
@@ -29,9 +30,11 @@ var (
 // network is one contender that is up.
 type network struct {
 	lab    *lab
+	id     string // of the contender
 	dir    string // below RunDir
 	pieces pieces
 	fabric *wire.Fabric
+	proxy  wire.Proxy // nil where the contender has no Services
 
 	mu    sync.Mutex
 	boxes []*ns.NS // every namespace, nodes and pods included
@@ -49,7 +52,7 @@ const upPatience = time.Minute
 func (l *lab) Up(ctx context.Context, c *contender.Contender, variant string) (_ arena.Network, err error) {
 	ctx, cancel := context.WithTimeout(ctx, upPatience)
 	defer cancel()
-	n := &network{lab: l, dir: filepath.Join(RunDir, "cnibench", c.ID)}
+	n := &network{lab: l, id: c.ID, dir: filepath.Join(RunDir, "cnibench", c.ID)}
 	if n.pieces, err = l.compose(c); err != nil {
 		return nil, err
 	}
@@ -64,8 +67,18 @@ func (l *lab) Up(ctx context.Context, c *contender.Contender, variant string) (_
 	if err := n.underlay(variant, int(c.Datapath.Overhead)); err != nil {
 		return nil, err
 	}
+	if a := n.pieces.attach; a != nil && a.Setup != nil {
+		if err := a.Setup(ctx, n.fabric, n.pieces.attachParams); err != nil {
+			return nil, err
+		}
+	}
 	for i, t := range n.pieces.transports {
 		if err := t.Setup(ctx, n.fabric, n.pieces.params[i]); err != nil {
+			return nil, err
+		}
+	}
+	if s := n.pieces.service; s != nil {
+		if n.proxy, err = s.Setup(ctx, n.fabric, n.pieces.serviceParams); err != nil {
 			return nil, err
 		}
 	}
@@ -80,7 +93,7 @@ func (l *lab) Up(ctx context.Context, c *contender.Contender, variant string) (_
 // underlay makes the nodes and joins them.
 func (n *network) underlay(kind string, overhead int) error {
 	opt := &n.lab.opt
-	f := &wire.Fabric{MTU: opt.MTU, Overhead: overhead, PodNetwork: podNet}
+	f := &wire.Fabric{MTU: opt.MTU, Overhead: overhead, PodNetwork: podNet, Shared: map[string]any{}}
 	n.fabric = f
 	for i := 0; i < opt.Nodes; i++ {
 		box, err := n.box(fmt.Sprintf("node%d", i+1))
@@ -102,7 +115,10 @@ func (n *network) underlay(kind string, overhead int) error {
 			node.HostRange = [2]netip.Addr{hostOf(own, 10), hostOf(own, 250)}
 		}
 		f.Nodes = append(f.Nodes, node)
-		n.nodes = append(n.nodes, n.endpoint(box, node.Name, node.Addr.Addr()))
+		at := n.endpoint(box, node.Name, node.Addr.Addr())
+		node.Run, node.Dir = at, at.Dir()
+		node.Daemon = func(c host.Command) (host.Process, error) { return at.Start(context.Background(), c) }
+		n.nodes = append(n.nodes, at)
 	}
 	box, err := n.box("underlay")
 	if err != nil {
@@ -146,6 +162,11 @@ func (n *network) addPod(ctx context.Context, node int) (*endpoint, error) {
 	addr, err := n.attach(ctx, owner, box, name)
 	if err != nil {
 		return nil, err
+	}
+	for _, other := range n.pods {
+		if other.addr == addr {
+			return nil, fmt.Errorf("%s and %s both got %s; let every node have its own subnet: \"subnet\": %q", other.Name(), name, addr, usePodCIDR)
+		}
 	}
 	pod := n.endpoint(box, owner.Name, addr)
 	n.pods = append(n.pods, pod)
@@ -198,10 +219,7 @@ func (n *network) Pair(ctx context.Context, path string) (arena.Pair, error) {
 		}
 		return pair(n.pods[0], beside), nil
 	}
-	return arena.Pair{}, &arena.Unsupported{
-		Reason: fmt.Sprintf("the lab has no path %q", path),
-		Remedy: fmt.Sprintf("it has %s, %s and %s", arena.PathPod, arena.PathSameNode, arena.PathHost),
-	}
+	return arena.Pair{}, fmt.Errorf("path %q has no pair: %w", path, n.lab.HasPath(&contender.Contender{ID: n.id}, path))
 }
 
 // beside is a second pod on the first node, made when first asked for.
@@ -236,6 +254,9 @@ func (n *network) Down(context.Context) error {
 		reapOrphans()
 	case <-time.After(downPatience):
 		errs = append(errs, fmt.Errorf("lab: a killed process does not end within %v", downPatience))
+	}
+	if n.fabric != nil {
+		errs = append(errs, n.fabric.Close())
 	}
 	for _, box := range n.boxes {
 		errs = append(errs, box.Close())

@@ -1,0 +1,85 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/wire"
+)
+
+// serviceNet is where Service addresses come from: kubeadm's default.
+var serviceNet = netip.MustParsePrefix("10.96.0.0/12")
+
+// otherPort is the port of the other Services.
+const otherPort = 80
+
+// HasPath implements arena.Arena.
+func (l *lab) HasPath(c *contender.Contender, path string) error {
+	switch path {
+	case arena.PathPod, arena.PathSameNode, arena.PathHost:
+		return nil
+	case arena.PathService:
+		if c.Lab.Service != nil {
+			return nil
+		}
+		return &arena.Unsupported{
+			Reason: c.ID + " has no Services of its own in the lab",
+			Remedy: "nothing is missing: its figures from pod to pod stand for themselves",
+		}
+	}
+	return &arena.Unsupported{
+		Reason: fmt.Sprintf("the lab has no path %q", path),
+		Remedy: fmt.Sprintf("it has %s, %s, %s and %s", arena.PathPod, arena.PathService, arena.PathSameNode, arena.PathHost),
+	}
+}
+
+// syncPatience is how long tens of thousands of Services may take.
+const syncPatience = 3 * time.Minute
+
+// Service implements arena.Network.
+func (n *network) Service(ctx context.Context, ports []arena.Port, others int) (arena.Pair, time.Duration, error) {
+	pair, err := n.Pair(ctx, arena.PathPod)
+	if err != nil {
+		return pair, 0, err
+	}
+	if n.proxy == nil {
+		return pair, 0, n.lab.HasPath(&contender.Contender{ID: n.id}, arena.PathService)
+	}
+	ctx, cancel := context.WithTimeout(ctx, syncPatience)
+	defer cancel()
+	if err := n.proxy.Sync(ctx, n.fabric, nil); err != nil {
+		return pair, 0, fmt.Errorf("take Services away: %w", err)
+	}
+	table := services(n.pods[1].addr, ports, others)
+	begin := time.Now()
+	if err := n.proxy.Sync(ctx, n.fabric, table); err != nil {
+		return pair, 0, fmt.Errorf("program %d Services: %w", others+1, err)
+	}
+	pair.Target = table[len(table)-1].ClusterIP
+	return pair, time.Since(begin), nil
+}
+
+// services are the others and, last, the one that is measured: a list of
+// rules is gone through from the top, and nobody's Service is always first.
+func services(server netip.Addr, ports []arena.Port, others int) []wire.ServicePort {
+	var table []wire.ServicePort
+	for i := range others {
+		table = append(table, wire.ServicePort{
+			Name: fmt.Sprintf("others/service-%d:http", i+1), ClusterIP: hostOf(serviceNet, i+2), Protocol: arena.TCP, Port: otherPort,
+			Backends: []netip.AddrPort{netip.AddrPortFrom(server, otherPort)},
+		})
+	}
+	own := hostOf(serviceNet, others+2)
+	for _, p := range ports {
+		table = append(table, wire.ServicePort{
+			Name: fmt.Sprintf("cnibench/server:%s-%d", strings.ToLower(p.Protocol), p.Number), ClusterIP: own, Protocol: p.Protocol, Port: p.Number,
+			Backends: []netip.AddrPort{netip.AddrPortFrom(server, p.Number)},
+		})
+	}
+	return table
+}

@@ -1,0 +1,40 @@
+package workload
+
+import "github.com/cnibench/cnibench/internal/arena"
+
+// Serving is a workload whose server can stand behind a Service.
+type Serving interface {
+	// Ports are where the server listens with those parameters.
+	Ports(p Params) []arena.Port
+}
+
+// Ports implements Serving: every process of iperf3 has a port of its own.
+func (TCPStream) Ports(p Params) []arena.Port { return iperf3Ports(p, arena.TCP) }
+
+// Ports implements Serving: iperf3 talks TCP with its server before a UDP test.
+func (UDPStream) Ports(p Params) []arena.Port { return iperf3Ports(p, arena.TCP, arena.UDP) }
+
+// Ports implements Serving.
+func (HTTPRate) Ports(p Params) []arena.Port { return onePort(p, arena.TCP) }
+
+// Ports implements Serving.
+func (w RR) Ports(p Params) []arena.Port {
+	if w.protocol == "udp" {
+		return onePort(p, arena.UDP)
+	}
+	return onePort(p, arena.TCP)
+}
+
+func iperf3Ports(p Params, protocols ...string) []arena.Port {
+	var ports []arena.Port
+	for i := range p.Int("streams") {
+		for _, protocol := range protocols {
+			ports = append(ports, arena.Port{Protocol: protocol, Number: uint16(iperf3Port + i)})
+		}
+	}
+	return ports
+}
+
+func onePort(p Params, protocol string) []arena.Port {
+	return []arena.Port{{Protocol: protocol, Number: uint16(p.Int("port"))}}
+}
