@@ -13,7 +13,7 @@ build   := -trimpath -buildvcs=false -ldflags "-s -w -X $(cli).version=$(version
 
 # Tests of these measure or wait: they run one package at a time, without the
 # race detector. All others run with it where there is a C compiler.
-timed   := load|loadbench|serve|workload|bench|agent|arena|ns|wire|vm|cli
+timed   := load|loadbench|serve|workload|bench|agent|arena|ns|wire|vm|check|tune|cli
 # Tests of these run as an ordinary user, too.
 user    := ./internal/result ./internal/arena/lab
 fuzztime ?= 10s
@@ -25,6 +25,9 @@ help: ## this list
 .PHONY: demo
 demo: setup-demo build ## compare pod networks on this machine: a table and an HTML report in a fresh folder
 	@bin/cnibench run --suite quick --out cnibench-run-$$(date +%Y%m%d-%H%M%S)
+
+.PHONY: setup
+setup: setup-all ## installs what every contender and suite of the lab and the microVM needs
 
 .PHONY: build
 build: ## bin/cnibench, static
@@ -116,8 +119,8 @@ bench-load: setup-bench-load build ## how accurate and how fast the load engine 
 bench-record: build ## what cnibench record costs, beside statexec where that is installed (some 3 minutes, quiet machine)
 	scripts/bench-record
 
-.PHONY: setup-demo setup-test setup-bench-load
-setup-demo setup-test setup-bench-load: setup-%:
+.PHONY: setup-demo setup-all setup-test setup-bench-load
+setup-demo setup-all setup-test setup-bench-load: setup-%:
 	@scripts/setup $*
 
 .PHONY: clean
