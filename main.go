@@ -6,6 +6,12 @@ import (
 	"os"
 
 	"github.com/cnibench/cnibench/internal/cli"
+	"github.com/cnibench/cnibench/internal/vm"
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:])) }
+func main() {
+	if vm.IsInit() {
+		vm.Init()
+	}
+	os.Exit(cli.Main(os.Args[1:]))
+}

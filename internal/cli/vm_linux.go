@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/cnibench/cnibench/internal/vm"
+)
+
+// guestSignals are the signals as package vm takes them.
+func guestSignals(from <-chan os.Signal) <-chan vm.Signal {
+	to := make(chan vm.Signal, cap(from))
+	go func() {
+		for s := range from {
+			if number, ok := s.(syscall.Signal); ok {
+				to <- number
+			}
+		}
+	}()
+	return to
+}
+
+// ownTerminal gives the guest's command a terminal as large as this one,
+// which passes every key on until restore is called.
+func ownTerminal(config *vm.Config) (restore func(), err error) {
+	in := int(os.Stdin.Fd())
+	before, err := term.MakeRaw(in)
+	if err != nil {
+		return nil, err
+	}
+	resized := make(chan os.Signal, 1)
+	resized <- syscall.SIGWINCH
+	signal.Notify(resized, syscall.SIGWINCH)
+	sizes := make(chan vm.Size)
+	go func() {
+		for range resized {
+			if columns, rows, err := term.GetSize(in); err == nil {
+				sizes <- vm.Size{Rows: uint16(rows), Columns: uint16(columns)}
+			}
+		}
+	}()
+	config.Terminal, config.Resized = true, sizes
+	return func() {
+		signal.Stop(resized)
+		_ = term.Restore(in, before)
+	}, nil
+}

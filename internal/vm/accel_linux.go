@@ -1,0 +1,139 @@
+package vm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// kvmLimit is how long a guest under KVM may take to its init's first words;
+// where KVM works it takes about one second.
+const kvmLimit = 6 * time.Second
+
+// chooseAccel is the accelerator that the configuration asks for, or what
+// really boots a guest.
+func chooseAccel(ctx context.Context, c *Config) (string, error) {
+	if c.Accel == AccelKVM || c.Accel == AccelTCG {
+		return c.Accel, nil
+	}
+	v, err := kvmVerdict(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	if v.Works {
+		return AccelKVM, nil
+	}
+	c.Log.Debug("the guest's CPU is emulated", "why", v.Why)
+	return AccelTCG, nil
+}
+
+// verdict is what a probe of KVM has found on this boot of the host.
+type verdict struct {
+	BootID string `json:"boot_id"`
+	Kernel string `json:"kernel"` // the guest's
+	Works  bool   `json:"works"`
+	Why    string `json:"why,omitempty"`
+}
+
+// kvmVerdict probes KVM, or remembers what a probe has found since the host
+// booted. A device that is there proves nothing: some hosts offer a KVM under
+// which an ordinary kernel hangs.
+func kvmVerdict(ctx context.Context, c *Config) (verdict, error) {
+	v := verdict{Kernel: c.Kernel.Release}
+	if f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0); err != nil {
+		v.Why = err.Error()
+		return v, nil
+	} else if err := f.Close(); err != nil {
+		return v, err
+	}
+	if id, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
+		v.BootID = strings.TrimSpace(string(id))
+	}
+	memory, known := recall(v)
+	if known {
+		return memory, nil
+	}
+	c.Log.Info("trying whether KVM boots a guest", "at most", kvmLimit)
+	err := bootsUnderKVM(ctx, c)
+	if ctx.Err() != nil {
+		return v, ctx.Err()
+	}
+	v.Works = err == nil
+	if err != nil {
+		v.Why = err.Error()
+		c.Log.Info("KVM boots no guest here: its CPU is emulated, many times slower", "why", v.Why)
+	}
+	remember(v)
+	return v, nil
+}
+
+// bootsUnderKVM boots a guest to its init's first words.
+func bootsUnderKVM(ctx context.Context, c *Config) error {
+	p := &process{}
+	defer p.close()
+	if err := p.addInitramfs(c.Init, c.Kernel.Modules, &order{}); err != nil {
+		return err
+	}
+	m := machine{accel: AccelKVM, cpus: 1, memory: 512 << 20, image: c.Kernel.Image, initramfs: p.initramfs, noDevices: true}
+	end, err := p.addSocket(&m.console)
+	if err != nil {
+		return err
+	}
+	defer end.Close()
+	if err := p.start(m); err != nil {
+		return err
+	}
+	defer p.kill()
+	screen := newConsole()
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			n, err := end.Read(buf)
+			_, _ = screen.Write(buf[:n])
+			if err != nil {
+				return
+			}
+		}
+	}()
+	select {
+	case <-screen.seen(bootMark):
+		return nil
+	case <-p.ended:
+		if words := p.words(); words != "" {
+			return fmt.Errorf("%s", words)
+		}
+		return fmt.Errorf("the guest ended while it booted")
+	case <-time.After(kvmLimit):
+		return fmt.Errorf("a guest hung for %v", kvmLimit)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// verdictFile is where a verdict is kept, in the cache.
+func verdictFile() string { return filepath.Join(CacheDir(), "kvm.json") }
+
+func recall(like verdict) (verdict, bool) {
+	var v verdict
+	text, err := os.ReadFile(verdictFile())
+	if err != nil || json.Unmarshal(text, &v) != nil {
+		return v, false
+	}
+	return v, v.BootID != "" && v.BootID == like.BootID && v.Kernel == like.Kernel
+}
+
+// remember keeps the verdict where it can; else it is found again.
+func remember(v verdict) {
+	text, err := json.Marshal(v)
+	if err != nil || os.MkdirAll(CacheDir(), 0o755) != nil {
+		return
+	}
+	temporary := verdictFile() + ".new"
+	if os.WriteFile(temporary, text, 0o644) == nil {
+		_ = os.Rename(temporary, verdictFile())
+	}
+}

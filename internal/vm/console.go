@@ -1,0 +1,94 @@
+package vm
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// console keeps the last lines of a guest's serial console. It is an
+// io.Writer and may be used by several goroutines.
+type console struct {
+	mu    sync.Mutex
+	tail  []byte
+	watch map[string]chan struct{} // closed when the text has come
+	limit int
+}
+
+// consoleBytes is what is kept: a panic with its trace.
+const consoleBytes = 16 << 10
+
+func newConsole() *console { return &console{limit: consoleBytes, watch: map[string]chan struct{}{}} }
+
+// Write implements io.Writer and never fails.
+func (c *console) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tail = append(c.tail, p...)
+	for text, seen := range c.watch {
+		if bytes.Contains(c.tail, []byte(text)) {
+			close(seen)
+			delete(c.watch, text)
+		}
+	}
+	if over := len(c.tail) - c.limit; over > 0 {
+		c.tail = append(c.tail[:0], c.tail[over:]...)
+	}
+	return len(p), nil
+}
+
+// seen is closed when the console has shown the text.
+func (c *console) seen(text string) <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	seen := make(chan struct{})
+	if bytes.Contains(c.tail, []byte(text)) {
+		close(seen)
+	} else {
+		c.watch[text] = seen
+	}
+	return seen
+}
+
+// escapes are what a terminal would obey; the firmware writes some.
+var escapes = regexp.MustCompile(`\x1b(\[[0-9;?]*[A-Za-z]|[c()][A-Z0-9]?)|[\x00-\x08\x0b-\x1f\x7f]`)
+
+// lines are the last n lines that say something, as a reader may see them.
+func (c *console) lines(n int) []string {
+	c.mu.Lock()
+	text := string(c.tail)
+	c.mu.Unlock()
+	var lines []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(escapes.ReplaceAllString(line, ""), " \n")
+		if line != "" {
+			lines = append(lines, strings.ToValidUTF8(line, "?"))
+		}
+	}
+	return lines[max(0, len(lines)-n):]
+}
+
+// verdict names the way in which a kernel dies, from its last words.
+func (c *console) verdict() (reason, remedy string) {
+	text := strings.Join(c.lines(400), "\n")
+	for _, d := range deaths {
+		if strings.Contains(text, d.text) {
+			return d.reason, d.remedy
+		}
+	}
+	return "the guest ended by itself", ""
+}
+
+const moreMemory = "give it more with --memory"
+
+// deaths are in the order in which they explain: what ran out of memory also
+// panics.
+var deaths = []struct{ text, reason, remedy string }{
+	{"Out of memory", "the guest ran out of memory", moreMemory},
+	{"out of memory", "the guest ran out of memory", moreMemory},
+	{"deadlocked on memory", "the guest ran out of memory", moreMemory},
+	{"Initramfs unpacking failed", "the guest's memory is too small for its first files", moreMemory},
+	{"VFS: Unable to mount root fs", "the guest's kernel found no init", "is it a kernel with CONFIG_BLK_DEV_INITRD, and has it enough --memory?"},
+	{"Kernel panic", "the guest's kernel panicked", ""},
+}

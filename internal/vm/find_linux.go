@@ -1,0 +1,183 @@
+package vm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Find is the kernel that spec names: a version such as "6.12" ("" is
+// DefaultVersion), or the path of an image, with its modules in that folder
+// or beside it. A version that is neither in the cache nor installed is
+// fetched as the distribution's package into the cache, which log tells.
+// Errors: *Unsupported where it can't be had.
+func Find(ctx context.Context, spec, modules string, log *slog.Logger) (Kernel, error) {
+	if runtime.GOARCH != "amd64" {
+		return Kernel{}, &Unsupported{Reason: "guests are made for amd64 only, and this is " + runtime.GOARCH, Remedy: "run it natively: --arena lab"}
+	}
+	if spec != "" && !isVersion(spec) {
+		return Open(spec, modules)
+	}
+	if modules != "" {
+		return Kernel{}, fmt.Errorf("--modules %s: a kernel of a version has its own; give the path of an image with --kernel", modules)
+	}
+	if k, found := Lookup(spec); found {
+		return k, nil
+	}
+	if spec == "" {
+		spec = DefaultVersion
+	}
+	return fetch(ctx, spec, log)
+}
+
+// Lookup is Find without a fetch: false where the version is not here.
+func Lookup(version string) (Kernel, bool) {
+	if version == "" {
+		version = DefaultVersion
+	}
+	for _, k := range Kernels() {
+		if ofVersion(k.Release, version) {
+			return k, true
+		}
+	}
+	return Kernel{}, false
+}
+
+// fetch downloads the package of that version and unpacks it, which spares
+// the machine an installed kernel. It is whole or not there.
+func fetch(ctx context.Context, version string, log *slog.Logger) (Kernel, error) {
+	for _, tool := range []struct{ program, pkg string }{{"apt-get", "apt"}, {"apt-cache", "apt"}, {"dpkg-deb", "dpkg"}, {"depmod", "kmod"}} {
+		if _, err := exec.LookPath(tool.program); err != nil {
+			return Kernel{}, &Unsupported{
+				Reason: fmt.Sprintf("no kernel %s here, and %s (package %s), which would get it, is missing", version, tool.program, tool.pkg),
+				Remedy: "install a kernel, or give one: --kernel /path/to/vmlinuz --modules /path/to/lib/modules/RELEASE",
+			}
+		}
+	}
+	pkg, err := imagePackage(ctx, version)
+	if err != nil {
+		return Kernel{}, err
+	}
+	if err := os.MkdirAll(kernelsDir(), 0o755); err != nil {
+		return Kernel{}, fmt.Errorf("cache for kernels: %w", err)
+	}
+	work, err := os.MkdirTemp(kernelsDir(), ".fetch-")
+	if err != nil {
+		return Kernel{}, fmt.Errorf("cache for kernels: %w", err)
+	}
+	defer os.RemoveAll(work)
+	unlock, err := lock(work)
+	if err != nil {
+		return Kernel{}, fmt.Errorf("cache for kernels: %w", err)
+	}
+	defer unlock()
+	log.Info("fetching a kernel", "package", pkg, "into", kernelsDir())
+	if err := tool(ctx, work, "apt-get", "download", "-q", pkg); err != nil {
+		return Kernel{}, &Unsupported{Reason: fmt.Sprintf("kernel %s can't be downloaded: %v", version, err), Remedy: "is the package mirror reachable? `apt-get update`, or give a kernel: --kernel /path/to/vmlinuz"}
+	}
+	debs, err := filepath.Glob(work + "/*.deb")
+	if err != nil || len(debs) != 1 {
+		return Kernel{}, fmt.Errorf("kernel %s: apt-get download %s left %d packages", version, pkg, len(debs))
+	}
+	root := filepath.Join(work, "root")
+	if err := tool(ctx, work, "dpkg-deb", "-x", debs[0], root); err != nil {
+		return Kernel{}, err
+	}
+	return publish(ctx, root)
+}
+
+// publish gives the unpacked package its list of modules and its name.
+func publish(ctx context.Context, root string) (Kernel, error) {
+	images, err := filepath.Glob(root + "/boot/vmlinuz-*")
+	if err != nil || len(images) != 1 {
+		return Kernel{}, fmt.Errorf("the kernel's package holds %d images", len(images))
+	}
+	release, err := readFile(images[0], readRelease)
+	if err != nil {
+		return Kernel{}, err
+	}
+	if _, err := os.Stat(filepath.Join(root, "lib")); errors.Is(err, os.ErrNotExist) { // newer packages
+		if err := os.Symlink("usr/lib", filepath.Join(root, "lib")); err != nil {
+			return Kernel{}, err
+		}
+	}
+	if err := tool(ctx, root, "depmod", "-b", root, release); err != nil {
+		return Kernel{}, err
+	}
+	final := filepath.Join(kernelsDir(), release)
+	if err := os.Chmod(root, 0o755); err != nil {
+		return Kernel{}, err
+	}
+	if err := os.Rename(root, final); err != nil && !errors.Is(err, os.ErrExist) && !errors.Is(err, unix.ENOTEMPTY) {
+		return Kernel{}, fmt.Errorf("cache for kernels: %w", err)
+	}
+	k, err := Open(filepath.Join(final, "boot", "vmlinuz-"+release), "")
+	k.Source = "cache"
+	return k, err
+}
+
+// imagePackage is the name of the package that holds the version's image: a
+// metapackage of that version depends on it.
+func imagePackage(ctx context.Context, version string) (string, error) {
+	metas := []string{"linux-image-" + version + "-amd64", "linux-image-amd64", "linux-image-generic"}
+	for _, meta := range metas {
+		out, err := exec.CommandContext(ctx, "apt-cache", "depends", "--important", meta).Output()
+		if err != nil {
+			continue // there is no such package
+		}
+		for line := range strings.Lines(string(out)) {
+			name, is := strings.CutPrefix(strings.TrimSpace(line), "Depends: linux-image-")
+			if is && ofVersion(name, version) {
+				return "linux-image-" + name, nil
+			}
+		}
+	}
+	return "", &Unsupported{
+		Reason: fmt.Sprintf("the package sources have no kernel %s (asked for %s)", version, strings.Join(metas, ", ")),
+		Remedy: "run `apt-get update`, choose another version, or give a kernel: --kernel /path/to/vmlinuz --modules /path/to/lib/modules/RELEASE",
+	}
+}
+
+// tool runs a program in that folder; its words are in the error.
+func tool(ctx context.Context, dir string, argv ...string) error {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir = dir
+	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// lock marks the folder as in use until unlock is called or the process ends.
+func lock(dir string) (unlock func(), err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// inUse says that a process holds the folder's lock.
+func inUse(dir string) bool {
+	unlock, err := lock(dir)
+	if err != nil {
+		return errors.Is(err, unix.EWOULDBLOCK)
+	}
+	unlock()
+	return false
+}

@@ -1,0 +1,251 @@
+package vm
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// command runs the order's command to its end and reports that.
+func (g *guest) command() error {
+	if err := prepare(); err != nil {
+		return err
+	}
+	oomBefore := oomKills()
+	streams, err := g.streams()
+	if err != nil {
+		return err
+	}
+	argv0, err := g.lookPath()
+	if err != nil {
+		return g.finish(ending{Code: 127}, err)
+	}
+	unix.Umask(g.order.Umask)
+	env := append(g.order.Env, GuestEnv+"="+g.order.Release, EmulatedEnv+"="+strconv.FormatBool(g.order.Emulated))
+	pid, err := syscall.ForkExec(argv0, g.order.Argv, &syscall.ProcAttr{
+		Dir: g.order.Dir, Env: env, Files: streams.child,
+		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: g.order.Terminal},
+	})
+	if err != nil {
+		return g.finish(ending{Code: 126}, fmt.Errorf("%s: %w", argv0, err))
+	}
+	streams.started()
+	var output sync.WaitGroup
+	for k, r := range streams.output {
+		output.Go(func() { _ = g.out.copyFrames(k, r) })
+	}
+	go g.obey(pid, streams)
+	code := reap(pid)
+	waitFor(&output, time.Second) // what a child left behind may keep it open
+	unix.Sync()
+	return g.finish(ending{Code: code, OOMKills: oomKills() - oomBefore}, nil)
+}
+
+// finish sends how the command ended; why is for its standard error.
+func (g *guest) finish(e ending, why error) error {
+	if why != nil {
+		if err := g.out.write(kindStderr, fmt.Appendf(nil, "cnibench vm: %v\n", why)); err != nil {
+			return err
+		}
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	return g.out.write(kindExit, text)
+}
+
+// prepare makes what a booted machine has.
+func prepare() error {
+	if err := unix.Sethostname([]byte("cnibench-vm")); err != nil {
+		return err
+	}
+	if err := loopbackUp(); err != nil {
+		return fmt.Errorf("loopback: %w", err)
+	}
+	limit := &unix.Rlimit{Cur: 1 << 20, Max: 1 << 20}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, limit); err != nil {
+		return fmt.Errorf("limit of open files: %w", err)
+	}
+	unlimited := &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
+	return unix.Setrlimit(unix.RLIMIT_MEMLOCK, unlimited)
+}
+
+func loopbackUp() error {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(s)
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	if err := unix.IoctlIfreq(s, unix.SIOCGIFFLAGS, lo); err != nil {
+		return err
+	}
+	lo.SetUint16(lo.Uint16() | unix.IFF_UP)
+	return unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, lo)
+}
+
+// lookPath finds the command as a shell in the command's place would.
+func (g *guest) lookPath() (string, error) {
+	for _, v := range g.order.Env {
+		if path, is := strings.CutPrefix(v, "PATH="); is {
+			if err := os.Setenv("PATH", path); err != nil {
+				return "", err
+			}
+		}
+	}
+	if err := os.Chdir(g.order.Dir); err != nil {
+		return "", fmt.Errorf("working directory: %w", err)
+	}
+	path, err := exec.LookPath(g.order.Argv[0])
+	if errors.Is(err, exec.ErrDot) {
+		err = nil
+	}
+	return path, err
+}
+
+// streams are the command's standard input, output and error.
+type streams struct {
+	child    []uintptr          // the command's descriptors 0, 1 and 2
+	close    []*os.File         // this side's copies of them
+	output   map[kind]io.Reader // what the command writes
+	input    *os.File           // what the command reads
+	terminal bool
+}
+
+func (g *guest) streams() (*streams, error) {
+	s := &streams{output: map[kind]io.Reader{}, terminal: g.order.Terminal}
+	if g.order.Terminal {
+		return s, s.openTerminal()
+	}
+	inR, inW, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	s.input, s.close = inW, []*os.File{inR}
+	for _, k := range []kind{kindStdout, kindStderr} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		s.output[k], s.close = r, append(s.close, w)
+	}
+	for _, f := range s.close {
+		s.child = append(s.child, f.Fd())
+	}
+	return s, nil
+}
+
+// openTerminal makes a pseudo-terminal; its output is all standard output.
+func (s *streams) openTerminal() error {
+	main, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	raw, err := main.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var number int
+	var ioctlErr error
+	err = raw.Control(func(fd uintptr) {
+		if ioctlErr = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); ioctlErr == nil {
+			number, ioctlErr = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
+		}
+	})
+	if err = errors.Join(err, ioctlErr); err != nil {
+		return fmt.Errorf("terminal: %w", err)
+	}
+	side, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return err
+	}
+	s.input, s.output[kindStdout], s.close = main, main, []*os.File{side}
+	s.child = []uintptr{side.Fd(), side.Fd(), side.Fd()}
+	return nil
+}
+
+// started closes this side's copies of the command's descriptors.
+func (s *streams) started() {
+	for _, f := range s.close {
+		_ = f.Close()
+	}
+}
+
+// obey does what the host says until the host is gone; then the guest ends.
+func (g *guest) obey(pid int, s *streams) {
+	for {
+		k, payload, err := readFrame(g.port)
+		if err != nil {
+			end()
+		}
+		switch {
+		case k == kindStdin && len(payload) > 0:
+			_, _ = s.input.Write(payload) // a command that reads no more loses it, as with a pipe
+		case k == kindStdin && !s.terminal:
+			_ = s.input.Close()
+		case k == kindSignal && len(payload) == 1:
+			_ = unix.Kill(-pid, syscall.Signal(payload[0]))
+		case k == kindSize && len(payload) == 4 && s.terminal:
+			size := &unix.Winsize{Row: binary.BigEndian.Uint16(payload), Col: binary.BigEndian.Uint16(payload[2:])}
+			if raw, err := s.input.SyscallConn(); err == nil {
+				_ = raw.Control(func(fd uintptr) { _ = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, size) })
+			}
+		}
+	}
+}
+
+// reap waits for every child, adopted ones too, until the command has ended.
+func reap(command int) int {
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return 1 // can't be: the command is a child
+		case pid == command && status.Exited():
+			return status.ExitStatus()
+		case pid == command && status.Signaled():
+			return 128 + int(status.Signal())
+		}
+	}
+}
+
+func waitFor(w *sync.WaitGroup, limit time.Duration) {
+	done := make(chan struct{})
+	go func() { w.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(limit):
+	}
+}
+
+// oomKills is how many processes this kernel has ended for want of memory.
+func oomKills() int64 {
+	text, err := os.ReadFile("/proc/vmstat")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, is := strings.CutPrefix(line, "oom_kill "); is {
+			n, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+			return n
+		}
+	}
+	return 0
+}

@@ -1,0 +1,166 @@
+package vm
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// bootMark is what init first writes to the console: the kernel has booted.
+const bootMark = "cnibench: the guest's init runs"
+
+// IsInit says that this process is the init of a guest. A program that Run
+// starts asks before anything else, and calls Init if so.
+func IsInit() bool { return os.Getpid() == 1 && os.Getenv(initMark) == "1" }
+
+// Init is the guest's init: it makes the host's root visible, runs the
+// command, reports how it ended, and ends the guest. It does not return.
+func Init() {
+	runtime.LockOSThread() // PID 1's own thread, whose root the kernel's helpers share
+	fmt.Println(bootMark)
+	g := &guest{}
+	if err := g.run(); err != nil {
+		fmt.Println("cnibench: init:", err)
+		if g.out != nil {
+			_ = g.out.write(kindFailed, []byte(err.Error()))
+		}
+	}
+	// The host ends QEMU when it has read the last frame; this is for a host
+	// that is gone.
+	time.Sleep(10 * time.Second)
+	end()
+}
+
+// end ends the guest from inside.
+func end() {
+	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART)
+	select {}
+}
+
+type guest struct {
+	order order
+	port  *os.File
+	out   *frameWriter
+}
+
+func (g *guest) run() error {
+	for _, m := range []mount{
+		{"proc", "/proc", "proc", 0, ""}, {"sysfs", "/sys", "sysfs", 0, ""}, {"devtmpfs", "/dev", "devtmpfs", 0, "mode=755"},
+	} {
+		if err := m.mount(); err != nil {
+			return err
+		}
+	}
+	text, err := os.ReadFile(orderPath)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &g.order); err != nil {
+		return fmt.Errorf("%s: %w", orderPath, err)
+	}
+	if err := g.loadModules(); err != nil {
+		return err
+	}
+	if err := g.connect(); err != nil {
+		return err
+	}
+	if err := g.mountRoot(); err != nil {
+		return err
+	}
+	return g.command()
+}
+
+// loadModules loads what the order names. A kernel of another release than
+// the modules refuses them; that it is another is said here, in plain words.
+func (g *guest) loadModules() error {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return err
+	}
+	if running := unix.ByteSliceToString(u.Release[:]); running != g.order.Release {
+		return fmt.Errorf("the kernel that runs is %s, not %s", running, g.order.Release)
+	}
+	for _, module := range g.order.Modules {
+		if err := loadModule(filepath.Join(modulesDir, filepath.Base(module))); err != nil {
+			return fmt.Errorf("module %s: %w; are the modules those of kernel %s?", filepath.Base(module), err, g.order.Release)
+		}
+	}
+	return nil
+}
+
+// loadModule loads one, which the kernel unpacks by itself.
+func loadModule(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	flags := 0
+	if !strings.HasSuffix(file, ".ko") {
+		flags = unix.MODULE_INIT_COMPRESSED_FILE
+	}
+	err = unix.FinitModule(int(f.Fd()), "", flags)
+	if errors.Is(err, unix.EEXIST) { // loaded already
+		return nil
+	}
+	return err
+}
+
+// connect opens the port to the host and takes the time from there.
+func (g *guest) connect() error {
+	name, err := findPort(10 * time.Second)
+	if err != nil {
+		return err
+	}
+	if g.port, err = os.OpenFile(name, os.O_RDWR, 0); err != nil {
+		return err
+	}
+	g.out = &frameWriter{w: g.port}
+	if err := g.out.write(kindHello, nil); err != nil {
+		return err
+	}
+	k, payload, err := readFrame(untilConnected{g.port})
+	if err != nil || k != kindClock || len(payload) != 8 {
+		return fmt.Errorf("want the time from the host, got frame %q (%d bytes, %v)", k, len(payload), err)
+	}
+	tv := unix.NsecToTimeval(int64(binary.BigEndian.Uint64(payload)))
+	return unix.Settimeofday(&tv)
+}
+
+// findPort waits for the only virtio serial port.
+func findPort(limit time.Duration) (string, error) {
+	for deadline := time.Now().Add(limit); ; time.Sleep(2 * time.Millisecond) {
+		ports, err := filepath.Glob("/dev/vport*")
+		if err != nil {
+			return "", err
+		}
+		if len(ports) > 0 {
+			return ports[0], nil
+		}
+		if time.Now().After(deadline) {
+			return "", fmt.Errorf("no virtio serial port within %v", limit)
+		}
+	}
+}
+
+// untilConnected reads from a port whose other side may not have been told of
+// yet: that reads as an end of file.
+type untilConnected struct{ r io.Reader }
+
+func (u untilConnected) Read(p []byte) (int, error) {
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		n, err := u.r.Read(p)
+		if n > 0 || !errors.Is(err, io.EOF) || time.Now().After(deadline) {
+			return n, err
+		}
+	}
+}

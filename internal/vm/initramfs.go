@@ -1,0 +1,75 @@
+package vm
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// The guest's first root: this program, what it must do, and the modules that
+// it needs before it can read the host's root.
+const (
+	initPath   = "/init"
+	orderPath  = "/order.json"
+	modulesDir = "/modules"
+)
+
+// order is what the guest's init is told before it can listen.
+type order struct {
+	Modules  []string // below modulesDir, in the order of loading
+	Release  string   // of the kernel that must run
+	Library  string   // its lib/modules/RELEASE, on the host
+	Shares   []share  // folders shared for writing
+	Emulated bool
+	Terminal bool
+
+	Argv  []string
+	Env   []string
+	Dir   string
+	Umask int
+}
+
+// share is a folder of the host that the guest can write.
+type share struct{ Tag, Path string }
+
+// rootTag is the mount tag of the host's root.
+const rootTag = "root"
+
+// writeInitramfs writes the archive with init and its order.
+func writeInitramfs(w io.Writer, init string, library string, o *order) error {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	archive := &cpioWriter{w: w}
+	for _, dir := range []string{"dev", "proc", "sys", "lower", "upper", "newroot", modulesDir[1:]} {
+		archive.dir(dir)
+	}
+	archive.file(orderPath[1:], 0o600, int64(len(text)), bytes.NewReader(text))
+	for _, module := range o.Modules {
+		if err := archive.copyFile(modulesDir[1:]+"/"+filepath.Base(module), 0o600, filepath.Join(library, module)); err != nil {
+			return err
+		}
+	}
+	if err := archive.copyFile(initPath[1:], 0o700, init); err != nil {
+		return err
+	}
+	return archive.close()
+}
+
+func (c *cpioWriter) copyFile(name string, perm os.FileMode, from string) error {
+	f, err := os.Open(from)
+	if err != nil {
+		return fmt.Errorf("initramfs: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("initramfs: %w", err)
+	}
+	c.file(name, perm, info.Size(), f)
+	return c.err
+}

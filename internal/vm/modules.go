@@ -1,0 +1,121 @@
+package vm
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// early are the modules that the guest needs before it can read the host's
+// root, where modprobe is. A kernel may have any of them built in.
+var early = []string{"virtio_mmio", "virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay"}
+
+// moduleDeps are the lines of a modules.dep: the path of a module below the
+// folder of modules → the modules that it needs, in the order in which they
+// are loaded last to first.
+type moduleDeps map[string][]string
+
+// readModulesDep reads what depmod(8) wrote.
+func readModulesDep(r io.Reader) (moduleDeps, error) {
+	deps := moduleDeps{}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
+	for n := 1; lines.Scan(); n++ {
+		if strings.TrimSpace(lines.Text()) == "" || strings.HasPrefix(lines.Text(), "#") {
+			continue
+		}
+		module, needs, found := strings.Cut(lines.Text(), ":")
+		if !found || module == "" {
+			return nil, fmt.Errorf("line %d: want MODULE: NEEDED…", n)
+		}
+		deps[module] = strings.Fields(needs)
+	}
+	return deps, lines.Err()
+}
+
+// moduleName is a module's name as the kernel has it.
+func moduleName(file string) string {
+	name, _, _ := strings.Cut(path.Base(file), ".ko")
+	return strings.ReplaceAll(name, "-", "_")
+}
+
+// closure is the files of the named modules and of all that they need, in an
+// order in which they can be loaded. Names that builtin has are left out.
+func (d moduleDeps) closure(names []string, builtin map[string]bool) ([]string, error) {
+	byName := make(map[string]string, len(d))
+	for file := range d {
+		byName[moduleName(file)] = file
+	}
+	var order []string
+	for _, name := range names {
+		name = moduleName(name)
+		if builtin[name] {
+			continue
+		}
+		file, found := byName[name]
+		if !found {
+			return nil, fmt.Errorf("the kernel has no module %s", name)
+		}
+		needs := slices.Clone(d[file])
+		slices.Reverse(needs)
+		for _, f := range append(needs, file) {
+			if !slices.Contains(order, f) {
+				order = append(order, f)
+			}
+		}
+	}
+	return order, nil
+}
+
+// readBuiltin reads a modules.builtin: the names of what the kernel has built in.
+func readBuiltin(r io.Reader) (map[string]bool, error) {
+	builtin := map[string]bool{}
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		if name := moduleName(strings.TrimSpace(lines.Text())); name != "" && name != "." {
+			builtin[name] = true
+		}
+	}
+	return builtin, lines.Err()
+}
+
+// earlyModules is the closure of early in that folder of modules.
+func earlyModules(dir string) ([]string, error) {
+	deps, err := readFile(filepath.Join(dir, "modules.dep"), readModulesDep)
+	if err != nil {
+		return nil, fmt.Errorf("modules of the guest: %w", err)
+	}
+	builtin, err := readFile(filepath.Join(dir, "modules.builtin"), readBuiltin)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("modules of the guest: %w", err)
+	}
+	files, err := deps.closure(early, builtin)
+	if err != nil {
+		return nil, &Unsupported{
+			Reason: fmt.Sprintf("%s: %v, without which a guest can't reach the host's files", dir, err),
+			Remedy: "choose a distribution's general kernel: --kernel " + DefaultVersion,
+		}
+	}
+	return files, nil
+}
+
+// readFile gives the file to a reader of its format.
+func readFile[T any](name string, read func(io.Reader) (T, error)) (T, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	defer f.Close()
+	value, err := read(f)
+	if err != nil {
+		return value, fmt.Errorf("%s: %w", name, err)
+	}
+	return value, nil
+}

@@ -1,0 +1,136 @@
+package vm
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// process is QEMU, with what it inherits: files in memory and sockets, so
+// that neither has a name on the disk.
+type process struct {
+	inherited []*os.File
+	initramfs int // its descriptor in QEMU
+	stderr    bytes.Buffer
+	cmd       *exec.Cmd
+	ended     chan struct{} // closed when QEMU is gone
+}
+
+// have says that the program is installed.
+func have(program string) error {
+	if _, err := exec.LookPath(program); err != nil {
+		return &Unsupported{Reason: "QEMU is not installed (" + program + ")", Remedy: "install it: apt-get install " + programPackage}
+	}
+	return nil
+}
+
+// inherit passes the file to QEMU and says which descriptor it will be.
+func (p *process) inherit(f *os.File) int {
+	p.inherited = append(p.inherited, f)
+	return 2 + len(p.inherited)
+}
+
+// addInitramfs writes the archive into memory.
+func (p *process) addInitramfs(init, library string, o *order) error {
+	if init == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		init = self
+	}
+	fd, err := unix.MemfdCreate("cnibench-initramfs", unix.MFD_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("initramfs: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "initramfs")
+	p.initramfs = p.inherit(f)
+	return writeInitramfs(f, init, library, o)
+}
+
+// addSocket makes a pair of sockets: QEMU's end is descriptor *number there,
+// the other one is returned.
+func (p *process) addSocket(number *int) (*os.File, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	*number = p.inherit(os.NewFile(uintptr(pair[1]), "guest"))
+	if err := unix.SetNonblock(pair[0], true); err != nil { // so that Close ends a Read
+		_ = unix.Close(pair[0])
+		return nil, err
+	}
+	return os.NewFile(uintptr(pair[0]), "host"), nil
+}
+
+// start starts QEMU. It dies with this process, by whatever death.
+func (p *process) start(m machine) error {
+	p.cmd = exec.Command(program, m.args()...)
+	p.cmd.ExtraFiles = p.inherited
+	p.cmd.Stdout, p.cmd.Stderr = &p.stderr, &p.stderr
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{
+		Pdeathsig: syscall.SIGKILL,
+		Setpgid:   true, // a terminal's Ctrl-C is the command's, not QEMU's
+	}
+	p.ended = make(chan struct{})
+	started := make(chan error)
+	go func() {
+		// The parent death signal is tied to the thread that starts the child.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = p.cmd.Wait()
+			close(p.ended)
+		}
+	}()
+	err := <-started
+	if err != nil {
+		return fmt.Errorf("start QEMU: %w", err)
+	}
+	p.release()
+	return nil
+}
+
+// release closes this side's copies of what QEMU inherited.
+func (p *process) release() {
+	for _, f := range p.inherited {
+		_ = f.Close()
+	}
+	p.inherited = nil
+}
+
+// kill ends QEMU and waits until it is gone.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+}
+
+// wait waits until QEMU is gone, at most that long.
+func (p *process) wait(limit time.Duration) {
+	select {
+	case <-p.ended:
+	case <-time.After(limit):
+	}
+}
+
+// words are what QEMU itself has said, once it is gone.
+func (p *process) words() string {
+	select {
+	case <-p.ended:
+		return strings.TrimSpace(p.stderr.String())
+	default:
+		return ""
+	}
+}
+
+// close frees everything; QEMU must not have been started or be gone.
+func (p *process) close() { p.release() }

@@ -1,0 +1,88 @@
+package vm
+
+import (
+	"fmt"
+	"strings"
+)
+
+// program is QEMU's, for the one architecture whose guests are made here.
+const (
+	program        = "qemu-system-x86_64"
+	programPackage = "qemu-system-x86"
+)
+
+// machine is what QEMU is told; its descriptors are those that it inherits.
+type machine struct {
+	accel               string // AccelKVM or AccelTCG
+	cpus                int
+	memory              int64 // bytes
+	image               string
+	initramfs           int
+	console, port       int      // sockets
+	shares              []share  // besides the root
+	squash              bool     // the caller is not root: keep owners out of what is written
+	extra               []string // of the kernel's command line
+	rootless, noDevices bool     // noDevices: for a probe that only boots
+}
+
+// args is QEMU's command line. The microvm machine has no PCI bus, no video,
+// no disk and no BIOS menus, which makes it boot fastest; what the guest has
+// is memory, CPUs, a console, a port, and the host's files.
+func (m machine) args() []string {
+	accel, cpu := "kvm", "host"
+	if m.accel == AccelTCG {
+		// Five-level page tables cost an emulated CPU a walk more and bring nothing.
+		accel, cpu = "tcg,thread=multi", "max,la57=off"
+	}
+	args := []string{
+		"-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none", "-no-reboot",
+		"-name", "cnibench", "-machine", "microvm,pit=on,pic=on,rtc=on,isa-serial=on,acpi=on", "-accel", accel, "-cpu", cpu,
+		"-smp", fmt.Sprint(m.cpus), "-m", fmt.Sprintf("%dM", m.memory>>20),
+		"-kernel", m.image, "-initrd", fmt.Sprintf("/proc/self/fd/%d", m.initramfs), "-append", m.commandLine(),
+		"-chardev", fmt.Sprintf("socket,id=console,fd=%d", m.console), "-serial", "chardev:console",
+	}
+	if m.noDevices {
+		return args
+	}
+	args = append(args,
+		"-chardev", fmt.Sprintf("socket,id=port,fd=%d", m.port),
+		"-device", "virtio-serial-device", "-device", "virtserialport,chardev=port,name=cnibench",
+		"-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
+		"-device", "virtio-9p-device,fsdev=root,mount_tag="+rootTag,
+	)
+	model := "passthrough"
+	if m.squash {
+		model = "none"
+	}
+	for _, s := range m.shares {
+		// A comma in a path is written twice.
+		path := strings.ReplaceAll(s.Path, ",", ",,")
+		args = append(args,
+			"-fsdev", fmt.Sprintf("local,id=%s,path=%s,security_model=%s,multidevs=remap", s.Tag, path, model),
+			"-device", fmt.Sprintf("virtio-9p-device,fsdev=%s,mount_tag=%s", s.Tag, s.Tag),
+		)
+	}
+	return args
+}
+
+// initMark in the kernel's command line becomes a variable of init's
+// environment, by which this program knows that it is a guest's init.
+const initMark = "CNIBENCH_GUEST_INIT"
+
+// commandLine is the kernel's.
+func (m machine) commandLine() string {
+	words := []string{
+		initMark + "=1",
+		"console=ttyS0", "quiet", // warnings and worse
+		"panic=-1",   // a panic ends QEMU at once
+		"reboot=t,f", // by triple fault: there is no keyboard controller
+		"random.trust_cpu=on", "cryptomgr.notests", "nokaslr",
+		"i8042.noaux", "i8042.nokbd",
+	}
+	if m.accel == AccelTCG {
+		// Timers and TSCs of an emulated CPU agree, but the kernel's tests of
+		// that time out on a busy host. An emulated CPU has no secrets to lose.
+		words = append(words, "tsc=reliable", "no_timer_check", "mitigations=off", "lpj=4000000")
+	}
+	return strings.Join(append(words, m.extra...), " ")
+}

@@ -1,0 +1,290 @@
+package vm
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Signal is one for the guest's command.
+type Signal = syscall.Signal
+
+// bootLimit is how long a guest may take from the start to its init's hello.
+// Emulated on a busy machine that is many times the usual three seconds.
+const bootLimit = 2 * time.Minute
+
+// Run boots the guest, runs the command in it and returns its exit code, as a
+// shell would give it. Nothing is left when it returns, nor when this process
+// is killed. Errors: *Unsupported, *GuestError, ErrTimeout in the chain, and
+// those of ctx.
+func Run(ctx context.Context, c Config) (int, error) {
+	if err := c.check(); err != nil {
+		return 0, err
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.CPUs == 0 {
+		c.CPUs = runtime.NumCPU()
+	}
+	if c.Memory == 0 {
+		c.Memory = DefaultMemory
+	}
+	if err := have(program); err != nil {
+		return 0, err
+	}
+	accel, err := chooseAccel(ctx, &c)
+	if err != nil {
+		return 0, err
+	}
+	if c.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, c.Timeout, ErrTimeout)
+		defer cancel()
+	}
+	h, err := c.prepare(accel)
+	if err != nil {
+		return 0, err
+	}
+	return h.run(ctx)
+}
+
+// running is the host's side of a guest.
+type running struct {
+	config  Config
+	machine machine
+	qemu    *process
+	console *console
+	port    *os.File
+	out     *frameWriter
+	began   time.Time
+}
+
+// prepare makes the initramfs and the command line.
+func (c *Config) prepare(accel string) (*running, error) {
+	modules, err := earlyModules(c.Kernel.Modules)
+	if err != nil {
+		return nil, err
+	}
+	o := &order{
+		Modules: modules, Release: c.Kernel.Release, Library: c.Kernel.Modules, Emulated: accel == AccelTCG, Terminal: c.Terminal,
+		Argv: c.Argv, Env: c.Env, Dir: c.Dir, Umask: umask(),
+	}
+	if o.Dir == "" {
+		o.Dir = "/"
+	}
+	for i, dir := range c.Writable {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return nil, fmt.Errorf("shared folder: %w", err)
+		}
+		if !info.IsDir() {
+			return nil, fmt.Errorf("shared folder %s: not a folder", dir)
+		}
+		o.Shares = append(o.Shares, share{Tag: fmt.Sprintf("share%d", i), Path: dir})
+	}
+	m := machine{accel: accel, cpus: c.CPUs, memory: c.Memory, image: c.Kernel.Image, shares: o.Shares, squash: os.Geteuid() != 0}
+	qemu := &process{}
+	if err := qemu.addInitramfs(c.Init, c.Kernel.Modules, o); err != nil {
+		qemu.close()
+		return nil, err
+	}
+	h := &running{config: *c, machine: m, qemu: qemu, console: newConsole(), began: time.Now()}
+	return h, nil
+}
+
+// run boots and serves the guest to its end.
+func (h *running) run(ctx context.Context) (int, error) {
+	defer h.qemu.close()
+	port, err := h.qemu.addSocket(&h.machine.port)
+	if err != nil {
+		return 0, err
+	}
+	consoleEnd, err := h.qemu.addSocket(&h.machine.console)
+	if err != nil {
+		port.Close()
+		return 0, err
+	}
+	h.port, h.out = port, &frameWriter{w: port}
+	defer port.Close()
+	h.machine.initramfs = h.qemu.initramfs
+	if err := h.qemu.start(h.machine); err != nil {
+		consoleEnd.Close()
+		return 0, err
+	}
+	var reading sync.WaitGroup
+	reading.Go(func() { _, _ = io.Copy(h.console, consoleEnd) })
+	defer reading.Wait()
+	defer consoleEnd.Close()
+
+	hello := make(chan struct{})
+	result := make(chan outcome, 1)
+	reading.Go(func() { result <- h.serve(hello) })
+	defer h.qemu.kill()
+
+	boot := time.NewTimer(bootLimit)
+	defer boot.Stop()
+	stop := make(chan struct{})
+	defer close(stop)
+	for {
+		select {
+		case <-hello:
+			hello = nil
+			boot.Stop()
+			h.config.Log.Debug("the guest is up", "kernel", h.config.Kernel.Release, "after", time.Since(h.began).Round(time.Millisecond))
+			h.feed(stop)
+		case r := <-result:
+			return h.judge(r)
+		case <-boot.C:
+			return 0, h.failure("the guest did not come up within "+bootLimit.String(), "boot it with --accel tcg")
+		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), ErrTimeout) {
+				err := h.failure(fmt.Sprintf("the guest was ended after %v", h.config.Timeout), "give it longer with --timeout")
+				return 0, fmt.Errorf("%w: %w", ErrTimeout, err)
+			}
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// outcome is how the stream of frames ended.
+type outcome struct {
+	ending *ending
+	failed string // init's own words
+	err    error
+}
+
+// serve reads the guest's frames to the last one.
+func (h *running) serve(hello chan<- struct{}) outcome {
+	for {
+		k, payload, err := readFrame(h.port)
+		if err != nil {
+			return outcome{err: err}
+		}
+		switch k {
+		case kindHello:
+			close(hello)
+			now := binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano()))
+			err = h.out.write(kindClock, now)
+		case kindStdout:
+			err = writeTo(h.config.Stdout, payload)
+		case kindStderr:
+			err = writeTo(h.config.Stderr, payload)
+		case kindExit:
+			e := &ending{}
+			if err := json.Unmarshal(payload, e); err != nil {
+				return outcome{err: fmt.Errorf("how the guest's command ended: %w", err)}
+			}
+			return outcome{ending: e}
+		case kindFailed:
+			return outcome{failed: string(payload)}
+		}
+		if err != nil {
+			return outcome{err: err}
+		}
+	}
+}
+
+func writeTo(w io.Writer, p []byte) error {
+	if w == nil {
+		return nil
+	}
+	if _, err := w.Write(p); err != nil {
+		return &outputError{err}
+	}
+	return nil
+}
+
+// outputError is one of the caller's own writers.
+type outputError struct{ err error }
+
+func (e *outputError) Error() string { return "output of the guest's command: " + e.err.Error() }
+func (e *outputError) Unwrap() error { return e.err }
+
+// feed passes input, signals and the terminal's size to the guest until stop.
+func (h *running) feed(stop <-chan struct{}) {
+	go func() {
+		if h.config.Stdin != nil {
+			_ = h.out.copyFrames(kindStdin, h.config.Stdin)
+		}
+		_ = h.out.write(kindStdin, nil)
+	}()
+	go func() {
+		asked := false
+		for {
+			select {
+			case s := <-h.config.Signals:
+				if asked { // and whoever asked can't wait
+					h.qemu.kill()
+					return
+				}
+				asked = true
+				_ = h.out.write(kindSignal, []byte{byte(s)})
+			case size := <-h.config.Resized:
+				_ = h.out.write(kindSize, binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, size.Rows), size.Columns))
+			case <-stop:
+				return
+			}
+		}
+	}()
+}
+
+// judge turns the end of the frames into an exit code or an error.
+func (h *running) judge(r outcome) (int, error) {
+	var output *outputError
+	switch {
+	case r.ending != nil:
+		if r.ending.OOMKills > 0 {
+			h.config.Log.Warn("the guest ran out of memory and ended processes", "ended", r.ending.OOMKills, "memory", fmt.Sprintf("%d MiB", h.config.Memory>>20), "next", moreMemory)
+		}
+		return r.ending.Code, nil
+	case r.failed != "":
+		return 0, h.failure("the guest can't run the command: "+r.failed, "")
+	case errors.As(r.err, &output):
+		return 0, r.err
+	}
+	h.qemu.wait(time.Second) // it closed the socket because it is ending
+	if words := h.qemu.words(); words != "" {
+		return 0, h.qemuFailure(words)
+	}
+	time.Sleep(20 * time.Millisecond) // for the console's last lines
+	reason, remedy := h.console.verdict()
+	return 0, h.failure(reason, remedy)
+}
+
+// consoleLines is how much of the console an error shows.
+const consoleLines = 15
+
+func (h *running) failure(reason, remedy string) error {
+	return &GuestError{Reason: reason, Remedy: remedy, Console: h.console.lines(consoleLines)}
+}
+
+// qemuFailure is an error that QEMU itself has said.
+func (h *running) qemuFailure(words string) error {
+	switch {
+	case strings.Contains(words, "cannot set up guest memory"), strings.Contains(words, "Cannot allocate memory"):
+		return &Unsupported{Reason: fmt.Sprintf("the host has no %d MiB for the guest", h.config.Memory>>20), Remedy: "give it less with --memory"}
+	case strings.Contains(words, "/dev/kvm"), strings.Contains(words, "failed to initialize kvm"):
+		return &Unsupported{Reason: "KVM can't be used: " + words, Remedy: "run it with --accel tcg"}
+	}
+	return fmt.Errorf("%s: %s", program, words)
+}
+
+// umask is this process's, which can only be read by setting it.
+func umask() int {
+	mask := unix.Umask(0o022)
+	unix.Umask(mask)
+	return mask
+}

@@ -1,0 +1,107 @@
+// Package vm runs a command under another Linux kernel: it boots that kernel
+// in QEMU with this same program as init, shares the host's root read-only
+// under a throw-away overlay, and passes input, output, signals and the exit
+// code. It knows no arena, suite or run, builds no image, and leaves nothing
+// behind: the guest's disk is the initramfs in memory, and QEMU dies with
+// the process that started it. Next: run_linux.go for the host's side, then
+// init_linux.go for the guest's, which meet in frame.go.
+package vm
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+)
+
+// Config is one guest and the command that it is made for.
+type Config struct {
+	Kernel Kernel
+	CPUs   int    // virtual CPUs; 0: as many as the host has
+	Memory int64  // bytes; 0: DefaultMemory
+	Accel  string // AccelAuto (or empty), AccelKVM or AccelTCG
+
+	Argv     []string // the command, looked up in the guest
+	Env      []string // its environment; nil: none
+	Dir      string   // its working directory, as on the host
+	Writable []string // folders that the guest shares with the host for writing; everything else is thrown away
+	Terminal bool     // give the command a terminal of its own; Stdin must be one
+
+	Stdin          io.Reader // nil: empty
+	Stdout, Stderr io.Writer // nil: thrown away
+
+	Timeout time.Duration // for the whole guest; 0: none
+	Signals <-chan Signal // passed to the command; the second one that ends ends the guest
+	Resized <-chan Size   // the terminal's size, the first at the start
+	Log     *slog.Logger  // nil: silent
+
+	Init string // the program that is the guest's init; empty: this one
+}
+
+// DefaultMemory is enough for a lab of two nodes.
+const DefaultMemory = 2 << 30
+
+// The accelerators. KVM runs the guest on the CPU; TCG emulates one, many
+// times slower.
+const (
+	AccelAuto = "auto" // KVM where it really boots a guest, else TCG
+	AccelKVM  = "kvm"
+	AccelTCG  = "tcg"
+)
+
+// Variables that the guest's init sets for the command.
+const (
+	// GuestEnv holds the guest's kernel release: the command runs in a guest.
+	GuestEnv = "CNIBENCH_VM"
+	// EmulatedEnv is "true" or "false": whether the guest's CPU is emulated.
+	EmulatedEnv = "CNIBENCH_VM_EMULATED"
+)
+
+// Unsupported says that a guest can't run here, and what would help.
+type Unsupported struct {
+	Reason, Remedy string
+}
+
+func (e *Unsupported) Error() string { return e.Reason + "; " + e.Remedy }
+
+// GuestError says that a guest ended without an exit code of its command.
+type GuestError struct {
+	Reason  string   // "the guest's kernel panicked"
+	Remedy  string   // may be empty
+	Console []string // the last lines of its console
+}
+
+func (e *GuestError) Error() string {
+	text := e.Reason
+	if e.Remedy != "" {
+		text += "; " + e.Remedy
+	}
+	if len(e.Console) == 0 {
+		return text
+	}
+	text += "; its console ended with:"
+	for _, line := range e.Console {
+		text += "\n  | " + line
+	}
+	return text
+}
+
+// ErrTimeout is in the chain of the error of a guest that ran out of time.
+var ErrTimeout = errors.New("timed out")
+
+func (c *Config) check() error {
+	switch {
+	case len(c.Argv) == 0:
+		return errors.New("vm: no command")
+	case c.CPUs < 0:
+		return fmt.Errorf("vm: %d CPUs: too few", c.CPUs)
+	case c.Memory < 0:
+		return fmt.Errorf("vm: %d bytes of memory: too little", c.Memory)
+	}
+	switch c.Accel {
+	case "", AccelAuto, AccelKVM, AccelTCG:
+		return nil
+	}
+	return fmt.Errorf("vm: accelerator %q is none of auto, kvm, tcg", c.Accel)
+}
