@@ -4,7 +4,7 @@ package wire
 
 // Transports lists the transports and extras, in the order of listings.
 func Transports() []Transport {
-	return []Transport{routes, vpcRoutes, vxlan, masquerade, sysctl}
+	return []Transport{routes, vpcRoutes, vxlan, wireguard, esp, masquerade, sysctl}
 }
 
 // Attachments lists the ways of attaching a pod, in the order of listings.

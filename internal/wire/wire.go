@@ -206,6 +206,16 @@ func (p Params) Text(name, def string) string {
 	return def
 }
 
+// OneOf is a text that is one of the words; the first of them where it is not
+// given. Any other is an error that names the piece.
+func (p Params) OneOf(piece, name string, words ...string) (string, error) {
+	v := p.Text(name, words[0])
+	if !slices.Contains(words, v) {
+		return "", nearest.Unknown(piece+" "+name, v, words)
+	}
+	return v, nil
+}
+
 // Bool is a truth value, or the default where it is not given.
 func (p Params) Bool(name string, def bool) bool {
 	if v, ok := p[name].(bool); ok {

@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf/features"
 	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/ns"
@@ -211,7 +212,12 @@ func tryTun(p *probing) error {
 }
 
 func tryESP(p *probing) error {
-	return p.h.XfrmStateAdd(&netlink.XfrmState{
+	h, err := netlink.NewHandleAt(netns.NsHandle(p.box.FD()), unix.NETLINK_XFRM)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	return h.XfrmStateAdd(&netlink.XfrmState{
 		Src: net.IPv4(192, 0, 2, 2), Dst: net.IPv4(192, 0, 2, 1), Proto: netlink.XFRM_PROTO_ESP, Mode: netlink.XFRM_MODE_TUNNEL, Spi: 7,
 		Aead: &netlink.XfrmStateAlgo{Name: "rfc4106(gcm(aes))", Key: make([]byte, 20), ICVLen: 128},
 	})
