@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/sysmon"
 )
@@ -66,6 +67,9 @@ func perTraffic(s *result.Sample, cpus float64) {
 	}
 	if rate := s.Metrics["rate"]; rate > 0 {
 		s.Metrics["cpu_per_request"] = cpus / rate
+	}
+	if moved := s.Metrics["goodput"]+s.Metrics["rate"] > 0; moved && s.Metrics["packets"] > 0 && crossesUplink(s.Path) {
+		s.Metrics["cpu_per_packet"] = cpus / s.Metrics["packets"]
 	}
 }
 
@@ -142,14 +146,33 @@ func machineFigures(s *result.Sample, uplink string, client, server side) error 
 		return err
 	}
 	s.Metrics["context_switches"] = switches
-	packets := 0.0
-	for _, family := range []string{"node_network_receive_packets", "node_network_transmit_packets"} {
-		rate, err := client.rec.Rate(family, map[string]string{"device": uplink}, client.begin, client.end)
-		if err != nil {
-			return fmt.Errorf("uplink %s: %w", uplink, err)
-		}
-		packets += rate
+	packets, err := client.uplinkRate(uplink, "packets")
+	if err != nil {
+		return err
+	}
+	bytes, err := client.uplinkRate(uplink, "bytes")
+	if err != nil {
+		return err
 	}
 	s.Metrics["packets"] = packets
+	if packets > 0 && crossesUplink(s.Path) {
+		s.Metrics["bytes_per_packet"] = bytes / packets
+	}
 	return nil
 }
+
+// uplinkRate is packets or bytes per second on the uplink, both directions.
+func (sd side) uplinkRate(uplink, what string) (float64, error) {
+	total := 0.0
+	for _, direction := range []string{"receive", "transmit"} {
+		rate, err := sd.rec.Rate("node_network_"+direction+"_"+what, map[string]string{"device": uplink}, sd.begin, sd.end)
+		if err != nil {
+			return 0, fmt.Errorf("uplink %s: %w", uplink, err)
+		}
+		total += rate
+	}
+	return total, nil
+}
+
+// crossesUplink says that what a step moves is what the uplink carries.
+func crossesUplink(path string) bool { return path != arena.PathSameNode }

@@ -60,7 +60,11 @@ func writeText(w io.Writer, r *analysis.Report, opt Options) error {
 func (t *textWriter) header() {
 	t.wrap("", fmt.Sprintf("cnibench, suite %s, arena %s, %s against %s", printable(t.Run.Suite), printable(t.Run.Arena),
 		plural(t.Run.Rounds, "round"), printable(t.Baseline)), bold)
-	t.wrap("", "run "+printable(t.Run.ID)+", "+t.Run.Started.UTC().Format("2006-01-02 15:04 MST"), dim)
+	about := "run " + printable(t.Run.ID) + ", " + t.Run.Started.UTC().Format("2006-01-02 15:04 MST")
+	if mode := t.Plan.Settings["offload"]; mode != "" { // decides what a packet is
+		about += ", --offload " + printable(mode)
+	}
+	t.wrap("", about, dim)
 	t.line("")
 }
 

@@ -42,7 +42,10 @@ func Metrics() []Metric {
 		{"retransmits", "count", "lower", "TCP segments sent again during the window"},
 		{"loss", "1", "lower", "share of datagrams sent that did not arrive, 0 to 1"},
 		{"jitter", "s", "lower", "RFC 1889 smoothed interarrival jitter as iperf3 reports it"},
-		{"packets", "1/s", "higher", "packets on the client node's uplink per second, both directions; in the lab a segmentation-offload frame counts as one"},
+		{"time_to_first_byte", "s", "lower", "from the start of a transfer, connection, handshakes and login included, to the first byte of the answer; median over the transfers of the window (scp: how long a file of one byte takes)"},
+		{"transfers", "count", "higher", "whole files moved in the window"},
+		{"packets", "1/s", "higher", "packets on the client node's uplink per second, both directions; in the lab a segmentation-offload frame counts as one, unless run with --offload wire"},
+		{"bytes_per_packet", "bytes", "lower", "mean size of those packets, Ethernet header included, acknowledgements too: over the MTU only with segmentation offload"},
 	}
 	for _, c := range clocks {
 		ms = append(ms, Metric{c.name + "_mean", "s", "lower", c.help + " (mean)"})
@@ -62,6 +65,7 @@ func Metrics() []Metric {
 		Metric{"cpu_per_gbit_published", "CPU-s/Gbit", "lower", "the 2024 study's formula: all modes but idle, mean of client and server, by goodput"},
 		Metric{"cpu_per_gbit_user_system", "CPU-s/Gbit", "lower", "user and system only, mean of client and server: what the 2024 study's summary files hold; leaves softirq out"},
 		Metric{"cpu_per_request", "s", "lower", "busy CPU of client and server, softirq and irq included, by request"},
+		Metric{"cpu_per_packet", "s", "lower", "busy CPU of client and server, softirq and irq included, by packet on the client node's uplink"},
 		Metric{"memory_used", "bytes", "lower", "memory of the nodes without buffers and cache, mean over the window (/proc/meminfo)"},
 		Metric{"memory_overhead", "bytes", "lower", "memory used when idle, over the baseline's in the same round"},
 		Metric{"context_switches", "1/s", "lower", "context switches per second (/proc/stat ctxt)"},

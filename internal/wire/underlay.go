@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 
@@ -16,6 +17,7 @@ import (
 type Link struct {
 	MTU      int
 	LineRate unit.BitRate // of each node, both directions; 0 is unlimited
+	Wire     bool         // frames are at most an MTU, as on a cable; else as veth hands them over
 }
 
 // Switch joins the nodes by one learning bridge in a namespace of its own, as
@@ -43,7 +45,7 @@ func Switch(box *ns.NS, nodes []*Node, l Link) error {
 		return fmt.Errorf("switch: %w", err)
 	}
 	for _, n := range nodes {
-		port, err := cable(h, fmt.Sprintf("port%d", n.Index+1), n, l)
+		port, err := cable(box, h, fmt.Sprintf("port%d", n.Index+1), n, l)
 		if err != nil {
 			return err
 		}
@@ -72,7 +74,7 @@ func NewVPC(box *ns.NS, nodes []*Node, l Link) (*VPC, error) {
 		return nil, err
 	}
 	for _, n := range nodes {
-		port, err := cable(h, vpcPort(n), n, l)
+		port, err := cable(box, h, vpcPort(n), n, l)
 		if err != nil {
 			return nil, err
 		}
@@ -94,7 +96,7 @@ func vpcPort(n *Node) string { return fmt.Sprintf("port%d", n.Index+1) }
 
 // cable makes a veth pair from the box to the node's uplink, with the node's
 // address on it, and returns the box's end.
-func cable(h *netlink.Handle, port string, n *Node, l Link) (netlink.Link, error) {
+func cable(box *ns.NS, h *netlink.Handle, port string, n *Node, l Link) (netlink.Link, error) {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = port, l.MTU
 	pair := &netlink.Veth{LinkAttrs: attrs, PeerName: UplinkName, PeerNamespace: netlink.NsFd(n.NS.FD())}
@@ -118,6 +120,11 @@ func cable(h *netlink.Handle, port string, n *Node, l Link) (netlink.Link, error
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: uplink: %w", n.Name, err)
+	}
+	if l.Wire {
+		if err := errors.Join(onWire(box, port), onWire(n.NS, UplinkName)); err != nil {
+			return nil, err
+		}
 	}
 	return pair, nil
 }

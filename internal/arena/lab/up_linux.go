@@ -124,7 +124,7 @@ func (n *network) underlay(kind string, overhead int) error {
 	if err != nil {
 		return err
 	}
-	link := wire.Link{MTU: opt.MTU, LineRate: opt.LineRate}
+	link := wire.Link{MTU: opt.MTU, LineRate: opt.LineRate, Wire: opt.Offload == OffloadWire}
 	if kind == UnderlayVPC {
 		f.Router, err = wire.NewVPC(box, f.Nodes, link)
 		return err
