@@ -4,7 +4,7 @@ package wire
 
 // Transports lists the transports and extras, in the order of listings.
 func Transports() []Transport {
-	return []Transport{routes, vpcRoutes, vxlan, wireguard, esp, masquerade, sysctl}
+	return []Transport{routes, vpcRoutes, vxlan, ipip, wireguard, esp, masquerade, sysctl}
 }
 
 // Attachments lists the ways of attaching a pod, in the order of listings.
@@ -15,5 +15,5 @@ func Attachments() []Attach {
 // Services lists the mechanisms behind Service addresses, in the order of
 // listings.
 func Services() []Service {
-	return []Service{}
+	return []Service{kubeProxyIPTables, kubeProxyNFTables}
 }

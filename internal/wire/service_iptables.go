@@ -1,0 +1,79 @@
+//go:build linux
+
+package wire
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/nearest"
+)
+
+// The two forms of iptables: the same commands over nftables' or over their
+// own kernel interface.
+const (
+	backendNFT    = "nft"
+	backendLegacy = "legacy"
+)
+
+// kubeProxyIPTables writes the chains that kube-proxy's iptables mode writes:
+// a packet for a Service goes down a list of all of them.
+var kubeProxyIPTables = Service{
+	Name:     "kube-proxy-iptables",
+	Summary:  "the chains of kube-proxy's iptables mode: a rule a Service, gone through from the top by the first packet of a connection",
+	Params:   []string{"backend"},
+	Programs: []host.Program{{Name: "iptables-nft-restore", Package: "iptables"}, {Name: "iptables-legacy-restore", Package: "iptables"}},
+	Setup: func(ctx context.Context, f *Fabric, p Params) (Proxy, error) {
+		known := []string{backendNFT, backendLegacy}
+		backend, err := nearest.Find("iptables backend", p.Text("backend", backendNFT), known, func(s string) string { return s })
+		if err != nil {
+			return nil, err
+		}
+		proxy := &iptablesProxy{program: "iptables-" + backend + "-restore", written: map[*Node]map[string]bool{}}
+		err = f.parallel(ctx, func(ctx context.Context, n *Node) error {
+			if err := localNodePorts(n); err != nil {
+				return err
+			}
+			return proxy.restore(ctx, n, []byte(iptablesJumps))
+		})
+		if err != nil {
+			return nil, err
+		}
+		return proxy, proxy.Sync(ctx, f, nil)
+	},
+}
+
+type iptablesProxy struct {
+	program string
+	written map[*Node]map[string]bool // chains of Services; every node has the same
+}
+
+// Sync implements Proxy.
+func (x *iptablesProxy) Sync(ctx context.Context, f *Fabric, table []ServicePort) error {
+	written := make([]map[string]bool, len(f.Nodes))
+	err := f.parallel(ctx, func(ctx context.Context, n *Node) error {
+		if len(table) == 0 {
+			if err := forgetConnections(n); err != nil {
+				return err
+			}
+		}
+		text, now := iptablesRules(table, f.PodNetwork, x.written[n])
+		written[n.Index] = now
+		return x.restore(ctx, n, text)
+	})
+	if err != nil {
+		return fmt.Errorf("kube-proxy-iptables: %w", err)
+	}
+	for _, n := range f.Nodes {
+		x.written[n] = written[n.Index]
+	}
+	return nil
+}
+
+// restore hands rules to iptables-restore as kube-proxy does
+// (pkg/util/iptables), which waits for the lock of other programs; nodes share
+// a file system in the lab, so each has a lock of its own.
+func (x *iptablesProxy) restore(ctx context.Context, n *Node, text []byte) error {
+	return n.feed(ctx, text, []string{"XTABLES_LOCKFILE=" + n.Dir + "/xtables.lock"}, x.program, "-w", "5", "--noflush", "--counters")
+}
