@@ -101,7 +101,8 @@ func (s *site) reach(ctx context.Context, path string, p arena.Pair) error {
 		return err
 	}
 	if path == arena.PathService {
-		if p, _, err = s.net.Service(ctx, []arena.Port{{Protocol: arena.TCP, Number: uint16(port)}}, 0); err != nil {
+		both := []arena.Port{{Protocol: arena.TCP, Number: uint16(port)}, {Protocol: arena.UDP, Number: uint16(port)}}
+		if p, _, err = s.net.Service(ctx, both, 0); err != nil {
 			return err
 		}
 	}

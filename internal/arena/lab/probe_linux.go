@@ -73,6 +73,8 @@ var probes = []probe{
 	{name: "tun", summary: "TUN devices", option: "CONFIG_TUN", try: tryTun},
 	{name: "esp", summary: "IPsec ESP (RFC 4303)", option: "CONFIG_INET_ESP", try: tryESP},
 	{name: "nftables", summary: "nftables", option: "CONFIG_NF_TABLES", try: tryNftables},
+	{name: "iptables", summary: "iptables over nftables, and its extensions", option: "CONFIG_NFT_COMPAT", try: tryIPTables},
+	{name: "ipset", summary: "sets of addresses for iptables", option: "CONFIG_IP_SET", try: tryIPSet},
 	{name: "conntrack", summary: "connection tracking", option: "CONFIG_NF_CONNTRACK", try: tryFile("/proc/sys/net/netfilter/nf_conntrack_max")},
 	{name: "br_netfilter", summary: "netfilter on bridges", option: "CONFIG_BRIDGE_NETFILTER", try: tryFile("/proc/sys/net/bridge/bridge-nf-call-iptables")},
 	{name: "ipvs", summary: "IP virtual server", option: "CONFIG_IP_VS", try: tryFamily("IPVS")},
