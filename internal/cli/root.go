@@ -105,6 +105,7 @@ but a gate failed or no sample was valid.`),
 		newLoadCmd(), newServeCmd(), newRecordCmd(), newEnterCmd(), newCleanCmd(), newVersionCmd(), newImportCmd(),
 		newAgentCmd(), newFingerprintCmd(),
 		newExploreCmd(),
+		newTransferCmd(),
 		newTransferCmd(), newVMCmd(),
 	)
 	for _, c := range root.Commands() {

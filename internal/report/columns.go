@@ -10,7 +10,7 @@ import (
 // mainMetrics are what a table shows of a step, the most telling first. The
 // mean latency stands in only where there are no percentiles.
 var mainMetrics = []string{
-	"goodput", "latency_p50", "latency_p99", "latency_p99_9", "latency_mean", "loss",
+	"goodput", "latency_p50", "latency_p99", "latency_p99_9", "latency_mean", "time_to_first_byte", "loss",
 	"cpu_per_gbit", "cpu_per_request", "memory_overhead", "setup_time",
 	"retransmits", "jitter", "rate", "packets", "memory_used",
 }

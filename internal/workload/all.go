@@ -10,6 +10,7 @@ func All() []Workload {
 		TCPLat(), UDPLat(), TCPBW(), UDPBW(),
 		HTTPRate{},
 		TCPRR(), TCPCRR(), UDPRR(),
+		HTTPGet{}, HTTPSGet{}, HTTP3Get{}, FTPGet{}, ScpCopy{},
 	}
 }
 

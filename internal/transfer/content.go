@@ -1,0 +1,73 @@
+package transfer
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+)
+
+// Content is n bytes that no compression makes smaller, the same ones for
+// every n and everywhere.
+func Content(n int64) io.Reader {
+	return io.LimitReader(rand.NewChaCha8([32]byte([]byte("cnibench: the file of transfers."))), n)
+}
+
+// Write writes the content of n bytes to a new file. All of it is real: a
+// file with holes would be read from one page that never leaves the cache.
+func Write(path string, n int64) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err = errors.Join(err, f.Close()); err != nil {
+			remove(path)
+			err = fmt.Errorf("a file of %d bytes: %w", n, err)
+		}
+	}()
+	_, err = io.CopyBuffer(struct{ io.Writer }{f}, Content(n), make([]byte, 1<<20))
+	return err
+}
+
+// Check compares a file with the content of n bytes.
+func Check(path string, n int64) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil {
+		return err
+	} else if info.Size() != n {
+		return wrongSize(info.Size(), n)
+	}
+	got, want := bufio.NewReaderSize(f, 1<<20), bufio.NewReaderSize(Content(n), 1<<20)
+	for at := int64(0); at < n; {
+		a, err := got.Peek(int(min(64<<10, n-at)))
+		if err != nil {
+			return err
+		}
+		b, err := want.Peek(len(a))
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(a, b) {
+			return fmt.Errorf("other bytes arrived than were sent, within %d bytes from byte %d on", len(a), at)
+		}
+		_, _ = got.Discard(len(a)) // peeked at
+		_, _ = want.Discard(len(a))
+		at += int64(len(a))
+	}
+	return nil
+}
+
+func wrongSize(got, want int64) error {
+	return fmt.Errorf("%d bytes arrived instead of %d", got, want)
+}
+
+// remove takes a file away that may not be there.
+func remove(path string) { _ = os.Remove(path) }

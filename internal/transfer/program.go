@@ -1,0 +1,35 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/host"
+)
+
+// run runs a client program to its end and returns what it printed and how
+// long it took. It stays in this process's group, so that ending the group
+// ends it too.
+func run(ctx context.Context, argv []string) (stdout, stderr []byte, took time.Duration, err error) {
+	var out, errs bytes.Buffer
+	start := time.Now()
+	p, err := host.Foreground(ctx, host.Command{Argv: argv, Stdout: &out, Stderr: &errs})
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	err = p.Wait()
+	took = time.Since(start)
+	if ctx.Err() != nil {
+		return nil, nil, took, ctx.Err()
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, said(errs.Bytes()))
+	}
+	return out.Bytes(), errs.Bytes(), took, err
+}
+
+// said is a program's standard error in one line.
+func said(stderr []byte) string { return strings.Join(strings.Fields(string(stderr)), " ") }

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package transfer
+
+func receiveBuffer(uintptr) int { return 0 }

@@ -1,0 +1,102 @@
+// Package transfer is the side of a file transfer that runs inside an
+// endpoint: it repeats curl, scp or an HTTP/3 client of its own until a window
+// is full, times each transfer, and serves HTTP/3. It configures no other
+// server and judges nothing; package workload does the one, package verdict
+// the other. Next: repeat.go, then curl.go.
+package transfer
+
+import (
+	"context"
+	"slices"
+)
+
+// Transfer is one whole file that has arrived.
+type Transfer struct {
+	// Seconds are from the start of the transfer to its end, by the client's
+	// own clock: connecting, handshakes and login are part of it. What is
+	// before and after depends on the client; see its constructor.
+	Seconds float64 `json:"seconds"`
+	// FirstByte are the seconds from the same start to the first byte of the
+	// answer; 0 is unknown.
+	FirstByte float64 `json:"first_byte_seconds,omitempty"`
+}
+
+// Client fetches a file.
+type Client interface {
+	// Fetch fetches the file once, whole, over connections of its own, and
+	// writes it to a path, or with "" to nowhere. Errors: an end before the
+	// last byte, and another number of bytes than the file has.
+	Fetch(ctx context.Context, to string) (Transfer, error)
+}
+
+// ReportSchema names Report's form.
+const ReportSchema = "cnibench/transfer/1"
+
+// Report is what `cnibench transfer` prints at its end, as one line of JSON.
+type Report struct {
+	Schema    string     `json:"schema"`
+	FileBytes int64      `json:"file_bytes"`
+	Transfers []Transfer `json:"transfers"`      // of the window, one after another
+	Window    float64    `json:"window_seconds"` // from the first's start to the last's end, the gaps between them included
+	// FirstByte is the time to the first byte where a client can't tell that
+	// of each transfer; see Scp.
+	FirstByte float64 `json:"first_byte_seconds,omitempty"`
+	// UDP is there where a socket of this program's was used.
+	UDP *UDP `json:"udp,omitempty"`
+}
+
+// UDP is what the kernel granted a QUIC socket.
+type UDP struct {
+	// Buffer is the size of the receiver's buffer in bytes as the kernel has
+	// it (SO_RCVBUF), and Wanted what quic-go asks for.
+	Buffer int `json:"buffer_bytes"`
+	Wanted int `json:"wanted_bytes"`
+}
+
+// Event is a line that comes before the report: "begin" and "end" of the
+// window at the moment.
+type Event struct {
+	Event string `json:"event"`
+}
+
+// Goodput is the file's bits by the seconds that its transfers took, bit/s:
+// what a user of the program sees, without the gaps between transfers.
+func (r *Report) Goodput() float64 {
+	return 8 * float64(r.FileBytes) * float64(len(r.Transfers)) / r.busy()
+}
+
+// Gaps is the share of the window between transfers, where the next client
+// is being started, 0 to 1.
+func (r *Report) Gaps() float64 { return max(0, 1-r.busy()/r.Window) }
+
+func (r *Report) busy() float64 {
+	var sum float64
+	for _, t := range r.Transfers {
+		sum += t.Seconds
+	}
+	return sum
+}
+
+// TimeToFirstByte is the median over the transfers, s; 0 is unknown.
+func (r *Report) TimeToFirstByte() float64 {
+	if r.FirstByte > 0 {
+		return r.FirstByte
+	}
+	var times []float64
+	for _, t := range r.Transfers {
+		if t.FirstByte > 0 {
+			times = append(times, t.FirstByte)
+		}
+	}
+	return median(times)
+}
+
+// median is the middle one, or the mean of the two; 0 of none.
+func median(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	n := len(v)
+	if n == 0 {
+		return 0
+	}
+	return (v[(n-1)/2] + v[n/2]) / 2
+}

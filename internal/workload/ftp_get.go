@@ -1,0 +1,73 @@
+package workload
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"path"
+
+	"github.com/cnibench/cnibench/internal/host"
+)
+
+// FTPGet moves a file over FTP, as the 2019 study did: vsftpd and curl.
+type FTPGet struct {
+	// Program is cnibench at the endpoints; "" is the running program.
+	Program string
+}
+
+// Info implements Workload.
+func (FTPGet) Info() Info {
+	return Info{
+		Name:     "ftp_get",
+		Summary:  "one large file over FTP, vsftpd and curl, from memory to nowhere, a login for each transfer",
+		Params:   transferParams("256MiB"),
+		Metrics:  transferMetrics(),
+		Programs: []host.Program{{Name: "vsftpd", Package: "vsftpd"}, curlProgram},
+	}
+}
+
+// Drive implements Workload.
+func (f FTPGet) Drive(ctx context.Context, s *Session) (Outcome, error) {
+	d := mover{workload: "ftp_get", program: f.Program, port: 2121, prepare: func(m *move) (server, client []string, err error) {
+		password := rand.Text()
+		netrc := path.Join(m.client, "netrc")
+		err = errors.Join(
+			m.write("vsftpd.conf", vsftpdConfig(m)),
+			m.secret(m.s.Server, path.Join(m.server, ftpPasswords), password+"\n"),
+			m.secret(m.s.Client, netrc, "machine "+m.target.Addr().String()+" login anonymous password "+password+"\n"))
+		return []string{"vsftpd", path.Join(m.server, "vsftpd.conf")},
+			[]string{"curl", "--", "--netrc-file", netrc, "ftp://" + m.target.String() + "/" + dataFile}, err
+	}}
+	return d.drive(ctx, s)
+}
+
+// ftpPasswords is the file of the passwords that vsftpd takes.
+const ftpPasswords = "ftp-passwords"
+
+// vsftpdConfig is the whole configuration. Accounts would be the machine's and
+// asked of PAM, whose files are the machine's too; the one login that vsftpd
+// checks by itself is the anonymous one with a list of passwords.
+func vsftpdConfig(m *move) string {
+	return `listen=YES
+background=NO
+listen_address=` + m.listen.Addr().String() + `
+listen_port=` + portText(m.listen) + `
+local_enable=NO
+anonymous_enable=YES
+secure_email_list_enable=YES
+email_password_file=` + path.Join(m.server, ftpPasswords) + `
+anon_root=` + m.server + `
+anon_world_readable_only=NO
+# It changes to this account's home before it changes to anon_root; every
+# distribution has the account and the folder.
+ftp_username=daemon
+# A user namespace may map one user only, so that it cannot become another.
+run_as_launching_user=YES
+# Namespaces of its own and a list of system calls are not everywhere allowed.
+isolate=NO
+isolate_network=NO
+seccomp_sandbox=NO
+xferlog_enable=NO
+use_sendfile=YES
+`
+}

@@ -1,0 +1,120 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/host"
+)
+
+// HTTPGet moves a file over HTTP/1.1, as the 2019 study did: nginx and curl.
+type HTTPGet struct {
+	// Program is cnibench at the endpoints; "" is the running program.
+	Program string
+}
+
+var (
+	nginxProgram  = host.Program{Name: "nginx", Package: "nginx-light"}
+	curlProgram   = host.Program{Name: "curl", Package: "curl"}
+	sendfileParam = Param{"sendfile", true, "nginx hands the file to the kernel with sendfile(2), as packaged configurations do, instead of reading it"}
+)
+
+// Info implements Workload.
+func (HTTPGet) Info() Info {
+	return Info{
+		Name:     "http_get",
+		Summary:  "one large file over HTTP/1.1, nginx and curl, from memory to nowhere, a connection for each transfer",
+		Params:   append(transferParams("256MiB"), sendfileParam),
+		Metrics:  transferMetrics(),
+		Programs: []host.Program{nginxProgram, curlProgram},
+	}
+}
+
+// Drive implements Workload.
+func (h HTTPGet) Drive(ctx context.Context, s *Session) (Outcome, error) {
+	d := mover{workload: "http_get", program: h.Program, port: 8080, prepare: func(m *move) (server, client []string, err error) {
+		server, err = m.nginx(fileServer{listen: m.listen, dir: m.server, sendfile: s.Params.Bool("sendfile")})
+		return server, []string{"curl", "--", "--http1.1", "http://" + m.target.String() + "/" + dataFile}, err
+	}}
+	return d.drive(ctx, s)
+}
+
+// fileServer is an nginx that serves the files of a folder.
+type fileServer struct {
+	listen   netip.AddrPort
+	dir      string
+	sendfile bool
+	tls      bool // with cert.pem and key.pem of the folder, TLS 1.3 only
+}
+
+// config is the whole configuration. Everything that nginx writes is in the
+// folder, so that it needs no rights there or elsewhere.
+func (f fileServer) config() string {
+	sendfile, ssl, tls := "off", "", ""
+	if f.sendfile {
+		sendfile = "on"
+	}
+	if f.tls {
+		ssl = " ssl"
+		tls = `
+        ssl_certificate "DIR/cert.pem";
+        ssl_certificate_key "DIR/key.pem";
+        ssl_protocols TLSv1.3;
+        ssl_session_cache off;
+        ssl_session_tickets off;`
+	}
+	return strings.NewReplacer("DIR", f.dir).Replace(`daemon off;
+# A user namespace may map one user only, so that the workers cannot become another.
+user root;
+worker_processes 1;
+pid "DIR/nginx.pid";
+error_log stderr warn;
+events {}
+http {
+    access_log off;
+    server_tokens off;
+    default_type application/octet-stream;
+    gzip off;
+    sendfile ` + sendfile + `;
+    tcp_nopush on;
+    client_body_temp_path "DIR/nginx-body";
+    proxy_temp_path "DIR/nginx-proxy";
+    fastcgi_temp_path "DIR/nginx-fastcgi";
+    uwsgi_temp_path "DIR/nginx-uwsgi";
+    scgi_temp_path "DIR/nginx-scgi";
+    server {
+        listen ` + f.listen.String() + ssl + `;` + tls + `
+        location = /` + dataFile + ` {
+            root "DIR";
+        }
+    }
+}
+`)
+}
+
+// nginx writes the configuration and says how nginx is started.
+func (m *move) nginx(f fileServer) ([]string, error) {
+	if err := m.write("nginx.conf", f.config()); err != nil {
+		return nil, err
+	}
+	return []string{"nginx", "-e", "stderr", "-p", m.server, "-c", path.Join(m.server, "nginx.conf")}, nil
+}
+
+// write writes a configuration file at the server, and keeps it among the raw
+// files: no secret may be in it.
+func (m *move) write(name, text string) error {
+	if err := writeRaw(m.s.Raw, name, text); err != nil {
+		return err
+	}
+	return writeAt(m.ctx, m.s.Server, path.Join(m.server, name), text)
+}
+
+// portText is the port of an address as programs take it.
+func portText(a netip.AddrPort) string { return strconv.Itoa(int(a.Port())) }
+
+// errAt says where something was wrong.
+func errAt(name string, err error) error { return fmt.Errorf("at %s: %w", name, err) }

@@ -1,0 +1,76 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/transfer"
+)
+
+// HTTPSGet moves a file over HTTP/1.1 and TLS 1.3: nginx and curl, both with
+// OpenSSL in user space.
+type HTTPSGet struct {
+	// Program is cnibench at the endpoints; "" is the running program.
+	Program string
+}
+
+// Info implements Workload.
+func (HTTPSGet) Info() Info {
+	return Info{
+		Name:    "https_get",
+		Summary: "one large file over HTTPS (TLS 1.3, ECDSA P-256), nginx and curl, from memory to nowhere, a connection for each transfer",
+		Params: append(transferParams("256MiB"),
+			Param{"cipher", "TLS_AES_128_GCM_SHA256", "the one TLS 1.3 cipher suite that curl offers; the default is what http3_get uses too, on CPUs with AES"}),
+		Metrics:  transferMetrics(),
+		Programs: []host.Program{nginxProgram, curlProgram},
+	}
+}
+
+// Drive implements Workload.
+func (h HTTPSGet) Drive(ctx context.Context, s *Session) (Outcome, error) {
+	d := mover{workload: "https_get", program: h.Program, port: 8443, prepare: func(m *move) (server, client []string, err error) {
+		if err = m.certificate(); err != nil {
+			return nil, nil, err
+		}
+		// What is encrypted in user space can't go out with sendfile.
+		server, err = m.nginx(fileServer{listen: m.listen, dir: m.server, tls: true})
+		return server, []string{"curl", "--", "--http1.1", "--tlsv1.3", "--tls13-ciphers", s.Params.String("cipher"),
+			"--cacert", m.trusted(), "https://" + m.target.String() + "/" + dataFile}, err
+	}}
+	return d.drive(ctx, s)
+}
+
+// certificate makes a key and a certificate for the server, writes both there
+// and the certificate alone to the client.
+func (m *move) certificate() error {
+	cert, key, err := transfer.Certificate(m.listen.Addr(), m.target.Addr())
+	if err != nil {
+		return fmt.Errorf("a certificate: %w", err)
+	}
+	return errors.Join(
+		m.secret(m.s.Server, path.Join(m.server, "cert.pem"), string(cert)),
+		m.secret(m.s.Server, path.Join(m.server, "key.pem"), string(key)),
+		m.secret(m.s.Client, m.trusted(), string(cert)))
+}
+
+// trusted is the file of the certificates that the client trusts.
+func (m *move) trusted() string { return path.Join(m.client, "ca.pem") }
+
+// secret writes a file at an endpoint that only its owner can read.
+func (m *move) secret(e arena.Endpoint, name, text string) error {
+	p, err := e.Start(m.ctx, host.Command{
+		Argv: []string{"sh", "-c", `umask 077 && cat >"$1"`, "sh", name}, Stdin: strings.NewReader(text), Aside: true,
+	})
+	if err == nil {
+		err = p.Wait()
+	}
+	if err != nil {
+		return fmt.Errorf("write %s at %s: %w", name, e.Name(), err)
+	}
+	return nil
+}

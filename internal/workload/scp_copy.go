@@ -1,0 +1,189 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/host"
+)
+
+// ScpCopy moves a file over SSH, as the 2019 study did: OpenSSH's sshd and scp.
+type ScpCopy struct {
+	// Program is cnibench at the endpoints; "" is the running program.
+	Program string
+}
+
+// Info implements Workload.
+func (ScpCopy) Info() Info {
+	return Info{
+		Name:    "scp_copy",
+		Summary: "one large file over SSH, sshd and scp in SFTP mode, from memory to nowhere, a login for each transfer",
+		Params: append(transferParams("256MiB"),
+			Param{"cipher", "", "OpenSSH's name of the cipher, such as aes128-gcm@openssh.com; empty is what both sides prefer"}),
+		Metrics:  transferMetrics(),
+		Programs: []host.Program{{Name: "sshd", Package: "openssh-server"}, {Name: "scp", Package: "openssh-client"}, {Name: "ssh-keygen", Package: "openssh-client"}},
+	}
+}
+
+// Drive implements Workload.
+func (c ScpCopy) Drive(ctx context.Context, s *Session) (Outcome, error) {
+	var owned *sshServer
+	d := mover{workload: "scp_copy", program: c.Program, port: 2222, prepare: func(m *move) (server, client []string, err error) {
+		if owned, err = m.sshServer(); err != nil {
+			return nil, nil, err
+		}
+		if err := m.sshKeys(); err != nil {
+			return nil, nil, err
+		}
+		if err := m.write("sshd_config", sshdConfig(m)); err != nil {
+			return nil, nil, err
+		}
+		one := path.Join(m.server, "one-byte")
+		if err := m.ask(m.s.Server, m.self, "transfer", "file", "--bytes", "1", one); err != nil {
+			return nil, nil, err
+		}
+		from := owned.user + "@" + hostText(m) + ":"
+		client = append([]string{"scp", "--one-byte", from + one, "--"}, scpOptions(m, s.Params.String("cipher"))...)
+		return owned.argv(m), append(client, from+path.Join(m.server, dataFile)), nil
+	}}
+	out, err := d.drive(ctx, s)
+	if owned != nil {
+		err = errors.Join(err, owned.clean(ctx, s))
+	}
+	return out, err
+}
+
+// scpOptions leave no choice to the configuration of the machine or its user.
+func scpOptions(m *move, cipher string) []string {
+	options := []string{"-F", "none", "-P", portText(m.target), "-i", path.Join(m.client, "id")}
+	for _, o := range []string{
+		"BatchMode=yes", "IdentitiesOnly=yes", "IdentityAgent=none",
+		"StrictHostKeyChecking=yes", "UserKnownHostsFile=" + path.Join(m.client, "known_hosts"), "GlobalKnownHostsFile=none",
+		"Compression=no", "ConnectTimeout=5", "ServerAliveInterval=5",
+	} {
+		options = append(options, "-o", o)
+	}
+	if cipher != "" {
+		options = append(options, "-c", cipher)
+	}
+	return options
+}
+
+func hostText(m *move) string {
+	if a := m.target.Addr(); a.Is6() {
+		return "[" + a.String() + "]"
+	}
+	return m.target.Addr().String()
+}
+
+// sshKeys makes a host key at the server and a user's key at the client, which
+// never leave them, and tells each side the other's public half.
+func (m *move) sshKeys() error {
+	hostKey, userKey := path.Join(m.server, "host_key"), path.Join(m.client, "id")
+	var public [2]string
+	for i, at := range []struct {
+		place
+		file string
+	}{{m.places()[0], hostKey}, {m.places()[1], userKey}} {
+		err := m.ask(at.e, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", at.file)
+		if err == nil {
+			public[i], err = m.answer(at.e, "cat", at.file+".pub")
+		}
+		if err != nil {
+			return fmt.Errorf("a key at %s: %w", at.e.Name(), err)
+		}
+	}
+	name := "[" + m.target.Addr().String() + "]:" + portText(m.target)
+	return errors.Join(
+		m.secret(m.s.Client, path.Join(m.client, "known_hosts"), name+" "+public[0]+"\n"),
+		m.secret(m.s.Server, path.Join(m.server, "authorized_keys"), public[1]+"\n"))
+}
+
+// sshdConfig is the whole configuration. Passwords would be the machine's.
+func sshdConfig(m *move) string {
+	return `ListenAddress ` + m.listen.String() + `
+HostKey ` + path.Join(m.server, "host_key") + `
+AuthorizedKeysFile ` + path.Join(m.server, "authorized_keys") + `
+PubkeyAuthentication yes
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin prohibit-password
+UsePAM no
+# The folders above the keys are not ours to judge.
+StrictModes no
+PidFile none
+PrintMotd no
+UseDNS no
+X11Forwarding no
+AllowTcpForwarding no
+AllowAgentForwarding no
+# Its default takes data down from where the CPU is; what is measured is the network.
+Compression no
+LogLevel ERROR
+Subsystem sftp internal-sftp
+`
+}
+
+// sshServer is how sshd can run at the endpoint.
+type sshServer struct {
+	user    string   // whom it logs in
+	prefix  []string // started before it
+	emptied bool     // its folder for privilege separation was made for it
+}
+
+// sshRunDir is where Debian's sshd, run by root, wants an empty folder.
+const sshRunDir = "/run/sshd"
+
+// sshStandIn is an account that every system has, whose password no locked
+// account's is.
+const sshStandIn = "daemon"
+
+// sshServer finds out how sshd can run. Root with all users separates its
+// privileges: it becomes the user sshd and enters an empty folder. Whoever
+// can't become another user runs it as an ordinary one, which logs in that
+// user alone: in a user namespace in which it is an account that may log in,
+// else as itself.
+func (m *move) sshServer() (*sshServer, error) {
+	e := m.s.Server
+	said, err := m.answer(e, "sh", "-c", `id -u; id -un; id -u `+sshStandIn+`; awk 'END { print $3 }' /proc/self/uid_map`)
+	f := strings.Fields(said)
+	if err != nil || len(f) != 4 {
+		return nil, errAt(e.Name(), errors.Join(fmt.Errorf("who runs here: %q", said), err))
+	}
+	if mapped, _ := strconv.ParseUint(f[3], 10, 64); f[0] == "0" && mapped > 1 {
+		made, err := m.answer(e, "sh", "-c", `[ -d `+sshRunDir+` ] || { mkdir -m 755 `+sshRunDir+` && echo made; }`)
+		if err != nil {
+			return nil, errAt(e.Name(), fmt.Errorf("sshd's folder: %w", err))
+		}
+		return &sshServer{user: f[1], emptied: made == "made"}, nil
+	}
+	become := []string{"unshare", "--user", "--map-user=" + f[2], "--map-group=" + f[2], "--"}
+	err = m.ask(e, append(become, "true")...)
+	if err == nil {
+		return &sshServer{user: sshStandIn, prefix: become}, nil
+	}
+	if f[0] == "0" {
+		return nil, errAt(e.Name(), fmt.Errorf("sshd can't run as a root that can't become another user, nor in a user namespace of its own; run it as root, or allow user namespaces: %w", err))
+	}
+	return &sshServer{user: f[1]}, nil
+}
+
+// argv is sshd's command line. It wants to be started by its absolute path.
+func (o *sshServer) argv(m *move) []string {
+	return append(o.prefix, "sh", "-c", `PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; exec "$(command -v sshd)" "$@"`, "sh",
+		"-D", "-e", "-f", path.Join(m.server, "sshd_config"))
+}
+
+// clean takes away what was made outside the folders of the drive.
+func (o *sshServer) clean(ctx context.Context, s *Session) error {
+	if !o.emptied {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
+	defer cancel()
+	return askAt(ctx, s.Server, nil, "rmdir", sshRunDir)
+}

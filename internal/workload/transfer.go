@@ -1,0 +1,381 @@
+package workload
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/transfer"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// mover is how a workload moves one large file again and again, from a
+// server's memory to a client that throws it away.
+type mover struct {
+	workload string // its name, for errors
+	program  string // cnibench at the endpoints; "" is the running program
+	port     int    // the first that is tried
+	// prepare writes what server and client need into their folders and says
+	// how both are started.
+	prepare func(m *move) (server, client []string, err error)
+	// http3 says that the server is cnibench's own, which listens on UDP, says
+	// so, and reports at its end.
+	http3 bool
+}
+
+// move is one drive of a mover.
+type move struct {
+	*crew
+	self           string
+	size           int64
+	listen, target netip.AddrPort // the server's own address, and where the client reaches it
+	server, client string         // folders at the endpoints; gone after the drive
+}
+
+// Parameters of every workload that moves a file.
+func transferParams(size string) []Param {
+	return []Param{
+		{"size", size, "size of the file, which fits the endpoints' memory; one transfer should take a good part of a second, and less than the window"},
+		{"verify", false, "before the window fetch the file once into the client's memory and compare every byte; the number of bytes is always checked"},
+	}
+}
+
+func transferMetrics() []string { return []string{"goodput", "time_to_first_byte", "transfers"} }
+
+// dataFile is the file's name at the server.
+const dataFile = "data"
+
+// drive moves the file until the window is full.
+func (d mover) drive(ctx context.Context, s *Session) (out Outcome, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", d.workload, err)
+		}
+	}()
+	size, err := unit.ParseBytes(s.Params.String("size"))
+	if err != nil {
+		return out, fmt.Errorf("size: %w", err)
+	}
+	if size < 1 || size > 1<<40 {
+		return out, fmt.Errorf("size: a file of %v; 1 byte to 1 TiB can be moved", size)
+	}
+	m := &move{
+		crew: newCrew(ctx, s), self: d.program, size: int64(size),
+		server: path.Join(s.Server.Dir(), "transfer"), client: path.Join(s.Client.Dir(), "transfer"),
+	}
+	if m.self == "" {
+		if m.self, err = os.Executable(); err != nil {
+			return out, fmt.Errorf("this program: %w", err)
+		}
+	}
+	defer func() {
+		// Once ctx has ended, it is the cause, and what its processes say,
+		// which were killed with it, is not.
+		if err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("ended before the transfers had, which a smaller size may help: %w", ctx.Err())
+		}
+		err = errors.Join(err, m.dismiss(), m.clean())
+	}()
+	report, served, err := d.run(m)
+	if err != nil {
+		return out, err
+	}
+	return d.outcome(m, report, served)
+}
+
+// run starts the server and the client, and returns what they report.
+func (d mover) run(m *move) (*transfer.Report, *transfer.Served, error) {
+	if err := m.folders(); err != nil {
+		return nil, nil, err
+	}
+	if err := m.ask(m.s.Server, m.self, "transfer", "file", "--bytes", strconv.FormatInt(m.size, 10), path.Join(m.server, dataFile)); err != nil {
+		return nil, nil, fmt.Errorf("the file at the server: %w", err)
+	}
+	ports, err := freePorts(m.ctx, m.s.Server, d.port, 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	m.listen = netip.AddrPortFrom(m.s.Server.Addr(), uint16(ports[0]))
+	m.target = netip.AddrPortFrom(m.s.Target, uint16(ports[0]))
+	serve, fetch, err := d.prepare(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	said := &lines{first: make(chan struct{})}
+	server, err := m.startTo(said, m.s.Server, "server", ".txt", serve...)
+	if err != nil {
+		return nil, nil, err
+	}
+	if d.http3 {
+		err = said.await(m.ctx, server)
+	} else {
+		err = awaitListening(m.ctx, m.s.Server, []*program{server}, ports)
+	}
+	var report *transfer.Report
+	if err == nil {
+		report, err = m.fetch(server, fetch)
+	}
+	// What the server says explains what the client saw.
+	if err = errors.Join(m.end(server), err); err != nil || !d.http3 {
+		return report, nil, err
+	}
+	served := &transfer.Served{}
+	if err := json.Unmarshal([]byte(said.last()), served); err != nil || served.Schema != transfer.ServedSchema {
+		return report, nil, fmt.Errorf("server: it ended without a report: %.80q", said.last())
+	}
+	return report, served, nil
+}
+
+// fetch runs `cnibench transfer` at the client: what to fetch with, then its
+// arguments.
+func (m *move) fetch(server *program, what []string) (*transfer.Report, error) {
+	argv := []string{m.self, "transfer", what[0], "--bytes", strconv.FormatInt(m.size, 10),
+		"--warmup", m.s.Warmup.String(), "--duration", m.s.Duration.String()}
+	if m.s.Params.Bool("verify") {
+		argv = append(argv, "--verify", path.Join(m.client, "verify"))
+	}
+	out, in := io.Pipe()
+	client, err := m.startTo(in, m.s.Client, "client", ".json", append(argv, what[1:]...)...)
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		select {
+		case <-client.exited:
+		case <-server.exited:
+			// The client says what it saw of that, for a moment.
+			select {
+			case <-client.exited:
+			case <-time.After(transferGrace):
+				m.kill()
+			}
+			<-client.exited
+		}
+		_ = in.Close() // never fails
+	}()
+	report, err := readTransfer(out, m.s.Begin, m.s.End)
+	// After a line that is none, the rest still has to be taken.
+	_, _ = io.Copy(io.Discard, out)
+	if failed := client.failure(); failed != nil {
+		err = failed // that its report is missing is the consequence
+	}
+	return report, err
+}
+
+// transferGrace is how long a client may take to notice that its server is
+// gone.
+const transferGrace = 500 * time.Millisecond
+
+// maxTransferLine is the longest line that `cnibench transfer` prints: a
+// report of as many transfers as a long window can have.
+const maxTransferLine = 64 << 20
+
+// readTransfer reads what `cnibench transfer` prints, and calls begin and end
+// as their events come. A begin without an end gets its end when the output
+// ends.
+func readTransfer(r io.Reader, begin, end func()) (*transfer.Report, error) {
+	began, ended := false, false
+	defer func() {
+		if began && !ended {
+			end()
+		}
+	}()
+	var report *transfer.Report
+	in := bufio.NewScanner(r)
+	in.Buffer(nil, maxTransferLine)
+	for in.Scan() {
+		var line struct {
+			transfer.Event
+			transfer.Report
+		}
+		if err := json.Unmarshal(in.Bytes(), &line); err != nil {
+			return nil, fmt.Errorf("output of the client: %w", err)
+		}
+		switch {
+		case line.Event.Event == "begin" && !began:
+			began = true
+			begin()
+		case line.Event.Event == "end" && began && !ended:
+			ended = true
+			end()
+		case line.Schema == transfer.ReportSchema && ended && report == nil:
+			report = &line.Report
+		default:
+			return nil, fmt.Errorf("output of the client: unexpected line %.80q", in.Text())
+		}
+	}
+	if err := in.Err(); err != nil {
+		return nil, fmt.Errorf("output of the client: %w", err)
+	}
+	if report == nil || len(report.Transfers) == 0 || !(report.Window > 0) {
+		return nil, errors.New("output of the client: it ended without a result")
+	}
+	return report, nil
+}
+
+// mostGaps is the share of the window that may pass between transfers without
+// a note.
+const mostGaps = 0.1
+
+// outcome is what the client and, of HTTP/3, the server report in the words of
+// a sample.
+func (d mover) outcome(m *move, r *transfer.Report, served *transfer.Served) (Outcome, error) {
+	out := Outcome{Metrics: map[string]float64{
+		"goodput": r.Goodput(), "time_to_first_byte": r.TimeToFirstByte(), "transfers": float64(len(r.Transfers)),
+	}}
+	note := func(code, text string) { out.Notes = append(out.Notes, result.Reason{Code: code, Text: text}) }
+	if r.FileBytes != m.size || out.Metrics["time_to_first_byte"] <= 0 {
+		return out, fmt.Errorf("the client reports a file of %d bytes, of %d, and %v s to the first byte",
+			r.FileBytes, m.size, out.Metrics["time_to_first_byte"])
+	}
+	// Texts without figures, so that a report shows each once.
+	if r.Gaps() > mostGaps {
+		note("gaps_between_transfers", "more than a tenth of the window passed between transfers, while the next client started: goodput leaves that out, and CPU per Gbit is too low by up to that share; a larger size makes it smaller")
+	}
+	if u := r.UDP; u != nil && u.Buffer < u.Wanted {
+		note("udp_buffer_small", "the kernel granted the HTTP/3 client a smaller receive buffer than quic-go asks for, which may lose packets; net.core.rmem_max=7500000 on the client's node would help, and client.json has the figures")
+	}
+	if served != nil && !served.GSO {
+		note("no_udp_gso", "the HTTP/3 server sent packet by packet, without the kernel's segmentation of UDP (GSO)")
+	}
+	place, err := m.filesystem()
+	if err != nil {
+		return out, err
+	}
+	if place != "tmpfs" && place != "ramfs" {
+		note("file_not_in_memory", "the server's folder is on "+place+" and not in memory: the file came from the page cache, as far as that held it")
+	}
+	return out, nil
+}
+
+// folders makes the folders of this drive at both endpoints, for their owner
+// alone: keys and passwords will be in them.
+func (m *move) folders() error {
+	for _, at := range m.places() {
+		if err := m.ask(at.e, "sh", "-c", `umask 077 && rm -rf "$1" && mkdir -p "$1"`, "sh", at.dir); err != nil {
+			return fmt.Errorf("a folder at %s: %w", at.e.Name(), err)
+		}
+	}
+	return nil
+}
+
+// clean takes the folders away, with everything that was made for this drive.
+func (m *move) clean() error {
+	m.ctx = context.WithoutCancel(m.ctx)
+	var errs []error
+	for _, at := range m.places() {
+		ctx, cancel := context.WithTimeout(m.ctx, stopPatience)
+		errs = append(errs, askAt(ctx, at.e, nil, "rm", "-rf", at.dir))
+		cancel()
+	}
+	return errors.Join(errs...)
+}
+
+type place struct {
+	e   arena.Endpoint
+	dir string
+}
+
+func (m *move) places() []place { return []place{{m.s.Server, m.server}, {m.s.Client, m.client}} }
+
+// filesystem is the type of the file system that the file lies on, as stat
+// names it.
+func (m *move) filesystem() (string, error) {
+	var out strings.Builder
+	if err := askAt(m.ctx, m.s.Server, &out, "stat", "-f", "-c", "%T", m.server); err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(out.String()), nil
+}
+
+// ask runs a helper to its end.
+func (m *move) ask(e arena.Endpoint, argv ...string) error { return askAt(m.ctx, e, nil, argv...) }
+
+// answer runs a helper to its end and returns what it printed.
+func (m *move) answer(e arena.Endpoint, argv ...string) (string, error) {
+	var out strings.Builder
+	err := askAt(m.ctx, e, &out, argv...)
+	return strings.TrimSpace(out.String()), err
+}
+
+func askAt(ctx context.Context, e arena.Endpoint, out io.Writer, argv ...string) error {
+	p, err := e.Start(ctx, host.Command{Argv: argv, Stdout: out, Aside: true})
+	if err == nil {
+		err = p.Wait()
+	}
+	return err
+}
+
+// end ends the server and waits for it. Errors: a server that was dead before.
+// vsftpd dies of the signal, which is its way to end.
+func (m *move) end(server *program) error {
+	if server.ended() {
+		return fmt.Errorf("the server died in the middle of the step: %w", server.died())
+	}
+	if err := server.process.Signal(syscall.SIGTERM); err != nil {
+		m.kill()
+	}
+	if err := m.await(time.Now().Add(stopPatience), server); err != nil {
+		m.kill() // an end that is not its own says nothing
+		<-server.exited
+		return nil
+	}
+	var exit *host.ExitError
+	if err := server.failure(); err != nil && !(errors.As(err, &exit) && exit.Code == 128+int(syscall.SIGTERM)) {
+		return fmt.Errorf("the server was not serving: %w", err)
+	}
+	return nil
+}
+
+// lines keeps what a program prints, and says when its first line is whole.
+type lines struct {
+	mu    sync.Mutex
+	text  strings.Builder
+	once  sync.Once
+	first chan struct{}
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if strings.Contains(string(p), "\n") {
+		l.once.Do(func() { close(l.first) })
+	}
+	return l.text.Write(p)
+}
+
+// last is the last line.
+func (l *lines) last() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := strings.TrimSpace(l.text.String())
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}
+
+// await waits for the first line of a server.
+func (l *lines) await(ctx context.Context, server *program) error {
+	select {
+	case <-l.first:
+		return nil
+	case <-server.exited:
+		return fmt.Errorf("%s ended before it listened", server.role)
+	case <-time.After(listenPatience):
+		return fmt.Errorf("%s does not listen after %v", server.role, listenPatience)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
