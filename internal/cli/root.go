@@ -105,7 +105,6 @@ but a gate failed or no sample was valid.`),
 		newLoadCmd(), newServeCmd(), newRecordCmd(), newEnterCmd(), newCleanCmd(), newVersionCmd(), newImportCmd(),
 		newAgentCmd(), newFingerprintCmd(),
 		newExploreCmd(),
-		newTransferCmd(),
 		newTransferCmd(), newVMCmd(),
 	)
 	for _, c := range root.Commands() {

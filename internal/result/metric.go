@@ -44,8 +44,6 @@ func Metrics() []Metric {
 		{"jitter", "s", "lower", "RFC 1889 smoothed interarrival jitter as iperf3 reports it"},
 		{"time_to_first_byte", "s", "lower", "from the start of a transfer, connection, handshakes and login included, to the first byte of the answer; median over the transfers of the window (scp: how long a file of one byte takes)"},
 		{"transfers", "count", "higher", "whole files moved in the window"},
-		{"time_to_first_byte", "s", "lower", "from the start of a transfer, connection, handshakes and login included, to the first byte of the answer; median over the transfers of the window (scp: how long a file of one byte takes)"},
-		{"transfers", "count", "higher", "whole files moved in the window"},
 		{"packets", "1/s", "higher", "packets on the client node's uplink per second, both directions; in the lab a segmentation-offload frame counts as one, unless run with --offload wire"},
 		{"bytes_per_packet", "bytes", "lower", "mean size of those packets, Ethernet header included, acknowledgements too: over the MTU only with segmentation offload"},
 	}
