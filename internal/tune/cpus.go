@@ -1,0 +1,199 @@
+package tune
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Topology is the online CPUs as the kernel numbers them.
+type Topology struct {
+	CPUs []CPU // by number
+}
+
+// CPU is one hardware thread.
+type CPU struct {
+	ID    int
+	Node  int // NUMA node
+	First bool // the lowest-numbered thread of its core
+}
+
+// maxCPUs bounds what a list may name: the kernel's own limit is 8192.
+const maxCPUs = 1 << 14
+
+// readTopology reads /sys/devices/system. Machines without NUMA are one node,
+// without SMT every thread is a core's first.
+func readTopology(files readFS) (*Topology, error) {
+	const cpus, nodes = "/sys/devices/system/cpu", "/sys/devices/system/node"
+	text, err := files.ReadFile(cpus + "/online")
+	if err != nil {
+		return nil, fmt.Errorf("which CPUs there are: %w", err)
+	}
+	online, err := ParseCPUList(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s/online: %w", cpus, err)
+	}
+	nodeOf := map[int]int{}
+	names, err := files.ReadDir(nodes)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, name := range names {
+		number, err := strconv.Atoi(strings.TrimPrefix(name, "node"))
+		if err != nil || !strings.HasPrefix(name, "node") {
+			continue
+		}
+		list, err := readCPUList(files, nodes+"/"+name+"/cpulist")
+		if err != nil {
+			return nil, err
+		}
+		for _, cpu := range list {
+			nodeOf[cpu] = number
+		}
+	}
+	t := &Topology{}
+	for _, id := range online {
+		siblings, err := readCPUList(files, fmt.Sprintf("%s/cpu%d/topology/thread_siblings_list", cpus, id))
+		if errors.Is(err, fs.ErrNotExist) {
+			siblings, err = []int{id}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		first := !slices.ContainsFunc(siblings, func(other int) bool { return other < id && slices.Contains(online, other) })
+		t.CPUs = append(t.CPUs, CPU{ID: id, Node: nodeOf[id], First: first})
+	}
+	return t, nil
+}
+
+func readCPUList(files readFS, path string) ([]int, error) {
+	text, err := files.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	list, err := ParseCPUList(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return list, nil
+}
+
+// Nodes are the NUMA nodes with CPUs, in order.
+func (t *Topology) Nodes() []int {
+	var nodes []int
+	for _, c := range t.CPUs {
+		if !slices.Contains(nodes, c.Node) {
+			nodes = append(nodes, c.Node)
+		}
+	}
+	slices.Sort(nodes)
+	return nodes
+}
+
+// Cores are the first threads of all cores.
+func (t *Topology) Cores() []int {
+	return t.pick(func(c CPU) bool { return c.First })
+}
+
+// CoresOn are the first threads of the node's cores.
+func (t *Topology) CoresOn(node int) []int {
+	return t.pick(func(c CPU) bool { return c.First && c.Node == node })
+}
+
+// On are all threads of the node.
+func (t *Topology) On(node int) []int {
+	return t.pick(func(c CPU) bool { return c.Node == node })
+}
+
+func (t *Topology) pick(want func(CPU) bool) []int {
+	var ids []int
+	for _, c := range t.CPUs {
+		if want(c) {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+// ParseCPUList reads the kernel's list format, "0-8,18-26".
+func ParseCPUList(text string) ([]int, error) {
+	var cpus []int
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return nil, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		first, err := strconv.ParseUint(from, 10, 16)
+		if err != nil {
+			return nil, fmt.Errorf("CPU list %q: %w", text, err)
+		}
+		last := first
+		if isRange {
+			if last, err = strconv.ParseUint(to, 10, 16); err != nil {
+				return nil, fmt.Errorf("CPU list %q: %w", text, err)
+			}
+		}
+		if last < first || last >= maxCPUs {
+			return nil, fmt.Errorf("CPU list %q: %s is no range below %d", text, part, maxCPUs)
+		}
+		for cpu := first; cpu <= last; cpu++ {
+			cpus = append(cpus, int(cpu))
+		}
+	}
+	slices.Sort(cpus)
+	return slices.Compact(cpus), nil
+}
+
+// FormatCPUList writes the kernel's list format.
+func FormatCPUList(cpus []int) string {
+	sorted := slices.Compact(slices.Sorted(slices.Values(cpus)))
+	var parts []string
+	for i := 0; i < len(sorted); {
+		j := i
+		for j+1 < len(sorted) && sorted[j+1] == sorted[j]+1 {
+			j++
+		}
+		if i == j {
+			parts = append(parts, strconv.Itoa(sorted[i]))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d-%d", sorted[i], sorted[j]))
+		}
+		i = j + 1
+	}
+	return strings.Join(parts, ",")
+}
+
+// FormatMask writes the CPUs as the kernel does in its files: groups of 32
+// bits, the highest first, in the shape of like, which is what the file holds
+// now. A mask that needs more groups gets them.
+func FormatMask(cpus []int, like string) string {
+	shape := strings.Split(strings.TrimSpace(like), ",")
+	width := len(shape[0]) // hex digits of the first group
+	groups := len(shape)
+	for _, cpu := range cpus {
+		for cpu >= 32*(groups-1)+4*width {
+			if width < 8 {
+				width = 8
+			} else {
+				groups++
+			}
+		}
+	}
+	words := make([]uint32, groups)
+	for _, cpu := range cpus {
+		words[groups-1-cpu/32] |= 1 << (cpu % 32)
+	}
+	parts := make([]string, groups)
+	for i, w := range words {
+		digits := 8
+		if i == 0 {
+			digits = width
+		}
+		parts[i] = fmt.Sprintf("%0*x", digits, w)
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,150 @@
+package tune
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+)
+
+// Facts is what settings are planned from: a machine and what was read of it
+// once.
+type Facts struct {
+	ctx context.Context
+	m   *Machine
+
+	Topology *Topology
+	// NICs are those that are tuned: the one of the default route unless the
+	// user named others; inside a namespace all that carry packets.
+	NICs []NIC
+}
+
+// Gather reads the machine. nics are the interfaces to tune; none takes that
+// of the default route. Errors: an interface that is not there.
+func Gather(ctx context.Context, m *Machine, nics []string) (*Facts, error) {
+	f := &Facts{ctx: ctx, m: m}
+	var err error
+	if f.Topology, err = readTopology(m.Files); err != nil {
+		return nil, err
+	}
+	if len(nics) == 0 {
+		if nics, err = f.defaultNICs(); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range nics {
+		nic, err := readNIC(m.Files, name)
+		if err != nil {
+			return nil, err
+		}
+		f.NICs = append(f.NICs, nic)
+	}
+	return f, nil
+}
+
+func (f *Facts) defaultNICs() ([]string, error) {
+	if f.m.Namespace {
+		return f.carriers()
+	}
+	routes, err := f.m.Files.ReadFile("/proc/net/route")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	name, err := defaultNIC(bytes.NewReader(routes))
+	if err != nil || name == "" {
+		return nil, err
+	}
+	return []string{name}, nil
+}
+
+// carriers are the interfaces that packets arrive on: not the loopback, and
+// not a bridge, whose ports they arrive on.
+func (f *Facts) carriers() ([]string, error) {
+	all, err := f.m.Files.ReadDir(strings.TrimSuffix(netClass, "/"))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, name := range all {
+		_, notBridge := f.m.Files.ReadDir(netClass + name + "/bridge")
+		_, hasQueues := f.m.Files.ReadDir(netClass + name + "/queues")
+		if name != "lo" && notBridge != nil && hasQueues == nil {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// read is what is at the place. A place that is not there makes the setting
+// not applicable, with the reason.
+func (f *Facts) read(p Place) (string, error) {
+	value, err := f.m.Read(f.ctx, p)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", notApplicable("this machine has no %s", p)
+	}
+	return tidy(value), err
+}
+
+// has says that the file is there.
+func (f *Facts) has(path string) bool {
+	_, err := f.m.Files.ReadFile(path)
+	return err == nil
+}
+
+// number is a value that must be a whole number.
+func (f *Facts) number(p Place) (int, error) {
+	text, err := f.read(p)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", p, err)
+	}
+	return n, nil
+}
+
+// change is the change of one place, as it is now, to a value.
+func (f *Facts) change(p Place, to string) (Change, error) {
+	from, err := f.read(p)
+	return Change{Place: p, From: from, To: to}, err
+}
+
+// nics are the interfaces to tune, or the reason why there is none.
+func (f *Facts) nics() ([]NIC, error) {
+	if len(f.NICs) == 0 {
+		return nil, &NotApplicable{Reason: "no interface has the default route", Remedy: "name one with --nic"}
+	}
+	return f.NICs, nil
+}
+
+// each plans every interface and gathers what applies; where nothing does, the
+// first reason stands for all.
+func (f *Facts) each(plan func(n NIC) ([]Change, error)) (Proposal, error) {
+	nics, err := f.nics()
+	if err != nil {
+		return Proposal{}, err
+	}
+	var p Proposal
+	var reason error
+	for _, nic := range nics {
+		changes, err := plan(nic)
+		if err != nil && inapplicable(err) == nil {
+			return p, err
+		}
+		if err != nil && reason == nil {
+			reason = err
+		}
+		p.Changes = append(p.Changes, changes...)
+	}
+	if len(p.Changes) == 0 {
+		return p, reason
+	}
+	return p, nil
+}

@@ -1,0 +1,291 @@
+package tune
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// Journal is the old values of what was applied, on the disk before anything
+// is changed: a line of JSON for every step, each synced. What a crash cuts
+// off at its end was not carried out. Applying again adds to it; reverting
+// goes through it backwards and removes it.
+type Journal struct {
+	entries []*Entry
+	boot    string // of the machine now
+	began   string // the boot that the journal was begun in
+	disk    disk
+	path    string
+	lock    *os.File
+}
+
+// Entry is one change of the journal.
+type Entry struct {
+	Setting string
+	Place
+	From    string // before the change
+	To      string // what was to be set
+	Read    string // what the place said afterwards; "" if that was never reached
+	Ended   string // how it was taken back, "" while it holds: restored, untouched, gone, rebooted
+	Written time.Time
+}
+
+// Schema names the version of the journal's lines.
+const Schema = "cnibench/tune-journal/1"
+
+// line is a step as the journal holds it.
+type line struct {
+	Schema string     `json:"schema,omitempty"` // of the first line only
+	Boot   string     `json:"boot,omitempty"`   // of the first line only
+	Step   string     `json:"step,omitempty"`   // intent, done, ended
+	N      int        `json:"n"`                // the entry, from 0
+	Change *jsonEntry `json:"change,omitempty"` // of an intent
+	Read   string     `json:"read,omitempty"`   // of a done
+	How    string     `json:"how,omitempty"`    // of an ended
+}
+
+type jsonEntry struct {
+	Setting string `json:"setting"`
+	Place
+	From    string    `json:"from"`
+	To      string    `json:"to"`
+	Written time.Time `json:"written"`
+}
+
+// disk keeps the journal's lines; tests break it.
+type disk interface {
+	// Append writes the line and returns when it is on the disk.
+	Append(line []byte) error
+}
+
+// journalFile is its name below the state folder.
+const journalFile = "tune.journal"
+
+// StateDir is where cnibench keeps what outlives a run: /var/lib/cnibench for
+// root, else the user's own state folder (XDG base directories).
+func StateDir() (string, error) {
+	if os.Geteuid() == 0 {
+		return "/var/lib/cnibench", nil
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "cnibench"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(home, ".local/state/cnibench"), nil
+}
+
+// ErrBusy says that another cnibench has the journal open.
+var ErrBusy = errors.New("another cnibench is tuning this machine; wait for it to end")
+
+// OpenJournal reads the journal in the folder, which need not exist. boot is
+// the machine's boot id. Close it. Errors: ErrBusy; a journal that is damaged
+// before its end, which is left as it is.
+func OpenJournal(dir, boot string) (*Journal, error) {
+	j := &Journal{boot: boot, began: boot, path: filepath.Join(dir, journalFile)}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	var err error
+	if j.lock, err = os.Open(dir); err != nil { // the folder is the lock: it leaves nothing
+		return nil, err
+	}
+	if err := syscall.Flock(int(j.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = j.lock.Close() // the lock is the cause
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = ErrBusy
+		}
+		return nil, err
+	}
+	text, err := os.ReadFile(j.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err == nil {
+		err = j.open(text)
+	}
+	if err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	return j, nil
+}
+
+// open takes over what the file holds, and cuts off a line that a crash left
+// unfinished.
+func (j *Journal) open(text []byte) error {
+	whole := text[:bytes.LastIndexByte(text, '\n')+1]
+	if err := j.parse(bytes.NewReader(whole)); err != nil {
+		return fmt.Errorf("%s: %w", j.path, err)
+	}
+	if len(whole) < len(text) {
+		if err := os.Truncate(j.path, int64(len(whole))); err != nil {
+			return err
+		}
+	}
+	j.disk = &fileDisk{path: j.path}
+	return nil
+}
+
+// HasJournal says that the folder holds one, without opening it.
+func HasJournal(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, journalFile))
+	return err == nil && info.Size() > 0
+}
+
+// Close lets others open the journal. A folder that holds nothing any more is
+// removed.
+func (j *Journal) Close() error {
+	_ = os.Remove(filepath.Dir(j.path)) // fails while something is in it
+	return j.lock.Close()
+}
+
+// Entries are the changes that hold, oldest first.
+func (j *Journal) Entries() []Entry {
+	var list []Entry
+	for _, e := range j.entries {
+		if e.Ended == "" {
+			list = append(list, *e)
+		}
+	}
+	return list
+}
+
+// Mark is a point in the journal to revert to.
+func (j *Journal) Mark() int { return len(j.entries) }
+
+// rebooted says that the machine was started anew since the entries were made.
+func (j *Journal) rebooted() bool { return j.began != j.boot }
+
+// parse reads whole lines.
+func (j *Journal) parse(r io.Reader) error {
+	s := bufio.NewScanner(r)
+	s.Buffer(nil, 1<<20)
+	for number := 1; s.Scan(); number++ {
+		var l line
+		if err := json.Unmarshal(s.Bytes(), &l); err != nil {
+			return fmt.Errorf("line %d: %w", number, err)
+		}
+		if err := j.take(l, number == 1); err != nil {
+			return fmt.Errorf("line %d: %w", number, err)
+		}
+	}
+	return s.Err()
+}
+
+func (j *Journal) take(l line, first bool) error {
+	if first {
+		if l.Schema != Schema {
+			return fmt.Errorf("schema %q; this version reads %s", l.Schema, Schema)
+		}
+		j.began = l.Boot
+		return nil
+	}
+	if l.Step == "intent" {
+		if l.Change == nil || l.N != len(j.entries) {
+			return errors.New("an intent out of order")
+		}
+		c := l.Change
+		j.entries = append(j.entries, &Entry{Setting: c.Setting, Place: c.Place, From: c.From, To: c.To, Written: c.Written})
+		return nil
+	}
+	if l.N < 0 || l.N >= len(j.entries) {
+		return fmt.Errorf("no entry %d", l.N)
+	}
+	switch l.Step {
+	case "done":
+		j.entries[l.N].Read = l.Read
+	case "ended":
+		j.entries[l.N].Ended = l.How
+	default:
+		return fmt.Errorf("unknown step %q", l.Step)
+	}
+	return nil
+}
+
+// note writes a step down and then takes it over.
+func (j *Journal) note(l line) error {
+	if len(j.entries) == 0 {
+		head, err := json.Marshal(line{Schema: Schema, Boot: j.boot})
+		if err != nil {
+			return err
+		}
+		if err := j.begin(); err != nil {
+			return err
+		}
+		if err := j.disk.Append(append(head, '\n')); err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
+		j.began = j.boot
+	}
+	text, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	if err := j.disk.Append(append(text, '\n')); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	return j.take(l, false)
+}
+
+// begin empties what a crash left of a journal without entries.
+func (j *Journal) begin() error {
+	err := os.Remove(j.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// end removes the journal once every entry has ended.
+func (j *Journal) end() error {
+	for _, e := range j.entries {
+		if e.Ended == "" {
+			return nil
+		}
+	}
+	j.entries, j.began = nil, j.boot
+	if err := j.begin(); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(j.path))
+}
+
+// fileDisk appends to the file and syncs it.
+type fileDisk struct{ path string }
+
+func (d *fileDisk) Append(line []byte) error {
+	_, err := os.Stat(d.path)
+	made := errors.Is(err, fs.ErrNotExist)
+	f, err := os.OpenFile(d.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(line)
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil && made {
+		err = syncDir(filepath.Dir(d.path))
+	}
+	return err
+}
+
+// syncDir makes the names in a folder outlive a crash of the machine.
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

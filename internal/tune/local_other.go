@@ -1,0 +1,8 @@
+//go:build !linux
+
+package tune
+
+// Local is not to be had: the settings are Linux's.
+func Local() (*Machine, error) {
+	return nil, &NotApplicable{Reason: "host settings are Linux's", Remedy: "run it on the machine to tune"}
+}

@@ -1,0 +1,191 @@
+package tune
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// readFS is what settings read of a machine's files.
+type readFS interface {
+	ReadFile(name string) ([]byte, error)
+	ReadDir(name string) ([]string, error)
+	Readlink(name string) (string, error)
+}
+
+// NIC is an interface that traffic of other machines crosses.
+type NIC struct {
+	Name   string
+	Driver string // "" for a virtual interface
+	Node   int    // NUMA node that it is attached to; -1 where it has none
+	RX, TX int    // queues
+	IRQs   []IRQ  // of its queues, by queue and number; none for a virtual interface
+}
+
+// IRQ is an interrupt of a queue.
+type IRQ struct {
+	Number int
+	Queue  int
+}
+
+const netClass = "/sys/class/net/"
+
+// readNIC reads /sys/class/net and /proc/interrupts.
+func readNIC(files readFS, name string) (NIC, error) {
+	n := NIC{Name: name, Node: -1}
+	queues, err := files.ReadDir(netClass + name + "/queues")
+	if err != nil {
+		return n, fmt.Errorf("interface %s: %w", name, err)
+	}
+	for _, q := range queues {
+		switch {
+		case strings.HasPrefix(q, "rx-"):
+			n.RX++
+		case strings.HasPrefix(q, "tx-"):
+			n.TX++
+		}
+	}
+	driver, err := files.Readlink(netClass + name + "/device/driver")
+	if err != nil {
+		return n, nil
+	}
+	n.Driver = path.Base(driver)
+	if text, err := files.ReadFile(netClass + name + "/device/numa_node"); err == nil {
+		if node, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+			n.Node = node
+		}
+	}
+	n.IRQs, err = readIRQs(files, name)
+	return n, err
+}
+
+// readIRQs finds the interrupts of the interface's queues: those that the
+// device owns, or where it does not say, those that bear the interface's name.
+func readIRQs(files readFS, nic string) ([]IRQ, error) {
+	text, err := files.ReadFile("/proc/interrupts")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	named, err := parseInterrupts(strings.NewReader(string(text)))
+	if err != nil {
+		return nil, fmt.Errorf("/proc/interrupts: %w", err)
+	}
+	own := map[int]bool{}
+	// A virtio device's interrupts belong to the PCI device above it.
+	for _, dir := range []string{"/device/msi_irqs", "/device/../msi_irqs"} {
+		numbers, err := files.ReadDir(netClass + nic + dir)
+		if err != nil {
+			continue
+		}
+		for _, number := range numbers {
+			if irq, err := strconv.Atoi(number); err == nil {
+				own[irq] = true
+			}
+		}
+		break
+	}
+	var irqs []IRQ
+	bare := map[int]bool{} // not named after a queue
+	for number, name := range named {
+		if len(own) > 0 && !own[number] || len(own) == 0 && !bears(name, nic) || notQueue.MatchString(name) {
+			continue
+		}
+		irqs = append(irqs, IRQ{Number: number, Queue: queueOf(name, nic)})
+		bare[number] = name == nic
+	}
+	// A driver with an interrupt for each queue has the bare one for itself.
+	if slices.ContainsFunc(irqs, func(i IRQ) bool { return !bare[i.Number] }) {
+		irqs = slices.DeleteFunc(irqs, func(i IRQ) bool { return bare[i.Number] })
+	}
+	slices.SortFunc(irqs, func(a, b IRQ) int {
+		if a.Queue != b.Queue {
+			return a.Queue - b.Queue
+		}
+		return a.Number - b.Number
+	})
+	return irqs, nil
+}
+
+// notQueue are a device's interrupts for its own housekeeping.
+var notQueue = regexp.MustCompile(`(?i)config|ctrl|control|mbx|event|async|misc|mgmnt|other|aeq|cmd|health|lsc|stats|pages`)
+
+// bears says that an interrupt's name is that of the interface, or one made
+// of it.
+func bears(name, nic string) bool {
+	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == ' ' || r == ',' }) {
+		if word == nic || strings.HasPrefix(word, nic+"-") || strings.Contains(word, "-"+nic+"-") {
+			return true
+		}
+	}
+	return false
+}
+
+var lastNumber = regexp.MustCompile(`(\d+)$`)
+
+// queueOf is the queue that the name ends in: eth0-TxRx-1, virtio3-input.0,
+// mlx5_comp7@pci:0000:3b:00.0.
+func queueOf(name, nic string) int {
+	name, _, _ = strings.Cut(name, "@")
+	if name == nic || strings.HasSuffix(name, " "+nic) {
+		return 0
+	}
+	queue, _ := strconv.Atoi(lastNumber.FindString(name)) // none is the first
+	return queue
+}
+
+// parseInterrupts reads /proc/interrupts: the name of every numbered
+// interrupt, which comes after the counts, the chip and the trigger.
+func parseInterrupts(r io.Reader) (map[int]string, error) {
+	s := bufio.NewScanner(r)
+	s.Buffer(nil, 1<<20) // a line has a count for every CPU
+	named := map[int]string{}
+	cpus := 0
+	for first := true; s.Scan(); first = false {
+		fields := strings.Fields(s.Text())
+		if first {
+			cpus = len(fields)
+			continue
+		}
+		if len(fields) < cpus+2 {
+			continue
+		}
+		number, err := strconv.Atoi(strings.TrimSuffix(fields[0], ":"))
+		if err != nil || number < 0 {
+			continue // NMI, LOC and their like
+		}
+		// The trigger is glued to the name by some chips: "IR-PCI-MSI 524288-edge eth0-TxRx-0".
+		named[number] = fields[len(fields)-1]
+		if len(fields) > cpus+4 {
+			named[number] = strings.Join(fields[cpus+3:], " ")
+		}
+	}
+	return named, s.Err()
+}
+
+// defaultNIC is the interface of the default route, or "".
+func defaultNIC(r io.Reader) (string, error) {
+	s := bufio.NewScanner(r)
+	best, bestMetric := "", -1
+	for s.Scan() {
+		f := strings.Fields(s.Text())
+		// Iface Destination Gateway Flags RefCnt Use Metric Mask …
+		if len(f) < 8 || f[1] != "00000000" || f[7] != "00000000" {
+			continue
+		}
+		metric, err := strconv.Atoi(f[6])
+		if err == nil && (bestMetric < 0 || metric < bestMetric) {
+			best, bestMetric = f[0], metric
+		}
+	}
+	return best, s.Err()
+}

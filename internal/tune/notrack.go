@@ -1,0 +1,121 @@
+package tune
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// notrack keeps a port's connections out of the connection table.
+var notrack = Setting{
+	Name:    "notrack",
+	Summary: "no connection tracking for the packets of given ports",
+	Why:     "tracking costs a look-up a packet, and a table that can fill up",
+	Studies: []string{"2016"},
+	Source:  "nft(8), notrack; a table of its own, cnibench_notrack, that revert deletes",
+	Cost:    "these packets are not translated: no Services, no masquerading, and firewall rules on connection state do not see them",
+	Avoid:   "for ports that Services, NodePorts or egress NAT use",
+	Scope:   ScopeNamespace,
+	Params:  []Param{{"ports", "80", "ports of the servers, TCP and UDP, with commas"}},
+	Plan: func(f *Facts, p Params) (Proposal, error) {
+		ports, err := parsePorts(p["ports"])
+		if err != nil {
+			return Proposal{}, fmt.Errorf("notrack.ports: %w", err)
+		}
+		from, err := f.m.notrackPorts(f.ctx)
+		if missing(err) {
+			return Proposal{}, &NotApplicable{Reason: "nft is not installed", Remedy: "apt-get install nftables"}
+		}
+		if err != nil {
+			return Proposal{}, notApplicable("nft does not work here: %v", err)
+		}
+		return Proposal{Changes: []Change{{Place{Notrack, "ports"}, from, formatPorts(ports)}}}, nil
+	},
+}
+
+const notrackTable = "cnibench_notrack"
+
+// notrackPorts are the ports of the table's rules, or "none".
+func (m *Machine) notrackPorts(ctx context.Context) (string, error) {
+	tables, err := m.run(ctx, "", "nft", "list", "tables")
+	if err != nil {
+		return "", err
+	}
+	if !slices.Contains(strings.Split(tables, "\n"), "table inet "+notrackTable) {
+		return "none", nil
+	}
+	rules, err := m.run(ctx, "", "nft", "-n", "list", "chain", "inet", notrackTable, "prerouting")
+	if err != nil {
+		return "", err
+	}
+	return parseNotrack(rules)
+}
+
+var dportRule = regexp.MustCompile(`th dport (\{[^}]*\}|\d+) notrack`)
+
+// parseNotrack reads the ports from nft's listing of the chain.
+func parseNotrack(rules string) (string, error) {
+	found := dportRule.FindStringSubmatch(rules)
+	if found == nil {
+		return "", fmt.Errorf("table %s has rules that are not cnibench's", notrackTable)
+	}
+	ports, err := parsePorts(strings.Trim(found[1], "{ }"))
+	return formatPorts(ports), err
+}
+
+func (m *Machine) setNotrackPorts(ctx context.Context, value string) error {
+	// Adding the table first lets it be deleted whether it is there or not;
+	// nft carries out the whole file or nothing.
+	script := "table inet " + notrackTable + "\ndelete table inet " + notrackTable + "\n"
+	if value != "none" {
+		ports, err := parsePorts(value)
+		if err != nil {
+			return err
+		}
+		script += notrackRules(ports)
+	}
+	_, err := m.run(ctx, script, "nft", "-f", "-")
+	return err
+}
+
+func notrackRules(ports []int) string {
+	set := "{ " + strings.ReplaceAll(formatPorts(ports), ",", ", ") + " }"
+	var b strings.Builder
+	fmt.Fprintf(&b, "table inet %s {\n", notrackTable)
+	for _, hook := range []string{"prerouting", "output"} {
+		fmt.Fprintf(&b, "\tchain %s {\n\t\ttype filter hook %s priority raw;\n", hook, hook)
+		for _, side := range []string{"dport", "sport"} {
+			fmt.Fprintf(&b, "\t\tmeta l4proto { tcp, udp } th %s %s notrack\n", side, set)
+		}
+		b.WriteString("\t}\n")
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+func parsePorts(text string) ([]int, error) {
+	var ports []int
+	for field := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' }) {
+		port, err := strconv.ParseUint(field, 10, 16)
+		if err != nil || port == 0 {
+			return nil, fmt.Errorf("%q is no port", field)
+		}
+		ports = append(ports, int(port))
+	}
+	if len(ports) == 0 {
+		return nil, fmt.Errorf("no ports given")
+	}
+	slices.Sort(ports)
+	return slices.Compact(ports), nil
+}
+
+func formatPorts(ports []int) string {
+	texts := make([]string, len(ports))
+	for i, p := range ports {
+		texts[i] = strconv.Itoa(p)
+	}
+	return strings.Join(texts, ",")
+}

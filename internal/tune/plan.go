@@ -1,0 +1,97 @@
+package tune
+
+import (
+	"errors"
+	"slices"
+)
+
+// State is what became of a setting in a plan.
+type State string
+
+// The states.
+const (
+	StateChange        State = "change"         // something would be changed
+	StateDone          State = "done"           // the machine has it already
+	StateAdvice        State = "advice"         // something for the reader to do
+	StateNotApplicable State = "not-applicable" // it has no place on this machine
+	StateNever         State = "never"          // it is offered on no machine
+)
+
+// Item is a setting in a plan.
+type Item struct {
+	Setting Setting
+	State   State
+	Proposal
+	Reason string // of not-applicable and never
+	Remedy string
+}
+
+// Pending are the changes that are not done yet.
+func (i Item) Pending() []Change {
+	return slices.DeleteFunc(slices.Clone(i.Changes), Change.Done)
+}
+
+// Wanted is a setting with its parameters, to be planned.
+type Wanted struct {
+	Setting Setting
+	Params  Params
+}
+
+// Plan reads the machine and says for each setting what it would change. It
+// changes nothing. Errors: parameters that are wrong, a machine that cannot be
+// read.
+func Plan(f *Facts, wanted []Wanted) ([]Item, error) {
+	order := map[string]int{}
+	for i, s := range All() {
+		order[s.Name] = i + 1
+	}
+	position := func(w Wanted) int {
+		if at := order[w.Setting.Name]; at > 0 {
+			return at
+		}
+		return len(order) + 1 // the user's own come last
+	}
+	wanted = slices.Clone(wanted)
+	slices.SortStableFunc(wanted, func(a, b Wanted) int { return position(a) - position(b) })
+	var items []Item
+	for _, w := range wanted {
+		item, err := planOne(f, w)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item)
+		if item.State == StateChange && w.Setting.Effect != nil {
+			w.Setting.Effect(f)
+		}
+	}
+	return items, nil
+}
+
+func planOne(f *Facts, w Wanted) (Item, error) {
+	item := Item{Setting: w.Setting}
+	params, err := w.Setting.complete(w.Params)
+	if err != nil {
+		return item, err
+	}
+	if f.m.Namespace && w.Setting.Scope != ScopeNamespace {
+		item.State, item.Reason = StateNotApplicable, "it is the whole machine's, a namespace has none of its own"
+		return item, nil
+	}
+	item.Proposal, err = w.Setting.Plan(f, params)
+	var never *Never
+	switch n := inapplicable(err); {
+	case n != nil:
+		item.State, item.Reason, item.Remedy = StateNotApplicable, n.Reason, n.Remedy
+	case errors.As(err, &never):
+		item.State, item.Reason = StateNever, never.Reason
+	case err != nil:
+		return item, err
+	case len(item.Pending()) > 0:
+		item.State = StateChange
+	case len(item.Changes) > 0:
+		item.State = StateDone
+	default:
+		item.State = StateAdvice
+	}
+	return item, nil
+}

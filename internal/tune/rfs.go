@@ -1,0 +1,50 @@
+package tune
+
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+)
+
+// rfs sends a packet to the core that its program runs on.
+var rfs = Setting{
+	Name:    "rfs",
+	Summary: "receive flow steering: a table of flows, and each receive queue's share of it",
+	Why:     "the packet is handled on the core that will read it",
+	Studies: []string{"2016"},
+	Source:  "kernel Documentation/networking/scaling.rst, RFS",
+	Cost:    "four bytes a flow, and a look-up a packet",
+	Avoid:   "without RPS, which it steers; and where programs move between cores all the time",
+	Scope:   ScopeMachine,
+	Params:  []Param{{"flows", "60000", "connections at once; rounded up to a power of two"}},
+	Plan: func(f *Facts, p Params) (Proposal, error) {
+		flows, err := strconv.ParseUint(p["flows"], 10, 24)
+		if err != nil || flows == 0 {
+			return Proposal{}, fmt.Errorf("rfs.flows %q: want a number from 1 to 16777215", p["flows"])
+		}
+		entries := 1 << bits.Len64(flows-1)
+		table, err := f.change(sysctl("net.core.rps_sock_flow_entries"), strconv.Itoa(entries))
+		if err != nil {
+			return Proposal{}, err
+		}
+		proposal, err := f.each(func(n NIC) ([]Change, error) {
+			if _, err := f.rpsCPUs(n); err != nil {
+				return nil, err
+			}
+			var changes []Change
+			for q := range n.RX {
+				c, err := f.change(file(fmt.Sprintf("%s%s/queues/rx-%d/rps_flow_cnt", netClass, n.Name, q)), strconv.Itoa(entries/n.RX))
+				if err != nil {
+					return nil, err
+				}
+				changes = append(changes, c)
+			}
+			return changes, nil
+		})
+		if err != nil {
+			return proposal, err
+		}
+		proposal.Changes = append([]Change{table}, proposal.Changes...)
+		return proposal, nil
+	},
+}

@@ -1,0 +1,43 @@
+package tune
+
+import "strconv"
+
+// rings makes room for bursts between two polls of the driver.
+var rings = Setting{
+	Name:    "rings",
+	Summary: "interface ring sizes to the maximum that the hardware has",
+	Why:     "a burst that the CPU is late for is queued instead of dropped",
+	Studies: []string{"kube-ovn"},
+	Source:  "ethtool(8) -g; Kube-OVN documentation, Performance Tuning (255 to 4096)",
+	Cost:    "memory for every descriptor and a longer queue when it fills; many drivers take the link down for a moment",
+	Avoid:   "when the tail of latency matters more than loss: a long ring is a long queue",
+	Scope:   ScopeMachine,
+	Plan: func(f *Facts, _ Params) (Proposal, error) {
+		return f.each(func(n NIC) ([]Change, error) {
+			if f.m.NICs == nil {
+				return nil, notApplicable("interfaces cannot be asked here")
+			}
+			r, err := f.m.NICs.Rings(n.Name)
+			if err != nil || r.MaxRX == 0 && r.MaxTX == 0 {
+				return nil, notApplicable("%s has no ring sizes to set (driver %s)", n.Name, orNone(n.Driver))
+			}
+			var changes []Change
+			for _, ring := range []struct {
+				name      string
+				size, max int
+			}{{"rx", r.RX, r.MaxRX}, {"tx", r.TX, r.MaxTX}} {
+				if ring.max > 0 {
+					changes = append(changes, Change{Place{Ring, n.Name + " " + ring.name}, strconv.Itoa(ring.size), strconv.Itoa(ring.max)})
+				}
+			}
+			return changes, nil
+		})
+	},
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return text
+}
