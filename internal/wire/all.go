@@ -4,16 +4,17 @@ package wire
 
 // Transports lists the transports and extras, in the order of listings.
 func Transports() []Transport {
-	return []Transport{routes, vpcRoutes, vxlan, ipip, wireguard, esp, masquerade, sysctl}
+	return []Transport{routes, vpcRoutes, vxlan, ipip, wireguard, esp, masquerade, sysctl,
+		antreaTunnel, antreaGatewayRoutes, ovnOverlay, ovnLocalnet, tunnelNotrack}
 }
 
 // Attachments lists the ways of attaching a pod, in the order of listings.
 func Attachments() []Attach {
-	return []Attach{bridge, ptp, macvlan, ipvlan}
+	return []Attach{bridge, ptp, macvlan, ipvlan, antreaAttach, ovn}
 }
 
 // Services lists the mechanisms behind Service addresses, in the order of
 // listings.
 func Services() []Service {
-	return []Service{kubeProxyIPTables, kubeProxyNFTables}
+	return []Service{kubeProxyIPTables, kubeProxyNFTables, antreaProxy, ovnService}
 }

@@ -1,0 +1,209 @@
+//go:build linux
+
+package wire
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/host"
+)
+
+// ovsPrograms are Open vSwitch as the distribution packages it.
+var ovsPrograms = []host.Program{
+	{Name: "ovs-vswitchd", Package: "openvswitch-switch"},
+	{Name: "ovsdb-server", Package: "openvswitch-switch"},
+	{Name: "ovs-vsctl", Package: "openvswitch-switch"},
+	{Name: "ovs-ofctl", Package: "openvswitch-switch"},
+	{Name: "ovsdb-tool", Package: "openvswitch-common"},
+	{Name: "ovs-appctl", Package: "openvswitch-common"},
+}
+
+// The schemas of Open vSwitch's and OVN's databases, where their packages put
+// them.
+const (
+	ovsSchema = "/usr/share/openvswitch/vswitch.ovsschema"
+	nbSchema  = "/usr/share/ovn/ovn-nb.ovsschema"
+	sbSchema  = "/usr/share/ovn/ovn-sb.ovsschema"
+)
+
+// integrationBridge is the bridge of pods, as Antrea and OVN both call it.
+const integrationBridge = "br-int"
+
+// ovsPatience is how long a daemon of Open vSwitch may take to answer; under
+// an emulated kernel that is seconds.
+const ovsPatience = 30 * time.Second
+
+// ovSwitch is the Open vSwitch of one node: a database, a switch daemon and
+// their sockets, all in the node's own folder.
+type ovSwitch struct {
+	node *Node
+	dir  string
+	kind string // of datapath: system, netdev
+
+	mu   sync.Mutex
+	died []error // daemons that have ended, and why
+}
+
+// switches are the nodes' Open vSwitches. The first piece to ask starts them.
+func switches(ctx context.Context, f *Fabric, datapath string) (map[*Node]*ovSwitch, error) {
+	const key = "openvswitch"
+	if all, ok := f.Shared[key].(map[*Node]*ovSwitch); ok {
+		return all, nil
+	}
+	all := map[*Node]*ovSwitch{}
+	for _, n := range f.Nodes {
+		all[n] = &ovSwitch{node: n, dir: filepath.Join(n.Dir, "ovs"), kind: datapath}
+	}
+	if err := f.parallel(ctx, func(ctx context.Context, n *Node) error { return all[n].start(ctx) }); err != nil {
+		return nil, err
+	}
+	f.Shared[key] = all
+	return all, nil
+}
+
+// start makes an empty database and runs its server and the switch, with one
+// bridge that forwards nothing until it is told to.
+func (s *ovSwitch) start(ctx context.Context) error {
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return err
+	}
+	if err := s.database(ctx, "conf", ovsSchema); err != nil {
+		return err
+	}
+	if err := s.daemon("ovsdb-server", s.path("conf.db"), "--remote=punix:"+s.path("db.sock"), "--unixctl="+s.path("ovsdb-server.ctl")); err != nil {
+		return err
+	}
+	// As ovs-ctl and Kube-OVN's start-ovs.sh set it; hardware offload is off by default.
+	if err := s.vsctl(ctx, "--retry", "--no-wait", "--", "init", "--", "set", "Open_vSwitch", ".", "external_ids:system-id="+s.node.Name); err != nil {
+		return err
+	}
+	if err := s.daemon("ovs-vswitchd", "unix:"+s.path("db.sock"), "--unixctl="+s.path("ovs-vswitchd.ctl")); err != nil {
+		return err
+	}
+	return s.bridge(ctx, integrationBridge, "fail_mode=secure", "protocols=OpenFlow10,OpenFlow13,OpenFlow15")
+}
+
+// bridge adds a bridge of the node's datapath.
+func (s *ovSwitch) bridge(ctx context.Context, name string, settings ...string) error {
+	args := append([]string{"add-br", name, "--", "set", "Bridge", name, "datapath_type=" + s.kind}, settings...)
+	if err := s.vsctl(ctx, args...); err != nil {
+		return err
+	}
+	kind, err := s.run(ctx, nil, "ovs-vsctl", "get", "Interface", name, "ofport")
+	if err == nil && strings.TrimSpace(kind) != "65534" {
+		why, _ := s.run(ctx, nil, "ovs-vsctl", "get", "Interface", name, "error")
+		err = fmt.Errorf("openvswitch: bridge %s: %s; see `cnibench probe`", name, strings.TrimSpace(why))
+	}
+	return err
+}
+
+// port adds a port to the bridge and returns its OpenFlow number. Open vSwitch
+// takes ports that it then can't open; those are errors here.
+func (s *ovSwitch) port(ctx context.Context, bridge, name string, settings ...string) (string, error) {
+	args := []string{"add-port", bridge, name}
+	if len(settings) > 0 {
+		args = append(append(args, "--", "set", "Interface", name), settings...)
+	}
+	if err := s.vsctl(ctx, args...); err != nil {
+		return "", err
+	}
+	number, err := s.run(ctx, nil, "ovs-vsctl", "get", "Interface", name, "ofport")
+	if err != nil {
+		return "", err
+	}
+	if number = strings.TrimSpace(number); strings.HasPrefix(number, "-") || number == "[]" {
+		why, _ := s.run(ctx, nil, "ovs-vsctl", "get", "Interface", name, "error")
+		return "", fmt.Errorf("openvswitch: port %s: %s; see `cnibench probe`", name, strings.TrimSpace(why))
+	}
+	return number, nil
+}
+
+// vsctl changes the switch's database and, unless told otherwise, waits until
+// the switch has followed.
+func (s *ovSwitch) vsctl(ctx context.Context, args ...string) error {
+	_, err := s.run(ctx, nil, append([]string{"ovs-vsctl"}, args...)...)
+	return err
+}
+
+// flows adds flows to the integration bridge, one a line.
+func (s *ovSwitch) flows(ctx context.Context, flows []string) error {
+	_, err := s.run(ctx, []byte(strings.Join(flows, "\n")+"\n"), "ovs-ofctl", "-O", "OpenFlow15", "add-flows", integrationBridge, "-")
+	return err
+}
+
+// run runs a program of Open vSwitch or OVN against the node's own sockets and
+// returns what it printed.
+func (s *ovSwitch) run(ctx context.Context, stdin []byte, argv ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, ovsPatience)
+	defer cancel()
+	var out bytes.Buffer
+	p, err := s.node.Run.Start(ctx, host.Command{Argv: argv, Env: s.env(), Stdin: bytes.NewReader(stdin), Stdout: &out})
+	if err != nil {
+		return "", err
+	}
+	if err := p.Wait(); err != nil {
+		if ended := s.ended(); ended != nil {
+			return "", ended
+		}
+		if ctx.Err() != nil {
+			return "", fmt.Errorf("%s %s on %s: no answer: %w", argv[0], argv[len(argv)-1], s.node.Name, context.Cause(ctx))
+		}
+		return "", err
+	}
+	return out.String(), nil
+}
+
+// daemon runs a program until the network goes down. It logs errors only, to
+// its standard error, the end of which explains its death.
+func (s *ovSwitch) daemon(argv ...string) error {
+	argv = append(argv, "-vsyslog:off", "-vfile:off", "-vconsole:err")
+	p, err := s.node.Daemon(host.Command{Argv: argv, Env: s.env()})
+	if err != nil {
+		return err
+	}
+	go func() {
+		err := p.Wait()
+		if err == nil {
+			err = fmt.Errorf("%s has ended", argv[0])
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.died = append(s.died, fmt.Errorf("%s on %s: %w", argv[0], s.node.Name, err))
+	}()
+	return nil
+}
+
+// ended is why a daemon of the node no longer runs; nil if all do.
+func (s *ovSwitch) ended() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.died) == 0 {
+		return nil
+	}
+	return s.died[0]
+}
+
+// database makes an empty database of a schema.
+func (s *ovSwitch) database(ctx context.Context, name, schema string) error {
+	_, err := s.run(ctx, nil, "ovsdb-tool", "create", s.path(name+".db"), schema)
+	return err
+}
+
+func (s *ovSwitch) path(name string) string { return filepath.Join(s.dir, name) }
+
+// env leads every program of Open vSwitch and OVN to the node's own files
+// (ovs-vswitchd(8), ovn-nbctl(8)).
+func (s *ovSwitch) env() []string {
+	var env []string
+	for _, name := range []string{"OVS_RUNDIR", "OVS_DBDIR", "OVS_LOGDIR", "OVN_RUNDIR", "OVN_DBDIR", "OVN_LOGDIR"} {
+		env = append(env, name+"="+s.dir)
+	}
+	return env
+}

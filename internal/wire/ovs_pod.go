@@ -1,0 +1,104 @@
+//go:build linux
+
+package wire
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+)
+
+// podMAC is the address that the pod's interface gets: locally administered,
+// with the pod's IPv4 address in it, so that it is unique in the network.
+func podMAC(addr netip.Addr) net.HardwareAddr {
+	return append(net.HardwareAddr{0x0a, 0x58}, addr.AsSlice()...)
+}
+
+// podVeth makes a veth pair from the node to the pod with the address and a
+// default route through the gateway, as Antrea's and Kube-OVN's CNI plugins do
+// by themselves, and returns the name of the node's end, which is up.
+func podVeth(pod *Pod, addr netip.Prefix, gateway netip.Addr, mtu int) (string, error) {
+	h, err := pod.Node.NS.Netlink()
+	if err != nil {
+		return "", err
+	}
+	defer h.Close()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU = pod.Name, mtu
+	pair := &netlink.Veth{
+		LinkAttrs: attrs, PeerName: UplinkName, PeerNamespace: netlink.NsFd(pod.NS.FD()),
+		PeerHardwareAddr: podMAC(addr.Addr()), PeerMTU: uint32(mtu),
+	}
+	if err := h.LinkAdd(pair); err != nil {
+		return "", fmt.Errorf("veth of %s: %w", pod.Name, err)
+	}
+	if err := h.LinkSetUp(pair); err != nil {
+		return "", fmt.Errorf("veth of %s: %w", pod.Name, err)
+	}
+	if err := podAddress(pod, addr, gateway); err != nil {
+		return "", fmt.Errorf("interface of %s: %w", pod.Name, err)
+	}
+	return pod.Name, nil
+}
+
+func podAddress(pod *Pod, addr netip.Prefix, gateway netip.Addr) error {
+	h, err := pod.NS.Netlink()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	link, err := h.LinkByName(UplinkName)
+	if err != nil {
+		return err
+	}
+	if err := h.AddrAdd(link, &netlink.Addr{IPNet: ipNet(addr)}); err != nil {
+		return err
+	}
+	if err := h.LinkSetUp(link); err != nil {
+		return err
+	}
+	return h.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Gw: gateway.AsSlice()})
+}
+
+// internalPort gives an interface of the node that Open vSwitch made its
+// address and brings it up.
+func internalPort(n *Node, name string, addr netip.Prefix) error {
+	return n.link(name, func(h *netlink.Handle, link netlink.Link) error {
+		if err := h.AddrAdd(link, &netlink.Addr{IPNet: ipNet(addr)}); err != nil {
+			return err
+		}
+		return h.LinkSetUp(link)
+	})
+}
+
+// routesBy adds routes through an interface of the node.
+func routesBy(n *Node, name string, routes []netlink.Route) error {
+	return n.link(name, func(h *netlink.Handle, link netlink.Link) error {
+		for _, r := range routes {
+			r.LinkIndex = link.Attrs().Index
+			if err := h.RouteAdd(&r); err != nil {
+				return fmt.Errorf("route to %s: %w", r.Dst, err)
+			}
+		}
+		return nil
+	})
+}
+
+// link runs fn with an interface of the node.
+func (n *Node) link(name string, fn func(h *netlink.Handle, link netlink.Link) error) error {
+	h, err := n.NS.Netlink()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	link, err := h.LinkByName(name)
+	if err == nil {
+		err = fn(h, link)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
