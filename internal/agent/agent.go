@@ -21,6 +21,11 @@ const (
 	opStop   = "stop"
 	opEcho   = "echo"
 	opReach  = "reach"
+
+	opSniff    = "sniff"
+	opSniffed  = "sniffed"
+	opWhole    = "whole"
+	opSegments = "segments"
 )
 
 // request is one line to the agent. Requests run side by side: who needs an
@@ -81,6 +86,9 @@ type Probe struct {
 	// Timeout bounds each protocol, a minute at most; 0 is a second. UDP gets
 	// one datagram, which nobody sends again.
 	Timeout time.Duration `json:"timeout_ns,omitempty"`
+	// Payload is sent, and must come back, after the first byte, the rest
+	// being random: something to look for on the way.
+	Payload []byte `json:"payload,omitempty"`
 }
 
 const (
@@ -104,6 +112,8 @@ func (p *Probe) setDefaults() error {
 		return fmt.Errorf("target %q: want an address and a port", p.Target)
 	case p.Size < minProbeSize || p.Size > maxProbeSize:
 		return fmt.Errorf("size %d: want %d to %d bytes", p.Size, minProbeSize, maxProbeSize)
+	case len(p.Payload) > p.Size-1:
+		return fmt.Errorf("payload of %d bytes: it does not fit into %d", len(p.Payload), p.Size)
 	case p.Timeout < 0 || p.Timeout > maxProbeTimeout:
 		return fmt.Errorf("timeout %v: want at most %v", p.Timeout, maxProbeTimeout)
 	}

@@ -15,6 +15,7 @@ import (
 // addresses somebody mixed up never talk to each other for ever.
 const (
 	question = '?'
+	measure  = '#' // asks for no more than the datagram's size
 	reply    = '!'
 )
 
@@ -134,10 +135,18 @@ func echoDatagrams(c *net.UDPConn) {
 			return
 		}
 		// Any other error is an ICMP message for an earlier reply.
-		if err != nil || n == 0 || b[0] != question {
+		if err != nil || n == 0 {
 			continue
 		}
-		b[0] = reply
-		_, _ = c.WriteToUDPAddrPort(b[:n], from) // a reply that is lost is the prober's timeout
+		// A reply that is lost is the prober's timeout.
+		switch b[0] {
+		case question:
+			b[0] = reply
+			_, _ = c.WriteToUDPAddrPort(b[:n], from)
+		case measure:
+			if answer := measured(b[:n]); answer != nil {
+				_, _ = c.WriteToUDPAddrPort(answer, from)
+			}
+		}
 	}
 }

@@ -49,6 +49,7 @@ func ask(ctx context.Context, protocol string, p Probe) Answer {
 	payload := make([]byte, p.Size)
 	_, _ = rand.Read(payload) // never fails
 	payload[0] = question
+	copy(payload[1:], p.Payload)
 	want := bytes.Clone(payload)
 	got := make([]byte, p.Size+1)
 	sent := time.Now()

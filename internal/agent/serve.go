@@ -47,6 +47,9 @@ type server struct {
 	outMu sync.Mutex
 	out   io.Writer
 
+	sniffMu sync.Mutex
+	sniffer *sniffer
+
 	recMu    sync.Mutex
 	recorder *sysmon.Recorder
 }
@@ -60,6 +63,11 @@ func newServer(out io.Writer, scope sysmon.Scope, labels map[string]string) *ser
 		opStop:   with(s.stop),
 		opEcho:   with(s.echo),
 		opReach:  with(s.reach),
+
+		opSniff:    with(s.sniff),
+		opSniffed:  with(s.sniffed),
+		opWhole:    with(s.whole),
+		opSegments: with(s.segments),
 	}
 	return s
 }
@@ -98,6 +106,7 @@ func (s *server) serve(ctx context.Context, in io.Reader) error {
 		cancel(nil)
 		_ = handlers.Wait() // handlers give no error
 		s.echoes.close()
+		s.stopSniffing()
 		s.recMu.Lock()
 		defer s.recMu.Unlock()
 		if s.recorder != nil {

@@ -216,6 +216,9 @@ func FuzzServe(f *testing.F) {
 		s.proc = proc
 		s.operations[opEcho] = with(func(_ context.Context, a echoArgs) (echoResult, error) { return echoResult(a), nil })
 		s.operations[opReach] = with(func(_ context.Context, p Probe) (Reached, error) { return Reached{}, p.setDefaults() })
+		s.operations[opWhole] = with(func(_ context.Context, w Whole) (Answer, error) { return Answer{}, w.setDefaults() })
+		s.operations[opSegments] = with(func(_ context.Context, p TCPProbe) (Segments, error) { return Segments{}, p.setDefaults() })
+		s.operations[opSniff] = with(func(_ context.Context, a Sniff) (none, error) { return none{}, a.check() })
 		var out bytes.Buffer
 		for _, a := range talk(t, s, &out, text) {
 			if (a.Error == "") == (a.Result == nil) {

@@ -1,0 +1,14 @@
+//go:build !linux
+
+package agent
+
+import "context"
+
+// sniffer is none where there are no packet sockets.
+type sniffer struct{}
+
+func newSniffer(Sniff) (*sniffer, error)                   { return nil, errNotHere }
+func (*sniffer) seen() (Sniffed, error)                    { return Sniffed{}, errNotHere }
+func (*sniffer) close()                                    {}
+func whole(context.Context, Whole) (Answer, error)         { return Answer{}, errNotHere }
+func segments(context.Context, TCPProbe) (Segments, error) { return Segments{}, errNotHere }

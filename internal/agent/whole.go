@@ -1,0 +1,89 @@
+package agent
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// Whole is a question whether a packet of that size crosses to an echo in one
+// piece: it is sent with the don't-fragment bit, past what the kernel has
+// learned of the path's MTU, and the echo answers with a small one.
+type Whole struct {
+	Target netip.AddrPort `json:"target"`
+	Size   int            `json:"size"` // of the IP packet, bytes
+	// Timeout bounds each of Tries packets; 0 is 300 ms.
+	Timeout time.Duration `json:"timeout_ns,omitempty"`
+	Tries   int           `json:"tries,omitempty"` // of packets that nobody answers; 0 is 2
+}
+
+const (
+	udpHeader  = 8
+	measureLen = 1 + 8 + 4 // what asks, a number, and the size in the answer
+	maxTries   = 10
+
+	defaultWholeTimeout = 300 * time.Millisecond
+	defaultWholeTries   = 2
+)
+
+func (w *Whole) setDefaults() error {
+	if w.Timeout == 0 {
+		w.Timeout = defaultWholeTimeout
+	}
+	if w.Tries == 0 {
+		w.Tries = defaultWholeTries
+	}
+	least := w.headers() + measureLen
+	switch {
+	case !w.Target.IsValid() || w.Target.Port() == 0:
+		return fmt.Errorf("target %q: want an address and a port", w.Target)
+	case w.Size < least || w.Size > 65535:
+		return fmt.Errorf("size %d: want %d to 65535 bytes", w.Size, least)
+	case w.Timeout < 0 || w.Timeout > maxProbeTimeout || w.Tries < 0 || w.Tries > maxTries:
+		return fmt.Errorf("timeout %v, tries %d: want at most %v and %d", w.Timeout, w.Tries, maxProbeTimeout, maxTries)
+	}
+	return nil
+}
+
+// headers are the bytes of the packet before its payload.
+func (w *Whole) headers() int {
+	if w.Target.Addr().Unmap().Is4() {
+		return 20 + udpHeader
+	}
+	return 40 + udpHeader
+}
+
+// measured is the echo's answer to a datagram that asks for its size.
+func measured(datagram []byte) []byte {
+	if len(datagram) < measureLen {
+		return nil
+	}
+	answer := make([]byte, measureLen)
+	copy(answer, datagram)
+	answer[0] = reply
+	binary.BigEndian.PutUint32(answer[9:], uint32(len(datagram)))
+	return answer
+}
+
+func (s *server) whole(ctx context.Context, w Whole) (Answer, error) {
+	if err := w.setDefaults(); err != nil {
+		return Answer{}, err
+	}
+	return whole(ctx, w)
+}
+
+// Whole asks whether a packet of that size crosses in one piece. That it does
+// not is a result, not an error: TooBig where somebody said so, TimedOut where
+// it vanished. A tunnel can still have cut it up on its way: who must know
+// watches the underlay for fragments.
+func (c *Client) Whole(ctx context.Context, w Whole) (Answer, error) {
+	var a Answer
+	err := c.ask(ctx, opWhole, w, &a, c.timeout+maxTries*w.Timeout)
+	return a, err
+}
+
+// errNotHere says that a question needs Linux.
+var errNotHere = errors.New("this needs Linux")
