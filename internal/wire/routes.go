@@ -20,11 +20,20 @@ var routes = Transport{
 				if peer == n {
 					continue
 				}
-				if err := h.RouteAdd(&netlink.Route{LinkIndex: uplink.Attrs().Index, Dst: ipNet(peer.PodCIDR), Gw: peer.Addr.Addr().AsSlice()}); err != nil {
-					return fmt.Errorf("route to the pods of %s through %s: %w; direct routes need nodes on one switch", peer.Name, peer.Addr.Addr(), err)
+				if err := routeVia(h, uplink, peer); err != nil {
+					return err
 				}
 			}
 			return nil
 		})
 	},
+}
+
+// routeVia is the route to the peer's pods through the peer's own address.
+func routeVia(h *netlink.Handle, uplink netlink.Link, peer *Node) error {
+	err := h.RouteAdd(&netlink.Route{LinkIndex: uplink.Attrs().Index, Dst: ipNet(peer.PodCIDR), Gw: peer.Addr.Addr().AsSlice()})
+	if err != nil {
+		return fmt.Errorf("route to the pods of %s through %s: %w; direct routes need nodes on one switch", peer.Name, peer.Addr.Addr(), err)
+	}
+	return nil
 }

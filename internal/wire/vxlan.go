@@ -16,11 +16,12 @@ import (
 // vxlan is an overlay that is programmed, not learned: every node has one
 // VXLAN device with a /32 address, and for every other node a route, a
 // permanent neighbour entry and a forwarding entry, as flannel and Calico
-// write them from what their agents know.
+// write them from what their agents know. With cross-subnet, nodes of the same
+// subnet are reached by a route through their own address instead.
 var vxlan = Transport{
 	Name:    "vxlan",
 	Summary: "one VXLAN device a node; routes, neighbours and forwarding entries written for every peer",
-	Params:  []string{"device", "vni", "port", "learning", "tx-checksum"},
+	Params:  []string{"device", "vni", "port", "learning", "tx-checksum", "cross-subnet"},
 	Setup: func(ctx context.Context, f *Fabric, p Params) error {
 		macs := map[*Node]net.HardwareAddr{}
 		device := p.Text("device", "vxlan1")
@@ -52,13 +53,20 @@ var vxlan = Transport{
 		if err != nil {
 			return err
 		}
-		return f.onEach(ctx, func(n *Node, h *netlink.Handle, _ netlink.Link) error {
+		cross := p.Bool("cross-subnet", false)
+		return f.onEach(ctx, func(n *Node, h *netlink.Handle, uplink netlink.Link) error {
 			link, err := h.LinkByName(device)
 			if err != nil {
 				return err
 			}
 			for _, peer := range f.Nodes {
 				if peer == n {
+					continue
+				}
+				if cross && n.Addr.Masked() == peer.Addr.Masked() {
+					if err := routeVia(h, uplink, peer); err != nil {
+						return err
+					}
 					continue
 				}
 				if err := vxlanPeer(h, link.Attrs().Index, peer, macs[peer]); err != nil {
