@@ -4,17 +4,17 @@ package wire
 
 // Transports lists the transports and extras, in the order of listings.
 func Transports() []Transport {
-	return []Transport{routes, vpcRoutes, vxlan, ipip, wireguard, esp, masquerade, sysctl,
+	return []Transport{routes, vpcRoutes, vxlan, ipip, wireguard, esp, ciliumVXLAN, ciliumRoutes, masquerade, sysctl,
 		antreaTunnel, antreaGatewayRoutes, ovnOverlay, ovnLocalnet, tunnelNotrack}
 }
 
 // Attachments lists the ways of attaching a pod, in the order of listings.
 func Attachments() []Attach {
-	return []Attach{bridge, ptp, macvlan, ipvlan, antreaAttach, ovn}
+	return []Attach{bridge, ptp, macvlan, ipvlan, vethEBPF, antreaAttach, ovn}
 }
 
 // Services lists the mechanisms behind Service addresses, in the order of
 // listings.
 func Services() []Service {
-	return []Service{kubeProxyIPTables, kubeProxyNFTables, antreaProxy, ovnService}
+	return []Service{kubeProxyIPTables, kubeProxyNFTables, ebpfService, antreaProxy, ovnService}
 }

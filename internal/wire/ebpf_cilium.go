@@ -1,0 +1,371 @@
+//go:build linux
+
+package wire
+
+import (
+	"context"
+	_ "embed"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+//go:embed bpf/cilium.o
+var ciliumObject []byte
+
+// ciliumKey is Cilium's state among what pieces share.
+const ciliumKey = "cilium"
+
+// cilium is what the pieces of Cilium's datapath have in common: on every node
+// the maps of bpf/cilium.c, which an agent would fill, and the settings that
+// an agent would compile into the programs.
+type cilium struct {
+	settings map[string]any
+	nodes    map[*Node]*ciliumNode
+	// network is set by the transport: it tells a node of another's pod.
+	tunnel bool
+	socket *socketLB // nil: Services at tc
+	pods   uint32    // given out so far
+}
+
+type ciliumNode struct {
+	*ebpf.Collection // the node's own programs and all its maps
+	services         serviceMaps
+}
+
+// The structures of bpf/cilium.c.
+type (
+	ciliumEndpoint struct {
+		Ifindex  uint32
+		ID, Host uint16
+		Identity uint32
+		MAC      [6]byte
+		NodeMAC  [6]byte
+	}
+	ciliumPrefix struct {
+		Length uint32
+		Addr   [4]byte
+	}
+	ciliumRemote struct {
+		Identity uint32
+		Tunnel   [4]byte
+	}
+	ciliumPolicyKey struct {
+		Length, Identity uint32
+		Egress, Proto    uint8
+		Port             [2]byte
+	}
+	ciliumPolicy struct {
+		Proxy, Deny    uint16
+		_              uint32
+		Packets, Bytes uint64
+	}
+)
+
+// firstIdentity is the first that Cilium gives out itself.
+const firstIdentity = 256
+
+// Reserved identities (pkg/identity/numericidentity.go).
+const (
+	ciliumWorld      = 2
+	ciliumHost       = 1
+	ciliumRemoteNode = 6
+)
+
+var vethEBPF = Attach{
+	Name:    "veth-ebpf",
+	Summary: "a veth whose traffic eBPF programs at tc take to its destination, as Cilium does",
+	Params:  ciliumParams,
+	Setup:   ciliumSetup,
+	Plug: func(_ context.Context, f *Fabric, pod *Pod, _ Params) (netip.Addr, error) {
+		return ciliumPlug(f, pod, vethDevice)
+	},
+}
+
+var ciliumParams = []string{"host-routing", "kube-proxy-replacement", "monitor-aggregation", "monitor-interval", "hubble"}
+
+// ciliumOf is the state, or why there is none.
+func ciliumOf(f *Fabric, piece string) (*cilium, error) {
+	c, ok := f.Shared[ciliumKey].(*cilium)
+	if !ok {
+		return nil, fmt.Errorf("%s: works with the attachments veth-ebpf and netkit-ebpf only", piece)
+	}
+	return c, nil
+}
+
+// ciliumSetup takes the settings; the transport loads the nodes' programs.
+func ciliumSetup(_ context.Context, f *Fabric, p Params) error {
+	aggregation := map[string]uint32{"none": 0, "low": 1, "medium": 3, "maximum": 4}
+	level, known := aggregation[p.Text("monitor-aggregation", "medium")]
+	if !known {
+		return fmt.Errorf("veth-ebpf: monitor-aggregation %q: want none, low, medium or maximum", p["monitor-aggregation"])
+	}
+	c := &cilium{nodes: map[*Node]*ciliumNode{}}
+	c.settings = map[string]any{
+		"host_routing":   p.Bool("host-routing", false),
+		"node_port":      p.Bool("kube-proxy-replacement", false),
+		"per_packet_lb":  true,
+		"notify":         true,
+		"aggregation":    level,
+		"report_seconds": uint32(p.Int("monitor-interval", 5)),
+	}
+	f.Shared[ciliumKey] = c
+	f.OnDown(c.close)
+	for _, n := range f.Nodes {
+		// As the agent sets them (pkg/datapath/loader/base.go): replies may
+		// come by another interface than the kernel's routes say.
+		if err := n.NS.SetSysctl("net.ipv4.conf.all.rp_filter", "0"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cilium) close() error {
+	for _, n := range c.nodes {
+		n.Close()
+	}
+	if c.socket != nil {
+		return c.socket.close()
+	}
+	return nil
+}
+
+// load loads the node's own programs, and with them its maps.
+func (c *cilium) load(n *Node, programs []string, device int) (*ciliumNode, error) {
+	constants := map[string]any{"tunnel_mode": c.tunnel, "tunnel_device": uint32(device)}
+	for k, v := range c.settings {
+		constants[k] = v
+	}
+	loaded, err := loadEBPF(ciliumObject, programs, constants, nil)
+	if err != nil {
+		return nil, err
+	}
+	node := &ciliumNode{Collection: loaded}
+	node.services = serviceMaps{services: loaded.Maps["services"], backends: loaded.Maps["backends"], reverse: loaded.Maps["reverse"]}
+	c.nodes[n] = node
+	c.settings["tunnel_mode"], c.settings["tunnel_device"] = c.tunnel, uint32(device)
+	// A node is an endpoint of itself and knows the others' addresses.
+	host := ciliumEndpoint{Host: 1, Identity: ciliumHost}
+	for _, a := range []netip.Addr{n.Addr.Addr(), ciliumRouter(n)} {
+		if err := node.Maps["endpoints"].Put(a.As4(), host); err != nil {
+			return nil, err
+		}
+		if err := node.remote(netip.PrefixFrom(a, 32), ciliumHost, netip.Addr{}); err != nil {
+			return nil, err
+		}
+	}
+	return node, node.remote(netip.PrefixFrom(netip.IPv4Unspecified(), 0), ciliumWorld, netip.Addr{})
+}
+
+// remote tells the node's address cache of an identity.
+func (n *ciliumNode) remote(p netip.Prefix, identity uint32, tunnel netip.Addr) error {
+	r := ciliumRemote{Identity: identity}
+	if tunnel.IsValid() {
+		r.Tunnel = tunnel.As4()
+	}
+	return n.Maps["ipcache"].Put(ciliumPrefix{Length: uint32(p.Bits()), Addr: p.Addr().As4()}, r)
+}
+
+// ciliumRouter is the node's own address in its pod network, the gateway of
+// its pods (cilium_host).
+func ciliumRouter(n *Node) netip.Addr { return gatewayOf(n.PodCIDR) }
+
+// podDevice makes the pair of interfaces and returns the node's, and the
+// pod's MAC address.
+type podDevice func(h *netlink.Handle, name string, pod *Pod, mtu int) (node netlink.Link, mac net.HardwareAddr, attach func(*ebpf.Program) error, err error)
+
+// podInterface is the pod's end.
+const podInterface = "eth0"
+
+func vethDevice(h *netlink.Handle, name string, pod *Pod, mtu int) (netlink.Link, net.HardwareAddr, func(*ebpf.Program) error, error) {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU = name, mtu
+	mac := net.HardwareAddr{0x0a, 0xcb, 0x01, byte(pod.Node.Index), byte(pod.Nth >> 8), byte(pod.Nth)}
+	pair := &netlink.Veth{LinkAttrs: attrs, PeerName: podInterface, PeerHardwareAddr: mac, PeerNamespace: netlink.NsFd(pod.NS.FD())}
+	if err := h.LinkAdd(pair); err != nil {
+		return nil, nil, nil, fmt.Errorf("veth: %w", err)
+	}
+	link, err := h.LinkByName(name)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return link, mac, func(p *ebpf.Program) error {
+		return classify(h, link.Attrs().Index, netlink.HANDLE_MIN_INGRESS, "from_container", p)
+	}, nil
+}
+
+// ciliumPlug makes a pod an endpoint: an interface, its two programs, and what
+// every node's agent writes into its maps when it hears of it.
+func ciliumPlug(f *Fabric, pod *Pod, device podDevice) (addr netip.Addr, err error) {
+	c, err := ciliumOf(f, "attachment")
+	if err != nil {
+		return addr, err
+	}
+	node := c.nodes[pod.Node]
+	if node == nil {
+		return addr, fmt.Errorf("needs a transport of eBPF: ebpf-vxlan or ebpf-routes")
+	}
+	addr = pod.Node.PodAddr(pod.Nth)
+	c.pods++
+	id, identity := c.pods, firstIdentity+c.pods
+	h, err := pod.Node.NS.Netlink()
+	if err != nil {
+		return addr, err
+	}
+	defer h.Close()
+	name := fmt.Sprintf("lxc%d", id)
+	link, mac, attach, err := device(h, name, pod, f.PodMTU())
+	if err != nil {
+		return addr, err
+	}
+	index, nodeMAC := link.Attrs().Index, link.Attrs().HardwareAddr
+
+	constants := map[string]any{
+		"endpoint_id": id, "endpoint_identity": identity, "endpoint_addr": addr.As4(), "endpoint_node_mac": mac6(nodeMAC),
+	}
+	for k, v := range c.settings {
+		constants[k] = v
+	}
+	shared := map[string]*ebpf.Map{}
+	for name, m := range node.Maps {
+		if name != "policy" && name[0] != '.' {
+			shared[name] = m
+		}
+	}
+	programs, err := loadEBPF(ciliumObject, []string{"from_container", "to_container"}, constants, shared)
+	if err != nil {
+		return addr, err
+	}
+	f.OnDown(func() error { programs.Close(); return nil })
+	for egress := range uint8(2) { // no policy: everybody both ways
+		if err := programs.Maps["policy"].Put(ciliumPolicyKey{Length: 40, Egress: egress}, ciliumPolicy{}); err != nil {
+			return addr, fmt.Errorf("policy: %w", err)
+		}
+	}
+	if err := node.Maps["policy_calls"].Put(id, programs.Programs["to_container"]); err != nil {
+		return addr, fmt.Errorf("policy_calls: %w", err)
+	}
+	e := ciliumEndpoint{Ifindex: uint32(index), ID: uint16(id), Identity: identity, MAC: mac6(mac), NodeMAC: mac6(nodeMAC)}
+	if err := node.Maps["endpoints"].Put(addr.As4(), e); err != nil {
+		return addr, fmt.Errorf("endpoints: %w", err)
+	}
+	for other, maps := range c.nodes {
+		var tunnel netip.Addr
+		if other != pod.Node {
+			tunnel = pod.Node.Addr.Addr()
+		}
+		if err := maps.remote(netip.PrefixFrom(addr, 32), identity, tunnel); err != nil {
+			return addr, fmt.Errorf("ipcache: %w", err)
+		}
+	}
+	if err := attach(programs.Programs["from_container"]); err != nil {
+		return addr, err
+	}
+	if err := h.LinkSetUp(link); err != nil {
+		return addr, err
+	}
+	// The node's own way to its pods, which in Cilium goes through cilium_host.
+	if len(mac) > 0 {
+		if err := h.NeighSet(&netlink.Neigh{LinkIndex: index, State: netlink.NUD_PERMANENT, Type: unix.RTN_UNICAST, IP: addr.AsSlice(), HardwareAddr: mac}); err != nil {
+			return addr, fmt.Errorf("neighbour: %w", err)
+		}
+	}
+	if err := h.RouteAdd(&netlink.Route{LinkIndex: index, Dst: ipNet(netip.PrefixFrom(addr, 32)), Scope: netlink.SCOPE_LINK}); err != nil {
+		return addr, fmt.Errorf("route to the pod: %w", err)
+	}
+	if err := podLink(pod, podInterface, addr, ciliumRouter(pod.Node), f.PodMTU()); err != nil {
+		return addr, err
+	}
+	if c.socket != nil {
+		return addr, c.socket.serve(pod.NS)
+	}
+	return addr, nil
+}
+
+func mac6(m net.HardwareAddr) (a [6]byte) {
+	copy(a[:], m)
+	return a
+}
+
+// ciliumVXLAN is Cilium's tunnel: one device without a peer, to which the
+// pods' programs say where each packet goes.
+var ciliumVXLAN = Transport{
+	Name:    "ebpf-vxlan",
+	Summary: "one VXLAN device a node that takes the peer from eBPF programs (Cilium's tunnel mode)",
+	Params:  []string{"device", "port"},
+	Setup: func(ctx context.Context, f *Fabric, p Params) error {
+		c, err := ciliumOf(f, "ebpf-vxlan")
+		if err != nil {
+			return err
+		}
+		c.tunnel = true
+		return f.onEach(ctx, func(n *Node, h *netlink.Handle, uplink netlink.Link) error {
+			attrs := netlink.NewLinkAttrs()
+			attrs.Name, attrs.MTU = p.Text("device", "cilium_vxlan"), f.MTU
+			if err := h.LinkAdd(&netlink.Vxlan{LinkAttrs: attrs, FlowBased: true, Port: p.Int("port", 8472)}); err != nil {
+				return fmt.Errorf("ebpf-vxlan: %s: %w; see `cnibench probe`", attrs.Name, err)
+			}
+			link, err := h.LinkByName(attrs.Name)
+			if err != nil {
+				return err
+			}
+			node, err := c.load(n, []string{"from_overlay", "from_netdev", "to_netdev"}, link.Attrs().Index)
+			if err != nil {
+				return err
+			}
+			if err := classify(h, link.Attrs().Index, netlink.HANDLE_MIN_INGRESS, "from_overlay", node.Programs["from_overlay"]); err != nil {
+				return err
+			}
+			if c.settings["node_port"] == true {
+				if err := node.netdev(h, uplink); err != nil {
+					return err
+				}
+			}
+			return h.LinkSetUp(link)
+		})
+	},
+}
+
+// ciliumRoutes is Cilium's native routing between nodes of one segment: each
+// node has a route per other node (autoDirectNodeRoutes), which the programs
+// look up.
+var ciliumRoutes = Transport{
+	Name:    "ebpf-routes",
+	Summary: "a route per node that eBPF programs look up and follow past the node's stack (Cilium's native routing)",
+	Setup: func(ctx context.Context, f *Fabric, _ Params) error {
+		c, err := ciliumOf(f, "ebpf-routes")
+		if err != nil {
+			return err
+		}
+		if err := routes.Setup(ctx, f, nil); err != nil {
+			return err
+		}
+		return f.onEach(ctx, func(n *Node, h *netlink.Handle, uplink netlink.Link) error {
+			node, err := c.load(n, []string{"from_netdev", "to_netdev"}, 0)
+			if err != nil {
+				return err
+			}
+			return node.netdev(h, uplink)
+		})
+	},
+}
+
+// netdev attaches the programs of the node's uplink.
+func (n *ciliumNode) netdev(h *netlink.Handle, uplink netlink.Link) error {
+	if err := classify(h, uplink.Attrs().Index, netlink.HANDLE_MIN_INGRESS, "from_netdev", n.Programs["from_netdev"]); err != nil {
+		return err
+	}
+	return classify(h, uplink.Attrs().Index, netlink.HANDLE_MIN_EGRESS, "to_netdev", n.Programs["to_netdev"])
+}
+
+// bigPort is a port in network order.
+func bigPort(p uint16) (b [2]byte) {
+	binary.BigEndian.PutUint16(b[:], p)
+	return b
+}
