@@ -13,7 +13,7 @@ import (
 // one of them for as long as all nodes share one machine: what else runs there
 // moves it more than a contender does.
 var descriptive = []string{
-	"packets", "bytes_per_packet", "context_switches", "memory_used", "memory_overhead",
+	"transfers", "packets", "bytes_per_packet", "context_switches", "memory_used", "memory_overhead",
 	"cpu_per_packet",           // follows the packets' size: less in each may be more in all
 	"cpu_per_gbit_user_system", // a lower bound: how much it leaves out depends on the datapath
 	"cpu_client_steal", "cpu_client_iowait", "cpu_server_steal", "cpu_server_iowait",

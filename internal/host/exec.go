@@ -144,6 +144,9 @@ var packageOf = map[string]string{
 	"qperf":   "qperf",
 	"nginx":   "nginx-light",
 	"nsenter": "util-linux",
+	"curl":    "curl",
+	"vsftpd":  "vsftpd",
+	"scp":     "openssh-client",
 }
 
 // sbin is where servers and network tools are; an ordinary user's PATH often

@@ -131,15 +131,15 @@ Subsystem sftp internal-sftp
 // sshServer is how sshd can run at the endpoint.
 type sshServer struct {
 	user    string   // whom it logs in
-	prefix  []string // started before it
-	emptied bool     // its folder for privilege separation was made for it
+	prefix  []string // what starts it
+	madeDir bool     // its folder for privilege separation was made for it
 }
 
 // sshRunDir is where Debian's sshd, run by root, wants an empty folder.
 const sshRunDir = "/run/sshd"
 
-// sshStandIn is an account that every system has, whose password no locked
-// account's is.
+// sshStandIn is an account that every system has and that is not locked, as
+// sshd sees it; systemd says of nobody that it is.
 const sshStandIn = "daemon"
 
 // sshServer finds out how sshd can run. Root with all users separates its
@@ -159,7 +159,7 @@ func (m *move) sshServer() (*sshServer, error) {
 		if err != nil {
 			return nil, errAt(e.Name(), fmt.Errorf("sshd's folder: %w", err))
 		}
-		return &sshServer{user: f[1], emptied: made == "made"}, nil
+		return &sshServer{user: f[1], madeDir: made == "made"}, nil
 	}
 	become := []string{"unshare", "--user", "--map-user=" + f[2], "--map-group=" + f[2], "--"}
 	err = m.ask(e, append(become, "true")...)
@@ -172,15 +172,19 @@ func (m *move) sshServer() (*sshServer, error) {
 	return &sshServer{user: f[1]}, nil
 }
 
-// argv is sshd's command line. It wants to be started by its absolute path.
+// sshdScript starts sshd by its absolute path, as it wants to be.
+const sshdScript = `PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+sshd=$(command -v sshd) || { echo "sshd: program not found; install it with: apt-get install openssh-server" >&2; exit 127; }
+exec "$sshd" "$@"`
+
+// argv is sshd's command line.
 func (o *sshServer) argv(m *move) []string {
-	return append(o.prefix, "sh", "-c", `PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; exec "$(command -v sshd)" "$@"`, "sh",
-		"-D", "-e", "-f", path.Join(m.server, "sshd_config"))
+	return append(o.prefix, "sh", "-c", sshdScript, "sh", "-D", "-e", "-f", path.Join(m.server, "sshd_config"))
 }
 
 // clean takes away what was made outside the folders of the drive.
 func (o *sshServer) clean(ctx context.Context, s *Session) error {
-	if !o.emptied {
+	if !o.madeDir {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
