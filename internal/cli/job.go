@@ -37,6 +37,8 @@ type job struct {
 	wanted    []string // contenders asked for by name; nil: by what is supported
 	resumed   *result.Run
 	plan      result.Plan // without contenders where the arena decides
+	// wrap, where set, stands between the runner and the arena.
+	wrap func(arena.Arena) (arena.Arena, error)
 }
 
 // job resolves the flags before anything is made.
@@ -151,6 +153,9 @@ func (j *job) programs(steps []result.Step) error {
 // run measures and reports. It runs inside the lab's container.
 func (j *job) run(ctx context.Context, c *cobra.Command) error {
 	a, err := lab.New(j.options)
+	if err == nil && j.wrap != nil {
+		a, err = j.wrap(a)
+	}
 	if err != nil {
 		return err
 	}
