@@ -127,7 +127,10 @@ func (d mover) run(m *move) (*transfer.Report, *transfer.Served, error) {
 	}
 	var report *transfer.Report
 	if err == nil {
-		report, err = m.fetch(server, fetch)
+		if report, err = m.fetch(server, fetch); err != nil {
+			// A client can be quicker to fail than its server is to die.
+			_ = m.await(time.Now().Add(transferGrace), server)
+		}
 	}
 	// What the server says explains what the client saw.
 	if err = errors.Join(m.end(server), err); err != nil || !d.http3 {
@@ -176,8 +179,7 @@ func (m *move) fetch(server *program, what []string) (*transfer.Report, error) {
 	return report, err
 }
 
-// transferGrace is how long a client may take to notice that its server is
-// gone.
+// transferGrace is how long one side may take to end after the other failed.
 const transferGrace = 500 * time.Millisecond
 
 // maxTransferLine is the longest line that `cnibench transfer` prints: a
