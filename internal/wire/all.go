@@ -10,7 +10,7 @@ func Transports() []Transport {
 
 // Attachments lists the ways of attaching a pod, in the order of listings.
 func Attachments() []Attach {
-	return []Attach{bridge, ptp, macvlan, ipvlan, vethEBPF, antreaAttach, ovn}
+	return []Attach{bridge, ptp, macvlan, ipvlan, vethEBPF, netkitEBPF, antreaAttach, ovn}
 }
 
 // Services lists the mechanisms behind Service addresses, in the order of

@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 
@@ -27,14 +28,16 @@ const ciliumKey = "cilium"
 type cilium struct {
 	settings map[string]any
 	nodes    map[*Node]*ciliumNode
-	// network is set by the transport: it tells a node of another's pod.
-	tunnel bool
-	socket *socketLB // nil: Services at tc
-	pods   uint32    // given out so far
+	tunnel   bool      // set by the transport; else routes
+	socket   *socketLB // nil: Services at tc
+	hubble   string    // who reads flow events
+	pods     uint32    // given out so far
 }
 
 type ciliumNode struct {
-	*ebpf.Collection // the node's own programs and all its maps
+	*ebpf.Collection                // the node's own programs and all its maps
+	constants        map[string]any // of the node
+	observer         *observer      // nil: nobody reads its flow events
 	services         serviceMaps
 }
 
@@ -72,9 +75,8 @@ const firstIdentity = 256
 
 // Reserved identities (pkg/identity/numericidentity.go).
 const (
-	ciliumWorld      = 2
-	ciliumHost       = 1
-	ciliumRemoteNode = 6
+	ciliumHost  = 1
+	ciliumWorld = 2
 )
 
 var vethEBPF = Attach{
@@ -105,12 +107,15 @@ func ciliumSetup(_ context.Context, f *Fabric, p Params) error {
 	if !known {
 		return fmt.Errorf("veth-ebpf: monitor-aggregation %q: want none, low, medium or maximum", p["monitor-aggregation"])
 	}
-	c := &cilium{nodes: map[*Node]*ciliumNode{}}
+	c := &cilium{nodes: map[*Node]*ciliumNode{}, hubble: p.Text("hubble", hubbleAgent)}
+	if c.hubble != hubbleOff && c.hubble != hubbleAgent && c.hubble != hubbleRelay {
+		return fmt.Errorf("veth-ebpf: hubble %q: want %s, %s or %s", c.hubble, hubbleOff, hubbleAgent, hubbleRelay)
+	}
 	c.settings = map[string]any{
 		"host_routing":   p.Bool("host-routing", false),
 		"node_port":      p.Bool("kube-proxy-replacement", false),
 		"per_packet_lb":  true,
-		"notify":         true,
+		"notify":         true, // also when nobody reads (TraceNotification)
 		"aggregation":    level,
 		"report_seconds": uint32(p.Int("monitor-interval", 5)),
 	}
@@ -128,6 +133,9 @@ func ciliumSetup(_ context.Context, f *Fabric, p Params) error {
 
 func (c *cilium) close() error {
 	for _, n := range c.nodes {
+		if n.observer != nil {
+			n.observer.close()
+		}
 		n.Close()
 	}
 	if c.socket != nil {
@@ -137,19 +145,15 @@ func (c *cilium) close() error {
 }
 
 // load loads the node's own programs, and with them its maps.
-func (c *cilium) load(n *Node, programs []string, device int) (*ciliumNode, error) {
-	constants := map[string]any{"tunnel_mode": c.tunnel, "tunnel_device": uint32(device)}
-	for k, v := range c.settings {
-		constants[k] = v
-	}
-	loaded, err := loadEBPF(ciliumObject, programs, constants, nil)
+func (c *cilium) load(n *Node, programs []string, uplink, tunnel int) (*ciliumNode, error) {
+	constants := map[string]any{"tunnel_mode": c.tunnel, "tunnel_device": uint32(tunnel), "uplink": uint32(uplink)}
+	loaded, err := loadEBPF(ciliumObject, programs, c.with(constants), nil)
 	if err != nil {
 		return nil, err
 	}
-	node := &ciliumNode{Collection: loaded}
+	node := &ciliumNode{Collection: loaded, constants: constants}
 	node.services = serviceMaps{services: loaded.Maps["services"], backends: loaded.Maps["backends"], reverse: loaded.Maps["reverse"]}
 	c.nodes[n] = node
-	c.settings["tunnel_mode"], c.settings["tunnel_device"] = c.tunnel, uint32(device)
 	// A node is an endpoint of itself and knows the others' addresses.
 	host := ciliumEndpoint{Host: 1, Identity: ciliumHost}
 	for _, a := range []netip.Addr{n.Addr.Addr(), ciliumRouter(n)} {
@@ -160,7 +164,23 @@ func (c *cilium) load(n *Node, programs []string, device int) (*ciliumNode, erro
 			return nil, err
 		}
 	}
-	return node, node.remote(netip.PrefixFrom(netip.IPv4Unspecified(), 0), ciliumWorld, netip.Addr{})
+	if err := node.remote(netip.PrefixFrom(netip.IPv4Unspecified(), 0), ciliumWorld, netip.Addr{}); err != nil {
+		return nil, err
+	}
+	if c.hubble == hubbleOff {
+		return node, nil
+	}
+	node.observer, err = observe(node.Maps["events"], c.hubble == hubbleRelay)
+	return node, err
+}
+
+// with is the settings and further constants.
+func (c *cilium) with(constants ...map[string]any) map[string]any {
+	all := maps.Clone(c.settings)
+	for _, more := range constants {
+		maps.Copy(all, more)
+	}
+	return all
 }
 
 // remote tells the node's address cache of an identity.
@@ -229,16 +249,13 @@ func ciliumPlug(f *Fabric, pod *Pod, device podDevice) (addr netip.Addr, err err
 	constants := map[string]any{
 		"endpoint_id": id, "endpoint_identity": identity, "endpoint_addr": addr.As4(), "endpoint_node_mac": mac6(nodeMAC),
 	}
-	for k, v := range c.settings {
-		constants[k] = v
-	}
 	shared := map[string]*ebpf.Map{}
 	for name, m := range node.Maps {
 		if name != "policy" && name[0] != '.' {
 			shared[name] = m
 		}
 	}
-	programs, err := loadEBPF(ciliumObject, []string{"from_container", "to_container"}, constants, shared)
+	programs, err := loadEBPF(ciliumObject, []string{"from_container", "to_container"}, c.with(node.constants, constants), shared)
 	if err != nil {
 		return addr, err
 	}
@@ -315,7 +332,7 @@ var ciliumVXLAN = Transport{
 			if err != nil {
 				return err
 			}
-			node, err := c.load(n, []string{"from_overlay", "from_netdev", "to_netdev"}, link.Attrs().Index)
+			node, err := c.load(n, []string{"from_overlay", "from_netdev", "to_netdev"}, uplink.Attrs().Index, link.Attrs().Index)
 			if err != nil {
 				return err
 			}
@@ -347,7 +364,7 @@ var ciliumRoutes = Transport{
 			return err
 		}
 		return f.onEach(ctx, func(n *Node, h *netlink.Handle, uplink netlink.Link) error {
-			node, err := c.load(n, []string{"from_netdev", "to_netdev"}, 0)
+			node, err := c.load(n, []string{"from_netdev", "to_netdev"}, uplink.Attrs().Index, 0)
 			if err != nil {
 				return err
 			}

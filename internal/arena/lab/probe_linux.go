@@ -80,6 +80,7 @@ var probes = []probe{
 	{name: "ipvs", summary: "IP virtual server", option: "CONFIG_IP_VS", try: tryFamily("IPVS")},
 	{name: "openvswitch", summary: "Open vSwitch datapath in the kernel", option: "CONFIG_OPENVSWITCH", try: tryFamily("ovs_datapath")},
 	{name: "ebpf-tc", summary: "eBPF programs at tc", option: "CONFIG_NET_CLS_BPF", try: tryEBPF},
+	{name: "ebpf-sock", summary: "eBPF programs at connect() in control groups v2", option: "CONFIG_CGROUP_BPF", try: trySocketEBPF},
 	{name: "tbf", summary: "token bucket shaper (line rate)", option: "CONFIG_NET_SCH_TBF", try: qdisc(func(a netlink.QdiscAttrs) netlink.Qdisc {
 		return &netlink.Tbf{QdiscAttrs: a, Rate: 125e6, Limit: 1 << 20, Buffer: netlink.Xmittime(125e6, 1<<17)}
 	})},
@@ -242,4 +243,18 @@ func tryEBPF(p *probing) error {
 		a.Handle, a.Parent = netlink.MakeHandle(0xffff, 0), netlink.HANDLE_CLSACT
 		return &netlink.GenericQdisc{QdiscAttrs: a, QdiscType: "clsact"}
 	})(p)
+}
+
+func trySocketEBPF(*probing) error {
+	if err := features.HaveProgramType(ebpf.CGroupSockAddr); err != nil {
+		return fmt.Errorf("eBPF programs at sockets: %w", err)
+	}
+	groups, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return err
+	}
+	if !bytes.Contains(append([]byte("\n"), groups...), []byte("\n0::")) {
+		return errors.New("no control groups v2")
+	}
+	return nil
 }

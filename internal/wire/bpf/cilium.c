@@ -18,6 +18,7 @@ volatile const bool notify;          /* flow events for Hubble */
 volatile const __u32 aggregation;    /* monitor-aggregation: 0 none, 3 medium */
 volatile const __u32 report_seconds; /* monitor-aggregation-interval */
 volatile const __u32 tunnel_device;  /* index of cilium_vxlan */
+volatile const __u32 uplink;         /* index of the only device to other nodes */
 
 /* Of one endpoint; other programs have zeros. */
 volatile const __u32 endpoint_id;
@@ -420,7 +421,11 @@ int from_container(struct __sk_buff *skb)
 	}
 	if (!local && host_routing) {
 		trace(skb, TO_NETWORK, endpoint_identity, identity, status, report);
-		return route(skb, &p);
+		if (!hop(skb, 0, 0))
+			return TC_ACT_SHOT;
+		/* With one device Cilium asks for no route: the kernel finds the
+		 * next hop (ENABLE_SKIP_FIB in bpf/lib/fib.h). */
+		return bpf_redirect_neigh(uplink, 0, 0, 0);
 	}
 	trace(skb, TO_STACK, endpoint_identity, identity, status, report);
 	return TC_ACT_OK;
