@@ -1,0 +1,281 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/arena"
+)
+
+// mtu compares the pods' MTU with what the underlay and the encapsulation
+// leave, and with what really crosses to another node in one piece.
+type mtu struct{}
+
+func (mtu) Info() Info {
+	return Info{"mtu", "the pods' MTU against what crosses to another node in one piece, and TCP's segments"}
+}
+
+const (
+	// leastPacket is what every IPv4 host takes (RFC 791).
+	leastPacket = 576
+	// mostWaste is the share of the underlay's packet that may lie idle
+	// beside the encapsulation; analysis draws the same line.
+	mostWaste = 0.02
+	// tcpHeaders are IPv4's and TCP's with timestamps, as analysis adds them
+	// to a segment's payload.
+	tcpHeaders = 20 + 32
+)
+
+// packetSizes are what the check found, bytes.
+type packetSizes struct {
+	underlay int // MTU of the nodes' interface
+	overhead int // of the encapsulation, as the contender's file has it
+	pod      int // MTU of the pods' interface, the smaller of both ends
+	sent     int // the packet that TCP begins with, the larger of both ways
+	there    int // the largest that crosses whole, client to server
+	back     int // and server to client; 0: not even leastPacket
+	unseen   string
+}
+
+func (z packetSizes) fits() int { return z.underlay - z.overhead }
+func (z packetSizes) path() int { return min(z.there, z.back) }
+
+func (m mtu) Run(ctx context.Context, s *Subject) (Result, error) {
+	pair, err := s.Network.Pair(ctx, arena.PathPod)
+	if err != nil {
+		return Result{}, err
+	}
+	z := packetSizes{overhead: int(s.Contender.Datapath.Overhead)}
+	ends := [2]arena.Endpoint{pair.Client, pair.Server}
+	var agents, nodes [2]*agent.Client
+	for i, e := range ends {
+		if agents[i], err = s.Agent(ctx, e); err != nil {
+			return Result{}, err
+		}
+		node, err := s.Node(e)
+		if err != nil {
+			return Result{}, err
+		}
+		if nodes[i], err = s.Agent(ctx, node); err != nil {
+			return Result{}, err
+		}
+		under, err := uplinkMTU(ctx, nodes[i], s.Network.Uplink())
+		if err != nil {
+			return Result{}, err
+		}
+		hello, err := agents[i].Hello(ctx, e.Addr())
+		if err != nil {
+			return Result{}, err
+		}
+		if i == 0 {
+			z.underlay, z.pod = under, hello.MTU
+		}
+		z.underlay, z.pod = min(z.underlay, under), min(z.pod, hello.MTU)
+	}
+	res := Result{Check: "mtu", Contender: s.Contender.ID, UnderlayMTU: z.underlay}
+
+	tcp, err := m.transfers(ctx, s, &z, ends, agents)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := m.search(ctx, s, &z, ends, agents, nodes[0]); err != nil {
+		return Result{}, err
+	}
+	res.Cases = []Case{z.judge(), tcp}
+	res.set(res.key("pod"), strconv.Itoa(z.pod))
+	if z.path() > 0 {
+		res.set(res.key("path"), strconv.Itoa(z.path()))
+	} else {
+		res.set(res.key("whole"), "fail: "+res.Cases[0].Text)
+	}
+	if z.sent > tcpHeaders {
+		res.set("pod.mss."+s.Contender.ID, strconv.Itoa(z.sent-tcpHeaders))
+	}
+	if tcp.Verdict == Fail {
+		res.set(res.key("tcp"), "fail: "+tcp.Text)
+	}
+	return res, nil
+}
+
+// transfers tells TCP's segments both ways. The handshakes go first: they tell
+// what both sides would send before the path has taught them better.
+func (mtu) transfers(ctx context.Context, s *Subject, z *packetSizes, ends [2]arena.Endpoint, agents [2]*agent.Client) (Case, error) {
+	c := Case{Name: "tcp", Verdict: Pass, Found: "flows", Values: map[string]int{}}
+	v := c.Values
+	for _, bytes := range []int{1, 0} { // 0: the agent's default
+		for i, side := range []string{"client", "server"} {
+			target, err := s.Echo(ctx, ends[1-i])
+			if err != nil {
+				return c, err
+			}
+			if err := reach(ctx, agents[i], agent.Probe{Target: target}); err != nil {
+				return c, err
+			}
+			seg, err := agents[i].Segments(ctx, agent.TCPProbe{Target: target, Bytes: bytes})
+			if err != nil {
+				return c, err
+			}
+			if bytes == 1 {
+				z.sent = max(z.sent, seg.FirstPacket)
+				v[side+"_first_mss"] = seg.FirstMSS
+				continue
+			}
+			v[side+"_last_mss"], v[side+"_retransmits"] = seg.LastMSS, seg.Retransmits
+			if seg.Kind != agent.OK {
+				c.Verdict, c.Found = Fail, "stalls"
+				c.Text = fmt.Sprintf("a transfer from the %s ended with %s (%s) after a connection that was made; ", side, seg.Kind, seg.Detail)
+				c.Next = "Lower the pods' MTU to what crosses whole, or let ICMP \"fragmentation needed\" through."
+			}
+		}
+	}
+	c.Text += fmt.Sprintf("segments carry %d and %d bytes after the handshake, %d and %d after a transfer (client, server)",
+		v["client_first_mss"], v["server_first_mss"], v["client_last_mss"], v["server_last_mss"])
+	return c, nil
+}
+
+// uplinkMTU is that of the node's interface on the underlay.
+func uplinkMTU(ctx context.Context, node *agent.Client, uplink string) (int, error) {
+	hello, err := node.Hello(ctx, netip.Addr{})
+	if err != nil {
+		return 0, err
+	}
+	for _, i := range hello.Interfaces {
+		if i.Name == uplink {
+			return i.MTU, nil
+		}
+	}
+	return 0, fmt.Errorf("a node has no interface %s", uplink)
+}
+
+// search finds the largest packets that cross whole while the client's node
+// watches its uplink: a tunnel can cut a packet up although its sender forbade
+// it, and put it together again on the other side.
+func (mtu) search(ctx context.Context, s *Subject, z *packetSizes, ends [2]arena.Endpoint, agents [2]*agent.Client, node *agent.Client) (err error) {
+	watch := node
+	if err := node.Sniff(ctx, agent.Sniff{Device: s.Network.Uplink()}); err != nil {
+		watch, z.unseen = nil, err.Error()
+	} else {
+		defer func() {
+			_, stopErr := node.StopSniffing(ctx)
+			err = errors.Join(err, stopErr)
+		}()
+	}
+	for i, found := range []*int{&z.there, &z.back} {
+		target, err := s.Echo(ctx, ends[1-i])
+		if err != nil {
+			return err
+		}
+		crosses := func(size int) (bool, error) {
+			return crossesWhole(ctx, agents[i], watch, agent.Whole{Target: target, Size: size})
+		}
+		if *found, err = largest(leastPacket, z.pod, crosses); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// crossesWhole asks once, and again where fragments were seen that may be
+// somebody else's.
+func crossesWhole(ctx context.Context, from, watch *agent.Client, w agent.Whole) (bool, error) {
+	for range 2 {
+		before, err := fragments(ctx, watch)
+		if err != nil {
+			return false, err
+		}
+		a, err := from.Whole(ctx, w)
+		if err != nil {
+			return false, err
+		}
+		switch a.Kind {
+		case agent.OK:
+		case agent.TooBig, agent.TimedOut:
+			return false, nil
+		default:
+			return false, fmt.Errorf("a packet of %d bytes to %s: %s: %s", w.Size, w.Target, a.Kind, a.Detail)
+		}
+		after, err := fragments(ctx, watch)
+		if err != nil || after == before {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+func fragments(ctx context.Context, watch *agent.Client) (uint64, error) {
+	if watch == nil {
+		return 0, nil
+	}
+	seen, err := watch.Sniffed(ctx)
+	return seen.Fragments, err
+}
+
+// largest is the largest size from least to most of which ok is true, which it
+// is up to some size and not beyond; 0 if it is not even of least.
+func largest(least, most int, ok func(size int) (bool, error)) (int, error) {
+	if fits, err := ok(most); err != nil || fits {
+		return most, err // the usual case
+	}
+	if fits, err := ok(least); err != nil || !fits {
+		return 0, err
+	}
+	for most-least > 1 { // ok(least), not ok(most)
+		middle := least + (most-least)/2
+		fits, err := ok(middle)
+		if err != nil {
+			return 0, err
+		}
+		if fits {
+			least = middle
+		} else {
+			most = middle
+		}
+	}
+	return least, nil
+}
+
+// judge compares the sizes.
+func (z packetSizes) judge() Case {
+	c := Case{Name: "size", Verdict: Pass, Values: map[string]int{
+		"pod_mtu": z.pod, "path_there": z.there, "path_back": z.back, "tcp_packet": z.sent, "overhead": z.overhead, "fits": z.fits(),
+	}}
+	sent := z.sent
+	if sent == 0 {
+		sent = z.pod
+	}
+	under := fmt.Sprintf("an underlay of %d less %d of encapsulation", z.underlay, z.overhead)
+	switch {
+	case z.path() == 0:
+		c.Verdict, c.Found = Fail, "blocked"
+		c.Text = fmt.Sprintf("not even a packet of %d bytes crosses to another node whole", leastPacket)
+		c.Next = "Look for a firewall that drops UDP with the don't-fragment bit, and at the MTU of every hop."
+	case sent > z.path():
+		c.Verdict, c.Found = Fail, "exceeds"
+		c.Text = fmt.Sprintf("pods send packets of up to %d bytes, but those of more than %d don't cross to another node whole (%s)", sent, z.path(), under)
+		c.Next = fmt.Sprintf("Set the pods' MTU to %d.", z.path())
+	case float64(z.fits()-sent) > mostWaste*float64(z.underlay):
+		c.Verdict, c.Found = Fail, "wastes"
+		c.Text = fmt.Sprintf("pods send packets of %d bytes at most; %s leaves %d", sent, under, z.fits())
+		c.Next = fmt.Sprintf("Set the pods' MTU to %d.", z.fits())
+	case sent < z.fits():
+		c.Found = "wastes a little"
+		c.Text = fmt.Sprintf("pods send packets of %d bytes at most; %s leaves %d", sent, under, z.fits())
+	case sent > z.fits():
+		c.Found = "fits"
+		c.Text = fmt.Sprintf("packets of %d bytes cross whole, more than the %d that %s leaves by the contender's file", sent, z.fits(), under)
+	default:
+		c.Found = "fits"
+		c.Text = fmt.Sprintf("packets of %d bytes cross whole, all that %s leaves", sent, under)
+	}
+	if z.pod > sent && z.path() > 0 {
+		c.Text += fmt.Sprintf("; the interface shows an MTU of %d, the route allows less", z.pod)
+	}
+	if z.unseen != "" {
+		c.Text += "; whether the underlay cuts packets up was not watched: " + z.unseen
+	}
+	return c
+}
