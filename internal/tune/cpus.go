@@ -17,7 +17,7 @@ type Topology struct {
 // CPU is one hardware thread.
 type CPU struct {
 	ID    int
-	Node  int // NUMA node
+	Node  int  // NUMA node
 	First bool // the lowest-numbered thread of its core
 }
 

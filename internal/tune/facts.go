@@ -67,6 +67,9 @@ func (f *Facts) defaultNICs() ([]string, error) {
 // not a bridge, whose ports they arrive on.
 func (f *Facts) carriers() ([]string, error) {
 	all, err := f.m.Files.ReadDir(strings.TrimSuffix(netClass, "/"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +121,9 @@ func (f *Facts) change(p Place, to string) (Change, error) {
 
 // nics are the interfaces to tune, or the reason why there is none.
 func (f *Facts) nics() ([]NIC, error) {
+	if len(f.NICs) == 0 && f.m.Namespace {
+		return nil, notApplicable("the namespace's interfaces cannot be seen: that needs the right to mount /sys")
+	}
 	if len(f.NICs) == 0 {
 		return nil, &NotApplicable{Reason: "no interface has the default route", Remedy: "name one with --nic"}
 	}

@@ -80,20 +80,7 @@ func readIRQs(files readFS, nic string) ([]IRQ, error) {
 	if err != nil {
 		return nil, fmt.Errorf("/proc/interrupts: %w", err)
 	}
-	own := map[int]bool{}
-	// A virtio device's interrupts belong to the PCI device above it.
-	for _, dir := range []string{"/device/msi_irqs", "/device/../msi_irqs"} {
-		numbers, err := files.ReadDir(netClass + nic + dir)
-		if err != nil {
-			continue
-		}
-		for _, number := range numbers {
-			if irq, err := strconv.Atoi(number); err == nil {
-				own[irq] = true
-			}
-		}
-		break
-	}
+	own := ownIRQs(files, nic)
 	var irqs []IRQ
 	bare := map[int]bool{} // not named after a queue
 	for number, name := range named {
@@ -114,6 +101,31 @@ func readIRQs(files readFS, nic string) ([]IRQ, error) {
 		return a.Number - b.Number
 	})
 	return irqs, nil
+}
+
+// ownIRQs are the numbers of the interrupts that the interface's device owns;
+// those of a virtio device belong to the PCI device above it.
+func ownIRQs(files readFS, nic string) map[int]bool {
+	own := map[int]bool{}
+	// The device is the folder above net/NIC.
+	link, err := files.Readlink(netClass + nic)
+	if err != nil {
+		return own
+	}
+	device := path.Dir(path.Dir(path.Join(netClass, link)))
+	for _, dir := range []string{device, path.Dir(device)} {
+		numbers, err := files.ReadDir(dir + "/msi_irqs")
+		if err != nil {
+			continue
+		}
+		for _, number := range numbers {
+			if irq, err := strconv.Atoi(number); err == nil {
+				own[irq] = true
+			}
+		}
+		return own
+	}
+	return own
 }
 
 // notQueue are a device's interrupts for its own housekeeping.

@@ -166,6 +166,9 @@ func planKeys(f *Facts, keys []key) (Proposal, error) {
 // target is the value to set where now is set: a * keeps what is there.
 func (k key) target(now string) (string, error) {
 	have, want := strings.Fields(now), strings.Fields(k.value)
+	if len(have) > 1 && len(want) == 1 {
+		want = strings.Split(k.value, ",") // as people write it on a command line
+	}
 	if len(have) != len(want) {
 		return "", fmt.Errorf("%s is %q; want %d numbers", k.name, now, len(want))
 	}

@@ -126,7 +126,14 @@ func (s shape) network(w writer) {
 	w.file("proc/net/route", "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"+
 		s.nic+"\t00000000\t0102030A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"+
 		s.nic+"\t0002030A\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0")
-	nic := "sys/class/net/" + s.nic + "/"
+	device := "sys/devices/pci0000:00/0000:00:03.0/"
+	pci := device
+	if s.driver == "virtio_net" {
+		device += "virtio3/"
+	}
+	w.link("sys/class/net/"+s.nic, "../../../"+device+"net/"+s.nic)
+	nic := device + "net/" + s.nic + "/"
+	w.link(nic+"device", "../../")
 	w.file(nic+"mtu", s.mtu)
 	for q := range s.rx {
 		w.file(fmt.Sprintf("%squeues/rx-%d/rps_cpus", nic, q), s.mask)
@@ -139,14 +146,14 @@ func (s shape) network(w writer) {
 			w.file(fmt.Sprintf("%squeues/tx-%d/tx_timeout", nic, q), "0")
 		}
 	}
-	w.file(nic+"device/numa_node", s.numa)
-	w.link(nic+"device/driver", "../../../../bus/pci/drivers/"+s.driver)
+	w.file(device+"numa_node", s.numa)
+	w.link(device+"driver", "../../../bus/pci/drivers/"+s.driver)
 	interrupts := "            CPU0       CPU1\n"
 	for _, irq := range s.irqs {
 		number, name, _ := strings.Cut(irq, " ")
 		interrupts += fmt.Sprintf(" %s:    1   2  PCI-MSI 524288-edge      %s\n", number, name)
 		w.file("proc/irq/"+number+"/smp_affinity_list", s.nodes[0])
-		w.file(nic+"device/msi_irqs/"+number, "msix")
+		w.file(pci+"msi_irqs/"+number, "msix")
 	}
 	interrupts += "NMI:          0          0   Non-maskable interrupts\nERR:          0"
 	w.file("proc/interrupts", interrupts)

@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/tune"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// tuneSystemDir is root's state folder.
+const tuneSystemDir = "/var/lib/cnibench"
+
+func newTuneApplyCmd() *cobra.Command {
+	var f tuneFlags
+	c := &cobra.Command{
+		Use:   "apply SETTING…|--profile PROFILE",
+		Short: "Set them, with the old values in a journal first",
+		Long: `Makes the changes that tune plan shows. Every old value is on the disk before
+its change is made, so that tune revert brings it back after a crash, too.
+Settings that were applied before stay; these come on top. Nothing outlives a
+reboot but the profile of tuned; tune plan --export prints files that do.`,
+		Example: `  cnibench tune apply --profile latency
+  cnibench tune apply rps rfs --set rfs.flows=30000`,
+		RunE: func(c *cobra.Command, args []string) error { return runTuneApply(c, &f, args) },
+	}
+	f.choose(c)
+	f.where(c)
+	c.Flags().StringSliceVar(&f.nics, "nic", nil, "`interfaces` to tune (default: that of the default route)")
+	return c
+}
+
+func runTuneApply(c *cobra.Command, f *tuneFlags, args []string) error {
+	req, err := f.request(args)
+	if err != nil {
+		return err
+	}
+	if len(req.Names()) == 0 {
+		return usage("nothing to apply: name settings, or a --profile; `cnibench tune plan` shows them")
+	}
+	m, err := f.machine()
+	if err != nil {
+		return err
+	}
+	_, items, err := f.plan(c, m, req)
+	if err != nil {
+		return err
+	}
+	if err := somethingApplies(items); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(c.Context(), lab.EndSignals()...)
+	defer stop()
+	dir, err := f.stateDir()
+	if err != nil {
+		return err
+	}
+	j, err := tune.OpenJournal(dir, m.BootID())
+	if err != nil {
+		return err
+	}
+	made, failed, err := tune.Apply(ctx, m, j, items)
+	err = errors.Join(err, j.Close())
+	out := c.OutOrStdout()
+	for _, line := range changeWords(made) {
+		fmt.Fprintln(out, line)
+	}
+	for _, item := range items {
+		for _, advice := range item.Advice {
+			fmt.Fprintf(out, "for you to do (%s): %s\n", item.Setting.Name, advice)
+		}
+		if item.Reason != "" {
+			fmt.Fprintf(c.ErrOrStderr(), "left out: %s: %s\n", item.Setting.Name, item.Reason)
+		}
+	}
+	if len(made) > 0 {
+		fmt.Fprintf(out, "%s; take back with: cnibench tune revert\n", unit.Plural(len(made), "change"))
+	} else if err == nil && len(failed) == 0 {
+		fmt.Fprintln(out, "nothing to change")
+	}
+	return errors.Join(err, failures(failed))
+}
+
+// somethingApplies refuses a plan of which no setting has a place here.
+func somethingApplies(items []tune.Item) error {
+	var reasons []string
+	for _, item := range items {
+		if item.Reason == "" {
+			return nil
+		}
+		reasons = append(reasons, fmt.Sprintf("%s: %s", item.Setting.Name, item.Reason))
+	}
+	return &arena.Unsupported{Reason: "none of these settings has a place on this machine: " + strings.Join(reasons, "; ")}
+}
+
+// failures is one error of all, or nil.
+func failures(failed []tune.Failure) error {
+	var errs []error
+	denied := false
+	for _, f := range failed {
+		errs = append(errs, fmt.Errorf("setting %s: %w", f.Setting, f.Err))
+		denied = denied || errors.Is(f.Err, os.ErrPermission)
+	}
+	if denied && os.Geteuid() != 0 {
+		errs = append(errs, errors.New("host settings are root's: run it as root"))
+	}
+	return errors.Join(errs...)
+}
+
+// stateDir is where the journal is; a tree has its own.
+func (f *tuneFlags) stateDir() (string, error) {
+	if f.root != "" {
+		return filepath.Join(f.root, tuneSystemDir), nil
+	}
+	return tune.StateDir()
+}
+
+// withTuneJournal opens the journal for fn where there is one; where there is
+// none it says so.
+func withTuneJournal(f *tuneFlags, out io.Writer, fn func(m *tune.Machine, j *tune.Journal) error) error {
+	m, err := f.machine()
+	if err != nil {
+		return err
+	}
+	dir, err := f.stateDir()
+	if err != nil {
+		return err
+	}
+	if !tune.HasJournal(dir) {
+		if f.root == "" && tune.HasJournal(tuneSystemDir) {
+			return errors.New("settings were applied as root; run it as root")
+		}
+		fmt.Fprintln(out, "nothing is applied")
+		return nil
+	}
+	j, err := tune.OpenJournal(dir, m.BootID())
+	if err != nil {
+		return err
+	}
+	return errors.Join(fn(m, j), j.Close())
+}
+
+func newTuneStatusCmd() *cobra.Command {
+	var f tuneFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "What is applied, and what somebody has changed since",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			out := c.OutOrStdout()
+			none := out
+			if asJSON {
+				none = c.ErrOrStderr()
+			}
+			var list []tune.Status
+			err := withTuneJournal(&f, none, func(m *tune.Machine, j *tune.Journal) error {
+				list = tune.StatusOf(c.Context(), m, j)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(out, statusJSON(list))
+			}
+			var rows [][]string
+			for _, s := range list {
+				rows = append(rows, []string{s.Setting, s.Place.String(), orDash(strings.Join(strings.Fields(s.From), " ")), s.To, orDash(strings.Join(strings.Fields(s.Now), " ")), string(s.Standing)})
+			}
+			if len(rows) > 0 {
+				printTable(out, []string{"Setting", "Place", "Before", "Applied", "Now", "Standing"}, rows)
+			}
+			return nil
+		},
+	}
+	f.where(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	return c
+}
+
+func statusJSON(list []tune.Status) any {
+	type value struct {
+		Setting  string `json:"setting"`
+		Kind     string `json:"kind"`
+		Name     string `json:"name"`
+		Before   string `json:"before"`
+		Applied  string `json:"applied"`
+		Now      string `json:"now"`
+		Standing string `json:"standing"`
+	}
+	values := []value{}
+	for _, s := range list {
+		values = append(values, value{s.Setting, string(s.Kind), s.Name, s.From, s.To, s.Now, string(s.Standing)})
+	}
+	return map[string]any{"schema": "cnibench/tune-status/1", "applied": values}
+}
+
+func newTuneRevertCmd() *cobra.Command {
+	var f tuneFlags
+	var force bool
+	c := &cobra.Command{
+		Use:   "revert",
+		Short: "Take everything back that was applied",
+		Long: `Goes through the journal backwards and restores every old value. A value that
+somebody has changed since it was applied is kept and named, unless --force.
+What could not be restored stays in the journal, so that it can be tried again.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return withTuneJournal(&f, c.OutOrStdout(), func(m *tune.Machine, j *tune.Journal) error {
+				r, err := tune.Revert(c.Context(), m, j, 0, force)
+				var changes []tune.Change
+				for _, e := range r.Restored {
+					changes = append(changes, tune.Change{Place: e.Place, From: strings.Join(strings.Fields(e.To), " "), To: strings.Join(strings.Fields(e.From), " ")})
+				}
+				for _, line := range changeWords(changes) {
+					fmt.Fprintln(c.OutOrStdout(), line)
+				}
+				fmt.Fprintf(c.OutOrStdout(), "%s restored\n", unit.Plural(len(changes), "value"))
+				var kept error
+				if len(r.Kept) > 0 {
+					var words []string
+					for _, k := range r.Kept {
+						words = append(words, fmt.Sprintf("%s (was %s, applied %s, now %s)", k.Place, k.From, k.To, k.Now))
+					}
+					kept = fmt.Errorf("kept, because somebody has changed it since: %s; restore it all the same with --force", strings.Join(words, ", "))
+				}
+				return errors.Join(err, kept, failures(r.Failed))
+			})
+		},
+	}
+	f.where(c)
+	c.Flags().BoolVar(&force, "force", false, "restore what somebody has changed since, too")
+	return c
+}

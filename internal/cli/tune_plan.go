@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/tune"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+func newTunePlanCmd() *cobra.Command {
+	var f tuneFlags
+	var asJSON bool
+	var export string
+	c := &cobra.Command{
+		Use:   "plan [SETTING…]",
+		Short: "What settings would change on this machine, why, who says so, and what it costs",
+		Long: `Reads the machine and says for each setting what would be changed, from what to
+what, why, which study says so and what it may cost; or why it has no place
+here. Nothing is changed. Without a profile or settings it plans all.`,
+		Example: `  cnibench tune plan
+  cnibench tune plan --profile study-2016 --set notrack.ports=80,443
+  cnibench tune plan --profile throughput --export sysctl > 90-cnibench.conf`,
+		RunE: func(c *cobra.Command, args []string) error {
+			req, err := f.request(args)
+			if err != nil {
+				return err
+			}
+			if len(req.Names()) == 0 {
+				req = everything()
+			}
+			m, err := f.machine()
+			if err != nil {
+				return err
+			}
+			facts, items, err := f.plan(c, m, req)
+			if err != nil {
+				return err
+			}
+			switch {
+			case export != "":
+				return tune.Export(c.OutOrStdout(), export, items)
+			case asJSON:
+				return printJSON(c.OutOrStdout(), planJSON(facts, items))
+			}
+			printPlan(c.OutOrStdout(), facts, items)
+			return nil
+		},
+	}
+	f.choose(c)
+	f.where(c)
+	c.Flags().StringSliceVar(&f.nics, "nic", nil, "`interfaces` to tune (default: that of the default route)")
+	c.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	c.Flags().StringVar(&export, "export", "", "print a file that keeps the settings: "+joinOr(tune.ExportFormats))
+	_ = c.RegisterFlagCompletionFunc("export", cobra.FixedCompletions(tune.ExportFormats, cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+// changeValue and planValue are the JSON form of a plan.
+type changeValue struct {
+	Kind  string `json:"kind"`
+	Name  string `json:"name"`
+	Place string `json:"place"` // in words
+	From  string `json:"from"`
+	To    string `json:"to"`
+}
+
+type planValue struct {
+	settingValue
+	State   string        `json:"state"`
+	Changes []changeValue `json:"changes"`
+	Advice  []string      `json:"advice"`
+	Reason  string        `json:"reason,omitempty"`
+	Remedy  string        `json:"remedy,omitempty"`
+}
+
+type machineValue struct {
+	CPUs  int      `json:"cpus"`
+	Cores int      `json:"cores"`
+	NUMA  int      `json:"numa_nodes"`
+	NICs  []string `json:"nics"`
+}
+
+func planJSON(facts *tune.Facts, items []tune.Item) any {
+	machine := machineValue{CPUs: len(facts.Topology.CPUs), Cores: len(facts.Topology.Cores()), NUMA: len(facts.Topology.Nodes()), NICs: []string{}}
+	for _, n := range facts.NICs {
+		machine.NICs = append(machine.NICs, n.Name)
+	}
+	settings := []planValue{}
+	for _, item := range items {
+		v := planValue{
+			settingValue: newSettingValue(item.Setting), State: string(item.State), Changes: []changeValue{}, Advice: []string{},
+			Reason: item.Reason, Remedy: item.Remedy,
+		}
+		for _, c := range item.Changes {
+			v.Changes = append(v.Changes, newChangeValue(c))
+		}
+		v.Advice = append(v.Advice, item.Advice...)
+		settings = append(settings, v)
+	}
+	return map[string]any{"schema": "cnibench/tune-plan/1", "machine": machine, "settings": settings}
+}
+
+func newChangeValue(c tune.Change) changeValue {
+	return changeValue{string(c.Kind), c.Name, c.String(), c.From, c.To}
+}
+
+// printPlan prints the plan for people: what would change, what is left to
+// them, what is so already, and what has no place here.
+func printPlan(w io.Writer, facts *tune.Facts, items []tune.Item) {
+	t := facts.Topology
+	fmt.Fprintf(w, "%s, %s, %s", unit.Plural(len(t.CPUs), "CPU"), unit.Plural(len(t.Cores()), "core"), unit.Plural(len(t.Nodes()), "NUMA node"))
+	for _, n := range facts.NICs {
+		fmt.Fprintf(w, "; %s: %s, %s", n.Name, unit.Plural(n.RX, "receive queue"), unit.Plural(n.TX, "transmit queue"))
+	}
+	fmt.Fprintln(w)
+	printSettings(w, "Would change", items, tune.StateChange)
+	printSettings(w, "For you to do", items, tune.StateAdvice)
+	for _, part := range []struct {
+		title  string
+		header []string
+		row    func(tune.Item) []string
+	}{
+		{"As it should be", []string{"Setting", "Value"}, doneRow},
+		{"Not here", []string{"Setting", "Reason"}, reasonRow},
+	} {
+		var rows [][]string
+		for _, item := range items {
+			if row := part.row(item); row != nil {
+				rows = append(rows, row)
+			}
+		}
+		if len(rows) > 0 {
+			fmt.Fprintf(w, "\n%s\n\n", part.title)
+			printTable(w, part.header, rows)
+		}
+	}
+}
+
+// printSettings prints each setting that is in the state as a paragraph.
+func printSettings(w io.Writer, title string, items []tune.Item, state tune.State) {
+	width := terminalWidth(w)
+	for _, item := range items {
+		if item.State != state {
+			continue
+		}
+		if title != "" {
+			fmt.Fprintf(w, "\n%s\n", title)
+			title = ""
+		}
+		s := item.Setting
+		fmt.Fprintf(w, "\n %s: %s", s.Name, s.Summary)
+		if len(s.Studies) > 0 {
+			fmt.Fprintf(w, " [%s]", strings.Join(s.Studies, ", "))
+		}
+		fmt.Fprintln(w)
+		for _, line := range changeWords(item.Pending()) {
+			fmt.Fprintf(w, "     %s\n", line)
+		}
+		for _, advice := range item.Advice {
+			printIndented(w, "     ", "→ "+advice, width)
+		}
+		for _, part := range []struct{ label, words string }{{"why: ", s.Why}, {"cost: ", s.Cost}, {"not: ", s.Avoid}} {
+			if part.words != "" {
+				printIndented(w, "     ", part.label+part.words, width)
+			}
+		}
+	}
+}
+
+func printIndented(w io.Writer, indent, words string, width int) {
+	for line := range strings.SplitSeq(text.WrapSoft(words, max(width-len(indent)-2, 30)), "\n") {
+		fmt.Fprintf(w, "%s%s\n", indent, strings.TrimRight(line, " "))
+		indent = strings.Repeat(" ", len(indent))
+	}
+}
+
+// changeWords are the changes, those of many CPUs or queues in one line.
+func changeWords(changes []tune.Change) []string {
+	var lines []string
+	for i := 0; i < len(changes); {
+		c := changes[i]
+		j := i + 1
+		for j < len(changes) && alike(c, changes[j]) {
+			j++
+		}
+		line := fmt.Sprintf("%s: %s → %s", c.Place, orDash(c.From), c.To)
+		if j > i+1 {
+			line += fmt.Sprintf(" (and %d alike)", j-i-1)
+		}
+		lines = append(lines, line)
+		i = j
+	}
+	return lines
+}
+
+// alike says that two changes do the same to two CPUs or queues.
+func alike(a, b tune.Change) bool {
+	return a.Kind == b.Kind && a.From == b.From && a.To == b.To && path.Base(a.Name) == path.Base(b.Name)
+}
+
+func orDash(value string) string {
+	if value == "" {
+		return "–"
+	}
+	return value
+}
+
+func doneRow(item tune.Item) []string {
+	if item.State != tune.StateDone {
+		return nil
+	}
+	var words []string
+	for _, c := range item.Changes {
+		words = append(words, fmt.Sprintf("%s: %s", c.Place, orDash(c.From)))
+	}
+	return []string{item.Setting.Name, strings.Join(words, ", ")}
+}
+
+func reasonRow(item tune.Item) []string {
+	switch item.State {
+	case tune.StateNever:
+		return []string{item.Setting.Name, "never: " + item.Reason}
+	case tune.StateNotApplicable:
+		reason := item.Reason
+		if item.Remedy != "" {
+			reason += "; " + item.Remedy
+		}
+		return []string{item.Setting.Name, reason}
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package tune
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/nearest"
+)
+
+// ExportFormats are the files that a plan can be kept as.
+var ExportFormats = []string{"sysctl", "udev", "tuned"}
+
+// Export writes the plan as a file that sets the same at every start of the
+// machine: for /etc/sysctl.d, /etc/udev/rules.d, or a profile of tuned. It has
+// what the machine has already, too, and names in comments what a file of this
+// kind cannot hold. Errors: a *nearest.Error for an unknown format.
+func Export(w io.Writer, format string, items []Item) error {
+	e := exporter{}
+	switch format {
+	case "sysctl":
+		e.line, e.where = sysctlLine, "put this into /etc/sysctl.d/90-cnibench.conf"
+	case "udev":
+		e.line, e.where = udevLine, "put this into /etc/udev/rules.d/90-cnibench.rules"
+	case "tuned":
+		return exportTuned(w, items)
+	default:
+		return nearest.Unknown("export format", format, ExportFormats)
+	}
+	return e.write(w, items)
+}
+
+// exporter writes a line for each change that its file can hold.
+type exporter struct {
+	line  func(c Change) string // "" where it cannot
+	where string
+}
+
+func (e exporter) write(w io.Writer, items []Item) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Written by cnibench tune plan: %s\n", e.where)
+	var left []string
+	for _, item := range items {
+		var lines []string
+		for _, c := range item.Changes {
+			line := e.line(c)
+			if line == "" {
+				left = append(left, leftOut(item, c))
+			} else if !slices.Contains(lines, line) { // one rule for all CPUs
+				lines = append(lines, line)
+			}
+		}
+		if len(lines) > 0 {
+			fmt.Fprintf(&b, "\n# %s: %s (%s)\n%s\n", item.Setting.Name, item.Setting.Summary, strings.Join(item.Setting.Studies, ", "), strings.Join(lines, "\n"))
+		}
+	}
+	writeLeft(&b, left)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func leftOut(item Item, c Change) string {
+	return fmt.Sprintf("%s: %s = %s", item.Setting.Name, c.Place, c.To)
+}
+
+func writeLeft(b *strings.Builder, left []string) {
+	if len(left) == 0 {
+		return
+	}
+	b.WriteString("\n# Not for a file of this kind:\n")
+	for _, l := range left {
+		fmt.Fprintf(b, "#   %s\n", l)
+	}
+}
+
+func sysctlLine(c Change) string {
+	key := c.sysctlKey()
+	if key == "" {
+		return ""
+	}
+	return key + " = " + c.To
+}
+
+func udevLine(c Change) string {
+	if strings.HasSuffix(c.Name, "/cpufreq/scaling_governor") {
+		return fmt.Sprintf(`SUBSYSTEM=="cpu", ACTION=="add", TEST=="cpufreq/scaling_governor", ATTR{cpufreq/scaling_governor}="%s"`, c.To)
+	}
+	nic, what, ok := ofNIC(c.Place)
+	if !ok {
+		return ""
+	}
+	rule := fmt.Sprintf(`SUBSYSTEM=="net", ACTION=="add", KERNEL=="%s", `, nic)
+	switch c.Kind {
+	case Ring:
+		return rule + fmt.Sprintf(`RUN+="/usr/sbin/ethtool -G %s %s %s"`, nic, what, c.To)
+	case Feature:
+		return rule + fmt.Sprintf(`RUN+="/usr/sbin/ethtool -K %s %s %s"`, nic, what, c.To)
+	}
+	return rule + fmt.Sprintf(`ATTR{%s}="%s"`, what, c.To)
+}
+
+// ofNIC is the interface that a place belongs to, and what of it it is.
+func ofNIC(p Place) (nic, what string, ok bool) {
+	switch p.Kind {
+	case Ring, Feature:
+		return strings.Cut(p.Name, " ")
+	case File, Mask:
+		rest, ok := strings.CutPrefix(p.Name, netClass)
+		if !ok {
+			return "", "", false
+		}
+		return strings.Cut(rest, "/")
+	}
+	return "", "", false
+}
+
+// exportTuned writes a profile: its sections are not in the order of settings.
+func exportTuned(w io.Writer, items []Item) error {
+	sections := map[string][]string{}
+	add := func(section, line string) {
+		if !slices.Contains(sections[section], line) {
+			sections[section] = append(sections[section], line)
+		}
+	}
+	rings := map[string]string{}
+	features := map[string]string{}
+	var left []string
+	add("main", "summary=written by cnibench tune plan")
+	for _, item := range items {
+		for _, c := range item.Changes {
+			nic, what, _ := ofNIC(c.Place)
+			switch {
+			case c.Kind == Tuned && c.To != "off":
+				add("main", "include="+c.To)
+			case c.Kind == Service && c.To == "inactive":
+				add("service", "service."+c.Name+"=stop")
+			case c.Kind == Ring:
+				rings[nic] = strings.TrimSpace(rings[nic] + " " + what + " " + c.To)
+			case c.Kind == Feature:
+				features[nic] = strings.TrimSpace(features[nic] + " " + what + " " + c.To)
+			case c.sysctlKey() != "":
+				add("sysctl", c.sysctlKey()+"="+c.To)
+			case strings.HasSuffix(c.Name, "/cpufreq/scaling_governor"):
+				add("cpu", "governor="+c.To)
+			case strings.HasPrefix(c.Name, "/sys/"):
+				add("sysfs", c.Name+"="+c.To)
+			default:
+				left = append(left, leftOut(item, c))
+			}
+		}
+	}
+	for _, f := range []struct {
+		key  string
+		nics map[string]string
+	}{{"ring", rings}, {"features", features}} {
+		for nic, value := range f.nics {
+			section := "net_" + nic
+			add(section, "type=net")
+			add(section, "devices="+nic)
+			add(section, f.key+"="+value)
+		}
+	}
+	var b strings.Builder
+	b.WriteString("# Written by cnibench tune plan: put this into /etc/tuned/cnibench/tuned.conf, then tuned-adm profile cnibench\n")
+	for _, name := range sectionOrder(sections) {
+		fmt.Fprintf(&b, "\n[%s]\n%s\n", name, strings.Join(sections[name], "\n"))
+	}
+	writeLeft(&b, left)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// sectionOrder is main first, then by name.
+func sectionOrder(sections map[string][]string) []string {
+	names := []string{"main"}
+	var rest []string
+	for name := range sections {
+		if name != "main" {
+			rest = append(rest, name)
+		}
+	}
+	slices.Sort(rest)
+	return append(names, rest...)
+}

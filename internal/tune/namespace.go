@@ -1,0 +1,126 @@
+package tune
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"syscall"
+)
+
+// Request is what is to be set inside a namespace that is thrown away
+// afterwards, as a program inside of it reads it.
+type Request struct {
+	Settings []Choice `json:"settings,omitempty"`
+	// Sysctls are the user's own, by key.
+	Sysctls map[string]string `json:"sysctls,omitempty"`
+}
+
+// Answer is what came of it.
+type Answer struct {
+	Made int               `json:"made"`           // values that are different now
+	Left map[string]string `json:"left,omitempty"` // settings that changed nothing here, with the reason
+}
+
+// Names are the settings of the request, in order.
+func (r Request) Names() []string {
+	var names []string
+	for _, c := range r.Settings {
+		names = append(names, c.Setting)
+	}
+	return append(names, slices.Sorted(maps.Keys(r.Sysctls))...)
+}
+
+// Wanted looks the request's settings up.
+func (r Request) Wanted() ([]Wanted, error) {
+	var wanted []Wanted
+	for _, c := range r.Settings {
+		s, err := Lookup(c.Setting)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := s.complete(c.Params); err != nil {
+			return nil, err
+		}
+		wanted = append(wanted, Wanted{Setting: s, Params: c.Params})
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.Sysctls)) {
+		s, err := Sysctl(key, r.Sysctls[key])
+		if err != nil {
+			return nil, err
+		}
+		wanted = append(wanted, Wanted{Setting: s})
+	}
+	return wanted, nil
+}
+
+// ReadRequest decodes a request.
+func ReadRequest(r io.Reader) (Request, error) {
+	var req Request
+	d := json.NewDecoder(r)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&req); err != nil {
+		return req, fmt.Errorf("request: %w", err)
+	}
+	return req, nil
+}
+
+// SetNamespace sets what the request asks for in a namespace. There is no
+// journal: the namespace goes away with all of it. A value that is the whole
+// machine's, and therefore cannot be written from inside, is a reason.
+func SetNamespace(ctx context.Context, m *Machine, req Request) (Answer, error) {
+	a := Answer{Left: map[string]string{}}
+	if !m.Namespace {
+		return a, errors.New("tune: not inside a namespace")
+	}
+	wanted, err := req.Wanted()
+	if err != nil {
+		return a, err
+	}
+	f, err := Gather(ctx, m, nil)
+	if err != nil {
+		return a, err
+	}
+	items, err := Plan(f, wanted)
+	if err != nil {
+		return a, err
+	}
+	for _, item := range items {
+		switch item.State {
+		case StateChange:
+			made, err := setAll(ctx, m, item)
+			if err != nil {
+				return a, fmt.Errorf("%s: %w", item.Setting.Name, err)
+			}
+			if made == 0 {
+				a.Left[item.Setting.Name] = "it is the whole machine's, a namespace has none of its own"
+			}
+			a.Made += made
+		case StateDone:
+			a.Left[item.Setting.Name] = "it is so already"
+		case StateAdvice:
+			a.Left[item.Setting.Name] = "it is nothing that can be set"
+		default:
+			a.Left[item.Setting.Name] = item.Reason
+		}
+	}
+	return a, nil
+}
+
+func setAll(ctx context.Context, m *Machine, item Item) (made int, err error) {
+	for _, c := range item.Pending() {
+		err := m.Write(ctx, c.Place, c.To)
+		switch {
+		case errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS):
+			continue
+		case err != nil:
+			return made, err
+		}
+		made++
+	}
+	return made, nil
+}

@@ -1,0 +1,101 @@
+package tune
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/host"
+)
+
+// Here is the network namespace that this process is in, with its own view of
+// /sys. Errors: it is the one that the machine's first process is in, which is
+// not thrown away.
+func Here() (*Machine, error) {
+	own, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		return nil, err
+	}
+	first, err := os.Readlink("/proc/1/ns/net")
+	if err != nil {
+		return nil, err
+	}
+	if own == first {
+		return nil, errors.New("this is the machine's own network namespace; use `cnibench tune apply`, which can be taken back")
+	}
+	return &Machine{Files: namespaceFiles{host.Tree("/"), ownSys()}, NICs: localNICs{}, Programs: host.Local{}, Namespace: true}, nil
+}
+
+// ownSys is a view of /sys that shows the interfaces of this process' network
+// namespace: the mounted one shows those of whoever mounted it. It is mounted
+// nowhere and goes away with the process. Without the right to have one it is
+// nil.
+func ownSys() host.FS {
+	context, err := unix.Fsopen("sysfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(context)
+	if err := unix.FsconfigCreate(context); err != nil {
+		return nil
+	}
+	fd, err := unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	return host.Tree(fmt.Sprintf("/proc/self/fd/%d", fd))
+}
+
+// namespaceFiles take what /sys/class has from a view of the namespace's own.
+type namespaceFiles struct {
+	host.FS
+	sys host.FS
+}
+
+// at is where the file is to be looked for.
+func (n namespaceFiles) at(name string) (host.FS, string, error) {
+	const class = "/sys/class"
+	if !strings.HasPrefix(name, class+"/") {
+		return n.FS, name, nil
+	}
+	if n.sys == nil {
+		return nil, "", fmt.Errorf("%s: no view of /sys of this namespace: %w", name, fs.ErrNotExist)
+	}
+	return n.sys, strings.TrimPrefix(name, "/sys"), nil
+}
+
+func (n namespaceFiles) ReadFile(name string) ([]byte, error) {
+	files, name, err := n.at(name)
+	if err != nil {
+		return nil, err
+	}
+	return files.ReadFile(name)
+}
+
+func (n namespaceFiles) WriteFile(name string, data []byte) error {
+	files, name, err := n.at(name)
+	if err != nil {
+		return err
+	}
+	return files.WriteFile(name, data)
+}
+
+func (n namespaceFiles) ReadDir(name string) ([]string, error) {
+	files, name, err := n.at(name)
+	if err != nil {
+		return nil, err
+	}
+	return files.ReadDir(name)
+}
+
+func (n namespaceFiles) Readlink(name string) (string, error) {
+	files, name, err := n.at(name)
+	if err != nil {
+		return "", err
+	}
+	return files.Readlink(name)
+}
