@@ -74,6 +74,7 @@ var probes = []probe{
 	{name: "esp", summary: "IPsec ESP (RFC 4303)", option: "CONFIG_INET_ESP", try: tryESP},
 	{name: "nftables", summary: "nftables", option: "CONFIG_NF_TABLES", try: tryNftables},
 	{name: "iptables", summary: "iptables over nftables, and its extensions", option: "CONFIG_NFT_COMPAT", try: tryIPTables},
+	{name: "iptables-legacy", summary: "iptables by its older kernel interface", option: "CONFIG_IP_NF_IPTABLES_LEGACY", try: tryFile("/proc/thread-self/net/ip_tables_names"), module: "ip_tables"},
 	{name: "ipset", summary: "sets of addresses for iptables", option: "CONFIG_IP_SET", try: tryIPSet},
 	{name: "conntrack", summary: "connection tracking", option: "CONFIG_NF_CONNTRACK", try: tryFile("/proc/sys/net/netfilter/nf_conntrack_max")},
 	{name: "br_netfilter", summary: "netfilter on bridges", option: "CONFIG_BRIDGE_NETFILTER", try: tryFile("/proc/sys/net/bridge/bridge-nf-call-iptables")},
