@@ -33,6 +33,10 @@ setup: setup-all ## installs what every contender and suite of the lab and the m
 build: ## bin/cnibench, static
 	go build $(build) -o bin/cnibench .
 
+.PHONY: flanneld
+flanneld: ## bin/flanneld, flannel's own daemon from its published module: contender flannel-udp (needs a C compiler; some minutes)
+	cd tools/flanneld && CGO_ENABLED=1 go build -trimpath -ldflags "-s -w" -o ../../bin/flanneld github.com/flannel-io/flannel
+
 .PHONY: test
 test: setup-test ## every test that this machine can run; fails if one leaves something behind
 	scripts/leak-check $(MAKE) --no-print-directory test-inside

@@ -153,10 +153,20 @@ var packageOf = map[string]string{
 // leaves it out.
 var sbin = []string{"/usr/local/sbin", "/usr/sbin", "/sbin"}
 
+// beside is the folder of this very program, where `make` puts others that no
+// package has.
+func beside() []string {
+	self, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	return []string{filepath.Dir(self)}
+}
+
 // find is the program's path, or a *ProgramError.
 func find(program string) (string, error) {
 	path, err := exec.LookPath(program)
-	for _, dir := range sbin {
+	for _, dir := range append(beside(), sbin...) {
 		if err == nil {
 			return path, nil
 		}

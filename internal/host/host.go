@@ -93,4 +93,13 @@ func (e *ExitError) Error() string {
 type Program struct {
 	Name    string
 	Package string
+	Build   string // the command that builds it where no package has it
+}
+
+// Remedy says what brings the program where it is missing.
+func (p Program) Remedy() string {
+	if p.Build != "" {
+		return "build it with: " + p.Build
+	}
+	return (&ProgramError{Program: p.Name, Package: p.Package}).Remedy()
 }

@@ -82,8 +82,7 @@ func (l *lab) Supports(_ context.Context, c *contender.Contender) error {
 	}
 	for _, program := range pieces.programs {
 		if host.Have(program.Name) != nil {
-			missing := &host.ProgramError{Program: program.Name, Package: program.Package}
-			return &arena.Unsupported{Reason: fmt.Sprintf("%s: program not found", program.Name), Remedy: missing.Remedy()}
+			return &arena.Unsupported{Reason: fmt.Sprintf("%s: program not found", program.Name), Remedy: program.Remedy()}
 		}
 	}
 	for _, program := range c.Requires.Programs {
