@@ -89,6 +89,9 @@ func one(t *testing.T, a arena.Arena, x *contender.Contender, c Config) {
 		reach(t, ctx, c, path, pair, mtuOf(path, x, c))
 	}
 	everyPod(t, ctx, c, net)
+	if a.HasPath(x, arena.PathService) == nil {
+		service(t, ctx, c, net)
+	}
 
 	// What still runs when the network goes down is ended with it.
 	sleeper, err := net.Pods()[0].Start(context.WithoutCancel(ctx), host.Command{Argv: []string{"sleep", "1000"}})

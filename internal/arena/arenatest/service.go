@@ -1,0 +1,77 @@
+package arenatest
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/arena"
+)
+
+// others are how many Services stand beside the one that is asked.
+const others = 20
+
+// service checks that every pod but the server reaches it at a Service address
+// over TCP and UDP, among others, and that a new table of Services takes the
+// place of the old one.
+func service(t *testing.T, ctx context.Context, c Config, net arena.Network) {
+	t.Helper()
+	pod, err := net.Pair(ctx, arena.PathPod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := hire(t, ctx, c, pod.Server)
+	defer dismiss(t, server)
+	port, err := server.Echo(ctx, pod.Server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports := []arena.Port{{Protocol: arena.TCP, Number: port}, {Protocol: arena.UDP, Number: port}}
+	old, took, err := net.Service(ctx, ports, others)
+	if err != nil {
+		t.Errorf("path %s: %v", arena.PathService, err)
+		return
+	}
+	if took <= 0 {
+		t.Errorf("path %s: programmed in %v", arena.PathService, took)
+	}
+	if old.Target == pod.Server.Addr() {
+		t.Errorf("path %s: the Service has the server's own address %s", arena.PathService, old.Target)
+	}
+	for _, p := range net.Pods() {
+		if p.Name() == pod.Server.Name() {
+			continue
+		}
+		client := hire(t, ctx, c, p)
+		if err := patiently(ctx, func() error { return client.Reach(ctx, old.Target, port) }); err != nil {
+			t.Errorf("path %s: %s to a Service on %s: %v", arena.PathService, p.Name(), pod.Server.Node(), err)
+		}
+		dismiss(t, client)
+	}
+	replaced(t, ctx, c, net, ports, old)
+}
+
+// replaced checks that after another table of Services the old address
+// answers no more and the new one does.
+func replaced(t *testing.T, ctx context.Context, c Config, net arena.Network, ports []arena.Port, old arena.Pair) {
+	t.Helper()
+	now, _, err := net.Service(ctx, ports, 0)
+	if err != nil {
+		t.Errorf("path %s: another table: %v", arena.PathService, err)
+		return
+	}
+	client := hire(t, ctx, c, old.Client)
+	defer dismiss(t, client)
+	if err := patiently(ctx, func() error { return client.Reach(ctx, now.Target, ports[0].Number) }); err != nil {
+		t.Errorf("path %s: after another table: %v", arena.PathService, err)
+	}
+	got, err := client.Probe(ctx, agent.Probe{Target: netip.AddrPortFrom(old.Target, ports[0].Number), Timeout: 300 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now.Target != old.Target && (got.TCP.Kind == agent.OK || got.UDP.Kind == agent.OK) {
+		t.Errorf("path %s: %s still answers (TCP %s, UDP %s), though its Service is gone", arena.PathService, old.Target, got.TCP.Kind, got.UDP.Kind)
+	}
+}
