@@ -4,17 +4,17 @@ package wire
 
 // Transports lists the transports and extras, in the order of listings.
 func Transports() []Transport {
-	return []Transport{routes, vpcRoutes, vxlan, ipip, wireguard, esp, ciliumVXLAN, ciliumRoutes, masquerade, sysctl,
+	return []Transport{routes, vpcRoutes, vxlan, ipip, wireguard, esp, flanneld, ciliumVXLAN, ciliumRoutes, masquerade, sysctl,
 		antreaTunnel, antreaGatewayRoutes, ovnOverlay, ovnLocalnet, tunnelNotrack}
 }
 
 // Attachments lists the ways of attaching a pod, in the order of listings.
 func Attachments() []Attach {
-	return []Attach{bridge, ptp, macvlan, ipvlan, vethEBPF, netkitEBPF, antreaAttach, ovn}
+	return []Attach{bridge, ptp, macvlan, ipvlan, vethEBPF, netkitEBPF, ptpEBPF, antreaAttach, ovn}
 }
 
 // Services lists the mechanisms behind Service addresses, in the order of
 // listings.
 func Services() []Service {
-	return []Service{kubeProxyIPTables, kubeProxyNFTables, ebpfService, antreaProxy, ovnService}
+	return []Service{kubeProxyIPTables, kubeProxyNFTables, ebpfService, calicoNAT, antreaProxy, ovnService}
 }

@@ -28,10 +28,12 @@ const ciliumKey = "cilium"
 type cilium struct {
 	settings map[string]any
 	nodes    map[*Node]*ciliumNode
-	tunnel   bool      // set by the transport; else routes
-	socket   *socketLB // nil: Services at tc
-	hubble   string    // who reads flow events
-	pods     uint32    // given out so far
+	tunnel   bool     // set by the transport; else routes
+	socket   *sockets // nil: Services at tc
+	// socketServices are the Services that the socket's programs know.
+	socketServices serviceMaps
+	hubble         string // who reads flow events
+	pods           uint32 // given out so far
 }
 
 type ciliumNode struct {
@@ -151,8 +153,7 @@ func (c *cilium) load(n *Node, programs []string, uplink, tunnel int) (*ciliumNo
 	if err != nil {
 		return nil, err
 	}
-	node := &ciliumNode{Collection: loaded, constants: constants}
-	node.services = serviceMaps{services: loaded.Maps["services"], backends: loaded.Maps["backends"], reverse: loaded.Maps["reverse"]}
+	node := &ciliumNode{Collection: loaded, constants: constants, services: serviceMapsOf(loaded)}
 	c.nodes[n] = node
 	// A node is an endpoint of itself and knows the others' addresses.
 	host := ciliumEndpoint{Host: 1, Identity: ciliumHost}

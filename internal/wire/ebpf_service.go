@@ -7,8 +7,10 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/cilium/ebpf"
@@ -33,9 +35,14 @@ var ebpfService = Service{
 			return nil, err
 		}
 		if p.Bool("socket", false) {
-			if c.socket, err = newSocketLB(f, true); err != nil {
+			c.socket, err = atSockets(f, sockObject, map[string]ebpf.AttachType{
+				"connect4": ebpf.AttachCGroupInet4Connect, "getpeername4": ebpf.AttachCgroupInet4GetPeername,
+				"sendmsg4": ebpf.AttachCGroupUDP4Sendmsg, "recvmsg4": ebpf.AttachCGroupUDP4Recvmsg,
+			}, nil)
+			if err != nil {
 				return nil, err
 			}
+			c.socketServices = serviceMapsOf(c.socket.Collection)
 			c.settings["per_packet_lb"] = false
 		}
 		return &ciliumProxy{c}, nil
@@ -47,7 +54,7 @@ type ciliumProxy struct{ *cilium }
 // Sync implements Proxy: every node's maps, and those of the socket.
 func (p *ciliumProxy) Sync(ctx context.Context, f *Fabric, table []ServicePort) error {
 	if p.socket != nil {
-		if err := p.socket.services.sync(ctx, table); err != nil {
+		if err := p.socketServices.sync(ctx, table); err != nil {
 			return err
 		}
 	}
@@ -79,6 +86,10 @@ type serviceMaps struct {
 	numbers []uint32 // of backends
 	indexes []uint32 // of Services
 	last    uint32   // number given out: none is used twice
+}
+
+func serviceMapsOf(c *ebpf.Collection) serviceMaps {
+	return serviceMaps{services: c.Maps["services"], backends: c.Maps["backends"], reverse: c.Maps["reverse"]}
 }
 
 var protocols = map[string]uint8{"TCP": unix.IPPROTO_TCP, "UDP": unix.IPPROTO_UDP}
@@ -147,40 +158,35 @@ func (m *serviceMaps) clear() error {
 	return errors.Join(errs...)
 }
 
-// socketLB is bpf/sock.c, attached to the control group that the lab's
-// processes are in. It serves the lab's namespaces only, and the kernel lets
-// go of it when this process ends.
-type socketLB struct {
+// sockets are programs attached to the control group that the lab's processes
+// are in. They serve the lab's namespaces only, and the kernel lets go of them
+// when this process ends.
+type sockets struct {
 	*ebpf.Collection
-	services serviceMaps
-	links    []link.Link
+	links []link.Link
 }
 
-func newSocketLB(f *Fabric, udp bool) (_ *socketLB, err error) {
-	attach := map[string]ebpf.AttachType{
-		"connect4": ebpf.AttachCGroupInet4Connect, "getpeername4": ebpf.AttachCgroupInet4GetPeername,
-		"sendmsg4": ebpf.AttachCGroupUDP4Sendmsg, "recvmsg4": ebpf.AttachCGroupUDP4Recvmsg,
-	}
-	names := []string{"connect4", "getpeername4", "sendmsg4", "recvmsg4"}
-	s := &socketLB{}
+// atSockets attaches the programs of an object, by name.
+func atSockets(f *Fabric, object []byte, programs map[string]ebpf.AttachType, constants map[string]any) (_ *sockets, err error) {
+	s := &sockets{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
 		}
 	}()
-	if s.Collection, err = loadEBPF(sockObject, names, map[string]any{"udp_too": udp}, nil); err != nil {
+	names := slices.Sorted(maps.Keys(programs))
+	if s.Collection, err = loadEBPF(object, names, constants, nil); err != nil {
 		return nil, err
 	}
-	s.services = serviceMaps{services: s.Maps["services"], backends: s.Maps["backends"], reverse: s.Maps["reverse"]}
 	group, done, err := ownControlGroup(f.Nodes[0].Dir)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
 	for _, name := range names {
-		l, err := link.AttachCgroup(link.CgroupOptions{Path: group, Attach: attach[name], Program: s.Programs[name]})
+		l, err := link.AttachCgroup(link.CgroupOptions{Path: group, Attach: programs[name], Program: s.Programs[name]})
 		if err != nil {
-			return nil, fmt.Errorf("eBPF program %s at the control group: %w; as root, and on a kernel with CONFIG_CGROUP_BPF", name, err)
+			return nil, fmt.Errorf("eBPF program %s at the control group: %w; run it as root, on a kernel with CONFIG_CGROUP_BPF", name, err)
 		}
 		s.links = append(s.links, l)
 	}
@@ -193,7 +199,7 @@ func newSocketLB(f *Fabric, udp bool) (_ *socketLB, err error) {
 }
 
 // serve makes the sockets of a namespace find the Services.
-func (s *socketLB) serve(box *ns.NS) error {
+func (s *sockets) serve(box *ns.NS) error {
 	return box.Do(func() error {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
@@ -208,7 +214,7 @@ func (s *socketLB) serve(box *ns.NS) error {
 	})
 }
 
-func (s *socketLB) close() error {
+func (s *sockets) close() error {
 	var errs []error
 	for _, l := range s.links {
 		errs = append(errs, l.Close())

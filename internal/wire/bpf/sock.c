@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
  * Services at the socket, as Cilium's kube-proxy replacement serves them
- * (bpf/bpf_sock.c of cilium/cilium v1.15.2) and Calico's connect-time load
- * balancer does for TCP: connect() and sendmsg() to a Service's address go to
- * a backend's, and no packet is translated.
+ * (bpf/bpf_sock.c of cilium/cilium v1.15.2): connect() and sendmsg() to a
+ * Service's address go to a backend's, and no packet is translated.
  */
 #include "service.h"
-
-volatile const bool udp_too; /* Calico leaves UDP to tc */
 
 /* The network namespaces that are served, by cookie: the lab's pods and nodes,
  * and nobody else of the cgroup. */
@@ -45,7 +42,7 @@ __inline_always void forward(struct bpf_sock_addr *ctx)
 	__u64 cookie = bpf_get_netns_cookie(ctx);
 	__u32 number;
 
-	if (ctx->protocol != IPPROTO_TCP && !(udp_too && ctx->protocol == IPPROTO_UDP))
+	if (ctx->protocol != IPPROTO_TCP && ctx->protocol != IPPROTO_UDP)
 		return;
 	if (!bpf_map_lookup_elem(&namespaces, &cookie))
 		return;

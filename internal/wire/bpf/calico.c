@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * The eBPF dataplane of Calico 3.27, IPv4, without policies: what each packet
+ * meets in felix/bpf-gpl of projectcalico/calico v3.27.2 (tc.c, conntrack.h,
+ * nat_lookup.h, fib.h, connect.h), in the same order and with as many map
+ * look-ups. docs/ebpf.md says what is left out.
+ */
+#include "packet.h"
+
+volatile const bool workload; /* the interface is a pod's, else the node's to others */
+volatile const __u32 counters_index;
+
+enum { PASS = TC_ACT_UNSPEC };
+enum { MARK_SEEN = 0x01000000, MARK_BYPASS = 0x03000000 };
+enum { NORMAL, NAT_FORWARD, NAT_REVERSE };
+enum { ROUTE_WORKLOAD = 1, ROUTE_LOCAL = 2, ROUTE_HOST = 4, ROUTE_IN_POOL = 8 };
+
+struct ct_key {
+	__u32 proto;
+	__be32 a, b;
+	__be16 a_port, b_port;
+};
+
+struct leg {
+	__u64 bytes;
+	__u32 packets, seqno;
+	__u8 syn_seen, ack_seen, approved, opener;
+	__u32 ifindex;
+};
+
+struct ct_value {
+	__u64 created, last_seen;
+	__u8 type, flags, pad[6];
+	union {
+		struct {
+			struct leg a_to_b, b_to_a;
+			__be32 tunnel, original;
+			__be16 original_port, original_sport;
+			__be32 original_source;
+		};
+		struct ct_key reverse; /* of NAT_FORWARD */
+	};
+};
+
+struct prefix {
+	__u32 length;
+	__be32 addr;
+};
+
+struct route_entry {
+	__u32 flags;
+	__u32 next; /* hop, or index of the interface */
+};
+
+struct frontend_key {
+	__u32 length;
+	__be32 addr;
+	__be16 port;
+	__u8 proto;
+	__be32 source;
+	__u8 pad;
+} __attribute__((packed));
+
+struct frontend {
+	__u32 id, count, local, affinity, flags;
+};
+
+struct backend_key {
+	__u32 id, ordinal;
+};
+
+struct backend {
+	__be32 addr;
+	__be16 port;
+	__u16 pad;
+};
+
+struct socket_flow {
+	__u64 cookie;
+	__be32 addr;
+	__be16 port;
+	__u16 proto;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 512000);
+	__type(key, struct ct_key);
+	__type(value, struct ct_value);
+} conntrack SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 262144);
+	__type(key, struct prefix);
+	__type(value, struct route_entry);
+} routes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, struct frontend_key);
+	__type(value, struct frontend);
+} frontends SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 262144);
+	__type(key, struct backend_key);
+	__type(value, struct backend);
+} backends SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct socket_flow);
+	__type(value, struct backend);
+} socket_flows SEC(".maps");
+
+/* The lab's network namespaces, by cookie: nobody else is served. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u64);
+	__type(value, __u32);
+} namespaces SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, __u64[16]);
+} counters SEC(".maps");
+
+__inline_always struct route_entry *route_to(__be32 addr)
+{
+	struct prefix key = {.length = 32, .addr = addr};
+
+	return bpf_map_lookup_elem(&routes, &key);
+}
+
+/* nat_lookup finds a backend of the Service at that address. */
+__inline_always struct backend *nat_lookup(__be32 source, __be32 addr, __be16 port, __u8 proto)
+{
+	struct frontend_key key = {.length = 88, .addr = addr, .port = port, .proto = proto, .source = source};
+	struct frontend *front = bpf_map_lookup_elem(&frontends, &key);
+	struct backend_key back = {};
+
+	if (!front || !front->count)
+		return 0;
+	back.id = front->id;
+	back.ordinal = bpf_get_prandom_u32() % front->count;
+	return bpf_map_lookup_elem(&backends, &back);
+}
+
+/* ct_key_of is the same for both directions; it says whether the packet goes
+ * from a to b. */
+__inline_always bool ct_key_of(struct ct_key *key, __u8 proto, __be32 s, __be16 sport, __be32 d, __be16 dport)
+{
+	bool forward = s < d || (s == d && sport < dport);
+
+	key->proto = proto;
+	key->a = forward ? s : d;
+	key->b = forward ? d : s;
+	key->a_port = forward ? sport : dport;
+	key->b_port = forward ? dport : sport;
+	return forward;
+}
+
+/* approve notes that this interface lets the connection through. */
+__inline_always int ct_create(struct __sk_buff *skb, const struct packet *p, bool to_host, __u8 type, __be32 original, __be16 original_port)
+{
+	struct ct_value value = {.type = type};
+	struct ct_key key = {};
+	bool forward = ct_key_of(&key, p->proto, p->saddr, p->sport, p->daddr, p->dport);
+	struct leg *from = forward ? &value.a_to_b : &value.b_to_a;
+	struct leg *to = forward ? &value.b_to_a : &value.a_to_b;
+
+	value.created = value.last_seen = bpf_ktime_get_ns();
+	value.original = original;
+	value.original_port = original_port;
+	from->opener = 1;
+	from->syn_seen = !!(p->tcp_flags & TCP_SYN);
+	from->ifindex = to_host ? skb->ifindex : 0;
+	if (to_host)
+		from->approved = 1;
+	else
+		to->approved = 1;
+	return bpf_map_update_elem(&conntrack, &key, &value, BPF_ANY);
+}
+
+/* nat_create makes the two entries of a translated connection: the forward one
+ * points at the one that is tracked. */
+__inline_always int nat_create(struct __sk_buff *skb, const struct packet *p, const struct backend *to)
+{
+	struct ct_value value = {.type = NAT_FORWARD};
+	struct ct_key key = {};
+	struct packet after = *p;
+
+	after.daddr = to->addr;
+	after.dport = to->port;
+	if (ct_create(skb, &after, true, NAT_REVERSE, p->daddr, p->dport) < 0)
+		return -1;
+	ct_key_of(&value.reverse, p->proto, p->saddr, p->sport, to->addr, to->port);
+	value.created = value.last_seen = bpf_ktime_get_ns();
+	ct_key_of(&key, p->proto, p->saddr, p->sport, p->daddr, p->dport);
+	return bpf_map_update_elem(&conntrack, &key, &value, BPF_ANY);
+}
+
+__inline_always int handle(struct __sk_buff *skb, bool to_host)
+{
+	struct ct_value *entry, *tracked;
+	struct backend *backend = 0;
+	struct ct_key key = {};
+	struct leg *from, *to;
+	struct packet p;
+	struct route_entry *r;
+	bool forward, approved = false, bypass = false;
+	__u32 index = counters_index;
+	__u64 *counted;
+	__u64 now;
+
+	if (!to_host && skb->mark == MARK_BYPASS)
+		return PASS;
+	counted = bpf_map_lookup_elem(&counters, &index);
+	if (counted)
+		counted[0]++;
+	if (skb->protocol != bpf_htons(ETH_P_IP))
+		return PASS; /* ARP */
+	if (!parse(skb, &p))
+		return TC_ACT_SHOT;
+	forward = ct_key_of(&key, p.proto, p.saddr, p.sport, p.daddr, p.dport);
+	entry = bpf_map_lookup_elem(&conntrack, &key);
+	if (entry) {
+		now = bpf_ktime_get_ns();
+		entry->last_seen = now;
+		if (entry->type == NAT_FORWARD) {
+			key = entry->reverse;
+			tracked = bpf_map_lookup_elem(&conntrack, &key);
+			if (!tracked)
+				return TC_ACT_SHOT;
+			tracked->last_seen = now;
+			/* The client's own side of the tracked entry. */
+			forward = key.a == p.saddr && key.a_port == p.sport;
+			if (to_host && !translate(skb, &p, false, forward ? key.b : key.a, forward ? key.b_port : key.a_port))
+				return TC_ACT_SHOT;
+			entry = tracked;
+		} else if (entry->type == NAT_REVERSE && !to_host) {
+			to = forward ? &entry->b_to_a : &entry->a_to_b;
+			if (to->opener && !translate(skb, &p, true, entry->original, entry->original_port))
+				return TC_ACT_SHOT;
+		}
+		from = forward ? &entry->a_to_b : &entry->b_to_a;
+		to = forward ? &entry->b_to_a : &entry->a_to_b;
+		if (p.proto == IPPROTO_TCP) {
+			from->syn_seen |= !!(p.tcp_flags & TCP_SYN);
+			from->ack_seen |= from->syn_seen && !(p.tcp_flags & TCP_SYN);
+		}
+		approved = to_host ? from->approved : to->approved;
+		if (!approved) {
+			/* Let in at the other end, not yet here: policy. */
+			route_to(p.daddr);
+			if (to_host)
+				from->approved = 1;
+			else
+				to->approved = 1;
+		}
+		bypass = entry->type == NORMAL && from->approved && to->approved;
+	} else {
+		if (to_host || !(skb->mark & MARK_SEEN))
+			backend = nat_lookup(p.saddr, p.daddr, p.dport, p.proto);
+		r = route_to(p.saddr);
+		if (workload && to_host && (!r || !(r->flags & ROUTE_LOCAL)))
+			return TC_ACT_SHOT; /* not the pod's own address */
+		bpf_get_socket_cookie(skb);
+		route_to(backend ? backend->addr : p.daddr);
+		if (backend && to_host) {
+			if (nat_create(skb, &p, backend) < 0 || !translate(skb, &p, false, backend->addr, backend->port))
+				return TC_ACT_SHOT;
+		} else if (ct_create(skb, &p, to_host, NORMAL, 0, 0) < 0) {
+			return TC_ACT_SHOT;
+		}
+	}
+	skb->mark = bypass ? MARK_BYPASS : MARK_SEEN;
+	return to_host ? route(skb, &p) : PASS;
+}
+
+/* Towards the node's stack: what a pod sends, what the uplink brings. */
+SEC("tc")
+int to_host(struct __sk_buff *skb)
+{
+	return handle(skb, true);
+}
+
+/* From the node's stack, or past it: to a pod, to the uplink. */
+SEC("tc")
+int from_host(struct __sk_buff *skb)
+{
+	return handle(skb, false);
+}
+
+/* connect_balancer is for TCP only (BPFConnectTimeLoadBalancing: TCP). */
+SEC("cgroup/connect4")
+int connect_balancer(struct bpf_sock_addr *ctx)
+{
+	struct backend was = {.addr = ctx->user_ip4, .port = ctx->user_port};
+	__u64 cookie = bpf_get_netns_cookie(ctx);
+	struct socket_flow flow = {};
+	struct backend *to;
+
+	if (ctx->protocol != IPPROTO_TCP || !bpf_map_lookup_elem(&namespaces, &cookie))
+		return 1;
+	to = nat_lookup(0, was.addr, was.port, IPPROTO_TCP);
+	if (!to)
+		return 1;
+	flow.cookie = bpf_get_socket_cookie(ctx);
+	flow.addr = to->addr;
+	flow.port = to->port;
+	flow.proto = IPPROTO_TCP;
+	bpf_map_update_elem(&socket_flows, &flow, &was, BPF_ANY);
+	ctx->user_ip4 = to->addr;
+	ctx->user_port = to->port;
+	return 1;
+}
+
+char _license[] SEC("license") = "GPL";

@@ -1,0 +1,266 @@
+//go:build linux
+
+package wire
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+//go:embed bpf/calico.o
+var calicoObject []byte
+
+// calicoKey is the state of Calico's eBPF dataplane among what pieces share.
+const calicoKey = "calico-ebpf"
+
+// calicoEBPF is what its pieces have in common: on every node the maps of
+// bpf/calico.c, which Felix would fill.
+type calicoEBPF struct {
+	nodes   map[*Node]*ebpf.Collection
+	socket  *sockets // nil until there is a Service mechanism
+	pods    uint32   // given out so far
+	fronts  map[*ebpf.Collection][]calicoFrontendKey
+	nextNAT uint32
+}
+
+// The structures of bpf/calico.c.
+type (
+	calicoRoute       struct{ Flags, Next uint32 }
+	calicoFrontendKey struct {
+		Length uint32
+		Addr   [4]byte
+		Port   [2]byte
+		Proto  uint8
+		Source [4]byte
+		_      uint8
+	}
+	calicoFrontend   struct{ ID, Count, Local, Affinity, Flags uint32 }
+	calicoBackendKey struct{ ID, Ordinal uint32 }
+)
+
+// Flags of a route.
+const (
+	calicoWorkload = 1
+	calicoLocal    = 2
+	calicoHost     = 4
+	calicoInPool   = 8
+)
+
+// calicoGateway is the pods' gateway on every node, and calicoMAC the address
+// of the node's side of every pod (cni-plugin/pkg/dataplane/linux).
+var (
+	calicoGateway = netip.MustParseAddr("169.254.1.1")
+	calicoMAC     = net.HardwareAddr{0xee, 0xee, 0xee, 0xee, 0xee, 0xee}
+)
+
+var ptpEBPF = Attach{
+	Name:    "ptp-ebpf",
+	Summary: "a routed veth with eBPF programs at tc, there and at the uplink, as Calico's eBPF dataplane has",
+	Setup: func(ctx context.Context, f *Fabric, _ Params) error {
+		c := &calicoEBPF{nodes: map[*Node]*ebpf.Collection{}, fronts: map[*ebpf.Collection][]calicoFrontendKey{}}
+		f.Shared[calicoKey] = c
+		f.OnDown(c.close)
+		return f.onEach(ctx, func(n *Node, h *netlink.Handle, uplink netlink.Link) error {
+			node, err := loadEBPF(calicoObject, []string{"to_host", "from_host"}, map[string]any{"workload": false}, nil)
+			if err != nil {
+				return err
+			}
+			c.nodes[n] = node
+			for _, peer := range f.Nodes {
+				flags := uint32(calicoHost)
+				if peer == n {
+					flags |= calicoLocal
+				} else if err := calicoPut(node, peer.PodCIDR, calicoRoute{calicoWorkload | calicoInPool, 0}); err != nil {
+					return err
+				}
+				if err := calicoPut(node, netip.PrefixFrom(peer.Addr.Addr(), 32), calicoRoute{flags, 0}); err != nil {
+					return err
+				}
+			}
+			return calicoPrograms(h, uplink.Attrs().Index, node)
+		})
+	},
+	Plug: calicoPlug,
+}
+
+// calicoPrograms attaches both directions' programs to an interface.
+func calicoPrograms(h *netlink.Handle, index int, programs *ebpf.Collection) error {
+	if err := classify(h, index, netlink.HANDLE_MIN_INGRESS, "to_host", programs.Programs["to_host"]); err != nil {
+		return err
+	}
+	return classify(h, index, netlink.HANDLE_MIN_EGRESS, "from_host", programs.Programs["from_host"])
+}
+
+// calicoPut tells the programs what is behind an address.
+func calicoPut(node *ebpf.Collection, p netip.Prefix, r calicoRoute) error {
+	if err := node.Maps["routes"].Put(ciliumPrefix{Length: uint32(p.Bits()), Addr: p.Addr().As4()}, r); err != nil {
+		return fmt.Errorf("eBPF routes: %w", err)
+	}
+	return nil
+}
+
+func (c *calicoEBPF) close() error {
+	for _, n := range c.nodes {
+		n.Close()
+	}
+	if c.socket != nil {
+		return c.socket.close()
+	}
+	return nil
+}
+
+func calicoPlug(_ context.Context, f *Fabric, pod *Pod, _ Params) (addr netip.Addr, err error) {
+	c, node := f.Shared[calicoKey].(*calicoEBPF), pod.Node
+	addr = node.PodAddr(pod.Nth)
+	c.pods++
+	h, err := node.NS.Netlink()
+	if err != nil {
+		return addr, err
+	}
+	defer h.Close()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU, attrs.HardwareAddr = fmt.Sprintf("cali%d", c.pods), f.PodMTU(), calicoMAC
+	if err := h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: podInterface, PeerNamespace: netlink.NsFd(pod.NS.FD())}); err != nil {
+		return addr, fmt.Errorf("veth: %w", err)
+	}
+	link, err := h.LinkByName(attrs.Name)
+	if err != nil {
+		return addr, err
+	}
+	index := link.Attrs().Index
+	maps := c.nodes[node]
+	shared := map[string]*ebpf.Map{}
+	for name, m := range maps.Maps {
+		if name[0] != '.' {
+			shared[name] = m
+		}
+	}
+	constants := map[string]any{"workload": true, "counters_index": c.pods}
+	programs, err := loadEBPF(calicoObject, []string{"to_host", "from_host"}, constants, shared)
+	if err != nil {
+		return addr, err
+	}
+	f.OnDown(func() error { programs.Close(); return nil })
+	if err := calicoPut(maps, netip.PrefixFrom(addr, 32), calicoRoute{calicoWorkload | calicoLocal | calicoInPool, uint32(index)}); err != nil {
+		return addr, err
+	}
+	if err := calicoPrograms(h, index, programs); err != nil {
+		return addr, err
+	}
+	if err := h.LinkSetUp(link); err != nil {
+		return addr, err
+	}
+	if err := h.RouteAdd(&netlink.Route{LinkIndex: index, Dst: ipNet(netip.PrefixFrom(addr, 32)), Scope: netlink.SCOPE_LINK}); err != nil {
+		return addr, fmt.Errorf("route to the pod: %w", err)
+	}
+	if err := podLink(pod, podInterface, addr, calicoGateway, f.PodMTU()); err != nil {
+		return addr, err
+	}
+	if err := calicoNeighbour(pod); err != nil {
+		return addr, err
+	}
+	if c.socket != nil {
+		return addr, c.socket.serve(pod.NS)
+	}
+	return addr, nil
+}
+
+// calicoNeighbour tells the pod its gateway's MAC address. In Calico the node
+// answers for it (proxy_arp), which it does only with a default route, and the
+// lab's nodes have none.
+func calicoNeighbour(pod *Pod) error {
+	h, err := pod.NS.Netlink()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	link, err := h.LinkByName(podInterface)
+	if err != nil {
+		return err
+	}
+	err = h.NeighSet(&netlink.Neigh{
+		LinkIndex: link.Attrs().Index, State: netlink.NUD_PERMANENT, Type: unix.RTN_UNICAST,
+		IP: calicoGateway.AsSlice(), HardwareAddr: calicoMAC,
+	})
+	if err != nil {
+		return fmt.Errorf("neighbour %s: %w", calicoGateway, err)
+	}
+	return nil
+}
+
+// calicoNAT is Calico's load balancer: for TCP when a socket connects, for the
+// rest at tc.
+var calicoNAT = Service{
+	Name:    "ebpf-nat",
+	Summary: "Services in eBPF maps: TCP when a socket connects, the rest per packet at tc (Calico)",
+	Setup: func(_ context.Context, f *Fabric, _ Params) (Proxy, error) {
+		c, ok := f.Shared[calicoKey].(*calicoEBPF)
+		if !ok {
+			return nil, errors.New("ebpf-nat: works with the attachment ptp-ebpf only")
+		}
+		var err error
+		c.socket, err = atSockets(f, calicoObject, map[string]ebpf.AttachType{"connect_balancer": ebpf.AttachCGroupInet4Connect}, nil)
+		return c, err
+	},
+}
+
+// Sync implements Proxy.
+func (c *calicoEBPF) Sync(ctx context.Context, f *Fabric, table []ServicePort) error {
+	sets := []*ebpf.Collection{c.socket.Collection}
+	for _, n := range f.Nodes {
+		sets = append(sets, c.nodes[n])
+	}
+	for _, set := range sets {
+		if err := c.sync(ctx, set, table); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sync makes the table the only Services of one set of maps: backends first,
+// then what leads to them (felix/bpf/proxy/syncer.go).
+func (c *calicoEBPF) sync(ctx context.Context, set *ebpf.Collection, table []ServicePort) error {
+	fronts, backends := set.Maps["frontends"], set.Maps["backends"]
+	for _, key := range c.fronts[set] {
+		var old calicoFrontend
+		if err := fronts.Lookup(key, &old); err != nil {
+			return err
+		}
+		if err := fronts.Delete(key); err != nil {
+			return err
+		}
+		for i := range old.Count {
+			if err := backends.Delete(calicoBackendKey{old.ID, i}); err != nil {
+				return err
+			}
+		}
+	}
+	c.fronts[set] = nil
+	for _, s := range table {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		c.nextNAT++
+		for i, b := range s.Backends {
+			if err := backends.Put(calicoBackendKey{c.nextNAT, uint32(i)}, serviceAddress{Addr: b.Addr().As4(), Port: bigPort(b.Port())}); err != nil {
+				return fmt.Errorf("Service %s: backend: %w", s.Name, err)
+			}
+		}
+		// Any source: the prefix ends before it.
+		key := calicoFrontendKey{Length: 56, Addr: s.ClusterIP.As4(), Port: bigPort(s.Port), Proto: protocols[s.Protocol]}
+		if err := fronts.Put(key, calicoFrontend{ID: c.nextNAT, Count: uint32(len(s.Backends))}); err != nil {
+			return fmt.Errorf("Service %s: %w", s.Name, err)
+		}
+		c.fronts[set] = append(c.fronts[set], key)
+	}
+	return nil
+}
