@@ -79,6 +79,19 @@ func (r *Result) Verdict() Verdict {
 	return worst
 }
 
+// Telling is the case that says most: the first that failed, else the first
+// that was asked; nil where there is none.
+func (r *Result) Telling() *Case {
+	for _, verdict := range []Verdict{Fail, Pass, Skip} {
+		for i := range r.Cases {
+			if r.Cases[i].Verdict == verdict {
+				return &r.Cases[i]
+			}
+		}
+	}
+	return nil
+}
+
 // set notes a key of the run's environment.
 func (r *Result) set(key, value string) {
 	if r.Environment == nil {

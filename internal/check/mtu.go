@@ -247,7 +247,10 @@ func (z packetSizes) judge() Case {
 	if sent == 0 {
 		sent = z.pod
 	}
-	under := fmt.Sprintf("an underlay of %d less %d of encapsulation", z.underlay, z.overhead)
+	under := fmt.Sprintf("the underlay's %d", z.underlay)
+	if z.overhead > 0 {
+		under += fmt.Sprintf(" less %d of encapsulation", z.overhead)
+	}
 	switch {
 	case z.path() == 0:
 		c.Verdict, c.Found = Fail, "blocked"
@@ -259,17 +262,17 @@ func (z packetSizes) judge() Case {
 		c.Next = fmt.Sprintf("Set the pods' MTU to %d.", z.path())
 	case float64(z.fits()-sent) > mostWaste*float64(z.underlay):
 		c.Verdict, c.Found = Fail, "wastes"
-		c.Text = fmt.Sprintf("pods send packets of %d bytes at most; %s leaves %d", sent, under, z.fits())
+		c.Text = fmt.Sprintf("pods send packets of %d bytes at most and could send %d: %s", sent, z.fits(), under)
 		c.Next = fmt.Sprintf("Set the pods' MTU to %d.", z.fits())
 	case sent < z.fits():
 		c.Found = "wastes a little"
-		c.Text = fmt.Sprintf("pods send packets of %d bytes at most; %s leaves %d", sent, under, z.fits())
+		c.Text = fmt.Sprintf("pods send packets of %d bytes at most and could send %d: %s", sent, z.fits(), under)
 	case sent > z.fits():
 		c.Found = "fits"
-		c.Text = fmt.Sprintf("packets of %d bytes cross whole, more than the %d that %s leaves by the contender's file", sent, z.fits(), under)
+		c.Text = fmt.Sprintf("packets of %d bytes cross whole, more than the %d that the contender's file gives: %s", sent, z.fits(), under)
 	default:
 		c.Found = "fits"
-		c.Text = fmt.Sprintf("packets of %d bytes cross whole, all that %s leaves", sent, under)
+		c.Text = fmt.Sprintf("packets of %d bytes cross whole: %s", sent, under)
 	}
 	if z.pod > sent && z.path() > 0 {
 		c.Text += fmt.Sprintf("; the interface shows an MTU of %d, the route allows less", z.pod)

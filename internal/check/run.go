@@ -22,7 +22,7 @@ type Runner struct {
 // runs the checks on it. What goes wrong is in the results; an error is that
 // ctx ended or that the contender left something behind.
 func (r *Runner) Run(ctx context.Context, c *contender.Contender, variant string, checks []Check) (results []Result, err error) {
-	r.Progress(c.ID + ": up")
+	r.Progress(c.ID)
 	net, upErr := r.Arena.Up(ctx, c, variant)
 	if upErr != nil {
 		upErr = fmt.Errorf("%s does not come up: %w", c.ID, upErr)
@@ -36,7 +36,6 @@ func (r *Runner) Run(ctx context.Context, c *contender.Contender, variant string
 			return results, err
 		}
 		name := check.Info().Name
-		r.Progress(c.ID + ": " + name)
 		res, runErr := Result{}, upErr
 		if upErr == nil {
 			res, runErr = check.Run(ctx, s)

@@ -28,6 +28,7 @@ var listings = []listing{
 	{"suites", []string{"Suite", "Steps", "Rounds", "Duration", "Summary"}, listSuites},
 	{"workloads", []string{"Workload", "Parameters", "Programs", "Summary"}, listWorkloads},
 	{"metrics", []string{"Metric", "Unit", "Better", "Meaning"}, listMetrics},
+	{"checks", []string{"Check", "Question"}, listChecks},
 	{"tunings", []string{"Setting", "Scope", "Study", "Parameters", "Summary"}, listTunings},
 }
 

@@ -105,7 +105,7 @@ but a gate failed or no sample was valid.`),
 		newLoadCmd(), newServeCmd(), newRecordCmd(), newEnterCmd(), newCleanCmd(), newVersionCmd(), newImportCmd(),
 		newAgentCmd(), newFingerprintCmd(),
 		newExploreCmd(),
-		newTransferCmd(), newVMCmd(), newTuneCmd(),
+		newTransferCmd(), newVMCmd(), newCheckCmd(), newTuneCmd(),
 	)
 	for _, c := range root.Commands() {
 		wrapArgs(c)
