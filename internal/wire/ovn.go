@@ -105,7 +105,9 @@ func (o *ovnNet) startCentral(ctx context.Context) error {
 	if err := s.daemon("ovn-northd", "--ovnnb-db=unix:"+s.path("ovnnb_db.sock"), "--ovnsb-db=unix:"+s.path("ovnsb_db.sock"), "--unixctl="+s.path("ovn-northd.ctl")); err != nil {
 		return err
 	}
-	return o.nbctl(ctx, "--", "init", "--", "set", "NB_Global", ".",
+	// An ovn-controller that meets a southbound database without ovn-northd's
+	// first row may crash (OVN 23.03): wait for it.
+	return o.nbctl(ctx, "--wait=sb", "--", "init", "--", "set", "NB_Global", ".",
 		"options:use_logical_dp_groups=true", "options:use_ct_inv_match=false",
 		"options:ls_dnat_mod_dl_dst=true", "options:ls_ct_skip_dst_lport_ips=true")
 }
@@ -125,7 +127,7 @@ func (o *ovnNet) startController(ctx context.Context, n *Node) error {
 	if err != nil {
 		return err
 	}
-	return s.daemon("ovn-controller", "unix:"+s.path("db.sock"), "--unixctl="+s.path("ovn-controller.ctl"))
+	return s.daemon("ovn-controller", "unix:"+s.path("db.sock"))
 }
 
 // plug makes the pod's logical port and its veth, and waits until every node
@@ -140,7 +142,7 @@ func (o *ovnNet) plug(ctx context.Context, f *Fabric, pod *Pod, addr netip.Prefi
 			return err
 		}
 	}
-	name, err := podVeth(pod, addr, o.gateway, f.PodMTU())
+	name, err := podVeth(pod, addr, o.gateway, f.PodMTU(), o.central.kind)
 	if err != nil {
 		return err
 	}

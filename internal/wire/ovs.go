@@ -149,8 +149,8 @@ func (s *ovSwitch) run(ctx context.Context, stdin []byte, argv ...string) (strin
 		return "", err
 	}
 	if err := p.Wait(); err != nil {
-		if ended := s.ended(); ended != nil {
-			return "", ended
+		if ended := s.endedSoon(); ended != nil {
+			return "", fmt.Errorf("%s: %w", argv[0], ended)
 		}
 		if ctx.Err() != nil {
 			return "", fmt.Errorf("%s %s on %s: no answer: %w", argv[0], argv[len(argv)-1], s.node.Name, context.Cause(ctx))
@@ -188,6 +188,18 @@ func (s *ovSwitch) ended() error {
 		return nil
 	}
 	return s.died[0]
+}
+
+// endedSoon is ended for a program that failed: its daemon's death may be known
+// a moment later.
+func (s *ovSwitch) endedSoon() error {
+	for range 10 {
+		if err := s.ended(); err != nil {
+			return err
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return nil
 }
 
 // database makes an empty database of a schema.

@@ -41,7 +41,7 @@ var antreaAttach = Attach{
 			return netip.Addr{}, err
 		}
 		addr := pod.Node.PodAddr(pod.Nth)
-		name, err := podVeth(pod, netip.PrefixFrom(addr, pod.Node.PodCIDR.Bits()), gatewayOf(pod.Node.PodCIDR), f.PodMTU())
+		name, err := podVeth(pod, netip.PrefixFrom(addr, pod.Node.PodCIDR.Bits()), gatewayOf(pod.Node.PodCIDR), f.PodMTU(), all[pod.Node].kind)
 		if err != nil {
 			return netip.Addr{}, err
 		}

@@ -18,8 +18,10 @@ func podMAC(addr netip.Addr) net.HardwareAddr {
 
 // podVeth makes a veth pair from the node to the pod with the address and a
 // default route through the gateway, as Antrea's and Kube-OVN's CNI plugins do
-// by themselves, and returns the name of the node's end, which is up.
-func podVeth(pod *Pod, addr netip.Prefix, gateway netip.Addr, mtu int) (string, error) {
+// by themselves, and returns the name of the node's end, which is up. For a
+// datapath that is not the kernel's the pod completes its checksums itself, as
+// both products have it.
+func podVeth(pod *Pod, addr netip.Prefix, gateway netip.Addr, mtu int, datapath string) (string, error) {
 	h, err := pod.Node.NS.Netlink()
 	if err != nil {
 		return "", err
@@ -40,7 +42,10 @@ func podVeth(pod *Pod, addr netip.Prefix, gateway netip.Addr, mtu int) (string, 
 	if err := podAddress(pod, addr, gateway); err != nil {
 		return "", fmt.Errorf("interface of %s: %w", pod.Name, err)
 	}
-	return pod.Name, nil
+	if datapath == "system" {
+		return pod.Name, nil
+	}
+	return pod.Name, txChecksumOff(&Node{NS: pod.NS}, UplinkName)
 }
 
 func podAddress(pod *Pod, addr netip.Prefix, gateway netip.Addr) error {
