@@ -10,8 +10,8 @@ import (
 
 // Choice is a setting with the parameters that differ from its defaults.
 type Choice struct {
-	Setting string
-	Params  Params
+	Setting string `json:"setting"`
+	Params  Params `json:"params,omitempty"`
 }
 
 // Profile is a list of settings for a purpose.

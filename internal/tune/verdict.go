@@ -35,7 +35,7 @@ type Effect struct {
 }
 
 // judged are the metrics that settings are judged by, where a step has them.
-var judged = []string{"goodput", "rate", "loss", "latency_p50", "latency_p99", "cpu_per_gbit", "cpu_client", "cpu_server"}
+var judged = []string{"goodput", "rate", "loss", "latency_p50", "latency_p99", "cpu_per_gbit"}
 
 // Judge compares every variant of the report's baseline with it. notes are
 // those of the samples, by contender, of settings that changed nothing.

@@ -1,0 +1,203 @@
+package tune
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// fakeArena has a network of two pods, and a third that a path makes.
+type fakeArena struct {
+	arena.Arena
+	net *fakeNetwork
+}
+
+func (f fakeArena) Up(_ context.Context, c *contender.Contender, _ string) (arena.Network, error) {
+	f.net.up = c.ID
+	return f.net, nil
+}
+
+type fakeNetwork struct {
+	arena.Network
+	up     string
+	asked  []string // endpoint and question
+	answer func(endpoint string) (Answer, error)
+}
+
+func (n *fakeNetwork) Nodes() []arena.Endpoint { return []arena.Endpoint{n.at("node1")} }
+func (n *fakeNetwork) Pods() []arena.Endpoint  { return []arena.Endpoint{n.at("pod1"), n.at("pod2")} }
+func (n *fakeNetwork) Notes() []result.Reason  { return []result.Reason{{Code: "left_out", Text: "x"}} }
+func (n *fakeNetwork) Down(context.Context) error {
+	n.up = ""
+	return nil
+}
+
+func (n *fakeNetwork) Pair(_ context.Context, path string) (arena.Pair, error) {
+	if path == arena.PathSameNode {
+		return arena.Pair{Client: n.at("pod1"), Server: n.at("pod3")}, nil
+	}
+	return arena.Pair{Client: n.at("pod1"), Server: n.at("pod2")}, nil
+}
+
+func (n *fakeNetwork) at(name string) arena.Endpoint { return fakeEndpoint{name, n} }
+
+type fakeEndpoint struct {
+	name string
+	net  *fakeNetwork
+}
+
+func (e fakeEndpoint) Name() string     { return e.name }
+func (e fakeEndpoint) Node() string     { return "node1" }
+func (e fakeEndpoint) Addr() netip.Addr { return netip.Addr{} }
+func (e fakeEndpoint) Dir() string      { return "" }
+func (e fakeEndpoint) CPUs() []int      { return nil }
+
+func (e fakeEndpoint) Start(_ context.Context, c host.Command) (host.Process, error) {
+	question, err := io.ReadAll(c.Stdin)
+	if err != nil {
+		return nil, err
+	}
+	e.net.asked = append(e.net.asked, fmt.Sprintf("%s: %s: %s", e.name, c, question))
+	a, err := e.net.answer(e.name)
+	if err == nil {
+		err = json.NewEncoder(c.Stdout).Encode(a)
+	}
+	return ended{err}, nil
+}
+
+type ended struct{ err error }
+
+func (e ended) Wait() error          { return e.err }
+func (ended) Signal(os.Signal) error { return nil }
+
+var base = &contender.Contender{ID: "flannel-vxlan", Summary: "s"}
+
+func benchOf(n *fakeNetwork, v Variant) *Bench {
+	return &Bench{Arena: fakeArena{net: n}, Exe: "cnibench", Variants: map[string]Variant{v.ID: v}}
+}
+
+// Every endpoint is set once, those of a path when it is made; others come up
+// untouched.
+func TestBench(t *testing.T) {
+	v := Variants(base.ID, Request{Settings: []Choice{{Setting: "rps"}}})[0]
+	n := &fakeNetwork{answer: func(endpoint string) (Answer, error) {
+		if endpoint == "pod2" {
+			return Answer{Made: 1}, nil
+		}
+		return Answer{Left: map[string]string{"rps": "no"}}, nil
+	}}
+	b := benchOf(n, v)
+	if net, err := b.Up(t.Context(), base, ""); err != nil || net != arena.Network(n) {
+		t.Fatal(net, err)
+	}
+	net, err := b.Up(t.Context(), v.Contender(base), "")
+	if err != nil || n.up != "flannel-vxlan+rps" {
+		t.Fatal(n.up, err)
+	}
+	for range 2 {
+		if _, err := net.Pair(t.Context(), arena.PathSameNode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const question = `: cnibench tune here: {"settings":[{"setting":"rps"}]}`
+	if diff := cmp.Diff([]string{"node1" + question, "pod1" + question, "pod2" + question, "pod3" + question}, n.asked); diff != "" {
+		t.Error(diff)
+	}
+	if notes := net.Notes(); len(notes) != 1 { // it did change something on pod2
+		t.Errorf("%+v", notes)
+	}
+}
+
+func TestBenchFails(t *testing.T) {
+	v := Variants(base.ID, Request{Settings: []Choice{{Setting: "rps"}}})[0]
+	n := &fakeNetwork{answer: func(string) (Answer, error) { return Answer{}, errors.New("denied") }}
+	if _, err := benchOf(n, v).Up(t.Context(), v.Contender(base), ""); err == nil || n.up != "" {
+		t.Errorf("%v, left up: %q", err, n.up)
+	}
+}
+
+// The machine's own settings hold from Up to Down.
+func TestBenchMachine(t *testing.T) {
+	m, root := build(t, shapes["laptop"])
+	before := snapshot(t, root)
+	v := Variants(base.ID, Request{Settings: []Choice{{Setting: "governor"}, {Setting: "fin-timeout"}}})[2]
+	n := &fakeNetwork{answer: func(string) (Answer, error) {
+		return Answer{Left: map[string]string{"governor": "the machine's", "fin-timeout": "it is so already"}}, nil
+	}}
+	b := benchOf(n, v)
+	b.Host, b.Journal = m, journalOf(t, m, filepath.Join(t.TempDir(), "state"))
+	net, err := b.Up(t.Context(), v.Contender(base), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const file = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+	if got := snapshot(t, root); got[file] != "performance\n" || got["/proc/sys/net/ipv4/tcp_fin_timeout"] != "60\n" {
+		t.Errorf("governor %q, and the namespace's setting reached the machine", got[file])
+	}
+	if notes := net.Notes(); len(notes) != 2 || notes[1].Code != NothingSet || notes[1].Text != "fin-timeout changed nothing: it is so already" {
+		t.Errorf("%+v", notes)
+	}
+	if err := net.Down(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, snapshot(t, root)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestVariants(t *testing.T) {
+	var ids []string
+	for _, v := range Variants("host", Request{Settings: []Choice{{Setting: "rps"}, {Setting: "xps"}}, Sysctls: map[string]string{"net.b": "1", "net.a": "2"}}) {
+		ids = append(ids, v.ID)
+	}
+	if diff := cmp.Diff([]string{"host+rps", "host+xps", "host+net.a", "host+net.b", "host+all"}, ids); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestJudge(t *testing.T) {
+	of := func(contender, metric, better string, ci *analysis.Interval) analysis.Result {
+		r := analysis.Result{Contender: contender, Step: "dts", Metric: metric, Better: better, Ranked: true, Median: 2}
+		if ci != nil || contender != "host" {
+			r.VsBaseline = &analysis.Comparison{Ratio: 1, CI: ci}
+		}
+		return r
+	}
+	r := &analysis.Report{Baseline: "host", Results: []analysis.Result{
+		of("host", "goodput", "higher", nil),
+		of("host+a", "goodput", "higher", &analysis.Interval{1.1, 1.2}), of("host+a", "cpu_per_gbit", "lower", &analysis.Interval{1.1, 1.2}),
+		of("host+b", "goodput", "higher", &analysis.Interval{0.9, 1.2}), of("host+b", "cpu_per_gbit", "lower", &analysis.Interval{0.5, 0.9}),
+		of("host+c", "goodput", "higher", nil), of("host+d", "goodput", "higher", &analysis.Interval{1, 1.2}),
+	}}
+	samples := []result.Sample{{Contender: "host+d", Started: time.Time{}, Notes: []result.Reason{{Code: NothingSet, Text: "d changed nothing: why"}}}}
+	var variants []Variant
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		variants = append(variants, Variant{"host+" + name, Request{Settings: []Choice{{Setting: name}}}})
+	}
+	var got []string
+	for _, e := range Judge(r, variants, NothingSetBy(samples, variants)) {
+		got = append(got, fmt.Sprintf("%s %s %s", e.Variant, e.Metric, e.Verdict))
+	}
+	want := []string{
+		"host+a goodput helped", "host+a cpu_per_gbit hurt", "host+b goodput cannot be told apart", "host+b cpu_per_gbit helped",
+		"host+c goodput too few rounds", "host+d goodput nothing to set", "host+e  no valid sample",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
