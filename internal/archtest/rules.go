@@ -59,6 +59,10 @@ var layers = []layer{
 		why: "the servers stand apart from the load engine, whose tests use them",
 	},
 	{
+		pkg: "internal/transfer", only: []string{"std", "libs", "internal/host"},
+		why: "a file transfer's side at an endpoint knows no workload and no arena",
+	},
+	{
 		pkg: "internal/fdtable", only: []string{"std", "libs"},
 		why: "a helper of the load engine and the servers",
 	},

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -46,7 +47,7 @@ func (c Curl) Fetch(ctx context.Context, to string) (Transfer, error) {
 // with a comma.
 func parseCurl(r io.Reader) (t Transfer, size int64, err error) {
 	line, err := bufio.NewReader(io.LimitReader(r, 4<<10)).ReadString('\n')
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return t, 0, err
 	}
 	f := strings.Fields(line)

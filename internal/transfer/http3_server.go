@@ -49,7 +49,7 @@ func (s *HTTP3Server) Serve(ctx context.Context, ready func()) (Served, error) {
 	if err != nil {
 		return Served{}, err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // nothing is on its way when it serves no more
 	server := &http3.Server{
 		Handler:    http.HandlerFunc(s.handle),
 		TLSConfig:  http3.ConfigureTLSConfig(&tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13}),

@@ -2,10 +2,8 @@ package workload
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"path"
-	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/host"
@@ -112,9 +110,3 @@ func (m *move) write(name, text string) error {
 	}
 	return writeAt(m.ctx, m.s.Server, path.Join(m.server, name), text)
 }
-
-// portText is the port of an address as programs take it.
-func portText(a netip.AddrPort) string { return strconv.Itoa(int(a.Port())) }
-
-// errAt says where something was wrong.
-func errAt(name string, err error) error { return fmt.Errorf("at %s: %w", name, err) }

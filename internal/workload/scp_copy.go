@@ -151,13 +151,16 @@ func (m *move) sshServer() (*sshServer, error) {
 	e := m.s.Server
 	said, err := m.answer(e, "sh", "-c", `id -u; id -un; id -u `+sshStandIn+`; awk 'END { print $3 }' /proc/self/uid_map`)
 	f := strings.Fields(said)
-	if err != nil || len(f) != 4 {
-		return nil, errAt(e.Name(), errors.Join(fmt.Errorf("who runs here: %q", said), err))
+	if err == nil && len(f) != 4 {
+		err = errors.New("not four words")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("at %s: who runs here: %q: %w", e.Name(), said, err)
 	}
 	if mapped, _ := strconv.ParseUint(f[3], 10, 64); f[0] == "0" && mapped > 1 {
 		made, err := m.answer(e, "sh", "-c", `[ -d `+sshRunDir+` ] || { mkdir -m 755 `+sshRunDir+` && echo made; }`)
 		if err != nil {
-			return nil, errAt(e.Name(), fmt.Errorf("sshd's folder: %w", err))
+			return nil, fmt.Errorf("at %s: sshd's folder: %w", e.Name(), err)
 		}
 		return &sshServer{user: f[1], madeDir: made == "made"}, nil
 	}
@@ -167,7 +170,7 @@ func (m *move) sshServer() (*sshServer, error) {
 		return &sshServer{user: sshStandIn, prefix: become}, nil
 	}
 	if f[0] == "0" {
-		return nil, errAt(e.Name(), fmt.Errorf("sshd can't run as a root that can't become another user, nor in a user namespace of its own; run it as root, or allow user namespaces: %w", err))
+		return nil, fmt.Errorf("at %s: sshd can't run as a root that can't become another user, nor in a user namespace of its own; run it as root, or allow user namespaces: %w", e.Name(), err)
 	}
 	return &sshServer{user: f[1]}, nil
 }

@@ -56,6 +56,9 @@ func transferParams(size string) []Param {
 
 func transferMetrics() []string { return []string{"goodput", "time_to_first_byte", "transfers"} }
 
+// portText is the port of an address as programs take it.
+func portText(a netip.AddrPort) string { return strconv.Itoa(int(a.Port())) }
+
 // dataFile is the file's name at the server.
 const dataFile = "data"
 
