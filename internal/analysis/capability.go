@@ -79,11 +79,11 @@ func Capabilities(rec *result.Record, catalogue []Capability) []Capability {
 }
 
 // proven are the needs that the checks of a run prove or refute: one failed
-// case is enough for no.
+// case is enough for no, and so is one that was seen plain.
 func (e *evidence) proven() []Capability {
 	var list []Capability
 	for _, found := range e.checks() {
-		if found.Word != "pass" && found.Word != "fail" {
+		if found.Word != "pass" && found.Word != "fail" && found.Word != "plain" {
 			continue
 		}
 		for _, need := range Needs() {
@@ -91,7 +91,7 @@ func (e *evidence) proven() []Capability {
 				continue
 			}
 			c := Capability{Contender: found.Contender, Name: need.Name, Value: "yes", Source: "check", Detail: found.Case + ": " + found.Word}
-			if found.Word == "fail" {
+			if found.Word != "pass" {
 				c.Value = "no"
 			}
 			i := slices.IndexFunc(list, func(o Capability) bool { return o.Contender == c.Contender && o.Name == c.Name })
@@ -111,6 +111,9 @@ func (e *evidence) proven() []Capability {
 func (e *evidence) jumbo() []Capability {
 	const usual = 1500
 	var list []Capability
+	if sharedMemory(e.run.Arena) {
+		return nil // the lab itself sets the pods' MTU
+	}
 	contenders, found := e.packets()
 	under := e.underlayMTU(found)
 	for _, c := range contenders {

@@ -13,12 +13,19 @@ import (
 // the reason; or what the check found, as a number of bytes for mtu.
 //
 //	check.policy.canal.ingress      pass | fail          was a forbidden connection refused, an allowed one let through
-//	check.encryption.calico-wg.wire pass | fail          fail: pods' bytes were seen plain on a network that promises encryption
+//	check.encryption.calico-wg.pod-tcp pass | fail       fail: pods' bytes were seen plain on a network that promises encryption
+//	check.encryption.canal.pod-tcp  plain                seen plain, as its catalogue entry has it
+//	check.encryption.x.pod-tcp      unseen               not seen, and nobody knows where they went or whether they were encrypted
 //	check.mtu.flannel-vxlan.pod     1450                 MTU of the pods' interface, bytes
 //	check.mtu.flannel-vxlan.path    1450                 largest packet that passes whole between pods of two nodes, bytes
 //
 // Imported runs have pod.mtu.CONTENDER, the MTU that the pods' interface
-// shows, and pod.mss.CONTENDER, the payload of TCP's segments (bytes).
+// shows, and, as runs with the check mtu do, pod.mss.CONTENDER, the payload of
+// TCP's segments (bytes).
+
+// unseen is the word of a case that could neither be proven nor refuted where
+// one of the two was claimed.
+const unseen = "unseen"
 
 // checkPrefix begins the environment keys of checks.
 const checkPrefix = "check."
@@ -47,13 +54,13 @@ func (e *evidence) checks() []checked {
 
 // failed gathers the failed cases of the checks that want is true of, one
 // entry for each check and contender.
-func (e *evidence) failed(want func(check string) bool, word func(c checked, cases string) string) []Finding {
+func (e *evidence) failed(want func(c checked) bool, word func(c checked, cases string) string) []Finding {
 	type at struct{ check, contender string }
 	var order []at
 	cases := map[at][]string{}
 	first := map[at]checked{}
 	for _, c := range e.checks() {
-		if c.Word != "fail" || !want(c.Check) {
+		if c.Word != "fail" && c.Word != unseen || !want(c) {
 			continue
 		}
 		a := at{c.Check, c.Contender}
@@ -76,7 +83,7 @@ func (e *evidence) failed(want func(check string) bool, word func(c checked, cas
 // policyNotEnforced goes by what the catalogue promises: a promise that was
 // broken is an error, and none that was kept just so is only worth knowing.
 func policyNotEnforced(e *evidence) []Finding {
-	list := e.failed(func(check string) bool { return check == "policy" },
+	list := e.failed(func(c checked) bool { return c.Check == "policy" },
 		func(_ checked, cases string) string { return "NetworkPolicy was not enforced: " + cases })
 	for i := range list {
 		f := &list[i]
@@ -104,14 +111,14 @@ func (e *evidence) promises(contender string, needs ...string) (promised, known 
 }
 
 func plainOnTheWire(e *evidence) []Finding {
-	return e.failed(func(check string) bool { return check == "encryption" },
+	return e.failed(func(c checked) bool { return c.Check == "encryption" && c.Word != unseen },
 		func(_ checked, cases string) string {
 			return "the pods' traffic should be encrypted between nodes and was seen plain: " + cases
 		})
 }
 
 func checkFailed(e *evidence) []Finding {
-	return e.failed(func(check string) bool { return check != "policy" && check != "encryption" },
+	return e.failed(func(c checked) bool { return c.Check != "policy" && c.Check != "encryption" || c.Word == unseen },
 		func(c checked, cases string) string { return fmt.Sprintf("the check %s failed: %s", c.Check, cases) })
 }
 

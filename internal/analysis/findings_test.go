@@ -347,11 +347,11 @@ begins with a word; a colon and a sentence may follow.
 | key | value |
 |---|---|
 | ` + "`check.policy.canal.ingress`" + ` | ` + "`pass` or `fail`" + `: was a forbidden connection refused, and an allowed one let through |
-| ` + "`check.encryption.calico-wg.wire`" + ` | ` + "`pass` or `fail`" + `: the pods' bytes were seen plain on a network that promises to encrypt them |
+| ` + "`check.encryption.calico-wg.pod-tcp`" + ` | ` + "`pass` or `fail`" + `: the pods' bytes were seen plain on a network that promises to encrypt them; ` + "`plain`" + `: seen on one that promises nothing; ` + "`unseen`" + `: not seen, and not proven to be encrypted where that was promised |
 | ` + "`check.mtu.flannel-vxlan.pod`" + ` | MTU of the pods' interface, bytes |
 | ` + "`check.mtu.flannel-vxlan.path`" + ` | the largest packet that passes whole between pods of two nodes, bytes |
 | ` + "`check.NAME.CONTENDER.CASE`" + ` | any other: ` + "`pass`, `fail`" + `, or ` + "`skip: why`" + ` |
-| ` + "`pod.mtu.CONTENDER`, `pod.mss.CONTENDER`" + ` | in imported runs: MTU of the pods' interface, and the payload of TCP's segments, bytes |
+| ` + "`pod.mtu.CONTENDER`, `pod.mss.CONTENDER`" + ` | MTU of the pods' interface (imported runs), and the payload of TCP's segments, bytes |
 `
 
 const docsReasons = `
