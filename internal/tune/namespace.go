@@ -92,12 +92,12 @@ func SetNamespace(ctx context.Context, m *Machine, req Request) (Answer, error) 
 	for _, item := range items {
 		switch item.State {
 		case StateChange:
-			made, err := setAll(ctx, m, item)
+			made, denied, err := setAll(ctx, m, item)
 			if err != nil {
 				return a, fmt.Errorf("%s: %w", item.Setting.Name, err)
 			}
 			if made == 0 {
-				a.Left[item.Setting.Name] = "it is the whole machine's, a namespace has none of its own"
+				a.Left[item.Setting.Name] = denied
 			}
 			a.Made += made
 		case StateDone:
@@ -111,16 +111,21 @@ func SetNamespace(ctx context.Context, m *Machine, req Request) (Answer, error) 
 	return a, nil
 }
 
-func setAll(ctx context.Context, m *Machine, item Item) (made int, err error) {
+// setAll makes the changes that the kernel allows; denied is why it allows
+// none.
+func setAll(ctx context.Context, m *Machine, item Item) (made int, denied string, err error) {
 	for _, c := range item.Pending() {
 		err := m.Write(ctx, c.Place, c.To)
 		switch {
-		case errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS):
-			continue
+		case (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) && c.sysctlKey() != "":
+			denied = noneOfItsOwn
+		case errors.Is(err, fs.ErrPermission):
+			denied = "the kernel lets only the machine's own root set it: run it as root"
 		case err != nil:
-			return made, err
+			return made, denied, err
+		default:
+			made++
 		}
-		made++
 	}
-	return made, nil
+	return made, denied, nil
 }

@@ -74,7 +74,7 @@ func planOne(f *Facts, w Wanted) (Item, error) {
 		return item, err
 	}
 	if f.m.Namespace && w.Setting.Scope != ScopeNamespace {
-		item.State, item.Reason = StateNotApplicable, "it is the whole machine's, a namespace has none of its own"
+		item.State, item.Reason = StateNotApplicable, noneOfItsOwn
 		return item, nil
 	}
 	item.Proposal, err = w.Setting.Plan(f, params)
@@ -95,3 +95,5 @@ func planOne(f *Facts, w Wanted) (Item, error) {
 	}
 	return item, nil
 }
+
+const noneOfItsOwn = "it is the whole machine's, a namespace has none of its own"

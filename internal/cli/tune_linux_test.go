@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/tune"
+)
+
+// A setting that was made harmful on purpose is named as such, and nothing of
+// it is left.
+func TestTuneBenchFindsHarm(t *testing.T) {
+	before := machine(t)
+	dir := filepath.Join(t.TempDir(), "run")
+	var stdout, stderr bytes.Buffer
+	// One round more than the six that an interval needs.
+	cmd := exec.CommandContext(t.Context(), program, "tune", "bench", "--contender", "host", "--step", "dts", "--json", "--out", dir,
+		"--sysctl", "net.ipv4.tcp_rmem=4096,4096,4096", "--rounds", "7", "--duration", "300ms", "--warmup", "100ms")
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, stderr.String(), stdout.String())
+	}
+	var got struct {
+		Schema  string        `json:"schema"`
+		Effects []tune.Effect `json:"effects"`
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &got); err != nil {
+		t.Fatalf("%v: %s", err, stdout.String())
+	}
+	hurt := false
+	for _, e := range got.Effects {
+		if e.Variant != "host+net.ipv4.tcp_rmem" || e.Step != "dts" {
+			t.Errorf("%+v", e)
+		}
+		hurt = hurt || e.Metric == "goodput" && e.Verdict == tune.Hurt && e.Ratio < 0.8
+	}
+	if got.Schema != "cnibench/tune-bench/1" || !hurt {
+		t.Errorf("the harm was not found: %s\n%s", stdout.String(), stderr.String())
+	}
+	if diff := cmp.Diff(before, machine(t)); diff != "" {
+		t.Errorf("left behind: %s", diff)
+	}
+}
