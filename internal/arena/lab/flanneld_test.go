@@ -114,11 +114,13 @@ func TestFlanneldMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	udp, err := contender.Find(catalogue(t), "flannel-udp")
+	vxlan, err := contender.Find(catalogue(t), "flannel-vxlan")
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := arena.AsUnsupported(a.Supports(t.Context(), udp))
+	daemon := *vxlan
+	daemon.Lab.Transport = &contender.Piece{Use: "flanneld"}
+	u := arena.AsUnsupported(a.Supports(t.Context(), &daemon))
 	if u == nil || u.Reason != "flanneld: program not found" || !strings.Contains(u.Remedy, "make flanneld") {
 		t.Errorf("without flanneld: %+v", u)
 	}
