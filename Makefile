@@ -95,6 +95,10 @@ ui-check: ui/node_modules/.package-lock.json ## the committed script is what ui/
 ui/node_modules/.package-lock.json: ui/package-lock.json
 	npm --prefix ui ci
 
+.PHONY: generate
+generate: ## the eBPF objects of internal/wire from their C sources; needs clang, llvm and libbpf-dev
+	go generate ./internal/wire
+
 .PHONY: fmt
 fmt: ## gofmt
 	gofmt -w $$(git ls-files '*.go')

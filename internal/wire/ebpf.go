@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-//go:generate bpf/generate.sh cilium.c sock.c calico.c
+//go:generate bpf/generate.sh cilium.c sock.c calico.c testdata/refused.c
 
 // RefusedError is an eBPF program that the running kernel's verifier refused.
 type RefusedError struct {

@@ -58,7 +58,7 @@ func (l *lab) Up(ctx context.Context, c *contender.Contender, variant string) (_
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, n.Down(context.WithoutCancel(ctx)))
+			err = errors.Join(refusedHere(err), n.Down(context.WithoutCancel(ctx)))
 		}
 	}()
 	if err := os.MkdirAll(n.dir, 0o755); err != nil {
@@ -88,6 +88,16 @@ func (l *lab) Up(ctx context.Context, c *contender.Contender, variant string) (_
 		}
 	}
 	return n, nil
+}
+
+// refusedHere makes of an eBPF program that this kernel refuses a contender
+// that this kernel does not support.
+func refusedHere(err error) error {
+	var refused *wire.RefusedError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	return &arena.Unsupported{Reason: refused.Error(), Remedy: refused.Remedy()}
 }
 
 // underlay makes the nodes and joins them.
