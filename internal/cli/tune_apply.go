@@ -220,7 +220,7 @@ What could not be restored stays in the journal, so that it can be tried again.`
 				r, err := tune.Revert(c.Context(), m, j, 0, force)
 				var changes []tune.Change
 				for _, e := range r.Restored {
-					changes = append(changes, tune.Change{Place: e.Place, From: strings.Join(strings.Fields(e.To), " "), To: strings.Join(strings.Fields(e.From), " ")})
+					changes = append(changes, tune.Change{Place: e.Place, From: e.To, To: e.From})
 				}
 				for _, line := range changeWords(changes) {
 					fmt.Fprintln(c.OutOrStdout(), line)

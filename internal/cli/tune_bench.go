@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +27,7 @@ type tuneBenchFlags struct {
 	steps     []string
 	machine   bool
 	asJSON    bool
+	markdown  bool
 }
 
 func newTuneBenchCmd() *cobra.Command {
@@ -56,6 +56,8 @@ cnibench report DIR shows it again.`),
 	fl.StringSliceVar(&f.steps, "step", nil, "only these `steps` of the suite")
 	fl.BoolVar(&f.machine, "machine", false, "apply settings that are the whole machine's, too, during each visit (needs root)")
 	fl.BoolVar(&f.asJSON, "json", false, "print the verdicts as JSON")
+	fl.BoolVar(&f.markdown, "markdown", false, "print the verdicts as a Markdown table")
+	c.MarkFlagsMutuallyExclusive("json", "markdown")
 	fl.StringVar(&f.run.suite, "suite", "quick", "suite to run; see `cnibench list suites`")
 	fl.StringVar(&f.run.arena, "arena", "auto", "where to run: auto or lab")
 	fl.IntVar(&f.run.rounds, "rounds", 0, "passes over all settings and steps (default: the suite's)")
@@ -122,6 +124,9 @@ func runTuneBench(c *cobra.Command, f *tuneBenchFlags, args []string) error {
 	return f.judge(out, variants)
 }
 
+// workloadPorts are those of the suites' servers, and of VXLAN around them.
+const workloadPorts = "2121,4789,5201-5216,7000,8080,8443,8472,19765"
+
 // benchable leaves settings out that nothing can be measured of, and refuses
 // when none is left.
 func (f *tuneBenchFlags) benchable(req tune.Request) (tune.Request, error) {
@@ -135,6 +140,8 @@ func (f *tuneBenchFlags) benchable(req tune.Request) (tune.Request, error) {
 		switch {
 		case s.Scope == tune.ScopeMachine && !f.machine:
 			left = append(left, s.Name)
+		case s.Name == "notrack" && choice.Params["ports"] == "":
+			kept = append(kept, tune.Choice{Setting: s.Name, Params: tune.Params{"ports": workloadPorts}})
 		default:
 			kept = append(kept, choice)
 		}
@@ -229,34 +236,53 @@ func (f *tuneBenchFlags) judge(out io.Writer, variants []tune.Variant) error {
 	if f.asJSON {
 		return printJSON(out, map[string]any{"schema": "cnibench/tune-bench/1", "run": f.run.out, "contender": f.contender, "effects": effects})
 	}
+	if f.markdown {
+		printEffectsMarkdown(out, f.contender, effects)
+		return nil
+	}
 	printEffects(out, f.contender, effects)
 	fmt.Fprintf(out, "\nReport: %s/report.html\n", f.run.out)
 	return nil
 }
 
+var effectHeader = []string{"Setting", "Step", "Figure", "Without", "With", "Ratio", "Verdict"}
+
+// effectRow is an effect in words.
+func effectRow(contender string, e tune.Effect) []string {
+	name := strings.TrimPrefix(e.Variant, contender+"+")
+	verdict := string(e.Verdict)
+	if e.Reason != "" {
+		verdict += ": " + e.Reason
+	}
+	if e.Verdict == tune.NoData {
+		return []string{name, "", "", "", "", "", verdict}
+	}
+	return []string{name, e.Step, e.Metric, unit.Format(e.Before, e.Unit), unit.Format(e.After, e.Unit), ratioWords(e), verdict}
+}
+
 // printEffects is the verdicts for people.
 func printEffects(out io.Writer, contender string, effects []tune.Effect) {
 	var rows [][]string
-	told := 0
+	told, different := 0, false
 	for _, e := range effects {
-		name := strings.TrimPrefix(e.Variant, contender+"+")
-		if e.Verdict == tune.NoData {
-			rows = append(rows, []string{name, "", "", "", "", "", string(e.Verdict) + ": " + e.Reason})
-			continue
-		}
 		if e.CI != nil {
 			told++
 		}
-		verdict := string(e.Verdict)
-		if e.Reason != "" {
-			verdict += ": " + e.Reason
-		}
-		rows = append(rows, []string{name, e.Step, e.Metric, unit.Format(e.Before, e.Unit), unit.Format(e.After, e.Unit), ratioWords(e), verdict})
+		different = different || e.Verdict == tune.Helped || e.Verdict == tune.Hurt
+		rows = append(rows, effectRow(contender, e))
 	}
 	fmt.Fprintf(out, "%s without settings and with them; ratios are paired within rounds, with 95 %% intervals\n", contender)
-	printTable(out, []string{"Setting", "Step", "Figure", "Without", "With", "Ratio", "Verdict"}, rows)
-	if told > 0 && slices.ContainsFunc(effects, func(e tune.Effect) bool { return e.Verdict == tune.Helped || e.Verdict == tune.Hurt }) {
+	printTable(out, effectHeader, rows)
+	if different {
 		fmt.Fprintf(out, "\nOf %s at 95 %%, about %.1f look like a difference by chance alone: repeat what matters with more rounds.\n", unit.Plural(told, "comparison"), 0.05*float64(told))
+	}
+}
+
+// printEffectsMarkdown is the same as a table for a page.
+func printEffectsMarkdown(out io.Writer, contender string, effects []tune.Effect) {
+	fmt.Fprintf(out, "| %s |\n|%s\n", strings.Join(effectHeader, " | "), strings.Repeat("---|", len(effectHeader)))
+	for _, e := range effects {
+		fmt.Fprintf(out, "| %s |\n", strings.Join(effectRow(contender, e), " | "))
 	}
 }
 

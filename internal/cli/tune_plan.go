@@ -189,7 +189,7 @@ func changeWords(changes []tune.Change) []string {
 		for j < len(changes) && alike(c, changes[j]) {
 			j++
 		}
-		line := fmt.Sprintf("%s: %s → %s", c.Place, orDash(c.From), c.To)
+		line := fmt.Sprintf("%s: %s → %s", c.Place, orDash(strings.Join(strings.Fields(c.From), " ")), strings.Join(strings.Fields(c.To), " "))
 		if j > i+1 {
 			line += fmt.Sprintf(" (and %d alike)", j-i-1)
 		}

@@ -120,37 +120,50 @@ func (t *Topology) pick(want func(CPU) bool) []int {
 
 // ParseCPUList reads the kernel's list format, "0-8,18-26".
 func ParseCPUList(text string) ([]int, error) {
-	var cpus []int
+	cpus, err := parseRanges(text, maxCPUs-1)
+	if err != nil {
+		return nil, fmt.Errorf("CPU list: %w", err)
+	}
+	return cpus, nil
+}
+
+// FormatCPUList writes the kernel's list format.
+func FormatCPUList(cpus []int) string { return formatRanges(cpus) }
+
+// parseRanges reads numbers and ranges of them with commas between, in any
+// order; nothing is none.
+func parseRanges(text string, limit int) ([]int, error) {
+	var numbers []int
 	text = strings.TrimSpace(text)
 	if text == "" {
 		return nil, nil
 	}
 	for part := range strings.SplitSeq(text, ",") {
-		from, to, isRange := strings.Cut(part, "-")
-		first, err := strconv.ParseUint(from, 10, 16)
+		from, to, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		first, err := strconv.Atoi(from)
 		if err != nil {
-			return nil, fmt.Errorf("CPU list %q: %w", text, err)
+			return nil, fmt.Errorf("%q: %w", text, err)
 		}
 		last := first
 		if isRange {
-			if last, err = strconv.ParseUint(to, 10, 16); err != nil {
-				return nil, fmt.Errorf("CPU list %q: %w", text, err)
+			if last, err = strconv.Atoi(to); err != nil {
+				return nil, fmt.Errorf("%q: %w", text, err)
 			}
 		}
-		if last < first || last >= maxCPUs {
-			return nil, fmt.Errorf("CPU list %q: %s is no range below %d", text, part, maxCPUs)
+		if first < 0 || last < first || last > limit {
+			return nil, fmt.Errorf("%q: %s is no number or range up to %d", text, part, limit)
 		}
-		for cpu := first; cpu <= last; cpu++ {
-			cpus = append(cpus, int(cpu))
+		for n := first; n <= last; n++ {
+			numbers = append(numbers, n)
 		}
 	}
-	slices.Sort(cpus)
-	return slices.Compact(cpus), nil
+	slices.Sort(numbers)
+	return slices.Compact(numbers), nil
 }
 
-// FormatCPUList writes the kernel's list format.
-func FormatCPUList(cpus []int) string {
-	sorted := slices.Compact(slices.Sorted(slices.Values(cpus)))
+// formatRanges is the shortest text that parseRanges reads as the numbers.
+func formatRanges(numbers []int) string {
+	sorted := slices.Compact(slices.Sorted(slices.Values(numbers)))
 	var parts []string
 	for i := 0; i < len(sorted); {
 		j := i

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -19,7 +18,7 @@ var notrack = Setting{
 	Cost:    "these packets are not translated: no Services, no masquerading, and firewall rules on connection state do not see them",
 	Avoid:   "for ports that Services, NodePorts or egress NAT use",
 	Scope:   ScopeNamespace,
-	Params:  []Param{{"ports", "80", "ports of the servers, TCP and UDP, with commas"}},
+	Params:  []Param{{"ports", "80", "ports of the servers, TCP and UDP: 80,5201-5210"}},
 	Plan: func(f *Facts, p Params) (Proposal, error) {
 		ports, err := parsePorts(p["ports"])
 		if err != nil {
@@ -32,7 +31,7 @@ var notrack = Setting{
 		if err != nil {
 			return Proposal{}, notApplicable("nft does not work here: %v", err)
 		}
-		return Proposal{Changes: []Change{{Place{Notrack, "ports"}, from, formatPorts(ports)}}}, nil
+		return Proposal{Changes: []Change{{Place{Notrack, "ports"}, from, formatRanges(ports)}}}, nil
 	},
 }
 
@@ -54,7 +53,7 @@ func (m *Machine) notrackPorts(ctx context.Context) (string, error) {
 	return parseNotrack(rules)
 }
 
-var dportRule = regexp.MustCompile(`th dport (\{[^}]*\}|\d+) notrack`)
+var dportRule = regexp.MustCompile(`th dport (\{[^}]*\}|[\d-]+) notrack`)
 
 // parseNotrack reads the ports from nft's listing of the chain.
 func parseNotrack(rules string) (string, error) {
@@ -63,7 +62,7 @@ func parseNotrack(rules string) (string, error) {
 		return "", fmt.Errorf("table %s has rules that are not cnibench's", notrackTable)
 	}
 	ports, err := parsePorts(strings.Trim(found[1], "{ }"))
-	return formatPorts(ports), err
+	return formatRanges(ports), err
 }
 
 func (m *Machine) setNotrackPorts(ctx context.Context, value string) error {
@@ -82,7 +81,7 @@ func (m *Machine) setNotrackPorts(ctx context.Context, value string) error {
 }
 
 func notrackRules(ports []int) string {
-	set := "{ " + strings.ReplaceAll(formatPorts(ports), ",", ", ") + " }"
+	set := "{ " + strings.ReplaceAll(formatRanges(ports), ",", ", ") + " }"
 	var b strings.Builder
 	fmt.Fprintf(&b, "table inet %s {\n", notrackTable)
 	for _, hook := range []string{"prerouting", "output"} {
@@ -96,26 +95,14 @@ func notrackRules(ports []int) string {
 	return b.String()
 }
 
+// parsePorts reads ports and ranges of them.
 func parsePorts(text string) ([]int, error) {
-	var ports []int
-	for field := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' }) {
-		port, err := strconv.ParseUint(field, 10, 16)
-		if err != nil || port == 0 {
-			return nil, fmt.Errorf("%q is no port", field)
-		}
-		ports = append(ports, int(port))
+	ports, err := parseRanges(text, 65535)
+	if err != nil {
+		return nil, err
 	}
-	if len(ports) == 0 {
-		return nil, fmt.Errorf("no ports given")
+	if len(ports) == 0 || ports[0] == 0 {
+		return nil, fmt.Errorf("%q: want ports from 1, such as 80,5201-5210", text)
 	}
-	slices.Sort(ports)
-	return slices.Compact(ports), nil
-}
-
-func formatPorts(ports []int) string {
-	texts := make([]string, len(ports))
-	for i, p := range ports {
-		texts[i] = strconv.Itoa(p)
-	}
-	return strings.Join(texts, ",")
+	return ports, nil
 }

@@ -80,8 +80,8 @@ ERR:          0`
 }
 
 func TestNotrackRules(t *testing.T) {
-	rules := notrackRules([]int{80, 5001})
-	if got, err := parseNotrack(rules); err != nil || got != "80,5001" {
+	rules := notrackRules([]int{80, 5001, 5002, 5003})
+	if got, err := parseNotrack(rules); err != nil || got != "80,5001-5003" {
 		t.Errorf("%q, %v", got, err)
 	}
 	// As nft lists a set of one.

@@ -39,7 +39,7 @@ func Profiles() []Profile {
 			Choice{"tuned", Params{"profile": "network-latency"}},
 			Choice{"irqbalance", nil}, Choice{"irq", nil}, Choice{"rps", nil}, Choice{"xps", nil},
 			Choice{"rfs", Params{"flows": "60000"}},
-			Choice{"server-threads", nil}, Choice{"sched-migration-cost", nil}, Choice{"notrack", Params{"ports": "80"}},
+			Choice{"server-threads", nil}, Choice{"sched-migration-cost", nil}, Choice{"notrack", nil},
 			Choice{"file-max", nil}, Choice{"local-ports", nil}, Choice{"tw-buckets", nil}, Choice{"tw-reuse", nil},
 			Choice{"fin-timeout", nil}, Choice{"slow-start-idle", nil},
 			Choice{"tcp-low-latency", nil}, Choice{"tcp-tw-recycle", nil},
