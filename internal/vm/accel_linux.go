@@ -78,7 +78,7 @@ func bootsUnderKVM(ctx context.Context, c *Config) error {
 	if err := p.addInitramfs(c.Init, c.Kernel.Modules, &order{}); err != nil {
 		return err
 	}
-	m := machine{accel: AccelKVM, cpus: 1, memory: 512 << 20, image: c.Kernel.Image, initramfs: p.initramfs, noDevices: true}
+	m := machine{accel: AccelKVM, cpus: 1, memory: 512 << 20, image: c.Kernel.Image, initramfs: p.initramfs, bare: true}
 	end, err := p.addSocket(&m.console)
 	if err != nil {
 		return err

@@ -13,16 +13,16 @@ const (
 
 // machine is what QEMU is told; its descriptors are those that it inherits.
 type machine struct {
-	accel               string // AccelKVM or AccelTCG
-	cpus                int
-	memory              int64 // bytes
-	image               string
-	initramfs           int
-	console, port       int      // sockets
-	shares              []share  // besides the root
-	squash              bool     // the caller is not root: keep owners out of what is written
-	extra               []string // of the kernel's command line
-	rootless, noDevices bool     // noDevices: for a probe that only boots
+	accel         string // AccelKVM or AccelTCG
+	cpus          int
+	memory        int64 // bytes
+	image         string
+	initramfs     int
+	console, port int     // sockets
+	shares        []share // besides the root
+	squash        bool    // the caller is not root: keep owners out of what is written
+	tscKHz        uint64  // frequency of the emulated CPU's counter; 0: unknown
+	bare          bool    // no port and no files: for a probe that only boots
 }
 
 // args is QEMU's command line. The microvm machine has no PCI bus, no video,
@@ -41,7 +41,7 @@ func (m machine) args() []string {
 		"-kernel", m.image, "-initrd", fmt.Sprintf("/proc/self/fd/%d", m.initramfs), "-append", m.commandLine(),
 		"-chardev", fmt.Sprintf("socket,id=console,fd=%d", m.console), "-serial", "chardev:console",
 	}
-	if m.noDevices {
+	if m.bare {
 		return args
 	}
 	args = append(args,
@@ -83,6 +83,9 @@ func (m machine) commandLine() string {
 		// Timers and TSCs of an emulated CPU agree, but the kernel's tests of
 		// that time out on a busy host. An emulated CPU has no secrets to lose.
 		words = append(words, "tsc=reliable", "no_timer_check", "mitigations=off", "lpj=4000000")
+		if m.tscKHz > 0 {
+			words = append(words, fmt.Sprintf("tsc_early_khz=%d", m.tscKHz))
+		}
 	}
-	return strings.Join(append(words, m.extra...), " ")
+	return strings.Join(words, " ")
 }

@@ -96,6 +96,9 @@ func (c *Config) prepare(accel string) (*running, error) {
 		o.Shares = append(o.Shares, share{Tag: fmt.Sprintf("share%d", i), Path: dir})
 	}
 	m := machine{accel: accel, cpus: c.CPUs, memory: c.Memory, image: c.Kernel.Image, shares: o.Shares, squash: os.Geteuid() != 0}
+	if accel == AccelTCG {
+		m.tscKHz = tscKHz()
+	}
 	qemu := &process{}
 	if err := qemu.addInitramfs(c.Init, c.Kernel.Modules, o); err != nil {
 		qemu.close()
@@ -147,6 +150,8 @@ func (h *running) run(ctx context.Context) (int, error) {
 			h.feed(stop)
 		case r := <-result:
 			return h.judge(r)
+		case s := <-untilHello(hello, h.config.Signals):
+			return 128 + int(s), nil // there is no command yet
 		case <-boot.C:
 			return 0, h.failure("the guest did not come up within "+bootLimit.String(), "boot it with --accel tcg")
 		case <-ctx.Done():
@@ -157,6 +162,14 @@ func (h *running) run(ctx context.Context) (int, error) {
 			return 0, ctx.Err()
 		}
 	}
+}
+
+// untilHello is the channel of signals until the guest has said hello.
+func untilHello(hello <-chan struct{}, signals <-chan Signal) <-chan Signal {
+	if hello == nil {
+		return nil
+	}
+	return signals
 }
 
 // outcome is how the stream of frames ended.

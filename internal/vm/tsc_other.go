@@ -1,0 +1,6 @@
+//go:build !amd64
+
+package vm
+
+// rdtsc is zero: this CPU has no time stamp counter.
+func rdtsc() uint64 { return 0 }
