@@ -32,6 +32,9 @@ func noBaseline(e *evidence) []Finding {
 		if e.unpaired() && !e.measured[result.Key{Contender: baseline, Underlay: s.Underlay, Step: s.Step}] && e.has(baseline) {
 			continue // notMeasured says it
 		}
+		if !e.run.Plan.Takes(baseline, s.Step) && e.direct(s.Step) != "" && has[where{g, e.direct(s.Step)}] {
+			continue // the same load from pod to pod stands in
+		}
 		if s.Contender != baseline && !has[where{g, s.Step}] && !slices.Contains(lacking[g], s.Step) {
 			lacking[g] = append(lacking[g], s.Step)
 		}

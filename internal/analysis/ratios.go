@@ -10,16 +10,21 @@ import (
 // unpaired says that rounds of the same number share nothing but that.
 func (e *evidence) unpaired() bool { return e.run.Plan.Unpaired }
 
-// baseOf is where the baseline's figures for a place are. Where rounds are no
-// pairs and the baseline was not measured on a path, which hosts without
-// Services can't be, it is the same load from pod to pod.
+// baseOf is where the baseline's figures for a place are. Where the baseline
+// was not to be measured on a path, which hosts without Services can't be, it
+// is the same load from pod to pod.
 func (e *evidence) baseOf(at place) place {
-	if e.unpaired() && len(e.figures[at][e.run.Baseline]) == 0 {
+	if e.leftOut(at.Step) && len(e.figures[at][e.run.Baseline]) == 0 {
 		if direct := e.direct(at.Step); direct != "" && direct != at.Step {
 			return place{at.group, direct, at.Metric}
 		}
 	}
 	return at
+}
+
+// leftOut says that the plan may leave the baseline out of the step.
+func (e *evidence) leftOut(step string) bool {
+	return e.unpaired() || !e.run.Plan.Takes(e.run.Baseline, step)
 }
 
 // compare is the ratio to the baseline with its interval and p, or the ratio
@@ -35,7 +40,7 @@ func (e *evidence) compare(at place, contender string) *Comparison {
 	if !ok {
 		pooled, both := e.percentiles[at][contender], e.percentiles[beside][e.run.Baseline]
 		if pooled.seconds > 0 && both.seconds > 0 && (len(values) == 0 || len(base) == 0) {
-			return &Comparison{Ratio: pooled.seconds / both.seconds}
+			return besideAt(at, beside, &Comparison{Ratio: pooled.seconds / both.seconds})
 		}
 		return nil
 	}
@@ -46,6 +51,14 @@ func (e *evidence) compare(at place, contender string) *Comparison {
 	if len(ratios) > 1 {
 		p := stat.SignFlip(ratios)
 		c.P = &p
+	}
+	return besideAt(at, beside, c)
+}
+
+// besideAt notes the step that stands in for that of the place.
+func besideAt(at, beside place, c *Comparison) *Comparison {
+	if beside != at {
+		c.Step = beside.Step
 	}
 	return c
 }
@@ -61,10 +74,7 @@ func (e *evidence) shift(base, values []float64, at, beside place) *Comparison {
 		p := e.ranks.P(base, values)
 		c.P = &p
 	}
-	if beside != at {
-		c.Step = beside.Step
-	}
-	return c
+	return besideAt(at, beside, c)
 }
 
 // ratios are a contender's to the baseline, within rounds, or of all rounds to

@@ -80,6 +80,35 @@ func TestStandIn(t *testing.T) {
 		Text: "not measured at sts: ratios there are to its figures of the same load from pod to pod (sts to dts)"}})
 }
 
+// A path that the plan leaves the baseline out of is held against the same
+// load from pod to pod of the same round.
+func TestStandInOfARound(t *testing.T) {
+	rec := measuredApart()
+	rec.Run.Plan.Contenders = []result.Entry{{ID: "host"}, {ID: "x"}}
+	rec.Run.Plan.Steps = []result.Step{
+		{ID: "dts", Workload: "tcp_stream", Path: "pod", Params: map[string]any{"streams": 1.0}},
+		{ID: "sts", Workload: "tcp_stream", Path: "service", Params: map[string]any{"streams": 1.0}, Services: 100},
+	}
+	rec.Run.Plan.Gaps = []result.Gap{{Contender: "host", Step: "sts"}}
+	for round, goodput := range []float64{8e9, 7e9, 8.5e9} { // a quarter of the host's in each
+		s := taken("x", round+1, map[string]float64{"goodput": goodput, "service_sync_time": 2})
+		s.Step, s.Path = "sts", "service"
+		rec.Samples = append(rec.Samples, s)
+	}
+	r := Assemble(rec, Options{})
+	for _, got := range r.Results {
+		switch c := got.VsBaseline; {
+		case got.Step != "sts":
+		case got.Metric == "goodput" && (c == nil || c.Ratio != 0.25 || c.Step != "dts"):
+			t.Errorf("goodput: %+v", c)
+		case got.Metric == "service_sync_time" && c != nil:
+			t.Errorf("service_sync_time, which the host has none of: %+v", c)
+		}
+	}
+	checkFindings(t, r.Findings, "no_baseline", nil)
+	checkFindings(t, r.Findings, "incomplete_run", nil)
+}
+
 // No ratio is left out in silence.
 func TestZeroBaseline(t *testing.T) {
 	checkFindings(t, Assemble(measuredApart(), Options{}).Findings, "zero_baseline", []Finding{{Severity: Info, Contender: "host",
