@@ -19,16 +19,15 @@ var inLab = []string{
 	"antrea", "antrea-ipsec", "antrea-noencap", "antrea-wg", "calico", "calico-ebpf", "calico-ipip",
 	"calico-noencap", "calico-vxlan", "calico-wg", "canal", "cilium", "cilium-hubble-full", "cilium-native",
 	"cilium-netkit", "cilium-nohubble", "cilium-nokproxy", "flannel-aws-vpc", "flannel-host-gw", "flannel-ipip",
-	"flannel-udp", "flannel-vxlan", "flannel-wireguard", "host", "ipvlan-l2", "ipvlan-l3",
-	"kube-proxy-iptables", "kube-proxy-iptables-legacy", "kube-proxy-nftables", "kubeovn", "kubeovn-tuned",
-	"kubeovn-underlay", "macvlan",
+	"flannel-udp", "flannel-vxlan", "flannel-wireguard", "host", "ipvlan-l2", "ipvlan-l3", "kube-proxy-iptables",
+	"kube-proxy-iptables-legacy", "kube-proxy-ipvs", "kube-proxy-nftables", "kubeovn", "kubeovn-tuned",
+	"kubeovn-underlay", "kuberouter", "kuberouter-all", "macvlan",
 }
 
 // notInLab completes the list of what the studies measured or excluded.
 var notInLab = []string{
 	"calico-ebpf-wg", "calico-vpp", "calico-vpp-ipsec", "calico-vpp-wg", "cilium-ipsec", "cilium-wg",
-	"contiv-vpp", "kubeovn-stt", "kuberouter", "kuberouter-all", "romana", "tungsten-fabric", "weave",
-	"weave-encrypted",
+	"contiv-vpp", "kubeovn-stt", "romana", "tungsten-fabric", "weave", "weave-encrypted",
 }
 
 func catalogue(t *testing.T) []*contender.Contender {

@@ -4,7 +4,7 @@ package wire
 
 // Transports lists the transports and extras, in the order of listings.
 func Transports() []Transport {
-	return []Transport{routes, vpcRoutes, vxlan, ipip, wireguard, esp, flanneld, flanneld, ciliumVXLAN, ciliumRoutes, masquerade, sysctl,
+	return []Transport{routes, vpcRoutes, vxlan, ipip, wireguard, esp, flanneld, ciliumVXLAN, ciliumRoutes, masquerade, sysctl,
 		antreaTunnel, antreaGatewayRoutes, ovnOverlay, ovnLocalnet, tunnelNotrack}
 }
 
@@ -16,5 +16,5 @@ func Attachments() []Attach {
 // Services lists the mechanisms behind Service addresses, in the order of
 // listings.
 func Services() []Service {
-	return []Service{kubeProxyIPTables, kubeProxyNFTables, ebpfService, calicoNAT, antreaProxy, ovnService}
+	return []Service{kubeProxyIPTables, kubeProxyNFTables, ipvs, ebpfService, calicoNAT, antreaProxy, ovnService}
 }

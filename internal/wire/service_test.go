@@ -125,3 +125,16 @@ func TestIPTablesRulesOfManyEndpoints(t *testing.T) {
 func TestNFTablesRules(t *testing.T) {
 	golden(t, "kube-proxy.nft", nftablesRules(kubeProxyTests(), clusterCIDR, netip.MustParseAddr("192.168.0.2")))
 }
+
+// One node's view of IPVS: what its programs read.
+func TestIPVSRules(t *testing.T) {
+	own, node := netip.MustParsePrefix("10.180.0.4/32"), netip.MustParseAddr("192.168.0.2")
+	for _, form := range ipvsForms() {
+		var b strings.Builder
+		b.WriteString("# iptables\n" + form.rules(clusterCIDR, own, node))
+		b.WriteString("# ipset, once\n" + form.sets)
+		b.WriteString("# ipset\n" + string(form.members(kubeProxyTests(), own, node)))
+		b.WriteString("# ipvsadm\n" + string(ipvsServers(kubeProxyTests())))
+		golden(t, "ipvs-"+form.name+".txt", []byte(b.String()))
+	}
+}
