@@ -274,7 +274,7 @@ func sameAs(r *check.Result, told *check.Case) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "; " + told.Name + ", so too " + strings.Join(names, ", ")
+	return "; likewise " + strings.Join(names, ", ")
 }
 
 // exit is the error that carries the exit code: what could not be carried out
