@@ -51,7 +51,7 @@ func Run(t *testing.T, a arena.Arena, list []*contender.Contender, c Config) []s
 }
 
 func one(t *testing.T, a arena.Arena, x *contender.Contender, c Config) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	net, err := a.Up(ctx, x, a.Variant(x))
 	if err != nil {
@@ -148,7 +148,7 @@ func commands(t *testing.T, ctx context.Context, e arena.Endpoint) {
 	if _, err := e.Start(ctx, host.Command{Argv: []string{"cnibench-no-such-program"}}); !errors.As(err, &missing) {
 		t.Errorf("a missing program gave %v", err)
 	}
-	limit, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	limit, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	p, err = e.Start(limit, host.Command{Argv: []string{"sleep", "1000"}})
 	if err != nil {
