@@ -10,9 +10,7 @@ var tcpLowLatency = Setting{
 	Studies: []string{"2016"},
 	Source:  "kernel Documentation/networking/ip-sysctl.rst: a legacy option, it has no effect anymore (the prequeue was removed in 4.14)",
 	Scope:   ScopeNamespace,
-	Plan: func(*Facts, Params) (Proposal, error) {
-		return Proposal{}, &Never{"without effect since Linux 4.14, which removed what it switched off"}
-	},
+	Never:   "without effect since Linux 4.14, which removed what it switched off",
 }
 
 var tcpTwRecycle = Setting{
@@ -22,7 +20,5 @@ var tcpTwRecycle = Setting{
 	Studies: []string{"2016"},
 	Source:  "kernel commit 4396e46187c (4.12: removed); kubernetes/kubernetes issue 33945",
 	Scope:   ScopeNamespace,
-	Plan: func(*Facts, Params) (Proposal, error) {
-		return Proposal{}, &Never{"it dropped connections of clients behind NAT, and Services on flannel's VXLAN lost connections through it; Linux 4.12 removed it: take tw-reuse"}
-	},
+	Never:   "it dropped connections of clients behind NAT, and Services on flannel's VXLAN lost connections through it; Linux 4.12 removed it: take tw-reuse",
 }

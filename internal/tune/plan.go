@@ -1,9 +1,6 @@
 package tune
 
-import (
-	"errors"
-	"slices"
-)
+import "slices"
 
 // State is what became of a setting in a plan.
 type State string
@@ -73,17 +70,18 @@ func planOne(f *Facts, w Wanted) (Item, error) {
 	if err != nil {
 		return item, err
 	}
+	if w.Setting.Never != "" {
+		item.State, item.Reason = StateNever, w.Setting.Never
+		return item, nil
+	}
 	if f.m.Namespace && w.Setting.Scope != ScopeNamespace {
 		item.State, item.Reason = StateNotApplicable, noneOfItsOwn
 		return item, nil
 	}
 	item.Proposal, err = w.Setting.Plan(f, params)
-	var never *Never
 	switch n := inapplicable(err); {
 	case n != nil:
 		item.State, item.Reason, item.Remedy = StateNotApplicable, n.Reason, n.Remedy
-	case errors.As(err, &never):
-		item.State, item.Reason = StateNever, never.Reason
 	case err != nil:
 		return item, err
 	case len(item.Pending()) > 0:

@@ -141,7 +141,7 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("%s is there twice", s.Name)
 		}
 		seen[s.Name] = true
-		if s.Summary == "" || s.Why == "" || s.Source == "" || len(s.Studies) == 0 || s.Plan == nil || s.Scope == "" {
+		if s.Summary == "" || s.Why == "" || s.Source == "" || len(s.Studies) == 0 || (s.Plan == nil) == (s.Never == "") || s.Scope == "" {
 			t.Errorf("%s: something is not said", s.Name)
 		}
 	}

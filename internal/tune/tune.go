@@ -33,9 +33,12 @@ type Setting struct {
 	Avoid   string   // when not to use it
 	Scope   Scope
 	Params  []Param
+	// Never, where set, is why the setting of a study is offered on no machine;
+	// it has no Plan.
+	Never string
 	// Plan reads the machine and says what would be changed. Errors: a
-	// *NotApplicable where the setting has no place here, a *Never where it is
-	// never offered, or a fault of the parameters.
+	// *NotApplicable where the setting has no place here, or a fault of the
+	// parameters.
 	Plan func(f *Facts, p Params) (Proposal, error)
 	// Effect, where set, is what later settings of the same plan must know of
 	// this one.
@@ -84,11 +87,6 @@ func (e *NotApplicable) Error() string {
 func notApplicable(format string, args ...any) error {
 	return &NotApplicable{Reason: fmt.Sprintf(format, args...)}
 }
-
-// Never says why a setting of a study is not offered on any machine.
-type Never struct{ Reason string }
-
-func (e *Never) Error() string { return e.Reason }
 
 // inapplicable is the *NotApplicable in err's chain, or nil.
 func inapplicable(err error) *NotApplicable {
