@@ -8,10 +8,12 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // encryption sends marked payloads on every path while both nodes watch their
@@ -288,11 +290,12 @@ func pass(c Case) Case {
 func counts(values map[string]int, seen []sighting, suffix string) string {
 	var words []string
 	for i, s := range seen {
-		what := ""
+		n := values[s.node+suffix]
+		what := strconv.Itoa(n)
 		if i == 0 {
-			what = " packets"
+			what = unit.Plural(n, "packet")
 		}
-		words = append(words, fmt.Sprintf("%d%s at %s", values[s.node+suffix], what, s.node))
+		words = append(words, what+" at "+s.node)
 	}
 	return strings.Join(words, " and ")
 }
