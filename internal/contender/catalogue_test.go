@@ -21,13 +21,13 @@ var inLab = []string{
 	"cilium-netkit", "cilium-nohubble", "cilium-nokproxy", "flannel-aws-vpc", "flannel-host-gw", "flannel-ipip",
 	"flannel-udp", "flannel-vxlan", "flannel-wireguard", "host", "ipvlan-l2", "ipvlan-l3", "kube-proxy-iptables",
 	"kube-proxy-iptables-legacy", "kube-proxy-ipvs", "kube-proxy-nftables", "kubeovn", "kubeovn-tuned",
-	"kubeovn-underlay", "kuberouter", "kuberouter-all", "macvlan",
+	"kubeovn-underlay", "kuberouter", "kuberouter-all", "macvlan", "weave", "weave-encrypted",
 }
 
 // notInLab completes the list of what the studies measured or excluded.
 var notInLab = []string{
 	"calico-ebpf-wg", "calico-vpp", "calico-vpp-ipsec", "calico-vpp-wg", "cilium-ipsec", "cilium-wg",
-	"contiv-vpp", "kubeovn-stt", "romana", "tungsten-fabric", "weave", "weave-encrypted",
+	"contiv-vpp", "kubeovn-stt", "romana", "tungsten-fabric",
 }
 
 func catalogue(t *testing.T) []*contender.Contender {

@@ -62,7 +62,10 @@ type espSetting struct {
 	cipher                                           string
 }
 
-const saltBytes = 4 // RFC 4106, section 8.1: after the key
+const (
+	saltBytes  = 4     // RFC 4106, section 8.1: after the key
+	defaultSPI = 0x100 // the first that is not reserved (RFC 4303, section 2.1)
+)
 
 func newESP(f *Fabric, p Params) (*espSetting, error) {
 	mode, err := p.OneOf("esp", "mode", "transport", "tunnel")
@@ -80,7 +83,7 @@ func newESP(f *Fabric, p Params) (*espSetting, error) {
 	e := &espSetting{
 		tunnel: mode == "tunnel", gateways: ends == "gateways",
 		shared: p.Bool("shared-key", false), nodeInMark: p.Bool("node-in-mark", false), esn: p.Bool("esn", false),
-		port: p.Int("port", 0), spi: p.Int("spi", 0x100), reqid: p.Int("reqid", 1), replay: p.Int("replay-window", 0),
+		port: p.Int("port", 0), spi: p.Int("spi", defaultSPI), reqid: p.Int("reqid", 1), replay: p.Int("replay-window", 0),
 		mark: uint32(p.Int("mark", 0)), markMask: uint32(p.Int("mark-mask", 0)), markIn: uint32(p.Int("mark-in", 0)),
 		outputMark: uint32(p.Int("output-mark", 0)), outputMarkIn: uint32(p.Int("output-mark-in", 0)),
 		keys: map[[2]*Node][]byte{}, cipher: "rfc4106(gcm(aes))",
