@@ -20,6 +20,15 @@ type site struct {
 	agents map[string]*agent.Client // by endpoint
 }
 
+// fault is why the network is no longer what was set up, where its arena can
+// tell.
+func (s *site) fault() error {
+	if n, ok := s.net.(interface{ Fault() error }); ok {
+		return n.Fault()
+	}
+	return nil
+}
+
 // setUp brings the contender up and proves that the pods of every path reach
 // each other. took is the time of the network's own part of that, without the
 // agents. What it returns must be closed, also after an error.

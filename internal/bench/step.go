@@ -76,6 +76,9 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, site *site, s *res
 	for _, f := range out.Faults {
 		invalidate(s, f.Code, f.Text)
 	}
+	if fault := site.fault(); fault != nil {
+		invalidate(s, "network_failed", fault.Error())
+	}
 	cpus := 0
 	if recErr == nil {
 		cpus, recErr = r.figures(s, pair, watch, recordings, raw, out.ClientSpin)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/host"
@@ -46,9 +45,8 @@ type ovSwitch struct {
 	node *Node
 	dir  string
 	kind string // of datapath: system, netdev
-
-	mu   sync.Mutex
-	died []error // daemons that have ended, and why
+	// fault is what is known against the network: a daemon that has ended.
+	fault func() error
 }
 
 // switches are the nodes' Open vSwitches. The first piece to ask starts them.
@@ -59,7 +57,7 @@ func switches(ctx context.Context, f *Fabric, datapath string) (map[*Node]*ovSwi
 	}
 	all := map[*Node]*ovSwitch{}
 	for _, n := range f.Nodes {
-		all[n] = &ovSwitch{node: n, dir: filepath.Join(n.Dir, "ovs"), kind: datapath}
+		all[n] = &ovSwitch{node: n, dir: filepath.Join(n.Dir, "ovs"), kind: datapath, fault: f.Fault}
 	}
 	if err := f.parallel(ctx, func(ctx context.Context, n *Node) error { return all[n].start(ctx) }); err != nil {
 		return nil, err
@@ -149,8 +147,8 @@ func (s *ovSwitch) run(ctx context.Context, stdin []byte, argv ...string) (strin
 		return "", err
 	}
 	if err := p.Wait(); err != nil {
-		if ended := s.endedSoon(); ended != nil {
-			return "", fmt.Errorf("%s: %w", argv[0], ended)
+		if fault := s.faultSoon(); fault != nil {
+			return "", fmt.Errorf("%s: %w", argv[0], fault)
 		}
 		if ctx.Err() != nil {
 			return "", fmt.Errorf("%s %s on %s: no answer: %w", argv[0], argv[len(argv)-1], s.node.Name, context.Cause(ctx))
@@ -164,37 +162,15 @@ func (s *ovSwitch) run(ctx context.Context, stdin []byte, argv ...string) (strin
 // its standard error, the end of which explains its death.
 func (s *ovSwitch) daemon(argv ...string) error {
 	argv = append(argv, "-vsyslog:off", "-vfile:off", "-vconsole:err")
-	p, err := s.node.Daemon(host.Command{Argv: argv, Env: s.env()})
-	if err != nil {
-		return err
-	}
-	go func() {
-		err := p.Wait()
-		if err == nil {
-			err = fmt.Errorf("%s has ended", argv[0])
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.died = append(s.died, fmt.Errorf("%s on %s: %w", argv[0], s.node.Name, err))
-	}()
-	return nil
+	_, err := s.node.Daemon(host.Command{Argv: argv, Env: s.env()})
+	return err
 }
 
-// ended is why a daemon of the node no longer runs; nil if all do.
-func (s *ovSwitch) ended() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.died) == 0 {
-		return nil
-	}
-	return s.died[0]
-}
-
-// endedSoon is ended for a program that failed: its daemon's death may be known
+// faultSoon is why a program failed, if a daemon's death is: that may be known
 // a moment later.
-func (s *ovSwitch) endedSoon() error {
+func (s *ovSwitch) faultSoon() error {
 	for range 10 {
-		if err := s.ended(); err != nil {
+		if err := s.fault(); err != nil {
 			return err
 		}
 		time.Sleep(20 * time.Millisecond)

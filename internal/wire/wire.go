@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sync"
 
 	"github.com/vishvananda/netlink"
 
@@ -38,6 +39,27 @@ type Fabric struct {
 	Shared map[string]any
 
 	closers []func() error
+
+	mu    sync.Mutex
+	fault error
+}
+
+// Fail says that the network is no longer what was set up: a daemon has ended.
+// The first reason stays.
+func (f *Fabric) Fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fault == nil {
+		f.fault = err
+	}
+}
+
+// Fault is why the network is no longer what was set up; nil if nothing is
+// known against it.
+func (f *Fabric) Fault() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.fault
 }
 
 // OnDown has fn called when the network goes down, after its processes have

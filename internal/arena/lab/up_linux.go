@@ -127,7 +127,7 @@ func (n *network) underlay(kind string, overhead int) error {
 		f.Nodes = append(f.Nodes, node)
 		at := n.endpoint(box, node.Name, node.Addr.Addr())
 		node.Run, node.Dir = at, at.Dir()
-		node.Daemon = func(c host.Command) (host.Process, error) { return at.Start(context.Background(), c) }
+		node.Daemon = func(c host.Command) (host.Process, error) { return n.daemon(at, c) }
 		n.nodes = append(n.nodes, at)
 	}
 	box, err := n.box("underlay")
@@ -141,6 +141,27 @@ func (n *network) underlay(kind string, overhead int) error {
 	}
 	return wire.Switch(box, f.Nodes, link)
 }
+
+// daemon starts a program that is part of the network: its end is the
+// network's fault.
+func (n *network) daemon(at *endpoint, c host.Command) (host.Process, error) {
+	p, err := at.Start(context.Background(), c)
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		err := p.Wait()
+		if err == nil {
+			err = errors.New("exit status 0")
+		}
+		n.fabric.Fail(fmt.Errorf("%s on %s has ended: %w", c.Argv[0], at.Name(), err))
+	}()
+	return p, nil
+}
+
+// Fault is why the network is no longer what was set up: a daemon of it has
+// ended. nil if all run.
+func (n *network) Fault() error { return n.fabric.Fault() }
 
 // box makes a namespace of the network with the sysctls that all of them get.
 func (n *network) box(name string) (*ns.NS, error) {
