@@ -35,9 +35,9 @@ const (
 // integrationBridge is the bridge of pods, as Antrea and OVN both call it.
 const integrationBridge = "br-int"
 
-// ovsPatience is how long a daemon of Open vSwitch may take to answer; under
-// an emulated kernel that is seconds.
-const ovsPatience = 30 * time.Second
+// ovsPatience is how long a daemon of Open vSwitch may take to answer: a moment,
+// but for an emulated kernel on a busy machine.
+const ovsPatience = 2 * time.Minute
 
 // ovSwitch is the Open vSwitch of one node: a database, a switch daemon and
 // their sockets, all in the node's own folder.

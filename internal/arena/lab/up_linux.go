@@ -45,8 +45,9 @@ type network struct {
 }
 
 // upPatience is how long a contender may take to come up, a CNI plugin that
-// waits for something included.
-const upPatience = time.Minute
+// waits for something included. Seconds do, but for daemons under an emulated
+// kernel on a busy machine.
+const upPatience = 3 * time.Minute
 
 // Up implements arena.Arena.
 func (l *lab) Up(ctx context.Context, c *contender.Contender, variant string) (_ arena.Network, err error) {
