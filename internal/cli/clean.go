@@ -15,7 +15,8 @@ func newCleanCmd() *cobra.Command {
 		Short: "Take back everything that a crashed run can have left",
 		Long: `Takes back what a crashed run can have left. A lab leaves nothing: the kernel
 takes its namespaces back when the run ends, by whatever death. This ends labs
-whose launcher is gone and that hang all the same. Run directories are kept.`,
+whose launcher is gone and that hang all the same, and takes host settings back
+that tune apply has made. Run directories are kept.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			labs, err := lab.FindRunning()
@@ -35,9 +36,11 @@ whose launcher is gone and that hang all the same. Run directories are kept.`,
 				}
 				ended++
 			}
-			if ended == 0 && len(errs) == 0 {
+			tuned, err := cleanTuning(c)
+			errs = append(errs, err)
+			if ended == 0 && !tuned && errors.Join(errs...) == nil {
 				fmt.Fprintln(c.OutOrStdout(), "nothing to clean")
-			} else {
+			} else if ended > 0 {
 				fmt.Fprintf(c.OutOrStdout(), "ended %d labs\n", ended)
 			}
 			return errors.Join(errs...)

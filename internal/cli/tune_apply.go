@@ -217,28 +217,46 @@ What could not be restored stays in the journal, so that it can be tried again.`
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withTuneJournal(&f, c.OutOrStdout(), func(m *tune.Machine, j *tune.Journal) error {
-				r, err := tune.Revert(c.Context(), m, j, 0, force)
-				var changes []tune.Change
-				for _, e := range r.Restored {
-					changes = append(changes, tune.Change{Place: e.Place, From: e.To, To: e.From})
-				}
-				for _, line := range changeWords(changes) {
-					fmt.Fprintln(c.OutOrStdout(), line)
-				}
-				fmt.Fprintf(c.OutOrStdout(), "%s restored\n", unit.Plural(len(changes), "value"))
-				var kept error
-				if len(r.Kept) > 0 {
-					var words []string
-					for _, k := range r.Kept {
-						words = append(words, fmt.Sprintf("%s (was %s, applied %s, now %s)", k.Place, k.From, k.To, k.Now))
-					}
-					kept = fmt.Errorf("kept, because somebody has changed it since: %s; restore it all the same with --force", strings.Join(words, ", "))
-				}
-				return errors.Join(err, kept, failures(r.Failed))
+				return revertTuning(c, m, j, force)
 			})
 		},
 	}
 	f.where(c)
 	c.Flags().BoolVar(&force, "force", false, "restore what somebody has changed since, too")
 	return c
+}
+
+// revertTuning takes everything back and says what.
+func revertTuning(c *cobra.Command, m *tune.Machine, j *tune.Journal, force bool) error {
+	r, err := tune.Revert(c.Context(), m, j, 0, force)
+	var changes []tune.Change
+	for _, e := range r.Restored {
+		changes = append(changes, tune.Change{Place: e.Place, From: e.To, To: e.From})
+	}
+	for _, line := range changeWords(changes) {
+		fmt.Fprintln(c.OutOrStdout(), line)
+	}
+	fmt.Fprintf(c.OutOrStdout(), "%s restored\n", unit.Plural(len(changes), "value"))
+	var kept error
+	if len(r.Kept) > 0 {
+		var words []string
+		for _, k := range r.Kept {
+			words = append(words, fmt.Sprintf("%s (was %s, applied %s, now %s)", k.Place, k.From, k.To, k.Now))
+		}
+		kept = fmt.Errorf("kept, because somebody has changed it since: %s; restore it all the same with: cnibench tune revert --force", strings.Join(words, ", "))
+	}
+	return errors.Join(err, kept, failures(r.Failed))
+}
+
+// cleanTuning takes back what the caller has applied, for clean; done says
+// that there was something.
+func cleanTuning(c *cobra.Command) (done bool, err error) {
+	dir, err := tune.StateDir()
+	if err != nil || !tune.HasJournal(dir) {
+		return false, nil // without a state folder nothing can have been applied
+	}
+	f := tuneFlags{arena: "local"}
+	return true, withTuneJournal(&f, c.OutOrStdout(), func(m *tune.Machine, j *tune.Journal) error {
+		return revertTuning(c, m, j, false)
+	})
 }
