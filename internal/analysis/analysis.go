@@ -24,6 +24,8 @@ type Report struct {
 	Unsupported []result.Unsupported `json:"unsupported"`
 	Efficiency  []Efficiency         `json:"efficiency,omitempty"`
 	Fleet       *Fleet               `json:"fleet,omitempty"`
+	// Parts are runs inside this one, whose results stand beside its own.
+	Parts []Part `json:"parts,omitempty"`
 	// Published is what studies found, beside Results; nil where nobody asked.
 	Published []PublishedFigure `json:"published,omitempty"`
 

@@ -104,6 +104,8 @@ const (
 type Unsupported struct {
 	Reason string
 	Remedy string
+	// OtherKernel says that another kernel, or root on one, is all it takes.
+	OtherKernel bool
 }
 
 func (e *Unsupported) Error() string {

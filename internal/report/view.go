@@ -13,6 +13,7 @@ import (
 // and underlay.
 type group struct {
 	Kernel, Underlay string
+	Emulated         bool // the CPU, so that the figures are many times worse
 	Contenders       []contender
 	figures          map[figureKey]*analysis.Result
 	inPhase          map[string]bool // steps whose CPU the kernel sampled in phase with the load
@@ -61,8 +62,9 @@ func newView(r *analysis.Report) *view {
 		g.add(res.Contender)
 	}
 	// A contender of the plan without any valid sample still has its row.
-	for _, e := range r.Plan.Contenders {
-		for i := range v.Groups {
+	for i := range v.Groups {
+		plan := v.Groups[i].origin(r)
+		for _, e := range plan.Contenders {
 			if v.Groups[i].Underlay == e.Underlay {
 				v.Groups[i].add(e.ID)
 			}
@@ -91,6 +93,19 @@ func (v *view) group(kernel, underlay string) *group {
 	}
 	v.Groups = append(v.Groups, group{Kernel: kernel, Underlay: underlay, figures: map[figureKey]*analysis.Result{}})
 	return &v.Groups[len(v.Groups)-1]
+}
+
+// origin is the plan that the group was measured by, the run's or a part's;
+// it notes whether the CPU was emulated.
+func (g *group) origin(r *analysis.Report) *result.Plan {
+	for i := range r.Parts {
+		if slices.Contains(r.Parts[i].Kernels, g.Kernel) {
+			g.Emulated = r.Parts[i].Emulated
+			return &r.Parts[i].Plan
+		}
+	}
+	g.Emulated = r.Run.Environment[analysis.EmulatedKey] == "true"
+	return &r.Plan
 }
 
 func (g *group) add(id string) {

@@ -154,11 +154,19 @@ func moreRounds(r *analysis.Report) string {
 	return ": run more with --rounds"
 }
 
+// emulated marks a kernel whose figures are no hardware's.
+func emulated(is bool) string {
+	if is {
+		return " on an emulated CPU"
+	}
+	return ""
+}
+
 // title names the group where a report has more than one or it matters.
 func (g *group) title() string {
 	var parts []string
 	if g.Kernel != "" {
-		parts = append(parts, "kernel "+g.Kernel)
+		parts = append(parts, "kernel "+g.Kernel+emulated(g.Emulated))
 	}
 	if g.Underlay != "" {
 		parts = append(parts, "underlay "+g.Underlay)

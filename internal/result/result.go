@@ -111,6 +111,8 @@ type Unsupported struct {
 	Step      string `json:"step,omitempty"`
 	Reason    string `json:"reason"`
 	Remedy    string `json:"remedy"`
+	// OtherKernel says that another kernel is all it takes.
+	OtherKernel bool `json:"other_kernel,omitempty"`
 }
 
 // Environment is the fingerprint: what explains a result. Keys are stable and

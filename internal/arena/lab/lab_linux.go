@@ -111,6 +111,8 @@ func (l *lab) kernelHas(c *contender.Contender) error {
 		return nil
 	}
 	u := &arena.Unsupported{
+		OtherKernel: true,
+
 		Reason: fmt.Sprintf("kernel %s lacks %s", KernelRelease(), strings.Join(why, ", ")),
 		Remedy: fmt.Sprintf("load the module or %s (%s)", remedyKernel, strings.Join(missing, ", ")),
 	}
