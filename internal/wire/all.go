@@ -4,8 +4,8 @@ package wire
 
 // Transports lists the transports and extras, in the order of listings.
 func Transports() []Transport {
-	return []Transport{routes, vpcRoutes, vxlan, ipip, wireguard, esp, flanneld, weaveGuard, ciliumVXLAN, ciliumRoutes, masquerade, sysctl,
-		antreaTunnel, antreaGatewayRoutes, ovnOverlay, ovnLocalnet, tunnelNotrack}
+	return []Transport{routes, vpcRoutes, vxlan, ipip, wireguard, esp, flanneld, weaveGuard, ciliumVXLAN, ciliumRoutes, ciliumWireGuard, masquerade, sysctl,
+		antreaTunnel, antreaGatewayRoutes, ovnOverlay, ovnLocalnet, ovnServiceNAT, tunnelNotrack}
 }
 
 // Attachments lists the ways of attaching a pod, in the order of listings.

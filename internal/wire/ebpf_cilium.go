@@ -5,7 +5,6 @@ package wire
 import (
 	"context"
 	_ "embed"
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"net"
@@ -38,7 +37,7 @@ type cilium struct {
 
 type ciliumNode struct {
 	*ebpf.Collection                // the node's own programs and all its maps
-	constants        map[string]any // of the node
+	constants        map[string]any // of the node, for programs that come later
 	observer         *observer      // nil: nobody reads its flow events
 	services         serviceMaps
 }
@@ -250,13 +249,7 @@ func ciliumPlug(f *Fabric, pod *Pod, device podDevice) (addr netip.Addr, err err
 	constants := map[string]any{
 		"endpoint_id": id, "endpoint_identity": identity, "endpoint_addr": addr.As4(), "endpoint_node_mac": mac6(nodeMAC),
 	}
-	shared := map[string]*ebpf.Map{}
-	for name, m := range node.Maps {
-		if name != "policy" && name[0] != '.' {
-			shared[name] = m
-		}
-	}
-	programs, err := loadEBPF(ciliumObject, []string{"from_container", "to_container"}, c.with(node.constants, constants), shared)
+	programs, err := loadEBPF(ciliumObject, []string{"from_container", "to_container"}, c.with(node.constants, constants), node.shared())
 	if err != nil {
 		return addr, err
 	}
@@ -311,79 +304,14 @@ func mac6(m net.HardwareAddr) (a [6]byte) {
 	return a
 }
 
-// ciliumVXLAN is Cilium's tunnel: one device without a peer, to which the
-// pods' programs say where each packet goes.
-var ciliumVXLAN = Transport{
-	Name:    "ebpf-vxlan",
-	Summary: "one VXLAN device a node that takes the peer from eBPF programs (Cilium's tunnel mode)",
-	Params:  []string{"device", "port"},
-	Setup: func(ctx context.Context, f *Fabric, p Params) error {
-		c, err := ciliumOf(f, "ebpf-vxlan")
-		if err != nil {
-			return err
+// shared are the node's maps, for programs that come later: all but those
+// which every endpoint has for itself.
+func (n *ciliumNode) shared() map[string]*ebpf.Map {
+	shared := map[string]*ebpf.Map{}
+	for name, m := range n.Maps {
+		if name != "policy" && name[0] != '.' {
+			shared[name] = m
 		}
-		c.tunnel = true
-		return f.onEach(ctx, func(n *Node, h *netlink.Handle, uplink netlink.Link) error {
-			attrs := netlink.NewLinkAttrs()
-			attrs.Name, attrs.MTU = p.Text("device", "cilium_vxlan"), f.MTU
-			if err := h.LinkAdd(&netlink.Vxlan{LinkAttrs: attrs, FlowBased: true, Port: p.Int("port", 8472)}); err != nil {
-				return fmt.Errorf("ebpf-vxlan: %s: %w; see `cnibench probe`", attrs.Name, err)
-			}
-			link, err := h.LinkByName(attrs.Name)
-			if err != nil {
-				return err
-			}
-			node, err := c.load(n, []string{"from_overlay", "from_netdev", "to_netdev"}, uplink.Attrs().Index, link.Attrs().Index)
-			if err != nil {
-				return err
-			}
-			if err := classify(h, link.Attrs().Index, netlink.HANDLE_MIN_INGRESS, "from_overlay", node.Programs["from_overlay"]); err != nil {
-				return err
-			}
-			if c.settings["node_port"] == true {
-				if err := node.netdev(h, uplink); err != nil {
-					return err
-				}
-			}
-			return h.LinkSetUp(link)
-		})
-	},
-}
-
-// ciliumRoutes is Cilium's native routing between nodes of one segment: each
-// node has a route per other node (autoDirectNodeRoutes), which the programs
-// look up.
-var ciliumRoutes = Transport{
-	Name:    "ebpf-routes",
-	Summary: "a route per node that eBPF programs look up and follow past the node's stack (Cilium's native routing)",
-	Setup: func(ctx context.Context, f *Fabric, _ Params) error {
-		c, err := ciliumOf(f, "ebpf-routes")
-		if err != nil {
-			return err
-		}
-		if err := routes.Setup(ctx, f, nil); err != nil {
-			return err
-		}
-		return f.onEach(ctx, func(n *Node, h *netlink.Handle, uplink netlink.Link) error {
-			node, err := c.load(n, []string{"from_netdev", "to_netdev"}, uplink.Attrs().Index, 0)
-			if err != nil {
-				return err
-			}
-			return node.netdev(h, uplink)
-		})
-	},
-}
-
-// netdev attaches the programs of the node's uplink.
-func (n *ciliumNode) netdev(h *netlink.Handle, uplink netlink.Link) error {
-	if err := classify(h, uplink.Attrs().Index, netlink.HANDLE_MIN_INGRESS, "from_netdev", n.Programs["from_netdev"]); err != nil {
-		return err
 	}
-	return classify(h, uplink.Attrs().Index, netlink.HANDLE_MIN_EGRESS, "to_netdev", n.Programs["to_netdev"])
-}
-
-// bigPort is a port in network order.
-func bigPort(p uint16) (b [2]byte) {
-	binary.BigEndian.PutUint16(b[:], p)
-	return b
+	return shared
 }

@@ -5,6 +5,7 @@ package wire
 import (
 	"context"
 	_ "embed"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -86,6 +87,12 @@ type serviceMaps struct {
 	numbers []uint32 // of backends
 	indexes []uint32 // of Services
 	last    uint32   // number given out: none is used twice
+}
+
+// bigPort is a port in network order.
+func bigPort(p uint16) (b [2]byte) {
+	binary.BigEndian.PutUint16(b[:], p)
+	return b
 }
 
 func serviceMapsOf(c *ebpf.Collection) serviceMaps {

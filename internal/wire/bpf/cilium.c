@@ -19,6 +19,8 @@ volatile const __u32 aggregation;    /* monitor-aggregation: 0 none, 3 medium */
 volatile const __u32 report_seconds; /* monitor-aggregation-interval */
 volatile const __u32 tunnel_device;  /* index of cilium_vxlan */
 volatile const __u32 uplink;         /* index of the only device to other nodes */
+volatile const __u32 wireguard;      /* index of cilium_wg0, which encrypts; 0 none */
+volatile const __be16 tunnel_port;   /* of VXLAN */
 
 /* Of one endpoint; other programs have zeros. */
 volatile const __u32 endpoint_id;
@@ -31,6 +33,7 @@ enum { WORLD = 2 }; /* reserved identity */
 enum { TO_LXC = 0, TO_STACK = 3, TO_OVERLAY = 4, FROM_LXC = 5, FROM_OVERLAY = 9, FROM_NETWORK = 10, TO_NETWORK = 11 };
 enum { CT_NEW, CT_ESTABLISHED, CT_REPLY };
 enum { EGRESS = 0, INGRESS = 1, SERVICE = 4, NODE_PORT = 8 }; /* scope of a connection's entry */
+enum { ENCRYPTED = 0x1e00 }; /* mark of what WireGuard sends */
 enum { CB_IDENTITY = 1, CB_FROM_TUNNEL = 2, CB_IFINDEX = 3 };
 
 struct connection {
@@ -521,7 +524,8 @@ int from_netdev(struct __sk_buff *skb)
 	return TC_ACT_OK;
 }
 
-/* to_netdev looks for replies of node ports in what leaves the node
+/* to_netdev sends the tunnel's packets to be encrypted and looks for replies of
+ * node ports in what leaves the node
  * (bpf/bpf_host.c, cil_to_netdev; bpf/lib/nodeport.h, handle_nat_fwd). */
 SEC("tc")
 int to_netdev(struct __sk_buff *skb)
@@ -531,8 +535,13 @@ int to_netdev(struct __sk_buff *skb)
 
 	if (skb->protocol != bpf_htons(ETH_P_IP) || !parse(skb, &p))
 		return TC_ACT_OK;
-	ct_key(&key, &p, NODE_PORT, true);
-	bpf_map_lookup_elem(ct_map(&p), &key);
+	/* The tunnel's packets are encrypted, once (bpf/lib/wireguard.h). */
+	if (wireguard && p.proto == IPPROTO_UDP && p.dport == tunnel_port && (skb->mark & ENCRYPTED) != ENCRYPTED)
+		return bpf_redirect(wireguard, 0);
+	if (node_port) {
+		ct_key(&key, &p, NODE_PORT, true);
+		bpf_map_lookup_elem(ct_map(&p), &key);
+	}
 	trace(skb, TO_NETWORK, 0, 0, 0, true);
 	return TC_ACT_OK;
 }
