@@ -254,8 +254,11 @@ func (d mover) outcome(m *move, r *transfer.Report, served *transfer.Served) (Ou
 	if u := r.UDP; u != nil && u.Buffer < u.Wanted {
 		note("udp_buffer_small", "the kernel granted the HTTP/3 client a smaller receive buffer than quic-go asks for, which may lose packets; net.core.rmem_max=7500000 on the client's node would help, and client.json has the figures")
 	}
-	if served != nil && !served.GSO {
-		note("no_udp_gso", "the HTTP/3 server sent packet by packet, without the kernel's segmentation of UDP (GSO)")
+	if served != nil && !served.GSO && m.s.Params.Bool("gso") {
+		note("no_udp_gso", "the HTTP/3 server sent packet by packet: the kernel or the interface does not segment UDP (GSO)")
+	}
+	if served != nil && served.GSO && !m.s.Params.Bool("gso") {
+		return out, errors.New("the HTTP/3 server used GSO, which it was told not to")
 	}
 	place, err := m.filesystem()
 	if err != nil {

@@ -280,9 +280,11 @@ func testWrongSecrets(t *testing.T, program string) {
 func testWithoutGSO(t *testing.T, program string) {
 	w := HTTP3Get{program}
 	s, _ := transferSession(t, w, map[string]any{"gso": false})
-	out, err := w.Drive(t.Context(), s)
-	if err != nil || !strings.Contains(codes(out), "no_udp_gso") {
+	if out, err := w.Drive(t.Context(), s); err != nil || strings.Contains(codes(out), "gso") {
 		t.Errorf("notes %q, %v", codes(out), err)
+	}
+	if said := rawOf(s, "server.txt"); !strings.Contains(said, `"gso":false`) {
+		t.Errorf("the server says %s", said)
 	}
 }
 
