@@ -255,7 +255,7 @@ func effectRow(contender string, e tune.Effect) []string {
 		verdict += ": " + e.Reason
 	}
 	if e.Verdict == tune.NoData {
-		return []string{name, "", "", "", "", "", verdict}
+		return []string{name, e.Step, "", "", "", "", verdict}
 	}
 	return []string{name, e.Step, e.Metric, unit.Format(e.Before, e.Unit), unit.Format(e.After, e.Unit), ratioWords(e), verdict}
 }

@@ -178,7 +178,7 @@ func TestJudge(t *testing.T) {
 		}
 		return r
 	}
-	r := &analysis.Report{Baseline: "host", Results: []analysis.Result{
+	r := &analysis.Report{Baseline: "host", Steps: []result.Step{{ID: "dts"}}, Results: []analysis.Result{
 		of("host", "goodput", "higher", nil),
 		of("host+a", "goodput", "higher", &analysis.Interval{1.1, 1.2}), of("host+a", "cpu_per_gbit", "lower", &analysis.Interval{1.1, 1.2}),
 		of("host+b", "goodput", "higher", &analysis.Interval{0.9, 1.2}), of("host+b", "cpu_per_gbit", "lower", &analysis.Interval{0.5, 0.9}),
@@ -195,7 +195,7 @@ func TestJudge(t *testing.T) {
 	}
 	want := []string{
 		"host+a goodput helped", "host+a cpu_per_gbit hurt", "host+b goodput cannot be told apart", "host+b cpu_per_gbit helped",
-		"host+c goodput too few rounds", "host+d goodput nothing to set", "host+e  no valid sample",
+		"host+c goodput too few rounds", "host+d goodput nothing to set", "host+e  no figure to compare",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

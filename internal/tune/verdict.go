@@ -17,7 +17,7 @@ const (
 	Unclear Verdict = "cannot be told apart" // the interval of the ratio has 1 in it
 	TooFew  Verdict = "too few rounds"       // no interval can be had
 	Nothing Verdict = "nothing to set"       // the setting changed no value here
-	NoData  Verdict = "no valid sample"
+	NoData  Verdict = "no figure to compare"
 )
 
 // Effect is one figure of one variant beside the untuned contender.
@@ -48,12 +48,12 @@ func Judge(r *analysis.Report, variants []Variant, nothing map[string]string) []
 	}
 	var effects []Effect
 	for _, v := range variants {
-		found := false
+		found := map[string]bool{} // steps with a figure
 		for _, res := range r.Results {
 			if res.Contender != v.ID || !slices.Contains(judged, res.Metric) || !res.Ranked || res.VsBaseline == nil {
 				continue
 			}
-			found = true
+			found[res.Step] = true
 			e := Effect{
 				Variant: v.ID, Step: res.Step, Metric: res.Metric, Unit: res.Unit, Before: medians[res.Step+" "+res.Metric], After: res.Median,
 				Ratio: res.VsBaseline.Ratio, CI: res.VsBaseline.CI,
@@ -64,8 +64,10 @@ func Judge(r *analysis.Report, variants []Variant, nothing map[string]string) []
 			}
 			effects = append(effects, e)
 		}
-		if !found {
-			effects = append(effects, Effect{Variant: v.ID, Verdict: NoData, Reason: "see the findings"})
+		for _, step := range r.Steps {
+			if !found[step.ID] {
+				effects = append(effects, Effect{Variant: v.ID, Step: step.ID, Verdict: NoData, Reason: "see the findings of the report"})
+			}
 		}
 	}
 	return effects
