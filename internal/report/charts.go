@@ -110,6 +110,9 @@ func (v *view) charts(g *group, prefix string) []chart {
 			show(viewThroughput, barChart(g, c, colors))
 		}
 	}
+	for i, l := range v.scales() {
+		show(viewLatency, v.scaleCharts(g, l, i == 0, colors)...)
+	}
 	families := v.families(g)
 	for _, f := range families {
 		show(viewLatency, v.loadCharts(g, f, colors)...)

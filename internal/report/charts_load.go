@@ -55,7 +55,7 @@ func (v *view) families(g *group) []family {
 		if err != nil {
 			continue
 		}
-		kind := s.Workload + " " + s.Path + " " + string(rest)
+		kind := fmt.Sprintf("%s %s %d %s", s.Workload, s.Path, s.Services, rest)
 		if i, has := byKind[kind]; has {
 			all[i] = append(all[i], s)
 			continue

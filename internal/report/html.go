@@ -229,7 +229,7 @@ func newSection(v *view, g *group, place int) section {
 	if len(head) > 0 {
 		s.Summary = append(s.Summary, newTable(v, g, head))
 	}
-	for _, columns := range pack(further(g, v.Steps, head), columnsPerStep, func(column) int { return 1 }) {
+	for _, columns := range pack(further(g, v.apartFrom(v.scales()), head), columnsPerStep, func(column) int { return 1 }) {
 		s.Further = append(s.Further, newTable(v, g, columns))
 	}
 	return s

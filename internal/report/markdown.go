@@ -23,7 +23,9 @@ func writeMarkdown(w io.Writer, r *analysis.Report, _ Options) error {
 		if len(head) > 0 {
 			mdTable(bw, v, g, head)
 		}
-		for _, columns := range further(g, v.Steps, head) {
+		scales := v.scales()
+		mdScales(bw, g, scales)
+		for _, columns := range further(g, v.apartFrom(scales), head) {
 			mdTable(bw, v, g, columns)
 		}
 	}

@@ -71,10 +71,12 @@ func (t *textWriter) header() {
 func (t *textWriter) group(g *group) {
 	t.wrap("", printable(g.title()), bold)
 	head := headline(g, t.Steps)
-	sets := further(g, t.Steps, head)
+	scales := t.scales()
+	sets := further(g, t.apartFrom(scales), head)
 	if len(head) > 0 {
 		t.tables(g, [][]column{head})
 	}
+	t.byServices(g, scales)
 	t.tables(g, sets)
 }
 
