@@ -38,8 +38,10 @@ func (l *lab) HasPath(c *contender.Contender, path string) error {
 	}
 }
 
-// syncPatience is how long tens of thousands of Services may take.
-const syncPatience = 3 * time.Minute
+// syncPatience is how long tens of thousands of Services may take: 10,000 by
+// iptables-nft-restore half a minute of a CPU on every node, and half as much
+// to take them away.
+const syncPatience = 15 * time.Minute
 
 // Service implements arena.Network.
 func (n *network) Service(ctx context.Context, ports []arena.Port, others int) (arena.Pair, time.Duration, error) {
