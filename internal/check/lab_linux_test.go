@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -46,12 +48,24 @@ func newLab(t *testing.T, mtu int, custom *lab.CustomAttach) arena.Arena {
 	return a
 }
 
-func find(t *testing.T, id string) *contender.Contender {
+func catalogue(t *testing.T) []*contender.Contender {
 	t.Helper()
 	list, err := contender.Load(contenders.FS)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return list
+}
+
+// inLab are the contenders that have a lab form.
+func inLab(t *testing.T) []*contender.Contender {
+	t.Helper()
+	return slices.DeleteFunc(catalogue(t), func(c *contender.Contender) bool { return c.Lab.None != "" })
+}
+
+func find(t *testing.T, id string) *contender.Contender {
+	t.Helper()
+	list := catalogue(t)
 	c, err := contender.Find(list, id)
 	if err != nil {
 		t.Fatal(err)
@@ -91,33 +105,31 @@ func caseOf(t *testing.T, r Result, name string) Case {
 	return Case{}
 }
 
+// Of every contender of the lab, what crosses whole is the underlay's MTU less
+// what its file says of the encapsulation.
 func TestMTU(t *testing.T) {
-	for _, tt := range []struct {
-		contender string
-		underlay  int
-		path      string
-	}{
-		{"host", 1500, "1500"},
-		{"flannel-vxlan", 1500, "1450"},
-		{"flannel-vxlan", 9000, "8950"},
-		{"calico-noencap", 9000, "9000"},
-		{"macvlan", 1500, "1500"},
-		{"flannel-aws-vpc", 1500, "1500"},
-		{"flannel-wireguard", 1500, "1420"},
-		{"calico-ipip", 1500, "1480"},
-	} {
-		t.Run(fmt.Sprintf("%s on %d", tt.contender, tt.underlay), func(t *testing.T) {
-			c := find(t, tt.contender)
-			r := checked(t, newLab(t, tt.underlay, nil), c, mtu{})
-			if size := caseOf(t, r, "size"); r.Verdict() != Pass || size.Found != "fits" || r.UnderlayMTU != tt.underlay {
+	for _, c := range inLab(t) {
+		t.Run(c.ID, func(t *testing.T) {
+			r := checked(t, newLab(t, 1500, nil), c, mtu{})
+			if size := caseOf(t, r, "size"); r.Verdict() != Pass || size.Found != "fits" || r.UnderlayMTU != 1500 {
 				t.Errorf("%+v", r)
 			}
+			want := strconv.Itoa(1500 - int(c.Datapath.Overhead))
 			for _, key := range []string{"pod", "path"} {
-				if got := r.Environment["check.mtu."+tt.contender+"."+key]; got != tt.path {
-					t.Errorf("%s is %q, want %s", key, got, tt.path)
+				if got := r.Environment["check.mtu."+c.ID+"."+key]; got != want {
+					t.Errorf("%s is %q, want %s", key, got, want)
 				}
 			}
 		})
+	}
+}
+
+func TestJumboMTU(t *testing.T) {
+	for id, want := range map[string]string{"host": "9000", "flannel-vxlan": "8950"} {
+		r := checked(t, newLab(t, 9000, nil), find(t, id), mtu{})
+		if got := r.Environment["check.mtu."+id+".path"]; r.Verdict() != Pass || got != want {
+			t.Errorf("%s: %q, want %s", id, got, want)
+		}
 	}
 }
 
@@ -157,33 +169,32 @@ func TestWrongMTU(t *testing.T) {
 	}
 }
 
+// Every contender of the lab is as its file says: plain, or encrypted by what
+// it names.
 func TestEncryption(t *testing.T) {
-	for contender, cipher := range map[string]string{
-		"host": "", "flannel-vxlan": "", "calico-noencap": "", "macvlan": "", "flannel-aws-vpc": "",
-		"flannel-ipip": "", "flannel-udp": "",
-		"flannel-wireguard": "WireGuard", "calico-wg": "WireGuard", "cilium-ipsec": "ESP", "weave-encrypted": "ESP",
-	} {
-		t.Run(contender, func(t *testing.T) {
-			c := find(t, contender)
-			if c.Lab.None != "" {
-				t.Skip(c.Lab.None + " " + c.Lab.Remedy)
-			}
+	for _, c := range inLab(t) {
+		t.Run(c.ID, func(t *testing.T) {
 			r := checked(t, newLab(t, 1500, nil), c, encryption{})
 			found, word := "plain", "plain: "
-			if cipher != "" {
+			cipher, promised := map[string]string{"wireguard": "WireGuard", "ipsec": "ESP", "nacl": "sleeve"}[c.Features.Encryption]
+			if promised {
 				found, word = "encrypted", "pass: "
 			}
-			for _, name := range []string{"pod-tcp", "pod-udp"} {
-				c := caseOf(t, r, name)
-				if c.Verdict != Pass || c.Found != found || !strings.Contains(c.Text, cipher) {
-					t.Errorf("%+v", c)
+			names := []string{"pod-tcp", "pod-udp"}
+			if c.Lab.Service != nil {
+				names = append(names, "service-tcp", "service-udp")
+			}
+			for _, name := range names {
+				got := caseOf(t, r, name)
+				if got.Verdict != Pass || got.Found != found || !strings.Contains(got.Text, cipher) {
+					t.Errorf("%+v", got)
 				}
-				if got := r.Environment["check.encryption."+contender+"."+name]; !strings.HasPrefix(got, word) {
+				if got := r.Environment["check.encryption."+c.ID+"."+name]; !strings.HasPrefix(got, word) {
 					t.Errorf("%s: %q", name, got)
 				}
 			}
-			if c := caseOf(t, r, "same-node"); c.Verdict != Skip {
-				t.Errorf("%+v", c)
+			if got := caseOf(t, r, "same-node"); got.Verdict != Skip {
+				t.Errorf("%+v", got)
 			}
 		})
 	}
