@@ -35,7 +35,9 @@ type job struct {
 	options   lab.Options
 	catalogue *catalogue
 	wanted    []string // contenders asked for by name; nil: by what is supported
+	only      []string // contenders that are considered; nil: all
 	resumed   *result.Run
+	contained bool // inside the lab's container
 	plan      result.Plan // without contenders where the arena decides
 	// wrap, where set, stands between the runner and the arena.
 	wrap func(arena.Arena) (arena.Arena, error)
@@ -44,6 +46,9 @@ type job struct {
 // job resolves the flags before anything is made.
 func (f *runFlags) job(c *cobra.Command) (*job, error) {
 	j := &job{flags: f}
+	if f.partOf != "" {
+		return j, j.partPlan(c)
+	}
 	if f.resume != "" {
 		rec, err := result.Load(f.resume)
 		if err != nil {
@@ -225,6 +230,7 @@ func (j *job) open(ctx context.Context, a arena.Arena, runner *bench.Runner) (*r
 		return nil, nil, nil, err
 	}
 	run.Environment = env
+	ofGuest(run)
 	// Whether it can be written shows before the search for rates, not after.
 	if err := os.MkdirAll(j.flags.out, 0o755); err != nil {
 		return nil, nil, nil, err
@@ -287,16 +293,20 @@ func (j *job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 			candidates = append(candidates, c)
 		}
 	}
+	if j.only != nil {
+		candidates = slices.DeleteFunc(slices.Clone(candidates), func(c *contender.Contender) bool { return !slices.Contains(j.only, c.ID) })
+	}
 	var entries []result.Entry
 	var underlays []string
 	run.Contenders = append(run.Contenders, describe(base))
 	for _, c := range candidates {
 		err := a.Supports(ctx, c)
 		switch u := arena.AsUnsupported(err); {
-		case u != nil && (j.wanted != nil || c.ID == lab.CustomID): // asked for by name
-			return fmt.Errorf("contender %s: %w", c.ID, err)
+		case u != nil && (j.wanted != nil || c.ID == lab.CustomID) && !j.leaves(u): // asked for by name
+			return fmt.Errorf("contender %s: %w", c.ID, toGuest(u))
 		case u != nil:
-			run.Unsupported = append(run.Unsupported, result.Unsupported{Contender: c.ID, Reason: u.Reason, Remedy: u.Remedy})
+			u = toGuest(u)
+			run.Unsupported = append(run.Unsupported, result.Unsupported{Contender: c.ID, Reason: u.Reason, Remedy: u.Remedy, OtherKernel: u.OtherKernel})
 			continue
 		case err != nil:
 			return err
@@ -310,6 +320,9 @@ func (j *job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 		}
 		entries = append(entries, result.Entry{ID: c.ID, Underlay: underlay})
 		run.Contenders = append(run.Contenders, describe(c))
+	}
+	if j.wanted != nil && len(underlays) == 0 && len(leftToGuest(run)) > 0 {
+		return &exitError{exitAllInGuest, nil}
 	}
 	var baselines []result.Entry
 	for _, underlay := range underlays {
@@ -373,6 +386,9 @@ func (j *job) report(c *cobra.Command, dir string, whole bool) error {
 	rec, err := result.Load(dir)
 	if err != nil {
 		return err
+	}
+	if whole && os.Getenv(partsEnv) == "1" && j.contained && len(leftToGuest(&rec.Run)) > 0 {
+		return nil // the caller reports, when the guest has run the rest
 	}
 	r := assemble(dir, rec, analysis.Options{})
 	out := c.OutOrStdout()

@@ -83,8 +83,13 @@ func noneValid(rec *result.Record) error {
 	return &exitError{exitGate, errors.New("no sample is valid; the findings say why")}
 }
 
-// assemble analyses the run in dir together with the traces of its nodes.
+// assemble analyses the run in dir and its parts, each by itself, together
+// with the traces of their nodes.
 func assemble(dir string, rec *result.Record, opt analysis.Options) *analysis.Report {
+	return addParts(dir, assembleOne(dir, rec, opt), opt)
+}
+
+func assembleOne(dir string, rec *result.Record, opt analysis.Options) *analysis.Report {
 	traces, faults := trace.Load(dir, rec)
 	rec.Faults = append(rec.Faults, faults...)
 	opt.Traces = traces

@@ -36,6 +36,9 @@ type runFlags struct {
 	congestion, cpus    string
 	cniConf, cniJoin    string
 	cniText             string // of cniConf
+
+	guest  guestFlags
+	partOf string // the run whose remaining contenders are run; else empty
 }
 
 func newRunCmd() *cobra.Command {
@@ -48,10 +51,14 @@ Compares pod networks. For every round and contender, in shuffled order, the
 network is built from nothing, measured step by step, and thrown away. Prints a
 table and writes DIR/report.html.
 
-In the lab (the default arena) everything happens in namespaces of its own: the
+In the lab everything happens in namespaces of its own: the
 host's interfaces, routes, firewall and sysctls are not touched, and nothing is
 left behind, not even after kill -9. Root is not needed where the kernel lets
-users have namespaces.`),
+users have namespaces.
+
+What the running kernel lacks runs in the same lab inside a QEMU guest with
+another kernel and a baseline of its own, in DIR/microvm, reported beside the
+rest and never compared with it. --arena lab leaves that out.`),
 		Example: `  cnibench run
   cnibench run --suite throughput --contenders host,flannel-vxlan,calico-noencap --rounds 6
   cnibench run --suite latency --rates auto --mtu 9000 --line-rate 10G
@@ -63,7 +70,7 @@ users have namespaces.`),
 	fl := c.Flags()
 	fl.StringVar(&f.suite, "suite", "quick", "suite to run; see `cnibench list suites`")
 	fl.StringVar(&f.contenders, "contenders", "supported", "`a,b`, or supported: all that can run here (the others are named with the reason; all is the same); the baseline is added")
-	fl.StringVar(&f.arena, "arena", "auto", "where to run: auto or lab")
+	fl.StringVar(&f.arena, "arena", "auto", "where to run: auto (natively what this kernel can, the rest in a guest), lab (natively) or microvm (all in a guest)")
 	fl.IntVar(&f.rounds, "rounds", 0, "passes over all contenders and steps (default: the suite's)")
 	fl.DurationVar(&f.duration, "duration", 0, "measured window of each step (default: the suite's)")
 	fl.DurationVar(&f.warmup, "warmup", 0, "load before the window, excluded from every figure (default: the suite's)")
@@ -83,6 +90,7 @@ users have namespaces.`),
 	fl.StringVar(&f.cpus, "cpus", "", "lab: CPUs of the client, the server and the rest, e.g. client=0-1,server=2-3,rest=4+5")
 	fl.StringVar(&f.cniConf, "cni-conf", "", "lab: run the CNI configuration in `FILE` as contender \"custom\"; \"usePodCidr\" stands for the node's pod subnet")
 	fl.StringVar(&f.cniJoin, "cni-transport", "routes", "lab: how the nodes' pod subnets of --cni-conf are joined: routes, vxlan or none")
+	f.addGuestFlags(c)
 	completeRunFlags(c)
 	return c
 }
@@ -96,11 +104,12 @@ func runRun(c *cobra.Command, f *runFlags) error {
 		return err
 	}
 	if !lab.Contained() {
-		return contain(c.Context())
+		return job.lead(c)
 	}
 	if err := lab.Enter(); err != nil {
 		return err
 	}
+	job.contained = true
 	ctx, stop := signal.NotifyContext(c.Context(), lab.EndSignals()...)
 	defer stop()
 	return job.run(ctx, c)
@@ -123,11 +132,11 @@ func contain(ctx context.Context) error {
 // check finds wrong usage before anything is made.
 func (f *runFlags) check(c *cobra.Command) error {
 	switch f.arena {
-	case "auto", "lab":
-	case "microvm", "kube":
-		return &exitError{exitUnsupported, fmt.Errorf("arena %s: this version has the arena lab only; run with --arena lab", f.arena)}
+	case "auto", "lab", arenaMicroVM:
+	case "kube":
+		return &exitError{exitUnsupported, fmt.Errorf("arena %s: this version has the arenas lab and microvm only; run with --arena lab", f.arena)}
 	default:
-		return nearest.Unknown("arena", f.arena, []string{"auto", "lab"})
+		return nearest.Unknown("arena", f.arena, []string{"auto", "lab", arenaMicroVM})
 	}
 	if f.rates != "auto" && f.rates != "given" {
 		return usage("--rates %q: want auto or given", f.rates)
@@ -148,6 +157,9 @@ func (f *runFlags) check(c *cobra.Command) error {
 			}
 		}
 		return hidden(f.resume)
+	}
+	if f.partOf != "" {
+		return nil // its plan and its place are that run's
 	}
 	if f.out == "" {
 		f.out = "cnibench-run-" + time.Now().Format("20060102-150405")

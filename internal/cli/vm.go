@@ -65,7 +65,7 @@ there are good for ratios at most.`),
 	fl.StringVar(&f.kernel, "kernel", "", "`version` such as 6.1 or 6.12, or the path of an image; list shows what is here (default "+vm.DefaultVersion+")")
 	fl.StringVar(&f.modules, "modules", "", "lib/modules/RELEASE `folder` of a kernel given by path (default: beside it)")
 	fl.StringVar(&f.accel, "accel", vm.AccelAuto, "auto (KVM where it really boots a guest, else tcg), kvm or tcg")
-	fl.IntVar(&f.cpus, "cpus", 0, "CPUs of the guest (default: as many as this machine has)")
+	fl.IntVar(&f.cpus, "cpus", 0, "CPUs of the guest (default: as many as this machine has, or 1 where they are emulated by a QEMU before 8.1)")
 	fl.StringVar(&f.memory, "memory", "2G", "memory of the guest")
 	fl.DurationVar(&f.timeout, "timeout", 0, "end the guest after this time (default: never)")
 	fl.StringArrayVar(&f.share, "share", nil, "`folder` in which the guest's writes are real; may be repeated")
@@ -178,6 +178,8 @@ func guestEnv(env []string) []string {
 			v += ":/usr/local/sbin:/usr/sbin:/sbin"
 		case strings.HasPrefix(name, "XDG_RUNTIME_") || strings.HasPrefix(name, "DBUS_") || strings.HasPrefix(name, "SSH_"):
 			continue // sockets of this machine
+		case name == partsEnv:
+			continue // of this command line
 		case name == "HOME" && value == "":
 			continue
 		}

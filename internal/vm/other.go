@@ -30,4 +30,7 @@ func Find(context.Context, string, string, *slog.Logger) (Kernel, error) {
 // Lookup is Find without a fetch.
 func Lookup(string) (Kernel, bool) { return Kernel{}, false }
 
+// Available says that only Linux has guests.
+func Available() error { return errOnlyLinux }
+
 func inUse(string) bool { return false }

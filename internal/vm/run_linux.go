@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"sync"
@@ -36,9 +37,6 @@ func Run(ctx context.Context, c Config) (int, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if c.CPUs == 0 {
-		c.CPUs = runtime.NumCPU()
-	}
 	if c.Memory == 0 {
 		c.Memory = DefaultMemory
 	}
@@ -47,6 +45,9 @@ func Run(ctx context.Context, c Config) (int, error) {
 	}
 	accel, err := chooseAccel(ctx, &c)
 	if err != nil {
+		return 0, err
+	}
+	if err := c.chooseCPUs(ctx, accel); err != nil {
 		return 0, err
 	}
 	if c.Timeout > 0 {
@@ -59,6 +60,31 @@ func Run(ctx context.Context, c Config) (int, error) {
 		return 0, err
 	}
 	return h.run(ctx)
+}
+
+// chooseCPUs takes as many as the host has, where QEMU can emulate them.
+func (c *Config) chooseCPUs(ctx context.Context, accel string) error {
+	several := true
+	if accel == AccelTCG {
+		out, err := exec.CommandContext(ctx, program, "--version").Output()
+		if err != nil {
+			return fmt.Errorf("%s --version: %w", program, err)
+		}
+		v, err := parseVersion(string(out))
+		if err != nil {
+			return err
+		}
+		several = v.emulatesSeveralCPUs()
+	}
+	switch {
+	case c.CPUs == 0 && several:
+		c.CPUs = runtime.NumCPU()
+	case c.CPUs == 0:
+		c.CPUs = 1
+	case c.CPUs > 1 && !several:
+		c.Log.Warn("this QEMU is too old to emulate several CPUs soundly: the guest's kernel may panic", "needs", "8.1", "next", "leave the number of CPUs out")
+	}
+	return nil
 }
 
 // running is the host's side of a guest.

@@ -18,7 +18,7 @@ import (
 // Config is one guest and the command that it is made for.
 type Config struct {
 	Kernel Kernel
-	CPUs   int    // virtual CPUs; 0: as many as the host has
+	CPUs   int    // virtual CPUs; 0: as many as the host has, or 1 where QEMU can't emulate several
 	Memory int64  // bytes; 0: DefaultMemory
 	Accel  string // AccelAuto (or empty), AccelKVM or AccelTCG
 
