@@ -93,7 +93,7 @@ func (x *ipvsProxy) prepare(ctx context.Context, n *Node, pods netip.Prefix) err
 	if err := n.feed(ctx, []byte(x.form.sets), nil, "ipset", "restore"); err != nil {
 		return err
 	}
-	restore := &iptablesProxy{program: "iptables-" + backendNFT + "-restore"}
+	restore := &iptablesProxy{backend: backendNFT}
 	return restore.restore(ctx, n, []byte(x.form.rules(pods, n.PodCIDR, n.Addr.Addr())))
 }
 
