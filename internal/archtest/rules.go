@@ -95,6 +95,10 @@ var layers = []layer{
 		why: "an import is a function of the files: no network, no clock, no arena",
 	},
 	{
+		pkg: "internal/check", only: []string{"std", "libs", "internal/agent", "internal/arena", "internal/contender", "internal/nearest", "internal/result", "internal/sysmon", "internal/unit"}, never: []string{"os/..."},
+		why: "a check sees a network only through arena.Arena and agents, so that it serves every arena",
+	},
+	{
 		pkg: "internal/arena", only: []string{"std", "libs", "internal/contender", "internal/host", "internal/result", "internal/unit"},
 		why: "what an arena is must not depend on any arena",
 	},
