@@ -94,11 +94,11 @@ func (o *ovnNet) startCentral(ctx context.Context) error {
 		if err := s.database(ctx, db.name, db.schema); err != nil {
 			return err
 		}
-		argv := []string{"ovsdb-server", s.path(db.name + ".db"), "--remote=punix:" + s.path(db.name+"_db.sock"), "--unixctl=" + s.path(db.name+"_db.ctl")}
+		var remotes []string
 		if db.name == "ovnsb" {
-			argv = append(argv, fmt.Sprintf("--remote=ptcp:%d:%s", sbPort, s.node.Addr.Addr()))
+			remotes = append(remotes, fmt.Sprintf("--remote=ptcp:%d:%s", sbPort, s.node.Addr.Addr()))
 		}
-		if err := s.daemon(argv...); err != nil {
+		if err := s.serve(ctx, db.name+".db", db.name+"_db.sock", remotes...); err != nil {
 			return err
 		}
 	}

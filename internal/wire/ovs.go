@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,11 +76,11 @@ func (s *ovSwitch) start(ctx context.Context) error {
 	if err := s.database(ctx, "conf", ovsSchema); err != nil {
 		return err
 	}
-	if err := s.daemon("ovsdb-server", s.path("conf.db"), "--remote=punix:"+s.path("db.sock"), "--unixctl="+s.path("ovsdb-server.ctl")); err != nil {
+	if err := s.serve(ctx, "conf.db", "db.sock"); err != nil {
 		return err
 	}
 	// As ovs-ctl and Kube-OVN's start-ovs.sh set it; hardware offload is off by default.
-	if err := s.vsctl(ctx, "--retry", "--no-wait", "--", "init", "--", "set", "Open_vSwitch", ".", "external_ids:system-id="+s.node.Name); err != nil {
+	if err := s.vsctl(ctx, "--no-wait", "--", "init", "--", "set", "Open_vSwitch", ".", "external_ids:system-id="+s.node.Name); err != nil {
 		return err
 	}
 	if err := s.daemon("ovs-vswitchd", "unix:"+s.path("db.sock"), "--unixctl="+s.path("ovs-vswitchd.ctl")); err != nil {
@@ -176,6 +177,29 @@ func (s *ovSwitch) faultSoon() error {
 		time.Sleep(20 * time.Millisecond)
 	}
 	return nil
+}
+
+// serve runs the server of a database and returns when it can be asked.
+func (s *ovSwitch) serve(ctx context.Context, database, socket string, remotes ...string) error {
+	argv := []string{"ovsdb-server", s.path(database), "--unixctl=" + s.path(database+".ctl"), "--remote=punix:" + s.path(socket)}
+	if err := s.daemon(append(argv, remotes...)...); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, ovsPatience)
+	defer cancel()
+	for {
+		if c, err := net.Dial("unix", s.path(socket)); err == nil {
+			return c.Close()
+		}
+		if err := s.fault(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("ovsdb-server on %s: it does not answer: %w", s.node.Name, ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // database makes an empty database of a schema.
