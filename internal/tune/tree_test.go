@@ -27,6 +27,7 @@ type shape struct {
 	irqs     []string // "265 eth0-TxRx-0"
 	mask     string   // of a queue, as the kernel prints an empty one
 	mtu      string
+	intx     bool // the device has no message-signalled interrupts
 	bare     bool // a machine that lets nothing be set that it could leave out
 }
 
@@ -49,6 +50,19 @@ var shapes = map[string]shape{
 		nodes: []string{"0-79"}, governor: "schedutil", smt: "notimplemented",
 		nic: "enP2s1f0np0", driver: "mlx5_core", numa: "0", rx: 80, tx: 80, mask: "0000,00000000,00000000", mtu: "1500",
 		irqs: []string{"210 mlx5_async0@pci:0002:01:00.0", "211 mlx5_comp0@pci:0002:01:00.0", "212 mlx5_comp1@pci:0002:01:00.0"},
+	},
+	// QEMU, recorded from a guest with Debian's 6.1: two NUMA nodes, a virtio
+	// interface with two queues.
+	"qemu-virtio": {
+		nodes: []string{"0-3", "4-7"}, smt: "notsupported",
+		nic: "eth0", driver: "virtio_net", numa: "-1", rx: 2, tx: 2, mask: "00", mtu: "1500",
+		irqs: []string{"24 virtio0-config", "25 virtio0-input.0", "26 virtio0-output.0", "27 virtio0-input.1", "28 virtio0-output.1"},
+	},
+	// The same with an e1000, whose one interrupt is a line of the bus.
+	"qemu-e1000": {
+		nodes: []string{"0-3"}, smt: "notsupported",
+		nic: "eth0", driver: "e1000", numa: "-1", rx: 1, tx: 1, mask: "0", mtu: "1500", intx: true,
+		irqs: []string{"23 eth0"},
 	},
 	// A small virtual machine: nothing to set.
 	"vm": {
@@ -153,7 +167,9 @@ func (s shape) network(w writer) {
 		number, name, _ := strings.Cut(irq, " ")
 		interrupts += fmt.Sprintf(" %s:    1   2  PCI-MSI 524288-edge      %s\n", number, name)
 		w.file("proc/irq/"+number+"/smp_affinity_list", s.nodes[0])
-		w.file(pci+"msi_irqs/"+number, "msix")
+		if !s.intx {
+			w.file(pci+"msi_irqs/"+number, "msix")
+		}
 	}
 	interrupts += "NMI:          0          0   Non-maskable interrupts\nERR:          0"
 	w.file("proc/interrupts", interrupts)
