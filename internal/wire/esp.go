@@ -21,8 +21,8 @@ import (
 // is AES-GCM with an ICV of 128 bits (RFC 4106).
 //
 // Parameters: mode; port, of the tunnel's packets (mode transport); ends, the
-// outer addresses in mode tunnel: nodes, or gateways, the first address of
-// their pods' networks; key-bits, 128 or 256; spi, of the first node's states,
+// outer addresses in mode tunnel: nodes, or tunnels, the addresses of the
+// devices of a tunnel that carries them; key-bits, 128 or 256; spi, of the first node's states,
 // the others' follow; shared-key, one key and SPI for all nodes, as Cilium has
 // them; reqid; replay-window, in packets, and esn, extended sequence numbers.
 // Marks, where a product's programs tell with them which packets are meant:
@@ -55,7 +55,7 @@ var esp = Transport{
 
 // espSetting is the parameters, and the keys of this network.
 type espSetting struct {
-	tunnel, gateways, shared, nodeInMark, esn        bool
+	tunnel, tunnels, shared, nodeInMark, esn         bool
 	port, spi, reqid, replay                         int
 	mark, markMask, markIn, outputMark, outputMarkIn uint32
 	keys                                             map[[2]*Node][]byte // from, to
@@ -72,7 +72,7 @@ func newESP(f *Fabric, p Params) (*espSetting, error) {
 	if err != nil {
 		return nil, err
 	}
-	ends, err := p.OneOf("esp", "ends", "nodes", "gateways")
+	ends, err := p.OneOf("esp", "ends", "nodes", "tunnels")
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func newESP(f *Fabric, p Params) (*espSetting, error) {
 		return nil, fmt.Errorf("esp: key-bits is %d; AES-GCM here has 128 or 256", bits)
 	}
 	e := &espSetting{
-		tunnel: mode == "tunnel", gateways: ends == "gateways",
+		tunnel: mode == "tunnel", tunnels: ends == "tunnels",
 		shared: p.Bool("shared-key", false), nodeInMark: p.Bool("node-in-mark", false), esn: p.Bool("esn", false),
 		port: p.Int("port", 0), spi: p.Int("spi", defaultSPI), reqid: p.Int("reqid", 1), replay: p.Int("replay-window", 0),
 		mark: uint32(p.Int("mark", 0)), markMask: uint32(p.Int("mark-mask", 0)), markIn: uint32(p.Int("mark-in", 0)),
@@ -133,8 +133,8 @@ func (e *espSetting) setup(f *Fabric, n *Node) error {
 
 // end is a node's address in the outer header.
 func (e *espSetting) end(n *Node) netip.Addr {
-	if e.gateways {
-		return gatewayOf(n.PodCIDR)
+	if e.tunnels {
+		return tunnelAddr(n)
 	}
 	return n.Addr.Addr()
 }

@@ -44,17 +44,17 @@ dir in 10.10.0.4/32 10.10.0.3/32 17:6784 by 10.10.0.4 10.10.0.3 0x0
 `,
 		},
 		"around pods' packets, one key": {
-			Params{"mode": "tunnel", "ends": "gateways", "shared-key": true, "spi": 3, "mark": 0x3e00, "mark-mask": 0xffffff00, "node-in-mark": true, "mark-in": 0xd00, "output-mark": 0xe00},
-			`10.244.1.1 10.244.0.1 tunnel 0x3 mark=0x13e00/0xffffff00 output=0xe00
-10.244.1.1 10.244.2.1 tunnel 0x3 mark=0x33e00/0xffffff00 output=0xe00
-0.0.0.0 10.244.1.1 tunnel 0x3 mark=0xd00/0xd00
+			Params{"mode": "tunnel", "ends": "tunnels", "shared-key": true, "spi": 3, "mark": 0x3e00, "mark-mask": 0xffffff00, "node-in-mark": true, "mark-in": 0xd00, "output-mark": 0xe00},
+			`10.244.1.0 10.244.0.0 tunnel 0x3 mark=0x13e00/0xffffff00 output=0xe00
+10.244.1.0 10.244.2.0 tunnel 0x3 mark=0x33e00/0xffffff00 output=0xe00
+0.0.0.0 10.244.1.0 tunnel 0x3 mark=0xd00/0xd00
 `,
-			`dir out 10.244.1.0/24 10.244.0.0/24 0:0 by 10.244.1.1 10.244.0.1 0x3 mark=0x13e00/0xffffff00
-dir in 10.244.0.0/24 10.244.1.0/24 0:0 by 0.0.0.0 10.244.1.1 0x0
-dir fwd 10.244.0.0/24 10.244.1.0/24 0:0 by 0.0.0.0 10.244.1.1 0x0
-dir out 10.244.1.0/24 10.244.2.0/24 0:0 by 10.244.1.1 10.244.2.1 0x3 mark=0x33e00/0xffffff00
-dir in 10.244.2.0/24 10.244.1.0/24 0:0 by 0.0.0.0 10.244.1.1 0x0
-dir fwd 10.244.2.0/24 10.244.1.0/24 0:0 by 0.0.0.0 10.244.1.1 0x0
+			`dir out 10.244.1.0/24 10.244.0.0/24 0:0 by 10.244.1.0 10.244.0.0 0x3 mark=0x13e00/0xffffff00
+dir in 10.244.0.0/24 10.244.1.0/24 0:0 by 0.0.0.0 10.244.1.0 0x0
+dir fwd 10.244.0.0/24 10.244.1.0/24 0:0 by 0.0.0.0 10.244.1.0 0x0
+dir out 10.244.1.0/24 10.244.2.0/24 0:0 by 10.244.1.0 10.244.2.0 0x3 mark=0x33e00/0xffffff00
+dir in 10.244.2.0/24 10.244.1.0/24 0:0 by 0.0.0.0 10.244.1.0 0x0
+dir fwd 10.244.2.0/24 10.244.1.0/24 0:0 by 0.0.0.0 10.244.1.0 0x0
 `,
 		},
 	} {

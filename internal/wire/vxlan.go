@@ -17,17 +17,20 @@ import (
 // VXLAN device with a /32 address, and for every other node a route, a
 // permanent neighbour entry and a forwarding entry, as flannel and Calico
 // write them from what their agents know. With cross-subnet, nodes of the same
-// subnet are reached by a route through their own address instead.
+// subnet are reached by a route through their own address instead; with a mark
+// only packets that carry it take the device, by a rule and a table of their
+// own (Cilium's IPsec). overhead is by how many bytes the device's MTU is below
+// the underlay's, the contender's where it is not given.
 var vxlan = Transport{
 	Name:    "vxlan",
 	Summary: "one VXLAN device a node; routes, neighbours and forwarding entries written for every peer",
-	Params:  []string{"device", "vni", "port", "learning", "tx-checksum", "cross-subnet"},
+	Params:  []string{"device", "vni", "port", "learning", "tx-checksum", "cross-subnet", "overhead", "mark", "mark-mask", "table", "priority"},
 	Setup: func(ctx context.Context, f *Fabric, p Params) error {
 		macs := map[*Node]net.HardwareAddr{}
 		device := p.Text("device", "vxlan1")
 		err := f.onEach(ctx, func(n *Node, h *netlink.Handle, uplink netlink.Link) error {
 			attrs := netlink.NewLinkAttrs()
-			attrs.Name, attrs.MTU, attrs.HardwareAddr = device, f.PodMTU(), tunnelMAC(n)
+			attrs.Name, attrs.MTU, attrs.HardwareAddr = device, f.MTU-p.Int("overhead", f.Overhead), tunnelMAC(n)
 			link := &netlink.Vxlan{
 				LinkAttrs:    attrs,
 				VxlanId:      p.Int("vni", 1),
@@ -53,7 +56,10 @@ var vxlan = Transport{
 		if err != nil {
 			return err
 		}
-		cross := p.Bool("cross-subnet", false)
+		cross, mark, table := p.Bool("cross-subnet", false), p.Int("mark", 0), 0
+		if mark != 0 {
+			table = p.Int("table", 200)
+		}
 		return f.onEach(ctx, func(n *Node, h *netlink.Handle, uplink netlink.Link) error {
 			link, err := h.LinkByName(device)
 			if err != nil {
@@ -69,9 +75,15 @@ var vxlan = Transport{
 					}
 					continue
 				}
-				if err := vxlanPeer(h, link.Attrs().Index, peer, macs[peer]); err != nil {
+				if err := vxlanPeer(h, link.Attrs().Index, peer, macs[peer], table); err != nil {
 					return fmt.Errorf("vxlan: peer %s: %w", peer.Name, err)
 				}
+			}
+			if mark == 0 {
+				return nil
+			}
+			if err := h.RuleAdd(markedRule(mark, p.Int("mark-mask", mark), table, p.Int("priority", 1))); err != nil {
+				return fmt.Errorf("vxlan: routing rule: %w", err)
 			}
 			return nil
 		})
@@ -79,8 +91,8 @@ var vxlan = Transport{
 }
 
 // vxlanPeer tells the device where the peer's pods, its tunnel address and
-// its MAC address are.
-func vxlanPeer(h *netlink.Handle, device int, peer *Node, mac net.HardwareAddr) error {
+// its MAC address are. Table 0 is main.
+func vxlanPeer(h *netlink.Handle, device int, peer *Node, mac net.HardwareAddr, table int) error {
 	via := net.IP(tunnelAddr(peer).AsSlice())
 	if err := h.NeighSet(&netlink.Neigh{LinkIndex: device, State: netlink.NUD_PERMANENT, Type: unix.RTN_UNICAST, IP: via, HardwareAddr: mac}); err != nil {
 		return fmt.Errorf("neighbour: %w", err)
@@ -94,6 +106,7 @@ func vxlanPeer(h *netlink.Handle, device int, peer *Node, mac net.HardwareAddr) 
 	}
 	err = h.RouteAdd(&netlink.Route{
 		LinkIndex: device, Dst: ipNet(peer.PodCIDR), Gw: via, Scope: netlink.SCOPE_UNIVERSE, Flags: int(netlink.FLAG_ONLINK),
+		Table: table,
 	})
 	if err != nil {
 		return fmt.Errorf("route: %w", err)

@@ -153,8 +153,15 @@ func wgRoutes(f *Fabric, n *Node, kind string, table, device int) []netlink.Rout
 
 // unmarkedRule has the table asked for every packet without the mark.
 func unmarkedRule(mark, table, priority int) *netlink.Rule {
-	rule, mask := netlink.NewRule(), uint32(mark)
-	rule.Invert, rule.Mark, rule.Mask = true, uint32(mark), &mask
+	rule := markedRule(mark, mark, table, priority)
+	rule.Invert = true
+	return rule
+}
+
+// markedRule has the table asked for packets with the mark.
+func markedRule(mark, mask, table, priority int) *netlink.Rule {
+	rule, bits := netlink.NewRule(), uint32(mask)
+	rule.Mark, rule.Mask = uint32(mark), &bits
 	rule.Table, rule.Priority, rule.Family = table, priority, unix.AF_INET
 	return rule
 }
