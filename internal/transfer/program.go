@@ -3,6 +3,7 @@ package transfer
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -25,8 +26,10 @@ func run(ctx context.Context, argv []string) (stdout, stderr []byte, took time.D
 	if ctx.Err() != nil {
 		return nil, nil, took, ctx.Err()
 	}
-	if err != nil {
-		err = fmt.Errorf("%w: %s", err, said(errs.Bytes()))
+	var exit *host.ExitError
+	if errors.As(err, &exit) {
+		// Its arguments are the caller's, who has them already.
+		err = fmt.Errorf("%s: exit status %d: %s", argv[0], exit.Code, said(errs.Bytes()))
 	}
 	return out.Bytes(), errs.Bytes(), took, err
 }

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -146,92 +144,6 @@ func (d mover) run(m *move) (*transfer.Report, *transfer.Served, error) {
 	return report, served, nil
 }
 
-// fetch runs `cnibench transfer` at the client: what to fetch with, then its
-// arguments.
-func (m *move) fetch(server *program, what []string) (*transfer.Report, error) {
-	argv := []string{m.self, "transfer", what[0], "--bytes", strconv.FormatInt(m.size, 10),
-		"--warmup", m.s.Warmup.String(), "--duration", m.s.Duration.String()}
-	if m.s.Params.Bool("verify") {
-		argv = append(argv, "--verify", path.Join(m.client, "verify"))
-	}
-	out, in := io.Pipe()
-	client, err := m.startTo(in, m.s.Client, "client", ".json", append(argv, what[1:]...)...)
-	if err != nil {
-		return nil, err
-	}
-	go func() {
-		select {
-		case <-client.exited:
-		case <-server.exited:
-			// The client says what it saw of that, for a moment.
-			select {
-			case <-client.exited:
-			case <-time.After(transferGrace):
-				m.kill()
-			}
-			<-client.exited
-		}
-		_ = in.Close() // never fails
-	}()
-	report, err := readTransfer(out, m.s.Begin, m.s.End)
-	// After a line that is none, the rest still has to be taken.
-	_, _ = io.Copy(io.Discard, out)
-	if failed := client.failure(); failed != nil {
-		err = failed // that its report is missing is the consequence
-	}
-	return report, err
-}
-
-// transferGrace is how long one side may take to end after the other failed.
-const transferGrace = 500 * time.Millisecond
-
-// maxTransferLine is the longest line that `cnibench transfer` prints: a
-// report of as many transfers as a long window can have.
-const maxTransferLine = 64 << 20
-
-// readTransfer reads what `cnibench transfer` prints, and calls begin and end
-// as their events come. A begin without an end gets its end when the output
-// ends.
-func readTransfer(r io.Reader, begin, end func()) (*transfer.Report, error) {
-	began, ended := false, false
-	defer func() {
-		if began && !ended {
-			end()
-		}
-	}()
-	var report *transfer.Report
-	in := bufio.NewScanner(r)
-	in.Buffer(nil, maxTransferLine)
-	for in.Scan() {
-		var line struct {
-			transfer.Event
-			transfer.Report
-		}
-		if err := json.Unmarshal(in.Bytes(), &line); err != nil {
-			return nil, fmt.Errorf("output of the client: %w", err)
-		}
-		switch {
-		case line.Event.Event == "begin" && !began:
-			began = true
-			begin()
-		case line.Event.Event == "end" && began && !ended:
-			ended = true
-			end()
-		case line.Schema == transfer.ReportSchema && ended && report == nil:
-			report = &line.Report
-		default:
-			return nil, fmt.Errorf("output of the client: unexpected line %.80q", in.Text())
-		}
-	}
-	if err := in.Err(); err != nil {
-		return nil, fmt.Errorf("output of the client: %w", err)
-	}
-	if report == nil || len(report.Transfers) == 0 || !(report.Window > 0) {
-		return nil, errors.New("output of the client: it ended without a result")
-	}
-	return report, nil
-}
-
 // mostGaps is the share of the window that may pass between transfers without
 // a note.
 const mostGaps = 0.1
@@ -347,43 +259,4 @@ func (m *move) end(server *program) error {
 		return fmt.Errorf("the server was not serving: %w", err)
 	}
 	return nil
-}
-
-// lines keeps what a program prints, and says when its first line is whole.
-type lines struct {
-	mu    sync.Mutex
-	text  strings.Builder
-	once  sync.Once
-	first chan struct{}
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if strings.Contains(string(p), "\n") {
-		l.once.Do(func() { close(l.first) })
-	}
-	return l.text.Write(p)
-}
-
-// last is the last line.
-func (l *lines) last() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	text := strings.TrimSpace(l.text.String())
-	return text[strings.LastIndexByte(text, '\n')+1:]
-}
-
-// await waits for the first line of a server.
-func (l *lines) await(ctx context.Context, server *program) error {
-	select {
-	case <-l.first:
-		return nil
-	case <-server.exited:
-		return fmt.Errorf("%s ended before it listened", server.role)
-	case <-time.After(listenPatience):
-		return fmt.Errorf("%s does not listen after %v", server.role, listenPatience)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

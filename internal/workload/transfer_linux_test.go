@@ -195,36 +195,39 @@ func testTransferLimit(t *testing.T, w Workload) {
 	}
 }
 
-// small is an endpoint at which the file that a command writes has no room:
-// the program is started with a limit on what it may write, whose signal it
-// ignores, so that the kernel says no as a full file system does.
-func small(e arena.Endpoint, command string) arena.Endpoint {
-	return other{e, func(c *host.Command) {
-		if slices.Contains(c.Argv, command) {
-			c.Argv = append([]string{"sh", "-c", `trap "" XFSZ; ulimit -f 100; exec "$@"`, "sh"}, c.Argv...)
-		}
-	}}
-}
-
+// The server's file is written with a limit on what may be, so that the kernel
+// says no as a full file system does.
 func testServerFull(t *testing.T, w Workload) {
 	s, _ := transferSession(t, w, nil)
-	s.Server = small(s.Server, "file")
+	s.Server = other{s.Server, func(c *host.Command) {
+		if slices.Contains(c.Argv, "file") {
+			c.Argv = append([]string{"sh", "-c", `ulimit -f 100; exec "$@"`, "sh"}, c.Argv...)
+		}
+	}}
 	refused(t, w, s, "the file at the server: ", "a file of 4194304 bytes: write "+filepath.Join(s.Server.Dir(), "transfer", "data")+": file too large")
 }
 
+// The client is sent to a device that is always full, by a link of its own,
+// which is what it takes away afterwards.
 func testClientFull(t *testing.T, w Workload) {
 	s, _ := transferSession(t, w, map[string]any{"verify": true})
-	s.Client = small(s.Client, "--verify")
-	says := "the transfer to verify: "
-	switch w.Info().Name {
-	case "http3_get":
-		says += "https://"
-	case "scp_copy":
-		says += "scp "
-	default:
-		says += "curl "
+	full := filepath.Join(t.TempDir(), "full")
+	if err := os.Symlink("/dev/full", full); err != nil {
+		t.Fatal(err)
 	}
-	refused(t, w, s, says)
+	s.Client = other{s.Client, func(c *host.Command) {
+		if i := slices.Index(c.Argv, "--verify"); i > 0 {
+			c.Argv[i+1] = full
+		}
+	}}
+	says := map[string]string{
+		"http3_get": "no space left on device",
+		"scp_copy":  "No space left on device",
+	}[w.Info().Name]
+	if says == "" {
+		says = "curl: (23) "
+	}
+	refused(t, w, s, "client: the transfer to verify: ", says)
 }
 
 // A secret that does not match is refused by the other side, whose words the
