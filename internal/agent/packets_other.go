@@ -2,7 +2,13 @@
 
 package agent
 
-import "context"
+import (
+	"context"
+	"errors"
+)
+
+// errNotHere says that a question needs Linux.
+var errNotHere = errors.New("this needs Linux")
 
 // sniffer is none where there are no packet sockets.
 type sniffer struct{}

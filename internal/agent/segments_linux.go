@@ -30,7 +30,7 @@ func segments(ctx context.Context, p TCPProbe) (Segments, error) {
 	if err := tcp.SetDeadline(deadline); err != nil {
 		return segmentsFailed(Segments{}, err), nil
 	}
-	stop := context.AfterFunc(ctx, func() { tcp.SetDeadline(time.Unix(1, 0)) }) //nolint:errcheck // closed already
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) }) //nolint:errcheck // closed already
 	defer stop()
 
 	var s Segments
@@ -48,7 +48,7 @@ func segments(ctx context.Context, p TCPProbe) (Segments, error) {
 	_, moved := io.CopyN(io.Discard, tcp, int64(p.Bytes))
 	last, err := tcpInfo(tcp)
 	if moved != nil {
-		tcp.Close()
+		conn.Close()
 	}
 	moved = errors.Join(moved, <-written)
 	if err != nil {

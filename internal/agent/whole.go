@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -84,6 +83,3 @@ func (c *Client) Whole(ctx context.Context, w Whole) (Answer, error) {
 	err := c.ask(ctx, opWhole, w, &a, c.timeout+maxTries*w.Timeout)
 	return a, err
 }
-
-// errNotHere says that a question needs Linux.
-var errNotHere = errors.New("this needs Linux")

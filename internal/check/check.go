@@ -159,8 +159,9 @@ func (s *Subject) Node(e arena.Endpoint) (arena.Endpoint, error) {
 	return nil, fmt.Errorf("%s is on %s, which is no node of the network", e.Name(), e.Node())
 }
 
-// settleTime is how long a new network may take until packets pass.
-const settleTime = 5 * time.Second
+// settleTime is how long a new network may take until packets pass: long, for
+// an emulated kernel that agrees on keys.
+const settleTime = 30 * time.Second
 
 // reach proves that the client reaches the target, which echoes, over TCP and
 // UDP, as soon as the network has settled.
