@@ -193,12 +193,15 @@ func (m *move) folders() error {
 	return nil
 }
 
+// cleanPatience is how long it may take to remove a large file on a busy machine.
+const cleanPatience = 10 * time.Second
+
 // clean takes the folders away, with everything that was made for this drive.
 func (m *move) clean() error {
 	m.ctx = context.WithoutCancel(m.ctx)
 	var errs []error
 	for _, at := range m.places() {
-		ctx, cancel := context.WithTimeout(m.ctx, stopPatience)
+		ctx, cancel := context.WithTimeout(m.ctx, cleanPatience)
 		errs = append(errs, askAt(ctx, at.e, nil, "rm", "-rf", at.dir))
 		cancel()
 	}
