@@ -4,7 +4,10 @@ package wire
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/netip"
 	"strings"
 )
@@ -46,47 +49,84 @@ func ovnBalancer(proto string) string { return "cluster-" + proto + "-loadbalanc
 
 type ovnProxy struct{ net *ovnNet }
 
-// ovnBatch is how many Services one command adds, which keeps its arguments
-// below the kernel's limit.
-const ovnBatch = 1000
-
-// Sync implements Proxy. Kube-OVN adds one Service after the other
-// (pkg/controller/endpoint.go); here a command adds many.
+// Sync implements Proxy. Kube-OVN adds one Service after the other to the
+// load balancer (pkg/ovs/ovn-nb-load_balancer.go, LoadBalancerAddVip); here one
+// transaction writes all.
 func (x ovnProxy) Sync(ctx context.Context, f *Fabric, table []ServicePort) error {
 	if len(table) == 0 {
 		if err := f.parallel(ctx, func(_ context.Context, n *Node) error { return forgetConnections(n) }); err != nil {
 			return err
 		}
 	}
-	var args []string
+	var ops []any
 	for _, proto := range ovnProtocols {
-		args = append(args, "--", "clear", "Load_Balancer", ovnBalancer(proto), "vips")
+		ops = append(ops, ovnVIPs(proto, table))
 	}
-	for len(table) > 0 {
-		n := min(len(table), ovnBatch)
-		for _, svc := range table[:n] {
-			args = append(args, ovnVIP(svc)...)
-		}
-		if err := x.net.nbctl(ctx, args...); err != nil {
-			return fmt.Errorf("ovn: %w", err)
-		}
-		table, args = table[n:], nil
-	}
-	if len(args) > 0 {
-		if err := x.net.nbctl(ctx, args...); err != nil {
-			return fmt.Errorf("ovn: %w", err)
-		}
+	if err := x.net.transact(ctx, ops...); err != nil {
+		return fmt.Errorf("ovn: load balancers: %w", err)
 	}
 	return x.net.settle(ctx)
 }
 
-// ovnVIP adds the Service to its protocol's load balancer.
-func ovnVIP(svc ServicePort) []string {
-	backends := make([]string, len(svc.Backends))
-	for i, b := range svc.Backends {
-		backends[i] = b.String()
+// ovnVIPs is the database operation that makes the protocol's Services of the
+// table the only ones of its load balancer (RFC 7047, section 5.2).
+func ovnVIPs(proto string, table []ServicePort) map[string]any {
+	pairs := [][2]string{}
+	for _, svc := range table {
+		if strings.ToLower(svc.Protocol) != proto {
+			continue
+		}
+		backends := make([]string, len(svc.Backends))
+		for i, b := range svc.Backends {
+			backends[i] = b.String()
+		}
+		pairs = append(pairs, [2]string{netip.AddrPortFrom(svc.ClusterIP, svc.Port).String(), strings.Join(backends, ",")})
 	}
-	proto := strings.ToLower(svc.Protocol)
-	vip := netip.AddrPortFrom(svc.ClusterIP, svc.Port)
-	return []string{"--", "lb-add", ovnBalancer(proto), vip.String(), strings.Join(backends, ","), proto}
+	return map[string]any{
+		"op": "update", "table": "Load_Balancer",
+		"where": [][3]string{{"name", "==", ovnBalancer(proto)}},
+		"row":   map[string]any{"vips": []any{"map", pairs}},
+	}
+}
+
+// transact changes the northbound database by itself: ten thousand Services are
+// too much for a command's arguments.
+func (o *ovnNet) transact(ctx context.Context, ops ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, ovsPatience)
+	defer cancel()
+	c, err := new(net.Dialer).DialContext(ctx, "unix", o.central.path("ovnnb_db.sock"))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	err = json.NewEncoder(c).Encode(map[string]any{"id": 1, "method": "transact", "params": append([]any{"OVN_Northbound"}, ops...)})
+	if err != nil {
+		return err
+	}
+	return ovsdbReply(c)
+}
+
+// ovsdbReply reads the answer to a transaction (RFC 7047, section 4.1.3): one
+// result an operation, or an error instead.
+func ovsdbReply(r io.Reader) error {
+	var reply struct {
+		Error  any `json:"error"`
+		Result []struct {
+			Error   string `json:"error"`
+			Details string `json:"details"`
+		} `json:"result"`
+	}
+	if err := json.NewDecoder(r).Decode(&reply); err != nil {
+		return fmt.Errorf("ovsdb-server's answer: %w", err)
+	}
+	if reply.Error != nil {
+		return fmt.Errorf("ovsdb-server: %v", reply.Error)
+	}
+	for _, result := range reply.Result {
+		if result.Error != "" {
+			return fmt.Errorf("ovsdb-server: %s: %s", result.Error, result.Details)
+		}
+	}
+	return nil
 }

@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"net/netip"
 	"os/exec"
 	"regexp"
@@ -84,22 +85,33 @@ func TestOVNNames(t *testing.T) {
 	if diff := cmp.Diff(want, ovnNode(o, f.Nodes[2])); diff != "" {
 		t.Error(diff)
 	}
-	vip := []string{"--", "lb-add", "cluster-tcp-loadbalancer", "10.96.0.10:8080", "10.244.1.2:80,10.244.2.3:80", "tcp"}
-	if diff := cmp.Diff(vip, ovnVIP(antreaTable()[0])); diff != "" {
+	vips, err := json.Marshal(ovnVIPs("tcp", antreaTable()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const update = `{"op":"update","row":{"vips":["map",[["10.96.0.10:8080","10.244.1.2:80,10.244.2.3:80"]]]},"table":"Load_Balancer","where":[["name","==","cluster-tcp-loadbalancer"]]}`
+	if diff := cmp.Diff(update, string(vips)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// A command that adds a batch of Services stays far below the kernel's limit
-// for arguments, a quarter of an 8 MiB stack.
-func TestOVNBatch(t *testing.T) {
-	bytes := 0
-	for range ovnBatch {
-		for _, arg := range ovnVIP(antreaTable()[0]) {
-			bytes += len(arg) + 1 + 8
+func TestOVSDBReply(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"id":1,"result":[{"count":1},{"count":1}],"error":null}`:                                                 "",
+		`{"id":1,"result":[{"count":1},{"error":"constraint violation","details":"no such column"}],"error":null}`: "constraint violation: no such column",
+		`{"id":1,"result":null,"error":"unknown database"}`:                                                        "unknown database",
+		`{"id":1,"resu`: "ovsdb-server's answer",
+		``:              "EOF",
+	} {
+		err := ovsdbReply(strings.NewReader(text))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", text, err, want)
 		}
 	}
-	if bytes > 1<<20 {
-		t.Errorf("%d bytes of arguments", bytes)
-	}
+}
+
+func FuzzOVSDBReply(f *testing.F) {
+	f.Add(`{"id":1,"result":[{"count":1}],"error":null}`)
+	f.Add(`{"id":1,"result":[null,{"error":"x"}],"error":{"y":1}}`)
+	f.Fuzz(func(t *testing.T, text string) { _ = ovsdbReply(strings.NewReader(text)) })
 }
