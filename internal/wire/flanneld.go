@@ -152,7 +152,7 @@ func etcdPut(n *Node, etcd netip.AddrPort, key, value string) error {
 	}
 	return n.NS.Do(func() error {
 		// The socket is made in this goroutine, so it is the node's.
-		c, err := net.DialTCP("tcp4", nil, net.TCPAddrFromAddrPort(etcd))
+		c, err := net.Dial("tcp4", etcd.String())
 		if err != nil {
 			return err
 		}

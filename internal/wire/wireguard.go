@@ -4,6 +4,7 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -121,8 +122,7 @@ func wgConfigure(n *Node, device string, config wgtypes.Config) error {
 		if err != nil {
 			return err
 		}
-		defer c.Close()
-		return c.ConfigureDevice(device, config)
+		return errors.Join(c.ConfigureDevice(device, config), c.Close())
 	})
 }
 
