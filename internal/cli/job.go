@@ -37,7 +37,7 @@ type job struct {
 	wanted    []string // contenders asked for by name; nil: by what is supported
 	only      []string // contenders that are considered; nil: all
 	resumed   *result.Run
-	contained bool // inside the lab's container
+	contained bool        // inside the lab's container
 	plan      result.Plan // without contenders where the arena decides
 	// wrap, where set, stands between the runner and the arena.
 	wrap func(arena.Arena) (arena.Arena, error)

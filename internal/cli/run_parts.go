@@ -93,6 +93,9 @@ func (j *job) part(c *cobra.Command) error {
 		return nil // and the container's process has reported
 	}
 	log := logger(os.Stderr)
+	if err := j.flags.guest.sameKernel(filepath.Join(j.flags.out, partDir)); err != nil {
+		return err
+	}
 	config, err := j.flags.guest.config(c.Context(), log)
 	if err != nil {
 		if vmUnsupported(err) == nil {
@@ -127,6 +130,9 @@ func (j *job) inGuest(c *cobra.Command, config *vm.Config) error {
 		args = append(args, "--out="+dir)
 	}
 	if config == nil {
+		if err := f.guest.sameKernel(dir); err != nil {
+			return err
+		}
 		found, err := f.guest.config(c.Context(), logger(os.Stderr))
 		if err != nil {
 			return vmError(err)
@@ -291,6 +297,24 @@ func (g *guestFlags) config(ctx context.Context, log *slog.Logger) (vm.Config, e
 		return vm.Config{}, err
 	}
 	return v.config(ctx, log)
+}
+
+// sameKernel chooses the kernel of the guest that began the run in dir, where
+// that kernel is here and the flags choose none.
+func (g *guestFlags) sameKernel(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, "run.json")); err != nil || g.kernel != "" {
+		return nil
+	}
+	rec, err := result.Load(dir)
+	if err != nil {
+		return err
+	}
+	for _, k := range vm.Kernels() {
+		if rec.Run.Arena == arenaMicroVM && k.Release == rec.Run.Environment["kernel.release"] {
+			g.kernel, g.modules = k.Image, k.Modules
+		}
+	}
+	return nil
 }
 
 // guestFlags choose the guest of a run.

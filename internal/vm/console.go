@@ -2,6 +2,7 @@ package vm
 
 import (
 	"bytes"
+	"fmt"
 	"regexp"
 	"strings"
 	"sync"
@@ -69,12 +70,14 @@ func (c *console) lines(n int) []string {
 	return lines[max(0, len(lines)-n):]
 }
 
-// verdict names the way in which a kernel dies, from its last words.
+// verdict names the way in which a kernel died, with its own words.
 func (c *console) verdict() (reason, remedy string) {
-	text := strings.Join(c.lines(400), "\n")
+	lines := c.lines(400)
 	for _, d := range deaths {
-		if strings.Contains(text, d.text) {
-			return d.reason, d.remedy
+		for _, line := range lines {
+			if at := strings.Index(line, d.text); at >= 0 {
+				return fmt.Sprintf("%s (%s)", d.reason, line[at:]), d.remedy
+			}
 		}
 	}
 	return "the guest ended by itself", ""

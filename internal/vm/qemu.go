@@ -82,7 +82,7 @@ func (m machine) commandLine() string {
 	if m.accel == AccelTCG {
 		// Timers and TSCs of an emulated CPU agree, but the kernel's tests of
 		// that time out on a busy host. An emulated CPU has no secrets to lose.
-		words = append(words, "tsc=reliable", "no_timer_check", "mitigations=off", "lpj=4000000")
+		words = append(words, "tsc=reliable", "no_timer_check", "mitigations=off")
 		if m.tscKHz > 0 {
 			words = append(words, fmt.Sprintf("tsc_early_khz=%d", m.tscKHz))
 		}

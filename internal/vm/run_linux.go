@@ -96,6 +96,7 @@ type running struct {
 	port    *os.File
 	out     *frameWriter
 	began   time.Time
+	up      bool // init has said hello
 }
 
 // prepare makes the initramfs and the command line.
@@ -170,7 +171,7 @@ func (h *running) run(ctx context.Context) (int, error) {
 	for {
 		select {
 		case <-hello:
-			hello = nil
+			hello, h.up = nil, true
 			boot.Stop()
 			h.config.Log.Debug("the guest is up", "kernel", h.config.Kernel.Release, "after", time.Since(h.began).Round(time.Millisecond))
 			h.feed(stop)
@@ -300,8 +301,14 @@ func (h *running) judge(r outcome) (int, error) {
 	}
 	time.Sleep(20 * time.Millisecond) // for the console's last lines
 	reason, remedy := h.console.verdict()
+	if remedy == "" && !h.up && h.config.Memory < littleMemory {
+		reason, remedy = fmt.Sprintf("the guest ended while it booted in %d MiB of memory", h.config.Memory>>20), moreMemory
+	}
 	return 0, h.failure(reason, remedy)
 }
+
+// littleMemory is what a kernel may die of before it can say so, bytes.
+const littleMemory = 256 << 20
 
 // consoleLines is how much of the console an error shows.
 const consoleLines = 15

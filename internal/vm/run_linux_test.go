@@ -1,0 +1,260 @@
+package vm
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// missing skips a test that can't run here, or fails it in CI.
+func missing(t *testing.T, what, command string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("%s; %s", what, command)
+	}
+	t.Skipf("%s; to run it: %s", what, command)
+}
+
+// buildGuest builds the program in testdata once: statically, as an init must be.
+var buildGuest = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "cnibench-vm-test-")
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.Command("go", "build", "-o", dir, "./testdata/guest")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return dir, errors.New(string(out))
+	}
+	return dir, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if dir, err := buildGuest(); err == nil {
+		_ = os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+// guestCommand is a command in a guest that can write into dir.
+func guestCommand(t *testing.T, dir string, kernel Kernel, mebibytes int, argv ...string) *exec.Cmd {
+	t.Helper()
+	program, err := buildGuest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{kernel.Image, kernel.Modules, strconv.Itoa(mebibytes)}, argv...)
+	cmd := exec.Command(filepath.Join(program, "guest"), args...)
+	cmd.Dir = dir
+	return cmd
+}
+
+func testKernel(t *testing.T) Kernel {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("boots guests; to run it: go test ./internal/vm")
+	}
+	if err := Available(); err != nil {
+		missing(t, "QEMU is not installed", "apt-get install "+programPackage)
+	}
+	k, found := Lookup("")
+	if !found {
+		missing(t, "no kernel "+DefaultVersion+" here", "cnibench vm -- true")
+	}
+	return k
+}
+
+// ended runs the command to its end and returns its exit code.
+func ended(t *testing.T, cmd *exec.Cmd) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+func TestGuest(t *testing.T) {
+	k, dir := testKernel(t), t.TempDir()
+	thrownAway := filepath.Join(os.TempDir(), "cnibench-vm-thrown-away")
+	script := `echo out; echo err >&2; cat; pwd; umask; id -u; uname -r; echo $COLOUR $CNIBENCH_VM_EMULATED
+echo kept > kept; echo lost > ` + thrownAway + `; cat ` + thrownAway + `
+modprobe dummy && ls /sys/module | grep -x dummy
+cat /sys/class/net/lo/operstate; ls /sys/fs/cgroup/cgroup.procs; mountpoint -q /sys/fs/bpf && echo bpf
+exit 7`
+	cmd := guestCommand(t, dir, k, 512, "sh", "-c", script)
+	cmd.Stdin = strings.NewReader("from stdin\n")
+	cmd.Env = append(os.Environ(), "COLOUR=blue", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
+	code, out, errs := ended(t, cmd)
+	want := strings.Join([]string{
+		"out", "from stdin", dir, "0022", "0", k.Release, "blue true", "lost", "dummy", "unknown", "/sys/fs/cgroup/cgroup.procs", "bpf", "",
+	}, "\n")
+	if diff := cmp.Diff(want, out); code != 7 || diff != "" || errs != "err\n" {
+		t.Errorf("exit code %d, standard error %q, output (-want +got):\n%s", code, errs, diff)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "kept")); string(text) != "kept\n" {
+		t.Errorf("in the shared folder: %q, %v", text, err)
+	}
+	if _, err := os.Stat(thrownAway); err == nil {
+		t.Errorf("%s is there: the guest wrote to the host's disk", thrownAway)
+	}
+}
+
+// A guest that dies says how, with the last lines of its console.
+func TestDeaths(t *testing.T) {
+	k := testKernel(t)
+	wrong := k
+	wrong.Modules = filepath.Join(t.TempDir(), k.Release)
+	if err := os.MkdirAll(wrong.Modules, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(wrong.Modules, "modules.dep"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name      string
+		kernel    Kernel
+		mebibytes int
+		limit     string
+		argv      []string
+		code      int
+		want      []string
+	}{
+		{"panic", k, 512, "", []string{"sh", "-c", "echo c > /proc/sysrq-trigger"}, 98, []string{"the guest's kernel panicked", "its console ended with", "Kernel panic"}},
+		{"too little memory", k, 64, "", []string{"true"}, 98, []string{"memory", "--memory"}},
+		{"out of time", k, 512, "300ms", []string{"true"}, 98, []string{"timed out: the guest was ended after 300ms"}},
+		{"modules that lack 9p", wrong, 512, "", []string{"true"}, 98, []string{"the kernel has no module", "--kernel " + DefaultVersion}},
+		{"no such command", k, 512, "", []string{"no-such-command"}, 127, []string{"no-such-command", "not found"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := guestCommand(t, t.TempDir(), tt.kernel, tt.mebibytes, tt.argv...)
+			cmd.Env = append(os.Environ(), "LIMIT="+tt.limit)
+			code, _, errs := ended(t, cmd)
+			if code != tt.code {
+				t.Errorf("exit code %d, want %d", code, tt.code)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(errs, want) {
+					t.Errorf("standard error lacks %q:\n%s", want, errs)
+				}
+			}
+		})
+	}
+}
+
+// When the host's process is killed QEMU dies, too, and a signal to it is the
+// command's.
+func TestSignals(t *testing.T) {
+	k := testKernel(t)
+	for _, tt := range []struct {
+		name   string
+		signal syscall.Signal
+		want   string
+	}{
+		{"terminated", syscall.SIGTERM, "ready\ntold\n"},
+		{"killed", syscall.SIGKILL, "ready\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := guestCommand(t, t.TempDir(), k, 512, "sh", "-c", "trap 'echo told; exit 0' TERM; echo ready; while :; do sleep 0.1; done")
+			out := &watched{text: "ready\n", seen: make(chan struct{})}
+			cmd.Stdout, cmd.Stderr = out, os.Stderr
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, 1)
+			go func() { done <- cmd.Wait() }()
+			select {
+			case <-out.seen:
+			case err := <-done:
+				t.Fatalf("it ended before it was ready: %v", err)
+			}
+			children := childrenOf(t, cmd.Process.Pid)
+			if len(children) != 1 {
+				t.Fatalf("children %v, want QEMU", children)
+			}
+			if err := cmd.Process.Signal(tt.signal); err != nil {
+				t.Fatal(err)
+			}
+			<-done
+			if got := out.String(); got != tt.want {
+				t.Errorf("output %q, want %q", got, tt.want)
+			}
+			for deadline := time.Now().Add(time.Minute); alive(children[0]); time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("QEMU outlives the process that started it")
+				}
+			}
+		})
+	}
+}
+
+// watched is a buffer that says when a text has come.
+type watched struct {
+	mu   sync.Mutex
+	buf  bytes.Buffer
+	text string
+	seen chan struct{}
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := strings.Contains(w.buf.String(), w.text)
+	n, err := w.buf.Write(p)
+	if !before && strings.Contains(w.buf.String(), w.text) {
+		close(w.seen)
+	}
+	return n, err
+}
+
+func (w *watched) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buf.String()
+}
+
+// childrenOf are the processes that the process's threads have started.
+func childrenOf(t *testing.T, pid int) []int {
+	t.Helper()
+	files, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // a thread that is gone
+		}
+		for _, field := range strings.Fields(string(text)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				pids = append(pids, child)
+			}
+		}
+	}
+	return pids
+}
+
+// alive says that the process runs; one that waits to be reaped does not.
+func alive(pid int) bool {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	return len(fields) > 0 && fields[0] != "Z" && fields[0] != "X"
+}

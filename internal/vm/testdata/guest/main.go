@@ -1,0 +1,47 @@
+// Command guest is the smallest program that runs a command in a guest, and
+// the guest's init: guest IMAGE MODULES MEMORY COMMAND… For the tests of vm,
+// which can be built so that no guest could run them.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/vm"
+)
+
+func main() {
+	if vm.IsInit() {
+		vm.Init()
+	}
+	kernel, err := vm.Open(os.Args[1], os.Args[2])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(99)
+	}
+	mebibytes, _ := strconv.ParseInt(os.Args[3], 10, 64)
+	dir, _ := os.Getwd()
+	received := make(chan os.Signal, 1)
+	signal.Notify(received, syscall.SIGTERM)
+	signals := make(chan vm.Signal)
+	go func() {
+		for s := range received {
+			signals <- s.(syscall.Signal)
+		}
+	}()
+	limit, _ := time.ParseDuration(os.Getenv("LIMIT"))
+	code, err := vm.Run(context.Background(), vm.Config{
+		Kernel: kernel, Accel: vm.AccelTCG, Memory: mebibytes << 20, Argv: os.Args[4:], Env: os.Environ(), Dir: dir,
+		Writable: []string{dir}, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Signals: signals, Timeout: limit,
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(98)
+	}
+	os.Exit(code)
+}
