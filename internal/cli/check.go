@@ -81,7 +81,7 @@ func runCheck(c *cobra.Command, f *checkFlags, name string) error {
 			return err
 		}
 		// The last of a flag's values counts.
-		return runVM(c, &vmFlags{accel: "auto", memory: "2G"}, append(append([]string{exe}, os.Args[1:]...), "--arena", "lab"))
+		return runVM(c, &vmFlags{accel: "auto", memory: "4G"}, append(append([]string{exe}, os.Args[1:]...), "--arena", "lab"))
 	case "kube":
 		return &exitError{exitUnsupported, errors.New("arena kube: this version checks in the lab only; run with --arena lab")}
 	default:
