@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,6 +29,7 @@ type tuneBenchFlags struct {
 	machine   bool
 	asJSON    bool
 	markdown  bool
+	journal   *tune.Journal // of --machine
 }
 
 func newTuneBenchCmd() *cobra.Command {
@@ -118,6 +120,12 @@ func runTuneBench(c *cobra.Command, f *tuneBenchFlags, args []string) error {
 	c.SetOut(io.Discard)
 	runErr := j.run(ctx, c)
 	c.SetOut(out)
+	if f.journal != nil {
+		runErr = errors.Join(runErr, f.journal.Close())
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("interrupted; what was measured until then: cnibench report %s", f.run.out)
+	}
 	if runErr != nil {
 		return runErr
 	}
@@ -222,6 +230,7 @@ func (f *tuneBenchFlags) wrap(a arena.Arena, variants []tune.Variant) (arena.Are
 	}
 	// Held until this process ends: nobody else may tune meanwhile.
 	b.Journal, err = tune.OpenJournal(dir, b.Host.BootID())
+	f.journal = b.Journal
 	return b, err
 }
 
