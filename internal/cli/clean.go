@@ -7,16 +7,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/vm"
 )
 
 func newCleanCmd() *cobra.Command {
-	return &cobra.Command{
+	var cache bool
+	command := &cobra.Command{
 		Use:   "clean",
 		Short: "Take back everything that a crashed run can have left",
 		Long: `Takes back what a crashed run can have left. A lab leaves nothing: the kernel
 takes its namespaces back when the run ends, by whatever death. This ends labs
 whose launcher is gone and that hang all the same, and takes host settings back
-that tune apply has made. Run directories are kept.`,
+that tune apply has made, and removes what a crashed download of a kernel left.
+Run directories are kept, and so are downloaded kernels without --cache.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			labs, err := lab.FindRunning()
@@ -38,7 +41,12 @@ that tune apply has made. Run directories are kept.`,
 			}
 			tuned, err := cleanTuning(c)
 			errs = append(errs, err)
-			if ended == 0 && !tuned && errors.Join(errs...) == nil {
+			removed, err := vm.Clean(cache)
+			errs = append(errs, err)
+			for _, path := range removed {
+				fmt.Fprintf(c.OutOrStdout(), "removed %s\n", path)
+			}
+			if ended == 0 && !tuned && len(removed) == 0 && errors.Join(errs...) == nil {
 				fmt.Fprintln(c.OutOrStdout(), "nothing to clean")
 			} else if ended > 0 {
 				fmt.Fprintf(c.OutOrStdout(), "ended %d labs\n", ended)
@@ -46,4 +54,6 @@ that tune apply has made. Run directories are kept.`,
 			return errors.Join(errs...)
 		},
 	}
+	command.Flags().BoolVar(&cache, "cache", false, "remove the kernels that were downloaded for guests, too")
+	return command
 }
