@@ -246,10 +246,12 @@ func ciliumPlug(f *Fabric, pod *Pod, device podDevice) (addr netip.Addr, err err
 	}
 	index, nodeMAC := link.Attrs().Index, link.Attrs().HardwareAddr
 
+	var mac8 [8]byte
+	copy(mac8[:], nodeMAC)
 	constants := map[string]any{
-		"endpoint_id": id, "endpoint_identity": identity, "endpoint_addr": addr.As4(), "endpoint_node_mac": mac6(nodeMAC),
+		"endpoint_id": id, "endpoint_identity": identity, "endpoint_addr": addr.As4(), "endpoint_node_mac": mac8,
 	}
-	programs, err := loadEBPF(ciliumObject, []string{"from_container", "to_container"}, c.with(node.constants, constants), node.shared())
+	programs, err := loadEBPF(ciliumObject, []string{"from_container", "to_container", "from_stack"}, c.with(node.constants, constants), node.shared())
 	if err != nil {
 		return addr, err
 	}
@@ -277,6 +279,11 @@ func ciliumPlug(f *Fabric, pod *Pod, device podDevice) (addr netip.Addr, err err
 	}
 	if err := attach(programs.Programs["from_container"]); err != nil {
 		return addr, err
+	}
+	if !c.tunnel && c.settings["host_routing"] == false { // other nodes' packets come through the stack
+		if err := classify(h, index, netlink.HANDLE_MIN_EGRESS, "from_stack", programs.Programs["from_stack"]); err != nil {
+			return addr, err
+		}
 	}
 	if err := h.LinkSetUp(link); err != nil {
 		return addr, err

@@ -149,6 +149,17 @@ func TestFromContainer(t *testing.T) {
 	}
 }
 
+// A pod's question for any address is answered with its node's side.
+func TestARP(t *testing.T) {
+	pod := aPod(t, map[string]any{"endpoint_node_mac": []byte{2, 3, 4, 5, 6, 7, 0, 0}})
+	_, out := send(t, pod.Programs["from_container"], asks("10.244.0.1"))
+	got := map[string][]byte{"Ethernet source": out[6:12], "operation": out[20:22], "sender": out[22:28], "sender's address": out[28:32]}
+	want := map[string][]byte{"Ethernet source": {2, 3, 4, 5, 6, 7}, "operation": {0, 2}, "sender": {2, 3, 4, 5, 6, 7}, "sender's address": {10, 244, 0, 1}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // The reply of a Service's backend comes from the Service, and what is no
 // longer in the table is no Service.
 func TestServiceReply(t *testing.T) {

@@ -26,7 +26,7 @@ volatile const __be16 tunnel_port;   /* of VXLAN */
 volatile const __u32 endpoint_id;
 volatile const __u32 endpoint_identity;
 volatile const __be32 endpoint_addr;
-volatile const struct mac endpoint_node_mac;
+volatile const __u64 endpoint_node_mac; /* its first six bytes; clang reads no struct as volatile */
 
 enum { WORLD = 2 }; /* reserved identity */
 
@@ -34,6 +34,7 @@ enum { TO_LXC = 0, TO_STACK = 3, TO_OVERLAY = 4, FROM_LXC = 5, FROM_OVERLAY = 9,
 enum { CT_NEW, CT_ESTABLISHED, CT_REPLY };
 enum { EGRESS = 0, INGRESS = 1, SERVICE = 4, NODE_PORT = 8 }; /* scope of a connection's entry */
 enum { ENCRYPTED = 0x1e00 }; /* mark of what WireGuard sends */
+enum { ADMITTED = 1 }; /* tc_index of what to_container has let in */
 enum { CB_IDENTITY = 1, CB_FROM_TUNNEL = 2, CB_IFINDEX = 3 };
 
 struct connection {
@@ -378,7 +379,7 @@ __inline_always bool balance(struct __sk_buff *skb, struct packet *p, __u32 *ind
 SEC("tc")
 int from_container(struct __sk_buff *skb)
 {
-	struct mac node_mac = endpoint_node_mac;
+	__u64 node_mac = endpoint_node_mac;
 	struct connection_state *state;
 	struct bpf_tunnel_key tunnel = {};
 	struct endpoint *local;
@@ -391,7 +392,7 @@ int from_container(struct __sk_buff *skb)
 	int status;
 
 	if (skb->protocol == bpf_htons(ETH_P_ARP))
-		return answer_arp(skb, &node_mac);
+		return answer_arp(skb, (struct mac *)&node_mac);
 	if (skb->protocol != bpf_htons(ETH_P_IP))
 		return TC_ACT_SHOT; /* IPv6 is off */
 	trace(skb, FROM_LXC, endpoint_identity, 0, 0, true);
@@ -434,41 +435,69 @@ int from_container(struct __sk_buff *skb)
 	return TC_ACT_OK;
 }
 
-/* to_container lets a packet into the pod, called by the program that found
- * the pod (bpf/bpf_lxc.c, tail_ipv4_policy). */
-SEC("tc")
-int to_container(struct __sk_buff *skb)
+/* admit lets a packet into the pod, or not (bpf/bpf_lxc.c, ipv4_policy). */
+__inline_always bool admit(struct __sk_buff *skb, __u32 identity)
 {
 	struct connection_state *state;
 	struct address *service;
 	struct packet p;
-	__u32 identity = skb->cb[CB_IDENTITY], ifindex = skb->cb[CB_IFINDEX];
-	bool from_tunnel = skb->cb[CB_FROM_TUNNEL];
 	__u32 index;
 	bool report;
 	int status;
 
 	if (!parse(skb, &p))
-		return TC_ACT_SHOT;
+		return false;
 	status = ct_lookup(skb, &p, INGRESS, &state, &report);
 	if (status == CT_REPLY) {
 		index = state->index;
 		if (index) {
 			service = bpf_map_lookup_elem(&reverse, &index);
 			if (service && !translate(skb, &p, true, service->addr, service->port))
-				return TC_ACT_SHOT;
+				return false;
 		}
 	} else if (!allowed(skb, &p, false, identity)) {
-		return TC_ACT_SHOT;
+		return false;
 	}
 	if (status == CT_NEW && ct_create(skb, &p, INGRESS, 0, 0, identity) < 0)
-		return TC_ACT_SHOT;
+		return false;
 	trace(skb, TO_LXC, identity, endpoint_identity, status, report);
+	return true;
+}
+
+/* to_container is called by the program that found the pod, on this packet
+ * (tail_ipv4_policy). */
+SEC("tc")
+int to_container(struct __sk_buff *skb)
+{
+	__u32 identity = skb->cb[CB_IDENTITY], ifindex = skb->cb[CB_IFINDEX];
+	bool from_tunnel = skb->cb[CB_FROM_TUNNEL];
+
+	if (!admit(skb, identity))
+		return TC_ACT_SHOT;
+	skb->tc_index = ADMITTED;
 	if (!host_routing || !skb->ingress_ifindex)
 		return bpf_redirect(ifindex, 0);
 	if (from_tunnel)
 		bpf_skb_change_type(skb, 0 /* PACKET_HOST */);
 	return bpf_redirect_peer(ifindex, 0);
+}
+
+/* from_stack is what the node's stack sends to the pod (cil_to_container):
+ * everything from other nodes, where neither the tunnel nor the uplink has a
+ * program that finds pods. */
+SEC("tc")
+int from_stack(struct __sk_buff *skb)
+{
+	struct remote *remote;
+	struct iphdr *ip;
+
+	if (skb->tc_index == ADMITTED || skb->protocol != bpf_htons(ETH_P_IP)) {
+		skb->tc_index = 0;
+		return TC_ACT_OK;
+	}
+	ip = ipv4(skb);
+	remote = ip ? remote_of(ip->saddr) : 0;
+	return admit(skb, remote ? remote->identity : WORLD) ? TC_ACT_OK : TC_ACT_SHOT;
 }
 
 /* from_overlay is what the tunnel brings (bpf/bpf_overlay.c). */
