@@ -79,7 +79,6 @@ func (s *ovSwitch) start(ctx context.Context) error {
 	if err := s.serve(ctx, "conf.db", "db.sock"); err != nil {
 		return err
 	}
-	// As ovs-ctl and Kube-OVN's start-ovs.sh set it; hardware offload is off by default.
 	if err := s.vsctl(ctx, "--no-wait", "--", "init", "--", "set", "Open_vSwitch", ".", "external_ids:system-id="+s.node.Name); err != nil {
 		return err
 	}
@@ -95,16 +94,11 @@ func (s *ovSwitch) bridge(ctx context.Context, name string, settings ...string) 
 	if err := s.vsctl(ctx, args...); err != nil {
 		return err
 	}
-	kind, err := s.run(ctx, nil, "ovs-vsctl", "get", "Interface", name, "ofport")
-	if err == nil && strings.TrimSpace(kind) != "65534" {
-		why, _ := s.run(ctx, nil, "ovs-vsctl", "get", "Interface", name, "error")
-		err = fmt.Errorf("openvswitch: bridge %s: %s; see `cnibench probe`", name, strings.TrimSpace(why))
-	}
+	_, err := s.number(ctx, name)
 	return err
 }
 
-// port adds a port to the bridge and returns its OpenFlow number. Open vSwitch
-// takes ports that it then can't open; those are errors here.
+// port adds a port to the bridge and returns its OpenFlow number.
 func (s *ovSwitch) port(ctx context.Context, bridge, name string, settings ...string) (string, error) {
 	args := []string{"add-port", bridge, name}
 	if len(settings) > 0 {
@@ -113,13 +107,19 @@ func (s *ovSwitch) port(ctx context.Context, bridge, name string, settings ...st
 	if err := s.vsctl(ctx, args...); err != nil {
 		return "", err
 	}
+	return s.number(ctx, name)
+}
+
+// number is an interface's OpenFlow port. Open vSwitch takes interfaces that it
+// then can't open; those are errors here.
+func (s *ovSwitch) number(ctx context.Context, name string) (string, error) {
 	number, err := s.run(ctx, nil, "ovs-vsctl", "get", "Interface", name, "ofport")
 	if err != nil {
 		return "", err
 	}
 	if number = strings.TrimSpace(number); strings.HasPrefix(number, "-") || number == "[]" {
 		why, _ := s.run(ctx, nil, "ovs-vsctl", "get", "Interface", name, "error")
-		return "", fmt.Errorf("openvswitch: port %s: %s; see `cnibench probe`", name, strings.TrimSpace(why))
+		return "", fmt.Errorf("openvswitch: %s: %s; see `cnibench probe`", name, strings.TrimSpace(why))
 	}
 	return number, nil
 }
@@ -152,7 +152,7 @@ func (s *ovSwitch) run(ctx context.Context, stdin []byte, argv ...string) (strin
 			return "", fmt.Errorf("%s: %w", argv[0], fault)
 		}
 		if ctx.Err() != nil {
-			return "", fmt.Errorf("%s %s on %s: no answer: %w", argv[0], argv[len(argv)-1], s.node.Name, context.Cause(ctx))
+			return "", fmt.Errorf("%s on %s: no answer: %w", argv[0], s.node.Name, ctx.Err())
 		}
 		return "", err
 	}
