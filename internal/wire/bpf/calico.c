@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
  *
  * The eBPF dataplane of Calico 3.27, IPv4, without policies: what each packet
  * meets in felix/bpf-gpl of projectcalico/calico v3.27.2 (tc.c, conntrack.h,

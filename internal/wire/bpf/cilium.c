@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
  *
  * The datapath of Cilium 1.15, IPv4, without policies: what each packet of a
  * pod meets in bpf/bpf_lxc.c, bpf_overlay.c and bpf_host.c of cilium/cilium

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
  *
  * What every datapath of this folder needs of a packet: addresses and ports,
  * fragments, answers to ARP, address translation with its checksums.

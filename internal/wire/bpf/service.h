@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
  *
  * Services as Cilium keeps them: a service with the count of its backends,
  * under the same key with slot 1, 2, … the backend of each, the backends by

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
  *
  * Services at the socket, as Cilium's kube-proxy replacement serves them
  * (bpf/bpf_sock.c of cilium/cilium v1.15.2): connect() and sendmsg() to a
