@@ -110,8 +110,10 @@ func (v *view) charts(g *group, prefix string) []chart {
 			show(viewThroughput, barChart(g, c, colors))
 		}
 	}
-	for i, l := range v.scales() {
-		show(viewLatency, v.scaleCharts(g, l, i == 0, colors)...)
+	scales := v.scales()
+	first := timed(g, scales)
+	for i, l := range scales {
+		show(viewLatency, v.scaleCharts(g, l, i == first, colors)...)
 	}
 	families := v.families(g)
 	for _, f := range families {

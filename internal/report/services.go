@@ -101,6 +101,12 @@ func (l scale) metrics(g *group, first bool) []string {
 	return slices.DeleteFunc(names, func(m string) bool { return !has(m) })
 }
 
+// timed is the first scale that says what it took to program the Services, by
+// its place; -1 is none.
+func timed(g *group, all []scale) int {
+	return slices.IndexFunc(all, func(l scale) bool { return slices.Contains(l.metrics(g, true), "service_sync_time") })
+}
+
 // rungs is one metric of a scale: for every contender a figure at each number
 // of Services.
 type rungs struct {
@@ -157,8 +163,9 @@ func (l scale) last() string {
 
 // byServices prints a table for each metric of each scale.
 func (t *textWriter) byServices(g *group, all []scale) {
+	first := timed(g, all)
 	for i, l := range all {
-		for _, one := range l.tables(g, i == 0) {
+		for _, one := range l.tables(g, i == first) {
 			tw := newGrid()
 			head := table.Row{t.paint(bold, metricLabel(one.Metric))}
 			for _, h := range append(one.Head, l.last()) {
@@ -197,8 +204,9 @@ func valueOr(r *analysis.Result) string {
 
 // mdScales writes the same tables.
 func mdScales(w io.StringWriter, g *group, all []scale) {
+	first := timed(g, all)
 	for i, l := range all {
-		for _, one := range l.tables(g, i == 0) {
+		for _, one := range l.tables(g, i == first) {
 			var b strings.Builder
 			fmt.Fprintf(&b, "%s of %s (%s), by the number of other Services:\n\n| contender |", md(metricLabel(one.Metric)), md(l.name()), md(l.about()))
 			for _, h := range append(one.Head, l.last()) {
