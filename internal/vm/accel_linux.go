@@ -114,12 +114,12 @@ func bootsUnderKVM(ctx context.Context, c *Config) error {
 	}
 }
 
-// verdictFile is where a verdict is kept, in the cache.
-func verdictFile() string { return filepath.Join(CacheDir(), "kvm.json") }
+// verdictFile is where the verdict for a guest of that kernel is kept.
+func verdictFile(kernel string) string { return filepath.Join(CacheDir(), "kvm-"+kernel+".json") }
 
 func recall(like verdict) (verdict, bool) {
 	var v verdict
-	text, err := os.ReadFile(verdictFile())
+	text, err := os.ReadFile(verdictFile(like.Kernel))
 	if err != nil || json.Unmarshal(text, &v) != nil {
 		return v, false
 	}
@@ -132,8 +132,8 @@ func remember(v verdict) {
 	if err != nil || os.MkdirAll(CacheDir(), 0o755) != nil {
 		return
 	}
-	temporary := verdictFile() + ".new"
+	temporary := verdictFile(v.Kernel) + ".new"
 	if os.WriteFile(temporary, text, 0o644) == nil {
-		_ = os.Rename(temporary, verdictFile())
+		_ = os.Rename(temporary, verdictFile(v.Kernel))
 	}
 }
