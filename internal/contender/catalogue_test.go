@@ -18,17 +18,16 @@ import (
 var inLab = []string{
 	"antrea", "antrea-ipsec", "antrea-noencap", "antrea-wg", "calico", "calico-ebpf", "calico-ebpf-wg",
 	"calico-ipip", "calico-noencap", "calico-vxlan", "calico-wg", "canal", "cilium", "cilium-hubble-full",
-	"cilium-native", "cilium-netkit", "cilium-nohubble", "cilium-nokproxy", "cilium-wg", "flannel-aws-vpc",
-	"flannel-host-gw", "flannel-ipip", "flannel-udp", "flannel-vxlan", "flannel-wireguard", "host", "ipvlan-l2",
-	"ipvlan-l3", "kube-proxy-iptables", "kube-proxy-iptables-legacy", "kube-proxy-ipvs", "kube-proxy-nftables",
-	"kubeovn", "kubeovn-tuned", "kubeovn-underlay", "kuberouter", "kuberouter-all", "macvlan", "weave",
-	"weave-encrypted",
+	"cilium-ipsec", "cilium-native", "cilium-netkit", "cilium-nohubble", "cilium-nokproxy", "cilium-wg",
+	"flannel-aws-vpc", "flannel-host-gw", "flannel-ipip", "flannel-udp", "flannel-vxlan", "flannel-wireguard",
+	"host", "ipvlan-l2", "ipvlan-l3", "kube-proxy-iptables", "kube-proxy-iptables-legacy", "kube-proxy-ipvs",
+	"kube-proxy-nftables", "kubeovn", "kubeovn-tuned", "kubeovn-underlay", "kuberouter", "kuberouter-all",
+	"macvlan", "weave", "weave-encrypted",
 }
 
 // notInLab completes the list of what the studies measured or excluded.
 var notInLab = []string{
-	"calico-vpp", "calico-vpp-ipsec", "calico-vpp-wg", "cilium-ipsec", "contiv-vpp", "kubeovn-stt", "romana",
-	"tungsten-fabric",
+	"calico-vpp", "calico-vpp-ipsec", "calico-vpp-wg", "contiv-vpp", "kubeovn-stt", "romana", "tungsten-fabric",
 }
 
 func catalogue(t *testing.T) []*contender.Contender {
