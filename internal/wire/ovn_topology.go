@@ -40,6 +40,8 @@ var ovnOverlay = Transport{
 		args = append(args, ovnRouted(ovnPodSwitch, netip.PrefixFrom(o.gateway, pods.Bits()), net.HardwareAddr{0, 0, 0, 0x10, 0, 1})...)
 		args = append(args, ovnRouted(ovnJoinSwitch, netip.PrefixFrom(gatewayOf(joinNet), joinNet.Bits()), net.HardwareAddr{0, 0, 0, 0x10, 0, 2})...)
 		args = append(args,
+			// Policies are asked after the routes only, so there must be one.
+			"--", "lr-route-add", ovnRouter, "0.0.0.0/0", gatewayOf(joinNet).String(),
 			"--", "lr-policy-add", ovnRouter, "31000", "ip4.dst == "+pods.String(), "allow",
 			"--", "lr-policy-add", ovnRouter, "31000", "ip4.dst == "+joinNet.String(), "allow")
 		for _, n := range f.Nodes {
