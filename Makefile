@@ -34,11 +34,11 @@ build: ## bin/cnibench, static
 	go build $(build) -o bin/cnibench .
 
 .PHONY: flanneld
-flanneld: ## bin/flanneld, flannel's own daemon from its published module: contender flannel-udp (needs a C compiler; some minutes)
+flanneld: ## bin/flanneld, flannel's own daemon from its published module: for contender flannel-udp and the proof of the others (needs a C compiler; some minutes)
 	cd tools/flanneld && CGO_ENABLED=1 go build -trimpath -ldflags "-s -w" -o ../../bin/flanneld github.com/flannel-io/flannel
 
 .PHONY: test
-test: setup-test ## every test that this machine can run; fails if one leaves something behind
+test: setup-test flanneld ## every test that this machine can run; fails if one leaves something behind
 	scripts/leak-check $(MAKE) --no-print-directory test-inside
 
 .PHONY: test-inside
