@@ -11,6 +11,9 @@ commit  := $(shell git rev-parse HEAD 2>/dev/null)
 cli     := github.com/cnibench/cnibench/internal/cli
 build   := -trimpath -buildvcs=false -ldflags "-s -w -X $(cli).version=$(version) -X $(cli).commit=$(commit)"
 
+# What the demo compares: what every recent kernel runs, in some five minutes.
+demo    := macvlan,calico-noencap,flannel-host-gw,flannel-vxlan,canal,cilium,cilium-native,calico-ebpf
+
 # Tests of these measure or wait: they run one package at a time, without the
 # race detector. All others run with it where there is a C compiler.
 timed   := load|loadbench|serve|workload|bench|agent|arena|ns|wire|vm|check|tune|cli
@@ -24,7 +27,7 @@ help: ## this list
 
 .PHONY: demo
 demo: setup-demo build ## compare pod networks on this machine: a table and an HTML report in a fresh folder
-	@bin/cnibench run --suite quick --out cnibench-run-$$(date +%Y%m%d-%H%M%S)
+	@bin/cnibench run --suite quick --arena lab --contenders $(demo) --out cnibench-run-$$(date +%Y%m%d-%H%M%S)
 
 .PHONY: setup
 setup: setup-all ## installs what every contender and suite of the lab and the microVM needs

@@ -103,17 +103,17 @@ func (e encryption) Run(ctx context.Context, s *Subject) (res Result, err error)
 	if err != nil {
 		return res, err
 	}
-	for _, x := range ways {
-		if err := reach(ctx, x.from, x.to); err != nil {
-			return res, fmt.Errorf("path %s: %w", x.name, err)
+	var broken error // a path that is not there leaves the others to be judged
+	ways = slices.DeleteFunc(ways, func(x way) bool {
+		err := reach(ctx, x.from, x.to)
+		if err == nil && x.back != nil {
+			err = reach(ctx, x.back, x.home)
 		}
-		if x.back == nil {
-			continue
+		if err != nil {
+			broken = errors.Join(broken, fmt.Errorf("path %s: %w", x.name, err))
 		}
-		if err := reach(ctx, x.back, x.home); err != nil {
-			return res, fmt.Errorf("path %s, back: %w", x.name, err)
-		}
-	}
+		return err != nil
+	})
 	after, err := w.look(ctx)
 	if err != nil {
 		return res, err
@@ -130,7 +130,7 @@ func (e encryption) Run(ctx context.Context, s *Subject) (res Result, err error)
 		res.Cases = append(res.Cases, c)
 		res.set(res.key(c.Name), "skip: "+c.Text)
 	}
-	return res, nil
+	return res, broken
 }
 
 // ways are the paths that cross the underlay, and the cases of those that

@@ -33,11 +33,11 @@ type runCmd struct {
 	stdout, stderr bytes.Buffer
 }
 
-// cnibench prepares a command of the program; as says the user to run it as.
+// newRun prepares a run in the lab of a fresh run directory; a guest has tests of its own.
 func newRun(t *testing.T, args ...string) *runCmd {
 	t.Helper()
 	r := &runCmd{dir: filepath.Join(t.TempDir(), "run")}
-	r.Cmd = exec.CommandContext(t.Context(), program, append([]string{"run", "--out", r.dir}, args...)...)
+	r.Cmd = exec.CommandContext(t.Context(), program, append([]string{"run", "--out", r.dir, "--arena", "lab"}, args...)...)
 	r.Stdout, r.Stderr = &r.stdout, &r.stderr
 	r.Cancel = func() error { return r.Process.Signal(syscall.SIGTERM) }
 	r.WaitDelay = 10 * time.Second

@@ -9,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/vm"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -29,8 +30,10 @@ type probeProgram struct {
 }
 
 type probeContender struct {
-	ID     string `json:"id"`
-	OK     bool   `json:"ok"`
+	ID string `json:"id"`
+	OK bool   `json:"ok"`
+	// Guest says that another kernel could run it, as cnibench run does.
+	Guest  bool   `json:"guest,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
 }
@@ -112,11 +115,22 @@ func probe(c *cobra.Command) (*probeResult, error) {
 			if u == nil {
 				return nil, err
 			}
-			row.OK, row.Reason, row.Remedy = false, u.Reason, u.Remedy
+			row.OK, row.Guest, row.Reason, row.Remedy = false, u.OtherKernel, u.Reason, u.Remedy
+			if u.OtherKernel {
+				row.Remedy = guestRemedy()
+			}
 		}
 		p.Contenders = append(p.Contenders, row)
 	}
 	return p, nil
+}
+
+// guestRemedy says how a contender that needs another kernel runs all the same.
+func guestRemedy() string {
+	if err := vm.Available(); err != nil {
+		return "run it in a guest: " + err.Error()
+	}
+	return "cnibench run boots a guest for it"
 }
 
 func (p *probeResult) print(c *cobra.Command) {
@@ -148,7 +162,11 @@ func (p *probeResult) print(c *cobra.Command) {
 		if x.Remedy != "" {
 			why += "; " + x.Remedy
 		}
-		rows = append(rows, []string{x.ID, yesNo(x.OK), why})
+		here := yesNo(x.OK)
+		if x.Guest {
+			here = "guest"
+		}
+		rows = append(rows, []string{x.ID, here, why})
 	}
 	printTable(out, []string{"Contender", "Here", "Why not, and what would help"}, rows)
 }

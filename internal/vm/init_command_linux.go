@@ -74,12 +74,27 @@ func prepare() error {
 	if err := loopbackUp(); err != nil {
 		return fmt.Errorf("loopback: %w", err)
 	}
+	loadNodeModules()
 	limit := &unix.Rlimit{Cur: 1 << 20, Max: 1 << 20}
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, limit); err != nil {
 		return fmt.Errorf("limit of open files: %w", err)
 	}
 	unlimited := &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
 	return unix.Setrlimit(unix.RLIMIT_MEMLOCK, unlimited)
+}
+
+// loadNodeModules loads what every node of a cluster has loaded and no program
+// asks for by using it: netfilter on bridges (kubernetes.io, "Container
+// runtimes"). A kernel without it goes on without.
+func loadNodeModules() {
+	helper, err := os.ReadFile("/proc/sys/kernel/modprobe") // the kernel's own
+	if err != nil {
+		return
+	}
+	cmd := exec.Command(strings.TrimSpace(string(helper)), "-q", "br_netfilter")
+	if err := cmd.Run(); err != nil {
+		fmt.Println("cnibench: init: br_netfilter:", err)
+	}
 }
 
 func loopbackUp() error {
