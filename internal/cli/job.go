@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -230,6 +231,14 @@ func (j *job) open(ctx context.Context, a arena.Arena, runner *bench.Runner) (*r
 		return nil, nil, nil, err
 	}
 	run.Environment = env
+	if j.flags.checks != "" {
+		say := func(id string) { runner.Progress(bench.Progress{Text: "check: " + id}) }
+		found, err := checkPlan(ctx, a, j.catalogue, runner.Exe, j.flags.checks, &run.Plan, say)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		maps.Copy(run.Environment, found)
+	}
 	ofGuest(run)
 	// Whether it can be written shows before the search for rates, not after.
 	if err := os.MkdirAll(j.flags.out, 0o755); err != nil {

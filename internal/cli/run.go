@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -27,7 +28,7 @@ type runFlags struct {
 	out, resume              string
 	rates                    string
 	keep                     bool
-	baseline                 string
+	baseline, checks         string
 
 	nodes               int
 	underlay, mtu, line string
@@ -79,6 +80,7 @@ rest and never compared with it. --arena lab leaves that out.`),
 	fl.StringVar(&f.resume, "resume", "", "go on with the run in `DIR`; what is sealed is not repeated")
 	fl.StringVar(&f.rates, "rates", "auto", "rates of ladders: auto (shares of what the machine sustains) or given (the study's)")
 	fl.BoolVar(&f.keep, "keep", false, "keep the last contender up until Ctrl-C, for `cnibench enter`")
+	fl.StringVar(&f.checks, "check", "", "`checks` to carry out on every contender before the first round, kept with the run: mtu,encryption or all; see cnibench list checks")
 	fl.StringVar(&f.baseline, "baseline", "host", "contender that every other is compared with")
 	fl.IntVar(&f.nodes, "nodes", 2, "lab: machines of the cluster")
 	fl.StringVar(&f.underlay, "underlay", lab.UnderlayAuto, "lab: the nodes' network: auto (what the contender needs), switch or vpc")
@@ -138,6 +140,11 @@ func (f *runFlags) check(c *cobra.Command) error {
 	default:
 		return nearest.Unknown("arena", f.arena, []string{"auto", "lab", arenaMicroVM})
 	}
+	if f.checks != "" {
+		if _, err := check.Named(f.checks); err != nil {
+			return err
+		}
+	}
 	if f.rates != "auto" && f.rates != "given" {
 		return usage("--rates %q: want auto or given", f.rates)
 	}
@@ -180,7 +187,7 @@ func (f *runFlags) check(c *cobra.Command) error {
 
 // planFlags are recorded in the plan and can't change on resume.
 var planFlags = []string{
-	"suite", "contenders", "rounds", "duration", "warmup", "seed", "out", "rates", "baseline", "nodes", "underlay", "mtu",
+	"suite", "contenders", "check", "rounds", "duration", "warmup", "seed", "out", "rates", "baseline", "nodes", "underlay", "mtu",
 	"line-rate", "offload", "services", "congestion-control", "cpus", "cni-conf", "cni-transport",
 }
 
@@ -257,6 +264,9 @@ func (f *runFlags) settings() map[string]string {
 	s := map[string]string{
 		"nodes": fmt.Sprint(f.nodes), "underlay": f.underlay, "mtu": f.mtu, "line-rate": f.line,
 		"congestion-control": f.congestion, "cpus": f.cpus, "offload": f.offload,
+	}
+	if f.checks != "" {
+		s["check"] = f.checks
 	}
 	if f.cniConf != "" {
 		s["cni-conf"], s["cni-transport"], s[cniTextKey] = f.cniConf, f.cniJoin, f.cniText

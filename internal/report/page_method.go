@@ -9,7 +9,7 @@ import (
 )
 
 // repeatable are the plan's settings that are flags of the same name.
-var repeatable = []string{"nodes", "underlay", "mtu", "line-rate", "offload", "congestion-control", "cpus", "cni-conf", "cni-transport"}
+var repeatable = []string{"nodes", "underlay", "mtu", "line-rate", "offload", "congestion-control", "cpus", "cni-conf", "cni-transport", "check"}
 
 // repeat is the command that makes the same run again, from the plan; "" if
 // the report carries none.

@@ -9,11 +9,16 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/arena/arenatest"
+	"github.com/cnibench/cnibench/internal/vm"
 )
 
 // TestMain starts the test program again inside the lab's container, as the
 // command line does: every test of this package runs there.
+// It is the init of a guest, too.
 func TestMain(m *testing.M) {
+	if vm.IsInit() {
+		vm.Init()
+	}
 	if arenatest.MainAgent() {
 		return
 	}
