@@ -33,6 +33,8 @@ here. Nothing is changed. Without a profile or settings it plans all.`,
 			}
 			if len(req.Names()) == 0 {
 				req = everything()
+				// Nobody applies all of it, but a file is taken as it is.
+				req.Apart = export == ""
 			}
 			m, err := f.machine()
 			if err != nil {

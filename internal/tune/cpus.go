@@ -36,6 +36,9 @@ func readTopology(files readFS) (*Topology, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s/online: %w", cpus, err)
 	}
+	if len(online) == 0 {
+		return nil, fmt.Errorf("%s/online names no CPU", cpus)
+	}
 	nodeOf := map[int]int{}
 	names, err := files.ReadDir(nodes)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

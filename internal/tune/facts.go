@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"strconv"
 	"strings"
@@ -17,13 +18,13 @@ type Facts struct {
 	m   *Machine
 
 	Topology *Topology
-	// NICs are those that are tuned: the one of the default route unless the
-	// user named others; inside a namespace all that carry packets.
+	// NICs are those that are tuned: those that carry the default route unless
+	// the user named others; inside a namespace all that carry packets.
 	NICs []NIC
 }
 
 // Gather reads the machine. nics are the interfaces to tune; none takes that
-// of the default route. Errors: an interface that is not there.
+// of the default route, of a bond, bridge or VLAN the devices below. Errors: an interface that is not there.
 func Gather(ctx context.Context, m *Machine, nics []string) (*Facts, error) {
 	f := &Facts{ctx: ctx, m: m}
 	var err error
@@ -49,18 +50,56 @@ func (f *Facts) defaultNICs() ([]string, error) {
 	if f.m.Namespace {
 		return f.carriers()
 	}
-	routes, err := f.m.Files.ReadFile("/proc/net/route")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	for _, table := range []struct {
+		path  string
+		parse func(io.Reader) (string, error)
+	}{{"/proc/net/route", defaultNIC}, {"/proc/net/ipv6_route", defaultNIC6}} {
+		routes, err := f.m.Files.ReadFile(table.path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		name, err := table.parse(bytes.NewReader(routes))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", table.path, err)
+		}
+		if name != "" {
+			return f.ports(name), nil
+		}
 	}
-	if err != nil {
-		return nil, err
+	return nil, nil
+}
+
+// ports are the devices that carry an interface's packets: those below a bond,
+// bridge or VLAN, or the interface itself where none is below.
+func (f *Facts) ports(name string) []string {
+	const lower = "lower_"
+	var ports []string
+	seen := map[string]bool{}
+	var descend func(name string)
+	descend = func(name string) {
+		if seen[name] {
+			return
+		}
+		seen[name] = true
+		if _, err := f.m.Files.Readlink(netClass + name + "/device"); err == nil {
+			ports = append(ports, name)
+			return
+		}
+		entries, _ := f.m.Files.ReadDir(netClass + name) // none: nothing is below
+		for _, entry := range entries {
+			if below, ok := strings.CutPrefix(entry, lower); ok {
+				descend(below)
+			}
+		}
 	}
-	name, err := defaultNIC(bytes.NewReader(routes))
-	if err != nil || name == "" {
-		return nil, err
+	descend(name)
+	if len(ports) == 0 {
+		return []string{name}
 	}
-	return []string{name}, nil
+	return ports
 }
 
 // carriers are the interfaces that packets arrive on: not the loopback, and

@@ -9,7 +9,7 @@ import (
 // irq gives every queue's interrupt a core of its own.
 var irq = Setting{
 	Name:    "irq",
-	Summary: "interrupts of the interface's queues bound, the first to the first core of every NUMA node",
+	Summary: "interrupts of the interface's queues bound to cores of its NUMA node; where it has none, the first to the first core of every node",
 	Why:     "an interrupt that stays on one core finds its data in that core's cache",
 	Studies: []string{"2016", "kube-ovn"},
 	Source:  "kernel Documentation/core-api/irq/irq-affinity.rst",
@@ -38,16 +38,28 @@ var irq = Setting{
 	},
 }
 
-// irqCPUs are the cores that a queue's interrupts are bound to, by queue: the
-// NUMA nodes take turns, each with its cores in order. It begins with the
-// interface's own node where the machine says which that is.
+// irqCPUs are the cores that a queue's interrupts are bound to, by queue: those
+// of the queue's node in order.
 func (f *Facts) irqCPUs(n NIC) map[int]int {
-	nodes := f.Topology.Nodes()
-	own := max(slices.Index(nodes, n.Node), 0)
+	nodes := f.queueNodes(n)
 	cpus := map[int]int{}
 	for _, q := range n.IRQs {
-		cores := f.Topology.CoresOn(nodes[(own+q.Queue)%len(nodes)])
+		node := nodes[q.Queue%len(nodes)]
+		cores := f.Topology.CoresOn(node)
+		if len(cores) == 0 { // second threads of another node's cores
+			cores = f.Topology.On(node)
+		}
 		cpus[q.Queue] = cores[q.Queue/len(nodes)%len(cores)]
 	}
 	return cpus
+}
+
+// queueNodes are the NUMA nodes that the interface's queues take turns over:
+// its own, or all where the machine does not say which that is.
+func (f *Facts) queueNodes(n NIC) []int {
+	nodes := f.Topology.Nodes()
+	if slices.Contains(nodes, n.Node) {
+		return []int{n.Node}
+	}
+	return nodes
 }

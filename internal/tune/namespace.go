@@ -18,6 +18,8 @@ type Request struct {
 	Settings []Choice `json:"settings,omitempty"`
 	// Sysctls are the user's own, by key.
 	Sysctls map[string]string `json:"sysctls,omitempty"`
+	// Apart plans every setting as if it were the only one.
+	Apart bool `json:"-"`
 }
 
 // Answer is what came of it.
@@ -45,6 +47,9 @@ func (r Request) Wanted() ([]Wanted, error) {
 		}
 		if _, err := s.complete(c.Params); err != nil {
 			return nil, err
+		}
+		if r.Apart {
+			s.Effect = nil
 		}
 		wanted = append(wanted, Wanted{Setting: s, Params: c.Params})
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"path"
 	"regexp"
 	"slices"
@@ -62,13 +63,13 @@ func readNIC(files readFS, name string) (NIC, error) {
 			n.Node = node
 		}
 	}
-	n.IRQs, err = readIRQs(files, name)
+	n.IRQs, err = readIRQs(files, n)
 	return n, err
 }
 
 // readIRQs finds the interrupts of the interface's queues: those that the
 // device owns, or where it does not say, those that bear the interface's name.
-func readIRQs(files readFS, nic string) ([]IRQ, error) {
+func readIRQs(files readFS, n NIC) ([]IRQ, error) {
 	text, err := files.ReadFile("/proc/interrupts")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -80,7 +81,7 @@ func readIRQs(files readFS, nic string) ([]IRQ, error) {
 	if err != nil {
 		return nil, fmt.Errorf("/proc/interrupts: %w", err)
 	}
-	own := ownIRQs(files, nic)
+	nic, own := n.Name, ownIRQs(files, n)
 	var irqs []IRQ
 	bare := map[int]bool{} // not named after a queue
 	for number, name := range named {
@@ -104,26 +105,23 @@ func readIRQs(files readFS, nic string) ([]IRQ, error) {
 }
 
 // ownIRQs are the numbers of the interrupts that the interface's device owns;
-// those of a virtio device belong to the PCI device above it.
-func ownIRQs(files readFS, nic string) map[int]bool {
+// those of a virtio device belong to the PCI device that carries it.
+func ownIRQs(files readFS, n NIC) map[int]bool {
 	own := map[int]bool{}
 	// The device is the folder above net/NIC.
-	link, err := files.Readlink(netClass + nic)
+	link, err := files.Readlink(netClass + n.Name)
 	if err != nil {
 		return own
 	}
 	device := path.Dir(path.Dir(path.Join(netClass, link)))
-	for _, dir := range []string{device, path.Dir(device)} {
-		numbers, err := files.ReadDir(dir + "/msi_irqs")
-		if err != nil {
-			continue
+	if n.Driver == "virtio_net" {
+		device = path.Dir(device)
+	}
+	numbers, _ := files.ReadDir(device + "/msi_irqs") // none: its interrupt is a line of the bus
+	for _, number := range numbers {
+		if irq, err := strconv.Atoi(number); err == nil {
+			own[irq] = true
 		}
-		for _, number := range numbers {
-			if irq, err := strconv.Atoi(number); err == nil {
-				own[irq] = true
-			}
-		}
-		return own
 	}
 	return own
 }
@@ -175,28 +173,55 @@ func parseInterrupts(r io.Reader) (map[int]string, error) {
 		if err != nil || number < 0 {
 			continue // NMI, LOC and their like
 		}
-		// The trigger is glued to the name by some chips: "IR-PCI-MSI 524288-edge eth0-TxRx-0".
-		named[number] = fields[len(fields)-1]
+		name := fields[len(fields)-1:]
 		if len(fields) > cpus+4 {
-			named[number] = strings.Join(fields[cpus+3:], " ")
+			name = fields[cpus+3:]
 		}
+		// x86 glues the trigger to the hardware's number, "524288-edge"; ARM has a
+		// word for it.
+		if len(name) > 1 && (name[0] == "Edge" || name[0] == "Level") {
+			name = name[1:]
+		}
+		named[number] = strings.Join(name, " ")
 	}
 	return named, s.Err()
 }
 
-// defaultNIC is the interface of the default route, or "".
+// defaultNIC is the interface of IPv4's default route, or "". It reads
+// /proc/net/route.
 func defaultNIC(r io.Reader) (string, error) {
-	s := bufio.NewScanner(r)
-	best, bestMetric := "", -1
-	for s.Scan() {
-		f := strings.Fields(s.Text())
+	return bestNIC(r, func(f []string) (nic, metric string, ok bool) {
 		// Iface Destination Gateway Flags RefCnt Use Metric Mask …
 		if len(f) < 8 || f[1] != "00000000" || f[7] != "00000000" {
-			continue
+			return "", "", false
 		}
-		metric, err := strconv.Atoi(f[6])
-		if err == nil && (bestMetric < 0 || metric < bestMetric) {
-			best, bestMetric = f[0], metric
+		return f[0], f[6], true
+	}, 10)
+}
+
+// defaultNIC6 is the interface of IPv6's default route, or "". It reads
+// /proc/net/ipv6_route, whose numbers are hexadecimal.
+func defaultNIC6(r io.Reader) (string, error) {
+	const zero = "00000000000000000000000000000000"
+	return bestNIC(r, func(f []string) (nic, metric string, ok bool) {
+		// Destination Length Source Length Next-hop Metric RefCnt Use Flags Iface;
+		// the loopback has one that refuses what no other route takes.
+		if len(f) < 10 || f[0] != zero || f[1] != "00" || f[9] == "lo" {
+			return "", "", false
+		}
+		return f[9], f[5], true
+	}, 16)
+}
+
+// bestNIC is the interface of the default route with the least metric.
+func bestNIC(r io.Reader, route func(fields []string) (nic, metric string, ok bool), base int) (string, error) {
+	s := bufio.NewScanner(r)
+	best, least := "", uint64(math.MaxUint64)
+	for s.Scan() {
+		nic, text, ok := route(strings.Fields(s.Text()))
+		metric, err := strconv.ParseUint(text, base, 32)
+		if ok && err == nil && metric < least {
+			best, least = nic, metric
 		}
 	}
 	return best, s.Err()

@@ -171,6 +171,23 @@ func TestSMTFirst(t *testing.T) {
 	}
 }
 
+// A plan of everything is what each setting would do on the machine as it is.
+func TestApart(t *testing.T) {
+	m, _ := build(t, shapes["study-2016"])
+	f, err := Gather(t.Context(), m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted, err := Request{Settings: []Choice{{Setting: "smt"}, {Setting: "xps"}}, Apart: true}.Wanted()
+	if err != nil {
+		t.Fatal(err)
+	}
+	items, err := Plan(f, wanted)
+	if err != nil || items[0].State != StateChange || items[1].Changes[0].To != "00000000,07fc01ff" {
+		t.Errorf("%v: %s", err, listing(items))
+	}
+}
+
 // A second run of a setting finds its work done.
 func TestDone(t *testing.T) {
 	m, root := build(t, shapes["laptop"])

@@ -22,8 +22,8 @@ var rfs = Setting{
 		if err != nil || flows == 0 {
 			return Proposal{}, fmt.Errorf("rfs.flows %q: want a number from 1 to 16777215", p["flows"])
 		}
-		entries := 1 << bits.Len64(flows-1)
-		table, err := f.change(sysctl("net.core.rps_sock_flow_entries"), strconv.Itoa(entries))
+		entries := powerOfTwo(flows)
+		table, err := f.change(sysctl("net.core.rps_sock_flow_entries"), strconv.FormatUint(entries, 10))
 		if err != nil {
 			return Proposal{}, err
 		}
@@ -31,9 +31,10 @@ var rfs = Setting{
 			if _, err := f.rpsCPUs(n); err != nil {
 				return nil, err
 			}
+			share := powerOfTwo(max(entries/uint64(max(n.RX, 1)), 1))
 			var changes []Change
 			for q := range n.RX {
-				c, err := f.change(file(fmt.Sprintf("%s%s/queues/rx-%d/rps_flow_cnt", netClass, n.Name, q)), strconv.Itoa(entries/n.RX))
+				c, err := f.change(file(fmt.Sprintf("%s%s/queues/rx-%d/rps_flow_cnt", netClass, n.Name, q)), strconv.FormatUint(share, 10))
 				if err != nil {
 					return nil, err
 				}
@@ -48,3 +49,6 @@ var rfs = Setting{
 		return proposal, nil
 	},
 }
+
+// powerOfTwo is n, from 1 on, rounded up as the kernel rounds the tables of RFS.
+func powerOfTwo(n uint64) uint64 { return 1 << bits.Len64(n-1) }

@@ -51,6 +51,13 @@ var shapes = map[string]shape{
 		nic: "enP2s1f0np0", driver: "mlx5_core", numa: "0", rx: 80, tx: 80, mask: "0000,00000000,00000000", mtu: "1500",
 		irqs: []string{"210 mlx5_async0@pci:0002:01:00.0", "211 mlx5_comp0@pci:0002:01:00.0", "212 mlx5_comp1@pci:0002:01:00.0"},
 	},
+	// A server whose interface hangs on its second NUMA node, with three queues
+	// for 16 threads.
+	"second-node": {
+		nodes: []string{"0-3,8-11", "4-7,12-15"}, siblings: 8, governor: "performance", smt: "on",
+		nic: "ens1f0", driver: "ixgbe", numa: "1", rx: 3, tx: 3, mask: "0000", mtu: "1500",
+		irqs: []string{"70 ens1f0-TxRx-0", "71 ens1f0-TxRx-1", "72 ens1f0-TxRx-2", "73 ens1f0"},
+	},
 	// QEMU, recorded from a guest with Debian's 6.1: two NUMA nodes, a virtio
 	// interface with two queues.
 	"qemu-virtio": {
@@ -103,6 +110,7 @@ func build(t testing.TB, s shape) (*Machine, string) {
 		}
 	}
 	s.network(w)
+	w.defaultRoute(s.nic)
 	for key, value := range map[string]string{
 		"fs/file-max": "808284", "kernel/osrelease": "6.1.0-test", "kernel/sched_migration_cost_ns": "500000",
 		"kernel/random/boot_id":              "11111111-2222-3333-4444-555555555555",
@@ -137,9 +145,6 @@ func build(t testing.TB, s shape) (*Machine, string) {
 }
 
 func (s shape) network(w writer) {
-	w.file("proc/net/route", "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"+
-		s.nic+"\t00000000\t0102030A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"+
-		s.nic+"\t0002030A\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0")
 	device := "sys/devices/pci0000:00/0000:00:03.0/"
 	pci := device
 	if s.driver == "virtio_net" {
@@ -198,6 +203,14 @@ func (w writer) link(name, to string) {
 	if err := os.Symlink(to, w.path(name)); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// defaultRoute is the table of routes, with the default one through the
+// interface.
+func (w writer) defaultRoute(nic string) {
+	w.file("proc/net/route", "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"+
+		nic+"\t00000000\t0102030A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"+
+		nic+"\t0002030A\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0")
 }
 
 // snapshot is every file of the tree.

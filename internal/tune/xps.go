@@ -3,14 +3,13 @@ package tune
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"syscall"
 )
 
 // xps lets the CPUs of a NUMA node send through queues of their own.
 var xps = Setting{
 	Name:    "xps",
-	Summary: "transmit packet steering: every NUMA node's threads send through their own queues",
+	Summary: "transmit packet steering: threads send through the queues whose interrupts their NUMA node takes; those of a node without, through all",
 	Why:     "less contention for a queue's lock, and its interrupts come back to the node that sent",
 	Studies: []string{"2016"},
 	Source:  "kernel Documentation/networking/scaling.rst, XPS",
@@ -42,12 +41,18 @@ var xps = Setting{
 	},
 }
 
-// xpsCPUs are the threads that send through each transmit queue. The queues
-// take turns over the nodes as interrupts do; the cores of a node take turns
-// over its queues, with their second threads.
+// xpsCPUs are the threads that send through each transmit queue. A queue is of
+// the node that its interrupts are bound to. The cores of a node take turns
+// over its queues, or where it has none over all, with their second threads.
 func (f *Facts) xpsCPUs(n NIC) [][]int {
-	nodes := f.Topology.Nodes()
-	queues := make([][]int, n.TX)
+	nodes := f.queueNodes(n)
+	var all []int
+	own := map[int][]int{} // queues, by node
+	for q := range n.TX {
+		all = append(all, q)
+		own[nodes[q%len(nodes)]] = append(own[nodes[q%len(nodes)]], q)
+	}
+	cpus := make([][]int, n.TX)
 	turn := map[int]int{}
 	for _, first := range []bool{true, false} {
 		clear(turn) // second threads come in the order of their cores
@@ -55,17 +60,14 @@ func (f *Facts) xpsCPUs(n NIC) [][]int {
 			if cpu.First != first {
 				continue
 			}
-			node := slices.Index(nodes, cpu.Node)
-			var own []int
-			for q := range n.TX {
-				if q%len(nodes) == node%n.TX {
-					own = append(own, q)
-				}
+			queues := own[cpu.Node]
+			if len(queues) == 0 {
+				queues = all
 			}
-			q := own[turn[node]%len(own)]
-			turn[node]++
-			queues[q] = append(queues[q], cpu.ID)
+			q := queues[turn[cpu.Node]%len(queues)]
+			turn[cpu.Node]++
+			cpus[q] = append(cpus[q], cpu.ID)
 		}
 	}
-	return queues
+	return cpus
 }
