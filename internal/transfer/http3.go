@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/quic-go/quic-go"
@@ -24,7 +25,8 @@ const http3Idle = 5 * time.Second
 
 // HTTP3 is the client of HTTP/3, quic-go's. Every transfer has a socket and a
 // connection of its own, without resumption. Its seconds are from before the
-// socket is made to the last byte; the first byte is the first of the body.
+// socket is made to the last byte; the first byte is the first of the
+// response's header, as curl counts it.
 type HTTP3 struct {
 	URL       string // https://ADDRESS:PORT/PATH
 	CA        *x509.CertPool
@@ -67,7 +69,8 @@ func (h *HTTP3) Fetch(ctx context.Context, to string) (t Transfer, err error) {
 	if err != nil {
 		return t, err
 	}
-	res, err := client.RoundTrip(req)
+	res, err := client.RoundTrip(req) // returns when the header is there
+	t.FirstByte = time.Since(start).Seconds()
 	if err != nil {
 		return t, fmt.Errorf("%s: %w", h.URL, err)
 	}
@@ -75,17 +78,7 @@ func (h *HTTP3) Fetch(ctx context.Context, to string) (t Transfer, err error) {
 	if res.StatusCode != http.StatusOK {
 		return t, fmt.Errorf("%s: the server answers %s", h.URL, res.Status)
 	}
-	buf := make([]byte, 64<<10)
-	n, err := io.ReadFull(res.Body, buf[:1])
-	t.FirstByte = time.Since(start).Seconds()
-	size := int64(n)
-	if err == nil {
-		if _, err = out.Write(buf[:1]); err == nil {
-			var more int64
-			more, err = io.CopyBuffer(struct{ io.Writer }{out}, res.Body, buf)
-			size += more
-		}
-	}
+	size, err := io.CopyBuffer(struct{ io.Writer }{out}, res.Body, make([]byte, 64<<10))
 	t.Seconds = time.Since(start).Seconds()
 	switch {
 	case err != nil:
@@ -114,7 +107,7 @@ func (h *HTTP3) client() (client *http3.Transport, closeAll func(), err error) {
 			}
 			q, err := socket.Dial(ctx, to, tlsConfig, config)
 			if err == nil {
-				h.UDP = udpOf(conn)
+				h.UDP = udpOf(conn, receiveBuffer)
 			}
 			return q, err
 		},
@@ -126,14 +119,15 @@ func (h *HTTP3) client() (client *http3.Transport, closeAll func(), err error) {
 	}, nil
 }
 
-// udpOf asks the kernel for the size of the receive buffer; nil is unknown.
-func udpOf(conn *net.UDPConn) *UDP {
+// udpOf asks the kernel for the size of one of the socket's buffers; nil is
+// unknown.
+func udpOf(conn syscall.Conn, b buffer) *UDP {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return nil
 	}
 	size := 0
-	if err := raw.Control(func(fd uintptr) { size = receiveBuffer(fd) }); err != nil || size <= 0 {
+	if err := raw.Control(func(fd uintptr) { size = b.size(fd) }); err != nil || size <= 0 {
 		return nil
 	}
 	return &UDP{Buffer: size, Wanted: udpWanted}

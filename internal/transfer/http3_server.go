@@ -25,6 +25,8 @@ type Served struct {
 	// UDP (UDP_SEGMENT): one system call and one walk through the stack for
 	// many packets.
 	GSO bool `json:"gso"`
+	// UDP is what the kernel granted its socket, to send.
+	UDP *UDP `json:"udp,omitempty"`
 }
 
 // HTTP3Server serves one file over HTTP/3 at every path.
@@ -45,7 +47,11 @@ func (s *HTTP3Server) Serve(ctx context.Context, ready func()) (Served, error) {
 	if err != nil {
 		return Served{}, err
 	}
-	conn, err := net.ListenPacket("udp", s.Listen)
+	addr, err := net.ResolveUDPAddr("udp", s.Listen)
+	if err != nil {
+		return Served{}, err
+	}
+	conn, err := net.ListenUDP("udp", addr)
 	if err != nil {
 		return Served{}, err
 	}
@@ -65,7 +71,7 @@ func (s *HTTP3Server) Serve(ctx context.Context, ready func()) (Served, error) {
 		return Served{}, err
 	}
 	whole := s.whole.Load()
-	return Served{Schema: ServedSchema, Transfers: whole, GSO: whole > 0 && s.plain.Load() == 0}, nil
+	return Served{Schema: ServedSchema, Transfers: whole, GSO: whole > 0 && s.plain.Load() == 0, UDP: udpOf(conn, sendBuffer)}, nil
 }
 
 func (s *HTTP3Server) handle(w http.ResponseWriter, r *http.Request) {

@@ -2,11 +2,20 @@ package transfer
 
 import "golang.org/x/sys/unix"
 
-// receiveBuffer is SO_RCVBUF as the kernel has it, bytes; 0 is unknown.
-func receiveBuffer(fd uintptr) int {
-	n, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF)
+// buffer is one of a socket's.
+type buffer int
+
+const (
+	receiveBuffer buffer = unix.SO_RCVBUF
+	sendBuffer    buffer = unix.SO_SNDBUF
+)
+
+// size is what was granted, bytes; 0 is unknown. The kernel reads back twice
+// that, having doubled it for its own bookkeeping (socket(7)).
+func (b buffer) size(fd uintptr) int {
+	n, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, int(b))
 	if err != nil {
 		return 0
 	}
-	return n
+	return n / 2
 }

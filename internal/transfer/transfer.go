@@ -47,11 +47,15 @@ type Report struct {
 
 // UDP is what the kernel granted a QUIC socket.
 type UDP struct {
-	// Buffer is the size of the receiver's buffer in bytes as the kernel has
-	// it (SO_RCVBUF), and Wanted what quic-go asks for.
+	// Buffer is the size in bytes that was granted, of the client's receive
+	// buffer (SO_RCVBUF) or the server's send buffer (SO_SNDBUF); Wanted is
+	// what quic-go asks for.
 	Buffer int `json:"buffer_bytes"`
 	Wanted int `json:"wanted_bytes"`
 }
+
+// Small says that less was granted than asked for.
+func (u *UDP) Small() bool { return u != nil && u.Buffer < u.Wanted }
 
 // Event is a line that comes before the report: "begin" and "end" of the
 // window at the moment.

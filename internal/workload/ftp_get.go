@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"path"
+	"strconv"
 
 	"github.com/cnibench/cnibench/internal/host"
 )
@@ -26,9 +27,18 @@ func (FTPGet) Info() Info {
 	}
 }
 
+// vsftpd listens on ftpPort, and for each file anew on one of the ftpDataPorts
+// from ftpDataPort on: so few that they can stand behind a Service, and enough
+// for one client to find one that is free.
+const (
+	ftpPort      = 2121
+	ftpDataPort  = 21200
+	ftpDataPorts = 8
+)
+
 // Drive implements Workload.
 func (f FTPGet) Drive(ctx context.Context, s *Session) (Outcome, error) {
-	d := mover{workload: "ftp_get", program: f.Program, port: 2121, prepare: func(m *move) (server, client []string, err error) {
+	d := mover{workload: "ftp_get", program: f.Program, port: ftpPort, prepare: func(m *move) (server, client []string, err error) {
 		password := rand.Text()
 		netrc := path.Join(m.client, "netrc")
 		err = errors.Join(
@@ -52,6 +62,8 @@ func vsftpdConfig(m *move) string {
 background=NO
 listen_address=` + m.listen.Addr().String() + `
 listen_port=` + portText(m.listen) + `
+pasv_min_port=` + strconv.Itoa(ftpDataPort) + `
+pasv_max_port=` + strconv.Itoa(ftpDataPort+ftpDataPorts-1) + `
 local_enable=NO
 anonymous_enable=YES
 secure_email_list_enable=YES

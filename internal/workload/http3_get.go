@@ -22,9 +22,12 @@ func (HTTP3Get) Info() Info {
 	}
 }
 
+// http3GetPort is where the server listens.
+const http3GetPort = 8443
+
 // Drive implements Workload.
 func (h HTTP3Get) Drive(ctx context.Context, s *Session) (Outcome, error) {
-	d := mover{workload: "http3_get", program: h.Program, port: 8443, http3: true, prepare: func(m *move) (server, client []string, err error) {
+	d := mover{workload: "http3_get", program: h.Program, port: http3GetPort, http3: true, prepare: func(m *move) (server, client []string, err error) {
 		if err = m.certificate(); err != nil {
 			return nil, nil, err
 		}

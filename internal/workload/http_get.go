@@ -32,9 +32,12 @@ func (HTTPGet) Info() Info {
 	}
 }
 
+// httpGetPort is where the server listens.
+const httpGetPort = 8080
+
 // Drive implements Workload.
 func (h HTTPGet) Drive(ctx context.Context, s *Session) (Outcome, error) {
-	d := mover{workload: "http_get", program: h.Program, port: 8080, prepare: func(m *move) (server, client []string, err error) {
+	d := mover{workload: "http_get", program: h.Program, port: httpGetPort, prepare: func(m *move) (server, client []string, err error) {
 		server, err = m.nginx(fileServer{listen: m.listen, dir: m.server, sendfile: s.Params.Bool("sendfile")})
 		return server, []string{"curl", "--", "--http1.1", "http://" + m.target.String() + "/" + dataFile}, err
 	}}

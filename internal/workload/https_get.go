@@ -31,9 +31,12 @@ func (HTTPSGet) Info() Info {
 	}
 }
 
+// httpsGetPort is where the server listens.
+const httpsGetPort = 8443
+
 // Drive implements Workload.
 func (h HTTPSGet) Drive(ctx context.Context, s *Session) (Outcome, error) {
-	d := mover{workload: "https_get", program: h.Program, port: 8443, prepare: func(m *move) (server, client []string, err error) {
+	d := mover{workload: "https_get", program: h.Program, port: httpsGetPort, prepare: func(m *move) (server, client []string, err error) {
 		if err = m.certificate(); err != nil {
 			return nil, nil, err
 		}

@@ -29,10 +29,13 @@ func (ScpCopy) Info() Info {
 	}
 }
 
+// sshPort is where the server listens.
+const sshPort = 2222
+
 // Drive implements Workload.
 func (c ScpCopy) Drive(ctx context.Context, s *Session) (Outcome, error) {
 	var owned *sshServer
-	d := mover{workload: "scp_copy", program: c.Program, port: 2222, prepare: func(m *move) (server, client []string, err error) {
+	d := mover{workload: "scp_copy", program: c.Program, port: sshPort, prepare: func(m *move) (server, client []string, err error) {
 		if owned, err = m.sshServer(); err != nil {
 			return nil, nil, err
 		}

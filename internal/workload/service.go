@@ -25,6 +25,24 @@ func (w RR) Ports(p Params) []arena.Port {
 	return onePort(p, arena.TCP)
 }
 
+// Ports implements Serving.
+func (HTTPGet) Ports(Params) []arena.Port { return ports(arena.TCP, httpGetPort, 1) }
+
+// Ports implements Serving.
+func (HTTPSGet) Ports(Params) []arena.Port { return ports(arena.TCP, httpsGetPort, 1) }
+
+// Ports implements Serving.
+func (HTTP3Get) Ports(Params) []arena.Port { return ports(arena.UDP, http3GetPort, 1) }
+
+// Ports implements Serving: logins, and the files, which have connections of
+// their own.
+func (FTPGet) Ports(Params) []arena.Port {
+	return append(ports(arena.TCP, ftpPort, 1), ports(arena.TCP, ftpDataPort, ftpDataPorts)...)
+}
+
+// Ports implements Serving.
+func (ScpCopy) Ports(Params) []arena.Port { return ports(arena.TCP, sshPort, 1) }
+
 func iperf3Ports(p Params, protocols ...string) []arena.Port {
 	var ports []arena.Port
 	for i := range p.Int("streams") {
@@ -35,6 +53,13 @@ func iperf3Ports(p Params, protocols ...string) []arena.Port {
 	return ports
 }
 
-func onePort(p Params, protocol string) []arena.Port {
-	return []arena.Port{{Protocol: protocol, Number: uint16(p.Int("port"))}}
+func onePort(p Params, protocol string) []arena.Port { return ports(protocol, p.Int("port"), 1) }
+
+// ports are n of them, from first on.
+func ports(protocol string, first, n int) []arena.Port {
+	all := make([]arena.Port, n)
+	for i := range all {
+		all[i] = arena.Port{Protocol: protocol, Number: uint16(first + i)}
+	}
+	return all
 }

@@ -39,7 +39,8 @@ type mover struct {
 type move struct {
 	*crew
 	self           string
-	size           int64
+	size           int64          // of the file that is moved
+	whole          int64          // what size may be at most
 	listen, target netip.AddrPort // the server's own address, and where the client reaches it
 	server, client string         // folders at the endpoints; gone after the drive
 }
@@ -47,7 +48,7 @@ type move struct {
 // Parameters of every workload that moves a file.
 func transferParams(size string) []Param {
 	return []Param{
-		{"size", size, "size of the file, which fits the endpoints' memory; one transfer should take a good part of a second, and less than the window"},
+		{"size", size, "size of the file, which fits the endpoints' memory; one transfer should take a good part of a second, and less than the window. Where it would take more than 5 s, a half, a quarter … of it is moved"},
 		{"verify", false, "before the window fetch the file once into the client's memory and compare every byte; the number of bytes is always checked"},
 	}
 }
@@ -75,7 +76,7 @@ func (d mover) drive(ctx context.Context, s *Session) (out Outcome, err error) {
 		return out, fmt.Errorf("size: a file of %v; 1 byte to 1 TiB can be moved", size)
 	}
 	m := &move{
-		crew: newCrew(ctx, s), self: d.program, size: int64(size),
+		crew: newCrew(ctx, s), self: d.program, whole: int64(size),
 		server: path.Join(s.Server.Dir(), "transfer"), client: path.Join(s.Client.Dir(), "transfer"),
 	}
 	if m.self == "" {
@@ -103,9 +104,6 @@ func (d mover) run(m *move) (*transfer.Report, *transfer.Served, error) {
 	if err := m.folders(); err != nil {
 		return nil, nil, err
 	}
-	if err := m.ask(m.s.Server, m.self, "transfer", "file", "--bytes", strconv.FormatInt(m.size, 10), path.Join(m.server, dataFile)); err != nil {
-		return nil, nil, fmt.Errorf("the file at the server: %w", err)
-	}
 	ports, err := freePorts(m.ctx, m.s.Server, d.port, 1)
 	if err != nil {
 		return nil, nil, err
@@ -128,7 +126,7 @@ func (d mover) run(m *move) (*transfer.Report, *transfer.Served, error) {
 	}
 	var report *transfer.Report
 	if err == nil {
-		if report, err = m.fetch(server, fetch); err != nil {
+		if report, err = m.measure(server, fetch); err != nil {
 			// A client can be quicker to fail than its server is to die.
 			_ = m.await(time.Now().Add(transferGrace), server)
 		}
@@ -163,8 +161,17 @@ func (d mover) outcome(m *move, r *transfer.Report, served *transfer.Served) (Ou
 	if r.Gaps() > mostGaps {
 		note("gaps_between_transfers", "more than a tenth of the window passed between transfers, while the next client started: goodput leaves that out, and CPU per Gbit is too low by up to that share; a larger size makes it smaller")
 	}
-	if u := r.UDP; u != nil && u.Buffer < u.Wanted {
+	if m.size < m.whole {
+		note("smaller_file", "one transfer of the whole file would take more than 5 s on this path: the largest half, quarter … of it was moved that takes less, and client.json says how large that is")
+	}
+	if r.FirstByte > 0 {
+		note("first_byte_is_whole_copy", "neither scp nor ssh says when a first byte came: time_to_first_byte is that of a whole copy of one byte, the program's start, login and end included, and is not to be compared with that of another program")
+	}
+	if r.UDP.Small() {
 		note("udp_buffer_small", "the kernel granted the HTTP/3 client a smaller receive buffer than quic-go asks for, which may lose packets; net.core.rmem_max=7500000 on the client's node would help, and client.json has the figures")
+	}
+	if served != nil && served.UDP.Small() {
+		note("udp_buffer_small", "the kernel granted the HTTP/3 server a smaller send buffer than quic-go asks for, which may make it wait; net.core.wmem_max=7500000 on the server's node would help, and server.txt has the figures")
 	}
 	if served != nil && !served.GSO && m.s.Params.Bool("gso") {
 		note("no_udp_gso", "the HTTP/3 server sent packet by packet: the kernel or the interface does not segment UDP (GSO)")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,16 +17,42 @@ import (
 	"github.com/cnibench/cnibench/internal/transfer"
 )
 
-// fetch runs `cnibench transfer` at the client: what to fetch with, then its
-// arguments.
-func (m *move) fetch(server *program, what []string) (*transfer.Report, error) {
-	argv := []string{m.self, "transfer", what[0], "--bytes", strconv.FormatInt(m.size, 10),
-		"--warmup", m.s.Warmup.String(), "--duration", m.s.Duration.String()}
-	if m.s.Params.Bool("verify") {
-		argv = append(argv, "--verify", path.Join(m.client, "verify"))
+// measure makes the file and fills the window with transfers of it.
+func (m *move) measure(server *program, what []string) (*transfer.Report, error) {
+	size, err := m.fitting(server, what)
+	if err != nil {
+		return nil, err
 	}
+	if err := m.put(size); err != nil {
+		return nil, err
+	}
+	options := []string{"--warmup", m.s.Warmup.String(), "--duration", m.s.Duration.String()}
+	if m.s.Params.Bool("verify") {
+		options = append(options, "--verify", path.Join(m.client, "verify"))
+	}
+	return m.fetch(server, "client", what, options, m.s.Begin, m.s.End)
+}
+
+// put makes the server's file, in the place of one that is there.
+func (m *move) put(size int64) error {
+	m.size = size
+	file := path.Join(m.server, dataFile)
+	err := m.ask(m.s.Server, "rm", "-f", file)
+	if err == nil {
+		err = m.ask(m.s.Server, m.self, "transfer", "file", "--bytes", strconv.FormatInt(size, 10), file)
+	}
+	if err != nil {
+		return fmt.Errorf("the file at the server: %w", err)
+	}
+	return nil
+}
+
+// fetch runs `cnibench transfer` at the client, as role: what to fetch with,
+// then its arguments.
+func (m *move) fetch(server *program, role string, what, options []string, begin, end func()) (*transfer.Report, error) {
+	argv := slices.Concat([]string{m.self, "transfer", what[0], "--bytes", strconv.FormatInt(m.size, 10)}, options, what[1:])
 	out, in := io.Pipe()
-	client, err := m.startTo(in, m.s.Client, "client", ".json", append(argv, what[1:]...)...)
+	client, err := m.startTo(in, m.s.Client, role, ".json", argv...)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +70,7 @@ func (m *move) fetch(server *program, what []string) (*transfer.Report, error) {
 		}
 		_ = in.Close() // never fails
 	}()
-	report, err := readTransfer(out, m.s.Begin, m.s.End)
+	report, err := readTransfer(out, begin, end)
 	// After a line that is none, the rest still has to be taken.
 	_, _ = io.Copy(io.Discard, out)
 	if failed := client.failure(); failed != nil {

@@ -34,6 +34,7 @@ func TestTransfers(t *testing.T) {
 			t.Run("no room at the client", func(t *testing.T) { testClientFull(t, w) })
 		})
 	}
+	t.Run("a slow path", func(t *testing.T) { testSlowPath(t, HTTPGet{program}) })
 	t.Run("wrong secrets", func(t *testing.T) { testWrongSecrets(t, program) })
 	t.Run("http3_get without GSO", func(t *testing.T) { testWithoutGSO(t, program) })
 }
@@ -94,7 +95,55 @@ func testTransfer(t *testing.T, w Workload) {
 			t.Errorf("nothing in %s", name)
 		}
 	}
+	if is, noted := w.Info().Name == "scp_copy", strings.Contains(codes(out), "first_byte_is_whole_copy"); is != noted {
+		t.Errorf("notes %q", codes(out))
+	}
 	left(t, s)
+}
+
+// A file that would take too long is halved until it does not, and a reader is
+// told.
+func testSlowPath(t *testing.T, w Workload) {
+	s, _ := transferSession(t, w, map[string]any{"size": "64MiB"})
+	s.Warmup, s.Duration = 0, time.Millisecond
+	s.Client = other{s.Client, func(c *host.Command) {
+		if i := slices.Index(c.Argv, "--http1.1"); i > 0 {
+			c.Argv = slices.Insert(c.Argv, i, "--limit-rate", "4M")
+		}
+	}}
+	out, err := w.Drive(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := readTransfer(strings.NewReader(rawOf(s, "client.json")), func() {}, func() {})
+	if err != nil || report.FileBytes >= 64<<20 || report.FileBytes < probeBytes || !strings.Contains(codes(out), "smaller_file") {
+		t.Errorf("%+v, notes %q, %v", report, codes(out), err)
+	}
+	if rawOf(s, "probe-4-MiB.json") == "" {
+		t.Error("the probe is not among the raw files")
+	}
+	left(t, s)
+}
+
+func TestFittingSize(t *testing.T) {
+	const mib = 1 << 20
+	for _, tt := range []struct {
+		name        string
+		size, probe int64
+		took        float64
+		want        int64
+	}{
+		{"just fits", 256 * mib, 4 * mib, mostSeconds / 64, 256 * mib},
+		{"just too large", 256 * mib, 4 * mib, mostSeconds / 63, 128 * mib},
+		{"a tenth", 256 * mib, 4 * mib, mostSeconds / 6.4, 16 * mib},
+		{"no smaller than the probe", 256 * mib, 4 * mib, 100 * mostSeconds, 4 * mib},
+		{"an odd size", 5 * mib, 4 * mib, 100 * mostSeconds, 5 * mib},
+		{"login took as long as the file", 256 * mib, 4 * mib, -0.01, 256 * mib},
+	} {
+		if got := fittingSize(tt.size, tt.probe, tt.took); got != tt.want {
+			t.Errorf("%s: %d MiB, want %d", tt.name, got/mib, tt.want/mib)
+		}
+	}
 }
 
 // other is an endpoint whose commands are changed on their way.
