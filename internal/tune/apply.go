@@ -1,10 +1,13 @@
 package tune
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
+	"syscall"
 	"time"
 )
 
@@ -25,29 +28,47 @@ func (m *Machine) BootID() string {
 	return tidy(string(b))
 }
 
+// netNS is the identity of the machine's network namespace; "" where it does
+// not say.
+func (m *Machine) netNS() string {
+	link, _ := m.Files.Readlink("/proc/self/ns/net") // none is no identity
+	return link
+}
+
+// perNetNS says that every network namespace has a value of its own there.
+func (p Place) perNetNS() bool {
+	switch p.Kind {
+	case Ring, Feature, Notrack:
+		return true
+	}
+	return strings.HasPrefix(p.Name, "/proc/sys/net/") || strings.HasPrefix(p.Name, netClass)
+}
+
 // Apply makes the changes of the plan that are not done yet, each after its
 // old value is in the journal. Where j holds changes already, these come on
 // top. It goes on after a change that fails, and gives the changes that were
-// made and those that failed. Errors: the journal, before which nothing is
-// changed.
+// made and those that failed. A journal in which nothing holds is removed.
+// Errors: the journal, after which nothing more is changed.
 func Apply(ctx context.Context, m *Machine, j *Journal, items []Item) (made []Change, failed []Failure, err error) {
 	if j.rebooted() && len(j.Entries()) > 0 {
 		return nil, nil, errors.New("the machine was started anew since settings were applied; run `cnibench tune revert` first, which tidies up")
 	}
+	defer func() { err = errors.Join(err, j.end()) }()
 	for _, item := range items {
 		for _, c := range item.Pending() {
 			if err := ctx.Err(); err != nil {
 				return made, failed, err
 			}
 			done, err := apply(ctx, m, j, item.Setting.Name, c)
+			if !done.Done() {
+				made = append(made, done)
+			}
 			var broken *journalError
 			switch {
 			case errors.As(err, &broken):
 				return made, failed, err
 			case err != nil:
 				failed = append(failed, Failure{item.Setting.Name, c.Place, err})
-			case !done.Done():
-				made = append(made, done)
 			}
 		}
 	}
@@ -59,43 +80,43 @@ type journalError struct{ error }
 
 func (e *journalError) Unwrap() error { return e.error }
 
-// apply makes one change. The old value is read anew: an earlier change may
-// have moved it.
+// apply makes one change and gives it as the machine then has it; none where
+// nothing was to be done or it failed. The old value is read anew: an earlier
+// change may have moved it.
 func apply(ctx context.Context, m *Machine, j *Journal, setting string, c Change) (Change, error) {
+	var none Change
 	var err error
 	if c.From, err = m.Read(ctx, c.Place); err != nil || c.Done() {
-		return c, err
+		return none, err
 	}
 	n := len(j.entries)
 	intent := &jsonEntry{Setting: setting, Place: c.Place, From: c.From, To: c.To, Written: time.Now().UTC().Truncate(time.Second)}
+	if c.perNetNS() {
+		intent.NetNS = m.netNS()
+	}
 	if err := j.note(line{Step: "intent", N: n, Change: intent}); err != nil {
-		return c, &journalError{err}
+		return none, &journalError{err}
 	}
-	if err := m.Write(ctx, c.Place, c.To); err != nil {
-		now, readErr := m.Read(ctx, c.Place)
-		if readErr == nil && c.Same(now, c.From) {
-			if err := j.note(line{Step: "ended", N: n, How: endUntouched}); err != nil {
-				return c, &journalError{err}
-			}
-		}
-		return c, err
-	}
+	writeErr := m.Write(ctx, c.Place, c.To)
 	// The kernel may round a value or write it another way: what it says now
 	// is what drift is measured from.
-	now, err := m.Read(ctx, c.Place)
-	if err != nil {
-		return c, err
-	}
-	if c.Same(now, c.From) {
+	now, readErr := m.Read(ctx, c.Place)
+	switch {
+	case readErr == nil && c.Same(now, c.From):
 		if err := j.note(line{Step: "ended", N: n, How: endUntouched}); err != nil {
-			return c, &journalError{err}
+			return none, &journalError{err}
 		}
-		return c, fmt.Errorf("set %s to %s: it stays %s", c.Place, c.To, now)
+		if writeErr == nil {
+			writeErr = fmt.Errorf("set %s to %s: it stays %s", c.Place, c.To, now)
+		}
+		return none, writeErr
+	case writeErr != nil || readErr != nil: // without "done" whatever it is now is ours
+		return none, cmp.Or(writeErr, readErr)
 	}
+	c.To = now
 	if err := j.note(line{Step: "done", N: n, Read: now}); err != nil {
 		return c, &journalError{err}
 	}
-	c.To = now
 	return c, nil
 }
 
@@ -104,12 +125,14 @@ type Standing string
 
 // The standings.
 const (
-	StandingApplied  Standing = "applied"  // as it was set
-	StandingDrifted  Standing = "drifted"  // somebody has changed it since
-	StandingReset    Standing = "reset"    // it has its old value again, or never left it
-	StandingReplaced Standing = "replaced" // a later change of the journal is on top
-	StandingGone     Standing = "gone"     // the place is not there any more
-	StandingRebooted Standing = "rebooted" // the machine was started anew, which undid it
+	StandingApplied    Standing = "applied"    // as it was set
+	StandingDrifted    Standing = "drifted"    // somebody has changed it since
+	StandingReset      Standing = "reset"      // it has its old value again, or never left it
+	StandingReplaced   Standing = "replaced"   // a later change of the journal is on top
+	StandingGone       Standing = "gone"       // the place is not there any more
+	StandingUnreadable Standing = "unreadable" // it cannot be read now, so nobody knows
+	StandingElsewhere  Standing = "elsewhere"  // it is another network namespace's
+	StandingRebooted   Standing = "rebooted"   // the machine was started anew, which undid it
 )
 
 // Status is an entry with where it stands.
@@ -125,9 +148,9 @@ func StatusOf(ctx context.Context, m *Machine, j *Journal) []Status {
 	entries := j.Entries()
 	for i, e := range entries {
 		s := Status{Entry: e}
-		s.Now, s.Standing = standing(ctx, m, j, &e)
+		s.Now, s.Standing, _ = standing(ctx, m, j, &e) // the standing says it
 		for _, later := range entries[i+1:] {
-			if later.Place == e.Place {
+			if later.Place == e.Place && later.NetNS == e.NetNS {
 				s.Standing = StandingReplaced
 			}
 		}
@@ -136,25 +159,36 @@ func StatusOf(ctx context.Context, m *Machine, j *Journal) []Status {
 	return list
 }
 
-func standing(ctx context.Context, m *Machine, j *Journal, e *Entry) (now string, s Standing) {
+// standing is where the entry stands; an error comes with those standings from
+// which it cannot be taken back.
+func standing(ctx context.Context, m *Machine, j *Journal, e *Entry) (now string, s Standing, err error) {
 	if j.rebooted() && !e.outlivesBoot() {
-		return "", StandingRebooted
+		return "", StandingRebooted, nil
 	}
-	now, err := m.Read(ctx, e.Place)
-	if err != nil {
-		return "", StandingGone
+	if e.NetNS != "" && e.NetNS != m.netNS() {
+		return "", StandingElsewhere, fmt.Errorf("%s was set in the network namespace %s: revert it in there; if that is gone, so is the value: remove %s", e.Place, e.NetNS, j.path)
 	}
-	applied := e.Read
-	if applied == "" {
-		applied = e.To // a crash came before it was read back
-	}
+	now, err = m.Read(ctx, e.Place)
 	switch {
-	case e.Same(now, applied):
-		return now, StandingApplied
+	case gone(err):
+		return "", StandingGone, nil
+	case err != nil:
+		return "", StandingUnreadable, err
+	case e.Done && e.Same(now, e.Read):
+		return now, StandingApplied, nil
 	case e.Same(now, e.From):
-		return now, StandingReset
+		return now, StandingReset, nil
+	case e.Done:
+		return now, StandingDrifted, nil
 	}
-	return now, StandingDrifted
+	// A crash came before it was read back: the value is the one that was set,
+	// as the kernel has rounded it.
+	return now, StandingApplied, nil
+}
+
+// gone says that what was to be read is not there any more, an interface too.
+func gone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV)
 }
 
 // How an entry ended.
@@ -168,6 +202,8 @@ const (
 // Reverted is what Revert did.
 type Reverted struct {
 	Restored []Entry
+	// Gone are those whose place is not there any more.
+	Gone []Entry
 	// Kept are those that somebody else has changed since they were applied:
 	// they are left alone and stay in the journal.
 	Kept   []Status
@@ -176,46 +212,49 @@ type Reverted struct {
 
 // Revert takes the changes since the mark back, the newest first, and removes
 // the journal when none is left. A value that somebody has changed since is
-// kept, unless force. Errors: the journal; what fails on the machine is in
-// Reverted and stays in the journal, so that it can be tried again.
+// kept, unless force. Errors: the journal, which keeps no value from being
+// restored; what fails on the machine is in Reverted and stays in the journal,
+// so that it can be tried again.
 func Revert(ctx context.Context, m *Machine, j *Journal, mark int, force bool) (r Reverted, err error) {
+	var noteErr error // the first stands for all
 	for n := len(j.entries) - 1; n >= mark; n-- {
 		e := j.entries[n]
 		if e.Ended != "" {
 			continue
 		}
-		now, standing := standing(ctx, m, j, e)
+		now, standing, err := standing(ctx, m, j, e)
+		if standing == StandingDrifted && !force {
+			r.Kept = append(r.Kept, Status{Entry: *e, Now: now, Standing: standing})
+			continue
+		}
 		how := ""
 		switch standing {
 		case StandingRebooted:
 			how = endRebooted
-		case StandingGone:
-			if _, err := m.Read(ctx, e.Place); !errors.Is(err, fs.ErrNotExist) {
-				r.Failed = append(r.Failed, Failure{e.Setting, e.Place, err})
-				continue
-			}
-			how = endGone
 		case StandingReset:
 			how = endUntouched
-		case StandingDrifted:
-			if !force {
-				r.Kept = append(r.Kept, Status{Entry: *e, Now: now, Standing: standing})
-				continue
+		case StandingGone:
+			how = endGone
+			r.Gone = append(r.Gone, *e)
+		case StandingApplied, StandingDrifted:
+			if err = restore(ctx, m, e); err == nil {
+				how = endRestored
+				r.Restored = append(r.Restored, *e)
 			}
-			fallthrough
-		default:
-			if err := restore(ctx, m, e); err != nil {
-				r.Failed = append(r.Failed, Failure{e.Setting, e.Place, err})
-				continue
-			}
-			how = endRestored
-			r.Restored = append(r.Restored, *e)
+		}
+		if err != nil {
+			r.Failed = append(r.Failed, Failure{e.Setting, e.Place, err})
+			continue
 		}
 		if err := j.note(line{Step: "ended", N: n, How: how}); err != nil {
-			return r, err
+			noteErr = cmp.Or(noteErr, err)
+			e.Ended = how
 		}
 	}
-	return r, j.end()
+	if err := j.end(); err != nil || len(j.entries) > 0 {
+		return r, errors.Join(noteErr, err)
+	}
+	return r, nil // the journal is removed, and with it what could not be noted
 }
 
 func restore(ctx context.Context, m *Machine, e *Entry) error {

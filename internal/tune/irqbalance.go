@@ -25,7 +25,7 @@ var irqbalance = Setting{
 			return Proposal{Changes: []Change{{place, from, "inactive"}}}, nil
 		}
 		if pid := f.process("irqbalance"); pid != 0 {
-			return Proposal{Advice: []string{fmt.Sprintf("irqbalance runs without a service manager (process %d): stop it yourself, cnibench ends no process", pid)}}, nil
+			return Proposal{Advice: []string{fmt.Sprintf("irqbalance runs (process %d) and systemd does not answer for it: stop it yourself, cnibench ends no process", pid)}}, nil
 		}
 		return Proposal{}, notApplicable("irqbalance does not run here")
 	},
@@ -47,25 +47,35 @@ func (f *Facts) process(name string) int {
 	return 0
 }
 
-// serviceState is active or inactive. A service that systemd does not know, or
-// no systemd, is an fs.ErrNotExist.
+// serviceState is active or inactive. A service that systemd does not know is
+// an fs.ErrNotExist; a systemd that does not answer is not.
 func (m *Machine) serviceState(ctx context.Context, name string) (string, error) {
 	out, err := m.run(ctx, "", "systemctl", "show", "--property=LoadState,ActiveState", name)
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+		return "", err
 	}
-	state := map[string]string{}
-	for line := range strings.Lines(out) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-		state[key] = value
+	state := labelled(out, "=")
+	if state["LoadState"] == "not-found" {
+		return "", fmt.Errorf("systemd has no service %s: %w", name, fs.ErrNotExist)
 	}
-	switch {
-	case state["LoadState"] != "loaded":
-		return "", fmt.Errorf("service %s is %s: %w", name, state["LoadState"], fs.ErrNotExist)
-	case state["ActiveState"] == "active":
+	switch state["ActiveState"] {
+	case "active", "reloading", "refreshing", "activating":
 		return "active", nil
+	case "inactive", "failed", "deactivating":
+		return "inactive", nil
 	}
-	return "inactive", nil
+	return "", fmt.Errorf("systemctl show %s says %q", name, tidy(out))
+}
+
+// labelled is the text of each line after its label.
+func labelled(out, separator string) map[string]string {
+	values := map[string]string{}
+	for line := range strings.Lines(out) {
+		if label, value, ok := strings.Cut(line, separator); ok {
+			values[tidy(label)] = tidy(value)
+		}
+	}
+	return values
 }
 
 func (m *Machine) setService(ctx context.Context, name, state string) error {

@@ -33,9 +33,13 @@ type Entry struct {
 	Place
 	From    string // before the change
 	To      string // what was to be set
-	Read    string // what the place said afterwards; "" if that was never reached
+	Done    bool   // it was set and read back; else a crash may have come between
+	Read    string // what the place said afterwards, where Done
 	Ended   string // how it was taken back, "" while it holds: restored, untouched, gone, rebooted
 	Written time.Time
+	// NetNS is the network namespace whose value it is; "" for the whole
+	// machine's.
+	NetNS string
 }
 
 // Schema names the version of the journal's lines.
@@ -58,6 +62,7 @@ type jsonEntry struct {
 	From    string    `json:"from"`
 	To      string    `json:"to"`
 	Written time.Time `json:"written"`
+	NetNS   string    `json:"netns,omitempty"`
 }
 
 // disk keeps the journal's lines; tests break it.
@@ -93,18 +98,8 @@ var ErrBusy = errors.New("another cnibench is tuning this machine; wait for it t
 // before its end, which is left as it is.
 func OpenJournal(dir, boot string) (*Journal, error) {
 	j := &Journal{boot: boot, began: boot, path: filepath.Join(dir, journalFile)}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
 	var err error
-	if j.lock, err = os.Open(dir); err != nil { // the folder is the lock: it leaves nothing
-		return nil, err
-	}
-	if err := syscall.Flock(int(j.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = j.lock.Close() // the lock is the cause
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = ErrBusy
-		}
+	if j.lock, err = lockDir(dir); err != nil {
 		return nil, err
 	}
 	text, err := os.ReadFile(j.path)
@@ -118,6 +113,42 @@ func OpenJournal(dir, boot string) (*Journal, error) {
 		return nil, errors.Join(err, j.Close())
 	}
 	return j, nil
+}
+
+// lockDir makes the folder and locks it: a lock that leaves nothing, because
+// whoever has it may remove the folder. The lock of a folder that was removed
+// meanwhile keeps nobody out, so it is taken anew.
+func lockDir(dir string) (*os.File, error) {
+	for {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
+		f, err := os.Open(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil && sameFile(f, dir) {
+			return f, nil
+		}
+		_ = f.Close() // the lock is the cause
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, ErrBusy
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// sameFile says that the open file is the one of that name.
+func sameFile(f *os.File, name string) bool {
+	held, err := f.Stat()
+	named, nameErr := os.Stat(name)
+	return err == nil && nameErr == nil && os.SameFile(held, named)
 }
 
 // open takes over what the file holds, and cuts off a line that a crash left
@@ -195,7 +226,7 @@ func (j *Journal) take(l line, first bool) error {
 			return errors.New("an intent out of order")
 		}
 		c := l.Change
-		j.entries = append(j.entries, &Entry{Setting: c.Setting, Place: c.Place, From: c.From, To: c.To, Written: c.Written})
+		j.entries = append(j.entries, &Entry{Setting: c.Setting, Place: c.Place, From: c.From, To: c.To, Written: c.Written, NetNS: c.NetNS})
 		return nil
 	}
 	if l.N < 0 || l.N >= len(j.entries) {
@@ -203,7 +234,7 @@ func (j *Journal) take(l line, first bool) error {
 	}
 	switch l.Step {
 	case "done":
-		j.entries[l.N].Read = l.Read
+		j.entries[l.N].Done, j.entries[l.N].Read = true, l.Read
 	case "ended":
 		j.entries[l.N].Ended = l.How
 	default:
@@ -264,18 +295,24 @@ func (j *Journal) end() error {
 type fileDisk struct{ path string }
 
 func (d *fileDisk) Append(line []byte) error {
-	_, err := os.Stat(d.path)
-	made := errors.Is(err, fs.ErrNotExist)
 	f, err := os.OpenFile(d.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
+	info, err := f.Stat()
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	size := info.Size()
 	_, err = f.Write(line)
 	if err == nil {
 		err = f.Sync()
 	}
+	if err != nil { // a full disk takes half a line, which the next would be glued to
+		err = errors.Join(err, f.Truncate(size))
+	}
 	err = errors.Join(err, f.Close())
-	if err == nil && made {
+	if err == nil && size == 0 {
 		err = syncDir(filepath.Dir(d.path))
 	}
 	return err

@@ -8,8 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -241,6 +244,37 @@ func TestBusy(t *testing.T) {
 	}
 }
 
+// The folder that is locked is the one that is there, though every Close
+// removes it.
+func TestLock(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	var held atomic.Int32
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 500 {
+				j, err := OpenJournal(dir, "")
+				if errors.Is(err, ErrBusy) {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if held.Add(1) != 1 {
+					t.Error("two have the journal open")
+				}
+				runtime.Gosched()
+				held.Add(-1)
+				if err := j.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
 func TestDamagedJournal(t *testing.T) {
 	dir := t.TempDir()
 	for _, text := range []string{"{}\n", "not JSON\n", `{"schema":"cnibench/tune-journal/9","n":0}` + "\n"} {
@@ -289,6 +323,18 @@ func (f *fuse) burn() {
 	}
 }
 
+// rounding is a kernel that rounds the lowest local port up to a multiple of
+// 4096.
+type rounding struct{ host.FS }
+
+func (r rounding) WriteFile(name string, data []byte) error {
+	var low, high int
+	if n, _ := fmt.Sscan(string(data), &low, &high); n == 2 && strings.HasSuffix(name, "ip_local_port_range") {
+		data = fmt.Appendf(nil, "%d\t%d\n", (low+4095)/4096*4096, high)
+	}
+	return r.FS.WriteFile(name, data)
+}
+
 type deadlyFiles struct {
 	host.FS
 	fuse *fuse
@@ -332,7 +378,7 @@ func TestKillHelper(t *testing.T) {
 	}
 	j.disk = deadlyDisk{&fileDisk{path: j.path}, burning}
 	plain := m.Files
-	m.Files = deadlyFiles{plain, burning}
+	m.Files = deadlyFiles{rounding{plain}, burning}
 	if os.Getenv(workEnv) == "revert" {
 		_, err = Revert(context.Background(), m, j, 0, false)
 	} else {

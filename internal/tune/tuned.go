@@ -1,7 +1,10 @@
 package tune
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 )
 
@@ -19,33 +22,60 @@ var tuned = Setting{
 	Plan: func(f *Facts, p Params) (Proposal, error) {
 		place := Place{Tuned, "profile"}
 		from, err := f.m.tunedProfile(f.ctx)
-		if missing(err) {
+		switch {
+		case missing(err):
 			return Proposal{}, &NotApplicable{Reason: "tuned is not installed", Remedy: "apt-get install tuned, or take its settings one by one from this list"}
-		}
-		if err != nil {
+		case errors.Is(err, errTunedStopped):
+			return Proposal{}, notApplicable("%v", err)
+		case err != nil:
 			return Proposal{}, notApplicable("tuned does not answer: %v", err)
 		}
 		return Proposal{Changes: []Change{{place, from, p["profile"]}}}, nil
 	},
 }
 
-// tunedProfile is the active profile, or "off".
+var errTunedStopped = errors.New("tuned does not run; start it with: systemctl start tuned")
+
+// tunedProfile is the active profile, "auto" where tuned itself has chosen it,
+// or "off". Errors: errTunedStopped.
 func (m *Machine) tunedProfile(ctx context.Context) (string, error) {
 	out, err := m.run(ctx, "", "tuned-adm", "active")
-	if name, ok := strings.CutPrefix(out, "Current active profile: "); ok {
-		name, _, _ = strings.Cut(name, "\n")
-		return tidy(name), nil
-	}
-	if strings.HasPrefix(out, "No current active profile") {
+	active := labelled(out, ":")
+	switch {
+	case missing(err):
+		return "", err
+	case active["Preset profile"] != "":
+		return "", errTunedStopped
+	case strings.Contains(out, "No current active profile"): // exit code 1, and said of a stopped tuned, too
+		switch state, err := m.serviceState(ctx, "tuned"); {
+		case err != nil:
+			return "", fmt.Errorf("it has no active profile, and whether it runs cannot be told: %w", err)
+		case state != "active":
+			return "", errTunedStopped
+		}
 		return "off", nil
+	case err != nil || active["Current active profile"] == "":
+		return "", cmp.Or(err, fmt.Errorf("tuned-adm active says %q", tidy(out)))
 	}
-	return "", err
+	out, err = m.run(ctx, "", "tuned-adm", "profile_mode")
+	switch mode := labelled(out, ":")["Profile selection mode"]; {
+	case err != nil || mode != "auto" && mode != "manual":
+		return "", cmp.Or(err, fmt.Errorf("tuned-adm profile_mode says %q", tidy(out)))
+	case mode == "auto":
+		return mode, nil
+	}
+	return active["Current active profile"], nil
 }
 
 func (m *Machine) setTunedProfile(ctx context.Context, profile string) error {
-	argv := []string{"tuned-adm", "off"}
-	if profile != "off" {
-		argv = append([]string{"tuned-adm", "profile"}, strings.Fields(profile)...)
+	argv := []string{"tuned-adm"}
+	switch profile {
+	case "off":
+		argv = append(argv, "off")
+	case "auto":
+		argv = append(argv, "auto_profile")
+	default:
+		argv = append(append(argv, "profile"), strings.Fields(profile)...)
 	}
 	_, err := m.run(ctx, "", argv...)
 	return err
