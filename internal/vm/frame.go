@@ -2,6 +2,7 @@ package vm
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -19,6 +20,7 @@ const (
 	kindStderr kind = 'e'
 	kindExit   kind = 'x' // an ending, as JSON; nothing follows
 	kindFailed kind = 'f' // init can't run the command: a sentence; nothing follows
+	kindTaken  kind = 't' // a frame of input is with the command: the host may send one more
 
 	// From the host.
 	kindClock  kind = 'c' // the time: Unix nanoseconds, eight bytes; the command starts
@@ -26,6 +28,10 @@ const (
 	kindSignal kind = 's' // one byte: the number of a signal for the command
 	kindSize   kind = 'w' // the terminal's rows and columns, two bytes each
 )
+
+// inputFrames is how many frames of input may be on their way. So few that the
+// port has always room for a signal, however little the command reads.
+const inputFrames = 4
 
 // maxFrame bounds a payload, so that a damaged stream is noticed.
 const maxFrame = 1 << 20
@@ -63,7 +69,7 @@ func readFrame(r io.Reader) (kind, []byte, error) {
 	}
 	n := binary.BigEndian.Uint32(head[1:])
 	if n > maxFrame {
-		return 0, nil, fmt.Errorf("frame %q of %d bytes: damaged stream", head[0], n)
+		return 0, nil, fmt.Errorf("frame %q of %d bytes: %w", head[0], n, errDamaged)
 	}
 	payload := make([]byte, n)
 	if _, err := io.ReadFull(r, payload); err != nil {
@@ -71,6 +77,10 @@ func readFrame(r io.Reader) (kind, []byte, error) {
 	}
 	return kind(head[0]), payload, nil
 }
+
+// errDamaged is in the chain of the error for a stream that no guest of ours
+// sends.
+var errDamaged = errors.New("damaged stream")
 
 // copyFrames sends what r gives as frames of that kind until it ends.
 func (f *frameWriter) copyFrames(k kind, r io.Reader) error {
@@ -85,5 +95,21 @@ func (f *frameWriter) copyFrames(k kind, r io.Reader) error {
 		if err != nil {
 			return err
 		}
+	}
+}
+
+// permitted reads the host's input, frame by frame, as the guest takes it.
+type permitted struct {
+	r      io.Reader
+	tokens <-chan struct{} // one for each frame
+	stop   <-chan struct{}
+}
+
+func (p permitted) Read(b []byte) (int, error) {
+	select {
+	case <-p.tokens:
+		return p.r.Read(b)
+	case <-p.stop:
+		return 0, io.EOF
 	}
 }

@@ -201,18 +201,32 @@ func (s *streams) started() {
 	}
 }
 
+// feed gives the command its input, and tells the host of each frame when the
+// command has it.
+func (g *guest) feed(s *streams, input <-chan []byte) {
+	for payload := range input {
+		if len(payload) > 0 {
+			_, _ = s.input.Write(payload) // a command that reads no more loses it, as with a pipe
+		} else if !s.terminal {
+			_ = s.input.Close()
+		}
+		_ = g.out.write(kindTaken, nil)
+	}
+}
+
 // obey does what the host says until the host is gone; then the guest ends.
+// It waits for nobody, so that a signal comes through whatever the command does.
 func (g *guest) obey(pid int, s *streams) {
+	input := make(chan []byte, inputFrames+1) // as many as the host sends unasked, and the end
+	go g.feed(s, input)
 	for {
 		k, payload, err := readFrame(g.port)
 		if err != nil {
 			end()
 		}
 		switch {
-		case k == kindStdin && len(payload) > 0:
-			_, _ = s.input.Write(payload) // a command that reads no more loses it, as with a pipe
-		case k == kindStdin && !s.terminal:
-			_ = s.input.Close()
+		case k == kindStdin:
+			input <- payload
 		case k == kindSignal && len(payload) == 1:
 			_ = unix.Kill(-pid, syscall.Signal(payload[0]))
 		case k == kindSize && len(payload) == 4 && s.terminal:

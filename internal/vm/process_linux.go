@@ -79,6 +79,9 @@ func (p *process) start(m machine) error {
 		Pdeathsig: syscall.SIGKILL,
 		Setpgid:   true, // a terminal's Ctrl-C is the command's, not QEMU's
 	}
+	if len(m.nics) > 0 {
+		ownNetwork(p.cmd.SysProcAttr)
+	}
 	p.ended = make(chan struct{})
 	started := make(chan error)
 	go func() {

@@ -15,28 +15,38 @@ const (
 type machine struct {
 	accel         string // AccelKVM or AccelTCG
 	cpus          int
+	turns         bool  // emulated CPUs take turns on one of the host's
 	memory        int64 // bytes
 	image         string
 	initramfs     int
-	console, port int     // sockets
-	shares        []share // besides the root
-	squash        bool    // the caller is not root: keep owners out of what is written
-	tscKHz        uint64  // frequency of the emulated CPU's counter; 0: unknown
-	bare          bool    // no port and no files: for a probe that only boots
+	console, port int      // sockets
+	shares        []share  // besides the root
+	squash        bool     // the caller is not root: keep owners out of what is written
+	tscKHz        uint64   // frequency of the emulated CPU's counter; 0: unknown
+	nics          []string // models of network devices
+	bare          bool     // no port and no files: for a probe that only boots
 }
 
-// args is QEMU's command line. The microvm machine has no PCI bus, no video,
-// no disk and no BIOS menus, which makes it boot fastest; what the guest has
-// is memory, CPUs, a console, a port, and the host's files.
+// args is QEMU's command line. The microvm machine has no video, no disk and
+// no BIOS menus, and a PCI bus for network devices only, which makes it boot
+// fastest; what the guest has is memory, CPUs, a console, a port, and the
+// host's files.
 func (m machine) args() []string {
 	accel, cpu := "kvm", "host"
 	if m.accel == AccelTCG {
 		// Five-level page tables cost an emulated CPU a walk more and bring nothing.
 		accel, cpu = "tcg,thread=multi", "max,la57=off"
+		if m.turns {
+			accel = "tcg,thread=single"
+		}
+	}
+	kind := "microvm,pit=on,pic=on,rtc=on,isa-serial=on,acpi=on"
+	if len(m.nics) > 0 {
+		kind += ",pcie=on"
 	}
 	args := []string{
 		"-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none", "-no-reboot",
-		"-name", "cnibench", "-machine", "microvm,pit=on,pic=on,rtc=on,isa-serial=on,acpi=on", "-accel", accel, "-cpu", cpu,
+		"-name", "cnibench", "-machine", kind, "-accel", accel, "-cpu", cpu,
 		"-smp", fmt.Sprint(m.cpus), "-m", fmt.Sprintf("%dM", m.memory>>20),
 		"-kernel", m.image, "-initrd", fmt.Sprintf("/proc/self/fd/%d", m.initramfs), "-append", m.commandLine(),
 		"-chardev", fmt.Sprintf("socket,id=console,fd=%d", m.console), "-serial", "chardev:console",
@@ -62,7 +72,7 @@ func (m machine) args() []string {
 			"-device", fmt.Sprintf("virtio-9p-device,fsdev=%s,mount_tag=%s", s.Tag, s.Tag),
 		)
 	}
-	return args
+	return append(args, nicArgs(m.nics)...)
 }
 
 // initMark in the kernel's command line becomes a variable of init's

@@ -47,7 +47,8 @@ func Run(ctx context.Context, c Config) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := c.chooseCPUs(ctx, accel); err != nil {
+	turns, err := c.chooseCPUs(ctx, accel)
+	if err != nil {
 		return 0, err
 	}
 	if c.Timeout > 0 {
@@ -59,20 +60,22 @@ func Run(ctx context.Context, c Config) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	h.machine.turns = turns
 	return h.run(ctx)
 }
 
-// chooseCPUs takes as many as the host has, where QEMU can emulate them.
-func (c *Config) chooseCPUs(ctx context.Context, accel string) error {
+// chooseCPUs takes as many as the host has, where QEMU can emulate them side
+// by side. Where it can't, and more than one was asked for, they take turns.
+func (c *Config) chooseCPUs(ctx context.Context, accel string) (turns bool, err error) {
 	several := true
 	if accel == AccelTCG {
 		out, err := exec.CommandContext(ctx, program, "--version").Output()
 		if err != nil {
-			return fmt.Errorf("%s --version: %w", program, err)
+			return false, fmt.Errorf("%s --version: %w", program, err)
 		}
 		v, err := parseVersion(string(out))
 		if err != nil {
-			return err
+			return false, err
 		}
 		several = v.emulatesSeveralCPUs()
 	}
@@ -82,9 +85,10 @@ func (c *Config) chooseCPUs(ctx context.Context, accel string) error {
 	case c.CPUs == 0:
 		c.CPUs = 1
 	case c.CPUs > 1 && !several:
-		c.Log.Warn("this QEMU is too old to emulate several CPUs soundly: the guest's kernel may panic", "needs", "8.1", "next", "leave the number of CPUs out")
+		c.Log.Warn("this QEMU is too old to emulate several CPUs side by side: they take turns on one of this machine's", "needs", "8.1")
+		turns = true
 	}
-	return nil
+	return turns, nil
 }
 
 // running is the host's side of a guest.
@@ -95,6 +99,7 @@ type running struct {
 	console *console
 	port    *os.File
 	out     *frameWriter
+	tokens  chan struct{} // for frames of input
 	began   time.Time
 	up      bool // init has said hello
 }
@@ -122,7 +127,7 @@ func (c *Config) prepare(accel string) (*running, error) {
 		}
 		o.Shares = append(o.Shares, share{Tag: fmt.Sprintf("share%d", i), Path: dir})
 	}
-	m := machine{accel: accel, cpus: c.CPUs, memory: c.Memory, image: c.Kernel.Image, shares: o.Shares, squash: os.Geteuid() != 0}
+	m := machine{accel: accel, cpus: c.CPUs, memory: c.Memory, image: c.Kernel.Image, shares: o.Shares, squash: os.Geteuid() != 0, nics: c.NICs}
 	if accel == AccelTCG {
 		m.tscKHz = tscKHz()
 	}
@@ -147,7 +152,10 @@ func (h *running) run(ctx context.Context) (int, error) {
 		port.Close()
 		return 0, err
 	}
-	h.port, h.out = port, &frameWriter{w: port}
+	h.port, h.out, h.tokens = port, &frameWriter{w: port}, make(chan struct{}, inputFrames)
+	for range inputFrames {
+		h.tokens <- struct{}{}
+	}
 	defer port.Close()
 	h.machine.initramfs = h.qemu.initramfs
 	if err := h.qemu.start(h.machine); err != nil {
@@ -156,7 +164,7 @@ func (h *running) run(ctx context.Context) (int, error) {
 	}
 	var reading sync.WaitGroup
 	reading.Go(func() { _, _ = io.Copy(h.console, consoleEnd) })
-	defer reading.Wait()
+	defer waitFor(&reading, time.Second) // a caller who reads no more may hold it up
 	defer consoleEnd.Close()
 
 	hello := make(chan struct{})
@@ -168,17 +176,23 @@ func (h *running) run(ctx context.Context) (int, error) {
 	defer boot.Stop()
 	stop := make(chan struct{})
 	defer close(stop)
+	// Nobody who takes signals writes: a guest that hangs reads no more.
+	signal, told := make(chan Signal, 1), false
 	for {
 		select {
 		case <-hello:
 			hello, h.up = nil, true
 			boot.Stop()
 			h.config.Log.Debug("the guest is up", "kernel", h.config.Kernel.Release, "after", time.Since(h.began).Round(time.Millisecond))
-			h.feed(stop)
+			h.feed(signal, stop)
 		case r := <-result:
 			return h.judge(r)
-		case s := <-untilHello(hello, h.config.Signals):
-			return 128 + int(s), nil // there is no command yet
+		case s := <-h.config.Signals:
+			if told || !h.up { // who asks again can't wait, and before hello there is no command
+				return 128 + int(s), nil
+			}
+			told = true
+			signal <- s
 		case <-boot.C:
 			return 0, h.failure("the guest did not come up within "+bootLimit.String(), "boot it with --accel tcg")
 		case <-ctx.Done():
@@ -191,14 +205,6 @@ func (h *running) run(ctx context.Context) (int, error) {
 	}
 }
 
-// untilHello is the channel of signals until the guest has said hello.
-func untilHello(hello <-chan struct{}, signals <-chan Signal) <-chan Signal {
-	if hello == nil {
-		return nil
-	}
-	return signals
-}
-
 // outcome is how the stream of frames ended.
 type outcome struct {
 	ending *ending
@@ -208,6 +214,7 @@ type outcome struct {
 
 // serve reads the guest's frames to the last one.
 func (h *running) serve(hello chan<- struct{}) outcome {
+	greeted := false
 	for {
 		k, payload, err := readFrame(h.port)
 		if err != nil {
@@ -215,9 +222,14 @@ func (h *running) serve(hello chan<- struct{}) outcome {
 		}
 		switch k {
 		case kindHello:
-			close(hello)
+			if greeted {
+				return outcome{err: fmt.Errorf("%w: a second hello", errDamaged)}
+			}
+			greeted = true
+			// The time comes first: after hello, input may be faster.
 			now := binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano()))
 			err = h.out.write(kindClock, now)
+			close(hello)
 		case kindStdout:
 			err = writeTo(h.config.Stdout, payload)
 		case kindStderr:
@@ -225,11 +237,19 @@ func (h *running) serve(hello chan<- struct{}) outcome {
 		case kindExit:
 			e := &ending{}
 			if err := json.Unmarshal(payload, e); err != nil {
-				return outcome{err: fmt.Errorf("how the guest's command ended: %w", err)}
+				return outcome{err: fmt.Errorf("%w: how the command ended: %w", errDamaged, err)}
+			}
+			if e.Code < 0 || e.Code > 255 {
+				return outcome{err: fmt.Errorf("%w: exit code %d", errDamaged, e.Code)}
 			}
 			return outcome{ending: e}
 		case kindFailed:
 			return outcome{failed: string(payload)}
+		case kindTaken:
+			select {
+			case h.tokens <- struct{}{}:
+			default: // more than were given
+			}
 		}
 		if err != nil {
 			return outcome{err: err}
@@ -253,24 +273,18 @@ type outputError struct{ err error }
 func (e *outputError) Error() string { return "output of the guest's command: " + e.err.Error() }
 func (e *outputError) Unwrap() error { return e.err }
 
-// feed passes input, signals and the terminal's size to the guest until stop.
-func (h *running) feed(stop <-chan struct{}) {
+// feed passes input, the signal and the terminal's size to the guest until stop.
+func (h *running) feed(signal <-chan Signal, stop <-chan struct{}) {
 	go func() {
 		if h.config.Stdin != nil {
-			_ = h.out.copyFrames(kindStdin, h.config.Stdin)
+			_ = h.out.copyFrames(kindStdin, permitted{h.config.Stdin, h.tokens, stop})
 		}
 		_ = h.out.write(kindStdin, nil)
 	}()
 	go func() {
-		asked := false
 		for {
 			select {
-			case s := <-h.config.Signals:
-				if asked { // and whoever asked can't wait
-					h.qemu.kill()
-					return
-				}
-				asked = true
+			case s := <-signal:
 				_ = h.out.write(kindSignal, []byte{byte(s)})
 			case size := <-h.config.Resized:
 				_ = h.out.write(kindSize, binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, size.Rows), size.Columns))
@@ -294,6 +308,8 @@ func (h *running) judge(r outcome) (int, error) {
 		return 0, h.failure("the guest can't run the command: "+r.failed, "")
 	case errors.As(r.err, &output):
 		return 0, r.err
+	case errors.Is(r.err, errDamaged):
+		return 0, h.failure("the guest's init can't be understood: "+r.err.Error(), "")
 	}
 	h.qemu.wait(time.Second) // it closed the socket because it is ending
 	if words := h.qemu.words(); words != "" {

@@ -3,6 +3,7 @@ package vm
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -157,21 +158,30 @@ func TestDeaths(t *testing.T) {
 }
 
 // When the host's process is killed QEMU dies, too, and a signal to it is the
-// command's.
+// command's, even of one that reads none of its endless input; the second one
+// ends the guest.
 func TestSignals(t *testing.T) {
 	k := testKernel(t)
 	for _, tt := range []struct {
-		name   string
-		signal syscall.Signal
-		want   string
+		name    string
+		trap    string
+		signals []syscall.Signal
+		want    string
+		code    int
 	}{
-		{"terminated", syscall.SIGTERM, "ready\ntold\n"},
-		{"killed", syscall.SIGKILL, "ready\n"},
+		{"terminated", "echo told; exit 0", []syscall.Signal{syscall.SIGTERM}, "ready\ntold\n", 0},
+		{"terminated twice", "", []syscall.Signal{syscall.SIGTERM, syscall.SIGTERM}, "ready\n", 128 + int(syscall.SIGTERM)},
+		{"killed", "", []syscall.Signal{syscall.SIGKILL}, "ready\n", -1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			cmd := guestCommand(t, t.TempDir(), k, 512, "sh", "-c", "trap 'echo told; exit 0' TERM; echo ready; while :; do sleep 0.1; done")
+			cmd := guestCommand(t, t.TempDir(), k, 512, "sh", "-c", "trap '"+tt.trap+"' TERM; sleep 0.5; echo ready; while :; do sleep 0.1; done")
 			out := &watched{text: "ready\n", seen: make(chan struct{})}
-			cmd.Stdout, cmd.Stderr = out, os.Stderr
+			endless, err := os.Open("/dev/zero")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer endless.Close()
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = endless, out, os.Stderr
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -186,17 +196,54 @@ func TestSignals(t *testing.T) {
 			if len(children) != 1 {
 				t.Fatalf("children %v, want QEMU", children)
 			}
-			if err := cmd.Process.Signal(tt.signal); err != nil {
-				t.Fatal(err)
+			for _, s := range tt.signals {
+				if err := cmd.Process.Signal(s); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(100 * time.Millisecond) // equal ones that wait are one
 			}
-			<-done
-			if got := out.String(); got != tt.want {
-				t.Errorf("output %q, want %q", got, tt.want)
+			select {
+			case <-done:
+			case <-time.After(time.Minute):
+				_ = cmd.Process.Kill()
+				t.Fatal("deaf to signals")
+			}
+			if got, code := out.String(), cmd.ProcessState.ExitCode(); got != tt.want || code != tt.code {
+				t.Errorf("output %q and exit code %d, want %q and %d", got, code, tt.want, tt.code)
 			}
 			for deadline := time.Now().Add(time.Minute); alive(children[0]); time.Sleep(10 * time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatal("QEMU outlives the process that started it")
 				}
+			}
+		})
+	}
+}
+
+// What a guest says is judged, not believed.
+func TestServe(t *testing.T) {
+	for _, tt := range []struct{ name, frames, want string }{
+		{"a second hello", "H\x00\x00\x00\x00H\x00\x00\x00\x00", "a second hello"},
+		{"a large exit code", "x\x00\x00\x00\x0c{\"code\":256}", "exit code 256"},
+		{"a negative exit code", "x\x00\x00\x00\x0b{\"code\":-1}", "exit code -1"},
+		{"no ending", "x\x00\x00\x00\x01{", "how the command ended"},
+		{"tokens that it never took", "t\x00\x00\x00\x00t\x00\x00\x00\x00f\x00\x00\x00\x04done", "done"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			if _, err := w.WriteString(tt.frames); err != nil {
+				t.Fatal(err)
+			}
+			w.Close()
+			h := &running{port: r, out: &frameWriter{w: io.Discard}, tokens: make(chan struct{}, 1), console: newConsole()}
+			_, err = h.judge(h.serve(make(chan struct{})))
+			var died *GuestError
+			if !errors.As(err, &died) || !strings.Contains(died.Reason, tt.want) {
+				t.Errorf("got %v, want a guest's error with %q", err, tt.want)
 			}
 		})
 	}

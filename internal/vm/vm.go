@@ -12,7 +12,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/nearest"
 )
 
 // Config is one guest and the command that it is made for.
@@ -21,6 +24,9 @@ type Config struct {
 	CPUs   int    // virtual CPUs; 0: as many as the host has, or 1 where QEMU can't emulate several
 	Memory int64  // bytes; 0: DefaultMemory
 	Accel  string // AccelAuto (or empty), AccelKVM or AccelTCG
+	// NICs are network devices that reach nothing, each one of NICModels: to
+	// be looked at and tuned. With any the guest has a PCI bus.
+	NICs []string
 
 	Argv     []string // the command, looked up in the guest
 	Env      []string // its environment; nil: none
@@ -98,6 +104,11 @@ func (c *Config) check() error {
 		return fmt.Errorf("vm: %d CPUs: too few", c.CPUs)
 	case c.Memory < 0:
 		return fmt.Errorf("vm: %d bytes of memory: too little", c.Memory)
+	}
+	for _, model := range c.NICs {
+		if !slices.Contains(NICModels(), model) {
+			return fmt.Errorf("vm: %w", nearest.Unknown("network device", model, NICModels()))
+		}
 	}
 	switch c.Accel {
 	case "", AccelAuto, AccelKVM, AccelTCG:

@@ -1,6 +1,7 @@
 // Command guest is the smallest program that runs a command in a guest, and
 // the guest's init: guest IMAGE MODULES MEMORY COMMAND… For the tests of vm,
-// which can be built so that no guest could run them.
+// which can be built so that no guest could run them. The environment has the
+// rest: LIMIT, CPUS and NICS.
 package main
 
 import (
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -35,8 +37,9 @@ func main() {
 		}
 	}()
 	limit, _ := time.ParseDuration(os.Getenv("LIMIT"))
+	cpus, _ := strconv.Atoi(os.Getenv("CPUS"))
 	code, err := vm.Run(context.Background(), vm.Config{
-		Kernel: kernel, Accel: vm.AccelTCG, Memory: mebibytes << 20, Argv: os.Args[4:], Env: os.Environ(), Dir: dir,
+		Kernel: kernel, Accel: vm.AccelTCG, CPUs: cpus, NICs: strings.Fields(os.Getenv("NICS")), Memory: mebibytes << 20, Argv: os.Args[4:], Env: os.Environ(), Dir: dir,
 		Writable: []string{dir}, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Signals: signals, Timeout: limit,
 	})
 	if err != nil {

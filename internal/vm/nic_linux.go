@@ -1,0 +1,24 @@
+package vm
+
+import (
+	"os"
+	"syscall"
+)
+
+// ownNetwork starts a process in a network namespace of its own, which ends
+// with it. An ordinary user needs a user namespace for that, where he is who
+// he was, and can make network devices.
+func ownNetwork(attr *syscall.SysProcAttr) {
+	attr.Cloneflags |= syscall.CLONE_NEWNET
+	if os.Geteuid() == 0 {
+		return
+	}
+	attr.Cloneflags |= syscall.CLONE_NEWUSER
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
+	// What the namespace allows is kept across the start of QEMU.
+	attr.AmbientCaps = []uintptr{capNetAdmin}
+}
+
+// capNetAdmin is CAP_NET_ADMIN (capabilities(7)).
+const capNetAdmin = 12
