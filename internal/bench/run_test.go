@@ -36,6 +36,7 @@ type fakeArena struct {
 	broken map[string]error
 	ups    []string
 	open   int
+	fresh  int // times that a network was asked to forget
 }
 
 func (a *fakeArena) Name() string                                         { return "fake" }
@@ -66,7 +67,8 @@ func (n *fakeNet) Service(ctx context.Context, _ []arena.Port, _ int) (arena.Pai
 func (n *fakeNet) Pair(context.Context, string) (arena.Pair, error) {
 	return arena.Pair{Client: n.Nodes()[0], Server: n.Nodes()[1], Target: loopback}, nil
 }
-func (n *fakeNet) Down(context.Context) error { n.a.open--; return nil }
+func (n *fakeNet) Fresh(context.Context) error { n.a.fresh++; return nil }
+func (n *fakeNet) Down(context.Context) error  { n.a.open--; return nil }
 
 var loopback = netip.MustParseAddr("127.0.0.1")
 
@@ -120,6 +122,9 @@ func TestRunBrokenContender(t *testing.T) {
 	}
 	if a.open != 0 {
 		t.Errorf("%d networks are still up", a.open)
+	}
+	if a.fresh != 4 {
+		t.Errorf("%d networks were made fresh, want one before each of 2 rounds × 2 steps", a.fresh)
 	}
 	samples := samplesOf(t, r)
 	if len(samples) != 12 {

@@ -130,10 +130,22 @@ func (s *site) reach(ctx context.Context, path string, p arena.Pair) error {
 	}
 }
 
+// fresh takes away what the step before has left on the nodes, where the arena
+// can.
+func (s *site) fresh(ctx context.Context) error {
+	if n, ok := s.net.(interface{ Fresh(context.Context) error }); ok {
+		return n.Fresh(ctx)
+	}
+	return nil
+}
+
 // pair is what the step crosses; of a Service, sync is the time that
 // programming it and the others took.
 func (s *site) pair(ctx context.Context, w workload.Workload, params workload.Params, step result.Step) (p arena.Pair, sync time.Duration, err error) {
 	if step.Path != arena.PathService {
+		if err := s.fresh(ctx); err != nil {
+			return p, 0, err
+		}
 		p, err = s.net.Pair(ctx, step.Path)
 		return p, 0, err
 	}

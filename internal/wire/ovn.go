@@ -150,7 +150,7 @@ func (o *ovnNet) plug(ctx context.Context, f *Fabric, pod *Pod, addr netip.Prefi
 	if _, err := s.port(ctx, integrationBridge, name, "external_ids:iface-id="+pod.Name, "external_ids:vendor=kube-ovn"); err != nil {
 		return err
 	}
-	if err := s.vsctl(ctx, "--timeout=110", "wait-until", "Interface", name, "external_ids:ovn-installed=true"); err != nil {
+	if err := s.vsctl(ctx, "wait-until", "Interface", name, "external_ids:ovn-installed=true"); err != nil {
 		return fmt.Errorf("ovn: ovn-controller has not installed the flows of %s: %w", pod.Name, err)
 	}
 	return o.settle(ctx)
@@ -181,5 +181,5 @@ func (o *ovnNet) settle(ctx context.Context) error {
 }
 
 func (o *ovnNet) command(args ...string) []string {
-	return append([]string{"ovn-nbctl", "--db=unix:" + o.central.path("ovnnb_db.sock"), "--timeout=110"}, args...)
+	return append([]string{"ovn-nbctl", "--db=unix:" + o.central.path("ovnnb_db.sock")}, args...)
 }

@@ -37,7 +37,7 @@ var ovnService = Service{
 		for _, proto := range ovnProtocols {
 			args = append(args, "--", "ls-lb-add", ovnPodSwitch, ovnBalancer(proto))
 		}
-		return ovnProxy{o}, o.nbctl(ctx, args...)
+		return ovnProxy{net: o}, o.nbctl(ctx, args...)
 	},
 }
 
@@ -47,17 +47,15 @@ var ovnProtocols = []string{"tcp", "udp"}
 // GenVpcLoadBalancer of the default VPC: CLUSTER_TCP_LOADBALANCER …).
 func ovnBalancer(proto string) string { return "cluster-" + proto + "-loadbalancer" }
 
-type ovnProxy struct{ net *ovnNet }
+type ovnProxy struct {
+	tracked
+	net *ovnNet
+}
 
 // Sync implements Proxy. Kube-OVN adds one Service after the other to the
 // load balancer (pkg/ovs/ovn-nb-load_balancer.go, LoadBalancerAddVip); here one
 // transaction writes all.
-func (x ovnProxy) Sync(ctx context.Context, f *Fabric, table []ServicePort) error {
-	if len(table) == 0 {
-		if err := f.parallel(ctx, func(_ context.Context, n *Node) error { return forgetConnections(n) }); err != nil {
-			return err
-		}
-	}
+func (x ovnProxy) Sync(ctx context.Context, _ *Fabric, table []ServicePort) error {
 	var ops []any
 	for _, proto := range ovnProtocols {
 		ops = append(ops, ovnVIPs(proto, table))
@@ -92,7 +90,7 @@ func ovnVIPs(proto string, table []ServicePort) map[string]any {
 // transact changes the northbound database by itself: ten thousand Services are
 // too much for a command's arguments.
 func (o *ovnNet) transact(ctx context.Context, ops ...any) error {
-	ctx, cancel := context.WithTimeout(ctx, ovsPatience)
+	ctx, cancel := patient(ctx)
 	defer cancel()
 	c, err := new(net.Dialer).DialContext(ctx, "unix", o.central.path("ovnnb_db.sock"))
 	if err != nil {

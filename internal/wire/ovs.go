@@ -36,9 +36,18 @@ const (
 // integrationBridge is the bridge of pods, as Antrea and OVN both call it.
 const integrationBridge = "br-int"
 
-// ovsPatience is how long a daemon of Open vSwitch may take to answer: a moment,
-// but for an emulated kernel on a busy machine.
+// ovsPatience is how long a daemon of Open vSwitch may take to answer where
+// nothing else limits it: a moment, but for an emulated kernel on a busy machine.
 const ovsPatience = 2 * time.Minute
+
+// patient is ctx with an end: its own, which knows how much there is to do, or
+// ovsPatience from now.
+func patient(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ends := ctx.Deadline(); ends {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, ovsPatience)
+}
 
 // ovSwitch is the Open vSwitch of one node: a database, a switch daemon and
 // their sockets, all in the node's own folder.
@@ -140,7 +149,7 @@ func (s *ovSwitch) flows(ctx context.Context, flows []string) error {
 // run runs a program of Open vSwitch or OVN against the node's own sockets and
 // returns what it printed.
 func (s *ovSwitch) run(ctx context.Context, stdin []byte, argv ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, ovsPatience)
+	ctx, cancel := patient(ctx)
 	defer cancel()
 	var out bytes.Buffer
 	p, err := s.node.Run.Start(ctx, host.Command{Argv: argv, Env: s.env(), Stdin: bytes.NewReader(stdin), Stdout: &out})
@@ -185,7 +194,7 @@ func (s *ovSwitch) serve(ctx context.Context, database, socket string, remotes .
 	if err := s.daemon(append(argv, remotes...)...); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, ovsPatience)
+	ctx, cancel := patient(ctx)
 	defer cancel()
 	for {
 		if c, err := net.Dial("unix", s.path(socket)); err == nil {

@@ -19,11 +19,14 @@ var antreaProxy = Service{
 	Programs: ovsPrograms,
 	Setup: func(ctx context.Context, f *Fabric, _ Params) (Proxy, error) {
 		all, err := switches(ctx, f, "system")
-		return antreaServices(all), err
+		return antreaServices{switches: all}, err
 	},
 }
 
-type antreaServices map[*Node]*ovSwitch
+type antreaServices struct {
+	tracked
+	switches map[*Node]*ovSwitch
+}
 
 // antreaServiceCookie marks the flows of Services among those of AntreaProxy.
 const antreaServiceCookie = "0x1030000000001"
@@ -31,12 +34,7 @@ const antreaServiceCookie = "0x1030000000001"
 // Sync implements Proxy.
 func (a antreaServices) Sync(ctx context.Context, f *Fabric, table []ServicePort) error {
 	err := f.parallel(ctx, func(ctx context.Context, n *Node) error {
-		if len(table) == 0 {
-			if err := forgetConnections(n); err != nil {
-				return err
-			}
-		}
-		s := a[n]
+		s := a.switches[n]
 		if _, err := s.run(ctx, antreaServiceBundle(n, table), "ovs-ofctl", "-O", "OpenFlow15", "bundle", integrationBridge, "-"); err != nil {
 			return err
 		}

@@ -50,10 +50,18 @@ func (n *Node) feed(ctx context.Context, text []byte, env []string, argv ...stri
 	return nil
 }
 
-// forgetConnections empties the node's table of connections. Between two sets
-// of Services that keeps a flow of the first from the second (kube-proxy
-// deletes those of UDP, pkg/proxy/conntrack), and gives each step an empty
-// table however many connections the one before has left in it.
+// tracked is a Proxy's part of Forgetter where the kernel's connection
+// tracking is all that remembers connections. Between two sets of Services
+// forgetting keeps a flow of the first from the second (kube-proxy deletes
+// those of UDP, pkg/proxy/conntrack).
+type tracked struct{}
+
+// Forget implements Forgetter.
+func (tracked) Forget(ctx context.Context, f *Fabric) error {
+	return f.parallel(ctx, func(_ context.Context, n *Node) error { return forgetConnections(n) })
+}
+
+// forgetConnections empties the node's table of connections.
 func forgetConnections(n *Node) error {
 	h, err := netlink.NewHandleAt(netns.NsHandle(n.NS.FD()), unix.NETLINK_NETFILTER)
 	if err != nil {

@@ -35,7 +35,7 @@ var kubeProxyIPTables = Service{
 		if err != nil {
 			return nil, err
 		}
-		proxy := &iptablesProxy{backend: backend, written: map[*Node]map[string]bool{}}
+		proxy := &iptablesProxy{backend: backend, written: make([]map[string]bool, len(f.Nodes))}
 		err = f.parallel(ctx, func(ctx context.Context, n *Node) error {
 			if err := localNodePorts(n); err != nil {
 				return err
@@ -50,20 +50,15 @@ var kubeProxyIPTables = Service{
 }
 
 type iptablesProxy struct {
+	tracked
 	backend string
-	written map[*Node]map[string]bool // chains of Services; every node has the same
+	written []map[string]bool // by node: the chains of Services that it may have
 }
 
 // Sync implements Proxy.
 func (x *iptablesProxy) Sync(ctx context.Context, f *Fabric, table []ServicePort) error {
-	written := make([]map[string]bool, len(f.Nodes))
 	err := f.parallel(ctx, func(ctx context.Context, n *Node) error {
-		if len(table) == 0 {
-			if err := forgetConnections(n); err != nil {
-				return err
-			}
-		}
-		before := x.written[n]
+		before := x.written[n.Index]
 		if len(table) == 0 && x.backend == backendNFT && len(before) > 0 {
 			if err := n.feed(ctx, withoutChains(before), nil, "nft", "-f", "-"); err != nil {
 				return err
@@ -71,25 +66,29 @@ func (x *iptablesProxy) Sync(ctx context.Context, f *Fabric, table []ServicePort
 			before = nil
 		}
 		text, now := iptablesRules(table, f.PodNetwork, before)
-		written[n.Index] = now
-		return x.restore(ctx, n, text)
+		// A restore that fails may leave the chains of before or of now.
+		x.written[n.Index] = maps.Clone(now)
+		maps.Copy(x.written[n.Index], before)
+		if err := x.restore(ctx, n, text); err != nil {
+			return err
+		}
+		x.written[n.Index] = now
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("kube-proxy-iptables: %w", err)
-	}
-	for _, n := range f.Nodes {
-		x.written[n] = written[n.Index]
 	}
 	return nil
 }
 
 // withoutChains takes the chains away by nft, in no time: iptables-nft-restore
-// takes half as long as it took to write them, and nobody measures that.
+// takes half as long as it took to write them, and nobody measures that. One
+// that is not there after all is no error.
 func withoutChains(chains map[string]bool) []byte {
 	var b bytes.Buffer
 	names := slices.Sorted(maps.Keys(chains))
 	b.WriteString("flush chain ip nat KUBE-SERVICES\n")
-	for _, command := range []string{"flush", "delete"} {
+	for _, command := range []string{"add", "flush", "delete"} {
 		for _, name := range names {
 			fmt.Fprintf(&b, "%s chain ip nat %s\n", command, name)
 		}

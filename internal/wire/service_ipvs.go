@@ -33,7 +33,7 @@ var ipvs = Service{
 		if err != nil {
 			return nil, err
 		}
-		proxy := &ipvsProxy{form}
+		proxy := &ipvsProxy{form: form}
 		err = f.parallel(ctx, func(ctx context.Context, n *Node) error { return proxy.prepare(ctx, n, f.PodNetwork) })
 		if err != nil {
 			return nil, fmt.Errorf("ipvs: %w", err)
@@ -50,8 +50,13 @@ type ipvsForm struct {
 	// which the node's own packets take its address as their source.
 	up    bool
 	scope netlink.Scope // of the addresses
-	sets  string        // for ipset restore, once
+	// sysctls beside those of both products.
+	sysctls []sysctlValue
+	sets    string // for ipset restore, once
+	// rules are for iptables-restore, once.
 	rules func(pods, own netip.Prefix, node netip.Addr) string
+	// chains are for iptables-restore with every table of Services; nil has none.
+	chains func(table []ServicePort, pods, own netip.Prefix) string
 	// members are the sets' elements, for ipset restore.
 	members func(table []ServicePort, own netip.Prefix, node netip.Addr) []byte
 }
@@ -60,32 +65,43 @@ func ipvsForms() []ipvsForm {
 	return []ipvsForm{
 		{
 			name: "kube-router", device: "kube-dummy-if", up: true, scope: unix.RT_SCOPE_LINK,
+			// pkg/controllers/proxy/network_services_controller.go, Run
+			sysctls: []sysctlValue{
+				{"net.ipv4.vs.conn_reuse_mode", "0"}, {"net.ipv4.conf.all.arp_ignore", "1"}, {"net.ipv4.conf.all.arp_announce", "2"},
+			},
 			sets: kubeRouterSets, rules: kubeRouterRules, members: kubeRouterMembers,
 		},
 		{
+			// No sysctls of its own: NewProxier leaves conn_reuse_mode as it is from Linux 5.9 on, and
+			// answers to ARP without strictARP.
 			name: "kube-proxy", device: "kube-ipvs0",
-			sets: kubeProxySets, rules: kubeProxyIPVSRules, members: kubeProxyMembers,
+			sets: kubeProxySets, rules: func(netip.Prefix, netip.Prefix, netip.Addr) string { return kubeProxyIPVSJumps },
+			chains: kubeProxyIPVSChains, members: kubeProxyMembers,
 		},
 	}
 }
 
-type ipvsProxy struct{ form ipvsForm }
+type ipvsProxy struct {
+	tracked // the virtual server forgets its connections with their Service: expire_nodest_conn
+	form    ipvsForm
+}
 
-// prepare sets a node up without Services. Both products set the same sysctls
-// (kube-router pkg/controllers/proxy/network_services_controller.go, Run;
-// kube-proxy pkg/proxy/ipvs/proxier.go, NewProxier).
+// sysctlValue is a sysctl of a node.
+type sysctlValue struct{ key, value string }
+
+// ipvsSysctls are those that both products set (kube-router
+// pkg/controllers/proxy/network_services_controller.go, Run; kube-proxy
+// pkg/proxy/ipvs/proxier.go, NewProxier).
+var ipvsSysctls = []sysctlValue{
+	{"net.ipv4.vs.conntrack", "1"}, {"net.ipv4.vs.expire_nodest_conn", "1"}, {"net.ipv4.vs.expire_quiescent_template", "1"},
+}
+
+// prepare sets a node up without Services.
 func (x *ipvsProxy) prepare(ctx context.Context, n *Node, pods netip.Prefix) error {
 	if err := n.feed(ctx, nil, nil, "ipvsadm", "-C"); err != nil { // loads the module, without which there are no sysctls
 		return err
 	}
-	for _, s := range []struct{ key, value string }{
-		{"net.ipv4.vs.conntrack", "1"},
-		{"net.ipv4.vs.conn_reuse_mode", "0"},
-		{"net.ipv4.vs.expire_nodest_conn", "1"},
-		{"net.ipv4.vs.expire_quiescent_template", "1"},
-		{"net.ipv4.conf.all.arp_ignore", "1"},
-		{"net.ipv4.conf.all.arp_announce", "2"},
-	} {
+	for _, s := range slices.Concat(ipvsSysctls, x.form.sysctls) {
 		if err := n.NS.SetSysctl(s.key, s.value); err != nil {
 			return err
 		}
@@ -93,8 +109,11 @@ func (x *ipvsProxy) prepare(ctx context.Context, n *Node, pods netip.Prefix) err
 	if err := n.feed(ctx, []byte(x.form.sets), nil, "ipset", "restore"); err != nil {
 		return err
 	}
-	restore := &iptablesProxy{backend: backendNFT}
-	return restore.restore(ctx, n, []byte(x.form.rules(pods, n.PodCIDR, n.Addr.Addr())))
+	return x.restore(ctx, n, x.form.rules(pods, n.PodCIDR, n.Addr.Addr()))
+}
+
+func (x *ipvsProxy) restore(ctx context.Context, n *Node, rules string) error {
+	return (&iptablesProxy{backend: backendNFT}).restore(ctx, n, []byte(rules))
 }
 
 // Sync implements Proxy.
@@ -103,18 +122,19 @@ func (x *ipvsProxy) Sync(ctx context.Context, f *Fabric, table []ServicePort) er
 		if err := n.feed(ctx, nil, nil, "ipvsadm", "-C"); err != nil {
 			return err
 		}
-		if len(table) == 0 {
-			if err := forgetConnections(n); err != nil {
-				return err
-			}
-		}
 		if err := x.addresses(n, table); err != nil {
 			return err
 		}
 		if err := n.feed(ctx, ipvsServers(table), nil, "ipvsadm", "-R"); err != nil {
 			return err
 		}
-		return n.feed(ctx, x.form.members(table, n.PodCIDR, n.Addr.Addr()), nil, "ipset", "restore")
+		if err := n.feed(ctx, x.form.members(table, n.PodCIDR, n.Addr.Addr()), nil, "ipset", "restore"); err != nil {
+			return err
+		}
+		if x.form.chains == nil {
+			return nil
+		}
+		return x.restore(ctx, n, x.form.chains(table, f.PodNetwork, n.PodCIDR))
 	})
 	if err != nil {
 		return fmt.Errorf("ipvs: %w", err)

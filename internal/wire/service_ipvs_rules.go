@@ -62,8 +62,58 @@ create KUBE-HEALTH-CHECK-NODE-PORT bitmap:port range 0-65535
 create KUBE-IPVS-IPS hash:ip
 `
 
-func kubeProxyIPVSRules(pods, _ netip.Prefix, _ netip.Addr) string {
-	return fmt.Sprintf(`*filter
+// kubeProxyIPVSJumps are the chains that packets are sent through
+// (iptablesJumpChain).
+const kubeProxyIPVSJumps = `*filter
+:KUBE-FORWARD - [0:0]
+:KUBE-NODE-PORT - [0:0]
+:KUBE-PROXY-FIREWALL - [0:0]
+:KUBE-IPVS-FILTER - [0:0]
+:KUBE-IPVS-OUT-FILTER - [0:0]
+-I FORWARD -m comment --comment "kubernetes forwarding rules" -j KUBE-FORWARD
+-I INPUT -m comment --comment "kubernetes health check rules" -j KUBE-NODE-PORT
+-I INPUT -m comment --comment "kube-proxy firewall rules" -j KUBE-PROXY-FIREWALL
+-I FORWARD -m comment --comment "kube-proxy firewall rules" -j KUBE-PROXY-FIREWALL
+-I INPUT -m comment --comment "kubernetes ipvs access filter" -j KUBE-IPVS-FILTER
+-I OUTPUT -m comment --comment "kubernetes ipvs access filter" -j KUBE-IPVS-OUT-FILTER
+COMMIT
+*nat
+:KUBE-SERVICES - [0:0]
+:KUBE-POSTROUTING - [0:0]
+-I OUTPUT -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
+-I PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
+-I POSTROUTING -m comment --comment "kubernetes postrouting rules" -j KUBE-POSTROUTING
+COMMIT
+`
+
+// kubeProxyIPVSChains are the chains as every change writes them anew, with
+// the rules of those sets that are not empty (writeIptablesRules).
+func kubeProxyIPVSChains(table []ServicePort, pods, own netip.Prefix) string {
+	loopBack, masquerade, accept := "", "", ""
+	if len(local(table, own)) > 0 {
+		loopBack = `-A KUBE-POSTROUTING -m comment --comment "Kubernetes endpoints dst ip:port, source ip for solving hairpin purpose" -m set --match-set KUBE-LOOP-BACK dst,dst,src -j MASQUERADE
+`
+	}
+	if len(table) > 0 {
+		masquerade = fmt.Sprintf(`-A KUBE-SERVICES -m comment --comment "Kubernetes service cluster ip + port for masquerade purpose" -m set --match-set KUBE-CLUSTER-IP dst,dst ! -s %s -j KUBE-MARK-MASQ
+`, pods)
+		accept = "-A KUBE-SERVICES -m set --match-set KUBE-CLUSTER-IP dst,dst -j ACCEPT\n"
+	}
+	return `*nat
+:KUBE-SERVICES - [0:0]
+:KUBE-POSTROUTING - [0:0]
+:KUBE-NODE-PORT - [0:0]
+:KUBE-LOAD-BALANCER - [0:0]
+:KUBE-MARK-MASQ - [0:0]
+-A KUBE-SERVICES -s 127.0.0.0/8 -j RETURN
+` + loopBack + masquerade + `-A KUBE-SERVICES -m addrtype --dst-type LOCAL -j KUBE-NODE-PORT
+-A KUBE-LOAD-BALANCER -j KUBE-MARK-MASQ
+` + accept + `-A KUBE-POSTROUTING -m mark ! --mark 0x4000/0x4000 -j RETURN
+-A KUBE-POSTROUTING -j MARK --xor-mark 0x4000
+-A KUBE-POSTROUTING -m comment --comment "kubernetes service traffic requiring SNAT" -j MASQUERADE --random-fully
+-A KUBE-MARK-MASQ -j MARK --or-mark 0x4000
+COMMIT
+*filter
 :KUBE-FORWARD - [0:0]
 :KUBE-NODE-PORT - [0:0]
 :KUBE-PROXY-FIREWALL - [0:0]
@@ -80,34 +130,8 @@ func kubeProxyIPVSRules(pods, _ netip.Prefix, _ netip.Addr) string {
 -A KUBE-IPVS-FILTER -m set --match-set KUBE-EXTERNAL-IP-LOCAL dst,dst -j RETURN
 -A KUBE-IPVS-FILTER -m set --match-set KUBE-HEALTH-CHECK-NODE-PORT dst -j RETURN
 -A KUBE-IPVS-FILTER -m conntrack --ctstate NEW -m set --match-set KUBE-IPVS-IPS dst -j REJECT
--I FORWARD -m comment --comment "kubernetes forwarding rules" -j KUBE-FORWARD
--I INPUT -m comment --comment "kubernetes health check rules" -j KUBE-NODE-PORT
--I INPUT -m comment --comment "kube-proxy firewall rules" -j KUBE-PROXY-FIREWALL
--I FORWARD -m comment --comment "kube-proxy firewall rules" -j KUBE-PROXY-FIREWALL
--I INPUT -m comment --comment "kubernetes ipvs access filter" -j KUBE-IPVS-FILTER
--I OUTPUT -m comment --comment "kubernetes ipvs access filter" -j KUBE-IPVS-OUT-FILTER
 COMMIT
-*nat
-:KUBE-SERVICES - [0:0]
-:KUBE-POSTROUTING - [0:0]
-:KUBE-NODE-PORT - [0:0]
-:KUBE-LOAD-BALANCER - [0:0]
-:KUBE-MARK-MASQ - [0:0]
--A KUBE-SERVICES -s 127.0.0.0/8 -j RETURN
--A KUBE-POSTROUTING -m comment --comment "Kubernetes endpoints dst ip:port, source ip for solving hairpin purpose" -m set --match-set KUBE-LOOP-BACK dst,dst,src -j MASQUERADE
--A KUBE-SERVICES -m comment --comment "Kubernetes service cluster ip + port for masquerade purpose" -m set --match-set KUBE-CLUSTER-IP dst,dst ! -s %s -j KUBE-MARK-MASQ
--A KUBE-SERVICES -m addrtype --dst-type LOCAL -j KUBE-NODE-PORT
--A KUBE-LOAD-BALANCER -j KUBE-MARK-MASQ
--A KUBE-SERVICES -m set --match-set KUBE-CLUSTER-IP dst,dst -j ACCEPT
--A KUBE-POSTROUTING -m mark ! --mark 0x4000/0x4000 -j RETURN
--A KUBE-POSTROUTING -j MARK --xor-mark 0x4000
--A KUBE-POSTROUTING -m comment --comment "kubernetes service traffic requiring SNAT" -j MASQUERADE --random-fully
--A KUBE-MARK-MASQ -j MARK --or-mark 0x4000
--I OUTPUT -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
--I PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
--I POSTROUTING -m comment --comment "kubernetes postrouting rules" -j KUBE-POSTROUTING
-COMMIT
-`, pods)
+`
 }
 
 func kubeProxyMembers(table []ServicePort, own netip.Prefix, _ netip.Addr) []byte {

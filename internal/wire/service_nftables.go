@@ -20,16 +20,11 @@ var kubeProxyNFTables = Service{
 	},
 }
 
-type nftablesProxy struct{}
+type nftablesProxy struct{ tracked }
 
 // Sync implements Proxy.
 func (nftablesProxy) Sync(ctx context.Context, f *Fabric, table []ServicePort) error {
 	err := f.parallel(ctx, func(ctx context.Context, n *Node) error {
-		if len(table) == 0 {
-			if err := forgetConnections(n); err != nil {
-				return err
-			}
-		}
 		return n.feed(ctx, nftablesRules(table, f.PodNetwork, n.Addr.Addr()), nil, "nft", "-f", "-")
 	})
 	if err != nil {

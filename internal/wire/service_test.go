@@ -3,7 +3,11 @@
 package wire
 
 import (
+	"context"
+	"errors"
 	"flag"
+	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -12,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/host"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -102,6 +108,83 @@ func TestIPTablesRules(t *testing.T) {
 	}
 }
 
+// chainsNode is a node that keeps the chains of its nat table as
+// iptables-restore and nft do, and refuses one restore if told to.
+type chainsNode struct {
+	chains  map[string]bool
+	refuses bool
+}
+
+func (c *chainsNode) Start(_ context.Context, cmd host.Command) (host.Process, error) {
+	if c.refuses && cmd.Argv[0] != "nft" {
+		c.refuses = false
+		return nil, errors.New("killed")
+	}
+	text, err := io.ReadAll(cmd.Stdin)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(text)) {
+		var name string
+		line, _, _ = strings.Cut(line, " -")
+		switch {
+		case scan(line, ":%s", &name), scan(line, "add chain ip nat %s", &name):
+			c.chains[name] = true
+		case scan(line, "flush chain ip nat %s", &name) && !c.chains[name]:
+			return nil, fmt.Errorf("no chain %s", name)
+		case scan(line, "-X %s", &name), scan(line, "delete chain ip nat %s", &name):
+			if !c.chains[name] {
+				return nil, fmt.Errorf("no chain %s", name)
+			}
+			delete(c.chains, name)
+		}
+	}
+	return ended{}, nil
+}
+
+func scan(line, format string, name *string) bool {
+	n, _ := fmt.Sscanf(line, format, name)
+	return n == 1
+}
+
+type ended struct{}
+
+func (ended) Wait() error            { return nil }
+func (ended) Signal(os.Signal) error { return nil }
+
+// What one node could not do does not keep another table from any of them.
+func TestIPTablesAfterFailure(t *testing.T) {
+	for _, backend := range []string{backendNFT, backendLegacy} {
+		f := three()
+		var nodes []*chainsNode
+		for _, n := range f.Nodes {
+			c := &chainsNode{chains: map[string]bool{"KUBE-SERVICES": true}}
+			nodes, n.Run = append(nodes, c), c
+		}
+		x := &iptablesProxy{backend: backend, written: make([]map[string]bool, len(f.Nodes))}
+		sync := func(table []ServicePort) error { return x.Sync(t.Context(), f, table) }
+		for _, failing := range [][]ServicePort{kubeProxyTests(), nil} {
+			if err := sync(kubeProxyTests()[:1]); err != nil {
+				t.Fatalf("%s: %v", backend, err)
+			}
+			nodes[1].refuses = true
+			if err := sync(failing); err == nil || !strings.Contains(err.Error(), "node2: killed") {
+				t.Errorf("%s: a node that refuses gave %v", backend, err)
+			}
+			if err := sync(nil); err != nil {
+				t.Errorf("%s: after that, no Services: %v", backend, err)
+			}
+			for i, n := range nodes {
+				for chain := range n.chains {
+					if strings.HasPrefix(chain, "KUBE-SVC-") || strings.HasPrefix(chain, "KUBE-SEP-") {
+						t.Errorf("%s: node%d still has %s", backend, i+1, chain)
+					}
+				}
+			}
+		}
+	}
+}
+
 // Comments are left out where there are many endpoints, but not those that
 // kube-proxy keeps.
 func TestIPTablesRulesOfManyEndpoints(t *testing.T) {
@@ -126,13 +209,51 @@ func TestNFTablesRules(t *testing.T) {
 	golden(t, "kube-proxy.nft", nftablesRules(kubeProxyTests(), clusterCIDR, netip.MustParseAddr("192.168.0.2")))
 }
 
+// What kube-proxy writes for sets that are not empty is there only then, and
+// only Kube-router touches what it does to ARP and to reused ports.
+func TestIPVSForms(t *testing.T) {
+	const loopBack, clusterIP = "--match-set KUBE-LOOP-BACK", "-A KUBE-SERVICES -m set --match-set KUBE-CLUSTER-IP"
+	elsewhere := netip.MustParsePrefix("10.180.9.0/24")
+	for _, c := range []struct {
+		name               string
+		table              []ServicePort
+		own                netip.Prefix
+		loopBack, services bool
+	}{
+		{"no Services", nil, clusterCIDR, false, false},
+		{"pods elsewhere", kubeProxyTests(), elsewhere, false, true},
+		{"pods here", kubeProxyTests(), clusterCIDR, true, true},
+	} {
+		rules := kubeProxyIPVSChains(c.table, clusterCIDR, c.own)
+		if got := strings.Contains(rules, loopBack); got != c.loopBack {
+			t.Errorf("%s: a rule for KUBE-LOOP-BACK: %v, want %v", c.name, got, c.loopBack)
+		}
+		if got := strings.Contains(rules, clusterIP); got != c.services {
+			t.Errorf("%s: a rule for KUBE-CLUSTER-IP: %v, want %v", c.name, got, c.services)
+		}
+	}
+	got := map[string]string{}
+	for _, form := range ipvsForms() {
+		for _, s := range form.sysctls {
+			got[form.name] += s.key + "=" + s.value + " "
+		}
+	}
+	want := map[string]string{"kube-router": "net.ipv4.vs.conn_reuse_mode=0 net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2 "}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // One node's view of IPVS: what its programs read.
 func TestIPVSRules(t *testing.T) {
 	own, node := netip.MustParsePrefix("10.180.0.4/32"), netip.MustParseAddr("192.168.0.2")
 	for _, form := range ipvsForms() {
 		var b strings.Builder
-		b.WriteString("# iptables\n" + form.rules(clusterCIDR, own, node))
+		b.WriteString("# iptables, once\n" + form.rules(clusterCIDR, own, node))
 		b.WriteString("# ipset, once\n" + form.sets)
+		if form.chains != nil {
+			b.WriteString("# iptables\n" + form.chains(kubeProxyTests(), clusterCIDR, own))
+		}
 		b.WriteString("# ipset\n" + string(form.members(kubeProxyTests(), own, node)))
 		b.WriteString("# ipvsadm\n" + string(ipvsServers(kubeProxyTests())))
 		golden(t, "ipvs-"+form.name+".txt", []byte(b.String()))

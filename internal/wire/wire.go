@@ -143,6 +143,15 @@ type Proxy interface {
 	Sync(ctx context.Context, f *Fabric, table []ServicePort) error
 }
 
+// Forgetter is a Proxy whose nodes remember connections: in connection
+// tracking, in eBPF maps.
+type Forgetter interface {
+	Proxy
+	// Forget has every node forget all connections, whoever made them, so
+	// that no load begins with what the one before has left.
+	Forget(ctx context.Context, f *Fabric) error
+}
+
 // UplinkName is the node's interface on the underlay.
 const UplinkName = "eth0"
 

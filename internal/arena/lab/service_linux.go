@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/netip"
 	"strings"
 	"time"
@@ -54,16 +55,37 @@ func (n *network) Service(ctx context.Context, ports []arena.Port, others int) (
 	}
 	ctx, cancel := context.WithTimeout(ctx, syncPatience)
 	defer cancel()
-	if err := n.proxy.Sync(ctx, n.fabric, nil); err != nil {
-		return pair, 0, fmt.Errorf("take Services away: %w", err)
+	if err := n.Fresh(ctx); err != nil {
+		return pair, 0, err
 	}
 	table := services(n.pods[1].addr, ports, others)
+	n.programmed = true
 	begin := time.Now()
 	if err := n.proxy.Sync(ctx, n.fabric, table); err != nil {
 		return pair, 0, fmt.Errorf("program %d Services: %w", others+1, err)
 	}
 	pair.Target = table[len(table)-1].ClusterIP
 	return pair, time.Since(begin), nil
+}
+
+// Fresh takes away what the step before has left: its Services, and every
+// connection that the nodes remember.
+func (n *network) Fresh(ctx context.Context) error {
+	if n.proxy == nil {
+		return nil
+	}
+	if n.programmed {
+		ctx, cancel := context.WithTimeout(ctx, syncPatience)
+		defer cancel()
+		if err := n.proxy.Sync(ctx, n.fabric, nil); err != nil {
+			return fmt.Errorf("take Services away: %w", err)
+		}
+		n.programmed = false
+	}
+	if x, ok := n.proxy.(wire.Forgetter); ok {
+		return x.Forget(ctx, n.fabric)
+	}
+	return nil
 }
 
 // services are the others and, last, the one that is measured: a list of
@@ -73,7 +95,8 @@ func services(server netip.Addr, ports []arena.Port, others int) []wire.ServiceP
 	for i := range others {
 		table = append(table, wire.ServicePort{
 			Name: fmt.Sprintf("others/service-%d:http", i+1), ClusterIP: hostOf(serviceNet, i+2), Protocol: arena.TCP, Port: otherPort,
-			Backends: []netip.AddrPort{netip.AddrPortFrom(server, otherPort)},
+			// A port each, since no two Services of a cluster have the same endpoints.
+			Backends: []netip.AddrPort{netip.AddrPortFrom(server, uint16(1+i%math.MaxUint16))},
 		})
 	}
 	own := hostOf(serviceNet, others+2)

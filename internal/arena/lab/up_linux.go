@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -35,6 +36,8 @@ type network struct {
 	pieces pieces
 	fabric *wire.Fabric
 	proxy  wire.Proxy // nil where the contender has no Services
+
+	programmed bool // the proxy has Services, or may have some
 
 	mu    sync.Mutex
 	boxes []*ns.NS // every namespace, nodes and pods included
@@ -324,10 +327,9 @@ func subnet24(p netip.Prefix, i int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4(a), 24)
 }
 
-// hostOf is the i-th address of the network, i below 65536.
+// hostOf is the i-th address of the network, which must have as many.
 func hostOf(p netip.Prefix, i int) netip.Addr {
 	a := p.Masked().Addr().As4()
-	low := int(a[2])<<8 + int(a[3]) + i
-	a[2], a[3] = byte(low>>8), byte(low)
+	binary.BigEndian.PutUint32(a[:], binary.BigEndian.Uint32(a[:])+uint32(i))
 	return netip.AddrFrom4(a)
 }
