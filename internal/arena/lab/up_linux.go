@@ -37,6 +37,8 @@ type network struct {
 	fabric *wire.Fabric
 	proxy  wire.Proxy // nil where the contender has no Services
 
+	programmed bool // the proxy has Services, or may have some
+
 	mu    sync.Mutex
 	boxes []*ns.NS // every namespace, nodes and pods included
 	nodes []*endpoint
