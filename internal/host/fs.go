@@ -1,8 +1,11 @@
 package host
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // FS is a machine's files as settings are kept in: small, mostly of /proc and
@@ -19,15 +22,22 @@ type FS interface {
 }
 
 // Tree is the files below a folder: "/" is this machine, anything else a copy
-// of one, such as a fixture.
+// of one, such as a fixture, which neither ".." nor a symbolic link leaves.
 type Tree string
 
 // ReadFile implements FS.
-func (t Tree) ReadFile(name string) ([]byte, error) { return os.ReadFile(t.path(name)) }
+func (t Tree) ReadFile(name string) ([]byte, error) {
+	f, err := t.open(name, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
 
 // WriteFile implements FS.
 func (t Tree) WriteFile(name string, data []byte) error {
-	f, err := os.OpenFile(t.path(name), os.O_WRONLY|os.O_TRUNC, 0)
+	f, err := t.open(name, os.O_WRONLY|os.O_TRUNC)
 	if err != nil {
 		return err
 	}
@@ -41,19 +51,48 @@ func (t Tree) WriteFile(name string, data []byte) error {
 
 // ReadDir implements FS.
 func (t Tree) ReadDir(name string) ([]string, error) {
-	entries, err := os.ReadDir(t.path(name))
+	f, err := t.open(name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = e.Name()
-	}
-	return names, nil
+	defer f.Close()
+	names, err := f.Readdirnames(-1)
+	slices.Sort(names)
+	return names, err
 }
 
 // Readlink implements FS.
-func (t Tree) Readlink(name string) (string, error) { return os.Readlink(t.path(name)) }
+func (t Tree) Readlink(name string) (link string, err error) {
+	if t == "/" {
+		return os.Readlink(clean(name))
+	}
+	err = t.within(func(root *os.Root) error {
+		link, err = root.Readlink("." + clean(name))
+		return err
+	})
+	return link, err
+}
 
-// path is the name below the root, which ".." does not leave.
-func (t Tree) path(name string) string { return filepath.Join(string(t), filepath.Clean("/"+name)) }
+// open opens a file of the tree, which has to be there.
+func (t Tree) open(name string, flag int) (f *os.File, err error) {
+	if t == "/" {
+		return os.OpenFile(clean(name), flag, 0)
+	}
+	err = t.within(func(root *os.Root) error {
+		f, err = root.OpenFile("."+clean(name), flag, 0)
+		return err
+	})
+	return f, err
+}
+
+// within calls fn with the tree's folder. This machine's own links may be
+// absolute, which a root does not follow.
+func (t Tree) within(fn func(*os.Root) error) error {
+	root, err := os.OpenRoot(string(t))
+	if err != nil {
+		return err
+	}
+	return errors.Join(fn(root), root.Close())
+}
+
+func clean(name string) string { return filepath.Clean("/" + name) }

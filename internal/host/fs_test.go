@@ -42,3 +42,40 @@ func TestTree(t *testing.T) {
 		t.Errorf("a file was made: %v", err)
 	}
 }
+
+// A link of a tree leads nowhere outside of it, whatever is to be done there.
+func TestTreeLinks(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "value")
+	if err := os.WriteFile(outside, []byte("the machine's own\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, link := range map[string]string{"absolute": outside, "relative": filepath.Join("..", filepath.Base(filepath.Dir(outside)), "value")} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(filepath.Dir(filepath.Dir(outside)), "tree-"+name)
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(os.Symlink(link, filepath.Join(dir, "file")), os.Symlink(filepath.Dir(link), filepath.Join(dir, "folder"))); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.ReadFile(filepath.Join(dir, "file")); err != nil {
+				t.Fatal("the link itself is wrong: ", err)
+			}
+			tree := Tree(dir)
+			for _, name := range []string{"/file", "/folder/value"} {
+				if got, err := tree.ReadFile(name); err == nil {
+					t.Errorf("%s was read: %q", name, got)
+				}
+				if err := tree.WriteFile(name, []byte("1\n")); err == nil {
+					t.Errorf("%s was written", name)
+				}
+			}
+			if names, err := tree.ReadDir("/folder"); err == nil {
+				t.Errorf("the folder was listed: %v", names)
+			}
+			if got, err := os.ReadFile(outside); err != nil || string(got) != "the machine's own\n" {
+				t.Errorf("outside there is %q, %v", got, err)
+			}
+		})
+	}
+}
