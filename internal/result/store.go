@@ -32,7 +32,8 @@ var (
 type Store struct {
 	dir     string
 	root    *os.Root
-	samples *os.File // locked
+	folder  *os.File // locked, as Lock does
+	samples *os.File // locked, too
 	mu      sync.Mutex
 	sealed  map[Key]bool
 	fresh   map[Key]bool // raw folders that this process has made
@@ -74,7 +75,7 @@ func Create(dir string, run *Run) (_ *Store, err error) {
 	if err != nil {
 		return nil, spaceError(fmt.Errorf("run directory: %w", err))
 	}
-	if err := lock(s.samples, dir); err != nil {
+	if err := s.lock(); err != nil {
 		return nil, err
 	}
 	if err := writeAtomic(root, runFile, func(w io.Writer) error { return encodeRun(w, run) }); err != nil {
@@ -156,7 +157,7 @@ func Resume(dir string) (_ *Store, _ *Record, err error) {
 	if err != nil {
 		return nil, nil, spaceError(fmt.Errorf("run directory: %w", err))
 	}
-	if err := lock(s.samples, dir); err != nil {
+	if err := s.lock(); err != nil {
 		return nil, nil, err
 	}
 	record, found, err := load(root, dir)
@@ -240,21 +241,49 @@ func writeFile(root *os.Root, name string, write func(io.Writer) error) error {
 // Close lets go of the run; samples that were sealed are on the disk already.
 func (s *Store) Close() error {
 	var err error
-	if s.samples != nil {
-		err = s.samples.Close()
+	for _, f := range []*os.File{s.samples, s.folder} {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+		}
 	}
 	return errors.Join(err, s.root.Close())
 }
 
-// lock keeps other processes off the run until the file is closed, by
-// whatever death of the process.
+// Lock keeps other processes from writing to the run that is or will be in
+// dir, until unlock is called or this process dies. It is for who has the run
+// written behind a file system that knows no locks of this one, such as a
+// guest's. Errors: ErrLocked.
+func Lock(dir string) (unlock func() error, err error) {
+	folder, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("run directory: %w", err)
+	}
+	if err := lock(folder, dir); err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
+	return folder.Close, nil
+}
+
+// lock takes the run for this store.
+func (s *Store) lock() (err error) {
+	if s.folder, err = s.root.Open("."); err != nil {
+		return fmt.Errorf("run directory: %w", err)
+	}
+	if err := lock(s.folder, s.dir); err != nil {
+		return err
+	}
+	return lock(s.samples, s.dir)
+}
+
+// lock keeps other processes off the file until it is closed, by whatever
+// death of the process.
 func lock(f *os.File, dir string) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return fmt.Errorf("run directory %s is %w; wait for that run to end", dir, ErrLocked)
 	}
 	if err != nil {
-		return fmt.Errorf("lock %s: %w", filepath.Join(dir, samplesFile), err)
+		return fmt.Errorf("lock %s: %w", f.Name(), err)
 	}
 	return nil
 }

@@ -189,6 +189,33 @@ func TestCreateLeavesNothingAfterAnError(t *testing.T) {
 	}
 }
 
+// Who has a guest write the run locks its folder, which may not hold a run
+// yet; this machine's own runs heed that, and the other way round.
+func TestLock(t *testing.T) {
+	dir := t.TempDir()
+	unlock, err := result.Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := result.Create(dir, aRun()); !errors.Is(err, result.ErrLocked) {
+		t.Error("created in a locked folder:", err)
+	}
+	if _, err := result.Lock(dir); !errors.Is(err, result.ErrLocked) {
+		t.Error("locked twice:", err)
+	}
+	if err := unlock(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := result.Create(dir, aRun())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := result.Lock(dir); !errors.Is(err, result.ErrLocked) {
+		t.Error("locked a run that is written:", err)
+	}
+}
+
 func TestOneProcessAtATime(t *testing.T) {
 	dir, s := create(t)
 	if _, _, err := result.Resume(dir); !errors.Is(err, result.ErrLocked) {
