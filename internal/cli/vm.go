@@ -9,7 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/unit"
 	"github.com/cnibench/cnibench/internal/vm"
 )
@@ -26,7 +27,7 @@ type vmFlags struct {
 	kernel, modules, accel, memory string
 	cpus                           int
 	timeout                        time.Duration
-	share                          []string
+	share, nics                    []string
 	list, asJSON, quiet            bool
 }
 
@@ -48,6 +49,7 @@ there are good for ratios at most.`),
 		Example: `  cnibench vm -- uname -r
   cnibench vm --kernel 6.1 --cpus 4 --memory 4G -- bash
   cnibench vm --share . -- sh -c 'modprobe wireguard && dmesg > dmesg.txt'
+  cnibench vm --cpus 4 --nic virtio-net-pci --nic e1000 -- cnibench tune plan --nic eth0 --nic eth1
   cnibench vm --kernel /boot/vmlinuz-6.12.1 --modules /lib/modules/6.12.1 -- ip link
   cnibench vm --list`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -69,6 +71,7 @@ there are good for ratios at most.`),
 	fl.StringVar(&f.memory, "memory", "2G", "memory of the guest")
 	fl.DurationVar(&f.timeout, "timeout", 0, "end the guest after this time (default: never)")
 	fl.StringArrayVar(&f.share, "share", nil, "`folder` in which the guest's writes are real; may be repeated")
+	fl.StringArrayVar(&f.nics, "nic", nil, "network device that reaches nothing, by `model`: "+strings.Join(vm.NICModels(), " or ")+"; may be repeated")
 	fl.BoolVar(&f.list, "list", false, "list the kernels that are here")
 	fl.BoolVar(&f.asJSON, "json", false, "with --list: print as JSON")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing but errors")
@@ -92,7 +95,7 @@ func listKernels(w io.Writer, asJSON bool) error {
 
 // config is the guest that the flags describe, without a command.
 func (f *vmFlags) config(ctx context.Context, log *slog.Logger) (vm.Config, error) {
-	c := vm.Config{CPUs: f.cpus, Accel: f.accel, Timeout: f.timeout, Log: log}
+	c := vm.Config{CPUs: f.cpus, Accel: f.accel, Timeout: f.timeout, NICs: f.nics, Log: log}
 	memory, err := unit.ParseBytes(f.memory)
 	if err != nil {
 		return c, usage("--memory: %v", err)
@@ -108,12 +111,14 @@ func (f *vmFlags) config(ctx context.Context, log *slog.Logger) (vm.Config, erro
 	case f.accel != vm.AccelAuto && f.accel != vm.AccelKVM && f.accel != vm.AccelTCG:
 		return c, usage("--accel %q: want auto, kvm or tcg", f.accel)
 	}
-	for _, dir := range f.share {
-		if dir, err = filepath.Abs(dir); err != nil {
-			return c, err
+	for _, model := range f.nics {
+		if !slices.Contains(vm.NICModels(), model) {
+			return c, usage("--nic: %v", nearest.Unknown("model", model, vm.NICModels()))
 		}
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return c, usage("--share %s: no such folder", dir)
+	}
+	for _, dir := range f.share {
+		if dir, err = vm.Shareable(dir); err != nil {
+			return c, vmError(fmt.Errorf("--share: %w", err))
 		}
 		c.Writable = append(c.Writable, dir)
 	}
@@ -121,10 +126,17 @@ func (f *vmFlags) config(ctx context.Context, log *slog.Logger) (vm.Config, erro
 	return c, vmError(err)
 }
 
-// vmError gives an error of package vm its exit code.
+// vmError gives an error of package vm its exit code: a guest that never got
+// as far as its command is one that can't run here.
 func vmError(err error) error {
+	var misuse *vm.Misuse
 	var unsupported *vm.Unsupported
-	if errors.As(err, &unsupported) || errors.Is(err, vm.ErrNoKernel) {
+	var guest *vm.GuestError
+	switch {
+	case errors.As(err, &misuse):
+		return &exitError{exitUsage, err}
+	case errors.As(err, &unsupported),
+		errors.As(err, &guest) && !guest.Started && !errors.Is(err, vm.ErrTimeout):
 		return &exitError{exitUnsupported, err}
 	}
 	return err

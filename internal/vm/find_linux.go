@@ -19,7 +19,7 @@ import (
 // DefaultVersion), or the path of an image, with its modules in that folder
 // or beside it. A version that is neither in the cache nor installed is
 // fetched as the distribution's package into the cache, which log tells.
-// Errors: *Unsupported where it can't be had.
+// Errors: *Misuse, *Unsupported where it can't be had.
 func Find(ctx context.Context, spec, modules string, log *slog.Logger) (Kernel, error) {
 	if runtime.GOARCH != "amd64" {
 		return Kernel{}, &Unsupported{Reason: "guests are made for amd64 only, and this is " + runtime.GOARCH, Remedy: "run it natively: --arena lab"}
@@ -28,7 +28,7 @@ func Find(ctx context.Context, spec, modules string, log *slog.Logger) (Kernel, 
 		return Open(spec, modules)
 	}
 	if modules != "" {
-		return Kernel{}, fmt.Errorf("--modules %s: a kernel of a version has its own; give the path of an image with --kernel", modules)
+		return Kernel{}, misuse("--modules %s: a kernel of a version has its own; give the path of an image with --kernel", modules)
 	}
 	if k, found := Lookup(spec); found {
 		return k, nil

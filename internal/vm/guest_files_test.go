@@ -55,6 +55,7 @@ func TestArgs(t *testing.T) {
 		{accel: AccelTCG, cpus: 2, memory: 2 << 30, image: "/k/vmlinuz", initramfs: 3, console: 5, port: 4, tscKHz: 2600000,
 			shares: []share{{"share0", "/tmp/a,b"}}, squash: true},
 		{accel: AccelKVM, cpus: 1, memory: 512 << 20, image: "/k/vmlinuz", initramfs: 3, console: 4, bare: true},
+		{accel: AccelTCG, cpus: 3, turns: true, memory: 512 << 20, image: "/k/vmlinuz", initramfs: 3, console: 5, port: 4, nics: []string{e1000NIC, virtioNIC}},
 	} {
 		buf.WriteString(strings.Join(m.args(), "\n") + "\n\n")
 	}

@@ -19,7 +19,7 @@ import (
 
 // command runs the order's command to its end and reports that.
 func (g *guest) command() error {
-	if err := prepare(); err != nil {
+	if err := prepare(g.order.Drivers); err != nil {
 		return err
 	}
 	oomBefore := oomKills()
@@ -67,14 +67,16 @@ func (g *guest) finish(e ending, why error) error {
 }
 
 // prepare makes what a booted machine has.
-func prepare() error {
+func prepare(drivers []string) error {
 	if err := unix.Sethostname([]byte("cnibench-vm")); err != nil {
 		return err
 	}
 	if err := loopbackUp(); err != nil {
 		return fmt.Errorf("loopback: %w", err)
 	}
-	loadNodeModules()
+	for _, module := range append(drivers, nodeModule) {
+		modprobe(module)
+	}
 	limit := &unix.Rlimit{Cur: 1 << 20, Max: 1 << 20}
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, limit); err != nil {
 		return fmt.Errorf("limit of open files: %w", err)
@@ -83,17 +85,20 @@ func prepare() error {
 	return unix.Setrlimit(unix.RLIMIT_MEMLOCK, unlimited)
 }
 
-// loadNodeModules loads what every node of a cluster has loaded and no program
-// asks for by using it: netfilter on bridges (kubernetes.io, "Container
-// runtimes"). A kernel without it goes on without.
-func loadNodeModules() {
+// nodeModule is what every node of a cluster has loaded and no program asks
+// for by using it: netfilter on bridges (kubernetes.io, "Container runtimes").
+const nodeModule = "br_netfilter"
+
+// modprobe loads a module from the host's root. A kernel without it goes on
+// without.
+func modprobe(module string) {
 	helper, err := os.ReadFile("/proc/sys/kernel/modprobe") // the kernel's own
 	if err != nil {
 		return
 	}
-	cmd := exec.Command(strings.TrimSpace(string(helper)), "-q", "br_netfilter")
+	cmd := exec.Command(strings.TrimSpace(string(helper)), "-q", module)
 	if err := cmd.Run(); err != nil {
-		fmt.Println("cnibench: init: br_netfilter:", err)
+		fmt.Printf("cnibench: init: %s: %v\n", module, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package vm
 
 import (
 	"bytes"
+	"debug/elf"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ type order struct {
 	Release  string   // of the kernel that must run
 	Library  string   // its lib/modules/RELEASE, on the host
 	Shares   []share  // folders shared for writing
+	Drivers  []string // of network devices, in the order in which these get their names
 	Emulated bool
 	Terminal bool
 
@@ -37,6 +39,24 @@ type share struct{ Tag, Path string }
 
 // rootTag is the mount tag of the host's root.
 const rootTag = "root"
+
+// standsAlone says nil of a program that needs no other file to start.
+func standsAlone(program string) error {
+	f, err := elf.Open(program)
+	if err != nil {
+		return fmt.Errorf("the guest's init, %s: %w", program, err)
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			return &Unsupported{
+				Reason: program + " is linked dynamically, and a guest's first root has no libraries",
+				Remedy: "build it with CGO_ENABLED=0",
+			}
+		}
+	}
+	return nil
+}
 
 // writeInitramfs writes the archive with init and its order.
 func writeInitramfs(w io.Writer, init string, library string, o *order) error {

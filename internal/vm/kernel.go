@@ -52,8 +52,17 @@ func readRelease(r io.Reader) (string, error) {
 
 // Open is the kernel in that file with the modules of that folder, which is a
 // lib/modules/RELEASE or a root that holds one. Without a folder they are
-// looked for where a package has them: beside the image.
+// looked for where a package has them: beside the image. Errors: *Misuse, with
+// ErrNoKernel in its chain for a file that is none.
 func Open(image, modules string) (Kernel, error) {
+	k, err := open(image, modules)
+	if err != nil {
+		return k, &Misuse{err}
+	}
+	return k, nil
+}
+
+func open(image, modules string) (Kernel, error) {
 	image, err := filepath.Abs(image)
 	if err != nil {
 		return Kernel{}, err

@@ -13,13 +13,22 @@ const (
 // one queue and rings whose size can be set.
 func NICModels() []string { return []string{virtioNIC, e1000NIC} }
 
+// nicDrivers are the kernel's modules for the models, in their order.
+func nicDrivers(models []string) []string {
+	drivers := make([]string, len(models))
+	for i, model := range models {
+		drivers[i] = map[string]string{virtioNIC: "virtio_net", e1000NIC: "e1000"}[model]
+	}
+	return drivers
+}
+
 // virtioQueues is less than most machines have CPUs, so that there is
 // something to steer.
 const virtioQueues = 2
 
 // nicArgs are QEMU's arguments for the guest's network devices. What is behind
 // them ends there: several queues need a tap device, which QEMU makes in a
-// network namespace that it has for itself (process.start), one queue a hub
+// network namespace that it has for itself (see ownNetwork), one queue a hub
 // that has no other port.
 func nicArgs(models []string) []string {
 	var args []string

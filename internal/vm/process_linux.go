@@ -2,10 +2,12 @@ package vm
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -46,6 +48,9 @@ func (p *process) addInitramfs(init, library string, o *order) error {
 		}
 		init = self
 	}
+	if err := standsAlone(init); err != nil {
+		return err
+	}
 	fd, err := unix.MemfdCreate("cnibench-initramfs", unix.MFD_CLOEXEC)
 	if err != nil {
 		return fmt.Errorf("initramfs: %w", err)
@@ -79,7 +84,7 @@ func (p *process) start(m machine) error {
 		Pdeathsig: syscall.SIGKILL,
 		Setpgid:   true, // a terminal's Ctrl-C is the command's, not QEMU's
 	}
-	if len(m.nics) > 0 {
+	if slices.Contains(m.nics, virtioNIC) {
 		ownNetwork(p.cmd.SysProcAttr)
 	}
 	p.ended = make(chan struct{})
@@ -96,6 +101,9 @@ func (p *process) start(m machine) error {
 		}
 	}()
 	err := <-started
+	if errors.Is(err, unix.EPERM) && p.cmd.SysProcAttr.Cloneflags != 0 {
+		return &Unsupported{Reason: virtioNIC + " needs a network namespace for QEMU, which this user can't make", Remedy: "run it as root, or leave it out"}
+	}
 	if err != nil {
 		return fmt.Errorf("start QEMU: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -28,7 +29,7 @@ const bootLimit = 2 * time.Minute
 
 // Run boots the guest, runs the command in it and returns its exit code, as a
 // shell would give it. Nothing is left when it returns, nor when this process
-// is killed. Errors: *Unsupported, *GuestError, ErrTimeout in the chain, and
+// is killed. Errors: *Misuse, *Unsupported, *GuestError, ErrTimeout in the chain, and
 // those of ctx.
 func Run(ctx context.Context, c Config) (int, error) {
 	if err := c.check(); err != nil {
@@ -110,22 +111,27 @@ func (c *Config) prepare(accel string) (*running, error) {
 	if err != nil {
 		return nil, err
 	}
+	library, err := filepath.EvalSymlinks(c.Kernel.Modules)
+	if err != nil {
+		return nil, fmt.Errorf("modules of the guest: %w", err)
+	}
 	o := &order{
-		Modules: modules, Release: c.Kernel.Release, Library: c.Kernel.Modules, Emulated: accel == AccelTCG, Terminal: c.Terminal,
+		Modules: modules, Release: c.Kernel.Release, Library: library, Emulated: accel == AccelTCG, Terminal: c.Terminal, Drivers: nicDrivers(c.NICs),
 		Argv: c.Argv, Env: c.Env, Dir: c.Dir, Umask: umask(),
 	}
 	if o.Dir == "" {
 		o.Dir = "/"
 	}
+	// A link on the way may lead through what the guest has of its own.
+	if dir, err := filepath.EvalSymlinks(o.Dir); err == nil {
+		o.Dir = dir
+	}
 	for i, dir := range c.Writable {
-		info, err := os.Stat(dir)
+		path, err := Shareable(dir)
 		if err != nil {
-			return nil, fmt.Errorf("shared folder: %w", err)
+			return nil, err
 		}
-		if !info.IsDir() {
-			return nil, fmt.Errorf("shared folder %s: not a folder", dir)
-		}
-		o.Shares = append(o.Shares, share{Tag: fmt.Sprintf("share%d", i), Path: dir})
+		o.Shares = append(o.Shares, share{Tag: fmt.Sprintf("share%d", i), Path: path})
 	}
 	m := machine{accel: accel, cpus: c.CPUs, memory: c.Memory, image: c.Kernel.Image, shares: o.Shares, squash: os.Geteuid() != 0, nics: c.NICs}
 	if accel == AccelTCG {
@@ -194,7 +200,11 @@ func (h *running) run(ctx context.Context) (int, error) {
 			told = true
 			signal <- s
 		case <-boot.C:
-			return 0, h.failure("the guest did not come up within "+bootLimit.String(), "boot it with --accel tcg")
+			remedy := "run it on a less busy machine"
+			if h.machine.accel == AccelKVM {
+				remedy = "boot it with --accel tcg"
+			}
+			return 0, h.failure("the guest did not come up within "+bootLimit.String(), remedy)
 		case <-ctx.Done():
 			if errors.Is(context.Cause(ctx), ErrTimeout) {
 				err := h.failure(fmt.Sprintf("the guest was ended after %v", h.config.Timeout), "give it longer with --timeout")
@@ -305,7 +315,7 @@ func (h *running) judge(r outcome) (int, error) {
 		}
 		return r.ending.Code, nil
 	case r.failed != "":
-		return 0, h.failure("the guest can't run the command: "+r.failed, "")
+		return 0, &GuestError{Reason: "the guest can't run the command: " + r.failed, Console: h.console.lines(consoleLines)}
 	case errors.As(r.err, &output):
 		return 0, r.err
 	case errors.Is(r.err, errDamaged):
@@ -330,7 +340,7 @@ const littleMemory = 256 << 20
 const consoleLines = 15
 
 func (h *running) failure(reason, remedy string) error {
-	return &GuestError{Reason: reason, Remedy: remedy, Console: h.console.lines(consoleLines)}
+	return &GuestError{Reason: reason, Remedy: remedy, Started: h.up, Console: h.console.lines(consoleLines)}
 }
 
 // qemuFailure is an error that QEMU itself has said.
@@ -338,8 +348,10 @@ func (h *running) qemuFailure(words string) error {
 	switch {
 	case strings.Contains(words, "cannot set up guest memory"), strings.Contains(words, "Cannot allocate memory"):
 		return &Unsupported{Reason: fmt.Sprintf("the host has no %d MiB for the guest", h.config.Memory>>20), Remedy: "give it less with --memory"}
-	case strings.Contains(words, "/dev/kvm"), strings.Contains(words, "failed to initialize kvm"):
-		return &Unsupported{Reason: "KVM can't be used: " + words, Remedy: "run it with --accel tcg"}
+	case strings.Contains(words, "/dev/net/tun"):
+		return &Unsupported{Reason: "the guest can't have " + virtioNIC + ": " + words, Remedy: "load the module tun, or let this user open /dev/net/tun"}
+	case h.machine.accel == AccelKVM && !h.up:
+		return &Unsupported{Reason: "KVM boots no guest here: " + words, Remedy: "run it with --accel tcg"}
 	}
 	return fmt.Errorf("%s: %s", program, words)
 }

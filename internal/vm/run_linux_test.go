@@ -90,7 +90,17 @@ func ended(t *testing.T, cmd *exec.Cmd) (code int, stdout, stderr string) {
 }
 
 func TestGuest(t *testing.T) {
-	k, dir := testKernel(t), t.TempDir()
+	k, real := testKernel(t), t.TempDir()
+	// Links on the way to what the guest mounts, which its first root lacks.
+	links := t.TempDir()
+	dir := filepath.Join(links, "shared")
+	library := filepath.Join(links, k.Release)
+	for link, target := range map[string]string{dir: real, library: k.Modules} {
+		if err := os.Symlink(target, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.Modules = library
 	thrownAway := filepath.Join(os.TempDir(), "cnibench-vm-thrown-away")
 	script := `echo out; echo err >&2; cat; pwd; umask; id -u; uname -r; echo $COLOUR $CNIBENCH_VM_EMULATED
 echo kept > kept; echo lost > ` + thrownAway + `; cat ` + thrownAway + `
@@ -99,7 +109,7 @@ cat /sys/class/net/lo/operstate; ls /sys/fs/cgroup/cgroup.procs; mountpoint -q /
 exit 7`
 	cmd := guestCommand(t, dir, k, 512, "sh", "-c", script)
 	cmd.Stdin = strings.NewReader("from stdin\n")
-	cmd.Env = append(os.Environ(), "COLOUR=blue", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
+	cmd.Env = append(os.Environ(), "COLOUR=blue", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin", "PWD="+dir)
 	code, out, errs := ended(t, cmd)
 	want := strings.Join([]string{
 		"out", "from stdin", dir, "0022", "0", k.Release, "blue true", "lost", "dummy", "unknown", "/sys/fs/cgroup/cgroup.procs", "bpf", "",
@@ -107,12 +117,92 @@ exit 7`
 	if diff := cmp.Diff(want, out); code != 7 || diff != "" || errs != "err\n" {
 		t.Errorf("exit code %d, standard error %q, output (-want +got):\n%s", code, errs, diff)
 	}
-	if text, err := os.ReadFile(filepath.Join(dir, "kept")); string(text) != "kept\n" {
+	if text, err := os.ReadFile(filepath.Join(real, "kept")); string(text) != "kept\n" {
 		t.Errorf("in the shared folder: %q, %v", text, err)
 	}
 	if _, err := os.Stat(thrownAway); err == nil {
 		t.Errorf("%s is there: the guest wrote to the host's disk", thrownAway)
 	}
+}
+
+// Network devices are named in the order of their models, have drivers and
+// queues, and end there: the host sees none.
+func TestNICs(t *testing.T) {
+	cmd := guestCommand(t, t.TempDir(), testKernel(t), 512, "sh", "-c", `cd /sys/class/net; for n in eth*; do
+basename $(readlink $n/device/driver); ls $n/queues; cat /sys/class/net/$n/address; done; echo ready; cat`)
+	cmd.Env = append(os.Environ(), "CPUS=2", "NICS=e1000 virtio-net-pci")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &watched{text: "ready\n", seen: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = out, os.Stderr
+	before := hostInterfaces(t)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	select {
+	case <-out.seen:
+	case err := <-done:
+		t.Fatalf("it ended before it was ready: %v", err)
+	}
+	if diff := cmp.Diff(before, hostInterfaces(t)); diff != "" {
+		t.Errorf("the host's interfaces: %s", diff)
+	}
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	want := strings.Join([]string{
+		"e1000", "rx-0", "tx-0", "52:54:00:00:00:01", "virtio_net", "rx-0", "rx-1", "tx-0", "tx-1", "52:54:00:00:00:02", "ready", "",
+	}, "\n")
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// hostInterfaces are the names of those that QEMU could have made.
+func hostInterfaces(t *testing.T) []string {
+	t.Helper()
+	names, err := filepath.Glob("/sys/class/net/tap*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// The guest's init waits for the time, so that nobody may say anything before.
+func TestTimeComesFirst(t *testing.T) {
+	port, guest, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer port.Close()
+	told, out := io.Pipe()
+	h := &running{port: port, out: &frameWriter{w: out}}
+	hello, served := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(served)
+		h.serve(hello)
+	}()
+	if err := (&frameWriter{w: guest}).write(kindHello, nil); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-hello:
+		t.Error("input may come before the time")
+	case <-time.After(50 * time.Millisecond): // nobody reads the time yet
+	}
+	if k, _, err := readFrame(told); k != kindClock || err != nil {
+		t.Errorf("first came %q, %v", k, err)
+	}
+	<-hello
+	_ = guest.Close() // which ends serve
+	<-served
 }
 
 // A guest that dies says how, with the last lines of its console.

@@ -71,10 +71,20 @@ type Unsupported struct {
 
 func (e *Unsupported) Error() string { return e.Reason + "; " + e.Remedy }
 
+// Misuse says that what was asked for can't be: a file that is no kernel,
+// modules of another one, a folder that can't be shared.
+type Misuse struct{ err error }
+
+func (e *Misuse) Error() string { return e.err.Error() }
+func (e *Misuse) Unwrap() error { return e.err }
+
+func misuse(format string, args ...any) error { return &Misuse{fmt.Errorf(format, args...)} }
+
 // GuestError says that a guest ended without an exit code of its command.
 type GuestError struct {
 	Reason  string   // "the guest's kernel panicked"
 	Remedy  string   // may be empty
+	Started bool     // the command may have begun; else the guest never got so far
 	Console []string // the last lines of its console
 }
 
