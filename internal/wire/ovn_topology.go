@@ -107,6 +107,9 @@ const providerNetwork = "provider"
 // ovnLocalnet is Kube-OVN's underlay: the node's uplink is a port of a bridge of
 // Open vSwitch, which has the node's address from then on, and the logical
 // switch of pods is joined to it, so that pods are on the nodes' own segment.
+// Their gateway is OVN's router (logicalGateway of Kube-OVN's Subnet): what a
+// load balancer has translated is for the gateway's MAC still, and only
+// Kube-OVN's own OVN puts the pod's in its place (ls_dnat_mod_dl_dst).
 // Parameter vlan tags their packets; 0 does not.
 var ovnLocalnet = Transport{
 	Name:     "ovn-localnet",
@@ -131,11 +134,12 @@ var ovnLocalnet = Transport{
 		}
 		// pkg/ovs/ovn-nb-logical_switch_port.go, CreateLocalnetLogicalSwitchPort
 		port := "localnet." + ovnPodSwitch
-		args := []string{"--", "ls-add", ovnPodSwitch,
+		args := append([]string{"--", "lr-add", ovnRouter}, ovnRouted(ovnPodSwitch, netip.PrefixFrom(o.gateway, f.Nodes[0].Addr.Bits()), net.HardwareAddr{0, 0, 0, 0x10, 0, 1})...)
+		args = append(args,
 			"--", "lsp-add", ovnPodSwitch, port,
 			"--", "lsp-set-type", port, "localnet",
 			"--", "lsp-set-addresses", port, "unknown",
-			"--", "lsp-set-options", port, "network_name=" + providerNetwork}
+			"--", "lsp-set-options", port, "network_name="+providerNetwork)
 		if tag := p.Int("vlan", 0); tag > 0 {
 			args = append(args, "--", "set", "Logical_Switch_Port", port, fmt.Sprintf("tag=%d", tag))
 		}

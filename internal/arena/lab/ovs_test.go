@@ -38,7 +38,7 @@ func TestOpenVSwitch(t *testing.T) {
 		paths []string
 	}{
 		{"antrea-noencap", []string{arena.PathSameNode, arena.PathPod, arena.PathService}},
-		{"kubeovn-underlay", []string{arena.PathSameNode, arena.PathPod}},
+		{"kubeovn-underlay", []string{arena.PathSameNode, arena.PathPod, arena.PathService}},
 	} {
 		t.Run(c.id, func(t *testing.T) {
 			a, err := New(options(2, 1500))
