@@ -96,7 +96,7 @@ func (l scale) metrics(g *group, first bool) []string {
 		names = []string{"goodput", "rate"}
 	}
 	if first {
-		names = append(names, "service_sync_time")
+		names = append(names, syncTime)
 	}
 	return slices.DeleteFunc(names, func(m string) bool { return !has(m) })
 }
@@ -104,7 +104,7 @@ func (l scale) metrics(g *group, first bool) []string {
 // timed is the first scale that says what it took to program the Services, by
 // its place; -1 is none.
 func timed(g *group, all []scale) int {
-	return slices.IndexFunc(all, func(l scale) bool { return slices.Contains(l.metrics(g, true), "service_sync_time") })
+	return slices.IndexFunc(all, func(l scale) bool { return slices.Contains(l.metrics(g, true), syncTime) })
 }
 
 // rungs is one metric of a scale: for every contender a figure at each number
@@ -156,6 +156,13 @@ func (l scale) tables(g *group, first bool) []rungs {
 	return out
 }
 
+// syncTime is the metric of what it took to program the Services.
+const syncTime = "service_sync_time"
+
+// programmedBy is what a reader must know before comparing contenders by
+// syncTime.
+const programmedBy = "the lab's writer is timed, not the product's agent; only iptables-restore and nft are what the product runs"
+
 // last names the column of the growth.
 func (l scale) last() string {
 	return unit.Format(float64(l.Steps[len(l.Steps)-1].Services), "count") + " by " + unit.Format(float64(l.Steps[0].Services), "count")
@@ -186,8 +193,8 @@ func (t *textWriter) byServices(g *group, all []scale) {
 			tw.SetColumnConfigs(configs)
 			t.rendered(tw)
 			about := l.about() + "; columns: other Services"
-			if one.Metric == "service_sync_time" {
-				about = "time to program the step's Service and that many others on every node, from none"
+			if one.Metric == syncTime {
+				about = "time to program the step's Service and that many others on every node, from none; " + programmedBy
 			}
 			t.wrap("  ", printable(l.name())+": "+printable(about), dim)
 			t.line("")
@@ -220,6 +227,9 @@ func mdScales(w io.StringWriter, g *group, all []scale) {
 				}
 				b.WriteString(" " + md(r.Grown) + " |\n")
 			}
+			if one.Metric == syncTime {
+				b.WriteString("\nOf that table: " + md(programmedBy) + ".\n")
+			}
 			_, _ = w.WriteString(b.String() + "\n") // a bufio.Writer keeps its error until Flush
 		}
 	}
@@ -236,6 +246,9 @@ func (v *view) scaleCharts(g *group, l scale, first bool, colors map[string]int)
 			Title:   what + " by number of Services, " + l.name(),
 			Caption: "Each point is a number of other Services; a flat line is a mechanism that does not mind them. " + logarithmic + " " + betterIs(metric.Better) + ".",
 			Table:   plainTable{Head: append(append([]string{"contender"}, one.Head...), l.last())},
+		}
+		if one.Metric == syncTime {
+			c.Caption += " Of these times: " + programmedBy + "."
 		}
 		for _, s := range l.Steps {
 			c.Places.steps = append(c.Places.steps, s.ID)

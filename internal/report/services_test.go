@@ -74,7 +74,7 @@ func TestScales(t *testing.T) {
 	}
 }
 
-// Every number of Services is told once, in each form.
+// Every number of Services is told once, in each form, and whose time it took.
 func TestScalesAreWritten(t *testing.T) {
 	for format, want := range map[string]string{
 		string(Text): "10,000 by 1", string(Markdown): "| no Service | 1 | 10,000 | 10,000 by 1 |", string(HTML): "Latency p50 by number of Services, connect",
@@ -85,6 +85,9 @@ func TestScalesAreWritten(t *testing.T) {
 		}
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%s: no %q in %s", format, want, b.String())
+		}
+		if text := strings.Join(strings.Fields(b.String()), " "); !strings.Contains(text, "writer is timed") {
+			t.Errorf("%s does not say whose time to program Services is told", format)
 		}
 	}
 }
