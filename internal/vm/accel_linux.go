@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,17 +28,24 @@ func chooseAccel(ctx context.Context, c *Config) (string, error) {
 	if v.Works {
 		return AccelKVM, nil
 	}
-	c.Log.Debug("the guest's CPU is emulated", "why", v.Why)
+	c.Log.Debug("the guest's CPU is emulated", "why", v.Why, "next", insist)
 	return AccelTCG, nil
 }
 
+// insist is what helps where the probe of KVM is wrong.
+const insist = "--accel kvm uses it all the same"
+
 // verdict is what a probe of KVM has found on this boot of the host.
 type verdict struct {
-	BootID string `json:"boot_id"`
-	Kernel string `json:"kernel"` // the guest's
-	Works  bool   `json:"works"`
-	Why    string `json:"why,omitempty"`
+	BootID string    `json:"boot_id"`
+	Kernel string    `json:"kernel"` // the guest's
+	Works  bool      `json:"works"`
+	Why    string    `json:"why,omitempty"`
+	Until  time.Time `json:"until,omitzero"` // when to probe again; zero: not on this boot
 }
+
+// badMoment is how long a failure counts that a busy host may have caused.
+const badMoment = time.Hour
 
 // kvmVerdict probes KVM, or remembers what a probe has found since the host
 // booted. A device that is there proves nothing: some hosts offer a KVM under
@@ -58,21 +66,20 @@ func kvmVerdict(ctx context.Context, c *Config) (verdict, error) {
 		return memory, nil
 	}
 	c.Log.Info("trying whether KVM boots a guest", "at most", kvmLimit)
-	err := bootsUnderKVM(ctx, c)
-	if ctx.Err() != nil {
-		return v, ctx.Err()
+	if err := v.probe(ctx, c); err != nil {
+		return v, err
 	}
-	v.Works = err == nil
-	if err != nil {
-		v.Why = err.Error()
-		c.Log.Info("KVM boots no guest here: its CPU is emulated, many times slower", "why", v.Why)
+	if !v.Works {
+		c.Log.Info("KVM boots no guest here: its CPU is emulated, many times slower", "why", v.Why, "next", insist)
 	}
 	remember(v)
 	return v, nil
 }
 
-// bootsUnderKVM boots a guest to its init's first words.
-func bootsUnderKVM(ctx context.Context, c *Config) error {
+// probe boots a guest to its init's first words. That it boots, and that QEMU
+// refuses, stay so; that it hangs or ends may be the moment's fault. An error
+// says nothing of KVM.
+func (v *verdict) probe(ctx context.Context, c *Config) error {
 	p := &process{}
 	defer p.close()
 	if err := p.addInitramfs(c.Init, c.Kernel.Modules, &order{}); err != nil {
@@ -99,19 +106,23 @@ func bootsUnderKVM(ctx context.Context, c *Config) error {
 			}
 		}
 	}()
+	refused := false
 	select {
 	case <-screen.seen(bootMark):
-		return nil
+		v.Works = true
 	case <-p.ended:
-		if words := p.words(); words != "" {
-			return fmt.Errorf("%s", words)
-		}
-		return fmt.Errorf("the guest ended while it booted")
+		v.Why = p.words()
+		refused = v.Why != "" && !lacksMemory(v.Why)
+		v.Why = cmp.Or(v.Why, "the guest ended while it booted")
 	case <-time.After(kvmLimit):
-		return fmt.Errorf("a guest hung for %v", kvmLimit)
+		v.Why = fmt.Sprintf("a guest hung for %v", kvmLimit)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	if !v.Works && !refused {
+		v.Until = time.Now().Add(badMoment)
+	}
+	return nil
 }
 
 // verdictFile is where the verdict for a guest of that kernel is kept.
@@ -123,7 +134,7 @@ func recall(like verdict) (verdict, bool) {
 	if err != nil || json.Unmarshal(text, &v) != nil {
 		return v, false
 	}
-	return v, v.BootID != "" && v.BootID == like.BootID && v.Kernel == like.Kernel
+	return v, v.BootID != "" && v.BootID == like.BootID && v.Kernel == like.Kernel && (v.Until.IsZero() || time.Now().Before(v.Until))
 }
 
 // remember keeps the verdict where it can; else it is found again.

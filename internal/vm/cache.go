@@ -2,6 +2,7 @@ package vm
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -82,29 +83,50 @@ func ofVersion(release, version string) bool {
 	return len(have) >= len(want) && slices.Equal(have[:len(want)], want)
 }
 
-// Clean removes what a crashed download can have left in the cache and, if
-// all is set, every kernel that was ever put there. It returns the paths
-// that are gone.
+// errInUse is in the chain of the error for what a guest or a download needs.
+var errInUse = errors.New("in use by a guest or a download; clean again when that has ended")
+
+// Clean removes what a crash can have left in the cache and, if all is set,
+// every kernel and every verdict on KVM that was ever put there. It returns
+// the paths that are gone. What is in use stays, which is an error only for
+// what was asked for.
 func Clean(all bool) ([]string, error) {
-	patterns := []string{kernelsDir() + "/.*"}
+	patterns := []string{kernelsDir() + "/.*", CacheDir() + "/kvm-*.json.new"}
 	if all {
-		patterns = []string{CacheDir()}
+		patterns = append(patterns, kernelsDir()+"/*", CacheDir()+"/kvm-*.json")
 	}
 	var gone []string
+	var errs []error
 	for _, pattern := range patterns {
 		found, err := filepath.Glob(pattern)
-		if err != nil {
-			return gone, fmt.Errorf("cache: %w", err)
-		}
+		errs = append(errs, err)
 		for _, path := range found {
-			if base := filepath.Base(path); base == "." || base == ".." || inUse(path) {
-				continue
+			switch err := remove(path); {
+			case err == nil:
+				gone = append(gone, path)
+			case errors.Is(err, os.ErrNotExist): // whoever made it was quicker
+			case errors.Is(err, errInUse) && strings.HasPrefix(filepath.Base(path), "."):
+			default:
+				errs = append(errs, fmt.Errorf("cache: %w", err))
 			}
-			if err := os.RemoveAll(path); err != nil {
-				return gone, fmt.Errorf("cache: %w", err)
-			}
-			gone = append(gone, path)
 		}
 	}
-	return gone, nil
+	if all {
+		for _, dir := range []string{kernelsDir(), CacheDir()} {
+			if os.Remove(dir) == nil { // and it was empty
+				gone = append(gone, dir)
+			}
+		}
+	}
+	return gone, errors.Join(errs...)
+}
+
+// remove removes the file or folder if nobody has its lock.
+func remove(path string) error {
+	unlock, err := lock(path, exclusive)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return os.RemoveAll(path)
 }

@@ -75,7 +75,7 @@ func fetch(ctx context.Context, version string, log *slog.Logger) (Kernel, error
 		return Kernel{}, fmt.Errorf("cache for kernels: %w", err)
 	}
 	defer os.RemoveAll(work)
-	unlock, err := lock(work)
+	unlock, err := lock(work, exclusive)
 	if err != nil {
 		return Kernel{}, fmt.Errorf("cache for kernels: %w", err)
 	}
@@ -159,25 +159,40 @@ func tool(ctx context.Context, dir string, argv ...string) error {
 	return nil
 }
 
-// lock marks the folder as in use until unlock is called or the process ends.
-func lock(dir string) (unlock func(), err error) {
-	f, err := os.Open(dir)
+// How a lock is held: by several processes, or by one.
+const (
+	shared    = unix.LOCK_SH
+	exclusive = unix.LOCK_EX
+)
+
+// lock marks the file or folder as in use until unlock is called or the
+// process ends. Errors: errInUse where another one has it.
+func lock(path string, how int) (unlock func(), err error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); err != nil {
 		f.Close()
-		return nil, err
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = errInUse
+		}
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return func() { _ = f.Close() }, nil
 }
 
-// inUse says that a process holds the folder's lock.
-func inUse(dir string) bool {
-	unlock, err := lock(dir)
-	if err != nil {
-		return errors.Is(err, unix.EWOULDBLOCK)
+// hold keeps Clean from a kernel of the cache until release is called or the
+// process ends.
+func (k Kernel) hold() (release func(), err error) {
+	below, err := filepath.Rel(kernelsDir(), k.Image)
+	if err != nil || !filepath.IsLocal(below) {
+		return func() {}, nil
 	}
-	unlock()
-	return false
+	folder, _, _ := strings.Cut(below, "/")
+	release, err = lock(filepath.Join(kernelsDir(), folder), shared)
+	if errors.Is(err, errInUse) {
+		return nil, fmt.Errorf("kernel %s is being removed from the cache; run it again, and it is fetched", k.Release)
+	}
+	return release, err
 }

@@ -101,15 +101,23 @@ func TestOpen(t *testing.T) {
 func TestClean(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	left, whole := filepath.Join(kernelsDir(), ".fetch-1"), filepath.Join(kernelsDir(), "6.1")
+	verdict := filepath.Join(CacheDir(), "kvm-6.1.json")
 	for _, dir := range []string{left, whole} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if gone, err := Clean(false); err != nil || !cmp.Equal(gone, []string{left}) {
-		t.Errorf("gone %v, %v", gone, err)
+	for _, file := range []string{verdict, verdict + ".new"} {
+		if err := os.WriteFile(file, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if gone, err := Clean(true); err != nil || !cmp.Equal(gone, []string{CacheDir()}) {
-		t.Errorf("gone %v, %v", gone, err)
+	gone, err := Clean(false)
+	if diff := cmp.Diff([]string{left, verdict + ".new"}, gone); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	gone, err = Clean(true)
+	if diff := cmp.Diff([]string{whole, verdict, kernelsDir(), CacheDir()}, gone); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }

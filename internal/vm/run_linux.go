@@ -44,6 +44,11 @@ func Run(ctx context.Context, c Config) (int, error) {
 	if err := have(program); err != nil {
 		return 0, err
 	}
+	release, err := c.Kernel.hold()
+	if err != nil {
+		return 0, err
+	}
+	defer release()
 	accel, err := chooseAccel(ctx, &c)
 	if err != nil {
 		return 0, err
@@ -346,7 +351,7 @@ func (h *running) failure(reason, remedy string) error {
 // qemuFailure is an error that QEMU itself has said.
 func (h *running) qemuFailure(words string) error {
 	switch {
-	case strings.Contains(words, "cannot set up guest memory"), strings.Contains(words, "Cannot allocate memory"):
+	case lacksMemory(words):
 		return &Unsupported{Reason: fmt.Sprintf("the host has no %d MiB for the guest", h.config.Memory>>20), Remedy: "give it less with --memory"}
 	case strings.Contains(words, "/dev/net/tun"):
 		return &Unsupported{Reason: "the guest can't have " + virtioNIC + ": " + words, Remedy: "load the module tun, or let this user open /dev/net/tun"}
@@ -354,6 +359,11 @@ func (h *running) qemuFailure(words string) error {
 		return &Unsupported{Reason: "KVM boots no guest here: " + words, Remedy: "run it with --accel tcg"}
 	}
 	return fmt.Errorf("%s: %s", program, words)
+}
+
+// lacksMemory says that QEMU's words are of the host's memory.
+func lacksMemory(words string) bool {
+	return strings.Contains(words, "cannot set up guest memory") || strings.Contains(words, "Cannot allocate memory")
 }
 
 // umask is this process's, which can only be read by setting it.
