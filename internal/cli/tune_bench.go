@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/tune"
@@ -45,8 +47,9 @@ each figure whether the setting helped, hurt, or cannot be told apart.
 Settings are made in every node's and pod's network namespace and go away with
 it. Those that are the whole machine's (governor, scheduler) are left out unless
 --machine: then they are applied before each visit and taken back after it,
-through the journal of tune apply. The run directory is one like any other:
-cnibench report DIR shows it again.`),
+through the journal of tune apply. What the lab can't measure (interrupts and
+rings of a real interface, daemons) is left out by name. Nothing stays applied.
+The run directory is one like any other: cnibench report DIR shows it again.`),
 		Example: `  cnibench tune bench --contender calico-vxlan offloads
   cnibench tune bench --contender flannel-vxlan --profile study-2016 --rounds 10
   cnibench tune bench --contender host --step dts --sysctl net.ipv4.tcp_rmem=4096,4096,4096`,
@@ -102,10 +105,18 @@ func runTuneBench(c *cobra.Command, f *tuneBenchFlags, args []string) error {
 	if err := keepSteps(&j.plan, f.steps); err != nil {
 		return err
 	}
-	variants, err := f.enlist(j, req)
+	base, err := j.catalogue.contender(f.contender)
 	if err != nil {
 		return err
 	}
+	req, without, err := withPorts(req, j.plan.Steps, base)
+	if err != nil {
+		return err
+	}
+	if len(without) > 0 && !lab.Contained() {
+		fmt.Fprintf(os.Stderr, "notrack leaves out %s, whose servers do not say their ports\n", strings.Join(without, ", "))
+	}
+	variants := f.enlist(j, base, req)
 	if !lab.Contained() {
 		return contain(c.Context())
 	}
@@ -132,24 +143,23 @@ func runTuneBench(c *cobra.Command, f *tuneBenchFlags, args []string) error {
 	return f.judge(out, variants)
 }
 
-// workloadPorts are those of the suites' servers, and of VXLAN around them.
-const workloadPorts = "2121,4789,5201-5216,7000,8080,8443,8472,19765"
-
-// benchable leaves settings out that nothing can be measured of, and refuses
-// when none is left.
+// benchable leaves settings out that nothing can be measured of, says so by
+// name before the run, and refuses when none is left.
 func (f *tuneBenchFlags) benchable(req tune.Request) (tune.Request, error) {
 	var kept []tune.Choice
 	var left []string
+	remedy := "apply it with `cnibench tune apply`, and compare a run before with one after"
 	for _, choice := range req.Settings {
 		s, err := tune.Lookup(choice.Setting)
 		if err != nil {
 			return req, err
 		}
-		switch {
+		switch why := s.NotInLab(); {
+		case why != "":
+			left = append(left, s.Name+": "+why)
 		case s.Scope == tune.ScopeMachine && !f.machine:
-			left = append(left, s.Name)
-		case s.Name == "notrack" && choice.Params["ports"] == "":
-			kept = append(kept, tune.Choice{Setting: s.Name, Params: tune.Params{"ports": workloadPorts}})
+			left = append(left, s.Name+": the whole machine's, a lab's namespaces have none of their own")
+			remedy = "measure with --machine"
 		default:
 			kept = append(kept, choice)
 		}
@@ -161,16 +171,15 @@ func (f *tuneBenchFlags) benchable(req tune.Request) (tune.Request, error) {
 	}
 	req.Settings = kept
 	if len(req.Names()) == 0 && len(left) > 0 {
-		return req, &arena.Unsupported{
-			Reason: fmt.Sprintf("%s: the whole machine's, a lab's namespaces have none of their own", strings.Join(left, ", ")),
-			Remedy: "measure with --machine",
-		}
+		return req, &arena.Unsupported{Reason: strings.Join(left, "; "), Remedy: remedy}
 	}
 	if len(req.Names()) == 0 {
 		return req, usage("nothing to measure: name settings, or a --profile; `cnibench list tunings` shows them")
 	}
-	if len(left) > 0 && !lab.Contained() {
-		fmt.Fprintf(os.Stderr, "left out, because they are the whole machine's (--machine measures them): %s\n", strings.Join(left, ", "))
+	if !lab.Contained() {
+		for _, l := range left {
+			fmt.Fprintf(os.Stderr, "left out: %s\n", l)
+		}
 	}
 	return req, nil
 }
@@ -186,18 +195,16 @@ func keepSteps(p *result.Plan, names []string) error {
 		if err != nil {
 			return err
 		}
-		kept = append(kept, s)
+		if !slices.ContainsFunc(kept, func(k result.Step) bool { return k.ID == s.ID }) {
+			kept = append(kept, s)
+		}
 	}
 	p.Steps = kept
 	return nil
 }
 
 // enlist adds the variants to what the job runs.
-func (f *tuneBenchFlags) enlist(j *job, req tune.Request) ([]tune.Variant, error) {
-	base, err := j.catalogue.contender(f.contender)
-	if err != nil {
-		return nil, err
-	}
+func (f *tuneBenchFlags) enlist(j *job, base *contender.Contender, req tune.Request) []tune.Variant {
 	variants := tune.Variants(f.contender, req)
 	for _, v := range variants {
 		j.catalogue.contenders = append(j.catalogue.contenders, v.Contender(base))
@@ -205,7 +212,7 @@ func (f *tuneBenchFlags) enlist(j *job, req tune.Request) ([]tune.Variant, error
 	}
 	// A later version that reads the plan must not take it for a plain run's.
 	j.plan.Settings["tune"] = strings.Join(req.Names(), ",")
-	return variants, nil
+	return variants
 }
 
 // wrap is the lab whose contenders are tuned once they are up.
@@ -241,17 +248,28 @@ func (f *tuneBenchFlags) judge(out io.Writer, variants []tune.Variant) error {
 		return err
 	}
 	r := assemble(f.run.out, rec, analysis.Options{})
-	effects := tune.Judge(r, variants, tune.NothingSetBy(rec.Samples, variants))
+	judgement := tune.Judge(r, rec.Samples, variants)
 	if f.asJSON {
-		return printJSON(out, map[string]any{"schema": "cnibench/tune-bench/1", "run": f.run.out, "contender": f.contender, "effects": effects})
+		return printJSON(out, benchJSON(f.run.out, f.contender, judgement))
 	}
 	if f.markdown {
-		printEffectsMarkdown(out, f.contender, effects)
+		printEffectsMarkdown(out, f.contender, judgement)
 		return nil
 	}
-	printEffects(out, f.contender, effects)
+	printEffects(out, f.contender, judgement)
 	fmt.Fprintf(out, "\nReport: %s/report.html\n", f.run.out)
 	return nil
+}
+
+// benchJSON is the verdicts for programs.
+func benchJSON(run, contender string, j tune.Judgement) any {
+	return struct {
+		Schema    string `json:"schema"`
+		Run       string `json:"run"`
+		Contender string `json:"contender"`
+		tune.Judgement
+		Caveat string `json:"caveat,omitempty"`
+	}{"cnibench/tune-bench/1", run, contender, j, caveat(j)}
 }
 
 var effectHeader = []string{"Setting", "Step", "Figure", "Without", "With", "Ratio", "Verdict"}
@@ -261,7 +279,7 @@ func effectRow(contender string, e tune.Effect) []string {
 	name := strings.TrimPrefix(e.Variant, contender+"+")
 	verdict := string(e.Verdict)
 	if e.Reason != "" {
-		verdict += ": " + e.Reason
+		verdict += ": " + strings.Join(strings.Fields(e.Reason), " ") // errors have lines
 	}
 	if e.Verdict == tune.NoData {
 		return []string{name, e.Step, "", "", "", "", verdict}
@@ -270,29 +288,41 @@ func effectRow(contender string, e tune.Effect) []string {
 }
 
 // printEffects is the verdicts for people.
-func printEffects(out io.Writer, contender string, effects []tune.Effect) {
+func printEffects(out io.Writer, contender string, j tune.Judgement) {
 	var rows [][]string
-	told, different := 0, false
-	for _, e := range effects {
-		if e.CI != nil {
-			told++
-		}
-		different = different || e.Verdict == tune.Helped || e.Verdict == tune.Hurt
+	for _, e := range j.Effects {
 		rows = append(rows, effectRow(contender, e))
 	}
 	fmt.Fprintf(out, "%s without settings and with them; ratios are paired within rounds, with 95 %% intervals\n", contender)
 	printTable(out, effectHeader, rows)
-	if different {
-		fmt.Fprintf(out, "\nOf %s at 95 %%, about %.1f look like a difference by chance alone: repeat what matters with more rounds.\n", unit.Plural(told, "comparison"), 0.05*float64(told))
+	if text := caveat(j); text != "" {
+		fmt.Fprintf(out, "\n%s\n", text)
 	}
 }
 
 // printEffectsMarkdown is the same as a table for a page.
-func printEffectsMarkdown(out io.Writer, contender string, effects []tune.Effect) {
+func printEffectsMarkdown(out io.Writer, contender string, j tune.Judgement) {
 	fmt.Fprintf(out, "| %s |\n|%s\n", strings.Join(effectHeader, " | "), strings.Repeat("---|", len(effectHeader)))
-	for _, e := range effects {
-		fmt.Fprintf(out, "| %s |\n", strings.Join(effectRow(contender, e), " | "))
+	for _, e := range j.Effects {
+		row := effectRow(contender, e)
+		for i := range row {
+			row[i] = strings.ReplaceAll(row[i], "|", `\|`)
+		}
+		fmt.Fprintf(out, "| %s |\n", strings.Join(row, " | "))
 	}
+	if text := caveat(j); text != "" {
+		fmt.Fprintf(out, "\n%s\n", text)
+	}
+}
+
+// caveat is what a reader of verdicts must know of their number; "" where
+// nothing was compared.
+func caveat(j tune.Judgement) string {
+	if j.Comparisons == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Corrected for all %s of the run (Holm): the chance that any helped or hurt is an accident is 5 %%. It takes at least %s to show one.",
+		unit.Plural(j.Comparisons, "comparison"), unit.Plural(j.LeastRounds, "round"))
 }
 
 func ratioWords(e tune.Effect) string {

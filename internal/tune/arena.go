@@ -66,8 +66,15 @@ func (b *Bench) Up(ctx context.Context, c *contender.Contender, variant string) 
 	if !tuned {
 		return b.Arena.Up(ctx, c, variant)
 	}
-	n := &network{bench: b, variant: v, seen: map[string]bool{}, left: map[string]string{}}
+	n := &network{bench: b, inside: v.Request, seen: map[string]bool{}, left: map[string]string{}, made: map[string]bool{}}
 	if b.Host != nil {
+		var err error
+		if n.inside, err = v.of(ScopeNamespace); err != nil {
+			return nil, err
+		}
+		if n.machine, err = v.of(ScopeMachine); err != nil {
+			return nil, err
+		}
 		n.mark = b.Journal.Mark()
 		if err := n.setHost(ctx); err != nil {
 			return nil, errors.Join(err, n.revert(ctx))
@@ -88,7 +95,8 @@ func (b *Bench) Up(ctx context.Context, c *contender.Contender, variant string) 
 type network struct {
 	arena.Network
 	bench   *Bench
-	variant Variant
+	inside  Request // for every endpoint
+	machine Request // for the machine itself
 	mark    int
 	seen    map[string]bool   // endpoints that are done
 	left    map[string]string // settings that changed nothing so far, with a reason
@@ -127,7 +135,7 @@ func (n *network) Down(ctx context.Context) error {
 // set asks a program inside each endpoint to set what its namespace has.
 func (n *network) set(ctx context.Context, endpoints []arena.Endpoint) error {
 	for _, e := range endpoints {
-		if n.seen[e.Name()] {
+		if n.seen[e.Name()] || len(n.inside.Names()) == 0 {
 			continue
 		}
 		n.seen[e.Name()] = true
@@ -142,7 +150,7 @@ func (n *network) set(ctx context.Context, endpoints []arena.Endpoint) error {
 
 func (n *network) ask(ctx context.Context, e arena.Endpoint) (Answer, error) {
 	var a Answer
-	question, err := json.Marshal(n.variant.Request)
+	question, err := json.Marshal(n.inside)
 	if err != nil {
 		return a, err
 	}
@@ -161,10 +169,7 @@ func (n *network) ask(ctx context.Context, e arena.Endpoint) (Answer, error) {
 // note remembers which settings did something anywhere, and why others did
 // not.
 func (n *network) note(a Answer) {
-	if n.made == nil {
-		n.made = map[string]bool{}
-	}
-	for _, name := range n.variant.Names() {
+	for _, name := range n.inside.Names() {
 		if reason, left := a.Left[name]; left {
 			n.left[name] = reason
 		} else {
@@ -176,11 +181,10 @@ func (n *network) note(a Answer) {
 // setHost applies the machine's own settings, with their old values in the
 // journal.
 func (n *network) setHost(ctx context.Context) error {
-	wanted, err := n.variant.Wanted()
+	wanted, err := n.machine.Wanted()
 	if err != nil {
 		return err
 	}
-	wanted = slices.DeleteFunc(wanted, func(w Wanted) bool { return w.Setting.Scope != ScopeMachine })
 	f, err := Gather(ctx, n.bench.Host, nil)
 	if err != nil {
 		return err
@@ -198,9 +202,6 @@ func (n *network) setHost(ctx context.Context) error {
 	}
 	for _, item := range items {
 		if item.State == StateChange {
-			if n.made == nil {
-				n.made = map[string]bool{}
-			}
 			n.made[item.Setting.Name] = true
 		} else if item.Reason != "" {
 			n.left[item.Setting.Name] = item.Reason

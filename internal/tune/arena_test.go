@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,10 +135,13 @@ func TestBenchFails(t *testing.T) {
 // The machine's own settings hold from Up to Down.
 func TestBenchMachine(t *testing.T) {
 	m, root := build(t, shapes["laptop"])
+	if err := os.Remove(filepath.Join(root, "proc/sys/fs/file-max")); err != nil {
+		t.Fatal(err)
+	}
 	before := snapshot(t, root)
-	v := Variants(base.ID, Request{Settings: []Choice{{Setting: "governor"}, {Setting: "fin-timeout"}}})[2]
+	v := Variants(base.ID, Request{Settings: []Choice{{Setting: "governor"}, {Setting: "file-max"}, {Setting: "fin-timeout"}}})[3]
 	n := &fakeNetwork{answer: func(string) (Answer, error) {
-		return Answer{Left: map[string]string{"governor": "the machine's", "fin-timeout": "it is so already"}}, nil
+		return Answer{Left: map[string]string{"governor": "inside", "file-max": "inside", "fin-timeout": "it is so already"}}, nil
 	}}
 	b := benchOf(n, v)
 	b.Host, b.Journal = m, journalOf(t, m, filepath.Join(t.TempDir(), "state"))
@@ -149,8 +153,16 @@ func TestBenchMachine(t *testing.T) {
 	if got := snapshot(t, root); got[file] != "performance\n" || got["/proc/sys/net/ipv4/tcp_fin_timeout"] != "60\n" {
 		t.Errorf("governor %q, and the namespace's setting reached the machine", got[file])
 	}
-	if notes := net.Notes(); len(notes) != 2 || notes[1].Code != NothingSet || notes[1].Text != "fin-timeout changed nothing: it is so already" {
-		t.Errorf("%+v", notes)
+	// Of the machine's own settings its reason stands, and no namespace is asked.
+	want := []result.Reason{
+		{Code: "left_out", Text: "x"}, {Code: NothingSet, Text: "file-max changed nothing: this machine has no fs.file-max"},
+		{Code: NothingSet, Text: "fin-timeout changed nothing: it is so already"},
+	}
+	if diff := cmp.Diff(want, net.Notes()); diff != "" {
+		t.Error(diff)
+	}
+	if question := n.asked[0]; strings.Contains(question, "governor") || !strings.Contains(question, "fin-timeout") {
+		t.Error(question)
 	}
 	if err := net.Down(t.Context()); err != nil {
 		t.Fatal(err)
@@ -171,33 +183,58 @@ func TestVariants(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	of := func(contender, metric, better string, ci *analysis.Interval) analysis.Result {
+	of := func(contender, metric, better string, ci *analysis.Interval, p float64) analysis.Result {
 		r := analysis.Result{Contender: contender, Step: "dts", Metric: metric, Better: better, Ranked: true, Median: 2}
-		if ci != nil || contender != "host" {
-			r.VsBaseline = &analysis.Comparison{Ratio: 1, CI: ci}
+		if contender != "host" {
+			r.VsBaseline = &analysis.Comparison{Ratio: 1, CI: ci, P: &p}
 		}
 		return r
 	}
 	r := &analysis.Report{Baseline: "host", Steps: []result.Step{{ID: "dts"}}, Results: []analysis.Result{
-		of("host", "goodput", "higher", nil),
-		of("host+a", "goodput", "higher", &analysis.Interval{1.1, 1.2}), of("host+a", "cpu_per_gbit", "lower", &analysis.Interval{1.1, 1.2}),
-		of("host+b", "goodput", "higher", &analysis.Interval{0.9, 1.2}), of("host+b", "cpu_per_gbit", "lower", &analysis.Interval{0.5, 0.9}),
-		of("host+c", "goodput", "higher", nil), of("host+d", "goodput", "higher", &analysis.Interval{1, 1.2}),
+		of("host", "goodput", "higher", nil, 0),
+		of("host+a", "goodput", "higher", &analysis.Interval{1.1, 1.2}, 0.001), of("host+a", "cpu_per_gbit", "lower", &analysis.Interval{1.1, 1.2}, 0.001),
+		of("host+b", "goodput", "higher", &analysis.Interval{0.9, 1.2}, 0.5), of("host+b", "cpu_per_gbit", "lower", &analysis.Interval{0.5, 0.9}, 0.02),
+		of("host+c", "goodput", "higher", nil, 0.5), of("host+d", "goodput", "higher", &analysis.Interval{1.1, 1.2}, 0.001),
 	}}
-	samples := []result.Sample{{Contender: "host+d", Started: time.Time{}, Notes: []result.Reason{{Code: NothingSet, Text: "d changed nothing: why"}}}}
+	samples := []result.Sample{
+		{Contender: "host+d", Started: time.Time{}, Notes: []result.Reason{{Code: NothingSet, Text: "d changed nothing: why"}}},
+		{Contender: "host+e", Step: "setup", Reasons: []result.Reason{{Text: "of another step"}}},
+		{Contender: "host+e", Step: "dts", Reasons: []result.Reason{{Text: "it did not come up: denied"}}},
+	}
 	var variants []Variant
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		variants = append(variants, Variant{"host+" + name, Request{Settings: []Choice{{Setting: name}}}})
 	}
+	j := Judge(r, samples, variants)
 	var got []string
-	for _, e := range Judge(r, variants, NothingSetBy(samples, variants)) {
-		got = append(got, fmt.Sprintf("%s %s %s", e.Variant, e.Metric, e.Verdict))
+	for _, e := range j.Effects {
+		got = append(got, fmt.Sprintf("%s %s %s %s", e.Variant, e.Metric, e.Verdict, e.Reason))
 	}
+	// b's 0.02 is 0.06 with two more likely ones left of five.
 	want := []string{
-		"host+a goodput helped", "host+a cpu_per_gbit hurt", "host+b goodput cannot be told apart", "host+b cpu_per_gbit helped",
-		"host+c goodput too few rounds", "host+d goodput nothing to set", "host+e  no figure to compare",
+		"host+a goodput helped ", "host+a cpu_per_gbit hurt ", "host+b goodput cannot be told apart ",
+		"host+b cpu_per_gbit cannot be told apart of so many comparisons one looks like this by chance",
+		"host+c goodput too few rounds ", "host+d goodput nothing to set d changed nothing: why", "host+e  no figure to compare it did not come up: denied",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+	if j.Comparisons != 5 || j.LeastRounds != 8 { // 2^(1-8)·5 = 0.04
+		t.Errorf("%d comparisons, %d rounds at least", j.Comparisons, j.LeastRounds)
+	}
+	if least := leastRounds(1); least != 6 || leastRounds(0) != 0 {
+		t.Errorf("one comparison takes %d rounds", least)
+	}
+}
+
+// What the lab can't measure is a setting that there is.
+func TestNotInLab(t *testing.T) {
+	for name := range notInLab() {
+		if _, err := Lookup(name); err != nil {
+			t.Error(err)
+		}
+	}
+	if governor.NotInLab() != "" || tcpLowLatency.NotInLab() == "" || irq.NotInLab() == "" {
+		t.Error("the wrong settings are left out")
 	}
 }

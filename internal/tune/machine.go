@@ -2,6 +2,7 @@ package tune
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,24 @@ func (m *Machine) Write(ctx context.Context, p Place, value string) error {
 		return fmt.Errorf("set %s to %s: %w", p, value, err)
 	}
 	return nil
+}
+
+// errStays says that a write went well and changed nothing.
+var errStays = errors.New("the kernel keeps the old value")
+
+// set makes the change and reads it back: now is what the place holds then,
+// which the kernel may have rounded or written another way. Unless moved, it is
+// known to hold its old value.
+func (m *Machine) set(ctx context.Context, c Change) (now string, moved bool, err error) {
+	err = m.Write(ctx, c.Place, c.To)
+	now, readErr := m.Read(ctx, c.Place)
+	if readErr != nil || !c.Same(now, c.From) {
+		return now, true, cmp.Or(err, readErr)
+	}
+	if err == nil {
+		err = fmt.Errorf("set %s to %s: %w, %s", c.Place, c.To, errStays, now)
+	}
+	return now, false, err
 }
 
 var errNoNICs = fmt.Errorf("interfaces cannot be asked here: %w", fs.ErrNotExist)

@@ -63,6 +63,31 @@ func (r Request) Wanted() ([]Wanted, error) {
 	return wanted, nil
 }
 
+// of is the part of the request whose settings have the scope. Errors: those of
+// Wanted.
+func (r Request) of(scope Scope) (Request, error) {
+	part := Request{Sysctls: map[string]string{}}
+	for _, c := range r.Settings {
+		s, err := Lookup(c.Setting)
+		if err != nil {
+			return part, err
+		}
+		if s.Scope == scope {
+			part.Settings = append(part.Settings, c)
+		}
+	}
+	for key, value := range r.Sysctls {
+		s, err := Sysctl(key, value)
+		if err != nil {
+			return part, err
+		}
+		if s.Scope == scope {
+			part.Sysctls[key] = value
+		}
+	}
+	return part, nil
+}
+
 // ReadRequest decodes a request.
 func ReadRequest(r io.Reader) (Request, error) {
 	var req Request
@@ -120,8 +145,10 @@ func SetNamespace(ctx context.Context, m *Machine, req Request) (Answer, error) 
 // none.
 func setAll(ctx context.Context, m *Machine, item Item) (made int, denied string, err error) {
 	for _, c := range item.Pending() {
-		err := m.Write(ctx, c.Place, c.To)
+		_, _, err := m.set(ctx, c)
 		switch {
+		case errors.Is(err, errStays):
+			denied = err.Error()
 		case (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) && c.sysctlKey() != "":
 			denied = noneOfItsOwn
 		case errors.Is(err, fs.ErrPermission):

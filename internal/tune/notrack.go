@@ -95,6 +95,9 @@ func notrackRules(ports []int) string {
 	return b.String()
 }
 
+// FormatPorts writes ports as the parameter of notrack has them.
+func FormatPorts(ports []int) string { return formatRanges(ports) }
+
 // parsePorts reads ports and ranges of them.
 func parsePorts(text string) ([]int, error) {
 	ports, err := parseRanges(text, 65535)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
 )
 
 // Verdict is what a setting did to a figure.
@@ -14,7 +15,7 @@ type Verdict string
 const (
 	Helped  Verdict = "helped"
 	Hurt    Verdict = "hurt"
-	Unclear Verdict = "cannot be told apart" // the interval of the ratio has 1 in it
+	Unclear Verdict = "cannot be told apart" // the ratio's interval has 1 in it, or chance would do
 	TooFew  Verdict = "too few rounds"       // no interval can be had
 	Nothing Verdict = "nothing to set"       // the setting changed no value here
 	NoData  Verdict = "no figure to compare"
@@ -30,23 +31,40 @@ type Effect struct {
 	After   float64            `json:"after"`  // and with
 	Ratio   float64            `json:"ratio"`  // median of the ratios within rounds
 	CI      *analysis.Interval `json:"ci"`
+	P       *float64           `json:"p"`      // of no difference, paired within rounds
+	PHolm   *float64           `json:"p_holm"` // the same, corrected for all comparisons of the run
 	Verdict Verdict            `json:"verdict"`
 	Reason  string             `json:"reason,omitempty"`
 }
 
+// Judgement is what a run says of settings.
+type Judgement struct {
+	Effects []Effect `json:"effects"`
+	// Comparisons are those that Holm's correction is for: of figures that have
+	// a p, of settings that changed something.
+	Comparisons int `json:"comparisons"`
+	// LeastRounds is the number of rounds below which none of so many
+	// comparisons can show a difference.
+	LeastRounds int `json:"least_rounds"`
+}
+
+// alpha is the chance that any of a run's helped and hurt is so by chance.
+const alpha = 0.05
+
 // judged are the metrics that settings are judged by, where a step has them.
 var judged = []string{"goodput", "rate", "loss", "latency_p50", "latency_p99", "cpu_per_gbit"}
 
-// Judge compares every variant of the report's baseline with it. notes are
-// those of the samples, by contender, of settings that changed nothing.
-func Judge(r *analysis.Report, variants []Variant, nothing map[string]string) []Effect {
+// Judge compares every variant of the report's baseline with it. samples are
+// the run's, whose notes and reasons say why there is nothing to compare.
+func Judge(r *analysis.Report, samples []result.Sample, variants []Variant) Judgement {
 	medians := map[string]float64{} // of the baseline, by step and metric
 	for _, res := range r.Results {
 		if res.Contender == r.Baseline {
 			medians[res.Step+" "+res.Metric] = res.Median
 		}
 	}
-	var effects []Effect
+	nothing := nothingSetBy(samples, variants)
+	var j Judgement
 	for _, v := range variants {
 		found := map[string]bool{} // steps with a figure
 		for _, res := range r.Results {
@@ -56,21 +74,64 @@ func Judge(r *analysis.Report, variants []Variant, nothing map[string]string) []
 			found[res.Step] = true
 			e := Effect{
 				Variant: v.ID, Step: res.Step, Metric: res.Metric, Unit: res.Unit, Before: medians[res.Step+" "+res.Metric], After: res.Median,
-				Ratio: res.VsBaseline.Ratio, CI: res.VsBaseline.CI,
+				Ratio: res.VsBaseline.Ratio, CI: res.VsBaseline.CI, P: res.VsBaseline.P,
 			}
 			e.Verdict = verdict(e.CI, res.Better)
 			if reason := nothing[v.ID]; reason != "" {
 				e.Verdict, e.Reason = Nothing, reason
 			}
-			effects = append(effects, e)
+			j.Effects = append(j.Effects, e)
 		}
 		for _, step := range r.Steps {
 			if !found[step.ID] {
-				effects = append(effects, Effect{Variant: v.ID, Step: step.ID, Verdict: NoData, Reason: "see the findings of the report"})
+				j.Effects = append(j.Effects, Effect{Variant: v.ID, Step: step.ID, Verdict: NoData, Reason: whyNot(samples, v.ID, step.ID)})
 			}
 		}
 	}
-	return effects
+	j.correct()
+	return j
+}
+
+// correct takes verdicts back that so many comparisons give by chance.
+func (j *Judgement) correct() {
+	var compared []*Effect
+	var p []float64
+	for i := range j.Effects {
+		if e := &j.Effects[i]; e.P != nil && e.Verdict != Nothing {
+			compared, p = append(compared, e), append(p, *e.P)
+		}
+	}
+	j.Comparisons, j.LeastRounds = len(p), leastRounds(len(p))
+	for i, adjusted := range stat.Holm(p) {
+		e := compared[i]
+		e.PHolm = &adjusted
+		if (e.Verdict == Helped || e.Verdict == Hurt) && adjusted > alpha {
+			e.Verdict, e.Reason = Unclear, "of so many comparisons one looks like this by chance"
+		}
+	}
+}
+
+// leastRounds is the number of rounds that one of so many comparisons needs to
+// hold, when all its rounds agree; 0 without comparisons.
+func leastRounds(comparisons int) int {
+	if comparisons == 0 {
+		return 0
+	}
+	ratios := []float64{2}
+	for stat.SignFlip(ratios)*float64(comparisons) > alpha {
+		ratios = append(ratios, 2)
+	}
+	return len(ratios)
+}
+
+// whyNot is why the contender has no figure at the step.
+func whyNot(samples []result.Sample, contender, step string) string {
+	for _, s := range samples {
+		if s.Contender == contender && s.Step == step && len(s.Reasons) > 0 {
+			return s.Reasons[0].Text
+		}
+	}
+	return "see the findings of the report"
 }
 
 // verdict says what a ratio's interval shows of a figure of which more is
@@ -87,9 +148,9 @@ func verdict(ci *analysis.Interval, better string) Verdict {
 	return Hurt
 }
 
-// NothingSetBy are the variants of which no setting changed anything, with the
+// nothingSetBy are the variants of which no setting changed anything, with the
 // reason, from the notes of their samples.
-func NothingSetBy(samples []result.Sample, variants []Variant) map[string]string {
+func nothingSetBy(samples []result.Sample, variants []Variant) map[string]string {
 	settings := map[string]int{}
 	for _, v := range variants {
 		settings[v.ID] = len(v.Names())
