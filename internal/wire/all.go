@@ -4,7 +4,7 @@ package wire
 
 // Transports lists the transports and extras, in the order of listings.
 func Transports() []Transport {
-	return []Transport{routes, vpcRoutes, vxlan, ipip, wireguard, esp, flanneld, weaveGuard, ciliumVXLAN, ciliumRoutes, ciliumWireGuard, masquerade, sysctl,
+	return []Transport{routes, vpcRoutes, vxlan, ipip, wireguard, esp, flanneld, weaveGuard, ciliumVXLAN, ciliumRoutes, ciliumWireGuard, calicoDevice, calicoNotrack, masquerade, sysctl,
 		antreaTunnel, antreaGatewayRoutes, ovnOverlay, ovnLocalnet, ovnServiceNAT, tunnelNotrack}
 }
 

@@ -4,9 +4,12 @@ package wire
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 
@@ -16,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-//go:generate bpf/generate.sh cilium.c sock.c calico.c testdata/refused.c
+//go:generate bpf/generate.sh cilium.c sock.c calico.c calico_l3.c testdata/refused.c
 
 // RefusedError is an eBPF program that the running kernel's verifier refused.
 type RefusedError struct {
@@ -51,7 +54,8 @@ func objectSpec(object []byte) (*ebpf.CollectionSpec, error) {
 
 // loadEBPF loads the named programs of an object, with its constants set and
 // the shared maps in place of maps of its own. Those that the object does not
-// have are passed over.
+// have are passed over. A constant with the name of a map is how many entries
+// that map has room for.
 func loadEBPF(object []byte, programs []string, constants map[string]any, shared map[string]*ebpf.Map) (*ebpf.Collection, error) {
 	spec, err := objectSpec(object)
 	if err != nil {
@@ -63,6 +67,10 @@ func loadEBPF(object []byte, programs []string, constants map[string]any, shared
 		}
 	}
 	for name, value := range constants {
+		if m, isMap := spec.Maps[name]; isMap {
+			m.MaxEntries = value.(uint32)
+			continue
+		}
 		v, known := spec.Variables[name]
 		if !known {
 			return nil, fmt.Errorf("eBPF object: no constant %s", name)
@@ -103,6 +111,42 @@ func refused(err error, programs []string) error {
 		Program: name, Kernel: unix.ByteSliceToString(u.Release[:]),
 		Log: strings.Join(lines[max(0, len(lines)-verifierLines):], " | "), Err: verifier.Cause,
 	}
+}
+
+// empty takes every entry out of a map.
+func empty(m *ebpf.Map) error {
+	var keys [][]byte
+	key, err := m.NextKeyBytes(nil)
+	for ; key != nil; key, err = m.NextKeyBytes(key) {
+		keys = append(keys, key)
+	}
+	if err != nil {
+		return fmt.Errorf("eBPF map: %w", err)
+	}
+	for _, key := range keys {
+		if err := m.Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return fmt.Errorf("eBPF map: %w", err)
+		}
+	}
+	return nil
+}
+
+// forgetMaps has every node forget its connections: those of the named maps,
+// and those of the kernel where it has connection tracking.
+func (f *Fabric) forgetMaps(ctx context.Context, of func(n *Node) *ebpf.Collection, names ...string) error {
+	return f.parallel(ctx, func(_ context.Context, n *Node) error {
+		for _, name := range names {
+			if err := empty(of(n).Maps[name]); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		return n.NS.Do(func() error {
+			if _, err := os.Stat("/proc/sys/net/netfilter/nf_conntrack_count"); errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			return forgetConnections(n)
+		})
+	})
 }
 
 // classify attaches a program to the interface's ingress (what it receives)

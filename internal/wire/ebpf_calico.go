@@ -18,17 +18,33 @@ import (
 //go:embed bpf/calico.o
 var calicoObject []byte
 
+// calicoL3Object is the same for devices without an Ethernet header.
+//
+//go:embed bpf/calico_l3.o
+var calicoL3Object []byte
+
 // calicoKey is the state of Calico's eBPF dataplane among what pieces share.
 const calicoKey = "calico-ebpf"
 
 // calicoEBPF is what its pieces have in common: on every node the maps of
 // bpf/calico.c, which Felix would fill.
 type calicoEBPF struct {
-	nodes   map[*Node]*ebpf.Collection
-	socket  *sockets // nil until there is a Service mechanism
-	pods    uint32   // given out so far
-	fronts  map[*ebpf.Collection][]calicoFrontendKey
-	nextNAT uint32
+	nodes  map[*Node]*calicoNode
+	socket *sockets // nil until there is a Service mechanism
+	pods   uint32   // given out so far
+}
+
+type calicoNode struct {
+	*ebpf.Collection // the uplink's programs and all the node's maps
+	services         calicoServices
+}
+
+// calicoServices are a node's maps of Services and what stands in them.
+type calicoServices struct {
+	frontends, backends *ebpf.Map
+
+	keys []calicoFrontendKey
+	last uint32 // number given out: none is used twice
 }
 
 // The structures of bpf/calico.c.
@@ -61,19 +77,42 @@ var (
 	calicoMAC     = net.HardwareAddr{0xee, 0xee, 0xee, 0xee, 0xee, 0xee}
 )
 
+// calicoBoth are the programs of both directions.
+var calicoBoth = []string{"to_host", "from_host"}
+
+func calicoNodeOf(c *ebpf.Collection) *calicoNode {
+	return &calicoNode{Collection: c, services: calicoServices{frontends: c.Maps["frontends"], backends: c.Maps["backends"]}}
+}
+
+// shared are the node's maps, for programs that come later.
+func (n *calicoNode) shared() map[string]*ebpf.Map {
+	shared := map[string]*ebpf.Map{}
+	for name, m := range n.Maps {
+		if name[0] != '.' {
+			shared[name] = m
+		}
+	}
+	return shared
+}
+
 var ptpEBPF = Attach{
 	Name:    "ptp-ebpf",
 	Summary: "a routed veth with eBPF programs at tc, there and at the uplink, as Calico's eBPF dataplane has",
 	Setup: func(ctx context.Context, f *Fabric, _ Params) error {
-		c := &calicoEBPF{nodes: map[*Node]*ebpf.Collection{}, fronts: map[*ebpf.Collection][]calicoFrontendKey{}}
+		c := &calicoEBPF{nodes: map[*Node]*calicoNode{}}
 		f.Shared[calicoKey] = c
 		f.OnDown(c.close)
 		return f.onEach(ctx, func(n *Node, h *netlink.Handle, uplink netlink.Link) error {
-			node, err := loadEBPF(calicoObject, []string{"to_host", "from_host"}, map[string]any{"workload": false}, nil)
+			// One control group, so one map of what its sockets have asked for.
+			shared := map[string]*ebpf.Map{}
+			if first := c.nodes[f.Nodes[0]]; first != nil {
+				shared["socket_flows"] = first.Maps["socket_flows"]
+			}
+			node, err := loadEBPF(calicoObject, calicoBoth, map[string]any{"workload": false}, shared)
 			if err != nil {
 				return err
 			}
-			c.nodes[n] = node
+			c.nodes[n] = calicoNodeOf(node)
 			for _, peer := range f.Nodes {
 				flags := uint32(calicoHost)
 				if peer == n {
@@ -137,19 +176,13 @@ func calicoPlug(_ context.Context, f *Fabric, pod *Pod, _ Params) (addr netip.Ad
 	}
 	index := link.Attrs().Index
 	maps := c.nodes[node]
-	shared := map[string]*ebpf.Map{}
-	for name, m := range maps.Maps {
-		if name[0] != '.' {
-			shared[name] = m
-		}
-	}
 	constants := map[string]any{"workload": true, "counters_index": c.pods}
-	programs, err := loadEBPF(calicoObject, []string{"to_host", "from_host"}, constants, shared)
+	programs, err := loadEBPF(calicoObject, calicoBoth, constants, maps.shared())
 	if err != nil {
 		return addr, err
 	}
 	f.OnDown(func() error { programs.Close(); return nil })
-	if err := calicoPut(maps, netip.PrefixFrom(addr, 32), calicoRoute{calicoWorkload | calicoLocal | calicoInPool, uint32(index)}); err != nil {
+	if err := calicoPut(maps.Collection, netip.PrefixFrom(addr, 32), calicoRoute{calicoWorkload | calicoLocal | calicoInPool, uint32(index)}); err != nil {
 		return addr, err
 	}
 	if err := calicoPrograms(h, index, programs); err != nil {
@@ -196,6 +229,36 @@ func calicoNeighbour(pod *Pod) error {
 	return nil
 }
 
+// calicoDevice has programs at a further device of the node.
+var calicoDevice = Transport{
+	Name:    "ebpf-device",
+	Summary: "eBPF programs of Calico at a tunnel's device, as at the uplink",
+	Params:  []string{"device"},
+	Setup: func(ctx context.Context, f *Fabric, p Params) error {
+		c, ok := f.Shared[calicoKey].(*calicoEBPF)
+		if !ok {
+			return errors.New("ebpf-device: works with the attachment ptp-ebpf only")
+		}
+		device := p.Text("device", "")
+		return f.onEach(ctx, func(n *Node, h *netlink.Handle, _ netlink.Link) error {
+			link, err := h.LinkByName(device)
+			if err != nil {
+				return fmt.Errorf("ebpf-device: %q: %w; give it the device of a tunnel or of the encryption piece", device, err)
+			}
+			object := calicoObject
+			if len(link.Attrs().HardwareAddr) == 0 {
+				object = calicoL3Object
+			}
+			programs, err := loadEBPF(object, calicoBoth, map[string]any{"workload": false}, c.nodes[n].shared())
+			if err != nil {
+				return err
+			}
+			f.OnDown(func() error { programs.Close(); return nil })
+			return calicoPrograms(h, link.Attrs().Index, programs)
+		})
+	},
+}
+
 // calicoNAT is Calico's load balancer: for TCP when a socket connects, for the
 // rest at tc.
 var calicoNAT = Service{
@@ -207,60 +270,75 @@ var calicoNAT = Service{
 			return nil, errors.New("ebpf-nat: works with the attachment ptp-ebpf only")
 		}
 		var err error
-		c.socket, err = atSockets(f, calicoObject, map[string]ebpf.AttachType{"connect_balancer": ebpf.AttachCGroupInet4Connect}, nil)
+		programs := map[string]ebpf.AttachType{"connect_balancer": ebpf.AttachCGroupInet4Connect}
+		c.socket, err = atSockets(f, calicoObject, programs, c.nodes[f.Nodes[0]].shared())
 		return c, err
 	},
 }
 
-// Sync implements Proxy.
+// Sync implements Proxy. The program at sockets looks at the first node's maps,
+// as each node's programs all look at one set.
 func (c *calicoEBPF) Sync(ctx context.Context, f *Fabric, table []ServicePort) error {
-	sets := []*ebpf.Collection{c.socket.Collection}
-	for _, n := range f.Nodes {
-		sets = append(sets, c.nodes[n])
+	return f.parallel(ctx, func(ctx context.Context, n *Node) error { return c.nodes[n].services.sync(ctx, table) })
+}
+
+// Forget implements Forgetter.
+func (c *calicoEBPF) Forget(ctx context.Context, f *Fabric) error {
+	if err := empty(c.socket.Maps["socket_flows"]); err != nil {
+		return err
 	}
-	for _, set := range sets {
-		if err := c.sync(ctx, set, table); err != nil {
+	return f.forgetMaps(ctx, func(n *Node) *ebpf.Collection { return c.nodes[n].Collection }, "conntrack")
+}
+
+// sync makes the table the only Services of a node: backends first, then what
+// leads to them (felix/bpf/proxy/syncer.go).
+func (s *calicoServices) sync(ctx context.Context, table []ServicePort) error {
+	if err := s.clear(); err != nil {
+		return err
+	}
+	for _, port := range table {
+		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if err := s.add(port); err != nil {
+			return fmt.Errorf("Service %s: %w", port.Name, err)
 		}
 	}
 	return nil
 }
 
-// sync makes the table the only Services of one set of maps: backends first,
-// then what leads to them (felix/bpf/proxy/syncer.go).
-func (c *calicoEBPF) sync(ctx context.Context, set *ebpf.Collection, table []ServicePort) error {
-	fronts, backends := set.Maps["frontends"], set.Maps["backends"]
-	for _, key := range c.fronts[set] {
+func (s *calicoServices) add(port ServicePort) error {
+	s.last++
+	for i, b := range port.Backends {
+		if err := s.backends.Put(calicoBackendKey{s.last, uint32(i)}, serviceAddress{Addr: b.Addr().As4(), Port: bigPort(b.Port())}); err != nil {
+			return fmt.Errorf("backend: %w", err)
+		}
+	}
+	// Any source: the prefix ends before it.
+	key := calicoFrontendKey{Length: 56, Addr: port.ClusterIP.As4(), Port: bigPort(port.Port), Proto: protocols[port.Protocol]}
+	if err := s.frontends.Put(key, calicoFrontend{ID: s.last, Count: uint32(len(port.Backends))}); err != nil {
+		return err
+	}
+	s.keys = append(s.keys, key)
+	return nil
+}
+
+// clear takes every Service away.
+func (s *calicoServices) clear() error {
+	for _, key := range s.keys {
 		var old calicoFrontend
-		if err := fronts.Lookup(key, &old); err != nil {
+		if err := s.frontends.Lookup(key, &old); err != nil {
 			return err
 		}
-		if err := fronts.Delete(key); err != nil {
+		if err := s.frontends.Delete(key); err != nil {
 			return err
 		}
 		for i := range old.Count {
-			if err := backends.Delete(calicoBackendKey{old.ID, i}); err != nil {
+			if err := s.backends.Delete(calicoBackendKey{old.ID, i}); err != nil {
 				return err
 			}
 		}
 	}
-	c.fronts[set] = nil
-	for _, s := range table {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		c.nextNAT++
-		for i, b := range s.Backends {
-			if err := backends.Put(calicoBackendKey{c.nextNAT, uint32(i)}, serviceAddress{Addr: b.Addr().As4(), Port: bigPort(b.Port())}); err != nil {
-				return fmt.Errorf("Service %s: backend: %w", s.Name, err)
-			}
-		}
-		// Any source: the prefix ends before it.
-		key := calicoFrontendKey{Length: 56, Addr: s.ClusterIP.As4(), Port: bigPort(s.Port), Proto: protocols[s.Protocol]}
-		if err := fronts.Put(key, calicoFrontend{ID: c.nextNAT, Count: uint32(len(s.Backends))}); err != nil {
-			return fmt.Errorf("Service %s: %w", s.Name, err)
-		}
-		c.fronts[set] = append(c.fronts[set], key)
-	}
+	s.keys = nil
 	return nil
 }

@@ -29,10 +29,8 @@ type cilium struct {
 	nodes    map[*Node]*ciliumNode
 	tunnel   bool     // set by the transport; else routes
 	socket   *sockets // nil: Services at tc
-	// socketServices are the Services that the socket's programs know.
-	socketServices serviceMaps
-	hubble         string // who reads flow events
-	pods           uint32 // given out so far
+	hubble   string   // who reads flow events
+	pods     uint32   // given out so far
 }
 
 type ciliumNode struct {
@@ -90,7 +88,7 @@ var vethEBPF = Attach{
 	},
 }
 
-var ciliumParams = []string{"host-routing", "kube-proxy-replacement", "monitor-aggregation", "monitor-interval", "hubble"}
+var ciliumParams = []string{"host-routing", "kube-proxy-replacement", "masquerade", "monitor-aggregation", "monitor-interval", "hubble"}
 
 // ciliumOf is the state, or why there is none.
 func ciliumOf(f *Fabric, piece string) (*cilium, error) {
@@ -115,10 +113,14 @@ func ciliumSetup(_ context.Context, f *Fabric, p Params) error {
 	c.settings = map[string]any{
 		"host_routing":   p.Bool("host-routing", false),
 		"node_port":      p.Bool("kube-proxy-replacement", false),
+		"masquerade":     p.Bool("masquerade", false),
 		"per_packet_lb":  true,
 		"notify":         true, // also when nobody reads (TraceNotification)
 		"aggregation":    level,
 		"report_seconds": uint32(p.Int("monitor-interval", 5)),
+	}
+	if !p.Bool("kube-proxy-replacement", false) {
+		c.settings["snat"] = uint32(1) // the agent makes no such map
 	}
 	f.Shared[ciliumKey] = c
 	f.OnDown(c.close)

@@ -32,17 +32,18 @@ var ciliumVXLAN = Transport{
 			if err != nil {
 				return err
 			}
-			node, err := c.load(n, []string{"from_overlay", "from_netdev", "to_netdev"}, uplink.Attrs().Index, link.Attrs().Index)
+			node, err := c.load(n, []string{"from_overlay", "to_overlay", "from_netdev", "to_netdev"}, uplink.Attrs().Index, link.Attrs().Index)
 			if err != nil {
 				return err
 			}
 			if err := classify(h, link.Attrs().Index, netlink.HANDLE_MIN_INGRESS, "from_overlay", node.Programs["from_overlay"]); err != nil {
 				return err
 			}
-			if c.settings["node_port"] == true {
-				if err := ciliumNetdev(h, uplink, node.Collection); err != nil {
-					return err
-				}
+			if err := classify(h, link.Attrs().Index, netlink.HANDLE_MIN_EGRESS, "to_overlay", node.Programs["to_overlay"]); err != nil {
+				return err
+			}
+			if err := c.atUplink(h, uplink, node); err != nil {
+				return err
 			}
 			return h.LinkSetUp(link)
 		})
@@ -68,7 +69,7 @@ var ciliumRoutes = Transport{
 			if err != nil {
 				return err
 			}
-			return ciliumNetdev(h, uplink, node.Collection)
+			return c.atUplink(h, uplink, node)
 		})
 	},
 }
@@ -103,6 +104,16 @@ var ciliumWireGuard = Transport{
 			return ciliumNetdev(h, uplink, programs)
 		})
 	},
+}
+
+// atUplink attaches the node's programs where Cilium needs any at its devices:
+// without kube-proxy replacement it does not (pkg/option/config.go,
+// AreDevicesRequired); ciliumWireGuard brings its own.
+func (c *cilium) atUplink(h *netlink.Handle, uplink netlink.Link, node *ciliumNode) error {
+	if c.settings["node_port"] != true {
+		return nil
+	}
+	return ciliumNetdev(h, uplink, node.Collection)
 }
 
 // ciliumNetdev attaches the programs of the node's uplink.

@@ -92,7 +92,7 @@ func aPod(t *testing.T, more map[string]any) *ciliumNode {
 		"tunnel_mode": true, "tunnel_device": uint32(1), "per_packet_lb": true, "notify": true, "aggregation": uint32(3),
 	}
 	maps.Copy(settings, more)
-	c := load(t, ciliumObject, []string{"from_container", "to_container"}, settings)
+	c := load(t, ciliumObject, []string{"from_container", "to_container", "from_overlay", "to_overlay", "from_netdev", "to_netdev"}, settings)
 	n := &ciliumNode{Collection: c, services: serviceMapsOf(c)}
 	for egress := range uint8(2) {
 		if err := c.Maps["policy"].Put(ciliumPolicyKey{Length: 40, Egress: egress}, ciliumPolicy{}); err != nil {
@@ -178,26 +178,32 @@ func TestServiceReply(t *testing.T) {
 }
 
 // With medium aggregation a flow's first packet is an event and its second is
-// none; without, every packet is at every point.
+// none, and at the node's devices, which know no flows, none is; without, every
+// packet is at every point.
 func TestFlowEvents(t *testing.T) {
 	for name, c := range map[string]struct {
+		program     string
 		aggregation uint32
 		relay       bool
 		want        uint64
 	}{
-		"medium":     {3, false, 1},
-		"none":       {0, false, 6},
-		"with relay": {3, true, 1},
+		"medium":          {"from_container", 3, false, 1},
+		"none":            {"from_container", 0, false, 6},
+		"with relay":      {"from_container", 3, true, 1},
+		"uplink, medium":  {"to_netdev", 3, false, 0},
+		"uplink, none":    {"to_netdev", 0, false, 3},
+		"into the tunnel": {"to_overlay", 3, false, 0},
+		"from the uplink": {"from_netdev", 3, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pod := aPod(t, map[string]any{"aggregation": c.aggregation, "report_seconds": uint32(3600)})
+			pod := aPod(t, map[string]any{"aggregation": c.aggregation, "report_seconds": uint32(3600), "node_port": true})
 			o, err := observe(pod.Maps["events"], c.relay)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer o.close()
 			for range 3 {
-				send(t, pod.Programs["from_container"], frame(unix.IPPROTO_TCP, "10.244.0.2:40000", "10.244.1.2:80"))
+				send(t, pod.Programs[c.program], frame(unix.IPPROTO_TCP, "10.244.0.2:40000", "10.244.1.2:80"))
 			}
 			for end := time.Now().Add(10 * time.Second); o.seen.Load() < c.want && time.Now().Before(end); {
 				time.Sleep(10 * time.Millisecond)
@@ -216,8 +222,8 @@ func TestCalicoToHost(t *testing.T) {
 	if err := calicoPut(node, netip.MustParsePrefix("10.244.0.2/32"), calicoRoute{calicoWorkload | calicoLocal | calicoInPool, 1}); err != nil {
 		t.Fatal(err)
 	}
-	c := &calicoEBPF{fronts: map[*ebpf.Collection][]calicoFrontendKey{}}
-	if err := c.sync(t.Context(), node, aTable); err != nil {
+	services := calicoNodeOf(node).services
+	if err := services.sync(t.Context(), aTable); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -243,7 +249,7 @@ func TestCalicoToHost(t *testing.T) {
 	if verdict, _ := send(t, node.Programs["to_host"], frame(unix.IPPROTO_UDP, "10.244.0.9:1", "10.244.1.2:2")); verdict != verdictDrop {
 		t.Errorf("another's source: verdict %d", verdict)
 	}
-	if err := c.sync(t.Context(), node, nil); err != nil {
+	if err := services.sync(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if verdict, out := send(t, node.Programs["from_host"], asks("169.254.1.1")); verdict != verdictPass || len(out) != 42 {

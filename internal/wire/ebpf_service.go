@@ -36,14 +36,17 @@ var ebpfService = Service{
 			return nil, err
 		}
 		if p.Bool("socket", false) {
+			first := c.nodes[f.Nodes[0]]
+			if first == nil {
+				return nil, errors.New("ebpf: needs a transport of eBPF: ebpf-vxlan or ebpf-routes")
+			}
 			c.socket, err = atSockets(f, sockObject, map[string]ebpf.AttachType{
 				"connect4": ebpf.AttachCGroupInet4Connect, "getpeername4": ebpf.AttachCgroupInet4GetPeername,
 				"sendmsg4": ebpf.AttachCGroupUDP4Sendmsg, "recvmsg4": ebpf.AttachCGroupUDP4Recvmsg,
-			}, nil)
+			}, first.shared())
 			if err != nil {
 				return nil, err
 			}
-			c.socketServices = serviceMapsOf(c.socket.Collection)
 			c.settings["per_packet_lb"] = false
 		}
 		return &ciliumProxy{c}, nil
@@ -52,14 +55,20 @@ var ebpfService = Service{
 
 type ciliumProxy struct{ *cilium }
 
-// Sync implements Proxy: every node's maps, and those of the socket.
+// Sync implements Proxy. The programs at sockets look at the first node's maps,
+// as each node's programs all look at one set.
 func (p *ciliumProxy) Sync(ctx context.Context, f *Fabric, table []ServicePort) error {
+	return f.parallel(ctx, func(ctx context.Context, n *Node) error { return p.nodes[n].services.sync(ctx, table) })
+}
+
+// Forget implements Forgetter.
+func (p *ciliumProxy) Forget(ctx context.Context, f *Fabric) error {
 	if p.socket != nil {
-		if err := p.socketServices.sync(ctx, table); err != nil {
+		if err := empty(p.socket.Maps["believed"]); err != nil {
 			return err
 		}
 	}
-	return f.parallel(ctx, func(ctx context.Context, n *Node) error { return p.nodes[n].services.sync(ctx, table) })
+	return f.forgetMaps(ctx, func(n *Node) *ebpf.Collection { return p.nodes[n].Collection }, "ct_tcp", "ct_any")
 }
 
 // The structures of bpf/service.h.
@@ -173,8 +182,9 @@ type sockets struct {
 	links []link.Link
 }
 
-// atSockets attaches the programs of an object, by name.
-func atSockets(f *Fabric, object []byte, programs map[string]ebpf.AttachType, constants map[string]any) (_ *sockets, err error) {
+// atSockets attaches the programs of an object, by name. They work with the
+// shared maps, where there are any of their names.
+func atSockets(f *Fabric, object []byte, programs map[string]ebpf.AttachType, shared map[string]*ebpf.Map) (_ *sockets, err error) {
 	s := &sockets{}
 	defer func() {
 		if err != nil {
@@ -182,7 +192,7 @@ func atSockets(f *Fabric, object []byte, programs map[string]ebpf.AttachType, co
 		}
 	}()
 	names := slices.Sorted(maps.Keys(programs))
-	if s.Collection, err = loadEBPF(object, names, constants, nil); err != nil {
+	if s.Collection, err = loadEBPF(object, names, nil, shared); err != nil {
 		return nil, err
 	}
 	group, done, err := ownControlGroup(f.Nodes[0].Dir)

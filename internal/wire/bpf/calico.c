@@ -24,7 +24,7 @@ struct ct_key {
 struct leg {
 	__u64 bytes;
 	__u32 packets, seqno;
-	__u8 syn_seen, ack_seen, approved, opener;
+	__u32 syn_seen : 1, ack_seen : 1, fin_seen : 1, rst_seen : 1, approved : 1, opener : 1;
 	__u32 ifindex;
 };
 
@@ -114,6 +114,8 @@ struct {
 	__type(value, struct backend);
 } backends SEC(".maps");
 
+/* What a socket that was sent to a backend had asked for. One for all nodes,
+ * as they share the control group. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 65536);
@@ -171,7 +173,7 @@ __inline_always bool ct_key_of(struct ct_key *key, __u8 proto, __be32 s, __be16 
 	return forward;
 }
 
-/* approve notes that this interface lets the connection through. */
+/* ct_create makes a connection's entry, which this interface lets through. */
 __inline_always int ct_create(struct __sk_buff *skb, const struct packet *p, bool to_host, __u8 type, __be32 original, __be16 original_port)
 {
 	struct ct_value value = {.type = type};
@@ -211,18 +213,69 @@ __inline_always int nat_create(struct __sk_buff *skb, const struct packet *p, co
 	return bpf_map_update_elem(&conntrack, &key, &value, BPF_ANY);
 }
 
+/* closed says that both sides have ended the connection. */
+__inline_always bool closed(const struct ct_value *v)
+{
+	return (v->a_to_b.fin_seen || v->a_to_b.rst_seen) && (v->b_to_a.fin_seen || v->b_to_a.rst_seen);
+}
+
+/* ct_find finds the entry that tracks the packet's connection, and leaves its
+ * key in key; 0 is a new connection. translated says that there was a forward
+ * entry before it. A SYN to a closed connection is a new one. */
+__inline_always struct ct_value *ct_find(struct ct_key *key, const struct packet *p, bool *translated)
+{
+	struct ct_value *entry = bpf_map_lookup_elem(&conntrack, key), *tracked = entry;
+	bool syn = (p->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
+	__u64 now = bpf_ktime_get_ns();
+	struct ct_key reverse;
+	__u8 type;
+
+	*translated = false;
+	if (!entry)
+		return 0;
+	entry->last_seen = now;
+	type = entry->type;
+	if (type == NAT_FORWARD) {
+		reverse = entry->reverse;
+		tracked = bpf_map_lookup_elem(&conntrack, &reverse);
+		if (!tracked)
+			return 0;
+	}
+	if (syn && type != NAT_REVERSE && closed(tracked)) {
+		bpf_map_delete_elem(&conntrack, key);
+		if (type == NAT_FORWARD)
+			bpf_map_delete_elem(&conntrack, &reverse);
+		return 0;
+	}
+	if (type == NAT_FORWARD) {
+		*translated = true;
+		*key = reverse;
+		tracked->last_seen = now;
+	}
+	return tracked;
+}
+
+/* asked looks for what the packet's socket had asked for before it was sent to
+ * a backend; policies are about that. */
+__inline_always void asked(struct __sk_buff *skb, const struct packet *p)
+{
+	struct socket_flow flow = {.cookie = bpf_get_socket_cookie(skb), .addr = p->daddr, .port = p->dport, .proto = p->proto};
+
+	if (flow.cookie)
+		bpf_map_lookup_elem(&socket_flows, &flow);
+}
+
 __inline_always int handle(struct __sk_buff *skb, bool to_host)
 {
-	struct ct_value *entry, *tracked;
 	struct backend *backend = 0;
+	struct ct_value *tracked;
 	struct ct_key key = {};
 	struct leg *from, *to;
 	struct packet p;
 	struct route_entry *r;
-	bool forward, approved = false, bypass = false;
+	bool forward, translated, approved, bypass = false;
 	__u32 index = counters_index;
 	__u64 *counted;
-	__u64 now;
 
 	if (!to_host && skb->mark == MARK_BYPASS)
 		return PASS;
@@ -234,31 +287,25 @@ __inline_always int handle(struct __sk_buff *skb, bool to_host)
 	if (!parse(skb, &p))
 		return TC_ACT_SHOT;
 	forward = ct_key_of(&key, p.proto, p.saddr, p.sport, p.daddr, p.dport);
-	entry = bpf_map_lookup_elem(&conntrack, &key);
-	if (entry) {
-		now = bpf_ktime_get_ns();
-		entry->last_seen = now;
-		if (entry->type == NAT_FORWARD) {
-			key = entry->reverse;
-			tracked = bpf_map_lookup_elem(&conntrack, &key);
-			if (!tracked)
-				return TC_ACT_SHOT;
-			tracked->last_seen = now;
+	tracked = ct_find(&key, &p, &translated);
+	if (tracked) {
+		if (translated) {
 			/* The client's own side of the tracked entry. */
 			forward = key.a == p.saddr && key.a_port == p.sport;
 			if (to_host && !translate(skb, &p, false, forward ? key.b : key.a, forward ? key.b_port : key.a_port))
 				return TC_ACT_SHOT;
-			entry = tracked;
-		} else if (entry->type == NAT_REVERSE && !to_host) {
-			to = forward ? &entry->b_to_a : &entry->a_to_b;
-			if (to->opener && !translate(skb, &p, true, entry->original, entry->original_port))
+		}
+		from = forward ? &tracked->a_to_b : &tracked->b_to_a;
+		to = forward ? &tracked->b_to_a : &tracked->a_to_b;
+		if (!translated && tracked->type == NAT_REVERSE && !to_host && to->opener) {
+			if (!translate(skb, &p, true, tracked->original, tracked->original_port))
 				return TC_ACT_SHOT;
 		}
-		from = forward ? &entry->a_to_b : &entry->b_to_a;
-		to = forward ? &entry->b_to_a : &entry->a_to_b;
 		if (p.proto == IPPROTO_TCP) {
 			from->syn_seen |= !!(p.tcp_flags & TCP_SYN);
 			from->ack_seen |= from->syn_seen && !(p.tcp_flags & TCP_SYN);
+			from->fin_seen |= !!(p.tcp_flags & TCP_FIN);
+			from->rst_seen |= !!(p.tcp_flags & TCP_RST);
 		}
 		approved = to_host ? from->approved : to->approved;
 		if (!approved) {
@@ -269,14 +316,14 @@ __inline_always int handle(struct __sk_buff *skb, bool to_host)
 			else
 				to->approved = 1;
 		}
-		bypass = entry->type == NORMAL && from->approved && to->approved;
+		bypass = tracked->type == NORMAL && from->approved && to->approved;
 	} else {
 		if (to_host || !(skb->mark & MARK_SEEN))
 			backend = nat_lookup(p.saddr, p.daddr, p.dport, p.proto);
 		r = route_to(p.saddr);
 		if (workload && to_host && (!r || !(r->flags & ROUTE_LOCAL)))
 			return TC_ACT_SHOT; /* not the pod's own address */
-		bpf_get_socket_cookie(skb);
+		asked(skb, &p);
 		route_to(backend ? backend->addr : p.daddr);
 		if (backend && to_host) {
 			if (nat_create(skb, &p, backend) < 0 || !translate(skb, &p, false, backend->addr, backend->port))
@@ -286,7 +333,9 @@ __inline_always int handle(struct __sk_buff *skb, bool to_host)
 		}
 	}
 	skb->mark = bypass ? MARK_BYPASS : MARK_SEEN;
-	return to_host ? route(skb, &p) : PASS;
+	/* What has come without an Ethernet header takes the node's stack
+	 * (CALI_FIB_ENABLED in bpf.h). */
+	return to_host && ETHERNET ? route(skb, &p) : PASS;
 }
 
 /* Towards the node's stack: what a pod sends, what the uplink brings. */

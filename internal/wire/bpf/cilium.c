@@ -7,13 +7,13 @@
  */
 #include "service.h"
 
-
 /* Set before the programs are loaded, as Cilium's generated headers are. The
  * verifier sees them as constants and drops what they switch off. */
 volatile const bool tunnel_mode;     /* VXLAN by the collecting device, or the node's routes */
 volatile const bool host_routing;    /* past the node's stack, or through it (legacy) */
 volatile const bool per_packet_lb;   /* Services at tc: where the socket does not serve them */
 volatile const bool node_port;       /* kube-proxy replacement: Services at the node's devices */
+volatile const bool masquerade;      /* in eBPF, at the uplink */
 volatile const bool notify;          /* flow events for Hubble */
 volatile const __u32 aggregation;    /* monitor-aggregation: 0 none, 3 medium */
 volatile const __u32 report_seconds; /* monitor-aggregation-interval */
@@ -64,6 +64,13 @@ struct endpoint {
 struct prefix {
 	__u32 length;
 	__be32 addr;
+};
+
+struct translation { /* of a source address */
+	__u64 created, tracked, pad[2];
+	__be32 addr;
+	__be16 port;
+	__u16 rest;
 };
 
 struct remote {
@@ -120,6 +127,15 @@ struct {
 	__type(key, struct connection);
 	__type(value, struct connection_state);
 } ct_any SEC(".maps");
+
+/* Source addresses that the node has translated: none, as nothing leaves the
+ * cluster, and yet what belongs to a node port is looked for here. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 131072);
+	__type(key, struct connection);
+	__type(value, struct translation);
+} snat SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -226,15 +242,22 @@ __inline_always void ct_key(struct connection *key, const struct packet *p, __u8
 }
 
 /* ct_touch notes the packet in the connection's entry, and says whether it is
- * worth a report: other TCP flags than before, or the interval has passed. */
-__inline_always bool ct_touch(struct __sk_buff *skb, struct connection_state *state, const struct packet *p, __u8 scope, bool *reopened)
+ * worth a report: other TCP flags than before, or the interval has passed. A
+ * SYN opens a closing connection again. */
+__inline_always bool ct_touch(struct __sk_buff *skb, struct connection_state *state, const struct packet *p, __u8 scope)
 {
 	__u32 now = bpf_ktime_get_ns() / 1000000000;
 	__u8 *seen = scope == INGRESS ? &state->rx_flags_seen : &state->tx_flags_seen;
 	__u32 *last = scope == INGRESS ? &state->last_rx_report : &state->last_tx_report;
-	__u8 flags = *seen | (p->tcp_flags & (TCP_FIN | TCP_SYN | TCP_RST));
 	bool syn = p->tcp_flags & TCP_SYN;
+	__u8 flags;
 
+	if (syn && (state->rx_closing || state->tx_closing)) {
+		state->rx_closing = state->tx_closing = 0;
+		state->rx_flags_seen = state->tx_flags_seen = 0;
+		state->seen_non_syn = 0;
+	}
+	flags = *seen | (p->tcp_flags & (TCP_FIN | TCP_SYN | TCP_RST));
 	if (p->proto == IPPROTO_TCP) {
 		state->seen_non_syn |= !syn;
 		state->lifetime = now + (state->seen_non_syn ? 21600 : 60);
@@ -247,10 +270,6 @@ __inline_always bool ct_touch(struct __sk_buff *skb, struct connection_state *st
 	} else if (scope == EGRESS) {
 		__sync_fetch_and_add(&state->tx_packets, 1);
 		__sync_fetch_and_add(&state->tx_bytes, skb->len);
-	}
-	if (syn && (state->rx_closing || state->tx_closing)) {
-		state->rx_closing = state->tx_closing = 0;
-		*reopened = true;
 	}
 	if (p->tcp_flags & (TCP_FIN | TCP_RST)) {
 		if (scope == INGRESS)
@@ -272,19 +291,18 @@ __inline_always bool ct_touch(struct __sk_buff *skb, struct connection_state *st
 __inline_always int ct_lookup(struct __sk_buff *skb, const struct packet *p, __u8 scope, struct connection_state **state, bool *report)
 {
 	struct connection key = {};
-	bool reopened = false;
 
 	*report = true;
 	ct_key(&key, p, scope == EGRESS ? INGRESS : EGRESS, true);
 	*state = bpf_map_lookup_elem(ct_map(p), &key);
 	if (*state) {
-		*report = ct_touch(skb, *state, p, scope, &reopened);
+		*report = ct_touch(skb, *state, p, scope);
 		return CT_REPLY;
 	}
 	ct_key(&key, p, scope, false);
 	*state = bpf_map_lookup_elem(ct_map(p), &key);
 	if (*state) {
-		*report = ct_touch(skb, *state, p, scope, &reopened);
+		*report = ct_touch(skb, *state, p, scope);
 		return CT_ESTABLISHED;
 	}
 	return CT_NEW;
@@ -294,13 +312,12 @@ __inline_always int ct_create(struct __sk_buff *skb, const struct packet *p, __u
 {
 	struct connection_state state = {};
 	struct connection key = {};
-	bool reopened;
 
 	ct_key(&key, p, scope, false);
 	state.index = index;
 	state.backend = backend;
 	state.source_identity = identity;
-	ct_touch(skb, &state, p, scope, &reopened);
+	ct_touch(skb, &state, p, scope);
 	return bpf_map_update_elem(ct_map(p), &key, &state, BPF_ANY);
 }
 
@@ -344,6 +361,16 @@ __inline_always int deliver(struct __sk_buff *skb, const struct endpoint *to, __
 	return TC_ACT_SHOT;
 }
 
+/* reused says that a SYN begins another connection with the addresses of one
+ * that has long closed (bpf/lib/conntrack.h, ct_entry_expired_rebalance). */
+__inline_always bool reused(const struct connection_state *state, const struct packet *p)
+{
+	enum { GRACE = 60 }; /* seconds, bpf-ct-timeout-service-tcp-grace */
+
+	return p->tcp_flags & TCP_SYN && (state->rx_closing || state->tx_closing) &&
+	       state->last_tx_report + GRACE <= bpf_ktime_get_ns() / 1000000000;
+}
+
 /* balance translates a Service's address to a backend's, the same for every
  * packet of a connection (bpf/lib/lb.h, lb4_local). */
 __inline_always bool balance(struct __sk_buff *skb, struct packet *p, __u32 *index)
@@ -353,15 +380,14 @@ __inline_always bool balance(struct __sk_buff *skb, struct packet *p, __u32 *ind
 	struct service_key key;
 	struct service *svc = service_of(&key, p->daddr, p->dport, p->proto);
 	struct address *backend;
-	bool reopened = false;
 	__u32 number;
 
 	if (!svc)
 		return true;
 	ct_key(&connection, p, SERVICE, false);
 	state = bpf_map_lookup_elem(ct_map(p), &connection);
-	if (state && state->index == svc->index) {
-		ct_touch(skb, state, p, SERVICE, &reopened);
+	if (state && state->index == svc->index && !reused(state, p)) {
+		ct_touch(skb, state, p, SERVICE);
 		number = state->backend;
 	} else {
 		number = select_backend(&key, svc);
@@ -500,13 +526,52 @@ int from_stack(struct __sk_buff *skb)
 	return admit(skb, remote ? remote->identity : WORLD) ? TC_ACT_OK : TC_ACT_SHOT;
 }
 
+/* node_port_in looks for the Service that a packet from outside is for, or the
+ * node port whose backend replies. In Cilium the latter and what follows are
+ * two more programs, by tail calls (bpf/lib/nodeport.h, nodeport_lb4 and
+ * tail_nodeport_nat_ingress_ipv4). */
+__inline_always void node_port_in(const struct packet *p)
+{
+	enum { LAST_NODE_PORT = 32767 };
+	struct connection key = {};
+	struct service_key service;
+
+	if (!p->sport || service_of(&service, p->daddr, p->dport, p->proto) || bpf_ntohs(p->dport) <= LAST_NODE_PORT)
+		return;
+	ct_key(&key, p, INGRESS, false);
+	bpf_map_lookup_elem(&snat, &key);
+}
+
+/* node_port_out looks whether a packet that leaves is a node port's reply, and
+ * at the uplink whether it is to be masqueraded; in Cilium the latter after a
+ * tail call (bpf/lib/nodeport.h, handle_nat_fwd; bpf/lib/nat.h,
+ * snat_v4_needs_masquerade). */
+__inline_always void node_port_out(const struct packet *p, bool at_uplink)
+{
+	struct connection key = {};
+	struct endpoint *own;
+	__be32 from = p->saddr;
+
+	if (p->sport) {
+		ct_key(&key, p, NODE_PORT, true);
+		bpf_map_lookup_elem(ct_map(p), &key);
+	}
+	if (!masquerade || !at_uplink)
+		return;
+	own = bpf_map_lookup_elem(&endpoints, &from);
+	remote_of(p->daddr);
+	if (!own)
+		return;
+	ct_key(&key, p, INGRESS, true);
+	bpf_map_lookup_elem(ct_map(p), &key);
+}
+
 /* from_overlay is what the tunnel brings (bpf/bpf_overlay.c). */
 SEC("tc")
 int from_overlay(struct __sk_buff *skb)
 {
 	struct bpf_tunnel_key tunnel = {};
 	struct endpoint *local;
-	struct service_key key;
 	struct packet p;
 
 	if (skb->protocol != bpf_htons(ETH_P_IP))
@@ -517,7 +582,7 @@ int from_overlay(struct __sk_buff *skb)
 	if (!parse(skb, &p))
 		return TC_ACT_SHOT;
 	if (node_port)
-		service_of(&key, p.daddr, p.dport, p.proto);
+		node_port_in(&p);
 	remote_of(p.saddr);
 	local = bpf_map_lookup_elem(&endpoints, &p.daddr);
 	if (local && !local->host)
@@ -525,11 +590,24 @@ int from_overlay(struct __sk_buff *skb)
 	return TC_ACT_OK;
 }
 
+/* to_overlay is what goes into the tunnel (bpf/bpf_overlay.c,
+ * cil_to_overlay). */
+SEC("tc")
+int to_overlay(struct __sk_buff *skb)
+{
+	struct packet p;
+
+	if (!node_port || skb->protocol != bpf_htons(ETH_P_IP) || !parse(skb, &p))
+		return TC_ACT_OK;
+	node_port_out(&p, false);
+	trace(skb, TO_OVERLAY, 0, 0, 0, false);
+	return TC_ACT_OK;
+}
+
 /* from_netdev is what the uplink brings (bpf/bpf_host.c, cil_from_netdev). */
 SEC("tc")
 int from_netdev(struct __sk_buff *skb)
 {
-	struct service_key key;
 	struct endpoint *local;
 	struct remote *remote;
 	struct packet p;
@@ -541,7 +619,7 @@ int from_netdev(struct __sk_buff *skb)
 	if (!parse(skb, &p))
 		return TC_ACT_OK;
 	if (node_port)
-		service_of(&key, p.daddr, p.dport, p.proto);
+		node_port_in(&p);
 	remote = remote_of(p.saddr);
 	if (remote)
 		identity = remote->identity;
@@ -553,13 +631,12 @@ int from_netdev(struct __sk_buff *skb)
 	return TC_ACT_OK;
 }
 
-/* to_netdev sends the tunnel's packets to be encrypted and looks for replies of
- * node ports in what leaves the node
- * (bpf/bpf_host.c, cil_to_netdev; bpf/lib/nodeport.h, handle_nat_fwd). */
+/* to_netdev is what leaves the node (bpf/bpf_host.c, cil_to_netdev): the
+ * tunnel's packets are sent to be encrypted. It knows no connections, so with
+ * aggregation nothing here is worth a report. */
 SEC("tc")
 int to_netdev(struct __sk_buff *skb)
 {
-	struct connection key = {};
 	struct packet p;
 
 	if (skb->protocol != bpf_htons(ETH_P_IP) || !parse(skb, &p))
@@ -567,11 +644,9 @@ int to_netdev(struct __sk_buff *skb)
 	/* The tunnel's packets are encrypted, once (bpf/lib/wireguard.h). */
 	if (wireguard && p.proto == IPPROTO_UDP && p.dport == tunnel_port && (skb->mark & ENCRYPTED) != ENCRYPTED)
 		return bpf_redirect(wireguard, 0);
-	if (node_port) {
-		ct_key(&key, &p, NODE_PORT, true);
-		bpf_map_lookup_elem(ct_map(&p), &key);
-	}
-	trace(skb, TO_NETWORK, 0, 0, 0, true);
+	if (node_port)
+		node_port_out(&p, true);
+	trace(skb, TO_NETWORK, 0, 0, 0, false);
 	return TC_ACT_OK;
 }
 

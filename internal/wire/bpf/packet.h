@@ -17,13 +17,16 @@
 #define __inline_always static __always_inline
 #define offset_of(type, member) __builtin_offsetof(type, member)
 
+#ifndef ETHERNET
 #define ETHERNET 14 /* bytes of the Ethernet header, where IPv4 begins */
+#endif
 #define FRAGMENT_OFFSET 0x1fff
 #define MORE_FRAGMENTS 0x2000
 
 #define TCP_FIN 0x01
 #define TCP_SYN 0x02
 #define TCP_RST 0x04
+#define TCP_ACK 0x10
 
 struct mac {
 	__u8 addr[ETH_ALEN];
