@@ -3,12 +3,14 @@
 package wire
 
 import (
+	"context"
 	"encoding/json"
 	"net/netip"
 	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -92,6 +94,30 @@ func TestOVNNames(t *testing.T) {
 	const update = `{"op":"update","row":{"vips":["map",[["10.96.0.10:8080","10.244.1.2:80,10.244.2.3:80"]]]},"table":"Load_Balancer","where":[["name","==","cluster-tcp-loadbalancer"]]}`
 	if diff := cmp.Diff(update, string(vips)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Whoever knows how much there is to do says how long it may take.
+func TestPatient(t *testing.T) {
+	limited, cancel := context.WithTimeout(t.Context(), 5*ovsPatience)
+	defer cancel()
+	for name, c := range map[string]struct {
+		ctx  context.Context
+		want time.Duration
+	}{"limited": {limited, 5 * ovsPatience}, "endless": {t.Context(), ovsPatience}} {
+		ctx, cancel := patient(c.ctx)
+		end, _ := ctx.Deadline()
+		if left := time.Until(end); left > c.want || left < c.want-time.Minute {
+			t.Errorf("%s: ends in %v, want %v", name, left, c.want)
+		}
+		cancel()
+		if ctx.Err() == nil {
+			t.Errorf("%s: can't be cancelled", name)
+		}
+	}
+	o := &ovnNet{central: &ovSwitch{dir: "/run/x"}}
+	if argv := strings.Join(o.command("sync"), " "); strings.Contains(argv, "timeout") {
+		t.Errorf("%s has an end of its own", argv)
 	}
 }
 
