@@ -90,7 +90,8 @@ func udevLine(c Change) string {
 	if !ok {
 		return ""
 	}
-	rule := fmt.Sprintf(`SUBSYSTEM=="net", ACTION=="add", KERNEL=="%s", `, nic)
+	// An interface that udev renames is added as eth0, and moved to its name.
+	rule := fmt.Sprintf(`SUBSYSTEM=="net", ACTION=="add|move", KERNEL=="%s", `, nic)
 	switch c.Kind {
 	case Ring:
 		return rule + fmt.Sprintf(`RUN+="/usr/sbin/ethtool -G %s %s %s"`, nic, what, c.To)
