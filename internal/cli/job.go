@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,13 +18,9 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/bench"
-	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/fingerprint"
-	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/unit"
-	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // job is a checked command line of `cnibench run`: a new run, or one to go on
@@ -55,7 +49,7 @@ func (f *runFlags) job(c *cobra.Command) (*job, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := f.adopt(c, &rec.Run.Plan); err != nil {
+		if err := f.adopt(c, rec.Run.Plan.Settings); err != nil {
 			return nil, err
 		}
 		f.out, j.resumed, j.plan = f.resume, &rec.Run, rec.Run.Plan
@@ -71,89 +65,6 @@ func (f *runFlags) job(c *cobra.Command) (*job, error) {
 		return j, j.programs(j.plan.Steps)
 	}
 	return j, j.newPlan(c)
-}
-
-// newPlan makes the plan of a new run, as far as it does not hang on what the
-// kernel can do.
-func (j *job) newPlan(c *cobra.Command) error {
-	f := j.flags
-	s, err := j.catalogue.suite(f.suite)
-	if err != nil {
-		return err
-	}
-	steps, err := s.Expand(f.rates, f.services)
-	if err != nil {
-		return &exitError{exitUsage, err}
-	}
-	j.plan = result.Plan{
-		Suite: s.ID, Rounds: s.Rounds, Seed: f.seed, Steps: steps, Settings: f.settings(),
-		Duration: unit.Seconds(s.Duration.Seconds()), Warmup: unit.Seconds(s.Warmup.Seconds()),
-	}
-	if c.Flags().Changed("rounds") {
-		j.plan.Rounds = f.rounds
-	}
-	if c.Flags().Changed("duration") {
-		j.plan.Duration = unit.Seconds(f.duration.Seconds())
-	}
-	if c.Flags().Changed("warmup") {
-		j.plan.Warmup = unit.Seconds(f.warmup.Seconds())
-	}
-	if !c.Flags().Changed("seed") {
-		j.plan.Seed = rand.Uint64() >> 12 // exact in a JSON reader's double
-	}
-	if _, err := j.catalogue.contender(f.baseline); err != nil {
-		return err
-	}
-	switch f.contenders {
-	case "supported", "all":
-	default:
-		for _, id := range strings.Split(f.contenders, ",") {
-			if id = strings.TrimSpace(id); id == "" {
-				continue
-			}
-			if id == lab.CustomID && j.options.Custom == nil {
-				return usage("contender %s: give its configuration with --cni-conf FILE", id)
-			}
-			if _, err := j.catalogue.contender(id); err != nil {
-				return err
-			}
-			if !slices.Contains(j.wanted, id) {
-				j.wanted = append(j.wanted, id)
-			}
-		}
-		if len(j.wanted) == 0 {
-			return usage("--contenders: none given; see `cnibench list contenders`")
-		}
-		if j.options.Custom != nil && !slices.Contains(j.wanted, lab.CustomID) {
-			j.wanted = append(j.wanted, lab.CustomID)
-		}
-	}
-	return j.programs(steps)
-}
-
-// programs checks that what the steps run is installed.
-func (j *job) programs(steps []result.Step) error {
-	var missing []error
-	seen := map[string]bool{}
-	for _, step := range steps {
-		w, err := workload.Lookup(step.Workload)
-		if err != nil {
-			return err
-		}
-		for _, p := range w.Info().Programs {
-			if seen[p.Name] {
-				continue
-			}
-			seen[p.Name] = true
-			if err := host.Have(p.Name); err != nil {
-				missing = append(missing, &host.ProgramError{Program: p.Name, Package: p.Package})
-			}
-		}
-	}
-	if len(missing) > 0 {
-		return &exitError{exitUnsupported, errors.Join(missing...)}
-	}
-	return nil
 }
 
 // run measures and reports. It runs inside the lab's container.
@@ -226,6 +137,9 @@ func (j *job) open(ctx context.Context, a arena.Arena, runner *bench.Runner) (*r
 	if err := j.enlist(ctx, a, run); err != nil {
 		return nil, nil, nil, err
 	}
+	if len(run.Plan.Contenders) == 0 {
+		return nil, nil, nil, j.nothing(run)
+	}
 	env, err := runner.Fingerprint(ctx, run.Plan.Contenders[0])
 	if err != nil {
 		return nil, nil, nil, err
@@ -281,115 +195,6 @@ func (j *job) same(ctx context.Context, a arena.Arena, runner *bench.Runner, run
 	return nil
 }
 
-// enlist decides which contenders run: the baseline first, on every underlay
-// that one of the others runs on.
-func (j *job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error {
-	base, err := j.catalogue.contender(j.flags.baseline)
-	if err != nil {
-		return err
-	}
-	if err := a.Supports(ctx, base); err != nil {
-		return fmt.Errorf("baseline %s: %w", base.ID, err)
-	}
-	candidates := j.catalogue.contenders
-	if j.wanted != nil {
-		candidates = nil
-		for _, id := range j.wanted {
-			c, err := j.catalogue.contender(id)
-			if err != nil {
-				return err
-			}
-			candidates = append(candidates, c)
-		}
-	}
-	if j.only != nil {
-		candidates = slices.DeleteFunc(slices.Clone(candidates), func(c *contender.Contender) bool { return !slices.Contains(j.only, c.ID) })
-	}
-	var entries []result.Entry
-	var underlays []string
-	run.Contenders = append(run.Contenders, describe(base))
-	for _, c := range candidates {
-		err := a.Supports(ctx, c)
-		switch u := arena.AsUnsupported(err); {
-		case u != nil && (j.wanted != nil || c.ID == lab.CustomID) && !j.leaves(u): // asked for by name
-			return fmt.Errorf("contender %s: %w", c.ID, toGuest(u))
-		case u != nil:
-			u = toGuest(u)
-			run.Unsupported = append(run.Unsupported, result.Unsupported{Contender: c.ID, Reason: u.Reason, Remedy: u.Remedy, OtherKernel: u.OtherKernel})
-			continue
-		case err != nil:
-			return err
-		}
-		underlay := a.Variant(c)
-		if !slices.Contains(underlays, underlay) {
-			underlays = append(underlays, underlay)
-		}
-		if c.ID == base.ID {
-			continue
-		}
-		entries = append(entries, result.Entry{ID: c.ID, Underlay: underlay})
-		run.Contenders = append(run.Contenders, describe(c))
-	}
-	if j.wanted != nil && len(underlays) == 0 && len(leftToGuest(run)) > 0 {
-		return &exitError{exitAllInGuest, nil}
-	}
-	var baselines []result.Entry
-	for _, underlay := range underlays {
-		baselines = append(baselines, result.Entry{ID: base.ID, Underlay: underlay})
-	}
-	run.Plan.Contenders = append(baselines, entries...)
-	return j.findGaps(a, run)
-}
-
-// findGaps finds the steps that contenders of the plan lack the path of.
-func (j *job) findGaps(a arena.Arena, run *result.Run) error {
-	seen := map[string]bool{}
-	for _, entry := range run.Plan.Contenders {
-		if seen[entry.ID] {
-			continue
-		}
-		seen[entry.ID] = true
-		c, err := j.catalogue.contender(entry.ID)
-		if err != nil {
-			return err
-		}
-		for _, step := range run.Plan.Steps {
-			err := a.HasPath(c, step.Path)
-			u := arena.AsUnsupported(err)
-			if u == nil {
-				if err != nil {
-					return err
-				}
-				continue
-			}
-			run.Plan.Gaps = append(run.Plan.Gaps, result.Gap{Contender: c.ID, Step: step.ID})
-			if c.ID != run.Baseline { // whose figures from pod to pod stand in
-				run.Unsupported = append(run.Unsupported, result.Unsupported{Contender: c.ID, Step: step.ID, Reason: u.Reason, Remedy: u.Remedy})
-			}
-		}
-	}
-	return nil
-}
-
-// describe is what a reader of the run must know of the contender.
-func describe(c *contender.Contender) result.ContenderInfo {
-	info := result.ContenderInfo{
-		ID: c.ID, Product: c.Product, Version: c.Version, Summary: c.Summary, Overhead: c.Datapath.Overhead,
-		Own: c.Lab.Own, Reproduced: c.Lab.Reproduced,
-	}
-	// What the lab has of the datapath.
-	if c.Lab.Attach != nil {
-		info.Datapath = c.Datapath.Attach
-	}
-	if c.Lab.Transport != nil {
-		info.Datapath += " × " + c.Datapath.Transport
-	}
-	if c.Lab.Service != nil {
-		info.Datapath += " × " + c.Datapath.Services
-	}
-	return info
-}
-
 // report prints the table and writes the page, of a partial run too.
 func (j *job) report(c *cobra.Command, dir string, whole bool) error {
 	rec, err := result.Load(dir)
@@ -413,8 +218,8 @@ func (j *job) report(c *cobra.Command, dir string, whole bool) error {
 	if err != nil {
 		return err
 	}
-	if whole && !slices.ContainsFunc(rec.Samples, func(s result.Sample) bool { return s.Verdict == result.Valid && s.Step != result.SetupStep }) {
-		return &exitError{exitGate, errors.New("no sample was valid; the findings above say why")}
+	if whole {
+		return noneValid(dir, rec)
 	}
 	return nil
 }

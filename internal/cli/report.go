@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -56,7 +57,7 @@ func newReportCmd() *cobra.Command {
 				if err := report.Write(out, format, r, opt); err != nil {
 					return err
 				}
-				return noneValid(rec)
+				return noneValid(args[0], rec)
 			}
 			in, out := io.Pipe() // a whole run is more than fits the memory
 			defer in.Close()
@@ -64,7 +65,7 @@ func newReportCmd() *cobra.Command {
 			if err := writeOut(output, in); err != nil {
 				return err
 			}
-			return noneValid(rec)
+			return noneValid(args[0], rec)
 		},
 	}
 	c.Flags().StringVar(&format, "format", string(report.Text), "one of "+joinOr(report.Formats()))
@@ -75,12 +76,24 @@ func newReportCmd() *cobra.Command {
 	return c
 }
 
-// noneValid is the error of a run that was measured, but has no valid sample.
-func noneValid(rec *result.Record) error {
-	if slices.ContainsFunc(rec.Samples, func(s result.Sample) bool { return s.Verdict == result.Valid }) {
+// noneValid is the error of a run that was measured, but has no valid sample of
+// a step in any of its parts.
+func noneValid(dir string, rec *result.Record) error {
+	valid := func(s result.Sample) bool { return s.Verdict == result.Valid && s.Step != result.SetupStep }
+	part, err := loadPart(dir)
+	if slices.ContainsFunc(rec.Samples, valid) || err == nil && part != nil && slices.ContainsFunc(part.Samples, valid) {
 		return nil
 	}
 	return &exitError{exitGate, errors.New("no sample is valid; the findings say why")}
+}
+
+// loadPart is the part of the run in dir that a guest measured, nil without one.
+func loadPart(dir string) (*result.Record, error) {
+	part := filepath.Join(dir, partDir)
+	if _, err := os.Stat(filepath.Join(part, "run.json")); errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return result.Load(part)
 }
 
 // assemble analyses the run in dir and its parts, each by itself, together

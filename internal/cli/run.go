@@ -4,18 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/nearest"
-	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/suite"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -40,6 +43,8 @@ type runFlags struct {
 
 	guest  guestFlags
 	partOf string // the run whose remaining contenders are run; else empty
+
+	given map[string]bool // flags of the command line, before a plan is taken back
 }
 
 func newRunCmd() *cobra.Command {
@@ -79,7 +84,7 @@ rest and never compared with it. --arena lab leaves that out.`),
 	fl.StringVar(&f.out, "out", "", "run `directory` to write (default: cnibench-run-TIME)")
 	fl.StringVar(&f.resume, "resume", "", "go on with the run in `DIR`; what is sealed is not repeated")
 	fl.StringVar(&f.rates, "rates", "auto", "rates of ladders: auto (shares of what the machine sustains) or given (the study's)")
-	fl.BoolVar(&f.keep, "keep", false, "keep the last contender up until Ctrl-C, for `cnibench enter`")
+	fl.BoolVar(&f.keep, "keep", false, "keep the last contender up until Ctrl-C, for `cnibench enter`; what needs a guest is left out")
 	fl.StringVar(&f.checks, "check", "", "`checks` to carry out on every contender before the first round, kept with the run: mtu,encryption or all; see cnibench list checks")
 	fl.StringVar(&f.baseline, "baseline", "host", "contender that every other is compared with")
 	fl.IntVar(&f.nodes, "nodes", 2, "lab: machines of the cluster")
@@ -133,8 +138,14 @@ func contain(ctx context.Context) error {
 
 // check finds wrong usage before anything is made.
 func (f *runFlags) check(c *cobra.Command) error {
+	f.given = map[string]bool{}
+	c.Flags().Visit(func(flag *pflag.Flag) { f.given[flag.Name] = true })
 	switch f.arena {
-	case "auto", "lab", arenaMicroVM:
+	case "auto", "lab":
+	case arenaMicroVM:
+		if f.keep {
+			return errKeptGuest
+		}
 	case "kube":
 		return &exitError{exitUnsupported, fmt.Errorf("arena %s: this version has the arenas lab and microvm only; run with --arena lab", f.arena)}
 	default:
@@ -144,6 +155,9 @@ func (f *runFlags) check(c *cobra.Command) error {
 		if _, err := check.Named(f.checks); err != nil {
 			return err
 		}
+	}
+	if _, err := f.guest.vm().check(); err != nil {
+		return err
 	}
 	if f.rates != "auto" && f.rates != "given" {
 		return usage("--rates %q: want auto or given", f.rates)
@@ -259,6 +273,11 @@ func cniPath() []string {
 // cniTextKey is the setting that holds the text of --cni-conf's file.
 const cniTextKey = "cni-conf-text"
 
+// labSettings are the lab's flags that a plan remembers.
+var labSettings = []string{
+	"nodes", "underlay", "mtu", "line-rate", "congestion-control", "cpus", "offload", "services", "rates", "check", "cni-conf", "cni-transport",
+}
+
 // settings is what the plan remembers of the flags.
 func (f *runFlags) settings() map[string]string {
 	s := map[string]string{
@@ -268,25 +287,36 @@ func (f *runFlags) settings() map[string]string {
 	if f.checks != "" {
 		s["check"] = f.checks
 	}
+	if f.rates != suite.RatesAuto {
+		s["rates"] = f.rates
+	}
+	if len(f.services) > 0 {
+		s["services"] = strings.Trim(strings.Join(strings.Fields(fmt.Sprint(f.services)), ","), "[]")
+	}
 	if f.cniConf != "" {
 		s["cni-conf"], s["cni-transport"], s[cniTextKey] = f.cniConf, f.cniJoin, f.cniText
 	}
+	maps.Copy(s, f.guest.settings())
 	return s
 }
 
-// adopt takes the flags of a plan back.
-func (f *runFlags) adopt(c *cobra.Command, p *result.Plan) error {
-	for flag, value := range p.Settings {
-		if flag == cniTextKey {
+// adopt takes flags of a plan back, unless the command line has them. Nobody
+// who wrote the plan sets any other flag by it.
+func (f *runFlags) adopt(c *cobra.Command, settings map[string]string) error {
+	for flag, value := range settings {
+		switch {
+		case flag == cniTextKey:
 			f.cniText = value
 			continue
-		}
-		if c.Flags().Lookup(flag) == nil {
+		case !slices.Contains(labSettings, flag) && !slices.Contains(guestSettings, flag):
 			return fmt.Errorf("the run was made with a setting that this version does not know: %s", flag)
+		case f.given[flag]:
+			continue
 		}
 		if err := c.Flags().Set(flag, value); err != nil {
 			return fmt.Errorf("setting %s of the run: %w", flag, err)
 		}
 	}
-	return nil
+	_, err := f.guest.vm().check()
+	return err
 }

@@ -1,15 +1,13 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/unit"
 	"github.com/cnibench/cnibench/internal/vm"
 )
 
@@ -39,30 +36,30 @@ const partsEnv = "CNIBENCH_PARTS"
 // contender which was asked for needs another kernel; nothing was written.
 const exitAllInGuest = 75
 
-func (f *runFlags) addGuestFlags(c *cobra.Command) {
-	fl := c.Flags()
-	fl.StringVar(&f.guest.kernel, "kernel", "", "microvm: `version` or image, as for `cnibench vm` (default "+vm.DefaultVersion+")")
-	fl.StringVar(&f.guest.modules, "modules", "", "microvm: lib/modules/RELEASE `folder` of a kernel given by path")
-	fl.StringVar(&f.guest.accel, "accel", vm.AccelAuto, "microvm: auto, kvm or tcg")
-	fl.IntVar(&f.guest.cpus, "vm-cpus", 0, "microvm: CPUs of the guest (default: as cnibench vm chooses)")
-	fl.StringVar(&f.guest.memory, "vm-memory", "4G", "microvm: memory of the guest")
-	fl.StringVar(&f.partOf, "part-of", "", "run what the run in `DIR` left to another kernel")
-	_ = fl.MarkHidden("part-of")
-}
+// errKeptGuest refuses --keep for a guest.
+var errKeptGuest = usage("--keep: the lab of a guest can't be entered from here; leave it out, or keep a contender of this kernel: --arena lab")
 
 // lead runs the command line in the arena that it asks for, outside of the
 // lab's container.
 func (j *job) lead(c *cobra.Command) error {
 	f := j.flags
-	whole := f.arena == arenaMicroVM || j.resumed != nil && j.resumed.Arena == arenaMicroVM
 	if os.Getenv(vm.GuestEnv) != "" { // a guest's own run: the kernel is this one
 		return contain(c.Context())
 	}
+	whole := f.arena == arenaMicroVM || j.resumed != nil && j.resumed.Arena == arenaMicroVM
+	if whole && f.keep {
+		return errKeptGuest
+	}
+	if !whole && (f.arena == "lab" || f.keep) {
+		return contain(c.Context())
+	}
+	if j.resumed == nil || whole || len(leftToGuest(j.resumed)) > 0 {
+		if err := j.guestFits(c); err != nil {
+			return err
+		}
+	}
 	if whole {
 		return j.inGuest(c, nil)
-	}
-	if f.arena == "lab" {
-		return contain(c.Context())
 	}
 	// The container's process must write where this one reads.
 	if j.resumed == nil && !c.Flags().Changed("out") {
@@ -82,9 +79,28 @@ func (j *job) lead(c *cobra.Command) error {
 	return j.part(c)
 }
 
+// guestFits finds what keeps the guest from booting that may follow, before
+// anything is measured.
+func (j *job) guestFits(c *cobra.Command) error {
+	g := &j.flags.guest
+	if j.resumed != nil {
+		for _, dir := range []string{j.flags.out, filepath.Join(j.flags.out, partDir)} {
+			if err := owned(dir); err != nil {
+				return err
+			}
+		}
+	}
+	if vm.IsPath(g.kernel) || g.modules != "" { // a version may have to be fetched, which waits for the need
+		_, err := vm.Find(c.Context(), g.kernel, g.modules, logger(os.Stderr))
+		return vmError(err)
+	}
+	return nil
+}
+
 // part runs, after the native rounds, what they left to another kernel.
 func (j *job) part(c *cobra.Command) error {
-	run, err := result.Load(j.flags.out)
+	f := j.flags
+	run, err := result.Load(f.out)
 	if err != nil {
 		return err
 	}
@@ -93,21 +109,63 @@ func (j *job) part(c *cobra.Command) error {
 		return nil // and the container's process has reported
 	}
 	log := logger(os.Stderr)
-	if err := j.flags.guest.sameKernel(filepath.Join(j.flags.out, partDir)); err != nil {
-		return err
+	if err := f.sameGuest(c, filepath.Join(f.out, partDir)); err != nil {
+		return errors.Join(err, j.report(c, f.out, true))
 	}
-	config, err := j.flags.guest.config(c.Context(), log)
+	config, err := f.guest.config(c.Context(), log)
 	if err != nil {
-		if vmUnsupported(err) == nil {
-			return errors.Join(err, j.report(c, j.flags.out, true))
+		if vmUnsupported(err) != nil && !slices.ContainsFunc(left, j.named) {
+			// Auto measures what it can; the table says what is missing and why.
+			log.Warn("what needs another kernel is left out", "contenders", len(left), "why", err)
+			err = nil
 		}
-		// Auto measures what it can; the table says what is missing and why.
-		log.Warn("what needs another kernel is left out", "contenders", len(left), "why", err)
-		return j.report(c, j.flags.out, true)
+		return errors.Join(err, j.report(c, f.out, true))
 	}
 	log.Info("the rest needs another kernel and runs in a guest", "kernel", config.Kernel.Release, "contenders", len(left))
 	runErr := j.inGuest(c, &config)
-	return errors.Join(runErr, j.report(c, j.flags.out, runErr == nil))
+	part, err := loadPart(f.out)
+	if err == nil && part != nil && (empty(part) || exitCode(runErr) == exitGate) {
+		runErr = nil // the report says so, of all parts
+	}
+	runErr = errors.Join(runErr, err)
+	return errors.Join(runErr, j.missed(part), j.report(c, f.out, runErr == nil))
+}
+
+// named says that the contender was asked for by name.
+func (j *job) named(id string) bool { return slices.Contains(j.wanted, id) }
+
+// missed is the error of contenders that were asked for by name and that the
+// guest can't run either.
+func (j *job) missed(part *result.Record) error {
+	if part == nil {
+		return nil
+	}
+	var why []error
+	for _, u := range part.Run.Unsupported {
+		if u.Step == "" && j.named(u.Contender) {
+			why = append(why, fmt.Errorf("contender %s: %s; %s", u.Contender, u.Reason, u.Remedy))
+		}
+	}
+	if why == nil {
+		return nil
+	}
+	return &exitError{exitUnsupported, errors.Join(why...)}
+}
+
+// empty says that the part has nothing to measure: its kernel runs none of
+// the contenders that were left to it.
+func empty(part *result.Record) bool { return len(part.Run.Plan.Contenders) == 0 }
+
+// nothing writes such a part, for the reasons in it.
+func (j *job) nothing(run *result.Run) error {
+	run.Environment = result.Environment{"kernel.release": lab.KernelRelease()}
+	ofGuest(run)
+	store, err := result.Create(j.flags.out, run)
+	if err != nil {
+		return err
+	}
+	why := fmt.Errorf("kernel %s runs none of %s either", lab.KernelRelease(), strings.Join(j.only, ", "))
+	return errors.Join(&exitError{exitUnsupported, why}, store.Close())
 }
 
 // leftToGuest are the contenders that another kernel may run.
@@ -126,23 +184,30 @@ func leftToGuest(run *result.Run) []string {
 func (j *job) inGuest(c *cobra.Command, config *vm.Config) error {
 	f := j.flags
 	dir, args := f.out, append(slices.Clone(os.Args[1:]), "--arena=lab")
-	if j.resumed == nil {
-		args = append(args, "--out="+dir)
-	}
 	if config == nil {
-		if err := f.guest.sameKernel(dir); err != nil {
+		if j.resumed == nil {
+			args = append(args, "--out="+dir)
+		}
+		if err := f.sameGuest(c, dir); err != nil {
 			return err
 		}
 		found, err := f.guest.config(c.Context(), logger(os.Stderr))
 		if err != nil {
-			return vmError(err)
+			return err
 		}
 		config = &found
 		config.Stdout = c.OutOrStdout()
 	} else {
 		dir = filepath.Join(f.out, partDir)
-		args = []string{"run", "--arena=lab", "--part-of=" + f.out}
-		if _, err := os.Stat(filepath.Join(dir, "run.json")); err == nil {
+		args = append([]string{"run", "--arena=lab", "--part-of=" + f.out}, f.guest.args()...)
+		switch begun, err := loadPart(f.out); {
+		case err != nil:
+			return err
+		case begun != nil && empty(begun): // of a kernel that could not; this one may
+			if err := os.RemoveAll(dir); err != nil {
+				return err
+			}
+		case begun != nil:
 			args = []string{"run", "--arena=lab", "--resume=" + dir}
 		}
 		config.Stdout = io.Discard // the report of both follows
@@ -151,14 +216,24 @@ func (j *job) inGuest(c *cobra.Command, config *vm.Config) error {
 	if err != nil {
 		return err
 	}
-	code, err := guestRun(c.Context(), config, dir, args)
-	if made {
-		_ = os.Remove(dir) // if nothing was written
-	}
+	unlock, err := result.Lock(dir) // which the guest's own lock is not for this machine
 	if err != nil {
-		return vmError(fmt.Errorf("%w\nwhat is sealed is a valid run: go on with `cnibench run --resume %s`", err, f.out))
+		return err
 	}
-	if code != exitDone {
+	code, err := guestRun(c.Context(), config, dir, args)
+	err = errors.Join(err, unlock())
+	written := !made || os.Remove(dir) != nil
+	goOn := fmt.Sprintf("what is sealed is a valid run: go on with `cnibench run --resume %s`", f.out)
+	switch {
+	case err != nil && written:
+		return vmError(fmt.Errorf("%w\n%s", err, goOn))
+	case err != nil:
+		return vmError(err)
+	case code > 128 && written: // by a signal
+		return errors.New("interrupted; " + goOn)
+	case code > 128:
+		return errors.New("interrupted before the first sample; nothing was written")
+	case code != exitDone:
 		return &exitError{code, fmt.Errorf("the run in the guest ended with exit code %d", code)}
 	}
 	return nil
@@ -169,28 +244,6 @@ func makeDir(dir string) (made bool, err error) {
 		return false, nil
 	}
 	return true, os.MkdirAll(dir, 0o755)
-}
-
-// guestRun runs this program with those arguments in a guest that can write
-// into dir.
-func guestRun(ctx context.Context, config *vm.Config, dir string, args []string) (int, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return exitFailed, err
-	}
-	if config.Dir, err = os.Getwd(); err != nil {
-		return exitFailed, err
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return exitFailed, err
-	}
-	config.Argv, config.Env = append([]string{self}, args...), guestEnv(os.Environ())
-	config.Writable, config.Stderr = []string{dir}, os.Stderr
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, lab.EndSignals()...)
-	defer signal.Stop(signals)
-	config.Signals = guestSignals(signals)
-	return vm.Run(ctx, *config)
 }
 
 // vmUnsupported is the *vm.Unsupported in err's chain, or nil.
@@ -222,7 +275,7 @@ func (j *job) partPlan(c *cobra.Command) error {
 		return err
 	}
 	run := &rec.Run
-	if err := f.adopt(c, &run.Plan); err != nil {
+	if err := f.adopt(c, run.Plan.Settings); err != nil {
 		return err
 	}
 	// The guest has CPUs of its own, and nobody's own contender needs it.
@@ -234,7 +287,9 @@ func (j *job) partPlan(c *cobra.Command) error {
 	if j.catalogue, err = loadCatalogue(nil); err != nil {
 		return err
 	}
-	j.only = leftToGuest(run)
+	if j.only = leftToGuest(run); len(j.only) == 0 {
+		return usage("--part-of %s: the run left nothing to another kernel", f.partOf)
+	}
 	j.plan = run.Plan
 	j.plan.Contenders, j.plan.Gaps, j.plan.Capacity, j.plan.Settings = nil, nil, nil, f.settings()
 	if len(run.Plan.Capacity) > 0 {
@@ -242,7 +297,7 @@ func (j *job) partPlan(c *cobra.Command) error {
 		if err != nil {
 			return err
 		}
-		asked, err := s.Expand("auto", nil)
+		asked, err := s.Expand("auto", f.services)
 		if err != nil {
 			return err
 		}
@@ -274,51 +329,18 @@ func toGuest(u *arena.Unsupported) *arena.Unsupported {
 // addParts joins the reports of a run's parts with its own.
 func addParts(dir string, r *analysis.Report, opt analysis.Options) *analysis.Report {
 	part := filepath.Join(dir, partDir)
-	if _, err := os.Stat(filepath.Join(part, "run.json")); err != nil {
-		return r
-	}
-	rec, err := result.Load(part)
-	if err != nil {
+	rec, err := loadPart(dir)
+	switch {
+	case err != nil:
 		r.Findings = append(r.Findings, analysis.Finding{Severity: analysis.Error, Code: "part_unreadable",
 			Text: fmt.Sprintf("the part of the run under another kernel can't be read: %v", err), Next: "See " + part + "."})
 		return r
+	case rec == nil:
+		return r
+	case empty(rec): // it says why, and no more
+		merged := analysis.Merge(r, &analysis.Report{Unsupported: rec.Run.Unsupported}, partDir)
+		merged.Parts = r.Parts
+		return merged
 	}
 	return analysis.Merge(r, assembleOne(part, rec, opt), partDir)
-}
-
-// config is the guest that the flags of run describe.
-func (g *guestFlags) config(ctx context.Context, log *slog.Logger) (vm.Config, error) {
-	memory, err := unit.ParseBytes(g.memory)
-	if err != nil {
-		return vm.Config{}, usage("--vm-memory: %v", err)
-	}
-	v := vmFlags{kernel: g.kernel, modules: g.modules, accel: g.accel, memory: fmt.Sprint(int64(memory)), cpus: g.cpus}
-	if err := vm.Available(); err != nil {
-		return vm.Config{}, err
-	}
-	return v.config(ctx, log)
-}
-
-// sameKernel chooses the kernel of the guest that began the run in dir, where
-// that kernel is here and the flags choose none.
-func (g *guestFlags) sameKernel(dir string) error {
-	if _, err := os.Stat(filepath.Join(dir, "run.json")); err != nil || g.kernel != "" {
-		return nil
-	}
-	rec, err := result.Load(dir)
-	if err != nil {
-		return err
-	}
-	for _, k := range vm.Kernels() {
-		if rec.Run.Arena == arenaMicroVM && k.Release == rec.Run.Environment["kernel.release"] {
-			g.kernel, g.modules = k.Image, k.Modules
-		}
-	}
-	return nil
-}
-
-// guestFlags choose the guest of a run.
-type guestFlags struct {
-	kernel, modules, accel, memory string
-	cpus                           int
 }

@@ -29,6 +29,8 @@ type vmFlags struct {
 	timeout                        time.Duration
 	share, nics                    []string
 	list, asJSON, quiet            bool
+
+	prefix string // of the names that other commands give memory and cpus
 }
 
 func newVMCmd() *cobra.Command {
@@ -93,23 +95,31 @@ func listKernels(w io.Writer, asJSON bool) error {
 	return nil
 }
 
+// check finds limits that no guest has, and gives the memory in bytes.
+func (f *vmFlags) check() (memory int64, err error) {
+	size, err := unit.ParseBytes(f.memory)
+	if err != nil {
+		return 0, usage("--%smemory: %v", f.prefix, err)
+	}
+	switch memory = int64(size); {
+	case memory < 64<<20:
+		return 0, usage("--%smemory %s: no kernel boots in that; give it 512M or more", f.prefix, f.memory)
+	case f.cpus < 0 || f.cpus > 255:
+		return 0, usage("--%scpus %d: want 1 to 255", f.prefix, f.cpus)
+	case f.timeout < 0:
+		return 0, usage("--timeout %v: too small", f.timeout)
+	case f.accel != vm.AccelAuto && f.accel != vm.AccelKVM && f.accel != vm.AccelTCG:
+		return 0, usage("--accel %q: want auto, kvm or tcg", f.accel)
+	}
+	return memory, nil
+}
+
 // config is the guest that the flags describe, without a command.
 func (f *vmFlags) config(ctx context.Context, log *slog.Logger) (vm.Config, error) {
 	c := vm.Config{CPUs: f.cpus, Accel: f.accel, Timeout: f.timeout, NICs: f.nics, Log: log}
-	memory, err := unit.ParseBytes(f.memory)
-	if err != nil {
-		return c, usage("--memory: %v", err)
-	}
-	c.Memory = int64(memory)
-	switch {
-	case c.Memory < 64<<20:
-		return c, usage("--memory %s: no kernel boots in that; give it 512M or more", f.memory)
-	case f.cpus < 0 || f.cpus > 255:
-		return c, usage("--cpus %d: want 1 to 255", f.cpus)
-	case f.timeout < 0:
-		return c, usage("--timeout %v: too small", f.timeout)
-	case f.accel != vm.AccelAuto && f.accel != vm.AccelKVM && f.accel != vm.AccelTCG:
-		return c, usage("--accel %q: want auto, kvm or tcg", f.accel)
+	var err error
+	if c.Memory, err = f.check(); err != nil {
+		return c, err
 	}
 	for _, model := range f.nics {
 		if !slices.Contains(vm.NICModels(), model) {
