@@ -40,8 +40,8 @@ type Report struct {
 	Capabilities   []Capability    `json:"-"`
 	Recommendation *Recommendation `json:"-"` // nil where nothing can be scored
 
-	// Measured are the contenders, underlays and steps that have samples, valid
-	// or not; Round is 0.
+	// Measured are the contenders, underlays and steps that have samples of the
+	// run's own, valid or not; Round is 0.
 	Measured map[result.Key]bool `json:"-"`
 }
 
@@ -60,6 +60,7 @@ type RunInfo struct {
 
 // Result is one metric of one contender at one step, over the rounds.
 type Result struct {
+	Part       string      `json:"part,omitempty"` // whose it is: Dir of one of Report.Parts; "" is the run's own
 	Contender  string      `json:"contender"`
 	Kernel     string      `json:"kernel"`
 	Underlay   string      `json:"underlay"`
@@ -110,7 +111,8 @@ type Finding struct {
 	Round     int    `json:"round"` // 0: the whole run
 	Text      string `json:"text"`
 	Next      string `json:"next"`
-	Excluded  bool   `json:"excluded"` // the sample is not ranked
+	Excluded  bool   `json:"excluded"`       // the sample is not ranked
+	Part      string `json:"part,omitempty"` // whose it is, as of a Result
 
 	Note bool `json:"-"` // a workload's own words on how it measured
 }
@@ -118,6 +120,7 @@ type Finding struct {
 // Curve is the latency of one contender at one step over all valid rounds:
 // percentiles of the merged histogram, as far as the count carries them.
 type Curve struct {
+	Part                              string // as of a Result
 	Contender, Kernel, Underlay, Step string
 	Clock                             string // latency, service_time, send_lag
 	Count                             int64

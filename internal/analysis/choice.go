@@ -12,7 +12,9 @@ type Recommendation struct {
 	Schema   string   `json:"schema"`
 	Run      string   `json:"run"`
 	Baseline string   `json:"baseline"`
+	Part     string   `json:"part,omitempty"` // whose figures they are, as of a Result
 	Kernel   string   `json:"kernel"`
+	Emulated bool     `json:"emulated,omitempty"` // the kernel's CPU
 	Underlay string   `json:"underlay"`
 	Needs    []string `json:"needs"`
 	Weights  []Weight `json:"weights"`
@@ -29,8 +31,9 @@ type Recommendation struct {
 	// Ignored are the criteria that were given weight and have no figure.
 	Ignored []string `json:"ignored"`
 	Notes   []string `json:"notes"`
-	// Apart is the same for contenders on other kernels or underlays, which
-	// can't be ranked with these; what is lost and unknown stands above alone.
+	// Apart is the same for contenders on other kernels or underlays or in a
+	// part of the run, which can't be ranked with these; what is lost and unknown
+	// stands above alone.
 	Apart []Recommendation `json:"apart,omitempty"`
 }
 

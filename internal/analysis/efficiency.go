@@ -13,6 +13,7 @@ import (
 // Efficiency is what the traffic of one contender cost at one step, over the
 // valid rounds.
 type Efficiency struct {
+	Part      string   `json:"part,omitempty"` // as of a Result
 	Contender string   `json:"contender"`
 	Kernel    string   `json:"kernel"`
 	Underlay  string   `json:"underlay"`

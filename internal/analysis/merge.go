@@ -16,37 +16,102 @@ type Part struct {
 	Emulated    bool               `json:"emulated"`
 	Environment result.Environment `json:"environment"`
 
-	Plan result.Plan `json:"-"`
+	Plan     result.Plan         `json:"-"`
+	Measured map[result.Key]bool `json:"-"` // as of a Report
 }
 
 // Merge is the report of a run with that of its part in dir. Neither's
-// figures change: results carry their kernel, and kernels are never compared.
+// figures change: each says which part it is of, and parts are never compared.
 // Unsupported is what neither could run.
 func Merge(whole, part *Report, dir string) *Report {
 	p := Part{
-		Dir: dir, Arena: part.Run.Arena, Kernels: kernels(part), Plan: part.Plan,
+		Dir: dir, Arena: part.Run.Arena, Kernels: kernels(part), Plan: part.Plan, Measured: part.Measured,
 		Emulated: part.Run.Environment[EmulatedKey] == "true", Environment: part.Run.Environment,
 	}
 	m := *whole
 	m.Parts = append(slices.Clone(whole.Parts), p)
-	m.Results = slices.Concat(whole.Results, part.Results)
+	m.Results = slices.Concat(whole.Results, each(part.Results, func(r *Result) { r.Part = dir }))
 	m.Findings = slices.Concat(whole.Findings, findingsOf(part, p))
 	m.Unsupported = neither(whole, part)
-	m.Efficiency = slices.Concat(whole.Efficiency, part.Efficiency)
-	m.Curves = slices.Concat(whole.Curves, part.Curves)
-	m.Traces = slices.Concat(whole.Traces, part.Traces)
+	m.Efficiency = slices.Concat(whole.Efficiency, each(part.Efficiency, func(e *Efficiency) { e.Part = dir }))
+	m.Curves = slices.Concat(whole.Curves, each(part.Curves, func(c *Curve) { c.Part = dir }))
+	m.Traces = slices.Concat(whole.Traces, each(part.Traces, func(t *Trace) { t.Part = dir }))
 	m.Contenders = slices.Clone(whole.Contenders)
 	for _, c := range part.Contenders {
 		if !slices.ContainsFunc(m.Contenders, func(o result.ContenderInfo) bool { return o.ID == c.ID }) {
 			m.Contenders = append(m.Contenders, c)
 		}
 	}
-	m.Measured = map[result.Key]bool{}
-	for _, measured := range []map[result.Key]bool{whole.Measured, part.Measured} {
-		for key := range measured {
-			m.Measured[key] = true
-		}
+	m.Capabilities = mergeCapabilities(whole.Capabilities, part.Capabilities, &whole.Plan)
+	m.Recommendation = MergeRecommendation(whole.Recommendation, part.Recommendation, dir, &part.Plan)
+	return &m
+}
+
+// each is a copy of the list, changed.
+func each[T any](list []T, change func(*T)) []T {
+	list = slices.Clone(list)
+	for i := range list {
+		change(&list[i])
 	}
+	return list
+}
+
+// plans says that the contender is in the plan.
+func plans(plan *result.Plan, contender string) bool {
+	return slices.ContainsFunc(plan.Contenders, func(e result.Entry) bool { return e.ID == contender })
+}
+
+// mergeCapabilities are the whole's, and what the part's checks found of
+// contenders that the whole has not measured.
+func mergeCapabilities(whole, part []Capability, plan *result.Plan) []Capability {
+	list := slices.Clone(whole)
+	for _, found := range part {
+		if found.Source == "catalogue" || plans(plan, found.Contender) {
+			continue
+		}
+		i := slices.IndexFunc(list, func(c Capability) bool { return c.Contender == found.Contender && c.Name == found.Name })
+		if i < 0 {
+			list = append(list, found)
+			continue
+		}
+		list[i] = found
+	}
+	return list
+}
+
+// MergeRecommendation is the choice from a run with that from its part in dir,
+// which has the plan: the part's lists are apart, and what is lost and unknown
+// of its contenders is what the part says. nil where neither can score anything.
+func MergeRecommendation(whole, part *Recommendation, dir string, plan *result.Plan) *Recommendation {
+	ofPart := func(l Loss) bool { return plans(plan, l.Contender) }
+	switch {
+	case whole == nil && part == nil:
+		return nil
+	case part == nil:
+		m := *whole
+		m.Unknown = each(whole.Unknown, func(l *Loss) {
+			if ofPart(*l) {
+				l.Reason = "no figure in " + dir + " beside the baseline's; `cnibench report` says why"
+			}
+		})
+		return &m
+	}
+	lost, unknown := slices.Clone(part.Lost), slices.Clone(part.Unknown)
+	lists := each(append([]Recommendation{*part}, part.Apart...), func(r *Recommendation) {
+		r.Part = dir
+		r.Apart, r.Lost, r.Unknown = nil, []Loss{}, []Loss{}
+	})
+	if whole == nil {
+		first := lists[0]
+		first.Apart, first.Lost, first.Unknown = lists[1:], lost, unknown
+		return &first
+	}
+	m := *whole
+	m.Apart = slices.Concat(whole.Apart, lists)
+	join := func(own, parts []Loss) []Loss {
+		return append(slices.DeleteFunc(slices.Clone(own), ofPart), slices.DeleteFunc(parts, func(l Loss) bool { return !ofPart(l) })...)
+	}
+	m.Lost, m.Unknown = join(whole.Lost, lost), join(whole.Unknown, unknown)
 	return &m
 }
 
@@ -65,13 +130,11 @@ func kernels(r *Report) []string {
 func findingsOf(part *Report, p Part) []Finding {
 	where := p.Arena
 	if len(p.Kernels) == 1 {
-		where = "kernel " + p.Kernels[0]
+		where += ", kernel " + p.Kernels[0]
 	}
-	list := slices.Clone(part.Findings)
-	for i := range list {
-		list[i].Text = fmt.Sprintf("%s: %s", where, list[i].Text)
-	}
-	return list
+	return each(part.Findings, func(f *Finding) {
+		f.Part, f.Text = p.Dir, fmt.Sprintf("%s: %s", where, f.Text)
+	})
 }
 
 // neither is what the whole could not run, as far as the part could not

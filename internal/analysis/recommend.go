@@ -99,7 +99,7 @@ type chooser struct {
 // list ranks the contenders of one group.
 func (c *chooser) list(g group, gauges []gauge) Recommendation {
 	r := Recommendation{
-		Schema: RecommendSchema, Run: c.e.run.ID, Baseline: c.e.run.Baseline, Kernel: g.Kernel, Underlay: g.Underlay,
+		Schema: RecommendSchema, Run: c.e.run.ID, Baseline: c.e.run.Baseline, Kernel: g.Kernel, Underlay: g.Underlay, Emulated: c.e.run.Environment[EmulatedKey] == "true",
 		Needs: c.needs, Weights: []Weight{}, Confidence: c.e.opt.Confidence, Ranked: []Choice{}, Lost: []Loss{}, Unknown: []Loss{}, Notes: []string{},
 		Alike: []string{}, Ignored: []string{},
 	}

@@ -5,6 +5,7 @@ import "github.com/cnibench/cnibench/internal/result"
 // Trace is what the nodes of one sample did second by second, as their
 // recorders saw it; whoever reads the run's files makes it.
 type Trace struct {
+	Part  string      `json:"-"` // as of a Result
 	Key   result.Key  `json:"-"`
 	Nodes []NodeTrace `json:"nodes"`
 }

@@ -89,13 +89,13 @@ func exploreRun(dir string) (web.Run, error) {
 	}, nil
 }
 
-// runVersion changes with every sealed sample.
+// runVersion changes with every sealed sample of the run and of its part.
 func runVersion(dir string) (string, error) {
 	version := ""
-	for _, name := range []string{"run.json", "samples.jsonl"} {
+	for _, name := range []string{"run.json", "samples.jsonl", partDir + "/run.json", partDir + "/samples.jsonl"} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		if errors.Is(err, os.ErrNotExist) && name != "run.json" {
-			continue // no sample yet
+			continue // no sample yet, or no part
 		}
 		if err != nil {
 			return "", err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -125,7 +126,14 @@ func (f *recommendFlags) run(c *cobra.Command, dir string) error {
 	if err != nil {
 		return err
 	}
+	part, err := loadPart(dir)
+	if err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(dir, partDir), err)
+	}
 	r := analysis.Recommend(rec, wish)
+	if part != nil {
+		r = analysis.MergeRecommendation(r, analysis.Recommend(part, wish), partDir, &part.Run.Plan)
+	}
 	if r == nil {
 		return &exitError{exitGate, fmt.Errorf("%s: nothing to score by: no contender has a valid figure of the weighted criteria beside the baseline %s; `cnibench report %s` says why", dir, rec.Run.Baseline, dir)}
 	}

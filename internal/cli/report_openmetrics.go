@@ -6,28 +6,41 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/cnibench/cnibench/internal/export"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// wholeRun makes opt export the run in dir: the values of single rounds and
-// what the nodes recorded. What can't be read is told to log and left out.
+// wholeRun makes opt export the run in dir with its parts: the values of single
+// rounds and what the nodes recorded. What can't be read is told to log and
+// left out.
 func wholeRun(opt *report.Options, dir string, rec *result.Record, log *slog.Logger) {
-	opt.Samples = rec.Samples
+	runs := []export.Run{{Record: rec}}
+	if part, err := loadPart(dir); err != nil {
+		log.Warn("left out", "file", partDir, "why", err)
+	} else if part != nil {
+		runs = append(runs, export.Run{Part: partDir, Record: part})
+	}
+	for _, run := range runs {
+		opt.Samples = append(opt.Samples, report.Samples{Part: run.Part, List: run.Record.Samples})
+	}
 	opt.Recordings = func(w io.Writer) (err error) {
-		root, err := os.OpenRoot(dir)
-		if err != nil {
-			return fmt.Errorf("run directory: %w", err)
+		for i := range runs {
+			root, err := os.OpenRoot(filepath.Join(dir, runs[i].Part))
+			if err != nil {
+				return fmt.Errorf("run directory: %w", err)
+			}
+			defer root.Close()
+			runs[i].Dir = root.FS()
 		}
-		defer root.Close()
 		scratch, err := os.CreateTemp("", "cnibench-export-*")
 		if err != nil {
 			return fmt.Errorf("room for sorting the recordings: %w; set TMPDIR to a folder that can be written", err)
 		}
 		defer func() { err = errors.Join(err, scratch.Close(), os.Remove(scratch.Name())) }()
-		return export.Recordings(w, root.FS(), rec, scratch, func(f result.Fault) {
+		return export.Recordings(w, runs, scratch, func(f result.Fault) {
 			log.Warn("left out", "file", f.File, "why", f.Text)
 		})
 	}

@@ -37,39 +37,55 @@ type Scratch interface {
 	io.ReaderAt
 }
 
-// Recordings writes the recordings of all samples of rec, which are read from
-// dir, the run directory; no # EOF follows. Every series carries the labels
-// run, contender, underlay, step and round of its sample, and node and
-// endpoint of its recording. One file at a time is in memory. A file that
+// Run is a run or a part of one.
+type Run struct {
+	Part   string // its folder below the run's own; "" is the run itself
+	Dir    fs.FS  // its directory
+	Record *result.Record
+}
+
+// Recordings writes the recordings of all samples of a run and of its parts
+// behind it; no # EOF follows. Every series carries the labels run (the first's
+// name), contender, underlay, step and round of its sample, part where there are
+// parts, and node and endpoint of its recording. One file at a time is in memory. A file that
 // can't be read, or that clashes with others, is left out and named to fault;
 // a sample without one has nothing to export. Errors are those of w and
 // scratch.
-func Recordings(w io.Writer, dir fs.FS, rec *result.Record, scratch Scratch, fault func(result.Fault)) error {
+func Recordings(w io.Writer, runs []Run, scratch Scratch, fault func(result.Fault)) error {
 	s := newSpool(scratch)
-	for _, sample := range rec.Samples {
-		if sample.Raw == "" {
-			continue
+	for _, run := range runs {
+		labels := map[string]string{"run": clean(runs[0].Record.Run.ID)}
+		if len(runs) > 1 { // one text has the same labels everywhere
+			labels["part"] = clean(run.Part)
 		}
-		name := path.Join(sample.Raw, File)
-		recs, err := read(dir, name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err == nil {
-			err = s.claim(recs)
-		}
-		if err == nil {
-			relabel(recs, rec.Run.ID, &sample)
-			err = sysmon.WriteOpenMetrics(s, recs...)
-		}
-		if s.err != nil {
-			return fmt.Errorf("merge recordings: %w", s.err)
-		}
-		if err != nil {
-			fault(result.Fault{File: name, Text: err.Error() + "; these recordings are left out"})
+		for _, sample := range run.Record.Samples {
+			if sample.Raw == "" {
+				continue
+			}
+			name := path.Join(sample.Raw, File)
+			err := s.sample(run.Dir, name, labels, &sample)
+			if s.err != nil {
+				return fmt.Errorf("merge recordings: %w", s.err)
+			}
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				fault(result.Fault{File: path.Join(run.Part, name), Text: err.Error() + "; these recordings are left out"})
+			}
 		}
 	}
 	return s.copyTo(w)
+}
+
+// sample takes the recordings of one sample.
+func (s *spool) sample(dir fs.FS, name string, labels map[string]string, sample *result.Sample) error {
+	recs, err := read(dir, name)
+	if err != nil {
+		return err
+	}
+	if err := s.claim(recs); err != nil {
+		return err
+	}
+	relabel(recs, labels, sample)
+	return sysmon.WriteOpenMetrics(s, recs...)
 }
 
 // read is the recordings of a file of the run.
@@ -104,15 +120,16 @@ func parse(r io.Reader) ([]*sysmon.Recording, error) {
 	return recs, err
 }
 
-// relabel gives the recordings the labels of their sample, which override
-// their own.
-func relabel(recs []*sysmon.Recording, run string, s *result.Sample) {
+// relabel gives the recordings those labels and the labels of their sample,
+// which override their own.
+func relabel(recs []*sysmon.Recording, labels map[string]string, s *result.Sample) {
 	for _, r := range recs {
 		if r.Labels == nil {
 			r.Labels = map[string]string{}
 		}
+		maps.Copy(r.Labels, labels)
 		maps.Copy(r.Labels, map[string]string{
-			"run": clean(run), "contender": clean(s.Contender), "underlay": clean(s.Underlay),
+			"contender": clean(s.Contender), "underlay": clean(s.Underlay),
 			"step": clean(s.Step), "round": strconv.Itoa(s.Round),
 		})
 	}

@@ -230,7 +230,7 @@ func (v *view) curves(g *group, step string) []analysis.Curve {
 		for _, c := range g.Contenders {
 			i := slices.IndexFunc(v.Curves, func(curve analysis.Curve) bool {
 				return curve.Contender == c.ID && curve.Step == step && curve.Clock == clock &&
-					curve.Kernel == g.Kernel && curve.Underlay == g.Underlay && len(curve.Points) > 0
+					(site{curve.Part, curve.Kernel, curve.Underlay}) == g.site && len(curve.Points) > 0
 			})
 			if i >= 0 {
 				out = append(out, v.Curves[i])

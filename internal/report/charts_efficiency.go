@@ -71,7 +71,7 @@ func (v *view) cost(g *group, step string) string {
 
 func (v *view) efficiency(g *group, contender, step string) *analysis.Efficiency {
 	for i := range v.Efficiency {
-		if e := &v.Efficiency[i]; e.Contender == contender && e.Step == step && e.Kernel == g.Kernel && e.Underlay == g.Underlay {
+		if e := &v.Efficiency[i]; e.Contender == contender && e.Step == step && (site{e.Part, e.Kernel, e.Underlay}) == g.site {
 			return e
 		}
 	}

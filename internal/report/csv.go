@@ -14,7 +14,7 @@ var csvHeader = []string{
 	"contender", "kernel", "underlay", "step", "path", "metric", "unit", "better",
 	"n", "median", "ci_low", "ci_high", "confidence", "values",
 	"vs_baseline_ratio", "vs_baseline_ci_low", "vs_baseline_ci_high", "vs_baseline_p", "tier",
-	"mdd", "rounds_for_5_percent", "ranked",
+	"mdd", "rounds_for_5_percent", "ranked", "part", "emulated",
 }
 
 // writeCSV writes RFC 4180 with line feeds. Texts are always quoted and numbers
@@ -29,8 +29,9 @@ func writeCSV(w io.Writer, r *analysis.Report, _ Options) error {
 			values[i] = exact(v)
 		}
 		low, high := bounds(res.CI)
+		from := origin(r, res.Part)
 		fields := []string{
-			quote(r.Run.ID), quote(r.Run.Arena), quote(r.Run.Suite), quote(r.Baseline),
+			quote(r.Run.ID), quote(from.Arena), quote(r.Run.Suite), quote(r.Baseline),
 			quote(res.Contender), quote(res.Kernel), quote(res.Underlay), quote(res.Step),
 			quote(res.Path), quote(res.Metric), quote(res.Unit), quote(res.Better),
 			strconv.Itoa(res.N), exact(res.Median), low, high, exact(res.Confidence), quote(strings.Join(values, " ")),
@@ -51,7 +52,7 @@ func writeCSV(w io.Writer, r *analysis.Report, _ Options) error {
 		if res.RoundsFor5 > 0 {
 			fields[len(fields)-1] = strconv.Itoa(res.RoundsFor5)
 		}
-		fields = append(fields, strconv.FormatBool(res.Ranked))
+		fields = append(fields, strconv.FormatBool(res.Ranked), quote(res.Part), strconv.FormatBool(from.Emulated))
 		bw.WriteString(strings.Join(fields, ",") + "\n")
 	}
 	return bw.Flush()

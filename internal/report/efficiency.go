@@ -27,7 +27,7 @@ type costs struct {
 func (v *view) costsOf(g *group) []costs {
 	var list []costs
 	for _, e := range v.Efficiency {
-		if e.Kernel != g.Kernel || e.Underlay != g.Underlay || e.CPUPerGbit == nil && e.UserSystem == nil {
+		if (site{e.Part, e.Kernel, e.Underlay}) != g.site || e.CPUPerGbit == nil && e.UserSystem == nil {
 			continue
 		}
 		i := slices.IndexFunc(list, func(c costs) bool { return c.step == e.Step })
@@ -316,7 +316,7 @@ func (v *view) fleetTable() (head []string, rows [][]string) {
 	for _, r := range f.Rows {
 		name := r.Contender
 		if len(v.Groups) > 1 {
-			g := group{Kernel: r.Kernel, Underlay: r.Underlay}
+			g := group{site: site{Kernel: r.Kernel, Underlay: r.Underlay}}
 			name += " (" + g.title() + ")"
 		}
 		if !r.Reached {

@@ -24,7 +24,7 @@ var openUnits = map[string]string{
 // wants them.
 type openWriter struct {
 	*bufio.Writer
-	run string
+	*analysis.Report
 }
 
 // label is a name and a value.
@@ -35,8 +35,8 @@ type label struct{ name, value string }
 // opt.Samples the values of single rounds follow, each at the time when its
 // step began, and then what opt.Recordings writes.
 func writeOpenMetrics(w io.Writer, r *analysis.Report, opt Options) error {
-	o := openWriter{bufio.NewWriter(w), r.Run.ID}
-	o.figures(r)
+	o := openWriter{bufio.NewWriter(w), r}
+	o.figures()
 	o.samples(opt.Samples)
 	if opt.Recordings != nil {
 		if err := opt.Recordings(o); err != nil {
@@ -49,10 +49,14 @@ func writeOpenMetrics(w io.Writer, r *analysis.Report, opt Options) error {
 
 // figures writes the report: cnibench_run_info, a family for each metric, and
 // two for ratios and tiers of all metrics.
-func (o *openWriter) figures(r *analysis.Report) {
+func (o *openWriter) figures() {
+	r := o.Report
 	if r.Run.ID != "" {
 		fmt.Fprintf(o.Writer, "# TYPE cnibench_run info\n# HELP cnibench_run The run that the other families are of.\n")
-		o.sample("cnibench_run_info", 1, r.Run.Started, label{"arena", r.Run.Arena}, label{"suite", r.Run.Suite}, label{"baseline", r.Baseline})
+		for _, p := range append([]analysis.Part{origin(r, "")}, r.Parts...) {
+			labels := []label{{"arena", p.Arena}, {"suite", r.Run.Suite}, {"baseline", r.Baseline}}
+			o.sample("cnibench_run_info", 1, r.Run.Started, o.labels(labels, p.Dir)...)
+		}
 	}
 	var metrics []string
 	ratios, tiers := false, false
@@ -73,14 +77,14 @@ func (o *openWriter) figures(r *analysis.Report) {
 				o.family(name, unit, help(metric))
 				first = false
 			}
-			o.estimate(name, "median", res.Median, res.CI, r.Run.Started, openPlace(res))
+			o.estimate(name, "median", res.Median, res.CI, r.Run.Started, o.place(res))
 		}
 	}
 	if ratios {
 		o.family("cnibench_vs_baseline_ratio", "ratio", "A metric's ratio to the baseline, paired by round; below 1 is less.")
 		for _, res := range r.Results {
 			if c := res.VsBaseline; c != nil {
-				o.estimate("cnibench_vs_baseline_ratio", "ratio", c.Ratio, c.CI, r.Run.Started, append(openPlace(res), label{"metric", res.Metric}))
+				o.estimate("cnibench_vs_baseline_ratio", "ratio", c.Ratio, c.CI, r.Run.Started, append(o.place(res), label{"metric", res.Metric}))
 			}
 		}
 	}
@@ -88,7 +92,7 @@ func (o *openWriter) figures(r *analysis.Report) {
 		o.family("cnibench_tier", "", "Tier of a metric: 1 is best, contenders of a tier can't be told apart.")
 		for _, res := range r.Results {
 			if res.Tier > 0 {
-				o.sample("cnibench_tier", float64(res.Tier), r.Run.Started, append(openPlace(res), label{"metric", res.Metric})...)
+				o.sample("cnibench_tier", float64(res.Tier), r.Run.Started, append(o.place(res), label{"metric", res.Metric})...)
 			}
 		}
 	}
@@ -96,23 +100,24 @@ func (o *openWriter) figures(r *analysis.Report) {
 
 // samples writes a family for each metric of the catalogue and two that say
 // when a sample was taken.
-func (o *openWriter) samples(samples []result.Sample) {
-	if len(samples) == 0 {
-		return
-	}
+func (o *openWriter) samples(parts []Samples) {
 	each := func(name, unit, help string, of func(result.Sample) (float64, bool)) {
 		first := true
-		for _, s := range samples {
-			v, there := of(s)
-			if !there || !isFinite(v) {
-				continue
+		for _, part := range parts {
+			for _, s := range part.List {
+				v, there := of(s)
+				if !there || !isFinite(v) {
+					continue
+				}
+				if first {
+					o.family(name, unit, help)
+					first = false
+				}
+				o.sample(name, v, s.Started, o.labels([]label{
+					{"contender", s.Contender}, {"step", s.Step}, {"path", s.Path}, {"kernel", s.Kernel}, {"underlay", s.Underlay},
+					{"round", strconv.Itoa(s.Round)}, {"verdict", string(s.Verdict)},
+				}, part.Part)...)
 			}
-			if first {
-				o.family(name, unit, help)
-				first = false
-			}
-			o.sample(name, v, s.Started, label{"contender", s.Contender}, label{"step", s.Step}, label{"path", s.Path}, label{"kernel", s.Kernel},
-				label{"underlay", s.Underlay}, label{"round", strconv.Itoa(s.Round)}, label{"verdict", string(s.Verdict)})
 		}
 	}
 	each("cnibench_sample_start_time_seconds", "seconds", "When the step of the sample began, Unix time.", func(s result.Sample) (float64, bool) {
@@ -151,7 +156,7 @@ func (o *openWriter) estimate(name, stat string, v float64, ci *analysis.Interva
 // sample writes a line; its timestamp is in seconds, exact to the millisecond
 // that databases keep, and left out where the time is not known.
 func (o *openWriter) sample(name string, v float64, at time.Time, labels ...label) {
-	fmt.Fprintf(o.Writer, "%s{run=\"%s\"", name, openEscape(o.run))
+	fmt.Fprintf(o.Writer, "%s{run=\"%s\"", name, openEscape(o.Run.ID))
 	for _, l := range labels {
 		fmt.Fprintf(o.Writer, ",%s=\"%s\"", l.name, openEscape(l.value))
 	}
@@ -162,8 +167,20 @@ func (o *openWriter) sample(name string, v float64, at time.Time, labels ...labe
 	o.WriteByte('\n')
 }
 
-func openPlace(r analysis.Result) []label {
-	return []label{{"contender", r.Contender}, {"step", r.Step}, {"path", r.Path}, {"kernel", r.Kernel}, {"underlay", r.Underlay}}
+func (o *openWriter) place(r analysis.Result) []label {
+	return o.labels([]label{{"contender", r.Contender}, {"step", r.Step}, {"path", r.Path}, {"kernel", r.Kernel}, {"underlay", r.Underlay}}, r.Part)
+}
+
+// labels are those given and, where it matters, the part and that its CPU was
+// emulated: the arena is the part's, as cnibench_run_info has it.
+func (o *openWriter) labels(list []label, part string) []label {
+	if part != "" {
+		list = append(list, label{"part", part})
+	}
+	if origin(o.Report, part).Emulated {
+		list = append(list, label{"emulated", "true"})
+	}
+	return list
 }
 
 // openFamily is the family's name and its unit: cnibench_goodput_bits_per_second.

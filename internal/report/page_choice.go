@@ -87,7 +87,7 @@ func (v *view) choice() *choice {
 		}
 		l := v.choiceList(&list, colors, fmt.Sprintf("chart-score-%d", i+1))
 		if len(rec.Apart) > 0 {
-			l.Title = (&group{Kernel: list.Kernel, Underlay: list.Underlay}).title()
+			l.Title = listTitle(&list)
 		}
 		if i > 0 {
 			l.Sentence = firmnessText(&list)
@@ -102,7 +102,7 @@ func (v *view) choice() *choice {
 
 // choiceList arranges the contenders of one kernel and underlay.
 func (v *view) choiceList(r *analysis.Recommendation, colors map[string]int, id string) choiceList {
-	l := choiceList{Group: v.groupPlace(r.Kernel, r.Underlay)}
+	l := choiceList{Group: v.groupPlace(site{r.Part, r.Kernel, r.Underlay})}
 	for _, w := range r.Weights {
 		l.Criteria = append(l.Criteria, w.Criterion)
 	}
@@ -134,11 +134,6 @@ func (v *view) choiceList(r *analysis.Recommendation, colors map[string]int, id 
 		l.Charts = append(l.Charts, scores)
 	}
 	return l
-}
-
-// groupPlace is the group's place on the page, -1 for none.
-func (v *view) groupPlace(kernel, underlay string) int {
-	return slices.IndexFunc(v.Groups, func(g group) bool { return g.Kernel == kernel && g.Underlay == underlay })
 }
 
 // matrix arranges the capabilities: what a check found goes before what the

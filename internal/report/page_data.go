@@ -51,10 +51,8 @@ func (v *view) pageData() pageData {
 	for id, place := range colors {
 		d.Contenders[place] = printable(id)
 	}
-	groups := map[[2]string]int{}
 	for i := range v.Groups {
 		g := &v.Groups[i]
-		groups[[2]string{g.Kernel, g.Underlay}] = i
 		d.Groups = append(d.Groups, printable(g.title()))
 	}
 	steps, metrics := map[string]int{}, map[string]int{}
@@ -69,7 +67,7 @@ func (v *view) pageData() pageData {
 			d.Metrics = append(d.Metrics, printable(metricLabel(r.Metric)))
 		}
 		row := resultRow{
-			Group: groups[[2]string{r.Kernel, r.Underlay}], Step: steps[r.Step], Contender: colors[r.Contender], Metric: metrics[r.Metric],
+			Group: v.groupPlace(site{r.Part, r.Kernel, r.Underlay}), Step: steps[r.Step], Contender: colors[r.Contender], Metric: metrics[r.Metric],
 			Rounds: r.N, Value: value(r), Interval: interval(r), Versus: comparison(r.VsBaseline), Tier: tier(r), Standing: standing(r),
 		}
 		if r.Count > 0 {

@@ -1,15 +1,22 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
-// repeatable are the plan's settings that are flags of the same name.
-var repeatable = []string{"nodes", "underlay", "mtu", "line-rate", "offload", "congestion-control", "cpus", "cni-conf", "cni-transport", "check"}
+// repeatable are the plan's settings that are flags of the same name;
+// guestFlags are those of the part that a guest ran.
+var (
+	repeatable = []string{"nodes", "underlay", "mtu", "line-rate", "offload", "congestion-control", "cpus", "cni-conf", "cni-transport", "check"}
+	guestFlags = []string{"kernel", "modules", "accel", "vm-cpus", "vm-memory"}
+)
 
 // repeat is the command that makes the same run again, from the plan; "" if
 // the report carries none.
@@ -17,13 +24,24 @@ func repeat(r *analysis.Report) string {
 	if len(r.Plan.Contenders) == 0 {
 		return ""
 	}
+	// What this kernel can't do is left to a guest again.
+	arena, plans := r.Run.Arena, []result.Plan{r.Plan}
+	for _, p := range r.Parts {
+		arena, plans = "auto", append(plans, p.Plan)
+	}
 	var ids []string
-	for _, e := range r.Plan.Contenders {
-		if !slices.Contains(ids, e.ID) {
-			ids = append(ids, e.ID)
+	guest := map[string]string{} // settings
+	for _, p := range plans {
+		for _, e := range p.Contenders {
+			if !slices.Contains(ids, e.ID) {
+				ids = append(ids, e.ID)
+			}
+		}
+		for _, flag := range guestFlags {
+			guest[flag] = cmp.Or(guest[flag], p.Settings[flag])
 		}
 	}
-	words := []string{"cnibench", "run", "--arena", r.Run.Arena, "--suite", r.Plan.Suite, "--contenders", strings.Join(ids, ","),
+	words := []string{"cnibench", "run", "--arena", arena, "--suite", r.Plan.Suite, "--contenders", strings.Join(ids, ","),
 		"--rounds", fmt.Sprint(r.Plan.Rounds)}
 	if r.Plan.Duration > 0 {
 		words = append(words, "--duration", exact(float64(r.Plan.Duration))+"s")
@@ -35,8 +53,16 @@ func repeat(r *analysis.Report) string {
 	if r.Baseline != "" && r.Baseline != "host" { // the flag's default
 		words = append(words, "--baseline", r.Baseline)
 	}
+	if counts := services(r.Plan.Steps); counts != "" {
+		words = append(words, "--services", counts)
+	}
 	for _, flag := range repeatable {
 		if value := r.Plan.Settings[flag]; value != "" {
+			words = append(words, "--"+flag, value)
+		}
+	}
+	for _, flag := range guestFlags {
+		if value := guest[flag]; value != "" {
 			words = append(words, "--"+flag, value)
 		}
 	}
@@ -44,6 +70,17 @@ func repeat(r *analysis.Report) string {
 		words[i] = shellWord(w)
 	}
 	return strings.Join(words, " ")
+}
+
+// services are the counts of other Services that the steps have, as planned.
+func services(steps []result.Step) string {
+	var counts []string
+	for _, s := range steps {
+		if n := strconv.Itoa(s.Services); s.Services > 0 && !slices.Contains(counts, n) {
+			counts = append(counts, n)
+		}
+	}
+	return strings.Join(counts, ",")
 }
 
 // shellWord is s as one word of a shell's command line.

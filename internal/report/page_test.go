@@ -39,7 +39,7 @@ func TestTraceBudget(t *testing.T) {
 	few := v.traces(len(whole.List[0]) * 4)
 	middle := func(contender string) int {
 		for round := range 6 {
-			if v.isMiddle(result.Key{Contender: contender, Underlay: "switch", Step: "dts", Round: round + 1}) {
+			if v.isMiddle(&analysis.Trace{Key: result.Key{Contender: contender, Underlay: "switch", Step: "dts", Round: round + 1}}) {
 				return round + 1
 			}
 		}
@@ -68,7 +68,7 @@ func TestMiddleRound(t *testing.T) {
 	}
 	v := newView(r)
 	for round := 1; round <= 6; round++ {
-		if got := v.isMiddle(result.Key{Contender: "host", Underlay: "switch", Step: "dts", Round: round}); got != (round == 5) {
+		if got := v.isMiddle(&analysis.Trace{Key: result.Key{Contender: "host", Underlay: "switch", Step: "dts", Round: round}}); got != (round == 5) {
 			t.Errorf("round %d: %v", round, got)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/result"
 )
 
 // traceBudget keeps a report a file that can be sent around.
@@ -80,7 +79,7 @@ func (v *view) traces(budget int) traces {
 	size = 0
 	kept := 0
 	for i := range v.Traces {
-		if !v.isMiddle(v.Traces[i].Key) || size+len(all[i]) > budget {
+		if !v.isMiddle(&v.Traces[i]) || size+len(all[i]) > budget {
 			continue
 		}
 		size, kept = size+len(all[i]), kept+1
@@ -94,7 +93,7 @@ func (v *view) traces(budget int) traces {
 func (v *view) traceData(t *analysis.Trace) traceData {
 	d := traceData{Group: -1, Step: v.stepPlace(t.Key.Step), Contender: -1, Round: t.Key.Round, Nodes: []traceNode{}}
 	for i := range v.Groups {
-		if v.Groups[i].Underlay == t.Key.Underlay {
+		if g := &v.Groups[i]; g.Part == t.Part && g.Underlay == t.Key.Underlay {
 			d.Group = i
 			break
 		}
@@ -121,11 +120,12 @@ func (v *view) traceData(t *analysis.Trace) traceData {
 // isMiddle says that the trace is of the round whose goodput, or else latency,
 // is the median of the rounds; where rounds are missing, of the one in the
 // middle of those that were recorded.
-func (v *view) isMiddle(key result.Key) bool {
+func (v *view) isMiddle(t *analysis.Trace) bool {
+	key := t.Key
 	for _, metric := range []string{"goodput", "latency_p50"} {
 		for i := range v.Results {
 			r := &v.Results[i]
-			if r.Contender != key.Contender || r.Step != key.Step || r.Underlay != key.Underlay || r.Metric != metric || len(r.Values) != v.Run.Rounds {
+			if r.Part != t.Part || r.Contender != key.Contender || r.Step != key.Step || r.Underlay != key.Underlay || r.Metric != metric || len(r.Values) != v.Run.Rounds {
 				continue
 			}
 			sorted := slices.Sorted(slices.Values(r.Values))
@@ -134,7 +134,7 @@ func (v *view) isMiddle(key result.Key) bool {
 	}
 	var rounds []int
 	for i := range v.Traces {
-		if other := v.Traces[i].Key; other.Contender == key.Contender && other.Step == key.Step && other.Underlay == key.Underlay {
+		if other := v.Traces[i].Key; v.Traces[i].Part == t.Part && other.Contender == key.Contender && other.Step == key.Step && other.Underlay == key.Underlay {
 			rounds = append(rounds, other.Round)
 		}
 	}

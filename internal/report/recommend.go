@@ -66,6 +66,11 @@ func firmnessText(r *analysis.Recommendation) string {
 	return first.Contender + ", but the rounds are too few to say how firmly"
 }
 
+// listTitle says where the contenders of a list were measured.
+func listTitle(r *analysis.Recommendation) string {
+	return (&group{site: site{r.Part, r.Kernel, r.Underlay}, Emulated: r.Emulated}).title()
+}
+
 // IgnoredText names the criteria that were given weight and of which the run
 // has no figures, in a sentence; "" where there are none.
 func IgnoredText(r *analysis.Recommendation) string {
@@ -189,7 +194,7 @@ func writeRecommendText(w io.Writer, r *analysis.Recommendation, opt Options) er
 	t.line("")
 	for i, list := range append([]analysis.Recommendation{*r}, r.Apart...) {
 		if len(r.Apart) > 0 {
-			t.wrap("", printable((&group{Kernel: list.Kernel, Underlay: list.Underlay}).title()), bold)
+			t.wrap("", printable(listTitle(&list)), bold)
 		}
 		if i > 0 {
 			t.wrap("", printable(firmnessText(&list)), "")
@@ -303,7 +308,7 @@ func writeRecommendMarkdown(w io.Writer, r *analysis.Recommendation) error {
 	fmt.Fprintf(bw, "Needed: %s. Run %s.\n\n", md(asked(r)), md(r.Run))
 	for _, list := range append([]analysis.Recommendation{*r}, r.Apart...) {
 		if len(r.Apart) > 0 {
-			fmt.Fprintf(bw, "**%s**\n\n", md((&group{Kernel: list.Kernel, Underlay: list.Underlay}).title()))
+			fmt.Fprintf(bw, "**%s**\n\n", md(listTitle(&list)))
 		}
 		if len(list.Ranked) == 0 {
 			continue

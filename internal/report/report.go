@@ -57,8 +57,14 @@ type Options struct {
 
 	// Samples and Recordings make OpenMetrics a whole run: the values of single
 	// rounds, and families that Recordings writes behind them, without # EOF.
-	Samples    []result.Sample
+	Samples    []Samples
 	Recordings func(io.Writer) error
+}
+
+// Samples are those of one part of a run.
+type Samples struct {
+	Part string // as of an analysis.Result
+	List []result.Sample
 }
 
 // Write writes r in the named format. Errors: *nearest.Error for an unknown

@@ -241,7 +241,7 @@ func (t *textWriter) unsupported() {
 	if len(unables) == 0 {
 		return
 	}
-	t.line(t.paint(bold, "Not run here") + t.paint(dim, fmt.Sprintf(" (%s)", plural(t.absent(), "contender"))))
+	t.line(t.paint(bold, "Not run here") + t.paint(dim, fmt.Sprintf(" (%s)", t.absent())))
 	seen := map[string]bool{}
 	for _, u := range unables {
 		if seen[u.Reason] {
@@ -258,15 +258,24 @@ func (t *textWriter) unsupported() {
 	t.line("")
 }
 
-// absent counts the contenders that ran no step at all.
-func (v *view) absent() int {
-	n := 0
+// absent counts the contenders that ran no step at all, and the single steps
+// of others: "2 contenders, 4 steps of others".
+func (v *view) absent() string {
+	whole, steps := 0, 0
 	for _, u := range v.Unsupported {
 		if u.Step == "" {
-			n++
+			whole++
+		} else {
+			steps++
 		}
 	}
-	return n
+	switch {
+	case steps == 0:
+		return plural(whole, "contender")
+	case whole == 0:
+		return plural(steps, "step")
+	}
+	return plural(whole, "contender") + ", " + plural(steps, "step") + " of others"
 }
 
 // arrow leads to a remedy, if there is one.

@@ -9,15 +9,18 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// group is what may be compared with each other: the contenders on one kernel
-// and underlay.
+// site is where contenders may be compared with each other: one part of the
+// run ("" is its own), one kernel, one underlay.
+type site struct{ Part, Kernel, Underlay string }
+
+// group is the contenders of a site.
 type group struct {
-	Kernel, Underlay string
-	Emulated         bool // the CPU, so that the figures are many times worse
-	Contenders       []contender
-	figures          map[figureKey]*analysis.Result
-	inPhase          map[string]bool // steps whose CPU the kernel sampled in phase with the load
-	measured         map[result.Key]bool
+	site
+	Emulated   bool // the CPU, so that the figures are many times worse
+	Contenders []contender
+	figures    map[figureKey]*analysis.Result
+	inPhase    map[string]bool // steps whose CPU the kernel sampled in phase with the load
+	measured   map[result.Key]bool
 }
 
 type contender struct {
@@ -45,16 +48,9 @@ type view struct {
 // first, then the contenders by their place in the first headline column.
 func newView(r *analysis.Report) *view {
 	v := &view{Report: r, Steps: steps(r)}
-	inPhase := map[string]bool{}
-	for _, f := range r.Findings {
-		if f.Code == analysis.TickAliased {
-			inPhase[f.Step] = true
-		}
-	}
 	for i := range r.Results {
 		res := &r.Results[i]
-		g := v.group(res.Kernel, res.Underlay)
-		g.inPhase, g.measured = inPhase, r.Measured
+		g := v.group(site{res.Part, res.Kernel, res.Underlay})
 		key := figureKey{res.Contender, res.Step, res.Metric}
 		if _, twice := g.figures[key]; !twice {
 			g.figures[key] = res
@@ -63,8 +59,7 @@ func newView(r *analysis.Report) *view {
 	}
 	// A contender of the plan without any valid sample still has its row.
 	for i := range v.Groups {
-		plan := v.Groups[i].origin(r)
-		for _, e := range plan.Contenders {
+		for _, e := range origin(r, v.Groups[i].Part).Plan.Contenders {
 			if v.Groups[i].Underlay == e.Underlay {
 				v.Groups[i].add(e.ID)
 			}
@@ -85,27 +80,35 @@ func newView(r *analysis.Report) *view {
 	return v
 }
 
-func (v *view) group(kernel, underlay string) *group {
-	for i := range v.Groups {
-		if g := &v.Groups[i]; g.Kernel == kernel && g.Underlay == underlay {
-			return g
+func (v *view) group(at site) *group {
+	if i := v.groupPlace(at); i >= 0 {
+		return &v.Groups[i]
+	}
+	g := group{site: at, figures: map[figureKey]*analysis.Result{}, inPhase: map[string]bool{}}
+	for _, f := range v.Findings {
+		if f.Code == analysis.TickAliased && f.Part == at.Part {
+			g.inPhase[f.Step] = true
 		}
 	}
-	v.Groups = append(v.Groups, group{Kernel: kernel, Underlay: underlay, figures: map[figureKey]*analysis.Result{}})
+	from := origin(v.Report, at.Part)
+	g.Emulated, g.measured = from.Emulated, from.Measured
+	v.Groups = append(v.Groups, g)
 	return &v.Groups[len(v.Groups)-1]
 }
 
-// origin is the plan that the group was measured by, the run's or a part's;
-// it notes whether the CPU was emulated.
-func (g *group) origin(r *analysis.Report) *result.Plan {
-	for i := range r.Parts {
-		if slices.Contains(r.Parts[i].Kernels, g.Kernel) {
-			g.Emulated = r.Parts[i].Emulated
-			return &r.Parts[i].Plan
-		}
+// groupPlace is the group's place on the page, -1 for none.
+func (v *view) groupPlace(at site) int {
+	return slices.IndexFunc(v.Groups, func(g group) bool { return g.site == at })
+}
+
+// origin is the part of that name; the run itself stands for what is its own.
+func origin(r *analysis.Report, part string) analysis.Part {
+	if i := slices.IndexFunc(r.Parts, func(p analysis.Part) bool { return p.Dir == part }); i >= 0 {
+		return r.Parts[i]
 	}
-	g.Emulated = r.Run.Environment[analysis.EmulatedKey] == "true"
-	return &r.Plan
+	return analysis.Part{
+		Arena: r.Run.Arena, Emulated: r.Run.Environment[analysis.EmulatedKey] == "true", Plan: r.Plan, Measured: r.Measured,
+	}
 }
 
 func (g *group) add(id string) {

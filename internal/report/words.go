@@ -89,7 +89,11 @@ func tier(r *analysis.Result) string {
 // legend says how to read the tables.
 func (v *view) legend() []string {
 	confidence, single, bounded, missing, pooled, only, tiers, untold := 0.0, true, false, false, false, false, false, 0
-	standIn, ranked := "", map[[4]string]int{} // by place
+	type spot struct {
+		site
+		step, metric string
+	}
+	standIn, ranked := "", map[spot]int{}
 	for _, r := range v.Results {
 		pooled = pooled || r.Count > 0
 		tiers = tiers || r.Tier > 0
@@ -105,7 +109,7 @@ func (v *view) legend() []string {
 		bounded = bounded || r.VsBaseline != nil && r.VsBaseline.CI != nil
 		missing = missing || r.VsBaseline != nil && r.VsBaseline.CI == nil
 		if r.Ranked && r.Tier == 0 {
-			at := [...]string{r.Step, r.Metric, r.Kernel, r.Underlay}
+			at := spot{site{r.Part, r.Kernel, r.Underlay}, r.Step, r.Metric}
 			ranked[at]++
 			untold = max(untold, ranked[at])
 		}
@@ -165,6 +169,9 @@ func emulated(is bool) string {
 // title names the group where a report has more than one or it matters.
 func (g *group) title() string {
 	var parts []string
+	if g.Part != "" {
+		parts = append(parts, g.Part)
+	}
 	if g.Kernel != "" {
 		parts = append(parts, "kernel "+g.Kernel+emulated(g.Emulated))
 	}
