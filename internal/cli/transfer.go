@@ -102,6 +102,9 @@ func newTransferScpCmd() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			last := len(args) - 1
 			scp := transfer.Scp{Args: args[:last], From: args[last], FileBytes: o.plan.FileBytes}
+			if oneByte == "" {
+				return o.run(c, scp, nil)
+			}
 			return o.run(c, scp, func(ctx context.Context) (func(*transfer.Report), error) {
 				first, err := scp.FirstByte(ctx, oneByte, o.plan.Warmup)
 				o.plan.Warmup = 0
@@ -110,7 +113,7 @@ func newTransferScpCmd() *cobra.Command {
 		},
 	}
 	o.flags(c)
-	c.Flags().StringVar(&oneByte, "one-byte", "", "USER@HOST:PATH of a file of one byte, for the time to the first byte")
+	c.Flags().StringVar(&oneByte, "one-byte", "", "USER@HOST:PATH of a file of one byte, which is the warm-up and gives the time to the first byte")
 	return c
 }
 

@@ -50,7 +50,8 @@ func (c ScpCopy) Drive(ctx context.Context, s *Session) (Outcome, error) {
 			return nil, nil, err
 		}
 		from := owned.user + "@" + hostText(m) + ":"
-		client = append([]string{"scp", "--one-byte", from + one, "--"}, scpOptions(m, s.Params.String("cipher"))...)
+		m.oneByte = from + one
+		client = append([]string{"scp", "--"}, scpOptions(m, s.Params.String("cipher"))...)
 		return owned.argv(m), append(client, from+path.Join(m.server, dataFile)), nil
 	}}
 	out, err := d.drive(ctx, s)

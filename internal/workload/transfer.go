@@ -43,6 +43,8 @@ type move struct {
 	whole          int64          // what size may be at most
 	listen, target netip.AddrPort // the server's own address, and where the client reaches it
 	server, client string         // folders at the endpoints; gone after the drive
+	oneByte        string         // of scp: a file of one byte, whose copies are the warm-up
+	firstByte      float64        // of scp: how long these took, s; 0 is not yet known
 }
 
 // Parameters of every workload that moves a file.

@@ -26,11 +26,11 @@ func (m *move) measure(server *program, what []string) (*transfer.Report, error)
 	if err := m.put(size); err != nil {
 		return nil, err
 	}
-	options := []string{"--warmup", m.s.Warmup.String(), "--duration", m.s.Duration.String()}
+	options := []string{"--duration", m.s.Duration.String()}
 	if m.s.Params.Bool("verify") {
 		options = append(options, "--verify", path.Join(m.client, "verify"))
 	}
-	return m.fetch(server, "client", what, options, m.s.Begin, m.s.End)
+	return m.fetch(server, "client", what, m.s.Warmup, options, m.s.Begin, m.s.End)
 }
 
 // put makes the server's file, in the place of one that is there.
@@ -48,8 +48,15 @@ func (m *move) put(size int64) error {
 }
 
 // fetch runs `cnibench transfer` at the client, as role: what to fetch with,
-// then its arguments.
-func (m *move) fetch(server *program, role string, what, options []string, begin, end func()) (*transfer.Report, error) {
+// then its arguments. scp is warmed up, and its first byte waited for, once.
+func (m *move) fetch(server *program, role string, what []string, warmup time.Duration, options []string, begin, end func()) (*transfer.Report, error) {
+	switch {
+	case m.firstByte > 0:
+		warmup = 0
+	case m.oneByte != "":
+		options = append(options, "--one-byte", m.oneByte)
+	}
+	options = append(options, "--warmup", warmup.String())
 	argv := slices.Concat([]string{m.self, "transfer", what[0], "--bytes", strconv.FormatInt(m.size, 10)}, options, what[1:])
 	out, in := io.Pipe()
 	client, err := m.startTo(in, m.s.Client, role, ".json", argv...)
@@ -79,7 +86,12 @@ func (m *move) fetch(server *program, role string, what, options []string, begin
 			err = fmt.Errorf("%s: %s", client.role, said) // its long command is a raw file
 		}
 	}
-	return report, err
+	if err != nil {
+		return report, err
+	}
+	m.firstByte = max(m.firstByte, report.FirstByte)
+	report.FirstByte = m.firstByte
+	return report, nil
 }
 
 // lastWord is the error with which this program ended, from its standard error.

@@ -2,21 +2,24 @@ package workload
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/transfer"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // mostSeconds is how long one transfer may be expected to take. A step may
-// take half a minute longer than its window, in which the first transfer is a
-// warm-up and the last one ends; a slow path would not be measured at all.
+// take half a minute longer than its window, for probes, a transfer that warms
+// up and one that ends late; a slow path would not be measured at all.
 const mostSeconds = 5.0
 
-// The first probe is a file of probeBytes, and the last one a transfer that
-// takes probeSeconds, beside which a late start of a program is little.
+// The first probe is a file of probeBytes, which arrives in time under an
+// emulated CPU, too; a transfer that takes probeSeconds is believed: a late
+// start of a program is little beside it.
 const (
-	probeBytes   = 4 << 20
+	probeBytes   = 512 << 10
 	probeSeconds = mostSeconds / 10
+	probeWarmup  = time.Millisecond // one transfer
 )
 
 // fitting is the size of the file to move: the whole one, or the largest half,
@@ -29,7 +32,7 @@ func (m *move) fitting(server *program, what []string) (int64, error) {
 			return 0, err
 		}
 		role := "probe " + unit.Bytes(size).String()
-		report, err := m.fetch(server, role, what, []string{"--duration", "0s"}, func() {}, func() {})
+		report, err := m.fetch(server, role, what, probeWarmup, []string{"--duration", "0s"}, func() {}, func() {})
 		if err != nil {
 			return 0, fmt.Errorf("one transfer to see how fast the path is: %w", err)
 		}

@@ -34,7 +34,7 @@ func TestTransfers(t *testing.T) {
 			t.Run("no room at the client", func(t *testing.T) { testClientFull(t, w) })
 		})
 	}
-	t.Run("a slow path", func(t *testing.T) { testSlowPath(t, HTTPGet{program}) })
+	t.Run("a slow path", func(t *testing.T) { testSlowPath(t, ScpCopy{program}) })
 	t.Run("wrong secrets", func(t *testing.T) { testWrongSecrets(t, program) })
 	t.Run("http3_get without GSO", func(t *testing.T) { testWithoutGSO(t, program) })
 }
@@ -107,8 +107,8 @@ func testSlowPath(t *testing.T, w Workload) {
 	s, _ := transferSession(t, w, map[string]any{"size": "64MiB"})
 	s.Warmup, s.Duration = 0, time.Millisecond
 	s.Client = other{s.Client, func(c *host.Command) {
-		if i := slices.Index(c.Argv, "--http1.1"); i > 0 {
-			c.Argv = slices.Insert(c.Argv, i, "--limit-rate", "4M")
+		if i := slices.Index(c.Argv, "-F"); i > 0 && slices.Contains(c.Argv, "transfer") {
+			c.Argv = slices.Insert(c.Argv, i, "-l", "32000") // scp's limit, kbit/s
 		}
 	}}
 	out, err := w.Drive(t.Context(), s)
@@ -119,7 +119,7 @@ func testSlowPath(t *testing.T, w Workload) {
 	if err != nil || report.FileBytes >= 64<<20 || report.FileBytes < probeBytes || !strings.Contains(codes(out), "smaller_file") {
 		t.Errorf("%+v, notes %q, %v", report, codes(out), err)
 	}
-	if rawOf(s, "probe-4-MiB.json") == "" {
+	if rawOf(s, "probe-512-KiB.json") == "" {
 		t.Error("the probe is not among the raw files")
 	}
 	left(t, s)
