@@ -67,7 +67,7 @@ func (t Tree) Readlink(name string) (link string, err error) {
 		return os.Readlink(clean(name))
 	}
 	err = t.within(func(root *os.Root) error {
-		link, err = root.Readlink("." + clean(name))
+		link, err = root.Readlink(below(name))
 		return err
 	})
 	return link, err
@@ -79,7 +79,7 @@ func (t Tree) open(name string, flag int) (f *os.File, err error) {
 		return os.OpenFile(clean(name), flag, 0)
 	}
 	err = t.within(func(root *os.Root) error {
-		f, err = root.OpenFile("."+clean(name), flag, 0)
+		f, err = root.OpenFile(below(name), flag, 0)
 		return err
 	})
 	return f, err
@@ -96,3 +96,5 @@ func (t Tree) within(fn func(*os.Root) error) error {
 }
 
 func clean(name string) string { return filepath.Clean("/" + name) }
+
+func below(name string) string { return filepath.Clean("." + clean(name)) }
