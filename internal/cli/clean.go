@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/unit"
 	"github.com/cnibench/cnibench/internal/vm"
 )
 
@@ -49,7 +50,7 @@ Run directories are kept, and so are downloaded kernels without --cache.`,
 			if ended == 0 && !tuned && len(removed) == 0 && errors.Join(errs...) == nil {
 				fmt.Fprintln(c.OutOrStdout(), "nothing to clean")
 			} else if ended > 0 {
-				fmt.Fprintf(c.OutOrStdout(), "ended %d labs\n", ended)
+				fmt.Fprintf(c.OutOrStdout(), "ended %s\n", unit.Plural(ended, "lab"))
 			}
 			return errors.Join(errs...)
 		},

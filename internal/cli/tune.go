@@ -168,6 +168,9 @@ func (f *tuneFlags) machine() (*tune.Machine, error) {
 
 // plan plans the request on the machine.
 func (f *tuneFlags) plan(c *cobra.Command, m *tune.Machine, req tune.Request) (*tune.Facts, []tune.Item, error) {
+	if err := knownNICs(m, f.nics); err != nil {
+		return nil, nil, err
+	}
 	facts, err := tune.Gather(c.Context(), m, f.nics)
 	if err != nil {
 		return nil, nil, err
@@ -186,6 +189,20 @@ func (f *tuneFlags) plan(c *cobra.Command, m *tune.Machine, req tune.Request) (*
 		return nil, nil, usage("%v", err)
 	}
 	return &seen, items, nil
+}
+
+// knownNICs refuses an interface that the machine does not have.
+func knownNICs(m *tune.Machine, names []string) error {
+	all, err := m.Files.ReadDir("/sys/class/net")
+	for _, name := range names {
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(all, name) {
+			return nearest.Unknown("interface", name, all)
+		}
+	}
+	return nil
 }
 
 // listTunings is `cnibench list tunings`.

@@ -1,9 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -78,7 +78,10 @@ func runTuneApply(c *cobra.Command, f *tuneFlags, args []string) error {
 		for _, advice := range item.Advice {
 			fmt.Fprintf(out, "for you to do (%s): %s\n", item.Setting.Name, advice)
 		}
-		if item.Reason != "" {
+		switch {
+		case item.State == tune.StateUnreadable:
+			failed = append(failed, tune.Failure{Setting: item.Setting.Name, Err: errors.New(item.Reason)})
+		case item.Reason != "":
 			fmt.Fprintf(c.ErrOrStderr(), "left out: %s: %s\n", item.Setting.Name, item.Reason)
 		}
 	}
@@ -94,7 +97,7 @@ func runTuneApply(c *cobra.Command, f *tuneFlags, args []string) error {
 func somethingApplies(items []tune.Item) error {
 	var reasons []string
 	for _, item := range items {
-		if item.Reason == "" {
+		if item.Reason == "" || item.State == tune.StateUnreadable {
 			return nil
 		}
 		reasons = append(reasons, fmt.Sprintf("%s: %s", item.Setting.Name, item.Reason))
@@ -124,30 +127,31 @@ func (f *tuneFlags) stateDir() (string, error) {
 	return tune.StateDir()
 }
 
-// withTuneJournal opens the journal for fn where there is one; where there is
-// none it says so.
-func withTuneJournal(f *tuneFlags, out io.Writer, fn func(m *tune.Machine, j *tune.Journal) error) error {
+// withTuneJournal opens the journal for fn, where there is one.
+func withTuneJournal(f *tuneFlags, fn func(m *tune.Machine, j *tune.Journal) error) (found bool, err error) {
 	m, err := f.machine()
 	if err != nil {
-		return err
+		return false, err
 	}
 	dir, err := f.stateDir()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !tune.HasJournal(dir) {
 		if f.root == "" && tune.HasJournal(tuneSystemDir) {
-			return errors.New("settings were applied as root; run it as root")
+			return false, errors.New("settings were applied as root; run it as root")
 		}
-		fmt.Fprintln(out, "nothing is applied")
-		return nil
+		return false, nil
 	}
 	j, err := tune.OpenJournal(dir, m.BootID())
 	if err != nil {
-		return err
+		return false, err
 	}
-	return errors.Join(fn(m, j), j.Close())
+	return true, errors.Join(fn(m, j), j.Close())
 }
+
+// nothingApplied is what status and revert say where there is no journal.
+const nothingApplied = "nothing is applied"
 
 func newTuneStatusCmd() *cobra.Command {
 	var f tuneFlags
@@ -158,12 +162,8 @@ func newTuneStatusCmd() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			out := c.OutOrStdout()
-			none := out
-			if asJSON {
-				none = c.ErrOrStderr()
-			}
 			var list []tune.Status
-			err := withTuneJournal(&f, none, func(m *tune.Machine, j *tune.Journal) error {
+			_, err := withTuneJournal(&f, func(m *tune.Machine, j *tune.Journal) error {
 				list = tune.StatusOf(c.Context(), m, j)
 				return nil
 			})
@@ -173,13 +173,15 @@ func newTuneStatusCmd() *cobra.Command {
 			if asJSON {
 				return printJSON(out, statusJSON(list))
 			}
+			if len(list) == 0 {
+				fmt.Fprintln(out, nothingApplied)
+				return nil
+			}
 			var rows [][]string
 			for _, s := range list {
-				rows = append(rows, []string{s.Setting, s.Place.String(), orDash(strings.Join(strings.Fields(s.From), " ")), s.To, orDash(strings.Join(strings.Fields(s.Now), " ")), string(s.Standing)})
+				rows = append(rows, []string{s.Setting, s.Place.String(), cmp.Or(strings.Join(strings.Fields(s.From), " "), "–"), s.To, cmp.Or(strings.Join(strings.Fields(s.Now), " "), "–"), string(s.Standing)})
 			}
-			if len(rows) > 0 {
-				printTable(out, []string{"Setting", "Place", "Before", "Applied", "Now", "Standing"}, rows)
-			}
+			printTable(out, []string{"Setting", "Place", "Before", "Applied", "Now", "Standing"}, rows)
 			return nil
 		},
 	}
@@ -216,9 +218,13 @@ somebody has changed since it was applied is kept and named, unless --force.
 What could not be restored stays in the journal, so that it can be tried again.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withTuneJournal(&f, c.OutOrStdout(), func(m *tune.Machine, j *tune.Journal) error {
+			found, err := withTuneJournal(&f, func(m *tune.Machine, j *tune.Journal) error {
 				return revertTuning(c, m, j, force)
 			})
+			if err == nil && !found {
+				fmt.Fprintln(c.OutOrStdout(), nothingApplied)
+			}
+			return err
 		},
 	}
 	f.where(c)
@@ -235,6 +241,9 @@ func revertTuning(c *cobra.Command, m *tune.Machine, j *tune.Journal, force bool
 	}
 	for _, line := range changeWords(changes) {
 		fmt.Fprintln(c.OutOrStdout(), line)
+	}
+	for _, e := range r.Gone {
+		fmt.Fprintf(c.OutOrStdout(), "%s: not there any more (was %s)\n", e.Place, e.From)
 	}
 	fmt.Fprintf(c.OutOrStdout(), "%s restored\n", unit.Plural(len(changes), "value"))
 	var kept error
@@ -256,7 +265,7 @@ func cleanTuning(c *cobra.Command) (done bool, err error) {
 		return false, nil // without a state folder nothing can have been applied
 	}
 	f := tuneFlags{arena: "local"}
-	return true, withTuneJournal(&f, c.OutOrStdout(), func(m *tune.Machine, j *tune.Journal) error {
+	return withTuneJournal(&f, func(m *tune.Machine, j *tune.Journal) error {
 		return revertTuning(c, m, j, false)
 	})
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path"
@@ -191,7 +192,7 @@ func changeWords(changes []tune.Change) []string {
 		for j < len(changes) && alike(c, changes[j]) {
 			j++
 		}
-		line := fmt.Sprintf("%s: %s → %s", c.Place, orDash(strings.Join(strings.Fields(c.From), " ")), strings.Join(strings.Fields(c.To), " "))
+		line := fmt.Sprintf("%s: %s → %s", c.Place, cmp.Or(strings.Join(strings.Fields(c.From), " "), "–"), strings.Join(strings.Fields(c.To), " "))
 		if j > i+1 {
 			line += fmt.Sprintf(" (and %d alike)", j-i-1)
 		}
@@ -206,20 +207,13 @@ func alike(a, b tune.Change) bool {
 	return a.Kind == b.Kind && a.From == b.From && a.To == b.To && path.Base(a.Name) == path.Base(b.Name)
 }
 
-func orDash(value string) string {
-	if value == "" {
-		return "–"
-	}
-	return value
-}
-
 func doneRow(item tune.Item) []string {
 	if item.State != tune.StateDone {
 		return nil
 	}
 	var words []string
 	for _, c := range item.Changes {
-		words = append(words, fmt.Sprintf("%s: %s", c.Place, orDash(c.From)))
+		words = append(words, fmt.Sprintf("%s: %s", c.Place, cmp.Or(c.From, "–")))
 	}
 	return []string{item.Setting.Name, strings.Join(words, ", ")}
 }
@@ -228,7 +222,7 @@ func reasonRow(item tune.Item) []string {
 	switch item.State {
 	case tune.StateNever:
 		return []string{item.Setting.Name, "never: " + item.Reason}
-	case tune.StateNotApplicable:
+	case tune.StateNotApplicable, tune.StateUnreadable:
 		reason := item.Reason
 		if item.Remedy != "" {
 			reason += "; " + item.Remedy

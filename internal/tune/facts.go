@@ -124,13 +124,16 @@ func (f *Facts) carriers() ([]string, error) {
 }
 
 // read is what is at the place. A place that is not there makes the setting
-// not applicable, with the reason.
+// not applicable, with the reason; other errors are *unreadable.
 func (f *Facts) read(p Place) (string, error) {
 	value, err := f.m.Read(f.ctx, p)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return "", notApplicable("this machine has no %s", p)
+	case err != nil:
+		return "", &unreadable{err}
 	}
-	return tidy(value), err
+	return tidy(value), nil
 }
 
 // has says that the file is there.
@@ -147,7 +150,7 @@ func (f *Facts) number(p Place) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", p, err)
+		return 0, &unreadable{fmt.Errorf("%s: %w", p, err)}
 	}
 	return n, nil
 }

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -92,7 +93,7 @@ var sttTunnel = Setting{
 			return Proposal{}, notApplicable("Open vSwitch %s has no STT any more", version)
 		}
 		now, _ := f.m.run(f.ctx, "", "ovs-vsctl", "--timeout=2", "--if-exists", "get", "Open_vSwitch", ".", "external_ids:ovn-encap-type") // none is Geneve
-		return Proposal{Advice: []string{fmt.Sprintf("tunnels are %s (Open vSwitch %s): kubectl set env daemonset/ovs-ovn -n kube-system TUNNEL_TYPE=stt, with a module that has it", orWord(strings.Trim(now, `"`), "geneve"), version)}}, nil
+		return Proposal{Advice: []string{fmt.Sprintf("tunnels are %s (Open vSwitch %s): kubectl set env daemonset/ovs-ovn -n kube-system TUNNEL_TYPE=stt, with a module that has it", cmp.Or(strings.Trim(now, `"`), "geneve"), version)}}, nil
 	},
 }
 
@@ -118,11 +119,4 @@ func (f *Facts) ovn() error {
 		return notApplicable("Open vSwitch runs here without OVN")
 	}
 	return nil
-}
-
-func orWord(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }

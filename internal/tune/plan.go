@@ -1,6 +1,9 @@
 package tune
 
-import "slices"
+import (
+	"errors"
+	"slices"
+)
 
 // State is what became of a setting in a plan.
 type State string
@@ -11,6 +14,7 @@ const (
 	StateDone          State = "done"           // the machine has it already
 	StateAdvice        State = "advice"         // something for the reader to do
 	StateNotApplicable State = "not-applicable" // it has no place on this machine
+	StateUnreadable    State = "unreadable"     // the machine does not let it be read
 	StateNever         State = "never"          // it is offered on no machine
 )
 
@@ -19,7 +23,7 @@ type Item struct {
 	Setting Setting
 	State   State
 	Proposal
-	Reason string // of not-applicable and never
+	Reason string // of not-applicable, unreadable and never
 	Remedy string
 }
 
@@ -35,8 +39,8 @@ type Wanted struct {
 }
 
 // Plan reads the machine and says for each setting what it would change. It
-// changes nothing. Errors: parameters that are wrong, a machine that cannot be
-// read.
+// changes nothing. A setting that cannot be read is its item with the error.
+// Errors: parameters that are wrong.
 func Plan(f *Facts, wanted []Wanted) ([]Item, error) {
 	order := map[string]int{}
 	for i, s := range All() {
@@ -79,9 +83,12 @@ func planOne(f *Facts, w Wanted) (Item, error) {
 		return item, nil
 	}
 	item.Proposal, err = w.Setting.Plan(f, params)
+	var broken *unreadable
 	switch n := inapplicable(err); {
 	case n != nil:
 		item.State, item.Reason, item.Remedy = StateNotApplicable, n.Reason, n.Remedy
+	case errors.As(err, &broken):
+		item.State, item.Proposal, item.Reason = StateUnreadable, Proposal{}, err.Error()
 	case err != nil:
 		return item, err
 	case len(item.Pending()) > 0:
@@ -93,5 +100,10 @@ func planOne(f *Facts, w Wanted) (Item, error) {
 	}
 	return item, nil
 }
+
+// unreadable is a fault of the machine, not of the request.
+type unreadable struct{ error }
+
+func (e *unreadable) Unwrap() error { return e.error }
 
 const noneOfItsOwn = "it is the whole machine's, a namespace has none of its own"

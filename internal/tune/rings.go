@@ -1,6 +1,9 @@
 package tune
 
-import "strconv"
+import (
+	"cmp"
+	"strconv"
+)
 
 // rings makes room for bursts between two polls of the driver.
 var rings = Setting{
@@ -19,7 +22,7 @@ var rings = Setting{
 			}
 			r, err := f.m.NICs.Rings(n.Name)
 			if err != nil || r.MaxRX == 0 && r.MaxTX == 0 {
-				return nil, notApplicable("%s has no ring sizes to set (driver %s)", n.Name, orNone(n.Driver))
+				return nil, notApplicable("%s has no ring sizes to set (driver %s)", n.Name, cmp.Or(n.Driver, "none"))
 			}
 			var changes []Change
 			for _, ring := range []struct {
@@ -33,11 +36,4 @@ var rings = Setting{
 			return changes, nil
 		})
 	},
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return "none"
-	}
-	return text
 }
