@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -32,6 +33,7 @@ type tuneBenchFlags struct {
 	asJSON    bool
 	markdown  bool
 	journal   *tune.Journal // of --machine
+	before    int           // changes that held in it before
 }
 
 func newTuneBenchCmd() *cobra.Command {
@@ -118,7 +120,7 @@ func runTuneBench(c *cobra.Command, f *tuneBenchFlags, args []string) error {
 	}
 	variants := f.enlist(j, base, req)
 	if !lab.Contained() {
-		return contain(c.Context())
+		return f.lead(c.Context())
 	}
 	if err := lab.Enter(); err != nil {
 		return err
@@ -131,16 +133,56 @@ func runTuneBench(c *cobra.Command, f *tuneBenchFlags, args []string) error {
 	c.SetOut(io.Discard)
 	runErr := j.run(ctx, c)
 	c.SetOut(out)
-	if f.journal != nil {
-		runErr = errors.Join(runErr, f.journal.Close())
+	leftErr := f.closeJournal()
+	if ctx.Err() != nil { // the run's own words are about --resume, which has no settings
+		return errors.Join(f.interrupted(), leftErr)
 	}
-	if ctx.Err() != nil {
-		return fmt.Errorf("interrupted; what was measured until then: cnibench report %s", f.run.out)
-	}
-	if runErr != nil {
-		return runErr
+	if err := errors.Join(runErr, leftErr); err != nil {
+		return err
 	}
 	return f.judge(out, variants)
+}
+
+// lead starts the lab, and says how its settings are taken back where it was
+// killed before it could.
+func (f *tuneBenchFlags) lead(ctx context.Context) error {
+	err := contain(ctx)
+	dir, dirErr := tune.StateDir()
+	if err == nil || !f.machine || dirErr != nil || !tune.HasJournal(dir) {
+		return err
+	}
+	left := errors.New("settings of this machine are still applied; take them back with: cnibench tune revert")
+	var silent *exitError
+	if errors.As(err, &silent) && silent.err == nil { // the lab has said why
+		return &exitError{silent.code, left}
+	}
+	return errors.Join(err, left)
+}
+
+// closeJournal ends the tuning of the machine. Errors: changes that were not
+// taken back.
+func (f *tuneBenchFlags) closeJournal() error {
+	if f.journal == nil {
+		return nil
+	}
+	var left []string
+	entries := f.journal.Entries()
+	for _, e := range entries[min(f.before, len(entries)):] {
+		left = append(left, e.Place.String())
+	}
+	err := f.journal.Close()
+	if len(left) > 0 {
+		err = errors.Join(fmt.Errorf("not taken back: %s", strings.Join(left, ", ")), err)
+	}
+	return err
+}
+
+// interrupted is the error of a bench that was, with what there is to look at.
+func (f *tuneBenchFlags) interrupted() error {
+	if _, err := result.Load(f.run.out); err != nil {
+		return errors.New("interrupted before the first sample")
+	}
+	return fmt.Errorf("interrupted; what was measured until then: cnibench report %s", f.run.out)
 }
 
 // benchable leaves settings out that nothing can be measured of, says so by
@@ -237,8 +279,11 @@ func (f *tuneBenchFlags) wrap(a arena.Arena, variants []tune.Variant) (arena.Are
 	}
 	// Held until this process ends: nobody else may tune meanwhile.
 	b.Journal, err = tune.OpenJournal(dir, b.Host.BootID())
-	f.journal = b.Journal
-	return b, err
+	if err != nil {
+		return nil, err
+	}
+	f.journal, f.before = b.Journal, len(b.Journal.Entries())
+	return b, nil
 }
 
 // judge prints what the settings did.

@@ -97,22 +97,16 @@ func apply(ctx context.Context, m *Machine, j *Journal, setting string, c Change
 	if err := j.note(line{Step: "intent", N: n, Change: intent}); err != nil {
 		return none, &journalError{err}
 	}
-	writeErr := m.Write(ctx, c.Place, c.To)
-	// The kernel may round a value or write it another way: what it says now
-	// is what drift is measured from.
-	now, readErr := m.Read(ctx, c.Place)
-	switch {
-	case readErr == nil && c.Same(now, c.From):
+	now, moved, err := m.set(ctx, c)
+	if !moved {
 		if err := j.note(line{Step: "ended", N: n, How: endUntouched}); err != nil {
 			return none, &journalError{err}
 		}
-		if writeErr == nil {
-			writeErr = fmt.Errorf("set %s to %s: it stays %s", c.Place, c.To, now)
-		}
-		return none, writeErr
-	case writeErr != nil || readErr != nil: // without "done" whatever it is now is ours
-		return none, cmp.Or(writeErr, readErr)
 	}
+	if err != nil { // without "done" a value that moved is ours, whatever it is
+		return none, err
+	}
+	// What it says now is what drift is measured from.
 	c.To = now
 	if err := j.note(line{Step: "done", N: n, Read: now}); err != nil {
 		return c, &journalError{err}
