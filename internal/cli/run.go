@@ -47,8 +47,10 @@ type runFlags struct {
 	given map[string]bool // flags of the command line, before a plan is taken back
 }
 
-func newRunCmd() *cobra.Command {
-	var f runFlags
+func newRunCmd() *cobra.Command { return new(runFlags).command() }
+
+// command is the command line that sets the flags.
+func (f *runFlags) command() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Compare pod networks: run a suite over contenders and write a run directory",
@@ -71,7 +73,7 @@ rest and never compared with it. --arena lab leaves that out.`),
   cnibench run --cni-conf mynet.conflist --contenders host,custom
   cnibench run --resume cnibench-run-20260102-030405`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return runRun(c, &f) },
+		RunE: func(c *cobra.Command, _ []string) error { return runRun(c, f) },
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.suite, "suite", "quick", "suite to run; see `cnibench list suites`")
