@@ -201,10 +201,10 @@ func (n *network) setHost(ctx context.Context) error {
 		return fmt.Errorf("setting %s: %w", failed[0].Setting, failed[0].Err)
 	}
 	for _, item := range items {
-		if item.State == StateChange {
+		if left := item.Left(); left != "" {
+			n.left[item.Setting.Name] = left
+		} else {
 			n.made[item.Setting.Name] = true
-		} else if item.Reason != "" {
-			n.left[item.Setting.Name] = item.Reason
 		}
 	}
 	return nil

@@ -135,11 +135,13 @@ func TestBenchFails(t *testing.T) {
 // The machine's own settings hold from Up to Down.
 func TestBenchMachine(t *testing.T) {
 	m, root := build(t, shapes["laptop"])
-	if err := os.Remove(filepath.Join(root, "proc/sys/fs/file-max")); err != nil {
+	w := writer{t, root}
+	w.file("proc/sys/fs/file-max", "2000000")
+	if err := os.Remove(w.path("proc/sys/kernel/sched_migration_cost_ns")); err != nil {
 		t.Fatal(err)
 	}
 	before := snapshot(t, root)
-	v := Variants(base.ID, Request{Settings: []Choice{{Setting: "governor"}, {Setting: "file-max"}, {Setting: "fin-timeout"}}})[3]
+	v := Variants(base.ID, Request{Settings: []Choice{{Setting: "governor"}, {Setting: "file-max"}, {Setting: "sched-migration-cost"}, {Setting: "fin-timeout"}}})[4]
 	n := &fakeNetwork{answer: func(string) (Answer, error) {
 		return Answer{Left: map[string]string{"governor": "inside", "file-max": "inside", "fin-timeout": "it is so already"}}, nil
 	}}
@@ -155,8 +157,9 @@ func TestBenchMachine(t *testing.T) {
 	}
 	// Of the machine's own settings its reason stands, and no namespace is asked.
 	want := []result.Reason{
-		{Code: "left_out", Text: "x"}, {Code: NothingSet, Text: "file-max changed nothing: this machine has no fs.file-max"},
+		{Code: "left_out", Text: "x"}, {Code: NothingSet, Text: "file-max changed nothing: it is so already"},
 		{Code: NothingSet, Text: "fin-timeout changed nothing: it is so already"},
+		{Code: NothingSet, Text: "sched-migration-cost changed nothing: this kernel has neither kernel.sched_migration_cost_ns nor /sys/kernel/debug/sched/migration_cost_ns"},
 	}
 	if diff := cmp.Diff(want, net.Notes()); diff != "" {
 		t.Error(diff)

@@ -120,23 +120,16 @@ func SetNamespace(ctx context.Context, m *Machine, req Request) (Answer, error) 
 		return a, err
 	}
 	for _, item := range items {
-		switch item.State {
-		case StateChange:
-			made, denied, err := setAll(ctx, m, item)
-			if err != nil {
+		made, left := 0, item.Left()
+		if left == "" {
+			if made, left, err = setAll(ctx, m, item); err != nil {
 				return a, fmt.Errorf("%s: %w", item.Setting.Name, err)
 			}
-			if made == 0 {
-				a.Left[item.Setting.Name] = denied
-			}
-			a.Made += made
-		case StateDone:
-			a.Left[item.Setting.Name] = "it is so already"
-		case StateAdvice:
-			a.Left[item.Setting.Name] = "it is nothing that can be set"
-		default:
-			a.Left[item.Setting.Name] = item.Reason
 		}
+		if made == 0 {
+			a.Left[item.Setting.Name] = left
+		}
+		a.Made += made
 	}
 	return a, nil
 }

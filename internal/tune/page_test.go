@@ -65,7 +65,7 @@ func notMeasured() map[string]string {
 	return map[string]string{
 		"smt": "the machine's CPUs have no second threads", "governor": "the machine's CPUs have no frequency governor",
 		"xps":                  "the lab's veth pairs have one transmit queue, or one for each CPU",
-		"sched-migration-cost": "the machine's kernel has no such sysctl (Linux 5.13 moved it to debugfs)",
+		"sched-migration-cost": "debugfs, where the machine's kernel has it, was not mounted",
 		"file-max":             alike, "metrics-save": "the lab's namespaces are new in every visit, and know no peer",
 		"local-ports": connections, "tw-buckets": connections, "tw-reuse": connections, "fin-timeout": connections,
 	}

@@ -32,6 +32,19 @@ func (i Item) Pending() []Change {
 	return slices.DeleteFunc(slices.Clone(i.Changes), Change.Done)
 }
 
+// Left is why nothing of the setting is to be set, "" where something is.
+func (i Item) Left() string {
+	switch i.State {
+	case StateChange:
+		return ""
+	case StateDone:
+		return "it is so already"
+	case StateAdvice:
+		return "it is nothing that can be set"
+	}
+	return i.Reason
+}
+
 // Wanted is a setting with its parameters, to be planned.
 type Wanted struct {
 	Setting Setting
