@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/contender"
@@ -14,67 +15,92 @@ import (
 
 // A fresh network has neither connections nor Services of the step before.
 func TestFresh(t *testing.T) {
+	const tracked = "cat /proc/sys/net/netfilter/nf_conntrack_count"
+	for id, counts := range map[string]struct {
+		services, served string // shell commands: how many there are, and connections of theirs
+	}{
+		"kube-proxy-iptables": {"iptables-nft-save -t nat | grep -c ^:KUBE-SVC-", tracked},
+		"kube-proxy-ipvs":     {"ipvsadm -Sn | grep -c ^-A", "tail -n +2 /proc/net/ip_vs_conn | wc -l"},
+	} {
+		t.Run(id, func(t *testing.T) {
+			n := upHere(t, id)
+			const none, some = true, false
+			check := func(when, command string, want bool) {
+				t.Helper()
+				// The kernel takes the virtual server's connections away a moment later.
+				for end := time.Now().Add(time.Second); (count(t, n, command) == "0") != want; time.Sleep(10 * time.Millisecond) {
+					if time.Now().After(end) {
+						t.Errorf("%s: %s says %s", when, command, count(t, n, command))
+						return
+					}
+				}
+			}
+			fresh := func() {
+				t.Helper()
+				if err := n.Fresh(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := meet(t, n, arena.PathService); err != nil {
+				t.Fatal(err)
+			}
+			for _, command := range []string{counts.services, counts.served, tracked} {
+				check("asked a Service", command, some)
+			}
+			fresh()
+			for _, command := range []string{counts.services, counts.served, tracked} {
+				check("fresh", command, none)
+			}
+			if err := meet(t, n, arena.PathPod); err != nil {
+				t.Fatal(err)
+			}
+			check("asked a pod", tracked, some)
+			fresh()
+			check("fresh again", tracked, none)
+		})
+	}
+}
+
+// upHere is a contender's network that goes down with the test, which is
+// skipped where the kernel lacks something.
+func upHere(t *testing.T, id string) *network {
+	t.Helper()
 	a, err := New(options(2, 1500))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := contender.Find(catalogue(t), "kube-proxy-iptables")
+	c, err := contender.Find(catalogue(t), id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if u := arena.AsUnsupported(a.Supports(t.Context(), c)); u != nil {
 		t.Skipf("%s; %s", u.Reason, u.Remedy)
 	}
-	up, err := a.Up(t.Context(), c, UnderlaySwitch)
+	n, err := a.Up(t.Context(), c, UnderlaySwitch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		if err := up.Down(t.Context()); err != nil {
+	t.Cleanup(func() {
+		if err := n.Down(t.Context()); err != nil {
 			t.Error(err)
 		}
-	}()
-	n := up.(*network)
-	ask := func(argv ...string) string {
-		t.Helper()
-		var out bytes.Buffer
-		p, err := n.nodes[0].Start(t.Context(), host.Command{Argv: argv, Stdout: &out})
-		if err == nil {
-			err = p.Wait()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.TrimSpace(out.String())
+	})
+	return n.(*network)
+}
+
+// count is what a shell command on the client's node prints; that grep finds
+// nothing is no failure.
+func count(t *testing.T, n *network, command string) string {
+	t.Helper()
+	var out bytes.Buffer
+	p, err := n.nodes[0].Start(t.Context(), host.Command{Argv: []string{"sh", "-c", command + " || true"}, Stdout: &out})
+	if err == nil {
+		err = p.Wait()
 	}
-	connections := func() string { return ask("cat", "/proc/sys/net/netfilter/nf_conntrack_count") }
-	services := func() int {
-		return strings.Count(ask("iptables-nft-save", "-t", "nat"), ":KUBE-SVC-")
-	}
-	if err := meet(t, n, arena.PathService); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
-	if count := connections(); count == "0" || services() == 0 {
-		t.Errorf("after a Service was asked: %s connections, %d Services", count, services())
-	}
-	if err := n.Fresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if count := connections(); count != "0" || services() != 0 {
-		t.Errorf("fresh: %s connections, %d Services, want none", count, services())
-	}
-	if err := meet(t, n, arena.PathPod); err != nil {
-		t.Fatal(err)
-	}
-	if connections() == "0" {
-		t.Error("connections from pod to pod are not tracked")
-	}
-	if err := n.Fresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if count := connections(); count != "0" {
-		t.Errorf("fresh again: %s connections, want none", count)
-	}
+	return strings.TrimSpace(out.String())
 }
 
 // The other Services have endpoints of their own.
