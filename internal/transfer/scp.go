@@ -37,8 +37,12 @@ func (s Scp) Fetch(ctx context.Context, to string) (Transfer, error) {
 	return t, nil
 }
 
-// scpTries is how often a file of one byte is fetched at least.
-const scpTries = 3
+// scpTries is how often a file of one byte is fetched at least, unless that
+// takes scpPatience.
+const (
+	scpTries    = 3
+	scpPatience = 2 * time.Second
+)
 
 // FirstByte fetches the file from, which has one byte, until warmup has passed
 // and returns the median time that scp takes for it, the program's start and
@@ -46,7 +50,7 @@ const scpTries = 3
 // arrived. It warms the path up as well as whole files do.
 func (s Scp) FirstByte(ctx context.Context, from string, warmup time.Duration) (float64, error) {
 	var times []float64
-	for start := time.Now(); len(times) < scpTries || time.Since(start) < warmup; {
+	for start := time.Now(); len(times) == 0 || len(times) < scpTries && time.Since(start) < scpPatience || time.Since(start) < warmup; {
 		t, _, err := s.copy(ctx, from, "/dev/null")
 		if err != nil {
 			return 0, fmt.Errorf("a transfer of one byte: %w", err)
