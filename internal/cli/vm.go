@@ -179,6 +179,10 @@ func runVM(c *cobra.Command, f *vmFlags, argv []string) error {
 		defer restore()
 	}
 	code, err := vm.Run(ctx, config)
+	var ended *vm.Interrupted
+	if errors.As(err, &ended) {
+		return &exitError{ended.ExitCode(), nil}
+	}
 	if err != nil {
 		return vmError(err)
 	}

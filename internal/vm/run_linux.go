@@ -29,8 +29,8 @@ const bootLimit = 2 * time.Minute
 
 // Run boots the guest, runs the command in it and returns its exit code, as a
 // shell would give it. Nothing is left when it returns, nor when this process
-// is killed. Errors: *Misuse, *Unsupported, *GuestError, ErrTimeout in the chain, and
-// those of ctx.
+// is killed. Errors: *Misuse, *Unsupported, *GuestError, *Interrupted,
+// ErrTimeout in the chain, and those of ctx.
 func Run(ctx context.Context, c Config) (int, error) {
 	if err := c.check(); err != nil {
 		return 0, err
@@ -200,7 +200,7 @@ func (h *running) run(ctx context.Context) (int, error) {
 			return h.judge(r)
 		case s := <-h.config.Signals:
 			if told || !h.up { // who asks again can't wait, and before hello there is no command
-				return 128 + int(s), nil
+				return 0, &Interrupted{s}
 			}
 			told = true
 			signal <- s

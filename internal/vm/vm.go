@@ -103,6 +103,17 @@ func (e *GuestError) Error() string {
 	return text
 }
 
+// Interrupted says that a signal ended the guest, before its command or in its
+// stead.
+type Interrupted struct{ Signal Signal }
+
+func (e *Interrupted) Error() string {
+	return fmt.Sprintf("the guest was ended by a signal: %v", e.Signal)
+}
+
+// ExitCode is that of a command which the signal ends.
+func (e *Interrupted) ExitCode() int { return 128 + int(e.Signal) }
+
 // ErrTimeout is in the chain of the error of a guest that ran out of time.
 var ErrTimeout = errors.New("timed out")
 

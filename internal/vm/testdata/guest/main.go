@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -42,6 +43,10 @@ func main() {
 		Kernel: kernel, Accel: vm.AccelTCG, CPUs: cpus, NICs: strings.Fields(os.Getenv("NICS")), Memory: mebibytes << 20, Argv: os.Args[4:], Env: os.Environ(), Dir: dir,
 		Writable: []string{dir}, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Signals: signals, Timeout: limit,
 	})
+	var ended *vm.Interrupted
+	if errors.As(err, &ended) {
+		os.Exit(ended.ExitCode())
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(98)
