@@ -30,6 +30,8 @@ type CompareOptions struct {
 	// Environment names the keys of the environments that differ in what
 	// matters; which do, fingerprint.Differences knows.
 	Environment []string
+	// Parts are compared each with its own kind, under one correction for all.
+	Parts []PartPair
 }
 
 // Compared is a comparison of two runs; its JSON is what
@@ -67,6 +69,8 @@ type ComparedRun struct {
 	Rounds   int       `json:"rounds"`
 	Baseline string    `json:"baseline"`
 	Tool     string    `json:"tool"` // version
+
+	Parts []ComparedPart `json:"parts,omitempty"` // that were compared
 }
 
 // RunFault is something of a run that can't be read or was never taken, so that
@@ -79,6 +83,7 @@ type RunFault struct {
 
 // Change is one metric of one contender at one step in both runs.
 type Change struct {
+	Part      string    `json:"part,omitempty"` // of both runs, as of a Result
 	Contender string    `json:"contender"`
 	Kernel    string    `json:"kernel"` // of the new run
 	Underlay  string    `json:"underlay"`
@@ -123,6 +128,7 @@ const (
 
 // Missing is a figure that one run lacks.
 type Missing struct {
+	Part      string `json:"part,omitempty"` // as of a Result
 	Contender string `json:"contender"`
 	Underlay  string `json:"underlay"`
 	Step      string `json:"step"`
@@ -138,13 +144,17 @@ type Missing struct {
 func Compare(old, now *result.Record, opt CompareOptions) (*Compared, error) {
 	settings := now.Run.Plan.Settings
 	opt.Options = opt.complete(settings)
-	p := pairing{
-		opt: opt, old: collect(old, opt.Options.complete(old.Run.Plan.Settings)), now: collect(now, opt.Options),
-	}
-	if err := p.check(); err != nil {
+	pairs, faults := opt.pairings(old, now)
+	if err := check(opt, pairs); err != nil {
 		return nil, err
 	}
+	p := pairs[0] // takes what all have, to be judged together
 	p.pair()
+	for _, part := range pairs[1:] {
+		part.pair()
+		p.changes = append(p.changes, each(part.changes, func(c *Change) { c.Part = part.part })...)
+		p.missing = append(p.missing, each(part.missing, func(m *Missing) { m.Part = part.part })...)
+	}
 	if len(p.changes) == 0 {
 		return nil, &SelectionError{Have: []string{p.old.offers("old"), p.now.offers("new")}}
 	}
@@ -154,11 +164,24 @@ func Compare(old, now *result.Record, opt CompareOptions) (*Compared, error) {
 		VsBaseline: opt.VsBaseline, Confidence: opt.Confidence, FailOn: opt.FailOn,
 		Changes: p.changes, Missing: p.missing,
 	}
-	var vague []string
-	c.Differences, vague = differences(&old.Run, &now.Run, opt.Environment)
 	c.Unable, c.Enough = p.weakness()
-	c.Faults = p.faults()
 	c.Notes = p.notes(c.Unable, c.Enough)
+	c.Differences, c.Faults = []Difference{}, []RunFault{}
+	var vague []string
+	for _, one := range pairs {
+		differ, unknown := differences(one.old.run, one.now.run, one.environment)
+		c.Differences = append(c.Differences, each(differ, func(d *Difference) { d.Key = one.in(".", d.Key) })...)
+		for _, key := range unknown {
+			vague = append(vague, one.in(".", key))
+		}
+		c.Faults = append(c.Faults, each(one.faults(), func(f *RunFault) { f.Text = one.in(": ", f.Text) })...)
+		c.Notes = append(c.Notes, one.unrest()...)
+		if one.part != "" {
+			c.Old.Parts = append(c.Old.Parts, comparedPart(one.part, one.old.run))
+			c.New.Parts = append(c.New.Parts, comparedPart(one.part, one.now.run))
+		}
+	}
+	c.Faults = append(c.Faults, faults...)
 	if opt.FailOn != nil {
 		passed := c.Unable < len(c.Changes) &&
 			!slices.ContainsFunc(c.Changes, func(c Change) bool { return c.Failed }) &&
@@ -306,14 +329,6 @@ func (p *pairing) notes(unable, enough int) []string {
 	if a, b := p.old.run.Tool, p.now.run.Tool; a != b {
 		notes = append(notes, fmt.Sprintf("the runs were made by different versions of cnibench: %s and %s", a.Version, b.Version))
 	}
-	for _, side := range []struct {
-		name string
-		e    *evidence
-	}{{"old", p.old}, {"new", p.now}} {
-		if codes := side.e.disturbed(); len(codes) > 0 {
-			notes = append(notes, fmt.Sprintf("the machine was not at rest in the %s run (%s; its report tells more): what it did there can look like a change", side.name, andList(codes)))
-		}
-	}
 	if unable > 0 {
 		what := "can't be told after the correction for all of them"
 		if p.opt.FailOn != nil {
@@ -326,6 +341,19 @@ func (p *pairing) notes(unable, enough int) []string {
 		if c.Contender == p.now.run.Baseline && c.Sure {
 			notes = append(notes, fmt.Sprintf("the baseline %s itself changed (%s at %s): machine, kernel or load are not what they were; --vs-baseline compares the ratios to it, which that moves less", c.Contender, c.Metric, c.Step))
 			break
+		}
+	}
+	return notes
+}
+
+// unrest says where the machine was not at rest.
+func (p *pairing) unrest() (notes []string) {
+	for _, side := range []struct {
+		name string
+		e    *evidence
+	}{{"old", p.old}, {"new", p.now}} {
+		if codes := side.e.disturbed(); len(codes) > 0 {
+			notes = append(notes, p.in(": ", fmt.Sprintf("the machine was not at rest in the %s run (%s; its report tells more): what it did there can look like a change", side.name, andList(codes))))
 		}
 	}
 	return notes

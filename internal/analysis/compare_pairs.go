@@ -27,10 +27,12 @@ func (e *SelectionError) Error() string {
 
 // pairing is a comparison in the making.
 type pairing struct {
-	opt      CompareOptions
-	old, now *evidence
-	changes  []Change
-	missing  []Missing
+	part        string // that it is of, as of a Result
+	environment []string
+	opt         CompareOptions
+	old, now    *evidence
+	changes     []Change
+	missing     []Missing
 }
 
 // spotOf is where a figure is found in both runs. Kernels are told apart only
@@ -255,9 +257,13 @@ func (e *evidence) because(f figureOf) string {
 }
 
 // check refuses choices that neither run has.
-func (p *pairing) check() error {
+func check(opt CompareOptions, pairs []*pairing) error {
 	metrics, steps, contenders := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for _, e := range []*evidence{p.old, p.now} {
+	var all []*evidence
+	for _, p := range pairs {
+		all = append(all, p.old, p.now)
+	}
+	for _, e := range all {
 		for at, figures := range e.figures {
 			metrics[at.Metric], steps[at.Step] = true, true
 			for c := range figures {
@@ -275,7 +281,7 @@ func (p *pairing) check() error {
 		what  string
 		names []string
 		have  map[string]bool
-	}{{"metric", p.opt.Metrics, metrics}, {"step", p.opt.Steps, steps}, {"contender", p.opt.Contenders, contenders}} {
+	}{{"metric", opt.Metrics, metrics}, {"step", opt.Steps, steps}, {"contender", opt.Contenders, contenders}} {
 		for _, name := range chosen.names {
 			if !chosen.have[name] && !(chosen.what == "metric" && name == "all") {
 				return &SelectionError{chosen.what, name, slices.Sorted(maps.Keys(chosen.have))}

@@ -38,8 +38,9 @@ and metric the change with its interval, the worst first. With --fail-on 5% the
 command ends with exit code 4 when a figure is worse by more than that: its whole
 interval lies beyond the limit, corrected for all figures compared. It also does
 when the new run planned a figure and has no valid sample of it, when the new run
-is incomplete or can't be read whole, and when the rounds are too few for any
-figure to fail.
+is incomplete, can't be read whole or lacks the old one's part under another
+kernel, and when the rounds are too few for any figure to fail. Parts are compared
+with parts.
 
 Runs whose conditions differ in what matters (arena, settings, step parameters,
 contender versions, kernel, CPU, …) are refused with exit code 2; --force
@@ -116,22 +117,24 @@ func (f *compareFlags) run(c *cobra.Command, oldDir, newDir string) error {
 	if err != nil {
 		return err
 	}
-	var recs [2]*result.Record
+	var recs, parts [2]*result.Record
 	for i, dir := range []string{oldDir, newDir} {
 		if recs[i], err = result.Load(dir); err != nil {
 			return err
 		}
-		if !hasValid(recs[i], "") {
-			return &exitError{exitGate, fmt.Errorf("%s: no sample is valid; `cnibench report %s` says why", dir, dir)}
+		if err := f.usable(dir, recs[i]); err != nil {
+			return err
 		}
-		if f.vsBaseline && recs[i].Run.Plan.Unpaired {
-			return usage("--vs-baseline: the rounds of %s were not measured beside its baseline's, so that they give no ratios by round; leave the flag out", dir)
-		}
-		if base := recs[i].Run.Baseline; f.vsBaseline && !hasValid(recs[i], base) {
-			return usage("--vs-baseline: %s has no valid sample of its baseline %s; leave the flag out, or run with the baseline", dir, base)
+		if parts[i], err = loadPart(dir); err != nil {
+			return err
 		}
 	}
 	opt.Environment = fingerprint.Differences(recs[0].Run.Environment, recs[1].Run.Environment)
+	part := analysis.PartPair{Dir: partDir, Old: parts[0], New: parts[1]}
+	if part.Old != nil && part.New != nil {
+		part.Environment = fingerprint.Differences(part.Old.Run.Environment, part.New.Run.Environment)
+	}
+	opt.Parts = []analysis.PartPair{part}
 	compared, err := analysis.Compare(recs[0], recs[1], opt)
 	var selection *analysis.SelectionError
 	if errors.As(err, &selection) && selection.What != "" {
@@ -152,6 +155,20 @@ func (f *compareFlags) run(c *cobra.Command, oldDir, newDir string) error {
 	}
 	if compared.Passed != nil && compared.Unable > 0 {
 		fmt.Fprintf(c.ErrOrStderr(), "cnibench: %d of %d figures have too few rounds to fail the gate\n", compared.Unable, len(compared.Changes))
+	}
+	return nil
+}
+
+// usable says why the run in dir can't be compared as the flags ask.
+func (f *compareFlags) usable(dir string, rec *result.Record) error {
+	base := rec.Run.Baseline
+	switch {
+	case !hasValid(rec, ""):
+		return &exitError{exitGate, fmt.Errorf("%s: no sample is valid; `cnibench report %s` says why", dir, dir)}
+	case f.vsBaseline && rec.Run.Plan.Unpaired:
+		return usage("--vs-baseline: the rounds of %s were not measured beside its baseline's, so that they give no ratios by round; leave the flag out", dir)
+	case f.vsBaseline && !hasValid(rec, base):
+		return usage("--vs-baseline: %s has no valid sample of its baseline %s; leave the flag out, or run with the baseline", dir, base)
 	}
 	return nil
 }

@@ -103,8 +103,13 @@ func TestRunVersion(t *testing.T) {
 		return version
 	}
 	seen := map[string]bool{write("run.json", "{}"): true, write("samples.jsonl", ""): true, write("samples.jsonl", "x\n"): true, write("samples.jsonl", "x\ny\n"): true}
-	if len(seen) != 4 {
-		t.Errorf("%d versions of 4", len(seen))
+	if err := os.Mkdir(filepath.Join(dir, partDir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	seen[write(partDir+"/run.json", "{}")] = true
+	seen[write(partDir+"/samples.jsonl", "x\n")] = true
+	if len(seen) != 6 {
+		t.Errorf("%d versions of 6", len(seen))
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -128,7 +127,7 @@ func (f *recommendFlags) run(c *cobra.Command, dir string) error {
 	}
 	part, err := loadPart(dir)
 	if err != nil {
-		return fmt.Errorf("%s: %w", filepath.Join(dir, partDir), err)
+		return err
 	}
 	r := analysis.Recommend(rec, wish)
 	if part != nil {

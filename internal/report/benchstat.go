@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -35,16 +37,10 @@ func writeBenchstat(w io.Writer, r *analysis.Report, _ Options) error {
 			Config: []benchfmt.Config{
 				config("suite", r.Run.Suite), config("arena", from.Arena), config("run", r.Run.ID),
 				config("kernel", res.Kernel), config("underlay", res.Underlay),
+				config("part", cmp.Or(res.Part, "none")), config("emulated", strconv.FormatBool(from.Emulated)),
 			},
 			Name:  benchfmt.Name(benchName(res.Contender) + "/" + benchWord(res.Step) + "/path=" + benchWord(res.Path)),
 			Iters: 1,
-		}
-		// What few runs have is a key of its own lines only.
-		if res.Part != "" {
-			rec.Config = append(rec.Config, config("part", res.Part))
-		}
-		if from.Emulated {
-			rec.Config = append(rec.Config, config("emulated", "true"))
 		}
 		for _, v := range res.Values {
 			rec.Values = []benchfmt.Value{{Value: v, Unit: benchUnit(&res)}}

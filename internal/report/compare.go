@@ -71,9 +71,12 @@ func writeCompareBenchstat(w io.Writer, c *analysis.Compared, opt Options) error
 		{"new", c.New, func(c analysis.Change) analysis.Side { return c.New }},
 	} {
 		r := &analysis.Report{Run: analysis.RunInfo{ID: run.name + ":" + run.ID, Suite: run.Suite, Arena: run.Arena}}
+		for _, p := range run.Parts {
+			r.Parts = append(r.Parts, analysis.Part{Dir: p.Dir, Arena: p.Arena, Emulated: p.Emulated})
+		}
 		for _, change := range c.Changes {
 			r.Results = append(r.Results, analysis.Result{
-				Contender: change.Contender, Kernel: change.Kernel, Underlay: change.Underlay, Step: change.Step, Path: change.Path,
+				Part: change.Part, Contender: change.Contender, Kernel: change.Kernel, Underlay: change.Underlay, Step: change.Step, Path: change.Path,
 				Metric: change.Metric, Unit: change.Unit, Better: change.Better, Values: run.side(change).Values,
 			})
 		}
@@ -233,7 +236,13 @@ type comparePlaces struct{ kernels, underlays, vsBaseline bool }
 
 func placesOf(c *analysis.Compared) comparePlaces {
 	differ := func(of func(analysis.Change) string) bool {
-		return slices.ContainsFunc(c.Changes, func(x analysis.Change) bool { return of(x) != of(c.Changes[0]) })
+		first := map[string]string{} // by part, which names have anyway
+		return slices.ContainsFunc(c.Changes, func(x analysis.Change) bool {
+			if _, known := first[x.Part]; !known {
+				first[x.Part] = of(x)
+			}
+			return of(x) != first[x.Part]
+		})
 	}
 	return comparePlaces{
 		kernels:    differ(func(c analysis.Change) string { return c.Kernel }),
@@ -242,7 +251,10 @@ func placesOf(c *analysis.Compared) comparePlaces {
 	}
 }
 
-func (p comparePlaces) contender(name, underlay, kernel string) string {
+func (p comparePlaces) contender(name, part, underlay, kernel string) string {
+	if part != "" {
+		name += " in " + part
+	}
 	if p.underlays && underlay != "" {
 		name += " @" + underlay
 	}
@@ -254,7 +266,7 @@ func (p comparePlaces) contender(name, underlay, kernel string) string {
 
 // missingText is a missing figure in a sentence.
 func missingText(m analysis.Missing, p comparePlaces) string {
-	at := p.contender(m.Contender, m.Underlay, "") + " at " + m.Step
+	at := p.contender(m.Contender, m.Part, m.Underlay, "") + " at " + m.Step
 	if m.Metric != "" {
 		at = metricLabel(m.Metric) + " of " + at
 	}
@@ -271,6 +283,9 @@ func faultText(f analysis.RunFault) string {
 
 func runText(r *analysis.ComparedRun) string {
 	text := fmt.Sprintf("%s, suite %s, arena %s, %s", r.ID, r.Suite, r.Arena, plural(r.Rounds, "round"))
+	for _, p := range r.Parts {
+		text += ", with " + p.Dir + emulated(p.Emulated)
+	}
 	if !r.Started.IsZero() {
 		text += ", " + r.Started.UTC().Format("2006-01-02 15:04 MST")
 	}

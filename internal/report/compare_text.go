@@ -95,7 +95,7 @@ func (t *textWriter) changes(c *analysis.Compared) {
 		s := signOf(change, c.FailOn)
 		tw.AppendRow(table.Row{
 			t.paint(s.style, s.mark+" "+s.word),
-			t.short(places.contender(change.Contender, change.Underlay, change.Kernel)) + " " + t.paint(dim, t.short(change.Step)),
+			t.short(places.contender(change.Contender, change.Part, change.Underlay, change.Kernel)) + " " + t.paint(dim, t.short(change.Step)),
 			metricLabel(change.Metric),
 			places.side(change, change.Old), places.side(change, change.New), t.paint(s.style, ratio(change)),
 		})

@@ -92,7 +92,7 @@ func TestPartsInFormats(t *testing.T) {
 	}
 	for format, want := range map[string][]string{
 		"csv":       {`,"lab",`, `,"microvm",`, `true,"microvm",true`, `true,"",false`},
-		"benchstat": {"arena: lab\n", "arena: microvm\n", "part: microvm\n", "emulated: true\n"},
+		"benchstat": {"arena: lab\n", "part: none\n", "emulated: false\n", "arena: microvm\n", "part: microvm\n", "emulated: true\n"},
 		"openmetrics": {
 			`cnibench_run_info{run="` + r.Run.ID + `",arena="microvm",suite="quick",baseline="host",part="microvm",emulated="true"} 1`,
 			`contender="guests-own",step="dts",path="pod",kernel="6.18.0",underlay="switch",part="microvm",emulated="true",stat="median"`,

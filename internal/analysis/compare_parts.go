@@ -1,0 +1,68 @@
+package analysis
+
+import (
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// PartPair is a part that two runs may have: a run inside each, under another
+// kernel.
+type PartPair struct {
+	Dir         string         // below the runs' directories
+	Old, New    *result.Record // nil: that run has no such part
+	Environment []string       // as of CompareOptions
+}
+
+// ComparedPart is a part of a run that was compared.
+type ComparedPart struct {
+	Dir      string `json:"dir"` // below the run's directory
+	Arena    string `json:"arena"`
+	Emulated bool   `json:"emulated"` // the CPU
+}
+
+func comparedPart(dir string, run *result.Run) ComparedPart {
+	return ComparedPart{Dir: dir, Arena: run.Arena, Emulated: run.Environment[EmulatedKey] == "true"}
+}
+
+// pairings are the runs themselves and their parts, each with its own kind. A
+// part of one run alone is a fault of the other; the new run's fails the gate,
+// as what was measured before is gone.
+func (opt CompareOptions) pairings(old, now *result.Record) (list []*pairing, faults []RunFault) {
+	pair := func(dir string, was, is *result.Record, environment []string) {
+		p := &pairing{part: dir, opt: opt, environment: append(slices.Clone(environment), EmulatedKey)}
+		p.old, p.now = collect(was, opt.complete(was.Run.Plan.Settings)), collect(is, opt.Options)
+		list = append(list, p)
+	}
+	pair("", old, now, opt.Environment)
+	for _, part := range opt.Parts {
+		switch {
+		case part.Old != nil && part.New != nil:
+			if opt.takes(part.Old) || opt.takes(part.New) {
+				pair(part.Dir, part.Old, part.New, part.Environment)
+			}
+		case part.Old != nil && opt.takes(part.Old):
+			faults = append(faults, RunFault{From: "new", Text: lacks(part.Dir), Failed: opt.FailOn != nil})
+		case part.New != nil && opt.takes(part.New):
+			faults = append(faults, RunFault{From: "old", Text: lacks(part.Dir)})
+		}
+	}
+	return list, faults
+}
+
+func lacks(dir string) string {
+	return "has no part " + dir + ", which the other run measured under another kernel"
+}
+
+// takes says that something of the run is to be compared.
+func (opt CompareOptions) takes(rec *result.Record) bool {
+	return len(opt.Contenders) == 0 || slices.ContainsFunc(opt.Contenders, func(id string) bool { return plans(&rec.Run.Plan, id) })
+}
+
+// in is a text about the pair, which begins with the part.
+func (p *pairing) in(between, text string) string {
+	if p.part == "" {
+		return text
+	}
+	return p.part + between + text
+}
