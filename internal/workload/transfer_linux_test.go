@@ -253,7 +253,7 @@ func testServerFull(t *testing.T, w Workload) {
 			c.Argv = append([]string{"sh", "-c", `ulimit -f 100; exec "$@"`, "sh"}, c.Argv...)
 		}
 	}}
-	refused(t, w, s, "the file at the server: ", "a file of 4194304 bytes: write "+filepath.Join(s.Server.Dir(), "transfer", "data")+": file too large")
+	refused(t, w, s, "the file at the server: ", "a file of 524288 bytes: write "+filepath.Join(s.Server.Dir(), "transfer", "data")+": file too large")
 }
 
 // The client is sent to a device that is always full, by a link of its own,
