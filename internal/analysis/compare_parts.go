@@ -10,7 +10,7 @@ import (
 // kernel.
 type PartPair struct {
 	Dir         string         // below the runs' directories
-	Old, New    *result.Record // nil: that run has no such part
+	Old, New    *result.Record // nil, or without contenders: that run has no such part
 	Environment []string       // as of CompareOptions
 }
 
@@ -36,27 +36,27 @@ func (opt CompareOptions) pairings(old, now *result.Record) (list []*pairing, fa
 	}
 	pair("", old, now, opt.Environment)
 	for _, part := range opt.Parts {
-		switch {
-		case part.Old != nil && part.New != nil:
-			if opt.takes(part.Old) || opt.takes(part.New) {
-				pair(part.Dir, part.Old, part.New, part.Environment)
-			}
-		case part.Old != nil && opt.takes(part.Old):
-			faults = append(faults, RunFault{From: "new", Text: lacks(part.Dir), Failed: opt.FailOn != nil})
-		case part.New != nil && opt.takes(part.New):
-			faults = append(faults, RunFault{From: "old", Text: lacks(part.Dir)})
+		lacks := "has nothing in " + part.Dir + ", where the other run has what it measured under another kernel"
+		switch was, is := opt.takes(part.Old), opt.takes(part.New); {
+		case was && is:
+			pair(part.Dir, part.Old, part.New, part.Environment)
+		case was:
+			faults = append(faults, RunFault{From: "new", Text: lacks, Failed: opt.FailOn != nil})
+		case is:
+			faults = append(faults, RunFault{From: "old", Text: lacks})
 		}
 	}
 	return list, faults
 }
 
-func lacks(dir string) string {
-	return "has no part " + dir + ", which the other run measured under another kernel"
-}
-
-// takes says that something of the run is to be compared.
-func (opt CompareOptions) takes(rec *result.Record) bool {
-	return len(opt.Contenders) == 0 || slices.ContainsFunc(opt.Contenders, func(id string) bool { return plans(&rec.Run.Plan, id) })
+// takes says that something of the part is to be compared.
+func (opt CompareOptions) takes(part *result.Record) bool {
+	if part == nil {
+		return false
+	}
+	return slices.ContainsFunc(part.Run.Plan.Contenders, func(e result.Entry) bool {
+		return len(opt.Contenders) == 0 || slices.Contains(opt.Contenders, e.ID)
+	})
 }
 
 // in is a text about the pair, which begins with the part.

@@ -54,6 +54,8 @@ func TestCompareParts(t *testing.T) {
 func TestComparePartOfOne(t *testing.T) {
 	part := inGuest(noisy(3, 7, 1, 0.01, 0.005))
 	part.Run.Plan.Contenders[3].ID = "guests-own"
+	empty := inGuest(noisy(4, 7, 1, 1, 0))
+	empty.Run.Plan.Contenders, empty.Samples = nil, nil
 	for name, c := range map[string]struct {
 		pair       PartPair
 		contenders []string
@@ -61,6 +63,7 @@ func TestComparePartOfOne(t *testing.T) {
 		failed     bool
 	}{
 		"gone":         {PartPair{Dir: "microvm", Old: part}, nil, "new", true},
+		"empty":        {PartPair{Dir: "microvm", Old: part, New: empty}, nil, "new", true},
 		"came":         {PartPair{Dir: "microvm", New: part}, nil, "old", false},
 		"not compared": {PartPair{Dir: "microvm", Old: part}, []string{"flannel-vxlan"}, "", false},
 	} {

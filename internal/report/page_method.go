@@ -14,7 +14,7 @@ import (
 // repeatable are the plan's settings that are flags of the same name;
 // guestFlags are those of the part that a guest ran.
 var (
-	repeatable = []string{"nodes", "underlay", "mtu", "line-rate", "offload", "congestion-control", "cpus", "cni-conf", "cni-transport", "check"}
+	repeatable = []string{"rates", "nodes", "underlay", "mtu", "line-rate", "offload", "congestion-control", "cpus", "cni-conf", "cni-transport", "check"}
 	guestFlags = []string{"kernel", "modules", "accel", "vm-cpus", "vm-memory"}
 )
 

@@ -123,9 +123,10 @@ func TestRepeatParts(t *testing.T) {
 	r := parted()
 	r.Plan.Contenders = []result.Entry{{ID: "host"}, {ID: "macvlan"}}
 	r.Plan.Steps = []result.Step{{ID: "sts-svc1", Services: 1}, {ID: "sts-svc100", Services: 100}, {ID: "stm-svc1", Services: 1}}
+	r.Plan.Settings["rates"] = "given"
 	r.Parts[0].Plan.Settings = map[string]string{"cpus": "client=0", "kernel": "6.1", "vm-cpus": "2"}
 	want := `cnibench run --arena auto --suite quick --contenders host,macvlan,guests-own --rounds 6 --duration 3s --warmup 1s --seed 4711 ` +
-		`--services 1,100 --nodes 2 --underlay auto --mtu 1500 --cpus client=0,server=1 --kernel 6.1 --vm-cpus 2`
+		`--services 1,100 --rates given --nodes 2 --underlay auto --mtu 1500 --cpus client=0,server=1 --kernel 6.1 --vm-cpus 2`
 	if got := repeat(r); got != want {
 		t.Errorf("repeat = %s, want %s", got, want)
 	}
