@@ -233,6 +233,8 @@ func (j *job) inGuest(c *cobra.Command, config *vm.Config) error {
 		return errors.New("interrupted; " + goOn)
 	case code > 128:
 		return errors.New("interrupted before the first sample; nothing was written")
+	case code == exitFailed && written: // whose own words don't know of the whole run
+		return fmt.Errorf("the run in the guest failed; %s", goOn)
 	case code != exitDone:
 		return &exitError{code, fmt.Errorf("the run in the guest ended with exit code %d", code)}
 	}

@@ -219,3 +219,51 @@ func TestOwned(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A guest's run goes on in the guest that began it.
+func TestSameGuest(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	run := runOf(arenaMicroVM, "host")
+	run.Plan.Settings = map[string]string{"kernel": "/k/vmlinuz", "modules": "/k/modules", "accel": "tcg", "vm-cpus": "1", "vm-memory": "1G", "mtu": "9000"}
+	writeRun(t, dir, run)
+	for name, test := range map[string]struct {
+		args []string
+		want guestFlags
+	}{
+		"its own":             {nil, guestFlags{"/k/vmlinuz", "/k/modules", "tcg", "1G", 1}},
+		"as the command says": {[]string{"--kernel=6.12", "--modules=", "--vm-cpus=2"}, guestFlags{"6.12", "", "tcg", "1G", 2}},
+	} {
+		c, f := parsed(t, test.args...)
+		if err := f.sameGuest(c, dir); err != nil {
+			t.Fatal(err)
+		}
+		if f.guest != test.want || f.mtu != "1500" {
+			t.Errorf("%s: %+v with MTU %s, want %+v with 1500", name, f.guest, f.mtu, test.want)
+		}
+	}
+}
+
+// The host's lock keeps two guests off one run directory.
+func TestGuestRunIsLocked(t *testing.T) {
+	_, found := vm.Lookup("")
+	err := vm.Available()
+	if err == nil && !found {
+		err = errors.New("no kernel here; fetch one with: cnibench vm -- true")
+	}
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	writeRun(t, dir, runOf(arenaMicroVM, "host"))
+	unlock, err := result.Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unlock() }()
+	if code, _, stderr := command(t, "run", "--resume", dir); code != exitFailed || !strings.Contains(stderr, result.ErrLocked.Error()) {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
