@@ -150,9 +150,9 @@ func TestDrive(t *testing.T) {
 			want := tt.notes
 			if strings.Contains(want, pairsNote) {
 				// A newer iperf3 needs no pairs.
-				if _, threaded, err := iperf3Threaded(t.Context(), s); err != nil {
+				if version, _, err := iperf3AtBoth(t.Context(), s); err != nil {
 					t.Fatal(err)
-				} else if threaded {
+				} else if version.threaded() {
 					want = strings.TrimSpace(strings.TrimSuffix(want, pairsNote))
 				}
 			}

@@ -17,7 +17,7 @@ func (Idle) Info() Info {
 
 // Drive implements Workload.
 func (Idle) Drive(ctx context.Context, s *Session) (Outcome, error) {
-	measure(ctx, s, time.Now(), s.Warmup, s.Duration)
+	measure(ctx, s, time.Now(), s.Warmup, s.Duration, s.Duration)
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, fmt.Errorf("idle: %w", err)
 	}

@@ -41,6 +41,9 @@ type iperf3Schedule struct {
 	omit, run int    // s, for -O and -t
 	interval  string // s, for -i
 	window    iperf3Window
+	// spare is how much longer than the window the load lasts, on a machine so
+	// slow that starting programs and marking the window take their time.
+	spare time.Duration
 }
 
 // scheduleIperf3 covers the window with what iperf3 takes, whole seconds. If
@@ -48,10 +51,10 @@ type iperf3Schedule struct {
 // the result. If not, it runs to the next whole second, which spares ending it
 // by a signal, and the result is what its own intervals of 0.1 s in the window
 // add up to; -O is not used then, because the intervals next to its reset are
-// not contiguous.
-func scheduleIperf3(warmup, duration time.Duration) iperf3Schedule {
+// not contiguous. A load with time to spare is measured in this way, too.
+func scheduleIperf3(warmup, duration, spare time.Duration) iperf3Schedule {
 	whole := func(d time.Duration) bool { return d%time.Second == 0 }
-	if whole(warmup) && whole(duration) && duration > 0 && warmup <= iperf3MaxOmit*time.Second {
+	if spare == 0 && whole(warmup) && whole(duration) && duration > 0 && warmup <= iperf3MaxOmit*time.Second {
 		return iperf3Schedule{
 			omit: int(warmup / time.Second), run: int(duration / time.Second), interval: "1",
 			window: iperf3Window{whole: true},
@@ -59,7 +62,8 @@ func scheduleIperf3(warmup, duration time.Duration) iperf3Schedule {
 	}
 	end := warmup + duration
 	return iperf3Schedule{
-		run: int(math.Ceil(end.Seconds())), interval: strconv.FormatFloat(iperf3Interval, 'g', -1, 64),
+		spare: spare,
+		run:   int(math.Ceil((end + spare).Seconds())), interval: strconv.FormatFloat(iperf3Interval, 'g', -1, 64),
 		window: iperf3Window{from: warmup.Seconds(), to: end.Seconds()},
 	}
 }
@@ -79,19 +83,18 @@ func driveIperf3(ctx context.Context, s *Session, flags ...string) (results []ip
 	if s.Params.Bool("zerocopy") {
 		flags = append(flags, "-Z")
 	}
-	pairs, version := 1, ""
-	if streams > 1 {
-		var threaded bool
-		if version, threaded, err = iperf3Threaded(ctx, s); err != nil {
-			return nil, out, err
-		}
-		if threaded {
-			flags = append(flags, "-P", strconv.Itoa(streams))
-		} else {
-			pairs = streams
-		}
+	version, took, err := iperf3AtBoth(ctx, s)
+	if err != nil {
+		return nil, out, err
 	}
-	plan := scheduleIperf3(s.Warmup, s.Duration)
+	pairs := 1
+	switch {
+	case streams > 1 && version.threaded():
+		flags = append(flags, "-P", strconv.Itoa(streams))
+	case streams > 1:
+		pairs = streams
+	}
+	plan := scheduleIperf3(s.Warmup, s.Duration, iperf3Spare(took, pairs))
 	if !plan.window.whole {
 		out.Notes = append(out.Notes, result.Reason{Code: "interval_window", Text: fmt.Sprintf(
 			"iperf3 takes whole seconds only: it ran for %d s, and the figures are the sum of its own %s s intervals between %.4g and %.4g s", plan.run, plan.interval, plan.window.from, plan.window.to)})
@@ -102,11 +105,11 @@ func driveIperf3(ctx context.Context, s *Session, flags ...string) (results []ip
 	servers, clients, err := c.iperf3(plan, pairs, flags)
 	if err == nil {
 		if pairs > 1 {
-			out.Notes = append(out.Notes, processesNote(version, clients))
+			out.Notes = append(out.Notes, processesNote(version.String(), clients))
 		}
-		err = c.iperf3Window(plan, clients[0].started, slices.Concat(clients, servers))
+		err = c.iperf3Window(plan, clients, slices.Concat(clients, servers))
 	}
-	results, err = c.iperf3Results(plan.window, servers, clients, err)
+	results, err = c.iperf3Results(plan, servers, clients, err)
 	for _, r := range results {
 		if covered := r.received.Seconds; covered < s.Duration.Seconds()/2 {
 			out.Faults = append(out.Faults, result.Reason{Code: "short_window", Text: fmt.Sprintf(
@@ -125,16 +128,21 @@ func processesNote(version string, clients []*program) result.Reason {
 }
 
 // iperf3Window marks the window while the programs run and waits for their end.
-// start is when the first client did. A client sends some milliseconds after
-// its process has started, and so much later than the marks are its own
-// window and its end: the load lasts until the window is over.
-func (c *crew) iperf3Window(plan iperf3Schedule, start time.Time, programs []*program) error {
-	if !measure(c.ctx, c.s, start, c.s.Warmup, c.s.Duration, programs...) {
+// It begins the warm-up after the first client's start, or, with time to spare,
+// after the last one's. A client sends some milliseconds after its process has
+// started, and so much later than the marks are its own window and its end: the
+// load lasts until the window is over.
+func (c *crew) iperf3Window(plan iperf3Schedule, clients, programs []*program) error {
+	start := clients[0].started
+	if plan.spare > 0 {
+		start = clients[len(clients)-1].started
+	}
+	if !measure(c.ctx, c.s, start, c.s.Warmup, c.s.Duration, plan.spare/2, programs...) {
 		// The side that failed first explains the other, which may say so only now.
 		_ = c.await(time.Now().Add(iperf3Grace), programs...)
 		return errors.New("iperf3 ended before the window did")
 	}
-	left := time.Duration(plan.omit+plan.run)*time.Second - c.s.Warmup - c.s.Duration
+	left := time.Duration(plan.omit+plan.run)*time.Second - c.s.Warmup - c.s.Duration + plan.spare
 	return c.await(time.Now().Add(left+iperf3Patience), programs...)
 }
 
@@ -172,7 +180,7 @@ func (c *crew) iperf3(plan iperf3Schedule, pairs int, flags []string) (servers, 
 
 // iperf3Results reads what the processes reported. err is what is known to
 // have gone wrong so far; what a process says about itself explains it.
-func (c *crew) iperf3Results(w iperf3Window, servers, clients []*program, err error) ([]iperf3Result, error) {
+func (c *crew) iperf3Results(plan iperf3Schedule, servers, clients []*program, err error) ([]iperf3Result, error) {
 	if c.ctx.Err() != nil {
 		return nil, fmt.Errorf("iperf3: %w", c.ctx.Err())
 	}
@@ -193,6 +201,11 @@ func (c *crew) iperf3Results(w iperf3Window, servers, clients []*program, err er
 		return nil, errors.Join(wrong...)
 	}
 	for i := range servers {
+		w := plan.window
+		if plan.spare > 0 { // the same time on the clock of each
+			later := clients[len(clients)-1].started.Sub(clients[i].started).Seconds()
+			w.from, w.to = w.from+later, w.to+later
+		}
 		r, err := pairIperf3(w, servers[i], clients[i])
 		if err != nil {
 			return nil, err
@@ -241,28 +254,51 @@ func readIperf3(p *program) (*iperf3Report, error) {
 	return report, nil
 }
 
-// iperf3Threaded says whether both sides have an iperf3 that gives every
-// stream a thread, and the older version of the two.
-func iperf3Threaded(ctx context.Context, s *Session) (version string, threaded bool, err error) {
-	oldest := [2]int{math.MaxInt, 0}
+// iperf3Version is major and minor.
+type iperf3Version [2]int
+
+// threaded says that every stream has a thread.
+func (v iperf3Version) threaded() bool { return v[0] > 3 || v[0] == 3 && v[1] >= iperf3Threads }
+
+func (v iperf3Version) String() string { return fmt.Sprintf("%d.%d", v[0], v[1]) }
+
+// iperf3AtBoth is the older version of the two sides' iperf3, and how long the
+// quicker of them took from its start to its end.
+func iperf3AtBoth(ctx context.Context, s *Session) (version iperf3Version, took time.Duration, err error) {
+	version = iperf3Version{math.MaxInt, 0}
 	for _, e := range []arena.Endpoint{s.Server, s.Client} {
 		var out bytes.Buffer
+		begin := time.Now()
 		p, err := e.Start(ctx, host.Command{Argv: []string{"iperf3", "--version"}, Stdout: &out, Aside: true})
 		if err == nil {
 			err = p.Wait()
 		}
 		if err != nil {
-			return "", false, fmt.Errorf("version of iperf3 at %s: %w", e.Name(), err)
+			return version, 0, fmt.Errorf("version of iperf3 at %s: %w", e.Name(), err)
+		}
+		if t := time.Since(begin); took == 0 || t < took {
+			took = t
 		}
 		major, minor, err := parseIperf3Version(&out)
 		if err != nil {
-			return "", false, fmt.Errorf("at %s: %w", e.Name(), err)
+			return version, 0, fmt.Errorf("at %s: %w", e.Name(), err)
 		}
-		if v := [2]int{major, minor}; v[0] < oldest[0] || v[0] == oldest[0] && v[1] < oldest[1] {
-			oldest = v
+		if v := (iperf3Version{major, minor}); v[0] < version[0] || v[0] == version[0] && v[1] < version[1] {
+			version = v
 		}
 	}
-	return fmt.Sprintf("%d.%d", oldest[0], oldest[1]), oldest[0] > 3 || oldest[1] >= iperf3Threads, nil
+	return version, took, nil
+}
+
+// iperf3Spare is how much longer than its window a load of so many pairs of
+// processes must last where starting one takes that long: nothing on a usual
+// machine, seconds on an emulated CPU.
+func iperf3Spare(took time.Duration, pairs int) time.Duration {
+	const usual, least, most = 80 * time.Millisecond, 2 * time.Second, 15 * time.Second
+	if took < usual {
+		return 0
+	}
+	return min(max(least, 3*took*time.Duration(pairs+1)), most)
 }
 
 // goodput adds up what the servers received, bit/s, each over its own time.

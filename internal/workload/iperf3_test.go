@@ -138,18 +138,19 @@ func TestWithin(t *testing.T) {
 func TestScheduleIperf3(t *testing.T) {
 	const ms, s = time.Millisecond, time.Second
 	tests := []struct {
-		warmup, duration time.Duration
-		want             iperf3Schedule
+		warmup, duration, spare time.Duration
+		want                    iperf3Schedule
 	}{
-		{1 * s, 10 * s, iperf3Schedule{1, 10, "1", iperf3Window{whole: true}}},
-		{0, 60 * s, iperf3Schedule{0, 60, "1", iperf3Window{whole: true}}},
-		{400 * ms, 1500 * ms, iperf3Schedule{0, 2, "0.1", iperf3Window{from: 0.4, to: 1.9}}},
-		{0, 300 * ms, iperf3Schedule{0, 1, "0.1", iperf3Window{from: 0, to: 0.3}}},
-		{500 * ms, 1500 * ms, iperf3Schedule{0, 2, "0.1", iperf3Window{from: 0.5, to: 2}}},
-		{61 * s, 10 * s, iperf3Schedule{0, 71, "0.1", iperf3Window{from: 61, to: 71}}}, // -O takes no more than 60
+		{1 * s, 10 * s, 0, iperf3Schedule{1, 10, "1", iperf3Window{whole: true}, 0}},
+		{0, 60 * s, 0, iperf3Schedule{0, 60, "1", iperf3Window{whole: true}, 0}},
+		{400 * ms, 1500 * ms, 0, iperf3Schedule{0, 2, "0.1", iperf3Window{from: 0.4, to: 1.9}, 0}},
+		{0, 300 * ms, 0, iperf3Schedule{0, 1, "0.1", iperf3Window{from: 0, to: 0.3}, 0}},
+		{500 * ms, 1500 * ms, 0, iperf3Schedule{0, 2, "0.1", iperf3Window{from: 0.5, to: 2}, 0}},
+		{61 * s, 10 * s, 0, iperf3Schedule{0, 71, "0.1", iperf3Window{from: 61, to: 71}, 0}}, // -O takes no more than 60
+		{1 * s, 2 * s, 2500 * ms, iperf3Schedule{0, 6, "0.1", iperf3Window{from: 1, to: 3}, 2500 * ms}},
 	}
 	for _, tt := range tests {
-		got := scheduleIperf3(tt.warmup, tt.duration)
+		got := scheduleIperf3(tt.warmup, tt.duration, tt.spare)
 		if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(iperf3Schedule{}, iperf3Window{})); diff != "" {
 			t.Errorf("%v after %v: %s", tt.duration, tt.warmup, diff)
 		}

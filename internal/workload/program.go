@@ -153,10 +153,11 @@ func (c *crew) await(limit time.Time, programs ...*program) error {
 }
 
 // measure waits out the warm-up after start, marks the window, and says whether
-// it is whole. As soon as the context or one of the programs ends it returns: then
-// the window is cut short, or not marked at all when it had not begun, and
-// what the programs left behind says why.
-func measure(ctx context.Context, s *Session, start time.Time, warmup, duration time.Duration, programs ...*program) bool {
+// it is whole. Where marking its beginning takes long, its end moves with it, by
+// no more than spare, for which the load must last longer. As soon as the context
+// or one of the programs ends it returns: then the window is cut short, or not
+// marked at all when it had not begun, and what the programs left behind says why.
+func measure(ctx context.Context, s *Session, start time.Time, warmup, duration, spare time.Duration, programs ...*program) bool {
 	lost := make(chan struct{}, len(programs))
 	for _, p := range programs {
 		go func() {
@@ -172,6 +173,7 @@ func measure(ctx context.Context, s *Session, start time.Time, warmup, duration 
 			return true
 		case <-ctx.Done():
 		case <-lost:
+			return !time.Now().Before(until) // it ended in time; we woke up late
 		}
 		return false
 	}
@@ -180,7 +182,8 @@ func measure(ctx context.Context, s *Session, start time.Time, warmup, duration 
 		return false
 	}
 	s.Begin()
-	whole := pause(begin.Add(duration))
+	late := min(time.Since(begin), spare)
+	whole := pause(begin.Add(late + duration))
 	s.End()
 	return whole
 }

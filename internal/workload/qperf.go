@@ -147,7 +147,7 @@ func (c *crew) qperf(test string, size int, run time.Duration) (qperfReport, err
 			return nil, err
 		}
 		if mark {
-			measure(c.ctx, c.s, start, 0, run, p, server)
+			measure(c.ctx, c.s, start, 0, run, 0, p, server)
 		}
 		return p, errors.Join(c.await(start.Add(run+qperfPatience), p), c.qperfFailure(server, p))
 	}
