@@ -154,7 +154,7 @@ func (f *tuneFlags) machine() (*tune.Machine, error) {
 	case "kube":
 		return nil, &arena.Unsupported{Reason: "this version tunes the machine that it runs on only", Remedy: "run it on each node, or keep the settings: cnibench tune plan --export sysctl"}
 	default:
-		return nil, nearest.Unknown("arena", f.arena, []string{"local", "kube"})
+		return nil, nearest.Unknown("arena", f.arena, []string{"local"})
 	}
 	if f.root != "" {
 		return &tune.Machine{Files: host.Tree(f.root)}, nil
