@@ -80,6 +80,8 @@ type echoResult struct {
 // Probe is a question whether an echo answers over TCP and over UDP.
 type Probe struct {
 	Target netip.AddrPort `json:"target"`
+	// Protocol is "tcp" or "udp" where only one is asked.
+	Protocol string `json:"protocol,omitempty"`
 	// Size is the payload's, in bytes, from 16 to 65,507; 0 is 64. What does
 	// not fit the MTU is fragmented, unless the kernel was told otherwise.
 	Size int `json:"size,omitempty"`
@@ -110,6 +112,8 @@ func (p *Probe) setDefaults() error {
 	switch {
 	case !p.Target.IsValid() || p.Target.Port() == 0:
 		return fmt.Errorf("target %q: want an address and a port", p.Target)
+	case p.Protocol != "" && p.Protocol != "tcp" && p.Protocol != "udp":
+		return fmt.Errorf("protocol %q: want tcp, udp, or none for both", p.Protocol)
 	case p.Size < minProbeSize || p.Size > maxProbeSize:
 		return fmt.Errorf("size %d: want %d to %d bytes", p.Size, minProbeSize, maxProbeSize)
 	case len(p.Payload) > p.Size-1:
@@ -148,13 +152,14 @@ const (
 	Denied      Kind = "denied"  // the sender's own kernel forbids it
 	Altered     Kind = "altered" // something else came back
 	Other       Kind = "other"
+	Unasked     Kind = "unasked" // the question was of the other protocol
 )
 
-// Err is nil if the echo answered over both protocols.
+// Err is nil if the echo answered over the protocols that were asked.
 func (r Reached) Err() error { return errors.Join(r.TCP.err("TCP"), r.UDP.err("UDP")) }
 
 func (a Answer) err(protocol string) error {
-	if a.Kind == OK {
+	if a.Kind == OK || a.Kind == Unasked {
 		return nil
 	}
 	return fmt.Errorf("%s: %s: %s", protocol, a.Kind, a.Detail)

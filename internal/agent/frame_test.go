@@ -91,13 +91,13 @@ func FuzzDescribe(f *testing.F) {
 
 func TestSniffedTakes(t *testing.T) {
 	marker := []byte("0123456789abcdef")
-	s := Sniffed{Protocols: map[string]uint64{}, Marked: map[string]map[string]uint64{}}
-	markers := map[string][]byte{"here": marker, "nowhere": bytes.Repeat([]byte{7}, 16)}
-	s.take(etherIPv4, ip4(protoUDP, 0, udpTo(7000, marker)), 44, markers)
-	s.take(etherIPv4, ip4(protoUDP, 0x2000, udpTo(7000, marker)), 1500, markers)
+	s := newSniffed()
+	asked := Sniff{Markers: map[string][]byte{"here": marker, "nowhere": bytes.Repeat([]byte{7}, 16)}, LargeFrom: 1500}
+	s.take(etherIPv4, ip4(protoUDP, 0, udpTo(7000, marker)), 44, asked)
+	s.take(etherIPv4, ip4(protoUDP, 0x2000, udpTo(7000, marker)), 1500, asked)
 	c := s.clone()
-	s.take(etherARP, of(28), 28, markers)
-	if c.Packets != 2 || c.Fragments != 1 || c.Largest != 1500 || c.Bytes != 1544 || c.Marked["here"]["udp"] != 2 || c.Marked["nowhere"] != nil || c.Protocols["arp"] != 0 {
+	s.take(etherARP, of(28), 28, asked)
+	if c.Packets != 2 || c.Fragments != 1 || c.Largest != 1500 || c.Bytes != 1544 || c.Marked["here"]["udp"] != 2 || c.Marked["nowhere"] != nil || c.Large["udp"] != 1 || c.Protocols["arp"] != 0 {
 		t.Errorf("%+v", c)
 	}
 }

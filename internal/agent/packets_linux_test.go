@@ -35,7 +35,7 @@ func TestSniff(t *testing.T) {
 	marker, other := make([]byte, 32), make([]byte, 32)
 	_, _ = rand.Read(marker)
 	_, _ = rand.Read(other)
-	if err := c.Sniff(ctx, Sniff{Device: "lo", Markers: map[string][]byte{"sent": marker, "kept": other}}); err != nil {
+	if err := c.Sniff(ctx, Sniff{Device: "lo", Markers: map[string][]byte{"sent": marker, "kept": other}, LargeFrom: 200}); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Sniff(ctx, Sniff{Device: "lo"}); err == nil || !strings.Contains(err.Error(), "runs already") {
@@ -57,17 +57,54 @@ func TestSniff(t *testing.T) {
 	if m := seen.Marked["sent"]; m["tcp"] != 4 || m["udp"] != 4 || len(m) != 2 {
 		t.Errorf("the marker was seen in %v, want 4 of tcp and 4 of udp", m)
 	}
+	if seen.Large["tcp"] != 4 || seen.Large["udp"] != 4 {
+		t.Errorf("large were %v, want what holds the marker", seen.Large)
+	}
 	if seen.Marked["kept"] != nil || seen.Packets < 8 || seen.Largest < 228 || seen.Bytes < 8*200 {
 		t.Errorf("%+v", seen)
 	}
-	if _, err := c.StopSniffing(ctx); err != nil {
-		t.Error(err)
+	r, err = c.Probe(ctx, Probe{Target: netip.AddrPortFrom(loopback, port), Size: 200, Payload: other, Protocol: "udp"})
+	if err != nil || r.Err() != nil || r.TCP.Kind != Unasked {
+		t.Errorf("UDP alone: %+v, %v", r, err)
+	}
+	if seen, err = c.StopSniffing(ctx); err != nil || seen.Marked["kept"]["udp"] != 4 || seen.Marked["kept"]["tcp"] != 0 {
+		t.Errorf("UDP alone: %v, %v", seen.Marked["kept"], err)
 	}
 	if _, err := c.StopSniffing(ctx); err == nil {
 		t.Error("a sniffer was stopped twice")
 	}
 	if err := c.Sniff(ctx, Sniff{Device: "lo"}); err != nil { // left to the agent's end
 		t.Error(err)
+	}
+}
+
+// What a sniffer missed is said, and since when.
+func TestMissed(t *testing.T) {
+	before, now := Sniffed{Dropped: 3}, Sniffed{Dropped: 4}
+	if err := before.Missed(before); err != nil {
+		t.Error(err)
+	}
+	if err := now.Missed(before); err == nil || !strings.Contains(err.Error(), "missed 1 packet;") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestCrosses(t *testing.T) {
+	c, ctx := start(t, here{t}, sysmon.ScopePod), t.Context()
+	port, err := c.Echo(ctx, loopback)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := netip.AddrPortFrom(loopback, port)
+	if ok, err := c.Crosses(ctx, nil, Whole{Target: at, Size: 1500}); err != nil || !ok {
+		t.Errorf("crosses %v, %v", ok, err)
+	}
+	at = netip.AddrPortFrom(loopback, 1)
+	if _, err := c.Crosses(ctx, nil, Whole{Target: at, Size: 1500}); err == nil || !strings.Contains(err.Error(), "1500 bytes to 127.0.0.1:1: refused") {
+		t.Errorf("nobody there: %v", err)
+	}
+	if ok, err := c.Crosses(ctx, c, Whole{Target: at, Size: 1500}); err == nil || !strings.Contains(err.Error(), "no sniffer runs") {
+		t.Errorf("nobody watches: %v, %v", ok, err)
 	}
 }
 

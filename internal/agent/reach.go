@@ -14,14 +14,18 @@ import (
 	"time"
 )
 
-// reach asks the echo at the probe's target, over both protocols at once.
+// reach asks the echo at the probe's target, over both protocols at once
+// unless the probe is of one.
 func reach(ctx context.Context, p Probe) Reached {
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
-	var r Reached
+	r := Reached{TCP: Answer{Kind: Unasked}, UDP: Answer{Kind: Unasked}}
 	var both sync.WaitGroup
-	both.Go(func() { r.TCP = ask(ctx, "tcp", p) })
-	both.Go(func() { r.UDP = ask(ctx, "udp", p) })
+	for protocol, a := range map[string]*Answer{"tcp": &r.TCP, "udp": &r.UDP} {
+		if p.Protocol == "" || p.Protocol == protocol {
+			both.Go(func() { *a = ask(ctx, protocol, p) })
+		}
+	}
 	both.Wait()
 	return r
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // Sniff asks for every packet that crosses an interface, in both directions,
@@ -14,6 +16,9 @@ type Sniff struct {
 	Device string `json:"device"`
 	// Markers are byte strings to look for, by their names.
 	Markers map[string][]byte `json:"markers,omitempty"`
+	// LargeFrom is the length in bytes, link header left out, from which
+	// packets are counted as large, too; 0 is every packet.
+	LargeFrom int `json:"large_from,omitempty"`
 }
 
 // Sniffed is what a sniffer has seen since it was started.
@@ -23,6 +28,8 @@ type Sniffed struct {
 	Largest   int               `json:"largest"`   // bytes of the largest packet, link header left out; over the MTU with segmentation offload
 	Fragments uint64            `json:"fragments"` // IPv4 packets that are parts of larger ones
 	Protocols map[string]uint64 `json:"protocols"` // packets by what they are: "tcp", "vxlan/udp", "esp", "wireguard", …
+	// Large are those of at least LargeFrom bytes.
+	Large map[string]uint64 `json:"large,omitempty"`
 	// Marked are the packets that hold a marker, by its name and by what they are.
 	Marked map[string]map[string]uint64 `json:"marked,omitempty"`
 	// Dropped packets came faster than they were looked at.
@@ -45,7 +52,7 @@ func (a *Sniff) check() error {
 }
 
 // take counts one packet of that length, of which b is the beginning.
-func (s *Sniffed) take(etherType uint16, b []byte, length int, markers map[string][]byte) {
+func (s *Sniffed) take(etherType uint16, b []byte, length int, asked Sniff) {
 	p := describe(etherType, b)
 	s.Packets++
 	s.Bytes += uint64(length)
@@ -54,7 +61,10 @@ func (s *Sniffed) take(etherType uint16, b []byte, length int, markers map[strin
 		s.Fragments++
 	}
 	s.Protocols[p.label]++
-	for name, m := range markers {
+	if length >= asked.LargeFrom {
+		s.Large[p.label]++
+	}
+	for name, m := range asked.Markers {
 		if !bytes.Contains(b, m) {
 			continue
 		}
@@ -65,10 +75,22 @@ func (s *Sniffed) take(etherType uint16, b []byte, length int, markers map[strin
 	}
 }
 
+// Missed is an error if packets have been dropped since an earlier look.
+func (s *Sniffed) Missed(before Sniffed) error {
+	if s.Dropped == before.Dropped {
+		return nil
+	}
+	return fmt.Errorf("the sniffer missed %s; try again while the machine has less to do", unit.Plural(int(s.Dropped-before.Dropped), "packet"))
+}
+
+func newSniffed() Sniffed {
+	return Sniffed{Protocols: map[string]uint64{}, Large: map[string]uint64{}, Marked: map[string]map[string]uint64{}}
+}
+
 // clone is a copy that no one counts in.
 func (s *Sniffed) clone() Sniffed {
 	c := *s
-	c.Protocols, c.Marked = maps.Clone(s.Protocols), map[string]map[string]uint64{}
+	c.Protocols, c.Large, c.Marked = maps.Clone(s.Protocols), maps.Clone(s.Large), map[string]map[string]uint64{}
 	for name, by := range s.Marked {
 		c.Marked[name] = maps.Clone(by)
 	}

@@ -14,9 +14,9 @@ import (
 // hands them over without link header and in both directions: outgoing ones as
 // they leave the interface, after the stack has cut them to size.
 type sniffer struct {
-	markers map[string][]byte
-	ended   chan struct{}
-	wake    [2]int // a pipe: its end ends the reader
+	asked Sniff
+	ended chan struct{}
+	wake  [2]int // a pipe: its end ends the reader
 
 	mu    sync.Mutex
 	fd    int
@@ -40,10 +40,7 @@ func newSniffer(args Sniff) (*sniffer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("packet socket: %w; it needs CAP_NET_RAW", err)
 	}
-	s := &sniffer{
-		markers: args.Markers, ended: make(chan struct{}), fd: fd, buf: make([]byte, sniffSnap),
-		count: Sniffed{Protocols: map[string]uint64{}, Marked: map[string]map[string]uint64{}},
-	}
+	s := &sniffer{asked: args, ended: make(chan struct{}), fd: fd, buf: make([]byte, sniffSnap), count: newSniffed()}
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, sniffBuffer) != nil {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, sniffBuffer) // as large as it may be
 	}
@@ -100,7 +97,7 @@ func (s *sniffer) drain() {
 			if ll, ok := from.(*unix.SockaddrLinklayer); ok {
 				etherType = swap(ll.Protocol)
 			}
-			s.count.take(etherType, s.buf[:min(n, len(s.buf))], n, s.markers)
+			s.count.take(etherType, s.buf[:min(n, len(s.buf))], n, s.asked)
 		}
 	}
 }
@@ -111,9 +108,11 @@ func (s *sniffer) seen() (Sniffed, error) {
 	defer s.mu.Unlock()
 	s.drain()
 	// The kernel's count starts again whenever it is read.
-	if stats, err := unix.GetsockoptTpacketStats(s.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS); err == nil {
-		s.count.Dropped += uint64(stats.Drops)
+	stats, err := unix.GetsockoptTpacketStats(s.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
+	if err != nil {
+		return Sniffed{}, errors.Join(s.err, fmt.Errorf("counting dropped packets: %w", err))
 	}
+	s.count.Dropped += uint64(stats.Drops)
 	return s.count.clone(), s.err
 }
 

@@ -83,3 +83,46 @@ func (c *Client) Whole(ctx context.Context, w Whole) (Answer, error) {
 	err := c.ask(ctx, opWhole, w, &a, c.timeout+maxTries*w.Timeout)
 	return a, err
 }
+
+// Crosses tells whether a packet of that size crosses to an echo in one piece.
+// watch sniffs at the sender's end of the underlay; nil says that nobody does.
+// Fragments that it sees may be somebody else's, and packets that it missed
+// may have been fragments: either has the question asked once more.
+func (c *Client) Crosses(ctx context.Context, watch *Client, w Whole) (bool, error) {
+	var before, after Sniffed
+	look := func(at *Sniffed) (err error) {
+		if watch != nil {
+			*at, err = watch.Sniffed(ctx)
+		}
+		return err
+	}
+	if err := look(&before); err != nil {
+		return false, err
+	}
+	for again := false; ; again = true {
+		a, err := c.Whole(ctx, w)
+		if err != nil {
+			return false, err
+		}
+		switch a.Kind {
+		case OK:
+		case TooBig, TimedOut:
+			return false, nil
+		default:
+			return false, fmt.Errorf("a packet of %d bytes to %s: %s: %s", w.Size, w.Target, a.Kind, a.Detail)
+		}
+		if err := look(&after); err != nil {
+			return false, err
+		}
+		missed, cut := after.Missed(before), after.Fragments > before.Fragments
+		switch {
+		case missed == nil && !cut:
+			return true, nil
+		case again && missed != nil:
+			return false, fmt.Errorf("whether a packet of %d bytes to %s was cut up: %w", w.Size, w.Target, missed)
+		case again:
+			return false, nil
+		}
+		before = after
+	}
+}

@@ -19,7 +19,9 @@ import (
 // encryption sends marked payloads on every path while both nodes watch their
 // interface on the underlay: a marker that is seen there was sent in clear.
 // What can't be seen proves nothing, so the watchers first have to see a
-// marker that goes from node to node past the pod network.
+// marker that goes from node to node past the pod network. And what is
+// encrypted must be packets that could hold the marker, on the underlay while
+// it was sent: not those of another path, nor handshakes and keepalives.
 type encryption struct{}
 
 func (encryption) Info() Info {
@@ -39,6 +41,9 @@ const control = "control"
 // markedSize is a payload that no path cuts in two.
 const markedSize = 256
 
+// protocols are asked one after the other.
+var protocols = []string{"tcp", "udp"}
+
 // ciphers are the labels of packets that nobody reads on their way, with how
 // people call them.
 var ciphers = map[string]string{"esp": "ESP", "wireguard": "WireGuard", "sleeve": "Weave's sleeve"}
@@ -50,6 +55,15 @@ type way struct {
 	to   agent.Probe
 	back *agent.Client // sends a marker the other way too; nil: only replies come back
 	home agent.Probe
+}
+
+// send has the marker cross over one protocol.
+func (x way) send(ctx context.Context, protocol string) error {
+	x.to.Protocol, x.home.Protocol = protocol, protocol
+	if err := reach(ctx, x.from, x.to); err != nil || x.back == nil {
+		return err
+	}
+	return reach(ctx, x.back, x.home)
 }
 
 func (e encryption) Run(ctx context.Context, s *Subject) (res Result, err error) {
@@ -69,12 +83,15 @@ func (e encryption) Run(ctx context.Context, s *Subject) (res Result, err error)
 		if err != nil {
 			return res, err
 		}
-		if err := a.Sniff(ctx, agent.Sniff{Device: s.Network.Uplink(), Markers: markers}); err != nil {
-			return res, errors.Join(fmt.Errorf("watch the underlay at %s: %w", node.Name(), err), w.stop(ctx))
+		if err := a.Sniff(ctx, agent.Sniff{Device: s.Network.Uplink(), Markers: markers, LargeFrom: markedSize}); err != nil {
+			return res, fmt.Errorf("watch the underlay at %s: %w", node.Name(), err)
 		}
-		w = append(w, watcher{node.Name(), a})
+		defer func() {
+			_, stopErr := a.StopSniffing(ctx)
+			err = errors.Join(err, stopErr)
+		}()
+		w = append(w, watcher{node.Name(), a.Sniffed})
 	}
-	defer func() { err = errors.Join(err, w.stop(ctx)) }()
 
 	probe := func(e arena.Endpoint, marker string) (agent.Probe, error) {
 		at, err := s.Echo(ctx, e)
@@ -84,15 +101,16 @@ func (e encryption) Run(ctx context.Context, s *Subject) (res Result, err error)
 	if err != nil {
 		return res, err
 	}
-	if err := reach(ctx, w[0].agent, to); err != nil {
-		return res, fmt.Errorf("counter-proof: %w", err)
-	}
-	before, err := w.look(ctx)
+	from, err := s.Agent(ctx, hostPair.Client)
 	if err != nil {
 		return res, err
 	}
-	for _, protocol := range []string{"tcp", "udp"} {
-		for _, seen := range before {
+	plainly, err := w.during(ctx, func() error { return reach(ctx, from, to) })
+	if err != nil {
+		return res, fmt.Errorf("counter-proof: %w", err)
+	}
+	for _, protocol := range protocols {
+		for _, seen := range plainly {
 			if len(seen.marked(control, protocol)) == 0 {
 				return res, fmt.Errorf("counter-proof: %s did not see a marker that went plain from node to node over %s: nothing that it does not see is proven to be encrypted", seen.node, protocol)
 			}
@@ -103,25 +121,16 @@ func (e encryption) Run(ctx context.Context, s *Subject) (res Result, err error)
 	if err != nil {
 		return res, err
 	}
-	var broken error // a path that is not there leaves the others to be judged
-	ways = slices.DeleteFunc(ways, func(x way) bool {
-		err := reach(ctx, x.from, x.to)
-		if err == nil && x.back != nil {
-			err = reach(ctx, x.back, x.home)
-		}
-		if err != nil {
-			broken = errors.Join(broken, fmt.Errorf("path %s: %w", x.name, err))
-		}
-		return err != nil
-	})
-	after, err := w.look(ctx)
-	if err != nil {
-		return res, err
-	}
 	promised := s.Contender.Features.Encryption
+	var broken error // a path that is not there leaves the others to be judged
 	for _, x := range ways {
-		for _, protocol := range []string{"tcp", "udp"} {
-			c, word := judgeWire(x.name, protocol, promised, before, after)
+		for _, protocol := range protocols {
+			seen, err := w.during(ctx, func() error { return x.send(ctx, protocol) })
+			if err != nil {
+				broken = errors.Join(broken, fmt.Errorf("path %s: %w", x.name, err))
+				continue
+			}
+			c, word := judgeWire(x.name, protocol, promised, seen)
 			res.Cases = append(res.Cases, c)
 			res.set(res.key(c.Name), word+": "+c.Text)
 		}
@@ -190,17 +199,38 @@ func (s sighting) marked(marker, protocol string) map[string]int {
 	return found
 }
 
-// ciphered are the packets of a cipher that came after an earlier look, by
-// what they are, in words.
-func (s sighting) ciphered(before sighting) map[string]int {
+// ciphered are the packets of a cipher that are long enough to hold a marked
+// payload, by what they are, in words.
+func (s sighting) ciphered() map[string]int {
 	found := map[string]int{}
-	for label, count := range s.Protocols {
-		inner := innermost(label)
-		if n := int(count - before.Protocols[label]); ciphers[inner] != "" && n > 0 {
-			found[strings.TrimSuffix(label, inner)+ciphers[inner]] = n
+	for label, count := range s.Large {
+		if inner := innermost(label); ciphers[inner] != "" {
+			found[strings.TrimSuffix(label, inner)+ciphers[inner]] = int(count)
 		}
 	}
 	return found
+}
+
+// since is what came after an earlier look.
+func (s sighting) since(before sighting) sighting {
+	marked := map[string]map[string]uint64{}
+	for name, by := range s.Marked {
+		marked[name] = more(by, before.Marked[name])
+	}
+	return sighting{s.node, agent.Sniffed{
+		Packets: s.Packets - before.Packets, Large: more(s.Large, before.Large), Marked: marked,
+	}}
+}
+
+// more is by how much the counts have grown, of those that have.
+func more(now, before map[string]uint64) map[string]uint64 {
+	grown := map[string]uint64{}
+	for label, n := range now {
+		if n > before[label] {
+			grown[label] = n - before[label]
+		}
+	}
+	return grown
 }
 
 // innermost is what the tunnels of a label carry.
@@ -215,16 +245,52 @@ func sum(counts map[string]int) int {
 }
 
 type watcher struct {
-	node  string
-	agent *agent.Client
+	node string
+	seen func(context.Context) (agent.Sniffed, error) // since it began
 }
 
 type watchers []watcher
 
+// during is what the watchers see while something is sent. It is sent once
+// more where one of them missed packets: the marker may have been in those.
+func (w watchers) during(ctx context.Context, send func() error) ([]sighting, error) {
+	before, err := w.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var missed error
+	for last := before; ; {
+		if err := send(); err != nil {
+			return nil, err
+		}
+		after, err := w.look(ctx)
+		if err != nil {
+			return nil, err
+		}
+		again := missed != nil
+		missed = nil
+		for i, seen := range after {
+			if err := seen.Missed(last[i].Sniffed); err != nil {
+				missed = errors.Join(missed, fmt.Errorf("%s: %w", seen.node, err))
+			}
+		}
+		switch {
+		case missed == nil:
+			for i := range after {
+				after[i] = after[i].since(before[i])
+			}
+			return after, nil
+		case again:
+			return nil, missed
+		}
+		last = after
+	}
+}
+
 func (w watchers) look(ctx context.Context) ([]sighting, error) {
 	var list []sighting
 	for _, x := range w {
-		seen, err := x.agent.Sniffed(ctx)
+		seen, err := x.seen(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -233,22 +299,13 @@ func (w watchers) look(ctx context.Context) ([]sighting, error) {
 	return list, nil
 }
 
-func (w watchers) stop(ctx context.Context) error {
-	var errs []error
-	for _, x := range w {
-		_, err := x.agent.StopSniffing(ctx)
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
 // judgeWire says what became of a marker, against what was promised: none, or
 // a kind of encryption. word is the environment's.
-func judgeWire(path, protocol, promised string, before, after []sighting) (c Case, word string) {
+func judgeWire(path, protocol, promised string, sightings []sighting) (c Case, word string) {
 	c = Case{Name: path + "-" + protocol, Found: unseen, Values: map[string]int{}}
 	inClear, enciphered, watched := map[string]int{}, map[string]int{}, 0
-	for i, seen := range after {
-		packets, marked, ciphered := int(seen.Packets-before[i].Packets), seen.marked(path, protocol), seen.ciphered(before[i])
+	for _, seen := range sightings {
+		packets, marked, ciphered := int(seen.Packets), seen.marked(path, protocol), seen.ciphered()
 		watched += packets
 		c.Values[seen.node+"_packets"], c.Values[seen.node+"_marked"], c.Values[seen.node+"_ciphered"] = packets, sum(marked), sum(ciphered)
 		maps.Copy(inClear, marked)
@@ -257,12 +314,12 @@ func judgeWire(path, protocol, promised string, before, after []sighting) (c Cas
 	switch {
 	case len(inClear) > 0:
 		c.Found = plain
-		c.Text = fmt.Sprintf("the marker was seen in %s (%s)", counts(c.Values, after, "_marked"), strings.Join(slices.Sorted(maps.Keys(inClear)), ", "))
+		c.Text = fmt.Sprintf("the marker was seen in %s (%s)", counts(c.Values, sightings, "_marked"), strings.Join(slices.Sorted(maps.Keys(inClear)), ", "))
 	case len(enciphered) > 0:
 		c.Found = encrypted
-		c.Text = fmt.Sprintf("the marker was in none of %d packets; %s were %s", watched, counts(c.Values, after, "_ciphered"), strings.Join(slices.Sorted(maps.Keys(enciphered)), ", "))
+		c.Text = fmt.Sprintf("the marker was in none of %d packets; %s were %s, and long enough for it", watched, counts(c.Values, sightings, "_ciphered"), strings.Join(slices.Sorted(maps.Keys(enciphered)), ", "))
 	default:
-		c.Text = fmt.Sprintf("the marker was in none of %d packets, and none was of a cipher that cnibench knows", watched)
+		c.Text = fmt.Sprintf("the marker was in none of %d packets, and none that could hold it was of a cipher that cnibench knows", watched)
 	}
 	switch {
 	case promised == "none" && c.Found == plain:

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -35,6 +36,35 @@ func TestLargest(t *testing.T) {
 	}
 }
 
+// A size that was answered too late for haste is found with patience, which
+// nobody needs where haste was right.
+func TestCrossing(t *testing.T) {
+	for name, tt := range map[string]struct {
+		hasty, path, want, patient int // sizes; questions
+	}{
+		"all":            {1450, 1450, 1450, 0},
+		"none":           {0, 500, 0, 1},
+		"haste is right": {1400, 1400, 1400, 1},
+		"all are late":   {0, 1450, 1450, 2},
+		"the last late":  {1449, 1450, 1450, 2},
+		"some are late":  {600, 1400, 1400, 13},
+	} {
+		t.Run(name, func(t *testing.T) {
+			patient := 0
+			got, err := crossing(leastPacket, 1450,
+				func(size int) (bool, error) { return size <= tt.hasty, nil },
+				func(size int) (bool, error) { patient++; return size <= tt.path, nil })
+			if err != nil || got != tt.want || patient > tt.patient {
+				t.Errorf("%d with %d patient questions, %v; want %d with %d", got, patient, err, tt.want, tt.patient)
+			}
+		})
+	}
+	broken := errors.New("broken")
+	if _, err := crossing(leastPacket, 1450, func(int) (bool, error) { return false, nil }, func(int) (bool, error) { return false, broken }); !errors.Is(err, broken) {
+		t.Errorf("patience fails: %v", err)
+	}
+}
+
 func TestJudgeSizes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		sizes packetSizes
@@ -63,32 +93,80 @@ func TestJudgeSizes(t *testing.T) {
 }
 
 func TestJudgeWire(t *testing.T) {
-	sight := func(protocols map[string]uint64, marked map[string]uint64) []sighting {
-		s := agent.Sniffed{Protocols: protocols, Marked: map[string]map[string]uint64{"pod": marked}}
-		for _, n := range protocols {
+	sight := func(large map[string]uint64, marked map[string]uint64) []sighting {
+		s := agent.Sniffed{Large: large, Protocols: map[string]uint64{"esp": 90, "wireguard": 90}, Marked: map[string]map[string]uint64{"pod": marked}}
+		for _, n := range large {
 			s.Packets += n
 		}
 		return []sighting{{"node1", s}, {"node2", s}}
 	}
-	none := sight(map[string]uint64{"udp": 4}, nil)
 	for name, tt := range map[string]struct {
 		promised string
 		after    []sighting
 		want     string
 	}{
 		"plain":             {"none", sight(map[string]uint64{"vxlan/tcp": 9}, map[string]uint64{"vxlan/tcp": 2}), "plain pass plain: the marker was seen in 2 packets at node1 and 2 at node2 (vxlan/tcp)"},
-		"encrypted":         {"wireguard", sight(map[string]uint64{"wireguard": 9, "udp": 4}, nil), "pass pass encrypted: the marker was in none of 18 packets; 9 packets at node1 and 9 at node2 were WireGuard"},
-		"ESP in a tunnel":   {"ipsec", sight(map[string]uint64{"vxlan/esp": 9, "udp": 4}, nil), "pass pass encrypted: the marker was in none of 18 packets; 9 packets at node1 and 9 at node2 were vxlan/ESP"},
+		"encrypted":         {"wireguard", sight(map[string]uint64{"wireguard": 5, "udp": 4}, nil), "pass pass encrypted: the marker was in none of 18 packets; 5 packets at node1 and 5 at node2 were WireGuard, and long enough for it"},
+		"ESP in a tunnel":   {"ipsec", sight(map[string]uint64{"vxlan/esp": 5, "udp": 4}, nil), "pass pass encrypted: the marker was in none of 18 packets; 5 packets at node1 and 5 at node2 were vxlan/ESP, and long enough for it"},
 		"plain beside ESP":  {"ipsec", sight(map[string]uint64{"esp": 9, "tcp": 4}, map[string]uint64{"tcp": 1}), "fail fail plain: the marker was seen in 1 packet at node1 and 1 at node2 (tcp); the contender's file promises ipsec"},
-		"the other one":     {"ipsec", sight(map[string]uint64{"esp": 9, "udp": 4}, map[string]uint64{"udp": 1}), "pass pass encrypted: the marker was in none of 18 packets; 9 packets at node1 and 9 at node2 were ESP"},
+		"the other one":     {"ipsec", sight(map[string]uint64{"esp": 9, "udp": 4}, map[string]uint64{"udp": 1}), "pass pass encrypted: the marker was in none of 26 packets; 9 packets at node1 and 9 at node2 were ESP, and long enough for it"},
 		"without a name":    {"ipsec", sight(map[string]uint64{"esp": 9, "other": 4}, map[string]uint64{"other": 1}), "fail fail plain: the marker was seen in 1 packet at node1 and 1 at node2 (other); the contender's file promises ipsec"},
-		"gone elsewhere":    {"wireguard", none, "unseen fail unseen: the marker was in none of 0 packets, and none was of a cipher that cnibench knows; the contender's file says wireguard"},
-		"encrypted, unsaid": {"none", sight(map[string]uint64{"esp": 9, "udp": 4}, nil), "unseen fail encrypted: the marker was in none of 18 packets; 9 packets at node1 and 9 at node2 were ESP; the contender's file says none"},
+		"gone elsewhere":    {"wireguard", sight(map[string]uint64{"udp": 4}, nil), "unseen fail unseen: the marker was in none of 8 packets, and none that could hold it was of a cipher that cnibench knows; the contender's file says wireguard"},
+		"encrypted, unsaid": {"none", sight(map[string]uint64{"esp": 9, "udp": 4}, nil), "unseen fail encrypted: the marker was in none of 26 packets; 9 packets at node1 and 9 at node2 were ESP, and long enough for it; the contender's file says none"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, word := judgeWire("pod", "tcp", tt.promised, none, tt.after)
+			c, word := judgeWire("pod", "tcp", tt.promised, tt.after)
 			if diff := cmp.Diff(tt.want, strings.Join([]string{word, string(c.Verdict), c.Found}, " ")+": "+c.Text); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// What is seen of a path is what came while it was asked; and when packets
+// were missed, it is asked once more.
+func TestDuring(t *testing.T) {
+	look := func(packets, dropped uint64) agent.Sniffed {
+		marked := map[string]uint64{"esp": packets / 10} // seldom
+		return agent.Sniffed{Packets: packets, Dropped: dropped, Large: map[string]uint64{"esp": packets, "ipip/esp": 7}, Marked: map[string]map[string]uint64{"pod": marked}}
+	}
+	for name, tt := range map[string]struct {
+		looks []agent.Sniffed
+		sent  int
+		want  map[string]int // ciphered
+		mark  int
+		err   string
+	}{
+		"nothing new":  {[]agent.Sniffed{look(40, 0), look(40, 0)}, 1, map[string]int{}, 0, ""},
+		"some":         {[]agent.Sniffed{look(40, 3), look(60, 3)}, 1, map[string]int{"ESP": 20}, 2, ""},
+		"missed once":  {[]agent.Sniffed{look(40, 0), look(50, 1), look(60, 1)}, 2, map[string]int{"ESP": 20}, 2, ""},
+		"missed twice": {[]agent.Sniffed{look(40, 0), look(50, 1), look(60, 3)}, 2, nil, 0, "node1: the sniffer missed 2 packets"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sent := 0
+			w := watchers{{"node1", func(context.Context) (agent.Sniffed, error) {
+				now := tt.looks[0]
+				tt.looks = tt.looks[1:]
+				return now, nil
+			}}}
+			seen, err := w.during(t.Context(), func() error { sent++; return nil })
+			if sent != tt.sent {
+				t.Errorf("sent %d times, want %d", sent, tt.sent)
+			}
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) {
+					t.Errorf("error %v, want %q in it", err, tt.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, seen[0].ciphered()); diff != "" {
+				t.Error(diff)
+			}
+			if got := sum(seen[0].marked("pod", "udp")); got != tt.mark {
+				t.Errorf("the marker was seen %d times, want %d", got, tt.mark)
 			}
 		})
 	}

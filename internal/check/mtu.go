@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
@@ -28,6 +29,8 @@ const (
 	// tcpHeaders are IPv4's and TCP's with timestamps, as analysis adds them
 	// to a segment's payload.
 	tcpHeaders = 20 + 32
+	// patience is for an answer on an emulated machine that is busy.
+	patience = 2 * time.Second
 )
 
 // packetSizes are what the check found, bytes.
@@ -169,49 +172,31 @@ func (mtu) search(ctx context.Context, s *Subject, z *packetSizes, ends [2]arena
 		if err != nil {
 			return err
 		}
-		crosses := func(size int) (bool, error) {
-			return crossesWhole(ctx, agents[i], watch, agent.Whole{Target: target, Size: size})
+		within := func(timeout time.Duration) func(int) (bool, error) {
+			return func(size int) (bool, error) {
+				return agents[i].Crosses(ctx, watch, agent.Whole{Target: target, Size: size, Timeout: timeout})
+			}
 		}
-		if *found, err = largest(leastPacket, z.pod, crosses); err != nil {
+		if *found, err = crossing(leastPacket, z.pod, within(0), within(patience)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// crossesWhole asks once, and again where fragments were seen that may be
-// somebody else's.
-func crossesWhole(ctx context.Context, from, watch *agent.Client, w agent.Whole) (bool, error) {
-	for range 2 {
-		before, err := fragments(ctx, watch)
-		if err != nil {
-			return false, err
-		}
-		a, err := from.Whole(ctx, w)
-		if err != nil {
-			return false, err
-		}
-		switch a.Kind {
-		case agent.OK:
-		case agent.TooBig, agent.TimedOut:
-			return false, nil
-		default:
-			return false, fmt.Errorf("a packet of %d bytes to %s: %s: %s", w.Size, w.Target, a.Kind, a.Detail)
-		}
-		after, err := fragments(ctx, watch)
-		if err != nil || after == before {
-			return err == nil, err
-		}
+// crossing is the largest size that crosses, or 0. That hasty says no to one
+// proves little on a slow machine: the least that it said no to is asked again
+// with patience and, if it crosses after all, so are those beyond.
+func crossing(least, most int, hasty, patient func(size int) (bool, error)) (int, error) {
+	found, err := largest(least, most, hasty)
+	if err != nil || found == most {
+		return found, err
 	}
-	return false, nil
-}
-
-func fragments(ctx context.Context, watch *agent.Client) (uint64, error) {
-	if watch == nil {
-		return 0, nil
+	next := max(least, found+1)
+	if crosses, err := patient(next); err != nil || !crosses {
+		return found, err
 	}
-	seen, err := watch.Sniffed(ctx)
-	return seen.Fragments, err
+	return largest(next, most, patient)
 }
 
 // largest is the largest size from least to most of which ok is true, which it
