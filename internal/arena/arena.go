@@ -43,9 +43,9 @@ type Network interface {
 	// Pair is the client and the server of a path ("pod", "same-node",
 	// "host"), and the address at which the client reaches the server.
 	Pair(ctx context.Context, path string) (Pair, error)
-	// Service puts the server of the path "pod" behind a Service address with
-	// those ports, beside that many other Services that have one port and the
-	// same server. It replaces what an earlier call programmed. took is the
+	// Service puts the server of the path "pod", or those that the ports name,
+	// behind a Service address with those ports, beside that many other
+	// Services that have one port and the path's server. It replaces what an earlier call programmed. took is the
 	// time from no Services to all of them on every node.
 	Service(ctx context.Context, ports []Port, others int) (p Pair, took time.Duration, err error)
 	// Uplink is the name of the nodes' interface on the underlay.
@@ -67,6 +67,7 @@ type Pair struct {
 type Port struct {
 	Protocol string // TCP, UDP
 	Number   uint16
+	Server   Endpoint // a pod; nil: the server of the path "pod"
 }
 
 // The protocols of ports, as Kubernetes writes them.

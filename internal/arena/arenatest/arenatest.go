@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,9 @@ func one(t *testing.T, a arena.Arena, x *contender.Contender, c Config) {
 			continue
 		}
 		reach(t, ctx, c, path, pair, mtuOf(path, x, c))
+	}
+	if pair, err := net.Pair(ctx, arena.PathPod); err == nil { // else it was told above
+		whole(t, ctx, c, net, pair, mtuOf(arena.PathPod, x, c))
 	}
 	everyPod(t, ctx, c, net)
 	if a.HasPath(x, arena.PathService) == nil {
@@ -196,6 +200,42 @@ func reach(t *testing.T, ctx context.Context, c Config, path string, pair arena.
 	}
 	if hello.MTU != mtu {
 		t.Errorf("path %s: %s has MTU %d, want %d", path, pair.Server.Name(), hello.MTU, mtu)
+	}
+}
+
+// whole checks that a packet of the pods' MTU crosses to another node in one
+// piece, there and back, and a larger one does not: what the file says of the
+// overhead is what the packets have room for.
+func whole(t *testing.T, ctx context.Context, c Config, net arena.Network, pair arena.Pair, mtu int) {
+	t.Helper()
+	ends := [2]arena.Endpoint{pair.Client, pair.Server}
+	var agents [2]*agent.Client
+	var targets [2]netip.AddrPort
+	for i, e := range ends {
+		agents[i] = hire(t, ctx, c, e)
+		defer dismiss(t, agents[i])
+		port, err := agents[i].Echo(ctx, e.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		targets[i] = netip.AddrPortFrom(e.Addr(), port)
+	}
+	for i, from := range ends {
+		at := slices.IndexFunc(net.Nodes(), func(n arena.Endpoint) bool { return n.Name() == from.Node() })
+		if at < 0 {
+			t.Fatalf("%s is on %s, which is no node of the network", from.Name(), from.Node())
+		}
+		watch := hire(t, ctx, c, net.Nodes()[at])
+		defer dismiss(t, watch)
+		if err := watch.Sniff(ctx, agent.Sniff{Device: net.Uplink()}); err != nil {
+			t.Fatal(err)
+		}
+		for size, want := range map[int]bool{mtu: true, mtu + 1: false} {
+			crosses, err := agents[i].Crosses(ctx, watch, agent.Whole{Target: targets[1-i], Size: size, Timeout: 2 * time.Second})
+			if err != nil || crosses != want {
+				t.Errorf("path %s: %s to %s: a packet of %d bytes crosses in one piece: %v, %v; want %v", arena.PathPod, from.Name(), ends[1-i].Name(), size, crosses, err, want)
+			}
+		}
 	}
 }
 

@@ -13,22 +13,34 @@ import (
 // others are how many Services stand beside the one that is asked.
 const others = 20
 
-// service checks that every pod but the server reaches it at a Service address
-// over TCP and UDP, among others, and that a new table of Services takes the
-// place of the old one.
+// service checks that every pod reaches a server on another node and one on
+// the first, at two ports of a Service address among others, over TCP and UDP,
+// and that a new table of Services takes the place of the old one.
 func service(t *testing.T, ctx context.Context, c Config, net arena.Network) {
 	t.Helper()
 	pod, err := net.Pair(ctx, arena.PathPod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := hire(t, ctx, c, pod.Server)
-	defer dismiss(t, server)
-	port, err := server.Echo(ctx, pod.Server.Addr())
-	if err != nil {
-		t.Fatal(err)
+	agents, numbers := map[string]*agent.Client{}, map[string]uint16{}
+	var ports []arena.Port
+	servers := []arena.Endpoint{pod.Server, pod.Client}
+	for _, e := range servers {
+		server := hire(t, ctx, c, e)
+		defer dismiss(t, server)
+		agents[e.Name()] = server
+		number, err := server.Echo(ctx, e.Addr())
+		for err == nil && number == numbers[pod.Server.Name()] { // free in both pods
+			number, err = server.Echo(ctx, e.Addr())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers[e.Name()] = number
+		for _, protocol := range []string{arena.TCP, arena.UDP} {
+			ports = append(ports, arena.Port{Protocol: protocol, Number: number, Server: e})
+		}
 	}
-	ports := []arena.Port{{Protocol: arena.TCP, Number: port}, {Protocol: arena.UDP, Number: port}}
 	old, took, err := net.Service(ctx, ports, others)
 	if err != nil {
 		t.Errorf("path %s: %v", arena.PathService, err)
@@ -41,14 +53,19 @@ func service(t *testing.T, ctx context.Context, c Config, net arena.Network) {
 		t.Errorf("path %s: the Service has the server's own address %s", arena.PathService, old.Target)
 	}
 	for _, p := range net.Pods() {
-		if p.Name() == pod.Server.Name() {
-			continue
+		client := agents[p.Name()]
+		if client == nil {
+			client = hire(t, ctx, c, p)
+			defer dismiss(t, client)
 		}
-		client := hire(t, ctx, c, p)
-		if err := patiently(ctx, func() error { return client.Reach(ctx, old.Target, port) }); err != nil {
-			t.Errorf("path %s: %s to a Service on %s: %v", arena.PathService, p.Name(), pod.Server.Node(), err)
+		for _, e := range servers {
+			if p.Name() == e.Name() {
+				continue
+			}
+			if err := patiently(ctx, func() error { return client.Reach(ctx, old.Target, numbers[e.Name()]) }); err != nil {
+				t.Errorf("path %s: %s to a Service on %s: %v", arena.PathService, p.Name(), e.Node(), err)
+			}
 		}
-		dismiss(t, client)
 	}
 	replaced(t, ctx, c, net, ports, old)
 }

@@ -101,9 +101,13 @@ func services(server netip.Addr, ports []arena.Port, others int) []wire.ServiceP
 	}
 	own := hostOf(serviceNet, others+2)
 	for _, p := range ports {
+		at := server
+		if p.Server != nil {
+			at = p.Server.Addr()
+		}
 		table = append(table, wire.ServicePort{
 			Name: fmt.Sprintf("cnibench/server:%s-%d", strings.ToLower(p.Protocol), p.Number), ClusterIP: own, Protocol: p.Protocol, Port: p.Number,
-			Backends: []netip.AddrPort{netip.AddrPortFrom(server, p.Number)},
+			Backends: []netip.AddrPort{netip.AddrPortFrom(at, p.Number)},
 		})
 	}
 	return table
