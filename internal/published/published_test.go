@@ -77,7 +77,7 @@ func TestClasses(t *testing.T) {
 		for _, step := range steps {
 			class := published.Class(step)
 			got[class] = true
-			// The 2024 study measured its Service steps and published none of them.
+			// Figures of the 2024 study's Service steps are in its files, for import to read, and in no table here.
 			repeated := s.ID == "latency" || s.ID == "micro" || s.ID == "throughput" && step.ID != "idle" && step.Path != "service"
 			if repeated && !have[class] {
 				t.Errorf("suite %s, step %s: class %q is in no study", s.ID, step.ID, class)
