@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/cnibench/cnibench/internal/transfer"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -23,37 +22,55 @@ const (
 
 // fitting is the size of the file to move: the whole one, or the largest half,
 // quarter … of it whose transfer is expected to take no more than mostSeconds.
-// Transfers of small files tell, ever larger ones while they say that it is
-// too much and are too short to be believed. Two must say so: a program's first
-// start, or other work on the machine, makes one look slow.
+// Transfers of small files tell, ever larger ones until one says that the whole
+// file fits, or two that can be believed say that it does not: a program's
+// first start, or other work on the machine, makes one look slow.
 func (m *move) fitting(server *program, what []string) (int64, error) {
 	for size := int64(probeBytes); size < m.whole; size *= 4 {
 		if err := m.put(size); err != nil {
 			return 0, err
 		}
-		took := math.Inf(1)
+		p := probe{took: math.Inf(1)}
 		for _, again := range []string{"", " again"} {
 			role := "probe " + unit.Bytes(size).String() + again
 			report, err := m.fetch(server, role, what, 0, []string{"--duration", "0s"}, func() {}, func() {})
 			if err != nil {
 				return 0, fmt.Errorf("one transfer to see how fast the path is: %w", err)
 			}
-			if took = min(took, afterFirstByte(report)); fittingSize(m.whole, size, took) == m.whole {
+			first := report.TimeToFirstByte()
+			if took := report.Transfers[0].Seconds - first; took < p.took {
+				p = probe{size, took, first}
+			}
+			if p.fits(m.whole) {
 				return m.whole, nil
 			}
+			if !p.believable() {
+				break
+			}
 		}
-		if took >= probeSeconds {
-			return fittingSize(m.whole, size, took), nil
+		if p.believable() {
+			return fittingSize(m.whole, size, p.took), nil
 		}
 	}
 	return m.whole, nil
 }
 
-// afterFirstByte is what a report's one transfer took from the first byte on,
-// s: connecting and login do not grow with the file.
-func afterFirstByte(r *transfer.Report) float64 {
-	return r.Transfers[0].Seconds - r.TimeToFirstByte()
+// probe is one transfer of a small file: what it took from the first byte on,
+// and to the first byte, s. Connecting and login do not grow with the file, but
+// vary: took is known to a part of first only.
+type probe struct {
+	bytes       int64
+	took, first float64
 }
+
+// fits says that a file of that size is expected to take no more than
+// mostSeconds, even if first took a quarter longer or shorter than it does.
+func (p probe) fits(size int64) bool {
+	return fittingSize(size, p.bytes, max(p.took, p.first/4)) == size
+}
+
+// believable says that what it took is more than chance.
+func (p probe) believable() bool { return p.took >= max(probeSeconds, p.first/2) }
 
 // fittingSize halves a size until it is expected to take mostSeconds, from
 // what a probe of fewer bytes took; it is never smaller than the probe.

@@ -125,6 +125,27 @@ func testSlowPath(t *testing.T, w Workload) {
 	left(t, s)
 }
 
+func TestProbe(t *testing.T) {
+	const mib = 1 << 20
+	for _, tt := range []struct {
+		name             string
+		p                probe
+		fits, believable bool
+	}{
+		{"fast", probe{mib / 2, 0.001, 0.001}, true, false},
+		{"slow", probe{mib / 2, 1, 0.1}, false, true},
+		{"a login that is longer than the next one with its file", probe{mib / 2, -2, 5}, false, false},
+		{"chance beside a long login", probe{mib / 2, 2, 5}, false, false},
+		{"slow beside a long login", probe{mib / 2, 3, 5}, false, true},
+		{"short, and too long for the whole", probe{mib / 2, 0.1, 0.2}, false, false},
+		{"a larger one knows better", probe{8 * mib, 0.1, 0.2}, true, false},
+	} {
+		if fits, believable := tt.p.fits(256*mib), tt.p.believable(); fits != tt.fits || believable != tt.believable {
+			t.Errorf("%s: fits %v, believable %v", tt.name, fits, believable)
+		}
+	}
+}
+
 func TestFittingSize(t *testing.T) {
 	const mib = 1 << 20
 	for _, tt := range []struct {
