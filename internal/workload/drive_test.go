@@ -250,7 +250,7 @@ func TestServerDies(t *testing.T) {
 			s.Begin = func() {
 				marks.begin()
 				time.AfterFunc(700*time.Millisecond, func() {
-					running := slices.DeleteFunc(server.of(tt.program), func(p *watchedProcess) bool { return slices.Contains(p.argv, "--version") })
+					running := serving(server.of(tt.program))
 					if err := running[len(running)-1].Signal(syscall.SIGKILL); err != nil {
 						t.Error(err)
 					}
@@ -272,6 +272,11 @@ func TestServerDies(t *testing.T) {
 	}
 }
 
+// serving leaves out the processes that only say their version.
+func serving(list []*watchedProcess) []*watchedProcess {
+	return slices.DeleteFunc(list, func(p *watchedProcess) bool { return slices.Contains(p.argv, "--version") })
+}
+
 // A server that stops answering ends with the context, as such.
 func TestServerHangs(t *testing.T) {
 	for _, w := range []Workload{TCPStream{}, TCPLat()} {
@@ -281,7 +286,7 @@ func TestServerHangs(t *testing.T) {
 			_, server := watch(t, s)
 			s.Begin = func() {
 				marks.begin()
-				p := server.of(w.Info().Programs[0].Name)[0]
+				p := serving(server.of(w.Info().Programs[0].Name))[0]
 				if err := p.Signal(syscall.SIGSTOP); err != nil {
 					t.Error(err)
 				}
