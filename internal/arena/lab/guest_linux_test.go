@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/vm"
 )
 
@@ -47,40 +48,48 @@ func TestConformanceInGuest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := make([]string, len(wanted))
-	for i, id := range wanted {
-		names[i] = regexp.QuoteMeta(id)
+	// Open vSwitch 3.1 that is started within seconds of the boot of an emulated
+	// 6.12 kernel loses what the kernel asks it (dpctl/show: lost), for a reason
+	// that is not known: its contenders come after the others.
+	script, sep := "", ""
+	for _, late := range []bool{false, true} {
+		var names []string
+		for _, x := range wanted {
+			if slices.Contains(x.Requires.Kernel, "openvswitch") == late {
+				names = append(names, regexp.QuoteMeta(x.ID))
+			}
+		}
+		only := "^TestConformance$/^nodes=2,mtu=1500$/^(" + strings.Join(names, "|") + ")$"
+		script += sep + fmt.Sprintf("%s -test.run '%s' -test.v -test.timeout %v", os.Args[0], only, guestPatience)
+		sep = " && "
 	}
-	only := "^TestConformance$/^nodes=2,mtu=1500$/^(" + strings.Join(names, "|") + ")$"
 	var out bytes.Buffer
 	code, err := vm.Run(t.Context(), vm.Config{
-		Kernel: kernel, Memory: 3 << 30,
-		Argv: []string{os.Args[0], "-test.run", only, "-test.v", "-test.timeout", guestPatience.String()},
-		Env:  os.Environ(), Dir: dir, Stdout: &out, Stderr: &out, Timeout: guestPatience,
+		Kernel: kernel, Memory: 3 << 30, Argv: []string{"sh", "-c", script},
+		Env: os.Environ(), Dir: dir, Stdout: &out, Stderr: &out, Timeout: guestPatience,
 	})
 	if err != nil || code != 0 {
 		t.Errorf("exit code %d, %v\n%s", code, err, &out)
 	}
-	for _, id := range wanted {
-		if !strings.Contains(out.String(), "--- PASS: TestConformance/nodes=2,mtu=1500/"+id+" ") {
-			t.Errorf("%s did not pass in kernel %s", id, kernel.Release)
+	for _, x := range wanted {
+		if !strings.Contains(out.String(), "--- PASS: TestConformance/nodes=2,mtu=1500/"+x.ID+" ") {
+			t.Errorf("%s did not pass in kernel %s", x.ID, kernel.Release)
 		}
 	}
 }
 
 // needGuest are the contenders that only another kernel can run.
-func needGuest(t *testing.T) []string {
+func needGuest(t *testing.T) []*contender.Contender {
 	t.Helper()
 	a, err := New(options(2, 1500))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ids []string
+	var list []*contender.Contender
 	for _, c := range catalogue(t) {
 		if u := arena.AsUnsupported(a.Supports(t.Context(), c)); u != nil && u.OtherKernel {
-			ids = append(ids, c.ID)
+			list = append(list, c)
 		}
 	}
-	slices.Sort(ids)
-	return ids
+	return list
 }
