@@ -33,22 +33,28 @@ var masquerade = Transport{
 }
 
 func masqueradeNode(n *Node, pods netip.Prefix) error {
+	exprs := append(matchAddr(saddr, pods, expr.CmpOpEq), matchAddr(daddr, pods, expr.CmpOpNeq)...)
+	// flannel leaves multicast alone (pkg/iptables/iptables.go).
+	exprs = append(exprs, matchAddr(daddr, netip.MustParsePrefix("224.0.0.0/4"), expr.CmpOpNeq)...)
+	return sourceNAT(n, "cnibench", append(exprs, &expr.Masq{FullyRandom: true}))
+}
+
+// sourceNAT adds one rule for what leaves the node, in a table of its own.
+func sourceNAT(n *Node, table string, rule []expr.Any) error {
 	c, err := nftables.New(nftables.WithNetNSFd(n.NS.FD()))
 	if err != nil {
 		return err
 	}
-	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "cnibench"})
+	t := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: table})
 	chain := c.AddChain(&nftables.Chain{
-		Name: "postrouting", Table: table, Type: nftables.ChainTypeNAT,
+		Name: "postrouting", Table: t, Type: nftables.ChainTypeNAT,
 		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource,
 	})
-	const saddr, daddr = 12, 16 // offsets in the IPv4 header (RFC 791)
-	exprs := append(matchAddr(saddr, pods, expr.CmpOpEq), matchAddr(daddr, pods, expr.CmpOpNeq)...)
-	// flannel leaves multicast alone (pkg/iptables/iptables.go).
-	exprs = append(exprs, matchAddr(daddr, netip.MustParsePrefix("224.0.0.0/4"), expr.CmpOpNeq)...)
-	c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(exprs, &expr.Masq{FullyRandom: true})})
+	c.AddRule(&nftables.Rule{Table: t, Chain: chain, Exprs: rule})
 	return c.Flush()
 }
+
+const saddr, daddr = 12, 16 // offsets of the addresses in the IPv4 header (RFC 791)
 
 // matchAddr compares the address at that offset of the IPv4 header with the
 // prefix.

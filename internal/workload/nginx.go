@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/netip"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -122,8 +123,9 @@ const stopPatience = 3 * time.Second
 
 // stop ends a server and waits for it. Errors: a server that was dead before,
 // or that had not come to serving (nginx waits for a port that is taken), so
-// that something else must have answered.
-func (c *crew) stop(server *program) error {
+// that something else must have answered. Exit codes in fine are an end in
+// order, too.
+func (c *crew) stop(server *program, fine ...int) error {
 	if server.ended() {
 		return fmt.Errorf("the server died in the middle of the step: %w", server.died())
 	}
@@ -135,7 +137,8 @@ func (c *crew) stop(server *program) error {
 		<-server.exited
 		return nil
 	}
-	if err := server.failure(); err != nil {
+	var exit *host.ExitError
+	if err := server.failure(); err != nil && !(errors.As(err, &exit) && slices.Contains(fine, exit.Code)) {
 		return fmt.Errorf("the server was not serving: %w", err)
 	}
 	return nil

@@ -252,23 +252,5 @@ func askAt(ctx context.Context, e arena.Endpoint, out io.Writer, argv ...string)
 	return err
 }
 
-// end ends the server and waits for it. Errors: a server that was dead before.
-// vsftpd dies of the signal, which is its way to end.
-func (m *move) end(server *program) error {
-	if server.ended() {
-		return fmt.Errorf("the server died in the middle of the step: %w", server.died())
-	}
-	if err := server.process.Signal(syscall.SIGTERM); err != nil {
-		m.kill()
-	}
-	if err := m.await(time.Now().Add(stopPatience), server); err != nil {
-		m.kill() // an end that is not its own says nothing
-		<-server.exited
-		return nil
-	}
-	var exit *host.ExitError
-	if err := server.failure(); err != nil && !(errors.As(err, &exit) && exit.Code == 128+int(syscall.SIGTERM)) {
-		return fmt.Errorf("the server was not serving: %w", err)
-	}
-	return nil
-}
+// end ends the server. vsftpd dies of the signal, which is its way to end.
+func (m *move) end(server *program) error { return m.stop(server, 128+int(syscall.SIGTERM)) }
