@@ -65,15 +65,16 @@ type Pair struct {
 
 // Port is one port of a Service; the server behind it listens on the same.
 type Port struct {
-	Protocol string // TCP, UDP
+	Protocol string // TCP, UDP, SCTP
 	Number   uint16
 	Server   Endpoint // a pod; nil: the server of the path "pod"
 }
 
 // The protocols of ports, as Kubernetes writes them.
 const (
-	TCP = "TCP"
-	UDP = "UDP"
+	TCP  = "TCP"
+	UDP  = "UDP"
+	SCTP = "SCTP"
 )
 
 // Endpoint is a node or a pod: a place where commands run, with an address.
