@@ -46,15 +46,20 @@ func (p Place) perNetNS() bool {
 
 // Apply makes the changes of the plan that are not done yet, each after its
 // old value is in the journal. Where j holds changes already, these come on
-// top. It goes on after a change that fails, and gives the changes that were
-// made and those that failed. A journal in which nothing holds is removed.
+// top. It goes on after a change that fails, with what the later settings are
+// without it, and gives the changes that were made and those that failed. A journal in which nothing holds is removed.
 // Errors: the journal, after which nothing more is changed.
 func Apply(ctx context.Context, m *Machine, j *Journal, items []Item) (made []Change, failed []Failure, err error) {
 	if j.rebooted() && len(j.Entries()) > 0 {
 		return nil, nil, errors.New("the machine was started anew since settings were applied; run `cnibench tune revert` first, which tidies up")
 	}
 	defer func() { err = errors.Join(err, j.end()) }()
+	asExpected := true
 	for _, item := range items {
+		if !asExpected && item.unaided != nil {
+			item = *item.unaided
+		}
+		before := len(failed)
 		for _, c := range item.Pending() {
 			if err := ctx.Err(); err != nil {
 				return made, failed, err
@@ -70,6 +75,9 @@ func Apply(ctx context.Context, m *Machine, j *Journal, items []Item) (made []Ch
 			case err != nil:
 				failed = append(failed, Failure{item.Setting.Name, c.Place, err})
 			}
+		}
+		if len(failed) > before && item.Setting.Effect != nil {
+			asExpected = false
 		}
 	}
 	return made, failed, nil

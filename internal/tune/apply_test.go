@@ -195,6 +195,25 @@ func TestApplyRefused(t *testing.T) {
 	}
 }
 
+// What was planned for a machine with one thread a core is not set on one that
+// would not switch the others off.
+func TestApplyUnaided(t *testing.T) {
+	m, root := build(t, shapes["study-2016"])
+	j := journalOf(t, m, t.TempDir())
+	items := planOf(t, m, "smt", "xps")
+	queue := items[1].Changes[0]
+	if queue.To != "00000000,000001ff" {
+		t.Fatalf("planned %s", listing(items))
+	}
+	m.Files = refusing{m.Files, "smt/control"}
+	if _, failed, err := Apply(t.Context(), m, j, items); err != nil || len(failed) != 1 || failed[0].Setting != "smt" {
+		t.Fatal(failed, err)
+	}
+	if got, err := os.ReadFile(filepath.Join(root, queue.Name)); err != nil || tidy(string(got)) != "00000000,07fc01ff" {
+		t.Errorf("%s is %s, %v", queue, got, err)
+	}
+}
+
 // limitFiles calls fn while this process can make no file longer, bytes.
 func limitFiles(t *testing.T, size int, fn func()) {
 	t.Helper()

@@ -25,6 +25,10 @@ type Item struct {
 	Proposal
 	Reason string // of not-applicable, unreadable and never
 	Remedy string
+
+	// unaided is the setting on the machine as it is; nil where no setting
+	// before it has an Effect.
+	unaided *Item
 }
 
 // Pending are the changes that are not done yet.
@@ -68,14 +72,22 @@ func Plan(f *Facts, wanted []Wanted) ([]Item, error) {
 	wanted = slices.Clone(wanted)
 	slices.SortStableFunc(wanted, func(a, b Wanted) int { return position(a) - position(b) })
 	var items []Item
+	expected := f
 	for _, w := range wanted {
-		item, err := planOne(f, w)
+		item, err := planOne(expected, w)
 		if err != nil {
 			return nil, err
 		}
+		if expected != f {
+			unaided, err := planOne(f, w)
+			if err != nil {
+				return nil, err
+			}
+			item.unaided = &unaided
+		}
 		items = append(items, item)
 		if item.State == StateChange && w.Setting.Effect != nil {
-			w.Setting.Effect(f)
+			expected = w.Setting.Effect(*expected)
 		}
 	}
 	return items, nil

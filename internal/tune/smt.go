@@ -26,7 +26,10 @@ var smt = Setting{
 		}
 		return Proposal{}, notApplicable("the CPUs have no second threads that could be switched off (smt/control: %s)", state)
 	},
-	Effect: func(f *Facts) {
-		f.Topology.CPUs = slices.DeleteFunc(f.Topology.CPUs, func(c CPU) bool { return !c.First })
+	Effect: func(f Facts) *Facts {
+		topology := *f.Topology
+		topology.CPUs = slices.DeleteFunc(slices.Clone(topology.CPUs), func(c CPU) bool { return !c.First })
+		f.Topology = &topology
+		return &f
 	},
 }

@@ -40,9 +40,9 @@ type Setting struct {
 	// *NotApplicable where the setting has no place here, or a fault of the
 	// parameters.
 	Plan func(f *Facts, p Params) (Proposal, error)
-	// Effect, where set, is what later settings of the same plan must know of
-	// this one.
-	Effect func(f *Facts)
+	// Effect, where set, is the machine as later settings of the same plan find
+	// it when this one is set; it leaves f alone.
+	Effect func(f Facts) *Facts
 }
 
 // Param is one parameter of a setting, with its default.
