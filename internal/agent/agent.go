@@ -70,7 +70,8 @@ type timeResult struct {
 }
 
 type echoArgs struct {
-	Addr netip.AddrPort `json:"addr"` // port 0: any that is free
+	Addr netip.AddrPort `json:"addr"`           // port 0: any that is free
+	SCTP bool           `json:"sctp,omitempty"` // over SCTP instead of TCP and UDP
 }
 
 type echoResult struct {
@@ -80,7 +81,7 @@ type echoResult struct {
 // Probe is a question whether an echo answers over TCP and over UDP.
 type Probe struct {
 	Target netip.AddrPort `json:"target"`
-	// Protocol is "tcp" or "udp" where only one is asked.
+	// Protocol is "tcp" or "udp" where only one is asked, or "sctp".
 	Protocol string `json:"protocol,omitempty"`
 	// Size is the payload's, in bytes, from 16 to 65,507; 0 is 64. What does
 	// not fit the MTU is fragmented, unless the kernel was told otherwise.
@@ -112,8 +113,8 @@ func (p *Probe) setDefaults() error {
 	switch {
 	case !p.Target.IsValid() || p.Target.Port() == 0:
 		return fmt.Errorf("target %q: want an address and a port", p.Target)
-	case p.Protocol != "" && p.Protocol != "tcp" && p.Protocol != "udp":
-		return fmt.Errorf("protocol %q: want tcp, udp, or none for both", p.Protocol)
+	case p.Protocol != "" && p.Protocol != "tcp" && p.Protocol != "udp" && p.Protocol != "sctp":
+		return fmt.Errorf("protocol %q: want tcp, udp, or none for both; or sctp", p.Protocol)
 	case p.Size < minProbeSize || p.Size > maxProbeSize:
 		return fmt.Errorf("size %d: want %d to %d bytes", p.Size, minProbeSize, maxProbeSize)
 	case len(p.Payload) > p.Size-1:
@@ -126,8 +127,9 @@ func (p *Probe) setDefaults() error {
 
 // Reached is what a probe found.
 type Reached struct {
-	TCP Answer `json:"tcp"`
-	UDP Answer `json:"udp"`
+	TCP  Answer `json:"tcp"`
+	UDP  Answer `json:"udp"`
+	SCTP Answer `json:"sctp"`
 }
 
 // Answer is the outcome over one protocol.
@@ -156,10 +158,12 @@ const (
 )
 
 // Err is nil if the echo answered over the protocols that were asked.
-func (r Reached) Err() error { return errors.Join(r.TCP.err("TCP"), r.UDP.err("UDP")) }
+func (r Reached) Err() error {
+	return errors.Join(r.TCP.err("TCP"), r.UDP.err("UDP"), r.SCTP.err("SCTP"))
+}
 
 func (a Answer) err(protocol string) error {
-	if a.Kind == OK || a.Kind == Unasked {
+	if a.Kind == OK || a.Kind == Unasked || a.Kind == "" {
 		return nil
 	}
 	return fmt.Errorf("%s: %s: %s", protocol, a.Kind, a.Detail)

@@ -272,8 +272,14 @@ func (c *Client) Echo(ctx context.Context, addr netip.Addr) (uint16, error) {
 // EchoAt is Echo at a chosen port.
 func (c *Client) EchoAt(ctx context.Context, addr netip.AddrPort) (netip.AddrPort, error) {
 	var at echoResult
-	err := c.ask(ctx, opEcho, echoArgs{addr}, &at, c.timeout)
+	err := c.ask(ctx, opEcho, echoArgs{Addr: addr}, &at, c.timeout)
 	return at.Addr, err
+}
+
+// EchoSCTP opens an SCTP echo at addr. The error says whether the endpoint's
+// kernel has no SCTP.
+func (c *Client) EchoSCTP(ctx context.Context, addr netip.AddrPort) error {
+	return c.ask(ctx, opEcho, echoArgs{Addr: addr, SCTP: true}, &echoResult{}, c.timeout)
 }
 
 // Probe asks an echo from the endpoint. That it was not reached is a result,

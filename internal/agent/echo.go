@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// An echo gives back what it gets: over TCP as it is, over UDP with the first
+// An echo gives back what it gets: over TCP and SCTP as it is, over UDP with the first
 // byte changed from a question to an answer, so that two echoes whose
 // addresses somebody mixed up never talk to each other for ever.
 const (
@@ -62,6 +62,21 @@ func (e *echoes) listenAt(addr netip.AddrPort) (netip.AddrPort, error) {
 		return addr, errors.New("echo: the agent is ending")
 	}
 	return at, nil
+}
+
+// listenSCTP opens an SCTP echo.
+func (e *echoes) listenSCTP(addr netip.AddrPort) (netip.AddrPort, error) {
+	if !addr.Addr().IsValid() {
+		return addr, errors.New("echo: no address given")
+	}
+	l, err := listenSCTP(addr)
+	if err != nil {
+		return addr, fmt.Errorf("echo: %w", err)
+	}
+	if !e.run(l, func() { e.acceptAll(l) }) {
+		return addr, errors.New("echo: the agent is ending")
+	}
+	return l.Addr().(*net.TCPAddr).AddrPort(), nil
 }
 
 // run has f serve c until close; false if that was called already.

@@ -34,6 +34,11 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
+	case "exec":
+		if err := ServeExec(context.Background(), os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	case "fail":
 		fmt.Fprintln(os.Stderr, "no such command: agent")
 		os.Exit(2)

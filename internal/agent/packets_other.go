@@ -5,6 +5,8 @@ package agent
 import (
 	"context"
 	"errors"
+	"net"
+	"net/netip"
 )
 
 // errNotHere says that a question needs Linux.
@@ -18,3 +20,6 @@ func (*sniffer) seen() (Sniffed, error)                    { return Sniffed{}, e
 func (*sniffer) close()                                    {}
 func whole(context.Context, Whole) (Answer, error)         { return Answer{}, errNotHere }
 func segments(context.Context, TCPProbe) (Segments, error) { return Segments{}, errNotHere }
+
+func listenSCTP(netip.AddrPort) (*net.TCPListener, error)        { return nil, errNotHere }
+func dialSCTP(context.Context, netip.AddrPort) (net.Conn, error) { return nil, errNotHere }

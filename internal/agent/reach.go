@@ -8,21 +8,22 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"syscall"
 	"time"
 )
 
-// reach asks the echo at the probe's target, over both protocols at once
-// unless the probe is of one.
+// reach asks the echo at the probe's target, over TCP and UDP at once unless
+// the probe is of one protocol.
 func reach(ctx context.Context, p Probe) Reached {
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
-	r := Reached{TCP: Answer{Kind: Unasked}, UDP: Answer{Kind: Unasked}}
+	r := Reached{TCP: Answer{Kind: Unasked}, UDP: Answer{Kind: Unasked}, SCTP: Answer{Kind: Unasked}}
 	var both sync.WaitGroup
-	for protocol, a := range map[string]*Answer{"tcp": &r.TCP, "udp": &r.UDP} {
-		if p.Protocol == "" || p.Protocol == protocol {
+	for protocol, a := range map[string]*Answer{"tcp": &r.TCP, "udp": &r.UDP, "sctp": &r.SCTP} {
+		if p.Protocol == protocol || p.Protocol == "" && protocol != "sctp" {
 			both.Go(func() { *a = ask(ctx, protocol, p) })
 		}
 	}
@@ -32,16 +33,14 @@ func reach(ctx context.Context, p Probe) Reached {
 
 func ask(ctx context.Context, protocol string, p Probe) Answer {
 	begin := time.Now()
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, protocol, p.Target.String())
+	conn, err := dial(ctx, protocol, p.Target)
 	if err != nil {
 		return failure(err)
 	}
 	defer conn.Close()
-	connected := time.Now()
 	var a Answer
-	if protocol == "tcp" {
-		a.Connect = connected.Sub(begin)
+	if protocol != "udp" {
+		a.Connect = time.Since(begin)
 	}
 	deadline, _ := ctx.Deadline()
 	if err := conn.SetDeadline(deadline); err != nil {
@@ -87,6 +86,14 @@ func ask(ctx context.Context, protocol string, p Probe) Answer {
 	}
 	a.Kind = OK
 	return a
+}
+
+func dial(ctx context.Context, protocol string, to netip.AddrPort) (net.Conn, error) {
+	if protocol == "sctp" {
+		return dialSCTP(ctx, to)
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, protocol, to.String())
 }
 
 func failure(err error) Answer { return Answer{Kind: kindOf(err), Detail: err.Error()} }

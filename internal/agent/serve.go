@@ -243,7 +243,11 @@ func (s *server) stop(context.Context, none) (*sysmon.Recording, error) {
 }
 
 func (s *server) echo(_ context.Context, args echoArgs) (echoResult, error) {
-	addr, err := s.echoes.listen(args.Addr)
+	listen := s.echoes.listen
+	if args.SCTP {
+		listen = s.echoes.listenSCTP
+	}
+	addr, err := listen(args.Addr)
 	return echoResult{addr}, err
 }
 

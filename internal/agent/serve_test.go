@@ -214,7 +214,7 @@ func FuzzServe(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		s := newServer(nil, sysmon.ScopeNode, nil)
 		s.proc = proc
-		s.operations[opEcho] = with(func(_ context.Context, a echoArgs) (echoResult, error) { return echoResult(a), nil })
+		s.operations[opEcho] = with(func(_ context.Context, a echoArgs) (echoResult, error) { return echoResult{a.Addr}, nil })
 		s.operations[opReach] = with(func(_ context.Context, p Probe) (Reached, error) { return Reached{}, p.setDefaults() })
 		s.operations[opWhole] = with(func(_ context.Context, w Whole) (Answer, error) { return Answer{}, w.setDefaults() })
 		s.operations[opSegments] = with(func(_ context.Context, p TCPProbe) (Segments, error) { return Segments{}, p.setDefaults() })
@@ -226,4 +226,33 @@ func FuzzServe(f *testing.F) {
 			}
 		}
 	})
+}
+
+// SCTP is echoed where the kernel has it, and said to be missing where not.
+func TestEchoSCTP(t *testing.T) {
+	c, ctx := start(t, here{t}, sysmon.ScopePod), t.Context()
+	loopback := netip.MustParseAddr("127.0.0.1")
+	free, err := c.Echo(ctx, loopback)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := netip.AddrPortFrom(loopback, free)
+	if err := c.EchoSCTP(ctx, at); err != nil {
+		if !strings.Contains(err.Error(), "this kernel has no SCTP") && !strings.Contains(err.Error(), "this needs Linux") {
+			t.Fatal(err)
+		}
+		t.Skipf("%v; run the test in a guest: go test -c ./internal/agent && cnibench vm -- sh -c 'modprobe sctp && ./agent.test -test.run SCTP'", err)
+	}
+	r, err := c.Probe(ctx, Probe{Target: at, Protocol: "sctp"})
+	if err != nil || r.SCTP.Kind != OK || r.TCP.Kind != Unasked || r.Err() != nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+	r, err = c.Probe(ctx, Probe{Target: netip.AddrPortFrom(loopback, 1), Protocol: "sctp"})
+	if err != nil || r.SCTP.Kind != Refused || r.Err() == nil {
+		t.Errorf("nobody listens: %+v, %v", r, err)
+	}
+	// TCP and UDP at the same port are others.
+	if r, err = c.Probe(ctx, Probe{Target: at}); err != nil || r.Err() != nil || r.SCTP.Kind != Unasked {
+		t.Errorf("%+v, %v", r, err)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 
 	"github.com/cnibench/cnibench/internal/unit"
@@ -102,18 +103,33 @@ var (
 	errNotSniffing = errors.New("no sniffer runs; start one first")
 )
 
-func (s *server) sniff(_ context.Context, args Sniff) (none, error) {
+// ErrMayNotSniff says that the endpoint lacks the right to see packets,
+// CAP_NET_RAW.
+var ErrMayNotSniff = errors.New("no right to see packets")
+
+// sniffing is the answer to opSniff.
+type sniffing struct {
+	Denied string `json:"denied,omitempty"` // the system's words
+}
+
+func (s *server) sniff(_ context.Context, args Sniff) (sniffing, error) {
 	if err := args.check(); err != nil {
-		return none{}, err
+		return sniffing{}, err
 	}
 	s.sniffMu.Lock()
 	defer s.sniffMu.Unlock()
 	if s.sniffer != nil {
-		return none{}, errSniffing
+		return sniffing{}, errSniffing
 	}
-	var err error
-	s.sniffer, err = newSniffer(args)
-	return none{}, err
+	made, err := newSniffer(args)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return sniffing{Denied: err.Error()}, nil
+	case err != nil:
+		return sniffing{}, err
+	}
+	s.sniffer = made
+	return sniffing{}, nil
 }
 
 // sniffed tells what was seen until now; Stop ends the sniffer.
@@ -146,9 +162,16 @@ type sniffedArgs struct {
 }
 
 // Sniff starts counting the packets of an interface. Only one sniffer runs at
-// a time.
+// a time. The error is ErrMayNotSniff where the endpoint has not the right to.
 func (c *Client) Sniff(ctx context.Context, s Sniff) error {
-	return c.ask(ctx, opSniff, s, &none{}, c.timeout)
+	var got sniffing
+	if err := c.ask(ctx, opSniff, s, &got, c.timeout); err != nil {
+		return err
+	}
+	if got.Denied != "" {
+		return c.wrap(opSniff, fmt.Errorf("%w: %s", ErrMayNotSniff, got.Denied))
+	}
+	return nil
 }
 
 // Sniffed tells what the sniffer has seen: every packet that had crossed the

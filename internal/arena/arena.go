@@ -61,6 +61,9 @@ type Network interface {
 type Pair struct {
 	Client, Server Endpoint
 	Target         netip.Addr
+	// Ports are where the client reaches the server's ports that have another
+	// number at Target, as a NodePort has; nil: each has the same.
+	Ports map[uint16]uint16
 }
 
 // Port is one port of a Service; the server behind it listens on the same.

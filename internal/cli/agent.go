@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/sysmon"
 )
 
@@ -32,7 +34,48 @@ func newAgentCmd() *cobra.Command {
 			return agent.Serve(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), sysmon.Scope(scope), labels)
 		},
 	}
+	cmd.AddCommand(newAgentExecCmd(), newAgentIdleCmd(), newAgentHaveCmd())
 	cmd.Flags().StringVar(&scope, "scope", string(sysmon.ScopeNode), "what to record: node, or pod for its network namespace only")
 	cmd.Flags().StringArrayVar(&pairs, "label", nil, "label of the recordings, as NAME=VALUE")
 	return cmd
+}
+
+// newAgentExecCmd runs one command in a pod for whoever is at the other end of
+// the exec stream.
+func newAgentExecCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exec",
+		Short: "Run the command that standard input orders, until its end or that of the stream",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return agent.ServeExec(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+}
+
+// newAgentIdleCmd is the first process of a pod.
+func newAgentIdleCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "idle",
+		Short: "Keep a pod alive until SIGTERM, ending orphans",
+		Args:  cobra.NoArgs,
+		Run:   func(cmd *cobra.Command, _ []string) { agent.Idle(cmd.Context()) },
+	}
+}
+
+// newAgentHaveCmd says what an image lacks.
+func newAgentHaveCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "have PROGRAM…",
+		Short: "Print this program's version and which of the programs are missing, as JSON",
+		RunE: func(cmd *cobra.Command, programs []string) error {
+			have := agent.Have{Version: version, Missing: []string{}}
+			for _, name := range programs {
+				if host.Have(name) != nil {
+					have.Missing = append(have.Missing, name)
+				}
+			}
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(have)
+		},
+	}
 }

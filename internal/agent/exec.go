@@ -1,0 +1,148 @@
+package agent
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/cnibench/cnibench/internal/host"
+)
+
+// `EXE agent exec` runs one command at an endpoint that is reached through a
+// stream alone, such as a pod: the stream's two directions carry frames, and
+// its end, from whatever cause, is the end of the command. What the command
+// sends over the network never passes through here. Next: exec_serve.go for
+// the side in the pod, exec_start.go for the other.
+
+// A frame is its kind, the length of what it carries, big-endian, and that.
+const (
+	frameHead = 1 + 4
+	maxFrame  = 1 << 20 // bytes that a frame carries; more is no frame
+	chunk     = 32 << 10
+)
+
+// The kinds of frames to the command's side; the first is an order.
+const (
+	frameOrder  = 'c' // an execOrder as JSON
+	frameInput  = 'i' // standard input
+	frameEnd    = 'z' // the end of standard input
+	frameSignal = 's' // the name of a signal: "SIGTERM"
+	frameAlive  = 'a' // nothing: the other side lives
+)
+
+// The kinds of frames from the command's side. First comes started or
+// refused; the last one of all is exit.
+const (
+	frameStarted = 'S'
+	frameRefused = 'R' // an execRefusal as JSON
+	frameOutput  = 'o' // standard output
+	frameError   = 'e' // standard error
+	frameExit    = 'x' // an execExit as JSON
+)
+
+// execOrder is what is to be run.
+type execOrder struct {
+	Argv []string `json:"argv"`
+	Env  []string `json:"env,omitempty"`
+	// Stdin, Stdout and Stderr say whether they are wanted: the null device
+	// else and, for standard error, its last part in the exit's text.
+	Stdin  bool `json:"stdin,omitempty"`
+	Stdout bool `json:"stdout,omitempty"`
+	Stderr bool `json:"stderr,omitempty"`
+}
+
+// execRefusal is why nothing was started.
+type execRefusal struct {
+	Program string `json:"program,omitempty"` // that is not there
+	Package string `json:"package,omitempty"`
+	Text    string `json:"text,omitempty"`
+}
+
+func (r *execRefusal) err() error {
+	if r.Program != "" {
+		return &host.ProgramError{Program: r.Program, Package: r.Package}
+	}
+	return errors.New(r.Text)
+}
+
+// execExit is how the command ended.
+type execExit struct {
+	Code   int    `json:"code"`             // 128 + signal, where a signal ended it
+	Stderr string `json:"stderr,omitempty"` // the last of it, where nobody wanted it whole
+	Text   string `json:"text,omitempty"`   // what went wrong beside the command
+}
+
+// Have is what `EXE agent have PROGRAM…` prints of an image.
+type Have struct {
+	Version string   `json:"version"`
+	Missing []string `json:"missing"` // of the programs that it was asked for
+}
+
+// frames writes frames; its methods may be called from several goroutines.
+type frames struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// send writes one frame, of at most maxFrame.
+func (f *frames) send(kind byte, b []byte) error {
+	frame := make([]byte, frameHead, frameHead+len(b))
+	frame[0] = kind
+	binary.BigEndian.PutUint32(frame[1:], uint32(len(b)))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, err := f.w.Write(append(frame, b...))
+	return err
+}
+
+// sendJSON writes one frame that carries v.
+func (f *frames) sendJSON(kind byte, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if len(b) > maxFrame {
+		return fmt.Errorf("a command line of %d bytes: %d can be sent", len(b), maxFrame)
+	}
+	return f.send(kind, b)
+}
+
+// writer is the frames of that kind as an io.Writer.
+func (f *frames) writer(kind byte) io.Writer { return frameWriter{f, kind} }
+
+type frameWriter struct {
+	frames *frames
+	kind   byte
+}
+
+func (w frameWriter) Write(p []byte) (int, error) {
+	for done := 0; done < len(p); {
+		n := min(len(p)-done, chunk)
+		if err := w.frames.send(w.kind, p[done:done+n]); err != nil {
+			return done, err
+		}
+		done += n
+	}
+	return len(p), nil
+}
+
+// readFrame reads one frame. io.EOF is an end between frames; an end within
+// one is io.ErrUnexpectedEOF.
+func readFrame(r io.Reader) (kind byte, b []byte, err error) {
+	var head [frameHead]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return 0, nil, err
+	}
+	n := binary.BigEndian.Uint32(head[1:])
+	if n > maxFrame {
+		return 0, nil, fmt.Errorf("no frame: it begins with %q", head)
+	}
+	b = make([]byte, n)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return 0, nil, io.ErrUnexpectedEOF
+	}
+	return head[0], b, nil
+}

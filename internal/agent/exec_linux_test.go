@@ -1,0 +1,81 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/host"
+)
+
+// wrapper is a stream to a wrapper of its own process, as in a pod.
+func wrapper(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), modeVar+"=exec")
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	cmd.Cancel = in.Close // as an exec stream that breaks
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() {
+		_, _ = io.Copy(in, stdin)
+		in.Close()
+	}()
+	return cmd.Wait()
+}
+
+// A descendant that has left the command's group and session ends with the
+// command, whether that ends by itself or with its stream.
+func TestNoDescendantOutlivesTheCommand(t *testing.T) {
+	for name, script := range map[string]string{
+		"by itself":    "setsid sleep 1000 >/dev/null 2>&1 & echo $!",
+		"with context": "setsid sleep 1000 >/dev/null 2>&1 & echo $!; exec sleep 1000",
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			said := newAwaited("\n")
+			p, err := StartOver(ctx, wrapper, host.Command{Argv: []string{"sh", "-c", script}, Stdout: said})
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-said.seen
+			if name != "by itself" {
+				cancel()
+			}
+			_ = p.Wait()
+			pid, err := strconv.Atoi(strings.TrimSpace(said.b.String()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for end := time.Now().Add(10 * time.Second); alive(pid); time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(end) {
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+					t.Fatalf("process %d outlived its command", pid)
+				}
+			}
+		})
+	}
+}
+
+// alive says that the process is there and no zombie.
+func alive(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := bytes.Cut(b, []byte(") "))
+	return len(rest) > 0 && rest[0] != 'Z'
+}

@@ -1,0 +1,230 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Arena is a cluster in which contenders are measured.
+type Arena struct {
+	cl   *Cluster
+	opt  Options
+	list []*node
+	here *contender.Contender
+	left map[string][]string // what is not done, and the rights that it needs
+
+	hostOnce sync.Once
+	hostErr  error // why no pod gets the host network
+
+	mu    sync.Mutex
+	found map[string]string // facts that a network showed
+}
+
+// New connects, checks rights and options, and chooses the nodes. It makes
+// nothing in the cluster. Errors: those of Connect, and *arena.Unsupported for
+// rights that are missing, nodes that can't be used and what an earlier run
+// has left.
+func New(ctx context.Context, o Options) (*Arena, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	cl, err := Connect(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return newArena(ctx, cl)
+}
+
+func newArena(ctx context.Context, cl *Cluster) (*Arena, error) {
+	a := &Arena{cl: cl, opt: cl.Options, found: map[string]string{}}
+	var err error
+	if a.left, err = cl.allowed(ctx); err != nil {
+		return nil, err
+	}
+	if err := cl.untouched(ctx); err != nil {
+		return nil, err
+	}
+	tolerated, err := tolerations(a.opt.Tolerations)
+	if err != nil {
+		return nil, err
+	}
+	if a.list, err = cl.nodes(ctx, tolerated); err != nil {
+		return nil, err
+	}
+	for _, n := range a.list {
+		a.opt.log("%s is %s", n.name, n.real)
+	}
+	a.here = cl.recognise(ctx)
+	return a, nil
+}
+
+// check finds wrong values.
+func (o *Options) check() error {
+	if o.Image == "" {
+		return &UsageError{"no image: give one that has this program with --image"}
+	}
+	for what, choice := range map[string]struct {
+		value string
+		of    []string
+	}{
+		"way to Services": {o.Service, []string{"", ClusterIP, NodePort, Headless}},
+		"pull policy":     {o.PullPolicy, []string{"", string(corev1.PullAlways), string(corev1.PullIfNotPresent), string(corev1.PullNever)}},
+	} {
+		if !slices.Contains(choice.of, choice.value) {
+			return nearest.Unknown(what, choice.value, choice.of[1:])
+		}
+	}
+	if _, err := tolerations(o.Tolerations); err != nil {
+		return err
+	}
+	_, err := limits(o)
+	return err
+}
+
+// Name implements arena.Arena.
+func (a *Arena) Name() string { return "kube" }
+
+// Variant implements arena.Arena: a cluster has one underlay.
+func (a *Arena) Variant(*contender.Contender) string { return "" }
+
+// ThisCluster is the contender of the pod network that is there, with product
+// and version where they could be read.
+func (a *Arena) ThisCluster() *contender.Contender { return a.here }
+
+// Cluster is the connection.
+func (a *Arena) Cluster() *Cluster { return a.cl }
+
+// Kernel is the release of the client's node.
+func (a *Arena) Kernel() string { return a.list[0].info.KernelVersion }
+
+// Supports implements arena.Arena.
+func (a *Arena) Supports(ctx context.Context, c *contender.Contender) error {
+	switch {
+	case c.ID == HostID:
+		a.hostOnce.Do(func() { a.hostErr = a.hostNetwork(ctx) })
+		return a.hostErr
+	case c.ID == ThisClusterID && a.opt.Install != nil:
+		return &arena.Unsupported{
+			Reason: "with --install every contender is installed afresh, so the cluster has none of its own",
+			Remedy: "measure what is there in a run without --install",
+		}
+	case c.ID == ThisClusterID:
+		for _, n := range a.list {
+			if !n.ready {
+				return &arena.Unsupported{
+					Reason: fmt.Sprintf("node %s has no pod network yet", n),
+					Remedy: "install one, or let cnibench do so on a scratch cluster with --install",
+				}
+			}
+		}
+		return nil
+	case a.opt.Install == nil:
+		return &arena.Unsupported{
+			Reason: fmt.Sprintf("the cluster is measured as it is, as contender %s", ThisClusterID),
+			Remedy: "let cnibench install contenders on a scratch cluster with --install",
+		}
+	}
+	return a.opt.Install.Supports(c)
+}
+
+// HasPath implements arena.Arena.
+func (a *Arena) HasPath(c *contender.Contender, path string) error {
+	const servicePath = "steps of the path service"
+	switch path {
+	case arena.PathSameNode:
+		return nil
+	case arena.PathPod, arena.PathHost:
+		if len(a.list) > 1 {
+			return nil
+		}
+		return &arena.Unsupported{
+			Reason: fmt.Sprintf("only node %s is used: there is no way to another one", a.list[0]),
+			Remedy: "give two nodes with --nodes; steps of the paths same-node and service run here",
+		}
+	case arena.PathService:
+		if c.ID == HostID {
+			return &arena.Unsupported{
+				Reason: "the baseline is the nodes' own network, which has no Services",
+				Remedy: "nothing is missing: its figures from pod to pod stand for themselves",
+			}
+		}
+		if missing := a.left[servicePath]; len(missing) > 0 {
+			return errRights(missing)
+		}
+		return nil
+	}
+	return &arena.Unsupported{
+		Reason: fmt.Sprintf("a cluster has no path %q", path),
+		Remedy: fmt.Sprintf("it has %s, %s, %s and %s", arena.PathPod, arena.PathService, arena.PathSameNode, arena.PathHost),
+	}
+}
+
+// Environment are the facts of the cluster that explain a result: versions of
+// Kubernetes, and of kernel, kubelet and runtime on every node that is used,
+// none of which is named.
+func (a *Arena) Environment() result.Environment {
+	env := result.Environment{}
+	set := func(key, value string) {
+		if value != "" {
+			env["kube."+key] = value
+		}
+	}
+	if a.cl.Version != nil {
+		set("version", a.cl.Version.GitVersion)
+	}
+	set("cni.product", a.here.Product)
+	set("cni.version", a.here.Version)
+	set("cni.transport", a.here.Datapath.Transport)
+	set("image", a.opt.Image)
+	set("service", strings.TrimSpace(a.opt.Service))
+	set("nodes", fmt.Sprint(len(a.list)))
+	for _, n := range a.list {
+		for key, value := range nodeFacts(n.info) {
+			set(n.name+"."+key, value)
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for key, value := range a.found {
+		set(key, value)
+	}
+	return env
+}
+
+// note keeps a fact that a network showed, for Environment.
+func (a *Arena) note(key, value string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.found[key] = value
+}
+
+// hostNetwork asks, without making it, for a pod in the host network: what
+// refuses it is Pod Security, or a policy of the cluster's own.
+func (a *Arena) hostNetwork(ctx context.Context) error {
+	run := a.cl.runName()
+	if err := a.cl.makeNamespace(ctx, namespaceFor(run, run, "privileged", nil)); err != nil {
+		return err
+	}
+	pod, err := podPlan{namespace: run, name: "host", node: a.list[0], hostNetwork: true, privileged: a.opt.Privileged}.object(run, &a.opt)
+	if err == nil {
+		err = a.cl.do(ctx, "ask for a pod in the host network", func(ctx context.Context) error {
+			_, err := a.cl.Client.CoreV1().Pods(run).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		})
+	}
+	if gone := a.cl.removeNamespaces(context.WithoutCancel(ctx), run); gone != nil {
+		return gone
+	}
+	return noHost(err)
+}

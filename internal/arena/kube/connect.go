@@ -1,0 +1,164 @@
+package kube
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/nearest"
+)
+
+// connectPatience is how long the API server may take to say its version.
+const connectPatience = 10 * time.Second
+
+// Requests to the API server: thousands of Services are made at this rate.
+const (
+	requestsPerSecond = 400
+	requestBurst      = 800
+)
+
+// Cluster is a connection to a cluster's API server.
+type Cluster struct {
+	Config  *rest.Config
+	Client  kubernetes.Interface
+	Dynamic dynamic.Interface
+	Mapper  meta.ResettableRESTMapper // asks again for kinds that it does not know after Reset
+	Version *version.Info
+	// Context is the kubeconfig's context, or "" inside a cluster.
+	Context string
+	Options Options
+
+	// program is this program in pods, and exec opens a stream to a command in
+	// one; tests replace both.
+	program string
+	exec    func(namespace, pod string, argv []string) agent.Stream
+}
+
+// Connect finds the cluster and asks for its version. Errors: *UsageError and
+// *nearest.Error for a kubeconfig that is not there or lacks the context,
+// *arena.Unsupported for no kubeconfig at all and a cluster that does not
+// answer or refuses the credentials.
+func Connect(ctx context.Context, o Options) (*Cluster, error) {
+	config, kubeContext, err := restConfig(o)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS, config.Burst = requestsPerSecond, requestBurst
+	config.UserAgent = "cnibench"
+	config.WarningHandler = rest.NoWarnings{} // what matters comes as an error
+	cl := &Cluster{Config: config, Context: kubeContext, Options: o, program: Program}
+	cl.exec = cl.stream
+	if cl.Client, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	if cl.Dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	cl.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(cl.Client.Discovery()))
+	ctx, cancel := context.WithTimeout(ctx, connectPatience)
+	defer cancel()
+	got := make(chan error, 1)
+	go func() { // the call knows no context
+		var err error
+		cl.Version, err = cl.Client.Discovery().ServerVersion()
+		got <- err
+	}()
+	select {
+	case err = <-got:
+	case <-ctx.Done():
+		return nil, cl.unreachable(fmt.Errorf("no answer within %v", connectPatience))
+	}
+	if err != nil {
+		return nil, cl.refused(err)
+	}
+	return cl, nil
+}
+
+// restConfig reads the kubeconfig, or the pod's own service account.
+func restConfig(o Options) (*rest.Config, string, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	if o.Kubeconfig != "" {
+		if _, err := os.Stat(o.Kubeconfig); errors.Is(err, fs.ErrNotExist) {
+			return nil, "", &UsageError{fmt.Sprintf("--kubeconfig %s: there is no such file", o.Kubeconfig)}
+		}
+		rules.ExplicitPath = o.Kubeconfig
+	}
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context})
+	raw, err := loader.RawConfig()
+	if err != nil {
+		return nil, "", &UsageError{fmt.Sprintf("kubeconfig: %v", err)}
+	}
+	if o.Context != "" && raw.Contexts[o.Context] == nil {
+		return nil, "", nearest.Unknown("context", o.Context, slices.Sorted(maps.Keys(raw.Contexts)))
+	}
+	name := o.Context
+	if name == "" {
+		name = raw.CurrentContext
+	}
+	config, err := loader.ClientConfig()
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		return nil, "", &arena.Unsupported{
+			Reason: "no kubeconfig: neither --kubeconfig nor $KUBECONFIG nor ~/.kube/config names a cluster, and this is no pod of one",
+			Remedy: "give one with --kubeconfig FILE; `kubectl --kubeconfig FILE get nodes` must work",
+		}
+	case err != nil:
+		return nil, "", &UsageError{fmt.Sprintf("kubeconfig: %v", err)}
+	}
+	return config, name, nil
+}
+
+// refused says what a first request's error means.
+func (cl *Cluster) refused(err error) error {
+	var invalid x509.CertificateInvalidError
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return &arena.Unsupported{
+			Reason: fmt.Sprintf("the cluster at %s refuses the credentials, which may have expired: %v", cl.Config.Host, err),
+			Remedy: cl.remedy("sign in again"),
+		}
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return &arena.Unsupported{
+			Reason: fmt.Sprintf("a certificate of the cluster at %s has expired: %v", cl.Config.Host, err),
+			Remedy: cl.remedy("renew it"),
+		}
+	}
+	return cl.unreachable(err)
+}
+
+func (cl *Cluster) unreachable(err error) error {
+	return &arena.Unsupported{
+		Reason: fmt.Sprintf("the cluster at %s does not answer: %v", cl.Config.Host, err),
+		Remedy: cl.remedy("check its address and the way there"),
+	}
+}
+
+// remedy ends with the command that shows whether it helped.
+func (cl *Cluster) remedy(first string) string {
+	command := "kubectl"
+	if cl.Options.Kubeconfig != "" {
+		command += " --kubeconfig " + cl.Options.Kubeconfig
+	}
+	if cl.Context != "" {
+		command += " --context " + cl.Context
+	}
+	return fmt.Sprintf("%s until `%s get nodes` works", first, command)
+}

@@ -1,0 +1,104 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/host"
+)
+
+// endpoint is a pod as a place where commands run.
+type endpoint struct {
+	cl             *Cluster
+	namespace, pod string
+	name           string // in the network: "node1", "node1-pod1"
+	node           *node
+	addrs          []netip.Addr // IPv4 first
+	cpus           []int
+	ctx            context.Context // ends with the network
+	uid            string          // of the pod: a new one of the same name is not this
+}
+
+// Name implements arena.Endpoint.
+func (e *endpoint) Name() string { return e.name }
+
+// Node implements arena.Endpoint.
+func (e *endpoint) Node() string { return e.node.name }
+
+// Addr implements arena.Endpoint.
+func (e *endpoint) Addr() netip.Addr { return e.addrs[0] }
+
+// Dir implements arena.Endpoint: a volume in memory.
+func (e *endpoint) Dir() string { return dir }
+
+// CPUs implements arena.Endpoint. Nothing is bound to any; they are given where
+// two nodes are one machine, so that nobody counts its work twice.
+func (e *endpoint) CPUs() []int { return e.cpus }
+
+// Start implements host.Runner. While the API server is away it tries again,
+// for apiPatience: what a broken stream had started was killed with it.
+func (e *endpoint) Start(ctx context.Context, c host.Command) (host.Process, error) {
+	if self, err := os.Executable(); err == nil && c.Argv[0] == self {
+		c.Argv = append([]string{e.cl.program}, c.Argv[1:]...)
+	}
+	ctx, stop := e.within(ctx)
+	var p host.Process
+	err := retry(ctx, apiPatience, func(ctx context.Context) (err error) {
+		p, err = agent.StartOver(ctx, e.cl.exec(e.namespace, e.pod, []string{e.cl.program, "agent", "exec"}), c)
+		return err
+	}, func(err error, _ bool) bool {
+		return errors.Is(err, agent.ErrStream) && e.lives(ctx) == nil
+	})
+	if err == nil {
+		return &command{Process: p, stop: stop}, nil
+	}
+	stop()
+	if errors.Is(err, agent.ErrStream) {
+		if why := e.lives(ctx); why != nil {
+			err = why
+		}
+		return nil, fmt.Errorf("%s: %w", e.name, err)
+	}
+	return nil, err
+}
+
+// within is ctx that ends with the network, too.
+func (e *endpoint) within(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(e.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// command lets go of the network when it has ended.
+type command struct {
+	host.Process
+	stop func()
+}
+
+func (c *command) Wait() error {
+	defer c.stop()
+	return c.Process.Wait()
+}
+
+// lives is nil if the pod runs, or if that can't be asked; else why not.
+func (e *endpoint) lives(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	p, err := e.cl.Client.CoreV1().Pods(e.namespace).Get(ctx, e.pod, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && string(p.UID) != e.uid:
+		return fmt.Errorf("pod %s on node %s is gone: deleted or evicted; the next round makes it anew", e.pod, e.node)
+	case err != nil:
+		return nil
+	}
+	_, err = judgePod(p)
+	return err
+}

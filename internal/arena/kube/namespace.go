@@ -1,0 +1,190 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/cnibench/cnibench/internal/arena"
+)
+
+// How long a namespace may take to go, and after which time pods are given up
+// whose node does not answer any more.
+const (
+	gonePatience  = 3 * time.Minute
+	forcePatience = 20 * time.Second
+	gonePoll      = 300 * time.Millisecond
+)
+
+// runName is a name that nobody has: that of a run's first namespace, and its label.
+func (cl *Cluster) runName() string { return cl.Options.prefix() + "-" + rand.String(6) }
+
+// makeNamespace makes it. One that an attempt before has made, whose answer
+// was lost, is ours.
+func (cl *Cluster) makeNamespace(ctx context.Context, n *corev1.Namespace) error {
+	err := cl.do(ctx, "make the namespace "+n.Name, func(ctx context.Context) error {
+		_, err := cl.Client.CoreV1().Namespaces().Create(ctx, n, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
+	if apierrors.IsForbidden(err) {
+		return &arena.Unsupported{Reason: err.Error(), Remedy: "have the cluster's administrator let this user make namespaces with those labels"}
+	}
+	return err
+}
+
+// removeNamespaces removes them with all that is in them, and waits until they
+// are gone. Pods on nodes that are lost are given up, for their kubelet never
+// says that they have ended.
+func (cl *Cluster) removeNamespaces(ctx context.Context, names ...string) error {
+	background := metav1.DeletePropagationBackground
+	for _, name := range names {
+		err := cl.do(ctx, "remove the namespace "+name, func(ctx context.Context) error {
+			err := cl.Client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
+			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it is on its way
+				return nil
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	var errs []error
+	begin := time.Now()
+	forced := false
+	for _, name := range names {
+		for {
+			var left *corev1.Namespace
+			err := cl.do(ctx, "look for the namespace "+name, func(ctx context.Context) (err error) {
+				left, err = cl.Client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+				return err
+			})
+			if apierrors.IsNotFound(err) {
+				break
+			}
+			if err != nil {
+				errs = append(errs, err)
+				break
+			}
+			if since := time.Since(begin); since > gonePatience {
+				errs = append(errs, fmt.Errorf("the namespace %s is not gone after %v%s; see `kubectl describe namespace %s`, and `cnibench clean --arena kube` later",
+					name, gonePatience, lingering(left), name))
+				break
+			} else if since > forcePatience && !forced {
+				forced = true
+				for _, name := range names {
+					cl.giveUpLost(ctx, name)
+				}
+			}
+			select {
+			case <-ctx.Done():
+				return errors.Join(append(errs, ctx.Err())...)
+			case <-time.After(gonePoll):
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// lingering is what the namespace says of why it is still there.
+func lingering(n *corev1.Namespace) string {
+	var why []string
+	for _, c := range n.Status.Conditions {
+		if c.Status == corev1.ConditionTrue {
+			why = append(why, c.Message)
+		}
+	}
+	if len(why) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(why, "; ")
+}
+
+// giveUpLost removes pods of nodes that are not ready from the API server. It
+// is a try: what comes of it shows in whether the namespace goes.
+func (cl *Cluster) giveUpLost(ctx context.Context, namespace string) {
+	nodes, err := cl.listNodes(ctx)
+	if err != nil {
+		return
+	}
+	answers := map[string]bool{} // a node that was taken from the cluster does not
+	for i := range nodes {
+		answers[nodes[i].Name] = condition(&nodes[i], corev1.NodeReady).Status != corev1.ConditionUnknown
+	}
+	pods, err := cl.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return
+	}
+	now := int64(0)
+	for _, p := range pods.Items {
+		if !answers[p.Spec.NodeName] {
+			_ = cl.Client.CoreV1().Pods(namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &now})
+		}
+	}
+}
+
+// untouched refuses a cluster in which an earlier run has left something, or
+// another one runs: both disturb a measurement.
+func (cl *Cluster) untouched(ctx context.Context) error {
+	list, err := cl.ours(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, n := range list {
+		if n.DeletionTimestamp == nil {
+			names = append(names, fmt.Sprintf("%s (made %s ago)", n.Name, time.Since(n.CreationTimestamp.Time).Round(time.Second)))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return &arena.Unsupported{
+		Reason: "an earlier run has left, or another one has just made: " + strings.Join(names, ", "),
+		Remedy: "unless another run is under way, remove it with: cnibench clean --arena kube",
+	}
+}
+
+// ours are the namespaces of runs.
+func (cl *Cluster) ours(ctx context.Context) ([]corev1.Namespace, error) {
+	var list *corev1.NamespaceList
+	err := cl.do(ctx, "list namespaces", func(ctx context.Context) (err error) {
+		list, err = cl.Client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: ours})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// Clean removes what runs have left in the cluster, by its labels, and returns
+// the namespaces that it removed. A run that is under way loses its pods.
+func Clean(ctx context.Context, o Options) (removed []string, err error) {
+	cl, err := Connect(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return cl.clean(ctx)
+}
+
+func (cl *Cluster) clean(ctx context.Context) (removed []string, err error) {
+	list, err := cl.ours(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range list {
+		removed = append(removed, n.Name)
+	}
+	return removed, cl.removeNamespaces(ctx, removed...)
+}

@@ -1,0 +1,194 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// network is one contender that is up.
+type network struct {
+	arena     *Arena
+	cl        *Cluster
+	contender *contender.Contender
+	run       string // the namespace
+	made      bool   // the namespace, or it may have been
+	installed bool   // the contender, or a part of it
+	ctx       context.Context
+	cancel    context.CancelFunc
+
+	nodes, pods []*endpoint
+	noHost      *arena.Unsupported // why there is no host network; nil: there is
+	uplink      string
+	uplinkMTU   int
+	sameUplink  []bool // by node
+
+	services []string // that there are, or may be
+
+	mu        sync.Mutex
+	sandboxes []*sandbox
+}
+
+// Nodes implements arena.Network.
+func (n *network) Nodes() []arena.Endpoint { return endpoints(n.nodes) }
+
+// Pods implements arena.Network.
+func (n *network) Pods() []arena.Endpoint { return endpoints(n.pods) }
+
+func endpoints(list []*endpoint) []arena.Endpoint {
+	out := make([]arena.Endpoint, len(list))
+	for i, e := range list {
+		out[i] = e
+	}
+	return out
+}
+
+// Uplink implements arena.Network. Without the host network it is the pods'
+// interface, as Notes says.
+func (n *network) Uplink() string { return n.uplink }
+
+// Notes implements arena.Network.
+func (n *network) Notes() []result.Reason {
+	var notes []result.Reason
+	add := func(code, format string, args ...any) {
+		notes = append(notes, result.Reason{Code: code, Text: fmt.Sprintf(format, args...)})
+	}
+	if n.noHost != nil {
+		add("no_host_network", "%s: there is no baseline, packets are those of the pods' interface, and the nodes' CPUs and memory were read inside pods", n.noHost.Reason)
+	}
+	if len(n.arena.list) == 1 {
+		add("one_node", "client and server are on one node: nothing crosses to another")
+	}
+	if n.shared() {
+		add("nodes_share_a_machine", "two of the nodes are one machine: its CPU time is counted once, for client and server together")
+	}
+	if slices.Contains(n.sameUplink, false) {
+		add("uplink_differs", "the nodes' interfaces on the underlay have different names; packets are those of the client's node")
+	}
+	first := n.arena.list[0].info
+	for _, other := range n.arena.list[1:] {
+		if other.info.KernelVersion != first.KernelVersion {
+			add("kernel_differs", "the nodes run different kernels: %s and %s", first.KernelVersion, other.info.KernelVersion)
+			break
+		}
+	}
+	return notes
+}
+
+// Pair implements arena.Network. The client is on the first node and the
+// server on the second or, for the same-node path, both on the server's.
+func (n *network) Pair(ctx context.Context, path string) (arena.Pair, error) {
+	if err := n.arena.HasPath(n.contender, path); err != nil {
+		return arena.Pair{}, err
+	}
+	pair := func(client, server *endpoint) (arena.Pair, error) {
+		return arena.Pair{Client: client, Server: server, Target: server.Addr()}, nil
+	}
+	switch path {
+	case arena.PathPod:
+		return pair(n.pods[0], n.pods[1])
+	case arena.PathHost:
+		if n.noHost != nil {
+			return arena.Pair{}, n.noHost
+		}
+		return pair(n.nodes[0], n.nodes[1])
+	case arena.PathSameNode:
+		beside, err := n.beside(ctx)
+		if err != nil {
+			return arena.Pair{}, err
+		}
+		return pair(beside, n.server())
+	}
+	return arena.Pair{}, fmt.Errorf("path %q has no pair before a server listens", path)
+}
+
+// server is the pod in which servers run.
+func (n *network) server() *endpoint { return n.pods[min(1, len(n.arena.list)-1)] }
+
+// beside is a second pod on the server's node, made when first asked for.
+func (n *network) beside(ctx context.Context) (*endpoint, error) {
+	count := len(n.arena.list)
+	if len(n.pods) > count {
+		return n.pods[count], nil
+	}
+	at := n.server().node
+	plan := podPlan{namespace: n.run, name: at.name + "-pod2", node: at, hostNetwork: n.contender.ID == HostID}
+	if err := n.make(ctx, []podPlan{plan}); err != nil {
+		return nil, err
+	}
+	pods := 2*count + 1 - len(n.missingNodePods())
+	running, err := n.cl.await(ctx, n.run, pods)
+	if err != nil {
+		return nil, err
+	}
+	e := n.endpoint(plan.name, at, running[plan.name])
+	n.pods = append(n.pods, e)
+	return e, nil
+}
+
+// faultPatience is how long the API server may take to say how the pods are.
+const faultPatience = 5 * time.Second
+
+// Fault is why the network is no longer what was set up: a pod that is gone,
+// ended or on a node that does not answer. nil if all run, or if the API server
+// is away: that breaks the streams, which shows by itself.
+func (n *network) Fault() error {
+	ctx, cancel := context.WithTimeout(n.ctx, faultPatience)
+	defer cancel()
+	var errs []error
+	asked := map[string]bool{}
+	for _, e := range slices.Concat(n.nodes, n.pods) {
+		if asked[e.pod] {
+			continue
+		}
+		asked[e.pod] = true
+		errs = append(errs, e.lives(ctx))
+	}
+	if list, err := n.cl.Client.CoreV1().Nodes().List(ctx, listAll); err == nil {
+		for _, at := range n.arena.list {
+			i := slices.IndexFunc(list.Items, func(x corev1.Node) bool { return x.Name == at.real })
+			if i < 0 {
+				errs = append(errs, fmt.Errorf("node %s is no longer in the cluster", at))
+			} else if c := condition(&list.Items[i], corev1.NodeReady); c.Status == corev1.ConditionUnknown {
+				errs = append(errs, fmt.Errorf("node %s does not answer: %s", at, c.Message))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Down implements arena.Network.
+func (n *network) Down(ctx context.Context) error {
+	n.cancel() // ends every command
+	var names []string
+	n.mu.Lock()
+	for _, s := range n.sandboxes {
+		names = append(names, s.names()...)
+	}
+	n.sandboxes = nil
+	n.mu.Unlock()
+	if n.made {
+		names = append(names, n.run)
+	}
+	err := n.cl.removeNamespaces(ctx, names...)
+	if n.installed {
+		if gone := n.arena.opt.Install.Uninstall(ctx, n.cl, n.contender); gone != nil {
+			err = errors.Join(err, fmt.Errorf("uninstall %s: %w", n.contender.ID, gone))
+		}
+		n.installed = false
+	}
+	if err != nil {
+		n.arena.opt.log("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return err
+}

@@ -1,0 +1,203 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/nearest"
+)
+
+// node is a machine of the cluster that is used.
+type node struct {
+	name  string     // as reports have it: "node1", so that nobody publishes a host's name
+	real  string     // the cluster's own
+	addr  netip.Addr // internal
+	cpus  int
+	info  corev1.NodeSystemInfo
+	ready bool // false: there is no pod network on it, and nothing else is wrong
+}
+
+// String is the node as people look for it.
+func (n *node) String() string { return fmt.Sprintf("%s (%s)", n.real, n.name) }
+
+// tolerations reads key[=value]:effect, or "all".
+func tolerations(list []string) ([]corev1.Toleration, error) {
+	var all []corev1.Toleration
+	for _, text := range list {
+		if text == "all" {
+			all = append(all, corev1.Toleration{Operator: corev1.TolerationOpExists})
+			continue
+		}
+		what, effect, _ := strings.Cut(text, ":")
+		t := corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffect(effect)}
+		var valued bool
+		if t.Key, t.Value, valued = strings.Cut(what, "="); valued {
+			t.Operator = corev1.TolerationOpEqual
+		}
+		switch t.Effect {
+		case corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule, "":
+		default:
+			return nil, &UsageError{fmt.Sprintf("toleration %q: the effect is NoSchedule, NoExecute or PreferNoSchedule", text)}
+		}
+		if t.Key == "" {
+			return nil, &UsageError{fmt.Sprintf("toleration %q: want key[=value]:effect, or all", text)}
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// noNetworkYet are the taints of a node that lacks only a pod network. Pods in
+// the host network run there.
+var noNetworkYet = []corev1.Toleration{
+	{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists},
+	{Key: corev1.TaintNodeNetworkUnavailable, Operator: corev1.TolerationOpExists},
+}
+
+// choose are the nodes that are used, in order: those named, or the first two
+// by name that are ready, nodes without a control plane before others.
+func choose(all []corev1.Node, names []string, tolerated []corev1.Toleration) ([]*node, error) {
+	var chosen []*node
+	if len(names) > 0 {
+		for _, name := range names {
+			n, err := nearest.Find("node", name, all, func(n corev1.Node) string { return n.Name })
+			if err != nil {
+				return nil, err
+			}
+			if slices.ContainsFunc(chosen, func(n *node) bool { return n.real == name }) {
+				return nil, &UsageError{fmt.Sprintf("--nodes: %s is named twice", name)}
+			}
+			usable, why := judgeNode(&n, tolerated)
+			if usable == nil {
+				return nil, &arena.Unsupported{Reason: "node " + why, Remedy: "name another one with --nodes, or mend it"}
+			}
+			chosen = append(chosen, usable)
+		}
+		return numbered(chosen), nil
+	}
+	slices.SortFunc(all, func(a, b corev1.Node) int {
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(a.Name, b.Name))
+	})
+	var ready, bare []*node
+	var why []string
+	for i := range all {
+		switch usable, text := judgeNode(&all[i], tolerated); {
+		case usable == nil:
+			why = append(why, text)
+		case usable.ready:
+			ready = append(ready, usable)
+		default:
+			bare = append(bare, usable)
+		}
+	}
+	if len(ready) == 0 {
+		ready = bare // the baseline runs there, and what is installed will
+	}
+	if len(ready) == 0 {
+		reason := "the cluster has no nodes"
+		if len(why) > 0 {
+			reason = "no node can be used: " + strings.Join(why, "; ")
+		}
+		return nil, &arena.Unsupported{Reason: reason, Remedy: "mend a node, or let pods on it with --tolerations KEY=VALUE:EFFECT"}
+	}
+	return numbered(ready[:min(2, len(ready))]), nil
+}
+
+func numbered(list []*node) []*node {
+	for i, n := range list {
+		n.name = fmt.Sprintf("node%d", i+1)
+	}
+	return list
+}
+
+// rank puts nodes of the control plane last: their work disturbs, and is
+// disturbed by, a measurement.
+func rank(n *corev1.Node) int {
+	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"} {
+		if _, is := n.Labels[label]; is {
+			return 1
+		}
+	}
+	return 0
+}
+
+// judgeNode is the node as we use it, or nil and the reason why not.
+func judgeNode(n *corev1.Node, tolerated []corev1.Toleration) (*node, string) {
+	use := &node{real: n.Name, info: n.Status.NodeInfo, cpus: int(n.Status.Capacity.Cpu().Value())}
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP && !use.addr.IsValid() {
+			use.addr, _ = netip.ParseAddr(a.Address)
+		}
+	}
+	ready := condition(n, corev1.NodeReady)
+	switch {
+	case n.Status.NodeInfo.OperatingSystem != "" && n.Status.NodeInfo.OperatingSystem != "linux":
+		return nil, fmt.Sprintf("%s runs %s, not Linux", n.Name, n.Status.NodeInfo.OperatingSystem)
+	case ready.Status == corev1.ConditionTrue:
+		use.ready = true
+	case !lacksNetwork(ready):
+		return nil, fmt.Sprintf("%s is not ready: %s", n.Name, cmp.Or(ready.Message, ready.Reason, "it never was"))
+	}
+	if n.Spec.Unschedulable {
+		return nil, n.Name + " is cordoned"
+	}
+	own := slices.Concat(tolerated, noNetworkYet)
+	for i := range n.Spec.Taints {
+		t := &n.Spec.Taints[i]
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(own, func(o corev1.Toleration) bool { return tolerates(&o, t) }) {
+			return nil, fmt.Sprintf("%s is tainted with %s", n.Name, t.ToString())
+		}
+	}
+	return use, ""
+}
+
+// tolerates is Kubernetes' rule.
+func tolerates(o *corev1.Toleration, t *corev1.Taint) bool {
+	return (o.Effect == "" || o.Effect == t.Effect) && (o.Key == "" || o.Key == t.Key) &&
+		(o.Operator == corev1.TolerationOpExists || o.Value == t.Value)
+}
+
+func condition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
+	for _, c := range n.Status.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return corev1.NodeCondition{}
+}
+
+// lacksNetwork says that the kubelet waits for a pod network and for nothing
+// else: its message for that alone is the runtime's.
+func lacksNetwork(ready corev1.NodeCondition) bool {
+	// Several messages come in brackets.
+	return ready.Status == corev1.ConditionFalse && strings.HasPrefix(ready.Message, "container runtime network not ready")
+}
+
+// nodes chooses the nodes of the cluster.
+func (cl *Cluster) nodes(ctx context.Context, tolerated []corev1.Toleration) ([]*node, error) {
+	list, err := cl.listNodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return choose(list, cl.Options.Nodes, tolerated)
+}
+
+func (cl *Cluster) listNodes(ctx context.Context) ([]corev1.Node, error) {
+	var list *corev1.NodeList
+	err := cl.do(ctx, "list nodes", func(ctx context.Context) (err error) {
+		list, err = cl.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}

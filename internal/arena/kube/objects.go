@@ -1,0 +1,170 @@
+package kube
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnibench/cnibench/internal/arena"
+)
+
+// Labels of all that a run makes. What has labelManaged and labelRun is a
+// run's, and Clean takes it away.
+const (
+	labelManaged = "app.kubernetes.io/managed-by"
+	managedBy    = "cnibench"
+	labelRun     = "cnibench.io/run" // the name of the run's first namespace
+	// labelEnforce is the Pod Security level of a namespace.
+	labelEnforce = "pod-security.kubernetes.io/enforce"
+)
+
+// dir is the pods' folder in memory: Endpoint.Dir.
+const dir = "/run/cnibench"
+
+// ours is the selector of namespaces that runs have made.
+const ours = labelManaged + "=" + managedBy + "," + labelRun
+
+// runLabels are those of everything of that run.
+func runLabels(run string) map[string]string {
+	return map[string]string{labelManaged: managedBy, labelRun: run}
+}
+
+// namespaceFor is a namespace with that Pod Security level.
+func namespaceFor(run, name, level string, labels map[string]string) *corev1.Namespace {
+	all := maps.Clone(labels)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, runLabels(run))
+	all[labelEnforce] = level
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: all,
+		Annotations: map[string]string{"cnibench.io/about": "made by a cnibench run, which removes it at its end; cnibench clean --arena kube does so after a crash"},
+	}}
+}
+
+// podPlan is what is particular about a pod.
+type podPlan struct {
+	namespace, name string
+	node            *node
+	hostNetwork     bool
+	privileged      bool
+	labels          map[string]string
+	ports           []arena.NamedPort
+}
+
+// object is the pod. It waits for what an exec stream starts in it.
+func (p podPlan) object(run string, o *Options) (*corev1.Pod, error) {
+	tolerated, err := tolerations(o.Tolerations)
+	if err != nil {
+		return nil, err
+	}
+	limits, err := limits(o)
+	if err != nil {
+		return nil, err
+	}
+	labels := runLabels(run)
+	maps.Copy(labels, p.labels)
+	no, grace := false, int64(1) // the first process ends at once when asked
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: p.name, Labels: labels},
+		Spec: corev1.PodSpec{
+			NodeName: p.node.real, HostNetwork: p.hostNetwork, Tolerations: tolerated,
+			RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
+			DNSPolicy: corev1.DNSDefault, // addresses are all that is used, and there may be no cluster DNS
+			// No token, and no variable for each of ten thousand Services.
+			AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
+			Containers: []corev1.Container{{
+				Name: container, Image: o.Image, ImagePullPolicy: corev1.PullPolicy(o.PullPolicy),
+				Command:      []string{Program, "agent", "idle"},
+				Resources:    corev1.ResourceRequirements{Requests: limits, Limits: limits},
+				VolumeMounts: []corev1.VolumeMount{{Name: "run", MountPath: dir}},
+			}},
+			Volumes: []corev1.Volume{{Name: "run", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}},
+		},
+	}
+	c := &pod.Spec.Containers[0]
+	if p.hostNetwork {
+		pod.Spec.Tolerations = append(pod.Spec.Tolerations, noNetworkYet...)
+	}
+	if p.privileged {
+		yes := true
+		c.SecurityContext = &corev1.SecurityContext{Privileged: &yes}
+	}
+	for _, port := range p.ports {
+		c.Ports = append(c.Ports, corev1.ContainerPort{Name: port.Name, ContainerPort: int32(port.Number), Protocol: corev1.Protocol(port.Protocol)})
+	}
+	return pod, nil
+}
+
+// limits are the options' requests and limits of a pod; nil: none.
+func limits(o *Options) (corev1.ResourceList, error) {
+	var list corev1.ResourceList
+	for name, text := range map[corev1.ResourceName]string{corev1.ResourceCPU: o.CPU, corev1.ResourceMemory: o.Memory} {
+		if text == "" {
+			continue
+		}
+		q, err := resource.ParseQuantity(text)
+		if err != nil || q.Sign() <= 0 {
+			return nil, &UsageError{fmt.Sprintf("%s %q: want a quantity as Kubernetes writes it: 2, 500m, 1Gi", name, text)}
+		}
+		if list == nil {
+			list = corev1.ResourceList{}
+		}
+		list[name] = q
+	}
+	return list, nil
+}
+
+// backend is one port of a Service with the server behind it.
+type backend struct {
+	protocol string
+	port     uint16 // of the Service
+	at       netip.AddrPort
+	node     string // real
+}
+
+func (b backend) name() string { return fmt.Sprintf("%s-%d", strings.ToLower(b.protocol), b.port) }
+
+// serviceFor is a Service without a selector, whose ports can have different
+// servers, and the EndpointSlices that name them: one for each server.
+func serviceFor(run, namespace, name, kind string, backends []backend) (*corev1.Service, []*discoveryv1.EndpointSlice) {
+	labels := runLabels(run)
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
+	switch kind {
+	case NodePort:
+		service.Spec.Type = corev1.ServiceTypeNodePort
+	case Headless:
+		service.Spec.ClusterIP = corev1.ClusterIPNone
+	}
+	slices := map[netip.Addr]*discoveryv1.EndpointSlice{}
+	var list []*discoveryv1.EndpointSlice
+	for _, b := range backends {
+		protocol, portName, number := corev1.Protocol(b.protocol), b.name(), int32(b.at.Port())
+		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{Name: portName, Protocol: protocol, Port: int32(b.port)})
+		addr := b.at.Addr()
+		s := slices[addr]
+		if s == nil {
+			ready, family := true, discoveryv1.AddressTypeIPv4
+			if addr.Is6() {
+				family = discoveryv1.AddressTypeIPv6
+			}
+			s = &discoveryv1.EndpointSlice{
+				ObjectMeta:  metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s-%d", name, len(list)+1), Labels: maps.Clone(labels)},
+				AddressType: family,
+				Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{addr.String()}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}, NodeName: &b.node}},
+			}
+			s.Labels[discoveryv1.LabelServiceName] = name
+			s.Labels[discoveryv1.LabelManagedBy] = managedBy
+			slices[addr], list = s, append(list, s)
+		}
+		s.Ports = append(s.Ports, discoveryv1.EndpointPort{Name: &portName, Protocol: &protocol, Port: &number})
+	}
+	return service, list
+}

@@ -1,0 +1,92 @@
+package kube
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cnibench/cnibench/internal/arena"
+)
+
+// imageTroubles are the kubelet's words for an image that does not come, with
+// what helps. Waiting for it to come all the same would take minutes.
+var imageTroubles = map[string]string{
+	"ErrImagePull":      "give an image that the nodes can pull with --image, or import it on every node and add --pull-policy Never",
+	"ImagePullBackOff":  "give an image that the nodes can pull with --image, or import it on every node and add --pull-policy Never",
+	"ErrImageNeverPull": "import the image on every node that is used, or let the nodes pull it: --pull-policy IfNotPresent",
+	"InvalidImageName":  "give the image as REGISTRY/NAME:TAG with --image",
+}
+
+// judgePod says whether the pod runs, or what keeps it from ever running.
+func judgePod(p *corev1.Pod) (running bool, err error) {
+	where := fmt.Sprintf("pod %s on node %s", p.Name, p.Spec.NodeName)
+	if p.DeletionTimestamp != nil {
+		return false, fmt.Errorf("%s is being deleted by somebody else%s", where, because(p.Status.Reason, p.Status.Message))
+	}
+	if p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
+		if t := terminated(p); t != nil && p.Status.Reason == "" {
+			return false, &arena.Unsupported{
+				Reason: fmt.Sprintf("%s ended with exit code %d%s", where, t.ExitCode, because(t.Reason, t.Message)),
+				Remedy: fmt.Sprintf("see that the image %s has this program, for the node's architecture, at %s", p.Spec.Containers[0].Image, Program),
+			}
+		}
+		return false, fmt.Errorf("%s has ended%s", where, because(p.Status.Reason, p.Status.Message))
+	}
+	for _, c := range p.Status.ContainerStatuses {
+		w := c.State.Waiting
+		if w == nil {
+			continue
+		}
+		if remedy, trouble := imageTroubles[w.Reason]; trouble {
+			return false, &arena.Unsupported{
+				Reason: fmt.Sprintf("the image %s does not come to node %s%s", p.Spec.Containers[0].Image, p.Spec.NodeName, because(w.Reason, w.Message)),
+				Remedy: remedy,
+			}
+		}
+		if slices.Contains([]string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}, w.Reason) {
+			return false, &arena.Unsupported{
+				Reason: where + " does not start" + because(w.Reason, w.Message),
+				Remedy: fmt.Sprintf("see that the image %s has this program at %s", p.Spec.Containers[0].Image, Program),
+			}
+		}
+	}
+	return p.Status.Phase == corev1.PodRunning && len(podAddrs(p)) > 0, nil
+}
+
+func terminated(p *corev1.Pod) *corev1.ContainerStateTerminated {
+	for _, c := range p.Status.ContainerStatuses {
+		if c.State.Terminated != nil {
+			return c.State.Terminated
+		}
+	}
+	return nil
+}
+
+func because(reason, message string) string {
+	if text := cmp.Or(message, reason); text != "" {
+		if reason != "" && message != "" {
+			return fmt.Sprintf(": %s: %s", reason, message)
+		}
+		return ": " + text
+	}
+	return ""
+}
+
+// podAddrs are the pod's addresses, IPv4 first.
+func podAddrs(p *corev1.Pod) []netip.Addr {
+	var v4, v6 []netip.Addr
+	for _, ip := range p.Status.PodIPs {
+		a, err := netip.ParseAddr(ip.IP)
+		switch {
+		case err != nil:
+		case a.Is4():
+			v4 = append(v4, a)
+		default:
+			v6 = append(v6, a)
+		}
+	}
+	return append(v4, v6...)
+}

@@ -1,0 +1,183 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cnibench/cnibench/internal/arena"
+)
+
+// right is a rule with what it is for.
+type right struct {
+	rule rbacv1.PolicyRule
+	// lacking is what is not done without it; empty: nothing works without.
+	lacking string
+}
+
+func rule(group string, resources, verbs []string, names ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs, ResourceNames: names}
+}
+
+// rights are what the arena does. They are of the whole cluster, since the
+// namespace's name is not known before.
+func rights(o Options) []right {
+	if o.Install != nil {
+		// Who installs a pod network gives rights away, which needs them all.
+		return []right{{rule: rule("*", []string{"*"}, []string{"*"})}}
+	}
+	return []right{
+		{rule: rule("", []string{"nodes"}, []string{"get", "list"})},
+		{rule: rule("", []string{"namespaces"}, []string{"get", "list", "create", "delete"})},
+		{rule: rule("", []string{"pods"}, []string{"get", "list", "create", "delete"})},
+		// A WebSocket is asked for with GET, SPDY with POST.
+		{rule: rule("", []string{"pods/exec"}, []string{"get", "create"})},
+		{rule: rule("", []string{"services"}, []string{"get", "create", "delete"}), lacking: "steps of the path service"},
+		{rule: rule("discovery.k8s.io", []string{"endpointslices"}, []string{"create", "deletecollection"}), lacking: "steps of the path service"},
+		{rule: rule("networking.k8s.io", []string{"networkpolicies"}, []string{"get", "list", "create", "update", "delete"}), lacking: "check policy"},
+		{rule: rule("", []string{"events"}, []string{"list"}), lacking: "why a pod does not start"},
+		{rule: rule("apps", []string{"daemonsets"}, []string{"list"}), lacking: "which pod network this is"},
+		{rule: rule("", []string{"configmaps"}, []string{"get"}, configMaps()...), lacking: "how the pod network is configured"},
+	}
+}
+
+// Rules are just the verbs that the arena uses.
+func Rules(o Options) []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
+	for _, r := range rights(o) {
+		rules = append(rules, r.rule)
+	}
+	if o.Install != nil {
+		rules = append(rules, rbacv1.PolicyRule{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}})
+	}
+	return rules
+}
+
+// roleName is that of the service account, its role and their binding.
+const roleName = "cnibench"
+
+// RBAC is a ServiceAccount in the namespace of the options, a ClusterRole with
+// Rules and the binding of both, as YAML.
+func RBAC(o Options) ([]byte, error) {
+	labels := map[string]string{"app.kubernetes.io/name": "cnibench"}
+	meta := metav1.ObjectMeta{Name: roleName, Labels: labels}
+	own := meta
+	own.Namespace = o.prefix()
+	var out bytes.Buffer
+	for _, object := range []any{
+		&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: own},
+		&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}, ObjectMeta: meta, Rules: Rules(o)},
+		&rbacv1.ClusterRoleBinding{
+			TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"}, ObjectMeta: meta,
+			RoleRef:  rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: roleName},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: roleName, Namespace: own.Namespace}},
+		},
+	} {
+		b, err := yaml.Marshal(object)
+		if err != nil {
+			return nil, err
+		}
+		if out.Len() > 0 {
+			out.WriteString("---\n")
+		}
+		out.Write(b)
+	}
+	return out.Bytes(), nil
+}
+
+// missing are the verbs, of resources, that the user lacks: those without
+// which nothing works, and those that leave something out, by what that is.
+func (cl *Cluster) missing(ctx context.Context) (needed []string, left map[string][]string, err error) {
+	type question struct {
+		ask     authorizationv1.ResourceAttributes
+		lacking string
+		denied  bool
+	}
+	var all []*question
+	for _, r := range rights(cl.Options) {
+		names := r.rule.ResourceNames
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, resource := range r.rule.Resources {
+			for _, verb := range r.rule.Verbs {
+				for _, name := range names {
+					ask := authorizationv1.ResourceAttributes{Group: r.rule.APIGroups[0], Verb: verb, Name: name}
+					ask.Resource, ask.Subresource, _ = strings.Cut(resource, "/")
+					all = append(all, &question{ask: ask, lacking: r.lacking})
+				}
+			}
+		}
+	}
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(10)
+	for _, q := range all {
+		group.Go(func() error {
+			return cl.do(groupCtx, "ask for rights", func(ctx context.Context) error {
+				review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &q.ask}}
+				got, err := cl.Client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+				if err == nil {
+					q.denied = !got.Status.Allowed
+				}
+				return err
+			})
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, nil, err
+	}
+	left = map[string][]string{}
+	for _, q := range all {
+		if !q.denied {
+			continue
+		}
+		if text := say(q.ask); q.lacking == "" {
+			needed = append(needed, text)
+		} else if !slices.Contains(left[q.lacking], text) {
+			left[q.lacking] = append(left[q.lacking], text)
+		}
+	}
+	return needed, left, nil
+}
+
+// say is a right in kubectl's words: "create pods/exec".
+func say(a authorizationv1.ResourceAttributes) string {
+	resource := a.Resource
+	if a.Subresource != "" {
+		resource += "/" + a.Subresource
+	}
+	if a.Group != "" && a.Group != "*" {
+		resource += "." + a.Group
+	}
+	return a.Verb + " " + resource
+}
+
+// errRights says which rights are missing.
+func errRights(missing []string) error {
+	return &arena.Unsupported{
+		Reason: fmt.Sprintf("this user may not: %s", strings.Join(missing, ", ")),
+		Remedy: "have an administrator apply what `cnibench rbac` prints and bind this user to its ClusterRole, or use its service account",
+	}
+}
+
+// allowed checks the rights; what is left out is by what it takes away.
+func (cl *Cluster) allowed(ctx context.Context) (left map[string][]string, err error) {
+	needed, left, err := cl.missing(ctx)
+	if err != nil {
+		return nil, errors.Join(errors.New("the rights are not known"), cl.refused(err))
+	}
+	if len(needed) > 0 {
+		return nil, errRights(needed)
+	}
+	return left, nil
+}

@@ -1,0 +1,279 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/netip"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/arena"
+)
+
+const (
+	// syncPatience is how long thousands of Services may take on every node.
+	syncPatience = 15 * time.Minute
+	// collectTimeout is that of one request to remove all EndpointSlices, which
+	// the API server itself bounds to a minute.
+	collectTimeout = time.Minute
+	// atOnce is how many Services are asked for side by side.
+	atOnce = 50
+	// otherPort is the port of the other Services.
+	otherPort = 80
+	// serverName is the Service that is measured; the others are numbered.
+	serverName = "server"
+)
+
+var listAll = metav1.ListOptions{}
+
+// Service implements arena.Network. The others are made first and the measured
+// one last; it has one port more, at which an echo tells from every pod when
+// its node has taken it in. Services have no selectors and their EndpointSlices
+// are made beside them, so that what is timed are the nodes and the API server,
+// and not the rate at which a controller may write slices.
+func (n *network) Service(ctx context.Context, ports []arena.Port, others int) (p arena.Pair, took time.Duration, err error) {
+	if err := n.arena.HasPath(n.contender, arena.PathService); err != nil {
+		return p, 0, err
+	}
+	path := arena.PathPod
+	if len(n.arena.list) == 1 {
+		path = arena.PathSameNode
+	}
+	if p, err = n.Pair(ctx, path); err != nil {
+		return p, 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, syncPatience)
+	defer cancel()
+	if err := n.Fresh(ctx); err != nil {
+		return p, 0, err
+	}
+	watch, err := n.watchers(ctx, ports)
+	defer watch.close()
+	if err != nil {
+		return p, 0, err
+	}
+	backends := n.backends(ports)
+	n.services = []string{serverName}
+	for i := range others {
+		n.services = append(n.services, otherName(i))
+	}
+	begin := time.Now()
+	if err := n.makeOthers(ctx, others); err != nil {
+		return p, 0, err
+	}
+	measured, err := n.makeService(ctx, serverName, n.kind(), append(slices.Clone(backends), backend{
+		protocol: arena.TCP, port: watch.at.Port(), at: watch.at, node: n.server().node.real,
+	}))
+	if err != nil {
+		return p, 0, err
+	}
+	probe := watch.at.Port()
+	switch n.kind() {
+	case ClusterIP:
+		if p.Target, err = netip.ParseAddr(measured.Spec.ClusterIP); err != nil {
+			return p, 0, fmt.Errorf("the Service got no address: %w", err)
+		}
+	case NodePort:
+		p.Target, p.Ports = n.server().node.addr, map[uint16]uint16{}
+		for _, x := range measured.Spec.Ports {
+			p.Ports[uint16(x.Port)] = uint16(x.NodePort)
+		}
+		probe = p.Ports[probe]
+	}
+	if err := watch.await(ctx, netip.AddrPortFrom(p.Target, probe)); err != nil {
+		return p, 0, fmt.Errorf("%d Services: %w", others+1, err)
+	}
+	return p, time.Since(begin), nil
+}
+
+// kind is how Services are reached.
+func (n *network) kind() string {
+	if n.arena.opt.Service == "" {
+		return ClusterIP
+	}
+	return n.arena.opt.Service
+}
+
+// backends are the servers behind the ports.
+func (n *network) backends(ports []arena.Port) []backend {
+	var list []backend
+	for _, port := range ports {
+		at, node := n.server().Addr(), n.server().node.real
+		if e, ok := port.Server.(*endpoint); ok {
+			at, node = e.Addr(), e.node.real
+		}
+		list = append(list, backend{protocol: port.Protocol, port: port.Number, at: netip.AddrPortFrom(at, port.Number), node: node})
+	}
+	return list
+}
+
+// makeOthers makes the Services that stand beside the measured one: at a port
+// each, since no two Services of a cluster have the same endpoints.
+func (n *network) makeOthers(ctx context.Context, others int) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	server := n.server()
+	for i := range others {
+		group.Go(func() error {
+			at := netip.AddrPortFrom(server.Addr(), uint16(1+i%math.MaxUint16))
+			_, err := n.makeService(ctx, otherName(i), ClusterIP, []backend{{protocol: arena.TCP, port: otherPort, at: at, node: server.node.real}})
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+func otherName(i int) string { return fmt.Sprintf("other-%d", i+1) }
+
+// makeService makes a Service with its EndpointSlices.
+func (n *network) makeService(ctx context.Context, name, kind string, backends []backend) (*corev1.Service, error) {
+	service, slices := serviceFor(n.run, n.run, name, kind, backends)
+	var made *corev1.Service
+	err := n.cl.do(ctx, "make the Service "+name, func(ctx context.Context) (err error) {
+		made, err = n.cl.Client.CoreV1().Services(n.run).Create(ctx, service, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			made, err = n.cl.Client.CoreV1().Services(n.run).Get(ctx, name, metav1.GetOptions{})
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, slice := range slices {
+		err := n.cl.do(ctx, "make the EndpointSlice "+slice.Name, func(ctx context.Context) error {
+			_, err := n.cl.Client.DiscoveryV1().EndpointSlices(n.run).Create(ctx, slice, metav1.CreateOptions{})
+			if apierrors.IsAlreadyExists(err) {
+				return nil
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}
+
+// Fresh takes the Services of the step before away.
+func (n *network) Fresh(ctx context.Context) error {
+	if len(n.services) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, syncPatience)
+	defer cancel()
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for _, name := range n.services {
+		group.Go(func() error {
+			return n.cl.do(groupCtx, "remove the Service "+name, func(ctx context.Context) error {
+				err := n.cl.Client.CoreV1().Services(n.run).Delete(ctx, name, metav1.DeleteOptions{})
+				if apierrors.IsNotFound(err) {
+					return nil
+				}
+				return err
+			})
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	// Of thousands, a request may remove but a part in its time.
+	err := retry(ctx, syncPatience, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, collectTimeout)
+		defer cancel()
+		selector := metav1.ListOptions{LabelSelector: labelRun + "=" + n.run}
+		return n.cl.Client.DiscoveryV1().EndpointSlices(n.run).DeleteCollection(ctx, metav1.DeleteOptions{}, selector)
+	}, func(err error, _ bool) bool { return transient(err) })
+	if err != nil {
+		return fmt.Errorf("remove EndpointSlices: %w", err)
+	}
+	n.services = nil
+	return nil
+}
+
+// watchers are agents in every pod that tell when a Service answers there.
+type watchers struct {
+	server string         // its pod
+	at     netip.AddrPort // an echo there
+	agents map[string]*agent.Client
+}
+
+// watchers starts them. The echo has a port that no port of the Service has.
+func (n *network) watchers(ctx context.Context, ports []arena.Port) (*watchers, error) {
+	w := &watchers{server: n.server().name, agents: map[string]*agent.Client{}}
+	hired := make([]*agent.Client, len(n.pods))
+	group, groupCtx := errgroup.WithContext(ctx)
+	for i, e := range n.pods {
+		group.Go(func() (err error) {
+			hired[i], err = hire(context.WithoutCancel(groupCtx), e)
+			return err
+		})
+	}
+	err := group.Wait()
+	for i, a := range hired {
+		if a != nil {
+			w.agents[n.pods[i].name] = a
+		}
+	}
+	if err != nil {
+		return w, err
+	}
+	server := n.server()
+	for {
+		port, err := w.agents[w.server].Echo(ctx, server.Addr())
+		if err != nil {
+			return w, err
+		}
+		if !slices.ContainsFunc(ports, func(p arena.Port) bool { return p.Number == port }) {
+			w.at = netip.AddrPortFrom(server.Addr(), port)
+			return w, nil
+		}
+	}
+}
+
+// await waits until the target answers every pod. The server's own is left
+// out: not every data path brings a pod back to itself through a Service.
+func (w *watchers) await(ctx context.Context, target netip.AddrPort) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, name := range slices.Sorted(maps.Keys(w.agents)) {
+		if name == w.server && len(w.agents) > 1 {
+			continue
+		}
+		a := w.agents[name]
+		group.Go(func() error {
+			for timeout := 100 * time.Millisecond; ; timeout = min(timeout+10*time.Millisecond, time.Second) {
+				got, err := a.Probe(ctx, agent.Probe{Target: target, Protocol: "tcp", Timeout: timeout})
+				switch {
+				case err != nil && ctx.Err() == nil:
+					return err
+				case ctx.Err() != nil:
+					return fmt.Errorf("from %s the Service at %s does not answer: %w", name, target, errors.Join(got.Err(), context.Cause(ctx)))
+				case got.TCP.Kind == agent.OK:
+					return nil
+				}
+				if got.TCP.Kind != agent.TimedOut { // refused at once
+					time.Sleep(5 * time.Millisecond)
+				}
+			}
+		})
+	}
+	return group.Wait()
+}
+
+func (w *watchers) close() {
+	if w == nil {
+		return
+	}
+	for _, a := range w.agents {
+		_ = a.Close() // what does not end by itself is killed with the network
+	}
+}

@@ -1,0 +1,341 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/sysmon"
+)
+
+const (
+	upPatience = 5 * time.Minute // until the pods run, their image pulled
+	upPoll     = 300 * time.Millisecond
+	// settlePatience is how long a pod network may take until packets of new
+	// pods pass, before the measurement looks for itself.
+	settlePatience = 20 * time.Second
+)
+
+// Up implements arena.Arena. Below the pods there is the contender: installed
+// first, where it is not simply there.
+func (a *Arena) Up(ctx context.Context, c *contender.Contender, _ string) (_ arena.Network, err error) {
+	n := &network{arena: a, cl: a.cl, contender: c, run: a.cl.runName()}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.Down(context.WithoutCancel(ctx)))
+		}
+	}()
+	if a.opt.Install != nil && c.ID != HostID {
+		n.installed = true
+		if err := a.opt.Install.Install(ctx, a.cl, c); err != nil {
+			return nil, fmt.Errorf("install %s: %w", c.ID, err)
+		}
+	}
+	n.made = true
+	if err := a.cl.makeNamespace(ctx, namespaceFor(n.run, n.run, "privileged", nil)); err != nil {
+		return nil, err
+	}
+	if err := n.populate(ctx); err != nil {
+		return nil, err
+	}
+	if err := n.equipped(ctx); err != nil {
+		return nil, err
+	}
+	if err := n.findUplink(ctx); err != nil {
+		return nil, err
+	}
+	n.settle(ctx)
+	return n, nil
+}
+
+// populate makes a pod in the host network and one of the contender's on every
+// node. The baseline's are in the host network too, so that as much runs on a
+// node as beside any other contender.
+func (n *network) populate(ctx context.Context) error {
+	baseline := n.contender.ID == HostID
+	var nodePods, pods []podPlan
+	for _, at := range n.arena.list {
+		nodePods = append(nodePods, podPlan{namespace: n.run, name: at.name, node: at, hostNetwork: true, privileged: n.arena.opt.Privileged})
+		pods = append(pods, podPlan{namespace: n.run, name: at.name + "-pod1", node: at, hostNetwork: baseline})
+	}
+	err := n.make(ctx, nodePods)
+	if refused := arena.AsUnsupported(err); refused != nil && !baseline {
+		n.noHost = refused
+	} else if err != nil {
+		return err
+	}
+	if err := n.make(ctx, pods); err != nil {
+		return err
+	}
+	made, err := n.cl.await(ctx, n.run, len(n.arena.list)*2-len(n.missingNodePods()))
+	if err != nil {
+		return err
+	}
+	for _, plan := range pods {
+		n.pods = append(n.pods, n.endpoint(plan.name, plan.node, made[plan.name]))
+	}
+	for i, plan := range nodePods {
+		p := made[plan.name]
+		if n.noHost != nil {
+			p = made[pods[i].name] // which sees the node's CPUs and memory as well
+		}
+		n.nodes = append(n.nodes, n.endpoint(plan.name, plan.node, p))
+	}
+	return nil
+}
+
+// missingNodePods are the nodes without a pod in the host network.
+func (n *network) missingNodePods() []*node {
+	if n.noHost == nil {
+		return nil
+	}
+	return n.arena.list
+}
+
+// noHost makes of a refused pod in the host network what that means.
+func noHost(err error) error {
+	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+		return err
+	}
+	return &arena.Unsupported{
+		Reason: fmt.Sprintf("the cluster refuses pods in the host network: %v", err),
+		Remedy: "have Pod Security or the policy that refuses it let namespaces labelled " + labelManaged + "=" + managedBy + " pass",
+	}
+}
+
+// make asks for the pods, all at once.
+func (n *network) make(ctx context.Context, plans []podPlan) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, plan := range plans {
+		group.Go(func() error {
+			pod, err := plan.object(n.run, &n.arena.opt)
+			if err != nil {
+				return err
+			}
+			err = n.cl.do(ctx, fmt.Sprintf("make pod %s on node %s", plan.name, plan.node), func(ctx context.Context) error {
+				_, err := n.cl.Client.CoreV1().Pods(plan.namespace).Create(ctx, pod, metav1.CreateOptions{})
+				if apierrors.IsAlreadyExists(err) {
+					return nil // an attempt before, whose answer was lost
+				}
+				return err
+			})
+			if plan.hostNetwork {
+				return noHost(err)
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// await waits until that many pods of the namespace run, all there are, and
+// returns them by name. Its error says what keeps one from it.
+func (cl *Cluster) await(ctx context.Context, namespace string, count int) (map[string]*corev1.Pod, error) {
+	for end := time.Now().Add(upPatience); ; {
+		list, err := cl.pods(ctx, namespace)
+		if err != nil {
+			return nil, err
+		}
+		running := map[string]*corev1.Pod{}
+		var waiting []corev1.Pod
+		for i := range list {
+			p := &list[i]
+			up, err := judgePod(p)
+			if err != nil {
+				return nil, err
+			}
+			if up {
+				running[p.Name] = p
+			} else {
+				waiting = append(waiting, *p)
+			}
+		}
+		if len(running) >= count && len(waiting) == 0 {
+			return running, nil
+		}
+		if time.Now().After(end) {
+			return nil, fmt.Errorf("after %v %d of %d pods run: %s", upPatience, len(running), count, strings.Join(cl.stuck(ctx, waiting), "; "))
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(upPoll):
+		}
+	}
+}
+
+func (cl *Cluster) pods(ctx context.Context, namespace string) ([]corev1.Pod, error) {
+	var list *corev1.PodList
+	err := cl.do(ctx, "list pods of "+namespace, func(ctx context.Context) (err error) {
+		list, err = cl.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// stuck is what the cluster says of pods that don't come to run: their last
+// warning, such as a pod network that gives them no address.
+func (cl *Cluster) stuck(ctx context.Context, pods []corev1.Pod) []string {
+	var texts []string
+	for _, p := range pods {
+		text := fmt.Sprintf("%s on node %s is %s", p.Name, p.Spec.NodeName, strings.ToLower(string(p.Status.Phase)))
+		if events, err := cl.Client.CoreV1().Events(p.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=Warning,involvedObject.name=" + p.Name}); err == nil && len(events.Items) > 0 {
+			last := events.Items[len(events.Items)-1]
+			text += because(last.Reason, last.Message)
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// endpoint is the pod as a place where commands run.
+func (n *network) endpoint(name string, at *node, p *corev1.Pod) *endpoint {
+	e := &endpoint{cl: n.cl, namespace: p.Namespace, pod: p.Name, uid: string(p.UID), name: name, node: at, addrs: podAddrs(p), ctx: n.ctx}
+	if n.shared() {
+		for cpu := range at.cpus {
+			e.cpus = append(e.cpus, cpu)
+		}
+	}
+	return e
+}
+
+// shared says that some of the nodes are one machine, by the number that its
+// kernel drew when it started.
+func (n *network) shared() bool {
+	list := n.arena.list
+	for i, x := range list {
+		for _, y := range list[i+1:] {
+			if x.info.BootID != "" && x.info.BootID == y.info.BootID {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// always are programs that workloads use without saying so.
+var always = []host.Program{{Name: "sh", Package: "dash"}, {Name: "cat", Package: "coreutils"}}
+
+// equipped checks that the image has what the steps run.
+func (n *network) equipped(ctx context.Context) error {
+	programs := slices.Concat(always, n.arena.opt.Programs)
+	argv := []string{n.cl.program, "agent", "have"}
+	for _, p := range programs {
+		argv = append(argv, p.Name)
+	}
+	var out bytes.Buffer
+	if err := runAt(ctx, n.pods[0], &out, argv...); err != nil {
+		return fmt.Errorf("what the image %s has: %w", n.arena.opt.Image, err)
+	}
+	var have agent.Have
+	if err := json.Unmarshal(out.Bytes(), &have); err != nil {
+		return fmt.Errorf("what the image %s has: %w", n.arena.opt.Image, err)
+	}
+	n.arena.note("image.cnibench", have.Version)
+	if len(have.Missing) == 0 {
+		return nil
+	}
+	return &arena.Unsupported{
+		Reason: fmt.Sprintf("the image %s lacks %s", n.arena.opt.Image, strings.Join(have.Missing, ", ")),
+		Remedy: "take the image that `make image` builds, or add the programs to yours",
+	}
+}
+
+// runAt runs a short command to its end.
+func runAt(ctx context.Context, e arena.Endpoint, out *bytes.Buffer, argv ...string) error {
+	p, err := e.Start(ctx, host.Command{Argv: argv, Stdout: out, Aside: true})
+	if err != nil {
+		return err
+	}
+	return p.Wait()
+}
+
+// findUplink finds, in each node's own network, the interface that holds the
+// node's address; without the host network, that of the pod.
+func (n *network) findUplink(ctx context.Context) error {
+	found := make([]agent.Interface, len(n.nodes))
+	group, groupCtx := errgroup.WithContext(ctx)
+	for i, e := range n.nodes {
+		group.Go(func() error {
+			a, err := hire(groupCtx, e)
+			if err != nil {
+				return err
+			}
+			defer a.Close()
+			hello, err := a.Hello(groupCtx, netip.Addr{})
+			if err != nil {
+				return err
+			}
+			want := e.node.addr
+			if n.noHost != nil {
+				want = e.Addr()
+			}
+			for _, in := range hello.Interfaces {
+				if slices.ContainsFunc(in.Addrs, func(p netip.Prefix) bool { return p.Addr() == want }) {
+					found[i] = in
+					return nil
+				}
+			}
+			return fmt.Errorf("node %s: no interface holds its address %s", e.node, want)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	n.uplink, n.uplinkMTU = found[0].Name, found[0].MTU
+	for i, in := range found {
+		n.arena.note(fmt.Sprintf("node%d.uplink", i+1), in.Name)
+		n.arena.note(fmt.Sprintf("node%d.uplink.mtu", i+1), fmt.Sprint(in.MTU))
+		n.sameUplink = append(n.sameUplink, in.Name == n.uplink)
+	}
+	return nil
+}
+
+// hire starts an agent in the pod.
+func hire(ctx context.Context, e *endpoint) (*agent.Client, error) {
+	return agent.Start(ctx, e, e.cl.program, map[string]string{"endpoint": e.name, "node": e.Node()}, sysmon.ScopePod)
+}
+
+// settle gives a pod network the time that it takes until new pods reach each
+// other. Whether they do is not judged here.
+func (n *network) settle(ctx context.Context) {
+	if len(n.pods) < 2 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, settlePatience)
+	defer cancel()
+	client, server := n.pods[0], n.pods[1]
+	at, err := hire(ctx, server)
+	if err != nil {
+		return
+	}
+	defer at.Close()
+	from, err := hire(ctx, client)
+	if err != nil {
+		return
+	}
+	defer from.Close()
+	port, err := at.Echo(ctx, server.Addr())
+	for err == nil && ctx.Err() == nil && from.Reach(ctx, server.Addr(), port) != nil {
+		time.Sleep(50 * time.Millisecond)
+	}
+}
