@@ -13,6 +13,7 @@ import (
 // the reason; or what the check found, as a number of bytes for mtu.
 //
 //	check.policy.canal.ingress      pass | fail          was a forbidden connection refused, an allowed one let through
+//	check.policy.canal.effect       120                  milliseconds from asking for a policy to its effect; .back: from its deletion
 //	check.encryption.calico-wg.pod-tcp pass | fail       fail: pods' bytes were seen plain on a network that promises encryption
 //	check.encryption.canal.pod-tcp  plain                seen plain, as its catalogue entry has it
 //	check.encryption.x.pod-tcp      unseen               not seen, and nobody knows where they went or whether they were encrypted
@@ -75,9 +76,18 @@ func (e *evidence) failed(want func(c checked) bool, word func(c checked, cases 
 	}
 	var list []Finding
 	for _, a := range order {
-		list = append(list, Finding{Contender: a.contender, Text: word(first[a], andList(cases[a]))})
+		list = append(list, Finding{Contender: a.contender, Text: word(first[a], andList(fewOf(cases[a])))})
 	}
 	return list
+}
+
+// fewOf are the first of a long list, and how many more there are.
+func fewOf(cases []string) []string {
+	const most = 5
+	if len(cases) <= most {
+		return cases
+	}
+	return append(slices.Clone(cases[:most-1]), fmt.Sprintf("%d more", len(cases)-most+1))
 }
 
 // policyNotEnforced goes by what the catalogue promises: a promise that was
@@ -94,6 +104,37 @@ func policyNotEnforced(e *evidence) []Finding {
 			f.Severity, f.Next = Info, "Take another contender where NetworkPolicy is needed."
 			f.Text += "; it promises none"
 		}
+	}
+	return list
+}
+
+// policyEffect tells how long policies take, of contenders that heed them.
+func policyEffect(e *evidence) []Finding {
+	ms := map[string]map[string]int{} // by contender and case
+	var contenders []string
+	for _, c := range e.checks() {
+		n, err := strconv.Atoi(c.Word)
+		if c.Check != "policy" || err != nil {
+			continue
+		}
+		if ms[c.Contender] == nil {
+			ms[c.Contender] = map[string]int{}
+			contenders = append(contenders, c.Contender)
+		}
+		ms[c.Contender][c.Case] = n
+	}
+	slices.Sort(contenders)
+	var list []Finding
+	for _, c := range contenders {
+		effect, timed := ms[c]["effect"]
+		if !timed {
+			continue
+		}
+		f := Finding{Contender: c, Text: fmt.Sprintf("a NetworkPolicy cut a connection off %d ms after it was asked for", effect)}
+		if back, timed := ms[c]["back"]; timed {
+			f.Text += fmt.Sprintf(", and let it pass %d ms after its deletion was", back)
+		}
+		list = append(list, f)
 	}
 	return list
 }

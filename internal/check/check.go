@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/agent"
@@ -60,7 +61,8 @@ type Case struct {
 	Found   string  `json:"found,omitempty"` // the fact in a word: plain, encrypted, fits, exceeds, …
 	Text    string  `json:"text"`            // a sentence with the figures
 	Next    string  `json:"next,omitempty"`  // what to do about it
-	// Values are the figures; bytes, or counts of packets.
+	// Values are the figures: bytes, counts of packets or connections, or
+	// milliseconds where the name ends in _ms.
 	Values map[string]int `json:"values,omitempty"`
 }
 
@@ -129,6 +131,15 @@ func (s *Subject) Agent(ctx context.Context, e arena.Endpoint) (*agent.Client, e
 	return a, nil
 }
 
+// dismiss ends the agent at the endpoint, which may go away before the network.
+func (s *Subject) dismiss(e arena.Endpoint) {
+	if a := s.agents[e.Name()]; a != nil {
+		_ = a.Close() // what does not end by itself is killed with the endpoint
+	}
+	delete(s.agents, e.Name())
+	delete(s.echoes, e.Name())
+}
+
 // Echo is an address at which the endpoint's agent echoes TCP and UDP.
 func (s *Subject) Echo(ctx context.Context, e arena.Endpoint) (netip.AddrPort, error) {
 	if port, open := s.echoes[e.Name()]; open {
@@ -157,6 +168,30 @@ func (s *Subject) Node(e arena.Endpoint) (arena.Endpoint, error) {
 		}
 	}
 	return nil, fmt.Errorf("%s is on %s, which is no node of the network", e.Name(), e.Node())
+}
+
+// underlay is the node's interface on the underlay: the network's uplink, or
+// on a node that has none of that name the one that holds its address.
+func (s *Subject) underlay(ctx context.Context, node arena.Endpoint) (agent.Interface, error) {
+	a, err := s.Agent(ctx, node)
+	if err != nil {
+		return agent.Interface{}, err
+	}
+	hello, err := a.Hello(ctx, netip.Addr{})
+	if err != nil {
+		return agent.Interface{}, err
+	}
+	for _, is := range []func(agent.Interface) bool{
+		func(i agent.Interface) bool { return i.Name == s.Network.Uplink() },
+		func(i agent.Interface) bool {
+			return slices.ContainsFunc(i.Addrs, func(p netip.Prefix) bool { return p.Addr() == node.Addr() })
+		},
+	} {
+		if i := slices.IndexFunc(hello.Interfaces, is); i >= 0 {
+			return hello.Interfaces[i], nil
+		}
+	}
+	return agent.Interface{}, fmt.Errorf("%s has neither an interface %s nor one with the address %s", node.Name(), s.Network.Uplink(), node.Addr())
 }
 
 // settleTime is how long a new network may take until packets pass: long, for

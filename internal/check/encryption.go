@@ -69,6 +69,10 @@ func (x way) send(ctx context.Context, protocol string) error {
 func (e encryption) Run(ctx context.Context, s *Subject) (res Result, err error) {
 	res = Result{Check: "encryption", Contender: s.Contender.ID}
 	hostPair, err := s.Network.Pair(ctx, arena.PathHost)
+	if u := arena.AsUnsupported(err); u != nil {
+		res.note(Case{Name: "underlay", Verdict: Skip, Text: "nobody can watch the nodes: " + u.Reason, Next: u.Remedy})
+		return res, nil
+	}
 	if err != nil {
 		return res, err
 	}
@@ -83,7 +87,16 @@ func (e encryption) Run(ctx context.Context, s *Subject) (res Result, err error)
 		if err != nil {
 			return res, err
 		}
-		if err := a.Sniff(ctx, agent.Sniff{Device: s.Network.Uplink(), Markers: markers, LargeFrom: markedSize}); err != nil {
+		under, err := s.underlay(ctx, node)
+		if err != nil {
+			return res, err
+		}
+		err = a.Sniff(ctx, agent.Sniff{Device: under.Name, Markers: markers, LargeFrom: markedSize})
+		if errors.Is(err, agent.ErrMayNotSniff) {
+			res.note(Case{Name: "underlay", Verdict: Skip, Text: "nobody may watch the nodes' packets: " + err.Error(), Next: "Allow a privileged pod on each node, --privileged, if this cluster is yours."})
+			return res, nil
+		}
+		if err != nil {
 			return res, fmt.Errorf("watch the underlay at %s: %w", node.Name(), err)
 		}
 		defer func() {
@@ -299,8 +312,8 @@ func (w watchers) look(ctx context.Context) ([]sighting, error) {
 	return list, nil
 }
 
-// judgeWire says what became of a marker, against what was promised: none, or
-// a kind of encryption. word is the environment's.
+// judgeWire says what became of a marker, against what was promised: none, a
+// kind of encryption, or "" where nobody has said. word is the environment's.
 func judgeWire(path, protocol, promised string, sightings []sighting) (c Case, word string) {
 	c = Case{Name: path + "-" + protocol, Found: unseen, Values: map[string]int{}}
 	inClear, enciphered, watched := map[string]int{}, map[string]int{}, 0
@@ -322,10 +335,13 @@ func judgeWire(path, protocol, promised string, sightings []sighting) (c Case, w
 		c.Text = fmt.Sprintf("the marker was in none of %d packets, and none that could hold it was of a cipher that cnibench knows", watched)
 	}
 	switch {
-	case promised == "none" && c.Found == plain:
+	case (promised == "none" || promised == "") && c.Found == plain:
 		return pass(c), plain
 	case promised != "none" && c.Found == encrypted:
 		return pass(c), string(Pass)
+	case promised == "": // of a network that nobody has described
+		c.Verdict, c.Next = Fail, lookElsewhere
+		return c, unseen
 	case promised != "none" && c.Found == plain:
 		c.Verdict = Fail
 		c.Text += "; the contender's file promises " + promised
@@ -334,9 +350,11 @@ func judgeWire(path, protocol, promised string, sightings []sighting) (c Case, w
 	}
 	c.Verdict = Fail
 	c.Text += "; the contender's file says " + promised
-	c.Next = "Find out which way the packets take: capture on every interface of a node."
+	c.Next = lookElsewhere
 	return c, unseen
 }
+
+const lookElsewhere = "Find out which way the packets take: capture on every interface of a node."
 
 func pass(c Case) Case {
 	c.Verdict = Pass

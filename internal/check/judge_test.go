@@ -171,3 +171,14 @@ func TestDuring(t *testing.T) {
 		})
 	}
 }
+
+func caseOf(t *testing.T, r Result, name string) Case {
+	t.Helper()
+	for _, c := range r.Cases {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("%s has no case %s: %+v", r.Check, name, r.Cases)
+	return Case{}
+}

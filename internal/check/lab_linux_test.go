@@ -94,17 +94,6 @@ func checked(t *testing.T, a arena.Arena, c *contender.Contender, check Check) R
 	return results[0]
 }
 
-func caseOf(t *testing.T, r Result, name string) Case {
-	t.Helper()
-	for _, c := range r.Cases {
-		if c.Name == name {
-			return c
-		}
-	}
-	t.Fatalf("%s has no case %s: %+v", r.Check, name, r.Cases)
-	return Case{}
-}
-
 // Of every contender of the lab, what crosses whole is the underlay's MTU less
 // what its file says of the encapsulation.
 func TestMTU(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"strconv"
 	"time"
 
@@ -35,12 +34,13 @@ const (
 
 // packetSizes are what the check found, bytes.
 type packetSizes struct {
-	underlay int // MTU of the nodes' interface
-	overhead int // of the encapsulation, as the contender's file has it
-	pod      int // MTU of the pods' interface, the smaller of both ends
-	sent     int // the packet that TCP begins with, the larger of both ways
-	there    int // the largest that crosses whole, client to server
-	back     int // and server to client; 0: not even leastPacket
+	device   string // the client's node's interface on the underlay
+	underlay int    // MTU of the nodes' interface
+	overhead int    // of the encapsulation, as the contender's file has it
+	pod      int    // MTU of the pods' interface, the smaller of both ends
+	sent     int    // the packet that TCP begins with, the larger of both ways
+	there    int    // the largest that crosses whole, client to server
+	back     int    // and server to client; 0: not even leastPacket
 	unseen   string
 }
 
@@ -59,6 +59,11 @@ func (m mtu) Run(ctx context.Context, s *Subject) (Result, error) {
 		if agents[i], err = s.Agent(ctx, e); err != nil {
 			return Result{}, err
 		}
+		if len(s.Network.Nodes()) == 0 {
+			res := Result{Check: "mtu", Contender: s.Contender.ID}
+			res.note(Case{Name: "size", Verdict: Skip, Text: "no pod may be on the nodes' own network here, so that nobody knows the underlay's MTU"})
+			return res, nil
+		}
 		node, err := s.Node(e)
 		if err != nil {
 			return Result{}, err
@@ -66,7 +71,7 @@ func (m mtu) Run(ctx context.Context, s *Subject) (Result, error) {
 		if nodes[i], err = s.Agent(ctx, node); err != nil {
 			return Result{}, err
 		}
-		under, err := uplinkMTU(ctx, nodes[i], s.Network.Uplink())
+		under, err := s.underlay(ctx, node)
 		if err != nil {
 			return Result{}, err
 		}
@@ -75,9 +80,9 @@ func (m mtu) Run(ctx context.Context, s *Subject) (Result, error) {
 			return Result{}, err
 		}
 		if i == 0 {
-			z.underlay, z.pod = under, hello.MTU
+			z.device, z.underlay, z.pod = under.Name, under.MTU, hello.MTU
 		}
-		z.underlay, z.pod = min(z.underlay, under), min(z.pod, hello.MTU)
+		z.underlay, z.pod = min(z.underlay, under.MTU), min(z.pod, hello.MTU)
 	}
 	res := Result{Check: "mtu", Contender: s.Contender.ID, UnderlayMTU: z.underlay}
 
@@ -87,6 +92,9 @@ func (m mtu) Run(ctx context.Context, s *Subject) (Result, error) {
 	}
 	if err := m.search(ctx, s, &z, ends, agents, nodes[0]); err != nil {
 		return Result{}, err
+	}
+	if s.Contender.Datapath.Transport == "" { // nobody knows what the encapsulation takes
+		z.overhead = max(0, z.underlay-z.path())
 	}
 	res.Cases = []Case{z.judge(), tcp}
 	res.set(res.key("pod"), strconv.Itoa(z.pod))
@@ -140,26 +148,12 @@ func (mtu) transfers(ctx context.Context, s *Subject, z *packetSizes, ends [2]ar
 	return c, nil
 }
 
-// uplinkMTU is that of the node's interface on the underlay.
-func uplinkMTU(ctx context.Context, node *agent.Client, uplink string) (int, error) {
-	hello, err := node.Hello(ctx, netip.Addr{})
-	if err != nil {
-		return 0, err
-	}
-	for _, i := range hello.Interfaces {
-		if i.Name == uplink {
-			return i.MTU, nil
-		}
-	}
-	return 0, fmt.Errorf("a node has no interface %s", uplink)
-}
-
 // search finds the largest packets that cross whole while the client's node
 // watches its uplink: a tunnel can cut a packet up although its sender forbade
 // it, and put it together again on the other side.
 func (mtu) search(ctx context.Context, s *Subject, z *packetSizes, ends [2]arena.Endpoint, agents [2]*agent.Client, node *agent.Client) (err error) {
 	watch := node
-	if err := node.Sniff(ctx, agent.Sniff{Device: s.Network.Uplink()}); err != nil {
+	if err := node.Sniff(ctx, agent.Sniff{Device: z.device}); err != nil {
 		watch, z.unseen = nil, err.Error()
 	} else {
 		defer func() {

@@ -1,0 +1,236 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/arena"
+)
+
+// policy tries NetworkPolicies on pods that are clients and servers to each
+// other: for each of the table in policy_cases.go it proves that all of its
+// connections pass without any policy, applies it, asks every connection
+// several times, compares what passes with what policy_eval.go says, and
+// deletes it. policy_trial.go is how one is carried out, policy_effect.go how
+// the time until it has an effect is found.
+type policy struct{ pace pace }
+
+func (policy) Info() Info {
+	return Info{"policy", "whether NetworkPolicies let through what they allow and nothing else, and after what time"}
+}
+
+// pace is how long is waited, and how often is asked.
+type pace struct {
+	hasty   time.Duration // for the answer of a probe that may be forbidden
+	patient time.Duration // for one that is allowed and had no hasty answer
+	tries   int           // of every connection while a policy holds
+	settle  time.Duration // until new pods reach each other
+	most    time.Duration // until a policy has its effect, or is gone, while nobody knows what is usual
+	least   time.Duration // the same when ten times the usual is less
+	lenient time.Duration // how long a lenient reading must hold to be believed
+	beat    time.Duration // between the probes that time an effect
+	times   int           // how often the effect is timed
+}
+
+var usualPace = pace{
+	hasty: 500 * time.Millisecond, patient: patience, tries: 3,
+	settle: settleTime, most: 15 * time.Second, least: 3 * time.Second, lenient: 2 * time.Second,
+	beat: 10 * time.Millisecond, times: 5,
+}
+
+// The facts that the check can find; more are in policy_cases.go.
+const (
+	enforced  = "enforced"       // what is forbidden is cut off, what is allowed passes
+	wideOpen  = "open"           // nothing is cut off
+	leaks     = "leaks"          // something forbidden passes
+	cuts      = "cuts"           // something allowed is cut off
+	wrongBoth = "leaks and cuts" // both
+	timed     = "timed"          // the time until a policy has an effect
+)
+
+func (c policy) Run(ctx context.Context, s *Subject) (res Result, err error) {
+	res = Result{Check: "policy", Contender: s.Contender.ID}
+	skip := func(reason, next string) (Result, error) {
+		res.note(Case{Name: "network", Verdict: Skip, Text: reason, Next: next})
+		return res, nil
+	}
+	policed, is := s.Network.(arena.Policed)
+	switch {
+	case s.Contender.Datapath.Attach == "none":
+		return skip("pods that share their node's network are no subject of NetworkPolicy", "")
+	case !is:
+		return skip("the lab's contenders are kernel configurations and have no policy engine", "Ask on a cluster: cnibench check policy --arena kube.")
+	}
+	sandbox, err := policed.Sandbox(ctx, placed(sandboxNamespaces(), len(s.Network.Nodes())))
+	if u := arena.AsUnsupported(err); u != nil {
+		return skip(u.Reason, u.Remedy)
+	}
+	if err != nil {
+		return res, err
+	}
+	st := &stage{pace: c.pace, subject: s, sandbox: sandbox, mute: map[string]string{}}
+	defer func() { err = errors.Join(err, st.leave(context.WithoutCancel(ctx))) }()
+	if err := st.enter(ctx); err != nil {
+		return res, err
+	}
+	for _, t := range trials() {
+		cases, err := st.carryOut(ctx, t)
+		for _, c := range cases {
+			res.note(c)
+		}
+		if err != nil {
+			return res, err
+		}
+	}
+	timing, err := st.effect(ctx)
+	if err != nil {
+		return res, err
+	}
+	res.note(timing)
+	for _, name := range []string{"effect", "back"} {
+		if ms, is := timing.Values[name+"_ms"]; is {
+			res.set(res.key(name), fmt.Sprintf("%d: milliseconds, %s", ms, timing.Text))
+		}
+	}
+	res.note(st.removal())
+	return res, nil
+}
+
+// note adds the case, and its key of the environment.
+func (r *Result) note(c Case) {
+	r.Cases = append(r.Cases, c)
+	r.set(r.key(c.Name), string(c.Verdict)+": "+c.Text)
+}
+
+// placed are the namespaces with their pods on nodes that there are.
+func placed(list []arena.SandboxNamespace, nodes int) []arena.SandboxNamespace {
+	for _, ns := range list {
+		for i := range ns.Pods {
+			ns.Pods[i].Node %= max(1, nodes)
+		}
+	}
+	return list
+}
+
+// stage is the sandbox with an agent in every pod.
+type stage struct {
+	pace
+	subject *Subject
+	sandbox arena.Sandbox
+
+	pods   []string // "namespace/name", in order
+	world  world
+	addrs  map[string][]netip.Addr
+	agents map[string]*agent.Client
+
+	mute     map[string]string // protocols that nobody is reached over without any policy, and why
+	settled  bool              // pods have reached each other
+	tried    bool              // some policy was applied
+	working  bool              // some policy had an effect
+	slowest  time.Duration     // of the effects so far
+	back     int               // policies whose deletion opened what they had closed
+	stuck    []string          // what stayed closed
+	policing []arena.Endpoint
+}
+
+// enter starts the agents and their echoes.
+func (st *stage) enter(ctx context.Context) error {
+	st.world = world{namespaces: map[string]map[string]string{}, pods: map[string]worldPod{}}
+	st.addrs, st.agents = map[string][]netip.Addr{}, map[string]*agent.Client{}
+	for _, ns := range sandboxNamespaces() {
+		st.world.namespaces[ns.Name] = ns.Labels
+		for _, p := range ns.Pods {
+			key := ns.Name + "/" + p.Name
+			st.pods = append(st.pods, key)
+			st.world.pods[key] = worldPod{ns.Name, p.Labels, p.Ports}
+			e, err := st.sandbox.Pod(ns.Name, p.Name)
+			if err != nil {
+				return err
+			}
+			st.policing = append(st.policing, e)
+			if st.agents[key], err = st.subject.Agent(ctx, e); err != nil {
+				return err
+			}
+			st.addrs[key] = st.sandbox.Addrs(ns.Name, p.Name)
+			if err := st.listen(ctx, key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// listen opens the pod's echoes at all of its addresses.
+func (st *stage) listen(ctx context.Context, pod string) error {
+	if len(st.addrs[pod]) == 0 {
+		return fmt.Errorf("pod %s has no address", pod)
+	}
+	for _, addr := range st.addrs[pod] {
+		for port := uint16(firstPort); port <= lastPort; port++ {
+			at := netip.AddrPortFrom(addr, port)
+			if _, err := st.agents[pod].EchoAt(ctx, at); err != nil {
+				return err
+			}
+			if st.mute[arena.SCTP] != "" {
+				continue
+			}
+			if err := st.agents[pod].EchoSCTP(ctx, at); err != nil {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				st.mute[arena.SCTP] = err.Error()
+			}
+		}
+	}
+	return nil
+}
+
+// leave ends the agents, and with them the sandbox.
+func (st *stage) leave(ctx context.Context) error {
+	for _, e := range st.policing {
+		st.subject.dismiss(e)
+	}
+	return st.sandbox.Close(ctx)
+}
+
+// address is the pod's: its first, or its first of IPv6. The zero Addr says
+// that it has none.
+func (st *stage) address(pod string, ipv6 bool) netip.Addr {
+	i := slices.IndexFunc(st.addrs[pod], func(a netip.Addr) bool { return !ipv6 || a.Is6() })
+	if i < 0 {
+		return netip.Addr{}
+	}
+	return st.addrs[pod][i]
+}
+
+// removal is the case of policies that were deleted.
+func (st *stage) removal() Case {
+	c := Case{Name: "removal", Verdict: Pass, Found: enforced, Values: map[string]int{"removed": st.back, "stuck": len(st.stuck)}}
+	switch {
+	case len(st.stuck) > 0:
+		c.Verdict, c.Found = Fail, cuts
+		c.Text = "what a policy had closed stayed closed after it was deleted: " + st.stuck[0]
+		if n := len(st.stuck) - 1; n > 0 {
+			c.Text += fmt.Sprintf("; and so after %d others", n)
+		}
+		c.Next = st.next()
+	case st.back == 0:
+		c.Verdict, c.Found, c.Text = Skip, "", "no policy had an effect that could be taken back"
+	default:
+		c.Text = fmt.Sprintf("what %d policies had closed was open again after each was deleted", st.back)
+	}
+	return c
+}
+
+// next is what to do about policies that are not enforced.
+func (st *stage) next() string {
+	if p := st.subject.Contender.Features.Policy; st.working || p.Ingress || p.Egress {
+		return "Don't rely on this kind of policy here; look at the log of the policy engine on the pods' nodes."
+	}
+	return "Take another contender where NetworkPolicy is needed."
+}

@@ -1,0 +1,175 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/arena"
+)
+
+// streak is how many probes in a row must come out alike for a policy to have
+// its effect: one by itself may be a lost packet.
+const streak = 5
+
+// effect is how long a policy takes from the request to the API server until
+// it cuts a connection off, and until that passes again after it was deleted:
+// the median of several, by a new connection every few milliseconds.
+func (st *stage) effect(ctx context.Context) (Case, error) {
+	c := Case{Name: "effect", Verdict: Skip}
+	f := flow{
+		from: effectFrom, to: effectTo, source: st.address(effectFrom, false), target: st.address(effectTo, false),
+		protocol: arena.TCP, port: firstPort,
+	}
+	switch closed, err := st.open(ctx, []flow{f}, st.limit()); {
+	case err != nil:
+		return c, err
+	case len(closed) > 0:
+		c.Text = fmt.Sprintf("without any policy %s does not reach %s (%s)", f.from, f.over(), closed[0].kind)
+		return c, nil
+	case !st.working:
+		c.Text = "no policy had an effect"
+		return c, nil
+	}
+	var effects, backs []time.Duration
+	for range st.pace.times {
+		took, happened, err := st.until(ctx, f, true, func() error { return st.sandbox.Apply(ctx, []byte(effectPolicy)) })
+		if err != nil || !happened {
+			c.Text = fmt.Sprintf("a policy had no effect within %v", st.pace.most)
+			return c, err
+		}
+		effects = append(effects, took)
+		took, happened, err = st.until(ctx, f, false, func() error { return st.sandbox.Delete(ctx) })
+		if err != nil {
+			return c, err
+		}
+		if !happened {
+			st.stuck = append(st.stuck, fmt.Sprintf("effect: %s does not reach %s within %v", f.from, f.over(), st.pace.most))
+			break
+		}
+		backs = append(backs, took)
+	}
+	c.Verdict, c.Found = Pass, timed
+	c.Values = map[string]int{"times": len(effects)}
+	c.Text = "a policy cut a connection off after " + figures(c.Values, "effect", effects)
+	if len(backs) > 0 {
+		c.Text += "; it passed again after " + figures(c.Values, "back", backs)
+	}
+	return c, nil
+}
+
+// figures keeps the times and tells them.
+func figures(values map[string]int, name string, list []time.Duration) string {
+	slices.Sort(list)
+	middle := (list[(len(list)-1)/2] + list[len(list)/2]) / 2
+	values[name+"_ms"] = int(middle.Milliseconds())
+	values[name+"_min_ms"], values[name+"_max_ms"] = int(list[0].Milliseconds()), int(list[len(list)-1].Milliseconds())
+	return fmt.Sprintf("%d ms (median of %d; %d to %d)", middle.Milliseconds(), len(list), list[0].Milliseconds(), list[len(list)-1].Milliseconds())
+}
+
+// until acts while the connection is probed, and says how long after that it
+// was cut off, or passed.
+func (st *stage) until(ctx context.Context, f flow, off bool, act func() error) (took time.Duration, happened bool, err error) {
+	p := &pulse{}
+	ctx, stop := context.WithCancel(ctx)
+	defer p.running.Wait()
+	defer stop()
+	p.running.Go(func() { p.run(ctx, st, f) })
+	began := time.Now()
+	if err := act(); err != nil {
+		return 0, false, err
+	}
+	for end := time.Now().Add(st.pace.most); ; {
+		at, found, err := p.turned(began, off)
+		switch {
+		case err != nil:
+			return 0, false, err
+		case found:
+			return at.Sub(began), true, nil
+		case time.Now().After(end):
+			return 0, false, nil
+		}
+		if err := st.rest(ctx); err != nil {
+			return 0, false, err
+		}
+	}
+}
+
+// pulse is a probe that is sent again and again, without waiting for answers.
+type pulse struct {
+	running sync.WaitGroup
+
+	mu    sync.Mutex
+	beats []*beat
+	err   error
+}
+
+type beat struct {
+	sent         time.Time
+	done, passed bool
+}
+
+// mostWaiting is how many probes may be without an answer; an agent has room
+// for more.
+const mostWaiting = 48
+
+func (p *pulse) run(ctx context.Context, st *stage, f flow) {
+	tick := time.NewTicker(st.pace.beat)
+	defer tick.Stop()
+	room := make(chan struct{}, mostWaiting)
+	// An answer that takes longer than this is as good as none; and no more
+	// than there is room for are under way.
+	timeout := min(st.pace.hasty, mostWaiting/2*st.pace.beat)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		select {
+		case room <- struct{}{}:
+		default:
+			continue
+		}
+		b := &beat{sent: time.Now()}
+		p.mu.Lock()
+		p.beats = append(p.beats, b)
+		p.mu.Unlock()
+		p.running.Go(func() {
+			defer func() { <-room }()
+			a, err := st.probe(ctx, f, timeout)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			b.done, b.passed = true, a.Kind == agent.OK
+			if err != nil && ctx.Err() == nil {
+				p.err = err
+			}
+		})
+	}
+}
+
+// turned is when the first of a streak of probes was sent that were cut off,
+// or passed, of those that were sent since.
+func (p *pulse) turned(since time.Time, off bool) (at time.Time, found bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	row := 0
+	for _, b := range p.beats {
+		switch {
+		case !b.done: // what comes after it can't be told yet
+			return at, false, p.err
+		case b.sent.Before(since) || b.passed == off:
+			row = 0
+			continue
+		case row == 0:
+			at = b.sent
+		}
+		if row++; row == streak {
+			return at, true, p.err
+		}
+	}
+	return at, false, p.err
+}

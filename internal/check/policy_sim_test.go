@@ -1,0 +1,227 @@
+package check
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// simulated is a cluster that is none: its pods' agents are goroutines, and a
+// connection passes if the evaluator, or a broken one, says so. It shows that
+// the check finds what is broken, and says nothing of any real network.
+type simulated struct {
+	// allows is the policy engine; nil is the evaluator itself.
+	allows func(w world, list []networkPolicy, f flow) bool
+	// passes is the network below; nil lets everything through.
+	passes func(f flow, asked int) bool
+	lag    time.Duration // until a policy, or its deletion, has its effect
+	stuck  bool          // deletions have none
+	noSCTP bool          // the kernels have none
+	noIPv6 bool
+	denied agent.Kind // how a forbidden connection ends; "": it times out
+
+	mu       sync.Mutex
+	world    world
+	addrs    map[string][]netip.Addr
+	policies []networkPolicy // that have an effect
+	applied  []networkPolicy
+	since    time.Time
+	asked    map[flow]int
+	closed   bool
+	agents   sync.WaitGroup
+}
+
+var (
+	_ arena.Policed = (*simulated)(nil)
+	_ arena.Sandbox = (*simulated)(nil)
+)
+
+// Sandbox makes the pods that it is asked for.
+func (s *simulated) Sandbox(_ context.Context, namespaces []arena.SandboxNamespace) (arena.Sandbox, error) {
+	s.world, s.addrs = smallWorld()
+	s.asked = map[flow]int{}
+	for _, ns := range namespaces {
+		for _, p := range ns.Pods {
+			key := ns.Name + "/" + p.Name
+			if s.addrs[key] == nil || p.Node < 0 || p.Node >= len(s.Nodes()) {
+				return nil, fmt.Errorf("a pod %s on node %d", key, p.Node)
+			}
+			if s.noIPv6 {
+				s.addrs[key] = s.addrs[key][:1]
+			}
+		}
+	}
+	return s, nil
+}
+
+func (s *simulated) Pod(namespace, name string) (arena.Endpoint, error) {
+	return simPod{s, namespace + "/" + name}, nil
+}
+
+func (s *simulated) Addrs(namespace, name string) []netip.Addr { return s.addrs[namespace+"/"+name] }
+
+func (s *simulated) Apply(_ context.Context, manifests []byte) error {
+	list, err := readPolicies(strings.NewReader(string(manifests)))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.take(list)
+	return err
+}
+
+func (s *simulated) Delete(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stuck {
+		return nil
+	}
+	s.take(nil)
+	return nil
+}
+
+func (s *simulated) take(list []networkPolicy) {
+	s.force()
+	s.applied, s.since = list, time.Now()
+}
+
+// force lets what was applied have its effect, if it is time.
+func (s *simulated) force() {
+	if time.Since(s.since) >= s.lag {
+		s.policies = s.applied
+	}
+}
+
+func (s *simulated) Close(context.Context) error {
+	s.closed = true
+	s.agents.Wait()
+	return nil
+}
+
+// reached says how a connection ends.
+func (s *simulated) reached(f flow) agent.Answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.force()
+	s.asked[f]++
+	allows := s.allows
+	if allows == nil {
+		allows = func(w world, list []networkPolicy, f flow) bool { return w.allows(list, f, dialect{}) }
+	}
+	if !allows(s.world, s.policies, f) {
+		if s.denied != "" {
+			return agent.Answer{Kind: s.denied}
+		}
+		return agent.Answer{Kind: agent.TimedOut}
+	}
+	if s.passes != nil && !s.passes(f, s.asked[f]) {
+		return agent.Answer{Kind: agent.TimedOut}
+	}
+	return agent.Answer{Kind: agent.OK, RTT: time.Millisecond}
+}
+
+// What the check does not use of a network.
+func (s *simulated) Nodes() []arena.Endpoint { return make([]arena.Endpoint, 2) }
+func (s *simulated) Pods() []arena.Endpoint  { return nil }
+func (s *simulated) Pair(context.Context, string) (arena.Pair, error) {
+	return arena.Pair{}, errors.New("no pairs here")
+}
+func (s *simulated) Service(context.Context, []arena.Port, int) (arena.Pair, time.Duration, error) {
+	return arena.Pair{}, 0, errors.New("no Services here")
+}
+func (s *simulated) Uplink() string             { return "" }
+func (s *simulated) Notes() []result.Reason     { return nil }
+func (s *simulated) Down(context.Context) error { return nil }
+
+// simPod is a pod of the simulated cluster.
+type simPod struct {
+	cluster *simulated
+	key     string
+}
+
+func (p simPod) Name() string     { return p.key }
+func (p simPod) Node() string     { return "node1" }
+func (p simPod) Addr() netip.Addr { return p.cluster.addrs[p.key][0] }
+func (p simPod) Dir() string      { return "" }
+func (p simPod) CPUs() []int      { return nil }
+
+// Start is the agent, whatever the command.
+func (p simPod) Start(_ context.Context, c host.Command) (host.Process, error) {
+	ended := make(chan struct{})
+	p.cluster.agents.Go(func() {
+		defer close(ended)
+		var answers sync.WaitGroup
+		defer answers.Wait()
+		var mu sync.Mutex
+		for in := bufio.NewScanner(c.Stdin); in.Scan(); {
+			var r struct {
+				ID   uint64          `json:"id"`
+				Op   string          `json:"op"`
+				Args json.RawMessage `json:"args"`
+			}
+			if json.Unmarshal(in.Bytes(), &r) != nil {
+				return
+			}
+			answers.Go(func() {
+				a := map[string]any{"id": r.ID}
+				if result, err := p.carryOut(r.Op, r.Args); err != nil {
+					a["error"] = err.Error()
+				} else {
+					a["result"] = result
+				}
+				b, _ := json.Marshal(a)
+				mu.Lock()
+				defer mu.Unlock()
+				_, _ = c.Stdout.Write(append(b, '\n'))
+			})
+		}
+	})
+	return simProcess(ended), nil
+}
+
+func (p simPod) carryOut(op string, args json.RawMessage) (any, error) {
+	switch op {
+	case "hello":
+		return agent.Hello{}, nil
+	case "echo":
+		var e struct {
+			Addr netip.AddrPort `json:"addr"`
+			SCTP bool           `json:"sctp"`
+		}
+		err := json.Unmarshal(args, &e)
+		if e.SCTP && p.cluster.noSCTP {
+			err = errors.New("this kernel has no SCTP")
+		}
+		return map[string]any{"addr": e.Addr}, err
+	case "reach":
+		var probe agent.Probe
+		if err := json.Unmarshal(args, &probe); err != nil {
+			return nil, err
+		}
+		f := flow{from: p.key, protocol: strings.ToUpper(probe.Protocol), target: probe.Target.Addr(), port: probe.Target.Port()}
+		for key, addrs := range p.cluster.addrs {
+			if i := slices.Index(addrs, f.target); i >= 0 {
+				f.to, f.source = key, p.cluster.addrs[p.key][i]
+			}
+		}
+		a := p.cluster.reached(f)
+		return agent.Reached{TCP: a, UDP: a, SCTP: a}, nil
+	}
+	return nil, fmt.Errorf("no operation %q", op)
+}
+
+type simProcess chan struct{}
+
+func (p simProcess) Wait() error            { <-p; return nil }
+func (p simProcess) Signal(os.Signal) error { return nil }

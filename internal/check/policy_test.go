@@ -1,0 +1,442 @@
+package check
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/contender"
+)
+
+// quickPace suits a cluster that answers at once.
+var quickPace = pace{
+	hasty: time.Second, patient: time.Second, tries: 3,
+	settle: 100 * time.Millisecond, most: 2 * time.Second, least: 40 * time.Millisecond, lenient: 20 * time.Millisecond,
+	beat: time.Millisecond, times: 3,
+}
+
+// policed is what the check finds of a simulated cluster.
+func policed(t *testing.T, s *simulated, p pace) Result {
+	t.Helper()
+	subject := &Subject{Contender: &contender.Contender{ID: "x"}, Network: s, Exe: os.Args[0]}
+	defer subject.close()
+	r, err := policy{p}.Run(t.Context(), subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !s.closed || len(subject.agents) > 0 {
+		t.Errorf("the sandbox is closed: %v; agents left: %d", s.closed, len(subject.agents))
+	}
+	return r
+}
+
+// foundIn are the cases with that verdict, and what was found of them.
+func foundIn(r Result, v Verdict) map[string]string {
+	list := map[string]string{}
+	for _, c := range r.Cases {
+		if c.Verdict == v {
+			list[c.Name] = c.Found
+		}
+	}
+	return list
+}
+
+// changed calls f for a copy of every rule, which it may change.
+func changed(list []networkPolicy, f func(p *networkPolicy, r *rule)) []networkPolicy {
+	list = slices.Clone(list)
+	for i := range list {
+		p := &list[i]
+		p.Spec.Ingress, p.Spec.Egress = slices.Clone(p.Spec.Ingress), slices.Clone(p.Spec.Egress)
+		for _, rules := range [][]rule{p.Spec.Ingress, p.Spec.Egress} {
+			for k := range rules {
+				rules[k].From, rules[k].To = slices.Clone(rules[k].From), slices.Clone(rules[k].To)
+				rules[k].Ports = slices.Clone(rules[k].Ports)
+				f(p, &rules[k])
+			}
+		}
+	}
+	return list
+}
+
+// peersOf calls f for every peer of a rule, to change it.
+func peersOf(r *rule, f func(p *peer)) {
+	for _, list := range [][]peer{r.From, r.To} {
+		for i := range list {
+			f(&list[i])
+		}
+	}
+}
+
+type engine = func(w world, list []networkPolicy, f flow) bool
+
+// spec is the evaluator on changed rules.
+func spec(change func(p *networkPolicy, r *rule)) engine {
+	return func(w world, list []networkPolicy, f flow) bool {
+		return w.allows(changed(list, change), f, dialect{})
+	}
+}
+
+// unless is the evaluator, but for connections that are never forbidden.
+func unless(open func(f flow) bool) engine {
+	return func(w world, list []networkPolicy, f flow) bool { return open(f) || w.allows(list, f, dialect{}) }
+}
+
+func TestPolicyEnforced(t *testing.T) {
+	t.Parallel()
+	slow := quickPace // nothing here should be waited for in vain
+	slow.settle, slow.most, slow.least = time.Minute, time.Minute, time.Minute
+	for name, s := range map[string]*simulated{
+		"by dropping":    {},
+		"by refusing":    {denied: agent.Refused},
+		"after a while":  {lag: 30 * time.Millisecond},
+		"on a lossy net": {passes: func(f flow, asked int) bool { return asked%7 != 0 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := policed(t, s, slow)
+			if bad := foundIn(r, Fail); len(bad) > 0 || len(foundIn(r, Skip)) > 0 {
+				t.Fatalf("failed %v, skipped %v\n%s", bad, foundIn(r, Skip), r.Telling().Text)
+			}
+			if want := len(trials()) + 3 + 2; len(r.Cases) != want { // the study's trial has four cases
+				t.Errorf("%d cases, want %d", len(r.Cases), want)
+			}
+			effect := caseOf(t, r, "effect")
+			if effect.Values["times"] != quickPace.times || effect.Values["effect_ms"] < int(s.lag.Milliseconds()/2) || effect.Values["back_ms"] < int(s.lag.Milliseconds()/2) {
+				t.Errorf("%+v", effect)
+			}
+			deny := caseOf(t, r, "ingress-default-deny")
+			if deny.Found != enforced || deny.Values["forbidden"] != 20 || deny.Values["allowed"] != 10 || deny.Values["settled_ms"] < int(s.lag.Milliseconds()/2) {
+				t.Errorf("%+v", deny)
+			}
+			if got := r.Environment["check.policy.x.ingress-from-pods"]; !strings.HasPrefix(got, "pass: ") {
+				t.Errorf("environment %q", got)
+			}
+			if got, _, _ := strings.Cut(r.Environment["check.policy.x.effect"], ":"); strings.Trim(got, "0123456789") != "" {
+				t.Errorf("environment %q, want a number", got)
+			}
+		})
+	}
+}
+
+// A fault of each kind is found, by the cases that are about it.
+func TestPolicyFaults(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		cluster *simulated
+		found   []string // these fail, among others
+		only    bool     // and no others
+	}{
+		"no engine": {cluster: &simulated{allows: func(world, []networkPolicy, flow) bool { return true }},
+			found: []string{"ingress-forbidden: open", "egress-forbidden: open", "ingress-default-deny: open", "egress-default-deny: open", "ingress-sctp: open", "egress-ipv6: open"}},
+		"ingress only": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool { return w.passes(l, ingress, f, dialect{}) }},
+			found: []string{"egress-forbidden: open", "egress-default-deny: open", "egress-port: open", "ingress-and-egress: leaks"}},
+		"egress only": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool { return w.passes(l, egress, f, dialect{}) }},
+			found: []string{"ingress-forbidden: open", "ingress-default-deny: open", "ingress-and-egress: leaks"}},
+		"any policy is a wall": {cluster: &simulated{allows: func(_ world, l []networkPolicy, _ flow) bool { return len(l) == 0 }},
+			found: []string{"ingress-allowed: cuts", "egress-allowed: cuts", "ingress-from-pods: cuts", "egress-to-pods: cuts"}},
+		"all pods are selected": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
+			l = changed(l, func(*networkPolicy, *rule) {})
+			for i := range l {
+				l[i].Spec.PodSelector = selector{}
+			}
+			return w.allows(l, f, dialect{})
+		}}, found: []string{"ingress-from-pods: cuts", "egress-to-pods: cuts"}},
+		"no default deny": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
+			return w.allows(slices.DeleteFunc(slices.Clone(l), func(p networkPolicy) bool { return len(p.Spec.Ingress)+len(p.Spec.Egress) == 0 }), f, dialect{})
+		}}, found: []string{"ingress-default-deny: open", "egress-default-deny: open", "ingress-without-types: open"}},
+		"the last policy alone": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool { return w.allows(l[max(0, len(l)-1):], f, dialect{}) }},
+			found: []string{"ingress-additive: cuts", "egress-additive: cuts", "ingress-and-egress: leaks"}},
+		"a deny that wins": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
+			for i := range l {
+				if !w.allows(l[i:i+1], f, dialect{}) {
+					return false
+				}
+			}
+			return true
+		}}, found: []string{"ingress-allow-all: cuts", "egress-allow-all: cuts", "ingress-additive: cuts"}},
+		"namespace or pods": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
+			for _, list := range []*[]peer{&r.From, &r.To} {
+				for _, p := range *list {
+					if p.NamespaceSelector != nil && p.PodSelector != nil {
+						*list = append(*list, peer{NamespaceSelector: p.NamespaceSelector}, peer{PodSelector: p.PodSelector})
+					}
+				}
+			}
+		})}, found: []string{"ingress-from-pods-of-namespace: leaks", "egress-to-pods-of-namespace: leaks"}},
+		"pods of all namespaces": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
+			peersOf(r, func(p *peer) {
+				if p.PodSelector != nil && p.NamespaceSelector == nil {
+					p.NamespaceSelector = &selector{}
+				}
+			})
+		})}, found: []string{"ingress-from-pods: leaks", "egress-to-pods: leaks"}},
+		"no namespaces": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
+			peersOf(r, func(p *peer) {
+				if p.PodSelector != nil {
+					p.NamespaceSelector = nil
+				}
+			})
+		})}, found: []string{"ingress-from-pods-of-namespace: leaks and cuts", "egress-to-pods-of-namespace: leaks and cuts", "ingress-from-pods-anywhere: cuts"}},
+		"no expressions": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
+			l = changed(l, func(_ *networkPolicy, r *rule) {
+				peersOf(r, func(p *peer) {
+					for _, s := range []**selector{&p.PodSelector, &p.NamespaceSelector} {
+						if *s != nil {
+							*s = &selector{MatchLabels: (*s).MatchLabels}
+						}
+					}
+				})
+			})
+			return w.allows(l, f, dialect{})
+		}}, found: []string{"ingress-expressions: open"}, only: true},
+		"NotIn wants the label": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
+			l = slices.Clone(l)
+			for i := range l {
+				for _, r := range l[i].Spec.PodSelector.MatchExpressions {
+					if r.Operator == "NotIn" {
+						s := l[i].Spec.PodSelector
+						s.MatchExpressions = append(slices.Clone(s.MatchExpressions), requirement{Key: r.Key, Operator: "Exists"})
+						l[i].Spec.PodSelector = s
+					}
+				}
+			}
+			return w.allows(l, f, dialect{})
+		}}, found: []string{"ingress-expressions: leaks"}, only: true},
+		"UDP passes": {cluster: &simulated{allows: unless(func(f flow) bool { return f.protocol == arena.UDP })},
+			found: []string{"ingress-port: leaks", "ingress-udp: leaks", "egress-udp: leaks", "egress-and-replies: leaks"}},
+		"SCTP passes": {cluster: &simulated{allows: unless(func(f flow) bool { return f.protocol == arena.SCTP })},
+			found: []string{"ingress-sctp: leaks", "egress-sctp: leaks"}, only: true},
+		"IPv6 passes": {cluster: &simulated{allows: unless(func(f flow) bool { return f.target.Is6() })},
+			found: []string{"ingress-ipv6: open", "egress-ipv6: open", "ingress-ip-block-ipv6: open"}, only: true},
+		"the same node passes": {cluster: &simulated{allows: unless(func(f flow) bool {
+			return f.from == "near/authorized-server" && f.to == "near/server"
+		})}, found: []string{"ingress-forbidden: open", "ingress-default-deny: leaks", "egress-default-deny: leaks"}},
+		"ports don't matter": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) { r.Ports = nil })},
+			found: []string{"ingress-port: open", "ingress-udp: open", "egress-port: open", "ingress-whole-protocol: open", "ingress-port-range: open"}},
+		"protocols don't matter": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
+			for _, p := range []string{arena.TCP, arena.UDP, arena.SCTP} {
+				if f.protocol = p; w.allows(l, f, dialect{}) {
+					return true
+				}
+			}
+			return false
+		}}, found: []string{"ingress-port: leaks", "ingress-udp: leaks", "ingress-whole-protocol: open", "egress-udp: leaks"}},
+		"a whole protocol is none": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
+			r.Ports = slices.DeleteFunc(r.Ports, func(p portRule) bool { return p.Port == nil })
+		})}, found: []string{"ingress-whole-protocol: open"}, only: true},
+		"names are one number": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
+			for i, p := range r.Ports {
+				if p.Port != nil && p.Port.name == "web" {
+					r.Ports[i].Port = &portRef{number: 8080}
+				}
+			}
+		})}, found: []string{"ingress-named-port: leaks and cuts", "egress-named-port: leaks and cuts"}, only: true},
+		"names are unknown": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
+			r.Ports = slices.Clone(r.Ports)
+			for i, p := range r.Ports {
+				if p.Port != nil && p.Port.name != "" {
+					r.Ports[i].Port = &portRef{number: 1}
+				}
+			}
+		})}, found: []string{"ingress-named-port: cuts", "egress-named-port: cuts"}, only: true},
+		"ranges without an end": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
+			for i, p := range r.Ports {
+				if p.EndPort != 0 {
+					r.Ports[i].EndPort = 65535
+				}
+			}
+		})}, found: []string{"ingress-port-range: leaks", "egress-port-range: leaks"}, only: true},
+		"ranges without their end": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
+			for i, p := range r.Ports {
+				if p.EndPort == 8082 {
+					r.Ports[i].EndPort = 0
+					r.Ports[i].Port = &portRef{number: 8082}
+				}
+			}
+		})}, found: []string{"ingress-port-range: cuts", "egress-port-range: cuts"}, only: true},
+		"peers and ports apart": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
+			l = slices.Clone(l)
+			for i := range l {
+				for _, rules := range []*[]rule{&l[i].Spec.Ingress, &l[i].Spec.Egress} {
+					var all rule
+					for _, r := range *rules {
+						all.From, all.To, all.Ports = append(all.From, r.From...), append(all.To, r.To...), append(all.Ports, r.Ports...)
+					}
+					if len(*rules) > 1 {
+						*rules = []rule{all}
+					}
+				}
+			}
+			return w.allows(l, f, dialect{})
+		}}, found: []string{"ingress-port-by-peer: leaks", "egress-port-by-peer: leaks"}, only: true},
+		"except is forgotten": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
+			peersOf(r, func(p *peer) {
+				if p.IPBlock != nil {
+					p.IPBlock = &ipBlock{CIDR: p.IPBlock.CIDR}
+				}
+			})
+		})}, found: []string{"ingress-ip-block-except: open", "egress-ip-block-except: open", "ingress-ip-block-ipv6: open"}, only: true},
+		"except is a deny": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
+			for _, p := range l {
+				for _, r := range p.Spec.Ingress {
+					for _, x := range r.From {
+						if x.IPBlock != nil && x.IPBlock.CIDR.Contains(f.source) && !x.IPBlock.holds(f.source) {
+							return false
+						}
+					}
+				}
+			}
+			return w.allows(l, f, dialect{})
+		}}, found: []string{"ingress-ip-block-except: cuts", "ingress-ip-block-ipv6: cuts"}, only: true},
+		"addresses don't matter": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
+			peersOf(r, func(p *peer) {
+				if p.IPBlock != nil {
+					*p = peer{NamespaceSelector: &selector{}}
+				}
+			})
+		})}, found: []string{"ingress-ip-block: open", "egress-ip-block: open"}},
+		"replies need a rule": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
+			back := flow{f.to, f.from, f.target, f.source, f.protocol, f.port}
+			return w.allows(l, f, dialect{}) && w.passes(l, egress, back, dialect{})
+		}}, found: []string{"egress-and-replies: cuts", "egress-default-deny: cuts"}},
+		"types are never of egress": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
+			l = slices.Clone(l)
+			for i := range l {
+				if len(l[i].Spec.PolicyTypes) == 0 {
+					l[i].Spec.PolicyTypes = []string{ingress}
+				}
+			}
+			return w.allows(l, f, dialect{})
+		}}, found: []string{"egress-without-types: leaks"}, only: true},
+		"types are both": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
+			l = slices.Clone(l)
+			for i := range l {
+				l[i].Spec.PolicyTypes = []string{ingress, egress}
+			}
+			return w.allows(l, f, dialect{})
+		}}, found: []string{"ingress-default-deny: cuts", "egress-default-deny: cuts", "ingress-from-pods: cuts"}},
+		"one end is enough": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
+			return w.passes(l, ingress, f, dialect{}) || w.passes(l, egress, f, dialect{})
+		}}, found: []string{"ingress-default-deny: open", "ingress-forbidden: open"}},
+		"one in three passes": {cluster: &simulated{allows: func() engine {
+			asked := map[flow]int{}
+			return func(w world, l []networkPolicy, f flow) bool {
+				if w.allows(l, f, dialect{}) {
+					return true
+				}
+				asked[f]++
+				return asked[f]%3 == 0
+			}
+		}()}, found: []string{"ingress-default-deny: open"}},
+		"what was closed stays so": {cluster: &simulated{stuck: true}, found: []string{"removal: cuts"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := policed(t, tt.cluster, quickPace)
+			failed := foundIn(r, Fail)
+			for _, want := range tt.found {
+				name, found, _ := strings.Cut(want, ": ")
+				if failed[name] != found {
+					t.Errorf("%s: %q, want %q; failed: %v", name, failed[name], found, failed)
+				}
+			}
+			if tt.only && len(failed) != len(tt.found) {
+				t.Errorf("failed %v, want %v and no others", failed, tt.found)
+			}
+			for _, c := range r.Cases {
+				if (c.Verdict == Fail) != (c.Next != "") {
+					t.Errorf("%s: %s, next step %q", c.Name, c.Verdict, c.Next)
+				}
+				if word := r.Environment["check.policy.x."+c.Name]; c.Name != "effect" && !strings.HasPrefix(word, string(c.Verdict)+": ") {
+					t.Errorf("%s: %s, environment %q", c.Name, c.Verdict, word)
+				}
+			}
+			if r.Verdict() != Fail {
+				t.Errorf("verdict %s", r.Verdict())
+			}
+		})
+	}
+}
+
+// What can't be asked is skipped with the reason, and never passes.
+func TestPolicySkips(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		cluster *simulated
+		cases   map[string]string // skipped, and what was found
+		text    string            // of the first
+	}{
+		"a wall":       {&simulated{passes: func(flow, int) bool { return false }}, nil, "without any policy near/authorized-client does not reach near/server over TCP 8080 (timeout)"},
+		"no SCTP":      {&simulated{noSCTP: true}, map[string]string{"ingress-sctp": "", "egress-sctp": ""}, "agent at near/server: echo: this kernel has no SCTP"},
+		"SCTP is lost": {&simulated{passes: func(f flow, _ int) bool { return f.protocol != arena.SCTP }}, map[string]string{"ingress-sctp": "", "egress-sctp": ""}, "over SCTP 8080 (timeout)"},
+		"no IPv6":      {&simulated{noIPv6: true}, map[string]string{"ingress-ipv6": "", "egress-ipv6": "", "ingress-ip-block-ipv6": ""}, "the pods have no IPv6 addresses"},
+		"no ipBlock for pods": {&simulated{allows: func(w world, l []networkPolicy, f flow) bool { return w.allows(l, f, dialect{podsApart: true}) }},
+			map[string]string{"ingress-ip-block": "pods apart", "ingress-ip-block-except": "pods apart", "egress-ip-block": "pods apart", "egress-ip-block-except": "pods apart", "ingress-ip-block-ipv6": "pods apart"}, "means addresses outside of the cluster"},
+		"no ranges": {&simulated{allows: func(w world, l []networkPolicy, f flow) bool { return w.allows(l, f, dialect{firstPort: true}) }},
+			map[string]string{"ingress-port-range": "single port", "egress-port-range": "single port"}, "endPort is not heeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := policed(t, tt.cluster, quickPace)
+			if bad := foundIn(r, Fail); len(bad) > 0 {
+				t.Errorf("failed %v", bad)
+			}
+			skipped := foundIn(r, Skip)
+			if tt.cases == nil { // all
+				if len(skipped) != len(r.Cases) || r.Verdict() != Skip {
+					t.Errorf("%d of %d cases skipped, verdict %s; passed: %v", len(skipped), len(r.Cases), r.Verdict(), foundIn(r, Pass))
+				}
+			} else if diff := cmp.Diff(tt.cases, skipped); diff != "" {
+				t.Errorf("skipped (-want +got)\n%s", diff)
+			}
+			for _, c := range r.Cases {
+				if c.Verdict == Skip {
+					if !strings.Contains(c.Text, tt.text) {
+						t.Errorf("%s: %q, want %q in it", c.Name, c.Text, tt.text)
+					}
+					break
+				}
+			}
+		})
+	}
+}
+
+// A network without a policy engine to ask, and one of hosts, are skipped.
+func TestPolicyIsNotAsked(t *testing.T) {
+	type network struct{ arena.Network }
+	for name, tt := range map[string]struct {
+		s    Subject
+		text string
+	}{
+		"the lab":  {Subject{Contender: &contender.Contender{ID: "x"}, Network: network{}}, "no policy engine"},
+		"the host": {Subject{Contender: &contender.Contender{ID: "host", Datapath: contender.Datapath{Attach: "none"}}, Network: &simulated{}}, "share their node's network"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := policy{quickPace}.Run(t.Context(), &tt.s)
+			if err != nil || r.Verdict() != Skip || !strings.Contains(r.Telling().Text, tt.text) {
+				t.Errorf("%+v, %v", r, err)
+			}
+			for _, word := range slices.Collect(maps.Values(r.Environment)) {
+				if !strings.HasPrefix(word, "skip: ") {
+					t.Errorf("environment %q", word)
+				}
+			}
+		})
+	}
+}
+
+// A probe that fails in a way that no policy makes it fail proves nothing.
+func TestPolicyOddProbe(t *testing.T) {
+	f := flow{from: "a/b", to: "c/d", protocol: arena.TCP, port: 1}
+	c := judgePolicy(part{name: "n"}, []sight{{flow: f, kind: agent.Other, detail: "no more files"}}, []bool{false}, 3)
+	if c.Verdict != Skip || !strings.Contains(c.Text, "a/b to c/d over TCP 1") || !strings.Contains(c.Text, "no more files") {
+		t.Errorf("%+v", c)
+	}
+}

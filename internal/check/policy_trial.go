@@ -1,0 +1,410 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// carryOut is one trial: open without policies, as expected with them, open
+// again without.
+func (st *stage) carryOut(ctx context.Context, t trial) (cases []Case, err error) {
+	skip := func(p part, reason string) {
+		cases = append(cases, Case{Name: p.name, Verdict: Skip, Text: reason})
+	}
+	flows, reason := st.flows(t)
+	if reason != "" {
+		for _, p := range t.parts {
+			skip(p, reason)
+		}
+		return cases, nil
+	}
+	limit := st.limit()
+	if !st.settled {
+		limit = st.pace.settle
+	}
+	closed, err := st.open(ctx, flows, limit)
+	if err != nil {
+		return nil, err
+	}
+	st.settled = true
+	var parts []part
+	for _, p := range t.parts {
+		i := slices.IndexFunc(closed, func(s sight) bool { return p.has(s.flow) })
+		if i < 0 {
+			parts = append(parts, p)
+			continue
+		}
+		reason := fmt.Sprintf("without any policy %s does not reach %s (%s)", closed[i].from, closed[i].over(), closed[i].kind)
+		if !slices.ContainsFunc(flows, func(f flow) bool { return f.protocol == closed[i].protocol && !held(closed, f) }) {
+			st.mute[closed[i].protocol] = reason // no need to wait for it again
+		}
+		skip(p, reason)
+	}
+	flows = slices.DeleteFunc(flows, func(f flow) bool {
+		return !slices.ContainsFunc(parts, func(p part) bool { return p.has(f) })
+	})
+	if len(flows) == 0 {
+		return cases, nil
+	}
+
+	manifests := fill(t.policies, func(pod string) netip.Addr { return st.address(pod, t.ipv6) })
+	list, err := readPolicies(strings.NewReader(manifests))
+	if err != nil {
+		return cases, fmt.Errorf("%s: %w", parts[0].name, err)
+	}
+	want, other := st.expected(list, flows, dialect{}), st.expected(list, flows, t.lenient)
+	if err := st.sandbox.Apply(ctx, []byte(manifests)); err != nil {
+		return cases, fmt.Errorf("%s: %w", parts[0].name, err)
+	}
+	seen, took, err := st.watch(ctx, flows, want, other)
+	if err != nil {
+		return cases, err
+	}
+	if err := st.sandbox.Delete(ctx); err != nil {
+		return cases, err
+	}
+	for _, p := range parts {
+		c := judgePolicy(p, seen, want, st.pace.tries)
+		if c.Verdict == Fail && t.why != "" && judgePolicy(p, seen, other, st.pace.tries).Verdict == Pass {
+			c.Verdict, c.Found, c.Text, c.Next = Skip, t.found, t.why, ""
+		}
+		if c.Verdict == Fail {
+			c.Next = st.next()
+		}
+		if took > 0 {
+			c.Values["settled_ms"] = int(took.Milliseconds())
+		}
+		cases = append(cases, c)
+	}
+	return cases, st.reopen(ctx, parts[0].name, flows, seen)
+}
+
+// reopen proves that what was closed is open again.
+func (st *stage) reopen(ctx context.Context, name string, flows []flow, seen []sight) error {
+	if !slices.ContainsFunc(seen, func(s sight) bool { return s.reached == 0 }) {
+		return nil
+	}
+	closed, err := st.open(ctx, flows, st.limit())
+	switch {
+	case err != nil:
+		return err
+	case len(closed) == 0:
+		st.back++
+	default:
+		st.stuck = append(st.stuck, fmt.Sprintf("%s: %s does not reach %s (%s)", name, closed[0].from, closed[0].over(), closed[0].kind))
+	}
+	return nil
+}
+
+// has says whether the connection is one of the part's.
+func (p part) has(f flow) bool {
+	return p.from == "" || p.from == f.from && p.to == f.to
+}
+
+// flows are the connections of a trial, or the reason why they can't be asked.
+func (st *stage) flows(t trial) (list []flow, reason string) {
+	ports := t.ports
+	if len(ports) == 0 {
+		ports = []port{{arena.TCP, firstPort}}
+	}
+	for _, p := range ports {
+		if why := st.mute[p.protocol]; why != "" {
+			return nil, why
+		}
+	}
+	for _, from := range st.pods {
+		for _, to := range st.pods {
+			if from == to {
+				continue
+			}
+			for _, p := range ports {
+				f := flow{from, to, st.address(from, t.ipv6), st.address(to, t.ipv6), p.protocol, p.number}
+				if !f.source.IsValid() || !f.target.IsValid() {
+					return nil, "the pods have no IPv6 addresses"
+				}
+				if slices.ContainsFunc(t.parts, func(p part) bool { return p.has(f) }) {
+					list = append(list, f)
+				}
+			}
+		}
+	}
+	return list, ""
+}
+
+// expected is what the policies say of the connections.
+func (st *stage) expected(list []networkPolicy, flows []flow, d dialect) []bool {
+	want := make([]bool, len(flows))
+	for i, f := range flows {
+		want[i] = st.world.allows(list, f, d)
+	}
+	return want
+}
+
+// limit is how long to wait for an effect, by what was seen of others.
+func (st *stage) limit() time.Duration {
+	switch {
+	case len(st.stuck) > 1 || !st.working && st.tried:
+		return st.pace.least
+	case !st.working:
+		return st.pace.most
+	}
+	return min(st.pace.most, max(st.pace.least, 10*st.slowest))
+}
+
+// sight is what was seen of one connection.
+type sight struct {
+	flow
+	reached int        // of the tries
+	kind    agent.Kind // how the last that did not reach it ended
+	detail  string
+}
+
+func held(list []sight, f flow) bool {
+	return slices.ContainsFunc(list, func(s sight) bool { return s.flow == f })
+}
+
+// over is the connection's destination in words.
+func (f flow) over() string { return fmt.Sprintf("%s over %s %d", f.to, f.protocol, f.port) }
+
+// ask tries every connection once, all at the same time.
+func (st *stage) ask(ctx context.Context, flows []flow, timeout time.Duration) ([]agent.Answer, error) {
+	answers := make([]agent.Answer, len(flows))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, f := range flows {
+		group.Go(func() (err error) {
+			answers[i], err = st.probe(ctx, f, timeout)
+			return err
+		})
+	}
+	return answers, group.Wait()
+}
+
+func (st *stage) probe(ctx context.Context, f flow, timeout time.Duration) (agent.Answer, error) {
+	r, err := st.agents[f.from].Probe(ctx, agent.Probe{
+		Target: netip.AddrPortFrom(f.target, f.port), Protocol: strings.ToLower(f.protocol), Timeout: timeout,
+	})
+	return map[string]agent.Answer{arena.TCP: r.TCP, arena.UDP: r.UDP, arena.SCTP: r.SCTP}[f.protocol], err
+}
+
+// open waits until every connection passes, and returns those that don't.
+func (st *stage) open(ctx context.Context, flows []flow, limit time.Duration) ([]sight, error) {
+	for end := time.Now().Add(limit); ; {
+		late := !time.Now().Before(end)
+		timeout := st.pace.hasty
+		if late {
+			timeout = st.pace.patient
+		}
+		answers, err := st.ask(ctx, flows, timeout)
+		if err != nil {
+			return nil, err
+		}
+		var closed []sight
+		for i, a := range answers {
+			if a.Kind != agent.OK {
+				closed = append(closed, sight{flow: flows[i], kind: a.Kind, detail: a.Detail})
+			}
+		}
+		if len(closed) == 0 || late {
+			return closed, nil
+		}
+		if err := st.rest(ctx); err != nil {
+			return nil, err
+		}
+		// Those that passed once have proven it.
+		flows = flows[:0:0]
+		for _, s := range closed {
+			flows = append(flows, s.flow)
+		}
+	}
+}
+
+// rest is a pause between rounds of probes.
+func (st *stage) rest(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(5 * st.pace.beat):
+		return nil
+	}
+}
+
+// watch waits until what passes is as expected, or for a while as other has
+// it, or for the limit; then it tries every connection, several times. took is
+// the time until it was as expected, 0 if it never was.
+func (st *stage) watch(ctx context.Context, flows []flow, want, other []bool) (seen []sight, took time.Duration, err error) {
+	began, limit := time.Now(), st.limit()
+	st.tried = true
+	var answers []agent.Answer
+	var leniently time.Time
+	for {
+		sent := time.Now()
+		if answers, err = st.ask(ctx, flows, st.pace.hasty); err != nil {
+			return nil, 0, err
+		}
+		if as(answers, want) {
+			took = sent.Sub(began)
+			st.slowest = max(st.slowest, took)
+			break
+		}
+		if !as(answers, other) {
+			leniently = time.Time{}
+		} else if leniently.IsZero() {
+			leniently = sent
+		} else if time.Since(leniently) > st.pace.lenient {
+			want = other
+			break
+		}
+		if time.Since(began) > limit {
+			break
+		}
+		if err := st.rest(ctx); err != nil {
+			return nil, 0, err
+		}
+	}
+
+	seen = make([]sight, len(flows))
+	for try := 1; ; try++ {
+		if err := st.again(ctx, flows, answers, want); err != nil {
+			return nil, 0, err
+		}
+		for i, a := range answers {
+			seen[i].flow = flows[i]
+			if a.Kind == agent.OK {
+				seen[i].reached++
+			} else {
+				seen[i].kind, seen[i].detail = a.Kind, a.Detail
+			}
+		}
+		if try == st.pace.tries {
+			// A single loss is no effect.
+			st.working = st.working || slices.ContainsFunc(seen, func(s sight) bool { return s.reached == 0 })
+			return seen, took, nil
+		}
+		if answers, err = st.ask(ctx, flows, st.pace.hasty); err != nil {
+			return nil, 0, err
+		}
+	}
+}
+
+// as says whether what passed is just what was expected to.
+func as(answers []agent.Answer, want []bool) bool {
+	for i, a := range answers {
+		if want[i] != (a.Kind == agent.OK) {
+			return false
+		}
+	}
+	return true
+}
+
+// again asks those that are allowed and had no answer once more, with
+// patience: a packet may be lost, or the machine busy.
+func (st *stage) again(ctx context.Context, flows []flow, answers []agent.Answer, want []bool) error {
+	var late []int
+	var missing []flow
+	for i, a := range answers {
+		if want[i] && a.Kind != agent.OK {
+			late, missing = append(late, i), append(missing, flows[i])
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	more, err := st.ask(ctx, missing, st.pace.patient)
+	for i, at := range late {
+		answers[at] = more[i]
+	}
+	return err
+}
+
+// cutOff are the ways in which a connection that a policy forbids may end.
+var cutOff = []agent.Kind{agent.TimedOut, agent.Refused, agent.Reset, agent.Unreachable, agent.Denied}
+
+// judgePolicy compares what was seen of the part's connections with what was
+// expected: a forbidden one may pass in no try, and an allowed one must in
+// every.
+func judgePolicy(p part, seen []sight, want []bool, tries int) Case {
+	c := Case{Name: p.name, Verdict: Pass, Found: enforced}
+	var leaked, cut []sight
+	allowed, forbidden := 0, 0
+	ends := map[agent.Kind]bool{}
+	for i, s := range seen {
+		switch {
+		case !p.has(s.flow):
+			continue
+		case s.reached < tries && !slices.Contains(cutOff, s.kind):
+			c.Verdict, c.Found = Skip, ""
+			c.Text = fmt.Sprintf("the probe from %s to %s ended with neither an answer nor a timeout or a refusal: %s (%s)", s.from, s.over(), s.kind, s.detail)
+			return c
+		case want[i]:
+			allowed++
+			if s.reached < tries {
+				cut = append(cut, s)
+			}
+		default:
+			forbidden++
+			if s.reached > 0 {
+				leaked = append(leaked, s)
+			} else {
+				ends[s.kind] = true
+			}
+		}
+	}
+	c.Values = map[string]int{"allowed": allowed, "forbidden": forbidden, "leaked": len(leaked), "cut": len(cut), "tries": tries}
+	var words []string
+	if len(leaked) > 0 {
+		words = append(words, fmt.Sprintf("%s reached %s in %d of %d tries, which is forbidden%s",
+			leaked[0].from, leaked[0].over(), leaked[0].reached, tries, others(len(leaked), forbidden)))
+	}
+	if len(cut) > 0 {
+		words = append(words, fmt.Sprintf("%s did not reach %s in %d of %d tries (%s), which is allowed%s",
+			cut[0].from, cut[0].over(), tries-cut[0].reached, tries, cut[0].kind, others(len(cut), allowed)))
+	}
+	switch {
+	case len(words) == 0:
+		if allowed > 0 {
+			words = append(words, fmt.Sprintf("%s passed", unit.Plural(allowed, "allowed connection")))
+		}
+		if forbidden > 0 {
+			words = append(words, fmt.Sprintf("%s ended with %s", unit.Plural(forbidden, "forbidden connection"), joined(ends)))
+		}
+		c.Text = strings.Join(words, ", ") + fmt.Sprintf(", in each of %d tries", tries)
+		return c
+	case len(cut) == 0 && len(leaked) == forbidden:
+		c.Found = wideOpen
+	case len(cut) == 0:
+		c.Found = leaks
+	case len(leaked) == 0:
+		c.Found = cuts
+	default:
+		c.Found = wrongBoth
+	}
+	c.Verdict, c.Text = Fail, strings.Join(words, "; ")
+	return c
+}
+
+// others is how many more there are like the one that was named.
+func others(n, of int) string {
+	if n == 1 {
+		return ""
+	}
+	return fmt.Sprintf("; likewise %d more of %d", n-1, of)
+}
+
+func joined(kinds map[agent.Kind]bool) string {
+	var words []string
+	for _, k := range slices.Sorted(maps.Keys(kinds)) {
+		words = append(words, string(k))
+	}
+	return strings.Join(words, " or ")
+}
