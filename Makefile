@@ -21,6 +21,12 @@ timed   := load|loadbench|serve|workload|bench|agent|arena|ns|wire|vm|check|tune
 user    := ./internal/result ./internal/arena/lab
 fuzztime ?= 10s
 
+# Of the target image.
+name   ?= cnibench:dev
+arch   ?= $(shell go env GOHOSTARCH)
+iperf3 ?=
+push   ?=
+
 .PHONY: help
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +42,11 @@ setup: setup-all ## installs what every contender and suite of the lab and the m
 build: ## bin/cnibench, static
 	go build $(build) -o bin/cnibench .
 
+.PHONY: image
+image: ## bin/cnibench-image.tar, or cnibench:dev in docker, podman or buildah: the image for pods of a cluster (name=, arch=, iperf3=, push=1)
+	@for a in $(arch); do GOOS=linux GOARCH=$$a go build $(build) -o bin/image/$$a/usr/local/bin/cnibench . || exit 1; done
+	@IMAGE=$(name) IPERF3=$(iperf3) PUSH=$(push) scripts/image $(arch)
+
 .PHONY: flanneld
 flanneld: ## bin/flanneld, flannel's own daemon from its published module: for contender flannel-udp and the proof of the others (needs a C compiler; some minutes)
 	cd tools/flanneld && CGO_ENABLED=1 go build -trimpath -ldflags "-s -w" -o ../../bin/flanneld github.com/flannel-io/flannel
@@ -43,6 +54,23 @@ flanneld: ## bin/flanneld, flannel's own daemon from its published module: for c
 .PHONY: test
 test: setup-test flanneld ## every test that this machine can run; fails if one leaves something behind
 	scripts/leak-check $(MAKE) --no-print-directory test-inside
+
+.PHONY: testbed-up
+testbed-up: setup-test bin/testbed ## a real Kubernetes cluster on this machine, for tests (docs/testbed.md); flags= has more
+	@bin/testbed up $(flags)
+
+.PHONY: testbed-down
+testbed-down: bin/testbed ## end that cluster and remove what it was made of
+	@bin/testbed down
+
+.PHONY: test-kube
+test-kube: export BUILDER := tar
+test-kube: setup-test bin/testbed build image ## the end-to-end tests on a test bed, which comes and goes with them
+	@testbed/test-kube
+
+.PHONY: bin/testbed
+bin/testbed:
+	@cd testbed && go build -trimpath -buildvcs=false -ldflags "-s -w" -o ../bin/testbed .
 
 .PHONY: test-inside
 test-inside: lint darwin build guest-kernel test-unit test-timed test-user
