@@ -1,0 +1,180 @@
+//go:build linux
+
+package products
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/releaseutil"
+)
+
+// productLabel is on every object that a product is installed with.
+const productLabel = "testbed.cnibench.io/product"
+
+// change is a default value of a chart that is another one here.
+type change struct {
+	path  string // keys, with dots between
+	value any
+	why   string
+}
+
+func (c change) String() string { return fmt.Sprintf("%s: %v (%s)", c.path, c.value, c.why) }
+
+// chartFiles is a published chart with some defaults changed: what a user of
+// the chart sets still applies on top.
+type chartFiles struct {
+	*chart.Chart
+	repository string // where the unchanged one is published
+	changes    []change
+	manifests  []manifest // published ones beside the chart
+}
+
+// manifest is a published manifest with the names of its images changed.
+type manifest struct {
+	url     string
+	content []byte
+	changes []change
+}
+
+// loadChart reads the chart in a folder and changes its defaults.
+func loadChart(folder string, changes []change) (*chart.Chart, error) {
+	c, err := loader.LoadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("chart %s: %w", folder, err)
+	}
+	raw := slices.IndexFunc(c.Raw, func(f *chart.File) bool { return f.Name == chartutil.ValuesfileName })
+	if raw < 0 {
+		return nil, fmt.Errorf("chart %s: no %s", folder, chartutil.ValuesfileName)
+	}
+	changed, err := changeDefaults(c.Raw[raw].Data, changes)
+	if err != nil {
+		return nil, fmt.Errorf("chart %s: %w", folder, err)
+	}
+	c.Raw[raw].Data = changed
+	if c.Values, err = chartutil.ReadValues(changed); err != nil {
+		return nil, fmt.Errorf("chart %s: %w", folder, err)
+	}
+	return c, nil
+}
+
+// changeDefaults sets values in a values.yaml, whose comments stay. A path
+// that the file lacks is an error: the chart is another one than was thought.
+func changeDefaults(values []byte, changes []change) ([]byte, error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal(values, &document); err != nil {
+		return nil, err
+	}
+	if len(document.Content) != 1 {
+		return nil, fmt.Errorf("%s: one document wanted", chartutil.ValuesfileName)
+	}
+	for _, c := range changes {
+		node := document.Content[0]
+		for _, key := range strings.Split(c.path, ".") {
+			i := -1
+			if node.Kind == yaml.MappingNode {
+				for k := 0; k < len(node.Content); k += 2 {
+					if node.Content[k].Value == key {
+						i = k + 1
+					}
+				}
+			}
+			if i < 0 {
+				return nil, fmt.Errorf("%s has no %s", chartutil.ValuesfileName, c.path)
+			}
+			node = node.Content[i]
+		}
+		var value yaml.Node
+		if err := value.Encode(c.value); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.path, err)
+		}
+		*node = value
+	}
+	return yaml.Marshal(&document)
+}
+
+// render gives the objects of a chart as YAML documents in the order in which
+// they can be applied, all of them labelled with the product's name.
+func render(c *chart.Chart, product, namespace, kubernetes string, values map[string]any) ([]byte, error) {
+	capabilities := chartutil.DefaultCapabilities.Copy()
+	version, err := chartutil.ParseKubeVersion(kubernetes)
+	if err != nil {
+		return nil, fmt.Errorf("version of Kubernetes %q: %w", kubernetes, err)
+	}
+	capabilities.KubeVersion = *version
+	release := chartutil.ReleaseOptions{Name: c.Name(), Namespace: namespace, Revision: 1, IsInstall: true}
+	all, err := chartutil.ToRenderValues(c, values, release, capabilities)
+	if err != nil {
+		return nil, fmt.Errorf("chart %s: %w", c.Name(), err)
+	}
+	files, err := engine.Render(c, all)
+	if err != nil {
+		return nil, fmt.Errorf("chart %s: %w", c.Name(), err)
+	}
+	for name := range files {
+		if filepath.Ext(name) != ".yaml" {
+			delete(files, name)
+		}
+	}
+	_, manifests, err := releaseutil.SortManifests(files, capabilities.APIVersions, releaseutil.InstallOrder)
+	if err != nil {
+		return nil, fmt.Errorf("chart %s: %w", c.Name(), err)
+	}
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	for _, m := range manifests {
+		var object map[string]any
+		if err := yaml.Unmarshal([]byte(m.Content), &object); err != nil {
+			return nil, fmt.Errorf("%s: %w", m.Name, err)
+		}
+		if len(object) == 0 {
+			continue
+		}
+		if err := label(object, product); err != nil {
+			return nil, fmt.Errorf("%s: %w", m.Name, err)
+		}
+		if err := encoder.Encode(object); err != nil {
+			return nil, err
+		}
+	}
+	return out.Bytes(), encoder.Close()
+}
+
+// label adds the product's name to the labels of an object itself, not to
+// those of the pods that it makes.
+func label(object map[string]any, product string) error {
+	metadata, ok := object["metadata"].(map[string]any)
+	if !ok {
+		return fmt.Errorf("%v without metadata", object["kind"])
+	}
+	labels, ok := metadata["labels"].(map[string]any)
+	if !ok {
+		labels = map[string]any{}
+		metadata["labels"] = labels
+	}
+	labels[productLabel] = product
+	return nil
+}
+
+// namespaceYAML is the namespace of a product that may do what a node's own
+// network software must.
+func namespaceYAML(name, product string) []byte {
+	return fmt.Appendf(nil, `apiVersion: v1
+kind: Namespace
+metadata:
+  name: %s
+  labels:
+    pod-security.kubernetes.io/enforce: privileged
+    %s: %s
+---
+`, name, productLabel, product)
+}

@@ -1,0 +1,221 @@
+//go:build linux
+
+package products
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cnibench/cnibench/testbed/internal/build"
+	"github.com/cnibench/cnibench/testbed/internal/image"
+)
+
+// ciliumModule holds Cilium's agent, operator, CNI plugin, eBPF sources and
+// chart.
+var ciliumModule = module{
+	path:    "github.com/cilium/cilium",
+	version: "v1.15.19",
+	sum:     "h1:paLLN6chvDJiW9FB31c2KHdtFbkFB6QsVxgvLHN9XHs=",
+}
+
+const (
+	ciliumImage         = "localhost/cilium"
+	ciliumOperatorImage = "localhost/operator" // the chart adds -generic
+	// ciliumPatch counts the versions of what patchCilium does.
+	ciliumPatch = "1"
+	// ciliumModules is the list of the kernel's modules in the image.
+	ciliumModules = "/etc/cilium-kernel-modules"
+)
+
+var cilium = source{
+	chart:  ciliumChart,
+	images: ciliumImages,
+	cleanup: `
+for device in cilium_vxlan cilium_host cilium_net $(ip -o link show type veth | awk -F': ' '{print $2}' | cut -d@ -f1 | grep '^lxc'); do
+	ip link delete $device 2>/dev/null
+done
+for device in $(ip -o link show | awk -F': ' '{print $2}' | cut -d@ -f1); do tc qdisc delete dev $device clsact 2>/dev/null; done
+drop_chains CILIUM_
+for table in 2004 2005; do
+	while ip rule delete lookup $table 2>/dev/null; do :; done
+	ip route flush table $table 2>/dev/null
+done
+ipset list -name 2>/dev/null | grep '^cilium_' | while read -r set; do ipset destroy "$set"; done
+rm -rf /sys/fs/bpf/cilium /sys/fs/bpf/tc
+umount /run/cilium/cgroupv2 2>/dev/null
+rm -rf /run/cilium /var/run/cilium /etc/cni/net.d/05-cilium.conflist /opt/cni/bin/cilium-cni /var/lib/cilium
+rm -f /etc/sysctl.d/99-zzz-override_cilium.conf
+`,
+}
+
+// ciliumChanges are what of Cilium's chart is not as published.
+var ciliumChanges = []change{
+	{"image.repository", ciliumImage, "made here of the published module and of Debian's programs"},
+	{"operator.image.repository", ciliumOperatorImage, "made here"},
+	{"operator.replicas", 1, "all nodes are one machine"},
+	{"l7Proxy", false, "Envoy is no Go module: policies for HTTP and DNS are missing"},
+	{"ipam.mode", "kubernetes", "the published default, 10.0.0.0/8, holds the nodes' own addresses"},
+	{"securityContext.capabilities.ciliumAgent",
+		[]string{"CHOWN", "KILL", "NET_ADMIN", "NET_RAW", "IPC_LOCK", "SYS_MODULE", "SYS_ADMIN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"},
+		"without SYS_RESOURCE, which containers in containers lack and kernels since 5.11 don't ask for"},
+	{"securityContext.capabilities.cleanCiliumState", []string{"NET_ADMIN", "SYS_MODULE", "SYS_ADMIN"}, "the same"},
+}
+
+// withoutKubeProxy are the values that make Cilium serve all Services itself,
+// the API server's included.
+func withoutKubeProxy(c cluster) map[string]any {
+	return map[string]any{
+		"kubeProxyReplacement": "true",
+		"k8sServiceHost":       c.api.Addr().String(),
+		"k8sServicePort":       int(c.api.Port()),
+	}
+}
+
+func ciliumChart(ctx context.Context) (chartFiles, error) {
+	dir, err := ciliumModule.download(ctx)
+	if err != nil {
+		return chartFiles{}, err
+	}
+	c, err := loadChart(filepath.Join(dir, "install", "kubernetes", "cilium"), ciliumChanges)
+	if err != nil {
+		return chartFiles{}, err
+	}
+	return chartFiles{Chart: c, repository: "https://helm.cilium.io", changes: ciliumChanges}, nil
+}
+
+// ciliumPackages are the programs: package in the module, place in the image.
+var ciliumPackages = []struct{ path, place string }{
+	{"./daemon", "/usr/bin/cilium-agent"},
+	{"./cilium-dbg", "/usr/bin/cilium-dbg"},
+	{"./cilium-health", "/usr/bin/cilium-health"},
+	{"./cilium-health/responder", "/usr/bin/cilium-health-responder"},
+	{"./tools/mount", "/usr/bin/cilium-mount"},
+	{"./tools/sysctlfix", "/usr/bin/cilium-sysctlfix"},
+	{"./plugins/cilium-cni", "/opt/cni/bin/cilium-cni"},
+	{"./operator", "/usr/bin/cilium-operator-generic"},
+}
+
+func ciliumImages(ctx context.Context, log logf) ([]string, error) {
+	dir, err := ciliumModule.download(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sources, err := patchCilium(dir)
+	if err != nil {
+		return nil, err
+	}
+	version := strings.TrimPrefix(ciliumModule.version, "v")
+	s := build.Source{
+		Dir:     sources,
+		Version: version + "-" + ciliumPatch,
+		// The copy is the main module, so its own go.mod and go.sum apply; it comes without its vendor folder.
+		Flags: []string{
+			"-mod=mod", "-tags", "ipam_provider_operator",
+			"-ldflags", fmt.Sprintf("-s -w -X '%s/pkg/version.ciliumVersion=%s module 2025-07-16T03:27:58Z'", ciliumModule.path, version),
+		},
+		Env: []string{"GOWORK=off"},
+	}
+	for _, p := range ciliumPackages {
+		s.Packages = append(s.Packages, p.path)
+	}
+	built, err := build.Programs(ctx, s, log)
+	if err != nil {
+		return nil, err
+	}
+	key := filepath.Base(built)
+	agent, err := tarball(ciliumImage+":"+ciliumModule.version, key, func() ([]image.File, error) {
+		return ciliumFiles(ctx, dir, built)
+	}, log)
+	if err != nil {
+		return nil, err
+	}
+	operator, err := tarball(ciliumOperatorImage+"-generic:"+ciliumModule.version, key+"-operator", func() ([]image.File, error) {
+		return []image.File{{Path: "/usr/bin/cilium-operator-generic", Source: filepath.Join(built, "operator"), Mode: 0o755}}, nil
+	}, log)
+	if err != nil {
+		return nil, err
+	}
+	return []string{agent, operator}, nil
+}
+
+// patchCilium gives a copy of the module, made once, with one change: the
+// agent reads the list of the kernel's modules from a file of the image. It
+// insists on /proc/modules, which a kernel without loadable modules lacks.
+func patchCilium(module string) (string, error) {
+	parent, err := cacheDir("source-cilium-" + ciliumModule.version + "-" + ciliumPatch)
+	if err != nil {
+		return "", err
+	}
+	sources := filepath.Join(parent, "cilium")
+	if _, err := os.Stat(sources); err == nil {
+		return sources, nil
+	}
+	copying, err := os.MkdirTemp(parent, "copying-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(copying)
+	if err := copyModule(module, filepath.Join(copying, "cilium"), "Documentation", "test", "examples", "vendor", "contrib", "install"); err != nil {
+		return "", err
+	}
+	file := filepath.Join(copying, "cilium", "pkg", "datapath", "linux", "modules", "modules_linux.go")
+	if err := replaceOnce(file, `loadedModulesFilepath = "/proc/modules"`, `loadedModulesFilepath = "`+ciliumModules+`"`); err != nil {
+		return "", err
+	}
+	if err := os.Rename(filepath.Join(copying, "cilium"), sources); err != nil && !os.IsExist(err) {
+		return "", err
+	}
+	return sources, nil
+}
+
+// ciliumFiles is the agent's image: what the published one has of it, without
+// Envoy and the Hubble client.
+func ciliumFiles(ctx context.Context, module, built string) ([]image.File, error) {
+	u := newUserland()
+	err := u.add(ctx,
+		// for the agent
+		"clang", "llc", "bpftool", "ip", "tc", "ipset",
+		"iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore",
+		// for the chart's scripts
+		"sh", "bash", "cat", "cp", "mv", "rm", "mkdir", "ls", "ln", "touch", "chmod", "sleep", "true", "basename", "dirname",
+		"find", "grep", "sed", "mount", "umount", "nsenter",
+	)
+	if err != nil {
+		return nil, err
+	}
+	if err := u.addIptablesExtensions(ctx); err != nil {
+		return nil, err
+	}
+	files := u.list()
+	for _, p := range ciliumPackages {
+		if !strings.Contains(p.place, "operator") {
+			files = append(files, image.File{Path: p.place, Source: filepath.Join(built, filepath.Base(p.path)), Mode: 0o755})
+		}
+	}
+	loopback, err := findProgram("/usr/lib/cni/loopback")
+	if err != nil {
+		return nil, err
+	}
+	return append(files,
+		image.File{Path: "/usr/bin/cilium", Link: "cilium-dbg"},
+		image.File{Path: "/cni/loopback", Source: loopback, Mode: 0o755},
+		image.File{Path: "/init-container.sh", Source: filepath.Join(module, "images", "cilium", "init-container.sh"), Mode: 0o755},
+		image.File{Path: "/install-plugin.sh", Source: filepath.Join(module, "plugins", "cilium-cni", "install-plugin.sh"), Mode: 0o755},
+		image.File{Path: "/cni-uninstall.sh", Source: filepath.Join(module, "plugins", "cilium-cni", "cni-uninstall.sh"), Mode: 0o755},
+		image.File{Path: "/var/lib/cilium/bpf", Source: filepath.Join(module, "bpf")},
+		image.File{Path: ciliumModules, Data: kernelModules("vxlan", "ip_tables", "iptable_nat", "iptable_mangle", "iptable_raw", "iptable_filter", "sch_ingress", "cls_bpf")},
+	), nil
+}
+
+// kernelModules is a list in the format of /proc/modules. What of it is built
+// into the kernel is as good as loaded; what the kernel lacks fails when used.
+func kernelModules(names ...string) []byte {
+	var list []byte
+	for _, name := range names {
+		list = fmt.Appendf(list, "%s 0 0 - Live 0x0000000000000000\n", name)
+	}
+	return list
+}

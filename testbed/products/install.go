@@ -1,0 +1,215 @@
+//go:build linux
+
+package products
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/testbed/internal/bed"
+)
+
+// ready is how long a product may take until its pods and all nodes are ready.
+const ready = 5 * time.Minute
+
+// Install puts a product on the cluster, which must have no pod network yet:
+// images onto the nodes, its chart's objects by server-side apply, kube-proxy
+// on or off as the product wants it. It returns when the product's workloads
+// and all nodes are ready.
+func Install(ctx context.Context, b *bed.Bed, name string, log logf) error {
+	p, err := find(name)
+	if err != nil {
+		return err
+	}
+	for _, n := range b.Nodes() {
+		found, err := onNode(ctx, b, n.Name, "ls /etc/cni/net.d 2>/dev/null || true")
+		if err != nil {
+			return err
+		}
+		if len(bytes.TrimSpace(found)) > 0 {
+			return fmt.Errorf("%s has a pod network already (/etc/cni/net.d/%s); take that off first with testbed uninstall", n.Name, bytes.Fields(found)[0])
+		}
+	}
+	objects, err := manifests(ctx, b, p)
+	if err != nil {
+		return err
+	}
+	if err := Import(ctx, b, name, log); err != nil {
+		return err
+	}
+	if err := b.SetKubeProxy(ctx, p.kubeProxy); err != nil {
+		return err
+	}
+	log("installing %s", name)
+	ctx, cancel := context.WithTimeoutCause(ctx, ready, fmt.Errorf("%s is not ready after %s; testbed kubectl -n %s get pods says more", name, ready, p.namespace))
+	defer cancel()
+	if _, err := b.Kubectl(ctx, bytes.NewReader(objects), "apply", "--server-side", "--force-conflicts", "--filename", "-"); err != nil {
+		return err
+	}
+	for _, workload := range p.workloads {
+		if _, err := b.Kubectl(ctx, nil, "--namespace", p.namespace, "rollout", "status", workload); err != nil {
+			return becauseOf(ctx, err)
+		}
+	}
+	return becauseOf(ctx, waitNodes(ctx, b))
+}
+
+// Import puts a product's images onto all nodes, building them first if need
+// be.
+func Import(ctx context.Context, b *bed.Bed, name string, log logf) error {
+	tarballs, err := Images(ctx, name, log)
+	if err != nil {
+		return err
+	}
+	for _, t := range tarballs {
+		if err := b.Import(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Uninstall takes a product off the cluster and off the nodes, and starts
+// kube-proxy again where the product was in its place. Pods that were on its
+// network have to be made anew on the next.
+func Uninstall(ctx context.Context, b *bed.Bed, name string, log logf) error {
+	p, err := find(name)
+	if err != nil {
+		return err
+	}
+	objects, err := manifests(ctx, b, p)
+	if err != nil {
+		return err
+	}
+	log("uninstalling %s", name)
+	if _, err := b.Kubectl(ctx, bytes.NewReader(objects), "delete", "--ignore-not-found", "--wait", "--timeout=120s", "--filename", "-"); err != nil {
+		return err
+	}
+	if err := deleteCRDs(ctx, b); err != nil {
+		return err
+	}
+	var errs []error
+	for _, n := range b.Nodes() {
+		_, err := onNode(ctx, b, n.Name, cleanupFunctions+p.source.cleanup+cleanupRoutes(podPrefix(b)))
+		errs = append(errs, err)
+	}
+	if !p.kubeProxy {
+		errs = append(errs, b.SetKubeProxy(ctx, true))
+	}
+	return errors.Join(errs...)
+}
+
+// cleanupFunctions are what the products' own scripts call.
+const cleanupFunctions = `
+drop_chains() { # drops all chains whose names begin so, and the rules that lead there
+	for iptables in iptables ip6tables; do
+		$iptables-save 2>/dev/null | grep -q -- "$1" || continue
+		$iptables-save | grep -v -- "$1" | $iptables-restore
+	done
+}
+`
+
+// cleanupRoutes takes away all routes to pods.
+func cleanupRoutes(pods netip.Prefix) string {
+	return fmt.Sprintf("ip route show root %s | while read -r route; do ip route delete $route; done\ntrue\n", pods)
+}
+
+// deleteCRDs deletes the kinds that Cilium's operator made, with all objects.
+func deleteCRDs(ctx context.Context, b *bed.Bed) error {
+	out, err := b.Kubectl(ctx, nil, "get", "customresourcedefinitions", "--output", "name")
+	if err != nil {
+		return err
+	}
+	var kinds []string
+	for _, name := range strings.Fields(string(out)) {
+		if strings.HasSuffix(name, ".cilium.io") {
+			kinds = append(kinds, name)
+		}
+	}
+	if len(kinds) == 0 {
+		return nil
+	}
+	_, err = b.Kubectl(ctx, nil, append([]string{"delete", "--ignore-not-found", "--timeout=60s"}, kinds...)...)
+	return err
+}
+
+// manifests are the objects of a product for this cluster.
+func manifests(ctx context.Context, b *bed.Bed, p product) ([]byte, error) {
+	files, err := p.source.chart(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := cluster{pods: podPrefix(b)}
+	// The Service's only endpoint is the API server's own address.
+	out, err := b.Kubectl(ctx, nil, "--namespace", "default", "get", "endpointslices", "--selector", "kubernetes.io/service-name=kubernetes",
+		"--output", "jsonpath={.items[0].endpoints[0].addresses[0]}:{.items[0].ports[0].port}")
+	if err != nil {
+		return nil, err
+	}
+	if c.api, err = netip.ParseAddrPort(string(out)); err != nil {
+		return nil, fmt.Errorf("address of the API server: %w", err)
+	}
+	version, err := b.Kubectl(ctx, nil, "get", "nodes", "--output", "jsonpath={.items[0].status.nodeInfo.kubeletVersion}")
+	if err != nil {
+		return nil, err
+	}
+	objects, err := render(files.Chart, p.name, p.namespace, string(version), p.values(c))
+	if err != nil {
+		return nil, err
+	}
+	if p.namespace != "kube-system" {
+		objects = slices.Concat(namespaceYAML(p.namespace, p.name), objects)
+	}
+	return objects, nil
+}
+
+// podPrefix holds the pods of all nodes: the /16 around the first node's.
+func podPrefix(b *bed.Bed) netip.Prefix {
+	return netip.PrefixFrom(b.Nodes()[0].PodCIDR.Addr(), 16).Masked()
+}
+
+// waitNodes waits until every node says that its pod network is ready.
+func waitNodes(ctx context.Context, b *bed.Bed) error {
+	const step = 10 * time.Second
+	for {
+		_, err := b.Kubectl(ctx, nil, "wait", "--for=condition=Ready", "nodes", "--all", "--timeout="+step.String())
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		// containerd 1.6 overlooks a configuration that was renamed into its place: write it once more.
+		for _, n := range b.Nodes() {
+			if _, err := onNode(ctx, b, n.Name, `for f in /etc/cni/net.d/*.conflist; do [ -f "$f" ] && content=$(cat "$f") && printf '%s\n' "$content" >"$f"; done; true`); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// becauseOf gives the deadline's own words instead of a command's "killed".
+func becauseOf(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
+	return err
+}
+
+// onNode runs a shell script on a node and gives what it prints.
+func onNode(ctx context.Context, b *bed.Bed, node, script string) ([]byte, error) {
+	cmd, err := b.NodeCommand(ctx, node, "sh", "-c", script)
+	if err != nil {
+		return nil, err
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("on %s: %w: %s", node, err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	return out, nil
+}
