@@ -74,7 +74,9 @@ func (c *Contender) check(file string) error {
 		p.oneOf("requires.underlay", c.Requires.Underlay, underlays)
 	}
 	c.Lab.check(p, c.Datapath.Attach == "none")
-	p.want(c.Kube == nil || c.Kube.Install != "", "kube.install is missing")
+	if c.Kube != nil {
+		c.Kube.check(p)
+	}
 	return errors.Join(p.errs...)
 }
 

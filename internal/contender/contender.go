@@ -1,6 +1,6 @@
 // Package contender reads contender files: data only, strictly decoded. It
-// runs nothing and knows no arena. Next: read.go, then check.go for the rules;
-// the files themselves are in /contenders.
+// runs nothing and knows no arena. Next: read.go, then check.go for the rules and
+// kube.go for recipes; the files themselves are in /contenders.
 package contender
 
 import "github.com/cnibench/cnibench/internal/unit"
@@ -80,9 +80,4 @@ type Lab struct {
 type Piece struct {
 	Use    string         `yaml:"use"`
 	Params map[string]any `yaml:"with,omitempty"`
-}
-
-// Kube says how the product is installed on a cluster, for the kube arena.
-type Kube struct {
-	Install string `yaml:"install"` // as the 2024 study installed it, in words
 }

@@ -29,6 +29,8 @@ func TestPage(t *testing.T) {
 		{"table", table(all)},
 		{"lab", labForms(all)},
 		{"none", withoutLab(all)},
+		{"kube", recipes(all)},
+		{"kube-none", withoutRecipe(all)},
 	} {
 		if got, err = splice(got, part.name, part.text); err != nil {
 			t.Fatal(err)
@@ -58,16 +60,16 @@ func splice(page, name, text string) (string, error) {
 
 func table(all []*contender.Contender) string {
 	var b strings.Builder
-	b.WriteString("| contender | product, version | attach | transport | services | overhead | encryption | policy | measured by | lab |\n")
-	b.WriteString("|---|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| contender | product, version | attach | transport | services | overhead | encryption | policy | measured by | lab | cluster |\n")
+	b.WriteString("|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, c := range all {
 		product := strings.TrimSpace(c.Product + " " + c.Version)
 		if c.Features.Status == "retired" {
 			product += " (retired)"
 		}
-		fmt.Fprintf(&b, "| [%s](../contenders/%s.yaml) | %s | %s | %s | %s | %g | %s | %s | %s | %s |\n",
+		fmt.Fprintf(&b, "| [%s](../contenders/%s.yaml) | %s | %s | %s | %s | %g | %s | %s | %s | %s | %s |\n",
 			c.ID, c.ID, product, c.Datapath.Attach, c.Datapath.Transport, c.Datapath.Services,
-			float64(c.Datapath.Overhead), encryption(c.Features), policy(c.Features.Policy), orDash(strings.Join(c.Studies, ", ")), yesNo(c.Lab.None == ""))
+			float64(c.Datapath.Overhead), encryption(c.Features), policy(c.Features.Policy), orDash(strings.Join(c.Studies, ", ")), yesNo(c.Lab.None == ""), onCluster(c.Kube))
 	}
 	return b.String()
 }
@@ -96,6 +98,60 @@ func withoutLab(all []*contender.Contender) string {
 	for _, c := range all {
 		if c.Lab.None != "" {
 			fmt.Fprintf(&b, "| %s | %s | %s |\n", c.ID, c.Lab.None, c.Lab.Remedy)
+		}
+	}
+	return b.String()
+}
+
+// onCluster says how far the recipe has been tried.
+func onCluster(k *contender.Kube) string {
+	switch {
+	case k == nil:
+		return "needs none"
+	case k.None != "":
+		return "no"
+	case k.Checked == contender.CheckedWritten:
+		return "only written"
+	}
+	return k.Checked
+}
+
+func recipes(all []*contender.Contender) string {
+	var b strings.Builder
+	b.WriteString("| contender | 2024 | latest | tried | not verified, notes |\n|---|---|---|---|---|\n")
+	for _, c := range all {
+		if c.Kube == nil || c.Kube.None != "" {
+			continue
+		}
+		var notes []string
+		versions := map[string]string{}
+		for _, set := range contender.VersionSets() {
+			v, ok := c.Kube.Versions[set]
+			if !ok {
+				versions[set] = "–"
+				continue
+			}
+			versions[set] = v.Version
+			if v.LookedUp != "" {
+				versions[set] += " (" + v.LookedUp + ")"
+			}
+			if v.Unverified != "" {
+				notes = append(notes, set+": "+v.Unverified)
+			}
+		}
+		notes = append(notes, c.Kube.Notes...)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", c.ID, versions[contender.Versions2024], versions[contender.VersionsLatest],
+			onCluster(c.Kube), orDash(strings.Join(notes, "; ")))
+	}
+	return b.String()
+}
+
+func withoutRecipe(all []*contender.Contender) string {
+	var b strings.Builder
+	b.WriteString("| contender | why | instead |\n|---|---|---|\n")
+	for _, c := range all {
+		if c.Kube != nil && c.Kube.None != "" {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", c.ID, c.Kube.None, c.Kube.Remedy)
 		}
 	}
 	return b.String()

@@ -87,7 +87,7 @@ func TestReadErrors(t *testing.T) {
 		{"pieces of nothing", "  attach: bridge\n", "  attach: none\n", `contenders/x.yaml: lab: it has pieces, but datapath.attach is none`},
 		{"piece without use", "{use: bridge, with", "{with", `contenders/x.yaml: lab: a piece without use`},
 		{"nothing of the product", "  own: [the bridge plugin]\n", "", `contenders/x.yaml: lab.own, lab.reproduced: say what of the product is in it`},
-		{"kube without install", "lab:\n", "kube: {}\nlab:\n", `contenders/x.yaml: kube.install is missing`},
+		{"empty kube", "lab:\n", "kube: {}\nlab:\n", `contenders/x.yaml: kube: it has neither kube.steps nor the reason kube.none` + "\n" + `contenders/x.yaml: kube.checked is missing`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
