@@ -134,8 +134,14 @@ func TestStartOverKills(t *testing.T) {
 			p, err := StartOver(ctx, func(ctx context.Context, in io.Reader, out, errs io.Writer) error {
 				ctx, stop := context.WithCancel(ctx)
 				defer stop()
-				defer context.AfterFunc(streamCtx, stop)()
-				return through(ctx, in, out, errs)
+				ended := make(chan error, 1)
+				go func() { ended <- through(ctx, in, out, errs) }()
+				select {
+				case err := <-ended:
+					return err
+				case <-streamCtx.Done():
+					return errors.New("connection reset")
+				}
 			}, host.Command{
 				Argv: []string{"sh", "-c", "echo ready; exec sleep 1000"}, Stdout: said, Stdin: strings.NewReader(strings.Repeat("x", 1<<20)),
 			})

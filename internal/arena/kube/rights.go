@@ -37,14 +37,14 @@ func rights(o Options) []right {
 		return []right{{rule: rule("*", []string{"*"}, []string{"*"})}}
 	}
 	return []right{
-		{rule: rule("", []string{"nodes"}, []string{"get", "list"})},
+		{rule: rule("", []string{"nodes"}, []string{"list"})},
 		{rule: rule("", []string{"namespaces"}, []string{"get", "list", "create", "delete"})},
 		{rule: rule("", []string{"pods"}, []string{"get", "list", "create", "delete"})},
 		// A WebSocket is asked for with GET, SPDY with POST.
 		{rule: rule("", []string{"pods/exec"}, []string{"get", "create"})},
 		{rule: rule("", []string{"services"}, []string{"get", "create", "delete"}), lacking: "steps of the path service"},
 		{rule: rule("discovery.k8s.io", []string{"endpointslices"}, []string{"create", "deletecollection"}), lacking: "steps of the path service"},
-		{rule: rule("networking.k8s.io", []string{"networkpolicies"}, []string{"get", "list", "create", "update", "delete"}), lacking: "check policy"},
+		{rule: rule("networking.k8s.io", []string{"networkpolicies"}, []string{"get", "create", "update", "delete"}), lacking: "check policy"},
 		{rule: rule("", []string{"events"}, []string{"list"}), lacking: "why a pod does not start"},
 		{rule: rule("apps", []string{"daemonsets"}, []string{"list"}), lacking: "which pod network this is"},
 		{rule: rule("", []string{"configmaps"}, []string{"get"}, configMaps()...), lacking: "how the pod network is configured"},
