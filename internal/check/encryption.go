@@ -135,6 +135,9 @@ func (e encryption) Run(ctx context.Context, s *Subject) (res Result, err error)
 		return res, err
 	}
 	promised := s.Contender.Features.Encryption
+	if len(s.Contender.Features.Architectures) == 0 {
+		promised = "" // no file of the catalogue has described it
+	}
 	var broken error // a path that is not there leaves the others to be judged
 	for _, x := range ways {
 		for _, protocol := range protocols {
@@ -188,6 +191,9 @@ func (encryption) ways(ctx context.Context, s *Subject, probe func(arena.Endpoin
 	} else if err != nil {
 		return nil, nil, err
 	} else {
+		if at, mapped := through.Ports[port]; mapped {
+			port = at
+		}
 		service.to.Target = netip.AddrPortFrom(through.Target, port)
 		ways = append(ways, service)
 	}

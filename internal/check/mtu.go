@@ -41,7 +41,8 @@ type packetSizes struct {
 	sent     int    // the packet that TCP begins with, the larger of both ways
 	there    int    // the largest that crosses whole, client to server
 	back     int    // and server to client; 0: not even leastPacket
-	unseen   string
+	unseen   string // why nobody watched for fragments
+	assumed  string // why the underlay's MTU is but what follows from the path's
 }
 
 func (z packetSizes) fits() int { return z.underlay - z.overhead }
@@ -58,11 +59,6 @@ func (m mtu) Run(ctx context.Context, s *Subject) (Result, error) {
 	for i, e := range ends {
 		if agents[i], err = s.Agent(ctx, e); err != nil {
 			return Result{}, err
-		}
-		if len(s.Network.Nodes()) == 0 {
-			res := Result{Check: "mtu", Contender: s.Contender.ID}
-			res.note(Case{Name: "size", Verdict: Skip, Text: "no pod may be on the nodes' own network here, so that nobody knows the underlay's MTU"})
-			return res, nil
 		}
 		node, err := s.Node(e)
 		if err != nil {
@@ -95,6 +91,10 @@ func (m mtu) Run(ctx context.Context, s *Subject) (Result, error) {
 	}
 	if s.Contender.Datapath.Transport == "" { // nobody knows what the encapsulation takes
 		z.overhead = max(0, z.underlay-z.path())
+	}
+	if _, err := s.Network.Pair(ctx, arena.PathHost); arena.AsUnsupported(err) != nil { // what passes for a node is a pod
+		res.UnderlayMTU, z.underlay = 0, z.path()+z.overhead
+		z.assumed = arena.AsUnsupported(err).Reason
 	}
 	res.Cases = []Case{z.judge(), tcp}
 	res.set(res.key("pod"), strconv.Itoa(z.pod))
@@ -255,6 +255,9 @@ func (z packetSizes) judge() Case {
 	}
 	if z.pod > sent && z.path() > 0 {
 		c.Text += fmt.Sprintf("; the interface shows an MTU of %d, the route allows less", z.pod)
+	}
+	if z.assumed != "" {
+		c.Text += "; the underlay's MTU is taken from that, for nobody may ask the nodes: " + z.assumed
 	}
 	if z.unseen != "" {
 		c.Text += "; whether the underlay cuts packets up was not watched: " + z.unseen

@@ -45,8 +45,12 @@ func (r *Runner) Run(ctx context.Context, c *contender.Contender, variant string
 			if ctx.Err() != nil {
 				return results, ctx.Err()
 			}
-			res.Error = runErr.Error()
-			res.set(res.key("run"), "skip: "+res.Error)
+			if u := arena.AsUnsupported(runErr); u != nil && upErr == nil { // a path that is not there
+				res.note(Case{Name: "network", Verdict: Skip, Text: u.Reason, Next: u.Remedy})
+			} else {
+				res.Error = runErr.Error()
+				res.set(res.key("run"), "skip: "+res.Error)
+			}
 		}
 		results = append(results, res)
 	}
