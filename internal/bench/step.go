@@ -51,7 +51,7 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, site *site, s *res
 		return
 	}
 	session := &workload.Session{
-		Client: pair.Client, Server: pair.Server, Target: pair.Target, Params: params,
+		Client: pair.Client, Server: pair.Server, Target: pair.Target, Ports: pair.Ports, Params: params,
 		Warmup: seconds(plan.Warmup), Duration: seconds(plan.Duration),
 		Raw: raw, Begin: watch.begin, End: watch.end,
 	}

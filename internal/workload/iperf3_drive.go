@@ -164,7 +164,7 @@ func (c *crew) iperf3(plan iperf3Schedule, pairs int, flags []string) (servers, 
 		return servers, clients, err
 	}
 	for i, port := range ports {
-		argv := []string{"iperf3", "-c", c.s.Target.String(), "-p", strconv.Itoa(port), "-t", strconv.Itoa(plan.run),
+		argv := []string{"iperf3", "-c", c.s.Target.String(), "-p", portText(c.s.at(uint16(port))), "-t", strconv.Itoa(plan.run),
 			"-i", plan.interval, "--connect-timeout", strconv.Itoa(iperf3ConnectMs), "--json"}
 		if plan.omit > 0 {
 			argv = append(argv, "-O", strconv.Itoa(plan.omit))

@@ -119,7 +119,7 @@ func (e engine) serve(ctx context.Context, s *Session, use func(*loader) error) 
 	if err != nil {
 		return err
 	}
-	err = use(&loader{engine: e, crew: c, self: self, target: netip.AddrPortFrom(s.Target, port), server: server})
+	err = use(&loader{engine: e, crew: c, self: self, target: s.at(port), server: server})
 	// What the server says explains what the client saw.
 	return errors.Join(c.stop(server), err)
 }

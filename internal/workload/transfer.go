@@ -111,7 +111,7 @@ func (d mover) run(m *move) (*transfer.Report, *transfer.Served, error) {
 		return nil, nil, err
 	}
 	m.listen = netip.AddrPortFrom(m.s.Server.Addr(), uint16(ports[0]))
-	m.target = netip.AddrPortFrom(m.s.Target, uint16(ports[0]))
+	m.target = m.s.at(uint16(ports[0]))
 	serve, fetch, err := d.prepare(m)
 	if err != nil {
 		return nil, nil, err

@@ -55,13 +55,24 @@ type Param struct {
 type Session struct {
 	Client, Server arena.Endpoint
 	Target         netip.Addr // where the client reaches the server
-	Params         Params
-	Warmup         time.Duration // excluded from every figure
-	Duration       time.Duration // of the measured window
-	Raw            Raw
+	// Ports are where the client reaches the server's ports that have another
+	// number at Target; nil: each has the same.
+	Ports    map[uint16]uint16
+	Params   Params
+	Warmup   time.Duration // excluded from every figure
+	Duration time.Duration // of the measured window
+	Raw      Raw
 	// Begin and End mark the measured window for the recorder; Drive calls
 	// each once, at the moment.
 	Begin, End func()
+}
+
+// at is where the client reaches that port of the server.
+func (s *Session) at(port uint16) netip.AddrPort {
+	if other, moved := s.Ports[port]; moved {
+		port = other
+	}
+	return netip.AddrPortFrom(s.Target, port)
 }
 
 // Raw takes the files that a reader can check a sample against: commands,
