@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,6 +38,8 @@ type fakeArena struct {
 	ups    []string
 	open   int
 	fresh  int // times that a network was asked to forget
+	// cut, where set, are the processes that end before the second step.
+	cut *[]host.Process
 }
 
 func (a *fakeArena) Name() string                                         { return "fake" }
@@ -55,7 +58,7 @@ func (a *fakeArena) Up(_ context.Context, c *contender.Contender, variant string
 type fakeNet struct{ a *fakeArena }
 
 func (n *fakeNet) Nodes() []arena.Endpoint {
-	return []arena.Endpoint{fakeEnd{name: "node1"}, fakeEnd{name: "node2"}}
+	return []arena.Endpoint{fakeEnd{name: "node1", a: n.a}, fakeEnd{name: "node2", a: n.a}}
 }
 func (n *fakeNet) Pods() []arena.Endpoint { return n.Nodes() }
 func (n *fakeNet) Uplink() string         { return "lo" }
@@ -67,14 +70,30 @@ func (n *fakeNet) Service(ctx context.Context, _ []arena.Port, _ int) (arena.Pai
 func (n *fakeNet) Pair(context.Context, string) (arena.Pair, error) {
 	return arena.Pair{Client: n.Nodes()[0], Server: n.Nodes()[1], Target: loopback}, nil
 }
-func (n *fakeNet) Fresh(context.Context) error { n.a.fresh++; return nil }
-func (n *fakeNet) Down(context.Context) error  { n.a.open--; return nil }
+func (n *fakeNet) Fresh(context.Context) error {
+	if n.a.fresh++; n.a.fresh == 2 && n.a.cut != nil {
+		for _, p := range *n.a.cut {
+			_ = p.Signal(os.Kill)
+		}
+	}
+	return nil
+}
+func (n *fakeNet) Down(context.Context) error { n.a.open--; return nil }
 
 var loopback = netip.MustParseAddr("127.0.0.1")
 
 type fakeEnd struct {
 	host.Local
 	name string
+	a    *fakeArena
+}
+
+func (e fakeEnd) Start(ctx context.Context, c host.Command) (host.Process, error) {
+	p, err := e.Local.Start(ctx, c)
+	if err == nil && e.a.cut != nil {
+		*e.a.cut = append(*e.a.cut, p)
+	}
+	return p, err
 }
 
 func (e fakeEnd) Name() string     { return e.name }
@@ -108,6 +127,22 @@ func samplesOf(t *testing.T, r *Runner) []result.Sample {
 		t.Fatal(err)
 	}
 	return rec.Samples
+}
+
+// Agents that ended, as with a broken connection to their endpoints, are there
+// again for the next step.
+func TestRunMendsAgents(t *testing.T) {
+	p := plan(1, []string{"host"}, []string{"x", "y"})
+	p.Duration = 0.1
+	r := runner(t, &fakeArena{cut: &[]host.Process{}}, p)
+	if err := r.Run(t.Context(), p, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range samplesOf(t, r) {
+		if slices.ContainsFunc(s.Reasons, func(r result.Reason) bool { return strings.Contains(r.Text, agent.ErrEnded.Error()) }) {
+			t.Errorf("%s: %v", s.Step, s.Reasons)
+		}
+	}
 }
 
 // A contender that does not come up gives invalid samples with the reason; the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -18,6 +19,14 @@ import (
 type site struct {
 	net    arena.Network
 	agents map[string]*agent.Client // by endpoint
+	posts  map[string]post          // where they are, by the same
+}
+
+// post is where an agent is wanted.
+type post struct {
+	at    arena.Endpoint
+	exe   string
+	scope sysmon.Scope
 }
 
 // fault is why the network is no longer what was set up, where its arena can
@@ -33,7 +42,7 @@ func (s *site) fault() error {
 // each other. took is the time of the network's own part of that, without the
 // agents. What it returns must be closed, also after an error.
 func (r *Runner) setUp(ctx context.Context, entry result.Entry, steps []result.Step) (s *site, took time.Duration, err error) {
-	s = &site{agents: map[string]*agent.Client{}}
+	s = &site{agents: map[string]*agent.Client{}, posts: map[string]post{}}
 	c, err := r.Catalogue(entry.ID)
 	if err != nil {
 		return s, 0, err
@@ -87,11 +96,33 @@ func (s *site) hire(ctx context.Context, exe string, e arena.Endpoint, scope sys
 	if s.agents[name] != nil {
 		name += "-spare"
 	}
-	a, err := agent.Start(ctx, e, exe, map[string]string{"node": e.Node(), "endpoint": name}, scope)
+	s.posts[name] = post{e, exe, scope}
+	return s.fill(ctx, name)
+}
+
+// fill starts the agent of a post.
+func (s *site) fill(ctx context.Context, name string) error {
+	p := s.posts[name]
+	a, err := agent.Start(ctx, p.at, p.exe, map[string]string{"node": p.at.Node(), "endpoint": name}, p.scope)
 	if err != nil {
 		return err
 	}
 	s.agents[name] = a
+	return nil
+}
+
+// mend starts agents anew that have ended, as all do in a cluster whose API
+// server was away: their step is lost, those after it need not be.
+func (s *site) mend(ctx context.Context) error {
+	for name, a := range s.agents {
+		if _, err := a.Hello(ctx, netip.Addr{}); !errors.Is(err, agent.ErrEnded) {
+			continue
+		}
+		_ = a.Close() // it has ended
+		if err := s.fill(ctx, name); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -44,7 +44,7 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, site *site, s *res
 		return
 	}
 	raw := r.Store.Raw(s)
-	watch, err := site.watch()
+	watch, err := site.watch(ctx)
 	if err != nil {
 		_, _ = watch.stop() // those that did start
 		invalidate(s, "recorder_failed", err.Error())
@@ -175,10 +175,19 @@ type watch struct {
 	errs         []error
 }
 
-// watch starts the recorders of all agents.
-func (s *site) watch() (*watch, error) {
+// watch starts the recorders of all agents, and first those agents that have
+// ended since the step before.
+func (s *site) watch(ctx context.Context) (*watch, error) {
 	w := &watch{site: s, names: s.names(), begins: map[string]time.Time{}, ends: map[string]time.Time{}}
-	return w, w.all(func(_ string, a *agent.Client) error { return a.Record(context.Background()) })
+	record := func(_ string, a *agent.Client) error { return a.Record(context.Background()) }
+	err := w.all(record)
+	if errors.Is(err, agent.ErrEnded) {
+		_, _ = w.stop() // those that did start
+		if err = s.mend(ctx); err == nil {
+			err = w.all(record)
+		}
+	}
+	return w, err
 }
 
 // all asks every agent at once.
