@@ -1,0 +1,158 @@
+//go:build linux
+
+package bed
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/testbed/internal/pki"
+)
+
+func TestAddressPlan(t *testing.T) {
+	seen := map[string]bool{}
+	for i := range MaxNodes {
+		n := nodeNumber(i + 1)
+		if !nodePrefix.Contains(n.Addr) || n.Addr == controlAddr || !podPrefix.Contains(n.PodCIDR.Addr()) || n.PodCIDR.Masked() != n.PodCIDR {
+			t.Errorf("%+v is not in the plan", n)
+		}
+		if seen[n.Addr.String()] || seen[n.PodCIDR.String()] {
+			t.Errorf("%+v is there twice", n)
+		}
+		seen[n.Addr.String()], seen[n.PodCIDR.String()] = true, true
+	}
+	if n := nodeNumber(2); n.Name != "node-2" || n.Addr.String() != "10.77.0.12" || n.PodCIDR.String() != "10.244.2.0/24" {
+		t.Errorf("%+v", n)
+	}
+	if servicePfx.Addr().Next() != kubernetesIP {
+		t.Errorf("Service kubernetes is %s", kubernetesIP)
+	}
+}
+
+func TestConflist(t *testing.T) {
+	var config struct {
+		Name    string
+		Plugins []struct{ Type string }
+	}
+	if err := json.Unmarshal([]byte(conflist(nodeNumber(1))), &config); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range config.Plugins {
+		if !strings.Contains(strings.Join(standardPlugins, " "), p.Type) {
+			t.Errorf("plugin %s is not copied to the nodes", p.Type)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	good := Options{Nodes: 3, KubeProxy: "iptables", CNI: "none"}
+	for _, test := range []struct {
+		name   string
+		change func(*Options)
+		error  string
+	}{
+		{"good", func(*Options) {}, ""},
+		{"no node", func(o *Options) { o.Nodes = 0 }, "0 nodes"},
+		{"too many", func(o *Options) { o.Nodes = MaxNodes + 1 }, "from 1 to 20"},
+		{"proxy", func(o *Options) { o.KubeProxy = "ipvs" }, `"ipvs"`},
+		{"network", func(o *Options) { o.CNI = "flannel" }, "none, routes"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			o := good
+			test.change(&o)
+			err := o.check()
+			if test.error == "" && err != nil || test.error != "" && (err == nil || !strings.Contains(err.Error(), test.error)) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+func TestStartTime(t *testing.T) {
+	start, err := startTime(os.Getpid())
+	if err != nil || start == 0 {
+		t.Errorf("own: %d %v", start, err)
+	}
+	cmd := exec.Command("sleep", "0")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := state{Init: cmd.Process.Pid, Start: 1}
+	if s.alive() {
+		t.Error("a process with another start counts as the supervisor")
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := startTime(s.Init); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("ended: %v", err)
+	}
+}
+
+func TestOpenAndDownWithout(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "bed")
+	if _, err := Open(dir); !errors.Is(err, ErrDown) {
+		t.Errorf("Open: %v", err)
+	}
+	if err := Down(t.Context(), dir); err != nil {
+		t.Errorf("Down without a folder: %v", err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := Down(t.Context(), dir); err != nil {
+		t.Errorf("Down of what an Up left that was killed at once: %v", err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder is left: %v", err)
+	}
+	other := t.TempDir()
+	file := filepath.Join(other, "mine")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Down(t.Context(), other); err == nil || !strings.Contains(err.Error(), "no state folder") {
+		t.Errorf("Down of another's folder: %v", err)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
+	}
+	if _, err := stateDir("/tmp/a:b"); err == nil {
+		t.Error("a folder with a colon is taken")
+	}
+}
+
+func TestState(t *testing.T) {
+	dir := t.TempDir()
+	want := state{ID: "ab", Init: 7, Start: 9, Nodes: []Node{nodeNumber(1)}, Options: Options{Nodes: 1}}
+	if err := want.write(dir); err != nil {
+		t.Fatal(err)
+	}
+	got, err := readState(dir)
+	if err != nil || got.ID != want.ID || got.Init != want.Init || got.Nodes[0] != want.Nodes[0] {
+		t.Errorf("%+v %v", got, err)
+	}
+}
+
+func TestClientReadsKubeconfig(t *testing.T) {
+	ca, err := pki.NewAuthority("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, err := ca.Client("me")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newClient(pki.Kubeconfig("https://10.0.0.1:1", ca.PEM, user))
+	if err != nil || c.server != "https://10.0.0.1:1" {
+		t.Errorf("%+v %v", c, err)
+	}
+	if _, err := newClient([]byte("kind: Config\n")); err == nil {
+		t.Error("an empty kubeconfig is taken")
+	}
+}
