@@ -1,8 +1,9 @@
 // Package agent is the side of cnibench inside an endpoint: it records, marks,
 // echoes and probes there, asked in JSON lines on standard input and answering
-// on standard output. It opens no control port, starts no process, writes no
-// file, and ends when its standard input does. Next: serve.go for the side in
-// the endpoint, client.go for the other.
+// on standard output. It opens no control port, writes no file, starts no
+// process but the one that ServeExec is ordered to, and ends when its standard
+// input does. Next: serve.go for the side in the endpoint, client.go for the
+// other.
 package agent
 
 import (
