@@ -1,0 +1,224 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// kept are the kinds whose objects must be the same before and after. Leases
+// and events come and go by themselves.
+var kept = []struct {
+	kind string
+	gvr  schema.GroupVersionResource
+	only string // this namespace alone
+}{
+	{"Namespace", schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, ""},
+	{"CustomResourceDefinition", schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, ""},
+	{"ClusterRole", schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}, ""},
+	{"ClusterRoleBinding", schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}, ""},
+	{"MutatingWebhookConfiguration", schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}, ""},
+	{"ValidatingWebhookConfiguration", schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}, ""},
+	{"APIService", schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}, ""},
+	{"IngressClass", schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingressclasses"}, ""},
+	{"DaemonSet", schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}, ""},
+	{"Deployment", schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, ""},
+	{"StatefulSet", schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}, ""},
+	{"Service", schema.GroupVersionResource{Version: "v1", Resource: "services"}, ""},
+	{"ConfigMap", schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "kube-system"},
+	{"Secret", schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, "kube-system"},
+	{"ServiceAccount", schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, "kube-system"},
+}
+
+// clusterState lists what an installation could leave in the cluster.
+func (j *job) clusterState(ctx context.Context) ([]string, error) {
+	var things []string
+	own := map[string]bool{}
+	for _, k := range kept {
+		list, err := j.cl.Dynamic.Resource(k.gvr).Namespace(k.only).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", k.gvr.Resource, err)
+		}
+		for _, o := range list.Items {
+			if k.kind == "Namespace" && isOwn(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.GetName(), Labels: o.GetLabels()}}) {
+				own[o.GetName()] = true
+			}
+			if own[o.GetName()] && k.kind == "Namespace" || own[o.GetNamespace()] || o.GetDeletionTimestamp() != nil || o.GetLabels()["app.kubernetes.io/managed-by"] == "cnibench" {
+				continue
+			}
+			o.SetKind(k.kind)
+			things = append(things, textOf(&o))
+		}
+	}
+	nodes, err := j.facts.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		for _, key := range marksOf(&n) {
+			things = append(things, "mark "+key+" of node "+n.Name)
+		}
+	}
+	slices.Sort(things)
+	return things, nil
+}
+
+// Marks of nodes that Kubernetes and this program set and clear themselves.
+var passing = []string{"node.kubernetes.io/", "cnibench.io/"}
+
+// marksOf are the keys of a node's labels, annotations and taints.
+func marksOf(n *corev1.Node) []string {
+	var keys []string
+	for key := range n.Labels {
+		keys = append(keys, "label "+key)
+	}
+	for key := range n.Annotations {
+		keys = append(keys, "annotation "+key)
+	}
+	for _, t := range n.Spec.Taints {
+		keys = append(keys, "taint "+t.Key)
+	}
+	return slices.DeleteFunc(keys, func(key string) bool {
+		_, name, _ := strings.Cut(key, " ")
+		return startsWith(name, passing)
+	})
+}
+
+func startsWith(name string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+// cleanObjects deletes what the product made in the cluster by itself: its
+// definitions with all their objects, its namespaces, its marks on nodes.
+func (j *job) cleanObjects(ctx context.Context) error {
+	l := j.c.Kube.Leftovers
+	if len(l.CRDs) > 0 {
+		crds, err := j.cl.Dynamic.Resource(crdResource).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return fmt.Errorf("list definitions: %w", err)
+		}
+		for _, crd := range crds.Items {
+			if group, _, _ := unstructured.NestedString(crd.Object, "spec", "group"); !slices.Contains(l.CRDs, group) {
+				continue
+			}
+			if err := j.releaseAll(ctx, crd.GetName()); err != nil {
+				return err
+			}
+			if err := j.deleteObject(ctx, object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", crd.GetName())); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range l.Namespaces {
+		if err := j.deleteObject(ctx, object("v1", "Namespace", "", name)); err != nil {
+			return err
+		}
+	}
+	return j.cleanMarks(ctx, l.NodeAnnotations)
+}
+
+var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// releaseAll takes the finalizers off the objects of a definition: whoever
+// honoured them has gone.
+func (j *job) releaseAll(ctx context.Context, crd string) error {
+	return j.patiently(ctx, "release the objects of "+crd, func(ctx context.Context) error {
+		o, err := j.cl.Dynamic.Resource(crdResource).Get(ctx, crd, metav1.GetOptions{})
+		if notFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		gvr, ok := storedAs(o)
+		if !ok {
+			return nil
+		}
+		list, err := j.cl.Dynamic.Resource(gvr).List(ctx, metav1.ListOptions{})
+		if notFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, item := range list.Items {
+			if len(item.GetFinalizers()) == 0 {
+				continue
+			}
+			_, err := j.cl.Dynamic.Resource(gvr).Namespace(item.GetNamespace()).Patch(ctx, item.GetName(), mergePatch,
+				[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{FieldManager: manager})
+			if err != nil && !notFound(err) {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// storedAs is the resource of a definition, in the version that is stored.
+func storedAs(crd *unstructured.Unstructured) (schema.GroupVersionResource, bool) {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, v := range versions {
+		version, ok := v.(map[string]any)
+		if ok && version["storage"] == true {
+			name, _ := version["name"].(string)
+			return schema.GroupVersionResource{Group: group, Version: name, Resource: plural}, true
+		}
+	}
+	return schema.GroupVersionResource{}, false
+}
+
+// cleanMarks removes labels, annotations and taints with the prefixes.
+func (j *job) cleanMarks(ctx context.Context, prefixes []string) error {
+	if len(prefixes) == 0 {
+		return nil
+	}
+	nodes, err := j.facts.list(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		labels, annotations, taints := map[string]any{}, map[string]any{}, []corev1.Taint{}
+		for key := range n.Labels {
+			if startsWith(key, prefixes) {
+				labels[key] = nil
+			}
+		}
+		for key := range n.Annotations {
+			if startsWith(key, prefixes) {
+				annotations[key] = nil
+			}
+		}
+		for _, t := range n.Spec.Taints {
+			if !startsWith(t.Key, prefixes) {
+				taints = append(taints, t)
+			}
+		}
+		patch := map[string]any{"metadata": map[string]any{"labels": labels, "annotations": annotations}}
+		if len(taints) < len(n.Spec.Taints) {
+			patch["spec"] = map[string]any{"taints": taints}
+		}
+		if err := j.patchNode(ctx, n.Name, patch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// object is one that only its name is known of.
+func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion(apiVersion)
+	o.SetKind(kind)
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	return o
+}

@@ -1,0 +1,245 @@
+package install
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+)
+
+// facts are what recipes ask of a cluster, found out when first asked.
+type facts struct {
+	client kubernetes.Interface
+	known  map[string]string
+	// uplinks are the nodes' interfaces, from the survey.
+	uplinks map[string]string
+}
+
+func newFacts(client kubernetes.Interface, version string, given map[string]string) *facts {
+	known := map[string]string{"version": version}
+	maps.Copy(known, given)
+	return &facts{client: client, known: known}
+}
+
+// get finds a fact. Its error says how the user can give it.
+func (f *facts) get(ctx context.Context, name string) (string, error) {
+	if value, ok := f.known[name]; ok {
+		return value, nil
+	}
+	find := map[string]func(context.Context) (string, error){
+		"pod-cidr":          f.podCIDR,
+		"service-cidr":      f.serviceCIDR,
+		"api-host":          func(ctx context.Context) (string, error) { host, _, err := f.apiServer(ctx); return host, err },
+		"api-port":          func(ctx context.Context) (string, error) { _, port, err := f.apiServer(ctx); return port, err },
+		"control-plane-ips": f.controlPlane,
+		"uplink":            f.uplink,
+	}[name]
+	if find == nil {
+		return "", fmt.Errorf("a recipe asks for %q, which is no fact of a cluster", name)
+	}
+	value, err := find(ctx)
+	if err != nil {
+		return "", fmt.Errorf("%w; give it with --fact %s=…", err, name)
+	}
+	f.known[name] = value
+	return value, nil
+}
+
+// podCIDR is what kubeadm or the components' flags say, else the smallest
+// network that holds every node's share. IPv4, where there are both.
+func (f *facts) podCIDR(ctx context.Context) (string, error) {
+	if networking := f.kubeadm(ctx); networking.PodSubnet != "" {
+		return ipv4(networking.PodSubnet), nil
+	}
+	if value := f.flag(ctx, "kube-controller-manager", "--cluster-cidr"); value != "" {
+		return ipv4(value), nil
+	}
+	nodes, err := f.list(ctx)
+	if err != nil {
+		return "", err
+	}
+	var shares []netip.Prefix
+	for _, n := range nodes {
+		for _, cidr := range append([]string{n.Spec.PodCIDR}, n.Spec.PodCIDRs...) {
+			if p, err := netip.ParsePrefix(cidr); err == nil && p.Addr().Is4() {
+				shares = append(shares, p)
+			}
+		}
+	}
+	if len(shares) == 0 {
+		return "", fmt.Errorf("the pods' network is not known: nodes have no podCIDR, and neither kubeadm's configuration nor the controller manager's flags are there")
+	}
+	return cover(shares).String(), nil
+}
+
+// cover is the smallest prefix that holds all, at most 16 bits long, as the
+// network that nodes' shares are cut from usually is.
+func cover(prefixes []netip.Prefix) netip.Prefix {
+	first := prefixes[0]
+	for bits := min(first.Bits(), 16); ; bits-- {
+		p := netip.PrefixFrom(first.Addr(), bits).Masked()
+		if bits == 0 || !slices.ContainsFunc(prefixes, func(q netip.Prefix) bool { return !p.Contains(q.Addr()) || q.Bits() < bits }) {
+			return p
+		}
+	}
+}
+
+// serviceCIDR is what the API says (ServiceCIDR, Kubernetes 1.33 and later),
+// else kubeadm or the API server's flags.
+func (f *facts) serviceCIDR(ctx context.Context) (string, error) {
+	if c, err := f.client.NetworkingV1().ServiceCIDRs().Get(ctx, "kubernetes", metav1.GetOptions{}); err == nil && len(c.Spec.CIDRs) > 0 {
+		return ipv4(strings.Join(c.Spec.CIDRs, ",")), nil
+	}
+	if networking := f.kubeadm(ctx); networking.ServiceSubnet != "" {
+		return ipv4(networking.ServiceSubnet), nil
+	}
+	if value := f.flag(ctx, "kube-apiserver", "--service-cluster-ip-range"); value != "" {
+		return ipv4(value), nil
+	}
+	return "", fmt.Errorf("the Services' network is not known: no ServiceCIDR, kubeadm configuration or flag of the API server is there")
+}
+
+// apiServer is the first address behind the Service kubernetes: it needs no
+// kube-proxy.
+func (f *facts) apiServer(ctx context.Context) (host, port string, err error) {
+	slicesOf, err := f.client.DiscoveryV1().EndpointSlices("default").List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=kubernetes"})
+	if err != nil {
+		return "", "", fmt.Errorf("the API server's address: %w", err)
+	}
+	for _, s := range slicesOf.Items {
+		if len(s.Endpoints) > 0 && len(s.Endpoints[0].Addresses) > 0 && len(s.Ports) > 0 && s.Ports[0].Port != nil {
+			return s.Endpoints[0].Addresses[0], strconv.Itoa(int(*s.Ports[0].Port)), nil
+		}
+	}
+	return "", "", fmt.Errorf("the API server's address is not known: the Service default/kubernetes has no endpoints")
+}
+
+func (f *facts) controlPlane(ctx context.Context) (string, error) {
+	names, err := f.nodes(ctx, "control-plane")
+	if err != nil {
+		return "", err
+	}
+	all, err := f.list(ctx)
+	if err != nil {
+		return "", err
+	}
+	var ips []string
+	for _, n := range all {
+		if slices.Contains(names, n.Name) {
+			ips = append(ips, internalIP(&n))
+		}
+	}
+	return strings.Join(ips, ","), nil
+}
+
+func (f *facts) uplink(context.Context) (string, error) {
+	found := slices.Compact(slices.Sorted(maps.Values(f.uplinks)))
+	if len(found) != 1 || found[0] == "" {
+		return "", fmt.Errorf("the nodes' interface on the underlay is not one name: %v", f.uplinks)
+	}
+	return found[0], nil
+}
+
+// nodes are the names of "all" nodes, or of the "control-plane": those with
+// that role, else the first.
+func (f *facts) nodes(ctx context.Context, which string) ([]string, error) {
+	all, err := f.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names, masters []string
+	for _, n := range all {
+		names = append(names, n.Name)
+		if _, ok := n.Labels["node-role.kubernetes.io/control-plane"]; ok {
+			masters = append(masters, n.Name)
+		}
+	}
+	switch {
+	case which == "all":
+		return names, nil
+	case len(masters) > 0:
+		return masters, nil
+	}
+	return names[:1], nil
+}
+
+func (f *facts) list(ctx context.Context) ([]corev1.Node, error) {
+	list, err := f.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	if len(list.Items) == 0 {
+		return nil, unsupported("join one", "the cluster has no node")
+	}
+	slices.SortFunc(list.Items, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	return list.Items, nil
+}
+
+func internalIP(n *corev1.Node) string {
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			return a.Address
+		}
+	}
+	return ""
+}
+
+type networking struct {
+	PodSubnet     string `json:"podSubnet"`
+	ServiceSubnet string `json:"serviceSubnet"`
+}
+
+// kubeadm is what kubeadm wrote down; empty on other clusters.
+func (f *facts) kubeadm(ctx context.Context) networking {
+	var config struct {
+		Networking networking `json:"networking"`
+	}
+	cm, err := f.client.CoreV1().ConfigMaps("kube-system").Get(ctx, "kubeadm-config", metav1.GetOptions{})
+	if err != nil {
+		return networking{}
+	}
+	data, err := yaml.YAMLToJSON([]byte(cm.Data["ClusterConfiguration"]))
+	if err != nil || json.Unmarshal(data, &config) != nil {
+		return networking{}
+	}
+	return config.Networking
+}
+
+// flag is the value of a component's flag, where it runs as a pod.
+func (f *facts) flag(ctx context.Context, component, name string) string {
+	pods, err := f.client.CoreV1().Pods("kube-system").List(ctx, metav1.ListOptions{LabelSelector: "component=" + component})
+	if err != nil {
+		return ""
+	}
+	for _, pod := range pods.Items {
+		for _, c := range pod.Spec.Containers {
+			for _, arg := range append(slices.Clone(c.Command), c.Args...) {
+				if value, ok := strings.CutPrefix(arg, name+"="); ok {
+					return value
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// ipv4 is the first IPv4 network of a list with commas, else the first.
+func ipv4(list string) string {
+	all := strings.Split(list, ",")
+	for _, cidr := range all {
+		if p, err := netip.ParsePrefix(strings.TrimSpace(cidr)); err == nil && p.Addr().Is4() {
+			return p.String()
+		}
+	}
+	return strings.TrimSpace(all[0])
+}

@@ -1,0 +1,279 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/contender"
+)
+
+// clean takes away the leftovers, rules before what they lead to and the
+// CNI's configuration first, so that no pod is attached meanwhile. What was
+// there before stays.
+func clean(ctx context.Context, req Request) ([]string, error) {
+	var removed []string
+	var failed []error
+	l, keep := req.Leftovers, req.Keep
+	for _, part := range []func() ([]string, error){
+		func() ([]string, error) { return cleanCNI(keep) },
+		func() ([]string, error) { return cleanNft(l.Tables, l.Chains) },
+		func() ([]string, error) { return cleanLegacy(ctx, l.Chains) },
+		func() ([]string, error) { return cleanSets(l.Sets) },
+		func() ([]string, error) { return cleanFilters(l.Filters) },
+		func() ([]string, error) { return cleanXFRM(l.XFRM) },
+		func() ([]string, error) { return cleanRoutes(l, req.PodCIDR) },
+		func() ([]string, error) { return cleanLinks(l.Interfaces, keep["interface"]) },
+		func() ([]string, error) { return cleanMounts(l.Mounts, keep["mount"]) },
+		func() ([]string, error) { return cleanFiles(l.Files, keep["file"]) },
+	} {
+		gone, err := part()
+		removed = append(removed, gone...)
+		failed = append(failed, err)
+	}
+	return removed, errors.Join(failed...)
+}
+
+// cleanCNI removes what has come into the CNI's folders since the state to
+// keep, if there is one, and gives files back the names that Cilium took from
+// them (cilium/cilium plugins/cilium-cni: ".cilium_bak").
+func cleanCNI(keep State) ([]string, error) {
+	if keep == nil {
+		return nil, nil
+	}
+	var removed []string
+	for _, dir := range []string{confDir, pluginDir} {
+		for _, name := range names(dir) {
+			file := filepath.Join(dir, name)
+			if slices.Contains(keep["file"], file) {
+				continue
+			}
+			original, aside := strings.CutSuffix(file, ".cilium_bak")
+			if aside && slices.Contains(keep["file"], original) {
+				if err := os.Rename(file, original); err != nil {
+					return removed, fmt.Errorf("give back %s: %w", original, err)
+				}
+				continue
+			}
+			if err := removeTree(file); err != nil {
+				return removed, err
+			}
+			removed = append(removed, "file "+file)
+		}
+	}
+	return removed, nil
+}
+
+// cleanFiles removes the recipe's files.
+func cleanFiles(patterns, keep []string) ([]string, error) {
+	var removed []string
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return removed, fmt.Errorf("%s: %w", pattern, err)
+		}
+		for _, file := range found {
+			if slices.Contains(keep, file) {
+				continue
+			}
+			if err := removeTree(file); err != nil {
+				return removed, err
+			}
+			removed = append(removed, "file "+file)
+		}
+	}
+	return removed, nil
+}
+
+// removeTree removes a file or folder, but nothing of another file system
+// that is mounted inside: that would be somebody else's.
+func removeTree(file string) error {
+	var top unix.Stat_t
+	if err := unix.Lstat(file, &top); err != nil {
+		if errors.Is(err, unix.ENOENT) {
+			return nil
+		}
+		return fmt.Errorf("remove %s: %w", file, err)
+	}
+	return removeBelow(file, top.Dev)
+}
+
+func removeBelow(file string, dev uint64) error {
+	var st unix.Stat_t
+	err := unix.Lstat(file, &st)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return nil
+	case err != nil:
+		return fmt.Errorf("remove %s: %w", file, err)
+	case st.Dev != dev:
+		return fmt.Errorf("remove %s: another file system is mounted there", file)
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		for _, name := range names(file) {
+			if err := removeBelow(filepath.Join(file, name), dev); err != nil {
+				return err
+			}
+		}
+	}
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove: %w", err)
+	}
+	return nil
+}
+
+func cleanSets(prefixes []string) ([]string, error) {
+	if len(prefixes) == 0 {
+		return nil, nil
+	}
+	sets, err := netlink.IpsetListAll()
+	if err != nil {
+		return nil, nil // as in readSets: there are none
+	}
+	var removed []string
+	for _, set := range sets {
+		if !hasPrefix(set.SetName, prefixes) {
+			continue
+		}
+		if err := netlink.IpsetDestroy(set.SetName); err != nil {
+			return removed, fmt.Errorf("ipset %s: %w", set.SetName, err)
+		}
+		removed = append(removed, "ipset "+set.SetName)
+	}
+	return removed, nil
+}
+
+func cleanFilters(prefixes []string) ([]string, error) {
+	if len(prefixes) == 0 {
+		return nil, nil
+	}
+	links, err := netlink.LinkList()
+	if whole(err) != nil {
+		return nil, fmt.Errorf("list interfaces: %w", err)
+	}
+	var removed []string
+	for _, l := range links {
+		for _, f := range filters(l) {
+			if !hasPrefix(f.Name, prefixes) {
+				continue
+			}
+			if err := netlink.FilterDel(f); err != nil {
+				return removed, fmt.Errorf("filter %s at %s: %w", f.Name, l.Attrs().Name, err)
+			}
+			removed = append(removed, "filter "+f.Name+" at "+l.Attrs().Name)
+		}
+	}
+	return removed, nil
+}
+
+func cleanXFRM(wanted bool) ([]string, error) {
+	if !wanted {
+		return nil, nil
+	}
+	if err := netlink.XfrmPolicyFlush(); err != nil && !lacking(err) {
+		return nil, fmt.Errorf("IPsec policies: %w", err)
+	}
+	if err := netlink.XfrmStateFlush(0); err != nil && !lacking(err) {
+		return nil, fmt.Errorf("IPsec states: %w", err)
+	}
+	return []string{"all IPsec states and policies"}, nil
+}
+
+// cleanRoutes removes the product's tables with the rules that lead there,
+// and from the main table the routes into the pods' network.
+func cleanRoutes(l contender.Leftovers, podCIDR string) ([]string, error) {
+	var removed []string
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		rules, err := netlink.RuleList(family)
+		if whole(err) != nil && !lacking(err) {
+			return nil, fmt.Errorf("list routing rules: %w", err)
+		}
+		for _, r := range rules {
+			if !slices.Contains(l.RouteTables, r.Table) {
+				continue
+			}
+			r.Family = family
+			if err := netlink.RuleDel(&r); err != nil {
+				return removed, fmt.Errorf("routing rule %d: %w", r.Priority, err)
+			}
+			removed = append(removed, fmt.Sprintf("rule %d: lookup %d", r.Priority, r.Table))
+		}
+	}
+	links, err := linkNames()
+	if err != nil {
+		return removed, err
+	}
+	routes, err := allRoutes()
+	if err != nil {
+		return removed, err
+	}
+	_, pods, err := net.ParseCIDR(podCIDR)
+	if l.PodRoutes && err != nil {
+		return removed, fmt.Errorf("pods' network %q: %w", podCIDR, err)
+	}
+	for _, r := range routes {
+		toPods := l.PodRoutes && r.Table == unix.RT_TABLE_MAIN && r.Dst != nil && pods.Contains(r.Dst.IP)
+		if !toPods && !slices.Contains(l.RouteTables, r.Table) {
+			continue
+		}
+		if err := netlink.RouteDel(&r); err != nil && !errors.Is(err, unix.ESRCH) {
+			return removed, fmt.Errorf("route %s: %w", routeText(r, links), err)
+		}
+		removed = append(removed, "route "+routeText(r, links))
+	}
+	return removed, nil
+}
+
+// cleanLinks removes the interfaces whose names match. One end of a veth pair
+// takes the other with it.
+func cleanLinks(patterns, keep []string) ([]string, error) {
+	links, err := netlink.LinkList()
+	if whole(err) != nil {
+		return nil, fmt.Errorf("list interfaces: %w", err)
+	}
+	var removed []string
+	for _, l := range links {
+		name := l.Attrs().Name
+		if slices.Contains(keep, name) || !slices.ContainsFunc(patterns, func(p string) bool { ok, _ := path.Match(p, name); return ok }) {
+			continue
+		}
+		err := netlink.LinkDel(l)
+		if errors.Is(err, unix.ENODEV) {
+			continue
+		}
+		if err != nil {
+			return removed, fmt.Errorf("interface %s: %w", name, err)
+		}
+		removed = append(removed, "interface "+name)
+	}
+	return removed, nil
+}
+
+// cleanMounts unmounts the recipe's mount points, as often as something is
+// mounted there.
+func cleanMounts(points, keep []string) ([]string, error) {
+	var removed []string
+	for _, point := range points {
+		for !slices.Contains(keep, point) {
+			err := unix.Unmount(point, unix.MNT_DETACH)
+			if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) {
+				break // nothing is mounted there
+			}
+			if err != nil {
+				return removed, fmt.Errorf("unmount %s: %w", point, err)
+			}
+			removed = append(removed, "mount "+point)
+		}
+	}
+	return removed, nil
+}

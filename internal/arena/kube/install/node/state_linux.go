@@ -1,0 +1,327 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/contender"
+)
+
+// The folders of the Container Network Interface, by convention of kubelet
+// and the runtimes.
+const (
+	confDir   = "/etc/cni/net.d"
+	pluginDir = "/opt/cni/bin"
+)
+
+// inspect answers DoState and DoClean from inside the node's mount namespace.
+func inspect(ctx context.Context, req Request, ans *Answer) error {
+	return inNode(req.InPlace, func() error {
+		if req.Do == DoClean {
+			var err error
+			if ans.Removed, err = clean(ctx, req); err != nil {
+				return err
+			}
+		}
+		var err error
+		ans.State, ans.Blind, err = state(ctx, req.Leftovers)
+		ans.Uplink = uplink(req.Address)
+		ans.Plugins = names(pluginDir)
+		ans.KubeProxy = kubeProxy(ctx)
+		return err
+	})
+}
+
+// state reads what there is. Chains and sets of kube-proxy and kubelet are
+// left out: they change with the Services.
+func state(ctx context.Context, l contender.Leftovers) (State, []string, error) {
+	s := State{}
+	var blind []string
+	for _, read := range []func() error{
+		func() error { return readLinks(s) },
+		func() error { return readRoutes(s) },
+		func() error { return readFilters(s) },
+		func() error { return readXFRM(s) },
+		func() error { return readSets(s) },
+		func() error { return readNft(s) },
+		func() error {
+			unread, err := readLegacy(ctx, s)
+			blind = append(blind, unread...)
+			return err
+		},
+		func() error { return readFiles(s, l) },
+		func() error { return readMounts(s, l) },
+	} {
+		if err := read(); err != nil {
+			return nil, nil, err
+		}
+	}
+	return s.sorted(), blind, nil
+}
+
+// whole drops the note that a dump was interrupted by a change: what it has
+// is used, and the next look would show the rest.
+func whole(err error) error {
+	if errors.Is(err, netlink.ErrDumpInterrupted) {
+		return nil
+	}
+	return err
+}
+
+// lacking is whether the kernel has no such thing at all.
+func lacking(err error) bool {
+	return errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL) ||
+		errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EAFNOSUPPORT)
+}
+
+func readLinks(s State) error {
+	links, err := netlink.LinkList()
+	if whole(err) != nil {
+		return fmt.Errorf("list interfaces: %w", err)
+	}
+	for _, l := range links {
+		if !slices.Contains(fallback, l.Attrs().Name) {
+			s.add("interface", l.Attrs().Name)
+		}
+	}
+	return nil
+}
+
+// fallback are devices that the kernel makes by itself when a tunnel's driver
+// is first used, and that nobody can remove (net/ipv4/ip_tunnel.c and others).
+var fallback = []string{"tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0", "ip6gre0"}
+
+func readRoutes(s State) error {
+	links, err := linkNames()
+	if err != nil {
+		return err
+	}
+	routes, err := allRoutes()
+	if err != nil {
+		return err
+	}
+	for _, r := range routes {
+		s.add("route", routeText(r, links))
+	}
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		rules, err := netlink.RuleList(family)
+		if whole(err) != nil && !lacking(err) {
+			return fmt.Errorf("list routing rules: %w", err)
+		}
+		for _, r := range rules {
+			s.add("rule", fmt.Sprintf("%d: mark %#x lookup %d %s", r.Priority, r.Mark, r.Table, r.String()))
+		}
+	}
+	return nil
+}
+
+// allRoutes are those of every table but the kernel's own of local addresses.
+func allRoutes() ([]netlink.Route, error) {
+	var all []netlink.Route
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		routes, err := netlink.RouteListFiltered(family, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+		if whole(err) != nil && !lacking(err) {
+			return nil, fmt.Errorf("list routes: %w", err)
+		}
+		for _, r := range routes {
+			if r.Table != unix.RT_TABLE_LOCAL && r.Type != unix.RTN_MULTICAST {
+				all = append(all, r)
+			}
+		}
+	}
+	return all, nil
+}
+
+func routeText(r netlink.Route, links map[int]string) string {
+	text := "default"
+	if r.Dst != nil {
+		text = r.Dst.String()
+	}
+	if r.Gw != nil {
+		text += " via " + r.Gw.String()
+	}
+	if name := links[r.LinkIndex]; name != "" {
+		text += " dev " + name
+	}
+	if r.Table != unix.RT_TABLE_MAIN {
+		text += fmt.Sprintf(" table %d", r.Table)
+	}
+	return text
+}
+
+func linkNames() (map[int]string, error) {
+	links, err := netlink.LinkList()
+	if whole(err) != nil {
+		return nil, fmt.Errorf("list interfaces: %w", err)
+	}
+	names := make(map[int]string, len(links))
+	for _, l := range links {
+		names[l.Attrs().Index] = l.Attrs().Name
+	}
+	return names, nil
+}
+
+// filters are the eBPF programs at an interface's ends, at tc's clsact.
+func filters(l netlink.Link) []*netlink.BpfFilter {
+	var found []*netlink.BpfFilter
+	for _, parent := range []uint32{netlink.HANDLE_MIN_INGRESS, netlink.HANDLE_MIN_EGRESS} {
+		list, err := netlink.FilterList(l, parent)
+		if err != nil {
+			continue // no clsact there
+		}
+		for _, f := range list {
+			if bpf, ok := f.(*netlink.BpfFilter); ok {
+				found = append(found, bpf)
+			}
+		}
+	}
+	return found
+}
+
+func readFilters(s State) error {
+	links, err := netlink.LinkList()
+	if whole(err) != nil {
+		return fmt.Errorf("list interfaces: %w", err)
+	}
+	for _, l := range links {
+		for _, f := range filters(l) {
+			s.add("filter", f.Name+" at "+l.Attrs().Name)
+		}
+	}
+	return nil
+}
+
+func readXFRM(s State) error {
+	states, err := netlink.XfrmStateList(unix.AF_UNSPEC)
+	if whole(err) != nil && !lacking(err) {
+		return fmt.Errorf("list IPsec states: %w", err)
+	}
+	for _, st := range states {
+		s.add("ipsec state", fmt.Sprintf("%s to %s spi %#x", st.Src, st.Dst, st.Spi))
+	}
+	policies, err := netlink.XfrmPolicyList(unix.AF_UNSPEC)
+	if whole(err) != nil && !lacking(err) {
+		return fmt.Errorf("list IPsec policies: %w", err)
+	}
+	for _, p := range policies {
+		s.add("ipsec policy", fmt.Sprintf("%s to %s %s", p.Src, p.Dst, p.Dir))
+	}
+	return nil
+}
+
+func readSets(s State) error {
+	sets, err := netlink.IpsetListAll()
+	if err != nil {
+		return nil // no ip_set in the kernel, or none loaded: there are no sets
+	}
+	for _, set := range sets {
+		s.add("ipset", set.SetName)
+	}
+	return nil
+}
+
+// readFiles lists the CNI's folders and the recipe's own files.
+func readFiles(s State, l contender.Leftovers) error {
+	for _, dir := range []string{confDir, pluginDir} {
+		for _, name := range names(dir) {
+			s.add("file", filepath.Join(dir, name))
+		}
+	}
+	for _, pattern := range l.Files {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return fmt.Errorf("%s: %w", pattern, err)
+		}
+		for _, file := range found {
+			if !slices.Contains(s["file"], file) {
+				s.add("file", file)
+			}
+		}
+	}
+	return nil
+}
+
+func names(dir string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil // a node without the folder has nothing in it
+	}
+	var all []string
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+// readMounts lists BPF and cgroup2 file systems and the recipe's mount points.
+func readMounts(s State, l contender.Leftovers) error {
+	data, err := os.ReadFile("/proc/thread-self/mountinfo")
+	if err != nil {
+		return fmt.Errorf("list mounts: %w", err)
+	}
+	for line := range strings.Lines(string(data)) {
+		point, fstype := mountOf(line)
+		if fstype == "bpf" || fstype == "cgroup2" || slices.Contains(l.Mounts, point) {
+			s.add("mount", point)
+		}
+	}
+	return nil
+}
+
+// mountOf reads a line of mountinfo (proc_pid_mountinfo(5)): the mount point
+// and, behind the hyphen, the type of the file system.
+func mountOf(line string) (point, fstype string) {
+	fields := strings.Fields(line)
+	hyphen := slices.Index(fields, "-")
+	if len(fields) < 5 || hyphen < 0 || hyphen+1 >= len(fields) {
+		return "", ""
+	}
+	return fields[4], fields[hyphen+1]
+}
+
+// kubeProxy asks on the health port, by kubernetes pkg/cluster/ports/ports.go
+// (ProxyHealthzPort).
+func kubeProxy(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", "127.0.0.1:10256")
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
+// uplink is the interface that has the address; "" if none has.
+func uplink(address string) string {
+	ip := net.ParseIP(address)
+	if ip == nil {
+		return ""
+	}
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return ""
+	}
+	for _, i := range interfaces {
+		addrs, err := i.Addrs()
+		if err != nil {
+			continue
+		}
+		for _, a := range addrs {
+			if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
+				return i.Name
+			}
+		}
+	}
+	return ""
+}

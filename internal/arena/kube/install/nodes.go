@@ -1,0 +1,418 @@
+package install
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnibench/cnibench/internal/arena/kube"
+	"github.com/cnibench/cnibench/internal/arena/kube/install/node"
+	"github.com/cnibench/cnibench/internal/contender"
+)
+
+// nodePatience is how long a short-lived pod on a node may take.
+const nodePatience = 3 * time.Minute
+
+// podOf is a short-lived pod of this program on one node. Privileged ones
+// share the node's network and processes.
+func (j *job) podOf(nodeName, role string, req node.Request, privileged bool) (*corev1.Pod, error) {
+	argument, err := json.Marshal(req)
+	if err != nil {
+		return nil, err
+	}
+	no := int64(1)
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName: role + "-", Namespace: ownNamespace,
+			Labels: map[string]string{"app.kubernetes.io/part-of": "cnibench", "cnibench.io/role": role},
+		},
+		Spec: corev1.PodSpec{
+			NodeName:                      nodeName,
+			RestartPolicy:                 corev1.RestartPolicyNever,
+			TerminationGracePeriodSeconds: &no,
+			AutomountServiceAccountToken:  new(bool),
+			EnableServiceLinks:            new(bool),
+			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			Containers: []corev1.Container{{
+				Name:            "node",
+				Image:           j.cl.Options.Image,
+				ImagePullPolicy: corev1.PullPolicy(j.cl.Options.PullPolicy),
+				Command:         []string{kube.Program, "agent", "node", string(argument)},
+			}},
+		},
+	}
+	if privileged {
+		yes := true
+		p.Spec.HostNetwork, p.Spec.HostPID = true, true
+		p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: &yes}
+	}
+	return p, nil
+}
+
+// ask runs a request on a node to its end and returns the answer.
+func (j *job) ask(ctx context.Context, nodeName, role string, req node.Request, privileged bool) (*node.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, nodePatience)
+	defer cancel()
+	p, err := j.podOf(nodeName, role, req, privileged)
+	if err != nil {
+		return nil, err
+	}
+	pods := j.cl.Client.CoreV1().Pods(ownNamespace)
+	err = j.patiently(ctx, "start a pod on "+nodeName, func(ctx context.Context) error {
+		made, err := pods.Create(ctx, p, metav1.CreateOptions{})
+		if err == nil {
+			p = made
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer j.dismiss(ctx, p.Name)
+	if p, err = j.await(ctx, p.Name, func(p *corev1.Pod) bool {
+		return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	}); err != nil {
+		return nil, err
+	}
+	log, err := j.logOf(ctx, p.Name)
+	if err != nil {
+		return nil, fmt.Errorf("answer of the pod on %s: %w", nodeName, err)
+	}
+	var ans node.Answer
+	if err := json.Unmarshal([]byte(lastLine(log)), &ans); err != nil {
+		return nil, fmt.Errorf("the pod on %s did not answer: %.300s", nodeName, log)
+	}
+	if ans.Error != "" {
+		return nil, fmt.Errorf("node %s: %s", nodeName, ans.Error)
+	}
+	for _, sentence := range ans.Blind {
+		j.o.Log("node %s: %s", nodeName, sentence)
+	}
+	return &ans, nil
+}
+
+func (j *job) logOf(ctx context.Context, pod string) (string, error) {
+	var log []byte
+	err := j.patiently(ctx, "read the log of "+pod, func(ctx context.Context) error {
+		var err error
+		log, err = j.cl.Client.CoreV1().Pods(ownNamespace).GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(ctx)
+		return err
+	})
+	return string(log), err
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}
+
+// dismiss deletes a pod of this program, though the context may have ended.
+func (j *job) dismiss(ctx context.Context, pod string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	var now int64
+	err := j.cl.Client.CoreV1().Pods(ownNamespace).Delete(ctx, pod, metav1.DeleteOptions{GracePeriodSeconds: &now})
+	if err != nil && !apierrors.IsNotFound(err) {
+		j.o.Log("delete pod %s/%s: %v", ownNamespace, pod, err)
+	}
+}
+
+// await waits until a pod is as wanted. Its error says why it is not.
+func (j *job) await(ctx context.Context, pod string, wanted func(*corev1.Pod) bool) (*corev1.Pod, error) {
+	var last *corev1.Pod
+	for {
+		p, err := j.cl.Client.CoreV1().Pods(ownNamespace).Get(ctx, pod, metav1.GetOptions{})
+		switch {
+		case err == nil && wanted(p):
+			return p, nil
+		case err == nil:
+			last = p
+		case apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("pod %s/%s has been deleted by somebody else", ownNamespace, pod)
+		}
+		select {
+		case <-ctx.Done():
+			if last == nil {
+				return nil, fmt.Errorf("pod %s/%s: %w", ownNamespace, pod, err)
+			}
+			return nil, fmt.Errorf("pod %s/%s on %s has not come so far in time: %s", ownNamespace, pod, last.Spec.NodeName, j.whyNot(context.WithoutCancel(ctx), last))
+		case <-time.After(pause):
+		}
+	}
+}
+
+// findings are what a cluster and its nodes hold.
+type findings struct {
+	Nodes   map[string]*node.Answer `json:"nodes"`
+	Cluster []string                `json:"cluster"`
+}
+
+// survey looks at every node and at the cluster's objects.
+func (j *job) survey(ctx context.Context) (*findings, error) {
+	answers, err := j.askAll(ctx, "survey", node.Request{Do: node.DoState, Leftovers: j.c.Kube.Leftovers}, nil)
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := j.clusterState(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &findings{answers, cluster}, nil
+}
+
+// askAll asks every node the same, all at a time. before says what was there
+// before, which a clean-up keeps; nil keeps the CNI's folders as they are.
+func (j *job) askAll(ctx context.Context, role string, req node.Request, before *findings) (map[string]*node.Answer, error) {
+	if err := j.ensureNamespace(ctx); err != nil {
+		return nil, err
+	}
+	nodes, err := j.facts.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var (
+		mu      sync.Mutex
+		wg      sync.WaitGroup
+		answers = map[string]*node.Answer{}
+		failed  []error
+	)
+	for _, n := range nodes {
+		wg.Go(func() {
+			req := req
+			req.Address = internalIP(&n)
+			if before != nil && before.Nodes[n.Name] != nil {
+				req.Keep = before.Nodes[n.Name].State
+			}
+			ans, err := j.ask(ctx, n.Name, role, req, true)
+			mu.Lock()
+			defer mu.Unlock()
+			answers[n.Name] = ans
+			failed = append(failed, err)
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(failed...); err != nil {
+		return nil, err
+	}
+	j.facts.uplinks = map[string]string{}
+	for name, ans := range answers {
+		j.facts.uplinks[name] = ans.Uplink
+	}
+	return answers, nil
+}
+
+// beyond lists what there is now and was not before. Nodes that have come
+// since are left out.
+func (f *findings) beyond(before *findings) []string {
+	var more []string
+	for name, ans := range f.Nodes {
+		was := before.Nodes[name]
+		if was == nil {
+			continue
+		}
+		for _, thing := range ans.State.Beyond(was.State) {
+			more = append(more, name+": "+thing)
+		}
+	}
+	had := map[string]bool{}
+	for _, thing := range before.Cluster {
+		had[thing] = true
+	}
+	for _, thing := range f.Cluster {
+		if !had[thing] {
+			more = append(more, thing)
+		}
+	}
+	slices.Sort(more)
+	return more
+}
+
+// fits is nil if the recipe can be installed on these nodes.
+func (j *job) fits(before *findings) error {
+	k := j.c.Kube
+	for _, name := range slices.Sorted(maps.Keys(before.Nodes)) {
+		ans := before.Nodes[name]
+		for _, file := range ans.State["file"] {
+			if path.Dir(file) == "/etc/cni/net.d" && !strings.Contains(file, "loopback") && isConf(file) {
+				return unsupported("measure it without --install, or remove it and that file on every node",
+					"node %s has a pod network already: %s", name, file)
+			}
+		}
+		for _, plugin := range k.CNIPlugins {
+			if !slices.Contains(ans.Plugins, plugin) {
+				return unsupported("put the standard CNI plugins into /opt/cni/bin of every node (https://github.com/containernetworking/plugins/releases)",
+					"%s needs the standard CNI plugin %s, which node %s lacks", j.c.ID, plugin, name)
+			}
+		}
+	}
+	return nil
+}
+
+func isConf(file string) bool {
+	return slices.Contains([]string{".conf", ".conflist", ".json"}, path.Ext(file))
+}
+
+// cleanNodes takes away on every node what the recipe names.
+func (j *job) cleanNodes(ctx context.Context, before *findings) error {
+	req := node.Request{Do: node.DoClean, Leftovers: j.c.Kube.Leftovers}
+	if j.c.Kube.Leftovers.PodRoutes {
+		var err error
+		if req.PodCIDR, err = j.facts.get(ctx, "pod-cidr"); err != nil {
+			return err
+		}
+	}
+	answers, err := j.askAll(ctx, "clean", req, before)
+	if err != nil {
+		return fmt.Errorf("clean the nodes: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(answers)) {
+		if removed := answers[name].Removed; len(removed) > 0 {
+			j.o.Log("cleaned %s: %s", name, listing(removed))
+		}
+	}
+	return nil
+}
+
+// What the chains of kube-proxy begin with (kubernetes pkg/proxy/iptables/proxier.go);
+// kubelet's own, KUBE-KUBELET-CANARY and KUBE-FIREWALL, stay.
+var kubeProxyChains = []string{
+	"KUBE-SVC-", "KUBE-SVL-", "KUBE-SEP-", "KUBE-EXT-", "KUBE-FW-", "KUBE-SERVICES", "KUBE-EXTERNAL-SERVICES",
+	"KUBE-NODEPORTS", "KUBE-PROXY-FIREWALL", "KUBE-FORWARD", "KUBE-POSTROUTING", "KUBE-MARK-MASQ",
+}
+
+// kubeProxyOff keeps kube-proxy's pods from every node while it is set.
+const kubeProxyOff = "cnibench.io/no-kube-proxy"
+
+// kubeProxy switches kube-proxy off, or on again, where the recipe wants it
+// off and it is the usual DaemonSet.
+func (j *job) kubeProxy(ctx context.Context, on bool) error {
+	if j.c.Kube.KubeProxy != "off" {
+		return nil
+	}
+	sets := j.cl.Client.AppsV1().DaemonSets("kube-system")
+	_, err := sets.Get(ctx, "kube-proxy", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return j.noKubeProxy(ctx, on)
+	}
+	if err != nil {
+		return fmt.Errorf("kube-proxy: %w", err)
+	}
+	value := `"true"`
+	if on {
+		value = "null"
+	}
+	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"nodeSelector":{%q:%s}}}}}`, kubeProxyOff, value)
+	err = j.patiently(ctx, "switch kube-proxy", func(ctx context.Context) error {
+		_, err := sets.Patch(ctx, "kube-proxy", mergePatch, []byte(patch), metav1.PatchOptions{FieldManager: manager})
+		return err
+	})
+	if err != nil || on {
+		return err
+	}
+	err = j.patiently(ctx, "wait until kube-proxy is off", func(ctx context.Context) error {
+		ds, err := sets.Get(ctx, "kube-proxy", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if ds.Status.ObservedGeneration < ds.Generation || ds.Status.CurrentNumberScheduled > 0 {
+			return fmt.Errorf("%d of its pods are still there", ds.Status.CurrentNumberScheduled)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	rules := contender.Leftovers{Chains: kubeProxyChains, Tables: []string{"kube-proxy"}}
+	_, err = j.askAll(ctx, "rules", node.Request{Do: node.DoClean, Leftovers: rules}, nil)
+	return err
+}
+
+// noKubeProxy is nil if kube-proxy runs nowhere.
+func (j *job) noKubeProxy(ctx context.Context, on bool) error {
+	if on {
+		return nil // it never was
+	}
+	answers, err := j.askAll(ctx, "survey", node.Request{Do: node.DoState}, nil)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(answers)) {
+		if answers[name].KubeProxy {
+			return unsupported("start the cluster without kube-proxy",
+				"%s replaces kube-proxy, which runs on node %s, but not as the DaemonSet kube-system/kube-proxy, so that it can't be switched off from here", j.c.ID, name)
+		}
+	}
+	return nil
+}
+
+// cordoned marks a node that this program made unschedulable.
+const cordoned = "cnibench.io/cordoned"
+
+// cordon keeps new pods from the nodes while the network goes, or lets them
+// come again.
+func (j *job) cordon(ctx context.Context, on bool) error {
+	nodes, err := j.facts.list(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		ours := n.Annotations[cordoned] != ""
+		if on == n.Spec.Unschedulable || !on && !ours {
+			continue
+		}
+		var mark any
+		if on {
+			mark = "true"
+		}
+		err := j.patchNode(ctx, n.Name, map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{cordoned: mark}},
+			"spec":     map[string]any{"unschedulable": on},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// emptyNodes deletes the pods that use the pod network, while the plugin that
+// detaches them is still there. Those with a controller come again later;
+// those of DaemonSets come at once and go with their product.
+func (j *job) emptyNodes(ctx context.Context) error {
+	return j.patiently(ctx, "detach the pods", func(ctx context.Context) error {
+		pods, err := j.cl.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		var there []string
+		for _, p := range pods.Items {
+			owner := metav1.GetControllerOf(&p)
+			if p.Spec.HostNetwork || p.Spec.NodeName == "" || owner != nil && owner.Kind == "DaemonSet" {
+				continue
+			}
+			there = append(there, p.Namespace+"/"+p.Name)
+			if p.DeletionTimestamp != nil {
+				continue
+			}
+			err := j.cl.Client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return err
+			}
+		}
+		if len(there) > 0 {
+			return fmt.Errorf("still there: %s", listing(there))
+		}
+		return nil
+	})
+}

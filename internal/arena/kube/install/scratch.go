@@ -1,0 +1,68 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// ScratchLabel marks a cluster as scratch on its namespace kube-system, and a
+// namespace as one whose workloads may lose their network.
+const ScratchLabel = "cnibench.io/scratch"
+
+// scratch is the rule by which a cluster is refused:
+//
+//   - it must be marked: namespace kube-system has ScratchLabel "true", or the
+//     user said so by a flag;
+//   - no foreign workload may run: a pod in a namespace other than kube-*,
+//     default and those of this program, unless that namespace has the label;
+//     in default a pod without a controller, which would not come back.
+//
+// Nothing is changed.
+func (i *Installer) scratch(ctx context.Context, client kubernetes.Interface) error {
+	list, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list namespaces: %w", err)
+	}
+	marked := i.o.Scratch
+	exempt := map[string]bool{}
+	for _, ns := range list.Items {
+		labelled := ns.Labels[ScratchLabel] == "true"
+		if ns.Name == "kube-system" && labelled {
+			marked = true
+		}
+		exempt[ns.Name] = labelled || strings.HasPrefix(ns.Name, "kube-") || isOwn(&ns)
+	}
+	if !marked {
+		return unsupported("if everything on it may go, run with --scratch, or: kubectl label namespace kube-system "+ScratchLabel+"=true",
+			"the cluster is not marked as scratch, and --install replaces its pod network again and again")
+	}
+	pods, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	var foreign []string
+	for _, p := range pods.Items {
+		ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+		if exempt[p.Namespace] || ended || p.Namespace == "default" && metav1.GetControllerOf(&p) != nil {
+			continue
+		}
+		foreign = append(foreign, p.Namespace+"/"+p.Name)
+	}
+	if len(foreign) == 0 {
+		return nil
+	}
+	slices.Sort(foreign)
+	return unsupported("remove them, or label their namespaces "+ScratchLabel+"=true if they may lose their network",
+		"foreign workloads run on the cluster: %s", listing(foreign))
+}
+
+// isOwn is whether this program made the namespace.
+func isOwn(ns *corev1.Namespace) bool {
+	return ns.Name == ownNamespace || ns.Labels["app.kubernetes.io/managed-by"] == "cnibench"
+}
