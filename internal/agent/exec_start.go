@@ -136,7 +136,6 @@ func (p *streamed) first(r io.Reader) error {
 // receive takes what the command writes and, last, how it ended.
 func (p *streamed) receive(r io.Reader, out *io.PipeReader, said *lastWords) {
 	defer close(p.exited)
-	defer p.cut()
 	for {
 		kind, b, err := readFrame(r)
 		if err != nil {
@@ -155,14 +154,19 @@ func (p *streamed) receive(r io.Reader, out *io.PipeReader, said *lastWords) {
 			if p.err == nil {
 				p.err = p.exit(b)
 			}
-			// Nothing may follow; the stream ends by itself as a rule.
-			go func() { _, _ = io.Copy(io.Discard, r) }()
-			select {
-			case <-p.closed:
-			case <-time.After(time.Second):
-			}
+			go p.linger(r)
 			return
 		}
+	}
+}
+
+// linger lets the stream of a command that has ended come to its own end.
+func (p *streamed) linger(r io.Reader) {
+	defer p.cut()
+	go func() { _, _ = io.Copy(io.Discard, r) }()
+	select {
+	case <-p.closed:
+	case <-time.After(execKillTimeout):
 	}
 }
 

@@ -1,77 +1,281 @@
 package kube
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/arenatest"
 	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/host"
 )
+
+// The tests named TestKube want a cluster: make test-kube brings one up.
 
 // realCluster is the options for a cluster that is there.
 func realCluster(t *testing.T) Options {
 	t.Helper()
 	config, image := os.Getenv("CNIBENCH_KUBECONFIG"), os.Getenv("CNIBENCH_IMAGE")
 	if config == "" || image == "" {
-		t.Skip("no cluster to test with: make testbed-up, and set CNIBENCH_KUBECONFIG and CNIBENCH_IMAGE to what it prints")
+		t.Skip("no cluster to test with: run make test-kube, or set CNIBENCH_KUBECONFIG and CNIBENCH_IMAGE")
 	}
-	return Options{Kubeconfig: config, Image: image, PullPolicy: os.Getenv("CNIBENCH_PULL_POLICY"), Log: t.Logf}
+	return Options{Kubeconfig: config, Image: image, PullPolicy: "IfNotPresent", Log: t.Logf}
 }
 
-func TestConformance(t *testing.T) {
-	a, err := New(t.Context(), realCluster(t))
+// testbed runs a command of the test bed, which can take away what no client
+// can.
+func testbed(t *testing.T, args ...string) {
+	t.Helper()
+	program, dir := os.Getenv("CNIBENCH_TESTBED"), os.Getenv("CNIBENCH_TESTBED_DIR")
+	if program == "" {
+		t.Skip("the cluster is no test bed: run make test-kube")
+	}
+	if dir != "" {
+		args = append([]string{"--dir", dir}, args...)
+	}
+	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
+		t.Fatalf("testbed %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+}
+
+func realArena(t *testing.T, o Options) *Arena {
+	t.Helper()
+	a, err := New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return a
+}
+
+func TestKubeConformance(t *testing.T) {
+	a := realArena(t, realCluster(t))
 	net, err := a.Up(t.Context(), a.ThisCluster(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	mtu := net.(*network).uplinkMTU
-	if err := net.Down(t.Context()); err != nil {
+	underlay := net.(*network).uplinkMTU
+	// What the pod network takes is its own affair here; that packets of the
+	// pods' MTU cross is what the suite checks.
+	pod, err := hire(t.Context(), net.(*network).pods[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	hello, err := pod.Hello(t.Context(), net.Pods()[0].Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(pod.Close(), net.Down(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	for key, value := range a.Environment() {
 		t.Logf("%s: %s", key, value)
 	}
-	host := &contender.Contender{ID: HostID}
-	ran := arenatest.Run(t, a, []*contender.Contender{host, a.ThisCluster()}, arenatest.Config{Exe: Program, UnderlayMTU: mtu, Nodes: 2})
-	if !slices.Contains(ran, ThisClusterID) {
-		t.Errorf("%s did not run", ThisClusterID)
+	this := *a.ThisCluster()
+	if known := int(this.Datapath.Overhead); known > 0 && underlay-known != hello.MTU {
+		t.Errorf("%s takes %d bytes, but pods have %d of %d", this.Product, known, hello.MTU, underlay)
+	}
+	ran := arenatest.Run(t, a, []*contender.Contender{{ID: HostID}, &this}, arenatest.Config{Exe: Program, UnderlayMTU: underlay, Nodes: 2})
+	if !slices.Contains(ran, ThisClusterID) || !slices.Contains(ran, HostID) {
+		t.Errorf("only %v ran", ran)
 	}
 }
 
-func TestClusterImageThatIsNotThere(t *testing.T) {
+func TestKubeImageThatIsNotThere(t *testing.T) {
 	o := realCluster(t)
 	o.Image, o.PullPolicy = "localhost/no-such-cnibench:1", "Never"
-	a, err := New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = a.Up(t.Context(), a.ThisCluster(), "")
+	a := realArena(t, o)
+	begin := time.Now()
+	_, err := a.Up(t.Context(), a.ThisCluster(), "")
 	if text := unsupported(t, err); !strings.Contains(text, "ErrImageNeverPull") {
 		t.Error(text)
 	}
+	t.Logf("found in %v", time.Since(begin).Round(time.Second))
 }
 
-func TestClusterServiceKinds(t *testing.T) {
+func TestKubeOneNode(t *testing.T) {
+	o := realCluster(t)
+	o.Nodes = []string{realArena(t, o).list[1].real}
+	a := realArena(t, o)
+	_ = unsupported(t, a.HasPath(a.ThisCluster(), arena.PathPod))
+	n := up(t, a, a.ThisCluster())
+	same, err := n.Pair(t.Context(), arena.PathSameNode)
+	if err != nil || same.Client.Node() != same.Server.Node() {
+		t.Errorf("%+v, %v", same, err)
+	}
+	if _, _, err := n.Service(t.Context(), []arena.Port{{Protocol: arena.TCP, Number: 5201}}, 3); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestKubeServiceKinds(t *testing.T) {
 	for _, kind := range []string{NodePort, Headless} {
 		t.Run(kind, func(t *testing.T) {
 			o := realCluster(t)
 			o.Service = kind
-			a, err := New(t.Context(), o)
+			a := realArena(t, o)
+			p, took, err := up(t, a, a.ThisCluster()).Service(t.Context(), []arena.Port{{Protocol: arena.TCP, Number: 5201}}, 5)
 			if err != nil {
 				t.Fatal(err)
 			}
-			n := up(t, a, a.ThisCluster())
-			p, took, err := n.Service(t.Context(), []arena.Port{{Protocol: arena.TCP, Number: 5201}}, 5)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Logf("%+v in %v", p, took)
+			t.Logf("%s, ports %v, in %v", p.Target, p.Ports, took)
 		})
+	}
+}
+
+// A policy of the cluster's own refuses the host network: the pods are
+// measured all the same.
+func TestKubeHostNetworkRefused(t *testing.T) {
+	o := realCluster(t)
+	a := realArena(t, o)
+	api := a.cl.Client.AdmissionregistrationV1()
+	const name = "cnibench-test-no-host-network"
+	policy := &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{admissionv1.Create},
+				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+			}}}},
+			Validations: []admissionv1.Validation{{Expression: "!has(object.spec.hostNetwork) || !object.spec.hostNetwork", Message: "host namespaces are not for you"}},
+		},
+	}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+			MatchResources: &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{labelManaged: managedBy}}},
+		},
+	}
+	t.Cleanup(func() {
+		ctx := context.Background()
+		_ = api.ValidatingAdmissionPolicyBindings().Delete(ctx, name, metav1.DeleteOptions{})
+		_ = api.ValidatingAdmissionPolicies().Delete(ctx, name, metav1.DeleteOptions{})
+	})
+	if _, err := api.ValidatingAdmissionPolicies().Create(t.Context(), policy, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := api.ValidatingAdmissionPolicyBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var refused error
+	for end := time.Now().Add(time.Minute); refused == nil && time.Now().Before(end); { // until the API server knows it
+		refused = realArena(t, o).Supports(t.Context(), &contender.Contender{ID: HostID})
+	}
+	if text := unsupported(t, refused); !strings.Contains(text, "host namespaces are not for you") {
+		t.Error(text)
+	}
+	n := up(t, a, a.ThisCluster())
+	if got := codes(n.Notes()); !slices.Contains(got, "no_host_network") {
+		t.Errorf("notes: %v", got)
+	}
+	if p, err := n.Pair(t.Context(), arena.PathPod); err != nil {
+		t.Errorf("%+v, %v", p, err)
+	}
+	t.Logf("uplink %s", n.Uplink())
+}
+
+// The API server goes away for half a minute: commands end with their streams,
+// and new ones start as soon as it is back.
+func TestKubeAPIAway(t *testing.T) {
+	a := realArena(t, realCluster(t))
+	n := up(t, a, a.ThisCluster())
+	e := n.Pods()[0]
+	sleeper, err := e.Start(t.Context(), host.Command{Argv: []string{"sleep", "987654"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	paused := make(chan struct{})
+	go func() {
+		defer close(paused)
+		testbed(t, "pause-api", "30s", "--kill")
+	}()
+	defer func() { <-paused }()
+	if err := sleeper.Wait(); !errors.Is(err, agent.ErrStream) {
+		t.Errorf("the command ended with %v", err)
+	}
+	if err := n.(*network).Fault(); err != nil {
+		t.Errorf("the pods are well, and the fault is %v", err)
+	}
+	var out bytes.Buffer
+	p, err := e.Start(t.Context(), host.Command{Argv: []string{"sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"}, Stdout: &out})
+	if err == nil {
+		err = p.Wait()
+	}
+	if err != nil {
+		t.Fatalf("after the API server came back: %v", err)
+	}
+	if strings.Contains(out.String(), "987654") {
+		t.Errorf("the command outlived its stream: %s", out.String())
+	}
+}
+
+// A node dies: the network says so, and goes down all the same.
+func TestKubeNodeDies(t *testing.T) {
+	a := realArena(t, realCluster(t))
+	n, err := a.Up(t.Context(), a.ThisCluster(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	victim := a.list[1].real
+	testbed(t, "stop-node", victim)
+	t.Cleanup(func() { testbed(t, "start-node", victim) })
+	var fault error
+	for end := time.Now().Add(2 * time.Minute); fault == nil && time.Now().Before(end); time.Sleep(time.Second) {
+		fault = n.(*network).Fault()
+	}
+	if fault == nil || !strings.Contains(fault.Error(), victim) {
+		t.Errorf("fault: %v", fault)
+	}
+	begin := time.Now()
+	if err := n.Down(t.Context()); err != nil {
+		t.Errorf("down: %v", err)
+	}
+	t.Logf("%v; down in %v", fault, time.Since(begin).Round(time.Second))
+}
+
+// A pod is evicted: the step's fault names it.
+func TestKubePodIsDeleted(t *testing.T) {
+	a := realArena(t, realCluster(t))
+	n := up(t, a, a.ThisCluster()).(*network)
+	e := n.pods[0]
+	sleeper, err := e.Start(t.Context(), host.Command{Argv: []string{"sleep", "1000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.cl.Client.CoreV1().Pods(n.run).Delete(t.Context(), e.pod, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := sleeper.Wait(); err == nil {
+		t.Error("the command ended well")
+	}
+	if err := n.Fault(); err == nil || !strings.Contains(err.Error(), e.pod) {
+		t.Errorf("fault: %v", err)
+	}
+	if _, err := e.Start(t.Context(), host.Command{Argv: []string{"true"}}); err == nil {
+		t.Error("a command started in a pod that is gone")
+	}
+}
+
+func TestKubeClean(t *testing.T) {
+	o := realCluster(t)
+	a := realArena(t, o)
+	n := up(t, a, a.ThisCluster()).(*network)
+	if _, err := New(t.Context(), o); !strings.Contains(unsupported(t, err), n.run) {
+		t.Errorf("a second run: %v", err)
+	}
+	removed, err := Clean(t.Context(), o)
+	if err != nil || !slices.Contains(removed, n.run) {
+		t.Errorf("removed %v, %v", removed, err)
 	}
 }

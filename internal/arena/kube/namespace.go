@@ -15,12 +15,12 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 )
 
-// How long a namespace may take to go, and after which time pods are given up
-// whose node does not answer any more.
+// How long a namespace may take to go, how often it is looked for, and how
+// often for pods whose node does not answer any more.
 const (
-	gonePatience  = 3 * time.Minute
-	forcePatience = 20 * time.Second
-	gonePoll      = 300 * time.Millisecond
+	gonePatience = 3 * time.Minute
+	gonePoll     = 300 * time.Millisecond
+	lostPoll     = 15 * time.Second
 )
 
 // runName is a name that nobody has: that of a run's first namespace, and its label.
@@ -60,40 +60,40 @@ func (cl *Cluster) removeNamespaces(ctx context.Context, names ...string) error 
 		}
 	}
 	var errs []error
-	begin := time.Now()
-	forced := false
+	end := time.Now().Add(gonePatience)
 	for _, name := range names {
-		for {
-			var left *corev1.Namespace
-			err := cl.do(ctx, "look for the namespace "+name, func(ctx context.Context) (err error) {
-				left, err = cl.Client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
-				return err
-			})
-			if apierrors.IsNotFound(err) {
-				break
-			}
-			if err != nil {
-				errs = append(errs, err)
-				break
-			}
-			if since := time.Since(begin); since > gonePatience {
-				errs = append(errs, fmt.Errorf("the namespace %s is not gone after %v%s; see `kubectl describe namespace %s`, and `cnibench clean --arena kube` later",
-					name, gonePatience, lingering(left), name))
-				break
-			} else if since > forcePatience && !forced {
-				forced = true
-				for _, name := range names {
-					cl.giveUpLost(ctx, name)
-				}
-			}
-			select {
-			case <-ctx.Done():
-				return errors.Join(append(errs, ctx.Err())...)
-			case <-time.After(gonePoll):
-			}
-		}
+		errs = append(errs, cl.awaitGone(ctx, name, end))
 	}
 	return errors.Join(errs...)
+}
+
+// awaitGone waits until the namespace is gone.
+func (cl *Cluster) awaitGone(ctx context.Context, name string, end time.Time) error {
+	looked := time.Now()
+	for {
+		var left *corev1.Namespace
+		err := cl.do(ctx, "look for the namespace "+name, func(ctx context.Context) (err error) {
+			left, err = cl.Client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+			return err
+		})
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil:
+			return err
+		case time.Now().After(end):
+			return fmt.Errorf("the namespace %s is not gone after %v%s; see `kubectl describe namespace %s`, and `cnibench clean --arena kube` later",
+				name, gonePatience, lingering(left), name)
+		case time.Since(looked) > lostPoll:
+			looked = time.Now()
+			cl.giveUpLost(ctx, name)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(gonePoll):
+		}
+	}
 }
 
 // lingering is what the namespace says of why it is still there.
