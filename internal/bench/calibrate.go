@@ -100,7 +100,7 @@ func (r *Runner) capacity(ctx context.Context, plan *result.Plan, site *site, st
 		return 0, err
 	}
 	return calibrated.Capacity(ctx, &workload.Session{
-		Client: pair.Client, Server: pair.Server, Target: pair.Target, Params: params,
+		Client: pair.Client, Server: pair.Server, Target: pair.Target, Ports: pair.Ports, Params: params,
 		Warmup: seconds(plan.Warmup), Duration: seconds(plan.Duration),
 		Raw: discard{}, Begin: func() {}, End: func() {},
 	})

@@ -24,7 +24,7 @@ func (r *Runner) Fingerprint(ctx context.Context, entry result.Entry) (env resul
 	}
 	defer func() { err = errors.Join(err, net.Down(context.WithoutCancel(ctx))) }()
 	var out bytes.Buffer
-	p, err := net.Nodes()[0].Start(ctx, host.Command{Argv: []string{r.Exe, "fingerprint"}, Stdout: &out, Aside: true})
+	p, err := net.Nodes()[0].Start(ctx, host.Command{Argv: []string{r.Exe, "fingerprint", "--uplink", net.Uplink()}, Stdout: &out, Aside: true})
 	if err != nil {
 		return nil, err
 	}
