@@ -31,8 +31,8 @@ type flow struct {
 	port           uint16     // of the destination
 }
 
-// dialect is in what a network may differ from the letter of the
-// specification, which leaves it free there.
+// dialect is in what a network differs from the letter of the specification:
+// where that leaves it free, or errs on the safe side.
 type dialect struct {
 	// podsApart: no ipBlock selects pods. "These should be cluster-external
 	// IPs, since Pod IPs are ephemeral and unpredictable."
@@ -41,6 +41,10 @@ type dialect struct {
 	// plugin does not support the endPort field …, the policy will be applied
 	// only for the single port field."
 	firstPort bool
+	// namesClash: out of a pod, a port's name that is several numbers at the
+	// pods of the cluster is none. The specification takes that of the
+	// destination's pod.
+	namesClash bool
 }
 
 // allows says whether the policies let the flow pass: its source may send it
@@ -65,7 +69,7 @@ func (w world) passes(policies []networkPolicy, direction string, f flow, d dial
 		}
 		isolated = true
 		for _, r := range p.rules(direction) {
-			if w.admitsPeer(r, p.Metadata.Namespace, other, address, d) && w.admitsPort(r, f, d) {
+			if w.admitsPeer(r, p.Metadata.Namespace, other, address, d) && w.admitsPort(r, direction, f, d) {
 				return true
 			}
 		}
@@ -118,7 +122,7 @@ func (b *ipBlock) holds(a netip.Addr) bool {
 }
 
 // admitsPort says whether one of the rule's ports is the flow's.
-func (w world) admitsPort(r rule, f flow, d dialect) bool {
+func (w world) admitsPort(r rule, direction string, f flow, d dialect) bool {
 	return len(r.Ports) == 0 || slices.ContainsFunc(r.Ports, func(p portRule) bool {
 		protocol := p.Protocol
 		if protocol == "" {
@@ -130,12 +134,28 @@ func (w world) admitsPort(r rule, f flow, d dialect) bool {
 		case p.Port == nil:
 			return true
 		case p.Port.name != "":
+			if direction == egress && d.namesClash && w.clashes(p.Port.name, protocol) {
+				return false
+			}
 			return slices.Contains(w.pods[f.to].ports, arena.NamedPort{Name: p.Port.name, Protocol: protocol, Number: f.port})
 		case p.EndPort != 0 && !d.firstPort:
 			return p.Port.number <= f.port && f.port <= p.EndPort
 		}
 		return p.Port.number == f.port
 	})
+}
+
+// clashes says whether the name is another number at another pod.
+func (w world) clashes(name, protocol string) bool {
+	numbers := map[uint16]bool{}
+	for _, pod := range w.pods {
+		for _, p := range pod.ports {
+			if p.Name == name && p.Protocol == protocol {
+				numbers[p.Number] = true
+			}
+		}
+	}
+	return len(numbers) > 1
 }
 
 // matches says whether the labels meet every requirement.

@@ -233,11 +233,11 @@ func TestPolicyFaults(t *testing.T) {
 		})}, found: []string{"ingress-whole-protocol: open"}, only: true},
 		"names are one number": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
 			for i, p := range r.Ports {
-				if p.Port != nil && p.Port.name == "web" {
+				if p.Port != nil && p.Port.name == "cnib-web" {
 					r.Ports[i].Port = &portRef{number: 8080}
 				}
 			}
-		})}, found: []string{"ingress-named-port: leaks and cuts", "egress-named-port: leaks and cuts"}, only: true},
+		})}, found: []string{"ingress-named-port: leaks and cuts", "egress-named-port-by-pod: leaks and cuts"}, only: true},
 		"names are unknown": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
 			r.Ports = slices.Clone(r.Ports)
 			for i, p := range r.Ports {
@@ -381,6 +381,8 @@ func TestPolicySkips(t *testing.T) {
 			map[string]string{"ingress-ip-block": "pods apart", "ingress-ip-block-except": "pods apart", "egress-ip-block": "pods apart", "egress-ip-block-except": "pods apart", "ingress-ip-block-ipv6": "pods apart"}, "means addresses outside of the cluster"},
 		"no ranges": {&simulated{allows: func(w world, l []networkPolicy, f flow) bool { return w.allows(l, f, dialect{firstPort: true}) }},
 			map[string]string{"ingress-port-range": "single port", "egress-port-range": "single port"}, "endPort is not heeded"},
+		"names clash": {&simulated{allows: func(w world, l []networkPolicy, f flow) bool { return w.allows(l, f, dialect{namesClash: true}) }},
+			map[string]string{"egress-named-port-by-pod": "names clash"}, "several numbers in the cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
