@@ -42,6 +42,8 @@ type Options struct {
 type Installer struct {
 	o      Options
 	source *source
+	// unfinished is the contender whose removal has failed.
+	unfinished *contender.Contender
 }
 
 var _ kube.Installer = (*Installer)(nil)
@@ -72,7 +74,7 @@ func New(o Options) (*Installer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Installer{o, src}, nil
+	return &Installer{o: o, source: src}, nil
 }
 
 // Supports is nil if the contender can be installed in the asked versions.
@@ -102,15 +104,18 @@ type job struct {
 	facts   *facts
 }
 
-// Install puts the contender on the cluster. A contender that an earlier
-// installer left is taken off first. Errors: *arena.Unsupported where nothing
-// was changed.
+// Install puts the contender on the cluster. One whose removal failed before is
+// taken off first; one of another process is not: it may still be measured.
+// Errors: *arena.Unsupported where nothing was changed.
 func (i *Installer) Install(ctx context.Context, cl *kube.Cluster, c *contender.Contender) error {
 	j, err := i.job(cl, c)
 	if err != nil {
 		return err
 	}
 	if err := i.scratch(ctx, cl.Client); err != nil {
+		return err
+	}
+	if err := i.finish(ctx, cl); err != nil {
 		return err
 	}
 	if left, err := i.left(ctx, cl); err != nil {
@@ -157,7 +162,20 @@ func (i *Installer) Uninstall(ctx context.Context, cl *kube.Cluster, c *contende
 	if err != nil {
 		return err
 	}
-	return j.remove(ctx)
+	err = j.remove(ctx)
+	if i.unfinished = nil; err != nil {
+		i.unfinished = c
+	}
+	return err
+}
+
+// finish tries once more to take off what could not be.
+func (i *Installer) finish(ctx context.Context, cl *kube.Cluster) error {
+	if i.unfinished == nil {
+		return nil
+	}
+	i.o.Log("taking off %s once more", i.unfinished.ID)
+	return i.Uninstall(ctx, cl, i.unfinished)
 }
 
 // Clean takes off what a crashed run left, and says what that was; "" if

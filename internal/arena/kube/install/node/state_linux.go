@@ -125,7 +125,8 @@ func readRoutes(s State) error {
 	return nil
 }
 
-// allRoutes are those of every table but the kernel's own of local addresses.
+// allRoutes are those of every table but the kernel's own of local addresses,
+// without those to a link's own addresses, which come and go with it.
 func allRoutes() ([]netlink.Route, error) {
 	var all []netlink.Route
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
@@ -134,7 +135,7 @@ func allRoutes() ([]netlink.Route, error) {
 			return nil, fmt.Errorf("list routes: %w", err)
 		}
 		for _, r := range routes {
-			if r.Table != unix.RT_TABLE_LOCAL && r.Type != unix.RTN_MULTICAST {
+			if r.Table != unix.RT_TABLE_LOCAL && r.Type != unix.RTN_MULTICAST && (r.Dst == nil || !r.Dst.IP.IsLinkLocalUnicast()) {
 				all = append(all, r)
 			}
 		}
