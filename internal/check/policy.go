@@ -16,8 +16,8 @@ import (
 // other: for each of the table in policy_cases.go it proves that all of its
 // connections pass without any policy, applies it, asks every connection
 // several times, compares what passes with what policy_eval.go says, and
-// deletes it. policy_trial.go is how one is carried out, policy_effect.go how
-// the time until it has an effect is found.
+// deletes it. policy_trial.go is how one is carried out, policy_judge.go how it
+// is judged, policy_effect.go how the time until it has an effect is found.
 type policy struct{ pace pace }
 
 func (policy) Info() Info {
@@ -39,7 +39,7 @@ type pace struct {
 
 var usualPace = pace{
 	hasty: 500 * time.Millisecond, patient: patience, tries: 3,
-	settle: settleTime, most: 15 * time.Second, least: 3 * time.Second, lenient: 2 * time.Second,
+	settle: settleTime, most: 15 * time.Second, least: 2 * time.Second, lenient: 2 * time.Second,
 	beat: 10 * time.Millisecond, times: 5,
 }
 
@@ -128,14 +128,14 @@ type stage struct {
 	addrs  map[string][]netip.Addr
 	agents map[string]*agent.Client
 
-	mute     map[string]string // protocols that nobody is reached over without any policy, and why
-	settled  bool              // pods have reached each other
-	tried    bool              // some policy was applied
-	working  bool              // some policy had an effect
-	slowest  time.Duration     // of the effects so far
-	back     int               // policies whose deletion opened what they had closed
-	stuck    []string          // what stayed closed
-	policing []arena.Endpoint
+	mute    map[string]string // protocols that nobody is reached over without any policy, and why
+	settled bool              // pods have reached each other
+	tried   bool              // some policy was applied
+	working bool              // some policy had an effect
+	slowest time.Duration     // of the effects so far
+	back    int               // policies whose deletion opened what they had closed
+	stuck   []string          // what stayed closed
+	hired   []arena.Endpoint  // where the agents are
 }
 
 // enter starts the agents and their echoes.
@@ -152,7 +152,7 @@ func (st *stage) enter(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			st.policing = append(st.policing, e)
+			st.hired = append(st.hired, e)
 			if st.agents[key], err = st.subject.Agent(ctx, e); err != nil {
 				return err
 			}
@@ -192,7 +192,7 @@ func (st *stage) listen(ctx context.Context, pod string) error {
 
 // leave ends the agents, and with them the sandbox.
 func (st *stage) leave(ctx context.Context) error {
-	for _, e := range st.policing {
+	for _, e := range st.hired {
 		st.subject.dismiss(e)
 	}
 	return st.sandbox.Close(ctx)
