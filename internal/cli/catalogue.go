@@ -1,28 +1,26 @@
 package cli
 
 import (
+	"slices"
+
 	"github.com/cnibench/cnibench/contenders"
-	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/suite"
 	"github.com/cnibench/cnibench/suites"
 )
 
-// catalogue is what this binary knows, and a user's own contender beside it.
+// catalogue is what this binary knows, and an arena's own contenders beside it.
 type catalogue struct {
 	contenders []*contender.Contender
 	suites     []*suite.Suite
 }
 
-func loadCatalogue(custom *lab.CustomAttach) (*catalogue, error) {
+func loadCatalogue(own ...*contender.Contender) (*catalogue, error) {
 	list, err := contender.Load(contenders.FS)
 	if err != nil {
 		return nil, err
 	}
-	c := &catalogue{contenders: list}
-	if custom != nil {
-		c.contenders = append(append([]*contender.Contender(nil), list...), custom.Contender())
-	}
+	c := &catalogue{contenders: slices.Concat(list, own)}
 	c.suites, err = suite.Load(suites.FS)
 	return c, err
 }

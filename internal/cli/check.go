@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 
@@ -24,6 +23,7 @@ import (
 type checkFlags struct {
 	runFlags
 	mtus   []string
+	format string // text, md, json
 	asJSON bool
 }
 
@@ -35,35 +35,44 @@ func newCheckCmd() *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:   "check " + strings.Join(names, "|") + "|all",
-		Short: "Prove what a pod network does: packet sizes, encryption",
+		Short: "Prove what a pod network does: packet sizes, encryption, policies",
 		Long: strings.TrimSpace(`
 Brings contenders up one after the other and asks of each whether what its file
 claims is so. mtu: the pods' MTU against what crosses to another node in one
 piece, and TCP's segments. encryption: whether a marked payload can be read
 between the nodes, after proof that the watchers see one that was sent plain.
+policy: whether NetworkPolicies let through what they allow and nothing else, and
+after what time; needs a cluster, where all fails that does not enforce them.
 
-The table has one row a contender: the verdict, what was found, what to do. A
+The table has one row a contender: the verdict, what was found, what to do.
+Several checks, and all, begin with one matrix of contenders and questions. A
 run keeps the same results: cnibench run --check mtu,encryption.
 Exit codes: 0 all as claimed; 1 a check could not be carried out; 2 wrong usage;
 3 a contender named here can't run here; 4 not as claimed.`),
 		Example: `  cnibench check mtu --contenders flannel-vxlan,calico-vxlan --mtu 1500,9000
   cnibench check encryption --contenders calico-wg --arena microvm
   cnibench check mtu --cni-conf mynet.conflist --contenders custom
-  cnibench check all --json`,
+  cnibench check policy --arena kube
+  cnibench check all --arena kube --format md`,
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: append(names, "all"),
 		RunE:      func(c *cobra.Command, args []string) error { return runCheck(c, &f, args[0]) },
 	}
+	addArena(c, &f.arena, "where to check: auto (what this kernel can, in the lab), lab, microvm (the lab under another kernel) or kube (a cluster)")
 	fl := c.Flags()
-	fl.StringVar(&f.arena, "arena", "auto", "where to check: auto (what this kernel can, in the lab), lab, or microvm (the lab under another kernel)")
 	fl.StringVar(&f.contenders, "contenders", "supported", "`a,b`, or supported: all that can run here (all is the same)")
-	fl.StringSliceVar(&f.mtus, "mtu", []string{"1500", "9000"}, "MTU of the underlay, bytes; mtu is checked at each, the others at the first")
-	fl.BoolVar(&f.asJSON, "json", false, "print as JSON")
-	fl.IntVar(&f.nodes, "nodes", 2, "lab: machines of the cluster")
+	fl.StringSliceVar(&f.mtus, "mtu", []string{"1500", "9000"}, "lab: MTU of the underlay, bytes; mtu is checked at each, the others at the first")
+	fl.StringVar(&f.format, "format", checkFormats[0], "one of "+joinOr(checkFormats))
+	fl.BoolVar(&f.asJSON, "json", false, "print as JSON: --format json")
+	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(checkFormats, cobra.ShellCompDirectiveNoFileComp))
+	addNodes(c, &f.nodes)
 	fl.StringVar(&f.underlay, "underlay", lab.UnderlayAuto, "lab: the nodes' network: auto (what the contender needs), switch or vpc")
 	fl.StringVar(&f.offload, "offload", lab.OffloadHost, "lab: how frames cross the underlay: host or wire")
 	fl.StringVar(&f.cniConf, "cni-conf", "", "lab: check the CNI configuration in `FILE` as contender \"custom\"")
 	fl.StringVar(&f.cniJoin, "cni-transport", "routes", "lab: how the nodes' pod subnets of --cni-conf are joined: routes, vxlan or none")
+	f.kube.addConnection(c)
+	f.kube.addPods(c)
+	f.kube.addInstall(c)
 	return c
 }
 
@@ -73,58 +82,56 @@ func runCheck(c *cobra.Command, f *checkFlags, name string) error {
 	if err != nil {
 		return err
 	}
-	switch f.arena {
-	case "auto", "lab":
-	case "microvm":
+	if f.asJSON {
+		f.format = "json"
+	}
+	if !slices.Contains(checkFormats, f.format) {
+		return nearest.Unknown("format", f.format, checkFormats)
+	}
+	row, err := findArena(f.arena)
+	if err != nil {
+		return err
+	}
+	if err := row.foreign(c); err != nil {
+		return err
+	}
+	if row.name == arenaMicroVM {
 		exe, err := os.Executable()
 		if err != nil {
 			return err
 		}
 		// The last of a flag's values counts.
 		return runVM(c, &vmFlags{accel: "auto", memory: "4G"}, append(append([]string{exe}, os.Args[1:]...), "--arena", "lab"))
-	case "kube":
-		return &exitError{exitUnsupported, errors.New("arena kube: this version checks in the lab only; run with --arena lab")}
-	default:
-		return nearest.Unknown("arena", f.arena, []string{"auto", "lab", "microvm"})
 	}
-	options, err := f.underlays()
+	f.given = givenFlags(c)
+	grounds, err := row.grounds(f)
 	if err != nil {
 		return err
 	}
-	cat, err := loadCatalogue(options[0].Custom)
+	cat, err := loadCatalogue(grounds[0].own()...)
 	if err != nil {
 		return err
 	}
-	chosen, named, err := f.chosen(cat, options[0].Custom != nil)
+	chosen, named, err := f.chosen(cat, grounds[0])
 	if err != nil {
 		return err
 	}
-	if !lab.Contained() {
-		return contain(c.Context())
-	}
-	if err := lab.Enter(); err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(c.Context(), lab.EndSignals()...)
-	defer stop()
-	out, err := carryOut(ctx, options, chosen, checks)
-	if ctx.Err() != nil {
-		return errors.New("interrupted")
-	}
-	if err != nil {
-		return err
-	}
-	if f.asJSON {
-		err = printJSON(c.OutOrStdout(), out)
-	} else {
-		out.print(c)
-	}
-	return errors.Join(err, out.exit(named))
+	return grounds[0].inside(c, func(ctx context.Context) error {
+		out, err := carryOut(ctx, grounds, chosen, checks)
+		if ctx.Err() != nil {
+			return errors.New("interrupted")
+		}
+		if err != nil {
+			return err
+		}
+		return errors.Join(out.write(c.OutOrStdout(), f.format), out.exit(named))
+	})
 }
 
-// underlays are the lab's options, one for each MTU.
-func (f *checkFlags) underlays() ([]lab.Options, error) {
-	var list []lab.Options
+// underlays are labs to check in, one for each MTU.
+func (f *checkFlags) underlays() ([]ground, error) {
+	var list []ground
+	var seen []int
 	f.congestion = lab.CongestionAuto
 	for _, text := range f.mtus {
 		f.mtu = text
@@ -132,10 +139,9 @@ func (f *checkFlags) underlays() ([]lab.Options, error) {
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(list, func(other lab.Options) bool { return other.MTU == o.MTU }) {
-			continue
+		if !slices.Contains(seen, o.MTU) {
+			list, seen = append(list, newLabGround(o)), append(seen, o.MTU)
 		}
-		list = append(list, o)
 	}
 	if len(list) == 0 {
 		return nil, usage("--mtu: none given, e.g. --mtu 1500,9000")
@@ -144,17 +150,23 @@ func (f *checkFlags) underlays() ([]lab.Options, error) {
 }
 
 // chosen are the contenders to check, and whether they were asked for by name.
-func (f *checkFlags) chosen(cat *catalogue, custom bool) (list []*contender.Contender, named bool, err error) {
+func (f *checkFlags) chosen(cat *catalogue, g ground) (list []*contender.Contender, named bool, err error) {
 	if f.contenders == "supported" || f.contenders == "all" {
-		return cat.contenders, false, nil
+		return g.candidates(cat.contenders), false, nil
 	}
+	var ids []string
 	for _, id := range strings.Split(f.contenders, ",") {
-		if id = strings.TrimSpace(id); id == "" {
-			continue
+		if id = strings.TrimSpace(id); id != "" {
+			ids = append(ids, id)
 		}
-		if id == lab.CustomID && !custom {
-			return nil, true, usage("contender %s: give its configuration with --cni-conf FILE", id)
-		}
+	}
+	if len(ids) == 0 {
+		return nil, true, usage("--contenders: none given; see `cnibench list contenders`")
+	}
+	if _, err := g.named(ids); err != nil {
+		return nil, true, err
+	}
+	for _, id := range ids {
 		c, err := cat.contender(id)
 		if err != nil {
 			return nil, true, err
@@ -162,9 +174,6 @@ func (f *checkFlags) chosen(cat *catalogue, custom bool) (list []*contender.Cont
 		if !slices.Contains(list, c) {
 			list = append(list, c)
 		}
-	}
-	if len(list) == 0 {
-		return nil, true, usage("--contenders: none given; see `cnibench list contenders`")
 	}
 	return list, true, nil
 }
@@ -175,30 +184,30 @@ type checkOutput struct {
 	Arena       string               `json:"arena"`
 	Kernel      string               `json:"kernel"`
 	Results     []check.Result       `json:"results"`
+	Matrix      check.Matrix         `json:"matrix"`
 	Unsupported []result.Unsupported `json:"unsupported"`
 }
 
-// carryOut checks every contender on every underlay.
-func carryOut(ctx context.Context, options []lab.Options, chosen []*contender.Contender, checks []check.Check) (*checkOutput, error) {
-	out := &checkOutput{Schema: "cnibench/check/1", Kernel: lab.KernelRelease(), Results: []check.Result{}, Unsupported: []result.Unsupported{}}
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	bar := newProgress(os.Stderr, len(options)*len(chosen))
+// carryOut checks every contender on every ground.
+func carryOut(ctx context.Context, grounds []ground, chosen []*contender.Contender, checks []check.Check) (*checkOutput, error) {
+	out := &checkOutput{Schema: "cnibench/check/1", Results: []check.Result{}, Unsupported: []result.Unsupported{}}
+	bar := newProgress(os.Stderr, len(grounds)*len(chosen))
 	defer bar.Done()
 	done := 0
-	for i, o := range options {
-		a, err := lab.New(o)
+	for i, g := range grounds {
+		at, err := g.open(ctx)
 		if err != nil {
 			return nil, err
 		}
-		out.Arena = a.Name()
-		runner := &check.Runner{Arena: a, Exe: exe}
+		a := at.arena
+		out.Arena, out.Kernel = a.Name(), at.kernel
+		runner := &check.Runner{Arena: a, Exe: at.exe}
+		where := ""
+		if len(grounds) > 1 {
+			where = fmt.Sprintf("MTU %d: ", at.mtu)
+		}
 		for _, c := range chosen {
-			runner.Progress = func(text string) {
-				bar.Step(done, len(options)*len(chosen), fmt.Sprintf("MTU %d: %s", o.MTU, text), 0)
-			}
+			runner.Progress = func(text string) { bar.Step(done, len(grounds)*len(chosen), where+text, 0) }
 			ask := checks
 			if i > 0 { // only packet sizes follow from it
 				ask = slices.DeleteFunc(slices.Clone(checks), func(c check.Check) bool { return c.Info().Name != "mtu" })
@@ -227,56 +236,6 @@ func carryOut(ctx context.Context, options []lab.Options, chosen []*contender.Co
 	return out, nil
 }
 
-// print shows one row a contender and check.
-func (o *checkOutput) print(c *cobra.Command) {
-	out := c.OutOrStdout()
-	var rows [][]string
-	results := slices.Clone(o.Results)
-	slices.SortStableFunc(results, func(a, b check.Result) int { return strings.Compare(a.Contender, b.Contender) })
-	for _, r := range results {
-		under := ""
-		if r.UnderlayMTU > 0 {
-			under = fmt.Sprint(r.UnderlayMTU)
-		}
-		verdict, found, text := string(r.Verdict()), "", r.Error
-		if r.Error != "" {
-			verdict = "error"
-		} else if told := r.Telling(); told != nil {
-			found, text = told.Found, told.Text+sameAs(&r, told)
-			if told.Next != "" {
-				text += ". " + told.Next
-			}
-		}
-		rows = append(rows, []string{r.Contender, r.Check, under, verdict, found, text})
-	}
-	if len(rows) > 0 {
-		printTable(out, []string{"Contender", "Check", "Underlay", "Verdict", "Found", "What, and what to do"}, rows)
-	}
-	if len(o.Unsupported) == 0 {
-		return
-	}
-	rows = nil
-	for _, u := range o.Unsupported {
-		rows = append(rows, []string{u.Contender, strings.TrimSuffix(u.Reason, ".") + "; " + u.Remedy})
-	}
-	fmt.Fprintln(out)
-	printTable(out, []string{"Not here", "Why, and what would help"}, rows)
-}
-
-// sameAs names the other cases that came out as the told one.
-func sameAs(r *check.Result, told *check.Case) string {
-	var names []string
-	for _, c := range r.Cases {
-		if c.Verdict == told.Verdict && c.Found == told.Found && c.Name != told.Name {
-			names = append(names, c.Name)
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return "; likewise " + strings.Join(names, ", ")
-}
-
 // exit is the error that carries the exit code: what could not be carried out
 // weighs most, then what is not as claimed, then what can't run here.
 func (o *checkOutput) exit(named bool) error {
@@ -300,7 +259,11 @@ func (o *checkOutput) exit(named bool) error {
 		for _, u := range o.Unsupported {
 			ids = append(ids, u.Contender)
 		}
-		return &exitError{exitUnsupported, fmt.Errorf("can't run here: %s; --arena microvm may help", strings.Join(ids, ", "))}
+		hint := ""
+		if o.Arena == arenaLab {
+			hint = "; --arena microvm may help"
+		}
+		return &exitError{exitUnsupported, fmt.Errorf("can't run here: %s%s", strings.Join(ids, ", "), hint)}
 	}
 	return nil
 }

@@ -11,50 +11,74 @@ import (
 	"github.com/cnibench/cnibench/internal/vm"
 )
 
+// cleanFlags is the command line of `cnibench clean`.
+type cleanFlags struct {
+	arena string
+	cache bool
+	kube  kubeFlags
+}
+
 func newCleanCmd() *cobra.Command {
-	var cache bool
-	command := &cobra.Command{
+	var f cleanFlags
+	c := &cobra.Command{
 		Use:   "clean",
 		Short: "Take back everything that a crashed run can have left",
 		Long: `Takes back what a crashed run can have left. A lab leaves nothing: the kernel
 takes its namespaces back when the run ends, by whatever death. This ends labs
 whose launcher is gone and that hang all the same, and takes host settings back
 that tune apply has made, and removes what a crashed download of a kernel left.
-Run directories are kept, and so are downloaded kernels without --cache.`,
+Run directories are kept, and so are downloaded kernels without --cache.
+
+With --arena kube it removes from a cluster all that carries cnibench's label, and
+nothing else; of this machine, nothing.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			labs, err := lab.FindRunning()
+			row, err := findArena(f.arena)
 			if err != nil {
 				return err
 			}
-			var errs []error
-			ended := 0
-			for _, l := range labs {
-				if !l.Orphaned() {
-					fmt.Fprintf(c.ErrOrStderr(), "a lab is running (launcher %d): left alone\n", l.Launcher)
-					continue
-				}
-				if err := l.Kill(); err != nil {
-					errs = append(errs, fmt.Errorf("lab %d: %w", l.Init, err))
-					continue
-				}
-				ended++
+			if err := row.foreign(c); err != nil {
+				return err
 			}
-			tuned, err := cleanTuning(c)
-			errs = append(errs, err)
-			removed, err := vm.Clean(cache)
-			errs = append(errs, err)
-			for _, path := range removed {
-				fmt.Fprintf(c.OutOrStdout(), "removed %s\n", path)
-			}
-			if ended == 0 && !tuned && len(removed) == 0 && errors.Join(errs...) == nil {
-				fmt.Fprintln(c.OutOrStdout(), "nothing to clean")
-			} else if ended > 0 {
-				fmt.Fprintf(c.OutOrStdout(), "ended %s\n", unit.Plural(ended, "lab"))
-			}
-			return errors.Join(errs...)
+			return row.clean(c, &f)
 		},
 	}
-	command.Flags().BoolVar(&cache, "cache", false, "remove the kernels that were downloaded for guests, too")
-	return command
+	addArena(c, &f.arena, "where to clean: auto (this machine, as lab and microvm) or kube (a cluster)")
+	c.Flags().BoolVar(&f.cache, "cache", false, "remove the kernels that were downloaded for guests, too")
+	f.kube.addConnection(c)
+	return c
+}
+
+// cleanLab cleans this machine.
+func cleanLab(c *cobra.Command, f *cleanFlags) error {
+	labs, err := lab.FindRunning()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	ended := 0
+	for _, l := range labs {
+		if !l.Orphaned() {
+			fmt.Fprintf(c.ErrOrStderr(), "a lab is running (launcher %d): left alone\n", l.Launcher)
+			continue
+		}
+		if err := l.Kill(); err != nil {
+			errs = append(errs, fmt.Errorf("lab %d: %w", l.Init, err))
+			continue
+		}
+		ended++
+	}
+	tuned, err := cleanTuning(c)
+	errs = append(errs, err)
+	removed, err := vm.Clean(f.cache)
+	errs = append(errs, err)
+	for _, path := range removed {
+		fmt.Fprintf(c.OutOrStdout(), "removed %s\n", path)
+	}
+	if ended == 0 && !tuned && len(removed) == 0 && errors.Join(errs...) == nil {
+		fmt.Fprintln(c.OutOrStdout(), "nothing to clean")
+	} else if ended > 0 {
+		fmt.Fprintf(c.OutOrStdout(), "ended %s\n", unit.Plural(ended, "lab"))
+	}
+	return errors.Join(errs...)
 }

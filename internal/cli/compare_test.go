@@ -222,7 +222,7 @@ func TestRecommendCommand(t *testing.T) {
 
 // Every need but those that only a run can tell is in the catalogue.
 func TestCatalogueSaysEveryNeed(t *testing.T) {
-	cat, err := loadCatalogue(nil)
+	cat, err := loadCatalogue()
 	if err != nil {
 		t.Fatal(err)
 	}

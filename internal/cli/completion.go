@@ -10,7 +10,7 @@ import (
 func completeRunFlags(c *cobra.Command) {
 	names := func(pick func(*catalogue) []string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			cat, err := loadCatalogue(nil)
+			cat, err := loadCatalogue()
 			if err != nil {
 				return nil, cobra.ShellCompDirectiveError
 			}
@@ -34,7 +34,6 @@ func completeRunFlags(c *cobra.Command) {
 		}),
 		"contenders":    names(func(cat *catalogue) []string { return slices.Concat([]string{"supported", "all"}, contenders(cat)) }),
 		"baseline":      names(contenders),
-		"arena":         cobra.FixedCompletions([]string{"auto", "lab"}, cobra.ShellCompDirectiveNoFileComp),
 		"rates":         cobra.FixedCompletions([]string{"auto", "given"}, cobra.ShellCompDirectiveNoFileComp),
 		"underlay":      cobra.FixedCompletions([]string{"auto", "switch", "vpc"}, cobra.ShellCompDirectiveNoFileComp),
 		"cni-transport": cobra.FixedCompletions([]string{"routes", "vxlan", "none"}, cobra.ShellCompDirectiveNoFileComp),

@@ -44,7 +44,7 @@ func newImportCmd() *cobra.Command {
 				}
 				opt.LineRate = rate
 			}
-			cat, err := loadCatalogue(nil)
+			cat, err := loadCatalogue()
 			if err != nil {
 				return err
 			}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/bench"
 	"github.com/cnibench/cnibench/internal/fingerprint"
 	"github.com/cnibench/cnibench/internal/report"
@@ -27,7 +26,7 @@ import (
 // with.
 type job struct {
 	flags     *runFlags
-	options   lab.Options
+	ground    ground
 	catalogue *catalogue
 	wanted    []string // contenders asked for by name; nil: by what is supported
 	only      []string // contenders that are considered; nil: all
@@ -41,24 +40,41 @@ type job struct {
 // job resolves the flags before anything is made.
 func (f *runFlags) job(c *cobra.Command) (*job, error) {
 	j := &job{flags: f}
-	if f.partOf != "" {
-		return j, j.partPlan(c)
+	row, err := findArena(f.arena)
+	if err != nil {
+		return nil, err
 	}
 	if f.resume != "" {
 		rec, err := result.Load(f.resume)
 		if err != nil {
 			return nil, err
 		}
-		if err := f.adopt(c, rec.Run.Plan.Settings); err != nil {
+		if row, err = row.goesOn(rec.Run.Arena, f.given["arena"]); err != nil {
 			return nil, err
 		}
-		f.out, j.resumed, j.plan = f.resume, &rec.Run, rec.Run.Plan
+		f.arena, f.out, j.resumed, j.plan = row.name, f.resume, &rec.Run, rec.Run.Plan
 	}
-	var err error
-	if j.options, err = f.labOptions(); err != nil {
+	if err := row.foreign(c); err != nil {
 		return nil, err
 	}
-	if j.catalogue, err = loadCatalogue(j.options.Custom); err != nil {
+	if err := row.check(f); err != nil {
+		return nil, err
+	}
+	if f.partOf != "" {
+		return j, j.partPlan(c)
+	}
+	if j.resumed != nil {
+		if err := keepsPlan(c, row.fixed); err != nil {
+			return nil, err
+		}
+		if err := f.adopt(c, j.plan.Settings); err != nil {
+			return nil, err
+		}
+	}
+	if j.ground, err = row.ground(f); err != nil {
+		return nil, err
+	}
+	if j.catalogue, err = loadCatalogue(j.ground.own()...); err != nil {
 		return nil, err
 	}
 	if j.resumed != nil {
@@ -67,23 +83,20 @@ func (f *runFlags) job(c *cobra.Command) (*job, error) {
 	return j, j.newPlan(c)
 }
 
-// run measures and reports. It runs inside the lab's container.
+// run measures and reports. It runs inside the ground.
 func (j *job) run(ctx context.Context, c *cobra.Command) error {
-	a, err := lab.New(j.options)
+	at, err := j.ground.open(ctx)
 	if err == nil && j.wrap != nil {
-		a, err = j.wrap(a)
+		at.arena, err = j.wrap(at.arena)
 	}
 	if err != nil {
 		return err
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		return err
-	}
+	a := at.arena
 	bar := newProgress(os.Stderr, 0)
 	defer bar.Done()
 	runner := &bench.Runner{
-		Arena: a, Catalogue: j.catalogue.contender, Exe: exe, Kernel: lab.KernelRelease(), LineRate: j.options.LineRate, MTU: j.options.MTU, Log: logger(lines(bar.Message)),
+		Arena: a, Catalogue: j.catalogue.contender, Exe: at.exe, Kernel: at.kernel, LineRate: at.lineRate, MTU: at.mtu, Log: logger(lines(bar.Message)),
 		Progress: func(p bench.Progress) {
 			if p.Total == 0 {
 				bar.Message(p.Text)
@@ -112,9 +125,27 @@ func (j *job) run(ctx context.Context, c *cobra.Command) error {
 	runErr := runner.Run(ctx, plan, sealed)
 	bar.Done()
 	if ctx.Err() != nil && !kept {
-		runErr = fmt.Errorf("interrupted; what is sealed is a valid run: go on with `cnibench run --resume %s`", store.Dir())
+		runErr = fmt.Errorf("interrupted; what is sealed is a valid run: go on with `%s`", j.flags.resumption(store.Dir()))
 	}
 	return errors.Join(runErr, j.report(c, store.Dir(), runErr == nil))
+}
+
+// resumption is the command line that goes on with the run in dir.
+func (f *runFlags) resumption(dir string) string {
+	return strings.Join(append([]string{"cnibench run --resume", dir}, f.again()...), " ")
+}
+
+// fingerprinted is the environment as the first contender's first node sees it,
+// with what the arena knows besides.
+func fingerprinted(ctx context.Context, runner *bench.Runner, plan *result.Plan) (result.Environment, error) {
+	env, err := runner.Fingerprint(ctx, plan.Contenders[0])
+	if err != nil {
+		return nil, err
+	}
+	if a, ok := runner.Arena.(interface{ Environment() result.Environment }); ok {
+		maps.Copy(env, a.Environment())
+	}
+	return env, nil
 }
 
 // open makes the run directory, or opens it again.
@@ -140,7 +171,7 @@ func (j *job) open(ctx context.Context, a arena.Arena, runner *bench.Runner) (*r
 	if len(run.Plan.Contenders) == 0 {
 		return nil, nil, nil, j.nothing(run)
 	}
-	env, err := runner.Fingerprint(ctx, run.Plan.Contenders[0])
+	env, err := fingerprinted(ctx, runner, &run.Plan)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -173,7 +204,7 @@ func (j *job) open(ctx context.Context, a arena.Arena, runner *bench.Runner) (*r
 // of its plan can't run any more: sealed samples are never repeated, so none
 // may be spoiled by that.
 func (j *job) same(ctx context.Context, a arena.Arena, runner *bench.Runner, run *result.Run) error {
-	env, err := runner.Fingerprint(ctx, run.Plan.Contenders[0])
+	env, err := fingerprinted(ctx, runner, &run.Plan)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/result"
@@ -54,24 +53,20 @@ func (j *job) newPlan(c *cobra.Command) error {
 	case "supported", "all":
 	default:
 		for _, id := range strings.Split(f.contenders, ",") {
-			if id = strings.TrimSpace(id); id == "" {
-				continue
-			}
-			if id == lab.CustomID && j.options.Custom == nil {
-				return usage("contender %s: give its configuration with --cni-conf FILE", id)
-			}
-			if _, err := j.catalogue.contender(id); err != nil {
-				return err
-			}
-			if !slices.Contains(j.wanted, id) {
+			if id = strings.TrimSpace(id); id != "" && !slices.Contains(j.wanted, id) {
 				j.wanted = append(j.wanted, id)
 			}
 		}
 		if len(j.wanted) == 0 {
 			return usage("--contenders: none given; see `cnibench list contenders`")
 		}
-		if j.options.Custom != nil && !slices.Contains(j.wanted, lab.CustomID) {
-			j.wanted = append(j.wanted, lab.CustomID)
+		if j.wanted, err = j.ground.named(j.wanted); err != nil {
+			return err
+		}
+		for _, id := range j.wanted {
+			if _, err := j.catalogue.contender(id); err != nil {
+				return err
+			}
 		}
 	}
 	return j.programs(steps)
@@ -79,27 +74,31 @@ func (j *job) newPlan(c *cobra.Command) error {
 
 // programs checks that what the steps run is installed.
 func (j *job) programs(steps []result.Step) error {
-	var missing []error
-	seen := map[string]bool{}
+	var programs []host.Program
 	for _, step := range steps {
 		w, err := workload.Lookup(step.Workload)
 		if err != nil {
 			return err
 		}
 		for _, p := range w.Info().Programs {
-			if seen[p.Name] {
-				continue
-			}
-			seen[p.Name] = true
-			if err := host.Have(p.Name); err != nil {
-				missing = append(missing, &host.ProgramError{Program: p.Name, Package: p.Package})
+			if !slices.ContainsFunc(programs, func(other host.Program) bool { return other.Name == p.Name }) {
+				programs = append(programs, p)
 			}
 		}
 	}
-	if len(missing) > 0 {
-		return &exitError{exitUnsupported, errors.Join(missing...)}
+	return j.ground.equip(programs)
+}
+
+// missingPrograms is the error of programs that are not on this machine.
+func missingPrograms(missing []host.Program) error {
+	var errs []error
+	for _, p := range missing {
+		errs = append(errs, &host.ProgramError{Program: p.Name, Package: p.Package})
 	}
-	return nil
+	if errs == nil {
+		return nil
+	}
+	return &exitError{exitUnsupported, errors.Join(errs...)}
 }
 
 // enlist decides which contenders run: the baseline first, on every underlay
@@ -112,7 +111,7 @@ func (j *job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 	if err := a.Supports(ctx, base); err != nil {
 		return fmt.Errorf("baseline %s: %w", base.ID, err)
 	}
-	candidates := j.catalogue.contenders
+	candidates := j.ground.candidates(j.catalogue.contenders)
 	if j.wanted != nil {
 		candidates = nil
 		for _, id := range j.wanted {
@@ -128,11 +127,11 @@ func (j *job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 	}
 	var entries []result.Entry
 	var underlays []string
-	run.Contenders = append(run.Contenders, describe(base))
+	run.Contenders = append(run.Contenders, j.ground.describe(base))
 	for _, c := range candidates {
 		err := a.Supports(ctx, c)
 		switch u := arena.AsUnsupported(err); {
-		case u != nil && (j.wanted != nil || c.ID == lab.CustomID) && !j.leaves(u): // asked for by name
+		case u != nil && (j.wanted != nil || slices.Contains(j.ground.own(), c)) && !j.leaves(u): // asked for by name
 			return fmt.Errorf("contender %s: %w", c.ID, toGuest(u))
 		case u != nil:
 			u = toGuest(u)
@@ -149,7 +148,7 @@ func (j *job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 			continue
 		}
 		entries = append(entries, result.Entry{ID: c.ID, Underlay: underlay})
-		run.Contenders = append(run.Contenders, describe(c))
+		run.Contenders = append(run.Contenders, j.ground.describe(c))
 	}
 	if j.wanted != nil && len(underlays) == 0 && len(leftToGuest(run)) > 0 {
 		return &exitError{exitAllInGuest, nil}
@@ -190,23 +189,4 @@ func (j *job) findGaps(a arena.Arena, run *result.Run) error {
 		}
 	}
 	return nil
-}
-
-// describe is what a reader of the run must know of the contender.
-func describe(c *contender.Contender) result.ContenderInfo {
-	info := result.ContenderInfo{
-		ID: c.ID, Product: c.Product, Version: c.Version, Summary: c.Summary, Overhead: c.Datapath.Overhead,
-		Own: c.Lab.Own, Reproduced: c.Lab.Reproduced,
-	}
-	// What the lab has of the datapath.
-	if c.Lab.Attach != nil {
-		info.Datapath = c.Datapath.Attach
-	}
-	if c.Lab.Transport != nil {
-		info.Datapath += " × " + c.Datapath.Transport
-	}
-	if c.Lab.Service != nil {
-		info.Datapath += " × " + c.Datapath.Services
-	}
-	return info
 }

@@ -48,7 +48,7 @@ func newListCmd() *cobra.Command {
 				if l.name != args[0] {
 					continue
 				}
-				cat, err := loadCatalogue(nil)
+				cat, err := loadCatalogue()
 				if err != nil {
 					return err
 				}

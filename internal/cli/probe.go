@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -38,39 +39,68 @@ type probeContender struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
+// probeFlags is the command line of `cnibench probe`.
+type probeFlags struct {
+	arena, nodes string
+	given        map[string]bool
+	asJSON       bool
+	kube         kubeFlags
+}
+
 func newProbeCmd() *cobra.Command {
-	var asJSON bool
+	var f probeFlags
 	c := &cobra.Command{
 		Use:   "probe",
-		Short: "What this machine and kernel can run; for each no, why and what would help",
+		Short: "What this machine, kernel or cluster can run; for each no, why and what would help",
 		Long: `Tries every kernel feature that contenders need in a namespace that is thrown
 away, and says which contenders can run here; for each that can't, why and what
-would help. Nothing on the machine is changed.`,
+would help. Nothing on the machine is changed.
+
+With --arena kube it asks a cluster instead: whether it can be reached, what the
+account may do, what its nodes are. What it makes there to ask, it removes.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if !lab.Contained() {
-				// Inside, the user is always root.
-				if err := os.Setenv(userEnv, userWord()); err != nil {
-					return err
-				}
-				return contain(c.Context())
-			}
-			if err := lab.Enter(); err != nil {
-				return err
-			}
-			p, err := probe(c)
+			row, err := findArena(f.arena)
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return printJSON(c.OutOrStdout(), p)
+			if err := row.foreign(c); err != nil {
+				return err
 			}
-			p.print(c)
-			return nil
+			f.given = givenFlags(c)
+			return row.probe(c, &f)
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	addArena(c, &f.arena, "what to probe: auto (this kernel, as lab and microvm) or kube (a cluster)")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "print as JSON")
+	addNodes(c, &f.nodes)
+	f.kube.addConnection(c)
+	f.kube.addPods(c)
+	f.kube.addInstall(c)
 	return c
+}
+
+// probeLab probes this kernel, inside the lab's container.
+func probeLab(c *cobra.Command, f *probeFlags) error {
+	if !lab.Contained() {
+		// Inside, the user is always root.
+		if err := os.Setenv(userEnv, userWord()); err != nil {
+			return err
+		}
+		return contain(c.Context())
+	}
+	if err := lab.Enter(); err != nil {
+		return err
+	}
+	p, err := probe(c)
+	if err != nil {
+		return err
+	}
+	if f.asJSON {
+		return printJSON(c.OutOrStdout(), p)
+	}
+	p.print(c)
+	return nil
 }
 
 const userEnv = "CNIBENCH_PROBE_USER"
@@ -104,7 +134,7 @@ func probe(c *cobra.Command) (*probeResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	cat, err := loadCatalogue(nil)
+	cat, err := loadCatalogue()
 	if err != nil {
 		return nil, err
 	}
@@ -156,8 +186,12 @@ func (p *probeResult) print(c *cobra.Command) {
 	}
 	printTable(out, []string{"Program", "Here", "To install it"}, rows)
 	fmt.Fprintln(out)
-	rows = nil
-	for _, x := range p.Contenders {
+	printContenders(out, p.Contenders)
+}
+
+func printContenders(out io.Writer, list []probeContender) {
+	var rows [][]string
+	for _, x := range list {
 		why := x.Reason
 		if x.Remedy != "" {
 			why += "; " + x.Remedy

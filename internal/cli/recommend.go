@@ -108,7 +108,7 @@ func (f *recommendFlags) wish() (analysis.Wish, error) {
 		}
 		wish.Weights = append(wish.Weights, analysis.Weight{Criterion: name, Weight: v})
 	}
-	cat, err := loadCatalogue(nil)
+	cat, err := loadCatalogue()
 	if err != nil {
 		return wish, err
 	}
@@ -175,7 +175,7 @@ func (f *recommendFlags) inVain(weights []analysis.Weight, r *analysis.Recommend
 // advise fills in what the page draws of capabilities and of the choice by the
 // criteria's own weights; nothing without a catalogue.
 func advise(r *analysis.Report, rec *result.Record) {
-	cat, err := loadCatalogue(nil)
+	cat, err := loadCatalogue()
 	if err != nil {
 		return
 	}

@@ -106,7 +106,7 @@ func assembleOne(dir string, rec *result.Record, opt analysis.Options) *analysis
 	traces, faults := trace.Load(dir, rec)
 	rec.Faults = append(rec.Faults, faults...)
 	opt.Traces = traces
-	if cat, err := loadCatalogue(nil); err == nil {
+	if cat, err := loadCatalogue(); err == nil {
 		opt.Catalogue = capabilities(cat.contenders)
 	}
 	r := analysis.Assemble(rec, opt)

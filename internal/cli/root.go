@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -97,6 +98,9 @@ but a gate failed or no sample was valid.`),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	if isPlugin() {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl cnibench"}
+	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage("%v; see `%s --help`", err, c.CommandPath())
 	})
@@ -106,6 +110,7 @@ but a gate failed or no sample was valid.`),
 		newAgentCmd(), newFingerprintCmd(),
 		newExploreCmd(),
 		newTransferCmd(), newVMCmd(), newCheckCmd(), newTuneCmd(),
+		newRBACCmd(),
 	)
 	for _, c := range root.Commands() {
 		wrapArgs(c)
@@ -124,6 +129,12 @@ but a gate failed or no sample was valid.`),
 	}
 	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	return root
+}
+
+// isPlugin says that kubectl runs the program as its plugin, under the name that
+// it looks for: `kubectl cnibench`.
+func isPlugin() bool {
+	return strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == "kubectl-cnibench"
 }
 
 // wrapArgs makes wrong arguments wrong usage, with the way to the help.

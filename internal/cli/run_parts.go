@@ -283,10 +283,12 @@ func (j *job) partPlan(c *cobra.Command) error {
 	// The guest has CPUs of its own, and nobody's own contender needs it.
 	f.cpus, f.cniConf, f.cniText = "", "", ""
 	f.baseline, f.out = run.Baseline, filepath.Join(f.partOf, partDir)
-	if j.options, err = f.labOptions(); err != nil {
+	options, err := f.labOptions()
+	if err != nil {
 		return err
 	}
-	if j.catalogue, err = loadCatalogue(nil); err != nil {
+	j.ground = newLabGround(options)
+	if j.catalogue, err = loadCatalogue(); err != nil {
 		return err
 	}
 	if j.only = leftToGuest(run); len(j.only) == 0 {

@@ -109,11 +109,11 @@ func TestPartRunsNothing(t *testing.T) {
 	whole := runOf("lab", "host")
 	whole.Unsupported = []result.Unsupported{{Contender: "cilium-netkit", Reason: "kernel 6.18 lacks netkit", OtherKernel: true}}
 	writeRun(t, dir, whole, sampleOf(result.Valid, "dts", "6.18"))
-	cat, err := loadCatalogue(nil)
+	cat, err := loadCatalogue()
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &job{flags: &runFlags{baseline: "host", out: filepath.Join(dir, partDir)}, catalogue: cat, only: []string{"cilium-netkit"}, plan: whole.Plan}
+	j := &job{flags: &runFlags{baseline: "host", out: filepath.Join(dir, partDir)}, catalogue: cat, ground: &labGround{}, only: []string{"cilium-netkit"}, plan: whole.Plan}
 	j.plan.Contenders = nil
 	if _, _, _, err := j.open(t.Context(), poor{}, nil); err == nil || exitCode(err) != exitUnsupported {
 		t.Errorf("%v: exit code %d, want %d", err, exitCode(err), exitUnsupported)

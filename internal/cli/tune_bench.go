@@ -72,7 +72,7 @@ The run directory is one like any other: cnibench report DIR shows it again.`),
 	fl.DurationVar(&f.run.warmup, "warmup", 0, "load before the window (default: the suite's)")
 	fl.Uint64Var(&f.run.seed, "seed", 0, "seed of the shuffled order (default: from the clock)")
 	fl.StringVar(&f.run.out, "out", "", "run `directory` to write (default: cnibench-tune-TIME)")
-	fl.IntVar(&f.run.nodes, "nodes", 2, "lab: machines of the cluster")
+	fl.StringVar(&f.run.nodes, "nodes", "2", "lab: machines of the cluster, a `number`")
 	fl.StringVar(&f.run.mtu, "mtu", "1500", "lab: MTU of the underlay, bytes")
 	fl.StringVar(&f.run.line, "line-rate", "", "lab: shape each node's link to this rate (default: unlimited)")
 	fl.StringVar(&f.run.congestion, "congestion-control", lab.CongestionAuto, "lab: TCP congestion control in every namespace")
@@ -88,6 +88,9 @@ func runTuneBench(c *cobra.Command, f *tuneBenchFlags, args []string) error {
 	}
 	if f.contender == "" {
 		return usage("which contender? give --contender; see `cnibench list contenders`")
+	}
+	if f.run.arena == arenaKube {
+		return &arena.Unsupported{Reason: "settings are measured in a lab, which leaves the nodes of a cluster alone", Remedy: "leave --arena out"}
 	}
 	req, err = f.benchable(req)
 	if err != nil {

@@ -46,7 +46,7 @@ func TestNotrackPorts(t *testing.T) {
 			}
 		})
 	}
-	catalogue, err := loadCatalogue(nil)
+	catalogue, err := loadCatalogue()
 	if err != nil {
 		t.Fatal(err)
 	}

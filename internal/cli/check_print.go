@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/check"
+)
+
+// checkFormats are the forms of `cnibench check`'s output.
+var checkFormats = []string{"text", "md", "json"}
+
+// write prints what was found: of one check a row for each contender; of
+// several the matrix, then a row for each that is not as it should be.
+func (o *checkOutput) write(w io.Writer, format string) error {
+	o.Matrix = check.NewMatrix(o.Results)
+	if format == "json" {
+		return printJSON(w, o)
+	}
+	show := printTable
+	if format == "md" {
+		show = printMarkdown
+	}
+	results := slices.Clone(o.Results)
+	slices.SortStableFunc(results, func(a, b check.Result) int { return strings.Compare(a.Contender, b.Contender) })
+	header := []string{"Contender", "Check", "Underlay", "Verdict", "Found", "What, and what to do"}
+	if o.several() {
+		head, cells := matrixTable(o.Matrix)
+		show(w, head, cells)
+		results = slices.DeleteFunc(results, func(r check.Result) bool { return r.Verdict() == check.Pass && r.Error == "" })
+		if len(results) > 0 {
+			fmt.Fprintln(w)
+		}
+	}
+	if len(results) > 0 {
+		var rows [][]string
+		for _, r := range results {
+			rows = append(rows, checkRow(r))
+		}
+		show(w, header, rows)
+	}
+	if len(o.Unsupported) == 0 {
+		return nil
+	}
+	var rows [][]string
+	for _, u := range o.Unsupported {
+		why := strings.TrimSuffix(u.Reason, ".")
+		if u.Remedy != "" {
+			why += "; " + u.Remedy
+		}
+		rows = append(rows, []string{u.Contender, why})
+	}
+	fmt.Fprintln(w)
+	show(w, []string{"Not here", "Why, and what would help"}, rows)
+	return nil
+}
+
+// several says whether more than one check was carried out.
+func (o *checkOutput) several() bool {
+	return slices.ContainsFunc(o.Results, func(r check.Result) bool { return r.Check != o.Results[0].Check })
+}
+
+// matrixTable is the matrix as a table. Of a check that nobody was asked the
+// first column is enough.
+func matrixTable(m check.Matrix) (header []string, rows [][]string) {
+	header = []string{"Contender"}
+	for _, r := range m.Rows {
+		rows = append(rows, []string{r.Contender})
+	}
+	for i, c := range m.Columns {
+		first := i == 0 || m.Columns[i-1].Check != c.Check
+		asked := slices.ContainsFunc(m.Rows, func(r check.Row) bool { return r.Cells[i].String() != check.Cell{Verdict: check.Skip}.String() })
+		if !asked && !first {
+			continue
+		}
+		header = append(header, c.Check+" "+c.Name)
+		for k, r := range m.Rows {
+			rows[k] = append(rows[k], r.Cells[i].String())
+		}
+	}
+	return header, rows
+}
+
+// checkRow is one result: the verdict, and the case that says most.
+func checkRow(r check.Result) []string {
+	under := ""
+	if r.UnderlayMTU > 0 {
+		under = fmt.Sprint(r.UnderlayMTU)
+	}
+	verdict, found, text := string(r.Verdict()), "", r.Error
+	if r.Error != "" {
+		verdict = "error"
+	} else if told := r.Telling(); told != nil {
+		found, text = told.Found, told.Text+sameAs(&r, told)
+		if told.Next != "" {
+			text += ". " + told.Next
+		}
+	}
+	return []string{r.Contender, r.Check, under, verdict, found, text}
+}
+
+// sameAs names the other cases that came out as the told one.
+func sameAs(r *check.Result, told *check.Case) string {
+	var names []string
+	for _, c := range r.Cases {
+		if c.Verdict == told.Verdict && c.Found == told.Found && c.Name != told.Name {
+			names = append(names, c.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; likewise " + strings.Join(names, ", ")
+}
+
+// printMarkdown is the table for a page.
+func printMarkdown(w io.Writer, header []string, rows [][]string) {
+	line := func(cells []string) {
+		for _, c := range cells {
+			fmt.Fprintf(w, "| %s ", strings.ReplaceAll(c, "|", `\|`))
+		}
+		fmt.Fprintln(w, "|")
+	}
+	line(header)
+	fmt.Fprintln(w, "|"+strings.Repeat("---|", len(header)))
+	for _, row := range rows {
+		line(row)
+	}
+}

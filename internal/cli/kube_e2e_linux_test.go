@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Tests of the arena kube run the real program against a real cluster.
+
+// clusterArgs are the flags of a command against the cluster of the tests,
+// whose nodes hold the image.
+func clusterArgs(t *testing.T) []string {
+	t.Helper()
+	kubeconfig := os.Getenv("CNIBENCH_KUBECONFIG")
+	if kubeconfig == "" {
+		t.Skip("no cluster; set CNIBENCH_KUBECONFIG to the kubeconfig of one whose nodes hold the image of `make image` (CNIBENCH_IMAGE, or cnibench:dev), as make test-kube does")
+	}
+	return []string{"--arena", arenaKube, "--kubeconfig", kubeconfig}
+}
+
+// podArgs are those of a command that makes pods.
+func podArgs(t *testing.T) []string {
+	t.Helper()
+	return append(clusterArgs(t), "--image", cmp.Or(os.Getenv("CNIBENCH_IMAGE"), defaultImage), "--pull-policy", "Never")
+}
+
+// brief makes a run of seconds a step.
+var brief = []string{"--suite", "quick", "--rounds", "1", "--duration", "1s", "--warmup", "200ms"}
+
+// kubeRun prepares a run in the cluster.
+func kubeRun(t *testing.T, args ...string) *runCmd {
+	t.Helper()
+	r := &runCmd{dir: filepath.Join(t.TempDir(), "run")}
+	r.Cmd = exec.CommandContext(t.Context(), program, slices.Concat([]string{"run", "--out", r.dir}, podArgs(t), args)...)
+	r.Stdout, r.Stderr = &r.stdout, &r.stderr
+	r.Cancel = func() error { return r.Process.Signal(syscall.SIGTERM) }
+	r.WaitDelay = 2 * time.Minute
+	return r
+}
+
+// clean is `cnibench clean --arena kube`: what it removed.
+func clean(t *testing.T) string {
+	t.Helper()
+	code, out, messages := command(t, append([]string{"clean"}, clusterArgs(t)...)...)
+	if code != exitDone {
+		t.Fatalf("clean: exit code %d: %s", code, messages)
+	}
+	return out
+}
+
+// leavesNothing fails the test if it leaves something in the cluster.
+func leavesNothing(t *testing.T) {
+	t.Helper()
+	clean(t)
+	t.Cleanup(func() {
+		if out := clean(t); out != "nothing to clean\n" {
+			t.Errorf("the cluster held: %s", out)
+		}
+	})
+}
+
+// A run in a cluster gives what a run in the lab gives.
+func TestKubeRun(t *testing.T) {
+	leavesNothing(t)
+	r := kubeRun(t, brief...)
+	rec := r.must(t)
+	if rec.Run.Arena != arenaKube || rec.Run.Baseline != "host" {
+		t.Errorf("arena %s, baseline %s", rec.Run.Arena, rec.Run.Baseline)
+	}
+	for _, s := range steps(rec) {
+		if s.Verdict != result.Valid {
+			t.Logf("%s %s: %v", s.Contender, s.Step, s.Reasons) // a busy machine may spoil it
+		}
+		if s.Kernel == "" || len(s.Metrics) == 0 {
+			t.Errorf("%s %s: kernel %q, %d metrics: %v", s.Contender, s.Step, s.Kernel, len(s.Metrics), s.Reasons)
+		}
+	}
+	if n := len(steps(rec)); n != 4 {
+		t.Errorf("%d samples, want 4: 2 contenders, 2 steps", n)
+	}
+	validate(t, "run-1.schema.json", read(t, filepath.Join(r.dir, "run.json")))
+	for _, secret := range []string{os.Getenv("CNIBENCH_KUBECONFIG"), "kubeconfig"} {
+		if bytes.Contains(read(t, filepath.Join(r.dir, "run.json")), []byte(secret)) {
+			t.Errorf("run.json has %q", secret)
+		}
+	}
+	lab := newRun(t, slices.Concat(brief, []string{"--contenders", "macvlan"})...)
+	lab.must(t)
+	if diff := gocmp.Diff(columns(t, lab.dir, "macvlan"), columns(t, r.dir, "this-cluster")); diff != "" {
+		t.Errorf("the report has other columns than that of a lab's run:\n%s", diff)
+	}
+}
+
+// columns are what the report has of the contender.
+func columns(t *testing.T, dir, contender string) []string {
+	t.Helper()
+	code, out, messages := command(t, "report", dir, "--format", "json")
+	if code != exitDone && code != exitGate {
+		t.Fatalf("report: exit code %d: %s", code, messages)
+	}
+	validate(t, "report-1.schema.json", []byte(out))
+	var report struct {
+		Results []struct{ Contender, Step, Path, Metric, Unit, Better string }
+	}
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for _, r := range report.Results {
+		if r.Contender == contender {
+			list = append(list, strings.Join([]string{r.Step, r.Path, r.Metric, r.Unit, r.Better}, " "))
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// A run that is killed leaves what clean finds, and goes on where it was.
+func TestKubeKilled(t *testing.T) {
+	leavesNothing(t)
+	r := kubeRun(t, slices.Concat(brief, []string{"--rounds", "2"})...)
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.sealed(t, 2)
+	if err := r.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Wait()
+	if out := clean(t); !strings.Contains(out, "removed ") {
+		t.Errorf("clean found nothing: %s", out)
+	}
+	then := r.load(t).Samples
+	code, _, messages := command(t, append([]string{"run", "--resume", r.dir}, clusterArgs(t)[2:]...)...)
+	if code != exitDone && code != exitGate {
+		t.Fatalf("resume: exit code %d: %s", code, messages)
+	}
+	now := r.load(t).Samples
+	if n := len(steps(&result.Record{Samples: now})); n != 8 {
+		t.Errorf("%d samples, want 8: 2 contenders, 2 steps, 2 rounds", n)
+	}
+	if diff := gocmp.Diff(then, now[:len(then)]); diff != "" {
+		t.Errorf("what was sealed changed:\n%s", diff)
+	}
+}
+
+// A run that is interrupted takes everything away and says how it goes on.
+func TestKubeInterrupted(t *testing.T) {
+	leavesNothing(t)
+	r := kubeRun(t, brief...)
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.sealed(t, 1)
+	if err := r.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Wait()
+	want := "cnibench run --resume " + r.dir + " --kubeconfig=" + os.Getenv("CNIBENCH_KUBECONFIG")
+	if code := r.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(r.stderr.String(), want) {
+		t.Errorf("exit code %d, want %d and %q: %s", code, exitFailed, want, r.stderr.String())
+	}
+}
+
+// What can't be is said with the next step, and nothing is left of the try.
+func TestKubeRefusals(t *testing.T) {
+	leavesNothing(t)
+	for name, test := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"unknown node":                 {[]string{"--nodes", "no-such-node,other"}, exitUsage, `unknown node "no-such-node"`},
+		"image that is not there":      {[]string{"--image", "cnibench.invalid/none:1"}, exitUnsupported, "cnibench.invalid/none:1"},
+		"another's contender":          {[]string{"--contenders", "calico-vxlan"}, exitUnsupported, "--install"},
+		"no scratch cluster":           {[]string{"--install", "--contenders", "calico-vxlan"}, exitUnsupported, "scratch"},
+		"a quantity that is none":      {[]string{"--pod-memory", "much"}, exitUsage, `"much"`},
+		"more than a machine can give": {[]string{"--pod-cpu", "5000"}, exitUnsupported, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := kubeRun(t, slices.Concat(brief, test.args)...)
+			_ = r.Run()
+			if code := r.ProcessState.ExitCode(); code != test.code || !strings.Contains(r.stderr.String(), test.want) {
+				t.Errorf("exit code %d, want %d and %q: %s", code, test.code, test.want, r.stderr.String())
+			}
+			if _, err := os.Stat(filepath.Join(r.dir, "run.json")); err == nil {
+				t.Error("a run directory was written")
+			}
+		})
+	}
+}
+
+func TestKubeProbe(t *testing.T) {
+	leavesNothing(t)
+	code, out, messages := command(t, append(append([]string{"probe"}, podArgs(t)...), "--json")...)
+	if code != exitDone {
+		t.Fatalf("exit code %d: %s", code, messages)
+	}
+	var p probeCluster
+	if err := json.Unmarshal([]byte(out), &p); err != nil {
+		t.Fatal(err)
+	}
+	if p.Environment["kube.version"] == "" || len(p.Contenders) != 2 {
+		t.Errorf("%s", out)
+	}
+}
+
+func TestKubeCheckMTU(t *testing.T) {
+	leavesNothing(t)
+	code, out, messages := command(t, append(append([]string{"check", "mtu"}, podArgs(t)...), "--json")...)
+	if code != exitDone && code != exitGate {
+		t.Fatalf("exit code %d: %s", code, messages)
+	}
+	var o checkOutput
+	if err := json.Unmarshal([]byte(out), &o); err != nil {
+		t.Fatal(err)
+	}
+	if o.Arena != arenaKube || o.Kernel == "" || len(o.Results) == 0 {
+		t.Errorf("%s", out)
+	}
+}

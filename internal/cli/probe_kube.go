@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// probeCluster is what a cluster can run.
+type probeCluster struct {
+	Schema      string             `json:"schema"`
+	Environment result.Environment `json:"environment"` // what a run there would keep of it
+	Contenders  []probeContender   `json:"contenders"`
+}
+
+// probeKube asks the cluster what a run would ask first.
+func probeKube(c *cobra.Command, f *probeFlags) error {
+	run := &runFlags{given: f.given, nodes: f.nodes, kube: f.kube}
+	g, err := newKubeGround(run)
+	if err != nil {
+		return err
+	}
+	return g.inside(c, func(ctx context.Context) error {
+		p, err := g.probe(ctx)
+		if err != nil {
+			return err
+		}
+		if f.asJSON {
+			return printJSON(c.OutOrStdout(), p)
+		}
+		p.print(c.OutOrStdout())
+		return nil
+	})
+}
+
+func (g *kubeGround) probe(ctx context.Context) (*probeCluster, error) {
+	at, err := g.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cat, err := loadCatalogue(g.own()...)
+	if err != nil {
+		return nil, err
+	}
+	p := &probeCluster{Schema: "cnibench/probe-kube/1"}
+	if a, ok := at.arena.(interface{ Environment() result.Environment }); ok {
+		p.Environment = a.Environment()
+	}
+	for _, x := range g.candidates(cat.contenders) {
+		row := probeContender{ID: x.ID, OK: true}
+		if err := at.arena.Supports(ctx, x); err != nil {
+			u := arena.AsUnsupported(err)
+			if u == nil {
+				return nil, err
+			}
+			row.OK, row.Reason, row.Remedy = false, u.Reason, u.Remedy
+		}
+		p.Contenders = append(p.Contenders, row)
+	}
+	return p, nil
+}
+
+func (p *probeCluster) print(w io.Writer) {
+	var rows [][]string
+	for _, key := range slices.Sorted(maps.Keys(p.Environment)) {
+		rows = append(rows, []string{key, p.Environment[key]})
+	}
+	printTable(w, []string{"What", "Found"}, rows)
+	fmt.Fprintln(w)
+	printContenders(w, p.Contenders)
+}
