@@ -115,7 +115,7 @@ func TestKubeInstallCrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = next.Install(t.Context(), cl, c)
-	if err == nil || !strings.Contains(err.Error(), "cnibench clean --arena kube") {
+	if u := arena.AsUnsupported(err); u == nil || !strings.Contains(u.Remedy, "cnibench clean --arena kube") {
 		t.Errorf("installed over it: %v", err)
 	}
 	what, err := next.Clean(t.Context(), cl, all)

@@ -9,6 +9,7 @@ package install
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -42,6 +43,7 @@ type Options struct {
 type Installer struct {
 	o      Options
 	source *source
+	id     string // of this process in the journal
 	// unfinished is the contender whose removal has failed.
 	unfinished *contender.Contender
 }
@@ -74,7 +76,7 @@ func New(o Options) (*Installer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Installer{o: o, source: src}, nil
+	return &Installer{o: o, source: src, id: hex.EncodeToString(random(8))}, nil
 }
 
 // Supports is nil if the contender can be installed in the asked versions.
@@ -121,7 +123,8 @@ func (i *Installer) Install(ctx context.Context, cl *kube.Cluster, c *contender.
 	if left, err := i.left(ctx, cl); err != nil {
 		return err
 	} else if left != nil {
-		return fmt.Errorf("%s is still installed since %s; take it off with: cnibench clean --arena kube", left.Contender, left.Since)
+		return unsupported("wait for the run that installed it, or if that has ended take it off with: cnibench clean --arena kube",
+			"%s is installed on the cluster since %s", left.Contender, left.Since)
 	}
 	begin := time.Now()
 	if err := j.begin(ctx); err != nil {
@@ -162,7 +165,14 @@ func (i *Installer) Uninstall(ctx context.Context, cl *kube.Cluster, c *contende
 	if err != nil {
 		return err
 	}
-	err = j.remove(ctx)
+	left, err := i.left(ctx, cl)
+	if err != nil {
+		return err
+	}
+	if left == nil || left.By != i.id {
+		return nil // never begun, or another process's
+	}
+	err = j.remove(ctx, left)
 	if i.unfinished = nil; err != nil {
 		i.unfinished = c
 	}
@@ -195,7 +205,7 @@ func (i *Installer) Clean(ctx context.Context, cl *kube.Cluster, all []*contende
 	if err != nil {
 		return "", err
 	}
-	return c.ID + " " + j.version, j.remove(ctx)
+	return c.ID + " " + j.version, j.remove(ctx, left)
 }
 
 func (i *Installer) job(cl *kube.Cluster, c *contender.Contender) (*job, error) {
@@ -206,17 +216,9 @@ func (i *Installer) job(cl *kube.Cluster, c *contender.Contender) (*job, error) 
 	return &job{i, cl, c, version, newFacts(cl.Client, version, i.o.Facts)}, nil
 }
 
-func (j *job) remove(ctx context.Context) error {
-	left, err := j.left(ctx, j.cl)
-	if err != nil {
-		return err
-	}
-	if left == nil {
-		return nil // never begun
-	}
+func (j *job) remove(ctx context.Context, left *journal) error {
 	begin := time.Now()
-	err = j.takeOff(ctx, left)
-	if err != nil {
+	if err := j.takeOff(ctx, left); err != nil {
 		return fmt.Errorf("uninstall %s %s: %w", j.c.ID, j.version, err)
 	}
 	j.o.Log("%s %s is gone after %v", j.c.ID, j.version, time.Since(begin).Round(time.Second))
@@ -238,18 +240,34 @@ func (j *job) takeOff(ctx context.Context, left *journal) error {
 		}
 	}
 	failed = append(failed, j.cleanObjects(ctx), j.kubeProxy(ctx, true), j.cleanNodes(ctx, left.Before))
-	after, err := j.survey(ctx)
-	if err != nil {
-		return errors.Join(append(failed, err)...)
-	}
-	if more := after.beyond(left.Before); len(more) > 0 {
-		failed = append(failed, fmt.Errorf("left behind: %s", listing(more)))
-	}
-	failed = append(failed, j.cordon(ctx, false))
+	failed = append(failed, j.prove(ctx, left.Before), j.cordon(ctx, false))
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
 	return j.forget(ctx)
+}
+
+// prove compares with what was there before. What is still on its way out
+// gets a moment.
+func (j *job) prove(ctx context.Context, before *findings) error {
+	for try := 0; ; try++ {
+		after, err := j.survey(ctx)
+		if err != nil {
+			return err
+		}
+		more := after.beyond(before)
+		if len(more) == 0 {
+			return nil
+		}
+		if try == 2 {
+			return fmt.Errorf("left behind: %s", listing(more))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(5 * time.Second):
+		}
+	}
 }
 
 // unsupported is a refusal that changed nothing.

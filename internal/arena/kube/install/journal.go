@@ -25,6 +25,7 @@ const journalName = "journal"
 
 // journal is what an installation wrote down before it began.
 type journal struct {
+	By        string    `json:"by"` // Installer.id
 	Contender string    `json:"contender"`
 	Versions  string    `json:"versions"`
 	Since     string    `json:"since"`
@@ -55,7 +56,7 @@ func (i *Installer) left(ctx context.Context, cl *kube.Cluster) (*journal, error
 func (j *job) write(ctx context.Context, before *findings) error {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	l := journal{j.c.ID, j.o.Versions, time.Now().UTC().Format(time.RFC3339), before}
+	l := journal{j.id, j.c.ID, j.o.Versions, time.Now().UTC().Format(time.RFC3339), before}
 	if err := json.NewEncoder(z).Encode(l); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}

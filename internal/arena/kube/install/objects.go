@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -41,10 +42,14 @@ func parseObjects(data []byte) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	docs := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
 	for {
-		var content map[string]any
-		err := docs.Decode(&content)
+		var doc runtime.RawExtension
+		err := docs.Decode(&doc)
 		if errors.Is(err, io.EOF) {
 			return all, nil
+		}
+		var content map[string]any
+		if err == nil && len(doc.Raw) > 0 {
+			err = utiljson.Unmarshal(doc.Raw, &content) // whole numbers stay whole
 		}
 		if err != nil {
 			return nil, fmt.Errorf("no YAML of Kubernetes objects: %w", err)
