@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/arena/kube"
+	"github.com/cnibench/cnibench/internal/check"
+)
+
+// The policy check tells a network that enforces NetworkPolicies from one that
+// does not: flannel fails it and Cilium passes, as they are.
+func TestKubeCheckPolicy(t *testing.T) {
+	leavesNothing(t)
+	product := clusterProduct(t)
+	want, known := map[string]check.Verdict{"Flannel": check.Fail, "Cilium": check.Pass}[product]
+	if !known {
+		t.Skipf("the cluster's pod network is %s, and of Flannel and Cilium alone the test knows what they do; put one of them on it, e.g. testbed install flannel", product)
+	}
+	code, out, messages := command(t, append([]string{"check", "policy", "--json"}, podArgs(t)...)...)
+	validate(t, "check-1.schema.json", []byte(out))
+	var got checkOutput
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatalf("%v: %s", err, messages)
+	}
+	asked := 0
+	for _, r := range got.Results {
+		if r.Contender != kube.ThisClusterID {
+			continue
+		}
+		asked++
+		if r.Error != "" || r.Verdict() != want {
+			t.Errorf("%s: verdict %s, want %s; %s %+v", product, r.Verdict(), want, r.Error, r.Telling())
+		}
+		for _, c := range r.Cases {
+			t.Logf("%s: %s %s: %s", c.Name, c.Verdict, c.Found, c.Text)
+			if c.Name == "ingress-allowed" && c.Verdict != check.Pass {
+				t.Errorf("%+v", c)
+			}
+		}
+	}
+	wantCode := map[check.Verdict]int{check.Fail: exitGate, check.Pass: exitDone}[want]
+	if asked != 1 || code != wantCode {
+		t.Errorf("asked %d times, exit code %d, want %d: %s", asked, code, wantCode, messages)
+	}
+}
+
+// Packet sizes and encryption are checked in pods: with leave to watch the
+// nodes' packets, else encryption is skipped and says what would help.
+func TestKubeCheckUnderlay(t *testing.T) {
+	leavesNothing(t)
+	for _, privileged := range []bool{false, true} {
+		args := append([]string{"check", "mtu,encryption", "--json"}, podArgs(t)...)
+		if privileged {
+			args = append(args, "--privileged")
+		}
+		_, out, messages := command(t, args...)
+		var got checkOutput
+		if err := json.Unmarshal([]byte(out), &got); err != nil {
+			t.Fatalf("%v: %s", err, messages)
+		}
+		for _, r := range got.Results {
+			if r.Contender != kube.ThisClusterID {
+				continue
+			}
+			want := check.Pass
+			if r.Check == "encryption" && !privileged {
+				want = check.Skip
+			}
+			if r.Error != "" || r.Verdict() != want {
+				t.Errorf("%s, privileged %v: verdict %s, want %s; %s %+v", r.Check, privileged, r.Verdict(), want, r.Error, r.Cases)
+			}
+			if told := r.Telling(); want == check.Skip && (told == nil || !strings.Contains(told.Next, "--privileged")) {
+				t.Errorf("the next step: %+v", told)
+			}
+		}
+	}
+}
+
+// clusterProduct is the pod network that the cluster has.
+func clusterProduct(t *testing.T) string {
+	t.Helper()
+	clusterArgs(t) // skips where there is no cluster
+	a, err := kube.New(t.Context(), kube.Options{Kubeconfig: os.Getenv("CNIBENCH_KUBECONFIG"), Image: cmp.Or(os.Getenv("CNIBENCH_IMAGE"), defaultImage)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.ThisCluster().Product
+}

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/check"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Several checks begin with their matrix; below it stands what is no plain pass.
+func TestCheckMatrix(t *testing.T) {
+	o := &checkOutput{
+		Results: []check.Result{
+			{Check: "mtu", Contender: "flannel", UnderlayMTU: 1500, Cases: []check.Case{{Name: "size", Verdict: check.Pass, Found: "fits"}, {Name: "tcp", Verdict: check.Skip}}},
+			{Check: "policy", Contender: "flannel", Cases: []check.Case{
+				{Name: "ingress-forbidden", Verdict: check.Fail, Found: "open", Text: "a | b passed", Next: "Take another."},
+				{Name: "ingress-allowed", Verdict: check.Pass, Found: "enforced"},
+			}},
+			{Check: "policy", Contender: "cilium", Cases: []check.Case{{Name: "ingress-forbidden", Verdict: check.Pass, Found: "enforced"}}},
+		},
+		Unsupported: []result.Unsupported{{Contender: "x", Reason: "no kernel."}},
+	}
+	var b bytes.Buffer
+	if err := o.write(&b, "md"); err != nil {
+		t.Fatal(err)
+	}
+	want := `| Contender | mtu size | policy ingress |
+|---|---|---|
+| cilium | – | enforced |
+| flannel | fits | no: open (1 of 2) |
+
+| Contender | Check | Underlay | Verdict | Found | What, and what to do |
+|---|---|---|---|---|---|
+| flannel | policy |  | fail | open | a \| b passed. Take another. |
+
+| Not here | Why, and what would help |
+|---|---|
+| x | no kernel |
+`
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	b.Reset()
+	o.Results = o.Results[1:]
+	if err := o.write(&b, "text"); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); strings.Contains(got, "policy ingress") || strings.Count(got, "enforced") != 1 || !strings.Contains(got, "Not here") {
+		t.Errorf("one check is a row a contender:\n%s", got)
+	}
+}
