@@ -254,7 +254,12 @@ func TestRights(t *testing.T) {
 	if text := unsupported(t, err); !strings.Contains(text, "delete namespaces, create pods/exec") || !strings.Contains(text, "cnibench rbac") {
 		t.Error(text)
 	}
-	b.denied = []string{"create services"}
+	b.Options.Install, b.denied = &installer{}, []string{"do everything, as --install must (cluster-admin)"}
+	_, err = newArena(t.Context(), b.Cluster)
+	if text := unsupported(t, err); !strings.Contains(text, "cluster-admin") {
+		t.Error(text)
+	}
+	b.Options.Install, b.denied = nil, []string{"create services"}
 	if text := unsupported(t, b.arena(t).HasPath(here, arena.PathService)); !strings.Contains(text, "create services") {
 		t.Error(text)
 	}

@@ -152,6 +152,9 @@ func (cl *Cluster) missing(ctx context.Context) (needed []string, left map[strin
 
 // say is a right in kubectl's words: "create pods/exec".
 func say(a authorizationv1.ResourceAttributes) string {
+	if a.Verb == "*" && a.Resource == "*" {
+		return "do everything, as --install must (cluster-admin)"
+	}
 	resource := a.Resource
 	if a.Subresource != "" {
 		resource += "/" + a.Subresource
