@@ -29,8 +29,8 @@ whose launcher is gone and that hang all the same, and takes host settings back
 that tune apply has made, and removes what a crashed download of a kernel left.
 Run directories are kept, and so are downloaded kernels without --cache.
 
-With --arena kube it removes from a cluster all that carries cnibench's label, and
-nothing else; of this machine, nothing.`,
+With --arena kube it removes from a cluster the namespaces of runs, and takes off a
+contender that --install had put there; of this machine, nothing.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			row, err := findArena(f.arena)
@@ -46,6 +46,8 @@ nothing else; of this machine, nothing.`,
 	addArena(c, &f.arena, "where to clean: auto (this machine, as lab and microvm) or kube (a cluster)")
 	c.Flags().BoolVar(&f.cache, "cache", false, "remove the kernels that were downloaded for guests, too")
 	f.kube.addConnection(c)
+	f.kube.addPods(c)
+	f.kube.addMirror(c)
 	return c
 }
 

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/arena/kube"
 )
 
 // completeRunFlags completes names from the catalogue.
@@ -32,7 +34,9 @@ func completeRunFlags(c *cobra.Command) {
 			}
 			return ids
 		}),
-		"contenders":    names(func(cat *catalogue) []string { return slices.Concat([]string{"supported", "all"}, contenders(cat)) }),
+		"contenders": names(func(cat *catalogue) []string {
+			return slices.Concat([]string{"supported", "all", kube.ThisClusterID}, contenders(cat))
+		}),
 		"baseline":      names(contenders),
 		"rates":         cobra.FixedCompletions([]string{"auto", "given"}, cobra.ShellCompDirectiveNoFileComp),
 		"underlay":      cobra.FixedCompletions([]string{"auto", "switch", "vpc"}, cobra.ShellCompDirectiveNoFileComp),

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,9 @@ import (
 
 // defaultImage is what `make image` builds.
 const defaultImage = "cnibench:dev"
+
+// defaultNamespace begins the names of namespaces that runs make.
+const defaultNamespace = "cnibench"
 
 // kubeFlags are the flags of the arena kube.
 type kubeFlags struct {
@@ -50,7 +54,7 @@ func (k *kubeFlags) addConnection(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&k.kubeconfig, "kubeconfig", "", "kube: `file` with the cluster's address and credentials (default: $KUBECONFIG, ~/.kube/config, else the pod's own account)")
 	fl.StringVar(&k.context, "context", "", "kube: `context` of the kubeconfig (default: its current one)")
-	fl.StringVar(&k.namespace, "namespace-prefix", "cnibench", "kube: beginning of the name of the namespace that is made")
+	fl.StringVar(&k.namespace, "namespace-prefix", defaultNamespace, "kube: beginning of the name of the namespace that is made")
 	_ = c.MarkFlagFilename("kubeconfig")
 }
 
@@ -72,8 +76,12 @@ func (k *kubeFlags) addInstall(c *cobra.Command) {
 	fl.BoolVar(&k.install, "install", false, "kube: install each contender, measure it, and take it off again; only on a cluster for that purpose, see --scratch")
 	fl.BoolVar(&k.scratch, "scratch", false, "kube: this cluster is there to be thrown away, which --install wants to know; a label on it says so as well")
 	fl.StringVar(&k.versions, "versions", contender.VersionSets()[0], "kube: versions that --install installs: those of the 2024 study, or the latest that are known")
-	fl.StringVar(&k.mirror, "mirror", "", "kube: `folder` with charts and manifests that --install takes instead of fetching them")
 	fixed(c, "versions", contender.VersionSets())
+	k.addMirror(c)
+}
+
+func (k *kubeFlags) addMirror(c *cobra.Command) {
+	c.Flags().StringVar(&k.mirror, "mirror", "", "kube: `folder` with charts and manifests that are taken instead of fetched")
 	_ = c.MarkFlagDirname("mirror")
 }
 
@@ -150,11 +158,8 @@ func (f *runFlags) kubeRecorded() map[string]string {
 	if k.install {
 		s["install"], s["versions"] = fmt.Sprint(k.install), k.versions
 	}
-	for flag, value := range s {
-		if value == "" {
-			delete(s, flag)
-		}
-	}
+	defaults := map[string]string{"namespace-prefix": defaultNamespace, "service-kind": kube.ClusterIP}
+	maps.DeleteFunc(s, func(flag, value string) bool { return value == "" || value == defaults[flag] })
 	return s
 }
 

@@ -15,7 +15,7 @@ func TestKubeSettings(t *testing.T) {
 		"--line-rate=25G", "--services=1,100")
 	want := map[string]string{
 		"image": "i:1", "pull-policy": "Never", "tolerations": "a:NoSchedule,all", "pod-cpu": "2", "service-kind": "nodeport", "install": "true",
-		"versions": "latest", "line-rate": "25G", "services": "1,100", "namespace-prefix": "cnibench",
+		"versions": "latest", "line-rate": "25G", "services": "1,100",
 	}
 	if diff := cmp.Diff(want, f.settings()); diff != "" {
 		t.Error(diff)
