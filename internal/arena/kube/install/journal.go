@@ -35,7 +35,7 @@ type journal struct {
 // left is the journal of an installation that is there; nil if there is none.
 func (i *Installer) left(ctx context.Context, cl *kube.Cluster) (*journal, error) {
 	cm, err := cl.Client.CoreV1().ConfigMaps(ownNamespace).Get(ctx, journalName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // who may not read it has installed nothing
 		return nil, nil
 	}
 	if err != nil {
