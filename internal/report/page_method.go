@@ -12,10 +12,13 @@ import (
 )
 
 // repeatable are the plan's settings that are flags of the same name;
-// guestFlags are those of the part that a guest ran.
+// guestFlags are those of the part that a guest ran, and clusterFlags those of a
+// run in a cluster, whose place no plan says.
 var (
 	repeatable = []string{"rates", "nodes", "underlay", "mtu", "line-rate", "offload", "congestion-control", "cpus", "cni-conf", "cni-transport", "check"}
 	guestFlags = []string{"kernel", "modules", "accel", "vm-cpus", "vm-memory"}
+
+	clusterFlags = []string{"image", "pull-policy", "namespace-prefix", "tolerations", "pod-cpu", "pod-memory", "service-kind", "install", "versions"}
 )
 
 // repeat is the command that makes the same run again, from the plan; "" if
@@ -64,6 +67,11 @@ func repeat(r *analysis.Report) string {
 	for _, flag := range guestFlags {
 		if value := guest[flag]; value != "" {
 			words = append(words, "--"+flag, value)
+		}
+	}
+	for _, flag := range clusterFlags {
+		if value := r.Plan.Settings[flag]; value != "" {
+			words = append(words, "--"+flag+"="+value)
 		}
 	}
 	for i, w := range words {
