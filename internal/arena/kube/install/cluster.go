@@ -41,9 +41,13 @@ func (j *job) clusterState(ctx context.Context) ([]string, error) {
 	var things []string
 	own := map[string]bool{}
 	for _, k := range kept {
-		list, err := j.cl.Dynamic.Resource(k.gvr).Namespace(k.only).List(ctx, metav1.ListOptions{})
+		var list *unstructured.UnstructuredList
+		err := j.patiently(ctx, "list "+k.gvr.Resource, func(ctx context.Context) (err error) {
+			list, err = j.cl.Dynamic.Resource(k.gvr).Namespace(k.only).List(ctx, metav1.ListOptions{})
+			return err
+		})
 		if err != nil {
-			return nil, fmt.Errorf("list %s: %w", k.gvr.Resource, err)
+			return nil, err
 		}
 		for _, o := range list.Items {
 			if k.kind == "Namespace" && isOwn(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.GetName(), Labels: o.GetLabels()}}) {

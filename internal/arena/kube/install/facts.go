@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -174,9 +175,13 @@ func (f *facts) nodes(ctx context.Context, which string) ([]string, error) {
 }
 
 func (f *facts) list(ctx context.Context) ([]corev1.Node, error) {
-	list, err := f.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	var list *corev1.NodeList
+	err := persist(ctx, time.Minute, "list nodes", func(ctx context.Context) (err error) {
+		list, err = f.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("list nodes: %w", err)
+		return nil, err
 	}
 	if len(list.Items) == 0 {
 		return nil, unsupported("join one", "the cluster has no node")

@@ -226,11 +226,17 @@ func (j *job) patch(ctx context.Context, p *contender.Patch) error {
 	})
 }
 
-// patiently tries again until it succeeds, an error that no waiting mends
-// comes, or the patience is over.
+// patiently persists for as long as a contender may take.
 func (j *job) patiently(ctx context.Context, what string, try func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, j.o.Patience)
+	return persist(ctx, j.o.Patience, what, try)
+}
+
+// persist tries again until it succeeds, an error that no waiting mends comes,
+// or the patience is over; the API server may be away meanwhile.
+func persist(ctx context.Context, patience time.Duration, what string, try func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	begin := time.Now()
 	for {
 		err := func() error {
 			ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -245,7 +251,7 @@ func (j *job) patiently(ctx context.Context, what string, try func(context.Conte
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w (tried for %v)", what, err, j.o.Patience)
+			return fmt.Errorf("%s: %w (tried for %v)", what, err, time.Since(begin).Round(time.Second))
 		case <-time.After(pause):
 		}
 	}

@@ -51,7 +51,11 @@ func TestRecipes(t *testing.T) {
 				continue
 			}
 			t.Run(set+"/"+c.ID, func(t *testing.T) {
-				j := &job{Installer: in, c: c, version: version.Version, facts: newFacts(nil, version.Version, given)}
+				at := version.Version
+				if mirrored, err := in.version(c); err == nil {
+					at = mirrored
+				}
+				j := &job{Installer: in, c: c, version: at, facts: newFacts(nil, at, given)}
 				for n, s := range c.Kube.StepsOf(set) {
 					checkStep(t, j, n, s, local)
 				}
