@@ -165,7 +165,7 @@ func leaveAndClean(t *testing.T) error {
 	text := strings.Join(full.Beyond(before), "\n")
 	for _, want := range []string{
 		"interface xyz0", "chain ip nat XYZ-POST", "rule in ip nat POSTROUTING: XYZ-POST", "nftables table ip xyz",
-		"route 10.244.1.0/24 via 10.9.0.2 dev stays", "lookup 2004",
+		"route 10.244.1.0/24 via 10.9.0.2 dev stays", "table 2004 mark 0x200",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the state lacks %q:\n%s", want, text)

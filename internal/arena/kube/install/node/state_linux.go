@@ -119,7 +119,7 @@ func readRoutes(s State) error {
 			return fmt.Errorf("list routing rules: %w", err)
 		}
 		for _, r := range rules {
-			s.add("rule", fmt.Sprintf("%d: mark %#x lookup %d %s", r.Priority, r.Mark, r.Table, r.String()))
+			s.add("rule", fmt.Sprintf("%s mark %#x", strings.TrimSpace(strings.TrimPrefix(r.String(), "ip rule ")), r.Mark))
 		}
 	}
 	return nil
