@@ -46,7 +46,7 @@ contender that --install had put there; of this machine, nothing.`,
 	addArena(c, &f.arena, "where to clean: auto (this machine, as lab and microvm) or kube (a cluster)")
 	c.Flags().BoolVar(&f.cache, "cache", false, "remove the kernels that were downloaded for guests, too")
 	f.kube.addConnection(c)
-	f.kube.addPods(c)
+	f.kube.addImage(c)
 	f.kube.addMirror(c)
 	return c
 }

@@ -63,6 +63,11 @@ func newKubeGround(f *runFlags) (*kubeGround, error) {
 	log := logger(os.Stderr)
 	g.options.Log = func(format string, args ...any) { log.Info(fmt.Sprintf(format, args...)) }
 	if !f.kube.install {
+		for _, flag := range []string{"scratch", "mirror", "versions"} {
+			if f.given[flag] {
+				return nil, usage("--%s: says how contenders are installed; give --install, too, or leave it out", flag)
+			}
+		}
 		g.this = &contender.Contender{ID: kube.ThisClusterID}
 		return g, nil
 	}

@@ -54,20 +54,27 @@ func (k *kubeFlags) addConnection(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&k.kubeconfig, "kubeconfig", "", "kube: `file` with the cluster's address and credentials (default: $KUBECONFIG, ~/.kube/config, else the pod's own account)")
 	fl.StringVar(&k.context, "context", "", "kube: `context` of the kubeconfig (default: its current one)")
-	fl.StringVar(&k.namespace, "namespace-prefix", defaultNamespace, "kube: beginning of the name of the namespace that is made")
 	_ = c.MarkFlagFilename("kubeconfig")
 }
 
-func (k *kubeFlags) addPods(c *cobra.Command) {
+// addImage adds what every pod needs.
+func (k *kubeFlags) addImage(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&k.image, "image", defaultImage, "kube: `image` with this program and what the steps run; make image builds one")
 	fl.StringVar(&k.pullPolicy, "pull-policy", "", "kube: "+strings.Join(pullPolicies, ", ")+" (default: the cluster's)")
 	fl.StringSliceVar(&k.tolerations, "tolerations", nil, "kube: taints that the pods stand, as `key[=value]:effect`, or all")
+	fixed(c, "pull-policy", pullPolicies)
+}
+
+// addPods adds what the pods of a measurement are.
+func (k *kubeFlags) addPods(c *cobra.Command) {
+	k.addImage(c)
+	fl := c.Flags()
+	fl.StringVar(&k.namespace, "namespace-prefix", defaultNamespace, "kube: beginning of the name of the namespace that is made")
 	fl.StringVar(&k.cpu, "pod-cpu", "", "kube: CPU of each pod, requested and at most, e.g. 2 (default: neither)")
 	fl.StringVar(&k.memory, "pod-memory", "", "kube: memory of each pod, requested and at most, e.g. 1Gi (default: neither)")
 	fl.StringVar(&k.service, "service-kind", kube.ClusterIP, "kube: Services of the path service: "+strings.Join(serviceKinds, ", "))
 	fl.BoolVar(&k.privileged, "privileged", false, "kube: allow one privileged pod a node, which watches its interfaces (check encryption)")
-	fixed(c, "pull-policy", pullPolicies)
 	fixed(c, "service-kind", serviceKinds)
 }
 

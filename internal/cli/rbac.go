@@ -12,13 +12,13 @@ func newRBACCmd() *cobra.Command {
 		Use:   "rbac",
 		Short: "Print the rights that a run in a cluster needs, as Kubernetes objects",
 		Long: `Prints a ServiceAccount and a ClusterRole with just the verbs that --arena kube
-uses with these flags, and binds them. Nothing is asked of a cluster and nothing
-is changed: read it, then give it to kubectl.`,
-		Example: `  cnibench rbac | kubectl apply -f -
-  cnibench rbac --privileged --service-kind nodeport`,
+uses, and binds them. Nothing is asked of a cluster and nothing is changed: read
+it, then give it to kubectl.`,
+		Example: `  kubectl create namespace cnibench
+  cnibench rbac | kubectl apply -f -`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			options := k.options(nil)
+			options := kube.Options{Namespace: k.namespace}
 			if k.install {
 				installer, err := k.installer(nil)
 				if err != nil {
@@ -34,8 +34,7 @@ is changed: read it, then give it to kubectl.`,
 			return err
 		},
 	}
-	k.addConnection(c)
-	k.addPods(c)
-	k.addInstall(c)
+	c.Flags().StringVar(&k.namespace, "namespace", defaultNamespace, "where the ServiceAccount is; it must exist")
+	c.Flags().BoolVar(&k.install, "install", false, "with the rights that --install takes, which are all that there are")
 	return c
 }
