@@ -66,7 +66,7 @@ testbed-down: bin/testbed ## end that cluster and remove what it was made of
 .PHONY: test-kube
 test-kube: export BUILDER := tar
 test-kube: setup-test bin/testbed build image ## the end-to-end tests on a test bed, which comes and goes with them
-	@testbed/test-kube
+	@scripts/leak-check testbed/test-kube
 
 .PHONY: bin/testbed
 bin/testbed:

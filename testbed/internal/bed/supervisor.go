@@ -280,16 +280,17 @@ func (s *supervisor) waitForNodes() error {
 	if !s.routes {
 		want = map[string]string{"False": "KubeletNotReady"}
 	}
-	var list struct {
-		Items []struct {
-			Metadata struct{ Name string }
-			Spec     struct{ Taints []struct{ Key string } }
-			Status   struct {
-				Conditions []struct{ Type, Status, Reason, Message string }
+	err := retry(2*time.Minute, func(ctx context.Context) error {
+		// A fresh one each time: reading JSON empties no field that is missing.
+		var list struct {
+			Items []struct {
+				Metadata struct{ Name string }
+				Spec     struct{ Taints []struct{ Key string } }
+				Status   struct {
+					Conditions []struct{ Type, Status, Reason, Message string }
+				}
 			}
 		}
-	}
-	err := retry(2*time.Minute, func(ctx context.Context) error {
 		if err := s.admin.do(ctx, http.MethodGet, "/api/v1/nodes", nil, &list); err != nil {
 			return err
 		}
@@ -299,7 +300,7 @@ func (s *supervisor) waitForNodes() error {
 				there = there || c.Type == "Ready" && want[c.Status] == c.Reason
 			}
 			if !there || s.routes && len(node.Spec.Taints) > 0 {
-				return fmt.Errorf("%s: %+v, taints %v", node.Metadata.Name, node.Status.Conditions, node.Spec.Taints)
+				return fmt.Errorf("%s: conditions %v, taints %v", node.Metadata.Name, node.Status.Conditions, node.Spec.Taints)
 			}
 		}
 		// Without these no pod starts in the default namespace.
