@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sort"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -57,9 +57,10 @@ func get(url string) error {
 
 // program is the testbed that is tested, beside the state folder of the test.
 type program struct {
-	t    *testing.T
-	path string
-	dir  string
+	t      *testing.T
+	path   string
+	dir    string
+	groups map[string]bool // names of the cgroups of its test beds so far
 }
 
 // newProgram skips the test unless make test-kube runs it.
@@ -69,10 +70,16 @@ func newProgram(t *testing.T) program {
 	if path == "" {
 		t.Skip("starts real clusters: make test-kube runs it, or CNIBENCH_TESTBED=/path/of/bin/testbed go test . in testbed/")
 	}
-	p := program{t, path, filepath.Join(t.TempDir(), "bed")}
+	p := program{t, path, filepath.Join(t.TempDir(), "bed"), map[string]bool{}}
 	before := leftovers(t)
 	t.Cleanup(func() {
+		p.noteGroup()
 		p.run("down")
+		for name := range p.groups {
+			if left, err := filepath.Glob("/sys/fs/cgroup/*/" + name); err != nil || left != nil {
+				t.Errorf("cgroups are left: %v %v", left, err)
+			}
+		}
 		if diff := missing(before, leftovers(t)); diff != "" {
 			t.Errorf("left behind:\n%s", diff)
 		}
@@ -128,27 +135,33 @@ func (p program) eventually(what string, try func() error) {
 	}
 }
 
-// supervisor is the process whose end must be everything's end.
-func (p program) supervisor() int {
+// state is what the state folder says of the test bed, if there is one.
+func (p program) state() (state struct {
+	ID   string
+	Init int
+}) {
 	p.t.Helper()
 	content, err := os.ReadFile(filepath.Join(p.dir, "state.json"))
-	if err != nil {
+	if err == nil {
+		err = json.Unmarshal(content, &state)
+	}
+	if err != nil && !os.IsNotExist(err) {
 		p.t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(content), `"init": `)
-	number, _, _ := strings.Cut(rest, ",")
-	pid, err := strconv.Atoi(number)
-	if err != nil {
-		p.t.Fatal(err)
+	return state
+}
+
+func (p program) noteGroup() {
+	if id := p.state().ID; id != "" {
+		p.groups["cnibench-testbed-"+id] = true
 	}
-	return pid
 }
 
 // leftovers lists what a test bed could leave on the machine, or change.
 func leftovers(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for _, pattern := range []string{"/sys/fs/cgroup/cnibench-testbed-*", "/sys/fs/cgroup/*/cnibench-testbed-*", "/sys/class/net/*", "/run/netns/*"} {
+	for _, pattern := range []string{"/sys/class/net/*", "/run/netns/*"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -323,7 +336,8 @@ func TestCluster(t *testing.T) {
 func TestKilled(t *testing.T) {
 	p := newProgram(t)
 	p.run("up", "--nodes", "1", "--kube-proxy", "none")
-	if err := unix.Kill(p.supervisor(), unix.SIGKILL); err != nil {
+	p.noteGroup()
+	if err := unix.Kill(p.state().Init, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	p.eventually("the supervisor's end", func() error {
@@ -333,6 +347,7 @@ func TestKilled(t *testing.T) {
 		return nil
 	})
 	p.run("up", "--nodes", "1", "--cni", "routes")
+	p.noteGroup()
 	p.run("down")
 	if _, err := os.Stat(p.dir); !os.IsNotExist(err) {
 		t.Errorf("the state folder: %v", err)
