@@ -101,6 +101,10 @@ func RunNode() error {
 	if err := sysctls(map[string]string{"net/ipv4/ip_forward": "1"}); err != nil {
 		return fmt.Errorf("%s: %w", config.Node.Name, err)
 	}
+	// kubelet makes it with the first pod, and misses it before.
+	if err := makeGroup(podsGroup); err != nil {
+		return fmt.Errorf("%s: %w", config.Node.Name, err)
+	}
 	k := newKeeper()
 	const logs = "/var/log"
 	if _, err := k.keep(logs, "containerd", []string{"containerd", "--config", "/etc/kubernetes/containerd.toml"}); err != nil {

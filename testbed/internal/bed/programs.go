@@ -130,6 +130,9 @@ disabled_plugins = [
   runtime_type = "io.containerd.runc.v2"
 `
 
+// podsGroup is the cgroup of a node's pods, below the node's own.
+const podsGroup = "pods"
+
 // kubeletConfig: pods' cgroups lie flat below one of the node's own, nothing is
 // evicted for the machine's sake, and a node reports often enough for its end
 // to be noticed soon.
@@ -143,7 +146,7 @@ authorization: {mode: Webhook}
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 resolvConf: /etc/kubernetes/resolv.conf
 cgroupDriver: cgroupfs
-cgroupRoot: /pods
+cgroupRoot: /` + podsGroup + `
 cgroupsPerQOS: false
 enforceNodeAllocatable: []
 failCgroupV1: false
