@@ -44,7 +44,7 @@ for table in 2004 2005; do
 	ip route flush table $table 2>/dev/null
 done
 ipset list -name 2>/dev/null | grep '^cilium_' | while read -r set; do ipset destroy "$set"; done
-rm -rf /sys/fs/bpf/cilium /sys/fs/bpf/tc
+rm -rf /sys/fs/bpf/cilium /sys/fs/bpf/tc /sys/fs/bpf/xdp
 umount /run/cilium/cgroupv2 2>/dev/null
 rm -rf /run/cilium /var/run/cilium /etc/cni/net.d/05-cilium.conflist /opt/cni/bin/cilium-cni /var/lib/cilium
 rm -f /etc/sysctl.d/99-zzz-override_cilium.conf
@@ -59,9 +59,9 @@ var ciliumChanges = []change{
 	{"l7Proxy", false, "Envoy is no Go module: policies for HTTP and DNS are missing"},
 	{"ipam.mode", "kubernetes", "the published default, 10.0.0.0/8, holds the nodes' own addresses"},
 	{"securityContext.capabilities.ciliumAgent",
-		[]string{"CHOWN", "KILL", "NET_ADMIN", "NET_RAW", "IPC_LOCK", "SYS_MODULE", "SYS_ADMIN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"},
-		"without SYS_RESOURCE, which containers in containers lack and kernels since 5.11 don't ask for"},
-	{"securityContext.capabilities.cleanCiliumState", []string{"NET_ADMIN", "SYS_MODULE", "SYS_ADMIN"}, "the same"},
+		[]string{"CHOWN", "KILL", "NET_ADMIN", "NET_RAW", "IPC_LOCK", "SYS_MODULE", "SYS_ADMIN", "BPF", "PERFMON", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"},
+		"without SYS_RESOURCE, which containers in containers lack and kernels since 5.11 don't ask for; Debian's bpftool wants BPF and PERFMON"},
+	{"securityContext.capabilities.cleanCiliumState", []string{"NET_ADMIN", "SYS_MODULE", "SYS_ADMIN", "BPF", "PERFMON"}, "the same"},
 }
 
 // withoutKubeProxy are the values that make Cilium serve all Services itself,

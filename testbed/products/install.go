@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -60,16 +61,37 @@ func Install(ctx context.Context, b *bed.Bed, name string, log logf) error {
 	return becauseOf(ctx, waitNodes(ctx, b))
 }
 
-// Import puts a product's images onto all nodes, building them first if need
-// be.
+// Import puts a product's images onto all nodes that lack them, building them
+// first if need be.
 func Import(ctx context.Context, b *bed.Bed, name string, log logf) error {
 	tarballs, err := Images(ctx, name, log)
 	if err != nil {
 		return err
 	}
-	for _, t := range tarballs {
-		if err := b.Import(ctx, t); err != nil {
+	for _, tarball := range tarballs {
+		// A tarball's name says what is in it. The mark is gone when a node was stopped, which costs one more import.
+		mark := "/run/testbed-images/" + filepath.Base(tarball)
+		var lack []string
+		for _, n := range b.Nodes() {
+			found, err := onNode(ctx, b, n.Name, "ls "+mark+" 2>/dev/null; true")
+			if err != nil {
+				return err
+			}
+			if len(found) == 0 {
+				lack = append(lack, n.Name)
+			}
+		}
+		if len(lack) == 0 {
+			continue
+		}
+		log("importing %s", filepath.Base(tarball))
+		if err := b.Import(ctx, tarball, lack...); err != nil {
 			return err
+		}
+		for _, node := range lack {
+			if _, err := onNode(ctx, b, node, "mkdir -p "+filepath.Dir(mark)+" && touch "+mark); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
