@@ -71,7 +71,7 @@ func (e *echoes) listenSCTP(addr netip.AddrPort) (netip.AddrPort, error) {
 	}
 	l, err := listenSCTP(addr)
 	if err != nil {
-		return addr, fmt.Errorf("echo: %w", err)
+		return addr, err
 	}
 	if !e.run(l, func() { e.acceptAll(l) }) {
 		return addr, errors.New("echo: the agent is ending")

@@ -41,6 +41,9 @@ func (r *Runner) Run(ctx context.Context, c *contender.Contender, variant string
 			res, runErr = check.Run(ctx, s)
 		}
 		res.Check, res.Contender = name, c.ID
+		if res.Cases == nil {
+			res.Cases = []Case{} // as JSON an empty list
+		}
 		if runErr != nil {
 			if ctx.Err() != nil {
 				return results, ctx.Err()
