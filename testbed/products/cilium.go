@@ -125,16 +125,16 @@ func ciliumImages(ctx context.Context, log logf) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := filepath.Base(built)
-	agent, err := tarball(ciliumImage+":"+ciliumModule.version, key, func() ([]image.File, error) {
-		return ciliumFiles(ctx, dir, built)
-	}, log)
+	files, err := ciliumFiles(ctx, dir, built)
+	if err != nil {
+		return nil, fmt.Errorf("image %s: %w", ciliumImage, err)
+	}
+	agent, err := tarball(ciliumImage+":"+ciliumModule.version, "cilium", files, log)
 	if err != nil {
 		return nil, err
 	}
-	operator, err := tarball(ciliumOperatorImage+"-generic:"+ciliumModule.version, key+"-operator", func() ([]image.File, error) {
-		return []image.File{{Path: "/usr/bin/cilium-operator-generic", Source: filepath.Join(built, "operator"), Mode: 0o755}}, nil
-	}, log)
+	operator, err := tarball(ciliumOperatorImage+"-generic:"+ciliumModule.version, "cilium-operator",
+		[]image.File{{Path: "/usr/bin/cilium-operator-generic", Source: filepath.Join(built, "operator"), Mode: 0o755}}, log)
 	if err != nil {
 		return nil, err
 	}
@@ -201,6 +201,7 @@ func ciliumFiles(ctx context.Context, module, built string) ([]image.File, error
 	}
 	return append(files,
 		image.File{Path: "/usr/bin/cilium", Link: "cilium-dbg"},
+		image.File{Path: "/var/run", Link: "/run"}, // the agent uses both names for one place
 		image.File{Path: "/cni/loopback", Source: loopback, Mode: 0o755},
 		image.File{Path: "/init-container.sh", Source: filepath.Join(module, "images", "cilium", "init-container.sh"), Mode: 0o755},
 		image.File{Path: "/install-plugin.sh", Source: filepath.Join(module, "plugins", "cilium-cni", "install-plugin.sh"), Mode: 0o755},

@@ -107,20 +107,27 @@ func flannelImages(ctx context.Context, log logf) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	daemonImage, err := tarball(flannelImage+":"+flannelModule.version, "flannel-"+filepath.Base(daemon), func() ([]image.File, error) {
-		return flannelFiles(ctx, filepath.Join(daemon, "flannel"), "/opt/bin/flanneld",
-			"iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore", "nft", "ip", "sh", "cp")
-	}, log)
-	if err != nil {
-		return nil, err
+	var tarballs []string
+	for _, i := range []struct {
+		name, prefix, program, place string
+		others                       []string
+	}{
+		{flannelImage + ":" + flannelModule.version, "flannel", filepath.Join(daemon, "flannel"), "/opt/bin/flanneld", []string{
+			"iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore", "nft", "ip", "sh", "cp",
+		}},
+		{flannelCNIImage + ":" + flannelCNITag, "flannel-cni", filepath.Join(plugin, "flannel"), "/flannel", []string{"cp"}},
+	} {
+		files, err := flannelFiles(ctx, i.program, i.place, i.others...)
+		if err != nil {
+			return nil, fmt.Errorf("image %s: %w", i.name, err)
+		}
+		path, err := tarball(i.name, i.prefix, files, log)
+		if err != nil {
+			return nil, err
+		}
+		tarballs = append(tarballs, path)
 	}
-	pluginImage, err := tarball(flannelCNIImage+":"+flannelCNITag, "flannel-cni-"+filepath.Base(plugin), func() ([]image.File, error) {
-		return flannelFiles(ctx, filepath.Join(plugin, "flannel"), "/flannel", "cp")
-	}, log)
-	if err != nil {
-		return nil, err
-	}
-	return []string{daemonImage, pluginImage}, nil
+	return tarballs, nil
 }
 
 func flannelPrograms(ctx context.Context, dir, version, program, env string, log logf) (string, error) {

@@ -3,9 +3,12 @@
 package products
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/cnibench/cnibench/testbed/internal/image"
 )
@@ -23,29 +26,38 @@ func cacheDir(name string) (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// tarball writes the image into the cache and returns the path. The key names
-// what the image is made of: with the same key there is nothing to do, and
-// files is not asked.
-func tarball(name, key string, files func() ([]image.File, error), log logf) (string, error) {
+// tarball writes the image into the cache and returns the path, whose name
+// says what the image is made of: with the same files there is nothing to do.
+func tarball(name, prefix string, files []image.File, log logf) (string, error) {
+	key, err := fingerprint(name, files)
+	if err != nil {
+		return "", fmt.Errorf("image %s: %w", name, err)
+	}
 	dir, err := cacheDir("images")
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, key+".tar")
+	path := filepath.Join(dir, prefix+"-"+key+".tar")
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	log("writing image %s", name)
-	all, err := files()
+	// What this image was made of before is of no use any more.
+	old, err := filepath.Glob(filepath.Join(dir, prefix+"-"+strings.Repeat("?", len(key))+".tar"))
 	if err != nil {
-		return "", fmt.Errorf("image %s: %w", name, err)
+		return "", err
 	}
-	out, err := os.CreateTemp(dir, key+"-")
+	for _, path := range old {
+		if err := os.Remove(path); err != nil {
+			return "", err
+		}
+	}
+	log("writing image %s", name)
+	out, err := os.CreateTemp(dir, "writing-")
 	if err != nil {
 		return "", err
 	}
 	defer os.Remove(out.Name())
-	err = image.Image{Name: name, Env: []string{searchPath}, Files: all}.Write(out)
+	err = image.Image{Name: name, Env: []string{searchPath}, Files: files}.Write(out)
 	if closeErr := out.Close(); err == nil {
 		err = closeErr
 	}
@@ -53,4 +65,23 @@ func tarball(name, key string, files func() ([]image.File, error), log logf) (st
 		return "", fmt.Errorf("image %s: %w", name, err)
 	}
 	return path, os.Rename(out.Name(), path)
+}
+
+// fingerprint is another one when a file of the image is another one, going
+// by sizes and times.
+func fingerprint(name string, files []image.File) (string, error) {
+	hash := sha256.New()
+	fmt.Fprintln(hash, name)
+	for _, f := range files {
+		fmt.Fprintf(hash, "%q %v %q %q\n", f.Path, f.Mode, f.Link, f.Data)
+		if f.Source == "" {
+			continue
+		}
+		info, err := os.Stat(f.Source)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintln(hash, f.Source, info.Size(), info.ModTime().UnixNano())
+	}
+	return hex.EncodeToString(hash.Sum(nil))[:12], nil
 }
