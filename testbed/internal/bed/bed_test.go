@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cnibench/cnibench/testbed/internal/pki"
 )
 
@@ -124,6 +126,25 @@ func TestOpenAndDownWithout(t *testing.T) {
 	}
 	if _, err := stateDir("/tmp/a:b"); err == nil {
 		t.Error("a folder with a colon is taken")
+	}
+}
+
+func TestWatchers(t *testing.T) {
+	before, err := watchers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+	if err != nil {
+		t.Skipf("no inotify instance is left on this machine: %v", err)
+	}
+	defer unix.Close(fd)
+	// Others come and go meanwhile; ours is there.
+	if after, err := watchers(); err != nil || after < 1 {
+		t.Errorf("counted %d before, %d after, %v", before, after, err)
+	}
+	if err := checkWatchers(1 << 20); err == nil || !strings.Contains(err.Error(), "sysctl fs.inotify") {
+		t.Errorf("a million nodes: %v", err)
 	}
 }
 

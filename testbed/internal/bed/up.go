@@ -101,6 +101,9 @@ func Up(ctx context.Context, dir string, options Options, logf func(format strin
 	} else if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		return nil, errors.Join(err, fmt.Errorf("state folder %s is not empty; name another with --dir", dir))
 	}
+	if err := checkWatchers(options.Nodes); err != nil {
+		return nil, errors.Join(err, os.Remove(dir))
+	}
 	id := make([]byte, 4)
 	if _, err := rand.Read(id); err != nil {
 		return nil, err
