@@ -274,6 +274,6 @@ func (w *watchers) close() {
 		return
 	}
 	for _, a := range w.agents {
-		_ = a.Close() // what does not end by itself is killed with the network
+		dismiss(a)
 	}
 }

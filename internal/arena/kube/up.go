@@ -280,7 +280,7 @@ func (n *network) findUplink(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			defer a.Close()
+			defer dismiss(a)
 			hello, err := a.Hello(groupCtx, netip.Addr{})
 			if err != nil {
 				return err
@@ -315,6 +315,9 @@ func hire(ctx context.Context, e *endpoint) (*agent.Client, error) {
 	return agent.Start(ctx, e, e.cl.program, map[string]string{"endpoint": e.name, "node": e.Node()}, sysmon.ScopePod)
 }
 
+// dismiss ends it. What does not end by itself is killed with the network.
+func dismiss(a *agent.Client) { _ = a.Close() }
+
 // settle gives a pod network the time that it takes until new pods reach each
 // other. Whether they do is not judged here.
 func (n *network) settle(ctx context.Context) {
@@ -328,12 +331,12 @@ func (n *network) settle(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	defer at.Close()
+	defer dismiss(at)
 	from, err := hire(ctx, client)
 	if err != nil {
 		return
 	}
-	defer from.Close()
+	defer dismiss(from)
 	port, err := at.Echo(ctx, server.Addr())
 	for err == nil && ctx.Err() == nil && from.Reach(ctx, server.Addr(), port) != nil {
 		time.Sleep(50 * time.Millisecond)
