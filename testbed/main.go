@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -288,16 +287,12 @@ func newMirror(open opener) *cobra.Command {
 			if len(wanted) == 0 {
 				wanted = products.Names()
 			}
-			var tarballs []string // several products have one image
-			for _, name := range wanted {
-				images, err := products.Images(cmd.Context(), name, say)
-				if err != nil {
+			for _, name := range wanted { // several products have one image, which is imported once
+				if err := products.Import(cmd.Context(), b, name, say); err != nil {
 					return err
 				}
-				tarballs = append(tarballs, images...)
 			}
-			slices.Sort(tarballs)
-			return importAll(cmd.Context(), b, slices.Compact(tarballs))
+			return nil
 		},
 	}
 }
