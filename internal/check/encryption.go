@@ -194,7 +194,7 @@ func (encryption) ways(ctx context.Context, s *Subject, probe func(arena.Endpoin
 		if at, mapped := through.Ports[port]; mapped {
 			port = at
 		}
-		service.to.Target = netip.AddrPortFrom(through.Target, port)
+		service.to.Target = through.At(port)
 		ways = append(ways, service)
 	}
 	return ways, append(skipped, Case{Name: arena.PathSameNode, Verdict: Skip, Text: "pods of one node don't cross the underlay"}), nil

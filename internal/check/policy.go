@@ -30,8 +30,9 @@ type pace struct {
 	patient time.Duration // for one that is allowed and had no hasty answer
 	tries   int           // of every connection while a policy holds
 	settle  time.Duration // until new pods reach each other
-	most    time.Duration // until a policy has its effect, or is gone, while nobody knows what is usual
-	least   time.Duration // the same when ten times the usual is less
+	most    time.Duration // until a policy has its effect, or is gone
+	fewer   time.Duration // the same once that was waited for in vain, or ten times what was seen of others
+	least   time.Duration // the same while no policy has had any effect
 	lenient time.Duration // how long a lenient reading must hold to be believed
 	beat    time.Duration // between the probes that time an effect
 	times   int           // how often the effect is timed
@@ -39,7 +40,7 @@ type pace struct {
 
 var usualPace = pace{
 	hasty: 500 * time.Millisecond, patient: patience, tries: 3,
-	settle: settleTime, most: 15 * time.Second, least: 2 * time.Second, lenient: 2 * time.Second,
+	settle: settleTime, most: 20 * time.Second, fewer: 5 * time.Second, least: 2 * time.Second, lenient: 2 * time.Second,
 	beat: 10 * time.Millisecond, times: 5,
 }
 
@@ -131,6 +132,7 @@ type stage struct {
 	mute    map[string]string // protocols that nobody is reached over without any policy, and why
 	settled bool              // pods have reached each other
 	tried   bool              // some policy was applied
+	vain    bool              // some effect was waited for in vain
 	working bool              // some policy had an effect
 	slowest time.Duration     // of the effects so far
 	back    int               // policies whose deletion opened what they had closed

@@ -18,7 +18,7 @@ import (
 // quickPace suits a cluster that answers at once.
 var quickPace = pace{
 	hasty: time.Second, patient: time.Second, tries: 3,
-	settle: 100 * time.Millisecond, most: 2 * time.Second, least: 40 * time.Millisecond, lenient: 20 * time.Millisecond,
+	settle: 100 * time.Millisecond, most: 2 * time.Second, fewer: 40 * time.Millisecond, least: 40 * time.Millisecond, lenient: 20 * time.Millisecond,
 	beat: time.Millisecond, times: 3,
 }
 
@@ -91,7 +91,7 @@ func unless(open func(f flow) bool) engine {
 func TestPolicyEnforced(t *testing.T) {
 	t.Parallel()
 	slow := quickPace // nothing here should be waited for in vain
-	slow.settle, slow.most, slow.least = time.Minute, time.Minute, time.Minute
+	slow.settle, slow.most, slow.fewer, slow.least = time.Minute, time.Minute, time.Minute, time.Minute
 	for name, s := range map[string]*simulated{
 		"by dropping":    {},
 		"by refusing":    {denied: agent.Refused},

@@ -100,6 +100,7 @@ func (st *stage) reopen(ctx context.Context, name string, flows []flow, seen []s
 	case len(closed) == 0:
 		st.back++
 	default:
+		st.vain = true
 		st.stuck = append(st.stuck, fmt.Sprintf("%s: %s does not reach %s (%s)", name, closed[0].from, closed[0].over(), closed[0].kind))
 	}
 	return nil
@@ -149,15 +150,16 @@ func (st *stage) expected(list []networkPolicy, flows []flow, d dialect) []bool 
 	return want
 }
 
-// limit is how long to wait for an effect, by what was seen of others.
+// limit is how long to wait for an effect. A network that is busy may take
+// long now and then; one that has let a policy wait in vain may do so again.
 func (st *stage) limit() time.Duration {
 	switch {
-	case len(st.stuck) > 1 || !st.working && st.tried:
+	case st.tried && !st.working:
 		return st.pace.least
-	case !st.working:
+	case !st.vain:
 		return st.pace.most
 	}
-	return min(st.pace.most, max(st.pace.least, 10*st.slowest))
+	return min(st.pace.most, max(st.pace.fewer, 10*st.slowest))
 }
 
 // sight is what was seen of one connection.
@@ -264,6 +266,7 @@ func (st *stage) watch(ctx context.Context, flows []flow, want, other []bool) (s
 			break
 		}
 		if time.Since(began) > limit {
+			st.vain = true
 			break
 		}
 		if err := st.rest(ctx); err != nil {
