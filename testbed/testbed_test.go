@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -341,7 +342,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.eventually("the supervisor's end", func() error {
-		if _, err := bed.Open(p.dir); err != bed.ErrDown {
+		if _, err := bed.Open(p.dir); !errors.Is(err, bed.ErrDown) {
 			return fmt.Errorf("Open: %v", err)
 		}
 		return nil
@@ -370,7 +371,7 @@ func TestKilled(t *testing.T) {
 			}
 			_ = up.Wait() // it was killed
 			p.eventually("the end of what an up started that was killed", func() error {
-				if _, err := bed.Open(p.dir); err != bed.ErrDown {
+				if _, err := bed.Open(p.dir); !errors.Is(err, bed.ErrDown) {
 					return fmt.Errorf("Open: %v", err)
 				}
 				return nil

@@ -151,7 +151,7 @@ func inNode(pid int, f func(h *netlink.Handle) error) error {
 	if err != nil {
 		return fmt.Errorf("network namespace of process %d: %w", pid, err)
 	}
-	defer ns.Close()
+	defer func() { _ = ns.Close() }() // only read from
 	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
 	if err != nil {
 		return fmt.Errorf("network namespace of process %d: %w", pid, err)

@@ -107,7 +107,7 @@ func (s Source) key() (string, error) {
 		}
 		hash.Write(content)
 	}
-	fmt.Fprintf(hash, "%q %q %q %s %s", s.Packages, s.Env, s.Flags, runtime.Version(), runtime.GOARCH)
+	hash.Write(fmt.Appendf(nil, "%q %q %q %s %s", s.Packages, s.Env, s.Flags, runtime.Version(), runtime.GOARCH))
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
