@@ -66,6 +66,14 @@ type Pair struct {
 	Ports map[uint16]uint16
 }
 
+// At is where the client reaches that port of the server.
+func (p Pair) At(port uint16) netip.AddrPort {
+	if other, moved := p.Ports[port]; moved {
+		port = other
+	}
+	return netip.AddrPortFrom(p.Target, port)
+}
+
 // Port is one port of a Service; the server behind it listens on the same.
 type Port struct {
 	Protocol string // TCP, UDP, SCTP

@@ -149,7 +149,7 @@ func (s *site) reach(ctx context.Context, path string, p arena.Pair) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	for {
-		err := client.Reach(ctx, p.Target, port)
+		err := client.Reach(ctx, p.Target, p.At(port).Port())
 		if err == nil {
 			return nil
 		}

@@ -69,10 +69,7 @@ type Session struct {
 
 // at is where the client reaches that port of the server.
 func (s *Session) at(port uint16) netip.AddrPort {
-	if other, moved := s.Ports[port]; moved {
-		port = other
-	}
-	return netip.AddrPortFrom(s.Target, port)
+	return arena.Pair{Target: s.Target, Ports: s.Ports}.At(port)
 }
 
 // Raw takes the files that a reader can check a sample against: commands,

@@ -2,7 +2,6 @@ package arenatest
 
 import (
 	"context"
-	"net/netip"
 	"testing"
 	"time"
 
@@ -62,7 +61,7 @@ func service(t *testing.T, ctx context.Context, c Config, net arena.Network) {
 			if p.Name() == e.Name() {
 				continue
 			}
-			if err := patiently(ctx, func() error { return client.Reach(ctx, old.Target, numbers[e.Name()]) }); err != nil {
+			if err := patiently(ctx, func() error { return client.Reach(ctx, old.Target, old.At(numbers[e.Name()]).Port()) }); err != nil {
 				t.Errorf("path %s: %s to a Service on %s: %v", arena.PathService, p.Name(), e.Node(), err)
 			}
 		}
@@ -81,14 +80,14 @@ func replaced(t *testing.T, ctx context.Context, c Config, net arena.Network, po
 	}
 	client := hire(t, ctx, c, old.Client)
 	defer dismiss(t, client)
-	if err := patiently(ctx, func() error { return client.Reach(ctx, now.Target, ports[0].Number) }); err != nil {
+	if err := patiently(ctx, func() error { return client.Reach(ctx, now.Target, now.At(ports[0].Number).Port()) }); err != nil {
 		t.Errorf("path %s: after another table: %v", arena.PathService, err)
 	}
-	got, err := client.Probe(ctx, agent.Probe{Target: netip.AddrPortFrom(old.Target, ports[0].Number), Timeout: 300 * time.Millisecond})
+	got, err := client.Probe(ctx, agent.Probe{Target: old.At(ports[0].Number), Timeout: 300 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now.Target != old.Target && (got.TCP.Kind == agent.OK || got.UDP.Kind == agent.OK) {
-		t.Errorf("path %s: %s still answers (TCP %s, UDP %s), though its Service is gone", arena.PathService, old.Target, got.TCP.Kind, got.UDP.Kind)
+	if now.At(ports[0].Number) != old.At(ports[0].Number) && (got.TCP.Kind == agent.OK || got.UDP.Kind == agent.OK) {
+		t.Errorf("path %s: %s still answers (TCP %s, UDP %s), though its Service is gone", arena.PathService, old.At(ports[0].Number), got.TCP.Kind, got.UDP.Kind)
 	}
 }

@@ -124,11 +124,29 @@ func TestKubeServiceKinds(t *testing.T) {
 			o := realCluster(t)
 			o.Service = kind
 			a := realArena(t, o)
-			p, took, err := up(t, a, a.ThisCluster()).Service(t.Context(), []arena.Port{{Protocol: arena.TCP, Number: 5201}}, 5)
+			n := up(t, a, a.ThisCluster()).(*network)
+			server, err := hire(t.Context(), n.server())
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("%s, ports %v, in %v", p.Target, p.Ports, took)
+			defer dismiss(server)
+			port, err := server.Echo(t.Context(), n.server().Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, took, err := n.Service(t.Context(), []arena.Port{{Protocol: arena.TCP, Number: port}, {Protocol: arena.UDP, Number: port}}, 5)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%s for port %d, in %v", p.At(port), port, took)
+			client, err := hire(t.Context(), n.pods[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer dismiss(client)
+			if err := client.Reach(t.Context(), p.Target, p.At(port).Port()); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }
