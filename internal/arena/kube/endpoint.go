@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,8 +47,13 @@ func (e *endpoint) CPUs() []int { return e.cpus }
 // Start implements host.Runner. While the API server is away it tries again,
 // for apiPatience: what a broken stream had started was killed with it.
 func (e *endpoint) Start(ctx context.Context, c host.Command) (host.Process, error) {
-	if self, err := os.Executable(); err == nil && c.Argv[0] == self {
-		c.Argv = append([]string{e.cl.program}, c.Argv[1:]...)
+	if self, err := os.Executable(); err == nil {
+		c.Argv = slices.Clone(c.Argv)
+		for i, word := range c.Argv { // env and its like start this program, too
+			if word == self {
+				c.Argv[i] = e.cl.program
+			}
+		}
 	}
 	ctx, stop := e.within(ctx)
 	var p host.Process
