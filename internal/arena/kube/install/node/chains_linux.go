@@ -170,6 +170,41 @@ func cleanNft(tables, prefixes []string) ([]string, error) {
 	return removed, nil
 }
 
+// iptablesTables are those that iptables makes in nftables when it first looks
+// at them. Their base chains cost every packet a call, even when empty.
+var iptablesTables = []string{"filter", "nat", "mangle", "raw", "security"}
+
+// cleanEmpty removes iptables' tables that have come since the state to keep
+// and hold no rule.
+func cleanEmpty(keep State) ([]string, error) {
+	n, err := openNft()
+	if n == nil || keep == nil {
+		return nil, err
+	}
+	tables, err := n.conn.ListTables()
+	if err != nil {
+		return nil, fmt.Errorf("list nftables tables: %w", err)
+	}
+	var removed []string
+	for _, t := range tables {
+		ofIptables := t.Family == nftables.TableFamilyIPv4 || t.Family == nftables.TableFamilyIPv6
+		if !ofIptables || !slices.Contains(iptablesTables, t.Name) || slices.Contains(keep["nftables table"], tableName(t)) {
+			continue
+		}
+		inUse := slices.ContainsFunc(n.chains, func(c *nftables.Chain) bool {
+			return tableName(c.Table) == tableName(t) && (c.Hooknum == nil || len(n.rules(c)) > 0)
+		})
+		if !inUse {
+			n.conn.DelTable(t)
+			removed = append(removed, "nftables table "+tableName(t))
+		}
+	}
+	if err := n.conn.Flush(); err != nil {
+		return nil, fmt.Errorf("remove nftables tables: %w", err)
+	}
+	return removed, nil
+}
+
 func hasPrefix(name string, prefixes []string) bool {
 	return name != "" && slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }

@@ -28,6 +28,7 @@ func clean(ctx context.Context, req Request) ([]string, error) {
 	for _, part := range []func() ([]string, error){
 		func() ([]string, error) { return cleanCNI(keep) },
 		func() ([]string, error) { return cleanNft(l.Tables, l.Chains) },
+		func() ([]string, error) { return cleanEmpty(keep) },
 		func() ([]string, error) { return cleanLegacy(ctx, l.Chains) },
 		func() ([]string, error) { return cleanSets(l.Sets) },
 		func() ([]string, error) { return cleanFilters(l.Filters) },
