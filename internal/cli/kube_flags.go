@@ -32,6 +32,7 @@ type kubeFlags struct {
 
 	install, scratch bool
 	mirror, versions string
+	facts            map[string]string
 }
 
 // The flags of the arena: what a plan remembers and a resumed run can't change,
@@ -41,7 +42,7 @@ type kubeFlags struct {
 var (
 	kubeFixed = []string{"mtu", "line-rate", "image", "pod-cpu", "pod-memory", "service-kind", "install", "versions"}
 	kubeFree  = []string{"pull-policy", "tolerations", "namespace-prefix"}
-	kubePlace = []string{"kubeconfig", "context", "nodes", "privileged", "scratch", "mirror"}
+	kubePlace = []string{"kubeconfig", "context", "nodes", "privileged", "scratch", "mirror", "fact"}
 )
 
 // The values of flags that have few.
@@ -83,6 +84,7 @@ func (k *kubeFlags) addInstall(c *cobra.Command) {
 	fl.BoolVar(&k.install, "install", false, "kube: install each contender, measure it, and take it off again; only on a cluster for that purpose, see --scratch")
 	fl.BoolVar(&k.scratch, "scratch", false, "kube: this cluster is there to be thrown away, which --install wants to know; a label on it says so as well")
 	fl.StringVar(&k.versions, "versions", contender.VersionSets()[0], "kube: versions that --install installs: those of the 2024 study, or the latest that are known")
+	fl.StringToStringVar(&k.facts, "fact", nil, "kube: what --install can't find out of the cluster, as `name=value`: "+strings.Join(contender.Placeholders()[1:], ", "))
 	fixed(c, "versions", contender.VersionSets())
 	k.addMirror(c)
 }
@@ -128,7 +130,7 @@ func (k *kubeFlags) options(nodes []string) kube.Options {
 
 // installer puts contenders on the cluster, as the flags say.
 func (k *kubeFlags) installer(log func(string, ...any)) (*install.Installer, error) {
-	i, err := install.New(install.Options{Versions: k.versions, Mirror: k.mirror, Scratch: k.scratch, Log: log})
+	i, err := install.New(install.Options{Versions: k.versions, Mirror: k.mirror, Scratch: k.scratch, Facts: k.facts, Log: log})
 	return i, kubeError(err)
 }
 
@@ -141,7 +143,7 @@ func (f *runFlags) again() []string {
 	k := &f.kube
 	values := map[string]string{
 		"kubeconfig": k.kubeconfig, "context": k.context, "nodes": f.nodes, "mirror": k.mirror,
-		"privileged": fmt.Sprint(k.privileged), "scratch": fmt.Sprint(k.scratch),
+		"privileged": fmt.Sprint(k.privileged), "scratch": fmt.Sprint(k.scratch), "fact": pairs(k.facts),
 	}
 	var args []string
 	for _, flag := range kubePlace {
@@ -184,4 +186,13 @@ func (f *runFlags) link() (rate unit.BitRate, mtu int, err error) {
 		}
 	}
 	return rate, int(size), nil
+}
+
+// pairs writes out a flag of names and values as it is given.
+func pairs(values map[string]string) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		all = append(all, name+"="+values[name])
+	}
+	return strings.Join(all, ",")
 }
