@@ -81,7 +81,7 @@ func (p program) nodeState() string {
 			iptables-save | grep '^:.* - ' | grep -v KUBE- | cut -d' ' -f1 | sort
 			tc filter show dev eth0 ingress
 			ls /etc/cni/net.d /opt/cni/bin /sys/fs/bpf
-			ls -d /run/flannel /run/cilium /var/lib/cni/* /var/lib/cilium 2>/dev/null; true`))
+			find /run/flannel /run/cilium /var/lib/cilium /var/lib/cni -type f 2>/dev/null; true`))
 	}
 	return all.String()
 }
