@@ -155,6 +155,9 @@ func (j *job) begin(ctx context.Context) error {
 	if err := j.fits(before); err != nil {
 		return err
 	}
+	if err := j.noKubeProxy(ctx, before); err != nil {
+		return err
+	}
 	return j.write(ctx, before)
 }
 

@@ -303,7 +303,7 @@ func (j *job) kubeProxy(ctx context.Context, on bool) error {
 	sets := j.cl.Client.AppsV1().DaemonSets("kube-system")
 	_, err := sets.Get(ctx, "kube-proxy", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return j.noKubeProxy(ctx, on)
+		return nil // and none runs otherwise: noKubeProxy
 	}
 	if err != nil {
 		return fmt.Errorf("kube-proxy: %w", err)
@@ -338,17 +338,18 @@ func (j *job) kubeProxy(ctx context.Context, on bool) error {
 	return err
 }
 
-// noKubeProxy is nil if kube-proxy runs nowhere.
-func (j *job) noKubeProxy(ctx context.Context, on bool) error {
-	if on {
-		return nil // it never was
+// noKubeProxy is nil if kube-proxy is not in the way: the recipe can do with
+// it, it is the DaemonSet that can be switched off, or it runs nowhere.
+func (j *job) noKubeProxy(ctx context.Context, before *findings) error {
+	if j.c.Kube.KubeProxy != "off" {
+		return nil
 	}
-	answers, err := j.askAll(ctx, "survey", node.Request{Do: node.DoState}, nil)
-	if err != nil {
+	_, err := j.cl.Client.AppsV1().DaemonSets("kube-system").Get(ctx, "kube-proxy", metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(answers)) {
-		if answers[name].KubeProxy {
+	for _, name := range slices.Sorted(maps.Keys(before.Nodes)) {
+		if before.Nodes[name].KubeProxy {
 			return unsupported("start the cluster without kube-proxy",
 				"%s replaces kube-proxy, which runs on node %s, but not as the DaemonSet kube-system/kube-proxy, so that it can't be switched off from here", j.c.ID, name)
 		}
