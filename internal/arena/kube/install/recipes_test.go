@@ -116,7 +116,12 @@ func checkChart(t *testing.T, j *job, c *contender.Chart, ch *chart.Chart) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A recipe for the latest version alone may need what older charts lack.
+	_, older := j.c.Kube.Versions[contender.Versions2024]
 	for path := range leaves(c.Values, "") {
+		if !older && ch.Metadata.Version != j.version {
+			continue
+		}
 		if !hasValue(ch.Values, path) && !usesValue(ch, path) {
 			t.Errorf("chart %s %s has no value %s", c.Name, ch.Metadata.Version, path)
 		}
