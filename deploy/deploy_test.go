@@ -5,6 +5,7 @@ package deploy
 import (
 	"bytes"
 	"flag"
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -151,7 +152,7 @@ func render(t *testing.T, values map[string]any) map[string]string {
 // read wants YAML whose keys are all known.
 func read(t *testing.T, text string, into any) {
 	t.Helper()
-	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil && err != io.EOF {
+	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil && !errors.Is(err, io.EOF) {
 		t.Fatalf("%v:\n%s", err, text)
 	}
 }

@@ -50,7 +50,7 @@ func StartOver(ctx context.Context, open Stream, c host.Command) (host.Process, 
 		defer close(p.closed)
 		p.streamErr = open(streamCtx, stdin, stdout, said)
 		stdin.CloseWithError(io.ErrClosedPipe) // our writes fail from now on
-		_ = stdout.Close() // never fails
+		_ = stdout.Close()                     // never fails
 	}()
 	order := execOrder{Argv: c.Argv, Env: c.Env, Stdin: c.Stdin != nil, Stdout: c.Stdout != nil, Stderr: c.Stderr != nil}
 	ordered := make(chan error, 1)

@@ -138,7 +138,7 @@ func TestFindingsOfChecks(t *testing.T) {
 			env:  result.Environment{"check.policy.y.ingress": "fail", "check.policy.y.egress": "fail"},
 			want: []Finding{{Severity: Info, Contender: "y", Text: "NetworkPolicy was not enforced: egress and ingress; it promises none"}}},
 		{name: "many cases", code: "policy_not_enforced",
-			env: result.Environment{"check.policy.x.a": "fail: 1", "check.policy.x.b": "fail", "check.policy.x.c": "fail", "check.policy.x.d": "fail", "check.policy.x.e": "fail", "check.policy.x.f": "fail"},
+			env:  result.Environment{"check.policy.x.a": "fail: 1", "check.policy.x.b": "fail", "check.policy.x.c": "fail", "check.policy.x.d": "fail", "check.policy.x.e": "fail", "check.policy.x.f": "fail"},
 			want: []Finding{{Severity: Error, Contender: "x", Text: "NetworkPolicy was not enforced: a (1), b, c, d and 2 more"}}},
 		{name: "effect", code: "policy_effect",
 			env: result.Environment{"check.policy.x.effect": "120: milliseconds", "check.policy.x.back": "90", "check.policy.y.effect": "7", "check.policy.z.effect": "skip: no policy had an effect", "check.policy.z.back": "5"},
