@@ -4,8 +4,8 @@ package deploy
 
 import (
 	"bytes"
-	"flag"
 	"errors"
+	"flag"
 	"io"
 	"os"
 	"strings"
