@@ -126,8 +126,7 @@ func (n *network) beside(ctx context.Context) (*endpoint, error) {
 	if err := n.make(ctx, []podPlan{plan}); err != nil {
 		return nil, err
 	}
-	pods := 2*count + 1 - len(n.missingNodePods())
-	running, err := n.cl.await(ctx, n.run, pods)
+	running, err := n.cl.await(ctx, n.run, len(n.pods)+1+n.nodePods())
 	if err != nil {
 		return nil, err
 	}

@@ -83,7 +83,7 @@ func (n *network) populate(ctx context.Context) error {
 	if err := n.make(ctx, pods); err != nil {
 		return err
 	}
-	made, err := n.cl.await(ctx, n.run, len(n.arena.list)*2-len(n.missingNodePods()))
+	made, err := n.cl.await(ctx, n.run, len(pods)+n.nodePods())
 	if err != nil {
 		return err
 	}
@@ -100,12 +100,12 @@ func (n *network) populate(ctx context.Context) error {
 	return nil
 }
 
-// missingNodePods are the nodes without a pod in the host network.
-func (n *network) missingNodePods() []*node {
-	if n.noHost == nil {
-		return nil
+// nodePods is how many pods there are for the nodes, in the host network.
+func (n *network) nodePods() int {
+	if n.noHost != nil {
+		return 0
 	}
-	return n.arena.list
+	return len(n.arena.list)
 }
 
 // noHost makes of a refused pod in the host network what that means.
