@@ -161,7 +161,7 @@ const syncTime = "service_sync_time"
 
 // programmedBy is what a reader must know before comparing contenders by
 // syncTime.
-const programmedBy = "the lab's writer is timed, not the product's agent; only iptables-restore and nft are what the product runs"
+const programmedBy = "in the lab its own writer is timed, not the product's agent, and only iptables-restore and nft are what the product runs; in a cluster, the API server and the product's agent are"
 
 // last names the column of the growth.
 func (l scale) last() string {
