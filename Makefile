@@ -105,15 +105,19 @@ darwin: ## the parts that read, report and compare build for another system
 	GOOS=darwin go build ./...
 
 .PHONY: lint
-lint: bin/tools/staticcheck ## gofmt, go vet, staticcheck, errcheck, errorlint
+lint: bin/tools/staticcheck ## gofmt, go vet, staticcheck, errcheck, errorlint, of the test bed's module too
 	@failed=; \
+	tools=$(CURDIR)/bin/tools; \
 	run() { echo "$$*"; "$$@" || failed=1; }; \
 	unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go' -not -path './.git/*')); \
 	[ -z "$$unformatted" ] || { echo "not formatted, run make fmt: $$unformatted"; failed=1; }; \
-	run go vet ./...; \
-	run bin/tools/staticcheck ./...; \
-	run bin/tools/errcheck -ignoretests -exclude scripts/errcheck-exclude ./...; \
-	run bin/tools/go-errorlint ./...; \
+	for module in . testbed; do \
+		cd $$module; \
+		run go vet ./...; \
+		run $$tools/staticcheck ./...; \
+		run $$tools/errcheck -ignoretests -exclude $(CURDIR)/scripts/errcheck-exclude ./...; \
+		run $$tools/go-errorlint ./...; \
+	done; \
 	[ -z "$$failed" ]
 
 bin/tools/staticcheck: tools/go.mod tools/go.sum

@@ -70,10 +70,10 @@ func tarball(name, prefix string, files []image.File, log logf) (string, error) 
 // fingerprint is another one when a file of the image is another one, going
 // by sizes and times.
 func fingerprint(name string, files []image.File) (string, error) {
-	hash := sha256.New()
-	fmt.Fprintln(hash, name)
+	hash := sha256.New() // whose Write never fails
+	_, _ = fmt.Fprintln(hash, name)
 	for _, f := range files {
-		fmt.Fprintf(hash, "%q %v %q %q\n", f.Path, f.Mode, f.Link, f.Data)
+		_, _ = fmt.Fprintf(hash, "%q %v %q %q\n", f.Path, f.Mode, f.Link, f.Data)
 		if f.Source == "" {
 			continue
 		}
@@ -81,7 +81,7 @@ func fingerprint(name string, files []image.File) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintln(hash, f.Source, info.Size(), info.ModTime().UnixNano())
+		_, _ = fmt.Fprintln(hash, f.Source, info.Size(), info.ModTime().UnixNano())
 	}
 	return hex.EncodeToString(hash.Sum(nil))[:12], nil
 }
