@@ -59,6 +59,8 @@ func mirrorFolder(t *testing.T) string {
 	return dir
 }
 
+// TestKubeInstall: the products without kube-proxy and without a tunnel; the
+// others are installed by the command's own test.
 func TestKubeInstall(t *testing.T) {
 	cl := bare(t)
 	in, err := New(Options{Versions: contender.VersionsLatest, Mirror: mirrorFolder(t), Scratch: true, Log: t.Logf})
@@ -69,7 +71,7 @@ func TestKubeInstall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids := "flannel-vxlan,flannel-host-gw,cilium"
+	ids := "cilium-nokproxy,cilium-native"
 	if named := os.Getenv("CNIBENCH_CONTENDERS"); named != "" {
 		ids = named
 	}

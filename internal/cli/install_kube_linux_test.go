@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// One command installs, measures and removes each product, and its report is
+// that of a lab: the same contenders, steps and figures.
+func TestKubeRunInstalls(t *testing.T) {
+	mirror := os.Getenv("CNIBENCH_MIRROR")
+	if os.Getenv("CNIBENCH_TESTBED") == "" || mirror == "" {
+		t.Skip("no cluster to install on; make test-kube brings one up")
+	}
+	leavesNothing(t)
+	inTestbed(t, "uninstall", "routes")
+	t.Cleanup(func() { inTestbed(t, "install", "routes") })
+
+	products := []string{"flannel-host-gw", "flannel-vxlan", "cilium"}
+	three := slices.Concat(brief, []string{"--contenders", strings.Join(products, ",")})
+	r := kubeRun(t, slices.Concat(three, []string{"--install", "--scratch", "--versions", "latest", "--mirror", mirror})...)
+	cluster := r.measured(t)
+	lab := newRun(t, three...)
+	inLab := lab.measured(t)
+	for _, id := range append(products, "host") {
+		got := columns(cluster, id)
+		if len(got) != 2 {
+			t.Errorf("%s: samples of %d steps, want 2: %s", id, len(got), r.stderr.String())
+		}
+		if diff := gocmp.Diff(columns(inLab, id), got); diff != "" {
+			t.Errorf("%s: figures of a lab's run and of this one:\n%s", id, diff)
+		}
+	}
+	for _, s := range cluster.Samples {
+		if s.Step == result.SetupStep && s.Verdict != result.Valid {
+			t.Errorf("%s was not set up: %v", s.Contender, s.Reasons)
+		}
+	}
+	if diff := gocmp.Diff(outline(t, lab.dir), outline(t, r.dir)); diff != "" {
+		t.Errorf("the report of a lab's run and of this one:\n%s", diff)
+	}
+	validate(t, "run-1.schema.json", read(t, filepath.Join(r.dir, "run.json")))
+}
+
+// outline is what a report has, whatever the figures are: the heads of its
+// tables.
+func outline(t *testing.T, dir string) []string {
+	t.Helper()
+	code, out, messages := command(t, "report", dir, "--format", "md")
+	if code != exitDone && code != exitGate {
+		t.Fatalf("report: exit code %d: %s", code, messages)
+	}
+	var list []string
+	lines := strings.Split(out, "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, "|") && i > 0 && lines[i-1] == "" {
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+// inTestbed runs a command of the test bed.
+func inTestbed(t *testing.T, args ...string) {
+	t.Helper()
+	if dir := os.Getenv("CNIBENCH_TESTBED_DIR"); dir != "" {
+		args = append([]string{"--dir", dir}, args...)
+	}
+	if out, err := exec.Command(os.Getenv("CNIBENCH_TESTBED"), args...).CombinedOutput(); err != nil {
+		t.Fatalf("testbed %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+}
