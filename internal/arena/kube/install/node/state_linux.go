@@ -14,6 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/cnibench/cnibench/internal/arena/kube/onnode"
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
@@ -26,7 +27,7 @@ const (
 
 // inspect answers DoState and DoClean from inside the node's mount namespace.
 func inspect(ctx context.Context, req Request, ans *Answer) error {
-	return inNode(req.InPlace, func() error {
+	look := func() error {
 		if req.Do == DoClean {
 			var err error
 			if ans.Removed, err = clean(ctx, req); err != nil {
@@ -39,7 +40,11 @@ func inspect(ctx context.Context, req Request, ans *Answer) error {
 		ans.Plugins = names(pluginDir)
 		ans.KubeProxy = kubeProxy(ctx)
 		return err
-	})
+	}
+	if req.InPlace {
+		return look()
+	}
+	return onnode.Do(look)
 }
 
 // state reads what there is. Chains and sets of kube-proxy and kubelet are

@@ -1,4 +1,8 @@
-package node
+// Package onnode lets this program, in a privileged pod that shares its node's
+// processes, act in the node's own mount namespace: see its files and start
+// its programs. It changes nothing there by itself. Next: package node of the
+// installer, and cli's `agent on-node`, for what is done there.
+package onnode
 
 import (
 	"errors"
@@ -11,13 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inNode runs do in the mount namespace of the node. The pod shares the
-// node's process ids, so one of its ancestors, the runtime's shim, runs in it;
-// process 1 would not do, as a node may itself be a container.
-func inNode(inPlace bool, do func() error) error {
-	if inPlace {
-		return do()
-	}
+// Do calls do in the mount namespace of the node, on a thread of its own. The
+// pod shares the node's process ids, so one of its ancestors, the runtime's
+// shim, runs in it; process 1 would not do, as a node may itself be a container.
+func Do(do func() error) error {
 	ns, err := nodeMounts()
 	if err != nil {
 		return err
@@ -38,6 +39,26 @@ func inNode(inPlace bool, do func() error) error {
 		result <- do()
 	}()
 	return <-result
+}
+
+// environment is that of programs on the node; the image's means nothing there.
+var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C"}
+
+// Exec makes of this process this very program with those arguments, in the
+// node's mount namespace, as which it starts the node's programs, too. It
+// returns only errors. The kernel keeps the namespaces of the thread that asks.
+func Exec(args ...string) error {
+	// The image's file, which the node does not have. The node's /proc shows
+	// the descriptor, since it counts processes as the pod does.
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	defer self.Close()
+	return Do(func() error {
+		err := unix.Exec(fmt.Sprintf("/proc/self/fd/%d", self.Fd()), append([]string{os.Args[0]}, args...), environment)
+		return fmt.Errorf("start this program on the node: %w", err)
+	})
 }
 
 // nodeMounts opens the mount namespace of the nearest ancestor that has
