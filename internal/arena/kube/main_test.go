@@ -39,6 +39,9 @@ func TestMain(m *testing.M) {
 			}
 			_ = json.NewEncoder(os.Stdout).Encode(have)
 			return
+		case "on-node":
+			onNode(os.Args[4:])
+			return
 		}
 	}
 	if arenatest.MainAgent() {

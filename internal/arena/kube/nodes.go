@@ -129,8 +129,57 @@ func rank(n *corev1.Node) int {
 	return 0
 }
 
+// everyNode are the nodes that are named, or all that work, by name; left says
+// of the others why not. Cordons and taints keep no pod away that is bound to
+// its node and stands them.
+func everyNode(all []corev1.Node, names []string) (chosen []*node, left []string, err error) {
+	slices.SortFunc(all, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range all {
+		if len(names) > 0 && !slices.Contains(names, all[i].Name) {
+			continue
+		}
+		if works, why := workingNode(&all[i]); works == nil {
+			left = append(left, why)
+		} else {
+			chosen = append(chosen, works)
+		}
+	}
+	for _, name := range names {
+		if _, err := nearest.Find("node", name, all, func(n corev1.Node) string { return n.Name }); err != nil {
+			return nil, nil, err
+		}
+	}
+	switch {
+	case len(names) > 0 && len(left) > 0:
+		return nil, nil, &arena.Unsupported{Reason: "node " + strings.Join(left, "; "), Remedy: "mend it, or leave it out of --nodes"}
+	case len(chosen) == 0:
+		return nil, nil, &arena.Unsupported{Reason: strings.Join(append([]string{"no node works"}, left...), "; "), Remedy: "`kubectl get nodes` must list one that is Ready"}
+	}
+	return numbered(chosen), left, nil
+}
+
 // judgeNode is the node as we use it, or nil and the reason why not.
 func judgeNode(n *corev1.Node, tolerated []corev1.Toleration) (*node, string) {
+	use, why := workingNode(n)
+	if use == nil {
+		return nil, why
+	}
+	if n.Spec.Unschedulable {
+		return nil, n.Name + " is cordoned"
+	}
+	own := slices.Concat(tolerated, noNetworkYet)
+	for i := range n.Spec.Taints {
+		t := &n.Spec.Taints[i]
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(own, func(o corev1.Toleration) bool { return tolerates(&o, t) }) {
+			return nil, fmt.Sprintf("%s is tainted with %s", n.Name, t.ToString())
+		}
+	}
+	return use, ""
+}
+
+// workingNode is a node that runs Linux and lacks nothing but a pod network, or
+// nil and the reason why not.
+func workingNode(n *corev1.Node) (*node, string) {
 	use := &node{real: n.Name, info: n.Status.NodeInfo, cpus: int(n.Status.Capacity.Cpu().Value())}
 	for _, a := range n.Status.Addresses {
 		if a.Type == corev1.NodeInternalIP && !use.addr.IsValid() {
@@ -145,16 +194,6 @@ func judgeNode(n *corev1.Node, tolerated []corev1.Toleration) (*node, string) {
 		use.ready = true
 	case !lacksNetwork(ready):
 		return nil, fmt.Sprintf("%s is not ready: %s", n.Name, cmp.Or(ready.Message, ready.Reason, "it never was"))
-	}
-	if n.Spec.Unschedulable {
-		return nil, n.Name + " is cordoned"
-	}
-	own := slices.Concat(tolerated, noNetworkYet)
-	for i := range n.Spec.Taints {
-		t := &n.Spec.Taints[i]
-		if t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(own, func(o corev1.Toleration) bool { return tolerates(&o, t) }) {
-			return nil, fmt.Sprintf("%s is tainted with %s", n.Name, t.ToString())
-		}
 	}
 	return use, ""
 }

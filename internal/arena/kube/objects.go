@@ -55,8 +55,11 @@ type podPlan struct {
 	node            *node
 	hostNetwork     bool
 	privileged      bool
-	labels          map[string]string
-	ports           []arena.NamedPort
+	// onNode is for package onnode: privileged, with the node's network and
+	// processes, and kept away by no taint.
+	onNode bool
+	labels map[string]string
+	ports  []arena.NamedPort
 }
 
 // object is the pod. It waits for what an exec stream starts in it.
@@ -93,9 +96,15 @@ func (p podPlan) object(run string, o *Options) (*corev1.Pod, error) {
 	if p.hostNetwork {
 		pod.Spec.Tolerations = append(pod.Spec.Tolerations, noNetworkYet...)
 	}
-	if p.privileged {
+	if p.privileged || p.onNode {
 		yes := true
 		c.SecurityContext = &corev1.SecurityContext{Privileged: &yes}
+	}
+	if p.onNode {
+		root := int64(0)
+		pod.Spec.HostNetwork, pod.Spec.HostPID = true, true
+		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		c.SecurityContext.RunAsUser = &root
 	}
 	for _, port := range p.ports {
 		c.Ports = append(c.Ports, corev1.ContainerPort{Name: port.Name, ContainerPort: int32(port.Number), Protocol: corev1.Protocol(port.Protocol)})

@@ -26,7 +26,11 @@ func TestObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects := []any{namespaceFor("cnibench-x", "cnibench-x", "privileged", nil), pod, hostPod}
+	machinePod, err := podPlan{namespace: "cnibench-x", name: "node2", node: at, onNode: true}.object("cnibench-x", &Options{Image: o.Image})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := []any{namespaceFor("cnibench-x", "cnibench-x", "privileged", nil), pod, hostPod, machinePod}
 	server := netip.MustParseAddr("10.1.2.3")
 	other := netip.MustParseAddr("fd00::1")
 	for _, kind := range []string{NodePort, Headless} {

@@ -124,17 +124,7 @@ func (n *network) make(ctx context.Context, plans []podPlan) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, plan := range plans {
 		group.Go(func() error {
-			pod, err := plan.object(n.run, &n.arena.opt)
-			if err != nil {
-				return err
-			}
-			err = n.cl.do(ctx, fmt.Sprintf("make pod %s on node %s", plan.name, plan.node), func(ctx context.Context) error {
-				_, err := n.cl.Client.CoreV1().Pods(plan.namespace).Create(ctx, pod, metav1.CreateOptions{})
-				if apierrors.IsAlreadyExists(err) {
-					return nil // an attempt before, whose answer was lost
-				}
-				return err
-			})
+			err := n.cl.makePod(ctx, n.run, plan)
 			if plan.hostNetwork {
 				return noHost(err)
 			}
@@ -142,6 +132,22 @@ func (n *network) make(ctx context.Context, plans []podPlan) error {
 		})
 	}
 	return group.Wait()
+}
+
+// makePod asks for the pod. One that an attempt before has made, whose answer
+// was lost, is ours.
+func (cl *Cluster) makePod(ctx context.Context, run string, plan podPlan) error {
+	pod, err := plan.object(run, &cl.Options)
+	if err != nil {
+		return err
+	}
+	return cl.do(ctx, fmt.Sprintf("make pod %s on node %s", plan.name, plan.node), func(ctx context.Context) error {
+		_, err := cl.Client.CoreV1().Pods(plan.namespace).Create(ctx, pod, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
 }
 
 // await waits until that many pods of the namespace run, all there are, and

@@ -1,0 +1,160 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/host"
+)
+
+// endPatience is how long this program on a node may take to end in order.
+const endPatience = 15 * time.Second
+
+// Machines are nodes of a cluster on which this program acts as root, each
+// through a privileged pod that is there until Close.
+type Machines struct {
+	cl     *Cluster
+	run    string
+	list   []*endpoint
+	cancel context.CancelFunc
+}
+
+// OnMachine is what this program said on one node.
+type OnMachine struct {
+	Node           string // as the cluster calls it
+	Stdout, Stderr string
+	Code           int   // its exit code
+	Err            error // what kept it from ending by itself
+}
+
+// OpenMachines starts a privileged pod on each of the options' nodes, or on
+// each that works; Options.Log hears which do not. After an error nothing is
+// left. Errors: as those of New, and *arena.Unsupported without
+// Options.Privileged and where the cluster refuses such pods.
+func OpenMachines(ctx context.Context, o Options) (*Machines, error) {
+	if !o.Privileged {
+		return nil, &arena.Unsupported{
+			Reason: "a node's settings are read and changed on the node itself, by a privileged pod that is there for as long as that takes and may do there what root may",
+			Remedy: "allow such a pod on each node with --privileged, if this cluster is yours; or run cnibench on the nodes by hand",
+		}
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	cl, err := Connect(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return cl.machines(ctx)
+}
+
+func (cl *Cluster) machines(ctx context.Context) (_ *Machines, err error) {
+	if _, err := cl.allowed(ctx); err != nil {
+		return nil, err
+	}
+	if err := cl.untouched(ctx); err != nil { // a run would measure half of each
+		return nil, err
+	}
+	all, err := cl.listNodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nodes, left, err := everyNode(all, cl.Options.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	for _, why := range left {
+		cl.Options.log("left out: node %s", why)
+	}
+	m := &Machines{cl: cl, run: cl.runName()}
+	var life context.Context
+	life, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.Close(context.WithoutCancel(ctx)))
+		}
+	}()
+	if err := cl.makeNamespace(ctx, namespaceFor(m.run, m.run, "privileged", nil)); err != nil {
+		return nil, err
+	}
+	for _, at := range nodes {
+		if err := cl.makePod(ctx, m.run, podPlan{namespace: m.run, name: at.name, node: at, onNode: true}); err != nil {
+			return nil, noPrivileged(err)
+		}
+	}
+	pods, err := cl.await(ctx, m.run, len(nodes))
+	if err != nil {
+		return nil, err
+	}
+	for _, at := range nodes {
+		p := pods[at.name]
+		m.list = append(m.list, &endpoint{cl: cl, namespace: p.Namespace, pod: p.Name, uid: string(p.UID), name: at.real, node: at, addrs: podAddrs(p), ctx: life})
+	}
+	return m, nil
+}
+
+// noPrivileged makes of a refused pod what that means.
+func noPrivileged(err error) error {
+	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+		return err
+	}
+	return &arena.Unsupported{
+		Reason: fmt.Sprintf("the cluster refuses privileged pods: %v", err),
+		Remedy: "have Pod Security or the policy that refuses it let namespaces labelled " + labelManaged + "=" + managedBy + " pass, or run cnibench on the nodes by hand",
+	}
+}
+
+// Run runs this program with those arguments on every node at a time, in the
+// node's own mount namespace, and returns what came of it by the nodes' names.
+// When ctx ends, it is asked to end, and killed when it does not.
+func (m *Machines) Run(ctx context.Context, args ...string) []OnMachine {
+	all := make([]OnMachine, len(m.list))
+	var wg sync.WaitGroup
+	for i, e := range m.list {
+		wg.Go(func() { all[i] = e.onNode(ctx, args) })
+	}
+	wg.Wait()
+	return all
+}
+
+// onNode runs this program to its end.
+func (e *endpoint) onNode(ctx context.Context, args []string) OnMachine {
+	did := OnMachine{Node: e.node.real}
+	var stdout, stderr bytes.Buffer
+	running, kill := context.WithCancel(context.WithoutCancel(ctx))
+	defer kill()
+	giveUp := context.AfterFunc(ctx, kill) // until it runs
+	p, err := e.Start(running, host.Command{
+		Argv: slices.Concat([]string{e.cl.program, "agent", "on-node", "--"}, args), Stdout: &stdout, Stderr: &stderr, Aside: true,
+	})
+	giveUp()
+	if err == nil {
+		stop := context.AfterFunc(ctx, func() {
+			_ = p.Signal(syscall.SIGTERM) // where that fails, so does the stream
+			time.AfterFunc(endPatience, kill)
+		})
+		err = p.Wait()
+		stop()
+	}
+	did.Stdout, did.Stderr, did.Err = stdout.String(), stderr.String(), err
+	var exit *host.ExitError
+	if errors.As(err, &exit) {
+		did.Code, did.Err = exit.Code, nil
+	}
+	return did
+}
+
+// Close removes the pods, and waits until they are gone.
+func (m *Machines) Close(ctx context.Context) error {
+	m.cancel()
+	return m.cl.removeNamespaces(ctx, m.run)
+}
