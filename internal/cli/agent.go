@@ -34,7 +34,7 @@ func newAgentCmd() *cobra.Command {
 			return agent.Serve(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), sysmon.Scope(scope), labels)
 		},
 	}
-	cmd.AddCommand(newAgentExecCmd(), newAgentIdleCmd(), newAgentHaveCmd(), newAgentNodeCmd())
+	cmd.AddCommand(newAgentExecCmd(), newAgentIdleCmd(), newAgentHaveCmd(), newAgentNodeCmd(), newAgentOnNodeCmd())
 	cmd.Flags().StringVar(&scope, "scope", string(sysmon.ScopeNode), "what to record: node, or pod for its network namespace only")
 	cmd.Flags().StringArrayVar(&pairs, "label", nil, "label of the recordings, as NAME=VALUE")
 	return cmd

@@ -58,13 +58,18 @@ func (k *kubeFlags) addConnection(c *cobra.Command) {
 	_ = c.MarkFlagFilename("kubeconfig")
 }
 
-// addImage adds what every pod needs.
-func (k *kubeFlags) addImage(c *cobra.Command) {
+// addProgram adds what every pod runs.
+func (k *kubeFlags) addProgram(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&k.image, "image", defaultImage, "kube: `image` with this program and what the steps run; make image builds one")
 	fl.StringVar(&k.pullPolicy, "pull-policy", "", "kube: "+strings.Join(pullPolicies, ", ")+" (default: the cluster's)")
-	fl.StringSliceVar(&k.tolerations, "tolerations", nil, "kube: taints that the pods stand, as `key[=value]:effect`, or all")
 	fixed(c, "pull-policy", pullPolicies)
+}
+
+// addImage adds what every pod needs.
+func (k *kubeFlags) addImage(c *cobra.Command) {
+	k.addProgram(c)
+	c.Flags().StringSliceVar(&k.tolerations, "tolerations", nil, "kube: taints that the pods stand, as `key[=value]:effect`, or all")
 }
 
 // addPods adds what the pods of a measurement are.

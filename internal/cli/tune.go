@@ -20,7 +20,8 @@ func newTuneCmd() *cobra.Command {
 The host settings that the studies tune. plan changes nothing and says what
 would be changed, why, who says so and what it costs. bench measures settings
 in the lab, alone and together. apply writes the old values to a journal before
-it changes anything, and revert takes them back, after a crash too.`),
+it changes anything, and revert takes them back, after a crash too. With
+--arena kube all but bench work on the nodes of a cluster.`),
 		Example: `  cnibench tune plan --profile study-2016
   cnibench tune bench --contender flannel-vxlan offloads rps socket-buffers
   cnibench tune apply governor rings
@@ -40,6 +41,8 @@ type tuneFlags struct {
 	nics    []string
 	arena   string
 	root    string // a tree that stands for the machine
+	nodes   string // of a cluster
+	kube    kubeFlags
 }
 
 // choose adds the flags that choose settings.
@@ -55,7 +58,13 @@ func (f *tuneFlags) choose(c *cobra.Command) {
 
 // where adds the flags that choose the machine.
 func (f *tuneFlags) where(c *cobra.Command) {
-	c.Flags().StringVar(&f.arena, "arena", "local", "local: this machine")
+	usual := arenaLocal
+	if isPlugin() {
+		usual = arenaKube
+	}
+	c.Flags().StringVar(&f.arena, "arena", usual, "local (this machine) or kube (the nodes of a cluster, with --privileged)")
+	fixed(c, "arena", []string{arenaLocal, arenaKube})
+	f.addKube(c)
 	c.Flags().StringVar(&f.root, "root", "", "a copied tree of /proc and /sys that stands for the machine")
 	_ = c.Flags().MarkHidden("root")
 }
@@ -147,15 +156,8 @@ func everything() tune.Request {
 	return req
 }
 
-// machine is the one to tune.
+// machine is the one to tune: this one.
 func (f *tuneFlags) machine() (*tune.Machine, error) {
-	switch f.arena {
-	case "local":
-	case "kube":
-		return nil, &arena.Unsupported{Reason: "this version tunes the machine that it runs on only", Remedy: "run it on each node, or keep the settings: cnibench tune plan --export sysctl"}
-	default:
-		return nil, nearest.Unknown("arena", f.arena, []string{"local"})
-	}
 	if f.root != "" {
 		return &tune.Machine{Files: host.Tree(f.root)}, nil
 	}

@@ -30,7 +30,8 @@ its change is made, so that tune revert brings it back after a crash, too.
 Settings that were applied before stay; these come on top. Nothing outlives a
 reboot but the profile of tuned; tune plan --export prints files that do.`,
 		Example: `  cnibench tune apply --profile latency
-  cnibench tune apply rps rfs --set rfs.flows=30000`,
+  cnibench tune apply rps rfs --set rfs.flows=30000
+  cnibench tune apply --arena kube --privileged --image IMAGE --nodes worker-a,worker-b slow-start-idle`,
 		RunE: func(c *cobra.Command, args []string) error { return runTuneApply(c, &f, args) },
 	}
 	f.choose(c)
@@ -46,6 +47,9 @@ func runTuneApply(c *cobra.Command, f *tuneFlags, args []string) error {
 	}
 	if len(req.Names()) == 0 {
 		return usage("nothing to apply: name settings, or a --profile; `cnibench tune plan` shows them")
+	}
+	if f.arena == arenaKube {
+		return f.onNodes(c, args)
 	}
 	m, err := f.machine()
 	if err != nil {
@@ -86,7 +90,7 @@ func runTuneApply(c *cobra.Command, f *tuneFlags, args []string) error {
 		}
 	}
 	if len(made) > 0 {
-		fmt.Fprintf(out, "%s; take back with: cnibench tune revert\n", unit.Plural(len(made), "change"))
+		fmt.Fprintf(out, "%s; take back with: %s\n", unit.Plural(len(made), "change"), f.revertCommand())
 	} else if err == nil && len(failed) == 0 {
 		fmt.Fprintln(out, "nothing to change")
 	}
@@ -160,7 +164,10 @@ func newTuneStatusCmd() *cobra.Command {
 		Use:   "status",
 		Short: "What is applied, and what somebody has changed since",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
+			if f.arena == arenaKube {
+				return f.onNodes(c, args)
+			}
 			out := c.OutOrStdout()
 			var list []tune.Status
 			_, err := withTuneJournal(&f, func(m *tune.Machine, j *tune.Journal) error {
@@ -217,9 +224,12 @@ func newTuneRevertCmd() *cobra.Command {
 somebody has changed since it was applied is kept and named, unless --force.
 What could not be restored stays in the journal, so that it can be tried again.`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
+			if f.arena == arenaKube {
+				return f.onNodes(c, args)
+			}
 			found, err := withTuneJournal(&f, func(m *tune.Machine, j *tune.Journal) error {
-				return revertTuning(c, m, j, force)
+				return f.takeBack(c, m, j, force)
 			})
 			if err == nil && !found {
 				fmt.Fprintln(c.OutOrStdout(), nothingApplied)
@@ -232,8 +242,8 @@ What could not be restored stays in the journal, so that it can be tried again.`
 	return c
 }
 
-// revertTuning takes everything back and says what.
-func revertTuning(c *cobra.Command, m *tune.Machine, j *tune.Journal, force bool) error {
+// takeBack takes everything back and says what.
+func (f *tuneFlags) takeBack(c *cobra.Command, m *tune.Machine, j *tune.Journal, force bool) error {
 	r, err := tune.Revert(c.Context(), m, j, 0, force)
 	var changes []tune.Change
 	for _, e := range r.Restored {
@@ -252,7 +262,7 @@ func revertTuning(c *cobra.Command, m *tune.Machine, j *tune.Journal, force bool
 		for _, k := range r.Kept {
 			words = append(words, fmt.Sprintf("%s (was %s, applied %s, now %s)", k.Place, k.From, k.To, k.Now))
 		}
-		kept = fmt.Errorf("kept, because somebody has changed it since: %s; restore it all the same with: cnibench tune revert --force", strings.Join(words, ", "))
+		kept = fmt.Errorf("kept, because somebody has changed it since: %s; restore it all the same with: %s --force", strings.Join(words, ", "), f.revertCommand())
 	}
 	return errors.Join(err, kept, failures(r.Failed))
 }
@@ -264,8 +274,8 @@ func cleanTuning(c *cobra.Command) (done bool, err error) {
 	if err != nil || !tune.HasJournal(dir) {
 		return false, nil // without a state folder nothing can have been applied
 	}
-	f := tuneFlags{arena: "local"}
+	f := tuneFlags{arena: arenaLocal}
 	return withTuneJournal(&f, func(m *tune.Machine, j *tune.Journal) error {
-		return revertTuning(c, m, j, false)
+		return f.takeBack(c, m, j, false)
 	})
 }

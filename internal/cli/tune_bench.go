@@ -90,7 +90,10 @@ func runTuneBench(c *cobra.Command, f *tuneBenchFlags, args []string) error {
 		return usage("which contender? give --contender; see `cnibench list contenders`")
 	}
 	if f.run.arena == arenaKube {
-		return &arena.Unsupported{Reason: "settings are measured in a lab, which leaves the nodes of a cluster alone", Remedy: "leave --arena out"}
+		return &arena.Unsupported{
+			Reason: "settings are measured in a lab, which leaves the nodes of a cluster alone",
+			Remedy: "leave --arena out; or for a cluster that is yours: `cnibench run --arena kube`, `cnibench tune apply --arena kube --privileged`, the run again, and `cnibench compare` of both",
+		}
 	}
 	req, err = f.benchable(req)
 	if err != nil {

@@ -37,6 +37,9 @@ here. Nothing is changed. Without a profile or settings it plans all.`,
 				// Nobody applies all of it, but a file is taken as it is.
 				req.Apart = export == ""
 			}
+			if f.arena == arenaKube {
+				return f.onNodes(c, args)
+			}
 			m, err := f.machine()
 			if err != nil {
 				return err
