@@ -10,6 +10,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/tune"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -36,6 +37,11 @@ here. Nothing is changed. Without a profile or settings it plans all.`,
 				req = everything()
 				// Nobody applies all of it, but a file is taken as it is.
 				req.Apart = export == ""
+			}
+			if export != "" {
+				if _, err := nearest.Find("export format", export, tune.ExportFormats, func(s string) string { return s }); err != nil {
+					return err
+				}
 			}
 			if f.arena == arenaKube {
 				return f.onNodes(c, args)

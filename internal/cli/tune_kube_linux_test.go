@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnibench/cnibench/internal/arena/kube"
+)
+
+// harmless are settings of a node's network namespace alone: nodes of the test
+// bed share a machine. The last one takes a program of the node.
+var harmless = []string{"fin-timeout", "--sysctl", "net.ipv4.tcp_slow_start_after_idle=0", "notrack", "--set", "notrack.ports=9"}
+
+// tuneNodes is `cnibench tune` on the nodes.
+func tuneNodes(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	return command(t, slices.Concat([]string{"tune", args[0], "--privileged"}, podArgs(t), args[1:])...)
+}
+
+// Settings are applied on all nodes, drift is seen, and after revert every node
+// is as it was.
+func TestKubeTune(t *testing.T) {
+	nodes := tunable(t)
+	before := settings(t, nodes)
+	code, out, messages := tuneNodes(t, slices.Concat([]string{"apply"}, harmless)...)
+	if code != exitDone {
+		t.Fatalf("apply: exit code %d: %s", code, messages)
+	}
+	for _, want := range []string{"nodes " + strings.Join(nodes, ", ") + "\n", "net.ipv4.tcp_fin_timeout: 60 → 10\n", "3 changes; take back with: cnibench tune revert --arena kube --privileged"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("apply did not say %q:\n%s", want, out)
+		}
+	}
+	if rules := onNode(t, nodes[0], "nft list table inet cnibench_notrack"); !strings.Contains(rules, "notrack") {
+		t.Errorf("rules of %s: %s", nodes[0], rules)
+	}
+	// By hand on the node it is the same journal.
+	onNode(t, nodes[0], "test -s /var/lib/cnibench/tune.journal && echo 30 > /proc/sys/net/ipv4/tcp_fin_timeout")
+
+	want := map[string][]string{}
+	for i, name := range nodes {
+		want[name] = []string{"fin-timeout applied", "net.ipv4.tcp_slow_start_after_idle applied", "notrack applied"}
+		if i == 0 {
+			want[name][0] = "fin-timeout drifted"
+		}
+	}
+	if diff := gocmp.Diff(want, standings(t)); diff != "" {
+		t.Error(diff)
+	}
+	kept := "node " + nodes[0] + ": kept, because somebody has changed it since: net.ipv4.tcp_fin_timeout (was 60, applied 10, now 30)"
+	if code, _, messages := tuneNodes(t, "revert"); code != exitFailed || !strings.Contains(messages, kept) {
+		t.Errorf("revert: exit code %d, want %d and %q: %s", code, exitFailed, kept, messages)
+	}
+	if code, out, messages := tuneNodes(t, "revert", "--force"); code != exitDone || !strings.Contains(out, "1 value restored") {
+		t.Errorf("revert --force: exit code %d: %s %s", code, out, messages)
+	}
+	if diff := gocmp.Diff(before, settings(t, nodes)); diff != "" {
+		t.Errorf("the nodes are not as they were: %s", diff)
+	}
+}
+
+// A command that is ended on the way leaves nothing that clean and revert do
+// not take back.
+func TestKubeTuneEnded(t *testing.T) {
+	nodes := tunable(t)
+	before := settings(t, nodes)
+	for name, test := range map[string]struct {
+		when    func(*testing.T) bool
+		signal  syscall.Signal
+		removed string // by clean
+	}{
+		"interrupted before": {hasNamespace, syscall.SIGTERM, "nothing to clean\n"},
+		"killed before":      {hasNamespace, syscall.SIGKILL, "removed cnibench-"},
+		"killed after": {func(t *testing.T) bool {
+			return onNode(t, nodes[0], "ls /var/lib/cnibench/tune.journal 2>/dev/null || true") != ""
+		}, syscall.SIGKILL, "removed cnibench-"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), program, slices.Concat([]string{"tune", "apply", "--privileged"}, podArgs(t), harmless)...)
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for !test.when(t) {
+				time.Sleep(20 * time.Millisecond)
+			}
+			if err := cmd.Process.Signal(test.signal); err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Wait(); err == nil {
+				t.Error("it was not ended")
+			}
+			if removed := clean(t); !strings.HasPrefix(removed, test.removed) {
+				t.Errorf("clean said %q, want %q: %s", removed, test.removed, stderr.String())
+			}
+			if code, _, messages := tuneNodes(t, "revert"); code != exitDone {
+				t.Errorf("revert: exit code %d: %s", code, messages)
+			}
+			if diff := gocmp.Diff(before, settings(t, nodes)); diff != "" {
+				t.Errorf("the nodes are not as they were: %s", diff)
+			}
+		})
+	}
+}
+
+// tunable are the nodes, of which the test leaves nothing.
+func tunable(t *testing.T) []string {
+	t.Helper()
+	if clusterArgs(t); os.Getenv("CNIBENCH_TESTBED") == "" {
+		t.Skip("settings of a real cluster's nodes are nobody's to try; make test-kube brings a test bed up")
+	}
+	leavesNothing(t)
+	return slices.Sorted(maps.Keys(standings(t)))
+}
+
+// standings are what is applied on each node, and where it stands.
+func standings(t *testing.T) map[string][]string {
+	t.Helper()
+	code, out, messages := tuneNodes(t, "status", "--json")
+	if code != exitDone {
+		t.Fatalf("status: exit code %d: %s", code, messages)
+	}
+	var got struct {
+		Schema string
+		Nodes  map[string]struct {
+			Schema  string
+			Applied []struct{ Setting, Standing string }
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil || got.Schema != "cnibench/tune-nodes/1" {
+		t.Fatalf("%v: %s", err, out)
+	}
+	list := map[string][]string{}
+	for name, status := range got.Nodes {
+		if status.Schema != "cnibench/tune-status/1" {
+			t.Errorf("%s: %s", name, out)
+		}
+		list[name] = nil
+		for _, a := range status.Applied {
+			list[name] = append(list[name], a.Setting+" "+a.Standing)
+		}
+		slices.Sort(list[name])
+	}
+	return list
+}
+
+// settings are what each node's network is set to, and what of ours is there.
+func settings(t *testing.T, nodes []string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, name := range nodes {
+		all[name] = onNode(t, name, `ls -a /var/lib/cnibench 2>&1; nft list tables
+			find /proc/sys/net -type f -readable ! -name nf_conntrack_count | sort | while read -r f; do echo "$f: $(cat "$f" 2>&1)"; done`)
+	}
+	return all
+}
+
+// onNode is what a shell on a node of the test bed prints.
+func onNode(t *testing.T, name, script string) string {
+	t.Helper()
+	args := []string{"node-exec", name, "--", "sh", "-c", script}
+	if dir := os.Getenv("CNIBENCH_TESTBED_DIR"); dir != "" {
+		args = append([]string{"--dir", dir}, args...)
+	}
+	out, err := exec.Command(os.Getenv("CNIBENCH_TESTBED"), args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %s: %v: %s", name, script, err, out)
+	}
+	return string(out)
+}
+
+// hasNamespace says that the cluster holds a namespace of cnibench.
+func hasNamespace(t *testing.T) bool {
+	t.Helper()
+	cluster, err := kube.Connect(t.Context(), kube.Options{Kubeconfig: os.Getenv("CNIBENCH_KUBECONFIG")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := cluster.Client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{LabelSelector: "cnibench.io/run"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list.Items) > 0
+}

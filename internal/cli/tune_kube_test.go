@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/arena/kube"
+)
+
+// tuneCmd is a subcommand of tune with its flags.
+func tuneCmd(t *testing.T, args ...string) *cobra.Command {
+	t.Helper()
+	c, rest, err := newTuneCmd().Find(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.ParseFlags(rest); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A node is asked the same, but for where the cluster is.
+func TestOnNodeArgs(t *testing.T) {
+	c := tuneCmd(t, "plan", "--arena", "kube", "--privileged", "--image", "i", "--pull-policy", "Never", "--kubeconfig", "f", "--context", "c", "--nodes", "a,b",
+		"--profile", "latency", "--set", "rfs.flows=1", "--set", "notrack.ports=80,443", "--sysctl", "net.ipv4.tcp_rmem=4096,4096,4096", "--nic", "eth0,eth1", "--json", "rps")
+	want := []string{"tune", "plan", "--arena=node", "--json=true", "--nic=eth0", "--nic=eth1", "--profile=latency",
+		"--set=rfs.flows=1", "--set=notrack.ports=80,443", "--sysctl=net.ipv4.tcp_rmem=4096,4096,4096", "--", "rps"}
+	if diff := cmp.Diff(want, onNodeArgs(c, c.Flags().Args())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestShowNodes(t *testing.T) {
+	same := []kube.OnMachine{{Node: "a", Stdout: "one\n"}, {Node: "b", Stdout: "two\n"}, {Node: "c", Stdout: "one\n"}}
+	for name, test := range map[string]struct {
+		args           []string
+		said           []kube.OnMachine
+		code           int
+		stdout, stderr string
+		err            string
+	}{
+		"the same together": {[]string{"plan"}, same, exitDone, "nodes a, c\n\none\n\nnode b\n\ntwo\n", "", ""},
+		"a file":            {[]string{"plan", "--export", "udev"}, same, exitDone, "# nodes a, c\none\n\n# node b\ntwo\n", "", ""},
+		"json": {
+			[]string{"status", "--json"},
+			[]kube.OnMachine{{Node: "a", Stdout: "{\"x\": 1}\n"}, {Node: "b", Code: 1, Stderr: "cnibench: no\n"}},
+			exitFailed, "{\n  \"nodes\": {\n    \"a\": {\n      \"x\": 1\n    }\n  },\n  \"schema\": \"cnibench/tune-nodes/1\"\n}\n", "", "node b: no",
+		},
+		"notes, and errors of several lines": {
+			[]string{"apply"},
+			[]kube.OnMachine{{Node: "a", Stderr: "left out: x\n"}, {Node: "b", Stdout: "done\n", Stderr: "left out: y\ncnibench: setting z: no\nsetting u: no\n", Code: 1}},
+			exitFailed, "node b\n\ndone\n", "node a: left out: x\nnode b: left out: y\n", "node b: setting z: no\nsetting u: no",
+		},
+		"refused on one": {
+			[]string{"apply"}, []kube.OnMachine{{Node: "a", Code: 3, Stderr: "cnibench: no\n"}, {Node: "b"}},
+			exitUnsupported, "", "", "node a: no",
+		},
+		"half done is worse than refused": {
+			[]string{"apply"}, []kube.OnMachine{{Node: "a", Code: 3, Stderr: "cnibench: no\n"}, {Node: "b", Code: 137}, {Node: "c", Code: 2, Stderr: "cnibench: what?\n"}},
+			exitFailed, "", "", "node a: no\nnode b: exit code 137\nnode c: what?",
+		},
+		"a node that was lost": {
+			[]string{"apply"}, []kube.OnMachine{{Node: "a", Stdout: "some\n", Err: errors.New("gone")}},
+			exitFailed, "node a\n\nsome\n", "", "node a: gone",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := tuneCmd(t, test.args...)
+			var stdout, stderr bytes.Buffer
+			c.SetOut(&stdout)
+			c.SetErr(&stderr)
+			err := showNodes(c, test.said)
+			code, text := exitDone, ""
+			if err != nil {
+				code, text = exitCode(err), err.Error()
+			}
+			if code != test.code || text != test.err {
+				t.Errorf("exit code %d, want %d; %q, want %q", code, test.code, text, test.err)
+			}
+			if diff := cmp.Diff(test.stdout, stdout.String()); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(test.stderr, stderr.String()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
