@@ -141,8 +141,9 @@ func stealPresent(e *evidence) []Finding {
 	var worst *result.Sample
 	for _, s := range e.valid {
 		stolen := s.Metrics["cpu_client_steal"] + s.Metrics["cpu_server_steal"]
-		busy := s.Metrics["cpu_client"] + s.Metrics["cpu_server"] + stolen
-		if busy <= 0 || stolen/busy < mostQuietSteal {
+		worked, told := s.Metrics["cpu_client"] // not where both sides had the same CPUs
+		busy := worked + s.Metrics["cpu_server"] + stolen
+		if !told || busy <= 0 || stolen/busy < mostQuietSteal {
 			continue
 		}
 		count++

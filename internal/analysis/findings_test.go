@@ -157,6 +157,8 @@ func TestFindings(t *testing.T) {
 			rec: record(taken("x", 1, metrics{"cpu_client": 0.9, "cpu_server": 0, "cpu_client_steal": 0.1}),
 				taken("x", 2, metrics{"cpu_client": 1, "cpu_client_steal": 0.001})),
 			want: []Finding{{Severity: Warn, Text: "in 1 valid sample of 2 the hypervisor took 2 % or more of the busy CPU time, at most 10 % (x, dts, round 1)"}}},
+		{name: "steal on CPUs of both sides", code: "steal_present",
+			rec: record(taken("x", 1, metrics{"cpu_client_steal": 0.01, "cpu_per_gbit": 0.1}))},
 
 		{name: "busy machine", code: "busy_machine",
 			rec: with(record(taken("host", 1, metrics{"cpu_client": 0.5, "cpu_server": 0.25})), func(r *result.Record) {

@@ -121,16 +121,24 @@ func TestKubeRun(t *testing.T) {
 }
 
 // columns are the names of the figures of each step, of samples that a busy
-// machine has spoiled as well.
+// machine has spoiled as well. Those of one side's CPUs are left out: the nodes
+// of a test bed share theirs.
 func columns(rec *result.Record, contender string) map[string][]string {
 	list := map[string][]string{}
-	for _, s := range rec.Samples {
-		if s.Contender == contender {
-			list[s.Step] = slices.Sorted(maps.Keys(s.Metrics))
+	for _, s := range steps(rec) {
+		if s.Contender != contender {
+			continue
 		}
+		names := slices.Sorted(maps.Keys(s.Metrics))
+		list[s.Step] = slices.DeleteFunc(names, func(name string) bool {
+			return strings.HasPrefix(name, "cpu_client") || strings.HasPrefix(name, "cpu_server") || slices.Contains(bothSidesCPU, name)
+		})
 	}
 	return list
 }
+
+// bothSidesCPU are the published sums, which want the CPUs of each side, too.
+var bothSidesCPU = []string{"cpu_per_gbit_published", "cpu_per_gbit_user_system"}
 
 // A run that is killed leaves what clean finds, and goes on where it was.
 func TestKubeKilled(t *testing.T) {
