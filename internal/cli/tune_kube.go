@@ -76,10 +76,16 @@ func (f *tuneFlags) onNodes(c *cobra.Command, args []string) error {
 		}
 		all := m.Run(ctx, onNodeArgs(c, args)...)
 		// Shown before the pods go, which takes a moment and may fail.
-		err = showNodes(c, all)
-		return errors.Join(err, m.Close(context.WithoutCancel(ctx)))
+		err = errors.Join(showNodes(c, all), m.Close(context.WithoutCancel(ctx)))
+		if ctx.Err() != nil {
+			err = &exitError{exitFailed, errors.Join(err, errors.New("interrupted; "+whatHolds))}
+		}
+		return err
 	})
 }
+
+// whatHolds is the next step after an end on the way.
+const whatHolds = "`cnibench tune status --arena kube --privileged` says what is applied"
 
 // onNodeArgs is the command line for a node.
 func onNodeArgs(c *cobra.Command, args []string) []string {
@@ -177,7 +183,7 @@ func parted(did kube.OnMachine) (notes string, problem error) {
 	}
 	switch {
 	case did.Err != nil:
-		return text, did.Err
+		return text, fmt.Errorf("%w; %s", did.Err, whatHolds)
 	case did.Code == exitDone:
 		return text, nil
 	case !strings.HasPrefix(text[at:], mark):

@@ -66,7 +66,7 @@ func TestShowNodes(t *testing.T) {
 		},
 		"a node that was lost": {
 			[]string{"apply"}, []kube.OnMachine{{Node: "a", Stdout: "some\n", Err: errors.New("gone")}},
-			exitFailed, "node a\n\nsome\n", "", "node a: gone",
+			exitFailed, "node a\n\nsome\n", "", "node a: gone; " + whatHolds,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

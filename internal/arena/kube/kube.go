@@ -3,7 +3,8 @@
 // away afterwards, and reaches them through the API server's exec streams
 // alone. It changes nothing else in the cluster; what installs and removes pod
 // networks is package install, behind Installer. client-go stays in here.
-// Next: connect.go finds the cluster, up.go makes the pods of a contender.
+// Next: connect.go finds the cluster, up.go makes the pods of a contender,
+// machines.go lets this program be root on nodes where somebody asks for that.
 package kube
 
 import (
@@ -51,7 +52,7 @@ type Options struct {
 	// Service is ClusterIP (or empty), NodePort or Headless.
 	Service string
 	// Privileged makes the nodes' pods privileged, which check encryption needs
-	// where the runtime keeps raw sockets from pods.
+	// where the runtime keeps raw sockets from pods, and OpenMachines always.
 	Privileged bool
 	// Programs are what the steps run: Up fails where the image lacks one.
 	Programs []host.Program
