@@ -257,14 +257,28 @@ func newInstall(verb, short string, open opener, on bool) *cobra.Command {
 			switch {
 			case err != nil:
 				return err
+			case args[0] == routes && on:
+				return addRoutes(cmd.Context(), b)
 			case args[0] == routes:
-				return b.SetRoutes(cmd.Context(), on)
+				return b.SetRoutes(cmd.Context(), false)
 			case on:
 				return products.Install(cmd.Context(), b, args[0], say)
 			}
 			return products.Uninstall(cmd.Context(), b, args[0], say)
 		},
 	}
+}
+
+// nodePatience is how long nodes may take to see their pod network.
+const nodePatience = 2 * time.Minute
+
+func addRoutes(ctx context.Context, b *bed.Bed) error {
+	if err := b.SetRoutes(ctx, true); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, nodePatience)
+	defer cancel()
+	return products.WaitNodes(ctx, b)
 }
 
 func newMirror(open opener) *cobra.Command {

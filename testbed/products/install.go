@@ -58,7 +58,7 @@ func Install(ctx context.Context, b *bed.Bed, name string, log logf) error {
 			return becauseOf(ctx, err)
 		}
 	}
-	return becauseOf(ctx, waitNodes(ctx, b))
+	return becauseOf(ctx, WaitNodes(ctx, b))
 }
 
 // Import puts a product's images onto all nodes that lack them, building them
@@ -196,17 +196,26 @@ func podPrefix(b *bed.Bed) netip.Prefix {
 	return netip.PrefixFrom(b.Nodes()[0].PodCIDR.Addr(), 16).Masked()
 }
 
-// waitNodes waits until every node says that its pod network is ready.
-func waitNodes(ctx context.Context, b *bed.Bed) error {
+// WaitNodes waits until every node that runs says that its pod network is
+// ready.
+func WaitNodes(ctx context.Context, b *bed.Bed) error {
 	const step = 10 * time.Second
+	now, err := b.Status(ctx)
+	if err != nil {
+		return err
+	}
+	wait := []string{"wait", "--for=condition=Ready", "--timeout=" + step.String()}
+	for name := range now.NodePIDs {
+		wait = append(wait, "node/"+name)
+	}
 	for {
-		_, err := b.Kubectl(ctx, nil, "wait", "--for=condition=Ready", "nodes", "--all", "--timeout="+step.String())
+		_, err := b.Kubectl(ctx, nil, wait...)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
 		// containerd 1.6 overlooks a configuration that was renamed into its place: write it once more.
-		for _, n := range b.Nodes() {
-			if _, err := onNode(ctx, b, n.Name, `for f in /etc/cni/net.d/*.conflist; do [ -f "$f" ] && content=$(cat "$f") && printf '%s\n' "$content" >"$f"; done; true`); err != nil {
+		for name := range now.NodePIDs {
+			if _, err := onNode(ctx, b, name, `for f in /etc/cni/net.d/*.conflist; do [ -f "$f" ] && content=$(cat "$f") && printf '%s\n' "$content" >"$f"; done; true`); err != nil {
 				return err
 			}
 		}
