@@ -105,70 +105,91 @@ func onNodeArgs(c *cobra.Command, args []string) []string {
 	return append(append(argv, "--"), args...)
 }
 
-// showNodes prints what each node said, nodes that said the same together. Its
-// error names the nodes that failed, with the worst of their exit codes.
+// showNodes prints what the nodes said. Its error names those that failed, with
+// the worst of their exit codes.
 func showNodes(c *cobra.Command, all []kube.OnMachine) error {
-	code, failed := exitDone, []error(nil)
+	var stdout, notes, problems said
+	code := exitDone
 	for _, did := range all {
-		notes, problem := parted(did)
-		for line := range strings.Lines(notes) {
-			fmt.Fprintf(c.ErrOrStderr(), "node %s: %s\n", did.Node, strings.TrimRight(line, "\n"))
-		}
+		note, problem := parted(did)
+		stdout.add(did.Node, did.Stdout)
+		notes.add(did.Node, note)
 		if problem != nil {
-			failed = append(failed, fmt.Errorf("node %s: %w", did.Node, problem))
+			problems.add(did.Node, problem.Error())
 			code = worse(code, did)
 		}
 	}
-	if err := printNodes(c, all); err != nil {
+	for i, note := range notes.texts {
+		for line := range strings.Lines(note) {
+			fmt.Fprintf(c.ErrOrStderr(), "%s: %s\n", notes.by(i), strings.TrimRight(line, "\n"))
+		}
+	}
+	if err := printNodes(c, &stdout); err != nil || code == exitDone {
 		return err
 	}
-	if code == exitDone {
-		return nil
+	var errs []error
+	for i, problem := range problems.texts {
+		errs = append(errs, fmt.Errorf("%s: %s", problems.by(i), problem))
 	}
-	return &exitError{code, errors.Join(failed...)}
+	return &exitError{code, errors.Join(errs...)}
 }
 
-// printNodes prints their standard output: below headings, which are comments
-// where that is a file, or as one object.
-func printNodes(c *cobra.Command, all []kube.OnMachine) error {
+// said is what nodes said, those that said the same together.
+type said struct {
+	texts []string
+	nodes [][]string // of each text
+}
+
+// add notes what a node said, unless that is nothing.
+func (s *said) add(node, text string) {
+	i := slices.Index(s.texts, text)
+	switch {
+	case text == "":
+	case i >= 0:
+		s.nodes[i] = append(s.nodes[i], node)
+	default:
+		s.texts, s.nodes = append(s.texts, text), append(s.nodes, []string{node})
+	}
+}
+
+// by are the nodes that said the text, in words.
+func (s *said) by(i int) string {
+	if len(s.nodes[i]) == 1 {
+		return "node " + s.nodes[i][0]
+	}
+	return "nodes " + strings.Join(s.nodes[i], ", ")
+}
+
+// printNodes prints the nodes' standard output: below headings, which are
+// comments where that is a file, or as one object.
+func printNodes(c *cobra.Command, stdout *said) error {
+	out := c.OutOrStdout()
 	value := func(name string) string {
 		if flag := c.Flags().Lookup(name); flag != nil {
 			return flag.Value.String()
 		}
 		return ""
 	}
+	if value("json") == "true" && value("export") == "" {
+		documents := map[string]json.RawMessage{}
+		for i, text := range stdout.texts {
+			for _, node := range stdout.nodes[i] {
+				if json.Valid([]byte(text)) {
+					documents[node] = json.RawMessage(text)
+				}
+			}
+		}
+		return printJSON(out, map[string]any{"schema": "cnibench/tune-nodes/1", "nodes": documents})
+	}
 	heading := "%s\n\n%s"
 	if value("export") != "" {
 		heading = "# %s\n%s"
-	} else if value("json") == "true" {
-		documents := map[string]json.RawMessage{}
-		for _, did := range all {
-			if json.Valid([]byte(did.Stdout)) {
-				documents[did.Node] = json.RawMessage(did.Stdout)
-			}
-		}
-		return printJSON(c.OutOrStdout(), map[string]any{"schema": "cnibench/tune-nodes/1", "nodes": documents})
 	}
-	var texts []string
-	who := map[string][]string{}
-	for _, did := range all {
-		if did.Stdout == "" {
-			continue
-		}
-		if who[did.Stdout] == nil {
-			texts = append(texts, did.Stdout)
-		}
-		who[did.Stdout] = append(who[did.Stdout], did.Node)
-	}
-	for i, text := range texts {
-		names := "node " + who[text][0]
-		if len(who[text]) > 1 {
-			names = "nodes " + strings.Join(who[text], ", ")
-		}
+	for i, text := range stdout.texts {
 		if i > 0 {
-			fmt.Fprintln(c.OutOrStdout())
+			fmt.Fprintln(out)
 		}
-		fmt.Fprintf(c.OutOrStdout(), heading, names, text)
+		fmt.Fprintf(out, heading, stdout.by(i), text)
 	}
 	return nil
 }

@@ -60,6 +60,10 @@ func TestShowNodes(t *testing.T) {
 			[]string{"apply"}, []kube.OnMachine{{Node: "a", Code: 3, Stderr: "cnibench: no\n"}, {Node: "b"}},
 			exitUnsupported, "", "", "node a: no",
 		},
+		"the same refusal": {
+			[]string{"apply"}, []kube.OnMachine{{Node: "a", Code: 3, Stderr: "left out: x\ncnibench: no\n"}, {Node: "b", Code: 3, Stderr: "left out: x\ncnibench: no\n"}},
+			exitUnsupported, "", "nodes a, b: left out: x\n", "nodes a, b: no",
+		},
 		"half done is worse than refused": {
 			[]string{"apply"}, []kube.OnMachine{{Node: "a", Code: 3, Stderr: "cnibench: no\n"}, {Node: "b", Code: 137}, {Node: "c", Code: 2, Stderr: "cnibench: what?\n"}},
 			exitFailed, "", "", "node a: no\nnode b: exit code 137\nnode c: what?",
