@@ -54,6 +54,7 @@ flanneld: ## bin/flanneld, flannel's own daemon from its published module: for c
 .PHONY: test
 test: setup-test flanneld ## every test that this machine can run; fails if one leaves something behind
 	scripts/leak-check $(MAKE) --no-print-directory test-inside
+	$(MAKE) --no-print-directory test-kube
 
 .PHONY: testbed-up
 testbed-up: setup-test bin/testbed ## a real Kubernetes cluster on this machine, for tests (docs/testbed.md); flags= has more
@@ -65,7 +66,7 @@ testbed-down: bin/testbed ## end that cluster and remove what it was made of
 
 .PHONY: test-kube
 test-kube: export BUILDER := tar
-test-kube: setup-test bin/testbed build image ## the end-to-end tests on a test bed, which comes and goes with them
+test-kube: setup-test bin/testbed build image ## the end-to-end tests on real Kubernetes, which comes and goes with them (docs/testbed.md)
 	@scripts/leak-check testbed/test-kube
 
 .PHONY: bin/testbed
