@@ -110,7 +110,7 @@ func TestRRRefuses(t *testing.T) {
 		says   string
 	}{
 		{map[string]any{"request": "big"}, "request: "},
-		{map[string]any{"response": "64KiB"}, "udp takes 1 to 65507"},
+		{map[string]any{"response": "64KiB"}, "1 to 65507"},
 		{map[string]any{"arrivals": "sometimes"}, "sometimes"},
 	} {
 		s, _ := rrSession(t, w, tt.params)
