@@ -43,7 +43,7 @@ var layers = []layer{
 		why: "traces are read for the analysis, which touches no disk itself",
 	},
 	{
-		pkg: "internal/report/...", only: []string{"std", "libs", "internal/report/...", "internal/analysis", "internal/result", "internal/unit", "internal/nearest"}, never: []string{"os/...", "net/...", "golang.org/x/perf/benchmath"}, calls: clock,
+		pkg: "internal/report/...", only: []string{"std", "libs", "internal/report/...", "internal/analysis", "internal/result", "internal/nearest", "internal/printable", "internal/unit"}, never: []string{"os/...", "net/...", "golang.org/x/perf/benchmath"}, calls: clock,
 		why: "a report shows what the analysis says and computes no statistic; cli opens the files",
 	},
 	{
@@ -69,6 +69,10 @@ var layers = []layer{
 	{
 		pkg: "internal/nearest", only: []string{"std", "libs"}, never: []string{"os/...", "net/..."},
 		why: "a helper for error messages, usable from everywhere",
+	},
+	{
+		pkg: "internal/printable", only: []string{"std"}, never: []string{"os/...", "net/..."}, calls: clock,
+		why: "a helper for what is shown, usable from everywhere",
 	},
 	{
 		pkg: "internal/host", only: []string{"std", "libs", "internal/unit", "internal/nearest"},

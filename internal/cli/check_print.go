@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/check"
+	"github.com/cnibench/cnibench/internal/printable"
 )
 
 // checkFormats are the forms of `cnibench check`'s output.
@@ -119,7 +120,7 @@ func sameAs(r *check.Result, told *check.Case) string {
 func printMarkdown(w io.Writer, header []string, rows [][]string) {
 	line := func(cells []string) {
 		for _, c := range cells {
-			fmt.Fprintf(w, "| %s ", strings.ReplaceAll(c, "|", `\|`))
+			fmt.Fprintf(w, "| %s ", strings.ReplaceAll(printable.Line(c), "|", `\|`))
 		}
 		fmt.Fprintln(w, "|")
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/workload"
 )
@@ -75,6 +76,7 @@ func printJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
+// printTable prints rows for people, as wide as the terminal is.
 func printTable(w io.Writer, header []string, rows [][]string) {
 	t := table.NewWriter()
 	t.SetOutputMirror(w)
@@ -100,7 +102,7 @@ func printTable(w io.Writer, header []string, rows [][]string) {
 	for _, row := range rows {
 		r := make(table.Row, len(row))
 		for i, cell := range row {
-			r[i] = cell
+			r[i] = printable.Text(cell)
 		}
 		t.AppendRow(r)
 	}

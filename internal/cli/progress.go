@@ -11,6 +11,8 @@ import (
 	"github.com/mattn/go-runewidth"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
+
+	"github.com/cnibench/cnibench/internal/printable"
 )
 
 // quiet is how long a log stays without a line while one contender runs.
@@ -83,7 +85,7 @@ func (p *progress) Step(done, total int, text string, remaining time.Duration) {
 func (p *progress) line(columns int) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	line := fmt.Sprintf("  %d/%d%s  %s", p.done, p.total, p.left(p.now()), oneLine(p.text))
+	line := fmt.Sprintf("  %d/%d%s  %s", p.done, p.total, p.left(p.now()), printable.Line(p.text))
 	return runewidth.Truncate(line, max(columns, 0), "…")
 }
 
@@ -107,7 +109,7 @@ func (p *progress) plain(now time.Time) {
 		p.subject = p.text
 	}
 	p.printed = now
-	fmt.Fprintf(p.out, "%d/%d%s  %s\n", p.done, p.total, p.left(now), oneLine(p.text))
+	fmt.Fprintf(p.out, "%d/%d%s  %s\n", p.done, p.total, p.left(now), printable.Line(p.text))
 }
 
 // Message prints a line that stays, above the bar where there is one.
@@ -118,7 +120,7 @@ func (p *progress) Message(text string) {
 		out = p.container
 	}
 	p.mu.Unlock()
-	fmt.Fprintln(out, oneLine(text))
+	fmt.Fprintln(out, printable.Line(text))
 }
 
 // Done takes the bar away; later calls do nothing, and later messages are
@@ -136,9 +138,4 @@ func (p *progress) Done() {
 		p.bar.Abort(true)
 	}
 	p.container.Wait()
-}
-
-// oneLine keeps a text from moving the cursor.
-func oneLine(s string) string {
-	return strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ").Replace(s)
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/printable"
 )
 
 // The exit codes of every command.
@@ -59,7 +60,7 @@ func Main(args []string) int {
 	}
 	code, text := exitCode(err), err.Error()
 	if text != "" {
-		fmt.Fprintln(os.Stderr, "cnibench: "+text)
+		fmt.Fprintln(os.Stderr, "cnibench: "+printable.Text(text))
 	}
 	return code
 }

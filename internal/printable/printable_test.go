@@ -1,0 +1,47 @@
+package printable
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+func TestPrintable(t *testing.T) {
+	for name, test := range map[string]struct{ in, line, text string }{
+		"plain words":           {"größer → 1.5×", "größer → 1.5×", "größer → 1.5×"},
+		"lines and tabs":        {"a\tb\r\nc\n", "a b  c ", "a\tb \nc\n"},
+		"colour":                {"\x1b[31mred\x1b[0m", "?[31mred?[0m", "?[31mred?[0m"},
+		"a title":               {"\x1b]0;owned\a", "?]0;owned?", "?]0;owned?"},
+		"one byte of C1":        {"a\x9b2Jb", "a?2Jb", "a?2Jb"},
+		"C1 as UTF-8":           {"a\u009b2Jb", "a?2Jb", "a?2Jb"},
+		"backspace and delete":  {"a\b\x7fb", "a??b", "a??b"},
+		"direction of the text": {"a\u202eb", "a?b", "a?b"},
+		"line separators":       {"a\u2028b\u2029c", "a?b?c", "a?b?c"},
+	} {
+		if got := Line(test.in); got != test.line {
+			t.Errorf("%s: line %q, want %q", name, got, test.line)
+		}
+		if got := Text(test.in); got != test.text {
+			t.Errorf("%s: text %q, want %q", name, got, test.text)
+		}
+	}
+}
+
+func FuzzPrintable(f *testing.F) {
+	for _, s := range []string{"", "a\tb\r\nc\n", "\x1b[2J", "\x9b", "\u202e"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		line, text := Line(s), Text(s)
+		if !utf8.ValidString(text) || strings.ContainsFunc(line, unicode.IsControl) {
+			t.Errorf("%q: %q", s, line)
+		}
+		if got := Line(text); got != line {
+			t.Errorf("%q: the lines of the text are %q, and the line is %q", s, got, line)
+		}
+		if strings.Count(text, "\n") != strings.Count(s, "\n") {
+			t.Errorf("%q: %q has other lines", s, text)
+		}
+	})
+}
