@@ -43,6 +43,9 @@ type tuneFlags struct {
 	root    string // a tree that stands for the machine
 	nodes   string // of a cluster
 	kube    kubeFlags
+	// The command that takes back what was applied, where it is not this
+	// machine's own.
+	takeBackWith string
 }
 
 // choose adds the flags that choose settings.

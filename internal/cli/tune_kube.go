@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/printable"
 )
 
 // The machines that settings are of.
@@ -20,6 +22,9 @@ const (
 	arenaLocal = "local"
 	arenaNode  = "node" // this machine, asked from a cluster; nobody types it
 )
+
+// takeBackFlag tells a node how what it changes is taken back; nobody types it.
+const takeBackFlag = "take-back-with"
 
 // tuneKubeFlags are the flags of a cluster: where its nodes are, and what runs there.
 var tuneKubeFlags = []string{"kubeconfig", "context", "image", "pull-policy", "nodes", "privileged"}
@@ -30,6 +35,8 @@ func (f *tuneFlags) addKube(c *cobra.Command) {
 	f.kube.addProgram(c)
 	c.Flags().StringVar(&f.nodes, "nodes", "", "kube: names of `nodes`, a,b (default: all that are ready)")
 	c.Flags().BoolVar(&f.kube.privileged, "privileged", false, "kube: allow one privileged pod a node for the time of this command; it may do there what root may")
+	c.Flags().StringVar(&f.takeBackWith, takeBackFlag, "", "the `command` that is named as the one that takes back what was applied")
+	_ = c.Flags().MarkHidden(takeBackFlag)
 	c.PreRunE = func(c *cobra.Command, _ []string) error { return f.checkArena(c) }
 }
 
@@ -54,11 +61,33 @@ func (f *tuneFlags) checkArena(c *cobra.Command) error {
 }
 
 // revertCommand is what takes back what was applied, as it was asked for.
-func (f *tuneFlags) revertCommand() string {
-	if f.arena == arenaNode {
-		return "cnibench tune revert --arena kube --privileged"
+func (f *tuneFlags) revertCommand() string { return cmp.Or(f.takeBackWith, "cnibench tune revert") }
+
+// sameNodes is the command line of another subcommand for the nodes that c
+// asks, where and as it does.
+func sameNodes(c *cobra.Command, subcommand string) string {
+	argv := []string{"cnibench", "tune", subcommand, "--arena", arenaKube}
+	for _, name := range tuneKubeFlags {
+		switch flag := c.Flags().Lookup(name); {
+		case !flag.Changed:
+		case flag.Value.Type() == "bool":
+			argv = append(argv, "--"+name)
+		default:
+			argv = append(argv, "--"+name, shellWord(flag.Value.String()))
+		}
 	}
-	return "cnibench tune revert"
+	return strings.Join(argv, " ")
+}
+
+// shellWord is a word as a shell takes it.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_./:@,=+%", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // onNodes runs the same command on the nodes of the cluster, and shows what
@@ -71,21 +100,26 @@ func (f *tuneFlags) onNodes(c *cobra.Command, args []string) error {
 	}
 	return g.inside(c, func(ctx context.Context) error {
 		m, err := kube.OpenMachines(ctx, g.options)
-		if err != nil {
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return &exitError{exitFailed, fmt.Errorf("interrupted before anything ran on a node, so that nothing is changed there: %w; begin again with the same command", err)}
+		case err != nil:
 			return kubeError(err)
 		}
 		all := m.Run(ctx, onNodeArgs(c, args)...)
 		// Shown before the pods go, which takes a moment and may fail.
 		err = errors.Join(showNodes(c, all), m.Close(context.WithoutCancel(ctx)))
 		if ctx.Err() != nil {
-			err = &exitError{exitFailed, errors.Join(err, errors.New("interrupted; "+whatHolds))}
+			err = &exitError{exitFailed, errors.Join(err, errors.New("interrupted; "+whatHolds(c)))}
 		}
 		return err
 	})
 }
 
 // whatHolds is the next step after an end on the way.
-const whatHolds = "`cnibench tune status --arena kube --privileged` says what is applied"
+func whatHolds(c *cobra.Command) string {
+	return "`" + sameNodes(c, "status") + "` says what is applied"
+}
 
 // onNodeArgs is the command line for a node.
 func onNodeArgs(c *cobra.Command, args []string) []string {
@@ -102,6 +136,7 @@ func onNodeArgs(c *cobra.Command, args []string) []string {
 			argv = append(argv, "--"+flag.Name+"="+value)
 		}
 	})
+	argv = append(argv, "--"+takeBackFlag+"="+sameNodes(c, "revert"))
 	return append(append(argv, "--"), args...)
 }
 
@@ -111,7 +146,7 @@ func showNodes(c *cobra.Command, all []kube.OnMachine) error {
 	var stdout, notes, problems said
 	code := exitDone
 	for _, did := range all {
-		note, problem := parted(did)
+		note, problem := parted(did, whatHolds(c))
 		stdout.add(did.Node, did.Stdout)
 		notes.add(did.Node, note)
 		if problem != nil {
@@ -121,7 +156,7 @@ func showNodes(c *cobra.Command, all []kube.OnMachine) error {
 	}
 	for i, note := range notes.texts {
 		for line := range strings.Lines(note) {
-			fmt.Fprintf(c.ErrOrStderr(), "%s: %s\n", notes.by(i), strings.TrimRight(line, "\n"))
+			fmt.Fprintln(c.ErrOrStderr(), printable.Line(notes.by(i)+": "+strings.TrimRight(line, "\n")))
 		}
 	}
 	if err := printNodes(c, &stdout); err != nil || code == exitDone {
@@ -189,13 +224,14 @@ func printNodes(c *cobra.Command, stdout *said) error {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		fmt.Fprintf(out, heading, stdout.by(i), text)
+		fmt.Fprint(out, printable.Text(fmt.Sprintf(heading, stdout.by(i), text)))
 	}
 	return nil
 }
 
-// parted are what a node's program said beside its result, and why it failed.
-func parted(did kube.OnMachine) (notes string, problem error) {
+// parted are what a node's program said beside its result, and why it failed;
+// next is the next step where it was not said.
+func parted(did kube.OnMachine, next string) (notes string, problem error) {
 	const mark = "cnibench: " // of Main
 	text := did.Stderr
 	at := 0
@@ -204,7 +240,7 @@ func parted(did kube.OnMachine) (notes string, problem error) {
 	}
 	switch {
 	case did.Err != nil:
-		return text, fmt.Errorf("%w; %s", did.Err, whatHolds)
+		return text, fmt.Errorf("%w; %s", did.Err, next)
 	case did.Code == exitDone:
 		return text, nil
 	case !strings.HasPrefix(text[at:], mark):

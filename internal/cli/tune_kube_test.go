@@ -29,9 +29,29 @@ func TestOnNodeArgs(t *testing.T) {
 	c := tuneCmd(t, "plan", "--arena", "kube", "--privileged", "--image", "i", "--pull-policy", "Never", "--kubeconfig", "f", "--context", "c", "--nodes", "a,b",
 		"--profile", "latency", "--set", "rfs.flows=1", "--set", "notrack.ports=80,443", "--sysctl", "net.ipv4.tcp_rmem=4096,4096,4096", "--nic", "eth0,eth1", "--json", "rps")
 	want := []string{"tune", "plan", "--arena=node", "--json=true", "--nic=eth0", "--nic=eth1", "--profile=latency",
-		"--set=rfs.flows=1", "--set=notrack.ports=80,443", "--sysctl=net.ipv4.tcp_rmem=4096,4096,4096", "--", "rps"}
+		"--set=rfs.flows=1", "--set=notrack.ports=80,443", "--sysctl=net.ipv4.tcp_rmem=4096,4096,4096",
+		"--take-back-with=cnibench tune revert --arena kube --kubeconfig f --context c --image i --pull-policy Never --nodes a,b --privileged", "--", "rps"}
 	if diff := cmp.Diff(want, onNodeArgs(c, c.Flags().Args())); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What is to be pasted asks the nodes that were asked.
+func TestSameNodes(t *testing.T) {
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"all that is usual": {[]string{"--privileged"}, "--privileged"},
+		"a cluster of many": {
+			[]string{"--privileged", "--nodes", "a, b", "--context", "arn:aws:eks:eu-1:1:cluster/x", "--kubeconfig", "my/it's mine", "--image", "r.example:5000/c@sha256:0"},
+			`--kubeconfig 'my/it'\''s mine' --context arn:aws:eks:eu-1:1:cluster/x --image r.example:5000/c@sha256:0 --nodes 'a, b' --privileged`,
+		},
+	} {
+		c := tuneCmd(t, append([]string{"apply", "--arena", "kube", "rps"}, test.args...)...)
+		if got, want := sameNodes(c, "revert"), "cnibench tune revert --arena kube "+test.want; got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
 	}
 }
 
@@ -70,7 +90,11 @@ func TestShowNodes(t *testing.T) {
 		},
 		"a node that was lost": {
 			[]string{"apply"}, []kube.OnMachine{{Node: "a", Stdout: "some\n", Err: errors.New("gone")}},
-			exitFailed, "node a\n\nsome\n", "", "node a: gone; " + whatHolds,
+			exitFailed, "node a\n\nsome\n", "", "node a: gone; `cnibench tune status --arena kube` says what is applied",
+		},
+		"what could move the cursor": {
+			[]string{"apply"}, []kube.OnMachine{{Node: "a", Stdout: "o\x1b[2J\tx\n", Stderr: "left \x9b out\rx\n"}},
+			exitDone, "node a\n\no?[2J\tx\n", "node a: left ? out x\n", "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
