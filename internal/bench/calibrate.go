@@ -18,7 +18,7 @@ const rateParam = "rate"
 // every workload and set of parameters that is asked for, writes the rates
 // into the plan's steps and the capacities into the plan. A plan without
 // shares is left alone.
-func (r *Runner) Calibrate(ctx context.Context, plan *result.Plan, baseline result.Entry) (err error) {
+func (r *Runner) Calibrate(ctx context.Context, plan *result.Plan, baseline result.Entry) error {
 	var shares []*result.Step
 	for i := range plan.Steps {
 		if !plan.Takes(baseline.ID, plan.Steps[i].ID) {
@@ -37,11 +37,7 @@ func (r *Runner) Calibrate(ctx context.Context, plan *result.Plan, baseline resu
 		steps = append(steps, *s)
 	}
 	site, _, err := r.setUp(ctx, baseline, steps)
-	defer func() {
-		if downErr := site.close(ctx); err == nil {
-			err = downErr
-		}
-	}()
+	defer func() { r.noteLeft("calibration: "+entryName(baseline), site.close(ctx)) }()
 	if err != nil {
 		return fmt.Errorf("calibration: %w", err)
 	}

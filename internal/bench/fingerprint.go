@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/cnibench/cnibench/internal/host"
@@ -13,7 +12,7 @@ import (
 
 // Fingerprint is the environment as a node of the arena sees it: what
 // namespaces hold of their own is the node's, not the runner's.
-func (r *Runner) Fingerprint(ctx context.Context, entry result.Entry) (env result.Environment, err error) {
+func (r *Runner) Fingerprint(ctx context.Context, entry result.Entry) (result.Environment, error) {
 	c, err := r.Catalogue(entry.ID)
 	if err != nil {
 		return nil, err
@@ -22,7 +21,7 @@ func (r *Runner) Fingerprint(ctx context.Context, entry result.Entry) (env resul
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, net.Down(context.WithoutCancel(ctx))) }()
+	defer func() { r.noteLeft("fingerprint: "+entryName(entry), net.Down(context.WithoutCancel(ctx))) }()
 	var out bytes.Buffer
 	p, err := net.Nodes()[0].Start(ctx, host.Command{Argv: []string{r.Exe, "fingerprint", "--uplink", net.Uplink()}, Stdout: &out, Aside: true})
 	if err != nil {
@@ -31,6 +30,7 @@ func (r *Runner) Fingerprint(ctx context.Context, entry result.Entry) (env resul
 	if err := p.Wait(); err != nil {
 		return nil, err
 	}
+	var env result.Environment
 	if err := json.Unmarshal(out.Bytes(), &env); err != nil {
 		return nil, fmt.Errorf("fingerprint: %w", err)
 	}

@@ -31,6 +31,7 @@ type Runner struct {
 
 	sealed map[result.Key]bool
 	order  int
+	left   []error          // contenders that did not go down cleanly
 	held   []*result.Sample // sealed by the runner, refused by a full disk
 }
 
@@ -41,11 +42,16 @@ type Progress struct {
 	Remaining   time.Duration // estimated from what is done
 }
 
+// ErrLeft is in the error of Run when a contender did not go down cleanly:
+// something of it may be left in the arena.
+var ErrLeft = errors.New("a contender did not go down cleanly")
+
 // Run goes through what is left of the plan. When ctx ends, the step under
 // way is dropped, the network is taken down, and ctx's error comes back: what
-// was sealed is a valid run that can be resumed.
+// was sealed is a valid run that can be resumed. A contender that does not go
+// down ends no run; ErrLeft comes back when all is measured.
 func (r *Runner) Run(ctx context.Context, plan *result.Plan, sealed map[result.Key]bool) (err error) {
-	defer func() { err = errors.Join(err, r.release()) }()
+	defer func() { err = errors.Join(append([]error{err, r.release()}, r.left...)...) }()
 	visits := left(Visits(plan), sealed)
 	clock := newEstimate(plan, visits)
 	r.sealed, r.order = sealed, len(sealed)
@@ -68,14 +74,15 @@ func (r *Runner) visit(ctx context.Context, plan *result.Plan, v Visit, clock *e
 	r.Progress(clock.now(where))
 	begin := time.Now()
 	site, setup, err := r.setUp(ctx, v.Entry, v.Steps)
+	defer func() { r.noteLeft(where, site.close(ctx)) }()
 	if err := ctx.Err(); err != nil {
-		return errors.Join(err, site.close(ctx))
+		return err
 	}
 	if err != nil {
 		r.Log.Warn("contender does not work", "contender", entryName(v.Entry), "round", v.Round, "error", err)
 	}
 	if err := r.sealSetup(v, begin, setup, err); err != nil {
-		return errors.Join(err, site.close(ctx))
+		return err
 	}
 	for _, step := range v.Steps {
 		r.Progress(clock.now(where + ": " + step.ID))
@@ -86,17 +93,28 @@ func (r *Runner) visit(ctx context.Context, plan *result.Plan, v Visit, clock *e
 			r.step(ctx, plan, site, s, step)
 		}
 		if ctx.Err() != nil { // spoiled by the interruption: dropped, so that --resume repeats it
-			return errors.Join(ctx.Err(), site.close(ctx))
+			return ctx.Err()
 		}
 		if err := r.seal(s); err != nil {
-			return errors.Join(err, site.close(ctx))
+			return err
 		}
 		clock.step()
 	}
 	if last && r.Keep != nil && site.net != nil {
 		r.Keep(ctx, site.names())
 	}
-	return site.close(ctx)
+	return nil
+}
+
+// noteLeft keeps why a contender did not go down, for the end of the run. The
+// next one is measured all the same: it is its arena's to refuse it where what
+// is left would disturb.
+func (r *Runner) noteLeft(where string, err error) {
+	if err == nil {
+		return
+	}
+	r.Log.Warn("contender did not go down cleanly", "at", where, "error", err)
+	r.left = append(r.left, fmt.Errorf("%s: %w: %w", where, ErrLeft, err))
 }
 
 func entryName(e result.Entry) string {

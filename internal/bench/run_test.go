@@ -37,7 +37,8 @@ type fakeArena struct {
 	broken map[string]error
 	ups    []string
 	open   int
-	fresh  int // times that a network was asked to forget
+	stuck  map[string]error // by contender: why it does not go down
+	fresh  int              // times that a network was asked to forget
 	// cut, where set, are the processes that end before the second step.
 	cut *[]host.Process
 }
@@ -52,10 +53,13 @@ func (a *fakeArena) Up(_ context.Context, c *contender.Contender, variant string
 		return nil, err
 	}
 	a.open++
-	return &fakeNet{a}, nil
+	return &fakeNet{a, a.stuck[c.ID]}, nil
 }
 
-type fakeNet struct{ a *fakeArena }
+type fakeNet struct {
+	a     *fakeArena
+	stuck error
+}
 
 func (n *fakeNet) Nodes() []arena.Endpoint {
 	return []arena.Endpoint{fakeEnd{name: "node1", a: n.a}, fakeEnd{name: "node2", a: n.a}}
@@ -78,7 +82,7 @@ func (n *fakeNet) Fresh(context.Context) error {
 	}
 	return nil
 }
-func (n *fakeNet) Down(context.Context) error { n.a.open--; return nil }
+func (n *fakeNet) Down(context.Context) error { n.a.open--; return n.stuck }
 
 var loopback = netip.MustParseAddr("127.0.0.1")
 
@@ -172,6 +176,27 @@ func TestRunBrokenContender(t *testing.T) {
 		if s.Contender == "host" && s.Step == result.SetupStep && s.Metrics["setup_time"] <= 0 {
 			t.Errorf("no setup_time: %v", s.Metrics)
 		}
+	}
+}
+
+// A contender that does not go down ends no run, but the run's error says so.
+func TestRunGoesOnOverWhatIsLeft(t *testing.T) {
+	p := plan(2, []string{"host", "sticky"}, []string{"x"})
+	p.Duration = 0.1
+	stuck := errors.New("the namespace is not gone")
+	a := &fakeArena{stuck: map[string]error{"sticky": stuck}}
+	r := runner(t, a, p)
+	err := r.Run(t.Context(), p, nil)
+	if !errors.Is(err, ErrLeft) || !errors.Is(err, stuck) {
+		t.Fatalf("error %v", err)
+	}
+	for _, round := range []string{"round 1/2: sticky: ", "round 2/2: sticky: "} {
+		if strings.Count(err.Error(), round) != 1 {
+			t.Errorf("%q is not there once:\n%v", round, err)
+		}
+	}
+	if samples := samplesOf(t, r); len(samples) != 8 {
+		t.Errorf("%d samples, want 2 rounds × 2 contenders × (a step and the set-up)", len(samples))
 	}
 }
 

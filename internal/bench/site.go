@@ -207,8 +207,5 @@ func (s *site) close(ctx context.Context) error {
 	if s.net == nil {
 		return nil
 	}
-	if err := s.net.Down(ctx); err != nil {
-		return errors.Join(errors.New("the contender did not go down cleanly"), err)
-	}
-	return nil
+	return s.net.Down(ctx)
 }

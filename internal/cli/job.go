@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/bench"
+	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/fingerprint"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
@@ -58,6 +60,9 @@ func (f *runFlags) job(c *cobra.Command) (*job, error) {
 		return nil, err
 	}
 	if err := row.check(f); err != nil {
+		return nil, err
+	}
+	if err := f.privilegedForNothing(); err != nil {
 		return nil, err
 	}
 	if f.partOf != "" {
@@ -122,12 +127,48 @@ func (j *job) run(ctx context.Context, c *cobra.Command) error {
 	}
 	defer store.Close()
 	runner.Store = store
-	runErr := runner.Run(ctx, plan, sealed)
+	runErr := j.next(ctx, runner.Run(ctx, plan, sealed), kept, store.Dir())
 	bar.Done()
-	if ctx.Err() != nil && !kept {
-		runErr = fmt.Errorf("interrupted; what is sealed is a valid run: go on with `%s`", j.flags.resumption(store.Dir()))
-	}
 	return errors.Join(runErr, j.report(c, store.Dir(), runErr == nil))
+}
+
+// next is the runner's error with what to do about it. kept says that the run
+// was complete when it was interrupted.
+func (j *job) next(ctx context.Context, err error, kept bool, dir string) error {
+	var left error
+	if errors.Is(err, bench.ErrLeft) {
+		clean := "cnibench clean"
+		if j.flags.arena == arenaKube {
+			clean += " --arena " + arenaKube
+		}
+		left = fmt.Errorf("remove what may be left with `%s`", clean)
+	}
+	if ctx.Err() != nil && !kept {
+		err = errors.Join(fmt.Errorf("interrupted; what is sealed is a valid run: go on with `%s`", j.flags.resumption(dir)), left)
+	} else {
+		err = errors.Join(err, left)
+	}
+	if left == nil {
+		return err
+	}
+	return &exitError{exitFailed, err} // whatever kept it from going down
+}
+
+// privilegedForNothing refuses privileged pods in a run that needs none.
+func (f *runFlags) privilegedForNothing() error {
+	if !f.kube.privileged || f.resume != "" {
+		return nil
+	}
+	if f.checks != "" {
+		checks, err := check.Named(f.checks)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(checks, func(c check.Check) bool { return c.Info().Name == "encryption" }) {
+			return nil
+		}
+	}
+	return usage("--privileged: measurements need no privileged pods, only the check of encryption does; leave it out, or add --check encryption")
 }
 
 // resumption is the command line that goes on with the run in dir.
