@@ -2,12 +2,14 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnibench/cnibench/internal/arena"
@@ -24,11 +26,13 @@ type Arena struct {
 	here *contender.Contender
 	left map[string][]string // what is not done, and the rights that it needs
 
-	hostOnce sync.Once
-	hostErr  error // why no pod gets the host network
+	hostMu    sync.Mutex
+	hostKnown bool
+	hostErr   error // why no pod gets the host network
 
-	mu    sync.Mutex
-	found map[string]string // facts that a network showed
+	mu     sync.Mutex
+	found  map[string]string // facts that a network showed
+	behind []*network        // that did not go down
 }
 
 // New connects, checks rights and options, and chooses the nodes. It makes
@@ -112,8 +116,7 @@ func (a *Arena) Kernel() string { return a.list[0].info.KernelVersion }
 func (a *Arena) Supports(ctx context.Context, c *contender.Contender) error {
 	switch {
 	case c.ID == HostID:
-		a.hostOnce.Do(func() { a.hostErr = a.hostNetwork(ctx) })
-		return a.hostErr
+		return a.hostAllowed(ctx)
 	case c.ID == ThisClusterID && a.opt.Install != nil:
 		return &arena.Unsupported{
 			Reason: "with --install every contender is installed afresh, so the cluster has none of its own",
@@ -149,7 +152,7 @@ func (a *Arena) HasPath(c *contender.Contender, path string) error {
 			return nil
 		}
 		return &arena.Unsupported{
-			Reason: fmt.Sprintf("only node %s is used: there is no way to another one", a.list[0]),
+			Reason: "only one node is used: there is no way to another one", // nameless, since it is published
 			Remedy: "give two nodes with --nodes; steps of the paths same-node and service run here",
 		}
 	case arena.PathService:
@@ -209,10 +212,26 @@ func (a *Arena) note(key, value string) {
 	a.found[key] = value
 }
 
-// hostNetwork asks, without making it, for a pod in the host network: what
-// refuses it is Pod Security, or a policy of the cluster's own.
-func (a *Arena) hostNetwork(ctx context.Context) error {
+// hostAllowed is hostNetwork's answer, which is asked for until there is one.
+func (a *Arena) hostAllowed(ctx context.Context) error {
+	a.hostMu.Lock()
+	defer a.hostMu.Unlock()
+	if !a.hostKnown {
+		a.hostErr = a.hostNetwork(ctx)
+		a.hostKnown = a.hostErr == nil || arena.AsUnsupported(a.hostErr) != nil
+	}
+	return a.hostErr
+}
+
+// hostNetwork asks, without making it, for a pod in the host network, which
+// Pod Security, a policy of the cluster's own or a quota may refuse.
+func (a *Arena) hostNetwork(ctx context.Context) (err error) {
 	run := a.cl.runName()
+	defer func() { // also of one that is made though its answer was lost
+		if left := a.cl.removeNamespaces(context.WithoutCancel(ctx), run); left != nil {
+			err = errors.Join(err, left)
+		}
+	}()
 	if err := a.cl.makeNamespace(ctx, namespaceFor(run, run, "privileged", nil)); err != nil {
 		return err
 	}
@@ -223,8 +242,11 @@ func (a *Arena) hostNetwork(ctx context.Context) error {
 			return err
 		})
 	}
-	if gone := a.cl.removeNamespaces(context.WithoutCancel(ctx), run); gone != nil {
-		return gone
+	if err = noHost(err); arena.AsUnsupported(err) == nil && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) {
+		return &arena.Unsupported{
+			Reason: err.Error(),
+			Remedy: "have what refuses it let pods be made in namespaces labelled " + labelManaged + "=" + managedBy + "; a quota may want --pod-cpu and --pod-memory",
+		}
 	}
-	return noHost(err)
+	return err
 }

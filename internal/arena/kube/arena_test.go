@@ -182,20 +182,27 @@ func TestNodeThatDied(t *testing.T) {
 	}
 }
 
-// refuseHost makes the cluster refuse the host network as Pod Security does.
-func refuseHost(b *bed) {
+// forbidden is a refusal of the API server.
+func forbidden(what string) error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p", errors.New(what))
+}
+
+// refuseHost makes the cluster refuse the host network as often, -1 always.
+func refuseHost(b *bed, times int, why error) {
 	b.client.PrependReactor("create", "pods", func(a ktesting.Action) (bool, runtime.Object, error) {
-		p := a.(ktesting.CreateAction).GetObject().(*corev1.Pod)
-		if !p.Spec.HostNetwork {
+		if !a.(ktesting.CreateAction).GetObject().(*corev1.Pod).Spec.HostNetwork || times == 0 {
 			return false, nil, nil
 		}
-		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, p.Name, errors.New(`violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)`))
+		times--
+		return true, nil, why
 	})
 }
 
+const podSecurity = `violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)`
+
 func TestPodSecurityForbidsTheHostNetwork(t *testing.T) {
 	b := newBed(t, Options{}, testNode("a"), testNode("b"))
-	refuseHost(b)
+	refuseHost(b, -1, forbidden(podSecurity))
 	a := b.arena(t)
 	if text := unsupported(t, a.Supports(t.Context(), baseline)); !strings.Contains(text, "violates PodSecurity") {
 		t.Error(text)
@@ -309,6 +316,7 @@ func TestSupports(t *testing.T) {
 type installer struct {
 	calls []string
 	err   error
+	stays error // why nothing can be taken off
 }
 
 func (i *installer) Supports(*contender.Contender) error { return nil }
@@ -320,7 +328,7 @@ func (i *installer) Install(_ context.Context, _ *Cluster, c *contender.Contende
 
 func (i *installer) Uninstall(_ context.Context, _ *Cluster, c *contender.Contender) error {
 	i.calls = append(i.calls, "uninstall "+c.ID)
-	return nil
+	return i.stays
 }
 
 func TestInstallers(t *testing.T) {

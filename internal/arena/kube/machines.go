@@ -10,8 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/host"
 )
@@ -91,7 +89,7 @@ func (cl *Cluster) machines(ctx context.Context) (_ *Machines, err error) {
 			return nil, noPrivileged(err)
 		}
 	}
-	pods, err := cl.await(ctx, m.run, len(nodes))
+	pods, err := cl.await(ctx, m.run, nodes, len(nodes))
 	if err != nil {
 		return nil, err
 	}
@@ -102,9 +100,9 @@ func (cl *Cluster) machines(ctx context.Context) (_ *Machines, err error) {
 	return m, nil
 }
 
-// noPrivileged makes of a refused pod what that means.
+// noPrivileged makes of a pod that a policy refuses what that means.
 func noPrivileged(err error) error {
-	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+	if !policed(err) {
 		return err
 	}
 	return &arena.Unsupported{

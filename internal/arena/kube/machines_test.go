@@ -13,10 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	ktesting "k8s.io/client-go/testing"
 )
 
@@ -139,7 +137,7 @@ func TestMachinesRefusals(t *testing.T) {
 		}, "the image example.org/cnibench:1 does not come to node "},
 		"no privileged pods": {Options{}, []runtime.Object{testNode("a")}, func(b *bed) {
 			b.client.PrependReactor("create", "pods", func(ktesting.Action) (bool, runtime.Object, error) {
-				return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "node1", fmt.Errorf("no"))
+				return true, nil, forbidden(`violates PodSecurity "baseline:latest": privileged (container "main" must not set securityContext.privileged=true)`)
 			})
 		}, "the cluster refuses privileged pods"},
 	} {

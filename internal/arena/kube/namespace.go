@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,29 +43,33 @@ func (cl *Cluster) makeNamespace(ctx context.Context, n *corev1.Namespace) error
 	return err
 }
 
-// removeNamespaces removes them with all that is in them, and waits until they
-// are gone. Pods on nodes that are lost are given up, for their kubelet never
-// says that they have ended.
+// removeNamespaces removes them with all that is in them, all at once, and
+// waits until they are gone. One that does not go keeps no other. Pods on nodes
+// that are lost are given up, for their kubelet never says that they have ended.
 func (cl *Cluster) removeNamespaces(ctx context.Context, names ...string) error {
-	background := metav1.DeletePropagationBackground
-	for _, name := range names {
-		err := cl.do(ctx, "remove the namespace "+name, func(ctx context.Context) error {
-			err := cl.Client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
-			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it is on its way
-				return nil
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	var errs []error
 	end := time.Now().Add(gonePatience)
-	for _, name := range names {
-		errs = append(errs, cl.awaitGone(ctx, name, end))
+	errs := make([]error, len(names))
+	var wg sync.WaitGroup
+	for i, name := range names {
+		wg.Go(func() { errs[i] = cl.removeNamespace(ctx, name, end) })
 	}
+	wg.Wait()
 	return errors.Join(errs...)
+}
+
+func (cl *Cluster) removeNamespace(ctx context.Context, name string, end time.Time) error {
+	background := metav1.DeletePropagationBackground
+	err := cl.do(ctx, "remove the namespace "+name, func(ctx context.Context) error {
+		err := cl.Client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it is on its way
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return cl.awaitGone(ctx, name, end)
 }
 
 // awaitGone waits until the namespace is gone.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/contender"
@@ -126,7 +128,7 @@ func (n *network) beside(ctx context.Context) (*endpoint, error) {
 	if err := n.make(ctx, []podPlan{plan}); err != nil {
 		return nil, err
 	}
-	running, err := n.cl.await(ctx, n.run, len(n.pods)+1+n.nodePods())
+	running, err := n.cl.await(ctx, n.run, n.arena.list, len(n.pods)+1+n.nodePods())
 	if err != nil {
 		return nil, err
 	}
@@ -153,41 +155,103 @@ func (n *network) Fault() error {
 		asked[e.pod] = true
 		errs = append(errs, e.lives(ctx))
 	}
-	if list, err := n.cl.Client.CoreV1().Nodes().List(ctx, listAll); err == nil {
-		for _, at := range n.arena.list {
-			i := slices.IndexFunc(list.Items, func(x corev1.Node) bool { return x.Name == at.real })
-			if i < 0 {
-				errs = append(errs, fmt.Errorf("node %s is no longer in the cluster", at))
-			} else if c := condition(&list.Items[i], corev1.NodeReady); c.Status == corev1.ConditionUnknown {
-				errs = append(errs, fmt.Errorf("node %s does not answer: %s", at, c.Message))
-			}
+	return errors.Join(append(errs, n.cl.silent(ctx, n.arena.list))...)
+}
+
+// silent is which of the nodes do not answer, or are no longer in the cluster.
+// nil: all answer, or that can't be asked.
+func (cl *Cluster) silent(ctx context.Context, nodes []*node) error {
+	list, err := cl.Client.CoreV1().Nodes().List(ctx, listAll)
+	if err != nil {
+		return nil
+	}
+	var errs []error
+	for _, at := range nodes {
+		i := slices.IndexFunc(list.Items, func(x corev1.Node) bool { return x.Name == at.real })
+		if i < 0 {
+			errs = append(errs, fmt.Errorf("node %s is no longer in the cluster", at))
+		} else if c := condition(&list.Items[i], corev1.NodeReady); c.Status == corev1.ConditionUnknown {
+			errs = append(errs, fmt.Errorf("node %s does not answer: %s", at, c.Message))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Down implements arena.Network.
+// Down implements arena.Network. After an error it can be called again, which
+// the next Up does.
 func (n *network) Down(ctx context.Context) error {
 	n.cancel() // ends every command
+	err := n.cl.removeNamespaces(ctx, n.namespaces()...)
+	if err == nil {
+		n.made = false
+		n.mu.Lock()
+		n.sandboxes = nil
+		n.mu.Unlock()
+	}
+	if n.installed {
+		if left := n.arena.opt.Install.Uninstall(ctx, n.cl, n.contender); left != nil {
+			err = errors.Join(err, fmt.Errorf("uninstall %s: %w", n.contender.ID, left))
+		} else {
+			n.installed = false
+		}
+	}
+	if err != nil {
+		n.arena.opt.log("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		n.arena.mu.Lock()
+		n.arena.behind = append(n.arena.behind, n)
+		n.arena.mu.Unlock()
+	}
+	return err
+}
+
+// namespaces are those of the network that there are, or may be.
+func (n *network) namespaces() []string {
 	var names []string
 	n.mu.Lock()
 	for _, s := range n.sandboxes {
 		names = append(names, s.names()...)
 	}
-	n.sandboxes = nil
 	n.mu.Unlock()
 	if n.made {
 		names = append(names, n.run)
 	}
-	err := n.cl.removeNamespaces(ctx, names...)
-	if n.installed {
-		if gone := n.arena.opt.Install.Uninstall(ctx, n.cl, n.contender); gone != nil {
-			err = errors.Join(err, fmt.Errorf("uninstall %s: %w", n.contender.ID, gone))
+	return names
+}
+
+// tidy takes away what contenders before have left: beside that, no other is
+// measured.
+func (a *Arena) tidy(ctx context.Context) error {
+	a.mu.Lock()
+	behind := a.behind
+	a.behind = nil
+	a.mu.Unlock()
+	var errs []error
+	for _, n := range behind {
+		if n.hollow(ctx) {
+			continue
 		}
-		n.installed = false
+		if err := n.Down(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("contender %s is still in the way: %w", n.contender.ID, err))
+		}
 	}
-	if err != nil {
-		n.arena.opt.log("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	return errors.Join(errs...)
+}
+
+// hollow says that nothing of the network is left but namespaces that go
+// slowly and have no pods, which disturbs nobody.
+func (n *network) hollow(ctx context.Context) bool {
+	if n.installed {
+		return false
 	}
-	return err
+	for _, name := range n.namespaces() {
+		pods, err := n.cl.pods(ctx, name)
+		if err != nil || len(pods) > 0 {
+			return false
+		}
+		left, err := n.cl.Client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) && (err != nil || left.DeletionTimestamp == nil) {
+			return false
+		}
+	}
+	return true
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -62,6 +63,10 @@ type podPlan struct {
 	ports  []arena.NamedPort
 }
 
+// onNodeLife is how long a pod for package onnode may run, so that none stays
+// when who made it was killed.
+const onNodeLife = time.Hour
+
 // object is the pod. It waits for what an exec stream starts in it.
 func (p podPlan) object(run string, o *Options) (*corev1.Pod, error) {
 	tolerated, err := tolerations(o.Tolerations)
@@ -101,7 +106,8 @@ func (p podPlan) object(run string, o *Options) (*corev1.Pod, error) {
 		c.SecurityContext = &corev1.SecurityContext{Privileged: &yes}
 	}
 	if p.onNode {
-		root := int64(0)
+		root, life := int64(0), int64(onNodeLife/time.Second)
+		pod.Spec.ActiveDeadlineSeconds = &life
 		pod.Spec.HostNetwork, pod.Spec.HostPID = true, true
 		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		c.SecurityContext.RunAsUser = &root

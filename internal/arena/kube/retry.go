@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -55,13 +56,17 @@ func retry(ctx context.Context, patience time.Duration, try func(context.Context
 	}
 }
 
+// unborn is what the API server says of a pod in a namespace that is so new
+// that it has no service account yet.
+const unborn = "error looking up service account"
+
 // transient says that the same request may succeed later: the server is away
 // or overloaded, or the way to it was cut.
 func transient(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		code := status.Status().Code
-		return code >= 500 || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
+		return code >= 500 || apierrors.IsForbidden(err) && strings.Contains(err.Error(), unborn) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 	}
 	var op *net.OpError
 	return errors.As(err, &op) || errors.Is(err, context.DeadlineExceeded) ||

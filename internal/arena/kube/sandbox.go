@@ -62,7 +62,7 @@ func (n *network) Sandbox(ctx context.Context, list []arena.SandboxNamespace) (_
 		return nil, err
 	}
 	for _, ns := range list {
-		made, err := n.cl.await(ctx, s.real[ns.Name], len(ns.Pods))
+		made, err := n.cl.await(ctx, s.real[ns.Name], n.arena.list, len(ns.Pods))
 		if err != nil {
 			return nil, err
 		}
@@ -215,11 +215,15 @@ func (s *sandbox) names() []string {
 	return names
 }
 
-// Close implements arena.Sandbox.
+// Close implements arena.Sandbox. What it can't remove, the network's end
+// tries again.
 func (s *sandbox) Close(ctx context.Context) error {
 	n := s.net
+	if err := n.cl.removeNamespaces(ctx, s.names()...); err != nil {
+		return err
+	}
 	n.mu.Lock()
 	n.sandboxes = slices.DeleteFunc(n.sandboxes, func(x *sandbox) bool { return x == s })
 	n.mu.Unlock()
-	return n.cl.removeNamespaces(ctx, s.names()...)
+	return nil
 }

@@ -34,6 +34,9 @@ const (
 // Up implements arena.Arena. Below the pods there is the contender: installed
 // first, where it is not simply there.
 func (a *Arena) Up(ctx context.Context, c *contender.Contender, _ string) (_ arena.Network, err error) {
+	if err := a.tidy(ctx); err != nil {
+		return nil, err
+	}
 	n := &network{arena: a, cl: a.cl, contender: c, run: a.cl.runName()}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	defer func() {
@@ -83,7 +86,7 @@ func (n *network) populate(ctx context.Context) error {
 	if err := n.make(ctx, pods); err != nil {
 		return err
 	}
-	made, err := n.cl.await(ctx, n.run, len(pods)+n.nodePods())
+	made, err := n.cl.await(ctx, n.run, n.arena.list, len(pods)+n.nodePods())
 	if err != nil {
 		return err
 	}
@@ -108,9 +111,20 @@ func (n *network) nodePods() int {
 	return len(n.arena.list)
 }
 
-// noHost makes of a refused pod in the host network what that means.
+// policies is what the API server says where Pod Security, an admission policy,
+// a webhook or OpenShift's constraints refuse a pod. Quotas, which are as
+// forbidding, say nothing about what it is.
+var policies = []string{"violates PodSecurity", "denied request", "denied the request", "security context constraint"}
+
+// policed says that a policy refused it.
+func policed(err error) bool {
+	return err != nil && slices.ContainsFunc(policies, func(text string) bool { return strings.Contains(err.Error(), text) })
+}
+
+// noHost makes of a pod in the host network that a policy refuses what that
+// means.
 func noHost(err error) error {
-	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+	if !policed(err) {
 		return err
 	}
 	return &arena.Unsupported{
@@ -151,8 +165,10 @@ func (cl *Cluster) makePod(ctx context.Context, run string, plan podPlan) error 
 }
 
 // await waits until that many pods of the namespace run, all there are, and
-// returns them by name. Its error says what keeps one from it.
-func (cl *Cluster) await(ctx context.Context, namespace string, count int) (map[string]*corev1.Pod, error) {
+// returns them by name. Its error says what keeps one from it, such as a node
+// that does not answer.
+func (cl *Cluster) await(ctx context.Context, namespace string, nodes []*node, count int) (map[string]*corev1.Pod, error) {
+	var looked time.Time
 	for end := time.Now().Add(upPatience); ; {
 		list, err := cl.pods(ctx, namespace)
 		if err != nil {
@@ -174,6 +190,12 @@ func (cl *Cluster) await(ctx context.Context, namespace string, count int) (map[
 		}
 		if len(running) >= count && len(waiting) == 0 {
 			return running, nil
+		}
+		if time.Since(looked) > lostPoll {
+			looked = time.Now()
+			if err := cl.silent(ctx, nodes); err != nil {
+				return nil, err
+			}
 		}
 		if time.Now().After(end) {
 			return nil, fmt.Errorf("after %v %d of %d pods run: %s", upPatience, len(running), count, strings.Join(cl.stuck(ctx, waiting), "; "))
