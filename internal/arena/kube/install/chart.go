@@ -72,7 +72,8 @@ func (j *job) installChart(ctx context.Context, c *contender.Chart) error {
 }
 
 // removeChart uninstalls the release and, which Helm does not, the
-// definitions in its folder crds.
+// definitions in its folder crds. Those that were there before, which Helm
+// has left as they were, stay.
 func (j *job) removeChart(ctx context.Context, c *contender.Chart) error {
 	cfg, err := j.helm(c.Namespace)
 	if err != nil {
@@ -96,7 +97,7 @@ func (j *job) removeChart(ctx context.Context, c *contender.Chart) error {
 			return fmt.Errorf("chart %s: %s: %w", c.Name, crd.Filename, err)
 		}
 		for _, o := range objects {
-			if err := j.deleteObject(ctx, o); err != nil {
+			if err := j.deleteNew(ctx, o); err != nil {
 				return err
 			}
 		}

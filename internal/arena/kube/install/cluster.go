@@ -2,7 +2,6 @@ package install
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -66,11 +65,20 @@ func (j *job) clusterState(ctx context.Context) ([]string, error) {
 	}
 	for _, n := range nodes {
 		for _, key := range marksOf(&n) {
-			things = append(things, "mark "+key+" of node "+n.Name)
+			things = append(things, markText(key, n.Name))
 		}
 	}
 	slices.Sort(things)
 	return things, nil
+}
+
+// markText names a label, annotation or taint of a node, as marksOf has it.
+func markText(key, node string) string { return "mark " + key + " of node " + node }
+
+// had is whether the cluster held a thing before the installation, by
+// clusterState's name for it.
+func (j *job) had(thing string) bool {
+	return j.before != nil && slices.Contains(j.before.Cluster, thing)
 }
 
 // Marks of nodes that Kubernetes and this program set and clear themselves.
@@ -99,28 +107,35 @@ func startsWith(name string, prefixes []string) bool {
 }
 
 // cleanObjects deletes what the product made in the cluster by itself: its
-// definitions with all their objects, its namespaces, its marks on nodes.
+// definitions with all their objects, its namespaces, its marks on nodes. What
+// was there before stays.
 func (j *job) cleanObjects(ctx context.Context) error {
 	l := j.c.Kube.Leftovers
 	if len(l.CRDs) > 0 {
-		crds, err := j.cl.Dynamic.Resource(crdResource).List(ctx, metav1.ListOptions{})
+		var crds *unstructured.UnstructuredList
+		err := j.patiently(ctx, "list definitions", func(ctx context.Context) (err error) {
+			crds, err = j.cl.Dynamic.Resource(crdResource).List(ctx, metav1.ListOptions{})
+			return err
+		})
 		if err != nil {
-			return fmt.Errorf("list definitions: %w", err)
+			return err
 		}
 		for _, crd := range crds.Items {
-			if group, _, _ := unstructured.NestedString(crd.Object, "spec", "group"); !slices.Contains(l.CRDs, group) {
+			o := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", crd.GetName())
+			group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+			if !slices.Contains(l.CRDs, group) || j.had(textOf(o)) {
 				continue
 			}
 			if err := j.releaseAll(ctx, crd.GetName()); err != nil {
 				return err
 			}
-			if err := j.deleteObject(ctx, object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", crd.GetName())); err != nil {
+			if err := j.deleteObject(ctx, o); err != nil {
 				return err
 			}
 		}
 	}
 	for _, name := range l.Namespaces {
-		if err := j.deleteObject(ctx, object("v1", "Namespace", "", name)); err != nil {
+		if err := j.deleteNew(ctx, object("v1", "Namespace", "", name)); err != nil {
 			return err
 		}
 	}
@@ -180,7 +195,8 @@ func storedAs(crd *unstructured.Unstructured) (schema.GroupVersionResource, bool
 	return schema.GroupVersionResource{}, false
 }
 
-// cleanMarks removes labels, annotations and taints with the prefixes.
+// cleanMarks removes labels, annotations and taints with the prefixes that
+// were not there before.
 func (j *job) cleanMarks(ctx context.Context, prefixes []string) error {
 	if len(prefixes) == 0 {
 		return nil
@@ -190,19 +206,22 @@ func (j *job) cleanMarks(ctx context.Context, prefixes []string) error {
 		return err
 	}
 	for _, n := range nodes {
+		goes := func(kind, key string) bool {
+			return startsWith(key, prefixes) && !j.had(markText(kind+" "+key, n.Name))
+		}
 		labels, annotations, taints := map[string]any{}, map[string]any{}, []corev1.Taint{}
 		for key := range n.Labels {
-			if startsWith(key, prefixes) {
+			if goes("label", key) {
 				labels[key] = nil
 			}
 		}
 		for key := range n.Annotations {
-			if startsWith(key, prefixes) {
+			if goes("annotation", key) {
 				annotations[key] = nil
 			}
 		}
 		for _, t := range n.Spec.Taints {
-			if !startsWith(t.Key, prefixes) {
+			if !goes("taint", t.Key) {
 				taints = append(taints, t)
 			}
 		}

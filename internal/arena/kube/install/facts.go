@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
+
+	"github.com/cnibench/cnibench/internal/contender"
 )
 
 // facts are what recipes ask of a cluster, found out when first asked.
@@ -54,6 +56,15 @@ func (f *facts) get(ctx context.Context, name string) (string, error) {
 	}
 	f.known[name] = value
 	return value, nil
+}
+
+// all are the facts that are given or can be found out. A recipe may do without
+// the others.
+func (f *facts) all(ctx context.Context) map[string]string {
+	for _, name := range contender.Placeholders() {
+		_, _ = f.get(ctx, name)
+	}
+	return maps.Clone(f.known)
 }
 
 // podCIDR is what kubeadm or the components' flags say, else the smallest

@@ -8,11 +8,15 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/kube"
@@ -35,6 +39,9 @@ type Options struct {
 	// Patience is how long a contender may take until it works, and how long
 	// until it has gone; 0 is 10 minutes.
 	Patience time.Duration
+	// Image and PullPolicy are those of the pods on nodes; empty: in Clean what
+	// the journal says, else the cluster's Options.
+	Image, PullPolicy string
 	// Log says what goes on; nil is silent.
 	Log func(format string, args ...any)
 }
@@ -44,8 +51,8 @@ type Installer struct {
 	o      Options
 	source *source
 	id     string // of this process in the journal
-	// unfinished is the contender whose removal has failed.
-	unfinished *contender.Contender
+	// begun is what this process has put on a cluster last.
+	begun *contender.Contender
 }
 
 var _ kube.Installer = (*Installer)(nil)
@@ -104,6 +111,10 @@ type job struct {
 	c       *contender.Contender
 	version string
 	facts   *facts
+	// image and pullPolicy are of the pods on nodes.
+	image, pullPolicy string
+	// before is what was there, once that is known: it stays.
+	before *findings
 }
 
 // Install puts the contender on the cluster. One whose removal failed before is
@@ -117,16 +128,14 @@ func (i *Installer) Install(ctx context.Context, cl *kube.Cluster, c *contender.
 	if err := i.scratch(ctx, cl.Client); err != nil {
 		return err
 	}
-	if err := i.finish(ctx, cl); err != nil {
+	if err := i.vacate(ctx, cl); err != nil {
 		return err
-	}
-	if left, err := i.left(ctx, cl); err != nil {
-		return err
-	} else if left != nil {
-		return unsupported("wait for the run that installed it, or if that has ended take it off with: cnibench clean --arena kube",
-			"%s is installed on the cluster since %s", left.Contender, left.Since)
 	}
 	begin := time.Now()
+	i.begun = c
+	if err := j.claim(ctx); err != nil {
+		return err
+	}
 	if err := j.begin(ctx); err != nil {
 		// Nothing is changed yet but the installer's own namespace.
 		return errors.Join(err, j.forget(context.WithoutCancel(ctx)))
@@ -144,6 +153,20 @@ func (i *Installer) Install(ctx context.Context, cl *kube.Cluster, c *contender.
 	}
 	i.o.Log("%s %s works after %v", c.ID, j.version, time.Since(begin).Round(time.Second))
 	return nil
+}
+
+// vacate is nil if nothing is installed. What this process has put there and
+// could not take off is tried once more.
+func (i *Installer) vacate(ctx context.Context, cl *kube.Cluster) error {
+	left, err := i.left(ctx, cl)
+	switch {
+	case err != nil || left == nil:
+		return err
+	case left.By != i.id:
+		return occupied(cl, left)
+	}
+	i.o.Log("taking off %s once more", left.Contender)
+	return i.Uninstall(ctx, cl, i.begun)
 }
 
 // begin looks at what is there, and writes it down if the recipe fits.
@@ -164,37 +187,28 @@ func (j *job) begin(ctx context.Context) error {
 // Uninstall takes the contender off the cluster, cleans the nodes and
 // compares with what was there before. An error lists what is left.
 func (i *Installer) Uninstall(ctx context.Context, cl *kube.Cluster, c *contender.Contender) error {
-	j, err := i.job(cl, c)
-	if err != nil {
-		return err
-	}
 	left, err := i.left(ctx, cl)
 	if err != nil {
 		return err
 	}
-	if left == nil || left.By != i.id {
+	if left == nil || left.By != i.id || left.Contender != c.ID {
 		return nil // never begun, or another process's
 	}
-	err = j.remove(ctx, left)
-	if i.unfinished = nil; err != nil {
-		i.unfinished = c
+	j, err := i.recall(cl, c, left)
+	if err != nil {
+		return err
 	}
-	return err
-}
-
-// finish tries once more to take off what could not be.
-func (i *Installer) finish(ctx context.Context, cl *kube.Cluster) error {
-	if i.unfinished == nil {
-		return nil
-	}
-	i.o.Log("taking off %s once more", i.unfinished.ID)
-	return i.Uninstall(ctx, cl, i.unfinished)
+	return j.remove(ctx, left)
 }
 
 // Clean takes off what a crashed run left, and says what that was; "" if
-// there was nothing. all is the catalogue.
+// there was nothing. all is the catalogue. The run's versions, facts and image
+// are in its journal; Options.Facts, Image and PullPolicy go before those.
 func (i *Installer) Clean(ctx context.Context, cl *kube.Cluster, all []*contender.Contender) (string, error) {
 	left, err := i.left(ctx, cl)
+	if apierrors.IsForbidden(err) {
+		return "", nil // who may not read it has installed nothing
+	}
 	if err != nil || left == nil {
 		return "", err
 	}
@@ -202,13 +216,15 @@ func (i *Installer) Clean(ctx context.Context, cl *kube.Cluster, all []*contende
 	if err != nil {
 		return "", fmt.Errorf("the cluster has a contender installed that this version does not know: %w", err)
 	}
-	again := *i
-	again.o.Versions = left.Versions
-	j, err := again.job(cl, c)
+	j, err := i.recall(cl, c, left)
 	if err != nil {
 		return "", err
 	}
-	return c.ID + " " + j.version, j.remove(ctx, left)
+	what := c.ID + " " + j.version
+	if left.Before == nil {
+		what = "namespace " + ownNamespace
+	}
+	return what, j.remove(ctx, left)
 }
 
 func (i *Installer) job(cl *kube.Cluster, c *contender.Contender) (*job, error) {
@@ -216,10 +232,36 @@ func (i *Installer) job(cl *kube.Cluster, c *contender.Contender) (*job, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &job{i, cl, c, version, newFacts(cl.Client, version, i.o.Facts)}, nil
+	return &job{
+		Installer: i, cl: cl, c: c, version: version, facts: newFacts(cl.Client, version, i.o.Facts),
+		image: cmp.Or(i.o.Image, cl.Options.Image), pullPolicy: cmp.Or(i.o.PullPolicy, cl.Options.PullPolicy),
+	}, nil
+}
+
+// recall is the job that an installation was, by its journal.
+func (i *Installer) recall(cl *kube.Cluster, c *contender.Contender, left *journal) (*job, error) {
+	again := *i
+	again.o.Versions = left.Versions
+	again.o.Image = cmp.Or(i.o.Image, left.Image)
+	again.o.PullPolicy = cmp.Or(i.o.PullPolicy, left.PullPolicy)
+	again.o.Facts = map[string]string{}
+	maps.Copy(again.o.Facts, left.Facts)
+	maps.Copy(again.o.Facts, i.o.Facts)
+	j, err := again.job(cl, c)
+	if err != nil {
+		return nil, err
+	}
+	j.version = j.facts.known["version"]
+	if j.before = left.Before; j.before != nil {
+		j.facts.uplinks = uplinksOf(j.before.Nodes)
+	}
+	return j, nil
 }
 
 func (j *job) remove(ctx context.Context, left *journal) error {
+	if left.Before == nil {
+		return j.forget(ctx)
+	}
 	begin := time.Now()
 	if err := j.takeOff(ctx, left); err != nil {
 		return fmt.Errorf("uninstall %s %s: %w", j.c.ID, j.version, err)

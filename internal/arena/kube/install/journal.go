@@ -17,8 +17,8 @@ import (
 )
 
 // ownNamespace holds the journal and the pods that look after nodes. It is
-// there from the first change of an installation until the proof that nothing
-// is left, so that a crashed run's contender can be taken off.
+// there before the first change of an installation and until the proof that
+// nothing is left, so that a crashed run's contender can be taken off.
 const ownNamespace = "cnibench-install"
 
 const journalName = "journal"
@@ -27,19 +27,28 @@ const journalName = "journal"
 type journal struct {
 	By        string    `json:"by"` // Installer.id
 	Contender string    `json:"contender"`
-	Versions  string    `json:"versions"`
+	Versions  string    `json:"versions"` // the version set
 	Since     string    `json:"since"`
-	Before    *findings `json:"before"`
+	Before    *findings `json:"before"` // nil: nothing was changed yet
+
+	// What another process needs to take it off; empty in older journals.
+	Facts      map[string]string `json:"facts,omitempty"` // given and found, the version among them
+	Image      string            `json:"image,omitempty"`
+	PullPolicy string            `json:"pull_policy,omitempty"`
 }
 
 // left is the journal of an installation that is there; nil if there is none.
 func (i *Installer) left(ctx context.Context, cl *kube.Cluster) (*journal, error) {
-	cm, err := cl.Client.CoreV1().ConfigMaps(ownNamespace).Get(ctx, journalName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // who may not read it has installed nothing
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the journal %s/%s: %w", ownNamespace, journalName, err)
+	var cm *corev1.ConfigMap
+	err := i.patiently(ctx, fmt.Sprintf("read the journal %s/%s", ownNamespace, journalName), func(ctx context.Context) (err error) {
+		cm, err = cl.Client.CoreV1().ConfigMaps(ownNamespace).Get(ctx, journalName, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			cm, err = nil, nil
+		}
+		return err
+	})
+	if err != nil || cm == nil {
+		return nil, err
 	}
 	z, err := gzip.NewReader(bytes.NewReader(cm.BinaryData["journal.json.gz"]))
 	if err != nil {
@@ -52,25 +61,81 @@ func (i *Installer) left(ctx context.Context, cl *kube.Cluster) (*journal, error
 	return &l, nil
 }
 
-// write makes the journal.
-func (j *job) write(ctx context.Context, before *findings) error {
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	l := journal{j.id, j.c.ID, j.o.Versions, time.Now().UTC().Format(time.RFC3339), before}
-	if err := json.NewEncoder(z).Encode(l); err != nil {
-		return fmt.Errorf("journal: %w", err)
+// claim makes the journal: of several that try, the first has the cluster.
+// Errors: *arena.Unsupported for the others.
+func (j *job) claim(ctx context.Context) error {
+	if err := j.ensureNamespace(ctx); err != nil {
+		return err
 	}
-	if err := z.Close(); err != nil {
-		return fmt.Errorf("journal: %w", err)
+	cm, err := j.page(nil, nil)
+	if err != nil {
+		return err
 	}
-	cm := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: journalName, Namespace: ownNamespace},
-		BinaryData: map[string][]byte{"journal.json.gz": b.Bytes()},
-	}
-	return j.patiently(ctx, "write the journal", func(ctx context.Context) error {
+	taken := false
+	err = j.patiently(ctx, "make the journal", func(ctx context.Context) error {
 		_, err := j.cl.Client.CoreV1().ConfigMaps(ownNamespace).Create(ctx, cm, metav1.CreateOptions{})
+		if taken = apierrors.IsAlreadyExists(err); taken {
+			return nil
+		}
 		return err
 	})
+	if err != nil || !taken {
+		return err
+	}
+	left, err := j.left(ctx, j.cl)
+	switch {
+	case err != nil:
+		return err
+	case left == nil:
+		return unsupported("try again", "another run's installation has only just gone")
+	case left.By == j.id && left.Contender == j.c.ID:
+		return nil // made by a request whose answer was lost
+	}
+	return occupied(j.cl, left)
+}
+
+// write completes the journal, before the first change.
+func (j *job) write(ctx context.Context, before *findings) error {
+	cm, err := j.page(before, j.facts.all(ctx))
+	if err != nil {
+		return err
+	}
+	return j.patiently(ctx, "write the journal", func(ctx context.Context) error {
+		_, err := j.cl.Client.CoreV1().ConfigMaps(ownNamespace).Update(ctx, cm, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// page is the journal as an object.
+func (j *job) page(before *findings, facts map[string]string) (*corev1.ConfigMap, error) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	l := journal{
+		By: j.id, Contender: j.c.ID, Versions: j.o.Versions, Since: time.Now().UTC().Format(time.RFC3339),
+		Before: before, Facts: facts, Image: j.image, PullPolicy: j.pullPolicy,
+	}
+	if err := json.NewEncoder(z).Encode(l); err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	if err := z.Close(); err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: journalName, Namespace: ownNamespace},
+		BinaryData: map[string][]byte{"journal.json.gz": b.Bytes()},
+	}, nil
+}
+
+// occupied refuses a cluster that has another run's installation.
+func occupied(cl *kube.Cluster, left *journal) error {
+	clean := "cnibench clean --arena kube"
+	for _, flag := range [][2]string{{"kubeconfig", cl.Options.Kubeconfig}, {"context", cl.Options.Context}} {
+		if flag[1] != "" {
+			clean += " --" + flag[0] + "=" + flag[1]
+		}
+	}
+	return unsupported("wait for the run that installs it, or if that has ended take it off with: "+clean,
+		"%s is installed on the cluster since %s", left.Contender, left.Since)
 }
 
 // ensureNamespace makes the installer's own namespace, which may hold

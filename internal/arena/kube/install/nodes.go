@@ -18,7 +18,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/arena/kube/install/node"
-	"github.com/cnibench/cnibench/internal/contender"
 )
 
 // nodePatience is how long a short-lived pod on a node may take.
@@ -46,8 +45,8 @@ func (j *job) podOf(nodeName, role string, req node.Request, privileged bool) (*
 			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			Containers: []corev1.Container{{
 				Name:            "node",
-				Image:           j.cl.Options.Image,
-				ImagePullPolicy: corev1.PullPolicy(j.cl.Options.PullPolicy),
+				Image:           j.image,
+				ImagePullPolicy: corev1.PullPolicy(j.pullPolicy),
 				Command:         []string{kube.Program, "agent", "node", string(argument)},
 			}},
 		},
@@ -205,11 +204,16 @@ func (j *job) askAll(ctx context.Context, role string, req node.Request, before 
 	if err := errors.Join(failed...); err != nil {
 		return nil, err
 	}
-	j.facts.uplinks = map[string]string{}
-	for name, ans := range answers {
-		j.facts.uplinks[name] = ans.Uplink
-	}
+	j.facts.uplinks = uplinksOf(answers)
 	return answers, nil
+}
+
+func uplinksOf(answers map[string]*node.Answer) map[string]string {
+	uplinks := map[string]string{}
+	for name, ans := range answers {
+		uplinks[name] = ans.Uplink
+	}
+	return uplinks
 }
 
 // beyond lists what there is now and was not before. Nodes that have come
@@ -249,6 +253,11 @@ func (j *job) fits(before *findings) error {
 					"node %s has a pod network already: %s", name, file)
 			}
 		}
+		if k.Leftovers.XFRM && ans.State.HasIPsec() {
+			return unsupported("measure it without --install, or end on every node what encrypts there",
+				"%s leaves IPsec states and policies that can't be told from others', and node %s has some already: %s",
+				j.c.ID, name, listing(slices.Concat(ans.State["ipsec state"], ans.State["ipsec policy"])))
+		}
 		for _, plugin := range k.CNIPlugins {
 			if !slices.Contains(ans.Plugins, plugin) {
 				return unsupported("put the standard CNI plugins into /opt/cni/bin of every node (https://github.com/containernetworking/plugins/releases)",
@@ -263,96 +272,26 @@ func isConf(file string) bool {
 	return slices.Contains([]string{".conf", ".conflist", ".json"}, path.Ext(file))
 }
 
-// cleanNodes takes away on every node what the recipe names.
+// cleanNodes takes away on every node what the recipe names. Where the pods'
+// network is not known, it does all the rest and says so.
 func (j *job) cleanNodes(ctx context.Context, before *findings) error {
 	req := node.Request{Do: node.DoClean, Leftovers: j.c.Kube.Leftovers}
-	if j.c.Kube.Leftovers.PodRoutes {
-		var err error
-		if req.PodCIDR, err = j.facts.get(ctx, "pod-cidr"); err != nil {
-			return err
-		}
+	var unknown error
+	if req.Leftovers.PodRoutes {
+		req.PodCIDR, unknown = j.facts.get(ctx, "pod-cidr")
+		req.Leftovers.PodRoutes = unknown == nil
 	}
 	answers, err := j.askAll(ctx, "clean", req, before)
 	if err != nil {
-		return fmt.Errorf("clean the nodes: %w", err)
+		return fmt.Errorf("clean the nodes: %w", errors.Join(err, unknown))
 	}
 	for _, name := range slices.Sorted(maps.Keys(answers)) {
 		if removed := answers[name].Removed; len(removed) > 0 {
 			j.o.Log("cleaned %s: %s", name, listing(removed))
 		}
 	}
-	return nil
-}
-
-// What the chains of kube-proxy begin with (kubernetes pkg/proxy/iptables/proxier.go);
-// kubelet's own, KUBE-KUBELET-CANARY and KUBE-FIREWALL, stay.
-var kubeProxyChains = []string{
-	"KUBE-SVC-", "KUBE-SVL-", "KUBE-SEP-", "KUBE-EXT-", "KUBE-FW-", "KUBE-SERVICES", "KUBE-EXTERNAL-SERVICES",
-	"KUBE-NODEPORTS", "KUBE-PROXY-FIREWALL", "KUBE-FORWARD", "KUBE-POSTROUTING", "KUBE-MARK-MASQ",
-}
-
-// kubeProxyOff keeps kube-proxy's pods from every node while it is set.
-const kubeProxyOff = "cnibench.io/no-kube-proxy"
-
-// kubeProxy switches kube-proxy off, or on again, where the recipe wants it
-// off and it is the usual DaemonSet.
-func (j *job) kubeProxy(ctx context.Context, on bool) error {
-	if j.c.Kube.KubeProxy != "off" {
-		return nil
-	}
-	sets := j.cl.Client.AppsV1().DaemonSets("kube-system")
-	_, err := sets.Get(ctx, "kube-proxy", metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil // and none runs otherwise: noKubeProxy
-	}
-	if err != nil {
-		return fmt.Errorf("kube-proxy: %w", err)
-	}
-	value := `"true"`
-	if on {
-		value = "null"
-	}
-	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"nodeSelector":{%q:%s}}}}}`, kubeProxyOff, value)
-	err = j.patiently(ctx, "switch kube-proxy", func(ctx context.Context) error {
-		_, err := sets.Patch(ctx, "kube-proxy", mergePatch, []byte(patch), metav1.PatchOptions{FieldManager: manager})
-		return err
-	})
-	if err != nil || on {
-		return err
-	}
-	err = j.patiently(ctx, "wait until kube-proxy is off", func(ctx context.Context) error {
-		ds, err := sets.Get(ctx, "kube-proxy", metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if ds.Status.ObservedGeneration < ds.Generation || ds.Status.CurrentNumberScheduled > 0 {
-			return fmt.Errorf("%d of its pods are still there", ds.Status.CurrentNumberScheduled)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	rules := contender.Leftovers{Chains: kubeProxyChains, Tables: []string{"kube-proxy"}}
-	_, err = j.askAll(ctx, "rules", node.Request{Do: node.DoClean, Leftovers: rules}, nil)
-	return err
-}
-
-// noKubeProxy is nil if kube-proxy is not in the way: the recipe can do with
-// it, it is the DaemonSet that can be switched off, or it runs nowhere.
-func (j *job) noKubeProxy(ctx context.Context, before *findings) error {
-	if j.c.Kube.KubeProxy != "off" {
-		return nil
-	}
-	_, err := j.cl.Client.AppsV1().DaemonSets("kube-system").Get(ctx, "kube-proxy", metav1.GetOptions{})
-	if !apierrors.IsNotFound(err) {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(before.Nodes)) {
-		if before.Nodes[name].KubeProxy {
-			return unsupported("start the cluster without kube-proxy",
-				"%s replaces kube-proxy, which runs on node %s, but not as the DaemonSet kube-system/kube-proxy, so that it can't be switched off from here", j.c.ID, name)
-		}
+	if unknown != nil {
+		return fmt.Errorf("clean the nodes of routes to pods: %w", unknown)
 	}
 	return nil
 }
@@ -388,8 +327,9 @@ func (j *job) cordon(ctx context.Context, on bool) error {
 }
 
 // emptyNodes deletes the pods that use the pod network, while the plugin that
-// detaches them is still there. Those with a controller come again later;
-// those of DaemonSets come at once and go with their product.
+// detaches them is still there. Those with a controller come again later; others
+// there are in namespaces that may lose them only (scratch). Those of DaemonSets
+// come at once and go with their product; those that have ended are detached.
 func (j *job) emptyNodes(ctx context.Context) error {
 	return j.patiently(ctx, "detach the pods", func(ctx context.Context) error {
 		pods, err := j.cl.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
@@ -399,7 +339,7 @@ func (j *job) emptyNodes(ctx context.Context) error {
 		var there []string
 		for _, p := range pods.Items {
 			owner := metav1.GetControllerOf(&p)
-			if p.Spec.HostNetwork || p.Spec.NodeName == "" || owner != nil && owner.Kind == "DaemonSet" {
+			if p.Spec.HostNetwork || p.Spec.NodeName == "" || ended(&p) || owner != nil && owner.Kind == "DaemonSet" {
 				continue
 			}
 			there = append(there, p.Namespace+"/"+p.Name)

@@ -147,23 +147,38 @@ func (j *job) apply(ctx context.Context, o *unstructured.Unstructured) error {
 }
 
 // deleteMade deletes an object if the installer made it, and waits until it
-// has gone.
+// has gone; with a definition go the objects of its kind.
 func (j *job) deleteMade(ctx context.Context, o *unstructured.Unstructured) error {
-	r, err := j.resource(ctx, o.GroupVersionKind(), o.GetNamespace())
-	if meta.IsNoMatchError(err) {
-		return nil // its kind has gone, and it with it
+	made := false
+	err := j.patiently(ctx, "delete "+textOf(o), func(ctx context.Context) error {
+		r, err := j.resource(ctx, o.GroupVersionKind(), o.GetNamespace())
+		if meta.IsNoMatchError(err) {
+			return nil // its kind has gone, and it with it
+		}
+		if err != nil {
+			return err
+		}
+		there, err := r.Get(ctx, o.GetName(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		made = err == nil && there.GetAnnotations()[madeBy] != ""
+		return err
+	})
+	if err != nil || !made {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("delete %s: %w", textOf(o), err)
+	if o.GetKind() == "CustomResourceDefinition" {
+		if err := j.releaseAll(ctx, o.GetName()); err != nil {
+			return err
+		}
 	}
-	there, err := r.Get(ctx, o.GetName(), metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("delete %s: %w", textOf(o), err)
-	}
-	if there.GetAnnotations()[madeBy] == "" {
+	return j.deleteObject(ctx, o)
+}
+
+// deleteNew deletes an object if it was not there before the installation.
+func (j *job) deleteNew(ctx context.Context, o *unstructured.Unstructured) error {
+	if j.had(textOf(o)) {
 		return nil
 	}
 	return j.deleteObject(ctx, o)
@@ -227,8 +242,18 @@ func (j *job) patch(ctx context.Context, p *contender.Patch) error {
 }
 
 // patiently persists for as long as a contender may take.
-func (j *job) patiently(ctx context.Context, what string, try func(context.Context) error) error {
-	return persist(ctx, j.o.Patience, what, try)
+func (i *Installer) patiently(ctx context.Context, what string, try func(context.Context) error) error {
+	return persist(ctx, i.o.Patience, what, try)
+}
+
+// rightsPatience is how long the API server may refuse without a break: one
+// that has just come back may not know its users' rights yet.
+const rightsPatience = 10 * time.Second
+
+// refuses is whether the API server says that the user may not. A new
+// namespace lacks its service account for a moment, which it words alike.
+func refuses(err error) bool {
+	return (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)) && !strings.Contains(err.Error(), "error looking up service account")
 }
 
 // persist tries again until it succeeds, an error that no waiting mends comes,
@@ -237,6 +262,7 @@ func persist(ctx context.Context, patience time.Duration, what string, try func(
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	begin := time.Now()
+	var refusing time.Time // since when; zero: the last answer was another
 	for {
 		err := func() error {
 			ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -246,7 +272,14 @@ func persist(ctx context.Context, patience time.Duration, what string, try func(
 		if err == nil {
 			return nil
 		}
-		if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsBadRequest(err) {
+		switch {
+		case !refuses(err):
+			refusing = time.Time{}
+		case refusing.IsZero():
+			refusing = time.Now()
+		}
+		forbidden := !refusing.IsZero() && time.Since(refusing) >= rightsPatience
+		if forbidden || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		select {

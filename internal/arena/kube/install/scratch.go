@@ -21,7 +21,8 @@ const ScratchLabel = "cnibench.io/scratch"
 //     user said so by a flag;
 //   - no foreign workload may run: a pod in a namespace other than kube-*,
 //     default and those of this program, unless that namespace has the label;
-//     in default a pod without a controller, which would not come back.
+//     in kube-* and default a pod without a controller, which would not come
+//     back, but for those of kube-* in the host network, which stay.
 //
 // Nothing is changed.
 func (i *Installer) scratch(ctx context.Context, client kubernetes.Interface) error {
@@ -36,7 +37,7 @@ func (i *Installer) scratch(ctx context.Context, client kubernetes.Interface) er
 		if ns.Name == "kube-system" && labelled {
 			marked = true
 		}
-		exempt[ns.Name] = labelled || strings.HasPrefix(ns.Name, "kube-") || isOwn(&ns)
+		exempt[ns.Name] = labelled && ns.Name != "kube-system" || isOwn(&ns)
 	}
 	if !marked {
 		return unsupported("if everything on it may go, run with --scratch, or: kubectl label namespace kube-system "+ScratchLabel+"=true",
@@ -48,8 +49,9 @@ func (i *Installer) scratch(ctx context.Context, client kubernetes.Interface) er
 	}
 	var foreign []string
 	for _, p := range pods.Items {
-		ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-		if exempt[p.Namespace] || ended || p.Namespace == "default" && metav1.GetControllerOf(&p) != nil {
+		system := strings.HasPrefix(p.Namespace, "kube-")
+		comesBack := (system || p.Namespace == "default") && metav1.GetControllerOf(&p) != nil
+		if exempt[p.Namespace] || ended(&p) || comesBack || system && p.Spec.HostNetwork {
 			continue
 		}
 		foreign = append(foreign, p.Namespace+"/"+p.Name)
@@ -58,8 +60,13 @@ func (i *Installer) scratch(ctx context.Context, client kubernetes.Interface) er
 		return nil
 	}
 	slices.Sort(foreign)
-	return unsupported("remove them, or label their namespaces "+ScratchLabel+"=true if they may lose their network",
+	return unsupported("remove them, or label their namespaces "+ScratchLabel+"=true if they may lose their network, and those without a controller may go",
 		"foreign workloads run on the cluster: %s", listing(foreign))
+}
+
+// ended is whether nothing of the pod runs any more, and it has no network.
+func ended(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
 // isOwn is whether this program made the namespace.

@@ -31,6 +31,7 @@ func TestScratch(t *testing.T) {
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "r", Controller: &yes}}
 	}
 	ended := func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
+	host := func(p *corev1.Pod) { p.Spec.HostNetwork = true }
 	for _, tt := range []struct {
 		name    string
 		flag    bool
@@ -40,7 +41,11 @@ func TestScratch(t *testing.T) {
 		{"not marked", false, []runtime.Object{namespace("kube-system", nil)}, "the cluster is not marked as scratch"},
 		{"marked by flag", true, []runtime.Object{namespace("kube-system", nil)}, ""},
 		{"marked by label", false, []runtime.Object{namespace("kube-system", marked)}, ""},
-		{"system's pods", true, []runtime.Object{namespace("kube-system", nil), pod("kube-system", "dns")}, ""},
+		{"system's pods", true, []runtime.Object{namespace("kube-system", nil), pod("kube-system", "dns", owned)}, ""},
+		{"system's pod of the host", true, []runtime.Object{namespace("kube-system", nil), pod("kube-system", "etcd", host)}, ""},
+		{"system's pod that would not come back", true, []runtime.Object{namespace("kube-system", nil), pod("kube-system", "dns")}, "foreign workloads run on the cluster: kube-system/dns"},
+		{"the cluster's mark is none of its pods", false, []runtime.Object{namespace("kube-system", marked), pod("kube-system", "dns")}, "foreign workloads run on the cluster: kube-system/dns"},
+		{"pod that may go", true, []runtime.Object{namespace("kube-x", marked), pod("kube-x", "p")}, ""},
 		{"own pods", true, []runtime.Object{namespace("x", map[string]string{"app.kubernetes.io/managed-by": "cnibench"}), pod("x", "p")}, ""},
 		{"foreign pod", true, []runtime.Object{namespace("shop", nil), pod("shop", "web", owned)}, "foreign workloads run on the cluster: shop/web"},
 		{"foreign pod that has ended", true, []runtime.Object{namespace("shop", nil), pod("shop", "job", ended)}, ""},

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -63,13 +64,7 @@ func (j *job) undo(ctx context.Context, s contender.Step) error {
 	}
 	objects = inOrder(objects)
 	for n := len(objects) - 1; n >= 0; n-- {
-		o := objects[n]
-		if o.GetKind() == "CustomResourceDefinition" {
-			if err := j.releaseAll(ctx, o.GetName()); err != nil {
-				return err
-			}
-		}
-		if err := j.deleteMade(ctx, o); err != nil {
+		if err := j.deleteMade(ctx, objects[n]); err != nil {
 			return err
 		}
 	}
@@ -167,20 +162,22 @@ func (j *job) manifestOf(ctx context.Context, m *contender.Manifest) ([]*unstruc
 	return objects, nil
 }
 
-// labelNodes labels nodes, or takes the labels away.
+// labelNodes labels nodes, or takes the labels away that were not there before.
 func (j *job) labelNodes(ctx context.Context, l *contender.NodeLabels, away bool) error {
 	names, err := j.facts.nodes(ctx, l.Nodes)
 	if err != nil {
 		return err
 	}
-	labels := map[string]any{}
-	for key, value := range l.Labels {
-		labels[key] = value
-		if away {
-			labels[key] = nil
-		}
-	}
 	for _, name := range names {
+		labels := map[string]any{}
+		for key, value := range l.Labels {
+			switch {
+			case !away:
+				labels[key] = value
+			case !j.had(markText("label "+key, name)):
+				labels[key] = nil
+			}
+		}
 		if err := j.patchNode(ctx, name, map[string]any{"metadata": map[string]any{"labels": labels}}); err != nil {
 			return err
 		}
@@ -202,9 +199,13 @@ func (j *job) patchNode(ctx context.Context, name string, patch map[string]any) 
 // farewell runs a command in the product's own pods. Pods that are not there
 // any more need none.
 func (j *job) farewell(ctx context.Context, f *contender.Farewell) error {
-	pods, err := j.cl.Client.CoreV1().Pods(f.Namespace).List(ctx, metav1.ListOptions{LabelSelector: f.Selector})
+	var pods *corev1.PodList
+	err := j.patiently(ctx, fmt.Sprintf("list pods %s in %s", f.Selector, f.Namespace), func(ctx context.Context) (err error) {
+		pods, err = j.cl.Client.CoreV1().Pods(f.Namespace).List(ctx, metav1.ListOptions{LabelSelector: f.Selector})
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("pods %s in %s: %w", f.Selector, f.Namespace, err)
+		return err
 	}
 	for _, pod := range pods.Items {
 		if pod.Status.Phase != "Running" {

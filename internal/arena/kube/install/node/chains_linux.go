@@ -75,12 +75,12 @@ func readNft(s State) error {
 			continue
 		}
 		if c.Hooknum == nil { // base chains come and go with the first rule
-			s.add("chain", tableName(c.Table)+" "+c.Name)
+			s.add("chain", chainText(tableName(c.Table), c.Name))
 		}
 		for _, r := range n.rules(c) {
 			to := leadsTo(r)
 			if to != "" && !ofKubernetes(to) {
-				s.add("rule in", tableName(c.Table)+" "+c.Name+": "+to)
+				s.add("rule in", ruleInText(tableName(c.Table), c.Name, to))
 			}
 		}
 	}
@@ -123,12 +123,20 @@ func leadsTo(r *nftables.Rule) string {
 	return to
 }
 
+// chainText and ruleInText name a chain, and a rule by where it leads, as states do.
+func chainText(table, chain string) string { return table + " " + chain }
+
+func ruleInText(table, chain, to string) string { return table + " " + chain + ": " + to }
+
 // cleanNft removes the tables by name, and the chains with the prefixes after
-// the rules that lead to them.
-func cleanNft(tables, prefixes []string) ([]string, error) {
+// the rules that lead to them, but for those that are to be kept.
+func cleanNft(tables, prefixes []string, keep State) ([]string, error) {
 	n, err := openNft()
 	if n == nil || len(tables)+len(prefixes) == 0 {
 		return nil, err
+	}
+	goes := func(t *nftables.Table) bool {
+		return slices.Contains(tables, t.Name) && !slices.Contains(keep["nftables table"], tableName(t))
 	}
 	var removed []string
 	all, err := n.conn.ListTables()
@@ -136,33 +144,37 @@ func cleanNft(tables, prefixes []string) ([]string, error) {
 		return nil, fmt.Errorf("list nftables tables: %w", err)
 	}
 	for _, t := range all {
-		if slices.Contains(tables, t.Name) {
+		if goes(t) {
 			n.conn.DelTable(t)
 			removed = append(removed, "nftables table "+tableName(t))
 		}
 	}
 	var gone []*nftables.Chain
 	for _, c := range n.chains {
-		if slices.Contains(tables, c.Table.Name) {
+		if goes(c.Table) {
 			continue
 		}
-		if hasPrefix(c.Name, prefixes) && c.Hooknum == nil {
+		table := tableName(c.Table)
+		if hasPrefix(c.Name, prefixes) && c.Hooknum == nil && !slices.Contains(keep["chain"], chainText(table, c.Name)) {
 			n.conn.FlushChain(c)
 			gone = append(gone, c)
 			continue
 		}
 		for _, r := range n.rules(c) {
-			if to := leadsTo(r); hasPrefix(to, prefixes) {
-				if err := n.conn.DelRule(r); err != nil {
-					return nil, fmt.Errorf("rule in %s %s: %w", tableName(c.Table), c.Name, err)
-				}
-				removed = append(removed, "rule in "+tableName(c.Table)+" "+c.Name+": "+to)
+			to := leadsTo(r)
+			text := ruleInText(table, c.Name, to)
+			if !hasPrefix(to, prefixes) || slices.Contains(keep["rule in"], text) {
+				continue
 			}
+			if err := n.conn.DelRule(r); err != nil {
+				return nil, fmt.Errorf("rule in %s: %w", text, err)
+			}
+			removed = append(removed, "rule in "+text)
 		}
 	}
 	for _, c := range gone {
 		n.conn.DelChain(c)
-		removed = append(removed, "chain "+tableName(c.Table)+" "+c.Name)
+		removed = append(removed, "chain "+chainText(tableName(c.Table), c.Name))
 	}
 	if err := n.conn.Flush(); err != nil {
 		return nil, fmt.Errorf("remove nftables chains: %w", err)
@@ -255,9 +267,9 @@ func readLegacy(ctx context.Context, s State) (blind []string, err error) {
 			switch to := target(rule); {
 			case ofKubernetes(chain) || ofKubernetes(to):
 			case rule == "":
-				s.add("chain", l.label+" "+table+" "+chain)
+				s.add("chain", chainText(l.label+" "+table, chain))
 			case to != "":
-				s.add("rule in", l.label+" "+table+" "+chain+": "+to)
+				s.add("rule in", ruleInText(l.label+" "+table, chain, to))
 			}
 		})
 	}
@@ -293,7 +305,7 @@ func target(rule string) string {
 	return ""
 }
 
-func cleanLegacy(ctx context.Context, prefixes []string) ([]string, error) {
+func cleanLegacy(ctx context.Context, prefixes []string, keep State) ([]string, error) {
 	var removed []string
 	for _, l := range legacies {
 		out, err := l.dump(ctx)
@@ -303,7 +315,7 @@ func cleanLegacy(ctx context.Context, prefixes []string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		script, gone := legacyScript(out, prefixes, l.label)
+		script, gone := legacyScript(out, prefixes, l.label, keep)
 		if len(gone) == 0 {
 			continue
 		}
@@ -318,11 +330,15 @@ func cleanLegacy(ctx context.Context, prefixes []string) ([]string, error) {
 }
 
 // legacyScript is what iptables-restore --noflush needs to remove the chains
-// with the prefixes: first the rules that lead there, then their own, then them.
-func legacyScript(out []byte, prefixes []string, label string) (script string, removed []string) {
+// with the prefixes, but for those to keep: first the rules that lead there,
+// then their own, then them.
+func legacyScript(out []byte, prefixes []string, label string, keep State) (script string, removed []string) {
 	type part struct{ rules, flush, del []string }
 	parts := map[string]*part{}
 	var order []string
+	goes := func(table, chain string) bool {
+		return hasPrefix(chain, prefixes) && !slices.Contains(keep["chain"], chainText(label+" "+table, chain))
+	}
 	eachLegacy(out, func(table, chain, rule string) {
 		p := parts[table]
 		if p == nil {
@@ -330,13 +346,17 @@ func legacyScript(out []byte, prefixes []string, label string) (script string, r
 			parts[table], order = p, append(order, table)
 		}
 		switch {
-		case rule == "" && hasPrefix(chain, prefixes):
+		case rule == "" && goes(table, chain):
 			p.flush = append(p.flush, "-F "+chain)
 			p.del = append(p.del, "-X "+chain)
-			removed = append(removed, "chain "+label+" "+table+" "+chain)
-		case rule != "" && !hasPrefix(chain, prefixes) && hasPrefix(target(rule), prefixes):
+			removed = append(removed, "chain "+chainText(label+" "+table, chain))
+		case rule != "" && !goes(table, chain) && hasPrefix(target(rule), prefixes):
+			text := ruleInText(label+" "+table, chain, target(rule))
+			if slices.Contains(keep["rule in"], text) {
+				return
+			}
 			p.rules = append(p.rules, "-D "+strings.TrimPrefix(rule, "-A "))
-			removed = append(removed, "rule in "+label+" "+table+" "+chain+": "+target(rule))
+			removed = append(removed, "rule in "+text)
 		}
 	})
 	var b strings.Builder

@@ -27,13 +27,13 @@ func clean(ctx context.Context, req Request) ([]string, error) {
 	l, keep := req.Leftovers, req.Keep
 	for _, part := range []func() ([]string, error){
 		func() ([]string, error) { return cleanCNI(keep) },
-		func() ([]string, error) { return cleanNft(l.Tables, l.Chains) },
+		func() ([]string, error) { return cleanNft(l.Tables, l.Chains, keep) },
 		func() ([]string, error) { return cleanEmpty(keep) },
-		func() ([]string, error) { return cleanLegacy(ctx, l.Chains) },
-		func() ([]string, error) { return cleanSets(l.Sets) },
-		func() ([]string, error) { return cleanFilters(l.Filters) },
-		func() ([]string, error) { return cleanXFRM(l.XFRM) },
-		func() ([]string, error) { return cleanRoutes(l, req.PodCIDR) },
+		func() ([]string, error) { return cleanLegacy(ctx, l.Chains, keep) },
+		func() ([]string, error) { return cleanSets(l.Sets, keep["ipset"]) },
+		func() ([]string, error) { return cleanFilters(l.Filters, keep["filter"]) },
+		func() ([]string, error) { return cleanXFRM(l.XFRM, keep) },
+		func() ([]string, error) { return cleanRoutes(l, req.PodCIDR, keep) },
 		func() ([]string, error) { return cleanLinks(l.Interfaces, keep["interface"]) },
 		func() ([]string, error) { return cleanMounts(l.Mounts, keep["mount"]) },
 		func() ([]string, error) { return cleanFiles(l.Files, keep["file"]) },
@@ -133,7 +133,7 @@ func removeBelow(file string, dev uint64) error {
 	return nil
 }
 
-func cleanSets(prefixes []string) ([]string, error) {
+func cleanSets(prefixes, keep []string) ([]string, error) {
 	if len(prefixes) == 0 {
 		return nil, nil
 	}
@@ -143,7 +143,7 @@ func cleanSets(prefixes []string) ([]string, error) {
 	}
 	var removed []string
 	for _, set := range sets {
-		if !hasPrefix(set.SetName, prefixes) {
+		if !hasPrefix(set.SetName, prefixes) || slices.Contains(keep, set.SetName) {
 			continue
 		}
 		if err := netlink.IpsetDestroy(set.SetName); err != nil {
@@ -154,7 +154,7 @@ func cleanSets(prefixes []string) ([]string, error) {
 	return removed, nil
 }
 
-func cleanFilters(prefixes []string) ([]string, error) {
+func cleanFilters(prefixes, keep []string) ([]string, error) {
 	if len(prefixes) == 0 {
 		return nil, nil
 	}
@@ -165,20 +165,23 @@ func cleanFilters(prefixes []string) ([]string, error) {
 	var removed []string
 	for _, l := range links {
 		for _, f := range filters(l) {
-			if !hasPrefix(f.Name, prefixes) {
+			text := filterText(f, l)
+			if !hasPrefix(f.Name, prefixes) || slices.Contains(keep, text) {
 				continue
 			}
 			if err := netlink.FilterDel(f); err != nil {
-				return removed, fmt.Errorf("filter %s at %s: %w", f.Name, l.Attrs().Name, err)
+				return removed, fmt.Errorf("filter %s: %w", text, err)
 			}
-			removed = append(removed, "filter "+f.Name+" at "+l.Attrs().Name)
+			removed = append(removed, "filter "+text)
 		}
 	}
 	return removed, nil
 }
 
-func cleanXFRM(wanted bool) ([]string, error) {
-	if !wanted {
+// cleanXFRM removes all states and policies, since nothing tells whose they
+// are, or none where there were some before, or nobody has looked.
+func cleanXFRM(wanted bool, keep State) ([]string, error) {
+	if !wanted || keep == nil || keep.HasIPsec() {
 		return nil, nil
 	}
 	if err := netlink.XfrmPolicyFlush(); err != nil && !lacking(err) {
@@ -192,7 +195,7 @@ func cleanXFRM(wanted bool) ([]string, error) {
 
 // cleanRoutes removes the product's tables with the rules that lead there,
 // and from the main table the routes into the pods' network.
-func cleanRoutes(l contender.Leftovers, podCIDR string) ([]string, error) {
+func cleanRoutes(l contender.Leftovers, podCIDR string, keep State) ([]string, error) {
 	var removed []string
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		rules, err := netlink.RuleList(family)
@@ -200,7 +203,7 @@ func cleanRoutes(l contender.Leftovers, podCIDR string) ([]string, error) {
 			return nil, fmt.Errorf("list routing rules: %w", err)
 		}
 		for _, r := range rules {
-			if !slices.Contains(l.RouteTables, r.Table) {
+			if !slices.Contains(l.RouteTables, r.Table) || slices.Contains(keep["rule"], ruleText(r)) {
 				continue
 			}
 			r.Family = family
@@ -224,13 +227,14 @@ func cleanRoutes(l contender.Leftovers, podCIDR string) ([]string, error) {
 	}
 	for _, r := range routes {
 		toPods := l.PodRoutes && r.Table == unix.RT_TABLE_MAIN && r.Dst != nil && pods.Contains(r.Dst.IP)
-		if !toPods && !slices.Contains(l.RouteTables, r.Table) {
+		text := routeText(r, links)
+		if !toPods && !slices.Contains(l.RouteTables, r.Table) || slices.Contains(keep["route"], text) {
 			continue
 		}
 		if err := netlink.RouteDel(&r); err != nil && !errors.Is(err, unix.ESRCH) {
-			return removed, fmt.Errorf("route %s: %w", routeText(r, links), err)
+			return removed, fmt.Errorf("route %s: %w", text, err)
 		}
-		removed = append(removed, "route "+routeText(r, links))
+		removed = append(removed, "route "+text)
 	}
 	return removed, nil
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,7 +39,7 @@ COMMIT
 `
 
 func TestLegacyScript(t *testing.T) {
-	script, removed := legacyScript([]byte(saved), []string{"FLANNEL-"}, "legacy ip")
+	script, removed := legacyScript([]byte(saved), []string{"FLANNEL-"}, "legacy ip", nil)
 	wantScript := `*nat
 -D POSTROUTING -m comment --comment "flanneld masq" -j FLANNEL-POSTRTG
 -F FLANNEL-POSTRTG
@@ -60,8 +61,13 @@ COMMIT
 	if diff := cmp.Diff(wantRemoved, removed); diff != "" {
 		t.Error(diff)
 	}
-	if script, _ := legacyScript([]byte(saved), []string{"CILIUM_"}, "legacy ip"); script != "" {
+	if script, _ := legacyScript([]byte(saved), []string{"CILIUM_"}, "legacy ip", nil); script != "" {
 		t.Errorf("there is nothing to remove, but: %s", script)
+	}
+	keep := State{"chain": {"legacy ip nat FLANNEL-POSTRTG"}, "rule in": {"legacy ip nat POSTROUTING: FLANNEL-POSTRTG"}}
+	script, removed = legacyScript([]byte(saved), []string{"FLANNEL-"}, "legacy ip", keep)
+	if strings.Contains(script, "*nat") || cmp.Diff(wantRemoved[2:], removed) != "" {
+		t.Errorf("what is to be kept goes: %v\n%s", removed, script)
 	}
 }
 
@@ -69,7 +75,7 @@ func FuzzLegacyScript(f *testing.F) {
 	f.Add(saved)
 	f.Add("*x\n:A - [\n-A\n-A X -j\n")
 	f.Fuzz(func(t *testing.T, in string) {
-		script, removed := legacyScript([]byte(in), []string{"FLANNEL-"}, "x")
+		script, removed := legacyScript([]byte(in), []string{"FLANNEL-"}, "x", nil)
 		if (script == "") != (len(removed) == 0) {
 			t.Errorf("script %q, removed %v", script, removed)
 		}
@@ -128,7 +134,7 @@ func TestRemoveTree(t *testing.T) {
 }
 
 // TestClean makes in a namespace of its own what a pod network leaves, takes
-// it away, and finds the state of before.
+// it away, and finds the state of before: things of the same kinds are there.
 func TestClean(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root for a network namespace: sudo go test ./internal/arena/kube/install/node")
@@ -151,11 +157,14 @@ func leaveAndClean(t *testing.T) error {
 	if err := addLink("stays"); err != nil {
 		return err
 	}
+	if err := leave(1, nftables.TableFamilyIPv6, "POSTROUTING"); err != nil {
+		return err
+	}
 	before, _, err := state(ctx, left)
 	if err != nil {
 		return err
 	}
-	if err := leave(); err != nil {
+	if err := leave(2, nftables.TableFamilyIPv4, "POSTROUTING", "XYZ-1"); err != nil {
 		return err
 	}
 	full, _, err := state(ctx, left)
@@ -164,14 +173,14 @@ func leaveAndClean(t *testing.T) error {
 	}
 	text := strings.Join(full.Beyond(before), "\n")
 	for _, want := range []string{
-		"interface xyz0", "chain ip nat XYZ-POST", "rule in ip nat POSTROUTING: XYZ-POST", "nftables table ip xyz",
-		"route 10.244.1.0/24 via 10.9.0.2 dev stays", "table 2004 mark 0x200",
+		"interface xyz2", "chain ip nat XYZ-2", "rule in ip nat POSTROUTING: XYZ-2", "rule in ip nat XYZ-1: XYZ-2", "nftables table ip xyz",
+		"route 10.244.2.0/24 via 10.9.0.2 dev stays", "table 2004 mark 0x200",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the state lacks %q:\n%s", want, text)
 		}
 	}
-	if _, err := clean(ctx, Request{Leftovers: left, PodCIDR: "10.244.0.0/16", Keep: State{"interface": {"stays"}}}); err != nil {
+	if _, err := clean(ctx, Request{Leftovers: left, PodCIDR: "10.244.0.0/16", Keep: before}); err != nil {
 		return err
 	}
 	after, _, err := state(ctx, left)
@@ -180,6 +189,9 @@ func leaveAndClean(t *testing.T) error {
 	}
 	if more := after.Beyond(before); len(more) > 0 {
 		t.Errorf("left: %v", more)
+	}
+	if less := before.Beyond(after); len(less) > 0 {
+		t.Errorf("gone, though it was there before: %v", less)
 	}
 	return nil
 }
@@ -207,8 +219,9 @@ func addLink(name string) error {
 	return netlink.LinkSetUp(l)
 }
 
-func leave() error {
-	if err := addLink("xyz0"); err != nil {
+// leave leaves the n-th of everything, with rules in the chains to its own.
+func leave(n int, family nftables.TableFamily, chains ...string) error {
+	if err := addLink(fmt.Sprint("xyz", n)); err != nil {
 		return err
 	}
 	peer, err := netlink.LinkByName("staysp")
@@ -218,7 +231,7 @@ func leave() error {
 	if err := netlink.LinkSetUp(peer); err != nil {
 		return err
 	}
-	dst, err := netlink.ParseIPNet("10.244.1.0/24")
+	dst, err := netlink.ParseIPNet(fmt.Sprintf("10.244.%d.0/24", n))
 	if err != nil {
 		return err
 	}
@@ -230,7 +243,7 @@ func leave() error {
 		return err
 	}
 	rule := netlink.NewRule()
-	rule.Family, rule.Table, rule.Priority, rule.Mark = unix.AF_INET, 2004, 9, 0x200
+	rule.Family, rule.Table, rule.Priority, rule.Mark = unix.AF_INET, 2004, 9, uint32(n)<<8
 	if err := netlink.RuleAdd(rule); err != nil {
 		return err
 	}
@@ -238,14 +251,17 @@ func leave() error {
 	if err != nil {
 		return err
 	}
-	conn.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "xyz"})
+	conn.AddTable(&nftables.Table{Family: family, Name: "xyz"})
 	nat := conn.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "nat"})
-	post := conn.AddChain(&nftables.Chain{
+	conn.AddChain(&nftables.Chain{
 		Table: nat, Name: "POSTROUTING", Type: nftables.ChainTypeNAT,
 		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource,
 	})
-	own := conn.AddChain(&nftables.Chain{Table: nat, Name: "XYZ-POST"})
+	own := conn.AddChain(&nftables.Chain{Table: nat, Name: fmt.Sprint("XYZ-", n)})
 	conn.AddRule(&nftables.Rule{Table: nat, Chain: own, Exprs: []expr.Any{&expr.Verdict{Kind: expr.VerdictReturn}}})
-	conn.AddRule(&nftables.Rule{Table: nat, Chain: post, Exprs: []expr.Any{&expr.Verdict{Kind: expr.VerdictJump, Chain: "XYZ-POST"}}})
+	for _, chain := range chains {
+		jump := []expr.Any{&expr.Verdict{Kind: expr.VerdictJump, Chain: own.Name}}
+		conn.AddRule(&nftables.Rule{Table: nat, Chain: &nftables.Chain{Table: nat, Name: chain}, Exprs: jump})
+	}
 	return conn.Flush()
 }

@@ -67,6 +67,9 @@ func (s State) sorted() State {
 	return s
 }
 
+// HasIPsec is whether there are IPsec states or policies.
+func (s State) HasIPsec() bool { return len(s["ipsec state"])+len(s["ipsec policy"]) > 0 }
+
 // Beyond lists what s has and before has not, as "kind name"; what is there
 // twice counts twice.
 func (s State) Beyond(before State) []string {

@@ -124,10 +124,14 @@ func readRoutes(s State) error {
 			return fmt.Errorf("list routing rules: %w", err)
 		}
 		for _, r := range rules {
-			s.add("rule", fmt.Sprintf("%s mark %#x", strings.TrimSpace(strings.TrimPrefix(r.String(), "ip rule ")), r.Mark))
+			s.add("rule", ruleText(r))
 		}
 	}
 	return nil
+}
+
+func ruleText(r netlink.Rule) string {
+	return fmt.Sprintf("%s mark %#x", strings.TrimSpace(strings.TrimPrefix(r.String(), "ip rule ")), r.Mark)
 }
 
 // allRoutes are those of every table but the kernel's own of local addresses,
@@ -194,6 +198,8 @@ func filters(l netlink.Link) []*netlink.BpfFilter {
 	return found
 }
 
+func filterText(f *netlink.BpfFilter, l netlink.Link) string { return f.Name + " at " + l.Attrs().Name }
+
 func readFilters(s State) error {
 	links, err := netlink.LinkList()
 	if whole(err) != nil {
@@ -201,7 +207,7 @@ func readFilters(s State) error {
 	}
 	for _, l := range links {
 		for _, f := range filters(l) {
-			s.add("filter", f.Name+" at "+l.Attrs().Name)
+			s.add("filter", filterText(f, l))
 		}
 	}
 	return nil

@@ -1,0 +1,267 @@
+package install
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ktesting "k8s.io/client-go/testing"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/kube/install/node"
+	"github.com/cnibench/cnibench/internal/contender"
+)
+
+func denied(text string) error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, journalName, errors.New(text))
+}
+
+// What no waiting mends ends at once, a refusal after some seconds: a server
+// that has just come back refuses, too. The clock is the bubble's.
+func TestPersist(t *testing.T) {
+	away := apierrors.NewInternalError(errors.New("away"))
+	for _, tt := range []struct {
+		name  string
+		err   func(try int) error
+		after time.Duration // the least that it takes
+		most  time.Duration
+		want  string
+	}{
+		{"at once", func(int) error { return nil }, 0, 0, ""},
+		{"refused for a moment", func(try int) error {
+			if try < 5 {
+				return denied("not yet")
+			}
+			return nil
+		}, time.Second, rightsPatience, ""},
+		{"refused for good", func(int) error { return denied("never") }, rightsPatience, rightsPatience + time.Second, "forbidden"},
+		{"away, then refused for a moment", func(try int) error {
+			switch {
+			case try < 40:
+				return away
+			case try < 50:
+				return apierrors.NewUnauthorized("not yet")
+			}
+			return nil
+		}, 20 * time.Second, time.Minute, ""},
+		{"no service account yet", func(try int) error {
+			if try < 60 {
+				return denied("error looking up service account x/default: serviceaccount \"default\" not found")
+			}
+			return nil
+		}, 2 * rightsPatience, time.Minute, ""},
+		{"wrong", func(int) error { return apierrors.NewBadRequest("wrong") }, 0, 0, "wrong"},
+		{"away for good", func(int) error { return away }, 2 * time.Minute, 3 * time.Minute, "tried for 2m0s"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begin, try := time.Now(), 0
+				err := persist(t.Context(), 2*time.Minute, "do it", func(context.Context) error { try++; return tt.err(try - 1) })
+				wantError(t, err, tt.want)
+				if took := time.Since(begin); took < tt.after || took > tt.most {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// put writes a journal into the cluster.
+func put(t *testing.T, b *bed, in *Installer, c *contender.Contender, before *findings) {
+	t.Helper()
+	j, err := in.job(b.Cluster, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cm, err := j.page(before, j.facts.known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.client.CoreV1().ConfigMaps(ownNamespace).Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refuseReading makes the cluster refuse the journal so many times.
+func refuseReading(b *bed, times int) {
+	b.client.PrependReactor("get", "configmaps", func(ktesting.Action) (bool, runtime.Object, error) {
+		times--
+		return times >= 0, nil, denied("not now")
+	})
+}
+
+// A hiccup does not make the installer forget what it has put there.
+func TestUninstallRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		times int
+		want  string
+	}{{"for a moment", 3, ""}, {"for long", 25, "forbidden"}} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(nil, object("v1", "Namespace", "", ownNamespace))
+				in, c := newInstaller(t, Options{}), product(contender.Leftovers{})
+				in.begun = c
+				put(t, b, in, c, nil)
+				refuseReading(b, tt.times)
+				err := in.Uninstall(t.Context(), b.Cluster, c)
+				wantError(t, err, tt.want)
+				if err != nil { // the next installation begins with taking it off
+					if err := in.vacate(t.Context(), b.Cluster); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if diff := cmp.Diff([]string{"namespaces " + ownNamespace}, b.deleted()); diff != "" {
+					t.Error(diff)
+				}
+			})
+		})
+	}
+}
+
+// Who may not read the journal has installed nothing.
+func TestCleanRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(nil)
+		refuseReading(b, 1000)
+		if what, err := newInstaller(t, Options{}).Clean(t.Context(), b.Cluster, nil); what != "" || err != nil {
+			t.Errorf("%q, %v", what, err)
+		}
+	})
+}
+
+// A contender is not taken off by another's recipe.
+func TestUninstallOther(t *testing.T) {
+	b := newBed(nil, object("v1", "Namespace", "", ownNamespace))
+	in, c := newInstaller(t, Options{}), product(contender.Leftovers{})
+	put(t, b, in, c, nil)
+	other := product(contender.Leftovers{})
+	other.ID = "other"
+	if err := in.Uninstall(t.Context(), b.Cluster, other); err != nil || b.deleted() != nil {
+		t.Errorf("%v, deleted %v", err, b.deleted())
+	}
+}
+
+// Of two runs that begin at once the second leaves the first alone.
+func TestClaim(t *testing.T) {
+	b := newBed([]runtime.Object{namespace(ownNamespace, nil)}, object("v1", "Namespace", "", ownNamespace))
+	c := product(contender.Leftovers{})
+	first, second := newInstaller(t, Options{}), newInstaller(t, Options{})
+	claim := func(in *Installer) error {
+		j, err := in.job(b.Cluster, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j.claim(t.Context())
+	}
+	if err := errors.Join(claim(first), claim(first)); err != nil { // once more after an answer that was lost
+		t.Fatal(err)
+	}
+	err := claim(second)
+	wantError(t, err, "product is installed on the cluster since ")
+	if u := arena.AsUnsupported(err); u == nil || u.Remedy != "wait for the run that installs it, or if that has ended take it off with: cnibench clean --arena kube --kubeconfig=its/config" {
+		t.Errorf("%+v is no refusal with a next step", u)
+	}
+	if err := second.Uninstall(t.Context(), b.Cluster, c); err != nil {
+		t.Error(err)
+	}
+	if gone := b.deleted(); gone != nil {
+		t.Errorf("the first's journal has gone with %v", gone)
+	}
+	// Nothing was changed yet: what has crashed here leaves its namespace only.
+	what, err := second.Clean(t.Context(), b.Cluster, []*contender.Contender{c})
+	if err != nil || what != "namespace "+ownNamespace {
+		t.Errorf("cleaned %q: %v", what, err)
+	}
+}
+
+// What takes an installation off has what the installation had, but for what
+// the user says now.
+func TestRecall(t *testing.T) {
+	known := map[string]string{"version": "v9", "pod-cidr": "10.1.0.0/16"}
+	before := &findings{Nodes: map[string]*node.Answer{"a": {Uplink: "eth1"}}}
+	for _, tt := range []struct {
+		name    string
+		o       Options
+		left    journal
+		want    []string // image, pull policy, version
+		podCIDR string
+	}{
+		{"as it was", Options{}, journal{Facts: known, Image: "registry/i:2", PullPolicy: "Never"}, []string{"registry/i:2", "Never", "v9"}, "10.1.0.0/16"},
+		{"as the user says", Options{Image: "i:3", PullPolicy: "IfNotPresent", Facts: map[string]string{"pod-cidr": "10.2.0.0/16"}},
+			journal{Facts: known, Image: "registry/i:2", PullPolicy: "Never"}, []string{"i:3", "IfNotPresent", "v9"}, "10.2.0.0/16"},
+		{"an older journal", Options{}, journal{}, []string{"of-cluster:1", "Always", "v1"}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.left.Versions, tt.left.Before = contender.VersionSets()[0], before
+			b := newBed([]runtime.Object{nodeOf("a", "10.0.0.1", "", nil)})
+			j, err := newInstaller(t, tt.o).recall(b.Cluster, product(contender.Leftovers{}), &tt.left)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, []string{j.image, j.pullPolicy, j.version}); diff != "" {
+				t.Error(diff)
+			}
+			if got, _ := j.facts.get(t.Context(), "pod-cidr"); got != tt.podCIDR {
+				t.Errorf("the pods' network is %q, want %q", got, tt.podCIDR)
+			}
+			if got, err := j.facts.get(t.Context(), "uplink"); got != "eth1" {
+				t.Errorf("the uplink is %q, %v", got, err)
+			}
+			if p, err := j.podOf("a", "x", node.Request{}, false); err != nil || p.Spec.Containers[0].Image != j.image {
+				t.Errorf("a pod of another image: %v", err)
+			}
+		})
+	}
+}
+
+// The journal holds what was found out, and one of an older version is read.
+func TestJournal(t *testing.T) {
+	b := newBed([]runtime.Object{nodeOf("a", "10.0.0.1", "10.7.0.0/24", nil), namespace(ownNamespace, nil)})
+	in, c := newInstaller(t, Options{Facts: map[string]string{"service-cidr": "10.8.0.0/16"}}), product(contender.Leftovers{})
+	j, err := in.job(b.Cluster, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(j.claim(t.Context()), j.write(t.Context(), &findings{Cluster: []string{"Namespace default"}})); err != nil {
+		t.Fatal(err)
+	}
+	got, err := in.left(t.Context(), b.Cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &journal{
+		By: in.id, Contender: "product", Versions: contender.VersionSets()[0], Since: got.Since, Before: &findings{Cluster: []string{"Namespace default"}},
+		Facts: map[string]string{"version": "v1", "pod-cidr": "10.7.0.0/16", "service-cidr": "10.8.0.0/16", "control-plane-ips": "10.0.0.1"},
+		Image: "of-cluster:1", PullPolicy: "Always",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	var old bytes.Buffer
+	z := gzip.NewWriter(&old)
+	if _, err := z.Write([]byte(`{"by":"b","contender":"c","versions":"2024","since":"s","before":{"nodes":{},"cluster":["x"]}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = newBed([]runtime.Object{&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: journalName, Namespace: ownNamespace}, BinaryData: map[string][]byte{"journal.json.gz": old.Bytes()},
+	}})
+	got, err = in.left(t.Context(), b.Cluster)
+	want = &journal{By: "b", Contender: "c", Versions: "2024", Since: "s", Before: &findings{Nodes: map[string]*node.Answer{}, Cluster: []string{"x"}}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+}

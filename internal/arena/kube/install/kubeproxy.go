@@ -1,0 +1,91 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnibench/cnibench/internal/arena/kube/install/node"
+	"github.com/cnibench/cnibench/internal/contender"
+)
+
+// What the chains of kube-proxy begin with (kubernetes pkg/proxy/iptables/proxier.go);
+// kubelet's own, KUBE-KUBELET-CANARY and KUBE-FIREWALL, stay.
+var kubeProxyChains = []string{
+	"KUBE-SVC-", "KUBE-SVL-", "KUBE-SEP-", "KUBE-EXT-", "KUBE-FW-", "KUBE-SERVICES", "KUBE-EXTERNAL-SERVICES",
+	"KUBE-NODEPORTS", "KUBE-PROXY-FIREWALL", "KUBE-FORWARD", "KUBE-POSTROUTING", "KUBE-MARK-MASQ",
+}
+
+// kubeProxyOff keeps kube-proxy's pods from every node while it is set.
+const kubeProxyOff = "cnibench.io/no-kube-proxy"
+
+// kubeProxy switches kube-proxy off, or on again, where the recipe wants it
+// off and it is the usual DaemonSet.
+func (j *job) kubeProxy(ctx context.Context, on bool) error {
+	if j.c.Kube.KubeProxy != "off" {
+		return nil
+	}
+	sets := j.cl.Client.AppsV1().DaemonSets("kube-system")
+	var there bool
+	err := j.patiently(ctx, "look for kube-proxy", func(ctx context.Context) error {
+		_, err := sets.Get(ctx, "kube-proxy", metav1.GetOptions{})
+		if there = err == nil; apierrors.IsNotFound(err) {
+			return nil // and none runs otherwise: noKubeProxy
+		}
+		return err
+	})
+	if err != nil || !there {
+		return err
+	}
+	value := `"true"`
+	if on {
+		value = "null"
+	}
+	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"nodeSelector":{%q:%s}}}}}`, kubeProxyOff, value)
+	err = j.patiently(ctx, "switch kube-proxy", func(ctx context.Context) error {
+		_, err := sets.Patch(ctx, "kube-proxy", mergePatch, []byte(patch), metav1.PatchOptions{FieldManager: manager})
+		return err
+	})
+	if err != nil || on {
+		return err
+	}
+	err = j.patiently(ctx, "wait until kube-proxy is off", func(ctx context.Context) error {
+		ds, err := sets.Get(ctx, "kube-proxy", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if ds.Status.ObservedGeneration < ds.Generation || ds.Status.CurrentNumberScheduled > 0 {
+			return fmt.Errorf("%d of its pods are still there", ds.Status.CurrentNumberScheduled)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	rules := contender.Leftovers{Chains: kubeProxyChains, Tables: []string{"kube-proxy"}}
+	_, err = j.askAll(ctx, "rules", node.Request{Do: node.DoClean, Leftovers: rules}, nil)
+	return err
+}
+
+// noKubeProxy is nil if kube-proxy is not in the way: the recipe can do with
+// it, it is the DaemonSet that can be switched off, or it runs nowhere.
+func (j *job) noKubeProxy(ctx context.Context, before *findings) error {
+	if j.c.Kube.KubeProxy != "off" {
+		return nil
+	}
+	_, err := j.cl.Client.AppsV1().DaemonSets("kube-system").Get(ctx, "kube-proxy", metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(before.Nodes)) {
+		if before.Nodes[name].KubeProxy {
+			return unsupported("start the cluster without kube-proxy",
+				"%s replaces kube-proxy, which runs on node %s, but not as the DaemonSet kube-system/kube-proxy, so that it can't be switched off from here", j.c.ID, name)
+		}
+	}
+	return nil
+}
