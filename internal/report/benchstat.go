@@ -11,6 +11,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/printable"
 )
 
 // writeBenchstat writes the Go benchmark format, one line per value, for
@@ -53,7 +54,7 @@ func writeBenchstat(w io.Writer, r *analysis.Report, _ Options) error {
 }
 
 func config(key, value string) benchfmt.Config {
-	return benchfmt.Config{Key: key, Value: []byte(printable(value)), File: true}
+	return benchfmt.Config{Key: key, Value: []byte(printable.Line(value)), File: true}
 }
 
 // benchUnit is "latency_p99-sec": Go's benchmarks spell seconds so.
@@ -84,5 +85,5 @@ func benchWord(s string) string {
 			return '_'
 		}
 		return r
-	}, printable(s))
+	}, printable.Line(s))
 }

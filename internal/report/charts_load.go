@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -126,7 +127,7 @@ func (v *view) rateCharts(g *group, f family, colors map[string]int) []chart {
 					continue
 				}
 				c.Y.Label = clockLabel(curve.Clock)
-				c.Series = append(c.Series, series{C: i + 1, Name: printable(s.ID), Points: curvePoints(curve)})
+				c.Series = append(c.Series, series{C: i + 1, Name: printable.Line(s.ID), Points: curvePoints(curve)})
 				row := []string{s.ID, unit.Format(float64(curve.Count), "count")}
 				for _, want := range []float64{50, 99, 99.9} {
 					cell := unit.Missing

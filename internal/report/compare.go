@@ -11,6 +11,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -307,7 +308,7 @@ func differenceText(d analysis.Difference) string {
 func DifferenceTexts(list []analysis.Difference) []string {
 	out := make([]string, len(list))
 	for i, d := range list {
-		out[i] = printable(differenceText(d))
+		out[i] = printable.Line(differenceText(d))
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/printable"
 )
 
 // The elements of JUnit's format that CI systems agree on: one suite per
@@ -52,23 +53,23 @@ func writeCompareJUnit(w io.Writer, c *analysis.Compared, _ Options) error {
 	all := junitSuites{Name: "cnibench compare"}
 	places := placesOf(c)
 	suite := func(contender string) *junitSuite {
-		contender = printable(contender)
+		contender = printable.Line(contender)
 		for i := range all.Suites {
 			if all.Suites[i].Name == contender {
 				return &all.Suites[i]
 			}
 		}
 		s := junitSuite{Name: contender, Properties: []junitProperty{
-			{"old", printable(runText(&c.Old))}, {"new", printable(runText(&c.New))},
+			{"old", printable.Line(runText(&c.Old))}, {"new", printable.Line(runText(&c.New))},
 		}}
 		if !c.New.Started.IsZero() {
 			s.Timestamp = c.New.Started.UTC().Format(time.RFC3339)
 		}
 		for _, note := range c.Notes {
-			s.Properties = append(s.Properties, junitProperty{"note", printable(note)})
+			s.Properties = append(s.Properties, junitProperty{"note", printable.Line(note)})
 		}
 		for _, d := range c.Differences {
-			s.Properties = append(s.Properties, junitProperty{"differs", printable(differenceText(d))})
+			s.Properties = append(s.Properties, junitProperty{"differs", printable.Line(differenceText(d))})
 		}
 		all.Suites = append(all.Suites, s)
 		return &all.Suites[len(all.Suites)-1]
@@ -87,7 +88,7 @@ func writeCompareJUnit(w io.Writer, c *analysis.Compared, _ Options) error {
 	for i := range c.Changes {
 		change := &c.Changes[i]
 		said := fmt.Sprintf("%s: %s → %s, %s", signOf(change, c.FailOn).word, places.side(change, change.Old), places.side(change, change.New), ratio(change))
-		test := junitCase{Name: printable(change.Step + " " + change.Metric), Output: said}
+		test := junitCase{Name: printable.Line(change.Step + " " + change.Metric), Output: said}
 		switch {
 		case change.Failed:
 			test.Failure = &junitMessage{Message: said, Type: "worse", Text: fmt.Sprintf("p %s, adjusted %s; old %v; new %v",
@@ -98,9 +99,9 @@ func writeCompareJUnit(w io.Writer, c *analysis.Compared, _ Options) error {
 		add(suite(places.contender(change.Contender, change.Part, change.Underlay, change.Kernel)), test)
 	}
 	for i, f := range c.Faults {
-		test := junitCase{Name: fmt.Sprint("fault ", i+1), Output: printable(faultText(f))}
+		test := junitCase{Name: fmt.Sprint("fault ", i+1), Output: printable.Line(faultText(f))}
 		if f.Failed {
-			test.Failure = &junitMessage{Message: printable(faultText(f)), Type: "broken"}
+			test.Failure = &junitMessage{Message: printable.Line(faultText(f)), Type: "broken"}
 		}
 		add(suite("runs"), test)
 	}
@@ -108,11 +109,11 @@ func writeCompareJUnit(w io.Writer, c *analysis.Compared, _ Options) error {
 		add(suite("runs"), junitCase{Name: "rounds", Failure: &junitMessage{Message: unfitText(c), Type: "rounds"}})
 	}
 	for _, m := range c.Missing {
-		test := junitCase{Name: printable(m.Step + " " + m.Metric)}
+		test := junitCase{Name: printable.Line(m.Step + " " + m.Metric)}
 		if m.Metric == "" {
-			test.Name = printable(m.Step)
+			test.Name = printable.Line(m.Step)
 		}
-		message := &junitMessage{Message: printable(missingText(m, places)), Type: "missing"}
+		message := &junitMessage{Message: printable.Line(missingText(m, places)), Type: "missing"}
 		if m.Failed {
 			test.Failure = message
 		} else {

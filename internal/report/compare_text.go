@@ -9,6 +9,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/printable"
 )
 
 // shownRows is how many rows a comparison may have before those that show no
@@ -20,8 +21,8 @@ func writeCompareText(w io.Writer, c *analysis.Compared, opt Options) error {
 	if opt.Width > 0 {
 		t.width = max(minWidth, min(opt.Width, maxWidth))
 	}
-	t.wrapAfter(t.paint(bold, "old  "), 5, printable(runText(&c.Old)))
-	t.wrapAfter(t.paint(bold, "new  "), 5, printable(runText(&c.New)))
+	t.wrapAfter(t.paint(bold, "old  "), 5, printable.Line(runText(&c.Old)))
+	t.wrapAfter(t.paint(bold, "new  "), 5, printable.Line(runText(&c.New)))
 	t.line("")
 	if gate := GateText(c); gate != "" {
 		style, mark := green, "✓ "
@@ -67,7 +68,7 @@ func (t *textWriter) listing(head string, n int, item func(i int) (lead, text st
 	t.line(t.paint(bold, head))
 	for i := range n {
 		lead, s := item(i)
-		t.wrapAfter(lead, 2, printable(s))
+		t.wrapAfter(lead, 2, printable.Line(s))
 	}
 	t.line("")
 }

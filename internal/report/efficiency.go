@@ -10,6 +10,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -220,13 +221,13 @@ func (t *textWriter) costs() {
 			if len(t.Groups) > 1 {
 				where += ", " + t.Groups[i].title()
 			}
-			t.wrap("", printable(where)+": "+printable(strings.Join(about, " ")), "")
+			t.wrap("", printable.Line(where)+": "+printable.Line(strings.Join(about, " ")), "")
 			break
 		}
 	}
 	if said {
 		if basis := t.energyBasis(); basis != "" {
-			t.wrap("", printable(basis), dim)
+			t.wrap("", printable.Line(basis), dim)
 		}
 		t.line("")
 	}
@@ -251,7 +252,7 @@ func (t *textWriter) fleet() {
 		t.rendered(tw)
 	}
 	for _, note := range t.fleetNotes() {
-		t.wrap("", printable(note), dim)
+		t.wrap("", printable.Line(note), dim)
 	}
 	t.line("")
 }
@@ -259,7 +260,7 @@ func (t *textWriter) fleet() {
 func (t *textWriter) fleetRow(cells []string, style string) table.Row {
 	row := make(table.Row, len(cells))
 	for i, cell := range cells {
-		row[i] = t.paint(style, printable(cell))
+		row[i] = t.paint(style, printable.Line(cell))
 	}
 	return row
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/printable"
 )
 
 func writeMarkdown(w io.Writer, r *analysis.Report, _ Options) error {
@@ -153,7 +154,7 @@ const mdSpecial = "\\`*_{}[]<>#|~!&$@"
 // bare addresses.
 func md(s string) string {
 	var b strings.Builder
-	s = printable(s)
+	s = printable.Line(s)
 	for i, r := range s {
 		if strings.ContainsRune(mdSpecial, r) || strings.HasPrefix(s[i:], "://") {
 			b.WriteByte('\\')

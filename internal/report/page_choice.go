@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -222,7 +223,7 @@ func (c *choice) decide(of []ranked) {
 			d.Questions = append(d.Questions, question{Take: place})
 			i = len(d.Questions) - 1
 		}
-		d.Questions[i].Needs = append(d.Questions[i].Needs, printable(o.need))
+		d.Questions[i].Needs = append(d.Questions[i].Needs, printable.Line(o.need))
 		d.Questions[i].Words = strings.Join(d.Questions[i].Needs, " or ")
 	}
 	if len(d.Questions) > 0 {

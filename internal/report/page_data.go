@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -46,25 +47,25 @@ func (r resultRow) MarshalJSON() ([]byte, error) {
 func (v *view) pageData() pageData {
 	colors := v.colors()
 	d := pageData{
-		Run: printable(v.Run.ID), Contenders: make([]string, len(colors)), Steps: []string{}, Groups: []string{}, Charts: []chart{}, Metrics: []string{}, Results: []resultRow{},
+		Run: printable.Line(v.Run.ID), Contenders: make([]string, len(colors)), Steps: []string{}, Groups: []string{}, Charts: []chart{}, Metrics: []string{}, Results: []resultRow{},
 	}
 	for id, place := range colors {
-		d.Contenders[place] = printable(id)
+		d.Contenders[place] = printable.Line(id)
 	}
 	for i := range v.Groups {
 		g := &v.Groups[i]
-		d.Groups = append(d.Groups, printable(g.title()))
+		d.Groups = append(d.Groups, printable.Line(g.title()))
 	}
 	steps, metrics := map[string]int{}, map[string]int{}
 	for i, s := range v.Steps {
 		steps[s.ID] = i
-		d.Steps = append(d.Steps, printable(s.ID))
+		d.Steps = append(d.Steps, printable.Line(s.ID))
 	}
 	for i := range v.Results {
 		r := &v.Results[i]
 		if _, known := metrics[r.Metric]; !known {
 			metrics[r.Metric] = len(d.Metrics)
-			d.Metrics = append(d.Metrics, printable(metricLabel(r.Metric)))
+			d.Metrics = append(d.Metrics, printable.Line(metricLabel(r.Metric)))
 		}
 		row := resultRow{
 			Group: v.groupPlace(site{r.Part, r.Kernel, r.Underlay}), Step: steps[r.Step], Contender: colors[r.Contender], Metric: metrics[r.Metric],
@@ -138,7 +139,7 @@ func (p page) ContenderPlace(id string) string { return attribute(p.Data.Contend
 func (p page) StepPlace(id string) string { return attribute(p.Data.Steps, id) }
 
 func attribute(names []string, id string) string {
-	if i := slices.Index(names, printable(id)); id != "" && i >= 0 {
+	if i := slices.Index(names, printable.Line(id)); id != "" && i >= 0 {
 		return strconv.Itoa(i)
 	}
 	return ""

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/printable"
 )
 
 // traceBudget keeps a report a file that can be sent around.
@@ -103,14 +104,14 @@ func (v *view) traceData(t *analysis.Trace) traceData {
 	}
 	for _, n := range t.Nodes {
 		node := traceNode{
-			Node: printable(n.Node), Window: short(n.Window), Times: as[short](n.Times),
+			Node: printable.Line(n.Node), Window: short(n.Window), Times: as[short](n.Times),
 			Busiest: as[mark](n.Busiest), Receive: as[mark](n.Receive), Transmit: as[mark](n.Transmit), Retransmits: as[mark](n.Retransmits), Memory: as[short](n.Memory),
 		}
 		if len(n.CPU) > 0 {
 			node.CPU = map[string][]mark{}
 		}
 		for mode, values := range n.CPU {
-			node.CPU[printable(mode)] = as[mark](values)
+			node.CPU[printable.Line(mode)] = as[mark](values)
 		}
 		d.Nodes = append(d.Nodes, node)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -71,7 +72,7 @@ func (t *textWriter) published() {
 		} else {
 			last = figure
 		}
-		tw.AppendRow(table.Row{figure, t.short(f.Contender), comparison(&f.Ours), publishedRatio(f), t.paint(dim, printable(f.Study))})
+		tw.AppendRow(table.Row{figure, t.short(f.Contender), comparison(&f.Ours), publishedRatio(f), t.paint(dim, printable.Line(f.Study))})
 	}
 	t.rendered(tw)
 	t.wrap("", publishedAbout, dim)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -186,18 +187,18 @@ func writeRecommendText(w io.Writer, r *analysis.Recommendation, opt Options) er
 	if opt.Width > 0 {
 		t.width = max(minWidth, min(opt.Width, maxWidth))
 	}
-	t.wrap("", printable(firmnessText(r)), bold)
+	t.wrap("", printable.Line(firmnessText(r)), bold)
 	if s := IgnoredText(r); s != "" {
 		t.wrap("", s, yellow)
 	}
-	t.wrap("", "needed: "+asked(r)+"; run "+printable(r.Run), dim)
+	t.wrap("", "needed: "+asked(r)+"; run "+printable.Line(r.Run), dim)
 	t.line("")
 	for i, list := range append([]analysis.Recommendation{*r}, r.Apart...) {
 		if len(r.Apart) > 0 {
-			t.wrap("", printable(listTitle(&list)), bold)
+			t.wrap("", printable.Line(listTitle(&list)), bold)
 		}
 		if i > 0 {
-			t.wrap("", printable(firmnessText(&list)), "")
+			t.wrap("", printable.Line(firmnessText(&list)), "")
 		}
 		if len(list.Ranked) == 0 {
 			continue
@@ -205,7 +206,7 @@ func writeRecommendText(w io.Writer, r *analysis.Recommendation, opt Options) er
 		said := t.choices(&list)
 		for i, c := range list.Ranked {
 			if reasons := append(said[i], c.Reasons...); len(reasons) > 0 {
-				t.reasons(printable(c.Contender), printable(strings.Join(reasons, "; ")))
+				t.reasons(printable.Line(c.Contender), printable.Line(strings.Join(reasons, "; ")))
 			}
 		}
 		t.line("")

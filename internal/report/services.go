@@ -11,6 +11,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -196,7 +197,7 @@ func (t *textWriter) byServices(g *group, all []scale) {
 			if one.Metric == syncTime {
 				about = "time to program the step's Service and that many others on every node, from none; " + programmedBy
 			}
-			t.wrap("  ", printable(l.name())+": "+printable(about), dim)
+			t.wrap("  ", printable.Line(l.name())+": "+printable.Line(about), dim)
 			t.line("")
 		}
 	}

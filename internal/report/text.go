@@ -10,6 +10,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -58,18 +59,18 @@ func writeText(w io.Writer, r *analysis.Report, opt Options) error {
 }
 
 func (t *textWriter) header() {
-	t.wrap("", fmt.Sprintf("cnibench, suite %s, arena %s, %s against %s", printable(t.Run.Suite), printable(t.Run.Arena),
-		plural(t.Run.Rounds, "round"), printable(t.Baseline)), bold)
-	about := "run " + printable(t.Run.ID) + ", " + t.Run.Started.UTC().Format("2006-01-02 15:04 MST")
+	t.wrap("", fmt.Sprintf("cnibench, suite %s, arena %s, %s against %s", printable.Line(t.Run.Suite), printable.Line(t.Run.Arena),
+		plural(t.Run.Rounds, "round"), printable.Line(t.Baseline)), bold)
+	about := "run " + printable.Line(t.Run.ID) + ", " + t.Run.Started.UTC().Format("2006-01-02 15:04 MST")
 	if mode := t.Plan.Settings["offload"]; mode != "" { // decides what a packet is
-		about += ", --offload " + printable(mode)
+		about += ", --offload " + printable.Line(mode)
 	}
 	t.wrap("", about, dim)
 	t.line("")
 }
 
 func (t *textWriter) group(g *group) {
-	t.wrap("", printable(g.title()), bold)
+	t.wrap("", printable.Line(g.title()), bold)
 	head := headline(g, t.Steps)
 	scales := t.scales()
 	sets := further(g, t.apartFrom(scales), head)
@@ -97,7 +98,7 @@ func (t *textWriter) tables(g *group, sets [][]column) {
 		t.table(g, columns)
 		for _, s := range stepsOf(t.Steps, columns) {
 			if about := describe(s); about != "" {
-				t.wrap("  ", printable(s.ID)+": "+printable(about), dim)
+				t.wrap("  ", printable.Line(s.ID)+": "+printable.Line(about), dim)
 			}
 		}
 		t.line("")
@@ -142,7 +143,7 @@ func (t *textWriter) table(g *group, columns []column) {
 
 // short is a name that leaves the figures their room.
 func (t *textWriter) short(name string) string {
-	return text.Snip(printable(name), max(12, t.width/4), "…")
+	return text.Snip(printable.Line(name), max(12, t.width/4), "…")
 }
 
 // columnCells are the header and one cell per contender: above the value and
@@ -190,7 +191,7 @@ func (t *textWriter) findings() {
 			t.finding(f)
 		}
 		if rest := len(kind) - shown; rest > 0 {
-			t.wrapAfter("      ", 6, fmt.Sprintf("… and %d more of this kind (%s); the HTML and JSON reports list all", rest, printable(kind[0].Code)))
+			t.wrapAfter("      ", 6, fmt.Sprintf("… and %d more of this kind (%s); the HTML and JSON reports list all", rest, printable.Line(kind[0].Code)))
 		}
 	}
 	for _, f := range notes[:min(len(notes), shownInfos)] {
@@ -206,14 +207,14 @@ func (t *textWriter) findings() {
 // the figures and asks for nothing.
 func (t *textWriter) note(f analysis.Finding) {
 	width := t.width - 6
-	lines := t.lines(printable(f.Text), width)
+	lines := t.lines(printable.Line(f.Text), width)
 	if len(lines) > 2 {
 		lines = []string{lines[0], text.Snip(lines[1]+" "+lines[2], width, "…")}
 		if !strings.HasSuffix(lines[1], "…") {
 			lines[1] = text.Snip(lines[1], width-2, "") + " …"
 		}
 	}
-	lead := t.paint(severityColor[f.Severity], text.Pad(printable(f.Severity), 6, ' '))
+	lead := t.paint(severityColor[f.Severity], text.Pad(printable.Line(f.Severity), 6, ' '))
 	for _, line := range lines {
 		t.line(strings.TrimRight(lead+line, " "))
 		lead = strings.Repeat(" ", 6)
@@ -221,18 +222,18 @@ func (t *textWriter) note(f analysis.Finding) {
 }
 
 func (t *textWriter) finding(f analysis.Finding) {
-	what := printable(f.Text)
+	what := printable.Line(f.Text)
 	if where := place(f); where != "" {
-		what = printable(where) + ": " + what
+		what = printable.Line(where) + ": " + what
 	}
 	what = text.Snip(what, maxFinding, "…")
 	if f.Excluded {
 		what += " (not ranked)"
 	}
-	t.wrapAfter(t.paint(severityColor[f.Severity], text.Pad(printable(f.Severity), 6, ' ')), 6, what)
+	t.wrapAfter(t.paint(severityColor[f.Severity], text.Pad(printable.Line(f.Severity), 6, ' ')), 6, what)
 	if f.Next != "" && !t.said[f.Next] { // once is enough
 		t.said[f.Next] = true
-		t.wrapAfter("      "+t.paint(dim, "→ "), 8, printable(f.Next))
+		t.wrapAfter("      "+t.paint(dim, "→ "), 8, printable.Line(f.Next))
 	}
 }
 
@@ -248,10 +249,10 @@ func (t *textWriter) unsupported() {
 			continue
 		}
 		seen[u.Reason] = true
-		t.wrap("", printable(u.Reason), "")
+		t.wrap("", printable.Line(u.Reason), "")
 		for _, same := range unables {
 			if same.Reason == u.Reason {
-				t.wrapAfter("  ", 8, printable(strings.Join(same.Contenders, ", "))+arrow(same.Remedy))
+				t.wrapAfter("  ", 8, printable.Line(strings.Join(same.Contenders, ", "))+arrow(same.Remedy))
 			}
 		}
 	}
@@ -283,7 +284,7 @@ func arrow(remedy string) string {
 	if remedy == "" {
 		return ""
 	}
-	return " → " + printable(remedy)
+	return " → " + printable.Line(remedy)
 }
 
 func (t *textWriter) line(s string) {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -257,18 +256,4 @@ func (v *view) unables() []unable {
 		out[i].Contenders = append(out[i].Contenders, name)
 	}
 	return out
-}
-
-// printable is s without what could move a cursor, end a line or turn the
-// direction of the text: names come from files that anybody wrote.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r':
-			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r), unicode.Is(unicode.Zl, r), unicode.Is(unicode.Zp, r), r == unicode.ReplacementChar:
-			return '?'
-		}
-		return r
-	}, s)
 }
