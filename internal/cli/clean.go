@@ -3,10 +3,12 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/unit"
 	"github.com/cnibench/cnibench/internal/vm"
 )
@@ -30,7 +32,9 @@ that tune apply has made, and removes what a crashed download of a kernel left.
 Run directories are kept, and so are downloaded kernels without --cache.
 
 With --arena kube it removes from a cluster the namespaces of runs, and takes off a
-contender that --install had put there; of this machine, nothing.`,
+contender that --install had put there; of this machine, nothing. The image and what
+was found out of the cluster are in the run's journal there, so that their flags are
+not needed again; a mirror is.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			row, err := findArena(f.arena)
@@ -47,7 +51,15 @@ contender that --install had put there; of this machine, nothing.`,
 	c.Flags().BoolVar(&f.cache, "cache", false, "remove the kernels that were downloaded for guests, too")
 	f.kube.addConnection(c)
 	f.kube.addImage(c)
+	for flag, usage := range map[string]string{
+		"image":       "kube: `image` of the pods that clean nodes after --install (default: the one of the run)",
+		"pull-policy": "kube: " + strings.Join(pullPolicies, ", ") + " (default: the one of the run)",
+	} {
+		known := c.Flags().Lookup(flag)
+		known.Usage, known.DefValue = usage, ""
+	}
 	f.kube.addMirror(c)
+	c.Flags().StringToStringVar(&f.kube.facts, "fact", nil, "kube: what the journal of --install lacks or has wrong, as `name=value`: "+strings.Join(contender.Placeholders()[1:], ", "))
 	return c
 }
 

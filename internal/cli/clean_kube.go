@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
+	"github.com/cnibench/cnibench/internal/arena/kube/install"
 )
 
 // cleanKube removes from the cluster what runs have left: a contender that one
@@ -20,7 +20,7 @@ func cleanKube(c *cobra.Command, f *cleanFlags) error {
 		return kubeError(err)
 	}
 	removed, err := kube.Clean(ctx, options)
-	contender, installErr := f.uninstall(ctx, cluster)
+	contender, installErr := f.uninstall(c, cluster)
 	if contender != "" && installErr == nil {
 		removed = append(removed, contender)
 	}
@@ -33,10 +33,21 @@ func cleanKube(c *cobra.Command, f *cleanFlags) error {
 	return kubeError(err)
 }
 
-// uninstall takes a contender off that is still installed, and says which.
-func (f *cleanFlags) uninstall(ctx context.Context, cluster *kube.Cluster) (string, error) {
+// uninstall takes a contender off that is still installed, and says which. What
+// the user does not say, the run's journal does.
+func (f *cleanFlags) uninstall(c *cobra.Command, cluster *kube.Cluster) (string, error) {
 	log := logger(os.Stderr)
-	installer, err := f.kube.installer(func(format string, args ...any) { log.Info(fmt.Sprintf(format, args...)) })
+	o := install.Options{
+		Mirror: f.kube.mirror, Facts: f.kube.facts,
+		Log: func(format string, args ...any) { log.Info(fmt.Sprintf(format, args...)) },
+	}
+	if c.Flags().Changed("image") {
+		o.Image = f.kube.image
+	}
+	if c.Flags().Changed("pull-policy") {
+		o.PullPolicy = f.kube.pullPolicy
+	}
+	installer, err := install.New(o)
 	if err != nil {
 		return "", err
 	}
@@ -44,5 +55,5 @@ func (f *cleanFlags) uninstall(ctx context.Context, cluster *kube.Cluster) (stri
 	if err != nil {
 		return "", err
 	}
-	return installer.Clean(ctx, cluster, cat.contenders)
+	return installer.Clean(c.Context(), cluster, cat.contenders)
 }
