@@ -163,7 +163,7 @@ func (i *Installer) vacate(ctx context.Context, cl *kube.Cluster) error {
 	case err != nil || left == nil:
 		return err
 	case left.By != i.id:
-		return occupied(cl, left)
+		return occupied(left)
 	}
 	i.o.Log("taking off %s once more", left.Contender)
 	return i.Uninstall(ctx, cl, i.begun)

@@ -91,7 +91,7 @@ func (j *job) claim(ctx context.Context) error {
 	case left.By == j.id && left.Contender == j.c.ID:
 		return nil // made by a request whose answer was lost
 	}
-	return occupied(j.cl, left)
+	return occupied(left)
 }
 
 // write completes the journal, before the first change.
@@ -126,15 +126,10 @@ func (j *job) page(before *findings, facts map[string]string) (*corev1.ConfigMap
 	}, nil
 }
 
-// occupied refuses a cluster that has another run's installation.
-func occupied(cl *kube.Cluster, left *journal) error {
-	clean := "cnibench clean --arena kube"
-	for _, flag := range [][2]string{{"kubeconfig", cl.Options.Kubeconfig}, {"context", cl.Options.Context}} {
-		if flag[1] != "" {
-			clean += " --" + flag[0] + "=" + flag[1]
-		}
-	}
-	return unsupported("wait for the run that installs it, or if that has ended take it off with: "+clean,
+// occupied refuses a cluster that has another run's installation. A refusal is
+// published with a run, so it does not say where the cluster is.
+func occupied(left *journal) error {
+	return unsupported("wait for the run that installs it, or if that has ended take it off with: cnibench clean --arena kube (and this run's --kubeconfig and --context)",
 		"%s is installed on the cluster since %s", left.Contender, left.Since)
 }
 
