@@ -47,6 +47,9 @@ func (a *fakeArena) Name() string                                         { retu
 func (a *fakeArena) Supports(context.Context, *contender.Contender) error { return nil }
 func (a *fakeArena) Variant(*contender.Contender) string                  { return "switch" }
 func (a *fakeArena) HasPath(*contender.Contender, string) error           { return nil }
+func (a *fakeArena) Anonymous(text string) string {
+	return strings.ReplaceAll(text, "worker-a", "node1")
+}
 func (a *fakeArena) Up(_ context.Context, c *contender.Contender, variant string) (arena.Network, error) {
 	a.ups = append(a.ups, c.ID+"@"+variant)
 	if err := a.broken[c.ID]; err != nil {
@@ -154,7 +157,7 @@ func TestRunMendsAgents(t *testing.T) {
 func TestRunBrokenContender(t *testing.T) {
 	p := plan(2, []string{"host", "bad"}, []string{"x", "y"})
 	p.Duration = 0.1
-	a := &fakeArena{broken: map[string]error{"bad": errors.New("no such piece")}}
+	a := &fakeArena{broken: map[string]error{"bad": errors.New("no such piece on worker-a")}}
 	r := runner(t, a, p)
 	if err := r.Run(t.Context(), p, nil); err != nil {
 		t.Fatal(err)
@@ -172,6 +175,9 @@ func TestRunBrokenContender(t *testing.T) {
 	for _, s := range samples {
 		if s.Contender == "bad" && (s.Verdict != result.Invalid || s.Reasons[0].Code != "setup_failed") {
 			t.Errorf("%s of the broken contender: %s %v", s.Step, s.Verdict, s.Reasons)
+		}
+		if s.Contender == "bad" && !strings.HasSuffix(s.Reasons[0].Text, "no such piece on node1") {
+			t.Errorf("%s: what is sealed names a node: %v", s.Step, s.Reasons)
 		}
 		if s.Contender == "host" && s.Step == result.SetupStep && s.Metrics["setup_time"] <= 0 {
 			t.Errorf("no setup_time: %v", s.Metrics)

@@ -212,6 +212,10 @@ func (j *job) open(ctx context.Context, a arena.Arena, runner *bench.Runner) (*r
 	if len(run.Plan.Contenders) == 0 {
 		return nil, nil, nil, j.nothing(run)
 	}
+	for i := range run.Unsupported {
+		u := &run.Unsupported[i]
+		u.Reason, u.Remedy = runner.Anonymous(u.Reason), runner.Anonymous(u.Remedy)
+	}
 	env, err := fingerprinted(ctx, runner, &run.Plan)
 	if err != nil {
 		return nil, nil, nil, err
@@ -223,7 +227,9 @@ func (j *job) open(ctx context.Context, a arena.Arena, runner *bench.Runner) (*r
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		maps.Copy(run.Environment, found)
+		for key, value := range found {
+			run.Environment[key] = runner.Anonymous(value)
+		}
 	}
 	ofGuest(run)
 	// Whether it can be written shows before the search for rates, not after.

@@ -152,7 +152,7 @@ func (a *Arena) HasPath(c *contender.Contender, path string) error {
 			return nil
 		}
 		return &arena.Unsupported{
-			Reason: "only one node is used: there is no way to another one", // nameless, since it is published
+			Reason: fmt.Sprintf("only node %s is used: there is no way to another one", a.list[0]),
 			Remedy: "give two nodes with --nodes; steps of the paths same-node and service run here",
 		}
 	case arena.PathService:

@@ -66,15 +66,22 @@ func Rules(o Options) []rbacv1.PolicyRule {
 // roleName is that of the service account, its role and their binding.
 const roleName = "cnibench"
 
+// weight is what who applies the rights must know of them.
+const weight = `# Whoever has these rights can be root on every node: they hold in every namespace,
+# since the name of a run's own is not known before, and with them pods can be
+# made, entered and removed. Treat the account as an administrator's, and delete
+# it when the measurements are done: kubectl delete -f FILE
+`
+
 // RBAC is a ServiceAccount in the namespace of the options, a ClusterRole with
-// Rules and the binding of both, as YAML.
+// Rules and the binding of both, as YAML below a comment.
 func RBAC(o Options) ([]byte, error) {
 	labels := map[string]string{"app.kubernetes.io/name": "cnibench"}
 	meta := metav1.ObjectMeta{Name: roleName, Labels: labels}
 	own := meta
 	own.Namespace = o.prefix()
-	var out bytes.Buffer
-	for _, object := range []any{
+	out := bytes.NewBufferString(weight)
+	for i, object := range []any{
 		&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: own},
 		&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}, ObjectMeta: meta, Rules: Rules(o)},
 		&rbacv1.ClusterRoleBinding{
@@ -87,7 +94,7 @@ func RBAC(o Options) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if out.Len() > 0 {
+		if i > 0 {
 			out.WriteString("---\n")
 		}
 		out.Write(b)

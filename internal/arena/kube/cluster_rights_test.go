@@ -1,0 +1,142 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/contender"
+)
+
+// actAs is a kubeconfig like that one for who acts as the user.
+func actAs(t *testing.T, kubeconfig, user string) string {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, info := range config.AuthInfos {
+		info.Impersonate = user
+	}
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// bindRights applies what rbac prints and returns the account's user.
+func bindRights(t *testing.T, cl *Cluster) string {
+	t.Helper()
+	const namespace = "cnibench-test-rights"
+	text, err := RBAC(Options{Namespace: namespace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var account corev1.ServiceAccount
+	var role rbacv1.ClusterRole
+	var binding rbacv1.ClusterRoleBinding
+	for i, document := range bytes.Split(text, []byte("---\n")) {
+		if err := yaml.UnmarshalStrict(document, []any{&account, &role, &binding}[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		ctx := context.Background()
+		_ = cl.Client.RbacV1().ClusterRoleBindings().Delete(ctx, binding.Name, metav1.DeleteOptions{})
+		_ = cl.Client.RbacV1().ClusterRoles().Delete(ctx, role.Name, metav1.DeleteOptions{})
+		if err := cl.removeNamespaces(ctx, namespace); err != nil {
+			t.Error(err)
+		}
+	})
+	_, err = cl.Client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	if err == nil {
+		_, err = cl.Client.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &account, metav1.CreateOptions{})
+	}
+	if err == nil {
+		_, err = cl.Client.RbacV1().ClusterRoles().Create(t.Context(), &role, metav1.CreateOptions{})
+	}
+	if err == nil {
+		_, err = cl.Client.RbacV1().ClusterRoleBindings().Create(t.Context(), &binding, metav1.CreateOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "system:serviceaccount:" + namespace + ":" + account.Name
+}
+
+// The rights that rbac prints are enough for all that a contender is put to.
+func TestKubeRights(t *testing.T) {
+	o := realCluster(t)
+	admin, err := Connect(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Kubeconfig = actAs(t, o.Kubeconfig, bindRights(t, admin))
+	var a *Arena
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Second) { // until the API server knows them
+		a, err = New(t.Context(), o)
+		if err == nil && len(a.left) > 0 {
+			err = fmt.Errorf("left out: %v", a.left)
+		}
+		if err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+	if _, err := a.cl.Client.CoreV1().Secrets("kube-system").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("the rights are more than those: %v", err)
+	}
+	for _, c := range []*contender.Contender{a.ThisCluster(), {ID: HostID}} {
+		if err := a.Supports(t.Context(), c); err != nil {
+			t.Errorf("%s: %v", c.ID, err)
+		}
+		n := up(t, a, c)
+		for _, path := range []string{arena.PathPod, arena.PathSameNode, arena.PathHost} {
+			if _, err := n.Pair(t.Context(), path); err != nil {
+				t.Errorf("%s: path %s: %v", c.ID, path, err)
+			}
+		}
+		if c.ID == ThisClusterID {
+			if _, _, err := n.Service(t.Context(), []arena.Port{{Protocol: arena.TCP, Number: 5201}}, 3); err != nil {
+				t.Errorf("%s: path service: %v", c.ID, err)
+			}
+			sandboxed(t, n)
+		}
+		if err := errors.Join(n.(*network).Fault(), n.Down(t.Context())); err != nil {
+			t.Errorf("%s: %v", c.ID, err)
+		}
+	}
+}
+
+// sandboxed makes a policy check's pods, and a policy twice.
+func sandboxed(t *testing.T, n arena.Network) {
+	t.Helper()
+	s, err := n.(arena.Policed).Sandbox(t.Context(), []arena.SandboxNamespace{{Name: "x", Pods: []arena.SandboxPod{{Name: "p"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const policy = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: none, namespace: x}\nspec: {podSelector: {}}\n"
+	for range 2 {
+		if err := s.Apply(t.Context(), []byte(policy)); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := errors.Join(s.Delete(t.Context()), s.Close(t.Context())); err != nil {
+		t.Error(err)
+	}
+}
