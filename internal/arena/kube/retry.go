@@ -56,9 +56,11 @@ func retry(ctx context.Context, patience time.Duration, try func(context.Context
 	}
 }
 
-// unborn is what the API server says of a pod in a namespace that is so new
-// that it has no service account yet.
-const unborn = "error looking up service account"
+// Unborn says that the API server refuses a pod because its namespace is so new
+// that it has no service account yet: the same may succeed a moment later.
+func Unborn(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "error looking up service account")
+}
 
 // transient says that the same request may succeed later: the server is away
 // or overloaded, or the way to it was cut.
@@ -66,7 +68,7 @@ func transient(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		code := status.Status().Code
-		return code >= 500 || apierrors.IsForbidden(err) && strings.Contains(err.Error(), unborn) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
+		return code >= 500 || Unborn(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 	}
 	var op *net.OpError
 	return errors.As(err, &op) || errors.Is(err, context.DeadlineExceeded) ||

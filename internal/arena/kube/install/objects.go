@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
@@ -253,7 +254,7 @@ const rightsPatience = 10 * time.Second
 // refuses is whether the API server says that the user may not. A new
 // namespace lacks its service account for a moment, which it words alike.
 func refuses(err error) bool {
-	return (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)) && !strings.Contains(err.Error(), "error looking up service account")
+	return (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)) && !kube.Unborn(err)
 }
 
 // persist tries again until it succeeds, an error that no waiting mends comes,
