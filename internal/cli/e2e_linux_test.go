@@ -292,18 +292,18 @@ func TestServerDies(t *testing.T) {
 	if err := r.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, r.stderr.String())
 	}
-	invalid := 0
+	failed := 0 // a busy machine may spoil others, which have their figures nevertheless
 	for _, s := range steps(r.load(t)) {
-		if s.Verdict == result.Invalid {
-			invalid++
-			if len(s.Reasons) == 0 {
-				t.Errorf("%s is invalid without a reason", s.Step)
-			}
-			t.Logf("%s: %v", s.Step, s.Reasons)
+		t.Logf("%s: %v", s.Step, s.Reasons)
+		if slices.ContainsFunc(s.Reasons, func(r result.Reason) bool { return r.Code == "workload_failed" }) {
+			failed++
+		}
+		if s.Verdict == result.Invalid && len(s.Reasons) == 0 {
+			t.Errorf("%s is invalid without a reason", s.Step)
 		}
 	}
-	if invalid != 1 {
-		t.Errorf("%d invalid samples, want the one whose server died", invalid)
+	if failed != 1 {
+		t.Errorf("the workload failed in %d samples, want the one whose server died", failed)
 	}
 }
 
@@ -382,9 +382,14 @@ func TestCustomConf(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRun(t, "--suite", "quick", "--contenders", "custom", "--cni-conf", conf, "--rounds", "1", "--duration", "500ms")
-	for _, s := range steps(r.must(t)) {
-		if s.Contender == "custom" && s.Verdict != result.Valid {
-			t.Errorf("%s: %v", s.Step, s.Reasons)
+	rec := r.measured(t)
+	custom, host := columns(rec, "custom"), columns(rec, "host")
+	if diff := cmp.Diff(host, custom); len(custom) != 2 || diff != "" {
+		t.Errorf("figures of %d steps, want 2 with those of the host (-host +custom):\n%s", len(custom), diff)
+	}
+	for _, s := range steps(rec) {
+		for _, why := range s.Reasons { // a busy machine may spoil a sample
+			t.Logf("%s %s: %s: %s", s.Contender, s.Step, why.Code, why.Text)
 		}
 	}
 }
