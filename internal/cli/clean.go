@@ -32,9 +32,9 @@ that tune apply has made, and removes what a crashed download of a kernel left.
 Run directories are kept, and so are downloaded kernels without --cache.
 
 With --arena kube it removes from a cluster the namespaces of runs, and takes off a
-contender that --install had put there; of this machine, nothing. The image and what
-was found out of the cluster are in the run's journal there, so that their flags are
-not needed again; a mirror is.`,
+contender that --install had put there; of this machine, nothing. The image, what was
+found out of the cluster and what was installed are in the run's journal there, so that
+no flag of the run is needed again but where the cluster is.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			row, err := findArena(f.arena)
@@ -50,7 +50,7 @@ not needed again; a mirror is.`,
 	addArena(c, &f.arena, "where to clean: auto (this machine, as lab and microvm) or kube (a cluster)")
 	c.Flags().BoolVar(&f.cache, "cache", false, "remove the kernels that were downloaded for guests, too")
 	f.kube.addConnection(c)
-	f.kube.addImage(c)
+	f.kube.addProgram(c)
 	for flag, usage := range map[string]string{
 		"image":       "kube: `image` of the pods that clean nodes after --install (default: the one of the run)",
 		"pull-policy": "kube: " + strings.Join(pullPolicies, ", ") + " (default: the one of the run)",
@@ -58,7 +58,6 @@ not needed again; a mirror is.`,
 		known := c.Flags().Lookup(flag)
 		known.Usage, known.DefValue = usage, ""
 	}
-	f.kube.addMirror(c)
 	c.Flags().StringToStringVar(&f.kube.facts, "fact", nil, "kube: what the journal of --install lacks or has wrong, as `name=value`: "+strings.Join(contender.Placeholders()[1:], ", "))
 	return c
 }

@@ -38,8 +38,8 @@ func cleanKube(c *cobra.Command, f *cleanFlags) error {
 func (f *cleanFlags) uninstall(c *cobra.Command, cluster *kube.Cluster) (string, error) {
 	log := logger(os.Stderr)
 	o := install.Options{
-		Mirror: f.kube.mirror, Facts: f.kube.facts,
-		Log: func(format string, args ...any) { log.Info(fmt.Sprintf(format, args...)) },
+		Facts: f.kube.facts,
+		Log:   func(format string, args ...any) { log.Info(fmt.Sprintf(format, args...)) },
 	}
 	if c.Flags().Changed("image") {
 		o.Image = f.kube.image

@@ -20,6 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/bench"
 	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/fingerprint"
+	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 )
@@ -173,7 +174,7 @@ func (f *runFlags) privilegedForNothing() error {
 
 // resumption is the command line that goes on with the run in dir.
 func (f *runFlags) resumption(dir string) string {
-	return strings.Join(append([]string{"cnibench run --resume", dir}, f.again()...), " ")
+	return strings.Join(append([]string{"cnibench run --resume", printable.Word(dir)}, f.again()...), " ")
 }
 
 // fingerprinted is the environment as the first contender's first node sees it,

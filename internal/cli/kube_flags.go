@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/arena/kube/install"
 	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -91,11 +92,7 @@ func (k *kubeFlags) addInstall(c *cobra.Command) {
 	fl.StringVar(&k.versions, "versions", contender.VersionSets()[0], "kube: versions that --install installs: those of the 2024 study, or the latest that are known")
 	fl.StringToStringVar(&k.facts, "fact", nil, "kube: what --install can't find out of the cluster, as `name=value`: "+strings.Join(contender.Placeholders()[1:], ", "))
 	fixed(c, "versions", contender.VersionSets())
-	k.addMirror(c)
-}
-
-func (k *kubeFlags) addMirror(c *cobra.Command) {
-	c.Flags().StringVar(&k.mirror, "mirror", "", "kube: `folder` with charts and manifests that are taken instead of fetched")
+	fl.StringVar(&k.mirror, "mirror", "", "kube: `folder` with charts and manifests that are taken instead of fetched")
 	_ = c.MarkFlagDirname("mirror")
 }
 
@@ -153,7 +150,7 @@ func (f *runFlags) again() []string {
 	var args []string
 	for _, flag := range kubePlace {
 		if f.given[flag] {
-			args = append(args, "--"+flag+"="+values[flag])
+			args = append(args, "--"+flag+"="+printable.Word(values[flag]))
 		}
 	}
 	return args

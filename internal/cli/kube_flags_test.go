@@ -10,7 +10,7 @@ import (
 // What a plan remembers of a cluster is what the pods are, and neither where
 // the cluster is nor what the user has agreed to.
 func TestKubeSettings(t *testing.T) {
-	_, f := parsed(t, "--arena=kube", "--kubeconfig=secret", "--context=mine", "--nodes=a,b", "--scratch", "--privileged", "--mirror=m",
+	_, f := parsed(t, "--arena=kube", "--kubeconfig=secret", "--context=mine", "--nodes=a,b", "--scratch", "--privileged", "--mirror=my charts",
 		"--image=i:1", "--pull-policy=Never", "--tolerations=a:NoSchedule,all", "--pod-cpu=2", "--service-kind=nodeport", "--install", "--versions=latest",
 		"--line-rate=25G", "--services=1,100")
 	want := map[string]string{
@@ -28,7 +28,7 @@ func TestKubeSettings(t *testing.T) {
 	if diff := cmp.Diff(want, now.settings()); diff != "" {
 		t.Error(diff)
 	}
-	again := []string{"--kubeconfig=secret", "--context=mine", "--nodes=a,b", "--privileged=true", "--scratch=true", "--mirror=m"}
+	again := []string{"--kubeconfig=secret", "--context=mine", "--nodes=a,b", "--privileged=true", "--scratch=true", "--mirror='my charts'"}
 	if diff := cmp.Diff(again, f.again()); diff != "" {
 		t.Error(diff)
 	}

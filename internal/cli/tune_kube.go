@@ -73,21 +73,10 @@ func sameNodes(c *cobra.Command, subcommand string) string {
 		case flag.Value.Type() == "bool":
 			argv = append(argv, "--"+name)
 		default:
-			argv = append(argv, "--"+name, shellWord(flag.Value.String()))
+			argv = append(argv, "--"+name, printable.Word(flag.Value.String()))
 		}
 	}
 	return strings.Join(argv, " ")
-}
-
-// shellWord is a word as a shell takes it.
-func shellWord(s string) string {
-	plain := func(r rune) bool {
-		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_./:@,=+%", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // onNodes runs the same command on the nodes of the cluster, and shows what

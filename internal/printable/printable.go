@@ -23,6 +23,18 @@ func Text(s string) string {
 	}, s)
 }
 
+// Word is s as one word of a POSIX shell's command line, quoted where that is
+// needed. It is not fit for a terminal before Line.
+func Word(s string) string {
+	plain := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_./:@,=+%", r)
+	}
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
 // inLine is r, or what stands for it. Bytes that are no UTF-8 come as
 // unicode.ReplacementChar: terminals take some of them for control characters.
 func inLine(r rune) rune {

@@ -28,6 +28,22 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
+func TestWord(t *testing.T) {
+	for in, want := range map[string]string{
+		"":               "''",
+		"a-b_c/d.e:1@f":  "a-b_c/d.e:1@f",
+		"two words":      "'two words'",
+		"it's":           `'it'\''s'`,
+		"$(rm -rf x)":    "'$(rm -rf x)'",
+		"~/x":            "'~/x'",
+		"a;b|c&d>e*f?g!": "'a;b|c&d>e*f?g!'",
+	} {
+		if got := Word(in); got != want {
+			t.Errorf("%q: %s, want %s", in, got, want)
+		}
+	}
+}
+
 func FuzzPrintable(f *testing.F) {
 	for _, s := range []string{"", "a\tb\r\nc\n", "\x1b[2J", "\x9b", "\u202e"} {
 		f.Add(s)

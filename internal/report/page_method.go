@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -75,7 +76,7 @@ func repeat(r *analysis.Report) string {
 		}
 	}
 	for i, w := range words {
-		words[i] = shellWord(w)
+		words[i] = printable.Word(w)
 	}
 	return strings.Join(words, " ")
 }
@@ -89,15 +90,4 @@ func services(steps []result.Step) string {
 		}
 	}
 	return strings.Join(counts, ",")
-}
-
-// shellWord is s as one word of a shell's command line.
-func shellWord(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.,:/=+%", r)
-	}
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -73,7 +73,7 @@ func Connect(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	cl.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(cl.Client.Discovery()))
-	ctx, cancel := context.WithTimeout(ctx, connectPatience)
+	patience, cancel := context.WithTimeout(ctx, connectPatience)
 	defer cancel()
 	got := make(chan error, 1)
 	go func() { // the call knows no context
@@ -83,7 +83,10 @@ func Connect(ctx context.Context, o Options) (*Cluster, error) {
 	}()
 	select {
 	case err = <-got:
-	case <-ctx.Done():
+	case <-patience.Done():
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("connect to the cluster at %s: %w", config.Host, context.Cause(ctx))
+		}
 		return nil, cl.unreachable(fmt.Errorf("no answer within %v", connectPatience))
 	}
 	if err != nil {
@@ -139,6 +142,11 @@ func (cl *Cluster) refused(err error) error {
 		return &arena.Unsupported{
 			Reason: fmt.Sprintf("a certificate of the cluster at %s has expired: %v", cl.Config.Host, err),
 			Remedy: cl.remedy("renew it"),
+		}
+	case apierrors.IsForbidden(err):
+		return &arena.Unsupported{
+			Reason: fmt.Sprintf("the cluster at %s answers, but may not be asked for its version: %v", cl.Config.Host, err),
+			Remedy: cl.remedy("sign in as somebody who may use it"),
 		}
 	}
 	return cl.unreachable(err)

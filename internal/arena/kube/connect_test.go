@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/nearest"
 )
 
@@ -45,6 +46,10 @@ func TestConnect(t *testing.T) {
 		w.WriteHeader(http.StatusUnauthorized)
 	}))
 	defer refuse.Close()
+	forbid := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer forbid.Close()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -58,6 +63,7 @@ func TestConnect(t *testing.T) {
 		"no kubeconfig":       {Options{}, "no kubeconfig: neither --kubeconfig nor $KUBECONFIG"},
 		"unreachable":         {Options{Kubeconfig: kubeconfig(t, "http://"+nobody)}, "the cluster at http://" + nobody + " does not answer"},
 		"credentials expired": {Options{Kubeconfig: kubeconfig(t, refuse.URL)}, "refuses the credentials, which may have expired"},
+		"may not":             {Options{Kubeconfig: kubeconfig(t, forbid.URL)}, "answers, but may not be asked for its version"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Connect(t.Context(), c.o)
@@ -79,6 +85,22 @@ func TestConnect(t *testing.T) {
 	var unknown *nearest.Error
 	if _, err := Connect(t.Context(), Options{Kubeconfig: kubeconfig(t, refuse.URL), Context: "lap"}); !errors.As(err, &unknown) || !strings.Contains(err.Error(), `did you mean "lab"`) {
 		t.Errorf("an unknown context: %v", err)
+	}
+}
+
+// An interruption is no word about the cluster.
+func TestConnectInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := make(chan struct{})
+	hang := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-asked
+	}))
+	defer hang.Close()
+	defer close(asked)
+	_, err := Connect(ctx, Options{Kubeconfig: kubeconfig(t, hang.URL)})
+	if !errors.Is(err, context.Canceled) || arena.AsUnsupported(err) != nil {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"maps"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/cnibench/cnibench/internal/arena"
@@ -115,6 +116,9 @@ type job struct {
 	image, pullPolicy string
 	// before is what was there, once that is known: it stays.
 	before *findings
+	// manifests are the objects that the manifests make, by the recipe's
+	// addresses, once those were read.
+	manifests map[string][]corev1.ObjectReference
 }
 
 // Install puts the contender on the cluster. One whose removal failed before is
@@ -169,7 +173,8 @@ func (i *Installer) vacate(ctx context.Context, cl *kube.Cluster) error {
 	return i.Uninstall(ctx, cl, i.begun)
 }
 
-// begin looks at what is there, and writes it down if the recipe fits.
+// begin looks at what is there, and writes it down if the recipe fits and all
+// its files are at hand.
 func (j *job) begin(ctx context.Context) error {
 	before, err := j.survey(ctx)
 	if err != nil {
@@ -180,6 +185,9 @@ func (j *job) begin(ctx context.Context) error {
 	}
 	if err := j.noKubeProxy(ctx, before); err != nil {
 		return err
+	}
+	if err := j.gather(ctx); err != nil {
+		return fmt.Errorf("install %s %s: nothing was changed: %w", j.c.ID, j.version, err)
 	}
 	return j.write(ctx, before)
 }
@@ -251,7 +259,7 @@ func (i *Installer) recall(cl *kube.Cluster, c *contender.Contender, left *journ
 	if err != nil {
 		return nil, err
 	}
-	j.version = j.facts.known["version"]
+	j.version, j.manifests = j.facts.known["version"], left.Manifests
 	if j.before = left.Before; j.before != nil {
 		j.facts.uplinks = uplinksOf(j.before.Nodes)
 	}

@@ -35,6 +35,8 @@ type journal struct {
 	Facts      map[string]string `json:"facts,omitempty"` // given and found, the version among them
 	Image      string            `json:"image,omitempty"`
 	PullPolicy string            `json:"pull_policy,omitempty"`
+	// Manifests are the objects that manifests make, by the recipe's addresses.
+	Manifests map[string][]corev1.ObjectReference `json:"manifests,omitempty"`
 }
 
 // left is the journal of an installation that is there; nil if there is none.
@@ -112,7 +114,7 @@ func (j *job) page(before *findings, facts map[string]string) (*corev1.ConfigMap
 	z := gzip.NewWriter(&b)
 	l := journal{
 		By: j.id, Contender: j.c.ID, Versions: j.o.Versions, Since: time.Now().UTC().Format(time.RFC3339),
-		Before: before, Facts: facts, Image: j.image, PullPolicy: j.pullPolicy,
+		Before: before, Facts: facts, Image: j.image, PullPolicy: j.pullPolicy, Manifests: j.manifests,
 	}
 	if err := json.NewEncoder(z).Encode(l); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)

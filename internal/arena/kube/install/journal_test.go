@@ -266,3 +266,48 @@ func TestJournal(t *testing.T) {
 		t.Error(err, diff)
 	}
 }
+
+// What takes a manifest's objects off needs neither the mirror nor the network:
+// their names are in the journal. A file that is missing is found before
+// anything is changed.
+func TestTakeOffWithoutFiles(t *testing.T) {
+	mine := object("x.example/v1", "Widget", "ns", "mine")
+	mine.SetAnnotations(map[string]string{madeBy: "product"})
+	b := newBed(nil, mine, object("x.example/v1", "Widget", "ns", "theirs"))
+	c := product(contender.Leftovers{})
+	step := contender.Step{Manifest: &contender.Manifest{URL: "https://example.com/${version}/x.yaml"}}
+	c.Kube.Steps = []contender.Step{step}
+	dir := t.TempDir()
+	first := newInstaller(t, Options{Mirror: dir})
+	j, err := first.job(b.Cluster, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, j.gather(t.Context()), "the mirror lacks example.com/v1/x.yaml")
+	write(t, dir, map[string]string{"example.com/v1/x.yaml": `
+{apiVersion: x.example/v1, kind: Widget, metadata: {name: mine, namespace: ns}, spec: {much: more}}
+---
+{apiVersion: x.example/v1, kind: Widget, metadata: {name: theirs, namespace: ns}}
+`})
+	if err := j.gather(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(j.claim(t.Context()), j.write(t.Context(), &findings{})); err != nil {
+		t.Fatal(err)
+	}
+	second := newInstaller(t, Options{})
+	second.source.client = nil // no network
+	left, err := second.left(t.Context(), b.Cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if j, err = second.recall(b.Cluster, c, left); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.undo(t.Context(), step); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"widgets mine"}, b.deleted()); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -122,7 +122,7 @@ func (s *source) chart(ctx context.Context, c *contender.Chart, version, pinned 
 	name := c.Name + "-" + version
 	if s.dir != "" {
 		if _, err := os.Stat(filepath.Join(s.dir, name, "Chart.yaml")); err == nil {
-			s.log("chart %s from the folder %s, which has no digest", name, filepath.Join(s.dir, name))
+			s.once("folder "+name, "chart %s from the folder %s, which has no digest", name, filepath.Join(s.dir, name))
 			return loader.LoadDir(filepath.Join(s.dir, name))
 		}
 	}

@@ -46,6 +46,47 @@ func (j *job) do(ctx context.Context, s contender.Step) error {
 	return nil
 }
 
+// gather reads the charts and manifests of all steps, and notes the objects of
+// the manifests: taking them off needs no way to where they are published.
+func (j *job) gather(ctx context.Context) error {
+	j.manifests = map[string][]corev1.ObjectReference{}
+	for _, s := range j.c.Kube.StepsOf(j.o.Versions) {
+		switch {
+		case s.Chart != nil:
+			if _, _, err := j.chartOf(ctx, s.Chart); err != nil {
+				return err
+			}
+		case s.Manifest != nil:
+			objects, err := j.manifestOf(ctx, s.Manifest)
+			if err != nil {
+				return err
+			}
+			for _, o := range objects {
+				j.manifests[s.Manifest.URL] = append(j.manifests[s.Manifest.URL], corev1.ObjectReference{
+					APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(),
+				})
+			}
+		}
+	}
+	return nil
+}
+
+// made names the objects that a step has made.
+func (j *job) made(ctx context.Context, s contender.Step) ([]*unstructured.Unstructured, error) {
+	if s.Manifest == nil {
+		return j.objects(ctx, s)
+	}
+	noted, ok := j.manifests[s.Manifest.URL]
+	if !ok { // by an older journal
+		return j.objects(ctx, s)
+	}
+	var objects []*unstructured.Unstructured
+	for _, r := range noted {
+		objects = append(objects, object(r.APIVersion, r.Kind, r.Namespace, r.Name))
+	}
+	return objects, nil
+}
+
 // undo takes back what do did.
 func (j *job) undo(ctx context.Context, s contender.Step) error {
 	switch {
@@ -58,7 +99,7 @@ func (j *job) undo(ctx context.Context, s contender.Step) error {
 	case s.Patch != nil, s.Wait != nil:
 		return nil
 	}
-	objects, err := j.objects(ctx, s)
+	objects, err := j.made(ctx, s)
 	if err != nil {
 		return err
 	}
