@@ -158,7 +158,7 @@ var confinements = append([]confined{
 		why:  "captures are for proofs; the product reads none",
 	},
 	{
-		what: []string{"internal/archtest", "internal/arena/arenatest"},
+		what: []string{"internal/archtest", "internal/arena/arenatest", "internal/arena/kube/kubetest"},
 		why:  "they are for tests",
 	},
 }, concreteArenas()...)

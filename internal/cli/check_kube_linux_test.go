@@ -1,13 +1,12 @@
 package cli
 
 import (
-	"cmp"
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
+	"github.com/cnibench/cnibench/internal/arena/kube/kubetest"
 	"github.com/cnibench/cnibench/internal/check"
 )
 
@@ -79,8 +78,8 @@ func TestKubeCheckUnderlay(t *testing.T) {
 // clusterProduct is the pod network that the cluster has.
 func clusterProduct(t *testing.T) string {
 	t.Helper()
-	clusterArgs(t) // skips where there is no cluster
-	a, err := kube.New(t.Context(), kube.Options{Kubeconfig: os.Getenv("CNIBENCH_KUBECONFIG"), Image: cmp.Or(os.Getenv("CNIBENCH_IMAGE"), defaultImage)})
+	given := kubetest.Given(t)
+	a, err := kube.New(t.Context(), kube.Options{Kubeconfig: given.Kubeconfig, Image: given.Image})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,23 +8,20 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/cnibench/cnibench/internal/arena/kube/kubetest"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
 // One command installs, measures and removes each product, and its report is
 // that of a lab: the same contenders, steps and figures.
 func TestKubeRunInstalls(t *testing.T) {
-	mirror := os.Getenv("CNIBENCH_MIRROR")
-	if os.Getenv("CNIBENCH_TESTBED") == "" || mirror == "" {
-		t.Skip("no cluster to install on; make test-kube brings one up")
-	}
+	bed := kubetest.GivenBed(t)
 	leavesNothing(t)
-	inTestbed(t, "uninstall", "routes")
-	t.Cleanup(func() { inTestbed(t, "install", "routes") })
+	bed.WithoutPodNetwork(t)
 
 	products := []string{"flannel-host-gw", "flannel-vxlan", "cilium"}
 	three := slices.Concat(brief, []string{"--contenders", strings.Join(products, ",")})
-	r := kubeRun(t, slices.Concat(three, []string{"--install", "--scratch", "--versions", "latest", "--mirror", mirror})...)
+	r := kubeRun(t, slices.Concat(three, []string{"--install", "--scratch", "--versions", "latest", "--mirror", bed.Mirror(t)})...)
 	cluster := r.measured(t)
 	lab := newRun(t, three...)
 	inLab := lab.measured(t)
@@ -66,15 +61,4 @@ func outline(t *testing.T, dir string) []string {
 		}
 	}
 	return list
-}
-
-// inTestbed runs a command of the test bed.
-func inTestbed(t *testing.T, args ...string) {
-	t.Helper()
-	if dir := os.Getenv("CNIBENCH_TESTBED_DIR"); dir != "" {
-		args = append([]string{"--dir", dir}, args...)
-	}
-	if out, err := exec.Command(os.Getenv("CNIBENCH_TESTBED"), args...).CombinedOutput(); err != nil {
-		t.Fatalf("testbed %s: %v: %s", strings.Join(args, " "), err, out)
-	}
 }

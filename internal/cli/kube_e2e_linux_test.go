@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"maps"
 	"os"
@@ -16,6 +15,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/cnibench/cnibench/internal/arena/kube/kubetest"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -25,17 +25,13 @@ import (
 // whose nodes hold the image.
 func clusterArgs(t *testing.T) []string {
 	t.Helper()
-	kubeconfig := os.Getenv("CNIBENCH_KUBECONFIG")
-	if kubeconfig == "" {
-		t.Skip("no cluster; set CNIBENCH_KUBECONFIG to the kubeconfig of one whose nodes hold the image of `make image` (CNIBENCH_IMAGE, or cnibench:dev), as make test-kube does")
-	}
-	return []string{"--arena", arenaKube, "--kubeconfig", kubeconfig}
+	return []string{"--arena", arenaKube, "--kubeconfig", kubetest.Given(t).Kubeconfig}
 }
 
 // podArgs are those of a command that makes pods.
 func podArgs(t *testing.T) []string {
 	t.Helper()
-	return append(clusterArgs(t), "--image", cmp.Or(os.Getenv("CNIBENCH_IMAGE"), defaultImage), "--pull-policy", "Never")
+	return append(clusterArgs(t), "--image", kubetest.Given(t).Image, "--pull-policy", "Never")
 }
 
 // brief makes a run of seconds a step.
@@ -103,7 +99,7 @@ func TestKubeRun(t *testing.T) {
 		t.Errorf("%d samples, want 4: 2 contenders, 2 steps", n)
 	}
 	validate(t, "run-1.schema.json", read(t, filepath.Join(r.dir, "run.json")))
-	for _, secret := range []string{os.Getenv("CNIBENCH_KUBECONFIG"), "kubeconfig"} {
+	for _, secret := range []string{kubetest.Given(t).Kubeconfig, "kubeconfig"} {
 		if bytes.Contains(read(t, filepath.Join(r.dir, "run.json")), []byte(secret)) {
 			t.Errorf("run.json has %q", secret)
 		}
@@ -182,7 +178,7 @@ func TestKubeInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = r.Wait()
-	want := "cnibench run --resume " + r.dir + " --kubeconfig=" + os.Getenv("CNIBENCH_KUBECONFIG")
+	want := "cnibench run --resume " + r.dir + " --kubeconfig=" + kubetest.Given(t).Kubeconfig
 	if code := r.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(r.stderr.String(), want) {
 		t.Errorf("exit code %d, want %d and %q: %s", code, exitFailed, want, r.stderr.String())
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"maps"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
+	"github.com/cnibench/cnibench/internal/arena/kube/kubetest"
 )
 
 // harmless are settings of a node's network namespace alone: nodes of the test
@@ -29,8 +29,8 @@ func tuneNodes(t *testing.T, args ...string) (code int, stdout, stderr string) {
 // Settings are applied on all nodes, drift is seen, and after revert every node
 // is as it was.
 func TestKubeTune(t *testing.T) {
-	nodes := tunable(t)
-	before := settings(t, nodes)
+	bed, nodes := tunable(t)
+	before := settings(t, bed, nodes)
 	takeBack := "3 changes; take back with: cnibench tune revert --arena kube --kubeconfig "
 	code, out, messages := tuneNodes(t, slices.Concat([]string{"apply"}, harmless)...)
 	if code != exitDone {
@@ -41,11 +41,11 @@ func TestKubeTune(t *testing.T) {
 			t.Errorf("apply did not say %q:\n%s", want, out)
 		}
 	}
-	if rules := onNode(t, nodes[0], "nft list table inet cnibench_notrack"); !strings.Contains(rules, "notrack") {
+	if rules := bed.OnNode(t, nodes[0], "nft list table inet cnibench_notrack"); !strings.Contains(rules, "notrack") {
 		t.Errorf("rules of %s: %s", nodes[0], rules)
 	}
 	// By hand on the node it is the same journal.
-	onNode(t, nodes[0], "test -s /var/lib/cnibench/tune.journal && echo 30 > /proc/sys/net/ipv4/tcp_fin_timeout")
+	bed.OnNode(t, nodes[0], "test -s /var/lib/cnibench/tune.journal && echo 30 > /proc/sys/net/ipv4/tcp_fin_timeout")
 
 	want := map[string][]string{}
 	for i, name := range nodes {
@@ -67,7 +67,7 @@ func TestKubeTune(t *testing.T) {
 	if said, err := shell.CombinedOutput(); err != nil || !strings.Contains(string(said), "1 value restored") {
 		t.Errorf("%q: %v: %s", shell.Args, err, said)
 	}
-	if diff := gocmp.Diff(before, settings(t, nodes)); diff != "" {
+	if diff := gocmp.Diff(before, settings(t, bed, nodes)); diff != "" {
 		t.Errorf("the nodes are not as they were: %s", diff)
 	}
 }
@@ -75,8 +75,8 @@ func TestKubeTune(t *testing.T) {
 // A command that is ended on the way leaves nothing that clean and revert do
 // not take back.
 func TestKubeTuneEnded(t *testing.T) {
-	nodes := tunable(t)
-	before := settings(t, nodes)
+	bed, nodes := tunable(t)
+	before := settings(t, bed, nodes)
 	for name, test := range map[string]struct {
 		when    func(*testing.T) bool
 		signal  syscall.Signal
@@ -85,7 +85,7 @@ func TestKubeTuneEnded(t *testing.T) {
 		"interrupted before": {hasNamespace, syscall.SIGTERM, "nothing to clean\n"},
 		"killed before":      {hasNamespace, syscall.SIGKILL, "removed cnibench-"},
 		"killed after": {func(t *testing.T) bool {
-			return onNode(t, nodes[0], "ls /var/lib/cnibench/tune.journal 2>/dev/null || true") != ""
+			return bed.OnNode(t, nodes[0], "ls /var/lib/cnibench/tune.journal 2>/dev/null || true") != ""
 		}, syscall.SIGKILL, "removed cnibench-"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestKubeTuneEnded(t *testing.T) {
 			if code, _, messages := tuneNodes(t, "revert"); code != exitDone {
 				t.Errorf("revert: exit code %d: %s", code, messages)
 			}
-			if diff := gocmp.Diff(before, settings(t, nodes)); diff != "" {
+			if diff := gocmp.Diff(before, settings(t, bed, nodes)); diff != "" {
 				t.Errorf("the nodes are not as they were: %s", diff)
 			}
 		})
@@ -119,13 +119,11 @@ func TestKubeTuneEnded(t *testing.T) {
 }
 
 // tunable are the nodes, of which the test leaves nothing.
-func tunable(t *testing.T) []string {
+func tunable(t *testing.T) (kubetest.Bed, []string) {
 	t.Helper()
-	if clusterArgs(t); os.Getenv("CNIBENCH_TESTBED") == "" {
-		t.Skip("settings of a real cluster's nodes are nobody's to try; make test-kube brings a test bed up")
-	}
+	bed := kubetest.GivenBed(t)
 	leavesNothing(t)
-	return slices.Sorted(maps.Keys(standings(t)))
+	return bed, slices.Sorted(maps.Keys(standings(t)))
 }
 
 // standings are what is applied on each node, and where it stands.
@@ -160,34 +158,20 @@ func standings(t *testing.T) map[string][]string {
 }
 
 // settings are what each node's network is set to, and what of ours is there.
-func settings(t *testing.T, nodes []string) map[string]string {
+func settings(t *testing.T, bed kubetest.Bed, nodes []string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, name := range nodes {
-		all[name] = onNode(t, name, `ls -a /var/lib/cnibench 2>&1; nft list tables
+		all[name] = bed.OnNode(t, name, `ls -a /var/lib/cnibench 2>&1; nft list tables
 			find /proc/sys/net -type f -readable ! -name nf_conntrack_count | sort | while read -r f; do echo "$f: $(cat "$f" 2>&1)"; done`)
 	}
 	return all
 }
 
-// onNode is what a shell on a node of the test bed prints.
-func onNode(t *testing.T, name, script string) string {
-	t.Helper()
-	args := []string{"node-exec", name, "--", "sh", "-c", script}
-	if dir := os.Getenv("CNIBENCH_TESTBED_DIR"); dir != "" {
-		args = append([]string{"--dir", dir}, args...)
-	}
-	out, err := exec.Command(os.Getenv("CNIBENCH_TESTBED"), args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %s: %v: %s", name, script, err, out)
-	}
-	return string(out)
-}
-
 // hasNamespace says that the cluster holds a namespace of cnibench.
 func hasNamespace(t *testing.T) bool {
 	t.Helper()
-	cluster, err := kube.Connect(t.Context(), kube.Options{Kubeconfig: os.Getenv("CNIBENCH_KUBECONFIG")})
+	cluster, err := kube.Connect(t.Context(), kube.Options{Kubeconfig: kubetest.Given(t).Kubeconfig})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/arenatest"
+	"github.com/cnibench/cnibench/internal/arena/kube/kubetest"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
 )
@@ -26,27 +25,8 @@ import (
 // realCluster is the options for a cluster that is there.
 func realCluster(t *testing.T) Options {
 	t.Helper()
-	config, image := os.Getenv("CNIBENCH_KUBECONFIG"), os.Getenv("CNIBENCH_IMAGE")
-	if config == "" || image == "" {
-		t.Skip("no cluster to test with: run make test-kube, or set CNIBENCH_KUBECONFIG and CNIBENCH_IMAGE")
-	}
-	return Options{Kubeconfig: config, Image: image, PullPolicy: "IfNotPresent", Log: t.Logf}
-}
-
-// testbed runs a command of the test bed, which can take away what no client
-// can.
-func testbed(t *testing.T, args ...string) {
-	t.Helper()
-	program, dir := os.Getenv("CNIBENCH_TESTBED"), os.Getenv("CNIBENCH_TESTBED_DIR")
-	if program == "" {
-		t.Skip("the cluster is no test bed: run make test-kube")
-	}
-	if dir != "" {
-		args = append([]string{"--dir", dir}, args...)
-	}
-	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
-		t.Fatalf("testbed %s: %v: %s", strings.Join(args, " "), err, out)
-	}
+	c := kubetest.Given(t)
+	return Options{Kubeconfig: c.Kubeconfig, Image: c.Image, PullPolicy: "IfNotPresent", Log: t.Logf}
 }
 
 func realArena(t *testing.T, o Options) *Arena {
@@ -206,6 +186,7 @@ func TestKubeHostNetworkRefused(t *testing.T) {
 // The API server goes away for half a minute: commands end with their streams,
 // and new ones start as soon as it is back.
 func TestKubeAPIAway(t *testing.T) {
+	bed := kubetest.GivenBed(t)
 	a := realArena(t, realCluster(t))
 	n := up(t, a, a.ThisCluster())
 	e := n.Pods()[0]
@@ -216,7 +197,7 @@ func TestKubeAPIAway(t *testing.T) {
 	paused := make(chan struct{})
 	go func() {
 		defer close(paused)
-		testbed(t, "pause-api", "30s", "--kill")
+		bed.Do(t, "pause-api", "30s", "--kill")
 	}()
 	defer func() { <-paused }()
 	if err := sleeper.Wait(); !errors.Is(err, agent.ErrStream) {
@@ -240,14 +221,15 @@ func TestKubeAPIAway(t *testing.T) {
 
 // A node dies: the network says so, and goes down all the same.
 func TestKubeNodeDies(t *testing.T) {
+	bed := kubetest.GivenBed(t)
 	a := realArena(t, realCluster(t))
 	n, err := a.Up(t.Context(), a.ThisCluster(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	victim := a.list[1].real
-	testbed(t, "stop-node", victim)
-	t.Cleanup(func() { testbed(t, "start-node", victim) })
+	bed.Do(t, "stop-node", victim)
+	t.Cleanup(func() { bed.Do(t, "start-node", victim) })
 	var fault error
 	for end := time.Now().Add(2 * time.Minute); fault == nil && time.Now().Before(end); time.Sleep(time.Second) {
 		fault = n.(*network).Fault()

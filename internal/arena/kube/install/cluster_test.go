@@ -3,7 +3,6 @@ package install
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -13,61 +12,32 @@ import (
 	"github.com/cnibench/cnibench/contenders"
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/kube"
+	"github.com/cnibench/cnibench/internal/arena/kube/kubetest"
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
-// The tests named TestKube want a cluster without a pod network: make
-// test-kube brings one up. CNIBENCH_MIRROR is a folder that `testbed mirror`
-// has written; without it the test bed writes one.
+// The tests named TestKube want a test bed, whose pod network they take off:
+// make test-kube brings one up.
 
-// bare is a cluster without a pod network, connected.
-func bare(t *testing.T) *kube.Cluster {
+// bare is the test bed without a pod network, connected.
+func bare(t *testing.T) (kubetest.Bed, *kube.Cluster) {
 	t.Helper()
-	config, image := os.Getenv("CNIBENCH_KUBECONFIG"), os.Getenv("CNIBENCH_IMAGE")
-	if config == "" || image == "" {
-		t.Skip("no cluster to install on: run make test-kube, or set CNIBENCH_KUBECONFIG and CNIBENCH_IMAGE (and CNIBENCH_MIRROR)")
-	}
-	if os.Getenv("CNIBENCH_TESTBED") != "" {
-		testbed(t, "uninstall", "routes")
-		t.Cleanup(func() { testbed(t, "install", "routes") })
-	}
-	cl, err := kube.Connect(t.Context(), kube.Options{Kubeconfig: config, Image: image, PullPolicy: "IfNotPresent"})
+	bed := kubetest.GivenBed(t)
+	bed.WithoutPodNetwork(t)
+	cl, err := kube.Connect(t.Context(), kube.Options{Kubeconfig: bed.Kubeconfig, Image: bed.Image, PullPolicy: "IfNotPresent"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cl
-}
-
-func testbed(t *testing.T, args ...string) {
-	t.Helper()
-	if dir := os.Getenv("CNIBENCH_TESTBED_DIR"); dir != "" {
-		args = append([]string{"--dir", dir}, args...)
-	}
-	if out, err := exec.Command(os.Getenv("CNIBENCH_TESTBED"), args...).CombinedOutput(); err != nil {
-		t.Fatalf("testbed %s: %v: %s", strings.Join(args, " "), err, out)
-	}
-}
-
-// mirrorFolder holds the charts that the cluster can install.
-func mirrorFolder(t *testing.T) string {
-	t.Helper()
-	if dir := os.Getenv("CNIBENCH_MIRROR"); dir != "" || os.Getenv("CNIBENCH_TESTBED") == "" {
-		return dir
-	}
-	dir := t.TempDir()
-	testbed(t, "mirror", dir)
-	return dir
+	return bed, cl
 }
 
 // TestKubeInstall: the products without kube-proxy and without a tunnel; the
 // others are installed by the command's own test.
 func TestKubeInstall(t *testing.T) {
-	cl := bare(t)
-	if os.Getenv("CNIBENCH_TESTBED") != "" { // where kube-proxy is a process of the node
-		testbed(t, "kube-proxy", "off")
-		t.Cleanup(func() { testbed(t, "kube-proxy", "on") })
-	}
-	in, err := New(Options{Versions: contender.VersionsLatest, Mirror: mirrorFolder(t), Scratch: true, Log: t.Logf})
+	bed, cl := bare(t)
+	bed.Do(t, "kube-proxy", "off") // a process of the node, which no recipe can stop
+	t.Cleanup(func() { bed.Do(t, "kube-proxy", "on") })
+	in, err := New(Options{Versions: contender.VersionsLatest, Mirror: bed.Mirror(t), Scratch: true, Log: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,8 +69,8 @@ func TestKubeInstall(t *testing.T) {
 // TestKubeInstallCrash: what a crashed process left on the cluster, another
 // one takes off, and installs nothing over it.
 func TestKubeInstallCrash(t *testing.T) {
-	cl := bare(t)
-	o := Options{Versions: contender.VersionsLatest, Mirror: mirrorFolder(t), Scratch: true, Log: t.Logf}
+	bed, cl := bare(t)
+	o := Options{Versions: contender.VersionsLatest, Mirror: bed.Mirror(t), Scratch: true, Log: t.Logf}
 	all, err := contender.Load(contenders.FS)
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +107,7 @@ func TestKubeInstallCrash(t *testing.T) {
 
 // TestKubeInstallRefused: an unmarked cluster is left as it is.
 func TestKubeInstallRefused(t *testing.T) {
-	cl := bare(t)
+	_, cl := bare(t)
 	in, err := New(Options{Log: t.Logf})
 	if err != nil {
 		t.Fatal(err)
