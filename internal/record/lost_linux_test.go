@@ -131,6 +131,32 @@ func TestCrowd(t *testing.T) {
 	wg.Wait()
 }
 
+// TestAcceptHandsOver: a client's connection does not end with the wait for it.
+func TestAcceptHandsOver(t *testing.T) {
+	for range 300 {
+		address := freeAddress(t)
+		s := Pair{Role: Server, Address: address, Token: secret}
+		c := Pair{Role: Client, Address: address, Token: secret, Patience: 20 * time.Second}
+		var wg sync.WaitGroup
+		var client *link
+		var clientErr error
+		wg.Go(func() { client, clientErr = c.connect(t.Context()) })
+		server, _, err := s.accept(t.Context(), slog.New(slog.DiscardHandler))
+		wg.Wait()
+		if err := errors.Join(err, clientErr); err != nil {
+			t.Fatal(err)
+		}
+		if err = server.conn.SetReadDeadline(time.Now().Add(time.Millisecond)); err == nil {
+			_, err = server.receive()
+		}
+		client.conn.Close()
+		server.conn.Close()
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("the connection that was handed over: %v", err)
+		}
+	}
+}
+
 // TestNohup runs itself below nohup, whose SIGHUP must reach nobody.
 func TestNohup(t *testing.T) {
 	if os.Getenv("RECORD_BELOW_NOHUP") != "" {

@@ -153,10 +153,9 @@ func (p *Pair) accept(ctx context.Context, log *slog.Logger) (*link, bool, error
 				if err != nil && ctx.Err() == nil {
 					door.turnAway(conn.RemoteAddr(), err)
 				}
-				if err == nil {
+				if err == nil && stay() { // the link outlives the wait
 					select {
 					case clients <- client{l, only}:
-						stay()
 						return
 					case <-ctx.Done():
 					}
