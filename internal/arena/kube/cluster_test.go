@@ -29,6 +29,41 @@ func realCluster(t *testing.T) Options {
 	return Options{Kubeconfig: c.Kubeconfig, Image: c.Image, PullPolicy: "IfNotPresent", Log: t.Logf}
 }
 
+// settles makes the test end when the test bed's nodes can all be used again:
+// one that was cut off is not ready for some seconds more.
+func settles(t *testing.T) {
+	t.Helper()
+	o := realCluster(t)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		cl, err := Connect(ctx, o)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		// What is read first may be from before.
+		why := ""
+		for well := 0; well < 10 && ctx.Err() == nil; time.Sleep(time.Second) {
+			list, err := cl.listNodes(ctx)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			well++
+			why = ""
+			for i := range list {
+				if use, not := judgeNode(&list[i], nil); use == nil || !use.ready {
+					well, why = 0, list[i].Name+" cannot be used: "+not
+				}
+			}
+		}
+		if why != "" {
+			t.Error(why)
+		}
+	})
+}
+
 func realArena(t *testing.T, o Options) *Arena {
 	t.Helper()
 	a, err := New(t.Context(), o)
@@ -187,6 +222,7 @@ func TestKubeHostNetworkRefused(t *testing.T) {
 // and new ones start as soon as it is back.
 func TestKubeAPIAway(t *testing.T) {
 	bed := kubetest.GivenBed(t)
+	settles(t)
 	a := realArena(t, realCluster(t))
 	n := up(t, a, a.ThisCluster())
 	e := n.Pods()[0]
@@ -222,6 +258,7 @@ func TestKubeAPIAway(t *testing.T) {
 // A node dies: the network says so, and goes down all the same.
 func TestKubeNodeDies(t *testing.T) {
 	bed := kubetest.GivenBed(t)
+	settles(t)
 	a := realArena(t, realCluster(t))
 	n, err := a.Up(t.Context(), a.ThisCluster(), "")
 	if err != nil {

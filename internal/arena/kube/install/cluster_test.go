@@ -94,7 +94,11 @@ func TestKubeInstallCrash(t *testing.T) {
 	if u := arena.AsUnsupported(err); u == nil || !strings.Contains(u.Remedy, "cnibench clean --arena kube") {
 		t.Errorf("installed over it: %v", err)
 	}
-	cl.Options.Image = "cnibench.invalid/none:1" // the journal knows the one that the nodes have
+	// The journal knows the image that the nodes have, and all else.
+	cl.Options.Image = "cnibench.invalid/none:1"
+	if next, err = New(Options{Log: t.Logf}); err != nil {
+		t.Fatal(err)
+	}
 	what, err := next.Clean(t.Context(), cl, all)
 	if err != nil || !strings.HasPrefix(what, "flannel-host-gw ") {
 		t.Fatalf("cleaned %q: %v", what, err)
