@@ -75,7 +75,7 @@ var layers = []layer{
 		why: "a helper for what is shown, usable from everywhere",
 	},
 	{
-		pkg: "internal/host", only: []string{"std", "libs", "internal/unit", "internal/nearest"},
+		pkg: "internal/host", only: []string{"std", "libs", "internal/nearest", "internal/printable", "internal/unit"},
 		why: "the seam to a machine stands below the arenas that implement it",
 	},
 	{

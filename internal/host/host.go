@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/printable"
 )
 
 // Command is a program to run at some endpoint.
@@ -28,10 +30,7 @@ type Command struct {
 func (c Command) String() string {
 	quoted := make([]string, len(c.Argv))
 	for i, arg := range c.Argv {
-		if arg == "" || strings.ContainsAny(arg, " \t\n'\"\\$&|;<>()*?[]#~`{}") {
-			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
-		quoted[i] = arg
+		quoted[i] = printable.Word(arg)
 	}
 	return strings.Join(quoted, " ")
 }
