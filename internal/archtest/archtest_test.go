@@ -81,6 +81,8 @@ func TestCheckFinds(t *testing.T) {
 		"netlink elsewhere":             {"internal/arena/lab/x.go", imports("github.com/vishvananda/netlink"), "imports github.com/vishvananda/netlink"},
 		"netlink in a file that may":    {"internal/arena/lab/probe_linux.go", imports("github.com/google/nftables/expr"), ""},
 		"client-go elsewhere":           {"internal/bench/x.go", imports("k8s.io/client-go/rest"), "imports k8s.io/client-go/rest"},
+		"Helm's installer":              {"internal/arena/kube/install/x.go", imports("helm.sh/helm/v3/pkg/action"), "imports helm.sh/helm/v3/pkg/action"},
+		"Helm's renderer":               {"internal/arena/kube/install/x.go", imports("helm.sh/helm/v3/pkg/engine"), ""},
 		"client-go in its arena":        {"internal/arena/kube/x.go", imports("k8s.io/client-go/rest"), ""},
 		"something depends on cli":      {"internal/bench/x.go", imports(module + "/internal/cli"), "imports internal/cli"},
 		"main does":                     {"main.go", imports(module + "/internal/cli"), ""},

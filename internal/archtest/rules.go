@@ -148,6 +148,13 @@ var confinements = append([]confined{
 		why:  "who measures a cluster as it is installs nothing",
 	},
 	{
+		what: []string{
+			"helm.sh/helm/v3/pkg/action/...", "helm.sh/helm/v3/pkg/cli/...", "helm.sh/helm/v3/pkg/kube/...",
+			"helm.sh/helm/v3/pkg/registry/...", "helm.sh/helm/v3/pkg/storage/...",
+		},
+		why: "they bring some 300 packages: kubectl, kustomize, ORAS, drivers of databases; package install does with the cluster's own client what they do",
+	},
+	{
 		what: []string{"internal/cli/..."},
 		to:   []string{"."},
 		why:  "the command line is wiring: nothing depends on it",

@@ -3,19 +3,18 @@ package install
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"slices"
 
-	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/storage/driver"
-	"k8s.io/apimachinery/pkg/api/meta"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/release"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/cnibench/cnibench/internal/contender"
 )
@@ -37,8 +36,8 @@ func (j *job) chartOf(ctx context.Context, c *contender.Chart) (*chart.Chart, ma
 	return ch, values, nil
 }
 
-// fill replaces the placeholders, and makes of the numbers what Kubernetes'
-// libraries take.
+// fill replaces the placeholders, and converts numbers to the types that
+// Kubernetes' libraries expect.
 func (j *job) fill(ctx context.Context, tree map[string]any) (map[string]any, error) {
 	filled, err := contender.ExpandAll(tree, func(name string) (string, error) { return j.facts.get(ctx, name) })
 	if err != nil {
@@ -52,111 +51,193 @@ func (j *job) fill(ctx context.Context, tree map[string]any) (map[string]any, er
 	return out, json.Unmarshal(data, &out)
 }
 
+// installChart does what `helm install` does: it creates the definitions of the
+// chart's crds folder, asks the cluster what it can, renders the templates, runs
+// the hooks and creates the objects. The journal has their names before the
+// first of them is created.
 func (j *job) installChart(ctx context.Context, c *contender.Chart) error {
 	ch, values, err := j.chartOf(ctx, c)
 	if err != nil {
 		return err
 	}
-	cfg, err := j.helm(c.Namespace)
-	if err != nil {
-		return err
-	}
-	in := action.NewInstall(cfg)
-	in.ReleaseName, in.Namespace, in.Timeout = c.Release, c.Namespace, j.o.Patience
 	j.o.Log("chart %s %s as %s/%s", c.Name, j.version, c.Namespace, c.Release)
-	if _, err := in.RunWithContext(ctx, ch, values); err != nil {
+	if err := j.createChart(ctx, c, ch, values); err != nil {
 		return fmt.Errorf("chart %s %s: %w", c.Name, j.version, err)
 	}
 	j.cl.Mapper.Reset()
 	return nil
 }
 
-// removeChart uninstalls the release and, which Helm does not, the
-// definitions in its folder crds. Those that were there before, which Helm
-// has left as they were, stay.
-func (j *job) removeChart(ctx context.Context, c *contender.Chart) error {
-	cfg, err := j.helm(c.Namespace)
+func (j *job) createChart(ctx context.Context, c *contender.Chart, ch *chart.Chart, values map[string]any) error {
+	crds, err := definitions(ch)
 	if err != nil {
 		return err
 	}
-	last, err := cfg.Releases.Last(c.Release)
-	if errors.Is(err, driver.ErrReleaseNotFound) {
-		return nil
+	made := &chartRecord{Definitions: referencesTo(crds)}
+	if err := j.record(ctx, c, made); err != nil {
+		return err
 	}
+	if err := j.createDefinitions(ctx, crds); err != nil {
+		return err
+	}
+	capabilities, err := j.capabilities(ctx)
 	if err != nil {
-		return fmt.Errorf("release %s/%s: %w", c.Namespace, c.Release, err)
+		return err
 	}
-	un := action.NewUninstall(cfg)
-	un.Wait, un.Timeout, un.IgnoreNotFound = true, j.o.Patience, true
-	if _, err := un.Run(c.Release); err != nil {
-		return fmt.Errorf("uninstall release %s/%s: %w", c.Namespace, c.Release, err)
+	r, err := render(ch, c, values, capabilities, j.engine())
+	if err != nil {
+		return err
 	}
-	for _, crd := range last.Chart.CRDObjects() {
-		objects, err := parseObjects(crd.File.Data)
-		if err != nil {
-			return fmt.Errorf("chart %s: %s: %w", c.Name, crd.Filename, err)
+	for _, o := range append(slices.Clone(r.objects), r.hookObjects...) {
+		if err := j.setNamespace(ctx, o, c.Namespace); err != nil {
+			return err
 		}
-		for _, o := range objects {
-			if err := j.deleteNew(ctx, o); err != nil {
+	}
+	made.Objects, made.HookObjects, made.Hooks = referencesTo(r.deletion()), referencesTo(r.hookObjects), r.deleteHooks()
+	if err := j.record(ctx, c, made); err != nil {
+		return err
+	}
+	if err := j.requireAbsent(ctx, r.objects); err != nil {
+		return err
+	}
+	if err := j.runHooks(ctx, c.Namespace, r.hooks, release.HookPreInstall); err != nil {
+		return err
+	}
+	for _, o := range r.objects {
+		if err := j.create(ctx, o); err != nil {
+			return err
+		}
+	}
+	return j.runHooks(ctx, c.Namespace, r.hooks, release.HookPostInstall)
+}
+
+// createDefinitions creates the definitions that the cluster lacks, and waits
+// until it serves them.
+func (j *job) createDefinitions(ctx context.Context, crds []*unstructured.Unstructured) error {
+	for _, crd := range crds {
+		if err := j.create(ctx, crd); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	for _, crd := range crds {
+		of := contender.Object{APIVersion: crd.GetAPIVersion(), Kind: crd.GetKind(), Name: crd.GetName()}
+		if err := j.wait(ctx, &contender.Wait{Of: of, For: "Established"}); err != nil {
+			return err
+		}
+	}
+	if len(crds) > 0 {
+		j.cl.Mapper.Reset()
+	}
+	return nil
+}
+
+// capabilities is what a chart may ask of the cluster: its version, and which
+// kinds it serves.
+func (j *job) capabilities(ctx context.Context) (*chartutil.Capabilities, error) {
+	found := chartutil.DefaultCapabilities.Copy()
+	err := j.patiently(ctx, "ask the API server what it serves", func(context.Context) error {
+		server := j.cl.Client.Discovery()
+		version, err := server.ServerVersion()
+		if err != nil {
+			return err
+		}
+		found.KubeVersion = chartutil.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor}
+		_, resources, err := server.ServerGroupsAndResources()
+		// A group whose server is away is left out; the others are listed.
+		if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+			return err
+		}
+		found.APIVersions = nil
+		for _, list := range resources {
+			found.APIVersions = append(found.APIVersions, list.GroupVersion)
+			for _, r := range list.APIResources {
+				found.APIVersions = append(found.APIVersions, list.GroupVersion+"/"+r.Kind)
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// engine renders templates, whose function lookup reads the cluster.
+func (j *job) engine() engine.Engine {
+	if j.cl.Config == nil {
+		return engine.Engine{}
+	}
+	return engine.New(j.cl.Config)
+}
+
+// requireAbsent returns an error if the cluster has one of the objects already.
+func (j *job) requireAbsent(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, o := range objects {
+		exists := false
+		err := j.patiently(ctx, "look for "+textOf(o), func(ctx context.Context) error {
+			r, err := j.resource(o.GroupVersionKind(), o.GetNamespace())
+			if err != nil {
 				return err
 			}
+			_, err = r.Get(ctx, o.GetName(), metav1.GetOptions{})
+			if exists = err == nil; apierrors.IsNotFound(err) {
+				return nil
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if exists {
+			return fmt.Errorf("%s exists already; remove it, or measure the product that made it without --install", textOf(o))
 		}
 	}
 	return nil
 }
 
-// render is what the chart becomes, without a cluster.
-func render(ch *chart.Chart, c *contender.Chart, values map[string]any, kubeVersion string) (string, error) {
-	cfg := &action.Configuration{Log: func(string, ...any) {}}
-	in := action.NewInstall(cfg)
-	in.ReleaseName, in.Namespace = c.Release, c.Namespace
-	in.ClientOnly, in.DryRun, in.IncludeCRDs = true, true, true
-	version, err := chartutil.ParseKubeVersion(kubeVersion)
-	if err != nil {
-		return "", err
+// removeChart does what `helm uninstall` does, and deletes what Helm leaves: the
+// definitions of the chart's crds folder and the objects of its hooks. Only
+// objects that the installation created are deleted.
+func (j *job) removeChart(ctx context.Context, c *contender.Chart) error {
+	made := j.charts[c.Namespace+"/"+c.Release]
+	if made == nil {
+		return nil // the installation did not come to the chart
 	}
-	in.KubeVersion = version
-	rel, err := in.Run(ch, values)
+	err := j.deleteChart(ctx, c.Namespace, made)
 	if err != nil {
-		return "", err
+		return fmt.Errorf("uninstall release %s/%s: %w", c.Namespace, c.Release, err)
 	}
-	return rel.Manifest, nil
+	return nil
 }
 
-func (j *job) helm(namespace string) (*action.Configuration, error) {
-	cfg := &action.Configuration{}
-	err := cfg.Init(&getter{j.cl.Config, namespace}, namespace, "secret", func(string, ...any) {})
-	if err != nil {
-		return nil, fmt.Errorf("helm: %w", err)
+func (j *job) deleteChart(ctx context.Context, namespace string, made *chartRecord) error {
+	if err := j.runHooks(ctx, namespace, made.Hooks, release.HookPreDelete); err != nil {
+		return err
 	}
-	return cfg, nil
-}
-
-// getter gives Helm the connection that there is.
-type getter struct {
-	config    *rest.Config
-	namespace string
-}
-
-func (g *getter) ToRESTConfig() (*rest.Config, error) { return rest.CopyConfig(g.config), nil }
-
-func (g *getter) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
-	d, err := discovery.NewDiscoveryClientForConfig(g.config)
-	if err != nil {
-		return nil, err
+	if err := j.deleteTogether(ctx, made.Objects); err != nil {
+		return err
 	}
-	return memory.NewMemCacheClient(d), nil
-}
-
-func (g *getter) ToRESTMapper() (meta.RESTMapper, error) {
-	d, err := g.ToDiscoveryClient()
-	if err != nil {
-		return nil, err
+	if err := j.runHooks(ctx, namespace, made.Hooks, release.HookPostDelete); err != nil {
+		return err
 	}
-	return deferredMapper(d), nil
+	return j.deleteTogether(ctx, append(slices.Clone(made.HookObjects), made.Definitions...))
 }
 
-func (g *getter) ToRawKubeConfigLoader() clientcmd.ClientConfig {
-	overrides := &clientcmd.ConfigOverrides{Context: clientcmdapi.Context{Namespace: g.namespace}}
-	return clientcmd.NewDefaultClientConfig(clientcmdapi.Config{}, overrides)
+// deleteTogether asks for the deletion of all objects before it waits for the
+// first: some go only after others.
+func (j *job) deleteTogether(ctx context.Context, list []corev1.ObjectReference) error {
+	var going []*unstructured.Unstructured
+	for _, ref := range list {
+		o := object(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name)
+		made, err := j.requestDeletion(ctx, o)
+		if err != nil {
+			return err
+		}
+		if made {
+			going = append(going, o)
+		}
+	}
+	for _, o := range going {
+		if err := j.deleteObject(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/contender"
@@ -36,10 +38,12 @@ func newBed(typed []runtime.Object, others ...runtime.Object) *bed {
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
 	mapper.Add(crd, meta.RESTScopeRoot)
 	mapper.Add(widgets, meta.RESTScopeNamespace)
+	mapper.Add(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, meta.RESTScopeNamespace)
 	lists := map[schema.GroupVersionResource]string{
 		crdResource:                             "CustomResourceDefinitionList",
 		{Version: "v1", Resource: "namespaces"}: "NamespaceList",
 		{Group: "x.example", Version: "v1", Resource: "widgets"}: "WidgetList",
+		{Group: "batch", Version: "v1", Resource: "jobs"}:        "JobList",
 	}
 	b := &bed{
 		client:  fake.NewClientset(typed...),
@@ -56,8 +60,20 @@ func newBed(typed []runtime.Object, others ...runtime.Object) *bed {
 func (b *bed) deleted() []string {
 	var names []string
 	for _, a := range b.dynamic.Actions() {
-		if d, ok := a.(interface{ GetName() string }); ok && a.GetVerb() == "delete" {
+		if d, ok := a.(ktesting.DeleteAction); ok {
 			names = append(names, a.GetResource().Resource+" "+d.GetName())
+		}
+	}
+	return names
+}
+
+// created are the names of what was created through the dynamic client.
+func (b *bed) created() []string {
+	var names []string
+	for _, a := range b.dynamic.Actions() {
+		if c, ok := a.(ktesting.CreateAction); ok && a.GetVerb() == "create" {
+			o := c.GetObject().(*unstructured.Unstructured)
+			names = append(names, strings.TrimPrefix(a.GetNamespace()+"/"+o.GetName(), "/"))
 		}
 	}
 	return names

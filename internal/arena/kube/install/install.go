@@ -119,6 +119,8 @@ type job struct {
 	// manifests are the objects that the manifests make, by the recipe's
 	// addresses, once those were read.
 	manifests map[string][]corev1.ObjectReference
+	// charts are the objects that charts have made, by NAMESPACE/RELEASE.
+	charts map[string]*chartRecord
 }
 
 // Install puts the contender on the cluster. One whose removal failed before is
@@ -189,7 +191,8 @@ func (j *job) begin(ctx context.Context) error {
 	if err := j.gather(ctx); err != nil {
 		return fmt.Errorf("install %s %s: nothing was changed: %w", j.c.ID, j.version, err)
 	}
-	return j.write(ctx, before)
+	j.before = before
+	return j.write(ctx)
 }
 
 // Uninstall takes the contender off the cluster, cleans the nodes and
@@ -259,7 +262,7 @@ func (i *Installer) recall(cl *kube.Cluster, c *contender.Contender, left *journ
 	if err != nil {
 		return nil, err
 	}
-	j.version, j.manifests = j.facts.known["version"], left.Manifests
+	j.version, j.manifests, j.charts = j.facts.known["version"], left.Manifests, left.Charts
 	if j.before = left.Before; j.before != nil {
 		j.facts.uplinks = uplinksOf(j.before.Nodes)
 	}

@@ -9,11 +9,13 @@ import (
 	"io"
 	"time"
 
+	"helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
+	"github.com/cnibench/cnibench/internal/contender"
 )
 
 // ownNamespace holds the journal and the pods that look after nodes. It is
@@ -37,6 +39,25 @@ type journal struct {
 	PullPolicy string            `json:"pull_policy,omitempty"`
 	// Manifests are the objects that manifests make, by the recipe's addresses.
 	Manifests map[string][]corev1.ObjectReference `json:"manifests,omitempty"`
+	// Charts are the objects that charts make, by the release as NAMESPACE/NAME.
+	Charts map[string]*chartRecord `json:"charts,omitempty"`
+}
+
+// chartRecord names what an installed chart has made, or is about to make.
+type chartRecord struct {
+	Definitions []corev1.ObjectReference `json:"definitions,omitempty"` // of its crds folder
+	Objects     []corev1.ObjectReference `json:"objects,omitempty"`     // in the order of their deletion
+	HookObjects []corev1.ObjectReference `json:"hook_objects,omitempty"`
+	Hooks       []*release.Hook          `json:"hooks,omitempty"` // that run when the chart is deleted
+}
+
+// record writes into the journal what a chart is about to make.
+func (j *job) record(ctx context.Context, c *contender.Chart, made *chartRecord) error {
+	if j.charts == nil {
+		j.charts = map[string]*chartRecord{}
+	}
+	j.charts[c.Namespace+"/"+c.Release] = made
+	return j.write(ctx)
 }
 
 // left is the journal of an installation that is there; nil if there is none.
@@ -96,9 +117,9 @@ func (j *job) claim(ctx context.Context) error {
 	return occupied(left)
 }
 
-// write completes the journal, before the first change.
-func (j *job) write(ctx context.Context, before *findings) error {
-	cm, err := j.page(before, j.facts.all(ctx))
+// write brings the journal up to date.
+func (j *job) write(ctx context.Context) error {
+	cm, err := j.page(j.before, j.facts.all(ctx))
 	if err != nil {
 		return err
 	}
@@ -114,7 +135,7 @@ func (j *job) page(before *findings, facts map[string]string) (*corev1.ConfigMap
 	z := gzip.NewWriter(&b)
 	l := journal{
 		By: j.id, Contender: j.c.ID, Versions: j.o.Versions, Since: time.Now().UTC().Format(time.RFC3339),
-		Before: before, Facts: facts, Image: j.image, PullPolicy: j.pullPolicy, Manifests: j.manifests,
+		Before: before, Facts: facts, Image: j.image, PullPolicy: j.pullPolicy, Manifests: j.manifests, Charts: j.charts,
 	}
 	if err := json.NewEncoder(z).Encode(l); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)

@@ -234,7 +234,8 @@ func TestJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(j.claim(t.Context()), j.write(t.Context(), &findings{Cluster: []string{"Namespace default"}})); err != nil {
+	j.before = &findings{Cluster: []string{"Namespace default"}}
+	if err := errors.Join(j.claim(t.Context()), j.write(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	got, err := in.left(t.Context(), b.Cluster)
@@ -292,7 +293,8 @@ func TestTakeOffWithoutFiles(t *testing.T) {
 	if err := j.gather(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(j.claim(t.Context()), j.write(t.Context(), &findings{})); err != nil {
+	j.before = &findings{}
+	if err := errors.Join(j.claim(t.Context()), j.write(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	second := newInstaller(t, Options{})

@@ -2,6 +2,7 @@ package install
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,9 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/restmapper"
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/contender"
@@ -33,10 +32,6 @@ const manager = "cnibench"
 
 // madeBy is an annotation on what the installer made: only that is deleted.
 const madeBy = "cnibench.io/made-by"
-
-func deferredMapper(d discovery.CachedDiscoveryInterface) meta.ResettableRESTMapper {
-	return restmapper.NewDeferredDiscoveryRESTMapper(d)
-}
 
 // parseObjects reads YAML documents; lists are taken apart.
 func parseObjects(data []byte) ([]*unstructured.Unstructured, error) {
@@ -101,24 +96,78 @@ func textOf(o *unstructured.Unstructured) string {
 	return o.GetKind() + " " + name
 }
 
-// resource is the client for the object's kind. A kind whose definition has
-// only just been made takes a moment to be known.
-func (j *job) resource(ctx context.Context, gvk schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
+// mapping finds the resource of a kind. The first time that the cluster's list
+// of kinds lacks the kind, the list is asked for again.
+func (j *job) mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := j.cl.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
 		j.cl.Mapper.Reset()
 		mapping, err = j.cl.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	}
+	return mapping, err
+}
+
+// resource is the client for the kind's objects in the namespace, or of the
+// whole cluster.
+func (j *job) resource(gvk schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
+	mapping, err := j.mapping(gvk)
 	if err != nil {
 		return nil, err
 	}
 	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
 		return j.cl.Dynamic.Resource(mapping.Resource), nil
 	}
-	if namespace == "" {
-		namespace = "default"
+	return j.cl.Dynamic.Resource(mapping.Resource).Namespace(cmp.Or(namespace, "default")), nil
+}
+
+// kindPatience is how long the cluster may take to know a kind whose definition
+// has just been created.
+const kindPatience = time.Minute
+
+// setNamespace sets the namespace of an object that has none and needs one.
+func (j *job) setNamespace(ctx context.Context, o *unstructured.Unstructured, namespace string) error {
+	return persist(ctx, min(kindPatience, j.o.Patience), "find the kind of "+textOf(o), func(context.Context) error {
+		mapping, err := j.mapping(o.GroupVersionKind())
+		if err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace && o.GetNamespace() == "" {
+			o.SetNamespace(namespace)
+		}
+		return err
+	})
+}
+
+// create creates an object and marks it as the installation's. An object of that
+// name that the installation did not create is an error of the kind AlreadyExists.
+func (j *job) create(ctx context.Context, o *unstructured.Unstructured) error {
+	o = o.DeepCopy()
+	j.mark(o)
+	var foreign error
+	err := j.patiently(ctx, "create "+textOf(o), func(ctx context.Context) error {
+		r, err := j.resource(o.GroupVersionKind(), o.GetNamespace())
+		if err != nil {
+			return err
+		}
+		_, err = r.Create(ctx, o, metav1.CreateOptions{FieldManager: manager})
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		// Perhaps by an earlier request, whose answer was lost.
+		current, getErr := r.Get(ctx, o.GetName(), metav1.GetOptions{})
+		if getErr == nil && current.GetAnnotations()[madeBy] != j.c.ID {
+			foreign = err
+		}
+		return getErr
+	})
+	return cmp.Or(err, foreign)
+}
+
+// mark notes on an object that the installation created it.
+func (j *job) mark(o *unstructured.Unstructured) {
+	annotations := o.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
 	}
-	return j.cl.Dynamic.Resource(mapping.Resource).Namespace(namespace), nil
+	annotations[madeBy] = j.c.ID
+	o.SetAnnotations(annotations)
 }
 
 // apply creates or changes an object by server-side apply, and marks what it
@@ -126,7 +175,7 @@ func (j *job) resource(ctx context.Context, gvk schema.GroupVersionKind, namespa
 func (j *job) apply(ctx context.Context, o *unstructured.Unstructured) error {
 	o = o.DeepCopy()
 	return j.patiently(ctx, "apply "+textOf(o), func(ctx context.Context) error {
-		r, err := j.resource(ctx, o.GroupVersionKind(), o.GetNamespace())
+		r, err := j.resource(o.GroupVersionKind(), o.GetNamespace())
 		if err != nil {
 			return err
 		}
@@ -135,46 +184,77 @@ func (j *job) apply(ctx context.Context, o *unstructured.Unstructured) error {
 			return err
 		}
 		if err != nil {
-			annotations := o.GetAnnotations()
-			if annotations == nil {
-				annotations = map[string]string{}
-			}
-			annotations[madeBy] = j.c.ID
-			o.SetAnnotations(annotations)
+			j.mark(o)
 		}
 		_, err = r.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: manager, Force: true})
 		return err
 	})
 }
 
-// deleteMade deletes an object if the installer made it, and waits until it
-// has gone; with a definition go the objects of its kind.
+// deleteMade deletes an object if the installation created it, and waits until it
+// is gone. The objects of a definition are deleted with it.
 func (j *job) deleteMade(ctx context.Context, o *unstructured.Unstructured) error {
-	made := false
-	err := j.patiently(ctx, "delete "+textOf(o), func(ctx context.Context) error {
-		r, err := j.resource(ctx, o.GroupVersionKind(), o.GetNamespace())
-		if meta.IsNoMatchError(err) {
-			return nil // its kind has gone, and it with it
-		}
-		if err != nil {
-			return err
-		}
-		there, err := r.Get(ctx, o.GetName(), metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		made = err == nil && there.GetAnnotations()[madeBy] != ""
-		return err
-	})
+	made, err := j.requestDeletion(ctx, o)
 	if err != nil || !made {
 		return err
 	}
+	return j.deleteObject(ctx, o)
+}
+
+// requestDeletion deletes an object if the installation created it, and reports
+// whether it did.
+func (j *job) requestDeletion(ctx context.Context, o *unstructured.Unstructured) (made bool, err error) {
+	err = j.patiently(ctx, "look for "+textOf(o), func(ctx context.Context) error {
+		current, _, err := j.current(ctx, o)
+		made = current != nil && current.GetAnnotations()[madeBy] != ""
+		return err
+	})
+	if err != nil || !made {
+		return false, err
+	}
 	if o.GetKind() == "CustomResourceDefinition" {
 		if err := j.releaseAll(ctx, o.GetName()); err != nil {
-			return err
+			return true, err
 		}
 	}
-	return j.deleteObject(ctx, o)
+	return true, j.patiently(ctx, "delete "+textOf(o), func(ctx context.Context) error {
+		_, err := j.deleteOnce(ctx, o)
+		return err
+	})
+}
+
+// current reads an object from the cluster; nil if the object or its kind is gone.
+func (j *job) current(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, dynamic.ResourceInterface, error) {
+	r, err := j.resource(o.GroupVersionKind(), o.GetNamespace())
+	if meta.IsNoMatchError(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	current, err := r.Get(ctx, o.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, r, nil
+	}
+	return current, r, err
+}
+
+// deleteOnce asks for an object's deletion, unless somebody has asked already. It
+// returns the object as it was; nil if it is gone.
+func (j *job) deleteOnce(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	current, r, err := j.current(ctx, o)
+	if err != nil || current == nil || current.GetDeletionTimestamp() != nil {
+		return current, err
+	}
+	propagation := metav1.DeletePropagationForeground
+	if o.GetKind() == "CustomResourceDefinition" || o.GetKind() == "Namespace" {
+		propagation = metav1.DeletePropagationBackground
+	}
+	err = r.Delete(ctx, o.GetName(), metav1.DeleteOptions{PropagationPolicy: &propagation})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return current, err
 }
 
 // deleteNew deletes an object if it was not there before the installation.
@@ -185,33 +265,14 @@ func (j *job) deleteNew(ctx context.Context, o *unstructured.Unstructured) error
 	return j.deleteObject(ctx, o)
 }
 
-// deleteObject deletes an object and waits until it has gone.
+// deleteObject deletes an object and waits until it is gone.
 func (j *job) deleteObject(ctx context.Context, o *unstructured.Unstructured) error {
-	foreground := metav1.DeletePropagationForeground
-	if o.GetKind() == "CustomResourceDefinition" || o.GetKind() == "Namespace" {
-		foreground = metav1.DeletePropagationBackground
-	}
 	return j.patiently(ctx, "delete "+textOf(o), func(ctx context.Context) error {
-		r, err := j.resource(ctx, o.GroupVersionKind(), o.GetNamespace())
-		if meta.IsNoMatchError(err) {
-			return nil
-		}
-		if err != nil {
+		current, err := j.deleteOnce(ctx, o)
+		if err != nil || current == nil {
 			return err
 		}
-		there, err := r.Get(ctx, o.GetName(), metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if there.GetDeletionTimestamp() == nil {
-			if err := r.Delete(ctx, o.GetName(), metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
-				return err
-			}
-		}
-		if held := there.GetFinalizers(); len(held) > 0 {
+		if held := current.GetFinalizers(); len(held) > 0 {
 			return fmt.Errorf("still there, held by its finalizers %s", strings.Join(held, ", "))
 		}
 		return errors.New("still there")
@@ -233,7 +294,7 @@ func (j *job) patch(ctx context.Context, p *contender.Patch) error {
 		kind = types.StrategicMergePatchType
 	}
 	return j.patiently(ctx, fmt.Sprintf("patch %s %s", p.Of.Kind, p.Of.Name), func(ctx context.Context) error {
-		r, err := j.resource(ctx, schema.FromAPIVersionAndKind(p.Of.APIVersion, p.Of.Kind), p.Of.Namespace)
+		r, err := j.resource(schema.FromAPIVersionAndKind(p.Of.APIVersion, p.Of.Kind), p.Of.Namespace)
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ func notFound(err error) bool { return apierrors.IsNotFound(err) }
 func (j *job) wait(ctx context.Context, w *contender.Wait) error {
 	what := fmt.Sprintf("wait for %s %s", w.Of.Kind, w.Of.Name)
 	try := func(ctx context.Context) error {
-		r, err := j.resource(ctx, schema.FromAPIVersionAndKind(w.Of.APIVersion, w.Of.Kind), w.Of.Namespace)
+		r, err := j.resource(schema.FromAPIVersionAndKind(w.Of.APIVersion, w.Of.Kind), w.Of.Namespace)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,8 @@ import (
 
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
 
 	"github.com/cnibench/cnibench/contenders"
 	"github.com/cnibench/cnibench/internal/arena"
@@ -126,14 +128,15 @@ func checkChart(t *testing.T, j *job, c *contender.Chart, ch *chart.Chart) {
 			t.Errorf("chart %s %s has no value %s", c.Name, ch.Metadata.Version, path)
 		}
 	}
-	text, err := render(ch, c, values, kubeVersion)
+	r, err := render(ch, c, values, capabilitiesOf(t, kubeVersion), engine.Engine{})
 	if err != nil {
 		t.Fatalf("chart %s %s: %v", c.Name, ch.Metadata.Version, err)
 	}
-	objects, err := parseObjects([]byte(text))
+	objects, err := definitions(ch)
 	if err != nil {
 		t.Fatalf("chart %s %s: %v", c.Name, ch.Metadata.Version, err)
 	}
+	objects = append(objects, r.objects...)
 	there := map[string]bool{}
 	for _, o := range objects {
 		there[o.GetKind()+" "+o.GetName()] = true
@@ -144,6 +147,19 @@ func checkChart(t *testing.T, j *job, c *contender.Chart, ch *chart.Chart) {
 		}
 	}
 	t.Logf("chart %s %s: %d objects", c.Name, ch.Metadata.Version, len(objects))
+}
+
+// capabilitiesOf are those of a cluster of the version without other kinds than
+// Kubernetes' own.
+func capabilitiesOf(t *testing.T, version string) *chartutil.Capabilities {
+	t.Helper()
+	parsed, err := chartutil.ParseKubeVersion(version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := chartutil.DefaultCapabilities.Copy()
+	c.KubeVersion = *parsed
+	return c
 }
 
 // leaves are the paths of a recipe's values.

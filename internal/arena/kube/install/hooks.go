@@ -1,0 +1,129 @@
+package install
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"helm.sh/helm/v3/pkg/release"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// runHooks runs a chart's hooks for an event as Helm does: one after the other
+// in the order of their weights, and each to its end.
+func (j *job) runHooks(ctx context.Context, namespace string, all []*release.Hook, event release.HookEvent) error {
+	hooks := slices.DeleteFunc(slices.Clone(all), func(h *release.Hook) bool { return !slices.Contains(h.Events, event) })
+	slices.SortStableFunc(hooks, func(a, b *release.Hook) int {
+		return cmp.Or(cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Name, b.Name))
+	})
+	for n, h := range hooks {
+		err := j.runHook(ctx, namespace, h)
+		if err == nil {
+			continue
+		}
+		err = fmt.Errorf("hook %s %s: %w", event, h.Path, err)
+		if after := j.deleteHooks(ctx, namespace, hooks[n:n+1], release.HookFailed); after != nil {
+			j.o.Log("%v", after)
+		}
+		if after := j.deleteHooks(ctx, namespace, hooks[:n], release.HookSucceeded); after != nil {
+			j.o.Log("%v", after)
+		}
+		return err
+	}
+	slices.Reverse(hooks)
+	return j.deleteHooks(ctx, namespace, hooks, release.HookSucceeded)
+}
+
+// runHook creates the hook's objects and waits until its Jobs and Pods have
+// ended. What an earlier hook of that name has left is deleted first, unless
+// the chart says otherwise.
+func (j *job) runHook(ctx context.Context, namespace string, h *release.Hook) error {
+	if len(h.DeletePolicies) == 0 {
+		h.DeletePolicies = []release.HookDeletePolicy{release.HookBeforeHookCreation}
+	}
+	if err := j.deleteHooks(ctx, namespace, []*release.Hook{h}, release.HookBeforeHookCreation); err != nil {
+		return err
+	}
+	objects, err := j.hookObjects(ctx, namespace, h)
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if err := j.create(ctx, o); err != nil {
+			return err
+		}
+	}
+	for _, o := range objects {
+		if err := j.waitForEnd(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitForEnd waits until a Job or Pod has ended, and returns an error if it
+// failed. Objects of other kinds do not end.
+func (j *job) waitForEnd(ctx context.Context, o *unstructured.Unstructured) error {
+	if o.GetKind() != "Job" && o.GetKind() != "Pod" {
+		return nil
+	}
+	var failed error
+	err := j.patiently(ctx, "wait for the end of "+textOf(o), func(ctx context.Context) error {
+		r, err := j.resource(o.GroupVersionKind(), o.GetNamespace())
+		if err != nil {
+			return err
+		}
+		current, err := r.Get(ctx, o.GetName(), metav1.GetOptions{})
+		if notFound(err) {
+			return nil // it deletes itself when it has ended
+		}
+		if err != nil {
+			return err
+		}
+		phase, _, _ := unstructured.NestedString(current.Object, "status", "phase")
+		switch {
+		case phase == "Succeeded" || is(current, "Complete") == nil:
+			return nil
+		case phase == "Failed" || is(current, "Failed") == nil:
+			failed = fmt.Errorf("%s failed\n%s", textOf(o), j.explain(ctx))
+			return nil
+		}
+		return fmt.Errorf("it still runs")
+	})
+	return cmp.Or(err, failed)
+}
+
+// deleteHooks deletes the objects of those hooks that have the policy. Helm
+// never deletes definitions this way.
+func (j *job) deleteHooks(ctx context.Context, namespace string, hooks []*release.Hook, policy release.HookDeletePolicy) error {
+	for _, h := range hooks {
+		if !slices.Contains(h.DeletePolicies, policy) || h.Kind == "CustomResourceDefinition" {
+			continue
+		}
+		objects, err := j.hookObjects(ctx, namespace, h)
+		if err != nil {
+			return err
+		}
+		if err := j.deleteTogether(ctx, referencesTo(objects)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hookObjects are the objects of a hook, in the namespaces in which they are
+// created.
+func (j *job) hookObjects(ctx context.Context, namespace string, h *release.Hook) ([]*unstructured.Unstructured, error) {
+	objects, err := parseObjects([]byte(h.Manifest))
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		if err := j.setNamespace(ctx, o, namespace); err != nil {
+			return nil, err
+		}
+	}
+	return objects, nil
+}
