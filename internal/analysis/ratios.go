@@ -49,7 +49,7 @@ func (e *evidence) compare(at place, contender string) *Comparison {
 	}
 	c := &Comparison{Ratio: stat.Median(ratios), CI: interval(ratios, e.opt.Confidence)}
 	if len(ratios) > 1 {
-		p := stat.SignFlip(ratios)
+		p := stat.SignedRank(ratios)
 		c.P = &p
 	}
 	return besideAt(at, beside, c)

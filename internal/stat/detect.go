@@ -16,7 +16,7 @@ const (
 const asymptote = 1.959964 + 0.841621
 
 // pairedShifts are, from 6 values on, the shifts of normal values (in their
-// standard deviations) that SignFlip finds with DetectPower; found by simulation,
+// standard deviations) that SignedRank finds with DetectPower; found by simulation,
 // and checked by one. With fewer values no shift, however large, gives a p
 // below DetectAlpha.
 var pairedShifts = []float64{6: 1.79, 7: 1.33, 8: 1.19, 9: 1.09, 10: 1.00, 11: 0.93, 12: 0.90}
@@ -25,7 +25,7 @@ var pairedShifts = []float64{6: 1.79, 7: 1.33, 8: 1.19, 9: 1.09, 10: 1.00, 11: 0
 var rankShifts = []float64{4: 2.89, 5: 2.30, 6: 1.91, 7: 1.77, 8: 1.53, 9: 1.52, 10: 1.40, 11: 1.32, 12: 1.25}
 
 // DetectablePaired is the smallest shift of n paired differences, in standard
-// deviations of the differences, that SignFlip finds at DetectAlpha with
+// deviations of the differences, that SignedRank finds at DetectAlpha with
 // DetectPower. +Inf where n is too small to find any.
 func DetectablePaired(n int) float64 {
 	return detectable(pairedShifts, n, asymptote/math.Sqrt(float64(n))*(1+1.4/float64(n)))

@@ -22,7 +22,7 @@ func TestDetectableShifts(t *testing.T) {
 		for i := range ratios {
 			ratios[i] = math.Exp(0.05 * (noise[i] + shift))
 		}
-		return SignFlip(ratios) <= DetectAlpha
+		return SignedRank(ratios) <= DetectAlpha
 	}
 	ranked := func(noise []float64, shift float64) bool {
 		half := len(noise) / 2

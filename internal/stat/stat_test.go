@@ -224,7 +224,7 @@ func TestRatios(t *testing.T) {
 	}
 }
 
-func TestSignFlip(t *testing.T) {
+func TestSignedRank(t *testing.T) {
 	tests := []struct {
 		name   string
 		ratios []float64
@@ -237,11 +237,14 @@ func TestSignFlip(t *testing.T) {
 		{"same size", []float64{0.5, 0.5, 0.5, 0.5}, 2.0 / 16},
 		{"balanced", []float64{0.5, 2}, 1},
 		{"with zero", []float64{0, 0.5, 0.5}, 2.0 / 8},
+		{"a ratio of 1", []float64{1, 0.5, 0.5, 0.5}, 2.0 / 8},
+		// Of all signs of the ranks 1 to 4 these have sums as far from 5: 0, 1, 9, 10.
+		{"one the other way", []float64{1.1, 0.5, 0.4, 0.3}, 4.0 / 16},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := SignFlip(tt.ratios); !near(got, tt.want) {
-				t.Errorf("SignFlip(%v) = %v, want %v", tt.ratios, got, tt.want)
+			if got := SignedRank(tt.ratios); !near(got, tt.want) {
+				t.Errorf("SignedRank(%v) = %v, want %v", tt.ratios, got, tt.want)
 			}
 		})
 	}
@@ -348,7 +351,7 @@ func TestInvariance(t *testing.T) {
 		for name, p := range map[string][2]float64{
 			"MannWhitney shuffled": {MannWhitney(a, b), MannWhitney(shuffled, b)},
 			"MannWhitney scaled":   {MannWhitney(a, b), MannWhitney(scaled(a), scaled(b))},
-			"SignFlip shuffled":    {SignFlip(a), SignFlip(shuffled)},
+			"SignedRank shuffled":  {SignedRank(a), SignedRank(shuffled)},
 			"Trend scaled":         {Trend(a).P, Trend(scaled(a)).P},
 		} {
 			if !(p[0] > 0 && p[0] <= 1) {
@@ -388,7 +391,7 @@ func TestFalseAlarms(t *testing.T) {
 		}
 		for name, p := range map[string]float64{
 			"MannWhitney": MannWhitney(a, b),
-			"SignFlip":    SignFlip(ratios),
+			"SignedRank":  SignedRank(ratios),
 			"Trend":       Trend(a).P,
 		} {
 			if p <= alpha {

@@ -117,11 +117,11 @@ func leastRounds(comparisons int) int {
 	if comparisons == 0 {
 		return 0
 	}
-	ratios := []float64{2}
-	for stat.SignFlip(ratios)*float64(comparisons) > alpha {
-		ratios = append(ratios, 2)
+	rounds := 1
+	for stat.LeastSignedRank(rounds)*float64(comparisons) > alpha {
+		rounds++
 	}
-	return len(ratios)
+	return rounds
 }
 
 // whyNot is why the contender has no figure at the step.

@@ -1,0 +1,209 @@
+package stat
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// This file tells apart several series that were measured in the same rounds.
+// What a round does to all of them cancels out of their differences.
+
+// mostFlips is how many sign flips are tried: all of them up to 13 rounds.
+const mostFlips = 1 << 12
+
+// Untestable is the p of a pair whose rounds are too few for any p up to alpha.
+// It compares as not apart: Untestable <= alpha is false.
+var Untestable = math.NaN()
+
+// Apart tests every pair of series for a difference and gives the p values,
+// adjusted for all pairs: p[i][j] is that of series i and j, 1 on the diagonal. A
+// series holds one value for each round, NaN where the round has none. Rejecting
+// where p is at most alpha keeps the chance of any false rejection at most
+// alpha, whichever other series differ.
+//
+// The test is a step-down max-T permutation test (Westfall and Young 1993;
+// Romano and Wolf 2005). Under the hypothesis that two series are alike, their
+// difference in a round is as likely as its negative. All pairs of a round are
+// negated together, in every combination of rounds (with a fixed seed, 4,096 of
+// them beyond 13 rounds), so the noise of one series may be larger than that of
+// another. The statistic is the pair's mean difference over
+// the root of its own mean square plus that of the middle pair: the own one alone
+// would find little in few rounds, the middle one alone would let the noisiest series
+// decide for all. Differences are of logarithms if all values are positive.
+//
+// A pair with fewer common rounds than any p up to alpha takes (6 for 5 %) is
+// Untestable and does not count in the adjustment (Tarone 1990).
+func Apart(series [][]float64, alpha float64) (p [][]float64) {
+	pairs := testablePairs(scaled(series), alpha)
+	p = make([][]float64, len(series))
+	for i := range p {
+		p[i] = slices.Repeat([]float64{Untestable}, len(series))
+		p[i][i] = 1
+	}
+	if len(pairs) == 0 {
+		return p
+	}
+	rounds := len(pairs[0].differences)
+	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(b.observed, a.observed) })
+	exceeds := make([]int, len(pairs)) // flips in which this pair or one after it is as far apart
+	flips := signFlips(rounds)
+	for _, signs := range flips {
+		most := 0.0
+		for k, pair := range slices.Backward(pairs) {
+			most = max(most, pair.size(signs))
+			if most >= pair.observed*(1-1e-12) { // rounding must not hide a tie
+				exceeds[k]++
+			}
+		}
+	}
+	highest := 0.0
+	for k, pair := range pairs {
+		highest = max(highest, float64(exceeds[k])/float64(len(flips)))
+		p[pair.i][pair.j], p[pair.j][pair.i] = highest, highest
+	}
+	return p
+}
+
+// pair is two series and their differences.
+type pair struct {
+	i, j        int
+	differences []float64 // one a round; 0 where a series lacks the round
+	scale       float64
+	observed    float64
+}
+
+// size is the pair's statistic if the differences of each round had these signs.
+func (p *pair) size(signs []float64) float64 {
+	sum := 0.0
+	for round, d := range p.differences {
+		sum += signs[round] * d
+	}
+	return math.Abs(sum) * p.scale
+}
+
+// testablePairs are the pairs with enough common rounds, with their scale.
+func testablePairs(series [][]float64, alpha float64) []pair {
+	var pairs []pair
+	var squares, common []float64 // the mean square and the number of the differences
+	for i := range series {
+		for j := i + 1; j < len(series); j++ {
+			p, n, square := pair{i: i, j: j, differences: make([]float64, len(series[i]))}, 0.0, 0.0
+			for round, a := range series[i] {
+				if d := a - series[j][round]; !math.IsNaN(d) {
+					p.differences[round], n, square = d, n+1, square+d*d
+				}
+			}
+			if math.Ldexp(1, 1-int(n)) <= alpha {
+				pairs, squares, common = append(pairs, p), append(squares, square/n), append(common, n)
+			}
+		}
+	}
+	middle := Median(squares)
+	for k := range pairs {
+		if both := squares[k] + middle; both > 0 {
+			pairs[k].scale = 1 / math.Sqrt(common[k]*both)
+		}
+		pairs[k].observed = pairs[k].size(slices.Repeat([]float64{1}, len(pairs[k].differences)))
+	}
+	return pairs
+}
+
+// scaled are the logarithms of all values if all are positive, else the values.
+func scaled(series [][]float64) [][]float64 {
+	logs := make([][]float64, len(series))
+	for i, values := range series {
+		logs[i] = make([]float64, len(values))
+		for round, v := range values {
+			if v <= 0 {
+				return series
+			}
+			logs[i][round] = math.Log(v)
+		}
+	}
+	return logs
+}
+
+// signFlips are the combinations of signs for so many rounds, the one without
+// any negation first. A combination and its opposite give the same sizes, so that
+// the first round keeps its sign.
+func signFlips(rounds int) [][]float64 {
+	count, random := mostFlips, rounds-1 > 12
+	if !random {
+		count = 1 << max(0, rounds-1)
+	}
+	r := rand.New(rand.NewPCG(uint64(rounds), 1))
+	flips := make([][]float64, count)
+	for f := range flips {
+		signs := slices.Repeat([]float64{1}, rounds)
+		for round := 1; round < rounds && f > 0; round++ {
+			if random && r.IntN(2) == 1 || !random && f>>(round-1)&1 == 1 {
+				signs[round] = -1
+			}
+		}
+		flips[f] = signs
+	}
+	return flips
+}
+
+// Groups are the largest sets of things of which no two are apart, each in the
+// order 0 to n-1, sorted by their first members: a compact letter display by
+// insertion and absorption (Piepho 2004). "Not apart" is not transitive, so that
+// sets overlap; every thing is in one at least.
+func Groups(n int, apart func(i, j int) bool) [][]int {
+	groups := [][]int{indices(n)}
+	for i := range n {
+		for j := i + 1; j < n; j++ {
+			if !apart(i, j) {
+				continue
+			}
+			var next [][]int
+			for _, group := range groups {
+				if !slices.Contains(group, i) || !slices.Contains(group, j) {
+					next = append(next, group)
+					continue
+				}
+				next = append(next, without(group, i), without(group, j))
+			}
+			groups = absorbed(next)
+		}
+	}
+	slices.SortFunc(groups, slices.Compare)
+	return groups
+}
+
+func without(group []int, member int) []int {
+	at := slices.Index(group, member)
+	return slices.Concat(group[:at], group[at+1:])
+}
+
+// absorbed are the groups that are within no other.
+func absorbed(groups [][]int) [][]int {
+	var kept [][]int
+	for k, group := range groups {
+		within := func(other int) bool {
+			if other == k || len(groups[other]) < len(group) {
+				return false
+			}
+			for _, member := range group {
+				if !slices.Contains(groups[other], member) {
+					return false
+				}
+			}
+			return len(groups[other]) > len(group) || other < k
+		}
+		if !slices.ContainsFunc(indices(len(groups)), within) {
+			kept = append(kept, group)
+		}
+	}
+	return kept
+}
+
+func indices(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
