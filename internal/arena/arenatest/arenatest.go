@@ -39,6 +39,7 @@ func Run(t *testing.T, a arena.Arena, list []*contender.Contender, c Config) []s
 			if u.Reason == "" || u.Remedy == "" {
 				t.Errorf("%s is refused without reason or remedy: %+v", x.ID, u)
 			}
+			t.Logf("%s is refused: %s; %s", x.ID, u.Reason, u.Remedy)
 			continue
 		}
 		if err != nil {

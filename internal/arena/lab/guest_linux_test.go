@@ -71,9 +71,22 @@ func TestConformanceInGuest(t *testing.T) {
 	}
 	for _, x := range wanted {
 		if !strings.Contains(out.String(), "--- PASS: TestConformance/nodes=2,mtu=1500/"+x.ID+" ") {
-			t.Errorf("%s did not pass in kernel %s", x.ID, kernel.Release)
+			t.Errorf("%s did not pass in kernel %s; its tests said:\n%s", x.ID, kernel.Release, linesAbout(out.String(), x.ID))
 		}
 	}
+}
+
+// linesAbout returns the lines that name the contender: the reason why the
+// guest refused it is one of them.
+func linesAbout(out, id string) string {
+	name := regexp.MustCompile(`(^|[^a-z0-9-])` + regexp.QuoteMeta(id) + `([^a-z0-9-]|$)`)
+	var about strings.Builder
+	for line := range strings.Lines(out) {
+		if name.MatchString(line) {
+			about.WriteString(line)
+		}
+	}
+	return about.String()
 }
 
 // needGuest are the contenders that only another kernel can run.
