@@ -13,9 +13,12 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/check"
+	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run"
 )
 
 // checkFlags is the command line of `cnibench check`; what it shares with
@@ -58,21 +61,21 @@ Exit codes: 0 all as claimed; 1 a check could not be carried out; 2 wrong usage;
 		ValidArgs: append(names, "all"),
 		RunE:      func(c *cobra.Command, args []string) error { return runCheck(c, &f, args[0]) },
 	}
-	addArena(c, &f.arena, "where to check: auto (what this kernel can, in the lab), lab, microvm (the lab under another kernel) or kube (a cluster)")
+	addArena(c, &f.Arena, "where to check: auto (what this kernel can, in the lab), lab, microvm (the lab under another kernel) or kube (a cluster)")
 	fl := c.Flags()
-	fl.StringVar(&f.contenders, "contenders", "supported", "`a,b`, or supported: all that can run here (all is the same)")
+	fl.StringVar(&f.Contenders, "contenders", "supported", "`a,b`, or supported: all that can run here (all is the same)")
 	fl.StringSliceVar(&f.mtus, "mtu", []string{"1500", "9000"}, "lab: MTU of the underlay, bytes; mtu is checked at each, the others at the first")
 	fl.StringVar(&f.format, "format", checkFormats[0], "one of "+joinOr(checkFormats))
 	fl.BoolVar(&f.asJSON, "json", false, "print as JSON: --format json")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(checkFormats, cobra.ShellCompDirectiveNoFileComp))
-	addNodes(c, &f.nodes)
-	fl.StringVar(&f.underlay, "underlay", lab.UnderlayAuto, "lab: the nodes' network: auto (what the contender needs), switch or vpc")
-	fl.StringVar(&f.offload, "offload", lab.OffloadHost, "lab: how frames cross the underlay: host or wire")
-	fl.StringVar(&f.cniConf, "cni-conf", "", "lab: check the CNI configuration in `FILE` as contender \"custom\"")
-	fl.StringVar(&f.cniJoin, "cni-transport", "routes", "lab: how the nodes' pod subnets of --cni-conf are joined: routes, vxlan or none")
-	f.kube.addConnection(c)
-	f.kube.addPods(c)
-	f.kube.addInstall(c)
+	addNodes(c, &f.Nodes)
+	fl.StringVar(&f.Underlay, "underlay", lab.UnderlayAuto, "lab: the nodes' network: auto (what the contender needs), switch or vpc")
+	fl.StringVar(&f.Offload, "offload", lab.OffloadHost, "lab: how frames cross the underlay: host or wire")
+	fl.StringVar(&f.CNIConf, "cni-conf", "", "lab: check the CNI configuration in `FILE` as contender \"custom\"")
+	fl.StringVar(&f.CNITransport, "cni-transport", "routes", "lab: how the nodes' pod subnets of --cni-conf are joined: routes, vxlan or none")
+	addConnection(c, &f.Cluster)
+	addPods(c, &f.Cluster)
+	addInstall(c, &f.Cluster)
 	return c
 }
 
@@ -88,27 +91,27 @@ func runCheck(c *cobra.Command, f *checkFlags, name string) error {
 	if !slices.Contains(checkFormats, f.format) {
 		return nearest.Unknown("format", f.format, checkFormats)
 	}
-	row, err := findArena(f.arena)
+	kind, err := run.FindArena(f.Arena)
 	if err != nil {
 		return err
 	}
-	if err := row.foreign(c); err != nil {
+	f.from(c)
+	if err := kind.Foreign(f.Given); err != nil {
 		return err
 	}
-	if row.name == arenaMicroVM {
+	if kind.Name == run.MicroVM {
 		exe, err := os.Executable()
 		if err != nil {
 			return err
 		}
 		// The last of a flag's values counts.
-		return runVM(c, &vmFlags{accel: "auto", memory: "4G"}, append(append([]string{exe}, os.Args[1:]...), "--arena", "lab"))
+		return runVM(c, &vmFlags{}, append(append([]string{exe}, os.Args[1:]...), "--arena", "lab"))
 	}
-	f.given = givenFlags(c)
-	grounds, err := row.grounds(f)
+	grounds, err := kind.Places(&f.Request, f.mtus)
 	if err != nil {
 		return err
 	}
-	cat, err := loadCatalogue(grounds[0].own()...)
+	cat, err := run.LoadCatalogue(grounds[0].Own()...)
 	if err != nil {
 		return err
 	}
@@ -116,7 +119,7 @@ func runCheck(c *cobra.Command, f *checkFlags, name string) error {
 	if err != nil {
 		return err
 	}
-	return grounds[0].inside(c, func(ctx context.Context) error {
+	return grounds[0].Inside(c.Context(), func(ctx context.Context) error {
 		out, err := carryOut(ctx, grounds, chosen, checks)
 		if ctx.Err() != nil {
 			return errors.New("interrupted")
@@ -128,34 +131,13 @@ func runCheck(c *cobra.Command, f *checkFlags, name string) error {
 	})
 }
 
-// underlays are labs to check in, one for each MTU.
-func (f *checkFlags) underlays() ([]ground, error) {
-	var list []ground
-	var seen []int
-	f.congestion = lab.CongestionAuto
-	for _, text := range f.mtus {
-		f.mtu = text
-		o, err := f.labOptions()
-		if err != nil {
-			return nil, err
-		}
-		if !slices.Contains(seen, o.MTU) {
-			list, seen = append(list, newLabGround(o)), append(seen, o.MTU)
-		}
-	}
-	if len(list) == 0 {
-		return nil, usage("--mtu: none given, e.g. --mtu 1500,9000")
-	}
-	return list, nil
-}
-
 // chosen are the contenders to check, and whether they were asked for by name.
-func (f *checkFlags) chosen(cat *catalogue, g ground) (list []*contender.Contender, named bool, err error) {
-	if f.contenders == "supported" || f.contenders == "all" {
-		return g.candidates(cat.contenders), false, nil
+func (f *checkFlags) chosen(cat *run.Catalogue, g run.Place) (list []*contender.Contender, named bool, err error) {
+	if f.Contenders == "supported" || f.Contenders == "all" {
+		return g.Candidates(cat.Contenders), false, nil
 	}
 	var ids []string
-	for _, id := range strings.Split(f.contenders, ",") {
+	for _, id := range strings.Split(f.Contenders, ",") {
 		if id = strings.TrimSpace(id); id != "" {
 			ids = append(ids, id)
 		}
@@ -163,11 +145,11 @@ func (f *checkFlags) chosen(cat *catalogue, g ground) (list []*contender.Contend
 	if len(ids) == 0 {
 		return nil, true, usage("--contenders: none given; see `cnibench list contenders`")
 	}
-	if _, err := g.named(ids); err != nil {
+	if _, err := g.Named(ids); err != nil {
 		return nil, true, err
 	}
 	for _, id := range ids {
-		c, err := cat.contender(id)
+		c, err := cat.Contender(id)
 		if err != nil {
 			return nil, true, err
 		}
@@ -189,22 +171,22 @@ type checkOutput struct {
 }
 
 // carryOut checks every contender on every ground.
-func carryOut(ctx context.Context, grounds []ground, chosen []*contender.Contender, checks []check.Check) (*checkOutput, error) {
+func carryOut(ctx context.Context, grounds []run.Place, chosen []*contender.Contender, checks []check.Check) (*checkOutput, error) {
 	out := &checkOutput{Schema: "cnibench/check/1", Results: []check.Result{}, Unsupported: []result.Unsupported{}}
-	bar := newProgress(os.Stderr, len(grounds)*len(chosen))
+	bar := console.NewProgress(os.Stderr, len(grounds)*len(chosen))
 	defer bar.Done()
 	done := 0
 	for i, g := range grounds {
-		at, err := g.open(ctx)
+		at, err := g.Open(ctx)
 		if err != nil {
 			return nil, err
 		}
-		a := at.arena
-		out.Arena, out.Kernel = a.Name(), at.kernel
-		runner := &check.Runner{Arena: a, Exe: at.exe}
+		a := at.Arena
+		out.Arena, out.Kernel = a.Name(), at.Kernel
+		runner := &check.Runner{Arena: a, Exe: at.Exe}
 		where := ""
 		if len(grounds) > 1 {
-			where = fmt.Sprintf("MTU %d: ", at.mtu)
+			where = fmt.Sprintf("MTU %d: ", at.MTU)
 		}
 		for _, c := range chosen {
 			runner.Progress = func(text string) { bar.Step(done, len(grounds)*len(chosen), where+text, 0) }
@@ -251,19 +233,19 @@ func (o *checkOutput) exit(named bool) error {
 	}
 	switch {
 	case len(broken) > 0:
-		return &exitError{exitFailed, fmt.Errorf("not carried out: %s", strings.Join(unique(broken), ", "))}
+		return exit.With(exit.Failed, fmt.Errorf("not carried out: %s", strings.Join(unique(broken), ", ")))
 	case len(failed) > 0:
-		return &exitError{exitGate, fmt.Errorf("not as claimed: %s", strings.Join(unique(failed), ", "))}
+		return exit.With(exit.Gate, fmt.Errorf("not as claimed: %s", strings.Join(unique(failed), ", ")))
 	case named && len(o.Unsupported) > 0:
 		var ids []string
 		for _, u := range o.Unsupported {
 			ids = append(ids, u.Contender)
 		}
 		hint := ""
-		if o.Arena == arenaLab {
+		if o.Arena == run.Lab {
 			hint = "; --arena microvm may help"
 		}
-		return &exitError{exitUnsupported, fmt.Errorf("can't run here: %s%s", strings.Join(ids, ", "), hint)}
+		return exit.With(exit.Unsupported, fmt.Errorf("can't run here: %s%s", strings.Join(ids, ", "), hint))
 	}
 	return nil
 }
@@ -273,30 +255,7 @@ func unique(list []string) []string {
 	return slices.Compact(list)
 }
 
-// checkPlan runs the checks of the list once on every contender of the plan,
-// and returns what they found as keys of the run's environment.
-func checkPlan(ctx context.Context, a arena.Arena, cat *catalogue, exe, list string, plan *result.Plan, say func(string)) (result.Environment, error) {
-	checks, err := check.Named(list)
-	if err != nil {
-		return nil, err
-	}
-	runner := &check.Runner{Arena: a, Exe: exe, Progress: say}
-	var all []check.Result
-	for _, entry := range plan.Contenders {
-		c, err := cat.contender(entry.ID)
-		if err != nil {
-			return nil, err
-		}
-		results, err := runner.Run(ctx, c, entry.Underlay, checks)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, results...)
-	}
-	return check.Environment(all), nil
-}
-
-func listChecks(*catalogue) ([][]string, any, error) {
+func listChecks(*run.Catalogue) ([][]string, any, error) {
 	var rows [][]string
 	var values []check.Info
 	for _, c := range check.All() {

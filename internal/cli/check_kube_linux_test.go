@@ -8,6 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/arena/kube/kubetest"
 	"github.com/cnibench/cnibench/internal/check"
+	"github.com/cnibench/cnibench/internal/exit"
 )
 
 // The policy check tells a network that enforces NetworkPolicies from one that
@@ -41,7 +42,7 @@ func TestKubeCheckPolicy(t *testing.T) {
 			}
 		}
 	}
-	wantCode := map[check.Verdict]int{check.Fail: exitGate, check.Pass: exitDone}[want]
+	wantCode := map[check.Verdict]int{check.Fail: exit.Gate, check.Pass: exit.Done}[want]
 	if asked != 1 || code != wantCode {
 		t.Errorf("asked %d times, exit code %d, want %d: %s", asked, code, wantCode, messages)
 	}

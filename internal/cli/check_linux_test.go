@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/check"
+	"github.com/cnibench/cnibench/internal/exit"
 )
 
 // checkJSON runs `cnibench check … --json` and returns what it printed and its
@@ -22,9 +23,9 @@ func checkJSON(t *testing.T, args ...string) (checkOutput, int) {
 	c.Stderr = &stderr
 	raw, err := c.Output()
 	code := 0
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		code = exit.ExitCode()
+	var ended *exec.ExitError
+	if errors.As(err, &ended) {
+		code = ended.ExitCode()
 	} else if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,7 @@ func checkJSON(t *testing.T, args ...string) (checkOutput, int) {
 func TestCheck(t *testing.T) {
 	unchanged(t)
 	out, code := checkJSON(t, "all", "--contenders", "host,flannel-vxlan")
-	if code != exitDone || len(out.Results) != 8 {
+	if code != exit.Done || len(out.Results) != 8 {
 		t.Errorf("exit code %d, %d results, want 0 and 8: two contenders, mtu at 1500 and 9000, encryption and policy once", code, len(out.Results))
 	}
 	for _, r := range out.Results {
@@ -65,12 +66,12 @@ func TestCheckFindsWrongMTU(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := []string{"mtu", "--mtu", "1500", "--cni-conf", conf, "--cni-transport", "vxlan", "--contenders", "custom"}
-	if out, code := checkJSON(t, args...); code != exitGate || len(out.Results) != 1 || out.Results[0].Verdict() != "fail" {
+	if out, code := checkJSON(t, args...); code != exit.Gate || len(out.Results) != 1 || out.Results[0].Verdict() != "fail" {
 		t.Errorf("exit code %d, %+v", code, out.Results)
 	}
 	table, err := exec.Command(program, append([]string{"check"}, args...)...).Output()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != exitGate {
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) || ended.ExitCode() != exit.Gate {
 		t.Errorf("%v, want exit code 4", err)
 	}
 	words := strings.Join(strings.Fields(string(table)), " ")
@@ -85,7 +86,7 @@ func TestCheckFindsWrongMTU(t *testing.T) {
 // the others were checked.
 func TestCheckUnsupported(t *testing.T) {
 	out, code := checkJSON(t, "mtu", "--mtu", "1500", "--contenders", "host,tungsten-fabric")
-	if code != exitUnsupported || len(out.Results) != 1 || len(out.Unsupported) != 1 {
+	if code != exit.Unsupported || len(out.Results) != 1 || len(out.Unsupported) != 1 {
 		t.Errorf("exit code %d, %+v", code, out)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/unit"
 	"github.com/cnibench/cnibench/internal/vm"
 )
@@ -17,7 +18,7 @@ import (
 type cleanFlags struct {
 	arena string
 	cache bool
-	kube  kubeFlags
+	kube  run.Cluster
 }
 
 func newCleanCmd() *cobra.Command {
@@ -37,20 +38,23 @@ found out of the cluster and what was installed are in the run's journal there, 
 no flag of the run is needed again but where the cluster is.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			row, err := findArena(f.arena)
+			kind, err := run.FindArena(f.arena)
 			if err != nil {
 				return err
 			}
-			if err := row.foreign(c); err != nil {
+			if err := kind.Foreign(givenFlags(c)); err != nil {
 				return err
 			}
-			return row.clean(c, &f)
+			if kind.Name == run.Kube {
+				return cleanKube(c, &f)
+			}
+			return cleanLab(c, &f)
 		},
 	}
 	addArena(c, &f.arena, "where to clean: auto (this machine, as lab and microvm) or kube (a cluster)")
 	c.Flags().BoolVar(&f.cache, "cache", false, "remove the kernels that were downloaded for guests, too")
-	f.kube.addConnection(c)
-	f.kube.addProgram(c)
+	addConnection(c, &f.kube)
+	addProgram(c, &f.kube)
 	for flag, usage := range map[string]string{
 		"image":       "kube: `image` of the pods that clean nodes after --install (default: the one of the run)",
 		"pull-policy": "kube: " + strings.Join(pullPolicies, ", ") + " (default: the one of the run)",
@@ -58,7 +62,7 @@ no flag of the run is needed again but where the cluster is.`,
 		known := c.Flags().Lookup(flag)
 		known.Usage, known.DefValue = usage, ""
 	}
-	c.Flags().StringToStringVar(&f.kube.facts, "fact", nil, "kube: what the journal of --install lacks or has wrong, as `name=value`: "+strings.Join(contender.Placeholders()[1:], ", "))
+	c.Flags().StringToStringVar(&f.kube.Facts, "fact", nil, "kube: what the journal of --install lacks or has wrong, as `name=value`: "+strings.Join(contender.Placeholders()[1:], ", "))
 	return c
 }
 

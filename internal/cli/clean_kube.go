@@ -9,15 +9,17 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/arena/kube/install"
+	"github.com/cnibench/cnibench/internal/console"
+	"github.com/cnibench/cnibench/internal/run"
 )
 
 // cleanKube removes from the cluster what runs have left: a contender that one
 // had installed, as the journal in the cluster says, and every run's namespaces.
 func cleanKube(c *cobra.Command, f *cleanFlags) error {
-	ctx, options := c.Context(), f.kube.options(nil)
+	ctx, options := c.Context(), f.kube.Options(nil)
 	cluster, err := kube.Connect(ctx, options)
 	if err != nil {
-		return kubeError(err)
+		return run.KubeError(err)
 	}
 	removed, err := kube.Clean(ctx, options)
 	contender, installErr := f.uninstall(c, cluster)
@@ -30,30 +32,30 @@ func cleanKube(c *cobra.Command, f *cleanFlags) error {
 	if err = errors.Join(err, installErr); err == nil && len(removed) == 0 {
 		fmt.Fprintln(c.OutOrStdout(), "nothing to clean")
 	}
-	return kubeError(err)
+	return run.KubeError(err)
 }
 
 // uninstall takes a contender off that is still installed, and says which. What
 // the user does not say, the run's journal does.
 func (f *cleanFlags) uninstall(c *cobra.Command, cluster *kube.Cluster) (string, error) {
-	log := logger(os.Stderr)
+	log := console.Logger(os.Stderr)
 	o := install.Options{
-		Facts: f.kube.facts,
+		Facts: f.kube.Facts,
 		Log:   func(format string, args ...any) { log.Info(fmt.Sprintf(format, args...)) },
 	}
 	if c.Flags().Changed("image") {
-		o.Image = f.kube.image
+		o.Image = f.kube.Image
 	}
 	if c.Flags().Changed("pull-policy") {
-		o.PullPolicy = f.kube.pullPolicy
+		o.PullPolicy = f.kube.PullPolicy
 	}
 	installer, err := install.New(o)
 	if err != nil {
 		return "", err
 	}
-	cat, err := loadCatalogue()
+	cat, err := run.LoadCatalogue()
 	if err != nil {
 		return "", err
 	}
-	return installer.Clean(c.Context(), cluster, cat.contenders)
+	return installer.Clean(c.Context(), cluster, cat.Contenders)
 }

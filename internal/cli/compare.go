@@ -13,10 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/console"
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/fingerprint"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run"
 )
 
 // compareFlags is the command line of `cnibench compare`.
@@ -125,12 +128,12 @@ func (f *compareFlags) run(c *cobra.Command, oldDir, newDir string) error {
 		if err := f.usable(dir, recs[i]); err != nil {
 			return err
 		}
-		if parts[i], err = loadPart(dir); err != nil {
+		if parts[i], err = run.LoadPart(dir); err != nil {
 			return err
 		}
 	}
 	opt.Environment = fingerprint.Differences(recs[0].Run.Environment, recs[1].Run.Environment)
-	part := analysis.PartPair{Dir: partDir, Old: parts[0], New: parts[1]}
+	part := analysis.PartPair{Dir: run.PartDir, Old: parts[0], New: parts[1]}
 	if part.Old != nil && part.New != nil {
 		part.Environment = fingerprint.Differences(part.Old.Run.Environment, part.New.Run.Environment)
 	}
@@ -151,7 +154,7 @@ func (f *compareFlags) run(c *cobra.Command, oldDir, newDir string) error {
 		return err
 	}
 	if compared.Passed != nil && !*compared.Passed {
-		return &exitError{exitGate, errors.New(report.GateText(compared))}
+		return exit.With(exit.Gate, errors.New(report.GateText(compared)))
 	}
 	if compared.Passed != nil && compared.Unable > 0 {
 		fmt.Fprintf(c.ErrOrStderr(), "cnibench: %d of %d figures have too few rounds to fail the gate\n", compared.Unable, len(compared.Changes))
@@ -164,7 +167,7 @@ func (f *compareFlags) usable(dir string, rec *result.Record) error {
 	base := rec.Run.Baseline
 	switch {
 	case !hasValid(rec, ""):
-		return &exitError{exitGate, fmt.Errorf("%s: no sample is valid; `cnibench report %s` says why", dir, dir)}
+		return exit.With(exit.Gate, fmt.Errorf("%s: no sample is valid; `cnibench report %s` says why", dir, dir))
 	case f.vsBaseline && rec.Run.Plan.Unpaired:
 		return usage("--vs-baseline: the rounds of %s were not measured beside its baseline's, so that they give no ratios by round; leave the flag out", dir)
 	case f.vsBaseline && !hasValid(rec, base):
@@ -183,7 +186,7 @@ func hasValid(rec *result.Record, contender string) bool {
 
 func (f *compareFlags) write(out io.Writer, compared *analysis.Compared) error {
 	if f.output == "" {
-		return report.WriteCompare(out, f.format, compared, report.Options{Color: useColor(out), Width: terminalWidth(out)})
+		return report.WriteCompare(out, f.format, compared, report.Options{Color: console.UseColor(out), Width: console.Width(out)})
 	}
 	var b bytes.Buffer
 	if err := report.WriteCompare(&b, f.format, compared, report.Options{}); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run"
 )
 
 // frozen writes a small run directory: flannel-vxlan's goodput is multiplied
@@ -80,8 +81,8 @@ func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	c := exec.CommandContext(t.Context(), program, args...)
 	c.Stdout, c.Stderr = &out, &messages
 	err := c.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	var ended *exec.ExitError
+	if err != nil && !errors.As(err, &ended) {
 		t.Fatal(err)
 	}
 	return c.ProcessState.ExitCode(), out.String(), messages.String()
@@ -222,12 +223,12 @@ func TestRecommendCommand(t *testing.T) {
 
 // Every need but those that only a run can tell is in the catalogue.
 func TestCatalogueSaysEveryNeed(t *testing.T) {
-	cat, err := loadCatalogue()
+	cat, err := run.LoadCatalogue()
 	if err != nil {
 		t.Fatal(err)
 	}
 	said := map[string]bool{"low-memory": true, "jumbo-auto": true}
-	for _, c := range capabilities(cat.contenders) {
+	for _, c := range run.Capabilities(cat.Contenders) {
 		said[c.Name] = true
 	}
 	for _, need := range analysis.NeedNames() {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/cnibench/cnibench/docs/schema"
 	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -253,9 +254,9 @@ func TestRunInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := r.Wait()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != exitFailed {
-		t.Fatalf("ended with %v, want exit code %d\n%s", err, exitFailed, r.stderr.String())
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) || ended.ExitCode() != exit.Failed {
+		t.Fatalf("ended with %v, want exit code %d\n%s", err, exit.Failed, r.stderr.String())
 	}
 	if !strings.Contains(r.stderr.String(), "--resume "+r.dir) {
 		t.Errorf("does not say how to go on:\n%s", r.stderr.String())
@@ -412,8 +413,8 @@ func TestFullDisk(t *testing.T) {
 	r.dir = filepath.Join(dir, "run")
 	r.Args[3] = r.dir
 	err := r.Run()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) {
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) {
 		t.Fatalf("a full disk went unnoticed: %v\n%s", err, r.stderr.String())
 	}
 	if !strings.Contains(r.stderr.String(), "space") {
@@ -478,9 +479,9 @@ func TestNoNamespaces(t *testing.T) {
 	everyone := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 65536}}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: everyone, GidMappings: everyone, GidMappingsEnableSetgroups: true}
 	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != exitUnsupported {
-		t.Fatalf("ended with %v, want exit code %d\n%s", err, exitUnsupported, out)
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) || ended.ExitCode() != exit.Unsupported {
+		t.Fatalf("ended with %v, want exit code %d\n%s", err, exit.Unsupported, out)
 	}
 	if !bytes.Contains(out, []byte("user namespaces")) || !bytes.Contains(out, []byte("sysctl")) {
 		t.Errorf("does not say why and what would help:\n%s", out)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/nearest"
 )
@@ -96,9 +97,9 @@ func enter(c *cobra.Command, pid int, command []string) error {
 		return err
 	}
 	err = p.Wait()
-	var exit *host.ExitError
-	if errors.As(err, &exit) {
-		return &exitError{exit.Code, nil}
+	var ended *host.ExitError
+	if errors.As(err, &ended) {
+		return exit.With(ended.Code, nil)
 	}
 	if err != nil {
 		return fmt.Errorf("enter: %w", err)

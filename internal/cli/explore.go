@@ -14,7 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/web"
 )
 
@@ -48,7 +50,7 @@ of it. While a run goes on the page follows it.`,
 			if err != nil {
 				return fmt.Errorf("explore: %w; choose another address with --listen", err)
 			}
-			server := web.NewServer(runs, logger(c.ErrOrStderr()))
+			server := web.NewServer(runs, console.Logger(c.ErrOrStderr()))
 			fmt.Fprintf(c.OutOrStdout(), "http://%s/\n", listener.Addr())
 			fmt.Fprintln(c.ErrOrStderr(), "Ctrl-C ends it")
 			ended := make(chan error, 1)
@@ -84,7 +86,7 @@ func exploreRun(dir string) (web.Run, error) {
 			if err != nil {
 				return nil, err
 			}
-			return assemble(dir, rec, analysis.Options{}), nil
+			return run.Assemble(dir, rec, analysis.Options{}), nil
 		},
 	}, nil
 }
@@ -92,7 +94,7 @@ func exploreRun(dir string) (web.Run, error) {
 // runVersion changes with every sealed sample of the run and of its part.
 func runVersion(dir string) (string, error) {
 	version := ""
-	for _, name := range []string{"run.json", "samples.jsonl", partDir + "/run.json", partDir + "/samples.jsonl"} {
+	for _, name := range []string{"run.json", "samples.jsonl", run.PartDir + "/run.json", run.PartDir + "/samples.jsonl"} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		if errors.Is(err, os.ErrNotExist) && name != "run.json" {
 			continue // no sample yet, or no part

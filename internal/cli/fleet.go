@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/strictyaml"
 )
@@ -85,12 +86,12 @@ type priceFile struct {
 func readPrices(path string) (*analysis.Prices, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, &exitError{exitUsage, err}
+		return nil, exit.With(exit.WrongUsage, err)
 	}
 	defer f.Close()
 	var p priceFile
 	if err := strictyaml.Decode(path, f, &p); err != nil {
-		return nil, &exitError{exitUsage, err}
+		return nil, exit.With(exit.WrongUsage, err)
 	}
 	for key, price := range map[string]float64{"core-month": p.CoreMonth, "gib-month": p.GiBMonth, "kwh": p.KWh} {
 		if !(price >= 0 && price <= 1e9) {

@@ -8,8 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/importer"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -44,11 +46,11 @@ func newImportCmd() *cobra.Command {
 				}
 				opt.LineRate = rate
 			}
-			cat, err := loadCatalogue()
+			cat, err := run.LoadCatalogue()
 			if err != nil {
 				return err
 			}
-			opt.Describe, opt.Tool = cat.describeProduct, tool()
+			opt.Describe, opt.Tool = describeProduct(cat), tool()
 			sum, err := importer.Import(c.Context(), args[0], args[1], out, opt)
 			if err != nil {
 				return err
@@ -56,7 +58,7 @@ func newImportCmd() *cobra.Command {
 			printImport(c.ErrOrStderr(), sum)
 			fmt.Fprintf(c.OutOrStdout(), "%s\n", out)
 			if sum.Samples == sum.Invalid {
-				return &exitError{exitGate, errors.New("no sample is valid; `cnibench report " + out + "` says why")}
+				return exit.With(exit.Gate, errors.New("no sample is valid; `cnibench report "+out+"` says why"))
 			}
 			return nil
 		},
@@ -77,16 +79,18 @@ func newImportCmd() *cobra.Command {
 
 // describeProduct is what the catalogue knows of a contender that ran as the
 // product itself, not as the lab reproduces it.
-func (c *catalogue) describeProduct(id string) (result.ContenderInfo, bool) {
-	found, err := c.contender(id)
-	if err != nil {
-		return result.ContenderInfo{}, false
+func describeProduct(cat *run.Catalogue) func(id string) (result.ContenderInfo, bool) {
+	return func(id string) (result.ContenderInfo, bool) {
+		found, err := cat.Contender(id)
+		if err != nil {
+			return result.ContenderInfo{}, false
+		}
+		d := found.Datapath
+		return result.ContenderInfo{
+			ID: found.ID, Product: found.Product, Version: found.Version, Summary: found.Summary,
+			Datapath: d.Attach + " × " + d.Transport, Overhead: d.Overhead,
+		}, true
 	}
-	d := found.Datapath
-	return result.ContenderInfo{
-		ID: found.ID, Product: found.Product, Version: found.Version, Summary: found.Summary,
-		Datapath: d.Attach + " × " + d.Transport, Overhead: d.Overhead,
-	}, true
 }
 
 // printImport says what was read and what was wrong with it.

@@ -9,6 +9,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/cnibench/cnibench/internal/arena/kube/kubetest"
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -50,7 +51,7 @@ func TestKubeRunInstalls(t *testing.T) {
 func outline(t *testing.T, dir string) []string {
 	t.Helper()
 	code, out, messages := command(t, "report", dir, "--format", "md")
-	if code != exitDone && code != exitGate {
+	if code != exit.Done && code != exit.Gate {
 		t.Fatalf("report: exit code %d: %s", code, messages)
 	}
 	var list []string

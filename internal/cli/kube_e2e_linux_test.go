@@ -16,7 +16,9 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/cnibench/cnibench/internal/arena/kube/kubetest"
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run"
 )
 
 // Tests of the arena kube run the real program against a real cluster.
@@ -25,7 +27,7 @@ import (
 // whose nodes hold the image.
 func clusterArgs(t *testing.T) []string {
 	t.Helper()
-	return []string{"--arena", arenaKube, "--kubeconfig", kubetest.Given(t).Kubeconfig}
+	return []string{"--arena", run.Kube, "--kubeconfig", kubetest.Given(t).Kubeconfig}
 }
 
 // podArgs are those of a command that makes pods.
@@ -51,7 +53,7 @@ func kubeRun(t *testing.T, args ...string) *runCmd {
 // measured runs it to its end; a busy machine may have left no valid sample.
 func (r *runCmd) measured(t *testing.T) *result.Record {
 	t.Helper()
-	if err := r.Run(); err != nil && r.ProcessState.ExitCode() != exitGate {
+	if err := r.Run(); err != nil && r.ProcessState.ExitCode() != exit.Gate {
 		t.Fatalf("%v: %v\n%s\n%s", r.Args, err, r.stderr.String(), r.stdout.String())
 	}
 	return r.load(t)
@@ -84,7 +86,7 @@ func TestKubeRun(t *testing.T) {
 	leavesNothing(t)
 	r := kubeRun(t, brief...)
 	rec := r.measured(t)
-	if rec.Run.Arena != arenaKube || rec.Run.Baseline != "host" {
+	if rec.Run.Arena != run.Kube || rec.Run.Baseline != "host" {
 		t.Errorf("arena %s, baseline %s", rec.Run.Arena, rec.Run.Baseline)
 	}
 	for _, s := range steps(rec) {
@@ -110,7 +112,7 @@ func TestKubeRun(t *testing.T) {
 		t.Errorf("a sample has other figures than one of a lab's run:\n%s", diff)
 	}
 	code, out, messages := command(t, "report", r.dir, "--format", "json")
-	if code != exitDone && code != exitGate {
+	if code != exit.Done && code != exit.Gate {
 		t.Fatalf("report: exit code %d: %s", code, messages)
 	}
 	validate(t, "report-1.schema.json", []byte(out))
@@ -155,7 +157,7 @@ func TestKubeKilled(t *testing.T) {
 	sealed := read(t, file)
 	sealed = sealed[:bytes.LastIndexByte(sealed, '\n')+1]
 	code, _, messages := command(t, append([]string{"run", "--resume", r.dir}, clusterArgs(t)[2:]...)...)
-	if code != exitDone && code != exitGate {
+	if code != exit.Done && code != exit.Gate {
 		t.Fatalf("resume: exit code %d: %s", code, messages)
 	}
 	if n := len(steps(r.load(t))); n != 8 {
@@ -179,8 +181,8 @@ func TestKubeInterrupted(t *testing.T) {
 	}
 	_ = r.Wait()
 	want := "cnibench run --resume " + r.dir + " --kubeconfig=" + kubetest.Given(t).Kubeconfig
-	if code := r.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(r.stderr.String(), want) {
-		t.Errorf("exit code %d, want %d and %q: %s", code, exitFailed, want, r.stderr.String())
+	if code := r.ProcessState.ExitCode(); code != exit.Failed || !strings.Contains(r.stderr.String(), want) {
+		t.Errorf("exit code %d, want %d and %q: %s", code, exit.Failed, want, r.stderr.String())
 	}
 }
 
@@ -192,11 +194,11 @@ func TestKubeRefusals(t *testing.T) {
 		code int
 		want string
 	}{
-		"unknown node":            {[]string{"--nodes", "no-such-node,other"}, exitUsage, `unknown node "no-such-node"`},
-		"image that is not there": {[]string{"--image", "cnibench.invalid/none:1"}, exitUnsupported, "cnibench.invalid/none:1"},
-		"another's contender":     {[]string{"--contenders", "calico-vxlan"}, exitUnsupported, "--install"},
-		"no scratch cluster":      {[]string{"--install", "--contenders", "calico-vxlan"}, exitUnsupported, "scratch"},
-		"a quantity that is none": {[]string{"--pod-memory", "much"}, exitUsage, `"much"`},
+		"unknown node":            {[]string{"--nodes", "no-such-node,other"}, exit.WrongUsage, `unknown node "no-such-node"`},
+		"image that is not there": {[]string{"--image", "cnibench.invalid/none:1"}, exit.Unsupported, "cnibench.invalid/none:1"},
+		"another's contender":     {[]string{"--contenders", "calico-vxlan"}, exit.Unsupported, "--install"},
+		"no scratch cluster":      {[]string{"--install", "--contenders", "calico-vxlan"}, exit.Unsupported, "scratch"},
+		"a quantity that is none": {[]string{"--pod-memory", "much"}, exit.WrongUsage, `"much"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := kubeRun(t, slices.Concat(brief, test.args)...)
@@ -214,7 +216,7 @@ func TestKubeRefusals(t *testing.T) {
 func TestKubeProbe(t *testing.T) {
 	leavesNothing(t)
 	code, out, messages := command(t, append(append([]string{"probe"}, podArgs(t)...), "--json")...)
-	if code != exitDone {
+	if code != exit.Done {
 		t.Fatalf("exit code %d: %s", code, messages)
 	}
 	var p probeCluster
@@ -229,14 +231,14 @@ func TestKubeProbe(t *testing.T) {
 func TestKubeCheckMTU(t *testing.T) {
 	leavesNothing(t)
 	code, out, messages := command(t, append(append([]string{"check", "mtu"}, podArgs(t)...), "--json")...)
-	if code != exitDone && code != exitGate {
+	if code != exit.Done && code != exit.Gate {
 		t.Fatalf("exit code %d: %s", code, messages)
 	}
 	var o checkOutput
 	if err := json.Unmarshal([]byte(out), &o); err != nil {
 		t.Fatal(err)
 	}
-	if o.Arena != arenaKube || o.Kernel == "" || len(o.Results) == 0 {
+	if o.Arena != run.Kube || o.Kernel == "" || len(o.Results) == 0 {
 		t.Errorf("%s", out)
 	}
 }

@@ -10,10 +10,12 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -21,7 +23,7 @@ import (
 type listing struct {
 	name   string
 	header []string
-	rows   func(*catalogue) (rows [][]string, values any, err error)
+	rows   func(*run.Catalogue) (rows [][]string, values any, err error)
 }
 
 var listings = []listing{
@@ -49,7 +51,7 @@ func newListCmd() *cobra.Command {
 				if l.name != args[0] {
 					continue
 				}
-				cat, err := loadCatalogue()
+				cat, err := run.LoadCatalogue()
 				if err != nil {
 					return err
 				}
@@ -90,7 +92,7 @@ func printTable(w io.Writer, header []string, rows [][]string) {
 	}
 	t.AppendHeader(head)
 	// The last column is prose: it takes what the others leave.
-	width := terminalWidth(w)
+	width := console.Width(w)
 	for i := range header[:len(header)-1] {
 		widest := len(header[i])
 		for _, row := range rows {
@@ -134,10 +136,10 @@ type contenderValue struct {
 	Requirements contender.Requires `json:"requires"`
 }
 
-func listContenders(cat *catalogue) ([][]string, any, error) {
+func listContenders(cat *run.Catalogue) ([][]string, any, error) {
 	var rows [][]string
 	var values []contenderValue
-	for _, c := range cat.contenders {
+	for _, c := range cat.Contenders {
 		f := c.Features
 		v := contenderValue{
 			ID: c.ID, Product: c.Product, Version: c.Version, Summary: c.Summary, Homepage: c.Homepage, Studies: c.Studies,
@@ -171,7 +173,7 @@ func policyWords(p contender.Policy) string {
 	return strings.Join(words, "+")
 }
 
-func listSuites(cat *catalogue) ([][]string, any, error) {
+func listSuites(cat *run.Catalogue) ([][]string, any, error) {
 	type value struct {
 		ID       string        `json:"id"`
 		Summary  string        `json:"summary"`
@@ -181,7 +183,7 @@ func listSuites(cat *catalogue) ([][]string, any, error) {
 	}
 	var rows [][]string
 	var values []value
-	for _, s := range cat.suites {
+	for _, s := range cat.Suites {
 		steps, err := s.Expand("auto", nil)
 		if err != nil {
 			return nil, nil, err
@@ -200,7 +202,7 @@ func listSuites(cat *catalogue) ([][]string, any, error) {
 	return rows, values, nil
 }
 
-func listWorkloads(*catalogue) ([][]string, any, error) {
+func listWorkloads(*run.Catalogue) ([][]string, any, error) {
 	type param struct {
 		Name    string `json:"name"`
 		Default any    `json:"default"`
@@ -232,7 +234,7 @@ func listWorkloads(*catalogue) ([][]string, any, error) {
 	return rows, values, nil
 }
 
-func listMetrics(*catalogue) ([][]string, any, error) {
+func listMetrics(*run.Catalogue) ([][]string, any, error) {
 	var rows [][]string
 	for _, m := range result.Metrics() {
 		rows = append(rows, []string{m.Name, m.Unit, m.Better, m.Help})

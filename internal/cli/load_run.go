@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/load"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -43,7 +44,7 @@ func (o *loadOptions) run(ctx context.Context, w io.Writer, cfg load.Config, tar
 	case errors.Is(err, load.ErrConfig):
 		return usage("%w", err)
 	case errors.Is(err, errors.ErrUnsupported):
-		return &exitError{exitUnsupported, err}
+		return exit.With(exit.Unsupported, err)
 	case report == nil || broken != nil:
 		return errors.Join(err, broken)
 	}
@@ -57,9 +58,9 @@ func (o *loadOptions) run(ctx context.Context, w io.Writer, cfg load.Config, tar
 	case failed != nil:
 		return errors.Join(err, failed)
 	case err != nil:
-		return &exitError{exitGate, err}
+		return exit.With(exit.Gate, err)
 	case report.Requests == 0:
-		return &exitError{exitGate, errors.New("load: not one request was answered")}
+		return exit.With(exit.Gate, errors.New("load: not one request was answered"))
 	}
 	return nil
 }

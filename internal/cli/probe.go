@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/vm"
 	"github.com/cnibench/cnibench/internal/workload"
 )
@@ -44,7 +45,7 @@ type probeFlags struct {
 	arena, nodes string
 	given        map[string]bool
 	asJSON       bool
-	kube         kubeFlags
+	kube         run.Cluster
 }
 
 func newProbeCmd() *cobra.Command {
@@ -60,23 +61,26 @@ With --arena kube it asks a cluster instead: whether it can be reached, what the
 account may do, what its nodes are. What it makes there to ask, it removes.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			row, err := findArena(f.arena)
+			kind, err := run.FindArena(f.arena)
 			if err != nil {
 				return err
 			}
-			if err := row.foreign(c); err != nil {
+			f.given = givenFlags(c)
+			if err := kind.Foreign(f.given); err != nil {
 				return err
 			}
-			f.given = givenFlags(c)
-			return row.probe(c, &f)
+			if kind.Name == run.Kube {
+				return probeKube(c, &f)
+			}
+			return probeLab(c, &f)
 		},
 	}
 	addArena(c, &f.arena, "what to probe: auto (this kernel, as lab and microvm) or kube (a cluster)")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print as JSON")
 	addNodes(c, &f.nodes)
-	f.kube.addConnection(c)
-	f.kube.addPods(c)
-	f.kube.addInstall(c)
+	addConnection(c, &f.kube)
+	addPods(c, &f.kube)
+	addInstall(c, &f.kube)
 	return c
 }
 
@@ -87,7 +91,7 @@ func probeLab(c *cobra.Command, f *probeFlags) error {
 		if err := os.Setenv(userEnv, userWord()); err != nil {
 			return err
 		}
-		return contain(c.Context())
+		return run.Contain(c.Context())
 	}
 	if err := lab.Enter(); err != nil {
 		return err
@@ -128,17 +132,17 @@ func probe(c *cobra.Command) (*probeResult, error) {
 		}
 	}
 	a, err := lab.New(lab.Options{
-		Nodes: 2, Underlay: lab.UnderlayAuto, MTU: 1500, Congestion: lab.CongestionAuto, CNIPath: cniPath(),
+		Nodes: 2, Underlay: lab.UnderlayAuto, MTU: 1500, Congestion: lab.CongestionAuto, CNIPath: run.CNIPath(),
 		CPUs: lab.DefaultPlacement(lab.CPUs()),
 	})
 	if err != nil {
 		return nil, err
 	}
-	cat, err := loadCatalogue()
+	cat, err := run.LoadCatalogue()
 	if err != nil {
 		return nil, err
 	}
-	for _, x := range cat.contenders {
+	for _, x := range cat.Contenders {
 		row := probeContender{ID: x.ID, OK: true}
 		if err := a.Supports(c.Context(), x); err != nil {
 			u := arena.AsUnsupported(err)

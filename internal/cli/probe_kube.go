@@ -11,6 +11,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run"
 )
 
 // probeCluster is what a cluster can run.
@@ -22,13 +23,12 @@ type probeCluster struct {
 
 // probeKube asks the cluster what a run would ask first.
 func probeKube(c *cobra.Command, f *probeFlags) error {
-	run := &runFlags{given: f.given, nodes: f.nodes, kube: f.kube}
-	g, err := newKubeGround(run)
+	g, err := run.NewKube(&run.Request{Given: f.given, Nodes: f.nodes, Cluster: f.kube})
 	if err != nil {
 		return err
 	}
-	return g.inside(c, func(ctx context.Context) error {
-		p, err := g.probe(ctx)
+	return g.Inside(c.Context(), func(ctx context.Context) error {
+		p, err := probeCatalogue(ctx, g)
 		if err != nil {
 			return err
 		}
@@ -40,22 +40,23 @@ func probeKube(c *cobra.Command, f *probeFlags) error {
 	})
 }
 
-func (g *kubeGround) probe(ctx context.Context) (*probeCluster, error) {
-	at, err := g.open(ctx)
+// probeCatalogue asks the cluster of every contender.
+func probeCatalogue(ctx context.Context, g *run.KubePlace) (*probeCluster, error) {
+	at, err := g.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	cat, err := loadCatalogue(g.own()...)
+	cat, err := run.LoadCatalogue(g.Own()...)
 	if err != nil {
 		return nil, err
 	}
 	p := &probeCluster{Schema: "cnibench/probe-kube/1"}
-	if a, ok := at.arena.(interface{ Environment() result.Environment }); ok {
+	if a, ok := at.Arena.(interface{ Environment() result.Environment }); ok {
 		p.Environment = a.Environment()
 	}
-	for _, x := range g.candidates(cat.contenders) {
+	for _, x := range g.Candidates(cat.Contenders) {
 		row := probeContender{ID: x.ID, OK: true}
-		if err := at.arena.Supports(ctx, x); err != nil {
+		if err := at.Arena.Supports(ctx, x); err != nil {
 			u := arena.AsUnsupported(err)
 			if u == nil {
 				return nil, err

@@ -4,10 +4,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
+	"github.com/cnibench/cnibench/internal/run"
 )
 
 func newRBACCmd() *cobra.Command {
-	var k kubeFlags
+	var k run.Cluster
 	c := &cobra.Command{
 		Use:   "rbac",
 		Short: "Print the rights that a run in a cluster needs, as Kubernetes objects",
@@ -18,9 +19,9 @@ it, then give it to kubectl.`,
   cnibench rbac | kubectl apply -f -`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			options := kube.Options{Namespace: k.namespace}
-			if k.install {
-				installer, err := k.installer(nil)
+			options := kube.Options{Namespace: k.Namespace}
+			if k.Install {
+				installer, err := k.Installer(nil)
 				if err != nil {
 					return err
 				}
@@ -34,7 +35,7 @@ it, then give it to kubectl.`,
 			return err
 		},
 	}
-	c.Flags().StringVar(&k.namespace, "namespace", defaultNamespace, "where the ServiceAccount is; it must exist")
-	c.Flags().BoolVar(&k.install, "install", false, "with the rights that --install takes, which are all that there are")
+	c.Flags().StringVar(&k.Namespace, "namespace", run.DefaultNamespace, "where the ServiceAccount is; it must exist")
+	c.Flags().BoolVar(&k.Install, "install", false, "with the rights that --install takes, which are all that there are")
 	return c
 }

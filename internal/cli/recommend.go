@@ -11,10 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/console"
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run"
 )
 
 // recommendFlags is the command line of `cnibench recommend`.
@@ -108,11 +110,11 @@ func (f *recommendFlags) wish() (analysis.Wish, error) {
 		}
 		wish.Weights = append(wish.Weights, analysis.Weight{Criterion: name, Weight: v})
 	}
-	cat, err := loadCatalogue()
+	cat, err := run.LoadCatalogue()
 	if err != nil {
 		return wish, err
 	}
-	wish.Catalogue = capabilities(cat.contenders)
+	wish.Catalogue = run.Capabilities(cat.Contenders)
 	return wish, nil
 }
 
@@ -125,26 +127,26 @@ func (f *recommendFlags) run(c *cobra.Command, dir string) error {
 	if err != nil {
 		return err
 	}
-	part, err := loadPart(dir)
+	part, err := run.LoadPart(dir)
 	if err != nil {
 		return err
 	}
 	r := analysis.Recommend(rec, wish)
 	if part != nil {
-		r = analysis.MergeRecommendation(r, analysis.Recommend(part, wish), partDir, &part.Run.Plan)
+		r = analysis.MergeRecommendation(r, analysis.Recommend(part, wish), run.PartDir, &part.Run.Plan)
 	}
 	if r == nil {
-		return &exitError{exitGate, fmt.Errorf("%s: nothing to score by: no contender has a valid figure of the weighted criteria beside the baseline %s; `cnibench report %s` says why", dir, rec.Run.Baseline, dir)}
+		return exit.With(exit.Gate, fmt.Errorf("%s: nothing to score by: no contender has a valid figure of the weighted criteria beside the baseline %s; `cnibench report %s` says why", dir, rec.Run.Baseline, dir))
 	}
 	if f.inVain(wish.Weights, r) {
-		return &exitError{exitGate, fmt.Errorf("%s: %s; leave --weight out, or measure with suites that have: %s", dir, report.IgnoredText(r), suitesOf(r.Ignored))}
+		return exit.With(exit.Gate, fmt.Errorf("%s: %s; leave --weight out, or measure with suites that have: %s", dir, report.IgnoredText(r), suitesOf(r.Ignored)))
 	}
 	if s := report.IgnoredText(r); s != "" {
 		fmt.Fprintln(c.ErrOrStderr(), "cnibench: "+s)
 	}
 	out := c.OutOrStdout()
 	if f.output == "" {
-		return report.WriteRecommendation(out, f.format, r, report.Options{Color: useColor(out), Width: terminalWidth(out)})
+		return report.WriteRecommendation(out, f.format, r, report.Options{Color: console.UseColor(out), Width: console.Width(out)})
 	}
 	var b bytes.Buffer
 	if err := report.WriteRecommendation(&b, f.format, r, report.Options{}); err != nil {
@@ -170,45 +172,4 @@ func (f *recommendFlags) inVain(weights []analysis.Weight, r *analysis.Recommend
 	return len(asked) > 0 && !slices.ContainsFunc(append([]analysis.Recommendation{*r}, r.Apart...), func(list analysis.Recommendation) bool {
 		return slices.ContainsFunc(asked, func(w analysis.Weight) bool { return !slices.Contains(list.Ignored, w.Criterion) })
 	})
-}
-
-// advise fills in what the page draws of capabilities and of the choice by the
-// criteria's own weights; nothing without a catalogue.
-func advise(r *analysis.Report, rec *result.Record) {
-	cat, err := loadCatalogue()
-	if err != nil {
-		return
-	}
-	wish := analysis.Wish{Catalogue: capabilities(cat.contenders)}
-	r.Capabilities = analysis.Capabilities(rec, wish.Catalogue)
-	r.Recommendation = analysis.Recommend(rec, wish)
-}
-
-// capabilities are what the catalogue says of each need.
-func capabilities(list []*contender.Contender) []analysis.Capability {
-	var out []analysis.Capability
-	for _, c := range list {
-		f := c.Features
-		say := func(need, value string) {
-			out = append(out, analysis.Capability{Contender: c.ID, Name: need, Value: value, Source: "catalogue"})
-		}
-		yes := func(need string, is bool) { say(need, map[bool]string{true: "yes", false: "no"}[is]) }
-		yes("policy", f.Policy.Ingress)
-		yes("egress-policy", f.Policy.Egress)
-		yes("l7", f.Policy.L7)
-		if f.Encryption == "none" || f.Encryption == "" {
-			say("encryption", "no")
-		} else {
-			say("encryption", f.Encryption)
-		}
-		yes("key-rotation", f.KeyRotation)
-		yes("kube-proxy-free", f.KubeProxyReplacement)
-		yes("ipv6", f.IPv6)
-		for _, arch := range []string{"arm64", "ppc64le", "s390x"} {
-			yes(arch, slices.Contains(f.Architectures, arch))
-		}
-		yes("observability", f.Observability != "")
-		yes(analysis.Active, f.Status != "retired")
-	}
-	return out
 }

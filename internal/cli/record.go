@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/cnibench/cnibench/internal/console"
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/record"
 	"github.com/cnibench/cnibench/internal/sysmon"
@@ -169,11 +171,11 @@ func (o *recordOptions) run(c *cobra.Command, args []string) error {
 	case errors.As(err, &wrong):
 		return usage("%w", err)
 	case err != nil && code == 0:
-		code = exitFailed
+		code = exit.Failed
 	case err == nil && code == 0:
 		return nil
 	}
-	return &exitError{code, err}
+	return exit.With(code, err)
 }
 
 // fill takes the flags that are not the recorder's own words.
@@ -183,7 +185,7 @@ func (o *recordOptions) fill(c *cobra.Command) error {
 		o.File = strings.TrimSuffix(record.DefaultFile, ".zst")
 	}
 	o.Stdin, o.Stdout, o.Stderr = os.Stdin, c.OutOrStdout(), c.ErrOrStderr()
-	o.Log = logger(c.ErrOrStderr())
+	o.Log = console.Logger(c.ErrOrStderr())
 	o.Root = sysmon.Machine()
 	if err := o.choose(); err != nil {
 		return err

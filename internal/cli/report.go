@@ -1,19 +1,17 @@
 package cli
 
 import (
-	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/trace"
+	"github.com/cnibench/cnibench/internal/run"
 )
 
 func newReportCmd() *cobra.Command {
@@ -43,21 +41,21 @@ func newReportCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r := assemble(args[0], rec, options)
+			r := run.Assemble(args[0], rec, options)
 			if err := addPublished(r, studies); err != nil {
 				return err
 			}
 			var opt report.Options
 			if format == string(report.OpenMetrics) {
-				wholeRun(&opt, args[0], rec, logger(c.ErrOrStderr()))
+				wholeRun(&opt, args[0], rec, console.Logger(c.ErrOrStderr()))
 			}
 			if output == "" {
 				out := c.OutOrStdout()
-				opt.Color, opt.Width = useColor(out), terminalWidth(out)
+				opt.Color, opt.Width = console.UseColor(out), console.Width(out)
 				if err := report.Write(out, format, r, opt); err != nil {
 					return err
 				}
-				return noneValid(args[0], rec)
+				return run.NoneValid(args[0], rec)
 			}
 			in, out := io.Pipe() // a whole run is more than fits the memory
 			defer in.Close()
@@ -65,7 +63,7 @@ func newReportCmd() *cobra.Command {
 			if err := writeOut(output, in); err != nil {
 				return err
 			}
-			return noneValid(args[0], rec)
+			return run.NoneValid(args[0], rec)
 		},
 	}
 	c.Flags().StringVar(&format, "format", string(report.Text), "one of "+joinOr(report.Formats()))
@@ -74,44 +72,6 @@ func newReportCmd() *cobra.Command {
 	costs.add(c)
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(report.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	return c
-}
-
-// noneValid is the error of a run that was measured, but has no valid sample of
-// a step in any of its parts.
-func noneValid(dir string, rec *result.Record) error {
-	valid := func(s result.Sample) bool { return s.Verdict == result.Valid && s.Step != result.SetupStep }
-	part, err := loadPart(dir)
-	if slices.ContainsFunc(rec.Samples, valid) || err == nil && part != nil && slices.ContainsFunc(part.Samples, valid) {
-		return nil
-	}
-	return &exitError{exitGate, errors.New("no sample is valid; the findings say why")}
-}
-
-// loadPart is the part of the run in dir that a guest measured, nil without one.
-func loadPart(dir string) (*result.Record, error) {
-	part := filepath.Join(dir, partDir)
-	if _, err := os.Stat(filepath.Join(part, "run.json")); errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	return result.Load(part)
-}
-
-// assemble analyses the run in dir and its parts, each by itself, together
-// with the traces of their nodes.
-func assemble(dir string, rec *result.Record, opt analysis.Options) *analysis.Report {
-	return addParts(dir, assembleOne(dir, rec, opt), opt)
-}
-
-func assembleOne(dir string, rec *result.Record, opt analysis.Options) *analysis.Report {
-	traces, faults := trace.Load(dir, rec)
-	rec.Faults = append(rec.Faults, faults...)
-	opt.Traces = traces
-	if cat, err := loadCatalogue(); err == nil {
-		opt.Catalogue = capabilities(cat.contenders)
-	}
-	r := analysis.Assemble(rec, opt)
-	advise(r, rec)
-	return r
 }
 
 // writeOut writes a whole file, or says why not.

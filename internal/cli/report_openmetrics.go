@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/export"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run"
 )
 
 // wholeRun makes opt export the run in dir with its parts: the values of single
@@ -18,10 +19,10 @@ import (
 // left out.
 func wholeRun(opt *report.Options, dir string, rec *result.Record, log *slog.Logger) {
 	runs := []export.Run{{Record: rec}}
-	if part, err := loadPart(dir); err != nil {
-		log.Warn("left out", "file", partDir, "why", err)
+	if part, err := run.LoadPart(dir); err != nil {
+		log.Warn("left out", "file", run.PartDir, "why", err)
 	} else if part != nil {
-		runs = append(runs, export.Run{Part: partDir, Record: part})
+		runs = append(runs, export.Run{Part: run.PartDir, Record: part})
 	}
 	for _, run := range runs {
 		opt.Samples = append(opt.Samples, report.Samples{Part: run.Part, List: run.Record.Samples})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run"
 )
 
 // frozenParts is a run that left flannel-vxlan to its part, where its goodput
@@ -18,12 +19,12 @@ func frozenParts(t *testing.T, name string, seed uint64, slow float64) string {
 		r.Plan.Contenders, r.Contenders = r.Plan.Contenders[:3], r.Contenders[:3]
 		r.Unsupported = []result.Unsupported{{Contender: "flannel-vxlan", Reason: "kernel lacks vxlan", OtherKernel: true}}
 	})
-	part := frozen(t, partDir, seed+100, slow, func(r *result.Run) {
-		r.Arena, r.Environment[analysis.EmulatedKey] = arenaMicroVM, "true"
+	part := frozen(t, run.PartDir, seed+100, slow, func(r *result.Run) {
+		r.Arena, r.Environment[analysis.EmulatedKey] = run.MicroVM, "true"
 		r.Plan.Contenders = []result.Entry{r.Plan.Contenders[0], r.Plan.Contenders[3]}
 		r.Contenders = []result.ContenderInfo{r.Contenders[0], r.Contenders[3]}
 	})
-	if err := os.Rename(part, filepath.Join(whole, partDir)); err != nil {
+	if err := os.Rename(part, filepath.Join(whole, run.PartDir)); err != nil {
 		t.Fatal(err)
 	}
 	return whole
@@ -36,13 +37,13 @@ func TestPartsOfRuns(t *testing.T) {
 		"OLD": frozenParts(t, "old", 1, 1), "AGAIN": frozenParts(t, "again", 2, 1), "SLOW": frozenParts(t, "slow", 3, 0.5),
 		"PLAIN": frozenParts(t, "plain", 4, 1), "BROKEN": frozen(t, "broken", 5, 1, nil),
 	}
-	if err := os.RemoveAll(filepath.Join(dirs["PLAIN"], partDir)); err != nil {
+	if err := os.RemoveAll(filepath.Join(dirs["PLAIN"], run.PartDir)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(dirs["BROKEN"], partDir), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(dirs["BROKEN"], run.PartDir), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dirs["BROKEN"], partDir, "run.json"), []byte("{"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dirs["BROKEN"], run.PartDir, "run.json"), []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []told{

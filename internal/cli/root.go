@@ -5,50 +5,20 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
-	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/printable"
 )
 
-// The exit codes of every command.
-const (
-	exitDone        = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitUnsupported = 3 // not supported here
-	exitGate        = 4 // measured, but a gate failed or no sample was valid
-)
-
-// exitError ends the program with that code; a nil error is silent.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e *exitError) Error() string {
-	if e.err == nil {
-		return ""
-	}
-	return e.err.Error()
-}
-
-func (e *exitError) Unwrap() error { return e.err }
-
 // usage is an error of wrong usage.
-func usage(format string, args ...any) error {
-	return &exitError{exitUsage, fmt.Errorf(format, args...)}
-}
+func usage(format string, args ...any) error { return exit.Usage(format, args...) }
 
 // Main runs the command line and returns the exit code.
 func Main(args []string) int {
@@ -56,28 +26,13 @@ func Main(args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(context.Background())
 	if err == nil {
-		return exitDone
+		return exit.Done
 	}
-	code, text := exitCode(err), err.Error()
+	code, text := exit.Code(err), err.Error()
 	if text != "" {
 		fmt.Fprintln(os.Stderr, "cnibench: "+printable.Text(text))
 	}
 	return code
-}
-
-// exitCode is the code for the kind of error.
-func exitCode(err error) int {
-	var exit *exitError
-	var unknown *nearest.Error
-	switch {
-	case errors.As(err, &exit):
-		return exit.code
-	case arena.AsUnsupported(err) != nil:
-		return exitUnsupported
-	case errors.As(err, &unknown):
-		return exitUsage
-	}
-	return exitFailed
 }
 
 func newRootCmd() *cobra.Command {
@@ -152,34 +107,3 @@ func wrapArgs(c *cobra.Command) {
 		wrapArgs(sub)
 	}
 }
-
-// logger writes messages for people to w, a line each.
-func logger(w io.Writer) *slog.Logger {
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{
-		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-			if len(groups) == 0 && a.Key == slog.TimeKey {
-				return slog.Attr{}
-			}
-			return a
-		},
-	}))
-}
-
-// isTerminal says that w is one, so that colours and progress bars fit.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// terminalWidth is the number of columns of w, or 100 where it has none.
-func terminalWidth(w io.Writer) int {
-	if f, ok := w.(*os.File); ok {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-			return width
-		}
-	}
-	return 100
-}
-
-// useColor follows https://no-color.org.
-func useColor(w io.Writer) bool { return isTerminal(w) && os.Getenv("NO_COLOR") == "" }

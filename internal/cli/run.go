@@ -1,46 +1,19 @@
 package cli
 
 import (
-	"cmp"
-	"errors"
-	"fmt"
-	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/cnibench/cnibench/internal/arena/lab"
-	"github.com/cnibench/cnibench/internal/check"
-	"github.com/cnibench/cnibench/internal/suite"
+	"github.com/cnibench/cnibench/internal/arena/microvm"
+	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/vm"
 )
 
 // runFlags is the command line of `cnibench run`.
-type runFlags struct {
-	suite, contenders, arena string
-	rounds                   int
-	duration, warmup         time.Duration
-	seed                     uint64
-	out, resume              string
-	rates                    string
-	keep                     bool
-	baseline, checks         string
-
-	nodes               string // a number (lab), or names (kube)
-	underlay, mtu, line string
-	offload             string
-	services            []int
-	congestion, cpus    string
-	cniConf, cniJoin    string
-	cniText             string // of cniConf
-
-	kube   kubeFlags
-	guest  guestFlags
-	partOf string // the run whose remaining contenders are run; else empty
-
-	given map[string]bool // flags of the command line, before a plan is taken back
-}
+type runFlags struct{ run.Request }
 
 func newRunCmd() *cobra.Command { return new(runFlags).command() }
 
@@ -75,47 +48,48 @@ rest and never compared with it. --arena lab leaves that out.`),
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return runRun(c, f) },
 	}
-	addArena(c, &f.arena, "where to run: auto (natively what this kernel can, the rest in a guest), lab (natively), microvm (all in a guest) or kube (a cluster)")
+	addArena(c, &f.Arena, "where to run: auto (natively what this kernel can, the rest in a guest), lab (natively), microvm (all in a guest) or kube (a cluster)")
 	fl := c.Flags()
-	fl.StringVar(&f.suite, "suite", "quick", "suite to run; see `cnibench list suites`")
-	fl.StringVar(&f.contenders, "contenders", "supported", "`a,b`, or supported: all that can run here (the others are named with the reason; all is the same); the baseline is added")
-	fl.IntVar(&f.rounds, "rounds", 0, "passes over all contenders and steps (default: the suite's)")
-	fl.DurationVar(&f.duration, "duration", 0, "measured window of each step (default: the suite's)")
-	fl.DurationVar(&f.warmup, "warmup", 0, "load before the window, excluded from every figure (default: the suite's)")
-	fl.Uint64Var(&f.seed, "seed", 0, "seed of the shuffled order (default: from the clock)")
-	fl.StringVar(&f.out, "out", "", "run `directory` to write (default: cnibench-run-TIME)")
-	fl.StringVar(&f.resume, "resume", "", "go on with the run in `DIR`; what is sealed is not repeated")
-	fl.StringVar(&f.rates, "rates", "auto", "rates of ladders: auto (shares of what the machine sustains) or given (the study's)")
-	fl.BoolVar(&f.keep, "keep", false, "keep the last contender up until Ctrl-C, for `cnibench enter`; what needs a guest is left out")
-	fl.StringVar(&f.checks, "check", "", "`checks` to carry out on every contender before the first round, kept with the run: mtu,encryption or all; see cnibench list checks")
-	fl.StringVar(&f.baseline, "baseline", "host", "contender that every other is compared with")
-	addNodes(c, &f.nodes)
-	fl.StringVar(&f.underlay, "underlay", lab.UnderlayAuto, "lab: the nodes' network: auto (what the contender needs), switch or vpc")
-	fl.StringVar(&f.mtu, "mtu", "1500", "MTU of the underlay, bytes; in a cluster that of the nodes, which nothing is changed of")
-	fl.StringVar(&f.line, "line-rate", "", "lab: shape each node's link to this rate, e.g. 10G (default: unlimited); kube: the rate that the nodes' links have")
-	fl.StringVar(&f.offload, "offload", lab.OffloadHost, "lab: how frames cross the underlay: host (unsegmented, as veth hands them over; flatters TCP) or wire (each at most an MTU)")
-	fl.IntSliceVar(&f.services, "services", nil, "other Services beside the one that steps of the path service go through, e.g. 1,100,10000; each count in turn (default: the suite's, else 1)")
-	fl.StringVar(&f.congestion, "congestion-control", lab.CongestionAuto, "lab: TCP congestion control in every namespace; auto is cubic, or reno where cubic is not allowed")
-	fl.StringVar(&f.cpus, "cpus", "", "lab: CPUs of the client, the server and the rest, e.g. client=0-1,server=2-3,rest=4+5")
-	fl.StringVar(&f.cniConf, "cni-conf", "", "lab: run the CNI configuration in `FILE` as contender \"custom\"; \"usePodCidr\" stands for the node's pod subnet")
-	fl.StringVar(&f.cniJoin, "cni-transport", "routes", "lab: how the nodes' pod subnets of --cni-conf are joined: routes, vxlan or none")
+	fl.StringVar(&f.Suite, "suite", "quick", "suite to run; see `cnibench list suites`")
+	fl.StringVar(&f.Contenders, "contenders", "supported", "`a,b`, or supported: all that can run here (the others are named with the reason; all is the same); the baseline is added")
+	fl.IntVar(&f.Rounds, "rounds", 0, "passes over all contenders and steps (default: the suite's)")
+	fl.DurationVar(&f.Duration, "duration", 0, "measured window of each step (default: the suite's)")
+	fl.DurationVar(&f.Warmup, "warmup", 0, "load before the window, excluded from every figure (default: the suite's)")
+	fl.Uint64Var(&f.Seed, "seed", 0, "seed of the shuffled order (default: from the clock)")
+	fl.StringVar(&f.Out, "out", "", "run `directory` to write (default: cnibench-run-TIME)")
+	fl.StringVar(&f.Resume, "resume", "", "go on with the run in `DIR`; what is sealed is not repeated")
+	fl.StringVar(&f.Rates, "rates", "auto", "rates of ladders: auto (shares of what the machine sustains) or given (the study's)")
+	fl.BoolVar(&f.Keep, "keep", false, "keep the last contender up until Ctrl-C, for `cnibench enter`; what needs a guest is left out")
+	fl.StringVar(&f.Checks, "check", "", "`checks` to carry out on every contender before the first round, kept with the run: mtu,encryption or all; see cnibench list checks")
+	fl.StringVar(&f.Baseline, "baseline", "host", "contender that every other is compared with")
+	addNodes(c, &f.Nodes)
+	fl.StringVar(&f.Underlay, "underlay", lab.UnderlayAuto, "lab: the nodes' network: auto (what the contender needs), switch or vpc")
+	fl.StringVar(&f.MTU, "mtu", "1500", "MTU of the underlay, bytes; in a cluster that of the nodes, which nothing is changed of")
+	fl.StringVar(&f.LineRate, "line-rate", "", "lab: shape each node's link to this rate, e.g. 10G (default: unlimited); kube: the rate that the nodes' links have")
+	fl.StringVar(&f.Offload, "offload", lab.OffloadHost, "lab: how frames cross the underlay: host (unsegmented, as veth hands them over; flatters TCP) or wire (each at most an MTU)")
+	fl.IntSliceVar(&f.Services, "services", nil, "other Services beside the one that steps of the path service go through, e.g. 1,100,10000; each count in turn (default: the suite's, else 1)")
+	fl.StringVar(&f.Congestion, "congestion-control", lab.CongestionAuto, "lab: TCP congestion control in every namespace; auto is cubic, or reno where cubic is not allowed")
+	fl.StringVar(&f.CPUs, "cpus", "", "lab: CPUs of the client, the server and the rest, e.g. client=0-1,server=2-3,rest=4+5")
+	fl.StringVar(&f.CNIConf, "cni-conf", "", "lab: run the CNI configuration in `FILE` as contender \"custom\"; \"usePodCidr\" stands for the node's pod subnet")
+	fl.StringVar(&f.CNITransport, "cni-transport", "routes", "lab: how the nodes' pod subnets of --cni-conf are joined: routes, vxlan or none")
 	f.addGuestFlags(c)
-	f.kube.addConnection(c)
-	f.kube.addPods(c)
-	f.kube.addInstall(c)
+	addConnection(c, &f.Cluster)
+	addPods(c, &f.Cluster)
+	addInstall(c, &f.Cluster)
 	completeRunFlags(c)
 	return c
 }
 
 func runRun(c *cobra.Command, f *runFlags) error {
-	if err := f.check(c); err != nil {
+	f.from(c)
+	if err := f.Check(); err != nil {
 		return err
 	}
-	job, err := f.job(c)
+	job, err := f.Prepare()
 	if err != nil {
 		return err
 	}
-	return job.ground.lead(c, job)
+	return job.Lead(c.Context())
 }
 
 // givenFlags are the names of the command line's flags.
@@ -125,102 +99,33 @@ func givenFlags(c *cobra.Command) map[string]bool {
 	return given
 }
 
-// check finds wrong usage before anything is made.
-func (f *runFlags) check(c *cobra.Command) error {
-	f.given = givenFlags(c)
-	if _, err := findArena(f.arena); err != nil {
-		return err
-	}
-	if f.checks != "" {
-		if _, err := check.Named(f.checks); err != nil {
-			return err
-		}
-	}
-	if f.rates != "auto" && f.rates != "given" {
-		return usage("--rates %q: want auto or given", f.rates)
-	}
-	for flag, wrong := range map[string]bool{
-		"rounds":   c.Flags().Changed("rounds") && f.rounds < 1,
-		"duration": c.Flags().Changed("duration") && f.duration < 100*time.Millisecond,
-		"warmup":   f.warmup < 0,
-	} {
-		if wrong {
-			return usage("--%s %s: too small", flag, c.Flag(flag).Value)
-		}
-	}
-	if f.resume != "" {
-		return keepsPlan(c, planFlags)
-	}
-	if f.partOf != "" {
-		return nil // its plan and its place are that run's
-	}
-	if f.out == "" {
-		f.out = "cnibench-run-" + time.Now().Format("20060102-150405")
-	}
-	if lab.Contained() {
-		return nil
-	}
-	if entries, err := os.ReadDir(f.out); err == nil && len(entries) > 0 {
-		return usage("%s exists and is not empty; choose another --out, or go on with it: cnibench run --resume %s", f.out, f.out)
-	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return usage("--out %s: %v", f.out, err)
-	}
-	return nil
+// from completes the request with what the command line is and has set.
+func (f *runFlags) from(c *cobra.Command) {
+	f.Given, f.Set, f.Stdout, f.Tool = givenFlags(c), c.Flags().Set, c.OutOrStdout(), tool()
 }
 
-// planFlags are in the plan of every run and can't change on resume.
-var planFlags = []string{"suite", "contenders", "check", "rounds", "duration", "warmup", "seed", "out", "rates", "baseline", "services"}
-
-// dir is the run directory, or empty for a part, which is in that of the whole.
-func (f *runFlags) dir() string {
-	if f.partOf != "" {
-		return ""
-	}
-	return cmp.Or(f.resume, f.out)
+func (f *runFlags) addGuestFlags(c *cobra.Command) {
+	fl := c.Flags()
+	f.Guest.Prefix = "vm-"
+	fl.StringVar(&f.Guest.Kernel, "kernel", "", "microvm: `version` or image, as for `cnibench vm` (default "+vm.DefaultVersion+")")
+	fl.StringVar(&f.Guest.Modules, "modules", "", "microvm: lib/modules/RELEASE `folder` of a kernel given by path")
+	fl.StringVar(&f.Guest.Accel, "accel", vm.AccelAuto, "microvm: auto, kvm or tcg")
+	fl.IntVar(&f.Guest.CPUs, "vm-cpus", 0, "microvm: CPUs of the guest (default: as cnibench vm chooses)")
+	fl.StringVar(&f.Guest.Memory, "vm-memory", microvm.DefaultMemory, "microvm: memory of the guest")
+	fl.StringVar(&f.PartOf, "part-of", "", "run what the run in `DIR` left to another kernel")
+	_ = fl.MarkHidden("part-of")
 }
 
-// commonSettings are the flags that every arena's plan remembers.
-var commonSettings = []string{"services", "rates", "check"}
-
-// settings is what the plan remembers of the flags.
-func (f *runFlags) settings() map[string]string {
-	s := map[string]string{}
-	if row, err := findArena(f.arena); err == nil {
-		s = row.recorded(f)
+// addArena adds --arena to a command. A plugin of kubectl means the cluster.
+func addArena(c *cobra.Command, value *string, help string) {
+	usual := run.Auto
+	if isPlugin() {
+		usual = run.Kube
 	}
-	if f.checks != "" {
-		s["check"] = f.checks
+	var names []string
+	for _, k := range run.Kinds() {
+		names = append(names, k.Name)
 	}
-	if f.rates != suite.RatesAuto {
-		s["rates"] = f.rates
-	}
-	if len(f.services) > 0 {
-		s["services"] = strings.Trim(strings.Join(strings.Fields(fmt.Sprint(f.services)), ","), "[]")
-	}
-	return s
-}
-
-// adopt takes flags of a plan back, unless the command line has them. Nobody
-// who wrote the plan sets any other flag by it.
-func (f *runFlags) adopt(c *cobra.Command, settings map[string]string) error {
-	row, err := findArena(f.arena)
-	if err != nil {
-		return err
-	}
-	for flag, value := range settings {
-		switch {
-		case flag == cniTextKey:
-			f.cniText = value
-			continue
-		case !row.isSetting(flag):
-			return fmt.Errorf("the run was made with a setting that this version does not know: %s", flag)
-		case f.given[flag]:
-			continue
-		}
-		if err := c.Flags().Set(flag, value); err != nil {
-			return fmt.Errorf("setting %s of the run: %w", flag, err)
-		}
-	}
-	_, err = f.guest.vm().check()
-	return err
+	c.Flags().StringVar(value, "arena", usual, help)
+	_ = c.RegisterFlagCompletionFunc("arena", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 }

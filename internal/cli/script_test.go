@@ -53,11 +53,11 @@ func TestScript(t *testing.T) {
 					ts.Fatalf("usage: code N COMMAND...")
 				}
 				err := ts.Exec(args[1], args[2:]...)
-				var exit *exec.ExitError
+				var ended *exec.ExitError
 				got := "0"
 				switch {
-				case errors.As(err, &exit):
-					got = strconv.Itoa(exit.ExitCode())
+				case errors.As(err, &ended):
+					got = strconv.Itoa(ended.ExitCode())
 				case err != nil:
 					ts.Fatalf("%v", err)
 				}

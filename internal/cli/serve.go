@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/serve"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -128,7 +129,7 @@ func (o *serveOptions) run(c *cobra.Command, _ []string) error {
 	case errors.Is(err, serve.ErrConfig):
 		return usage("%w", err)
 	case errors.Is(err, errors.ErrUnsupported):
-		return &exitError{exitUnsupported, err}
+		return exit.With(exit.Unsupported, err)
 	case err != nil:
 		return err
 	}

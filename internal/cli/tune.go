@@ -9,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/tune"
 )
 
@@ -42,7 +43,7 @@ type tuneFlags struct {
 	arena   string
 	root    string // a tree that stands for the machine
 	nodes   string // of a cluster
-	kube    kubeFlags
+	kube    run.Cluster
 	// The command that takes back what was applied, where it is not this
 	// machine's own.
 	takeBackWith string
@@ -63,10 +64,10 @@ func (f *tuneFlags) choose(c *cobra.Command) {
 func (f *tuneFlags) where(c *cobra.Command) {
 	usual := arenaLocal
 	if isPlugin() {
-		usual = arenaKube
+		usual = run.Kube
 	}
 	c.Flags().StringVar(&f.arena, "arena", usual, "local (this machine) or kube (the nodes of a cluster, with --privileged)")
-	fixed(c, "arena", []string{arenaLocal, arenaKube})
+	fixed(c, "arena", []string{arenaLocal, run.Kube})
 	f.addKube(c)
 	c.Flags().StringVar(&f.root, "root", "", "a copied tree of /proc and /sys that stands for the machine")
 	_ = c.Flags().MarkHidden("root")
@@ -211,7 +212,7 @@ func knownNICs(m *tune.Machine, names []string) error {
 }
 
 // listTunings is `cnibench list tunings`.
-func listTunings(*catalogue) ([][]string, any, error) {
+func listTunings(*run.Catalogue) ([][]string, any, error) {
 	type value struct {
 		settingValue
 		Params   []tuneParam `json:"params"`

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/tune"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -48,7 +49,7 @@ func runTuneApply(c *cobra.Command, f *tuneFlags, args []string) error {
 	if len(req.Names()) == 0 {
 		return usage("nothing to apply: name settings, or a --profile; `cnibench tune plan` shows them")
 	}
-	if f.arena == arenaKube {
+	if f.arena == run.Kube {
 		return f.onNodes(c, args)
 	}
 	m, err := f.machine()
@@ -165,7 +166,7 @@ func newTuneStatusCmd() *cobra.Command {
 		Short: "What is applied, and what somebody has changed since",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			if f.arena == arenaKube {
+			if f.arena == run.Kube {
 				return f.onNodes(c, args)
 			}
 			out := c.OutOrStdout()
@@ -225,7 +226,7 @@ somebody has changed since it was applied is kept and named, unless --force.
 What could not be restored stays in the journal, so that it can be tried again.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			if f.arena == arenaKube {
+			if f.arena == run.Kube {
 				return f.onNodes(c, args)
 			}
 			found, err := withTuneJournal(&f, func(m *tune.Machine, j *tune.Journal) error {

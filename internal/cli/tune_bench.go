@@ -17,8 +17,10 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/tune"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -65,19 +67,19 @@ The run directory is one like any other: cnibench report DIR shows it again.`),
 	fl.BoolVar(&f.asJSON, "json", false, "print the verdicts as JSON")
 	fl.BoolVar(&f.markdown, "markdown", false, "print the verdicts as a Markdown table")
 	c.MarkFlagsMutuallyExclusive("json", "markdown")
-	fl.StringVar(&f.run.suite, "suite", "quick", "suite to run; see `cnibench list suites`")
-	fl.StringVar(&f.run.arena, "arena", "auto", "where to run: auto or lab")
-	fl.IntVar(&f.run.rounds, "rounds", 0, "passes over all settings and steps (default: the suite's)")
-	fl.DurationVar(&f.run.duration, "duration", 0, "measured window of each step (default: the suite's)")
-	fl.DurationVar(&f.run.warmup, "warmup", 0, "load before the window (default: the suite's)")
-	fl.Uint64Var(&f.run.seed, "seed", 0, "seed of the shuffled order (default: from the clock)")
-	fl.StringVar(&f.run.out, "out", "", "run `directory` to write (default: cnibench-tune-TIME)")
-	fl.StringVar(&f.run.nodes, "nodes", "2", "lab: machines of the cluster, a `number`")
-	fl.StringVar(&f.run.mtu, "mtu", "1500", "lab: MTU of the underlay, bytes")
-	fl.StringVar(&f.run.line, "line-rate", "", "lab: shape each node's link to this rate (default: unlimited)")
-	fl.StringVar(&f.run.congestion, "congestion-control", lab.CongestionAuto, "lab: TCP congestion control in every namespace")
-	fl.StringVar(&f.run.cpus, "cpus", "", "lab: CPUs of the client, the server and the rest")
-	f.run.underlay, f.run.rates, f.run.cniJoin = lab.UnderlayAuto, "auto", "routes"
+	fl.StringVar(&f.run.Suite, "suite", "quick", "suite to run; see `cnibench list suites`")
+	fl.StringVar(&f.run.Arena, "arena", "auto", "where to run: auto or lab")
+	fl.IntVar(&f.run.Rounds, "rounds", 0, "passes over all settings and steps (default: the suite's)")
+	fl.DurationVar(&f.run.Duration, "duration", 0, "measured window of each step (default: the suite's)")
+	fl.DurationVar(&f.run.Warmup, "warmup", 0, "load before the window (default: the suite's)")
+	fl.Uint64Var(&f.run.Seed, "seed", 0, "seed of the shuffled order (default: from the clock)")
+	fl.StringVar(&f.run.Out, "out", "", "run `directory` to write (default: cnibench-tune-TIME)")
+	fl.StringVar(&f.run.Nodes, "nodes", "2", "lab: machines of the cluster, a `number`")
+	fl.StringVar(&f.run.MTU, "mtu", "1500", "lab: MTU of the underlay, bytes")
+	fl.StringVar(&f.run.LineRate, "line-rate", "", "lab: shape each node's link to this rate (default: unlimited)")
+	fl.StringVar(&f.run.Congestion, "congestion-control", lab.CongestionAuto, "lab: TCP congestion control in every namespace")
+	fl.StringVar(&f.run.CPUs, "cpus", "", "lab: CPUs of the client, the server and the rest")
+	f.run.Underlay, f.run.Rates, f.run.CNITransport = lab.UnderlayAuto, "auto", "routes"
 	return c
 }
 
@@ -89,7 +91,7 @@ func runTuneBench(c *cobra.Command, f *tuneBenchFlags, args []string) error {
 	if f.contender == "" {
 		return usage("which contender? give --contender; see `cnibench list contenders`")
 	}
-	if f.run.arena == arenaKube {
+	if f.run.Arena == run.Kube {
 		return &arena.Unsupported{
 			Reason: "settings are measured in a lab, which leaves the nodes of a cluster alone",
 			Remedy: "leave --arena out; or for a cluster that is yours: `cnibench run --arena kube`, `cnibench tune apply --arena kube --privileged`, the run again, and `cnibench compare` of both",
@@ -99,25 +101,26 @@ func runTuneBench(c *cobra.Command, f *tuneBenchFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if f.run.out == "" {
-		f.run.out = "cnibench-tune-" + time.Now().Format("20060102-150405")
+	if f.run.Out == "" {
+		f.run.Out = "cnibench-tune-" + time.Now().Format("20060102-150405")
 	}
-	f.run.contenders, f.run.baseline = f.contender, f.contender
-	if err := f.run.check(c); err != nil {
+	f.run.Contenders, f.run.Baseline = f.contender, f.contender
+	f.run.from(c)
+	if err := f.run.Check(); err != nil {
 		return err
 	}
-	j, err := f.run.job(c)
+	j, err := f.run.Prepare()
 	if err != nil {
 		return err
 	}
-	if err := keepSteps(&j.plan, f.steps); err != nil {
+	if err := keepSteps(&j.Plan, f.steps); err != nil {
 		return err
 	}
-	base, err := j.catalogue.contender(f.contender)
+	base, err := j.Catalogue.Contender(f.contender)
 	if err != nil {
 		return err
 	}
-	req, without, err := withPorts(req, j.plan.Steps, base)
+	req, without, err := withPorts(req, j.Plan.Steps, base)
 	if err != nil {
 		return err
 	}
@@ -133,12 +136,10 @@ func runTuneBench(c *cobra.Command, f *tuneBenchFlags, args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(c.Context(), lab.EndSignals()...)
 	defer stop()
-	j.wrap = func(a arena.Arena) (arena.Arena, error) { return f.wrap(a, variants) }
+	j.Wrap = func(a arena.Arena) (arena.Arena, error) { return f.wrap(a, variants) }
 	// The run's own table would say the same at greater length.
-	out := c.OutOrStdout()
-	c.SetOut(io.Discard)
-	runErr := j.run(ctx, c)
-	c.SetOut(out)
+	f.run.Stdout = io.Discard
+	runErr := j.Run(ctx)
 	leftErr := f.closeJournal()
 	if ctx.Err() != nil { // the run's own words are about --resume, which has no settings
 		return errors.Join(f.interrupted(), leftErr)
@@ -146,21 +147,21 @@ func runTuneBench(c *cobra.Command, f *tuneBenchFlags, args []string) error {
 	if err := errors.Join(runErr, leftErr); err != nil {
 		return err
 	}
-	return f.judge(out, variants)
+	return f.judge(c.OutOrStdout(), variants)
 }
 
 // lead starts the lab, and says how its settings are taken back where it was
 // killed before it could.
 func (f *tuneBenchFlags) lead(ctx context.Context) error {
-	err := contain(ctx)
+	err := run.Contain(ctx)
 	dir, dirErr := tune.StateDir()
 	if err == nil || !f.machine || dirErr != nil || !tune.HasJournal(dir) {
 		return err
 	}
 	left := errors.New("settings of this machine are still applied; take them back with: cnibench tune revert")
-	var silent *exitError
-	if errors.As(err, &silent) && silent.err == nil { // the lab has said why
-		return &exitError{silent.code, left}
+	var silent *exit.Error
+	if errors.As(err, &silent) && silent.Err == nil { // the lab has said why
+		return exit.With(silent.Code, left)
 	}
 	return errors.Join(err, left)
 }
@@ -185,10 +186,10 @@ func (f *tuneBenchFlags) closeJournal() error {
 
 // interrupted is the error of a bench that was, with what there is to look at.
 func (f *tuneBenchFlags) interrupted() error {
-	if _, err := result.Load(f.run.out); err != nil {
+	if _, err := result.Load(f.run.Out); err != nil {
 		return errors.New("interrupted before the first sample")
 	}
-	return fmt.Errorf("interrupted; what was measured until then: cnibench report %s", f.run.out)
+	return fmt.Errorf("interrupted; what was measured until then: cnibench report %s", f.run.Out)
 }
 
 // benchable leaves settings out that nothing can be measured of, says so by
@@ -252,14 +253,14 @@ func keepSteps(p *result.Plan, names []string) error {
 }
 
 // enlist adds the variants to what the job runs.
-func (f *tuneBenchFlags) enlist(j *job, base *contender.Contender, req tune.Request) []tune.Variant {
+func (f *tuneBenchFlags) enlist(j *run.Job, base *contender.Contender, req tune.Request) []tune.Variant {
 	variants := tune.Variants(f.contender, req)
 	for _, v := range variants {
-		j.catalogue.contenders = append(j.catalogue.contenders, v.Contender(base))
-		j.wanted = append(j.wanted, v.ID)
+		j.Catalogue.Contenders = append(j.Catalogue.Contenders, v.Contender(base))
+		j.Wanted = append(j.Wanted, v.ID)
 	}
 	// A later version that reads the plan must not take it for a plain run's.
-	j.plan.Settings["tune"] = strings.Join(req.Names(), ",")
+	j.Plan.Settings["tune"] = strings.Join(req.Names(), ",")
 	return variants
 }
 
@@ -294,21 +295,21 @@ func (f *tuneBenchFlags) wrap(a arena.Arena, variants []tune.Variant) (arena.Are
 
 // judge prints what the settings did.
 func (f *tuneBenchFlags) judge(out io.Writer, variants []tune.Variant) error {
-	rec, err := result.Load(f.run.out)
+	rec, err := result.Load(f.run.Out)
 	if err != nil {
 		return err
 	}
-	r := assemble(f.run.out, rec, analysis.Options{})
+	r := run.Assemble(f.run.Out, rec, analysis.Options{})
 	judgement := tune.Judge(r, rec.Samples, variants)
 	if f.asJSON {
-		return printJSON(out, benchJSON(f.run.out, f.contender, judgement))
+		return printJSON(out, benchJSON(f.run.Out, f.contender, judgement))
 	}
 	if f.markdown {
 		printEffectsMarkdown(out, f.contender, judgement)
 		return nil
 	}
 	printEffects(out, f.contender, judgement)
-	fmt.Fprintf(out, "\nReport: %s/report.html\n", f.run.out)
+	fmt.Fprintf(out, "\nReport: %s/report.html\n", f.run.Out)
 	return nil
 }
 

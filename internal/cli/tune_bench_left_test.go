@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/tune"
 )
 
@@ -51,12 +52,12 @@ func TestBenchLeaves(t *testing.T) {
 
 // An interrupted bench points at a report only where there is a run.
 func TestBenchInterrupted(t *testing.T) {
-	f := tuneBenchFlags{run: runFlags{out: filepath.Join(t.TempDir(), "run")}}
+	f := tuneBenchFlags{run: runFlags{Request: run.Request{Out: filepath.Join(t.TempDir(), "run")}}}
 	if err := f.interrupted(); strings.Contains(err.Error(), "report") {
 		t.Error(err)
 	}
-	f.run.out = "../result/testdata/v1"
-	if err := f.interrupted(); !strings.HasSuffix(err.Error(), "cnibench report "+f.run.out) {
+	f.run.Out = "../result/testdata/v1"
+	if err := f.interrupted(); !strings.HasSuffix(err.Error(), "cnibench report "+f.run.Out) {
 		t.Error(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/tune"
 )
 
@@ -46,14 +47,14 @@ func TestNotrackPorts(t *testing.T) {
 			}
 		})
 	}
-	catalogue, err := loadCatalogue()
+	catalogue, err := run.LoadCatalogue()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for id, want := range map[string]string{
 		"host": "", "flannel-vxlan": "8472", "calico-vxlan": "4789", "cilium-wg": "8472,51871", "antrea": "6081", "flannel-udp": "8285", "weave": "6784",
 	} {
-		c, err := catalogue.contender(id)
+		c, err := catalogue.Contender(id)
 		if err != nil {
 			t.Fatal(err)
 		}

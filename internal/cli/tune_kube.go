@@ -13,8 +13,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/run"
 )
 
 // The machines that settings are of.
@@ -31,10 +33,10 @@ var tuneKubeFlags = []string{"kubeconfig", "context", "image", "pull-policy", "n
 
 // addKube adds them.
 func (f *tuneFlags) addKube(c *cobra.Command) {
-	f.kube.addConnection(c)
-	f.kube.addProgram(c)
+	addConnection(c, &f.kube)
+	addProgram(c, &f.kube)
 	c.Flags().StringVar(&f.nodes, "nodes", "", "kube: names of `nodes`, a,b (default: all that are ready)")
-	c.Flags().BoolVar(&f.kube.privileged, "privileged", false, "kube: allow one privileged pod a node for the time of this command; it may do there what root may")
+	c.Flags().BoolVar(&f.kube.Privileged, "privileged", false, "kube: allow one privileged pod a node for the time of this command; it may do there what root may")
 	c.Flags().StringVar(&f.takeBackWith, takeBackFlag, "", "the `command` that is named as the one that takes back what was applied")
 	_ = c.Flags().MarkHidden(takeBackFlag)
 	c.PreRunE = func(c *cobra.Command, _ []string) error { return f.checkArena(c) }
@@ -43,18 +45,18 @@ func (f *tuneFlags) addKube(c *cobra.Command) {
 // checkArena refuses an unknown machine, and flags that mean nothing on it.
 func (f *tuneFlags) checkArena(c *cobra.Command) error {
 	switch f.arena {
-	case arenaKube:
+	case run.Kube:
 		if f.root != "" {
 			return usage("--root: a cluster's nodes have trees of their own; leave it out")
 		}
 		return nil
 	case arenaLocal, arenaNode:
 	default:
-		return nearest.Unknown("arena", f.arena, []string{arenaLocal, arenaKube})
+		return nearest.Unknown("arena", f.arena, []string{arenaLocal, run.Kube})
 	}
 	for _, flag := range tuneKubeFlags {
 		if c.Flags().Changed(flag) {
-			return usage("--%s: means nothing with --arena %s, only with %s; leave it out", flag, f.arena, arenaKube)
+			return usage("--%s: means nothing with --arena %s, only with %s; leave it out", flag, f.arena, run.Kube)
 		}
 	}
 	return nil
@@ -66,7 +68,7 @@ func (f *tuneFlags) revertCommand() string { return cmp.Or(f.takeBackWith, "cnib
 // sameNodes is the command line of another subcommand for the nodes that c
 // asks, where and as it does.
 func sameNodes(c *cobra.Command, subcommand string) string {
-	argv := []string{"cnibench", "tune", subcommand, "--arena", arenaKube}
+	argv := []string{"cnibench", "tune", subcommand, "--arena", run.Kube}
 	for _, name := range tuneKubeFlags {
 		switch flag := c.Flags().Lookup(name); {
 		case !flag.Changed:
@@ -82,24 +84,23 @@ func sameNodes(c *cobra.Command, subcommand string) string {
 // onNodes runs the same command on the nodes of the cluster, and shows what
 // each of them says.
 func (f *tuneFlags) onNodes(c *cobra.Command, args []string) error {
-	run := &runFlags{given: givenFlags(c), nodes: f.nodes, kube: f.kube}
-	g, err := newKubeGround(run)
+	g, err := run.NewKube(&run.Request{Given: givenFlags(c), Nodes: f.nodes, Cluster: f.kube})
 	if err != nil {
 		return err
 	}
-	return g.inside(c, func(ctx context.Context) error {
-		m, err := kube.OpenMachines(ctx, g.options)
+	return g.Inside(c.Context(), func(ctx context.Context) error {
+		m, err := kube.OpenMachines(ctx, g.Options)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return &exitError{exitFailed, fmt.Errorf("interrupted before anything ran on a node, so that nothing is changed there: %w; begin again with the same command", err)}
+			return exit.With(exit.Failed, fmt.Errorf("interrupted before anything ran on a node, so that nothing is changed there: %w; begin again with the same command", err))
 		case err != nil:
-			return kubeError(err)
+			return run.KubeError(err)
 		}
 		all := m.Run(ctx, onNodeArgs(c, args)...)
 		// Shown before the pods go, which takes a moment and may fail.
 		err = errors.Join(showNodes(c, all), m.Close(context.WithoutCancel(ctx)))
 		if ctx.Err() != nil {
-			err = &exitError{exitFailed, errors.Join(err, errors.New("interrupted; "+whatHolds(c)))}
+			err = exit.With(exit.Failed, errors.Join(err, errors.New("interrupted; "+whatHolds(c))))
 		}
 		return err
 	})
@@ -133,7 +134,7 @@ func onNodeArgs(c *cobra.Command, args []string) []string {
 // the worst of their exit codes.
 func showNodes(c *cobra.Command, all []kube.OnMachine) error {
 	var stdout, notes, problems said
-	code := exitDone
+	code := exit.Done
 	for _, did := range all {
 		note, problem := parted(did, whatHolds(c))
 		stdout.add(did.Node, did.Stdout)
@@ -148,14 +149,14 @@ func showNodes(c *cobra.Command, all []kube.OnMachine) error {
 			fmt.Fprintln(c.ErrOrStderr(), printable.Line(notes.by(i)+": "+strings.TrimRight(line, "\n")))
 		}
 	}
-	if err := printNodes(c, &stdout); err != nil || code == exitDone {
+	if err := printNodes(c, &stdout); err != nil || code == exit.Done {
 		return err
 	}
 	var errs []error
 	for i, problem := range problems.texts {
 		errs = append(errs, fmt.Errorf("%s: %s", problems.by(i), problem))
 	}
-	return &exitError{code, errors.Join(errs...)}
+	return exit.With(code, errors.Join(errs...))
 }
 
 // said is what nodes said, those that said the same together.
@@ -230,7 +231,7 @@ func parted(did kube.OnMachine, next string) (notes string, problem error) {
 	switch {
 	case did.Err != nil:
 		return text, fmt.Errorf("%w; %s", did.Err, next)
-	case did.Code == exitDone:
+	case did.Code == exit.Done:
 		return text, nil
 	case !strings.HasPrefix(text[at:], mark):
 		return text, fmt.Errorf("exit code %d", did.Code)
@@ -241,10 +242,10 @@ func parted(did kube.OnMachine, next string) (notes string, problem error) {
 // worse is the worse of an exit code and a node's: what failed may be half
 // done, what is refused was not begun.
 func worse(code int, did kube.OnMachine) int {
-	order := []int{exitDone, exitUnsupported, exitUsage, exitFailed}
+	order := []int{exit.Done, exit.Unsupported, exit.WrongUsage, exit.Failed}
 	other := did.Code
 	if did.Err != nil || !slices.Contains(order, other) {
-		other = exitFailed
+		other = exit.Failed
 	}
 	if slices.Index(order, other) > slices.Index(order, code) {
 		return other

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/arena/kube/kubetest"
+	"github.com/cnibench/cnibench/internal/exit"
 )
 
 // harmless are settings of a node's network namespace alone: nodes of the test
@@ -33,7 +34,7 @@ func TestKubeTune(t *testing.T) {
 	before := settings(t, bed, nodes)
 	takeBack := "3 changes; take back with: cnibench tune revert --arena kube --kubeconfig "
 	code, out, messages := tuneNodes(t, slices.Concat([]string{"apply"}, harmless)...)
-	if code != exitDone {
+	if code != exit.Done {
 		t.Fatalf("apply: exit code %d: %s", code, messages)
 	}
 	for _, want := range []string{"nodes " + strings.Join(nodes, ", ") + "\n", "net.ipv4.tcp_fin_timeout: 60 → 10\n", takeBack} {
@@ -58,8 +59,8 @@ func TestKubeTune(t *testing.T) {
 		t.Error(diff)
 	}
 	kept := "node " + nodes[0] + ": kept, because somebody has changed it since: net.ipv4.tcp_fin_timeout (was 60, applied 10, now 30)"
-	if code, _, messages = tuneNodes(t, "revert"); code != exitFailed || !strings.Contains(messages, kept) {
-		t.Errorf("revert: exit code %d, want %d and %q: %s", code, exitFailed, kept, messages)
+	if code, _, messages = tuneNodes(t, "revert"); code != exit.Failed || !strings.Contains(messages, kept) {
+		t.Errorf("revert: exit code %d, want %d and %q: %s", code, exit.Failed, kept, messages)
 	}
 	// What was said is pasted.
 	_, pasted, _ := strings.Cut(messages, "restore it all the same with: cnibench ")
@@ -108,7 +109,7 @@ func TestKubeTuneEnded(t *testing.T) {
 			if removed := clean(t); !strings.HasPrefix(removed, test.removed) {
 				t.Errorf("clean said %q, want %q: %s", removed, test.removed, stderr.String())
 			}
-			if code, _, messages := tuneNodes(t, "revert"); code != exitDone {
+			if code, _, messages := tuneNodes(t, "revert"); code != exit.Done {
 				t.Errorf("revert: exit code %d: %s", code, messages)
 			}
 			if diff := gocmp.Diff(before, settings(t, bed, nodes)); diff != "" {
@@ -130,7 +131,7 @@ func tunable(t *testing.T) (kubetest.Bed, []string) {
 func standings(t *testing.T) map[string][]string {
 	t.Helper()
 	code, out, messages := tuneNodes(t, "status", "--json")
-	if code != exitDone {
+	if code != exit.Done {
 		t.Fatalf("status: exit code %d: %s", code, messages)
 	}
 	var got struct {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
+	"github.com/cnibench/cnibench/internal/exit"
 )
 
 // tuneCmd is a subcommand of tune with its flags.
@@ -64,37 +65,37 @@ func TestShowNodes(t *testing.T) {
 		stdout, stderr string
 		err            string
 	}{
-		"the same together": {[]string{"plan"}, same, exitDone, "nodes a, c\n\none\n\nnode b\n\ntwo\n", "", ""},
-		"a file":            {[]string{"plan", "--export", "udev"}, same, exitDone, "# nodes a, c\none\n\n# node b\ntwo\n", "", ""},
+		"the same together": {[]string{"plan"}, same, exit.Done, "nodes a, c\n\none\n\nnode b\n\ntwo\n", "", ""},
+		"a file":            {[]string{"plan", "--export", "udev"}, same, exit.Done, "# nodes a, c\none\n\n# node b\ntwo\n", "", ""},
 		"json": {
 			[]string{"status", "--json"},
 			[]kube.OnMachine{{Node: "a", Stdout: "{\"x\": 1}\n"}, {Node: "b", Code: 1, Stderr: "cnibench: no\n"}},
-			exitFailed, "{\n  \"nodes\": {\n    \"a\": {\n      \"x\": 1\n    }\n  },\n  \"schema\": \"cnibench/tune-nodes/1\"\n}\n", "", "node b: no",
+			exit.Failed, "{\n  \"nodes\": {\n    \"a\": {\n      \"x\": 1\n    }\n  },\n  \"schema\": \"cnibench/tune-nodes/1\"\n}\n", "", "node b: no",
 		},
 		"notes, and errors of several lines": {
 			[]string{"apply"},
 			[]kube.OnMachine{{Node: "a", Stderr: "left out: x\n"}, {Node: "b", Stdout: "done\n", Stderr: "left out: y\ncnibench: setting z: no\nsetting u: no\n", Code: 1}},
-			exitFailed, "node b\n\ndone\n", "node a: left out: x\nnode b: left out: y\n", "node b: setting z: no\nsetting u: no",
+			exit.Failed, "node b\n\ndone\n", "node a: left out: x\nnode b: left out: y\n", "node b: setting z: no\nsetting u: no",
 		},
 		"refused on one": {
 			[]string{"apply"}, []kube.OnMachine{{Node: "a", Code: 3, Stderr: "cnibench: no\n"}, {Node: "b"}},
-			exitUnsupported, "", "", "node a: no",
+			exit.Unsupported, "", "", "node a: no",
 		},
 		"the same refusal": {
 			[]string{"apply"}, []kube.OnMachine{{Node: "a", Code: 3, Stderr: "left out: x\ncnibench: no\n"}, {Node: "b", Code: 3, Stderr: "left out: x\ncnibench: no\n"}},
-			exitUnsupported, "", "nodes a, b: left out: x\n", "nodes a, b: no",
+			exit.Unsupported, "", "nodes a, b: left out: x\n", "nodes a, b: no",
 		},
 		"half done is worse than refused": {
 			[]string{"apply"}, []kube.OnMachine{{Node: "a", Code: 3, Stderr: "cnibench: no\n"}, {Node: "b", Code: 137}, {Node: "c", Code: 2, Stderr: "cnibench: what?\n"}},
-			exitFailed, "", "", "node a: no\nnode b: exit code 137\nnode c: what?",
+			exit.Failed, "", "", "node a: no\nnode b: exit code 137\nnode c: what?",
 		},
 		"a node that was lost": {
 			[]string{"apply"}, []kube.OnMachine{{Node: "a", Stdout: "some\n", Err: errors.New("gone")}},
-			exitFailed, "node a\n\nsome\n", "", "node a: gone; `cnibench tune status --arena kube` says what is applied",
+			exit.Failed, "node a\n\nsome\n", "", "node a: gone; `cnibench tune status --arena kube` says what is applied",
 		},
 		"what could move the cursor": {
 			[]string{"apply"}, []kube.OnMachine{{Node: "a", Stdout: "o\x1b[2J\tx\n", Stderr: "left \x9b out\rx\n"}},
-			exitDone, "node a\n\no?[2J\tx\n", "node a: left ? out x\n", "",
+			exit.Done, "node a\n\no?[2J\tx\n", "node a: left ? out x\n", "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,9 +104,9 @@ func TestShowNodes(t *testing.T) {
 			c.SetOut(&stdout)
 			c.SetErr(&stderr)
 			err := showNodes(c, test.said)
-			code, text := exitDone, ""
+			code, text := exit.Done, ""
 			if err != nil {
-				code, text = exitCode(err), err.Error()
+				code, text = exit.Code(err), err.Error()
 			}
 			if code != test.code || text != test.err {
 				t.Errorf("exit code %d, want %d; %q, want %q", code, test.code, text, test.err)

@@ -10,7 +10,9 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/tune"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -43,7 +45,7 @@ here. Nothing is changed. Without a profile or settings it plans all.`,
 					return err
 				}
 			}
-			if f.arena == arenaKube {
+			if f.arena == run.Kube {
 				return f.onNodes(c, args)
 			}
 			m, err := f.machine()
@@ -156,7 +158,7 @@ func printPlan(w io.Writer, facts *tune.Facts, items []tune.Item) {
 
 // printSettings prints each setting that is in the state as a paragraph.
 func printSettings(w io.Writer, title string, items []tune.Item, state tune.State) {
-	width := terminalWidth(w)
+	width := console.Width(w)
 	for _, item := range items {
 		if item.State != state {
 			continue

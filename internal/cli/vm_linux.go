@@ -10,19 +10,6 @@ import (
 	"github.com/cnibench/cnibench/internal/vm"
 )
 
-// guestSignals are the signals as package vm takes them.
-func guestSignals(from <-chan os.Signal) <-chan vm.Signal {
-	to := make(chan vm.Signal, cap(from))
-	go func() {
-		for s := range from {
-			if number, ok := s.(syscall.Signal); ok {
-				to <- number
-			}
-		}
-	}()
-	return to
-}
-
 // ownTerminal gives the guest's command a terminal as large as this one,
 // which passes every key on until restore is called.
 func ownTerminal(config *vm.Config) (restore func(), err error) {

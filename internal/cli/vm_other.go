@@ -2,12 +2,6 @@
 
 package cli
 
-import (
-	"os"
-
-	"github.com/cnibench/cnibench/internal/vm"
-)
-
-func guestSignals(<-chan os.Signal) <-chan vm.Signal { return nil }
+import "github.com/cnibench/cnibench/internal/vm"
 
 func ownTerminal(*vm.Config) (restore func(), err error) { return func() {}, nil }

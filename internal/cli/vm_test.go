@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/arena/microvm"
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/vm"
 )
 
@@ -18,21 +20,21 @@ func TestVMErrors(t *testing.T) {
 		err  error
 		want int
 	}{
-		{"no such guest here", &vm.Unsupported{Reason: "no QEMU", Remedy: "install it"}, exitUnsupported},
-		{"wrong usage", new(vm.Misuse), exitUsage},
-		{"died before its command", &vm.GuestError{Reason: "panicked"}, exitUnsupported},
-		{"died under its command", &vm.GuestError{Reason: "panicked", Started: true}, exitFailed},
-		{"out of time", fmt.Errorf("%w: %w", vm.ErrTimeout, &vm.GuestError{}), exitFailed},
-		{"a disk that is full", io.ErrShortWrite, exitFailed},
+		{"no such guest here", &vm.Unsupported{Reason: "no QEMU", Remedy: "install it"}, exit.Unsupported},
+		{"wrong usage", new(vm.Misuse), exit.WrongUsage},
+		{"died before its command", &vm.GuestError{Reason: "panicked"}, exit.Unsupported},
+		{"died under its command", &vm.GuestError{Reason: "panicked", Started: true}, exit.Failed},
+		{"out of time", fmt.Errorf("%w: %w", vm.ErrTimeout, &vm.GuestError{}), exit.Failed},
+		{"a disk that is full", io.ErrShortWrite, exit.Failed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := vmError(tt.err)
-			if got := exitCode(err); got != tt.want || !errors.Is(err, tt.err) {
+			err := microvm.Error(tt.err)
+			if got := exit.Code(err); got != tt.want || !errors.Is(err, tt.err) {
 				t.Errorf("exit code %d, want %d", got, tt.want)
 			}
 		})
 	}
-	if vmError(nil) != nil {
+	if microvm.Error(nil) != nil {
 		t.Error("no error has become one")
 	}
 }
@@ -52,7 +54,7 @@ func TestVMUsage(t *testing.T) {
 			c := newVMCmd()
 			c.SetArgs(append(strings.Fields(tt.args), "--", "true"))
 			c.SilenceErrors, c.SilenceUsage = true, true
-			if err := c.ExecuteContext(t.Context()); err == nil || exitCode(err) != exitUsage || !strings.Contains(err.Error(), tt.want) {
+			if err := c.ExecuteContext(t.Context()); err == nil || exit.Code(err) != exit.WrongUsage || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -1,4 +1,4 @@
-package cli
+package run
 
 import (
 	"bytes"
@@ -13,96 +13,99 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/bench"
 	"github.com/cnibench/cnibench/internal/check"
+	"github.com/cnibench/cnibench/internal/console"
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/fingerprint"
 	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// job is a checked command line of `cnibench run`: a new run, or one to go on
+// Job is a checked command line of `cnibench run`: a new run, or one to go on
 // with.
-type job struct {
-	flags     *runFlags
-	ground    ground
-	catalogue *catalogue
-	wanted    []string // contenders asked for by name; nil: by what is supported
+type Job struct {
+	flags     *Request
+	place     Place
+	Catalogue *Catalogue
+	Wanted    []string // contenders asked for by name; nil: by what is supported
 	only      []string // contenders that are considered; nil: all
 	resumed   *result.Run
 	contained bool        // inside the lab's container
-	plan      result.Plan // without contenders where the arena decides
-	// wrap, where set, stands between the runner and the arena.
-	wrap func(arena.Arena) (arena.Arena, error)
+	Plan      result.Plan // without contenders where the arena decides
+	// Wrap, where set, stands between the runner and the arena.
+	Wrap func(arena.Arena) (arena.Arena, error)
 }
 
-// job resolves the flags before anything is made.
-func (f *runFlags) job(c *cobra.Command) (*job, error) {
-	j := &job{flags: f}
-	row, err := findArena(f.arena)
+// Prepare resolves the request before anything is made.
+func (f *Request) Prepare() (*Job, error) {
+	j := &Job{flags: f}
+	kind, err := FindArena(f.Arena)
 	if err != nil {
 		return nil, err
 	}
-	if f.resume != "" {
-		rec, err := result.Load(f.resume)
+	if f.Resume != "" {
+		rec, err := result.Load(f.Resume)
 		if err != nil {
 			return nil, err
 		}
-		if row, err = row.goesOn(rec.Run.Arena, f.given["arena"]); err != nil {
+		if kind, err = kind.goesOn(rec.Run.Arena, f.Given["arena"]); err != nil {
 			return nil, err
 		}
-		f.arena, f.out, j.resumed, j.plan = row.name, f.resume, &rec.Run, rec.Run.Plan
+		f.Arena, f.Out, j.resumed, j.Plan = kind.Name, f.Resume, &rec.Run, rec.Run.Plan
 	}
-	if err := row.foreign(c); err != nil {
+	if err := kind.Foreign(f.Given); err != nil {
 		return nil, err
 	}
-	if err := row.check(f); err != nil {
+	if err := kind.check(f); err != nil {
 		return nil, err
 	}
 	if err := f.privilegedForNothing(); err != nil {
 		return nil, err
 	}
-	if f.partOf != "" {
-		return j, j.partPlan(c)
+	if f.PartOf != "" {
+		return j, j.partPlan()
 	}
 	if j.resumed != nil {
-		if err := keepsPlan(c, row.fixed); err != nil {
+		if err := f.keepsPlan(kind.fixed); err != nil {
 			return nil, err
 		}
-		if err := f.adopt(c, j.plan.Settings); err != nil {
+		if err := f.Adopt(j.Plan.Settings); err != nil {
 			return nil, err
 		}
 	}
-	if j.ground, err = row.ground(f); err != nil {
+	if j.place, err = kind.place(f); err != nil {
 		return nil, err
 	}
-	if j.catalogue, err = loadCatalogue(j.ground.own()...); err != nil {
+	if j.Catalogue, err = LoadCatalogue(j.place.Own()...); err != nil {
 		return nil, err
 	}
 	if j.resumed != nil {
-		return j, j.programs(j.plan.Steps)
+		return j, j.programs(j.Plan.Steps)
 	}
-	return j, j.newPlan(c)
+	return j, j.newPlan()
 }
 
-// run measures and reports. It runs inside the ground.
-func (j *job) run(ctx context.Context, c *cobra.Command) error {
-	at, err := j.ground.open(ctx)
-	if err == nil && j.wrap != nil {
-		at.arena, err = j.wrap(at.arena)
+// Lead carries the job out in the arena that it is for.
+func (j *Job) Lead(ctx context.Context) error { return j.place.Lead(ctx, j) }
+
+// Run measures and reports. It runs inside the place.
+func (j *Job) Run(ctx context.Context) error {
+	at, err := j.place.Open(ctx)
+	if err == nil && j.Wrap != nil {
+		at.Arena, err = j.Wrap(at.Arena)
 	}
 	if err != nil {
 		return err
 	}
-	a := at.arena
-	bar := newProgress(os.Stderr, 0)
+	a := at.Arena
+	bar := console.NewProgress(os.Stderr, 0)
 	defer bar.Done()
 	runner := &bench.Runner{
-		Arena: a, Catalogue: j.catalogue.contender, Exe: at.exe, Kernel: at.kernel, LineRate: at.lineRate, MTU: at.mtu, Log: logger(lines(bar.Message)),
+		Arena: a, Catalogue: j.Catalogue.Contender, Exe: at.Exe, Kernel: at.Kernel, LineRate: at.LineRate, MTU: at.MTU, Log: console.Logger(console.Lines(bar.Message)),
 		Progress: func(p bench.Progress) {
 			if p.Total == 0 {
 				bar.Message(p.Text)
@@ -112,7 +115,7 @@ func (j *job) run(ctx context.Context, c *cobra.Command) error {
 		},
 	}
 	kept := false
-	if j.flags.keep {
+	if j.flags.Keep {
 		runner.Keep = func(ctx context.Context, endpoints []string) {
 			kept = true
 			bar.Message(fmt.Sprintf("kept up until Ctrl-C; look inside with: cnibench enter %s", strings.Join(endpoints, "|")))
@@ -130,17 +133,17 @@ func (j *job) run(ctx context.Context, c *cobra.Command) error {
 	runner.Store = store
 	runErr := j.next(ctx, runner.Run(ctx, plan, sealed), kept, store.Dir())
 	bar.Done()
-	return errors.Join(runErr, j.report(c, store.Dir(), runErr == nil))
+	return errors.Join(runErr, j.report(store.Dir(), runErr == nil))
 }
 
 // next is the runner's error with what to do about it. kept says that the run
 // was complete when it was interrupted.
-func (j *job) next(ctx context.Context, err error, kept bool, dir string) error {
+func (j *Job) next(ctx context.Context, err error, kept bool, dir string) error {
 	var left error
 	if errors.Is(err, bench.ErrLeft) {
 		clean := "cnibench clean"
-		if j.flags.arena == arenaKube {
-			clean += " --arena " + arenaKube
+		if j.flags.Arena == Kube {
+			clean += " --arena " + Kube
 		}
 		left = fmt.Errorf("remove what may be left with `%s`", clean)
 	}
@@ -152,16 +155,16 @@ func (j *job) next(ctx context.Context, err error, kept bool, dir string) error 
 	if left == nil {
 		return err
 	}
-	return &exitError{exitFailed, err} // whatever kept it from going down
+	return exit.With(exit.Failed, err) // whatever kept it from going down
 }
 
 // privilegedForNothing refuses privileged pods in a run that needs none.
-func (f *runFlags) privilegedForNothing() error {
-	if !f.kube.privileged || f.resume != "" {
+func (f *Request) privilegedForNothing() error {
+	if !f.Cluster.Privileged || f.Resume != "" {
 		return nil
 	}
-	if f.checks != "" {
-		checks, err := check.Named(f.checks)
+	if f.Checks != "" {
+		checks, err := check.Named(f.Checks)
 		if err != nil {
 			return err
 		}
@@ -169,12 +172,12 @@ func (f *runFlags) privilegedForNothing() error {
 			return nil
 		}
 	}
-	return usage("--privileged: measurements need no privileged pods, only the check of encryption does; leave it out, or add --check encryption")
+	return exit.Usage("--privileged: measurements need no privileged pods, only the check of encryption does; leave it out, or add --check encryption")
 }
 
 // resumption is the command line that goes on with the run in dir.
-func (f *runFlags) resumption(dir string) string {
-	return strings.Join(append([]string{"cnibench run --resume", printable.Word(dir)}, f.again()...), " ")
+func (f *Request) resumption(dir string) string {
+	return strings.Join(append([]string{"cnibench run --resume", printable.Word(dir)}, f.unplanned()...), " ")
 }
 
 // fingerprinted is the environment as the first contender's first node sees it,
@@ -191,9 +194,9 @@ func fingerprinted(ctx context.Context, runner *bench.Runner, plan *result.Plan)
 }
 
 // open makes the run directory, or opens it again.
-func (j *job) open(ctx context.Context, a arena.Arena, runner *bench.Runner) (*result.Store, map[result.Key]bool, *result.Plan, error) {
+func (j *Job) open(ctx context.Context, a arena.Arena, runner *bench.Runner) (*result.Store, map[result.Key]bool, *result.Plan, error) {
 	if j.resumed != nil {
-		store, rec, err := result.Resume(j.flags.out)
+		store, rec, err := result.Resume(j.flags.Out)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -204,9 +207,9 @@ func (j *job) open(ctx context.Context, a arena.Arena, runner *bench.Runner) (*r
 		return store, rec.Sealed(), &rec.Run.Plan, nil
 	}
 	run := &result.Run{
-		Schema: result.RunSchema, Tool: tool(), Started: time.Now().UTC(), Arena: a.Name(), Baseline: j.flags.baseline, Plan: j.plan,
+		Schema: result.RunSchema, Tool: j.flags.Tool, Started: time.Now().UTC(), Arena: a.Name(), Baseline: j.flags.Baseline, Plan: j.Plan,
 	}
-	run.ID = filepath.Base(j.flags.out)
+	run.ID = filepath.Base(j.flags.Out)
 	if err := j.enlist(ctx, a, run); err != nil {
 		return nil, nil, nil, err
 	}
@@ -222,9 +225,9 @@ func (j *job) open(ctx context.Context, a arena.Arena, runner *bench.Runner) (*r
 		return nil, nil, nil, err
 	}
 	run.Environment = env
-	if j.flags.checks != "" {
+	if j.flags.Checks != "" {
 		say := func(id string) { runner.Progress(bench.Progress{Text: "check: " + id}) }
-		found, err := checkPlan(ctx, a, j.catalogue, runner.Exe, j.flags.checks, &run.Plan, say)
+		found, err := checkPlan(ctx, a, j.Catalogue, runner.Exe, j.flags.Checks, &run.Plan, say)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -234,16 +237,16 @@ func (j *job) open(ctx context.Context, a arena.Arena, runner *bench.Runner) (*r
 	}
 	ofGuest(run)
 	// Whether it can be written shows before the search for rates, not after.
-	if err := os.MkdirAll(j.flags.out, 0o755); err != nil {
+	if err := os.MkdirAll(j.flags.Out, 0o755); err != nil {
 		return nil, nil, nil, err
 	}
 	if err := runner.Calibrate(ctx, &run.Plan, run.Plan.Contenders[0]); err != nil {
-		_ = os.Remove(j.flags.out) // empty, unless somebody else uses it
+		_ = os.Remove(j.flags.Out) // empty, unless somebody else uses it
 		return nil, nil, nil, err
 	}
-	store, err := result.Create(j.flags.out, run)
+	store, err := result.Create(j.flags.Out, run)
 	if errors.Is(err, result.ErrExists) {
-		return nil, nil, nil, &exitError{exitUsage, err}
+		return nil, nil, nil, exit.With(exit.WrongUsage, err)
 	}
 	return store, nil, &run.Plan, err
 }
@@ -251,7 +254,7 @@ func (j *job) open(ctx context.Context, a arena.Arena, runner *bench.Runner) (*r
 // same refuses to go on with a run on another machine, or where a contender
 // of its plan can't run any more: sealed samples are never repeated, so none
 // may be spoiled by that.
-func (j *job) same(ctx context.Context, a arena.Arena, runner *bench.Runner, run *result.Run) error {
+func (j *Job) same(ctx context.Context, a arena.Arena, runner *bench.Runner, run *result.Run) error {
 	env, err := fingerprinted(ctx, runner, &run.Plan)
 	if err != nil {
 		return err
@@ -259,11 +262,11 @@ func (j *job) same(ctx context.Context, a arena.Arena, runner *bench.Runner, run
 	if err := fingerprint.SameMachine(run.Environment, env); err != nil {
 		return err
 	}
-	if now := tool(); now != run.Tool {
+	if now := j.flags.Tool; now != run.Tool {
 		runner.Log.Warn("the run was begun by another version of cnibench", "then", run.Tool.Version, "now", now.Version)
 	}
 	for _, entry := range run.Plan.Contenders {
-		c, err := j.catalogue.contender(entry.ID)
+		c, err := j.Catalogue.Contender(entry.ID)
 		if err != nil {
 			return err
 		}
@@ -275,7 +278,7 @@ func (j *job) same(ctx context.Context, a arena.Arena, runner *bench.Runner, run
 }
 
 // report prints the table and writes the page, of a partial run too.
-func (j *job) report(c *cobra.Command, dir string, whole bool) error {
+func (j *Job) report(dir string, whole bool) error {
 	rec, err := result.Load(dir)
 	if err != nil {
 		return err
@@ -283,14 +286,14 @@ func (j *job) report(c *cobra.Command, dir string, whole bool) error {
 	if whole && os.Getenv(partsEnv) == "1" && j.contained && len(leftToGuest(&rec.Run)) > 0 {
 		return nil // the caller reports, when the guest has run the rest
 	}
-	r := assemble(dir, rec, analysis.Options{})
-	out := c.OutOrStdout()
+	r := Assemble(dir, rec, analysis.Options{})
+	out := j.flags.Stdout
 	var page bytes.Buffer
 	if err := report.Write(&page, string(report.HTML), r, report.Options{}); err != nil {
 		return err
 	}
 	err = result.WriteFile(dir, "report.html", func(w io.Writer) error { _, err := page.WriteTo(w); return err })
-	if werr := report.Write(out, string(report.Text), r, report.Options{Color: useColor(out), Width: terminalWidth(out)}); werr != nil {
+	if werr := report.Write(out, string(report.Text), r, report.Options{Color: console.UseColor(out), Width: console.Width(out)}); werr != nil {
 		return errors.Join(err, werr)
 	}
 	fmt.Fprintf(out, "\nReport: %s\n", filepath.Join(dir, "report.html"))
@@ -298,16 +301,7 @@ func (j *job) report(c *cobra.Command, dir string, whole bool) error {
 		return err
 	}
 	if whole {
-		return noneValid(dir, rec)
+		return NoneValid(dir, rec)
 	}
 	return nil
-}
-
-// lines is a writer whose lines go through the function, so that they don't
-// break a live progress bar.
-type lines func(string)
-
-func (l lines) Write(p []byte) (int, error) {
-	l(strings.TrimRight(string(p), "\n"))
-	return len(p), nil
 }

@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"fmt"
@@ -21,10 +21,10 @@ const quiet = 10 * time.Second
 // barWidth leaves a terminal of 80 columns room for the words.
 const barWidth = 24
 
-// progress shows how far a run is: one live line on a terminal, elsewhere a
+// Progress shows how far a run is: one live line on a terminal, elsewhere a
 // plain line when the contender changes or quiet has passed, never a carriage
 // return. Its methods may be called from several goroutines.
-type progress struct {
+type Progress struct {
 	out io.Writer
 	now func() time.Time
 
@@ -41,10 +41,10 @@ type progress struct {
 	ended       bool
 }
 
-// newProgress shows progress on w; total may be 0 until it is known.
-func newProgress(w *os.File, total int) *progress {
-	p := &progress{out: w, now: time.Now, total: total}
-	if isTerminal(w) {
+// NewProgress shows progress on w; total may be 0 until it is known.
+func NewProgress(w *os.File, total int) *Progress {
+	p := &Progress{out: w, now: time.Now, total: total}
+	if IsTerminal(w) {
 		p.container = mpb.New(mpb.WithOutput(w), mpb.WithRefreshRate(200*time.Millisecond))
 	}
 	return p
@@ -52,7 +52,7 @@ func newProgress(w *os.File, total int) *progress {
 
 // Step says that done of total steps are sealed and what is going on now; a
 // remaining time of 0 or less is not shown.
-func (p *progress) Step(done, total int, text string, remaining time.Duration) {
+func (p *Progress) Step(done, total int, text string, remaining time.Duration) {
 	p.mu.Lock()
 	now := p.now()
 	p.done, p.total, p.text, p.end = done, total, text, time.Time{}
@@ -82,7 +82,7 @@ func (p *progress) Step(done, total int, text string, remaining time.Duration) {
 // line is what stands behind the bar, in that many columns; the remaining time
 // counts down between steps. The text comes last, so that it is what a narrow
 // terminal cuts.
-func (p *progress) line(columns int) string {
+func (p *Progress) line(columns int) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	line := fmt.Sprintf("  %d/%d%s  %s", p.done, p.total, p.left(p.now()), printable.Line(p.text))
@@ -90,7 +90,7 @@ func (p *progress) line(columns int) string {
 }
 
 // left is ", 2m10s left", or "" where it is not known or has passed.
-func (p *progress) left(now time.Time) string {
+func (p *Progress) left(now time.Time) string {
 	left := p.end.Sub(now).Round(time.Second)
 	if p.end.IsZero() || left <= 0 {
 		return ""
@@ -100,7 +100,7 @@ func (p *progress) left(now time.Time) string {
 
 // plain prints a line if it says something new: "round 2/5: canal" does after
 // another contender, "round 2/5: canal: dts" after it only adds detail.
-func (p *progress) plain(now time.Time) {
+func (p *Progress) plain(now time.Time) {
 	same := p.text == p.subject || strings.HasPrefix(p.text, p.subject+": ")
 	if same && now.Sub(p.printed) < quiet {
 		return
@@ -113,7 +113,7 @@ func (p *progress) plain(now time.Time) {
 }
 
 // Message prints a line that stays, above the bar where there is one.
-func (p *progress) Message(text string) {
+func (p *Progress) Message(text string) {
 	p.mu.Lock()
 	out := p.out
 	if p.container != nil && !p.ended {
@@ -125,7 +125,7 @@ func (p *progress) Message(text string) {
 
 // Done takes the bar away; later calls do nothing, and later messages are
 // plain lines.
-func (p *progress) Done() {
+func (p *Progress) Done() {
 	p.mu.Lock()
 	ended := p.ended
 	p.ended = true

@@ -1,4 +1,4 @@
-package cli
+package run
 
 import (
 	"context"
@@ -8,10 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -20,51 +19,51 @@ import (
 
 // newPlan makes the plan of a new run, as far as it does not hang on what the
 // kernel can do.
-func (j *job) newPlan(c *cobra.Command) error {
+func (j *Job) newPlan() error {
 	f := j.flags
-	s, err := j.catalogue.suite(f.suite)
+	s, err := j.Catalogue.Suite(f.Suite)
 	if err != nil {
 		return err
 	}
-	steps, err := s.Expand(f.rates, f.services)
+	steps, err := s.Expand(f.Rates, f.Services)
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return exit.With(exit.WrongUsage, err)
 	}
-	j.plan = result.Plan{
-		Suite: s.ID, Rounds: s.Rounds, Seed: f.seed, Steps: steps, Settings: f.settings(),
+	j.Plan = result.Plan{
+		Suite: s.ID, Rounds: s.Rounds, Seed: f.Seed, Steps: steps, Settings: f.Settings(),
 		Duration: unit.Seconds(s.Duration.Seconds()), Warmup: unit.Seconds(s.Warmup.Seconds()),
 	}
-	if c.Flags().Changed("rounds") {
-		j.plan.Rounds = f.rounds
+	if f.Given["rounds"] {
+		j.Plan.Rounds = f.Rounds
 	}
-	if c.Flags().Changed("duration") {
-		j.plan.Duration = unit.Seconds(f.duration.Seconds())
+	if f.Given["duration"] {
+		j.Plan.Duration = unit.Seconds(f.Duration.Seconds())
 	}
-	if c.Flags().Changed("warmup") {
-		j.plan.Warmup = unit.Seconds(f.warmup.Seconds())
+	if f.Given["warmup"] {
+		j.Plan.Warmup = unit.Seconds(f.Warmup.Seconds())
 	}
-	if !c.Flags().Changed("seed") {
-		j.plan.Seed = rand.Uint64() >> 12 // exact in a JSON reader's double
+	if !f.Given["seed"] {
+		j.Plan.Seed = rand.Uint64() >> 12 // exact in a JSON reader's double
 	}
-	if _, err := j.catalogue.contender(f.baseline); err != nil {
+	if _, err := j.Catalogue.Contender(f.Baseline); err != nil {
 		return err
 	}
-	switch f.contenders {
+	switch f.Contenders {
 	case "supported", "all":
 	default:
-		for _, id := range strings.Split(f.contenders, ",") {
-			if id = strings.TrimSpace(id); id != "" && !slices.Contains(j.wanted, id) {
-				j.wanted = append(j.wanted, id)
+		for _, id := range strings.Split(f.Contenders, ",") {
+			if id = strings.TrimSpace(id); id != "" && !slices.Contains(j.Wanted, id) {
+				j.Wanted = append(j.Wanted, id)
 			}
 		}
-		if len(j.wanted) == 0 {
-			return usage("--contenders: none given; see `cnibench list contenders`")
+		if len(j.Wanted) == 0 {
+			return exit.Usage("--contenders: none given; see `cnibench list contenders`")
 		}
-		if j.wanted, err = j.ground.named(j.wanted); err != nil {
+		if j.Wanted, err = j.place.Named(j.Wanted); err != nil {
 			return err
 		}
-		for _, id := range j.wanted {
-			if _, err := j.catalogue.contender(id); err != nil {
+		for _, id := range j.Wanted {
+			if _, err := j.Catalogue.Contender(id); err != nil {
 				return err
 			}
 		}
@@ -73,7 +72,7 @@ func (j *job) newPlan(c *cobra.Command) error {
 }
 
 // programs checks that what the steps run is installed.
-func (j *job) programs(steps []result.Step) error {
+func (j *Job) programs(steps []result.Step) error {
 	var programs []host.Program
 	for _, step := range steps {
 		w, err := workload.Lookup(step.Workload)
@@ -86,7 +85,7 @@ func (j *job) programs(steps []result.Step) error {
 			}
 		}
 	}
-	return j.ground.equip(programs)
+	return j.place.Equip(programs)
 }
 
 // missingPrograms is the error of programs that are not on this machine.
@@ -98,24 +97,24 @@ func missingPrograms(missing []host.Program) error {
 	if errs == nil {
 		return nil
 	}
-	return &exitError{exitUnsupported, errors.Join(errs...)}
+	return exit.With(exit.Unsupported, errors.Join(errs...))
 }
 
 // enlist decides which contenders run: the baseline first, on every underlay
 // that one of the others runs on. A part can be left with none.
-func (j *job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error {
-	base, err := j.catalogue.contender(j.flags.baseline)
+func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error {
+	base, err := j.Catalogue.Contender(j.flags.Baseline)
 	if err != nil {
 		return err
 	}
 	if err := a.Supports(ctx, base); err != nil {
 		return fmt.Errorf("baseline %s: %w", base.ID, err)
 	}
-	candidates := j.ground.candidates(j.catalogue.contenders)
-	if j.wanted != nil {
+	candidates := j.place.Candidates(j.Catalogue.Contenders)
+	if j.Wanted != nil {
 		candidates = nil
-		for _, id := range j.wanted {
-			c, err := j.catalogue.contender(id)
+		for _, id := range j.Wanted {
+			c, err := j.Catalogue.Contender(id)
 			if err != nil {
 				return err
 			}
@@ -127,11 +126,11 @@ func (j *job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 	}
 	var entries []result.Entry
 	var underlays []string
-	run.Contenders = append(run.Contenders, j.ground.describe(base))
+	run.Contenders = append(run.Contenders, j.place.Describe(base))
 	for _, c := range candidates {
 		err := a.Supports(ctx, c)
 		switch u := arena.AsUnsupported(err); {
-		case u != nil && (j.wanted != nil || slices.Contains(j.ground.own(), c)) && !j.leaves(u): // asked for by name
+		case u != nil && (j.Wanted != nil || slices.Contains(j.place.Own(), c)) && !j.leaves(u): // asked for by name
 			return fmt.Errorf("contender %s: %w", c.ID, toGuest(u))
 		case u != nil:
 			u = toGuest(u)
@@ -148,10 +147,10 @@ func (j *job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 			continue
 		}
 		entries = append(entries, result.Entry{ID: c.ID, Underlay: underlay})
-		run.Contenders = append(run.Contenders, j.ground.describe(c))
+		run.Contenders = append(run.Contenders, j.place.Describe(c))
 	}
-	if j.wanted != nil && len(underlays) == 0 && len(leftToGuest(run)) > 0 {
-		return &exitError{exitAllInGuest, nil}
+	if j.Wanted != nil && len(underlays) == 0 && len(leftToGuest(run)) > 0 {
+		return exit.With(exitAllInGuest, nil)
 	}
 	var baselines []result.Entry
 	for _, underlay := range underlays {
@@ -162,14 +161,14 @@ func (j *job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 }
 
 // findGaps finds the steps that contenders of the plan lack the path of.
-func (j *job) findGaps(a arena.Arena, run *result.Run) error {
+func (j *Job) findGaps(a arena.Arena, run *result.Run) error {
 	seen := map[string]bool{}
 	for _, entry := range run.Plan.Contenders {
 		if seen[entry.ID] {
 			continue
 		}
 		seen[entry.ID] = true
-		c, err := j.catalogue.contender(entry.ID)
+		c, err := j.Catalogue.Contender(entry.ID)
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 func TestProgressPlain(t *testing.T) {
 	clock := time.Date(2026, 3, 14, 9, 15, 0, 0, time.UTC)
 	var b bytes.Buffer
-	p := &progress{out: &b, now: func() time.Time { return clock }}
+	p := &Progress{out: &b, now: func() time.Time { return clock }}
 	p.Message("finding the highest rate\rthat the baseline sustains")
 	for i, s := range []struct {
 		text  string
@@ -57,7 +57,7 @@ func TestProgressToFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	p := newProgress(f, 0)
+	p := NewProgress(f, 0)
 	p.Step(1, 2, "round 1/1: host", time.Minute)
 	p.Done()
 	got, err := os.ReadFile(f.Name())
@@ -89,7 +89,7 @@ func (l *lockedBuffer) String() string {
 
 func TestProgressLive(t *testing.T) {
 	var b lockedBuffer
-	p := &progress{out: &b, now: time.Now, container: mpb.New(mpb.WithOutput(&b), mpb.WithAutoRefresh(), mpb.WithRefreshRate(time.Millisecond))}
+	p := &Progress{out: &b, now: time.Now, container: mpb.New(mpb.WithOutput(&b), mpb.WithAutoRefresh(), mpb.WithRefreshRate(time.Millisecond))}
 	awaits := func(want string) {
 		t.Helper()
 		for end := time.Now().Add(30 * time.Second); !strings.Contains(b.String(), want); time.Sleep(time.Millisecond) {
@@ -117,7 +117,7 @@ func TestProgressLive(t *testing.T) {
 
 func TestProgressWithoutStep(t *testing.T) {
 	var b lockedBuffer
-	p := &progress{out: &b, now: time.Now, container: mpb.New(mpb.WithOutput(&b), mpb.WithAutoRefresh())}
+	p := &Progress{out: &b, now: time.Now, container: mpb.New(mpb.WithOutput(&b), mpb.WithAutoRefresh())}
 	p.Message("only this")
 	p.Done()
 	if got := b.String(); !strings.Contains(got, "only this\n") {

@@ -1,4 +1,4 @@
-package cli
+package run
 
 import (
 	"context"
@@ -10,12 +10,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/vm"
 )
@@ -61,24 +60,24 @@ func TestNoneValid(t *testing.T) {
 		native, part []result.Sample
 		want         int
 	}{
-		"native":        {[]result.Sample{valid}, nil, exitDone},
-		"only the part": {[]result.Sample{invalid, setup}, []result.Sample{valid}, exitDone},
-		"neither":       {[]result.Sample{invalid}, []result.Sample{invalid}, exitGate},
-		"only set up":   {[]result.Sample{setup}, nil, exitGate},
+		"native":        {[]result.Sample{valid}, nil, exit.Done},
+		"only the part": {[]result.Sample{invalid, setup}, []result.Sample{valid}, exit.Done},
+		"neither":       {[]result.Sample{invalid}, []result.Sample{invalid}, exit.Gate},
+		"only set up":   {[]result.Sample{setup}, nil, exit.Gate},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
 			writeRun(t, dir, runOf("lab", "host"), test.native...)
 			if test.part != nil {
-				writeRun(t, filepath.Join(dir, partDir), runOf(arenaMicroVM, "host"), test.part...)
+				writeRun(t, filepath.Join(dir, PartDir), runOf(MicroVM, "host"), test.part...)
 			}
 			rec, err := result.Load(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := exitDone
-			if err := noneValid(dir, rec); err != nil {
-				got = exitCode(err)
+			got := exit.Done
+			if err := NoneValid(dir, rec); err != nil {
+				got = exit.Code(err)
 			}
 			if got != test.want {
 				t.Errorf("exit code %d, want %d", got, test.want)
@@ -109,93 +108,36 @@ func TestPartRunsNothing(t *testing.T) {
 	whole := runOf("lab", "host")
 	whole.Unsupported = []result.Unsupported{{Contender: "cilium-netkit", Reason: "kernel 6.18 lacks netkit", OtherKernel: true}}
 	writeRun(t, dir, whole, sampleOf(result.Valid, "dts", "6.18"))
-	cat, err := loadCatalogue()
+	cat, err := LoadCatalogue()
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &job{flags: &runFlags{baseline: "host", out: filepath.Join(dir, partDir)}, catalogue: cat, ground: &labGround{}, only: []string{"cilium-netkit"}, plan: whole.Plan}
-	j.plan.Contenders = nil
-	if _, _, _, err := j.open(t.Context(), poor{}, nil); err == nil || exitCode(err) != exitUnsupported {
-		t.Errorf("%v: exit code %d, want %d", err, exitCode(err), exitUnsupported)
+	j := &Job{flags: &Request{Baseline: "host", Out: filepath.Join(dir, PartDir)}, Catalogue: cat, place: &LabPlace{}, only: []string{"cilium-netkit"}, Plan: whole.Plan}
+	j.Plan.Contenders = nil
+	if _, _, _, err := j.open(t.Context(), poor{}, nil); err == nil || exit.Code(err) != exit.Unsupported {
+		t.Errorf("%v: exit code %d, want %d", err, exit.Code(err), exit.Unsupported)
 	}
-	part, err := loadPart(dir)
+	part, err := LoadPart(dir)
 	if err != nil || part == nil {
 		t.Fatalf("no part: %v", err)
 	}
-	if !empty(part) || part.Run.Arena != arenaMicroVM || part.Run.Environment[analysis.EmulatedKey] != "true" {
+	if !empty(part) || part.Run.Arena != MicroVM || part.Run.Environment[analysis.EmulatedKey] != "true" {
 		t.Errorf("%+v", part.Run)
 	}
 	if err := j.missed(part); err != nil {
 		t.Errorf("nothing was asked for by name: %v", err)
 	}
-	j.wanted = []string{"host", "cilium-netkit"}
-	if err := j.missed(part); err == nil || exitCode(err) != exitUnsupported || !strings.Contains(err.Error(), "kernel 6.1 lacks netkit") {
-		t.Errorf("%v: want exit code %d and the guest's reason", err, exitUnsupported)
+	j.Wanted = []string{"host", "cilium-netkit"}
+	if err := j.missed(part); err == nil || exit.Code(err) != exit.Unsupported || !strings.Contains(err.Error(), "kernel 6.1 lacks netkit") {
+		t.Errorf("%v: want exit code %d and the guest's reason", err, exit.Unsupported)
 	}
 	rec, err := result.Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := assemble(dir, rec, analysis.Options{})
+	r := Assemble(dir, rec, analysis.Options{})
 	if len(r.Parts) != 0 || len(r.Unsupported) != 1 || r.Unsupported[0].Reason != "kernel 6.1 lacks netkit" {
 		t.Errorf("parts %v, unsupported %v", r.Parts, r.Unsupported)
-	}
-}
-
-// parsed are the flags of a command line.
-func parsed(t *testing.T, args ...string) (*cobra.Command, *runFlags) {
-	t.Helper()
-	f := &runFlags{given: map[string]bool{}}
-	c := f.command()
-	if err := c.ParseFlags(args); err != nil {
-		t.Fatal(err)
-	}
-	c.Flags().Visit(func(flag *pflag.Flag) { f.given[flag.Name] = true })
-	return c, f
-}
-
-// What settings writes is what adopt takes back, in a plan of its own.
-func TestSettings(t *testing.T) {
-	args := []string{"--services=1,100", "--rates=given", "--kernel=6.1", "--accel=tcg", "--vm-cpus=3", "--vm-memory=1G", "--mtu=9000"}
-	_, then := parsed(t, args...)
-	want := then.settings()
-	for flag, value := range map[string]string{
-		"services": "1,100", "rates": "given", "kernel": "6.1", "accel": "tcg", "vm-cpus": "3", "vm-memory": "1G", "mtu": "9000",
-	} {
-		if want[flag] != value {
-			t.Errorf("setting %s is %q, want %q", flag, want[flag], value)
-		}
-	}
-	c, now := parsed(t)
-	if err := now.adopt(c, want); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, now.settings()); diff != "" {
-		t.Error(diff)
-	}
-	// The command line's own guest is preferred.
-	c, now = parsed(t, "--kernel=6.12")
-	if err := now.adopt(c, want); err != nil {
-		t.Fatal(err)
-	}
-	if now.guest.kernel != "6.12" || now.guest.accel != "tcg" {
-		t.Errorf("%+v", now.guest)
-	}
-	_, plain := parsed(t)
-	for flag := range plain.settings() {
-		if flag == "services" || strings.HasPrefix(flag, "vm-") || flag == "kernel" {
-			t.Errorf("%s was not given, but is in the plan", flag)
-		}
-	}
-}
-
-// A plan sets no flag that is not a setting, nor a guest that can't be.
-func TestAdoptRefuses(t *testing.T) {
-	for flag, value := range map[string]string{"keep": "true", "out": "/etc", "contenders": "host", "vm-memory": "1", "accel": "yes"} {
-		c, f := parsed(t)
-		if err := f.adopt(c, map[string]string{flag: value}); err == nil {
-			t.Errorf("--%s %s was taken from a plan", flag, value)
-		}
 	}
 }
 
@@ -212,7 +154,7 @@ func TestOwned(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := owned(foreign); err == nil || exitCode(err) != exitUsage {
+	if err := owned(foreign); err == nil || exit.Code(err) != exit.WrongUsage {
 		t.Errorf("%v, want wrong usage", err)
 	}
 	if _, err := os.Stat(filepath.Join(foreign, "run.json")); !errors.Is(err, fs.ErrNotExist) {
@@ -223,47 +165,26 @@ func TestOwned(t *testing.T) {
 // A guest's run goes on in the guest that began it.
 func TestSameGuest(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	run := runOf(arenaMicroVM, "host")
+	run := runOf(MicroVM, "host")
 	run.Plan.Settings = map[string]string{"kernel": "/k/vmlinuz", "modules": "/k/modules", "accel": "tcg", "vm-cpus": "1", "vm-memory": "1G", "mtu": "9000"}
 	writeRun(t, dir, run)
 	for name, test := range map[string]struct {
-		args []string
-		want guestFlags
+		given []string
+		want  map[string]string
 	}{
-		"its own":             {nil, guestFlags{"/k/vmlinuz", "/k/modules", "tcg", "1G", 1}},
-		"as the command says": {[]string{"--kernel=6.12", "--modules=", "--vm-cpus=2"}, guestFlags{"6.12", "", "tcg", "1G", 2}},
+		"its own":             {nil, map[string]string{"kernel": "/k/vmlinuz", "modules": "/k/modules", "accel": "tcg", "vm-cpus": "1", "vm-memory": "1G"}},
+		"as the command says": {[]string{"kernel", "modules", "vm-cpus"}, map[string]string{"accel": "tcg", "vm-memory": "1G"}},
 	} {
-		c, f := parsed(t, test.args...)
-		if err := f.sameGuest(c, dir); err != nil {
+		set := map[string]string{}
+		f := &Request{Arena: Auto, Given: map[string]bool{}, Set: func(flag, value string) error { set[flag] = value; return nil }}
+		for _, flag := range test.given {
+			f.Given[flag] = true
+		}
+		if err := f.sameGuest(dir); err != nil {
 			t.Fatal(err)
 		}
-		if f.guest != test.want || f.mtu != "1500" {
-			t.Errorf("%s: %+v with MTU %s, want %+v with 1500", name, f.guest, f.mtu, test.want)
+		if diff := cmp.Diff(test.want, set); diff != "" {
+			t.Errorf("%s: %s", name, diff)
 		}
-	}
-}
-
-// The host's lock keeps two guests off one run directory.
-func TestGuestRunIsLocked(t *testing.T) {
-	_, found := vm.Lookup("")
-	err := vm.Available()
-	if err == nil && !found {
-		err = errors.New("no kernel here; fetch one with: cnibench vm -- true")
-	}
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	dir := filepath.Join(t.TempDir(), "run")
-	writeRun(t, dir, runOf(arenaMicroVM, "host"))
-	unlock, err := result.Lock(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = unlock() }()
-	if code, _, stderr := command(t, "run", "--resume", dir); code != exitFailed || !strings.Contains(stderr, result.ErrLocked.Error()) {
-		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }

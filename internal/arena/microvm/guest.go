@@ -1,0 +1,175 @@
+// Package microvm is the lab under another kernel: it boots the guest in which
+// this same program runs the lab. It knows no plan and no run directory but as
+// a folder that the guest writes. Next: package vm, which boots the kernel.
+package microvm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vm"
+)
+
+// Guest is a guest as flags choose it; zero is the default one of a run.
+type Guest struct {
+	Kernel, Modules, Accel, Memory string
+	CPUs                           int
+	Timeout                        time.Duration
+	Share, NICs                    []string
+
+	Prefix string // of the flags for memory and CPUs: "vm-" where the command has others of that name
+}
+
+// DefaultMemory is the memory of a run's guest.
+const DefaultMemory = "4G"
+
+// SettingFlags are the guest's flags that a plan remembers.
+var SettingFlags = []string{"kernel", "modules", "accel", "vm-cpus", "vm-memory"}
+
+// Settings are what the plan remembers of the guest, by flag: what is not the
+// default, and in a guest what it has become.
+func (g *Guest) Settings() map[string]string {
+	s := map[string]string{"kernel": g.Kernel, "modules": g.Modules, "accel": g.Accel, "vm-cpus": fmt.Sprint(g.CPUs), "vm-memory": g.Memory}
+	for flag, isPath := range map[string]bool{"kernel": vm.IsPath(g.Kernel), "modules": g.Modules != ""} {
+		if path, err := filepath.Abs(s[flag]); err == nil && isPath {
+			s[flag] = path
+		}
+	}
+	switch os.Getenv(vm.EmulatedEnv) {
+	case "true":
+		s["accel"] = vm.AccelTCG
+	case "false":
+		s["accel"] = vm.AccelKVM
+	}
+	defaults := map[string]string{"accel": vm.AccelAuto, "vm-cpus": "0", "vm-memory": DefaultMemory}
+	maps.DeleteFunc(s, func(flag, value string) bool { return value == "" || value == defaults[flag] })
+	return s
+}
+
+// Args are the settings as a command line.
+func (g *Guest) Args() []string {
+	var args []string
+	for flag, value := range g.Settings() {
+		args = append(args, "--"+flag+"="+value)
+	}
+	slices.Sort(args)
+	return args
+}
+
+// Check finds limits that no guest has, and gives the memory in bytes.
+func (g *Guest) Check() (memory int64, err error) {
+	text, accel := cmp.Or(g.Memory, DefaultMemory), cmp.Or(g.Accel, vm.AccelAuto)
+	size, err := unit.ParseBytes(text)
+	if err != nil {
+		return 0, exit.Usage("--%smemory: %v", g.Prefix, err)
+	}
+	switch memory = int64(size); {
+	case memory < 64<<20:
+		return 0, exit.Usage("--%smemory %s: no kernel boots in that; give it 512M or more", g.Prefix, text)
+	case g.CPUs < 0 || g.CPUs > 255:
+		return 0, exit.Usage("--%scpus %d: want 1 to 255", g.Prefix, g.CPUs)
+	case g.Timeout < 0:
+		return 0, exit.Usage("--timeout %v: too small", g.Timeout)
+	case accel != vm.AccelAuto && accel != vm.AccelKVM && accel != vm.AccelTCG:
+		return 0, exit.Usage("--accel %q: want auto, kvm or tcg", g.Accel)
+	}
+	return memory, nil
+}
+
+// Config is the guest without a command. It may have to fetch the kernel.
+func (g *Guest) Config(ctx context.Context, log *slog.Logger) (vm.Config, error) {
+	c := vm.Config{CPUs: g.CPUs, Accel: cmp.Or(g.Accel, vm.AccelAuto), Timeout: g.Timeout, NICs: g.NICs, Log: log}
+	var err error
+	if c.Memory, err = g.Check(); err != nil {
+		return c, err
+	}
+	for _, model := range g.NICs {
+		if !slices.Contains(vm.NICModels(), model) {
+			return c, exit.Usage("--nic: %v", nearest.Unknown("model", model, vm.NICModels()))
+		}
+	}
+	for _, dir := range g.Share {
+		if dir, err = vm.Shareable(dir); err != nil {
+			return c, Error(fmt.Errorf("--share: %w", err))
+		}
+		c.Writable = append(c.Writable, dir)
+	}
+	c.Kernel, err = vm.Find(ctx, g.Kernel, g.Modules, log)
+	return c, Error(err)
+}
+
+// Error gives an error of package vm its exit code: a guest that never got as
+// far as its command is one that can't run here.
+func Error(err error) error {
+	var misuse *vm.Misuse
+	var unsupported *vm.Unsupported
+	var guest *vm.GuestError
+	switch {
+	case errors.As(err, &misuse):
+		return exit.With(exit.WrongUsage, err)
+	case errors.As(err, &unsupported),
+		errors.As(err, &guest) && !guest.Started && !errors.Is(err, vm.ErrTimeout):
+		return exit.With(exit.Unsupported, err)
+	}
+	return err
+}
+
+// Run runs this program with those arguments in a guest that can write into
+// dir, and returns its exit code. The signals are passed on.
+func Run(ctx context.Context, config *vm.Config, dir string, args []string, ends []os.Signal) (int, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return exit.Failed, err
+	}
+	if config.Dir, err = os.Getwd(); err != nil {
+		return exit.Failed, err
+	}
+	config.Argv, config.Env = append([]string{self}, args...), Environ(os.Environ())
+	config.Writable, config.Stderr = []string{dir}, os.Stderr
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, ends...)
+	defer signal.Stop(signals)
+	config.Signals = Signals(signals)
+	return vm.Run(ctx, *config)
+}
+
+// partsEnv is of this command line, not of the guest's.
+const partsEnv = "CNIBENCH_PARTS"
+
+// Environ is what of the caller's environment means the same in a guest.
+func Environ(env []string) []string {
+	var kept []string
+	path := false
+	for _, v := range env {
+		name, value, _ := strings.Cut(v, "=")
+		switch {
+		case name == "PATH":
+			path = true
+			v += ":/usr/local/sbin:/usr/sbin:/sbin"
+		case strings.HasPrefix(name, "XDG_RUNTIME_") || strings.HasPrefix(name, "DBUS_") || strings.HasPrefix(name, "SSH_"):
+			continue // sockets of this machine
+		case name == partsEnv:
+			continue
+		case name == "HOME" && value == "":
+			continue
+		}
+		kept = append(kept, v)
+	}
+	if !path {
+		kept = append(kept, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	}
+	return kept
+}

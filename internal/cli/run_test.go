@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/vm"
+)
+
+// parsed are the flags of a command line.
+func parsed(t *testing.T, args ...string) (*cobra.Command, *runFlags) {
+	t.Helper()
+	f := new(runFlags)
+	c := f.command()
+	if err := c.ParseFlags(args); err != nil {
+		t.Fatal(err)
+	}
+	f.from(c)
+	return c, f
+}
+
+// What settings writes is what adopt takes back, in a plan of its own.
+func TestSettings(t *testing.T) {
+	args := []string{"--services=1,100", "--rates=given", "--kernel=6.1", "--accel=tcg", "--vm-cpus=3", "--vm-memory=1G", "--mtu=9000"}
+	_, then := parsed(t, args...)
+	want := then.Settings()
+	for flag, value := range map[string]string{
+		"services": "1,100", "rates": "given", "kernel": "6.1", "accel": "tcg", "vm-cpus": "3", "vm-memory": "1G", "mtu": "9000",
+	} {
+		if want[flag] != value {
+			t.Errorf("setting %s is %q, want %q", flag, want[flag], value)
+		}
+	}
+	_, now := parsed(t)
+	if err := now.Adopt(want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, now.Settings()); diff != "" {
+		t.Error(diff)
+	}
+	// The command line's own guest is preferred.
+	_, now = parsed(t, "--kernel=6.12")
+	if err := now.Adopt(want); err != nil {
+		t.Fatal(err)
+	}
+	if now.Guest.Kernel != "6.12" || now.Guest.Accel != "tcg" {
+		t.Errorf("%+v", now.Guest)
+	}
+	_, plain := parsed(t)
+	for flag := range plain.Settings() {
+		if flag == "services" || strings.HasPrefix(flag, "vm-") || flag == "kernel" {
+			t.Errorf("%s was not given, but is in the plan", flag)
+		}
+	}
+}
+
+// A plan sets no flag that is not a setting, nor a guest that can't be.
+func TestAdoptRefuses(t *testing.T) {
+	for flag, value := range map[string]string{"keep": "true", "out": "/etc", "contenders": "host", "vm-memory": "1", "accel": "yes"} {
+		_, f := parsed(t)
+		if err := f.Adopt(map[string]string{flag: value}); err == nil {
+			t.Errorf("--%s %s was taken from a plan", flag, value)
+		}
+	}
+}
+
+// The host's lock keeps two guests off one run directory.
+func TestGuestRunIsLocked(t *testing.T) {
+	_, found := vm.Lookup("")
+	err := vm.Available()
+	if err == nil && !found {
+		err = errors.New("no kernel here; fetch one with: cnibench vm -- true")
+	}
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	store, err := result.Create(dir, &result.Run{ID: "r", Arena: run.MicroVM, Baseline: "host", Plan: result.Plan{
+		Suite: "throughput", Rounds: 1, Contenders: []result.Entry{{ID: "host", Underlay: "switch"}},
+		Steps: []result.Step{{ID: "dts", Workload: "tcp_stream", Path: "pod"}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := result.Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unlock() }()
+	if code, _, stderr := command(t, "run", "--resume", dir); code != exit.Failed || !strings.Contains(stderr, result.ErrLocked.Error()) {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}

@@ -1,0 +1,37 @@
+package run
+
+import (
+	"slices"
+
+	"github.com/cnibench/cnibench/contenders"
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/suite"
+	"github.com/cnibench/cnibench/suites"
+)
+
+// Catalogue is what this binary knows, and an arena's own contenders beside it.
+type Catalogue struct {
+	Contenders []*contender.Contender
+	Suites     []*suite.Suite
+}
+
+// LoadCatalogue reads the files of this binary.
+func LoadCatalogue(own ...*contender.Contender) (*Catalogue, error) {
+	list, err := contender.Load(contenders.FS)
+	if err != nil {
+		return nil, err
+	}
+	c := &Catalogue{Contenders: slices.Concat(list, own)}
+	c.Suites, err = suite.Load(suites.FS)
+	return c, err
+}
+
+// Contender is the contender of that name.
+func (c *Catalogue) Contender(id string) (*contender.Contender, error) {
+	return contender.Find(c.Contenders, id)
+}
+
+// Suite is the suite of that name.
+func (c *Catalogue) Suite(id string) (*suite.Suite, error) {
+	return suite.Find(c.Suites, id)
+}

@@ -1,0 +1,136 @@
+package run
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/arena/kube"
+	"github.com/cnibench/cnibench/internal/arena/kube/install"
+	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// DefaultNamespace begins the names of namespaces that runs make.
+const DefaultNamespace = "cnibench"
+
+// run.Cluster are the flags of the arena kube.
+type Cluster struct {
+	Kubeconfig, Context string
+
+	Image, PullPolicy, Namespace string
+	CPU, Memory, Service         string
+	Tolerations                  []string
+	Privileged                   bool
+
+	Install, Scratch bool
+	Mirror, Versions string
+	Facts            map[string]string
+}
+
+// The flags of the arena: what a plan remembers and a resumed run can't change,
+// what it remembers and can, and where the cluster is, whom it names, and what
+// the user agreed to, which no plan remembers: runs are published, and somebody
+// else's may be resumed.
+var (
+	kubeFixed = []string{"mtu", "line-rate", "image", "pod-cpu", "pod-memory", "service-kind", "install", "versions"}
+	kubeFree  = []string{"pull-policy", "tolerations", "namespace-prefix"}
+	kubePlace = []string{"kubeconfig", "context", "nodes", "privileged", "scratch", "mirror", "fact"}
+)
+
+// nodeNames are the names that --nodes gives, or none where it was left alone.
+func NodeNames(value string, given bool) ([]string, error) {
+	if !given {
+		return nil, nil
+	}
+	var names []string
+	for _, name := range strings.Split(value, ",") {
+		if name = strings.TrimSpace(name); name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if _, err := strconv.Atoi(value); err == nil || len(names) == 0 {
+		return nil, exit.Usage("--nodes %s: a cluster's nodes are named, as in --nodes a,b; `kubectl get nodes` lists them", value)
+	}
+	return names, nil
+}
+
+// Options are the flags as the arena takes them.
+func (k *Cluster) Options(nodes []string) kube.Options {
+	return kube.Options{
+		Kubeconfig: k.Kubeconfig, Context: k.Context, Nodes: nodes, Image: k.Image, PullPolicy: k.PullPolicy, Namespace: k.Namespace,
+		Tolerations: k.Tolerations, CPU: k.CPU, Memory: k.Memory, Service: k.Service, Privileged: k.Privileged,
+	}
+}
+
+// Installer puts contenders on the cluster, as the flags say.
+func (k *Cluster) Installer(log func(string, ...any)) (*install.Installer, error) {
+	i, err := install.New(install.Options{Versions: k.Versions, Mirror: k.Mirror, Scratch: k.Scratch, Facts: k.Facts, Log: log})
+	return i, KubeError(err)
+}
+
+// unplanned are the flags that no plan remembers, for the command line that goes on
+// with the
+func (f *Request) unplanned() []string {
+	if f.Arena != Kube {
+		return nil
+	}
+	k := &f.Cluster
+	values := map[string]string{
+		"kubeconfig": k.Kubeconfig, "context": k.Context, "nodes": f.Nodes, "mirror": k.Mirror,
+		"privileged": fmt.Sprint(k.Privileged), "scratch": fmt.Sprint(k.Scratch), "fact": pairs(k.Facts),
+	}
+	var args []string
+	for _, flag := range kubePlace {
+		if f.Given[flag] {
+			args = append(args, "--"+flag+"="+printable.Word(values[flag]))
+		}
+	}
+	return args
+}
+
+// kubeRecorded is what the plan remembers of the arena's flags.
+func (f *Request) kubeRecorded() map[string]string {
+	k := &f.Cluster
+	s := map[string]string{
+		"image": k.Image, "pull-policy": k.PullPolicy, "namespace-prefix": k.Namespace, "tolerations": strings.Join(k.Tolerations, ","),
+		"pod-cpu": k.CPU, "pod-memory": k.Memory, "service-kind": k.Service, "line-rate": f.LineRate,
+	}
+	if f.Given["mtu"] {
+		s["mtu"] = f.MTU
+	}
+	if k.Install {
+		s["install"], s["versions"] = fmt.Sprint(k.Install), k.Versions
+	}
+	defaults := map[string]string{"namespace-prefix": DefaultNamespace, "service-kind": kube.ClusterIP}
+	maps.DeleteFunc(s, func(flag, value string) bool { return value == "" || value == defaults[flag] })
+	return s
+}
+
+// link is what the flags say of the nodes' links.
+func (f *Request) link() (rate unit.BitRate, mtu int, err error) {
+	if f.LineRate != "" {
+		if rate, err = unit.ParseBitRate(f.LineRate); err != nil {
+			return 0, 0, exit.Usage("--line-rate: %v", err)
+		}
+	}
+	size := unit.Bytes(0)
+	if f.MTU != "" {
+		if size, err = unit.ParseBytes(f.MTU); err != nil {
+			return 0, 0, exit.Usage("--mtu: %v", err)
+		}
+	}
+	return rate, int(size), nil
+}
+
+// pairs writes out a flag of names and values as it is given.
+func pairs(values map[string]string) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		all = append(all, name+"="+values[name])
+	}
+	return strings.Join(all, ",")
+}

@@ -1,0 +1,127 @@
+package run
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Place is where a command measures or checks, as its flags say: all that
+// commands know of an arena before there is one. Next: place_lab.go.
+type Place interface {
+	// Lead carries the job out in that place.
+	Lead(ctx context.Context, j *Job) error
+	// Inside calls use in that place, with a context that the first signal to
+	// end ends.
+	Inside(ctx context.Context, use func(context.Context) error) error
+	// Open makes the arena; it is called inside.
+	Open(ctx context.Context) (*Opened, error)
+	// Own are the contenders that it has beside the catalogue's. Open may
+	// find out more of them.
+	Own() []*contender.Contender
+	// Candidates are those of all that are considered when none is named.
+	Candidates(all []*contender.Contender) []*contender.Contender
+	// Named are the contenders to run where those are named, or says what is
+	// wrong with a name.
+	Named(ids []string) ([]string, error)
+	// Equip says which programs the steps run. What is missing on this
+	// machine is an error now; what is missing elsewhere, one of the arena's Up.
+	Equip(programs []host.Program) error
+	// Describe is what a reader of the run must know of the contender there.
+	Describe(c *contender.Contender) result.ContenderInfo
+}
+
+// Opened is an arena, and what those who use it must know.
+type Opened struct {
+	Arena    arena.Arena
+	Exe      string       // this program, as the endpoints start it
+	Kernel   string       // release that the arena runs on; empty: as its first node says
+	LineRate unit.BitRate // of each node's link; 0 is unknown or unlimited
+	MTU      int          // of the underlay, bytes
+}
+
+// Kind is a value of --arena.
+type Kind struct {
+	Name  string
+	makes []string // the arenas that its runs name
+	// flags are those that mean something there; others of other kinds are
+	// refused.
+	flags []string
+	// settings are those that a plan remembers, and recorded their values. A
+	// resumed run can't change those that are fixed.
+	settings, fixed []string
+	recorded        func(f *Request) map[string]string
+	// check finds wrong usage before anything is read.
+	check func(f *Request) error
+	// place is the place as the request chooses it; nothing is made yet.
+	place func(f *Request) (Place, error)
+	// Places are those to check in, with the same contenders, at each MTU.
+	Places func(f *Request, mtus []string) ([]Place, error)
+}
+
+const (
+	Auto    = "auto"
+	Lab     = "lab"
+	MicroVM = "microvm" // also the arena of runs that a guest made
+	Kube    = "kube"
+)
+
+// Kinds are the values of --arena, in the order of the help.
+func Kinds() []Kind {
+	return []Kind{labKind(Auto), labKind(Lab), labKind(MicroVM), kubeKind()}
+}
+
+// FindArena is the kind of that name.
+func FindArena(name string) (Kind, error) {
+	return nearest.Find("arena", name, Kinds(), func(k Kind) string { return k.Name })
+}
+
+// Foreign refuses flags of other arenas, which would do nothing.
+func (k *Kind) Foreign(given map[string]bool) error {
+	for _, flag := range slices.Sorted(maps.Keys(given)) {
+		if slices.Contains(k.flags, flag) {
+			continue
+		}
+		var theirs []string
+		for _, other := range Kinds() {
+			if slices.Contains(other.flags, flag) {
+				theirs = append(theirs, other.Name)
+			}
+		}
+		if theirs != nil {
+			return exit.Usage("--%s: means nothing with --arena %s, only with %s; leave it out", flag, k.Name, strings.Join(theirs, ", "))
+		}
+	}
+	return nil
+}
+
+// goesOn is the kind that a run of that arena goes on in: the asked one where it
+// makes such runs, else the first that does, unless the user asked.
+func (k Kind) goesOn(of string, asked bool) (Kind, error) {
+	if slices.Contains(k.makes, of) {
+		return k, nil
+	}
+	kinds := Kinds()
+	at := slices.IndexFunc(kinds, func(other Kind) bool { return slices.Contains(other.makes, of) })
+	switch {
+	case at < 0:
+		return k, nil // an imported run: the machine will tell
+	case asked:
+		return k, exit.Usage("--arena %s: the run was made with --arena %s; leave --arena out", k.Name, kinds[at].Name)
+	}
+	return kinds[at], nil
+}
+
+// isSetting says that a plan of that arena may remember the flag.
+func (k *Kind) isSetting(flag string) bool {
+	return slices.Contains(commonSettings, flag) || slices.Contains(k.settings, flag)
+}

@@ -1,0 +1,273 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/arena/kube"
+	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/arena/microvm"
+	"github.com/cnibench/cnibench/internal/console"
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// labSettings are the lab's flags that a plan remembers.
+var labSettings = []string{
+	"nodes", "underlay", "mtu", "line-rate", "congestion-control", "cpus", "offload", "cni-conf", "cni-transport",
+}
+
+// labKind is the lab by one of its names: natively what this kernel can and the
+// rest in a guest, all natively, or all in a guest.
+func labKind(name string) Kind {
+	return Kind{
+		Name: name, makes: []string{Lab, MicroVM},
+		flags:    slices.Concat(labSettings, microvm.SettingFlags, []string{"keep", "cache"}),
+		settings: slices.Concat(labSettings, microvm.SettingFlags), fixed: labSettings,
+		recorded: (*Request).labRecorded,
+		check: func(f *Request) error {
+			if name == MicroVM && f.Keep {
+				return errKeptGuest
+			}
+			_, err := f.Guest.Check()
+			return err
+		},
+		place: func(f *Request) (Place, error) {
+			if dir := f.dir(); dir != "" {
+				if err := hidden(dir); err != nil {
+					return nil, err
+				}
+			}
+			options, err := f.labOptions()
+			return NewLab(options), err
+		},
+		Places: (*Request).underlays,
+	}
+}
+
+// LabPlace is the lab on this machine, or in a guest.
+type LabPlace struct {
+	options lab.Options
+	custom  *contender.Contender // nil: none
+}
+
+// NewLab is the lab with those options.
+func NewLab(options lab.Options) *LabPlace {
+	g := &LabPlace{options: options}
+	if options.Custom != nil {
+		g.custom = options.Custom.Contender()
+	}
+	return g
+}
+
+func (g *LabPlace) Lead(ctx context.Context, j *Job) error {
+	if !lab.Contained() {
+		return j.lead(ctx)
+	}
+	j.contained = true
+	return g.Inside(ctx, j.Run)
+}
+
+func (g *LabPlace) Inside(ctx context.Context, use func(context.Context) error) error {
+	if !lab.Contained() {
+		return Contain(ctx)
+	}
+	if err := lab.Enter(); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, lab.EndSignals()...)
+	defer stop()
+	return use(ctx)
+}
+
+// Contain runs this same command line inside the lab's container and ends
+// with its exit code.
+func Contain(ctx context.Context) error {
+	log := console.Logger(os.Stderr)
+	code, err := lab.Contain(ctx, func(format string, args ...any) { log.Error(fmt.Sprintf(format, args...)) })
+	if err != nil {
+		return err
+	}
+	if code != exit.Done {
+		return exit.With(code, nil)
+	}
+	return nil
+}
+
+func (g *LabPlace) Open(context.Context) (*Opened, error) {
+	a, err := lab.New(g.options)
+	if err != nil {
+		return nil, err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return &Opened{Arena: a, Exe: exe, Kernel: lab.KernelRelease(), LineRate: g.options.LineRate, MTU: g.options.MTU}, nil
+}
+
+func (g *LabPlace) Own() []*contender.Contender {
+	if g.custom == nil {
+		return nil
+	}
+	return []*contender.Contender{g.custom}
+}
+
+func (g *LabPlace) Candidates(all []*contender.Contender) []*contender.Contender { return all }
+
+func (g *LabPlace) Named(ids []string) ([]string, error) {
+	if slices.Contains(ids, kube.ThisClusterID) {
+		return nil, exit.Usage("contender %s: a cluster is measured with --arena %s", kube.ThisClusterID, Kube)
+	}
+	given, asked := g.custom != nil, slices.Contains(ids, lab.CustomID)
+	switch {
+	case asked && !given:
+		return nil, exit.Usage("contender %s: give its configuration with --cni-conf FILE", lab.CustomID)
+	case given && !asked:
+		ids = append(ids, lab.CustomID)
+	}
+	return ids, nil
+}
+
+func (g *LabPlace) Equip(programs []host.Program) error {
+	var missing []host.Program
+	for _, p := range programs {
+		if host.Have(p.Name) != nil {
+			missing = append(missing, p)
+		}
+	}
+	return missingPrograms(missing)
+}
+
+func (g *LabPlace) Describe(c *contender.Contender) result.ContenderInfo {
+	info := result.ContenderInfo{
+		ID: c.ID, Product: c.Product, Version: c.Version, Summary: c.Summary, Overhead: c.Datapath.Overhead,
+		Own: c.Lab.Own, Reproduced: c.Lab.Reproduced,
+	}
+	// What the lab has of the datapath.
+	if c.Lab.Attach != nil {
+		info.Datapath = c.Datapath.Attach
+	}
+	if c.Lab.Transport != nil {
+		info.Datapath += " × " + c.Datapath.Transport
+	}
+	if c.Lab.Service != nil {
+		info.Datapath += " × " + c.Datapath.Services
+	}
+	return info
+}
+
+// hidden refuses a folder that the lab can't write through to the disk.
+func hidden(dir string) error {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if lab.HidesPath(abs) {
+		return exit.Usage("%s: the lab has an empty %s of its own; choose a run directory elsewhere", dir, lab.RunDir)
+	}
+	return nil
+}
+
+// labOptions reads the lab's flags.
+func (f *Request) labOptions() (lab.Options, error) {
+	o := lab.Options{Underlay: f.Underlay, Offload: f.Offload, Congestion: f.Congestion, CNIPath: CNIPath()}
+	var err error
+	if o.Nodes, err = strconv.Atoi(f.Nodes); err != nil {
+		return o, exit.Usage("--nodes %s: a lab has a number of machines; names are for --arena %s", f.Nodes, Kube)
+	}
+	mtu, err := unit.ParseBytes(f.MTU)
+	if err != nil {
+		return o, exit.Usage("--mtu: %v", err)
+	}
+	o.MTU = int(mtu)
+	if f.LineRate != "" {
+		if o.LineRate, err = unit.ParseBitRate(f.LineRate); err != nil {
+			return o, exit.Usage("--line-rate: %v", err)
+		}
+	}
+	if o.CPUs, err = lab.ParsePlacement(f.CPUs, lab.CPUs()); err != nil {
+		return o, exit.Usage("%v", err)
+	}
+	f.CPUs = o.CPUs.String() // what the plan remembers: which CPUs were whose
+	if f.CNIConf != "" {
+		if o.Custom, err = f.custom(); err != nil {
+			return o, exit.Usage("--cni-conf: %v", err)
+		}
+	}
+	if err := o.Check(); err != nil {
+		return o, exit.Usage("%v", err)
+	}
+	return o, nil
+}
+
+// custom is the user's own configuration; a resumed run keeps the text that it
+// was started with.
+func (f *Request) custom() (*lab.CustomAttach, error) {
+	join := f.CNITransport
+	if join == "none" {
+		join = ""
+	}
+	if f.cniText == "" {
+		raw, err := os.ReadFile(f.CNIConf)
+		if err != nil {
+			return nil, err
+		}
+		f.cniText = string(raw)
+	}
+	return lab.NewCustom(f.CNIConf, []byte(f.cniText), join)
+}
+
+// cniPath is CNI_PATH, as for other runtimes, or the usual folders.
+func CNIPath() []string {
+	if p := os.Getenv("CNI_PATH"); p != "" {
+		return filepath.SplitList(p)
+	}
+	return lab.DefaultCNIPath
+}
+
+// cniTextKey is the setting that holds the text of --cni-conf's file.
+const cniTextKey = "cni-conf-text"
+
+// labRecorded is what the plan remembers of the lab's flags.
+func (f *Request) labRecorded() map[string]string {
+	s := map[string]string{
+		"nodes": f.Nodes, "underlay": f.Underlay, "mtu": f.MTU, "line-rate": f.LineRate,
+		"congestion-control": f.Congestion, "cpus": f.CPUs, "offload": f.Offload,
+	}
+	if f.CNIConf != "" {
+		s["cni-conf"], s["cni-transport"], s[cniTextKey] = f.CNIConf, f.CNITransport, f.cniText
+	}
+	maps.Copy(s, f.Guest.Settings())
+	return s
+}
+
+// underlays are labs to check in, one for each MTU.
+func (f *Request) underlays(mtus []string) ([]Place, error) {
+	var list []Place
+	var seen []int
+	f.Congestion = lab.CongestionAuto
+	for _, text := range mtus {
+		f.MTU = text
+		o, err := f.labOptions()
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(seen, o.MTU) {
+			list, seen = append(list, NewLab(o)), append(seen, o.MTU)
+		}
+	}
+	if len(list) == 0 {
+		return nil, exit.Usage("--mtu: none given, e.g. --mtu 1500,9000")
+	}
+	return list, nil
+}

@@ -1,0 +1,159 @@
+// Package run is a whole run: the request, the place that it runs in, its parts
+// under other kernels, and its report. The command line fills in a Request and
+// turns errors into exit codes. Next: job.go.
+package run
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/arena/microvm"
+	"github.com/cnibench/cnibench/internal/check"
+	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/suite"
+)
+
+// Request is what the command line of `cnibench run` asks for.
+type Request struct {
+	Suite, Contenders, Arena string
+	Rounds                   int
+	Duration, Warmup         time.Duration
+	Seed                     uint64
+	Out, Resume              string
+	Rates                    string
+	Keep                     bool
+	Baseline, Checks         string
+
+	Nodes                   string // a number (lab), or names (kube)
+	Underlay, MTU, LineRate string
+	Offload                 string
+	Services                []int
+	Congestion, CPUs        string
+	CNIConf, CNITransport   string
+	cniText                 string // of CNIConf
+
+	Cluster Cluster
+	Guest   microvm.Guest
+	PartOf  string // the run whose remaining contenders are run; else empty
+
+	Given map[string]bool // flags of the command line, before a plan is taken back
+	// Set sets a flag as the command line does.
+	Set    func(flag, value string) error
+	Stdout io.Writer
+	Tool   result.Tool // this program
+}
+
+// Check finds wrong usage before anything is made.
+func (f *Request) Check() error {
+	if _, err := FindArena(f.Arena); err != nil {
+		return err
+	}
+	if f.Checks != "" {
+		if _, err := check.Named(f.Checks); err != nil {
+			return err
+		}
+	}
+	if f.Rates != "auto" && f.Rates != "given" {
+		return exit.Usage("--rates %q: want auto or given", f.Rates)
+	}
+	switch {
+	case f.Given["rounds"] && f.Rounds < 1:
+		return exit.Usage("--rounds %d: too small", f.Rounds)
+	case f.Given["duration"] && f.Duration < 100*time.Millisecond:
+		return exit.Usage("--duration %v: too small", f.Duration)
+	case f.Warmup < 0:
+		return exit.Usage("--warmup %v: too small", f.Warmup)
+	}
+	if f.Resume != "" {
+		return f.keepsPlan(planFlags)
+	}
+	if f.PartOf != "" {
+		return nil // its plan and its place are that run's
+	}
+	if f.Out == "" {
+		f.Out = "cnibench-run-" + time.Now().Format("20060102-150405")
+	}
+	if lab.Contained() {
+		return nil
+	}
+	if entries, err := os.ReadDir(f.Out); err == nil && len(entries) > 0 {
+		return exit.Usage("%s exists and is not empty; choose another --out, or go on with it: cnibench run --resume %s", f.Out, f.Out)
+	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return exit.Usage("--out %s: %v", f.Out, err)
+	}
+	return nil
+}
+
+// planFlags are in the plan of every run and can't change on resume.
+var planFlags = []string{"suite", "contenders", "check", "rounds", "duration", "warmup", "seed", "out", "rates", "baseline", "services"}
+
+// dir is the run directory, or empty for a part, which is in that of the whole.
+func (f *Request) dir() string {
+	if f.PartOf != "" {
+		return ""
+	}
+	return cmp.Or(f.Resume, f.Out)
+}
+
+// commonSettings are the flags that every arena's plan remembers.
+var commonSettings = []string{"services", "rates", "check"}
+
+// Settings is what the plan remembers of the flags.
+func (f *Request) Settings() map[string]string {
+	s := map[string]string{}
+	if row, err := FindArena(f.Arena); err == nil {
+		s = row.recorded(f)
+	}
+	if f.Checks != "" {
+		s["check"] = f.Checks
+	}
+	if f.Rates != suite.RatesAuto {
+		s["rates"] = f.Rates
+	}
+	if len(f.Services) > 0 {
+		s["services"] = strings.Trim(strings.Join(strings.Fields(fmt.Sprint(f.Services)), ","), "[]")
+	}
+	return s
+}
+
+// Adopt takes flags of a plan back, unless the command line has them. Nobody
+// who wrote the plan sets any other flag by it.
+func (f *Request) Adopt(settings map[string]string) error {
+	row, err := FindArena(f.Arena)
+	if err != nil {
+		return err
+	}
+	for flag, value := range settings {
+		switch {
+		case flag == cniTextKey:
+			f.cniText = value
+			continue
+		case !row.isSetting(flag):
+			return fmt.Errorf("the run was made with a setting that this version does not know: %s", flag)
+		case f.Given[flag]:
+			continue
+		}
+		if err := f.Set(flag, value); err != nil {
+			return fmt.Errorf("setting %s of the run: %w", flag, err)
+		}
+	}
+	_, err = f.Guest.Check()
+	return err
+}
+
+// keepsPlan refuses flags that would change the plan of a resumed run.
+func (f *Request) keepsPlan(fixed []string) error {
+	for _, flag := range fixed {
+		if f.Given[flag] {
+			return exit.Usage("--%s: a resumed run keeps its plan; leave it out, or start a new run", flag)
+		}
+	}
+	return nil
+}
