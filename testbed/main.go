@@ -73,7 +73,7 @@ func newRoot() *cobra.Command {
 		// --dir before kubectl is ours, what follows is kubectl's.
 		TraverseChildren: true,
 	}
-	root.PersistentFlags().StringVar(&dir, "dir", bed.DefaultDir(), "state folder; each is a test bed of its own")
+	root.PersistentFlags().StringVar(&dir, "dir", bed.DefaultDir, "state folder; each is a test bed of its own")
 	open := func() (*bed.Bed, error) { return bed.Open(dir) }
 	root.AddCommand(
 		newUp(&dir),

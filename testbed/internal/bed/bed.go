@@ -78,8 +78,10 @@ type Bed struct {
 // ErrDown says that there is no test bed.
 var ErrDown = errors.New("no test bed is up; start one with testbed up")
 
-// DefaultDir is the state folder unless another is named.
-func DefaultDir() string { return filepath.Join(os.TempDir(), "cnibench-testbed") }
+// DefaultDir is the state folder unless another is named. Only root writes to
+// its parent. It is not below /run, which may be a small file system in memory
+// and which the supervisor hides from the cluster: images need gigabytes.
+const DefaultDir = "/var/lib/cnibench-testbed"
 
 // Open finds the test bed of a state folder, else ErrDown.
 func Open(dir string) (*Bed, error) {
@@ -102,7 +104,7 @@ func Open(dir string) (*Bed, error) {
 
 func stateDir(dir string) (string, error) {
 	if dir == "" {
-		dir = DefaultDir()
+		dir = DefaultDir
 	}
 	if strings.ContainsAny(dir, ":,\\") {
 		return "", fmt.Errorf("state folder %s: overlay mounts take no folder with a colon, comma or backslash in its name", dir)
@@ -114,6 +116,9 @@ func stateFile(dir string) string { return filepath.Join(dir, "state.json") }
 
 func readState(dir string) (state, error) {
 	var s state
+	if err := checkOwner(dir); err != nil {
+		return s, err
+	}
 	content, err := os.ReadFile(stateFile(dir))
 	if err != nil {
 		return s, err

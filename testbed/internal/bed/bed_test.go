@@ -177,3 +177,71 @@ func TestClientReadsKubeconfig(t *testing.T) {
 		t.Error("an empty kubeconfig is taken")
 	}
 }
+
+// A stranger's state folder names a process to kill and a program to execute.
+func TestOwner(t *testing.T) {
+	const stranger = 65534
+	if os.Geteuid() != 0 {
+		t.Skip("giving files away needs root: sudo make test")
+	}
+	for _, test := range []struct {
+		name   string
+		change func(t *testing.T, parent, dir string) error
+		error  string
+	}{
+		{"own", func(*testing.T, string, string) error { return nil }, ""},
+		{"a stranger's", func(_ *testing.T, _, dir string) error { return os.Chown(dir, stranger, 0) }, "user 65534"},
+		{"writable for all", func(_ *testing.T, _, dir string) error { return os.Chmod(dir, 0o777) }, "not believed"},
+		{"writable for the group", func(_ *testing.T, _, dir string) error { return os.Chmod(dir, 0o770) }, "not believed"},
+		{"a stranger's parent", func(_ *testing.T, parent, _ string) error { return os.Chown(parent, stranger, 0) }, "can replace it"},
+		{"a parent writable for all", func(_ *testing.T, parent, _ string) error { return os.Chmod(parent, 0o777) }, "can replace it"},
+		{"a link", func(t *testing.T, _, dir string) error {
+			if err := os.Rename(dir, dir+"2"); err != nil {
+				return err
+			}
+			return os.Symlink(dir+"2", dir)
+		}, "not believed"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			parent := filepath.Join(t.TempDir(), "parent")
+			dir := filepath.Join(parent, "bed")
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			victim := exec.Command("sleep", "1000")
+			if err := victim.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				_ = victim.Process.Kill()
+				_ = victim.Wait()
+			}()
+			start, err := startTime(victim.Process.Pid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := state{ID: "planted", Init: victim.Process.Pid, Start: start, Programs: "/bin"}
+			if err := s.write(dir); err != nil {
+				t.Fatal(err)
+			}
+			if err := test.change(t, parent, dir); err != nil {
+				t.Fatal(err)
+			}
+			_, err = Open(dir)
+			if test.error == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			for what, err := range map[string]error{"Open": err, "Down": Down(t.Context(), dir)} {
+				if err == nil || !strings.Contains(err.Error(), test.error) {
+					t.Errorf("%s: error %v, want %q", what, err, test.error)
+				}
+			}
+			if _, err := startTime(victim.Process.Pid); err != nil {
+				t.Errorf("the process that the folder names was killed: %v", err)
+			}
+		})
+	}
+}
