@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -79,7 +80,9 @@ func cleanLab(c *cobra.Command, f *cleanFlags) error {
 			fmt.Fprintf(c.ErrOrStderr(), "a lab is running (launcher %d): left alone\n", l.Launcher)
 			continue
 		}
-		if err := l.Kill(); err != nil {
+		if err := l.Kill(); errors.Is(err, os.ErrProcessDone) {
+			continue
+		} else if err != nil {
 			errs = append(errs, fmt.Errorf("lab %d: %w", l.Init, err))
 			continue
 		}

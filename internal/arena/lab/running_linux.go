@@ -19,9 +19,12 @@ type Running struct {
 	Init      int            // its init, as this machine numbers processes
 	Launcher  int            // the process that started it; 1 or 0 when that is gone
 	Endpoints map[string]int // a process inside each node and pod
+	pidNS     string         // its PID namespace, as /proc names it
 }
 
-// FindRunning lists the labs that the caller may look into, oldest first.
+// FindRunning lists the labs of the effective user, oldest first. Another
+// user's processes are passed over, whatever they call themselves: root would
+// enter namespaces with that user's programs in them.
 func FindRunning() ([]Running, error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -35,11 +38,11 @@ func FindRunning() ([]Running, error) {
 			continue
 		}
 		pidNS, err := os.Readlink(dir + "/ns/pid_for_children")
-		if err != nil {
+		if err != nil || !own(dir) {
 			continue // not ours to look at, or gone
 		}
 		if isInit(dir) {
-			byNamespace[pidNS] = &Running{Init: pid, Launcher: parent(dir)}
+			byNamespace[pidNS] = &Running{Init: pid, Launcher: parent(dir), pidNS: pidNS}
 		} else if name := endpointOf(dir); name != "" {
 			if agents[pidNS] == nil {
 				agents[pidNS] = map[string]int{}
@@ -62,34 +65,47 @@ func isInit(dir string) bool {
 	return err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+containedEnv+"=1\x00")) && innerPID(dir) == "1"
 }
 
+// own reports whether the process is the effective user's by all its user IDs:
+// a program with the set-user-ID bit keeps its caller's. The owner of /proc/PID
+// proves nothing, as any process can make root the owner of its own.
+func own(dir string) bool {
+	ids := statusField(dir, "Uid:")
+	for _, id := range ids {
+		if id != strconv.Itoa(os.Geteuid()) {
+			return false
+		}
+	}
+	return len(ids) == 4
+}
+
 // innerPID is the process' number in its own PID namespace.
 func innerPID(dir string) string {
-	for _, line := range statusLines(dir) {
-		if rest, ok := strings.CutPrefix(line, "NSpid:"); ok {
-			if fields := strings.Fields(rest); len(fields) > 1 {
-				return fields[len(fields)-1]
-			}
-		}
+	if ids := statusField(dir, "NSpid:"); len(ids) > 1 {
+		return ids[len(ids)-1]
 	}
 	return ""
 }
 
 func parent(dir string) int {
-	for _, line := range statusLines(dir) {
-		if rest, ok := strings.CutPrefix(line, "PPid:"); ok {
-			pid, _ := strconv.Atoi(strings.TrimSpace(rest))
-			return pid
-		}
+	if ids := statusField(dir, "PPid:"); len(ids) == 1 {
+		pid, _ := strconv.Atoi(ids[0])
+		return pid
 	}
 	return 0
 }
 
-func statusLines(dir string) []string {
+// statusField returns the values of a line of the process' status.
+func statusField(dir, name string) []string {
 	b, err := os.ReadFile(dir + "/status")
 	if err != nil {
 		return nil
 	}
-	return strings.Split(string(b), "\n")
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, name); ok {
+			return strings.Fields(rest)
+		}
+	}
+	return nil
 }
 
 // endpointOf is the name that an agent was started with, or "".
@@ -122,5 +138,21 @@ func (r *Running) Orphaned() bool {
 	return errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(own, other)
 }
 
-// Kill ends the lab with everything in it.
-func (r *Running) Kill() error { return unix.Kill(r.Init, unix.SIGKILL) }
+// Kill ends the lab with everything in it. Its init's number may be another
+// process' by now, but the descriptor's process stays the same. Errors:
+// os.ErrProcessDone where the lab has ended.
+func (r *Running) Kill() error {
+	fd, err := unix.PidfdOpen(r.Init, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return os.ErrProcessDone
+	}
+	if err != nil {
+		return fmt.Errorf("find the lab's init %d: %w", r.Init, err)
+	}
+	defer unix.Close(fd)
+	dir := fmt.Sprintf("/proc/%d", r.Init)
+	if pidNS, err := os.Readlink(dir + "/ns/pid_for_children"); err != nil || pidNS != r.pidNS || !own(dir) || !isInit(dir) {
+		return fmt.Errorf("process %d is no longer the lab's init: %w", r.Init, os.ErrProcessDone)
+	}
+	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+}
