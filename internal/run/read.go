@@ -28,7 +28,7 @@ func NoneValid(dir string, rec *result.Record) error {
 // loadPart is the part of the run in dir that a guest measured, nil without one.
 func LoadPart(dir string) (*result.Record, error) {
 	part := filepath.Join(dir, PartDir)
-	if _, err := os.Stat(filepath.Join(part, "json")); errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(part, "run.json")); errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	return result.Load(part)
