@@ -18,8 +18,8 @@ var csvHeader = []string{
 }
 
 // writeCSV writes RFC 4180 with line feeds. Texts are always quoted and numbers
-// never, so that a spreadsheet takes no contender's name for a formula without
-// the name being changed; null is empty, values are joined by spaces.
+// never; null is empty, values are joined by spaces. See guard for texts that a
+// spreadsheet would execute.
 func writeCSV(w io.Writer, r *analysis.Report, _ Options) error {
 	bw := bufio.NewWriter(w)
 	bw.WriteString(strings.Join(csvHeader, ",") + "\n")
@@ -58,7 +58,24 @@ func writeCSV(w io.Writer, r *analysis.Report, _ Options) error {
 	return bw.Flush()
 }
 
-func quote(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
+func quote(s string) string { return `"` + strings.ReplaceAll(guard(s), `"`, `""`) + `"` }
+
+// guard puts an apostrophe before what begins a formula where a cell begins:
+// spreadsheets execute quoted cells, too. A cell also begins after what some of
+// them take for its end. Apostrophes there get another one, so that a reader can
+// take the first away again.
+func guard(s string) string {
+	var b strings.Builder
+	begins, written := true, 0
+	for i, r := range s {
+		if begins && strings.ContainsRune("=+-@'\t\r\n＝＋－＠", r) {
+			b.WriteString(s[written:i] + "'")
+			written = i
+		}
+		begins = strings.ContainsRune(";,\t\r\n\"", r)
+	}
+	return b.String() + s[written:]
+}
 
 // exact is the shortest decimal that reads back as the same number.
 func exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

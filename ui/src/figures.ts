@@ -57,10 +57,11 @@ async function png(svg: string): Promise<Blob> {
   }
 }
 
-// csv quotes every text and no number, as `cnibench report --format csv` does:
-// no spreadsheet takes a name for a formula.
+// csv quotes every text and no number, as `cnibench report --format csv` does, and
+// puts an apostrophe before what a spreadsheet would take for a formula.
 export function csv(rows: Cell[][]): string {
-  const cell = (c: Cell) => (c === null ? "" : typeof c === "number" ? String(c) : `"${c.replaceAll('"', '""')}"`);
+  const guard = (s: string) => s.replace(/(^|[;,\t\r\n"])(?=[=+\-@'\t\r\n＝＋－＠])/g, "$1'");
+  const cell = (c: Cell) => (c === null ? "" : typeof c === "number" ? String(c) : `"${guard(c).replaceAll('"', '""')}"`);
   return rows.map((row) => row.map(cell).join(",") + "\n").join("");
 }
 
