@@ -17,7 +17,7 @@ demo    := macvlan,calico-noencap,flannel-host-gw,flannel-vxlan,canal,cilium,cil
 
 # Tests of these measure or wait: they run one package at a time, without the
 # race detector. All others run with it where there is a C compiler.
-timed   := load|loadbench|serve|workload|bench|agent|arena|ns|wire|vm|check|tune|cli
+timed   := load|serve|workload|bench|agent|arena|ns|wire|vm|check|tune|cli
 # Tests of these run as an ordinary user, too.
 user    := ./internal/result ./internal/arena/lab
 fuzztime ?= 10s
@@ -79,19 +79,19 @@ test-inside: lint darwin build guest-kernel test-unit test-timed test-user
 
 .PHONY: test-unit
 test-unit: ## tests that need no measuring, with the race detector if there is a C compiler
-	@packages=$$(go list ./... | grep -vE '/internal/($(timed))(/|$$)'); \
+	@packages=$$(go list ./... | grep -vE '/(internal/($(timed))|tools/loadbench)(/|$$)'); \
 	if command -v gcc >/dev/null; then \
-		echo "go test -race (all but $(timed))"; \
+		echo "go test -race (all but $(timed) and loadbench)"; \
 		CGO_ENABLED=1 go test -race $$packages; \
 	else \
-		echo "go test (all but $(timed)); install gcc for the race detector"; \
+		echo "go test (all but $(timed) and loadbench); install gcc for the race detector"; \
 		go test $$packages; \
 	fi
 
 .PHONY: test-timed
 test-timed: ## tests that load and measure, one package at a time
-	@echo "go test -p 1 ($(timed))"; \
-	PATH=$(CURDIR)/bin:$$PATH go test -p 1 -count=1 -timeout 40m $$(go list ./... | grep -E '/internal/($(timed))(/|$$)')
+	@echo "go test -p 1 ($(timed) and loadbench)"; \
+	PATH=$(CURDIR)/bin:$$PATH go test -p 1 -count=1 -timeout 40m $$(go list ./... | grep -E '/(internal/($(timed))|tools/loadbench)(/|$$)')
 
 .PHONY: guest-kernel
 guest-kernel: build ## the kernel of guests, in the cache
@@ -122,8 +122,8 @@ lint: bin/tools/staticcheck ## gofmt, go vet, staticcheck, errcheck, errorlint, 
 	done; \
 	[ -z "$$failed" ]
 
-bin/tools/staticcheck: tools/go.mod tools/go.sum
-	cd tools && go build -o ../bin/tools/ tool
+bin/tools/staticcheck: tools/lint/go.mod tools/lint/go.sum
+	cd tools/lint && go build -o ../../bin/tools/ tool
 	@touch $@
 
 .PHONY: ui

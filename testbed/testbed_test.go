@@ -18,10 +18,11 @@ import (
 	"testing"
 	"time"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/testbed/internal/bed"
-	"github.com/cnibench/cnibench/testbed/internal/image"
+	"github.com/cnibench/cnibench/tools/image"
 )
 
 // TestMain is also the program of the tests' pods, which need an image of one
@@ -250,8 +251,10 @@ func (p program) importTestImage() {
 		p.t.Fatal(err)
 	}
 	defer tarball.Close()
-	img := image.Image{Name: testImage, Entrypoint: []string{"/test"}, Files: []image.File{{Path: "/test", Mode: 0o755, Source: self}}}
-	if err := img.Write(tarball); err != nil {
+	program := image.NewTree()
+	program.AddProgram("/test", self)
+	img := image.Image{Config: v1.Config{Entrypoint: []string{"/test"}}, Layers: []*image.Tree{program}}
+	if err := image.Write(tarball, testImage, img); err != nil {
 		p.t.Fatal(err)
 	}
 	p.run("image", "import", tarball.Name())

@@ -123,8 +123,8 @@ var confinements = append([]confined{
 		what: []string{"os/exec"},
 		to: []string{
 			"internal/host", "internal/vm/...", "internal/arena/...",
-			"internal/ns",        // starts a command that host prepared, inside a namespace
-			"internal/loadbench", // wants to know what the commands that host started have used
+			"internal/ns",     // starts a command that host prepared, inside a namespace
+			"tools/loadbench", // wants to know what the commands that host started have used
 		},
 		why: "commands are started in one place, so that process groups, errors and clean-up are the same",
 	},
@@ -161,8 +161,18 @@ var confinements = append([]confined{
 	},
 	{
 		what: []string{"github.com/gopacket/gopacket/..."},
-		to:   []string{"internal/loadbench"},
+		to:   []string{"tools/loadbench"},
 		why:  "captures are for proofs; the product reads none",
+	},
+	{
+		what: []string{"github.com/google/go-containerregistry/..."},
+		to:   []string{"tools/..."},
+		why:  "the program reads and writes no images",
+	},
+	{
+		what: []string{"tools/..."},
+		to:   []string{"tools/..."},
+		why:  "programs for developers: the product does not depend on them",
 	},
 	{
 		what: []string{"internal/archtest", "internal/arena/arenatest", "internal/arena/kube/kubetest"},

@@ -93,7 +93,7 @@ func TestReplaceOnce(t *testing.T) {
 }
 
 func TestKernelModules(t *testing.T) {
-	for _, line := range strings.Split(strings.TrimSpace(string(kernelModules("vxlan", "cls_bpf"))), "\n") {
+	for _, line := range strings.Split(strings.TrimSpace(kernelModules("vxlan", "cls_bpf")), "\n") {
 		if fields := strings.Fields(line); len(fields) < 6 {
 			t.Errorf("%q has %d fields; /proc/modules has six", line, len(fields))
 		}

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/testbed/internal/build"
-	"github.com/cnibench/cnibench/testbed/internal/image"
+	"github.com/cnibench/cnibench/tools/image"
 )
 
 // ciliumModule holds Cilium's agent, operator, CNI plugin, eBPF sources and
@@ -125,7 +125,7 @@ func ciliumImages(ctx context.Context, log logf) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := ciliumFiles(ctx, dir, built)
+	files, err := ciliumFiles(dir, built)
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", ciliumImage, err)
 	}
@@ -133,8 +133,9 @@ func ciliumImages(ctx context.Context, log logf) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	operator, err := tarball(ciliumOperatorImage+"-generic:"+ciliumModule.version, "cilium-operator",
-		[]image.File{{Path: "/usr/bin/cilium-operator-generic", Source: filepath.Join(built, "operator"), Mode: 0o755}}, log)
+	program := image.NewTree()
+	program.AddProgram("/usr/bin/cilium-operator-generic", filepath.Join(built, "operator"))
+	operator, err := tarball(ciliumOperatorImage+"-generic:"+ciliumModule.version, "cilium-operator", program, log)
 	if err != nil {
 		return nil, err
 	}
@@ -171,52 +172,50 @@ func patchCilium(module string) (string, error) {
 	return sources, nil
 }
 
-// ciliumFiles is the agent's image: what the published one has of it, without
+// ciliumFiles returns the agent's image: what the published one has, without
 // Envoy and the Hubble client.
-func ciliumFiles(ctx context.Context, module, built string) ([]image.File, error) {
-	u := newUserland()
-	err := u.add(ctx,
+func ciliumFiles(module, built string) (*image.Tree, error) {
+	extensions, err := iptablesExtensions()
+	if err != nil {
+		return nil, err
+	}
+	tree := image.NewTree()
+	err = addPrograms(tree, append(extensions,
 		// for the agent
 		"clang", "llc", "bpftool", "ip", "tc", "ipset",
 		"iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore",
 		// for the chart's scripts
 		"sh", "bash", "cat", "cp", "mv", "rm", "mkdir", "ls", "ln", "touch", "chmod", "sleep", "true", "basename", "dirname",
 		"find", "grep", "sed", "mount", "umount", "nsenter",
-	)
+	)...)
 	if err != nil {
 		return nil, err
 	}
-	if err := u.addIptablesExtensions(ctx); err != nil {
-		return nil, err
-	}
-	files := u.list()
 	for _, p := range ciliumPackages {
 		if !strings.Contains(p.place, "operator") {
-			files = append(files, image.File{Path: p.place, Source: filepath.Join(built, filepath.Base(p.path)), Mode: 0o755})
+			tree.AddProgram(p.place, filepath.Join(built, filepath.Base(p.path)))
 		}
 	}
 	loopback, err := findProgram("/usr/lib/cni/loopback")
 	if err != nil {
 		return nil, err
 	}
-	return append(files,
-		image.File{Path: "/usr/bin/cilium", Link: "cilium-dbg"},
-		image.File{Path: "/var/run", Link: "/run"}, // the agent uses both names for one place
-		image.File{Path: "/cni/loopback", Source: loopback, Mode: 0o755},
-		image.File{Path: "/init-container.sh", Source: filepath.Join(module, "images", "cilium", "init-container.sh"), Mode: 0o755},
-		image.File{Path: "/install-plugin.sh", Source: filepath.Join(module, "plugins", "cilium-cni", "install-plugin.sh"), Mode: 0o755},
-		image.File{Path: "/cni-uninstall.sh", Source: filepath.Join(module, "plugins", "cilium-cni", "cni-uninstall.sh"), Mode: 0o755},
-		image.File{Path: "/var/lib/cilium/bpf", Source: filepath.Join(module, "bpf")},
-		image.File{Path: ciliumModules, Data: kernelModules("vxlan", "ip_tables", "iptable_nat", "iptable_mangle", "iptable_raw", "iptable_filter", "sch_ingress", "cls_bpf")},
-	), nil
+	tree.AddLink("/usr/bin/cilium", "cilium-dbg")
+	tree.AddLink("/var/run", "/run") // the agent uses both names for one place
+	tree.AddProgram("/cni/loopback", loopback)
+	tree.AddProgram("/init-container.sh", filepath.Join(module, "images", "cilium", "init-container.sh"))
+	tree.AddProgram("/install-plugin.sh", filepath.Join(module, "plugins", "cilium-cni", "install-plugin.sh"))
+	tree.AddProgram("/cni-uninstall.sh", filepath.Join(module, "plugins", "cilium-cni", "cni-uninstall.sh"))
+	tree.AddText(ciliumModules, kernelModules("vxlan", "ip_tables", "iptable_nat", "iptable_mangle", "iptable_raw", "iptable_filter", "sch_ingress", "cls_bpf"))
+	return tree, tree.AddFolder("/var/lib/cilium/bpf", filepath.Join(module, "bpf"))
 }
 
 // kernelModules is a list in the format of /proc/modules. What of it is built
 // into the kernel is as good as loaded; what the kernel lacks fails when used.
-func kernelModules(names ...string) []byte {
-	var list []byte
+func kernelModules(names ...string) string {
+	var list strings.Builder
 	for _, name := range names {
-		list = fmt.Appendf(list, "%s 0 0 - Live 0x0000000000000000\n", name)
+		fmt.Fprintf(&list, "%s 0 0 - Live 0x0000000000000000\n", name)
 	}
-	return list
+	return list.String()
 }

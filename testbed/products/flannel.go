@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/testbed/internal/build"
-	"github.com/cnibench/cnibench/testbed/internal/image"
+	"github.com/cnibench/cnibench/tools/image"
 )
 
 // flannelModule holds flannel's daemon, its chart and its manifest.
@@ -117,7 +117,7 @@ func flannelImages(ctx context.Context, log logf) ([]string, error) {
 		}},
 		{flannelCNIImage + ":" + flannelCNITag, "flannel-cni", filepath.Join(plugin, "flannel"), "/flannel", []string{"cp"}},
 	} {
-		files, err := flannelFiles(ctx, i.program, i.place, i.others...)
+		files, err := flannelFiles(i.program, i.place, i.others...)
 		if err != nil {
 			return nil, fmt.Errorf("image %s: %w", i.name, err)
 		}
@@ -143,20 +143,17 @@ func flannelPrograms(ctx context.Context, dir, version, program, env string, log
 	}, log)
 }
 
-// flannelFiles is a program at its place in the image, with others of this
-// machine.
-func flannelFiles(ctx context.Context, program, place string, others ...string) ([]image.File, error) {
-	u := newUserland()
-	if err := u.add(ctx, others...); err != nil {
-		return nil, err
-	}
+// flannelFiles returns the program at its place in the image, and others of
+// this machine.
+func flannelFiles(program, place string, others ...string) (*image.Tree, error) {
 	if slices.Contains(others, "iptables") {
-		if err := u.addIptablesExtensions(ctx); err != nil {
+		extensions, err := iptablesExtensions()
+		if err != nil {
 			return nil, err
 		}
+		others = append(others, extensions...)
 	}
-	if err := u.addLibraries(ctx, program); err != nil {
-		return nil, err
-	}
-	return append(u.list(), image.File{Path: place, Source: program, Mode: 0o755}), nil
+	tree := image.NewTree()
+	tree.AddProgram(place, program)
+	return tree, addPrograms(tree, others...)
 }

@@ -3,14 +3,14 @@
 package products
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/cnibench/cnibench/testbed/internal/image"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/cnibench/cnibench/tools/image"
 )
 
 // searchPath is PATH in the containers, whose commands are bare names.
@@ -28,11 +28,12 @@ func cacheDir(name string) (string, error) {
 
 // tarball writes the image into the cache and returns the path, whose name
 // says what the image is made of: with the same files there is nothing to do.
-func tarball(name, prefix string, files []image.File, log logf) (string, error) {
-	key, err := fingerprint(name, files)
+func tarball(name, prefix string, files *image.Tree, log logf) (string, error) {
+	sum, err := files.Fingerprint()
 	if err != nil {
 		return "", fmt.Errorf("image %s: %w", name, err)
 	}
+	key := sum[:12]
 	dir, err := cacheDir("images")
 	if err != nil {
 		return "", err
@@ -57,31 +58,12 @@ func tarball(name, prefix string, files []image.File, log logf) (string, error) 
 		return "", err
 	}
 	defer os.Remove(out.Name())
-	err = image.Image{Name: name, Env: []string{searchPath}, Files: files}.Write(out)
+	err = image.Write(out, name, image.Image{Config: v1.Config{Env: []string{searchPath}}, Layers: []*image.Tree{files}})
 	if closeErr := out.Close(); err == nil {
 		err = closeErr
 	}
 	if err != nil {
-		return "", fmt.Errorf("image %s: %w", name, err)
+		return "", err
 	}
 	return path, os.Rename(out.Name(), path)
-}
-
-// fingerprint is another one when a file of the image is another one, going
-// by sizes and times.
-func fingerprint(name string, files []image.File) (string, error) {
-	hash := sha256.New() // whose Write never fails
-	_, _ = fmt.Fprintln(hash, name)
-	for _, f := range files {
-		_, _ = fmt.Fprintf(hash, "%q %v %q %q\n", f.Path, f.Mode, f.Link, f.Data)
-		if f.Source == "" {
-			continue
-		}
-		info, err := os.Stat(f.Source)
-		if err != nil {
-			return "", err
-		}
-		_, _ = fmt.Fprintln(hash, f.Source, info.Size(), info.ModTime().UnixNano())
-	}
-	return hex.EncodeToString(hash.Sum(nil))[:12], nil
 }

@@ -21,10 +21,11 @@ import (
 	"strings"
 	"syscall"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/testbed/internal/build"
-	"github.com/cnibench/cnibench/testbed/internal/image"
+	"github.com/cnibench/cnibench/tools/image"
 )
 
 // Options of Up.
@@ -249,12 +250,10 @@ func writeShare(dir, pause string) (self string, err error) {
 	if err != nil {
 		return "", err
 	}
-	img := image.Image{
-		Name:       pauseImage,
-		Entrypoint: []string{"/pause"},
-		Files:      []image.File{{Path: "/pause", Mode: 0o755, Source: pause}},
-	}
-	return self, errors.Join(img.Write(tarball), tarball.Close())
+	program := image.NewTree()
+	program.AddProgram("/pause", pause)
+	err = image.Write(tarball, pauseImage, image.Image{Config: v1.Config{Entrypoint: []string{"/pause"}}, Layers: []*image.Tree{program}})
+	return self, errors.Join(err, tarball.Close())
 }
 
 // serverAddrs are the addresses at which the API server is reached: inside,

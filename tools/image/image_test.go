@@ -1,4 +1,4 @@
-package main
+package image
 
 import (
 	"archive/tar"
@@ -85,15 +85,15 @@ func TestAddPackages(t *testing.T) {
 		"usr/share/doc/tool/README":   "long",
 		"var/lib/dpkg/info/tool.list": "/.\n/bin\n/bin/tool\n/etc/tool.conf\n/usr/share/doc/tool/README\n/usr/bin/removed\n",
 	})
-	tr := newTree()
-	missing, err := tr.addPackages(root, []string{"tool", "other"})
+	tr := NewTree()
+	missing, err := tr.AddPackages(root, []string{"tool", "other"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"other"}, missing); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"bin", "etc", "etc/tool.conf", "usr", "usr/bin", "usr/bin/tool", "usr/bin/tool.real"}, tr.paths()); diff != "" {
+	if diff := cmp.Diff([]string{"bin", "etc", "etc/tool.conf", "usr", "usr/bin", "usr/bin/tool", "usr/bin/tool.real"}, tr.Paths()); diff != "" {
 		t.Error(diff)
 	}
 	if tr.entries["bin"].link != "usr/bin" || tr.entries["usr/bin/tool"].link != "tool.real" || tr.entries["usr/bin/tool.real"].mode != 0o755 {
@@ -104,57 +104,89 @@ func TestAddPackages(t *testing.T) {
 func TestLinksInACircle(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, map[string]string{"a": "->b", "b": "->a"})
-	if err := newTree().addFile(root, "/a"); err == nil || !strings.Contains(err.Error(), "too many links") {
+	if err := NewTree().AddFile(root, "/a"); err == nil || !strings.Contains(err.Error(), "too many links") {
 		t.Error(err)
 	}
 }
 
 // The archive is an OCI layout and what docker load reads, and the same files
 // give the same bytes.
-func TestArchive(t *testing.T) {
+func TestWrite(t *testing.T) {
 	staged := t.TempDir()
-	write(t, staged, map[string]string{"usr/local/bin/cnibench": "the program"})
-	build := func() []byte {
-		system, own := newTree(), newTree()
-		system.addSystem()
-		if err := own.addFolder(staged); err != nil {
-			t.Fatal(err)
+	write(t, staged, map[string]string{"bin/cnibench": "the program"})
+	build := func(architectures ...string) []byte {
+		var images []Image
+		for _, architecture := range architectures {
+			system, own := NewTree(), NewTree()
+			system.AddDir("tmp", fs.ModeSticky|0o777)
+			system.AddText("etc/passwd", "root")
+			system.AddLink("var/run", "/run")
+			if err := own.AddFolder("usr/local", staged); err != nil {
+				t.Fatal(err)
+			}
+			images = append(images, Image{Architecture: architecture, Config: v1.Config{Entrypoint: []string{"/usr/local/bin/cnibench"}}, Layers: []*Tree{system, NewTree(), own}})
 		}
 		var b bytes.Buffer
-		if err := writeImage(&b, "registry.example/cnibench:1", "arm64", system, own); err != nil {
+		if err := Write(&b, "registry.example/cnibench:1", images...); err != nil {
 			t.Fatal(err)
 		}
 		return b.Bytes()
 	}
-	first := build()
-	if !bytes.Equal(first, build()) {
+	one := build("arm64")
+	if !bytes.Equal(one, build("arm64")) {
 		t.Error("two archives of the same files differ")
 	}
-	file := filepath.Join(t.TempDir(), "image.tar")
-	if err := os.WriteFile(file, first, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	image, err := tarball.ImageFromPath(file, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := validate.Image(image); err != nil {
-		t.Error(err)
-	}
-	config, err := image.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if config.Architecture != "arm64" || config.OS != "linux" || config.Config.Entrypoint[0] != "/usr/local/bin/cnibench" {
-		t.Errorf("%+v", config)
-	}
-	files := extract(t, image)
-	if string(files["usr/local/bin/cnibench"].data) != "the program" || files["tmp"].Mode != 0o1777 || !strings.Contains(string(files["etc/passwd"].data), "sshd:") {
-		t.Errorf("%v", files)
-	}
 
+	t.Run("docker", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "image.tar")
+		if err := os.WriteFile(file, one, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		image, err := tarball.ImageFromPath(file, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkImage(t, image, "arm64")
+	})
+	t.Run("OCI", func(t *testing.T) {
+		manifest, index := readLayout(t, one)
+		if p := manifest.Platform; p == nil || p.Architecture != "arm64" || p.OS != "linux" {
+			t.Errorf("platform %v", p)
+		}
+		image, err := index.Image(manifest.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkImage(t, image, "arm64")
+	})
+	t.Run("two architectures", func(t *testing.T) {
+		manifest, index := readLayout(t, build("amd64", "arm64"))
+		both, err := index.ImageIndex(manifest.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		images, err := both.IndexManifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, architecture := range []string{"amd64", "arm64"} {
+			if p := images.Manifests[i].Platform; p == nil || p.Architecture != architecture {
+				t.Errorf("platform %v, want %s", p, architecture)
+			}
+			image, err := both.Image(images.Manifests[i].Digest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkImage(t, image, architecture)
+		}
+	})
+}
+
+// readLayout unpacks an archive and returns its only entry.
+func readLayout(t *testing.T, archive []byte) (v1.Descriptor, v1.ImageIndex) {
+	t.Helper()
 	dir := t.TempDir()
-	unpack(t, bytes.NewReader(first), dir)
+	unpack(t, bytes.NewReader(archive), dir)
 	index, err := layout.ImageIndexFromPath(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -166,8 +198,57 @@ func TestArchive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := manifest.Manifests[0].Annotations["io.containerd.image.name"]; got != "registry.example/cnibench:1" {
-		t.Error(got)
+	if len(manifest.Manifests) != 1 {
+		t.Fatalf("manifests %+v", manifest.Manifests)
+	}
+	entry := manifest.Manifests[0]
+	if got := entry.Annotations["io.containerd.image.name"]; got != "registry.example/cnibench:1" {
+		t.Errorf("name %q", got)
+	}
+	return entry, index
+}
+
+func checkImage(t *testing.T, image v1.Image, architecture string) {
+	t.Helper()
+	if err := validate.Image(image); err != nil {
+		t.Error(err)
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Architecture != architecture || config.OS != "linux" || config.Config.Entrypoint[0] != "/usr/local/bin/cnibench" {
+		t.Errorf("%+v", config)
+	}
+	files := extract(t, image)
+	if string(files["usr/local/bin/cnibench"].data) != "the program" || files["tmp"].Mode != 0o1777 || string(files["etc/passwd"].data) != "root" || files["var/run"].Linkname != "/run" {
+		t.Errorf("%v", files)
+	}
+}
+
+func TestFingerprint(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"a": "A", "b": "->a"})
+	print := func() string {
+		tree := NewTree()
+		if err := tree.AddFolder("x", dir); err != nil {
+			t.Fatal(err)
+		}
+		sum, err := tree.Fingerprint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sum
+	}
+	first := print()
+	if first != print() {
+		t.Error("the same files have another fingerprint")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("longer"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if first == print() {
+		t.Error("another file has the same fingerprint")
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package image
 
 import (
 	"debug/elf"
@@ -11,9 +11,10 @@ import (
 	"strings"
 )
 
-// addLibraries adds the shared libraries that the programs want, what those
-// want in turn, and the program that loads them all.
-func (t *tree) addLibraries(root string, programs []string) error {
+// AddLibraries adds the shared libraries below root that the programs of this
+// machine want, the libraries that those want in turn, and the program that
+// loads them. Files that are no programs want nothing.
+func (t *Tree) AddLibraries(root string, programs ...string) error {
 	seen := map[string]bool{}
 	queue := slices.Clone(programs)
 	for len(queue) > 0 {
@@ -32,13 +33,13 @@ func (t *tree) addLibraries(root string, programs []string) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", program, err)
 			}
-			if err := t.addFile(root, name); err != nil {
+			if err := t.AddFile(root, name); err != nil {
 				return err
 			}
 			queue = append(queue, filepath.Join(root, name))
 		}
 		if wants.loader != "" {
-			if err := t.addFile(root, wants.loader); err != nil {
+			if err := t.AddFile(root, wants.loader); err != nil {
 				return fmt.Errorf("%s: %w", program, err)
 			}
 		}
@@ -53,7 +54,7 @@ type wanted struct {
 	folders   []string // where to look first
 }
 
-// needed reads what the file wants: nothing, if it is no ELF file.
+// needed reads what the file wants. A file that is not ELF wants nothing.
 func needed(name string) (w wanted, err error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -95,13 +96,13 @@ func needed(name string) (w wanted, err error) {
 	return w, nil
 }
 
-// isShort says that the file ends before an ELF header does.
+// isShort says whether the file is shorter than an ELF header.
 func isShort(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Size() < 64
 }
 
-// find is the path of the library from root.
+// find returns the path of the library from root.
 func (w *wanted) find(root, library string) (string, error) {
 	folders := slices.Clone(w.folders)
 	for _, pattern := range []string{"lib/*-linux-gnu*", "usr/lib/*-linux-gnu*", "lib64", "usr/lib64", "lib", "usr/lib", "usr/local/lib"} {

@@ -1,5 +1,5 @@
-// The linters, apart from the program's own dependencies.
-module github.com/cnibench/cnibench/tools
+// The linters, a module of its own: the program does not depend on them.
+module github.com/cnibench/cnibench/tools/lint
 
 go 1.26.0
 
