@@ -71,6 +71,7 @@ but a gate failed or no sample was valid.`),
 	for _, c := range root.Commands() {
 		wrapArgs(c)
 	}
+	describeFlags(root)
 	root.Args = func(c *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil

@@ -52,7 +52,7 @@ type tuneFlags struct {
 // choose adds the flags that choose settings.
 func (f *tuneFlags) choose(c *cobra.Command) {
 	c.Flags().StringVar(&f.profile, "profile", "", "settings for a purpose: "+strings.Join(profileNames(), ", "))
-	c.Flags().StringArrayVar(&f.set, "set", nil, "parameter of a setting, `SETTING.PARAMETER=VALUE`; see `cnibench list tunings`")
+	c.Flags().StringArrayVar(&f.set, "set", nil, "parameter of a setting, `SETTING.PARAMETER=VALUE`; see cnibench list tunings")
 	c.Flags().StringArrayVar(&f.sysctls, "sysctl", nil, "a kernel parameter of your own beside them, `KEY=VALUE`")
 	c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return settingNames(), cobra.ShellCompDirectiveNoFileComp

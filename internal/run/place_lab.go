@@ -19,6 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/vm"
 )
 
 // labSettings are the lab's flags that a plan remembers.
@@ -29,9 +30,13 @@ var labSettings = []string{
 // labKind is the lab by one of its names: natively what this kernel can and the
 // rest in a guest, all natively, or all in a guest.
 func labKind(name string) Kind {
+	guest := microvm.SettingFlags
+	if name == Lab && os.Getenv(vm.GuestEnv) == "" {
+		guest = nil // a guest's own run is in its lab, with the flags that chose the guest
+	}
 	return Kind{
 		Name: name, makes: []string{Lab, MicroVM},
-		flags:    slices.Concat(labSettings, microvm.SettingFlags, []string{"keep", "cache"}),
+		flags:    slices.Concat(labSettings, guest, []string{"keep", "cache"}),
 		settings: slices.Concat(labSettings, microvm.SettingFlags), fixed: labSettings,
 		recorded: (*Request).labRecorded,
 		check: func(f *Request) error {
