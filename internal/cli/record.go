@@ -192,8 +192,8 @@ func (o *recordOptions) fill(c *cobra.Command) error {
 	}
 	token := []byte(os.Getenv(tokenVariable))
 	// The command has no business with the secret.
-	if err := os.Unsetenv(tokenVariable); err != nil {
-		return err
+	if err := record.HideVariable(tokenVariable); err != nil {
+		return fmt.Errorf("%w; give the token in a file: --token-file", err)
 	}
 	connects := c.Flags().Changed("connect")
 	var err error

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/arena/lab"
@@ -216,7 +217,8 @@ func (f *Request) labOptions() (lab.Options, error) {
 }
 
 // custom is the user's own configuration; a resumed run keeps the text that it
-// was started with.
+// was started with. Credentials are not in that text: the file must be there
+// again, unchanged but for them.
 func (f *Request) custom() (*lab.CustomAttach, error) {
 	join := f.CNITransport
 	if join == "none" {
@@ -226,6 +228,15 @@ func (f *Request) custom() (*lab.CustomAttach, error) {
 		raw, err := os.ReadFile(f.CNIConf)
 		if err != nil {
 			return nil, err
+		}
+		f.cniText = string(raw)
+	} else if strings.Contains(f.cniText, masked) {
+		raw, err := os.ReadFile(f.CNIConf)
+		if err != nil {
+			return nil, fmt.Errorf("the run directory holds no credentials of the configuration: %w", err)
+		}
+		if text, _ := maskSecrets(string(raw)); text != f.cniText {
+			return nil, fmt.Errorf("%s is not what the run was started with; only its credentials may change", f.CNIConf)
 		}
 		f.cniText = string(raw)
 	}
@@ -250,7 +261,8 @@ func (f *Request) labRecorded() map[string]string {
 		"congestion-control": f.Congestion, "cpus": f.CPUs, "offload": f.Offload,
 	}
 	if f.CNIConf != "" {
-		s["cni-conf"], s["cni-transport"], s[cniTextKey] = f.CNIConf, f.CNITransport, f.cniText
+		s["cni-conf"], s["cni-transport"] = f.CNIConf, f.CNITransport
+		s[cniTextKey], _ = maskSecrets(f.cniText)
 	}
 	maps.Copy(s, f.Guest.Settings())
 	return s
