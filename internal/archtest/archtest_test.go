@@ -83,6 +83,7 @@ func TestCheckFinds(t *testing.T) {
 		"client-go elsewhere":           {"internal/bench/x.go", imports("k8s.io/client-go/rest"), "imports k8s.io/client-go/rest"},
 		"Helm's installer":              {"internal/arena/kube/install/x.go", imports("helm.sh/helm/v3/pkg/action"), "imports helm.sh/helm/v3/pkg/action"},
 		"Helm's renderer":               {"internal/arena/kube/install/x.go", imports("helm.sh/helm/v3/pkg/engine"), ""},
+		"clients of all API groups":     {"internal/arena/kube/x.go", imports("k8s.io/client-go/kubernetes"), "imports k8s.io/client-go/kubernetes"},
 		"client-go in its arena":        {"internal/arena/kube/x.go", imports("k8s.io/client-go/rest"), ""},
 		"something depends on cli":      {"internal/bench/x.go", imports(module + "/internal/cli"), "imports internal/cli"},
 		"main does":                     {"main.go", imports(module + "/internal/cli"), ""},

@@ -159,6 +159,10 @@ var confinements = append([]confined{
 		why: "they bring some 300 packages: kubectl, kustomize, ORAS, drivers of databases; package install does with the cluster's own client what they do",
 	},
 	{
+		what: []string{"k8s.io/client-go/kubernetes"},
+		why:  "it links the clients of all API groups; kube.Client has those that are used",
+	},
+	{
 		what: []string{"internal/cli/..."},
 		to:   []string{"."},
 		why:  "the command line is wiring: nothing depends on it",

@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
@@ -37,6 +38,16 @@ func actAs(t *testing.T, kubeconfig, user string) string {
 	return file
 }
 
+// allGroups are the clients of the API groups that only tests need, too.
+func allGroups(t *testing.T, cl *Cluster) *kubernetes.Clientset {
+	t.Helper()
+	set, err := kubernetes.NewForConfig(cl.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
 // bindRights applies what rbac prints and returns the account's user.
 func bindRights(t *testing.T, cl *Cluster) string {
 	t.Helper()
@@ -55,8 +66,8 @@ func bindRights(t *testing.T, cl *Cluster) string {
 	}
 	t.Cleanup(func() {
 		ctx := context.Background()
-		_ = cl.Client.RbacV1().ClusterRoleBindings().Delete(ctx, binding.Name, metav1.DeleteOptions{})
-		_ = cl.Client.RbacV1().ClusterRoles().Delete(ctx, role.Name, metav1.DeleteOptions{})
+		_ = allGroups(t, cl).RbacV1().ClusterRoleBindings().Delete(ctx, binding.Name, metav1.DeleteOptions{})
+		_ = allGroups(t, cl).RbacV1().ClusterRoles().Delete(ctx, role.Name, metav1.DeleteOptions{})
 		if err := cl.removeNamespaces(ctx, namespace); err != nil {
 			t.Error(err)
 		}
@@ -66,10 +77,10 @@ func bindRights(t *testing.T, cl *Cluster) string {
 		_, err = cl.Client.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &account, metav1.CreateOptions{})
 	}
 	if err == nil {
-		_, err = cl.Client.RbacV1().ClusterRoles().Create(t.Context(), &role, metav1.CreateOptions{})
+		_, err = allGroups(t, cl).RbacV1().ClusterRoles().Create(t.Context(), &role, metav1.CreateOptions{})
 	}
 	if err == nil {
-		_, err = cl.Client.RbacV1().ClusterRoleBindings().Create(t.Context(), &binding, metav1.CreateOptions{})
+		_, err = allGroups(t, cl).RbacV1().ClusterRoleBindings().Create(t.Context(), &binding, metav1.CreateOptions{})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -171,7 +171,7 @@ func TestKubeServiceKinds(t *testing.T) {
 func TestKubeHostNetworkRefused(t *testing.T) {
 	o := realCluster(t)
 	a := realArena(t, o)
-	api := a.cl.Client.AdmissionregistrationV1()
+	api := allGroups(t, a.cl).AdmissionregistrationV1()
 	const name = "cnibench-test-no-host-network"
 	policy := &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name},

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
@@ -38,7 +37,7 @@ const (
 // Cluster is a connection to a cluster's API server.
 type Cluster struct {
 	Config  *rest.Config
-	Client  kubernetes.Interface
+	Client  Client
 	Dynamic dynamic.Interface
 	Mapper  meta.ResettableRESTMapper // asks again for kinds that it does not know after Reset
 	Version *version.Info
@@ -66,7 +65,7 @@ func Connect(ctx context.Context, o Options) (*Cluster, error) {
 	config.WarningHandler = rest.NoWarnings{} // what matters comes as an error
 	cl := &Cluster{Config: config, Context: kubeContext, Options: o, program: Program}
 	cl.exec = cl.stream
-	if cl.Client, err = kubernetes.NewForConfig(config); err != nil {
+	if cl.Client, err = newClient(config); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	if cl.Dynamic, err = dynamic.NewForConfig(config); err != nil {

@@ -14,21 +14,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
+	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
 // facts are what recipes ask of a cluster, found out when first asked.
 type facts struct {
-	client kubernetes.Interface
+	client kube.Client
 	known  map[string]string
 	// uplinks are the nodes' interfaces, from the survey.
 	uplinks map[string]string
 }
 
-func newFacts(client kubernetes.Interface, version string, given map[string]string) *facts {
+func newFacts(client kube.Client, version string, given map[string]string) *facts {
 	known := map[string]string{"version": version}
 	maps.Copy(known, given)
 	return &facts{client: client, known: known}

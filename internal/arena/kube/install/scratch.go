@@ -8,7 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+
+	"github.com/cnibench/cnibench/internal/arena/kube"
 )
 
 // ScratchLabel marks a cluster as scratch on its namespace kube-system, and a
@@ -25,7 +26,7 @@ const ScratchLabel = "cnibench.io/scratch"
 //     back, but for those of kube-* in the host network, which stay.
 //
 // Nothing is changed.
-func (i *Installer) scratch(ctx context.Context, client kubernetes.Interface) error {
+func (i *Installer) scratch(ctx context.Context, client kube.Client) error {
 	list, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list namespaces: %w", err)
