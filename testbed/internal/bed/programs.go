@@ -11,15 +11,8 @@ import (
 // KubernetesVersion is what testbed/kubernetes/go.mod pins.
 const KubernetesVersion = "v1.34.4"
 
-// kubernetesPrograms are the packages of what a cluster runs.
-var kubernetesPrograms = []string{
-	"k8s.io/kubernetes/cmd/kube-apiserver",
-	"k8s.io/kubernetes/cmd/kube-controller-manager",
-	"k8s.io/kubernetes/cmd/kube-scheduler",
-	"k8s.io/kubernetes/cmd/kubelet",
-	"k8s.io/kubernetes/cmd/kube-proxy",
-	"k8s.io/kubernetes/cmd/kubectl",
-}
+// kubernetesNames are the programs that testbed/kubernetes is.
+var kubernetesNames = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl"}
 
 // kubernetesFlags tell the programs their version, which else says v0.0.0; what
 // is installed on a cluster goes by it.

@@ -75,7 +75,7 @@ func Up(ctx context.Context, dir string, options Options, logf func(format strin
 	if err != nil {
 		return nil, err
 	}
-	programs, err := build.Programs(ctx, build.Source{Dir: source, Version: KubernetesVersion, Packages: kubernetesPrograms, Flags: kubernetesFlags}, logf)
+	programs, err := build.Programs(ctx, build.Source{Dir: source, Version: KubernetesVersion, Packages: []string{"."}, Names: kubernetesNames, Flags: kubernetesFlags}, logf)
 	if err != nil {
 		return nil, err
 	}

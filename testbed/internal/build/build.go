@@ -24,6 +24,7 @@ type Source struct {
 	Dir      string   // folder with the go.mod and go.sum that pin every version
 	Version  string   // of the product, for the cache folder's name
 	Packages []string // import paths of the programs
+	Names    []string // links to the program, where the one package is several programs, told apart by name
 	Env      []string // beside the caller's environment, as CGO_ENABLED=1; the default is CGO_ENABLED=0
 	Flags    []string // of go build, beside -trimpath and -ldflags '-s -w'
 }
@@ -93,6 +94,15 @@ func Programs(ctx context.Context, s Source, logf func(format string, args ...an
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go %s in %s: %w\n%s", strings.Join(cmd.Args[1:], " "), s.Dir, err, out)
 	}
+	programs, err := os.ReadDir(building)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range s.Names {
+		if err := os.Symlink(programs[0].Name(), filepath.Join(building, name)); err != nil {
+			return "", err
+		}
+	}
 	logf("built %s %s in %s", filepath.Base(s.Dir), s.Version, time.Since(begin).Round(time.Second))
 	return folder, os.Rename(building, folder)
 }
@@ -100,14 +110,24 @@ func Programs(ctx context.Context, s Source, logf func(format string, args ...an
 // key names everything that the programs depend on.
 func (s Source) key() (string, error) {
 	hash := sha256.New()
-	for _, name := range []string{"go.mod", "go.sum"} {
-		content, err := os.ReadFile(filepath.Join(s.Dir, name))
+	files := []string{filepath.Join(s.Dir, "go.mod"), filepath.Join(s.Dir, "go.sum")}
+	for _, p := range s.Packages {
+		if strings.HasPrefix(p, ".") {
+			own, err := filepath.Glob(filepath.Join(s.Dir, p, "*.go"))
+			if err != nil {
+				return "", err
+			}
+			files = append(files, own...)
+		}
+	}
+	for _, name := range files {
+		content, err := os.ReadFile(name)
 		if err != nil {
 			return "", fmt.Errorf("what to build %s from: %w", filepath.Base(s.Dir), err)
 		}
 		hash.Write(content)
 	}
-	hash.Write(fmt.Appendf(nil, "%q %q %q %s %s", s.Packages, s.Env, s.Flags, runtime.Version(), runtime.GOARCH))
+	hash.Write(fmt.Appendf(nil, "%q %q %q %q %s %s", s.Packages, s.Names, s.Env, s.Flags, runtime.Version(), runtime.GOARCH))
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 

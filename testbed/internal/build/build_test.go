@@ -56,7 +56,21 @@ func TestPrograms(t *testing.T) {
 		t.Errorf("with another environment: %s %v", other, err)
 	}
 
-	s.Packages = []string{"./none"}
+	s.Packages, s.Names = []string{"./a"}, []string{"first", "second"}
+	if named, err := Programs(t.Context(), s, logf); err != nil {
+		t.Error(err)
+	} else if out, err := exec.Command(filepath.Join(named, "second")).CombinedOutput(); err != nil || string(out) != "v7" {
+		t.Errorf("by its second name: %q %v", out, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "a", "main.go"), []byte("package main\n\nfunc main() { print(\"new\") }\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := Programs(t.Context(), s, logf); err != nil {
+		t.Error(err)
+	} else if out, err := exec.Command(filepath.Join(changed, "first")).CombinedOutput(); err != nil || string(out) != "new" {
+		t.Errorf("after its source has changed: %q %v", out, err)
+	}
+	s.Packages, s.Names = []string{"./none"}, nil
 	if _, err := Programs(t.Context(), s, logf); err == nil || !strings.Contains(err.Error(), "go build") {
 		t.Errorf("a package that is not there: %v", err)
 	}
