@@ -76,7 +76,7 @@ func newEngine(cfg Config, k, threads int, seconds *collector) (*engine, error) 
 		cfg: cfg, thread: k, threads: threads, plan: newSchedule(cfg, int64(k)), proto: cfg.Exchange.protocol(), life: kept{},
 		rx: newReceiver(receiveBuffer), full: receiveBuffer, conns: make([]conn, share),
 		seconds: seconds, rec: seconds.next(0), guard: guard{lead: float64(firstLead), never: !maySpin(threads)},
-		res: Result{Errors: map[Kind]int64{}, ConnectionErrors: map[Kind]int64{}, Steps: newSteps(cfg.Steps)},
+		res: Result{Errors: map[Kind]int64{}, ConnectionErrors: map[Kind]int64{}, Unstamped: map[Unstamped]int64{}, Steps: newSteps(cfg.Steps)},
 	}
 	e.dialer = newDialer(cfg, len(e.proto.request(0)))
 	if !cfg.Exchange.lasting() {
@@ -366,10 +366,6 @@ func (e *engine) read(i int32, flags uint32) {
 			e.fail(i, bad, now)
 			return
 		case done:
-			// The wall clock was set if it went another way than the steady one.
-			if apart := t.UnixNano() - c.sentWall - (now - c.since); max(apart, -apart) > mostApart || stamp < c.sentWall || stamp > t.UnixNano() {
-				stamp = 0
-			}
 			e.complete(i, now, t.UnixNano(), stamp)
 			if flags&unix.EPOLLRDHUP == 0 {
 				e.sendDue(now)
@@ -400,10 +396,24 @@ func (e *engine) broken(c *conn, n int, errno unix.Errno) Kind {
 	return Reset
 }
 
+// unstamped says why nothing can be said from a stamp of the response that was
+// read at now, which is nowWall on the kernel's clock, or "".
+func (c *conn) unstamped(now, nowWall, stamp int64) Unstamped {
+	apart := nowWall - c.sentWall - (now - c.since)
+	switch {
+	case stamp == 0:
+		return NoTimestamp
+	case max(apart, -apart) > mostApart || stamp < c.sentWall || stamp > nowWall:
+		return ClocksApart
+	}
+	return ""
+}
+
 // complete records a response that was read at now, which is nowWall on the
-// kernel's clock, and had been received at stamp, or 0 if that is not known.
+// kernel's clock, and that the kernel received at stamp, or 0.
 func (e *engine) complete(i int32, now, nowWall, stamp int64) {
 	c := &e.conns[i]
+	why := c.unstamped(now, nowWall, stamp)
 	c.served = true
 	good := c.resp.good()
 	if good && now >= e.begin && now < e.end {
@@ -414,8 +424,10 @@ func (e *engine) complete(i int32, now, nowWall, stamp int64) {
 		e.recordTimes(c, now)
 		if good {
 			e.countAnswer(c)
-			if stamp > 0 {
+			if why == "" {
 				record(e.rec.networkTime, stamp-c.sentWall)
+			} else {
+				e.res.Unstamped[why]++
 			}
 		} else {
 			e.countError(c, Status)
@@ -423,7 +435,7 @@ func (e *engine) complete(i int32, now, nowWall, stamp int64) {
 		c.measured = false
 	}
 	c.freeAt = now
-	if stamp > 0 {
+	if why == "" {
 		c.freeAt = now - (nowWall - stamp)
 	}
 	e.life.answered(e, i, c.resp.close, now)

@@ -1,5 +1,7 @@
 package load
 
+//make:alone
+
 import (
 	"context"
 	"errors"
@@ -20,26 +22,46 @@ import (
 
 // The latency that the plan and the server's own record of its stalls give
 // for each request is computed and compared with what was measured. A request
-// planned in a stall waits for the stall's end at least, and after it for the
-// requests before it; the second and the noise of a busy machine are the
-// tolerance of 5 % and 20 ms, and a machine that is busier gets three tries.
+// planned in a stall waits for the stall's end at least, whatever the machine
+// does. It waits for little more only on a quiet machine: there are five tries,
+// and those count before and after which the same load without stalls was quick.
 func TestStallShows(t *testing.T) {
 	for _, connections := range []int{1, 64} { // all or some requests queue in the client
 		t.Run(fmt.Sprint(connections, " connections"), func(t *testing.T) {
-			for try := 1; ; try++ {
-				wrong := loadThroughStalls(t, connections)
-				if wrong == nil {
+			quiet := 0
+			for try := 1; try <= 5; try++ {
+				before := quick(t, connections)
+				tooLong := loadThroughStalls(t, connections)
+				if tooLong == nil {
 					return
 				}
-				if t.Logf("try %d: %v", try, wrong); try == 3 {
-					t.Fatal("the stalls were never measured as they happened")
+				t.Logf("try %d: %v", try, tooLong)
+				if before && quick(t, connections) {
+					quiet++
 				}
 			}
+			if quiet == 5 {
+				t.Fatal("the stalls were never measured as they happened, on a quiet machine")
+			}
+			t.Log("the machine was too busy to say that nothing else is counted as a stall")
 		})
 	}
 }
 
-func loadThroughStalls(t *testing.T, connections int) (wrong error) {
+// mostDelay is what a request waits beyond a stall on a quiet machine.
+const mostDelay = 20 * time.Millisecond
+
+// quick says that a load without stalls waits for nothing.
+func quick(t *testing.T, connections int) bool {
+	t.Helper()
+	_, addr := startServer(t, serve.Config{})
+	res := mustLoad(t, Config{Target: addr, Connections: connections, Rate: 2000, Duration: 500 * time.Millisecond})
+	return time.Duration(res.Latency.ValueAtPercentile(99)) < mostDelay/2
+}
+
+// loadThroughStalls fails the test if a latency is too short, and returns an
+// error if one is too long.
+func loadThroughStalls(t *testing.T, connections int) (tooLong error) {
 	t.Helper()
 	const stall, every, window = 200 * time.Millisecond, time.Second, 3 * time.Second
 	s, addr := startServer(t, serve.Config{Stall: stall, Every: every})
@@ -60,8 +82,8 @@ func loadThroughStalls(t *testing.T, connections int) (wrong error) {
 	if len(s.Stalls()) < 2 {
 		t.Fatalf("%d stalls; the server did not do its part", len(s.Stalls()))
 	}
-	if n := res.Latency.TotalCount(); n != int64(len(want)) || res.Missed != 0 {
-		t.Errorf("%d latencies of %d requests, %d missed", n, len(want), res.Missed)
+	if n := res.Latency.TotalCount(); n != int64(len(want)) {
+		t.Errorf("%d latencies of %d requests", n, len(want))
 	}
 	if res.Queued == 0 {
 		t.Error("no send is marked as queued behind busy connections")
@@ -70,11 +92,15 @@ func loadThroughStalls(t *testing.T, connections int) (wrong error) {
 		computed := want[int(math.Ceil(q/100*float64(len(want))))-1]
 		got := float64(res.Latency.ValueAtPercentile(q)) / 1e9
 		t.Logf("p%v: computed %.4f s, measured %.4f s", q, computed, got)
-		if math.Abs(got-computed) > 0.05*computed+0.020 {
-			wrong = errors.Join(wrong, fmt.Errorf("p%v is %.4f s, want %.4f s", q, got, computed))
+		// The client's clock and the server's record are apart by a wake-up.
+		if got < 0.95*computed-mostDelay.Seconds() {
+			t.Errorf("p%v is %.4f s, want %.4f s at least", q, got, computed)
+		}
+		if got > 1.05*computed+mostDelay.Seconds() {
+			tooLong = errors.Join(tooLong, fmt.Errorf("p%v is %.4f s, want %.4f s", q, got, computed))
 		}
 	}
-	return wrong
+	return tooLong
 }
 
 // A stall that begins within the window and ends after it: the rate in the
@@ -127,8 +153,8 @@ func TestOpenLoop(t *testing.T) {
 			res.Planned, res.Sent, res.Requests, s.Requests(), marks.Load())
 	}
 	for clock, h := range res.Histograms() {
-		if h.TotalCount() != 500 {
-			t.Errorf("%s has %d values, want 500", clock, h.TotalCount())
+		if n := valued(res, clock); n != 500 {
+			t.Errorf("%s has %d values of %d, want 500", clock, h.TotalCount(), n)
 		}
 	}
 	if len(res.Histograms()) != 4 {
@@ -139,6 +165,40 @@ func TestOpenLoop(t *testing.T) {
 		l, s, n := res.Latency.ValueAtPercentile(q), res.ServiceTime.ValueAtPercentile(q), res.NetworkTime.ValueAtPercentile(q)
 		if l < s || s < n {
 			t.Errorf("p%v: latency %d, service time %d, network time %d ns", q, l, s, n)
+		}
+	}
+}
+
+// valued is how many requests have a value of the clock, or a reason why not.
+func valued(res *Result, clock string) (n int64) {
+	if h := res.Histograms()[clock]; h != nil {
+		n = h.TotalCount()
+	}
+	if clock == "network_time" {
+		for _, count := range res.Unstamped {
+			n += count
+		}
+	}
+	return n
+}
+
+// A response is stamped or counted with the reason why it is not.
+func TestUnstamped(t *testing.T) {
+	const sent, read = 1_000_000_000, 1_000_400_000
+	for name, tt := range map[string]struct {
+		read, stamp int64
+		want        Unstamped
+	}{
+		"stamped":           {read, sent + 300_000, ""},
+		"no stamp":          {read, 0, NoTimestamp},
+		"before the send":   {read, sent - 1, ClocksApart},
+		"after the read":    {read, read + 1, ClocksApart},
+		"a clock set back":  {read - 100_000, sent + 100_000, ClocksApart},
+		"a clock set ahead": {read + 100_000, sent + 300_000, ClocksApart},
+	} {
+		c := &conn{sentWall: sent, since: 5_000_000}
+		if got := c.unstamped(5_400_000, tt.read, tt.stamp); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
 }

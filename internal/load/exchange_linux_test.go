@@ -61,10 +61,7 @@ func TestExchangesDoTheirPlan(t *testing.T) {
 					}
 					want := map[string]bool{"latency": true, "service_time": true, "network_time": true, "send_lag": true, "connect_time": !tt.exchange.lasting()}
 					for clock, wanted := range want {
-						n := int64(0)
-						if h := res.Histograms()[clock]; h != nil {
-							n = h.TotalCount()
-						}
+						n := valued(res, clock)
 						if wanted && n != 300 || !wanted && n != 0 {
 							t.Errorf("%s has %d values, want 300: %v", clock, n, wanted)
 						}
@@ -261,8 +258,10 @@ func TestSourcesAndCPUs(t *testing.T) {
 		Target: addr, Exchange: TCPCRR{}, Connections: 6, Threads: 2, CPUs: usableCPUs(), Rate: 600, Duration: 100 * time.Millisecond,
 		Sources: []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("127.0.0.3")},
 	})
-	if res.Requests != 60 || seen[2].Load() != 20 || seen[3].Load() != 20 {
-		t.Errorf("%d answered, %d and %d from the second and third source; want 60, 20, 20", res.Requests, seen[2].Load(), seen[3].Load())
+	// Which free connection takes a request is the machine's business, and so is
+	// how often a source sends; the very first answer is asked for from the first.
+	if a, b, c := seen[1].Load(), seen[2].Load(), seen[3].Load(); a+b+c != res.Sent+1 || min(a, b, c) == 0 || res.Requests != 60 {
+		t.Errorf("%d sent and %d answered, from the sources %d, %d and %d; want 60, and some from each", res.Sent, res.Requests, a, b, c)
 	}
 	for _, tt := range []struct {
 		cfg  Config

@@ -34,9 +34,11 @@ type Report struct {
 	QueuedShare      float64        `json:"queued_fraction"`
 	Errors           map[Kind]int64 `json:"errors"`                      // of requests: planned = requests + missed + these
 	ConnectionErrors map[Kind]int64 `json:"connection_errors,omitempty"` // of connections that had no request
-	ResponseBytes    int64          `json:"response_bytes"`
-	GeneratorCPU     float64        `json:"generator_cpu"`
-	GeneratorSpin    float64        `json:"generator_spin"`
+	// Unstamped are requests without a network time, by reason.
+	Unstamped     map[Unstamped]int64 `json:"unstamped,omitempty"`
+	ResponseBytes int64               `json:"response_bytes"`
+	GeneratorCPU  float64             `json:"generator_cpu"`
+	GeneratorSpin float64             `json:"generator_spin"`
 
 	Exchange         string   `json:"exchange"` // http, tcp-rr, tcp-crr or udp-rr
 	Arrivals         string   `json:"arrivals"` // constant, poisson, or closed
@@ -91,7 +93,7 @@ func (r *Result) Report(cfg Config, target string, histograms bool) (*Report, er
 		Schema: ReportSchema, Target: target, Rate: r.Rate(), AskedRate: cfg.AskedRate(), Connections: cfg.Connections,
 		Duration: r.Elapsed.Seconds(), Interrupted: r.Interrupted, Planned: r.Planned, Sent: r.Sent, Requests: r.Requests, Missed: r.Missed,
 		Late: r.Late, LateFraction: r.LateFraction(), Queued: r.Queued, QueuedShare: r.QueuedFraction(),
-		Errors: r.Errors, ConnectionErrors: r.ConnectionErrors, ResponseBytes: r.ResponseBytes, GeneratorCPU: r.GeneratorCPU, GeneratorSpin: r.GeneratorSpin,
+		Errors: r.Errors, ConnectionErrors: r.ConnectionErrors, Unstamped: r.Unstamped, ResponseBytes: r.ResponseBytes, GeneratorCPU: r.GeneratorCPU, GeneratorSpin: r.GeneratorSpin,
 		Exchange: cfg.Exchange.Name(), Arrivals: cfg.arrivals(), Threads: r.Threads, GeneratorBusiest: r.GeneratorBusiest,
 		GeneratorWait: r.GeneratorWait, Steal: r.Steal, Limits: append([]Limit{}, r.Limits...), Seconds: append([]Second{}, r.Seconds...),
 		Times: map[string]float64{},

@@ -12,7 +12,7 @@ import (
 func TestReportRoundTrip(t *testing.T) {
 	res := &Result{
 		Elapsed: 2 * time.Second, Planned: 2010, Sent: 2000, Requests: 1999, Completed: 1998, Late: 20, Missed: 1,
-		Errors: map[Kind]int64{Reset: 2, Status: 3}, ResponseBytes: 350, GeneratorCPU: 0.25,
+		Errors: map[Kind]int64{Reset: 2, Status: 3}, Unstamped: map[Unstamped]int64{ClocksApart: 1}, ResponseBytes: 350, GeneratorCPU: 0.25,
 		Latency: newHistogram(), ServiceTime: newHistogram(), NetworkTime: newHistogram(), SendLag: newHistogram(),
 	}
 	for ns := int64(1000); ns <= 2_000_000; ns += 1000 {

@@ -45,6 +45,7 @@ type Result struct {
 	Latency     *hdrhistogram.Histogram // open loop only: from the intended send to the response read
 	ServiceTime *hdrhistogram.Histogram // from the actual send, or the begin of its connection, to the response read
 	NetworkTime *hdrhistogram.Histogram // from the same to the kernel's receive timestamp of the response's last segment
+	Unstamped   map[Unstamped]int64     // answered requests without a network time, by reason: Requests = NetworkTime's values + all of these
 	// SendLag is the engine's own delay, from the moment when a request was due
 	// and had, or but for earlier delays of the engine would have had, a free
 	// connection to its actual send; open loop only.
@@ -56,6 +57,15 @@ type Result struct {
 	Seconds []Second // in order; all of them together are the histograms above
 	Steps   []Step   // of a ladder
 }
+
+// Unstamped says why a request has no network time.
+type Unstamped string
+
+// Why a request has no network time.
+const (
+	NoTimestamp Unstamped = "no_timestamp" // the kernel stamped the response with no time
+	ClocksApart Unstamped = "clocks_apart" // the wall clock, which the kernel stamps with, was set meanwhile, or this program lost its CPU while it read the clocks
+)
 
 // Second is what was recorded in one second of the window. Answers to its
 // requests that came after it, in the drain, make further seconds. Times are
@@ -125,6 +135,9 @@ func (r *Result) add(o *Result) {
 	}
 	for kind, n := range o.ConnectionErrors {
 		r.ConnectionErrors[kind] += n
+	}
+	for why, n := range o.Unstamped {
+		r.Unstamped[why] += n
 	}
 	r.GeneratorCPU += o.GeneratorCPU
 	r.GeneratorBusiest = max(r.GeneratorBusiest, o.GeneratorCPU)

@@ -175,7 +175,7 @@ func (r *run) watch(done chan<- struct{}) {
 }
 
 func (r *run) result() *Result {
-	res := &Result{Errors: map[Kind]int64{}, ConnectionErrors: map[Kind]int64{}}
+	res := &Result{Errors: map[Kind]int64{}, ConnectionErrors: map[Kind]int64{}, Unstamped: map[Unstamped]int64{}}
 	for _, e := range r.engines {
 		res.add(&e.res)
 	}

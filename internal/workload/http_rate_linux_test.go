@@ -1,5 +1,7 @@
 package workload
 
+//make:alone
+
 import (
 	"bufio"
 	"bytes"
@@ -141,7 +143,7 @@ func testAgainstNginx(t *testing.T, h HTTPRate) {
 			for _, clock := range []string{"latency", "service_time", "network_time", "send_lag"} {
 				if h := out.Histograms[clock]; h == nil {
 					t.Errorf("no %s histogram", clock)
-				} else if n := h.TotalCount(); n != 500 {
+				} else if n := h.TotalCount(); n > 500 || n != 500 && clock != "network_time" { // which some may lack
 					t.Errorf("the %s histogram has %d values, want 500", clock, n)
 				}
 				if v := out.Metrics[clock+"_p90"]; v <= 0 || v > 10 {
