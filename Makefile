@@ -5,19 +5,20 @@ SHELL       := bash
 .DEFAULT_GOAL := help
 
 export CGO_ENABLED := 0
+# The same for every build, vet and test: what one has compiled the others reuse.
+export GOFLAGS := -trimpath -buildvcs=false
 
 version := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 commit  := $(shell git rev-parse HEAD 2>/dev/null)
 cli     := github.com/cnibench/cnibench/internal/cli
-build   := -trimpath -buildvcs=false -ldflags "-s -w -X $(cli).version=$(version) -X $(cli).commit=$(commit)"
+build   := -ldflags "-s -w -X $(cli).version=$(version) -X $(cli).commit=$(commit)"
 
 # What the demo compares: what every recent kernel runs, in some five minutes.
 # Fewer than seven rounds tell no nine contenders apart.
 demo    := macvlan,calico-noencap,flannel-host-gw,flannel-vxlan,canal,cilium,cilium-native,calico-ebpf
 
-# Tests of these measure or wait: they run one package at a time, without the
-# race detector. All others run with it where there is a C compiler.
-timed   := load|serve|workload|bench|agent|arena|ns|wire|vm|check|tune|cli
+# The packages whose tests run alone, with the race detector, and so on.
+packages = $(shell scripts/test-packages $(1))
 # Tests of these run as an ordinary user, too.
 user    := ./internal/result ./internal/arena/lab
 fuzztime ?= 10s
@@ -50,15 +51,17 @@ image: ## bin/cnibench-image.tar, or cnibench:dev in docker, podman or buildah: 
 
 .PHONY: flanneld
 flanneld: ## bin/flanneld, flannel's own daemon from its published module: for contender flannel-udp and the proof of the others (needs a C compiler; some minutes)
-	cd tools/flanneld && CGO_ENABLED=1 go build -trimpath -ldflags "-s -w" -o ../../bin/flanneld github.com/flannel-io/flannel
+	cd tools/flanneld && CGO_ENABLED=1 go build -ldflags "-s -w" -o ../../bin/flanneld github.com/flannel-io/flannel
 
 .PHONY: test
-test: setup-test flanneld ## every test that this machine can run; fails if one leaves something behind
-	scripts/leak-check $(MAKE) --no-print-directory test-inside
-	$(MAKE) --no-print-directory test-kube
+test: setup-test ## every test that needs no guest and no Kubernetes; fails if one leaves something behind
+	@scripts/leak-check $(MAKE) -k --no-print-directory test-unit test-timed test-user
+
+.PHONY: test-all
+test-all: test check test-guest test-kube ## everything that CI runs, some 50 minutes on 2 CPUs
 
 .PHONY: testbed-up
-testbed-up: setup-test bin/testbed ## a real Kubernetes cluster on this machine, for tests (docs/testbed.md); flags= has more
+testbed-up: setup-test-kube bin/testbed ## a real Kubernetes cluster on this machine, for tests (docs/testbed.md); flags= has more
 	@bin/testbed up $(flags)
 
 .PHONY: testbed-down
@@ -67,31 +70,38 @@ testbed-down: bin/testbed ## end that cluster and remove what it was made of
 
 .PHONY: test-kube
 test-kube: export BUILDER := tar
-test-kube: setup-test bin/testbed build image ## the end-to-end tests on real Kubernetes, which comes and goes with them (docs/testbed.md)
+test-kube: setup-test-kube bin/testbed build image ## the end-to-end tests on real Kubernetes, which comes and goes with them (docs/testbed.md)
 	@scripts/leak-check testbed/test-kube
 
 .PHONY: bin/testbed
 bin/testbed:
-	@cd testbed && go build -trimpath -buildvcs=false -ldflags "-s -w" -o ../bin/testbed .
-
-.PHONY: test-inside
-test-inside: lint darwin build guest-kernel test-unit test-timed test-user
+	@cd testbed && go build -ldflags "-s -w" -o ../bin/testbed .
 
 .PHONY: test-unit
-test-unit: ## tests that need no measuring, with the race detector if there is a C compiler
-	@packages=$$(go list ./... | grep -vE '/(internal/($(timed))|tools/loadbench)(/|$$)'); \
-	if command -v gcc >/dev/null; then \
-		echo "go test -race (all but $(timed) and loadbench)"; \
-		CGO_ENABLED=1 go test -race $$packages; \
+test-unit: ## tests that measure nothing, with the race detector for what runs in parallel, if there is a C compiler
+	@echo "go test (what measures nothing and runs nothing in parallel)"
+	@go test $(call packages,plain)
+	@if command -v gcc >/dev/null; then \
+		echo "go test -race (what runs in parallel)"; \
+		CGO_ENABLED=1 go test -race $(call packages,race); \
 	else \
-		echo "go test (all but $(timed) and loadbench); install gcc for the race detector"; \
-		go test $$packages; \
+		echo "go test (what runs in parallel); install gcc for the race detector"; \
+		go test $(call packages,race); \
 	fi
 
 .PHONY: test-timed
-test-timed: ## tests that load and measure, one package at a time
-	@echo "go test -p 1 ($(timed) and loadbench)"; \
-	PATH=$(CURDIR)/bin:$$PATH go test -p 1 -count=1 -timeout 40m $$(go list ./... | grep -E '/(internal/($(timed))|tools/loadbench)(/|$$)')
+test-timed: build ## tests that load and measure, one package at a time
+	@echo "go test -p 1 (what measures)"
+	@PATH=$(CURDIR)/bin:$$PATH go test -p 1 -count=1 -timeout 20m $(call packages,alone)
+
+.PHONY: test-guest
+test-guest: setup-test-guest build flanneld ## tests that boot another kernel, and those that want flannel's own daemon
+	@scripts/leak-check $(MAKE) --no-print-directory test-guest-inside
+
+.PHONY: test-guest-inside
+test-guest-inside: guest-kernel
+	@echo "go test -run 'Guest|Flanneld'"
+	@PATH=$(CURDIR)/bin:$$PATH CNIBENCH_TEST_GUEST=1 go test -p 1 -count=1 -timeout 40m -run 'Guest|Flanneld' $(call packages,guest)
 
 .PHONY: guest-kernel
 guest-kernel: build ## the kernel of guests, in the cache
@@ -99,8 +109,16 @@ guest-kernel: build ## the kernel of guests, in the cache
 
 .PHONY: test-user
 test-user: ## tests that must hold for an ordinary user as well
-	@# What runs in a guest is root there, whoever boots it.
-	go test -p 1 -count=1 -skip InGuest -exec '$(CURDIR)/scripts/test-as-user' $(user)
+	@echo "go test, as an ordinary user"
+	@go test -p 1 -count=1 -run "^Test[^/]*$$/^(nodes=2,mtu=1500)?$$" -exec '$(CURDIR)/scripts/test-as-user' $(user)
+
+.PHONY: test-times
+test-times: ## the slowest packages and tests of go test -json, from log= or of a run of all that make test runs
+	@log=$(log); [ -n "$$log" ] || { log=bin/test.json; mkdir -p bin; PATH=$(CURDIR)/bin:$$PATH go test -json -p 1 -count=1 $(call packages,plain) $(call packages,race) $(call packages,alone) >$$log || true; }; \
+	awk -F '"' -f scripts/test-times.awk $$log | sort -k 2nr | head -40
+
+.PHONY: check
+check: lint darwin ## linters, and the build for another system
 
 .PHONY: darwin
 darwin: ## the parts that read, report and compare build for another system
@@ -169,8 +187,8 @@ bench-load: setup-bench-load build ## how accurate and how fast the load engine 
 bench-record: build ## what cnibench record costs, beside statexec where that is installed (some 3 minutes, quiet machine)
 	scripts/bench-record
 
-.PHONY: setup-demo setup-all setup-test setup-bench-load
-setup-demo setup-all setup-test setup-bench-load: setup-%:
+.PHONY: setup-demo setup-all setup-test setup-test-guest setup-test-kube setup-bench-load
+setup-demo setup-all setup-test setup-test-guest setup-test-kube setup-bench-load: setup-%:
 	@scripts/setup $*
 
 .PHONY: clean

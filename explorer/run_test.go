@@ -175,16 +175,6 @@ func reportOf(t *testing.T, dir string) *analysis.Report {
 	return r
 }
 
-// need skips the test with why, which is a failure where everything must be
-// there.
-func need(t *testing.T, why string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatal(why)
-	}
-	t.Skip(why)
-}
-
 func readAll(t *testing.T, r io.Reader, what string) []byte {
 	t.Helper()
 	b, err := io.ReadAll(r)

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/needs"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -39,7 +40,7 @@ func startServer(t *testing.T) *server {
 	t.Helper()
 	program, err := exec.LookPath("victoria-metrics")
 	if err != nil {
-		need(t, "needs victoria-metrics; install it with: scripts/setup test")
+		needs.Missing(t, "needs victoria-metrics; install it with: scripts/setup test")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

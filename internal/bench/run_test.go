@@ -1,5 +1,7 @@
 package bench
 
+//make:alone
+
 import (
 	"context"
 	"errors"

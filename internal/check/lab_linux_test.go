@@ -1,5 +1,7 @@
 package check
 
+//make:alone
+
 import (
 	"context"
 	"fmt"

@@ -1,5 +1,7 @@
 package cli
 
+//make:alone
+
 import (
 	"bufio"
 	"bytes"

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/run"
-	"github.com/cnibench/cnibench/internal/vm"
+	"github.com/cnibench/cnibench/internal/vm/vmtest"
 )
 
 // parsed are the flags of a command line.
@@ -75,17 +73,7 @@ func TestAdoptRefuses(t *testing.T) {
 
 // The host's lock keeps two guests off one run directory.
 func TestGuestRunIsLocked(t *testing.T) {
-	_, found := vm.Lookup("")
-	err := vm.Available()
-	if err == nil && !found {
-		err = errors.New("no kernel here; fetch one with: cnibench vm -- true")
-	}
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	vmtest.Kernel(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	store, err := result.Create(dir, &result.Run{ID: "r", Arena: run.MicroVM, Baseline: "host", Plan: result.Plan{
 		Suite: "throughput", Rounds: 1, Contenders: []result.Entry{{ID: "host", Underlay: "switch"}},

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/needs"
 )
 
 // browser opens pages in a real Chromium whose every request would go through
@@ -37,7 +38,7 @@ func newBrowser(t *testing.T) *browser {
 		}
 	}
 	if b.program == "" {
-		b.missing(t, "no Chromium: apt-get install -y --no-install-recommends chromium, then go test ./internal/report -run 'Browser|Playwright'")
+		needs.Missing(t, "no Chromium: apt-get install -y --no-install-recommends chromium, then go test ./internal/report -run 'Browser|Playwright'")
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b.mu.Lock()
@@ -48,15 +49,6 @@ func newBrowser(t *testing.T) *browser {
 	t.Cleanup(server.Close)
 	b.proxy = server.Listener.Addr().(*net.TCPAddr).String()
 	return b
-}
-
-// missing skips the test, but not in CI.
-func (*browser) missing(t *testing.T, why string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatal(why)
-	}
-	t.Skip(why)
 }
 
 // chromiums are hosts that Chromium itself asks, whatever the page; the proxy
@@ -136,7 +128,7 @@ func TestPlaywright(t *testing.T) {
 	b := newBrowser(t)
 	const ui = "../../ui"
 	if _, err := os.Stat(ui + "/node_modules/playwright-core"); err != nil {
-		b.missing(t, "no Playwright: install Node.js, run npm --prefix ui ci, then go test ./internal/report -run Playwright")
+		needs.Missing(t, "no Playwright: install Node.js, run npm --prefix ui ci, then go test ./internal/report -run Playwright")
 	}
 	dir := os.Getenv("CNIBENCH_PAGES")
 	if dir == "" {

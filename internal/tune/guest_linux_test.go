@@ -12,7 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cnibench/cnibench/internal/needs"
 	"github.com/cnibench/cnibench/internal/vm"
+	"github.com/cnibench/cnibench/internal/vm/vmtest"
 )
 
 func TestMain(m *testing.M) {
@@ -35,18 +37,9 @@ func inGuest(t *testing.T) bool {
 	if os.Getenv(vm.GuestEnv) != "" {
 		return true
 	}
-	if testing.Short() {
-		t.Skip("emulates a machine; to run it: go test ./internal/tune")
-	}
-	if err := vm.Available(); err != nil {
-		skip(t, err.Error())
-	}
-	kernel, found := vm.Lookup("")
-	if !found {
-		skip(t, "no kernel "+vm.DefaultVersion+" here; fetch it with: cnibench vm -- true")
-	}
+	kernel := vmtest.Kernel(t)
 	if os.Geteuid() != 0 {
-		skip(t, "network devices of a guest need a network namespace; run it as root")
+		needs.Missing(t, "network devices of a guest need a network namespace; run it as root")
 	}
 	dir, err := os.Getwd()
 	if err != nil {

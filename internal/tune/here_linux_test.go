@@ -1,5 +1,7 @@
 package tune
 
+//make:alone
+
 import (
 	"fmt"
 	"io/fs"
@@ -12,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/needs"
 )
 
 // The real kernel: a process in a network namespace of its own, with a veth
@@ -32,7 +35,7 @@ func inNamespace(t *testing.T) bool {
 		unshare = append(unshare, "--user", "--map-root-user")
 	}
 	if out, err := exec.Command("unshare", append(unshare, "true")...).CombinedOutput(); err != nil {
-		skip(t, fmt.Sprintf("makes namespaces (%v: %s); run it as root", err, out))
+		needs.Missing(t, fmt.Sprintf("makes namespaces (%v: %s); run it as root", err, out))
 	}
 	cmd := exec.Command("unshare", append(unshare, "sh", "-c", `unshare --net "$@"; exit $?`, "sh", os.Args[0], "-test.run=^"+t.Name()+"$")...)
 	cmd.Env = append(os.Environ(), hereEnv+"="+t.Name())
@@ -41,15 +44,6 @@ func inNamespace(t *testing.T) bool {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return false
-}
-
-// skip skips, but in CI it fails.
-func skip(t *testing.T, why string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatal(why)
-	}
-	t.Skip(why)
 }
 
 // rootless says that root of this namespace is an ordinary user outside, whom

@@ -15,16 +15,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-// missing skips a test that can't run here, or fails it in CI.
-func missing(t *testing.T, what, command string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("%s; %s", what, command)
-	}
-	t.Skipf("%s; to run it: %s", what, command)
-}
+	"github.com/cnibench/cnibench/internal/needs"
+)
 
 // buildGuest builds the program in testdata once: statically, as an init must be.
 var buildGuest = sync.OnceValues(func() (string, error) {
@@ -63,15 +56,13 @@ func guestCommand(t *testing.T, dir string, kernel Kernel, mebibytes int, argv .
 
 func testKernel(t *testing.T) Kernel {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("boots guests; to run it: go test ./internal/vm")
-	}
+	needs.Guest(t)
 	if err := Available(); err != nil {
-		missing(t, "QEMU is not installed", "apt-get install "+programPackage)
+		needs.Missing(t, err.Error())
 	}
 	k, found := Lookup("")
 	if !found {
-		missing(t, "no kernel "+DefaultVersion+" here", "cnibench vm -- true")
+		needs.Missing(t, "no kernel "+DefaultVersion+" here; fetch it with: cnibench vm -- true")
 	}
 	return k
 }
@@ -127,7 +118,7 @@ exit 7`
 
 // Network devices are named in the order of their models, have drivers and
 // queues, and end there: the host sees none.
-func TestNICs(t *testing.T) {
+func TestNICsOfGuest(t *testing.T) {
 	cmd := guestCommand(t, t.TempDir(), testKernel(t), 512, "sh", "-c", `cd /sys/class/net; for n in eth*; do
 basename $(readlink $n/device/driver); ls $n/queues; cat /sys/class/net/$n/address; done; echo ready; cat`)
 	cmd.Env = append(os.Environ(), "CPUS=2", "NICS=e1000 virtio-net-pci")
@@ -206,7 +197,7 @@ func TestTimeComesFirst(t *testing.T) {
 }
 
 // A guest that dies says how, with the last lines of its console.
-func TestDeaths(t *testing.T) {
+func TestGuestDies(t *testing.T) {
 	k := testKernel(t)
 	wrong := k
 	wrong.Modules = filepath.Join(t.TempDir(), k.Release)
@@ -232,6 +223,7 @@ func TestDeaths(t *testing.T) {
 		{"no such command", k, 512, "", []string{"no-such-command"}, 127, []string{"no-such-command", "not found"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			cmd := guestCommand(t, t.TempDir(), tt.kernel, tt.mebibytes, tt.argv...)
 			cmd.Env = append(os.Environ(), "LIMIT="+tt.limit)
 			code, _, errs := ended(t, cmd)
@@ -250,7 +242,7 @@ func TestDeaths(t *testing.T) {
 // When the host's process is killed QEMU dies, too, and a signal to it is the
 // command's, even of one that reads none of its endless input; the second one
 // ends the guest.
-func TestSignals(t *testing.T) {
+func TestGuestTakesSignals(t *testing.T) {
 	k := testKernel(t)
 	for _, tt := range []struct {
 		name    string

@@ -1,5 +1,7 @@
 package main
 
+//make:alone
+
 import (
 	"errors"
 	"fmt"
@@ -11,23 +13,18 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/needs"
 )
 
 // testBed is a bed with this module's own program.
 func testBed(t *testing.T, programs ...string) *bed {
 	t.Helper()
-	skip := func(reason any) {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(reason)
-		}
-		t.Skip(reason)
-	}
 	if os.Getuid() != 0 {
-		skip("namespaces need root: sudo go test ./internal/loadbench")
+		needs.Missing(t, "namespaces need root: sudo go test ./internal/loadbench")
 	}
 	for _, p := range programs {
 		if err := host.Have(p); err != nil {
-			skip(err.Error() + "; run scripts/setup bench-load")
+			needs.Missing(t, err.Error()+"; run scripts/setup bench-load")
 		}
 	}
 	dir := t.TempDir()

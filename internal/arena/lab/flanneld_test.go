@@ -17,22 +17,21 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/needs"
 )
 
 // What the pieces write for flannel's contenders is what flannel's own daemon
 // writes: links with their offloads, addresses, routes, neighbours and
 // forwarding entries of a node.
 func TestReproducesFlanneld(t *testing.T) {
+	needs.Flanneld(t)
 	bin, err := filepath.Abs("../../../bin")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", os.Getenv("PATH")+":"+bin)
 	if err := host.Have("flanneld"); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("no flanneld; build it with: make flanneld")
-		}
-		t.Skip("no flanneld; build it with: make flanneld")
+		needs.Missing(t, "no flanneld; build it with: make flanneld")
 	}
 	a, err := New(options(3, 1500))
 	if err != nil {

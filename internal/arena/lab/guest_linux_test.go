@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/vm"
+	"github.com/cnibench/cnibench/internal/vm/vmtest"
 )
 
 // guestPatience is for all contenders together on an emulated CPU.
@@ -24,23 +25,10 @@ func TestConformanceInGuest(t *testing.T) {
 	if os.Getenv(vm.GuestEnv) != "" {
 		return // this is the guest
 	}
-	if testing.Short() {
-		t.Skip("emulates a machine; to run it: go test ./internal/arena/lab")
-	}
+	kernel := vmtest.Kernel(t)
 	wanted := needGuest(t)
-	kernel, found := vm.Lookup("")
-	err := vm.Available()
-	switch {
-	case len(wanted) == 0:
+	if len(wanted) == 0 {
 		t.Skip("the running kernel has everything")
-	case err == nil && !found:
-		err = fmt.Errorf("no kernel %s here; fetch it with: cnibench vm -- true", vm.DefaultVersion)
-	}
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
 	}
 	dir, err := os.Getwd()
 	if err != nil {

@@ -2,6 +2,8 @@
 
 package lab
 
+//make:alone
+
 import (
 	"context"
 	"fmt"

@@ -1,0 +1,24 @@
+// Package vmtest gives tests the kernel of a guest. It is for tests only; see
+// ../../needs.
+package vmtest
+
+import (
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/needs"
+	"github.com/cnibench/cnibench/internal/vm"
+)
+
+// Kernel returns the default kernel, for a test that boots a guest.
+func Kernel(t testing.TB) vm.Kernel {
+	t.Helper()
+	needs.Guest(t)
+	if err := vm.Available(); err != nil {
+		needs.Missing(t, err.Error())
+	}
+	kernel, found := vm.Lookup("")
+	if !found {
+		needs.Missing(t, "no kernel "+vm.DefaultVersion+" here; fetch it with: cnibench vm -- true")
+	}
+	return kernel
+}
