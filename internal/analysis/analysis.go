@@ -1,7 +1,9 @@
-// Package analysis turns runs into the values that reports show: medians with
-// intervals, ratios to the baseline, tiers, findings. Pure functions: it never
-// touches the disk, the network or the clock. Next: report.go assembles,
-// findings.go judges.
+// Package analysis turns the samples of a run into figures: medians with
+// intervals, ratios to the baseline, tiers. It also holds the shapes of all
+// values that reports show. The packages below it make findings, costs,
+// recommendations and comparisons from its Evidence. Pure functions: none of
+// them touches the disk, the network or the clock. Next: evidence.go, then
+// assemble/assemble.go, which puts a report together.
 package analysis
 
 import (
@@ -130,4 +132,28 @@ type Curve struct {
 // CurvePoint is a percentile (0–100) and its value in seconds.
 type CurvePoint struct {
 	Percentile, Seconds float64
+}
+
+// The severities of a finding.
+const (
+	Info  = "info"  // good to know when reading the figures
+	Warn  = "warn"  // figures that can mislead
+	Error = "error" // figures that are missing or left out
+)
+
+// EmulatedKey is the environment key that is "true" when the kernel ran on an
+// emulated CPU.
+const EmulatedKey = "arena.emulated"
+
+// Part is a run inside another run's directory: the contenders that needed
+// another kernel, with a baseline of their own.
+type Part struct {
+	Dir         string             `json:"dir"` // below the run's directory
+	Arena       string             `json:"arena"`
+	Kernels     []string           `json:"kernels"` // whose results are the part's
+	Emulated    bool               `json:"emulated"`
+	Environment result.Environment `json:"environment"`
+
+	Plan     result.Plan         `json:"-"`
+	Measured map[result.Key]bool `json:"-"` // as of a Report
 }

@@ -68,7 +68,7 @@ type Choice struct {
 	Terms   []Term   `json:"terms"`
 	Reasons []string `json:"reasons"`
 
-	among float64 // share of the resamples in which it was as good as the best
+	Among float64 `json:"-"` // share of the resamples in which it was as good as the best
 }
 
 // Term is what one criterion gave to a choice.
@@ -95,3 +95,6 @@ type Capability struct {
 	Source    string `json:"source"`           // catalogue, check or measured
 	Detail    string `json:"detail,omitempty"` // what a check found
 }
+
+// Active is the need that is always there.
+const Active = "active"

@@ -19,7 +19,7 @@ func carries(count int64, percentile float64) bool {
 }
 
 // curves are the pools' percentiles.
-func curves(pools []pool) []Curve {
+func Curves(pools []pool) []Curve {
 	list := []Curve{}
 	for _, p := range pools {
 		c := curve(p.merged)

@@ -17,7 +17,7 @@ import (
 
 // pool is the requests of a contender's valid rounds on one clock of a step.
 type pool struct {
-	group
+	Group
 	Contender, Step, Clock string
 	rounds                 int
 	merged                 *hdrhistogram.Histogram
@@ -27,14 +27,14 @@ type pool struct {
 // samples first appear, clocks by name.
 func pools(valid []*result.Sample) []pool {
 	type key struct {
-		group
+		Group
 		Contender, Step, Clock string
 	}
 	var order []key
 	rounds := map[key][]*hdrhistogram.Histogram{}
 	for _, s := range valid {
 		for _, clock := range slices.Sorted(maps.Keys(s.Histograms)) {
-			k := key{groupOf(s), s.Contender, s.Step, clock}
+			k := key{GroupOf(s), s.Contender, s.Step, clock}
 			if rounds[k] == nil {
 				order = append(order, k)
 			}
@@ -44,7 +44,7 @@ func pools(valid []*result.Sample) []pool {
 	var list []pool
 	for _, k := range order {
 		if merged := merge(rounds[k]); merged.TotalCount() > 0 {
-			list = append(list, pool{k.group, k.Contender, k.Step, k.Clock, len(rounds[k]), merged})
+			list = append(list, pool{k.Group, k.Contender, k.Step, k.Clock, len(rounds[k]), merged})
 		}
 	}
 	return list
@@ -59,24 +59,24 @@ type percentile struct {
 
 // addPercentiles notes the percentiles that reports name, as far as the count
 // of all rounds together carries them, and makes a place of each.
-func (e *evidence) addPercentiles() {
-	for _, p := range e.pools {
+func (e *Evidence) addPercentiles() {
+	for _, p := range e.Pools {
 		for _, named := range result.Percentiles {
-			at := place{p.group, p.Step, p.Clock + "_" + named.Name}
+			at := Place{p.Group, p.Step, p.Clock + "_" + named.Name}
 			if _, known := result.LookupMetric(at.Metric); !known || !carries(p.merged.TotalCount(), named.Value) {
 				continue
 			}
-			if e.percentiles[at] == nil {
-				e.percentiles[at] = map[string]percentile{}
+			if e.Percentiles[at] == nil {
+				e.Percentiles[at] = map[string]percentile{}
 			}
-			e.percentiles[at][p.Contender] = percentile{
+			e.Percentiles[at][p.Contender] = percentile{
 				seconds: float64(p.merged.ValueAtPercentile(named.Value)) / 1e9, rounds: p.rounds, count: p.merged.TotalCount(),
 			}
-			if e.figures[at] == nil {
-				e.figures[at] = map[string]series{}
+			if e.Figures[at] == nil {
+				e.Figures[at] = map[string]Series{}
 			}
-			if e.figures[at][p.Contender] == nil {
-				e.figures[at][p.Contender] = series{} // no single round carries it
+			if e.Figures[at][p.Contender] == nil {
+				e.Figures[at][p.Contender] = Series{} // no single round carries it
 			}
 		}
 	}
@@ -85,11 +85,11 @@ func (e *evidence) addPercentiles() {
 // headline is the figure that stands for a contender at a place: the
 // percentile of all rounds' requests together, without histograms that of a
 // middle round, of anything else the median of the rounds; NaN of none.
-func (e *evidence) headline(at place, contender string) float64 {
-	if p, pooled := e.percentiles[at][contender]; pooled {
+func (e *Evidence) Headline(at Place, contender string) float64 {
+	if p, pooled := e.Percentiles[at][contender]; pooled {
 		return p.seconds
 	}
-	values := e.figures[at][contender].values()
+	values := e.Figures[at][contender].Values()
 	if isPercentile(at.Metric) {
 		return stat.LowerMedian(values)
 	}

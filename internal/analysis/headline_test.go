@@ -1,43 +1,47 @@
-package analysis
+package analysis_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/analysis/analysistest"
+	"github.com/cnibench/cnibench/internal/analysis/assemble"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
 // Percentiles are those of all rounds' requests together, and appear as soon
 // as these carry them, although no single round does.
 func TestLatencyOfAllRounds(t *testing.T) {
-	rec := record()
+	rec := analysistest.Record()
 	for round := 1; round <= 4; round++ {
 		for contender, us := range map[string]int64{"host": 100, "x": 200} {
 			if round == 4 {
 				us *= 10
 			}
-			s := taken(contender, round, map[string]float64{"latency_p50": float64(us) / 1e6})
-			s.Histograms = map[string]*hdrhistogram.Histogram{"latency": histogram(t, us, 2500)}
+			s := analysistest.Taken(contender, round, map[string]float64{"latency_p50": float64(us) / 1e6})
+			s.Histograms = map[string]*hdrhistogram.Histogram{"latency": analysistest.Histogram(t, us, 2500)}
 			rec.Samples = append(rec.Samples, s)
 		}
 	}
-	r := Assemble(rec, Options{})
+	r := assemble.Report(rec, analysis.Options{})
 	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 0.001*math.Abs(b) })
 
-	p50 := find(t, r, "x", "latency_p50")
+	p50 := analysistest.Find(t, r, "x", "latency_p50")
 	if diff := cmp.Diff([]float64{200e-6, 200e-6, 200e-6, 2000e-6}, p50.Values, near); diff != "" || p50.N != 4 || p50.Count != 10000 {
 		t.Errorf("p50 of %d rounds, %d requests, values (-want +got):\n%s", p50.N, p50.Count, diff)
 	}
 	if !cmp.Equal(p50.Median, 200e-6, near) || !cmp.Equal(p50.VsBaseline.Ratio, 2.0, near) || p50.VsBaseline.P == nil {
 		t.Errorf("p50 = %v, against the baseline %+v; want 200 µs and 2, paired", p50.Median, p50.VsBaseline)
 	}
-	p999 := find(t, r, "x", "latency_p99_9")
-	want := Result{
+	p999 := analysistest.Find(t, r, "x", "latency_p99_9")
+	want := analysis.Result{
 		Contender: "x", Step: "dts", Path: "pod", Metric: "latency_p99_9", Unit: "s", Better: "lower",
-		N: 4, Median: 2000e-6, Count: 10000, Confidence: 0.95, Values: []float64{}, VsBaseline: &Comparison{Ratio: 2},
+		N: 4, Median: 2000e-6, Count: 10000, Confidence: 0.95, Values: []float64{}, VsBaseline: &analysis.Comparison{Ratio: 2},
 	}
 	if diff := cmp.Diff(want, p999, near); diff != "" {
 		t.Errorf("p99.9, which no round carries (-want +got):\n%s", diff)
@@ -49,7 +53,7 @@ func TestLatencyOfAllRounds(t *testing.T) {
 	}
 	for _, c := range r.Curves { // the table and the curve agree
 		for _, p := range c.Points {
-			if res := find(t, r, c.Contender, "latency_p99_9"); p.Percentile == 99.9 && p.Seconds != res.Median {
+			if res := analysistest.Find(t, r, c.Contender, "latency_p99_9"); p.Percentile == 99.9 && p.Seconds != res.Median {
 				t.Errorf("%s: p99.9 is %v on the curve and %v in the table", c.Contender, p.Seconds, res.Median)
 			}
 		}
@@ -58,14 +62,14 @@ func TestLatencyOfAllRounds(t *testing.T) {
 
 // Without histograms a round in the middle stands for all, never a mean.
 func TestLatencyWithoutHistograms(t *testing.T) {
-	rec := record(over(4, "host", func(round int) map[string]float64 {
+	rec := analysistest.Record(analysistest.Over(4, "host", func(round int) map[string]float64 {
 		return map[string]float64{"latency_p99": float64(round), "latency_mean": float64(round)}
 	})...)
-	r := Assemble(rec, Options{})
-	if got := find(t, r, "host", "latency_p99"); got.Median != 2 || got.Count != 0 {
+	r := assemble.Report(rec, analysis.Options{})
+	if got := analysistest.Find(t, r, "host", "latency_p99"); got.Median != 2 || got.Count != 0 {
 		t.Errorf("p99 = %v of %d requests, want the second of four rounds", got.Median, got.Count)
 	}
-	if got := find(t, r, "host", "latency_mean"); got.Median != 2.5 {
+	if got := analysistest.Find(t, r, "host", "latency_mean"); got.Median != 2.5 {
 		t.Errorf("mean = %v, want the median of the rounds", got.Median)
 	}
 }
@@ -76,7 +80,7 @@ func TestRanked(t *testing.T) {
 		"send_lag_p50": 10, "latency_p50": 10, "rate": 10, "cpu_per_gbit": 10,
 	}
 	figures := func(contender string, scale float64) []result.Sample {
-		return over(6, contender, func(int) map[string]float64 {
+		return analysistest.Over(6, contender, func(int) map[string]float64 {
 			scaled := map[string]float64{"loss": 0.2 - 0.15*scale} // 0.05 for host, 0.125 for x
 			for name, v := range all {
 				scaled[name] = v * scale
@@ -87,11 +91,11 @@ func TestRanked(t *testing.T) {
 	tiers := func(rec *result.Record, contender string) map[string]int {
 		got := map[string]int{}
 		for name := range all {
-			got[name] = find(t, Assemble(rec, Options{}), contender, name).Tier
+			got[name] = analysistest.Find(t, assemble.Report(rec, analysis.Options{}), contender, name).Tier
 		}
 		return got
 	}
-	rec := record(append(figures("host", 1), figures("x", 0.5)...)...)
+	rec := analysistest.Record(append(figures("host", 1), figures("x", 0.5)...)...)
 	want := map[string]int{
 		"goodput": 0, "packets": 0, "context_switches": 0, "memory_used": 0, "cpu_client": 1, "cpu_client_steal": 0,
 		"send_lag_p50": 0, "latency_p50": 1, "rate": 2, "cpu_per_gbit": 0,
@@ -99,26 +103,41 @@ func TestRanked(t *testing.T) {
 	if diff := cmp.Diff(want, tiers(rec, "x")); diff != "" {
 		t.Errorf("tiers of x, which lost too much (-want +got):\n%s", diff)
 	}
-	if got := find(t, Assemble(rec, Options{}), "host", "goodput"); got.Tier != 1 {
+	if got := analysistest.Find(t, assemble.Report(rec, analysis.Options{}), "host", "goodput"); got.Tier != 1 {
 		t.Errorf("goodput of host, which lost little, is in tier %d", got.Tier)
 	}
 
-	same := paced(5003, "y")
-	if got := find(t, Assemble(same, Options{}), "x", "rate"); got.Tier != 0 {
+	same := analysistest.Paced(5003, "y")
+	if got := analysistest.Find(t, assemble.Report(same, analysis.Options{}), "x", "rate"); got.Tier != 0 {
 		t.Errorf("the rate of a constant-rate step is in tier %d", got.Tier)
 	}
-	if got := find(t, Assemble(same, Options{}), "x", "cpu_per_request"); got.Tier != 1 {
+	if got := analysistest.Find(t, assemble.Report(same, analysis.Options{}), "x", "cpu_per_request"); got.Tier != 1 {
 		t.Errorf("CPU out of phase with the tick is in tier %d, want 1", got.Tier)
 	}
-	if got := find(t, Assemble(paced(5000, "y"), Options{}), "x", "cpu_per_request"); got.Tier != 0 {
+	if got := analysistest.Find(t, assemble.Report(analysistest.Paced(5000, "y"), analysis.Options{}), "x", "cpu_per_request"); got.Tier != 0 {
 		t.Errorf("CPU in phase with the tick is in tier %d", got.Tier)
 	}
 }
 
 // A baseline whose goodput says nothing is no base of ratios.
 func TestNoRatioToALossyBaseline(t *testing.T) {
-	rec := record(taken("host", 1, map[string]float64{"goodput": 2, "loss": 0.5}), taken("x", 1, map[string]float64{"goodput": 1, "loss": 0}))
-	if got := find(t, Assemble(rec, Options{}), "x", "goodput"); got.VsBaseline != nil || got.Tier != 1 {
+	rec := analysistest.Record(analysistest.Taken("host", 1, map[string]float64{"goodput": 2, "loss": 0.5}), analysistest.Taken("x", 1, map[string]float64{"goodput": 1, "loss": 0}))
+	if got := analysistest.Find(t, assemble.Report(rec, analysis.Options{}), "x", "goodput"); got.VsBaseline != nil || got.Tier != 1 {
 		t.Errorf("ratio %+v, tier %d; want none and the first", got.VsBaseline, got.Tier)
+	}
+}
+
+func TestResolution(t *testing.T) {
+	rec := analysistest.Costly(0.05, map[string]analysistest.Cost{"host": {Goodput: 40e9, CPU: 0.01, Memory: 1e9}, "x": {Goodput: 20e9, CPU: 0.05, Memory: 1.5e9}})
+	r := assemble.Report(rec, analysis.Options{})
+	for _, c := range []string{"host", "x"} {
+		got := analysistest.Find(t, r, c, "goodput")
+		if got.MDD == nil || *got.MDD < 0.02 || *got.MDD > 0.3 || got.RoundsFor5 < 6 || got.RoundsFor5 > 200 {
+			t.Errorf("%s: mdd %v, rounds for 5 %% %d, with 8 rounds of 5 %% noise", c, got.MDD, got.RoundsFor5)
+		}
+	}
+	rec.Samples = slices.DeleteFunc(rec.Samples, func(s result.Sample) bool { return s.Round > 3 })
+	if got := analysistest.Find(t, assemble.Report(rec, analysis.Options{}), "x", "goodput"); got.MDD != nil || got.RoundsFor5 < 6 {
+		t.Errorf("three rounds show nothing: mdd %v, rounds for 5 %% %d", got.MDD, got.RoundsFor5)
 	}
 }

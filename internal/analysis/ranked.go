@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
@@ -19,22 +18,26 @@ var descriptive = []string{
 	"cpu_client_steal", "cpu_client_iowait", "cpu_server_steal", "cpu_server_iowait",
 }
 
+// mostLoss is the share of datagrams beyond which goodput says what was
+// dropped, not what the path carries.
+const MostLoss = 0.10
+
 // isMerit says that more or less of a metric is the contender's doing, and good
 // or bad: the load generator's own lag, for one, is not.
-func isMerit(metric string) bool {
+func IsMerit(metric string) bool {
 	return !slices.Contains(descriptive, metric) && !strings.HasPrefix(metric, "send_lag_")
 }
 
 // ranked are the contenders of a place whose figures may be ranked: with
 // values of single rounds, and where the figures are what they say.
-func (e *evidence) ranked(at place, contenders map[string]series) map[string]series {
-	list := map[string]series{}
-	if !isMerit(at.Metric) || at.Metric == "rate" && e.pace(at.Step) > 0 ||
-		strings.HasPrefix(at.Metric, "cpu_") && e.aliased(at.Step) {
+func (e *Evidence) Ranked(at Place, contenders map[string]Series) map[string]Series {
+	list := map[string]Series{}
+	if !IsMerit(at.Metric) || at.Metric == "rate" && e.Pace(at.Step) > 0 ||
+		strings.HasPrefix(at.Metric, "cpu_") && e.Aliased(at.Step) {
 		return list
 	}
 	for c, s := range contenders {
-		if len(s) > 0 && !e.lossy(at, c) {
+		if len(s) > 0 && !e.Lossy(at, c) {
 			list[c] = s
 		}
 	}
@@ -43,28 +46,13 @@ func (e *evidence) ranked(at place, contenders map[string]series) map[string]ser
 
 // lossy says that so many datagrams were lost that a figure tells of the
 // sender and not of the path; that of UDP whose loss nobody counted may.
-func (e *evidence) lossy(at place, contender string) bool {
+func (e *Evidence) Lossy(at Place, contender string) bool {
 	if at.Metric != "goodput" && !strings.HasPrefix(at.Metric, "cpu_per_") {
 		return false
 	}
-	loss := e.figures[place{at.group, at.Step, "loss"}][contender]
+	loss := e.Figures[Place{at.Group, at.Step, "loss"}][contender]
 	if len(loss) == 0 {
-		return at.Metric != "cpu_per_request" && e.isUDP(at.Step)
+		return at.Metric != "cpu_per_request" && e.IsUDP(at.Step)
 	}
-	return stat.Median(loss.values()) > mostLoss
-}
-
-// pace is the constant rate of a step's load (1/s), 0 where it has none.
-func (e *evidence) pace(step string) float64 {
-	i := slices.IndexFunc(e.run.Plan.Steps, func(s result.Step) bool { return s.ID == step })
-	if i < 0 {
-		return 0
-	}
-	switch rate := e.run.Plan.Steps[i].Params["rate"].(type) {
-	case float64:
-		return rate
-	case int:
-		return float64(rate)
-	}
-	return 0
+	return stat.Median(loss.Values()) > MostLoss
 }

@@ -1,20 +1,23 @@
-package analysis
+package analysis_test
 
 import (
 	"math"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/analysis/analysistest"
+	"github.com/cnibench/cnibench/internal/analysis/assemble"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
 // measuredApart is three rounds of a baseline and of one contender that is
 // steady at 20 while the baseline's second round is an outlier.
 func measuredApart() *result.Record {
-	rec := record()
+	rec := analysistest.Record()
 	for round, base := range []float64{32e9, 28e9, 34e9} {
 		rec.Samples = append(rec.Samples,
-			taken("host", round+1, map[string]float64{"goodput": base, "retransmits": float64(round)}),
-			taken("x", round+1, map[string]float64{"goodput": []float64{18e9, 23e9, 21e9}[round], "retransmits": 7}))
+			analysistest.Taken("host", round+1, map[string]float64{"goodput": base, "retransmits": float64(round)}),
+			analysistest.Taken("x", round+1, map[string]float64{"goodput": []float64{18e9, 23e9, 21e9}[round], "retransmits": 7}))
 	}
 	rec.Run.Plan.Rounds = 3
 	return rec
@@ -24,12 +27,12 @@ func measuredApart() *result.Record {
 // numbered.
 func TestUnpairedRatio(t *testing.T) {
 	paired := measuredApart()
-	if got := find(t, Assemble(paired, Options{}), "x", "goodput").VsBaseline.Ratio; math.Abs(got-21.0/34) > 1e-9 {
+	if got := analysistest.Find(t, assemble.Report(paired, analysis.Options{}), "x", "goodput").VsBaseline.Ratio; math.Abs(got-21.0/34) > 1e-9 {
 		t.Errorf("paired %v", got)
 	}
 	rec := measuredApart()
 	rec.Run.Plan.Unpaired = true
-	first := find(t, Assemble(rec, Options{}), "x", "goodput").VsBaseline
+	first := analysistest.Find(t, assemble.Report(rec, analysis.Options{}), "x", "goodput").VsBaseline
 	if math.Abs(first.Ratio-21.0/32) > 1e-9 || first.CI != nil || first.P == nil || *first.P != 0.1 {
 		t.Errorf("all pairs: %+v", first)
 	}
@@ -38,17 +41,17 @@ func TestUnpairedRatio(t *testing.T) {
 			s.Round = s.Round%3 + 1
 		}
 	}
-	if again := find(t, Assemble(rec, Options{}), "x", "goodput").VsBaseline; again.Ratio != first.Ratio {
+	if again := analysistest.Find(t, assemble.Report(rec, analysis.Options{}), "x", "goodput").VsBaseline; again.Ratio != first.Ratio {
 		t.Errorf("numbered otherwise %v, was %v", again.Ratio, first.Ratio)
 	}
 }
 
 // Enough rounds give an unpaired ratio an interval.
 func TestUnpairedInterval(t *testing.T) {
-	rec := record(append(over(4, "host", always(map[string]float64{"goodput": 10})), over(4, "x", always(map[string]float64{"goodput": 8}))...)...)
+	rec := analysistest.Record(append(analysistest.Over(4, "host", analysistest.Always(map[string]float64{"goodput": 10})), analysistest.Over(4, "x", analysistest.Always(map[string]float64{"goodput": 8}))...)...)
 	rec.Run.Plan.Unpaired = true
-	got := find(t, Assemble(rec, Options{}), "x", "goodput")
-	if c := got.VsBaseline; c.CI == nil || c.Ratio != 0.8 || *c.CI != (Interval{0.8, 0.8}) {
+	got := analysistest.Find(t, assemble.Report(rec, analysis.Options{}), "x", "goodput")
+	if c := got.VsBaseline; c.CI == nil || c.Ratio != 0.8 || *c.CI != (analysis.Interval{0.8, 0.8}) {
 		t.Errorf("%+v", c)
 	}
 }
@@ -57,26 +60,26 @@ func TestUnpairedInterval(t *testing.T) {
 // from pod to pod, and is no gap.
 func TestStandIn(t *testing.T) {
 	rec := measuredApart()
-	rec.Run.Plan.Unpaired, rec.Run.Arena = true, imported
+	rec.Run.Plan.Unpaired, rec.Run.Arena = true, "imported"
 	rec.Run.Plan.Contenders = []result.Entry{{ID: "host"}, {ID: "x"}}
 	rec.Run.Plan.Steps = []result.Step{
 		{ID: "dts", Workload: "tcp_stream", Path: "pod", Params: map[string]any{"streams": 1.0}},
 		{ID: "sts", Workload: "tcp_stream", Path: "service", Params: map[string]any{"streams": 1.0}},
 	}
-	s := taken("x", 1, map[string]float64{"goodput": 16e9})
+	s := analysistest.Taken("x", 1, map[string]float64{"goodput": 16e9})
 	s.Step, s.Path = "sts", "service"
 	for s.Round = 1; s.Round <= 3; s.Round++ {
 		rec.Samples = append(rec.Samples, s)
 	}
-	r := Assemble(rec, Options{})
+	r := assemble.Report(rec, analysis.Options{})
 	for _, got := range r.Results {
 		if c := got.VsBaseline; got.Step == "sts" && (c == nil || c.Ratio != 0.5 || c.Step != "dts") {
 			t.Errorf("%+v", c)
 		}
 	}
-	checkFindings(t, r.Findings, "incomplete_run", nil)
-	checkFindings(t, r.Findings, "no_baseline", nil)
-	checkFindings(t, r.Findings, "not_measured", []Finding{{Severity: Info, Contender: "host",
+	analysistest.CheckFindings(t, r.Findings, "incomplete_run", nil)
+	analysistest.CheckFindings(t, r.Findings, "no_baseline", nil)
+	analysistest.CheckFindings(t, r.Findings, "not_measured", []analysis.Finding{{Severity: analysis.Info, Contender: "host",
 		Text: "not measured at sts: ratios there are to its figures of the same load from pod to pod (sts to dts)"}})
 }
 
@@ -91,11 +94,11 @@ func TestStandInOfARound(t *testing.T) {
 	}
 	rec.Run.Plan.Gaps = []result.Gap{{Contender: "host", Step: "sts"}}
 	for round, goodput := range []float64{8e9, 7e9, 8.5e9} { // a quarter of the host's in each
-		s := taken("x", round+1, map[string]float64{"goodput": goodput, "service_sync_time": 2})
+		s := analysistest.Taken("x", round+1, map[string]float64{"goodput": goodput, "service_sync_time": 2})
 		s.Step, s.Path = "sts", "service"
 		rec.Samples = append(rec.Samples, s)
 	}
-	r := Assemble(rec, Options{})
+	r := assemble.Report(rec, analysis.Options{})
 	for _, got := range r.Results {
 		switch c := got.VsBaseline; {
 		case got.Step != "sts":
@@ -105,13 +108,13 @@ func TestStandInOfARound(t *testing.T) {
 			t.Errorf("service_sync_time, which the host has none of: %+v", c)
 		}
 	}
-	checkFindings(t, r.Findings, "no_baseline", nil)
-	checkFindings(t, r.Findings, "incomplete_run", nil)
+	analysistest.CheckFindings(t, r.Findings, "no_baseline", nil)
+	analysistest.CheckFindings(t, r.Findings, "incomplete_run", nil)
 }
 
 // No ratio is left out in silence.
 func TestZeroBaseline(t *testing.T) {
-	checkFindings(t, Assemble(measuredApart(), Options{}).Findings, "zero_baseline", []Finding{{Severity: Info, Contender: "host",
+	analysistest.CheckFindings(t, assemble.Report(measuredApart(), analysis.Options{}).Findings, "zero_baseline", []analysis.Finding{{Severity: analysis.Info, Contender: "host",
 		Text: "zero, so that there are no ratios to it: dts retransmits in round 1"}})
 }
 
@@ -119,7 +122,7 @@ func TestZeroBaseline(t *testing.T) {
 func TestUncountedLoss(t *testing.T) {
 	rec := measuredApart()
 	rec.Run.Plan.Steps = []result.Step{{ID: "dts", Workload: "udp_stream", Path: "pod"}}
-	if got := find(t, Assemble(rec, Options{}), "x", "goodput"); got.Ranked || got.Tier != 0 || got.VsBaseline != nil {
+	if got := analysistest.Find(t, assemble.Report(rec, analysis.Options{}), "x", "goodput"); got.Ranked || got.Tier != 0 || got.VsBaseline != nil {
 		t.Errorf("ranked: %+v", got)
 	}
 }
@@ -127,7 +130,7 @@ func TestUncountedLoss(t *testing.T) {
 // Three rounds tell nobody apart, and one tier of all would say that they are
 // alike.
 func TestNoTiersOfThreeRounds(t *testing.T) {
-	for _, r := range Assemble(measuredApart(), Options{}).Results {
+	for _, r := range assemble.Report(measuredApart(), analysis.Options{}).Results {
 		if r.Metric == "goodput" && (!r.Ranked || r.Tier != 0) {
 			t.Errorf("%+v", r)
 		}

@@ -13,7 +13,7 @@ const wantedChange = 0.05
 // would show, and how many rounds would show 5 %. A contender's noise is that
 // of its ratios to the baseline, as its p is, or that of both where rounds are
 // no pairs; the baseline's is its own, as if two runs were compared.
-func (e *evidence) resolution(at place, contender string) (mdd *float64, rounds int) {
+func (e *Evidence) resolution(at Place, contender string) (mdd *float64, rounds int) {
 	sd, n, needs := e.noise(at, contender)
 	if math.IsNaN(sd) {
 		return nil, 0
@@ -32,17 +32,17 @@ func (e *evidence) resolution(at place, contender string) (mdd *float64, rounds 
 
 // noise is the standard deviation of the logarithms that a contender is tested
 // by, their number and what the test needs; NaN where it can't be told.
-func (e *evidence) noise(at place, contender string) (sd float64, n int, needs func(n int) float64) {
-	values := e.figures[at][contender].values()
-	if contender == e.run.Baseline {
+func (e *Evidence) noise(at Place, contender string) (sd float64, n int, needs func(n int) float64) {
+	values := e.Figures[at][contender].Values()
+	if contender == e.Run.Baseline {
 		return stat.LogDeviation(values), len(values), stat.DetectableRanks
 	}
-	ratios, ok := e.ratios(at, contender)
+	ratios, ok := e.Ratios(at, contender)
 	switch {
 	case !ok:
 		return math.NaN(), 0, nil
-	case e.unpaired():
-		base := e.figures[e.baseOf(at)][e.run.Baseline].values()
+	case e.Unpaired():
+		base := e.Figures[e.BaseOf(at)][e.Run.Baseline].Values()
 		both := math.Hypot(stat.LogDeviation(values), stat.LogDeviation(base)) / math.Sqrt2
 		return both, min(len(values), len(base)), stat.DetectableRanks
 	}

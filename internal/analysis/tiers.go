@@ -14,12 +14,12 @@ import (
 // so extremes by choice; Holm's correction is therefore over all pairs of the
 // metric, each compared by a Mann–Whitney test. Rounds too few for any pair to
 // be told apart give no tiers: one tier of all would look like a finding.
-func (e *evidence) tiers(contenders map[string]series, better string) map[string]int {
-	order := e.inOrder(contenders)
+func (e *Evidence) Tiers(contenders map[string]Series, better string) map[string]int {
+	order := e.Ordered(contenders)
 	values := make(map[string][]float64, len(order))
 	medians := make(map[string]float64, len(order))
 	for _, c := range order {
-		values[c] = contenders[c].values()
+		values[c] = contenders[c].Values()
 		medians[c] = stat.Median(values[c])
 	}
 	slices.SortStableFunc(order, func(a, b string) int {
@@ -49,7 +49,7 @@ func (e *evidence) tiers(contenders map[string]series, better string) map[string
 
 // apart are the pairs of positions that can be told apart; can is false where
 // the rounds are too few to tell any, whatever the values.
-func (e *evidence) apart(order []string, values map[string][]float64) (apart map[[2]int]bool, can bool) {
+func (e *Evidence) apart(order []string, values map[string][]float64) (apart map[[2]int]bool, can bool) {
 	var pairs [][2]int
 	least := 1.0
 	for i := range order {
@@ -58,23 +58,23 @@ func (e *evidence) apart(order []string, values map[string][]float64) (apart map
 			least = min(least, stat.LeastMannWhitney(len(values[order[i]]), len(values[order[j]])))
 		}
 	}
-	if len(pairs) > 0 && least*float64(len(pairs)) > e.opt.Alpha {
+	if len(pairs) > 0 && least*float64(len(pairs)) > e.Opt.Alpha {
 		return nil, false
 	}
 	apart = map[[2]int]bool{}
 	p := make([]float64, len(pairs))
 	for i, pair := range pairs {
-		p[i] = e.ranks.P(values[order[pair[0]]], values[order[pair[1]]])
+		p[i] = e.Ranks.P(values[order[pair[0]]], values[order[pair[1]]])
 	}
 	for i, adjusted := range stat.Holm(p) {
-		apart[pairs[i]] = adjusted <= e.opt.Alpha
+		apart[pairs[i]] = adjusted <= e.Opt.Alpha
 	}
 	return apart, true
 }
 
 // roundsForTiers is how many rounds it takes before n contenders can be told
 // apart at all.
-func roundsForTiers(contenders int, alpha float64) int {
+func RoundsForTiers(contenders int, alpha float64) int {
 	pairs := float64(contenders*(contenders-1)) / 2
 	rounds := 1
 	for stat.LeastMannWhitney(rounds, rounds)*pairs > alpha {

@@ -1,6 +1,11 @@
 package analysis
 
-import "github.com/cnibench/cnibench/internal/result"
+import (
+	"math"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
 
 // Trace is what the nodes of one sample did second by second, as their
 // recorders saw it; whoever reads the run's files makes it.
@@ -28,4 +33,20 @@ type NodeTrace struct {
 
 	CPUs  int       `json:"cpus"`            // that CPU and Busiest are of; 0 where nothing was recorded
 	Power []float64 `json:"power,omitempty"` // W of the CPU packages (RAPL)
+}
+
+// within are the values of the intervals of the measured window.
+func (t *NodeTrace) Within(values []float64) []float64 {
+	const slack = 0.01 // s
+	var list []float64
+	for i, v := range values {
+		if i < len(t.Times) && t.Times[i] > slack && (t.Window <= 0 || t.Times[i] <= t.Window+slack) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+func FiniteOnly(values []float64) []float64 {
+	return slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 }

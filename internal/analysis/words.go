@@ -14,27 +14,27 @@ import (
 // This file is how findings are worded.
 
 // in names the group in front of a sentence where there is more than one.
-func (e *evidence) in(g group) string {
-	if len(e.groups) < 2 {
+func (e *Evidence) GroupPrefix(g Group) string {
+	if len(e.Groups) < 2 {
 		return ""
 	}
-	return e.name(g) + ": "
+	return e.GroupName(g) + ": "
 }
 
 // name is what tells a group from the others: a kernel or underlay that all
 // have in common is left out.
-func (e *evidence) name(g group) string {
+func (e *Evidence) GroupName(g Group) string {
 	kernel, underlay := g.Kernel, g.Underlay
-	if !slices.ContainsFunc(e.groups, func(o group) bool { return o.Kernel != kernel }) {
+	if !slices.ContainsFunc(e.Groups, func(o Group) bool { return o.Kernel != kernel }) {
 		g.Kernel = ""
 	}
-	if !slices.ContainsFunc(e.groups, func(o group) bool { return o.Underlay != underlay }) {
+	if !slices.ContainsFunc(e.Groups, func(o Group) bool { return o.Underlay != underlay }) {
 		g.Underlay = ""
 	}
 	return g.String()
 }
 
-func (g group) String() string {
+func (g Group) String() string {
 	var parts []string
 	if g.Kernel != "" {
 		parts = append(parts, "kernel "+g.Kernel)
@@ -46,27 +46,27 @@ func (g group) String() string {
 }
 
 // groups are the groups that samples were taken in, by name.
-func groups(samples []result.Sample) []group {
-	set := map[group]bool{}
+func groups(samples []result.Sample) []Group {
+	set := map[Group]bool{}
 	for i := range samples {
-		set[groupOf(&samples[i])] = true
+		set[GroupOf(&samples[i])] = true
 	}
-	return slices.SortedFunc(maps.Keys(set), func(a, b group) int {
+	return slices.SortedFunc(maps.Keys(set), func(a, b Group) int {
 		return cmp.Or(cmp.Compare(a.Kernel, b.Kernel), cmp.Compare(a.Underlay, b.Underlay))
 	})
 }
 
 // rounds are those planned, or those that samples name where there are more.
-func (e *evidence) rounds() int {
-	rounds := e.run.Plan.Rounds
-	for i := range e.samples {
-		rounds = max(rounds, e.samples[i].Round)
+func (e *Evidence) Rounds() int {
+	rounds := e.Run.Plan.Rounds
+	for i := range e.Samples {
+		rounds = max(rounds, e.Samples[i].Round)
 	}
 	return rounds
 }
 
 // roundsText is "round 3" or "rounds 1, 2 and 5".
-func roundsText(rounds []int) string {
+func RoundsText(rounds []int) string {
 	words := make([]string, len(rounds))
 	for i, round := range rounds {
 		words[i] = strconv.Itoa(round)
@@ -74,10 +74,10 @@ func roundsText(rounds []int) string {
 	if len(words) == 1 {
 		return "round " + words[0]
 	}
-	return "rounds " + andList(words)
+	return "rounds " + AndList(words)
 }
 
-func andList(words []string) string {
+func AndList(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}
@@ -85,10 +85,29 @@ func andList(words []string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-var plural = unit.Plural
+var Plural = unit.Plural
 
-func percent(share float64) string {
+func Percent(share float64) string {
 	return strconv.FormatFloat(share*100, 'g', 3, 64) + " %"
 }
 
-func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+func SortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+// each is a copy of the list, changed.
+func Changed[T any](list []T, change func(*T)) []T {
+	list = slices.Clone(list)
+	for i := range list {
+		change(&list[i])
+	}
+	return list
+}
+
+func Count[T any](list []T, is func(T) bool) int {
+	n := 0
+	for _, x := range list {
+		if is(x) {
+			n++
+		}
+	}
+	return n
+}

@@ -15,6 +15,11 @@ type layer struct {
 	why   string
 }
 
+// room is what a room of the analysis may import.
+func room(more ...string) []string {
+	return append([]string{"std", "libs", "internal/analysis", "internal/result", "internal/stat", "internal/unit"}, more...)
+}
+
 var clock = []string{"time.Now", "time.Since", "time.Until", "time.Sleep", "time.After"}
 
 var layers = []layer{
@@ -36,14 +41,34 @@ var layers = []layer{
 	},
 	{
 		pkg: "internal/analysis", only: []string{"std", "libs", "internal/result", "internal/stat", "internal/unit"}, never: []string{"os/...", "net/..."}, calls: clock,
-		why: "the same run gives the same analysis everywhere: no disk, no network, no clock",
+		why: "the same run gives the same analysis everywhere: no disk, no network, no clock; the rooms beside it build on it and it knows none of them",
+	},
+	{
+		pkg: "internal/analysis/findings", only: room(), never: []string{"os/...", "net/..."}, calls: clock,
+		why: "findings are made from the evidence alone",
+	},
+	{
+		pkg: "internal/analysis/cost", only: room(), never: []string{"os/...", "net/..."}, calls: clock,
+		why: "costs are made from the evidence alone",
+	},
+	{
+		pkg: "internal/analysis/recommend", only: room(), never: []string{"os/...", "net/..."}, calls: clock,
+		why: "a choice is made from the evidence alone",
+	},
+	{
+		pkg: "internal/analysis/compare", only: room("internal/analysis/findings"), never: []string{"os/...", "net/..."}, calls: clock,
+		why: "a comparison is made from the evidence of two runs, and from what disturbed them",
+	},
+	{
+		pkg: "internal/analysis/assemble", only: room("internal/analysis/cost", "internal/analysis/findings"), never: []string{"os/...", "net/..."}, calls: clock,
+		why: "a report is put together from what the other rooms give",
 	},
 	{
 		pkg: "internal/trace", only: []string{"std", "libs", "internal/analysis", "internal/result", "internal/sysmon"}, never: []string{"net/..."}, calls: clock,
 		why: "traces are read for the analysis, which touches no disk itself",
 	},
 	{
-		pkg: "internal/report/...", only: []string{"std", "libs", "internal/report/...", "internal/analysis", "internal/result", "internal/nearest", "internal/printable", "internal/unit"}, never: []string{"os/...", "net/...", "golang.org/x/perf/benchmath"}, calls: clock,
+		pkg: "internal/report/...", only: []string{"std", "libs", "internal/report/...", "internal/analysis", "internal/analysis/compare", "internal/result", "internal/nearest", "internal/printable", "internal/unit"}, never: []string{"os/...", "net/...", "golang.org/x/perf/benchmath"}, calls: clock,
 		why: "a report shows what the analysis says and computes no statistic; cli opens the files",
 	},
 	{
@@ -179,7 +204,7 @@ var confinements = append([]confined{
 		why:  "programs for developers: the product does not depend on them",
 	},
 	{
-		what: []string{"internal/archtest", "internal/arena/arenatest", "internal/arena/kube/kubetest"},
+		what: []string{"internal/analysis/analysistest", "internal/archtest", "internal/arena/arenatest", "internal/arena/kube/kubetest"},
 		why:  "they are for tests",
 	},
 }, concreteArenas()...)

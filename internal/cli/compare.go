@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/analysis/compare"
 	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/fingerprint"
@@ -79,11 +79,11 @@ func metricNames() []string {
 }
 
 // options are the checked flags.
-func (f *compareFlags) options() (opt analysis.CompareOptions, err error) {
+func (f *compareFlags) options() (opt compare.Options, err error) {
 	if !slices.Contains(report.CompareFormats(), f.format) {
 		return opt, nearest.Unknown("format", f.format, report.CompareFormats())
 	}
-	opt = analysis.CompareOptions{Metrics: f.metrics, Steps: f.steps, Contenders: f.contenders, VsBaseline: f.vsBaseline}
+	opt = compare.Options{Metrics: f.metrics, Steps: f.steps, Contenders: f.contenders, VsBaseline: f.vsBaseline}
 	for _, metric := range f.metrics {
 		if _, known := result.LookupMetric(metric); !known && metric != "all" {
 			return opt, nearest.Unknown("metric", metric, append(metricNames(), "all"))
@@ -133,13 +133,13 @@ func (f *compareFlags) run(c *cobra.Command, oldDir, newDir string) error {
 		}
 	}
 	opt.Environment = fingerprint.Differences(recs[0].Run.Environment, recs[1].Run.Environment)
-	part := analysis.PartPair{Dir: run.PartDir, Old: parts[0], New: parts[1]}
+	part := compare.PartPair{Dir: run.PartDir, Old: parts[0], New: parts[1]}
 	if part.Old != nil && part.New != nil {
 		part.Environment = fingerprint.Differences(part.Old.Run.Environment, part.New.Run.Environment)
 	}
-	opt.Parts = []analysis.PartPair{part}
-	compared, err := analysis.Compare(recs[0], recs[1], opt)
-	var selection *analysis.SelectionError
+	opt.Parts = []compare.PartPair{part}
+	compared, err := compare.Runs(recs[0], recs[1], opt)
+	var selection *compare.SelectionError
 	if errors.As(err, &selection) && selection.What != "" {
 		return usage("%v", err)
 	}
@@ -184,7 +184,7 @@ func hasValid(rec *result.Record, contender string) bool {
 	})
 }
 
-func (f *compareFlags) write(out io.Writer, compared *analysis.Compared) error {
+func (f *compareFlags) write(out io.Writer, compared *compare.Comparison) error {
 	if f.output == "" {
 		return report.WriteCompare(out, f.format, compared, report.Options{Color: console.UseColor(out), Width: console.Width(out)})
 	}

@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/analysis/compare"
+	"github.com/cnibench/cnibench/internal/analysis/recommend"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/run"
 )
@@ -182,7 +183,7 @@ func TestCompareCommand(t *testing.T) {
 	if code, stdout, _ := command(t, "compare", dirs["OLD"], dirs["SLOW"], "--fail-on", "5%", "--format", "json", "-o", out); code != 4 || stdout != "" {
 		t.Errorf("code %d, standard output %q", code, stdout)
 	}
-	var compared analysis.Compared
+	var compared compare.Comparison
 	if text, err := os.ReadFile(out); err != nil || json.Unmarshal(text, &compared) != nil || *compared.Passed {
 		t.Errorf("%s: %v", out, err)
 	}
@@ -231,7 +232,7 @@ func TestCatalogueSaysEveryNeed(t *testing.T) {
 	for _, c := range run.Capabilities(cat.Contenders) {
 		said[c.Name] = true
 	}
-	for _, need := range analysis.NeedNames() {
+	for _, need := range recommend.NeedNames() {
 		if !said[need] {
 			t.Errorf("need %s: no contender says it", need)
 		}

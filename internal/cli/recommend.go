@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/analysis/assemble"
+	"github.com/cnibench/cnibench/internal/analysis/recommend"
 	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/nearest"
@@ -44,13 +46,13 @@ func newRecommendCmd() *cobra.Command {
 	fl.StringVarP(&f.output, "output", "o", "", "write to `FILE` instead of standard output")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(report.RecommendFormats(), cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("need", completeList(askable(), ""))
-	_ = c.RegisterFlagCompletionFunc("weight", completeList(analysis.CriterionNames(), "="))
+	_ = c.RegisterFlagCompletionFunc("weight", completeList(recommend.CriterionNames(), "="))
 	return c
 }
 
 // askable are the needs that a user can ask for; the others are always asked for.
 func askable() []string {
-	return slices.DeleteFunc(analysis.NeedNames(), func(n string) bool { return n == analysis.Active })
+	return slices.DeleteFunc(recommend.NeedNames(), func(n string) bool { return n == analysis.Active })
 }
 
 // completeList completes the last name of a list with commas.
@@ -75,11 +77,11 @@ named as not known.
 
 Needs:
 `)
-	for _, n := range analysis.Needs() {
+	for _, n := range recommend.Needs() {
 		fmt.Fprintf(&b, "  %-16s %s\n", n.Name, n.Help)
 	}
 	b.WriteString("\nCriteria and their weights:\n")
-	for _, c := range analysis.Criteria() {
+	for _, c := range recommend.Criteria() {
 		fmt.Fprintf(&b, "  %-16s %-4g %s\n", c.Name, c.Weight, c.Help)
 	}
 	b.WriteString(`
@@ -89,20 +91,20 @@ the best; those that share it in at least 95 % are as good as each other.`)
 	return b.String()
 }
 
-func (f *recommendFlags) wish() (analysis.Wish, error) {
-	wish := analysis.Wish{Needs: f.needs}
+func (f *recommendFlags) wish() (recommend.Wish, error) {
+	wish := recommend.Wish{Needs: f.needs}
 	if !slices.Contains(report.RecommendFormats(), f.format) {
 		return wish, nearest.Unknown("format", f.format, report.RecommendFormats())
 	}
 	for _, need := range f.needs {
-		if !slices.Contains(analysis.NeedNames(), need) {
+		if !slices.Contains(recommend.NeedNames(), need) {
 			return wish, nearest.Unknown("need", need, askable())
 		}
 	}
 	for _, w := range f.weights {
 		name, number, _ := strings.Cut(w, "=")
-		if !slices.Contains(analysis.CriterionNames(), name) {
-			return wish, nearest.Unknown("criterion", name, analysis.CriterionNames())
+		if !slices.Contains(recommend.CriterionNames(), name) {
+			return wish, nearest.Unknown("criterion", name, recommend.CriterionNames())
 		}
 		v, err := strconv.ParseFloat(number, 64)
 		if err != nil || math.IsNaN(v) || v < 0 || v > 1000 {
@@ -131,9 +133,9 @@ func (f *recommendFlags) run(c *cobra.Command, dir string) error {
 	if err != nil {
 		return err
 	}
-	r := analysis.Recommend(rec, wish)
+	r := recommend.Choose(rec, wish)
 	if part != nil {
-		r = analysis.MergeRecommendation(r, analysis.Recommend(part, wish), run.PartDir, &part.Run.Plan)
+		r = assemble.MergeRecommendation(r, recommend.Choose(part, wish), run.PartDir, &part.Run.Plan)
 	}
 	if r == nil {
 		return exit.With(exit.Gate, fmt.Errorf("%s: nothing to score by: no contender has a valid figure of the weighted criteria beside the baseline %s; `cnibench report %s` says why", dir, rec.Run.Baseline, dir))
@@ -158,7 +160,7 @@ func (f *recommendFlags) run(c *cobra.Command, dir string) error {
 // suitesOf names what measures the criteria.
 func suitesOf(names []string) string {
 	var list []string
-	for _, c := range analysis.Criteria() {
+	for _, c := range recommend.Criteria() {
 		if slices.Contains(names, c.Name) {
 			list = append(list, c.Name+" ("+c.Suite+")")
 		}

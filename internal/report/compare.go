@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/analysis/compare"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -20,7 +21,7 @@ const JUnit Format = "junit"
 
 var compareWriters = []struct {
 	format Format
-	write  func(io.Writer, *analysis.Compared, Options) error
+	write  func(io.Writer, *compare.Comparison, Options) error
 }{
 	{Text, writeCompareText},
 	{Markdown, writeCompareMarkdown},
@@ -40,7 +41,7 @@ func CompareFormats() []string {
 
 // WriteCompare writes a comparison of two runs in the named format. Errors:
 // *nearest.Error for an unknown format, else those of w.
-func WriteCompare(w io.Writer, format string, c *analysis.Compared, opt Options) error {
+func WriteCompare(w io.Writer, format string, c *compare.Comparison, opt Options) error {
 	for _, f := range compareWriters {
 		if string(f.format) != format {
 			continue
@@ -54,7 +55,7 @@ func WriteCompare(w io.Writer, format string, c *analysis.Compared, opt Options)
 }
 
 // writeCompareJSON writes the object that docs/schema/compare-1.schema.json describes.
-func writeCompareJSON(w io.Writer, c *analysis.Compared, _ Options) error {
+func writeCompareJSON(w io.Writer, c *compare.Comparison, _ Options) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	return enc.Encode(c)
@@ -62,14 +63,14 @@ func writeCompareJSON(w io.Writer, c *analysis.Compared, _ Options) error {
 
 // writeCompareBenchstat writes the values of both runs for
 // `benchstat -col run FILE`.
-func writeCompareBenchstat(w io.Writer, c *analysis.Compared, opt Options) error {
+func writeCompareBenchstat(w io.Writer, c *compare.Comparison, opt Options) error {
 	for _, run := range []struct {
 		name string
-		analysis.ComparedRun
-		side func(analysis.Change) analysis.Side
+		compare.Run
+		side func(compare.Change) compare.Side
 	}{
-		{"old", c.Old, func(c analysis.Change) analysis.Side { return c.Old }},
-		{"new", c.New, func(c analysis.Change) analysis.Side { return c.New }},
+		{"old", c.Old, func(c compare.Change) compare.Side { return c.Old }},
+		{"new", c.New, func(c compare.Change) compare.Side { return c.New }},
 	} {
 		r := &analysis.Report{Run: analysis.RunInfo{ID: run.name + ":" + run.ID, Suite: run.Suite, Arena: run.Arena}}
 		for _, p := range run.Parts {
@@ -91,21 +92,21 @@ func writeCompareBenchstat(w io.Writer, c *analysis.Compared, opt Options) error
 // sign is how a change reads at a glance, without colours too.
 type sign struct{ mark, word, style string }
 
-func signOf(c *analysis.Change, failOn *float64) sign {
+func signOf(c *compare.Change, failOn *float64) sign {
 	switch {
 	case c.Failed:
 		return sign{"✗", "FAILS", red}
-	case c.Verdict == analysis.Worse && c.Sure:
+	case c.Direction == compare.Worse && c.Sure:
 		return sign{"▼", "worse", red}
-	case c.Verdict == analysis.Worse:
+	case c.Direction == compare.Worse:
 		return sign{"▽", "worse?", yellow}
-	case c.Verdict == analysis.Better && c.Sure:
+	case c.Direction == compare.Better && c.Sure:
 		return sign{"▲", "better", green}
-	case c.Verdict == analysis.Better:
+	case c.Direction == compare.Better:
 		return sign{"△", "better?", ""}
-	case c.Verdict == analysis.Same && within(c, failOn):
+	case c.Direction == compare.Same && within(c, failOn):
 		return sign{"=", "same", dim}
-	case c.Verdict == analysis.Same:
+	case c.Direction == compare.Same:
 		return sign{"~", "none shown", dim}
 	case doubtful(c, failOn):
 		return sign{"·", "unknown", yellow}
@@ -115,7 +116,7 @@ func signOf(c *analysis.Change, failOn *float64) sign {
 
 // within says that the whole interval lies inside the limit of the gate, both
 // ways.
-func within(c *analysis.Change, failOn *float64) bool {
+func within(c *compare.Change, failOn *float64) bool {
 	return failOn != nil && c.CI != nil && c.CI[0] > 1-*failOn && c.CI[1] < 1+*failOn
 }
 
@@ -125,9 +126,9 @@ const notable = 0.05
 
 // doubtful is a change that can't be told, and whose estimate is beyond the
 // limit of the gate all the same; without a gate, a large one either way.
-func doubtful(c *analysis.Change, failOn *float64) bool {
+func doubtful(c *compare.Change, failOn *float64) bool {
 	switch {
-	case c.Verdict != analysis.Unknown || c.Ratio == nil:
+	case c.Direction != compare.Unknown || c.Ratio == nil:
 		return false
 	case failOn == nil:
 		return math.Abs(math.Log(*c.Ratio)) > notable
@@ -138,12 +139,12 @@ func doubtful(c *analysis.Change, failOn *float64) bool {
 }
 
 // quiet is a change that says nothing by itself.
-func quiet(c *analysis.Change, failOn *float64) bool {
-	return c.Verdict == analysis.Same || c.Verdict == analysis.Unknown && !doubtful(c, failOn)
+func quiet(c *compare.Change, failOn *float64) bool {
+	return c.Direction == compare.Same || c.Direction == compare.Unknown && !doubtful(c, failOn)
 }
 
 // compareLegend explains the signs.
-func compareLegend(c *analysis.Compared) []string {
+func compareLegend(c *compare.Comparison) []string {
 	percent := percentOf(c.Confidence)
 	of := "figure"
 	if c.VsBaseline {
@@ -169,13 +170,13 @@ func percentOf(share float64) string {
 }
 
 // GateText is the outcome in one sentence, "" without a gate.
-func GateText(c *analysis.Compared) string {
+func GateText(c *compare.Comparison) string {
 	if c.Passed == nil {
 		return ""
 	}
-	failed := count(c.Changes, func(c analysis.Change) bool { return c.Failed })
-	gone := count(c.Missing, func(m analysis.Missing) bool { return m.Failed })
-	broken := count(c.Faults, func(f analysis.RunFault) bool { return f.Failed })
+	failed := count(c.Changes, func(c compare.Change) bool { return c.Failed })
+	gone := count(c.Missing, func(m compare.Missing) bool { return m.Failed })
+	broken := count(c.Faults, func(f compare.RunFault) bool { return f.Failed })
 	limit := "worse by more than " + percentOf(*c.FailOn)
 	if *c.Passed {
 		return fmt.Sprintf("gate passed: none of %s is shown to be %s", plural(len(c.Changes), "figure"), limit)
@@ -197,9 +198,9 @@ func GateText(c *analysis.Compared) string {
 }
 
 // unfit says that no figure could have failed the gate, whatever its values.
-func unfit(c *analysis.Compared) bool { return c.Passed != nil && c.Unable == len(c.Changes) }
+func unfit(c *compare.Comparison) bool { return c.Passed != nil && c.Unable == len(c.Changes) }
 
-func unfitText(c *analysis.Compared) string {
+func unfitText(c *compare.Comparison) string {
 	return fmt.Sprintf("too few rounds for any of %s to fail, however much worse; %d rounds in each run would do", plural(len(c.Changes), "figure"), c.Enough)
 }
 
@@ -214,7 +215,7 @@ func count[T any](list []T, is func(T) bool) int {
 }
 
 // ratio is "0.81× (0.80–0.83)", or words where there is none.
-func ratio(c *analysis.Change) string {
+func ratio(c *compare.Change) string {
 	if c.Ratio == nil {
 		if c.Old.Median == 0 && c.New.Median > 0 {
 			return "from zero"
@@ -225,7 +226,7 @@ func ratio(c *analysis.Change) string {
 }
 
 // side is one run's figure with its unit; ratios get their ×.
-func (p comparePlaces) side(c *analysis.Change, s analysis.Side) string {
+func (p comparePlaces) side(c *compare.Change, s compare.Side) string {
 	if p.vsBaseline {
 		return unit.Ratio(s.Median) + "×"
 	}
@@ -235,10 +236,10 @@ func (p comparePlaces) side(c *analysis.Change, s analysis.Side) string {
 // comparePlaces names where figures were measured, as short as is unambiguous.
 type comparePlaces struct{ kernels, underlays, vsBaseline bool }
 
-func placesOf(c *analysis.Compared) comparePlaces {
-	differ := func(of func(analysis.Change) string) bool {
+func placesOf(c *compare.Comparison) comparePlaces {
+	differ := func(of func(compare.Change) string) bool {
 		first := map[string]string{} // by part, which names have anyway
-		return slices.ContainsFunc(c.Changes, func(x analysis.Change) bool {
+		return slices.ContainsFunc(c.Changes, func(x compare.Change) bool {
 			if _, known := first[x.Part]; !known {
 				first[x.Part] = of(x)
 			}
@@ -246,8 +247,8 @@ func placesOf(c *analysis.Compared) comparePlaces {
 		})
 	}
 	return comparePlaces{
-		kernels:    differ(func(c analysis.Change) string { return c.Kernel }),
-		underlays:  differ(func(c analysis.Change) string { return c.Underlay }),
+		kernels:    differ(func(c compare.Change) string { return c.Kernel }),
+		underlays:  differ(func(c compare.Change) string { return c.Underlay }),
 		vsBaseline: c.VsBaseline,
 	}
 }
@@ -266,7 +267,7 @@ func (p comparePlaces) contender(name, part, underlay, kernel string) string {
 }
 
 // missingText is a missing figure in a sentence.
-func missingText(m analysis.Missing, p comparePlaces) string {
+func missingText(m compare.Missing, p comparePlaces) string {
 	at := p.contender(m.Contender, m.Part, m.Underlay, "") + " at " + m.Step
 	if m.Metric != "" {
 		at = metricLabel(m.Metric) + " of " + at
@@ -275,14 +276,14 @@ func missingText(m analysis.Missing, p comparePlaces) string {
 }
 
 // faultText is a fault of a run in a sentence.
-func faultText(f analysis.RunFault) string {
+func faultText(f compare.RunFault) string {
 	if f.From == "both" {
 		return "both runs: " + f.Text
 	}
 	return "the " + f.From + " run: " + f.Text
 }
 
-func runText(r *analysis.ComparedRun) string {
+func runText(r *compare.Run) string {
 	text := fmt.Sprintf("%s, suite %s, arena %s, %s", r.ID, r.Suite, r.Arena, plural(r.Rounds, "round"))
 	for _, p := range r.Parts {
 		text += ", with " + p.Dir + emulated(p.Emulated)
@@ -294,7 +295,7 @@ func runText(r *analysis.ComparedRun) string {
 }
 
 // differenceText is "setting.mtu: 1500 → 9000".
-func differenceText(d analysis.Difference) string {
+func differenceText(d compare.Difference) string {
 	known := func(s string) string {
 		if s == "" {
 			return "none"
@@ -305,7 +306,7 @@ func differenceText(d analysis.Difference) string {
 }
 
 // DifferenceTexts are the differences as sentences, safe for a terminal.
-func DifferenceTexts(list []analysis.Difference) []string {
+func DifferenceTexts(list []compare.Difference) []string {
 	out := make([]string, len(list))
 	for i, d := range list {
 		out[i] = printable.Line(differenceText(d))

@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/analysis/compare"
 	"github.com/cnibench/cnibench/internal/printable"
 )
 
@@ -49,7 +49,7 @@ type (
 	}
 )
 
-func writeCompareJUnit(w io.Writer, c *analysis.Compared, _ Options) error {
+func writeCompareJUnit(w io.Writer, c *compare.Comparison, _ Options) error {
 	all := junitSuites{Name: "cnibench compare"}
 	places := placesOf(c)
 	suite := func(contender string) *junitSuite {
@@ -93,7 +93,7 @@ func writeCompareJUnit(w io.Writer, c *analysis.Compared, _ Options) error {
 		case change.Failed:
 			test.Failure = &junitMessage{Message: said, Type: "worse", Text: fmt.Sprintf("p %s, adjusted %s; old %v; new %v",
 				pText(change.P), pText(change.PAdjusted), change.Old.Values, change.New.Values)}
-		case change.Verdict == analysis.Unknown:
+		case change.Direction == compare.Unknown:
 			test.Skipped = &junitMessage{Message: "too few rounds or requests to judge: " + said}
 		}
 		add(suite(places.contender(change.Contender, change.Part, change.Underlay, change.Kernel)), test)

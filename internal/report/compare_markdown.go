@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/analysis/compare"
 )
 
 // writeCompareMarkdown writes a comment for a pull request: the outcome and
 // what changed first, the rest folded.
-func writeCompareMarkdown(w io.Writer, c *analysis.Compared, _ Options) error {
+func writeCompareMarkdown(w io.Writer, c *compare.Comparison, _ Options) error {
 	bw := bufio.NewWriter(w)
 	head := "### cnibench: two runs compared"
 	if c.Passed != nil {
@@ -28,7 +28,7 @@ func writeCompareMarkdown(w io.Writer, c *analysis.Compared, _ Options) error {
 		fmt.Fprintf(bw, "- %s\n", md(s))
 	}
 	bw.WriteString("\n")
-	var loud, silent []*analysis.Change
+	var loud, silent []*compare.Change
 	for i := range c.Changes {
 		if change := &c.Changes[i]; quiet(change, c.FailOn) {
 			silent = append(silent, change)
@@ -83,7 +83,7 @@ func writeCompareMarkdown(w io.Writer, c *analysis.Compared, _ Options) error {
 	return bw.Flush()
 }
 
-func mdChanges(w *bufio.Writer, changes []*analysis.Change, places comparePlaces, failOn *float64) {
+func mdChanges(w *bufio.Writer, changes []*compare.Change, places comparePlaces, failOn *float64) {
 	if len(changes) == 0 {
 		return
 	}

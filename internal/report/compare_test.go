@@ -16,52 +16,54 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/analysis/compare"
+	"github.com/cnibench/cnibench/internal/analysis/recommend"
 	"github.com/cnibench/cnibench/internal/nearest"
 )
 
 func ptr[T any](v T) *T { return &v }
 
 // comparison of two runs with a change of every kind.
-func comparedSample() *analysis.Compared {
-	change := func(contender, step, metric, unit, better string, old, now, ratio float64) analysis.Change {
-		return analysis.Change{
+func comparedSample() *compare.Comparison {
+	change := func(contender, step, metric, unit, better string, old, now, ratio float64) compare.Change {
+		return compare.Change{
 			Contender: contender, Kernel: "6.18", Underlay: "switch", Step: step, Path: "pod", Metric: metric, Unit: unit, Better: better,
-			Old: analysis.Side{Median: old, Values: []float64{old * 0.99, old, old * 1.01}}, New: analysis.Side{Median: now, Values: []float64{now * 0.99, now, now * 1.01}},
-			Ratio: &ratio, CI: &analysis.Interval{ratio * 0.98, ratio * 1.02}, P: ptr(0.0022), PAdjusted: ptr(0.035), Verdict: analysis.Same,
+			Old: compare.Side{Median: old, Values: []float64{old * 0.99, old, old * 1.01}}, New: compare.Side{Median: now, Values: []float64{now * 0.99, now, now * 1.01}},
+			Ratio: &ratio, CI: &analysis.Interval{ratio * 0.98, ratio * 1.02}, P: ptr(0.0022), PAdjusted: ptr(0.035), Direction: compare.Same,
 		}
 	}
 	fails := change("flannel-vxlan", "dts", "goodput", "bit/s", "higher", 16.9e9, 8.4e9, 0.5)
-	fails.Verdict, fails.Sure, fails.Failed = analysis.Worse, true, true
+	fails.Direction, fails.Sure, fails.Failed = compare.Worse, true, true
 	worse := change("flannel-vxlan", "dts", "cpu_per_gbit", "CPU-s/Gbit", "lower", 0.093, 0.096, 1.03)
-	worse.Verdict, worse.Sure = analysis.Worse, true
+	worse.Direction, worse.Sure = compare.Worse, true
 	maybe := change("macvlan", "http-350-5k", "latency_p99", "s", "lower", 160e-6, 170e-6, 1.06)
-	maybe.Verdict, maybe.PAdjusted = analysis.Worse, ptr(0.3)
+	maybe.Direction, maybe.PAdjusted = compare.Worse, ptr(0.3)
 	few := change("macvlan", "http-350-5k", "latency_p99_9", "s", "lower", 1e-3, 2e-3, 2)
-	few.Verdict, few.CI, few.P, few.PAdjusted = analysis.Unknown, nil, nil, nil
+	few.Direction, few.CI, few.P, few.PAdjusted = compare.Unknown, nil, nil, nil
 	zero := change("macvlan", "dts", "retransmits", "count", "lower", 0, 12, 1)
-	zero.Verdict, zero.Ratio, zero.CI = analysis.Worse, nil, nil
+	zero.Direction, zero.Ratio, zero.CI = compare.Worse, nil, nil
 	same := change("host", "dts", "goodput", "bit/s", "higher", 33e9, 33.1e9, 1.003)
 	wide := change("host", "dts", "cpu_per_gbit", "CPU-s/Gbit", "lower", 0.045, 0.0432, 0.96)
 	wide.CI = &analysis.Interval{0.92, 1.04}
 	better := change("calico-noencap", "dts", "goodput", "bit/s", "higher", 26e9, 29e9, 1.12)
-	better.Verdict, better.Sure = analysis.Better, true
-	return &analysis.Compared{
-		Schema:     analysis.CompareSchema,
-		Old:        analysis.ComparedRun{ID: "before", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Suite: "quick", Arena: "lab", Rounds: 6, Baseline: "host", Tool: "1.0"},
-		New:        analysis.ComparedRun{ID: "after", Started: time.Date(2026, 1, 3, 3, 4, 5, 0, time.UTC), Suite: "quick", Arena: "lab", Rounds: 6, Baseline: "host", Tool: "1.0"},
+	better.Direction, better.Sure = compare.Better, true
+	return &compare.Comparison{
+		Schema:     compare.Schema,
+		Old:        compare.Run{ID: "before", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Suite: "quick", Arena: "lab", Rounds: 6, Baseline: "host", Tool: "1.0"},
+		New:        compare.Run{ID: "after", Started: time.Date(2026, 1, 3, 3, 4, 5, 0, time.UTC), Suite: "quick", Arena: "lab", Rounds: 6, Baseline: "host", Tool: "1.0"},
 		Confidence: 0.95, FailOn: ptr(0.05), Passed: ptr(false),
-		Differences: []analysis.Difference{{Key: "environment.kernel.release", Old: "6.18", New: ""}},
-		Changes:     []analysis.Change{fails, worse, maybe, zero, few, same, better, wide},
-		Missing: []analysis.Missing{
+		Differences: []compare.Difference{{Key: "environment.kernel.release", Old: "6.18", New: ""}},
+		Changes:     []compare.Change{fails, worse, maybe, zero, few, same, better, wide},
+		Missing: []compare.Missing{
 			{Contender: "canal", Underlay: "switch", Step: "dts", From: "new", Text: "the new run has no valid sample", Failed: true},
 			{Contender: "kilo", Underlay: "switch", Step: "dts", Metric: "goodput", From: "old", Text: "not in the old run's plan"},
 		},
-		Faults: []analysis.RunFault{{From: "old", Text: "samples.jsonl line 7: bad sample"}, {From: "new", Text: "2 of 48 planned samples are missing", Failed: true}},
+		Faults: []compare.RunFault{{From: "old", Text: "samples.jsonl line 7: bad sample"}, {From: "new", Text: "2 of 48 planned samples are missing", Failed: true}},
 		Notes:  []string{"the runs were made by different versions of cnibench: 1.0 and 1.1"},
 	}
 }
 
-func hostileComparison() *analysis.Compared {
+func hostileComparison() *compare.Comparison {
 	c := comparedSample()
 	c.New.ID = "<b>\x1b[31m|x"
 	c.Changes[0].Contender, c.Changes[0].Step = "<script>&\x00", "a|b\nc"
@@ -70,7 +72,7 @@ func hostileComparison() *analysis.Compared {
 	return c
 }
 
-func writeCompare(t *testing.T, format string, c *analysis.Compared, opt Options) string {
+func writeCompare(t *testing.T, format string, c *compare.Comparison, opt Options) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := WriteCompare(&b, format, c, opt); err != nil {
@@ -86,7 +88,7 @@ func TestCompareGolden(t *testing.T) {
 	few.Changes, few.Missing, few.Faults, few.Differences = slices.Repeat(few.Changes[3:4], shownRows+1), nil, nil, nil
 	few.Unable, few.Enough = len(few.Changes), 7
 	for i := range few.Changes {
-		few.Changes[i].Verdict, few.Changes[i].Ratio = analysis.Unknown, ptr(1.01)
+		few.Changes[i].Direction, few.Changes[i].Ratio = compare.Unknown, ptr(1.01)
 	}
 	few.Changes[0].Ratio = ptr(2.0)
 	ratios := comparedSample()
@@ -94,7 +96,7 @@ func TestCompareGolden(t *testing.T) {
 	ratios.Changes = ratios.Changes[:1]
 	ratios.Changes[0].Old.Median, ratios.Changes[0].New.Median = 0.51, 0.26
 	extension := map[string]string{"text": "txt", "benchstat": "bench", "junit": "xml"}
-	for name, c := range map[string]*analysis.Compared{"compare": comparedSample(), "compare-passed": passed, "compare-ratios": ratios, "compare-hostile": hostileComparison(), "compare-few": few} {
+	for name, c := range map[string]*compare.Comparison{"compare": comparedSample(), "compare-passed": passed, "compare-ratios": ratios, "compare-hostile": hostileComparison(), "compare-few": few} {
 		for _, format := range CompareFormats() {
 			ext := extension[format]
 			if ext == "" {
@@ -110,7 +112,7 @@ func TestCompareGolden(t *testing.T) {
 
 // CI systems read what an XML reader makes of it.
 func TestCompareJUnit(t *testing.T) {
-	for name, c := range map[string]*analysis.Compared{"plain": comparedSample(), "hostile": hostileComparison()} {
+	for name, c := range map[string]*compare.Comparison{"plain": comparedSample(), "hostile": hostileComparison()} {
 		var got junitSuites
 		text := writeCompare(t, "junit", c, Options{})
 		if err := xml.Unmarshal([]byte(text), &got); err != nil {
@@ -209,7 +211,7 @@ func TestRecommendGolden(t *testing.T) {
 	for i := range wide.Ranked {
 		wide.Ranked[i].Terms = nil
 	}
-	for _, name := range analysis.CriterionNames() {
+	for _, name := range recommend.CriterionNames() {
 		wide.Weights = append(wide.Weights, analysis.Weight{Criterion: name, Weight: 1})
 		for i := range wide.Ranked {
 			wide.Ranked[i].Contender = []string{"calico-noencap-with-a-long-name", "canal"}[i]
@@ -239,7 +241,7 @@ func TestRecommendGolden(t *testing.T) {
 // What analysis itself gives is what the schemas describe.
 func TestChoiceSchemas(t *testing.T) {
 	for name, file := range map[string]string{
-		"compare-1": "../analysis/testdata/compare.json", "recommend-1": "../analysis/testdata/recommend.json",
+		"compare-1": "../analysis/compare/testdata/compare.json", "recommend-1": "../analysis/recommend/testdata/recommend.json",
 	} {
 		s, err := jsonschema.NewCompiler().Compile("../../docs/schema/" + name + ".schema.json")
 		if err != nil {

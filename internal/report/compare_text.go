@@ -8,7 +8,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/analysis/compare"
 	"github.com/cnibench/cnibench/internal/printable"
 )
 
@@ -16,7 +16,7 @@ import (
 // change are only counted.
 const shownRows = 24
 
-func writeCompareText(w io.Writer, c *analysis.Compared, opt Options) error {
+func writeCompareText(w io.Writer, c *compare.Comparison, opt Options) error {
 	t := &textWriter{color: opt.Color, width: maxWidth}
 	if opt.Width > 0 {
 		t.width = max(minWidth, min(opt.Width, maxWidth))
@@ -73,7 +73,7 @@ func (t *textWriter) listing(head string, n int, item func(i int) (lead, text st
 	t.line("")
 }
 
-func (t *textWriter) changes(c *analysis.Compared) {
+func (t *textWriter) changes(c *compare.Comparison) {
 	tw := table.NewWriter()
 	tw.SetStyle(table.Style{
 		Box:     table.BoxStyle{MiddleHorizontal: "─", PaddingRight: strings.Repeat(" ", columnGap)},

@@ -11,6 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/analysis/assemble"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -32,7 +33,7 @@ func parted() *analysis.Report {
 	whole.Findings = []analysis.Finding{}
 	part.Measured = map[result.Key]bool{}
 	maps.Copy(part.Measured, map[result.Key]bool{{Contender: "guests-own", Underlay: "switch", Step: "dts"}: true})
-	return analysis.Merge(whole, part, "microvm")
+	return assemble.Merge(whole, part, "microvm")
 }
 
 // TestPartsApart: a part is never ranked with the rest, not even where its

@@ -158,7 +158,7 @@ func (g *group) sort(by []column) {
 			return 1
 		}
 		for _, c := range by {
-			if order := compare(g.figure(a.ID, c), g.figure(b.ID, c)); order != 0 {
+			if order := byRank(g.figure(a.ID, c), g.figure(b.ID, c)); order != 0 {
 				return order
 			}
 		}
@@ -166,7 +166,8 @@ func (g *group) sort(by []column) {
 	})
 }
 
-func compare(a, b *analysis.Result) int {
+// byRank orders figures of a column, the best first; a missing figure is last.
+func byRank(a, b *analysis.Result) int {
 	switch {
 	case a == nil && b == nil:
 		return 0

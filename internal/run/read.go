@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/analysis/assemble"
+	"github.com/cnibench/cnibench/internal/analysis/recommend"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/result"
@@ -47,7 +49,7 @@ func assembleOne(dir string, rec *result.Record, opt analysis.Options) *analysis
 	if cat, err := LoadCatalogue(); err == nil {
 		opt.Catalogue = Capabilities(cat.Contenders)
 	}
-	r := analysis.Assemble(rec, opt)
+	r := assemble.Report(rec, opt)
 	advise(r, rec)
 	return r
 }
@@ -64,11 +66,11 @@ func addParts(dir string, r *analysis.Report, opt analysis.Options) *analysis.Re
 	case rec == nil:
 		return r
 	case empty(rec): // it says why, and no more
-		merged := analysis.Merge(r, &analysis.Report{Unsupported: rec.Run.Unsupported}, PartDir)
+		merged := assemble.Merge(r, &analysis.Report{Unsupported: rec.Run.Unsupported}, PartDir)
 		merged.Parts = r.Parts
 		return merged
 	}
-	return analysis.Merge(r, assembleOne(part, rec, opt), PartDir)
+	return assemble.Merge(r, assembleOne(part, rec, opt), PartDir)
 }
 
 // advise fills in what the page draws of capabilities and of the choice by the
@@ -78,9 +80,9 @@ func advise(r *analysis.Report, rec *result.Record) {
 	if err != nil {
 		return
 	}
-	wish := analysis.Wish{Catalogue: Capabilities(cat.Contenders)}
-	r.Capabilities = analysis.Capabilities(rec, wish.Catalogue)
-	r.Recommendation = analysis.Recommend(rec, wish)
+	wish := recommend.Wish{Catalogue: Capabilities(cat.Contenders)}
+	r.Capabilities = recommend.Capabilities(rec, wish.Catalogue)
+	r.Recommendation = recommend.Choose(rec, wish)
 }
 
 // Capabilities are what the catalogue says of each need.

@@ -1,0 +1,39 @@
+// Package assemble puts the report of a run together from the figures, costs
+// and findings, and merges the reports of a run and its parts. It computes no
+// figure itself. Next: assemble.go, then merge.go.
+package assemble
+
+import (
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/analysis/cost"
+	"github.com/cnibench/cnibench/internal/analysis/findings"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Report makes the report of a run. Only valid samples count for figures;
+// the others and everything else that a reader must know are its findings.
+func Report(rec *result.Record, opt analysis.Options) *analysis.Report {
+	e := analysis.Collect(rec, opt.Complete(rec.Run.Plan.Settings))
+	run := &rec.Run
+	efficiency := cost.Efficiencies(e)
+	return &analysis.Report{
+		Schema: analysis.ReportSchema,
+		Run: analysis.RunInfo{
+			ID: run.ID, Arena: run.Arena, Started: run.Started,
+			Rounds: run.Plan.Rounds, Suite: run.Plan.Suite, Environment: run.Environment, Unpaired: run.Plan.Unpaired,
+		},
+		Baseline:    run.Baseline,
+		Results:     e.Results,
+		Findings:    findings.Of(e),
+		Unsupported: append([]result.Unsupported{}, run.Unsupported...),
+		Contenders:  run.Contenders,
+		Steps:       run.Plan.Steps,
+		Curves:      analysis.Curves(e.Pools),
+		Plan:        run.Plan,
+		Tool:        run.Tool,
+		Traces:      e.Opt.Traces,
+		Measured:    e.Measured,
+		Efficiency:  efficiency,
+		Fleet:       cost.Fleet(e, efficiency),
+	}
+}

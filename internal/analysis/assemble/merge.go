@@ -1,0 +1,137 @@
+package assemble
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Merge is the report of a run with that of its part in dir. Neither's
+// figures change: each says which part it is of, and parts are never compared.
+// Unsupported is what neither could run.
+func Merge(whole, part *analysis.Report, dir string) *analysis.Report {
+	p := analysis.Part{
+		Dir: dir, Arena: part.Run.Arena, Kernels: kernels(part), Plan: part.Plan, Measured: part.Measured,
+		Emulated: part.Run.Environment[analysis.EmulatedKey] == "true", Environment: part.Run.Environment,
+	}
+	m := *whole
+	m.Parts = append(slices.Clone(whole.Parts), p)
+	m.Results = slices.Concat(whole.Results, analysis.Changed(part.Results, func(r *analysis.Result) { r.Part = dir }))
+	m.Findings = slices.Concat(whole.Findings, findingsOf(part, p))
+	m.Unsupported = neither(whole, part)
+	m.Efficiency = slices.Concat(whole.Efficiency, analysis.Changed(part.Efficiency, func(e *analysis.Efficiency) { e.Part = dir }))
+	m.Curves = slices.Concat(whole.Curves, analysis.Changed(part.Curves, func(c *analysis.Curve) { c.Part = dir }))
+	m.Traces = slices.Concat(whole.Traces, analysis.Changed(part.Traces, func(t *analysis.Trace) { t.Part = dir }))
+	m.Contenders = slices.Clone(whole.Contenders)
+	for _, c := range part.Contenders {
+		if !slices.ContainsFunc(m.Contenders, func(o result.ContenderInfo) bool { return o.ID == c.ID }) {
+			m.Contenders = append(m.Contenders, c)
+		}
+	}
+	m.Capabilities = mergeCapabilities(whole.Capabilities, part.Capabilities, &whole.Plan)
+	m.Recommendation = MergeRecommendation(whole.Recommendation, part.Recommendation, dir, &part.Plan)
+	return &m
+}
+
+// plans says that the contender is in the plan.
+func plans(plan *result.Plan, contender string) bool {
+	return slices.ContainsFunc(plan.Contenders, func(e result.Entry) bool { return e.ID == contender })
+}
+
+// mergeCapabilities are the whole's, and what the part's checks found of
+// contenders that the whole has not measured.
+func mergeCapabilities(whole, part []analysis.Capability, plan *result.Plan) []analysis.Capability {
+	list := slices.Clone(whole)
+	for _, found := range part {
+		if found.Source == "catalogue" || plans(plan, found.Contender) {
+			continue
+		}
+		i := slices.IndexFunc(list, func(c analysis.Capability) bool { return c.Contender == found.Contender && c.Name == found.Name })
+		if i < 0 {
+			list = append(list, found)
+			continue
+		}
+		list[i] = found
+	}
+	return list
+}
+
+// MergeRecommendation is the choice from a run with that from its part in dir,
+// which has the plan: the part's lists are apart, and what is lost and unknown
+// of its contenders is what the part says. nil where neither can score anything.
+func MergeRecommendation(whole, part *analysis.Recommendation, dir string, plan *result.Plan) *analysis.Recommendation {
+	ofPart := func(l analysis.Loss) bool { return plans(plan, l.Contender) }
+	switch {
+	case whole == nil && part == nil:
+		return nil
+	case part == nil:
+		m := *whole
+		m.Unknown = analysis.Changed(whole.Unknown, func(l *analysis.Loss) {
+			if ofPart(*l) {
+				l.Reason = "no figure in " + dir + " beside the baseline's; `cnibench report` says why"
+			}
+		})
+		return &m
+	}
+	lost, unknown := slices.Clone(part.Lost), slices.Clone(part.Unknown)
+	lists := analysis.Changed(append([]analysis.Recommendation{*part}, part.Apart...), func(r *analysis.Recommendation) {
+		r.Part = dir
+		r.Apart, r.Lost, r.Unknown = nil, []analysis.Loss{}, []analysis.Loss{}
+	})
+	if whole == nil {
+		first := lists[0]
+		first.Apart, first.Lost, first.Unknown = lists[1:], lost, unknown
+		return &first
+	}
+	m := *whole
+	m.Apart = slices.Concat(whole.Apart, lists)
+	join := func(own, parts []analysis.Loss) []analysis.Loss {
+		return append(slices.DeleteFunc(slices.Clone(own), ofPart), slices.DeleteFunc(parts, func(l analysis.Loss) bool { return !ofPart(l) })...)
+	}
+	m.Lost, m.Unknown = join(whole.Lost, lost), join(whole.Unknown, unknown)
+	return &m
+}
+
+// kernels are those that the report's results were taken on.
+func kernels(r *analysis.Report) []string {
+	list := []string{}
+	for _, res := range r.Results {
+		if !slices.Contains(list, res.Kernel) {
+			list = append(list, res.Kernel)
+		}
+	}
+	return list
+}
+
+// findingsOf are the part's findings, which say where they were made.
+func findingsOf(part *analysis.Report, p analysis.Part) []analysis.Finding {
+	where := p.Arena
+	if len(p.Kernels) == 1 {
+		where += ", kernel " + p.Kernels[0]
+	}
+	return analysis.Changed(part.Findings, func(f *analysis.Finding) {
+		f.Part, f.Text = p.Dir, fmt.Sprintf("%s: %s", where, f.Text)
+	})
+}
+
+// neither is what the whole could not run, as far as the part could not
+// either; the part's reason counts, which names the newer kernel.
+func neither(whole, part *analysis.Report) []result.Unsupported {
+	list := []result.Unsupported{}
+	for _, u := range whole.Unsupported {
+		same := func(o result.Unsupported) bool { return o.Contender == u.Contender && o.Step == "" }
+		if u.Step == "" && (slices.ContainsFunc(part.Unsupported, same) ||
+			slices.ContainsFunc(part.Contenders, func(c result.ContenderInfo) bool { return c.ID == u.Contender })) {
+			continue
+		}
+		list = append(list, u)
+	}
+	for _, u := range part.Unsupported {
+		if !slices.ContainsFunc(list, func(o result.Unsupported) bool { return o.Contender == u.Contender && o.Step == u.Step }) {
+			list = append(list, u)
+		}
+	}
+	return list
+}

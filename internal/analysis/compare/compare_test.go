@@ -1,0 +1,308 @@
+package compare_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/analysis/analysistest"
+	"github.com/cnibench/cnibench/internal/analysis/compare"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+func compared(t *testing.T, old, now *result.Record, opt compare.Options) *compare.Comparison {
+	t.Helper()
+	c, err := compare.Runs(old, now, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func failed(c *compare.Comparison) []string {
+	list := []string{}
+	for _, change := range c.Changes {
+		if change.Failed {
+			list = append(list, change.Contender+" "+change.Metric)
+		}
+	}
+	return list
+}
+
+func TestRunWithItselfPasses(t *testing.T) {
+	rec := analysistest.Noisy(1, 6, 1, 1, 0.05)
+	for _, vs := range []bool{false, true} {
+		c := compared(t, rec, rec, compare.Options{FailOn: analysistest.Share(0), VsBaseline: vs})
+		if !*c.Passed || len(c.Differences)+len(c.Missing)+len(c.Notes) > 0 {
+			t.Errorf("vs baseline %v: passed %v, differences %v, missing %v, notes %v", vs, *c.Passed, c.Differences, c.Missing, c.Notes)
+		}
+		for _, change := range c.Changes {
+			if change.Direction != compare.Same || math.Abs(*change.Ratio-1) > 0.1 || *change.P != 1 {
+				t.Errorf("%s %s: %s, ratio %v, p %v", change.Contender, change.Metric, change.Direction, *change.Ratio, *change.P)
+			}
+		}
+	}
+}
+
+func TestSlowedContenderFails(t *testing.T) {
+	c := compared(t, analysistest.Noisy(1, 6, 1, 1, 0.03), analysistest.Noisy(2, 6, 0.7, 1, 0.03), compare.Options{FailOn: analysistest.Share(0.05)})
+	want := []string{"flannel-vxlan latency_p50", "flannel-vxlan latency_p99", "flannel-vxlan cpu_per_gbit", "flannel-vxlan goodput"}
+	if diff := cmp.Diff(map[string]bool{want[0]: true, want[1]: true, want[2]: true, want[3]: true}, set(failed(c))); diff != "" || *c.Passed {
+		t.Errorf("passed %v, failures (-want +got)\n%s", *c.Passed, diff)
+	}
+	for i, change := range c.Changes[:4] {
+		if !change.Failed || !change.Sure && change.Direction != compare.Worse {
+			t.Errorf("change %d is %+v; the worst come first", i, change)
+		}
+	}
+	if c := compared(t, analysistest.Noisy(1, 6, 1, 1, 0.03), analysistest.Noisy(2, 6, 0.7, 1, 0.03), compare.Options{FailOn: analysistest.Share(0.5)}); !*c.Passed {
+		t.Errorf("a loss of 30 %% fails a limit of 50 %%: %v", failed(c))
+	}
+	if c := compared(t, analysistest.Noisy(2, 6, 0.7, 1, 0.03), analysistest.Noisy(1, 6, 1, 1, 0.03), compare.Options{FailOn: analysistest.Share(0.05)}); !*c.Passed {
+		t.Errorf("getting better fails: %v", failed(c))
+	}
+}
+
+func set(list []string) map[string]bool {
+	m := map[string]bool{}
+	for _, s := range list {
+		m[s] = true
+	}
+	return m
+}
+
+// A slower machine moves every figure, and none of the ratios to the baseline.
+func TestSlowerMachine(t *testing.T) {
+	old, now := analysistest.Noisy(3, 6, 1, 1, 0.01), analysistest.Noisy(4, 6, 1, 0.8, 0.01)
+	c := compared(t, old, now, compare.Options{FailOn: analysistest.Share(0.05)})
+	if *c.Passed || !strings.Contains(strings.Join(c.Notes, "\n"), "--vs-baseline") {
+		t.Errorf("passed %v, notes %q", *c.Passed, c.Notes)
+	}
+	if c := compared(t, old, now, compare.Options{FailOn: analysistest.Share(0.05), VsBaseline: true}); !*c.Passed {
+		t.Errorf("vs baseline: %v", failed(c))
+	}
+}
+
+// Of many comparisons of like with like the gate may fail in at most 5 %, with
+// the strictest limit too; and a run made anew is no finding of "sure".
+func TestGateFalseAlarms(t *testing.T) {
+	const pairs = 400
+	for _, limit := range []float64{0, 0.05} {
+		alarms, sure := 0, 0
+		for seed := range uint64(pairs) {
+			c := compared(t, analysistest.Noisy(2*seed, 6, 1, 1, 0.1), analysistest.Noisy(2*seed+1, 6, 1, 1, 0.1), compare.Options{FailOn: &limit})
+			if !*c.Passed {
+				alarms++
+			}
+			for _, change := range c.Changes {
+				if change.Sure {
+					sure++
+					break
+				}
+			}
+		}
+		// Three standard deviations over 5 %.
+		if most := int(pairs*0.05 + 3*math.Sqrt(pairs*0.05*0.95)); alarms > most || sure > most {
+			t.Errorf("limit %g: %d false alarms and %d false changes in %d comparisons, at most %d are due", limit, alarms, sure, pairs, most)
+		}
+	}
+}
+
+func TestTooFewRoundsAreSaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		rounds int
+		opt    compare.Options
+		want   string
+	}{
+		"gate, three rounds": {3, compare.Options{FailOn: analysistest.Share(0.05)}, "16 of 16 figures can't fail the gate, however much worse; 6 rounds in each run would do"},
+		"gate, six rounds":   {6, compare.Options{FailOn: analysistest.Share(0.05)}, ""},
+		"no gate, five":      {5, compare.Options{}, "16 of 16 figures can't be told after the correction for all of them; 6 rounds"},
+		"one figure":         {4, compare.Options{FailOn: analysistest.Share(0.05), Metrics: []string{"goodput"}, Contenders: []string{"macvlan"}}, ""},
+	} {
+		got := strings.Join(compared(t, analysistest.Noisy(1, c.rounds, 1, 1, 0.01), analysistest.Noisy(2, c.rounds, 1, 1, 0.01), c.opt).Notes, "\n")
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// What was measured before and is gone fails the gate, if it was planned.
+func TestMissing(t *testing.T) {
+	old := analysistest.Noisy(1, 6, 1, 1, 0.01)
+	now := analysistest.Noisy(2, 6, 1, 1, 0.01)
+	for i := range now.Samples {
+		if s := &now.Samples[i]; s.Contender == "macvlan" && s.Step == "dts" {
+			s.Verdict = result.Invalid
+		} else if s.Contender == "flannel-vxlan" {
+			delete(s.Metrics, "latency_p99")
+		} else if s.Contender == "calico-noencap" {
+			s.Contender = "canal"
+		}
+	}
+	now.Run.Plan.Contenders[2].ID = "canal"
+	c := compared(t, old, now, compare.Options{FailOn: analysistest.Share(0.05)})
+	var got []string
+	for _, m := range c.Missing {
+		got = append(got, fmt.Sprintln(m.From, m.Contender, m.Step, m.Metric, m.Failed, m.Text[:10]))
+	}
+	want := []string{
+		"new calico-noencap dts  false not in the\n", "new calico-noencap http  false not in the\n",
+		"new flannel-vxlan http latency_p99 true the new ru\n", "new macvlan dts  true the new ru\n",
+		"old canal dts  false not in the\n", "old canal http  false not in the\n",
+	}
+	if diff := cmp.Diff(want, got); diff != "" || *c.Passed {
+		t.Errorf("passed %v (-want +got)\n%s", *c.Passed, diff)
+	}
+}
+
+func TestDifferences(t *testing.T) {
+	old, now := analysistest.Noisy(1, 6, 1, 1, 0.1), analysistest.Noisy(2, 7, 1, 1, 0.1)
+	now.Run.Arena = "kube"
+	now.Run.Plan.Settings = map[string]string{"mtu": "9000", "cni-conf": "x"}
+	now.Run.Plan.Duration = 3
+	now.Run.Plan.Steps[1].Params["rate"] = 100.0
+	now.Run.Contenders[1].Version = "2"
+	now.Run.Plan.Steps[1].Params["arrivals"] = "constant"
+	old.Run.Environment["virt.product"] = "y"
+	now.Run.Environment = result.Environment{"kernel.release": "6.19", "cpu.model": "fast", "sysctl.net.x": "1"}
+	c := compared(t, old, now, compare.Options{Environment: []string{"cpu.model", "kernel.release", "virt.product"}})
+	if notes := strings.Join(c.Notes, "\n"); !strings.HasSuffix(notes, "may differ: step.http.arrivals, environment.cpu.model, environment.virt.product") {
+		t.Errorf("notes: %s", notes)
+	}
+	got := c.Differences
+	want := []compare.Difference{
+		{Key: "arena", Old: "lab", New: "kube"}, {Key: "setting.mtu", Old: "1500", New: "9000"}, {Key: "duration", Old: "1.5 s", New: "3 s"}, {Key: "step.http.rate", Old: "5003", New: "100"},
+		{Key: "contender.macvlan.version", Old: "1", New: "2"}, {Key: "environment.kernel.release", Old: "6.18", New: "6.19"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// A run in which the machine played along is named.
+func TestDisturbedRun(t *testing.T) {
+	now := analysistest.Noisy(2, 6, 1, 1, 0.01)
+	for i := range now.Samples {
+		if s := &now.Samples[i]; s.Contender == "host" && s.Step == "dts" && s.Round%2 == 0 {
+			s.Metrics["goodput"] /= 3
+		}
+	}
+	notes := strings.Join(compared(t, analysistest.Noisy(1, 6, 1, 1, 0.01), now, compare.Options{}).Notes, "\n")
+	if !strings.Contains(notes, "not at rest in the new run (unstable_baseline") || strings.Contains(notes, "old run") {
+		t.Errorf("notes: %s", notes)
+	}
+}
+
+// Another kernel is what some comparisons are for: it is a difference, and the
+// figures are set beside each other all the same.
+func TestOtherKernel(t *testing.T) {
+	now := analysistest.Noisy(2, 6, 1, 1, 0.1)
+	for i := range now.Samples {
+		now.Samples[i].Kernel = "6.19"
+	}
+	c := compared(t, analysistest.Noisy(1, 6, 1, 1, 0.1), now, compare.Options{})
+	if len(c.Changes) != 16 || len(c.Missing) > 0 {
+		t.Errorf("%d changes, missing %v", len(c.Changes), c.Missing)
+	}
+}
+
+func TestSelection(t *testing.T) {
+	rec := analysistest.Noisy(1, 6, 1, 1, 0.1)
+	for name, c := range map[string]struct {
+		opt  compare.Options
+		want int // changes; 0: an error
+	}{
+		"headline":       {compare.Options{}, 16},
+		"all":            {compare.Options{Metrics: []string{"all"}}, 20}, // and retransmits; the rate is given
+		"one metric":     {compare.Options{Metrics: []string{"rate"}}, 4}, // asked for by name
+		"step":           {compare.Options{Steps: []string{"dts"}}, 8},
+		"contender":      {compare.Options{Contenders: []string{"host", "macvlan"}}, 8},
+		"absent metric":  {compare.Options{Metrics: []string{"jitter"}}, 0},
+		"absent step":    {compare.Options{Steps: []string{"dtx"}}, 0},
+		"baseline alone": {compare.Options{Contenders: []string{"host"}, VsBaseline: true}, 0},
+	} {
+		got, err := compare.Runs(rec, rec, c.opt)
+		var selection *compare.SelectionError
+		switch {
+		case c.want == 0 && !errors.As(err, &selection):
+			t.Errorf("%s: error %v", name, err)
+		case c.want > 0 && (err != nil || len(got.Changes) != c.want):
+			t.Errorf("%s: %v, error %v", name, got, err)
+		}
+	}
+}
+
+func TestCompareGolden(t *testing.T) {
+	now := analysistest.Noisy(2, 6, 0.8, 1, 0.02)
+	now.Run.Environment = result.Environment{"kernel.release": "6.19"}
+	got, err := json.MarshalIndent(compared(t, analysistest.Noisy(1, 6, 1, 1, 0.02), now, compare.Options{FailOn: analysistest.Share(0.05), Environment: []string{"kernel.release"}}), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join("testdata", "compare.json")
+	if *analysistest.Update {
+		if err := os.WriteFile(file, append(got, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)+"\n"); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// What is broken in the new run fails the gate, unless it was so before.
+func TestBrokenRunFails(t *testing.T) {
+	broken := func(rec *result.Record) *result.Record {
+		rec.Samples = slices.DeleteFunc(rec.Samples, func(s result.Sample) bool { return s.Contender == "macvlan" && s.Round == 6 })
+		rec.Faults = []result.Fault{{File: "samples.jsonl", Line: 40, Text: "bad sample"}, {File: "samples.torn", Line: 1, Text: "measured again"}}
+		return rec
+	}
+	for name, c := range map[string]struct {
+		old, now *result.Record
+		gate     *float64
+		want     []compare.RunFault
+	}{
+		"whole": {analysistest.Noisy(1, 6, 1, 1, 0.01), analysistest.Noisy(2, 6, 1, 1, 0.01), analysistest.Share(0.05), []compare.RunFault{}},
+		"new": {analysistest.Noisy(1, 6, 1, 1, 0.01), broken(analysistest.Noisy(2, 6, 1, 1, 0.01)), analysistest.Share(0.05), []compare.RunFault{
+			{From: "new", Text: "samples.jsonl line 40: bad sample", Failed: true}, {From: "new", Text: "2 of 48 planned samples are missing: macvlan dts round 6, macvlan http round 6", Failed: true},
+		}},
+		"old": {broken(analysistest.Noisy(1, 6, 1, 1, 0.01)), analysistest.Noisy(2, 6, 1, 1, 0.01), analysistest.Share(0.05), []compare.RunFault{
+			{From: "old", Text: "samples.jsonl line 40: bad sample", Failed: false}, {From: "old", Text: "2 of 48 planned samples are missing: macvlan dts round 6, macvlan http round 6", Failed: false},
+		}},
+		"no gate": {analysistest.Noisy(1, 6, 1, 1, 0.01), broken(analysistest.Noisy(2, 6, 1, 1, 0.01)), nil, []compare.RunFault{
+			{From: "new", Text: "samples.jsonl line 40: bad sample", Failed: false}, {From: "new", Text: "2 of 48 planned samples are missing: macvlan dts round 6, macvlan http round 6", Failed: false},
+		}},
+	} {
+		got := compared(t, c.old, c.now, compare.Options{FailOn: c.gate})
+		if diff := cmp.Diff(c.want, got.Faults); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+		if c.gate != nil && *got.Passed == (name == "new") {
+			t.Errorf("%s: passed %v", name, *got.Passed)
+		}
+	}
+	rec := broken(analysistest.Noisy(1, 6, 1, 1, 0.01))
+	if c := compared(t, rec, rec, compare.Options{FailOn: analysistest.Share(0.05)}); !*c.Passed || len(c.Faults) != 2 || c.Faults[0].From != "both" {
+		t.Errorf("a run with itself: %v", c.Faults)
+	}
+}
+
+// A gate that nothing can fail does not pass.
+func TestGateThatCannotFail(t *testing.T) {
+	c := compared(t, analysistest.Noisy(1, 3, 1, 1, 0.01), analysistest.Noisy(2, 3, 0.5, 1, 0.01), compare.Options{FailOn: analysistest.Share(0.05)})
+	if *c.Passed || c.Unable != 16 || c.Enough != 6 {
+		t.Errorf("passed %v, %d unable, %d rounds would do", *c.Passed, c.Unable, c.Enough)
+	}
+}

@@ -1,0 +1,249 @@
+package analysis
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Options are what the analysis can't learn from the run, and its levels. The
+// zero value takes everything from the run.
+type Options struct {
+	Confidence float64      // of intervals; 0 is 0.95
+	Alpha      float64      // the chance of any false tier of a metric; 0 is 0.05
+	LineRate   unit.BitRate // of the underlay; 0 takes the setting "line-rate" of the plan
+	MTU        int          // of the underlay, bytes; 0 takes the setting "mtu", else 1500
+
+	// Catalogue is what the contenders promise, to judge their checks by.
+	Catalogue    []Capability
+	Traces       []Trace    // of the run's samples, as far as there are recordings
+	WattsPerCore float64    // of a busy core, to estimate energy where none was measured; 0: no estimate
+	Fleet        *FleetSize // to carry costs over to; nil: no fleet
+	Prices       *Prices    // of the fleet; nil: none
+}
+
+func (o Options) Complete(settings map[string]string) Options {
+	o.Confidence = cmp.Or(o.Confidence, 0.95)
+	o.Alpha = cmp.Or(o.Alpha, 0.05)
+	if rate, err := unit.ParseBitRate(settings["line-rate"]); err == nil {
+		o.LineRate = cmp.Or(o.LineRate, rate)
+	}
+	if mtu, err := strconv.Atoi(settings["mtu"]); err == nil {
+		o.MTU = cmp.Or(o.MTU, mtu)
+	}
+	o.MTU = cmp.Or(o.MTU, 1500)
+	return o
+}
+
+// group is where contenders may be compared with each other.
+type Group struct{ Kernel, Underlay string }
+
+// place is where figures are compared: one metric of one step in a group.
+type Place struct {
+	Group
+	Step, Metric string
+}
+
+// series is a contender's values at a place, by round.
+type Series map[int]float64
+
+func (s Series) Rounds() []int { return slices.Sorted(maps.Keys(s)) }
+
+func (s Series) Values() []float64 {
+	values := make([]float64, 0, len(s))
+	for _, round := range s.Rounds() {
+		values = append(values, s[round])
+	}
+	return values
+}
+
+// evidence is a run arranged for analysis: what findings are made from.
+type Evidence struct {
+	Run     *result.Run
+	Faults  []result.Fault
+	Opt     Options
+	Samples []result.Sample  // all, as sealed
+	Valid   []*result.Sample // those that count
+	Figures map[Place]map[string]Series
+	Pools   []pool
+	// percentiles of the pools, by contender; every place is in figures too.
+	Percentiles map[Place]map[string]percentile
+
+	Paths   map[string]string // by step
+	Results []Result
+	Unknown []string // metrics that the catalogue lacks
+	Groups  []Group  // that samples were taken in, by name
+	Places  []Place  // keys of figures, ordered
+	Ranks   stat.RankTest
+	Splits  stat.SplitTest
+	Changes stat.ChangeTest
+	byKey   map[result.Key]*result.Sample // the valid ones
+
+	Measured map[result.Key]bool // samples of any verdict, all rounds as 0
+
+}
+
+func Collect(rec *result.Record, opt Options) *Evidence {
+	e := &Evidence{
+		Run: &rec.Run, Faults: rec.Faults, Opt: opt, Samples: rec.Samples,
+		Figures: map[Place]map[string]Series{}, Percentiles: map[Place]map[string]percentile{}, Paths: map[string]string{},
+		byKey: map[result.Key]*result.Sample{}, Measured: map[result.Key]bool{},
+	}
+	known := map[string]bool{}
+	for _, m := range result.Metrics() {
+		known[m.Name] = true
+	}
+	for i := range rec.Samples {
+		s := &rec.Samples[i]
+		e.Measured[result.Key{Contender: s.Contender, Underlay: s.Underlay, Step: s.Step}] = true
+		if s.Verdict != result.Valid {
+			continue
+		}
+		e.Valid = append(e.Valid, s)
+		e.byKey[s.Key()] = s
+		e.Paths[s.Step] = s.Path
+		for name, v := range s.Metrics {
+			switch {
+			case !known[name] && !slices.Contains(e.Unknown, name):
+				e.Unknown = append(e.Unknown, name)
+			case known[name] && name != "memory_overhead":
+				e.add(s, name, v)
+			}
+		}
+	}
+	e.addMemoryOverhead()
+	e.Pools = pools(e.Valid)
+	e.addPercentiles()
+	e.Groups, e.Places = groups(rec.Samples), e.orderedPlaces()
+	e.Results = e.figureResults()
+	return e
+}
+
+// sampleOf is the valid sample of a key, or nil.
+func (e *Evidence) ValidSample(key result.Key) *result.Sample { return e.byKey[key] }
+
+func GroupOf(s *result.Sample) Group { return Group{s.Kernel, s.Underlay} }
+
+// add notes a value; of several for one round the first counts.
+func (e *Evidence) add(s *result.Sample, metric string, v float64) {
+	if math.IsNaN(v) || math.IsInf(v, 0) || metric == "goodput" && v <= 0 {
+		return // the verdict refuses such values; a file may hold them all the same
+	}
+	p := Place{GroupOf(s), s.Step, metric}
+	if e.Figures[p] == nil {
+		e.Figures[p] = map[string]Series{}
+	}
+	if e.Figures[p][s.Contender] == nil {
+		e.Figures[p][s.Contender] = Series{}
+	}
+	if _, again := e.Figures[p][s.Contender][s.Round]; !again {
+		e.Figures[p][s.Contender][s.Round] = v
+	}
+}
+
+// idle is the workload that loads nothing.
+const Idle = "idle"
+
+// addMemoryOverhead derives what a contender's nodes use more than the
+// baseline's in the same round when both are idle.
+func (e *Evidence) addMemoryOverhead() {
+	for _, s := range e.Valid {
+		used, measured := s.Metrics["memory_used"]
+		base, beside := e.BaseOfRound(e.Figures[Place{GroupOf(s), s.Step, "memory_used"}][e.Run.Baseline], s.Round)
+		if s.Workload == Idle && s.Contender != e.Run.Baseline && measured && beside {
+			e.add(s, "memory_overhead", used-base)
+		}
+	}
+}
+
+// figureResults makes one result of each contender at each place, in the
+// order group, step, metric, contender.
+func (e *Evidence) figureResults() []Result {
+	results := []Result{}
+	for _, p := range e.Places {
+		metric, _ := result.LookupMetric(p.Metric)
+		contenders := e.Figures[p]
+		ranked := e.Ranked(p, contenders)
+		tiers := e.Tiers(ranked, metric.Better)
+		for _, contender := range e.Ordered(contenders) {
+			s := contenders[contender]
+			r := Result{
+				Contender: contender, Kernel: p.Kernel, Underlay: p.Underlay,
+				Step: p.Step, Path: e.Paths[p.Step],
+				Metric: p.Metric, Unit: metric.Unit, Better: metric.Better,
+				N: len(s), Median: e.Headline(p, contender), CI: MedianInterval(s.Values(), e.Opt.Confidence),
+				Confidence: e.Opt.Confidence, Values: s.Values(), Ranked: ranked[contender] != nil, Tier: tiers[contender],
+			}
+			if p.Metric == "memory_overhead" && e.Unpaired() {
+				r.CI = nil // it would leave the baseline's own noise out
+			}
+			if pooled, ok := e.Percentiles[p][contender]; ok {
+				r.N, r.Count = max(r.N, pooled.rounds), pooled.count
+			}
+			if contender != e.Run.Baseline {
+				r.VsBaseline = e.Compare(p, contender)
+			}
+			r.MDD, r.RoundsFor5 = e.resolution(p, contender)
+			results = append(results, r)
+		}
+	}
+	return results
+}
+
+// MedianInterval is that of the median, nil with too few values.
+func MedianInterval(values []float64, confidence float64) *Interval {
+	in, err := stat.MedianInterval(values, confidence)
+	if err != nil {
+		return nil
+	}
+	return &Interval{in.Low, in.High}
+}
+
+// orderedPlaces are the places of all figures: groups by name, steps as planned and others
+// after them, metrics as in the catalogue.
+func (e *Evidence) orderedPlaces() []Place {
+	metrics := map[string]int{}
+	for i, m := range result.Metrics() {
+		metrics[m.Name] = i
+	}
+	return slices.SortedFunc(maps.Keys(e.Figures), func(a, b Place) int {
+		return cmp.Or(
+			cmp.Compare(a.Kernel, b.Kernel), cmp.Compare(a.Underlay, b.Underlay),
+			e.CompareSteps(a.Step, b.Step), cmp.Compare(metrics[a.Metric], metrics[b.Metric]))
+	})
+}
+
+func (e *Evidence) CompareSteps(a, b string) int {
+	position := func(id string) int {
+		i := slices.IndexFunc(e.Run.Plan.Steps, func(s result.Step) bool { return s.ID == id })
+		return orLast(i)
+	}
+	return cmp.Or(cmp.Compare(position(a), position(b)), cmp.Compare(a, b))
+}
+
+// inOrder are the contenders of a map as the plan has them, others after.
+func (e *Evidence) Ordered(contenders map[string]Series) []string {
+	return slices.SortedFunc(maps.Keys(contenders), e.CompareContenders)
+}
+
+func (e *Evidence) CompareContenders(a, b string) int {
+	position := func(id string) int {
+		i := slices.IndexFunc(e.Run.Plan.Contenders, func(c result.Entry) bool { return c.ID == id })
+		return orLast(i)
+	}
+	return cmp.Or(cmp.Compare(position(a), position(b)), cmp.Compare(a, b))
+}
+
+// orLast puts what was not found behind everything else.
+func orLast(index int) int {
+	if index < 0 {
+		return math.MaxInt
+	}
+	return index
+}

@@ -1,0 +1,267 @@
+package analysis_test
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/analysis/analysistest"
+	"github.com/cnibench/cnibench/internal/analysis/assemble"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+func TestAssembleGolden(t *testing.T) {
+	got, err := json.MarshalIndent(assemble.Report(analysistest.Synthetic(), analysis.Options{}), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = append(got, '\n')
+	golden := filepath.Join("testdata", "synthetic.json")
+	if *analysistest.Update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wantReport, gotReport any
+	if err := json.Unmarshal(want, &wantReport); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(got, &gotReport); err != nil {
+		t.Fatal(err)
+	}
+	// Other architectures round the last digit otherwise (fused operations).
+	if diff := cmp.Diff(wantReport, gotReport, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
+		t.Errorf("report differs from %s (-want +got); -update writes it:\n%s", golden, diff)
+	}
+}
+
+// The order of the samples file must not matter, nor may the record change.
+func TestAssembleKeepsItsInput(t *testing.T) {
+	rec, reversed := analysistest.Synthetic(), analysistest.Synthetic()
+	want := assemble.Report(rec, analysis.Options{})
+	if diff := cmp.Diff(analysistest.Synthetic(), rec); diff != "" {
+		t.Errorf("the record changed:\n%s", diff)
+	}
+	slices.Reverse(reversed.Samples)
+	if diff := cmp.Diff(want.Results, assemble.Report(reversed, analysis.Options{}).Results); diff != "" {
+		t.Errorf("the results depend on the order of samples:\n%s", diff)
+	}
+}
+
+func TestPairing(t *testing.T) {
+	// The machine halves its speed in round 2; within rounds nothing changes.
+	rec := &result.Record{Run: result.Run{Baseline: "host"}}
+	for round, speed := range []float64{10, 5, 10} {
+		rec.Samples = append(rec.Samples,
+			analysistest.Taken("host", round+1, map[string]float64{"goodput": speed}),
+			analysistest.Taken("x", round+1, map[string]float64{"goodput": speed * 0.8}))
+	}
+	rec.Samples = append(rec.Samples, analysistest.Taken("x", 4, map[string]float64{"goodput": 100})) // no baseline beside it
+	r := assemble.Report(rec, analysis.Options{})
+
+	p := 0.25
+	got := analysistest.Find(t, r, "x", "goodput")
+	want := &analysis.Comparison{Ratio: 0.8, P: &p}
+	if diff := cmp.Diff(want, got.VsBaseline); diff != "" {
+		t.Errorf("ratio to the baseline (-want +got):\n%s", diff)
+	}
+	if got.N != 4 || got.CI != nil {
+		t.Errorf("n = %d, ci = %v; want 4 rounds and no interval", got.N, got.CI)
+	}
+	if host := analysistest.Find(t, r, "host", "goodput"); host.VsBaseline != nil {
+		t.Errorf("the baseline is compared with itself: %+v", host.VsBaseline)
+	}
+}
+
+func TestComparisonThatCannotBe(t *testing.T) {
+	rec := &result.Record{Run: result.Run{Baseline: "host"}, Samples: []result.Sample{
+		analysistest.Taken("host", 1, map[string]float64{"retransmits": 0}),
+		analysistest.Taken("x", 1, map[string]float64{"retransmits": 7}),
+	}}
+	if got := analysistest.Find(t, assemble.Report(rec, analysis.Options{}), "x", "retransmits"); got.VsBaseline != nil {
+		t.Errorf("a ratio to zero: %+v", got.VsBaseline)
+	}
+}
+
+func TestGroupsStayApart(t *testing.T) {
+	rec := &result.Record{Run: result.Run{Baseline: "host"}}
+	for _, underlay := range []string{"switch", "vpc"} {
+		for _, contender := range []string{"host", "x"} {
+			s := analysistest.Taken(contender, 1, map[string]float64{"goodput": 8})
+			if s.Underlay = underlay; underlay == "vpc" {
+				s.Metrics["goodput"] = 2
+				if contender == "x" {
+					s.Metrics["goodput"] = 1
+				}
+			}
+			rec.Samples = append(rec.Samples, s)
+		}
+	}
+	for _, res := range assemble.Report(rec, analysis.Options{}).Results {
+		if res.Contender == "x" {
+			want := map[string]float64{"switch": 1, "vpc": 0.5}[res.Underlay]
+			if res.VsBaseline == nil || res.VsBaseline.Ratio != want {
+				t.Errorf("on %s the ratio is %+v, want %v", res.Underlay, res.VsBaseline, want)
+			}
+		}
+	}
+}
+
+func TestTiers(t *testing.T) {
+	around := func(center float64, n int) analysis.Series {
+		s := analysis.Series{}
+		for i := range n {
+			s[i+1] = center * (1 + 0.01*float64(i-n/2))
+		}
+		return s
+	}
+	tests := []struct {
+		name       string
+		better     string
+		contenders map[string]analysis.Series
+		want       map[string]int
+	}{
+		{"three levels, higher is better", "higher",
+			map[string]analysis.Series{"a": around(10, 6), "b": around(5, 6), "c": around(1, 6)},
+			map[string]int{"a": 1, "b": 2, "c": 3}},
+		{"lower is better", "lower",
+			map[string]analysis.Series{"a": around(10, 6), "b": around(5, 6), "c": around(1, 6)},
+			map[string]int{"a": 3, "b": 2, "c": 1}},
+		{"two that can't be told apart", "higher",
+			map[string]analysis.Series{"a": around(10, 6), "b": around(10.05, 6), "c": around(1, 6)},
+			map[string]int{"a": 1, "b": 1, "c": 2}},
+		{"too few rounds for anything", "higher",
+			map[string]analysis.Series{"a": around(10, 3), "b": around(1, 3)}, nil},
+		{"four rounds are enough for two", "higher",
+			map[string]analysis.Series{"a": around(10, 4), "b": around(1, 4)},
+			map[string]int{"a": 1, "b": 2}},
+		{"a noisy leader holds nothing together", "higher", // its outlier costs it the difference, not the others'
+			map[string]analysis.Series{
+				"host":    {1: 25.1, 2: 25.3, 3: 25.0, 4: 25.2, 5: 25.4, 6: 9.0},
+				"host-gw": around(24.2, 6), "canal": around(16.7, 6),
+			},
+			map[string]int{"host": 1, "host-gw": 1, "canal": 2}},
+		{"one alone", "higher", map[string]analysis.Series{"a": around(10, 1)}, map[string]int{"a": 1}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e := analysis.Collect(&result.Record{}, analysis.Options{}.Complete(nil))
+			if diff := cmp.Diff(tt.want, e.Tiers(tt.contenders, tt.better)); diff != "" {
+				t.Errorf("tiers (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Contenders that are all the same must share a tier at least as often as
+// alpha says.
+func TestFalseTiers(t *testing.T) {
+	const trials, alpha = 300, 0.05
+	r := rand.New(rand.NewPCG(1, 2))
+	e := analysis.Collect(&result.Record{}, analysis.Options{Alpha: alpha}.Complete(nil))
+	wrong := 0
+	for range trials {
+		contenders := map[string]analysis.Series{}
+		for c := range 8 {
+			s := analysis.Series{}
+			for round := range 8 {
+				s[round+1] = math.Exp(r.NormFloat64())
+			}
+			contenders[string(rune('a'+c))] = s
+		}
+		for _, tier := range e.Tiers(contenders, "higher") {
+			if tier > 1 {
+				wrong++
+				break
+			}
+		}
+	}
+	if share := float64(wrong) / trials; share > alpha+3*math.Sqrt(alpha*(1-alpha)/trials) {
+		t.Errorf("a second tier in %.3f of the trials without any difference", share)
+	}
+}
+
+func TestRoundsForTiers(t *testing.T) {
+	for contenders, want := range map[int]int{1: 1, 2: 4, 3: 5, 8: 7} {
+		if got := analysis.RoundsForTiers(contenders, 0.05); got != want {
+			t.Errorf("%d contenders need %d rounds, want %d", contenders, got, want)
+		}
+	}
+}
+
+func TestMemoryOverhead(t *testing.T) {
+	rec := &result.Record{Run: result.Run{Baseline: "host"}}
+	for round, used := range []float64{100, 200, 300} {
+		for contender, more := range map[string]float64{"host": 0, "x": 7} {
+			s := analysistest.Taken(contender, round+1, map[string]float64{"memory_used": used + more, "memory_overhead": 999})
+			s.Step, s.Workload = "idle", "idle"
+			rec.Samples = append(rec.Samples, s)
+		}
+	}
+	r := assemble.Report(rec, analysis.Options{})
+	if got := analysistest.Find(t, r, "x", "memory_overhead"); !slices.Equal(got.Values, []float64{7, 7, 7}) {
+		t.Errorf("memory_overhead = %v, want 7 in every round", got.Values)
+	} else if got.Tier != 0 {
+		t.Errorf("memory_overhead is in tier %d", got.Tier)
+	}
+	for _, res := range r.Results {
+		if res.Contender == "host" && res.Metric == "memory_overhead" {
+			t.Error("the baseline has an overhead over itself")
+		}
+	}
+}
+
+func TestCurves(t *testing.T) {
+	rec := &result.Record{}
+	for round, us := range []int64{100, 100, 500} {
+		s := analysistest.Taken("host", round+1, nil)
+		s.Histograms = map[string]*hdrhistogram.Histogram{"latency": analysistest.Histogram(t, us, 4000)}
+		rec.Samples = append(rec.Samples, s)
+	}
+	spoiled := analysistest.Taken("host", 4, nil)
+	spoiled.Verdict = result.Invalid
+	spoiled.Histograms = map[string]*hdrhistogram.Histogram{"latency": analysistest.Histogram(t, 9e6, 4000)}
+	rec.Samples = append(rec.Samples, spoiled)
+
+	list := assemble.Report(rec, analysis.Options{}).Curves
+	if len(list) != 1 || list[0].Count != 12000 || list[0].Clock != "latency" {
+		t.Fatalf("curves = %+v, want one of 12000 values", list)
+	}
+	points := map[float64]float64{}
+	for _, p := range list[0].Points {
+		points[p.Percentile] = p.Seconds
+	}
+	// Two thirds of all are at 100 µs: the merged median is theirs, the 70th
+	// percentile the third round's; a mean of percentiles would be neither.
+	for percentile, want := range map[float64]float64{50: 100e-6, 60: 100e-6, 70: 500e-6, 99.9: 500e-6} {
+		if got := points[percentile]; math.Abs(got/want-1) > 0.001 {
+			t.Errorf("p%v = %v s, want %v", percentile, got, want)
+		}
+	}
+	if _, shown := points[99.99]; shown {
+		t.Error("p99.99 is shown with 1.2 values beyond it")
+	}
+}
+
+func TestEmptyRun(t *testing.T) {
+	r := assemble.Report(&result.Record{}, analysis.Options{})
+	if r.Results == nil || r.Findings == nil || r.Unsupported == nil {
+		t.Error("an empty list is nil: its JSON would be null")
+	}
+}

@@ -1,0 +1,194 @@
+package findings
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+)
+
+// This file finds what the checks of a run tell. A check's result is a key of
+// the run's environment: check.CHECK.CONTENDER.CASE. Its value begins with a
+// word, after which a colon and a sentence may follow: pass; fail; skip, with
+// the reason; or what the check found, as a number of bytes for mtu.
+//
+//	check.policy.canal.ingress      pass | fail          was a forbidden connection refused, an allowed one let through
+//	check.policy.canal.effect       120                  milliseconds from asking for a policy to its effect; .back: from its deletion
+//	check.encryption.calico-wg.pod-tcp pass | fail       fail: pods' bytes were seen plain on a network that promises encryption
+//	check.encryption.canal.pod-tcp  plain                seen plain, as its catalogue entry has it
+//	check.encryption.x.pod-tcp      unseen               not seen, and nobody knows where they went or whether they were encrypted
+//	check.mtu.flannel-vxlan.pod     1450                 MTU of the pods' interface, bytes
+//	check.mtu.flannel-vxlan.path    1450                 largest packet that passes whole between pods of two nodes, bytes
+//
+// imported runs have pod.mtu.CONTENDER, the MTU that the pods' interface
+// shows, and, as runs with the check mtu do, pod.mss.CONTENDER, the payload of
+// TCP's segments (bytes).
+
+// unseen is the word of a case that could neither be proven nor refuted where
+// one of the two was claimed.
+const unseen = "unseen"
+
+// failed gathers the failed cases of the checks that want is true of, one
+// entry for each check and contender.
+func failed(e *evidence, want func(c analysis.CheckResult) bool, word func(c analysis.CheckResult, cases string) string) []analysis.Finding {
+	type at struct{ check, contender string }
+	var order []at
+	cases := map[at][]string{}
+	first := map[at]analysis.CheckResult{}
+	for _, c := range e.Checks() {
+		if c.Word != "fail" && c.Word != unseen || !want(c) {
+			continue
+		}
+		a := at{c.Check, c.Contender}
+		if cases[a] == nil {
+			order, first[a] = append(order, a), c
+		}
+		text := strings.ReplaceAll(c.Case, "-", " ")
+		if c.Text != "" {
+			text += " (" + c.Text + ")"
+		}
+		cases[a] = append(cases[a], text)
+	}
+	var list []analysis.Finding
+	for _, a := range order {
+		list = append(list, analysis.Finding{Contender: a.contender, Text: word(first[a], analysis.AndList(fewOf(cases[a])))})
+	}
+	return list
+}
+
+// fewOf are the first of a long list, and how many more there are.
+func fewOf(cases []string) []string {
+	const most = 5
+	if len(cases) <= most {
+		return cases
+	}
+	return append(slices.Clone(cases[:most-1]), fmt.Sprintf("%d more", len(cases)-most+1))
+}
+
+// policyNotEnforced goes by what the catalogue promises: a promise that was
+// broken is an error, and none that was kept just so is only worth knowing.
+func policyNotEnforced(e *evidence) []analysis.Finding {
+	list := failed(e, func(c analysis.CheckResult) bool { return c.Check == "policy" },
+		func(_ analysis.CheckResult, cases string) string { return "NetworkPolicy was not enforced: " + cases })
+	for i := range list {
+		f := &list[i]
+		switch promised, known := promises(e, f.Contender, "policy", "egress-policy", "l7"); {
+		case !known:
+			f.Severity = analysis.Warn
+		case !promised:
+			f.Severity, f.Next = analysis.Info, "Take another contender where NetworkPolicy is needed."
+			f.Text += "; it promises none"
+		}
+	}
+	return list
+}
+
+// policyEffect tells how long policies take, of contenders that heed them.
+func policyEffect(e *evidence) []analysis.Finding {
+	ms := map[string]map[string]int{} // by contender and case
+	var contenders []string
+	for _, c := range e.Checks() {
+		n, err := strconv.Atoi(c.Word)
+		if c.Check != "policy" || err != nil {
+			continue
+		}
+		if ms[c.Contender] == nil {
+			ms[c.Contender] = map[string]int{}
+			contenders = append(contenders, c.Contender)
+		}
+		ms[c.Contender][c.Case] = n
+	}
+	slices.Sort(contenders)
+	var list []analysis.Finding
+	for _, c := range contenders {
+		effect, timed := ms[c]["effect"]
+		if !timed {
+			continue
+		}
+		f := analysis.Finding{Contender: c, Text: fmt.Sprintf("a NetworkPolicy cut a connection off %d ms after it was asked for", effect)}
+		if back, timed := ms[c]["back"]; timed {
+			f.Text += fmt.Sprintf(", and let it pass %d ms after its deletion was", back)
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// promises says whether the catalogue has any of the needs for a contender,
+// and whether it knows the contender.
+func promises(e *evidence, contender string, needs ...string) (promised, known bool) {
+	for _, c := range e.Opt.Catalogue {
+		if c.Contender == contender && slices.Contains(needs, c.Name) {
+			known = true
+			promised = promised || c.Value != "no"
+		}
+	}
+	return promised, known
+}
+
+func plainOnTheWire(e *evidence) []analysis.Finding {
+	return failed(e, func(c analysis.CheckResult) bool { return c.Check == "encryption" && c.Word != unseen },
+		func(_ analysis.CheckResult, cases string) string {
+			return "the pods' traffic should be encrypted between nodes and was seen plain: " + cases
+		})
+}
+
+func checkFailed(e *evidence) []analysis.Finding {
+	return failed(e, func(c analysis.CheckResult) bool {
+		return c.Check != "policy" && c.Check != "encryption" || c.Word == unseen
+	},
+		func(c analysis.CheckResult, cases string) string {
+			return fmt.Sprintf("the check %s failed: %s", c.Check, cases)
+		})
+}
+
+func mtuWastes(e *evidence) []analysis.Finding {
+	contenders, found := e.Packets()
+	under := e.UnderlayMTU(found)
+	var list []analysis.Finding
+	for _, c := range contenders {
+		sent, overhead := found[c].Effective(), e.Overhead(c)
+		if left := under - sent - overhead; sent > 0 && c != e.Run.Baseline && float64(left) > analysis.MostWaste*float64(under) {
+			list = append(list, analysis.Finding{Contender: c, Text: fmt.Sprintf(
+				"pods send packets of %d bytes at most on an underlay of %d: with %d bytes of encapsulation it could be %d", sent, under, overhead, under-overhead)})
+		}
+	}
+	return list
+}
+
+func mtuTooLarge(e *evidence) []analysis.Finding {
+	contenders, found := e.Packets()
+	under := e.UnderlayMTU(found)
+	if e.Run.Arena == imported && found[e.Run.Baseline] == nil {
+		under = 0 // what the run names is the largest of the pods' own
+	}
+	var list []analysis.Finding
+	for _, c := range contenders {
+		sent, path, overhead := found[c].Effective(), found[c].Path, e.Overhead(c)
+		switch {
+		case c == e.Run.Baseline:
+		case path > 0 && sent > path:
+			list = append(list, analysis.Finding{Contender: c, Text: fmt.Sprintf(
+				"pods send packets of up to %d bytes, but those of more than %d don't cross to another node whole", sent, path)})
+		case path == 0 && under > 0 && sent > under-overhead:
+			list = append(list, analysis.Finding{Severity: analysis.Warn, Contender: c, Text: fmt.Sprintf(
+				"pods send packets of up to %d bytes, and the underlay's %d less %d of encapsulation, as the catalogue has it, leave %d: larger ones should not cross to another node whole; nobody tried",
+				sent, under, overhead, under-overhead)})
+		}
+	}
+	return list
+}
+
+func linkMTU(e *evidence) []analysis.Finding {
+	contenders, found := e.Packets()
+	var list []analysis.Finding
+	for _, c := range contenders {
+		if s := found[c]; s.Mss > 0 && s.Pod > s.Effective() {
+			list = append(list, analysis.Finding{Contender: c, Text: fmt.Sprintf(
+				"the pods' interface shows an MTU of %d, and TCP's segments carry %d bytes: the path's MTU is %d", s.Pod, s.Mss, s.Effective())})
+		}
+	}
+	return list
+}

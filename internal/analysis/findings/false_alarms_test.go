@@ -1,0 +1,75 @@
+package findings_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/analysis/analysistest"
+	"github.com/cnibench/cnibench/internal/analysis/assemble"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// alarmRuns is how many runs without any difference are analysed: thirty times the
+// ten repeats of an A/A comparison that the project promises to survive.
+const alarmRuns = 300
+
+// A run whose contenders are all the same network must not be told apart, nor
+// found drifting or bimodal, more often than docs/statistics.md says.
+func TestFalseAlarms(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	contenders := []string{"host", "a", "b", "c", "d"}
+	const rounds, rules = 8, 0.05
+	alarms := map[string]int{}
+	results, better := 0, 0
+	for range alarmRuns {
+		rec := &result.Record{Run: result.Run{Baseline: "host", Plan: result.Plan{Rounds: rounds}}}
+		var traces []analysis.Trace
+		for round := 1; round <= rounds; round++ {
+			shared := math.Exp(0.05 * r.NormFloat64()) // what a round does to all
+			for _, c := range contenders {
+				v := shared * math.Exp(0.03*r.NormFloat64())
+				rec.Samples = append(rec.Samples, analysistest.Taken(c, round, map[string]float64{"goodput": 20e9 * v}))
+				rates := make([]float64, 10)
+				for i := range rates {
+					rates[i] = 20e9 * v * math.Exp(0.10*r.NormFloat64())
+				}
+				traces = append(traces, analysistest.Seconds(c, round, rates...))
+			}
+		}
+		report := assemble.Report(rec, analysis.Options{Traces: traces})
+		once := map[string]bool{}
+		for _, res := range report.Results {
+			if res.Tier > 1 {
+				once["tier"] = true
+			}
+			if res.Contender != "host" {
+				results++
+			}
+		}
+		for _, f := range report.Findings {
+			once[f.Code] = true
+			if f.Code == "better_than_baseline" {
+				better++
+			}
+		}
+		for code := range once {
+			alarms[code]++
+		}
+	}
+	few := func(name string, count, of int, rate float64) {
+		if share, margin := float64(count)/float64(of), 3*math.Sqrt(rate*(1-rate)/float64(of)); share > rate+margin {
+			t.Errorf("%s: %d of %d, stated are %.3f", name, count, of, rate)
+		}
+	}
+	few("a false tier", alarms["tier"], alarmRuns, rules)
+	few("drift", alarms["drift"], alarmRuns, rules)
+	few("bimodal rounds", alarms["bimodal_rounds"], alarmRuns, rules)
+	few("a change of level", alarms["level_step"]+alarms["warmup_not_over"], alarmRuns, rules)
+	few("better than the baseline, by contender", better, results, rules/2)
+	if testing.Verbose() {
+		fmt.Println(alarms, better, results)
+	}
+}

@@ -1,0 +1,301 @@
+package findings
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// This file finds what the figures of valid samples tell.
+
+const (
+	leastDrift      = 0.02 // of the figure, over all rounds
+	mostQuietSteal  = 0.02 // of the busy CPU time
+	mostIdleCPU     = 0.25 // CPUs busy, both nodes, when nothing is measured
+	mostSpread      = 1.3  // the baseline's largest round over its smallest
+	mostSpreadFew   = 1.1  // the same with too few rounds for an interval
+	mostLag         = 0.5  // of the latency at the same percentile
+	mostRetransmits = 0.01 // of the segments
+	leastBetter     = 0.02 // over the baseline, with an interval
+	leastBetterBare = 0.05 // over the baseline in every round, without one
+	leastBareRounds = 3
+	nearLineRate    = 0.95 // of the goodput ceiling
+)
+
+// headlines are the metrics that stand for a step, as far as it has them.
+var headlines = []string{"goodput", "latency_p50", "latency_p99", "latency_mean", "cpu_per_gbit", "cpu_per_request"}
+
+// isHeadline says that a place stands for its step. CPU by request does not
+// where the kernel sampled it in phase with the load.
+func isHeadline(e *evidence, at analysis.Place) bool {
+	return slices.Contains(headlines, at.Metric) && !(at.Metric == "cpu_per_request" && e.Aliased(at.Step))
+}
+
+func udpLoss(e *evidence) []analysis.Finding {
+	var list []analysis.Finding
+	for _, r := range e.Results {
+		if r.Metric == "loss" && r.Median > analysis.MostLoss {
+			text := fmt.Sprintf("%s%s of the datagrams were lost: goodput is not comparable", e.GroupPrefix(analysis.Group{Kernel: r.Kernel, Underlay: r.Underlay}), analysis.Percent(r.Median))
+			if r.Contender == e.Run.Baseline {
+				text += ", so that there are no ratios to it"
+			}
+			list = append(list, analysis.Finding{Contender: r.Contender, Step: r.Step, Text: text, Excluded: true})
+		}
+	}
+	return list
+}
+
+// drift looks at steps and not at single contenders: contenders are made anew
+// in every round, so what drifts is the machine, and it takes all along.
+func drift(e *evidence) []analysis.Finding {
+	type tested struct {
+		analysis.Place
+		stat.Drift
+		change float64 // over all rounds, relative
+		rounds int
+	}
+	var tests []tested
+	var p []float64
+	for _, at := range e.Places {
+		if !isHeadline(e, at) {
+			continue
+		}
+		index := pooled(e.Figures[at])
+		d := stat.Trend(index)
+		tests = append(tests, tested{at, d, d.Slope * float64(len(index)-1), len(index)})
+		p = append(p, d.P)
+	}
+	var list []analysis.Finding
+	for i, adjusted := range stat.Holm(p) {
+		t := tests[i]
+		if adjusted <= e.Opt.Alpha && max(t.change, -t.change) >= leastDrift {
+			list = append(list, analysis.Finding{Step: t.Step, Text: fmt.Sprintf("%s%s moved by %+.1f %% over %d rounds (p = %.2g)",
+				e.GroupPrefix(t.Group), t.Metric, 100*t.change, t.rounds, t.P)})
+		}
+	}
+	return list
+}
+
+// pooled is, for every round in which most contenders have a value, the median
+// of their values relative to each one's own median.
+func pooled(contenders map[string]analysis.Series) []float64 {
+	byRound := map[int][]float64{}
+	for _, s := range contenders {
+		median := stat.Median(s.Values())
+		if median <= 0 {
+			continue
+		}
+		for round, v := range s {
+			byRound[round] = append(byRound[round], v/median)
+		}
+	}
+	var index []float64
+	for _, round := range analysis.SortedKeys(byRound) {
+		if 2*len(byRound[round]) > len(contenders) {
+			index = append(index, stat.Median(byRound[round]))
+		}
+	}
+	return index
+}
+
+// mostSpreadOf is how far the rounds of the baseline may lie apart: with too
+// few for an interval nothing else says how firm the ratios to it are.
+func mostSpreadOf(e *evidence, rounds int) float64 {
+	if rounds < stat.NeedsForInterval(e.Opt.Confidence) {
+		return mostSpreadFew
+	}
+	return mostSpread
+}
+
+func unstableBaseline(e *evidence) []analysis.Finding {
+	var list []analysis.Finding
+	for _, at := range e.Places {
+		values := e.Figures[at][e.Run.Baseline].Values()
+		if at.Metric != "goodput" && at.Metric != "latency_p50" || len(values) == 0 {
+			continue
+		}
+		low, high := slices.Min(values), slices.Max(values)
+		if low <= 0 || high/low <= mostSpreadOf(e, len(values)) {
+			continue
+		}
+		metric, _ := result.LookupMetric(at.Metric)
+		list = append(list, analysis.Finding{Contender: e.Run.Baseline, Step: at.Step, Text: fmt.Sprintf(
+			"%s%s was between %s and %s (%.2f×) in %s, and every ratio here is to it: the machine or its neighbours disturbed the run, or TCP windows outgrew the CPU cache in some rounds", e.GroupPrefix(at.Group),
+			at.Metric, unit.Format(low, metric.Unit), unit.Format(high, metric.Unit), high/low, analysis.Plural(len(values), "round"))})
+	}
+	return list
+}
+
+func stealPresent(e *evidence) []analysis.Finding {
+	count, most := 0, 0.0
+	var worst *result.Sample
+	for _, s := range e.Valid {
+		stolen := s.Metrics["cpu_client_steal"] + s.Metrics["cpu_server_steal"]
+		worked, told := s.Metrics["cpu_client"] // not where both sides had the same CPUs
+		busy := worked + s.Metrics["cpu_server"] + stolen
+		if !told || busy <= 0 || stolen/busy < mostQuietSteal {
+			continue
+		}
+		count++
+		if share := stolen / busy; share > most {
+			most, worst = share, s
+		}
+	}
+	if worst == nil {
+		return nil
+	}
+	return []analysis.Finding{{Text: fmt.Sprintf("in %s of %d the hypervisor took %s or more of the busy CPU time, at most %s (%s, %s, round %d)",
+		analysis.Plural(count, "valid sample"), len(e.Valid), analysis.Percent(mostQuietSteal), analysis.Percent(most), worst.Contender, worst.Step, worst.Round)}}
+}
+
+func busyMachine(e *evidence) []analysis.Finding {
+	var list []analysis.Finding
+	for _, g := range e.Groups {
+		for _, step := range e.Run.Plan.Steps {
+			if step.Workload != analysis.Idle {
+				continue
+			}
+			cpu := 0.0
+			for _, side := range []string{"cpu_client", "cpu_server"} {
+				if s := e.Figures[analysis.Place{Group: g, Step: step.ID, Metric: side}][e.Run.Baseline]; len(s) > 0 {
+					cpu += stat.Median(s.Values())
+				}
+			}
+			if cpu >= mostIdleCPU {
+				list = append(list, analysis.Finding{Contender: e.Run.Baseline, Step: step.ID,
+					Text: fmt.Sprintf("%sthe nodes were busy with %s when nothing was measured", e.GroupPrefix(g), unit.Format(cpu, "CPU-s/s"))})
+			}
+		}
+	}
+	return list
+}
+
+func retransmitStorm(e *evidence) []analysis.Finding {
+	type where struct {
+		analysis.Group
+		contender, step string
+	}
+	shares := map[where][]float64{}
+	var order []where
+	_, packets := e.Packets()
+	payload := func(contender string) (bytes int, seen string) {
+		if p := packets[contender]; p != nil && p.Effective() > analysis.TcpHeaders {
+			return p.Effective() - analysis.TcpHeaders, "as seen"
+		}
+		return e.Opt.MTU - analysis.TcpHeaders, "assumed"
+	}
+	for _, s := range e.Valid {
+		again, counted := s.Metrics["retransmits"]
+		bytes, _ := payload(s.Contender)
+		segments := s.Metrics["goodput"] * float64(s.Elapsed) / 8 / float64(bytes)
+		if !counted || segments <= 0 {
+			continue
+		}
+		w := where{analysis.GroupOf(s), s.Contender, s.Step}
+		if shares[w] == nil {
+			order = append(order, w)
+		}
+		shares[w] = append(shares[w], again/segments)
+	}
+	slices.SortStableFunc(order, func(a, b where) int { return e.CompareSteps(a.step, b.step) })
+	var list []analysis.Finding
+	for _, w := range order {
+		if share := stat.Median(shares[w]); share > mostRetransmits {
+			bytes, seen := payload(w.contender)
+			list = append(list, analysis.Finding{Contender: w.contender, Step: w.step, Text: fmt.Sprintf(
+				"%s%s of the segments were sent again (segments of %d bytes of payload, %s)", e.GroupPrefix(w.Group), analysis.Percent(share), bytes, seen)})
+		}
+	}
+	return list
+}
+
+func betterThanBaseline(e *evidence) []analysis.Finding {
+	type where struct {
+		analysis.Group
+		contender, step string
+	}
+	said := map[where]*analysis.Finding{}
+	var order []where
+	for _, r := range e.Results {
+		g := analysis.Group{Kernel: r.Kernel, Underlay: r.Underlay}
+		if r.VsBaseline == nil || r.VsBaseline.Step != "" || !r.Ranked || !isHeadline(e, analysis.Place{Group: g, Step: r.Step, Metric: r.Metric}) {
+			continue
+		}
+		ratios, _ := e.Ratios(analysis.Place{Group: g, Step: r.Step, Metric: r.Metric}, r.Contender)
+		text, sure := better(r, ratios)
+		if text == "" {
+			continue
+		}
+		w := where{g, r.Contender, r.Step}
+		if said[w] == nil {
+			order = append(order, w)
+			said[w] = &analysis.Finding{Severity: analysis.Info, Contender: r.Contender, Step: r.Step, Text: e.GroupPrefix(g) + "better than " + e.Run.Baseline + ": " + text}
+		} else {
+			said[w].Text += "; " + text
+		}
+		if sure {
+			said[w].Severity = analysis.Warn
+		}
+	}
+	var list []analysis.Finding
+	for _, w := range order {
+		list = append(list, *said[w])
+	}
+	return list
+}
+
+// better words by how much a result is better than the baseline, "" where it
+// is not; sure says that the interval agrees.
+func better(r analysis.Result, ratios []float64) (text string, sure bool) {
+	gain := func(ratio float64) float64 {
+		if r.Better == "higher" {
+			return ratio - 1
+		}
+		return 1 - ratio
+	}
+	c := r.VsBaseline
+	if c.CI != nil {
+		if gain(c.Ratio) < leastBetter || gain(c.CI[0]) <= 0 || gain(c.CI[1]) <= 0 {
+			return "", false
+		}
+		return fmt.Sprintf("%s %.3f× (%.3f to %.3f)", r.Metric, c.Ratio, c.CI[0], c.CI[1]), true
+	}
+	if r.N < leastBareRounds || len(ratios) < leastBareRounds {
+		return "", false
+	}
+	for _, ratio := range ratios {
+		if gain(ratio) < leastBetterBare {
+			return "", false
+		}
+	}
+	return fmt.Sprintf("%s %.3f× (%.3f to %.3f in %d rounds, too few for an interval)",
+		r.Metric, c.Ratio, slices.Min(ratios), slices.Max(ratios), min(r.N, len(ratios))), false
+}
+
+func lineRateLimited(e *evidence) []analysis.Finding {
+	if e.Opt.LineRate <= 0 {
+		return nil
+	}
+	var list []analysis.Finding
+	for _, at := range e.Places {
+		if at.Metric != "goodput" {
+			continue
+		}
+		var full []string
+		for _, c := range e.Ordered(e.Figures[at]) {
+			if stat.Median(e.Figures[at][c].Values()) >= nearLineRate*e.Ceiling(c, at.Step) {
+				full = append(full, c)
+			}
+		}
+		if len(full) > 1 {
+			list = append(list, analysis.Finding{Step: at.Step, Text: fmt.Sprintf(
+				"%s%d of %s reach what a line rate of %v carries (%s): the link was the limit",
+				e.GroupPrefix(at.Group), len(full), analysis.Plural(len(e.Figures[at]), "contender"), e.Opt.LineRate, analysis.AndList(full))})
+		}
+	}
+	return list
+}

@@ -1,0 +1,243 @@
+package findings
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// This file finds what the rounds of valid samples tell beside each other.
+
+const (
+	leastApart     = 1.1  // upper group's median over the lower's, to be told
+	mostCeiling    = 1.02 // of the goodput that the line rate leaves
+	clockSlack     = 0.05 // s
+	coarseFrom     = 0.10 // smallest difference that shows, relative
+	mostContenders = 3    // that one finding spells out
+	splitRounds    = 6    // from which groups of rounds can be told
+)
+
+// expected are the metrics that a step gives of every contender or of none.
+var expected = []string{"goodput", "rate", "latency_mean", "cpu_per_gbit", "cpu_per_request", "memory_used"}
+
+// missingFigure names figures that most contenders have at a step and one,
+// with valid samples, has not.
+func missingFigure(e *evidence) []analysis.Finding {
+	has := map[analysis.Place]map[string]bool{} // contenders with a valid sample, by group and step
+	for _, s := range e.Valid {
+		at := analysis.Place{Group: analysis.GroupOf(s), Step: s.Step, Metric: ""}
+		if has[at] == nil {
+			has[at] = map[string]bool{}
+		}
+		has[at][s.Contender] = true
+	}
+	var list []analysis.Finding
+	for _, at := range e.Places {
+		all := has[analysis.Place{Group: at.Group, Step: at.Step, Metric: ""}]
+		if !slices.Contains(expected, at.Metric) || 2*len(e.Figures[at]) <= len(all) {
+			continue
+		}
+		for _, c := range slices.SortedFunc(maps.Keys(all), e.CompareContenders) {
+			if len(e.Figures[at][c]) == 0 {
+				list = append(list, analysis.Finding{Contender: c, Step: at.Step, Text: fmt.Sprintf(
+					"%sno %s, although there are valid samples and %d of %d contenders have it", e.GroupPrefix(at.Group), at.Metric, len(e.Figures[at]), len(all))})
+			}
+		}
+	}
+	return list
+}
+
+// aboveCeiling names valid samples with more goodput than headers leave: the
+// verdict knows the run's line rate only, and allows every protocol the smallest headers.
+func aboveCeiling(e *evidence) []analysis.Finding {
+	if e.Opt.LineRate <= 0 {
+		return nil
+	}
+	var list []said
+	for _, s := range e.Valid {
+		goodput, most := s.Metrics["goodput"], e.Ceiling(s.Contender, s.Step)
+		if goodput > mostCeiling*most {
+			list = gatherWorst(list, s, goodput, fmt.Sprintf("%s of %s", unit.Format(goodput, "bit/s"), unit.Format(most, "bit/s")))
+		}
+	}
+	return worded(e, list, "goodput was above what the line rate, an MTU of "+fmt.Sprint(e.Opt.MTU)+" and the headers leave: at most %s")
+}
+
+// bimodalRounds names figures whose rounds lie in two groups, Holm over all
+// figures of the run: the chance of any false one is the report's alpha.
+func bimodalRounds(e *evidence) []analysis.Finding {
+	type tested struct {
+		analysis.Place
+		contender string
+		stat.Split
+	}
+	var tests []tested
+	var p []float64
+	for _, at := range e.Places {
+		if at.Metric != "goodput" && at.Metric != "latency_p50" && at.Metric != "latency_mean" {
+			continue
+		}
+		for _, c := range e.Ordered(e.Figures[at]) {
+			s := e.Splits.Split(logs(e.Figures[at][c].Values()))
+			tests, p = append(tests, tested{at, c, s}), append(p, s.P)
+		}
+	}
+	parts, names := map[analysis.Place][]string{}, map[analysis.Place][]string{}
+	for i, adjusted := range stat.Holm(p) {
+		s := tests[i]
+		if adjusted > e.Opt.Alpha || stat.Median(s.High)-stat.Median(s.Low) < math.Log(leastApart) {
+			continue
+		}
+		metric, _ := result.LookupMetric(s.Metric)
+		names[s.Place] = append(names[s.Place], s.contender)
+		parts[s.Place] = append(parts[s.Place], fmt.Sprintf("%s near %s in %s and near %s in %d", s.contender,
+			unit.Format(math.Exp(stat.Median(s.Low)), metric.Unit), analysis.Plural(len(s.Low), "round"),
+			unit.Format(math.Exp(stat.Median(s.High)), metric.Unit), len(s.High)))
+	}
+	var list []analysis.Finding
+	for _, at := range e.Places {
+		parts := parts[at]
+		if len(parts) == 0 {
+			continue
+		}
+		f := analysis.Finding{Step: at.Step}
+		if len(parts) == 1 {
+			f.Contender = names[at][0]
+		}
+		if more := len(parts) - mostContenders; more > 0 {
+			parts = append(parts[:mostContenders], "and "+analysis.Plural(more, "more contender"))
+		}
+		f.Text = fmt.Sprintf("%sthe rounds' %s lies in two groups: %s", e.GroupPrefix(at.Group), at.Metric, strings.Join(parts, "; "))
+		list = append(list, f)
+	}
+	return list
+}
+
+// scatteredRounds names figures of so few rounds that groups can't be told
+// from noise, when they are far apart. unstable_baseline is the baseline's own.
+func scatteredRounds(e *evidence) []analysis.Finding {
+	var list []analysis.Finding
+	for _, at := range e.Places {
+		if at.Metric != "goodput" && at.Metric != "latency_p50" && at.Metric != "latency_mean" {
+			continue
+		}
+		metric, _ := result.LookupMetric(at.Metric)
+		var parts []string
+		rounds := 0
+		for _, c := range e.Ordered(e.Figures[at]) {
+			values := e.Figures[at][c].Values()
+			if c == e.Run.Baseline || len(values) < 2 || len(values) >= splitRounds || e.Lossy(at, c) {
+				continue
+			}
+			if low, high := slices.Min(values), slices.Max(values); low > 0 && high/low > mostSpread {
+				parts = append(parts, fmt.Sprintf("%s %s to %s (%.2f×)", c, unit.Format(low, metric.Unit), unit.Format(high, metric.Unit), high/low))
+				rounds = max(rounds, len(values))
+			}
+		}
+		if len(parts) == 0 {
+			continue
+		}
+		if more := len(parts) - mostContenders; more > 0 {
+			parts = append(parts[:mostContenders], fmt.Sprintf("and %s", analysis.Plural(more, "more contender")))
+		}
+		list = append(list, analysis.Finding{Step: at.Step, Text: fmt.Sprintf("%sthe %d rounds' %s lies far apart: %s", e.GroupPrefix(at.Group), rounds, at.Metric, strings.Join(parts, ", "))})
+	}
+	return list
+}
+
+// logs are the logarithms; nil where one can't be had.
+func logs(values []float64) []float64 {
+	out := make([]float64, len(values))
+	for i, v := range values {
+		if v <= 0 {
+			return nil
+		}
+		out[i] = math.Log(v)
+	}
+	return out
+}
+
+// clockStep looks at the samples of one visit, which are taken one after
+// another: none can begin before the one before it has ended. A clock that was
+// put forward looks like a pause and can't be told.
+func clockStep(e *evidence) []analysis.Finding {
+	count, most := 0, 0.0
+	var where *result.Sample
+	for i := 1; i < len(e.Samples); i++ {
+		a, b := &e.Samples[i-1], &e.Samples[i]
+		if b.Order != a.Order+1 || a.Contender != b.Contender || a.Round != b.Round || a.Underlay != b.Underlay || a.Started.IsZero() || b.Started.IsZero() {
+			continue
+		}
+		if back := float64(a.Elapsed) - b.Started.Sub(a.Started).Seconds(); back > clockSlack {
+			count++
+			if back > most {
+				most, where = back, b
+			}
+		}
+	}
+	if where == nil {
+		return nil
+	}
+	return []analysis.Finding{{Contender: where.Contender, Step: where.Step, Round: where.Round, Text: fmt.Sprintf(
+		"%s began before the one before it had ended, by %.3g s: the machine's clock was set back", analysis.Plural(count, "sample"), most)}}
+}
+
+// coarseResolution says how small a difference the rounds can show, for the
+// figures of which the usual contender's is coarse; with too few rounds to show
+// any, how many it would take.
+func coarseResolution(e *evidence) []analysis.Finding {
+	var coarse, blind []string
+	rounds := 0
+	for _, at := range e.Places {
+		if at.Metric != "goodput" && at.Metric != "latency_p50" && at.Metric != "cpu_per_gbit" {
+			continue
+		}
+		var shown, needed []float64
+		for _, r := range e.Results {
+			if (analysis.Place{Group: analysis.Group{Kernel: r.Kernel, Underlay: r.Underlay}, Step: r.Step, Metric: r.Metric}) != at || r.Contender == e.Run.Baseline || !r.Ranked || r.RoundsFor5 == 0 {
+				continue
+			}
+			needed = append(needed, float64(r.RoundsFor5))
+			if r.MDD != nil {
+				shown = append(shown, *r.MDD)
+			}
+		}
+		name := e.GroupPrefix(at.Group) + at.Step + " " + at.Metric
+		most := int(math.Ceil(stat.Median(needed)))
+		switch typical := stat.Median(shown); {
+		case len(needed) == 0:
+		case len(shown) == 0:
+			blind = append(blind, fmt.Sprintf("%s %d", name, most))
+		case typical >= coarseFrom:
+			coarse = append(coarse, name+" "+analysis.Percent(typical))
+			rounds = max(rounds, most)
+		}
+	}
+	var list []analysis.Finding
+	if len(coarse) > 0 {
+		list = append(list, analysis.Finding{Text: fmt.Sprintf(
+			"the smallest difference to %s that these rounds would show in four of five runs, for the middle contender: %s; all of them would show 5 %% with about %d rounds",
+			e.Run.Baseline, shortened(coarse), rounds)})
+	}
+	if len(blind) > 0 {
+		list = append(list, analysis.Finding{Text: fmt.Sprintf(
+			"these rounds are too few for any difference to %s to be more than luck; for the middle contender to show one of 5 %% it takes about so many: %s",
+			e.Run.Baseline, shortened(blind))})
+	}
+	return list
+}
+
+// shortened is a list of at most mostListed parts.
+func shortened(parts []string) string {
+	if more := len(parts) - mostListed; more > 0 {
+		parts = append(parts[:mostListed:mostListed], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, "; ")
+}

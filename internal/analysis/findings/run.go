@@ -1,0 +1,158 @@
+package findings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+)
+
+// This file finds what limits the run as a whole.
+
+func noBaseline(e *evidence) []analysis.Finding {
+	baseline := e.Run.Baseline
+	if baseline == "" {
+		return []analysis.Finding{{Text: "the run names no baseline: there are no ratios"}}
+	}
+	type where struct {
+		analysis.Group
+		step string
+	}
+	has := map[where]bool{}
+	for _, s := range e.Valid {
+		if s.Contender == baseline {
+			has[where{analysis.GroupOf(s), s.Step}] = true
+		}
+	}
+	lacking := map[analysis.Group][]string{}
+	for _, s := range e.Valid {
+		g := analysis.GroupOf(s)
+		if e.Unpaired() && !e.Measured[result.Key{Contender: baseline, Underlay: s.Underlay, Step: s.Step}] && hasSample(e, baseline) {
+			continue // notMeasured says it
+		}
+		if !e.Run.Plan.Takes(baseline, s.Step) && e.Direct(s.Step) != "" && has[where{g, e.Direct(s.Step)}] {
+			continue // the same load from pod to pod stands in
+		}
+		if s.Contender != baseline && !has[where{g, s.Step}] && !slices.Contains(lacking[g], s.Step) {
+			lacking[g] = append(lacking[g], s.Step)
+		}
+	}
+	var list []analysis.Finding
+	for _, g := range e.Groups {
+		if steps := lacking[g]; len(steps) > 0 {
+			slices.SortFunc(steps, e.CompareSteps)
+			list = append(list, analysis.Finding{Contender: baseline,
+				Text: fmt.Sprintf("%sno valid sample of %s: there are no ratios", e.GroupPrefix(g), analysis.AndList(steps))})
+		}
+	}
+	return list
+}
+
+// hasSample says that a contender has a sample at all.
+func hasSample(e *evidence, contender string) bool {
+	return slices.ContainsFunc(e.Samples, func(s result.Sample) bool { return s.Contender == contender })
+}
+
+// zeroBaseline names the figures that have no ratios because the baseline's is
+// zero in some round: leaving that round out would bend the rest.
+func zeroBaseline(e *evidence) []analysis.Finding {
+	var list []analysis.Finding
+	for _, g := range e.Groups {
+		var parts []string
+		for _, at := range e.Places {
+			if at.Group != g || !slices.Contains(shown, at.Metric) {
+				continue
+			}
+			rounds := map[int]bool{}
+			for c, own := range e.Figures[at] {
+				if c == e.Run.Baseline || !slices.ContainsFunc(own.Values(), func(v float64) bool { return v != 0 }) {
+					continue // nothing and nothing is no ratio that anybody misses
+				}
+				for _, round := range e.ZeroRounds(at, c) {
+					rounds[round] = true
+				}
+			}
+			if len(rounds) > 0 {
+				parts = append(parts, fmt.Sprintf("%s %s in %s", at.Step, at.Metric, analysis.RoundsText(analysis.SortedKeys(rounds))))
+			}
+		}
+		if len(parts) > 0 {
+			list = append(list, analysis.Finding{Contender: e.Run.Baseline, Text: e.GroupPrefix(g) + "zero, so that there are no ratios to it: " + shortened(parts)})
+		}
+	}
+	return list
+}
+
+// shown are the metrics whose lack of ratios somebody misses.
+var shown = []string{
+	"goodput", "retransmits", "loss", "jitter", "rate", "latency_mean", "latency_p50", "latency_p99",
+	"cpu_per_gbit", "cpu_per_request", "memory_used", "setup_time",
+}
+
+func tooFewRounds(e *evidence) []analysis.Finding {
+	needs := stat.NeedsForInterval(e.Opt.Confidence)
+	contenders := 0           // most at one place
+	valid := map[string]int{} // rounds by contender and step
+	var order []string
+	for _, r := range e.Results {
+		contenders = max(contenders, len(e.Figures[analysis.Place{Group: analysis.Group{Kernel: r.Kernel, Underlay: r.Underlay}, Step: r.Step, Metric: r.Metric}]))
+		name := e.GroupPrefix(analysis.Group{Kernel: r.Kernel, Underlay: r.Underlay}) + r.Contender + " " + r.Step
+		if valid[name] == 0 {
+			order = append(order, name)
+		}
+		valid[name] = max(valid[name], r.N)
+	}
+	var short []string
+	for _, name := range order {
+		if n := valid[name]; n < needs {
+			short = append(short, fmt.Sprintf("%s (%d)", name, n))
+		}
+	}
+	tiers := analysis.RoundsForTiers(contenders, e.Opt.Alpha)
+	confidence := analysis.Percent(e.Opt.Confidence)
+	rounds := e.Rounds()
+	switch {
+	case len(e.Results) == 0:
+		return nil
+	case rounds < needs:
+		text := fmt.Sprintf("%s: an interval at %s needs %d", analysis.Plural(rounds, "round"), confidence, needs)
+		if contenders > 1 {
+			text += fmt.Sprintf(", telling %d contenders apart %d", contenders, tiers)
+		}
+		return []analysis.Finding{{Text: text, Next: fmt.Sprintf("Run again with --rounds %d or more.", max(needs, tiers))}}
+	case len(short) > 0:
+		if more := len(short) - mostListed; more > 0 {
+			short = append(short[:mostListed], fmt.Sprintf("and %d more", more))
+		}
+		return []analysis.Finding{{
+			Text: fmt.Sprintf("fewer valid rounds than the %d that an interval at %s needs: %s", needs, confidence, strings.Join(short, ", ")),
+			Next: fmt.Sprintf("Run again with more than %d rounds, or mend what made samples invalid.", rounds)}}
+	case contenders > 1 && rounds < tiers:
+		return []analysis.Finding{{
+			Text: fmt.Sprintf("%d rounds: telling %d contenders apart needs %d, so there are no tiers", rounds, contenders, tiers),
+			Next: fmt.Sprintf("Run again with --rounds %d or more.", tiers)}}
+	}
+	return nil
+}
+
+func emulatedKernel(e *evidence) []analysis.Finding {
+	if e.Run.Environment[analysis.EmulatedKey] != "true" {
+		return nil
+	}
+	return []analysis.Finding{{Text: "the kernel ran on an emulated CPU: every figure is many times worse than on real hardware"}}
+}
+
+func separateGroups(e *evidence) []analysis.Finding {
+	groups := e.Groups
+	if len(groups) < 2 {
+		return nil
+	}
+	names := make([]string, len(groups))
+	for i, g := range groups {
+		names[i] = e.GroupName(g)
+	}
+	return []analysis.Finding{{Text: "compared separately: " + strings.Join(names, "; ")}}
+}

@@ -1,0 +1,375 @@
+package findings
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// This file finds what samples themselves tell: faults, reasons, gaps, notes.
+
+// mostListed is how many of a kind are named before the rest is counted.
+const mostListed = 10
+
+// mostFaults is how many faults of files are listed: a long file can be broken
+// at every line.
+const mostFaults = 1000
+
+func corruptSamples(e *evidence) []analysis.Finding {
+	var list []analysis.Finding
+	for i, f := range e.Faults {
+		if i == mostFaults {
+			return append(list, analysis.Finding{Text: fmt.Sprintf("%d further faults are not listed", len(e.Faults)-i)})
+		}
+		where := f.File
+		if f.Line > 0 {
+			where += " line " + strconv.Itoa(f.Line)
+		}
+		list = append(list, analysis.Finding{Code: f.Code, Text: where + ": " + f.Text, Next: nextOfFault(e, f)})
+	}
+	return list
+}
+
+// nextOfFault is by what is damaged: the source of an imported run can't be
+// measured again, but its copy can be made again.
+func nextOfFault(e *evidence, f result.Fault) string {
+	switch {
+	case e.Run.Arena != imported:
+		return f.Next
+	case f.Code != "":
+		return importedNext
+	}
+	return "Import the source again; this copy of it is damaged."
+}
+
+// spot is where findings about samples are gathered.
+type spot struct {
+	analysis.Group
+	Contender, Step, Code string
+}
+
+// gathered is the samples of a spot.
+type gathered struct {
+	spot
+	texts map[int]string // by round
+}
+
+// gather puts what samples say together, one entry for each spot, ordered by
+// step and contender.
+func gather(e *evidence, say func(s *result.Sample) []result.Reason, where func(s *result.Sample, code string) spot) []gathered {
+	index := map[spot]int{}
+	var list []gathered
+	for i := range e.Samples {
+		s := &e.Samples[i]
+		for _, reason := range say(s) {
+			at := where(s, reason.Code)
+			i, known := index[at]
+			if !known {
+				i = len(list)
+				index[at] = i
+				list = append(list, gathered{at, map[int]string{}})
+			}
+			texts := list[i].texts
+			switch text, more := texts[s.Round]; {
+			case !more:
+				texts[s.Round] = reason.Text
+			case !strings.Contains(text, reason.Text) && !strings.Contains(reason.Text, text):
+				texts[s.Round] = text + ", " + reason.Text
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b gathered) int {
+		return cmp.Or(e.CompareSteps(a.Step, b.Step), e.CompareContenders(a.Contender, b.Contender),
+			cmp.Compare(a.Kernel, b.Kernel), cmp.Compare(a.Underlay, b.Underlay), cmp.Compare(a.Code, b.Code))
+	})
+	return list
+}
+
+// finding says what happened in which rounds; the same words are said once.
+func (g gathered) finding(e *evidence, head string) analysis.Finding {
+	f := analysis.Finding{Contender: g.Contender, Step: g.Step}
+	var texts []string
+	saidIn := map[string][]int{}
+	rounds := analysis.SortedKeys(g.texts)
+	for _, round := range rounds {
+		text := g.texts[round]
+		if saidIn[text] == nil {
+			texts = append(texts, text)
+		}
+		saidIn[text] = append(saidIn[text], round)
+	}
+	if len(rounds) == 1 {
+		f.Round = rounds[0]
+	}
+	parts := make([]string, len(texts))
+	for i, text := range texts {
+		parts[i] = text
+		if len(texts) > 1 {
+			parts[i] = analysis.RoundsText(saidIn[text]) + ": " + text
+		}
+	}
+	f.Text = fmt.Sprintf("%s%s in %s of %d: %s", e.GroupPrefix(g.Group), head, analysis.RoundsText(rounds), e.Rounds(), strings.Join(parts, "; "))
+	return f
+}
+
+// contenderFailed folds the failed set-up and the samples that it cost.
+func contenderFailed(e *evidence) []analysis.Finding {
+	var list []analysis.Finding
+	for _, g := range gather(e, func(s *result.Sample) []result.Reason {
+		return only(s.Reasons, func(code string) bool { return code == setupFailed })
+	}, func(s *result.Sample, _ string) spot {
+		return spot{Group: analysis.GroupOf(s), Contender: s.Contender}
+	}) {
+		f := g.finding(e, "did not come up")
+		f.Excluded = true
+		list = append(list, f)
+	}
+	return list
+}
+
+func only(reasons []result.Reason, want func(code string) bool) []result.Reason {
+	var list []result.Reason
+	for _, r := range reasons {
+		if want(r.Code) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// orUnknown makes sure that an invalid sample has a reason to show.
+func orUnknown(reasons []result.Reason) []result.Reason {
+	if len(reasons) == 0 {
+		return []result.Reason{{Code: "invalid_sample", Text: "the sample says no reason"}}
+	}
+	return reasons
+}
+
+func invalidSamples(e *evidence) []analysis.Finding {
+	var list []analysis.Finding
+	for _, g := range gather(e, func(s *result.Sample) []result.Reason {
+		if s.Verdict == result.Valid {
+			return nil
+		}
+		return only(orUnknown(s.Reasons), func(code string) bool { return code != setupFailed })
+	}, func(s *result.Sample, code string) spot {
+		return spot{analysis.GroupOf(s), s.Contender, s.Step, code}
+	}) {
+		f := g.finding(e, "left out")
+		f.Code, f.Next, f.Excluded = g.Code, nextOf(g.Code), true
+		list = append(list, f)
+	}
+	return list
+}
+
+func noValidSample(e *evidence) []analysis.Finding {
+	type at struct {
+		analysis.Group
+		contender, step string
+	}
+	taken, valid, down := map[at]int{}, map[at]int{}, map[at]int{}
+	var order []at
+	for i := range e.Samples {
+		s := &e.Samples[i]
+		a := at{analysis.GroupOf(s), s.Contender, s.Step}
+		if taken[a] == 0 {
+			order = append(order, a)
+		}
+		taken[a]++
+		switch {
+		case s.Verdict == result.Valid:
+			valid[a]++
+		case len(only(s.Reasons, func(code string) bool { return code == setupFailed })) > 0:
+			down[a]++
+		}
+	}
+	slices.SortStableFunc(order, func(a, b at) int {
+		return cmp.Or(e.CompareSteps(a.step, b.step), e.CompareContenders(a.contender, b.contender))
+	})
+	var list []analysis.Finding
+	if len(e.Valid) == 0 && len(e.Samples) > 0 {
+		list = append(list, analysis.Finding{Text: fmt.Sprintf("none of the run's %d samples is valid: there are no figures", len(e.Samples))})
+	}
+	for _, a := range order {
+		if valid[a] == 0 && down[a] < taken[a] { // contender_failed says the rest
+			list = append(list, analysis.Finding{Contender: a.contender, Step: a.step, Excluded: true,
+				Text: fmt.Sprintf("%sno valid sample of %d", e.GroupPrefix(a.Group), taken[a])})
+		}
+	}
+	return list
+}
+
+// neverTaken are the steps that an entry of the plan has no sample of.
+func neverTaken(e *evidence, entry result.Entry) []string {
+	var steps []string
+	for _, step := range e.Run.Plan.Steps {
+		if !e.Measured[result.Key{Contender: entry.ID, Underlay: entry.Underlay, Step: step.ID}] {
+			steps = append(steps, step.ID)
+		}
+	}
+	return steps
+}
+
+// notMeasured says what others left out: a plan made of what was found plans
+// every step for everybody.
+func notMeasured(e *evidence) []analysis.Finding {
+	if !e.Unpaired() {
+		return nil
+	}
+	var list []analysis.Finding
+	for _, entry := range e.Run.Plan.Contenders {
+		steps := neverTaken(e, entry)
+		if len(steps) == 0 || len(steps) == len(e.Run.Plan.Steps) {
+			continue
+		}
+		text := "not measured at " + analysis.AndList(steps)
+		if entry.ID == e.Run.Baseline {
+			text += standsIn(e, steps)
+		}
+		list = append(list, analysis.Finding{Contender: entry.ID, Text: text})
+	}
+	return list
+}
+
+// standsIn says whose place what takes at the steps that the baseline lacks.
+func standsIn(e *evidence, steps []string) string {
+	var pairs []string
+	for _, step := range steps {
+		if direct := e.Direct(step); direct != "" {
+			pairs = append(pairs, step+" to "+direct)
+		}
+	}
+	if len(pairs) == 0 {
+		return ": there are no ratios"
+	}
+	return ": ratios there are to its figures of the same load from pod to pod (" + analysis.AndList(pairs) + ")"
+}
+
+func incompleteRun(e *evidence) []analysis.Finding {
+	sealed := map[result.Key]bool{}
+	for i := range e.Samples {
+		sealed[e.Samples[i].Key()] = true
+	}
+	plan := &e.Run.Plan
+	planned := plan.Rounds * (len(plan.Contenders)*len(plan.Steps) - gaps(plan))
+	lacking := planned
+	for key := range sealed {
+		if key.Round >= 1 && key.Round <= plan.Rounds &&
+			slices.Contains(plan.Contenders, result.Entry{ID: key.Contender, Underlay: key.Underlay}) &&
+			slices.ContainsFunc(plan.Steps, func(s result.Step) bool { return s.ID == key.Step }) &&
+			plan.Takes(key.Contender, key.Step) {
+			lacking--
+		}
+	}
+	if e.Unpaired() { // notMeasured says the rest
+		for _, entry := range plan.Contenders {
+			never := plan.Rounds * len(neverTaken(e, entry))
+			lacking, planned = lacking-never, planned-never
+		}
+	}
+	if lacking <= 0 {
+		return nil
+	}
+	f := analysis.Finding{Text: fmt.Sprintf("%d of %d planned samples are missing: %s", lacking, planned, firstMissing(e, sealed, lacking))}
+	if slices.ContainsFunc(e.Faults, func(f result.Fault) bool { return f.Next == result.MendLine }) {
+		f.Next = "Mend samples.jsonl first, as corrupt_samples says, then go on with `cnibench run --resume DIR`."
+	}
+	return []analysis.Finding{f}
+}
+
+// gaps counts the steps of entries that the plan leaves out.
+func gaps(plan *result.Plan) int {
+	n := 0
+	for _, gap := range plan.Gaps {
+		if !slices.ContainsFunc(plan.Steps, func(s result.Step) bool { return s.ID == gap.Step }) {
+			continue
+		}
+		for _, entry := range plan.Contenders {
+			if entry.ID == gap.Contender {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// firstMissing names the first planned samples that are not sealed, and stops
+// there: a plan can be larger than what anybody would walk through.
+func firstMissing(e *evidence, sealed map[result.Key]bool, lacking int) string {
+	var names []string
+	plan := &e.Run.Plan
+	for round := 1; round <= plan.Rounds; round++ {
+		for _, entry := range plan.Contenders {
+			for _, step := range plan.Steps {
+				if !plan.Takes(entry.ID, step.ID) || sealed[result.Key{Contender: entry.ID, Underlay: entry.Underlay, Step: step.ID, Round: round}] ||
+					e.Unpaired() && !e.Measured[result.Key{Contender: entry.ID, Underlay: entry.Underlay, Step: step.ID}] {
+					continue
+				}
+				if len(names) == mostListed {
+					return fmt.Sprintf("%s and %d more", strings.Join(names, ", "), lacking-mostListed)
+				}
+				names = append(names, fmt.Sprintf("%s %s round %d", entry.ID, step.ID, round))
+			}
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// notes shows each note once, with how many samples have it.
+func notes(e *evidence) []analysis.Finding {
+	type note struct {
+		reason  result.Reason
+		samples int
+		texts   int
+		steps   []string
+	}
+	var order []string
+	byCode := map[string]*note{}
+	seen := map[result.Reason]bool{}
+	for i := range e.Samples {
+		s := &e.Samples[i]
+		for _, reason := range s.Notes {
+			n := byCode[reason.Code]
+			if n == nil {
+				n = &note{reason: reason}
+				byCode[reason.Code] = n
+				order = append(order, reason.Code)
+			}
+			n.samples++
+			if !seen[reason] {
+				seen[reason] = true
+				n.texts++
+			}
+			if !slices.Contains(n.steps, s.Step) {
+				n.steps = append(n.steps, s.Step)
+			}
+		}
+	}
+	var list []analysis.Finding
+	for _, code := range order {
+		n := byCode[code]
+		slices.SortFunc(n.steps, e.CompareSteps)
+		f := analysis.Finding{Code: code, Note: true, Text: fmt.Sprintf("%s (%s of %s)", n.reason.Text, analysis.Plural(n.samples, "sample"), analysis.AndList(n.steps))}
+		if n.texts > 1 {
+			f.Text = fmt.Sprintf("%s; one of %d such notes (%s of %s)", n.reason.Text, n.texts, analysis.Plural(n.samples, "sample"), analysis.AndList(n.steps))
+		}
+		if len(n.steps) == 1 {
+			f.Step = n.steps[0]
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+func unknownMetric(e *evidence) []analysis.Finding {
+	if len(e.Unknown) == 0 {
+		return nil
+	}
+	slices.Sort(e.Unknown)
+	return []analysis.Finding{{Text: "metrics that are not shown: " + strings.Join(e.Unknown, ", ")}}
+}

@@ -1,0 +1,155 @@
+package recommend
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Need is something that a pod network must have to be chosen.
+type Need struct {
+	Name, Help string
+
+	// The check and its cases (by their beginning; "" is all) that prove or
+	// refute it: keys check.CHECK.CONTENDER.CASE of a run's environment.
+	check, cases string
+	// A contender of which nothing is known is taken to have it.
+	assumed bool
+}
+
+// lowMemory is the most that an idle node of a network with low memory uses
+// over the baseline's. The 2019 study found 50 to 130 MB for all products but
+// one, which took 400 MB.
+const lowMemory unit.Bytes = 200 << 20
+
+// Needs lists what can be asked for, in the order of listings. The names are
+// those of Capability.
+func Needs() []Need {
+	return []Need{
+		{Name: "policy", Help: "enforces NetworkPolicy on traffic into pods", check: "policy", cases: "ingress"},
+		{Name: "egress-policy", Help: "enforces NetworkPolicy on traffic out of pods", check: "policy", cases: "egress"},
+		{Name: "l7", Help: "has policies that know HTTP or DNS", check: "policy", cases: "l7"},
+		{Name: "encryption", Help: "encrypts what pods send from node to node", check: "encryption"},
+		{Name: "key-rotation", Help: "lets the operator replace the keys while the network runs"},
+		{Name: "kube-proxy-free", Help: "does Services itself, without kube-proxy"},
+		{Name: "ipv6", Help: "carries IPv6"},
+		{Name: "arm64", Help: "runs on arm64"},
+		{Name: "ppc64le", Help: "runs on ppc64le"},
+		{Name: "s390x", Help: "runs on s390x"},
+		{Name: "observability", Help: "shows what flows, or exports metrics of it"},
+		{Name: "jumbo-auto", Help: "finds a large MTU of the underlay by itself (known from `check mtu` only)", check: "mtu"},
+		{Name: "low-memory", Help: "uses at most " + lowMemory.String() + " more on an idle node than the baseline (measured; needs real nodes and an idle step)"},
+		{Name: analysis.Active, Help: "is maintained; always asked for", assumed: true},
+	}
+}
+
+// NeedNames are the names of Needs.
+func NeedNames() []string {
+	var names []string
+	for _, n := range Needs() {
+		names = append(names, n.Name)
+	}
+	return names
+}
+
+// Capabilities are those of the catalogue and of the run's checks; what a
+// check found takes the place of what the catalogue says.
+func Capabilities(rec *result.Record, catalogue []analysis.Capability) []analysis.Capability {
+	e := &analysis.Evidence{Run: &rec.Run, Opt: analysis.Options{}.Complete(rec.Run.Plan.Settings)}
+	list := slices.Clone(catalogue)
+	for _, found := range append(proven(e), jumbo(e)...) {
+		i := slices.IndexFunc(list, func(c analysis.Capability) bool { return c.Contender == found.Contender && c.Name == found.Name })
+		if i < 0 {
+			list = append(list, found)
+			continue
+		}
+		// The catalogue's word for what is there, wireguard, is better than yes.
+		if found.Value == "yes" && list[i].Value != "no" {
+			found.Value = list[i].Value
+		}
+		list[i] = found
+	}
+	return list
+}
+
+// proven are the needs that the checks of a run prove or refute: one failed
+// case is enough for no, and so is one that was seen plain.
+func proven(e *analysis.Evidence) []analysis.Capability {
+	var list []analysis.Capability
+	for _, found := range e.Checks() {
+		if found.Word != "pass" && found.Word != "fail" && found.Word != "plain" {
+			continue
+		}
+		for _, need := range Needs() {
+			if need.check != found.Check || !strings.HasPrefix(found.Case, need.cases) {
+				continue
+			}
+			c := analysis.Capability{Contender: found.Contender, Name: need.Name, Value: "yes", Source: "check", Detail: found.Case + ": " + found.Word}
+			if found.Word != "pass" {
+				c.Value = "no"
+			}
+			i := slices.IndexFunc(list, func(o analysis.Capability) bool { return o.Contender == c.Contender && o.Name == c.Name })
+			switch {
+			case i < 0:
+				list = append(list, c)
+			case c.Value == "no" && list[i].Value != "no":
+				list[i] = c
+			}
+		}
+	}
+	return list
+}
+
+// jumbo is what the pods' MTU says of jumbo-auto, on an underlay with more
+// than the usual one.
+func jumbo(e *analysis.Evidence) []analysis.Capability {
+	const usual = 1500
+	var list []analysis.Capability
+	if analysis.SharedMemory(e.Run.Arena) {
+		return nil // the lab itself sets the pods' MTU
+	}
+	contenders, found := e.Packets()
+	under := e.UnderlayMTU(found)
+	for _, c := range contenders {
+		pod := found[c].Effective()
+		if pod == 0 || under <= usual || c == e.Run.Baseline {
+			continue
+		}
+		x := analysis.Capability{Contender: c, Name: "jumbo-auto", Value: "yes", Source: "check", Detail: fmt.Sprintf("pods got an MTU of %d on an underlay of %d", pod, under)}
+		if float64(under-pod-e.Overhead(c)) > analysis.MostWaste*float64(under) {
+			x.Value = "no"
+		}
+		list = append(list, x)
+	}
+	return list
+}
+
+// memoryCapabilities are what the run's idle steps say of low-memory. The lab
+// has none of the products' agents, so that it can't tell.
+func memoryCapabilities(e *analysis.Evidence) []analysis.Capability {
+	var list []analysis.Capability
+	if analysis.SharedMemory(e.Run.Arena) {
+		return nil
+	}
+	for _, at := range e.Places {
+		if at.Metric != "memory_overhead" {
+			continue
+		}
+		for _, contender := range e.Ordered(e.Figures[at]) {
+			over := e.Headline(at, contender)
+			c := analysis.Capability{
+				Contender: contender, Name: "low-memory", Value: "yes", Source: "measured",
+				Detail: fmt.Sprintf("%s over %s when idle", unit.Format(over, "bytes"), e.Run.Baseline),
+			}
+			if over > float64(lowMemory) {
+				c.Value = "no"
+			}
+			list = append(list, c)
+		}
+	}
+	return list
+}

@@ -1,0 +1,332 @@
+// Package recommend orders the contenders of a run for given needs and
+// weights. It reads the evidence of one run and the catalogue's capabilities.
+// Next: recommend.go, then criteria.go.
+package recommend
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Wish is what a recommendation is asked to heed.
+type Wish struct {
+	analysis.Options
+	Catalogue []analysis.Capability // what the catalogue says, in its order
+	Needs     []string              // names of Needs; analysis.Active is always asked for
+	Weights   []analysis.Weight     // in place of the criteria's own
+	Resamples int                   // 0 is 1000
+}
+
+const (
+	defaultResamples = 1000
+	firmWins         = 0.95
+	leaningWins      = 0.75
+
+	// asGood is how near to the best is as good as it: a smaller difference is
+	// no reason to choose.
+	asGood = 0.98
+)
+
+// Recommend orders the contenders that meet every need by the weighted
+// geometric mean of their ratios to the baseline, and draws the rounds anew
+// many times to see how firm that order is. The same run and wish give the
+// same answer. nil where the run has no figure to score by.
+func Choose(rec *result.Record, wish Wish) *analysis.Recommendation {
+	c := chooser{wish: wish, e: analysis.Collect(withoutHistograms(rec), wish.Complete(rec.Run.Plan.Settings)), weights: weightsOf(wish.Weights)}
+	c.needs = append(slices.Clone(wish.Needs), analysis.Active)
+	slices.Sort(c.needs)
+	c.needs = slices.Compact(c.needs)
+	c.capabilities = Capabilities(rec, wish.Catalogue)
+	if slices.Contains(c.needs, "low-memory") {
+		c.capabilities = append(c.capabilities, memoryCapabilities(c.e)...)
+	}
+
+	var lists []analysis.Recommendation
+	for _, g := range c.e.Groups {
+		if gauges := gauges(c.e, g, c.weights); len(gauges) > 0 {
+			lists = append(lists, c.list(g, gauges))
+		}
+	}
+	if len(lists) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(lists, func(a, b analysis.Recommendation) int { return cmp.Compare(len(b.Ranked), len(a.Ranked)) })
+	first := lists[0]
+	first.Apart = lists[1:]
+	c.rest(&first)
+	return &first
+}
+
+// withoutHistograms is the record for those who need the rounds' own figures
+// only: merging histograms is most of the work.
+func withoutHistograms(rec *result.Record) *result.Record {
+	lean := *rec
+	lean.Samples = slices.Clone(rec.Samples)
+	for i := range lean.Samples {
+		lean.Samples[i].Histograms = nil
+	}
+	return &lean
+}
+
+// weightsOf are the weights of all criteria.
+func weightsOf(asked []analysis.Weight) []analysis.Weight {
+	var list []analysis.Weight
+	for _, c := range Criteria() {
+		w := analysis.Weight{Criterion: c.Name, Weight: c.Weight}
+		for _, a := range asked {
+			if a.Criterion == c.Name {
+				w.Weight = a.Weight
+			}
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+// chooser is a recommendation in the making.
+type chooser struct {
+	wish         Wish
+	e            *analysis.Evidence
+	needs        []string
+	weights      []analysis.Weight // of all criteria
+	capabilities []analysis.Capability
+	seen         map[string]bool // contenders that were judged in a group
+	lost, short  []analysis.Loss
+}
+
+// list ranks the contenders of one group.
+func (c *chooser) list(g analysis.Group, gauges []gauge) analysis.Recommendation {
+	r := analysis.Recommendation{
+		Schema: analysis.RecommendSchema, Run: c.e.Run.ID, Baseline: c.e.Run.Baseline, Kernel: g.Kernel, Underlay: g.Underlay, Emulated: c.e.Run.Environment[analysis.EmulatedKey] == "true",
+		Needs: c.needs, Weights: []analysis.Weight{}, Confidence: c.e.Opt.Confidence, Ranked: []analysis.Choice{}, Lost: []analysis.Loss{}, Unknown: []analysis.Loss{}, Notes: []string{},
+		Alike: []string{}, Ignored: []string{},
+	}
+	present := map[int]bool{}
+	for _, x := range gauges {
+		present[x.criterion] = true
+	}
+	var criteria []int
+	for i, criterion := range Criteria() {
+		switch {
+		case c.weights[i].Weight == 0:
+		case present[i] || criterion.takes == nil:
+			criteria = append(criteria, i)
+			r.Weights = append(r.Weights, c.weights[i])
+		default:
+			if c.asked(criterion.Name) {
+				r.Ignored = append(r.Ignored, criterion.Name)
+			}
+			r.Notes = append(r.Notes, fmt.Sprintf("%s does not count: the run has no figure of it; suites that have: %s", criterion.Name, criterion.Suite))
+		}
+	}
+	candidates := c.candidates(g, gauges)
+	draw := c.drawing(g, gauges, candidates)
+	if len(candidates) > 0 && len(draw.rounds) > 0 {
+		r.Ranked = draw.rank(criteria, c.weights)
+		r.Resamples = draw.resamples
+	}
+	r.Alike = alike(r.Ranked)
+	r.Firmness = firmness(r.Ranked, len(r.Alike), draw.enough)
+	if c.e.Unpaired() && len(r.Ranked) > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("the contenders were not measured beside %s: each ratio is that over all pairs of rounds, and rounds are drawn for each contender by itself", r.Baseline))
+	}
+	if r.Firmness == analysis.Untested {
+		for i := range r.Ranked {
+			r.Ranked[i].Wins = nil
+		}
+		r.Notes = append(r.Notes, fmt.Sprintf("%s can't tell how firm the order is; %d can (--rounds)", analysis.Plural(len(draw.rounds), "round"), stat.NeedsForInterval(c.e.Opt.Confidence)))
+	}
+	for i := range r.Ranked {
+		r.Ranked[i].Reasons = c.reasons(r.Ranked, i)
+	}
+	return r
+}
+
+// asked says that the user gave the criterion weight.
+func (c *chooser) asked(criterion string) bool {
+	return slices.ContainsFunc(c.wish.Weights, func(w analysis.Weight) bool { return w.Criterion == criterion && w.Weight > 0 })
+}
+
+// alike are those as good as the first, with it; none where it stands alone.
+func alike(ranked []analysis.Choice) []string {
+	names := []string{}
+	for _, c := range ranked {
+		if c.Score >= asGood*ranked[0].Score {
+			names = append(names, c.Contender)
+		}
+	}
+	if len(names) < 2 {
+		return []string{}
+	}
+	return names
+}
+
+func firmness(ranked []analysis.Choice, alike int, enough bool) analysis.Firmness {
+	switch {
+	case len(ranked) == 0:
+		return analysis.Nobody
+	case len(ranked) == 1:
+		return analysis.Alone
+	case !enough:
+		return analysis.Untested
+	case alike > 1 && !slices.ContainsFunc(ranked[:alike], func(c analysis.Choice) bool { return c.Among < firmWins }):
+		return analysis.Alike
+	case *ranked[0].Wins >= firmWins:
+		return analysis.Firm
+	case *ranked[0].Wins >= leaningWins:
+		return analysis.Leaning
+	}
+	return analysis.TossUp
+}
+
+// candidates are the group's contenders that meet every need and have every
+// figure that is counted; it notes what the others lack.
+func (c *chooser) candidates(g analysis.Group, gauges []gauge) []string {
+	var list []string
+	if c.seen == nil {
+		c.seen = map[string]bool{}
+	}
+	for _, entry := range c.contendersIn(g) {
+		if entry == c.e.Run.Baseline {
+			continue
+		}
+		c.seen[entry] = true
+		if !c.meets(entry) {
+			continue
+		}
+		i := slices.IndexFunc(gauges, func(x gauge) bool { return len(x.merits[entry]) == 0 })
+		if i >= 0 {
+			c.short = append(c.short, analysis.Loss{Contender: entry, Need: "", Reason: fmt.Sprintf("no %s at %s beside the baseline's; `cnibench report` says why", gauges[i].Metric, gauges[i].Step), Source: "measured"})
+			continue
+		}
+		list = append(list, entry)
+	}
+	return list
+}
+
+// contendersIn are the contenders with samples in the group, as planned.
+func (c *chooser) contendersIn(g analysis.Group) []string {
+	var list []string
+	for i := range c.e.Samples {
+		s := &c.e.Samples[i]
+		if analysis.GroupOf(s) == g && !slices.Contains(list, s.Contender) {
+			list = append(list, s.Contender)
+		}
+	}
+	slices.SortStableFunc(list, c.e.CompareContenders)
+	return list
+}
+
+// meets says that the contender has all that is needed; if not, what it lacks
+// is noted: what it can't do before what nobody knows.
+func (c *chooser) meets(contender string) bool {
+	var unknown *analysis.Loss
+	for _, name := range c.needs {
+		i := slices.IndexFunc(c.capabilities, func(x analysis.Capability) bool { return x.Contender == contender && x.Name == name })
+		if i < 0 {
+			need := Needs()[slices.Index(NeedNames(), name)]
+			if !need.assumed && unknown == nil {
+				unknown = &analysis.Loss{Contender: contender, Need: name, Reason: c.unproven(need, contender), Source: "catalogue"}
+			}
+			continue
+		}
+		if has := c.capabilities[i]; has.Value == "no" {
+			loss := analysis.Loss{Contender: contender, Need: name, Reason: "not so, by the catalogue", Source: has.Source}
+			if name == analysis.Active {
+				loss.Reason = "no longer maintained, by the catalogue"
+			}
+			switch has.Source {
+			case "measured":
+				loss.Reason = has.Detail
+			case "check":
+				loss.Reason = "a check found " + has.Detail
+			}
+			if !slices.Contains(c.lost, loss) {
+				c.lost = append(c.lost, loss)
+			}
+			return false
+		}
+	}
+	if unknown != nil && !slices.Contains(c.short, *unknown) {
+		c.short = append(c.short, *unknown)
+	}
+	return unknown == nil
+}
+
+// notHere is why a contender that might do has no score.
+const notHere = "not in this run"
+
+// unproven says why a need can't be judged and what would help.
+func (c *chooser) unproven(need Need, contender string) string {
+	switch {
+	case need.Name == "low-memory" && analysis.SharedMemory(c.e.Run.Arena):
+		return "the lab runs none of the product's own agents; measure an idle step on a cluster"
+	case need.Name == "low-memory" && !c.seen[contender]:
+		return notHere
+	case need.Name == "low-memory":
+		return "the run has no idle step; suite throughput has"
+	case need.check != "":
+		return "not known; `cnibench check " + need.check + "` finds out"
+	}
+	return "the catalogue does not say"
+}
+
+// rest adds what is lost and unknown, of the whole catalogue.
+func (c *chooser) rest(r *analysis.Recommendation) {
+	for _, x := range c.capabilities {
+		if x.Contender == c.e.Run.Baseline || c.seen[x.Contender] {
+			continue
+		}
+		meets := c.meets(x.Contender)
+		c.seen[x.Contender] = true
+		if !meets {
+			continue
+		}
+		reason := notHere
+		for _, u := range c.e.Run.Unsupported {
+			if u.Contender == x.Contender {
+				reason = u.Reason
+			}
+		}
+		c.short = append(c.short, analysis.Loss{Contender: x.Contender, Need: "", Reason: reason, Source: "measured"})
+	}
+	r.Lost, r.Unknown = append(r.Lost, c.lost...), append(r.Unknown, c.short...)
+}
+
+// reasons say what a choice is good at, what it gives up, and what it has of
+// the needs.
+func (c *chooser) reasons(ranked []analysis.Choice, i int) []string {
+	list, best := []string{}, []string(nil)
+	for k, term := range ranked[i].Terms {
+		leader := slices.MaxFunc(ranked, func(a, b analysis.Choice) int { return cmp.Compare(a.Terms[k].Ratio, b.Terms[k].Ratio) })
+		top := leader.Terms[k].Ratio
+		if term.Ratio >= asGood*top {
+			best = append(best, term.Criterion)
+			continue
+		}
+		list = append(list, fmt.Sprintf("%s %s× against %s× of %s", term.Criterion, unit.Ratio(term.Ratio), unit.Ratio(top), leader.Contender))
+	}
+	if len(best) > 0 && len(ranked) > 1 {
+		list = slices.Insert(list, 0, "as good as any in "+analysis.AndList(best))
+	}
+	var has []string
+	for _, x := range c.capabilities {
+		if x.Contender == ranked[i].Contender && x.Name != analysis.Active && slices.Contains(c.needs, x.Name) {
+			word := x.Name
+			if x.Value != "yes" {
+				word += " by " + x.Value
+			}
+			has = append(has, word+" ("+x.Source+")")
+		}
+	}
+	if len(has) > 0 {
+		list = append(list, "has "+analysis.AndList(has))
+	}
+	return list
+}

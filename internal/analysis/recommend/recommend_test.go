@@ -1,0 +1,379 @@
+package recommend_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/analysis/analysistest"
+	"github.com/cnibench/cnibench/internal/analysis/compare"
+	"github.com/cnibench/cnibench/internal/analysis/recommend"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// smallCatalogue is a small catalogue: one contender is retired, one was not
+// measured.
+func smallCatalogue() []analysis.Capability {
+	var list []analysis.Capability
+	add := func(contender string, values ...string) {
+		for i := 0; i < len(values); i += 2 {
+			list = append(list, analysis.Capability{Contender: contender, Name: values[i], Value: values[i+1], Source: "catalogue"})
+		}
+	}
+	add("host", "policy", "no", "active", "yes")
+	add("macvlan", "policy", "no", "encryption", "no", "arm64", "yes", "active", "yes")
+	add("calico-noencap", "policy", "yes", "encryption", "no", "arm64", "yes", "active", "yes")
+	add("flannel-vxlan", "policy", "no", "encryption", "no", "arm64", "yes", "active", "yes")
+	add("calico-wg", "policy", "yes", "encryption", "wireguard", "arm64", "no", "active", "yes")
+	add("weave", "policy", "yes", "encryption", "nacl", "arm64", "yes", "active", "no")
+	return list
+}
+
+func names(ranked []analysis.Choice) []string {
+	list := []string{}
+	for _, c := range ranked {
+		list = append(list, c.Contender)
+	}
+	return list
+}
+
+func losses(list []analysis.Loss) []string {
+	out := []string{}
+	for _, l := range list {
+		out = append(out, l.Contender+" "+l.Need)
+	}
+	return out
+}
+
+func TestRecommend(t *testing.T) {
+	checked := analysistest.Noisy(1, 6, 1, 1, 0.02)
+	checked.Run.Environment["check.policy.flannel-vxlan.ingress"] = "pass"
+	checked.Run.Environment["check.policy.calico-noencap.ingress"] = "fail: a packet came through"
+	checked.Run.Environment["check.policy.calico-noencap.egress"] = "pass"
+	jumbo := analysistest.Noisy(1, 6, 1, 1, 0.02)
+	jumbo.Run.Plan.Settings["mtu"], jumbo.Run.Arena = "9000", "kube" // the lab sets the pods' MTU itself
+	jumbo.Run.Environment["check.mtu.macvlan.pod"] = "9000"
+	jumbo.Run.Environment["check.mtu.calico-noencap.pod"] = "1500"
+	gap := analysistest.Noisy(1, 6, 1, 1, 0.02)
+	gap.Samples = slices.DeleteFunc(gap.Samples, func(s result.Sample) bool { return s.Contender == "macvlan" && s.Step == "http" })
+	for name, c := range map[string]struct {
+		rec           *result.Record
+		wish          recommend.Wish
+		ranked        []string
+		lost, unknown []string
+		firmness      analysis.Firmness
+	}{
+		"no needs": {analysistest.Noisy(1, 6, 1, 1, 0.02), recommend.Wish{}, []string{"macvlan", "calico-noencap", "flannel-vxlan"}, []string{"weave active"}, []string{"calico-wg "}, analysis.Firm},
+		"policy": {analysistest.Noisy(1, 6, 1, 1, 0.02), recommend.Wish{Needs: []string{"policy"}}, []string{"calico-noencap"},
+			[]string{"macvlan policy", "flannel-vxlan policy", "weave active"}, []string{"calico-wg "}, analysis.Alone},
+		"a check beats the catalogue": {checked, recommend.Wish{Needs: []string{"policy"}}, []string{"flannel-vxlan"},
+			[]string{"macvlan policy", "calico-noencap policy", "weave active"}, []string{"calico-wg "}, analysis.Alone},
+		"nobody": {analysistest.Noisy(1, 6, 1, 1, 0.02), recommend.Wish{Needs: []string{"encryption", "arm64"}}, []string{},
+			[]string{"macvlan encryption", "calico-noencap encryption", "flannel-vxlan encryption", "calico-wg arm64", "weave active"}, []string{}, analysis.Nobody},
+		"unproven": {jumbo, recommend.Wish{Needs: []string{"jumbo-auto"}}, []string{"macvlan"}, []string{"calico-noencap jumbo-auto", "weave active"}, []string{"flannel-vxlan jumbo-auto", "calico-wg jumbo-auto"}, analysis.Alone},
+		"memory in the lab": {analysistest.Noisy(1, 6, 1, 1, 0.02), recommend.Wish{Needs: []string{"low-memory"}}, []string{}, []string{"weave active"},
+			[]string{"macvlan low-memory", "calico-noencap low-memory", "flannel-vxlan low-memory", "calico-wg low-memory"}, analysis.Nobody},
+		"few rounds": {analysistest.Noisy(1, 3, 1, 1, 0.02), recommend.Wish{}, []string{"macvlan", "calico-noencap", "flannel-vxlan"}, []string{"weave active"}, []string{"calico-wg "}, analysis.Untested},
+		"level":      {analysistest.Noisy(3, 6, 1/0.55, 1, 0.2), recommend.Wish{Weights: []analysis.Weight{{Criterion: "latency", Weight: 0}, {Criterion: "cpu", Weight: 0}}}, []string{"flannel-vxlan", "macvlan", "calico-noencap"}, []string{"weave active"}, []string{"calico-wg "}, ""},
+		"a gap":      {gap, recommend.Wish{}, []string{"calico-noencap", "flannel-vxlan"}, []string{"weave active"}, []string{"macvlan ", "calico-wg "}, analysis.Firm},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.wish.Catalogue = smallCatalogue()
+			r := recommend.Choose(c.rec, c.wish)
+			if c.firmness == "" {
+				if r.Firmness == analysis.Firm || len(r.Ranked) != 3 {
+					t.Errorf("%s of %v", r.Firmness, names(r.Ranked))
+				}
+				return
+			}
+			if diff := cmp.Diff(c.ranked, names(r.Ranked)); diff != "" {
+				t.Errorf("ranked (-want +got)\n%s", diff)
+			}
+			if diff := cmp.Diff(c.lost, losses(r.Lost)); diff != "" {
+				t.Errorf("lost (-want +got)\n%s", diff)
+			}
+			if diff := cmp.Diff(c.unknown, losses(r.Unknown)); diff != "" {
+				t.Errorf("unknown (-want +got)\n%s", diff)
+			}
+			if r.Firmness != c.firmness {
+				t.Errorf("%s, want %s", r.Firmness, c.firmness)
+			}
+		})
+	}
+}
+
+// The score is the weighted geometric mean of the terms.
+func TestScore(t *testing.T) {
+	r := recommend.Choose(analysistest.Noisy(1, 6, 1, 1, 0.02), recommend.Wish{Weights: []analysis.Weight{{Criterion: "latency", Weight: 3}, {Criterion: "stability", Weight: 0.5}}})
+	for _, c := range r.Ranked {
+		sum, weights := 0.0, 0.0
+		for _, term := range c.Terms {
+			sum, weights = sum+term.Weight*math.Log(term.Ratio), weights+term.Weight
+			if term.CI == nil || term.CI[0] > term.CI[1] {
+				t.Errorf("%s %s: interval %v", c.Contender, term.Criterion, term.CI)
+			}
+		}
+		if want := math.Exp(sum / weights); weights != 5.5 || math.Abs(c.Score-want) > 1e-12 {
+			t.Errorf("%s: score %g, want %g; weights %g", c.Contender, c.Score, want, weights)
+		}
+	}
+	wins := 0.0
+	for _, c := range r.Ranked {
+		wins += *c.Wins
+	}
+	if math.Abs(wins-1) > 1e-9 {
+		t.Errorf("wins sum to %g", wins)
+	}
+	if !strings.Contains(strings.Join(r.Notes, "\n"), "memory does not count") {
+		t.Errorf("notes %q", r.Notes)
+	}
+}
+
+// Stability is judged by the other figures, which need no weight for that.
+func TestStabilityAlone(t *testing.T) {
+	none := []analysis.Weight{{Criterion: "throughput", Weight: 0}, {Criterion: "latency", Weight: 0}, {Criterion: "cpu", Weight: 0}, {Criterion: "memory", Weight: 0}}
+	r := recommend.Choose(analysistest.Noisy(1, 6, 1, 1, 0.05), recommend.Wish{Weights: append(none, analysis.Weight{Criterion: "stability", Weight: 1})})
+	if r == nil || len(r.Ranked) != 3 || len(r.Weights) != 1 || r.Ranked[0].Score > 1 {
+		t.Errorf("%+v", r)
+	}
+	if r := recommend.Choose(analysistest.Noisy(1, 6, 1, 1, 0.05), recommend.Wish{Weights: none}); r != nil {
+		t.Errorf("no weight at all: %+v", r)
+	}
+}
+
+// Contenders under another kernel or underlay have a list of their own.
+func TestGroupsAreNotRankedTogether(t *testing.T) {
+	rec := analysistest.Noisy(1, 6, 1, 1, 0.02)
+	for i := range rec.Samples {
+		if s := &rec.Samples[i]; s.Contender == "macvlan" {
+			s.Underlay = "vpc"
+		}
+	}
+	for _, s := range slices.Clone(rec.Samples) {
+		if s.Contender == "host" {
+			s.Underlay = "vpc"
+			rec.Samples = append(rec.Samples, s)
+		}
+	}
+	r := recommend.Choose(rec, recommend.Wish{Catalogue: smallCatalogue()})
+	if diff := cmp.Diff([]string{"calico-noencap", "flannel-vxlan"}, names(r.Ranked)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if len(r.Apart) != 1 || r.Apart[0].Underlay != "vpc" || !slices.Equal(names(r.Apart[0].Ranked), []string{"macvlan"}) {
+		t.Errorf("apart: %+v", r.Apart)
+	}
+}
+
+func TestNothingToScore(t *testing.T) {
+	rec := analysistest.Noisy(1, 6, 1, 1, 0.02)
+	rec.Samples = slices.DeleteFunc(rec.Samples, func(s result.Sample) bool { return s.Contender == "host" })
+	if r := recommend.Choose(rec, recommend.Wish{}); r != nil {
+		t.Errorf("without a baseline: %+v", r)
+	}
+	rec = analysistest.Noisy(1, 6, 1, 1, 0.02)
+	for i := range rec.Samples {
+		if s := &rec.Samples[i]; s.Contender == "macvlan" {
+			for metric := range s.Metrics {
+				s.Metrics[metric] = []float64{1e308, 5e-324, 0, -1}[s.Round%4]
+			}
+		}
+	}
+	if r := recommend.Choose(rec, recommend.Wish{}); len(r.Ranked) != 2 {
+		t.Errorf("impossible values are scored: %v", names(r.Ranked))
+	}
+	c, err := compare.Runs(analysistest.Noisy(1, 6, 1, 1, 0.02), rec, compare.Options{FailOn: analysistest.Share(0.05)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := json.Marshal(c); err != nil {
+		t.Error(err)
+	}
+	if r := recommend.Choose(&result.Record{}, recommend.Wish{Catalogue: smallCatalogue()}); r != nil {
+		t.Errorf("empty: %+v", r)
+	}
+}
+
+// Idle memory of real nodes decides low-memory, and counts.
+func TestLowMemory(t *testing.T) {
+	rec := analysistest.Noisy(1, 6, 1, 1, 0.02)
+	rec.Run.Arena = "kube"
+	for i, contender := range []string{"host", "macvlan", "calico-noencap", "flannel-vxlan"} {
+		for round := 1; round <= 6; round++ {
+			rec.Samples = append(rec.Samples, result.Sample{
+				Contender: contender, Kernel: "6.18", Underlay: "switch", Round: round, Step: "idle", Workload: "idle", Path: "pod", Verdict: result.Valid,
+				Metrics: map[string]float64{"memory_used": 1e9 + float64(i)*1.5e8},
+			})
+		}
+	}
+	r := recommend.Choose(rec, recommend.Wish{Needs: []string{"low-memory"}, Catalogue: smallCatalogue()})
+	if diff := cmp.Diff([]string{"macvlan"}, names(r.Ranked)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if last := r.Ranked[0].Terms[3]; last.Criterion != "memory" || math.Abs(last.Ratio-1/1.15) > 1e-9 {
+		t.Errorf("memory: %+v", last)
+	}
+}
+
+func TestRecommendGolden(t *testing.T) {
+	got, err := json.MarshalIndent(recommend.Choose(analysistest.Noisy(1, 6, 1, 1, 0.05), recommend.Wish{Needs: []string{"policy", "arm64"}, Weights: []analysis.Weight{{Criterion: "latency", Weight: 2}}, Catalogue: smallCatalogue()}), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join("testdata", "recommend.json")
+	if *analysistest.Update {
+		if err := os.WriteFile(file, append(got, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)+"\n"); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// The page's tables are those of Needs and Criteria.
+func TestRecommendIsDocumented(t *testing.T) {
+	file := filepath.Join("..", "..", "..", "docs", "recommend.md")
+	page, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var needs, criteria strings.Builder
+	needs.WriteString("\n| need | a contender has it when it |\n|---|---|\n")
+	for _, n := range recommend.Needs() {
+		fmt.Fprintf(&needs, "| `%s` | %s |\n", n.Name, n.Help)
+	}
+	criteria.WriteString("\n| criterion | weight | figures | suite |\n|---|---:|---|---|\n")
+	for _, c := range recommend.Criteria() {
+		fmt.Fprintf(&criteria, "| `%s` | %g | %s | %s |\n", c.Name, c.Weight, c.Help, c.Suite)
+	}
+	want := string(page)
+	for name, table := range map[string]string{"needs": needs.String(), "criteria": criteria.String()} {
+		before, rest, ok := strings.Cut(want, "<!-- "+name+" -->\n")
+		_, after, end := strings.Cut(rest, "<!-- /"+name+" -->")
+		if !ok || !end {
+			t.Fatalf("%s: no place for %s", file, name)
+		}
+		want = before + "<!-- " + name + " -->\n" + table + "\n<!-- /" + name + " -->" + after
+	}
+	if *analysistest.Update {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, string(page)); diff != "" {
+		t.Errorf("%s (-want +got); run go test ./internal/analysis/findings -update\n%s", file, diff)
+	}
+}
+
+func BenchmarkRecommend(b *testing.B) {
+	rec := analysistest.Noisy(1, 6, 1, 1, 0.05)
+	for b.Loop() {
+		recommend.Choose(rec, recommend.Wish{Catalogue: smallCatalogue()})
+	}
+}
+
+// scaled is a run whose contenders' goodput and CPU are the baseline's times
+// that, without noise but for what each round has.
+func scaled(rounds int, noise float64, scales ...float64) *result.Record {
+	rec := analysistest.Noisy(1, rounds, 1, 1, 0)
+	rec.Run.Plan.Steps = rec.Run.Plan.Steps[:1]
+	rec.Samples = slices.DeleteFunc(rec.Samples, func(s result.Sample) bool { return s.Step != "dts" })
+	for i := range rec.Samples {
+		s := &rec.Samples[i]
+		of := slices.IndexFunc(rec.Run.Plan.Contenders, func(e result.Entry) bool { return e.ID == s.Contender })
+		goodput := 30e9 * scales[of] * (1 + noise*float64((s.Round*(of+1))%5-2))
+		s.Metrics = map[string]float64{"goodput": goodput}
+	}
+	return rec
+}
+
+// Ties and differences below 2 % are no reason to choose.
+func TestAlike(t *testing.T) {
+	for name, c := range map[string]struct {
+		rec      *result.Record
+		firmness analysis.Firmness
+		alike    []string
+		wins     []float64 // nil: null
+	}{
+		"the same":          {scaled(6, 0, 1, 0.8, 0.8, 0.8), analysis.Alike, []string{"macvlan", "calico-noencap", "flannel-vxlan"}, []float64{1. / 3, 1. / 3, 1. / 3}},
+		"a tenth of 1 %":    {scaled(6, 0, 1, 0.8, 0.8008, 0.5), analysis.Alike, []string{"calico-noencap", "macvlan"}, []float64{0.5, 0.5, 0}},
+		"3 %":               {scaled(6, 0, 1, 0.8, 0.77, 0.5), analysis.Firm, []string{}, []float64{1, 0, 0}},
+		"3 rounds":          {scaled(3, 0, 1, 0.8, 0.8, 0.5), analysis.Untested, []string{"macvlan", "calico-noencap"}, nil},
+		"near by luck only": {scaled(6, 0.05, 1, 0.8, 0.8, 0.5), analysis.TossUp, []string{"macvlan", "calico-noencap"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := recommend.Choose(c.rec, recommend.Wish{})
+			if diff := cmp.Diff(c.alike, r.Alike); diff != "" || r.Firmness != c.firmness {
+				t.Errorf("%s, want %s; alike (-want +got)\n%s", r.Firmness, c.firmness, diff)
+			}
+			for i := range r.Ranked {
+				won := r.Ranked[i].Wins
+				if (won == nil) != (c.firmness == analysis.Untested) || c.wins != nil && math.Abs(*won-c.wins[i]) > 1e-9 {
+					t.Errorf("%s: wins %v", r.Ranked[i].Contender, won)
+				}
+			}
+		})
+	}
+}
+
+// UDP is no TCP throughput, with its loss or without.
+func TestDatagramsAreNoThroughput(t *testing.T) {
+	rec := scaled(6, 0, 1, 0.9, 0.8, 0.7)
+	rec.Run.Plan.Steps = append(rec.Run.Plan.Steps, result.Step{ID: "dus", Workload: "udp_stream", Path: "pod"})
+	for _, s := range slices.Clone(rec.Samples) {
+		s.Step, s.Workload = "dus", "udp_stream"
+		s.Metrics = map[string]float64{"goodput": 10e9}
+		if s.Contender == "flannel-vxlan" {
+			s.Metrics["goodput"] = 40e9
+		}
+		rec.Samples = append(rec.Samples, s)
+	}
+	r := recommend.Choose(rec, recommend.Wish{})
+	if diff := cmp.Diff([]string{"macvlan", "calico-noencap", "flannel-vxlan"}, names(r.Ranked)); diff != "" || math.Abs(r.Ranked[2].Score-0.7) > 1e-9 {
+		t.Errorf("score %g of the last (-want +got)\n%s", r.Ranked[2].Score, diff)
+	}
+}
+
+// Where rounds are no pairs their numbers don't matter.
+func TestUnpairedRounds(t *testing.T) {
+	rec, turned := scaled(7, 0.05, 1, 0.9, 0.8, 0.6), scaled(7, 0.05, 1, 0.9, 0.8, 0.6)
+	for i := range turned.Samples {
+		if s := &turned.Samples[i]; s.Contender == "macvlan" {
+			s.Round = s.Round%7 + 1
+		}
+	}
+	paired := []float64{recommend.Choose(rec, recommend.Wish{}).Ranked[0].Score, recommend.Choose(turned, recommend.Wish{}).Ranked[0].Score}
+	rec.Run.Plan.Unpaired, turned.Run.Plan.Unpaired = true, true
+	a, b := recommend.Choose(rec, recommend.Wish{}), recommend.Choose(turned, recommend.Wish{})
+	if a.Ranked[0].Score != b.Ranked[0].Score || paired[0] == paired[1] {
+		t.Errorf("scores %g and %g; as pairs %v", a.Ranked[0].Score, b.Ranked[0].Score, paired)
+	}
+	e := analysis.Collect(rec, analysis.Options{}.Complete(nil))
+	if want := e.Compare(e.Places[0], "macvlan").Ratio; math.Abs(a.Ranked[0].Score-want) > 1e-12 {
+		t.Errorf("score %g, the report's ratio is %g", a.Ranked[0].Score, want)
+	}
+	if !strings.Contains(strings.Join(a.Notes, "\n"), "over all pairs of rounds") || a.Ranked[0].CI == nil {
+		t.Errorf("notes %q, interval %v", a.Notes, a.Ranked[0].CI)
+	}
+}
+
+// Weight that was given in vain is named.
+func TestIgnoredWeights(t *testing.T) {
+	r := recommend.Choose(scaled(6, 0, 1, 0.9, 0.8, 0.6), recommend.Wish{Weights: []analysis.Weight{{Criterion: "latency", Weight: 2}, {Criterion: "cpu", Weight: 1}, {Criterion: "memory", Weight: 0}, {Criterion: "throughput", Weight: 3}}})
+	if diff := cmp.Diff([]string{"latency", "cpu"}, r.Ignored); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

@@ -1,0 +1,98 @@
+package analysis
+
+import (
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+func (e *Evidence) IsUDP(step string) bool {
+	return slices.ContainsFunc(e.Run.Plan.Steps, func(s result.Step) bool {
+		return s.ID == step && strings.HasPrefix(s.Workload, "udp")
+	})
+}
+
+// overhead is what encapsulation adds to a contender's packets, bytes.
+func (e *Evidence) Overhead(contender string) int {
+	for _, c := range e.Run.Contenders {
+		if c.ID == contender {
+			return int(c.Overhead)
+		}
+	}
+	return 0
+}
+
+// ceiling is the most goodput (bit/s) that the line rate leaves a contender.
+func (e *Evidence) Ceiling(contender, step string) float64 {
+	return float64(unit.Ceiling(e.Opt.LineRate, e.Opt.MTU, e.Overhead(contender), e.IsUDP(step)))
+}
+
+// TickAliased is the code of the finding that names a step whose CPU figures
+// were sampled in phase with its load.
+const TickAliased = "cpu_tick_aliased"
+
+// The environment keys of how the kernel accounts CPU time.
+const (
+	TickKey = "kernel.config.TICK_CPU_ACCOUNTING"
+	HzKey   = "kernel.config.HZ"
+)
+
+// aliased says that the kernel sampled a step's CPU time in phase with its load.
+func (e *Evidence) Aliased(step string) bool {
+	hz, err := strconv.ParseFloat(e.Run.Environment[HzKey], 64)
+	rate := e.Pace(step)
+	return e.Run.Environment[TickKey] == "y" && err == nil && hz > 0 && rate > 0 && math.Mod(rate, hz) == 0
+}
+
+// direct is the step with the load of the given one from pod to pod, "" where
+// there is none.
+func (e *Evidence) Direct(step string) string {
+	steps := e.Run.Plan.Steps
+	i := slices.IndexFunc(steps, func(s result.Step) bool { return s.ID == step })
+	if i < 0 {
+		return ""
+	}
+	j := slices.IndexFunc(steps, func(s result.Step) bool {
+		return s.Path == "pod" && s.Workload == steps[i].Workload && reflect.DeepEqual(s.Params, steps[i].Params)
+	})
+	if j < 0 {
+		return ""
+	}
+	return steps[j].ID
+}
+
+// oneMachine says that all nodes of the run share one, so that what the kernel
+// counts for the machine is not a node's.
+func (e *Evidence) OneMachine() bool { return SharedMemory(e.Run.Arena) }
+
+// pace is the constant rate of a step's load (1/s), 0 where it has none.
+func (e *Evidence) Pace(step string) float64 {
+	i := slices.IndexFunc(e.Run.Plan.Steps, func(s result.Step) bool { return s.ID == step })
+	if i < 0 {
+		return 0
+	}
+	switch rate := e.Run.Plan.Steps[i].Params["rate"].(type) {
+	case float64:
+		return rate
+	case int:
+		return float64(rate)
+	}
+	return 0
+}
+
+// sharedMemory says that all nodes of the arena share one machine and run no
+// product, so that memory tells nothing of a contender.
+func SharedMemory(arena string) bool { return arena == "lab" || arena == "microvm" }
+
+// datagrams says that the step's goodput is to be read with its loss, known or
+// not.
+func (e *Evidence) Datagrams(at Place) bool { return e.IsUDP(at.Step) || e.HasMetric(at, "loss") }
+
+func (e *Evidence) HasMetric(at Place, metric string) bool {
+	return len(e.Figures[Place{at.Group, at.Step, metric}]) > 0
+}
