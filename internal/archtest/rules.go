@@ -84,6 +84,10 @@ var layers = []layer{
 		why: "the servers stand apart from the load engine, whose tests use them",
 	},
 	{
+		pkg: "internal/stream", only: []string{"std", "libs", "internal/unit"},
+		why: "bulk streams go between any two addresses and know no arena and no workload",
+	},
+	{
 		pkg: "internal/transfer", only: []string{"std", "libs", "internal/host"},
 		why: "a file transfer's side at an endpoint knows no workload and no arena",
 	},

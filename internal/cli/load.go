@@ -12,12 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/load"
+	"github.com/cnibench/cnibench/internal/stream"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
 func newLoadCmd() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "load http|tcp-rr|tcp-crr|udp-rr TARGET",
+		Use:   "load http|tcp-rr|tcp-crr|udp-rr|tcp-stream|udp-stream TARGET",
 		Short: "Load a server by a plan and measure its latency",
 		Long: strings.TrimSpace(`
 Load a server and measure its latency, from the moment that each request
@@ -29,11 +30,16 @@ client. The other side can be any HTTP/1.1 server, or ` + "`cnibench serve`" + `
   tcp-rr   so many bytes there and so many back, over connections that are
            kept open
   tcp-crr  the same with a connection for each request
-  udp-rr   a datagram there and one back`),
+  udp-rr   a datagram there and one back
+
+Two more send as much as the path carries and measure goodput instead:
+
+  tcp-stream, udp-stream`),
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newLoadHTTPCmd(), newLoadTCPRRCmd(), newLoadTCPCRRCmd(), newLoadUDPRRCmd())
+	c.AddCommand(newLoadHTTPCmd(), newLoadTCPRRCmd(), newLoadTCPCRRCmd(), newLoadUDPRRCmd(),
+		newLoadStreamCmd(stream.TCP), newLoadStreamCmd(stream.UDP))
 	return c
 }
 

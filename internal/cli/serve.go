@@ -15,12 +15,13 @@ import (
 
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/serve"
+	"github.com/cnibench/cnibench/internal/stream"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
 func newServeCmd() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "serve http|tcp|udp",
+		Use:   "serve http|tcp|udp|stream",
 		Short: "Serve the other side of `cnibench load`",
 		Long: strings.TrimSpace(`
 Serve the other side of ` + "`cnibench load`" + ` until interrupted. With --stall the
@@ -29,7 +30,7 @@ generator notices.`),
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newServeHTTPCmd(), newServeBytesCmd(serve.TCP), newServeBytesCmd(serve.UDP))
+	c.AddCommand(newServeHTTPCmd(), newServeBytesCmd(serve.TCP), newServeBytesCmd(serve.UDP), newServeStreamCmd())
 	return c
 }
 
@@ -95,6 +96,36 @@ func (o *serveOptions) flags(c *cobra.Command, listen string) {
 	f.DurationVar(&o.cfg.Stall, "stall", 0, "hold all responses this long …")
 	f.DurationVar(&o.cfg.Every, "every", 2*time.Second, "… this often")
 	f.BoolVar(&o.json, "json", false, "at the end print what was served, stalls included, as one JSON object")
+}
+
+// newServeStreamCmd is `serve stream`.
+func newServeStreamCmd() *cobra.Command {
+	var listen string
+	c := &cobra.Command{
+		Use:   "stream",
+		Short: "Receive and count what load tcp-stream and udp-stream send",
+		Long: strings.TrimSpace(`
+Receive and count what ` + "`cnibench load tcp-stream` and `cnibench load udp-stream`" + `
+send, on a TCP and a UDP port of the same number, until interrupted.`),
+		Example: "  cnibench serve stream --listen 10.0.0.2:5201",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+			context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+			defer stop()
+			s, err := stream.NewSink(listen)
+			if errors.Is(err, errors.ErrUnsupported) {
+				return exit.With(exit.Unsupported, err)
+			}
+			if err != nil {
+				return err
+			}
+			c.PrintErrf("receiving on %v\n", s.Addr())
+			return s.Serve(ctx)
+		},
+	}
+	c.Flags().StringVar(&listen, "listen", "127.0.0.1:5201", "address and port, of TCP and UDP; port 0 takes a free one")
+	return c
 }
 
 // served is what `cnibench serve --json` prints when it ends.

@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/stream"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// streamOptions are the flags of `load tcp-stream` and `load udp-stream`.
+type streamOptions struct {
+	cfg                   stream.Config
+	size, window, rate    string
+	warmup, length, pause time.Duration
+	slices                int
+	json                  bool
+}
+
+// newLoadStreamCmd is `load tcp-stream` or `load udp-stream`.
+func newLoadStreamCmd(p stream.Protocol) *cobra.Command {
+	o := streamOptions{cfg: stream.Config{Protocol: p}}
+	c := &cobra.Command{
+		Use:   string(p) + "-stream TARGET",
+		Short: "Send as much as the path carries over TCP",
+		Long: strings.TrimSpace(`
+Send as much as the path carries over TCP. TARGET is HOST:PORT of
+` + "`cnibench serve stream`" + `. Goodput comes from the receiver's count and the
+receiver's clock.
+
+With --slices the load is several short ones over connections that stay open in
+between: each has a warm-up of its own, which does not count.`),
+		Example: `  cnibench load tcp-stream 10.0.0.2:5201 --connections 8
+  cnibench load tcp-stream 10.0.0.2:5201 --slices 20 --warmup 50ms --duration 200ms`,
+		Args: cobra.ExactArgs(1),
+		RunE: o.run,
+	}
+	f := c.Flags()
+	if p == stream.UDP {
+		c.Short = "Send packets over UDP at a rate, or as many as possible"
+		c.Long = strings.NewReplacer(c.Short, c.Short, "Send as much as the path carries over TCP.", c.Short+".").Replace(c.Long) + `
+
+Loss is the share of the packets sent within a slice that did not arrive.`
+		c.Example = `  cnibench load udp-stream 10.0.0.2:5201 --rate 1G --size 1400B
+  cnibench load udp-stream 10.0.0.2:5201 --size 64B`
+		f.StringVar(&o.size, "size", "1400B", "payload of a packet, 32B to 65507B")
+		f.StringVar(&o.rate, "rate", "", "payload over all connections, e.g. 500M; nothing: as much as possible")
+	} else {
+		f.StringVar(&o.size, "size", "128KiB", "what one write takes, up to 16MiB")
+		f.StringVar(&o.window, "window", "", "most that is under way on a connection, e.g. 1MiB; nothing leaves it to the kernel")
+		f.BoolVar(&o.cfg.ZeroCopy, "zero-copy", false, "send from page cache (sendfile) instead of copying from memory")
+	}
+	f.IntVar(&o.cfg.Connections, "connections", 1, "connections, each with a sending thread of its own")
+	f.DurationVar(&o.warmup, "warmup", time.Second, "time before each slice that does not count")
+	f.DurationVar(&o.length, "duration", 10*time.Second, "what counts of each slice")
+	f.IntVar(&o.slices, "slices", 1, "how many slices")
+	f.DurationVar(&o.pause, "pause", 0, "time without load between two slices")
+	f.DurationVar(&o.cfg.Wait, "wait", 0, "how long to try to connect, for a server that is just starting")
+	f.BoolVar(&o.json, "json", false, "print one JSON object")
+	return c
+}
+
+// config completes the configuration from the flags that are texts.
+func (o *streamOptions) config() error {
+	for _, f := range []struct {
+		name, text string
+		to         *int
+	}{{"size", o.size, &o.cfg.Size}, {"window", o.window, &o.cfg.Window}} {
+		if f.text == "" {
+			continue
+		}
+		n, err := unit.ParseBytes(f.text)
+		if err != nil {
+			return usage("--%s: %w", f.name, err)
+		}
+		*f.to = int(min(n, 1<<30)) // what is too much is for stream to say
+	}
+	if o.rate != "" {
+		var err error
+		if o.cfg.Rate, err = unit.ParseBitRate(o.rate); err != nil {
+			return usage("--rate: %w", err)
+		}
+	}
+	if o.slices < 1 || o.length <= 0 || o.warmup < 0 || o.pause < 0 {
+		return usage("--slices is at least 1, --duration above 0, --warmup and --pause are not negative")
+	}
+	return nil
+}
+
+func (o *streamOptions) run(c *cobra.Command, args []string) error {
+	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+	defer stop()
+	if err := o.config(); err != nil {
+		return err
+	}
+	target, err := parseLoadTarget(args[0], false)
+	if err != nil {
+		return err
+	}
+	if o.cfg.Target, err = target.resolve(ctx); err != nil {
+		return err
+	}
+	slices, err := o.send(ctx)
+	switch {
+	case errors.Is(err, stream.ErrConfig):
+		return usage("%w", err)
+	case errors.Is(err, errors.ErrUnsupported):
+		return exit.With(exit.Unsupported, err)
+	case err != nil:
+		return err
+	}
+	report := stream.NewReport(o.cfg, target.name(), slices)
+	if o.json {
+		err = json.NewEncoder(c.OutOrStdout()).Encode(report)
+	} else {
+		_, err = io.WriteString(c.OutOrStdout(), streamText(report))
+	}
+	if err == nil && report.Goodput == 0 {
+		err = exit.With(exit.Gate, errors.New("load: not one byte arrived"))
+	}
+	return err
+}
+
+// send takes the slices; ctx ends them early.
+func (o *streamOptions) send(ctx context.Context) (slices []stream.Slice, err error) {
+	sender, err := stream.Connect(ctx, o.cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, sender.Close()) }()
+	for len(slices) < o.slices && ctx.Err() == nil {
+		if len(slices) > 0 {
+			select {
+			case <-time.After(o.pause):
+			case <-ctx.Done():
+				return slices, nil
+			}
+		}
+		slice, err := sender.Slice(ctx, o.warmup, o.length, nil, nil)
+		if err != nil {
+			return slices, err
+		}
+		slices = append(slices, slice)
+	}
+	return slices, nil
+}
+
+// streamText is a report for people.
+func streamText(r stream.Report) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, %s-stream, %s, %v measured", r.Target, r.Protocol, unit.Plural(r.Connections, "connection"), unit.Seconds(r.Duration))
+	if n := len(r.Slices); n > 1 {
+		fmt.Fprintf(&b, " in %d slices", n)
+	}
+	if r.Interrupted {
+		b.WriteString(" (interrupted)")
+	}
+	fmt.Fprintf(&b, "\n\ngoodput       %v\n", unit.BitRate(r.Goodput))
+	if r.Retransmits != nil {
+		fmt.Fprintf(&b, "retransmits   %d\n", *r.Retransmits)
+	}
+	if r.Loss != nil {
+		fmt.Fprintf(&b, "packets       %d received, %.3g %% lost, jitter %v\n", *r.Packets, 100**r.Loss, unit.Seconds(*r.Jitter))
+	}
+	fmt.Fprintf(&b, "own CPU       %.2f CPU\n", r.GeneratorCPU)
+	if len(r.Slices) > 1 {
+		least, most := r.Slices[0].Goodput, r.Slices[0].Goodput
+		for _, s := range r.Slices {
+			least, most = min(least, s.Goodput), max(most, s.Goodput)
+		}
+		fmt.Fprintf(&b, "slices        from %v to %v\n", unit.BitRate(least), unit.BitRate(most))
+	}
+	return b.String()
+}

@@ -1,0 +1,66 @@
+package stream
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// batchSize is how many UDP packets one system call takes.
+const batchSize = 32
+
+// message is struct mmsghdr of sendmmsg(2) and recvmmsg(2).
+type message struct {
+	unix.Msghdr
+	length uint32
+	_      [4]byte
+}
+
+// batch is packets that one system call sends or receives.
+type batch struct {
+	messages [batchSize]message
+	vectors  [batchSize]unix.Iovec
+	buffers  [batchSize][]byte
+}
+
+// newBatch has room for packets of so many bytes.
+func newBatch(size int) *batch {
+	b := &batch{}
+	for i := range b.messages {
+		b.buffers[i] = make([]byte, size)
+		b.vectors[i].Base = &b.buffers[i][0]
+		b.vectors[i].SetLen(size)
+		b.messages[i].Iov = &b.vectors[i]
+		b.messages[i].SetIovlen(1)
+	}
+	return b
+}
+
+func newReceiveBatch() *batch { return newBatch(mostPacket) }
+
+// receive takes what has come, at most a batch, without waiting.
+func (b *batch) receive(fd int) (n int, errno unix.Errno) {
+	got, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&b.messages)), batchSize, unix.MSG_DONTWAIT, 0, 0)
+	return int(got), errno
+}
+
+// packets are the first n packets.
+func (b *batch) packets(n int) func(yield func(int, []byte) bool) {
+	return func(yield func(int, []byte) bool) {
+		for i := range n {
+			if !yield(i, b.buffers[i][:b.messages[i].length]) {
+				return
+			}
+		}
+	}
+}
+
+// send sends the first n packets, and waits while the socket has no room. It
+// returns how many were sent.
+func (b *batch) send(fd, n int) (sent int, errno unix.Errno) {
+	got, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&b.messages)), uintptr(n), unix.MSG_NOSIGNAL, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(got), 0
+}

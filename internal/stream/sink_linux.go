@@ -1,0 +1,328 @@
+package stream
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Sink receives what Senders send, on one TCP and one UDP port of the same number.
+type Sink struct {
+	listener *net.TCPListener
+	packets  *net.UDPConn
+	started  time.Time
+
+	mu       sync.Mutex
+	sessions map[token]*session
+}
+
+// Bounds of what strangers can make a Sink hold.
+const (
+	mostSessions     = 256
+	preamblePatience = 5 * time.Second
+)
+
+// receiveBuffer is what the UDP socket asks for, so that a pause of the receiving
+// thread loses nothing; the kernel gives at most net.core.rmem_max.
+const receiveBuffer = 8 << 20
+
+// NewSink listens on address, host:port. Port 0 takes a port that is free for
+// both protocols. Serve receives.
+func NewSink(address string) (*Sink, error) {
+	var taken error
+	for range 8 { // a free TCP port may be taken as a UDP port
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			return nil, fmt.Errorf("stream: %w", err)
+		}
+		at := listener.Addr().(*net.TCPAddr)
+		packets, err := net.ListenUDP("udp", &net.UDPAddr{IP: at.IP, Port: at.Port, Zone: at.Zone})
+		if err == nil {
+			_ = packets.SetReadBuffer(receiveBuffer) // best effort: packets that find no room count as lost
+			return &Sink{listener: listener.(*net.TCPListener), packets: packets, started: time.Now(), sessions: map[token]*session{}}, nil
+		}
+		taken = errors.Join(err, listener.Close())
+		if _, port, _ := net.SplitHostPort(address); port != "0" {
+			break
+		}
+	}
+	return nil, fmt.Errorf("stream: %w", taken)
+}
+
+// Addr is where the Sink listens, for both protocols.
+func (s *Sink) Addr() net.Addr { return s.listener.Addr() }
+
+// Serve receives until ctx ends; then every connection is closed and the error is nil.
+func (s *Sink) Serve(ctx context.Context) error {
+	var all sync.WaitGroup
+	defer all.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		_ = s.listener.Close()
+		_ = s.packets.Close()
+	})
+	defer stop()
+	failed := make(chan error, 1)
+	all.Go(func() { failed <- s.receivePackets() })
+	for {
+		conn, err := s.listener.AcceptTCP()
+		if err != nil {
+			over := ctx.Err() != nil
+			cancel()
+			if packetsErr := <-failed; !over {
+				return fmt.Errorf("stream: %w", errors.Join(err, packetsErr))
+			}
+			return nil
+		}
+		all.Go(func() {
+			// What goes wrong on a connection ends that connection; its sender sees it.
+			_ = s.take(ctx, conn)
+		})
+	}
+}
+
+// take serves one TCP connection to its end.
+func (s *Sink) take(ctx context.Context, conn *net.TCPConn) error {
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { hangUp(conn) })()
+	var preamble [preambleSize]byte
+	if err := conn.SetReadDeadline(time.Now().Add(preamblePatience)); err != nil {
+		return err
+	}
+	if _, err := io.ReadFull(conn, preamble[:]); err != nil {
+		return err
+	}
+	if err := conn.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	switch kind := string(preamble[:4]); kind {
+	case controlKind:
+		return s.control(conn)
+	case dataKind:
+		session := s.session(token(preamble[4:12]))
+		if session == nil {
+			return errors.New("no such session")
+		}
+		return session.receive(conn, int(binary.BigEndian.Uint32(preamble[12:])))
+	default:
+		return fmt.Errorf("a preamble %q", kind)
+	}
+}
+
+// control opens a session, and ends it with the connection.
+func (s *Sink) control(conn *net.TCPConn) error {
+	var hello greeting
+	_, _ = rand.Read(hello.Token[:]) // never fails
+	session := &session{ended: make(chan struct{})}
+	s.mu.Lock()
+	if len(s.sessions) >= mostSessions {
+		s.mu.Unlock()
+		return errors.New("too many sessions")
+	}
+	s.sessions[hello.Token] = session
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.sessions, hello.Token)
+		s.mu.Unlock()
+		close(session.ended)
+	}()
+	lines := json.NewEncoder(conn)
+	if err := lines.Encode(hello); err != nil {
+		return err
+	}
+	for asked := bufio.NewReaderSize(conn, 16); ; {
+		if _, err := asked.ReadByte(); err != nil {
+			return err
+		}
+		if err := lines.Encode(session.counts(s.started)); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Sink) session(t token) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sessions[t]
+}
+
+// session is what one Sender has sent.
+type session struct {
+	ended chan struct{} // closed with the control connection
+
+	mu          sync.Mutex
+	streams     []*atomic.Int64 // bytes of each TCP connection
+	flows       []flow          // UDP, by connection
+	packets     int64           // UDP
+	packetBytes int64
+}
+
+// counts are the session's at this moment.
+func (s *session) counts(since time.Time) counts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := counts{At: int64(time.Since(since)), Packets: s.packets, Bytes: s.packetBytes}
+	for _, stream := range s.streams {
+		n := stream.Load()
+		c.Connections, c.Bytes = append(c.Connections, n), c.Bytes+n
+	}
+	for _, f := range s.flows {
+		c.Sent += f.sent
+		c.Jitter += f.jitter / float64(len(s.flows))
+	}
+	return c
+}
+
+// receive counts what comes on a data connection until the connection or its
+// session ends. A thread of its own reads by blocking calls: with Go's poller
+// every pause would cost two more system calls.
+func (s *session) receive(conn *net.TCPConn, window int) error {
+	count := new(atomic.Int64)
+	s.mu.Lock()
+	if len(s.streams) >= mostStream {
+		s.mu.Unlock()
+		return errors.New("too many connections")
+	}
+	s.streams = append(s.streams, count)
+	s.mu.Unlock()
+	fd, err := blocking(conn)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if window > 0 {
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_WINDOW_CLAMP, window); err != nil {
+			return err
+		}
+	}
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-s.ended:
+			hangUp(conn) // ends the read below
+		case <-over:
+		}
+	}()
+	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+	buffer := make([]byte, 256<<10)
+	for {
+		n, err := unix.Read(fd, buffer)
+		switch {
+		case n > 0:
+			count.Add(int64(n))
+		case errors.Is(err, unix.EINTR):
+		default:
+			return err
+		}
+	}
+}
+
+// flow is one UDP connection as the Sink sees it.
+type flow struct {
+	sent    int64 // the highest sequence number and one
+	transit int64 // of the packet before, nanoseconds between two clocks
+	jitter  float64
+}
+
+// count notes a packet.
+func (s *session) count(packet []byte, now int64) {
+	connection := binary.BigEndian.Uint32(packet[8:])
+	sequence := int64(binary.BigEndian.Uint64(packet[16:]))
+	if connection >= mostStream || sequence < 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for int(connection) >= len(s.flows) {
+		s.flows = append(s.flows, flow{})
+	}
+	s.packets++
+	s.packetBytes += int64(len(packet))
+	f := &s.flows[connection]
+	transit := now - int64(binary.BigEndian.Uint64(packet[24:]))
+	if f.sent > 0 { // RFC 3550, section 6.4.1
+		f.jitter += (float64(max(transit-f.transit, f.transit-transit)) - f.jitter) / 16
+	}
+	f.transit, f.sent = transit, max(f.sent, sequence+1)
+}
+
+// receivePackets counts UDP packets until the socket is closed.
+func (s *Sink) receivePackets() error {
+	raw, err := s.packets.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("stream: %w", err)
+	}
+	batch := newReceiveBatch()
+	var last token
+	var session *session
+	var failed error
+	err = raw.Read(func(fd uintptr) bool {
+		for {
+			n, errno := batch.receive(int(fd))
+			switch errno {
+			case 0:
+			case unix.EAGAIN:
+				return false // Go's poller waits
+			case unix.EINTR, unix.ECONNREFUSED:
+				continue
+			default:
+				failed = errno
+				return true
+			}
+			now := int64(time.Since(s.started))
+			for _, packet := range batch.packets(n) {
+				if len(packet) < headerSize {
+					continue
+				}
+				if t := token(packet[:8]); session == nil || t != last {
+					session, last = s.session(t), t
+				}
+				if session != nil { // else a stranger's, or of a session that is over
+					session.count(packet, now)
+				}
+			}
+		}
+	})
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return errors.Join(failed, err)
+}
+
+// blocking is another descriptor of the connection, for blocking calls. The caller
+// closes it.
+func blocking(conn *net.TCPConn) (fd int, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	var failed error
+	err = raw.Control(func(own uintptr) {
+		// Both descriptors share the mode: from here on only hangUp uses conn.
+		if fd, failed = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0); failed == nil {
+			failed = unix.SetNonblock(fd, false)
+		}
+	})
+	return fd, errors.Join(err, failed)
+}
+
+// hangUp ends both directions, so that a blocking read or write returns.
+func hangUp(conn *net.TCPConn) {
+	_ = conn.CloseRead() // fails where the peer has ended the connection, which is the aim
+	_ = conn.CloseWrite()
+}
