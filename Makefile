@@ -156,8 +156,8 @@ ui/node_modules/.package-lock.json: ui/package-lock.json
 	npm --prefix ui ci
 
 .PHONY: generate
-generate: ## the eBPF objects of internal/wire from their C sources; needs clang, llvm and libbpf-dev
-	go generate ./internal/wire
+generate: ## the eBPF objects of internal/wire/ebpf from their C sources; needs clang, llvm and libbpf-dev
+	go generate ./internal/wire/ebpf
 
 .PHONY: fmt
 fmt: ## gofmt

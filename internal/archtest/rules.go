@@ -132,6 +132,10 @@ var layers = []layer{
 		why: "a check sees a network only through arena.Arena and agents, so that it serves every arena",
 	},
 	{
+		pkg: "internal/wire", only: []string{"std", "libs", "internal/host", "internal/nearest", "internal/ns"},
+		why: "the families of pieces build on it; the list of all pieces is above them, in internal/wire/all",
+	},
+	{
 		pkg: "internal/arena", only: []string{"std", "libs", "internal/contender", "internal/host", "internal/result", "internal/unit"},
 		why: "what an arena is must not depend on any arena",
 	},
@@ -208,10 +212,10 @@ var confinements = append([]confined{
 		why:  "programs for developers: the product does not depend on them",
 	},
 	{
-		what: []string{"internal/analysis/analysistest", "internal/archtest", "internal/arena/arenatest", "internal/arena/kube/kubetest"},
+		what: []string{"internal/analysis/analysistest", "internal/archtest", "internal/arena/arenatest", "internal/arena/kube/kubetest", "internal/wire/wiretest"},
 		why:  "they are for tests",
 	},
-}, concreteArenas()...)
+}, append(concreteArenas(), families()...)...)
 
 func concreteArenas() []confined {
 	var list []confined
@@ -220,6 +224,19 @@ func concreteArenas() []confined {
 		list = append(list, confined{
 			what: []string{own}, to: []string{own, "internal/run", "internal/cli"},
 			why: "arenas are reached through arena.Arena; run chooses one, cli also looks after what they left, and arenas never import each other",
+		})
+	}
+	return list
+}
+
+// families are the packages of datapath pieces; none imports another.
+func families() []confined {
+	var list []confined
+	for _, name := range []string{"plain", "tunnel", "service", "ebpf", "ovs", "underlay"} {
+		own := "internal/wire/" + name
+		list = append(list, confined{
+			what: []string{own}, to: []string{own, "internal/wire/all", "internal/arena/lab"},
+			why: "families of pieces share what is in internal/wire, so that each can be read alone",
 		})
 	}
 	return list

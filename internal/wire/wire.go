@@ -1,26 +1,23 @@
 //go:build linux
 
-// Package wire holds the pieces of a datapath, one file each: how pods are
-// attached to their node, how the nodes' pod networks are joined, and what
-// else a product sets up. Pieces configure namespaces that somebody else made
-// and throws away, so no piece cleans up. They know no contender and no arena.
-// Next: all.go lists the pieces, routes.go is the smallest.
+// Package wire defines the pieces of a datapath: how a pod is attached to its
+// node, how the nodes' pod networks are joined, how Services reach pods. A piece
+// is one file of a family: plain, tunnel, service, ebpf, ovs. Pieces configure
+// namespaces that the arena makes and removes, so no piece cleans up. They know no
+// contender and no arena, and a family imports no other one.
+// Next: all/all.go lists the pieces, plain/routes.go is the smallest.
 package wire
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"net"
 	"net/netip"
+	"reflect"
 	"slices"
 	"sync"
 
-	"github.com/vishvananda/netlink"
-
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/ns"
 )
 
@@ -34,10 +31,8 @@ type Fabric struct {
 	PodNetwork netip.Prefix // all nodes' pod networks
 	Left       []string     // what a piece left out because the kernel lacks it, in words
 	Pods       []*Pod       // attached so far
-	// Shared is what the pieces of one product have in common, by its name:
-	// loaded programs, databases. The piece that comes first makes it.
-	Shared map[string]any
 
+	shared  map[reflect.Type]any // by Share
 	closers []func() error
 
 	mu    sync.Mutex
@@ -152,11 +147,12 @@ type Forgetter interface {
 	Forget(ctx context.Context, f *Fabric) error
 }
 
+// DefaultSPI is the security parameter index of ESP where a contender gives
+// none: the first that is not reserved (RFC 4303, section 2.1).
+const DefaultSPI = 0x100
+
 // UplinkName is the node's interface on the underlay.
 const UplinkName = "eth0"
-
-// Params are a piece's parameters as a contender file gives them.
-type Params map[string]any
 
 // Transport joins the nodes' pod networks, or adds something to every node.
 type Transport struct {
@@ -191,96 +187,11 @@ type Attach struct {
 	Plug func(ctx context.Context, f *Fabric, pod *Pod, p Params) (netip.Addr, error)
 }
 
-// LookupTransport finds a transport or an extra by name.
-func LookupTransport(name string) (Transport, error) {
-	return nearest.Find("lab transport", name, Transports(), func(x Transport) string { return x.Name })
+// VPC is a router between per-node subnets, with a route table as a cloud's
+// virtual private network has it.
+type VPC struct {
+	Box *ns.NS
 }
 
-// LookupAttach finds an attachment by name.
-func LookupAttach(name string) (Attach, error) {
-	return nearest.Find("lab attachment", name, Attachments(), func(x Attach) string { return x.Name })
-}
-
-// LookupService finds a Service mechanism by name.
-func LookupService(name string) (Service, error) {
-	return nearest.Find("lab service", name, Services(), func(x Service) string { return x.Name })
-}
-
-// Check refuses parameters that a piece does not know.
-func (p Params) Check(piece string, known []string) error {
-	for _, name := range slices.Sorted(maps.Keys(p)) {
-		if !slices.Contains(known, name) {
-			return nearest.Unknown("parameter of "+piece, name, known)
-		}
-	}
-	return nil
-}
-
-// Int is a whole number, or the default where it is not given.
-func (p Params) Int(name string, def int) int {
-	switch v := p[name].(type) {
-	case int:
-		return v
-	case int64:
-		return int(v)
-	case uint64:
-		return int(v)
-	}
-	return def
-}
-
-// Text is a text, or the default where it is not given.
-func (p Params) Text(name, def string) string {
-	if v, ok := p[name].(string); ok {
-		return v
-	}
-	return def
-}
-
-// OneOf is a text that is one of the words; the first of them where it is not
-// given. Any other is an error that names the piece.
-func (p Params) OneOf(piece, name string, words ...string) (string, error) {
-	v := p.Text(name, words[0])
-	if !slices.Contains(words, v) {
-		return "", nearest.Unknown(piece+" "+name, v, words)
-	}
-	return v, nil
-}
-
-// Bool is a truth value, or the default where it is not given.
-func (p Params) Bool(name string, def bool) bool {
-	if v, ok := p[name].(bool); ok {
-		return v
-	}
-	return def
-}
-
-// onEach runs fn for every node with a netlink socket and the uplink in it.
-func (f *Fabric) onEach(ctx context.Context, fn func(n *Node, h *netlink.Handle, uplink netlink.Link) error) error {
-	for _, n := range f.Nodes {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := n.on(fn); err != nil {
-			return fmt.Errorf("%s: %w", n.Name, err)
-		}
-	}
-	return nil
-}
-
-func (n *Node) on(fn func(n *Node, h *netlink.Handle, uplink netlink.Link) error) error {
-	h, err := n.NS.Netlink()
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	uplink, err := h.LinkByName(UplinkName)
-	if err != nil {
-		return fmt.Errorf("%s: %w", UplinkName, err)
-	}
-	return fn(n, h, uplink)
-}
-
-func ipNet(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
-}
+// RouterPort returns the name of the router's interface to the node.
+func RouterPort(n *Node) string { return fmt.Sprintf("port%d", n.Index+1) }

@@ -17,6 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/ns"
 	"github.com/cnibench/cnibench/internal/wire"
+	"github.com/cnibench/cnibench/internal/wire/all"
 )
 
 // usePodCIDR in a configuration stands for the node's own pod network, as
@@ -145,7 +146,7 @@ func (l *lab) findPlugin(name string) (string, error) {
 func NewCustom(file string, conf []byte, transport string) (*CustomAttach, error) {
 	c := &CustomAttach{File: file, Conf: conf, Transport: transport}
 	if transport != "" {
-		if _, err := wire.LookupTransport(transport); err != nil {
+		if _, err := all.LookupTransport(transport); err != nil {
 			return nil, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/wire"
+	"github.com/cnibench/cnibench/internal/wire/all"
 )
 
 type lab struct {
@@ -170,7 +171,7 @@ func (l *lab) compose(c *contender.Contender) (pieces, error) {
 		}
 	}
 	for _, part := range append(parts, c.Lab.Extras...) {
-		t, err := wire.LookupTransport(part.Use)
+		t, err := all.LookupTransport(part.Use)
 		if err != nil {
 			return p, fmt.Errorf("contender %s: %w", c.ID, err)
 		}
@@ -183,7 +184,7 @@ func (l *lab) compose(c *contender.Contender) (pieces, error) {
 		p.programs = append(p.programs, t.Programs...)
 	}
 	if s := c.Lab.Service; s != nil {
-		service, err := wire.LookupService(s.Use)
+		service, err := all.LookupService(s.Use)
 		if err != nil {
 			return p, fmt.Errorf("contender %s: %w", c.ID, err)
 		}
@@ -201,7 +202,7 @@ func (l *lab) attachment(use string) (wire.Attach, error) {
 	if use == CustomID {
 		return l.opt.Custom.attachment()
 	}
-	return wire.LookupAttach(use)
+	return all.LookupAttach(use)
 }
 
 // KernelRelease is the running kernel's, as uname -r prints it.

@@ -19,6 +19,8 @@ import (
 	"github.com/cnibench/cnibench/internal/ns"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/wire"
+	"github.com/cnibench/cnibench/internal/wire/ebpf"
+	"github.com/cnibench/cnibench/internal/wire/underlay"
 )
 
 // The lab's addresses. They exist only inside its namespaces.
@@ -97,7 +99,7 @@ func (l *lab) Up(ctx context.Context, c *contender.Contender, variant string) (_
 // refusedHere makes of an eBPF program that this kernel refuses a contender
 // that this kernel does not support.
 func refusedHere(err error) error {
-	var refused *wire.RefusedError
+	var refused *ebpf.RefusedError
 	if !errors.As(err, &refused) {
 		return err
 	}
@@ -107,7 +109,7 @@ func refusedHere(err error) error {
 // underlay makes the nodes and joins them.
 func (n *network) underlay(kind string, overhead int) error {
 	opt := &n.lab.opt
-	f := &wire.Fabric{MTU: opt.MTU, Overhead: overhead, PodNetwork: podNet, Shared: map[string]any{}}
+	f := &wire.Fabric{MTU: opt.MTU, Overhead: overhead, PodNetwork: podNet}
 	n.fabric = f
 	for i := 0; i < opt.Nodes; i++ {
 		box, err := n.box(fmt.Sprintf("node%d", i+1))
@@ -138,12 +140,12 @@ func (n *network) underlay(kind string, overhead int) error {
 	if err != nil {
 		return err
 	}
-	link := wire.Link{MTU: opt.MTU, LineRate: opt.LineRate, Wire: opt.Offload == OffloadWire}
+	link := underlay.Link{MTU: opt.MTU, LineRate: opt.LineRate, Wire: opt.Offload == OffloadWire}
 	if kind == UnderlayVPC {
-		f.Router, err = wire.NewVPC(box, f.Nodes, link)
+		f.Router, err = underlay.NewVPC(box, f.Nodes, link)
 		return err
 	}
-	return wire.Switch(box, f.Nodes, link)
+	return underlay.Switch(box, f.Nodes, link)
 }
 
 // daemon starts a program that is part of the network: its end is the

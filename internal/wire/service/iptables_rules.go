@@ -1,0 +1,163 @@
+//go:build linux
+
+package service
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/wire"
+)
+
+// What kube-proxy 1.26 to 1.34 writes for Services that have nothing but a
+// ClusterIP (pkg/proxy/iptables/proxier.go). The jumps are made once, the rest
+// with every Sync. 0x4000 marks packets to masquerade (--iptables-masquerade-bit 14).
+
+// manyEndpoints is from how many endpoints on kube-proxy leaves out comments
+// (largeClusterEndpointsThreshold).
+const manyEndpoints = 1000
+
+// iptablesJumps are the chains that packets are sent through, the first rule
+// of their hooks, in the order in which kube-proxy inserts them.
+const iptablesJumps = `*filter
+:KUBE-EXTERNAL-SERVICES - [0:0]
+:KUBE-NODEPORTS - [0:0]
+:KUBE-SERVICES - [0:0]
+:KUBE-FORWARD - [0:0]
+:KUBE-PROXY-FIREWALL - [0:0]
+:KUBE-FIREWALL - [0:0]
+-I INPUT -m conntrack --ctstate NEW -m comment --comment "kubernetes externally-visible service portals" -j KUBE-EXTERNAL-SERVICES
+-I FORWARD -m conntrack --ctstate NEW -m comment --comment "kubernetes externally-visible service portals" -j KUBE-EXTERNAL-SERVICES
+-I INPUT -m comment --comment "kubernetes health check service ports" -j KUBE-NODEPORTS
+-I FORWARD -m conntrack --ctstate NEW -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
+-I OUTPUT -m conntrack --ctstate NEW -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
+-I FORWARD -m comment --comment "kubernetes forwarding rules" -j KUBE-FORWARD
+-I INPUT -m conntrack --ctstate NEW -m comment --comment "kubernetes load balancer firewall" -j KUBE-PROXY-FIREWALL
+-I OUTPUT -m conntrack --ctstate NEW -m comment --comment "kubernetes load balancer firewall" -j KUBE-PROXY-FIREWALL
+-I FORWARD -m conntrack --ctstate NEW -m comment --comment "kubernetes load balancer firewall" -j KUBE-PROXY-FIREWALL
+-I INPUT -j KUBE-FIREWALL
+-I OUTPUT -j KUBE-FIREWALL
+COMMIT
+*nat
+:KUBE-SERVICES - [0:0]
+:KUBE-POSTROUTING - [0:0]
+-I OUTPUT -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
+-I PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
+-I POSTROUTING -m comment --comment "kubernetes postrouting rules" -j KUBE-POSTROUTING
+COMMIT
+`
+
+// iptablesFilter is the filter table without its jumps. No Service here lacks
+// endpoints, so KUBE-SERVICES is empty.
+const iptablesFilter = `*filter
+:KUBE-SERVICES - [0:0]
+:KUBE-EXTERNAL-SERVICES - [0:0]
+:KUBE-FORWARD - [0:0]
+:KUBE-NODEPORTS - [0:0]
+:KUBE-PROXY-FIREWALL - [0:0]
+:KUBE-FIREWALL - [0:0]
+-A KUBE-FIREWALL -m comment --comment "block incoming localnet connections" -d 127.0.0.0/8 ! -s 127.0.0.0/8 -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP
+-A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP
+-A KUBE-FORWARD -m comment --comment "kubernetes forwarding rules" -m mark --mark 0x4000/0x4000 -j ACCEPT
+-A KUBE-FORWARD -m comment --comment "kubernetes forwarding conntrack rule" -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
+COMMIT
+`
+
+const natPreamble = `-A KUBE-POSTROUTING -m mark ! --mark 0x4000/0x4000 -j RETURN
+-A KUBE-POSTROUTING -j MARK --xor-mark 0x4000
+-A KUBE-POSTROUTING -m comment --comment "kubernetes service traffic requiring SNAT" -j MASQUERADE --random-fully
+-A KUBE-MARK-MASQ -j MARK --or-mark 0x4000
+`
+
+const natNodePorts = `-A KUBE-SERVICES -m comment --comment "kubernetes service nodeports; NOTE: this must be the last rule in this chain" -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS
+`
+
+// iptablesRules is what iptables-restore --noflush is given to make the table
+// the only Services. pods is the cluster CIDR, from which traffic to a Service
+// is not masqueraded. before are the chains of Services that a former call
+// wrote; now are those of this one.
+func iptablesRules(table []wire.ServicePort, pods netip.Prefix, before map[string]bool) (text []byte, now map[string]bool) {
+	var chains, rules bytes.Buffer
+	for _, name := range []string{"KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-POSTROUTING", "KUBE-MARK-MASQ"} {
+		chain(&chains, name)
+	}
+	rules.WriteString(natPreamble)
+	now = map[string]bool{}
+	named := endpoints(table) <= manyEndpoints
+	for i := range table {
+		serviceRules(&chains, &rules, &table[i], pods, named, now)
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if !now[name] {
+			chain(&chains, name)
+			fmt.Fprintf(&rules, "-X %s\n", name)
+		}
+	}
+	rules.WriteString(natNodePorts)
+
+	var out bytes.Buffer
+	out.WriteString(iptablesFilter)
+	out.WriteString("*nat\n")
+	out.Write(chains.Bytes())
+	out.Write(rules.Bytes())
+	out.WriteString("COMMIT\n")
+	return out.Bytes(), now
+}
+
+func endpoints(table []wire.ServicePort) int {
+	n := 0
+	for i := range table {
+		n += len(table[i].Backends)
+	}
+	return n
+}
+
+// serviceRules sends packets for the Service to its own chain, which chooses
+// among the endpoints' chains, which rewrite the destination.
+func serviceRules(chains, rules *bytes.Buffer, s *wire.ServicePort, pods netip.Prefix, named bool, now map[string]bool) {
+	protocol := strings.ToLower(s.Protocol)
+	service := "KUBE-SVC-" + longHash(s.Name+protocol)
+	match := fmt.Sprintf(`-m comment --comment "%s cluster IP" -m %s -p %s -d %s --dport %d`, s.Name, protocol, protocol, s.ClusterIP, s.Port)
+	fmt.Fprintf(rules, "-A KUBE-SERVICES %s -j %s\n", match, service)
+	chain(chains, service)
+	now[service] = true
+	fmt.Fprintf(rules, "-A %s %s ! -s %s -j KUBE-MARK-MASQ\n", service, match, pods)
+	comment := func(format string, args ...any) string {
+		if !named {
+			return ""
+		}
+		return "-m comment --comment " + fmt.Sprintf(format, args...) + " "
+	}
+	for i, backend := range s.Backends {
+		to := "KUBE-SEP-" + longHash(s.Name+protocol+backend.String())
+		chance := ""
+		if rest := len(s.Backends) - i; rest > 1 {
+			chance = fmt.Sprintf("-m statistic --mode random --probability %0.10f ", 1/float64(rest))
+		}
+		fmt.Fprintf(rules, "-A %s %s%s-j %s\n", service, comment(`"%s -> %s"`, s.Name, backend), chance, to)
+	}
+	for _, backend := range s.Backends {
+		to := "KUBE-SEP-" + longHash(s.Name+protocol+backend.String())
+		chain(chains, to)
+		now[to] = true
+		fmt.Fprintf(rules, "-A %s %s-s %s -j KUBE-MARK-MASQ\n", to, comment("%s", s.Name), backend.Addr())
+		fmt.Fprintf(rules, "-A %s %s-m %s -p %s -j DNAT --to-destination %s\n", to, comment("%s", s.Name), protocol, protocol, backend)
+	}
+}
+
+func chain(b *bytes.Buffer, name string) { fmt.Fprintf(b, ":%s - [0:0]\n", name) }
+
+// longHash is the part of a chain's name that tells Services and endpoints
+// apart (portProtoHash).
+func longHash(s string) string { return hash32(s)[:16] }
+
+func hash32(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return base32.StdEncoding.EncodeToString(sum[:])
+}

@@ -1,0 +1,75 @@
+//go:build linux
+
+package underlay
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/safchain/ethtool"
+
+	"github.com/cnibench/cnibench/internal/ns"
+)
+
+// wireFeatures are the interface features, by the kernel's names as `ethtool
+// -k` shows them, that let something else than packets of an MTU cross a link:
+// segmentation and checksums left to the device, coalescing on arrival.
+//
+// tx-generic-segmentation (GSO) stays on: it is not the device's but the
+// stack's own last step before the device, where every packet that is too
+// large is cut into frames (net/core/dev.c, validate_xmit_skb). Without it the
+// host network alone, whose sockets sit on the uplink, would have to cut at
+// the socket, and the baseline would pay for what its contenders are spared.
+func isWireFeature(name string) bool {
+	switch name {
+	case "tx-generic-segmentation":
+		return false
+	case "rx-gro", "rx-gro-hw", "rx-gro-list", "rx-udp-gro-forwarding", "rx-lro", "rx-checksum", "tx-gso-robust", "tx-gso-partial", "tx-gso-list":
+		return true
+	}
+	return strings.HasPrefix(name, "tx-checksum-") || strings.HasPrefix(name, "tx-") && strings.HasSuffix(name, "-segmentation")
+}
+
+// onWire makes the interface hand over and take every packet as a cable does,
+// at most an MTU long and with its checksum filled in.
+func onWire(box *ns.NS, device string) error {
+	err := box.Do(func() error {
+		e, err := ethtool.NewEthtool()
+		if err != nil {
+			return err
+		}
+		defer e.Close()
+		features, err := e.FeaturesWithState(device)
+		if err != nil {
+			return err
+		}
+		off := map[string]bool{}
+		for name, state := range features {
+			if isWireFeature(name) && state.Active && !state.NeverChanged && state.Available {
+				off[name] = false
+			}
+		}
+		if err := e.Change(device, off); err != nil {
+			return err
+		}
+		return leftOn(e, device)
+	})
+	if err != nil {
+		return fmt.Errorf("offloads of %s in %s: %w; run with --offload host", device, box.Name, err)
+	}
+	return nil
+}
+
+// leftOn is an error that names what the driver did not let go of.
+func leftOn(e *ethtool.Ethtool, device string) error {
+	features, err := e.Features(device)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-udp-segmentation", "tx-udp_tnl-segmentation", "rx-gro", "tx-checksum-ip-generic"} {
+		if features[name] {
+			return fmt.Errorf("%s stays on", name)
+		}
+	}
+	return nil
+}
