@@ -3,6 +3,7 @@ package agent
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,7 +59,7 @@ type Client struct {
 // lives until Close, until ctx ends, or until this process dies.
 func Start(ctx context.Context, r host.Runner, exe string, labels map[string]string, scope sysmon.Scope) (*Client, error) {
 	c := &Client{
-		name:    nameOf(r, labels),
+		name:    cmp.Or(labels["endpoint"], "this machine"),
 		timeout: answerTimeout,
 		pending: make(map[uint64]chan answer),
 		gone:    make(chan struct{}),
@@ -103,17 +104,6 @@ func Start(ctx context.Context, r host.Runner, exe string, labels map[string]str
 		return nil, err
 	}
 	return c, nil
-}
-
-// nameOf is what errors call the endpoint.
-func nameOf(r host.Runner, labels map[string]string) string {
-	if n, ok := r.(interface{ Name() string }); ok {
-		return n.Name()
-	}
-	if name := labels["endpoint"]; name != "" {
-		return name
-	}
-	return "this machine"
 }
 
 func (c *Client) wrap(op string, err error) error {

@@ -122,7 +122,7 @@ func TestAgentKilled(t *testing.T) {
 	if err := syscall.Kill(h.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	const want = "agent at node7: reach: the agent has ended: "
+	const want = "agent at a, b=c: reach: the agent has ended: "
 	if err := <-failed; !errors.Is(err, ErrEnded) || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "exit status 137") {
 		t.Errorf("error %v, want %q and exit status 137", err, want)
 	}
@@ -150,7 +150,7 @@ func waitPending(c *Client) {
 
 func TestMisbehaviour(t *testing.T) {
 	for _, tt := range []struct{ mode, want string }{
-		{"fail", "agent at node7: hello: the agent has ended: "},
+		{"fail", "agent at this machine: hello: the agent has ended: "},
 		{"garbage", `it wrote no answer but "Usage: something else"`},
 	} {
 		t.Run(tt.mode, func(t *testing.T) {
@@ -179,7 +179,7 @@ func TestMisbehaviour(t *testing.T) {
 	t.Run("mute", func(t *testing.T) {
 		c := start(t, child{t, "mute"}, sysmon.ScopeNode)
 		c.timeout = 50 * time.Millisecond
-		if _, err := c.Mark(t.Context()); !errors.Is(err, ErrNoAnswer) || err.Error() != "agent at node7: mark: no answer within 50ms" {
+		if _, err := c.Mark(t.Context()); !errors.Is(err, ErrNoAnswer) || err.Error() != "agent at a, b=c: mark: no answer within 50ms" {
 			t.Errorf("error %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -87,8 +87,6 @@ type child struct {
 	mode string
 }
 
-func (child) Name() string { return "node7" }
-
 func (r child) Start(ctx context.Context, c host.Command) (host.Process, error) {
 	if !c.Aside {
 		r.t.Error("the agent was not started aside")

@@ -143,7 +143,7 @@ const (
 
 // EmulatedKey is the environment key that is "true" when the kernel ran on an
 // emulated CPU.
-const EmulatedKey = "arena.emulated"
+const EmulatedKey = result.EmulatedKey
 
 // Part is a run inside another run's directory: the contenders that needed
 // another kernel, with a baseline of their own.

@@ -72,6 +72,7 @@ func checkFile(name string, src []byte) ([]string, error) {
 	if strings.HasSuffix(name, "_test.go") {
 		return f.broken, nil
 	}
+	f.noHiddenInterface()
 	for _, l := range layers {
 		if matches(l.pkg, f.pkg) {
 			f.layer(l)
@@ -96,6 +97,30 @@ func (f *file) noInit() {
 			f.report(fn.Pos(), "has an init function", "all.go lists what there is, in order, where a reader looks for it")
 		}
 	}
+}
+
+// noHiddenInterface finds values that are asked for methods of an interface
+// without a name, which their declared type does not promise.
+func (f *file) noHiddenInterface() {
+	hidden := func(e ast.Expr) {
+		if i, ok := e.(*ast.InterfaceType); ok && len(i.Methods.List) > 0 {
+			f.report(e.Pos(), "asks a value for methods that no declared interface has",
+				"whoever wraps the value loses them without notice: put the methods into the interface that the value is passed as")
+		}
+	}
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.TypeAssertExpr:
+			hidden(n.Type)
+		case *ast.TypeSwitchStmt:
+			for _, c := range n.Body.List {
+				for _, e := range c.(*ast.CaseClause).List {
+					hidden(e)
+				}
+			}
+		}
+		return true
+	})
 }
 
 func (f *file) layer(l layer) {

@@ -15,45 +15,66 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// Arena is where contenders run.
+// Arena is where contenders run. The interface is complete: nobody asks an
+// arena for a method that is not in it, so that an arena which wraps another
+// one passes every method on.
 type Arena interface {
 	// Name is "lab", "microvm" or "kube".
 	Name() string
-	// Supports says nil, or an *Unsupported with the reason and the remedy.
+	// Environment returns facts of the arena that explain a result and that a
+	// node's own fingerprint lacks, by environment key. It names no machine.
+	Environment() result.Environment
+	// Anonymous returns the text without the names of machines: reports are
+	// published.
+	Anonymous(text string) string
+	// Supports returns nil if the contender can run here, else an *Unsupported
+	// that says why and what would help.
 	Supports(ctx context.Context, c *contender.Contender) error
-	// HasPath says nil, or an *Unsupported with the reason why the contender
-	// lacks that path here, and the remedy.
+	// HasPath returns nil if the contender has that path here, else an
+	// *Unsupported that says why not and what would help.
 	HasPath(c *contender.Contender, path string) error
-	// Variant is the underlay that the contender runs on unless the plan says
-	// otherwise; samples of different variants are never compared.
+	// Variant returns the underlay that the contender runs on unless the plan
+	// names another. Samples of different variants are never compared.
 	Variant(c *contender.Contender) string
 	// Up makes the contender's network on that variant of the underlay, with
-	// a pod on every node, from nothing; no two contenders share anything.
-	// After an error nothing is left.
+	// a pod on every node, from nothing. Contenders share nothing. After an
+	// error nothing is left.
 	Up(ctx context.Context, c *contender.Contender, variant string) (Network, error)
 }
 
 // Network is one contender that is up.
 type Network interface {
-	// Nodes are the machines of the cluster, as places where commands run
-	// in the host network.
+	// Nodes are the machines of the cluster. Commands run there in the host
+	// network.
 	Nodes() []Endpoint
 	// Pods are the endpoints of the pod network, at least one on each node.
 	Pods() []Endpoint
-	// Pair is the client and the server of a path ("pod", "same-node",
+	// Pair returns the client and the server of a path ("pod", "same-node",
 	// "host"), and the address at which the client reaches the server.
 	Pair(ctx context.Context, path string) (Pair, error)
-	// Service puts the server of the path "pod", or those that the ports name,
-	// behind a Service address with those ports, beside that many other
-	// Services that have one port and the path's server. It replaces what an earlier call programmed. took is the
-	// time from no Services to all of them on every node.
+	// Service makes a Service with those ports. Behind it is the server of the
+	// path "pod", or the server that a port names. It also makes that many other
+	// Services, each with one port and the server of the path "pod". Services of
+	// an earlier call are removed first. took is the time from no Services to
+	// all of them on every node.
 	Service(ctx context.Context, ports []Port, others int) (p Pair, took time.Duration, err error)
+	// Fresh removes what the last step left on the nodes: its Services, and
+	// connections that the nodes remember where the arena can remove them.
+	Fresh(ctx context.Context) error
+	// Fault returns why the network is no longer as Up made it, e.g. a daemon
+	// or a pod that has ended. nil: it is.
+	Fault() error
+	// Sandbox makes namespaces with labelled pods for a check of
+	// NetworkPolicies, and returns when every pod runs and has its addresses.
+	// Close removes them, and so does Down. The error is an *Unsupported where
+	// the network enforces no policies or the namespaces may not be made.
+	Sandbox(ctx context.Context, namespaces []SandboxNamespace) (Sandbox, error)
 	// Uplink is the name of the nodes' interface on the underlay.
 	Uplink() string
-	// Notes are what a reader must know of how this network was made: what
-	// the kernel lacked and was left out.
+	// Notes tell a reader what is different about this network, e.g. what the
+	// kernel lacked and was left out.
 	Notes() []result.Reason
-	// Down ends every process of the network and takes the network away.
+	// Down ends every process of the network and removes the network.
 	Down(ctx context.Context) error
 }
 
@@ -61,12 +82,13 @@ type Network interface {
 type Pair struct {
 	Client, Server Endpoint
 	Target         netip.Addr
-	// Ports are where the client reaches the server's ports that have another
-	// number at Target, as a NodePort has; nil: each has the same.
+	// Ports map a port of the server to its port at Target where the two differ,
+	// as they do for a NodePort. A port that is not in the map has one number.
 	Ports map[uint16]uint16
 }
 
-// At is where the client reaches that port of the server.
+// At returns the address and port at which the client reaches that port of the
+// server.
 func (p Pair) At(port uint16) netip.AddrPort {
 	if other, moved := p.Ports[port]; moved {
 		port = other
@@ -100,8 +122,8 @@ type Endpoint interface {
 	// Dir is a folder on the endpoint for configuration files and sockets;
 	// it goes away with the network.
 	Dir() string
-	// CPUs are the CPUs that commands which are not aside are bound to when
-	// this endpoint is of the pair; none means all.
+	// CPUs to which the measured commands are bound while this endpoint is
+	// client or server. Empty: all CPUs.
 	CPUs() []int
 }
 
@@ -113,11 +135,12 @@ const (
 	PathService  = "service"   // pod to a Service address
 )
 
-// Unsupported says why something can't run here and what would help.
+// Unsupported is the error of something that can't run here. It says why, and
+// what would help.
 type Unsupported struct {
 	Reason string
 	Remedy string
-	// OtherKernel says that another kernel, or root on one, is all it takes.
+	// OtherKernel: another kernel, or root on such a kernel, would be enough.
 	OtherKernel bool
 }
 
@@ -128,7 +151,7 @@ func (e *Unsupported) Error() string {
 	return fmt.Sprintf("%s; %s", e.Reason, e.Remedy)
 }
 
-// AsUnsupported is the *Unsupported in err's chain, or nil.
+// AsUnsupported returns the *Unsupported in err's chain, or nil.
 func AsUnsupported(err error) *Unsupported {
 	var u *Unsupported
 	if errors.As(err, &u) {

@@ -155,21 +155,12 @@ func (r *Runner) sealSetup(v Visit, begin time.Time, took time.Duration, failed 
 	return r.seal(s)
 }
 
-// Anonymous is the text without names that the arena keeps from readers, where
-// it has such: what is published may not have them.
-func (r *Runner) Anonymous(text string) string {
-	if a, ok := r.Arena.(interface{ Anonymous(text string) string }); ok {
-		return a.Anonymous(text)
-	}
-	return text
-}
-
 // seal writes the sample. A full disk does not end the run: the sample is
 // held back, marked, and written as soon as there is room.
 func (r *Runner) seal(s *result.Sample) error {
 	for _, list := range [][]result.Reason{s.Reasons, s.Notes} {
 		for i := range list {
-			list[i].Text = r.Anonymous(list[i].Text)
+			list[i].Text = r.Arena.Anonymous(list[i].Text)
 		}
 	}
 	r.held = append(r.held, s)

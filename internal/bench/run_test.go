@@ -41,10 +41,12 @@ type fakeArena struct {
 	open   int
 	stuck  map[string]error // by contender: why it does not go down
 	fresh  int              // times that a network was asked to forget
+	fault  error            // of every network
 	// cut, where set, are the processes that end before the second step.
 	cut *[]host.Process
 }
 
+func (a *fakeArena) Environment() result.Environment                      { return nil }
 func (a *fakeArena) Name() string                                         { return "fake" }
 func (a *fakeArena) Supports(context.Context, *contender.Contender) error { return nil }
 func (a *fakeArena) Variant(*contender.Contender) string                  { return "switch" }
@@ -78,6 +80,10 @@ func (n *fakeNet) Service(ctx context.Context, _ []arena.Port, _ int) (arena.Pai
 }
 func (n *fakeNet) Pair(context.Context, string) (arena.Pair, error) {
 	return arena.Pair{Client: n.Nodes()[0], Server: n.Nodes()[1], Target: loopback}, nil
+}
+func (n *fakeNet) Fault() error { return n.a.fault }
+func (n *fakeNet) Sandbox(context.Context, []arena.SandboxNamespace) (arena.Sandbox, error) {
+	return nil, &arena.Unsupported{Reason: "no policies", Remedy: "none"}
 }
 func (n *fakeNet) Fresh(context.Context) error {
 	if n.a.fresh++; n.a.fresh == 2 && n.a.cut != nil {

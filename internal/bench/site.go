@@ -29,15 +29,6 @@ type post struct {
 	scope sysmon.Scope
 }
 
-// fault is why the network is no longer what was set up, where its arena can
-// tell.
-func (s *site) fault() error {
-	if n, ok := s.net.(interface{ Fault() error }); ok {
-		return n.Fault()
-	}
-	return nil
-}
-
 // setUp brings the contender up and proves that the pods of every path reach
 // each other. took is the time of the network's own part of that, without the
 // agents. What it returns must be closed, also after an error.
@@ -161,20 +152,11 @@ func (s *site) reach(ctx context.Context, path string, p arena.Pair) error {
 	}
 }
 
-// fresh takes away what the step before has left on the nodes, where the arena
-// can.
-func (s *site) fresh(ctx context.Context) error {
-	if n, ok := s.net.(interface{ Fresh(context.Context) error }); ok {
-		return n.Fresh(ctx)
-	}
-	return nil
-}
-
 // pair is what the step crosses; of a Service, sync is the time that
 // programming it and the others took.
 func (s *site) pair(ctx context.Context, w workload.Workload, params workload.Params, step result.Step) (p arena.Pair, sync time.Duration, err error) {
 	if step.Path != arena.PathService {
-		if err := s.fresh(ctx); err != nil {
+		if err := s.net.Fresh(ctx); err != nil {
 			return p, 0, err
 		}
 		p, err = s.net.Pair(ctx, step.Path)

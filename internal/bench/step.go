@@ -77,7 +77,7 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, site *site, s *res
 	for _, f := range out.Faults {
 		invalidate(s, f.Code, f.Text)
 	}
-	if fault := site.fault(); fault != nil {
+	if fault := site.net.Fault(); fault != nil {
 		invalidate(s, "network_failed", fault.Error())
 	}
 	cpus := 0

@@ -60,14 +60,10 @@ func (c policy) Run(ctx context.Context, s *Subject) (res Result, err error) {
 		res.note(Case{Name: "network", Verdict: Skip, Text: reason, Next: next})
 		return res, nil
 	}
-	policed, is := s.Network.(arena.Policed)
-	switch {
-	case s.Contender.Datapath.Attach == "none":
+	if s.Contender.Datapath.Attach == "none" {
 		return skip("pods that share their node's network are no subject of NetworkPolicy", "")
-	case !is:
-		return skip("the lab's contenders are kernel configurations and have no policy engine", "Ask on a cluster: cnibench check policy --arena kube.")
 	}
-	sandbox, err := policed.Sandbox(ctx, placed(sandboxNamespaces(), len(s.Network.Nodes())))
+	sandbox, err := s.Network.Sandbox(ctx, placed(sandboxNamespaces(), len(s.Network.Nodes())))
 	if u := arena.AsUnsupported(err); u != nil {
 		return skip(u.Reason, u.Remedy)
 	}

@@ -45,7 +45,7 @@ type simulated struct {
 }
 
 var (
-	_ arena.Policed = (*simulated)(nil)
+	_ arena.Network = (*simulated)(nil)
 	_ arena.Sandbox = (*simulated)(nil)
 )
 
@@ -140,9 +140,11 @@ func (s *simulated) Pair(context.Context, string) (arena.Pair, error) {
 func (s *simulated) Service(context.Context, []arena.Port, int) (arena.Pair, time.Duration, error) {
 	return arena.Pair{}, 0, errors.New("no Services here")
 }
-func (s *simulated) Uplink() string             { return "" }
-func (s *simulated) Notes() []result.Reason     { return nil }
-func (s *simulated) Down(context.Context) error { return nil }
+func (s *simulated) Uplink() string              { return "" }
+func (s *simulated) Notes() []result.Reason      { return nil }
+func (s *simulated) Fresh(context.Context) error { return nil }
+func (s *simulated) Fault() error                { return nil }
+func (s *simulated) Down(context.Context) error  { return nil }
 
 // simPod is a pod of the simulated cluster.
 type simPod struct {

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"maps"
 	"os"
 	"slices"
@@ -410,14 +411,22 @@ func TestPolicySkips(t *testing.T) {
 	}
 }
 
+// unpoliced is a network that enforces no policies.
+type unpoliced struct{ arena.Network }
+
+func (unpoliced) Nodes() []arena.Endpoint { return nil }
+
+func (unpoliced) Sandbox(context.Context, []arena.SandboxNamespace) (arena.Sandbox, error) {
+	return nil, &arena.Unsupported{Reason: "no policy engine", Remedy: "ask on a cluster"}
+}
+
 // A network without a policy engine to ask, and one of hosts, are skipped.
 func TestPolicyIsNotAsked(t *testing.T) {
-	type network struct{ arena.Network }
 	for name, tt := range map[string]struct {
 		s    Subject
 		text string
 	}{
-		"the lab":  {Subject{Contender: &contender.Contender{ID: "x"}, Network: network{}}, "no policy engine"},
+		"the lab":  {Subject{Contender: &contender.Contender{ID: "x"}, Network: unpoliced{}}, "no policy engine"},
 		"the host": {Subject{Contender: &contender.Contender{ID: "host", Datapath: contender.Datapath{Attach: "none"}}, Network: &simulated{}}, "share their node's network"},
 	} {
 		t.Run(name, func(t *testing.T) {

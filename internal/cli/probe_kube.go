@@ -50,10 +50,7 @@ func probeCatalogue(ctx context.Context, g *run.KubePlace) (*probeCluster, error
 	if err != nil {
 		return nil, err
 	}
-	p := &probeCluster{Schema: "cnibench/probe-kube/1"}
-	if a, ok := at.Arena.(interface{ Environment() result.Environment }); ok {
-		p.Environment = a.Environment()
-	}
+	p := &probeCluster{Schema: "cnibench/probe-kube/1", Environment: at.Arena.Environment()}
 	for _, x := range g.Candidates(cat.Contenders) {
 		row := probeContender{ID: x.ID, OK: true}
 		if err := at.Arena.Supports(ctx, x); err != nil {

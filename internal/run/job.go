@@ -187,9 +187,7 @@ func fingerprinted(ctx context.Context, runner *bench.Runner, plan *result.Plan)
 	if err != nil {
 		return nil, err
 	}
-	if a, ok := runner.Arena.(interface{ Environment() result.Environment }); ok {
-		maps.Copy(env, a.Environment())
-	}
+	maps.Copy(env, runner.Arena.Environment())
 	return env, nil
 }
 
@@ -214,11 +212,11 @@ func (j *Job) open(ctx context.Context, a arena.Arena, runner *bench.Runner) (*r
 		return nil, nil, nil, err
 	}
 	if len(run.Plan.Contenders) == 0 {
-		return nil, nil, nil, j.nothing(run)
+		return nil, nil, nil, j.nothing(a, run)
 	}
 	for i := range run.Unsupported {
 		u := &run.Unsupported[i]
-		u.Reason, u.Remedy = runner.Anonymous(u.Reason), runner.Anonymous(u.Remedy)
+		u.Reason, u.Remedy = a.Anonymous(u.Reason), a.Anonymous(u.Remedy)
 	}
 	env, err := fingerprinted(ctx, runner, &run.Plan)
 	if err != nil {
@@ -232,10 +230,9 @@ func (j *Job) open(ctx context.Context, a arena.Arena, runner *bench.Runner) (*r
 			return nil, nil, nil, err
 		}
 		for key, value := range found {
-			run.Environment[key] = runner.Anonymous(value)
+			run.Environment[key] = a.Anonymous(value)
 		}
 	}
-	ofGuest(run)
 	// Whether it can be written shows before the search for rates, not after.
 	if err := os.MkdirAll(j.flags.Out, 0o755); err != nil {
 		return nil, nil, nil, err

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/arena/microvm"
@@ -42,7 +42,7 @@ var errKeptGuest = exit.Usage("--keep: the lab of a guest can't be entered from 
 // lab's container.
 func (j *Job) lead(ctx context.Context) error {
 	f := j.flags
-	if os.Getenv(vm.GuestEnv) != "" { // a guest's own run: the kernel is this one
+	if microvm.Inside() { // a guest's own run: the kernel is this one
 		return Contain(ctx)
 	}
 	whole := f.Arena == MicroVM || j.resumed != nil && j.resumed.Arena == MicroVM
@@ -156,9 +156,9 @@ func (j *Job) missed(part *result.Record) error {
 func empty(part *result.Record) bool { return len(part.Run.Plan.Contenders) == 0 }
 
 // nothing writes such a part, for the reasons in it.
-func (j *Job) nothing(run *result.Run) error {
+func (j *Job) nothing(a arena.Arena, run *result.Run) error {
 	run.Environment = result.Environment{"kernel.release": lab.KernelRelease()}
-	ofGuest(run)
+	maps.Copy(run.Environment, a.Environment())
 	store, err := result.Create(j.flags.Out, run)
 	if err != nil {
 		return err
@@ -254,18 +254,6 @@ func vmUnsupported(err error) *vm.Unsupported {
 	return u
 }
 
-// ofGuest marks a run that is made in a guest.
-func ofGuest(run *result.Run) {
-	if os.Getenv(vm.GuestEnv) == "" {
-		return
-	}
-	run.Arena = MicroVM
-	if run.Environment == nil {
-		run.Environment = result.Environment{}
-	}
-	run.Environment[analysis.EmulatedKey] = os.Getenv(vm.EmulatedEnv)
-}
-
 // partPlan makes the plan of a part: that of the whole, with the contenders
 // which it left. Rates that the whole has found for its own kernel are found
 // anew.
@@ -321,7 +309,7 @@ func (j *Job) leaves(u *arena.Unsupported) bool {
 
 // toGuest says what is to be told of a contender that needs another kernel.
 func toGuest(u *arena.Unsupported) *arena.Unsupported {
-	if !u.OtherKernel || os.Getenv(vm.GuestEnv) != "" {
+	if !u.OtherKernel || microvm.Inside() {
 		return u
 	}
 	told := *u

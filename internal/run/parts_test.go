@@ -13,6 +13,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/microvm"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/result"
@@ -90,6 +91,8 @@ func TestNoneValid(t *testing.T) {
 type poor struct{ arena.Arena }
 
 func (poor) Name() string                               { return "lab" }
+func (poor) Environment() result.Environment            { return result.Environment{} }
+func (poor) Anonymous(text string) string               { return text }
 func (poor) Variant(*contender.Contender) string        { return "switch" }
 func (poor) HasPath(*contender.Contender, string) error { return nil }
 func (poor) Supports(_ context.Context, c *contender.Contender) error {
@@ -114,7 +117,7 @@ func TestPartRunsNothing(t *testing.T) {
 	}
 	j := &Job{flags: &Request{Baseline: "host", Out: filepath.Join(dir, PartDir)}, Catalogue: cat, place: &LabPlace{}, only: []string{"cilium-netkit"}, Plan: whole.Plan}
 	j.Plan.Contenders = nil
-	if _, _, _, err := j.open(t.Context(), poor{}, nil); err == nil || exit.Code(err) != exit.Unsupported {
+	if _, _, _, err := j.open(t.Context(), microvm.New(poor{}), nil); err == nil || exit.Code(err) != exit.Unsupported {
 		t.Errorf("%v: exit code %d, want %d", err, exit.Code(err), exit.Unsupported)
 	}
 	part, err := LoadPart(dir)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/microvm"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/host"
@@ -71,7 +72,7 @@ type Kind struct {
 const (
 	Auto    = "auto"
 	Lab     = "lab"
-	MicroVM = "microvm" // also the arena of runs that a guest made
+	MicroVM = microvm.Name
 	Kube    = "kube"
 )
 

@@ -114,6 +114,9 @@ func (g *LabPlace) Open(context.Context) (*Opened, error) {
 	if err != nil {
 		return nil, err
 	}
+	if microvm.Inside() {
+		a = microvm.New(a)
+	}
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err

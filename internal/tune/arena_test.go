@@ -36,6 +36,8 @@ func (f fakeArena) Up(_ context.Context, c *contender.Contender, _ string) (aren
 type fakeNetwork struct {
 	arena.Network
 	up     string
+	fresh  int // times that it was made fresh
+	fault  error
 	asked  []string // endpoint and question
 	answer func(endpoint string) (Answer, error)
 }
@@ -43,6 +45,11 @@ type fakeNetwork struct {
 func (n *fakeNetwork) Nodes() []arena.Endpoint { return []arena.Endpoint{n.at("node1")} }
 func (n *fakeNetwork) Pods() []arena.Endpoint  { return []arena.Endpoint{n.at("pod1"), n.at("pod2")} }
 func (n *fakeNetwork) Notes() []result.Reason  { return []result.Reason{{Code: "left_out", Text: "x"}} }
+func (n *fakeNetwork) Fault() error            { return n.fault }
+func (n *fakeNetwork) Fresh(context.Context) error {
+	n.fresh++
+	return nil
+}
 func (n *fakeNetwork) Down(context.Context) error {
 	n.up = ""
 	return nil
@@ -90,6 +97,27 @@ var base = &contender.Contender{ID: "flannel-vxlan", Summary: "s"}
 
 func benchOf(n *fakeNetwork, v Variant) *Bench {
 	return &Bench{Arena: fakeArena{net: n}, Exe: "cnibench", Variants: map[string]Variant{v.ID: v}}
+}
+
+// A variant's network is made fresh between steps and tells of its faults, just
+// like that of the contender without settings, which it is compared with.
+func TestVariantIsTreatedLikeItsBaseline(t *testing.T) {
+	v := Variants(base.ID, Request{Settings: []Choice{{Setting: "rps"}}})[0]
+	died := errors.New("flanneld on node1 has ended")
+	for _, c := range []*contender.Contender{base, v.Contender(base)} {
+		inner := &fakeNetwork{answer: func(string) (Answer, error) { return Answer{Made: 1}, nil }}
+		net, err := benchOf(inner, v).Up(t.Context(), c, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := net.Fresh(t.Context()); err != nil || inner.fresh != 1 {
+			t.Errorf("%s: made fresh %d times, %v; want once", c.ID, inner.fresh, err)
+		}
+		inner.fault = died
+		if err := net.Fault(); !errors.Is(err, died) {
+			t.Errorf("%s: fault %v, want %v", c.ID, err, died)
+		}
+	}
 }
 
 // Every endpoint is set once, those of a path when it is made; others come up

@@ -32,6 +32,7 @@ type Config struct {
 // contender that the arena refuses must be refused as *arena.Unsupported with
 // a reason and a remedy. It returns the contenders that came up.
 func Run(t *testing.T, a arena.Arena, list []*contender.Contender, c Config) []string {
+	describes(t, a)
 	var ran []string
 	for _, x := range list {
 		err := a.Supports(t.Context(), x)
@@ -50,6 +51,32 @@ func Run(t *testing.T, a arena.Arena, list []*contender.Contender, c Config) []s
 		t.Run(x.ID, func(t *testing.T) { one(t, a, x, c) })
 	}
 	return ran
+}
+
+// describes checks what the arena says of itself before anything is up.
+func describes(t *testing.T, a arena.Arena) {
+	t.Helper()
+	if names := []string{"lab", "microvm", "kube"}; !slices.Contains(names, a.Name()) {
+		t.Errorf("the arena is called %q, want one of %v", a.Name(), names)
+	}
+	for key, value := range a.Environment() {
+		if key == "" || value == "" {
+			t.Errorf("environment %q is %q", key, value)
+		}
+	}
+	const text = "path pod: no answer within 3 seconds"
+	if got := a.Anonymous(text); got != text {
+		t.Errorf("a text without names became %q", got)
+	}
+}
+
+// unsupported checks an error that must say why something can't be here, and
+// what would help.
+func unsupported(t *testing.T, what string, err error) {
+	t.Helper()
+	if u := arena.AsUnsupported(err); u == nil || u.Reason == "" || u.Remedy == "" {
+		t.Errorf("%s: %v, want an *arena.Unsupported with reason and remedy", what, err)
+	}
 }
 
 func one(t *testing.T, a arena.Arena, x *contender.Contender, c Config) {
@@ -78,6 +105,15 @@ func one(t *testing.T, a arena.Arena, x *contender.Contender, c Config) {
 		}
 		addrs[p.Addr()] = p.Name()
 	}
+	if net.Uplink() == "" {
+		t.Error("the nodes' interface on the underlay has no name")
+	}
+	for _, note := range net.Notes() {
+		if note.Code == "" || note.Text == "" {
+			t.Errorf("a note without code or text: %+v", note)
+		}
+	}
+	unsupported(t, "a path that no arena has", a.HasPath(x, "no-such-path"))
 	commands(t, ctx, net.Pods()[0])
 	for _, path := range []string{arena.PathPod, arena.PathSameNode, arena.PathHost} {
 		pair, err := net.Pair(ctx, path)
@@ -96,6 +132,11 @@ func one(t *testing.T, a arena.Arena, x *contender.Contender, c Config) {
 	everyPod(t, ctx, c, net)
 	if a.HasPath(x, arena.PathService) == nil {
 		service(t, ctx, c, net)
+	}
+	fresh(t, ctx, c, net)
+	sandbox(t, ctx, net)
+	if err := net.Fault(); err != nil {
+		t.Errorf("the network is up and says: %v", err)
 	}
 
 	// What still runs when the network goes down is ended with it.
@@ -116,6 +157,53 @@ func one(t *testing.T, a arena.Arena, x *contender.Contender, c Config) {
 		}
 	case <-time.After(10 * time.Second):
 		t.Error("a process still runs after the network went down")
+	}
+}
+
+// fresh checks that a network which is made fresh, once and again, still carries
+// what it carried.
+func fresh(t *testing.T, ctx context.Context, c Config, net arena.Network) {
+	t.Helper()
+	for range 2 {
+		if err := net.Fresh(ctx); err != nil {
+			t.Fatalf("fresh: %v", err)
+		}
+	}
+	pair, err := net.Pair(ctx, arena.PathPod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, server := hire(t, ctx, c, pair.Client), hire(t, ctx, c, pair.Server)
+	defer dismiss(t, client)
+	defer dismiss(t, server)
+	port, err := server.Echo(ctx, pair.Server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := patiently(ctx, func() error { return client.Reach(ctx, pair.Target, port) }); err != nil {
+		t.Errorf("after the network was made fresh: %v", err)
+	}
+}
+
+// sandbox checks that the network has pods for policies, or says why not.
+func sandbox(t *testing.T, ctx context.Context, net arena.Network) {
+	t.Helper()
+	s, err := net.Sandbox(ctx, []arena.SandboxNamespace{{Name: "x", Pods: []arena.SandboxPod{{Name: "p"}}}})
+	if err != nil {
+		unsupported(t, "sandbox", err)
+		return
+	}
+	if _, err := s.Pod("x", "p"); err != nil {
+		t.Errorf("sandbox: its pod: %v", err)
+	}
+	if len(s.Addrs("x", "p")) == 0 {
+		t.Error("sandbox: its pod has no address")
+	}
+	if _, err := s.Pod("x", "nobody"); err == nil {
+		t.Error("sandbox: a pod that it was not made with is there")
+	}
+	if err := s.Close(ctx); err != nil {
+		t.Errorf("sandbox: close: %v", err)
 	}
 }
 

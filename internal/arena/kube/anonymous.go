@@ -9,7 +9,7 @@ import (
 // word is what may be the name of a host.
 var word = regexp.MustCompile(`[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?`)
 
-// Anonymous is the text with the nodes under the names that reports have, and
+// Anonymous implements arena.Arena. It returns the text with the nodes under the names that reports have, and
 // with the API server under none of its own.
 func (a *Arena) Anonymous(text string) string {
 	names := map[string]string{}

@@ -173,7 +173,7 @@ func (a *Arena) HasPath(c *contender.Contender, path string) error {
 	}
 }
 
-// Environment are the facts of the cluster that explain a result: versions of
+// Environment implements arena.Arena: versions of
 // Kubernetes, and of kernel, kubelet and runtime on every node that is used,
 // none of which is named.
 func (a *Arena) Environment() result.Environment {

@@ -64,7 +64,7 @@ func TestNamespacesThatStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sandbox, err := n.(arena.Policed).Sandbox(t.Context(), []arena.SandboxNamespace{{Name: "x", Pods: []arena.SandboxPod{{Name: "p"}}}})
+	sandbox, err := n.Sandbox(t.Context(), []arena.SandboxNamespace{{Name: "x", Pods: []arena.SandboxPod{{Name: "p"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -137,7 +137,7 @@ func TestKubeRights(t *testing.T) {
 // sandboxed makes a policy check's pods, and a policy twice.
 func sandboxed(t *testing.T, n arena.Network) {
 	t.Helper()
-	s, err := n.(arena.Policed).Sandbox(t.Context(), []arena.SandboxNamespace{{Name: "x", Pods: []arena.SandboxPod{{Name: "p"}}}})
+	s, err := n.Sandbox(t.Context(), []arena.SandboxNamespace{{Name: "x", Pods: []arena.SandboxPod{{Name: "p"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

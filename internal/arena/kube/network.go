@@ -140,9 +140,9 @@ func (n *network) beside(ctx context.Context) (*endpoint, error) {
 // faultPatience is how long the API server may take to say how the pods are.
 const faultPatience = 5 * time.Second
 
-// Fault is why the network is no longer what was set up: a pod that is gone,
-// ended or on a node that does not answer. nil if all run, or if the API server
-// is away: that breaks the streams, which shows by itself.
+// Fault implements arena.Network: a pod is gone, has ended or is on a node that
+// does not answer. If the API server is away it returns nil: the streams break
+// then, which shows by itself.
 func (n *network) Fault() error {
 	ctx, cancel := context.WithTimeout(n.ctx, faultPatience)
 	defer cancel()

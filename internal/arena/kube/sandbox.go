@@ -27,7 +27,7 @@ type sandbox struct {
 	noted []networkingv1.NetworkPolicy // applied, with the cluster's names
 }
 
-// Sandbox implements arena.Policed.
+// Sandbox implements arena.Network.
 func (n *network) Sandbox(ctx context.Context, list []arena.SandboxNamespace) (_ arena.Sandbox, err error) {
 	if missing := n.arena.left["check policy"]; len(missing) > 0 {
 		return nil, errRights(missing)

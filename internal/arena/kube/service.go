@@ -163,7 +163,8 @@ func (n *network) makeService(ctx context.Context, name, kind string, backends [
 	return made, nil
 }
 
-// Fresh takes the Services of the step before away.
+// Fresh implements arena.Network. What a node remembers of connections is left
+// alone: the node is not ours.
 func (n *network) Fresh(ctx context.Context) error {
 	if len(n.services) == 0 {
 		return nil

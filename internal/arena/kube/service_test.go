@@ -73,7 +73,7 @@ spec:
 func TestSandbox(t *testing.T) {
 	b := newBed(t, Options{}, testNode("a"), testNode("b"))
 	n := up(t, b.arena(t), here)
-	s, err := n.(arena.Policed).Sandbox(t.Context(), []arena.SandboxNamespace{
+	s, err := n.Sandbox(t.Context(), []arena.SandboxNamespace{
 		{Name: "green", Labels: map[string]string{"team": "green"}, Pods: []arena.SandboxPod{{Name: "server", Node: 1, Ports: []arena.NamedPort{{Name: "web", Protocol: arena.TCP, Number: 80}}}}},
 		{Name: "blue", Pods: []arena.SandboxPod{{Name: "client", Labels: map[string]string{"app": "client"}}}},
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/wire"
 	"github.com/cnibench/cnibench/internal/wire/all"
 )
@@ -38,6 +39,12 @@ func New(opt Options) (arena.Arena, error) {
 
 // Name implements arena.Arena.
 func (l *lab) Name() string { return "lab" }
+
+// Environment implements arena.Arena: a node's fingerprint has everything.
+func (l *lab) Environment() result.Environment { return result.Environment{} }
+
+// Anonymous implements arena.Arena: the lab's nodes have no names to hide.
+func (l *lab) Anonymous(text string) string { return text }
 
 // Variant implements arena.Arena: the kind of underlay.
 func (l *lab) Variant(c *contender.Contender) string {

@@ -68,8 +68,8 @@ func (n *network) Service(ctx context.Context, ports []arena.Port, others int) (
 	return pair, time.Since(begin), nil
 }
 
-// Fresh takes away what the step before has left: its Services, and every
-// connection that the nodes remember.
+// Fresh implements arena.Network: it also removes every connection that the
+// nodes remember.
 func (n *network) Fresh(ctx context.Context) error {
 	if n.proxy == nil {
 		return nil
@@ -86,6 +86,14 @@ func (n *network) Fresh(ctx context.Context) error {
 		return x.Forget(ctx, n.fabric)
 	}
 	return nil
+}
+
+// Sandbox implements arena.Network: no contender of the lab enforces policies.
+func (n *network) Sandbox(context.Context, []arena.SandboxNamespace) (arena.Sandbox, error) {
+	return nil, &arena.Unsupported{
+		Reason: "the lab's contenders are kernel configurations and have no policy engine",
+		Remedy: "ask on a cluster: cnibench check policy --arena kube",
+	}
 }
 
 // services are the others and, last, the one that is measured: a list of

@@ -165,8 +165,7 @@ func (n *network) daemon(at *endpoint, c host.Command) (host.Process, error) {
 	return p, nil
 }
 
-// Fault is why the network is no longer what was set up: a daemon of it has
-// ended. nil if all run.
+// Fault implements arena.Network: a daemon of the network has ended.
 func (n *network) Fault() error { return n.fabric.Fault() }
 
 // box makes a namespace of the network with the sysctls that all of them get.

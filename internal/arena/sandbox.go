@@ -5,18 +5,10 @@ import (
 	"net/netip"
 )
 
-// Policed is a Network whose pods NetworkPolicies can be applied to.
-type Policed interface {
-	// Sandbox makes namespaces with labelled pods for a policy check, and
-	// returns when every pod runs and has its addresses; all of it goes away
-	// with its Close, else with the network. The error is an *Unsupported
-	// where the cluster's rules keep the namespaces or pods from being made.
-	Sandbox(ctx context.Context, namespaces []SandboxNamespace) (Sandbox, error)
-}
-
 // SandboxNamespace is a namespace of a policy check.
 type SandboxNamespace struct {
-	// Name is a key, unique in the sandbox; the cluster's name is generated.
+	// Name is unique in the sandbox. The namespace in the cluster has a
+	// generated name.
 	Name   string
 	Labels map[string]string
 	Pods   []SandboxPod
@@ -37,20 +29,20 @@ type NamedPort struct {
 	Number   uint16
 }
 
-// Sandbox is what a policy check is played out in.
+// Sandbox holds the namespaces and pods of a check of NetworkPolicies.
 type Sandbox interface {
-	// Pod is where commands run in that pod; an error names a pod that the
-	// sandbox was not made with.
+	// Pod returns the pod as a place where commands run. The error names a pod
+	// that the sandbox does not have.
 	Pod(namespace, name string) (Endpoint, error)
 	// Addrs are the pod's addresses, IPv4 first, then IPv6 where present.
 	Addrs(namespace, name string) []netip.Addr
 	// Apply creates or replaces NetworkPolicies: YAML documents of
-	// networking.k8s.io/v1 whose metadata.namespace is a key of the sandbox.
-	// Nothing is applied when one of them can't be read. It does not wait
-	// until the policies have an effect.
+	// networking.k8s.io/v1 whose metadata.namespace is the Name of a
+	// SandboxNamespace. If one document can't be read, none is applied. Apply
+	// returns before the policies have an effect.
 	Apply(ctx context.Context, manifests []byte) error
-	// Delete removes all that were applied and still are.
+	// Delete removes the policies that Apply has made.
 	Delete(ctx context.Context) error
-	// Close removes the namespaces with all that is in them.
+	// Close removes the namespaces with everything in them.
 	Close(ctx context.Context) error
 }

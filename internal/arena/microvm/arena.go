@@ -1,0 +1,33 @@
+package microvm
+
+import (
+	"maps"
+	"os"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/vm"
+)
+
+// Name is the name of the arena.
+const Name = "microvm"
+
+// Inside says that this process runs in a guest.
+func Inside() bool { return os.Getenv(vm.GuestEnv) != "" }
+
+// New returns the arena microvm: the lab that this process has made in its
+// guest, under the arena's own name and with what must be known of the guest.
+func New(lab arena.Arena) arena.Arena { return guestLab{lab} }
+
+type guestLab struct{ arena.Arena }
+
+// Name implements arena.Arena.
+func (guestLab) Name() string { return Name }
+
+// Environment implements arena.Arena: figures of an emulated CPU are marked as
+// such.
+func (g guestLab) Environment() result.Environment {
+	env := maps.Clone(g.Arena.Environment())
+	env[result.EmulatedKey] = os.Getenv(vm.EmulatedEnv)
+	return env
+}
