@@ -6,6 +6,8 @@ package contenders
 
 import "embed"
 
+//go:generate go test ../internal/contender -run TestPage -update
+
 // FS is the catalogue as it was when the binary was built.
 //
 //go:embed *.yaml

@@ -5,6 +5,8 @@ package suites
 
 import "embed"
 
+//go:generate go test ../internal/suite -run TestPage|TestSuites -update
+
 // FS is the suites as they were when the binary was built.
 //
 //go:embed *.yaml

@@ -6,6 +6,8 @@ import (
 	"github.com/cnibench/cnibench/internal/nearest"
 )
 
+//go:generate go test . -run TestPage -update
+
 // All lists the checks, in the order in which they run: mtu first, for it must
 // find the path before anybody has taught the kernel its size.
 func All() []Check {

@@ -3,59 +3,21 @@ package contender_test
 import (
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/contender"
-	"github.com/google/go-cmp/cmp"
+	"github.com/cnibench/cnibench/internal/pagetest"
 )
 
 var update = flag.Bool("update", false, "bring docs/contenders.md up to date")
 
-const page = "../../docs/contenders.md"
-
 // TestPage keeps the generated parts of the page equal to the files.
 func TestPage(t *testing.T) {
 	all := catalogue(t)
-	data, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := string(data)
-	for _, part := range []struct {
-		name, text string
-	}{
-		{"table", table(all)},
-		{"lab", labForms(all)},
-		{"none", withoutLab(all)},
-		{"kube", recipes(all)},
-		{"kube-none", withoutRecipe(all)},
-	} {
-		if got, err = splice(got, part.name, part.text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if *update {
-		if err := os.WriteFile(page, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(got, string(data)); diff != "" {
-		t.Errorf("docs/contenders.md is stale; run go test ./internal/contender -update\n%s", diff)
-	}
-}
-
-// splice puts text between the markers of one generated part.
-func splice(page, name, text string) (string, error) {
-	open, end := "<!-- generated:"+name+" -->\n", "<!-- /generated:"+name+" -->"
-	before, rest, ok := strings.Cut(page, open)
-	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		return "", fmt.Errorf("%s: the markers of part %q are gone", page, name)
-	}
-	return before + open + "\n" + text + "\n" + end + after, nil
+	pagetest.Check(t, "../../docs/contenders.md", *update, map[string]string{
+		"table": table(all), "lab": labForms(all), "none": withoutLab(all), "kube": recipes(all), "kube-none": withoutRecipe(all),
+	})
 }
 
 func table(all []*contender.Contender) string {

@@ -6,6 +6,8 @@ import (
 	"github.com/cnibench/cnibench/internal/nearest"
 )
 
+//go:generate go test . -run TestPage -update
+
 // All lists the settings in the order in which they are planned and applied:
 // what changes others' values comes before them.
 func All() []Setting {

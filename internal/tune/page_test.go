@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/cnibench/cnibench/internal/pagetest"
 )
 
 const page = "../../docs/tuning.md"
@@ -17,25 +17,7 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := string(data)
-	for name, text := range map[string]string{"profiles": profilesText(), "settings": settingsText(t, effectsOn(got))} {
-		open, end := "<!-- generated:"+name+" -->\n", "<!-- /generated:"+name+" -->"
-		before, rest, ok := strings.Cut(got, open)
-		_, after, ok2 := strings.Cut(rest, end)
-		if !ok || !ok2 {
-			t.Fatalf("%s: the markers of part %q are gone", page, name)
-		}
-		got = before + open + "\n" + text + "\n" + end + after
-	}
-	if *update {
-		if err := os.WriteFile(page, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(got, string(data)); diff != "" {
-		t.Errorf("docs/tuning.md is stale; run go test ./internal/tune -run TestPage -update\n%s", diff)
-	}
+	pagetest.Check(t, page, *update, map[string]string{"profiles": profilesText(), "settings": settingsText(t, effectsOn(string(data)))})
 }
 
 func profilesText() string {

@@ -1,0 +1,24 @@
+package suite
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/pagetest"
+	"github.com/cnibench/cnibench/suites"
+)
+
+// TestPage keeps the table of suites equal to the files.
+func TestPage(t *testing.T) {
+	all, err := Load(suites.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("| suite | measures | steps | rounds | study |\n|---|---|---:|---:|---|\n")
+	for _, s := range all {
+		fmt.Fprintf(&b, "| [%s](../suites/%s.yaml) | %s | %d of %v | %d | %s |\n", s.ID, s.ID, s.Summary, len(s.Steps), s.Duration, s.Rounds, s.Study)
+	}
+	pagetest.Check(t, "../../docs/suites.md", *update, map[string]string{"suites": b.String()})
+}
