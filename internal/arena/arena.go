@@ -110,6 +110,15 @@ const (
 	SCTP = "SCTP"
 )
 
+// Endpoints returns an arena's own endpoints as the interface.
+func Endpoints[E Endpoint](list []E) []Endpoint {
+	out := make([]Endpoint, len(list))
+	for i, e := range list {
+		out[i] = e
+	}
+	return out
+}
+
 // Endpoint is a node or a pod: a place where commands run, with an address.
 type Endpoint interface {
 	host.Runner

@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"unicode"
 	"unicode/utf8"
 
@@ -155,8 +154,7 @@ func (s *source) read(name string) []byte {
 }
 
 func (s *source) readAll(name string) ([]byte, error) {
-	// A pipe in the file's place would block for ever.
-	f, err := s.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := result.OpenFile(s.root, name)
 	if err != nil {
 		return nil, err
 	}
@@ -165,8 +163,6 @@ func (s *source) readAll(name string) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, errors.New("not a regular file")
 	case info.Size() > maxFile:
 		return nil, fmt.Errorf("%d bytes, over the limit of %d", info.Size(), maxFile)
 	}

@@ -43,7 +43,7 @@ func (s *Store) WriteFaults(faults []Fault) error {
 
 // loadFaults reads the faults that the run was made with.
 func (r *Record) loadFaults(root *os.Root) {
-	f, err := openFile(root, faultsFile)
+	f, err := OpenFile(root, faultsFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}

@@ -81,7 +81,7 @@ func load(root *os.Root, dir string) (*Record, *parsed, error) {
 	}
 	record := &Record{Run: *run}
 	p := &parsed{}
-	switch f, err := openFile(root, samplesFile); {
+	switch f, err := OpenFile(root, samplesFile); {
 	case errors.Is(err, fs.ErrNotExist):
 		record.fault(samplesFile, 0, "missing: the run has no samples").Next = "Copy the whole run directory; if the run never began, make it again."
 	case err != nil:
@@ -109,7 +109,7 @@ func (r *Record) fault(file string, line int, format string, args ...any) *Fault
 }
 
 func loadRun(root *os.Root, dir string) (*Run, error) {
-	f, err := openFile(root, runFile)
+	f, err := OpenFile(root, runFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w: it has no %s", dir, ErrNoRun, runFile)
 	}
@@ -188,7 +188,7 @@ func (r *Record) keepFirst(p *parsed) {
 
 // loadTorn reports the half-written lines that Resume moved aside.
 func (r *Record) loadTorn(root *os.Root) {
-	f, err := openFile(root, tornFile)
+	f, err := OpenFile(root, tornFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -231,7 +231,7 @@ func (r *Record) loadHistograms(root *os.Root, s *Sample) {
 }
 
 func loadHistogram(root *os.Root, name string) (*hdrhistogram.Histogram, error) {
-	f, err := openFile(root, name)
+	f, err := OpenFile(root, name)
 	if err != nil {
 		return nil, err
 	}
@@ -255,9 +255,9 @@ func parseHistogram(r io.Reader) (*hdrhistogram.Histogram, error) {
 	return h, nil
 }
 
-// openFile opens a regular file below root for reading; a pipe or a device
-// there would make the reader wait for ever.
-func openFile(root *os.Root, name string) (*os.File, error) {
+// OpenFile opens a regular file below root for reading. Anything else, such as a
+// pipe, which could block the reader for ever, is an error.
+func OpenFile(root *os.Root, name string) (*os.File, error) {
 	f, err := root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err

@@ -14,11 +14,9 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -109,7 +107,7 @@ func Load(dir string, rec *result.Record) ([]analysis.Trace, []result.Fault) {
 
 // one reads the recording of a sample.
 func one(z *zstd.Decoder, root *os.Root, name string, run *result.Run, s *result.Sample) (*analysis.Trace, error) {
-	f, err := open(root, name)
+	f, err := result.OpenFile(root, name)
 	if err != nil {
 		return nil, err
 	}
@@ -119,23 +117,6 @@ func one(z *zstd.Decoder, root *os.Root, name string, run *result.Run, s *result
 		return nil, err
 	}
 	return &analysis.Trace{Key: s.Key(), Nodes: nodes(recs, run, s)}, nil
-}
-
-// open opens a regular file below root; a pipe there would block for ever.
-func open(root *os.Root, name string) (*os.File, error) {
-	f, err := root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a regular file")
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
 }
 
 // newDecoder is for one file after another: its window is what costs.

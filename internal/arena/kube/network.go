@@ -42,18 +42,10 @@ type network struct {
 }
 
 // Nodes implements arena.Network.
-func (n *network) Nodes() []arena.Endpoint { return endpoints(n.nodes) }
+func (n *network) Nodes() []arena.Endpoint { return arena.Endpoints(n.nodes) }
 
 // Pods implements arena.Network.
-func (n *network) Pods() []arena.Endpoint { return endpoints(n.pods) }
-
-func endpoints(list []*endpoint) []arena.Endpoint {
-	out := make([]arena.Endpoint, len(list))
-	for i, e := range list {
-		out[i] = e
-	}
-	return out
-}
+func (n *network) Pods() []arena.Endpoint { return arena.Endpoints(n.pods) }
 
 // Uplink implements arena.Network. Without the host network it is the pods'
 // interface, as Notes says.

@@ -210,18 +210,10 @@ func (n *network) addPod(ctx context.Context, node int) (*endpoint, error) {
 }
 
 // Nodes implements arena.Network.
-func (n *network) Nodes() []arena.Endpoint { return asEndpoints(n.nodes) }
+func (n *network) Nodes() []arena.Endpoint { return arena.Endpoints(n.nodes) }
 
 // Pods implements arena.Network.
-func (n *network) Pods() []arena.Endpoint { return asEndpoints(n.pods) }
-
-func asEndpoints(list []*endpoint) []arena.Endpoint {
-	out := make([]arena.Endpoint, len(list))
-	for i, e := range list {
-		out[i] = e
-	}
-	return out
-}
+func (n *network) Pods() []arena.Endpoint { return arena.Endpoints(n.pods) }
 
 // Uplink implements arena.Network.
 func (n *network) Uplink() string { return wire.UplinkName }
