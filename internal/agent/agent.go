@@ -158,7 +158,7 @@ const (
 	Unasked     Kind = "unasked" // the question was of the other protocol
 )
 
-// Err is nil if the echo answered over the protocols that were asked.
+// Err returns nil if the echo answered over the protocols that were asked.
 func (r Reached) Err() error {
 	return errors.Join(r.TCP.err("TCP"), r.UDP.err("UDP"), r.SCTP.err("SCTP"))
 }

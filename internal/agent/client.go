@@ -280,7 +280,7 @@ func (c *Client) Probe(ctx context.Context, p Probe) (Reached, error) {
 	return r, err
 }
 
-// Reach is nil if the echo at addr answers the endpoint over TCP and UDP,
+// Reach returns nil if the echo at addr answers the endpoint over TCP and UDP,
 // each within a second; the error says what did not.
 func (c *Client) Reach(ctx context.Context, addr netip.Addr, port uint16) error {
 	target := netip.AddrPortFrom(addr, port)

@@ -110,7 +110,7 @@ func (f *frames) sendJSON(kind byte, v any) error {
 	return f.send(kind, b)
 }
 
-// writer is the frames of that kind as an io.Writer.
+// writer returns the frames of that kind as an io.Writer.
 func (f *frames) writer(kind byte) io.Writer { return frameWriter{f, kind} }
 
 type frameWriter struct {

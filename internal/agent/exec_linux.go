@@ -36,7 +36,7 @@ func endDescendants() {
 	}
 }
 
-// children are the processes whose parent is that one.
+// children returns the processes whose parent is that one.
 func children(parent int) []int {
 	var list []int
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")

@@ -70,7 +70,7 @@ func TestNoDescendantOutlivesTheCommand(t *testing.T) {
 	}
 }
 
-// alive says that the process is there and no zombie.
+// alive says whether the process is there and no zombie.
 func alive(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -119,7 +119,7 @@ func serveExec(ctx context.Context, in io.Reader, out io.Writer, silence time.Du
 	return frames.sendJSON(frameExit, exit)
 }
 
-// exitOf is what Wait said.
+// exitOf returns what Wait said.
 func exitOf(err error) execExit {
 	var exit *host.ExitError
 	switch {
@@ -142,25 +142,25 @@ func (a after) Write(p []byte) (int, error) {
 	return a.w.Write(p)
 }
 
-// input hands standard input to the command without ever making the reader of
-// frames wait: a command that does not read must still get its signals.
+// input hands standard input to the command. Adding to it never blocks, so that a
+// command which does not read still gets its signals.
 type input struct {
-	mu     sync.Mutex
-	more   *sync.Cond // nil: the command has no standard input
-	queue  [][]byte
-	ended  bool
-	writer *os.File
+	mu      sync.Mutex
+	changed *sync.Cond // nil: the command has no standard input
+	queue   [][]byte
+	ended   bool
+	writer  *os.File
 }
 
 // start writes what is added to w, which it closes at the end.
 func (q *input) start(w *os.File) {
-	q.more, q.writer = sync.NewCond(&q.mu), w
+	q.changed, q.writer = sync.NewCond(&q.mu), w
 	go func() {
 		defer w.Close()
 		for {
 			q.mu.Lock()
 			for len(q.queue) == 0 && !q.ended {
-				q.more.Wait()
+				q.changed.Wait()
 			}
 			next := q.queue
 			q.queue = nil
@@ -181,7 +181,7 @@ func (q *input) add(b []byte) { q.change(func() { q.queue = append(q.queue, b) }
 
 func (q *input) end() { q.change(func() { q.ended = true }) }
 
-// drop ends the writing, also of what the command never reads.
+// drop ends the writing, even if the command has not read everything.
 func (q *input) drop() {
 	q.change(func() { q.queue, q.ended = nil, true })
 	q.writer.Close()
@@ -190,9 +190,9 @@ func (q *input) drop() {
 func (q *input) change(f func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.more == nil {
+	if q.changed == nil {
 		return
 	}
 	f()
-	q.more.Signal()
+	q.changed.Signal()
 }

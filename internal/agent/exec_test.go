@@ -17,7 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/host"
 )
 
-// inside is a stream to a wrapper in this process, whose silence is that long.
+// inside returns a stream to a wrapper in this process, whose silence is that long.
 func inside(silence time.Duration) Stream {
 	return func(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 		in, w := io.Pipe()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// ip4 is an IPv4 packet of that protocol; off is the flags and the offset.
+// ip4 returns an IPv4 packet of that protocol; off is the flags and the offset.
 func ip4(protocol byte, off uint16, payload []byte) []byte {
 	b := make([]byte, 20, 20+len(payload))
 	b[0], b[9] = 0x45, protocol

@@ -57,15 +57,16 @@ func interfaces() ([]Interface, error) {
 	return list, nil
 }
 
+// mtuOf returns the MTU of the interface that holds the address.
 func mtuOf(addr netip.Addr, list []Interface) (int, error) {
-	var there []string
+	var held []string
 	for _, i := range list {
 		for _, p := range i.Addrs {
 			if p.Addr() == addr.Unmap().WithZone("") {
 				return i.MTU, nil
 			}
-			there = append(there, fmt.Sprintf("%s on %s", p, i.Name))
+			held = append(held, fmt.Sprintf("%s on %s", p, i.Name))
 		}
 	}
-	return 0, fmt.Errorf("no interface holds %s; there are: %s", addr, strings.Join(there, ", "))
+	return 0, fmt.Errorf("no interface holds %s; there are: %s", addr, strings.Join(held, ", "))
 }

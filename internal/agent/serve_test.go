@@ -111,7 +111,7 @@ func TestServeEnds(t *testing.T) {
 	})
 }
 
-// silentPort is a target that takes connections and datagrams and answers
+// silentPort returns a target that takes connections and datagrams and answers
 // nothing.
 func silentPort(t *testing.T) netip.AddrPort {
 	t.Helper()

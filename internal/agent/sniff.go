@@ -76,7 +76,7 @@ func (s *Sniffed) take(etherType uint16, b []byte, length int, asked Sniff) {
 	}
 }
 
-// Missed is an error if packets have been dropped since an earlier look.
+// Missed returns an error if packets have been dropped since an earlier look.
 func (s *Sniffed) Missed(before Sniffed) error {
 	if s.Dropped == before.Dropped {
 		return nil
@@ -88,7 +88,7 @@ func newSniffed() Sniffed {
 	return Sniffed{Protocols: map[string]uint64{}, Large: map[string]uint64{}, Marked: map[string]map[string]uint64{}}
 }
 
-// clone is a copy that no one counts in.
+// clone returns a copy that no one counts in.
 func (s *Sniffed) clone() Sniffed {
 	c := *s
 	c.Protocols, c.Large, c.Marked = maps.Clone(s.Protocols), maps.Clone(s.Large), map[string]map[string]uint64{}

@@ -102,7 +102,7 @@ func (s *sniffer) drain() {
 	}
 }
 
-// seen is what has crossed the interface until now.
+// seen returns what has crossed the interface until now.
 func (s *sniffer) seen() (Sniffed, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

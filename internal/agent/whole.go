@@ -47,7 +47,7 @@ func (w *Whole) setDefaults() error {
 	return nil
 }
 
-// headers are the bytes of the packet before its payload.
+// headers returns the bytes of the packet before its payload.
 func (w *Whole) headers() int {
 	if w.Target.Addr().Unmap().Is4() {
 		return 20 + udpHeader
@@ -55,7 +55,7 @@ func (w *Whole) headers() int {
 	return 40 + udpHeader
 }
 
-// measured is the echo's answer to a datagram that asks for its size.
+// measured returns the echo's answer to a datagram that asks for its size.
 func measured(datagram []byte) []byte {
 	if len(datagram) < measureLen {
 		return nil
@@ -99,7 +99,7 @@ func (c *Client) Crosses(ctx context.Context, watch *Client, w Whole) (bool, err
 	if err := look(&before); err != nil {
 		return false, err
 	}
-	for again := false; ; again = true {
+	for retried := false; ; retried = true {
 		a, err := c.Whole(ctx, w)
 		if err != nil {
 			return false, err
@@ -118,9 +118,9 @@ func (c *Client) Crosses(ctx context.Context, watch *Client, w Whole) (bool, err
 		switch {
 		case missed == nil && !cut:
 			return true, nil
-		case again && missed != nil:
+		case retried && missed != nil:
 			return false, fmt.Errorf("whether a packet of %d bytes to %s was cut up: %w", w.Size, w.Target, missed)
-		case again:
+		case retried:
 			return false, nil
 		}
 		before = after

@@ -66,7 +66,7 @@ type Case struct {
 	Values map[string]int `json:"values,omitempty"`
 }
 
-// Verdict is the worst of the cases: fail, then pass; skip where no case was
+// Verdict returns the worst of the cases: fail, then pass; skip where no case was
 // asked.
 func (r *Result) Verdict() Verdict {
 	worst := Skip
@@ -81,7 +81,7 @@ func (r *Result) Verdict() Verdict {
 	return worst
 }
 
-// Telling is the case that says most: the first that failed, else the first
+// Telling returns the case that says most: the first that failed, else the first
 // that was asked; nil where there is none.
 func (r *Result) Telling() *Case {
 	for _, verdict := range []Verdict{Fail, Pass, Skip} {
@@ -102,7 +102,7 @@ func (r *Result) set(key, value string) {
 	r.Environment[key] = value
 }
 
-// key is the environment's key of a case.
+// key returns the environment's key of a case.
 func (r *Result) key(name string) string { return "check." + r.Check + "." + r.Contender + "." + name }
 
 // Subject is a contender that is up, with agents where a check wants them.
@@ -115,7 +115,7 @@ type Subject struct {
 	echoes map[string]uint16        // port of the agent's echo
 }
 
-// Agent is the agent at the endpoint, started when first asked for.
+// Agent returns the agent at the endpoint, started when first asked for.
 func (s *Subject) Agent(ctx context.Context, e arena.Endpoint) (*agent.Client, error) {
 	if a := s.agents[e.Name()]; a != nil {
 		return a, nil
@@ -140,7 +140,7 @@ func (s *Subject) dismiss(e arena.Endpoint) {
 	delete(s.echoes, e.Name())
 }
 
-// Echo is an address at which the endpoint's agent echoes TCP and UDP.
+// Echo returns an address at which the endpoint's agent echoes TCP and UDP.
 func (s *Subject) Echo(ctx context.Context, e arena.Endpoint) (netip.AddrPort, error) {
 	if port, open := s.echoes[e.Name()]; open {
 		return netip.AddrPortFrom(e.Addr(), port), nil
@@ -160,7 +160,7 @@ func (s *Subject) Echo(ctx context.Context, e arena.Endpoint) (netip.AddrPort, e
 	return netip.AddrPortFrom(e.Addr(), port), nil
 }
 
-// Node is the machine that the endpoint is on.
+// Node returns the machine that the endpoint is on.
 func (s *Subject) Node(e arena.Endpoint) (arena.Endpoint, error) {
 	for _, n := range s.Network.Nodes() {
 		if n.Name() == e.Node() {
@@ -170,7 +170,7 @@ func (s *Subject) Node(e arena.Endpoint) (arena.Endpoint, error) {
 	return nil, fmt.Errorf("%s is on %s, which is no node of the network", e.Name(), e.Node())
 }
 
-// underlay is the node's interface on the underlay: the network's uplink, or
+// underlay returns the node's interface on the underlay: the network's uplink, or
 // on a node that has none of that name the one that holds its address.
 func (s *Subject) underlay(ctx context.Context, node arena.Endpoint) (agent.Interface, error) {
 	a, err := s.Agent(ctx, node)

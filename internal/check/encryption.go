@@ -17,10 +17,10 @@ import (
 
 // encryption sends marked payloads on every path while both nodes watch their
 // interface on the underlay: a marker that is seen there was sent in clear.
-// What can't be seen proves nothing, so the watchers first have to see a
-// marker that goes from node to node past the pod network. And what is
-// encrypted must be packets that could hold the marker, on the underlay while
-// it was sent: not those of another path, nor handshakes and keepalives.
+// Watchers that see nothing prove nothing, so they first have to see a marker that
+// goes from node to node past the pod network. "Encrypted" needs encrypted packets
+// on the underlay that could hold the marker and were sent with it: neither
+// packets of another path, nor handshakes or keepalives.
 type encryption struct{}
 
 func (encryption) Info() Info {
@@ -43,8 +43,7 @@ const markedSize = 256
 // protocols are asked one after the other.
 var protocols = []string{"tcp", "udp"}
 
-// ciphers are the labels of packets that nobody reads on their way, with how
-// people call them.
+// ciphers are the labels of encrypted packets, with the names that people know.
 var ciphers = map[string]string{"esp": "ESP", "wireguard": "WireGuard", "sleeve": "Weave's sleeve"}
 
 // way is one path that a marker takes, in both directions.
@@ -52,17 +51,19 @@ type way struct {
 	name string // of the path
 	from *agent.Client
 	to   agent.Probe
-	back *agent.Client // sends a marker the other way too; nil: only replies come back
-	home agent.Probe
+	// answerer sends a marker in the other direction too; nil: only replies go there.
+	answerer *agent.Client
+	answer   agent.Probe
 }
 
-// send has the marker cross over one protocol.
+// send sends the marker over one protocol, in both directions if there is an
+// answerer.
 func (x way) send(ctx context.Context, protocol string) error {
-	x.to.Protocol, x.home.Protocol = protocol, protocol
-	if err := reach(ctx, x.from, x.to); err != nil || x.back == nil {
+	x.to.Protocol, x.answer.Protocol = protocol, protocol
+	if err := reach(ctx, x.from, x.to); err != nil || x.answerer == nil {
 		return err
 	}
-	return reach(ctx, x.back, x.home)
+	return reach(ctx, x.answerer, x.answer)
 }
 
 func (e encryption) Run(ctx context.Context, s *Subject) (res Result, err error) {
@@ -157,7 +158,7 @@ func (e encryption) Run(ctx context.Context, s *Subject) (res Result, err error)
 	return res, broken
 }
 
-// ways are the paths that cross the underlay, and the cases of those that
+// ways returns the paths that cross the underlay, and the cases of those that
 // don't, or that are not there.
 func (encryption) ways(ctx context.Context, s *Subject, probe func(arena.Endpoint, string) (agent.Probe, error)) (ways []way, skipped []Case, err error) {
 	pair, err := s.Network.Pair(ctx, arena.PathPod)
@@ -168,13 +169,13 @@ func (encryption) ways(ctx context.Context, s *Subject, probe func(arena.Endpoin
 	if pod.from, err = s.Agent(ctx, pair.Client); err != nil {
 		return nil, nil, err
 	}
-	if pod.back, err = s.Agent(ctx, pair.Server); err != nil {
+	if pod.answerer, err = s.Agent(ctx, pair.Server); err != nil {
 		return nil, nil, err
 	}
 	if pod.to, err = probe(pair.Server, pod.name); err != nil {
 		return nil, nil, err
 	}
-	if pod.home, err = probe(pair.Client, pod.name); err != nil {
+	if pod.answer, err = probe(pair.Client, pod.name); err != nil {
 		return nil, nil, err
 	}
 	ways = append(ways, pod)
@@ -205,7 +206,7 @@ type sighting struct {
 	agent.Sniffed
 }
 
-// marked are the packets with the marker over the protocol, by what they are.
+// marked returns the packets with the marker over the protocol, by what they are.
 // What the sniffer had no name for counts as both protocols.
 func (s sighting) marked(marker, protocol string) map[string]int {
 	found := map[string]int{}
@@ -217,7 +218,7 @@ func (s sighting) marked(marker, protocol string) map[string]int {
 	return found
 }
 
-// ciphered are the packets of a cipher that are long enough to hold a marked
+// ciphered returns the packets of a cipher that are long enough to hold a marked
 // payload, by what they are, in words.
 func (s sighting) ciphered() map[string]int {
 	found := map[string]int{}
@@ -229,7 +230,7 @@ func (s sighting) ciphered() map[string]int {
 	return found
 }
 
-// since is what came after an earlier look.
+// since returns what came after an earlier look.
 func (s sighting) since(before sighting) sighting {
 	marked := map[string]map[string]uint64{}
 	for name, by := range s.Marked {
@@ -251,7 +252,7 @@ func more(now, before map[string]uint64) map[string]uint64 {
 	return grown
 }
 
-// innermost is what the tunnels of a label carry.
+// innermost returns what the tunnels of a label carry.
 func innermost(label string) string { return label[strings.LastIndexByte(label, '/')+1:] }
 
 func sum(counts map[string]int) int {
@@ -269,8 +270,8 @@ type watcher struct {
 
 type watchers []watcher
 
-// during is what the watchers see while something is sent. It is sent once
-// more where one of them missed packets: the marker may have been in those.
+// during returns what the watchers see while send runs. If a watcher missed
+// packets, send runs once more: the marker may have been in the missed packets.
 func (w watchers) during(ctx context.Context, send func() error) ([]sighting, error) {
 	before, err := w.look(ctx)
 	if err != nil {
@@ -285,7 +286,7 @@ func (w watchers) during(ctx context.Context, send func() error) ([]sighting, er
 		if err != nil {
 			return nil, err
 		}
-		again := missed != nil
+		retried := missed != nil
 		missed = nil
 		for i, seen := range after {
 			if err := seen.Missed(last[i].Sniffed); err != nil {
@@ -298,7 +299,7 @@ func (w watchers) during(ctx context.Context, send func() error) ([]sighting, er
 				after[i] = after[i].since(before[i])
 			}
 			return after, nil
-		case again:
+		case retried:
 			return nil, missed
 		}
 		last = after

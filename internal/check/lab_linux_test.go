@@ -62,7 +62,7 @@ func catalogue(t *testing.T) []*contender.Contender {
 	return list
 }
 
-// inLab are the contenders that have a lab form.
+// inLab returns the contenders that have a lab form.
 func inLab(t *testing.T) []*contender.Contender {
 	t.Helper()
 	return slices.DeleteFunc(catalogue(t), func(c *contender.Contender) bool { return c.Lab.None != "" })

@@ -134,7 +134,7 @@ func cellOf(results []Result, contender string, column int) Cell {
 	return cell
 }
 
-// String is the cell in words: "fits", "no: open (7 of 9)", "–".
+// String returns the cell in words: "fits", "no: open (7 of 9)", "–".
 func (c Cell) String() string {
 	switch {
 	case c.Verdict == Skip && c.Found == "":

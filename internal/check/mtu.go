@@ -28,7 +28,7 @@ const (
 	// tcpHeaders are IPv4's and TCP's with timestamps, as analysis adds them
 	// to a segment's payload.
 	tcpHeaders = 20 + 32
-	// patience is for an answer on an emulated machine that is busy.
+	// patience is how long an answer may take on a busy emulated machine.
 	patience = 2 * time.Second
 )
 
@@ -39,14 +39,14 @@ type packetSizes struct {
 	overhead int    // of the encapsulation, as the contender's file has it
 	pod      int    // MTU of the pods' interface, the smaller of both ends
 	sent     int    // the packet that TCP begins with, the larger of both ways
-	there    int    // the largest that crosses whole, client to server
-	back     int    // and server to client; 0: not even leastPacket
+	toServer int    // the largest packet that crosses whole from client to server; 0: not even leastPacket
+	toClient int    // the same from server to client
 	unseen   string // why nobody watched for fragments
-	assumed  string // why the underlay's MTU is but what follows from the path's
+	assumed  string // why the underlay's MTU is only derived from the path's
 }
 
 func (z packetSizes) fits() int { return z.underlay - z.overhead }
-func (z packetSizes) path() int { return min(z.there, z.back) }
+func (z packetSizes) path() int { return min(z.toServer, z.toClient) }
 
 func (m mtu) Run(ctx context.Context, s *Subject) (Result, error) {
 	pair, err := s.Network.Pair(ctx, arena.PathPod)
@@ -161,7 +161,7 @@ func (mtu) search(ctx context.Context, s *Subject, z *packetSizes, ends [2]arena
 			err = errors.Join(err, stopErr)
 		}()
 	}
-	for i, found := range []*int{&z.there, &z.back} {
+	for i, found := range []*int{&z.toServer, &z.toClient} {
 		target, err := s.Echo(ctx, ends[1-i])
 		if err != nil {
 			return err
@@ -178,9 +178,9 @@ func (mtu) search(ctx context.Context, s *Subject, z *packetSizes, ends [2]arena
 	return nil
 }
 
-// crossing is the largest size that crosses, or 0. That hasty says no to one
-// proves little on a slow machine: the least that it said no to is asked again
-// with patience and, if it crosses after all, so are those beyond.
+// crossing returns the largest size that crosses, or 0. On a slow machine a size
+// may cross and yet fail the hasty question. So the smallest size that failed is
+// asked again patiently; if it crosses, the larger sizes are asked patiently too.
 func crossing(least, most int, hasty, patient func(size int) (bool, error)) (int, error) {
 	found, err := largest(least, most, hasty)
 	if err != nil || found == most {
@@ -193,8 +193,8 @@ func crossing(least, most int, hasty, patient func(size int) (bool, error)) (int
 	return largest(next, most, patient)
 }
 
-// largest is the largest size from least to most of which ok is true, which it
-// is up to some size and not beyond; 0 if it is not even of least.
+// largest returns the largest size from least to most for which ok is true; 0 if ok
+// is false for least. ok must be true up to some size and false beyond.
 func largest(least, most int, ok func(size int) (bool, error)) (int, error) {
 	if fits, err := ok(most); err != nil || fits {
 		return most, err // the usual case
@@ -220,7 +220,7 @@ func largest(least, most int, ok func(size int) (bool, error)) (int, error) {
 // judge compares the sizes.
 func (z packetSizes) judge() Case {
 	c := Case{Name: "size", Verdict: Pass, Values: map[string]int{
-		"pod_mtu": z.pod, "path_there": z.there, "path_back": z.back, "tcp_packet": z.sent, "overhead": z.overhead, "fits": z.fits(),
+		"pod_mtu": z.pod, "path_there": z.toServer, "path_back": z.toClient, "tcp_packet": z.sent, "overhead": z.overhead, "fits": z.fits(),
 	}}
 	sent := z.sent
 	if sent == 0 {

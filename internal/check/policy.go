@@ -24,14 +24,14 @@ func (policy) Info() Info {
 	return Info{"policy", "whether NetworkPolicies let through what they allow and nothing else, and after what time"}
 }
 
-// pace is how long is waited, and how often is asked.
+// pace says how long the check waits and how often it asks.
 type pace struct {
 	hasty   time.Duration // for the answer of a probe that may be forbidden
-	patient time.Duration // for one that is allowed and had no hasty answer
+	patient time.Duration // for the answer of an allowed probe that had no hasty answer
 	tries   int           // of every connection while a policy holds
 	settle  time.Duration // until new pods reach each other
 	most    time.Duration // until a policy has its effect, or is gone
-	fewer   time.Duration // the same once that was waited for in vain, or ten times what was seen of others
+	fewer   time.Duration // the same once a policy had no effect, or ten times the slowest effect so far
 	least   time.Duration // the same while no policy has had any effect
 	lenient time.Duration // how long a lenient reading must hold to be believed
 	beat    time.Duration // between the probes that time an effect
@@ -70,7 +70,7 @@ func (c policy) Run(ctx context.Context, s *Subject) (res Result, err error) {
 	if err != nil {
 		return res, err
 	}
-	st := &stage{pace: c.pace, subject: s, sandbox: sandbox, mute: map[string]string{}}
+	st := &stage{pace: c.pace, subject: s, sandbox: sandbox, unreachable: map[string]string{}}
 	defer func() { err = errors.Join(err, st.leave(context.WithoutCancel(ctx))) }()
 	if err := st.enter(ctx); err != nil {
 		return res, err
@@ -98,13 +98,13 @@ func (c policy) Run(ctx context.Context, s *Subject) (res Result, err error) {
 	return res, nil
 }
 
-// note adds the case, and its key of the environment.
+// note adds the case to the result and to the values of the environment.
 func (r *Result) note(c Case) {
 	r.Cases = append(r.Cases, c)
 	r.set(r.key(c.Name), string(c.Verdict)+": "+c.Text)
 }
 
-// placed are the namespaces with their pods on nodes that there are.
+// placed returns the namespaces with every pod on a node that exists.
 func placed(list []arena.SandboxNamespace, nodes int) []arena.SandboxNamespace {
 	for _, ns := range list {
 		for i := range ns.Pods {
@@ -125,15 +125,17 @@ type stage struct {
 	addrs  map[string][]netip.Addr
 	agents map[string]*agent.Client
 
-	mute    map[string]string // protocols that nobody is reached over without any policy, and why
-	settled bool              // pods have reached each other
-	tried   bool              // some policy was applied
-	vain    bool              // some effect was waited for in vain
-	working bool              // some policy had an effect
-	slowest time.Duration     // of the effects so far
-	back    int               // policies whose deletion opened what they had closed
-	stuck   []string          // what stayed closed
-	hired   []arena.Endpoint  // where the agents are
+	// unreachable are the protocols over which no pod reaches another even without
+	// a policy, each with the reason.
+	unreachable  map[string]string
+	settled      bool             // pods have reached each other
+	tried        bool             // at least one policy was applied
+	waitedInVain bool             // at least one policy had no effect within the limit
+	working      bool             // at least one policy had an effect
+	slowest      time.Duration    // the longest time that an effect took so far
+	reopened     int              // policies whose connections passed again after the deletion
+	stayedClosed []string         // connections that did not
+	hired        []arena.Endpoint // endpoints with an agent
 }
 
 // enter starts the agents and their echoes.
@@ -174,21 +176,21 @@ func (st *stage) listen(ctx context.Context, pod string) error {
 			if _, err := st.agents[pod].EchoAt(ctx, at); err != nil {
 				return err
 			}
-			if st.mute[arena.SCTP] != "" {
+			if st.unreachable[arena.SCTP] != "" {
 				continue
 			}
 			if err := st.agents[pod].EchoSCTP(ctx, at); err != nil {
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
-				st.mute[arena.SCTP] = err.Error()
+				st.unreachable[arena.SCTP] = err.Error()
 			}
 		}
 	}
 	return nil
 }
 
-// leave ends the agents, and with them the sandbox.
+// leave ends the agents and the sandbox.
 func (st *stage) leave(ctx context.Context) error {
 	for _, e := range st.hired {
 		st.subject.dismiss(e)
@@ -196,8 +198,8 @@ func (st *stage) leave(ctx context.Context) error {
 	return st.sandbox.Close(ctx)
 }
 
-// address is the pod's: its first, or its first of IPv6. The zero Addr says
-// that it has none.
+// address returns the pod's first address, or its first IPv6 address. A pod
+// without one gives the zero Addr.
 func (st *stage) address(pod string, ipv6 bool) netip.Addr {
 	i := slices.IndexFunc(st.addrs[pod], func(a netip.Addr) bool { return !ipv6 || a.Is6() })
 	if i < 0 {
@@ -206,26 +208,26 @@ func (st *stage) address(pod string, ipv6 bool) netip.Addr {
 	return st.addrs[pod][i]
 }
 
-// removal is the case of policies that were deleted.
+// removal judges whether connections passed again after their policy was deleted.
 func (st *stage) removal() Case {
-	c := Case{Name: "removal", Verdict: Pass, Found: enforced, Values: map[string]int{"removed": st.back, "stuck": len(st.stuck)}}
+	c := Case{Name: "removal", Verdict: Pass, Found: enforced, Values: map[string]int{"removed": st.reopened, "stuck": len(st.stayedClosed)}}
 	switch {
-	case len(st.stuck) > 0:
+	case len(st.stayedClosed) > 0:
 		c.Verdict, c.Found = Fail, cuts
-		c.Text = "what a policy had closed stayed closed after it was deleted: " + st.stuck[0]
-		if n := len(st.stuck) - 1; n > 0 {
+		c.Text = "what a policy had closed stayed closed after it was deleted: " + st.stayedClosed[0]
+		if n := len(st.stayedClosed) - 1; n > 0 {
 			c.Text += fmt.Sprintf("; and so after %d others", n)
 		}
 		c.Next = st.next()
-	case st.back == 0:
+	case st.reopened == 0:
 		c.Verdict, c.Found, c.Text = Skip, "", "no policy had an effect that could be taken back"
 	default:
-		c.Text = fmt.Sprintf("what %d policies had closed was open again after each was deleted", st.back)
+		c.Text = fmt.Sprintf("what %d policies had closed was open again after each was deleted", st.reopened)
 	}
 	return c
 }
 
-// next is what to do about policies that are not enforced.
+// next says what to do about policies that are not enforced.
 func (st *stage) next() string {
 	if p := st.subject.Contender.Features.Policy; st.working || p.Ingress || p.Egress {
 		return "Don't rely on this kind of policy here; look at the log of the policy engine on the pods' nodes."

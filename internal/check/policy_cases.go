@@ -18,7 +18,7 @@ const (
 	lastPort  = 8083
 )
 
-// sandboxNamespaces are the pods that policies are tried on. Those of the
+// sandboxNamespaces returns the pods that policies are tried on. Those of the
 // published study are in near, with its labels; far has one of the same labels
 // and one of others. All pods are clients and servers.
 func sandboxNamespaces() []arena.SandboxNamespace {
@@ -67,13 +67,13 @@ type part struct {
 	from, to string
 }
 
-// one is a trial with one case of all connections.
+// one returns a trial with one case of all connections.
 func one(name string, t trial) trial {
 	t.parts = []part{{name: name}}
 	return t
 }
 
-// np is a NetworkPolicy as YAML. The specification is in YAML's flow style.
+// np returns a NetworkPolicy as YAML. The specification is in YAML's flow style.
 func np(namespace, name, spec string) string {
 	return fmt.Sprintf("apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: %s, namespace: %s}\nspec: {%s}\n", name, namespace, spec)
 }

@@ -11,13 +11,14 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 )
 
-// streak is how many probes in a row must come out alike for a policy to have
-// its effect: one by itself may be a lost packet.
+// streak is how many probes in a row must end alike before the policy counts as
+// effective: a single one may be a lost packet.
 const streak = 5
 
-// effect is how long a policy takes from the request to the API server until
-// it cuts a connection off, and until that passes again after it was deleted:
-// the median of several, by a new connection every few milliseconds.
+// effect measures how long a policy takes from the request to the API server
+// until it blocks a connection, and how long after its deletion the connection
+// passes again. A new connection every few milliseconds tells; the result is the
+// median of several policies.
 func (st *stage) effect(ctx context.Context) (Case, error) {
 	c := Case{Name: "effect", Verdict: Skip}
 	f := flow{
@@ -47,7 +48,7 @@ func (st *stage) effect(ctx context.Context) (Case, error) {
 			return c, err
 		}
 		if !happened {
-			st.stuck = append(st.stuck, fmt.Sprintf("effect: %s does not reach %s within %v", f.from, f.over(), st.pace.most))
+			st.stayedClosed = append(st.stayedClosed, fmt.Sprintf("effect: %s does not reach %s within %v", f.from, f.over(), st.pace.most))
 			break
 		}
 		backs = append(backs, took)
@@ -61,7 +62,7 @@ func (st *stage) effect(ctx context.Context) (Case, error) {
 	return c, nil
 }
 
-// figures keeps the times and tells them.
+// figures puts the times into values and returns them in words.
 func figures(values map[string]int, name string, list []time.Duration) string {
 	slices.Sort(list)
 	middle := (list[(len(list)-1)/2] + list[len(list)/2]) / 2
@@ -70,8 +71,8 @@ func figures(values map[string]int, name string, list []time.Duration) string {
 	return fmt.Sprintf("%d ms (median of %d; %d to %d)", middle.Milliseconds(), len(list), list[0].Milliseconds(), list[len(list)-1].Milliseconds())
 }
 
-// until acts while the connection is probed, and says how long after that it
-// was cut off, or passed.
+// until calls act while the connection is probed, and returns how long after the
+// call the connection was blocked (off), or passed.
 func (st *stage) until(ctx context.Context, f flow, off bool, act func() error) (took time.Duration, happened bool, err error) {
 	p := &pulse{}
 	ctx, stop := context.WithCancel(ctx)
@@ -120,8 +121,8 @@ func (p *pulse) run(ctx context.Context, st *stage, f flow) {
 	tick := time.NewTicker(st.pace.beat)
 	defer tick.Stop()
 	room := make(chan struct{}, mostWaiting)
-	// An answer that takes longer than this is as good as none; and no more
-	// than there is room for are under way.
+	// An answer that takes longer than this counts as none, so that room is never
+	// used up.
 	timeout := min(st.pace.hasty, mostWaiting/2*st.pace.beat)
 	for {
 		select {
@@ -151,15 +152,15 @@ func (p *pulse) run(ctx context.Context, st *stage, f flow) {
 	}
 }
 
-// turned is when the first of a streak of probes was sent that were cut off,
-// or passed, of those that were sent since.
+// turned looks at the probes sent after since for a streak that was blocked (off),
+// or that passed, and returns when the first probe of the streak was sent.
 func (p *pulse) turned(since time.Time, off bool) (at time.Time, found bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	row := 0
 	for _, b := range p.beats {
 		switch {
-		case !b.done: // what comes after it can't be told yet
+		case !b.done: // later probes are judged after this one
 			return at, false, p.err
 		case b.sent.Before(since) || b.passed == off:
 			row = 0

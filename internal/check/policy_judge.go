@@ -76,7 +76,7 @@ func judgePolicy(p part, seen []sight, want []bool, tries int) Case {
 	return c
 }
 
-// others is how many more there are like the one that was named.
+// others returns how many more there are like the one that was named.
 func others(n, of int) string {
 	if n == 1 {
 		return ""

@@ -158,7 +158,7 @@ func (p simPod) Addr() netip.Addr { return p.cluster.addrs[p.key][0] }
 func (p simPod) Dir() string      { return "" }
 func (p simPod) CPUs() []int      { return nil }
 
-// Start is the agent, whatever the command.
+// Start returns the agent, whatever the command.
 func (p simPod) Start(_ context.Context, c host.Command) (host.Process, error) {
 	ended := make(chan struct{})
 	p.cluster.agents.Go(func() {

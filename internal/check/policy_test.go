@@ -23,7 +23,7 @@ var quickPace = pace{
 	beat: time.Millisecond, times: 3,
 }
 
-// policed is what the check finds of a simulated cluster.
+// policed returns what the check finds of a simulated cluster.
 func policed(t *testing.T, s *simulated, p pace) Result {
 	t.Helper()
 	subject := &Subject{Contender: &contender.Contender{ID: "x"}, Network: s, Exe: os.Args[0]}
@@ -38,7 +38,7 @@ func policed(t *testing.T, s *simulated, p pace) Result {
 	return r
 }
 
-// foundIn are the cases with that verdict, and what was found of them.
+// foundIn returns the cases with that verdict, and what was found of them.
 func foundIn(r Result, v Verdict) map[string]string {
 	list := map[string]string{}
 	for _, c := range r.Cases {
@@ -77,14 +77,14 @@ func peersOf(r *rule, f func(p *peer)) {
 
 type engine = func(w world, list []networkPolicy, f flow) bool
 
-// spec is the evaluator on changed rules.
+// spec returns the evaluator on changed rules.
 func spec(change func(p *networkPolicy, r *rule)) engine {
 	return func(w world, list []networkPolicy, f flow) bool {
 		return w.allows(changed(list, change), f, dialect{})
 	}
 }
 
-// unless is the evaluator, but for connections that are never forbidden.
+// unless returns the evaluator, but for connections that are never forbidden.
 func unless(open func(f flow) bool) engine {
 	return func(w world, list []networkPolicy, f flow) bool { return open(f) || w.allows(list, f, dialect{}) }
 }

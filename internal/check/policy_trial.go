@@ -14,8 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 )
 
-// carryOut is one trial: open without policies, as expected with them, open
-// again without.
+// carryOut carries out one trial: all connections must pass without policies,
+// as the policies say with them, and all again after their deletion.
 func (st *stage) carryOut(ctx context.Context, t trial) (cases []Case, err error) {
 	skip := func(p part, reason string) {
 		cases = append(cases, Case{Name: p.name, Verdict: Skip, Text: reason})
@@ -45,7 +45,7 @@ func (st *stage) carryOut(ctx context.Context, t trial) (cases []Case, err error
 		}
 		reason := fmt.Sprintf("without any policy %s does not reach %s (%s)", closed[i].from, closed[i].over(), closed[i].kind)
 		if !slices.ContainsFunc(flows, func(f flow) bool { return f.protocol == closed[i].protocol && !held(closed, f) }) {
-			st.mute[closed[i].protocol] = reason // no need to wait for it again
+			st.unreachable[closed[i].protocol] = reason // no trial waits for this protocol again
 		}
 		skip(p, reason)
 	}
@@ -88,7 +88,7 @@ func (st *stage) carryOut(ctx context.Context, t trial) (cases []Case, err error
 	return cases, st.reopen(ctx, parts[0].name, flows, seen)
 }
 
-// reopen proves that what was closed is open again.
+// reopen checks that the connections which a policy closed pass again.
 func (st *stage) reopen(ctx context.Context, name string, flows []flow, seen []sight) error {
 	if !slices.ContainsFunc(seen, func(s sight) bool { return s.reached == 0 }) {
 		return nil
@@ -98,27 +98,27 @@ func (st *stage) reopen(ctx context.Context, name string, flows []flow, seen []s
 	case err != nil:
 		return err
 	case len(closed) == 0:
-		st.back++
+		st.reopened++
 	default:
-		st.vain = true
-		st.stuck = append(st.stuck, fmt.Sprintf("%s: %s does not reach %s (%s)", name, closed[0].from, closed[0].over(), closed[0].kind))
+		st.waitedInVain = true
+		st.stayedClosed = append(st.stayedClosed, fmt.Sprintf("%s: %s does not reach %s (%s)", name, closed[0].from, closed[0].over(), closed[0].kind))
 	}
 	return nil
 }
 
-// has says whether the connection is one of the part's.
+// has says whether the connection belongs to the part.
 func (p part) has(f flow) bool {
 	return p.from == "" || p.from == f.from && p.to == f.to
 }
 
-// flows are the connections of a trial, or the reason why they can't be asked.
+// flows returns the connections of a trial, or the reason why they can't be tried.
 func (st *stage) flows(t trial) (list []flow, reason string) {
 	ports := t.ports
 	if len(ports) == 0 {
 		ports = []port{{arena.TCP, firstPort}}
 	}
 	for _, p := range ports {
-		if why := st.mute[p.protocol]; why != "" {
+		if why := st.unreachable[p.protocol]; why != "" {
 			return nil, why
 		}
 	}
@@ -141,7 +141,7 @@ func (st *stage) flows(t trial) (list []flow, reason string) {
 	return list, ""
 }
 
-// expected is what the policies say of the connections.
+// expected says of each connection whether the policies allow it.
 func (st *stage) expected(list []networkPolicy, flows []flow, d dialect) []bool {
 	want := make([]bool, len(flows))
 	for i, f := range flows {
@@ -150,13 +150,13 @@ func (st *stage) expected(list []networkPolicy, flows []flow, d dialect) []bool 
 	return want
 }
 
-// limit is how long to wait for an effect. A network that is busy may take
-// long now and then; one that has let a policy wait in vain may do so again.
+// limit returns how long to wait for an effect. A busy network may take long now
+// and then. Once a policy had no effect at all, the next waits are shorter.
 func (st *stage) limit() time.Duration {
 	switch {
 	case st.tried && !st.working:
 		return st.pace.least
-	case !st.vain:
+	case !st.waitedInVain:
 		return st.pace.most
 	}
 	return min(st.pace.most, max(st.pace.fewer, 10*st.slowest))
@@ -165,8 +165,8 @@ func (st *stage) limit() time.Duration {
 // sight is what was seen of one connection.
 type sight struct {
 	flow
-	reached int        // of the tries
-	kind    agent.Kind // how the last that did not reach it ended
+	reached int        // how many tries reached the target
+	kind    agent.Kind // how the last failed try ended
 	detail  string
 }
 
@@ -174,7 +174,7 @@ func held(list []sight, f flow) bool {
 	return slices.ContainsFunc(list, func(s sight) bool { return s.flow == f })
 }
 
-// over is the connection's destination in words.
+// over describes the connection's target and protocol.
 func (f flow) over() string { return fmt.Sprintf("%s over %s %d", f.to, f.protocol, f.port) }
 
 // ask tries every connection once, all at the same time.
@@ -197,7 +197,8 @@ func (st *stage) probe(ctx context.Context, f flow, timeout time.Duration) (agen
 	return map[string]agent.Answer{arena.TCP: r.TCP, arena.UDP: r.UDP, arena.SCTP: r.SCTP}[f.protocol], err
 }
 
-// open waits until every connection passes, and returns those that don't.
+// open waits until every connection passes or the limit is over, and returns the
+// connections that do not pass.
 func (st *stage) open(ctx context.Context, flows []flow, limit time.Duration) ([]sight, error) {
 	for end := time.Now().Add(limit); ; {
 		late := !time.Now().Before(end)
@@ -221,7 +222,7 @@ func (st *stage) open(ctx context.Context, flows []flow, limit time.Duration) ([
 		if err := st.rest(ctx); err != nil {
 			return nil, err
 		}
-		// Those that passed once have proven it.
+		// A connection that passed once is not tried again.
 		flows = flows[:0:0]
 		for _, s := range closed {
 			flows = append(flows, s.flow)
@@ -229,7 +230,7 @@ func (st *stage) open(ctx context.Context, flows []flow, limit time.Duration) ([
 	}
 }
 
-// rest is a pause between rounds of probes.
+// rest pauses between rounds of probes.
 func (st *stage) rest(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -239,9 +240,10 @@ func (st *stage) rest(ctx context.Context) error {
 	}
 }
 
-// watch waits until what passes is as expected, or for a while as other has
-// it, or for the limit; then it tries every connection, several times. took is
-// the time until it was as expected, 0 if it never was.
+// watch waits until exactly the expected connections pass, or those of the lenient
+// reading (other) do for a while, or the limit is over. Then it tries every
+// connection several times. took is the time until the expected connections
+// passed; 0 if they never did.
 func (st *stage) watch(ctx context.Context, flows []flow, want, other []bool) (seen []sight, took time.Duration, err error) {
 	began, limit := time.Now(), st.limit()
 	st.tried = true
@@ -252,12 +254,12 @@ func (st *stage) watch(ctx context.Context, flows []flow, want, other []bool) (s
 		if answers, err = st.ask(ctx, flows, st.pace.hasty); err != nil {
 			return nil, 0, err
 		}
-		if as(answers, want) {
+		if matches(answers, want) {
 			took = sent.Sub(began)
 			st.slowest = max(st.slowest, took)
 			break
 		}
-		if !as(answers, other) {
+		if !matches(answers, other) {
 			leniently = time.Time{}
 		} else if leniently.IsZero() {
 			leniently = sent
@@ -266,7 +268,7 @@ func (st *stage) watch(ctx context.Context, flows []flow, want, other []bool) (s
 			break
 		}
 		if time.Since(began) > limit {
-			st.vain = true
+			st.waitedInVain = true
 			break
 		}
 		if err := st.rest(ctx); err != nil {
@@ -276,7 +278,7 @@ func (st *stage) watch(ctx context.Context, flows []flow, want, other []bool) (s
 
 	seen = make([]sight, len(flows))
 	for try := 1; ; try++ {
-		if err := st.again(ctx, flows, answers, want); err != nil {
+		if err := st.retryUnanswered(ctx, flows, answers, want); err != nil {
 			return nil, 0, err
 		}
 		for i, a := range answers {
@@ -288,7 +290,7 @@ func (st *stage) watch(ctx context.Context, flows []flow, want, other []bool) (s
 			}
 		}
 		if try == st.pace.tries {
-			// A single loss is no effect.
+			// A connection that failed once may have lost a packet.
 			st.working = st.working || slices.ContainsFunc(seen, func(s sight) bool { return s.reached == 0 })
 			return seen, took, nil
 		}
@@ -298,8 +300,8 @@ func (st *stage) watch(ctx context.Context, flows []flow, want, other []bool) (s
 	}
 }
 
-// as says whether what passed is just what was expected to.
-func as(answers []agent.Answer, want []bool) bool {
+// matches says whether exactly the expected connections passed.
+func matches(answers []agent.Answer, want []bool) bool {
 	for i, a := range answers {
 		if want[i] != (a.Kind == agent.OK) {
 			return false
@@ -308,9 +310,9 @@ func as(answers []agent.Answer, want []bool) bool {
 	return true
 }
 
-// again asks those that are allowed and had no answer once more, with
-// patience: a packet may be lost, or the machine busy.
-func (st *stage) again(ctx context.Context, flows []flow, answers []agent.Answer, want []bool) error {
+// retryUnanswered tries the allowed connections without an answer once more, with
+// a longer timeout: a packet may be lost, or the machine busy.
+func (st *stage) retryUnanswered(ctx context.Context, flows []flow, answers []agent.Answer, want []bool) error {
 	var late []int
 	var missing []flow
 	for i, a := range answers {
@@ -321,9 +323,9 @@ func (st *stage) again(ctx context.Context, flows []flow, answers []agent.Answer
 	if len(missing) == 0 {
 		return nil
 	}
-	more, err := st.ask(ctx, missing, st.pace.patient)
+	lateAnswers, err := st.ask(ctx, missing, st.pace.patient)
 	for i, at := range late {
-		answers[at] = more[i]
+		answers[at] = lateAnswers[i]
 	}
 	return err
 }

@@ -60,7 +60,7 @@ func (r *Runner) Run(ctx context.Context, c *contender.Contender, variant string
 	return results, nil
 }
 
-// Environment are the results as keys of a run's environment.
+// Environment returns the results as keys of a run's environment.
 func Environment(results []Result) result.Environment {
 	env := result.Environment{}
 	for _, r := range results {

@@ -165,7 +165,7 @@ type Leftovers struct {
 	NodeAnnotations []string `yaml:"node-annotations,omitempty" json:"node-annotations,omitempty"` // prefixes of labels, annotations and taints of nodes
 }
 
-// Placeholders are the facts of a cluster that a recipe can ask for.
+// Placeholders returns the facts of a cluster that a recipe can ask for.
 func Placeholders() []string {
 	return []string{
 		"version",           // of the version set
@@ -223,7 +223,7 @@ func ExpandAll(tree any, fact func(name string) (string, error)) (any, error) {
 	return tree, nil
 }
 
-// StepsOf are the steps of a version set, in order.
+// StepsOf returns the steps of a version set, in order.
 func (k *Kube) StepsOf(set string) []Step {
 	var steps []Step
 	for _, s := range k.Steps {
@@ -272,11 +272,11 @@ func (k *Kube) check(p *problems) {
 // actions counts what a step does.
 func (s *Step) actions() int {
 	n := 0
-	for _, there := range []bool{
+	for _, set := range []bool{
 		s.Namespace != nil, s.NodeLabels != nil, s.Chart != nil, s.Manifest != nil, s.Object != nil,
 		s.Secret != nil, s.Patch != nil, s.Wait != nil, s.Farewell != nil,
 	} {
-		if there {
+		if set {
 			n++
 		}
 	}

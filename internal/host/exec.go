@@ -153,7 +153,7 @@ var packageOf = map[string]string{
 // leaves it out.
 var sbin = []string{"/usr/local/sbin", "/usr/sbin", "/sbin"}
 
-// beside is the folder of this very program, where `make` puts others that no
+// beside returns the folder of this very program, where `make` puts others that no
 // package has.
 func beside() []string {
 	self, err := os.Executable()

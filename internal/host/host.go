@@ -26,7 +26,7 @@ type Command struct {
 	Aside bool
 }
 
-// String is the command as a user would paste it into a shell.
+// String returns the command as a user would paste it into a shell.
 func (c Command) String() string {
 	quoted := make([]string, len(c.Argv))
 	for i, arg := range c.Argv {

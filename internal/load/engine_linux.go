@@ -26,8 +26,8 @@ const (
 
 // engine is one sending thread: a loop that sends what is due, waits, and
 // reads what came. Nothing in the loop allocates, takes a lock or blocks
-// except waiting. With several threads each sends every so-manieth request of
-// the plan over its share of the connections.
+// except waiting. Of n threads each sends every n-th request of the plan, over its
+// own share of the connections.
 type engine struct {
 	cfg     Config
 	thread  int // from 0
@@ -132,7 +132,7 @@ func (e *engine) now() int64 { return int64(time.Since(e.start)) }
 
 func (e *engine) open() bool { return e.cfg.open() }
 
-// due says that the plan has a request that may be sent at now.
+// due says whether the plan has a request that may be sent at now.
 func (e *engine) due(now int64) bool { return e.plan.at < e.end && e.plan.at <= now }
 
 // prepare makes the thread ready to send.
@@ -251,7 +251,7 @@ func (e *engine) expire(now int64) {
 	}
 }
 
-// pause is how long the loop may sleep: until the next thing that it has to
+// pause returns how long the loop may sleep: until the next thing that it has to
 // do by itself. Shortly before a send it must not sleep any more.
 func (e *engine) pause(now int64) time.Duration {
 	until := e.rotateAt

@@ -51,7 +51,7 @@ func TestStallShows(t *testing.T) {
 // mostDelay is what a request waits beyond a stall on a quiet machine.
 const mostDelay = 20 * time.Millisecond
 
-// quick says that a load without stalls waits for nothing.
+// quick says whether a load without stalls waits for nothing.
 func quick(t *testing.T, connections int) bool {
 	t.Helper()
 	_, addr := startServer(t, serve.Config{})

@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/serve"
 )
 
-// exchanges are all kinds, each with the server that it needs.
+// exchanges returns all kinds, each with the server that it needs.
 func exchanges(sizes Sizes) []struct {
 	exchange Exchange
 	server   serve.Config

@@ -29,7 +29,7 @@ func (e *engine) recordMissed(now int64) {
 	}
 }
 
-// step is the step of the ladder in which a request was planned, or nil
+// step returns the step of the ladder in which a request was planned, or nil
 // without a ladder.
 func (e *engine) step(planned int64) *Step {
 	if len(e.res.Steps) == 0 {

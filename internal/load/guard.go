@@ -39,7 +39,7 @@ func (g *guard) woke(late int64) {
 	}
 }
 
-// ahead is how long before a send to wake up at this time.
+// ahead returns how long before a send to wake up at this time.
 func (g *guard) ahead(now int64) int64 {
 	if g.never || now < g.until {
 		return 0

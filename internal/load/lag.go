@@ -1,17 +1,17 @@
 package load
 
-// lag tells the engine's own delay of a send from the server's. Whoever was
-// away for a while, as a thread is that lost its CPU, leaves a backlog behind:
-// its requests find every connection busy, and yet wait because of the
-// absence. So an absence stays owed until the plan has been caught up with.
+// lag tells the engine's own delay of a send from the server's. A thread that
+// loses its CPU for a while leaves a backlog: later requests find every connection
+// busy, although the thread's absence is the cause of their wait. So an absence
+// counts as the engine's own delay until the thread has caught up with the plan.
 type lag struct {
-	owed int64 // nanoseconds by which sends are later than without the absences
-	back int64 // end of the last absence
+	owed     int64 // nanoseconds by which sends are later than without the absences
+	returned int64 // when the last absence ended
 }
 
-// of is the own delay of a request that was planned for one time, had a
-// connection that had been free since another, and was sent at a third. It is
-// at most the whole delay, sent - planned.
+// of returns the engine's own delay of a request: planned is when the request was
+// due, freeAt since when its connection was free, sent when it was sent. The own
+// delay is at most the whole delay, sent - planned.
 func (l *lag) of(planned, freeAt, sent int64) int64 {
 	delay, could := sent-planned, max(planned, freeAt)
 	own := sent - could
@@ -20,13 +20,13 @@ func (l *lag) of(planned, freeAt, sent int64) int64 {
 		return own
 	}
 	if own > int64(LateAfter) {
-		// Every connection that was free meanwhile sees the same absence.
-		l.owed += sent - max(could, min(l.back, sent))
-		l.back = sent
+		// Several connections may have waited through one absence; it counts once.
+		l.owed += sent - max(could, min(l.returned, sent))
+		l.returned = sent
 	}
 	return max(own, min(delay, l.owed))
 }
 
-// late says that a send was late by the engine's fault: by more than LateAfter,
-// and no less than by the server's, which had kept every connection busy.
+// late says whether the engine made a send late: its own delay is more than
+// LateAfter, and at least as much as the part that the server caused.
 func late(own, delay int64) bool { return own > int64(LateAfter) && 2*own >= delay }

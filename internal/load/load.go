@@ -84,13 +84,13 @@ func wrong(format string, args ...any) error {
 	return fmt.Errorf("load: %w: %s", ErrConfig, fmt.Sprintf(format, args...))
 }
 
-// open says that there is a plan.
+// open says whether there is a plan.
 func (c Config) open() bool { return c.Rate > 0 || len(c.Steps) > 0 }
 
-// window is how long the measured window is.
+// window returns how long the measured window is.
 func (c Config) window() time.Duration { return c.Duration * time.Duration(max(1, len(c.Steps))) }
 
-// AskedRate is the mean rate (1/s) that the plan has in the window; 0 is a
+// AskedRate returns the mean rate (1/s) that the plan has in the window; 0 is a
 // closed loop.
 func (c Config) AskedRate() float64 {
 	if c.Ramp > 0 {

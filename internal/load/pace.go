@@ -22,7 +22,7 @@ type segment struct {
 // pace is the rate over time: segments in order, of which the last never ends.
 type pace []segment
 
-// newPace is the rate that c asks for, the warm-up at the first rate included.
+// newPace returns the rate that c asks for, the warm-up at the first rate included.
 func newPace(c Config) pace {
 	length, warmup := c.Duration.Seconds(), c.Warmup.Seconds()
 	switch {
@@ -51,7 +51,7 @@ func newPace(c Config) pace {
 // never is later than any window's end.
 const never = 1 << 62
 
-// at is when x requests are expected to have come, after the start, at most
+// at returns when x requests are expected to have come, after the start, at most
 // never. A float64 holds whole nanoseconds exactly for the first hundred days.
 func (p pace) at(x float64) time.Duration {
 	i := len(p) - 1
@@ -59,14 +59,14 @@ func (p pace) at(x float64) time.Duration {
 		i--
 	}
 	s := p[i]
-	more := x - s.count
+	beyond := x - s.count // requests since the segment began
 	if s.slope == 0 {
-		return time.Duration(min(never, s.from+more*1e9/s.rate))
+		return time.Duration(min(never, s.from+beyond*1e9/s.rate))
 	}
-	// more = rate·t + slope·t²/2, solved for t in the form that is exact for
+	// beyond = rate·t + slope·t²/2, solved for t in the form that is exact for
 	// small slopes. Rounding may put the root of a falling ramp's very end below 0.
-	root := math.Sqrt(max(0, s.rate*s.rate+2*s.slope*more))
-	return time.Duration(min(never, s.from+2e9*more/(s.rate+root)))
+	root := math.Sqrt(max(0, s.rate*s.rate+2*s.slope*beyond))
+	return time.Duration(min(never, s.from+2e9*beyond/(s.rate+root)))
 }
 
 // schedule walks along a plan, request by request or in strides.
@@ -103,7 +103,7 @@ func (s *schedule) advance(k int64) {
 	s.at = int64(s.pace.at(s.expected))
 }
 
-// gap is the n-th exponentially distributed number of mean 1 that seed gives:
+// gap returns the n-th exponentially distributed number of mean 1 that seed gives:
 // what lies between two requests of a Poisson process at rate 1. It is a
 // function of the two alone.
 func gap(seed uint64, n int64) float64 {
@@ -111,7 +111,7 @@ func gap(seed uint64, n int64) float64 {
 	return -math.Log1p(-float64(splitMix64(seed+uint64(n)*0x9e3779b97f4a7c15)>>11) * unit)
 }
 
-// splitMix64 is the output function of Steele, Lea and Flood's generator
+// splitMix64 returns the output function of Steele, Lea and Flood's generator
 // ("Fast splittable pseudorandom number generators", 2014), whose state is a
 // counter.
 func splitMix64(z uint64) uint64 {

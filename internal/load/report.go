@@ -62,7 +62,7 @@ type Report struct {
 	Histograms map[string]string `json:"histograms,omitempty"`
 }
 
-// Times are the mean, the percentiles and the maximum of a histogram of
+// Times returns the mean, the percentiles and the maximum of a histogram of
 // nanoseconds, in seconds, under the metric names of its clock. A percentile
 // with fewer than ten samples beyond it is left out.
 func Times(clock string, h *hdrhistogram.Histogram) map[string]float64 {
@@ -82,12 +82,12 @@ func Times(clock string, h *hdrhistogram.Histogram) map[string]float64 {
 	return m
 }
 
-// carries says that ten of n samples at least lie beyond the percentile.
+// carries says whether ten of n samples at least lie beyond the percentile.
 func carries(n int64, percentile float64) bool {
 	return float64(n)*(100-percentile)/100 >= 10-1e-6 // the share of 99.9 is not exact in binary
 }
 
-// Report is the result in the form for printing, with or without histograms.
+// Report returns the result in the form for printing, with or without histograms.
 func (r *Result) Report(cfg Config, target string, histograms bool) (*Report, error) {
 	rep := &Report{
 		Schema: ReportSchema, Target: target, Rate: r.Rate(), AskedRate: cfg.AskedRate(), Connections: cfg.Connections,
@@ -145,7 +145,7 @@ func (s *Step) report(lasted time.Duration) StepReport {
 	}
 }
 
-// arrivals is how requests come, in a word.
+// arrivals returns how requests come, in a word.
 func (c Config) arrivals() string {
 	switch {
 	case !c.open():
@@ -156,7 +156,7 @@ func (c Config) arrivals() string {
 	return "constant"
 }
 
-// Decoded are the report's histograms.
+// Decoded returns the report's histograms.
 func (r *Report) Decoded() (map[string]*hdrhistogram.Histogram, error) {
 	all := make(map[string]*hdrhistogram.Histogram, len(r.Histograms))
 	for clock, encoded := range r.Histograms {
@@ -169,7 +169,7 @@ func (r *Report) Decoded() (map[string]*hdrhistogram.Histogram, error) {
 	return all, nil
 }
 
-// ErrorCount is the number of requests that failed.
+// ErrorCount returns the number of requests that failed.
 func (r *Report) ErrorCount() int64 { return total(r.Errors) }
 
 type plainReport Report

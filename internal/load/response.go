@@ -21,7 +21,7 @@ const maxHeader = 16 << 10
 
 var endOfHeader = []byte("\r\n\r\n")
 
-// good says that a complete response has a status of 2xx, or none because its
+// good says whether a complete response has a status of 2xx, or none because its
 // exchange has none.
 func (r *response) good() bool { return r.status == 0 || r.status >= 200 && r.status <= 299 }
 
@@ -141,7 +141,7 @@ func decimal(b []byte) (int64, bool) {
 	return n, true
 }
 
-// isName says that b is the lower-case name in any case.
+// isName says whether b is the lower-case name in any case.
 func isName(b []byte, name string) bool {
 	if len(b) != len(name) {
 		return false

@@ -96,16 +96,16 @@ type Step struct {
 	ServiceTime *hdrhistogram.Histogram
 }
 
-// Rate is the achieved rate (1/s).
+// Rate returns the achieved rate (1/s).
 func (r *Result) Rate() float64 { return perSecond(r.Completed, r.Elapsed) }
 
-// LateFraction is the share of sends that were late, 0 to 1.
+// LateFraction returns the share of sends that were late, 0 to 1.
 func (r *Result) LateFraction() float64 { return share(r.Late, r.Sent) }
 
-// QueuedFraction is the share of sends that had to wait for a connection.
+// QueuedFraction returns the share of sends that had to wait for a connection.
 func (r *Result) QueuedFraction() float64 { return share(r.Queued, r.Sent) }
 
-// Histograms are the non-empty histograms by the name of their clock.
+// Histograms returns the non-empty histograms by the name of their clock.
 func (r *Result) Histograms() map[string]*hdrhistogram.Histogram {
 	all := map[string]*hdrhistogram.Histogram{
 		"latency": r.Latency, "service_time": r.ServiceTime, "network_time": r.NetworkTime,

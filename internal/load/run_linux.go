@@ -187,7 +187,7 @@ func (r *run) result() *Result {
 	return res
 }
 
-// live is the whole life of a sending thread. A start that is closed instead
+// live returns the whole life of a sending thread. A start that is closed instead
 // of told means that another thread failed.
 func (e *engine) live(ownTable bool, cpus []int, ready chan<- error, start <-chan time.Time, done chan<- error) {
 	// Never unlocked: the thread, with its file table, timer slack and CPU,

@@ -192,7 +192,7 @@ func send(fd int32, b []byte) bool {
 	return errno == 0 && int(n) == len(b)
 }
 
-// socketError is the pending error of a socket that was connecting.
+// socketError returns the pending error of a socket that was connecting.
 func socketError(fd int32) error {
 	code, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR)
 	if err == nil && code != 0 {

@@ -35,7 +35,7 @@ func (t *thread) close() {
 	}
 }
 
-// cpu is the CPU time that the thread has used.
+// cpu returns the CPU time that the thread has used.
 func (t *thread) cpu() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {
@@ -44,7 +44,7 @@ func (t *thread) cpu() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// waited is how long the thread has been runnable without a CPU: the second
+// waited returns how long the thread has been runnable without a CPU: the second
 // number of schedstat (Documentation/scheduler/sched-stats.rst).
 func (t *thread) waited() time.Duration {
 	if t.sched < 0 {
@@ -60,7 +60,7 @@ func (t *thread) waited() time.Duration {
 	return time.Duration(ns)
 }
 
-// preempted is how often somebody else got the CPU while the thread wanted it.
+// preempted returns how often somebody else got the CPU while the thread wanted it.
 func (t *thread) preempted() int64 {
 	if err := unix.Getrusage(unix.RUSAGE_THREAD, &t.usage); err != nil {
 		return 0
@@ -87,7 +87,7 @@ func pin(cpu int) error {
 	return nil
 }
 
-// usableCPUs are the CPUs that this process may run on.
+// usableCPUs returns the CPUs that this process may run on.
 func usableCPUs() []int {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
@@ -102,7 +102,7 @@ func usableCPUs() []int {
 	return cpus
 }
 
-// maySpin says that a thread of so many can wait by spinning and leave a CPU
+// maySpin says whether a thread of so many can wait by spinning and leave a CPU
 // to the rest: the server, this program's own bookkeeping. Being bound to a
 // CPU is no obstacle as long as the machine has others; whether it is shared
 // shows when the spinning is interrupted.
@@ -135,7 +135,7 @@ func onlineCPUs() int {
 	return n
 }
 
-// cpuQuota is how many CPUs the cgroup's quota amounts to, where this process
+// cpuQuota returns how many CPUs the cgroup's quota amounts to, where this process
 // sees its own cgroup at the root as containers do; 0 is no quota.
 func cpuQuota() float64 {
 	number := func(path string) float64 {
@@ -164,7 +164,7 @@ func cpuQuota() float64 {
 // that Go has.
 const clockTick = 10 * time.Millisecond
 
-// stolen is the time that the hypervisor has taken from the CPUs, all
+// stolen returns the time that the hypervisor has taken from the CPUs, all
 // together; 0 if /proc/stat can't be read.
 func stolen(cpus []int) time.Duration {
 	f, err := os.Open("/proc/stat")

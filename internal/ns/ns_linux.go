@@ -90,21 +90,21 @@ func (n *NS) Do(fn func() error) error {
 			return true, fmt.Errorf("enter namespace %s: %w", n.Name, err)
 		}
 		err = fn()
-		back := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET)
-		return back == nil, err
+		restoreErr := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET)
+		return restoreErr == nil, err
 	})
 }
 
-// FD is the namespace's file descriptor, for moving links into it.
+// FD returns the namespace's file descriptor, for moving links into it.
 func (n *NS) FD() int { return int(n.f.Fd()) }
 
-// Path is a path under which this process and its children can open the
+// Path returns a path under which this process and its children can open the
 // namespace, as CNI_NETNS wants it.
 func (n *NS) Path() string {
 	return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.f.Fd())
 }
 
-// Netlink is a route netlink socket inside the namespace; close it.
+// Netlink returns a route netlink socket inside the namespace; close it.
 func (n *NS) Netlink() (*netlink.Handle, error) {
 	h, err := netlink.NewHandleAt(netns.NsHandle(n.f.Fd()), unix.NETLINK_ROUTE)
 	if err != nil {

@@ -26,8 +26,8 @@ func (n *NS) Start(cmd *exec.Cmd, cpus []int) error {
 			return fmt.Errorf("bind to CPUs %v: %w", cpus, err)
 		}
 		err := cmd.Start()
-		if back := unix.SchedSetaffinity(0, &old); back != nil {
-			runtime.LockOSThread() // one lock more than is undone: the thread ends with its goroutine
+		if restoreErr := unix.SchedSetaffinity(0, &old); restoreErr != nil {
+			runtime.LockOSThread() // never unlocked: the thread, whose CPUs are wrong, ends with its goroutine
 		}
 		return err
 	})

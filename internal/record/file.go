@@ -88,7 +88,7 @@ func open(path string) (f *os.File, fresh bool, err error) {
 	return f, before != nil, err
 }
 
-// sameFile says that both names are one file that can hold but one of them.
+// sameFile says whether both names are one file that can hold but one of them.
 func sameFile(a, b string) bool {
 	one, err := os.Stat(a)
 	if err != nil || b == "" {

@@ -50,7 +50,7 @@ func leftAfter(group int, patience time.Duration) []string {
 	}
 }
 
-// members are the processes of the group that run, as "NAME (PID)"; without
+// members returns the processes of the group that run, as "NAME (PID)"; without
 // /proc it says only that there are some.
 func members(group int) []string {
 	if syscall.Kill(-group, 0) != nil {

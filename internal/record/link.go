@@ -117,7 +117,7 @@ func shake(conn net.Conn, own side, token []byte) (*link, error) {
 	return l, conn.SetDeadline(time.Time{})
 }
 
-// proof is an HMAC under the token; the challenges have a fixed length.
+// proof returns an HMAC under the token; the challenges have a fixed length.
 func proof(token []byte, what string, challenges []byte) []byte {
 	m := hmac.New(sha256.New, token)
 	m.Write(fmt.Appendf(nil, "cnibench record %d %s\n", linkVersion, what))

@@ -22,14 +22,15 @@ const (
 	Client     Role = "client"
 )
 
-// Pair says with whom a recorder starts and ends.
+// Pair says with which other recorder this one starts and ends.
 type Pair struct {
 	Role Role // "" is Standalone
-	// Address is where a server listens, or whom a client connects to, with
-	// the port.
+	// Address, with the port, is where a server listens, or the server that a
+	// client connects to.
 	Address string
 	Token   []byte // both sides' secret, at least MinToken bytes
-	// StartOnly shares the start and not the end; one side is enough to ask.
+	// StartOnly shares the start and not the end. It holds for both sides if one
+	// of them sets it.
 	StartOnly bool
 	Patience  time.Duration // how long a client tries to reach its server
 }
@@ -56,18 +57,19 @@ func (p *Pair) check() error {
 	return nil
 }
 
-// peer is the other side during a run; a nil one is there when nobody is.
+// peer is the other side during a run. A nil peer is no other side: the recorder
+// runs alone.
 type peer struct {
 	link      *link
 	own       side
 	startOnly bool
 	messages  chan message // closed at the link's end
-	hangUp    error        // then: why
+	hangUp    error        // why the link ended, once messages is closed
 	ended     chan struct{}
 }
 
-// meet waits for the client or connects to the server; both have then agreed
-// to start. It is nil for a recorder alone.
+// meet waits for the client, or connects to the server. When it returns, both
+// sides have agreed to start. A recorder without another side gets nil.
 func (p *Pair) meet(ctx context.Context, signals *signals, log *slog.Logger) (*peer, error) {
 	if p.role() == Standalone {
 		return nil, nil
@@ -93,7 +95,7 @@ func (p *Pair) meet(ctx context.Context, signals *signals, log *slog.Logger) (*p
 	}
 	close(met)
 	<-watched
-	if err == nil && ctx.Err() != nil { // at the last moment
+	if err == nil && ctx.Err() != nil { // interrupted after the sides had met
 		l.conn.Close()
 		err = context.Cause(ctx)
 	}
@@ -105,8 +107,8 @@ func (p *Pair) meet(ctx context.Context, signals *signals, log *slog.Logger) (*p
 	return peer, nil
 }
 
-// accept waits for the first client that has the token and says start. Others
-// are told nothing.
+// accept waits for the first client that has the token and sends start. Other
+// clients get no answer.
 func (p *Pair) accept(ctx context.Context, log *slog.Logger) (*link, bool, error) {
 	listener, err := (&net.ListenConfig{KeepAliveConfig: keepAlive}).Listen(ctx, "tcp", p.Address)
 	if err != nil {
@@ -174,8 +176,8 @@ func (p *Pair) accept(ctx context.Context, log *slog.Logger) (*link, bool, error
 	}
 }
 
-// maxGreetings is how many strangers are heard at once: each holds a
-// descriptor until its handshake has failed.
+// maxGreetings is how many handshakes run at once: each holds a descriptor until
+// it ends.
 const maxGreetings = 16
 
 // acceptPause is how long a server waits when the machine is short of
@@ -196,7 +198,7 @@ func temporary(err error) bool {
 	return false
 }
 
-// doorkeeper tells of those who were turned away, once a second at most.
+// doorkeeper logs clients that were refused, at most once a second.
 type doorkeeper struct {
 	log    *slog.Logger
 	mu     sync.Mutex
@@ -211,15 +213,15 @@ func (d *doorkeeper) turnAway(who any, why error) {
 		d.untold++
 		return
 	}
-	more := ""
+	others := ""
 	if d.untold > 0 {
-		more = fmt.Sprintf("; %d others before", d.untold)
+		others = fmt.Sprintf("; %d others before", d.untold)
 	}
-	d.log.Warn(fmt.Sprintf("%v was turned away: %v%s", who, why, more))
+	d.log.Warn(fmt.Sprintf("%v was turned away: %v%s", who, why, others))
 	d.told, d.untold = time.Now(), 0
 }
 
-// welcome lets a client prove itself and say start.
+// welcome checks that the client has the token, and waits for its start message.
 func welcome(conn net.Conn, token []byte) (*link, bool, error) {
 	l, err := shake(conn, serverSide, token)
 	if err != nil {
@@ -230,7 +232,7 @@ func welcome(conn net.Conn, token []byte) (*link, bool, error) {
 	}
 	m, err := l.receive()
 	if err == nil && m.Op != opStart {
-		err = fmt.Errorf("%q instead of %q", m.Op, opStart)
+		err = fmt.Errorf("the client sent the message %q where %q is due; run the same version of cnibench on both sides", m.Op, opStart)
 	}
 	if err != nil {
 		return nil, false, err
@@ -238,7 +240,7 @@ func welcome(conn net.Conn, token []byte) (*link, bool, error) {
 	return l, m.StartOnly, conn.SetReadDeadline(time.Time{})
 }
 
-// connect reaches the server, which may be about to start.
+// connect connects to the server, which may start only a little later.
 func (p *Pair) connect(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.Patience+handshakeTime)
 	defer cancel()
@@ -262,7 +264,8 @@ func (p *Pair) connect(ctx context.Context) (*link, error) {
 	}
 }
 
-// greet connects to the server and says start; met says that somebody was there.
+// greet connects to the server and sends start. met says whether a connection
+// came about, whatever followed.
 func (p *Pair) greet(ctx context.Context) (l *link, met bool, err error) {
 	conn, err := (&net.Dialer{Timeout: handshakeTime, KeepAliveConfig: keepAlive}).DialContext(ctx, "tcp", p.Address)
 	if err != nil {
@@ -333,10 +336,10 @@ func (p *peer) failed(err error) {
 	}
 }
 
-// stops says that the other side's end ends this side's command.
+// stops says whether the other side's end ends this side's command.
 func (p *peer) stops() bool { return p != nil && p.own == serverSide && !p.startOnly }
 
-// news is what the other side says while the command runs, closed if it is
+// news returns what the other side says while the command runs, closed if it is
 // lost; nil where it does not matter.
 func (p *peer) news() <-chan message {
 	if p == nil || p.startOnly {

@@ -167,7 +167,7 @@ func (o *Options) labels() map[string]string {
 	return labels
 }
 
-// instance is what was asked for, or the program's name as far as a label can
+// instance returns what was asked for, or the program's name as far as a label can
 // hold it: files may be named in any encoding.
 func (o *Options) instance() string {
 	if o.Instance != "" {
@@ -176,7 +176,7 @@ func (o *Options) instance() string {
 	return strings.ToValidUTF8(o.Command[0], "\uFFFD")
 }
 
-// failedCommand is what the summary says of a command that did not run.
+// failedCommand returns what the summary says of a command that did not run.
 func failedCommand(c *command) string {
 	if c.err == nil {
 		return ""
@@ -184,7 +184,7 @@ func failedCommand(c *command) string {
 	return c.err.Error()
 }
 
-// isRegular says that the file can be cut.
+// isRegular says whether the file can be cut.
 func isRegular(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode().IsRegular()

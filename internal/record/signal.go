@@ -45,7 +45,7 @@ func (s *signals) wait(d time.Duration) os.Signal {
 	}
 }
 
-// fromTerminal says that the terminal sends such a signal to us and to the
+// fromTerminal says whether the terminal sends such a signal to us and to the
 // command alike: it must not get it twice. That it came from a kill instead
 // cannot be told.
 func fromTerminal(sig os.Signal) bool {
@@ -69,7 +69,7 @@ type interrupted struct {
 
 func (e *interrupted) Error() string { return fmt.Sprintf("%v %s", e.signal, e.when) }
 
-// signalCode is a shell's exit code for a program that the signal ended.
+// signalCode returns a shell's exit code for a program that the signal ended.
 func signalCode(s os.Signal) int {
 	if n, ok := s.(syscall.Signal); ok {
 		return 128 + int(n)

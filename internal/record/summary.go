@@ -53,7 +53,7 @@ type Cost struct {
 	MaxResidentBytes int64   `json:"max_resident_bytes"`
 }
 
-// ownCost is the cost until now; zero where the system does not tell.
+// ownCost returns the cost until now; zero where the system does not tell.
 func ownCost() Cost {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
@@ -108,7 +108,7 @@ var means = []mean{
 // window is the command's life.
 type window struct{ begin, end time.Time }
 
-// inner are the first and the last of the snapshots strictly within the window:
+// inner returns the first and the last of the snapshots strictly within the window:
 // at its marks the command is not there yet, or no more.
 func (w window) inner(times []time.Time) (first, last int, ok bool) {
 	first = sort.Search(len(times), func(i int) bool { return times[i].After(w.begin) })
@@ -116,7 +116,7 @@ func (w window) inner(times []time.Time) (first, last int, ok bool) {
 	return first, last, first < last
 }
 
-// within is the recording with its inner snapshots only; the first holds from
+// within returns the recording with its inner snapshots only; the first holds from
 // the window's begin and the last to its end.
 func (w window) within(rec *sysmon.Recording) *sysmon.Recording {
 	first, last, ok := w.inner(rec.Times)
@@ -224,7 +224,7 @@ func (m mean) of(part *sysmon.Recording, key string, w window) (float64, error) 
 	return part.Mean(m.family, match, w.begin, w.end)
 }
 
-// families are the summary as metrics, each with one point at the command's
+// families returns the summary as metrics, each with one point at the command's
 // end, and the command's status over all snapshots.
 func (s *Summary) families(times []time.Time) []sysmon.Family {
 	at := func(t time.Time, v float64) []sysmon.Value {

@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// Text is the summary for people.
+// Text returns the summary for people.
 func (s *Summary) Text() string {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {

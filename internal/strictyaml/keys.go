@@ -10,7 +10,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// unknownKey is the message for a key that the type has no field for: the
+// unknownKey returns the message for a key that the type has no field for: the
 // nearest key of the same mapping, or all of its keys.
 func unknownKey(key *token.Token, body ast.Node, into any) string {
 	if key == nil {
@@ -23,7 +23,7 @@ func unknownKey(key *token.Token, body ast.Node, into any) string {
 	return nearest.Unknown("key", key.Value, known).Error()
 }
 
-// keysBeside are the keys that t allows in the mapping that holds key. It
+// keysBeside returns the keys that t allows in the mapping that holds key. It
 // walks document and type together, because the library names the key alone.
 func keysBeside(key *token.Token, node ast.Node, t reflect.Type) []string {
 	for t.Kind() == reflect.Pointer {
@@ -78,7 +78,7 @@ func fieldTypes(t reflect.Type) map[string]reflect.Type {
 	return types
 }
 
-// keys are the YAML keys of a struct in the order of its fields.
+// keys returns the YAML keys of a struct in the order of its fields.
 func keys(t reflect.Type) []string {
 	var names []string
 	for i := range t.NumField() {
@@ -89,7 +89,7 @@ func keys(t reflect.Type) []string {
 	return names
 }
 
-// yamlName is the key of a field: its tag, or its name in lower case as the
+// yamlName returns the key of a field: its tag, or its name in lower case as the
 // library has it; "" if the field takes part in no YAML.
 func yamlName(f reflect.StructField) string {
 	tag, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")

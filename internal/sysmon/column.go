@@ -53,7 +53,7 @@ func (c *column) append(v Value) {
 	c.bytes = binary.LittleEndian.AppendUint64(c.bytes, math.Float64bits(float64(v)))
 }
 
-// scaled is v as a whole number over the divisor, if that gives v back.
+// scaled returns n with v = n/divisor, if there is such a whole number.
 func scaled(v Value, divisor float64) (n int64, fits bool) {
 	f := math.Round(float64(v) * divisor)
 	if math.Abs(f) >= 1<<53 || f == 0 && math.Signbit(float64(v)) {
@@ -64,15 +64,15 @@ func scaled(v Value, divisor float64) (n int64, fits bool) {
 
 // rescale encodes the column anew with a finer divisor; a column has few.
 func (c *column) rescale(divisor int) {
-	again := column{labels: c.labels, missing: c.missing, divisor: divisor, bytes: make([]byte, 0, cap(c.bytes))}
+	finer := column{labels: c.labels, missing: c.missing, divisor: divisor, bytes: make([]byte, 0, cap(c.bytes))}
 	for _, v := range c.values(c.length - 1) { // the last is yet to be added
-		again.append(v)
+		finer.append(v)
 	}
-	again.length++
-	*c = again
+	finer.length++
+	*c = finer
 }
 
-// values is the column, with absent values up to n.
+// values returns the column, with absent values up to n.
 func (c *column) values(n int) []Value {
 	values := make([]Value, 0, n)
 	var last int64

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// conntrack is how full the table of tracked connections is. The entries are
+// conntrack returns how full the table of tracked connections is. The entries are
 // those of the recorder's own network namespace, the limit is the machine's.
 func conntrack() Sampler {
 	files := []struct{ file, metric string }{

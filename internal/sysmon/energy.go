@@ -8,7 +8,7 @@ import (
 
 const powercapFolder = "class/powercap"
 
-// energy is what the CPU's own counters (RAPL) say that it used. Only root may
+// energy returns what the CPU's own counters (RAPL) say that it used. Only root may
 // read them on most machines, and virtual machines have none.
 func energy() Sampler {
 	const metric = "node_rapl_joules"
@@ -46,7 +46,7 @@ type energyZone struct {
 	limit, last, sum uint64
 }
 
-// used is the µJ since the first snapshot.
+// used returns the µJ since the first snapshot.
 func (z *energyZone) used(now uint64) uint64 {
 	if now < z.last {
 		z.sum += z.limit - min(z.last, z.limit) + now

@@ -9,7 +9,7 @@ import (
 
 const cpuFolder = "devices/system/cpu"
 
-// frequency is what the CPUs' drivers say of their clocks. Virtual machines
+// frequency returns what the CPUs' drivers say of their clocks. Virtual machines
 // mostly have none.
 func frequency() Sampler {
 	const metric = "node_cpu_scaling_frequency_hertz"

@@ -37,7 +37,7 @@ func interrupts() Sampler {
 	}
 }
 
-// interruptName is the device's name for an interrupt with a number: what
+// interruptName returns the device's name for an interrupt with a number: what
 // comes after its controller, its pin and how it is triggered. Others have a
 // name of their own.
 func interruptName(name, description string) string {

@@ -48,9 +48,9 @@ func (k *keepingFS) Open(name string) (fs.File, error) {
 // ReadDir implements fs.ReadDirFS.
 func (k *keepingFS) ReadDir(name string) ([]fs.DirEntry, error) { return fs.ReadDir(k.FS, name) }
 
-// again opens a file anew whose kept descriptor fails: its device (a CPU that
+// reopen opens a file anew whose kept descriptor fails: its device (a CPU that
 // was offline) went and came back.
-func (k *keepingFS) again(name string, stale *os.File) (*os.File, error) {
+func (k *keepingFS) reopen(name string, stale *os.File) (*os.File, error) {
 	k.mu.Lock()
 	if k.open[name] == stale {
 		delete(k.open, name)
@@ -85,7 +85,7 @@ func (f *keptFile) Read(p []byte) (int, error) {
 	}
 	n, err := f.file.ReadAt(p, f.at)
 	if n == 0 && f.at == 0 && err != nil && err != io.EOF {
-		if file, gone := f.folder.again(f.name, f.file); gone == nil {
+		if file, gone := f.folder.reopen(f.name, f.file); gone == nil {
 			f.file = file
 			n, err = f.file.ReadAt(p, 0)
 		}

@@ -87,7 +87,7 @@ func writePoint(b *bufio.Writer, head string, v float64, t time.Time) {
 	b.Write(line)
 }
 
-// sampleName is the name that the family's samples carry.
+// sampleName returns the name that the family's samples carry.
 func sampleName(f *Family) string {
 	if f.Type == "counter" {
 		return f.Name + "_total"
@@ -247,7 +247,7 @@ var (
 	escape     = strings.NewReplacer("\\", `\\`, "\n", `\n`, `"`, `\"`)
 )
 
-// isLabelName says that OpenMetrics allows the name; two underscores in front
+// isLabelName says whether OpenMetrics allows the name; two underscores in front
 // are reserved.
 func isLabelName(name string) bool {
 	return labelName.MatchString(name) && !strings.HasPrefix(name, "__")

@@ -184,7 +184,7 @@ func (p *omReader) infoPoint(labels map[string]string, value float64, nanos int6
 	return nil
 }
 
-// recording is the one whose labels are all among these, or nil.
+// recording returns the one whose labels are all among these, or nil.
 func (p *omReader) recording(labels map[string]string) *omRecording {
 	for i := len(p.recs) - 1; i >= 0; i-- {
 		if holds(labels, p.recs[i].labels) {

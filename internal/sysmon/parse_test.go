@@ -35,7 +35,7 @@ var parsers = map[string]struct {
 	}},
 }
 
-// sampleText is a sampler's parser where it is made with the sampler.
+// sampleText returns a sampler's parser where it is made with the sampler.
 func sampleText(s Sampler, file string) func(io.Reader, *frame) error {
 	return func(r io.Reader, out *frame) error {
 		return s.sample(Root{Proc: oneFile{file, r}}, out)
@@ -72,7 +72,7 @@ func parseFile(t *testing.T, sampler, root string) map[string]float64 {
 	return asMap(t, out)
 }
 
-// asMap is the rows as "metric,label,label" → value.
+// asMap returns the rows as "metric,label,label" → value.
 func asMap(t *testing.T, out frame) map[string]float64 {
 	t.Helper()
 	m := make(map[string]float64, len(out.rows))

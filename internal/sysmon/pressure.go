@@ -23,7 +23,7 @@ var pressureLines = []struct {
 	{"irq", "full", Metric{"node_pressure_irq_stalled_seconds", "counter", "seconds", "Time that interrupts took from a task (/proc/pressure/irq full; Linux 6.1 with CONFIG_IRQ_TIME_ACCOUNTING).", nil}},
 }
 
-// pressure is the kernel's pressure stall information.
+// pressure returns the kernel's pressure stall information.
 func pressure() Sampler {
 	s := Sampler{Name: "pressure", Scope: ScopeNode, Optional: true}
 	for _, l := range pressureLines {

@@ -26,7 +26,7 @@ type Group struct {
 // What ran before the recording is settled from the start.
 const settled = 3
 
-// ProcessGroups is the CPU time of groups of processes. It costs one file
+// ProcessGroups returns the CPU time of groups of processes. It costs one file
 // for each process in a group, not for each process, and a listing of /proc
 // when some process has started. The
 // recorder itself and those that started it are in no group: their command

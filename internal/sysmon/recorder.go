@@ -60,7 +60,7 @@ type metricState struct {
 	columns []*column // in the order of their first appearance
 }
 
-// Proc is the /proc that recorders read on a real machine.
+// Proc returns the /proc that recorders read on a real machine.
 func Proc() fs.FS { return keeping("/proc") }
 
 // Start records what the steps of a run need: Samplers of that scope, below a
@@ -196,7 +196,7 @@ func (r *Recorder) snapshot() time.Time {
 	return now
 }
 
-// now is the wall clock of the start plus what the monotonic clock says: a
+// now returns the wall clock of the start plus what the monotonic clock says: a
 // clock that is set meanwhile bends no interval. It is in microseconds, which
 // every form of the time keeps.
 func (r *Recorder) now() time.Time {
@@ -271,7 +271,7 @@ func (r *Recorder) fault(s *Sampler, err error) {
 	r.rec.Faults = append(r.rec.Faults, s.Name+": "+err.Error())
 }
 
-// Names are the families that have a series, in the order of the samplers.
+// Names returns the families that have a series, in the order of the samplers.
 // It and Part are for after End.
 func (r *Recorder) Names() []string {
 	var names []string
@@ -285,7 +285,7 @@ func (r *Recorder) Names() []string {
 	return names
 }
 
-// Part is the recording with only these of its families, as far as it has
+// Part returns the recording with only these of its families, as far as it has
 // them.
 func (r *Recorder) Part(families ...string) *Recording {
 	r.mu.Lock()

@@ -20,7 +20,7 @@ import (
 // sameValue takes absent values as equal to each other.
 var sameValue = cmp.Comparer(func(a, b Value) bool { return a == b || a.IsAbsent() && b.IsAbsent() })
 
-// of is what Start asks for.
+// of returns what Start asks for.
 func of(proc fs.FS, scope Scope, labels map[string]string) Options {
 	return Options{Root: Root{Proc: proc}, Labels: labels, Samplers: OfScope(scope, Samplers())}
 }
@@ -224,7 +224,7 @@ func busyFor(d time.Duration) {
 	}
 }
 
-// usage is the CPU time of this process, in seconds.
+// usage returns the CPU time of this process, in seconds.
 func usage(t *testing.T) float64 {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {

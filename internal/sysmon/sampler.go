@@ -53,7 +53,7 @@ type Root struct {
 	Sys  fs.FS // stands for /sys; nil where no sampler needs it
 }
 
-// Machine is the root of the machine that this program runs on.
+// Machine returns the root of the machine that this program runs on.
 func Machine() Root { return Root{Proc: Proc(), Sys: keeping("/sys")} }
 
 // Metric describes one family that a sampler gives.
@@ -89,7 +89,7 @@ func (f *frame) add(metric string, value float64, labels ...string) {
 	f.rows = append(f.rows, r)
 }
 
-// fromFile is the sample function of a sampler that parses one file of /proc.
+// fromFile returns the sample function of a sampler that parses one file of /proc.
 func fromFile(name string, parse func(io.Reader, *frame) error) func(Root, *frame) error {
 	return func(root Root, out *frame) error { return readFile(root.Proc, name, parse, out) }
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/procfs/blockdevice"
 )
 
-// values is what a sampler gives of a root.
+// values returns what a sampler gives of a root.
 func values(t *testing.T, s Sampler, root Root) map[string]float64 {
 	t.Helper()
 	var out frame
@@ -260,7 +260,7 @@ func TestSparse(t *testing.T) {
 	}
 }
 
-// stat is a line of /proc/PID/stat.
+// stat returns a line of /proc/PID/stat.
 func stat(name string, parent, user, system, started, pages int) *fstest.MapFile {
 	return &fstest.MapFile{Data: fmt.Appendf(nil, "7 (%s) S %d 1 1 0 -1 4194560 1 2 3 4 %d %d 0 0 20 0 1 0 %d 99 %d 184\n", name, parent, user, system, started, pages)}
 }

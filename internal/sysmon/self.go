@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// self is the recorder's own cost: it is part of what the node's figures hold.
+// self returns the recorder's own cost: it is part of what the node's figures hold.
 func self() Sampler {
 	return Sampler{
 		Name:  "self",

@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// IsAbsent says that there was no value.
+// IsAbsent says whether there was no value.
 func (v Value) IsAbsent() bool { return math.IsNaN(float64(v)) }
 
 // MarshalJSON gives null for an absent value. An infinity is an error.

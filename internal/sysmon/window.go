@@ -12,7 +12,7 @@ import (
 // never a zero.
 var ErrNoData = errors.New("nothing recorded")
 
-// Delta is the growth of a counter between the snapshots nearest to begin and
+// Delta returns the growth of a counter between the snapshots nearest to begin and
 // end, summed over the series whose labels hold all of match (nil matches
 // every series). The marks of a step have snapshots at their very times.
 //
@@ -61,7 +61,7 @@ func (r *Recording) growth(s Series, from, to int) (delta, unknown float64, ok b
 	return delta, unknown, ok
 }
 
-// Rate is the growth of Delta per second of the time between the two
+// Rate returns the growth of Delta per second of the time between the two
 // snapshots, which is the divisor that fits it: CPU-seconds per second for
 // node_cpu_seconds. A counter that went back is divided by the time without
 // those intervals; it counts as standing still if there is no other.
@@ -88,7 +88,7 @@ func (r *Recording) Rate(family string, match map[string]string, begin, end time
 	return sum, nil
 }
 
-// Mean is the mean of a gauge over the time between the snapshots nearest to
+// Mean returns the mean of a gauge over the time between the snapshots nearest to
 // begin and end (trapezoids: each interval counts by its length), summed over
 // the series whose labels hold all of match. Intervals in which a series was
 // absent do not count for it. The error is ErrNoData.
@@ -120,7 +120,7 @@ func (r *Recording) Mean(family string, match map[string]string, begin, end time
 	return sum, nil
 }
 
-// Family is the family of that name (without _total).
+// Family returns the family of that name (without _total).
 func (r *Recording) Family(name string) (*Family, bool) {
 	for i := range r.Families {
 		if r.Families[i].Name == name {
@@ -130,7 +130,7 @@ func (r *Recording) Family(name string) (*Family, bool) {
 	return nil, false
 }
 
-// window is the series that match and the snapshots nearest to begin and end.
+// window returns the series that match and the snapshots nearest to begin and end.
 func (r *Recording) window(family string, match map[string]string, begin, end time.Time) (series []Series, from, to int, err error) {
 	f, ok := r.Family(family)
 	if !ok {
@@ -157,7 +157,7 @@ func (r *Recording) window(family string, match map[string]string, begin, end ti
 	return series, from, to, nil
 }
 
-// nearest is the index of the snapshot nearest to t; 0 where there is none.
+// nearest returns the index of the snapshot nearest to t; 0 where there is none.
 func (r *Recording) nearest(t time.Time) int {
 	i := sort.Search(len(r.Times), func(i int) bool { return !r.Times[i].Before(t) })
 	if i == len(r.Times) || i > 0 && t.Sub(r.Times[i-1]) < r.Times[i].Sub(t) {
@@ -175,7 +175,7 @@ func holds(labels, match map[string]string) bool {
 	return true
 }
 
-// inBraces is a label set as PromQL writes it, "" if empty.
+// inBraces returns a label set as PromQL writes it, "" if empty.
 func inBraces(labels map[string]string) string {
 	if len(labels) == 0 {
 		return ""

@@ -107,7 +107,7 @@ type reader struct {
 	at  []int // snapshots that the intervals lie between
 }
 
-// rates are the growth per second of a counter in every interval; NaN where it
+// rates returns the growth per second of a counter in every interval; NaN where it
 // is absent or went back.
 func (r *reader) rates(values []sysmon.Value) []float64 {
 	if len(values) != len(r.own.Times) {
@@ -213,7 +213,7 @@ func (r *reader) everywhere(recs []*sysmon.Recording, family string) []float64 {
 	return sum
 }
 
-// gauge is the value at the end of each interval, summed over its series.
+// gauge returns the value at the end of each interval, summed over its series.
 func (r *reader) gauge(family string) []float64 {
 	f, ok := r.own.Family(family)
 	if !ok {
@@ -233,12 +233,13 @@ func (r *reader) gauge(family string) []float64 {
 	return sum
 }
 
-func plus(sum, more []float64) []float64 {
+// plus adds the values to the sum, element by element; nil is an empty sum.
+func plus(sum, values []float64) []float64 {
 	if sum == nil {
-		return slices.Clone(more)
+		return slices.Clone(values)
 	}
-	for i := range more {
-		sum[i] += more[i]
+	for i := range values {
+		sum[i] += values[i]
 	}
 	return sum
 }
@@ -250,7 +251,7 @@ func scaled(list []float64, by float64) []float64 {
 	return list
 }
 
-// cpusOf are the CPUs that a run's setting "cpus" gives to a role, such as
+// cpusOf returns the CPUs that a run's setting "cpus" gives to a role, such as
 // client=0-1+4,server=2: in the lab both nodes record the whole machine's. None
 // means all.
 func cpusOf(settings map[string]string, role string) []int {

@@ -91,8 +91,8 @@ func Load(dir string, rec *result.Record) ([]analysis.Trace, []result.Fault) {
 		if r.trace == nil {
 			continue
 		}
-		if more := size(r.trace); values+more <= maxValues {
-			values += more
+		if n := size(r.trace); values+n <= maxValues {
+			values += n
 		} else {
 			left++
 			continue
@@ -181,7 +181,7 @@ func isWanted(name []byte) bool {
 	return false
 }
 
-// size is how many numbers a trace holds.
+// size returns how many numbers a trace holds.
 func size(t *analysis.Trace) int {
 	n := 0
 	for i := range t.Nodes {

@@ -33,7 +33,7 @@ func at(ms ...int) []time.Time {
 	return times
 }
 
-// growing is a counter that grows by so much a second, whenever it is read.
+// growing returns a counter that grows by so much a second, whenever it is read.
 func growing(times []time.Time, perSecond float64) []sysmon.Value {
 	values := make([]sysmon.Value, len(times))
 	for i, t := range times {
@@ -54,7 +54,7 @@ func labelled(values []sysmon.Value, labels ...string) sysmon.Series {
 	return s
 }
 
-// node is a recording with two CPUs, of which the second is the busier, and an
+// node returns a recording with two CPUs, of which the second is the busier, and an
 // uplink beside interfaces that count its packets again.
 func node(name string, times []time.Time, receive float64) *sysmon.Recording {
 	grow := func(rate float64) []sysmon.Value { return growing(times, rate) }

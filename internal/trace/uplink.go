@@ -14,7 +14,7 @@ var inner = []string{
 	"ovn", "ovs", "antrea", "weave", "datapath", "kube-", "dummy", "nodelocaldns", "ipip", "gre", "erspan", "sit", "ip6", "tap", "vpp",
 }
 
-// uplink is the interface that the node's own traffic crosses: of those that
+// uplink returns the interface that the node's own traffic crosses: of those that
 // are not inner the one with the most bytes.
 func uplink(rec *sysmon.Recording) string {
 	total := map[string]float64{}

@@ -69,7 +69,7 @@ func besideMark(times []time.Time, begin time.Time, index int, s *result.Sample)
 	return from, to
 }
 
-// chosen are the snapshots that intervals lie between: the window's marks, and
+// chosen returns the snapshots that intervals lie between: the window's marks, and
 // of the others those that are not too near to one of them.
 func chosen(times []time.Time, from, to int) []int {
 	var at []int

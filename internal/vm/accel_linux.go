@@ -125,7 +125,7 @@ func (v *verdict) probe(ctx context.Context, c *Config) error {
 	return nil
 }
 
-// verdictFile is where the verdict for a guest of that kernel is kept.
+// verdictFile returns where the verdict for a guest of that kernel is kept.
 func verdictFile(kernel string) string { return filepath.Join(CacheDir(), "kvm-"+kernel+".json") }
 
 func recall(like verdict) (verdict, bool) {

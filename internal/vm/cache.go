@@ -15,7 +15,7 @@ import (
 // for every datapath of the catalogue.
 const DefaultVersion = "6.12"
 
-// CacheDir is where kernels are kept: $XDG_CACHE_HOME/cnibench, else
+// CacheDir returns where kernels are kept: $XDG_CACHE_HOME/cnibench, else
 // /var/cache/cnibench for root and ~/.cache/cnibench for others.
 func CacheDir() string {
 	if dir := os.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
@@ -71,12 +71,12 @@ func numbers(release string) []int {
 	return list
 }
 
-// isVersion says that the text is a version such as 6.12, rather than a path.
+// isVersion says whether the text is a version such as 6.12, rather than a path.
 func isVersion(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789.") == "" && strings.Contains(text, ".")
 }
 
-// ofVersion says that a release is of that version: 6.1.0-56-amd64 is of 6.1
+// ofVersion says whether a release is of that version: 6.1.0-56-amd64 is of 6.1
 // and of 6.1.0, and not of 6.12.
 func ofVersion(release, version string) bool {
 	want, have := numbers(version), numbers(release)

@@ -55,7 +55,7 @@ func (c *console) seen(text string) <-chan struct{} {
 // escapes are what a terminal would obey; the firmware writes some.
 var escapes = regexp.MustCompile(`\x1b(\[[0-9;?]*[A-Za-z]|[c()][A-Z0-9]?)|[\x00-\x08\x0b-\x1f\x7f]`)
 
-// lines are the last n lines that say something, as a reader may see them.
+// lines returns the last n lines that say something, as a reader may see them.
 func (c *console) lines(n int) []string {
 	c.mu.Lock()
 	text := string(c.tail)

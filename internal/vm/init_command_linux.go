@@ -269,7 +269,7 @@ func waitFor(w *sync.WaitGroup, limit time.Duration) {
 	}
 }
 
-// oomKills is how many processes this kernel has ended for want of memory.
+// oomKills returns how many processes this kernel has ended for want of memory.
 func oomKills() int64 {
 	text, err := os.ReadFile("/proc/vmstat")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // bootMark is what init first writes to the console: the kernel has booted.
 const bootMark = "cnibench: the guest's init runs"
 
-// IsInit says that this process is the init of a guest. A program that Run
+// IsInit says whether this process is the init of a guest. A program that Run
 // starts asks before anything else, and calls Init if so.
 func IsInit() bool { return os.Getpid() == 1 && os.Getenv(initMark) == "1" }
 

@@ -39,13 +39,13 @@ func readModulesDep(r io.Reader) (moduleDeps, error) {
 	return deps, lines.Err()
 }
 
-// moduleName is a module's name as the kernel has it.
+// moduleName returns a module's name as the kernel has it.
 func moduleName(file string) string {
 	name, _, _ := strings.Cut(path.Base(file), ".ko")
 	return strings.ReplaceAll(name, "-", "_")
 }
 
-// closure is the files of the named modules and of all that they need, in an
+// closure returns the files of the named modules and of all that they need, in an
 // order in which they can be loaded. Names that builtin has are left out.
 func (d moduleDeps) closure(names []string, builtin map[string]bool) ([]string, error) {
 	byName := make(map[string]string, len(d))

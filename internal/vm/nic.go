@@ -8,12 +8,12 @@ const (
 	e1000NIC  = "e1000"
 )
 
-// NICModels are the network devices that a guest can have: virtio's, with
+// NICModels returns the network devices that a guest can have: virtio's, with
 // virtioQueues queues and offloads, as clouds have, and Intel's 82540EM, with
 // one queue and rings whose size can be set.
 func NICModels() []string { return []string{virtioNIC, e1000NIC} }
 
-// nicDrivers are the kernel's modules for the models, in their order.
+// nicDrivers returns the kernel's modules for the models, in their order.
 func nicDrivers(models []string) []string {
 	drivers := make([]string, len(models))
 	for i, model := range models {

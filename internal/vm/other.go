@@ -13,7 +13,7 @@ type Signal int
 
 var errOnlyLinux = &Unsupported{Reason: "guests are made on Linux only, and this is " + runtime.GOOS, Remedy: "run it on Linux"}
 
-// IsInit says that this process is the init of a guest.
+// IsInit says whether this process is the init of a guest.
 func IsInit() bool { return false }
 
 // Init is the guest's init.

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// image is a bzImage as far as readRelease reads one.
+// image returns a bzImage as far as readRelease reads one.
 func image(version string) []byte {
 	b := make([]byte, 0x400)
 	copy(b[0x202:], "HdrS")

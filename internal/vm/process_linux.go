@@ -133,7 +133,7 @@ func (p *process) wait(limit time.Duration) {
 	}
 }
 
-// words are what QEMU itself has said, once it is gone.
+// words returns what QEMU itself has said, once it is gone.
 func (p *process) words() string {
 	select {
 	case <-p.ended:

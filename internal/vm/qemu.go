@@ -79,7 +79,7 @@ func (m machine) args() []string {
 // environment, by which this program knows that it is a guest's init.
 const initMark = "CNIBENCH_GUEST_INIT"
 
-// commandLine is the kernel's.
+// commandLine returns the kernel's.
 func (m machine) commandLine() string {
 	words := []string{
 		initMark + "=1",

@@ -348,7 +348,7 @@ func (h *running) failure(reason, remedy string) error {
 	return &GuestError{Reason: reason, Remedy: remedy, Started: h.up, Console: h.console.lines(consoleLines)}
 }
 
-// qemuFailure is an error that QEMU itself has said.
+// qemuFailure returns an error that QEMU itself has printed, if there is one.
 func (h *running) qemuFailure(words string) error {
 	switch {
 	case lacksMemory(words):
@@ -361,7 +361,7 @@ func (h *running) qemuFailure(words string) error {
 	return fmt.Errorf("%s: %s", program, words)
 }
 
-// lacksMemory says that QEMU's words are of the host's memory.
+// lacksMemory says whether QEMU's words are of the host's memory.
 func lacksMemory(words string) bool {
 	return strings.Contains(words, "cannot set up guest memory") || strings.Contains(words, "Cannot allocate memory")
 }

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// guestCommand is a command in a guest that can write into dir.
+// guestCommand returns a command in a guest that can write into dir.
 func guestCommand(t *testing.T, dir string, kernel Kernel, mebibytes int, argv ...string) *exec.Cmd {
 	t.Helper()
 	program, err := buildGuest()
@@ -156,7 +156,7 @@ basename $(readlink $n/device/driver); ls $n/queues; cat /sys/class/net/$n/addre
 	}
 }
 
-// hostInterfaces are the names of those that QEMU could have made.
+// hostInterfaces returns the names of those that QEMU could have made.
 func hostInterfaces(t *testing.T) []string {
 	t.Helper()
 	names, err := filepath.Glob("/sys/class/net/tap*")
@@ -356,7 +356,7 @@ func (w *watched) String() string {
 	return w.buf.String()
 }
 
-// childrenOf are the processes that the process's threads have started.
+// childrenOf returns the processes that the process's threads have started.
 func childrenOf(t *testing.T, pid int) []int {
 	t.Helper()
 	files, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
@@ -378,7 +378,7 @@ func childrenOf(t *testing.T, pid int) []int {
 	return pids
 }
 
-// alive says that the process runs; one that waits to be reaped does not.
+// alive says whether the process runs; one that waits to be reaped does not.
 func alive(pid int) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

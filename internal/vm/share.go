@@ -37,7 +37,7 @@ func Shareable(dir string) (string, error) {
 	return path, nil
 }
 
-// within says that the path is dir or lies in it; both are clean.
+// within says whether the path is dir or lies in it; both are clean.
 func within(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }

@@ -2,7 +2,7 @@ package vm
 
 import "time"
 
-// tscKHz is the frequency of the host's time stamp counter in kHz, or 0 where
+// tscKHz returns the frequency of the host's time stamp counter in kHz, or 0 where
 // it has none. An emulated CPU shows the host's counter, and a kernel that
 // must measure its frequency there gets it wrong on a busy host, or not at
 // all, and then its clocks run at several times their speed or not at all.

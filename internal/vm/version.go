@@ -25,7 +25,7 @@ func parseVersion(text string) (qemuVersion, error) {
 	return qemuVersion{major, minor}, nil
 }
 
-// emulatesSeveralCPUs says that this QEMU can emulate several CPUs at once.
+// emulatesSeveralCPUs says whether this QEMU can emulate several CPUs at once.
 // Before 8.1 it did not lock a page of code while it translated it, so that
 // a CPU could keep the breakpoint with which another one was patching the
 // kernel, and the kernel died of it when networks came and went ("accel/tcg:

@@ -22,7 +22,7 @@ func (p Params) Check(piece string, known []string) error {
 	return nil
 }
 
-// Int is a whole number, or the default where it is not given.
+// Int returns a whole number, or the default where it is not given.
 func (p Params) Int(name string, def int) int {
 	switch v := p[name].(type) {
 	case int:
@@ -35,7 +35,7 @@ func (p Params) Int(name string, def int) int {
 	return def
 }
 
-// Text is a text, or the default where it is not given.
+// Text returns a text, or the default where it is not given.
 func (p Params) Text(name, def string) string {
 	if v, ok := p[name].(string); ok {
 		return v
@@ -43,7 +43,7 @@ func (p Params) Text(name, def string) string {
 	return def
 }
 
-// OneOf is a text that is one of the words; the first of them where it is not
+// OneOf returns a text that is one of the words; the first of them where it is not
 // given. Any other is an error that names the piece.
 func (p Params) OneOf(piece, name string, words ...string) (string, error) {
 	v := p.Text(name, words[0])
@@ -53,7 +53,7 @@ func (p Params) OneOf(piece, name string, words ...string) (string, error) {
 	return v, nil
 }
 
-// Bool is a truth value, or the default where it is not given.
+// Bool returns a truth value, or the default where it is not given.
 func (p Params) Bool(name string, def bool) bool {
 	if v, ok := p[name].(bool); ok {
 		return v

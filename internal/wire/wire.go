@@ -49,7 +49,7 @@ func (f *Fabric) Fail(err error) {
 	}
 }
 
-// Fault is why the network is no longer what was set up; nil if nothing is
+// Fault returns why the network is no longer what was set up; nil if nothing is
 // known against it.
 func (f *Fabric) Fault() error {
 	f.mu.Lock()
@@ -72,7 +72,7 @@ func (f *Fabric) Close() error {
 	return errors.Join(errs...)
 }
 
-// PodMTU is what is left for pods on the underlay.
+// PodMTU returns what is left for pods on the underlay.
 func (f *Fabric) PodMTU() int { return f.MTU - f.Overhead }
 
 // Node is a machine of the cluster.
@@ -92,7 +92,7 @@ type Node struct {
 	Daemon func(c host.Command) (host.Process, error)
 }
 
-// PodAddr is the i-th pod's address of the node's pod network, i from 0: the
+// PodAddr returns the i-th pod's address of the node's pod network, i from 0: the
 // first two are the network's own and the gateway's.
 func (n *Node) PodAddr(i int) netip.Addr {
 	a := n.PodCIDR.Masked().Addr()

@@ -86,7 +86,7 @@ func prepare(t *testing.T, w Workload, params map[string]any) (*Session, *window
 	return s, marks
 }
 
-// codes are the codes of the notes, in order.
+// codes returns the codes of the notes, in order.
 func codes(out Outcome) string {
 	var list []string
 	for _, n := range out.Notes {

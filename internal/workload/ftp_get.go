@@ -54,7 +54,7 @@ func (f FTPGet) Drive(ctx context.Context, s *Session) (Outcome, error) {
 // ftpPasswords is the file of the passwords that vsftpd takes.
 const ftpPasswords = "ftp-passwords"
 
-// vsftpdConfig is the whole configuration. Accounts would be the machine's and
+// vsftpdConfig returns the whole configuration. Accounts would be the machine's and
 // asked of PAM, whose files are the machine's too; the one login that vsftpd
 // checks by itself is the anonymous one with a list of passwords.
 func vsftpdConfig(m *move) string {

@@ -52,7 +52,7 @@ type fileServer struct {
 	tls      bool // with cert.pem and key.pem of the folder, TLS 1.3 only
 }
 
-// config is the whole configuration. Everything that nginx writes is in the
+// config returns the whole configuration. Everything that nginx writes is in the
 // folder, so that it needs no rights there or elsewhere.
 func (f fileServer) config() string {
 	sendfile, ssl, tls := "off", "", ""

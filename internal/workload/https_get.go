@@ -61,7 +61,7 @@ func (m *move) certificate() error {
 		m.secret(m.s.Client, m.trusted(), string(cert)))
 }
 
-// trusted is the file of the certificates that the client trusts.
+// trusted returns the file of the certificates that the client trusts.
 func (m *move) trusted() string { return path.Join(m.client, "ca.pem") }
 
 // secret writes a file at an endpoint that only its owner can read.

@@ -77,7 +77,7 @@ type iperf3Window struct {
 // one, so that the nearest whole intervals are taken.
 const slack = iperf3Interval / 2
 
-// received is what the server of the test received in the window.
+// received returns what the server of the test received in the window.
 func (r *iperf3Report) received(w iperf3Window) (iperf3Sum, error) {
 	if w.whole {
 		return *r.End.Received, nil
@@ -85,7 +85,7 @@ func (r *iperf3Report) received(w iperf3Window) (iperf3Sum, error) {
 	return r.within(w)
 }
 
-// sent is what the client of the test sent in the window.
+// sent returns what the client of the test sent in the window.
 func (r *iperf3Report) sent(w iperf3Window) (iperf3Sum, error) {
 	if w.whole {
 		return *r.End.Sent, nil

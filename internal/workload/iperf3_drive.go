@@ -26,7 +26,7 @@ const (
 	iperf3Grace      = 500 * time.Millisecond // for one side to notice that the other failed
 )
 
-// iperf3Streams are the parameters that both protocols share.
+// iperf3Streams returns the parameters that both protocols share.
 func iperf3Streams() []Param {
 	return []Param{
 		{"streams", 1, "parallel streams"},
@@ -128,10 +128,10 @@ func processesNote(version string, clients []*program) result.Reason {
 }
 
 // iperf3Window marks the window while the programs run and waits for their end.
-// It begins the warm-up after the first client's start, or, with time to spare,
-// after the last one's. A client sends some milliseconds after its process has
-// started, and so much later than the marks are its own window and its end: the
-// load lasts until the window is over.
+// The window begins the warm-up after the first client's start, or, with time to
+// spare, after the last client's. A client begins to send some milliseconds after
+// its process has started, and ends by the same milliseconds later: the load lasts
+// until the window is over.
 func (c *crew) iperf3Window(plan iperf3Schedule, clients, programs []*program) error {
 	start := clients[0].started
 	if plan.spare > 0 {
@@ -257,7 +257,7 @@ func readIperf3(p *program) (*iperf3Report, error) {
 // iperf3Version is major and minor.
 type iperf3Version [2]int
 
-// threaded says that every stream has a thread.
+// threaded says whether every stream has a thread.
 func (v iperf3Version) threaded() bool { return v[0] > 3 || v[0] == 3 && v[1] >= iperf3Threads }
 
 func (v iperf3Version) String() string { return fmt.Sprintf("%d.%d", v[0], v[1]) }
@@ -290,7 +290,7 @@ func iperf3AtBoth(ctx context.Context, s *Session) (version iperf3Version, took 
 	return version, took, nil
 }
 
-// iperf3Spare is how much longer than its window a load of so many pairs of
+// iperf3Spare returns how much longer than its window a load of so many pairs of
 // processes must last where starting one takes that long: nothing on a usual
 // machine, seconds on an emulated CPU.
 func iperf3Spare(took time.Duration, pairs int) time.Duration {

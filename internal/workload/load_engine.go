@@ -37,7 +37,7 @@ var (
 	threadsParam  = Param{"threads", 1, "the client's sending threads; one can spin on a CPU of its own, two on the same disturb each other"}
 )
 
-// loadMetrics are the rate and all figures of the clocks.
+// loadMetrics returns the rate and all figures of the clocks.
 func loadMetrics(clocks ...string) []string {
 	names := []string{"rate"}
 	for _, m := range result.Metrics() {
@@ -136,7 +136,7 @@ type loader struct {
 // serverPatience is how long a server may take to its first answer.
 const serverPatience = 5 * time.Second
 
-// argv is the load's command line; how says at which rate.
+// argv returns the load's command line; how says at which rate.
 func (l *loader) argv(how []string, warmup, duration time.Duration) []string {
 	p := l.crew.s.Params
 	return slices.Concat([]string{l.self, "load"}, l.engine.ask(l.target), how, l.engine.flags, []string{
@@ -274,7 +274,7 @@ func outcome(r *load.Report) (Outcome, error) {
 	return out, nil
 }
 
-// spoils says that a limit of the load makes its figures those of another one
+// spoils says whether a limit of the load makes its figures those of another one
 // than was asked for. In a closed
 // loop a client that is busy all the time is part of what is measured, as it
 // is of netperf. That something took the CPU for a while is judged for the

@@ -24,7 +24,7 @@ func (localhost) Addr() netip.Addr { return netip.MustParseAddr("127.0.0.1") }
 func (l localhost) Dir() string    { return l.dir }
 func (localhost) CPUs() []int      { return nil }
 
-// loopback is a session from this machine to itself. Its parameters are empty:
+// loopback returns a session from this machine to itself. Its parameters are empty:
 // set them with Complete. rawOf(s, name) reads what the workload kept. A test
 // that looks at the marks sets Begin and End to those of a window of its own.
 func loopback(t *testing.T) *Session {
@@ -84,7 +84,7 @@ func (f memoryFile) Write(p []byte) (int, error) {
 
 func (memoryFile) Close() error { return nil }
 
-// rawOf is what the drive wrote to the raw folder under that name.
+// rawOf returns what the drive wrote to the raw folder under that name.
 func rawOf(s *Session, name string) string {
 	m := s.Raw.(*memory)
 	m.mu.Lock()

@@ -96,14 +96,14 @@ func Share(v any) (float64, bool) {
 	return f / 100, true
 }
 
-// Int is the whole number of that name.
+// Int returns the whole number of that name.
 func (p Params) Int(name string) int { return p[name].(int) }
 
-// Float is the number of that name; a share must have been resolved.
+// Float returns the number of that name; a share must have been resolved.
 func (p Params) Float(name string) float64 { return p[name].(float64) }
 
-// String is the text of that name.
+// String returns the text of that name.
 func (p Params) String(name string) string { return p[name].(string) }
 
-// Bool is the truth value of that name.
+// Bool returns the truth value of that name.
 func (p Params) Bool(name string) bool { return p[name].(bool) }

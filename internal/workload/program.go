@@ -24,7 +24,7 @@ type program struct {
 	err            error         // of its exit, once exited is closed
 }
 
-// failure is how the program ended, with what it said on standard error; nil
+// failure returns how the program ended, with what it said on standard error; nil
 // if it ended well. Only to be called once exited is closed.
 func (p *program) failure() error { return p.failed(p.stderr.String()) }
 
@@ -38,7 +38,7 @@ func (p *program) failed(said string) error {
 	return fmt.Errorf("%s: %w", p.role, p.err)
 }
 
-// died is how a program ended that should have gone on; only to be called
+// died returns how a program ended that should still run; only to be called
 // once exited is closed.
 func (p *program) died() error {
 	if err := p.failure(); err != nil {

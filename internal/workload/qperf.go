@@ -167,7 +167,7 @@ func (c *crew) qperf(test string, size int, run time.Duration) (qperfReport, err
 	return report, err
 }
 
-// qperfFailure is why the server ended, which it never does by itself, and
+// qperfFailure returns why the server ended, which it never does by itself, and
 // what a client that has ended says. nil if neither failed.
 func (c *crew) qperfFailure(server *program, clients ...*program) error {
 	if c.ctx.Err() != nil {
@@ -259,11 +259,11 @@ var (
 	}
 )
 
-// quantity is a field in its base unit. Errors: it is missing, has another
+// quantity returns a field in its base unit. Errors: it is missing, has another
 // unit, or is not above zero.
 func (r qperfReport) quantity(name string, units map[string]float64) (float64, error) {
-	text, there := r.fields[name]
-	if !there {
+	text, found := r.fields[name]
+	if !found {
 		return 0, fmt.Errorf("qperf's output for %s has no %s", r.test, name)
 	}
 	number, unit, _ := strings.Cut(text, " ")

@@ -107,7 +107,7 @@ func (m *move) sshKeys() error {
 		m.secret(m.s.Server, path.Join(m.server, "authorized_keys"), public[1]+"\n"))
 }
 
-// sshdConfig is the whole configuration. Passwords would be the machine's.
+// sshdConfig returns the whole configuration. Passwords would be the machine's.
 func sshdConfig(m *move) string {
 	return `ListenAddress ` + m.listen.String() + `
 HostKey ` + path.Join(m.server, "host_key") + `

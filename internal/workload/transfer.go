@@ -57,7 +57,7 @@ func transferParams(size string) []Param {
 
 func transferMetrics() []string { return []string{"goodput", "time_to_first_byte", "transfers"} }
 
-// portText is the port of an address as programs take it.
+// portText returns the port of an address as programs take it.
 func portText(a netip.AddrPort) string { return strconv.Itoa(int(a.Port())) }
 
 // dataFile is the file's name at the server.
@@ -148,7 +148,7 @@ func (d mover) run(m *move) (*transfer.Report, *transfer.Served, error) {
 // a note.
 const mostGaps = 0.1
 
-// outcome is what the client and, of HTTP/3, the server report in the words of
+// outcome returns what the client and, of HTTP/3, the server report in the words of
 // a sample.
 func (d mover) outcome(m *move, r *transfer.Report, served *transfer.Served) (Outcome, error) {
 	out := Outcome{Metrics: map[string]float64{
@@ -224,7 +224,7 @@ type place struct {
 
 func (m *move) places() []place { return []place{{m.s.Server, m.server}, {m.s.Client, m.client}} }
 
-// filesystem is the type of the file system that the file lies on, as stat
+// filesystem returns the type of the file system that the file lies on, as stat
 // names it.
 func (m *move) filesystem() (string, error) {
 	var out strings.Builder

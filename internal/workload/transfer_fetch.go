@@ -171,7 +171,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// last is the last line.
+// last returns the last line.
 func (l *lines) last() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,7 +20,7 @@ const (
 	probeSeconds = mostSeconds / 10
 )
 
-// fitting is the size of the file to move: the whole one, or the largest half,
+// fitting returns the size of the file to move: the whole one, or the largest half,
 // quarter … of it whose transfer is expected to take no more than mostSeconds.
 // Transfers of small files tell, ever larger ones until one says that the whole
 // file fits, or two that can be believed say that it does not: a program's
@@ -63,13 +63,13 @@ type probe struct {
 	took, first float64
 }
 
-// fits says that a file of that size is expected to take no more than
+// fits says whether a file of that size is expected to take no more than
 // mostSeconds, even if first took a quarter longer or shorter than it does.
 func (p probe) fits(size int64) bool {
 	return fittingSize(size, p.bytes, max(p.took, p.first/4)) == size
 }
 
-// believable says that what it took is more than chance.
+// believable says whether what it took is more than chance.
 func (p probe) believable() bool { return p.took >= max(probeSeconds, p.first/2) }
 
 // fittingSize halves a size until it is expected to take mostSeconds, from

@@ -51,7 +51,7 @@ func (UDPStream) Drive(ctx context.Context, s *Session) (Outcome, error) {
 	return out, nil
 }
 
-// lost is the server's count of lost datagrams. It falls when one arrives
+// lost returns the server's count of lost datagrams. It falls when one arrives
 // late, so that it can be negative over a window.
 func lost(results []iperf3Result) float64 {
 	var sum float64

@@ -67,7 +67,7 @@ type Session struct {
 	Begin, End func()
 }
 
-// at is where the client reaches that port of the server.
+// at returns where the client reaches that port of the server.
 func (s *Session) at(port uint16) netip.AddrPort {
 	return arena.Pair{Target: s.Target, Ports: s.Ports}.At(port)
 }

@@ -82,7 +82,7 @@ func calicoNodeOf(c *ebpf.Collection) *calicoNode {
 	return &calicoNode{Collection: c, services: calicoServices{frontends: c.Maps["frontends"], backends: c.Maps["backends"]}}
 }
 
-// shared are the node's maps, for programs that come later.
+// shared returns the node's maps, for programs that come later.
 func (n *calicoNode) shared() map[string]*ebpf.Map {
 	shared := map[string]*ebpf.Map{}
 	for name, m := range n.Maps {

@@ -175,16 +175,16 @@ func (c *cilium) load(n *wire.Node, programs []string, uplink, tunnel int) (*cil
 	return node, err
 }
 
-// with is the settings and further constants.
+// with returns the settings together with further constants.
 func (c *cilium) with(constants ...map[string]any) map[string]any {
 	all := maps.Clone(c.settings)
-	for _, more := range constants {
-		maps.Copy(all, more)
+	for _, set := range constants {
+		maps.Copy(all, set)
 	}
 	return all
 }
 
-// remote tells the node's address cache of an identity.
+// remote enters an identity into the node's address cache.
 func (n *ciliumNode) remote(p netip.Prefix, identity uint32, tunnel netip.Addr) error {
 	r := ciliumRemote{Identity: identity}
 	if tunnel.IsValid() {
@@ -193,7 +193,7 @@ func (n *ciliumNode) remote(p netip.Prefix, identity uint32, tunnel netip.Addr) 
 	return n.Maps["ipcache"].Put(ciliumPrefix{Length: uint32(p.Bits()), Addr: p.Addr().As4()}, r)
 }
 
-// ciliumRouter is the node's own address in its pod network, the gateway of
+// ciliumRouter returns the node's own address in its pod network, the gateway of
 // its pods (cilium_host).
 func ciliumRouter(n *wire.Node) netip.Addr { return wire.GatewayOf(n.PodCIDR) }
 
@@ -312,7 +312,7 @@ func mac6(m net.HardwareAddr) (a [6]byte) {
 	return a
 }
 
-// shared are the node's maps, for programs that come later: all but those
+// shared returns the node's maps, for programs that come later: all but those
 // which every endpoint has for itself.
 func (n *ciliumNode) shared() map[string]*ebpf.Map {
 	shared := map[string]*ebpf.Map{}

@@ -39,7 +39,7 @@ func (e *RefusedError) Error() string {
 
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// Remedy is what would help.
+// Remedy returns what would help.
 func (e *RefusedError) Remedy() string {
 	return "run it with another kernel (--arena microvm), and report this kernel and the verifier's words"
 }
@@ -173,7 +173,7 @@ func classify(h *netlink.Handle, ifindex int, parent uint32, name string, p *ebp
 	return nil
 }
 
-// podLink is how a pod sees its interface: its own /32 and everything else
+// podLink configures the interface as a pod sees it: its own /32 and everything else
 // through a gateway that answers ARP for itself.
 func podLink(pod *wire.Pod, name string, addr, gateway netip.Addr, mtu int) error {
 	h, err := pod.NS.Netlink()

@@ -109,7 +109,7 @@ func TestCiliumSettings(t *testing.T) {
 	}
 }
 
-// aFlow is an event with a TCP packet from 10.244.0.2:40000 to 10.244.1.2:80.
+// aFlow returns an event with a TCP packet from 10.244.0.2:40000 to 10.244.1.2:80.
 func aFlow(t testing.TB) []byte {
 	t.Helper()
 	packet := make([]byte, 14+20+20)

@@ -101,7 +101,7 @@ func (o *observer) read() {
 	}
 }
 
-// forward is the relay: it takes the flows apart again for its own clients.
+// forward returns the relay: it takes the flows apart again for its own clients.
 func (o *observer) forward() {
 	for text := range o.relay {
 		var flow hubbleFlow

@@ -90,7 +90,7 @@ func TestCalicoNotrack(t *testing.T) {
 	}
 }
 
-// behind is a namespace behind the node, which is its gateway.
+// behind returns a namespace behind the node, which is its gateway.
 func behind(t *testing.T, node *wire.Node, gateway, addr string) *ns.NS {
 	t.Helper()
 	box, err := ns.New("behind-" + addr[:4])

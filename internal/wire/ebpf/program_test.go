@@ -25,7 +25,7 @@ const (
 	verdictRedirect = 7          // TC_ACT_REDIRECT
 )
 
-// frame is an Ethernet frame with an IPv4 packet and the ports of TCP or UDP.
+// frame returns an Ethernet frame with an IPv4 packet and the ports of TCP or UDP.
 func frame(proto byte, source, destination string) []byte {
 	from, to := netip.MustParseAddrPort(source), netip.MustParseAddrPort(destination)
 	f := make([]byte, 14+20+20)
@@ -43,7 +43,7 @@ func frame(proto byte, source, destination string) []byte {
 	return f
 }
 
-// asks is an ARP question for an address.
+// asks returns an ARP question for an address.
 func asks(whom string) []byte {
 	f := make([]byte, 14+28)
 	binary.BigEndian.PutUint16(f[12:], unix.ETH_P_ARP)

@@ -20,13 +20,13 @@ const (
 	flagACK = 0x10
 )
 
-// flagged is a TCP frame with other flags than SYN.
+// flagged returns a TCP frame with other flags than SYN.
 func flagged(f []byte, flags byte) []byte {
 	f[14+20+13] = flags
 	return f
 }
 
-// backend is the table of one Service with that backend.
+// backend returns the table of one Service with that backend.
 func backend(addr string) []wire.ServicePort {
 	s := aTable[0]
 	s.Backends = []netip.AddrPort{netip.MustParseAddrPort(addr)}

@@ -95,7 +95,7 @@ func antreaFlows(n *wire.Node, text string, pairs ...string) []string {
 	return flows
 }
 
-// antreaMisses are the flows of packets that match nothing else.
+// antreaMisses returns the flows of packets that match nothing else.
 func antreaMisses() []string {
 	var flows []string
 	for i, t := range antreaTables {
@@ -108,7 +108,7 @@ func antreaMisses() []string {
 	return flows
 }
 
-// antreaGatewayMAC is the address of the node's antrea-gw0. Antrea draws it;
+// antreaGatewayMAC returns the address of the node's antrea-gw0. Antrea draws it;
 // here it tells the nodes apart.
 func antreaGatewayMAC(n *wire.Node) net.HardwareAddr {
 	return net.HardwareAddr{0x0a, 0, 0, 1, byte(n.Index >> 8), byte(n.Index)}
@@ -223,7 +223,7 @@ func antreaPeers(f *wire.Fabric, n *wire.Node, text string) []string {
 	return flows
 }
 
-// antreaEndpoint is an IPv4 address as a register holds it.
+// antreaEndpoint returns an IPv4 address as a register holds it.
 func antreaEndpoint(a netip.Addr) string {
 	b := a.As4()
 	return fmt.Sprintf("0x%02x%02x%02x%02x", b[0], b[1], b[2], b[3])

@@ -68,7 +68,7 @@ func (x ovnProxy) Sync(ctx context.Context, _ *wire.Fabric, table []wire.Service
 	return x.net.settle(ctx)
 }
 
-// ovnVIPs is the database operation that makes the protocol's Services of the
+// ovnVIPs returns the database operation that makes the protocol's Services of the
 // table the only ones of its load balancer (RFC 7047, section 5.2).
 func ovnVIPs(proto string, table []wire.ServicePort) map[string]any {
 	pairs := [][2]string{}

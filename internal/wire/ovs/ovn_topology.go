@@ -94,7 +94,7 @@ func ovnNode(o *ovnNet, n *wire.Node) []string {
 	}
 }
 
-// joinAddr is the node's address on the join switch.
+// joinAddr returns the node's address on the join switch.
 func joinAddr(n *wire.Node) netip.Addr {
 	a := wire.GatewayOf(joinNet).As4()
 	i := n.Index + 2

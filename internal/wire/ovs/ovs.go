@@ -121,7 +121,7 @@ func (s *ovSwitch) port(ctx context.Context, bridge, name string, settings ...st
 	return s.number(ctx, name)
 }
 
-// number is an interface's OpenFlow port. Open vSwitch takes interfaces that it
+// number returns an interface's OpenFlow port. Open vSwitch takes interfaces that it
 // then can't open; those are errors here.
 func (s *ovSwitch) number(ctx context.Context, name string) (string, error) {
 	number, err := s.run(ctx, nil, "ovs-vsctl", "get", "Interface", name, "ofport")
@@ -178,7 +178,7 @@ func (s *ovSwitch) daemon(argv ...string) error {
 	return err
 }
 
-// faultSoon is why a program failed, if a daemon's death is: that may be known
+// faultSoon returns why a program failed, if a daemon's death is the reason: that may be known
 // a moment later.
 func (s *ovSwitch) faultSoon() error {
 	for range 10 {

@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/wire"
 )
 
-// podMAC is the address that the pod's interface gets: locally administered,
+// podMAC returns the address that the pod's interface gets: locally administered,
 // with the pod's IPv4 address in it, so that it is unique in the network.
 func podMAC(addr netip.Addr) net.HardwareAddr {
 	return append(net.HardwareAddr{0x0a, 0x58}, addr.AsSlice()...)

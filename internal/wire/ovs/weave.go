@@ -156,7 +156,7 @@ func weaveWrite(ctx context.Context, n *wire.Node, stations []weaveStation) erro
 	return n.Feed(ctx, []byte(weaveFlows(n, stations)), nil, "ovs-dpctl", "add-flows", weaveDatapath, "-")
 }
 
-// weaveFlows are the node's flows, a line each as ovs-dpctl reads them: from a
+// weaveFlows returns the node's flows, a line each as ovs-dpctl reads them: from a
 // station here to each station elsewhere and to all nodes, and the way back.
 func weaveFlows(n *wire.Node, stations []weaveStation) string {
 	var text strings.Builder
@@ -195,6 +195,6 @@ func weaveFlows(n *wire.Node, stations []weaveStation) string {
 	return text.String()
 }
 
-// weaveID is the VXLAN network identifier, which tells sender and receiver by
+// weaveID returns the VXLAN network identifier, which tells sender and receiver by
 // their short peer numbers of 12 bits.
 func weaveID(from, to *wire.Node) int { return from.Index + 1 | (to.Index+1)<<12 }

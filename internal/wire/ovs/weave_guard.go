@@ -32,7 +32,7 @@ var WeaveGuard = wire.Transport{
 	},
 }
 
-// weaveGuardRules are the node's rules, as net/ipsec/ipsec.go of Weave Net
+// weaveGuardRules returns the node's rules, as net/ipsec/ipsec.go of Weave Net
 // 2.5.1 appends them.
 func weaveGuardRules(f *wire.Fabric, n *wire.Node, port, spi, mark int) string {
 	bit := fmt.Sprintf("%#x/%#x", mark, mark)

@@ -153,7 +153,7 @@ func serviceRules(chains, rules *bytes.Buffer, s *wire.ServicePort, pods netip.P
 
 func chain(b *bytes.Buffer, name string) { fmt.Fprintf(b, ":%s - [0:0]\n", name) }
 
-// longHash is the part of a chain's name that tells Services and endpoints
+// longHash returns the part of a chain's name that tells Services and endpoints
 // apart (portProtoHash).
 func longHash(s string) string { return hash32(s)[:16] }
 

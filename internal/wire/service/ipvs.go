@@ -182,7 +182,7 @@ func (x *ipvsProxy) addresses(n *wire.Node, table []wire.ServicePort) error {
 	})
 }
 
-// addressesOf are the Services' addresses, each once, in the table's order.
+// addressesOf returns the Services' addresses, each once, in the table's order.
 func addressesOf(table []wire.ServicePort) []netip.Addr {
 	var list []netip.Addr
 	seen := map[netip.Addr]bool{}
@@ -195,7 +195,7 @@ func addressesOf(table []wire.ServicePort) []netip.Addr {
 	return list
 }
 
-// ipvsServers is what `ipvsadm -R` reads: round robin among the pods, with
+// ipvsServers returns what `ipvsadm -R` reads: round robin among the pods, with
 // their addresses put in place of the Service's.
 func ipvsServers(table []wire.ServicePort) []byte {
 	var b bytes.Buffer
@@ -210,7 +210,7 @@ func ipvsServers(table []wire.ServicePort) []byte {
 	return b.Bytes()
 }
 
-// local are the backends that the node itself has, as ip,port,ip of a pod that
+// local returns the backends that the node itself has, as ip,port,ip of a pod that
 // talks to itself.
 func local(table []wire.ServicePort, own netip.Prefix) []string {
 	var list []string

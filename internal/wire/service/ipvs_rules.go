@@ -88,7 +88,7 @@ COMMIT
 COMMIT
 `
 
-// kubeProxyIPVSChains are the chains as every change writes them anew, with
+// kubeProxyIPVSChains returns the chains as every change writes them anew, with
 // the rules of those sets that are not empty (writeIptablesRules).
 func kubeProxyIPVSChains(table []wire.ServicePort, pods, own netip.Prefix) string {
 	loopBack, masquerade, accept := "", "", ""

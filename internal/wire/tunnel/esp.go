@@ -130,7 +130,7 @@ func (e *espSetting) setup(f *wire.Fabric, n *wire.Node) error {
 	return nil
 }
 
-// end is a node's address in the outer header.
+// end returns a node's address in the outer header.
 func (e *espSetting) end(n *wire.Node) netip.Addr {
 	if e.tunnels {
 		return tunnelAddr(n)
@@ -226,7 +226,7 @@ func (e *espSetting) spiOf(from *wire.Node) int {
 	return e.spi + from.Index
 }
 
-// outMark is what packets to the node carry when they are to be encrypted.
+// outMark returns what packets to the node carry when they are to be encrypted.
 func (e *espSetting) outMark(to *wire.Node) *netlink.XfrmMark {
 	mark, mask := e.mark, e.markMask
 	if e.nodeInMark {

@@ -61,7 +61,7 @@ var Flanneld = wire.Transport{
 // flannelKey is where flanneld looks for its configuration (--etcd-prefix).
 const flannelKey = "/coreos.com/network/config"
 
-// flannelConfig is the network's configuration as flanneld reads it.
+// flannelConfig returns the network's configuration as flanneld reads it.
 func flannelConfig(f *wire.Fabric, p wire.Params) string {
 	backend := map[string]any{"Type": p.Text("type", "vxlan")}
 	for ours, theirs := range map[string]string{"port": "Port", "vni": "VNI"} {

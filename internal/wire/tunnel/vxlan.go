@@ -117,11 +117,11 @@ func vxlanPeer(h *netlink.Handle, device int, peer *wire.Node, mac net.HardwareA
 	return nil
 }
 
-// tunnelAddr is the address of the node's VXLAN device: the network address
+// tunnelAddr returns the address of the node's VXLAN device: the network address
 // of its pods, which no pod gets.
 func tunnelAddr(n *wire.Node) netip.Addr { return n.PodCIDR.Masked().Addr() }
 
-// tunnelMAC is a locally administered address that tells the nodes apart.
+// tunnelMAC returns a locally administered address that tells the nodes apart.
 func tunnelMAC(n *wire.Node) net.HardwareAddr {
 	return net.HardwareAddr{0x66, 0xcb, 0, 0, byte(n.Index >> 8), byte(n.Index)}
 }

@@ -96,7 +96,7 @@ var WireGuard = wire.Transport{
 	},
 }
 
-// wgPeers are the other nodes as the node's device knows them.
+// wgPeers returns the other nodes as the node's device knows them.
 func wgPeers(f *wire.Fabric, n *wire.Node, keys map[*wire.Node]wgtypes.Key, port int, nodes bool) []wgtypes.PeerConfig {
 	var peers []wgtypes.PeerConfig
 	for _, peer := range f.Nodes {
@@ -128,7 +128,7 @@ func wgConfigure(n *wire.Node, device string, config wgtypes.Config) error {
 	})
 }
 
-// wgRoutes are the routes that lead pods' packets into the device.
+// wgRoutes returns the routes that lead pods' packets into the device.
 func wgRoutes(f *wire.Fabric, n *wire.Node, kind string, table, device int) []netlink.Route {
 	switch kind {
 	case "none":

@@ -60,7 +60,7 @@ func onWire(box *ns.NS, device string) error {
 	return nil
 }
 
-// leftOn is an error that names what the driver did not let go of.
+// leftOn returns an error if the driver left a feature on, which it names.
 func leftOn(e *ethtool.Ethtool, device string) error {
 	features, err := e.Features(device)
 	if err != nil {

@@ -38,7 +38,7 @@ func shape(h *netlink.Handle, link netlink.Link, rate unit.BitRate) error {
 // port's buffer would let it.
 const queueSeconds = 0.004
 
-// tbfTicks is the bucket's size in the kernel's clock ticks, the form in
+// tbfTicks returns the bucket's size in the kernel's clock ticks, the form in
 // which tc(8) hands it over.
 func tbfTicks(bytesPerSecond uint64, burst uint32) uint32 {
 	return netlink.Xmittime(bytesPerSecond, burst)
