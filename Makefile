@@ -64,6 +64,10 @@ test-all: test check test-guest test-kube ## everything that CI runs, some 50 mi
 testbed-up: setup-test-kube bin/testbed ## a real Kubernetes cluster on this machine, for tests (docs/testbed.md); flags= has more
 	@bin/testbed up $(flags)
 
+.PHONY: testbed-build
+testbed-build: setup-test-kube bin/testbed ## what test beds run and install, ahead of the first one, at the lowest priority
+	@nice -n 19 bin/testbed build
+
 .PHONY: testbed-down
 testbed-down: bin/testbed ## end that cluster and remove what it was made of
 	@bin/testbed down
@@ -90,9 +94,9 @@ test-unit: ## tests that measure nothing, with the race detector for what runs i
 	fi
 
 .PHONY: test-timed
-test-timed: build ## tests that load and measure, one package at a time
-	@echo "go test -p 1 (what measures)"
-	@PATH=$(CURDIR)/bin:$$PATH go test -p 1 -count=1 -timeout 20m $(call packages,alone)
+test-timed: build ## tests that load and measure, two packages at a time: they mostly wait
+	@echo "go test -p 2 (what measures)"
+	@PATH=$(CURDIR)/bin:$$PATH go test -p 2 -count=1 -timeout 20m -exec '$(CURDIR)/scripts/test-apart' $(call packages,alone)
 
 .PHONY: test-guest
 test-guest: setup-test-guest build flanneld ## tests that boot another kernel, and those that want flannel's own daemon

@@ -76,7 +76,7 @@ func newRoot() *cobra.Command {
 	root.PersistentFlags().StringVar(&dir, "dir", bed.DefaultDir, "state folder; each is a test bed of its own")
 	open := func() (*bed.Bed, error) { return bed.Open(dir) }
 	root.AddCommand(
-		newUp(&dir),
+		newUp(&dir), newBuild(),
 		&cobra.Command{
 			Use:   "down",
 			Short: "end the test bed and remove what it was made of; fine without one, and after any crash",
@@ -149,6 +149,23 @@ func newUp(dir *string) *cobra.Command {
 	up.Flags().StringVar(&options.CNI, "cni", "none", "pod network: routes (the standard plugins) or none; testbed install has more ("+strings.Join(cnis, ", ")+")")
 	up.Flags().BoolVar(&options.Keep, "keep", false, "leave the logs of a test bed that does not come up; remove them with testbed down")
 	return up
+}
+
+func newBuild() *cobra.Command {
+	return &cobra.Command{
+		Use:   "build",
+		Short: "build all that up and install need, ahead of them; what is built is kept",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, _, err := bed.Build(cmd.Context(), say)
+			for _, name := range products.Names() {
+				if err == nil {
+					_, err = products.Images(cmd.Context(), name, say)
+				}
+			}
+			return err
+		},
+	}
 }
 
 func printStatus(ctx context.Context, out io.Writer, b *bed.Bed) error {

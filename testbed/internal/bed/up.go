@@ -62,6 +62,22 @@ func (o Options) check() error {
 	return nil
 }
 
+// Build builds what Up needs, if that has not been done: the folders of
+// Kubernetes' programs and of the pause image's.
+func Build(ctx context.Context, logf func(format string, args ...any)) (kubernetes, pause string, err error) {
+	source, err := build.SourceDir("kubernetes")
+	if err != nil {
+		return "", "", err
+	}
+	kubernetes, err = build.Programs(ctx, build.Source{Dir: source, Version: KubernetesVersion, Packages: []string{"."}, Names: kubernetesNames, Flags: kubernetesFlags}, logf)
+	if err != nil {
+		return "", "", err
+	}
+	// The program of the pause image is this module's; it is tiny.
+	pause, err = build.Programs(ctx, build.Source{Dir: filepath.Dir(source), Version: "pause", Packages: []string{"./pause"}}, func(string, ...any) {})
+	return kubernetes, pause, err
+}
+
 // Up builds Kubernetes if that has not been done, and starts a cluster. It
 // returns when pods can start, or has taken everything away again.
 func Up(ctx context.Context, dir string, options Options, logf func(format string, args ...any)) (b *Bed, err error) {
@@ -71,16 +87,7 @@ func Up(ctx context.Context, dir string, options Options, logf func(format strin
 	if err := errors.Join(options.check(), checkMachine()); err != nil {
 		return nil, err
 	}
-	source, err := build.SourceDir("kubernetes")
-	if err != nil {
-		return nil, err
-	}
-	programs, err := build.Programs(ctx, build.Source{Dir: source, Version: KubernetesVersion, Packages: []string{"."}, Names: kubernetesNames, Flags: kubernetesFlags}, logf)
-	if err != nil {
-		return nil, err
-	}
-	// The program of the pause image is this module's; it is tiny.
-	pause, err := build.Programs(ctx, build.Source{Dir: filepath.Dir(source), Version: "pause", Packages: []string{"./pause"}}, func(string, ...any) {})
+	programs, pause, err := Build(ctx, logf)
 	if err != nil {
 		return nil, err
 	}
