@@ -50,7 +50,10 @@ type Place struct {
 	Step, Metric string
 }
 
-// series is a contender's values at a place, by round.
+// With is the place of another metric at the same step.
+func (at Place) With(metric string) Place { return Place{at.Group, at.Step, metric} }
+
+// Series is a contender's values at a place, by round.
 type Series map[int]float64
 
 func (s Series) Rounds() []int { return slices.Sorted(maps.Keys(s)) }
@@ -112,7 +115,7 @@ func Collect(rec *result.Record, opt Options) *Evidence {
 			switch {
 			case !known[name] && !slices.Contains(e.Unknown, name):
 				e.Unknown = append(e.Unknown, name)
-			case known[name] && name != "memory_overhead":
+			case known[name] && name != result.MemoryOverhead:
 				e.add(s, name, v)
 			}
 		}
@@ -132,7 +135,7 @@ func GroupOf(s *result.Sample) Group { return Group{s.Kernel, s.Underlay} }
 
 // add notes a value; of several for one round the first counts.
 func (e *Evidence) add(s *result.Sample, metric string, v float64) {
-	if math.IsNaN(v) || math.IsInf(v, 0) || metric == "goodput" && v <= 0 {
+	if math.IsNaN(v) || math.IsInf(v, 0) || metric == result.Goodput && v <= 0 {
 		return // the verdict refuses such values; a file may hold them all the same
 	}
 	p := Place{GroupOf(s), s.Step, metric}
@@ -154,10 +157,10 @@ const Idle = "idle"
 // baseline's in the same round when both are idle.
 func (e *Evidence) addMemoryOverhead() {
 	for _, s := range e.Valid {
-		used, measured := s.Metrics["memory_used"]
-		base, beside := e.BaseOfRound(e.Figures[Place{GroupOf(s), s.Step, "memory_used"}][e.Run.Baseline], s.Round)
+		used, measured := s.Metrics[result.MemoryUsed]
+		base, beside := e.BaseOfRound(e.Figures[Place{GroupOf(s), s.Step, result.MemoryUsed}][e.Run.Baseline], s.Round)
 		if s.Workload == Idle && s.Contender != e.Run.Baseline && measured && beside {
-			e.add(s, "memory_overhead", used-base)
+			e.add(s, result.MemoryOverhead, used-base)
 		}
 	}
 }
@@ -180,7 +183,7 @@ func (e *Evidence) figureResults() []Result {
 				N: len(s), Median: e.Headline(p, contender), CI: MedianInterval(s.Values(), e.Opt.Confidence),
 				Confidence: e.Opt.Confidence, Values: s.Values(), Ranked: ranked[contender] != nil, Tier: tiers[contender],
 			}
-			if p.Metric == "memory_overhead" && e.Unpaired() {
+			if p.Metric == result.MemoryOverhead && e.Unpaired() {
 				r.CI = nil // it would leave the baseline's own noise out
 			}
 			if pooled, ok := e.Percentiles[p][contender]; ok {

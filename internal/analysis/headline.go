@@ -3,7 +3,6 @@ package analysis
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -90,12 +89,8 @@ func (e *Evidence) Headline(at Place, contender string) float64 {
 		return p.seconds
 	}
 	values := e.Figures[at][contender].Values()
-	if isPercentile(at.Metric) {
+	if at.Row().Percent > 0 {
 		return stat.LowerMedian(values)
 	}
 	return stat.Median(values)
-}
-
-func isPercentile(metric string) bool {
-	return result.IsLatency(metric) && strings.Contains(metric, "_p")
 }

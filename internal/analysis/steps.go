@@ -91,8 +91,8 @@ func SharedMemory(arena string) bool { return arena == "lab" || arena == "microv
 
 // datagrams says that the step's goodput is to be read with its loss, known or
 // not.
-func (e *Evidence) Datagrams(at Place) bool { return e.IsUDP(at.Step) || e.HasMetric(at, "loss") }
+func (e *Evidence) Datagrams(at Place) bool { return e.IsUDP(at.Step) || e.HasMetric(at, result.Loss) }
 
 func (e *Evidence) HasMetric(at Place, metric string) bool {
-	return len(e.Figures[Place{at.Group, at.Step, metric}]) > 0
+	return len(e.Figures[at.With(metric)]) > 0
 }

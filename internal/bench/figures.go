@@ -36,9 +36,9 @@ func cpuFigures(s *result.Sample, client, server side, spin float64) error {
 		published += notIdle(modes) / 2 // the study's means are over two nodes
 		userAndSystem += userSystem(modes) / 2
 	}
-	if gbit := s.Metrics["goodput"] / 1e9; gbit > 0 {
-		s.Metrics["cpu_per_gbit_published"] = published / gbit
-		s.Metrics["cpu_per_gbit_user_system"] = userAndSystem / gbit
+	if gbit := s.Metrics[result.Goodput] / 1e9; gbit > 0 {
+		s.Metrics[result.CPUPerGbitPublished] = published / gbit
+		s.Metrics[result.CPUPerGbitUserSystem] = userAndSystem / gbit
 	}
 	perTraffic(s, total-spin)
 	return nil
@@ -52,7 +52,7 @@ func sharedCPUFigures(s *result.Sample, both side, spin float64) error {
 	if err != nil {
 		return err
 	}
-	s.Metrics["cpu_client_steal"] = modes["steal"]
+	s.Metrics[result.CPUClientSteal] = modes["steal"]
 	perTraffic(s, busy(modes)-spin)
 	return nil
 }
@@ -62,14 +62,14 @@ func perTraffic(s *result.Sample, cpus float64) {
 	if cpus <= 0 {
 		return // less than the tick sees
 	}
-	if gbit := s.Metrics["goodput"] / 1e9; gbit > 0 {
-		s.Metrics["cpu_per_gbit"] = cpus / gbit
+	if gbit := s.Metrics[result.Goodput] / 1e9; gbit > 0 {
+		s.Metrics[result.CPUPerGbit] = cpus / gbit
 	}
-	if rate := s.Metrics["rate"]; rate > 0 {
-		s.Metrics["cpu_per_request"] = cpus / rate
+	if rate := s.Metrics[result.Rate]; rate > 0 {
+		s.Metrics[result.CPUPerRequest] = cpus / rate
 	}
-	if moved := s.Metrics["goodput"]+s.Metrics["rate"] > 0; moved && s.Metrics["packets"] > 0 && crossesUplink(s.Path) {
-		s.Metrics["cpu_per_packet"] = cpus / s.Metrics["packets"]
+	if moved := s.Metrics[result.Goodput]+s.Metrics[result.Rate] > 0; moved && s.Metrics[result.Packets] > 0 && crossesUplink(s.Path) {
+		s.Metrics[result.CPUPerPacket] = cpus / s.Metrics[result.Packets]
 	}
 }
 
@@ -140,12 +140,12 @@ func machineFigures(s *result.Sample, uplink string, client, server side) error 
 		}
 		memory += used / 2
 	}
-	s.Metrics["memory_used"] = memory
+	s.Metrics[result.MemoryUsed] = memory
 	switches, err := client.rec.Rate("node_context_switches", nil, client.begin, client.end)
 	if err != nil {
 		return err
 	}
-	s.Metrics["context_switches"] = switches
+	s.Metrics[result.ContextSwitches] = switches
 	packets, err := client.uplinkRate(uplink, "packets")
 	if err != nil {
 		return err
@@ -154,9 +154,9 @@ func machineFigures(s *result.Sample, uplink string, client, server side) error 
 	if err != nil {
 		return err
 	}
-	s.Metrics["packets"] = packets
+	s.Metrics[result.Packets] = packets
 	if packets > 0 && crossesUplink(s.Path) {
-		s.Metrics["bytes_per_packet"] = bytes / packets
+		s.Metrics[result.BytesPerPacket] = bytes / packets
 	}
 	return nil
 }

@@ -150,7 +150,7 @@ func (r *Runner) sealSetup(v Visit, begin time.Time, took time.Duration, failed 
 	if failed != nil {
 		invalidate(s, "setup_failed", failed.Error())
 	} else {
-		s.Metrics["setup_time"] = took.Seconds()
+		s.Metrics[result.SetupTime] = took.Seconds()
 	}
 	return r.seal(s)
 }

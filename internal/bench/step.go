@@ -71,7 +71,7 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, site *site, s *res
 		s.Metrics = out.Metrics
 	}
 	if step.Path == arena.PathService {
-		s.Metrics["service_sync_time"] = sync.Seconds()
+		s.Metrics[result.ServiceSyncTime] = sync.Seconds()
 	}
 	s.Histograms, s.Notes = out.Histograms, slices.Concat(site.net.Notes(), out.Notes)
 	for _, f := range out.Faults {

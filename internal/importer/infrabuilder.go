@@ -119,11 +119,11 @@ func (in *imported) plan(configs []*config) {
 				s := newSample(result.Key{Contender: c.id, Underlay: result.DefaultUnderlay, Step: step.ID, Round: n}, step.Workload, step.Path)
 				switch {
 				case step.idle():
-					s.required = []string{"memory_used"}
+					s.required = []string{result.MemoryUsed}
 				case step.udp:
-					s.required = []string{"goodput", "loss", "jitter"}
+					s.required = []string{result.Goodput, result.Loss, result.Jitter}
 				default:
-					s.required = []string{"goodput", "retransmits"}
+					s.required = []string{result.Goodput, result.Retransmits}
 				}
 				in.samples = append(in.samples, s)
 			}
@@ -213,7 +213,7 @@ func (r *run2024) readTest(src *source, s *sample, step step2024, vs values) {
 	prefix := strings.ToUpper(step.ID)
 	if err == nil {
 		test.apply(s, file, step.streams, step.udp)
-		if v, made := vs[prefix+"_BW"], s.Metrics["goodput"]; v.known && differ(v.number, made) {
+		if v, made := vs[prefix+"_BW"], s.Metrics[result.Goodput]; v.known && differ(v.number, made) {
 			src.faultf(v.file, v.line, "%s_BW is %s, and %g in %s, which counts", prefix, v.text, made, name)
 		}
 		if k := test.kernel(); k != "" && r.kernel != "" && k != r.kernel {
@@ -228,11 +228,11 @@ func (r *run2024) readTest(src *source, s *sample, step step2024, vs values) {
 		return
 	}
 	s.note("from_summary", "%s: %v; the figures are those of %s", file, err, bw.file)
-	s.Metrics["goodput"] = bw.number
+	s.Metrics[result.Goodput] = bw.number
 	for key, m := range map[string]struct {
 		name   string
 		factor float64
-	}{"_RTS": {"retransmits", 1}, "_JITTER": {"jitter", 1e-3}, "_LOST": {"loss", 1e-2}} {
+	}{"_RTS": {result.Retransmits, 1}, "_JITTER": {result.Jitter, 1e-3}, "_LOST": {result.Loss, 1e-2}} {
 		if v := vs[prefix+key]; v.known {
 			s.Metrics[m.name] = v.number * m.factor
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -152,14 +153,14 @@ func (t *iperf3Test) metrics(udp bool) map[string]float64 {
 		}
 	}
 	if got := t.End.Received; got != nil {
-		set("goodput", got.BitsPerSec, 1)
+		set(result.Goodput, got.BitsPerSec, 1)
 		if udp {
-			set("jitter", got.JitterMs, 1e-3)
-			set("loss", got.LostPercent, 1e-2)
+			set(result.Jitter, got.JitterMs, 1e-3)
+			set(result.Loss, got.LostPercent, 1e-2)
 		}
 	}
 	if sent := t.End.Sent; sent != nil && !udp {
-		set("retransmits", sent.Retransmits, 1)
+		set(result.Retransmits, sent.Retransmits, 1)
 	}
 	return m
 }

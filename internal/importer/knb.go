@@ -175,11 +175,11 @@ func knbSample(r *knbReport, test *knbTest, id string, round int, step step2024)
 		s.Started = t.UTC()
 	}
 	if step.idle() {
-		s.required = []string{"memory_used"}
+		s.required = []string{result.MemoryUsed}
 	} else {
-		s.required = []string{"goodput"}
+		s.required = []string{result.Goodput}
 		if test.Bandwidth != nil {
-			s.Metrics["goodput"] = *test.Bandwidth * 1e6
+			s.Metrics[result.Goodput] = *test.Bandwidth * 1e6
 		}
 	}
 	for i, node := range []knbNode{test.Client, test.Server} {

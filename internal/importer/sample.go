@@ -121,21 +121,21 @@ func (s *sample) cost() {
 		memory += side.memory / 2
 	}
 	if s.sides[0].memory > 0 && s.sides[1].memory > 0 {
-		s.Metrics["memory_used"] = memory
+		s.Metrics[result.MemoryUsed] = memory
 		if memory > mostMemory {
 			s.invalidate("missing_result", "memory_used is %g bytes, which is impossible", memory)
 		}
 	}
-	gbit := s.Metrics["goodput"] / 1e9
+	gbit := s.Metrics[result.Goodput] / 1e9
 	if gbit <= 0 {
 		return
 	}
 	if userSystem == 2 && userAndSystem > 0 {
-		s.Metrics["cpu_per_gbit_user_system"] = userAndSystem / gbit
+		s.Metrics[result.CPUPerGbitUserSystem] = userAndSystem / gbit
 	}
 	if whole == 2 && busy > 0 {
-		s.Metrics["cpu_per_gbit"] = busy / gbit
-		s.Metrics["cpu_per_gbit_published"] = notIdle / gbit
+		s.Metrics[result.CPUPerGbit] = busy / gbit
+		s.Metrics[result.CPUPerGbitPublished] = notIdle / gbit
 	}
 }
 
@@ -153,10 +153,10 @@ func (s *sample) judge(lineRate unit.BitRate, mtu int, overhead unit.Bytes) {
 	if len(s.Reasons) > 0 {
 		return // that results are missing is the consequence
 	}
-	if v := s.Metrics["goodput"]; v > mostGoodput {
+	if v := s.Metrics[result.Goodput]; v > mostGoodput {
 		s.invalidate("missing_result", "goodput is %g bit/s, which is impossible", v)
 	}
-	if v := s.Metrics["loss"]; v > 1 {
+	if v := s.Metrics[result.Loss]; v > 1 {
 		s.invalidate("missing_result", "loss is %g, above 1, which is impossible", v)
 	}
 	var ceiling unit.BitRate
@@ -176,7 +176,7 @@ func (s *sample) judge(lineRate unit.BitRate, mtu int, overhead unit.Bytes) {
 // dropImpossible takes out values that no run may hold; the reasons have them.
 func (s *sample) dropImpossible() {
 	for name, v := range s.Metrics {
-		if v < 0 || name == "loss" && v > 1 {
+		if v < 0 || name == result.Loss && v > 1 {
 			delete(s.Metrics, name)
 		}
 	}

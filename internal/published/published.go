@@ -212,7 +212,7 @@ const nearLink = 0.95
 func (s *Study) limited(t *Table, r *Row, column int) bool {
 	link, err := unit.ParseBitRate(s.Link)
 	scale, is := map[string]float64{"Gbit/s": 1e9, "Mbit/s": 1e6}[t.Columns[column].Unit]
-	if err != nil || !is || t.Columns[column].Metric != "goodput" {
+	if err != nil || !is || t.Columns[column].Metric != result.Goodput {
 		return false
 	}
 	for _, row := range []*Row{r, t.row(t.Baseline)} {

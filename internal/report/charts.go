@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -106,7 +107,7 @@ func (v *view) charts(g *group, prefix string) []chart {
 		}
 	}
 	for _, s := range v.Steps {
-		if c, ok := g.has(s.ID, "goodput"); ok {
+		if c, ok := g.has(s.ID, result.Goodput); ok {
 			show(viewThroughput, barChart(g, c, colors))
 		}
 	}
@@ -152,7 +153,7 @@ func (v *view) charts(g *group, prefix string) []chart {
 
 // latencyBars is the column that stands in where a step's curves are missing.
 func (g *group) latencyBars(step string) (column, bool) {
-	for _, metric := range []string{"latency_p50", "latency_mean"} {
+	for _, metric := range []string{result.LatencyP50, result.LatencyMean} {
 		if c, ok := g.has(step, metric); ok {
 			return c, true
 		}

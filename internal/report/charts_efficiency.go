@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -18,7 +19,7 @@ func (v *view) efficiencyCharts(g *group, colors map[string]int) []chart {
 			Kind: "scatter", X: &axis{metricLabel(cost), "CPU-s/Gbit"}, Y: &axis{"Goodput", "bit/s"}, Places: at(s.ID),
 			Title:   "Efficiency, " + s.ID,
 			Caption: "Medians, with their intervals where the rounds are enough for one; best is the upper left. Line: the frontier of the medians, where no other contender has more goodput for less CPU; neighbours may be alike. Shapes: groups that resemble each other.",
-			Table:   plainTable{Head: []string{"contender", "goodput", metricLabel("cpu_per_gbit"), "2024 formula", "memory over baseline", "energy per GB", "frontier", "group"}},
+			Table:   plainTable{Head: []string{"contender", "goodput", metricLabel(result.CPUPerGbit), "2024 formula", "memory over baseline", "energy per GB", "frontier", "group"}},
 		}
 		energy := ""
 		for _, contender := range g.Contenders {
@@ -61,12 +62,12 @@ func (v *view) efficiencyCharts(g *group, colors map[string]int) []chart {
 // cost is the metric of the CPU cost that the step has: ours, or that of runs
 // which recorded less.
 func (v *view) cost(g *group, step string) string {
-	for _, metric := range []string{"cpu_per_gbit", "cpu_per_gbit_published", "cpu_per_gbit_user_system"} {
+	for _, metric := range []string{result.CPUPerGbit, result.CPUPerGbitPublished, result.CPUPerGbitUserSystem} {
 		if _, ok := g.has(step, metric); ok {
 			return metric
 		}
 	}
-	return "cpu_per_gbit"
+	return result.CPUPerGbit
 }
 
 func (v *view) efficiency(g *group, contender, step string) *analysis.Efficiency {
@@ -102,13 +103,13 @@ func estimate(e *analysis.Estimate, unitName string) string {
 // scatter sets the CPU cost against memory, where there is any, else against
 // what the CPU bought; nil if there are not two figures to set side by side.
 func (v *view) scatter(g *group, colors map[string]int) *chart {
-	x, ok := v.first(g, "cpu_per_gbit", "cpu_per_request")
+	x, ok := v.first(g, result.CPUPerGbit, result.CPUPerRequest)
 	if !ok {
 		return nil
 	}
-	y, ok := v.first(g, "memory_overhead")
+	y, ok := v.first(g, result.MemoryOverhead)
 	if !ok {
-		if y, ok = v.first(g, "goodput", "rate"); !ok {
+		if y, ok = v.first(g, result.Goodput, result.Rate); !ok {
 			return nil
 		}
 	}

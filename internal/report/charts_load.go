@@ -48,7 +48,7 @@ func (v *view) families(g *group) []family {
 		if _, has := params["rate"]; !has {
 			continue
 		}
-		if _, ok := g.has(s.ID, "rate"); !ok {
+		if _, ok := g.has(s.ID, result.Rate); !ok {
 			continue
 		}
 		delete(params, "rate")
@@ -71,7 +71,7 @@ func (v *view) families(g *group) []family {
 // each percentile that two rates have.
 func (v *view) loadCharts(g *group, f family, colors map[string]int) []chart {
 	var out []chart
-	for _, metric := range []string{"latency_p50", "latency_p99", "latency_p99_9"} {
+	for _, metric := range []string{result.LatencyP50, result.LatencyP99, result.LatencyP99_9} {
 		what := metricLabel(metric)
 		c := chart{
 			Kind: "load", X: &axis{"Achieved rate", "1/s"}, Y: &axis{what, "s"}, Places: at(f.ids()...),
@@ -84,7 +84,7 @@ func (v *view) loadCharts(g *group, f family, colors map[string]int) []chart {
 			line := series{C: colors[contender.ID], Points: [][2]short{}}
 			row := []string{contender.ID}
 			for _, s := range f {
-				rate := g.figure(contender.ID, column{Step: s.ID, Metric: "rate"})
+				rate := g.figure(contender.ID, column{Step: s.ID, Metric: result.Rate})
 				latency := g.figure(contender.ID, column{Step: s.ID, Metric: metric})
 				if rate == nil || latency == nil {
 					row = append(row, unit.Missing)

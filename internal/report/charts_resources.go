@@ -15,7 +15,7 @@ func (v *view) resourceCharts(g *group, s result.Step, colors map[string]int) []
 	if c := cpuChart(g, s, colors); c != nil {
 		out = append(out, *c)
 	}
-	for _, metric := range []string{"memory_overhead", "memory_used"} {
+	for _, metric := range []string{result.MemoryOverhead, result.MemoryUsed} {
 		if c, ok := g.has(s.ID, metric); ok {
 			out = append(out, barChart(g, c, colors))
 		}

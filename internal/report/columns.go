@@ -7,14 +7,6 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// mainMetrics are what a table shows of a step, the most telling first. The
-// mean latency stands in only where there are no percentiles.
-var mainMetrics = []string{
-	"goodput", "latency_p50", "latency_p99", "latency_p99_9", "latency_mean", "time_to_first_byte", "loss",
-	"cpu_per_gbit", "cpu_per_request", "memory_overhead", "setup_time",
-	"retransmits", "jitter", "rate", "packets", "memory_used",
-}
-
 // columnsPerStep keeps a further step to one row of a terminal table.
 const columnsPerStep = 4
 
@@ -25,19 +17,19 @@ func headline(g *group, steps []result.Step) []column {
 	var goodput, latency []column
 	for _, s := range steps {
 		if len(goodput) == 0 {
-			if _, ok := g.has(s.ID, "goodput"); ok {
-				goodput = g.columns(s.ID, "goodput", "cpu_per_gbit")
+			if _, ok := g.has(s.ID, result.Goodput); ok {
+				goodput = g.columns(s.ID, result.Goodput, result.CPUPerGbit)
 			}
 		}
 		if len(latency) == 0 {
-			latency = g.columns(s.ID, "latency_p50", "latency_p99")
+			latency = g.columns(s.ID, result.LatencyP50, result.LatencyP99)
 			if len(latency) == 0 {
-				latency = g.columns(s.ID, "latency_mean")
+				latency = g.columns(s.ID, result.LatencyMean)
 			}
 		}
 	}
 	if len(goodput) == 0 && len(latency) > 0 {
-		return append(latency, g.columns(latency[0].Step, "cpu_per_request")...)
+		return append(latency, g.columns(latency[0].Step, result.CPUPerRequest)...)
 	}
 	if len(goodput) == 0 {
 		return nil
@@ -51,7 +43,7 @@ func headline(g *group, steps []result.Step) []column {
 func further(g *group, steps []result.Step, head []column) [][]column {
 	var out [][]column
 	for _, c := range head {
-		if tail := g.columns(c.Step, "latency_p99_9"); c.Metric == "latency_p99" && len(tail) > 0 {
+		if tail := g.columns(c.Step, result.LatencyP99_9); c.Metric == result.LatencyP99 && len(tail) > 0 {
 			out = append(out, tail)
 		}
 	}
@@ -61,7 +53,7 @@ func further(g *group, steps []result.Step, head []column) [][]column {
 	for _, s := range steps {
 		columns := slices.DeleteFunc(mainColumns(g, s.ID), func(c column) bool {
 			again := slices.Contains(head, c) || slices.Contains(slices.Concat(out...), c)
-			return again || c.Metric == "rate" && inHead(s.ID) // a load that is paced, beside its latency
+			return again || c.Metric == result.Rate && inHead(s.ID) // a load that is paced, beside its latency
 		})
 		if len(columns) > 0 {
 			out = append(out, columns)
@@ -71,9 +63,9 @@ func further(g *group, steps []result.Step, head []column) [][]column {
 }
 
 func mainColumns(g *group, step string) []column {
-	metrics := mainMetrics
-	if _, ok := g.has(step, "latency_p50"); ok {
-		metrics = slices.DeleteFunc(slices.Clone(metrics), func(m string) bool { return m == "latency_mean" })
+	metrics := result.Columns() // the mean latency stands in only where there are no percentiles
+	if _, ok := g.has(step, result.LatencyP50); ok {
+		metrics = slices.DeleteFunc(metrics, func(m string) bool { return m == result.LatencyMean })
 	}
 	columns := g.columns(step, metrics...)
 	if len(columns) == 0 {

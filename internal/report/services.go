@@ -92,9 +92,9 @@ func (l scale) metrics(g *group, first bool) []string {
 	has := func(metric string) bool {
 		return slices.ContainsFunc(l.Steps, func(s result.Step) bool { _, ok := g.has(s.ID, metric); return ok })
 	}
-	names := []string{"goodput", "latency_p50", "latency_p99"}
-	if !has("latency_p50") {
-		names = []string{"goodput", "rate"}
+	names := []string{result.Goodput, result.LatencyP50, result.LatencyP99}
+	if !has(result.LatencyP50) {
+		names = []string{result.Goodput, result.Rate}
 	}
 	if first {
 		names = append(names, syncTime)
@@ -158,7 +158,7 @@ func (l scale) tables(g *group, first bool) []rungs {
 }
 
 // syncTime is the metric of what it took to program the Services.
-const syncTime = "service_sync_time"
+const syncTime = result.ServiceSyncTime
 
 // programmedBy is what a reader must know before comparing contenders by
 // syncTime.

@@ -125,7 +125,7 @@ func (g *group) figure(contender string, c column) *analysis.Result {
 // absent says why the contender has no figure of the column.
 func (g *group) absent(c contender, col column) string {
 	switch {
-	case c.Baseline && col.Metric == "memory_overhead":
+	case c.Baseline && col.Metric == result.MemoryOverhead:
 		return unit.Missing // it is what the others are over
 	case g.measured != nil && !g.measured[result.Key{Contender: c.ID, Underlay: g.Underlay, Step: col.Step}]:
 		return "not measured"
@@ -136,7 +136,7 @@ func (g *group) absent(c contender, col column) string {
 // has finds the metric at the step in any contender's results. CPU by request
 // that was sampled in phase with the load is for the long tables only.
 func (g *group) has(step, metric string) (column, bool) {
-	if metric == "cpu_per_request" && g.inPhase[step] {
+	if metric == result.CPUPerRequest && g.inPhase[step] {
 		return column{}, false
 	}
 	for _, c := range g.Contenders {

@@ -7,16 +7,17 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
 var metricLabels = map[string]string{
-	"cpu_per_gbit":             "CPU per Gbit/s",
-	"cpu_per_gbit_published":   "CPU per Gbit/s (2024 formula)",
-	"cpu_per_gbit_user_system": "CPU per Gbit/s (user + system)",
-	"cpu_per_request":          "CPU per request",
-	"setup_time":               "Set-up time",
-	"loss":                     "Loss (0–1)",
+	result.CPUPerGbit:           "CPU per Gbit/s",
+	result.CPUPerGbitPublished:  "CPU per Gbit/s (2024 formula)",
+	result.CPUPerGbitUserSystem: "CPU per Gbit/s (user + system)",
+	result.CPUPerRequest:        "CPU per request",
+	result.SetupTime:            "Set-up time",
+	result.Loss:                 "Loss (0–1)",
 }
 
 // metricLabel is a metric's name for people: latency_p99_9 is "Latency p99.9".

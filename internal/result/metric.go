@@ -1,14 +1,94 @@
 package result
 
-import "strings"
+import (
+	"slices"
+	"sync"
+)
 
-// Metric describes one measured quantity.
+// Names of metrics that programs ask for; the catalogue below says what each is.
+const (
+	Goodput              = "goodput"
+	Rate                 = "rate"
+	Retransmits          = "retransmits"
+	Loss                 = "loss"
+	Jitter               = "jitter"
+	TimeToFirstByte      = "time_to_first_byte"
+	Transfers            = "transfers"
+	Packets              = "packets"
+	BytesPerPacket       = "bytes_per_packet"
+	LatencyMean          = "latency_mean"
+	LatencyP50           = "latency_p50"
+	LatencyP99           = "latency_p99"
+	LatencyP99_9         = "latency_p99_9"
+	CPUClient            = "cpu_client"
+	CPUServer            = "cpu_server"
+	CPUClientSteal       = "cpu_client_steal"
+	CPUServerSteal       = "cpu_server_steal"
+	CPUPerGbit           = "cpu_per_gbit"
+	CPUPerGbitPublished  = "cpu_per_gbit_published"
+	CPUPerGbitUserSystem = "cpu_per_gbit_user_system"
+	CPUPerRequest        = "cpu_per_request"
+	CPUPerPacket         = "cpu_per_packet"
+	MemoryUsed           = "memory_used"
+	MemoryOverhead       = "memory_overhead"
+	ContextSwitches      = "context_switches"
+	SetupTime            = "setup_time"
+	ServiceSyncTime      = "service_sync_time"
+)
+
+// The directions of Metric.Better.
+const (
+	Higher = "higher"
+	Lower  = "lower"
+)
+
+// Metric describes one measured quantity. Its row in the catalogue is all that
+// the rest of the program knows about it.
 type Metric struct {
 	Name   string `json:"name"`
 	Unit   string `json:"unit"`   // bit/s, s, 1/s, bytes, CPU-s/s, CPU-s/Gbit, 1 (a ratio), count
-	Better string `json:"better"` // higher or lower
+	Better string `json:"better"` // Higher or Lower
 	Help   string `json:"help"`
+
+	Roles   Role    `json:"-"`
+	Column  int     `json:"-"` // position among the columns of a step's table; 0: in no table
+	Aspect  Aspect  `json:"-"` // what of a step the metric stands for
+	StandIn int     `json:"-"` // 0: the aspect's own metric; a larger one counts where a step has none smaller
+	Per     string  `json:"-"` // the metric that this one was divided by
+	Clock   string  `json:"-"` // of a latency: latency, service_time, …
+	Percent float64 `json:"-"` // of a percentile: 50, 99.9; 0 for a mean, a maximum and no latency
 }
+
+// Role says what a metric is used for. A metric has several.
+type Role uint
+
+// The roles.
+const (
+	Ranked        Role = 1 << iota // more or less of it is good or bad, and the contender's doing
+	MayBeZero                      // 0 can be a true value: no loss, a quiet mode of the CPU
+	MayBeNegative                  // as a difference to the baseline can
+	Expected                       // a step gives it for every contender or for none
+	Headline                       // stands for its step in findings about drift and the baseline
+	Steady                         // its rounds should lie together; two groups or wide scatter are findings
+	Tuned                          // a tuning is judged by it
+	RatioMissed                    // a reader misses its ratio where the baseline's value is 0
+	CPUTime                        // was sampled by the kernel's CPU accounting
+)
+
+// Has says that the metric has the role.
+func (m Metric) Has(r Role) bool { return m.Roles&r != 0 }
+
+// Aspect is what a metric tells of a step. Two runs are compared by one metric
+// of each aspect.
+type Aspect int
+
+// The aspects; a metric without one tells details.
+const (
+	Traffic Aspect = iota + 1 // how much was moved
+	Typical                   // how long it takes
+	Tail                      // how long it takes at worst
+	Cost                      // what it costs
+)
 
 // The clocks of a latency, with what each measures.
 var clocks = []struct{ name, help string }{
@@ -35,61 +115,162 @@ var Percentiles = []Percentile{
 var CPUModes = []string{"user", "nice", "system", "irq", "softirq", "iowait", "steal"}
 
 // Metrics is the catalogue, in the order of listings.
-func Metrics() []Metric {
-	ms := []Metric{
-		{"goodput", "bit/s", "higher", "application bits received per second"},
-		{"rate", "1/s", "higher", "requests or messages completed per second"},
-		{"retransmits", "count", "lower", "TCP segments sent again during the window"},
-		{"loss", "1", "lower", "share of datagrams sent that did not arrive, 0 to 1"},
-		{"jitter", "s", "lower", "RFC 1889 smoothed interarrival jitter as iperf3 reports it"},
-		{"time_to_first_byte", "s", "lower", "from the start of a transfer, connection, handshakes and login included, to the first byte of the answer; median over the transfers of the window (scp: how long a file of one byte takes)"},
-		{"transfers", "count", "higher", "whole files moved in the window"},
-		{"packets", "1/s", "higher", "packets on the client node's uplink per second, both directions; in the lab a segmentation-offload frame counts as one, unless run with --offload wire"},
-		{"bytes_per_packet", "bytes", "lower", "mean size of those packets, Ethernet header included, acknowledgements too: over the MTU only with segmentation offload"},
+func Metrics() []Metric { return slices.Clone(catalogue().list) }
+
+type metricCatalogue struct {
+	list   []Metric
+	byName map[string]Metric
+}
+
+// catalogue is built once: LookupMetric is called for every figure.
+var catalogue = sync.OnceValue(func() metricCatalogue {
+	c := metricCatalogue{slices.Concat(trafficMetrics, latencyMetrics(), cpuMetrics(), costMetrics), map[string]Metric{}}
+	for _, m := range c.list {
+		c.byName[m.Name] = m
 	}
+	return c
+})
+
+var trafficMetrics = []Metric{
+	{Name: Goodput, Unit: "bit/s", Better: Higher, Help: "application bits received per second",
+		Roles: Ranked | Expected | Headline | Steady | Tuned | RatioMissed, Column: 1, Aspect: Traffic},
+	{Name: Rate, Unit: "1/s", Better: Higher, Help: "requests or messages completed per second",
+		Roles: Ranked | Expected | Tuned | RatioMissed, Column: 14, Aspect: Traffic, StandIn: 1},
+	{Name: Retransmits, Unit: "count", Better: Lower, Help: "TCP segments sent again during the window",
+		Roles: Ranked | MayBeZero | RatioMissed, Column: 12},
+	{Name: Loss, Unit: "1", Better: Lower, Help: "share of datagrams sent that did not arrive, 0 to 1",
+		Roles: Ranked | MayBeZero | Tuned | RatioMissed, Column: 7},
+	{Name: Jitter, Unit: "s", Better: Lower, Help: "RFC 1889 smoothed interarrival jitter as iperf3 reports it",
+		Roles: Ranked | MayBeZero | RatioMissed, Column: 13},
+	{Name: TimeToFirstByte, Unit: "s", Better: Lower, Help: "from the start of a transfer, connection, handshakes and login included, to the first byte of the answer; median over the transfers of the window (scp: how long a file of one byte takes)",
+		Roles: Ranked | MayBeZero, Column: 6},
+	{Name: Transfers, Unit: "count", Better: Higher, Help: "whole files moved in the window", Roles: MayBeZero},
+	{Name: Packets, Unit: "1/s", Better: Higher, Help: "packets on the client node's uplink per second, both directions; in the lab a segmentation-offload frame counts as one, unless run with --offload wire",
+		Roles: MayBeZero, Column: 15},
+	{Name: BytesPerPacket, Unit: "bytes", Better: Lower, Help: "mean size of those packets, Ethernet header included, acknowledgements too: over the MTU only with segmentation offload",
+		Roles: MayBeZero},
+}
+
+// latencyMetrics are the mean, percentiles and maximum of every clock.
+func latencyMetrics() []Metric {
+	var list []Metric
 	for _, c := range clocks {
-		ms = append(ms, Metric{c.name + "_mean", "s", "lower", c.help + " (mean)"})
+		roles := Ranked
+		if c.name == "send_lag" { // the load generator's own delay is no contender's doing
+			roles = MayBeZero
+		}
+		row := func(suffix, remark string, percent float64) {
+			list = append(list, Metric{Name: c.name + "_" + suffix, Unit: "s", Better: Lower, Help: c.help + remark,
+				Roles: roles, Clock: c.name, Percent: percent})
+		}
+		row("mean", " (mean)", 0)
 		for _, p := range Percentiles {
-			ms = append(ms, Metric{c.name + "_" + p.Name, "s", "lower", c.help})
+			row(p.Name, "", p.Value)
 		}
-		ms = append(ms, Metric{c.name + "_max", "s", "lower", c.help + " (maximum)"})
+		row("max", " (maximum)", 0)
 	}
+	for i := range list {
+		m := &list[i]
+		switch m.Name {
+		case LatencyMean:
+			m.Roles |= Expected | Headline | Steady | RatioMissed
+			m.Column, m.Aspect, m.StandIn = 5, Typical, 2
+		case LatencyP50:
+			m.Roles |= Headline | Steady | Tuned | RatioMissed
+			m.Column, m.Aspect = 2, Typical
+		case LatencyP99:
+			m.Roles |= Headline | Tuned | RatioMissed
+			m.Column, m.Aspect = 3, Tail
+		case LatencyP99_9:
+			m.Column = 4
+		case "service_time_p50":
+			m.Aspect, m.StandIn = Typical, 1
+		case "service_time_p99":
+			m.Aspect, m.StandIn = Tail, 1
+		}
+	}
+	return list
+}
+
+// cpuMetrics are the CPUs of both nodes, whole and by mode.
+func cpuMetrics() []Metric {
+	var list []Metric
 	for _, side := range []string{"client", "server"} {
-		ms = append(ms, Metric{"cpu_" + side, "CPU-s/s", "lower", "busy CPUs of the " + side + "'s node: all modes but idle, iowait and steal (/proc/stat)"})
+		list = append(list, Metric{Name: "cpu_" + side, Unit: "CPU-s/s", Better: Lower, Roles: Ranked | MayBeZero | CPUTime,
+			Help: "busy CPUs of the " + side + "'s node: all modes but idle, iowait and steal (/proc/stat)"})
 		for _, mode := range CPUModes {
-			ms = append(ms, Metric{"cpu_" + side + "_" + mode, "CPU-s/s", "lower", "CPUs of the " + side + "'s node in mode " + mode})
+			roles := Ranked | MayBeZero | CPUTime
+			if mode == "steal" || mode == "iowait" { // others' doing
+				roles &^= Ranked
+			}
+			list = append(list, Metric{Name: "cpu_" + side + "_" + mode, Unit: "CPU-s/s", Better: Lower, Roles: roles,
+				Help: "CPUs of the " + side + "'s node in mode " + mode})
 		}
 	}
-	return append(ms,
-		Metric{"cpu_per_gbit", "CPU-s/Gbit", "lower", "busy CPU of client and server, softirq and irq included, by goodput"},
-		Metric{"cpu_per_gbit_published", "CPU-s/Gbit", "lower", "the 2024 study's formula: all modes but idle, mean of client and server, by goodput"},
-		Metric{"cpu_per_gbit_user_system", "CPU-s/Gbit", "lower", "user and system only, mean of client and server: what the 2024 study's summary files hold; leaves softirq out"},
-		Metric{"cpu_per_request", "s", "lower", "busy CPU of client and server, softirq and irq included, by request"},
-		Metric{"cpu_per_packet", "s", "lower", "busy CPU of client and server, softirq and irq included, by packet on the client node's uplink"},
-		Metric{"memory_used", "bytes", "lower", "memory of the nodes without buffers and cache, mean over the window (/proc/meminfo)"},
-		Metric{"memory_overhead", "bytes", "lower", "memory used when idle, over the baseline's in the same round"},
-		Metric{"context_switches", "1/s", "lower", "context switches per second (/proc/stat ctxt)"},
-		Metric{"setup_time", "s", "lower", "time to bring the contender up until its pods reach each other"},
-		Metric{"service_sync_time", "s", "lower", "time to program all Services on every node, from none"},
-	)
+	return list
+}
+
+var costMetrics = []Metric{
+	{Name: CPUPerGbit, Unit: "CPU-s/Gbit", Better: Lower, Help: "busy CPU of client and server, softirq and irq included, by goodput",
+		Roles: Ranked | Expected | Headline | Tuned | RatioMissed | CPUTime, Column: 8, Aspect: Cost, Per: Goodput},
+	{Name: CPUPerGbitPublished, Unit: "CPU-s/Gbit", Better: Lower, Help: "the 2024 study's formula: all modes but idle, mean of client and server, by goodput",
+		Roles: Ranked | MayBeZero | CPUTime, Per: Goodput},
+	// A lower bound: how much it leaves out depends on the datapath.
+	{Name: CPUPerGbitUserSystem, Unit: "CPU-s/Gbit", Better: Lower, Help: "user and system only, mean of client and server: what the 2024 study's summary files hold; leaves softirq out",
+		Roles: MayBeZero | CPUTime, Per: Goodput},
+	{Name: CPUPerRequest, Unit: "s", Better: Lower, Help: "busy CPU of client and server, softirq and irq included, by request",
+		Roles: Ranked | Expected | Headline | RatioMissed | CPUTime, Column: 9, Per: Rate},
+	// Not ranked: it follows the packets' size, and less in each may be more in all.
+	{Name: CPUPerPacket, Unit: "s", Better: Lower, Help: "busy CPU of client and server, softirq and irq included, by packet on the client node's uplink",
+		Roles: MayBeZero | CPUTime, Per: Packets},
+	// Memory is not ranked as long as all nodes share one machine: what else
+	// runs there moves it more than a contender does.
+	{Name: MemoryUsed, Unit: "bytes", Better: Lower, Help: "memory of the nodes without buffers and cache, mean over the window (/proc/meminfo)",
+		Roles: Expected | RatioMissed, Column: 16},
+	{Name: MemoryOverhead, Unit: "bytes", Better: Lower, Help: "memory used when idle, over the baseline's in the same round",
+		Roles: MayBeZero | MayBeNegative, Column: 10},
+	{Name: ContextSwitches, Unit: "1/s", Better: Lower, Help: "context switches per second (/proc/stat ctxt)", Roles: MayBeZero},
+	{Name: SetupTime, Unit: "s", Better: Lower, Help: "time to bring the contender up until its pods reach each other",
+		Roles: Ranked | RatioMissed, Column: 11},
+	{Name: ServiceSyncTime, Unit: "s", Better: Lower, Help: "time to program all Services on every node, from none", Roles: Ranked | MayBeZero},
 }
 
 // LookupMetric finds a metric by name.
 func LookupMetric(name string) (Metric, bool) {
-	for _, m := range Metrics() {
-		if m.Name == name {
-			return m, true
+	m, ok := catalogue().byName[name]
+	return m, ok
+}
+
+// With lists the names of the metrics that have the role, in the order of the
+// catalogue.
+func With(r Role) []string {
+	var names []string
+	for _, m := range catalogue().list {
+		if m.Has(r) {
+			names = append(names, m.Name)
 		}
 	}
-	return Metric{}, false
+	return names
+}
+
+// Columns lists the metrics of a step's table, the most telling first.
+func Columns() []string {
+	var list []Metric
+	for _, m := range catalogue().list {
+		if m.Column > 0 {
+			list = append(list, m)
+		}
+	}
+	slices.SortFunc(list, func(a, b Metric) int { return a.Column - b.Column })
+	names := make([]string, len(list))
+	for i, m := range list {
+		names[i] = m.Name
+	}
+	return names
 }
 
 // IsLatency says that the metric is a percentile, mean or maximum of a clock.
 func IsLatency(name string) bool {
-	for _, c := range clocks {
-		if strings.HasPrefix(name, c.name+"_") {
-			return true
-		}
-	}
-	return false
+	m, _ := LookupMetric(name)
+	return m.Clock != ""
 }

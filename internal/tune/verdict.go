@@ -51,9 +51,6 @@ type Judgement struct {
 // alpha is the chance that any of a run's helped and hurt is so by chance.
 const alpha = 0.05
 
-// judged are the metrics that settings are judged by, where a step has them.
-var judged = []string{"goodput", "rate", "loss", "latency_p50", "latency_p99", "cpu_per_gbit"}
-
 // Judge compares every variant of the report's baseline with it. samples are
 // the run's, whose notes and reasons say why there is nothing to compare.
 func Judge(r *analysis.Report, samples []result.Sample, variants []Variant) Judgement {
@@ -63,12 +60,13 @@ func Judge(r *analysis.Report, samples []result.Sample, variants []Variant) Judg
 			medians[res.Step+" "+res.Metric] = res.Median
 		}
 	}
+	tuned := result.With(result.Tuned)
 	nothing := nothingSetBy(samples, variants)
 	var j Judgement
 	for _, v := range variants {
 		found := map[string]bool{} // steps with a figure
 		for _, res := range r.Results {
-			if res.Contender != v.ID || !slices.Contains(judged, res.Metric) || !res.Ranked || res.VsBaseline == nil {
+			if res.Contender != v.ID || !slices.Contains(tuned, res.Metric) || !res.Ranked || res.VsBaseline == nil {
 				continue
 			}
 			found[res.Step] = true

@@ -3,7 +3,6 @@ package verdict
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -38,17 +37,18 @@ var rules = []struct {
 func missingResult(s *result.Sample, c Context) []string {
 	var faults []string
 	for _, name := range c.Required {
-		v, there := s.Metrics[name]
+		v, given := s.Metrics[name]
+		row, _ := result.LookupMetric(name)
 		switch {
-		case !there && tooFewFor(s, name):
+		case !given && tooFewFor(s, row):
 			// A percentile that so few requests don't carry is left out on purpose.
-		case !there:
+		case !given:
 			faults = append(faults, name+" is missing")
 		case math.IsNaN(v) || math.IsInf(v, 0):
 			faults = append(faults, fmt.Sprintf("%s is %v, not a finite number", name, v))
-		case v < 0 && !mayBeNegative(name):
+		case v < 0 && !row.Has(result.MayBeNegative):
 			faults = append(faults, fmt.Sprintf("%s is %v, which is impossible", name, v))
-		case v == 0 && !mayBeZero(name):
+		case v == 0 && !row.Has(result.MayBeZero):
 			faults = append(faults, name+" is 0, which is impossible: nothing was measured")
 		}
 	}
@@ -57,30 +57,13 @@ func missingResult(s *result.Sample, c Context) []string {
 
 // tooFewFor says that the metric is a percentile with fewer than ten values of
 // its histogram beyond it.
-func tooFewFor(s *result.Sample, name string) bool {
-	for _, p := range result.Percentiles {
-		clock, found := strings.CutSuffix(name, "_"+p.Name)
-		if h := s.Histograms[clock]; found && h != nil {
-			return float64(h.TotalCount())*(100-p.Value)/100 < 10-1e-6
-		}
-	}
-	return false
-}
-
-func mayBeNegative(name string) bool { return name == "memory_overhead" }
-
-// mayBeZero says that nothing at all can be a true result: no loss, a quiet
-// mode of the CPU; no time and no goodput can't.
-func mayBeZero(name string) bool {
-	switch name {
-	case "goodput", "rate", "setup_time", "memory_used", "cpu_per_gbit", "cpu_per_request":
-		return false
-	}
-	return strings.HasPrefix(name, "send_lag_") || !result.IsLatency(name)
+func tooFewFor(s *result.Sample, m result.Metric) bool {
+	h := s.Histograms[m.Clock]
+	return m.Percent > 0 && h != nil && float64(h.TotalCount())*(100-m.Percent)/100 < 10-1e-6
 }
 
 func aboveLineRate(s *result.Sample, c Context) []string {
-	goodput := unit.BitRate(s.Metrics["goodput"])
+	goodput := unit.BitRate(s.Metrics[result.Goodput])
 	limit, what := c.LineRate, fmt.Sprintf("the line rate of %v", c.LineRate)
 	if c.Ceiling > 0 {
 		limit, what = c.Ceiling, fmt.Sprintf("the %v that headers leave of %s", c.Ceiling, what)
@@ -95,7 +78,7 @@ func cpuSteal(s *result.Sample, c Context) []string {
 	if c.CPUs <= 0 {
 		return nil
 	}
-	share := (s.Metrics["cpu_client_steal"] + s.Metrics["cpu_server_steal"]) / float64(c.CPUs)
+	share := (s.Metrics[result.CPUClientSteal] + s.Metrics[result.CPUServerSteal]) / float64(c.CPUs)
 	if !(share > MostSteal) {
 		return nil
 	}

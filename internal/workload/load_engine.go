@@ -39,7 +39,7 @@ var (
 
 // loadMetrics returns the rate and all figures of the clocks.
 func loadMetrics(clocks ...string) []string {
-	names := []string{"rate"}
+	names := []string{result.Rate}
 	for _, m := range result.Metrics() {
 		if result.IsLatency(m.Name) && slices.ContainsFunc(clocks, func(c string) bool { return strings.HasPrefix(m.Name, c+"_") }) {
 			names = append(names, m.Name)
@@ -245,7 +245,7 @@ func outcome(r *load.Report) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	out := Outcome{Metrics: map[string]float64{"rate": r.Rate}, Histograms: histograms, ClientSpin: r.GeneratorSpin}
+	out := Outcome{Metrics: map[string]float64{result.Rate: r.Rate}, Histograms: histograms, ClientSpin: r.GeneratorSpin}
 	maps.Copy(out.Metrics, r.Times)
 	fault := func(code, format string, args ...any) {
 		out.Faults = append(out.Faults, result.Reason{Code: code, Text: fmt.Sprintf(format, args...)})

@@ -41,10 +41,10 @@ func latencyTest(test, protocol string) Qperf {
 	return Qperf{
 		test:    test,
 		summary: protocol + " messages to and fro with qperf; one-way latency as qperf reports it: half a round trip, closed loop; not to be compared with http_rate's latency",
-		metrics: []string{"latency_mean"},
+		metrics: []string{result.LatencyMean},
 		figures: func(r qperfReport) (map[string]float64, error) {
 			v, err := r.quantity("latency", secondsOf)
-			return map[string]float64{"latency_mean": v}, err
+			return map[string]float64{result.LatencyMean: v}, err
 		},
 	}
 }
@@ -54,10 +54,10 @@ func TCPBW() Qperf {
 	return Qperf{
 		test:    "tcp_bw",
 		summary: "TCP messages one way with qperf; goodput is what the server received",
-		metrics: []string{"goodput"},
+		metrics: []string{result.Goodput},
 		figures: func(r qperfReport) (map[string]float64, error) {
 			v, err := r.quantity("bw", bitsPerSecondOf)
-			return map[string]float64{"goodput": v}, err
+			return map[string]float64{result.Goodput: v}, err
 		},
 	}
 }
@@ -67,7 +67,7 @@ func UDPBW() Qperf {
 	return Qperf{
 		test:    "udp_bw",
 		summary: "UDP messages one way with qperf, as fast as they can be sent; goodput is what the server received, and loss belongs to it",
-		metrics: []string{"goodput", "loss"},
+		metrics: []string{result.Goodput, result.Loss},
 		figures: func(r qperfReport) (map[string]float64, error) {
 			received, err1 := r.quantity("recv_bw", bitsPerSecondOf)
 			sent, err2 := r.quantity("send_bw", bitsPerSecondOf)
@@ -75,7 +75,7 @@ func UDPBW() Qperf {
 				return nil, err
 			}
 			// The sides' clocks start apart, so a little more may arrive than was sent.
-			return map[string]float64{"goodput": received, "loss": max(0, 1-received/sent)}, nil
+			return map[string]float64{result.Goodput: received, result.Loss: max(0, 1-received/sent)}, nil
 		},
 	}
 }

@@ -3,6 +3,8 @@ package workload
 import (
 	"context"
 	"fmt"
+
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // TCPStream sends as much as TCP carries, with iperf3.
@@ -14,7 +16,7 @@ func (TCPStream) Info() Info {
 		Name:     "tcp_stream",
 		Summary:  "bulk TCP from client to server with iperf3; goodput is what the server received",
 		Params:   iperf3Streams(),
-		Metrics:  []string{"goodput", "retransmits"},
+		Metrics:  []string{result.Goodput, result.Retransmits},
 		Programs: iperf3Programs(),
 	}
 }
@@ -25,7 +27,7 @@ func (TCPStream) Drive(ctx context.Context, s *Session) (Outcome, error) {
 	if err != nil {
 		return out, fmt.Errorf("tcp_stream: %w", err)
 	}
-	out.Metrics = map[string]float64{"goodput": goodput(results)}
+	out.Metrics = map[string]float64{result.Goodput: goodput(results)}
 	var retransmits *float64
 	for _, r := range results {
 		retransmits = plus(retransmits, r.sent.Retransmits)
@@ -33,6 +35,6 @@ func (TCPStream) Drive(ctx context.Context, s *Session) (Outcome, error) {
 	if retransmits == nil {
 		return out, fmt.Errorf("tcp_stream: iperf3 counted no retransmits; it needs TCP_INFO, which Linux has")
 	}
-	out.Metrics["retransmits"] = *retransmits
+	out.Metrics[result.Retransmits] = *retransmits
 	return out, nil
 }

@@ -55,7 +55,7 @@ func transferParams(size string) []Param {
 	}
 }
 
-func transferMetrics() []string { return []string{"goodput", "time_to_first_byte", "transfers"} }
+func transferMetrics() []string { return []string{result.Goodput, result.TimeToFirstByte, "transfers"} }
 
 // portText returns the port of an address as programs take it.
 func portText(a netip.AddrPort) string { return strconv.Itoa(int(a.Port())) }
@@ -152,12 +152,12 @@ const mostGaps = 0.1
 // a sample.
 func (d mover) outcome(m *move, r *transfer.Report, served *transfer.Served) (Outcome, error) {
 	out := Outcome{Metrics: map[string]float64{
-		"goodput": r.Goodput(), "time_to_first_byte": r.TimeToFirstByte(), "transfers": float64(len(r.Transfers)),
+		result.Goodput: r.Goodput(), result.TimeToFirstByte: r.TimeToFirstByte(), "transfers": float64(len(r.Transfers)),
 	}}
 	note := func(code, text string) { out.Notes = append(out.Notes, result.Reason{Code: code, Text: text}) }
-	if r.FileBytes != m.size || out.Metrics["time_to_first_byte"] <= 0 {
+	if r.FileBytes != m.size || out.Metrics[result.TimeToFirstByte] <= 0 {
 		return out, fmt.Errorf("the client reports a file of %d bytes, of %d, and %v s to the first byte",
-			r.FileBytes, m.size, out.Metrics["time_to_first_byte"])
+			r.FileBytes, m.size, out.Metrics[result.TimeToFirstByte])
 	}
 	// Texts without figures, so that a report shows each once.
 	if r.Gaps() > mostGaps {

@@ -23,7 +23,7 @@ func (UDPStream) Info() Info {
 		Params: append(iperf3Streams(),
 			Param{"length", 0, "bytes in a datagram; 0 is iperf3's own choice, what fits the MTU"},
 			Param{"bandwidth", "0", "bit/s to send on every stream, such as 500M; 0 is as fast as it can"}),
-		Metrics:  []string{"goodput", "loss", "jitter"},
+		Metrics:  []string{result.Goodput, result.Loss, result.Jitter},
 		Programs: iperf3Programs(),
 	}
 }
@@ -44,7 +44,7 @@ func (UDPStream) Drive(ctx context.Context, s *Session) (Outcome, error) {
 	if err != nil {
 		return out, fmt.Errorf("udp_stream: %w", err)
 	}
-	if out.Metrics["loss"] == 0 && lost(results) < 0 {
+	if out.Metrics[result.Loss] == 0 && lost(results) < 0 {
 		out.Notes = append(out.Notes, result.Reason{Code: "reordered_datagrams",
 			Text: "datagrams that iperf3 had counted as lost before the window arrived within it; loss is given as 0"})
 	}
@@ -80,8 +80,8 @@ func udpMetrics(results []iperf3Result) (map[string]float64, error) {
 		return nil, fmt.Errorf("iperf3's server counted %.0f of %.0f datagrams as lost, which is impossible", loss, packets)
 	}
 	return map[string]float64{
-		"goodput": goodput(results),
-		"loss":    max(0, loss/packets),
-		"jitter":  jitter / float64(len(results)), // the mean over streams, as iperf3 has it
+		result.Goodput: goodput(results),
+		result.Loss:    max(0, loss/packets),
+		result.Jitter:  jitter / float64(len(results)), // the mean over streams, as iperf3 has it
 	}, nil
 }

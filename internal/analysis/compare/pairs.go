@@ -59,18 +59,9 @@ type figureOf struct {
 	path, contender string
 }
 
-// headlineMetrics are compared unless others are asked for: what a step moves,
-// how long it takes, and what that costs. The later of a group count only
-// where a step has none of the earlier.
-var headlineMetrics = [][]string{
-	{"goodput", "rate"},
-	{"latency_p50", "service_time_p50", "latency_mean"},
-	{"latency_p99", "service_time_p99"},
-	{"cpu_per_gbit"},
-}
-
 // wants says that the metric is compared at the step; has tells what either
-// run has at a step.
+// run has at a step. Unless metrics are asked for, one of each aspect is
+// compared: that of the least StandIn which either run has at the step.
 func (p *pairing) wants(step, metric string, has func(step, metric string) bool) bool {
 	if len(p.opt.Steps) > 0 && !slices.Contains(p.opt.Steps, step) {
 		return false
@@ -78,13 +69,10 @@ func (p *pairing) wants(step, metric string, has func(step, metric string) bool)
 	if len(p.opt.Metrics) > 0 {
 		return slices.Contains(p.opt.Metrics, metric) || slices.Contains(p.opt.Metrics, "all")
 	}
-	for _, group := range headlineMetrics {
-		first := slices.IndexFunc(group, func(m string) bool { return has(step, m) })
-		if first >= 0 && group[first] == metric {
-			return true
-		}
-	}
-	return false
+	row, _ := result.LookupMetric(metric)
+	return row.Aspect != 0 && !slices.ContainsFunc(result.Metrics(), func(m result.Metric) bool {
+		return m.Aspect == row.Aspect && m.StandIn < row.StandIn && has(step, m.Name)
+	})
 }
 
 // figures are those of a run that can be compared. Metrics that were asked for by
@@ -101,7 +89,7 @@ func (p *pairing) figures(e *analysis.Evidence) map[spotOf]map[string]figureOf {
 			}
 			_, isRanked := ranked[contender]
 			_, pooled := e.Percentiles[at][contender]
-			if !named && !isRanked && !(pooled && analysis.IsMerit(at.Metric)) || e.Lossy(at, contender) {
+			if !named && !isRanked && !(pooled && at.Row().Has(result.Ranked)) || e.Lossy(at, contender) {
 				continue
 			}
 			side, ok := p.side(e, at, contender)

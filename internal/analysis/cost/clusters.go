@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
@@ -37,8 +38,8 @@ func markClusters(e *analysis.Evidence, at analysis.Place, here []analysis.Effic
 		}
 	}
 	var tables [][]analysis.Series // by feature, by member
-	for _, feature := range []string{"goodput", "cpu_per_gbit", "memory_used"} {
-		if column := logsOf(e, analysis.Place{Group: at.Group, Step: at.Step, Metric: feature}, here, members); column != nil {
+	for _, feature := range []string{result.Goodput, result.CPUPerGbit, result.MemoryUsed} {
+		if column := logsOf(e, at.With(feature), here, members); column != nil {
 			tables = append(tables, column)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
@@ -16,7 +17,7 @@ import (
 func Efficiencies(e *analysis.Evidence) []analysis.Efficiency {
 	var list []analysis.Efficiency
 	for _, at := range e.Places {
-		if at.Metric != "goodput" {
+		if at.Metric != result.Goodput {
 			continue
 		}
 		var here []analysis.Efficiency
@@ -32,16 +33,16 @@ func Efficiencies(e *analysis.Evidence) []analysis.Efficiency {
 
 func efficiency(e *analysis.Evidence, at analysis.Place, contender string) analysis.Efficiency {
 	beside := func(metric string) analysis.Series {
-		return e.Figures[analysis.Place{Group: at.Group, Step: at.Step, Metric: metric}][contender]
+		return e.Figures[at.With(metric)][contender]
 	}
 	goodput := e.Figures[at][contender]
 	list := analysis.Efficiency{
 		Contender: contender, Kernel: at.Kernel, Underlay: at.Underlay, Step: at.Step, Path: e.Paths[at.Step],
 		Goodput:        *estimate(e, goodput),
-		CPUPerGbit:     estimate(e, beside("cpu_per_gbit")),
-		UserSystem:     estimate(e, beside("cpu_per_gbit_user_system")),
-		Published:      published(goodput, beside("cpu_per_gbit_published")),
-		MemoryOverhead: estimate(e, overBaseline(e, analysis.Place{Group: at.Group, Step: at.Step, Metric: "memory_used"}, contender)),
+		CPUPerGbit:     estimate(e, beside(result.CPUPerGbit)),
+		UserSystem:     estimate(e, beside(result.CPUPerGbitUserSystem)),
+		Published:      published(goodput, beside(result.CPUPerGbitPublished)),
+		MemoryOverhead: estimate(e, overBaseline(e, at.With(result.MemoryUsed), contender)),
 	}
 	if e.Unpaired() && list.MemoryOverhead != nil {
 		list.MemoryOverhead.CI = nil // it would leave the baseline's own noise out
@@ -137,8 +138,8 @@ func energy(e *analysis.Evidence, at analysis.Place, contender string, cpu *anal
 		if s == nil || analysis.GroupOf(s) != at.Group || s.Step != at.Step || s.Contender != contender {
 			continue
 		}
-		if watts := power(e, t); watts > 0 && s.Metrics["goodput"] > 0 {
-			joules = append(joules, watts/(s.Metrics["goodput"]/1e9/gbitPerGB))
+		if watts := power(e, t); watts > 0 && s.Metrics[result.Goodput] > 0 {
+			joules = append(joules, watts/(s.Metrics[result.Goodput]/1e9/gbitPerGB))
 		}
 	}
 	switch {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // fleet carries the costs of one step over: every bit that a node sends costs
@@ -18,7 +19,7 @@ func Fleet(e *analysis.Evidence, all []analysis.Efficiency) *analysis.Fleet {
 	traffic := float64(size.Nodes) * size.Gbps // Gbit/s
 	for i := range all {
 		x := &all[i]
-		if x.Step != f.Step || x.CPUPerGbit == nil || e.Lossy(analysis.Place{Group: analysis.Group{Kernel: x.Kernel, Underlay: x.Underlay}, Step: x.Step, Metric: "goodput"}, x.Contender) {
+		if x.Step != f.Step || x.CPUPerGbit == nil || e.Lossy(analysis.Place{Group: analysis.Group{Kernel: x.Kernel, Underlay: x.Underlay}, Step: x.Step, Metric: result.Goodput}, x.Contender) {
 			continue
 		}
 		row := analysis.FleetRow{

@@ -26,19 +26,16 @@ const (
 	nearLineRate    = 0.95 // of the goodput ceiling
 )
 
-// headlines are the metrics that stand for a step, as far as it has them.
-var headlines = []string{"goodput", "latency_p50", "latency_p99", "latency_mean", "cpu_per_gbit", "cpu_per_request"}
-
 // isHeadline says that a place stands for its step. CPU by request does not
 // where the kernel sampled it in phase with the load.
 func isHeadline(e *evidence, at analysis.Place) bool {
-	return slices.Contains(headlines, at.Metric) && !(at.Metric == "cpu_per_request" && e.Aliased(at.Step))
+	return at.Row().Has(result.Headline) && !(at.Row().Per == result.Rate && e.Aliased(at.Step))
 }
 
 func udpLoss(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	for _, r := range e.Results {
-		if r.Metric == "loss" && r.Median > analysis.MostLoss {
+		if r.Metric == result.Loss && r.Median > analysis.MostLoss {
 			text := fmt.Sprintf("%s%s of the datagrams were lost: goodput is not comparable", e.GroupPrefix(analysis.Group{Kernel: r.Kernel, Underlay: r.Underlay}), analysis.Percent(r.Median))
 			if r.Contender == e.Run.Baseline {
 				text += ", so that there are no ratios to it"
@@ -111,11 +108,18 @@ func mostSpreadOf(e *evidence, rounds int) float64 {
 	return mostSpread
 }
 
+// usual says that the place is what its step usually moves, or how long that
+// usually takes.
+func usual(at analysis.Place) bool {
+	row := at.Row()
+	return row.StandIn == 0 && (row.Aspect == result.Traffic || row.Aspect == result.Typical)
+}
+
 func unstableBaseline(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	for _, at := range e.Places {
 		values := e.Figures[at][e.Run.Baseline].Values()
-		if at.Metric != "goodput" && at.Metric != "latency_p50" || len(values) == 0 {
+		if !usual(at) || len(values) == 0 {
 			continue
 		}
 		low, high := slices.Min(values), slices.Max(values)
@@ -134,9 +138,9 @@ func stealPresent(e *evidence) []analysis.Finding {
 	count, most := 0, 0.0
 	var worst *result.Sample
 	for _, s := range e.Valid {
-		stolen := s.Metrics["cpu_client_steal"] + s.Metrics["cpu_server_steal"]
-		worked, told := s.Metrics["cpu_client"] // not where both sides had the same CPUs
-		busy := worked + s.Metrics["cpu_server"] + stolen
+		stolen := s.Metrics[result.CPUClientSteal] + s.Metrics[result.CPUServerSteal]
+		worked, told := s.Metrics[result.CPUClient] // not where both sides had the same CPUs
+		busy := worked + s.Metrics[result.CPUServer] + stolen
 		if !told || busy <= 0 || stolen/busy < mostQuietSteal {
 			continue
 		}
@@ -189,9 +193,9 @@ func retransmitStorm(e *evidence) []analysis.Finding {
 		return e.Opt.MTU - analysis.TcpHeaders, "assumed"
 	}
 	for _, s := range e.Valid {
-		again, counted := s.Metrics["retransmits"]
+		again, counted := s.Metrics[result.Retransmits]
 		bytes, _ := payload(s.Contender)
-		segments := s.Metrics["goodput"] * float64(s.Elapsed) / 8 / float64(bytes)
+		segments := s.Metrics[result.Goodput] * float64(s.Elapsed) / 8 / float64(bytes)
 		if !counted || segments <= 0 {
 			continue
 		}
@@ -282,7 +286,7 @@ func lineRateLimited(e *evidence) []analysis.Finding {
 	}
 	var list []analysis.Finding
 	for _, at := range e.Places {
-		if at.Metric != "goodput" {
+		if at.Metric != result.Goodput {
 			continue
 		}
 		var full []string

@@ -27,7 +27,7 @@ func generatorLate(e *evidence) []analysis.Finding {
 			if at.Metric != "send_lag_"+percentile.name {
 				continue
 			}
-			text := lag(e, at, analysis.Place{Group: at.Group, Step: at.Step, Metric: "latency_" + percentile.name}, percentile.words)
+			text := lag(e, at, at.With("latency_"+percentile.name), percentile.words)
 			if text == "" {
 				continue
 			}

@@ -24,9 +24,6 @@ const (
 	splitRounds    = 6    // from which groups of rounds can be told
 )
 
-// expected are the metrics that a step gives of every contender or of none.
-var expected = []string{"goodput", "rate", "latency_mean", "cpu_per_gbit", "cpu_per_request", "memory_used"}
-
 // missingFigure names figures that most contenders have at a step and one,
 // with valid samples, has not.
 func missingFigure(e *evidence) []analysis.Finding {
@@ -40,8 +37,8 @@ func missingFigure(e *evidence) []analysis.Finding {
 	}
 	var list []analysis.Finding
 	for _, at := range e.Places {
-		all := has[analysis.Place{Group: at.Group, Step: at.Step, Metric: ""}]
-		if !slices.Contains(expected, at.Metric) || 2*len(e.Figures[at]) <= len(all) {
+		all := has[at.With("")]
+		if !at.Row().Has(result.Expected) || 2*len(e.Figures[at]) <= len(all) {
 			continue
 		}
 		for _, c := range slices.SortedFunc(maps.Keys(all), e.CompareContenders) {
@@ -62,7 +59,7 @@ func aboveCeiling(e *evidence) []analysis.Finding {
 	}
 	var list []said
 	for _, s := range e.Valid {
-		goodput, most := s.Metrics["goodput"], e.Ceiling(s.Contender, s.Step)
+		goodput, most := s.Metrics[result.Goodput], e.Ceiling(s.Contender, s.Step)
 		if goodput > mostCeiling*most {
 			list = gatherWorst(list, s, goodput, fmt.Sprintf("%s of %s", unit.Format(goodput, "bit/s"), unit.Format(most, "bit/s")))
 		}
@@ -81,7 +78,7 @@ func bimodalRounds(e *evidence) []analysis.Finding {
 	var tests []tested
 	var p []float64
 	for _, at := range e.Places {
-		if at.Metric != "goodput" && at.Metric != "latency_p50" && at.Metric != "latency_mean" {
+		if !at.Row().Has(result.Steady) {
 			continue
 		}
 		for _, c := range e.Ordered(e.Figures[at]) {
@@ -125,7 +122,7 @@ func bimodalRounds(e *evidence) []analysis.Finding {
 func scatteredRounds(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	for _, at := range e.Places {
-		if at.Metric != "goodput" && at.Metric != "latency_p50" && at.Metric != "latency_mean" {
+		if !at.Row().Has(result.Steady) {
 			continue
 		}
 		metric, _ := result.LookupMetric(at.Metric)
@@ -196,7 +193,7 @@ func coarseResolution(e *evidence) []analysis.Finding {
 	var coarse, blind []string
 	rounds := 0
 	for _, at := range e.Places {
-		if at.Metric != "goodput" && at.Metric != "latency_p50" && at.Metric != "cpu_per_gbit" {
+		if !usual(at) && at.Row().Aspect != result.Cost {
 			continue
 		}
 		var shown, needed []float64

@@ -63,7 +63,7 @@ func zeroBaseline(e *evidence) []analysis.Finding {
 	for _, g := range e.Groups {
 		var parts []string
 		for _, at := range e.Places {
-			if at.Group != g || !slices.Contains(shown, at.Metric) {
+			if at.Group != g || !at.Row().Has(result.RatioMissed) {
 				continue
 			}
 			rounds := map[int]bool{}
@@ -84,12 +84,6 @@ func zeroBaseline(e *evidence) []analysis.Finding {
 		}
 	}
 	return list
-}
-
-// shown are the metrics whose lack of ratios somebody misses.
-var shown = []string{
-	"goodput", "retransmits", "loss", "jitter", "rate", "latency_mean", "latency_p50", "latency_p99",
-	"cpu_per_gbit", "cpu_per_request", "memory_used", "setup_time",
 }
 
 func tooFewRounds(e *evidence) []analysis.Finding {

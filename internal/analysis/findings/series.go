@@ -207,8 +207,8 @@ func emptySeries(e *evidence) []analysis.Finding {
 			switch received := analysis.FiniteOnly(node.Within(node.Receive)); {
 			case len(intervals) == 0:
 				text = "nothing of the measured window"
-			case t.Metrics["goodput"] > leastFlow && len(received) > 0 && slices.Max(received) == 0 && node.Node == "server":
-				text = "no byte received, beside a goodput of " + unit.Format(t.Metrics["goodput"], "bit/s")
+			case t.Metrics[result.Goodput] > leastFlow && len(received) > 0 && slices.Max(received) == 0 && node.Node == "server":
+				text = "no byte received, beside a goodput of " + unit.Format(t.Metrics[result.Goodput], "bit/s")
 			}
 			if text != "" {
 				list = gatherWorst(list, t.Sample, 0, "the "+node.Node+"'s recording holds "+text)

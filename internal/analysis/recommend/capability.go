@@ -136,7 +136,7 @@ func memoryCapabilities(e *analysis.Evidence) []analysis.Capability {
 		return nil
 	}
 	for _, at := range e.Places {
-		if at.Metric != "memory_overhead" {
+		if at.Metric != result.MemoryOverhead {
 			continue
 		}
 		for _, contender := range e.Ordered(e.Figures[at]) {

@@ -25,27 +25,27 @@ type Criterion struct {
 func Criteria() []Criterion {
 	return []Criterion{
 		{Name: "throughput", Help: "goodput of TCP", Weight: 1, Suite: "quick, throughput", takes: func(e *analysis.Evidence, at analysis.Place) bool {
-			return at.Metric == "goodput" && !e.Datagrams(at)
+			return at.Metric == result.Goodput && !e.Datagrams(at)
 		}},
 		{Name: "latency", Help: "median and p99 latency, together", Weight: 1, Suite: "quick, latency, rr", takes: func(e *analysis.Evidence, at analysis.Place) bool {
 			clock, _, _ := strings.Cut(at.Metric, "_p")
 			switch {
-			case at.Metric == "latency_mean":
-				return !e.HasMetric(at, "latency_p50")
-			case clock == "latency", clock == "service_time" && !e.HasMetric(at, "latency_p50"):
+			case at.Metric == result.LatencyMean:
+				return !e.HasMetric(at, result.LatencyP50)
+			case clock == "latency", clock == "service_time" && !e.HasMetric(at, result.LatencyP50):
 				return strings.HasSuffix(at.Metric, "_p50") || strings.HasSuffix(at.Metric, "_p99")
 			}
 			return false
 		}},
 		{Name: "cpu", Help: "CPU per Gbit/s, and by request where a step has no goodput", Weight: 1, Suite: "quick, throughput", takes: func(e *analysis.Evidence, at analysis.Place) bool {
-			return at.Metric == "cpu_per_gbit" && !e.Datagrams(at) ||
-				at.Metric == "cpu_per_request" && !e.HasMetric(at, "cpu_per_gbit")
+			return at.Metric == result.CPUPerGbit && !e.Datagrams(at) ||
+				at.Metric == result.CPUPerRequest && !e.HasMetric(at, result.CPUPerGbit)
 		}},
 		{Name: "memory", Help: "memory of idle nodes", Weight: 0.5, Suite: "throughput (on a cluster)", takes: func(e *analysis.Evidence, at analysis.Place) bool {
-			return at.Metric == "memory_used" && !analysis.SharedMemory(e.Run.Arena) && e.HasMetric(at, "memory_overhead")
+			return at.Metric == result.MemoryUsed && !analysis.SharedMemory(e.Run.Arena) && e.HasMetric(at, result.MemoryOverhead)
 		}},
 		{Name: "setup-time", Help: "time until the first pods reach each other", Suite: "any", takes: func(_ *analysis.Evidence, at analysis.Place) bool {
-			return at.Metric == "setup_time"
+			return at.Metric == result.SetupTime
 		}},
 		{Name: "stability", Help: "how little the figures above differ between rounds", Suite: "any, with more rounds"},
 	}
@@ -89,7 +89,7 @@ func gauges(e *analysis.Evidence, g analysis.Group, weights []analysis.Weight) [
 				continue
 			}
 			figures := e.Figures[at]
-			if analysis.IsMerit(at.Metric) {
+			if at.Row().Has(result.Ranked) {
 				figures = e.Ranked(at, figures)
 			}
 			metric, _ := result.LookupMetric(at.Metric)
