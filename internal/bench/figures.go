@@ -130,6 +130,20 @@ func (sd side) cpu(mode string) (float64, error) {
 	return total, nil
 }
 
+// checksumFigures adds how many segments and datagrams both nodes received with
+// a wrong checksum. Kernels before 3.11 do not count these.
+func checksumFigures(s *result.Sample, client, server side) {
+	for metric, counter := range map[string]string{
+		result.TCPChecksumErrors: "node_netstat_Tcp_InCsumErrors", result.UDPChecksumErrors: "node_netstat_Udp_InCsumErrors",
+	} {
+		atClient, errClient := client.rec.Delta(counter, nil, client.begin, client.end)
+		atServer, errServer := server.rec.Delta(counter, nil, server.begin, server.end)
+		if errClient == nil && errServer == nil {
+			s.Metrics[metric] = atClient + atServer
+		}
+	}
+}
+
 // machineFigures adds memory, context switches and packets on the underlay.
 func machineFigures(s *result.Sample, uplink string, client, server side) error {
 	memory := 0.0
@@ -146,6 +160,7 @@ func machineFigures(s *result.Sample, uplink string, client, server side) error 
 		return err
 	}
 	s.Metrics[result.ContextSwitches] = switches
+	checksumFigures(s, client, server)
 	packets, err := client.uplinkRate(uplink, "packets")
 	if err != nil {
 		return err

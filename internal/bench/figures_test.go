@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"maps"
 	"math"
 	"testing"
 	"time"
@@ -95,4 +96,28 @@ func TestCPUFigures(t *testing.T) {
 			t.Error("a CPU that was not recorded counted as idle")
 		}
 	})
+}
+
+func TestChecksumFigures(t *testing.T) {
+	begin := time.Unix(1000, 0)
+	node := func(tcp, udp float64) side {
+		rec := &sysmon.Recording{Times: []time.Time{begin, begin.Add(2 * time.Second)}}
+		for name, grown := range map[string]float64{"Tcp": tcp, "Udp": udp} {
+			rec.Families = append(rec.Families, sysmon.Family{
+				Name: "node_netstat_" + name + "_InCsumErrors", Type: "counter",
+				Series: []sysmon.Series{{Values: []sysmon.Value{7, sysmon.Value(7 + grown)}}},
+			})
+		}
+		return side{rec: rec, begin: begin, end: begin.Add(2 * time.Second)}
+	}
+	s := &result.Sample{Metrics: map[string]float64{}}
+	checksumFigures(s, node(1, 0), node(2, 5))
+	if want := map[string]float64{"tcp_checksum_errors": 3, "udp_checksum_errors": 5}; !maps.Equal(want, s.Metrics) {
+		t.Errorf("got %v, want %v", s.Metrics, want)
+	}
+	s.Metrics = map[string]float64{}
+	checksumFigures(s, node(1, 0), side{rec: &sysmon.Recording{}, begin: begin, end: begin})
+	if len(s.Metrics) != 0 {
+		t.Errorf("figures without the server's counters: %v", s.Metrics)
+	}
 }

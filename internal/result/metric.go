@@ -34,6 +34,8 @@ const (
 	ContextSwitches      = "context_switches"
 	SetupTime            = "setup_time"
 	ServiceSyncTime      = "service_sync_time"
+	TCPChecksumErrors    = "tcp_checksum_errors"
+	UDPChecksumErrors    = "udp_checksum_errors"
 )
 
 // The directions of Metric.Better.
@@ -230,6 +232,8 @@ var costMetrics = []Metric{
 	{Name: MemoryOverhead, Unit: "bytes", Better: Lower, Help: "memory used when idle, over the baseline's in the same round",
 		Roles: MayBeZero | MayBeNegative, Column: 10},
 	{Name: ContextSwitches, Unit: "1/s", Better: Lower, Help: "context switches per second (/proc/stat ctxt)", Roles: MayBeZero},
+	{Name: TCPChecksumErrors, Unit: "count", Better: Lower, Help: "TCP segments that client's and server's nodes received with a wrong checksum (/proc/net/snmp Tcp InCsumErrors)", Roles: MayBeZero},
+	{Name: UDPChecksumErrors, Unit: "count", Better: Lower, Help: "UDP datagrams that client's and server's nodes received with a wrong checksum, IPv4 (/proc/net/snmp Udp InCsumErrors)", Roles: MayBeZero},
 	{Name: SetupTime, Unit: "s", Better: Lower, Help: "time to bring the contender up until its pods reach each other",
 		Roles: Ranked | RatioMissed, Column: 11},
 	{Name: ServiceSyncTime, Unit: "s", Better: Lower, Help: "time to program all Services on every node, from none", Roles: Ranked | MayBeZero},

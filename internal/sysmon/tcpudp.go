@@ -19,10 +19,12 @@ var snmpCounters = []protocolCounter{
 	{"Tcp", "OutSegs", "TCP segments sent, without those sent again"},
 	{"Tcp", "RetransSegs", "TCP segments sent again"},
 	{"Tcp", "InErrs", "TCP segments received in error"},
+	{"Tcp", "InCsumErrors", "TCP segments received with a wrong checksum"},
 	{"Udp", "InDatagrams", "UDP datagrams delivered, IPv4"},
 	{"Udp", "OutDatagrams", "UDP datagrams sent, IPv4"},
 	{"Udp", "NoPorts", "UDP datagrams for a port where nobody listened, IPv4"},
 	{"Udp", "InErrors", "UDP datagrams received and not delivered, full receive buffers included, IPv4"},
+	{"Udp", "InCsumErrors", "UDP datagrams received with a wrong checksum, IPv4"},
 	{"Udp", "RcvbufErrors", "UDP datagrams dropped because the socket's receive buffer was full, IPv4"},
 	{"Udp", "SndbufErrors", "UDP datagrams not sent because the send buffer was full, IPv4"},
 }
