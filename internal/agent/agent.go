@@ -49,7 +49,7 @@ type helloArgs struct {
 	Addr netip.Addr `json:"addr"` // the zero Addr asks for no MTU
 }
 
-// Hello is what an agent says of itself and its network namespace.
+// Hello describes an agent and its network namespace.
 type Hello struct {
 	PID        int         `json:"pid"`
 	Kernel     string      `json:"kernel"`               // uname -r
@@ -90,8 +90,8 @@ type Probe struct {
 	// Timeout bounds each protocol, a minute at most; 0 is a second. UDP gets
 	// one datagram, which nobody sends again.
 	Timeout time.Duration `json:"timeout_ns,omitempty"`
-	// Payload is sent, and must come back, after the first byte, the rest
-	// being random: something to look for on the way.
+	// Payload follows the first byte and must come back; random bytes fill the
+	// rest. A sniffer can look for it.
 	Payload []byte `json:"payload,omitempty"`
 }
 

@@ -29,8 +29,7 @@ const (
 var (
 	// ErrEnded says that the agent's process is gone.
 	ErrEnded = errors.New("the agent has ended")
-	// ErrNoAnswer says that the agent lives, as far as is known, and did not
-	// answer in time.
+	// ErrNoAnswer says that the agent did not answer in time; it may still run.
 	ErrNoAnswer = errors.New("no answer")
 )
 
@@ -110,7 +109,7 @@ func (c *Client) wrap(op string, err error) error {
 	return fmt.Errorf("agent at %s: %s: %w", c.name, op, err)
 }
 
-// read hands the answers to who waits for them, until the agent ends.
+// read hands each answer to the call that waits for it, until the agent ends.
 func (c *Client) read(out io.Reader, ended <-chan error) {
 	r := bufio.NewReader(out)
 	var why error
@@ -272,7 +271,7 @@ func (c *Client) EchoSCTP(ctx context.Context, addr netip.AddrPort) error {
 	return c.ask(ctx, opEcho, echoArgs{Addr: addr, SCTP: true}, &echoResult{}, c.timeout)
 }
 
-// Probe asks an echo from the endpoint. That it was not reached is a result,
+// Probe asks an echo from the endpoint. An echo that was not reached is a result,
 // not an error.
 func (c *Client) Probe(ctx context.Context, p Probe) (Reached, error) {
 	var r Reached
@@ -281,7 +280,7 @@ func (c *Client) Probe(ctx context.Context, p Probe) (Reached, error) {
 }
 
 // Reach returns nil if the echo at addr answers the endpoint over TCP and UDP,
-// each within a second; the error says what did not.
+// each within a second; else the error names the protocol that failed.
 func (c *Client) Reach(ctx context.Context, addr netip.Addr, port uint16) error {
 	target := netip.AddrPortFrom(addr, port)
 	r, err := c.Probe(ctx, Probe{Target: target})

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// An echo gives back what it gets: over TCP and SCTP as it is, over UDP with the first
-// byte changed from a question to an answer, so that two echoes whose
-// addresses somebody mixed up never talk to each other for ever.
+// An echo sends back what it receives: over TCP and SCTP unchanged, over UDP with the
+// first byte changed from a question to an answer. So two echoes that receive each
+// other's datagrams do not answer for ever.
 const (
 	question = '?'
 	measure  = '#' // asks for no more than the datagram's size
@@ -153,7 +153,7 @@ func echoDatagrams(c *net.UDPConn) {
 		if err != nil || n == 0 {
 			continue
 		}
-		// A reply that is lost is the prober's timeout.
+		// The prober sees a lost reply as a timeout.
 		switch b[0] {
 		case question:
 			b[0] = reply

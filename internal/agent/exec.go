@@ -17,7 +17,7 @@ import (
 // sends over the network never passes through here. Next: exec_serve.go for
 // the side in the pod, exec_start.go for the other.
 
-// A frame is its kind, the length of what it carries, big-endian, and that.
+// A frame is one byte for its kind, the payload's length, big-endian, and the payload.
 const (
 	frameHead = 1 + 4
 	maxFrame  = 1 << 20 // bytes that a frame carries; more is no frame
@@ -47,14 +47,14 @@ const (
 type execOrder struct {
 	Argv []string `json:"argv"`
 	Env  []string `json:"env,omitempty"`
-	// Stdin, Stdout and Stderr say whether they are wanted: the null device
-	// else and, for standard error, its last part in the exit's text.
+	// Stdin, Stdout and Stderr say whether the stream is wanted. Else it is the null
+	// device; of standard error the exit's text then holds the last part.
 	Stdin  bool `json:"stdin,omitempty"`
 	Stdout bool `json:"stdout,omitempty"`
 	Stderr bool `json:"stderr,omitempty"`
 }
 
-// execRefusal is why nothing was started.
+// execRefusal says why nothing was started.
 type execRefusal struct {
 	Program string `json:"program,omitempty"` // that is not there
 	Package string `json:"package,omitempty"`
@@ -68,7 +68,7 @@ func (r *execRefusal) err() error {
 	return errors.New(r.Text)
 }
 
-// execExit is how the command ended.
+// execExit says how the command ended.
 type execExit struct {
 	Code   int    `json:"code"`             // 128 + signal, where a signal ended it
 	Stderr string `json:"stderr,omitempty"` // the last of it, where nobody wanted it whole

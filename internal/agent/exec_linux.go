@@ -17,9 +17,9 @@ func adoptOrphans() {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // since Linux 3.4
 }
 
-// endDescendants kills what the command has left behind and takes its exit
-// status; the command itself must have been waited for. One that hangs in the
-// kernel is left after a while: the pod's end is its end.
+// endDescendants kills the processes that the command has left behind and takes
+// their exit status; the command itself must have been waited for. A process that
+// hangs in the kernel is left alone after a while: it ends with the pod.
 func endDescendants() {
 	for end := time.Now().Add(time.Second); time.Now().Before(end); {
 		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)

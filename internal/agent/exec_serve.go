@@ -17,14 +17,14 @@ import (
 	"github.com/cnibench/cnibench/internal/host"
 )
 
-// execSilence is how long the other side may say nothing before it counts as
-// gone: a connection that was cut without a word leaves no load running.
+// execSilence is how long the other side may send nothing before it counts as
+// gone, so that no load goes on after a connection that broke unnoticed.
 const execSilence = 90 * time.Second
 
 // ServeExec runs the command that in orders, and reports to out. The command
 // has a process group of its own; it is killed, with all its descendants,
-// when in ends, when ctx does, or when nothing came for execSilence. An error
-// is that in and out are no such stream; how the command ended is none.
+// when in ends, when ctx ends, or when nothing came for execSilence. Errors are
+// about the stream; a command that fails is no error.
 func ServeExec(ctx context.Context, in io.Reader, out io.Writer) error {
 	adoptOrphans()
 	// A write to a stream that broke must fail, not end this process before it

@@ -36,14 +36,14 @@ var (
 	wireGuardHS        = map[byte]int{1: 148, 2: 92, 3: 64} // length of a handshake message by its type
 )
 
-// packet is what a label tells of one packet on the underlay.
+// packet is the part of a packet on the underlay that its label describes.
 type packet struct {
 	label    string // tunnels from the outside in, then the innermost protocol: "tcp", "vxlan/udp", "esp"
 	fragment bool   // a part of a larger IPv4 packet, the outermost header says
 }
 
-// describe reads the headers of a packet that begins with what etherType says.
-// What it can't read it names by what it knows: never an error.
+// describe reads the headers of a packet of that EtherType. A header that it can't
+// read is no error: the label then ends before it.
 func describe(etherType uint16, b []byte) packet {
 	p := packet{}
 	if etherType == etherIPv4 && len(b) >= 20 {

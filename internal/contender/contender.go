@@ -26,7 +26,7 @@ type Contender struct {
 type Features struct {
 	Policy     Policy `yaml:"policy"`
 	Encryption string `yaml:"encryption"` // none, wireguard, ipsec, nacl
-	// KeyRotation is whether the operator's keys can be replaced while the
+	// KeyRotation says whether the operator's keys can be replaced while the
 	// network runs; WireGuard's own session keys do not count.
 	KeyRotation          bool     `yaml:"key-rotation"`
 	KubeProxyReplacement bool     `yaml:"kube-proxy-replacement"`

@@ -30,7 +30,7 @@ const (
 type Kube struct {
 	None   string `yaml:"none,omitempty"`   // why there is no recipe
 	Remedy string `yaml:"remedy,omitempty"` // what the user can do instead
-	// Checked is how far the recipe has been tried: "run" end to end on the
+	// Checked says how far the recipe has been tried: "run" end to end on the
 	// test bed, "rendered" from the published files, or only "written".
 	Checked string `yaml:"checked,omitempty"`
 	// Versions has an entry for each set that the recipe can install.

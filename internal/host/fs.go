@@ -11,13 +11,13 @@ import (
 // FS is a machine's files as settings are kept in: small, mostly of /proc and
 // /sys. Names are absolute paths on that machine.
 type FS interface {
-	// ReadFile is the whole file. A missing one is an fs.ErrNotExist.
+	// ReadFile returns the whole file. A missing file is an fs.ErrNotExist.
 	ReadFile(name string) ([]byte, error)
-	// WriteFile replaces what is in a file that exists; it makes none.
+	// WriteFile replaces the content of an existing file. It creates no file.
 	WriteFile(name string, data []byte) error
-	// ReadDir is the names of what is in the folder, sorted.
+	// ReadDir returns the sorted names of the folder's entries.
 	ReadDir(name string) ([]string, error)
-	// Readlink is where a symbolic link points, as it is written.
+	// Readlink returns the target of a symbolic link, as the link holds it.
 	Readlink(name string) (string, error)
 }
 
@@ -41,7 +41,7 @@ func (t Tree) WriteFile(name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	// One write: a file of /proc or /sys takes its value whole.
+	// A file of /proc or /sys takes its value in one write only.
 	if _, err := f.Write(data); err != nil {
 		_ = f.Close() // the write's error is the cause
 		return err

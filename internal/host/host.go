@@ -16,7 +16,7 @@ import (
 
 // Command is a program to run at some endpoint.
 type Command struct {
-	Argv   []string  // program and arguments; the program is looked up on PATH there
+	Argv   []string  // program and arguments; the program is looked up on the endpoint's PATH
 	Env    []string  // KEY=VALUE, added to the endpoint's own environment
 	Stdin  io.Reader // nil reads from the null device
 	Stdout io.Writer // nil discards
@@ -38,7 +38,7 @@ func (c Command) String() string {
 // Runner is a place where commands run: this machine, a node, a pod.
 type Runner interface {
 	// Start starts the command and returns at once. The process is killed
-	// when ctx ends. Errors: *ProgramError if the program is not there.
+	// when ctx ends. Errors: *ProgramError if the program is missing.
 	Start(ctx context.Context, c Command) (Process, error)
 }
 

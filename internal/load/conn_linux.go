@@ -14,10 +14,10 @@ import (
 type state uint8
 
 const (
-	idle       state = iota // has no request; oldest first, so that all take their turns
-	busy                    // a request is out; in the order of sending, so that the first times out first
-	connecting              // without a request; in the order of starting
-	down                    // waits to be made again
+	idle       state = iota // without a request; the longest idle first, so that all connections are used in turn
+	busy                    // with a request under way; in the order of sending, so that the first times out first
+	connecting              // without a request; in the order of their starts
+	down                    // waiting to be connected again
 	states
 )
 

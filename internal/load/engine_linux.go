@@ -10,15 +10,16 @@ import (
 )
 
 const (
-	// batch is how many requests are sent before responses are looked at again.
+	// batch is how many requests are sent before responses are read again.
 	batch = 8
-	// handshakes is how many connections are being made at once in the
-	// beginning, less than any server's backlog.
+	// handshakes is how many connections are made at once at the start; it is less
+	// than any server's backlog.
 	handshakes = 128
-	// retry is the pause before a connection that failed is made again.
+	// retry is the pause before a failed connection is made again.
 	retry = 10 * time.Millisecond
-	// mostApart (nanoseconds) is how far the wall clock may get from the steady
-	// one during a request. NTP slews both alike; only a step sets them apart.
+	// mostApart (nanoseconds) is how far wall clock and steady clock may diverge
+	// during a request. NTP slews both clocks; only a step of the wall clock makes
+	// them diverge.
 	mostApart = int64(50 * time.Microsecond)
 	// stopID is the number under which the stop signal is watched.
 	stopID = -1
@@ -38,7 +39,7 @@ type engine struct {
 	dialer  *dialer
 	poll    poller
 	rx      *receiver
-	full    int // a read of so many bytes may have left some
+	full    int // a read of so many bytes may have left bytes in the socket
 	conns   []conn
 	lists   [states]list
 	stopFD  int
@@ -54,7 +55,7 @@ type engine struct {
 	begin, end int64 // of the window, nanoseconds since start
 	rotateAt   int64 // end of the current second
 	giveUp     int64 // end of the drain
-	pending    int64 // measured requests that are out
+	pending    int64 // measured requests without a response yet
 	begun      bool
 	ended      bool
 	wakeAt     int64 // when the wait should have ended, if it was for a send

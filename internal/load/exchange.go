@@ -20,13 +20,13 @@ type Exchange interface {
 
 // protocol writes requests and reads responses; it is used by one thread.
 type protocol interface {
-	// request is what is sent as request seq of its connection. It is valid
+	// request returns the bytes of request seq of its connection. They are valid
 	// until the next call.
 	request(seq uint64) []byte
 	// feed takes the next bytes of the response to request seq into r, and
 	// says whether it is complete or what is wrong with it.
 	feed(r *response, seq uint64, p []byte) (done bool, bad Kind)
-	// stray is what bytes are that nobody asked for: an error, or "".
+	// stray says which kind of error bytes without a request are, or "".
 	stray() Kind
 }
 

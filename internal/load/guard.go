@@ -9,8 +9,8 @@ import "time"
 // added to every latency.
 type guard struct {
 	lead  float64 // nanoseconds
-	never bool    // spinning would take the CPU away from what is measured
-	until int64   // no spinning before this time: somebody else needs the CPU
+	never bool    // spinning is off: it would take the CPU away from what is measured
+	until int64   // no spinning before this time: another process needs the CPU
 	lost  int64   // nanoseconds that others had the CPU during spins
 	since int64   // when lost began to be counted
 }

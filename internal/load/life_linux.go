@@ -3,17 +3,18 @@ package load
 // life is how long a connection lives: for all requests of the load or for
 // one. The engine tells it what happens to connection i.
 type life interface {
-	// prepare makes what there has to be before the load begins.
+	// prepare makes the connections that must exist before the load begins.
 	prepare(e *engine) error
-	// start puts the request seq of connection i on its way.
+	// start sends request seq of connection i, or first connects for it.
 	start(e *engine, i int32, now int64)
-	// connected: the connection has been made.
+	// connected is called when the connection has been made.
 	connected(e *engine, i int32, now int64)
-	// answered: the response is complete; last says that the server closes after it.
+	// answered is called when the response is complete; last says whether the server
+	// closes the connection after it.
 	answered(e *engine, i int32, last bool, now int64)
-	// failed: the connection is gone.
+	// failed is called when the connection has broken.
 	failed(e *engine, i int32, now int64)
-	// revive: it was down for a moment.
+	// revive is called when a broken connection may be made again.
 	revive(e *engine, i int32, now int64)
 }
 

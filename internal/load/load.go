@@ -23,14 +23,14 @@ type Config struct {
 	Exchange    Exchange
 	Sources     []netip.Addr  // local addresses, taken in turn; none leaves the choice to the kernel
 	Connections int           // at once, over all threads; at least 1
-	Threads     int           // that send; 0 is 1, and more where one thread may not hold as many files
+	Threads     int           // sending threads; 0 is one thread, or more if one may not open enough files
 	CPUs        []int         // that the threads are pinned to, in turn; none leaves them where they are
 	Rate        float64       // requests planned per second; 0 without Steps is a closed loop
 	Ramp        float64       // if not 0, the rate goes from Rate to this over the window
 	Steps       []float64     // instead of Rate: a ladder of rates, each for Duration
 	Poisson     bool          // independent arrivals with exponential gaps instead of even ones
 	Seed        uint64        // of those gaps: the same seed, the same plan
-	Warmup      time.Duration // requests planned in it are sent and forgotten
+	Warmup      time.Duration // requests planned in it are sent and not counted
 	Duration    time.Duration // of the measured window, or of each step
 	Timeout     time.Duration // for a connection and for a response; 0 is 10 s
 	Wait        time.Duration // how long to try for the first answer, for a server that is just starting

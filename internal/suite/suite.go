@@ -20,8 +20,8 @@ type Suite struct {
 	Duration time.Duration // of a step's measured window
 	Warmup   time.Duration // load before the window
 	Steps    []Step
-	// Services are how many other Services there are on the path "service",
-	// each in turn; nil is one.
+	// Services are numbers of other Services: a step on the path "service" runs
+	// beside each number in turn; nil is one.
 	Services []int
 
 	file string // for errors

@@ -28,8 +28,8 @@ type Options struct {
 	Samplers []Sampler
 	// Interval is the time between two snapshots; zero is Interval.
 	Interval time.Duration
-	// Begin is the time of the first snapshot, and the others follow it; the
-	// zero time is the real one.
+	// Begin is the time that the first snapshot gets; the others follow. The zero
+	// time stands for the real time.
 	Begin time.Time
 }
 

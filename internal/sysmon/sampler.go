@@ -32,18 +32,17 @@ func ParseScope(name string) (Scope, error) {
 // Sampler reads one thing of the machine: what it gives and how it is read.
 type Sampler struct {
 	Name string
-	// Scope is ScopeNode for a thing of the machine, ScopePod for one of a network
-	// namespace or of the recorder's process, which nodes record too.
+	// Scope is ScopeNode for values of the machine, and ScopePod for values of a
+	// network namespace or of the recorder's process. Nodes record both.
 	Scope   Scope
 	Metrics []Metric
-	// Optional is what many machines lack: if the files are not there, that
-	// is no fault.
+	// Optional samplers read files that many machines lack: missing files are no
+	// fault.
 	Optional bool
-	// Sparse leaves a series out until it has counted something: where it is
-	// missing at the start of a recording it was zero.
+	// Sparse leaves a series out while its counter is zero. A series that is missing
+	// at the start of a recording was zero.
 	Sparse bool
-	// sample reads the files below the root. What it added before an error is
-	// dropped.
+	// sample reads the files below the root. After an error its values are dropped.
 	sample func(root Root, out *frame) error
 }
 

@@ -18,7 +18,7 @@ type Recording struct {
 	// Faults are the samplers that could not be read, each with the reason
 	// of the first time; they are not in the OpenMetrics text.
 	Faults []string `json:"faults,omitempty"`
-	// Missing are the optional samplers that this machine has nothing for.
+	// Missing are the optional samplers whose files this machine lacks.
 	Missing []string `json:"missing,omitempty"`
 }
 

@@ -29,7 +29,7 @@ type Fabric struct {
 	MTU        int          // of the underlay
 	Overhead   int          // bytes a packet that the contender's encapsulation takes
 	PodNetwork netip.Prefix // all nodes' pod networks
-	Left       []string     // what a piece left out because the kernel lacks it, in words
+	Left       []string     // sentences about what pieces left out because the kernel lacks it
 	Pods       []*Pod       // attached so far
 
 	shared  map[reflect.Type]any // by Share
@@ -39,8 +39,8 @@ type Fabric struct {
 	fault error
 }
 
-// Fail says that the network is no longer what was set up: a daemon has ended.
-// The first reason stays.
+// Fail records that the network is no longer what was set up: a daemon has ended.
+// Only the first error is kept.
 func (f *Fabric) Fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -49,20 +49,18 @@ func (f *Fabric) Fail(err error) {
 	}
 }
 
-// Fault returns why the network is no longer what was set up; nil if nothing is
-// known against it.
+// Fault returns the error that Fail recorded, or nil.
 func (f *Fabric) Fault() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.fault
 }
 
-// OnDown has fn called when the network goes down, after its processes have
-// ended: for what neither a process nor a namespace holds, such as open eBPF
-// objects.
+// OnDown registers fn, which Close calls after the network's processes have ended.
+// It is for what outlives processes and namespaces, such as open eBPF objects.
 func (f *Fabric) OnDown(fn func() error) { f.closers = append(f.closers, fn) }
 
-// Close calls what OnDown was given, the last first.
+// Close calls the functions that OnDown registered, the last one first.
 func (f *Fabric) Close() error {
 	var errs []error
 	for _, fn := range slices.Backward(f.closers) {
@@ -72,7 +70,7 @@ func (f *Fabric) Close() error {
 	return errors.Join(errs...)
 }
 
-// PodMTU returns what is left for pods on the underlay.
+// PodMTU returns the MTU of the pods: the underlay's without the encapsulation.
 func (f *Fabric) PodMTU() int { return f.MTU - f.Overhead }
 
 // Node is a machine of the cluster.
@@ -88,12 +86,12 @@ type Node struct {
 	Dir       string // for the configuration, databases and sockets of its daemons; in memory, goes away with the network
 	// Run runs commands in the node's network namespace until their context ends.
 	Run host.Runner
-	// Daemon starts one that runs until the network goes down, which kills it.
+	// Daemon starts a command that runs until the network goes down.
 	Daemon func(c host.Command) (host.Process, error)
 }
 
-// PodAddr returns the i-th pod's address of the node's pod network, i from 0: the
-// first two are the network's own and the gateway's.
+// PodAddr returns the address of the node's i-th pod, i from 0. The network's own
+// address and the gateway's come before the pods'.
 func (n *Node) PodAddr(i int) netip.Addr {
 	a := n.PodCIDR.Masked().Addr()
 	for range i + 2 {
@@ -133,8 +131,8 @@ type Service struct {
 
 // Proxy programs Services on every node.
 type Proxy interface {
-	// Sync makes the table the only Services that there are. It returns when
-	// new connections find them.
+	// Sync replaces all Services by those of the table. It returns when new
+	// connections find them.
 	Sync(ctx context.Context, f *Fabric, table []ServicePort) error
 }
 
@@ -142,8 +140,8 @@ type Proxy interface {
 // tracking, in eBPF maps.
 type Forgetter interface {
 	Proxy
-	// Forget has every node forget all connections, whoever made them, so
-	// that no load begins with what the one before has left.
+	// Forget makes every node forget all connections, so that a load does not
+	// depend on the connections of the load before.
 	Forget(ctx context.Context, f *Fabric) error
 }
 
@@ -160,9 +158,9 @@ type Transport struct {
 	Summary string
 	Params  []string // names that Setup understands
 	AnyKey  bool     // every name is understood
-	// MaxNodes is how many nodes the transport can join; 0 is no limit.
+	// MaxNodes is the largest number of nodes that the transport can join; 0: no limit.
 	MaxNodes int
-	// Limit says why there is a limit and what has none.
+	// Limit says why there is a limit, and names contenders without one.
 	Limit string
 	// Programs must be installed.
 	Programs []host.Program

@@ -22,9 +22,10 @@ const (
 
 // fitting returns the size of the file to move: the whole one, or the largest half,
 // quarter … of it whose transfer is expected to take no more than mostSeconds.
-// Transfers of small files tell, ever larger ones until one says that the whole
-// file fits, or two that can be believed say that it does not: a program's
-// first start, or other work on the machine, makes one look slow.
+// It transfers small files, each larger than the one before, until one transfer
+// shows that the whole file fits, or two transfers in a row, both long enough to be
+// believed, show that it does not: a program's first start, or other work on the
+// machine, can make a single transfer slow.
 func (m *move) fitting(server *program, what []string) (int64, error) {
 	for size := int64(probeBytes); size < m.whole; size *= 4 {
 		if err := m.put(size); err != nil {

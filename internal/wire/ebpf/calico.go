@@ -24,8 +24,8 @@ var calicoObject []byte
 //go:embed bpf/calico_l3.o
 var calicoL3Object []byte
 
-// calicoEBPF is what its pieces have in common: on every node the maps of
-// bpf/calico.c, which Felix would fill.
+// calicoEBPF is shared by the pieces of Calico's eBPF dataplane: on every node the
+// maps of bpf/calico.c, which Felix would fill.
 type calicoEBPF struct {
 	nodes  map[*wire.Node]*calicoNode
 	socket *sockets // nil until there is a Service mechanism
@@ -37,7 +37,7 @@ type calicoNode struct {
 	services         calicoServices
 }
 
-// calicoServices are a node's maps of Services and what stands in them.
+// calicoServices are a node's maps of Services, and the entries written into them.
 type calicoServices struct {
 	frontends, backends *ebpf.Map
 
@@ -101,7 +101,8 @@ var CalicoVeth = wire.Attach{
 		wire.Share(f, c)
 		f.OnDown(c.close)
 		return f.OnUplinks(ctx, func(n *wire.Node, h *netlink.Handle, uplink netlink.Link) error {
-			// One control group, so one map of what its sockets have asked for.
+			// All nodes' sockets are in one control group, so one map remembers what they
+			// connected to.
 			shared := map[string]*ebpf.Map{}
 			if first := c.nodes[f.Nodes[0]]; first != nil {
 				shared["socket_flows"] = first.Maps["socket_flows"]
@@ -136,7 +137,7 @@ func calicoPrograms(h *netlink.Handle, index int, programs *ebpf.Collection) err
 	return classify(h, index, netlink.HANDLE_MIN_EGRESS, "from_host", programs.Programs["from_host"])
 }
 
-// calicoPut tells the programs what is behind an address.
+// calicoPut writes the route of an address into the programs' map.
 func calicoPut(node *ebpf.Collection, p netip.Prefix, r calicoRoute) error {
 	if err := node.Maps["routes"].Put(ciliumPrefix{Length: uint32(p.Bits()), Addr: p.Addr().As4()}, r); err != nil {
 		return fmt.Errorf("eBPF routes: %w", err)
@@ -240,7 +241,7 @@ func calicoNeighbour(pod *wire.Pod) error {
 	return nil
 }
 
-// CalicoDevice has programs at a further device of the node.
+// CalicoDevice attaches the programs to a further device of the node.
 var CalicoDevice = wire.Transport{
 	Name:    "ebpf-device",
 	Summary: "eBPF programs of Calico at a tunnel's device, as at the uplink",
@@ -333,7 +334,7 @@ func (s *calicoServices) add(port wire.ServicePort) error {
 	return nil
 }
 
-// clear takes every Service away.
+// clear deletes all Services.
 func (s *calicoServices) clear() error {
 	for _, key := range s.keys {
 		var old calicoFrontend

@@ -20,7 +20,7 @@ import (
 //go:embed bpf/cilium.o
 var ciliumObject []byte
 
-// cilium is what the pieces of Cilium's datapath have in common: on every node
+// cilium is shared by the pieces of Cilium's datapath: on every node
 // the maps of bpf/cilium.c, which an agent would fill, and the settings that
 // an agent would compile into the programs.
 type cilium struct {
@@ -155,7 +155,7 @@ func (c *cilium) load(n *wire.Node, programs []string, uplink, tunnel int) (*cil
 	}
 	node := &ciliumNode{Collection: loaded, constants: constants, services: serviceMapsOf(loaded)}
 	c.nodes[n] = node
-	// A node is an endpoint of itself and knows the others' addresses.
+	// The node's own addresses are endpoints too; the other nodes' are known.
 	host := ciliumEndpoint{Host: 1, Identity: ciliumHost}
 	for _, a := range []netip.Addr{n.Addr.Addr(), ciliumRouter(n)} {
 		if err := node.Maps["endpoints"].Put(a.As4(), host); err != nil {
@@ -221,8 +221,8 @@ func vethDevice(h *netlink.Handle, name string, pod *wire.Pod, mtu int) (netlink
 	}, nil
 }
 
-// ciliumPlug makes a pod an endpoint: an interface, its two programs, and what
-// every node's agent writes into its maps when it hears of it.
+// ciliumPlug makes a pod an endpoint. The pod gets an interface with two programs,
+// and every node's maps the entries that its agent would write for the pod.
 func ciliumPlug(f *wire.Fabric, pod *wire.Pod, device podDevice) (addr netip.Addr, err error) {
 	c, err := ciliumOf(f, "attachment")
 	if err != nil {

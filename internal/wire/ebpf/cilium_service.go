@@ -89,7 +89,7 @@ type (
 	}
 )
 
-// serviceMaps are the maps of bpf/service.h and what stands in them.
+// serviceMaps are the maps of bpf/service.h, and the entries written into them.
 type serviceMaps struct {
 	services, backends, reverse *ebpf.Map
 
@@ -99,7 +99,7 @@ type serviceMaps struct {
 	last    uint32   // number given out: none is used twice
 }
 
-// bigPort is a port in network order.
+// bigPort returns the port in network byte order.
 func bigPort(p uint16) (b [2]byte) {
 	binary.BigEndian.PutUint16(b[:], p)
 	return b
@@ -111,9 +111,9 @@ func serviceMapsOf(c *ebpf.Collection) serviceMaps {
 
 var protocols = map[string]uint8{"TCP": unix.IPPROTO_TCP, "UDP": unix.IPPROTO_UDP}
 
-// sync makes the table the only Services. Backends come first and a Service's
-// own entry last, so that nobody meets half of one, as Cilium's agent does
-// (pkg/maps/lbmap).
+// sync replaces all Services by those of the table. A Service's backends are written
+// first and its own entry last, so that no packet meets an incomplete Service, as
+// in Cilium's agent (pkg/maps/lbmap).
 func (m *serviceMaps) sync(ctx context.Context, table []wire.ServicePort) error {
 	if err := m.clear(); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (m *serviceMaps) add(s wire.ServicePort) error {
 	return nil
 }
 
-// clear takes every Service away.
+// clear deletes all Services.
 func (m *serviceMaps) clear() error {
 	var errs []error
 	for _, k := range m.keys {
@@ -183,8 +183,8 @@ type sockets struct {
 	links []link.Link
 }
 
-// atSockets attaches the programs of an object, by name. They work with the
-// shared maps, where there are any of their names.
+// atSockets attaches the named programs of an object. The programs use the shared
+// maps in place of the object's maps of the same names.
 func atSockets(f *wire.Fabric, object []byte, programs map[string]ebpf.AttachType, shared map[string]*ebpf.Map) (_ *sockets, err error) {
 	s := &sockets{}
 	defer func() {

@@ -44,7 +44,8 @@ func (e *RefusedError) Remedy() string {
 	return "run it with another kernel (--arena microvm), and report this kernel and the verifier's words"
 }
 
-// verifierLines are kept of a log: the refusal and the instructions before it.
+// verifierLines is how many lines of the verifier's log an error shows: the refusal
+// and the instructions before it.
 const verifierLines = 6
 
 // objectSpec reads a compiled object.
@@ -56,10 +57,10 @@ func objectSpec(object []byte) (*ebpf.CollectionSpec, error) {
 	return spec, nil
 }
 
-// loadEBPF loads the named programs of an object, with its constants set and
-// the shared maps in place of maps of its own. Those that the object does not
-// have are passed over. A constant with the name of a map is how many entries
-// that map has room for.
+// loadEBPF loads the named programs of an object. It sets the object's constants,
+// and the programs use the shared maps in place of the object's own maps of these
+// names. Programs, constants and maps that the object lacks are ignored. A constant
+// with the name of a map sets the map's size in entries.
 func loadEBPF(object []byte, programs []string, constants map[string]any, shared map[string]*ebpf.Map) (*ebpf.Collection, error) {
 	spec, err := objectSpec(object)
 	if err != nil {
@@ -117,7 +118,7 @@ func refused(err error, programs []string) error {
 	}
 }
 
-// empty takes every entry out of a map.
+// empty deletes all entries of a map.
 func empty(m *ebpf.Map) error {
 	var keys [][]byte
 	key, err := m.NextKeyBytes(nil)

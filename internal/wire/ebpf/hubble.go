@@ -19,7 +19,7 @@ import (
 	"github.com/cilium/ebpf/perf"
 )
 
-// Who reads the datapath's flow events.
+// The settings of hubble: who reads the datapath's flow events.
 const (
 	hubbleOff   = "off"   // nobody: the datapath offers them all the same
 	hubbleAgent = "agent" // Hubble in the agent keeps the last ones
@@ -31,7 +31,7 @@ const (
 	flowBuffer = 4095 // flows that Hubble keeps (hubble-event-buffer-capacity)
 )
 
-// hubbleFlow is what Hubble makes of an event.
+// hubbleFlow is a flow event as Hubble decodes it.
 type hubbleFlow struct {
 	Time                time.Time
 	Point               uint8
@@ -101,7 +101,7 @@ func (o *observer) read() {
 	}
 }
 
-// forward returns the relay: it takes the flows apart again for its own clients.
+// forward does the work of the relay, which decodes the flows for its own clients.
 func (o *observer) forward() {
 	for text := range o.relay {
 		var flow hubbleFlow
@@ -114,7 +114,7 @@ func (o *observer) close() {
 	o.done.Wait()
 }
 
-// flowEvent is bpf/cilium.c's.
+// flowEvent is the event's structure in bpf/cilium.c.
 type flowEvent struct {
 	Type, Point       uint8
 	Source            uint16

@@ -40,7 +40,7 @@ func (a antreaServices) Sync(ctx context.Context, f *wire.Fabric, table []wire.S
 		if _, err := s.run(ctx, antreaServiceBundle(n, table), "ovs-ofctl", "-O", "OpenFlow15", "bundle", integrationBridge, "-"); err != nil {
 			return err
 		}
-		// Flows that the kernel has cached are looked at again.
+		// Cached flows of the kernel are checked against the new ones.
 		_, err := s.run(ctx, nil, "ovs-appctl", "-t", s.path("ovs-vswitchd.ctl"), "revalidator/wait")
 		return err
 	})

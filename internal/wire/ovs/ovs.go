@@ -58,7 +58,7 @@ type ovSwitch struct {
 	node *wire.Node
 	dir  string
 	kind string // of datapath: system, netdev
-	// fault is what is known against the network: a daemon that has ended.
+	// fault returns why the network is no longer what was set up, or nil.
 	fault func() error
 }
 

@@ -56,7 +56,7 @@ var Weave = wire.Attach{
 		if err != nil {
 			return addr, fmt.Errorf("weave: %w", err)
 		}
-		// The router forgets its flows when it learns something new, too.
+		// Weave's router deletes its flows too when it learns a new address.
 		stations := weaveStations(f, &wire.Pod{Node: n, Addr: addr})
 		for _, n := range f.Nodes {
 			if err := weaveWrite(ctx, n, stations); err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/cnibench/cnibench/internal/wire"
 )
 
-// cniVersion is the specification that Debian 12's plugins (1.1.1) speak.
+// cniVersion is the version of the CNI specification that Debian 12's plugins
+// (1.1.1) implement.
 const cniVersion = "1.0.0"
 
 // Bridge puts pods on a Linux bridge that is their gateway, with the

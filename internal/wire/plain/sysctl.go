@@ -14,9 +14,9 @@ import (
 	"github.com/cnibench/cnibench/internal/wire"
 )
 
-// Sysctl sets kernel parameters in every node's namespace; the parameters are
-// the keys, all of them of the network: others are not a namespace's own. A key
-// that this kernel lacks is left out and said so.
+// Sysctl sets kernel parameters in every node's namespace. The piece's parameters
+// are the keys. Only keys of net.* are allowed, because a namespace has its own
+// value of no other key. A key that this kernel lacks is left out and reported.
 var Sysctl = wire.Transport{
 	Name:    "sysctl",
 	AnyKey:  true,

@@ -67,7 +67,7 @@ func (x *iptablesProxy) Sync(ctx context.Context, f *wire.Fabric, table []wire.S
 			before = nil
 		}
 		text, now := iptablesRules(table, f.PodNetwork, before)
-		// A restore that fails may leave the chains of before or of now.
+		// A restore that fails may leave the old chains or the new ones.
 		x.written[n.Index] = maps.Clone(now)
 		maps.Copy(x.written[n.Index], before)
 		if err := x.restore(ctx, n, text); err != nil {
@@ -82,9 +82,9 @@ func (x *iptablesProxy) Sync(ctx context.Context, f *wire.Fabric, table []wire.S
 	return nil
 }
 
-// withoutChains takes the chains away by nft, in no time: iptables-nft-restore
-// takes half as long as it took to write them, and nobody measures that. One
-// that is not there after all is no error.
+// withoutChains returns commands for nft that delete the chains. nft is quick;
+// iptables-nft-restore would take half as long as it took to write the chains,
+// which no step measures. A chain that does not exist is no error.
 func withoutChains(chains map[string]bool) []byte {
 	var b bytes.Buffer
 	names := slices.Sorted(maps.Keys(chains))

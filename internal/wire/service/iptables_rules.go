@@ -19,7 +19,7 @@ import (
 // ClusterIP (pkg/proxy/iptables/proxier.go). The jumps are made once, the rest
 // with every Sync. 0x4000 marks packets to masquerade (--iptables-masquerade-bit 14).
 
-// manyEndpoints is from how many endpoints on kube-proxy leaves out comments
+// manyEndpoints is the number of endpoints from which kube-proxy leaves out comments
 // (largeClusterEndpointsThreshold).
 const manyEndpoints = 1000
 
@@ -78,10 +78,10 @@ const natPreamble = `-A KUBE-POSTROUTING -m mark ! --mark 0x4000/0x4000 -j RETUR
 const natNodePorts = `-A KUBE-SERVICES -m comment --comment "kubernetes service nodeports; NOTE: this must be the last rule in this chain" -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS
 `
 
-// iptablesRules is what iptables-restore --noflush is given to make the table
-// the only Services. pods is the cluster CIDR, from which traffic to a Service
-// is not masqueraded. before are the chains of Services that a former call
-// wrote; now are those of this one.
+// iptablesRules returns the input of iptables-restore --noflush that replaces all
+// Services by those of the table. Traffic from pods, the cluster CIDR, to a Service
+// is not masqueraded. before are the chains of Services that an earlier call
+// wrote; now are the chains of this call.
 func iptablesRules(table []wire.ServicePort, pods netip.Prefix, before map[string]bool) (text []byte, now map[string]bool) {
 	var chains, rules bytes.Buffer
 	for _, name := range []string{"KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-POSTROUTING", "KUBE-MARK-MASQ"} {

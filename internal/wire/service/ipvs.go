@@ -43,7 +43,7 @@ var IPVS = wire.Service{
 	},
 }
 
-// ipvsForm is what products do differently around IPVS.
+// ipvsForm says what a product does around IPVS that another does differently.
 type ipvsForm struct {
 	name   string
 	device string
@@ -97,7 +97,7 @@ var ipvsSysctls = []sysctlValue{
 	{"net.ipv4.vs.conntrack", "1"}, {"net.ipv4.vs.expire_nodest_conn", "1"}, {"net.ipv4.vs.expire_quiescent_template", "1"},
 }
 
-// prepare sets a node up without Services.
+// prepare sets up a node that has no Services yet.
 func (x *ipvsProxy) prepare(ctx context.Context, n *wire.Node, pods netip.Prefix) error {
 	if err := n.Feed(ctx, nil, nil, "ipvsadm", "-C"); err != nil { // loads the module, without which there are no sysctls
 		return err
@@ -143,7 +143,7 @@ func (x *ipvsProxy) Sync(ctx context.Context, f *wire.Fabric, table []wire.Servi
 	return nil
 }
 
-// addresses makes the dummy interface anew with the Services' addresses.
+// addresses replaces the dummy interface by one with the Services' addresses.
 func (x *ipvsProxy) addresses(n *wire.Node, table []wire.ServicePort) error {
 	return n.OnUplink(func(n *wire.Node, h *netlink.Handle, _ netlink.Link) error {
 		attrs := netlink.NewLinkAttrs()

@@ -17,7 +17,7 @@ import (
 
 // nftablesBase is the table without Services and without the element of
 // nodeport-ips. A kube-proxy that knows the ServiceCIDRs (1.33 and later) also
-// drops what is for an address of theirs without a Service.
+// drops packets to addresses of the ServiceCIDRs that have no Service.
 const nftablesBase = `add table ip kube-proxy { comment "rules for kube-proxy" ; }
 add chain ip kube-proxy filter-prerouting-pre-dnat { type filter hook prerouting priority -110 ; }
 add chain ip kube-proxy filter-output-pre-dnat { type filter hook output priority -110 ; }
@@ -66,12 +66,12 @@ add rule ip kube-proxy services ip daddr . meta l4proto . th dport vmap @service
 add rule ip kube-proxy services ip daddr @nodeport-ips meta l4proto . th dport vmap @service-nodeports
 `
 
-// nftablesRules is one transaction that makes the table the only Services of a
-// node with that address. pods is the cluster CIDR, from which traffic to a
+// nftablesRules returns one transaction that replaces all Services of the node
+// with that address by those of the table. pods is the cluster CIDR, from which traffic to a
 // Service is not masqueraded.
 func nftablesRules(table []wire.ServicePort, pods netip.Prefix, node netip.Addr) []byte {
 	var b bytes.Buffer
-	// What is not there can't be deleted.
+	// nft refuses to delete a table that does not exist.
 	b.WriteString("add table ip kube-proxy\ndelete table ip kube-proxy\n")
 	b.WriteString(nftablesBase)
 	fmt.Fprintf(&b, "add element ip kube-proxy nodeport-ips { %s }\n", node)
@@ -107,7 +107,7 @@ func nftablesService(b *bytes.Buffer, s *wire.ServicePort, pods netip.Prefix) {
 	fmt.Fprintf(b, "add element ip kube-proxy service-ips { %s . %s . %d : goto %s }\n", s.ClusterIP, protocol, s.Port, service)
 }
 
-// nftablesName is namespace/service/protocol/port of "namespace/service:port"
+// nftablesName returns namespace/service/protocol/port of "namespace/service:port"
 // (servicePortChainNameBase).
 func nftablesName(name, protocol string) string {
 	service, port, _ := strings.Cut(name, ":")

@@ -22,10 +22,10 @@ import (
 	"github.com/cnibench/cnibench/internal/wire"
 )
 
-// Flanneld is flannel's own daemon, one a node, with etcd on the first node:
-// everything between the nodes, masquerading included, is what the product
-// does. Each daemon asks for its node's pod network, as after a restart, so
-// that addresses are those of every other contender.
+// Flanneld runs flannel's own daemon on every node, with etcd on the first node.
+// The daemon itself sets up everything between the nodes, masquerading included.
+// Each daemon asks for its node's pod network, as after a restart, so that pods
+// have the same addresses as with every other contender.
 //
 // Parameters: type, the backend, and its other settings as flannel's net-conf.json
 // has them (Documentation/backends.md): port, vni.
@@ -80,8 +80,8 @@ func flannelConfig(f *wire.Fabric, p wire.Params) string {
 	return string(text)
 }
 
-// startFlanneld starts the node's daemon and returns when it has the lease
-// that it was to ask for.
+// startFlanneld starts the node's daemon and returns when it has the lease of the
+// node's pod network.
 func startFlanneld(ctx context.Context, f *wire.Fabric, n *wire.Node, etcd string) error {
 	file := filepath.Join(n.Dir, "subnet.env")
 	before := fmt.Sprintf("%s=%s\n%s=%s\n", envNetwork, f.PodNetwork, envSubnet, netip.PrefixFrom(wire.GatewayOf(n.PodCIDR), n.PodCIDR.Bits()))
@@ -176,8 +176,8 @@ func etcdPut(n *wire.Node, etcd netip.AddrPort, key, value string) error {
 	})
 }
 
-// waitFor asks until there is no error, while the daemon that has to answer
-// runs.
+// waitFor calls ask until it returns no error, or the daemon that must answer has
+// ended.
 func waitFor(ctx context.Context, daemon host.Process, ask func() error) error {
 	ended := make(chan error, 1)
 	go func() { ended <- daemon.Wait() }()

@@ -17,10 +17,10 @@ import (
 	"github.com/cnibench/cnibench/internal/wire"
 )
 
-// WireGuard is one WireGuard device a node whose peers are the other nodes,
-// with keys made for this network. It stands as a transport, or as encryption
-// beside one; products differ in what leads packets into the device, which is
-// the parameter routes:
+// WireGuard makes a WireGuard device on every node. Its peers are the other nodes;
+// keys are made for this network. It is a transport, or the encryption of another
+// one. Products differ in how packets reach the device, which the parameter routes
+// says:
 //
 //	network  one route for the whole pod network (flannel)
 //	peers    a route to each other node's pods (Antrea)
@@ -145,7 +145,7 @@ func wgRoutes(f *wire.Fabric, n *wire.Node, kind string, table, device int) []ne
 			if kind != "table" {
 				continue
 			}
-			// What is for the node's own pods is looked up in main.
+			// Packets for the node's own pods are looked up in table main.
 			r = netlink.Route{Dst: wire.IPNet(peer.PodCIDR), Type: unix.RTN_THROW, Table: table}
 		}
 		list = append(list, r)
@@ -153,14 +153,14 @@ func wgRoutes(f *wire.Fabric, n *wire.Node, kind string, table, device int) []ne
 	return list
 }
 
-// unmarkedRule has the table asked for every packet without the mark.
+// unmarkedRule returns a rule that looks up packets without the mark in the table.
 func unmarkedRule(mark, table, priority int) *netlink.Rule {
 	rule := markedRule(mark, mark, table, priority)
 	rule.Invert = true
 	return rule
 }
 
-// markedRule has the table asked for packets with the mark.
+// markedRule returns a rule that looks up packets with the mark in the table.
 func markedRule(mark, mask, table, priority int) *netlink.Rule {
 	rule, bits := netlink.NewRule(), uint32(mask)
 	rule.Mark, rule.Mask = uint32(mark), &bits

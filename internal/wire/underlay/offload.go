@@ -11,15 +11,15 @@ import (
 	"github.com/cnibench/cnibench/internal/ns"
 )
 
-// wireFeatures are the interface features, by the kernel's names as `ethtool
-// -k` shows them, that let something else than packets of an MTU cross a link:
-// segmentation and checksums left to the device, coalescing on arrival.
+// isWireFeature says whether an interface feature lets packets cross a link that no
+// cable would carry: larger than the MTU, or without their checksum. Names are those
+// of the kernel, as `ethtool -k` shows them.
 //
 // tx-generic-segmentation (GSO) stays on: it is not the device's but the
 // stack's own last step before the device, where every packet that is too
-// large is cut into frames (net/core/dev.c, validate_xmit_skb). Without it the
-// host network alone, whose sockets sit on the uplink, would have to cut at
-// the socket, and the baseline would pay for what its contenders are spared.
+// large is cut into frames (net/core/dev.c, validate_xmit_skb). Without GSO the
+// sockets of the host network, which sit on the uplink, would have to cut the
+// packets themselves: the baseline would bear a cost that no contender has.
 func isWireFeature(name string) bool {
 	switch name {
 	case "tx-generic-segmentation":
@@ -30,8 +30,8 @@ func isWireFeature(name string) bool {
 	return strings.HasPrefix(name, "tx-checksum-") || strings.HasPrefix(name, "tx-") && strings.HasSuffix(name, "-segmentation")
 }
 
-// onWire makes the interface hand over and take every packet as a cable does,
-// at most an MTU long and with its checksum filled in.
+// onWire switches those features off: every packet is then at most an MTU long and
+// has its checksum, as on a cable.
 func onWire(box *ns.NS, device string) error {
 	err := box.Do(func() error {
 		e, err := ethtool.NewEthtool()

@@ -16,7 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/wire"
 )
 
-// Link is what every uplink of an underlay has in common.
+// Link says how the uplinks of an underlay are made.
 type Link struct {
 	MTU      int
 	LineRate unit.BitRate // of each node, both directions; 0 is unlimited
