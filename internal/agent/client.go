@@ -320,9 +320,9 @@ func (c *Client) close() error {
 		return err
 	}
 	if c.waitGone() {
-		return errors.New("it did not end when asked, and was killed")
+		return errors.New("the agent did not end when asked, and was killed")
 	}
-	return errors.New("it does not end")
+	return errors.New("the agent does not end, not even when killed")
 }
 
 func (c *Client) waitGone() bool {

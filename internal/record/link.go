@@ -22,10 +22,10 @@ const MinToken = 16
 const handshakeTime = 5 * time.Second
 
 // ErrToken says that the other side could not prove that it has the token.
-var ErrToken = errors.New("the other side has another token")
+var ErrToken = errors.New("the other side has another token; copy one token file to both machines")
 
 // errHungUp is a server that says nothing.
-var errHungUp = errors.New("the other side hung up at once: it is no cnibench recorder, or too many others greet it")
+var errHungUp = errors.New("the other side closed the connection at once: it is no cnibench recorder, or too many clients connect to it; check the address, and try again")
 
 // link is a connection between two recorders that have proved to each other
 // that they hold the same token. The token never crosses it: each side sends a
@@ -131,7 +131,7 @@ func (l *link) readHello(h *hello) error {
 		return errHungUp
 	}
 	if err != nil {
-		return fmt.Errorf("no cnibench recorder: %w", err)
+		return fmt.Errorf("the other side is no cnibench recorder: %w; check the address and the port", err)
 	}
 	if h.Version != linkVersion || len(h.Challenge) != challengeSize {
 		return fmt.Errorf("the other side speaks version %d of the pairing, this one %d; use one release of cnibench on both", h.Version, linkVersion)
@@ -178,7 +178,7 @@ func (l *link) receive() (message, error) {
 		return m, err
 	}
 	if !hmac.Equal(m.MAC, want) {
-		return message{}, errors.New("a message that the other side did not send")
+		return message{}, errors.New("a message without the other side's signature: something on the way changes the connection")
 	}
 	l.got++
 	return m, nil

@@ -73,7 +73,7 @@ func convert(value, want any) (any, error) {
 		if v, ok := value.(string); ok {
 			return v, nil
 		}
-		return nil, fmt.Errorf("want a text, have %v", value)
+		return nil, fmt.Errorf("want text, have %v", value)
 	case bool:
 		if v, ok := value.(bool); ok {
 			return v, nil

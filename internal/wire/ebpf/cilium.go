@@ -5,6 +5,7 @@ package ebpf
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -230,7 +231,7 @@ func ciliumPlug(f *wire.Fabric, pod *wire.Pod, device podDevice) (addr netip.Add
 	}
 	node := c.nodes[pod.Node]
 	if node == nil {
-		return addr, fmt.Errorf("needs a transport of eBPF: ebpf-vxlan or ebpf-routes")
+		return addr, errors.New("the attachment needs an eBPF transport; give the contender lab.transport ebpf-vxlan or ebpf-routes")
 	}
 	addr = pod.Node.PodAddr(pod.Nth)
 	c.pods++

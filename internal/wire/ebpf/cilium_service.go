@@ -39,7 +39,7 @@ var CiliumService = wire.Service{
 		if p.Bool("socket", false) {
 			first := c.nodes[f.Nodes[0]]
 			if first == nil {
-				return nil, errors.New("ebpf: needs a transport of eBPF: ebpf-vxlan or ebpf-routes")
+				return nil, errors.New("service ebpf needs an eBPF transport; give the contender lab.transport ebpf-vxlan or ebpf-routes")
 			}
 			c.socket, err = atSockets(f, sockObject, map[string]ebpf.AttachType{
 				"connect4": ebpf.AttachCGroupInet4Connect, "getpeername4": ebpf.AttachCgroupInet4GetPeername,

@@ -91,7 +91,7 @@ func newESP(f *wire.Fabric, p wire.Params) (*espSetting, error) {
 	case !e.tunnel && e.port == 0:
 		return nil, fmt.Errorf("esp: mode transport needs the UDP port whose packets it wraps; give port")
 	case e.esn && e.replay == 0:
-		return nil, fmt.Errorf("esp: extended sequence numbers need a replay-window")
+		return nil, fmt.Errorf("esp: extended sequence numbers need a replay window; give replay-window above 0")
 	}
 	one := newKey(bits)
 	for _, from := range f.Nodes {

@@ -103,7 +103,7 @@ func startFlanneld(ctx context.Context, f *wire.Fabric, n *wire.Node, etcd strin
 		}
 		defer text.Close()
 		if lease, err = readEnv(text); err == nil && lease[envMTU] == "" {
-			err = errors.New("it has not got its lease yet")
+			err = errors.New("flanneld has no lease of a subnet yet")
 		}
 		return err
 	})
@@ -189,7 +189,7 @@ func waitFor(ctx context.Context, daemon host.Process, ask func() error) error {
 		select {
 		case end := <-ended:
 			if end == nil {
-				end = errors.New("it ended by itself")
+				end = errors.New("the daemon ended without an error")
 			}
 			return end
 		case <-ctx.Done():
