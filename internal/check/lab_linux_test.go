@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run()) // its workers have pipes that the container lacks; fuzz targets need none
 	}
 	if !lab.Contained() {
-		code, err := lab.Contain(context.Background(), func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) })
+		code, err := lab.Contain(context.Background())
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}

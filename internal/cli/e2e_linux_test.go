@@ -244,6 +244,42 @@ func TestRunKilled(t *testing.T) {
 	}
 }
 
+// A lab that dies, of want of memory or because the user can't wait, leaves a
+// valid run, and the program says how to go on with it.
+func TestLabKilled(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, r *runCmd, init int){
+		"by the kernel": func(t *testing.T, _ *runCmd, init int) {
+			if err := syscall.Kill(init, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"by signals until it ends": func(_ *testing.T, r *runCmd, init int) {
+			for r.Process.Signal(syscall.SIGTERM) == nil && !errors.Is(syscall.Kill(init, 0), syscall.ESRCH) {
+				time.Sleep(10 * time.Millisecond)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			unchanged(t)
+			r := newRun(t, small...)
+			if err := r.Start(); err != nil {
+				t.Fatal(err)
+			}
+			l := r.lab(t)
+			r.sealed(t, 1)
+			end(t, r, l.Init)
+			err := r.Wait()
+			var ended *exec.ExitError
+			if !errors.As(err, &ended) || ended.ExitCode() != exit.Failed {
+				t.Fatalf("ended with %v, want exit code %d\n%s", err, exit.Failed, r.stderr.String())
+			}
+			if text := r.stderr.String(); !strings.Contains(text, "what is sealed is a valid run: go on with `cnibench run --resume "+r.dir) {
+				t.Errorf("does not say how to go on:\n%s", text)
+			}
+		})
+	}
+}
+
 // Ctrl-C ends the step and leaves a valid run.
 func TestRunInterrupted(t *testing.T) {
 	unchanged(t)

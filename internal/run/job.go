@@ -48,6 +48,9 @@ func (f *Request) Prepare() (*Job, error) {
 		return nil, err
 	}
 	if f.Resume != "" {
+		if err := owned(f.Resume); err != nil {
+			return nil, err
+		}
 		rec, err := result.Load(f.Resume)
 		if err != nil {
 			return nil, err
@@ -124,7 +127,7 @@ func (j *Job) Run(ctx context.Context) error {
 	}
 	store, sealed, plan, err := j.open(ctx, a, runner)
 	if ctx.Err() != nil && err != nil {
-		return errors.New("interrupted before the first sample; nothing was written")
+		return fmt.Errorf("interrupted %w", errNothingSealed)
 	}
 	if err != nil {
 		return err
@@ -148,7 +151,7 @@ func (j *Job) next(ctx context.Context, err error, kept bool, dir string) error 
 		left = fmt.Errorf("remove what may be left with `%s`", clean)
 	}
 	if ctx.Err() != nil && !kept {
-		err = errors.Join(fmt.Errorf("interrupted; what is sealed is a valid run: go on with `%s`", j.flags.resumption(dir)), left)
+		err = errors.Join(fmt.Errorf("interrupted; %w", j.flags.sealed(dir)), left)
 	} else {
 		err = errors.Join(err, left)
 	}
@@ -173,6 +176,14 @@ func (f *Request) privilegedForNothing() error {
 		}
 	}
 	return exit.Usage("--privileged: measurements need no privileged pods, only the check of encryption does; leave it out, or add --check encryption")
+}
+
+// errNothingSealed is the end of a run that has no sample.
+var errNothingSealed = errors.New("before the first sample; nothing was written")
+
+// sealed tells what an ended run is worth, and how to go on with it.
+func (f *Request) sealed(dir string) error {
+	return fmt.Errorf("what is sealed is a valid run: go on with `%s`", f.resumption(dir))
 }
 
 // resumption is the command line that goes on with the run in dir.

@@ -43,14 +43,14 @@ var errKeptGuest = exit.Usage("--keep: the lab of a guest can't be entered from 
 func (j *Job) lead(ctx context.Context) error {
 	f := j.flags
 	if microvm.Inside() { // a guest's own run: the kernel is this one
-		return Contain(ctx)
+		return j.contain(ctx)
 	}
 	whole := f.Arena == MicroVM || j.resumed != nil && j.resumed.Arena == MicroVM
 	if whole && f.Keep {
 		return errKeptGuest
 	}
 	if !whole && (f.Arena == "lab" || f.Keep) {
-		return Contain(ctx)
+		return j.contain(ctx)
 	}
 	if j.resumed == nil || whole || len(leftToGuest(j.resumed)) > 0 {
 		if err := j.guestFits(ctx); err != nil {
@@ -67,7 +67,7 @@ func (j *Job) lead(ctx context.Context) error {
 	if err := os.Setenv(partsEnv, "1"); err != nil {
 		return err
 	}
-	err := Contain(ctx)
+	err := j.contain(ctx)
 	var coded *exit.Error
 	if errors.As(err, &coded) && coded.Code == exitAllInGuest {
 		return j.inGuest(ctx, nil)
@@ -222,18 +222,18 @@ func (j *Job) inGuest(ctx context.Context, config *vm.Config) error {
 	code, err := microvm.Run(ctx, config, dir, args, lab.EndSignals())
 	err = errors.Join(err, unlock())
 	written := !made || os.Remove(dir) != nil
-	goOn := fmt.Sprintf("what is sealed is a valid run: go on with `cnibench run --resume %s`", f.Out)
+	goOn := f.sealed(f.Out)
 	switch {
 	case err != nil && written:
-		return microvm.Error(fmt.Errorf("%w\n%s", err, goOn))
+		return microvm.Error(fmt.Errorf("%w\n%w", err, goOn))
 	case err != nil:
 		return microvm.Error(err)
 	case code > 128 && written: // by a signal
-		return errors.New("interrupted; " + goOn)
+		return fmt.Errorf("interrupted; %w", goOn)
 	case code > 128:
-		return errors.New("interrupted before the first sample; nothing was written")
+		return fmt.Errorf("interrupted %w", errNothingSealed)
 	case code == exit.Failed && written: // whose own words don't know of the whole run
-		return fmt.Errorf("the run in the guest failed; %s", goOn)
+		return fmt.Errorf("the run in the guest failed; %w", goOn)
 	case code != exit.Done:
 		return exit.With(code, fmt.Errorf("the run in the guest ended with exit code %d", code))
 	}

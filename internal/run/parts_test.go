@@ -144,7 +144,7 @@ func TestPartRunsNothing(t *testing.T) {
 	}
 }
 
-// No guest is booted for the run directory of somebody else.
+// Nobody goes on with the run of somebody else, whatever the arena.
 func TestOwned(t *testing.T) {
 	dir := t.TempDir()
 	if err := errors.Join(owned(dir), owned(filepath.Join(dir, "none"))); err != nil {
@@ -159,6 +159,12 @@ func TestOwned(t *testing.T) {
 	}
 	if err := owned(foreign); err == nil || exit.Code(err) != exit.WrongUsage {
 		t.Errorf("%v, want wrong usage", err)
+	}
+	for _, name := range []string{Auto, Lab, MicroVM, Kube} {
+		f := &Request{Arena: name, Resume: foreign, Given: map[string]bool{}}
+		if _, err := f.Prepare(); err == nil || exit.Code(err) != exit.WrongUsage || !strings.Contains(err.Error(), "belongs to user") {
+			t.Errorf("--arena %s: %v, want wrong usage that names the owner", name, err)
+		}
 	}
 	if _, err := os.Stat(filepath.Join(foreign, "run.json")); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)

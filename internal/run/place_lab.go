@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -14,7 +15,6 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/arena/microvm"
-	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/host"
@@ -98,8 +98,7 @@ func (g *LabPlace) Inside(ctx context.Context, use func(context.Context) error) 
 // Contain runs this same command line inside the lab's container and ends
 // with its exit code.
 func Contain(ctx context.Context) error {
-	log := console.Logger(os.Stderr)
-	code, err := lab.Contain(ctx, func(format string, args ...any) { log.Error(fmt.Sprintf(format, args...)) })
+	code, err := lab.Contain(ctx)
 	if err != nil {
 		return err
 	}
@@ -107,6 +106,21 @@ func Contain(ctx context.Context) error {
 		return exit.With(code, nil)
 	}
 	return nil
+}
+
+// contain runs this same command line inside the lab's container. If the lab is
+// killed the error says what is sealed and how to go on, like that of a run which
+// ends in order.
+func (j *Job) contain(ctx context.Context) error {
+	err := Contain(ctx)
+	var killed *lab.Killed
+	if !errors.As(err, &killed) {
+		return err
+	}
+	if _, none := os.Stat(filepath.Join(j.flags.Out, "run.json")); none != nil {
+		return fmt.Errorf("%w; %w", err, errNothingSealed)
+	}
+	return fmt.Errorf("%w; %w", err, j.flags.sealed(j.flags.Out))
 }
 
 func (g *LabPlace) Open(context.Context) (*Opened, error) {

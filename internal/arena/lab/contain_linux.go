@@ -10,7 +10,9 @@ import (
 	"os/signal"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -30,8 +32,10 @@ func Contained() bool { return os.Getpid() == 1 && os.Getenv(containedEnv) == "1
 // PID, mount, network, IPC and UTS namespaces of its own, and without root in
 // a user namespace too. It returns the exit code when the inner program has
 // ended; the kernel then has taken back everything inside. Signals are passed
-// on. If this process dies, by whatever death, the inner one is killed.
-func Contain(ctx context.Context, logf func(format string, args ...any)) (int, error) {
+// on; one that comes when the inner program had time to end in order kills it. If
+// this process dies, by whatever death, the inner one is killed. The error is a
+// *Killed if a signal ended the inner program.
+func Contain(ctx context.Context) (int, error) {
 	// The parent death signal is tied to the thread that starts the child.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -69,17 +73,20 @@ func Contain(ctx context.Context, logf func(format string, args ...any)) (int, e
 		return 1, containError(err, rootless)
 	}
 	done := make(chan struct{})
+	var impatient atomic.Bool
 	go func() {
-		asked := false
+		var asked time.Time
 		for {
 			select {
 			case s := <-signals:
-				if asked { // it was asked to end, and the user can't wait
+				switch {
+				case asked.IsZero():
+					asked = time.Now()
+					_ = cmd.Process.Signal(s)
+				case time.Since(asked) > SameRequest: // the user can't wait
+					impatient.Store(true)
 					_ = cmd.Process.Kill()
-					continue
 				}
-				asked = true
-				_ = cmd.Process.Signal(s)
 			case <-ctx.Done():
 				_ = cmd.Process.Kill()
 				return
@@ -96,8 +103,7 @@ func Contain(ctx context.Context, logf func(format string, args ...any)) (int, e
 		return 0, nil
 	case errors.As(err, &exit):
 		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-			logf("the lab was killed by %v", ws.Signal())
-			return 1, nil
+			return 1, &Killed{Signal: unix.SignalName(ws.Signal()), Asked: impatient.Load()}
 		}
 		return exit.ExitCode(), nil
 	}

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if !Contained() {
-		code, err := Contain(context.Background(), func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) })
+		code, err := Contain(context.Background())
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
