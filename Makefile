@@ -11,7 +11,8 @@ export GOFLAGS := -trimpath -buildvcs=false
 version := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 commit  := $(shell git rev-parse HEAD 2>/dev/null)
 cli     := github.com/cnibench/cnibench/internal/cli
-build   := -ldflags "-s -w -X $(cli).version=$(version) -X $(cli).commit=$(commit)"
+ldflags := -s -w -X $(cli).version=$(version) -X $(cli).commit=$(commit)
+build   := -ldflags "$(ldflags)"
 
 # What the demo compares: what every recent kernel runs, in some five minutes.
 # Fewer than seven rounds tell no nine contenders apart.
@@ -49,6 +50,14 @@ image: ## bin/cnibench-image.tar, or cnibench:dev in docker, podman or buildah: 
 	@for a in $(arch); do GOOS=linux GOARCH=$$a go build $(build) -o bin/image/$$a/usr/local/bin/cnibench . || exit 1; done
 	@IMAGE=$(name) IPERF3=$(iperf3) PUSH=$(push) scripts/image $(arch)
 
+.PHONY: release
+release: ## dist/: what people install, for each system; the same commit gives the same bytes (docs/releasing.md)
+	@cd tools/release && go run . -version "$(version)" -commit "$(commit)" -epoch "$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}" -ldflags "$(ldflags)" $(release)
+
+.PHONY: test-release
+test-release: ## makes a release twice and holds it against krew, Helm, dpkg and itself (some minutes)
+	cd tools/release && go test -count=1 -timeout 40m ./...
+
 .PHONY: flanneld
 flanneld: ## bin/flanneld, flannel's own daemon from its published module: for contender flannel-udp and the proof of the others (needs a C compiler; some minutes)
 	cd tools/flanneld && CGO_ENABLED=1 go build -ldflags "-s -w" -o ../../bin/flanneld github.com/flannel-io/flannel
@@ -58,7 +67,7 @@ test: setup-test ## every test that needs no guest and no Kubernetes; fails if o
 	@scripts/leak-check $(MAKE) -k --no-print-directory test-unit test-timed test-user
 
 .PHONY: test-all
-test-all: test check test-guest test-kube ## everything that CI runs, some 50 minutes on 2 CPUs
+test-all: test check test-guest test-kube test-release ## everything that CI runs, some 50 minutes on 2 CPUs
 
 .PHONY: testbed-up
 testbed-up: setup-test-kube bin/testbed ## a real Kubernetes cluster on this machine, for tests (docs/testbed.md); flags= has more
@@ -129,14 +138,15 @@ darwin: ## the parts that read, report and compare build for another system
 	GOOS=darwin go build ./...
 
 .PHONY: lint
-lint: bin/tools/staticcheck ## gofmt, go vet, staticcheck, errcheck, errorlint, of the test bed's module too
+lint: bin/tools/staticcheck ## gofmt, go vet, staticcheck, errcheck, errorlint, of the test bed's and the release's modules too; actionlint
 	@failed=; \
 	tools=$(CURDIR)/bin/tools; \
 	run() { echo "$$*"; "$$@" || failed=1; }; \
 	unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go' -not -path './.git/*')); \
 	[ -z "$$unformatted" ] || { echo "not formatted, run make fmt: $$unformatted"; failed=1; }; \
-	for module in . testbed; do \
-		cd $$module; \
+	run $$tools/actionlint -shellcheck= -pyflakes=; \
+	for module in . testbed tools/release; do \
+		cd $(CURDIR)/$$module; \
 		run go vet ./...; \
 		run $$tools/staticcheck ./...; \
 		run $$tools/errcheck -ignoretests -exclude $(CURDIR)/scripts/errcheck-exclude ./...; \

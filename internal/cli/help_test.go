@@ -21,7 +21,7 @@ func eachFlag(c *cobra.Command, use func(c *cobra.Command, flag *pflag.Flag)) {
 // line would become one.
 func TestPlaceholdersAreWords(t *testing.T) {
 	seen := 0
-	eachFlag(newRootCmd(), func(c *cobra.Command, flag *pflag.Flag) {
+	eachFlag(Root(), func(c *cobra.Command, flag *pflag.Flag) {
 		seen++
 		name, text := pflag.UnquoteUsage(flag)
 		if strings.ContainsAny(name, " \t`") {
@@ -38,7 +38,7 @@ func TestPlaceholdersAreWords(t *testing.T) {
 
 func TestFlagsHaveAGroup(t *testing.T) {
 	groups := flagGroups()
-	eachFlag(newRootCmd(), func(c *cobra.Command, flag *pflag.Flag) {
+	eachFlag(Root(), func(c *cobra.Command, flag *pflag.Flag) {
 		if c.Flags().Lookup("arena") != nil && flag.Name != "help" && !flag.Hidden && groupOf(groups, flag) == len(groups) {
 			t.Errorf("%s --%s: no heading of the help is for it; flagGroups has the headings", c.CommandPath(), flag.Name)
 		}
@@ -47,7 +47,7 @@ func TestFlagsHaveAGroup(t *testing.T) {
 
 func TestHelpHasGroups(t *testing.T) {
 	var out bytes.Buffer
-	root := newRootCmd()
+	root := Root()
 	root.SetOut(&out)
 	root.SetArgs([]string{"run", "--help"})
 	if err := root.Execute(); err != nil {

@@ -22,7 +22,7 @@ func usage(format string, args ...any) error { return exit.Usage(format, args...
 
 // Main runs the command line and returns the exit code.
 func Main(args []string) int {
-	root := newRootCmd()
+	root := Root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(context.Background())
 	if err == nil {
@@ -35,7 +35,8 @@ func Main(args []string) int {
 	return code
 }
 
-func newRootCmd() *cobra.Command {
+// Root returns the command line.
+func Root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "cnibench",
 		Short: "Measure, check and choose Kubernetes pod networks",

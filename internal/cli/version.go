@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"runtime"
@@ -11,27 +12,33 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// version is set when a release is linked.
-var version = "dev"
+// version and commit are set when a build stamps them.
+var version, commit string
 
 // tool is this program as runs name it.
 func tool() result.Tool {
-	t := result.Tool{Name: "cnibench", Version: version}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				t.Commit = s.Value
-			}
-		}
-	}
-	if commit != "" {
-		t.Commit = commit
-	}
-	return t
+	info, _ := debug.ReadBuildInfo()
+	return toolOf(info, version, commit)
 }
 
-// commit is set when the build stamps it.
-var commit string
+// toolOf is the tool by what the build stamped, else by what Go knows of the
+// build: of `go install …@v1.2.3` that is the tag.
+func toolOf(info *debug.BuildInfo, version, commit string) result.Tool {
+	t := result.Tool{Name: "cnibench", Version: version, Commit: commit}
+	if info == nil {
+		info = &debug.BuildInfo{}
+	}
+	if info.Main.Version != "(devel)" {
+		t.Version = cmp.Or(t.Version, info.Main.Version)
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			t.Commit = cmp.Or(t.Commit, s.Value)
+		}
+	}
+	t.Version = cmp.Or(t.Version, "dev")
+	return t
+}
 
 func newVersionCmd() *cobra.Command {
 	var asJSON bool

@@ -1,7 +1,7 @@
 // Command podimage writes the image that cnibench runs in pods of a cluster as
 // one file, without a container engine: the files of Debian packages that are
-// installed on this machine, the shared libraries that their programs want, and
-// over them a folder with cnibench itself. Next: system.go, ../image/image.go.
+// installed on this machine or below other roots, the shared libraries that
+// their programs want, and over them a folder with cnibench itself. Next: system.go, ../image/image.go.
 package main
 
 import (
@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -26,16 +27,23 @@ func main() {
 		flag.PrintDefaults()
 	}
 	name := flag.String("name", "cnibench:dev", "the image's name and tag")
-	from := flag.String("packages", packages, "Debian packages whose files go in, for this machine's architecture alone; a package that is not installed is named and left out")
+	from := flag.String("packages", packages, "Debian packages whose files go in; a package that is not installed is named and left out")
+	roots := flag.String("roots", "", "folder with a root for each architecture, ROOTS/ARCHITECTURE, where the packages are installed (default: this machine's root, for its architecture alone)")
+	list := flag.Bool("list", false, "list the packages and end")
 	out := flag.String("o", "cnibench-image.tar", "file to write")
 	flag.Parse()
-	if err := run(*name, strings.FieldsFunc(*from, func(r rune) bool { return r == ',' }), *out, flag.Args()); err != nil {
+	wanted := strings.FieldsFunc(*from, func(r rune) bool { return r == ',' })
+	if *list {
+		fmt.Println(strings.Join(wanted, "\n"))
+		return
+	}
+	if err := run(*name, wanted, *roots, *out, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "podimage:", err)
 		os.Exit(1)
 	}
 }
 
-func run(name string, packages []string, out string, staged []string) error {
+func run(name string, packages []string, roots, out string, staged []string) error {
 	if len(staged) == 0 {
 		return errors.New("no ARCHITECTURE=FOLDER is given")
 	}
@@ -45,10 +53,13 @@ func run(name string, packages []string, out string, staged []string) error {
 		if !ok {
 			return fmt.Errorf("%s: want ARCHITECTURE=FOLDER, such as %s=bin/image/%s", arg, runtime.GOARCH, runtime.GOARCH)
 		}
-		if architecture != runtime.GOARCH && len(packages) > 0 {
-			return fmt.Errorf("the installed packages are for %s, not for %s; an image without packages: -packages ''", runtime.GOARCH, architecture)
+		root := "/"
+		if roots != "" {
+			root = filepath.Join(roots, architecture)
+		} else if architecture != runtime.GOARCH && len(packages) > 0 {
+			return fmt.Errorf("the installed packages are for %s, not for %s; give a root with those in -roots, or -packages '' for an image without", runtime.GOARCH, architecture)
 		}
-		i, missing, err := build(architecture, dir, packages)
+		i, missing, err := build(architecture, dir, root, packages)
 		if err != nil {
 			return err
 		}
@@ -65,16 +76,16 @@ func run(name string, packages []string, out string, staged []string) error {
 }
 
 // build returns the image, and the names of packages that are not installed.
-func build(architecture, staged string, packages []string) (i image.Image, missing []string, err error) {
+func build(architecture, staged, root string, packages []string) (i image.Image, missing []string, err error) {
 	system, own := image.NewTree(), image.NewTree()
 	if err := own.AddFolder("/", staged); err != nil {
 		return i, nil, err
 	}
 	if len(packages) > 0 {
-		if missing, err = system.AddPackages("/", packages); err != nil {
+		if missing, err = system.AddPackages(root, packages); err != nil {
 			return i, nil, err
 		}
-		if err := system.AddLibraries("/", append(system.Sources(), own.Sources()...)...); err != nil {
+		if err := system.AddLibraries(root, append(system.Sources(), own.Sources()...)...); err != nil {
 			return i, nil, err
 		}
 	}

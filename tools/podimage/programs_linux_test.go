@@ -69,7 +69,7 @@ func unpackImage(t *testing.T, root string) {
 	if err := os.WriteFile(filepath.Join(staged, "usr/local/bin/staged"), []byte("staged\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := run("cnibench:test", strings.Split(packages, ","), file, []string{runtime.GOARCH + "=" + staged}); err != nil {
+	if err := run("cnibench:test", strings.Split(packages, ","), "", file, []string{runtime.GOARCH + "=" + staged}); err != nil {
 		t.Fatal(err)
 	}
 	img, err := tarball.ImageFromPath(file, nil)
@@ -109,7 +109,7 @@ func TestRunWithout(t *testing.T) {
 		"packages of another system": {[]string{"s390x=bin/image"}, "-packages ''"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := run("x:1", []string{"dash"}, filepath.Join(t.TempDir(), "x"), test.staged); err == nil || !strings.Contains(err.Error(), test.want) {
+			if err := run("x:1", []string{"dash"}, "", filepath.Join(t.TempDir(), "x"), test.staged); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want one with %q", err, test.want)
 			}
 		})
