@@ -304,7 +304,7 @@ func (j *Job) report(dir string, whole bool) error {
 	if werr := report.Write(out, string(report.Text), r, report.Options{Color: console.UseColor(out), Width: console.Width(out)}); werr != nil {
 		return errors.Join(err, werr)
 	}
-	fmt.Fprintf(out, "\nReport: %s\n", filepath.Join(dir, "report.html"))
+	fmt.Fprintf(out, "\nReport: %s\nIn a browser: cnibench explore %s\n", filepath.Join(dir, "report.html"), printable.Word(dir))
 	if err != nil {
 		return err
 	}
