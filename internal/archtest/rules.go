@@ -32,7 +32,11 @@ var layers = []layer{
 		why: "statistics are pure functions of numbers and know nothing of runs",
 	},
 	{
-		pkg: "internal/result", only: []string{"std", "libs", "internal/unit"}, never: []string{"net/..."}, calls: clock,
+		pkg: "internal/disk/...", only: []string{"std", "internal/disk"}, never: []string{"net/..."}, calls: clock,
+		why: "how files are written is below what is in them",
+	},
+	{
+		pkg: "internal/result", only: []string{"std", "libs", "internal/disk", "internal/unit"}, never: []string{"net/..."}, calls: clock,
 		why: "the run model stands below all that makes or reads runs",
 	},
 	{
@@ -112,7 +116,7 @@ var layers = []layer{
 		why: "the recorder knows no arena and no workload",
 	},
 	{
-		pkg: "internal/record/...", only: []string{"std", "libs", "internal/sysmon", "internal/host", "internal/unit"},
+		pkg: "internal/record/...", only: []string{"std", "libs", "internal/disk", "internal/sysmon", "internal/host", "internal/unit"},
 		why: "cnibench record runs any command on any machine: no arena, suite or run",
 	},
 	{
@@ -214,6 +218,10 @@ var confinements = append([]confined{
 	{
 		what: []string{"internal/analysis/analysistest", "internal/archtest", "internal/arena/arenatest", "internal/arena/kube/kubetest", "internal/wire/wiretest", "internal/pagetest"},
 		why:  "they are for tests",
+	},
+	{
+		what: []string{"internal/disk/disktest"},
+		why:  "it is a disk that fails, for tests",
 	},
 }, append(concreteArenas(), families()...)...)
 

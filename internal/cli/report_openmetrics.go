@@ -40,7 +40,11 @@ func wholeRun(opt *report.Options, dir string, rec *result.Record, log *slog.Log
 		if err != nil {
 			return fmt.Errorf("room for sorting the recordings: %w; set TMPDIR to a folder that can be written", err)
 		}
-		defer func() { err = errors.Join(err, scratch.Close(), os.Remove(scratch.Name())) }()
+		defer func() { err = errors.Join(err, scratch.Close()) }()
+		// Without a name nothing is left, by whatever death.
+		if err := os.Remove(scratch.Name()); err != nil {
+			return err
+		}
 		return export.Recordings(w, runs, scratch, func(f result.Fault) {
 			log.Warn("left out", "file", f.File, "why", f.Text)
 		})

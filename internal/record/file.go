@@ -12,6 +12,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/cnibench/cnibench/internal/disk"
 	"github.com/cnibench/cnibench/internal/sysmon"
 )
 
@@ -32,6 +33,12 @@ type output struct {
 	first int  // families that are worth a part of their own: the summary's
 	fresh bool // it was not there before
 	wrote bool
+	// place is the folder and name of a regular file: the new recording is
+	// whole before it takes the place of an old one.
+	place struct {
+		folder disk.Folder
+		name   string
+	}
 }
 
 // part is a place where the file can be cut.
@@ -68,6 +75,8 @@ func create(path string, plain bool) (*output, error) {
 	o := &output{path: path, file: f, fresh: fresh}
 	if !isRegular(f) {
 		o.file = stream{f}
+	} else if err := o.findPlace(); err != nil {
+		return nil, errors.Join(fmt.Errorf("the recording's file: %w", err), o.close())
 	}
 	if !plain && !plainName(path) {
 		// An hour's text is 100 MB of lines that are much alike: a small
@@ -88,6 +97,20 @@ func open(path string) (f *os.File, fresh bool, err error) {
 	return f, before != nil, err
 }
 
+// findPlace opens the folder of the file, whatever links lead there.
+func (o *output) findPlace() error {
+	path, err := filepath.EvalSymlinks(o.path)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	o.place.folder, o.place.name = disk.Root(root), filepath.Base(path)
+	return nil
+}
+
 // sameFile says whether both names are one file that can hold but one of them.
 func sameFile(a, b string) bool {
 	one, err := os.Stat(a)
@@ -103,6 +126,14 @@ func (o *output) close() error {
 	err := o.file.Close()
 	if o.fresh && !o.wrote {
 		err = errors.Join(err, remove(o.path))
+	}
+	if o.place.folder != nil {
+		if o.wrote { // what has not taken its place is not whole
+			if e := o.place.folder.Remove(o.place.name + disk.Pending); !errors.Is(e, fs.ErrNotExist) {
+				err = errors.Join(err, e)
+			}
+		}
+		err = errors.Join(err, o.place.folder.Close())
 	}
 	return err
 }
@@ -177,7 +208,7 @@ func (o *output) write(rec *sysmon.Recorder, s *Summary) error {
 		err = o.part()
 	}
 	if err == nil {
-		err = o.file.Sync()
+		err = o.keep()
 	}
 	if err == nil {
 		return nil
@@ -196,13 +227,32 @@ func (o *output) write(rec *sysmon.Recorder, s *Summary) error {
 
 func (o *output) begin() error {
 	o.wrote = true
-	if err := o.file.Truncate(0); err != nil {
-		return err
+	if o.place.folder != nil {
+		info, err := o.file.(*os.File).Stat()
+		if err != nil {
+			return err
+		}
+		f, err := o.place.folder.OpenFile(o.place.name+disk.Pending, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, info.Mode().Perm())
+		if err != nil {
+			return err
+		}
+		if err := o.file.Close(); err != nil {
+			return errors.Join(err, f.Close())
+		}
+		o.file = f
 	}
 	if o.zip != nil {
 		o.zip.Reset(o.file)
 	}
 	return nil
+}
+
+// keep makes what is written last, in its place.
+func (o *output) keep() error {
+	if err := o.file.Sync(); err != nil || o.place.folder == nil {
+		return err
+	}
+	return disk.Take(o.place.folder, o.place.name)
 }
 
 // cut ends the file after the last part that leaves room for the end.
@@ -223,7 +273,7 @@ func (o *output) cut() (kept int, err error) {
 			err = o.part()
 		}
 		if err == nil {
-			return max(0, o.parts[n-1].families-1), o.file.Sync()
+			return max(0, o.parts[n-1].families-1), o.keep()
 		}
 	}
 	return 0, err

@@ -163,3 +163,40 @@ func TestCreate(t *testing.T) {
 	}
 	read(t, b, false)
 }
+
+// An old recording stays until the new one is whole, and keeps its mode.
+func TestOldRecordingStays(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.prom")
+	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o, err := create(path, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.begin(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Write([]byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	// A kill -9 at this time leaves this.
+	if text, err := os.ReadFile(path); err != nil || string(text) != "old" {
+		t.Errorf("while the new one is written: %q, %v", text, err)
+	}
+	if err := o.keep(); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.close(); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "new" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
+		t.Errorf("left: %v, %v", entries, err)
+	}
+}

@@ -29,7 +29,7 @@ func (s *Store) WriteFaults(faults []Fault) error {
 	if len(faults) == 0 {
 		return nil
 	}
-	return writeAtomic(s.root, faultsFile, func(w io.Writer) error {
+	return replace(s.files, faultsFile, func(w io.Writer) error {
 		enc := json.NewEncoder(w)
 		enc.SetEscapeHTML(false)
 		for _, f := range faults {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/cnibench/cnibench/internal/disk"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -140,19 +141,19 @@ func (s *Store) writeHistograms(sample *Sample) error {
 			return fmt.Errorf("%s histogram: %w", clock, err)
 		}
 		name := component(clock) + ".hdr"
-		if err := writeSynced(s.root, path.Join(folder, name), func(w io.Writer) error {
+		if err := disk.Write(s.files, path.Join(folder, name), func(w io.Writer) error {
 			_, err := w.Write(append(data, '\n'))
 			return err
 		}); err != nil {
-			return err
+			return spaceError(err)
 		}
 		files[clock] = name
 	}
 	sample.HistogramFiles = files
 	// Every folder on the way may be new.
 	for d := folder; ; d = path.Dir(d) {
-		if err := syncRoot(s.root, d); err != nil {
-			return err
+		if err := disk.Sync(s.files, d); err != nil {
+			return spaceError(err)
 		}
 		if d == "." {
 			return nil
@@ -204,7 +205,7 @@ func (f *Folder) Create(name string) (io.WriteCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := s.root.OpenFile(path.Join(folder, component(name)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	file, err := s.files.OpenFile(path.Join(folder, component(name)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return nil, spaceError(err)
 	}
@@ -218,10 +219,10 @@ func (s *Store) rawFolder(k Key) (string, error) {
 	if s.fresh[k] {
 		return folder, nil
 	}
-	if err := s.root.RemoveAll(folder); err != nil {
+	if err := s.files.RemoveAll(folder); err != nil {
 		return "", err
 	}
-	if err := s.root.MkdirAll(folder, 0o755); err != nil {
+	if err := s.files.MkdirAll(folder, 0o755); err != nil {
 		return "", spaceError(err)
 	}
 	s.fresh[k] = true

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,8 +9,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
+
+	"github.com/cnibench/cnibench/internal/disk"
 )
 
 // Kinds of error that the store returns.
@@ -31,9 +35,10 @@ var (
 // goroutines. One process at a time has a run open for writing.
 type Store struct {
 	dir     string
-	root    *os.Root
-	folder  *os.File // locked, as Lock does
-	samples *os.File // locked, too
+	root    *os.Root    // what is read
+	files   disk.Folder // the same folder: what is written
+	folder  *os.File    // locked, as Lock does
+	samples disk.File   // locked, too
 	mu      sync.Mutex
 	sealed  map[Key]bool
 	fresh   map[Key]bool // raw folders that this process has made
@@ -43,7 +48,11 @@ type Store struct {
 
 // Create starts a run in dir, which must not exist or be empty. Errors:
 // ErrExists, ErrNoSpace.
-func Create(dir string, run *Run) (_ *Store, err error) {
+func Create(dir string, run *Run) (*Store, error) { return create(dir, run, disk.Root) }
+
+// create makes run.json first: whenever it ends, the folder can be resumed, or
+// a run be started in it again.
+func create(dir string, run *Run, layer func(*os.Root) disk.Folder) (_ *Store, err error) {
 	made, err := freshFolder(dir)
 	if err != nil {
 		return nil, err
@@ -52,36 +61,47 @@ func Create(dir string, run *Run) (_ *Store, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
-	s := &Store{dir: dir, root: root, sealed: map[Key]bool{}, fresh: map[Key]bool{}}
-	// Exclusive: of two processes that both found the folder empty one goes on.
-	s.samples, err = root.OpenFile(samplesFile, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		root.Close()
-		return nil, existsError(dir)
-	}
+	s := &Store{dir: dir, root: root, files: layer(root), sealed: map[Key]bool{}, fresh: map[Key]bool{}}
+	begun := false
 	defer func() {
 		if err == nil {
 			return
 		}
-		if s.samples != nil {
-			root.Remove(samplesFile)
-			root.Remove(runFile)
+		if begun {
+			_ = s.files.Remove(samplesFile)
+			_ = s.files.Remove(runFile)
 		}
 		_ = s.Close()
 		if made {
 			os.Remove(dir)
 		}
 	}()
-	if err != nil {
-		return nil, spaceError(fmt.Errorf("run directory: %w", err))
-	}
-	if err := s.lock(); err != nil {
+	if s.folder, err = lockFolder(dir); err != nil {
 		return nil, err
 	}
-	if err := writeAtomic(root, runFile, func(w io.Writer) error { return encodeRun(w, run) }); err != nil {
+	// Of two processes that both found the folder empty the first goes on.
+	if empty, err := isFresh(dir); err != nil || !empty {
+		return nil, cmp.Or(err, existsError(dir))
+	}
+	begun = true
+	if err := replace(s.files, runFile, func(w io.Writer) error { return encodeRun(w, run) }); err != nil {
+		return nil, err
+	}
+	if err := s.openSamples(); err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// openSamples opens the file of the samples, making it where it is missing.
+func (s *Store) openSamples() (err error) {
+	if s.samples, err = s.files.OpenFile(samplesFile, os.O_RDWR|os.O_CREATE|syscall.O_NONBLOCK, 0o644); err != nil {
+		return spaceError(fmt.Errorf("run directory: %w", err))
+	}
+	if err := lock(s.samples, s.dir); err != nil {
+		return err
+	}
+	return spaceError(disk.Sync(s.files, "."))
 }
 
 // freshFolder makes dir unless it is there and empty; made says that it did.
@@ -91,19 +111,28 @@ func freshFolder(dir string) (made bool, err error) {
 	}
 	err = os.Mkdir(dir, 0o755)
 	if err == nil {
-		return true, syncFolder(filepath.Dir(filepath.Clean(dir)))
+		return true, spaceError(disk.SyncPath(filepath.Dir(filepath.Clean(dir))))
 	}
 	if !errors.Is(err, fs.ErrExist) {
 		return false, spaceError(fmt.Errorf("run directory: %w", err))
 	}
+	if empty, err := isFresh(dir); err != nil || !empty {
+		return false, cmp.Or(err, existsError(dir))
+	}
+	return false, nil
+}
+
+// isFresh reports whether the folder is empty, but for what a Create leaves
+// that did not come to its end.
+func isFresh(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)
-	if errors.Is(err, syscall.ENOTDIR) || len(entries) > 0 {
-		return false, existsError(dir)
+	if errors.Is(err, syscall.ENOTDIR) {
+		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("run directory: %w", err)
 	}
-	return false, nil
+	return !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != runFile+disk.Pending }), nil
 }
 
 func existsError(dir string) error {
@@ -139,12 +168,14 @@ func notNil[T any](list []T) []T {
 // last line that was half written when the run was killed is moved to
 // samples.torn, where the record names it as a fault. Errors: ErrNoRun,
 // ErrVersion, ErrLocked, ErrCorrupt, ErrNoSpace.
-func Resume(dir string) (_ *Store, _ *Record, err error) {
+func Resume(dir string) (*Store, *Record, error) { return resume(dir, disk.Root) }
+
+func resume(dir string, layer func(*os.Root) disk.Folder) (_ *Store, _ *Record, err error) {
 	root, err := openRun(dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &Store{dir: dir, root: root, fresh: map[Key]bool{}}
+	s := &Store{dir: dir, root: root, files: layer(root), fresh: map[Key]bool{}}
 	defer func() {
 		if err != nil {
 			_ = s.Close()
@@ -153,11 +184,10 @@ func Resume(dir string) (_ *Store, _ *Record, err error) {
 	if _, err := loadRun(root, dir); err != nil {
 		return nil, nil, err
 	}
-	s.samples, err = root.OpenFile(samplesFile, os.O_RDWR|os.O_CREATE|syscall.O_NONBLOCK, 0o644)
-	if err != nil {
-		return nil, nil, spaceError(fmt.Errorf("run directory: %w", err))
+	if s.folder, err = lockFolder(dir); err != nil {
+		return nil, nil, err
 	}
-	if err := s.lock(); err != nil {
+	if err := s.openSamples(); err != nil {
 		return nil, nil, err
 	}
 	record, found, err := load(root, dir)
@@ -197,12 +227,12 @@ func (s *Store) mend(found *parsed) error {
 	if _, err := s.samples.ReadAt(torn, s.end); err != nil {
 		return err
 	}
-	aside, err := s.root.OpenFile(tornFile, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NONBLOCK, 0o644)
+	aside, err := s.files.OpenFile(tornFile, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NONBLOCK, 0o644)
 	if err != nil {
 		return err
 	}
 	_, err = aside.Write(append(torn, '\n'))
-	if err := errors.Join(err, aside.Sync(), aside.Close(), syncRoot(s.root, ".")); err != nil {
+	if err := errors.Join(err, aside.Sync(), aside.Close(), disk.Sync(s.files, ".")); err != nil {
 		return err
 	}
 	if err := s.samples.Truncate(s.end); err != nil {
@@ -217,7 +247,7 @@ func (s *Store) Dir() string { return s.dir }
 // WriteFile puts a file of that name into the run directory: the whole of
 // what write writes, or no change at all. Errors: ErrNoSpace.
 func (s *Store) WriteFile(name string, write func(io.Writer) error) error {
-	return writeFile(s.root, name, write)
+	return writeFile(s.files, name, write)
 }
 
 // WriteFile does the same for a run that is finished, or that another process
@@ -228,25 +258,26 @@ func WriteFile(dir, name string, write func(io.Writer) error) error {
 		return err
 	}
 	defer root.Close()
-	return writeFile(root, name, write)
+	return writeFile(disk.Root(root), name, write)
 }
 
-func writeFile(root *os.Root, name string, write func(io.Writer) error) error {
+func writeFile(f disk.Folder, name string, write func(io.Writer) error) error {
 	if name != filepath.Base(name) || !filepath.IsLocal(name) || name == runFile || name == samplesFile || name == tornFile || name == faultsFile || name == rawFolder {
 		return fmt.Errorf("write %q into the run directory: not a name for a report", name)
 	}
-	return writeAtomic(root, name, write)
+	return replace(f, name, write)
 }
 
 // Close lets go of the run; samples that were sealed are on the disk already.
 func (s *Store) Close() error {
-	var err error
-	for _, f := range []*os.File{s.samples, s.folder} {
-		if f != nil {
-			err = errors.Join(err, f.Close())
-		}
+	err := s.root.Close()
+	if s.samples != nil {
+		err = errors.Join(err, s.samples.Close())
 	}
-	return errors.Join(err, s.root.Close())
+	if s.folder != nil {
+		err = errors.Join(err, s.folder.Close())
+	}
+	return err
 }
 
 // Lock keeps other processes from writing to the run that is or will be in
@@ -254,6 +285,15 @@ func (s *Store) Close() error {
 // written behind a file system that knows no locks of this one, such as a
 // guest's. Errors: ErrLocked.
 func Lock(dir string) (unlock func() error, err error) {
+	folder, err := lockFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	return folder.Close, nil
+}
+
+// lockFolder opens and locks the folder of a run.
+func lockFolder(dir string) (*os.File, error) {
 	folder, err := os.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
@@ -261,23 +301,12 @@ func Lock(dir string) (unlock func() error, err error) {
 	if err := lock(folder, dir); err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
-	return folder.Close, nil
-}
-
-// lock takes the run for this store.
-func (s *Store) lock() (err error) {
-	if s.folder, err = s.root.Open("."); err != nil {
-		return fmt.Errorf("run directory: %w", err)
-	}
-	if err := lock(s.folder, s.dir); err != nil {
-		return err
-	}
-	return lock(s.samples, s.dir)
+	return folder, nil
 }
 
 // lock keeps other processes off the file until it is closed, by whatever
 // death of the process.
-func lock(f *os.File, dir string) error {
+func lock(f disk.File, dir string) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return fmt.Errorf("run directory %s is %w; wait for that run to end", dir, ErrLocked)

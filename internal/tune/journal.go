@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/disk"
 )
 
 // Journal is the old values of what was applied, on the disk before anything
@@ -22,7 +24,8 @@ type Journal struct {
 	entries []*Entry
 	boot    string // of the machine now
 	began   string // the boot that the journal was begun in
-	disk    disk
+	disk    appender
+	folder  disk.Folder
 	path    string
 	lock    *os.File
 }
@@ -65,8 +68,8 @@ type jsonEntry struct {
 	NetNS   string    `json:"netns,omitempty"`
 }
 
-// disk keeps the journal's lines; tests break it.
-type disk interface {
+// appender keeps the journal's lines; tests break it.
+type appender interface {
 	// Append writes the line and returns when it is on the disk.
 	Append(line []byte) error
 }
@@ -96,13 +99,21 @@ var ErrBusy = errors.New("another cnibench is tuning this machine; wait for it t
 // OpenJournal reads the journal in the folder, which need not exist. boot is
 // the machine's boot id. Close it. Errors: ErrBusy; a journal that is damaged
 // before its end, which is left as it is.
-func OpenJournal(dir, boot string) (*Journal, error) {
+func OpenJournal(dir, boot string) (*Journal, error) { return openJournal(dir, boot, disk.Root) }
+
+func openJournal(dir, boot string, layer func(*os.Root) disk.Folder) (*Journal, error) {
 	j := &Journal{boot: boot, began: boot, path: filepath.Join(dir, journalFile)}
 	var err error
 	if j.lock, err = lockDir(dir); err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(j.path)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, errors.Join(err, j.lock.Close())
+	}
+	j.folder = layer(root)
+	j.disk = fileDisk{j.folder}
+	text, err := root.ReadFile(journalFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -159,11 +170,12 @@ func (j *Journal) open(text []byte) error {
 		return fmt.Errorf("%s: %w", j.path, err)
 	}
 	if len(whole) < len(text) {
-		if err := os.Truncate(j.path, int64(len(whole))); err != nil {
+		f, err := j.folder.OpenFile(journalFile, os.O_WRONLY, 0)
+		if err != nil {
 			return err
 		}
+		return errors.Join(f.Truncate(int64(len(whole))), f.Close())
 	}
-	j.disk = &fileDisk{path: j.path}
 	return nil
 }
 
@@ -177,7 +189,7 @@ func HasJournal(dir string) bool {
 // removed.
 func (j *Journal) Close() error {
 	_ = os.Remove(filepath.Dir(j.path)) // fails while something is in it
-	return j.lock.Close()
+	return errors.Join(j.folder.Close(), j.lock.Close())
 }
 
 // Entries are the changes that hold, oldest first.
@@ -270,7 +282,7 @@ func (j *Journal) note(l line) error {
 
 // begin empties what a crash left of a journal without entries.
 func (j *Journal) begin() error {
-	err := os.Remove(j.path)
+	err := j.folder.Remove(journalFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -288,14 +300,14 @@ func (j *Journal) end() error {
 	if err := j.begin(); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(j.path))
+	return disk.Sync(j.folder, ".")
 }
 
 // fileDisk appends to the file and syncs it.
-type fileDisk struct{ path string }
+type fileDisk struct{ folder disk.Folder }
 
-func (d *fileDisk) Append(line []byte) error {
-	f, err := os.OpenFile(d.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+func (d fileDisk) Append(line []byte) error {
+	f, err := d.folder.OpenFile(journalFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -313,16 +325,7 @@ func (d *fileDisk) Append(line []byte) error {
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil && size == 0 {
-		err = syncDir(filepath.Dir(d.path))
+		err = disk.Sync(d.folder, ".")
 	}
 	return err
-}
-
-// syncDir makes the names in a folder outlive a crash of the machine.
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

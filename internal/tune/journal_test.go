@@ -349,7 +349,7 @@ func (d deadlyFiles) WriteFile(name string, data []byte) error {
 
 // deadlyDisk writes half of a line, then all of it.
 type deadlyDisk struct {
-	*fileDisk
+	fileDisk
 	fuse *fuse
 }
 
@@ -376,7 +376,7 @@ func TestKillHelper(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.disk = deadlyDisk{&fileDisk{path: j.path}, burning}
+	j.disk = deadlyDisk{fileDisk{j.folder}, burning}
 	plain := m.Files
 	m.Files = deadlyFiles{rounding{plain}, burning}
 	if os.Getenv(workEnv) == "revert" {

@@ -5,10 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/disk"
 )
 
 // kvmLimit is how long a guest under KVM may take to its init's first words;
@@ -143,8 +146,5 @@ func remember(v verdict) {
 	if err != nil || os.MkdirAll(CacheDir(), 0o755) != nil {
 		return
 	}
-	temporary := verdictFile(v.Kernel) + ".new"
-	if os.WriteFile(temporary, text, 0o644) == nil {
-		_ = os.Rename(temporary, verdictFile(v.Kernel))
-	}
+	_ = disk.ReplaceFile(verdictFile(v.Kernel), func(w io.Writer) error { _, err := w.Write(text); return err })
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/disk"
 )
 
 // Find is the kernel that spec names: a version such as "6.12" ("" is
@@ -117,12 +119,28 @@ func publish(ctx context.Context, root string) (Kernel, error) {
 	if err := os.Chmod(root, 0o755); err != nil {
 		return Kernel{}, err
 	}
+	if err := syncAll(root); err != nil {
+		return Kernel{}, fmt.Errorf("cache for kernels: %w", err)
+	}
 	if err := os.Rename(root, final); err != nil && !errors.Is(err, os.ErrExist) && !errors.Is(err, unix.ENOTEMPTY) {
+		return Kernel{}, fmt.Errorf("cache for kernels: %w", err)
+	}
+	if err := disk.SyncPath(kernelsDir()); err != nil {
 		return Kernel{}, fmt.Errorf("cache for kernels: %w", err)
 	}
 	k, err := Open(filepath.Join(final, "boot", "vmlinuz-"+release), "")
 	k.Source = "cache"
 	return k, err
+}
+
+// syncAll waits until the file system of the folder has all that was written:
+// after a power cut a kernel of the cache is whole, or not there.
+func syncAll(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.Syncfs(int(d.Fd())), d.Close())
 }
 
 // imagePackage is the name of the package that holds the version's image: a

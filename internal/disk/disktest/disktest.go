@@ -1,0 +1,288 @@
+// Package disktest is a disk that fails: a disk.Folder that counts what is done
+// to it, answers with an error or half a write where it is told to, and knows
+// what a power cut leaves. Only tests use it.
+package disktest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/disk"
+)
+
+// inode is a file or folder: what its names are now, and what the disk has.
+type inode struct {
+	content       []byte // of a file, when it was synced last
+	names, synced map[string]*inode
+}
+
+func newFolder() *inode { return &inode{names: map[string]*inode{}, synced: map[string]*inode{}} }
+
+// Disk is a folder on a disk that fails.
+type Disk struct {
+	Dir   string // where its files are while there is power
+	Log   []string
+	real  disk.Folder
+	root  *inode
+	fault Fault
+	off   bool
+}
+
+// Fault is what goes wrong, and with which operation, counted from 1.
+type Fault struct {
+	At  int   // 0 is never
+	Err error // nil is a power cut: all later operations fail, too
+}
+
+// ErrOff is what a process would get that went on after a power cut.
+var ErrOff = errors.New("the power is off")
+
+// New is a disk with an empty folder, which is the caller's to remove.
+func New(dir string, fault Fault) (*Disk, error) {
+	r, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Disk{Dir: dir, real: disk.Root(r), root: newFolder(), fault: fault}, nil
+}
+
+// step counts an operation and returns its error.
+func (d *Disk) step(op, name string) error {
+	if d.off {
+		return ErrOff
+	}
+	d.Log = append(d.Log, op+" "+name)
+	if len(d.Log) != d.fault.At {
+		return nil
+	}
+	if d.fault.Err == nil {
+		d.off = true
+		return ErrOff
+	}
+	return &fs.PathError{Op: op, Path: name, Err: d.fault.Err}
+}
+
+// find returns the folder that holds the name, and its last element.
+func (d *Disk) find(name string) (*inode, string) {
+	at := d.root
+	parts := strings.Split(filepath.ToSlash(filepath.Clean(name)), "/")
+	for _, part := range parts[:len(parts)-1] {
+		at = at.names[part]
+	}
+	return at, parts[len(parts)-1]
+}
+
+// OpenFile implements disk.Folder.
+func (d *Disk) OpenFile(name string, flag int, perm fs.FileMode) (disk.File, error) {
+	if flag&(os.O_CREATE|os.O_TRUNC) != 0 {
+		if err := d.step("open", name); err != nil {
+			return nil, err
+		}
+	}
+	if flag&os.O_WRONLY != 0 { // Sync reads
+		flag = flag&^os.O_WRONLY | os.O_RDWR
+	}
+	f, err := d.real.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	if filepath.Clean(name) == "." {
+		return &file{File: f, disk: d, name: name, inode: d.root}, nil
+	}
+	folder, base := d.find(name)
+	if folder.names[base] == nil {
+		folder.names[base] = &inode{}
+	}
+	return &file{File: f, disk: d, name: name, inode: folder.names[base]}, nil
+}
+
+// MkdirAll implements disk.Folder.
+func (d *Disk) MkdirAll(name string, perm fs.FileMode) error {
+	if err := d.step("mkdir", name); err != nil {
+		return err
+	}
+	at := d.root
+	for part := range strings.SplitSeq(filepath.ToSlash(filepath.Clean(name)), "/") {
+		if at.names[part] == nil {
+			at.names[part] = newFolder()
+		}
+		at = at.names[part]
+	}
+	return d.real.MkdirAll(name, perm)
+}
+
+// Remove implements disk.Folder.
+func (d *Disk) Remove(name string) error { return d.remove(name, d.real.Remove) }
+
+// RemoveAll implements disk.Folder.
+func (d *Disk) RemoveAll(name string) error { return d.remove(name, d.real.RemoveAll) }
+
+func (d *Disk) remove(name string, remove func(string) error) error {
+	if err := d.step("remove", name); err != nil {
+		return err
+	}
+	if err := remove(name); err != nil {
+		return err
+	}
+	at := d.root
+	parts := strings.Split(filepath.ToSlash(filepath.Clean(name)), "/")
+	for _, part := range parts[:len(parts)-1] {
+		if at = at.names[part]; at == nil {
+			return nil
+		}
+	}
+	delete(at.names, parts[len(parts)-1])
+	return nil
+}
+
+// Rename implements disk.Folder.
+func (d *Disk) Rename(from, to string) error {
+	if err := d.step("rename", to); err != nil {
+		return err
+	}
+	if err := d.real.Rename(from, to); err != nil {
+		return err
+	}
+	a, old := d.find(from)
+	b, name := d.find(to)
+	b.names[name] = a.names[old]
+	delete(a.names, old)
+	return nil
+}
+
+// Close implements disk.Folder.
+func (d *Disk) Close() error { return d.real.Close() }
+
+type file struct {
+	disk.File
+	disk  *Disk
+	name  string
+	inode *inode
+}
+
+// half has half of p written where the operation fails.
+func (f *file) half(op string, p []byte, write func([]byte) (int, error)) (int, error) {
+	off := f.disk.off
+	if err := f.disk.step(op, f.name); err != nil {
+		n := 0
+		if !off {
+			n, _ = write(p[:len(p)/2])
+		}
+		return n, err
+	}
+	return write(p)
+}
+
+func (f *file) Write(p []byte) (int, error) { return f.half("write", p, f.File.Write) }
+
+func (f *file) WriteAt(p []byte, at int64) (int, error) {
+	return f.half("write", p, func(p []byte) (int, error) { return f.File.WriteAt(p, at) })
+}
+
+func (f *file) Truncate(size int64) error {
+	if err := f.disk.step("truncate", f.name); err != nil {
+		return err
+	}
+	return f.File.Truncate(size)
+}
+
+// Sync is what the disk knows of; the real one need not.
+func (f *file) Sync() error {
+	if err := f.disk.step("sync", f.name); err != nil {
+		return err
+	}
+	if f.inode.names != nil {
+		f.inode.synced = maps.Clone(f.inode.names)
+		return nil
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	content := make([]byte, info.Size())
+	if _, err := f.ReadAt(content, 0); err != nil && len(content) > 0 {
+		return err
+	}
+	f.inode.content = content
+	return nil
+}
+
+// Survivors are what there can be after a power cut.
+var Survivors = []string{"what was synced", "all names, and what was synced of their content", "everything"}
+
+// Restore makes in an empty folder what survived.
+func (d *Disk) Restore(survivor, dir string) error {
+	if survivor == Survivors[2] {
+		return os.CopyFS(dir, os.DirFS(d.Dir))
+	}
+	return d.root.restore(dir, func(i *inode) map[string]*inode {
+		if survivor == Survivors[0] {
+			return i.synced
+		}
+		return i.names
+	})
+}
+
+func (i *inode) restore(path string, names func(*inode) map[string]*inode) error {
+	if i.names == nil {
+		return os.WriteFile(path, i.content, 0o644)
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return err
+	}
+	for name, child := range names(i) {
+		if err := child.restore(filepath.Join(path, name), names); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Every does something on a good disk, and then once for every operation that
+// this took on a disk where that operation fails: with an error, with a full
+// disk, and with a power cut. check gets what is then in the folder; after a
+// power cut for all Survivors.
+func Every[T any](t *testing.T, do func(d *Disk) T, check func(t *testing.T, did T, dir string)) {
+	t.Helper()
+	start := func(fault Fault) (*Disk, T) {
+		d, err := New(t.TempDir(), fault)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { d.Close() })
+		return d, do(d)
+	}
+	good, _ := start(Fault{})
+	t.Logf("%d operations", len(good.Log))
+	good.Log = append(good.Log, "nothing, after the last operation")
+	for at := range good.Log {
+		for _, fault := range []Fault{{at + 1, syscall.EIO}, {at + 1, syscall.ENOSPC}, {at + 1, nil}} {
+			d, did := start(fault)
+			survivors := Survivors
+			if fault.Err != nil {
+				survivors = Survivors[2:]
+			}
+			for _, survivor := range survivors {
+				name := fmt.Sprintf("%d %s: %v: %s", at+1, strings.ReplaceAll(good.Log[at], "/", "_"), fault.Err, survivor)
+				t.Run(name, func(t *testing.T) {
+					dir := t.TempDir()
+					if err := d.Restore(survivor, dir); err != nil {
+						t.Fatal(err)
+					}
+					check(t, did, dir)
+					if t.Failed() {
+						t.Logf("operations:\n%s", strings.Join(slices.Concat(d.Log), "\n"))
+					}
+				})
+			}
+		}
+	}
+}
