@@ -23,6 +23,9 @@ packages = $(shell scripts/test-packages $(1))
 # Tests of these run as an ordinary user, too.
 user    := ./internal/result ./internal/arena/lab
 fuzztime ?= 10s
+part     ?= 0/1
+# What fuzzing has found to be worth keeping, between runs of CI too.
+fuzzcorpus ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/cnibench-fuzz
 
 # Of the target image.
 name   ?= cnibench:dev
@@ -185,13 +188,21 @@ cover: setup-test ## coverage by package, bin/cover.html
 	go tool cover -func bin/cover.out | tail -1
 
 .PHONY: fuzz
-fuzz: ## every fuzz target for fuzztime=10s
-	@for package in $$(go list ./...); do \
+fuzz: ## every fuzz target for fuzztime=10s; part=K/N is each Nth of them from the Kth, the corpus is kept in fuzzcorpus=
+	@part=$(part); n=0; \
+	for package in $$(go list ./...); do \
 		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+			n=$$((n + 1)); \
+			[ $$((n % $${part#*/})) -eq $$(($${part%/*} % $${part#*/})) ] || continue; \
 			echo "$$package $$target"; \
-			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(fuzztime) $$package; \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(fuzztime) $$package -args -test.fuzzcachedir="$(fuzzcorpus)/$$package"; \
 		done; \
 	done
+
+# A tenth of the targets, another one each day: a minute each where it matters.
+.PHONY: fuzz-today
+fuzz-today: ## the fuzz targets whose turn it is: a tenth of them, a minute each
+	@$(MAKE) --no-print-directory fuzz fuzztime=1m part=$$((10#$$(date +%j) % 10))/10
 
 .PHONY: bench-load
 bench-load: setup-bench-load build ## how accurate and how fast the load engine is, beside other load generators (docs/accuracy.md)

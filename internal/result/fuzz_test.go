@@ -20,7 +20,8 @@ func FuzzSamples(f *testing.F) {
 	f.Add([]byte("\n" + good + "{\n" + good))
 	f.Add([]byte(`{"schema":"cnibench/sample/99"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := parseSamples(bytes.NewReader(data))
+		left := budget(maxMemory)
+		p, err := parseSamples(bytes.NewReader(data), &left)
 		if errors.Is(err, ErrVersion) {
 			return
 		}

@@ -2,6 +2,8 @@ package result
 
 import (
 	"bytes"
+	"compress/zlib"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,6 +36,25 @@ const (
 	maxHistogramFile = 4 << 20  // encoded
 	maxHistogram     = 16 << 20 // in memory; ours take 0.3 MiB
 )
+
+// maxMemory is what the samples and histograms of one run directory may take in
+// memory, whatever its files say. Tests make it smaller.
+var maxMemory int64 = 4 << 30
+
+// inMemory is how much more a sample takes in memory than its line.
+const inMemory = 8
+
+// budget is what is left of maxMemory.
+type budget int64
+
+// take reports whether n bytes more are within the budget.
+func (b *budget) take(n int64) bool {
+	if n > int64(*b) {
+		return false
+	}
+	*b -= budget(n)
+	return true
+}
 
 // Kinds of error that Load, Create and Resume return.
 var (
@@ -81,13 +102,14 @@ func load(root *os.Root, dir string) (*Record, *parsed, error) {
 	}
 	record := &Record{Run: *run}
 	p := &parsed{}
+	left := budget(maxMemory)
 	switch f, err := OpenFile(root, samplesFile); {
 	case errors.Is(err, fs.ErrNotExist):
 		record.fault(samplesFile, 0, "missing: the run has no samples").Next = "Copy the whole run directory; if the run never began, make it again."
 	case err != nil:
 		record.fault(samplesFile, 0, "%v; no sample is read", cause(err)).Next = "Make the file readable."
 	default:
-		p, err = parseSamples(f)
+		p, err = parseSamples(f, &left)
 		f.Close()
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", filepath.Join(dir, samplesFile), err)
@@ -97,8 +119,9 @@ func load(root *os.Root, dir string) (*Record, *parsed, error) {
 	record.Faults = append(record.Faults, p.bad...)
 	record.loadTorn(root)
 	record.loadFaults(root)
+	read := map[string]bool{}
 	for i := range record.Samples {
-		record.loadHistograms(root, &record.Samples[i])
+		record.loadHistograms(root, &record.Samples[i], read, &left)
 	}
 	return record, p, nil
 }
@@ -206,8 +229,9 @@ func (r *Record) loadTorn(root *os.Root) {
 	}
 }
 
-// loadHistograms reads the histograms of a valid sample.
-func (r *Record) loadHistograms(root *os.Root, s *Sample) {
+// loadHistograms reads the histograms of a valid sample. Each file is one
+// sample's; read has those of the samples before.
+func (r *Record) loadHistograms(root *os.Root, s *Sample, read map[string]bool, left *budget) {
 	if s.Verdict != Valid {
 		return
 	}
@@ -218,7 +242,15 @@ func (r *Record) loadHistograms(root *os.Root, s *Sample) {
 	sort.Strings(clocks)
 	for _, clock := range clocks {
 		name := path.Join(s.Raw, s.HistogramFiles[clock])
-		h, err := loadHistogram(root, name)
+		var h *hdrhistogram.Histogram
+		err := errReadBefore
+		if !read[name] {
+			read[name] = true
+			h, err = loadHistogram(root, name)
+		}
+		if err == nil && !left.take(int64(h.ByteSize())) {
+			err = errBudget
+		}
 		if err != nil {
 			r.fault(name, 0, "%v; the sample of %s, step %s, round %d stays without its %s histogram", cause(err), s.Contender, s.Step, s.Round, clock)
 			continue
@@ -229,6 +261,11 @@ func (r *Record) loadHistograms(root *os.Root, s *Sample) {
 		s.Histograms[clock] = h
 	}
 }
+
+var (
+	errReadBefore = errors.New("another sample's histogram")
+	errBudget     = errors.New("the run directory would take too much memory")
+)
 
 func loadHistogram(root *os.Root, name string) (*hdrhistogram.Histogram, error) {
 	f, err := OpenFile(root, name)
@@ -245,7 +282,11 @@ func parseHistogram(r io.Reader) (*hdrhistogram.Histogram, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := hdrhistogram.Decode(bytes.TrimSpace(data))
+	data = bytes.TrimSpace(data)
+	if err := checkInflated(data); err != nil {
+		return nil, err
+	}
+	h, err := hdrhistogram.Decode(data)
 	if err != nil {
 		return nil, fmt.Errorf("not a histogram: %w", err)
 	}
@@ -253,6 +294,24 @@ func parseHistogram(r io.Reader) (*hdrhistogram.Histogram, error) {
 		return nil, fmt.Errorf("histogram of %d bytes in memory, over the limit of %d", size, maxHistogram)
 	}
 	return h, nil
+}
+
+// checkInflated refuses a compressed histogram that is larger than any of ours
+// when it is inflated, which Decode does without a limit.
+func checkInflated(data []byte) error {
+	raw, err := base64.StdEncoding.DecodeString(string(data))
+	if err != nil || len(raw) < 8 {
+		return errors.New("not a histogram: not in base64")
+	}
+	z, err := zlib.NewReader(bytes.NewReader(raw[8:])) // after the cookie and the length
+	if err != nil {
+		return fmt.Errorf("not a histogram: %w", err)
+	}
+	defer z.Close()
+	if n, _ := io.CopyN(io.Discard, z, maxHistogram+1); n > maxHistogram { // Decode tells of damage
+		return fmt.Errorf("histogram larger than %d bytes when inflated", maxHistogram)
+	}
+	return nil
 }
 
 // OpenFile opens a regular file below root for reading. Anything else, such as a

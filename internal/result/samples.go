@@ -21,8 +21,9 @@ type parsed struct {
 
 // parseSamples reads the samples and names every line that holds none. An
 // error is one of reading, or ErrVersion: what a newer cnibench sealed is not
-// damage, and leaving it out would pass half a run for a whole one.
-func parseSamples(r io.Reader) (*parsed, error) {
+// damage, and leaving it out would pass half a run for a whole one. So it is
+// with samples for which memory is not left.
+func parseSamples(r io.Reader, left *budget) (*parsed, error) {
 	br := bufio.NewReaderSize(r, 64<<10)
 	p := &parsed{}
 	for line := 1; ; line++ {
@@ -38,6 +39,9 @@ func parseSamples(r io.Reader) (*parsed, error) {
 		}
 		whole := text[len(text)-1] == '\n'
 		if len(bytes.TrimSpace(text)) > 0 {
+			if !left.take(inMemory * int64(len(text))) {
+				return nil, fmt.Errorf("line %d: %w", line, errBudget)
+			}
 			s, bad := decodeSample(text)
 			if errors.Is(err, errLongLine) {
 				bad = err

@@ -63,9 +63,13 @@ type podPlan struct {
 	ports  []arena.NamedPort
 }
 
-// onNodeLife is how long a pod for package onnode may run, so that none stays
-// when who made it was killed.
-const onNodeLife = time.Hour
+// How long a pod may run, so that none stays when who made it was killed: one for
+// a whole round, one for package onnode. agent.Idle ends pods long before that,
+// unless a node's processes are theirs, too.
+const (
+	podLife    = 24 * time.Hour
+	onNodeLife = time.Hour
+)
 
 // object is the pod. It waits for what an exec stream starts in it.
 func (p podPlan) object(run string, o *Options) (*corev1.Pod, error) {
@@ -80,11 +84,12 @@ func (p podPlan) object(run string, o *Options) (*corev1.Pod, error) {
 	labels := runLabels(run)
 	maps.Copy(labels, p.labels)
 	no, grace := false, int64(1) // the first process ends at once when asked
+	life := int64(podLife / time.Second)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: p.name, Labels: labels},
 		Spec: corev1.PodSpec{
 			NodeName: p.node.real, HostNetwork: p.hostNetwork, Tolerations: tolerated,
-			RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
+			RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace, ActiveDeadlineSeconds: &life,
 			DNSPolicy: corev1.DNSDefault, // addresses are all that is used, and there may be no cluster DNS
 			// No token, and no variable for each of ten thousand Services.
 			AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
@@ -106,8 +111,8 @@ func (p podPlan) object(run string, o *Options) (*corev1.Pod, error) {
 		c.SecurityContext = &corev1.SecurityContext{Privileged: &yes}
 	}
 	if p.onNode {
-		root, life := int64(0), int64(onNodeLife/time.Second)
-		pod.Spec.ActiveDeadlineSeconds = &life
+		root := int64(0)
+		life = int64(onNodeLife / time.Second)
 		pod.Spec.HostNetwork, pod.Spec.HostPID = true, true
 		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		c.SecurityContext.RunAsUser = &root
