@@ -114,7 +114,12 @@ func (c *Client) read(out io.Reader, ended <-chan error) {
 	r := bufio.NewReader(out)
 	var why error
 	for why == nil {
-		line, err := r.ReadBytes('\n')
+		line, err := readAnswer(r)
+		if errors.Is(err, errLongAnswer) {
+			why = fmt.Errorf("%w: %w", ErrEnded, err)
+			_ = c.process.Signal(os.Kill)
+			break
+		}
 		if err != nil {
 			break
 		}
@@ -143,6 +148,25 @@ func (c *Client) read(out io.Reader, ended <-chan error) {
 	}
 	c.why = why
 	close(c.gone)
+}
+
+// maxAnswer is more than any agent writes in a line.
+const maxAnswer = 64 << 20
+
+var errLongAnswer = fmt.Errorf("it wrote an answer longer than %d bytes", maxAnswer)
+
+// readAnswer reads a line with its end.
+func readAnswer(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		if line = append(line, part...); len(line) > maxAnswer {
+			return nil, errLongAnswer
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
 }
 
 // ask sends one request and decodes the answer into result.

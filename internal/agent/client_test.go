@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net/netip"
 	"os"
 	"strings"
@@ -252,5 +254,30 @@ func TestInputEnds(t *testing.T) {
 	theirs.Close()
 	if err := p.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// endless is a line that never ends.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
+}
+
+func TestEndlessAnswer(t *testing.T) {
+	if _, err := readAnswer(bufio.NewReader(endless{})); !errors.Is(err, errLongAnswer) {
+		t.Errorf("error %v", err)
+	}
+	r := bufio.NewReader(strings.NewReader("one\n" + strings.Repeat("x", 10_000) + "\nhalf"))
+	for _, want := range []int{4, 10_001} {
+		if line, err := readAnswer(r); err != nil || len(line) != want {
+			t.Errorf("%d bytes, %v", len(line), err)
+		}
+	}
+	if _, err := readAnswer(r); !errors.Is(err, io.EOF) {
+		t.Errorf("error %v at the end", err)
 	}
 }
