@@ -79,7 +79,10 @@ type Result struct {
 	Values     []float64   `json:"values"`      // of the valid samples that carry the metric, by round
 	VsBaseline *Comparison `json:"vs_baseline"` // null for the baseline, or where it has no comparable figure beside
 	Ranked     bool        `json:"ranked"`      // more or less of it is good or bad, and the contender's doing
-	Tier       int         `json:"tier"`        // 1 is best; contenders of a tier can't be told apart; 0 where not ranked, or too few rounds to tell anybody apart
+	// Groups are letters, "a" the best: contenders that share one can't be told apart.
+	// Empty where not ranked, or with too few rounds to be told apart from any other.
+	Groups []string `json:"groups"`
+	Tier   int      `json:"tier"` // for readers that do not know groups; 0 where there are none
 
 	// MDD is the smallest relative difference to the baseline (of the baseline:
 	// to another run as noisy) that these rounds would show, 0.05 for 5 %; nil
@@ -92,9 +95,9 @@ type Result struct {
 // Interval is [low, high].
 type Interval [2]float64
 
-// Comparison is a ratio to the baseline: the median of the ratios within
-// rounds, or, where rounds are no pairs, Hodges and Lehmann's of all rounds of
-// one to all of the other.
+// Comparison is a ratio to the baseline with its interval and p, by Hodges and
+// Lehmann's estimate and the test that it belongs to: of the ratios within rounds, or,
+// where rounds are no pairs, of all rounds of one to all of the other.
 type Comparison struct {
 	Ratio float64   `json:"ratio"`
 	CI    *Interval `json:"ci"`

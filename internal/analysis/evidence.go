@@ -78,15 +78,15 @@ type Evidence struct {
 	// percentiles of the pools, by contender; every place is in figures too.
 	Percentiles map[Place]map[string]percentile
 
-	Paths   map[string]string // by step
-	Results []Result
-	Unknown []string // metrics that the catalogue lacks
-	Groups  []Group  // that samples were taken in, by name
-	Places  []Place  // keys of figures, ordered
-	Ranks   stat.RankTest
-	Splits  stat.SplitTest
-	Changes stat.ChangeTest
-	byKey   map[result.Key]*result.Sample // the valid ones
+	Paths     map[string]string // by step
+	Results   []Result
+	Unknown   []string // metrics that the catalogue lacks
+	Groups    []Group  // that samples were taken in, by name
+	Places    []Place  // keys of figures, ordered
+	RankTests stat.RankTest
+	Splits    stat.SplitTest
+	Changes   stat.ChangeTest
+	byKey     map[result.Key]*result.Sample // the valid ones
 
 	Measured map[result.Key]bool // samples of any verdict, all rounds as 0
 
@@ -173,7 +173,7 @@ func (e *Evidence) figureResults() []Result {
 		metric, _ := result.LookupMetric(p.Metric)
 		contenders := e.Figures[p]
 		ranked := e.Ranked(p, contenders)
-		tiers := e.Tiers(ranked, metric.Better)
+		ranks := e.Ranks(ranked, metric.Better)
 		for _, contender := range e.Ordered(contenders) {
 			s := contenders[contender]
 			r := Result{
@@ -181,7 +181,7 @@ func (e *Evidence) figureResults() []Result {
 				Step: p.Step, Path: e.Paths[p.Step],
 				Metric: p.Metric, Unit: metric.Unit, Better: metric.Better,
 				N: len(s), Median: e.Headline(p, contender), CI: MedianInterval(s.Values(), e.Opt.Confidence),
-				Confidence: e.Opt.Confidence, Values: s.Values(), Ranked: ranked[contender] != nil, Tier: tiers[contender],
+				Confidence: e.Opt.Confidence, Values: s.Values(), Ranked: ranked[contender] != nil, Groups: append([]string{}, ranks[contender].Groups...), Tier: ranks[contender].Tier,
 			}
 			if p.Metric == result.MemoryOverhead && e.Unpaired() {
 				r.CI = nil // it would leave the baseline's own noise out

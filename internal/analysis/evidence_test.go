@@ -2,11 +2,13 @@ package analysis_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -123,84 +125,113 @@ func TestGroupsStayApart(t *testing.T) {
 	}
 }
 
-func TestTiers(t *testing.T) {
+func TestRanks(t *testing.T) {
 	around := func(center float64, n int) analysis.Series {
 		s := analysis.Series{}
 		for i := range n {
-			s[i+1] = center * (1 + 0.01*float64(i-n/2))
+			s[i+1] = center * (1 + 0.01*float64((i*3)%n-n/2))
 		}
 		return s
+	}
+	scaled := func(s analysis.Series, factor float64) analysis.Series {
+		out, sign := analysis.Series{}, 1.0
+		for _, round := range s.Rounds() {
+			out[round] = s[round] * (factor + sign*0.002)
+			sign = -sign
+		}
+		return out
 	}
 	tests := []struct {
 		name       string
 		better     string
+		unpaired   bool
 		contenders map[string]analysis.Series
-		want       map[string]int
+		want       map[string]string // tier and letters
 	}{
-		{"three levels, higher is better", "higher",
+		{"three levels, higher is better", "higher", false,
 			map[string]analysis.Series{"a": around(10, 6), "b": around(5, 6), "c": around(1, 6)},
-			map[string]int{"a": 1, "b": 2, "c": 3}},
-		{"lower is better", "lower",
+			map[string]string{"a": "1 a", "b": "2 b", "c": "3 c"}},
+		{"lower is better", "lower", false,
 			map[string]analysis.Series{"a": around(10, 6), "b": around(5, 6), "c": around(1, 6)},
-			map[string]int{"a": 3, "b": 2, "c": 1}},
-		{"two that can't be told apart", "higher",
-			map[string]analysis.Series{"a": around(10, 6), "b": around(10.05, 6), "c": around(1, 6)},
-			map[string]int{"a": 1, "b": 1, "c": 2}},
-		{"too few rounds for anything", "higher",
-			map[string]analysis.Series{"a": around(10, 3), "b": around(1, 3)}, nil},
-		{"four rounds are enough for two", "higher",
-			map[string]analysis.Series{"a": around(10, 4), "b": around(1, 4)},
-			map[string]int{"a": 1, "b": 2}},
-		{"a noisy leader holds nothing together", "higher", // its outlier costs it the difference, not the others'
+			map[string]string{"a": "3 c", "b": "2 b", "c": "1 a"}},
+		{"two that can't be told apart", "higher", false,
+			map[string]analysis.Series{"a": around(10, 6), "b": scaled(around(10, 6), 1.0005), "c": around(1, 6)},
+			map[string]string{"a": "1 a", "b": "1 a", "c": "2 b"}},
+		{"one between two", "higher", false,
 			map[string]analysis.Series{
-				"host":    {1: 25.1, 2: 25.3, 3: 25.0, 4: 25.2, 5: 25.4, 6: 9.0},
-				"host-gw": around(24.2, 6), "canal": around(16.7, 6),
+				"a": {1: 10, 2: 10.4, 3: 9.8, 4: 10.1, 5: 10, 6: 10.3, 7: 9.9},
+				"b": {1: 9.5, 2: 10.6, 3: 9.2, 4: 9.9, 5: 10.2, 6: 9.6, 7: 9.7},
+				"c": {1: 9.3, 2: 9.6, 3: 9.2, 4: 9.5, 5: 9.2, 6: 9.6, 7: 9.3},
 			},
-			map[string]int{"host": 1, "host-gw": 1, "canal": 2}},
-		{"one alone", "higher", map[string]analysis.Series{"a": around(10, 1)}, map[string]int{"a": 1}},
+			map[string]string{"a": "1 a", "b": "1 ab", "c": "2 b"}},
+		{"what rounds do to all cancels out", "higher", false,
+			map[string]analysis.Series{
+				"a": {1: 30, 2: 10, 3: 20, 4: 12, 5: 28, 6: 18, 7: 25},
+				"b": {1: 28, 2: 9.3, 3: 18.7, 4: 11.2, 5: 26.1, 6: 16.7, 7: 23.4},
+			},
+			map[string]string{"a": "1 a", "b": "2 b"}},
+		{"too few rounds for anything", "higher", false,
+			map[string]analysis.Series{"a": around(10, 5), "b": around(1, 5)}, map[string]string{}},
+		{"one with too few rounds, thirty times slower", "higher", false,
+			map[string]analysis.Series{"a": around(10, 7), "b": scaled(around(10, 7), 1.0005), "c": {1: 0.3, 2: 0.31, 4: 0.3, 5: 0.29, 7: 0.3}},
+			map[string]string{"a": "1 a", "b": "1 a"}},
+		{"four rounds are enough for two where they are no pairs", "higher", true,
+			map[string]analysis.Series{"a": around(10, 4), "b": around(1, 4)},
+			map[string]string{"a": "1 a", "b": "2 b"}},
+		{"too few for one where they are no pairs", "higher", true,
+			map[string]analysis.Series{"a": around(10, 6), "b": around(1, 6), "c": around(0.1, 2)},
+			map[string]string{"a": "1 a", "b": "2 b"}},
+		{"one alone", "higher", false, map[string]analysis.Series{"a": around(10, 1)}, map[string]string{"a": "1 a"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			e := analysis.Collect(&result.Record{}, analysis.Options{}.Complete(nil))
-			if diff := cmp.Diff(tt.want, e.Tiers(tt.contenders, tt.better)); diff != "" {
-				t.Errorf("tiers (-want +got):\n%s", diff)
+			e := analysis.Collect(&result.Record{Run: result.Run{Plan: result.Plan{Unpaired: tt.unpaired}}}, analysis.Options{}.Complete(nil))
+			got := map[string]string{}
+			for c, rank := range e.Ranks(tt.contenders, tt.better) {
+				got[c] = fmt.Sprintf("%d %s", rank.Tier, strings.Join(rank.Groups, ""))
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("ranks (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// Contenders that are all the same must share a tier at least as often as
-// alpha says.
-func TestFalseTiers(t *testing.T) {
+// Contenders that are all the same must share a group at least as often as alpha
+// says, whether rounds are pairs or not.
+func TestFalseGroups(t *testing.T) {
 	const trials, alpha = 300, 0.05
-	r := rand.New(rand.NewPCG(1, 2))
-	e := analysis.Collect(&result.Record{}, analysis.Options{Alpha: alpha}.Complete(nil))
-	wrong := 0
-	for range trials {
-		contenders := map[string]analysis.Series{}
-		for c := range 8 {
-			s := analysis.Series{}
-			for round := range 8 {
-				s[round+1] = math.Exp(r.NormFloat64())
+	for _, unpaired := range []bool{false, true} {
+		r := rand.New(rand.NewPCG(1, 2))
+		e := analysis.Collect(&result.Record{Run: result.Run{Plan: result.Plan{Unpaired: unpaired}}}, analysis.Options{Alpha: alpha}.Complete(nil))
+		wrong := 0
+		for range trials {
+			contenders := map[string]analysis.Series{}
+			for c := range 8 {
+				s := analysis.Series{}
+				for round := range 8 {
+					s[round+1] = math.Exp(r.NormFloat64())
+				}
+				contenders[string(rune('a'+c))] = s
 			}
-			contenders[string(rune('a'+c))] = s
-		}
-		for _, tier := range e.Tiers(contenders, "higher") {
-			if tier > 1 {
-				wrong++
-				break
+			for _, rank := range e.Ranks(contenders, "higher") {
+				if rank.Tier > 1 || len(rank.Groups) > 1 {
+					wrong++
+					break
+				}
 			}
 		}
-	}
-	if share := float64(wrong) / trials; share > alpha+3*math.Sqrt(alpha*(1-alpha)/trials) {
-		t.Errorf("a second tier in %.3f of the trials without any difference", share)
+		if share := float64(wrong) / trials; share > alpha+3*math.Sqrt(alpha*(1-alpha)/trials) {
+			t.Errorf("unpaired %v: a second group in %.3f of the trials without any difference", unpaired, share)
+		}
 	}
 }
 
-func TestRoundsForTiers(t *testing.T) {
-	for contenders, want := range map[int]int{1: 1, 2: 4, 3: 5, 8: 7} {
-		if got := analysis.RoundsForTiers(contenders, 0.05); got != want {
-			t.Errorf("%d contenders need %d rounds, want %d", contenders, got, want)
+func TestRoundsForRanks(t *testing.T) {
+	for contenders, want := range map[int][2]int{1: {1, 1}, 2: {6, 4}, 3: {6, 5}, 8: {6, 7}} {
+		got := [2]int{analysis.RoundsForRanks(contenders, false, 0.05), analysis.RoundsForRanks(contenders, true, 0.05)}
+		if got != want {
+			t.Errorf("%d contenders need %d rounds, want %d (paired, unpaired)", contenders, got, want)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func (e *Evidence) Compare(at Place, contender string) *Comparison {
 	if e.Unpaired() {
 		return e.shift(base.Values(), values.Values(), at, beside)
 	}
-	c := &Comparison{Ratio: stat.Median(ratios), CI: MedianInterval(ratios, e.Opt.Confidence)}
+	c := bounded(stat.PairedShift(ratios, e.Opt.Confidence))
 	if len(ratios) > 1 {
 		p := stat.SignedRank(ratios)
 		c.P = &p
@@ -63,15 +63,20 @@ func besideAt(at, beside Place, c *Comparison) *Comparison {
 	return c
 }
 
-// shift compares two samples of rounds that are no pairs.
-func (e *Evidence) shift(base, values []float64, at, beside Place) *Comparison {
-	s := stat.RatioShift(base, values, e.Opt.Confidence)
+// bounded is a shift as a comparison, with an interval if there are values enough.
+func bounded(s stat.Shift) *Comparison {
 	c := &Comparison{Ratio: s.Ratio}
 	if s.Bounded() {
 		c.CI = &Interval{s.Low, s.High}
 	}
+	return c
+}
+
+// shift compares two samples of rounds that are no pairs.
+func (e *Evidence) shift(base, values []float64, at, beside Place) *Comparison {
+	c := bounded(stat.RatioShift(base, values, e.Opt.Confidence))
 	if len(values) > 1 && len(base) > 1 {
-		p := e.Ranks.P(base, values)
+		p := e.RankTests.P(base, values)
 		c.P = &p
 	}
 	return besideAt(at, beside, c)

@@ -175,7 +175,7 @@ func barChart(g *group, c column, colors map[string]int) chart {
 	out := chart{
 		Kind: "bars", X: &axis{c.Head(), c.Unit}, Places: at(c.Step),
 		Title: c.Head() + ", " + c.Step,
-		Table: plainTable{Head: []string{"contender", "median", "interval", "rounds", "tier"}},
+		Table: plainTable{Head: []string{"contender", "median", "interval", "rounds", "groups"}},
 	}
 	intervals := 0
 	for _, contender := range g.Contenders {
@@ -187,7 +187,7 @@ func barChart(g *group, c column, colors map[string]int) chart {
 		if b.Low != nil {
 			intervals++
 		}
-		if t := tier(r); t != "" {
+		if t := letters(r); t != "" {
 			b.Mark += "  " + t
 		}
 		words := ""
@@ -198,7 +198,7 @@ func barChart(g *group, c column, colors map[string]int) chart {
 			words += unit.Format(val, r.Unit)
 		}
 		out.Rows = append(out.Rows, b)
-		out.Table.add(b.C, contender.ID, value(r), interval(r), words, tier(r))
+		out.Table.add(b.C, contender.ID, value(r), interval(r), words, letters(r))
 	}
 	line := "Line: its interval"
 	switch intervals {

@@ -14,7 +14,7 @@ var csvHeader = []string{
 	"contender", "kernel", "underlay", "step", "path", "metric", "unit", "better",
 	"n", "median", "ci_low", "ci_high", "confidence", "values",
 	"vs_baseline_ratio", "vs_baseline_ci_low", "vs_baseline_ci_high", "vs_baseline_p", "tier",
-	"mdd", "rounds_for_5_percent", "ranked", "part", "emulated",
+	"mdd", "rounds_for_5_percent", "ranked", "part", "emulated", "groups",
 }
 
 // writeCSV writes RFC 4180 with line feeds. Texts are always quoted and numbers
@@ -52,7 +52,7 @@ func writeCSV(w io.Writer, r *analysis.Report, _ Options) error {
 		if res.RoundsFor5 > 0 {
 			fields[len(fields)-1] = strconv.Itoa(res.RoundsFor5)
 		}
-		fields = append(fields, strconv.FormatBool(res.Ranked), quote(res.Part), strconv.FormatBool(from.Emulated))
+		fields = append(fields, strconv.FormatBool(res.Ranked), quote(res.Part), strconv.FormatBool(from.Emulated), quote(strings.Join(res.Groups, "")))
 		bw.WriteString(strings.Join(fields, ",") + "\n")
 	}
 	return bw.Flush()

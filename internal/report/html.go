@@ -30,7 +30,7 @@ var pageStyle string
 var pageScript string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"value": value, "interval": interval, "comparison": comparison, "standing": standing, "tier": tier,
+	"value": value, "interval": interval, "comparison": comparison, "standing": standing, "letters": letters,
 	"place": place, "describe": describe, "plural": plural, "join": strings.Join, "label": metricLabel, "publishedRatio": publishedRatio,
 	"ours": func(f analysis.PublishedFigure) string { return comparison(&f.Ours) },
 }).Parse(pageSource))

@@ -140,7 +140,7 @@ func mdCell(r *analysis.Result, absent string) string {
 	if r == nil {
 		return absent
 	}
-	cell := strings.TrimSpace(md(value(r)) + " " + tier(r))
+	cell := strings.TrimSpace(md(value(r)) + " " + letters(r))
 	if r.VsBaseline != nil {
 		cell += "<br>" + md(comparison(r.VsBaseline))
 	}

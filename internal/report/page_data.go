@@ -34,13 +34,13 @@ type resultRow struct {
 	Rounds                         int
 	Requests                       string
 	Value, Interval, Versus, P     string
-	Tier, Standing                 string
+	Letters, Standing              string
 }
 
 func (r resultRow) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]any{
 		r.Group, r.Step, r.Contender, r.Metric, r.Rounds,
-		r.Requests, r.Value, r.Interval, r.Versus, r.P, r.Tier, r.Standing,
+		r.Requests, r.Value, r.Interval, r.Versus, r.P, r.Letters, r.Standing,
 	})
 }
 
@@ -69,7 +69,7 @@ func (v *view) pageData() pageData {
 		}
 		row := resultRow{
 			Group: v.groupPlace(site{r.Part, r.Kernel, r.Underlay}), Step: steps[r.Step], Contender: colors[r.Contender], Metric: metrics[r.Metric],
-			Rounds: r.N, Value: value(r), Interval: interval(r), Versus: comparison(r.VsBaseline), Tier: tier(r), Standing: standing(r),
+			Rounds: r.N, Value: value(r), Interval: interval(r), Versus: comparison(r.VsBaseline), Letters: letters(r), Standing: standing(r),
 		}
 		if r.Count > 0 {
 			row.Requests = unit.Format(float64(r.Count), "count")

@@ -147,11 +147,11 @@ func (t *textWriter) short(name string) string {
 }
 
 // columnCells are the header and one cell per contender: above the value and
-// its tier, below the ratio and its interval.
+// its letters, below the ratio and its interval.
 func (t *textWriter) columnCells(g *group, c column) []string {
-	tiers := 0
+	width := 0
 	for _, contender := range g.Contenders {
-		tiers = max(tiers, len(tier(g.figure(contender.ID, c))))
+		width = max(width, len(letters(g.figure(contender.ID, c))))
 	}
 	cells := []string{t.paint(bold, c.Head()) + "\n" + t.paint(dim, t.short(c.Step))}
 	for _, contender := range g.Contenders {
@@ -161,8 +161,8 @@ func (t *textWriter) columnCells(g *group, c column) []string {
 			continue
 		}
 		first := value(r)
-		if tiers > 0 {
-			first += " " + t.paint(dim, text.Pad(tier(r), tiers, ' '))
+		if width > 0 {
+			first += " " + t.paint(dim, text.Pad(letters(r), width, ' '))
 		}
 		if r.VsBaseline != nil {
 			first += "\n" + t.paint(standingColor[standing(r)], comparison(r.VsBaseline))

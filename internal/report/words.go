@@ -78,17 +78,17 @@ func standing(r *analysis.Result) string {
 	return ""
 }
 
-// tier is "T2", "" where the figure is not ranked.
-func tier(r *analysis.Result) string {
-	if r == nil || r.Tier == 0 {
+// letters are those of a figure's groups, as "ab"; "" where it is not ranked.
+func letters(r *analysis.Result) string {
+	if r == nil {
 		return ""
 	}
-	return "T" + strconv.Itoa(r.Tier)
+	return strings.Join(r.Groups, "")
 }
 
 // legend says how to read the tables.
 func (v *view) legend() []string {
-	confidence, single, bounded, missing, pooled, only, tiers, untold := 0.0, true, false, false, false, false, false, 0
+	confidence, single, bounded, missing, pooled, only, grouped, untold := 0.0, true, false, false, false, false, false, 0
 	type spot struct {
 		site
 		step, metric string
@@ -96,7 +96,7 @@ func (v *view) legend() []string {
 	standIn, ranked := "", map[spot]int{}
 	for _, r := range v.Results {
 		pooled = pooled || r.Count > 0
-		tiers = tiers || r.Tier > 0
+		grouped = grouped || len(r.Groups) > 0
 		if r.VsBaseline != nil && r.VsBaseline.Step != "" && standIn == "" {
 			standIn = r.Step + " to " + r.VsBaseline.Step
 		}
@@ -108,7 +108,7 @@ func (v *view) legend() []string {
 		confidence = max(confidence, r.Confidence)
 		bounded = bounded || r.VsBaseline != nil && r.VsBaseline.CI != nil
 		missing = missing || r.VsBaseline != nil && r.VsBaseline.CI == nil
-		if r.Ranked && r.Tier == 0 {
+		if r.Ranked && len(r.Groups) == 0 {
 			at := spot{site{r.Part, r.Kernel, r.Underlay}, r.Step, r.Metric}
 			ranked[at]++
 			untold = max(untold, ranked[at])
@@ -131,18 +131,18 @@ func (v *view) legend() []string {
 		lines = append(lines, fmt.Sprintf("Where %s was not measured, the ratio is to its figure of the same load from pod to pod (%s).", v.Baseline, standIn))
 	}
 	if pooled {
-		lines = append(lines, "Latency percentiles: of all rounds' requests together; their ratios and tiers are those of the single rounds.")
+		lines = append(lines, "Latency percentiles: of all rounds' requests together; their ratios and groups are those of the single rounds.")
 	}
 	if only {
-		lines = append(lines, "A percentile that the single rounds have too few requests for has no interval and no tier.")
+		lines = append(lines, "A percentile that the single rounds have too few requests for has no interval and no group.")
 	}
-	if tiers {
-		lines = append(lines, "T is the tier: T1 is best, and contenders of one tier can't be told apart; what has none is not ranked.",
-			"Tiers compare the rounds unpaired, with a correction for all pairs; an interval of the ratio that leaves 1 out is a difference, too, and neighbours across a border may be alike.")
+	if grouped {
+		lines = append(lines, "Letters are groups, a the best: contenders that share a letter can't be told apart. A figure without a letter is not ranked.",
+			fmt.Sprintf("Groups are corrected for all pairs. If a ratio's interval does not contain 1, the contender differs from %s, even within one group.", v.Baseline))
 	}
 	if untold > 0 {
-		lines = append(lines, fmt.Sprintf("No tiers: %s can't tell %s apart%s; rows are in the order of their medians.",
-			plural(v.Run.Rounds, "round"), plural(untold, "contender"), map[bool]string{true: " everywhere"}[tiers]))
+		lines = append(lines, fmt.Sprintf("No groups: %s can't tell %s apart%s; rows are in the order of their medians.",
+			plural(v.Run.Rounds, "round"), plural(untold, "contender"), map[bool]string{true: " everywhere"}[grouped]))
 	}
 	if missing {
 		lines = append(lines, fmt.Sprintf("A ratio without an interval has too few rounds for %s confidence%s.", percent, moreRounds(v.Report)))

@@ -67,6 +67,47 @@ func (t *RankTest) sums(ranks []int, n int, tied bool) []float64 {
 	return t.untied[key]
 }
 
+// Apart tests every pair of samples whose values are no pairs, and gives the p
+// values as the function Apart does: adjusted by Holm over those pairs that have
+// values enough for a p up to alpha after the adjustment (Tarone 1990), Untestable
+// for the others.
+func (t *RankTest) Apart(samples [][]float64, alpha float64) (p [][]float64) {
+	p = make([][]float64, len(samples))
+	var pairs [][2]int
+	var least, raw []float64
+	for i := range samples {
+		p[i] = slices.Repeat([]float64{Untestable}, len(samples))
+		p[i][i] = 1
+		for j := i + 1; j < len(samples); j++ {
+			pairs, least = append(pairs, [2]int{i, j}), append(least, LeastMannWhitney(len(samples[i]), len(samples[j])))
+		}
+	}
+	// Tarone's number: the fewest tests k of which no more than k could pass alpha/k.
+	testable := func(k int) (n int) {
+		for _, l := range least {
+			if l*float64(k) <= alpha {
+				n++
+			}
+		}
+		return n
+	}
+	k := 1
+	for testable(k) > k {
+		k++
+	}
+	kept := pairs[:0]
+	for i, pair := range pairs {
+		if least[i]*float64(k) <= alpha {
+			kept, raw = append(kept, pair), append(raw, t.P(samples[pair[0]], samples[pair[1]]))
+		}
+	}
+	for i, adjusted := range Holm(raw) {
+		a, b := kept[i][0], kept[i][1]
+		p[a][b], p[b][a] = adjusted, adjusted
+	}
+	return p
+}
+
 // LeastMannWhitney is the smallest p that na against nb values can give.
 func LeastMannWhitney(na, nb int) float64 {
 	ways := 1.0 // to choose na of na+nb

@@ -77,7 +77,7 @@ export interface Stacks {
 }
 
 // group, step, contender, metric, rounds, requests, value, interval, against
-// the baseline, p, tier, standing
+// the baseline, p, letters of groups, standing
 export type ResultRow = [number, number, number, number, number, string, string, string, string, string, string, string];
 
 export interface Decision {

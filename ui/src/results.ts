@@ -27,16 +27,16 @@ export function setUpResults(data: Data, filled: () => void): void {
 }
 
 function table(rows: ResultRow[], data: Data, baseline: string): HTMLElement {
-  const head = ["Contender", "Metric", "Rounds", "Figure", "Interval", `Against ${baseline}`, "p", "Tier"];
+  const head = ["Contender", "Metric", "Rounds", "Figure", "Interval", `Against ${baseline}`, "p", "Group"];
   const body = make("tbody");
-  for (const [, , c, metric, rounds, requests, value, interval, versus, p, tier, standing] of rows) {
+  for (const [, , c, metric, rounds, requests, value, interval, versus, p, letters, standing] of rows) {
     const number = (text: string, extra = "") => make("td", { class: `num ${extra}`.trim() }, text);
     const count = number(String(rounds));
     if (requests) count.append(make("small", {}, `${requests} requests`));
     body.append(
       make("tr", { "data-c": String(c) },
         make("th", { scope: "row" }, make("bdi", {}, data.contenders[c])), make("td", {}, data.metrics[metric]),
-        count, number(value), number(interval), number(versus, standing), number(p), number(tier)),
+        count, number(value), number(interval), number(versus, standing), number(p), number(letters)),
     );
   }
   const top = make("tr", {}, ...head.map((h, i) => make("th", i < 2 ? { scope: "col" } : { scope: "col", class: "num" }, h)));

@@ -230,7 +230,7 @@ func (p *pairing) judge() {
 			c.CI = &analysis.Interval{c.shift.Low, c.shift.High}
 		}
 		c.Direction = directionOf(c.shift, c.Better)
-		pv := p.now.Ranks.P(was, now)
+		pv := p.now.RankTests.P(was, now)
 		c.P = &pv
 		tested, differ = append(tested, c), append(differ, pv)
 		if p.opt.FailOn != nil {

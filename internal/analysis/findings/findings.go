@@ -88,7 +88,7 @@ var rules = []rule{
 		"Figures hold, because recorders and loads go by a clock that is never set; keep time synchronisation from stepping before comparing with logs of other machines."},
 		clockStep},
 	{Kind{"too_few_rounds", analysis.Warn,
-		"There are fewer rounds than an interval at the report's confidence or a tier needs: differences may be luck.",
+		"There are fewer rounds than an interval at the report's confidence or a group needs: differences may be luck.",
 		"Run again with the --rounds that the finding names."},
 		tooFewRounds},
 	{Kind{"emulated_kernel", analysis.Warn,

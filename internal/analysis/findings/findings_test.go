@@ -84,7 +84,7 @@ func TestFindings(t *testing.T) {
 
 		{name: "too few rounds", code: "too_few_rounds",
 			rec:  analysistest.Record(append(analysistest.Over(3, "host", analysistest.Always(metrics{"goodput": 2})), analysistest.Over(3, "x", analysistest.Always(metrics{"goodput": 1}))...)...),
-			want: []analysis.Finding{{Severity: analysis.Warn, Text: "3 rounds: an interval at 95 % needs 6, telling 2 contenders apart 4"}}},
+			want: []analysis.Finding{{Severity: analysis.Warn, Text: "3 rounds: an interval at 95 % needs 6, telling 2 contenders apart 6"}}},
 		{name: "enough rounds", code: "too_few_rounds",
 			rec: analysistest.Record(analysistest.Over(6, "host", analysistest.Always(metrics{"goodput": 2}))...)},
 		{name: "too few valid rounds of one", code: "too_few_rounds",

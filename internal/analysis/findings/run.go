@@ -105,7 +105,7 @@ func tooFewRounds(e *evidence) []analysis.Finding {
 			short = append(short, fmt.Sprintf("%s (%d)", name, n))
 		}
 	}
-	tiers := analysis.RoundsForTiers(contenders, e.Opt.Alpha)
+	ranks := analysis.RoundsForRanks(contenders, e.Unpaired(), e.Opt.Alpha)
 	confidence := analysis.Percent(e.Opt.Confidence)
 	rounds := e.Rounds()
 	switch {
@@ -114,9 +114,9 @@ func tooFewRounds(e *evidence) []analysis.Finding {
 	case rounds < needs:
 		text := fmt.Sprintf("%s: an interval at %s needs %d", analysis.Plural(rounds, "round"), confidence, needs)
 		if contenders > 1 {
-			text += fmt.Sprintf(", telling %d contenders apart %d", contenders, tiers)
+			text += fmt.Sprintf(", telling %d contenders apart %d", contenders, ranks)
 		}
-		return []analysis.Finding{{Text: text, Next: fmt.Sprintf("Run again with --rounds %d or more.", max(needs, tiers))}}
+		return []analysis.Finding{{Text: text, Next: fmt.Sprintf("Run again with --rounds %d or more.", max(needs, ranks))}}
 	case len(short) > 0:
 		if more := len(short) - mostListed; more > 0 {
 			short = append(short[:mostListed], fmt.Sprintf("and %d more", more))
@@ -124,10 +124,10 @@ func tooFewRounds(e *evidence) []analysis.Finding {
 		return []analysis.Finding{{
 			Text: fmt.Sprintf("fewer valid rounds than the %d that an interval at %s needs: %s", needs, confidence, strings.Join(short, ", ")),
 			Next: fmt.Sprintf("Run again with more than %d rounds, or mend what made samples invalid.", rounds)}}
-	case contenders > 1 && rounds < tiers:
+	case contenders > 1 && rounds < ranks:
 		return []analysis.Finding{{
-			Text: fmt.Sprintf("%d rounds: telling %d contenders apart needs %d, so there are no tiers", rounds, contenders, tiers),
-			Next: fmt.Sprintf("Run again with --rounds %d or more.", tiers)}}
+			Text: fmt.Sprintf("%d rounds: telling %d contenders apart needs %d, so there are no groups", rounds, contenders, ranks),
+			Next: fmt.Sprintf("Run again with --rounds %d or more.", ranks)}}
 	}
 	return nil
 }
