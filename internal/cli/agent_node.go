@@ -9,12 +9,12 @@ import (
 // newAgentNodeCmd is the installer's side on a node of a cluster.
 func newAgentNodeCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:    "node REQUEST",
-		Short:  "Read or clean what pod networks leave on this node, asked by one JSON argument",
+		Use:    "node REQUEST…",
+		Short:  "Read or clean what pod networks leave on this node, asked by its arguments",
 		Hidden: true,
-		Args:   cobra.ExactArgs(1),
+		Args:   cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return node.Run(cmd.Context(), args[0], cmd.OutOrStdout())
+			return node.Run(cmd.Context(), args, cmd.OutOrStdout())
 		},
 	}
 }

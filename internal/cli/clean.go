@@ -34,9 +34,10 @@ that tune apply has made, and removes what a crashed download of a kernel left.
 Run directories are kept, and so are downloaded kernels without --cache.
 
 With --arena kube it removes from a cluster the namespaces of runs, and takes off a
-contender that --install had put there; of this machine, nothing. The image, what was
-found out of the cluster and what was installed are in the run's journal there, so that
-no flag of the run is needed again but where the cluster is.`,
+contender that --install had put there; of this machine, nothing. What was installed and
+what was found out of the cluster are in the run's journal there. Whoever can write that
+journal must not decide what runs as root on the nodes: so taking a contender off needs
+the cluster's mark or --scratch, and the --image of the pods that clean the nodes.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			kind, err := run.FindArena(f.arena)
@@ -56,8 +57,9 @@ no flag of the run is needed again but where the cluster is.`,
 	c.Flags().BoolVar(&f.cache, "cache", false, "remove the kernels that were downloaded for guests, too")
 	addConnection(c, &f.kube)
 	addProgram(c, &f.kube)
+	addScratch(c, &f.kube)
 	for flag, usage := range map[string]string{
-		"image":       "kube: `image` of the pods that clean nodes after --install (default: the one of the run)",
+		"image":       "kube: `image` of the pods that clean nodes after --install (needed then)",
 		"pull-policy": "kube: " + strings.Join(pullPolicies, ", ") + " (default: the one of the run)",
 	} {
 		known := c.Flags().Lookup(flag)

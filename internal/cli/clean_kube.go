@@ -40,8 +40,8 @@ func cleanKube(c *cobra.Command, f *cleanFlags) error {
 func (f *cleanFlags) uninstall(c *cobra.Command, cluster *kube.Cluster) (string, error) {
 	log := console.Logger(os.Stderr)
 	o := install.Options{
-		Facts: f.kube.Facts,
-		Log:   func(format string, args ...any) { log.Info(fmt.Sprintf(format, args...)) },
+		Facts: f.kube.Facts, Scratch: f.kube.Scratch,
+		Log: func(format string, args ...any) { log.Info(fmt.Sprintf(format, args...)) },
 	}
 	if c.Flags().Changed("image") {
 		o.Image = f.kube.Image

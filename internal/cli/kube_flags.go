@@ -52,15 +52,21 @@ func addPods(c *cobra.Command, k *run.Cluster) {
 	fixed(c, "service-kind", serviceKinds)
 }
 
+// addScratch adds the user's word that a cluster may lose its pod network.
+func addScratch(c *cobra.Command, k *run.Cluster) {
+	c.Flags().BoolVar(&k.Scratch, "scratch", false, "kube: this cluster is there to be thrown away, which --install and clean want to know; a label on it says so as well")
+}
+
 func addInstall(c *cobra.Command, k *run.Cluster) {
 	fl := c.Flags()
 	fl.BoolVar(&k.Install, "install", false, "kube: install each contender, measure it, and take it off again; only on a cluster for that purpose, see --scratch")
-	fl.BoolVar(&k.Scratch, "scratch", false, "kube: this cluster is there to be thrown away, which --install wants to know; a label on it says so as well")
+	addScratch(c, k)
 	fl.StringVar(&k.Versions, "versions", contender.VersionSets()[0], "kube: versions that --install installs: those of the 2024 study, or the latest that are known")
 	fl.StringToStringVar(&k.Facts, "fact", nil, "kube: what --install can't find out of the cluster, as `name=value`: "+strings.Join(contender.Placeholders()[1:], ", "))
 	fixed(c, "versions", contender.VersionSets())
 	fl.StringVar(&k.Mirror, "mirror", "", "kube: `folder` with charts and manifests that are taken instead of fetched")
 	_ = c.MarkFlagDirname("mirror")
+	fl.BoolVar(&k.AcceptUnpinned, "accept-unpinned", false, "kube: install charts and manifests whose digest no recipe knows, too; a later run refuses them if they were replaced")
 }
 
 func fixed(c *cobra.Command, flag string, values []string) {

@@ -27,7 +27,7 @@ func TestKubeSettings(t *testing.T) {
 	if diff := cmp.Diff(want, now.Settings()); diff != "" {
 		t.Error(diff)
 	}
-	for _, flag := range []string{"kubeconfig", "context", "nodes", "privileged", "scratch", "mirror", "fact"} {
+	for _, flag := range []string{"kubeconfig", "context", "nodes", "privileged", "scratch", "mirror", "fact", "accept-unpinned"} {
 		_, f := parsed(t, "--arena=kube")
 		if err := f.Adopt(map[string]string{flag: "true"}); err == nil {
 			t.Errorf("--%s was taken from a plan", flag)

@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/kube/install"
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/tune"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -27,6 +29,7 @@ type Cluster struct {
 	Privileged                   bool
 
 	Install, Scratch bool
+	AcceptUnpinned   bool
 	Mirror, Versions string
 	Facts            map[string]string
 }
@@ -38,7 +41,7 @@ type Cluster struct {
 var (
 	kubeFixed = []string{"mtu", "line-rate", "image", "pod-cpu", "pod-memory", "service-kind", "install", "versions"}
 	kubeFree  = []string{"pull-policy", "tolerations", "namespace-prefix"}
-	kubePlace = []string{"kubeconfig", "context", "nodes", "privileged", "scratch", "mirror", "fact"}
+	kubePlace = []string{"kubeconfig", "context", "nodes", "privileged", "scratch", "mirror", "fact", "accept-unpinned"}
 )
 
 // nodeNames are the names that --nodes gives, or none where it was left alone.
@@ -68,7 +71,14 @@ func (k *Cluster) Options(nodes []string) kube.Options {
 
 // Installer puts contenders on the cluster, as the flags say.
 func (k *Cluster) Installer(log func(string, ...any)) (*install.Installer, error) {
-	i, err := install.New(install.Options{Versions: k.Versions, Mirror: k.Mirror, Scratch: k.Scratch, Facts: k.Facts, Log: log})
+	state, err := tune.StateDir()
+	if err != nil {
+		return nil, err
+	}
+	i, err := install.New(install.Options{
+		Versions: k.Versions, Mirror: k.Mirror, Scratch: k.Scratch, Facts: k.Facts, Log: log,
+		AcceptUnpinned: k.AcceptUnpinned, Digests: filepath.Join(state, "unpinned.json"),
+	})
 	return i, KubeError(err)
 }
 
@@ -81,7 +91,7 @@ func (f *Request) unplanned() []string {
 	k := &f.Cluster
 	values := map[string]string{
 		"kubeconfig": k.Kubeconfig, "context": k.Context, "nodes": f.Nodes, "mirror": k.Mirror,
-		"privileged": fmt.Sprint(k.Privileged), "scratch": fmt.Sprint(k.Scratch), "fact": pairs(k.Facts),
+		"privileged": fmt.Sprint(k.Privileged), "scratch": fmt.Sprint(k.Scratch), "fact": pairs(k.Facts), "accept-unpinned": fmt.Sprint(k.AcceptUnpinned),
 	}
 	var args []string
 	for _, flag := range kubePlace {

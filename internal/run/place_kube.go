@@ -62,7 +62,7 @@ func NewKube(f *Request) (*KubePlace, error) {
 	log := console.Logger(os.Stderr)
 	g.Options.Log = func(format string, args ...any) { log.Info(fmt.Sprintf(format, args...)) }
 	if !f.Cluster.Install {
-		for _, flag := range []string{"scratch", "mirror", "versions"} {
+		for _, flag := range []string{"scratch", "mirror", "versions", "accept-unpinned"} {
 			if f.Given[flag] {
 				return nil, exit.Usage("--%s: says how contenders are installed; give --install, too, or leave it out", flag)
 			}

@@ -73,8 +73,12 @@ func (j *job) createChart(ctx context.Context, c *contender.Chart, ch *chart.Cha
 	if err != nil {
 		return err
 	}
-	made := &chartRecord{Definitions: referencesTo(crds)}
-	if err := j.record(ctx, c, made); err != nil {
+	made, err := j.chartRecord(c)
+	if err != nil {
+		return err
+	}
+	made.Definitions = referencesTo(crds)
+	if err := j.write(ctx); err != nil {
 		return err
 	}
 	if err := j.createDefinitions(ctx, crds); err != nil {
@@ -94,7 +98,7 @@ func (j *job) createChart(ctx context.Context, c *contender.Chart, ch *chart.Cha
 		}
 	}
 	made.Objects, made.HookObjects, made.Hooks = referencesTo(r.deletion()), referencesTo(r.hookObjects), r.deleteHooks()
-	if err := j.record(ctx, c, made); err != nil {
+	if err := j.write(ctx); err != nil {
 		return err
 	}
 	if err := j.requireAbsent(ctx, r.objects); err != nil {
@@ -195,29 +199,31 @@ func (j *job) requireAbsent(ctx context.Context, objects []*unstructured.Unstruc
 // removeChart does what `helm uninstall` does, and deletes what Helm leaves: the
 // definitions of the chart's crds folder and the objects of its hooks. Only
 // objects that the installation created are deleted.
-func (j *job) removeChart(ctx context.Context, c *contender.Chart) error {
-	made := j.charts[c.Namespace+"/"+c.Release]
-	if made == nil {
-		return nil // the installation did not come to the chart
+func (j *job) removeChart(ctx context.Context, made *chartRecord) error {
+	err := j.runHooks(ctx, made.Namespace, made.Hooks, release.HookPreDelete)
+	if err == nil {
+		err = j.deleteTogether(ctx, made.Objects)
 	}
-	err := j.deleteChart(ctx, c.Namespace, made)
+	if err == nil {
+		err = j.runHooks(ctx, made.Namespace, made.Hooks, release.HookPostDelete)
+	}
+	if err == nil {
+		err = j.deleteTogether(ctx, slices.Concat(made.HookObjects, made.Definitions))
+	}
 	if err != nil {
-		return fmt.Errorf("uninstall release %s/%s: %w", c.Namespace, c.Release, err)
+		return fmt.Errorf("uninstall release %s/%s: %w", made.Namespace, made.Release, err)
 	}
 	return nil
 }
 
-func (j *job) deleteChart(ctx context.Context, namespace string, made *chartRecord) error {
-	if err := j.runHooks(ctx, namespace, made.Hooks, release.HookPreDelete); err != nil {
-		return err
+// chartRecord is the chart's part of the journal.
+func (j *job) chartRecord(c *contender.Chart) (*chartRecord, error) {
+	for _, s := range j.steps {
+		if s.Chart != nil && s.Chart.Namespace == c.Namespace && s.Chart.Release == c.Release {
+			return s.Chart, nil
+		}
 	}
-	if err := j.deleteTogether(ctx, made.Objects); err != nil {
-		return err
-	}
-	if err := j.runHooks(ctx, namespace, made.Hooks, release.HookPostDelete); err != nil {
-		return err
-	}
-	return j.deleteTogether(ctx, append(slices.Clone(made.HookObjects), made.Definitions...))
+	return nil, fmt.Errorf("the journal has no release %s/%s", c.Namespace, c.Release)
 }
 
 // deleteTogether asks for the deletion of all objects before it waits for the

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"errors"
 	"maps"
 	"strings"
 	"testing"
@@ -51,7 +52,7 @@ func hook(event, name, policy string, weight int) string {
 
 func chartJob(t *testing.T, files map[string]string, objects ...runtime.Object) (*bed, *job, *contender.Chart) {
 	t.Helper()
-	b := newBed([]runtime.Object{nodeOf("a", "10.0.0.1", "10.7.0.0/24", nil), namespace(ownNamespace, nil)}, objects...)
+	b := newBed([]runtime.Object{nodeOf("a", "10.0.0.1", "10.7.0.0/24", nil), namespace(ownNamespace, ourLabels)}, objects...)
 	server := b.client.Discovery().(*discoveryfake.FakeDiscovery)
 	server.FakedServerVersion = &version.Info{GitVersion: "v1.34.4", Major: "1", Minor: "34"}
 	server.Resources = []*metav1.APIResourceList{{GroupVersion: "x.example/v1", APIResources: []metav1.APIResource{{Kind: "Widget"}}}}
@@ -70,7 +71,7 @@ func chartJob(t *testing.T, files map[string]string, objects ...runtime.Object) 
 		t.Fatal(err)
 	}
 	j.before = &findings{}
-	if err := j.claim(t.Context()); err != nil {
+	if err := errors.Join(j.claim(t.Context()), j.gather(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	return b, j, c
@@ -108,7 +109,7 @@ func TestChart(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.dynamic.ClearActions()
-		if err := second.removeChart(t.Context(), c); err != nil {
+		if err := second.undo(t.Context(), second.steps[0]); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{"ns/before-end", "ns/after-end"}, b.created()); diff != "" {
@@ -152,7 +153,7 @@ func TestChartRefused(t *testing.T) {
 				if strings.Contains(made, "ns/rel-ns") {
 					t.Errorf("created %s", made)
 				}
-				if err := j.removeChart(t.Context(), c); err != nil {
+				if err := j.undo(t.Context(), j.steps[0]); err != nil {
 					t.Fatal(err)
 				}
 				if deleted := strings.Join(b.deleted(), " "); strings.Contains(deleted, "keep") {

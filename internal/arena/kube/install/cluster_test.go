@@ -94,9 +94,8 @@ func TestKubeInstallCrash(t *testing.T) {
 	if u := arena.AsUnsupported(err); u == nil || !strings.Contains(u.Remedy, "cnibench clean --arena kube") {
 		t.Errorf("installed over it: %v", err)
 	}
-	// The journal knows the image that the nodes have, and all else.
-	cl.Options.Image = "cnibench.invalid/none:1"
-	if next, err = New(Options{Log: t.Logf}); err != nil {
+	// The journal knows the versions and facts; the mark and the image are the user's.
+	if next, err = New(Options{Log: t.Logf, Scratch: true, Image: bed.Image}); err != nil {
 		t.Fatal(err)
 	}
 	what, err := next.Clean(t.Context(), cl, all)

@@ -56,6 +56,9 @@ func newBed(typed []runtime.Object, others ...runtime.Object) *bed {
 	return b
 }
 
+// ourLabels are those of the installer's own namespace.
+var ourLabels = map[string]string{"app.kubernetes.io/part-of": "cnibench"}
+
 // deleted are the names of what was deleted through the dynamic client.
 func (b *bed) deleted() []string {
 	var names []string

@@ -14,10 +14,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/kube"
@@ -40,9 +41,14 @@ type Options struct {
 	// Patience is how long a contender may take until it works, and how long
 	// until it has gone; 0 is 10 minutes.
 	Patience time.Duration
-	// Image and PullPolicy are those of the pods on nodes; empty: in Clean what
-	// the journal says, else the cluster's Options.
+	// Image and PullPolicy are those of the pods on nodes; empty: the cluster's
+	// Options. Clean wants an Image.
 	Image, PullPolicy string
+	// AcceptUnpinned installs charts and manifests without a known digest, too.
+	AcceptUnpinned bool
+	// Digests is a file that remembers the digests of such charts and manifests;
+	// empty remembers nothing.
+	Digests string
 	// Log says what goes on; nil is silent.
 	Log func(format string, args ...any)
 }
@@ -84,6 +90,7 @@ func New(o Options) (*Installer, error) {
 	if err != nil {
 		return nil, err
 	}
+	src.acceptUnpinned, src.digests = o.AcceptUnpinned, o.Digests
 	return &Installer{o: o, source: src, id: hex.EncodeToString(random(8))}, nil
 }
 
@@ -116,11 +123,8 @@ type job struct {
 	image, pullPolicy string
 	// before is what was there, once that is known: it stays.
 	before *findings
-	// manifests are the objects that the manifests make, by the recipe's
-	// addresses, once those were read.
-	manifests map[string][]corev1.ObjectReference
-	// charts are the objects that charts have made, by NAMESPACE/RELEASE.
-	charts map[string]*chartRecord
+	// steps are what the recipe's steps make, once their files were read.
+	steps []*stepRecord
 }
 
 // Install puts the contender on the cluster. One whose removal failed before is
@@ -212,9 +216,12 @@ func (i *Installer) Uninstall(ctx context.Context, cl *kube.Cluster, c *contende
 	return j.remove(ctx, left)
 }
 
-// Clean takes off what a crashed run left, and says what that was; "" if
-// there was nothing. all is the catalogue. The run's versions, facts and image
-// are in its journal; Options.Facts, Image and PullPolicy go before those.
+// Clean takes off what a crashed run left, and says what that was; "" if there
+// was nothing. all is the catalogue. The run's versions and facts are in its
+// journal; Options.Facts and PullPolicy go before those. Whoever can write into
+// the journal's namespace can write the journal: so Clean wants the cluster's
+// mark, and its pods run the image that Options name now. Errors:
+// *arena.Unsupported where nothing was changed.
 func (i *Installer) Clean(ctx context.Context, cl *kube.Cluster, all []*contender.Contender) (string, error) {
 	left, err := i.left(ctx, cl)
 	if apierrors.IsForbidden(err) {
@@ -227,6 +234,9 @@ func (i *Installer) Clean(ctx context.Context, cl *kube.Cluster, all []*contende
 	if err != nil {
 		return "", fmt.Errorf("the cluster has a contender installed that this version does not know: %w", err)
 	}
+	if err := i.mayClean(ctx, cl, left); err != nil {
+		return "", err
+	}
 	j, err := i.recall(cl, c, left)
 	if err != nil {
 		return "", err
@@ -236,6 +246,29 @@ func (i *Installer) Clean(ctx context.Context, cl *kube.Cluster, all []*contende
 		what = "namespace " + ownNamespace
 	}
 	return what, j.remove(ctx, left)
+}
+
+// mayClean refuses to follow a journal on a cluster that is not marked as
+// scratch, in a namespace of somebody else, or with an image that only the
+// journal names.
+func (i *Installer) mayClean(ctx context.Context, cl *kube.Cluster, left *journal) error {
+	ns, err := cl.Client.CoreV1().Namespaces().Get(ctx, ownNamespace, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("read namespace %s: %w", ownNamespace, err)
+	}
+	if err := requireOurs(ns); err != nil {
+		return err
+	}
+	if left.Before == nil {
+		return nil // nothing was installed: only that namespace goes
+	}
+	if err := i.requireMark(ctx, cl.Client, "taking "+left.Contender+" off deletes pods and cleans the nodes as root"); err != nil {
+		return err
+	}
+	if i.o.Image == "" {
+		return unsupported("name the image of cnibench that may run as root on the nodes: --image IMAGE", "the nodes are cleaned by privileged pods, and their image is not taken from the journal, which names %s", left.Image)
+	}
+	return nil
 }
 
 func (i *Installer) job(cl *kube.Cluster, c *contender.Contender) (*job, error) {
@@ -253,7 +286,6 @@ func (i *Installer) job(cl *kube.Cluster, c *contender.Contender) (*job, error) 
 func (i *Installer) recall(cl *kube.Cluster, c *contender.Contender, left *journal) (*job, error) {
 	again := *i
 	again.o.Versions = left.Versions
-	again.o.Image = cmp.Or(i.o.Image, left.Image)
 	again.o.PullPolicy = cmp.Or(i.o.PullPolicy, left.PullPolicy)
 	again.o.Facts = map[string]string{}
 	maps.Copy(again.o.Facts, left.Facts)
@@ -262,7 +294,7 @@ func (i *Installer) recall(cl *kube.Cluster, c *contender.Contender, left *journ
 	if err != nil {
 		return nil, err
 	}
-	j.version, j.manifests, j.charts = j.facts.known["version"], left.Manifests, left.Charts
+	j.version, j.steps = j.facts.known["version"], left.Steps
 	if j.before = left.Before; j.before != nil {
 		j.facts.uplinks = uplinksOf(j.before.Nodes)
 	}
@@ -283,17 +315,17 @@ func (j *job) remove(ctx context.Context, left *journal) error {
 
 // takeOff goes on after errors as far as it can: the more is gone, the better.
 func (j *job) takeOff(ctx context.Context, left *journal) error {
+	if err := requireNoBarePods(ctx, j.cl.Client); err != nil {
+		return err
+	}
 	if err := j.cordon(ctx, true); err != nil {
 		return err
 	}
 	var failed []error
 	// Pods first, while the plugin that detaches them is still there.
-	failed = append(failed, j.emptyNodes(ctx))
-	steps := j.c.Kube.StepsOf(j.o.Versions)
-	for n := len(steps) - 1; n >= 0; n-- {
-		if err := j.undo(ctx, steps[n]); err != nil {
-			failed = append(failed, err)
-		}
+	failed = append(failed, j.emptyNodes(ctx), j.farewells(ctx))
+	for _, s := range slices.Backward(j.steps) {
+		failed = append(failed, j.undo(ctx, s))
 	}
 	failed = append(failed, j.cleanObjects(ctx), j.kubeProxy(ctx, true), j.cleanNodes(ctx, left.Before))
 	failed = append(failed, j.prove(ctx, left.Before), j.cordon(ctx, false))

@@ -2,6 +2,7 @@ package install
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -15,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
-	"github.com/cnibench/cnibench/internal/contender"
 )
 
 // ownNamespace holds the journal and the pods that look after nodes. It is
@@ -25,39 +25,51 @@ const ownNamespace = "cnibench-install"
 
 const journalName = "journal"
 
-// journal is what an installation wrote down before it began.
+// journalSchema names the form of the journal. A version of cnibench that
+// changes the form reads this one, too: testdata/journal-1.json is a specimen.
+const journalSchema = "cnibench/install/1"
+
+// journal is what an installation writes down: before its first change what was
+// there, and before each step what the step makes.
 type journal struct {
+	Schema    string    `json:"schema"`
 	By        string    `json:"by"` // Installer.id
 	Contender string    `json:"contender"`
 	Versions  string    `json:"versions"` // the version set
 	Since     string    `json:"since"`
 	Before    *findings `json:"before"` // nil: nothing was changed yet
 
-	// What another process needs to take it off; empty in older journals.
+	// What another process needs to take the contender off.
 	Facts      map[string]string `json:"facts,omitempty"` // given and found, the version among them
 	Image      string            `json:"image,omitempty"`
 	PullPolicy string            `json:"pull_policy,omitempty"`
-	// Manifests are the objects that manifests make, by the recipe's addresses.
-	Manifests map[string][]corev1.ObjectReference `json:"manifests,omitempty"`
-	// Charts are the objects that charts make, by the release as NAMESPACE/NAME.
-	Charts map[string]*chartRecord `json:"charts,omitempty"`
+	Steps      []*stepRecord     `json:"steps,omitempty"` // in the order in which they are done
+	// Digests are the SHA-256 sums of charts and manifests that no recipe pins.
+	Digests map[string]string `json:"digests,omitempty"`
+}
+
+// stepRecord names what a step of a recipe makes; one of its fields is set.
+// Steps that make nothing have none.
+type stepRecord struct {
+	Objects []corev1.ObjectReference `json:"objects,omitempty"`
+	Labels  *labelsRecord            `json:"labels,omitempty"`
+	Chart   *chartRecord             `json:"chart,omitempty"`
+}
+
+// labelsRecord are the labels that a step sets on nodes.
+type labelsRecord struct {
+	Nodes string   `json:"nodes"` // "all" or "control-plane"
+	Keys  []string `json:"keys"`
 }
 
 // chartRecord names what an installed chart has made, or is about to make.
 type chartRecord struct {
+	Namespace   string                   `json:"namespace"`
+	Release     string                   `json:"release"`
 	Definitions []corev1.ObjectReference `json:"definitions,omitempty"` // of its crds folder
 	Objects     []corev1.ObjectReference `json:"objects,omitempty"`     // in the order of their deletion
 	HookObjects []corev1.ObjectReference `json:"hook_objects,omitempty"`
 	Hooks       []*release.Hook          `json:"hooks,omitempty"` // that run when the chart is deleted
-}
-
-// record writes into the journal what a chart is about to make.
-func (j *job) record(ctx context.Context, c *contender.Chart, made *chartRecord) error {
-	if j.charts == nil {
-		j.charts = map[string]*chartRecord{}
-	}
-	j.charts[c.Namespace+"/"+c.Release] = made
-	return j.write(ctx)
 }
 
 // left is the journal of an installation that is there; nil if there is none.
@@ -80,6 +92,10 @@ func (i *Installer) left(ctx context.Context, cl *kube.Cluster) (*journal, error
 	var l journal
 	if err := json.NewDecoder(io.LimitReader(z, 64<<20)).Decode(&l); err != nil {
 		return nil, fmt.Errorf("journal %s/%s: %w", ownNamespace, journalName, err)
+	}
+	if l.Schema != journalSchema {
+		return nil, fmt.Errorf("journal %s/%s has the schema %q, and this version of cnibench reads %q; take %s off with the version that installed it",
+			ownNamespace, journalName, l.Schema, journalSchema, l.Contender)
 	}
 	return &l, nil
 }
@@ -134,8 +150,8 @@ func (j *job) page(before *findings, facts map[string]string) (*corev1.ConfigMap
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	l := journal{
-		By: j.id, Contender: j.c.ID, Versions: j.o.Versions, Since: time.Now().UTC().Format(time.RFC3339),
-		Before: before, Facts: facts, Image: j.image, PullPolicy: j.pullPolicy, Manifests: j.manifests, Charts: j.charts,
+		Schema: journalSchema, By: j.id, Contender: j.c.ID, Versions: j.o.Versions, Since: time.Now().UTC().Format(time.RFC3339),
+		Before: before, Facts: facts, Image: j.image, PullPolicy: j.pullPolicy, Steps: j.steps, Digests: j.source.unpinned,
 	}
 	if err := json.NewEncoder(z).Encode(l); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
@@ -152,7 +168,7 @@ func (j *job) page(before *findings, facts map[string]string) (*corev1.ConfigMap
 // occupied refuses a cluster that has another run's installation. A refusal is
 // published with a run, so it does not say where the cluster is.
 func occupied(left *journal) error {
-	return unsupported("wait for the run that installs it, or if that has ended take it off with: cnibench clean --arena kube (and this run's --kubeconfig and --context)",
+	return unsupported("wait for the run that installs it, or if that has ended take it off with: cnibench clean --arena kube --scratch --image IMAGE (and this run's --kubeconfig and --context)",
 		"%s is installed on the cluster since %s", left.Contender, left.Since)
 }
 
@@ -163,7 +179,8 @@ func (j *job) ensureNamespace(ctx context.Context) error {
 		"pod-security.kubernetes.io/enforce": "privileged",
 		"app.kubernetes.io/part-of":          "cnibench",
 	}}}
-	return j.patiently(ctx, "make namespace "+ownNamespace, func(ctx context.Context) error {
+	var foreign error
+	err := j.patiently(ctx, "make namespace "+ownNamespace, func(ctx context.Context) error {
 		there, err := j.cl.Client.CoreV1().Namespaces().Get(ctx, ownNamespace, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
@@ -171,9 +188,20 @@ func (j *job) ensureNamespace(ctx context.Context) error {
 			return err
 		case err == nil && there.DeletionTimestamp != nil:
 			return fmt.Errorf("an earlier one is still going")
+		case err == nil:
+			foreign = requireOurs(there)
 		}
 		return err
 	})
+	return cmp.Or(err, foreign)
+}
+
+// requireOurs refuses a namespace of that name that this program did not make.
+func requireOurs(ns *corev1.Namespace) error {
+	if ns.Labels["app.kubernetes.io/part-of"] == "cnibench" {
+		return nil
+	}
+	return unsupported("remove it, if nobody needs it", "namespace %s was not made by cnibench: it lacks the label app.kubernetes.io/part-of=cnibench", ns.Name)
 }
 
 // forget removes the namespace and the journal in it.

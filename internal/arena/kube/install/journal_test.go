@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ktesting "k8s.io/client-go/testing"
@@ -155,7 +159,7 @@ func TestUninstallOther(t *testing.T) {
 
 // Of two runs that begin at once the second leaves the first alone.
 func TestClaim(t *testing.T) {
-	b := newBed([]runtime.Object{namespace(ownNamespace, nil)}, object("v1", "Namespace", "", ownNamespace))
+	b := newBed([]runtime.Object{namespace(ownNamespace, ourLabels)}, object("v1", "Namespace", "", ownNamespace))
 	c := product(contender.Leftovers{})
 	first, second := newInstaller(t, Options{}), newInstaller(t, Options{})
 	claim := func(in *Installer) error {
@@ -198,10 +202,10 @@ func TestRecall(t *testing.T) {
 		want    []string // image, pull policy, version
 		podCIDR string
 	}{
-		{"as it was", Options{}, journal{Facts: known, Image: "registry/i:2", PullPolicy: "Never"}, []string{"registry/i:2", "Never", "v9"}, "10.1.0.0/16"},
+		{"as it was", Options{}, journal{Facts: known, Image: "registry/i:2", PullPolicy: "Never"}, []string{"of-cluster:1", "Never", "v9"}, "10.1.0.0/16"},
 		{"as the user says", Options{Image: "i:3", PullPolicy: "IfNotPresent", Facts: map[string]string{"pod-cidr": "10.2.0.0/16"}},
 			journal{Facts: known, Image: "registry/i:2", PullPolicy: "Never"}, []string{"i:3", "IfNotPresent", "v9"}, "10.2.0.0/16"},
-		{"an older journal", Options{}, journal{}, []string{"of-cluster:1", "Always", "v1"}, ""},
+		{"without facts", Options{}, journal{}, []string{"of-cluster:1", "Always", "v1"}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.left.Versions, tt.left.Before = contender.VersionSets()[0], before
@@ -228,7 +232,7 @@ func TestRecall(t *testing.T) {
 
 // The journal holds what was found out, and one of an older version is read.
 func TestJournal(t *testing.T) {
-	b := newBed([]runtime.Object{nodeOf("a", "10.0.0.1", "10.7.0.0/24", nil), namespace(ownNamespace, nil)})
+	b := newBed([]runtime.Object{nodeOf("a", "10.0.0.1", "10.7.0.0/24", nil), namespace(ownNamespace, ourLabels)})
 	in, c := newInstaller(t, Options{Facts: map[string]string{"service-cidr": "10.8.0.0/16"}}), product(contender.Leftovers{})
 	j, err := in.job(b.Cluster, c)
 	if err != nil {
@@ -243,28 +247,115 @@ func TestJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &journal{
-		By: in.id, Contender: "product", Versions: contender.VersionSets()[0], Since: got.Since, Before: &findings{Cluster: []string{"Namespace default"}},
+		Schema: journalSchema, By: in.id, Contender: "product", Versions: contender.VersionSets()[0], Since: got.Since, Before: &findings{Cluster: []string{"Namespace default"}},
 		Facts: map[string]string{"version": "v1", "pod-cidr": "10.7.0.0/16", "service-cidr": "10.8.0.0/16", "control-plane-ips": "10.0.0.1"},
 		Image: "of-cluster:1", PullPolicy: "Always",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	var old bytes.Buffer
-	z := gzip.NewWriter(&old)
-	if _, err := z.Write([]byte(`{"by":"b","contender":"c","versions":"2024","since":"s","before":{"nodes":{},"cluster":["x"]}}`)); err != nil {
+	for _, form := range []string{"", "cnibench/install/0"} {
+		b = newBed([]runtime.Object{journalMap(t, []byte(`{"schema":"`+form+`","contender":"c"}`))})
+		_, err = in.left(t.Context(), b.Cluster)
+		wantError(t, err, "take c off with the version that installed it")
+	}
+}
+
+// journalMap is a journal as the cluster keeps it.
+func journalMap(t *testing.T, text []byte) *corev1.ConfigMap {
+	t.Helper()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write(text); err != nil {
 		t.Fatal(err)
 	}
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
-	b = newBed([]runtime.Object{&corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: journalName, Namespace: ownNamespace}, BinaryData: map[string][]byte{"journal.json.gz": old.Bytes()},
-	}})
-	got, err = in.left(t.Context(), b.Cluster)
-	want = &journal{By: "b", Contender: "c", Versions: "2024", Since: "s", Before: &findings{Nodes: map[string]*node.Answer{}, Cluster: []string{"x"}}}
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Error(err, diff)
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: journalName, Namespace: ownNamespace}, BinaryData: map[string][]byte{"journal.json.gz": packed.Bytes()},
+	}
+}
+
+// Every form of the journal that a release has written is read for ever, and
+// what it names is taken off by its steps, whatever the catalogue says today.
+func TestJournalSpecimen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text, err := os.ReadFile("testdata/journal-1.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := func(o *unstructured.Unstructured) *unstructured.Unstructured {
+			o.SetAnnotations(map[string]string{madeBy: "product"})
+			return o
+		}
+		b := newBed([]runtime.Object{
+			journalMap(t, text), namespace(ownNamespace, ourLabels), nodeOf("a", "10.0.0.1", "", map[string]string{"ours": "x", "theirs": "y"}),
+		}, made(object("v1", "Namespace", "", "product")), made(object("x.example/v1", "Widget", "ns", "mine")),
+			made(definition("widgets.x.example")), made(object("batch/v1", "Job", "ns", "hooked")))
+		in := newInstaller(t, Options{})
+		left, err := in.left(t.Context(), b.Cluster)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := json.MarshalIndent(left, "", "  "); err != nil || string(again)+"\n" != string(text) {
+			t.Errorf("%v: the specimen is written as\n%s", err, again)
+		}
+		j, err := in.recall(b.Cluster, product(contender.Leftovers{}), left)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range slices.Backward(j.steps) {
+			if err := j.undo(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := []string{"jobs end", "widgets mine", "jobs hooked", "customresourcedefinitions widgets.x.example", "namespaces product"}
+		if diff := cmp.Diff(want, b.deleted()); diff != "" {
+			t.Error(diff)
+		}
+		n, err := b.client.CoreV1().Nodes().Get(t.Context(), "a", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(map[string]string{"theirs": "y"}, n.Labels); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// A journal can be written by whoever may write into its namespace: it is
+// followed only on a marked cluster, in our own namespace, with the image that
+// the user names.
+func TestCleanForged(t *testing.T) {
+	bare := pod("shop", "web", func(p *corev1.Pod) { p.Spec.NodeName = "a" })
+	marked := namespace("kube-system", map[string]string{ScratchLabel: "true"})
+	ours, theirs := namespace(ownNamespace, ourLabels), namespace(ownNamespace, nil)
+	for _, tt := range []struct {
+		name    string
+		o       Options
+		objects []runtime.Object
+		want    string
+	}{
+		{"not marked", Options{Image: "i:1"}, []runtime.Object{ours, namespace("kube-system", nil)}, "the cluster is not marked as scratch"},
+		{"another's namespace", Options{Image: "i:1", Scratch: true}, []runtime.Object{theirs}, "was not made by cnibench"},
+		{"image of the journal", Options{}, []runtime.Object{ours, marked}, "their image is not taken from the journal, which names forged/image:1"},
+		{"a user's pod", Options{Image: "i:1", Scratch: true}, []runtime.Object{ours, bare}, "foreign workloads run on the cluster: shop/web"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			forged := []byte(`{"schema":"cnibench/install/1","contender":"product","versions":"2024","before":{"nodes":{},"cluster":[]},"image":"forged/image:1"}`)
+			b := newBed(append(tt.objects, journalMap(t, forged)))
+			_, err := newInstaller(t, tt.o).Clean(t.Context(), b.Cluster, []*contender.Contender{product(contender.Leftovers{})})
+			wantError(t, err, tt.want)
+			if u := arena.AsUnsupported(err); u == nil || u.Remedy == "" {
+				t.Errorf("%v is no refusal with a next step", err)
+			}
+			for _, a := range slices.Concat(b.client.Actions(), b.dynamic.Actions()) {
+				if a.GetVerb() != "get" && a.GetVerb() != "list" {
+					t.Errorf("%s %s", a.GetVerb(), a.GetResource().Resource)
+				}
+			}
+		})
 	}
 }
 
@@ -306,7 +397,7 @@ func TestTakeOffWithoutFiles(t *testing.T) {
 	if j, err = second.recall(b.Cluster, c, left); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.undo(t.Context(), step); err != nil {
+	if err := j.undo(t.Context(), j.steps[0]); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"widgets mine"}, b.deleted()); diff != "" {

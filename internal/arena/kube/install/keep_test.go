@@ -88,7 +88,6 @@ func TestDeleteMade(t *testing.T) {
 func TestLabelNodes(t *testing.T) {
 	b := newBed([]runtime.Object{nodeOf("a", "10.0.0.1", "", map[string]string{"old": "x"})})
 	j := newJob(t, b, contender.Leftovers{}, &findings{Cluster: []string{"mark label old of node a"}})
-	l := &contender.NodeLabels{Nodes: "all", Labels: map[string]string{"old": "x", "new": "y"}}
 	for _, tt := range []struct {
 		away bool
 		want map[string]string
@@ -96,7 +95,11 @@ func TestLabelNodes(t *testing.T) {
 		{false, map[string]string{"old": "x", "new": "y"}},
 		{true, map[string]string{"old": "x"}},
 	} {
-		if err := j.labelNodes(t.Context(), l, tt.away); err != nil {
+		err := j.labelNodes(t.Context(), "all", map[string]string{"old": "x", "new": "y"})
+		if tt.away {
+			err = j.unlabelNodes(t.Context(), &labelsRecord{Nodes: "all", Keys: []string{"new", "old"}})
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		n, err := b.client.CoreV1().Nodes().Get(t.Context(), "a", metav1.GetOptions{})

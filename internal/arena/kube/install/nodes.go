@@ -26,7 +26,7 @@ const nodePatience = 3 * time.Minute
 // podOf is a short-lived pod of this program on one node. Privileged ones
 // share the node's network and processes.
 func (j *job) podOf(nodeName, role string, req node.Request, privileged bool) (*corev1.Pod, error) {
-	argument, err := json.Marshal(req)
+	arguments, err := node.Arguments(req)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (j *job) podOf(nodeName, role string, req node.Request, privileged bool) (*
 				Name:            "node",
 				Image:           j.image,
 				ImagePullPolicy: corev1.PullPolicy(j.pullPolicy),
-				Command:         []string{kube.Program, "agent", "node", string(argument)},
+				Command:         append([]string{kube.Program, "agent", "node"}, arguments...),
 			}},
 		},
 	}
@@ -326,22 +326,23 @@ func (j *job) cordon(ctx context.Context, on bool) error {
 }
 
 // emptyNodes deletes the pods that use the pod network, while the plugin that
-// detaches them is still there. Those with a controller come again later; others
-// there are in namespaces that may lose them only (scratch). Those of DaemonSets
-// come at once and go with their product; those that have ended are detached.
+// detaches them is still there, and waits until they are gone. Their controllers
+// make them again later; a pod without a controller is deleted only in a
+// namespace marked as scratch (requireNoBarePods). Pods of DaemonSets would come
+// back at once and go with their product; pods that have ended are detached.
 func (j *job) emptyNodes(ctx context.Context) error {
 	return j.patiently(ctx, "detach the pods", func(ctx context.Context) error {
 		pods, err := j.cl.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
-		var there []string
+		var attached []string
 		for _, p := range pods.Items {
 			owner := metav1.GetControllerOf(&p)
-			if p.Spec.HostNetwork || p.Spec.NodeName == "" || ended(&p) || owner != nil && owner.Kind == "DaemonSet" {
+			if !usesPodNetwork(&p) || owner != nil && owner.Kind == "DaemonSet" {
 				continue
 			}
-			there = append(there, p.Namespace+"/"+p.Name)
+			attached = append(attached, p.Namespace+"/"+p.Name)
 			if p.DeletionTimestamp != nil {
 				continue
 			}
@@ -350,9 +351,14 @@ func (j *job) emptyNodes(ctx context.Context) error {
 				return err
 			}
 		}
-		if len(there) > 0 {
-			return fmt.Errorf("still there: %s", listing(there))
+		if len(attached) > 0 {
+			return fmt.Errorf("still attached: %s", listing(attached))
 		}
 		return nil
 	})
+}
+
+// usesPodNetwork is whether a pod runs on a node, outside the host network.
+func usesPodNetwork(p *corev1.Pod) bool {
+	return !p.Spec.HostNetwork && p.Spec.NodeName != "" && !ended(p)
 }

@@ -27,35 +27,73 @@ const ScratchLabel = "cnibench.io/scratch"
 //
 // Nothing is changed.
 func (i *Installer) scratch(ctx context.Context, client kube.Client) error {
+	if err := i.requireMark(ctx, client, "--install replaces its pod network again and again"); err != nil {
+		return err
+	}
+	exempt, err := exemptNamespaces(ctx, client)
+	if err != nil {
+		return err
+	}
+	return refusePods(ctx, client, func(p *corev1.Pod) bool {
+		system := strings.HasPrefix(p.Namespace, "kube-")
+		comesBack := (system || p.Namespace == "default") && metav1.GetControllerOf(p) != nil
+		return exempt[p.Namespace] || ended(p) || comesBack || system && p.Spec.HostNetwork
+	})
+}
+
+// requireMark refuses a cluster that is not marked as scratch.
+func (i *Installer) requireMark(ctx context.Context, client kube.Client, why string) error {
+	if i.o.Scratch {
+		return nil
+	}
+	ns, err := client.CoreV1().Namespaces().Get(ctx, "kube-system", metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("look for the mark of a scratch cluster: %w", err)
+	}
+	if ns.Labels[ScratchLabel] == "true" {
+		return nil
+	}
+	return unsupported("if everything on it may go, give --scratch, or: kubectl label namespace kube-system "+ScratchLabel+"=true",
+		"the cluster is not marked as scratch, and %s", why)
+}
+
+// exemptNamespaces are those whose pods may go: namespaces with the label, and
+// this program's own.
+func exemptNamespaces(ctx context.Context, client kube.Client) (map[string]bool, error) {
 	list, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Errorf("list namespaces: %w", err)
+		return nil, fmt.Errorf("list namespaces: %w", err)
 	}
-	marked := i.o.Scratch
 	exempt := map[string]bool{}
 	for _, ns := range list.Items {
-		labelled := ns.Labels[ScratchLabel] == "true"
-		if ns.Name == "kube-system" && labelled {
-			marked = true
-		}
-		exempt[ns.Name] = labelled && ns.Name != "kube-system" || isOwn(&ns)
+		exempt[ns.Name] = ns.Labels[ScratchLabel] == "true" && ns.Name != "kube-system" || isOwn(&ns)
 	}
-	if !marked {
-		return unsupported("if everything on it may go, run with --scratch, or: kubectl label namespace kube-system "+ScratchLabel+"=true",
-			"the cluster is not marked as scratch, and --install replaces its pod network again and again")
+	return exempt, nil
+}
+
+// requireNoBarePods refuses to take the pod network from pods without a
+// controller: nothing would make them again.
+func requireNoBarePods(ctx context.Context, client kube.Client) error {
+	exempt, err := exemptNamespaces(ctx, client)
+	if err != nil {
+		return err
 	}
+	return refusePods(ctx, client, func(p *corev1.Pod) bool {
+		return exempt[p.Namespace] || !usesPodNetwork(p) || metav1.GetControllerOf(p) != nil
+	})
+}
+
+// refusePods returns a refusal that lists the cluster's pods unless all may go.
+func refusePods(ctx context.Context, client kube.Client, mayGo func(*corev1.Pod) bool) error {
 	pods, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
 	var foreign []string
 	for _, p := range pods.Items {
-		system := strings.HasPrefix(p.Namespace, "kube-")
-		comesBack := (system || p.Namespace == "default") && metav1.GetControllerOf(&p) != nil
-		if exempt[p.Namespace] || ended(&p) || comesBack || system && p.Spec.HostNetwork {
-			continue
+		if !mayGo(&p) {
+			foreign = append(foreign, p.Namespace+"/"+p.Name)
 		}
-		foreign = append(foreign, p.Namespace+"/"+p.Name)
 	}
 	if len(foreign) == 0 {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -35,6 +36,10 @@ type source struct {
 	client *http.Client
 	log    func(format string, args ...any)
 	cache  map[string][]byte
+
+	acceptUnpinned bool
+	digests        string            // the file that remembers digests of unpinned files
+	unpinned       map[string]string // digests of the unpinned files that were read, by their names
 }
 
 // mirror is the index of a mirror folder, mirror.yaml. Without it the folder
@@ -59,7 +64,7 @@ type mirrorChart struct {
 }
 
 func newSource(dir string, log func(string, ...any)) (*source, error) {
-	s := &source{dir: dir, client: &http.Client{Timeout: 2 * time.Minute}, log: log, cache: map[string][]byte{}}
+	s := &source{dir: dir, client: &http.Client{Timeout: 2 * time.Minute}, log: log, cache: map[string][]byte{}, unpinned: map[string]string{}}
 	if dir == "" {
 		return s, nil
 	}
@@ -187,7 +192,7 @@ func (s *source) chartURL(ctx context.Context, c *contender.Chart, version strin
 		}
 		return address.String(), nil
 	}
-	return "", fmt.Errorf("%sindex.yaml does not list this version", base)
+	return "", fmt.Errorf("%sindex.yaml does not list this version, which its publisher may have withdrawn; give the archive in a folder with --mirror, or choose other versions with --versions", base)
 }
 
 // manifest is the file at an address. pinned is its published digest.
@@ -239,13 +244,56 @@ func (s *source) download(ctx context.Context, address, pinned string) ([]byte, 
 	return data, s.pinned(address, data, pinned)
 }
 
-// pinned verifies, or says that there is nothing to verify against.
+// pinned verifies a file against its published digest. A file without one is
+// refused, unless the user accepts such files or gave them in a mirror; its
+// digest is remembered and must be the same the next time.
 func (s *source) pinned(name string, data []byte, sum string) error {
-	if sum == "" {
-		s.once("unpinned "+name, "%s is not pinned by a digest; it has sha256 %s", name, digest(data))
+	if sum != "" {
+		return verify(name, data, sum)
+	}
+	got := digest(data)
+	if s.dir == "" && !s.acceptUnpinned {
+		return unsupported("give --accept-unpinned to install what is published there now; cnibench remembers the digest and compares it the next time",
+			"%s is not pinned: its publisher names no digest that could be put into the recipe; the file has sha256 %s", name, got)
+	}
+	s.once("unpinned "+name, "%s is not pinned by a digest; it has sha256 %s", name, got)
+	s.unpinned[name] = got
+	if s.dir != "" || s.digests == "" {
 		return nil
 	}
-	return verify(name, data, sum)
+	return remember(s.digests, name, got)
+}
+
+// remember compares a digest with the one of the last time, and keeps it in the
+// file when there is none.
+func remember(file, name, sum string) error {
+	known := map[string]string{}
+	data, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(data, &known)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("digests of earlier installations: %s: %w", file, err)
+	}
+	switch known[name] {
+	case sum:
+		return nil
+	case "":
+	default:
+		return unsupported("ask its publisher why; to accept the new file, remove its line from "+file,
+			"%s has sha256 %s, and had %s when it was installed before: it was replaced", name, sum, known[name])
+	}
+	known[name] = sum
+	if data, err = json.MarshalIndent(known, "", "  "); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return fmt.Errorf("remember the digest of %s: %w", name, err)
+	}
+	if err := os.WriteFile(file+".new", append(data, '\n'), 0o600); err != nil {
+		return fmt.Errorf("remember the digest of %s: %w", name, err)
+	}
+	return os.Rename(file+".new", file)
 }
 
 func verify(name string, data []byte, sum string) error {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
@@ -81,7 +83,7 @@ func TestChartFromRepository(t *testing.T) {
 	c := &contender.Chart{Repo: server.URL + "/charts", Name: "x"}
 	for _, tt := range []struct{ name, version, pinned, want, said string }{
 		{"pinned", "1.0.0", digest(data), "", ""},
-		{"not pinned", "1.0.0", "", "", "is not pinned by a digest; it has sha256 " + digest(data)},
+		{"not pinned", "1.0.0", "", "is not pinned: its publisher names no digest", ""},
 		{"another file", "1.0.0", strings.Repeat("0", 64), "it is another file than the recipe means", ""},
 		{"no such version", "2.0.0", "", "index.yaml does not list this version", ""},
 		{"not there", "0.9.0", "", "404 Not Found", ""},
@@ -97,6 +99,24 @@ func TestChartFromRepository(t *testing.T) {
 				t.Errorf("said %q", got)
 			}
 		})
+	}
+}
+
+// An unpinned file is installed when the user accepts it, and must be the same
+// the next time.
+func TestUnpinned(t *testing.T) {
+	s, said := sourceOf(t, "")
+	s.acceptUnpinned, s.digests = true, filepath.Join(t.TempDir(), "state", "unpinned.json")
+	for _, tt := range []struct{ name, text, want string }{
+		{"chart", "one", ""}, {"chart", "one", ""}, {"chart", "two", "it was replaced"}, {"manifest", "two", ""}, {"chart", "one", ""},
+	} {
+		wantError(t, s.pinned(tt.name, []byte(tt.text), ""), tt.want)
+	}
+	if want := "chart is not pinned by a digest; it has sha256 " + digest([]byte("one")); (*said)[0] != want {
+		t.Errorf("said %q, want %q", *said, want)
+	}
+	if diff := cmp.Diff(map[string]string{"chart": digest([]byte("one")), "manifest": digest([]byte("two"))}, s.unpinned); diff != "" {
+		t.Error(diff)
 	}
 }
 

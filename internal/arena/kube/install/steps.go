@@ -8,6 +8,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +25,7 @@ func (j *job) do(ctx context.Context, s contender.Step) error {
 	case s.Chart != nil:
 		return j.installChart(ctx, s.Chart)
 	case s.NodeLabels != nil:
-		return j.labelNodes(ctx, s.NodeLabels, false)
+		return j.labelNodes(ctx, s.NodeLabels.Nodes, s.NodeLabels.Labels)
 	case s.Patch != nil:
 		return j.patch(ctx, s.Patch)
 	case s.Wait != nil:
@@ -46,66 +48,62 @@ func (j *job) do(ctx context.Context, s contender.Step) error {
 	return nil
 }
 
-// gather reads the charts and manifests of all steps, and notes the objects of
-// the manifests: taking them off needs no way to where they are published.
+// gather reads the charts and manifests of all steps, and notes what the steps
+// make: taking that off needs neither the recipe nor its files.
 func (j *job) gather(ctx context.Context) error {
-	j.manifests = map[string][]corev1.ObjectReference{}
+	j.steps = nil
 	for _, s := range j.c.Kube.StepsOf(j.o.Versions) {
-		switch {
-		case s.Chart != nil:
-			if _, _, err := j.chartOf(ctx, s.Chart); err != nil {
-				return err
-			}
-		case s.Manifest != nil:
-			objects, err := j.manifestOf(ctx, s.Manifest)
-			if err != nil {
-				return err
-			}
-			for _, o := range objects {
-				j.manifests[s.Manifest.URL] = append(j.manifests[s.Manifest.URL], corev1.ObjectReference{
-					APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(),
-				})
-			}
+		record, err := j.planned(ctx, s)
+		if err != nil {
+			return err
+		}
+		if record != nil {
+			j.steps = append(j.steps, record)
 		}
 	}
 	return nil
 }
 
-// made names the objects that a step has made.
-func (j *job) made(ctx context.Context, s contender.Step) ([]*unstructured.Unstructured, error) {
-	if s.Manifest == nil {
-		return j.objects(ctx, s)
+// planned names what a step is going to make; nil for a step that makes nothing.
+// What a chart makes is known only when it is rendered.
+func (j *job) planned(ctx context.Context, s contender.Step) (*stepRecord, error) {
+	switch {
+	case s.Chart != nil:
+		_, _, err := j.chartOf(ctx, s.Chart)
+		return &stepRecord{Chart: &chartRecord{Namespace: s.Chart.Namespace, Release: s.Chart.Release}}, err
+	case s.NodeLabels != nil:
+		return &stepRecord{Labels: &labelsRecord{Nodes: s.NodeLabels.Nodes, Keys: slices.Sorted(maps.Keys(s.NodeLabels.Labels))}}, nil
+	case s.Patch != nil, s.Wait != nil, s.Farewell != nil:
+		return nil, nil
 	}
-	noted, ok := j.manifests[s.Manifest.URL]
-	if !ok { // by an older journal
-		return j.objects(ctx, s)
-	}
-	var objects []*unstructured.Unstructured
-	for _, r := range noted {
-		objects = append(objects, object(r.APIVersion, r.Kind, r.Namespace, r.Name))
-	}
-	return objects, nil
+	objects, err := j.objects(ctx, s)
+	return &stepRecord{Objects: referencesTo(inOrder(objects))}, err
 }
 
-// undo takes back what do did.
-func (j *job) undo(ctx context.Context, s contender.Step) error {
+// undo takes back what a step made.
+func (j *job) undo(ctx context.Context, s *stepRecord) error {
 	switch {
 	case s.Chart != nil:
 		return j.removeChart(ctx, s.Chart)
-	case s.NodeLabels != nil:
-		return j.labelNodes(ctx, s.NodeLabels, true)
-	case s.Farewell != nil:
-		return j.farewell(ctx, s.Farewell)
-	case s.Patch != nil, s.Wait != nil:
-		return nil
+	case s.Labels != nil:
+		return j.unlabelNodes(ctx, s.Labels)
 	}
-	objects, err := j.made(ctx, s)
-	if err != nil {
-		return err
+	for _, ref := range slices.Backward(s.Objects) {
+		if err := j.deleteMade(ctx, object(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name)); err != nil {
+			return err
+		}
 	}
-	objects = inOrder(objects)
-	for n := len(objects) - 1; n >= 0; n-- {
-		if err := j.deleteMade(ctx, objects[n]); err != nil {
+	return nil
+}
+
+// farewells runs the recipe's commands in the product's own pods, before those
+// go. The commands are the catalogue's: a journal can be written by others.
+func (j *job) farewells(ctx context.Context) error {
+	for _, s := range slices.Backward(j.c.Kube.StepsOf(j.o.Versions)) {
+		if s.Farewell == nil {
+			continue
+		}
+		if err := j.farewell(ctx, s.Farewell); err != nil {
 			return err
 		}
 	}
@@ -203,19 +201,30 @@ func (j *job) manifestOf(ctx context.Context, m *contender.Manifest) ([]*unstruc
 	return objects, nil
 }
 
-// labelNodes labels nodes, or takes the labels away that were not there before.
-func (j *job) labelNodes(ctx context.Context, l *contender.NodeLabels, away bool) error {
+// labelNodes sets labels on "all" nodes, or on those of the "control-plane".
+func (j *job) labelNodes(ctx context.Context, which string, labels map[string]string) error {
+	names, err := j.facts.nodes(ctx, which)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := j.patchNode(ctx, name, map[string]any{"metadata": map[string]any{"labels": labels}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unlabelNodes removes the labels that the nodes did not have before.
+func (j *job) unlabelNodes(ctx context.Context, l *labelsRecord) error {
 	names, err := j.facts.nodes(ctx, l.Nodes)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
 		labels := map[string]any{}
-		for key, value := range l.Labels {
-			switch {
-			case !away:
-				labels[key] = value
-			case !j.had(markText("label "+key, name)):
+		for _, key := range l.Keys {
+			if !j.had(markText("label "+key, name)) {
 				labels[key] = nil
 			}
 		}

@@ -34,7 +34,7 @@ func TestRunErrors(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := Run(context.Background(), tt.argument, &out); err == nil {
+			if err := Run(context.Background(), []string{tt.argument}, &out); err == nil {
 				t.Error("no error")
 			}
 			var ans Answer
