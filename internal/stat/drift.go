@@ -15,6 +15,16 @@ type Drift struct {
 // beyond, it is of those half the series apart (Theil's incomplete method).
 const allSlopes = 500
 
+// LeastTrend is the smallest p that Trend gives of n values: that of the two
+// orders which rise or fall throughout.
+func LeastTrend(n int) float64 {
+	p := 2.0
+	for k := 2; k <= n; k++ {
+		p /= float64(k)
+	}
+	return min(p, 1)
+}
+
 // Trend tests the values, in order of time, for a drift in one direction. The
 // test is exact up to 60 values, ties included. Fewer than two values don't
 // drift: slope 0, p 1.

@@ -182,3 +182,34 @@ func Holm(p []float64) []float64 {
 	}
 	return adjusted
 }
+
+// HolmTestable is Holm's correction without the tests that cannot reject
+// (Tarone 1990). least is the smallest p that each test can give, whatever the
+// values: it follows from the number of values alone, so that leaving a test
+// out by it keeps the chance of any false rejection at alpha. The p of a test
+// left out is 1.
+func HolmTestable(p, least []float64, alpha float64) []float64 {
+	var tested []int
+	for k := 1; ; k++ {
+		tested = tested[:0]
+		for i, v := range least {
+			if v*float64(k) <= alpha {
+				tested = append(tested, i)
+			}
+		}
+		if len(tested) <= k {
+			break
+		}
+	}
+	adjusted, chosen := make([]float64, len(p)), make([]float64, len(tested))
+	for i := range adjusted {
+		adjusted[i] = 1
+	}
+	for i, t := range tested {
+		chosen[i] = p[t]
+	}
+	for i, v := range Holm(chosen) {
+		adjusted[tested[i]] = v
+	}
+	return adjusted
+}

@@ -12,6 +12,15 @@ type Split struct {
 // chance: two groups of three.
 const leastSplit = 6
 
+// LeastSplit is the smallest p that Split gives of n values: 1 where they are
+// too few.
+func LeastSplit(n int) float64 {
+	if n < leastSplit {
+		return 1
+	}
+	return 1.0 / (fineDraws + 1)
+}
+
 // SplitTest looks for values that lie in two groups. It remembers the
 // distributions that it compares with. The zero value is ready; it is for one
 // goroutine at a time.

@@ -56,7 +56,7 @@ func drift(e *evidence) []analysis.Finding {
 		rounds int
 	}
 	var tests []tested
-	var p []float64
+	var p, least []float64
 	for _, at := range e.Places {
 		if !isHeadline(e, at) {
 			continue
@@ -64,10 +64,10 @@ func drift(e *evidence) []analysis.Finding {
 		index := pooled(e.Figures[at])
 		d := stat.Trend(index)
 		tests = append(tests, tested{at, d, d.Slope * float64(len(index)-1), len(index)})
-		p = append(p, d.P)
+		p, least = append(p, d.P), append(least, stat.LeastTrend(len(index)))
 	}
 	var list []analysis.Finding
-	for i, adjusted := range stat.Holm(p) {
+	for i, adjusted := range stat.HolmTestable(p, least, e.Opt.Alpha) {
 		t := tests[i]
 		if adjusted <= e.Opt.Alpha && max(t.change, -t.change) >= leastDrift {
 			list = append(list, analysis.Finding{Step: t.Step, Text: fmt.Sprintf("%s%s moved by %+.1f %% over %d rounds (p = %.2g)",

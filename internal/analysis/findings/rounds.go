@@ -68,7 +68,7 @@ func aboveCeiling(e *evidence) []analysis.Finding {
 }
 
 // bimodalRounds names figures whose rounds lie in two groups, Holm over all
-// figures of the run: the chance of any false one is the report's alpha.
+// figures of the run with enough rounds: the chance of any false one is the report's alpha.
 func bimodalRounds(e *evidence) []analysis.Finding {
 	type tested struct {
 		analysis.Place
@@ -76,18 +76,19 @@ func bimodalRounds(e *evidence) []analysis.Finding {
 		stat.Split
 	}
 	var tests []tested
-	var p []float64
+	var p, least []float64
 	for _, at := range e.Places {
 		if !at.Row().Has(result.Steady) {
 			continue
 		}
 		for _, c := range e.Ordered(e.Figures[at]) {
-			s := e.Splits.Split(logs(e.Figures[at][c].Values()))
-			tests, p = append(tests, tested{at, c, s}), append(p, s.P)
+			values := logs(e.Figures[at][c].Values())
+			s := e.Splits.Split(values)
+			tests, p, least = append(tests, tested{at, c, s}), append(p, s.P), append(least, stat.LeastSplit(len(values)))
 		}
 	}
 	parts, names := map[analysis.Place][]string{}, map[analysis.Place][]string{}
-	for i, adjusted := range stat.Holm(p) {
+	for i, adjusted := range stat.HolmTestable(p, least, e.Opt.Alpha) {
 		s := tests[i]
 		if adjusted > e.Opt.Alpha || stat.Median(s.High)-stat.Median(s.Low) < math.Log(leastApart) {
 			continue

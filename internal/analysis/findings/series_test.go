@@ -1,6 +1,7 @@
 package findings_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -212,5 +213,24 @@ func TestFindingsOfRounds(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			analysistest.CheckFindings(t, assemble.Report(tt.rec, tt.opt).Findings, tt.code, tt.want)
 		})
+	}
+}
+
+// Rounds at two levels are found beside figures with too few rounds to be
+// tested, which do not count in the correction.
+func TestTwoLevelsBesideFewRounds(t *testing.T) {
+	levels := []float64{9.7e9, 23.6e9, 11.1e9, 23.7e9, 11.7e9, 26e9}
+	samples := analysistest.Over(6, "host", func(round int) map[string]float64 {
+		return map[string]float64{"goodput": levels[round-1]}
+	})
+	for i := range 12 {
+		samples = append(samples, analysistest.Over(5, fmt.Sprint("c", i), func(round int) map[string]float64 {
+			return map[string]float64{"goodput": 10e9 + 1e8*float64(round)}
+		})...)
+	}
+	found := assemble.Report(analysistest.Record(samples...), analysis.Options{}).Findings
+	i := slices.IndexFunc(found, func(f analysis.Finding) bool { return f.Code == "bimodal_rounds" })
+	if i < 0 || found[i].Contender != "host" {
+		t.Errorf("no bimodal_rounds of host in %+v", found)
 	}
 }
