@@ -15,7 +15,8 @@ ldflags := -s -w -X $(cli).version=$(version) -X $(cli).commit=$(commit)
 build   := -ldflags "$(ldflags)"
 
 # What the demo compares: what every recent kernel runs, in some five minutes.
-# Fewer than seven rounds tell no nine contenders apart.
+# Fewer than seven rounds tell no nine contenders apart: rounds=2 is for trying.
+rounds  ?= 7
 demo    := macvlan,calico-noencap,flannel-host-gw,flannel-vxlan,canal,cilium,cilium-native,calico-ebpf
 
 # The packages whose tests run alone, with the race detector, and so on.
@@ -39,7 +40,7 @@ help: ## this list
 
 .PHONY: demo
 demo: setup-demo build ## compare pod networks on this machine: a table and an HTML report in a fresh folder
-	@bin/cnibench run --suite quick --arena lab --contenders $(demo) --rounds 7 --out cnibench-run-$$(date +%Y%m%d-%H%M%S)
+	@bin/cnibench run --suite quick --arena lab --contenders $(demo) --rounds $(rounds) --out cnibench-run-$$(date +%Y%m%d-%H%M%S)
 
 .PHONY: setup
 setup: setup-all ## installs what every contender and suite of the lab and the microVM needs
@@ -92,6 +93,10 @@ test-kube: setup-test-kube bin/testbed build image ## the end-to-end tests on re
 .PHONY: bin/testbed
 bin/testbed:
 	@cd testbed && go build -ldflags "-s -w" -o ../bin/testbed .
+
+.PHONY: test-fresh
+test-fresh: setup-test-fresh ## README's first command on a machine as good as new, as root and as an ordinary user (docs/testing.md; needs root)
+	@scripts/test-fresh
 
 .PHONY: test-unit
 test-unit: ## tests that measure nothing, with the race detector for what runs in parallel, if there is a C compiler
@@ -212,8 +217,13 @@ bench-load: setup-bench-load build ## how accurate and how fast the load engine 
 bench-record: build ## what cnibench record costs, beside statexec where that is installed (some 3 minutes, quiet machine)
 	scripts/bench-record
 
-.PHONY: setup-demo setup-all setup-test setup-test-guest setup-test-kube setup-bench-load
-setup-demo setup-all setup-test setup-test-guest setup-test-kube setup-bench-load: setup-%:
+.PHONY: setup-demo
+setup-demo:
+	@scripts/setup --suite quick --contenders $(demo)
+
+profiles := $(addprefix setup-,all test test-kube test-guest test-fresh bench-load)
+.PHONY: $(profiles)
+$(profiles): setup-%:
 	@scripts/setup $*
 
 .PHONY: clean

@@ -57,13 +57,13 @@ type execOrder struct {
 // execRefusal says why nothing was started.
 type execRefusal struct {
 	Program string `json:"program,omitempty"` // that is not there
-	Package string `json:"package,omitempty"`
+	Remedy  string `json:"remedy,omitempty"`
 	Text    string `json:"text,omitempty"`
 }
 
 func (r *execRefusal) err() error {
 	if r.Program != "" {
-		return &host.ProgramError{Program: r.Program, Package: r.Package}
+		return &host.ProgramError{Program: r.Program, Remedy: r.Remedy}
 	}
 	return errors.New(r.Text)
 }

@@ -79,7 +79,7 @@ func serveExec(ctx context.Context, in io.Reader, out io.Writer, silence time.Du
 		refusal := execRefusal{Text: err.Error()}
 		var missing *host.ProgramError
 		if errors.As(err, &missing) {
-			refusal = execRefusal{Program: missing.Program, Package: missing.Package}
+			refusal = execRefusal{Program: missing.Program, Remedy: missing.Remedy}
 		}
 		return frames.sendJSON(frameRefused, refusal)
 	}

@@ -151,6 +151,8 @@ type Unsupported struct {
 	Remedy string
 	// OtherKernel: another kernel, or root on such a kernel, would be enough.
 	OtherKernel bool
+	// Program says that programs are missing, and nothing else is known to be.
+	Program bool
 }
 
 func (e *Unsupported) Error() string {

@@ -45,7 +45,7 @@ func newLab(t *testing.T, mtu int, custom *lab.CustomAttach) arena.Arena {
 	t.Helper()
 	a, err := lab.New(lab.Options{
 		Nodes: 2, Underlay: lab.UnderlayAuto, MTU: mtu, Congestion: lab.CongestionAuto,
-		CPUs: lab.DefaultPlacement(lab.CPUs()), CNIPath: lab.DefaultCNIPath, Custom: custom,
+		CPUs: lab.DefaultPlacement(lab.CPUs()), Custom: custom,
 	})
 	if err != nil {
 		t.Fatal(err)

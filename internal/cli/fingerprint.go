@@ -8,7 +8,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/fingerprint"
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/run"
 )
 
 // newFingerprintCmd is hidden: a run starts it at a node of the arena, so that
@@ -21,7 +20,7 @@ func newFingerprintCmd() *cobra.Command {
 		Args:   cobra.NoArgs,
 		Hidden: true,
 		RunE: func(c *cobra.Command, _ []string) error {
-			opt.CNIPath = run.CNIPath()
+			opt.CNIPath = host.CNIPath()
 			out := json.NewEncoder(c.OutOrStdout())
 			out.SetIndent("", "  ")
 			out.SetEscapeHTML(false)

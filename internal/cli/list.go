@@ -14,6 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/programs"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/workload"
@@ -219,14 +220,11 @@ func listWorkloads(*run.Catalogue) ([][]string, any, error) {
 	var values []value
 	for _, w := range workload.All() {
 		info := w.Info()
-		v := value{Name: info.Name, Summary: info.Summary, Metrics: info.Metrics, Params: []param{}, Programs: []string{}}
+		v := value{Name: info.Name, Summary: info.Summary, Metrics: info.Metrics, Params: []param{}, Programs: append([]string{}, programs.Workload(info.Name)...)}
 		var words []string
 		for _, p := range info.Params {
 			v.Params = append(v.Params, param{p.Name, p.Default, p.Help})
 			words = append(words, fmt.Sprintf("%s=%v", p.Name, p.Default))
-		}
-		for _, p := range info.Programs {
-			v.Programs = append(v.Programs, p.Name)
 		}
 		values = append(values, v)
 		rows = append(rows, []string{info.Name, strings.Join(words, " "), strings.Join(v.Programs, " "), info.Summary})

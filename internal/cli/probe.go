@@ -9,10 +9,10 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/lab"
-	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/programs"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/vm"
-	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // probeResult is what this machine can run.
@@ -29,6 +29,7 @@ type probeProgram struct {
 	Name    string `json:"name"`
 	Package string `json:"package"`
 	OK      bool   `json:"ok"`
+	Remedy  string `json:"remedy,omitempty"`
 }
 
 type probeContender struct {
@@ -46,6 +47,7 @@ type probeFlags struct {
 	given        map[string]bool
 	asJSON       bool
 	kube         run.Cluster
+	packages     packagesFlags
 }
 
 func newProbeCmd() *cobra.Command {
@@ -58,7 +60,10 @@ away, and says which contenders can run here; for each that can't, why and what
 would help. Nothing on the machine is changed.
 
 With --arena kube it asks a cluster instead: whether it can be reached, what the
-account may do, what its nodes are. What it makes there to ask, it removes.`,
+account may do, what its nodes are. What it makes there to ask, it removes.
+
+With --packages it says which programs are missing for runs in the lab, or for
+those of --suite and --contenders, and the one command that installs them.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			kind, err := run.FindArena(f.arena)
@@ -69,7 +74,12 @@ account may do, what its nodes are. What it makes there to ask, it removes.`,
 			if err := kind.Foreign(f.given); err != nil {
 				return err
 			}
-			if kind.Name == run.Kube {
+			switch {
+			case f.packages.only:
+				return f.packages.run(c, f.asJSON)
+			case f.given["suite"] || f.given["contenders"]:
+				return exit.Usage("--suite and --contenders choose what --packages prints")
+			case kind.Name == run.Kube:
 				return probeKube(c, &f)
 			}
 			return probeLab(c, &f)
@@ -77,6 +87,7 @@ account may do, what its nodes are. What it makes there to ask, it removes.`,
 	}
 	addArena(c, &f.arena, "what to probe: auto (this kernel, as lab and microvm) or kube (a cluster)")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print as JSON")
+	f.packages.add(c)
 	addNodes(c, &f.nodes)
 	addConnection(c, &f.kube)
 	addPods(c, &f.kube)
@@ -122,17 +133,15 @@ func probe(c *cobra.Command) (*probeResult, error) {
 		return nil, err
 	}
 	p := &probeResult{Schema: "cnibench/probe/1", Kernel: lab.KernelRelease(), User: os.Getenv(userEnv), Features: features}
-	seen := map[string]bool{}
-	for _, w := range workload.All() {
-		for _, program := range w.Info().Programs {
-			if !seen[program.Name] {
-				seen[program.Name] = true
-				p.Programs = append(p.Programs, probeProgram{program.Name, program.Package, host.Have(program.Name) == nil})
-			}
-		}
+	wanted, err := programs.Run("", nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range wanted {
+		p.Programs = append(p.Programs, probeProgram{w.Program, w.Package, w.Here, w.Remedy})
 	}
 	a, err := lab.New(lab.Options{
-		Nodes: 2, Underlay: lab.UnderlayAuto, MTU: 1500, Congestion: lab.CongestionAuto, CNIPath: run.CNIPath(),
+		Nodes: 2, Underlay: lab.UnderlayAuto, MTU: 1500, Congestion: lab.CongestionAuto,
 		CPUs: lab.DefaultPlacement(lab.CPUs()),
 	})
 	if err != nil {
@@ -182,13 +191,9 @@ func (p *probeResult) print(c *cobra.Command) {
 	fmt.Fprintln(out)
 	rows = nil
 	for _, x := range p.Programs {
-		remedy := ""
-		if !x.OK {
-			remedy = "apt-get install " + x.Package
-		}
-		rows = append(rows, []string{x.Name, yesNo(x.OK), remedy})
+		rows = append(rows, []string{x.Name, yesNo(x.OK), x.Remedy})
 	}
-	printTable(out, []string{"Program", "Here", "To install it"}, rows)
+	printTable(out, []string{"Program", "Here", "What would help"}, rows)
 	fmt.Fprintln(out)
 	printContenders(out, p.Contenders)
 }

@@ -113,7 +113,7 @@ func (d Datapath) check(p *problems) {
 // A contender that attaches nothing needs no piece: its endpoints run in the
 // nodes' own network.
 func (l Lab) check(p *problems, attachesNothing bool) {
-	pieces := len(l.pieces()) > 0
+	pieces := len(l.Pieces()) > 0
 	switch {
 	case l.None != "" && pieces:
 		p.add("lab: it has pieces and lab.none; keep one")
@@ -128,12 +128,13 @@ func (l Lab) check(p *problems, attachesNothing bool) {
 	default:
 		p.want(len(l.Own)+len(l.Reproduced) > 0, "lab.own, lab.reproduced: say what of the product is in it")
 	}
-	for _, piece := range l.pieces() {
+	for _, piece := range l.Pieces() {
 		p.want(piece.Use != "", "lab: a piece without use")
 	}
 }
 
-func (l Lab) pieces() []Piece {
+// Pieces lists the pieces that the lab form is made of.
+func (l Lab) Pieces() []Piece {
 	var all []Piece
 	for _, piece := range []*Piece{l.Attach, l.Transport, l.Encryption, l.Service} {
 		if piece != nil {

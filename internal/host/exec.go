@@ -138,17 +138,6 @@ func (t *tail) String() string {
 	return string(t.b)
 }
 
-// packageOf names the Debian package of each program that cnibench may run.
-var packageOf = map[string]string{
-	"iperf3":  "iperf3",
-	"qperf":   "qperf",
-	"nginx":   "nginx-light",
-	"nsenter": "util-linux",
-	"curl":    "curl",
-	"vsftpd":  "vsftpd",
-	"scp":     "openssh-client",
-}
-
 // sbin is where servers and network tools are; an ordinary user's PATH often
 // leaves it out.
 var sbin = []string{"/usr/local/sbin", "/usr/sbin", "/sbin"}
@@ -175,13 +164,7 @@ func find(program string) (string, error) {
 		}
 	}
 	if err != nil {
-		return "", &ProgramError{Program: program, Package: packageOf[program]}
+		return "", missing(program)
 	}
 	return path, nil
-}
-
-// Have says nil if the program can be found, else a *ProgramError.
-func Have(program string) error {
-	_, err := find(program)
-	return err
 }

@@ -1,7 +1,7 @@
 // Package host is the seam to a machine: commands that run somewhere, the
 // programs a workload needs, and files below a root. Tests replace it with
 // fakes. It starts nothing by itself in a namespace; the arenas do. Next:
-// exec.go for the local implementation.
+// exec.go for the local implementation, packages.go for what brings a program.
 package host
 
 import (
@@ -51,25 +51,17 @@ type Process interface {
 	Signal(os.Signal) error
 }
 
-// ProgramError says that a program is missing and which package has it.
+// ProgramError says that a program is missing and what brings it.
 type ProgramError struct {
 	Program string
-	Package string // Debian package; "" where unknown
+	Remedy  string // "" where unknown
 }
 
 func (e *ProgramError) Error() string {
-	if e.Package == "" {
+	if e.Remedy == "" {
 		return fmt.Sprintf("%s: program not found", e.Program)
 	}
-	return fmt.Sprintf("%s: program not found; install it with: apt-get install %s", e.Program, e.Package)
-}
-
-// Remedy says what helps.
-func (e *ProgramError) Remedy() string {
-	if e.Package == "" {
-		return "install " + e.Program
-	}
-	return "install it with: apt-get install " + e.Package
+	return fmt.Sprintf("%s: program not found; %s", e.Program, e.Remedy)
 }
 
 // ExitError is a command that ended with a non-zero status or by a signal.
@@ -85,20 +77,4 @@ func (e *ExitError) Error() string {
 		msg += ": " + s
 	}
 	return msg
-}
-
-// Program is something a workload or piece runs, with the Debian package that
-// brings it.
-type Program struct {
-	Name    string
-	Package string
-	Build   string // the command that builds it where no package has it
-}
-
-// Remedy says what brings the program where it is missing.
-func (p Program) Remedy() string {
-	if p.Build != "" {
-		return "build it with: " + p.Build
-	}
-	return (&ProgramError{Program: p.Name, Package: p.Package}).Remedy()
 }

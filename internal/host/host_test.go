@@ -60,8 +60,26 @@ func TestMissingProgram(t *testing.T) {
 	if !errors.As(err, &missing) || missing.Program != "cnibench-no-such-program" {
 		t.Errorf("error %v", err)
 	}
-	if got := (&ProgramError{Program: "qperf", Package: "qperf"}).Error(); got != "qperf: program not found; install it with: apt-get install qperf" {
+	if got := (&ProgramError{Program: "qperf", Remedy: "install it with: apt-get install qperf"}).Error(); got != "qperf: program not found; install it with: apt-get install qperf" {
 		t.Error(got)
+	}
+}
+
+// Of each distribution, and of one that is derived from it.
+func TestDistributionOf(t *testing.T) {
+	for release, want := range map[string]string{
+		"ID=debian\n": "install it with: apt-get install nginx-light",
+		"NAME=\"Rocky Linux\"\nID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n": "install it with: dnf install nginx-core",
+		"ID=arch\n":     "install it with: pacman -S nginx",
+		"ID='alpine'\n": "install it with: apk add nginx",
+		"":              "install it with: apt-get install nginx-light",
+	} {
+		if got := distributionOf(release).Remedy("nginx"); got != want {
+			t.Errorf("%q: %s, want %s", release, got, want)
+		}
+	}
+	if got := distributionOf("ID=arch").Remedy("qperf"); got != "" {
+		t.Errorf("Arch has no qperf, but: %s", got)
 	}
 }
 

@@ -313,6 +313,6 @@ func toGuest(u *arena.Unsupported) *arena.Unsupported {
 		return u
 	}
 	told := *u
-	told.Remedy += ", or run it in a guest: --arena microvm (needs QEMU: apt-get install qemu-system-x86)"
+	told.Remedy += ", or run it in a guest: --arena microvm"
 	return &told
 }

@@ -197,3 +197,42 @@ func TestSameGuest(t *testing.T) {
 		}
 	}
 }
+
+// lacking is an arena that has no nft.
+type lacking struct{ poor }
+
+func (lacking) Supports(_ context.Context, c *contender.Contender) error {
+	if c.ID != "calico-noencap" {
+		return nil
+	}
+	return &arena.Unsupported{Reason: "nft: program not found", Remedy: "install it with: apt-get install nftables", Program: true}
+}
+
+// A missing program leaves out the contender that needs it; the run ends with
+// exit code 3 only where no other contender was asked for.
+func TestMissingProgramLeavesOut(t *testing.T) {
+	cat, err := LoadCatalogue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	enlist := func(wanted ...string) (*result.Run, error) {
+		run := &result.Run{Baseline: "host"}
+		j := &Job{flags: &Request{Baseline: "host"}, Catalogue: cat, place: &LabPlace{}, Wanted: wanted}
+		return run, j.enlist(t.Context(), lacking{}, run)
+	}
+	run, err := enlist("calico-noencap", "macvlan")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, entry := range run.Plan.Contenders {
+		ids = append(ids, entry.ID)
+	}
+	left := []result.Unsupported{{Contender: "calico-noencap", Reason: "nft: program not found", Remedy: "install it with: apt-get install nftables"}}
+	if diff := cmp.Diff([]string{"host", "macvlan"}, ids) + cmp.Diff(left, run.Unsupported); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := enlist("calico-noencap"); exit.Code(err) != exit.Unsupported || !strings.Contains(err.Error(), "apt-get install nftables") {
+		t.Errorf("%v: want exit code %d and the package", err, exit.Unsupported)
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/microvm"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/exit"
-	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -36,7 +35,7 @@ type Place interface {
 	Named(ids []string) ([]string, error)
 	// Equip says which programs the steps run. What is missing on this
 	// machine is an error now; what is missing elsewhere, one of the arena's Up.
-	Equip(programs []host.Program) error
+	Equip(programs []string) error
 	// Describe is what a reader of the run must know of the contender there.
 	Describe(c *contender.Contender) result.ContenderInfo
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/exit"
-	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -126,7 +125,7 @@ func (g *KubePlace) Named(ids []string) ([]string, error) {
 	return ids, nil
 }
 
-func (g *KubePlace) Equip(programs []host.Program) error {
+func (g *KubePlace) Equip(programs []string) error {
 	g.Options.Programs = programs
 	return nil
 }

@@ -161,14 +161,11 @@ func (g *LabPlace) Named(ids []string) ([]string, error) {
 	return ids, nil
 }
 
-func (g *LabPlace) Equip(programs []host.Program) error {
-	var missing []host.Program
-	for _, p := range programs {
-		if host.Have(p.Name) != nil {
-			missing = append(missing, p)
-		}
+func (g *LabPlace) Equip(programs []string) error {
+	if missing := host.Have(programs...); missing != nil {
+		return exit.With(exit.Unsupported, missing)
 	}
-	return missingPrograms(missing)
+	return nil
 }
 
 func (g *LabPlace) Describe(c *contender.Contender) result.ContenderInfo {
@@ -203,7 +200,7 @@ func hidden(dir string) error {
 
 // labOptions reads the lab's flags.
 func (f *Request) labOptions() (lab.Options, error) {
-	o := lab.Options{Underlay: f.Underlay, Offload: f.Offload, Congestion: f.Congestion, CNIPath: CNIPath()}
+	o := lab.Options{Underlay: f.Underlay, Offload: f.Offload, Congestion: f.Congestion}
 	var err error
 	if o.Nodes, err = strconv.Atoi(f.Nodes); err != nil {
 		return o, exit.Usage("--nodes %s: a lab has a number of machines; names are for --arena %s", f.Nodes, Kube)
@@ -258,14 +255,6 @@ func (f *Request) custom() (*lab.CustomAttach, error) {
 		f.cniText = string(raw)
 	}
 	return lab.NewCustom(f.CNIConf, []byte(f.cniText), join)
-}
-
-// cniPath is CNI_PATH, as for other runtimes, or the usual folders.
-func CNIPath() []string {
-	if p := os.Getenv("CNI_PATH"); p != "" {
-		return filepath.SplitList(p)
-	}
-	return lab.DefaultCNIPath
 }
 
 // cniTextKey is the setting that holds the text of --cni-conf's file.

@@ -13,10 +13,9 @@ import (
 	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/exit"
-	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/programs"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
-	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // newPlan makes the plan of a new run, as far as it does not hang on what the
@@ -78,31 +77,12 @@ func (j *Job) newPlan() error {
 
 // programs checks that what the steps run is installed.
 func (j *Job) programs(steps []result.Step) error {
-	var programs []host.Program
+	var wanted []string
 	for _, step := range steps {
-		w, err := workload.Lookup(step.Workload)
-		if err != nil {
-			return err
-		}
-		for _, p := range w.Info().Programs {
-			if !slices.ContainsFunc(programs, func(other host.Program) bool { return other.Name == p.Name }) {
-				programs = append(programs, p)
-			}
-		}
+		wanted = append(wanted, programs.Workload(step.Workload)...)
 	}
-	return j.place.Equip(programs)
-}
-
-// missingPrograms is the error of programs that are not on this machine.
-func missingPrograms(missing []host.Program) error {
-	var errs []error
-	for _, p := range missing {
-		errs = append(errs, &host.ProgramError{Program: p.Name, Package: p.Package})
-	}
-	if errs == nil {
-		return nil
-	}
-	return exit.With(exit.Unsupported, errors.Join(errs...))
+	slices.Sort(wanted)
+	return j.place.Equip(slices.Compact(wanted))
 }
 
 // enlist decides which contenders run: the baseline first, on every underlay
@@ -131,14 +111,20 @@ func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 	}
 	var entries []result.Entry
 	var underlays []string
+	var left []error // asked for by name, and a program is missing
+	log := console.Logger(os.Stderr)
 	run.Contenders = append(run.Contenders, j.place.Describe(base))
 	for _, c := range candidates {
 		err := a.Supports(ctx, c)
 		switch u := arena.AsUnsupported(err); {
-		case u != nil && (j.Wanted != nil || slices.Contains(j.place.Own(), c)) && !j.leaves(u): // asked for by name
+		case u != nil && (j.Wanted != nil || slices.Contains(j.place.Own(), c)) && !j.leaves(u) && !u.Program: // asked for by name
 			return fmt.Errorf("contender %s: %w", c.ID, toGuest(u))
 		case u != nil:
 			u = toGuest(u)
+			if u.Program && j.Wanted != nil {
+				left = append(left, fmt.Errorf("contender %s: %w", c.ID, u))
+				log.Warn("contender left out", "contender", c.ID, "why", u)
+			}
 			run.Unsupported = append(run.Unsupported, result.Unsupported{Contender: c.ID, Reason: u.Reason, Remedy: u.Remedy, OtherKernel: u.OtherKernel})
 			continue
 		case err != nil:
@@ -156,6 +142,9 @@ func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 	}
 	if j.Wanted != nil && len(underlays) == 0 && len(leftToGuest(run)) > 0 {
 		return exit.With(exitAllInGuest, nil)
+	}
+	if left != nil && len(underlays) == 0 {
+		return exit.With(exit.Unsupported, errors.Join(left...))
 	}
 	var baselines []result.Entry
 	for _, underlay := range underlays {

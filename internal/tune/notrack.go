@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/host"
 )
 
 // notrack keeps a port's connections out of the connection table.
@@ -26,7 +28,7 @@ var notrack = Setting{
 		}
 		from, err := f.m.notrackPorts(f.ctx)
 		if missing(err) {
-			return Proposal{}, &NotApplicable{Reason: "nft is not installed", Remedy: "apt-get install nftables"}
+			return Proposal{}, &NotApplicable{Reason: "nft is not installed", Remedy: host.Here().Remedy("nft")}
 		}
 		if err != nil {
 			return Proposal{}, notApplicable("nft does not work here: %v", err)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/host"
 )
 
 // tuned is the distribution's own tuning daemon.
@@ -24,7 +26,7 @@ var tuned = Setting{
 		from, err := f.m.tunedProfile(f.ctx)
 		switch {
 		case missing(err):
-			return Proposal{}, &NotApplicable{Reason: "tuned is not installed", Remedy: "apt-get install tuned, or take its settings one by one from this list"}
+			return Proposal{}, &NotApplicable{Reason: "tuned is not installed", Remedy: cmp.Or(host.Here().Remedy("tuned-adm"), "install it") + ", or take its settings one by one from this list"}
 		case errors.Is(err, errTunedStopped):
 			return Proposal{}, notApplicable("%v", err)
 		case err != nil:

@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/disk"
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/programs"
 )
 
 // Find is the kernel that spec names: a version such as "6.12" ("" is
@@ -57,10 +59,10 @@ func Lookup(version string) (Kernel, bool) {
 // fetch downloads the package of that version and unpacks it, which spares
 // the machine an installed kernel. It is whole or not there.
 func fetch(ctx context.Context, version string, log *slog.Logger) (Kernel, error) {
-	for _, tool := range []struct{ program, pkg string }{{"apt-get", "apt"}, {"apt-cache", "apt"}, {"dpkg-deb", "dpkg"}, {"depmod", "kmod"}} {
-		if _, err := exec.LookPath(tool.program); err != nil {
+	for _, tool := range programs.Fetch {
+		if host.Have(tool) != nil {
 			return Kernel{}, &Unsupported{
-				Reason: fmt.Sprintf("no kernel %s here, and %s (package %s), which would get it, is missing", version, tool.program, tool.pkg),
+				Reason: fmt.Sprintf("no kernel %s here, and %s (package %s), which would get it, is missing", version, tool, host.Here().Package(tool)),
 				Remedy: "install a kernel, or give one: --kernel /path/to/vmlinuz --modules /path/to/lib/modules/RELEASE",
 			}
 		}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/host"
 )
 
 // process is QEMU, with what it inherits: files in memory and sockets, so
@@ -27,8 +29,8 @@ type process struct {
 
 // have says that the program is installed.
 func have(program string) error {
-	if _, err := exec.LookPath(program); err != nil {
-		return &Unsupported{Reason: "QEMU is not installed (" + program + ")", Remedy: "install it: apt-get install " + programPackage}
+	if missing := host.Missing(program); missing != nil {
+		return &Unsupported{Reason: "QEMU is not installed (" + program + ")", Remedy: missing.Remedy}
 	}
 	return nil
 }

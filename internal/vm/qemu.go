@@ -6,10 +6,7 @@ import (
 )
 
 // program is QEMU's, for the one architecture whose guests are made here.
-const (
-	program        = "qemu-system-x86_64"
-	programPackage = "qemu-system-x86"
-)
+const program = "qemu-system-x86_64"
 
 // machine is what QEMU is told; its descriptors are those that it inherits.
 type machine struct {

@@ -123,8 +123,6 @@ type Service struct {
 	Name    string
 	Summary string
 	Params  []string
-	// Programs must be installed.
-	Programs []host.Program
 	// Setup prepares every node once, before there are pods.
 	Setup func(ctx context.Context, f *Fabric, p Params) (Proxy, error)
 }
@@ -162,9 +160,7 @@ type Transport struct {
 	MaxNodes int
 	// Limit says why there is a limit, and names contenders without one.
 	Limit string
-	// Programs must be installed.
-	Programs []host.Program
-	Setup    func(ctx context.Context, f *Fabric, p Params) error
+	Setup func(ctx context.Context, f *Fabric, p Params) error
 }
 
 // Attach gives a pod its interface: through standard CNI plugins (Conf), or by
@@ -173,12 +169,10 @@ type Attach struct {
 	Name    string
 	Summary string
 	Params  []string
-	Plugins []string // programs of the CNI path that it runs
+	Plugins []string // of a user's own configuration; package programs lists those of the others
 	// Conf is the network configuration list of a node, as its product
 	// writes it to /etc/cni/net.d.
 	Conf func(f *Fabric, n *Node, p Params) map[string]any
-	// Programs must be installed, beside the plugins.
-	Programs []host.Program
 	// Setup, if set, prepares every node, before the transport.
 	Setup func(ctx context.Context, f *Fabric, p Params) error
 	// Plug connects the pod, whose namespace is empty, and returns its address.

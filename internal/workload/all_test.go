@@ -27,11 +27,6 @@ func TestAll(t *testing.T) {
 				t.Errorf("%s: parameter %s without help", info.Name, p.Name)
 			}
 		}
-		for _, p := range info.Programs {
-			if p.Name == "" || p.Package == "" {
-				t.Errorf("%s: a program without name or package", info.Name)
-			}
-		}
 		if _, err := Complete(info, nil); err != nil {
 			t.Errorf("%s: %v", info.Name, err)
 		}

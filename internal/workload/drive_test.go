@@ -15,6 +15,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/programs"
 )
 
 // watched is an endpoint that remembers what was started at it.
@@ -286,7 +287,7 @@ func TestServerHangs(t *testing.T) {
 			_, server := watch(t, s)
 			s.Begin = func() {
 				marks.begin()
-				p := serving(server.of(w.Info().Programs[0].Name))[0]
+				p := serving(server.of(programs.Workload(w.Info().Name)[0]))[0]
 				if err := p.Signal(syscall.SIGSTOP); err != nil {
 					t.Error(err)
 				}
@@ -346,7 +347,7 @@ func TestMissingProgram(t *testing.T) {
 		}
 		_, err = w.Drive(t.Context(), s)
 		var missing *host.ProgramError
-		if !errors.As(err, &missing) || missing.Package != w.Info().Programs[0].Package {
+		if !errors.As(err, &missing) || missing.Program != programs.Workload(w.Info().Name)[0] {
 			t.Errorf("%s: %v", w.Info().Name, err)
 		}
 	}

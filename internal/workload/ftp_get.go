@@ -6,8 +6,6 @@ import (
 	"errors"
 	"path"
 	"strconv"
-
-	"github.com/cnibench/cnibench/internal/host"
 )
 
 // FTPGet moves a file over FTP, as the 2019 study did: vsftpd and curl.
@@ -19,11 +17,10 @@ type FTPGet struct {
 // Info implements Workload.
 func (FTPGet) Info() Info {
 	return Info{
-		Name:     "ftp_get",
-		Summary:  "one large file over FTP, vsftpd and curl, from memory to nowhere, a login for each transfer",
-		Params:   transferParams("256MiB"),
-		Metrics:  transferMetrics(),
-		Programs: []host.Program{{Name: "vsftpd", Package: "vsftpd"}, curlProgram},
+		Name:    "ftp_get",
+		Summary: "one large file over FTP, vsftpd and curl, from memory to nowhere, a login for each transfer",
+		Params:  transferParams("256MiB"),
+		Metrics: transferMetrics(),
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"net/netip"
 	"path"
 	"strings"
-
-	"github.com/cnibench/cnibench/internal/host"
 )
 
 // HTTPGet moves a file over HTTP/1.1, as the 2019 study did: nginx and curl.
@@ -15,20 +13,15 @@ type HTTPGet struct {
 	Program string
 }
 
-var (
-	nginxProgram  = host.Program{Name: "nginx", Package: "nginx-light"}
-	curlProgram   = host.Program{Name: "curl", Package: "curl"}
-	sendfileParam = Param{"sendfile", true, "nginx hands the file to the kernel with sendfile(2), as packaged configurations do, instead of reading it"}
-)
+var sendfileParam = Param{"sendfile", true, "nginx hands the file to the kernel with sendfile(2), as packaged configurations do, instead of reading it"}
 
 // Info implements Workload.
 func (HTTPGet) Info() Info {
 	return Info{
-		Name:     "http_get",
-		Summary:  "one large file over HTTP/1.1, nginx and curl, from memory to nowhere, a connection for each transfer",
-		Params:   append(transferParams("256MiB"), sendfileParam),
-		Metrics:  transferMetrics(),
-		Programs: []host.Program{nginxProgram, curlProgram},
+		Name:    "http_get",
+		Summary: "one large file over HTTP/1.1, nginx and curl, from memory to nowhere, a connection for each transfer",
+		Params:  append(transferParams("256MiB"), sendfileParam),
+		Metrics: transferMetrics(),
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/serve"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -35,8 +34,7 @@ func (HTTPRate) Info() Info {
 			{"stall", "", "with server: cnibench, how long all responses are held, e.g. 200ms"},
 			{"every", "2s", "from the start of one stall to the next"},
 		},
-		Metrics:  loadMetrics("latency", "service_time", "network_time", "send_lag"),
-		Programs: []host.Program{{Name: "nginx", Package: "nginx-light"}},
+		Metrics: loadMetrics("latency", "service_time", "network_time", "send_lag"),
 	}
 }
 

@@ -26,8 +26,7 @@ func (HTTPSGet) Info() Info {
 		Summary: "one large file over HTTPS (TLS 1.3, ECDSA P-256), nginx and curl, from memory to nowhere, a connection for each transfer",
 		Params: append(transferParams("256MiB"),
 			Param{"cipher", "TLS_AES_128_GCM_SHA256", "the one TLS 1.3 cipher suite that curl offers; the default is what http3_get uses too, on CPUs with AES"}),
-		Metrics:  transferMetrics(),
-		Programs: []host.Program{nginxProgram, curlProgram},
+		Metrics: transferMetrics(),
 	}
 }
 

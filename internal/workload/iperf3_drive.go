@@ -34,8 +34,6 @@ func iperf3Streams() []Param {
 	}
 }
 
-func iperf3Programs() []host.Program { return []host.Program{{Name: "iperf3", Package: "iperf3"}} }
-
 // iperf3Schedule is how iperf3 is made to cover a window.
 type iperf3Schedule struct {
 	omit, run int    // s, for -O and -t

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/needs"
+	"github.com/cnibench/cnibench/internal/programs"
 )
 
 // localhost is an endpoint on this machine's loopback.
@@ -50,10 +51,8 @@ func (w *window) end()   { w.ends = append(w.ends, time.Now()) }
 // needPrograms skips a test whose programs are not installed, and fails it in CI.
 func needPrograms(t *testing.T, w Workload) {
 	t.Helper()
-	for _, p := range w.Info().Programs {
-		if err := host.Have(p.Name); err != nil {
-			needs.Missing(t, err.Error())
-		}
+	if err := host.Have(programs.Workload(w.Info().Name)...); err != nil {
+		needs.Missing(t, err.Error())
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -84,9 +83,8 @@ func UDPBW() Qperf {
 func (q Qperf) Info() Info {
 	return Info{
 		Name: q.test, Summary: q.summary,
-		Params:   []Param{{"size", 1, "bytes in a message; the study has 1, 1024 and 4096"}},
-		Metrics:  q.metrics,
-		Programs: []host.Program{{Name: "qperf", Package: "qperf"}},
+		Params:  []Param{{"size", 1, "bytes in a message; the study has 1, 1024 and 4096"}},
+		Metrics: q.metrics,
 	}
 }
 

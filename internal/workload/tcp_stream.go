@@ -13,11 +13,10 @@ type TCPStream struct{}
 // Info implements Workload.
 func (TCPStream) Info() Info {
 	return Info{
-		Name:     "tcp_stream",
-		Summary:  "bulk TCP from client to server with iperf3; goodput is what the server received",
-		Params:   iperf3Streams(),
-		Metrics:  []string{result.Goodput, result.Retransmits},
-		Programs: iperf3Programs(),
+		Name:    "tcp_stream",
+		Summary: "bulk TCP from client to server with iperf3; goodput is what the server received",
+		Params:  iperf3Streams(),
+		Metrics: []string{result.Goodput, result.Retransmits},
 	}
 }
 

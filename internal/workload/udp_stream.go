@@ -23,8 +23,7 @@ func (UDPStream) Info() Info {
 		Params: append(iperf3Streams(),
 			Param{"length", 0, "bytes in a datagram; 0 is iperf3's own choice, what fits the MTU"},
 			Param{"bandwidth", "0", "bit/s to send on every stream, such as 500M; 0 is as fast as it can"}),
-		Metrics:  []string{result.Goodput, result.Loss, result.Jitter},
-		Programs: iperf3Programs(),
+		Metrics: []string{result.Goodput, result.Loss, result.Jitter},
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -36,11 +35,10 @@ type Calibrated interface {
 
 // Info describes a workload for listings, plans and checks of its parameters.
 type Info struct {
-	Name     string
-	Summary  string
-	Params   []Param
-	Metrics  []string       // names in result's metric catalogue
-	Programs []host.Program // what must be installed at the endpoints
+	Name    string
+	Summary string
+	Params  []Param
+	Metrics []string // names in result's metric catalogue
 }
 
 // Param is one parameter of a workload; its Default also gives its type (int,

@@ -37,7 +37,7 @@ func findProgram(name string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("no program %s on this machine for the image: scripts/setup test installs what is needed", name)
+	return "", fmt.Errorf("no program %s on this machine for the image: scripts/setup test-kube installs what is needed", name)
 }
 
 // iptablesExtensions returns the matches and targets that iptables loads by

@@ -247,7 +247,7 @@ func TestImagesThatDoNotCome(t *testing.T) {
 }
 
 func TestImagesThatLackPrograms(t *testing.T) {
-	b := newBed(t, Options{Programs: []host.Program{{Name: "sh"}, {Name: "no-such-qperf"}}}, testNode("a"), testNode("b"))
+	b := newBed(t, Options{Programs: []string{"sh", "no-such-qperf"}}, testNode("a"), testNode("b"))
 	_, err := b.arena(t).Up(t.Context(), here, "")
 	if text := unsupported(t, err); !strings.Contains(text, "lacks no-such-qperf") {
 		t.Error(text)

@@ -11,7 +11,6 @@ import (
 	"context"
 
 	"github.com/cnibench/cnibench/internal/contender"
-	"github.com/cnibench/cnibench/internal/host"
 )
 
 // Program is where the image has this program.
@@ -55,7 +54,7 @@ type Options struct {
 	// where the runtime keeps raw sockets from pods, and OpenMachines always.
 	Privileged bool
 	// Programs are what the steps run: Up fails where the image lacks one.
-	Programs []host.Program
+	Programs []string
 	// Install puts contenders on the cluster; nil measures the cluster as it is.
 	Install Installer
 	// Log says what goes on; nil is silent.

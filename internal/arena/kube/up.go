@@ -261,15 +261,11 @@ func (n *network) shared() bool {
 }
 
 // always are programs that workloads use without saying so.
-var always = []host.Program{{Name: "sh", Package: "dash"}, {Name: "cat", Package: "coreutils"}}
+var always = []string{"sh", "cat"}
 
 // equipped checks that the image has what the steps run.
 func (n *network) equipped(ctx context.Context) error {
-	programs := slices.Concat(always, n.arena.opt.Programs)
-	argv := []string{n.cl.program, "agent", "have"}
-	for _, p := range programs {
-		argv = append(argv, p.Name)
-	}
+	argv := slices.Concat([]string{n.cl.program, "agent", "have"}, always, n.arena.opt.Programs)
 	var out bytes.Buffer
 	if err := runAt(ctx, n.pods[0], &out, argv...); err != nil {
 		return fmt.Errorf("what the image %s has: %w", n.arena.opt.Image, err)

@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
-	"strings"
 
 	"github.com/containernetworking/cni/libcni"
-	"github.com/containernetworking/cni/pkg/invoke"
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 
-	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/ns"
 	"github.com/cnibench/cnibench/internal/wire"
 	"github.com/cnibench/cnibench/internal/wire/all"
@@ -59,7 +57,7 @@ func (n *network) cni(ctx context.Context, node *wire.Node, pod *ns.NS, name str
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("CNI configuration of %s: %w", node.Name, err)
 	}
-	cni := libcni.NewCNIConfigWithCacheDir(n.lab.opt.CNIPath, filepath.Join(n.dir, "cni-cache"), nil)
+	cni := libcni.NewCNIConfigWithCacheDir(host.CNIPath(), filepath.Join(n.dir, "cni-cache"), nil)
 	var addr netip.Addr
 	err = node.NS.Do(func() error {
 		res, err := cni.AddNetworkList(ctx, list, &libcni.RuntimeConf{ContainerID: name, NetNS: pod.Path(), IfName: wire.UplinkName})
@@ -129,18 +127,6 @@ func replaceText(v any, old, text string) any {
 	return v
 }
 
-// findPlugin finds a CNI plugin or says which package has it.
-func (l *lab) findPlugin(name string) (string, error) {
-	path, err := invoke.FindInPath(name, l.opt.CNIPath)
-	if err != nil {
-		return "", &arena.Unsupported{
-			Reason: fmt.Sprintf("CNI plugin %q is not in %s", name, strings.Join(l.opt.CNIPath, ", ")),
-			Remedy: "install it with: apt-get install containernetworking-plugins, or set CNI_PATH",
-		}
-	}
-	return path, nil
-}
-
 // NewCustom is a user's CNI configuration as it stands in the file; transport
 // joins the nodes, "" leaves them apart.
 func NewCustom(file string, conf []byte, transport string) (*CustomAttach, error) {
@@ -176,9 +162,9 @@ func (c *CustomAttach) attachment() (wire.Attach, error) {
 	}
 	a := wire.Attach{Name: CustomID, Summary: "the CNI configuration " + c.File}
 	for _, p := range list.Plugins {
-		a.Plugins = append(a.Plugins, p.Network.Type)
+		a.Plugins = append(a.Plugins, host.CNI(p.Network.Type))
 		if ipam := p.Network.IPAM.Type; ipam != "" {
-			a.Plugins = append(a.Plugins, ipam)
+			a.Plugins = append(a.Plugins, host.CNI(ipam))
 		}
 	}
 	a.Conf = func(*wire.Fabric, *wire.Node, wire.Params) map[string]any { return conf }

@@ -1,9 +1,11 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -11,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/programs"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/wire"
 	"github.com/cnibench/cnibench/internal/wire/all"
@@ -68,11 +71,15 @@ func (l *lab) Supports(_ context.Context, c *contender.Contender) error {
 			Remedy: "run it with --underlay auto",
 		}
 	}
-	if err := l.kernelHas(c); err != nil {
-		return err
-	}
 	pieces, err := l.compose(c)
 	if err != nil {
+		return err
+	}
+	// First of all, as no other kernel helps where a program is missing.
+	if err := programsHere(c, pieces); err != nil {
+		return err
+	}
+	if err := l.kernelHas(c); err != nil {
 		return err
 	}
 	for _, t := range pieces.transports {
@@ -83,22 +90,26 @@ func (l *lab) Supports(_ context.Context, c *contender.Contender) error {
 			}
 		}
 	}
-	for _, plugin := range pieces.plugins {
-		if _, err := l.findPlugin(plugin); err != nil {
-			return err
-		}
-	}
-	for _, program := range pieces.programs {
-		if host.Have(program.Name) != nil {
-			return &arena.Unsupported{Reason: fmt.Sprintf("%s: program not found", program.Name), Remedy: program.Remedy()}
-		}
-	}
-	for _, program := range c.Requires.Programs {
-		if err := host.Have(program); err != nil {
-			return &arena.Unsupported{Reason: err.Error(), Remedy: "install it"}
-		}
-	}
 	return nil
+}
+
+// programsHere says all that is missing at once, and what brings it.
+func programsHere(c *contender.Contender, p pieces) error {
+	var reasons, remedies []string
+	for _, name := range slices.Concat(programs.Contender(c), p.plugins) {
+		missing := host.Missing(name)
+		if missing == nil {
+			continue
+		}
+		reasons = append(reasons, name+": program not found")
+		if remedy := cmp.Or(missing.Remedy, "install "+name); !slices.Contains(remedies, remedy) {
+			remedies = append(remedies, remedy)
+		}
+	}
+	if reasons == nil {
+		return nil
+	}
+	return &arena.Unsupported{Reason: strings.Join(reasons, ", "), Remedy: strings.Join(remedies, ", "), Program: true}
 }
 
 func (l *lab) kernelHas(c *contender.Contender) error {
@@ -154,8 +165,7 @@ type pieces struct {
 	params        []wire.Params
 	service       *wire.Service // nil: no Services
 	serviceParams wire.Params
-	plugins       []string
-	programs      []host.Program
+	plugins       []string // of the user's own configuration, as package host names them
 }
 
 func (l *lab) compose(c *contender.Contender) (pieces, error) {
@@ -166,7 +176,6 @@ func (l *lab) compose(c *contender.Contender) (pieces, error) {
 			return p, fmt.Errorf("contender %s: %w", c.ID, err)
 		}
 		p.attach, p.attachParams, p.plugins = &attach, a.Params, attach.Plugins
-		p.programs = append(p.programs, attach.Programs...)
 		if err := p.attachParams.Check(a.Use, attach.Params); err != nil {
 			return p, fmt.Errorf("contender %s: %w", c.ID, err)
 		}
@@ -188,7 +197,6 @@ func (l *lab) compose(c *contender.Contender) (pieces, error) {
 			}
 		}
 		p.transports, p.params = append(p.transports, t), append(p.params, part.Params)
-		p.programs = append(p.programs, t.Programs...)
 	}
 	if s := c.Lab.Service; s != nil {
 		service, err := all.LookupService(s.Use)
@@ -199,7 +207,6 @@ func (l *lab) compose(c *contender.Contender) (pieces, error) {
 		if err := p.serviceParams.Check(s.Use, service.Params); err != nil {
 			return p, fmt.Errorf("contender %s: %w", c.ID, err)
 		}
-		p.programs = append(p.programs, service.Programs...)
 	}
 	return p, nil
 }

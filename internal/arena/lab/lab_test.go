@@ -28,7 +28,7 @@ func catalogue(t *testing.T) []*contender.Contender {
 func options(nodes, mtu int) Options {
 	return Options{
 		Nodes: nodes, Underlay: UnderlayAuto, MTU: mtu, Congestion: CongestionAuto,
-		CPUs: DefaultPlacement(CPUs()), CNIPath: DefaultCNIPath,
+		CPUs: DefaultPlacement(CPUs()),
 	}
 }
 

@@ -35,10 +35,6 @@ const CongestionAuto = "auto"
 // file system in memory over the host's /run, seen by the lab only.
 const RunDir = "/run"
 
-// DefaultCNIPath is where CNI plugins are looked for: the specification's
-// folder and Debian's.
-var DefaultCNIPath = []string{"/opt/cni/bin", "/usr/lib/cni"}
-
 // MaxNodes is how many nodes a lab can have: each has a /24 of pods.
 const MaxNodes = 250
 
@@ -51,7 +47,6 @@ type Options struct {
 	Offload    string        // OffloadHost (or empty), OffloadWire
 	Congestion string        // TCP congestion control in every namespace
 	CPUs       Placement     // where commands run
-	CNIPath    []string      // folders of CNI plugins
 	Custom     *CustomAttach // a user's own CNI configuration, run as contender "custom"
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/programs"
 	"github.com/cnibench/cnibench/internal/wire"
 	"github.com/cnibench/cnibench/internal/wire/plain"
 	"github.com/cnibench/cnibench/internal/wire/tunnel"
@@ -53,8 +55,10 @@ func TestAttachments(t *testing.T) {
 			if diff := cmp.Diff(c.want, string(got)); diff != "" {
 				t.Error(diff)
 			}
-			if !slices.Contains(a.Plugins, name) {
-				t.Errorf("plugins %v", a.Plugins)
+			for _, plugin := range []string{name, "host-local"} {
+				if runs, _ := programs.Piece(name); !slices.Contains(runs, host.CNI(plugin)) {
+					t.Errorf("plugin %s is not among the programs %v", plugin, runs)
+				}
 			}
 		})
 	}
@@ -78,6 +82,25 @@ func TestSysctlKeys(t *testing.T) {
 		f := &wire.Fabric{}
 		if err := plain.Sysctl.Setup(t.Context(), f, wire.Params{key: 1}); err == nil {
 			t.Errorf("%s was accepted", key)
+		}
+	}
+}
+
+// Each piece has a row in package programs, if only an empty one.
+func TestPiecesHaveRows(t *testing.T) {
+	var names []string
+	for _, x := range Attachments() {
+		names = append(names, x.Name)
+	}
+	for _, x := range Transports() {
+		names = append(names, x.Name)
+	}
+	for _, x := range Services() {
+		names = append(names, x.Name)
+	}
+	for _, name := range names {
+		if _, ok := programs.Piece(name); !ok {
+			t.Errorf("%s has no row in internal/programs/pieces.go", name)
 		}
 	}
 }

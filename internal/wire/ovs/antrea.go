@@ -22,10 +22,9 @@ const antreaGateway = "antrea-gw0"
 // Antrea is Antrea's bridge and a port of it for each pod. Parameter
 // datapath is Open vSwitch's: system (the kernel's, as Antrea has it) or netdev.
 var Antrea = wire.Attach{
-	Name:     "antrea",
-	Summary:  "a veth to an Open vSwitch bridge with Antrea's pipeline of flows",
-	Params:   []string{"datapath"},
-	Programs: ovsPrograms,
+	Name:    "antrea",
+	Summary: "a veth to an Open vSwitch bridge with Antrea's pipeline of flows",
+	Params:  []string{"datapath"},
 	Setup: func(ctx context.Context, f *wire.Fabric, p wire.Params) error {
 		datapath, err := p.OneOf("antrea", "datapath", "system", "netdev")
 		if err != nil {
@@ -79,10 +78,9 @@ func antreaNode(ctx context.Context, f *wire.Fabric, s *ovSwitch) error {
 // which flows give its destination. With IPsec each node has a port of its own
 // besides, from which its packets come in; what encrypts them is another piece.
 var AntreaTunnel = wire.Transport{
-	Name:     "antrea-tunnel",
-	Summary:  "Geneve between Open vSwitch bridges, the destination set by flows (Antrea's encap mode)",
-	Params:   []string{"ipsec", "checksum"},
-	Programs: ovsPrograms,
+	Name:    "antrea-tunnel",
+	Summary: "Geneve between Open vSwitch bridges, the destination set by flows (Antrea's encap mode)",
+	Params:  []string{"ipsec", "checksum"},
 	Setup: func(ctx context.Context, f *wire.Fabric, p wire.Params) error {
 		all, err := switches(ctx, f, "system")
 		if err != nil {
@@ -128,10 +126,9 @@ var AntreaTunnel = wire.Transport{
 // Parameter routes says who writes those: direct (noEncap) or none, where
 // another piece does (WireGuard).
 var AntreaGatewayRoutes = wire.Transport{
-	Name:     "antrea-gateway",
-	Summary:  "packets for other nodes' pods leave the bridge for the node's own routes (Antrea's noEncap mode)",
-	Params:   []string{"routes"},
-	Programs: ovsPrograms,
+	Name:    "antrea-gateway",
+	Summary: "packets for other nodes' pods leave the bridge for the node's own routes (Antrea's noEncap mode)",
+	Params:  []string{"routes"},
 	Setup: func(ctx context.Context, f *wire.Fabric, p wire.Params) error {
 		kind, err := p.OneOf("antrea-gateway", "routes", "direct", "none")
 		if err != nil {

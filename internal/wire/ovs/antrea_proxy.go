@@ -16,9 +16,8 @@ import (
 // connection tracking in the switch holds the choice. Antrea writes one Service
 // after the other; here all are one bundle of OpenFlow messages.
 var AntreaProxy = wire.Service{
-	Name:     "antrea-proxy",
-	Summary:  "Services as flows and select groups of Open vSwitch, translated by its connection tracking (AntreaProxy)",
-	Programs: ovsPrograms,
+	Name:    "antrea-proxy",
+	Summary: "Services as flows and select groups of Open vSwitch, translated by its connection tracking (AntreaProxy)",
 	Setup: func(ctx context.Context, f *wire.Fabric, _ wire.Params) (wire.Proxy, error) {
 		all, err := switches(ctx, f, "system")
 		return antreaServices{switches: all}, err

@@ -8,17 +8,8 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/wire"
 )
-
-// ovnPrograms are OVN as the distribution packages it.
-var ovnPrograms = append([]host.Program{
-	{Name: "ovn-northd", Package: "ovn-central"},
-	{Name: "ovn-nbctl", Package: "ovn-common"},
-	{Name: "ovn-sbctl", Package: "ovn-common"},
-	{Name: "ovn-controller", Package: "ovn-host"},
-}, ovsPrograms...)
 
 // Names of Kube-OVN (dist/images/install.sh and pkg/controller/config.go of
 // v1.12.8): the router of the cluster, the switch of pods and the switch that
@@ -47,10 +38,9 @@ type ovnNet struct {
 // OVN puts pods on OVN's logical switch. Which switch that is, and how it spans
 // nodes, is the transport's: ovn-overlay or ovn-localnet.
 var OVN = wire.Attach{
-	Name:     "ovn",
-	Summary:  "a veth to Open vSwitch, whose flows OVN writes from logical switches and routers (Kube-OVN)",
-	Params:   []string{"datapath"},
-	Programs: ovnPrograms,
+	Name:    "ovn",
+	Summary: "a veth to Open vSwitch, whose flows OVN writes from logical switches and routers (Kube-OVN)",
+	Params:  []string{"datapath"},
 	Setup: func(ctx context.Context, f *wire.Fabric, p wire.Params) error {
 		datapath, err := p.OneOf("ovn", "datapath", "system", "netdev")
 		if err != nil {

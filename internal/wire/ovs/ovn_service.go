@@ -18,9 +18,8 @@ import (
 // one for TCP and one for UDP, translated by connection tracking in Open
 // vSwitch on the client's node. With them every packet of a pod is tracked.
 var OVNService = wire.Service{
-	Name:     "ovn",
-	Summary:  "load balancers of OVN on the pods' logical switch, translated by Open vSwitch's connection tracking (Kube-OVN)",
-	Programs: ovnPrograms,
+	Name:    "ovn",
+	Summary: "load balancers of OVN on the pods' logical switch, translated by Open vSwitch's connection tracking (Kube-OVN)",
 	Setup: func(ctx context.Context, f *wire.Fabric, _ wire.Params) (wire.Proxy, error) {
 		o, err := ovnOf(f)
 		if err != nil {

@@ -24,9 +24,8 @@ const ovn0 = "ovn0"
 // all nodes, a distributed router, and a switch that joins the nodes; between
 // nodes logical packets travel in Geneve.
 var OVNOverlay = wire.Transport{
-	Name:     "ovn-overlay",
-	Summary:  "one OVN logical switch for all pods, a distributed router and Geneve between nodes (Kube-OVN's overlay)",
-	Programs: ovnPrograms,
+	Name:    "ovn-overlay",
+	Summary: "one OVN logical switch for all pods, a distributed router and Geneve between nodes (Kube-OVN's overlay)",
 	Setup: func(ctx context.Context, f *wire.Fabric, _ wire.Params) error {
 		o, err := ovnOf(f)
 		if err != nil {
@@ -114,10 +113,9 @@ const providerNetwork = "provider"
 // Kube-OVN's own OVN puts the pod's in its place (ls_dnat_mod_dl_dst).
 // Parameter vlan tags their packets; 0 does not.
 var OVNLocalnet = wire.Transport{
-	Name:     "ovn-localnet",
-	Summary:  "an OVN logical switch joined to the nodes' own network, no tunnel (Kube-OVN's underlay)",
-	Params:   []string{"vlan"},
-	Programs: ovnPrograms,
+	Name:    "ovn-localnet",
+	Summary: "an OVN logical switch joined to the nodes' own network, no tunnel (Kube-OVN's underlay)",
+	Params:  []string{"vlan"},
 	Setup: func(ctx context.Context, f *wire.Fabric, p wire.Params) error {
 		o, err := ovnOf(f)
 		if err != nil {

@@ -18,16 +18,6 @@ import (
 	"github.com/cnibench/cnibench/internal/wire"
 )
 
-// ovsPrograms are Open vSwitch as the distribution packages it.
-var ovsPrograms = []host.Program{
-	{Name: "ovs-vswitchd", Package: "openvswitch-switch"},
-	{Name: "ovsdb-server", Package: "openvswitch-switch"},
-	{Name: "ovs-vsctl", Package: "openvswitch-switch"},
-	{Name: "ovs-ofctl", Package: "openvswitch-switch"},
-	{Name: "ovsdb-tool", Package: "openvswitch-common"},
-	{Name: "ovs-appctl", Package: "openvswitch-common"},
-}
-
 // The schemas of Open vSwitch's and OVN's databases, where their packages put
 // them.
 const (

@@ -12,7 +12,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/wire"
 )
 
@@ -23,10 +22,9 @@ import (
 // for each pair of MAC addresses, none for IP; router/fastdp.go), written
 // beforehand here. The parameter is port, of VXLAN.
 var Weave = wire.Attach{
-	Name:     "weave",
-	Summary:  "a veth to a Linux bridge that reaches other nodes through an Open vSwitch datapath of the kernel (Weave Net fastdp)",
-	Params:   []string{"port"},
-	Programs: []host.Program{{Name: "ovs-dpctl", Package: "openvswitch-switch"}},
+	Name:    "weave",
+	Summary: "a veth to a Linux bridge that reaches other nodes through an Open vSwitch datapath of the kernel (Weave Net fastdp)",
+	Params:  []string{"port"},
 	Setup: func(ctx context.Context, f *wire.Fabric, p wire.Params) error {
 		port := p.Int("port", weavePort)
 		for _, n := range f.Nodes {

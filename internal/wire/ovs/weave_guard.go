@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/wire"
 )
 
@@ -16,10 +15,9 @@ import (
 // would leave without ESP is dropped. The parameters port, spi and mark are
 // those of esp.
 var WeaveGuard = wire.Transport{
-	Name:     "weave-guard",
-	Summary:  "marks VXLAN packets for ESP and drops those without, by iptables (Weave Net's encryption)",
-	Params:   []string{"port", "spi", "mark"},
-	Programs: []host.Program{{Name: "iptables-restore", Package: "iptables"}},
+	Name:    "weave-guard",
+	Summary: "marks VXLAN packets for ESP and drops those without, by iptables (Weave Net's encryption)",
+	Params:  []string{"port", "spi", "mark"},
 	Setup: func(ctx context.Context, f *wire.Fabric, p wire.Params) error {
 		for _, n := range f.Nodes {
 			rules := weaveGuardRules(f, n, p.Int("port", weavePort), p.Int("spi", wire.DefaultSPI), p.Int("mark", 0x20000))

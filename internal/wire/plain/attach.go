@@ -19,7 +19,6 @@ var Bridge = wire.Attach{
 	Name:    "bridge",
 	Summary: "a veth to a Linux bridge on the node that is the pods' gateway",
 	Params:  []string{"name", "hairpin", "promisc"},
-	Plugins: []string{"bridge", "host-local"},
 	Conf: func(f *wire.Fabric, n *wire.Node, p wire.Params) map[string]any {
 		return list("bridge", map[string]any{
 			"type":             "bridge",
@@ -39,7 +38,6 @@ var Bridge = wire.Attach{
 var PTP = wire.Attach{
 	Name:    "ptp",
 	Summary: "a veth to the node and a host route to the pod",
-	Plugins: []string{"ptp", "host-local"},
 	Conf: func(f *wire.Fabric, n *wire.Node, _ wire.Params) map[string]any {
 		ipam := podIPAM(n)
 		ipam["routes"] = []map[string]string{{"dst": "0.0.0.0/0"}}
@@ -52,7 +50,6 @@ var Macvlan = wire.Attach{
 	Name:    "macvlan",
 	Summary: "a macvlan interface of the node's uplink, no stack of the node between",
 	Params:  []string{"mode"},
-	Plugins: []string{"macvlan", "host-local"},
 	Conf: func(f *wire.Fabric, n *wire.Node, p wire.Params) map[string]any {
 		return list("macvlan", map[string]any{
 			"type": "macvlan", "master": wire.UplinkName, "mode": p.Text("mode", "bridge"), "mtu": f.PodMTU(), "ipam": uplinkIPAM(n),
@@ -65,7 +62,6 @@ var IPvlan = wire.Attach{
 	Name:    "ipvlan",
 	Summary: "an ipvlan interface of the node's uplink, no stack of the node between",
 	Params:  []string{"mode"},
-	Plugins: []string{"ipvlan", "host-local"},
 	Conf: func(f *wire.Fabric, n *wire.Node, p wire.Params) map[string]any {
 		mode, ipam := p.Text("mode", "l2"), uplinkIPAM(n)
 		if mode != "l2" {

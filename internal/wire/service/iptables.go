@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/wire"
 )
@@ -27,9 +26,6 @@ var IPTables = wire.Service{
 	Name:    "kube-proxy-iptables",
 	Summary: "the chains of kube-proxy's iptables mode: a rule a Service, gone through from the top by the first packet of a connection",
 	Params:  []string{"backend"},
-	Programs: []host.Program{
-		{Name: "iptables-nft-restore", Package: "iptables"}, {Name: "iptables-legacy-restore", Package: "iptables"}, {Name: "nft", Package: "nftables"},
-	},
 	Setup: func(ctx context.Context, f *wire.Fabric, p wire.Params) (wire.Proxy, error) {
 		known := []string{backendNFT, backendLegacy}
 		backend, err := nearest.Find("iptables backend", p.Text("backend", backendNFT), known, func(s string) string { return s })

@@ -14,7 +14,6 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/wire"
 )
@@ -26,9 +25,6 @@ var IPVS = wire.Service{
 	Name:    "ipvs",
 	Summary: "IP virtual server, with the addresses of all Services on a dummy interface",
 	Params:  []string{"form"},
-	Programs: []host.Program{
-		{Name: "ipvsadm", Package: "ipvsadm"}, {Name: "ipset", Package: "ipset"}, {Name: "iptables-nft-restore", Package: "iptables"},
-	},
 	Setup: func(ctx context.Context, f *wire.Fabric, p wire.Params) (wire.Proxy, error) {
 		form, err := nearest.Find("ipvs form", p.Text("form", "kube-router"), ipvsForms(), func(x ipvsForm) string { return x.name })
 		if err != nil {

@@ -6,16 +6,14 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/wire"
 )
 
 // NFTables writes the table that kube-proxy's nftables mode writes: a
 // packet for a Service finds it in a map.
 var NFTables = wire.Service{
-	Name:     "kube-proxy-nftables",
-	Summary:  "the table of kube-proxy's nftables mode: one look-up in a map of all Services by the first packet of a connection",
-	Programs: []host.Program{{Name: "nft", Package: "nftables"}},
+	Name:    "kube-proxy-nftables",
+	Summary: "the table of kube-proxy's nftables mode: one look-up in a map of all Services by the first packet of a connection",
 	Setup: func(ctx context.Context, f *wire.Fabric, _ wire.Params) (wire.Proxy, error) {
 		return nftablesProxy{}, nftablesProxy{}.Sync(ctx, f, nil)
 	},

@@ -30,10 +30,9 @@ import (
 // Parameters: type, the backend, and its other settings as flannel's net-conf.json
 // has them (Documentation/backends.md): port, vni.
 var Flanneld = wire.Transport{
-	Name:     "flanneld",
-	Summary:  "flannel's own daemon on every node with etcd on the first; the backend is a parameter",
-	Params:   []string{"type", "port", "vni"},
-	Programs: []host.Program{{Name: "flanneld", Build: "make flanneld"}, {Name: "etcd", Package: "etcd-server"}, {Name: "iptables", Package: "iptables"}},
+	Name:    "flanneld",
+	Summary: "flannel's own daemon on every node with etcd on the first; the backend is a parameter",
+	Params:  []string{"type", "port", "vni"},
 	Setup: func(ctx context.Context, f *wire.Fabric, p wire.Params) error {
 		first := f.Nodes[0]
 		etcd := netip.AddrPortFrom(first.Addr.Addr(), 2379)

@@ -24,18 +24,10 @@ func stamp(pkg string) string {
 	return fmt.Sprintf("-X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s -X %[1]s.gitTreeState=clean", pkg, KubernetesVersion, major, minor)
 }
 
-// debianPrograms are taken from the machine: program, its Debian package.
-var debianPrograms = [][2]string{
-	{"etcd", "etcd-server"},
-	{"containerd", "containerd"},
-	{"containerd-shim-runc-v2", "containerd"},
-	{"ctr", "containerd"},
-	{"runc", "runc"},
-	{"iptables", "iptables"},
-	{"nft", "nftables"},
-	{"nsenter", "util-linux"},
-	{"mount", "mount"},
-	{"/usr/lib/cni/bridge", "containernetworking-plugins"},
+// machinePrograms are taken from the machine. cnibench's internal/programs lists
+// them for its profile test-kube, with their packages.
+var machinePrograms = []string{
+	"etcd", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "iptables", "nft", "nsenter", "mount", "/usr/lib/cni/bridge",
 }
 
 const etcdURL = "http://127.0.0.1:2379"

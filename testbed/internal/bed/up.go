@@ -274,14 +274,14 @@ func checkMachine() error {
 	if os.Geteuid() != 0 {
 		return errors.New("the test bed needs root: containers are started by containerd and runc")
 	}
-	var packages []string
-	for _, p := range debianPrograms {
-		if _, err := exec.LookPath(p[0]); err != nil && !slices.Contains(packages, p[1]) {
-			packages = append(packages, p[1])
+	var missing []string
+	for _, p := range machinePrograms {
+		if _, err := exec.LookPath(p); err != nil {
+			missing = append(missing, p)
 		}
 	}
-	if packages != nil {
-		return fmt.Errorf("programs are missing; run scripts/setup test, or apt-get install --no-install-recommends %s", strings.Join(packages, " "))
+	if missing != nil {
+		return fmt.Errorf("%s: program not found; scripts/setup test-kube installs what is needed", strings.Join(missing, ", "))
 	}
 	return nil
 }

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/programs"
+)
+
+// packagesFlags are the flags of `cnibench probe --packages`.
+type packagesFlags struct {
+	only       bool
+	suite      string
+	contenders []string
+}
+
+func (f *packagesFlags) add(c *cobra.Command) {
+	c.Flags().BoolVar(&f.only, "packages", false, "print the programs that are missing here, and the command that installs them")
+	c.Flags().StringVar(&f.suite, "suite", "", "with --packages: only for the `NAME` of a suite")
+	c.Flags().StringSliceVar(&f.contenders, "contenders", nil, "with --packages: only for these contenders, `IDS` with commas between")
+}
+
+// packagesResult is the JSON form.
+type packagesResult struct {
+	Schema       string        `json:"schema"`
+	Distribution string        `json:"distribution"`
+	Install      string        `json:"install"` // "" where nothing is missing that a package has
+	Programs     programs.List `json:"programs"`
+}
+
+func (f *packagesFlags) run(c *cobra.Command, asJSON bool) error {
+	list, err := programs.Run(f.suite, f.contenders)
+	if err != nil {
+		return err
+	}
+	out := c.OutOrStdout()
+	if asJSON {
+		return printJSON(out, packagesResult{"cnibench/packages/1", host.Here().Name, list.Install(), list})
+	}
+	missing := list.Missing()
+	if len(missing) == 0 {
+		fmt.Fprintln(out, "Every program is here.")
+		return nil
+	}
+	var rows [][]string
+	for _, w := range missing {
+		rows = append(rows, []string{w.Program, w.Remedy, strings.Join(w.For, ", ")})
+	}
+	printTable(out, []string{"Missing program", "What would help", "For"}, rows)
+	if install := list.Install(); install != "" {
+		fmt.Fprintf(out, "\nTo install all of them, as root: %s\n", install)
+	}
+	return nil
+}
