@@ -99,9 +99,15 @@ test-fresh: setup-test-fresh ## README's first command on a machine as good as n
 	@scripts/test-fresh
 
 .PHONY: test-unit
-test-unit: ## tests that measure nothing, with the race detector for what runs in parallel, if there is a C compiler
+test-unit: test-plain test-race ## tests that measure nothing, with the race detector for what runs in parallel, if there is a C compiler
+
+.PHONY: test-plain
+test-plain:
 	@echo "go test (what measures nothing and runs nothing in parallel)"
 	@go test $(call packages,plain)
+
+.PHONY: test-race
+test-race:
 	@if command -v gcc >/dev/null; then \
 		echo "go test -race (what runs in parallel)"; \
 		CGO_ENABLED=1 go test -race $(call packages,race); \
