@@ -75,7 +75,7 @@ func parseCPUs(list string, cpus []int) ([]int, error) {
 		}
 		for c := first; c <= last; c++ {
 			if !slices.Contains(cpus, c) {
-				return nil, fmt.Errorf("CPU %d is not there", c)
+				return nil, fmt.Errorf("CPU %d is not there; this process may use %v", c, cpus)
 			}
 			if !slices.Contains(chosen, c) {
 				chosen = append(chosen, c)
