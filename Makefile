@@ -59,7 +59,7 @@ release: ## dist/: what people install, for each system; the same commit gives t
 	@cd tools/release && go run . -version "$(version)" -commit "$(commit)" -epoch "$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}" -ldflags "$(ldflags)" $(release)
 
 .PHONY: test-release
-test-release: ## makes a release twice and holds it against krew, Helm, dpkg and itself (some minutes)
+test-release: ## makes a release twice and holds it against krew, dpkg and itself (some minutes)
 	cd tools/release && go test -count=1 -timeout 40m ./...
 
 .PHONY: flanneld
@@ -71,7 +71,7 @@ test: setup-test ## every test that needs no guest and no Kubernetes; fails if o
 	@scripts/leak-check $(MAKE) -k --no-print-directory test-unit test-timed test-user
 
 .PHONY: test-all
-test-all: test check test-guest test-kube test-release ## everything that CI runs, some 50 minutes on 2 CPUs
+test-all: test check test-guest test-kube test-release test-fresh ## everything that CI runs, some 50 minutes on 2 CPUs
 
 .PHONY: testbed-up
 testbed-up: setup-test-kube bin/testbed ## a real Kubernetes cluster on this machine, for tests (docs/testbed.md); flags= has more
