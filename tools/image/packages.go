@@ -19,6 +19,9 @@ var unread = []string{
 	"/usr/share/bug/", "/usr/share/zsh/", "/usr/share/fish/", "/etc/init.d/", "/etc/default/", "/etc/cron", "/etc/logrotate.d/", "/lib/systemd/", "/usr/lib/systemd/",
 }
 
+// unreadPlugin is tc's plugin for ATM, whose library is only recommended to be installed.
+const unreadPlugin = "/usr/lib/*/tc/q_atm.so"
+
 // AddPackages adds the files of installed Debian packages, and returns the
 // names of the packages that are not installed.
 func (t *Tree) AddPackages(root string, packages []string) (missing []string, err error) {
@@ -39,6 +42,9 @@ func (t *Tree) AddPackages(root string, packages []string) (missing []string, er
 		}
 		for _, name := range names {
 			if slices.ContainsFunc(unread, func(dir string) bool { return strings.HasPrefix(name, dir) }) {
+				continue
+			}
+			if plugin, _ := path.Match(unreadPlugin, name); plugin { // the pattern is well formed
 				continue
 			}
 			// An administrator may have moved or removed files of the list.

@@ -1,5 +1,5 @@
 /*!
-Built by ui/ from 983cefd013e734da4e5c9d9e9288697a3351e3f61d2391e37b3e02da7151a877
+Built by ui/ from c7440c2496c72c073be32313942ec76d156ba4fae6d85238b9ec9b4f7559930d
 
 Apache ECharts 6.1.0, Apache License 2.0 (https://www.apache.org/licenses/LICENSE-2.0)
 Apache ECharts
