@@ -153,6 +153,8 @@ type Unsupported struct {
 	OtherKernel bool
 	// Program says that programs are missing, and nothing else is known to be.
 	Program bool
+	// Denied says that the kernel can, but only for root.
+	Denied bool
 }
 
 func (e *Unsupported) Error() string {

@@ -198,17 +198,20 @@ func TestSameGuest(t *testing.T) {
 	}
 }
 
-// lacking is an arena that has no nft.
+// lacking is an arena that has no nft, and a user who may not load eBPF programs.
 type lacking struct{ poor }
 
 func (lacking) Supports(_ context.Context, c *contender.Contender) error {
-	if c.ID != "calico-noencap" {
+	switch c.ID {
+	case "host", "macvlan":
 		return nil
+	case "cilium":
+		return &arena.Unsupported{Reason: "this user may not use ebpf-tc", Remedy: "run it as root", OtherKernel: true, Denied: true}
 	}
 	return &arena.Unsupported{Reason: "nft: program not found", Remedy: "install it with: apt-get install nftables", Program: true}
 }
 
-// A missing program leaves out the contender that needs it; the run ends with
+// A missing program, or right of this user, leaves out the contender that needs it; the run ends with
 // exit code 3 only where no other contender was asked for.
 func TestMissingProgramLeavesOut(t *testing.T) {
 	cat, err := LoadCatalogue()
@@ -220,7 +223,7 @@ func TestMissingProgramLeavesOut(t *testing.T) {
 		j := &Job{flags: &Request{Baseline: "host"}, Catalogue: cat, place: &LabPlace{}, Wanted: wanted}
 		return run, j.enlist(t.Context(), lacking{}, run)
 	}
-	run, err := enlist("calico-noencap", "macvlan")
+	run, err := enlist("calico-noencap", "cilium", "macvlan")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,11 +231,14 @@ func TestMissingProgramLeavesOut(t *testing.T) {
 	for _, entry := range run.Plan.Contenders {
 		ids = append(ids, entry.ID)
 	}
-	left := []result.Unsupported{{Contender: "calico-noencap", Reason: "nft: program not found", Remedy: "install it with: apt-get install nftables"}}
+	left := []result.Unsupported{
+		{Contender: "calico-noencap", Reason: "nft: program not found", Remedy: "install it with: apt-get install nftables"},
+		{Contender: "cilium", Reason: "this user may not use ebpf-tc", Remedy: "run it as root, or run it in a guest: --arena microvm", OtherKernel: true},
+	}
 	if diff := cmp.Diff([]string{"host", "macvlan"}, ids) + cmp.Diff(left, run.Unsupported); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := enlist("calico-noencap"); exit.Code(err) != exit.Unsupported || !strings.Contains(err.Error(), "apt-get install nftables") {
+	if _, err := enlist("calico-noencap", "cilium"); exit.Code(err) != exit.Unsupported || !strings.Contains(err.Error(), "apt-get install nftables") {
 		t.Errorf("%v: want exit code %d and the package", err, exit.Unsupported)
 	}
 }

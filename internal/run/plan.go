@@ -111,20 +111,22 @@ func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 	}
 	var entries []result.Entry
 	var underlays []string
-	var left []error // asked for by name, and a program is missing
+	var left []error // asked for by name; programs, or rights of this user, are missing
+	guest := false   // another kernel is left some
 	log := console.Logger(os.Stderr)
 	run.Contenders = append(run.Contenders, j.place.Describe(base))
 	for _, c := range candidates {
 		err := a.Supports(ctx, c)
 		switch u := arena.AsUnsupported(err); {
-		case u != nil && (j.Wanted != nil || slices.Contains(j.place.Own(), c)) && !j.leaves(u) && !u.Program: // asked for by name
+		case u != nil && (j.Wanted != nil || slices.Contains(j.place.Own(), c)) && !j.leaves(u) && !u.Program && !u.Denied: // asked for by name
 			return fmt.Errorf("contender %s: %w", c.ID, toGuest(u))
 		case u != nil:
-			u = toGuest(u)
-			if u.Program && j.Wanted != nil {
+			guest = guest || j.leaves(u)
+			if j.Wanted != nil && !j.leaves(u) {
 				left = append(left, fmt.Errorf("contender %s: %w", c.ID, u))
 				log.Warn("contender left out", "contender", c.ID, "why", u)
 			}
+			u = toGuest(u)
 			run.Unsupported = append(run.Unsupported, result.Unsupported{Contender: c.ID, Reason: u.Reason, Remedy: u.Remedy, OtherKernel: u.OtherKernel})
 			continue
 		case err != nil:
@@ -140,7 +142,7 @@ func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 		entries = append(entries, result.Entry{ID: c.ID, Underlay: underlay})
 		run.Contenders = append(run.Contenders, j.place.Describe(c))
 	}
-	if j.Wanted != nil && len(underlays) == 0 && len(leftToGuest(run)) > 0 {
+	if j.Wanted != nil && len(underlays) == 0 && guest {
 		return exit.With(exitAllInGuest, nil)
 	}
 	if left != nil && len(underlays) == 0 {

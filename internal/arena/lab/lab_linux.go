@@ -136,7 +136,7 @@ func (l *lab) kernelHas(c *contender.Contender) error {
 		Remedy: fmt.Sprintf("load the module or %s (%s)", remedyKernel, strings.Join(missing, ", ")),
 	}
 	if denied {
-		u.Reason, u.Remedy = "this user may not use "+strings.Join(why, ", "), "run it as root"
+		u.Reason, u.Remedy, u.Denied = "this user may not use "+strings.Join(why, ", "), "run it as root", true
 	}
 	return u
 }
