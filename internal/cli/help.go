@@ -22,7 +22,7 @@ func flagGroups() []flagGroup {
 	return []flagGroup{
 		{"What", "", []string{
 			"suite", "step", "set", "contenders", "contender", "baseline", "profile", "sysctl", "machine", "nic",
-			"arena", "nodes", "mtu", "line-rate", "services", "rates", "check", "cache", "force",
+			"arena", "nodes", "mtu", "line-rate", "services", "rates", "check", "packages", "cache", "force",
 		}},
 		{"How long", "", []string{"rounds", "duration", "warmup", "seed"}},
 		{"Lab (--arena auto, lab or microvm)", "lab: ", nil},

@@ -132,6 +132,10 @@ func openJournal(dir, boot string, layer func(*os.Root) disk.Folder) (*Journal, 
 func lockDir(dir string) (*os.File, error) {
 	for {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
+			// Another process may have removed the folder between mkdir and MkdirAll's look at it.
+			if info, gone := os.Lstat(dir); errors.Is(err, fs.ErrExist) && (errors.Is(gone, fs.ErrNotExist) || gone == nil && info.IsDir()) {
+				continue
+			}
 			return nil, err
 		}
 		f, err := os.Open(dir)
