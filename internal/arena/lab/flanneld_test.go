@@ -107,7 +107,8 @@ var arbitrary = []struct {
 	{regexp.MustCompile(`(?m) (qlen \d+)?$`), ""}, // of devices that queue nothing (noqueue)
 }
 
-// Without the program the contender is refused with the command that builds it.
+// Without the programs the contender is refused with the command that builds the
+// one, and with the package of the other.
 func TestFlanneldMissing(t *testing.T) {
 	t.Setenv("PATH", "/nonexistent")
 	a, err := New(options(2, 1500))
@@ -121,7 +122,8 @@ func TestFlanneldMissing(t *testing.T) {
 	daemon := *vxlan
 	daemon.Lab.Transport = &contender.Piece{Use: "flanneld"}
 	u := arena.AsUnsupported(a.Supports(t.Context(), &daemon))
-	if u == nil || u.Reason != "flanneld: program not found" || !strings.Contains(u.Remedy, "make flanneld") {
-		t.Errorf("without flanneld: %+v", u)
+	if u == nil || !strings.Contains(u.Reason, "flanneld: program not found") || !strings.Contains(u.Reason, "etcd: program not found") ||
+		!strings.Contains(u.Remedy, "make flanneld") {
+		t.Errorf("without flanneld and etcd: %+v", u)
 	}
 }
