@@ -257,7 +257,7 @@ func Every[T any](t *testing.T, do func(d *Disk) T, check func(t *testing.T, did
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { d.Close() })
+		t.Cleanup(func() { _ = d.Close() }) // the folder goes with the test
 		return d, do(d)
 	}
 	good, _ := start(Fault{})

@@ -312,7 +312,7 @@ func (s *calicoServices) sync(ctx context.Context, table []wire.ServicePort) err
 			return err
 		}
 		if err := s.add(port); err != nil {
-			return fmt.Errorf("Service %s: %w", port.Name, err)
+			return fmt.Errorf("add Service %s: %w", port.Name, err)
 		}
 	}
 	return nil

@@ -123,7 +123,7 @@ func (m *serviceMaps) sync(ctx context.Context, table []wire.ServicePort) error 
 			return err
 		}
 		if err := m.add(s); err != nil {
-			return fmt.Errorf("Service %s: %w", s.Name, err)
+			return fmt.Errorf("add Service %s: %w", s.Name, err)
 		}
 	}
 	return nil
