@@ -95,7 +95,7 @@ bin/testbed:
 	@cd testbed && go build -ldflags "-s -w" -o ../bin/testbed .
 
 .PHONY: test-fresh
-test-fresh: setup-test-fresh ## README's first command on a machine as good as new, as root and as an ordinary user (docs/testing.md; needs root)
+test-fresh: setup-test-fresh ## README's first command on a machine as good as new, as root and as an ordinary user (CONTRIBUTING.md; needs root)
 	@scripts/test-fresh
 
 .PHONY: test-unit
