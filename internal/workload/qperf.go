@@ -10,6 +10,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/result"
@@ -156,6 +157,11 @@ func (c *crew) qperf(test string, size int, run time.Duration) (qperfReport, err
 	}
 	p, err := client("client", run, true)
 	if err != nil {
+		return qperfReport{}, err
+	}
+	// The child that serves a client outlives a server that is killed, and keeps its
+	// output open, so the death may show only when the server is told to end.
+	if err := c.stop(server, 128+int(syscall.SIGTERM)); err != nil {
 		return qperfReport{}, err
 	}
 	report, err := parseQperf(bytes.NewReader(p.stdout.Bytes()))
