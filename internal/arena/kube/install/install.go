@@ -335,8 +335,8 @@ func (j *job) takeOff(ctx context.Context, left *journal) error {
 	return j.forget(ctx)
 }
 
-// prove compares with what was there before. What is still on its way out
-// gets a moment.
+// prove compares with what was there before. What is still on its way out gets a
+// moment, and is cleaned again.
 func (j *job) prove(ctx context.Context, before *findings) error {
 	for try := 0; ; try++ {
 		after, err := j.survey(ctx)
@@ -354,6 +354,10 @@ func (j *job) prove(ctx context.Context, before *findings) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(5 * time.Second):
+		}
+		// A program that was on its way out may have written again after the cleaning.
+		if err := j.cleanNodes(ctx, before); err != nil {
+			return err
 		}
 	}
 }
