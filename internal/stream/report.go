@@ -1,6 +1,9 @@
 package stream
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // ReportSchema names the JSON object that a Report is written as.
 const ReportSchema = "cnibench/stream/1"
@@ -34,7 +37,7 @@ type SliceReport struct {
 
 // NewReport sums up slices that cfg gave.
 func NewReport(cfg Config, target string, slices []Slice) Report {
-	r := Report{Schema: ReportSchema, Target: target, Protocol: cfg.Protocol, Connections: defaultTo(cfg.Connections, 1), Slices: []SliceReport{}}
+	r := Report{Schema: ReportSchema, Target: target, Protocol: cfg.Protocol, Connections: cmp.Or(cfg.Connections, 1), Slices: []SliceReport{}}
 	var all Slice
 	for _, s := range slices {
 		each := SliceReport{Duration: s.Elapsed.Seconds(), Goodput: float64(s.Goodput()), Retransmits: s.Retransmits, Loss: s.Loss()}

@@ -374,17 +374,7 @@ func newPackets(cfg Config, session token, connection int) (sender, error) {
 	}
 	defer conn.Close()
 	p := &packets{fd: -1, batch: newBatch(cfg.Size), started: time.Now()}
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	var failed error
-	err = raw.Control(func(own uintptr) {
-		if p.fd, failed = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0); failed == nil {
-			failed = unix.SetNonblock(p.fd, false)
-		}
-	})
-	if err := errors.Join(err, failed); err != nil {
+	if p.fd, err = blocking(conn); err != nil {
 		return nil, err
 	}
 	timeout := unix.NsecToTimeval(int64(stopPatience))

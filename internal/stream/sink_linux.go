@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -305,15 +306,15 @@ func (s *Sink) receivePackets() error {
 }
 
 // blocking is another descriptor of the connection, for blocking calls. The caller
-// closes it.
-func blocking(conn *net.TCPConn) (fd int, err error) {
+// closes it, and conn.
+func blocking(conn syscall.Conn) (fd int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return -1, err
 	}
 	var failed error
 	err = raw.Control(func(own uintptr) {
-		// Both descriptors share the mode: from here on only hangUp uses conn.
+		// Both descriptors share the mode: from here on nobody reads or writes through conn.
 		if fd, failed = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0); failed == nil {
 			failed = unix.SetNonblock(fd, false)
 		}

@@ -6,6 +6,7 @@
 package stream
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -60,12 +61,12 @@ func (c Config) complete() (Config, error) {
 	least, most := 1, mostBlock
 	switch c.Protocol {
 	case TCP:
-		c.Size = defaultTo(c.Size, blockSize)
+		c.Size = cmp.Or(c.Size, blockSize)
 		if c.Rate != 0 {
 			return wrong("a rate is for UDP only; TCP sends what the path takes")
 		}
 	case UDP:
-		c.Size = defaultTo(c.Size, packetSize)
+		c.Size = cmp.Or(c.Size, packetSize)
 		least, most = headerSize, mostPacket
 		if c.Window != 0 || c.ZeroCopy {
 			return wrong("a window and zero copy are for TCP only")
@@ -73,7 +74,7 @@ func (c Config) complete() (Config, error) {
 	default:
 		return wrong("protocol %q; there are tcp and udp", c.Protocol)
 	}
-	c.Connections = defaultTo(c.Connections, 1)
+	c.Connections = cmp.Or(c.Connections, 1)
 	switch {
 	case !c.Target.IsValid() || c.Target.Port() == 0:
 		return wrong("the target needs an address and a port")
@@ -85,13 +86,6 @@ func (c Config) complete() (Config, error) {
 		return wrong("a negative window, rate or time")
 	}
 	return c, nil
-}
-
-func defaultTo(v, otherwise int) int {
-	if v == 0 {
-		return otherwise
-	}
-	return v
 }
 
 // Slice is what arrived within one slice.
