@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -22,6 +23,7 @@ import (
 type lab struct {
 	opt      Options
 	features map[string]Feature // probed so far
+	standing atomic.Int32       // networks that are up or coming up
 }
 
 // New is the lab arena. The process must be inside the lab's container

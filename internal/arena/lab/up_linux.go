@@ -42,6 +42,7 @@ type network struct {
 	programmed bool // the proxy has Services, or may have some
 
 	mu    sync.Mutex
+	gone  bool     // Down was called
 	boxes []*ns.NS // every namespace, nodes and pods included
 	nodes []*endpoint
 	pods  []*endpoint
@@ -58,10 +59,11 @@ const upPatience = 3 * time.Minute
 func (l *lab) Up(ctx context.Context, c *contender.Contender, variant string) (_ arena.Network, err error) {
 	ctx, cancel := context.WithTimeout(ctx, upPatience)
 	defer cancel()
-	n := &network{lab: l, id: c.ID, dir: filepath.Join(RunDir, "cnibench", c.ID)}
+	n := &network{lab: l, id: c.ID, dir: filepath.Join(RunDir, "cnibench", c.ID+"@"+variant)}
 	if n.pieces, err = l.compose(c); err != nil {
 		return nil, err
 	}
+	l.standing.Add(1)
 	defer func() {
 		if err != nil {
 			err = errors.Join(refusedHere(err), n.Down(context.WithoutCancel(ctx)))
@@ -260,16 +262,14 @@ func (n *network) beside(ctx context.Context) (*endpoint, error) {
 	return n.pods[len(n.nodes)], nil
 }
 
-// Down implements arena.Network: it kills what still runs and lets go of the
-// namespaces, with which the kernel takes back links, routes and rules.
+// Down implements arena.Network: it kills what still runs in the network's
+// namespaces and lets go of them, with which the kernel takes back links, routes
+// and rules. Other networks of the lab stay as they are.
 func (n *network) Down(context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	// As init, this reaches every process of the lab and no other.
-	if os.Getpid() == 1 {
-		if err := unix.Kill(-1, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("lab: end processes: %w", err)
-		}
+	if err := killInside(n.boxes); err != nil {
+		return fmt.Errorf("lab: end processes: %w", err)
 	}
 	var errs []error
 	ended := make(chan struct{})
@@ -279,7 +279,6 @@ func (n *network) Down(context.Context) error {
 	}()
 	select {
 	case <-ended:
-		reapOrphans()
 	case <-time.After(downPatience):
 		errs = append(errs, fmt.Errorf("lab: a killed process does not end within %v", downPatience))
 	}
@@ -291,6 +290,10 @@ func (n *network) Down(context.Context) error {
 	}
 	n.boxes = nil
 	errs = append(errs, os.RemoveAll(n.dir))
+	if !n.gone && n.lab.standing.Add(-1) == 0 {
+		reapOrphans()
+	}
+	n.gone = true
 	return errors.Join(errs...)
 }
 
@@ -298,8 +301,9 @@ func (n *network) Down(context.Context) error {
 const downPatience = 5 * time.Second
 
 // reapOrphans takes the exit status of processes whose parents have died and
-// which are ours as the init. Nobody else waits for a process at this time.
-// All of them were killed; one that hangs in the kernel is left after a while.
+// which are ours as the init. Nobody else waits for a process while no network
+// stands. All of them were killed; one that hangs in the kernel is left after a
+// while.
 func reapOrphans() {
 	for deadline := time.Now().Add(downPatience); time.Now().Before(deadline); {
 		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
