@@ -23,10 +23,12 @@ type Slicer interface {
 	// which does. begin and end, if not nil, are called at the borders of what
 	// counts. After an error of ctx the Slicer can only be closed.
 	Slice(ctx context.Context, lead, length time.Duration, begin, end func()) (Slice, error)
-	// Close ends client and server and returns what all slices measured together:
-	// percentiles come from merged histograms, rates from sums. An Outcome without
-	// metrics is that of a load without a slice.
-	Close() (Outcome, error)
+	// Close ends client and server and returns what those slices measured together
+	// for which counts says true: percentiles come from merged histograms, rates
+	// from sums. Slices are numbered from 0 in the order of the calls, failed ones
+	// included; a nil counts takes all. An Outcome without metrics is that of a load
+	// without a slice.
+	Close(counts func(slice int) bool) (Outcome, error)
 }
 
 // Slice is what one slice measured.
@@ -43,6 +45,6 @@ func driveInOneSlice(ctx context.Context, s *Session, w Sliceable) (Outcome, err
 		return Outcome{}, err
 	}
 	_, err = opened.Slice(ctx, s.Warmup, s.Duration, s.Begin, s.End)
-	out, closeErr := opened.Close()
+	out, closeErr := opened.Close(nil)
 	return out, errors.Join(err, closeErr)
 }

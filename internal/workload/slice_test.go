@@ -27,7 +27,7 @@ func (f *steady) Slice(_ context.Context, lead, length time.Duration, begin, end
 	return Slice{Elapsed: length, Metrics: map[string]float64{result.Goodput: 1e9}}, f.fails
 }
 
-func (f *steady) Close() (Outcome, error) {
+func (f *steady) Close(func(int) bool) (Outcome, error) {
 	f.closed++
 	return Outcome{Metrics: map[string]float64{result.Goodput: 1e9}}, nil
 }
