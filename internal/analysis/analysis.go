@@ -72,6 +72,7 @@ type Result struct {
 	Unit       string      `json:"unit"`
 	Better     string      `json:"better"` // higher, lower
 	N          int         `json:"n"`
+	Of         int         `json:"of,omitempty"`    // rounds in which the step was taken, valid or not; where N is less, the figure is of the rest
 	Median     float64     `json:"median"`          // of the rounds; a latency percentile: of all rounds' requests together
 	Count      int64       `json:"count,omitempty"` // requests behind such a percentile
 	CI         *Interval   `json:"ci"`              // null: too few rounds for the confidence

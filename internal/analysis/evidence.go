@@ -89,14 +89,14 @@ type Evidence struct {
 	byKey     map[result.Key]*result.Sample // the valid ones
 
 	Measured map[result.Key]bool // samples of any verdict, all rounds as 0
-
+	taken    map[takenStep]map[int]bool
 }
 
 func Collect(rec *result.Record, opt Options) *Evidence {
 	e := &Evidence{
 		Run: &rec.Run, Faults: rec.Faults, Opt: opt, Samples: rec.Samples,
 		Figures: map[Place]map[string]Series{}, Percentiles: map[Place]map[string]percentile{}, Paths: map[string]string{},
-		byKey: map[result.Key]*result.Sample{}, Measured: map[result.Key]bool{},
+		byKey: map[result.Key]*result.Sample{}, Measured: map[result.Key]bool{}, taken: map[takenStep]map[int]bool{},
 	}
 	known := map[string]bool{}
 	for _, m := range result.Metrics() {
@@ -105,6 +105,11 @@ func Collect(rec *result.Record, opt Options) *Evidence {
 	for i := range rec.Samples {
 		s := &rec.Samples[i]
 		e.Measured[result.Key{Contender: s.Contender, Underlay: s.Underlay, Step: s.Step}] = true
+		at := takenStep{GroupOf(s), s.Contender, s.Step}
+		if e.taken[at] == nil {
+			e.taken[at] = map[int]bool{}
+		}
+		e.taken[at][s.Round] = true
 		if s.Verdict != result.Valid {
 			continue
 		}
@@ -150,6 +155,18 @@ func (e *Evidence) add(s *result.Sample, metric string, v float64) {
 	}
 }
 
+// TakenRounds is the number of rounds in which a contender took the step, whether its
+// sample is valid or not.
+func (e *Evidence) TakenRounds(g Group, contender, step string) int {
+	return len(e.taken[takenStep{g, contender, step}])
+}
+
+// takenStep is where a contender takes samples.
+type takenStep struct {
+	Group
+	contender, step string
+}
+
 // idle is the workload that loads nothing.
 const Idle = "idle"
 
@@ -180,7 +197,7 @@ func (e *Evidence) figureResults() []Result {
 				Contender: contender, Kernel: p.Kernel, Underlay: p.Underlay,
 				Step: p.Step, Path: e.Paths[p.Step],
 				Metric: p.Metric, Unit: metric.Unit, Better: metric.Better,
-				N: len(s), Median: e.Headline(p, contender), CI: MedianInterval(s.Values(), e.Opt.Confidence),
+				N: len(s), Of: e.TakenRounds(p.Group, contender, p.Step), Median: e.Headline(p, contender), CI: MedianInterval(s.Values(), e.Opt.Confidence),
 				Confidence: e.Opt.Confidence, Values: s.Values(), Ranked: ranked[contender] != nil, Groups: append([]string{}, ranks[contender].Groups...), Tier: ranks[contender].Tier,
 			}
 			if p.Metric == result.MemoryOverhead && e.Unpaired() {

@@ -41,7 +41,7 @@ func TestLatencyOfAllRounds(t *testing.T) {
 	p999 := analysistest.Find(t, r, "x", "latency_p99_9")
 	want := analysis.Result{
 		Contender: "x", Step: "dts", Path: "pod", Metric: "latency_p99_9", Unit: "s", Better: "lower",
-		N: 4, Median: 2000e-6, Count: 10000, Confidence: 0.95, Values: []float64{}, VsBaseline: &analysis.Comparison{Ratio: 2}, Groups: []string{},
+		N: 4, Of: 4, Median: 2000e-6, Count: 10000, Confidence: 0.95, Values: []float64{}, VsBaseline: &analysis.Comparison{Ratio: 2}, Groups: []string{},
 	}
 	if diff := cmp.Diff(want, p999, near); diff != "" {
 		t.Errorf("p99.9, which no round carries (-want +got):\n%s", diff)

@@ -158,7 +158,11 @@ func (r *Runner) sealSetup(v Visit, begin time.Time, took time.Duration, failed 
 // seal writes the sample. A full disk does not end the run: the sample is
 // held back, marked, and written as soon as there is room.
 func (r *Runner) seal(s *result.Sample) error {
-	for _, list := range [][]result.Reason{s.Reasons, s.Notes} {
+	lists := [][]result.Reason{s.Reasons, s.Notes}
+	if len(s.Spoiled) > 0 { // its clocks share one list
+		lists = append(lists, s.Spoiled[0].Reasons)
+	}
+	for _, list := range lists {
 		for i := range list {
 			list[i].Text = r.Arena.Anonymous(list[i].Text)
 		}

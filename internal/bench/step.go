@@ -97,6 +97,7 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, site *site, s *res
 	for _, reason := range verdict.Judge(s, context) {
 		invalidate(s, reason.Code, reason.Text)
 	}
+	s.SpoilGenerator(out.Spoiled)
 }
 
 // ceiling is the most goodput that the link leaves to the sample's contender:

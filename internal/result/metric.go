@@ -92,13 +92,18 @@ const (
 	Cost                      // what it costs
 )
 
-// The clocks of a latency, with what each measures.
-var clocks = []struct{ name, help string }{
-	{"latency", "from the intended send time to the response read: what an application feels"},
-	{"service_time", "from the actual send to the response read"},
-	{"network_time", "from the actual send to the kernel's receive timestamp: the network and the server without the client's own wake-up"},
-	{"send_lag", "from the intended to the actual send: the load generator's own delay"},
-	{"connect_time", "from connect(2) to the connection made, where each request has its own"},
+// The clocks of a latency, with what each measures. The last field says that a load
+// generator without enough CPU spoils the clock: it holds the generator's own delay
+// without being a measure of it.
+var clocks = []struct {
+	name, help  string
+	byGenerator bool
+}{
+	{"latency", "from the intended send time to the response read: what an application feels", true},
+	{"service_time", "from the actual send to the response read", true},
+	{"network_time", "from the actual send to the kernel's receive timestamp: the network and the server without the client's own wake-up", false},
+	{"send_lag", "from the intended to the actual send: the load generator's own delay", false},
+	{"connect_time", "from connect(2) to the connection made, where each request has its own", true},
 }
 
 // Percentile is a name as metrics carry it and the percentile it stands for.

@@ -137,7 +137,8 @@ type Sample struct {
 	Reasons   []Reason           `json:"reasons,omitempty"` // why it is invalid
 	Notes     []Reason           `json:"notes,omitempty"`
 	Metrics   map[string]float64 `json:"metrics"`
-	Raw       string             `json:"raw,omitempty"` // folder, relative to the run directory
+	Spoiled   []Spoiled          `json:"spoiled,omitempty"` // clocks whose figures are in no metric
+	Raw       string             `json:"raw,omitempty"`     // folder, relative to the run directory
 	// Files of Histograms lie in the raw folder, HdrHistogram V2, nanoseconds.
 	HistogramFiles map[string]string `json:"histograms,omitempty"`
 

@@ -107,6 +107,9 @@ func dropNotFinite(s *Sample) {
 		}
 	}
 	s.Metrics = metrics
+	for i := range s.Spoiled {
+		maps.DeleteFunc(s.Spoiled[i].Metrics, func(_ string, v float64) bool { return !finite(v) })
+	}
 	if !finite(float64(s.Elapsed)) {
 		s.Elapsed = unit.Seconds(0)
 		dropped = append(dropped, "elapsed")

@@ -247,18 +247,18 @@ func outcome(r *load.Report) (Outcome, error) {
 	}
 	out := Outcome{Metrics: map[string]float64{result.Rate: r.Rate}, Histograms: histograms, ClientSpin: r.GeneratorSpin}
 	maps.Copy(out.Metrics, r.Times)
-	fault := func(code, format string, args ...any) {
-		out.Faults = append(out.Faults, result.Reason{Code: code, Text: fmt.Sprintf(format, args...)})
-	}
 	note := func(code, format string, args ...any) {
 		out.Notes = append(out.Notes, result.Reason{Code: code, Text: fmt.Sprintf(format, args...)})
 	}
 	for _, limit := range r.Limits {
-		say := note
-		if spoils(limit.Code, r.AskedRate > 0) {
-			say = fault
+		switch reason := (result.Reason{Code: limit.Code, Text: limit.Text}); {
+		case spoils(limit.Code):
+			out.Faults = append(out.Faults, reason)
+		case spoilsClocks(limit.Code, r.AskedRate > 0):
+			out.Spoiled = append(out.Spoiled, reason)
+		default:
+			out.Notes = append(out.Notes, reason)
 		}
-		say(limit.Code, "%s", limit.Text)
 	}
 	limited := func(l load.Limit) bool { return l.Code == "request_errors" }
 	if n := r.ErrorCount(); n > 0 && !slices.ContainsFunc(r.Limits, limited) {
@@ -275,14 +275,14 @@ func outcome(r *load.Report) (Outcome, error) {
 }
 
 // spoils says whether a limit of the load makes its figures those of another one
-// than was asked for. In a closed
-// loop a client that is busy all the time is part of what is measured, as it
-// is of netperf. That something took the CPU for a while is judged for the
+// than was asked for. That something took the CPU for a while is judged for the
 // whole sample, by the recordings.
-func spoils(code string, open bool) bool {
-	switch code {
-	case "rate_short", "request_errors", "load_generator_late":
-		return true
-	}
-	return code == "load_generator_saturated" && open
+func spoils(code string) bool { return code == "rate_short" || code == "request_errors" }
+
+// spoilsClocks says whether a limit of the load leaves the load generator's own delay in
+// the clocks that include it. The load was as asked, so that its other figures hold:
+// network_time, the rate and the CPU time. In a closed loop a client that is busy
+// all the time is part of what is measured, as it is of netperf.
+func spoilsClocks(code string, open bool) bool {
+	return code == "load_generator_late" || code == "load_generator_saturated" && open
 }

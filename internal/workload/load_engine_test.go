@@ -75,9 +75,9 @@ func TestOutcome(t *testing.T) {
 		faults, notes string
 	}{
 		{"good", func(*load.Report) {}, "", ""},
-		{"late", limited("load_generator_late"), "load_generator_late", ""},
+		{"late", limited("load_generator_late"), "of the generator's clocks: load_generator_late", ""},
 		{"queued behind a slow server", func(r *load.Report) { r.QueuedShare = 0.5 }, "", ""},
-		{"saturated", limited("load_generator_saturated"), "load_generator_saturated", ""},
+		{"saturated", limited("load_generator_saturated"), "of the generator's clocks: load_generator_saturated", ""},
 		{"the CPU was shared", limited("cpu_steal", "cpu_contended"), "", "cpu_steal cpu_contended"},
 		{"a few errors", func(r *load.Report) { r.Errors = map[load.Kind]int64{load.Reset: 10} }, "", "request_errors"},
 		{"many errors", func(r *load.Report) {
@@ -112,7 +112,11 @@ func TestOutcome(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff([]string{tt.faults, tt.notes}, []string{codes(out.Faults), codes(out.Notes)}); d != "" {
+			faults := codes(out.Faults)
+			if len(out.Spoiled) > 0 {
+				faults += "of the generator's clocks: " + codes(out.Spoiled)
+			}
+			if d := cmp.Diff([]string{tt.faults, tt.notes}, []string{faults, codes(out.Notes)}); d != "" {
 				t.Errorf("-want +got:\n%s", d)
 			}
 			if out.ClientSpin != r.GeneratorSpin {

@@ -81,6 +81,7 @@ type Outcome struct {
 	Metrics    map[string]float64                 // by name in result's catalogue, SI units
 	Histograms map[string]*hdrhistogram.Histogram // by clock ("latency", …), nanoseconds
 	Faults     []result.Reason                    // why the sample must not be trusted, found by the workload itself
+	Spoiled    []result.Reason                    // why the clocks that hold the load generator's delay must not be trusted
 	Notes      []result.Reason                    // what a reader should know of how it was measured
 	// ClientSpin is what the client spent in the window waiting in a spin for
 	// its next send, CPU-seconds per second. The recorder sees it as work of

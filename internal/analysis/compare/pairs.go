@@ -234,6 +234,11 @@ func because(e *analysis.Evidence, f figureOf) string {
 		for _, r := range s.Reasons {
 			count[r.Code]++
 		}
+		for _, clock := range s.Spoiled[:min(1, len(s.Spoiled))] { // every clock has the same
+			for _, r := range clock.Reasons {
+				count[r.Code]++
+			}
+		}
 	}
 	var codes []string
 	for _, code := range analysis.SortedKeys(count) {

@@ -1,0 +1,59 @@
+package findings_test
+
+import (
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/analysis/analysistest"
+	"github.com/cnibench/cnibench/internal/analysis/assemble"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// One valid round of seven looked like a full figure.
+func TestSurvivors(t *testing.T) {
+	var samples []result.Sample
+	for round := 1; round <= 7; round++ {
+		samples = append(samples,
+			analysistest.Taken("host", round, map[string]float64{"goodput": 2e10}), analysistest.Taken("y", round, map[string]float64{"goodput": 2e10}))
+		if round == 3 {
+			samples = append(samples, analysistest.Taken("x", round, map[string]float64{"goodput": 3e10}))
+		} else {
+			samples = append(samples, analysistest.Invalid("x", round, "cpu_steal", "25 %"))
+		}
+	}
+	report := assemble.Report(analysistest.Record(samples...), analysis.Options{})
+	if r := analysistest.Find(t, report, "x", "goodput"); r.N != 1 || r.Of != 7 {
+		t.Errorf("x is of %d of %d rounds, want 1 of 7", r.N, r.Of)
+	}
+	if r := analysistest.Find(t, report, "y", "goodput"); r.N != 7 || r.Of != 7 {
+		t.Errorf("y is of %d of %d rounds, want 7 of 7", r.N, r.Of)
+	}
+	analysistest.CheckFindings(t, report.Findings, "uneven_exclusion", []analysis.Finding{{Severity: analysis.Warn, Step: "dts",
+		Text: "samples were left out more often of some contenders than of others (p = 0.00039), so that what is left compares unlike rounds; these count: host 7 of 7, x 1 of 7, y 7 of 7"}})
+}
+
+// A late sender spoils the latency of its samples and not their network time.
+func TestSpoiledClocks(t *testing.T) {
+	late := []result.Reason{{Code: "load_generator_late", Text: "3 % late"}}
+	var samples []result.Sample
+	for round := 1; round <= 6; round++ {
+		for _, c := range []string{"host", "x"} {
+			s := analysistest.Taken(c, round, map[string]float64{"latency_p50": 1e-3, "network_time_p50": 1e-4})
+			if c == "x" && round > 1 {
+				s.SpoilGenerator(late)
+			}
+			samples = append(samples, s)
+		}
+	}
+	report := assemble.Report(analysistest.Record(samples...), analysis.Options{})
+	if r := analysistest.Find(t, report, "x", "latency_p50"); r.N != 1 || r.Of != 6 {
+		t.Errorf("the latency is of %d of %d rounds, want 1 of 6", r.N, r.Of)
+	}
+	if r := analysistest.Find(t, report, "x", "network_time_p50"); r.N != 6 || r.Of != 6 {
+		t.Errorf("the network time is of %d of %d rounds, want 6 of 6", r.N, r.Of)
+	}
+	analysistest.CheckFindings(t, report.Findings, "load_generator_late", []analysis.Finding{{Severity: analysis.Warn, Contender: "x", Step: "dts", Excluded: true,
+		Text: "latency left out in rounds 2, 3, 4, 5 and 6 of 6: 3 % late"}})
+	analysistest.CheckFindings(t, report.Findings, "uneven_exclusion", []analysis.Finding{{Severity: analysis.Warn, Step: "dts",
+		Text: "figures of latency were left out more often of some contenders than of others (p = 0.015), so that what is left compares unlike rounds; these count: host 6 of 6, x 1 of 6"}})
+}
