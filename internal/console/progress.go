@@ -4,13 +4,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/mattn/go-runewidth"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
 
 	"github.com/cnibench/cnibench/internal/printable"
 )
@@ -36,6 +39,7 @@ type Progress struct {
 	done, total int
 	text        string
 	end         time.Time // when the run will be done, as the caller thinks
+	table       []string  // lines above the bar
 	subject     string    // the last new thing that a plain line said
 	printed     time.Time // when that was
 	ended       bool
@@ -70,7 +74,8 @@ func (p *Progress) Step(done, total int, text string, remaining time.Duration) {
 	p.begin.Do(func() {
 		style := mpb.BarStyle().Lbound("").Rbound("").Filler("━").Tip("━").Padding("─")
 		p.bar = p.container.New(0, style, mpb.BarWidth(barWidth), mpb.BarFillerTrim(), mpb.AppendDecorators(
-			decor.Any(func(s decor.Statistics) string { return p.line(s.AvailableWidth - barWidth) })))
+			decor.Any(func(s decor.Statistics) string { return p.line(s.AvailableWidth - barWidth) })),
+			mpb.BarExtender(mpb.BarFillerFunc(p.drawTable), true))
 	})
 	if p.bar == nil {
 		return
@@ -110,6 +115,37 @@ func (p *Progress) plain(now time.Time) {
 	}
 	p.printed = now
 	fmt.Fprintf(p.out, "%d/%d%s  %s\n", p.done, p.total, p.left(now), printable.Line(p.text))
+}
+
+// Live says that progress is drawn on a terminal, where Show has a place.
+func (p *Progress) Live() bool { return p.container != nil }
+
+// Show draws the text above the bar, in place of the text before it, until
+// Done. Of a text that is higher than the terminal the beginning is shown. Where
+// progress is not live nothing is shown.
+func (p *Progress) Show(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.table = strings.Split(strings.TrimRight(text, "\n"), "\n")
+}
+
+// drawTable writes the lines that fit the terminal, the last one first, which is
+// the order that mpb wants above a bar.
+func (p *Progress) drawTable(w io.Writer, s decor.Statistics) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	lines := p.table
+	if f, ok := p.out.(*os.File); ok {
+		if _, height, err := term.GetSize(int(f.Fd())); err == nil {
+			lines = lines[:min(len(lines), max(height-2, 0))] // the bar, and the line below it
+		}
+	}
+	for _, line := range slices.Backward(lines) {
+		if _, err := fmt.Fprintln(w, text.Trim(line, s.AvailableWidth)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Message prints a line that stays, above the bar where there is one.

@@ -18,6 +18,7 @@ func TestProgressPlain(t *testing.T) {
 	var b bytes.Buffer
 	p := &Progress{out: &b, now: func() time.Time { return clock }}
 	p.Message("finding the highest rate\rthat the baseline sustains")
+	p.Show("is for terminals")
 	for i, s := range []struct {
 		text  string
 		after time.Duration
@@ -104,6 +105,10 @@ func TestProgressLive(t *testing.T) {
 	awaits("left  round 1/2: canal: dts")
 	p.Message("canal came up late")
 	awaits("canal came up late\n")
+	p.Show("head\nhost 1\n\x1b[1mcanal\x1b[0m 2\n")
+	awaits("head\nhost 1\n\x1b[1mcanal\x1b[0m 2\n━")
+	p.Show("head\n" + strings.Repeat("wide", 100))
+	awaits("head\n" + strings.Repeat("wide", 20) + "\n━")
 	p.Step(10, 10, "done", 0)
 	p.Done()
 	p.Done()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -243,6 +244,13 @@ func (s *Store) mend(found *parsed) error {
 
 // Dir is the run directory as it was given.
 func (s *Store) Dir() string { return s.dir }
+
+// Sealed is the set of samples that the run has.
+func (s *Store) Sealed() map[Key]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.sealed)
+}
 
 // WriteFile puts a file of that name into the run directory: the whole of
 // what write writes, or no change at all. Errors: ErrNoSpace.

@@ -134,6 +134,11 @@ func (j *Job) Run(ctx context.Context) error {
 	}
 	defer store.Close()
 	runner.Store = store
+	sight := &preview{bar: bar, store: store, plan: plan, baseline: j.flags.Baseline}
+	if j.resumed != nil {
+		sight.baseline = j.resumed.Baseline
+	}
+	runner.Progress = sight.before(runner.Progress)
 	runErr := j.next(ctx, runner.Run(ctx, plan, sealed), kept, store.Dir())
 	bar.Done()
 	return errors.Join(runErr, j.report(store.Dir(), runErr == nil))

@@ -1,0 +1,117 @@
+package run
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/analysis/assemble"
+	"github.com/cnibench/cnibench/internal/bench"
+	"github.com/cnibench/cnibench/internal/console"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// preview shows the comparison while the run goes on: on a terminal the report's
+// tables, drawn anew as contenders finish the first round and then as rounds end;
+// elsewhere one line for each finished round.
+type preview struct {
+	bar      *console.Progress
+	store    *result.Store
+	plan     *result.Plan
+	baseline string
+	shown    standing
+}
+
+// standing is how far a run has come.
+type standing struct {
+	comparable bool // the baseline and another contender have finished the same round
+	rounds     int  // that are finished
+	contenders int  // that have finished the first round
+}
+
+// before shows what has changed and then the progress. The runner reports its
+// progress between steps, when reading the samples disturbs no measurement.
+func (p *preview) before(progress func(bench.Progress)) func(bench.Progress) {
+	return func(at bench.Progress) {
+		p.update()
+		progress(at)
+	}
+}
+
+func (p *preview) update() {
+	now, before := standingOf(p.plan, p.baseline, p.store.Sealed()), p.shown
+	p.shown = now
+	live := p.bar.Live()
+	if !now.comparable || now == before || !live && now.rounds == before.rounds || now.rounds == p.plan.Rounds {
+		return // nothing new, or the report follows
+	}
+	rec, err := result.Load(p.store.Dir())
+	if err != nil {
+		return // the report at the end has the error
+	}
+	r := assemble.Report(rec, analysis.Options{})
+	if live {
+		p.bar.Show(tables(r, report.Options{Color: console.UseColor(os.Stderr), Width: console.Width(os.Stderr)}))
+	} else if line := inOneLine(r); line != "" {
+		p.bar.Message(fmt.Sprintf("round %d/%d: %s", now.rounds, p.plan.Rounds, line))
+	}
+}
+
+func standingOf(plan *result.Plan, baseline string, sealed map[result.Key]bool) standing {
+	var s standing
+	unfinished := map[int]bool{}
+	finished := map[int][]string{} // contenders by round
+	for _, v := range bench.Visits(plan) {
+		missing := func(step result.Step) bool {
+			return !sealed[result.Key{Contender: v.Entry.ID, Underlay: v.Entry.Underlay, Step: step.ID, Round: v.Round}]
+		}
+		if slices.ContainsFunc(v.Steps, missing) {
+			unfinished[v.Round] = true
+		} else {
+			finished[v.Round] = append(finished[v.Round], v.Entry.ID)
+		}
+	}
+	for round := 1; round <= plan.Rounds; round++ {
+		others := slices.ContainsFunc(finished[round], func(id string) bool { return id != baseline })
+		s.comparable = s.comparable || others && slices.Contains(finished[round], baseline)
+		if !unfinished[round] {
+			s.rounds++
+		}
+	}
+	s.contenders = len(finished[1])
+	return s
+}
+
+// tables are the report's tables without what explains a finished run.
+func tables(r *analysis.Report, opt report.Options) string {
+	r.Findings, r.Unsupported, r.Efficiency, r.Fleet = nil, nil, nil, nil
+	var text bytes.Buffer
+	if err := report.Write(&text, string(report.Text), r, opt); err != nil {
+		return ""
+	}
+	return text.String()
+}
+
+// inOneLine gives the ratios to the baseline of the first step's most telling
+// metric; "" where there is none.
+func inOneLine(r *analysis.Report) string {
+	for _, step := range r.Steps {
+		for _, metric := range result.Columns() {
+			var ratios []string
+			for _, x := range r.Results {
+				if x.Step == step.ID && x.Metric == metric && x.VsBaseline != nil {
+					ratios = append(ratios, x.Contender+" "+unit.Ratio(x.VsBaseline.Ratio)+"×")
+				}
+			}
+			if ratios != nil {
+				return fmt.Sprintf("%s of %s, ratio to %s: %s", metric, step.ID, r.Baseline, strings.Join(ratios, ", "))
+			}
+		}
+	}
+	return ""
+}
