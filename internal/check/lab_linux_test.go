@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run()) // its workers have pipes that the container lacks; fuzz targets need none
 	}
 	if !lab.Contained() {
-		code, err := lab.Contain(context.Background())
+		code, err := lab.Contain(context.Background(), os.Args[1:])
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}

@@ -13,7 +13,10 @@ import (
 )
 
 // runFlags is the command line of `cnibench run`.
-type runFlags struct{ run.Request }
+type runFlags struct {
+	run.Request
+	handedOver string // by the process that leads the run, in place of all other flags
+}
 
 func newRunCmd() *cobra.Command { return new(runFlags).command() }
 
@@ -82,6 +85,11 @@ rest and never compared with it. --arena lab leaves that out.`),
 
 func runRun(c *cobra.Command, f *runFlags) error {
 	f.from(c)
+	if f.handedOver != "" {
+		if err := f.Accept(f.handedOver); err != nil {
+			return err
+		}
+	}
 	if err := f.Check(); err != nil {
 		return err
 	}
@@ -112,8 +120,8 @@ func (f *runFlags) addGuestFlags(c *cobra.Command) {
 	fl.StringVar(&f.Guest.Accel, "accel", vm.AccelAuto, "microvm: auto, kvm or tcg")
 	fl.IntVar(&f.Guest.CPUs, "vm-cpus", 0, "microvm: CPUs of the guest (default: as cnibench vm chooses)")
 	fl.StringVar(&f.Guest.Memory, "vm-memory", microvm.DefaultMemory, "microvm: memory of the guest")
-	fl.StringVar(&f.PartOf, "part-of", "", "run what the run in `DIR` left to another kernel")
-	_ = fl.MarkHidden("part-of")
+	fl.StringVar(&f.handedOver, run.RequestFlag, "", "the whole request as `JSON`, from the process that leads the run")
+	_ = fl.MarkHidden(run.RequestFlag)
 }
 
 // addArena adds --arena to a command. A plugin of kubectl means the cluster.

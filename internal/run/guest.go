@@ -3,6 +3,8 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"os"
@@ -10,11 +12,40 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/arena/microvm"
+	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/vm"
 )
+
+// guestFits finds, before anything is measured, what would keep the guest from
+// booting or from going on with the run.
+func (j *Job) guestFits(ctx context.Context) error {
+	guest := &j.request.Guest
+	if j.resumed != nil {
+		for _, dir := range []string{j.request.Out, filepath.Join(j.request.Out, PartDir)} {
+			if err := owned(dir); err != nil {
+				return err
+			}
+		}
+	}
+	if vm.IsPath(guest.Kernel) || guest.Modules != "" { // a version is fetched once a guest is needed
+		_, err := vm.Find(ctx, guest.Kernel, guest.Modules, console.Logger(os.Stderr))
+		return microvm.Error(err)
+	}
+	return nil
+}
+
+// guestConfig is the guest that the request chooses.
+func (f *Request) guestConfig(ctx context.Context, log *slog.Logger) (vm.Config, error) {
+	if err := vm.Available(); err != nil {
+		return vm.Config{}, microvm.Error(err)
+	}
+	return f.Guest.Config(ctx, log)
+}
 
 // sameGuest chooses the guest that began the run in dir, as far as the command
 // line chooses none.
@@ -43,9 +74,9 @@ func (f *Request) sameGuest(dir string) error {
 	return nil
 }
 
-// owned refuses to go on with somebody else's run: its plan names the kernel of a
+// owned refuses to go on with another user's run: its plan names the kernel of a
 // guest, the image of a cluster's pods, and the CNI configuration that root runs.
-// In a guest the owner was asked for before it was booted.
+// Inside a guest nothing is refused: the process that booted it has asked.
 func owned(dir string) error {
 	if microvm.Inside() {
 		return nil
@@ -65,10 +96,130 @@ func owned(dir string) error {
 	return nil
 }
 
-// guestConfig is the guest that the request chooses.
-func (f *Request) guestConfig(ctx context.Context, log *slog.Logger) (vm.Config, error) {
-	if err := vm.Available(); err != nil {
-		return vm.Config{}, microvm.Error(err)
+// partInGuest measures in a guest what the native part left, or goes on with that.
+func (j *Job) partInGuest(ctx context.Context, config *vm.Config) error {
+	dir := filepath.Join(j.request.Out, PartDir)
+	begun, err := LoadPart(j.request.Out)
+	if err != nil {
+		return err
 	}
-	return f.Guest.Config(ctx, log)
+	request := j.asked
+	request.Arena = Lab
+	if begun != nil && !empty(begun) {
+		request.Resume, request.Given = dir, nil
+	} else {
+		if begun != nil { // by a kernel that could run none; this one may
+			if err := discard(dir, true); err != nil {
+				return err
+			}
+		}
+		request.PartOf, request.Resume, request.Guest, request.Given = j.request.Out, "", j.request.Guest, map[string]bool{}
+		for flag := range request.Guest.Settings() {
+			request.Given[flag] = true
+		}
+	}
+	config.Stdout = io.Discard // the report of both parts follows
+	return j.inGuest(ctx, config, dir, request)
+}
+
+// inGuest carries the request out in a guest, which writes the run in dir.
+func (j *Job) inGuest(ctx context.Context, config *vm.Config, dir string, request Request) error {
+	args, err := request.handOver()
+	if err != nil {
+		return err
+	}
+	made, err := makeDir(dir)
+	if err != nil {
+		return err
+	}
+	unlock, err := result.Lock(dir) // 9p does not pass the guest's own lock on
+	if err != nil {
+		return err
+	}
+	code, err := microvm.Run(ctx, config, dir, args, lab.EndSignals())
+	err = errors.Join(err, unlock())
+	written := !made || os.Remove(dir) != nil
+	goOn := j.request.sealed(j.request.Out)
+	switch {
+	case err != nil && written:
+		return microvm.Error(fmt.Errorf("%w\n%w", err, goOn))
+	case err != nil:
+		return microvm.Error(err)
+	case code > 128 && written: // by a signal
+		return fmt.Errorf("interrupted; %w", goOn)
+	case code > 128:
+		return fmt.Errorf("interrupted %w", errNothingSealed)
+	case code == exit.Failed && written: // the guest's own words are about its part
+		return fmt.Errorf("the run in the guest failed; %w", goOn)
+	case code != exit.Done:
+		return exit.With(code, fmt.Errorf("the run in the guest ended with exit code %d", code))
+	}
+	return nil
+}
+
+func makeDir(dir string) (made bool, err error) {
+	if _, err := os.Stat(dir); err == nil {
+		return false, nil
+	}
+	return true, os.MkdirAll(dir, 0o755)
+}
+
+// partPlan makes the plan of the part: that of the native part, with the
+// contenders that it left. Rates found for the native kernel are found again.
+func (j *Job) partPlan() error {
+	f := j.request
+	native, err := result.Load(f.PartOf)
+	if err != nil {
+		return err
+	}
+	plan := native.Run.Plan
+	if err := f.Adopt(plan.Settings); err != nil {
+		return err
+	}
+	// The guest has CPUs of its own, and the user's own contender never needs it.
+	f.CPUs, f.CNIConf, f.cniText = "", "", ""
+	f.Baseline, f.Out = native.Run.Baseline, filepath.Join(f.PartOf, PartDir)
+	options, err := f.labOptions()
+	if err != nil {
+		return err
+	}
+	j.place = NewLab(options)
+	if j.Catalogue, err = LoadCatalogue(); err != nil {
+		return err
+	}
+	if j.only = leftToGuest(&native.Run); len(j.only) == 0 {
+		return exit.Usage("the run %s left nothing to another kernel", f.PartOf)
+	}
+	j.Plan = plan
+	j.Plan.Contenders, j.Plan.Gaps, j.Plan.Capacity, j.Plan.Settings = nil, nil, nil, f.Settings()
+	if len(plan.Capacity) > 0 {
+		suite, err := j.Catalogue.Suite(plan.Suite)
+		if err != nil {
+			return err
+		}
+		uncalibrated, err := suite.Expand("auto", f.Services)
+		if err != nil {
+			return err
+		}
+		j.Plan.Steps = slices.Clone(plan.Steps)
+		for i, step := range j.Plan.Steps {
+			if at := slices.IndexFunc(uncalibrated, func(s result.Step) bool { return s.ID == step.ID }); at >= 0 {
+				j.Plan.Steps[i] = uncalibrated[at]
+			}
+		}
+	}
+	return j.programs(j.Plan.Steps)
+}
+
+// leaves says that a guest follows which may run the contender.
+func (j *Job) leaves(u *arena.Unsupported) bool { return u.OtherKernel && j.request.GuestFollows }
+
+// withGuestRemedy adds the guest to the remedies of what needs another kernel.
+func withGuestRemedy(u *arena.Unsupported) *arena.Unsupported {
+	if !u.OtherKernel || microvm.Inside() {
+		return u
+	}
+	told := *u
+	told.Remedy += ", or run it in a guest: --arena microvm"
+	return &told
 }

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -68,22 +67,14 @@ type LabPlace struct {
 
 // NewLab is the lab with those options.
 func NewLab(options lab.Options) *LabPlace {
-	g := &LabPlace{options: options}
+	p := &LabPlace{options: options}
 	if options.Custom != nil {
-		g.custom = options.Custom.Contender()
+		p.custom = options.Custom.Contender()
 	}
-	return g
+	return p
 }
 
-func (g *LabPlace) Lead(ctx context.Context, j *Job) error {
-	if !lab.Contained() {
-		return j.lead(ctx)
-	}
-	j.contained = true
-	return g.Inside(ctx, j.Run)
-}
-
-func (g *LabPlace) Inside(ctx context.Context, use func(context.Context) error) error {
+func (p *LabPlace) Inside(ctx context.Context, use func(context.Context) error) error {
 	if !lab.Contained() {
 		return Contain(ctx)
 	}
@@ -95,10 +86,13 @@ func (g *LabPlace) Inside(ctx context.Context, use func(context.Context) error) 
 	return use(ctx)
 }
 
-// Contain runs this same command line inside the lab's container and ends
-// with its exit code.
-func Contain(ctx context.Context) error {
-	code, err := lab.Contain(ctx)
+// Contain runs this same command line inside the lab's container. The error
+// carries the exit code if that is not exit.Done.
+func Contain(ctx context.Context) error { return contain(ctx, os.Args[1:]) }
+
+// contain runs this program with the arguments inside the lab's container.
+func contain(ctx context.Context, args []string) error {
+	code, err := lab.Contain(ctx, args)
 	if err != nil {
 		return err
 	}
@@ -108,23 +102,8 @@ func Contain(ctx context.Context) error {
 	return nil
 }
 
-// contain runs this same command line inside the lab's container. If the lab is
-// killed the error says what is sealed and how to go on, like that of a run which
-// ends in order.
-func (j *Job) contain(ctx context.Context) error {
-	err := Contain(ctx)
-	var killed *lab.Killed
-	if !errors.As(err, &killed) {
-		return err
-	}
-	if _, none := os.Stat(filepath.Join(j.flags.Out, "run.json")); none != nil {
-		return fmt.Errorf("%w; %w", err, errNothingSealed)
-	}
-	return fmt.Errorf("%w; %w", err, j.flags.sealed(j.flags.Out))
-}
-
-func (g *LabPlace) Open(context.Context) (*Opened, error) {
-	a, err := lab.New(g.options)
+func (p *LabPlace) Open(context.Context) (*Opened, error) {
+	a, err := lab.New(p.options)
 	if err != nil {
 		return nil, err
 	}
@@ -135,23 +114,23 @@ func (g *LabPlace) Open(context.Context) (*Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Opened{Arena: a, Exe: exe, Kernel: lab.KernelRelease(), LineRate: g.options.LineRate, MTU: g.options.MTU}, nil
+	return &Opened{Arena: a, Exe: exe, Kernel: lab.KernelRelease(), LineRate: p.options.LineRate, MTU: p.options.MTU}, nil
 }
 
-func (g *LabPlace) Own() []*contender.Contender {
-	if g.custom == nil {
+func (p *LabPlace) Own() []*contender.Contender {
+	if p.custom == nil {
 		return nil
 	}
-	return []*contender.Contender{g.custom}
+	return []*contender.Contender{p.custom}
 }
 
-func (g *LabPlace) Candidates(all []*contender.Contender) []*contender.Contender { return all }
+func (p *LabPlace) Candidates(all []*contender.Contender) []*contender.Contender { return all }
 
-func (g *LabPlace) Named(ids []string) ([]string, error) {
+func (p *LabPlace) Named(ids []string) ([]string, error) {
 	if slices.Contains(ids, kube.ThisClusterID) {
 		return nil, exit.Usage("contender %s: a cluster is measured with --arena %s", kube.ThisClusterID, Kube)
 	}
-	given, asked := g.custom != nil, slices.Contains(ids, lab.CustomID)
+	given, asked := p.custom != nil, slices.Contains(ids, lab.CustomID)
 	switch {
 	case asked && !given:
 		return nil, exit.Usage("contender %s: give its configuration with --cni-conf FILE", lab.CustomID)
@@ -161,14 +140,14 @@ func (g *LabPlace) Named(ids []string) ([]string, error) {
 	return ids, nil
 }
 
-func (g *LabPlace) Equip(programs []string) error {
+func (p *LabPlace) Equip(programs []string) error {
 	if missing := host.Have(programs...); missing != nil {
 		return exit.With(exit.Unsupported, missing)
 	}
 	return nil
 }
 
-func (g *LabPlace) Describe(c *contender.Contender) result.ContenderInfo {
+func (p *LabPlace) Describe(c *contender.Contender) result.ContenderInfo {
 	info := result.ContenderInfo{
 		ID: c.ID, Product: c.Product, Version: c.Version, Summary: c.Summary, Overhead: c.Datapath.Overhead,
 		Own: c.Lab.Own, Reproduced: c.Lab.Reproduced,
@@ -290,7 +269,7 @@ func (f *Request) underlays(mtus []string) ([]Place, error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, exit.Usage("--mtu: none given, e.g. --mtu 1500,9000")
+		return nil, exit.Usage("--mtu: none given, e.p. --mtu 1500,9000")
 	}
 	return list, nil
 }

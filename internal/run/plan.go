@@ -21,7 +21,7 @@ import (
 // newPlan makes the plan of a new run, as far as it does not hang on what the
 // kernel can do.
 func (j *Job) newPlan() error {
-	f := j.flags
+	f := j.request
 	s, err := j.Catalogue.Suite(f.Suite)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (j *Job) programs(steps []result.Step) error {
 // enlist decides which contenders run: the baseline first, on every underlay
 // that one of the others runs on. A part can be left with none.
 func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error {
-	base, err := j.Catalogue.Contender(j.flags.Baseline)
+	base, err := j.Catalogue.Contender(j.request.Baseline)
 	if err != nil {
 		return err
 	}
@@ -111,22 +111,22 @@ func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 	}
 	var entries []result.Entry
 	var underlays []string
-	var left []error // asked for by name; programs, or rights of this user, are missing
-	guest := false   // another kernel is left some
+	var left []error // of those asked for by name: a program, or a right of this user, is missing
+	guest := false   // the guest that follows may run some
 	log := console.Logger(os.Stderr)
 	run.Contenders = append(run.Contenders, j.place.Describe(base))
 	for _, c := range candidates {
 		err := a.Supports(ctx, c)
 		switch u := arena.AsUnsupported(err); {
 		case u != nil && (j.Wanted != nil || slices.Contains(j.place.Own(), c)) && !j.leaves(u) && !u.Program && !u.Denied: // asked for by name
-			return fmt.Errorf("contender %s: %w", c.ID, toGuest(u))
+			return fmt.Errorf("contender %s: %w", c.ID, withGuestRemedy(u))
 		case u != nil:
 			guest = guest || j.leaves(u)
 			if j.Wanted != nil && !j.leaves(u) {
 				left = append(left, fmt.Errorf("contender %s: %w", c.ID, u))
 				log.Warn("contender left out", "contender", c.ID, "why", u)
 			}
-			u = toGuest(u)
+			u = withGuestRemedy(u)
 			run.Unsupported = append(run.Unsupported, result.Unsupported{Contender: c.ID, Reason: u.Reason, Remedy: u.Remedy, OtherKernel: u.OtherKernel})
 			continue
 		case err != nil:
@@ -142,10 +142,7 @@ func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 		entries = append(entries, result.Entry{ID: c.ID, Underlay: underlay})
 		run.Contenders = append(run.Contenders, j.place.Describe(c))
 	}
-	if j.Wanted != nil && len(underlays) == 0 && guest {
-		return exit.With(exitAllInGuest, nil)
-	}
-	if left != nil && len(underlays) == 0 {
+	if left != nil && len(underlays) == 0 && !guest {
 		return exit.With(exit.Unsupported, errors.Join(left...))
 	}
 	var baselines []result.Entry

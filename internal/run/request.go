@@ -1,6 +1,8 @@
-// Package run is a whole run: the request, the place that it runs in, its parts
-// under other kernels, and its report. The command line fills in a Request and
-// turns errors into exit codes. Next: job.go.
+// Package run carries a whole run out: the request of the command line
+// (request.go) becomes a plan (plan.go) for a place (place.go), where it is
+// measured (measure.go) and then reported (report.go). A run of the lab may have
+// parts in processes of their own: lead.go starts them, handover.go is what they
+// are told. The package parses no flags. Next: job.go.
 package run
 
 import (
@@ -41,13 +43,16 @@ type Request struct {
 
 	Cluster Cluster
 	Guest   microvm.Guest
-	PartOf  string // the run whose remaining contenders are run; else empty
 
-	Given map[string]bool // flags of the command line, before a plan is taken back
+	// What the process that leads the run says to the one that measures.
+	GuestFollows bool   // a guest measures afterwards what this kernel can't run
+	PartOf       string // the run directory whose remaining contenders are measured; else empty
+
+	Given map[string]bool // the flags that the user gave
 	// Set sets a flag as the command line does.
-	Set    func(flag, value string) error
-	Stdout io.Writer
-	Tool   result.Tool // this program
+	Set    func(flag, value string) error `json:"-"`
+	Stdout io.Writer                      `json:"-"`
+	Tool   result.Tool                    `json:"-"` // this program
 }
 
 // Check finds wrong usage before anything is made.

@@ -28,14 +28,14 @@ const lifelineFD = 3
 // Contained says that this process is the init of the lab's namespaces.
 func Contained() bool { return os.Getpid() == 1 && os.Getenv(containedEnv) == "1" }
 
-// Contain starts this program again, with the same arguments, as the init of
+// Contain starts this program again, with the arguments args, as the init of
 // PID, mount, network, IPC and UTS namespaces of its own, and without root in
 // a user namespace too. It returns the exit code when the inner program has
 // ended; the kernel then has taken back everything inside. Signals are passed
 // on; one that comes when the inner program had time to end in order kills it. If
 // this process dies, by whatever death, the inner one is killed. The error is a
 // *Killed if a signal ended the inner program.
-func Contain(ctx context.Context) (int, error) {
+func Contain(ctx context.Context, args []string) (int, error) {
 	// The parent death signal is tied to the thread that starts the child.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -49,7 +49,7 @@ func Contain(ctx context.Context) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	cmd := exec.Command(self, os.Args[1:]...)
+	cmd := exec.Command(self, args...)
 	cmd.Env = append(os.Environ(), containedEnv+"=1")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.ExtraFiles = []*os.File{lifeline}

@@ -20,7 +20,7 @@ var errNotLinux = &arena.Unsupported{
 func Contained() bool { return false }
 
 // Contain says that this is not Linux.
-func Contain(context.Context) (int, error) { return 1, errNotLinux }
+func Contain(context.Context, []string) (int, error) { return 1, errNotLinux }
 
 // EndSignals are the signals that end a run in order.
 func EndSignals() []os.Signal { return []os.Signal{os.Interrupt} }

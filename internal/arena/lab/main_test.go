@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if !Contained() {
-		code, err := Contain(context.Background())
+		code, err := Contain(context.Background(), os.Args[1:])
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}

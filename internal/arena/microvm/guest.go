@@ -146,9 +146,6 @@ func Run(ctx context.Context, config *vm.Config, dir string, args []string, ends
 	return vm.Run(ctx, *config)
 }
 
-// partsEnv is of this command line, not of the guest's.
-const partsEnv = "CNIBENCH_PARTS"
-
 // Environ is what of the caller's environment means the same in a guest.
 func Environ(env []string) []string {
 	var kept []string
@@ -161,8 +158,6 @@ func Environ(env []string) []string {
 			v += ":/usr/local/sbin:/usr/sbin:/sbin"
 		case strings.HasPrefix(name, "XDG_RUNTIME_") || strings.HasPrefix(name, "DBUS_") || strings.HasPrefix(name, "SSH_"):
 			continue // sockets of this machine
-		case name == partsEnv:
-			continue
 		case name == "HOME" && value == "":
 			continue
 		}

@@ -1,8 +1,10 @@
 package run
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,14 +12,47 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/analysis/assemble"
 	"github.com/cnibench/cnibench/internal/analysis/recommend"
+	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/trace"
 )
 
-// noneValid is the error of a run that was measured, but has no valid sample of
-// a step in any of its parts.
+// report prints the table and writes the page of the run in dir. complete says
+// that nothing interrupted it.
+func (j *Job) report(dir string, complete bool) error {
+	rec, err := result.Load(dir)
+	if err != nil {
+		return err
+	}
+	if complete && j.request.GuestFollows && len(leftToGuest(&rec.Run)) > 0 {
+		return nil // the process that leads reports, after the guest has run the rest
+	}
+	r := Assemble(dir, rec, analysis.Options{})
+	out := j.request.Stdout
+	var page bytes.Buffer
+	if err := report.Write(&page, string(report.HTML), r, report.Options{}); err != nil {
+		return err
+	}
+	err = result.WriteFile(dir, "report.html", func(w io.Writer) error { _, err := page.WriteTo(w); return err })
+	if werr := report.Write(out, string(report.Text), r, report.Options{Color: console.UseColor(out), Width: console.Width(out)}); werr != nil {
+		return errors.Join(err, werr)
+	}
+	fmt.Fprintf(out, "\nReport: %s\nIn a browser: cnibench explore %s\n", filepath.Join(dir, "report.html"), printable.Word(dir))
+	if err != nil {
+		return err
+	}
+	if complete {
+		return NoneValid(dir, rec)
+	}
+	return nil
+}
+
+// NoneValid returns an error with exit.Gate if no part of the run in dir, whose
+// native record is rec, has a valid sample of a step.
 func NoneValid(dir string, rec *result.Record) error {
 	valid := func(s result.Sample) bool { return s.Verdict == result.Valid && s.Step != result.SetupStep }
 	part, err := LoadPart(dir)
@@ -27,7 +62,8 @@ func NoneValid(dir string, rec *result.Record) error {
 	return exit.With(exit.Gate, errors.New("no sample is valid; the findings say why"))
 }
 
-// loadPart is the part of the run in dir that a guest measured, nil without one.
+// LoadPart returns the record of the part that a guest measured of the run in dir.
+// It is nil if there is none.
 func LoadPart(dir string) (*result.Record, error) {
 	part := filepath.Join(dir, PartDir)
 	if _, err := os.Stat(filepath.Join(part, "run.json")); errors.Is(err, os.ErrNotExist) {
@@ -36,8 +72,8 @@ func LoadPart(dir string) (*result.Record, error) {
 	return result.Load(part)
 }
 
-// assemble analyses the run in dir and its parts, each by itself, together
-// with the traces of their nodes.
+// Assemble analyses the run in dir, whose native record is rec, and its part of a
+// guest, each by itself with the traces of its nodes, and joins both reports.
 func Assemble(dir string, rec *result.Record, opt analysis.Options) *analysis.Report {
 	return addParts(dir, assembleOne(dir, rec, opt), opt)
 }

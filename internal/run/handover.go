@@ -1,0 +1,39 @@
+package run
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/cnibench/cnibench/internal/exit"
+)
+
+// RequestFlag is the flag of `cnibench run` whose value is the whole request, as
+// JSON. The process that leads a run starts this program in the lab's container
+// or in a guest with this flag alone. That process answers with its run directory
+// and an exit code of package exit: where it could measure nothing, it writes a
+// run without contenders, which holds the reasons, and ends with
+// exit.Unsupported.
+const RequestFlag = "request"
+
+// handOver returns the arguments with which another process of this program
+// carries the request out.
+func (f *Request) handOver() ([]string, error) {
+	text, err := json.Marshal(f)
+	if err != nil {
+		return nil, fmt.Errorf("hand the request over: %w", err)
+	}
+	return []string{"run", "--" + RequestFlag + "=" + string(text)}, nil
+}
+
+// Accept replaces the request by the one that was handed over as text.
+func (f *Request) Accept(text string) error {
+	given := Request{Set: f.Set, Stdout: f.Stdout, Tool: f.Tool}
+	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&given); err != nil {
+		return exit.Usage("--%s: %v; cnibench itself sets this flag", RequestFlag, err)
+	}
+	*f = given
+	return nil
+}

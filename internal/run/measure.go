@@ -1,0 +1,241 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/bench"
+	"github.com/cnibench/cnibench/internal/check"
+	"github.com/cnibench/cnibench/internal/console"
+	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/fingerprint"
+	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Run measures and reports. It runs inside the place.
+func (j *Job) Run(ctx context.Context) error {
+	at, err := j.place.Open(ctx)
+	if err == nil && j.Wrap != nil {
+		at.Arena, err = j.Wrap(at.Arena)
+	}
+	if err != nil {
+		return err
+	}
+	a := at.Arena
+	bar := console.NewProgress(os.Stderr, 0)
+	defer bar.Done()
+	runner := &bench.Runner{
+		Arena: a, Catalogue: j.Catalogue.Contender, Exe: at.Exe, Kernel: at.Kernel, LineRate: at.LineRate, MTU: at.MTU, Log: console.Logger(console.Lines(bar.Message)),
+		Progress: func(p bench.Progress) {
+			if p.Total == 0 {
+				bar.Message(p.Text)
+				return
+			}
+			bar.Step(p.Done, p.Total, p.Text, p.Remaining)
+		},
+	}
+	kept := false
+	if j.request.Keep {
+		runner.Keep = func(ctx context.Context, endpoints []string) {
+			kept = true
+			bar.Message(fmt.Sprintf("kept up until Ctrl-C; look inside with: cnibench enter %s", strings.Join(endpoints, "|")))
+			<-ctx.Done()
+		}
+	}
+	store, sealed, plan, err := j.openStore(ctx, a, runner)
+	if ctx.Err() != nil && err != nil {
+		return fmt.Errorf("interrupted %w", errNothingSealed)
+	}
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	runner.Store = store
+	sight := &preview{bar: bar, store: store, plan: plan, baseline: j.request.Baseline}
+	if j.resumed != nil {
+		sight.baseline = j.resumed.Baseline
+	}
+	runner.Progress = sight.before(runner.Progress)
+	runErr := j.withNextStep(ctx, runner.Run(ctx, plan, sealed), kept, store.Dir())
+	bar.Done()
+	return errors.Join(runErr, j.report(store.Dir(), runErr == nil))
+}
+
+// withNextStep adds to the runner's error what the user can do about it. kept says
+// that the run was complete when it was interrupted.
+func (j *Job) withNextStep(ctx context.Context, err error, kept bool, dir string) error {
+	var left error
+	if errors.Is(err, bench.ErrLeft) {
+		clean := "cnibench clean"
+		if j.request.Arena == Kube {
+			clean += " --arena " + Kube
+		}
+		left = fmt.Errorf("remove what may be left with `%s`", clean)
+	}
+	if ctx.Err() != nil && !kept {
+		err = errors.Join(fmt.Errorf("interrupted; %w", j.request.sealed(dir)), left)
+	} else {
+		err = errors.Join(err, left)
+	}
+	if left == nil {
+		return err
+	}
+	return exit.With(exit.Failed, err) // whatever the exit code of its cause
+}
+
+// errNothingSealed is the end of a run that has no sample.
+var errNothingSealed = errors.New("before the first sample; nothing was written")
+
+// sealed says, after the error that ended the run in dir, what is kept and how to
+// go on.
+func (f *Request) sealed(dir string) error {
+	return fmt.Errorf("what is sealed is a valid run: go on with `%s`", f.resumption(dir))
+}
+
+// resumption is the command line that goes on with the run in dir.
+func (f *Request) resumption(dir string) string {
+	return strings.Join(append([]string{"cnibench run --resume", printable.Word(dir)}, f.unplanned()...), " ")
+}
+
+// fingerprinted is the environment as the first contender's first node sees it,
+// with what the arena knows besides.
+func fingerprinted(ctx context.Context, runner *bench.Runner, plan *result.Plan) (result.Environment, error) {
+	env, err := runner.Fingerprint(ctx, plan.Contenders[0])
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(env, runner.Arena.Environment())
+	return env, nil
+}
+
+// openStore makes the run directory of a new run, or opens that of a resumed one.
+// It returns the store, the keys of the samples that are sealed, and the plan.
+func (j *Job) openStore(ctx context.Context, a arena.Arena, runner *bench.Runner) (*result.Store, map[result.Key]bool, *result.Plan, error) {
+	if j.resumed != nil {
+		store, rec, err := result.Resume(j.request.Out)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		err = j.checkSame(ctx, a, runner, &rec.Run)
+		if err != nil {
+			return nil, nil, nil, errors.Join(err, store.Close())
+		}
+		return store, rec.Sealed(), &rec.Run.Plan, nil
+	}
+	run := &result.Run{
+		Schema: result.RunSchema, Tool: j.request.Tool, Started: time.Now().UTC(), Arena: a.Name(), Baseline: j.request.Baseline, Plan: j.Plan,
+	}
+	run.ID = filepath.Base(j.request.Out)
+	if err := j.enlist(ctx, a, run); err != nil {
+		return nil, nil, nil, err
+	}
+	for i := range run.Unsupported {
+		u := &run.Unsupported[i]
+		u.Reason, u.Remedy = a.Anonymous(u.Reason), a.Anonymous(u.Remedy)
+	}
+	if len(run.Plan.Contenders) == 0 {
+		return nil, nil, nil, j.measureNothing(a, run)
+	}
+	env, err := fingerprinted(ctx, runner, &run.Plan)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	run.Environment = env
+	if j.request.Checks != "" {
+		say := func(id string) { runner.Progress(bench.Progress{Text: "check: " + id}) }
+		found, err := checkPlan(ctx, a, j.Catalogue, runner.Exe, j.request.Checks, &run.Plan, say)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		for key, value := range found {
+			run.Environment[key] = a.Anonymous(value)
+		}
+	}
+	// A folder that can't be written is an error before the search for rates.
+	if err := os.MkdirAll(j.request.Out, 0o755); err != nil {
+		return nil, nil, nil, err
+	}
+	if err := runner.Calibrate(ctx, &run.Plan, run.Plan.Contenders[0]); err != nil {
+		_ = os.Remove(j.request.Out) // empty, unless somebody else uses it
+		return nil, nil, nil, err
+	}
+	store, err := result.Create(j.request.Out, run)
+	if errors.Is(err, result.ErrExists) {
+		return nil, nil, nil, exit.With(exit.WrongUsage, err)
+	}
+	return store, nil, &run.Plan, err
+}
+
+// checkSame refuses to go on with a run on another machine, or where a contender
+// of its plan can't run any more: sealed samples are never repeated, so what
+// follows must be comparable with them.
+func (j *Job) checkSame(ctx context.Context, a arena.Arena, runner *bench.Runner, run *result.Run) error {
+	env, err := fingerprinted(ctx, runner, &run.Plan)
+	if err != nil {
+		return err
+	}
+	if err := fingerprint.SameMachine(run.Environment, env); err != nil {
+		return err
+	}
+	if now := j.request.Tool; now != run.Tool {
+		runner.Log.Warn("the run was begun by another version of cnibench", "then", run.Tool.Version, "now", now.Version)
+	}
+	for _, entry := range run.Plan.Contenders {
+		c, err := j.Catalogue.Contender(entry.ID)
+		if err != nil {
+			return err
+		}
+		if err := a.Supports(ctx, c); err != nil {
+			return fmt.Errorf("contender %s: %w", c.ID, err)
+		}
+	}
+	return nil
+}
+
+// measureNothing writes a run without contenders, for the reasons in its list of
+// unsupported ones, and returns an error with exit.Unsupported. The error has no
+// words where a guest may still run them.
+func (j *Job) measureNothing(a arena.Arena, run *result.Run) error {
+	run.Environment = result.Environment{"kernel.release": lab.KernelRelease()}
+	maps.Copy(run.Environment, a.Environment())
+	store, err := result.Create(j.request.Out, run)
+	if err != nil {
+		return err
+	}
+	if err := store.Close(); err != nil || j.request.GuestFollows {
+		return exit.With(exit.Unsupported, err)
+	}
+	return exit.With(exit.Unsupported, fmt.Errorf("kernel %s runs none of %s either", lab.KernelRelease(), strings.Join(j.only, ", ")))
+}
+
+// checkPlan runs the checks of the list once on every contender of the plan,
+// and returns what they found as keys of the run's environment.
+func checkPlan(ctx context.Context, a arena.Arena, cat *Catalogue, exe, list string, plan *result.Plan, say func(string)) (result.Environment, error) {
+	checks, err := check.Named(list)
+	if err != nil {
+		return nil, err
+	}
+	runner := &check.Runner{Arena: a, Exe: exe, Progress: say}
+	var all []check.Result
+	for _, entry := range plan.Contenders {
+		c, err := cat.Contender(entry.ID)
+		if err != nil {
+			return nil, err
+		}
+		results, err := runner.Run(ctx, c, entry.Underlay, checks)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, results...)
+	}
+	return check.Environment(all), nil
+}
