@@ -9,12 +9,12 @@ import (
 // newAgentNodeCmd is the installer's side on a node of a cluster.
 func newAgentNodeCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:    "node REQUEST…",
-		Short:  "Read or clean what pod networks leave on this node, asked by its arguments",
+		Use:    "node",
+		Short:  "Read or clean what pod networks leave on this node, as standard input asks",
 		Hidden: true,
-		Args:   cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return node.Run(cmd.Context(), args, cmd.OutOrStdout())
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return node.Run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
 }

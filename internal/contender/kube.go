@@ -1,6 +1,7 @@
 package contender
 
 import (
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -61,12 +62,15 @@ type Step struct {
 	NodeLabels *NodeLabels    `yaml:"node-labels,omitempty"`
 	Chart      *Chart         `yaml:"chart,omitempty"`
 	Manifest   *Manifest      `yaml:"manifest,omitempty"`
-	Object     map[string]any `yaml:"object,omitempty"` // one Kubernetes object as it is
+	Object     RawObject      `yaml:"object,omitempty"`
 	Secret     *Secret        `yaml:"secret,omitempty"`
 	Patch      *Patch         `yaml:"patch,omitempty"`
 	Wait       *Wait          `yaml:"wait,omitempty"`
 	Farewell   *Farewell      `yaml:"farewell,omitempty"`
 }
+
+// RawObject is one Kubernetes object as it is.
+type RawObject map[string]any
 
 // KubeNamespace is a namespace to make.
 type KubeNamespace struct {
@@ -269,68 +273,85 @@ func (k *Kube) check(p *problems) {
 	k.Leftovers.check(p)
 }
 
-// actions counts what a step does.
-func (s *Step) actions() int {
-	n := 0
-	for _, set := range []bool{
-		s.Namespace != nil, s.NodeLabels != nil, s.Chart != nil, s.Manifest != nil, s.Object != nil,
-		s.Secret != nil, s.Patch != nil, s.Wait != nil, s.Farewell != nil,
-	} {
-		if set {
-			n++
-		}
-	}
-	return n
+// Action is what a step does: a *KubeNamespace, *NodeLabels, *Chart, *Manifest,
+// RawObject, *Secret, *Patch, *Wait or *Farewell.
+type Action interface{ check(p *problems) }
+
+// actions are what the step does: one, where the recipe is right.
+func (s *Step) actions() []Action {
+	return slices.DeleteFunc(
+		[]Action{s.Namespace, s.NodeLabels, s.Chart, s.Manifest, s.Object, s.Secret, s.Patch, s.Wait, s.Farewell},
+		func(a Action) bool { return reflect.ValueOf(a).IsNil() })
 }
+
+// Action returns what the step does.
+func (s *Step) Action() Action { return s.actions()[0] }
 
 func (s *Step) check(p *problems) {
 	if s.Only != "" {
 		p.oneOf("kube.steps.only", s.Only, VersionSets())
 	}
-	if s.actions() != 1 {
+	actions := s.actions()
+	if len(actions) != 1 {
 		p.add("kube.steps: a step has exactly one of namespace, node-labels, chart, manifest, object, secret, patch, wait, farewell")
 		return
 	}
-	switch {
-	case s.Namespace != nil:
-		p.want(s.Namespace.Name != "", "kube.steps.namespace.name is missing")
-	case s.NodeLabels != nil:
-		p.oneOf("kube.steps.node-labels.nodes", s.NodeLabels.Nodes, []string{"all", "control-plane"})
-		p.want(len(s.NodeLabels.Labels) > 0, "kube.steps.node-labels.labels is missing")
-	case s.Chart != nil:
-		c := s.Chart
-		p.want(c.Repo != "" && c.Name != "" && c.Release != "" && c.Namespace != "", "kube.steps.chart: repo, name, release and namespace are all needed")
-		p.sums("kube.steps.chart.sha256", c.SHA256)
-		p.placeholders("kube.steps.chart.values", c.Values)
-	case s.Manifest != nil:
-		m := s.Manifest
-		p.want(strings.HasPrefix(m.URL, "https://"), "kube.steps.manifest.url: want an https address")
-		p.placeholders("kube.steps.manifest.url", m.URL)
-		p.sums("kube.steps.manifest.sha256", m.SHA256)
-		for _, r := range m.Replace {
-			p.want(r.Old != "", "kube.steps.manifest.replace.old is missing")
-			p.placeholders("kube.steps.manifest.replace.new", r.New)
-		}
-	case s.Object != nil:
-		_, version := s.Object["apiVersion"].(string)
-		_, kind := s.Object["kind"].(string)
-		p.want(version && kind, "kube.steps.object: apiVersion and kind are both needed")
-		p.placeholders("kube.steps.object", s.Object)
-	case s.Secret != nil:
-		p.want(s.Secret.Namespace != "" && s.Secret.Name != "" && s.Secret.Key != "", "kube.steps.secret: namespace, name and key are all needed")
-		p.oneOf("kube.steps.secret.generate", s.Secret.Generate, []string{"psk", "cilium-ipsec"})
-	case s.Patch != nil:
-		p.object("kube.steps.patch.of", s.Patch.Of)
-		p.want(len(s.Patch.Patch) > 0, "kube.steps.patch.patch is missing")
-		p.placeholders("kube.steps.patch.patch", s.Patch.Patch)
-	case s.Wait != nil && s.Wait.NodeAnnotation == "":
-		p.object("kube.steps.wait.of", s.Wait.Of)
-	case s.Wait != nil:
-		p.want(s.Wait.Of == Object{} && s.Wait.For == "", "kube.steps.wait: it has an object and node-annotation; keep one")
-	case s.Farewell != nil:
-		f := s.Farewell
-		p.want(f.Namespace != "" && f.Selector != "" && f.Container != "" && len(f.Command) > 0, "kube.steps.farewell: namespace, selector, container and command are all needed")
+	actions[0].check(p)
+}
+
+func (n *KubeNamespace) check(p *problems) {
+	p.want(n.Name != "", "kube.steps.namespace.name is missing")
+}
+
+func (l *NodeLabels) check(p *problems) {
+	p.oneOf("kube.steps.node-labels.nodes", l.Nodes, []string{"all", "control-plane"})
+	p.want(len(l.Labels) > 0, "kube.steps.node-labels.labels is missing")
+}
+
+func (c *Chart) check(p *problems) {
+	p.want(c.Repo != "" && c.Name != "" && c.Release != "" && c.Namespace != "", "kube.steps.chart: repo, name, release and namespace are all needed")
+	p.sums("kube.steps.chart.sha256", c.SHA256)
+	p.placeholders("kube.steps.chart.values", c.Values)
+}
+
+func (m *Manifest) check(p *problems) {
+	p.want(strings.HasPrefix(m.URL, "https://"), "kube.steps.manifest.url: want an https address")
+	p.placeholders("kube.steps.manifest.url", m.URL)
+	p.sums("kube.steps.manifest.sha256", m.SHA256)
+	for _, r := range m.Replace {
+		p.want(r.Old != "", "kube.steps.manifest.replace.old is missing")
+		p.placeholders("kube.steps.manifest.replace.new", r.New)
 	}
+}
+
+func (o RawObject) check(p *problems) {
+	_, version := o["apiVersion"].(string)
+	_, kind := o["kind"].(string)
+	p.want(version && kind, "kube.steps.object: apiVersion and kind are both needed")
+	p.placeholders("kube.steps.object", map[string]any(o))
+}
+
+func (s *Secret) check(p *problems) {
+	p.want(s.Namespace != "" && s.Name != "" && s.Key != "", "kube.steps.secret: namespace, name and key are all needed")
+	p.oneOf("kube.steps.secret.generate", s.Generate, []string{"psk", "cilium-ipsec"})
+}
+
+func (c *Patch) check(p *problems) {
+	p.object("kube.steps.patch.of", c.Of)
+	p.want(len(c.Patch) > 0, "kube.steps.patch.patch is missing")
+	p.placeholders("kube.steps.patch.patch", c.Patch)
+}
+
+func (w *Wait) check(p *problems) {
+	if w.NodeAnnotation == "" {
+		p.object("kube.steps.wait.of", w.Of)
+		return
+	}
+	p.want(w.Of == Object{} && w.For == "", "kube.steps.wait: it has an object and node-annotation; keep one")
+}
+
+func (f *Farewell) check(p *problems) {
+	p.want(f.Namespace != "" && f.Selector != "" && f.Container != "" && len(f.Command) > 0, "kube.steps.farewell: namespace, selector, container and command are all needed")
 }
 
 func (l *Leftovers) check(p *problems) {

@@ -45,10 +45,10 @@ type Cluster struct {
 	Context string
 	Options Options
 
-	// program is this program in pods, and exec opens a stream to a command in
-	// one; tests replace both.
-	program string
-	exec    func(namespace, pod string, argv []string) agent.Stream
+	// Exec opens a stream to a command in a container of a pod; tests replace it.
+	Exec func(namespace, pod, container string, argv []string) agent.Stream
+
+	program string // this program in pods; tests replace it
 }
 
 // Connect finds the cluster and asks for its version. Errors: *UsageError and
@@ -64,7 +64,7 @@ func Connect(ctx context.Context, o Options) (*Cluster, error) {
 	config.UserAgent = "cnibench"
 	config.WarningHandler = rest.NoWarnings{} // what matters comes as an error
 	cl := &Cluster{Config: config, Context: kubeContext, Options: o, program: Program}
-	cl.exec = cl.stream
+	cl.Exec = cl.stream
 	if cl.Client, err = newClient(config); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}

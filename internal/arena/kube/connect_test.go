@@ -151,7 +151,7 @@ func TestRetry(t *testing.T) {
 			}
 		})
 	}
-	err := retry(t.Context(), time.Millisecond, func(context.Context) error { return away }, func(error, bool) bool { return true })
+	err := Retry(t.Context(), time.Millisecond, func(context.Context) error { return away }, func(error) bool { return true })
 	if !errors.Is(err, away) || !strings.Contains(err.Error(), "tried for") {
 		t.Errorf("after all patience: %v", err)
 	}

@@ -57,10 +57,10 @@ func (e *endpoint) Start(ctx context.Context, c host.Command) (host.Process, err
 	}
 	ctx, stop := e.within(ctx)
 	var p host.Process
-	err := retry(ctx, apiPatience, func(ctx context.Context) (err error) {
-		p, err = agent.StartOver(ctx, e.cl.exec(e.namespace, e.pod, []string{e.cl.program, "agent", "exec"}), c)
+	err := Retry(ctx, apiPatience, func(ctx context.Context) (err error) {
+		p, err = agent.StartOver(ctx, e.cl.Exec(e.namespace, e.pod, container, []string{e.cl.program, "agent", "exec"}), c)
 		return err
-	}, func(err error, _ bool) bool {
+	}, func(err error) bool {
 		return errors.Is(err, agent.ErrStream) && e.lives(ctx) == nil
 	})
 	if err == nil {

@@ -68,7 +68,7 @@ func newBed(t *testing.T, o Options, objects ...runtime.Object) *bed {
 		Config: &rest.Config{Host: "https://example.org"}, Client: b.client, Options: o, program: os.Args[0],
 		Version: &version.Info{GitVersion: "v1.34.4"},
 	}
-	b.exec = b.local
+	b.Exec = b.local
 	b.client.PrependReactor("create", "pods", func(a ktesting.Action) (bool, runtime.Object, error) {
 		create, ok := a.(ktesting.CreateActionImpl)
 		if !ok || a.GetSubresource() != "" {
@@ -127,7 +127,7 @@ func newBed(t *testing.T, o Options, objects ...runtime.Object) *bed {
 }
 
 // local runs the command on this machine.
-func (b *bed) local(_, _ string, argv []string) agent.Stream {
+func (b *bed) local(_, _, _ string, argv []string) agent.Stream {
 	return func(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 		if b.broken.Add(-1) >= 0 {
 			return fmt.Errorf("dial tcp 127.0.0.1:6443: connect: connection refused")

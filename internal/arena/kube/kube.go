@@ -4,7 +4,8 @@
 // alone. It changes nothing else in the cluster; what installs and removes pod
 // networks is package install, behind Installer. client-go stays in here.
 // Next: connect.go finds the cluster, up.go makes the pods of a contender,
-// machines.go lets this program be root on nodes where somebody asks for that.
+// worker.go runs this program in a pod on a node, and machines.go as root on all
+// nodes where somebody asks for that.
 package kube
 
 import (

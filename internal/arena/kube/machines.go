@@ -1,37 +1,21 @@
 package kube
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
-	"syscall"
-	"time"
 
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/host"
 )
-
-// endPatience is how long this program on a node may take to end in order.
-const endPatience = 15 * time.Second
 
 // Machines are nodes of a cluster on which this program acts as root, each
 // through a privileged pod that is there until Close.
 type Machines struct {
-	cl     *Cluster
-	run    string
-	list   []*endpoint
-	cancel context.CancelFunc
-}
-
-// OnMachine is what this program said on one node.
-type OnMachine struct {
-	Node           string // as the cluster calls it
-	Stdout, Stderr string
-	Code           int   // its exit code
-	Err            error // what kept it from ending by itself
+	cl   *Cluster
+	run  string
+	list []*Worker
 }
 
 // OpenMachines starts a privileged pod on each of the options' nodes, or on
@@ -74,8 +58,6 @@ func (cl *Cluster) machines(ctx context.Context) (_ *Machines, err error) {
 		cl.Options.log("left out: node %s", why)
 	}
 	m := &Machines{cl: cl, run: cl.runName()}
-	var life context.Context
-	life, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, m.Close(context.WithoutCancel(ctx)))
@@ -84,20 +66,12 @@ func (cl *Cluster) machines(ctx context.Context) (_ *Machines, err error) {
 	if err := cl.makeNamespace(ctx, namespaceFor(m.run, m.run, "privileged", nil)); err != nil {
 		return nil, err
 	}
+	var plans []podPlan
 	for _, at := range nodes {
-		if err := cl.makePod(ctx, m.run, podPlan{namespace: m.run, name: at.name, node: at, onNode: true}); err != nil {
-			return nil, noPrivileged(err)
-		}
+		plans = append(plans, podPlan{namespace: m.run, name: at.name, node: at, onNode: true})
 	}
-	pods, err := cl.await(ctx, m.run, nodes, len(nodes))
-	if err != nil {
-		return nil, err
-	}
-	for _, at := range nodes {
-		p := pods[at.name]
-		m.list = append(m.list, &endpoint{cl: cl, namespace: p.Namespace, pod: p.Name, uid: string(p.UID), name: at.real, node: at, addrs: podAddrs(p), ctx: life})
-	}
-	return m, nil
+	m.list, err = cl.workers(ctx, m.run, plans)
+	return m, noPrivileged(err)
 }
 
 // noPrivileged makes of a pod that a policy refuses what that means.
@@ -117,42 +91,17 @@ func noPrivileged(err error) error {
 func (m *Machines) Run(ctx context.Context, args ...string) []OnMachine {
 	all := make([]OnMachine, len(m.list))
 	var wg sync.WaitGroup
-	for i, e := range m.list {
-		wg.Go(func() { all[i] = e.onNode(ctx, args) })
+	for i, w := range m.list {
+		wg.Go(func() { all[i] = w.Run(ctx, nil, slices.Concat([]string{"agent", "on-node", "--"}, args)...) })
 	}
 	wg.Wait()
 	return all
 }
 
-// onNode runs this program to its end.
-func (e *endpoint) onNode(ctx context.Context, args []string) OnMachine {
-	did := OnMachine{Node: e.node.real}
-	var stdout, stderr bytes.Buffer
-	running, kill := context.WithCancel(context.WithoutCancel(ctx))
-	defer kill()
-	giveUp := context.AfterFunc(ctx, kill) // until it runs
-	p, err := e.Start(running, host.Command{
-		Argv: slices.Concat([]string{e.cl.program, "agent", "on-node", "--"}, args), Stdout: &stdout, Stderr: &stderr, Aside: true,
-	})
-	giveUp()
-	if err == nil {
-		stop := context.AfterFunc(ctx, func() {
-			_ = p.Signal(syscall.SIGTERM) // where that fails, so does the stream
-			time.AfterFunc(endPatience, kill)
-		})
-		err = p.Wait()
-		stop()
-	}
-	did.Stdout, did.Stderr, did.Err = stdout.String(), stderr.String(), err
-	var exit *host.ExitError
-	if errors.As(err, &exit) {
-		did.Code, did.Err = exit.Code, nil
-	}
-	return did
-}
-
 // Close removes the pods, and waits until they are gone.
 func (m *Machines) Close(ctx context.Context) error {
-	m.cancel()
+	for _, w := range m.list {
+		w.end()
+	}
 	return m.cl.removeNamespaces(ctx, m.run)
 }

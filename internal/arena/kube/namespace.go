@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/cnibench/cnibench/internal/arena"
 )
@@ -47,17 +48,16 @@ func (cl *Cluster) makeNamespace(ctx context.Context, n *corev1.Namespace) error
 // waits until they are gone. One that does not go keeps no other. Pods on nodes
 // that are lost are given up, for their kubelet never says that they have ended.
 func (cl *Cluster) removeNamespaces(ctx context.Context, names ...string) error {
-	end := time.Now().Add(gonePatience)
 	errs := make([]error, len(names))
 	var wg sync.WaitGroup
 	for i, name := range names {
-		wg.Go(func() { errs[i] = cl.removeNamespace(ctx, name, end) })
+		wg.Go(func() { errs[i] = cl.removeNamespace(ctx, name) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)
 }
 
-func (cl *Cluster) removeNamespace(ctx context.Context, name string, end time.Time) error {
+func (cl *Cluster) removeNamespace(ctx context.Context, name string) error {
 	background := metav1.DeletePropagationBackground
 	err := cl.do(ctx, "remove the namespace "+name, func(ctx context.Context) error {
 		err := cl.Client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
@@ -69,36 +69,32 @@ func (cl *Cluster) removeNamespace(ctx context.Context, name string, end time.Ti
 	if err != nil {
 		return err
 	}
-	return cl.awaitGone(ctx, name, end)
+	return cl.awaitGone(ctx, name, gonePatience)
 }
 
 // awaitGone waits until the namespace is gone.
-func (cl *Cluster) awaitGone(ctx context.Context, name string, end time.Time) error {
+func (cl *Cluster) awaitGone(ctx context.Context, name string, patience time.Duration) error {
 	looked := time.Now()
-	for {
-		var left *corev1.Namespace
+	var left *corev1.Namespace
+	err := wait.PollUntilContextTimeout(ctx, gonePoll, patience, true, func(context.Context) (bool, error) {
 		err := cl.do(ctx, "look for the namespace "+name, func(ctx context.Context) (err error) {
 			left, err = cl.Client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 			return err
 		})
-		switch {
-		case apierrors.IsNotFound(err):
-			return nil
-		case err != nil:
-			return err
-		case time.Now().After(end):
-			return fmt.Errorf("the namespace %s is not gone after %v%s; see `kubectl describe namespace %s`, and `cnibench clean --arena kube` later",
-				name, gonePatience, lingering(left), name)
-		case time.Since(looked) > lostPoll:
+		if err == nil && time.Since(looked) > lostPoll {
 			looked = time.Now()
 			cl.giveUpLost(ctx, name)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(gonePoll):
+		if apierrors.IsNotFound(err) {
+			return true, nil
 		}
+		return false, err
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return fmt.Errorf("the namespace %s is not gone after %v%s; see `kubectl describe namespace %s`, and `cnibench clean --arena kube` later",
+			name, patience, lingering(left), name)
 	}
+	return err
 }
 
 // lingering is what the namespace says of why it is still there.

@@ -120,7 +120,7 @@ func (n *network) beside(ctx context.Context) (*endpoint, error) {
 	if err := n.make(ctx, []podPlan{plan}); err != nil {
 		return nil, err
 	}
-	running, err := n.cl.await(ctx, n.run, n.arena.list, len(n.pods)+1+n.nodePods())
+	running, err := n.cl.await(ctx, n.run, n.arena.list, plan.name)
 	if err != nil {
 		return nil, err
 	}

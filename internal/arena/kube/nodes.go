@@ -26,7 +26,12 @@ type node struct {
 }
 
 // String is the node as people look for it.
-func (n *node) String() string { return fmt.Sprintf("%s (%s)", n.real, n.name) }
+func (n *node) String() string {
+	if n.real == n.name {
+		return n.real
+	}
+	return fmt.Sprintf("%s (%s)", n.real, n.name)
+}
 
 // tolerations reads key[=value]:effect, or "all".
 func tolerations(list []string) ([]corev1.Toleration, error) {

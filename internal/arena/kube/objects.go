@@ -58,9 +58,10 @@ type podPlan struct {
 	privileged      bool
 	// onNode is for package onnode: privileged, with the node's network and
 	// processes, and kept away by no taint.
-	onNode bool
-	labels map[string]string
-	ports  []arena.NamedPort
+	onNode     bool
+	everywhere bool // kept away by no taint
+	labels     map[string]string
+	ports      []arena.NamedPort
 }
 
 // How long a pod may run, so that none stays when who made it was killed: one for
@@ -114,8 +115,10 @@ func (p podPlan) object(run string, o *Options) (*corev1.Pod, error) {
 		root := int64(0)
 		life = int64(onNodeLife / time.Second)
 		pod.Spec.HostNetwork, pod.Spec.HostPID = true, true
-		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		c.SecurityContext.RunAsUser = &root
+	}
+	if p.onNode || p.everywhere {
+		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	}
 	for _, port := range p.ports {
 		c.Ports = append(c.Ports, corev1.ContainerPort{Name: port.Name, ContainerPort: int32(port.Number), Protocol: corev1.Protocol(port.Protocol)})

@@ -4,56 +4,61 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
 	apiPatience = 60 * time.Second // how long the API server may be away
 	tryTimeout  = 20 * time.Second // of one request
-	firstPause  = 250 * time.Millisecond
-	mostPause   = 5 * time.Second
 )
+
+// pauses are those between tries: they double up to a second.
+var pauses = wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Cap: time.Second, Steps: math.MaxInt}
 
 // do makes a request again and again while the API server is away, for
 // apiPatience. Its error says what was to be done.
 func (cl *Cluster) do(ctx context.Context, what string, request func(context.Context) error) error {
-	return retry(ctx, apiPatience, func(ctx context.Context) error {
+	first := true
+	return Retry(ctx, apiPatience, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 		defer cancel()
 		if err := request(ctx); err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		return nil
-	}, func(err error, again bool) bool {
+	}, func(err error) bool {
 		// A server that has just come back may not know its users' rights yet.
-		return transient(err) || again && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err))
+		worth := transient(err) || !first && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err))
+		first = false
+		return worth
 	})
 }
 
-// retry calls try until it succeeds, its error is worth no other try, or the
-// patience is over, with growing pauses; again is that it is not the first.
-func retry(ctx context.Context, patience time.Duration, try func(context.Context) error, worth func(err error, again bool) bool) error {
-	begin, pause := time.Now(), firstPause
-	for n := 0; ; n++ {
-		err := try(ctx)
-		if err == nil || ctx.Err() != nil || !worth(err, n > 0) {
-			return err
+// Retry calls try until it succeeds, worth returns false for its error, or no
+// more patience is left; with growing pauses. The patience does not end a try
+// that is under way. Its error is that of the last try.
+func Retry(ctx context.Context, patience time.Duration, try func(context.Context) error, worth func(error) bool) error {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var last error
+	err := pauses.DelayFunc().Until(limited, true, true, func(context.Context) (done bool, _ error) {
+		last = try(ctx)
+		if last != nil && (ctx.Err() != nil || !worth(last)) {
+			return false, last
 		}
-		if time.Since(begin)+pause > patience {
-			return fmt.Errorf("%w (tried for %v)", err, patience)
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, mostPause)
+		return last == nil, nil
+	})
+	if last != nil && err != last && ctx.Err() == nil {
+		return fmt.Errorf("%w (tried for %v)", last, patience)
 	}
+	return last
 }
 
 // Unborn says that the API server refuses a pod because its namespace is so new

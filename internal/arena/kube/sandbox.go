@@ -62,7 +62,11 @@ func (n *network) Sandbox(ctx context.Context, list []arena.SandboxNamespace) (_
 		return nil, err
 	}
 	for _, ns := range list {
-		made, err := n.cl.await(ctx, s.real[ns.Name], n.arena.list, len(ns.Pods))
+		var names []string
+		for _, p := range ns.Pods {
+			names = append(names, p.Name)
+		}
+		made, err := n.cl.await(ctx, s.real[ns.Name], n.arena.list, names...)
 		if err != nil {
 			return nil, err
 		}

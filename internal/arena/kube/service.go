@@ -188,12 +188,12 @@ func (n *network) Fresh(ctx context.Context) error {
 		return err
 	}
 	// Of thousands, a request may remove but a part in its time.
-	err := retry(ctx, syncPatience, func(ctx context.Context) error {
+	err := Retry(ctx, syncPatience, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 		defer cancel()
 		selector := metav1.ListOptions{LabelSelector: labelRun + "=" + n.run}
 		return n.cl.Client.DiscoveryV1().EndpointSlices(n.run).DeleteCollection(ctx, metav1.DeleteOptions{}, selector)
-	}, func(err error, _ bool) bool { return transient(err) })
+	}, transient)
 	if err != nil {
 		return fmt.Errorf("remove EndpointSlices: %w", err)
 	}

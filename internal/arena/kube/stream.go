@@ -17,9 +17,9 @@ import (
 // container is the only one of our pods.
 const container = "main"
 
-// stream runs the command in the pod, over a WebSocket or, where something on
+// stream runs the command in the container of the pod, over a WebSocket or, where something on
 // the way does not know those, over SPDY.
-func (cl *Cluster) stream(namespace, pod string, argv []string) agent.Stream {
+func (cl *Cluster) stream(namespace, pod, container string, argv []string) agent.Stream {
 	return func(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 		request := cl.Client.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("exec").
 			VersionedParams(&corev1.PodExecOptions{Container: container, Command: argv, Stdin: true, Stdout: true, Stderr: true}, scheme.ParameterCodec)

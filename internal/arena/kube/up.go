@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
@@ -86,7 +87,11 @@ func (n *network) populate(ctx context.Context) error {
 	if err := n.make(ctx, pods); err != nil {
 		return err
 	}
-	made, err := n.cl.await(ctx, n.run, n.arena.list, len(pods)+n.nodePods())
+	asked := slices.Clone(pods)
+	if n.noHost == nil {
+		asked = append(asked, nodePods...)
+	}
+	made, err := n.cl.await(ctx, n.run, n.arena.list, podNames(asked)...)
 	if err != nil {
 		return err
 	}
@@ -103,12 +108,13 @@ func (n *network) populate(ctx context.Context) error {
 	return nil
 }
 
-// nodePods is how many pods there are for the nodes, in the host network.
-func (n *network) nodePods() int {
-	if n.noHost != nil {
-		return 0
+// podNames are the names of the pods.
+func podNames(plans []podPlan) []string {
+	var names []string
+	for _, plan := range plans {
+		names = append(names, plan.name)
 	}
-	return len(n.arena.list)
+	return names
 }
 
 // policies is what the API server says where Pod Security, an admission policy,
@@ -164,23 +170,27 @@ func (cl *Cluster) makePod(ctx context.Context, run string, plan podPlan) error 
 	})
 }
 
-// await waits until that many pods of the namespace run, all there are, and
-// returns them by name. Its error says what keeps one from it, such as a node
-// that does not answer.
-func (cl *Cluster) await(ctx context.Context, namespace string, nodes []*node, count int) (map[string]*corev1.Pod, error) {
+// await waits until the named pods of the namespace run, and returns them by
+// name. Its error says what keeps one from it, such as a node that does not
+// answer.
+func (cl *Cluster) await(ctx context.Context, namespace string, nodes []*node, names ...string) (map[string]*corev1.Pod, error) {
 	var looked time.Time
-	for end := time.Now().Add(upPatience); ; {
+	var running map[string]*corev1.Pod
+	var waiting []corev1.Pod
+	err := wait.PollUntilContextTimeout(ctx, upPoll, upPatience, true, func(context.Context) (bool, error) {
 		list, err := cl.pods(ctx, namespace)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
-		running := map[string]*corev1.Pod{}
-		var waiting []corev1.Pod
+		running, waiting = map[string]*corev1.Pod{}, nil
 		for i := range list {
 			p := &list[i]
+			if !slices.Contains(names, p.Name) {
+				continue
+			}
 			up, err := judgePod(p)
 			if err != nil {
-				return nil, err
+				return false, err
 			}
 			if up {
 				running[p.Name] = p
@@ -188,24 +198,19 @@ func (cl *Cluster) await(ctx context.Context, namespace string, nodes []*node, c
 				waiting = append(waiting, *p)
 			}
 		}
-		if len(running) >= count && len(waiting) == 0 {
-			return running, nil
+		if len(running) == len(names) {
+			return true, nil
 		}
 		if time.Since(looked) > lostPoll {
 			looked = time.Now()
-			if err := cl.silent(ctx, nodes); err != nil {
-				return nil, err
-			}
+			return false, cl.silent(ctx, nodes)
 		}
-		if time.Now().After(end) {
-			return nil, fmt.Errorf("after %v %d of %d pods run: %s", upPatience, len(running), count, strings.Join(cl.stuck(ctx, waiting), "; "))
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(upPoll):
-		}
+		return false, nil
+	})
+	if wait.Interrupted(err) && !errors.Is(ctx.Err(), context.Canceled) {
+		err = fmt.Errorf("after %v %d of %d pods run: %s", upPatience, len(running), len(names), strings.Join(cl.stuck(ctx, waiting), "; "))
 	}
+	return running, err
 }
 
 func (cl *Cluster) pods(ctx context.Context, namespace string) ([]corev1.Pod, error) {
@@ -223,6 +228,8 @@ func (cl *Cluster) pods(ctx context.Context, namespace string) ([]corev1.Pod, er
 // stuck is what the cluster says of pods that don't come to run: their last
 // warning, such as a pod network that gives them no address.
 func (cl *Cluster) stuck(ctx context.Context, pods []corev1.Pod) []string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTimeout)
+	defer cancel()
 	var texts []string
 	for _, p := range pods {
 		text := fmt.Sprintf("%s on node %s is %s", p.Name, p.Spec.NodeName, strings.ToLower(string(p.Status.Phase)))

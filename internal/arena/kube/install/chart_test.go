@@ -82,7 +82,7 @@ func chartJob(t *testing.T, files map[string]string, objects ...runtime.Object) 
 func TestChart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, j, c := chartJob(t, hookedChart)
-		if err := j.installChart(t.Context(), c); err != nil {
+		if err := (chartStep{c}).do(t.Context(), j); err != nil {
 			t.Fatal(err)
 		}
 		want := []string{"widgets.x.example", "ns/first", "ns/second", "made", "ns/rel-ns", "ns/keep", "ns/job"}
@@ -109,7 +109,7 @@ func TestChart(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.dynamic.ClearActions()
-		if err := second.undo(t.Context(), second.steps[0]); err != nil {
+		if err := second.steps[0].undo(t.Context(), second); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{"ns/before-end", "ns/after-end"}, b.created()); diff != "" {
@@ -148,12 +148,12 @@ func TestChartRefused(t *testing.T) {
 					objects = append(objects, tt.there)
 				}
 				b, j, c := chartJob(t, files, objects...)
-				wantError(t, j.installChart(t.Context(), c), tt.want)
+				wantError(t, (chartStep{c}).do(t.Context(), j), tt.want)
 				made := strings.Join(b.created(), " ")
 				if strings.Contains(made, "ns/rel-ns") {
 					t.Errorf("created %s", made)
 				}
-				if err := j.undo(t.Context(), j.steps[0]); err != nil {
+				if err := j.steps[0].undo(t.Context(), j); err != nil {
 					t.Fatal(err)
 				}
 				if deleted := strings.Join(b.deleted(), " "); strings.Contains(deleted, "keep") {

@@ -144,42 +144,6 @@ func (j *job) cleanObjects(ctx context.Context) error {
 
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// releaseAll takes the finalizers off the objects of a definition: whoever
-// honoured them has gone.
-func (j *job) releaseAll(ctx context.Context, crd string) error {
-	return j.patiently(ctx, "release the objects of "+crd, func(ctx context.Context) error {
-		o, err := j.cl.Dynamic.Resource(crdResource).Get(ctx, crd, metav1.GetOptions{})
-		if notFound(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		gvr, ok := storedAs(o)
-		if !ok {
-			return nil
-		}
-		list, err := j.cl.Dynamic.Resource(gvr).List(ctx, metav1.ListOptions{})
-		if notFound(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		for _, item := range list.Items {
-			if len(item.GetFinalizers()) == 0 {
-				continue
-			}
-			_, err := j.cl.Dynamic.Resource(gvr).Namespace(item.GetNamespace()).Patch(ctx, item.GetName(), mergePatch,
-				[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{FieldManager: manager})
-			if err != nil && !notFound(err) {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 // storedAs is the resource of a definition, in the version that is stored.
 func storedAs(crd *unstructured.Unstructured) (schema.GroupVersionResource, bool) {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")

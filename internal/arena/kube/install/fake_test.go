@@ -1,6 +1,9 @@
 package install
 
 import (
+	"context"
+	"io"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -123,4 +126,24 @@ func definition(name string, marks ...string) *unstructured.Unstructured {
 		o.SetAnnotations(map[string]string{madeBy: marks[0]})
 	}
 	return o
+}
+
+// fakeWorker is a pod of this program on a node that answers by a function.
+type fakeWorker struct {
+	answer func(request string) string
+	closed func(ctx context.Context) error
+}
+
+func (fakeWorker) Addr() netip.Addr { return netip.MustParseAddr("10.9.0.1") }
+
+func (w fakeWorker) Run(_ context.Context, stdin io.Reader, _ ...string) kube.OnMachine {
+	request, err := io.ReadAll(stdin)
+	return kube.OnMachine{Stdout: w.answer(string(request)), Err: err}
+}
+
+func (w fakeWorker) Close(ctx context.Context) error {
+	if w.closed == nil {
+		return nil
+	}
+	return w.closed(ctx)
 }

@@ -11,42 +11,48 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// runHooks runs a chart's hooks for an event as Helm does: one after the other
+// hooks are those of a chart that is installed or removed.
+type hooks struct {
+	*job
+	namespace string
+}
+
+// run runs a chart's hooks for an event as Helm does: one after the other
 // in the order of their weights, and each to its end.
-func (j *job) runHooks(ctx context.Context, namespace string, all []*release.Hook, event release.HookEvent) error {
-	hooks := slices.DeleteFunc(slices.Clone(all), func(h *release.Hook) bool { return !slices.Contains(h.Events, event) })
-	slices.SortStableFunc(hooks, func(a, b *release.Hook) int {
+func (j hooks) run(ctx context.Context, all []*release.Hook, event release.HookEvent) error {
+	list := slices.DeleteFunc(slices.Clone(all), func(h *release.Hook) bool { return !slices.Contains(h.Events, event) })
+	slices.SortStableFunc(list, func(a, b *release.Hook) int {
 		return cmp.Or(cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Name, b.Name))
 	})
-	for n, h := range hooks {
-		err := j.runHook(ctx, namespace, h)
+	for n, h := range list {
+		err := j.runOne(ctx, h)
 		if err == nil {
 			continue
 		}
 		err = fmt.Errorf("hook %s %s: %w", event, h.Path, err)
-		if after := j.deleteHooks(ctx, namespace, hooks[n:n+1], release.HookFailed); after != nil {
+		if after := j.delete(ctx, list[n:n+1], release.HookFailed); after != nil {
 			j.o.Log("%v", after)
 		}
-		if after := j.deleteHooks(ctx, namespace, hooks[:n], release.HookSucceeded); after != nil {
+		if after := j.delete(ctx, list[:n], release.HookSucceeded); after != nil {
 			j.o.Log("%v", after)
 		}
 		return err
 	}
-	slices.Reverse(hooks)
-	return j.deleteHooks(ctx, namespace, hooks, release.HookSucceeded)
+	slices.Reverse(list)
+	return j.delete(ctx, list, release.HookSucceeded)
 }
 
-// runHook creates the hook's objects and waits until its Jobs and Pods have
+// runOne creates the hook's objects and waits until its Jobs and Pods have
 // ended. What an earlier hook of that name has left is deleted first, unless
 // the chart says otherwise.
-func (j *job) runHook(ctx context.Context, namespace string, h *release.Hook) error {
+func (j hooks) runOne(ctx context.Context, h *release.Hook) error {
 	if len(h.DeletePolicies) == 0 {
 		h.DeletePolicies = []release.HookDeletePolicy{release.HookBeforeHookCreation}
 	}
-	if err := j.deleteHooks(ctx, namespace, []*release.Hook{h}, release.HookBeforeHookCreation); err != nil {
+	if err := j.delete(ctx, []*release.Hook{h}, release.HookBeforeHookCreation); err != nil {
 		return err
 	}
-	objects, err := j.hookObjects(ctx, namespace, h)
+	objects, err := j.objectsOf(ctx, h)
 	if err != nil {
 		return err
 	}
@@ -65,7 +71,7 @@ func (j *job) runHook(ctx context.Context, namespace string, h *release.Hook) er
 
 // waitForEnd waits until a Job or Pod has ended, and returns an error if it
 // failed. Objects of other kinds do not end.
-func (j *job) waitForEnd(ctx context.Context, o *unstructured.Unstructured) error {
+func (j hooks) waitForEnd(ctx context.Context, o *unstructured.Unstructured) error {
 	if o.GetKind() != "Job" && o.GetKind() != "Pod" {
 		return nil
 	}
@@ -95,14 +101,14 @@ func (j *job) waitForEnd(ctx context.Context, o *unstructured.Unstructured) erro
 	return cmp.Or(err, failed)
 }
 
-// deleteHooks deletes the objects of those hooks that have the policy. Helm
+// delete deletes the objects of those hooks that have the policy. Helm
 // never deletes definitions this way.
-func (j *job) deleteHooks(ctx context.Context, namespace string, hooks []*release.Hook, policy release.HookDeletePolicy) error {
+func (j hooks) delete(ctx context.Context, hooks []*release.Hook, policy release.HookDeletePolicy) error {
 	for _, h := range hooks {
 		if !slices.Contains(h.DeletePolicies, policy) || h.Kind == "CustomResourceDefinition" {
 			continue
 		}
-		objects, err := j.hookObjects(ctx, namespace, h)
+		objects, err := j.objectsOf(ctx, h)
 		if err != nil {
 			return err
 		}
@@ -113,15 +119,15 @@ func (j *job) deleteHooks(ctx context.Context, namespace string, hooks []*releas
 	return nil
 }
 
-// hookObjects are the objects of a hook, in the namespaces in which they are
+// objectsOf are the objects of a hook, in the namespaces in which they are
 // created.
-func (j *job) hookObjects(ctx context.Context, namespace string, h *release.Hook) ([]*unstructured.Unstructured, error) {
+func (j hooks) objectsOf(ctx context.Context, h *release.Hook) ([]*unstructured.Unstructured, error) {
 	objects, err := parseObjects([]byte(h.Manifest))
 	if err != nil {
 		return nil, err
 	}
 	for _, o := range objects {
-		if err := j.setNamespace(ctx, o, namespace); err != nil {
+		if err := j.setNamespace(ctx, o, j.namespace); err != nil {
 			return nil, err
 		}
 	}

@@ -4,7 +4,7 @@
 // what was there before as proof that nothing is left. It measures nothing,
 // and touches no cluster that is not marked as scratch. Next: recipe.go for
 // what a contender's recipe becomes, scratch.go for the refusals, nodes.go for
-// the nodes, steps.go for the steps.
+// the nodes, step.go for the steps.
 package install
 
 import (
@@ -60,6 +60,8 @@ type Installer struct {
 	id     string // of this process in the journal
 	// begun is what this process has put on a cluster last.
 	begun *contender.Contender
+	// open makes a pod of this program on a node; tests replace it.
+	open func(ctx context.Context, cl *kube.Cluster, nodeName string, privileged bool) (worker, error)
 }
 
 var _ kube.Installer = (*Installer)(nil)
@@ -91,7 +93,7 @@ func New(o Options) (*Installer, error) {
 		return nil, err
 	}
 	src.acceptUnpinned, src.digests = o.AcceptUnpinned, o.Digests
-	return &Installer{o: o, source: src, id: hex.EncodeToString(random(8))}, nil
+	return &Installer{o: o, source: src, id: hex.EncodeToString(random(8)), open: openWorker}, nil
 }
 
 // Supports is nil if the contender can be installed in the asked versions.
@@ -115,12 +117,10 @@ func (i *Installer) Check(ctx context.Context, cl *kube.Cluster) error {
 // job is one contender on its way onto a cluster, or off it.
 type job struct {
 	*Installer
-	cl      *kube.Cluster
+	*objects
 	c       *contender.Contender
 	version string
 	facts   *facts
-	// image and pullPolicy are of the pods on nodes.
-	image, pullPolicy string
 	// before is what was there, once that is known: it stays.
 	before *findings
 	// steps are what the recipe's steps make, once their files were read.
@@ -153,8 +153,8 @@ func (i *Installer) Install(ctx context.Context, cl *kube.Cluster, c *contender.
 	if err := j.kubeProxy(ctx, false); err != nil {
 		return fmt.Errorf("install %s %s: %w", c.ID, j.version, err)
 	}
-	for _, s := range c.Kube.StepsOf(i.o.Versions) {
-		if err := j.do(ctx, s); err != nil {
+	for _, s := range j.stepsOf() {
+		if err := s.do(ctx, j); err != nil {
 			return fmt.Errorf("install %s %s: %w", c.ID, j.version, err)
 		}
 	}
@@ -276,9 +276,11 @@ func (i *Installer) job(cl *kube.Cluster, c *contender.Contender) (*job, error) 
 	if err != nil {
 		return nil, err
 	}
+	own := *cl // whose options are those of the pods on nodes
+	own.Options.Image, own.Options.PullPolicy = cmp.Or(i.o.Image, cl.Options.Image), cmp.Or(i.o.PullPolicy, cl.Options.PullPolicy)
 	return &job{
-		Installer: i, cl: cl, c: c, version: version, facts: newFacts(cl.Client, version, i.o.Facts),
-		image: cmp.Or(i.o.Image, cl.Options.Image), pullPolicy: cmp.Or(i.o.PullPolicy, cl.Options.PullPolicy),
+		Installer: i, objects: &objects{cl: &own, owner: c.ID, patience: i.o.Patience},
+		c: c, version: version, facts: newFacts(cl.Client, version, i.o.Facts),
 	}, nil
 }
 
@@ -325,7 +327,7 @@ func (j *job) takeOff(ctx context.Context, left *journal) error {
 	// Pods first, while the plugin that detaches them is still there.
 	failed = append(failed, j.emptyNodes(ctx), j.farewells(ctx))
 	for _, s := range slices.Backward(j.steps) {
-		failed = append(failed, j.undo(ctx, s))
+		failed = append(failed, s.undo(ctx, j))
 	}
 	failed = append(failed, j.cleanObjects(ctx), j.kubeProxy(ctx, true), j.cleanNodes(ctx, left.Before))
 	failed = append(failed, j.prove(ctx, left.Before), j.cordon(ctx, false))

@@ -75,7 +75,7 @@ type chartRecord struct {
 // left is the journal of an installation that is there; nil if there is none.
 func (i *Installer) left(ctx context.Context, cl *kube.Cluster) (*journal, error) {
 	var cm *corev1.ConfigMap
-	err := i.patiently(ctx, fmt.Sprintf("read the journal %s/%s", ownNamespace, journalName), func(ctx context.Context) (err error) {
+	err := persist(ctx, i.o.Patience, fmt.Sprintf("read the journal %s/%s", ownNamespace, journalName), func(ctx context.Context) (err error) {
 		cm, err = cl.Client.CoreV1().ConfigMaps(ownNamespace).Get(ctx, journalName, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			cm, err = nil, nil
@@ -151,7 +151,7 @@ func (j *job) page(before *findings, facts map[string]string) (*corev1.ConfigMap
 	z := gzip.NewWriter(&b)
 	l := journal{
 		Schema: journalSchema, By: j.id, Contender: j.c.ID, Versions: j.o.Versions, Since: time.Now().UTC().Format(time.RFC3339),
-		Before: before, Facts: facts, Image: j.image, PullPolicy: j.pullPolicy, Steps: j.steps, Digests: j.source.unpinned,
+		Before: before, Facts: facts, Image: j.cl.Options.Image, PullPolicy: j.cl.Options.PullPolicy, Steps: j.steps, Digests: j.source.unpinned,
 	}
 	if err := json.NewEncoder(z).Encode(l); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)

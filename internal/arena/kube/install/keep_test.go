@@ -1,6 +1,7 @@
 package install
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -11,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ktesting "k8s.io/client-go/testing"
 
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/arena/kube/install/node"
 	"github.com/cnibench/cnibench/internal/contender"
 )
@@ -95,9 +96,9 @@ func TestLabelNodes(t *testing.T) {
 		{false, map[string]string{"old": "x", "new": "y"}},
 		{true, map[string]string{"old": "x"}},
 	} {
-		err := j.labelNodes(t.Context(), "all", map[string]string{"old": "x", "new": "y"})
+		err := labelsStep{&contender.NodeLabels{Nodes: "all", Labels: map[string]string{"old": "x", "new": "y"}}}.do(t.Context(), j)
 		if tt.away {
-			err = j.unlabelNodes(t.Context(), &labelsRecord{Nodes: "all", Keys: []string{"new", "old"}})
+			err = (&labelsRecord{Nodes: "all", Keys: []string{"new", "old"}}).undo(t.Context(), j)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -143,13 +144,10 @@ func TestFits(t *testing.T) {
 func TestCleanNodesUnknownNetwork(t *testing.T) {
 	b := newBed([]runtime.Object{nodeOf("a", "10.0.0.1", "", nil)})
 	var asked string
-	b.client.PrependReactor("create", "pods", func(a ktesting.Action) (bool, runtime.Object, error) {
-		p := a.(ktesting.CreateAction).GetObject().(*corev1.Pod)
-		p.Name, p.Status.Phase = "x", corev1.PodSucceeded
-		asked = p.Spec.Containers[0].Command[3]
-		return false, nil, nil
-	})
 	j := newJob(t, b, contender.Leftovers{PodRoutes: true, Tables: []string{"x"}}, nil)
+	j.open = func(context.Context, *kube.Cluster, string, bool) (worker, error) {
+		return fakeWorker{answer: func(request string) string { asked = request; return "{}" }}, nil
+	}
 	wantError(t, j.cleanNodes(t.Context(), nil), "give it with --fact pod-cidr=…")
 	if !strings.Contains(asked, `"do":"clean"`) || !strings.Contains(asked, `"tables":["x"]`) || strings.Contains(asked, "pod-routes") {
 		t.Errorf("the node was asked %s", asked)

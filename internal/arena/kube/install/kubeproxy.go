@@ -67,7 +67,7 @@ func (j *job) kubeProxy(ctx context.Context, on bool) error {
 		return err
 	}
 	rules := contender.Leftovers{Chains: kubeProxyChains, Tables: []string{"kube-proxy"}}
-	_, err = j.askAll(ctx, "rules", node.Request{Do: node.DoClean, Leftovers: rules}, nil)
+	_, err = j.askAll(ctx, node.Request{Do: node.DoClean, Leftovers: rules}, nil)
 	return err
 }
 

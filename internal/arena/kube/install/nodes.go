@@ -1,11 +1,15 @@
 package install
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net/netip"
 	"path"
 	"slices"
 	"strings"
@@ -16,81 +20,47 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/arena/kube/install/node"
 )
 
-// nodePatience is how long a short-lived pod on a node may take.
+// nodePatience is how long a request on a node may take.
 const nodePatience = 3 * time.Minute
 
-// podOf is a short-lived pod of this program on one node. Privileged ones
-// share the node's network and processes.
-func (j *job) podOf(nodeName, role string, req node.Request, privileged bool) (*corev1.Pod, error) {
-	arguments, err := node.Arguments(req)
-	if err != nil {
-		return nil, err
-	}
-	no := int64(1)
-	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			GenerateName: role + "-", Namespace: ownNamespace,
-			Labels: map[string]string{"app.kubernetes.io/part-of": "cnibench", "cnibench.io/role": role},
-		},
-		Spec: corev1.PodSpec{
-			NodeName:                      nodeName,
-			RestartPolicy:                 corev1.RestartPolicyNever,
-			TerminationGracePeriodSeconds: &no,
-			AutomountServiceAccountToken:  new(bool),
-			EnableServiceLinks:            new(bool),
-			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-			Containers: []corev1.Container{{
-				Name:            "node",
-				Image:           j.image,
-				ImagePullPolicy: corev1.PullPolicy(j.pullPolicy),
-				Command:         append([]string{kube.Program, "agent", "node"}, arguments...),
-			}},
-		},
-	}
-	if privileged {
-		yes := true
-		p.Spec.HostNetwork, p.Spec.HostPID = true, true
-		p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: &yes}
-	}
-	return p, nil
+// worker is a kube.Worker.
+type worker interface {
+	Addr() netip.Addr
+	Run(ctx context.Context, stdin io.Reader, args ...string) kube.OnMachine
+	Close(ctx context.Context) error
 }
 
-// ask runs a request on a node to its end and returns the answer.
-func (j *job) ask(ctx context.Context, nodeName, role string, req node.Request, privileged bool) (*node.Answer, error) {
+func openWorker(ctx context.Context, cl *kube.Cluster, nodeName string, privileged bool) (worker, error) {
+	return cl.OpenWorker(ctx, ownNamespace, nodeName, privileged)
+}
+
+// ask runs a request on a node to its end and returns the answer: in a
+// privileged pod on the node, or in one in the pod network.
+func (j *job) ask(ctx context.Context, nodeName string, req node.Request, privileged bool) (*node.Answer, error) {
+	request, err := json.Marshal(req)
+	if err != nil {
+		return nil, err
+	}
+	w, err := j.open(ctx, j.cl, nodeName, privileged)
+	if err != nil {
+		return nil, err
+	}
+	defer j.dismiss(ctx, w)
 	ctx, cancel := context.WithTimeout(ctx, nodePatience)
 	defer cancel()
-	p, err := j.podOf(nodeName, role, req, privileged)
-	if err != nil {
-		return nil, err
-	}
-	pods := j.cl.Client.CoreV1().Pods(ownNamespace)
-	err = j.patiently(ctx, "start a pod on "+nodeName, func(ctx context.Context) error {
-		made, err := pods.Create(ctx, p, metav1.CreateOptions{})
-		if err == nil {
-			p = made
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	defer j.dismiss(ctx, p.Name)
-	if p, err = j.await(ctx, p.Name, func(p *corev1.Pod) bool {
-		return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-	}); err != nil {
-		return nil, err
-	}
-	log, err := j.logOf(ctx, p.Name)
-	if err != nil {
-		return nil, fmt.Errorf("answer of the pod on %s: %w", nodeName, err)
-	}
+	var did kube.OnMachine
+	_ = kube.Retry(ctx, nodePatience, func(ctx context.Context) error {
+		did = w.Run(ctx, bytes.NewReader(request), "agent", "node")
+		return did.Err
+	}, func(err error) bool { return errors.Is(err, agent.ErrStream) }) // every request can be repeated
 	var ans node.Answer
-	if err := json.Unmarshal([]byte(lastLine(log)), &ans); err != nil {
-		return nil, fmt.Errorf("the pod on %s did not answer: %.300s", nodeName, log)
+	if err := json.Unmarshal([]byte(did.Stdout), &ans); err != nil {
+		return nil, fmt.Errorf("this program on node %s ended with %d and did not answer: %.300s: %w", nodeName, did.Code, did.Stderr, cmp.Or(did.Err, err))
 	}
 	if ans.Error != "" {
 		return nil, fmt.Errorf("node %s: %s", nodeName, ans.Error)
@@ -101,53 +71,10 @@ func (j *job) ask(ctx context.Context, nodeName, role string, req node.Request, 
 	return &ans, nil
 }
 
-func (j *job) logOf(ctx context.Context, pod string) (string, error) {
-	var log []byte
-	err := j.patiently(ctx, "read the log of "+pod, func(ctx context.Context) error {
-		var err error
-		log, err = j.cl.Client.CoreV1().Pods(ownNamespace).GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(ctx)
-		return err
-	})
-	return string(log), err
-}
-
-func lastLine(text string) string {
-	text = strings.TrimSpace(text)
-	return text[strings.LastIndexByte(text, '\n')+1:]
-}
-
-// dismiss deletes a pod of this program, though the context may have ended.
-func (j *job) dismiss(ctx context.Context, pod string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	var now int64
-	err := j.cl.Client.CoreV1().Pods(ownNamespace).Delete(ctx, pod, metav1.DeleteOptions{GracePeriodSeconds: &now})
-	if err != nil && !apierrors.IsNotFound(err) {
-		j.o.Log("delete pod %s/%s: %v", ownNamespace, pod, err)
-	}
-}
-
-// await waits until a pod is as wanted. Its error says why it is not.
-func (j *job) await(ctx context.Context, pod string, wanted func(*corev1.Pod) bool) (*corev1.Pod, error) {
-	var last *corev1.Pod
-	for {
-		p, err := j.cl.Client.CoreV1().Pods(ownNamespace).Get(ctx, pod, metav1.GetOptions{})
-		switch {
-		case err == nil && wanted(p):
-			return p, nil
-		case err == nil:
-			last = p
-		case apierrors.IsNotFound(err):
-			return nil, fmt.Errorf("pod %s/%s has been deleted by somebody else", ownNamespace, pod)
-		}
-		select {
-		case <-ctx.Done():
-			if last == nil {
-				return nil, fmt.Errorf("pod %s/%s: %w", ownNamespace, pod, err)
-			}
-			return nil, fmt.Errorf("pod %s/%s on %s has not come so far in time: %s", ownNamespace, pod, last.Spec.NodeName, j.whyNot(context.WithoutCancel(ctx), last))
-		case <-time.After(pause):
-		}
+// dismiss removes a pod of this program, though the context may have ended.
+func (j *job) dismiss(ctx context.Context, w worker) {
+	if err := w.Close(ctx); err != nil {
+		j.o.Log("%v", err)
 	}
 }
 
@@ -159,7 +86,7 @@ type findings struct {
 
 // survey looks at every node and at the cluster's objects.
 func (j *job) survey(ctx context.Context) (*findings, error) {
-	answers, err := j.askAll(ctx, "survey", node.Request{Do: node.DoState, Leftovers: j.c.Kube.Leftovers}, nil)
+	answers, err := j.askAll(ctx, node.Request{Do: node.DoState, Leftovers: j.c.Kube.Leftovers}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +99,7 @@ func (j *job) survey(ctx context.Context) (*findings, error) {
 
 // askAll asks every node the same, all at a time. before says what was there
 // before, which a clean-up keeps; nil keeps the CNI's folders as they are.
-func (j *job) askAll(ctx context.Context, role string, req node.Request, before *findings) (map[string]*node.Answer, error) {
+func (j *job) askAll(ctx context.Context, req node.Request, before *findings) (map[string]*node.Answer, error) {
 	if err := j.ensureNamespace(ctx); err != nil {
 		return nil, err
 	}
@@ -193,7 +120,7 @@ func (j *job) askAll(ctx context.Context, role string, req node.Request, before 
 			if before != nil && before.Nodes[n.Name] != nil {
 				req.Keep = before.Nodes[n.Name].State
 			}
-			ans, err := j.ask(ctx, n.Name, role, req, true)
+			ans, err := j.ask(ctx, n.Name, req, true)
 			mu.Lock()
 			defer mu.Unlock()
 			answers[n.Name] = ans
@@ -280,7 +207,7 @@ func (j *job) cleanNodes(ctx context.Context, before *findings) error {
 		req.PodCIDR, unknown = j.facts.get(ctx, "pod-cidr")
 		req.Leftovers.PodRoutes = unknown == nil
 	}
-	answers, err := j.askAll(ctx, "clean", req, before)
+	answers, err := j.askAll(ctx, req, before)
 	if err != nil {
 		return fmt.Errorf("clean the nodes: %w", errors.Join(err, unknown))
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,14 +25,22 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
-	"github.com/cnibench/cnibench/internal/contender"
 )
+
+const mergePatch = types.MergePatchType
 
 // manager is who owns the fields that server-side apply sets.
 const manager = "cnibench"
 
 // madeBy is an annotation on what the installer made: only that is deleted.
 const madeBy = "cnibench.io/made-by"
+
+// objects are the cluster's objects as an installation makes and removes them.
+type objects struct {
+	cl       *kube.Cluster
+	owner    string        // the contender, as the mark of what is made
+	patience time.Duration // for each of them
+}
 
 // parseObjects reads YAML documents; lists are taken apart.
 func parseObjects(data []byte) ([]*unstructured.Unstructured, error) {
@@ -98,26 +107,26 @@ func textOf(o *unstructured.Unstructured) string {
 
 // mapping finds the resource of a kind. The first time that the cluster's list
 // of kinds lacks the kind, the list is asked for again.
-func (j *job) mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
-	mapping, err := j.cl.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+func (a *objects) mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	mapping, err := a.cl.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
-		j.cl.Mapper.Reset()
-		mapping, err = j.cl.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		a.cl.Mapper.Reset()
+		mapping, err = a.cl.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	}
 	return mapping, err
 }
 
 // resource is the client for the kind's objects in the namespace, or of the
 // whole cluster.
-func (j *job) resource(gvk schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
-	mapping, err := j.mapping(gvk)
+func (a *objects) resource(gvk schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
+	mapping, err := a.mapping(gvk)
 	if err != nil {
 		return nil, err
 	}
 	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-		return j.cl.Dynamic.Resource(mapping.Resource), nil
+		return a.cl.Dynamic.Resource(mapping.Resource), nil
 	}
-	return j.cl.Dynamic.Resource(mapping.Resource).Namespace(cmp.Or(namespace, "default")), nil
+	return a.cl.Dynamic.Resource(mapping.Resource).Namespace(cmp.Or(namespace, "default")), nil
 }
 
 // kindPatience is how long the cluster may take to know a kind whose definition
@@ -125,9 +134,9 @@ func (j *job) resource(gvk schema.GroupVersionKind, namespace string) (dynamic.R
 const kindPatience = time.Minute
 
 // setNamespace sets the namespace of an object that has none and needs one.
-func (j *job) setNamespace(ctx context.Context, o *unstructured.Unstructured, namespace string) error {
-	return persist(ctx, min(kindPatience, j.o.Patience), "find the kind of "+textOf(o), func(context.Context) error {
-		mapping, err := j.mapping(o.GroupVersionKind())
+func (a *objects) setNamespace(ctx context.Context, o *unstructured.Unstructured, namespace string) error {
+	return persist(ctx, min(kindPatience, a.patience), "find the kind of "+textOf(o), func(context.Context) error {
+		mapping, err := a.mapping(o.GroupVersionKind())
 		if err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace && o.GetNamespace() == "" {
 			o.SetNamespace(namespace)
 		}
@@ -137,12 +146,12 @@ func (j *job) setNamespace(ctx context.Context, o *unstructured.Unstructured, na
 
 // create creates an object and marks it as the installation's. An object of that
 // name that the installation did not create is an error of the kind AlreadyExists.
-func (j *job) create(ctx context.Context, o *unstructured.Unstructured) error {
+func (a *objects) create(ctx context.Context, o *unstructured.Unstructured) error {
 	o = o.DeepCopy()
-	j.mark(o)
+	a.mark(o)
 	var foreign error
-	err := j.patiently(ctx, "create "+textOf(o), func(ctx context.Context) error {
-		r, err := j.resource(o.GroupVersionKind(), o.GetNamespace())
+	err := a.patiently(ctx, "create "+textOf(o), func(ctx context.Context) error {
+		r, err := a.resource(o.GroupVersionKind(), o.GetNamespace())
 		if err != nil {
 			return err
 		}
@@ -152,7 +161,7 @@ func (j *job) create(ctx context.Context, o *unstructured.Unstructured) error {
 		}
 		// Perhaps by an earlier request, whose answer was lost.
 		current, getErr := r.Get(ctx, o.GetName(), metav1.GetOptions{})
-		if getErr == nil && current.GetAnnotations()[madeBy] != j.c.ID {
+		if getErr == nil && current.GetAnnotations()[madeBy] != a.owner {
 			foreign = err
 		}
 		return getErr
@@ -161,21 +170,21 @@ func (j *job) create(ctx context.Context, o *unstructured.Unstructured) error {
 }
 
 // mark notes on an object that the installation created it.
-func (j *job) mark(o *unstructured.Unstructured) {
+func (a *objects) mark(o *unstructured.Unstructured) {
 	annotations := o.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[madeBy] = j.c.ID
+	annotations[madeBy] = a.owner
 	o.SetAnnotations(annotations)
 }
 
 // apply creates or changes an object by server-side apply, and marks what it
 // created.
-func (j *job) apply(ctx context.Context, o *unstructured.Unstructured) error {
+func (a *objects) apply(ctx context.Context, o *unstructured.Unstructured) error {
 	o = o.DeepCopy()
-	return j.patiently(ctx, "apply "+textOf(o), func(ctx context.Context) error {
-		r, err := j.resource(o.GroupVersionKind(), o.GetNamespace())
+	return a.patiently(ctx, "apply "+textOf(o), func(ctx context.Context) error {
+		r, err := a.resource(o.GroupVersionKind(), o.GetNamespace())
 		if err != nil {
 			return err
 		}
@@ -184,7 +193,7 @@ func (j *job) apply(ctx context.Context, o *unstructured.Unstructured) error {
 			return err
 		}
 		if err != nil {
-			j.mark(o)
+			a.mark(o)
 		}
 		_, err = r.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: manager, Force: true})
 		return err
@@ -193,19 +202,19 @@ func (j *job) apply(ctx context.Context, o *unstructured.Unstructured) error {
 
 // deleteMade deletes an object if the installation created it, and waits until it
 // is gone. The objects of a definition are deleted with it.
-func (j *job) deleteMade(ctx context.Context, o *unstructured.Unstructured) error {
-	made, err := j.requestDeletion(ctx, o)
+func (a *objects) deleteMade(ctx context.Context, o *unstructured.Unstructured) error {
+	made, err := a.requestDeletion(ctx, o)
 	if err != nil || !made {
 		return err
 	}
-	return j.deleteObject(ctx, o)
+	return a.deleteObject(ctx, o)
 }
 
 // requestDeletion deletes an object if the installation created it, and reports
 // whether it did.
-func (j *job) requestDeletion(ctx context.Context, o *unstructured.Unstructured) (made bool, err error) {
-	err = j.patiently(ctx, "look for "+textOf(o), func(ctx context.Context) error {
-		current, _, err := j.current(ctx, o)
+func (a *objects) requestDeletion(ctx context.Context, o *unstructured.Unstructured) (made bool, err error) {
+	err = a.patiently(ctx, "look for "+textOf(o), func(ctx context.Context) error {
+		current, _, err := a.current(ctx, o)
 		made = current != nil && current.GetAnnotations()[madeBy] != ""
 		return err
 	})
@@ -213,19 +222,19 @@ func (j *job) requestDeletion(ctx context.Context, o *unstructured.Unstructured)
 		return false, err
 	}
 	if o.GetKind() == "CustomResourceDefinition" {
-		if err := j.releaseAll(ctx, o.GetName()); err != nil {
+		if err := a.releaseAll(ctx, o.GetName()); err != nil {
 			return true, err
 		}
 	}
-	return true, j.patiently(ctx, "delete "+textOf(o), func(ctx context.Context) error {
-		_, err := j.deleteOnce(ctx, o)
+	return true, a.patiently(ctx, "delete "+textOf(o), func(ctx context.Context) error {
+		_, err := a.deleteOnce(ctx, o)
 		return err
 	})
 }
 
 // current reads an object from the cluster; nil if the object or its kind is gone.
-func (j *job) current(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, dynamic.ResourceInterface, error) {
-	r, err := j.resource(o.GroupVersionKind(), o.GetNamespace())
+func (a *objects) current(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, dynamic.ResourceInterface, error) {
+	r, err := a.resource(o.GroupVersionKind(), o.GetNamespace())
 	if meta.IsNoMatchError(err) {
 		return nil, nil, nil
 	}
@@ -241,8 +250,8 @@ func (j *job) current(ctx context.Context, o *unstructured.Unstructured) (*unstr
 
 // deleteOnce asks for an object's deletion, unless somebody has asked already. It
 // returns the object as it was; nil if it is gone.
-func (j *job) deleteOnce(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	current, r, err := j.current(ctx, o)
+func (a *objects) deleteOnce(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	current, r, err := a.current(ctx, o)
 	if err != nil || current == nil || current.GetDeletionTimestamp() != nil {
 		return current, err
 	}
@@ -266,9 +275,9 @@ func (j *job) deleteNew(ctx context.Context, o *unstructured.Unstructured) error
 }
 
 // deleteObject deletes an object and waits until it is gone.
-func (j *job) deleteObject(ctx context.Context, o *unstructured.Unstructured) error {
-	return j.patiently(ctx, "delete "+textOf(o), func(ctx context.Context) error {
-		current, err := j.deleteOnce(ctx, o)
+func (a *objects) deleteObject(ctx context.Context, o *unstructured.Unstructured) error {
+	return a.patiently(ctx, "delete "+textOf(o), func(ctx context.Context) error {
+		current, err := a.deleteOnce(ctx, o)
 		if err != nil || current == nil {
 			return err
 		}
@@ -279,33 +288,9 @@ func (j *job) deleteObject(ctx context.Context, o *unstructured.Unstructured) er
 	})
 }
 
-// patch changes an object that is there.
-func (j *job) patch(ctx context.Context, p *contender.Patch) error {
-	content, err := j.fill(ctx, p.Patch)
-	if err != nil {
-		return err
-	}
-	data, err := json.Marshal(content)
-	if err != nil {
-		return err
-	}
-	kind := types.MergePatchType
-	if p.Strategic {
-		kind = types.StrategicMergePatchType
-	}
-	return j.patiently(ctx, fmt.Sprintf("patch %s %s", p.Of.Kind, p.Of.Name), func(ctx context.Context) error {
-		r, err := j.resource(schema.FromAPIVersionAndKind(p.Of.APIVersion, p.Of.Kind), p.Of.Namespace)
-		if err != nil {
-			return err
-		}
-		_, err = r.Patch(ctx, p.Of.Name, kind, data, metav1.PatchOptions{FieldManager: manager})
-		return err
-	})
-}
-
 // patiently persists for as long as a contender may take.
-func (i *Installer) patiently(ctx context.Context, what string, try func(context.Context) error) error {
-	return persist(ctx, i.o.Patience, what, try)
+func (a *objects) patiently(ctx context.Context, what string, try func(context.Context) error) error {
+	return persist(ctx, a.patience, what, try)
 }
 
 // rightsPatience is how long the API server may refuse without a break: one
@@ -321,19 +306,15 @@ func refuses(err error) bool {
 // persist tries again until it succeeds, an error that no waiting mends comes,
 // or the patience is over; the API server may be away meanwhile.
 func persist(ctx context.Context, patience time.Duration, what string, try func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	begin := time.Now()
 	var refusing time.Time // since when; zero: the last answer was another
-	for {
-		err := func() error {
-			ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-			defer cancel()
-			return try(ctx)
-		}()
-		if err == nil {
-			return nil
+	return kube.Retry(ctx, patience, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		defer cancel()
+		if err := try(ctx); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
 		}
+		return nil
+	}, func(err error) bool {
 		switch {
 		case !refuses(err):
 			refusing = time.Time{}
@@ -341,16 +322,100 @@ func persist(ctx context.Context, patience time.Duration, what string, try func(
 			refusing = time.Now()
 		}
 		forbidden := !refusing.IsZero() && time.Since(refusing) >= rightsPatience
-		if forbidden || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
-			return fmt.Errorf("%s: %w", what, err)
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w (tried for %v)", what, err, time.Since(begin).Round(time.Second))
-		case <-time.After(pause):
-		}
-	}
+		return !forbidden && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err)
+	})
 }
 
-// pause is between two looks at the cluster.
-const pause = 500 * time.Millisecond
+// releaseAll takes the finalizers off the objects of a definition: whoever
+// honoured them has gone.
+func (a *objects) releaseAll(ctx context.Context, crd string) error {
+	return a.patiently(ctx, "release the objects of "+crd, func(ctx context.Context) error {
+		o, err := a.cl.Dynamic.Resource(crdResource).Get(ctx, crd, metav1.GetOptions{})
+		if notFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		gvr, ok := storedAs(o)
+		if !ok {
+			return nil
+		}
+		list, err := a.cl.Dynamic.Resource(gvr).List(ctx, metav1.ListOptions{})
+		if notFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, item := range list.Items {
+			if len(item.GetFinalizers()) == 0 {
+				continue
+			}
+			_, err := a.cl.Dynamic.Resource(gvr).Namespace(item.GetNamespace()).Patch(ctx, item.GetName(), mergePatch,
+				[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{FieldManager: manager})
+			if err != nil && !notFound(err) {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// deleteTogether asks for the deletion of all objects before it waits for the
+// first: some go only after others.
+func (a *objects) deleteTogether(ctx context.Context, list []corev1.ObjectReference) error {
+	var going []*unstructured.Unstructured
+	for _, ref := range list {
+		o := object(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name)
+		made, err := a.requestDeletion(ctx, o)
+		if err != nil {
+			return err
+		}
+		if made {
+			going = append(going, o)
+		}
+	}
+	for _, o := range going {
+		if err := a.deleteObject(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// requireAbsent returns an error if the cluster has one of the objects already.
+func (a *objects) requireAbsent(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, o := range objects {
+		exists := false
+		err := a.patiently(ctx, "look for "+textOf(o), func(ctx context.Context) error {
+			r, err := a.resource(o.GroupVersionKind(), o.GetNamespace())
+			if err != nil {
+				return err
+			}
+			_, err = r.Get(ctx, o.GetName(), metav1.GetOptions{})
+			if exists = err == nil; apierrors.IsNotFound(err) {
+				return nil
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if exists {
+			return fmt.Errorf("%s exists already; remove it, or measure the product that made it without --install", textOf(o))
+		}
+	}
+	return nil
+}
+
+func (a *objects) patchNode(ctx context.Context, name string, patch map[string]any) error {
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	return a.patiently(ctx, "change node "+name, func(ctx context.Context) error {
+		_, err := a.cl.Client.CoreV1().Nodes().Patch(ctx, name, mergePatch, data, metav1.PatchOptions{FieldManager: manager})
+		return err
+	})
+}

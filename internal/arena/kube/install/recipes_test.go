@@ -72,7 +72,7 @@ func checkStep(t *testing.T, j *job, n int, s contender.Step, local map[string][
 	case s.Chart != nil:
 		charts := local[s.Chart.Name]
 		if j.source.dir != "" {
-			ch, _, err := j.chartOf(ctx, s.Chart)
+			ch, _, err := (chartStep{s.Chart}).load(ctx, j)
 			if err != nil && !strings.Contains(err.Error(), "the mirror lacks") {
 				t.Fatal(err)
 			}
@@ -91,7 +91,7 @@ func checkStep(t *testing.T, j *job, n int, s contender.Step, local map[string][
 			t.Logf("step %d: %s is not at hand", n, s.Manifest.URL)
 			return
 		}
-		objects, err := j.manifestOf(ctx, s.Manifest)
+		objects, err := manifestStep{s.Manifest}.objects(ctx, j)
 		if err != nil && strings.Contains(err.Error(), "the mirror lacks") {
 			t.Logf("step %d: %v", n, err)
 			return
@@ -101,7 +101,7 @@ func checkStep(t *testing.T, j *job, n int, s contender.Step, local map[string][
 		}
 		t.Logf("step %d: %d objects of %s", n, len(objects), s.Manifest.URL)
 	case s.Namespace != nil, s.Object != nil, s.Secret != nil:
-		if _, err := j.objects(ctx, s); err != nil {
+		if _, err := stepOf(s).(making).objects(ctx, j); err != nil {
 			t.Fatal(err)
 		}
 	case s.Patch != nil:

@@ -11,7 +11,6 @@ import (
 	"helm.sh/helm/v3/pkg/engine"
 	"helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/releaseutil"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cnibench/cnibench/internal/contender"
@@ -115,15 +114,4 @@ func (r *rendered) deleteHooks() []*release.Hook {
 	return slices.DeleteFunc(slices.Clone(r.hooks), func(h *release.Hook) bool {
 		return !slices.Contains(h.Events, release.HookPreDelete) && !slices.Contains(h.Events, release.HookPostDelete)
 	})
-}
-
-// referencesTo are the names of objects, for the journal.
-func referencesTo(objects []*unstructured.Unstructured) []corev1.ObjectReference {
-	var list []corev1.ObjectReference
-	for _, o := range objects {
-		list = append(list, corev1.ObjectReference{
-			APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(),
-		})
-	}
-	return list
 }

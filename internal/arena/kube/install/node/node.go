@@ -1,8 +1,8 @@
 // Package node is the installer's side on a node: it reads what there is of
 // pod networks, takes away what a recipe names, and tries connections. It runs
-// in a short-lived pod, asked by its arguments, and answers with one JSON
+// in a short-lived pod, is asked by its standard input, and answers with one JSON
 // line on its standard output. It knows no cluster and no recipe's steps.
-// Next: arguments.go, state_linux.go, clean_linux.go.
+// Next: state_linux.go, clean_linux.go.
 package node
 
 import (
@@ -99,15 +99,19 @@ func (s State) kinds() []string {
 	return kinds
 }
 
-// Run does what the arguments ask and writes the answer to w. A request that
+// longestRequest is in bytes: a node that holds very much has a long list of what
+// stays.
+const longestRequest = 64 << 20
+
+// Run does what the request in r asks and writes the answer to w. A request that
 // failed is an answer with its Error, and an error.
-func Run(ctx context.Context, arguments []string, w io.Writer) error {
-	req, err := ParseArguments(arguments)
-	if err != nil {
-		return fmt.Errorf("agent node: %w", err)
+func Run(ctx context.Context, r io.Reader, w io.Writer) error {
+	var req Request
+	if err := json.NewDecoder(io.LimitReader(r, longestRequest)).Decode(&req); err != nil {
+		return fmt.Errorf("agent node: the request is no JSON: %w", err)
 	}
 	var ans Answer
-	err = serve(ctx, req, &ans)
+	err := serve(ctx, req, &ans)
 	if err != nil {
 		ans.Error = err.Error()
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,7 +35,7 @@ func TestRunErrors(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := Run(context.Background(), []string{tt.argument}, &out); err == nil {
+			if err := Run(context.Background(), strings.NewReader(tt.argument), &out); err == nil {
 				t.Error("no error")
 			}
 			var ans Answer

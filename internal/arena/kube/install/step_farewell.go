@@ -1,0 +1,72 @@
+package install
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnibench/cnibench/internal/contender"
+)
+
+// farewellStep runs a command in the product's own pods when the product is taken
+// off, and nothing before.
+type farewellStep struct {
+	makesNothing
+	*contender.Farewell
+}
+
+func (f farewellStep) do(context.Context, *job) error { return nil }
+
+// farewells runs the recipe's commands in the product's own pods, before those
+// go. The commands are the catalogue's: a journal can be written by others.
+func (j *job) farewells(ctx context.Context) error {
+	for _, s := range slices.Backward(j.stepsOf()) {
+		f, ok := s.(farewellStep)
+		if !ok {
+			continue
+		}
+		if err := f.say(ctx, j); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// say runs the command in the product's pods, before those go. Pods that are not
+// there any more need none.
+func (f farewellStep) say(ctx context.Context, j *job) error {
+	var pods *corev1.PodList
+	err := j.patiently(ctx, fmt.Sprintf("list pods %s in %s", f.Selector, f.Namespace), func(ctx context.Context) (err error) {
+		pods, err = j.cl.Client.CoreV1().Pods(f.Namespace).List(ctx, metav1.ListOptions{LabelSelector: f.Selector})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, pod := range pods.Items {
+		if pod.Status.Phase != "Running" {
+			continue
+		}
+		if err := f.execute(ctx, j, pod.Name); err != nil {
+			return fmt.Errorf("%s in pod %s/%s: %w", strings.Join(f.Command, " "), f.Namespace, pod.Name, err)
+		}
+	}
+	return nil
+}
+
+func (f farewellStep) execute(ctx context.Context, j *job, pod string) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	var stderr bytes.Buffer
+	if err := j.cl.Exec(f.Namespace, pod, f.Container, f.Command)(ctx, strings.NewReader(""), io.Discard, &stderr); err != nil {
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(stderr.String()))
+	}
+	return nil
+}

@@ -1,0 +1,17 @@
+package install
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/cnibench/cnibench/internal/contender"
+)
+
+// objectStep makes the object that the recipe gives.
+type objectStep struct{ contender.RawObject }
+
+func (s objectStep) objects(ctx context.Context, j *job) ([]*unstructured.Unstructured, error) {
+	content, err := j.fill(ctx, s.RawObject)
+	return []*unstructured.Unstructured{{Object: content}}, err
+}

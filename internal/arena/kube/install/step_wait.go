@@ -1,0 +1,95 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/cnibench/cnibench/internal/contender"
+)
+
+// waitStep waits for an object or for the nodes' annotation.
+type waitStep struct {
+	makesNothing
+	*contender.Wait
+}
+
+func (w waitStep) do(ctx context.Context, j *job) error {
+	what := fmt.Sprintf("wait for %s %s", w.Of.Kind, w.Of.Name)
+	try := func(ctx context.Context) error {
+		r, err := j.resource(schema.FromAPIVersionAndKind(w.Of.APIVersion, w.Of.Kind), w.Of.Namespace)
+		if err != nil {
+			return err
+		}
+		o, err := r.Get(ctx, w.Of.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return is(o, w.For)
+	}
+	if w.NodeAnnotation != "" {
+		what = "wait for the nodes' annotation " + w.NodeAnnotation
+		try = func(ctx context.Context) error { return j.annotated(ctx, w.NodeAnnotation) }
+	}
+	if err := j.patiently(ctx, what, try); err != nil {
+		return fmt.Errorf("%w\n%s", err, j.explain(ctx))
+	}
+	return nil
+}
+
+// is judges whether an object is as a step waits for it.
+func is(o *unstructured.Unstructured, wanted string) error {
+	switch wanted {
+	case "", "exists":
+		return nil
+	case "rollout":
+		return rolledOut(o)
+	}
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, c := range conditions {
+		if c, ok := c.(map[string]any); ok && c["type"] == wanted {
+			if c["status"] == "True" {
+				return nil
+			}
+			return fmt.Errorf("%s is %v: %v", wanted, c["status"], c["message"])
+		}
+	}
+	return fmt.Errorf("it is not %s yet", wanted)
+}
+
+// rolledOut is nil when every pod that should be is ready, by the status of a
+// DaemonSet or of a Deployment.
+func rolledOut(o *unstructured.Unstructured) error {
+	number := func(path ...string) int64 {
+		n, _, _ := unstructured.NestedInt64(o.Object, path...)
+		return n
+	}
+	if number("status", "observedGeneration") < o.GetGeneration() {
+		return errors.New("its controller has not seen it yet")
+	}
+	wanted, updated, ready := number("spec", "replicas"), number("status", "updatedReplicas"), number("status", "readyReplicas")
+	if o.GetKind() == "DaemonSet" {
+		wanted, updated, ready = number("status", "desiredNumberScheduled"), number("status", "updatedNumberScheduled"), number("status", "numberReady")
+	}
+	if wanted == 0 || updated < wanted || ready < wanted {
+		return fmt.Errorf("%d of %d pods are ready", ready, wanted)
+	}
+	return nil
+}
+
+func (j *job) annotated(ctx context.Context, key string) error {
+	nodes, err := j.facts.list(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if n.Annotations[key] == "" {
+			return fmt.Errorf("node %s has none", n.Name)
+		}
+	}
+	return nil
+}
