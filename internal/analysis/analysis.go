@@ -62,24 +62,27 @@ type RunInfo struct {
 
 // Result is one metric of one contender at one step, over the rounds.
 type Result struct {
-	Part       string      `json:"part,omitempty"` // whose it is: Dir of one of Report.Parts; "" is the run's own
-	Contender  string      `json:"contender"`
-	Kernel     string      `json:"kernel"`
-	Underlay   string      `json:"underlay"`
-	Step       string      `json:"step"`
-	Path       string      `json:"path"`
-	Metric     string      `json:"metric"`
-	Unit       string      `json:"unit"`
-	Better     string      `json:"better"` // higher, lower
-	N          int         `json:"n"`
-	Of         int         `json:"of,omitempty"`    // rounds in which the step was taken, valid or not; where N is less, the figure is of the rest
-	Median     float64     `json:"median"`          // of the rounds; a latency percentile: of all rounds' requests together
-	Count      int64       `json:"count,omitempty"` // requests behind such a percentile
-	CI         *Interval   `json:"ci"`              // null: too few rounds for the confidence
-	Confidence float64     `json:"confidence"`
-	Values     []float64   `json:"values"`      // of the valid samples that carry the metric, by round
-	VsBaseline *Comparison `json:"vs_baseline"` // null for the baseline, or where it has no comparable figure beside
-	Ranked     bool        `json:"ranked"`      // more or less of it is good or bad, and the contender's doing
+	Part      string  `json:"part,omitempty"` // whose it is: Dir of one of Report.Parts; "" is the run's own
+	Contender string  `json:"contender"`
+	Kernel    string  `json:"kernel"`
+	Underlay  string  `json:"underlay"`
+	Step      string  `json:"step"`
+	Path      string  `json:"path"`
+	Metric    string  `json:"metric"`
+	Unit      string  `json:"unit"`
+	Better    string  `json:"better"` // higher, lower
+	N         int     `json:"n"`
+	Of        int     `json:"of,omitempty"`    // rounds in which the step was taken, valid or not; where N is less, the figure is of the rest
+	Median    float64 `json:"median"`          // of the rounds; a latency percentile: of all rounds' requests together
+	Count     int64   `json:"count,omitempty"` // requests behind such a percentile
+	// RoundsBeyond is how many rounds the requests beyond such a percentile come from: 1
+	// where one stall made them all, N where every round has as many.
+	RoundsBeyond float64     `json:"rounds_beyond,omitempty"`
+	CI           *Interval   `json:"ci"` // null: too few rounds for the confidence
+	Confidence   float64     `json:"confidence"`
+	Values       []float64   `json:"values"`      // of the valid samples that carry the metric, by round
+	VsBaseline   *Comparison `json:"vs_baseline"` // null for the baseline, or where it has no comparable figure beside
+	Ranked       bool        `json:"ranked"`      // more or less of it is good or bad, and the contender's doing
 	// Groups are letters, "a" the best: contenders that share one can't be told apart.
 	// Empty where not ranked, or with too few rounds to be told apart from any other.
 	Groups []string `json:"groups"`

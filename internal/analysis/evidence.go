@@ -205,6 +205,7 @@ func (e *Evidence) figureResults() []Result {
 			}
 			if pooled, ok := e.Percentiles[p][contender]; ok {
 				r.N, r.Count = max(r.N, pooled.rounds), pooled.count
+				r.CI, r.RoundsBeyond = pooled.interval(e.Opt.Confidence), pooled.roundsBeyond()
 			}
 			if contender != e.Run.Baseline {
 				r.VsBaseline = e.Compare(p, contender)

@@ -20,6 +20,7 @@ type pool struct {
 	Contender, Step, Clock string
 	rounds                 int
 	merged                 *hdrhistogram.Histogram
+	byRound                map[int]stat.Requests
 }
 
 // pools merges the histograms of all valid rounds, in the order in which the
@@ -31,22 +32,39 @@ func pools(valid []*result.Sample) []pool {
 	}
 	var order []key
 	rounds := map[key][]*hdrhistogram.Histogram{}
+	requests := map[key]map[int]stat.Requests{}
 	for _, s := range valid {
 		for _, clock := range slices.Sorted(maps.Keys(s.Histograms)) {
 			k := key{GroupOf(s), s.Contender, s.Step, clock}
 			if rounds[k] == nil {
 				order = append(order, k)
+				requests[k] = map[int]stat.Requests{}
 			}
 			rounds[k] = append(rounds[k], s.Histograms[clock])
+			if h := s.Histograms[clock]; h.TotalCount() > 0 {
+				requests[k][s.Round] = requestsOf(h)
+			}
 		}
 	}
 	var list []pool
 	for _, k := range order {
 		if merged := merge(rounds[k]); merged.TotalCount() > 0 {
-			list = append(list, pool{k.Group, k.Contender, k.Step, k.Clock, len(rounds[k]), merged})
+			list = append(list, pool{k.Group, k.Contender, k.Step, k.Clock, len(rounds[k]), merged, requests[k]})
 		}
 	}
 	return list
+}
+
+// requestsOf are a histogram's values as stat takes them, in nanoseconds.
+func requestsOf(h *hdrhistogram.Histogram) stat.Requests {
+	var values []float64
+	var counts []int64
+	for _, bar := range h.Distribution() {
+		if bar.Count > 0 {
+			values, counts = append(values, float64(max(1, bar.To))), append(counts, bar.Count)
+		}
+	}
+	return stat.NewRequests(values, counts)
 }
 
 // percentile is a value of a pool, with what is behind it.
@@ -54,6 +72,46 @@ type percentile struct {
 	seconds float64
 	rounds  int
 	count   int64
+	level   float64 // 0 to 1
+	byRound map[int]stat.Requests
+}
+
+// interval is that of the percentile of all rounds' requests; nil with too few rounds.
+func (p *percentile) interval(confidence float64) *Interval {
+	var rounds []stat.Requests
+	for _, round := range SortedKeys(p.byRound) {
+		rounds = append(rounds, p.byRound[round])
+	}
+	low, high, ok := stat.QuantileInterval(rounds, p.level, confidence)
+	if !ok {
+		return nil
+	}
+	return &Interval{low / 1e9, high / 1e9}
+}
+
+// over is the ratio of the percentile to another, of the rounds that both have; nil
+// where there is none.
+func (p *percentile) over(base percentile, confidence float64) *Comparison {
+	var values, beside []stat.Requests
+	for _, round := range SortedKeys(p.byRound) {
+		if other, both := base.byRound[round]; both {
+			values, beside = append(values, p.byRound[round]), append(beside, other)
+		}
+	}
+	if len(values) == 0 {
+		return nil
+	}
+	s, chance := stat.QuantileRatio(values, beside, p.level, confidence)
+	c := bounded(s)
+	if len(values) > 1 {
+		c.P = &chance
+	}
+	return c
+}
+
+// roundsBeyond is how many rounds the requests beyond the percentile come from.
+func (p *percentile) roundsBeyond() float64 {
+	return stat.RoundsBeyond(slices.Collect(maps.Values(p.byRound)), p.level)
 }
 
 // addPercentiles notes the percentiles that reports name, as far as the count
@@ -70,6 +128,7 @@ func (e *Evidence) addPercentiles() {
 			}
 			e.Percentiles[at][p.Contender] = percentile{
 				seconds: float64(p.merged.ValueAtPercentile(named.Value)) / 1e9, rounds: p.rounds, count: p.merged.TotalCount(),
+				level: named.Value / 100, byRound: p.byRound,
 			}
 			if e.Figures[at] == nil {
 				e.Figures[at] = map[string]Series{}

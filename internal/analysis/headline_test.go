@@ -2,6 +2,7 @@ package analysis_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -41,7 +42,8 @@ func TestLatencyOfAllRounds(t *testing.T) {
 	p999 := analysistest.Find(t, r, "x", "latency_p99_9")
 	want := analysis.Result{
 		Contender: "x", Step: "dts", Path: "pod", Metric: "latency_p99_9", Unit: "s", Better: "lower",
-		N: 4, Of: 4, Median: 2000e-6, Count: 10000, Confidence: 0.95, Values: []float64{}, VsBaseline: &analysis.Comparison{Ratio: 2}, Groups: []string{},
+		N: 4, Of: 4, Median: 2000e-6, Count: 10000, Confidence: 0.95, Values: []float64{}, VsBaseline: &analysis.Comparison{Ratio: 2, P: analysistest.Share(1)}, Groups: []string{},
+		RoundsBeyond: 1, // the last round made all of them
 	}
 	if diff := cmp.Diff(want, p999, near); diff != "" {
 		t.Errorf("p99.9, which no round carries (-want +got):\n%s", diff)
@@ -139,5 +141,52 @@ func TestResolution(t *testing.T) {
 	rec.Samples = slices.DeleteFunc(rec.Samples, func(s result.Sample) bool { return s.Round > 3 })
 	if got := analysistest.Find(t, assemble.Report(rec, analysis.Options{}), "x", "goodput"); got.MDD != nil || got.RoundsFor5 < 6 {
 		t.Errorf("three rounds show nothing: mdd %v, rounds for 5 %% %d", got.MDD, got.RoundsFor5)
+	}
+}
+
+// The ratio of a percentile is that of the figures that stand beside it: 650 over 713 µs
+// was printed as 0.65×, because the ratio was of the rounds' own percentiles.
+func TestPercentileAndRatioAreOfOneKind(t *testing.T) {
+	var samples []result.Sample
+	for round := 1; round <= 7; round++ {
+		host, x := analysistest.Tail(t, 100, 980, 500, 20), analysistest.Tail(t, 100, 980, 325, 20)
+		if round > 4 {
+			host, x = analysistest.Tail(t, 100, 1000, 713, 60), analysistest.Tail(t, 100, 1000, 650, 60)
+		}
+		for contender, h := range map[string]*hdrhistogram.Histogram{"host": host, "x": x} {
+			s := analysistest.Taken(contender, round, map[string]float64{"latency_p99": float64(h.ValueAtPercentile(99)) / 1e9})
+			s.Histograms = map[string]*hdrhistogram.Histogram{"latency": h}
+			samples = append(samples, s)
+		}
+	}
+	r := assemble.Report(analysistest.Record(samples...), analysis.Options{})
+	x, host := analysistest.Find(t, r, "x", "latency_p99"), analysistest.Find(t, r, "host", "latency_p99")
+	if c := x.VsBaseline; math.Abs(c.Ratio-x.Median/host.Median) > 1e-3 {
+		t.Errorf("%.0f over %.0f µs is %.2f, printed %.2f", 1e6*x.Median, 1e6*host.Median, x.Median/host.Median, c.Ratio)
+	}
+	if x.CI == nil || x.CI[0] > x.Median || x.CI[1] < x.Median*(1-1e-3) {
+		t.Errorf("the interval %v is not of the figure %v", x.CI, x.Median)
+	}
+}
+
+func BenchmarkPercentiles(b *testing.B) {
+	rec := &result.Record{Run: result.Run{Baseline: "host"}}
+	r := rand.New(rand.NewPCG(1, 2))
+	for round := 1; round <= 9; round++ {
+		for _, c := range []string{"host", "a", "b", "c", "d", "e", "f", "g", "h"} {
+			s := analysistest.Taken(c, round, nil)
+			s.Histograms = map[string]*hdrhistogram.Histogram{}
+			for _, clock := range []string{"latency", "service_time", "network_time", "send_lag"} {
+				h := hdrhistogram.New(1, 1e10, 3)
+				for range 20000 {
+					_ = h.RecordValue(int64(1e5 * (1 + r.ExpFloat64())))
+				}
+				s.Histograms[clock] = h
+			}
+			rec.Samples = append(rec.Samples, s)
+		}
+	}
+	for b.Loop() {
+		analysis.Collect(rec, analysis.Options{}.Complete(nil))
 	}
 }

@@ -36,12 +36,18 @@ func (e *Evidence) Compare(at Place, contender string) *Comparison {
 		return nil
 	}
 	values, base := e.Figures[at][contender], e.Figures[beside][e.Run.Baseline]
+	pooled, both := e.Percentiles[at][contender], e.Percentiles[beside][e.Run.Baseline]
+	if pooled.seconds > 0 && both.seconds > 0 {
+		if e.Unpaired() {
+			if len(values) == 0 || len(base) == 0 {
+				return besideAt(at, beside, &Comparison{Ratio: pooled.seconds / both.seconds})
+			}
+		} else if c := pooled.over(both, e.Opt.Confidence); c != nil {
+			return besideAt(at, beside, c)
+		}
+	}
 	ratios, ok := e.Ratios(at, contender)
 	if !ok {
-		pooled, both := e.Percentiles[at][contender], e.Percentiles[beside][e.Run.Baseline]
-		if pooled.seconds > 0 && both.seconds > 0 && (len(values) == 0 || len(base) == 0) {
-			return besideAt(at, beside, &Comparison{Ratio: pooled.seconds / both.seconds})
-		}
 		return nil
 	}
 	if e.Unpaired() {

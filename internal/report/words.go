@@ -131,10 +131,10 @@ func (v *view) legend() []string {
 		lines = append(lines, fmt.Sprintf("Where %s was not measured, the ratio is to its figure of the same load from pod to pod (%s).", v.Baseline, standIn))
 	}
 	if pooled {
-		lines = append(lines, "Latency percentiles: of all rounds' requests together; their ratios and groups are those of the single rounds.")
+		lines = append(lines, "Latency percentiles: of all rounds' requests together, and so are their intervals and ratios; groups are of the single rounds.")
 	}
 	if only {
-		lines = append(lines, "A percentile that the single rounds have too few requests for has no interval and no group.")
+		lines = append(lines, "A percentile that the single rounds have too few requests for has no group.")
 	}
 	if grouped {
 		lines = append(lines, "Letters are groups, a the best: contenders that share a letter can't be told apart. A figure without a letter is not ranked.",

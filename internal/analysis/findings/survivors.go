@@ -40,6 +40,40 @@ func spoiledClocks(e *evidence) []analysis.Finding {
 	return list
 }
 
+// fewestBeyond is from how many rounds, as stat.RoundsBeyond counts them, the requests beyond
+// a percentile must come in order to be more than one stall; of leastRounds or more.
+const (
+	fewestBeyond = 1.5
+	leastRounds  = 3
+)
+
+// oneStallTail names the tails that a single stall made.
+func oneStallTail(e *evidence) []analysis.Finding {
+	var list []analysis.Finding
+	for _, at := range e.Places {
+		if at.Row().Aspect != result.Tail {
+			continue
+		}
+		var names []string
+		for _, r := range e.Results {
+			if r.Kernel == at.Kernel && r.Underlay == at.Underlay && r.Step == at.Step && r.Metric == at.Metric &&
+				r.N >= leastRounds && r.RoundsBeyond > 0 && r.RoundsBeyond < fewestBeyond {
+				names = append(names, r.Contender)
+			}
+		}
+		if len(names) == 0 {
+			continue
+		}
+		f := analysis.Finding{Step: at.Step, Text: fmt.Sprintf("%s%s of %s is one stall's: the requests beyond it come from one round as good as alone",
+			e.GroupPrefix(at.Group), at.Metric, analysis.AndList(names))}
+		if len(names) == 1 {
+			f.Contender = names[0]
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
 // survival is how many rounds of each contender count at a step, for all figures or
 // for those of one clock.
 type survival struct {

@@ -3,6 +3,8 @@ package findings_test
 import (
 	"testing"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/analysis/analysistest"
 	"github.com/cnibench/cnibench/internal/analysis/assemble"
@@ -56,4 +58,22 @@ func TestSpoiledClocks(t *testing.T) {
 		Text: "latency left out in rounds 2, 3, 4, 5 and 6 of 6: 3 % late"}})
 	analysistest.CheckFindings(t, report.Findings, "uneven_exclusion", []analysis.Finding{{Severity: analysis.Warn, Step: "dts",
 		Text: "figures of latency were left out more often of some contenders than of others (p = 0.015), so that what is left compares unlike rounds; these count: host 6 of 6, x 1 of 6"}})
+}
+
+// Ten requests beyond a percentile are not ten if they come of one stall.
+func TestOneStallTail(t *testing.T) {
+	var samples []result.Sample
+	for round := 1; round <= 7; round++ {
+		for _, c := range []string{"host", "x"} {
+			s := analysistest.Taken(c, round, nil)
+			s.Histograms = map[string]*hdrhistogram.Histogram{"latency": analysistest.Tail(t, 100, 1000, 300, 20)}
+			if c == "x" && round == 2 {
+				s.Histograms["latency"] = analysistest.Tail(t, 100, 1000, 9000, 100)
+			}
+			samples = append(samples, s)
+		}
+	}
+	report := assemble.Report(analysistest.Record(samples...), analysis.Options{})
+	analysistest.CheckFindings(t, report.Findings, "one_stall_tail", []analysis.Finding{{Severity: analysis.Warn, Contender: "x", Step: "dts",
+		Text: "latency_p99 of x is one stall's: the requests beyond it come from one round as good as alone"}})
 }
