@@ -125,6 +125,7 @@ func Collect(rec *result.Record, opt Options) *Evidence {
 			}
 		}
 	}
+	e.levelCycles()
 	e.addMemoryOverhead()
 	e.Pools = pools(e.Valid)
 	e.addPercentiles()

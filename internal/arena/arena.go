@@ -36,6 +36,10 @@ type Arena interface {
 	// Variant returns the underlay that the contender runs on unless the plan
 	// names another. Samples of different variants are never compared.
 	Variant(c *contender.Contender) string
+	// Together is how many contenders can stand at the same time, each with
+	// namespaces and processes of its own. 1: the next one comes up when the one
+	// before is down.
+	Together() int
 	// Up makes the contender's network on that variant of the underlay, with
 	// a pod on every node, from nothing. Contenders share nothing. After an
 	// error nothing is left.

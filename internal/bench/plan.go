@@ -36,6 +36,29 @@ func Visits(p *result.Plan) []Visit {
 	return visits
 }
 
+// groups are the visits that are made together: those of a round where the plan
+// lets contenders stand at the same time, else each by itself.
+func groups(p *result.Plan, visits []Visit) [][]Visit {
+	var groups [][]Visit
+	for _, v := range visits {
+		if n := len(groups); n > 0 && groups[n-1][0].Round == v.Round && len(groups[n-1]) < p.Together {
+			groups[n-1] = append(groups[n-1], v)
+			continue
+		}
+		groups = append(groups, []Visit{v})
+	}
+	return groups
+}
+
+// stepsOf are the steps of visits that are made together, in the order of the one
+// that is there, or in one drawn for all of the round.
+func stepsOf(p *result.Plan, visits []Visit) []result.Step {
+	if len(visits) == 1 {
+		return visits[0].Steps
+	}
+	return shuffled(p.Steps, p.Seed, visits[0].Round, "")
+}
+
 // shuffled is a copy of list in the order that seed, round and name give.
 func shuffled[T any](list []T, seed uint64, round int, name string) []T {
 	h := fnv.New64a()

@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // Runner runs a plan in an arena and seals its samples.
@@ -29,10 +30,20 @@ type Runner struct {
 	// it is still up; that goes down when Keep returns.
 	Keep func(ctx context.Context, endpoints []string)
 
+	lookup func(name string) (workload.Workload, error) // a test's; nil is workload.Lookup
+
 	sealed map[result.Key]bool
 	order  int
 	left   []error          // contenders that did not go down cleanly
 	held   []*result.Sample // sealed by the runner, refused by a full disk
+}
+
+// workload finds a workload by name.
+func (r *Runner) workload(name string) (workload.Workload, error) {
+	if r.lookup != nil {
+		return r.lookup(name)
+	}
+	return workload.Lookup(name)
 }
 
 // Progress is where a run stands.
@@ -55,11 +66,11 @@ func (r *Runner) Run(ctx context.Context, plan *result.Plan, sealed map[result.K
 	visits := left(Visits(plan), sealed)
 	clock := newEstimate(plan, visits)
 	r.sealed, r.order = sealed, len(sealed)
-	for i, v := range visits {
+	for turns := groups(plan, visits); len(turns) > 0; turns = turns[1:] {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := r.visit(ctx, plan, v, clock, i == len(visits)-1); err != nil {
+		if err := r.round(ctx, plan, turns[0], clock, len(turns) == 1); err != nil {
 			return err
 		}
 	}
@@ -67,41 +78,96 @@ func (r *Runner) Run(ctx context.Context, plan *result.Plan, sealed map[result.K
 	return nil
 }
 
-// visit is one contender in one round. Errors end the run; whatever goes
-// wrong with the contender is a sample with its reason.
-func (r *Runner) visit(ctx context.Context, plan *result.Plan, v Visit, clock *estimate, last bool) error {
-	where := fmt.Sprintf("round %d/%d: %s", v.Round, plan.Rounds, entryName(v.Entry))
-	r.Progress(clock.now(where))
+// standing is a contender of a round that has come up, or failed to.
+type standing struct {
+	Visit
+	where  string // for progress and errors
+	site   *site
+	failed error // why it did not come up
+}
+
+// round brings up the contenders of a round that stand together, takes their
+// steps one after the other, and takes them down. Errors end the run; whatever
+// goes wrong with a contender is a sample with its reason.
+func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, clock *estimate, last bool) (err error) {
+	var all []*standing
+	takeDown := func(list []*standing) {
+		for _, s := range list {
+			r.noteLeft(s.where, s.site.close(ctx))
+		}
+	}
+	defer func() { takeDown(all) }()
+	for _, v := range visits {
+		s := &standing{Visit: v, where: fmt.Sprintf("round %d/%d: %s", v.Round, plan.Rounds, entryName(v.Entry))}
+		all = append(all, s)
+		r.Progress(clock.now(s.where))
+		if err := r.raise(ctx, s); err != nil {
+			return err
+		}
+	}
+	for _, step := range stepsOf(plan, visits) {
+		if err := r.take(ctx, plan, step, all, clock); err != nil {
+			return err
+		}
+	}
+	if kept := all[len(all)-1]; last && r.Keep != nil && kept.site.net != nil {
+		takeDown(all[:len(all)-1])
+		all = all[len(all)-1:]
+		r.Keep(ctx, kept.site.names())
+	}
+	return nil
+}
+
+// raise brings one contender up and seals how long that took.
+func (r *Runner) raise(ctx context.Context, s *standing) error {
 	begin := time.Now()
-	site, setup, err := r.setUp(ctx, v.Entry, v.Steps)
-	defer func() { r.noteLeft(where, site.close(ctx)) }()
+	var took time.Duration
+	s.site, took, s.failed = r.setUp(ctx, s.Entry, s.Steps)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err != nil {
-		r.Log.Warn("contender does not work", "contender", entryName(v.Entry), "round", v.Round, "error", err)
+	if s.failed != nil {
+		r.Log.Warn("contender does not work", "contender", entryName(s.Entry), "round", s.Round, "error", s.failed)
 	}
-	if err := r.sealSetup(v, begin, setup, err); err != nil {
-		return err
-	}
-	for _, step := range v.Steps {
-		r.Progress(clock.now(where + ": " + step.ID))
-		s := r.sample(v, step)
-		if err != nil {
-			invalidate(s, "setup_failed", fmt.Sprintf("the contender did not come up: %v", err))
-		} else {
-			r.step(ctx, plan, site, s, step)
+	return r.sealSetup(s.Visit, begin, took, s.failed)
+}
+
+// take takes one step with those contenders that have it left: in slices by turns
+// where the plan has slices and the load can pause, else one after the other.
+func (r *Runner) take(ctx context.Context, plan *result.Plan, step result.Step, all []*standing, clock *estimate) error {
+	var up []*standing
+	for _, s := range all {
+		if !slices.ContainsFunc(s.Steps, func(left result.Step) bool { return left.ID == step.ID }) {
+			continue
 		}
-		if ctx.Err() != nil { // spoiled by the interruption: dropped, so that --resume repeats it
-			return ctx.Err()
+		if s.failed == nil {
+			up = append(up, s)
+			continue
 		}
-		if err := r.seal(s); err != nil {
+		sample := r.sample(s.Visit, step)
+		invalidate(sample, "setup_failed", fmt.Sprintf("the contender did not come up: %v", s.failed))
+		if err := r.seal(sample); err != nil {
 			return err
 		}
 		clock.step()
 	}
-	if last && r.Keep != nil && site.net != nil {
-		r.Keep(ctx, site.names())
+	if len(up) == 0 {
+		return nil
+	}
+	if w, ok := r.sliceable(plan, step); ok {
+		return r.cycles(ctx, plan, step, w, up, clock)
+	}
+	for _, s := range shuffled(up, plan.Seed, up[0].Round, step.ID) {
+		r.Progress(clock.now(s.where + ": " + step.ID))
+		sample := r.sample(s.Visit, step)
+		r.step(ctx, plan, s.site, sample, step)
+		if ctx.Err() != nil { // spoiled by the interruption: dropped, so that --resume repeats it
+			return ctx.Err()
+		}
+		if err := r.seal(sample); err != nil {
+			return err
+		}
+		clock.step()
 	}
 	return nil
 }
@@ -155,34 +221,36 @@ func (r *Runner) sealSetup(v Visit, begin time.Time, took time.Duration, failed 
 	return r.seal(s)
 }
 
-// seal writes the sample. A full disk does not end the run: the sample is
-// held back, marked, and written as soon as there is room.
-func (r *Runner) seal(s *result.Sample) error {
-	lists := [][]result.Reason{s.Reasons, s.Notes}
-	if len(s.Spoiled) > 0 { // its clocks share one list
-		lists = append(lists, s.Spoiled[0].Reasons)
-	}
-	for _, list := range lists {
-		for i := range list {
-			list[i].Text = r.Arena.Anonymous(list[i].Text)
+// seal writes samples, those of a step that were taken together with one write. A
+// full disk does not end the run: the samples are held back, marked, and written as
+// soon as there is room.
+func (r *Runner) seal(samples ...*result.Sample) error {
+	for _, s := range samples {
+		lists := [][]result.Reason{s.Reasons, s.Notes}
+		if len(s.Spoiled) > 0 { // its clocks share one list
+			lists = append(lists, s.Spoiled[0].Reasons)
+		}
+		for _, list := range lists {
+			for i := range list {
+				list[i].Text = r.Arena.Anonymous(list[i].Text)
+			}
 		}
 	}
-	r.held = append(r.held, s)
-	for len(r.held) > 0 {
-		err := r.Store.Seal(r.held[0])
-		if errors.Is(err, result.ErrNoSpace) {
-			r.Log.Warn("disk full: samples are held in memory", "samples", len(r.held))
+	r.held = append(r.held, samples...)
+	err := r.Store.SealAll(r.held)
+	if errors.Is(err, result.ErrNoSpace) {
+		r.Log.Warn("disk full: samples are held in memory", "samples", len(r.held))
+		for _, s := range samples {
 			if !slices.ContainsFunc(s.Reasons, func(r result.Reason) bool { return r.Code == "disk_full" }) {
 				invalidate(s, "disk_full", "the disk was full when the sample was sealed; its raw files may be incomplete")
 			}
-			return nil
 		}
-		if err != nil {
-			return err
-		}
-		r.held = r.held[1:]
+		return nil
 	}
-	return nil
+	if err == nil {
+		r.held = nil
+	}
+	return err
 }
 
 // release writes what a full disk held back, or says what is lost.

@@ -25,7 +25,14 @@ import (
 // TestMain serves as agent where the runner starts this program as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "agent" {
-		if err := agent.Serve(context.Background(), os.Stdin, os.Stdout, sysmon.ScopeNode, nil); err != nil {
+		labels := map[string]string{}
+		for i, arg := range os.Args {
+			if arg == "--label" {
+				name, value, _ := strings.Cut(os.Args[i+1], "=")
+				labels[name] = value
+			}
+		}
+		if err := agent.Serve(context.Background(), os.Stdin, os.Stdout, sysmon.ScopeNode, labels); err != nil {
 			os.Exit(1)
 		}
 		return
@@ -51,6 +58,7 @@ func (a *fakeArena) Name() string                                         { retu
 func (a *fakeArena) Supports(context.Context, *contender.Contender) error { return nil }
 func (a *fakeArena) Variant(*contender.Contender) string                  { return "switch" }
 func (a *fakeArena) HasPath(*contender.Contender, string) error           { return nil }
+func (a *fakeArena) Together() int                                        { return 1 }
 func (a *fakeArena) Anonymous(text string) string {
 	return strings.ReplaceAll(text, "worker-a", "node1")
 }
@@ -124,15 +132,16 @@ func runner(t *testing.T, a arena.Arena, p *result.Plan) *Runner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return &Runner{
+	r := &Runner{
 		Arena: a, Catalogue: func(id string) (*contender.Contender, error) { return &contender.Contender{ID: id}, nil },
 		Store: store, Exe: os.Args[0], Kernel: "6.1", Progress: func(Progress) {}, Log: slog.New(slog.DiscardHandler),
 	}
+	t.Cleanup(func() {
+		if err := r.Store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
 }
 
 func samplesOf(t *testing.T, r *Runner) []result.Sample {

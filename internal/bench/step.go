@@ -24,65 +24,106 @@ import (
 // start and end, which under an emulated CPU takes seconds each.
 const stepPatience = time.Minute
 
+// drive is one contender's drive of one step: what it goes over, what is recorded
+// meanwhile, and the sample that comes of it.
+type drive struct {
+	site   *site
+	sample *result.Sample
+	info   workload.Info
+	pair   arena.Pair
+	sync   time.Duration // that programming the step's Services took
+	raw    *result.Folder
+	watch  *watch
+	params workload.Params
+}
+
+// prepare makes the step's path and starts the recorders at the nodes and pods, or
+// at the nodes of client and server only. An error is in the sample.
+func (r *Runner) prepare(ctx context.Context, site *site, s *result.Sample, step result.Step, everywhere bool) (d *drive, w workload.Workload, ok bool) {
+	fail := func(code string, err error) (*drive, workload.Workload, bool) {
+		invalidate(s, code, err.Error())
+		return nil, nil, false
+	}
+	w, err := r.workload(step.Workload)
+	if err != nil {
+		return fail("workload_failed", err)
+	}
+	d = &drive{site: site, sample: s, info: w.Info(), raw: r.Store.Raw(s)}
+	if d.params, err = workload.Complete(d.info, step.Params); err != nil {
+		return fail("workload_failed", err)
+	}
+	if d.pair, d.sync, err = site.pair(ctx, w, d.params, step); err != nil {
+		return fail("workload_failed", err)
+	}
+	names := site.names()
+	if !everywhere {
+		names = slices.Compact([]string{d.pair.Client.Node(), d.pair.Server.Node()})
+	}
+	if d.watch, err = site.watch(ctx, names); err != nil {
+		_, _ = d.watch.stop() // those that did start
+		return fail("recorder_failed", err)
+	}
+	return d, w, true
+}
+
+// session is the workload's part of the drive.
+func (d *drive) session(p *result.Plan) *workload.Session {
+	return &workload.Session{
+		Client: d.pair.Client, Server: d.pair.Server, Target: d.pair.Target, Ports: d.pair.Ports, Params: d.params,
+		Warmup: seconds(p.Warmup), Duration: seconds(p.Duration),
+		Raw: d.raw, Begin: d.watch.begin, End: d.watch.end,
+	}
+}
+
 // step drives one step while every endpoint is recorded, and fills in the
 // sample with its verdict. It never fails: what goes wrong is the sample's
 // reason.
 func (r *Runner) step(ctx context.Context, plan *result.Plan, site *site, s *result.Sample, step result.Step) {
-	w, err := workload.Lookup(step.Workload)
-	if err != nil {
-		invalidate(s, "workload_failed", err.Error())
+	d, w, ok := r.prepare(ctx, site, s, step, true)
+	if !ok {
 		return
 	}
-	params, err := workload.Complete(w.Info(), step.Params)
-	if err != nil {
-		invalidate(s, "workload_failed", err.Error())
-		return
-	}
-	pair, sync, err := site.pair(ctx, w, params, step)
-	if err != nil {
-		invalidate(s, "workload_failed", err.Error())
-		return
-	}
-	raw := r.Store.Raw(s)
-	watch, err := site.watch(ctx)
-	if err != nil {
-		_, _ = watch.stop() // those that did start
-		invalidate(s, "recorder_failed", err.Error())
-		return
-	}
-	session := &workload.Session{
-		Client: pair.Client, Server: pair.Server, Target: pair.Target, Ports: pair.Ports, Params: params,
-		Warmup: seconds(plan.Warmup), Duration: seconds(plan.Duration),
-		Raw: raw, Begin: watch.begin, End: watch.end,
-	}
+	session := d.session(plan)
 	limit, cancel := context.WithTimeout(ctx, session.Warmup+session.Duration+stepPatience)
 	out, err := w.Drive(limit, session)
 	late := limit.Err() != nil && ctx.Err() == nil
 	cancel()
-	recordings, recErr := watch.stop()
+	recordings, recErr := d.watch.stop()
+	windows := map[string][]sysmon.Window{}
+	for name, begin := range d.watch.begins {
+		windows[name] = []sysmon.Window{{Begin: begin, End: d.watch.ends[name]}}
+	}
+	code := "workload_failed"
+	if late {
+		code = "workload_timeout"
+	}
+	r.conclude(plan, d, step, out, code, err, windows, recordings, recErr)
+}
+
+// conclude fills in the sample: what the workload measured or why it failed (with
+// that code), what the recordings show of the windows, and the verdict.
+func (r *Runner) conclude(plan *result.Plan, d *drive, step result.Step, out workload.Outcome, code string, err error,
+	windows map[string][]sysmon.Window, recordings map[string]*sysmon.Recording, recErr error) {
+	s := d.sample
 	if err != nil {
-		code := "workload_failed"
-		if late {
-			code = "workload_timeout"
-		}
 		invalidate(s, code, err.Error())
 	}
 	if out.Metrics != nil {
 		s.Metrics = out.Metrics
 	}
 	if step.Path == arena.PathService {
-		s.Metrics[result.ServiceSyncTime] = sync.Seconds()
+		s.Metrics[result.ServiceSyncTime] = d.sync.Seconds()
 	}
-	s.Histograms, s.Notes = out.Histograms, slices.Concat(site.net.Notes(), out.Notes)
+	s.Histograms, s.Notes = out.Histograms, slices.Concat(d.site.net.Notes(), out.Notes)
 	for _, f := range out.Faults {
 		invalidate(s, f.Code, f.Text)
 	}
-	if fault := site.net.Fault(); fault != nil {
+	if fault := d.site.net.Fault(); fault != nil {
 		invalidate(s, "network_failed", fault.Error())
 	}
 	cpus := 0
 	if recErr == nil {
-		cpus, recErr = r.figures(s, pair, watch, recordings, raw, out.ClientSpin)
+		cpus, recErr = r.figures(d, windows, recordings, out.ClientSpin)
 	}
 	if recErr != nil && err == nil {
 		invalidate(s, "recorder_failed", recErr.Error())
@@ -92,7 +133,7 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, site *site, s *res
 	}
 	context := verdict.Context{
 		LineRate: r.LineRate, Ceiling: r.ceiling(s), Duration: plan.Duration, CPUs: cpus,
-		Required: w.Info().Metrics,
+		Required: d.info.Metrics,
 	}
 	for _, reason := range verdict.Judge(s, context) {
 		invalidate(s, reason.Code, reason.Text)
@@ -110,21 +151,27 @@ func (r *Runner) ceiling(s *result.Sample) unit.BitRate {
 	return unit.Ceiling(r.LineRate, r.MTU, int(c.Datapath.Overhead), true)
 }
 
-// figures derives metrics from the recordings and keeps them as raw files. It
-// returns the number of CPUs of client and server together.
-func (r *Runner) figures(s *result.Sample, pair arena.Pair, w *watch, recordings map[string]*sysmon.Recording, raw *result.Folder, spin float64) (cpus int, err error) {
-	if err := writeRecordings(raw, w, recordings); err != nil {
+// figures derives metrics from what the recordings show of the windows, by node,
+// and keeps the recordings as raw files. It returns the number of CPUs of client and
+// server together.
+func (r *Runner) figures(d *drive, windows map[string][]sysmon.Window, recordings map[string]*sysmon.Recording, spin float64) (cpus int, err error) {
+	if err := writeRecordings(d.raw, d.watch, recordings); err != nil {
 		return 0, err
 	}
+	s, pair := d.sample, d.pair
 	var sides [2]side
 	for i, e := range []arena.Endpoint{pair.Client, pair.Server} {
-		sides[i] = side{rec: recordings[e.Node()], begin: w.begins[e.Node()], end: w.ends[e.Node()], cpus: e.CPUs()}
-		if sides[i].rec == nil || sides[i].begin.IsZero() || sides[i].end.IsZero() {
+		rec := recordings[e.Node()]
+		if rec == nil || len(windows[e.Node()]) == 0 {
 			return 0, fmt.Errorf("%s: the window was not recorded", e.Node())
 		}
+		if rec, err = rec.Within(windows[e.Node()]); err != nil {
+			return 0, fmt.Errorf("%s: %w", e.Node(), err)
+		}
+		sides[i] = side{rec: rec, begin: rec.Times[0], end: rec.Times[len(rec.Times)-1], cpus: e.CPUs()}
 	}
 	s.Elapsed = unit.Seconds(sides[0].end.Sub(sides[0].begin).Seconds())
-	if err := machineFigures(s, w.site.net.Uplink(), sides[0], sides[1]); err != nil {
+	if err := machineFigures(s, d.site.net.Uplink(), sides[0], sides[1]); err != nil {
 		return 0, err
 	}
 	if apart(pair) {
@@ -176,10 +223,10 @@ type watch struct {
 	errs         []error
 }
 
-// watch starts the recorders of all agents, and first those agents that have
+// watch starts the recorders of those agents, and first agents that have
 // ended since the step before.
-func (s *site) watch(ctx context.Context) (*watch, error) {
-	w := &watch{site: s, names: s.names(), begins: map[string]time.Time{}, ends: map[string]time.Time{}}
+func (s *site) watch(ctx context.Context, names []string) (*watch, error) {
+	w := &watch{site: s, names: names, begins: map[string]time.Time{}, ends: map[string]time.Time{}}
 	record := func(_ string, a *agent.Client) error { return a.Record(context.Background()) }
 	err := w.all(record)
 	if errors.Is(err, agent.ErrEnded) {

@@ -57,6 +57,7 @@ rest and never compared with it. --arena lab leaves that out.`),
 	fl.StringVar(&f.Contenders, "contenders", "supported", "`a,b`, or supported: all that can run here (the others are named with the reason; all is the same); the baseline is added")
 	fl.IntVar(&f.Rounds, "rounds", 0, "passes over all contenders and steps (default: the suite's)")
 	fl.DurationVar(&f.Duration, "duration", 0, "measured window of each step (default: the suite's)")
+	fl.DurationVar(&f.Slice, "slice", run.Slice, "contenders stand at the same time and are measured by turns, for so `long` each; 0: one after the other")
 	fl.DurationVar(&f.Warmup, "warmup", 0, "load before the window, excluded from every figure (default: the suite's)")
 	fl.Uint64Var(&f.Seed, "seed", 0, "seed of the shuffled order (default: from the clock)")
 	fl.StringVar(&f.Out, "out", "", "run `directory` to write (default: cnibench-run-TIME)")

@@ -61,6 +61,14 @@ type Plan struct {
 	// so that rounds of the same number are no pairs: nothing that the contenders
 	// share in a round cancels in their ratio. Imported runs are so.
 	Unpaired bool `json:"unpaired,omitempty"`
+	// Together is how many contenders stand at the same time; 0 or 1: each comes
+	// up when the one before is down.
+	Together int `json:"together,omitempty"`
+	// Slice is how long a contender is measured at a stretch in steps whose load can
+	// pause, and Lead how long it is loaded before that, which does not count: the
+	// contenders of a round take slices in turn. 0: each takes a whole step.
+	Slice unit.Seconds `json:"slice,omitempty"`
+	Lead  unit.Seconds `json:"lead,omitempty"`
 }
 
 // Entry is a contender of the plan on one underlay.
@@ -138,12 +146,28 @@ type Sample struct {
 	Notes     []Reason           `json:"notes,omitempty"`
 	Metrics   map[string]float64 `json:"metrics"`
 	Spoiled   []Spoiled          `json:"spoiled,omitempty"` // clocks whose figures are in no metric
+	Slices    *Slices            `json:"slices,omitempty"`  // the stretches that it was measured in; nil: one
 	Raw       string             `json:"raw,omitempty"`     // folder, relative to the run directory
 	// Files of Histograms lie in the raw folder, HdrHistogram V2, nanoseconds.
 	HistogramFiles map[string]string `json:"histograms,omitempty"`
 
 	// Histograms are the files' contents, filled in by Load.
 	Histograms map[string]*hdrhistogram.Histogram `json:"-"`
+}
+
+// Slices are the stretches in which a sample was measured, in turns with those of
+// the other contenders. In one cycle every contender has a slice of the step, the
+// baseline more than one where contenders are many.
+type Slices struct {
+	// Cycles are the numbers of the slices' cycles, from 1, in the order in which
+	// they were taken. Slices of contenders with the same number were taken within
+	// seconds of each other.
+	Cycles []int `json:"cycles"`
+	// Metrics are values by slice, as many as Cycles has.
+	Metrics map[string][]float64 `json:"metrics"`
+	// Disturbed are the cycles that something else on the machine disturbed: their
+	// slices are left out, for all contenders.
+	Disturbed []int `json:"disturbed,omitempty"`
 }
 
 // SetupStep is the step under which the time to bring a contender up is sealed.

@@ -8,7 +8,9 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/contender"
@@ -33,6 +35,7 @@ func (j *Job) newPlan() error {
 	j.Plan = result.Plan{
 		Suite: s.ID, Rounds: s.Rounds, Seed: f.Seed, Steps: steps, Settings: f.Settings(),
 		Duration: unit.Seconds(s.Duration.Seconds()), Warmup: unit.Seconds(s.Warmup.Seconds()),
+		Slice: unit.Seconds(f.Slice.Seconds()),
 	}
 	if _, keys := maskSecrets(f.cniText); f.CNIConf != "" && len(keys) > 0 {
 		console.Logger(os.Stderr).Warn("the run directory keeps the CNI configuration without what looks like a credential", "masked", strings.Join(keys, ", "))
@@ -150,7 +153,30 @@ func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 		baselines = append(baselines, result.Entry{ID: base.ID, Underlay: underlay})
 	}
 	run.Plan.Contenders = append(baselines, entries...)
+	byTurns(a, &run.Plan)
 	return j.findGaps(a, run)
+}
+
+// Slice and Lead are the default length of a slice and of the load before it that
+// does not count (docs/accuracy.md shows how they were chosen).
+const (
+	Slice = 100 * time.Millisecond
+	Lead  = 50 * time.Millisecond
+
+	leastSlice = 20 * time.Millisecond
+)
+
+// byTurns has the contenders stand at the same time and take slices in turns, where
+// the arena has room for all of them. Where a step shows what a contender needs when
+// idle, each must stand alone.
+func byTurns(a arena.Arena, p *result.Plan) {
+	alone := slices.ContainsFunc(p.Steps, func(s result.Step) bool { return s.Workload == analysis.Idle })
+	n := len(p.Contenders)
+	if p.Slice <= 0 || alone || n < 2 || a.Together() < n {
+		p.Slice = 0
+		return
+	}
+	p.Together, p.Lead = n, unit.Seconds(Lead.Seconds())
 }
 
 // findGaps finds the steps that contenders of the plan lack the path of.

@@ -26,7 +26,7 @@ import (
 type Request struct {
 	Suite, Contenders, Arena string
 	Rounds                   int
-	Duration, Warmup         time.Duration
+	Duration, Warmup, Slice  time.Duration
 	Seed                     uint64
 	Out, Resume              string
 	Rates                    string
@@ -75,6 +75,8 @@ func (f *Request) Check() error {
 		return exit.Usage("--duration %v: too small", f.Duration)
 	case f.Warmup < 0:
 		return exit.Usage("--warmup %v: too small", f.Warmup)
+	case f.Slice != 0 && f.Slice < leastSlice:
+		return exit.Usage("--slice %v: too small; give %v or more, or 0 for none", f.Slice, leastSlice)
 	}
 	if f.Resume != "" {
 		return f.keepsPlan(planFlags)
@@ -97,7 +99,7 @@ func (f *Request) Check() error {
 }
 
 // planFlags are in the plan of every run and can't change on resume.
-var planFlags = []string{"suite", "contenders", "check", "rounds", "duration", "warmup", "seed", "out", "rates", "baseline", "services"}
+var planFlags = []string{"suite", "contenders", "check", "rounds", "duration", "warmup", "slice", "seed", "out", "rates", "baseline", "services"}
 
 // dir is the run directory, or empty for a part, which is in that of the whole.
 func (f *Request) dir() string {

@@ -60,6 +60,15 @@ type Bench struct {
 	Journal *Journal
 }
 
+// Together implements arena.Arena: settings of the whole machine would be those of
+// all that stand.
+func (b *Bench) Together() int {
+	if b.Host != nil {
+		return 1
+	}
+	return b.Arena.Together()
+}
+
 // Up implements arena.Arena.
 func (b *Bench) Up(ctx context.Context, c *contender.Contender, variant string) (arena.Network, error) {
 	v, tuned := b.Variants[c.ID]

@@ -99,6 +99,9 @@ func (o *Options) check() error {
 // Name implements arena.Arena.
 func (a *Arena) Name() string { return "kube" }
 
+// Together implements arena.Arena: every contender has the cluster for itself.
+func (a *Arena) Together() int { return 1 }
+
 // Variant implements arena.Arena: a cluster has one underlay.
 func (a *Arena) Variant(*contender.Contender) string { return "" }
 

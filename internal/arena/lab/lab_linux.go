@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/arena"
@@ -60,6 +61,23 @@ func (l *lab) Variant(c *contender.Contender) string {
 		return c.Requires.Underlay
 	}
 	return UnderlaySwitch
+}
+
+// contenderMemory is what a contender that stands idle needs, agents and the
+// largest daemons (OVN's and Open vSwitch's) included, with room to spare.
+const contenderMemory = 192 << 20
+
+// Together implements arena.Arena: as many as half of the free memory carries.
+func (l *lab) Together() int {
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return 1
+	}
+	memory, err := proc.Meminfo()
+	if err != nil || memory.MemAvailableBytes == nil {
+		return 1
+	}
+	return max(1, int(*memory.MemAvailableBytes/2/contenderMemory))
 }
 
 // Supports implements arena.Arena.

@@ -1,0 +1,59 @@
+package analysis
+
+import (
+	"maps"
+	"math"
+
+	"github.com/cnibench/cnibench/internal/stat"
+)
+
+// cycled is where contenders took slices in turns.
+type cycled struct {
+	Place
+	round int
+}
+
+// levelCycles replaces the figures of samples that were measured in slices by levels
+// over their cycles (stat.Cycled), so that the ratio of two contenders in a round is
+// that of a typical cycle, and what changed on the machine from cycle to cycle is
+// in neither.
+func (e *Evidence) levelCycles() {
+	all := map[cycled]stat.Cycled{}
+	for _, s := range e.Valid {
+		if s.Slices == nil {
+			continue
+		}
+		for metric, values := range s.Slices.Metrics {
+			at := cycled{Place{GroupOf(s), s.Step, metric}, s.Round}
+			if _, has := e.Figures[at.Place][s.Contender][s.Round]; !has || e.byKey[s.Key()] != s {
+				continue
+			}
+			if all[at] == nil {
+				all[at] = stat.Cycled{}
+			}
+			all[at][s.Contender] = byCycle(s.Slices.Cycles, values)
+		}
+	}
+	for at, values := range all {
+		for contender, level := range values.Levels() {
+			e.Figures[at.Place][contender][at.round] = level
+		}
+	}
+}
+
+// byCycle is one value a cycle: the geometric mean where a contender has several
+// slices in it.
+func byCycle(cycles []int, values []float64) map[int]float64 {
+	logs, counts := map[int]float64{}, map[int]float64{}
+	for i, cycle := range cycles {
+		if i < len(values) {
+			logs[cycle] += math.Log(values[i])
+			counts[cycle]++
+		}
+	}
+	out := map[int]float64{}
+	for cycle := range maps.Keys(logs) {
+		out[cycle] = math.Exp(logs[cycle] / counts[cycle])
+	}
+	return out
+}

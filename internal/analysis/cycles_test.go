@@ -1,0 +1,42 @@
+package analysis_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/analysis/analysistest"
+	"github.com/cnibench/cnibench/internal/analysis/assemble"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Contenders that took slices in turns are compared cycle by cycle: a machine that
+// slows down in some cycles, and a baseline with more slices than the others, bend
+// no ratio.
+func TestRatioWithinCycles(t *testing.T) {
+	mood := []float64{1, 0.5, 2, 0.7, 1.4}
+	sliced := func(contender string, round int, level float64, each int) result.Sample {
+		s := analysistest.Taken(contender, round, map[string]float64{result.Goodput: 7e9 * level})
+		s.Slices = &result.Slices{Metrics: map[string][]float64{}}
+		for i, m := range mood {
+			for range each {
+				s.Slices.Cycles = append(s.Slices.Cycles, i+1)
+				s.Slices.Metrics[result.Goodput] = append(s.Slices.Metrics[result.Goodput], 10e9*level*m)
+			}
+		}
+		return s
+	}
+	var samples []result.Sample
+	for round := 1; round <= 6; round++ {
+		host, other := sliced("host", round, 1, 2), sliced("vxlan", round, 0.4, 1)
+		// The other one's last slice is missing: its cycle counts for nobody.
+		other.Slices.Cycles = other.Slices.Cycles[:4]
+		other.Slices.Metrics[result.Goodput] = other.Slices.Metrics[result.Goodput][:4]
+		samples = append(samples, host, other)
+	}
+	r := assemble.Report(analysistest.Record(samples...), analysis.Options{})
+	got := analysistest.Find(t, r, "vxlan", result.Goodput)
+	if got.VsBaseline == nil || math.Abs(got.VsBaseline.Ratio-0.4) > 1e-9 {
+		t.Errorf("ratio %+v, want 0.4", got.VsBaseline)
+	}
+}

@@ -1,0 +1,264 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/sysmon"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// sliceable returns the step's workload if the plan has slices and its load can
+// pause.
+func (r *Runner) sliceable(plan *result.Plan, step result.Step) (workload.Sliceable, bool) {
+	if plan.Slice <= 0 {
+		return nil, false
+	}
+	w, err := r.workload(step.Workload)
+	if err != nil {
+		return nil, false
+	}
+	s, ok := w.(workload.Sliceable)
+	return s, ok
+}
+
+// turn is one contender of a step that is measured in cycles: its load, which is
+// open from the first cycle to the last.
+type turn struct {
+	*standing
+	*drive
+	load   workload.Slicer
+	slices []slice
+	notes  []result.Reason
+	err    error // why it takes no more slices
+}
+
+// slice is one slice as it was taken.
+type slice struct {
+	workload.Slice
+	cycle   int                      // from 1
+	windows map[string]sysmon.Window // of what counts, by node
+}
+
+// slicePatience is how much longer than planned a slice may take before its load
+// is given up.
+const slicePatience = 20 * time.Second
+
+// moreCycles is how many times as many cycles as planned are tried while some are
+// disturbed.
+const moreCycles = 2
+
+// cycles takes a step with all contenders by turns: in each cycle everyone has a
+// slice, in random order, over connections that stay open, so that what changes
+// on the machine changes for all. A cycle that something else on the machine
+// disturbed is repeated, for all of them. The samples are sealed together.
+func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step, w workload.Sliceable, up []*standing, clock *estimate) error {
+	round := up[0].Round
+	at := fmt.Sprintf("round %d/%d: %s", round, plan.Rounds, step.ID)
+	var turns []*turn
+	for _, s := range shuffled(up, plan.Seed, round, step.ID) {
+		r.Progress(clock.now(at + ": " + entryName(s.Entry)))
+		turns = append(turns, r.open(ctx, plan, step, w, s))
+	}
+	quiet := newGate()
+	disturbed := map[int]string{} // by cycle, what did
+	wanted := max(1, int(math.Round(float64(plan.Duration/plan.Slice))))
+	count := 0
+	for ; count < moreCycles*wanted && count-len(disturbed) < wanted && ctx.Err() == nil; count++ {
+		cycle := count + 1
+		order := inTurn(plan, turns, round, fmt.Sprint(step.ID, " ", cycle))
+		if len(order) == 0 {
+			break
+		}
+		r.Progress(clock.now(fmt.Sprintf("%s: cycle %d of %d", at, cycle-len(disturbed), wanted)))
+		quiet.begin()
+		lead := plan.Lead
+		if cycle == 1 { // connections are new
+			lead = max(lead, plan.Warmup)
+		}
+		for _, t := range order {
+			t.slice(ctx, seconds(lead), seconds(plan.Slice), cycle)
+		}
+		if why := quiet.end(); why != "" {
+			disturbed[cycle] = why
+		}
+	}
+	if used := count - len(disturbed); used < enough(wanted) {
+		// Too few are left to be worth more than all of them.
+		for _, t := range turns {
+			t.notes = append(t.notes, disturbedNote(disturbed, count))
+		}
+		clear(disturbed)
+	}
+	var samples []*result.Sample
+	for _, t := range turns {
+		r.close(plan, step, t, disturbed)
+		samples = append(samples, t.sample)
+		clock.step()
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return r.seal(samples...)
+}
+
+// enough is the least number of undisturbed cycles that are used alone.
+func enough(wanted int) int { return max(3, wanted/2) }
+
+func disturbedNote(disturbed map[int]string, count int) result.Reason {
+	return result.Reason{
+		Code: "disturbed_cycles",
+		Text: fmt.Sprintf("%d of %d cycles were disturbed (%s); all were used, as too few were not", len(disturbed), count, disturbed[slices.Min(slices.Collect(maps.Keys(disturbed)))]),
+	}
+}
+
+// inTurn is who has a slice in a cycle, in random order: every contender whose load
+// runs, and the baseline once more for every few others, since all are compared
+// with it. (With n others the interval of a ratio is the smallest for some √n
+// slices of the baseline.)
+func inTurn(plan *result.Plan, turns []*turn, round int, name string) []*turn {
+	var order, bases []*turn
+	for _, t := range turns {
+		if t.err != nil {
+			continue
+		}
+		order = append(order, t)
+		if len(plan.Contenders) > 0 && t.Entry.ID == plan.Contenders[0].ID {
+			bases = append(bases, t)
+		}
+	}
+	for range int(math.Sqrt(float64(len(order)-len(bases)))) - 1 {
+		order = append(order, bases...)
+	}
+	return shuffled(order, plan.Seed, round, name)
+}
+
+// mostFaulty is the share of slices above which a fault of theirs is the sample's.
+const mostFaulty = 0.1
+
+// open starts a contender's load. Why it failed is in the turn and its sample.
+func (r *Runner) open(ctx context.Context, plan *result.Plan, step result.Step, w workload.Sliceable, s *standing) *turn {
+	t := &turn{standing: s}
+	sample := r.sample(s.Visit, step)
+	d, _, ok := r.prepare(ctx, s.site, sample, step, false)
+	if !ok {
+		t.drive, t.err = &drive{sample: sample}, errors.New("not prepared")
+		return t
+	}
+	t.drive = d
+	t.load, t.err = w.Open(ctx, d.session(plan))
+	return t
+}
+
+// slice takes one slice. A contender that fails takes no more.
+func (t *turn) slice(ctx context.Context, lead, length time.Duration, cycle int) {
+	ctx, cancel := context.WithTimeout(ctx, lead+length+slicePatience)
+	defer cancel()
+	clear(t.watch.begins)
+	clear(t.watch.ends)
+	s := slice{cycle: cycle, windows: map[string]sysmon.Window{}}
+	s.Slice, t.err = t.load.Slice(ctx, lead, length, t.watch.begin, t.watch.end)
+	for name, begin := range t.watch.begins {
+		if end, whole := t.watch.ends[name]; whole {
+			s.windows[name] = sysmon.Window{Begin: begin, End: end}
+		}
+	}
+	t.slices = append(t.slices, s)
+}
+
+// close ends a contender's load and fills in its sample, without the disturbed
+// cycles.
+func (r *Runner) close(plan *result.Plan, step result.Step, t *turn, disturbed map[int]string) {
+	if t.watch == nil {
+		return // it was not prepared, as its sample says
+	}
+	counts := func(i int) bool {
+		_, away := disturbed[t.slices[i].cycle]
+		return !away && len(t.slices[i].Metrics) > 0
+	}
+	var out workload.Outcome
+	if t.load != nil {
+		var err error
+		out, err = t.load.Close(counts)
+		t.err = errors.Join(t.err, err)
+	}
+	recordings, recErr := t.watch.stop()
+	windows := map[string][]sysmon.Window{}
+	list := &result.Slices{Metrics: map[string][]float64{}, Disturbed: slices.Sorted(maps.Keys(disturbed))}
+	faults := map[string][]string{} // texts by code
+	for i, s := range t.slices {
+		if !counts(i) {
+			continue
+		}
+		list.Cycles = append(list.Cycles, s.cycle)
+		for name, w := range s.windows {
+			windows[name] = append(windows[name], w)
+		}
+		for _, f := range s.Faults {
+			faults[f.Code] = append(faults[f.Code], f.Text)
+		}
+	}
+	list.Metrics = inAll(t.slices, counts)
+	t.sample.Slices = list
+	r.conclude(plan, t.drive, step, out, "workload_failed", t.err, windows, recordings, recErr)
+	for _, code := range slices.Sorted(maps.Keys(faults)) {
+		r := result.Reason{Code: code, Text: fmt.Sprintf("%d of %d slices: %s", len(faults[code]), len(list.Cycles), faults[code][0])}
+		if float64(len(faults[code])) > mostFaulty*float64(len(list.Cycles)) {
+			invalidate(t.sample, r.Code, r.Text)
+		} else {
+			t.notes = append(t.notes, r)
+		}
+	}
+	t.sample.Notes = append(t.sample.Notes, t.notes...)
+	if err := t.writeSlices(); err != nil && t.err == nil {
+		invalidate(t.sample, "workload_failed", err.Error())
+	}
+}
+
+// inAll are the values of those metrics that every slice has which counts.
+func inAll(list []slice, counts func(int) bool) map[string][]float64 {
+	all, n := map[string][]float64{}, 0
+	for i, s := range list {
+		if !counts(i) {
+			continue
+		}
+		n++
+		for name, v := range s.Metrics {
+			all[name] = append(all[name], v)
+		}
+	}
+	maps.DeleteFunc(all, func(_ string, values []float64) bool {
+		return len(values) != n || slices.ContainsFunc(values, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
+	})
+	return all
+}
+
+// writeSlices keeps every slice, disturbed ones too, as a line of slices.jsonl.
+func (t *turn) writeSlices() (err error) {
+	f, err := t.raw.Create("slices.jsonl")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	lines := json.NewEncoder(f)
+	for _, s := range t.slices {
+		line := struct {
+			Cycle   int                `json:"cycle"`
+			Begin   time.Time          `json:"begin"`
+			Elapsed float64            `json:"elapsed"` // seconds
+			Metrics map[string]float64 `json:"metrics"`
+			Faults  []result.Reason    `json:"faults,omitempty"`
+		}{s.cycle, s.windows[t.pair.Client.Node()].Begin, s.Elapsed.Seconds(), s.Metrics, s.Faults}
+		if err := lines.Encode(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

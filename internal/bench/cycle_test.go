@@ -1,0 +1,200 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// together is a fakeArena in which contenders stand at the same time.
+type together struct{ *fakeArena }
+
+func (together) Together() int { return 9 }
+
+// paced is a Sliceable that measures what it is told to, by slice.
+type paced struct {
+	open, most int
+	taken      []string // "contender" of each slice, in order
+	fails      map[int]error
+	after      func(slices int) // called after each slice
+}
+
+func (*paced) Info() workload.Info {
+	return workload.Info{Name: "paced", Metrics: []string{result.Goodput}}
+}
+func (*paced) Drive(context.Context, *workload.Session) (workload.Outcome, error) {
+	return workload.Outcome{}, errors.New("driven as a whole")
+}
+func (w *paced) Open(context.Context, *workload.Session) (workload.Slicer, error) {
+	w.open++
+	w.most = max(w.most, w.open)
+	return &pacedSlicer{w: w, id: w.open}, nil
+}
+
+type pacedSlicer struct {
+	w  *paced
+	id int
+	n  int
+}
+
+func (s *pacedSlicer) Slice(ctx context.Context, lead, length time.Duration, begin, end func()) (workload.Slice, error) {
+	s.w.taken = append(s.w.taken, string(rune('a'+s.id-1)))
+	begin()
+	time.Sleep(length)
+	end()
+	s.n++
+	if s.w.after != nil {
+		s.w.after(len(s.w.taken))
+	}
+	return workload.Slice{Elapsed: length, Metrics: map[string]float64{result.Goodput: 1e9 * float64(s.n)}}, ctx.Err()
+}
+
+func (s *pacedSlicer) Close(counts func(int) bool) (workload.Outcome, error) {
+	s.w.open--
+	n := 0
+	for i := range s.n {
+		if counts(i) {
+			n++
+		}
+	}
+	return workload.Outcome{Metrics: map[string]float64{result.Goodput: 1e9 * float64(n)}}, nil
+}
+
+func slicedRun(t *testing.T, w *paced, contenders ...string) (*Runner, *result.Plan, *fakeArena) {
+	t.Helper()
+	p := plan(2, contenders, []string{"x"})
+	for i := range p.Steps {
+		p.Steps[i].Workload, p.Steps[i].Path = "paced", arena.PathPod
+	}
+	p.Duration, p.Slice, p.Together = 0.05, 0.01, len(contenders)
+	a := &fakeArena{}
+	r := runner(t, together{a}, p)
+	r.lookup = func(string) (workload.Workload, error) { return w, nil }
+	return r, p, a
+}
+
+// All contenders of a round stand at the same time and take their slices by turns;
+// the baseline takes more where there are many.
+func TestCycles(t *testing.T) {
+	w := &paced{}
+	r, p, a := slicedRun(t, w, "host", "a", "b", "c", "d")
+	if err := r.Run(t.Context(), p, nil); err != nil {
+		t.Fatal(err)
+	}
+	if a.open != 0 || w.open != 0 || w.most != 5 {
+		t.Errorf("%d networks and %d loads are open; at most %d loads were at once, want all 5", a.open, w.open, w.most)
+	}
+	samples := samplesOf(t, r)
+	if len(samples) != 2*5*2 {
+		t.Fatalf("%d samples, want 2 rounds × 5 contenders × (the step and the set-up)", len(samples))
+	}
+	for _, s := range samples {
+		if s.Step != "x" {
+			continue
+		}
+		if s.Verdict != result.Valid || s.Slices == nil {
+			t.Fatalf("%s: %s %v, slices %v", s.Contender, s.Verdict, s.Reasons, s.Slices)
+		}
+		each := 1
+		if s.Contender == "host" {
+			each = 2 // √4 others
+		}
+		var want []int
+		for cycle := 1; cycle <= 5; cycle++ {
+			want = append(want, slices.Repeat([]int{cycle}, each)...)
+		}
+		if !slices.Equal(s.Slices.Cycles, want) || len(s.Slices.Metrics[result.Goodput]) != len(want) {
+			t.Errorf("%s: cycles %v with %d values, want %v", s.Contender, s.Slices.Cycles, len(s.Slices.Metrics[result.Goodput]), want)
+		}
+		if got := float64(s.Elapsed); got < 0.01*float64(len(want)) || got > 0.5 {
+			t.Errorf("%s: %v s elapsed, want the length of its %d slices", s.Contender, got, len(want))
+		}
+		if _, err := os.Stat(filepath.Join(r.Store.Dir(), s.Raw, "slices.jsonl")); err != nil {
+			t.Error(err)
+		}
+	}
+	// In turns: nobody has two cycles before another one has the first.
+	if first := w.taken[:6]; len(slices.Compact(slices.Sorted(slices.Values(first)))) != 5 {
+		t.Errorf("the first cycle was of %q", first)
+	}
+	if slices.Equal(w.taken[:6], w.taken[6:12]) && slices.Equal(w.taken[6:12], w.taken[12:18]) {
+		t.Errorf("three cycles have the same order: %q", w.taken)
+	}
+}
+
+// A run that is ended within a cycle has sealed none of the step's samples, and
+// goes on with all contenders of the round.
+func TestCyclesInterruptedAndResumed(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &paced{after: func(n int) {
+		if n == 25 { // in the second round
+			cancel()
+		}
+	}}
+	r, p, a := slicedRun(t, w, "host", "a", "b")
+	if err := r.Run(ctx, p, nil); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v", err)
+	}
+	if a.open != 0 || w.open != 0 {
+		t.Errorf("%d networks and %d loads are open", a.open, w.open)
+	}
+	sealed := map[result.Key]bool{}
+	for _, s := range samplesOf(t, r) {
+		sealed[s.Key()] = true
+		if s.Step == "x" && s.Round == 2 {
+			t.Errorf("%s of the interrupted cycle is sealed", s.Contender)
+		}
+	}
+	w.after = nil
+	if err := r.Store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store, _, err := result.Resume(r.Store.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Store = store
+	if err := r.Run(t.Context(), p, maps.Clone(sealed)); err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for _, s := range samplesOf(t, r) {
+		if s.Step == "x" {
+			count++
+		}
+		if s.Step == "x" && s.Verdict != result.Valid {
+			t.Errorf("%s, round %d: %v", s.Contender, s.Round, s.Reasons)
+		}
+	}
+	if count != 6 {
+		t.Errorf("%d samples of the step, want 2 rounds × 3 contenders", count)
+	}
+}
+
+// A disturbed cycle is left out for all contenders; what the gate says looks at no
+// figure.
+func TestGate(t *testing.T) {
+	idle := reading{total: 100}
+	for name, c := range map[string]struct {
+		to   reading
+		want bool
+	}{
+		"quiet":      {reading{total: 104, steal: 0.1, foreign: 0.1}, false},
+		"hypervisor": {reading{total: 104, steal: 1}, true},
+		"neighbour":  {reading{total: 104, foreign: 0.6}, true},
+		"no time":    {reading{total: 100}, false},
+	} {
+		if got := idle.until(c.to); (got != "") != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

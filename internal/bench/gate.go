@@ -1,0 +1,97 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/cnibench/cnibench/internal/verdict"
+)
+
+// gate tells whether something else used the machine during a cycle. Its limits
+// are fixed and it never sees a figure, so that it can't favour a contender. It
+// watches the machine that it runs on: of other machines it says nothing.
+type gate struct {
+	proc  procfs.FS
+	blind bool // /proc can't be read
+	from  reading
+}
+
+// reading is what the CPUs of the machine have done so far, seconds.
+type reading struct {
+	total, steal float64
+	// foreign is the user time of processes that this one does not see: in the lab,
+	// which has a PID namespace, those that are not the run's. Kernel threads have
+	// no user time, so that what they do for a contender is not held against it.
+	foreign float64
+}
+
+// The shares of all CPU time of a cycle above which it counts as disturbed.
+const (
+	mostSteal   = verdict.MostSteal
+	mostForeign = 0.10
+)
+
+func newGate() *gate {
+	g := &gate{}
+	var err error
+	g.proc, err = procfs.NewDefaultFS()
+	g.blind = err != nil || os.Getpid() != 1 // elsewhere the run's processes are not told from others
+	return g
+}
+
+func (g *gate) begin() {
+	if !g.blind {
+		g.from = g.read()
+	}
+}
+
+// end says what disturbed the time since begin, "" if nothing did.
+func (g *gate) end() string {
+	if g.blind {
+		return ""
+	}
+	return g.from.until(g.read())
+}
+
+func (from reading) until(to reading) string {
+	total := to.total - from.total
+	if total <= 0 {
+		return ""
+	}
+	steal, foreign := (to.steal-from.steal)/total, (to.foreign-from.foreign)/total
+	switch {
+	case steal > mostSteal:
+		return fmt.Sprintf("the hypervisor took %.0f %% of the CPUs", 100*steal)
+	case foreign > mostForeign:
+		return fmt.Sprintf("other processes took %.0f %% of the CPUs", 100*foreign)
+	}
+	return ""
+}
+
+func (g *gate) read() reading {
+	stat, err := g.proc.Stat()
+	if err != nil {
+		return reading{}
+	}
+	c := stat.CPUTotal
+	r := reading{
+		total: c.User + c.Nice + c.System + c.Idle + c.Iowait + c.IRQ + c.SoftIRQ + c.Steal,
+		steal: c.Steal, foreign: c.User + c.Nice,
+	}
+	processes, err := g.proc.AllProcs()
+	if err != nil {
+		return reading{}
+	}
+	for _, p := range processes {
+		if s, err := p.Stat(); err == nil { // else it has just ended
+			r.foreign -= float64(s.UTime) / userHZ
+		}
+	}
+	return r
+}
+
+// userHZ is what /proc counts a second in (sysconf(_SC_CLK_TCK)): 100 wherever
+// Linux runs Go.
+const userHZ = 100

@@ -1,0 +1,75 @@
+package stat
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// The machine's mood, which changes from cycle to cycle by far more than the
+// contenders differ, and a hiccup of one of them move no quotient.
+func TestLevels(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	truth := map[string]float64{"host": 1, "near": 0.97, "far": 0.4}
+	worst, plain := 0.0, 0.0
+	for range 200 {
+		c := Cycled{}
+		for name := range truth {
+			c[name] = map[int]float64{}
+		}
+		mood := 0.0
+		for cycle := range 30 {
+			mood = 0.8*mood + 0.3*rng.NormFloat64()
+			for name, v := range truth {
+				c[name][cycle] = 20e9 * v * math.Exp(mood+0.04*rng.NormFloat64())
+			}
+		}
+		c["near"][7] /= 20 // a stalled connection
+		levels := c.Levels()
+		for name, v := range truth {
+			worst = max(worst, math.Abs(levels[name]/levels["host"]/v-1))
+		}
+		// What one measurement each at its own time would give.
+		plain = max(plain, math.Abs(c["near"][3]/c["host"][22]/truth["near"]-1))
+	}
+	if worst > 0.05 || plain < 0.2 {
+		t.Errorf("quotients of levels are off by up to %.3f, of values of two times by %.3f", worst, plain)
+	}
+}
+
+// The levels of equal noise are as precise as means with it taken out.
+func TestLevelsPrecision(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	const runs, cycles, noise = 400, 30, 0.05
+	squares := 0.0
+	for range runs {
+		c := Cycled{}
+		for i := range 9 {
+			values := map[int]float64{}
+			for cycle := range cycles {
+				values[cycle] = math.Exp(noise * rng.NormFloat64())
+			}
+			c[fmt.Sprint(i)] = values
+		}
+		levels := c.Levels()
+		d := math.Log(levels["1"] / levels["0"])
+		squares += d * d
+	}
+	ideal := noise * math.Sqrt(2.0/cycles)
+	if got := math.Sqrt(squares / runs); got > 1.15*ideal {
+		t.Errorf("deviation of the logarithm of a quotient %.4f, that of means %.4f", got, ideal)
+	}
+}
+
+func TestLevelsOfLittle(t *testing.T) {
+	if got := (Cycled{"a": {1: 1, 2: 2}, "b": {3: 1}}).Levels(); got != nil {
+		t.Errorf("no cycle of both: %v", got)
+	}
+	if got := (Cycled{"a": {1: 1}, "b": {1: 0}}).Levels(); got != nil {
+		t.Errorf("a zero: %v", got)
+	}
+	if got := (Cycled{"a": {1: 2, 2: 7}, "b": {1: 1, 3: 9}}).Levels(); math.Abs(got["a"]/got["b"]-2) > 1e-9 {
+		t.Errorf("only the cycle of both counts: %v", got)
+	}
+}
