@@ -32,7 +32,6 @@ func (r *Runner) sliceable(plan *result.Plan, step result.Step) (workload.Slicea
 // turn is one contender of a step that is measured in cycles: its load, which is
 // open from the first cycle to the last.
 type turn struct {
-	*standing
 	*drive
 	load   workload.Slicer
 	slices []slice
@@ -145,11 +144,11 @@ const mostFaulty = 0.1
 
 // open starts a contender's load. Why it failed is in the turn and its sample.
 func (r *Runner) open(ctx context.Context, plan *result.Plan, step result.Step, w workload.Sliceable, s *standing) *turn {
-	t := &turn{standing: s}
+	t := &turn{}
 	sample := r.sample(s.Visit, step)
-	d, _, ok := r.prepare(ctx, s.site, sample, step, false)
+	d, _, ok := r.prepare(ctx, s, sample, step, false)
 	if !ok {
-		t.drive, t.err = &drive{sample: sample}, errors.New("not prepared")
+		t.drive, t.err = &drive{standing: s, sample: sample}, errors.New("not prepared")
 		return t
 	}
 	t.drive = d

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/procfs"
+
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/result"
@@ -84,6 +86,10 @@ type standing struct {
 	where  string // for progress and errors
 	site   *site
 	failed error // why it did not come up
+	// memory is what the machine uses with this contender alone, bytes: what it used
+	// before the first one came up, and what this one added. 0 where it stands alone,
+	// or is not known.
+	memory float64
 }
 
 // round brings up the contenders of a round that stand together, takes their
@@ -97,12 +103,17 @@ func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, c
 		}
 	}
 	defer func() { takeDown(all) }()
+	bare := usedMemory()
 	for _, v := range visits {
+		before := usedMemory()
 		s := &standing{Visit: v, where: fmt.Sprintf("round %d/%d: %s", v.Round, plan.Rounds, entryName(v.Entry))}
 		all = append(all, s)
 		r.Progress(clock.now(s.where))
 		if err := r.raise(ctx, s); err != nil {
 			return err
+		}
+		if len(visits) > 1 && before > 0 {
+			s.memory = bare + max(0, usedMemory()-before)
 		}
 	}
 	for _, step := range stepsOf(plan, visits) {
@@ -116,6 +127,20 @@ func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, c
 		r.Keep(ctx, kept.site.names())
 	}
 	return nil
+}
+
+// usedMemory is what programs and the kernel use of this machine's memory, bytes, as
+// sysmon's node_memory_used_bytes; 0 where it can't be read.
+func usedMemory() float64 {
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return 0
+	}
+	m, err := proc.Meminfo()
+	if err != nil || m.MemTotalBytes == nil || m.MemFreeBytes == nil || m.BuffersBytes == nil || m.CachedBytes == nil || m.SReclaimableBytes == nil {
+		return 0
+	}
+	return float64(*m.MemTotalBytes) - float64(*m.MemFreeBytes) - float64(*m.BuffersBytes) - float64(*m.CachedBytes) - float64(*m.SReclaimableBytes)
 }
 
 // raise brings one contender up and seals how long that took.
@@ -160,7 +185,7 @@ func (r *Runner) take(ctx context.Context, plan *result.Plan, step result.Step, 
 	for _, s := range shuffled(up, plan.Seed, up[0].Round, step.ID) {
 		r.Progress(clock.now(s.where + ": " + step.ID))
 		sample := r.sample(s.Visit, step)
-		r.step(ctx, plan, s.site, sample, step)
+		r.step(ctx, plan, s, sample, step)
 		if ctx.Err() != nil { // spoiled by the interruption: dropped, so that --resume repeats it
 			return ctx.Err()
 		}

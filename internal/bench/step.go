@@ -27,7 +27,7 @@ const stepPatience = time.Minute
 // drive is one contender's drive of one step: what it goes over, what is recorded
 // meanwhile, and the sample that comes of it.
 type drive struct {
-	site   *site
+	*standing
 	sample *result.Sample
 	info   workload.Info
 	pair   arena.Pair
@@ -39,7 +39,7 @@ type drive struct {
 
 // prepare makes the step's path and starts the recorders at the nodes and pods, or
 // at the nodes of client and server only. An error is in the sample.
-func (r *Runner) prepare(ctx context.Context, site *site, s *result.Sample, step result.Step, everywhere bool) (d *drive, w workload.Workload, ok bool) {
+func (r *Runner) prepare(ctx context.Context, at *standing, s *result.Sample, step result.Step, everywhere bool) (d *drive, w workload.Workload, ok bool) {
 	fail := func(code string, err error) (*drive, workload.Workload, bool) {
 		invalidate(s, code, err.Error())
 		return nil, nil, false
@@ -48,18 +48,18 @@ func (r *Runner) prepare(ctx context.Context, site *site, s *result.Sample, step
 	if err != nil {
 		return fail("workload_failed", err)
 	}
-	d = &drive{site: site, sample: s, info: w.Info(), raw: r.Store.Raw(s)}
+	d = &drive{standing: at, sample: s, info: w.Info(), raw: r.Store.Raw(s)}
 	if d.params, err = workload.Complete(d.info, step.Params); err != nil {
 		return fail("workload_failed", err)
 	}
-	if d.pair, d.sync, err = site.pair(ctx, w, d.params, step); err != nil {
+	if d.pair, d.sync, err = at.site.pair(ctx, w, d.params, step); err != nil {
 		return fail("workload_failed", err)
 	}
-	names := site.names()
+	names := at.site.names()
 	if !everywhere {
 		names = slices.Compact([]string{d.pair.Client.Node(), d.pair.Server.Node()})
 	}
-	if d.watch, err = site.watch(ctx, names); err != nil {
+	if d.watch, err = at.site.watch(ctx, names); err != nil {
 		_, _ = d.watch.stop() // those that did start
 		return fail("recorder_failed", err)
 	}
@@ -78,8 +78,8 @@ func (d *drive) session(p *result.Plan) *workload.Session {
 // step drives one step while every endpoint is recorded, and fills in the
 // sample with its verdict. It never fails: what goes wrong is the sample's
 // reason.
-func (r *Runner) step(ctx context.Context, plan *result.Plan, site *site, s *result.Sample, step result.Step) {
-	d, w, ok := r.prepare(ctx, site, s, step, true)
+func (r *Runner) step(ctx context.Context, plan *result.Plan, at *standing, s *result.Sample, step result.Step) {
+	d, w, ok := r.prepare(ctx, at, s, step, true)
 	if !ok {
 		return
 	}
@@ -124,6 +124,9 @@ func (r *Runner) conclude(plan *result.Plan, d *drive, step result.Step, out wor
 	cpus := 0
 	if recErr == nil {
 		cpus, recErr = r.figures(d, windows, recordings, out.ClientSpin)
+	}
+	if d.memory > 0 && s.Metrics[result.MemoryUsed] > 0 {
+		s.Metrics[result.MemoryUsed] = d.memory // what was recorded is of all that stand
 	}
 	if recErr != nil && err == nil {
 		invalidate(s, "recorder_failed", recErr.Error())
