@@ -21,10 +21,13 @@ type Recommendation struct {
 	Ranked   []Choice `json:"ranked"`  // best first
 	Lost     []Loss   `json:"lost"`    // what a need ruled out
 	Unknown  []Loss   `json:"unknown"` // what can't be scored, for want of figures
-	// Resamples is how many times rounds were drawn anew to see how firm the order is.
+	// Resamples is how many times rounds were drawn anew to count Wins.
 	Resamples  int      `json:"resamples"`
 	Confidence float64  `json:"confidence"` // of the intervals
 	Firmness   Firmness `json:"firmness"`   // of the first place
+	// OtherWinner is the share of the weightings, each weight between half and twice what it is,
+	// under which another contender comes first; nil where there is nothing to weigh.
+	OtherWinner *float64 `json:"other_winner,omitempty"`
 	// Alike are the first and those whose score is as good, within 2 %; empty
 	// where the first stands alone.
 	Alike []string `json:"alike"`
@@ -42,10 +45,10 @@ type Firmness string
 
 // The firmnesses.
 const (
-	Alike    Firmness = "alike"    // the first and others are as good as each other in at least 95 % of the resamples
-	Firm     Firmness = "firm"     // first in at least 95 % of the resamples
-	Leaning  Firmness = "leaning"  // first in at least 75 %
-	TossUp   Firmness = "toss-up"  // first in less
+	Alike    Firmness = "alike"    // the intervals of the differences between the first and others lie within 2 %
+	Firm     Firmness = "firm"     // better than every other, p at most 5 %
+	Leaning  Firmness = "leaning"  // better than every other, p at most 20 %
+	TossUp   Firmness = "toss-up"  // not better than every other, as far as these rounds tell
 	Untested Firmness = "untested" // the rounds are too few to tell
 	Alone    Firmness = "alone"    // no other is left
 	Nobody   Firmness = "nobody"   // none is left
@@ -60,15 +63,13 @@ type Weight struct {
 // Choice is a contender that meets every need.
 type Choice struct {
 	Contender string    `json:"contender"`
-	Score     float64   `json:"score"` // weighted geometric mean of the ratios to the baseline, higher is better
-	CI        *Interval `json:"ci"`    // of the score, by resampling
+	Score     float64   `json:"score"` // middle of the rounds' weighted geometric means of the ratios to the baseline, higher is better
+	CI        *Interval `json:"ci"`    // of the score, by the exact rank test
 	// Wins is the share of the resamples in which it came first, 0 to 1; those
 	// within 2 % of the best share a first place. Null where Firmness is untested.
 	Wins    *float64 `json:"wins"`
 	Terms   []Term   `json:"terms"`
 	Reasons []string `json:"reasons"`
-
-	Among float64 `json:"-"` // share of the resamples in which it was as good as the best
 }
 
 // Term is what one criterion gave to a choice.

@@ -106,8 +106,8 @@ func recommendLegend(r *analysis.Recommendation) []string {
 		fmt.Sprintf("Each figure is the ratio to %s, turned so that more is better; the score is their geometric mean, weighted %s.", r.Baseline, strings.Join(weights, ", ")),
 	}
 	if r.Firmness != analysis.Untested {
-		lines = append(lines, fmt.Sprintf("In brackets what %d drawings of the rounds give in %s of the cases; first is how often a contender won one, which those within 2 %% of the best share.",
-			r.Resamples, percentOf(r.Confidence)))
+		lines = append(lines, fmt.Sprintf("In brackets the interval of %s confidence; first is how often a contender comes first if the rounds are drawn anew %d times, which those within 2 %% of the best share.",
+			percentOf(r.Confidence), r.Resamples))
 	}
 	return append(lines, "It knows these rounds only: another machine may choose otherwise.")
 }

@@ -2,8 +2,6 @@ package recommend
 
 import (
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
@@ -24,22 +22,19 @@ type Criterion struct {
 // Criteria lists what choices are scored by, in the order of listings.
 func Criteria() []Criterion {
 	return []Criterion{
-		{Name: "throughput", Help: "goodput of TCP", Weight: 1, Suite: "quick, throughput", takes: func(e *analysis.Evidence, at analysis.Place) bool {
-			return at.Metric == result.Goodput && !e.Datagrams(at)
+		// Where the CPU is the limit, goodput and CPU per Gbit/s are one figure twice.
+		{Name: "capacity", Help: "goodput of TCP and its CPU per Gbit/s, together", Weight: 1, Suite: "quick, throughput", takes: func(e *analysis.Evidence, at analysis.Place) bool {
+			return (at.Metric == result.Goodput || at.Metric == result.CPUPerGbit) && !e.Datagrams(at)
 		}},
-		{Name: "latency", Help: "median and p99 latency, together", Weight: 1, Suite: "quick, latency, rr", takes: func(e *analysis.Evidence, at analysis.Place) bool {
-			clock, _, _ := strings.Cut(at.Metric, "_p")
-			switch {
-			case at.Metric == result.LatencyMean:
+		{Name: "latency", Help: "median and p99, together: of network time, else of latency", Weight: 1, Suite: "quick, latency, rr", takes: func(e *analysis.Evidence, at analysis.Place) bool {
+			row := at.Row()
+			if at.Metric == result.LatencyMean {
 				return !e.HasMetric(at, result.LatencyP50)
-			case clock == "latency", clock == "service_time" && !e.HasMetric(at, result.LatencyP50):
-				return strings.HasSuffix(at.Metric, "_p50") || strings.HasSuffix(at.Metric, "_p99")
 			}
-			return false
+			return (row.Percent == 50 || row.Percent == 99) && row.Clock == rankedClock(e, at)
 		}},
-		{Name: "cpu", Help: "CPU per Gbit/s, and by request where a step has no goodput", Weight: 1, Suite: "quick, throughput", takes: func(e *analysis.Evidence, at analysis.Place) bool {
-			return at.Metric == result.CPUPerGbit && !e.Datagrams(at) ||
-				at.Metric == result.CPUPerRequest && !e.HasMetric(at, result.CPUPerGbit)
+		{Name: "cpu", Help: "CPU by request, at a load that is the same for all", Weight: 1, Suite: "quick, latency, rr", takes: func(e *analysis.Evidence, at analysis.Place) bool {
+			return at.Metric == result.CPUPerRequest && !e.HasMetric(at, result.CPUPerGbit)
 		}},
 		{Name: "memory", Help: "memory of idle nodes", Weight: 0.5, Suite: "throughput (on a cluster)", takes: func(e *analysis.Evidence, at analysis.Place) bool {
 			return at.Metric == result.MemoryUsed && !analysis.SharedMemory(e.Run.Arena) && e.HasMetric(at, result.MemoryOverhead)
@@ -164,62 +159,14 @@ func unpairedMerit(values, base analysis.Series, better string) analysis.Series 
 	return s
 }
 
-// drawnMiddle is the median of the drawn values.
-func drawnMiddle(values []float64, drawn []int, scratch []float64) float64 {
-	return middleOf(drawnValues(values, drawn, scratch))
-}
+// rankedClocks are the clocks that latency is judged by, the first that a step has.
+var rankedClocks = []string{"network_time", "latency", "service_time"}
 
-// drawnShift is the median distance of the drawn values from those drawn of
-// the baseline, over all pairs: Hodges and Lehmann's.
-func drawnShift(values []float64, drawn []int, base []float64, drawnBase []int) float64 {
-	own, beside := drawnValues(values, drawn, nil), drawnValues(base, drawnBase, nil)
-	shifts := make([]float64, 0, len(own)*len(beside))
-	for _, v := range own {
-		for _, b := range beside {
-			shifts = append(shifts, v-b)
+func rankedClock(e *analysis.Evidence, at analysis.Place) string {
+	for _, clock := range rankedClocks {
+		if e.HasMetric(at, clock+"_p50") {
+			return clock
 		}
 	}
-	return middleOf(shifts)
-}
-
-// middleOf sorts the values and is their median.
-func middleOf(values []float64) float64 {
-	slices.Sort(values)
-	n := len(values)
-	return values[(n-1)/2]/2 + values[n/2]/2
-}
-
-// drawnValues are the drawn values, each as often as it was drawn; all where
-// none of them was. NaN stands for a round without a value.
-func drawnValues(values []float64, drawn []int, scratch []float64) []float64 {
-	scratch = scratch[:0]
-	for _, i := range drawn {
-		if v := values[i]; !math.IsNaN(v) {
-			scratch = append(scratch, v)
-		}
-	}
-	if len(scratch) == 0 {
-		for _, v := range values {
-			if !math.IsNaN(v) {
-				scratch = append(scratch, v)
-			}
-		}
-	}
-	return scratch
-}
-
-// steadiness is the merit of figures that differ little between rounds: the
-// median distance of their logarithms from the middle, negative.
-func steadiness(values []float64, drawn []int, scratch []float64) float64 {
-	middle := drawnMiddle(values, drawn, scratch)
-	scratch = scratch[:0]
-	for _, i := range drawn {
-		if v := values[i]; !math.IsNaN(v) {
-			scratch = append(scratch, math.Abs(v-middle))
-		}
-	}
-	if len(scratch) == 0 {
-		return 0
-	}
-	return -middleOf(scratch)
+	return ""
 }

@@ -6,6 +6,7 @@ package recommend
 import (
 	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/analysis"
@@ -25,18 +26,19 @@ type Wish struct {
 
 const (
 	defaultResamples = 1000
-	firmWins         = 0.95
-	leaningWins      = 0.75
+
+	// The most that equal contenders are called firm, and firm or leaning.
+	firmAlpha    = 0.05
+	leaningAlpha = 0.20
 
 	// asGood is how near to the best is as good as it: a smaller difference is
 	// no reason to choose.
 	asGood = 0.98
 )
 
-// Recommend orders the contenders that meet every need by the weighted
-// geometric mean of their ratios to the baseline, and draws the rounds anew
-// many times to see how firm that order is. The same run and wish give the
-// same answer. nil where the run has no figure to score by.
+// Choose orders the contenders that meet every need by the weighted
+// geometric mean of their ratios to the baseline, and tests how firm the first place
+// is. The same run and wish give the same answer. nil where the run has no figure to score by.
 func Choose(rec *result.Record, wish Wish) *analysis.Recommendation {
 	c := chooser{wish: wish, e: analysis.Collect(withoutHistograms(rec), wish.Complete(rec.Run.Plan.Settings)), weights: weightsOf(wish.Weights)}
 	c.needs = append(slices.Clone(wish.Needs), analysis.Active)
@@ -126,21 +128,16 @@ func (c *chooser) list(g analysis.Group, gauges []gauge) analysis.Recommendation
 		}
 	}
 	candidates := c.candidates(g, gauges)
-	draw := c.drawing(g, gauges, candidates)
-	if len(candidates) > 0 && len(draw.rounds) > 0 {
-		r.Ranked = draw.rank(criteria, c.weights)
-		r.Resamples = draw.resamples
+	r.Firmness = analysis.Nobody
+	rounds := 0
+	if len(candidates) > 0 {
+		rounds = c.rank(&r, gauges, candidates, criteria, rand.New(rand.NewPCG(c.e.Run.Plan.Seed, uint64(len(g.Kernel)))))
 	}
-	r.Alike = alike(r.Ranked)
-	r.Firmness = firmness(r.Ranked, len(r.Alike), draw.enough)
 	if c.e.Unpaired() && len(r.Ranked) > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("the contenders were not measured beside %s: each ratio is that over all pairs of rounds, and rounds are drawn for each contender by itself", r.Baseline))
+		r.Notes = append(r.Notes, fmt.Sprintf("the contenders were not measured beside %s: each ratio is that over all pairs of rounds", r.Baseline))
 	}
 	if r.Firmness == analysis.Untested {
-		for i := range r.Ranked {
-			r.Ranked[i].Wins = nil
-		}
-		r.Notes = append(r.Notes, fmt.Sprintf("%s can't tell how firm the order is; %d can (--rounds)", analysis.Plural(len(draw.rounds), "round"), stat.NeedsForInterval(c.e.Opt.Confidence)))
+		r.Notes = append(r.Notes, fmt.Sprintf("%s can't tell how firm the order is; %d can (--rounds)", analysis.Plural(rounds, "round"), stat.NeedsForInterval(c.e.Opt.Confidence)))
 	}
 	for i := range r.Ranked {
 		r.Ranked[i].Reasons = c.reasons(r.Ranked, i)
@@ -167,19 +164,53 @@ func alike(ranked []analysis.Choice) []string {
 	return names
 }
 
-func firmness(ranked []analysis.Choice, alike int, enough bool) analysis.Firmness {
+// rank fills in the choices and how firm their order is. It returns the number of rounds.
+func (c *chooser) rank(r *analysis.Recommendation, gauges []gauge, candidates []string, criteria []int, rng *rand.Rand) (rounds int) {
+	s := scoresOf(gauges, candidates, criteria, c.weights, c.e.Opt.Confidence)
+	ranked, order := s.rank(candidates, c.weights)
+	r.Ranked, r.Resamples, r.Alike = ranked, cmp.Or(c.wish.Resamples, defaultResamples), alike(ranked)
 	switch {
-	case len(ranked) == 0:
-		return analysis.Nobody
 	case len(ranked) == 1:
-		return analysis.Alone
-	case !enough:
-		return analysis.Untested
-	case alike > 1 && !slices.ContainsFunc(ranked[:alike], func(c analysis.Choice) bool { return c.Among < firmWins }):
+		r.Firmness = analysis.Alone
+	case !s.enough():
+		r.Firmness = analysis.Untested
+	default:
+		r.Firmness = firmness(s, order, len(r.Alike))
+	}
+	if r.Firmness != analysis.Untested {
+		for i, won := range s.wins(rng, r.Resamples) {
+			r.Ranked[slices.Index(order, i)].Wins = &won
+		}
+	}
+	if len(ranked) > 1 && len(r.Weights) > 1 {
+		share := otherWinner(rng, ranked)
+		r.OtherWinner = &share
+		if share > 0 {
+			r.Notes = append(r.Notes, fmt.Sprintf("the weights decide: another contender comes first in %.0f %% of the weightings in which each weight lies between half and twice what it is", 100*share))
+		}
+	}
+	return s.mostRounds()
+}
+
+// firmness is how sure the first place is. The first is tested against every other
+// one, and the weakest test counts, so that of equal contenders one is called firm with at
+// most the chance firmAlpha, however many there are. alike are as good as the first if the
+// intervals of all differences to it lie within asGood.
+func firmness(s *scores, order []int, alike int) analysis.Firmness {
+	weakest, same := 0.0, alike > 1
+	for place, other := range order[1:] {
+		shift, p := s.against(order[0], other)
+		weakest = max(weakest, p)
+		if place+1 < alike && !(shift.High <= 1/asGood+1e-12) {
+			same = false
+		}
+	}
+	switch {
+	case same:
 		return analysis.Alike
-	case *ranked[0].Wins >= firmWins:
+	case weakest <= firmAlpha:
 		return analysis.Firm
-	case *ranked[0].Wins >= leaningWins:
+	case weakest <= leaningAlpha:
 		return analysis.Leaning
 	}
 	return analysis.TossUp

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -110,7 +111,7 @@ func TestRecommend(t *testing.T) {
 	}
 }
 
-// The score is the weighted geometric mean of the terms.
+// The score is about the weighted geometric mean of the terms.
 func TestScore(t *testing.T) {
 	r := recommend.Choose(analysistest.Noisy(1, 6, 1, 1, 0.02), recommend.Wish{Weights: []analysis.Weight{{Criterion: "latency", Weight: 3}, {Criterion: "stability", Weight: 0.5}}})
 	for _, c := range r.Ranked {
@@ -121,7 +122,8 @@ func TestScore(t *testing.T) {
 				t.Errorf("%s %s: interval %v", c.Contender, term.Criterion, term.CI)
 			}
 		}
-		if want := math.Exp(sum / weights); weights != 5.5 || math.Abs(c.Score-want) > 1e-12 {
+		// The score is of the rounds' scores, so that it is only near the mean of the terms.
+		if want := math.Exp(sum / weights); weights != 4.5 || math.Abs(c.Score/want-1) > 0.01 {
 			t.Errorf("%s: score %g, want %g; weights %g", c.Contender, c.Score, want, weights)
 		}
 	}
@@ -139,7 +141,7 @@ func TestScore(t *testing.T) {
 
 // Stability is judged by the other figures, which need no weight for that.
 func TestStabilityAlone(t *testing.T) {
-	none := []analysis.Weight{{Criterion: "throughput", Weight: 0}, {Criterion: "latency", Weight: 0}, {Criterion: "cpu", Weight: 0}, {Criterion: "memory", Weight: 0}}
+	none := []analysis.Weight{{Criterion: "capacity", Weight: 0}, {Criterion: "latency", Weight: 0}, {Criterion: "cpu", Weight: 0}, {Criterion: "memory", Weight: 0}}
 	r := recommend.Choose(analysistest.Noisy(1, 6, 1, 1, 0.05), recommend.Wish{Weights: append(none, analysis.Weight{Criterion: "stability", Weight: 1})})
 	if r == nil || len(r.Ranked) != 3 || len(r.Weights) != 1 || r.Ranked[0].Score > 1 {
 		t.Errorf("%+v", r)
@@ -217,7 +219,7 @@ func TestLowMemory(t *testing.T) {
 	if diff := cmp.Diff([]string{"macvlan"}, names(r.Ranked)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if last := r.Ranked[0].Terms[3]; last.Criterion != "memory" || math.Abs(last.Ratio-1/1.15) > 1e-9 {
+	if last := r.Ranked[0].Terms[2]; last.Criterion != "memory" || math.Abs(last.Ratio-1/1.15) > 1e-9 {
 		t.Errorf("memory: %+v", last)
 	}
 }
@@ -312,7 +314,7 @@ func TestAlike(t *testing.T) {
 		"a tenth of 1 %":    {scaled(6, 0, 1, 0.8, 0.8008, 0.5), analysis.Alike, []string{"calico-noencap", "macvlan"}, []float64{0.5, 0.5, 0}},
 		"3 %":               {scaled(6, 0, 1, 0.8, 0.77, 0.5), analysis.Firm, []string{}, []float64{1, 0, 0}},
 		"3 rounds":          {scaled(3, 0, 1, 0.8, 0.8, 0.5), analysis.Untested, []string{"macvlan", "calico-noencap"}, nil},
-		"near by luck only": {scaled(6, 0.05, 1, 0.8, 0.8, 0.5), analysis.TossUp, []string{"macvlan", "calico-noencap"}, nil},
+		"near by luck only": {scaled(6, 0.05, 1, 0.8, 0.8, 0.5), analysis.TossUp, []string{}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := recommend.Choose(c.rec, recommend.Wish{})
@@ -372,8 +374,89 @@ func TestUnpairedRounds(t *testing.T) {
 
 // Weight that was given in vain is named.
 func TestIgnoredWeights(t *testing.T) {
-	r := recommend.Choose(scaled(6, 0, 1, 0.9, 0.8, 0.6), recommend.Wish{Weights: []analysis.Weight{{Criterion: "latency", Weight: 2}, {Criterion: "cpu", Weight: 1}, {Criterion: "memory", Weight: 0}, {Criterion: "throughput", Weight: 3}}})
+	r := recommend.Choose(scaled(6, 0, 1, 0.9, 0.8, 0.6), recommend.Wish{Weights: []analysis.Weight{{Criterion: "latency", Weight: 2}, {Criterion: "cpu", Weight: 1}, {Criterion: "memory", Weight: 0}, {Criterion: "capacity", Weight: 3}}})
 	if diff := cmp.Diff([]string{"latency", "cpu"}, r.Ignored); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// The words for how sure the first place is hold their rates, and intervals theirs: with
+// the percentile bootstrap, equal contenders were called firm in 8 % of the runs and
+// leaning in 38 %, and an interval of 95 % held the truth in 87.5 % at seven rounds.
+func TestFirmnessHoldsItsRates(t *testing.T) {
+	const runs = 400
+	weights := []analysis.Weight{{Criterion: "latency", Weight: 0}}
+	r := rand.New(rand.NewPCG(7, 8))
+	for _, rounds := range []int{6, 7, 9} {
+		firm, leaning, held := 0, 0, 0
+		for range runs {
+			rec := scaled(rounds, 0, 1, 0.8, 0.8, 0.4)
+			for i := range rec.Samples {
+				s := &rec.Samples[i]
+				s.Metrics["goodput"] *= math.Exp(0.05 * r.NormFloat64())
+			}
+			choice := recommend.Choose(rec, recommend.Wish{Weights: weights, Resamples: 1})
+			switch choice.Firmness {
+			case analysis.Firm:
+				firm++
+				leaning++
+			case analysis.Leaning:
+				leaning++
+			}
+			for _, c := range choice.Ranked {
+				if c.Contender == "macvlan" && c.CI[0] <= 0.8 && 0.8 <= c.CI[1] {
+					held++
+				}
+			}
+		}
+		t.Logf("%d rounds: firm %d, firm or leaning %d, interval held %d of %d", rounds, firm, leaning, held, runs)
+		margin := func(rate float64) float64 { return 3 * math.Sqrt(rate*(1-rate)*runs) }
+		if float64(firm) > 0.05*runs+margin(0.05) || float64(leaning) > 0.20*runs+margin(0.20) || float64(held) < 0.95*runs-margin(0.05) {
+			t.Errorf("%d rounds: firm %d, firm or leaning %d, interval held %d of %d", rounds, firm, leaning, held, runs)
+		}
+	}
+}
+
+// Goodput and CPU by bit are one criterion: a contender that is ahead in both by the same
+// cause is not ahead twice.
+func TestCapacityCountsOnce(t *testing.T) {
+	rec := scaled(6, 0, 1, 0.5, 1, 1)
+	for i := range rec.Samples {
+		s := &rec.Samples[i]
+		s.Metrics["cpu_per_gbit"] = 1e9 / s.Metrics["goodput"]
+	}
+	r := recommend.Choose(rec, recommend.Wish{})
+	last := r.Ranked[len(r.Ranked)-1]
+	if last.Contender != "macvlan" || len(last.Terms) != 1 || math.Abs(last.Score-0.5) > 1e-9 {
+		t.Errorf("%+v", last)
+	}
+}
+
+// The share of weightings under which another comes first is said.
+func TestOtherWinner(t *testing.T) {
+	rec := analysistest.Noisy(1, 6, 1, 1, 0)
+	for i := range rec.Samples {
+		s := &rec.Samples[i]
+		s.Metrics = map[string]float64{"goodput": 20e9, "latency_p50": 90e-6, "latency_p99": 300e-6}
+		switch s.Contender { // one is ahead in goodput, the other a little less so in latency
+		case "macvlan":
+			s.Metrics = map[string]float64{"goodput": 30e9, "latency_p50": 80e-6, "latency_p99": 200e-6}
+		case "calico-noencap":
+			s.Metrics = map[string]float64{"goodput": 25e9, "latency_p50": 68e-6, "latency_p99": 170e-6}
+		}
+		if s.Step == "dts" {
+			delete(s.Metrics, "latency_p50")
+			delete(s.Metrics, "latency_p99")
+		} else {
+			delete(s.Metrics, "goodput")
+		}
+	}
+	r := recommend.Choose(rec, recommend.Wish{})
+	if r.OtherWinner == nil || *r.OtherWinner < 0.2 || *r.OtherWinner > 0.6 || !strings.Contains(strings.Join(r.Notes, "\n"), "the weights decide") {
+		t.Errorf("%v, notes %q", r.OtherWinner, r.Notes)
+	}
+	sure := recommend.Choose(scaled(6, 0, 1, 0.9, 0.8, 0.6), recommend.Wish{})
+	if sure.OtherWinner != nil {
+		t.Errorf("one criterion has nothing to weigh: %v", *sure.OtherWinner)
 	}
 }
