@@ -50,11 +50,14 @@ type engine struct {
 	guard   guard
 	lag     lag
 	self    *thread
+	work    chan func(*engine) error // tasks for the thread; closed, the thread ends
+	over    chan struct{}            // closed when the thread has ended
 
 	start      time.Time
 	begin, end int64 // of the window, nanoseconds since start
 	rotateAt   int64 // end of the current second
 	giveUp     int64 // end of the drain
+	reopened   int64 // connections, before this slice
 	pending    int64 // measured requests without a response yet
 	begun      bool
 	ended      bool
@@ -74,10 +77,10 @@ func newEngine(cfg Config, k, threads int, seconds *collector) (*engine, error) 
 		share++
 	}
 	e := &engine{
-		cfg: cfg, thread: k, threads: threads, plan: newSchedule(cfg, int64(k)), proto: cfg.Exchange.protocol(), life: kept{},
+		cfg: cfg, thread: k, threads: threads, proto: cfg.Exchange.protocol(), life: kept{},
 		rx: newReceiver(receiveBuffer), full: receiveBuffer, conns: make([]conn, share),
-		seconds: seconds, rec: seconds.next(0), guard: guard{lead: float64(firstLead), never: !maySpin(threads)},
-		res: Result{Errors: map[Kind]int64{}, ConnectionErrors: map[Kind]int64{}, Unstamped: map[Unstamped]int64{}, Steps: newSteps(cfg.Steps)},
+		seconds: seconds, guard: guard{lead: float64(firstLead), never: !maySpin(threads)},
+		work: make(chan func(*engine) error), over: make(chan struct{}),
 	}
 	e.dialer = newDialer(cfg, len(e.proto.request(0)))
 	if !cfg.Exchange.lasting() {
@@ -146,15 +149,10 @@ func (e *engine) prepare() error {
 	return e.life.prepare(e)
 }
 
-// run sends and reads until the window and the drain are over. All threads
+// run sends and reads until cfg's window and the drain are over. All threads
 // count from the same start.
-func (e *engine) run(start time.Time) error {
-	e.start = start
-	e.begin, e.end = int64(e.cfg.Warmup), int64(e.cfg.Warmup+e.cfg.window())
-	e.rotateAt = e.begin + int64(time.Second)
-	for i := range e.conns {
-		e.conns[i].freeAt, e.conns[i].since = 0, 0
-	}
+func (e *engine) run(cfg Config, start time.Time) error {
+	e.reset(cfg, start)
 	for {
 		now := e.now()
 		e.slept(now)

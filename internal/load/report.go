@@ -34,6 +34,7 @@ type Report struct {
 	QueuedShare      float64        `json:"queued_fraction"`
 	Errors           map[Kind]int64 `json:"errors"`                      // of requests: planned = requests + missed + these
 	ConnectionErrors map[Kind]int64 `json:"connection_errors,omitempty"` // of connections that had no request
+	Reopened         int64          `json:"reopened,omitempty"`          // connections made again between slices
 	// Unstamped are requests without a network time, by reason.
 	Unstamped     map[Unstamped]int64 `json:"unstamped,omitempty"`
 	ResponseBytes int64               `json:"response_bytes"`
@@ -93,7 +94,7 @@ func (r *Result) Report(cfg Config, target string, histograms bool) (*Report, er
 		Schema: ReportSchema, Target: target, Rate: r.Rate(), AskedRate: cfg.AskedRate(), Connections: cfg.Connections,
 		Duration: r.Elapsed.Seconds(), Interrupted: r.Interrupted, Planned: r.Planned, Sent: r.Sent, Requests: r.Requests, Missed: r.Missed,
 		Late: r.Late, LateFraction: r.LateFraction(), Queued: r.Queued, QueuedShare: r.QueuedFraction(),
-		Errors: r.Errors, ConnectionErrors: r.ConnectionErrors, Unstamped: r.Unstamped, ResponseBytes: r.ResponseBytes, GeneratorCPU: r.GeneratorCPU, GeneratorSpin: r.GeneratorSpin,
+		Errors: r.Errors, ConnectionErrors: r.ConnectionErrors, Reopened: r.Reopened, Unstamped: r.Unstamped, ResponseBytes: r.ResponseBytes, GeneratorCPU: r.GeneratorCPU, GeneratorSpin: r.GeneratorSpin,
 		Exchange: cfg.Exchange.Name(), Arrivals: cfg.arrivals(), Threads: r.Threads, GeneratorBusiest: r.GeneratorBusiest,
 		GeneratorWait: r.GeneratorWait, Steal: r.Steal, Limits: append([]Limit{}, r.Limits...), Seconds: append([]Second{}, r.Seconds...),
 		Times: map[string]float64{},

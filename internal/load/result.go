@@ -30,6 +30,9 @@ type Result struct {
 	// ConnectionErrors are those of connections that had no request then: lost
 	// between two requests, or not made again.
 	ConnectionErrors map[Kind]int64
+	// Reopened are connections that were made again before a slice: lost since the
+	// slice before, or still without an answer from it.
+	Reopened int64
 
 	ResponseBytes int64 // of the first answer, headers included
 	Threads       int   // that sent
@@ -115,14 +118,21 @@ func (r *Result) Histograms() map[string]*hdrhistogram.Histogram {
 	return all
 }
 
-// add adds what another thread counted. Its histograms come by the second.
-func (r *Result) add(o *Result) {
+func newResult() Result {
+	return Result{Errors: map[Kind]int64{}, ConnectionErrors: map[Kind]int64{}, Unstamped: map[Unstamped]int64{}}
+}
+
+// take makes v's histograms those of r.
+func (r *Result) take(v *interval) {
+	r.Latency, r.ServiceTime, r.NetworkTime, r.SendLag, r.ConnectTime = v.latency, v.serviceTime, v.networkTime, v.sendLag, v.connectTime
+}
+
+// count adds what o counted.
+func (r *Result) count(o *Result) {
 	if r.Begin.IsZero() {
-		r.Begin, r.Elapsed = o.Begin, o.Elapsed
+		r.Begin = o.Begin
 	}
-	r.Elapsed = max(r.Elapsed, o.Elapsed)
 	r.Interrupted = r.Interrupted || o.Interrupted
-	r.Threads++
 	r.Planned += o.Planned
 	r.Sent += o.Sent
 	r.Requests += o.Requests
@@ -130,6 +140,7 @@ func (r *Result) add(o *Result) {
 	r.Missed += o.Missed
 	r.Late += o.Late
 	r.Queued += o.Queued
+	r.Reopened += o.Reopened
 	for kind, n := range o.Errors {
 		r.Errors[kind] += n
 	}
@@ -139,6 +150,36 @@ func (r *Result) add(o *Result) {
 	for why, n := range o.Unstamped {
 		r.Unstamped[why] += n
 	}
+}
+
+// follow adds a slice that came after those in r. Its histograms come apart, and
+// the seconds are those of the first slice only while that is the only one.
+func (r *Result) follow(o *Result) {
+	before, its := r.Elapsed.Seconds(), o.Elapsed.Seconds()
+	mean := func(of *float64, other float64) {
+		if before+its > 0 {
+			*of = (*of*before + other*its) / (before + its)
+		}
+	}
+	mean(&r.GeneratorCPU, o.GeneratorCPU)
+	mean(&r.GeneratorBusiest, o.GeneratorBusiest)
+	mean(&r.GeneratorSpin, o.GeneratorSpin)
+	mean(&r.GeneratorWait, o.GeneratorWait)
+	mean(&r.Steal, o.Steal)
+	r.Seconds = nil
+	if r.Threads == 0 {
+		r.Seconds = o.Seconds
+	}
+	r.count(o)
+	r.Elapsed += o.Elapsed
+	r.Threads, r.ResponseBytes = o.Threads, o.ResponseBytes
+}
+
+// add adds what another thread counted. Its histograms come by the second.
+func (r *Result) add(o *Result) {
+	r.count(o)
+	r.Elapsed = max(r.Elapsed, o.Elapsed)
+	r.Threads++
 	r.GeneratorCPU += o.GeneratorCPU
 	r.GeneratorBusiest = max(r.GeneratorBusiest, o.GeneratorCPU)
 	r.GeneratorSpin += o.GeneratorSpin

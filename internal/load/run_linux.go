@@ -18,12 +18,50 @@ const (
 	ends
 )
 
-// Run does the exchange with the target again and again until the window is
-// over or ctx ends, which gives a result marked as interrupted. Errors:
-// ErrConfig, a target that cannot be reached or answers wrongly at the start,
-// limits on files or ports, ctx's if it ends before the window. What goes
+// Run opens a load, takes one slice, which is as long as cfg's warm-up and window,
+// and closes the load. A ctx that ends gives a result marked as interrupted.
+// Errors: ErrConfig, a target that cannot be reached or answers wrongly at the
+// start, limits on files or ports, ctx's if it ends before the window. What goes
 // wrong later is counted in Result.Errors.
 func Run(ctx context.Context, cfg Config) (*Result, error) {
+	s, err := open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return s.slice(ctx, s.cfg)
+}
+
+// Session is an open load: its connections stay open from slice to slice.
+type Session struct {
+	cfg     Config
+	cpus    []int
+	engines []*engine
+	done    chan error // what each thread's task came to
+	seconds *collector
+	stamps  int32
+	size    int64 // of the first answer
+	slices  uint64
+	total   Result
+	times   *interval // of total
+}
+
+// Open makes the connections of a load whose slices are taken one by one. Only the
+// first answer is asked for, over a connection of its own. cfg's Warmup, Duration,
+// Begin and End are not used; Ramp, Steps and Log are for Run only. Errors: those
+// of Run.
+func Open(ctx context.Context, cfg Config) (*Session, error) {
+	cfg.Warmup, cfg.Duration = 0, time.Second
+	switch {
+	case cfg.Ramp != 0 || len(cfg.Steps) > 0:
+		return nil, wrong("a slice has one rate, no ramp and no steps")
+	case cfg.Log != nil:
+		return nil, wrong("slices have no histogram log")
+	}
+	return open(ctx, cfg)
+}
+
+func open(ctx context.Context, cfg Config) (*Session, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
 		return nil, err
@@ -35,13 +73,12 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if err := checkPorts(cfg); err != nil {
 		return nil, err
 	}
-	stamps, err := keepStamps()
-	if err != nil {
+	s := &Session{cfg: cfg, cpus: cfg.CPUs, done: make(chan error), seconds: newCollector(threads, cfg.Log), total: newResult(), times: newInterval()}
+	if s.stamps, err = keepStamps(); err != nil {
 		return nil, err
 	}
-	defer hangUp(stamps)
-	size, err := firstAnswer(ctx, cfg)
-	if err != nil {
+	if s.size, err = firstAnswer(ctx, cfg); err != nil {
+		hangUp(s.stamps)
 		return nil, err
 	}
 	// Each loop keeps one of Go's processors for itself; everything else, such
@@ -49,172 +86,202 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if n := threads + 1; runtime.GOMAXPROCS(0) < n {
 		runtime.GOMAXPROCS(n)
 	}
-	r := &run{cfg: cfg, cpus: cfg.CPUs, seconds: newCollector(threads, cfg.Log), marks: make(chan mark, 2)}
-	if len(r.cpus) == 0 {
-		r.cpus = usableCPUs()
+	if len(s.cpus) == 0 {
+		s.cpus = usableCPUs()
 	}
-	defer r.close()
 	for k := range threads {
-		e, err := newEngine(cfg, k, threads, r.seconds)
+		e, err := newEngine(cfg, k, threads, s.seconds)
 		if err != nil {
+			s.Close()
 			return nil, err
 		}
-		r.engines = append(r.engines, e)
+		s.engines = append(s.engines, e)
+		go e.live(s.done)
 	}
-	r.engines[0].marks = r.marks
-	res, err := r.do(ctx, ownTables)
-	if err != nil {
+	defer s.heed(ctx)()
+	if err := s.each(func(e *engine) error { return e.settle(ownTables, cfg.CPUs) }); err != nil {
+		s.Close()
 		return nil, err
 	}
-	res.ResponseBytes = size
-	return res, nil
+	return s, nil
 }
 
-// run is one load, on all its threads.
-type run struct {
-	cfg     Config
-	cpus    []int
-	engines []*engine
-	seconds *collector
-	marks   chan mark
-	stolen  [2]time.Duration // at the begin and the end of the window
-}
-
-func (r *run) close() {
-	for _, e := range r.engines {
+// Close ends the threads and closes the connections.
+func (s *Session) Close() {
+	for _, e := range s.engines {
+		close(e.work)
+		<-e.over
 		e.close()
 	}
+	hangUp(s.stamps)
 }
 
-// do makes the connections on every thread, and when all are there lets the
-// threads begin together.
-func (r *run) do(ctx context.Context, ownTables bool) (*Result, error) {
+// heed makes the threads stop when ctx ends. The function that it returns undoes
+// that; then no engine is being stopped any more.
+func (s *Session) heed(ctx context.Context) (undo func()) {
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(stopped)
-		for _, e := range r.engines {
-			e.stop()
-		}
+		s.stop()
 	})
-	defer func() {
+	return func() {
 		if !stop() {
-			<-stopped // an engine is not closed while it is being stopped
+			<-stopped
 		}
-	}()
+	}
+}
 
-	ready, done := make(chan error), make(chan error)
-	start := make(chan time.Time)
-	for _, e := range r.engines {
-		go e.live(ownTables, r.cfg.CPUs, ready, start, done)
+func (s *Session) stop() {
+	for _, e := range s.engines {
+		e.stop()
 	}
-	var failed error
-	for range r.engines {
-		if err := <-ready; err != nil && failed == nil {
-			failed = err
+}
+
+// each has every thread do the task and waits for all of them. When one fails the
+// others are stopped: alone they would do a part of what was asked for.
+func (s *Session) each(task func(*engine) error) (failed error) {
+	for _, e := range s.engines {
+		e.work <- task
+	}
+	for range s.engines {
+		if err := <-s.done; err != nil {
+			failed = errors.Join(failed, err)
+			s.stop()
 		}
 	}
-	if failed != nil {
-		close(start)
-		for range r.engines {
-			failed = errors.Join(failed, <-done)
-		}
-		return nil, failed
+	return failed
+}
+
+// Slice does the exchange again and again for lead, which does not count, and then
+// for length. The plan begins anew with each slice; Poisson arrivals get other gaps
+// each time. Connections that are lost, or have no answer from the slice before, are
+// made again first. begin and end, if any, are called at the borders of what counts,
+// from a goroutine of their own. The histograms of the result are valid until the
+// next slice. After an error, or once ctx has ended, the session can only be closed.
+func (s *Session) Slice(ctx context.Context, lead, length time.Duration, begin, end func()) (*Result, error) {
+	if lead < 0 || length <= 0 || lead > longest || length > longest-lead {
+		return nil, wrong("a slice of %v after %v; it must be above 0, and at most %v with its lead", length, lead, longest)
 	}
-	marked := make(chan struct{})
-	go r.watch(marked)
+	cfg := s.cfg
+	cfg.Warmup, cfg.Duration, cfg.Begin, cfg.End = lead, length, begin, end
+	cfg.Seed += s.slices
+	return s.slice(ctx, cfg)
+}
+
+// slice takes the next slice: cfg's warm-up and window.
+func (s *Session) slice(ctx context.Context, cfg Config) (*Result, error) {
+	defer s.heed(ctx)()
+	if s.slices > 0 {
+		if err := s.each((*engine).restore); err != nil {
+			return nil, err
+		}
+	}
+	s.slices++
+	w := &watch{cfg: cfg, cpus: s.cpus, marks: make(chan mark, 2), done: make(chan struct{})}
+	s.engines[0].marks = w.marks
+	go w.run()
 	at := time.Now()
-	r.seconds.head(at.Add(r.cfg.Warmup))
+	s.seconds.start(at.Add(cfg.Warmup))
 	go func() {
 		yieldToOthers()
-		r.seconds.collect()
+		s.seconds.collect()
 	}()
-	for range r.engines {
-		start <- at
-	}
-	for range r.engines {
-		if err := <-done; err != nil {
-			failed = errors.Join(failed, err)
-			for _, e := range r.engines { // the others alone would send a part of the plan
-				e.stop()
-			}
-		}
-	}
-	close(r.marks)
-	<-marked
-	close(r.seconds.full)
-	<-r.seconds.done
+	failed := s.each(func(e *engine) error { return e.run(cfg, at) })
+	close(w.marks)
+	<-w.done
+	close(s.seconds.full)
+	<-s.seconds.done
 	switch {
 	case failed != nil:
 		return nil, failed
-	case !r.engines[0].begun:
+	case !s.engines[0].begun:
 		return nil, fmt.Errorf("load: ended before the measured window began: %w", context.Cause(ctx))
-	case r.seconds.err != nil:
-		return nil, r.seconds.err
+	case s.seconds.err != nil:
+		return nil, s.seconds.err
 	}
-	return r.result(), nil
+	res := s.result(w)
+	s.total.follow(res)
+	s.times.add(s.seconds.total)
+	return res, nil
 }
 
-// watch tells of the window's begin and end, off the sending threads.
-func (r *run) watch(done chan<- struct{}) {
-	defer close(done)
+// Total returns what all slices measured together.
+func (s *Session) Total() *Result {
+	res := s.total
+	res.take(s.times)
+	res.judge()
+	return &res
+}
+
+// watch tells of a window's begin and end, off the sending threads.
+type watch struct {
+	cfg    Config
+	cpus   []int
+	marks  chan mark
+	stolen [2]time.Duration // at the begin and the end of the window
+	done   chan struct{}
+}
+
+func (w *watch) run() {
+	defer close(w.done)
 	call := func(f func()) {
 		if f != nil {
 			f()
 		}
 	}
-	for m := range r.marks {
+	for m := range w.marks {
 		switch m {
 		case begins:
-			r.stolen[0] = stolen(r.cpus)
-			call(r.cfg.Begin)
+			w.stolen[0] = stolen(w.cpus)
+			call(w.cfg.Begin)
 		case ends:
-			call(r.cfg.End)
-			r.stolen[1] = stolen(r.cpus)
+			call(w.cfg.End)
+			w.stolen[1] = stolen(w.cpus)
 		}
 	}
 }
 
-func (r *run) result() *Result {
-	res := &Result{Errors: map[Kind]int64{}, ConnectionErrors: map[Kind]int64{}, Unstamped: map[Unstamped]int64{}}
-	for _, e := range r.engines {
+// result is that of the slice which the threads have just ended.
+func (s *Session) result(w *watch) *Result {
+	res := newResult()
+	for _, e := range s.engines {
 		res.add(&e.res)
 	}
-	if n := len(r.cpus); n > 0 && res.Elapsed > 0 {
-		res.Steal = share(int64(r.stolen[1]-r.stolen[0]), int64(res.Elapsed)*int64(n))
+	res.ResponseBytes = s.size
+	if n := len(w.cpus); n > 0 && res.Elapsed > 0 {
+		res.Steal = share(int64(w.stolen[1]-w.stolen[0]), int64(res.Elapsed)*int64(n))
 	}
-	r.seconds.into(res)
+	s.seconds.into(&res)
 	res.judge()
-	return res
+	return &res
 }
 
-// live returns the whole life of a sending thread. A start that is closed instead
-// of told means that another thread failed.
-func (e *engine) live(ownTable bool, cpus []int, ready chan<- error, start <-chan time.Time, done chan<- error) {
+// live is the whole life of a sending thread.
+func (e *engine) live(done chan<- error) {
+	defer close(e.over)
 	// Never unlocked: the thread, with its file table, timer slack and CPU,
 	// ends with the goroutine.
 	runtime.LockOSThread()
-	prepare := func() error {
-		if ownTable {
-			if err := fdtable.Own(); err != nil {
-				return fmt.Errorf("load: %w", err)
-			}
-		}
-		if len(cpus) > 0 {
-			if err := pin(cpus[e.thread%len(cpus)]); err != nil {
-				return err
-			}
-		}
-		return e.prepare()
-	}
-	ready <- prepare()
-	at, all := <-start
-	var err error
-	if all {
-		err = e.run(at)
+	for task := range e.work {
+		done <- task(e)
 	}
 	e.hangUpAll()
 	if e.self != nil {
 		e.self.close()
 	}
-	done <- err
+}
+
+// settle makes the thread ready to send, and its connections.
+func (e *engine) settle(ownTable bool, cpus []int) error {
+	if ownTable {
+		if err := fdtable.Own(); err != nil {
+			return fmt.Errorf("load: %w", err)
+		}
+	}
+	if len(cpus) > 0 {
+		if err := pin(cpus[e.thread%len(cpus)]); err != nil {
+			return err
+		}
+	}
+	return e.prepare()
 }

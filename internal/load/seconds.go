@@ -105,10 +105,7 @@ const spareIntervals = 3
 
 func newCollector(threads int, log io.Writer) *collector {
 	n := threads * spareIntervals
-	c := &collector{
-		threads: threads, total: newInterval(), open: map[int]*partial{},
-		free: make(chan *interval, 2*n), full: make(chan *interval, 16*n), done: make(chan struct{}),
-	}
+	c := &collector{threads: threads, total: newInterval(), free: make(chan *interval, 2*n)}
 	for range n {
 		c.free <- newInterval()
 	}
@@ -171,9 +168,12 @@ func (c *collector) recycle(v *interval) {
 	}
 }
 
-// head begins the log; the window's begin is its base.
-func (c *collector) head(begin time.Time) {
-	c.begin = begin
+// start makes the collector ready for a slice whose window begins then; what it had
+// of the slice before is gone. The begin is the base of the log.
+func (c *collector) start(begin time.Time) {
+	c.begin, c.open, c.seconds = begin, map[int]*partial{}, nil
+	c.full, c.done = make(chan *interval, 16*spareIntervals*c.threads), make(chan struct{})
+	c.total.reset(0)
 	if c.log == nil {
 		return
 	}
@@ -213,8 +213,7 @@ func (c *collector) note(v *interval) {
 
 // into moves the merged histograms and the seconds into r.
 func (c *collector) into(r *Result) {
-	t := c.total
-	r.Latency, r.ServiceTime, r.NetworkTime, r.SendLag, r.ConnectTime = t.latency, t.serviceTime, t.networkTime, t.sendLag, t.connectTime
+	r.take(c.total)
 	r.Seconds = c.seconds
 	for n := len(c.seconds); n > 0; n-- {
 		if last := c.seconds[n-1]; last.Requests+last.Errors+last.ConnectionErrors > 0 || last.ServiceTimeMax+last.LatencyMax > 0 || time.Duration(last.T)*time.Second < r.Elapsed {

@@ -2,6 +2,52 @@ package load
 
 import "time"
 
+// reset begins a slice: nothing is left of the one before but the connections and
+// what the guard has learnt.
+func (e *engine) reset(cfg Config, start time.Time) {
+	e.cfg, e.start, e.plan = cfg, start, newSchedule(cfg, int64(e.thread))
+	e.begin, e.end = int64(cfg.Warmup), int64(cfg.Warmup+cfg.window())
+	e.rotateAt = e.begin + int64(time.Second)
+	e.rec = e.seconds.next(0)
+	e.res = newResult()
+	e.res.Reopened, e.res.Steps = e.reopened, newSteps(cfg.Steps)
+	e.pending, e.begun, e.ended, e.wakeAt, e.spinUntil = 0, false, false, 0, 0
+	e.lag, e.guard.until, e.guard.since, e.guard.lost = lag{}, 0, 0, 0
+	for i := range e.conns {
+		e.conns[i].freeAt, e.conns[i].since = 0, 0
+	}
+}
+
+// restore makes every connection again that was lost since the last slice, or still
+// waits for an answer from it.
+func (e *engine) restore() error {
+	made := func() (n int64) {
+		for i := range e.conns {
+			n += int64(e.conns[i].generation)
+		}
+		return n
+	}
+	before := made()
+	for i := e.lists[busy].head; i >= 0; i = e.lists[busy].head {
+		e.drop(&e.conns[i])
+		e.conns[i].measured = false
+		e.move(i, down, e.now())
+	}
+	for {
+		events, err := e.poll.wait(0)
+		if err != nil {
+			return err
+		}
+		if len(events) == 0 {
+			break
+		}
+		e.handle(events)
+	}
+	err := e.life.prepare(e)
+	e.reopened = made() - before
+	return err
+}
+
 // turn begins and ends the window and its seconds when it is time, and says
 // when all is over.
 func (e *engine) turn(now int64) (over bool) {
