@@ -92,6 +92,10 @@ var layers = []layer{
 		why: "bulk streams go between any two addresses and know no arena and no workload",
 	},
 	{
+		pkg: "internal/slicing", only: []string{"std"}, never: []string{"os/...", "net/..."},
+		why: "orders and answers of slices are lines between any two programs",
+	},
+	{
 		pkg: "internal/transfer", only: []string{"std", "libs", "internal/host"},
 		why: "a file transfer's side at an endpoint knows no workload and no arena",
 	},

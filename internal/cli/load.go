@@ -91,6 +91,9 @@ func loadCmd(use, short, long, example string, o *loadOptions, exchange func(t *
 			if cfg.Target, err = target.resolve(ctx); err != nil {
 				return err
 			}
+			if o.slices {
+				return runSlices(ctx, c, cfg, target.name())
+			}
 			return o.run(ctx, c.OutOrStdout(), cfg, target.name())
 		},
 	}

@@ -30,7 +30,7 @@ type loadOptions struct {
 	sources                  []string
 	duration, warmup         time.Duration
 	timeout, wait            time.Duration
-	json, events, histograms bool
+	json, histograms, slices bool
 	hlog                     string
 }
 
@@ -56,7 +56,7 @@ func (o *loadOptions) flags(c *cobra.Command) {
 	f.DurationVar(&o.wait, "wait", 0, "how long to try for the first answer, for a server that is just starting")
 	f.BoolVar(&o.json, "json", false, "print the result as one JSON object on the last line")
 	f.BoolVar(&o.histograms, "histograms", false, "add the HdrHistograms to the JSON object (nanoseconds, V2 compressed, base64)")
-	f.BoolVar(&o.events, "events", false, `print {"event":"begin"} and {"event":"end"} as the measured time begins and ends; implies --json and --histograms; not with --find-max`)
+	slicesFlag(c, &o.slices)
 	f.StringVar(&o.hlog, "hlog", "", "write a histogram of every second to this file (HdrHistogram log 1.3, tags latency and service_time)")
 }
 
@@ -77,10 +77,10 @@ func (o *loadOptions) config(c *cobra.Command) (load.Config, error) {
 		return cfg, usage("say how to load: --rate R (requests per second), --ramp, --steps, --closed or --find-max")
 	case len(ways) > 1:
 		return cfg, usage("%s exclude each other", strings.Join(ways, " and "))
-	case o.histograms && !o.json && !o.events:
+	case o.histograms && !o.json:
 		return cfg, usage("--histograms needs --json")
-	case o.findMax && (o.events || o.hlog != ""):
-		return cfg, usage("--find-max makes many short loads; it has no --events and no --hlog")
+	case o.findMax && o.hlog != "":
+		return cfg, usage("--find-max makes many short loads; it has no --hlog")
 	case !o.findMax && c.Flags().Changed("p99"):
 		return cfg, usage("--p99 needs --find-max")
 	}

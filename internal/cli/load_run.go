@@ -20,14 +20,6 @@ import (
 
 // run loads, and prints what it measured.
 func (o *loadOptions) run(ctx context.Context, w io.Writer, cfg load.Config, target string) (err error) {
-	lines := json.NewEncoder(w)
-	var broken error // both are called by the same goroutine, before Run returns
-	event := func(name string) func() {
-		return func() { broken = errors.Join(broken, lines.Encode(map[string]string{"event": name})) }
-	}
-	if o.events {
-		cfg.Begin, cfg.End = event("begin"), event("end")
-	}
 	if o.hlog != "" {
 		if err := cfg.Check(); err != nil { // before a file is made empty
 			return usage("%w", err)
@@ -45,12 +37,12 @@ func (o *loadOptions) run(ctx context.Context, w io.Writer, cfg load.Config, tar
 		return usage("%w", err)
 	case errors.Is(err, errors.ErrUnsupported):
 		return exit.With(exit.Unsupported, err)
-	case report == nil || broken != nil:
-		return errors.Join(err, broken)
+	case report == nil:
+		return err
 	}
 	var failed error
-	if o.json || o.events {
-		failed = lines.Encode(report)
+	if o.json {
+		failed = json.NewEncoder(w).Encode(report)
 	} else {
 		_, failed = io.WriteString(w, loadText(report))
 	}
@@ -68,20 +60,19 @@ func (o *loadOptions) run(ctx context.Context, w io.Writer, cfg load.Config, tar
 // measure runs the load, or the search. A report with an error is one of a
 // search that found no rate.
 func (o *loadOptions) measure(ctx context.Context, cfg load.Config, target string) (*load.Report, error) {
-	histograms := o.histograms || o.events
 	if !o.findMax {
 		res, err := load.Run(ctx, cfg)
 		if err != nil {
 			return nil, err
 		}
-		return res.Report(cfg, target, histograms)
+		return res.Report(cfg, target, o.histograms)
 	}
 	best, res, probes, err := load.FindMax(ctx, cfg, o.p99)
 	if res == nil {
 		return nil, err
 	}
 	cfg.Rate = probes[len(probes)-1].AskedRate
-	report, wrong := res.Report(cfg, target, histograms)
+	report, wrong := res.Report(cfg, target, o.histograms)
 	if wrong != nil {
 		return nil, errors.Join(err, wrong)
 	}

@@ -15,17 +15,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/slicing"
 	"github.com/cnibench/cnibench/internal/stream"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // streamOptions are the flags of `load tcp-stream` and `load udp-stream`.
 type streamOptions struct {
-	cfg                   stream.Config
-	size, window, rate    string
-	warmup, length, pause time.Duration
-	slices                int
-	json                  bool
+	cfg                stream.Config
+	size, window, rate string
+	warmup, length     time.Duration
+	json, slices       bool
 }
 
 // newLoadStreamCmd is `load tcp-stream` or `load udp-stream`.
@@ -37,12 +37,9 @@ func newLoadStreamCmd(p stream.Protocol) *cobra.Command {
 		Long: strings.TrimSpace(`
 Send as much as the path carries over TCP. TARGET is HOST:PORT of
 ` + "`cnibench serve stream`" + `. Goodput comes from the receiver's count and the
-receiver's clock.
-
-With --slices the load is several short ones over connections that stay open in
-between: each has a warm-up of its own, which does not count.`),
+receiver's clock.`),
 		Example: `  cnibench load tcp-stream 10.0.0.2:5201 --connections 8
-  cnibench load tcp-stream 10.0.0.2:5201 --slices 20 --warmup 50ms --duration 200ms`,
+  cnibench load tcp-stream 10.0.0.2:5201 --window 1MiB --duration 5s --json`,
 		Args: cobra.ExactArgs(1),
 		RunE: o.run,
 	}
@@ -62,12 +59,11 @@ Loss is the share of the packets sent within a slice that did not arrive.`
 		f.BoolVar(&o.cfg.ZeroCopy, "zero-copy", false, "send from page cache (sendfile) instead of copying from memory")
 	}
 	f.IntVar(&o.cfg.Connections, "connections", 1, "connections, each with a sending thread of its own")
-	f.DurationVar(&o.warmup, "warmup", time.Second, "time before each slice that does not count")
-	f.DurationVar(&o.length, "duration", 10*time.Second, "what counts of each slice")
-	f.IntVar(&o.slices, "slices", 1, "how many slices")
-	f.DurationVar(&o.pause, "pause", 0, "time without load between two slices")
+	f.DurationVar(&o.warmup, "warmup", time.Second, "time before it that does not count")
+	f.DurationVar(&o.length, "duration", 10*time.Second, "measured time")
 	f.DurationVar(&o.cfg.Wait, "wait", 0, "how long to try to connect, for a server that is just starting")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
+	slicesFlag(c, &o.slices)
 	return c
 }
 
@@ -92,8 +88,8 @@ func (o *streamOptions) config() error {
 			return usage("--rate: %w", err)
 		}
 	}
-	if o.slices < 1 || o.length <= 0 || o.warmup < 0 || o.pause < 0 {
-		return usage("--slices is at least 1, --duration above 0, --warmup and --pause are not negative")
+	if o.length <= 0 || o.warmup < 0 {
+		return usage("--duration is above 0 and --warmup is not negative")
 	}
 	return nil
 }
@@ -112,16 +108,21 @@ func (o *streamOptions) run(c *cobra.Command, args []string) error {
 	if o.cfg.Target, err = target.resolve(ctx); err != nil {
 		return err
 	}
-	slices, err := o.send(ctx)
+	if o.slices {
+		if err := notWithSlices(c, "warmup", "duration", "json"); err != nil {
+			return err
+		}
+	}
+	slice, err := o.send(ctx, c, target.name())
 	switch {
 	case errors.Is(err, stream.ErrConfig):
 		return usage("%w", err)
 	case errors.Is(err, errors.ErrUnsupported):
 		return exit.With(exit.Unsupported, err)
-	case err != nil:
+	case err != nil || o.slices:
 		return err
 	}
-	report := stream.NewReport(o.cfg, target.name(), slices)
+	report := stream.NewReport(o.cfg, target.name(), slice)
 	if o.json {
 		err = json.NewEncoder(c.OutOrStdout()).Encode(report)
 	} else {
@@ -133,54 +134,33 @@ func (o *streamOptions) run(c *cobra.Command, args []string) error {
 	return err
 }
 
-// send takes the slices; ctx ends them early.
-func (o *streamOptions) send(ctx context.Context) (slices []stream.Slice, err error) {
+// send takes one slice, or answers with those that standard input orders; ctx ends
+// a slice early.
+func (o *streamOptions) send(ctx context.Context, c *cobra.Command, target string) (slice stream.Slice, err error) {
 	sender, err := stream.Connect(ctx, o.cfg)
 	if err != nil {
-		return nil, err
+		return slice, err
 	}
 	defer func() { err = errors.Join(err, sender.Close()) }()
-	for len(slices) < o.slices && ctx.Err() == nil {
-		if len(slices) > 0 {
-			select {
-			case <-time.After(o.pause):
-			case <-ctx.Done():
-				return slices, nil
-			}
-		}
-		slice, err := sender.Slice(ctx, o.warmup, o.length, nil, nil)
-		if err != nil {
-			return slices, err
-		}
-		slices = append(slices, slice)
+	if o.slices {
+		return slice, slicing.Serve(ctx, c.InOrStdin(), c.OutOrStdout(), streamSlices{sender, o.cfg, target})
 	}
-	return slices, nil
+	return sender.Slice(ctx, o.warmup, o.length, nil, nil)
 }
 
 // streamText is a report for people.
 func streamText(r stream.Report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %s-stream, %s, %v measured", r.Target, r.Protocol, unit.Plural(r.Connections, "connection"), unit.Seconds(r.Duration))
-	if n := len(r.Slices); n > 1 {
-		fmt.Fprintf(&b, " in %d slices", n)
-	}
 	if r.Interrupted {
 		b.WriteString(" (interrupted)")
 	}
 	fmt.Fprintf(&b, "\n\ngoodput       %v\n", unit.BitRate(r.Goodput))
-	if r.Retransmits != nil {
-		fmt.Fprintf(&b, "retransmits   %d\n", *r.Retransmits)
-	}
-	if r.Loss != nil {
-		fmt.Fprintf(&b, "packets       %d received, %.3g %% lost, jitter %v\n", *r.Packets, 100**r.Loss, unit.Seconds(*r.Jitter))
+	if r.Protocol == stream.TCP {
+		fmt.Fprintf(&b, "retransmits   %d\n", r.Retransmits)
+	} else {
+		fmt.Fprintf(&b, "packets       %d received, %.3g %% lost, jitter %v\n", r.Packets, 100*r.Loss(), unit.Seconds(r.Jitter))
 	}
 	fmt.Fprintf(&b, "own CPU       %.2f CPU\n", r.GeneratorCPU)
-	if len(r.Slices) > 1 {
-		least, most := r.Slices[0].Goodput, r.Slices[0].Goodput
-		for _, s := range r.Slices {
-			least, most = min(least, s.Goodput), max(most, s.Goodput)
-		}
-		fmt.Fprintf(&b, "slices        from %v to %v\n", unit.BitRate(least), unit.BitRate(most))
-	}
 	return b.String()
 }

@@ -25,8 +25,5 @@ func (*Session) Slice(context.Context, time.Duration, time.Duration, func(), fun
 	return nil, errLinux
 }
 
-// Total is empty.
-func (*Session) Total() *Result { return &Result{} }
-
 // Close does nothing.
 func (*Session) Close() {}

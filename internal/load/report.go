@@ -91,13 +91,8 @@ func carries(n int64, percentile float64) bool {
 // Report returns the result in the form for printing, with or without histograms.
 func (r *Result) Report(cfg Config, target string, histograms bool) (*Report, error) {
 	rep := &Report{
-		Schema: ReportSchema, Target: target, Rate: r.Rate(), AskedRate: cfg.AskedRate(), Connections: cfg.Connections,
-		Duration: r.Elapsed.Seconds(), Interrupted: r.Interrupted, Planned: r.Planned, Sent: r.Sent, Requests: r.Requests, Missed: r.Missed,
-		Late: r.Late, LateFraction: r.LateFraction(), Queued: r.Queued, QueuedShare: r.QueuedFraction(),
-		Errors: r.Errors, ConnectionErrors: r.ConnectionErrors, Reopened: r.Reopened, Unstamped: r.Unstamped, ResponseBytes: r.ResponseBytes, GeneratorCPU: r.GeneratorCPU, GeneratorSpin: r.GeneratorSpin,
-		Exchange: cfg.Exchange.Name(), Arrivals: cfg.arrivals(), Threads: r.Threads, GeneratorBusiest: r.GeneratorBusiest,
-		GeneratorWait: r.GeneratorWait, Steal: r.Steal, Limits: append([]Limit{}, r.Limits...), Seconds: append([]Second{}, r.Seconds...),
-		Times: map[string]float64{},
+		Schema: ReportSchema, Target: target, AskedRate: cfg.AskedRate(), Connections: cfg.Connections,
+		Exchange: cfg.Exchange.Name(), Arrivals: cfg.arrivals(),
 	}
 	if r.Interrupted && r.Planned > 0 && (cfg.Ramp > 0 || len(cfg.Steps) > 0) { // only its begin was asked for
 		rep.AskedRate = perSecond(r.Planned, r.Elapsed)
@@ -107,6 +102,19 @@ func (r *Result) Report(cfg Config, target string, histograms bool) (*Report, er
 			rep.Steps = append(rep.Steps, r.Steps[i].report(lasted))
 		}
 	}
+	return rep, rep.fill(r, histograms)
+}
+
+// fill sets what was measured.
+func (rep *Report) fill(r *Result, histograms bool) error {
+	rep.Rate, rep.Duration, rep.Interrupted, rep.ResponseBytes = r.Rate(), r.Elapsed.Seconds(), r.Interrupted, r.ResponseBytes
+	rep.Planned, rep.Sent, rep.Requests, rep.Missed, rep.Reopened = r.Planned, r.Sent, r.Requests, r.Missed, r.Reopened
+	rep.Late, rep.LateFraction, rep.Queued, rep.QueuedShare = r.Late, r.LateFraction(), r.Queued, r.QueuedFraction()
+	rep.Errors, rep.ConnectionErrors, rep.Unstamped = r.Errors, r.ConnectionErrors, r.Unstamped
+	rep.Threads, rep.GeneratorCPU, rep.GeneratorBusiest = r.Threads, r.GeneratorCPU, r.GeneratorBusiest
+	rep.GeneratorSpin, rep.GeneratorWait, rep.Steal = r.GeneratorSpin, r.GeneratorWait, r.Steal
+	rep.Limits, rep.Seconds = append([]Limit{}, r.Limits...), append([]Second{}, r.Seconds...)
+	rep.Times, rep.Histograms = map[string]float64{}, nil
 	for clock, h := range r.Histograms() {
 		maps.Copy(rep.Times, Times(clock, h))
 		if !histograms {
@@ -114,14 +122,14 @@ func (r *Result) Report(cfg Config, target string, histograms bool) (*Report, er
 		}
 		encoded, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 		if err != nil {
-			return nil, fmt.Errorf("load: encode the %s histogram: %w", clock, err)
+			return fmt.Errorf("load: encode the %s histogram: %w", clock, err)
 		}
 		if rep.Histograms == nil {
 			rep.Histograms = map[string]string{}
 		}
 		rep.Histograms[clock] = string(encoded)
 	}
-	return rep, nil
+	return nil
 }
 
 // StepReport is one step of a ladder.

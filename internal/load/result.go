@@ -1,7 +1,6 @@
 package load
 
 import (
-	"maps"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -110,11 +109,12 @@ func (r *Result) QueuedFraction() float64 { return share(r.Queued, r.Sent) }
 
 // Histograms returns the non-empty histograms by the name of their clock.
 func (r *Result) Histograms() map[string]*hdrhistogram.Histogram {
-	all := map[string]*hdrhistogram.Histogram{
-		"latency": r.Latency, "service_time": r.ServiceTime, "network_time": r.NetworkTime,
-		"send_lag": r.SendLag, "connect_time": r.ConnectTime,
+	all := map[string]*hdrhistogram.Histogram{}
+	for clock, h := range r.clocks() {
+		if *h != nil && (*h).TotalCount() > 0 {
+			all[clock] = *h
+		}
 	}
-	maps.DeleteFunc(all, func(_ string, h *hdrhistogram.Histogram) bool { return h == nil || h.TotalCount() == 0 })
 	return all
 }
 
@@ -122,9 +122,12 @@ func newResult() Result {
 	return Result{Errors: map[Kind]int64{}, ConnectionErrors: map[Kind]int64{}, Unstamped: map[Unstamped]int64{}}
 }
 
-// take makes v's histograms those of r.
-func (r *Result) take(v *interval) {
-	r.Latency, r.ServiceTime, r.NetworkTime, r.SendLag, r.ConnectTime = v.latency, v.serviceTime, v.networkTime, v.sendLag, v.connectTime
+// clocks are where r's histograms are, by the name of their clock.
+func (r *Result) clocks() map[string]**hdrhistogram.Histogram {
+	return map[string]**hdrhistogram.Histogram{
+		"latency": &r.Latency, "service_time": &r.ServiceTime, "network_time": &r.NetworkTime,
+		"send_lag": &r.SendLag, "connect_time": &r.ConnectTime,
+	}
 }
 
 // count adds what o counted.
@@ -152,8 +155,8 @@ func (r *Result) count(o *Result) {
 	}
 }
 
-// follow adds a slice that came after those in r. Its histograms come apart, and
-// the seconds are those of the first slice only while that is the only one.
+// follow adds a slice that came after those in r. Its histograms come apart; of
+// several slices no seconds are kept.
 func (r *Result) follow(o *Result) {
 	before, its := r.Elapsed.Seconds(), o.Elapsed.Seconds()
 	mean := func(of *float64, other float64) {
@@ -166,10 +169,6 @@ func (r *Result) follow(o *Result) {
 	mean(&r.GeneratorSpin, o.GeneratorSpin)
 	mean(&r.GeneratorWait, o.GeneratorWait)
 	mean(&r.Steal, o.Steal)
-	r.Seconds = nil
-	if r.Threads == 0 {
-		r.Seconds = o.Seconds
-	}
 	r.count(o)
 	r.Elapsed += o.Elapsed
 	r.Threads, r.ResponseBytes = o.Threads, o.ResponseBytes

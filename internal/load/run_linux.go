@@ -42,8 +42,6 @@ type Session struct {
 	stamps  int32
 	size    int64 // of the first answer
 	slices  uint64
-	total   Result
-	times   *interval // of total
 }
 
 // Open makes the connections of a load whose slices are taken one by one. Only the
@@ -73,7 +71,7 @@ func open(ctx context.Context, cfg Config) (*Session, error) {
 	if err := checkPorts(cfg); err != nil {
 		return nil, err
 	}
-	s := &Session{cfg: cfg, cpus: cfg.CPUs, done: make(chan error), seconds: newCollector(threads, cfg.Log), total: newResult(), times: newInterval()}
+	s := &Session{cfg: cfg, cpus: cfg.CPUs, done: make(chan error), seconds: newCollector(threads, cfg.Log)}
 	if s.stamps, err = keepStamps(); err != nil {
 		return nil, err
 	}
@@ -199,18 +197,7 @@ func (s *Session) slice(ctx context.Context, cfg Config) (*Result, error) {
 	case s.seconds.err != nil:
 		return nil, s.seconds.err
 	}
-	res := s.result(w)
-	s.total.follow(res)
-	s.times.add(s.seconds.total)
-	return res, nil
-}
-
-// Total returns what all slices measured together.
-func (s *Session) Total() *Result {
-	res := s.total
-	res.take(s.times)
-	res.judge()
-	return &res
+	return s.result(w), nil
 }
 
 // watch tells of a window's begin and end, off the sending threads.

@@ -213,7 +213,8 @@ func (c *collector) note(v *interval) {
 
 // into moves the merged histograms and the seconds into r.
 func (c *collector) into(r *Result) {
-	r.take(c.total)
+	t := c.total
+	r.Latency, r.ServiceTime, r.NetworkTime, r.SendLag, r.ConnectTime = t.latency, t.serviceTime, t.networkTime, t.sendLag, t.connectTime
 	r.Seconds = c.seconds
 	for n := len(c.seconds); n > 0; n-- {
 		if last := c.seconds[n-1]; last.Requests+last.Errors+last.ConnectionErrors > 0 || last.ServiceTimeMax+last.LatencyMax > 0 || time.Duration(last.T)*time.Second < r.Elapsed {

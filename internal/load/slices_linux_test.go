@@ -3,10 +3,13 @@ package load
 import (
 	"context"
 	"errors"
+	"math"
 	"net"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/cnibench/cnibench/internal/serve"
 )
@@ -43,6 +46,7 @@ func TestSlicesDoTheirPlan(t *testing.T) {
 				server, addr := startServer(t, tt.server)
 				s := openLoad(t, Config{Target: addr, Exchange: tt.exchange, Connections: 6, Threads: threads, Rate: 1000})
 				seen := int64(1) // the very first answer
+				var reports []*Report
 				for range 3 {
 					if got := answered(server, seen); got != seen {
 						t.Errorf("the server saw %d requests before the slice, want %d", got, seen)
@@ -53,11 +57,19 @@ func TestSlicesDoTheirPlan(t *testing.T) {
 							r.Planned, r.Requests, r.Latency.TotalCount(), r.ServiceTime.TotalCount(), r.Reopened)
 					}
 					seen += 70
+					reports = append(reports, reportOf(t, s, r))
 				}
-				sum := s.Total()
-				if sum.Planned != 150 || sum.Requests != 150 || sum.Latency.TotalCount() != 150 || sum.Elapsed != 150*time.Millisecond || sum.Threads != threads {
-					t.Errorf("in total planned %d, answered %d, %d latencies in %v on %d threads; want 150, 150, 150 in 150 ms on %d",
-						sum.Planned, sum.Requests, sum.Latency.TotalCount(), sum.Elapsed, sum.Threads, threads)
+				sum, err := Merge(reports)
+				if err != nil {
+					t.Fatal(err)
+				}
+				latencies := sum.histogram(t, "latency").TotalCount()
+				if sum.Planned != 150 || sum.Requests != 150 || latencies != 150 || math.Abs(sum.Duration-0.15) > 1e-9 || sum.Threads != threads {
+					t.Errorf("in total planned %d, answered %d, %d latencies in %v s on %d threads; want 150, 150, 150 in 0.15 s on %d",
+						sum.Planned, sum.Requests, latencies, sum.Duration, sum.Threads, threads)
+				}
+				if mean := (reports[0].Rate + reports[1].Rate + reports[2].Rate) / 3; math.Abs(sum.Rate-mean) > 1e-6 {
+					t.Errorf("a rate of %v in total, %v in the mean of the slices", sum.Rate, mean)
 				}
 				if sum.GeneratorCPU <= 0 || sum.ResponseBytes != int64(tt.server.Response) {
 					t.Errorf("in total %v CPU, responses of %d bytes", sum.GeneratorCPU, sum.ResponseBytes)
@@ -65,6 +77,24 @@ func TestSlicesDoTheirPlan(t *testing.T) {
 			})
 		}
 	}
+}
+
+func reportOf(t *testing.T, s *Session, r *Result) *Report {
+	t.Helper()
+	report, err := r.Report(s.cfg, "target", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+func (r *Report) histogram(t *testing.T, clock string) *hdrhistogram.Histogram {
+	t.Helper()
+	all, err := r.Decoded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all[clock]
 }
 
 // Poisson slices have plans of their own, and the same ones every time.
@@ -87,14 +117,20 @@ func TestSlicesOfAClosedLoop(t *testing.T) {
 	_, addr := startServer(t, serve.Config{Protocol: serve.TCP, Request: 1, Response: 1})
 	s := openLoad(t, Config{Target: addr, Exchange: TCPRR{}, Connections: 3})
 	var sum int64
+	var reports []*Report
 	for range 3 {
 		r := takeSlice(t, s, 10*time.Millisecond, 50*time.Millisecond)
 		if r.Requests == 0 || r.Latency.TotalCount() != 0 {
 			t.Errorf("%d requests, %d latencies", r.Requests, r.Latency.TotalCount())
 		}
 		sum += r.ServiceTime.TotalCount()
+		reports = append(reports, reportOf(t, s, r))
 	}
-	if n := s.Total().ServiceTime.TotalCount(); n != sum {
+	merged, err := Merge(reports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := merged.histogram(t, "service_time").TotalCount(); n != sum {
 		t.Errorf("%d service times in total, %d in the slices", n, sum)
 	}
 }
@@ -141,9 +177,6 @@ func TestSlicesReopen(t *testing.T) {
 	}
 	if r = takeSlice(t, s, 0, 50*time.Millisecond); r.Reopened != 1 || r.Requests != 5 || len(r.ConnectionErrors) != 0 {
 		t.Errorf("reopened %d, answered %d, errors %v; want 1, 5, none", r.Reopened, r.Requests, r.ConnectionErrors)
-	}
-	if n := s.Total().Reopened; n != 3 {
-		t.Errorf("reopened %d in total, want 3", n)
 	}
 }
 

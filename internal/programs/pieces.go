@@ -67,6 +67,8 @@ var workloads = map[string][]string{
 	"idle":       nil,
 	"tcp_stream": {"iperf3"},
 	"udp_stream": {"iperf3"},
+	"tcp_bulk":   nil,
+	"udp_bulk":   nil,
 	"tcp_lat":    {"qperf"},
 	"udp_lat":    {"qperf"},
 	"tcp_bw":     {"qperf"},

@@ -2,67 +2,79 @@ package stream
 
 import (
 	"cmp"
-	"time"
+	"errors"
 )
 
 // ReportSchema names the JSON object that a Report is written as.
 const ReportSchema = "cnibench/stream/1"
 
-// Report is slices as `cnibench load tcp-stream --json` prints them. Keys are
-// result's metric names where there is one; units are those of the catalogue.
+// Report is a slice as `cnibench load tcp-stream --json` prints it, or several that
+// Merge put together. Keys are result's metric names where there is one; units are
+// those of the catalogue.
 type Report struct {
-	Schema       string        `json:"schema"`
-	Target       string        `json:"target"`
-	Protocol     Protocol      `json:"protocol"`
-	Connections  int           `json:"connections"`
-	Duration     float64       `json:"duration"` // of all slices together, s
-	Goodput      float64       `json:"goodput"`  // bit/s, by the receiver's count and clock
-	Retransmits  *int64        `json:"retransmits,omitempty"`
-	Packets      *int64        `json:"packets,omitempty"` // received
-	Loss         *float64      `json:"loss,omitempty"`    // 0 to 1
-	Jitter       *float64      `json:"jitter,omitempty"`  // s
-	GeneratorCPU float64       `json:"generator_cpu"`     // of this program, CPU-seconds per second
-	Interrupted  bool          `json:"interrupted"`
-	Slices       []SliceReport `json:"slices"`
+	Schema      string   `json:"schema"`
+	Target      string   `json:"target"`
+	Protocol    Protocol `json:"protocol"`
+	Connections int      `json:"connections"`
+	Window      int      `json:"window,omitempty"` // bytes, if capped
+	Duration    float64  `json:"duration"`         // s, by the receiver's clock
+	Goodput     float64  `json:"goodput"`          // bit/s, by the receiver's count and clock
+	// Parts are the goodput of each TCP connection (bit/s), in no particular order
+	// but the same in every slice.
+	Parts        []float64 `json:"connection_goodput,omitempty"`
+	Retransmits  int64     `json:"retransmits"`   // TCP: segments
+	Packets      int64     `json:"packets"`       // UDP: received
+	Lost         int64     `json:"lost"`          // UDP
+	Jitter       float64   `json:"jitter"`        // UDP: s
+	GeneratorCPU float64   `json:"generator_cpu"` // of this program, CPU-seconds per second
+	Interrupted  bool      `json:"interrupted"`
 }
 
-// SliceReport is one slice.
-type SliceReport struct {
-	Duration    float64   `json:"duration"` // s
-	Goodput     float64   `json:"goodput"`  // bit/s
-	Connections []float64 `json:"connections,omitempty"`
-	Retransmits int64     `json:"retransmits,omitempty"`
-	Loss        float64   `json:"loss,omitempty"`
-}
-
-// NewReport sums up slices that cfg gave.
-func NewReport(cfg Config, target string, slices []Slice) Report {
-	r := Report{Schema: ReportSchema, Target: target, Protocol: cfg.Protocol, Connections: cmp.Or(cfg.Connections, 1), Slices: []SliceReport{}}
-	var all Slice
-	for _, s := range slices {
-		each := SliceReport{Duration: s.Elapsed.Seconds(), Goodput: float64(s.Goodput()), Retransmits: s.Retransmits, Loss: s.Loss()}
-		for _, n := range s.Connections {
-			each.Connections = append(each.Connections, float64(Slice{Bytes: n, Elapsed: s.Elapsed}.Goodput()))
-		}
-		r.Slices = append(r.Slices, each)
-		all.Elapsed += s.Elapsed
-		all.Bytes += s.Bytes
-		all.Retransmits += s.Retransmits
-		all.Packets += s.Packets
-		all.Lost += s.Lost
-		all.CPU += s.CPU
-		all.Jitter += s.Jitter / time.Duration(len(slices))
-		r.Interrupted = r.Interrupted || s.Interrupted
+// NewReport reports a slice that cfg gave.
+func NewReport(cfg Config, target string, s Slice) Report {
+	r := Report{
+		Schema: ReportSchema, Target: target, Protocol: cfg.Protocol, Connections: cmp.Or(cfg.Connections, 1), Window: cfg.Window,
+		Duration: s.Elapsed.Seconds(), Goodput: float64(s.Goodput()), Retransmits: s.Retransmits,
+		Packets: s.Packets, Lost: s.Lost, Jitter: s.Jitter.Seconds(), Interrupted: s.Interrupted,
 	}
-	r.Duration, r.Goodput = all.Elapsed.Seconds(), float64(all.Goodput())
-	if all.Elapsed > 0 {
-		r.GeneratorCPU = all.CPU.Seconds() / all.Elapsed.Seconds()
+	for _, n := range s.Connections {
+		r.Parts = append(r.Parts, float64(Slice{Bytes: n, Elapsed: s.Elapsed}.Goodput()))
 	}
-	if cfg.Protocol == UDP {
-		loss, jitter := all.Loss(), all.Jitter.Seconds()
-		r.Packets, r.Loss, r.Jitter = &all.Packets, &loss, &jitter
-	} else {
-		r.Retransmits = &all.Retransmits
+	if s.Elapsed > 0 {
+		r.GeneratorCPU = s.CPU.Seconds() / r.Duration
 	}
 	return r
+}
+
+// Loss is the share of the packets that was lost, 0 to 1.
+func (r Report) Loss() float64 { return Slice{Packets: r.Packets, Lost: r.Lost}.Loss() }
+
+// Merge returns what slices of one Sender measured together: counts are sums,
+// goodput is bytes by time, jitter the mean over time.
+func Merge(slices []Report) (Report, error) {
+	if len(slices) == 0 {
+		return Report{}, errors.New("stream: no slices to merge")
+	}
+	sum := slices[0]
+	sum.Parts = append([]float64(nil), sum.Parts...)
+	for _, s := range slices[1:] {
+		all := sum.Duration + s.Duration
+		mean := func(of *float64, its float64) {
+			if all > 0 {
+				*of = (*of*sum.Duration + its*s.Duration) / all
+			}
+		}
+		mean(&sum.Goodput, s.Goodput)
+		mean(&sum.Jitter, s.Jitter)
+		mean(&sum.GeneratorCPU, s.GeneratorCPU)
+		for i := range min(len(sum.Parts), len(s.Parts)) {
+			mean(&sum.Parts[i], s.Parts[i])
+		}
+		sum.Retransmits += s.Retransmits
+		sum.Packets += s.Packets
+		sum.Lost += s.Lost
+		sum.Interrupted = sum.Interrupted || s.Interrupted
+		sum.Duration = all
+	}
+	return sum, nil
 }

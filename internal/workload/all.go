@@ -6,7 +6,7 @@ import "github.com/cnibench/cnibench/internal/nearest"
 func All() []Workload {
 	return []Workload{
 		Idle{},
-		TCPStream{}, UDPStream{},
+		TCPStream{}, UDPStream{}, TCPBulk(), UDPBulk(),
 		TCPLat(), UDPLat(), TCPBW(), UDPBW(),
 		HTTPRate{},
 		TCPRR(), TCPCRR(), UDPRR(),

@@ -40,11 +40,17 @@ func (HTTPRate) Info() Info {
 
 // Drive implements Workload.
 func (h HTTPRate) Drive(ctx context.Context, s *Session) (Outcome, error) {
+	return driveInOneSlice(ctx, s, h)
+}
+
+// Open implements Sliceable.
+func (h HTTPRate) Open(ctx context.Context, s *Session) (Slicer, error) {
 	l, err := h.load(s)
 	if err != nil {
-		return Outcome{}, err
+		return nil, err
 	}
-	return l.drive(ctx, s)
+	l.pace = paceOf(s.Params)
+	return l.open(ctx, s)
 }
 
 // Capacity implements Calibrated.
@@ -62,14 +68,14 @@ func (h HTTPRate) load(s *Session) (engine, error) {
 		return engine{}, fmt.Errorf("http_rate: response: %w", err)
 	}
 	l := engine{
-		workload: "http_rate", program: h.Program, responseBytes: int64(size),
+		workload: "http_rate", program: h.Program, port: uint16(s.Params.Int("port")), reports: requests{int64(size)}, flags: requestFlags(s.Params),
 		server: func(c *crew, self string, listen netip.AddrPort) (*program, error) {
 			return c.httpServer(self, listen, int(size))
 		},
 		ask: func(target netip.AddrPort) []string { return []string{"http", "http://" + target.String() + "/"} },
 	}
 	if s.Params.Bool("connection_per_request") {
-		l.flags = []string{"--connection-per-request"}
+		l.flags = append(l.flags, "--connection-per-request")
 	}
 	return l, nil
 }

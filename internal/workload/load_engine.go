@@ -1,12 +1,10 @@
 package workload
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/netip"
 	"os"
@@ -19,15 +17,23 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// engine is how a workload uses the load engine: `cnibench load` at the client
-// against a server of its own.
+// engine is how a workload uses this program's loads: `cnibench load` at the
+// client against a server of its own.
 type engine struct {
-	workload      string // its name, for errors
-	program       string // cnibench at the endpoints; "" is the running program
-	server        func(c *crew, self string, listen netip.AddrPort) (*program, error)
-	ask           func(target netip.AddrPort) []string // what is asked of whom: the exchange and its target
-	flags         []string                             // of `cnibench load`, the workload's own
-	responseBytes int64                                // of a whole response
+	workload string // its name, for errors
+	program  string // cnibench at the endpoints; "" is the running program
+	port     uint16
+	server   func(c *crew, self string, listen netip.AddrPort) (*program, error)
+	ask      func(target netip.AddrPort) []string // what is asked of whom: the exchange and its target
+	flags    []string                             // of `cnibench load`, besides how fast and for how long
+	pace     []string                             // how fast, in slices
+	reports  reports
+}
+
+// reports understands what a load reports.
+type reports interface {
+	slice(report json.RawMessage) (Slice, error)
+	merge(slices []json.RawMessage) (Outcome, error)
 }
 
 // Parameters of every workload that uses the load engine, besides rate,
@@ -48,21 +54,6 @@ func loadMetrics(clocks ...string) []string {
 	return names
 }
 
-// drive runs the load that the session's parameters ask for.
-func (e engine) drive(ctx context.Context, s *Session) (Outcome, error) {
-	var out Outcome
-	err := e.serve(ctx, s, func(l *loader) error {
-		report, err := l.run()
-		if report != nil {
-			var decodeErr error
-			out, decodeErr = outcome(report)
-			err = errors.Join(err, decodeErr)
-		}
-		return err
-	})
-	return out, err
-}
-
 // What a capacity is: the highest constant rate whose 99th percentile stays
 // below this, and how long each try takes.
 const (
@@ -73,75 +64,47 @@ const (
 
 // capacity has the load engine search the highest constant rate (1/s).
 func (e engine) capacity(ctx context.Context, s *Session) (float64, error) {
-	var found struct {
-		MaxRate float64 `json:"max_rate"`
+	l, err := e.start(ctx, s)
+	if err != nil {
+		return 0, err
 	}
-	err := e.serve(ctx, s, func(l *loader) error {
-		client, err := l.crew.start(s.Client, "capacity", ".json", l.argv([]string{"--find-max", "--p99", capacityP99.String()}, capacityWarmup, capacityWindow)...)
-		if err != nil {
-			return err
-		}
-		l.lead(client)
-		if err := client.failure(); err != nil {
-			return err
-		}
-		if err := json.Unmarshal(client.stdout.Bytes(), &found); err != nil {
-			return fmt.Errorf("output of the load: %w", err)
-		}
-		if found.MaxRate <= 0 {
-			return errors.New("no rate was sustained; is the machine busy?")
-		}
-		return nil
-	})
-	return found.MaxRate, err
+	rate, err := l.search()
+	return rate, l.end(err)
 }
 
-// serve runs use while the server runs. Once ctx has ended, its error is the
-// cause and what its processes say, which were killed with it, is not.
-func (e engine) serve(ctx context.Context, s *Session, use func(*loader) error) (err error) {
+// start starts the server.
+func (e engine) start(ctx context.Context, s *Session) (*loader, error) {
 	self := e.program
 	if self == "" {
+		var err error
 		if self, err = os.Executable(); err != nil {
-			return fmt.Errorf("%s: this program: %w", e.workload, err)
+			return nil, fmt.Errorf("%s: this program: %w", e.workload, err)
 		}
 	}
-	port := uint16(s.Params.Int("port"))
-	c := newCrew(ctx, s)
-	defer func() {
-		if err != nil && ctx.Err() != nil {
-			err = fmt.Errorf("ended before the load had: %w", ctx.Err())
-		}
-		if err = errors.Join(err, c.dismiss()); err != nil {
-			err = fmt.Errorf("%s: %w", e.workload, err)
-		}
-	}()
-	server, err := e.server(c, self, netip.AddrPortFrom(s.Server.Addr(), port))
-	if err != nil {
-		return err
+	l := &loader{engine: e, ctx: ctx, crew: newCrew(ctx, s), self: self, target: s.at(e.port)}
+	var err error
+	if l.server, err = e.server(l.crew, self, netip.AddrPortFrom(s.Server.Addr(), e.port)); err != nil {
+		return nil, l.end(err)
 	}
-	err = use(&loader{engine: e, crew: c, self: self, target: s.at(port), server: server})
-	// What the server says explains what the client saw.
-	return errors.Join(c.stop(server), err)
+	return l, nil
 }
 
-// loader runs the load engine at the client, against a server that runs.
+// loader runs a load at the client, against a server that runs.
 type loader struct {
 	engine engine
+	ctx    context.Context
 	crew   *crew
 	self   string // cnibench at the client
 	target netip.AddrPort
-	server *program
+	server *program // nil: it did not start
 }
 
 // serverPatience is how long a server may take to its first answer.
 const serverPatience = 5 * time.Second
 
-// argv returns the load's command line; how says at which rate.
-func (l *loader) argv(how []string, warmup, duration time.Duration) []string {
-	p := l.crew.s.Params
-	return slices.Concat([]string{l.self, "load"}, l.engine.ask(l.target), how, l.engine.flags, []string{
-		"--connections", strconv.Itoa(p.Int("connections")), "--threads", strconv.Itoa(p.Int("threads")),
-		"--warmup", warmup.String(), "--duration", duration.String(), "--wait", serverPatience.String(), "--json"})
+// argv returns the load's command line; how says at which rate and for how long.
+func (l *loader) argv(how ...string) []string {
+	return slices.Concat([]string{l.self, "load"}, l.engine.ask(l.target), how, l.engine.flags, []string{"--wait", serverPatience.String()})
 }
 
 // lead waits until the client has ended. When the server ends before, the
@@ -155,88 +118,102 @@ func (l *loader) lead(client *program) {
 	}
 }
 
-// run runs the load that the session's parameters ask for. The report is there
-// even with an error, when the load came that far.
-func (l *loader) run() (*load.Report, error) {
-	s := l.crew.s
-	how := []string{"--closed"}
-	if rate := s.Params.Float("rate"); rate > 0 {
-		how = []string{"--rate", strconv.FormatFloat(rate, 'f', -1, 64), "--arrivals", s.Params.String("arrivals")}
+// end ends the server, and whatever else runs. It returns err, of the client, with
+// what the server says, which explains what the client saw. Once the context has
+// ended, its error is the cause and what its processes say, which were killed with
+// it, is not.
+func (l *loader) end(err error) error {
+	if l.server != nil {
+		err = errors.Join(l.crew.stop(l.server), err)
 	}
-	out, in := io.Pipe()
-	client, err := l.crew.startTo(in, s.Client, "client", ".json", append(l.argv(how, s.Warmup, s.Duration), "--events")...)
+	if err != nil && l.ctx.Err() != nil {
+		err = fmt.Errorf("ended before the load had: %w", l.ctx.Err())
+	}
+	if err = errors.Join(err, l.crew.dismiss()); err != nil {
+		err = fmt.Errorf("%s: %w", l.engine.workload, err)
+	}
+	return err
+}
+
+// search has the client search the highest rate.
+func (l *loader) search() (float64, error) {
+	client, err := l.crew.start(l.crew.s.Client, "capacity", ".json", l.argv("--find-max", "--p99", capacityP99.String(),
+		"--warmup", capacityWarmup.String(), "--duration", capacityWindow.String(), "--json")...)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	go func() {
-		l.lead(client)
-		_ = in.Close() // never fails
-	}()
-	report, err := ReadLoad(out, s.Begin, s.End)
-	// After a line that is none, the rest still has to be taken.
-	_, _ = io.Copy(io.Discard, out)
-	if failed := client.failure(); failed != nil {
-		err = failed // that its report is missing is the consequence
+	l.lead(client)
+	if err := client.failure(); err != nil {
+		return 0, err
 	}
-	if err != nil {
-		return report, err
+	var found struct {
+		MaxRate float64 `json:"max_rate"`
 	}
-	if report.ResponseBytes != l.engine.responseBytes {
-		return report, fmt.Errorf("the responses have %d bytes instead of %d: not the server that was started answers", report.ResponseBytes, l.engine.responseBytes)
+	if err := json.Unmarshal(client.stdout.Bytes(), &found); err != nil {
+		return 0, fmt.Errorf("output of the load: %w", err)
+	}
+	if found.MaxRate <= 0 {
+		return 0, errors.New("no rate was sustained; is the machine busy?")
+	}
+	return found.MaxRate, nil
+}
+
+// requestFlags are the flags of `cnibench load` that every workload of requests has.
+func requestFlags(p Params) []string {
+	return []string{"--connections", strconv.Itoa(p.Int("connections")), "--threads", strconv.Itoa(p.Int("threads"))}
+}
+
+// paceOf is the rate of the session's parameters.
+func paceOf(p Params) []string {
+	rate := p.Float("rate")
+	if rate <= 0 {
+		return []string{"--closed"}
+	}
+	return []string{"--rate", strconv.FormatFloat(rate, 'f', -1, 64), "--arrivals", p.String("arrivals")}
+}
+
+// requests understands the load engine's reports.
+type requests struct {
+	responseBytes int64 // of a whole response
+}
+
+func (r requests) read(text json.RawMessage) (*load.Report, error) {
+	report := &load.Report{}
+	if err := json.Unmarshal(text, report); err != nil {
+		return nil, fmt.Errorf("output of the load: %w", err)
+	}
+	if report.Schema != load.ReportSchema {
+		return nil, fmt.Errorf("output of the load: a report of schema %q, want %s", report.Schema, load.ReportSchema)
+	}
+	if report.ResponseBytes != r.responseBytes {
+		return nil, fmt.Errorf("the responses have %d bytes instead of %d: not the server that was started answers", report.ResponseBytes, r.responseBytes)
 	}
 	return report, nil
 }
 
-// maxLoadLine is the longest line that `cnibench load` prints: a report with
-// full histograms.
-const maxLoadLine = 16 << 20
+func (r requests) slice(text json.RawMessage) (Slice, error) {
+	report, err := r.read(text)
+	if err != nil {
+		return Slice{}, err
+	}
+	out, err := outcome(report)
+	return Slice{Elapsed: time.Duration(report.Duration * 1e9), Metrics: out.Metrics, Faults: out.Faults}, err
+}
 
-// ReadLoad reads what `cnibench load --events` prints, and calls begin and
-// end as their events come. A begin without an end gets its end when the
-// output ends.
-func ReadLoad(r io.Reader, begin, end func()) (*load.Report, error) {
-	call := func(f func()) {
-		if f != nil {
-			f()
+func (r requests) merge(slices []json.RawMessage) (Outcome, error) {
+	var all []*load.Report
+	for _, text := range slices {
+		report, err := r.read(text)
+		if err != nil {
+			return Outcome{}, err
 		}
+		all = append(all, report)
 	}
-	began, ended := false, false
-	defer func() {
-		if began && !ended {
-			call(end)
-		}
-	}()
-	var report *load.Report
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, maxLoadLine)
-	for lines.Scan() {
-		var event struct{ Event, Schema string }
-		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
-			return report, fmt.Errorf("output of the load: %w", err)
-		}
-		switch {
-		case event.Event == "begin" && !began:
-			began = true
-			call(begin)
-		case event.Event == "end" && began && !ended:
-			ended = true
-			call(end)
-		case event.Schema == load.ReportSchema && report == nil:
-			report = &load.Report{}
-			if err := json.Unmarshal(lines.Bytes(), report); err != nil {
-				return nil, fmt.Errorf("output of the load: %w", err)
-			}
-		default:
-			return report, fmt.Errorf("output of the load: unexpected line %.80q", lines.Text())
-		}
+	merged, err := load.Merge(all)
+	if err != nil {
+		return Outcome{}, err
 	}
-	if err := lines.Err(); err != nil {
-		return report, fmt.Errorf("output of the load: %w", err)
-	}
-	if report == nil {
-		return nil, errors.New("output of the load: it ended without a result")
-	}
-	return report, nil
+	return outcome(merged)
 }
 
 // outcome is what a report says in the words of a sample.
@@ -266,6 +243,9 @@ func outcome(r *load.Report) (Outcome, error) {
 	}
 	if r.Missed > 0 {
 		note("requests_missed", "%d requests had no answer at the end; they count with their age", r.Missed)
+	}
+	if r.Reopened > 0 {
+		note("connections_reopened", "%d connections were made again between two slices: they were lost, or had no answer", r.Reopened)
 	}
 	if r.GeneratorSpin > 0.01 {
 		// Without figures, so that a report shows it once.

@@ -82,7 +82,13 @@ func (c *crew) start(e arena.Endpoint, role, ext string, argv ...string) (*progr
 // startTo starts a program as start does, but hands its standard output to w
 // as it comes instead of keeping it in memory.
 func (c *crew) startTo(w io.Writer, e arena.Endpoint, role, ext string, argv ...string) (*program, error) {
-	p := &program{role: role, command: host.Command{Argv: argv}, exited: make(chan struct{})}
+	return c.startBetween(nil, w, e, role, ext, argv...)
+}
+
+// startBetween starts a program as startTo does, and gives it r as its standard
+// input if there is one.
+func (c *crew) startBetween(r io.Reader, w io.Writer, e arena.Endpoint, role, ext string, argv ...string) (*program, error) {
+	p := &program{role: role, command: host.Command{Argv: argv, Stdin: r}, exited: make(chan struct{})}
 	if w == nil {
 		w = &p.stdout
 	}

@@ -45,11 +45,17 @@ func (w RR) Info() Info {
 
 // Drive implements Workload.
 func (w RR) Drive(ctx context.Context, s *Session) (Outcome, error) {
+	return driveInOneSlice(ctx, s, w)
+}
+
+// Open implements Sliceable.
+func (w RR) Open(ctx context.Context, s *Session) (Slicer, error) {
 	l, err := w.load(s)
 	if err != nil {
-		return Outcome{}, err
+		return nil, err
 	}
-	return l.drive(ctx, s)
+	l.pace = paceOf(s.Params)
+	return l.open(ctx, s)
 }
 
 // Capacity implements Calibrated.
@@ -72,12 +78,12 @@ func (w RR) load(s *Session) (engine, error) {
 		sizes = append(sizes, "--"+name, strconv.Itoa(int(size)))
 		last = size
 	}
-	flags := sizes
+	flags := slices.Concat(requestFlags(s.Params), sizes)
 	if w.timeout != "" {
-		flags = slices.Concat(sizes, []string{"--timeout", w.timeout})
+		flags = append(flags, "--timeout", w.timeout)
 	}
 	return engine{
-		workload: w.name, program: w.Program, responseBytes: int64(last), flags: flags,
+		workload: w.name, program: w.Program, port: uint16(s.Params.Int("port")), reports: requests{int64(last)}, flags: flags,
 		server: func(c *crew, self string, listen netip.AddrPort) (*program, error) {
 			argv := append([]string{self, "serve", w.protocol, "--listen", listen.String(),
 				"--threads", strconv.Itoa(s.Params.Int("workers"))}, sizes...)

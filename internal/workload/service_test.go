@@ -11,6 +11,7 @@ import (
 func TestPorts(t *testing.T) {
 	for name, want := range map[string]string{
 		"tcp_stream": "TCP/5201 TCP/5202", "tcp_rr": "TCP/7000",
+		"tcp_bulk": "TCP/5301", "udp_bulk": "TCP/5301 UDP/5301",
 		"http_get": "TCP/8080", "https_get": "TCP/8443", "http3_get": "UDP/8443", "scp_copy": "TCP/2222",
 		"ftp_get": "TCP/2121 TCP/21200 TCP/21201 TCP/21202 TCP/21203 TCP/21204 TCP/21205 TCP/21206 TCP/21207",
 	} {

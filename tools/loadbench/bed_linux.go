@@ -114,16 +114,17 @@ type running struct {
 
 // start starts a program on a side and its CPU, and keeps what it prints.
 func (b *bed) start(ctx context.Context, at place, argv ...string) (*running, error) {
-	return b.startTo(ctx, at, nil, argv...)
+	return b.startBetween(ctx, at, nil, nil, argv...)
 }
 
-// startTo hands the program's standard output to w instead, if there is one.
-func (b *bed) startTo(ctx context.Context, at place, w io.Writer, argv ...string) (*running, error) {
+// startBetween gives the program a standard input, and hands its standard output to w
+// instead, if there are such.
+func (b *bed) startBetween(ctx context.Context, at place, in io.Reader, w io.Writer, argv ...string) (*running, error) {
 	r := &running{}
 	if w == nil {
 		w = &r.stdout
 	}
-	p, err := host.StartWith(ctx, host.Command{Argv: argv, Stdout: w, Stderr: &r.stderr},
+	p, err := host.StartWith(ctx, host.Command{Argv: argv, Stdin: in, Stdout: w, Stderr: &r.stderr},
 		func(cmd *exec.Cmd) { r.cmd = cmd },
 		func(cmd *exec.Cmd) error { return at.ns.Start(cmd, []int{at.cpu}) })
 	if err != nil {

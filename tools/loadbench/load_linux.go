@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/load"
 	"github.com/cnibench/cnibench/internal/serve"
+	"github.com/cnibench/cnibench/internal/slicing"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -45,22 +47,33 @@ type measured struct {
 	cpu   time.Duration
 }
 
-// load runs `cnibench load http` with these flags to its end.
-func (b *bed) load(ctx context.Context, flags ...string) (*measured, error) {
-	out, in := io.Pipe()
-	argv := append([]string{b.cnibench, "load", "http", b.url(), "--json", "--events"}, flags...)
-	p, err := b.startTo(ctx, b.client, in, argv...)
+// load has `cnibench load http` with these flags take one slice.
+func (b *bed) load(ctx context.Context, lead, length time.Duration, flags ...string) (*measured, error) {
+	in, orders, err := os.Pipe()
 	if err != nil {
 		return nil, err
+	}
+	defer in.Close()
+	answers, out := io.Pipe()
+	p, err := b.startBetween(ctx, b.client, in, out, append([]string{b.cnibench, "load", "http", b.url(), "--slices"}, flags...)...)
+	if err != nil {
+		return nil, errors.Join(err, orders.Close())
 	}
 	ended := make(chan error, 1)
 	go func() {
 		ended <- p.wait()
-		_ = in.Close() // never fails
+		_ = out.Close() // never fails
 	}()
-	m := &measured{}
-	m.Report, err = workload.ReadLoad(out, func() { m.begin = time.Now() }, nil)
-	_, _ = io.Copy(io.Discard, out) // so that the program can end
+	m := &measured{Report: &load.Report{}}
+	talk := slicing.NewClient(orders, answers)
+	if err = talk.Ready(); err == nil {
+		var report json.RawMessage
+		if report, err = talk.Slice(lead, length, func() { m.begin = time.Now() }, nil); err == nil {
+			err = json.Unmarshal(report, m.Report)
+		}
+	}
+	err = errors.Join(err, orders.Close())
+	_, _ = io.Copy(io.Discard, answers) // so that the program can end
 	if failed := <-ended; failed != nil {
 		err = failed
 	}
@@ -172,7 +185,7 @@ func parseRate(pattern *regexp.Regexp, output []byte) (float64, error) {
 }
 
 func (b *bed) ownSpeed(ctx context.Context, connections int, d time.Duration) (speed, error) {
-	m, err := b.load(ctx, "--closed", "--connections", strconv.Itoa(connections), "--duration", d.String())
+	m, err := b.load(ctx, 0, d, "--closed", "--connections", strconv.Itoa(connections))
 	if err != nil {
 		return speed{}, err
 	}

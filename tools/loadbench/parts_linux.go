@@ -46,7 +46,7 @@ func (b *bed) captured(ctx context.Context, d time.Duration) ([]time.Duration, *
 	time.Sleep(time.Second) // until it listens
 	// Without a warm-up: then both have seen the same exchanges, but for the
 	// one that finds out whether the server answers.
-	m, err := b.load(ctx, "--rate", strconv.Itoa(fixedRate), "--connections", strconv.Itoa(connections), "--duration", d.String())
+	m, err := b.load(ctx, 0, d, "--rate", strconv.Itoa(fixedRate), "--connections", strconv.Itoa(connections))
 	time.Sleep(time.Second) // until the last packets are through its buffers
 	if err := errors.Join(err, tcpdump.stop(), server.stop()); err != nil {
 		return nil, nil, err
@@ -165,7 +165,7 @@ func (b *bed) lag(ctx context.Context, out *page, best float64, d time.Duration)
 		return err
 	}
 	rate := float64(int(best / 2))
-	m, err := b.load(ctx, "--rate", strconv.Itoa(int(rate)), "--connections", strconv.Itoa(connections), "--warmup", warmup.String(), "--duration", d.String())
+	m, err := b.load(ctx, warmup, d, "--rate", strconv.Itoa(int(rate)), "--connections", strconv.Itoa(connections))
 	if err := errors.Join(err, server.stop()); err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (b *bed) stalls(ctx context.Context, out *page, d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	m, err := b.load(ctx, "--rate", strconv.Itoa(fixedRate), "--connections", strconv.Itoa(connections), "--warmup", warmup.String(), "--duration", d.String())
+	m, err := b.load(ctx, warmup, d, "--rate", strconv.Itoa(fixedRate), "--connections", strconv.Itoa(connections))
 	if err := errors.Join(err, server.stop()); err != nil {
 		return err
 	}

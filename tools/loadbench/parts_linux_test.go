@@ -91,7 +91,7 @@ func TestStallIsMeasured(t *testing.T) {
 			return err
 		}
 		const window = 3 * time.Second
-		m, err := b.load(t.Context(), "--rate", "2000", "--connections", "64", "--duration", window.String())
+		m, err := b.load(t.Context(), 0, window, "--rate", "2000", "--connections", "64")
 		if err := errors.Join(err, server.stop()); err != nil {
 			return err
 		}

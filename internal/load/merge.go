@@ -1,0 +1,52 @@
+package load
+
+import (
+	"errors"
+	"math"
+	"time"
+)
+
+// Merge returns what slices of one session measured together, histograms included,
+// which every report must have: counts are sums, rates are sums by time, percentiles
+// come from merged histograms. Of a single slice that is the slice.
+func Merge(slices []*Report) (*Report, error) {
+	if len(slices) == 0 {
+		return nil, errors.New("load: no slices to merge")
+	}
+	if len(slices) == 1 {
+		return slices[0], nil
+	}
+	sum := newResult()
+	for _, slice := range slices {
+		sum.follow(slice.result())
+		histograms, err := slice.Decoded()
+		if err != nil {
+			return nil, err
+		}
+		for clock, all := range sum.clocks() {
+			h := histograms[clock]
+			switch {
+			case h == nil:
+			case *all == nil:
+				*all = h
+			default:
+				(*all).Merge(h)
+			}
+		}
+	}
+	sum.judge()
+	merged := *slices[0]
+	return &merged, merged.fill(&sum, true)
+}
+
+// result returns what r was made from, without histograms and seconds.
+func (r *Report) result() *Result {
+	return &Result{
+		Elapsed: time.Duration(math.Round(r.Duration * 1e9)), Interrupted: r.Interrupted, ResponseBytes: r.ResponseBytes,
+		Planned: r.Planned, Sent: r.Sent, Requests: r.Requests, Missed: r.Missed, Reopened: r.Reopened,
+		Completed: int64(math.Round(r.Rate * r.Duration)), Late: r.Late, Queued: r.Queued,
+		Errors: r.Errors, ConnectionErrors: r.ConnectionErrors, Unstamped: r.Unstamped,
+		Threads: r.Threads, GeneratorCPU: r.GeneratorCPU, GeneratorBusiest: r.GeneratorBusiest,
+		GeneratorSpin: r.GeneratorSpin, GeneratorWait: r.GeneratorWait, Steal: r.Steal,
+	}
+}

@@ -1,0 +1,127 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/slicing"
+)
+
+// sliced is an opened load of this program: `cnibench load … --slices`.
+type sliced struct {
+	*loader
+	client  *program
+	orders  *os.File
+	answers *io.PipeReader
+	talk    *slicing.Client
+	slices  []json.RawMessage // the report of each; nil of one that failed
+	failed  bool              // which its error has said
+}
+
+// open starts the server and the client, and waits until the connections are open.
+func (e engine) open(ctx context.Context, s *Session) (Slicer, error) {
+	l, err := e.start(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	o := &sliced{loader: l}
+	if err := o.connect(); err != nil {
+		return nil, l.end(err)
+	}
+	return o, nil
+}
+
+// connect starts the client.
+func (o *sliced) connect() error {
+	// A pipe of the kernel's: what copies from another reader to the client would
+	// still wait for orders when the client has ended.
+	in, orders, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	answers, out := io.Pipe()
+	client, err := o.crew.startBetween(in, out, o.crew.s.Client, "client", ".json", o.argv(append([]string{"--slices"}, o.engine.pace...)...)...)
+	if err != nil {
+		return errors.Join(err, in.Close(), orders.Close())
+	}
+	o.client, o.orders, o.answers, o.talk = client, orders, answers, slicing.NewClient(orders, answers)
+	go func() {
+		o.lead(client)
+		_, _ = in.Close(), out.Close() // nobody uses them any more
+	}()
+	if err := o.talk.Ready(); err != nil {
+		err = o.explain(err)
+		return errors.Join(err, orders.Close())
+	}
+	return nil
+}
+
+// explain ends the client and returns why it did not answer.
+func (o *sliced) explain(err error) error {
+	o.failed = true
+	if !errors.Is(err, slicing.ErrEnded) {
+		o.crew.kill()         // it says something else than it should
+		_ = o.answers.Close() // never fails
+		<-o.client.exited
+		return err
+	}
+	<-o.client.exited
+	if failed := o.client.failure(); failed != nil {
+		return failed // that its answer is missing is the consequence
+	}
+	return err
+}
+
+// Slice implements Slicer.
+func (o *sliced) Slice(ctx context.Context, lead, length time.Duration, begin, end func()) (Slice, error) {
+	slice, report, err := o.take(ctx, lead, length, begin, end)
+	o.slices = append(o.slices, report)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", o.engine.workload, err)
+	}
+	return slice, err
+}
+
+func (o *sliced) take(ctx context.Context, lead, length time.Duration, begin, end func()) (Slice, json.RawMessage, error) {
+	// The client takes no order back, so it ends with the context.
+	defer context.AfterFunc(ctx, o.crew.kill)()
+	report, err := o.talk.Slice(lead, length, begin, end)
+	switch {
+	case err == nil:
+		slice, err := o.engine.reports.slice(report)
+		return slice, report, err
+	case ctx.Err() != nil:
+		o.failed = true
+		return Slice{}, nil, fmt.Errorf("ended before the load had: %w", ctx.Err())
+	}
+	return Slice{}, nil, o.explain(err)
+}
+
+// Close implements Slicer.
+func (o *sliced) Close(counts func(slice int) bool) (Outcome, error) {
+	err := o.orders.Close()
+	if late := o.crew.await(time.Now().Add(stopPatience), o.client); late != nil {
+		o.crew.kill()
+		<-o.client.exited
+	} else if !o.failed {
+		err = errors.Join(err, o.client.failure())
+	}
+	var taken []json.RawMessage
+	for i, report := range o.slices {
+		if report != nil && (counts == nil || counts(i)) {
+			taken = append(taken, report)
+		}
+	}
+	var out Outcome
+	if len(taken) > 0 {
+		var wrong error
+		out, wrong = o.engine.reports.merge(taken)
+		err = errors.Join(err, wrong)
+	}
+	return out, o.end(err)
+}
