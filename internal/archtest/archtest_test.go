@@ -72,7 +72,7 @@ func TestCheckFinds(t *testing.T) {
 		"stat uses another":             {"internal/stat/x.go", imports("github.com/spf13/cobra"), "imports github.com/spf13/cobra"},
 		"load knows arenas":             {"internal/load/x.go", imports(module + "/internal/arena"), "imports internal/arena"},
 		"bench chooses an arena":        {"internal/bench/x.go", imports(module + "/internal/arena/lab"), "imports internal/arena/lab"},
-		"cli chooses an arena":          {"internal/cli/x.go", imports(module + "/internal/arena/lab"), ""},
+		"cli chooses an arena":          {"internal/cli/x.go", imports(module + "/internal/arena/lab"), "imports internal/arena/lab"},
 		"arenas import each other":      {"internal/arena/microvm/x.go", imports(module + "/internal/arena/lab/inner"), "imports internal/arena/lab/inner"},
 		"an arena imports its own":      {"internal/arena/lab/x.go", imports(module + "/internal/arena/lab/inner"), ""},
 		"a hidden interface":            {"internal/bench/x.go", source("func f(x any) { _, _ = x.(interface{ Fresh() error }) }"), ":3: asks a value for methods"},

@@ -1,9 +1,8 @@
 package cli
 
 import (
+	"github.com/cnibench/cnibench/internal/run"
 	"github.com/spf13/cobra"
-
-	"github.com/cnibench/cnibench/internal/arena/kube/install/node"
 )
 
 // newAgentNodeCmd is the installer's side on a node of a cluster.
@@ -14,7 +13,7 @@ func newAgentNodeCmd() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return node.Run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+			return run.OnNode(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
 }

@@ -1,9 +1,8 @@
 package cli
 
 import (
+	"github.com/cnibench/cnibench/internal/run"
 	"github.com/spf13/cobra"
-
-	"github.com/cnibench/cnibench/internal/arena/kube/onnode"
 )
 
 // newAgentOnNodeCmd is this program among a node's own files and programs; a
@@ -14,6 +13,6 @@ func newAgentOnNodeCmd() *cobra.Command {
 		Short:  "Run this program with those arguments in the mount namespace of the pod's node",
 		Hidden: true,
 		Args:   cobra.MinimumNArgs(1),
-		RunE:   func(_ *cobra.Command, args []string) error { return onnode.Exec(args...) },
+		RunE:   func(_ *cobra.Command, args []string) error { return run.AmongNode(args...) },
 	}
 }

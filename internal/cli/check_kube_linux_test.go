@@ -9,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/kube/kubetest"
 	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/run"
 )
 
 // The policy check tells a network that enforces NetworkPolicies from one that
@@ -22,7 +23,7 @@ func TestKubeCheckPolicy(t *testing.T) {
 	}
 	code, out, messages := command(t, append([]string{"check", "policy", "--json"}, podArgs(t)...)...)
 	validate(t, "check-1.schema.json", []byte(out))
-	var got checkOutput
+	var got run.CheckOutput
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatalf("%v: %s", err, messages)
 	}
@@ -59,7 +60,7 @@ func TestKubeCheckUnderlay(t *testing.T) {
 			args = append(args, "--privileged")
 		}
 		_, out, messages := command(t, args...)
-		var got checkOutput
+		var got run.CheckOutput
 		if err := json.Unmarshal([]byte(out), &got); err != nil {
 			t.Fatalf("%v: %s", err, messages)
 		}

@@ -12,11 +12,12 @@ import (
 
 	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/run"
 )
 
 // checkJSON runs `cnibench check … --json` and returns what it printed and its
 // exit code.
-func checkJSON(t *testing.T, args ...string) (checkOutput, int) {
+func checkJSON(t *testing.T, args ...string) (run.CheckOutput, int) {
 	t.Helper()
 	var stderr bytes.Buffer
 	c := exec.Command(program, append(append([]string{"check"}, args...), "--json")...)
@@ -30,7 +31,7 @@ func checkJSON(t *testing.T, args ...string) (checkOutput, int) {
 		t.Fatal(err)
 	}
 	validate(t, "check-1.schema.json", raw)
-	var out checkOutput
+	var out run.CheckOutput
 	if err := json.Unmarshal(raw, &out); err != nil {
 		t.Fatalf("%v: %s", err, stderr.Bytes())
 	}

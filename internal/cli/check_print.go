@@ -8,14 +8,15 @@ import (
 
 	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/run"
 )
 
 // checkFormats are the forms of `cnibench check`'s output.
 var checkFormats = []string{"text", "md", "json"}
 
-// write prints what was found: of one check a row for each contender; of
+// writeChecks prints what was found: of one check a row for each contender; of
 // several the matrix, then a row for each that is not as it should be.
-func (o *checkOutput) write(w io.Writer, format string) error {
+func writeChecks(w io.Writer, o *run.CheckOutput, format string) error {
 	o.Matrix = check.NewMatrix(o.Results)
 	if format == "json" {
 		return printJSON(w, o)
@@ -27,7 +28,7 @@ func (o *checkOutput) write(w io.Writer, format string) error {
 	results := slices.Clone(o.Results)
 	slices.SortStableFunc(results, func(a, b check.Result) int { return strings.Compare(a.Contender, b.Contender) })
 	header := []string{"Contender", "Check", "Underlay", "Verdict", "Found", "What, and what to do"}
-	if o.several() {
+	if several(o.Results) {
 		head, cells := matrixTable(o.Matrix)
 		show(w, head, cells)
 		results = slices.DeleteFunc(results, func(r check.Result) bool { return r.Verdict() == check.Pass && r.Error == "" })
@@ -58,9 +59,9 @@ func (o *checkOutput) write(w io.Writer, format string) error {
 	return nil
 }
 
-// several says whether more than one check was carried out.
-func (o *checkOutput) several() bool {
-	return slices.ContainsFunc(o.Results, func(r check.Result) bool { return r.Check != o.Results[0].Check })
+// several says whether the results are of more than one check.
+func several(results []check.Result) bool {
+	return slices.ContainsFunc(results, func(r check.Result) bool { return r.Check != results[0].Check })
 }
 
 // matrixTable is the matrix as a table. Of a check that nobody was asked the

@@ -9,11 +9,12 @@ import (
 
 	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run"
 )
 
 // Several checks begin with their matrix; below it stands what is no plain pass.
 func TestCheckMatrix(t *testing.T) {
-	o := &checkOutput{
+	o := &run.CheckOutput{
 		Results: []check.Result{
 			{Check: "mtu", Contender: "flannel", UnderlayMTU: 1500, Cases: []check.Case{{Name: "size", Verdict: check.Pass, Found: "fits"}, {Name: "tcp", Verdict: check.Skip}}},
 			{Check: "policy", Contender: "flannel", Cases: []check.Case{
@@ -25,7 +26,7 @@ func TestCheckMatrix(t *testing.T) {
 		Unsupported: []result.Unsupported{{Contender: "x", Reason: "no kernel."}},
 	}
 	var b bytes.Buffer
-	if err := o.write(&b, "md"); err != nil {
+	if err := writeChecks(&b, o, "md"); err != nil {
 		t.Fatal(err)
 	}
 	want := `| Contender | mtu size | policy ingress |
@@ -46,7 +47,7 @@ func TestCheckMatrix(t *testing.T) {
 	}
 	b.Reset()
 	o.Results = o.Results[1:]
-	if err := o.write(&b, "text"); err != nil {
+	if err := writeChecks(&b, o, "text"); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.String(); strings.Contains(got, "policy ingress") || strings.Count(got, "enforced") != 1 || !strings.Contains(got, "Not here") {

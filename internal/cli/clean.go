@@ -3,12 +3,10 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -71,25 +69,11 @@ the cluster's mark or --scratch, and the --image of the pods that clean the node
 
 // cleanLab cleans this machine.
 func cleanLab(c *cobra.Command, f *cleanFlags) error {
-	labs, err := lab.FindRunning()
-	if err != nil {
-		return err
+	ended, running, err := run.EndAbandonedLabs()
+	for _, launcher := range running {
+		fmt.Fprintf(c.ErrOrStderr(), "a lab is running (launcher %d): left alone\n", launcher)
 	}
-	var errs []error
-	ended := 0
-	for _, l := range labs {
-		if !l.Orphaned() {
-			fmt.Fprintf(c.ErrOrStderr(), "a lab is running (launcher %d): left alone\n", l.Launcher)
-			continue
-		}
-		if err := l.Kill(); errors.Is(err, os.ErrProcessDone) {
-			continue
-		} else if err != nil {
-			errs = append(errs, fmt.Errorf("lab %d: %w", l.Init, err))
-			continue
-		}
-		ended++
-	}
+	errs := []error{err}
 	tuned, err := cleanTuning(c)
 	errs = append(errs, err)
 	removed, err := vm.Clean(f.cache)

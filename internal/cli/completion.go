@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/run"
 )
 
@@ -36,7 +35,7 @@ func completeRunFlags(c *cobra.Command) {
 			return ids
 		}),
 		"contenders": names(func(cat *run.Catalogue) []string {
-			return slices.Concat([]string{"supported", "all", kube.ThisClusterID}, contenders(cat))
+			return slices.Concat([]string{"supported", "all", run.ThisCluster}, contenders(cat))
 		}),
 		"baseline":      names(contenders),
 		"rates":         cobra.FixedCompletions([]string{"auto", "given"}, cobra.ShellCompDirectiveNoFileComp),

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -10,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/run"
 )
 
 func newEnterCmd() *cobra.Command {
@@ -28,52 +29,23 @@ started with --keep. Without a command it starts a shell.`,
   cnibench enter node2-pod2 -- ip route`,
 		Args: cobra.MinimumNArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			_, names, _ := endpoints(0)
-			return names, cobra.ShellCompDirectiveNoFileComp
+			pids, _ := run.Endpoints(0)
+			return slices.Sorted(maps.Keys(pids)), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			pids, names, err := endpoints(init)
+			pids, err := run.Endpoints(init)
 			if err != nil {
 				return err
 			}
 			pid, ok := pids[args[0]]
 			if !ok {
-				return nearest.Unknown("endpoint", args[0], names)
+				return nearest.Unknown("endpoint", args[0], slices.Sorted(maps.Keys(pids)))
 			}
 			return enter(c, pid, args[1:])
 		},
 	}
 	c.Flags().IntVar(&init, "lab", 0, "the lab's init `process`, where several labs are up")
 	return c
-}
-
-// endpoints are the nodes and pods of the lab that is up.
-func endpoints(init int) (map[string]int, []string, error) {
-	labs, err := lab.FindRunning()
-	if err != nil {
-		return nil, nil, err
-	}
-	labs = slices.DeleteFunc(labs, func(r lab.Running) bool { return init != 0 && r.Init != init })
-	switch {
-	case len(labs) == 0:
-		return nil, nil, errors.New("no lab is up; start one that stays: cnibench run --contenders ID --keep")
-	case len(labs) > 1:
-		return nil, nil, usage("%d labs are up; choose one with --lab: %v", len(labs), inits(labs))
-	}
-	var names []string
-	for name := range labs[0].Endpoints {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return labs[0].Endpoints, names, nil
-}
-
-func inits(labs []lab.Running) []int {
-	var pids []int
-	for _, l := range labs {
-		pids = append(pids, l.Init)
-	}
-	return pids
 }
 
 // enter runs the command in the namespaces of the process, with the caller's

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,7 +41,7 @@ of it. While a run goes on the page follows it.`,
 				}
 				runs = append(runs, run)
 			}
-			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := untilInterrupted(c)
 			defer stop()
 			var config net.ListenConfig
 			listener, err := config.Listen(ctx, "tcp", listen)

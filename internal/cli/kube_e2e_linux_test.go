@@ -219,7 +219,7 @@ func TestKubeProbe(t *testing.T) {
 	if code != exit.Done {
 		t.Fatalf("exit code %d: %s", code, messages)
 	}
-	var p probeCluster
+	var p run.ClusterProbe
 	if err := json.Unmarshal([]byte(out), &p); err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestKubeCheckMTU(t *testing.T) {
 	if code != exit.Done && code != exit.Gate {
 		t.Fatalf("exit code %d: %s", code, messages)
 	}
-	var o checkOutput
+	var o run.CheckOutput
 	if err := json.Unmarshal([]byte(out), &o); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/run"
 )
@@ -13,11 +12,7 @@ import (
 // defaultImage is what `make image` builds.
 const defaultImage = "cnibench:dev"
 
-// The values of flags that have few.
-var (
-	pullPolicies = []string{"Always", "IfNotPresent", "Never"}
-	serviceKinds = []string{kube.ClusterIP, kube.NodePort, kube.Headless}
-)
+var pullPolicies = []string{"Always", "IfNotPresent", "Never"}
 
 func addConnection(c *cobra.Command, k *run.Cluster) {
 	fl := c.Flags()
@@ -47,9 +42,9 @@ func addPods(c *cobra.Command, k *run.Cluster) {
 	fl.StringVar(&k.Namespace, "namespace-prefix", run.DefaultNamespace, "kube: beginning of the name of the namespace that is made")
 	fl.StringVar(&k.CPU, "pod-cpu", "", "kube: CPU of each pod, requested and at most, e.g. 2 (default: neither)")
 	fl.StringVar(&k.Memory, "pod-memory", "", "kube: memory of each pod, requested and at most, e.g. 1Gi (default: neither)")
-	fl.StringVar(&k.Service, "service-kind", kube.ClusterIP, "kube: Services of the path service: "+strings.Join(serviceKinds, ", "))
+	fl.StringVar(&k.Service, "service-kind", run.DefaultServiceKind, "kube: Services of the path service: "+strings.Join(run.ServiceKinds, ", "))
 	fl.BoolVar(&k.Privileged, "privileged", false, "kube: allow one privileged pod a node, which watches its interfaces (check encryption)")
-	fixed(c, "service-kind", serviceKinds)
+	fixed(c, "service-kind", run.ServiceKinds)
 }
 
 // addScratch adds the user's word that a cluster may lose its pod network.

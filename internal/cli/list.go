@@ -1,19 +1,13 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/nearest"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/programs"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/run"
@@ -71,45 +65,6 @@ func newListCmd() *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return c
-}
-
-func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
-}
-
-// printTable prints rows for people, as wide as the terminal is.
-func printTable(w io.Writer, header []string, rows [][]string) {
-	t := table.NewWriter()
-	t.SetOutputMirror(w)
-	t.SetStyle(table.StyleLight)
-	t.Style().Options = table.OptionsNoBordersAndSeparators
-	t.Style().Format.Header = text.FormatDefault
-	t.SuppressTrailingSpaces()
-	head := make(table.Row, len(header))
-	for i, h := range header {
-		head[i] = h
-	}
-	t.AppendHeader(head)
-	// The last column is prose: it takes what the others leave.
-	width := console.Width(w)
-	for i := range header[:len(header)-1] {
-		widest := len(header[i])
-		for _, row := range rows {
-			widest = max(widest, len([]rune(row[i])))
-		}
-		width -= widest + 2
-	}
-	t.SetColumnConfigs([]table.ColumnConfig{{Number: len(header), WidthMax: max(width, 30), WidthMaxEnforcer: text.WrapSoft}})
-	for _, row := range rows {
-		r := make(table.Row, len(row))
-		for i, cell := range row {
-			r[i] = printable.Text(cell)
-		}
-		t.AppendRow(r)
-	}
-	t.Render()
 }
 
 // contenderValue is a contender as JSON shows it.

@@ -1,12 +1,8 @@
 package cli
 
 import (
-	"context"
 	"fmt"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -74,8 +70,7 @@ func loadCmd(use, short, long, example string, o *loadOptions, exchange func(t *
 		Example: strings.Trim(example, "\n"),
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
-			context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+			ctx, stop := untilInterrupted(c)
 			defer stop()
 			target, err := parseLoadTarget(args[0], use == "http")
 			if err != nil {

@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -95,8 +92,7 @@ func (o *streamOptions) config() error {
 }
 
 func (o *streamOptions) run(c *cobra.Command, args []string) error {
-	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+	ctx, stop := untilInterrupted(c)
 	defer stop()
 	if err := o.config(); err != nil {
 		return err

@@ -3,43 +3,12 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/exit"
-	"github.com/cnibench/cnibench/internal/programs"
 	"github.com/cnibench/cnibench/internal/run"
-	"github.com/cnibench/cnibench/internal/vm"
 )
-
-// probeResult is what this machine can run.
-type probeResult struct {
-	Schema     string           `json:"schema"`
-	Kernel     string           `json:"kernel"`
-	User       string           `json:"user"` // root, or user (in a user namespace)
-	Features   []lab.Feature    `json:"features"`
-	Programs   []probeProgram   `json:"programs"`
-	Contenders []probeContender `json:"contenders"`
-}
-
-type probeProgram struct {
-	Name    string `json:"name"`
-	Package string `json:"package"`
-	OK      bool   `json:"ok"`
-	Remedy  string `json:"remedy,omitempty"`
-}
-
-type probeContender struct {
-	ID string `json:"id"`
-	OK bool   `json:"ok"`
-	// Guest says that another kernel could run it, as cnibench run does.
-	Guest  bool   `json:"guest,omitempty"`
-	Reason string `json:"reason,omitempty"`
-	Remedy string `json:"remedy,omitempty"`
-}
 
 // probeFlags is the command line of `cnibench probe`.
 type probeFlags struct {
@@ -97,92 +66,21 @@ those of --suite and --contenders, and the one command that installs them.`,
 
 // probeLab probes this kernel, inside the lab's container.
 func probeLab(c *cobra.Command, f *probeFlags) error {
-	if !lab.Contained() {
-		// Inside, the user is always root.
-		if err := os.Setenv(userEnv, userWord()); err != nil {
-			return err
+	return run.ProbeLab(c.Context(), func(p *run.Probe) error {
+		if f.asJSON {
+			return printJSON(c.OutOrStdout(), p)
 		}
-		return run.Contain(c.Context())
-	}
-	if err := lab.Enter(); err != nil {
-		return err
-	}
-	p, err := probe(c)
-	if err != nil {
-		return err
-	}
-	if f.asJSON {
-		return printJSON(c.OutOrStdout(), p)
-	}
-	p.print(c)
-	return nil
-}
-
-const userEnv = "CNIBENCH_PROBE_USER"
-
-func userWord() string {
-	if os.Geteuid() == 0 {
-		return "root"
-	}
-	return "user"
-}
-
-func probe(c *cobra.Command) (*probeResult, error) {
-	features, err := lab.Probe()
-	if err != nil {
-		return nil, err
-	}
-	p := &probeResult{Schema: "cnibench/probe/1", Kernel: lab.KernelRelease(), User: os.Getenv(userEnv), Features: features}
-	wanted, err := programs.Run("", nil)
-	if err != nil {
-		return nil, err
-	}
-	for _, w := range wanted {
-		p.Programs = append(p.Programs, probeProgram{w.Program, w.Package, w.Here, w.Remedy})
-	}
-	a, err := lab.New(lab.Options{
-		Nodes: 2, Underlay: lab.UnderlayAuto, MTU: 1500, Congestion: lab.CongestionAuto,
-		CPUs: lab.DefaultPlacement(lab.CPUs()),
+		printProbe(c.OutOrStdout(), p)
+		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	cat, err := run.LoadCatalogue()
-	if err != nil {
-		return nil, err
-	}
-	for _, x := range cat.Contenders {
-		row := probeContender{ID: x.ID, OK: true}
-		if err := a.Supports(c.Context(), x); err != nil {
-			u := arena.AsUnsupported(err)
-			if u == nil {
-				return nil, err
-			}
-			row.OK, row.Guest, row.Reason, row.Remedy = false, u.OtherKernel, u.Reason, u.Remedy
-			if u.OtherKernel {
-				row.Remedy = guestRemedy()
-			}
-		}
-		p.Contenders = append(p.Contenders, row)
-	}
-	return p, nil
 }
 
-// guestRemedy says how a contender that needs another kernel runs all the same.
-func guestRemedy() string {
-	if err := vm.Available(); err != nil {
-		return "run it in a guest: " + err.Error()
-	}
-	return "cnibench run boots a guest for it"
-}
-
-func (p *probeResult) print(c *cobra.Command) {
-	out := c.OutOrStdout()
-	as := "as root"
+func printProbe(out io.Writer, p *run.Probe) {
+	rights := "as root"
 	if p.User != "root" {
-		as = "as an ordinary user, in a user namespace"
+		rights = "as an ordinary user, in a user namespace"
 	}
-	fmt.Fprintf(out, "Kernel %s, %s\n\n", p.Kernel, as)
+	fmt.Fprintf(out, "Kernel %s, %s\n\n", p.Kernel, rights)
 	var rows [][]string
 	for _, f := range p.Features {
 		rows = append(rows, []string{f.Name, yesNo(f.OK), f.Option, f.Summary + suffix(f.Error+f.Note)})
@@ -198,7 +96,7 @@ func (p *probeResult) print(c *cobra.Command) {
 	printContenders(out, p.Contenders)
 }
 
-func printContenders(out io.Writer, list []probeContender) {
+func printContenders(out io.Writer, list []run.Support) {
 	var rows [][]string
 	for _, x := range list {
 		why := x.Reason

@@ -3,7 +3,6 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/run"
 )
 
@@ -19,15 +18,7 @@ it, then give it to kubectl.`,
   cnibench rbac | kubectl apply -f -`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			options := kube.Options{Namespace: k.Namespace}
-			if k.Install {
-				installer, err := k.Installer(nil)
-				if err != nil {
-					return err
-				}
-				options.Install = installer
-			}
-			text, err := kube.RBAC(options)
+			text, err := k.RBAC()
 			if err != nil {
 				return err
 			}

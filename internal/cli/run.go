@@ -6,8 +6,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/cnibench/cnibench/internal/arena/lab"
-	"github.com/cnibench/cnibench/internal/arena/microvm"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/vm"
 )
@@ -18,7 +16,7 @@ type runFlags struct {
 	handedOver string // by the process that leads the run, in place of all other flags
 }
 
-func newRunCmd() *cobra.Command { return new(runFlags).command() }
+func newRunCmd() *cobra.Command { return (&runFlags{Request: run.NewRequest()}).command() }
 
 // command is the command line that sets the flags.
 func (f *runFlags) command() *cobra.Command {
@@ -53,8 +51,8 @@ rest and never compared with it. --arena lab leaves that out.`),
 	}
 	addArena(c, &f.Arena, "where to run: auto (natively what this kernel can, the rest in a guest), lab (natively), microvm (all in a guest) or kube (a cluster)")
 	fl := c.Flags()
-	fl.StringVar(&f.Suite, "suite", "quick", "`suite` to run; see cnibench list suites")
-	fl.StringVar(&f.Contenders, "contenders", "supported", "`a,b`, or supported: all that can run here (the others are named with the reason; all is the same); the baseline is added")
+	fl.StringVar(&f.Suite, "suite", f.Suite, "`suite` to run; see cnibench list suites")
+	fl.StringVar(&f.Contenders, "contenders", f.Contenders, "`a,b`, or supported: all that can run here (the others are named with the reason; all is the same); the baseline is added")
 	fl.IntVar(&f.Rounds, "rounds", 0, "passes over all contenders and steps (default: the suite's)")
 	fl.DurationVar(&f.Duration, "duration", 0, "measured window of each step (default: the suite's)")
 	fl.DurationVar(&f.Slice, "slice", run.Slice, "contenders stand at the same time and are measured by turns, for so `long` each; 0: one after the other")
@@ -62,20 +60,20 @@ rest and never compared with it. --arena lab leaves that out.`),
 	fl.Uint64Var(&f.Seed, "seed", 0, "seed of the shuffled order (default: from the clock)")
 	fl.StringVar(&f.Out, "out", "", "run `directory` to write (default: cnibench-run-TIME)")
 	fl.StringVar(&f.Resume, "resume", "", "go on with the run in `DIR`; what is sealed is not repeated")
-	fl.StringVar(&f.Rates, "rates", "auto", "rates of ladders: auto (shares of what the machine sustains) or given (the study's)")
+	fl.StringVar(&f.Rates, "rates", f.Rates, "rates of ladders: auto (shares of what the machine sustains) or given (the study's)")
 	fl.BoolVar(&f.Keep, "keep", false, "lab: keep the last contender up until Ctrl-C, for cnibench enter; what needs a guest is left out")
 	fl.StringVar(&f.Checks, "check", "", "`checks` to carry out on every contender before the first round, kept with the run: mtu,encryption or all; see cnibench list checks")
-	fl.StringVar(&f.Baseline, "baseline", "host", "contender that every other is compared with")
+	fl.StringVar(&f.Baseline, "baseline", f.Baseline, "contender that every other is compared with")
 	addNodes(c, &f.Nodes)
-	fl.StringVar(&f.Underlay, "underlay", lab.UnderlayAuto, "lab: the nodes' network: auto (what the contender needs), switch or vpc")
-	fl.StringVar(&f.MTU, "mtu", "1500", "MTU of the underlay, `bytes`: a lab sets it; of a cluster it is what the nodes have")
+	fl.StringVar(&f.Underlay, "underlay", f.Underlay, "lab: the nodes' network: auto (what the contender needs), switch or vpc")
+	fl.StringVar(&f.MTU, "mtu", f.MTU, "MTU of the underlay, `bytes`: a lab sets it; of a cluster it is what the nodes have")
 	fl.StringVar(&f.LineRate, "line-rate", "", "`rate` of each node's link, e.g. 10G: a lab shapes its links to it (default: unlimited); of a cluster it is what the links carry")
-	fl.StringVar(&f.Offload, "offload", lab.OffloadHost, "lab: how frames cross the underlay: host (unsegmented, as veth hands them over; flatters TCP) or wire (each at most an MTU)")
+	fl.StringVar(&f.Offload, "offload", f.Offload, "lab: how frames cross the underlay: host (unsegmented, as veth hands them over; flatters TCP) or wire (each at most an MTU)")
 	fl.IntSliceVar(&f.Services, "services", nil, "other Services beside the one that steps of the path service go through, e.g. 1,100,10000; each count in turn (default: the suite's, else 1)")
-	fl.StringVar(&f.Congestion, "congestion-control", lab.CongestionAuto, "lab: TCP congestion control in every namespace; auto is cubic, or reno where cubic is not allowed")
+	fl.StringVar(&f.Congestion, "congestion-control", f.Congestion, "lab: TCP congestion control in every namespace; auto is cubic, or reno where cubic is not allowed")
 	fl.StringVar(&f.CPUs, "cpus", "", "lab: CPUs of the client, the server and the rest, e.g. client=0-1,server=2-3,rest=4+5")
 	fl.StringVar(&f.CNIConf, "cni-conf", "", "lab: run the CNI configuration in `FILE` as contender \"custom\"; \"usePodCidr\" stands for the node's pod subnet")
-	fl.StringVar(&f.CNITransport, "cni-transport", "routes", "lab: how the nodes' pod subnets of --cni-conf are joined: routes, vxlan or none")
+	fl.StringVar(&f.CNITransport, "cni-transport", f.CNITransport, "lab: how the nodes' pod subnets of --cni-conf are joined: routes, vxlan or none")
 	f.addGuestFlags(c)
 	addConnection(c, &f.Cluster)
 	addPods(c, &f.Cluster)
@@ -115,12 +113,11 @@ func (f *runFlags) from(c *cobra.Command) {
 
 func (f *runFlags) addGuestFlags(c *cobra.Command) {
 	fl := c.Flags()
-	f.Guest.Prefix = "vm-"
 	fl.StringVar(&f.Guest.Kernel, "kernel", "", "microvm: `version` or image, as for cnibench vm (default "+vm.DefaultVersion+")")
 	fl.StringVar(&f.Guest.Modules, "modules", "", "microvm: lib/modules/RELEASE `folder` of a kernel given by path")
 	fl.StringVar(&f.Guest.Accel, "accel", vm.AccelAuto, "microvm: auto, kvm or tcg")
 	fl.IntVar(&f.Guest.CPUs, "vm-cpus", 0, "microvm: CPUs of the guest (default: as cnibench vm chooses)")
-	fl.StringVar(&f.Guest.Memory, "vm-memory", microvm.DefaultMemory, "microvm: memory of the guest")
+	fl.StringVar(&f.Guest.Memory, "vm-memory", f.Guest.Memory, "microvm: memory of the guest")
 	fl.StringVar(&f.handedOver, run.RequestFlag, "", "the whole request as `JSON`, from the process that leads the run")
 	_ = fl.MarkHidden(run.RequestFlag)
 }

@@ -1,14 +1,10 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -110,8 +106,7 @@ send, on a TCP and a UDP port of the same number, until interrupted.`),
 		Example: "  cnibench serve stream --listen 10.0.0.2:5201",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
-			context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+			ctx, stop := untilInterrupted(c)
 			defer stop()
 			s, err := stream.NewSink(listen)
 			if errors.Is(err, errors.ErrUnsupported) {
@@ -152,8 +147,7 @@ func (o *serveOptions) run(c *cobra.Command, _ []string) error {
 		}
 		*size.bytes = int(min(bytes, 1<<40)) // what is too much is for serve to say
 	}
-	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+	ctx, stop := untilInterrupted(c)
 	defer stop()
 	s, err := serve.New(o.cfg)
 	switch {

@@ -3,9 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,7 +51,7 @@ func (o *fetchOptions) flags(c *cobra.Command) {
 // run fetches until the window is full and prints events and the report.
 // before runs after the verification, and may add to the report.
 func (o *fetchOptions) run(c *cobra.Command, client transfer.Client, before func(ctx context.Context) (func(*transfer.Report), error)) error {
-	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilInterrupted(c)
 	defer stop()
 	if o.verify != "" {
 		if err := transfer.Verify(ctx, client, o.verify, o.plan.FileBytes); err != nil {
@@ -142,7 +139,7 @@ func newServeHTTP3Cmd() *cobra.Command {
 	c := &cobra.Command{
 		Use: "serve-http3 FILE", Short: "Serve one file over HTTP/3", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := untilInterrupted(c)
 			defer stop()
 			s.File = args[0]
 			out := json.NewEncoder(c.OutOrStdout())

@@ -1,14 +1,12 @@
 package cli
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/tune"
 )
@@ -170,99 +168,4 @@ func (f *tuneFlags) machine() (*tune.Machine, error) {
 		return nil, &arena.Unsupported{Reason: err.Error()}
 	}
 	return m, nil
-}
-
-// plan plans the request on the machine.
-func (f *tuneFlags) plan(c *cobra.Command, m *tune.Machine, req tune.Request) (*tune.Facts, []tune.Item, error) {
-	if err := knownNICs(m, f.nics); err != nil {
-		return nil, nil, err
-	}
-	facts, err := tune.Gather(c.Context(), m, f.nics)
-	if err != nil {
-		return nil, nil, err
-	}
-	wanted, err := req.Wanted()
-	if err != nil {
-		return nil, nil, err
-	}
-	// A later setting may see less of the machine; what was read stays for the listing.
-	seen := *facts
-	topology := *facts.Topology
-	topology.CPUs = slices.Clone(facts.Topology.CPUs)
-	seen.Topology = &topology
-	items, err := tune.Plan(facts, wanted)
-	if err != nil {
-		return nil, nil, usage("%v", err)
-	}
-	return &seen, items, nil
-}
-
-// knownNICs refuses an interface that the machine does not have.
-func knownNICs(m *tune.Machine, names []string) error {
-	all, err := m.Files.ReadDir("/sys/class/net")
-	for _, name := range names {
-		if err != nil {
-			return err
-		}
-		if !slices.Contains(all, name) {
-			return nearest.Unknown("interface", name, all)
-		}
-	}
-	return nil
-}
-
-// listTunings is `cnibench list tunings`.
-func listTunings(*run.Catalogue) ([][]string, any, error) {
-	type value struct {
-		settingValue
-		Params   []tuneParam `json:"params"`
-		Profiles []string    `json:"profiles"`
-	}
-	var rows [][]string
-	var values []value
-	for _, s := range tune.All() {
-		v := value{settingValue: newSettingValue(s), Params: []tuneParam{}, Profiles: []string{}}
-		var words []string
-		for _, p := range s.Params {
-			v.Params = append(v.Params, tuneParam{p.Name, p.Default, p.Help})
-			words = append(words, p.Name+"="+p.Default)
-		}
-		for _, p := range tune.Profiles() {
-			if slices.ContainsFunc(p.Choices, func(c tune.Choice) bool { return c.Setting == s.Name }) {
-				v.Profiles = append(v.Profiles, p.Name)
-			}
-		}
-		values = append(values, v)
-		rows = append(rows, []string{s.Name, string(s.Scope), strings.Join(s.Studies, ", "), strings.Join(words, " "), s.Summary})
-	}
-	return rows, values, nil
-}
-
-type tuneParam struct {
-	Name    string `json:"name"`
-	Default string `json:"default"`
-	Help    string `json:"help"`
-}
-
-// settingValue is a setting as JSON shows it.
-type settingValue struct {
-	Name    string   `json:"name"`
-	Scope   string   `json:"scope"`
-	Summary string   `json:"summary"`
-	Why     string   `json:"why"`
-	Studies []string `json:"studies"`
-	Source  string   `json:"source"`
-	Cost    string   `json:"cost,omitempty"`
-	Avoid   string   `json:"avoid,omitempty"`
-}
-
-func newSettingValue(s tune.Setting) settingValue {
-	studies := s.Studies
-	if studies == nil {
-		studies = []string{}
-	}
-	return settingValue{
-		Name: s.Name, Scope: string(s.Scope), Summary: s.Summary, Why: s.Why, Studies: studies, Source: s.Source,
-		Cost: s.Cost, Avoid: s.Avoid,
-	}
 }

@@ -1,20 +1,13 @@
 package cli
 
 import (
-	"cmp"
-	"fmt"
-	"io"
-	"path"
-	"strings"
+	"slices"
 
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/tune"
-	"github.com/cnibench/cnibench/internal/unit"
 )
 
 func newTunePlanCmd() *cobra.Command {
@@ -124,121 +117,41 @@ func newChangeValue(c tune.Change) changeValue {
 	return changeValue{string(c.Kind), c.Name, c.String(), c.From, c.To}
 }
 
-// printPlan prints the plan for people: what would change, what is left to
-// them, what is so already, and what has no place here.
-func printPlan(w io.Writer, facts *tune.Facts, items []tune.Item) {
-	t := facts.Topology
-	fmt.Fprintf(w, "%s, %s, %s", unit.Plural(len(t.CPUs), "CPU"), unit.Plural(len(t.Cores()), "core"), unit.Plural(len(t.Nodes()), "NUMA node"))
-	for _, n := range facts.NICs {
-		fmt.Fprintf(w, "; %s: %s, %s", n.Name, unit.Plural(n.RX, "receive queue"), unit.Plural(n.TX, "transmit queue"))
+// plan plans the request on the machine.
+func (f *tuneFlags) plan(c *cobra.Command, m *tune.Machine, req tune.Request) (*tune.Facts, []tune.Item, error) {
+	if err := knownNICs(m, f.nics); err != nil {
+		return nil, nil, err
 	}
-	fmt.Fprintln(w)
-	printSettings(w, "Would change", items, tune.StateChange)
-	printSettings(w, "For you to do", items, tune.StateAdvice)
-	for _, part := range []struct {
-		title  string
-		header []string
-		row    func(tune.Item) []string
-	}{
-		{"As it should be", []string{"Setting", "Value"}, doneRow},
-		{"Not here", []string{"Setting", "Reason"}, reasonRow},
-	} {
-		var rows [][]string
-		for _, item := range items {
-			if row := part.row(item); row != nil {
-				rows = append(rows, row)
-			}
-		}
-		if len(rows) > 0 {
-			fmt.Fprintf(w, "\n%s\n\n", part.title)
-			printTable(w, part.header, rows)
-		}
+	facts, err := tune.Gather(c.Context(), m, f.nics)
+	if err != nil {
+		return nil, nil, err
 	}
+	wanted, err := req.Wanted()
+	if err != nil {
+		return nil, nil, err
+	}
+	// A later setting may see less of the machine; what was read stays for the listing.
+	seen := *facts
+	topology := *facts.Topology
+	topology.CPUs = slices.Clone(facts.Topology.CPUs)
+	seen.Topology = &topology
+	items, err := tune.Plan(facts, wanted)
+	if err != nil {
+		return nil, nil, usage("%v", err)
+	}
+	return &seen, items, nil
 }
 
-// printSettings prints each setting that is in the state as a paragraph.
-func printSettings(w io.Writer, title string, items []tune.Item, state tune.State) {
-	width := console.Width(w)
-	for _, item := range items {
-		if item.State != state {
-			continue
+// knownNICs refuses an interface that the machine does not have.
+func knownNICs(m *tune.Machine, names []string) error {
+	all, err := m.Files.ReadDir("/sys/class/net")
+	for _, name := range names {
+		if err != nil {
+			return err
 		}
-		if title != "" {
-			fmt.Fprintf(w, "\n%s\n", title)
-			title = ""
+		if !slices.Contains(all, name) {
+			return nearest.Unknown("interface", name, all)
 		}
-		s := item.Setting
-		fmt.Fprintf(w, "\n %s: %s", s.Name, s.Summary)
-		if len(s.Studies) > 0 {
-			fmt.Fprintf(w, " [%s]", strings.Join(s.Studies, ", "))
-		}
-		fmt.Fprintln(w)
-		for _, line := range changeWords(item.Pending()) {
-			fmt.Fprintf(w, "     %s\n", line)
-		}
-		for _, advice := range item.Advice {
-			printIndented(w, "     ", "→ "+advice, width)
-		}
-		for _, part := range []struct{ label, words string }{{"why: ", s.Why}, {"cost: ", s.Cost}, {"not: ", s.Avoid}} {
-			if part.words != "" {
-				printIndented(w, "     ", part.label+part.words, width)
-			}
-		}
-	}
-}
-
-func printIndented(w io.Writer, indent, words string, width int) {
-	for line := range strings.SplitSeq(text.WrapSoft(words, max(width-len(indent)-2, 30)), "\n") {
-		fmt.Fprintf(w, "%s%s\n", indent, strings.TrimRight(line, " "))
-		indent = strings.Repeat(" ", len(indent))
-	}
-}
-
-// changeWords are the changes, those of many CPUs or queues in one line.
-func changeWords(changes []tune.Change) []string {
-	var lines []string
-	for i := 0; i < len(changes); {
-		c := changes[i]
-		j := i + 1
-		for j < len(changes) && alike(c, changes[j]) {
-			j++
-		}
-		line := fmt.Sprintf("%s: %s → %s", c.Place, cmp.Or(strings.Join(strings.Fields(c.From), " "), "–"), strings.Join(strings.Fields(c.To), " "))
-		if j > i+1 {
-			line += fmt.Sprintf(" (and %d alike)", j-i-1)
-		}
-		lines = append(lines, line)
-		i = j
-	}
-	return lines
-}
-
-// alike says that two changes do the same to two CPUs or queues.
-func alike(a, b tune.Change) bool {
-	return a.Kind == b.Kind && a.From == b.From && a.To == b.To && path.Base(a.Name) == path.Base(b.Name)
-}
-
-func doneRow(item tune.Item) []string {
-	if item.State != tune.StateDone {
-		return nil
-	}
-	var words []string
-	for _, c := range item.Changes {
-		words = append(words, fmt.Sprintf("%s: %s", c.Place, cmp.Or(c.From, "–")))
-	}
-	return []string{item.Setting.Name, strings.Join(words, ", ")}
-}
-
-func reasonRow(item tune.Item) []string {
-	switch item.State {
-	case tune.StateNever:
-		return []string{item.Setting.Name, "never: " + item.Reason}
-	case tune.StateNotApplicable, tune.StateUnreadable:
-		reason := item.Reason
-		if item.Remedy != "" {
-			reason += "; " + item.Remedy
-		}
-		return []string{item.Setting.Name, reason}
 	}
 	return nil
 }

@@ -2,27 +2,22 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
-	"github.com/cnibench/cnibench/internal/arena/lab"
-	"github.com/cnibench/cnibench/internal/arena/microvm"
 	"github.com/cnibench/cnibench/internal/console"
-	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/vm"
 )
 
 // vmFlags choose a guest.
 type vmFlags struct {
-	microvm.Guest
+	run.Guest
 	list, asJSON, quiet bool
 }
 
@@ -54,7 +49,11 @@ there are good for ratios at most.`),
 			if len(args) == 0 {
 				return usage("no command given; see `cnibench vm --help`")
 			}
-			return runVM(c, &f, args)
+			log := console.Logger(os.Stderr)
+			if f.quiet {
+				log = slog.New(slog.DiscardHandler)
+			}
+			return run.InGuest(c.Context(), &f.Guest, args, log)
 		},
 	}
 	fl := c.Flags()
@@ -84,46 +83,6 @@ func listKernels(w io.Writer, asJSON bool) error {
 	}
 	if len(kernels) == 0 {
 		fmt.Fprintf(w, "none yet: `cnibench vm -- COMMAND` gets %s\n", vm.DefaultVersion)
-	}
-	return nil
-}
-
-func runVM(c *cobra.Command, f *vmFlags, argv []string) error {
-	log := console.Logger(os.Stderr)
-	if f.quiet {
-		log = slog.New(slog.DiscardHandler)
-	}
-	ctx := c.Context()
-	config, err := f.Config(ctx, log)
-	if err != nil {
-		return err
-	}
-	config.Argv, config.Env = argv, microvm.Environ(os.Environ())
-	if config.Dir, err = os.Getwd(); err != nil {
-		return err
-	}
-	config.Stdin, config.Stdout, config.Stderr = os.Stdin, os.Stdout, os.Stderr
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, lab.EndSignals()...)
-	defer signal.Stop(signals)
-	config.Signals = microvm.Signals(signals)
-	if term.IsTerminal(int(os.Stdin.Fd())) && console.IsTerminal(os.Stdout) {
-		restore, err := ownTerminal(&config)
-		if err != nil {
-			return err
-		}
-		defer restore()
-	}
-	code, err := vm.Run(ctx, config)
-	var ended *vm.Interrupted
-	if errors.As(err, &ended) {
-		return exit.With(ended.ExitCode(), nil)
-	}
-	if err != nil {
-		return microvm.Error(err)
-	}
-	if code != exit.Done {
-		return exit.With(code, nil)
 	}
 	return nil
 }

@@ -31,6 +31,19 @@ func (c *Catalogue) Contender(id string) (*contender.Contender, error) {
 	return contender.Find(c.Contenders, id)
 }
 
+// Pick are the contenders of those names.
+func (c *Catalogue) Pick(ids []string) ([]*contender.Contender, error) {
+	var list []*contender.Contender
+	for _, id := range ids {
+		found, err := c.Contender(id)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, found)
+	}
+	return list, nil
+}
+
 // Suite is the suite of that name.
 func (c *Catalogue) Suite(id string) (*suite.Suite, error) {
 	return suite.Find(c.Suites, id)

@@ -16,10 +16,16 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// DefaultNamespace begins the names of namespaces that runs make.
-const DefaultNamespace = "cnibench"
+const (
+	DefaultNamespace   = "cnibench"         // begins the names of the namespaces that runs make
+	DefaultServiceKind = kube.ClusterIP     // of the path service
+	ThisCluster        = kube.ThisClusterID // the contender that is the cluster's own pod network
+)
 
-// run.Cluster are the flags of the arena kube.
+// ServiceKinds are the kinds of Services of the path service.
+var ServiceKinds = []string{kube.ClusterIP, kube.NodePort, kube.Headless}
+
+// Cluster are the flags of the arena kube.
 type Cluster struct {
 	Kubeconfig, Context string
 
@@ -44,7 +50,7 @@ var (
 	kubePlace = []string{"kubeconfig", "context", "nodes", "privileged", "scratch", "mirror", "fact", "accept-unpinned"}
 )
 
-// nodeNames are the names that --nodes gives, or none where it was left alone.
+// NodeNames are the names that --nodes gives, or none where it was left alone.
 func NodeNames(value string, given bool) ([]string, error) {
 	if !given {
 		return nil, nil
@@ -82,8 +88,21 @@ func (k *Cluster) Installer(log func(string, ...any)) (*install.Installer, error
 	return i, KubeError(err)
 }
 
+// RBAC are the rights that a run in the cluster needs, as Kubernetes objects in YAML.
+func (k *Cluster) RBAC() ([]byte, error) {
+	options := kube.Options{Namespace: k.Namespace}
+	if k.Install {
+		installer, err := k.Installer(nil)
+		if err != nil {
+			return nil, err
+		}
+		options.Install = installer
+	}
+	return kube.RBAC(options)
+}
+
 // unplanned are the flags that no plan remembers, for the command line that goes on
-// with the
+// with the run.
 func (f *Request) unplanned() []string {
 	if f.Arena != Kube {
 		return nil

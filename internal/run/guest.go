@@ -21,6 +21,22 @@ import (
 	"github.com/cnibench/cnibench/internal/vm"
 )
 
+// Guest is a guest as flags choose it.
+type Guest = microvm.Guest
+
+// DefaultMemory is the memory of a run's guest.
+const DefaultMemory = microvm.DefaultMemory
+
+// InGuest runs a command in the guest. The error carries the command's exit code if
+// that is not exit.Done.
+func InGuest(ctx context.Context, guest *Guest, argv []string, log *slog.Logger) error {
+	code, err := microvm.Command(ctx, guest, argv, log, lab.EndSignals())
+	if err == nil && code != exit.Done {
+		return exit.With(code, nil)
+	}
+	return err
+}
+
 // guestFits finds, before anything is measured, what would keep the guest from
 // booting or from going on with the run.
 func (j *Job) guestFits(ctx context.Context) error {

@@ -3,10 +3,12 @@ package run
 import (
 	"context"
 	"maps"
+	"os/signal"
 	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/arena/microvm"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/exit"
@@ -38,6 +40,12 @@ type Place interface {
 	Equip(programs []string) error
 	// Describe is what a reader of the run must know of the contender there.
 	Describe(c *contender.Contender) result.ContenderInfo
+}
+
+// UntilEnded is a context that the first signal to end ends; what this process was
+// started to ignore, as nohup does, stays ignored.
+func UntilEnded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, lab.EndSignals()...)
 }
 
 // Opened is an arena, and what those who use it must know.

@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/arena/kube/install"
-	"github.com/cnibench/cnibench/internal/arena/lab"
-	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/result"
@@ -58,8 +55,7 @@ func NewKube(f *Request) (*KubePlace, error) {
 	if g.lineRate, g.mtu, err = f.link(); err != nil {
 		return nil, err
 	}
-	log := console.Logger(os.Stderr)
-	g.Options.Log = func(format string, args ...any) { log.Info(fmt.Sprintf(format, args...)) }
+	g.Options.Log = logInfo
 	if !f.Cluster.Install {
 		for _, flag := range []string{"scratch", "mirror", "versions", "accept-unpinned"} {
 			if f.Given[flag] {
@@ -81,7 +77,7 @@ func (g *KubePlace) Lead(ctx context.Context, j *Job) error {
 }
 
 func (g *KubePlace) Inside(ctx context.Context, use func(context.Context) error) error {
-	ctx, stop := signal.NotifyContext(ctx, lab.EndSignals()...)
+	ctx, stop := UntilEnded(ctx)
 	defer stop()
 	defer context.AfterFunc(ctx, func() {
 		stop() // the next signal ends the program

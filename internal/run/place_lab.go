@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -81,7 +80,7 @@ func (p *LabPlace) Inside(ctx context.Context, use func(context.Context) error) 
 	if err := lab.Enter(); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, lab.EndSignals()...)
+	ctx, stop := UntilEnded(ctx)
 	defer stop()
 	return use(ctx)
 }

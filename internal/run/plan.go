@@ -55,27 +55,33 @@ func (j *Job) newPlan() error {
 	if _, err := j.Catalogue.Contender(f.Baseline); err != nil {
 		return err
 	}
-	switch f.Contenders {
-	case "supported", "all":
-	default:
-		for _, id := range strings.Split(f.Contenders, ",") {
-			if id = strings.TrimSpace(id); id != "" && !slices.Contains(j.Wanted, id) {
-				j.Wanted = append(j.Wanted, id)
-			}
-		}
-		if len(j.Wanted) == 0 {
-			return exit.Usage("--contenders: none given; see `cnibench list contenders`")
-		}
-		if j.Wanted, err = j.place.Named(j.Wanted); err != nil {
-			return err
-		}
-		for _, id := range j.Wanted {
-			if _, err := j.Catalogue.Contender(id); err != nil {
-				return err
-			}
-		}
+	if j.Wanted, err = f.contenders(j.Catalogue, j.place); err != nil {
+		return err
 	}
 	return j.programs(steps)
+}
+
+// contenders are the names of the contenders that the request names, each known;
+// nil if it asks for all that are supported.
+func (f *Request) contenders(catalogue *Catalogue, place Place) ([]string, error) {
+	if f.Contenders == "supported" || f.Contenders == "all" {
+		return nil, nil
+	}
+	var ids []string
+	for id := range strings.SplitSeq(f.Contenders, ",") {
+		if id = strings.TrimSpace(id); id != "" && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, exit.Usage("--contenders: none given; see `cnibench list contenders`")
+	}
+	ids, err := place.Named(ids)
+	if err != nil {
+		return nil, err
+	}
+	_, err = catalogue.Pick(ids)
+	return ids, err
 }
 
 // programs checks that what the steps run is installed.
@@ -100,13 +106,8 @@ func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 	}
 	candidates := j.place.Candidates(j.Catalogue.Contenders)
 	if j.Wanted != nil {
-		candidates = nil
-		for _, id := range j.Wanted {
-			c, err := j.Catalogue.Contender(id)
-			if err != nil {
-				return err
-			}
-			candidates = append(candidates, c)
+		if candidates, err = j.Catalogue.Pick(j.Wanted); err != nil {
+			return err
 		}
 	}
 	if j.only != nil {

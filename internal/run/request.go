@@ -42,7 +42,7 @@ type Request struct {
 	cniText                 string // of CNIConf
 
 	Cluster Cluster
-	Guest   microvm.Guest
+	Guest   Guest
 
 	// What the process that leads the run says to the one that measures.
 	GuestFollows bool   // a guest measures afterwards what this kernel can't run
@@ -53,6 +53,15 @@ type Request struct {
 	Set    func(flag, value string) error `json:"-"`
 	Stdout io.Writer                      `json:"-"`
 	Tool   result.Tool                    `json:"-"` // this program
+}
+
+// NewRequest is the request of a command line without flags.
+func NewRequest() Request {
+	return Request{
+		Suite: "quick", Contenders: "supported", Arena: Auto, Rates: suite.RatesAuto, Baseline: "host",
+		Nodes: "2", Underlay: lab.UnderlayAuto, MTU: "1500", Offload: lab.OffloadHost, Congestion: lab.CongestionAuto, CNITransport: "routes",
+		Guest: Guest{Prefix: "vm-", Memory: microvm.DefaultMemory},
+	}
 }
 
 // Check finds wrong usage before anything is made.

@@ -17,10 +17,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/unit"
 	"github.com/cnibench/cnibench/internal/vm"
+	"golang.org/x/term"
 )
 
 // Guest is a guest as flags choose it; zero is the default one of a run.
@@ -144,6 +146,38 @@ func Run(ctx context.Context, config *vm.Config, dir string, args []string, ends
 	defer signal.Stop(signals)
 	config.Signals = Signals(signals)
 	return vm.Run(ctx, *config)
+}
+
+// Command runs a command in the guest with the caller's files, environment,
+// working directory, input and output, and the terminal where there is one. It
+// returns the command's exit code. The signals are passed on.
+func Command(ctx context.Context, guest *Guest, argv []string, log *slog.Logger, ends []os.Signal) (int, error) {
+	config, err := guest.Config(ctx, log)
+	if err != nil {
+		return exit.Failed, err
+	}
+	config.Argv, config.Env = argv, Environ(os.Environ())
+	if config.Dir, err = os.Getwd(); err != nil {
+		return exit.Failed, err
+	}
+	config.Stdin, config.Stdout, config.Stderr = os.Stdin, os.Stdout, os.Stderr
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, ends...)
+	defer signal.Stop(signals)
+	config.Signals = Signals(signals)
+	if term.IsTerminal(int(os.Stdin.Fd())) && console.IsTerminal(os.Stdout) {
+		restore, err := ownTerminal(&config)
+		if err != nil {
+			return exit.Failed, err
+		}
+		defer restore()
+	}
+	code, err := vm.Run(ctx, config)
+	var ended *vm.Interrupted
+	if errors.As(err, &ended) {
+		return ended.ExitCode(), nil
+	}
+	return code, Error(err)
 }
 
 // Environ is what of the caller's environment means the same in a guest.

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package cli
+package microvm
 
 import "github.com/cnibench/cnibench/internal/vm"
 

@@ -1,4 +1,4 @@
-package cli
+package run
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/tune"
 	"github.com/cnibench/cnibench/internal/workload"
@@ -74,7 +75,7 @@ func withPorts(req tune.Request, steps []result.Step, c *contender.Contender) (t
 		return req, nil, err
 	}
 	if len(ports) == 0 {
-		return req, nil, usage("notrack: the servers of %s do not say their ports; name them with --set notrack.ports=…", strings.Join(without, ", "))
+		return req, nil, exit.Usage("notrack: the servers of %s do not say their ports; name them with --set notrack.ports=…", strings.Join(without, ", "))
 	}
 	req.Settings = slices.Clone(req.Settings)
 	req.Settings[at].Params = tune.Params{"ports": tune.FormatPorts(ports)}

@@ -1,4 +1,4 @@
-package cli
+package run
 
 import (
 	"os"
@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/tune"
 )
 
@@ -43,7 +42,7 @@ func TestBenchLeaves(t *testing.T) {
 		}
 	}
 	apply(keys[0])
-	f := tuneBenchFlags{journal: j, before: len(j.Entries())}
+	f := TuneBench{journal: j, before: len(j.Entries())}
 	apply(keys[1])
 	if err := f.closeJournal(); err == nil || err.Error() != "not taken back: vm.swappiness" {
 		t.Error(err)
@@ -52,12 +51,12 @@ func TestBenchLeaves(t *testing.T) {
 
 // An interrupted bench points at a report only where there is a run.
 func TestBenchInterrupted(t *testing.T) {
-	f := tuneBenchFlags{run: runFlags{Request: run.Request{Out: filepath.Join(t.TempDir(), "run")}}}
+	f := TuneBench{Request: &Request{Out: filepath.Join(t.TempDir(), "run")}}
 	if err := f.interrupted(); strings.Contains(err.Error(), "report") {
 		t.Error(err)
 	}
-	f.run.Out = "../result/testdata/v1"
-	if err := f.interrupted(); !strings.HasSuffix(err.Error(), "cnibench report "+f.run.Out) {
+	f.Request.Out = "../result/testdata/v1"
+	if err := f.interrupted(); !strings.HasSuffix(err.Error(), "cnibench report "+f.Request.Out) {
 		t.Error(err)
 	}
 }

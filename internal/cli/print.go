@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"encoding/json"
+	"io"
+
+	"github.com/cnibench/cnibench/internal/console"
+	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// printJSON prints a value for programs.
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// printTable prints rows for people, as wide as the terminal is.
+func printTable(w io.Writer, header []string, rows [][]string) {
+	t := table.NewWriter()
+	t.SetOutputMirror(w)
+	t.SetStyle(table.StyleLight)
+	t.Style().Options = table.OptionsNoBordersAndSeparators
+	t.Style().Format.Header = text.FormatDefault
+	t.SuppressTrailingSpaces()
+	head := make(table.Row, len(header))
+	for i, h := range header {
+		head[i] = h
+	}
+	t.AppendHeader(head)
+	// The last column is prose: it takes what the others leave.
+	width := console.Width(w)
+	for i := range header[:len(header)-1] {
+		widest := len(header[i])
+		for _, row := range rows {
+			widest = max(widest, len([]rune(row[i])))
+		}
+		width -= widest + 2
+	}
+	t.SetColumnConfigs([]table.ColumnConfig{{Number: len(header), WidthMax: max(width, 30), WidthMaxEnforcer: text.WrapSoft}})
+	for _, row := range rows {
+		r := make(table.Row, len(row))
+		for i, cell := range row {
+			r[i] = printable.Text(cell)
+		}
+		t.AppendRow(r)
+	}
+	t.Render()
+}

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/run"
+	"github.com/spf13/cobra"
+)
+
+// showNodes prints what the nodes said. Its error names those that failed, with
+// the worst of their exit codes.
+func showNodes(c *cobra.Command, all []run.NodeAnswer) error {
+	var stdout, notes, problems said
+	code := exit.Done
+	for _, did := range all {
+		note, problem := parted(did, whatHolds(c))
+		stdout.add(did.Node, did.Stdout)
+		notes.add(did.Node, note)
+		if problem != nil {
+			problems.add(did.Node, problem.Error())
+			code = worse(code, did)
+		}
+	}
+	for i, note := range notes.texts {
+		for line := range strings.Lines(note) {
+			fmt.Fprintln(c.ErrOrStderr(), printable.Line(notes.by(i)+": "+strings.TrimRight(line, "\n")))
+		}
+	}
+	if err := printNodes(c, &stdout); err != nil || code == exit.Done {
+		return err
+	}
+	var errs []error
+	for i, problem := range problems.texts {
+		errs = append(errs, fmt.Errorf("%s: %s", problems.by(i), problem))
+	}
+	return exit.With(code, errors.Join(errs...))
+}
+
+// said is what nodes said, those that said the same together.
+type said struct {
+	texts []string
+	nodes [][]string // of each text
+}
+
+// add notes what a node said, unless that is nothing.
+func (s *said) add(node, text string) {
+	i := slices.Index(s.texts, text)
+	switch {
+	case text == "":
+	case i >= 0:
+		s.nodes[i] = append(s.nodes[i], node)
+	default:
+		s.texts, s.nodes = append(s.texts, text), append(s.nodes, []string{node})
+	}
+}
+
+// by are the nodes that said the text, in words.
+func (s *said) by(i int) string {
+	if len(s.nodes[i]) == 1 {
+		return "node " + s.nodes[i][0]
+	}
+	return "nodes " + strings.Join(s.nodes[i], ", ")
+}
+
+// printNodes prints the nodes' standard output: below headings, which are
+// comments where that is a file, or as one object.
+func printNodes(c *cobra.Command, stdout *said) error {
+	out := c.OutOrStdout()
+	value := func(name string) string {
+		if flag := c.Flags().Lookup(name); flag != nil {
+			return flag.Value.String()
+		}
+		return ""
+	}
+	if value("json") == "true" && value("export") == "" {
+		documents := map[string]json.RawMessage{}
+		for i, text := range stdout.texts {
+			for _, node := range stdout.nodes[i] {
+				if json.Valid([]byte(text)) {
+					documents[node] = json.RawMessage(text)
+				}
+			}
+		}
+		return printJSON(out, map[string]any{"schema": "cnibench/tune-nodes/1", "nodes": documents})
+	}
+	heading := "%s\n\n%s"
+	if value("export") != "" {
+		heading = "# %s\n%s"
+	}
+	for i, text := range stdout.texts {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		fmt.Fprint(out, printable.Text(fmt.Sprintf(heading, stdout.by(i), text)))
+	}
+	return nil
+}
+
+// parted are what a node's program said beside its result, and why it failed;
+// next is the next step where it was not said.
+func parted(did run.NodeAnswer, next string) (notes string, problem error) {
+	const mark = "cnibench: " // of Main
+	text := did.Stderr
+	at := 0
+	if !strings.HasPrefix(text, mark) {
+		at = strings.Index(text, "\n"+mark) + 1
+	}
+	switch {
+	case did.Err != nil:
+		return text, fmt.Errorf("%w; %s", did.Err, next)
+	case did.Code == exit.Done:
+		return text, nil
+	case !strings.HasPrefix(text[at:], mark):
+		return text, fmt.Errorf("exit code %d", did.Code)
+	}
+	return text[:at], errors.New(strings.TrimSpace(strings.TrimPrefix(text[at:], mark)))
+}
+
+// worse is the worse of an exit code and a node's: what failed may be half
+// done, what is refused was not begun.
+func worse(code int, did run.NodeAnswer) int {
+	order := []int{exit.Done, exit.Unsupported, exit.WrongUsage, exit.Failed}
+	other := did.Code
+	if did.Err != nil || !slices.Contains(order, other) {
+		other = exit.Failed
+	}
+	if slices.Index(order, other) > slices.Index(order, code) {
+		return other
+	}
+	return code
+}

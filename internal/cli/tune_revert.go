@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/tune"
+	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/spf13/cobra"
+)
+
+// withTuneJournal opens the journal for fn, where there is one.
+func withTuneJournal(f *tuneFlags, fn func(m *tune.Machine, j *tune.Journal) error) (found bool, err error) {
+	m, err := f.machine()
+	if err != nil {
+		return false, err
+	}
+	dir, err := f.stateDir()
+	if err != nil {
+		return false, err
+	}
+	if !tune.HasJournal(dir) {
+		if f.root == "" && tune.HasJournal(tuneSystemDir) {
+			return false, errors.New("settings were applied as root; run it as root")
+		}
+		return false, nil
+	}
+	j, err := tune.OpenJournal(dir, m.BootID())
+	if err != nil {
+		return false, err
+	}
+	return true, errors.Join(fn(m, j), j.Close())
+}
+
+// nothingApplied is what status and revert say where there is no journal.
+const nothingApplied = "nothing is applied"
+
+func newTuneStatusCmd() *cobra.Command {
+	var f tuneFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "What is applied, and what somebody has changed since",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if f.arena == run.Kube {
+				return f.onNodes(c, args)
+			}
+			out := c.OutOrStdout()
+			var list []tune.Status
+			_, err := withTuneJournal(&f, func(m *tune.Machine, j *tune.Journal) error {
+				list = tune.StatusOf(c.Context(), m, j)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(out, statusJSON(list))
+			}
+			if len(list) == 0 {
+				fmt.Fprintln(out, nothingApplied)
+				return nil
+			}
+			var rows [][]string
+			for _, s := range list {
+				rows = append(rows, []string{s.Setting, s.Place.String(), cmp.Or(strings.Join(strings.Fields(s.From), " "), "–"), s.To, cmp.Or(strings.Join(strings.Fields(s.Now), " "), "–"), string(s.Standing)})
+			}
+			printTable(out, []string{"Setting", "Place", "Before", "Applied", "Now", "Standing"}, rows)
+			return nil
+		},
+	}
+	f.where(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	return c
+}
+
+func statusJSON(list []tune.Status) any {
+	type value struct {
+		Setting  string `json:"setting"`
+		Kind     string `json:"kind"`
+		Name     string `json:"name"`
+		Before   string `json:"before"`
+		Applied  string `json:"applied"`
+		Now      string `json:"now"`
+		Standing string `json:"standing"`
+	}
+	values := []value{}
+	for _, s := range list {
+		values = append(values, value{s.Setting, string(s.Kind), s.Name, s.From, s.To, s.Now, string(s.Standing)})
+	}
+	return map[string]any{"schema": "cnibench/tune-status/1", "applied": values}
+}
+
+func newTuneRevertCmd() *cobra.Command {
+	var f tuneFlags
+	var force bool
+	c := &cobra.Command{
+		Use:   "revert",
+		Short: "Take everything back that was applied",
+		Long: `Goes through the journal backwards and restores every old value. A value that
+somebody has changed since it was applied is kept and named, unless --force.
+What could not be restored stays in the journal, so that it can be tried again.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if f.arena == run.Kube {
+				return f.onNodes(c, args)
+			}
+			found, err := withTuneJournal(&f, func(m *tune.Machine, j *tune.Journal) error {
+				return f.takeBack(c, m, j, force)
+			})
+			if err == nil && !found {
+				fmt.Fprintln(c.OutOrStdout(), nothingApplied)
+			}
+			return err
+		},
+	}
+	f.where(c)
+	c.Flags().BoolVar(&force, "force", false, "restore what somebody has changed since, too")
+	return c
+}
+
+// takeBack takes everything back and says what.
+func (f *tuneFlags) takeBack(c *cobra.Command, m *tune.Machine, j *tune.Journal, force bool) error {
+	r, err := tune.Revert(c.Context(), m, j, 0, force)
+	var changes []tune.Change
+	for _, e := range r.Restored {
+		changes = append(changes, tune.Change{Place: e.Place, From: e.To, To: e.From})
+	}
+	for _, line := range changeWords(changes) {
+		fmt.Fprintln(c.OutOrStdout(), line)
+	}
+	for _, e := range r.Gone {
+		fmt.Fprintf(c.OutOrStdout(), "%s: not there any more (was %s)\n", e.Place, e.From)
+	}
+	fmt.Fprintf(c.OutOrStdout(), "%s restored\n", unit.Plural(len(changes), "value"))
+	var kept error
+	if len(r.Kept) > 0 {
+		var words []string
+		for _, k := range r.Kept {
+			words = append(words, fmt.Sprintf("%s (was %s, applied %s, now %s)", k.Place, k.From, k.To, k.Now))
+		}
+		kept = fmt.Errorf("kept, because somebody has changed it since: %s; restore it all the same with: %s --force", strings.Join(words, ", "), f.revertCommand())
+	}
+	return errors.Join(err, kept, failures(r.Failed))
+}
+
+// cleanTuning takes back what the caller has applied, for clean; done says
+// that there was something.
+func cleanTuning(c *cobra.Command) (done bool, err error) {
+	dir, err := tune.StateDir()
+	if err != nil || !tune.HasJournal(dir) {
+		return false, nil // without a state folder nothing can have been applied
+	}
+	f := tuneFlags{arena: arenaLocal}
+	return withTuneJournal(&f, func(m *tune.Machine, j *tune.Journal) error {
+		return f.takeBack(c, m, j, false)
+	})
+}

@@ -1,0 +1,96 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/arena/kube"
+	"github.com/cnibench/cnibench/internal/arena/kube/install"
+	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/console"
+	"github.com/cnibench/cnibench/internal/exit"
+)
+
+// EndAbandonedLabs ends labs whose launcher is gone. It returns how many it ended,
+// and the launchers of the labs that are in use.
+func EndAbandonedLabs() (ended int, launchers []int, err error) {
+	labs, err := lab.FindRunning()
+	if err != nil {
+		return 0, nil, err
+	}
+	var errs []error
+	for _, l := range labs {
+		if !l.Orphaned() {
+			launchers = append(launchers, l.Launcher)
+			continue
+		}
+		switch err := l.Kill(); {
+		case err == nil:
+			ended++
+		case !errors.Is(err, os.ErrProcessDone):
+			errs = append(errs, fmt.Errorf("lab %d: %w", l.Init, err))
+		}
+	}
+	return ended, launchers, errors.Join(errs...)
+}
+
+// Endpoints are the nodes and pods of the lab that is up, each with a process in its
+// namespaces. Where several labs are up, init is the process ID of the lab's init;
+// 0 stands for the only lab.
+func Endpoints(init int) (map[string]int, error) {
+	labs, err := lab.FindRunning()
+	if err != nil {
+		return nil, err
+	}
+	var inits []int
+	for _, l := range labs {
+		inits = append(inits, l.Init)
+	}
+	labs = slices.DeleteFunc(labs, func(r lab.Running) bool { return init != 0 && r.Init != init })
+	switch {
+	case len(labs) == 0:
+		return nil, errors.New("no lab is up; start one that stays: cnibench run --contenders ID --keep")
+	case len(labs) > 1:
+		return nil, exit.Usage("%d labs are up; choose one with --lab: %v", len(labs), inits)
+	}
+	return labs[0].Endpoints, nil
+}
+
+// Clean removes from the cluster what runs have left: every run's namespaces, and a
+// contender that one had installed, as the run's journal in the cluster says. It
+// returns what it removed, in words.
+func (k *Cluster) Clean(ctx context.Context) ([]string, error) {
+	options := k.Options(nil)
+	cluster, err := kube.Connect(ctx, options)
+	if err != nil {
+		return nil, KubeError(err)
+	}
+	removed, err := kube.Clean(ctx, options)
+	contender, installErr := k.uninstall(ctx, cluster)
+	if contender != "" && installErr == nil {
+		removed = append(removed, contender)
+	}
+	return removed, KubeError(errors.Join(err, installErr))
+}
+
+// uninstall takes off a contender that is still installed, and returns its name.
+// What the user does not say, the run's journal does.
+func (k *Cluster) uninstall(ctx context.Context, cluster *kube.Cluster) (string, error) {
+	installer, err := install.New(install.Options{Facts: k.Facts, Scratch: k.Scratch, Image: k.Image, PullPolicy: k.PullPolicy, Log: logInfo})
+	if err != nil {
+		return "", err
+	}
+	catalogue, err := LoadCatalogue()
+	if err != nil {
+		return "", err
+	}
+	return installer.Clean(ctx, cluster, catalogue.Contenders)
+}
+
+// logInfo writes a message to standard error.
+func logInfo(format string, args ...any) {
+	console.Logger(os.Stderr).Info(fmt.Sprintf(format, args...))
+}

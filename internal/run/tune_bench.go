@@ -1,0 +1,244 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/tune"
+)
+
+// TuneBench measures what settings do to a contender of the lab: it runs the
+// contender without them, with each alone and with all together, as contenders of
+// one run. Next: package tune, which makes the variants and judges them.
+type TuneBench struct {
+	Request   *Request // of the run; its contenders and baseline are set here
+	Contender string
+	Steps     []string // the only steps of the suite to measure; nil: all
+	Machine   bool     // settings of the whole machine are applied, too, during each visit
+	Settings  tune.Request
+
+	journal *tune.Journal // if Machine
+	before  int           // changes in the journal before this bench
+}
+
+// Run measures, and hands what the settings did to show. Outside of the lab's
+// container it starts this same command line there.
+func (b *TuneBench) Run(ctx context.Context, show func(tune.Judgement) error) error {
+	f := b.Request
+	if b.Contender == "" {
+		return exit.Usage("which contender? give --contender; see `cnibench list contenders`")
+	}
+	if f.Arena == Kube {
+		return &arena.Unsupported{
+			Reason: "settings are measured in a lab, which leaves the nodes of a cluster alone",
+			Remedy: "leave --arena out; or for a cluster that is yours: `cnibench run --arena kube`, `cnibench tune apply --arena kube --privileged`, the run again, and `cnibench compare` of both",
+		}
+	}
+	settings, err := b.benchable(b.Settings)
+	if err != nil {
+		return err
+	}
+	if f.Out == "" {
+		f.Out = "cnibench-tune-" + time.Now().Format("20060102-150405")
+	}
+	f.Contenders, f.Baseline = b.Contender, b.Contender
+	if err := f.Check(); err != nil {
+		return err
+	}
+	j, err := f.Prepare()
+	if err != nil {
+		return err
+	}
+	if err := keepSteps(&j.Plan, b.Steps); err != nil {
+		return err
+	}
+	base, err := j.Catalogue.Contender(b.Contender)
+	if err != nil {
+		return err
+	}
+	settings, without, err := withPorts(settings, j.Plan.Steps, base)
+	if err != nil {
+		return err
+	}
+	if len(without) > 0 && !lab.Contained() {
+		fmt.Fprintf(os.Stderr, "notrack leaves out %s, whose servers do not say their ports\n", strings.Join(without, ", "))
+	}
+	variants := b.enlist(j, base, settings)
+	if !lab.Contained() {
+		return b.lead(ctx)
+	}
+	return j.place.Inside(ctx, func(ctx context.Context) error {
+		j.Wrap = func(a arena.Arena) (arena.Arena, error) { return b.wrap(a, variants) }
+		// The run's own table would say the same at greater length.
+		f.Stdout = io.Discard
+		runErr := j.Run(ctx)
+		leftErr := b.closeJournal()
+		if ctx.Err() != nil { // the run's own words are about --resume, which has no settings
+			return errors.Join(b.interrupted(), leftErr)
+		}
+		if err := errors.Join(runErr, leftErr); err != nil {
+			return err
+		}
+		rec, err := result.Load(f.Out)
+		if err != nil {
+			return err
+		}
+		return show(tune.Judge(Assemble(f.Out, rec, analysis.Options{}), rec.Samples, variants))
+	})
+}
+
+// lead starts the lab, and says how its settings are taken back where it was
+// killed before it could.
+func (b *TuneBench) lead(ctx context.Context) error {
+	err := Contain(ctx)
+	dir, dirErr := tune.StateDir()
+	if err == nil || !b.Machine || dirErr != nil || !tune.HasJournal(dir) {
+		return err
+	}
+	left := errors.New("settings of this machine are still applied; take them back with: cnibench tune revert")
+	var silent *exit.Error
+	if errors.As(err, &silent) && silent.Err == nil { // the lab has said why
+		return exit.With(silent.Code, left)
+	}
+	return errors.Join(err, left)
+}
+
+// closeJournal ends the tuning of the machine. Errors: changes that were not
+// taken back.
+func (b *TuneBench) closeJournal() error {
+	if b.journal == nil {
+		return nil
+	}
+	var left []string
+	entries := b.journal.Entries()
+	for _, e := range entries[min(b.before, len(entries)):] {
+		left = append(left, e.Place.String())
+	}
+	err := b.journal.Close()
+	if len(left) > 0 {
+		err = errors.Join(fmt.Errorf("not taken back: %s", strings.Join(left, ", ")), err)
+	}
+	return err
+}
+
+// interrupted is the error of a bench that was, with what there is to look at.
+func (b *TuneBench) interrupted() error {
+	if _, err := result.Load(b.Request.Out); err != nil {
+		return errors.New("interrupted before the first sample")
+	}
+	return fmt.Errorf("interrupted; what was measured until then: cnibench report %s", b.Request.Out)
+}
+
+// benchable leaves settings out that nothing can be measured of, says so by
+// name before the run, and refuses when none is left.
+func (b *TuneBench) benchable(req tune.Request) (tune.Request, error) {
+	var kept []tune.Choice
+	var left []string
+	remedy := "apply it with `cnibench tune apply`, and compare a run before with one after"
+	for _, choice := range req.Settings {
+		s, err := tune.Lookup(choice.Setting)
+		if err != nil {
+			return req, err
+		}
+		switch why := s.NotInLab(); {
+		case why != "":
+			left = append(left, s.Name+": "+why)
+		case s.Scope == tune.ScopeMachine && !b.Machine:
+			left = append(left, s.Name+": the whole machine's, a lab's namespaces have none of their own")
+			remedy = "measure with --machine"
+		default:
+			kept = append(kept, choice)
+		}
+	}
+	for key := range req.Sysctls {
+		if !strings.HasPrefix(key, "net.") && !b.Machine {
+			return req, exit.Usage("--sysctl %s is the whole machine's: measure it with --machine", key)
+		}
+	}
+	req.Settings = kept
+	if len(req.Names()) == 0 && len(left) > 0 {
+		return req, &arena.Unsupported{Reason: strings.Join(left, "; "), Remedy: remedy}
+	}
+	if len(req.Names()) == 0 {
+		return req, exit.Usage("nothing to measure: name settings, or a --profile; `cnibench list tunings` shows them")
+	}
+	if !lab.Contained() {
+		for _, l := range left {
+			fmt.Fprintf(os.Stderr, "left out: %s\n", l)
+		}
+	}
+	return req, nil
+}
+
+// keepSteps leaves only the named steps in the plan.
+func keepSteps(p *result.Plan, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	var kept []result.Step
+	for _, name := range names {
+		s, err := nearest.Find("step", name, p.Steps, func(s result.Step) string { return s.ID })
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(kept, func(k result.Step) bool { return k.ID == s.ID }) {
+			kept = append(kept, s)
+		}
+	}
+	p.Steps = kept
+	return nil
+}
+
+// enlist adds the variants to what the job runs.
+func (b *TuneBench) enlist(j *Job, base *contender.Contender, req tune.Request) []tune.Variant {
+	variants := tune.Variants(b.Contender, req)
+	for _, v := range variants {
+		j.Catalogue.Contenders = append(j.Catalogue.Contenders, v.Contender(base))
+		j.Wanted = append(j.Wanted, v.ID)
+	}
+	// A later version that reads the plan must not take it for a plain run's.
+	j.Plan.Settings["tune"] = strings.Join(req.Names(), ",")
+	return variants
+}
+
+// wrap is the lab whose contenders are tuned once they are up.
+func (b *TuneBench) wrap(a arena.Arena, variants []tune.Variant) (arena.Arena, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	bench := &tune.Bench{Arena: a, Exe: exe, Variants: map[string]tune.Variant{}}
+	for _, v := range variants {
+		bench.Variants[v.ID] = v
+	}
+	if !b.Machine {
+		return bench, nil
+	}
+	if bench.Host, err = tune.Local(); err != nil {
+		return nil, err
+	}
+	dir, err := tune.StateDir()
+	if err != nil {
+		return nil, err
+	}
+	// Held until this process ends: nobody else may tune meanwhile.
+	bench.Journal, err = tune.OpenJournal(dir, bench.Host.BootID())
+	if err != nil {
+		return nil, err
+	}
+	b.journal, b.before = bench.Journal, len(bench.Journal.Entries())
+	return bench, nil
+}
