@@ -45,6 +45,17 @@ type Report struct {
 	// Measured are the contenders, underlays and steps that have samples of the
 	// run's own, valid or not; Round is 0.
 	Measured map[result.Key]bool `json:"-"`
+	// Marks are the verdicts of all samples but those of the set-up, in the order in
+	// which they were sealed.
+	Marks []Mark `json:"-"`
+}
+
+// Mark is the verdict of one sample.
+type Mark struct {
+	Part            string // as of a Result
+	Contender, Step string
+	Round           int
+	Dropped         string // code of the first reason why it does not count; "" for a valid sample
 }
 
 // RunInfo says which run this is.
@@ -106,6 +117,7 @@ type Comparison struct {
 	Ratio float64   `json:"ratio"`
 	CI    *Interval `json:"ci"`
 	P     *float64  `json:"p"`
+	Pairs int       `json:"pairs,omitempty"` // rounds behind the ratio; 0: a version that did not count them
 	// Step is the one that the baseline's figures are of, where it is another:
 	// the same load from pod to pod, for a path that the baseline does not have.
 	Step string `json:"baseline_step,omitempty"`

@@ -97,5 +97,11 @@ type Capability struct {
 	Detail    string `json:"detail,omitempty"` // what a check found
 }
 
-// Active is the need that is always there.
-const Active = "active"
+// The needs that are always asked for.
+const (
+	Active = "active" // is maintained
+	Whole  = "whole"  // is a product for clusters, no bare datapath of the kernel
+)
+
+// AlwaysNeeded are the needs that nobody has to ask for.
+func AlwaysNeeded() []string { return []string{Active, Whole} }

@@ -103,6 +103,7 @@ func (p *percentile) over(base percentile, confidence float64) *Comparison {
 	}
 	s, chance := stat.QuantileRatio(values, beside, p.level, confidence)
 	c := bounded(s)
+	c.Pairs = len(values)
 	if len(values) > 1 {
 		c.P = &chance
 	}

@@ -40,7 +40,7 @@ func (e *Evidence) Compare(at Place, contender string) *Comparison {
 	if pooled.seconds > 0 && both.seconds > 0 {
 		if e.Unpaired() {
 			if len(values) == 0 || len(base) == 0 {
-				return besideAt(at, beside, &Comparison{Ratio: pooled.seconds / both.seconds})
+				return besideAt(at, beside, &Comparison{Ratio: pooled.seconds / both.seconds, Pairs: min(pooled.rounds, both.rounds)})
 			}
 		} else if c := pooled.over(both, e.Opt.Confidence); c != nil {
 			return besideAt(at, beside, c)
@@ -54,6 +54,7 @@ func (e *Evidence) Compare(at Place, contender string) *Comparison {
 		return e.shift(base.Values(), values.Values(), at, beside)
 	}
 	c := bounded(stat.PairedShift(ratios, e.Opt.Confidence))
+	c.Pairs = len(ratios)
 	if len(ratios) > 1 {
 		p := stat.SignedRank(ratios)
 		c.P = &p
@@ -81,6 +82,7 @@ func bounded(s stat.Shift) *Comparison {
 // shift compares two samples of rounds that are no pairs.
 func (e *Evidence) shift(base, values []float64, at, beside Place) *Comparison {
 	c := bounded(stat.RatioShift(base, values, e.Opt.Confidence))
+	c.Pairs = min(len(base), len(values))
 	if len(values) > 1 && len(base) > 1 {
 		p := e.RankTests.P(base, values)
 		c.P = &p

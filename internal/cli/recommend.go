@@ -52,7 +52,7 @@ func newRecommendCmd() *cobra.Command {
 
 // askable are the needs that a user can ask for; the others are always asked for.
 func askable() []string {
-	return slices.DeleteFunc(recommend.NeedNames(), func(n string) bool { return n == analysis.Active })
+	return slices.DeleteFunc(recommend.NeedNames(), func(n string) bool { return slices.Contains(analysis.AlwaysNeeded(), n) })
 }
 
 // completeList completes the last name of a list with commas.

@@ -18,6 +18,7 @@ func newReportCmd() *cobra.Command {
 	var format, output string
 	var studies []string
 	var costs costFlags
+	var wide bool
 	c := &cobra.Command{
 		Use:   "report DIR",
 		Short: "Show a run: text, Markdown, CSV, JSON, HTML, benchstat or OpenMetrics",
@@ -45,7 +46,7 @@ func newReportCmd() *cobra.Command {
 			if err := addPublished(r, studies); err != nil {
 				return err
 			}
-			var opt report.Options
+			opt := report.Options{Wide: wide}
 			if format == string(report.OpenMetrics) {
 				wholeRun(&opt, args[0], rec, console.Logger(c.ErrOrStderr()))
 			}
@@ -68,6 +69,7 @@ func newReportCmd() *cobra.Command {
 	}
 	c.Flags().StringVar(&format, "format", string(report.Text), "one of "+joinOr(report.Formats()))
 	c.Flags().StringVarP(&output, "output", "o", "", "write to `FILE` instead of standard output")
+	c.Flags().BoolVar(&wide, "wide", false, "text: tables of every step below the first ones")
 	addPublishedFlag(c, &studies)
 	costs.add(c)
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(report.Formats(), cobra.ShellCompDirectiveNoFileComp))

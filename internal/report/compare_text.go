@@ -17,10 +17,7 @@ import (
 const shownRows = 24
 
 func writeCompareText(w io.Writer, c *compare.Comparison, opt Options) error {
-	t := &textWriter{color: opt.Color, width: maxWidth}
-	if opt.Width > 0 {
-		t.width = max(minWidth, min(opt.Width, maxWidth))
-	}
+	t := newTextWriter(opt)
 	t.wrapAfter(t.paint(bold, "old  "), 5, printable.Line(runText(&c.Old)))
 	t.wrapAfter(t.paint(bold, "new  "), 5, printable.Line(runText(&c.New)))
 	t.line("")

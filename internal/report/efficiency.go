@@ -203,36 +203,6 @@ func number(v *float64, of string) string {
 	return unit.Format(*v, of)
 }
 
-// costs says in words what the first step of each group that has it shows: the
-// figures are in the tables above.
-func (t *textWriter) costs() {
-	said := false
-	for i := range t.Groups {
-		for _, c := range t.costsOf(&t.Groups[i]) {
-			about := c.about()
-			if len(about) == 0 || len(about) == 1 && c.lowerBound() { // whose figures are in the long tables only
-				continue
-			}
-			if !said {
-				t.line(t.paint(bold, "Efficiency"))
-				said = true
-			}
-			where := c.step
-			if len(t.Groups) > 1 {
-				where += ", " + t.Groups[i].title()
-			}
-			t.wrap("", printable.Line(where)+": "+printable.Line(strings.Join(about, " ")), "")
-			break
-		}
-	}
-	if said {
-		if basis := t.energyBasis(); basis != "" {
-			t.wrap("", printable.Line(basis), dim)
-		}
-		t.line("")
-	}
-}
-
 func (t *textWriter) fleet() {
 	if t.Fleet == nil {
 		return

@@ -72,11 +72,11 @@ func finiteResult(res analysis.Result) (*analysis.Result, []string) {
 		case !isFinite(c.Ratio):
 			res.VsBaseline, lost = nil, append(lost, "the ratio to the baseline")
 		case !finiteInterval(c.CI):
-			res.VsBaseline, lost = &analysis.Comparison{Ratio: c.Ratio, P: c.P}, append(lost, "the ratio's interval")
+			res.VsBaseline, lost = &analysis.Comparison{Ratio: c.Ratio, P: c.P, Pairs: c.Pairs}, append(lost, "the ratio's interval")
 		}
 	}
 	if c := res.VsBaseline; c != nil && c.P != nil && !isFinite(*c.P) {
-		res.VsBaseline, lost = &analysis.Comparison{Ratio: c.Ratio, CI: c.CI}, append(lost, "the p-value")
+		res.VsBaseline, lost = &analysis.Comparison{Ratio: c.Ratio, CI: c.CI, Pairs: c.Pairs}, append(lost, "the p-value")
 	}
 	return &res, lost
 }

@@ -50,6 +50,9 @@ func firmnessText(r *analysis.Recommendation) string {
 	case analysis.Alike:
 		return named(r.Alike) + ": as good as each other"
 	case analysis.Firm:
+		if i := slices.IndexFunc(first.Terms, func(t analysis.Term) bool { return t.CI == nil }); i >= 0 {
+			return fmt.Sprintf("%s: first in %s of the resamples, but its %s has too few rounds for an interval", first.Contender, often, first.Terms[i].Criterion)
+		}
 		return fmt.Sprintf("%s, and firmly: first in %s of the resamples", first.Contender, often)
 	case analysis.Leaning:
 		return fmt.Sprintf("leaning to %s: first in %s of the resamples, %s follows", first.Contender, often, r.Ranked[1].Contender)
@@ -114,7 +117,7 @@ func recommendLegend(r *analysis.Recommendation) []string {
 
 // asked are the needs without the one that is always there.
 func asked(r *analysis.Recommendation) string {
-	needs := slices.DeleteFunc(slices.Clone(r.Needs), func(n string) bool { return n == analysis.Active })
+	needs := slices.DeleteFunc(slices.Clone(r.Needs), func(n string) bool { return slices.Contains(analysis.AlwaysNeeded(), n) })
 	if len(needs) == 0 {
 		return "nothing (--need policy,encryption,…)"
 	}
@@ -183,10 +186,7 @@ func withInterval(ratio float64, ci *analysis.Interval) string {
 }
 
 func writeRecommendText(w io.Writer, r *analysis.Recommendation, opt Options) error {
-	t := &textWriter{color: opt.Color, width: maxWidth}
-	if opt.Width > 0 {
-		t.width = max(minWidth, min(opt.Width, maxWidth))
-	}
+	t := newTextWriter(opt)
 	t.wrap("", printable.Line(firmnessText(r)), bold)
 	if s := IgnoredText(r); s != "" {
 		t.wrap("", s, yellow)

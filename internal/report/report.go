@@ -53,7 +53,8 @@ func Formats() []string {
 // hold. A format heeds those that it is named at.
 type Options struct {
 	Color bool // text: escape codes for a terminal
-	Width int  // text: columns; 0 means 100, which is also the most that is used
+	Width int  // text: columns; 0 means 100
+	Wide  bool // text: tables of every step below the first ones
 
 	// Samples and Recordings make OpenMetrics a whole run: the values of single
 	// rounds, and families that Recordings writes behind them, without # EOF.

@@ -68,6 +68,7 @@ func TestGolden(t *testing.T) {
 	}
 	golden(t, "full.html", bare(write(t, "html", full(), Options{})))
 	golden(t, "quick-color.txt", write(t, "text", samples["quick"], Options{Color: true}))
+	golden(t, "quick-wide.txt", write(t, "text", samples["quick"], Options{Wide: true, Width: 120}))
 	golden(t, "quick-60.txt", write(t, "text", samples["quick"], Options{Width: 60}))
 }
 

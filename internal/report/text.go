@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -15,41 +16,53 @@ import (
 )
 
 const (
-	maxWidth     = 100 // more columns than this are harder to read, not easier
-	minWidth     = 40
-	columnGap    = 2
-	maxFinding   = 400 // characters of a finding; the other formats have all of it
-	shownPerCode = 4   // findings of one code that are told in full; of more, two are
-	shownInfos   = 12  // findings of level info; of more, one of each code is told
+	maxWidth    = 100 // sentences of more columns than this are harder to read, not easier
+	maxRoom     = 140 // tables may take more
+	minWidth    = 40
+	columnGap   = 2
+	maxFinding  = 300 // characters of a finding; the other formats have all of it
+	shownCauses = 3   // causes of findings; the page has all
 )
+
+// manual is where the page with the method is found.
+const manual = "https://github.com/cnibench/cnibench/blob/main/docs/statistics.md"
 
 type textWriter struct {
 	bytes.Buffer
 	*view
-	color bool
-	width int
-	said  map[string]bool // next steps of findings
+	color, wide bool
+	width, room int // of sentences and of tables, columns
 }
 
-func writeText(w io.Writer, r *analysis.Report, opt Options) error {
-	t := &textWriter{view: newView(r), color: opt.Color, width: maxWidth, said: map[string]bool{}}
+func newTextWriter(opt Options) *textWriter {
+	t := &textWriter{color: opt.Color, wide: opt.Wide, width: maxWidth, room: maxWidth}
 	if opt.Width > 0 {
-		t.width = max(minWidth, min(opt.Width, maxWidth))
+		t.width, t.room = max(minWidth, min(opt.Width, maxWidth)), max(minWidth, min(opt.Width, maxRoom))
 	}
+	return t
+}
+
+// writeText is a pure function from the analysis to text, for a run that still goes on
+// as for a whole one.
+func writeText(w io.Writer, r *analysis.Report, opt Options) error {
+	t := newTextWriter(opt)
+	t.view = newView(r)
+	for i, s := range t.answer() {
+		style := ""
+		if i == 0 {
+			style = bold
+		}
+		t.wrap("", printable.Line(s), style)
+	}
+	t.line("")
 	t.header()
 	for i := range t.Groups {
 		t.group(&t.Groups[i])
 	}
-	if len(t.Groups) == 0 {
-		t.wrap("", "No valid sample: there is nothing to compare. The findings say why.", "")
-		t.line("")
-	} else {
-		for _, s := range t.legend() {
-			t.wrap("", s, dim)
-		}
-		t.line("")
+	if len(t.Groups) > 0 {
+		t.shortLegend()
 	}
-	t.costs()
+	t.advice()
 	t.fleet()
 	t.published()
 	t.findings()
@@ -59,26 +72,65 @@ func writeText(w io.Writer, r *analysis.Report, opt Options) error {
 }
 
 func (t *textWriter) header() {
-	t.wrap("", fmt.Sprintf("cnibench, suite %s, arena %s, %s against %s", printable.Line(t.Run.Suite), printable.Line(t.Run.Arena),
-		plural(t.Run.Rounds, "round"), printable.Line(t.Baseline)), bold)
-	about := "run " + printable.Line(t.Run.ID) + ", " + t.Run.Started.UTC().Format("2006-01-02 15:04 MST")
-	if mode := t.Plan.Settings["offload"]; mode != "" { // decides what a packet is
-		about += ", --offload " + printable.Line(mode)
+	about := fmt.Sprintf("Suite %s, arena %s, %s, run %s, %s", t.Run.Suite, t.Run.Arena, plural(t.Run.Rounds, "round"), t.Run.ID, t.Run.Started.UTC().Format("2006-01-02 15:04 MST"))
+	if len(t.Groups) == 1 && t.Groups[0].title() != "" {
+		about += ", " + t.Groups[0].title()
 	}
-	t.wrap("", about, dim)
+	if mode := t.Plan.Settings["offload"]; mode != "" { // decides what a packet is
+		about += ", --offload " + mode
+	}
+	t.wrap("", printable.Line(about), dim)
 	t.line("")
 }
 
 func (t *textWriter) group(g *group) {
-	t.wrap("", printable.Line(g.title()), bold)
+	if len(t.Groups) > 1 {
+		t.wrap("", printable.Line(g.title()), bold)
+	}
 	head := headline(g, t.Steps)
 	scales := t.scales()
-	sets := further(g, t.apartFrom(scales), head)
-	if len(head) > 0 {
-		t.tables(g, [][]column{head})
-	}
+	t.headTables(g, head)
 	t.byServices(g, scales)
-	t.tables(g, sets)
+	if t.wide {
+		t.tables(g, further(g, t.apartFrom(scales), head))
+	}
+}
+
+// shortLegend says in two lines how to read the tables, and where the rest is.
+func (t *textWriter) shortLegend() {
+	how := "paired by round"
+	if t.Run.Unpaired {
+		how = "of all rounds to all of the baseline's"
+	}
+	t.wrap("", fmt.Sprintf("× is the ratio to %s, %s, with its interval; the figure beside it is the median.", printable.Line(t.Baseline), how), dim)
+	letters := "Letters: contenders that share one cannot be told apart; a is best. "
+	if !slices.ContainsFunc(t.Results, func(r analysis.Result) bool { return len(r.Groups) > 0 }) {
+		letters = "The rounds are too few for groups. "
+	}
+	more := ""
+	if !t.wide {
+		more = "Every step: --wide. "
+	}
+	t.wrap("", letters+more, dim)
+	link := manual
+	if len(link) > t.width {
+		link = "docs/statistics.md"
+	}
+	t.line(t.paint(dim, link))
+	t.line("")
+}
+
+// advice is the choice in three lines: for no need, with policy, with encryption.
+func (t *textWriter) advice() {
+	lines := t.adviceLines()
+	if len(lines) == 0 {
+		return
+	}
+	t.line(t.paint(bold, "Choice"))
+	for _, s := range lines {
+		t.wrapAfter("  ", 2, printable.Line(s))
+	}
+	t.line("")
 }
 
 // tables prints the column sets and what their steps are.
@@ -172,69 +224,31 @@ func (t *textWriter) columnCells(g *group, c column) []string {
 	return cells
 }
 
+// findings prints the gravest causes, a line for each.
 func (t *textWriter) findings() {
+	causes := t.causes()
 	if len(t.Findings) == 0 {
 		return
 	}
 	t.line(t.paint(bold, "Findings"))
-	told, notes := apart(t.Findings)
-	kinds, infos := kindsOf(told)
-	for _, kind := range kinds {
-		shown := len(kind)
-		switch {
-		case kind[0].Severity == "info" && infos > shownInfos:
-			shown = 1
-		case len(kind) > shownPerCode:
-			shown = 2
-		}
-		for _, f := range kind[:shown] {
-			t.finding(f)
-		}
-		if rest := len(kind) - shown; rest > 0 {
-			t.wrapAfter("      ", 6, fmt.Sprintf("… and %d more of this kind (%s); the HTML and JSON reports list all", rest, printable.Line(kind[0].Code)))
-		}
+	for _, c := range causes[:min(len(causes), shownCauses)] {
+		t.wrapAfter(t.paint(severityColor[c.severity], text.Pad(printable.Line(c.severity), 6, ' ')), 6, text.Snip(c.line(), maxFinding, "…"))
 	}
-	for _, f := range notes[:min(len(notes), shownInfos)] {
-		t.note(f)
-	}
-	if rest := len(notes) - shownInfos; rest > 0 {
-		t.wrapAfter("      ", 6, fmt.Sprintf("… and %s; the HTML and JSON reports list all", plural(rest, "more note")))
+	if rest := len(t.Findings) - shown(causes); rest > 0 {
+		t.wrapAfter("      ", 6, t.paint(dim, fmt.Sprintf("All %d findings are on the page and in --format json.", len(t.Findings))))
 	}
 	t.line("")
 }
 
-// note is one entry of at most two lines: how something was measured explains
-// the figures and asks for nothing.
-func (t *textWriter) note(f analysis.Finding) {
-	width := t.width - 6
-	lines := t.lines(printable.Line(f.Text), width)
-	if len(lines) > 2 {
-		lines = []string{lines[0], text.Snip(lines[1]+" "+lines[2], width, "…")}
-		if !strings.HasSuffix(lines[1], "…") {
-			lines[1] = text.Snip(lines[1], width-2, "") + " …"
+// shown counts the findings that the printed causes tell whole.
+func shown(causes []cause) int {
+	n := 0
+	for _, c := range causes[:min(len(causes), shownCauses)] {
+		if len(c.findings) == 1 {
+			n++
 		}
 	}
-	lead := t.paint(severityColor[f.Severity], text.Pad(printable.Line(f.Severity), 6, ' '))
-	for _, line := range lines {
-		t.line(strings.TrimRight(lead+line, " "))
-		lead = strings.Repeat(" ", 6)
-	}
-}
-
-func (t *textWriter) finding(f analysis.Finding) {
-	what := printable.Line(f.Text)
-	if where := place(f); where != "" {
-		what = printable.Line(where) + ": " + what
-	}
-	what = text.Snip(what, maxFinding, "…")
-	if f.Excluded {
-		what += " (not ranked)"
-	}
-	t.wrapAfter(t.paint(severityColor[f.Severity], text.Pad(printable.Line(f.Severity), 6, ' ')), 6, what)
-	if f.Next != "" && !t.said[f.Next] { // once is enough
-		t.said[f.Next] = true
-		t.wrapAfter("      "+t.paint(dim, "→ "), 8, printable.Line(f.Next))
-	}
+	return n
 }
 
 func (t *textWriter) unsupported() {

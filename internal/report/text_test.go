@@ -16,8 +16,11 @@ func TestTextFits(t *testing.T) {
 	for name, r := range samples {
 		for _, width := range []int{0, 40, 60, 80, 100, 200} {
 			limit := width
-			if width == 0 || width > 100 {
+			switch {
+			case width == 0:
 				limit = 100
+			case width > 140:
+				limit = 140
 			}
 			for _, color := range []bool{false, true} {
 				for _, line := range strings.Split(write(t, "text", r, Options{Width: width, Color: color}), "\n") {
@@ -49,15 +52,10 @@ func TestColorOnlyWhenAsked(t *testing.T) {
 	}
 }
 
-// A note takes two lines at most, after all that asks for something, and names
-// no next step.
-func TestNotesAreShort(t *testing.T) {
-	got := write(t, "text", sample(6), Options{})
-	_, after, _ := strings.Cut(got, "info  flannel-vxlan")
-	_, note, found := strings.Cut(after, "info  iperf3")
-	note, _, _ = strings.Cut(note, "\n\n")
-	if !found || strings.Count(note, "\n") != 1 || strings.Contains(note, "→") {
-		t.Errorf("the note is not two lines after the other findings: %q", note)
+// Notes on how something was measured are on the page, not on the terminal.
+func TestNotesAreOnThePage(t *testing.T) {
+	if got := write(t, "text", sample(6), Options{}); strings.Contains(got, "iperf3 3.12 drives") || !strings.Contains(got, "All 4 findings are on the page") {
+		t.Errorf("the terminal tells the note, or does not say where it is:\n%s", got)
 	}
 	if html := write(t, "html", sample(6), Options{}); !strings.Contains(html, "over the common window (54 samples of dtm and dum)") {
 		t.Error("the page does not have the note in full")
@@ -74,7 +72,7 @@ func TestBaselineHasNoOverheadOverItself(t *testing.T) {
 		}
 	}
 	line := regexp.MustCompile(`(?m)^host +.*–`)
-	if got := write(t, "text", sample(6), Options{}); !line.MatchString(got) {
+	if got := write(t, "text", sample(6), Options{Wide: true}); !line.MatchString(got) {
 		t.Errorf("the text has no dash for the baseline:\n%s", got)
 	}
 }
@@ -99,5 +97,72 @@ func TestUnranked(t *testing.T) {
 	}
 	if _, there := v.Groups[0].has("http-350-20k", "cpu_per_request"); !there {
 		t.Error("CPU of the other step is gone too")
+	}
+}
+
+// A contender of one pair has its figure, and no ratio.
+func TestNoRatioFromFewerThanThreePairs(t *testing.T) {
+	r := sample(6)
+	for i := range r.Results {
+		if f := &r.Results[i]; f.Contender == "canal" && f.Metric == "latency_p99" {
+			f.N, f.Median, f.VsBaseline = 1, 2.09e-3, &analysis.Comparison{Ratio: 0.301, Pairs: 1}
+		}
+	}
+	for format, ratio := range map[string]string{"text": "0.30×", "md": "0.30×", "html": "0.30×"} {
+		got := write(t, format, r, Options{})
+		if strings.Contains(strings.Replace(got, pageScript, "", 1), ratio) || !strings.Contains(got, "2.09 ms") {
+			t.Errorf("%s: the ratio of one pair is shown, or its figure is not", format)
+		}
+	}
+	if got := write(t, "text", r, Options{}); !strings.Contains(got, "2.09 ms (1 of 6)") {
+		t.Errorf("no 1 of 6:\n%s", got)
+	}
+	if r.Results[0].VsBaseline == nil && r.Results[1].VsBaseline == nil {
+		t.Error("the report itself was changed")
+	}
+}
+
+// The first lines say who is best, how sure that is, and what to do next.
+func TestAnswerComesFirst(t *testing.T) {
+	r := sample(6)
+	r.Capabilities = []analysis.Capability{{Contender: "canal", Name: "encryption", Value: "wireguard"}}
+	for round := range 6 {
+		for _, c := range []string{"host", "canal"} {
+			m := analysis.Mark{Contender: c, Step: "dts", Round: round + 1}
+			if round < 2 {
+				m.Dropped = "load_generator_late"
+			}
+			r.Marks = append(r.Marks, m)
+		}
+	}
+	for _, c := range []string{"host", "canal"} {
+		r.Findings = append(r.Findings, analysis.Finding{Severity: "error", Code: "load_generator_late", Contender: c, Step: "dts", Excluded: true, Text: "left out in rounds 1 and 2 of 6", Next: "Stop other work."})
+	}
+	got := write(t, "text", r, Options{})
+	for _, want := range []string{
+		"Goodput (TCP, one stream): macvlan cannot be told apart from host. Routes 0.55–0.92 of host. WireGuard 0.55.",
+		"Run quality: poor: 4 of 12 samples dropped; the CPU was starved",
+		"CPU starved: 4 of 12 samples dropped; use a quieter machine, or a lower rate.",
+	} {
+		if !strings.Contains(strings.Join(strings.Fields(got), " "), want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if first, _, _ := strings.Cut(got, "\n"); !strings.HasPrefix(first, "Goodput") {
+		t.Errorf("the first line is %q", first)
+	}
+}
+
+// A metric that too few rounds carry is a line, no column.
+func TestUnusableMetricIsALine(t *testing.T) {
+	r := sample(6)
+	for i := range r.Results {
+		if f := &r.Results[i]; f.Step == "http-350" {
+			f.N = i % 3
+		}
+	}
+	got := write(t, "text", r, Options{})
+	if !strings.Contains(got, "not usable here, 0 to 2 of 6 rounds valid") || strings.Contains(got, "310 µs") {
+		t.Errorf("latency is not a line:\n%s", got)
 	}
 }

@@ -47,6 +47,7 @@ type view struct {
 // newView arranges r: groups in the order of the results, in each the baseline
 // first, then the contenders by their place in the first headline column.
 func newView(r *analysis.Report) *view {
+	r = withoutWeakRatios(r)
 	v := &view{Report: r, Steps: steps(r)}
 	for i := range r.Results {
 		res := &r.Results[i]
@@ -78,6 +79,18 @@ func newView(r *analysis.Report) *view {
 		g.sort(headline(g, v.Steps))
 	}
 	return v
+}
+
+// withoutWeakRatios is r without ratios from fewer than three pairs: one of a single pair
+// says nothing, and stands beside others as if it did.
+func withoutWeakRatios(r *analysis.Report) *analysis.Report {
+	out := *r
+	out.Results = analysis.Changed(r.Results, func(f *analysis.Result) {
+		if c := f.VsBaseline; c != nil && c.Pairs > 0 && c.Pairs < fewestPairs {
+			f.VsBaseline = nil
+		}
+	})
+	return &out
 }
 
 func (v *view) group(at site) *group {
@@ -145,6 +158,14 @@ func (g *group) has(step, metric string) (column, bool) {
 		}
 	}
 	return column{}, false
+}
+
+// by is the group with its contenders in the order of other columns.
+func (g *group) by(columns []column) *group {
+	out := *g
+	out.Contenders = slices.Clone(g.Contenders)
+	out.sort(columns)
+	return &out
 }
 
 // sort puts the baseline first, then tiers from the best, unranked last; in a

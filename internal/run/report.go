@@ -146,6 +146,7 @@ func Capabilities(list []*contender.Contender) []analysis.Capability {
 		}
 		yes("observability", f.Observability != "")
 		yes(analysis.Active, f.Status != "retired")
+		yes(analysis.Whole, c.Product != "kernel")
 	}
 	return out
 }

@@ -33,7 +33,28 @@ func Report(rec *result.Record, opt analysis.Options) *analysis.Report {
 		Tool:        run.Tool,
 		Traces:      e.Opt.Traces,
 		Measured:    e.Measured,
+		Marks:       marks(rec.Samples),
 		Efficiency:  efficiency,
 		Fleet:       cost.Fleet(e, efficiency),
 	}
+}
+
+// marks are the samples' verdicts.
+func marks(samples []result.Sample) []analysis.Mark {
+	var list []analysis.Mark
+	for i := range samples {
+		s := &samples[i]
+		if s.Step == result.SetupStep {
+			continue
+		}
+		mark := analysis.Mark{Contender: s.Contender, Step: s.Step, Round: s.Round}
+		if s.Verdict != result.Valid {
+			mark.Dropped = "invalid_sample"
+			if len(s.Reasons) > 0 {
+				mark.Dropped = s.Reasons[0].Code
+			}
+		}
+		list = append(list, mark)
+	}
+	return list
 }

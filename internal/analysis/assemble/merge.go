@@ -24,6 +24,7 @@ func Merge(whole, part *analysis.Report, dir string) *analysis.Report {
 	m.Efficiency = slices.Concat(whole.Efficiency, analysis.Changed(part.Efficiency, func(e *analysis.Efficiency) { e.Part = dir }))
 	m.Curves = slices.Concat(whole.Curves, analysis.Changed(part.Curves, func(c *analysis.Curve) { c.Part = dir }))
 	m.Traces = slices.Concat(whole.Traces, analysis.Changed(part.Traces, func(t *analysis.Trace) { t.Part = dir }))
+	m.Marks = slices.Concat(whole.Marks, analysis.Changed(part.Marks, func(k *analysis.Mark) { k.Part = dir }))
 	m.Contenders = slices.Clone(whole.Contenders)
 	for _, c := range part.Contenders {
 		if !slices.ContainsFunc(m.Contenders, func(o result.ContenderInfo) bool { return o.ID == c.ID }) {

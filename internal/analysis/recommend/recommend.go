@@ -19,7 +19,7 @@ import (
 type Wish struct {
 	analysis.Options
 	Catalogue []analysis.Capability // what the catalogue says, in its order
-	Needs     []string              // names of Needs; analysis.Active is always asked for
+	Needs     []string              // names of Needs; analysis.AlwaysNeeded come on top
 	Weights   []analysis.Weight     // in place of the criteria's own
 	Resamples int                   // 0 is 1000
 }
@@ -41,7 +41,7 @@ const (
 // is. The same run and wish give the same answer. nil where the run has no figure to score by.
 func Choose(rec *result.Record, wish Wish) *analysis.Recommendation {
 	c := chooser{wish: wish, e: analysis.Collect(withoutHistograms(rec), wish.Complete(rec.Run.Plan.Settings)), weights: weightsOf(wish.Weights)}
-	c.needs = append(slices.Clone(wish.Needs), analysis.Active)
+	c.needs = append(slices.Clone(wish.Needs), analysis.AlwaysNeeded()...)
 	slices.Sort(c.needs)
 	c.needs = slices.Compact(c.needs)
 	c.capabilities = Capabilities(rec, wish.Catalogue)
@@ -269,8 +269,11 @@ func (c *chooser) meets(contender string) bool {
 		}
 		if has := c.capabilities[i]; has.Value == "no" {
 			loss := analysis.Loss{Contender: contender, Need: name, Reason: "not so, by the catalogue", Source: has.Source}
-			if name == analysis.Active {
+			switch name {
+			case analysis.Active:
 				loss.Reason = "no longer maintained, by the catalogue"
+			case analysis.Whole:
+				loss.Reason = "a bare datapath of the kernel, no product for clusters"
 			}
 			switch has.Source {
 			case "measured":
@@ -348,7 +351,7 @@ func (c *chooser) reasons(ranked []analysis.Choice, i int) []string {
 	}
 	var has []string
 	for _, x := range c.capabilities {
-		if x.Contender == ranked[i].Contender && x.Name != analysis.Active && slices.Contains(c.needs, x.Name) {
+		if x.Contender == ranked[i].Contender && !slices.Contains(analysis.AlwaysNeeded(), x.Name) && slices.Contains(c.needs, x.Name) {
 			word := x.Name
 			if x.Value != "yes" {
 				word += " by " + x.Value

@@ -1,0 +1,338 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// This file words the answer that a report opens with: which contender is best,
+// whether that is sure, and what to do next. It counts and words; every figure and
+// group is the analysis's.
+
+const (
+	fewestPairs = 3    // a ratio from fewer pairs is not shown
+	mostNamed   = 4    // names in a sentence; more are counted
+	poorShare   = 0.10 // dropped samples from which on the run's quality is poor
+)
+
+// answer is the verdict of each group, a sentence or two for each of its questions,
+// then the quality of the run and the next step.
+func (v *view) answer() []string {
+	var said []string
+	for i := range v.Groups {
+		g := &v.Groups[i]
+		prefix := ""
+		if len(v.Groups) > 1 {
+			prefix = g.title() + ": "
+		}
+		for _, c := range v.telling(g) {
+			if s := v.verdict(g, c); s != "" {
+				said = append(said, prefix+s)
+			}
+		}
+	}
+	if len(v.Groups) == 0 {
+		return []string{"No valid sample: there is nothing to compare. The findings say why."}
+	}
+	said = append(said, v.quality())
+	if causes := v.causes(); len(causes) > 0 && causes[0].next != "" && causes[0].severity != analysis.Info {
+		said = append(said, "Next: "+strings.TrimSuffix(causes[0].next, ".")+".")
+	}
+	return said
+}
+
+// telling are the headline's columns that answer for the group: how much is moved, and
+// how long it takes.
+func (v *view) telling(g *group) []column {
+	var out []column
+	for _, c := range headline(g, v.Steps) {
+		row, _ := result.LookupMetric(c.Metric)
+		if row.Aspect == result.Traffic || row.Aspect == result.Typical {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// verdict says who is best in a column, and where the others stand.
+func (v *view) verdict(g *group, c column) string {
+	about := fmt.Sprintf("%s (%s)", c.Head(), v.stepName(c.Step))
+	if !v.usable(g, c) {
+		return about + ": " + v.unusable(g, c) + "."
+	}
+	var figures []*analysis.Result
+	for _, one := range g.Contenders {
+		if f := g.figure(one.ID, c); f != nil && f.Ranked {
+			figures = append(figures, f)
+		}
+	}
+	slices.SortStableFunc(figures, byRank)
+	if !slices.ContainsFunc(figures, func(f *analysis.Result) bool { return f.Contender != v.Baseline }) {
+		return "" // nothing here is ranked
+	}
+	best := lettered(figures, "a")
+	if len(best) == 0 {
+		return about + ": " + v.byMedians(c, figures)
+	}
+	var names, rest []string
+	var others []*analysis.Result
+	base := false
+	for _, f := range figures {
+		switch is := slices.Contains(best, f); {
+		case f.Contender == v.Baseline:
+			base = is
+		case is:
+			names = append(names, f.Contender)
+		default:
+			others = append(others, f)
+		}
+	}
+	switch {
+	case base && len(names) == 0:
+		rest = append(rest, fmt.Sprintf("%s: nothing reaches %s", about, v.Baseline))
+	case base:
+		rest = append(rest, fmt.Sprintf("%s: %s cannot be told apart from %s", about, few(names), v.Baseline))
+	case len(names) == 1:
+		rest = append(rest, fmt.Sprintf("%s: %s is best%s", about, names[0], v.than(c, best)))
+	default:
+		rest = append(rest, fmt.Sprintf("%s: %s are best%s; the rounds cannot tell them apart", about, few(names), v.than(c, best)))
+	}
+	return strings.Join(append(rest, v.byFamily(c, others)...), ". ") + "."
+}
+
+// byMedians is the order that the rounds are too few to confirm.
+func (v *view) byMedians(c column, figures []*analysis.Result) string {
+	others := slices.DeleteFunc(slices.Clone(figures), func(f *analysis.Result) bool { return f.Contender == v.Baseline })
+	s := fmt.Sprintf("not sure: %s tell nobody apart. By the medians %s is first (%s)", plural(v.Run.Rounds, "round"), others[0].Contender, value(others[0]))
+	return strings.Join(append([]string{s}, v.byFamily(c, others)...), ". ") + "."
+}
+
+// byFamily is the ratios of the others by what carries their packets, the best family
+// first: "Routes: 0.62–0.74 of host".
+func (v *view) byFamily(c column, others []*analysis.Result) []string {
+	var order []string
+	ratios := map[string][]float64{}
+	for _, f := range others {
+		if f.VsBaseline == nil {
+			continue
+		}
+		family := v.family(f.Contender)
+		if ratios[family] == nil {
+			order = append(order, family)
+		}
+		ratios[family] = append(ratios[family], f.VsBaseline.Ratio)
+	}
+	var out []string
+	for i, family := range order {
+		s := family + " " + ratioSpan(ratios[family])
+		if i == 0 {
+			s += v.of(c)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// than is the ratio of the best to the baseline, where they have one.
+func (v *view) than(c column, best []*analysis.Result) string {
+	var ratios []float64
+	for _, f := range best {
+		if f.VsBaseline != nil {
+			ratios = append(ratios, f.VsBaseline.Ratio)
+		}
+	}
+	if len(ratios) == 0 {
+		return ""
+	}
+	return " (" + ratioSpan(ratios) + v.of(c) + ")"
+}
+
+// of is what a ratio is of: "of host", or "times host's" where less is better.
+func (v *view) of(c column) string {
+	if c.Better == result.Lower {
+		return " times " + v.Baseline + "'s"
+	}
+	return " of " + v.Baseline
+}
+
+func ratioSpan(ratios []float64) string {
+	low, high := unit.Ratio(slices.Min(ratios)), unit.Ratio(slices.Max(ratios))
+	if low == high {
+		return low
+	}
+	return low + "–" + high
+}
+
+// transports are the words for what carries pods' packets between nodes.
+var transports = map[string]string{
+	"routes": "Routes", "vpc-routes": "Routes", "vxlan": "VXLAN", "geneve": "Geneve", "ipip": "IPIP", "stt": "STT", "vlan": "VLAN",
+	"tun-udp": "UDP tunnel", "wireguard": "WireGuard", "ipsec": "IPsec", "vpp": "VPP", "none": "No overlay", "mpls": "MPLS",
+}
+
+// family is what carries a contender's packets; encryption hides the rest.
+func (v *view) family(contender string) string {
+	if kind := v.capability(contender, "encryption"); kind != "" && kind != "no" && kind != "yes" {
+		if words := transports[kind]; words != "" {
+			return words
+		}
+		return kind
+	}
+	for _, info := range v.Contenders {
+		if info.ID != contender {
+			continue
+		}
+		parts := strings.Split(info.Datapath, " × ")
+		if len(parts) > 1 {
+			if words := transports[parts[1]]; words != "" {
+				return words
+			}
+			return parts[1]
+		}
+	}
+	return "Others"
+}
+
+// capability is the word for what a contender can do, "" where nothing is known.
+func (v *view) capability(contender, need string) string {
+	for _, c := range v.Capabilities {
+		if c.Contender == contender && c.Name == need {
+			return c.Value
+		}
+	}
+	return ""
+}
+
+// lettered are the figures of a group, by its letter.
+func lettered(figures []*analysis.Result, letter string) []*analysis.Result {
+	return slices.DeleteFunc(slices.Clone(figures), func(f *analysis.Result) bool { return !slices.Contains(f.Groups, letter) })
+}
+
+// few names as many as a sentence holds: "a, b, c and 5 more".
+func few(names []string) string {
+	if len(names) <= mostNamed+1 {
+		return named(names)
+	}
+	return strings.Join(names[:mostNamed], ", ") + fmt.Sprintf(" and %d more", len(names)-mostNamed)
+}
+
+// rounds are those that a figure could have.
+func (v *view) rounds(part string) int {
+	if part == "" {
+		return v.Run.Rounds
+	}
+	return origin(v.Report, part).Plan.Rounds
+}
+
+// usable says that some contender has rounds enough for a ratio in the column, as far as
+// the run could give them.
+func (v *view) usable(g *group, c column) bool {
+	all := v.rounds(g.Part)
+	for _, one := range g.Contenders {
+		if f := g.figure(one.ID, c); f != nil && (all < fewestPairs || !one.Baseline && f.N >= fewestPairs) {
+			return true
+		}
+	}
+	return false
+}
+
+// unusable says why a column has no figures to show.
+func (v *view) unusable(g *group, c column) string {
+	low, high := v.rounds(g.Part), 0
+	for _, one := range g.Contenders {
+		n := 0
+		if f := g.figure(one.ID, c); f != nil {
+			n = f.N
+		}
+		low, high = min(low, n), max(high, n)
+	}
+	valid := fmt.Sprint(low)
+	if high > low {
+		valid = fmt.Sprintf("%d to %d", low, high)
+	}
+	return fmt.Sprintf("not usable here, %s of %s valid", valid, plural(v.rounds(g.Part), "round"))
+}
+
+// stepName is a step in words, "TCP, 1 stream"; the id where it has none.
+func (v *view) stepName(id string) string {
+	for _, s := range v.Steps {
+		if s.ID == id && describe(s) != "" {
+			return strings.TrimSuffix(strings.TrimPrefix(describe(s), "pod to pod, "), ", pod to pod")
+		}
+	}
+	return id
+}
+
+// quality is how far the run can be trusted, with the main reason.
+func (v *view) quality() string {
+	dropped, planned := v.dropped()
+	level, reasons := "good", []string{}
+	for _, c := range v.causes() {
+		switch {
+		case c.spoils == "":
+			continue
+		case c.poor:
+			level = "poor"
+		case level == "good":
+			level = "fair"
+		}
+		reasons = append(reasons, c.spoils)
+	}
+	if dropped > 0 {
+		reasons = append([]string{fmt.Sprintf("%d of %d samples dropped", dropped, planned)}, reasons...)
+		if level == "good" {
+			level = "fair"
+		}
+		if float64(dropped) >= poorShare*float64(planned) {
+			level = "poor"
+		}
+	}
+	if len(reasons) == 0 {
+		return "Run quality: good."
+	}
+	return "Run quality: " + level + ": " + strings.Join(reasons[:min(len(reasons), 3)], "; ") + "."
+}
+
+// dropped counts the samples that do not count, and all.
+func (v *view) dropped() (dropped, all int) {
+	for _, m := range v.Marks {
+		if m.Dropped != "" {
+			dropped++
+		}
+	}
+	return dropped, len(v.Marks)
+}
+
+// adviceLines are the choice for no need, with policy, and encrypted; none where nothing
+// could be scored.
+func (v *view) adviceLines() []string {
+	rec := v.Recommendation
+	if rec == nil {
+		return nil
+	}
+	if len(rec.Ranked) == 0 {
+		return []string{"No choice yet: " + firmnessText(rec) + "."}
+	}
+	lines := []string{"Any: " + firmnessText(rec) + "."}
+	for _, need := range []struct{ name, words string }{{"policy", "With NetworkPolicy"}, {"encryption", "Encrypted"}} {
+		i := slices.IndexFunc(rec.Ranked, func(c analysis.Choice) bool {
+			has := v.capability(c.Contender, need.name)
+			return has != "" && has != "no"
+		})
+		switch {
+		case i < 0:
+			lines = append(lines, need.words+": no contender of this run has it.")
+		case i == 0:
+			lines = append(lines, need.words+": "+rec.Ranked[0].Contender+", too.")
+		default:
+			c := rec.Ranked[i]
+			lines = append(lines, fmt.Sprintf("%s: %s, score %s beside %s of %s.", need.words, c.Contender,
+				unit.Ratio(c.Score), unit.Ratio(rec.Ranked[0].Score), rec.Ranked[0].Contender))
+		}
+	}
+	return lines
+}

@@ -1,0 +1,153 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/printable"
+)
+
+// This file gathers findings by their cause: a starved CPU drops samples for several
+// reasons and leaves gaps behind, and a reader wants to hear of it once.
+
+// cause is why findings are there, with all that it touched.
+type cause struct {
+	severity string
+	words    string // what happened
+	affected string // "41 of 126 samples dropped", or where
+	next     string
+	spoils   string // what to say of the run's quality; "" where the figures are none the worse
+	poor     bool   // the figures are much the worse
+	known    bool   // words are of the table below, not of the first finding
+	findings []analysis.Finding
+}
+
+// noValidSample only says what another finding has caused.
+const noValidSample = "no_valid_sample"
+
+// known is a cause with several codes, or with fewer words than its finding has.
+type known struct {
+	codes       []string
+	words, next string
+	spoils      string
+	poor        bool
+}
+
+var knownCauses = []known{
+	{[]string{"load_generator_late", "load_generator_saturated", "cpu_steal", "steal_present", "rate_short", "recording_pause", "busy_machine"},
+		"CPU starved", "use a quieter machine, or a lower rate", "the CPU was starved", true},
+	{[]string{"unstable_baseline"},
+		"The baseline itself varied between rounds", "run again when the machine is quiet, with more rounds", "the baseline varied between rounds", true},
+	{[]string{"scattered_rounds", "bimodal_rounds", "drift", "warmup_not_over"},
+		"Rounds lie far apart", "run again with --rounds 6 or more, and read intervals rather than medians", "rounds lie far apart", false},
+	{[]string{"too_few_rounds", "coarse_resolution"},
+		"Too few rounds to be sure", "run again with --rounds 6 or more", "too few rounds", false},
+	{[]string{"udp_loss"},
+		"More than 10 % of the UDP datagrams lost, so that goodput says nothing", "compare TCP, or lower the sending rate", "", false},
+	{[]string{"missing_result", "workload_failed", "missing_figure"},
+		"Results are missing or broken", "read the findings on the page; they name each file", "results are missing", false},
+	{[]string{"contender_failed", "setup_failed"},
+		"Contenders did not come up", "cnibench probe says what they need", "contenders did not come up", false},
+	{[]string{"emulated_kernel"},
+		"The kernel ran on an emulated CPU", "read ratios only, or run on a machine with KVM", "the CPU was emulated", false},
+}
+
+// causes are those of all findings that ask for something, the gravest first, of these
+// what dropped most samples. Notes on how something was measured are on the page.
+func (v *view) causes() []cause {
+	told, _ := apart(v.Findings)
+	var list []*cause
+	index := map[string]int{}
+	for _, f := range bySeverity(told) {
+		if f.Code == noValidSample && len(told) > 1 && slices.ContainsFunc(told, func(o analysis.Finding) bool {
+			return o.Code != noValidSample && o.Excluded && o.Step == f.Step && (o.Contender == f.Contender || o.Contender == "")
+		}) {
+			continue
+		}
+		key := f.Severity + "/" + f.Code
+		row := slices.IndexFunc(knownCauses, func(k known) bool { return slices.Contains(k.codes, f.Code) })
+		if row >= 0 {
+			key = fmt.Sprint(row)
+		}
+		i, seen := index[key]
+		if !seen {
+			i, index[key] = len(list), len(list)
+			c := &cause{severity: f.Severity, words: f.Text, next: f.Next, known: row >= 0}
+			if where := place(f); where != "" && row < 0 {
+				c.words = where + ": " + f.Text
+			}
+			if row >= 0 {
+				k := knownCauses[row]
+				c.words, c.next, c.spoils, c.poor = k.words, k.next, k.spoils, k.poor
+			}
+			list = append(list, c)
+		}
+		list[i].findings = append(list[i].findings, f)
+	}
+	out := make([]cause, len(list))
+	for i, c := range list {
+		c.affected = v.affected(c)
+		out[i] = *c
+	}
+	slices.SortStableFunc(out, func(a, b cause) int {
+		if a.severity != b.severity {
+			return slices.Index(severities, a.severity) - slices.Index(severities, b.severity)
+		}
+		return len(b.findings) - len(a.findings)
+	})
+	return out
+}
+
+// affected says how many samples a cause dropped, or what it is about.
+func (v *view) affected(c *cause) string {
+	n := 0
+	for _, m := range v.Marks {
+		if m.Dropped != "" && slices.ContainsFunc(c.findings, func(f analysis.Finding) bool { return f.Excluded && f.Code == m.Dropped && f.Part == m.Part }) {
+			n++
+		}
+	}
+	if n > 0 {
+		return fmt.Sprintf("%d of %d samples dropped", n, len(v.Marks))
+	}
+	if !c.known {
+		if rest := len(c.findings) - 1; rest > 0 {
+			return fmt.Sprintf("and %d more like it", rest)
+		}
+		return ""
+	}
+	var contenders, steps []string
+	for _, f := range c.findings {
+		if f.Contender != "" && !slices.Contains(contenders, f.Contender) {
+			contenders = append(contenders, f.Contender)
+		}
+		if f.Step != "" && !slices.Contains(steps, f.Step) {
+			steps = append(steps, f.Step)
+		}
+	}
+	var parts []string
+	if len(contenders) > 0 {
+		parts = append(parts, few(contenders))
+	}
+	if len(steps) > 0 {
+		parts = append(parts, "at "+few(steps))
+	}
+	return strings.Join(parts, " ")
+}
+
+// line is a cause in one line.
+func (c cause) line() string {
+	words := printable.Line(c.words)
+	if c.affected != "" {
+		glue := ": "
+		if !c.known {
+			glue = "; "
+		}
+		words = strings.TrimSuffix(words, ".") + glue + printable.Line(c.affected)
+	}
+	if c.next != "" {
+		words = strings.TrimSuffix(words, ".") + "; " + strings.ToLower(c.next[:1]) + printable.Line(c.next[1:])
+	}
+	return strings.TrimSuffix(words, ".") + "."
+}

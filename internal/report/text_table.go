@@ -1,0 +1,230 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/printable"
+)
+
+// This file lays out the terminal's first tables: one for each step of the headline, a
+// line for each contender, ratio and interval first.
+
+// detail is how much a table has room for; each next one leaves more out.
+type detail struct {
+	values   int  // columns with absolute figures; -1: all
+	features bool // policy and encryption
+}
+
+var details = []detail{{-1, true}, {1, true}, {1, false}, {0, false}}
+
+// byStep are the headline's columns, those of a step together.
+func byStep(head []column) [][]column {
+	var out [][]column
+	for _, c := range head {
+		i := slices.IndexFunc(out, func(set []column) bool { return set[0].Step == c.Step })
+		if i < 0 {
+			out = append(out, []column{c})
+			continue
+		}
+		out[i] = append(out[i], c)
+	}
+	return out
+}
+
+// headTables prints a table for each step of the headline, and a line for each metric
+// that has no usable figures.
+func (t *textWriter) headTables(g *group, head []column) {
+	for i, set := range byStep(head) {
+		usable := slices.DeleteFunc(slices.Clone(set), func(c column) bool { return !t.usable(g, c) })
+		if len(usable) > 0 {
+			t.stepTitle(set[0].Step)
+			t.oneStep(g, usable, i == 0)
+		}
+		var without []string
+		for _, c := range set {
+			if !t.usable(g, c) {
+				without = append(without, c.Head())
+			}
+		}
+		if len(without) > 0 {
+			c := set[len(set)-1]
+			for _, one := range set {
+				if !t.usable(g, one) {
+					c = one
+					break
+				}
+			}
+			t.wrap("", printable.Line(fmt.Sprintf("%s (%s): %s.", named(without), t.stepName(c.Step), t.unusable(g, c))), yellow)
+		}
+		t.line("")
+	}
+}
+
+// stepTitle is a step's name and, dimmed, its id where there is room.
+func (t *textWriter) stepTitle(id string) {
+	name := text.Snip(printable.Line(t.stepName(id)), t.width, "…")
+	title := t.paint(bold, name)
+	if short := t.short(id); short != name && text.StringWidthWithoutEscSequences(name+" "+short) <= t.width {
+		title += t.paint(dim, " "+short)
+	}
+	t.line(title)
+}
+
+// oneStep prints the columns in one table where they fit, else each in its own.
+func (t *textWriter) oneStep(g *group, columns []column, features bool) {
+	for _, d := range details {
+		d.features = d.features && features
+		lines := t.grid(g, columns, d)
+		if slices.ContainsFunc(lines, func(s string) bool { return text.StringWidthWithoutEscSequences(s) > t.room }) && (d != details[len(details)-1]) {
+			continue
+		}
+		if len(columns) > 1 && slices.ContainsFunc(lines, func(s string) bool { return text.StringWidthWithoutEscSequences(s) > t.room }) {
+			break
+		}
+		for _, line := range lines {
+			t.line(line)
+		}
+		t.footnote(g, columns)
+		return
+	}
+	for _, c := range columns {
+		t.oneStep(g, []column{c}, features)
+		features = false
+	}
+}
+
+// grid is the lines of a table.
+func (t *textWriter) grid(g *group, columns []column, d detail) []string {
+	g = g.by(columns)
+	tw := newGrid()
+	lettered, ratios := false, false
+	for _, c := range g.Contenders {
+		f := g.figure(c.ID, columns[0])
+		lettered = lettered || f != nil && len(f.Groups) > 0
+	}
+	head := table.Row{}
+	var configs []table.ColumnConfig
+	right := func() { configs = append(configs, table.ColumnConfig{Number: len(head), Align: text.AlignRight, AlignHeader: text.AlignRight}) }
+	if lettered {
+		head = append(head, "")
+	}
+	head = append(head, "")
+	for k, c := range columns {
+		head = append(head, t.paint(bold, c.Head()))
+		right()
+		if d.values < 0 || k < d.values {
+			head = append(head, "")
+			right()
+		}
+		for _, one := range g.Contenders {
+			f := g.figure(one.ID, c)
+			ratios = ratios || f != nil && f.VsBaseline != nil
+		}
+	}
+	if d.features {
+		head = append(head, t.paint(dim, "Policy"), t.paint(dim, "Encryption"))
+	}
+	tw.SetColumnConfigs(configs)
+	tw.AppendHeader(head)
+	for _, one := range g.Contenders {
+		row := table.Row{}
+		if lettered {
+			row = append(row, t.paint(dim, letters(g.figure(one.ID, columns[0]))))
+		}
+		name := t.short(one.ID)
+		if one.Baseline {
+			name = t.paint(bold, name)
+		}
+		row = append(row, name)
+		for k, c := range columns {
+			f := g.figure(one.ID, c)
+			valued := d.values < 0 || k < d.values
+			switch {
+			case f == nil:
+				row = append(row, t.paint(dim, g.absent(one, c)))
+			case f.VsBaseline != nil:
+				row = append(row, t.paint(standingColor[standing(f)], comparison(f.VsBaseline)+t.star(g, c, f)))
+			case !valued:
+				row = append(row, value(f))
+			case one.Baseline && ratios:
+				row = append(row, t.paint(dim, "1"))
+			default:
+				row = append(row, "")
+			}
+			if k > 0 && lettered && f != nil && letters(f) != "" {
+				row[len(row)-1] = fmt.Sprint(row[len(row)-1]) + " " + t.paint(dim, letters(f))
+			}
+			if valued {
+				row = append(row, t.figureCell(f, g.Part))
+			}
+		}
+		if d.features {
+			row = append(row, t.paint(dim, t.feature(one, "policy")), t.paint(dim, t.feature(one, "encryption")))
+		}
+		tw.AppendRow(row)
+	}
+	lines := strings.Split(tw.Render(), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return lines
+}
+
+// figureCell is the absolute figure, with the rounds behind it where some are missing.
+func (t *textWriter) figureCell(f *analysis.Result, part string) string {
+	if f == nil {
+		return ""
+	}
+	s := value(f)
+	all := f.Of
+	if all == 0 { // a report of an older version
+		all = t.rounds(part)
+	}
+	if f.N < all {
+		s += fmt.Sprintf(" (%d of %d)", f.N, all)
+	}
+	return t.paint(dim, s)
+}
+
+func (t *textWriter) feature(c contender, need string) string {
+	word := t.capability(c.ID, need)
+	if word == "" || word == "no" {
+		return "–"
+	}
+	return printable.Line(word)
+}
+
+// farApart is from where on a ratio of pairs and the quotient of the medians disagree.
+const farApart = 0.10
+
+// star marks a ratio that the figures beside it do not give.
+func (t *textWriter) star(g *group, c column, f *analysis.Result) string {
+	base := g.figure(t.Baseline, c)
+	if base == nil || base.Median == 0 || f.VsBaseline.Step != "" {
+		return ""
+	}
+	quotient := f.Median / base.Median
+	if ratio := f.VsBaseline.Ratio; math.Abs(quotient/ratio-1) > farApart || (quotient-1)*(ratio-1) < 0 && math.Abs(quotient-ratio) > 0.01 {
+		return "*"
+	}
+	return ""
+}
+
+// footnote explains the stars of a table.
+func (t *textWriter) footnote(g *group, columns []column) {
+	for _, c := range columns {
+		for _, one := range g.Contenders {
+			if f := g.figure(one.ID, c); f != nil && f.VsBaseline != nil && t.star(g, c, f) != "" {
+				t.wrap("", fmt.Sprintf("* Taken within each round; the medians alone, %s by %s, would give another ratio.", value(f), value(g.figure(t.Baseline, c))), dim)
+				return
+			}
+		}
+	}
+}
