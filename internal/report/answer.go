@@ -187,6 +187,9 @@ func (v *view) family(contender string) string {
 			continue
 		}
 		parts := strings.Split(info.Datapath, " × ")
+		if len(parts) == 1 && parts[0] != "" {
+			return parts[0]
+		}
 		if len(parts) > 1 {
 			if words := transports[parts[1]]; words != "" {
 				return words

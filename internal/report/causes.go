@@ -95,6 +95,9 @@ func (v *view) causes() []cause {
 		if a.severity != b.severity {
 			return slices.Index(severities, a.severity) - slices.Index(severities, b.severity)
 		}
+		if a.poor != b.poor {
+			return map[bool]int{true: -1, false: 1}[a.poor]
+		}
 		return len(b.findings) - len(a.findings)
 	})
 	return out
