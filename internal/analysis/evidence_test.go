@@ -79,7 +79,7 @@ func TestPairing(t *testing.T) {
 
 	p := 0.25
 	got := analysistest.Find(t, r, "x", "goodput")
-	want := &analysis.Comparison{Ratio: 0.8, P: &p}
+	want := &analysis.Comparison{Ratio: 0.8, P: &p, Pairs: 3}
 	if diff := cmp.Diff(want, got.VsBaseline); diff != "" {
 		t.Errorf("ratio to the baseline (-want +got):\n%s", diff)
 	}

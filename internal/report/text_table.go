@@ -111,7 +111,9 @@ func (t *textWriter) grid(g *group, columns []column, d detail) []string {
 	}
 	head := table.Row{}
 	var configs []table.ColumnConfig
-	right := func() { configs = append(configs, table.ColumnConfig{Number: len(head), Align: text.AlignRight, AlignHeader: text.AlignRight}) }
+	right := func() {
+		configs = append(configs, table.ColumnConfig{Number: len(head), Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
 	if lettered {
 		head = append(head, "")
 	}
