@@ -56,7 +56,7 @@ image: ## bin/cnibench-image.tar, or cnibench:dev in docker, podman or buildah: 
 
 .PHONY: release
 release: ## dist/: what people install, for each system; the same commit gives the same bytes (docs/releasing.md)
-	@cd tools/release && go run . -version "$(version)" -commit "$(commit)" -epoch "$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}" -ldflags "$(ldflags)" $(release)
+	@cd tools/release && go run . -version "$(version)" -commit "$(commit)" -epoch "$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}" -ldflags "$(ldflags)" -demo $(demo) $(release)
 
 .PHONY: test-release
 test-release: ## makes a release twice and holds it against krew, dpkg and itself (some minutes)

@@ -118,6 +118,9 @@ var distributions = []Distribution{
 	{"Alpine", "apk add", "", []string{"alpine"}, 3},
 }
 
+// Distributions are the families that the table of packages has.
+func Distributions() []Distribution { return slices.Clone(distributions) }
+
 // Here is this machine's distribution by /etc/os-release; Debian where that
 // file names none of the others.
 func Here() Distribution {

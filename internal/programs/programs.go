@@ -72,6 +72,19 @@ func (l List) Missing() List {
 	return slices.DeleteFunc(slices.Clone(l), func(w Want) bool { return w.Here })
 }
 
+// Packages are the distribution's packages that have what is wanted, here or
+// not, in alphabetical order.
+func (l List) Packages(d host.Distribution) []string {
+	var packages []string
+	for _, w := range l {
+		if p := d.Package(w.Program); p != "" {
+			packages = append(packages, p)
+		}
+	}
+	slices.Sort(packages)
+	return slices.Compact(packages)
+}
+
 // Install is the command line that installs what is missing, "" where no
 // package would help.
 func (l List) Install() string {

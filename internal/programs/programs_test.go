@@ -45,6 +45,25 @@ func TestProgramsHavePackages(t *testing.T) {
 	}
 }
 
+// Packages are named once each, whether they are here or not.
+func TestPackages(t *testing.T) {
+	list, err := programs.Run("quick", []string{"macvlan", "canal"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"Debian": "containernetworking-plugins iperf3 iproute2 iptables nftables nginx-light",
+		"Fedora": "containernetworking-plugins iperf3 iproute iproute-tc iptables-legacy iptables-nft nftables nginx-core",
+	}
+	for _, d := range host.Distributions() {
+		if w, ok := want[d.Name]; ok {
+			if diff := cmp.Diff(w, strings.Join(list.Packages(d), " ")); diff != "" {
+				t.Errorf("%s: %s", d.Name, diff)
+			}
+		}
+	}
+}
+
 // What the demo wants, by contender and suite: a row that loses a program
 // fails here.
 func TestRun(t *testing.T) {

@@ -25,6 +25,7 @@ type release struct {
 	commit  string
 	time    time.Time // of the commit
 	ldflags string
+	demo    string // contenders of `make demo`, with commas between
 	targets []target
 }
 
@@ -36,6 +37,7 @@ func main() {
 	flag.StringVar(&r.version, "version", "", "the tag, or what git describe says")
 	flag.StringVar(&r.commit, "commit", "", "the commit")
 	flag.StringVar(&r.ldflags, "ldflags", "", "flags of the linker")
+	flag.StringVar(&r.demo, "demo", "", "contenders whose programs the packages recommend, with commas between")
 	epoch := flag.Int64("epoch", 0, "time of the commit, in seconds since 1970")
 	only := flag.String("targets", "", "systems, such as linux_amd64,darwin_arm64 (default: all)")
 	image := flag.Bool("image", true, "write the image for pods, which takes Debian's packages from its mirror")

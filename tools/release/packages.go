@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/goreleaser/nfpm/v2"
 	_ "github.com/goreleaser/nfpm/v2/deb"
@@ -18,19 +19,34 @@ const (
 	homepage = "https://github.com/cnibench/cnibench"
 )
 
+// formats are the packages' formats, with the distribution whose names of packages
+// they use.
+var formats = map[string]string{"deb": "Debian", "rpm": "Fedora"}
+
 // packages writes a .deb and an .rpm for each architecture of Linux. The program
-// is static and runs alone: what it depends on is nothing.
+// is static and runs alone: it depends on nothing. It recommends what the demo's
+// contenders run, and suggests what the others do.
 func (r *release) packages() error {
 	contents, err := r.contents()
 	if err != nil {
 		return err
 	}
-	for _, t := range r.targets {
-		if t.os != "linux" {
-			continue
+	for format, distribution := range formats {
+		demo, err := r.wanted(distribution, "-suite", "quick", "-contenders", r.demo)
+		if err != nil {
+			return err
 		}
-		for _, format := range []string{"deb", "rpm"} {
-			if err := r.installable(t, format, contents); err != nil {
+		others, err := r.wanted(distribution)
+		if err != nil {
+			return err
+		}
+		others = slices.DeleteFunc(others, func(p string) bool { return slices.Contains(demo, p) })
+		for _, t := range r.targets {
+			if t.os != "linux" {
+				continue
+			}
+			full := nfpm.Overridables{Contents: contents, Recommends: demo, Suggests: others}
+			if err := r.installable(t, format, full); err != nil {
 				return fmt.Errorf("%s.%s: %w", t, format, err)
 			}
 		}
@@ -38,18 +54,26 @@ func (r *release) packages() error {
 	return nil
 }
 
-func (r *release) installable(t target, format string, contents files.Contents) error {
+// wanted are the distribution's packages that have the programs of contenders and
+// suites, of internal/host/packages.go.
+func (r *release) wanted(distribution string, args ...string) ([]string, error) {
+	list, err := output(r.command("go", append([]string{"run", "./internal/programs/missing", "-packages", distribution}, args...)...))
+	return strings.Fields(list), err
+}
+
+// installable writes the package with what both formats share in with.
+func (r *release) installable(t target, format string, with nfpm.Overridables) error {
 	packager, err := nfpm.Get(format)
 	if err != nil {
 		return err
 	}
+	with.Contents = append(slices.Clone(with.Contents), r.content(r.program(t), "/usr/bin/cnibench", 0o755))
+	with.RPM = nfpm.RPM{BuildHost: "release", Summary: summary, Compression: "zstd"}
+	with.Deb = nfpm.Deb{Compression: "xz"}
 	info := nfpm.WithDefaults(&nfpm.Info{
 		Name: "cnibench", Version: r.number(), Arch: t.arch, Platform: t.os, Section: "net", Priority: "optional", License: "Apache-2.0", MTime: r.time,
 		Maintainer: "The cnibench authors <cnibench@users.noreply.github.com>", Homepage: homepage, Description: summary, DisableGlobbing: true,
-		Overridables: nfpm.Overridables{
-			Contents: append(slices.Clone(contents), r.content(r.program(t), "/usr/bin/cnibench", 0o755)),
-			RPM:      nfpm.RPM{BuildHost: "release", Summary: summary, Compression: "zstd"}, Deb: nfpm.Deb{Compression: "xz"},
-		},
+		Overridables: with,
 	})
 	if err := nfpm.PrepareForPackager(info, format); err != nil {
 		return err

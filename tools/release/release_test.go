@@ -24,7 +24,7 @@ func made(t *testing.T, env ...string) *release {
 	dir := t.TempDir()
 	r := &release{
 		root: filepath.Join(dir, "clone"), work: filepath.Join(dir, "work"), dist: filepath.Join(dir, "dist"), version: "v1.2.3", commit: "0123456789abcdef",
-		time: time.Unix(1700000000, 0).UTC(), targets: []target{here},
+		time: time.Unix(1700000000, 0).UTC(), targets: []target{here}, demo: "macvlan,canal",
 	}
 	r.ldflags = "-s -w -X github.com/cnibench/cnibench/internal/cli.version=" + r.version + " -X github.com/cnibench/cnibench/internal/cli.commit=" + r.commit
 	run(t, "git", "clone", "-q", "../..", r.root)
@@ -80,10 +80,16 @@ func TestRelease(t *testing.T) {
 	})
 	t.Run("deb", func(t *testing.T) {
 		deb := filepath.Join(r.dist, r.name(here.String()+".deb"))
-		for field, want := range map[string]string{"Package": "cnibench", "Version": "1.2.3", "Architecture": here.arch, "Depends": ""} {
+		for field, want := range map[string]string{
+			"Package": "cnibench", "Version": "1.2.3", "Architecture": here.arch, "Depends": "",
+			"Recommends": "containernetworking-plugins, iperf3, iproute2, iptables, nftables, nginx-light",
+		} {
 			if got := strings.TrimSpace(run(t, "dpkg-deb", "--field", deb, field)); got != want {
 				t.Errorf("%s: %q, want %q", field, got, want)
 			}
+		}
+		if suggests := run(t, "dpkg-deb", "--field", deb, "Suggests"); !strings.Contains(suggests, "openvswitch-switch") || strings.Contains(suggests, "iperf3") {
+			t.Errorf("Suggests: %s", suggests)
 		}
 		files := run(t, "dpkg-deb", "--contents", deb)
 		for _, want := range []string{"./usr/bin/cnibench\n", "./usr/share/man/man1/cnibench-run.1\n", "./usr/share/bash-completion/completions/cnibench\n"} {
