@@ -99,7 +99,8 @@ test-fresh: setup-test-fresh ## README's first command on a machine as good as n
 	@scripts/test-fresh
 
 .PHONY: test-unit
-test-unit: test-plain test-race ## tests that measure nothing, with the race detector for what runs in parallel, if there is a C compiler
+test-unit: ## tests that measure nothing, with the race detector for what runs in parallel, if there is a C compiler
+	@$(MAKE) -k -j 2 --no-print-directory test-plain test-race
 
 .PHONY: test-plain
 test-plain:
@@ -117,9 +118,9 @@ test-race:
 	fi
 
 .PHONY: test-timed
-test-timed: build ## tests that load and measure, two packages at a time: they mostly wait
-	@echo "go test -p 2 (what measures)"
-	@PATH=$(CURDIR)/bin:$$PATH go test -p 2 -count=1 -timeout 20m -exec '$(CURDIR)/scripts/test-apart' $(call packages,alone)
+test-timed: build ## tests that load and measure, three packages at a time: they mostly wait
+	@echo "go test -p 3 (what measures)"
+	@PATH=$(CURDIR)/bin:$$PATH CNIBENCH_TEST_PROGRAM=$(CURDIR)/bin/cnibench go test -p 3 -parallel 8 -count=1 -timeout 20m -exec '$(CURDIR)/scripts/test-apart' $(call packages,alone)
 
 .PHONY: test-guest
 test-guest: setup-test-guest build flanneld ## tests that boot another kernel, and those that want flannel's own daemon
@@ -137,7 +138,7 @@ guest-kernel: build ## the kernel of guests, in the cache
 .PHONY: test-user
 test-user: ## tests that must hold for an ordinary user as well
 	@echo "go test, as an ordinary user"
-	@go test -p 1 -count=1 -run "^Test[^/]*$$/^(nodes=2,mtu=1500)?$$" -exec '$(CURDIR)/scripts/test-as-user' $(user)
+	@go test -p 2 -count=1 -run "^Test[^/]*$$/^(nodes=2,mtu=1500)?$$" -exec '$(CURDIR)/scripts/test-as-user' $(user)
 
 .PHONY: test-times
 test-times: ## the slowest packages and tests of go test -json, from log= or of a run of all that make test runs

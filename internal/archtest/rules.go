@@ -165,6 +165,7 @@ var confinements = append([]confined{
 		to: []string{
 			"internal/host", "internal/vm/...", "internal/arena/...",
 			"internal/ns",     // starts a command that host prepared, inside a namespace
+			"internal/needs",  // builds the program for tests
 			"tools/loadbench", // wants to know what the commands that host started have used
 		},
 		why: "commands are started in one place, so that process groups, errors and clean-up are the same",

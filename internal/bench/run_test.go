@@ -1,6 +1,6 @@
 package bench
 
-//make:alone
+//make:alone 3
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 package check
 
-//make:alone
+//make:alone 60
 
 import (
 	"context"

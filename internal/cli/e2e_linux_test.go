@@ -1,6 +1,6 @@
 package cli
 
-//make:alone
+//make:alone 170
 
 import (
 	"bufio"
@@ -317,14 +317,14 @@ func TestRunInterrupted(t *testing.T) {
 // A server that dies spoils its sample and no other.
 func TestServerDies(t *testing.T) {
 	unchanged(t)
-	r := newRun(t, "--suite", "throughput", "--contenders", "host", "--rounds", "1", "--duration", "4s", "--warmup", "1s")
+	r := newRun(t, "--suite", "quick", "--contenders", "host", "--rounds", "2", "--duration", "2s", "--warmup", "1s")
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
 	}
 	l := r.lab(t)
 	var server int
 	wait(t, "an iperf3 server", func() bool { server = inLab(t, l, "iperf3", "-s"); return server != 0 })
-	time.Sleep(2 * time.Second)
+	time.Sleep(time.Second) // into the load
 	if err := syscall.Kill(server, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/needs"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -26,11 +27,7 @@ func testMain(m *testing.M) int {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		panic(err)
 	}
-	program = filepath.Join(dir, "cnibench")
-	build := exec.Command("go", "build", "-o", program, "github.com/cnibench/cnibench")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
+	if program, err = needs.Program(dir); err != nil {
 		panic(err)
 	}
 	return m.Run()

@@ -1,6 +1,6 @@
 package load
 
-//make:alone
+//make:alone 65
 
 import (
 	"context"

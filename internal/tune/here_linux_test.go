@@ -1,6 +1,6 @@
 package tune
 
-//make:alone
+//make:alone 5
 
 import (
 	"fmt"

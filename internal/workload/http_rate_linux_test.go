@@ -1,6 +1,6 @@
 package workload
 
-//make:alone
+//make:alone 110
 
 import (
 	"bufio"
@@ -11,15 +11,13 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/needs"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/serve"
 )
@@ -27,11 +25,9 @@ import (
 // builtProgram is this module's own program.
 func builtProgram(t *testing.T) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "cnibench")
-	build := exec.Command("go", "build", "-o", program, "github.com/cnibench/cnibench")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", build, err, out)
+	program, err := needs.Program(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
 	return program
 }

@@ -80,24 +80,6 @@ func TestRR(t *testing.T) {
 	}
 }
 
-func TestRRCapacity(t *testing.T) {
-	w := TCPRR()
-	w.Program = builtProgram(t)
-	var err error
-	for range 2 { // other work on the machine can make every probe late
-		s, marks := rrSession(t, w, map[string]any{"connections": 4})
-		var rate float64
-		if rate, err = w.Capacity(t.Context(), s); err != nil {
-			continue
-		}
-		if rate <= 0 || len(marks.begins) != 0 {
-			t.Errorf("capacity %v with %d windows", rate, len(marks.begins))
-		}
-		return
-	}
-	foundCapacity(t, err)
-}
-
 func TestRRRefuses(t *testing.T) {
 	w := UDPRR()
 	w.Program = builtProgram(t)

@@ -1,14 +1,12 @@
 package main
 
-//make:alone
+//make:alone 20
 
 import (
 	"errors"
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -28,11 +26,9 @@ func testBed(t *testing.T, programs ...string) *bed {
 		}
 	}
 	dir := t.TempDir()
-	program := filepath.Join(dir, "cnibench")
-	build := exec.Command("go", "build", "-o", program, "github.com/cnibench/cnibench")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", build, err, out)
+	program, err := needs.Program(dir)
+	if err != nil {
+		t.Fatal(err)
 	}
 	b, err := newBed(t.Context(), program, dir)
 	if err != nil {

@@ -2,7 +2,7 @@
 
 package lab
 
-//make:alone
+//make:alone 120
 
 import (
 	"context"
