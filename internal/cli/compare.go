@@ -26,7 +26,7 @@ import (
 type compareFlags struct {
 	metrics, steps, contenders []string
 	failOn, confidence         string
-	vsBaseline, force          bool
+	vsBaseline, force, mixed   bool
 	format, output             string
 }
 
@@ -47,7 +47,8 @@ with parts.
 
 Runs whose conditions differ in what matters (arena, settings, step parameters,
 contender versions, kernel, CPU, …) are refused with exit code 2; --force
-compares them all the same and lists the differences.`),
+compares them all the same and lists the differences. Runs of different versions of
+cnibench are refused, too; --mixed-versions is enough for those.`),
 		Example: `  cnibench compare before after
   cnibench compare before after --fail-on 5% --vs-baseline
   cnibench compare before after --fail-on 5% --format junit -o cnibench.xml
@@ -62,6 +63,7 @@ compares them all the same and lists the differences.`),
 	fl.StringVar(&f.failOn, "fail-on", "", "fail when a figure is worse by more than this `share`, e.g. 5% (default: no gate)")
 	fl.StringVar(&f.confidence, "confidence", "95%", "of the intervals; the rest is the chance of any false failure, if runs differ no more than rounds of one do")
 	fl.BoolVar(&f.vsBaseline, "vs-baseline", false, "compare the ratios to each run's own baseline: for machines that are not always equally fast")
+	fl.BoolVar(&f.mixed, "mixed-versions", false, "compare runs of different versions of cnibench")
 	fl.BoolVar(&f.force, "force", false, "compare runs made under different conditions; the differences are listed")
 	fl.StringVar(&f.format, "format", string(report.Text), "one of "+joinOr(report.CompareFormats()))
 	fl.StringVarP(&f.output, "output", "o", "", "write to `FILE` instead of standard output")
@@ -146,9 +148,8 @@ func (f *compareFlags) run(c *cobra.Command, oldDir, newDir string) error {
 	if err != nil {
 		return err
 	}
-	if len(compared.Differences) > 0 && !f.force {
-		return usage("the runs differ in what matters:\n  %s\ncompare runs made alike, or add --force to compare these all the same",
-			strings.Join(report.DifferenceTexts(compared.Differences), "\n  "))
+	if err := f.alike(compared.Differences); err != nil {
+		return err
 	}
 	if err := f.write(c.OutOrStdout(), compared); err != nil {
 		return err
@@ -160,6 +161,20 @@ func (f *compareFlags) run(c *cobra.Command, oldDir, newDir string) error {
 		fmt.Fprintf(c.ErrOrStderr(), "cnibench: %d of %d figures have too few rounds to fail the gate\n", compared.Unable, len(compared.Changes))
 	}
 	return nil
+}
+
+// alike refuses runs that differ in what the flags don't allow.
+func (f *compareFlags) alike(all []compare.Difference) error {
+	refused := slices.DeleteFunc(slices.Clone(all), func(d compare.Difference) bool { return f.force || f.mixed && d.OfVersions() })
+	if len(refused) == 0 {
+		return nil
+	}
+	flag := "--mixed-versions"
+	if slices.ContainsFunc(refused, func(d compare.Difference) bool { return !d.OfVersions() }) {
+		flag = "--force"
+	}
+	return usage("the runs differ in what matters:\n  %s\ncompare runs made alike, or add %s to compare these all the same",
+		strings.Join(report.DifferenceTexts(refused), "\n  "), flag)
 }
 
 // usable says why the run in dir can't be compared as the flags ask.

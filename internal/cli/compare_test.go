@@ -126,6 +126,10 @@ func TestCompareCommand(t *testing.T) {
 			r.Plan.Contenders, r.Contenders = r.Plan.Contenders[:1], r.Contenders[:1]
 		}),
 	}
+	dirs["VERSION"] = frozen(t, "version", 11, 1, func(r *result.Run) {
+		r.Tool.Version = "next"
+		r.Contenders[1].SHA256 = strings.Repeat("a", 64)
+	})
 	dirs["UNPAIRED"] = frozen(t, "unpaired", 9, 1, func(r *result.Run) { r.Plan.Unpaired = true })
 	dirs["TORN"] = frozen(t, "torn", 10, 1, nil)
 	replaceLine(t, filepath.Join(dirs["TORN"], "samples.jsonl"), 7, "{")
@@ -163,6 +167,9 @@ func TestCompareCommand(t *testing.T) {
 		{"compare OLD JUMBO", 2, "", "setting.mtu: 1500 → 9000"},
 		{"compare OLD JUMBO", 2, "", "environment.kernel.release: 6.18 → 6.19"},
 		{"compare OLD JUMBO --force", 0, "setting.mtu: 1500 → 9000", ""},
+		{"compare OLD VERSION", 2, "", "tool.version: test → next\ncompare runs made alike, or add --mixed-versions"},
+		{"compare OLD VERSION --mixed-versions", 0, "tool.version: test → next", ""},
+		{"compare JUMBO VERSION --mixed-versions", 2, "", "or add --force"},
 		{"compare OLD ONE", 0, "macvlan at dts: not in the new run's plan", ""},
 		{"compare ONE ONE --vs-baseline", 2, "", "no valid sample of its baseline host"},
 		{"compare OTHER ONE", 1, "", "no figure in common"},

@@ -19,6 +19,9 @@ type Contender struct {
 	Requires Requires `yaml:"requires,omitempty"`
 	Lab      Lab      `yaml:"lab"`
 	Kube     *Kube    `yaml:"kube,omitempty"`
+	// SHA256 is the digest of the file that the contender was read from,
+	// hexadecimal; empty: it is from no file.
+	SHA256 string `yaml:"-"`
 }
 
 // Features is what the product offers in this configuration, by its own

@@ -1,6 +1,8 @@
 package contender
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"io/fs"
@@ -16,9 +18,11 @@ import (
 // between the values come back together, each naming the file and the key.
 func Read(file string, r io.Reader) (*Contender, error) {
 	var c Contender
-	if err := strictyaml.Decode(file, r, &c); err != nil {
+	sum := sha256.New()
+	if err := strictyaml.Decode(file, io.TeeReader(r, sum), &c); err != nil {
 		return nil, err
 	}
+	c.SHA256 = hex.EncodeToString(sum.Sum(nil))
 	if err := c.check(file); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,9 @@
 package contender_test
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -52,6 +54,7 @@ func TestRead(t *testing.T) {
 			Own:       []string{"the bridge plugin"},
 		},
 	}
+	want.SHA256 = fmt.Sprintf("%x", sha256.Sum256([]byte(valid)))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -1,5 +1,7 @@
 package result
 
+import "slices"
+
 // Record is a run as it was read back: what could be read, and a fault for
 // everything that could not. No sample is ever guessed or repaired.
 type Record struct {
@@ -16,6 +18,18 @@ type Fault struct {
 	Text string // what is wrong and what became of it
 	Code string `json:",omitempty"` // of the finding; empty is damage of the run directory itself
 	Next string `json:"-"`          // what the reader does then; "" for what the finding's code says
+}
+
+// Tools are the programs that took the run's samples, as Tool.String has them:
+// that of the start, then those of resumptions in their order.
+func (r *Run) Tools(samples []Sample) []string {
+	tools := []string{r.Tool.String()}
+	for i := range samples {
+		if tool := samples[i].Tool; tool != "" && !slices.Contains(tools, tool) {
+			tools = append(tools, tool)
+		}
+	}
+	return tools
 }
 
 // Sealed is the set of samples that the run already has, so that a resumed

@@ -40,6 +40,14 @@ type Tool struct {
 	Commit  string `json:"commit,omitempty"`
 }
 
+// String is the version, with the commit where it is known.
+func (t Tool) String() string {
+	if t.Commit == "" {
+		return t.Version
+	}
+	return t.Version + " (" + t.Commit + ")"
+}
+
 // Plan is what the run does; with its seed it gives the same order again.
 type Plan struct {
 	Suite      string       `json:"suite"`
@@ -110,6 +118,7 @@ type ContenderInfo struct {
 	Overhead   unit.Bytes `json:"overhead_bytes"`     // encapsulation, bytes a packet
 	Own        []string   `json:"own_programs,omitempty"`
 	Reproduced []string   `json:"reproduced,omitempty"`
+	SHA256     string     `json:"sha256,omitempty"` // of its file in the catalogue, hexadecimal; "" has none
 }
 
 // Unsupported is a contender of the catalogue that could not run, and why; with
@@ -148,6 +157,7 @@ type Sample struct {
 	Spoiled   []Spoiled          `json:"spoiled,omitempty"` // clocks whose figures are in no metric
 	Slices    *Slices            `json:"slices,omitempty"`  // the stretches that it was measured in; nil: one
 	Raw       string             `json:"raw,omitempty"`     // folder, relative to the run directory
+	Tool      string             `json:"tool,omitempty"`    // Tool.String of the program that took it, where it is not the run's
 	// Files of Histograms lie in the raw folder, HdrHistogram V2, nanoseconds.
 	HistogramFiles map[string]string `json:"histograms,omitempty"`
 

@@ -107,3 +107,22 @@ func TestResumeARunWithoutSamples(t *testing.T) {
 	seal(t, s, aSample("host", "dts", 1))
 	s.Close()
 }
+
+// The samples of a resumption with another version name that version.
+func TestResumeByAnotherVersion(t *testing.T) {
+	dir, s := create(t)
+	began := load(t, dir).Run.Tool
+	seal(t, s, aSample("host", "dts", 1))
+	s.By(began, began)
+	seal(t, s, aSample("host", "dts", 2))
+	s.By(result.Tool{Version: "9.9", Commit: "abc"}, began)
+	seal(t, s, aSample("host", "dts", 3))
+	s.Close()
+	r := load(t, dir)
+	if r.Samples[0].Tool != "" || r.Samples[1].Tool != "" || r.Samples[2].Tool != "9.9 (abc)" {
+		t.Errorf("%q, %q, %q", r.Samples[0].Tool, r.Samples[1].Tool, r.Samples[2].Tool)
+	}
+	if got := r.Run.Tools(r.Samples); len(got) != 2 || got[0] != began.String() || got[1] != "9.9 (abc)" {
+		t.Errorf("%q", got)
+	}
+}

@@ -80,6 +80,9 @@ func (s *Store) SealAll(samples []*Sample) error {
 // line is the sample's line, its histograms on the disk.
 func (s *Store) line(sample *Sample) ([]byte, error) {
 	sample.Schema = SampleSchema
+	if s.tool != "" {
+		sample.Tool = s.tool
+	}
 	dropNotFinite(sample)
 	if err := s.writeHistograms(sample); err != nil {
 		return nil, err

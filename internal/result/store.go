@@ -45,6 +45,7 @@ type Store struct {
 	fresh   map[Key]bool // raw folders that this process has made
 	end     int64        // of the last sealed line
 	broken  error        // why nothing can be sealed any more
+	tool    string       // for the samples of a run that another program began; else empty
 }
 
 // Create starts a run in dir, which must not exist or be empty. Errors:
@@ -240,6 +241,14 @@ func (s *Store) mend(found *parsed) error {
 		return err
 	}
 	return s.samples.Sync()
+}
+
+// By says which program takes the samples from now on, and which began the run:
+// where they differ, each sample names the first.
+func (s *Store) By(tool, began Tool) {
+	if tool != began {
+		s.tool = tool.String()
+	}
 }
 
 // Dir is the run directory as it was given.

@@ -35,5 +35,6 @@ func (f *Request) Accept(text string) error {
 		return exit.Usage("--%s: %v; cnibench itself sets this flag", RequestFlag, err)
 	}
 	*f = given
+	f.accepted = true
 	return nil
 }

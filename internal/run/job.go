@@ -82,7 +82,12 @@ func (f *Request) Prepare() (*Job, error) {
 }
 
 // Lead carries the job out in the arena that it is for.
-func (j *Job) Lead(ctx context.Context) error { return j.place.Lead(ctx, j) }
+func (j *Job) Lead(ctx context.Context) error {
+	if err := j.vouch(); err != nil {
+		return err
+	}
+	return j.place.Lead(ctx, j)
+}
 
 // privilegedForNothing refuses privileged pods in a run that needs none.
 func (f *Request) privilegedForNothing() error {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -129,6 +130,7 @@ func (j *Job) openStore(ctx context.Context, a arena.Arena, runner *bench.Runner
 		if err != nil {
 			return nil, nil, nil, errors.Join(err, store.Close())
 		}
+		store.By(j.request.Tool, rec.Run.Tool)
 		return store, rec.Sealed(), &rec.Run.Plan, nil
 	}
 	run := &result.Run{
@@ -196,6 +198,10 @@ func (j *Job) checkSame(ctx context.Context, a arena.Arena, runner *bench.Runner
 		}
 		if err := a.Supports(ctx, c); err != nil {
 			return fmt.Errorf("contender %s: %w", c.ID, err)
+		}
+		at := slices.IndexFunc(run.Contenders, func(i result.ContenderInfo) bool { return i.ID == c.ID })
+		if at >= 0 && run.Contenders[at].SHA256 != "" && run.Contenders[at].SHA256 != c.SHA256 {
+			return exit.Usage("contender %s: its file is not the one with which the run was begun; go on with cnibench %s, or begin a new run", c.ID, run.Tool)
 		}
 	}
 	return nil

@@ -127,7 +127,7 @@ func (g *KubePlace) Equip(programs []string) error {
 }
 
 func (g *KubePlace) Describe(c *contender.Contender) result.ContenderInfo {
-	info := result.ContenderInfo{ID: c.ID, Product: c.Product, Version: c.Version, Summary: c.Summary, Overhead: c.Datapath.Overhead}
+	info := result.ContenderInfo{ID: c.ID, Product: c.Product, Version: c.Version, Summary: c.Summary, Overhead: c.Datapath.Overhead, SHA256: c.SHA256}
 	var parts []string
 	for _, part := range []string{c.Datapath.Attach, c.Datapath.Transport, c.Datapath.Services} {
 		if part != "" && part != "none" {

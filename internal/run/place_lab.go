@@ -149,7 +149,7 @@ func (p *LabPlace) Equip(programs []string) error {
 func (p *LabPlace) Describe(c *contender.Contender) result.ContenderInfo {
 	info := result.ContenderInfo{
 		ID: c.ID, Product: c.Product, Version: c.Version, Summary: c.Summary, Overhead: c.Datapath.Overhead,
-		Own: c.Lab.Own, Reproduced: c.Lab.Reproduced,
+		Own: c.Lab.Own, Reproduced: c.Lab.Reproduced, SHA256: c.SHA256,
 	}
 	// What the lab has of the datapath.
 	if c.Lab.Attach != nil {
@@ -222,7 +222,7 @@ func (f *Request) custom() (*lab.CustomAttach, error) {
 			return nil, err
 		}
 		f.cniText = string(raw)
-	} else if strings.Contains(f.cniText, masked) {
+	} else if strings.Contains(f.cniText, masked) || f.Given["cni-conf"] {
 		raw, err := os.ReadFile(f.CNIConf)
 		if err != nil {
 			return nil, fmt.Errorf("the run directory holds no credentials of the configuration: %w", err)

@@ -48,6 +48,8 @@ type Request struct {
 	GuestFollows bool   // a guest measures afterwards what this kernel can't run
 	PartOf       string // the run directory whose remaining contenders are measured; else empty
 
+	accepted bool // it was handed over: the process that leads the run has checked it
+
 	Given map[string]bool // the flags that the user gave
 	// Set sets a flag as the command line does.
 	Set    func(flag, value string) error `json:"-"`
@@ -167,7 +169,7 @@ func (f *Request) Adopt(settings map[string]string) error {
 // keepsPlan refuses flags that would change the plan of a resumed run.
 func (f *Request) keepsPlan(fixed []string) error {
 	for _, flag := range fixed {
-		if f.Given[flag] {
+		if f.Given[flag] && flag != "image" && flag != "cni-conf" { // given again, they show trust
 			return exit.Usage("--%s: a resumed run keeps its plan; leave it out, or start a new run", flag)
 		}
 	}

@@ -174,7 +174,7 @@ func Runs(old, now *result.Record, opt Options) (*Comparison, error) {
 	c.Differences, c.Faults = []Difference{}, []RunFault{}
 	var vague []string
 	for _, one := range pairs {
-		differ, unknown := differences(one.old.Run, one.now.Run, one.environment)
+		differ, unknown := differences(one.old.Run, one.now.Run, one.old.Run.Tools(one.old.Samples), one.now.Run.Tools(one.now.Samples), one.environment)
 		c.Differences = append(c.Differences, analysis.Changed(differ, func(d *Difference) { d.Key = one.in(".", d.Key) })...)
 		for _, key := range unknown {
 			vague = append(vague, one.in(".", key))

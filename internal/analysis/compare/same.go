@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/result"
 )
@@ -16,6 +17,20 @@ type Difference struct {
 	New string `json:"new"`
 }
 
+// toolKey and digestSuffix are of differences between versions of cnibench.
+const (
+	toolKey      = "tool.version"
+	digestSuffix = ".sha256"
+
+	arenaImported = "imported"
+)
+
+// OfVersions says that the difference is one between versions of cnibench: of the
+// programs or of a contender's file.
+func (d *Difference) OfVersions() bool {
+	return d.Key == toolKey || strings.HasSuffix(d.Key, digestSuffix)
+}
+
 // underTest are settings that are no condition but the thing that is
 // compared: the user's own CNI configuration.
 var underTest = []string{"cni-conf", "cni-conf-text", "cni-transport"}
@@ -25,12 +40,16 @@ var underTest = []string{"cni-conf", "cni-conf-text", "cni-transport"}
 // environment. A key that only one run records proves no difference, as every
 // version of cnibench records more than the one before: it is vague. Steps and
 // contenders that only one run has are missing, and no difference.
-func differences(old, now *result.Run, environment []string) (list []Difference, vague []string) {
+func differences(old, now *result.Run, oldTools, nowTools, environment []string) (list []Difference, vague []string) {
 	list = []Difference{}
 	differ := func(key string, a, b any) {
 		if x, y := fmt.Sprint(a), fmt.Sprint(b); x != y {
 			list = append(list, Difference{key, x, y})
 		}
+	}
+	mixed := len(oldTools) > 1 || len(nowTools) > 1 || !slices.Equal(oldTools, nowTools)
+	if mixed && old.Arena != arenaImported { // which others measured
+		list = append(list, Difference{toolKey, strings.Join(oldTools, ", "), strings.Join(nowTools, ", ")})
 	}
 	differ("arena", old.Arena, now.Arena)
 	differ("baseline", old.Baseline, now.Baseline)
@@ -56,6 +75,9 @@ func differences(old, now *result.Run, environment []string) (list []Difference,
 		differ(key+".version", a.Version, b.Version)
 		differ(key+".datapath", a.Datapath, b.Datapath)
 		differ(key+".overhead_bytes", a.Overhead, b.Overhead)
+		if a.SHA256 != "" && b.SHA256 != "" {
+			differ(key+digestSuffix, a.SHA256, b.SHA256)
+		}
 	}
 	decisive := func(env result.Environment) map[string]string {
 		only := map[string]string{}

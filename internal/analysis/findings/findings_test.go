@@ -95,6 +95,15 @@ func TestFindings(t *testing.T) {
 			rec:  with(analysistest.Record(), func(r *result.Record) { r.Run.Environment = result.Environment{analysis.EmulatedKey: "true"} }),
 			want: []analysis.Finding{{Severity: analysis.Warn, Text: "the kernel ran on an emulated CPU: every figure is many times worse than on real hardware"}}},
 
+		{name: "resumed with another version", code: "mixed_versions",
+			rec: with(analysistest.Record(analysistest.Taken("host", 1, metrics{"goodput": 1}), analysistest.Taken("host", 2, metrics{"goodput": 1}), analysistest.Taken("x", 2, metrics{"goodput": 1})),
+				func(r *result.Record) {
+					r.Run.Tool = result.Tool{Version: "1.0", Commit: "abc"}
+					r.Samples[1].Tool, r.Samples[2].Tool = "1.1", "1.1"
+				}),
+			want: []analysis.Finding{{Severity: analysis.Warn, Text: "measured by several versions of cnibench: 1.0 (abc) took 1 sample, 1.1 took 2 samples"}}},
+		{name: "one version", code: "mixed_versions", rec: analysistest.Record(analysistest.Taken("host", 1, metrics{"goodput": 1}))},
+
 		{name: "loss", code: "udp_loss", rec: analysistest.Record(analysistest.Taken("x", 1, metrics{"loss": 0.8, "goodput": 1})),
 			want: []analysis.Finding{{Severity: analysis.Warn, Contender: "x", Step: "dts", Excluded: true, Text: "80 % of the datagrams were lost: goodput is not comparable"}}},
 		{name: "loss of the baseline", code: "udp_loss", rec: analysistest.Record(analysistest.Taken("host", 1, metrics{"loss": 0.8, "goodput": 1})),

@@ -1,6 +1,7 @@
 package findings
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -149,4 +150,22 @@ func separateGroups(e *evidence) []analysis.Finding {
 		names[i] = e.GroupName(g)
 	}
 	return []analysis.Finding{{Text: "compared separately: " + strings.Join(names, "; ")}}
+}
+
+func mixedVersions(e *evidence) []analysis.Finding {
+	tools := e.Run.Tools(e.Samples)
+	if len(tools) < 2 {
+		return nil
+	}
+	var parts []string
+	for _, tool := range tools {
+		count := 0
+		for i := range e.Samples {
+			if cmp.Or(e.Samples[i].Tool, e.Run.Tool.String()) == tool {
+				count++
+			}
+		}
+		parts = append(parts, fmt.Sprintf("%s took %s", tool, analysis.Plural(count, "sample")))
+	}
+	return []analysis.Finding{{Text: "measured by several versions of cnibench: " + strings.Join(parts, ", ")}}
 }

@@ -1,0 +1,117 @@
+package run
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/console"
+	"github.com/cnibench/cnibench/internal/disk"
+	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/tune"
+)
+
+// trustedFile, in the user's state folder, has the digests of what this user's
+// runs have executed and a run directory names: a run directory may have been
+// made by somebody else, and copied.
+const trustedFile = "executed.json"
+
+// mostTrusted is how many digests are kept, the newest.
+const mostTrusted = 1000
+
+// executed is what a run with these settings executes, by the flag that gives it:
+// the image of a cluster's pods and the text of a CNI configuration.
+func executed(settings map[string]string) map[string]string {
+	all := map[string]string{}
+	for flag, key := range map[string]string{"image": "image", "cni-conf": cniTextKey} {
+		if value := settings[key]; value != "" {
+			all[flag] = value
+		}
+	}
+	return all
+}
+
+func trustedDigest(flag, value string) string {
+	sum := sha256.Sum256([]byte(flag + "\x00" + value))
+	return hex.EncodeToString(sum[:])
+}
+
+// readTrusted reads the digests; a file that is missing or damaged has none.
+func readTrusted(dir string) []string {
+	var known []string
+	data, err := os.ReadFile(filepath.Join(dir, trustedFile))
+	if err != nil || json.Unmarshal(data, &known) != nil {
+		return nil
+	}
+	return known
+}
+
+// remember notes in dir what a run with these settings is about to execute.
+func remember(dir string, settings map[string]string) error {
+	known := readTrusted(dir)
+	before := len(known)
+	for flag, value := range executed(settings) {
+		if digest := trustedDigest(flag, value); !slices.Contains(known, digest) {
+			known = append(known, digest)
+		}
+	}
+	if len(known) == before {
+		return nil
+	}
+	data, err := json.Marshal(known[max(0, len(known)-mostTrusted):])
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return disk.ReplaceFile(filepath.Join(dir, trustedFile), func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// trusts refuses to execute what the run directory names, unless the user gives it
+// again or has run it before, as the digests in dir say.
+func (f *Request) trusts(dir string, settings map[string]string) error {
+	known := readTrusted(dir)
+	for flag, value := range executed(settings) {
+		if flag == "image" && f.Given[flag] && f.Cluster.Image != value {
+			return exit.Usage("--image %s: the run was begun with %s, and a resumed run keeps its plan", f.Cluster.Image, value)
+		}
+		if f.Given[flag] || slices.Contains(known, trustedDigest(flag, value)) {
+			continue // the text of --cni-conf is compared when it is read
+		}
+		if flag == "image" {
+			return exit.Usage("%s names the image %s, which no run of yours has used: if you trust it, give it again with --image %s", f.Resume, value, value)
+		}
+		return exit.Usage("%s has a CNI configuration that no run of yours has used: look at it in run.json, and if you trust it, give its file with --cni-conf FILE", f.Resume)
+	}
+	return nil
+}
+
+// vouch compares a resumed run with what the user has run before, and notes what
+// a new one executes. A state folder that can't be written costs no run: its
+// image or configuration is given again.
+func (j *Job) vouch() error {
+	if j.request.accepted {
+		return nil // the process that leads the run has asked
+	}
+	dir, err := tune.StateDir()
+	if err != nil {
+		return err
+	}
+	if j.resumed != nil {
+		if err := j.request.trusts(dir, j.resumed.Plan.Settings); err != nil {
+			return err
+		}
+	}
+	if err := remember(dir, j.Plan.Settings); err != nil {
+		console.Logger(os.Stderr).Warn("a resumption will ask for the image or the CNI configuration again", "why", err)
+	}
+	return nil
+}
