@@ -28,8 +28,13 @@ type Options struct {
 	Prices       *Prices    // of the fleet; nil: none
 }
 
-func (o Options) Complete(settings map[string]string) Options {
+// Complete fills in what is left out: from the plan, then from the defaults.
+func (o Options) Complete(p *result.Plan) Options {
+	if p.Until > 0 {
+		o.Confidence = cmp.Or(o.Confidence, stat.StoppedConfidence)
+	}
 	o.Confidence = cmp.Or(o.Confidence, 0.95)
+	settings := p.Settings
 	o.Alpha = cmp.Or(o.Alpha, 0.05)
 	if rate, err := unit.ParseBitRate(settings["line-rate"]); err == nil {
 		o.LineRate = cmp.Or(o.LineRate, rate)
@@ -102,6 +107,7 @@ func Collect(rec *result.Record, opt Options) *Evidence {
 	for _, m := range result.Metrics() {
 		known[m.Name] = true
 	}
+	e.Run = ended(e.Run, rec.Samples)
 	for i := range rec.Samples {
 		s := &rec.Samples[i]
 		e.Measured[result.Key{Contender: s.Contender, Underlay: s.Underlay, Step: s.Step}] = true
@@ -132,6 +138,20 @@ func Collect(rec *result.Record, opt Options) *Evidence {
 	e.Groups, e.Places = groups(rec.Samples), e.orderedPlaces()
 	e.Results = e.figureResults()
 	return e
+}
+
+// ended is the run with as many rounds as it took, where it was to end by itself
+// before all that its plan allows.
+func ended(run *result.Run, samples []result.Sample) *result.Run {
+	if run.Plan.Until <= 0 && run.Plan.MaxTime <= 0 {
+		return run
+	}
+	short := *run
+	short.Plan.Rounds = 0
+	for i := range samples {
+		short.Plan.Rounds = max(short.Plan.Rounds, samples[i].Round)
+	}
+	return &short
 }
 
 // sampleOf is the valid sample of a key, or nil.

@@ -185,7 +185,7 @@ func TestRanks(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			e := analysis.Collect(&result.Record{Run: result.Run{Plan: result.Plan{Unpaired: tt.unpaired}}}, analysis.Options{}.Complete(nil))
+			e := analysis.Collect(&result.Record{Run: result.Run{Plan: result.Plan{Unpaired: tt.unpaired}}}, analysis.Options{}.Complete(&result.Plan{}))
 			got := map[string]string{}
 			for c, rank := range e.Ranks(tt.contenders, tt.better) {
 				got[c] = fmt.Sprintf("%d %s", rank.Tier, strings.Join(rank.Groups, ""))
@@ -203,7 +203,7 @@ func TestFalseGroups(t *testing.T) {
 	const trials, alpha = 300, 0.05
 	for _, unpaired := range []bool{false, true} {
 		r := rand.New(rand.NewPCG(1, 2))
-		e := analysis.Collect(&result.Record{Run: result.Run{Plan: result.Plan{Unpaired: unpaired}}}, analysis.Options{Alpha: alpha}.Complete(nil))
+		e := analysis.Collect(&result.Record{Run: result.Run{Plan: result.Plan{Unpaired: unpaired}}}, analysis.Options{Alpha: alpha}.Complete(&result.Plan{}))
 		wrong := 0
 		for range trials {
 			contenders := map[string]analysis.Series{}

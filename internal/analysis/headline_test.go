@@ -187,6 +187,6 @@ func BenchmarkPercentiles(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		analysis.Collect(rec, analysis.Options{}.Complete(nil))
+		analysis.Collect(rec, analysis.Options{}.Complete(&result.Plan{}))
 	}
 }

@@ -180,6 +180,24 @@ func TestCyclesInterruptedAndResumed(t *testing.T) {
 	}
 }
 
+// A run that has enough ends after a whole round.
+func TestRunEndsWhenEnough(t *testing.T) {
+	w := &paced{}
+	r, p, a := slicedRun(t, w, "host", "a")
+	p.Rounds = 9
+	var asked []int
+	r.Enough = func(round int) bool {
+		asked = append(asked, round)
+		return round == 3
+	}
+	if err := r.Run(t.Context(), p, nil); err != nil {
+		t.Fatal(err)
+	}
+	if a.open != 0 || !slices.Equal(asked, []int{1, 2, 3}) || len(samplesOf(t, r)) != 3*2*2 {
+		t.Errorf("asked after rounds %v, %d samples, %d networks up; want 3 rounds × 2 contenders × (the step and the set-up)", asked, len(samplesOf(t, r)), a.open)
+	}
+}
+
 // A disturbed cycle is left out for all contenders; what the gate says looks at no
 // figure.
 func TestGate(t *testing.T) {

@@ -28,6 +28,9 @@ type Runner struct {
 	MTU       int          // of the underlay, bytes
 	Progress  func(Progress)
 	Log       *slog.Logger
+	// Enough, if set, is asked after each round that is complete, with its number; true
+	// ends the run.
+	Enough func(round int) bool
 	// Keep, if set, is called with the endpoints of the last contender while
 	// it is still up; that goes down when Keep returns.
 	Keep func(ctx context.Context, endpoints []string)
@@ -74,6 +77,10 @@ func (r *Runner) Run(ctx context.Context, plan *result.Plan, sealed map[result.K
 		}
 		if err := r.round(ctx, plan, turns[0], clock, len(turns) == 1); err != nil {
 			return err
+		}
+		round := turns[0][0].Round
+		if complete := len(turns) == 1 || turns[1][0].Round != round; complete && r.Enough != nil && r.Enough(round) {
+			break
 		}
 	}
 	r.Progress(clock.now("done"))

@@ -24,7 +24,7 @@ func flagGroups() []flagGroup {
 			"suite", "step", "set", "contenders", "contender", "baseline", "profile", "sysctl", "machine", "nic",
 			"arena", "nodes", "mtu", "line-rate", "services", "rates", "check", "packages", "cache", "force",
 		}},
-		{"How long", "", []string{"rounds", "duration", "warmup", "slice", "seed"}},
+		{"How long", "", []string{"rounds", "until", "max-time", "duration", "warmup", "slice", "seed"}},
 		{"Lab (--arena auto, lab or microvm)", "lab: ", nil},
 		{"microVM (--arena auto or microvm)", "microvm: ", nil},
 		{"Cluster (--arena kube)", "kube: ", nil},

@@ -69,6 +69,11 @@ type Plan struct {
 	// so that rounds of the same number are no pairs: nothing that the contenders
 	// share in a round cancels in their ratio. Imported runs are so.
 	Unpaired bool `json:"unpaired,omitempty"`
+	// Until is the half-width of ratios' intervals, as a share, at which the run ends,
+	// and MaxTime how long it may take; Rounds are then the most that it takes. 0: it
+	// takes all rounds.
+	Until   float64      `json:"until,omitempty"`
+	MaxTime unit.Seconds `json:"max_time,omitempty"`
 	// Together is how many contenders stand at the same time; 0 or 1: each comes
 	// up when the one before is down.
 	Together int `json:"together,omitempty"`

@@ -66,6 +66,7 @@ func (j *Job) Run(ctx context.Context) error {
 		sight.baseline = j.resumed.Baseline
 	}
 	runner.Progress = sight.before(runner.Progress)
+	runner.Enough = newStopping(j.request, plan, store, bar.Message).enough
 	runErr := j.withNextStep(ctx, runner.Run(ctx, plan, sealed), kept, store.Dir())
 	bar.Done()
 	return errors.Join(runErr, j.report(store.Dir(), runErr == nil))

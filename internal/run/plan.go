@@ -40,9 +40,7 @@ func (j *Job) newPlan() error {
 	if _, keys := maskSecrets(f.cniText); f.CNIConf != "" && len(keys) > 0 {
 		console.Logger(os.Stderr).Warn("the run directory keeps the CNI configuration without what looks like a credential", "masked", strings.Join(keys, ", "))
 	}
-	if f.Given["rounds"] {
-		j.Plan.Rounds = f.Rounds
-	}
+	f.setEnd(&j.Plan, s)
 	if f.Given["duration"] {
 		j.Plan.Duration = unit.Seconds(f.Duration.Seconds())
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/suite"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // Request is what the command line of `cnibench run` asks for.
@@ -27,6 +28,8 @@ type Request struct {
 	Suite, Contenders, Arena string
 	Rounds                   int
 	Duration, Warmup, Slice  time.Duration
+	Until                    string        // "5%"; "" is the suite's
+	MaxTime                  time.Duration // 0 is the suite's
 	Seed                     uint64
 	Out, Resume              string
 	Rates                    string
@@ -79,6 +82,11 @@ func (f *Request) Check() error {
 	if f.Rates != "auto" && f.Rates != "given" {
 		return exit.Usage("--rates %q: want auto or given", f.Rates)
 	}
+	if f.Until != "" {
+		if _, err := unit.ParsePercent(f.Until); err != nil {
+			return exit.Usage("--until: %v", err)
+		}
+	}
 	switch {
 	case f.Given["rounds"] && f.Rounds < 1:
 		return exit.Usage("--rounds %d: too small", f.Rounds)
@@ -86,6 +94,8 @@ func (f *Request) Check() error {
 		return exit.Usage("--duration %v: too small", f.Duration)
 	case f.Warmup < 0:
 		return exit.Usage("--warmup %v: too small", f.Warmup)
+	case f.MaxTime < 0:
+		return exit.Usage("--max-time %v: too small", f.MaxTime)
 	case f.Slice != 0 && f.Slice < leastSlice:
 		return exit.Usage("--slice %v: too small; give %v or more, or 0 for none", f.Slice, leastSlice)
 	}

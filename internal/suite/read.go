@@ -26,6 +26,8 @@ type document struct {
 	Summary  string `yaml:"summary"`
 	Study    string `yaml:"study"`
 	Rounds   int    `yaml:"rounds"`
+	Until    string `yaml:"until,omitempty"`
+	MaxTime  string `yaml:"max_time,omitempty"`
 	Duration string `yaml:"duration"`
 	Warmup   string `yaml:"warmup"`
 	Services []int  `yaml:"services,omitempty"`
@@ -49,7 +51,20 @@ func Read(file string, r io.Reader) (*Suite, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: warmup: %w", file, err)
 	}
+	var until float64
+	var maxTime unit.Seconds
+	if d.Until != "" {
+		if until, err = unit.ParsePercent(d.Until); err != nil {
+			return nil, fmt.Errorf("%s: until: %w", file, err)
+		}
+	}
+	if d.MaxTime != "" {
+		if maxTime, err = unit.ParseSeconds(d.MaxTime); err != nil {
+			return nil, fmt.Errorf("%s: max_time: %w", file, err)
+		}
+	}
 	s := &Suite{
+		Until: until, MaxTime: asDuration(maxTime),
 		ID: d.ID, Summary: d.Summary, Study: d.Study, Rounds: d.Rounds, Steps: d.Steps, Services: d.Services, file: file,
 		Duration: asDuration(duration), Warmup: asDuration(warmup),
 	}

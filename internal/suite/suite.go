@@ -17,6 +17,8 @@ type Suite struct {
 	Summary  string
 	Study    string // the publication that it repeats, and what it changed
 	Rounds   int
+	Until    float64       // half-width of ratios' intervals, as a share, at which a run ends; 0: after Rounds
+	MaxTime  time.Duration // at which it ends at the latest; 0: none
 	Duration time.Duration // of a step's measured window
 	Warmup   time.Duration // load before the window
 	Steps    []Step

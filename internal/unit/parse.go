@@ -93,3 +93,14 @@ func scale(whole, number, suffix string, prefixes map[string]float64) (float64, 
 	}
 	return v, nil
 }
+
+// ParsePercent reads a share as people write it: "5%" or "5 %" is 0.05. It is from 0
+// to 100 %.
+func ParsePercent(text string) (float64, error) {
+	number, isPercent := strings.CutSuffix(strings.TrimSpace(text), "%")
+	f, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if !isPercent || err != nil || !(f >= 0) || f > 100 {
+		return 0, fmt.Errorf("%q: want a percentage from 0%% to 100%%, for example 5%%", text)
+	}
+	return f / 100, nil
+}

@@ -123,3 +123,16 @@ func FuzzParse(f *testing.F) {
 		check(float64(p), err)
 	})
 }
+
+func TestParsePercent(t *testing.T) {
+	for text, want := range map[string]float64{"5%": 0.05, " 2.5 %": 0.025, "0%": 0, "100%": 1} {
+		if got, err := ParsePercent(text); err != nil || math.Abs(got-want) > 1e-12 {
+			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "%", "5", "-1%", "101%", "NaN%", "x%"} {
+		if got, err := ParsePercent(text); err == nil {
+			t.Errorf("%q: %v, want an error", text, got)
+		}
+	}
+}

@@ -13,7 +13,7 @@ import (
 // Report makes the report of a run. Only valid samples count for figures;
 // the others and everything else that a reader must know are its findings.
 func Report(rec *result.Record, opt analysis.Options) *analysis.Report {
-	e := analysis.Collect(rec, opt.Complete(rec.Run.Plan.Settings))
+	e := analysis.Collect(rec, opt.Complete(&rec.Run.Plan))
 	run := &rec.Run
 	efficiency := cost.Efficiencies(e)
 	return &analysis.Report{

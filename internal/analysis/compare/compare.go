@@ -147,8 +147,7 @@ type Missing struct {
 // be compared: it lists the differences that speak against it. Errors:
 // *SelectionError.
 func Runs(old, now *result.Record, opt Options) (*Comparison, error) {
-	settings := now.Run.Plan.Settings
-	opt.Options = opt.Complete(settings)
+	opt.Options = opt.Complete(&now.Run.Plan)
 	pairs, faults := opt.pairings(old, now)
 	if err := check(opt, pairs); err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func comparedPart(dir string, run *result.Run) Part {
 func (opt Options) pairings(old, now *result.Record) (list []*pairing, faults []RunFault) {
 	pair := func(dir string, was, is *result.Record, environment []string) {
 		p := &pairing{part: dir, opt: opt, environment: append(slices.Clone(environment), analysis.EmulatedKey)}
-		p.old, p.now = analysis.Collect(was, opt.Complete(was.Run.Plan.Settings)), analysis.Collect(is, opt.Options)
+		p.old, p.now = analysis.Collect(was, opt.Complete(&was.Run.Plan)), analysis.Collect(is, opt.Options)
 		list = append(list, p)
 	}
 	pair("", old, now, opt.Environment)

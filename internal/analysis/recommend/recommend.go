@@ -40,7 +40,7 @@ const (
 // geometric mean of their ratios to the baseline, and tests how firm the first place
 // is. The same run and wish give the same answer. nil where the run has no figure to score by.
 func Choose(rec *result.Record, wish Wish) *analysis.Recommendation {
-	c := chooser{wish: wish, e: analysis.Collect(withoutHistograms(rec), wish.Complete(rec.Run.Plan.Settings)), weights: weightsOf(wish.Weights)}
+	c := chooser{wish: wish, e: analysis.Collect(withoutHistograms(rec), wish.Complete(&rec.Run.Plan)), weights: weightsOf(wish.Weights)}
 	c.needs = append(slices.Clone(wish.Needs), analysis.AlwaysNeeded()...)
 	slices.Sort(c.needs)
 	c.needs = slices.Compact(c.needs)

@@ -363,7 +363,7 @@ func TestUnpairedRounds(t *testing.T) {
 	if a.Ranked[0].Score != b.Ranked[0].Score || paired[0] == paired[1] {
 		t.Errorf("scores %g and %g; as pairs %v", a.Ranked[0].Score, b.Ranked[0].Score, paired)
 	}
-	e := analysis.Collect(rec, analysis.Options{}.Complete(nil))
+	e := analysis.Collect(rec, analysis.Options{}.Complete(&result.Plan{}))
 	if want := e.Compare(e.Places[0], "macvlan").Ratio; math.Abs(a.Ranked[0].Score-want) > 1e-12 {
 		t.Errorf("score %g, the report's ratio is %g", a.Ranked[0].Score, want)
 	}

@@ -1,0 +1,119 @@
+package run
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/analysis/assemble"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/suite"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// mostRounds is how many rounds a run takes at most that ends by itself.
+const mostRounds = 60
+
+// setEnd puts into the plan when the run ends: after the rounds that were asked for,
+// or when its figures are exact enough or its time is over.
+func (f *Request) setEnd(p *result.Plan, s *suite.Suite) {
+	p.Until, p.MaxTime = s.Until, unit.Seconds(s.MaxTime.Seconds())
+	if f.Given["rounds"] {
+		p.Until, p.MaxTime = 0, 0
+	}
+	if f.Given["until"] {
+		p.Until, _ = unit.ParsePercent(f.Until) // Check has seen it
+	}
+	if f.Given["max-time"] {
+		p.MaxTime = unit.Seconds(f.MaxTime.Seconds())
+	}
+	switch {
+	case f.Given["rounds"]:
+		p.Rounds = f.Rounds
+	case p.Until > 0 || p.MaxTime > 0:
+		p.Rounds = mostRounds
+	}
+}
+
+// stopping decides after each round whether the run ends.
+type stopping struct {
+	until float64 // 0: it never ends for being exact
+	most  time.Duration
+	begun time.Time
+	store *result.Store
+	say   func(string)
+
+	last    time.Time // end of the round before
+	longest time.Duration
+}
+
+func newStopping(f *Request, p *result.Plan, store *result.Store, say func(string)) *stopping {
+	s := &stopping{until: p.Until, most: time.Duration(float64(p.MaxTime) * float64(time.Second)), begun: time.Now(), store: store, say: say}
+	// A run that goes on may ask for more than its plan.
+	if f.Given["until"] {
+		s.until, _ = unit.ParsePercent(f.Until)
+	}
+	if f.Given["max-time"] {
+		s.most = f.MaxTime
+	}
+	s.last = s.begun
+	return s
+}
+
+// enough says whether the run ends after that round.
+func (s *stopping) enough(round int) bool {
+	now := time.Now()
+	s.longest, s.last = max(s.longest, now.Sub(s.last)), now
+	if s.until > 0 {
+		rec, err := result.Load(s.store.Dir())
+		if err != nil {
+			return false // the report at the end has the error
+		}
+		widest, known := widestRatio(assemble.Report(rec, analysis.Options{}))
+		switch {
+		case known && widest.half <= s.until:
+			s.say(fmt.Sprintf("all ratios are known to ±%s: enough after round %d", analysis.Percent(s.until), round))
+			return true
+		case known:
+			// An interval's width goes with the root of the rounds.
+			need := int(math.Ceil(float64(round) * (math.Pow(widest.half/s.until, 2) - 1)))
+			s.say(fmt.Sprintf("round %d: the widest interval of a ratio is ±%s (%s); ±%s would take some %d more rounds, %s",
+				round, analysis.Percent(widest.half), widest.what, analysis.Percent(s.until), need, (time.Duration(need) * s.longest).Round(time.Second)))
+		}
+	}
+	if s.most > 0 && now.Sub(s.begun)+s.longest > s.most {
+		s.say(fmt.Sprintf("the time is over after round %d; more with --resume", round))
+		return true
+	}
+	return false
+}
+
+// ratioWidth is half the width of a ratio's interval as a share of the ratio.
+type ratioWidth struct {
+	half float64
+	what string // contender, metric and step
+}
+
+// widestRatio is the widest interval among the ratios to the baseline of what is moved
+// and how long it typically takes; known is false while one of them has no interval.
+func widestRatio(r *analysis.Report) (widest ratioWidth, known bool) {
+	known = true
+	some := false
+	for _, x := range r.Results {
+		m, _ := result.LookupMetric(x.Metric)
+		if !m.Has(result.Headline) || m.Aspect != result.Traffic && m.Aspect != result.Typical || x.VsBaseline == nil {
+			continue
+		}
+		some = true
+		if x.VsBaseline.CI == nil {
+			known = false
+			continue
+		}
+		if half := stat.HalfWidth(x.VsBaseline.CI[0], x.VsBaseline.CI[1]); half > widest.half {
+			widest = ratioWidth{half, fmt.Sprintf("%s of %s at %s", x.Metric, x.Contender, x.Step)}
+		}
+	}
+	return widest, known && some
+}
