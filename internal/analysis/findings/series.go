@@ -162,8 +162,13 @@ func levelFindings(e *evidence, early bool) []analysis.Finding {
 	return worded(e, list, "the received rate went to another level, at most by %s")
 }
 
-func warmupNotOver(e *evidence) []analysis.Finding { return levelFindings(e, true) }
-func levelStep(e *evidence) []analysis.Finding     { return levelFindings(e, false) }
+func warmupNotOver(e *evidence) []analysis.Finding {
+	return append(levelFindings(e, true), pooledChanges(e, true)...)
+}
+
+func levelStep(e *evidence) []analysis.Finding {
+	return slices.Concat(levelFindings(e, false), pooledChanges(e, false), steppingContenders(e))
+}
 
 // burstySeries names single intervals far off the others. Where the level
 // changed, the others are no measure.

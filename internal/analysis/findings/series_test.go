@@ -2,6 +2,8 @@ package findings_test
 
 import (
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/analysis/analysistest"
 	"github.com/cnibench/cnibench/internal/analysis/assemble"
+	"github.com/cnibench/cnibench/internal/analysis/findings"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -232,5 +235,53 @@ func TestTwoLevelsBesideFewRounds(t *testing.T) {
 	i := slices.IndexFunc(found, func(f analysis.Finding) bool { return f.Code == "bimodal_rounds" })
 	if i < 0 || found[i].Contender != "host" {
 		t.Errorf("no bimodal_rounds of host in %+v", found)
+	}
+}
+
+// The windows of the shipped suites are of 1.5 to 10 s: of one sample alone nothing can be
+// told, of a step's samples together it can.
+func TestShortWindowsShowChanges(t *testing.T) {
+	contenders := []string{"host", "a", "b", "c"}
+	find := func(seconds int, rate func(r *rand.Rand, i int, half float64) float64) []analysis.Finding {
+		r := rand.New(rand.NewPCG(1, 9))
+		rec := &result.Record{Run: result.Run{Baseline: "host"}}
+		var traces []analysis.Trace
+		for round := 1; round <= 6; round++ {
+			for _, c := range contenders {
+				half := float64(r.IntN(2))
+				values := make([]float64, seconds)
+				for i := range values {
+					values[i] = 1e10 * rate(r, i, half) * math.Exp(0.03*r.NormFloat64())
+				}
+				s := analysistest.Taken(c, round, map[string]float64{"goodput": 1e10})
+				s.Elapsed = unit.Seconds(seconds)
+				rec.Samples, traces = append(rec.Samples, s), append(traces, analysistest.Seconds(c, round, values...))
+			}
+		}
+		return findings.Of(analysis.Collect(rec, analysis.Options{Traces: traces}.Complete(nil)), "warmup_not_over", "level_step")
+	}
+	steady := func(*rand.Rand, int, float64) float64 { return 1 }
+	for _, seconds := range []int{2, 3, 5, 10} {
+		if got := find(seconds, steady); len(got) > 0 {
+			t.Errorf("%d s, steady: %v", seconds, got)
+		}
+		got := find(seconds, func(_ *rand.Rand, i int, _ float64) float64 {
+			if i < max(1, seconds/4) {
+				return 0.85
+			}
+			return 1
+		})
+		if len(got) == 0 || got[0].Code != "warmup_not_over" {
+			t.Errorf("%d s, warm-up: %v", seconds, got)
+		}
+	}
+	got := find(10, func(_ *rand.Rand, i int, half float64) float64 {
+		if (i < 5) == (half == 1) {
+			return 0.8
+		}
+		return 1
+	})
+	if len(got) == 0 || got[0].Code != "level_step" {
+		t.Errorf("levels: %v", got)
 	}
 }
