@@ -35,7 +35,7 @@ claims is so. mtu: the pods' MTU against what crosses to another node in one
 piece, and TCP's segments. encryption: whether a marked payload can be read
 between the nodes, after proof that the watchers see one that was sent plain.
 policy: whether NetworkPolicies let through what they allow and nothing else, and
-after what time; needs a cluster, where all fails that does not enforce them.
+after what time. It needs a cluster; a pod network that enforces no policy fails.
 
 The table has one row a contender: the verdict, what was found, what to do.
 Several checks, and all, begin with one matrix of contenders and questions. A

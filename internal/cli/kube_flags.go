@@ -32,7 +32,7 @@ func addProgram(c *cobra.Command, k *run.Cluster) {
 // addImage adds what every pod needs.
 func addImage(c *cobra.Command, k *run.Cluster) {
 	addProgram(c, k)
-	c.Flags().StringSliceVar(&k.Tolerations, "tolerations", nil, "kube: taints that the pods stand, as `key[=value]:effect`, or all")
+	c.Flags().StringSliceVar(&k.Tolerations, "tolerations", nil, "kube: taints that the pods tolerate, as `key[=value]:effect`, or all")
 }
 
 // addPods adds what the pods of a measurement are.
@@ -49,7 +49,7 @@ func addPods(c *cobra.Command, k *run.Cluster) {
 
 // addScratch adds the user's word that a cluster may lose its pod network.
 func addScratch(c *cobra.Command, k *run.Cluster) {
-	c.Flags().BoolVar(&k.Scratch, "scratch", false, "kube: this cluster is there to be thrown away, which --install and clean want to know; a label on it says so as well")
+	c.Flags().BoolVar(&k.Scratch, "scratch", false, "kube: this cluster may lose its pod network; --install and clean require it, or a label on the cluster that says the same")
 }
 
 func addInstall(c *cobra.Command, k *run.Cluster) {
@@ -70,5 +70,5 @@ func fixed(c *cobra.Command, flag string, values []string) {
 
 // addNodes adds --nodes, which every arena reads in its own way.
 func addNodes(c *cobra.Command, value *string) {
-	c.Flags().StringVar(value, "nodes", "2", "machines of the cluster: of a lab their `number`; of a cluster the names of two or more, a,b (default: two that are ready)")
+	c.Flags().StringVar(value, "nodes", "2", "the machines: of a lab their `number`, of a cluster the names of two or more, a,b (default: two that are ready)")
 }

@@ -14,6 +14,8 @@ import (
 type runFlags struct {
 	run.Request
 	handedOver string // by the process that leads the run, in place of all other flags
+	plan       bool   // say what would be done, and stop
+	config     string // file of flags
 }
 
 func newRunCmd() *cobra.Command { return (&runFlags{Request: run.NewRequest()}).command() }
@@ -76,6 +78,8 @@ rest and never compared with it. --arena lab leaves that out.`),
 	fl.StringVar(&f.CPUs, "cpus", "", "lab: CPUs of the client, the server and the rest, e.g. client=0-1,server=2-3,rest=4+5")
 	fl.StringVar(&f.CNIConf, "cni-conf", "", "lab: run the CNI configuration in `FILE` as contender \"custom\"; \"usePodCidr\" stands for the node's pod subnet")
 	fl.StringVar(&f.CNITransport, "cni-transport", f.CNITransport, "lab: how the nodes' pod subnets of --cni-conf are joined: routes, vxlan or none")
+	fl.BoolVar(&f.plan, "plan", false, "print what the run would do and make, and make nothing")
+	addConfig(c, &f.config)
 	f.addGuestFlags(c)
 	addConnection(c, &f.Cluster)
 	addPods(c, &f.Cluster)
@@ -85,6 +89,9 @@ rest and never compared with it. --arena lab leaves that out.`),
 }
 
 func runRun(c *cobra.Command, f *runFlags) error {
+	if err := applyConfig(c, f.config); err != nil {
+		return err
+	}
 	f.from(c)
 	if f.handedOver != "" {
 		if err := f.Accept(f.handedOver); err != nil {
@@ -97,6 +104,12 @@ func runRun(c *cobra.Command, f *runFlags) error {
 	job, err := f.Prepare()
 	if err != nil {
 		return err
+	}
+	if f.plan {
+		return job.WritePlan(c.OutOrStdout())
+	}
+	if f.handedOver == "" && f.Resume == "" {
+		job.SayOutlook(c.ErrOrStderr())
 	}
 	return job.Lead(c.Context())
 }

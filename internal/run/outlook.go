@@ -1,0 +1,128 @@
+package run
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// This file tells, before minutes are spent, what this machine will be able to tell
+// apart: every CPU works for half a second in slices of the length that contenders are
+// measured in, and their work should be the same in each.
+
+const (
+	outlookSlices = 20
+	outlookSlice  = 25 * time.Millisecond
+	longRun       = time.Minute // of load; a shorter run is its own outlook
+
+	// The load generator's threads need a CPU each beside the server's, and a percentile
+	// of latency shows every wait for one.
+	cpusForLatency  = 4
+	stealForLatency = 0.02
+)
+
+// outlook is what the CPUs did while all of them worked.
+type outlook struct {
+	cpus   int
+	steal  float64 // share of the CPUs' time that the hypervisor took
+	spread float64 // of the work in a slice: the tenth least and tenth most by the median
+}
+
+// SayOutlook writes one sentence on what will be usable; nothing for a short run, a
+// cluster, or a system that does not say.
+func (j *Job) SayOutlook(w io.Writer) {
+	names, _ := j.planned()
+	load := time.Duration(len(j.Plan.Steps)*j.Plan.Rounds*len(names)) * (seconds(j.Plan.Duration) + seconds(j.Plan.Warmup))
+	if j.request.Arena == Kube || load < longRun {
+		return
+	}
+	if o, ok := look(); ok {
+		fmt.Fprintln(w, o.sentence())
+	}
+}
+
+func (o outlook) sentence() string {
+	latency := "latency should be usable"
+	if o.cpus < cpusForLatency || o.steal >= stealForLatency {
+		latency = "latency will hardly be usable"
+	}
+	return fmt.Sprintf("%d CPUs, steal %.0f %%, their speed varies by %.0f %% from slice to slice: %s; goodput to about %.0f %%.",
+		o.cpus, 100*o.steal, 100*o.spread, latency, math.Max(1, math.Ceil(100*o.spread)))
+}
+
+// look keeps all CPUs busy and counts.
+func look() (outlook, bool) {
+	total, stolen, ok := cpuTimes()
+	if !ok {
+		return outlook{}, false
+	}
+	o := outlook{cpus: runtime.NumCPU()}
+	work := make([][outlookSlices]float64, o.cpus)
+	var all sync.WaitGroup
+	begin := time.Now()
+	for i := range work {
+		all.Go(func() {
+			for k := range work[i] {
+				for end := begin.Add(time.Duration(k+1) * outlookSlice); time.Now().Before(end); {
+					work[i][k]++
+				}
+			}
+		})
+	}
+	all.Wait()
+	after, taken, _ := cpuTimes()
+	if after > total {
+		o.steal = (taken - stolen) / (after - total)
+	}
+	o.spread = spreadOf(work)
+	return o, true
+}
+
+// spreadOf is between the tenth least and the tenth most of the slices, by the median.
+func spreadOf(work [][outlookSlices]float64) float64 {
+	var sums []float64
+	for k := range outlookSlices {
+		sum := 0.0
+		for i := range work {
+			sum += work[i][k]
+		}
+		sums = append(sums, sum)
+	}
+	slices.Sort(sums)
+	middle := sums[outlookSlices/2]
+	if middle == 0 {
+		return 1
+	}
+	return (sums[outlookSlices-outlookSlices/10] - sums[outlookSlices/10]) / middle
+}
+
+// cpuTimes are the jiffies of all CPUs, and those that the hypervisor took (/proc/stat).
+func cpuTimes() (total, stolen float64, ok bool) {
+	raw, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, 0, false
+	}
+	line, _, _ := strings.Cut(string(raw), "\n")
+	fields := strings.Fields(line)
+	if len(fields) < 9 {
+		return 0, 0, false
+	}
+	for i, field := range fields[1:9] {
+		v, err := strconv.ParseFloat(field, 64)
+		if err != nil {
+			return 0, 0, false
+		}
+		total += v
+		if i == 7 {
+			stolen = v
+		}
+	}
+	return total, stolen, true
+}

@@ -1,0 +1,35 @@
+package run
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestOutlookSentence(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		outlook
+		want string
+	}{
+		{"a small machine with neighbours", outlook{2, 0.08, 0.1}, "2 CPUs, steal 8 %, their speed varies by 10 % from slice to slice: latency will hardly be usable; goodput to about 10 %."},
+		{"a quiet machine", outlook{16, 0, 0.004}, "latency should be usable; goodput to about 1 %."},
+		{"many CPUs with neighbours", outlook{16, 0.03, 0.02}, "latency will hardly be usable; goodput to about 2 %."},
+	} {
+		if got := c.sentence(); !strings.HasSuffix(got, c.want) {
+			t.Errorf("%s: %s", c.name, got)
+		}
+	}
+}
+
+func TestSpread(t *testing.T) {
+	var even, uneven [outlookSlices]float64
+	for k := range outlookSlices {
+		even[k], uneven[k] = 100, float64(90+k)
+	}
+	if got := spreadOf([][outlookSlices]float64{even, even}); got != 0 {
+		t.Errorf("equal slices have a spread of %v", got)
+	}
+	if got := spreadOf([][outlookSlices]float64{uneven}); got != 0.16 {
+		t.Errorf("spread %v, want 0.16: from 92 to 108 by 100", got)
+	}
+}

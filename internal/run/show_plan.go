@@ -1,0 +1,149 @@
+package run
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// This file says what a run would do, before anything is made: `run --plan`.
+
+// WritePlan writes the contenders, steps, least duration and peak load of the job, and
+// for a cluster all that would appear there.
+func (j *Job) WritePlan(w io.Writer) error {
+	f := j.request
+	names, exact := j.planned()
+	p := &j.Plan
+	var load time.Duration
+	for range p.Steps {
+		load += seconds(p.Duration) + seconds(p.Warmup)
+	}
+	load *= time.Duration(p.Rounds * len(names))
+	var b strings.Builder
+	fmt.Fprintf(&b, "Nothing has been made. This is what `cnibench run` would do.\n\nSuite       %s, arena %s, %s\n", p.Suite, f.Arena, unit.Plural(p.Rounds, "round"))
+	fmt.Fprintf(&b, "Contenders  %s\n", wrapped(strings.Join(names, ", ")))
+	most := ""
+	if !exact {
+		fmt.Fprintf(&b, "            of which those run that this kernel has the pieces for: cnibench probe\n")
+		most = "at most "
+	}
+	fmt.Fprintf(&b, "Time        %s%s of load, and set-up, checks and pauses on top\n", most, load.Round(time.Second))
+	fmt.Fprintf(&b, "Results     %s\n\nSteps, each %s after a lead-in of %s:\n", f.Out, seconds(p.Duration), seconds(p.Warmup))
+	for _, s := range p.Steps {
+		fmt.Fprintf(&b, "  %-16s %s; peak load: %s\n", s.ID, s.Summary, j.peak(s))
+	}
+	if f.Arena == Kube {
+		b.WriteString(j.appears())
+	} else {
+		b.WriteString("\nOn this machine: namespaces, links and processes inside them; the kernel takes all of\nthem back when the run ends, however it ends. Nothing outside is changed.\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// planned are the contenders that the plan is of, the baseline first; exact is false
+// where only opening the arena tells which of them can run.
+func (j *Job) planned() (names []string, exact bool) {
+	names = []string{j.request.Baseline}
+	for _, entry := range j.Plan.Contenders { // of a run to go on with
+		if !slices.Contains(names, entry.ID) {
+			names = append(names, entry.ID)
+		}
+	}
+	if len(names) > 1 {
+		return names, true
+	}
+	add := func(id string) {
+		if !slices.Contains(names, id) {
+			names = append(names, id)
+		}
+	}
+	if j.Wanted != nil {
+		for _, id := range j.Wanted {
+			add(id)
+		}
+		return names, true
+	}
+	for _, c := range j.place.Candidates(j.Catalogue.Contenders) {
+		if j.request.Arena == Kube || c.Lab.None == "" {
+			add(c.ID)
+		}
+	}
+	return names, j.request.Arena == Kube && !j.request.Cluster.Install
+}
+
+// peak is the most that a step sends.
+func (j *Job) peak(s result.Step) string {
+	limit := "all that the path carries"
+	if j.request.LineRate != "" {
+		limit += ", at most " + j.request.LineRate
+	}
+	text := func(key string) string { return strings.TrimSpace(fmt.Sprint(s.Params[key])) }
+	if rate, err := unit.ParseBitRate(text("bandwidth")); err == nil && rate > 0 {
+		return rate.String()
+	}
+	switch s.Workload {
+	case "idle":
+		return "none"
+	case "http_rate":
+		size, err := unit.ParseBytes(text("response"))
+		rate, rated := s.Params["rate"].(float64)
+		if n, is := s.Params["rate"].(int); is {
+			rate, rated = float64(n), true
+		}
+		if err == nil && rated && rate > 0 {
+			return "about " + unit.BitRate(rate*float64(size)*8).String() + " of payload"
+		}
+		return "a share of what the baseline sustains; the search for that, at the start, takes the baseline to its limit"
+	}
+	return limit
+}
+
+// appears is all that a run makes in a cluster.
+func (j *Job) appears() string {
+	k := &j.request.Cluster
+	privilege := "none is privileged; the baseline's use the node's network"
+	if k.Privileged {
+		privilege = "those in the node's network are privileged, as --privileged allows"
+	}
+	text := fmt.Sprintf(`
+In the cluster, for the time of the run:
+  Namespace    one, %s-…, with Pod Security level "privileged", which host networking needs
+  Pods         on each of two nodes (%s): one in the pod network, one in the node's; %s
+  Image        %s, no token mounted; they end by themselves when nobody asks them any more
+  Services     one %s with its EndpointSlice where a step's path is service, and as many more as --services says
+  Ports        while a step runs: TCP and UDP from 5201 and 19765, TCP 7000, 8080, 8443, 2121, 2222, 21200 to 21207
+  Rights       cnibench rbac prints them; cnibench clean --arena kube removes what a killed run has left
+`, k.Namespace, nodesText(j.request), privilege, k.Image, k.Service)
+	if k.Install {
+		text += "  Pod network  REMOVED AND REPLACED, once for each contender and round: --install is for scratch clusters\n"
+	}
+	return text
+}
+
+func nodesText(f *Request) string {
+	if f.Given["nodes"] {
+		return f.Nodes
+	}
+	return "the first two that are ready"
+}
+
+func seconds(s unit.Seconds) time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
+
+// wrapped breaks a list of names for the column that it is in.
+func wrapped(s string) string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(s) {
+		if line != "" && len(line)+1+len(word) > 76 {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimSpace(line + " " + word)
+	}
+	return strings.Join(append(lines, line), "\n            ")
+}
