@@ -31,14 +31,14 @@ type Info struct {
 	Summary string `json:"summary"`
 }
 
-// Verdict compares what was found with what the contender's file claims.
-type Verdict string
+// Conformance compares what was found with what the contender's file claims.
+type Conformance string
 
-// The verdicts.
+// The values.
 const (
-	Pass Verdict = "pass" // as claimed
-	Fail Verdict = "fail" // not as claimed
-	Skip Verdict = "skip" // not asked; the text says why
+	Pass Conformance = "pass" // as claimed
+	Fail Conformance = "fail" // not as claimed
+	Skip Conformance = "skip" // not asked; the text says why
 )
 
 // Result is what a check found of one contender.
@@ -56,11 +56,11 @@ type Result struct {
 
 // Case is one part of a check.
 type Case struct {
-	Name    string  `json:"name"`
-	Verdict Verdict `json:"verdict"`
-	Found   string  `json:"found,omitempty"` // the fact in a word: plain, encrypted, fits, exceeds, …
-	Text    string  `json:"text"`            // a sentence with the figures
-	Next    string  `json:"next,omitempty"`  // what to do about it
+	Name    string      `json:"name"`
+	Verdict Conformance `json:"verdict"`
+	Found   string      `json:"found,omitempty"` // the fact in a word: plain, encrypted, fits, exceeds, …
+	Text    string      `json:"text"`            // a sentence with the figures
+	Next    string      `json:"next,omitempty"`  // what to do about it
 	// Values are the figures: bytes, counts of packets or connections, or
 	// milliseconds where the name ends in _ms.
 	Values map[string]int `json:"values,omitempty"`
@@ -68,7 +68,7 @@ type Case struct {
 
 // Verdict returns the worst of the cases: fail, then pass; skip where no case was
 // asked.
-func (r *Result) Verdict() Verdict {
+func (r *Result) Verdict() Conformance {
 	worst := Skip
 	for _, c := range r.Cases {
 		switch {
@@ -84,7 +84,7 @@ func (r *Result) Verdict() Verdict {
 // Telling returns the case that says most: the first that failed, else the first
 // that was asked; nil where there is none.
 func (r *Result) Telling() *Case {
-	for _, verdict := range []Verdict{Fail, Pass, Skip} {
+	for _, verdict := range []Conformance{Fail, Pass, Skip} {
 		for i := range r.Cases {
 			if r.Cases[i].Verdict == verdict {
 				return &r.Cases[i]

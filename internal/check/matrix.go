@@ -26,10 +26,10 @@ type Row struct {
 
 // Cell is what became of a column's cases. Without any case it is a skip.
 type Cell struct {
-	Verdict Verdict `json:"verdict"`
-	Found   string  `json:"found,omitempty"`
-	Cases   int     `json:"cases"`  // that were asked
-	Failed  int     `json:"failed"` // of those
+	Verdict Conformance `json:"verdict"`
+	Found   string      `json:"found,omitempty"`
+	Cases   int         `json:"cases"`  // that were asked
+	Failed  int         `json:"failed"` // of those
 }
 
 // question is a column with the names of its cases.

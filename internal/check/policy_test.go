@@ -39,7 +39,7 @@ func policed(t *testing.T, s *simulated, p pace) Result {
 }
 
 // foundIn returns the cases with that verdict, and what was found of them.
-func foundIn(r Result, v Verdict) map[string]string {
+func foundIn(r Result, v Conformance) map[string]string {
 	list := map[string]string{}
 	for _, c := range r.Cases {
 		if c.Verdict == v {

@@ -17,7 +17,7 @@ import (
 func TestKubeCheckPolicy(t *testing.T) {
 	leavesNothing(t)
 	product := clusterProduct(t)
-	want, known := map[string]check.Verdict{"Flannel": check.Fail, "Cilium": check.Pass}[product]
+	want, known := map[string]check.Conformance{"Flannel": check.Fail, "Cilium": check.Pass}[product]
 	if !known {
 		t.Skipf("the cluster's pod network is %s, and of Flannel and Cilium alone the test knows what they do; put one of them on it, e.g. testbed install flannel", product)
 	}
@@ -43,7 +43,7 @@ func TestKubeCheckPolicy(t *testing.T) {
 			}
 		}
 	}
-	wantCode := map[check.Verdict]int{check.Fail: exit.Gate, check.Pass: exit.Done}[want]
+	wantCode := map[check.Conformance]int{check.Fail: exit.Gate, check.Pass: exit.Done}[want]
 	if asked != 1 || code != wantCode {
 		t.Errorf("asked %d times, exit code %d, want %d: %s", asked, code, wantCode, messages)
 	}

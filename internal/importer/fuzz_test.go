@@ -33,7 +33,7 @@ func FuzzIperf3(f *testing.F) {
 	f.Add([]byte(`{"start":{},"intervals":[],"end":{},"error":"no"}`), true)
 	f.Add([]byte(`{"end":{"sum_received":{"bits_per_second":1e308,"seconds":-1e308,"bytes":1e308}}}`), false)
 	f.Fuzz(func(t *testing.T, data []byte, udp bool) {
-		report, err := parseIperf3(bytes.NewReader(data))
+		report, err := decodeIperf3(data)
 		if err != nil {
 			return
 		}
@@ -51,7 +51,7 @@ func FuzzStatexec(f *testing.F) {
 	f.Add([]byte("statexec_command_status{a=\"b\"} 1 1704067200000\nstatexec_cpu_seconds_total{cpu=\"0\",mode=\"user\"} 5 1704067201000\n"))
 	f.Add([]byte("statexec_disk_read_bytes_total{disk=\"\xff\"} -1 1704067200000\r\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file, err := parseStatexec(bytes.NewReader(data))
+		file, err := decodeStatexec(data)
 		if err != nil {
 			return
 		}
@@ -104,7 +104,7 @@ func FuzzKnb(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"name":"calico-run2","date":"2020-08-30 12:00:00"},"data":{"mtu":"8940","pod2pod":{"tcp":{"bandwidth":9800,"client":{"ram":1},"server":{"ram":1}}}}}`))
 	f.Add([]byte(`{"data":{"mtu":{"a":[]},"idle":{"client":{"ram":-1e300}}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := parseKnb(bytes.NewReader(data))
+		r, err := decodeKnb(data)
 		if err != nil {
 			return
 		}

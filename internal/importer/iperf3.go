@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strings"
 	"time"
@@ -81,16 +80,8 @@ func (e *lineError) Unwrap() error { return e.err }
 
 var errEmpty = errors.New("empty")
 
-// parseIperf3 reads a client's report. Errors are *lineError; one that iperf3
+// decodeIperf3 reads a client's report. Errors are *lineError; one that iperf3
 // itself wrote into its report is none: see Error.
-func parseIperf3(r io.Reader) (*iperf3Test, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
-	if err != nil {
-		return nil, &lineError{0, err}
-	}
-	return decodeIperf3(data)
-}
-
 func decodeIperf3(data []byte) (*iperf3Test, error) {
 	t := &iperf3Test{}
 	if err := decodeJSON(data, t); err != nil {

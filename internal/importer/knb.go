@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"path"
 	"regexp"
 	"slices"
@@ -64,15 +63,7 @@ var knbSteps = []struct {
 	{steps2024[7], func(r *knbReport) *knbTest { return r.Data.Service.UDP }},
 }
 
-// parseKnb reads one report. Errors are *lineError.
-func parseKnb(r io.Reader) (*knbReport, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
-	if err != nil {
-		return nil, &lineError{0, err}
-	}
-	return decodeKnb(data)
-}
-
+// decodeKnb reads one report. Errors are *lineError.
 func decodeKnb(data []byte) (*knbReport, error) {
 	r := &knbReport{}
 	if err := decodeJSON(data, r); err != nil {

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -73,16 +72,8 @@ const (
 	memoryOfSummary = "memory"
 )
 
-// parseStatexec reads a metric file. Errors are *lineError: a line that is no
+// decodeStatexec reads a metric file. Errors are *lineError: a line that is no
 // sample, a file without any sample, one that is too large.
-func parseStatexec(r io.Reader) (*statexecFile, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
-	if err != nil {
-		return nil, &lineError{0, err}
-	}
-	return decodeStatexec(data)
-}
-
 func decodeStatexec(data []byte) (*statexecFile, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, &lineError{0, errEmpty}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 )
 
@@ -43,17 +42,8 @@ func (s *Store) WriteFaults(faults []Fault) error {
 
 // loadFaults reads the faults that the run was made with.
 func (r *Record) loadFaults(root *os.Root) {
-	f, err := OpenFile(root, faultsFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return
-	}
-	var data []byte
-	if err == nil {
-		data, err = readAll(f, maxRunFile)
-		f.Close()
-	}
-	if err != nil {
-		r.fault(faultsFile, 0, "%v", cause(err))
+	data := r.loadFile(root, faultsFile, maxRunFile)
+	if data == nil {
 		return
 	}
 	faults, err := parseFaults(bytes.NewReader(data))

@@ -209,22 +209,28 @@ func (r *Record) keepFirst(p *parsed) {
 	}
 }
 
-// loadTorn reports the half-written lines that Resume moved aside.
-func (r *Record) loadTorn(root *os.Root) {
-	f, err := OpenFile(root, tornFile)
+// loadFile reads a file that a run need not have. Without the file it returns nil; so
+// it does for one that can't be read, which becomes a fault.
+func (r *Record) loadFile(root *os.Root, name string, most int64) []byte {
+	f, err := OpenFile(root, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return
+		return nil
 	}
 	var data []byte
 	if err == nil {
-		data, err = readAll(f, maxTorn)
+		data, err = readAll(f, most)
 		f.Close()
 	}
 	if err != nil {
-		r.fault(tornFile, 0, "%v", cause(err))
-		return
+		r.fault(name, 0, "%v", cause(err))
+		return nil
 	}
-	for i := range bytes.Count(data, []byte("\n")) {
+	return data
+}
+
+// loadTorn reports the half-written lines that Resume moved aside.
+func (r *Record) loadTorn(root *os.Root) {
+	for i := range bytes.Count(r.loadFile(root, tornFile, maxTorn), []byte("\n")) {
 		r.fault(tornFile, i+1, "a sample that was half written when the run was killed; it does not count, and the step was measured again on resume").Next = "Nothing; it was measured again."
 	}
 }

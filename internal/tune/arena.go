@@ -75,7 +75,7 @@ func (b *Bench) Up(ctx context.Context, c *contender.Contender, variant string) 
 	if !tuned {
 		return b.Arena.Up(ctx, c, variant)
 	}
-	n := &network{bench: b, inside: v.Request, seen: map[string]bool{}, left: map[string]string{}, made: map[string]bool{}}
+	n := &tunedNetwork{bench: b, inside: v.Request, seen: map[string]bool{}, left: map[string]string{}, made: map[string]bool{}}
 	if b.Host != nil {
 		var err error
 		if n.inside, err = v.of(ScopeNamespace); err != nil {
@@ -100,8 +100,8 @@ func (b *Bench) Up(ctx context.Context, c *contender.Contender, variant string) 
 	return n, nil
 }
 
-// network is a contender that is up, with its settings.
-type network struct {
+// tunedNetwork is a contender that is up, with its settings.
+type tunedNetwork struct {
 	arena.Network
 	bench   *Bench
 	inside  Request // for every endpoint
@@ -114,7 +114,7 @@ type network struct {
 
 // Pair implements arena.Network: an endpoint that was made for the path is
 // set, too.
-func (n *network) Pair(ctx context.Context, path string) (arena.Pair, error) {
+func (n *tunedNetwork) Pair(ctx context.Context, path string) (arena.Pair, error) {
 	p, err := n.Network.Pair(ctx, path)
 	if err != nil {
 		return p, err
@@ -123,7 +123,7 @@ func (n *network) Pair(ctx context.Context, path string) (arena.Pair, error) {
 }
 
 // Notes implements arena.Network.
-func (n *network) Notes() []result.Reason {
+func (n *tunedNetwork) Notes() []result.Reason {
 	notes := n.Network.Notes()
 	for _, name := range slices.Sorted(maps.Keys(n.left)) {
 		if !n.made[name] {
@@ -137,12 +137,12 @@ func (n *network) Notes() []result.Reason {
 const NothingSet = "nothing_set"
 
 // Down implements arena.Network.
-func (n *network) Down(ctx context.Context) error {
+func (n *tunedNetwork) Down(ctx context.Context) error {
 	return errors.Join(n.Network.Down(ctx), n.revert(ctx))
 }
 
 // set asks a program inside each endpoint to set what its namespace has.
-func (n *network) set(ctx context.Context, endpoints []arena.Endpoint) error {
+func (n *tunedNetwork) set(ctx context.Context, endpoints []arena.Endpoint) error {
 	for _, e := range endpoints {
 		if n.seen[e.Name()] || len(n.inside.Names()) == 0 {
 			continue
@@ -157,7 +157,7 @@ func (n *network) set(ctx context.Context, endpoints []arena.Endpoint) error {
 	return nil
 }
 
-func (n *network) ask(ctx context.Context, e arena.Endpoint) (Answer, error) {
+func (n *tunedNetwork) ask(ctx context.Context, e arena.Endpoint) (Answer, error) {
 	var a Answer
 	question, err := json.Marshal(n.inside)
 	if err != nil {
@@ -177,7 +177,7 @@ func (n *network) ask(ctx context.Context, e arena.Endpoint) (Answer, error) {
 
 // note remembers which settings did something anywhere, and why others did
 // not.
-func (n *network) note(a Answer) {
+func (n *tunedNetwork) note(a Answer) {
 	for _, name := range n.inside.Names() {
 		if reason, left := a.Left[name]; left {
 			n.left[name] = reason
@@ -189,7 +189,7 @@ func (n *network) note(a Answer) {
 
 // setHost applies the machine's own settings, with their old values in the
 // journal.
-func (n *network) setHost(ctx context.Context) error {
+func (n *tunedNetwork) setHost(ctx context.Context) error {
 	wanted, err := n.machine.Wanted()
 	if err != nil {
 		return err
@@ -220,7 +220,7 @@ func (n *network) setHost(ctx context.Context) error {
 }
 
 // revert takes the machine's own settings back.
-func (n *network) revert(ctx context.Context) error {
+func (n *tunedNetwork) revert(ctx context.Context) error {
 	if n.bench.Host == nil {
 		return nil
 	}

@@ -38,8 +38,8 @@ func chooseAccel(ctx context.Context, c *Config) (string, error) {
 // insist is what helps where the probe of KVM is wrong.
 const insist = "--accel kvm uses it all the same"
 
-// verdict is what a probe of KVM has found on this boot of the host.
-type verdict struct {
+// kvmTrial is what a probe of KVM has found on this boot of the host.
+type kvmTrial struct {
 	BootID string    `json:"boot_id"`
 	Kernel string    `json:"kernel"` // the guest's
 	Works  bool      `json:"works"`
@@ -53,8 +53,8 @@ const badMoment = time.Hour
 // kvmVerdict probes KVM, or remembers what a probe has found since the host
 // booted. A device that is there proves nothing: some hosts offer a KVM under
 // which an ordinary kernel hangs.
-func kvmVerdict(ctx context.Context, c *Config) (verdict, error) {
-	v := verdict{Kernel: c.Kernel.Release}
+func kvmVerdict(ctx context.Context, c *Config) (kvmTrial, error) {
+	v := kvmTrial{Kernel: c.Kernel.Release}
 	if f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0); err != nil {
 		v.Why = err.Error()
 		return v, nil
@@ -82,7 +82,7 @@ func kvmVerdict(ctx context.Context, c *Config) (verdict, error) {
 // probe boots a guest to its init's first words. That it boots, and that QEMU
 // refuses, stay so; that it hangs or ends may be the moment's fault. An error
 // says nothing of KVM.
-func (v *verdict) probe(ctx context.Context, c *Config) error {
+func (v *kvmTrial) probe(ctx context.Context, c *Config) error {
 	p := &process{}
 	defer p.close()
 	if err := p.addInitramfs(c.Init, c.Kernel.Modules, &order{}); err != nil {
@@ -131,8 +131,8 @@ func (v *verdict) probe(ctx context.Context, c *Config) error {
 // verdictFile returns where the verdict for a guest of that kernel is kept.
 func verdictFile(kernel string) string { return filepath.Join(CacheDir(), "kvm-"+kernel+".json") }
 
-func recall(like verdict) (verdict, bool) {
-	var v verdict
+func recall(like kvmTrial) (kvmTrial, bool) {
+	var v kvmTrial
 	text, err := os.ReadFile(verdictFile(like.Kernel))
 	if err != nil || json.Unmarshal(text, &v) != nil {
 		return v, false
@@ -141,7 +141,7 @@ func recall(like verdict) (verdict, bool) {
 }
 
 // remember keeps the verdict where it can; else it is found again.
-func remember(v verdict) {
+func remember(v kvmTrial) {
 	text, err := json.Marshal(v)
 	if err != nil || os.MkdirAll(CacheDir(), 0o755) != nil {
 		return

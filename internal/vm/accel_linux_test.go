@@ -36,7 +36,7 @@ func TestProbe(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-			var v verdict
+			var v kvmTrial
 			err := v.probe(t.Context(), &Config{Kernel: Kernel{Image: image}, Init: filepath.Join(dir, "guest")})
 			if err != nil || v.Works != tt.works || !strings.Contains(v.Why, tt.why) || v.Until.IsZero() == tt.passing {
 				t.Errorf("verdict %+v, %v", v, err)
@@ -49,17 +49,17 @@ func TestRecall(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	for _, tt := range []struct {
 		name     string
-		kept     verdict
+		kept     kvmTrial
 		recalled bool
 	}{
-		{"of this boot", verdict{BootID: "now", Kernel: "6.1"}, true},
-		{"of a boot before", verdict{BootID: "before", Kernel: "6.1"}, false},
-		{"for an hour", verdict{BootID: "now", Kernel: "6.1", Until: time.Now().Add(time.Hour)}, true},
-		{"out of date", verdict{BootID: "now", Kernel: "6.1", Until: time.Now().Add(-time.Second)}, false},
+		{"of this boot", kvmTrial{BootID: "now", Kernel: "6.1"}, true},
+		{"of a boot before", kvmTrial{BootID: "before", Kernel: "6.1"}, false},
+		{"for an hour", kvmTrial{BootID: "now", Kernel: "6.1", Until: time.Now().Add(time.Hour)}, true},
+		{"out of date", kvmTrial{BootID: "now", Kernel: "6.1", Until: time.Now().Add(-time.Second)}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			remember(tt.kept)
-			if v, known := recall(verdict{BootID: "now", Kernel: "6.1"}); known != tt.recalled {
+			if v, known := recall(kvmTrial{BootID: "now", Kernel: "6.1"}); known != tt.recalled {
 				t.Errorf("recalled %+v: %v", v, known)
 			}
 		})

@@ -23,7 +23,7 @@ import (
 const usePodCIDR = "usePodCidr"
 
 // attach gives the pod its interface.
-func (n *network) attach(ctx context.Context, node *wire.Node, box *ns.NS, name string) (addr netip.Addr, err error) {
+func (n *labNetwork) attach(ctx context.Context, node *wire.Node, box *ns.NS, name string) (addr netip.Addr, err error) {
 	a, pod := n.pieces.attach, &wire.Pod{Name: name, Node: node, NS: box}
 	for _, other := range n.fabric.Pods {
 		if other.Node == node {
@@ -45,7 +45,7 @@ func (n *network) attach(ctx context.Context, node *wire.Node, box *ns.NS, name 
 
 // cni runs the CNI plugins that give the pod its interface, inside the node's
 // namespace as a container runtime on that node would.
-func (n *network) cni(ctx context.Context, node *wire.Node, pod *ns.NS, name string) (netip.Addr, error) {
+func (n *labNetwork) cni(ctx context.Context, node *wire.Node, pod *ns.NS, name string) (netip.Addr, error) {
 	raw, err := json.Marshal(n.pieces.attach.Conf(n.fabric, node, n.pieces.attachParams))
 	if err == nil {
 		raw, err = localize(raw, filepath.Join(n.dir, "ipam"), node.PodCIDR)
@@ -80,7 +80,7 @@ func (n *network) cni(ctx context.Context, node *wire.Node, pod *ns.NS, name str
 }
 
 // localize keeps every address book inside the lab and puts the node's pod
-// network where the configuration says usePodCidr.
+// labNetwork where the configuration says usePodCidr.
 func localize(raw []byte, books string, podCIDR netip.Prefix) ([]byte, error) {
 	var conf any
 	if err := json.Unmarshal(raw, &conf); err != nil {

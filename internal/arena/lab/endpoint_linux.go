@@ -13,14 +13,14 @@ import (
 
 // endpoint is a node or a pod of the lab.
 type endpoint struct {
-	net  *network
+	net  *labNetwork
 	box  *ns.NS
 	node string
 	addr netip.Addr
 	cpus []int // where measured commands run; none is everywhere
 }
 
-func (n *network) endpoint(box *ns.NS, node string, addr netip.Addr) *endpoint {
+func (n *labNetwork) endpoint(box *ns.NS, node string, addr netip.Addr) *endpoint {
 	return &endpoint{net: n, box: box, node: node, addr: addr}
 }
 

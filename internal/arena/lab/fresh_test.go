@@ -67,7 +67,7 @@ func TestFresh(t *testing.T) {
 
 // upHere is a contender's network that goes down with the test, which is
 // skipped where the kernel lacks something.
-func upHere(t *testing.T, id string) *network {
+func upHere(t *testing.T, id string) *labNetwork {
 	t.Helper()
 	a, err := New(options(2, 1500))
 	if err != nil {
@@ -89,12 +89,12 @@ func upHere(t *testing.T, id string) *network {
 			t.Error(err)
 		}
 	})
-	return n.(*network)
+	return n.(*labNetwork)
 }
 
 // count is what a shell command on the client's node prints; that grep finds
 // nothing is no failure.
-func count(t *testing.T, n *network, command string) string {
+func count(t *testing.T, n *labNetwork, command string) string {
 	t.Helper()
 	var out bytes.Buffer
 	p, err := n.nodes[0].Start(t.Context(), host.Command{Argv: []string{"sh", "-c", command + " || true"}, Stdout: &out})

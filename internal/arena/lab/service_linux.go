@@ -45,7 +45,7 @@ func (l *lab) HasPath(c *contender.Contender, path string) error {
 const syncPatience = 15 * time.Minute
 
 // Service implements arena.Network.
-func (n *network) Service(ctx context.Context, ports []arena.Port, others int) (arena.Pair, time.Duration, error) {
+func (n *labNetwork) Service(ctx context.Context, ports []arena.Port, others int) (arena.Pair, time.Duration, error) {
 	pair, err := n.Pair(ctx, arena.PathPod)
 	if err != nil {
 		return pair, 0, err
@@ -70,7 +70,7 @@ func (n *network) Service(ctx context.Context, ports []arena.Port, others int) (
 
 // Fresh implements arena.Network: it also removes every connection that the
 // nodes remember.
-func (n *network) Fresh(ctx context.Context) error {
+func (n *labNetwork) Fresh(ctx context.Context) error {
 	if n.proxy == nil {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (n *network) Fresh(ctx context.Context) error {
 }
 
 // Sandbox implements arena.Network: no contender of the lab enforces policies.
-func (n *network) Sandbox(context.Context, []arena.SandboxNamespace) (arena.Sandbox, error) {
+func (n *labNetwork) Sandbox(context.Context, []arena.SandboxNamespace) (arena.Sandbox, error) {
 	return nil, &arena.Unsupported{
 		Reason: "the lab's contenders are kernel configurations and have no policy engine",
 		Remedy: "ask on a cluster: cnibench check policy --arena kube",

@@ -30,8 +30,8 @@ var (
 	podNet    = netip.MustParsePrefix("10.244.0.0/16") // a /24 a node, as flannel's default
 )
 
-// network is one contender that is up.
-type network struct {
+// labNetwork is one contender that is up.
+type labNetwork struct {
 	lab    *lab
 	id     string // of the contender
 	dir    string // below RunDir
@@ -59,7 +59,7 @@ const upPatience = 3 * time.Minute
 func (l *lab) Up(ctx context.Context, c *contender.Contender, variant string) (_ arena.Network, err error) {
 	ctx, cancel := context.WithTimeout(ctx, upPatience)
 	defer cancel()
-	n := &network{lab: l, id: c.ID, dir: filepath.Join(RunDir, "cnibench", c.ID+"@"+variant)}
+	n := &labNetwork{lab: l, id: c.ID, dir: filepath.Join(RunDir, "cnibench", c.ID+"@"+variant)}
 	if n.pieces, err = l.compose(c); err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func refusedHere(err error) error {
 }
 
 // underlay makes the nodes and joins them.
-func (n *network) underlay(kind string, overhead int) error {
+func (n *labNetwork) underlay(kind string, overhead int) error {
 	opt := &n.lab.opt
 	f := &wire.Fabric{MTU: opt.MTU, Overhead: overhead, PodNetwork: podNet}
 	n.fabric = f
@@ -152,7 +152,7 @@ func (n *network) underlay(kind string, overhead int) error {
 
 // daemon starts a program that is part of the network: its end is the
 // network's fault.
-func (n *network) daemon(at *endpoint, c host.Command) (host.Process, error) {
+func (n *labNetwork) daemon(at *endpoint, c host.Command) (host.Process, error) {
 	p, err := at.Start(context.Background(), c)
 	if err != nil {
 		return nil, err
@@ -168,10 +168,10 @@ func (n *network) daemon(at *endpoint, c host.Command) (host.Process, error) {
 }
 
 // Fault implements arena.Network: a daemon of the network has ended.
-func (n *network) Fault() error { return n.fabric.Fault() }
+func (n *labNetwork) Fault() error { return n.fabric.Fault() }
 
 // box makes a namespace of the network with the sysctls that all of them get.
-func (n *network) box(name string) (*ns.NS, error) {
+func (n *labNetwork) box(name string) (*ns.NS, error) {
 	box, err := ns.New(name)
 	if err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func (n *network) box(name string) (*ns.NS, error) {
 }
 
 // addPod makes a pod on the node and attaches it.
-func (n *network) addPod(ctx context.Context, node int) (*endpoint, error) {
+func (n *labNetwork) addPod(ctx context.Context, node int) (*endpoint, error) {
 	owner := n.fabric.Nodes[node]
 	if n.pieces.attach == nil {
 		pod := n.endpoint(owner.NS, owner.Name, owner.Addr.Addr())
@@ -212,16 +212,16 @@ func (n *network) addPod(ctx context.Context, node int) (*endpoint, error) {
 }
 
 // Nodes implements arena.Network.
-func (n *network) Nodes() []arena.Endpoint { return arena.Endpoints(n.nodes) }
+func (n *labNetwork) Nodes() []arena.Endpoint { return arena.Endpoints(n.nodes) }
 
 // Pods implements arena.Network.
-func (n *network) Pods() []arena.Endpoint { return arena.Endpoints(n.pods) }
+func (n *labNetwork) Pods() []arena.Endpoint { return arena.Endpoints(n.pods) }
 
 // Uplink implements arena.Network.
-func (n *network) Uplink() string { return wire.UplinkName }
+func (n *labNetwork) Uplink() string { return wire.UplinkName }
 
 // Notes implements arena.Network.
-func (n *network) Notes() []result.Reason {
+func (n *labNetwork) Notes() []result.Reason {
 	var notes []result.Reason
 	for _, text := range n.fabric.Left {
 		notes = append(notes, result.Reason{Code: "left_out", Text: text})
@@ -231,7 +231,7 @@ func (n *network) Notes() []result.Reason {
 
 // Pair implements arena.Network. The client is on the first node, the server
 // on the second or, for the same-node path, beside the client.
-func (n *network) Pair(ctx context.Context, path string) (arena.Pair, error) {
+func (n *labNetwork) Pair(ctx context.Context, path string) (arena.Pair, error) {
 	cpus := n.lab.opt.CPUs
 	pair := func(client, server *endpoint) arena.Pair {
 		s := server.on(cpus.Server)
@@ -253,7 +253,7 @@ func (n *network) Pair(ctx context.Context, path string) (arena.Pair, error) {
 }
 
 // beside is a second pod on the first node, made when first asked for.
-func (n *network) beside(ctx context.Context) (*endpoint, error) {
+func (n *labNetwork) beside(ctx context.Context) (*endpoint, error) {
 	if len(n.pods) == len(n.nodes) {
 		ctx, cancel := context.WithTimeout(ctx, upPatience)
 		defer cancel()
@@ -265,7 +265,7 @@ func (n *network) beside(ctx context.Context) (*endpoint, error) {
 // Down implements arena.Network: it kills what still runs in the network's
 // namespaces and lets go of them, with which the kernel takes back links, routes
 // and rules. Other networks of the lab stay as they are.
-func (n *network) Down(context.Context) error {
+func (n *labNetwork) Down(context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := killInside(n.boxes); err != nil {

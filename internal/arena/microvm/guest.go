@@ -61,16 +61,6 @@ func (g *Guest) Settings() map[string]string {
 	return s
 }
 
-// Args are the settings as a command line.
-func (g *Guest) Args() []string {
-	var args []string
-	for flag, value := range g.Settings() {
-		args = append(args, "--"+flag+"="+value)
-	}
-	slices.Sort(args)
-	return args
-}
-
 // Check finds limits that no guest has, and gives the memory in bytes.
 func (g *Guest) Check() (memory int64, err error) {
 	text, accel := cmp.Or(g.Memory, DefaultMemory), cmp.Or(g.Accel, vm.AccelAuto)
@@ -136,16 +126,8 @@ func Run(ctx context.Context, config *vm.Config, dir string, args []string, ends
 	if err != nil {
 		return exit.Failed, err
 	}
-	if config.Dir, err = os.Getwd(); err != nil {
-		return exit.Failed, err
-	}
-	config.Argv, config.Env = append([]string{self}, args...), Environ(os.Environ())
 	config.Writable, config.Stderr = []string{dir}, os.Stderr
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, ends...)
-	defer signal.Stop(signals)
-	config.Signals = Signals(signals)
-	return vm.Run(ctx, *config)
+	return start(ctx, config, append([]string{self}, args...), ends)
 }
 
 // Command runs a command in the guest with the caller's files, environment,
@@ -156,15 +138,7 @@ func Command(ctx context.Context, guest *Guest, argv []string, log *slog.Logger,
 	if err != nil {
 		return exit.Failed, err
 	}
-	config.Argv, config.Env = argv, Environ(os.Environ())
-	if config.Dir, err = os.Getwd(); err != nil {
-		return exit.Failed, err
-	}
 	config.Stdin, config.Stdout, config.Stderr = os.Stdin, os.Stdout, os.Stderr
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, ends...)
-	defer signal.Stop(signals)
-	config.Signals = Signals(signals)
 	if term.IsTerminal(int(os.Stdin.Fd())) && console.IsTerminal(os.Stdout) {
 		restore, err := ownTerminal(&config)
 		if err != nil {
@@ -172,12 +146,25 @@ func Command(ctx context.Context, guest *Guest, argv []string, log *slog.Logger,
 		}
 		defer restore()
 	}
-	code, err := vm.Run(ctx, config)
+	code, err := start(ctx, &config, argv, ends)
 	var ended *vm.Interrupted
 	if errors.As(err, &ended) {
 		return ended.ExitCode(), nil
 	}
 	return code, Error(err)
+}
+
+// start runs the command in the guest, in the caller's working directory.
+func start(ctx context.Context, config *vm.Config, argv []string, ends []os.Signal) (code int, err error) {
+	if config.Dir, err = os.Getwd(); err != nil {
+		return exit.Failed, err
+	}
+	config.Argv, config.Env = argv, Environ(os.Environ())
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, ends...)
+	defer signal.Stop(signals)
+	config.Signals = Signals(signals)
+	return vm.Run(ctx, *config)
 }
 
 // Environ is what of the caller's environment means the same in a guest.

@@ -8,17 +8,17 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// Verdict is what a setting did to a figure.
-type Verdict string
+// Outcome is what a setting did to a figure.
+type Outcome string
 
-// The verdicts.
+// The outcomes.
 const (
-	Helped  Verdict = "helped"
-	Hurt    Verdict = "hurt"
-	Unclear Verdict = "cannot be told apart" // the ratio's interval has 1 in it, or chance would do
-	TooFew  Verdict = "too few rounds"       // no interval can be had
-	Nothing Verdict = "nothing to set"       // the setting changed no value here
-	NoData  Verdict = "no figure to compare"
+	Helped  Outcome = "helped"
+	Hurt    Outcome = "hurt"
+	Unclear Outcome = "cannot be told apart" // the ratio's interval has 1 in it, or chance would do
+	TooFew  Outcome = "too few rounds"       // no interval can be had
+	Nothing Outcome = "nothing to set"       // the setting changed no value here
+	NoData  Outcome = "no figure to compare"
 )
 
 // Effect is one figure of one variant beside the untuned contender.
@@ -33,7 +33,7 @@ type Effect struct {
 	CI      *analysis.Interval `json:"ci"`
 	P       *float64           `json:"p"`      // of no difference, paired within rounds
 	PHolm   *float64           `json:"p_holm"` // the same, corrected for all comparisons of the run
-	Verdict Verdict            `json:"verdict"`
+	Verdict Outcome            `json:"verdict"`
 	Reason  string             `json:"reason,omitempty"`
 }
 
@@ -74,7 +74,7 @@ func Judge(r *analysis.Report, samples []result.Sample, variants []Variant) Judg
 				Variant: v.ID, Step: res.Step, Metric: res.Metric, Unit: res.Unit, Before: medians[res.Step+" "+res.Metric], After: res.Median,
 				Ratio: res.VsBaseline.Ratio, CI: res.VsBaseline.CI, P: res.VsBaseline.P,
 			}
-			e.Verdict = verdict(e.CI, res.Better)
+			e.Verdict = outcome(e.CI, res.Better)
 			if reason := nothing[v.ID]; reason != "" {
 				e.Verdict, e.Reason = Nothing, reason
 			}
@@ -135,9 +135,9 @@ func whyNot(samples []result.Sample, contender, step string) string {
 	return "see the findings of the report"
 }
 
-// verdict says what a ratio's interval shows of a figure of which more is
+// outcome says what a ratio's interval shows of a figure of which more is
 // better or worse.
-func verdict(ci *analysis.Interval, better string) Verdict {
+func outcome(ci *analysis.Interval, better string) Outcome {
 	switch {
 	case ci == nil:
 		return TooFew
