@@ -18,14 +18,14 @@ import (
 	"github.com/cnibench/cnibench/internal/printable"
 )
 
-// quiet is how long a log stays without a line while one contender runs.
+// quiet is how long a log stays without a line while one round runs.
 const quiet = 10 * time.Second
 
 // barWidth leaves a terminal of 80 columns room for the words.
 const barWidth = 24
 
 // Progress shows how far a run is: one live line on a terminal, elsewhere a
-// plain line when the contender changes or quiet has passed, never a carriage
+// plain line when the round changes or quiet has passed, never a carriage
 // return. Its methods may be called from several goroutines.
 type Progress struct {
 	out io.Writer
@@ -104,16 +104,13 @@ func (p *Progress) left(now time.Time) string {
 }
 
 // plain prints a line if it says something new: "round 2/5: canal" does after
-// another contender, "round 2/5: canal: dts" after it only adds detail.
+// round 1/5, "round 2/5: canal: dts" after it only adds detail.
 func (p *Progress) plain(now time.Time) {
-	same := p.text == p.subject || strings.HasPrefix(p.text, p.subject+": ")
-	if same && now.Sub(p.printed) < quiet {
+	subject, _, _ := strings.Cut(p.text, ": ")
+	if subject == p.subject && now.Sub(p.printed) < quiet {
 		return
 	}
-	if !same {
-		p.subject = p.text
-	}
-	p.printed = now
+	p.subject, p.printed = subject, now
 	fmt.Fprintf(p.out, "%d/%d%s  %s\n", p.done, p.total, p.left(now), printable.Line(p.text))
 }
 

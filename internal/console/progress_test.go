@@ -42,7 +42,6 @@ func TestProgressPlain(t *testing.T) {
 	want := `finding the highest rate that the baseline sustains
 0/8, 1m20s left  round 1/2: calico
 3/8, 50s left  round 1/2: calico: http-350
-4/8, 40s left  round 1/2: calico-wg
 6/8, 20s left  round 2/2: calico
 7/8, 10s left  done
 after

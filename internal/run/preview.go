@@ -17,28 +17,32 @@ import (
 )
 
 // preview shows the comparison while the run goes on: on a terminal the report's
-// tables, drawn anew as contenders finish the first round and then as rounds end;
+// tables, drawn anew as steps of the first round and then as rounds are finished;
 // elsewhere one line for each finished round.
 type preview struct {
 	bar      *console.Progress
 	store    *result.Store
 	plan     *result.Plan
 	baseline string
+	done     int // steps, when it was last looked
 	shown    standing
 }
 
 // standing is how far a run has come.
 type standing struct {
-	comparable bool // the baseline and another contender have finished the same round
+	comparable bool // the baseline and another contender have taken the same step in the same round
 	rounds     int  // that are finished
-	contenders int  // that have finished the first round
+	first      int  // samples of steps of the first round
 }
 
 // before shows what has changed and then the progress. The runner reports its
 // progress between steps, when reading the samples disturbs no measurement.
 func (p *preview) before(progress func(bench.Progress)) func(bench.Progress) {
 	return func(at bench.Progress) {
-		p.update()
+		if at.Done != p.done {
+			p.done = at.Done
+			p.update()
+		}
 		progress(at)
 	}
 }
@@ -64,32 +68,41 @@ func (p *preview) update() {
 
 func standingOf(plan *result.Plan, baseline string, sealed map[result.Key]bool) standing {
 	var s standing
-	unfinished := map[int]bool{}
-	finished := map[int][]string{} // contenders by round
+	type place struct {
+		round int
+		step  string
+	}
+	mine, others, open := map[place]bool{}, map[place]bool{}, map[int]bool{}
 	for _, v := range bench.Visits(plan) {
-		missing := func(step result.Step) bool {
-			return !sealed[result.Key{Contender: v.Entry.ID, Underlay: v.Entry.Underlay, Step: step.ID, Round: v.Round}]
-		}
-		if slices.ContainsFunc(v.Steps, missing) {
-			unfinished[v.Round] = true
-		} else {
-			finished[v.Round] = append(finished[v.Round], v.Entry.ID)
+		for _, step := range v.Steps {
+			at := place{v.Round, step.ID}
+			switch {
+			case !sealed[result.Key{Contender: v.Entry.ID, Underlay: v.Entry.Underlay, Step: step.ID, Round: v.Round}]:
+				open[v.Round] = true
+				continue
+			case v.Entry.ID == baseline:
+				mine[at] = true
+			default:
+				others[at] = true
+			}
+			s.comparable = s.comparable || mine[at] && others[at]
+			if v.Round == 1 {
+				s.first++
+			}
 		}
 	}
 	for round := 1; round <= plan.Rounds; round++ {
-		others := slices.ContainsFunc(finished[round], func(id string) bool { return id != baseline })
-		s.comparable = s.comparable || others && slices.Contains(finished[round], baseline)
-		if !unfinished[round] {
+		if !open[round] {
 			s.rounds++
 		}
 	}
-	s.contenders = len(finished[1])
 	return s
 }
 
-// tables are the report's tables without what explains a finished run.
+// tables is the report without what every run lacks before its end.
 func tables(r *analysis.Report, opt report.Options) string {
-	r.Findings, r.Unsupported, r.Efficiency, r.Fleet = nil, nil, nil, nil
+	r.Unsupported, r.Efficiency, r.Fleet = nil, nil, nil
+	r.Findings = slices.DeleteFunc(r.Findings, func(f analysis.Finding) bool { return f.Code == "incomplete_run" })
 	var text bytes.Buffer
 	if err := report.Write(&text, string(report.Text), r, opt); err != nil {
 		return ""

@@ -24,12 +24,12 @@ func TestStanding(t *testing.T) {
 		want standing
 	}{
 		{"a set-up is no step", key("canal", result.SetupStep, 1), standing{}},
-		{"half a contender", key("canal", "dts", 1), standing{}},
-		{"a contender", key("canal", "service", 1), standing{contenders: 1}},
-		{"the baseline of another round", key("host", "dts", 2), standing{contenders: 1}},
-		{"the baseline, which lacks a path", key("host", "dts", 1), standing{comparable: true, contenders: 2}},
-		{"half the last", key("macvlan", "service", 1), standing{comparable: true, contenders: 2}},
-		{"a round", key("macvlan", "dts", 1), standing{comparable: true, rounds: 1, contenders: 3}},
+		{"a contender", key("canal", "dts", 1), standing{first: 1}},
+		{"the baseline of another round", key("host", "dts", 2), standing{first: 1}},
+		{"the baseline", key("host", "dts", 1), standing{comparable: true, first: 2}},
+		{"a step that the baseline lacks", key("canal", "service", 1), standing{comparable: true, first: 3}},
+		{"another contender", key("macvlan", "service", 1), standing{comparable: true, first: 4}},
+		{"a round", key("macvlan", "dts", 1), standing{comparable: true, rounds: 1, first: 5}},
 	} {
 		sealed[c.key] = true
 		if diff := cmp.Diff(c.want, standingOf(plan, "host", sealed), cmp.AllowUnexported(standing{})); diff != "" {
