@@ -11,6 +11,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/analysis/assemble"
+	"github.com/cnibench/cnibench/internal/analysis/findings"
 	"github.com/cnibench/cnibench/internal/analysis/recommend"
 	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/contender"
@@ -96,8 +97,7 @@ func addParts(dir string, r *analysis.Report, opt analysis.Options) *analysis.Re
 	rec, err := LoadPart(dir)
 	switch {
 	case err != nil:
-		r.Findings = append(r.Findings, analysis.Finding{Severity: analysis.Error, Code: "part_unreadable",
-			Text: fmt.Sprintf("the part of the run under another kernel can't be read: %v", err), Next: "See " + part + "."})
+		r.Findings = append(r.Findings, findings.PartUnreadable.Finding(fmt.Sprintf("the part of the run under another kernel can't be read: %v", err)))
 		return r
 	case rec == nil:
 		return r

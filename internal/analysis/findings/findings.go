@@ -221,13 +221,24 @@ var rules = []rule{
 		notes},
 }
 
+// PartUnreadable is the kind of the finding that the part of a run under another
+// kernel can't be read. Who reads the run directory finds it: a rule sees one part.
+var PartUnreadable = Kind{"part_unreadable", analysis.Error,
+	"The part of the run that a guest measured, in the folder microvm of the run directory, can't be read. The report is that of the native part alone.",
+	"Look at the folder's run.json and samples.jsonl; `cnibench report` on the folder says more."}
+
+// Finding is a finding of the kind with that text.
+func (k Kind) Finding(text string) analysis.Finding {
+	return analysis.Finding{Severity: k.Severity, Code: k.Code, Text: text, Next: k.Next}
+}
+
 // Kinds lists the kinds of finding in the order of reports.
 func Kinds() []Kind {
-	kinds := make([]Kind, len(rules))
+	kinds := make([]Kind, len(rules), len(rules)+1)
 	for i, r := range rules {
 		kinds[i] = r.Kind
 	}
-	return kinds
+	return append(kinds, PartUnreadable)
 }
 
 // asksForRun says that a next step is to measure again.

@@ -258,7 +258,7 @@ func TestShortWindowsShowChanges(t *testing.T) {
 				rec.Samples, traces = append(rec.Samples, s), append(traces, analysistest.Seconds(c, round, values...))
 			}
 		}
-		return findings.Of(analysis.Collect(rec, analysis.Options{Traces: traces}.Complete(nil)), "warmup_not_over", "level_step")
+		return findings.Of(analysis.Collect(rec, analysis.Options{Traces: traces}.Complete(&rec.Run.Plan)), "warmup_not_over", "level_step")
 	}
 	steady := func(*rand.Rand, int, float64) float64 { return 1 }
 	for _, seconds := range []int{2, 3, 5, 10} {
