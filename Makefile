@@ -59,7 +59,7 @@ release: ## dist/: what people install, for each system; the same commit gives t
 	@cd tools/release && go run . -version "$(version)" -commit "$(commit)" -epoch "$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}" -ldflags "$(ldflags)" -demo $(demo) $(release)
 
 .PHONY: test-release
-test-release: ## makes a release twice and holds it against krew, dpkg and itself (some minutes)
+test-release: setup-test-fresh ## makes a release twice, holds it against krew and itself, uses the .deb on a machine as good as new (some minutes)
 	cd tools/release && go test -count=1 -timeout 40m ./...
 
 .PHONY: flanneld

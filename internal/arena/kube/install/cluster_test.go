@@ -19,22 +19,22 @@ import (
 // The tests named TestKube want a test bed, whose pod network they take off:
 // make test-kube brings one up.
 
-// bare is the test bed without a pod network, connected.
-func bare(t *testing.T) (kubetest.Bed, *kube.Cluster) {
-	t.Helper()
+// TestKubeInstall takes the test bed's pod network off once for all that it tests.
+func TestKubeInstall(t *testing.T) {
 	bed := kubetest.GivenBed(t)
 	bed.WithoutPodNetwork(t)
 	cl, err := kube.Connect(t.Context(), kube.Options{Kubeconfig: bed.Kubeconfig, Image: bed.Image, PullPolicy: "IfNotPresent"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return bed, cl
+	t.Run("refused", func(t *testing.T) { testRefused(t, cl) })
+	t.Run("crash", func(t *testing.T) { testCrash(t, bed, cl) })
+	t.Run("products", func(t *testing.T) { testProducts(t, bed, cl) })
 }
 
-// TestKubeInstall: the products without kube-proxy and without a tunnel; the
+// testProducts: the products without kube-proxy and without a tunnel; the
 // others are installed by the command's own test.
-func TestKubeInstall(t *testing.T) {
-	bed, cl := bare(t)
+func testProducts(t *testing.T, bed kubetest.Bed, cl *kube.Cluster) {
 	bed.Do(t, "kube-proxy", "off") // a process of the node, which no recipe can stop
 	t.Cleanup(func() { bed.Do(t, "kube-proxy", "on") })
 	in, err := New(Options{Versions: contender.VersionsLatest, Mirror: bed.Mirror(t), Scratch: true, Log: t.Logf})
@@ -66,10 +66,9 @@ func TestKubeInstall(t *testing.T) {
 	}
 }
 
-// TestKubeInstallCrash: what a crashed process left on the cluster, another
-// one takes off, and installs nothing over it.
-func TestKubeInstallCrash(t *testing.T) {
-	bed, cl := bare(t)
+// testCrash: what a crashed process left on the cluster, another one takes off,
+// and installs nothing over it.
+func testCrash(t *testing.T, bed kubetest.Bed, cl *kube.Cluster) {
 	o := Options{Versions: contender.VersionsLatest, Mirror: bed.Mirror(t), Scratch: true, Log: t.Logf}
 	all, err := contender.Load(contenders.FS)
 	if err != nil {
@@ -108,9 +107,8 @@ func TestKubeInstallCrash(t *testing.T) {
 	}
 }
 
-// TestKubeInstallRefused: an unmarked cluster is left as it is.
-func TestKubeInstallRefused(t *testing.T) {
-	_, cl := bare(t)
+// testRefused: an unmarked cluster is left as it is.
+func testRefused(t *testing.T, cl *kube.Cluster) {
 	in, err := New(Options{Log: t.Logf})
 	if err != nil {
 		t.Fatal(err)
