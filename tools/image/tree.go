@@ -88,6 +88,10 @@ func (t *Tree) AddLink(name, target string) {
 // AddText adds a file with that text.
 func (t *Tree) AddText(name, text string) { t.put(name, entry{mode: 0o644, text: text}) }
 
+// AddProgram adds the file source of this machine as an executable one. The test
+// bed, a module of its own, builds its images with it.
+func (t *Tree) AddProgram(name, source string) { t.put(name, entry{mode: 0o755, source: source}) }
+
 // AddRootLinks has /bin and the like be links where they are links in root.
 func (t *Tree) AddRootLinks(root string) {
 	for _, dir := range []string{"bin", "sbin", "lib", "lib32", "lib64", "libx32"} {
