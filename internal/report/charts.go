@@ -153,7 +153,7 @@ func (v *view) charts(g *group, prefix string) []chart {
 
 // latencyBars is the column that stands in where a step's curves are missing.
 func (g *group) latencyBars(step string) (column, bool) {
-	for _, metric := range []string{result.LatencyP50, result.LatencyMean} {
+	for _, metric := range result.Telling(result.Typical) {
 		if c, ok := g.has(step, metric); ok {
 			return c, true
 		}

@@ -62,7 +62,7 @@ func (v *view) efficiencyCharts(g *group, colors map[string]int) []chart {
 // cost is the metric of the CPU cost that the step has: ours, or that of runs
 // which recorded less.
 func (v *view) cost(g *group, step string) string {
-	for _, metric := range []string{result.CPUPerGbit, result.CPUPerGbitPublished, result.CPUPerGbitUserSystem} {
+	for _, metric := range result.DividedBy(result.Goodput) {
 		if _, ok := g.has(step, metric); ok {
 			return metric
 		}
@@ -103,13 +103,13 @@ func estimate(e *analysis.Estimate, unitName string) string {
 // scatter sets the CPU cost against memory, where there is any, else against
 // what the CPU bought; nil if there are not two figures to set side by side.
 func (v *view) scatter(g *group, colors map[string]int) *chart {
-	x, ok := v.first(g, result.CPUPerGbit, result.CPUPerRequest)
+	x, ok := v.first(g, result.ColumnsWhere(func(m result.Metric) bool { return m.Per != "" })...)
 	if !ok {
 		return nil
 	}
 	y, ok := v.first(g, result.MemoryOverhead)
 	if !ok {
-		if y, ok = v.first(g, result.Goodput, result.Rate); !ok {
+		if y, ok = v.first(g, result.Telling(result.Traffic)...); !ok {
 			return nil
 		}
 	}

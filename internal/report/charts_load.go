@@ -71,7 +71,7 @@ func (v *view) families(g *group) []family {
 // each percentile that two rates have.
 func (v *view) loadCharts(g *group, f family, colors map[string]int) []chart {
 	var out []chart
-	for _, metric := range []string{result.LatencyP50, result.LatencyP99, result.LatencyP99_9} {
+	for _, metric := range result.ColumnsWhere(func(m result.Metric) bool { return m.Percent > 0 }) {
 		what := metricLabel(metric)
 		c := chart{
 			Kind: "load", X: &axis{"Achieved rate", "1/s"}, Y: &axis{what, "s"}, Places: at(f.ids()...),

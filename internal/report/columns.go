@@ -18,11 +18,11 @@ func headline(g *group, steps []result.Step) []column {
 	for _, s := range steps {
 		if len(goodput) == 0 {
 			if _, ok := g.has(s.ID, result.Goodput); ok {
-				goodput = g.columns(s.ID, result.Goodput, result.CPUPerGbit)
+				goodput = g.columns(s.ID, result.Own(result.Traffic, result.Cost)...)
 			}
 		}
 		if len(latency) == 0 {
-			latency = g.columns(s.ID, result.LatencyP50, result.LatencyP99)
+			latency = g.columns(s.ID, result.Own(result.Typical, result.Tail)...)
 			if len(latency) == 0 {
 				latency = g.columns(s.ID, result.LatencyMean)
 			}

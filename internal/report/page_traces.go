@@ -124,7 +124,7 @@ func (v *view) traceData(t *analysis.Trace) traceData {
 // middle of those that were recorded.
 func (v *view) isMiddle(t *analysis.Trace) bool {
 	key := t.Key
-	for _, metric := range []string{result.Goodput, result.LatencyP50} {
+	for _, metric := range result.Own(result.Traffic, result.Typical) {
 		for i := range v.Results {
 			r := &v.Results[i]
 			if r.Part != t.Part || r.Contender != key.Contender || r.Step != key.Step || r.Underlay != key.Underlay || r.Metric != metric || len(r.Values) != v.Run.Rounds {

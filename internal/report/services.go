@@ -92,9 +92,9 @@ func (l scale) metrics(g *group, first bool) []string {
 	has := func(metric string) bool {
 		return slices.ContainsFunc(l.Steps, func(s result.Step) bool { _, ok := g.has(s.ID, metric); return ok })
 	}
-	names := []string{result.Goodput, result.LatencyP50, result.LatencyP99}
-	if !has(result.LatencyP50) {
-		names = []string{result.Goodput, result.Rate}
+	names := result.Telling(result.Traffic)
+	if has(result.LatencyP50) {
+		names = result.Own(result.Traffic, result.Typical, result.Tail)
 	}
 	if first {
 		names = append(names, syncTime)

@@ -253,24 +253,42 @@ func LookupMetric(name string) (Metric, bool) {
 // With lists the names of the metrics that have the role, in the order of the
 // catalogue.
 func With(r Role) []string {
+	return sortedNames(func(m Metric) bool { return m.Has(r) }, func(Metric) int { return 0 })
+}
+
+// Columns lists the metrics of a step's table, the most telling first.
+func Columns() []string { return ColumnsWhere(func(Metric) bool { return true }) }
+
+// ColumnsWhere lists those of the Columns that keep returns true for.
+func ColumnsWhere(keep func(Metric) bool) []string {
+	return sortedNames(func(m Metric) bool { return m.Column > 0 && keep(m) }, func(m Metric) int { return m.Column })
+}
+
+// Telling lists the metrics that tell the aspect: its own first, then those that
+// stand in for it.
+func Telling(a Aspect) []string {
+	return sortedNames(func(m Metric) bool { return m.Aspect == a }, func(m Metric) int { return m.StandIn })
+}
+
+// Own lists each aspect's own metric.
+func Own(aspects ...Aspect) []string {
 	var names []string
-	for _, m := range catalogue().list {
-		if m.Has(r) {
-			names = append(names, m.Name)
-		}
+	for _, a := range aspects {
+		names = append(names, Telling(a)[0])
 	}
 	return names
 }
 
-// Columns lists the metrics of a step's table, the most telling first.
-func Columns() []string {
-	var list []Metric
-	for _, m := range catalogue().list {
-		if m.Column > 0 {
-			list = append(list, m)
-		}
-	}
-	slices.SortFunc(list, func(a, b Metric) int { return a.Column - b.Column })
+// DividedBy lists the metrics that were divided by the metric of that name, in the
+// order of the catalogue.
+func DividedBy(name string) []string {
+	return sortedNames(func(m Metric) bool { return m.Per == name }, func(Metric) int { return 0 })
+}
+
+// sortedNames are the names of the metrics to keep, those with the smallest key first.
+func sortedNames(keep func(Metric) bool, key func(Metric) int) []string {
+	list := slices.DeleteFunc(Metrics(), func(m Metric) bool { return !keep(m) })
+	slices.SortStableFunc(list, func(a, b Metric) int { return key(a) - key(b) })
 	names := make([]string, len(list))
 	for i, m := range list {
 		names[i] = m.Name
