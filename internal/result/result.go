@@ -31,6 +31,8 @@ type Run struct {
 	Contenders  []ContenderInfo `json:"contenders"`
 	Unsupported []Unsupported   `json:"unsupported"`
 	Environment Environment     `json:"environment"`
+	// End is there once the run has ended; older runs have none.
+	End *End `json:"end,omitempty"`
 }
 
 // Tool is the program that made the run.

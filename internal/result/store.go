@@ -204,6 +204,12 @@ func resume(dir string, layer func(*os.Root) disk.Folder) (_ *Store, _ *Record, 
 		return nil, nil, spaceError(fmt.Errorf("%s: %w", dir, err))
 	}
 	s.sealed = record.Sealed()
+	if record.Run.End != nil { // it goes on
+		record.Run.End = nil
+		if err := s.writeRun(&record.Run); err != nil {
+			return nil, nil, err
+		}
+	}
 	return s, record, nil
 }
 

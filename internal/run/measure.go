@@ -68,6 +68,9 @@ func (j *Job) Run(ctx context.Context) error {
 	runner.Progress = sight.before(runner.Progress)
 	runner.Enough = newStopping(j.request, plan, store, bar.Message).enough
 	runErr := j.withNextStep(ctx, runner.Run(ctx, plan, sealed), kept, store.Dir())
+	if runErr == nil {
+		runErr = store.End(time.Now())
+	}
 	bar.Done()
 	return errors.Join(runErr, j.report(store.Dir(), runErr == nil))
 }

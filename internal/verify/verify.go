@@ -1,0 +1,117 @@
+// Package verify holds the samples of a run directory against its raw files: digests,
+// percentiles from the histograms, goodput from iperf3's own JSON. It changes nothing and
+// judges no figure. Next: verify.go is all of it.
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// Report is what was held against what.
+type Report struct {
+	Ended       bool // run.json has digests
+	Samples     int  // of the run
+	Percentiles int  // that were computed again
+	Goodputs    int  // that were added up again
+	Unchecked   int  // goodputs whose raw files do not tell the window
+	Problems    []string
+}
+
+// nearPercentile is how far a percentile may be from that of its histogram, relative: a
+// histogram keeps three digits.
+const nearPercentile = 2e-3
+
+// Run verifies the run directory. An error is one of reading the run at all, as of
+// result.Load; what does not agree is a problem of the report.
+func Run(dir string) (*Report, error) {
+	rec, err := result.Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	r := &Report{Samples: len(rec.Samples)}
+	if r.Problems, r.Ended, err = result.Changed(dir); err != nil {
+		return nil, err
+	}
+	for _, f := range rec.Faults {
+		r.Problems = append(r.Problems, f.File+": "+f.Text)
+	}
+	for i := range rec.Samples {
+		s := &rec.Samples[i]
+		r.percentiles(s)
+		r.goodput(root, &rec.Run.Plan, s)
+	}
+	return r, nil
+}
+
+func (r *Report) problem(s *result.Sample, format string, args ...any) {
+	r.Problems = append(r.Problems, fmt.Sprintf("%s, step %s, round %d: ", s.Contender, s.Step, s.Round)+fmt.Sprintf(format, args...))
+}
+
+// percentiles computes those of the sample's histograms again.
+func (r *Report) percentiles(s *result.Sample) {
+	for clock, h := range s.Histograms {
+		for _, p := range result.Percentiles {
+			name := clock + "_" + p.Name
+			v, given := s.Metrics[name]
+			if !given {
+				continue
+			}
+			r.Percentiles++
+			if again := float64(h.ValueAtPercentile(p.Value)) / 1e9; math.Abs(again-v) > nearPercentile*again+1e-9 {
+				r.problem(s, "%s is %v, its histogram says %v", name, unit.Seconds(v), unit.Seconds(again))
+			}
+		}
+	}
+}
+
+// iperf3Workloads are those whose goodput iperf3's servers count.
+var iperf3Workloads = []string{"tcp_stream", "udp_stream"}
+
+// goodput adds up what iperf3's servers counted again.
+func (r *Report) goodput(root *os.Root, plan *result.Plan, s *result.Sample) {
+	goodput, given := s.Metrics[result.Goodput]
+	if !given || !slices.Contains(iperf3Workloads, s.Workload) || s.Raw == "" {
+		return
+	}
+	names, err := fs.Glob(root.FS(), path.Join(s.Raw, "server-*.json"))
+	if err != nil || len(names) == 0 {
+		r.problem(s, "no server's JSON in %s", s.Raw)
+		return
+	}
+	var servers []io.Reader
+	for _, name := range names {
+		f, err := result.OpenFile(root, name)
+		if err != nil {
+			r.problem(s, "%v", err)
+			return
+		}
+		defer f.Close()
+		servers = append(servers, f)
+	}
+	seconds := func(v unit.Seconds) time.Duration { return time.Duration(float64(v) * float64(time.Second)) }
+	switch err := workload.CheckGoodput(servers, seconds(plan.Warmup), seconds(plan.Duration), goodput); {
+	case errors.Is(err, workload.ErrNotChecked):
+		r.Unchecked++
+	case err != nil:
+		r.problem(s, "goodput is %s: %v", unit.Format(goodput, "bit/s"), err)
+	default:
+		r.Goodputs++
+	}
+}
