@@ -55,6 +55,7 @@ the cluster's mark or --scratch, and the --image of the pods that clean the node
 	c.Flags().BoolVar(&f.cache, "cache", false, "remove the kernels that were downloaded for guests, too")
 	addConnection(c, &f.kube)
 	addProgram(c, &f.kube)
+	addWithin(c, &f.kube)
 	addScratch(c, &f.kube)
 	for flag, usage := range map[string]string{
 		"image":       "kube: `image` of the pods that clean nodes after --install (needed then)",

@@ -39,12 +39,18 @@ func addImage(c *cobra.Command, k *run.Cluster) {
 func addPods(c *cobra.Command, k *run.Cluster) {
 	addImage(c, k)
 	fl := c.Flags()
+	addWithin(c, k)
 	fl.StringVar(&k.Namespace, "namespace-prefix", run.DefaultNamespace, "kube: beginning of the name of the namespace that is made")
 	fl.StringVar(&k.CPU, "pod-cpu", "", "kube: CPU of each pod, requested and at most, e.g. 2 (default: neither)")
 	fl.StringVar(&k.Memory, "pod-memory", "", "kube: memory of each pod, requested and at most, e.g. 1Gi (default: neither)")
 	fl.StringVar(&k.Service, "service-kind", run.DefaultServiceKind, "kube: Services of the path service: "+strings.Join(run.ServiceKinds, ", "))
 	fl.BoolVar(&k.Privileged, "privileged", false, "kube: allow one privileged pod a node, which watches its interfaces (check encryption)")
 	fixed(c, "service-kind", run.ServiceKinds)
+}
+
+// addWithin adds the namespaces that an administrator made.
+func addWithin(c *cobra.Command, k *run.Cluster) {
+	c.Flags().StringSliceVar(&k.Within, "namespace", nil, "kube: use this `namespace`, which an administrator made, and no right outside but to list nodes; check policy wants two, a,b (default: a new one)")
 }
 
 // addScratch adds the user's word that a cluster may lose its pod network.

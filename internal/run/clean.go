@@ -69,6 +69,9 @@ func (k *Cluster) Clean(ctx context.Context) ([]string, error) {
 		return nil, KubeError(err)
 	}
 	removed, err := kube.Clean(ctx, options)
+	if len(k.Within) > 0 {
+		return removed, KubeError(err)
+	}
 	contender, installErr := k.uninstall(ctx, cluster)
 	if contender != "" && installErr == nil {
 		removed = append(removed, contender)

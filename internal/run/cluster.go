@@ -30,6 +30,7 @@ type Cluster struct {
 	Kubeconfig, Context string
 
 	Image, PullPolicy, Namespace string
+	Within                       []string // of --namespace
 	CPU, Memory, Service         string
 	Tolerations                  []string
 	Privileged                   bool
@@ -47,7 +48,7 @@ type Cluster struct {
 var (
 	kubeFixed = []string{"mtu", "line-rate", "image", "pod-cpu", "pod-memory", "service-kind", "install", "versions"}
 	kubeFree  = []string{"pull-policy", "tolerations", "namespace-prefix"}
-	kubePlace = []string{"kubeconfig", "context", "nodes", "privileged", "scratch", "mirror", "fact", "accept-unpinned"}
+	kubePlace = []string{"kubeconfig", "context", "nodes", "namespace", "privileged", "scratch", "mirror", "fact", "accept-unpinned"}
 )
 
 // NodeNames are the names that --nodes gives, or none where it was left alone.
@@ -70,7 +71,7 @@ func NodeNames(value string, given bool) ([]string, error) {
 // Options are the flags as the arena takes them.
 func (k *Cluster) Options(nodes []string) kube.Options {
 	return kube.Options{
-		Kubeconfig: k.Kubeconfig, Context: k.Context, Nodes: nodes, Image: k.Image, PullPolicy: k.PullPolicy, Namespace: k.Namespace,
+		Kubeconfig: k.Kubeconfig, Context: k.Context, Nodes: nodes, Image: k.Image, PullPolicy: k.PullPolicy, Namespace: k.Namespace, Within: k.Within,
 		Tolerations: k.Tolerations, CPU: k.CPU, Memory: k.Memory, Service: k.Service, Privileged: k.Privileged,
 	}
 }
@@ -90,7 +91,7 @@ func (k *Cluster) Installer(log func(string, ...any)) (*install.Installer, error
 
 // RBAC are the rights that a run in the cluster needs, as Kubernetes objects in YAML.
 func (k *Cluster) RBAC() ([]byte, error) {
-	options := kube.Options{Namespace: k.Namespace}
+	options := kube.Options{Namespace: k.Namespace, Within: k.Within}
 	if k.Install {
 		installer, err := k.Installer(nil)
 		if err != nil {
@@ -109,7 +110,7 @@ func (f *Request) unplanned() []string {
 	}
 	k := &f.Cluster
 	values := map[string]string{
-		"kubeconfig": k.Kubeconfig, "context": k.Context, "nodes": f.Nodes, "mirror": k.Mirror,
+		"kubeconfig": k.Kubeconfig, "context": k.Context, "nodes": f.Nodes, "namespace": strings.Join(k.Within, ","), "mirror": k.Mirror,
 		"privileged": fmt.Sprint(k.Privileged), "scratch": fmt.Sprint(k.Scratch), "fact": pairs(k.Facts), "accept-unpinned": fmt.Sprint(k.AcceptUnpinned),
 	}
 	var args []string

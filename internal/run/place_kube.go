@@ -65,6 +65,9 @@ func NewKube(f *Request) (*KubePlace, error) {
 		g.this = &contender.Contender{ID: kube.ThisClusterID}
 		return g, nil
 	}
+	if len(f.Cluster.Within) > 0 {
+		return nil, exit.Usage("--namespace: what --install does needs rights of the whole cluster; leave one of the two out")
+	}
 	if g.installer, err = f.Cluster.Installer(g.Options.Log); err != nil {
 		return nil, err
 	}

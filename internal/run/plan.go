@@ -100,7 +100,16 @@ func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 		return err
 	}
 	if err := a.Supports(ctx, base); err != nil {
-		return fmt.Errorf("baseline %s: %w", base.ID, err)
+		u, own := arena.AsUnsupported(err), j.place.Own()
+		if u == nil || j.request.Arena != Kube || j.request.Given["baseline"] || len(own) != 1 || slices.Contains(j.Wanted, base.ID) {
+			return fmt.Errorf("baseline %s: %w", base.ID, err)
+		}
+		console.Logger(os.Stderr).Warn("baseline left out: there are no ratios to it", "contender", base.ID, "why", u)
+		if j.Wanted != nil {
+			run.Unsupported = append(run.Unsupported, result.Unsupported{Contender: base.ID, Reason: u.Reason, Remedy: u.Remedy})
+		}
+		base = own[0]
+		j.request.Baseline, run.Baseline = base.ID, base.ID
 	}
 	candidates := j.place.Candidates(j.Catalogue.Contenders)
 	if j.Wanted != nil {

@@ -230,18 +230,21 @@ func (a *Arena) hostAllowed(ctx context.Context) error {
 // Pod Security, a policy of the cluster's own or a quota may refuse.
 func (a *Arena) hostNetwork(ctx context.Context) (err error) {
 	run := a.cl.runName()
-	defer func() { // also of one that is made though its answer was lost
-		if left := a.cl.removeNamespaces(context.WithoutCancel(ctx), run); left != nil {
-			err = errors.Join(err, left)
-		}
-	}()
-	if err := a.cl.makeNamespace(ctx, namespaceFor(run, run, "privileged", nil)); err != nil {
+	if len(a.opt.Within) == 0 {
+		defer func() { // also of one that is made though its answer was lost
+			if left := a.cl.removeNamespaces(context.WithoutCancel(ctx), run); left != nil {
+				err = errors.Join(err, left)
+			}
+		}()
+	}
+	namespace, err := a.cl.place(ctx, run)
+	if err != nil {
 		return err
 	}
-	pod, err := podPlan{namespace: run, name: "host", node: a.list[0], hostNetwork: true, privileged: a.opt.Privileged}.object(run, &a.opt)
+	pod, err := podPlan{namespace: namespace, name: "host", node: a.list[0], hostNetwork: true, privileged: a.opt.Privileged}.object(run, &a.opt)
 	if err == nil {
 		err = a.cl.do(ctx, "ask for a pod in the host network", func(ctx context.Context) error {
-			_, err := a.cl.Client.CoreV1().Pods(run).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			_, err := a.cl.Client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			return err
 		})
 	}

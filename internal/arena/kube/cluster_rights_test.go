@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
@@ -131,6 +132,81 @@ func TestKubeRights(t *testing.T) {
 		if err := errors.Join(n.(*network).Fault(), n.Down(t.Context())); err != nil {
 			t.Errorf("%s: %v", c.ID, err)
 		}
+	}
+}
+
+// Within a namespace that an administrator made, a Role in the namespace and the
+// right to list nodes are enough; where its Pod Security level forbids the host
+// network, the baseline is left out with that reason.
+func TestKubeWithin(t *testing.T) {
+	o := realCluster(t)
+	admin, err := Connect(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Within = []string{"cnibench-test-near", "cnibench-test-far"}
+	text, err := RBAC(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.Background()
+		_ = allGroups(t, admin).RbacV1().ClusterRoleBindings().Delete(ctx, roleName, metav1.DeleteOptions{})
+		_ = allGroups(t, admin).RbacV1().ClusterRoles().Delete(ctx, roleName, metav1.DeleteOptions{})
+		if err := admin.removeNamespaces(ctx, o.Within...); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, document := range bytes.Split(text, []byte("---\n")) {
+		var object unstructured.Unstructured
+		if err := yaml.Unmarshal(document, &object.Object); err != nil {
+			t.Fatal(err)
+		}
+		if object.GetKind() == "Namespace" {
+			labels := object.GetLabels()
+			labels[labelEnforce] = "baseline"
+			object.SetLabels(labels)
+		}
+		mapping, err := admin.Mapper.RESTMapping(object.GroupVersionKind().GroupKind(), object.GroupVersionKind().Version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := admin.Dynamic.Resource(mapping.Resource).Namespace(object.GetNamespace()).Create(t.Context(), &object, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.Kubeconfig = actAs(t, o.Kubeconfig, "system:serviceaccount:"+o.Within[0]+":"+roleName)
+	var a *Arena
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Second) { // until the API server knows the rights
+		a, err = New(t.Context(), o)
+		if err == nil && len(a.left) == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%v; left out: %v", err, a.left)
+		}
+	}
+	if _, err := a.cl.Client.CoreV1().Pods("kube-system").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("the rights are more than those: %v", err)
+	}
+	if err := a.Supports(t.Context(), &contender.Contender{ID: HostID}); arena.AsUnsupported(err) == nil {
+		t.Errorf("the host network is allowed: %v", err)
+	}
+	n := up(t, a, a.ThisCluster())
+	if _, _, err := n.Service(t.Context(), []arena.Port{{Protocol: arena.TCP, Number: 5201}}, 3); err != nil {
+		t.Error(err)
+	}
+	s, err := n.Sandbox(t.Context(), []arena.SandboxNamespace{
+		{Name: "near", Labels: withinLabels[0], Pods: []arena.SandboxPod{{Name: "p"}}}, {Name: "far", Labels: withinLabels[1], Pods: []arena.SandboxPod{{Name: "p"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Close(t.Context()), n.Down(t.Context())); err != nil {
+		t.Error(err)
+	}
+	if runs, err := a.cl.runsWithin(t.Context()); err != nil || runs != nil {
+		t.Errorf("left behind: %v, %v", runs, err)
 	}
 }
 

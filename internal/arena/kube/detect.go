@@ -67,6 +67,9 @@ func (cl *Cluster) recognise(ctx context.Context) *contender.Contender {
 		ID: ThisClusterID, Product: "unknown", Summary: "the pod network that the cluster has, measured as it is",
 		Features: contender.Features{Encryption: "none", Status: "active"},
 	}
+	if len(cl.Options.Within) > 0 {
+		return c // DaemonSets of other namespaces are not to be read
+	}
 	sets, err := cl.Client.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err == nil {
 		p, set := find(sets.Items)

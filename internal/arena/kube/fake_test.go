@@ -85,6 +85,9 @@ func newBed(t *testing.T, o Options, objects ...runtime.Object) *bed {
 		if b.pod != nil {
 			b.pod(p)
 		}
+		if len(create.CreateOptions.DryRun) > 0 {
+			return true, p, nil
+		}
 		return true, p, b.client.Tracker().Create(a.GetResource(), p, a.GetNamespace())
 	})
 	b.client.PrependReactor("create", "services", func(a ktesting.Action) (bool, runtime.Object, error) {

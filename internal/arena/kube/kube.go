@@ -44,6 +44,9 @@ type Options struct {
 	Image, PullPolicy string
 	// Namespace is the prefix of generated names; empty is "cnibench".
 	Namespace string
+	// Within are namespaces that an administrator made: all is made in the first,
+	// and the pods of check policy in all of them. Empty: each run makes its own.
+	Within []string
 	// Tolerations of the pods: key[=value]:effect, or "all".
 	Tolerations []string
 	// CPU and Memory are requests and limits of each pod, as Kubernetes writes

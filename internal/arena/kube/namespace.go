@@ -44,6 +44,15 @@ func (cl *Cluster) makeNamespace(ctx context.Context, n *corev1.Namespace) error
 	return err
 }
 
+// place returns the namespace in which the run makes its objects: the one that
+// an administrator made, or its own, which is made.
+func (cl *Cluster) place(ctx context.Context, run string) (string, error) {
+	if within := cl.Options.Within; len(within) > 0 {
+		return within[0], nil
+	}
+	return run, cl.makeNamespace(ctx, namespaceFor(run, run, "privileged", nil))
+}
+
 // removeNamespaces removes them with all that is in them, all at once, and
 // waits until they are gone. One that does not go keeps no other. Pods on nodes
 // that are lost are given up, for their kubelet never says that they have ended.
@@ -128,7 +137,7 @@ func (cl *Cluster) giveUpLost(ctx context.Context, namespace string) {
 	}
 	now := int64(0)
 	for _, p := range pods.Items {
-		if !answers[p.Spec.NodeName] {
+		if !answers[p.Spec.NodeName] && p.Labels[labelManaged] == managedBy {
 			_ = cl.Client.CoreV1().Pods(namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &now})
 		}
 	}
@@ -137,6 +146,9 @@ func (cl *Cluster) giveUpLost(ctx context.Context, namespace string) {
 // untouched refuses a cluster in which an earlier run has left something, or
 // another one runs: both disturb a measurement.
 func (cl *Cluster) untouched(ctx context.Context) error {
+	if len(cl.Options.Within) > 0 {
+		return cl.untouchedWithin(ctx)
+	}
 	list, err := cl.ours(ctx)
 	if err != nil {
 		return err
@@ -180,6 +192,9 @@ func Clean(ctx context.Context, o Options) (removed []string, err error) {
 }
 
 func (cl *Cluster) clean(ctx context.Context) (removed []string, err error) {
+	if within := cl.Options.Within; len(within) > 0 {
+		return cl.cleanWithin(ctx)
+	}
 	list, err := cl.ours(ctx)
 	if err != nil {
 		return nil, err

@@ -23,7 +23,8 @@ type network struct {
 	arena     *Arena
 	cl        *Cluster
 	contender *contender.Contender
-	run       string // the namespace
+	run       string // its name, in its labels
+	namespace string // where its objects are
 	made      bool   // the namespace, or it may have been
 	installed bool   // the contender, or a part of it
 	ctx       context.Context
@@ -116,11 +117,11 @@ func (n *network) beside(ctx context.Context) (*endpoint, error) {
 		return n.pods[count], nil
 	}
 	at := n.server().node
-	plan := podPlan{namespace: n.run, name: at.name + "-pod2", node: at, hostNetwork: n.contender.ID == HostID}
+	plan := podPlan{namespace: n.namespace, name: at.name + "-pod2", node: at, hostNetwork: n.contender.ID == HostID}
 	if err := n.make(ctx, []podPlan{plan}); err != nil {
 		return nil, err
 	}
-	running, err := n.cl.await(ctx, n.run, n.arena.list, plan.name)
+	running, err := n.cl.await(ctx, n.namespace, n.arena.list, plan.name)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +174,7 @@ func (cl *Cluster) silent(ctx context.Context, nodes []*node) error {
 // the next Up does.
 func (n *network) Down(ctx context.Context) error {
 	n.cancel() // ends every command
-	err := n.cl.removeNamespaces(ctx, n.namespaces()...)
+	err := n.removeObjects(ctx)
 	if err == nil {
 		n.made = false
 		n.mu.Lock()
@@ -196,6 +197,14 @@ func (n *network) Down(ctx context.Context) error {
 	return err
 }
 
+// removeObjects removes all that the network has made but the contender.
+func (n *network) removeObjects(ctx context.Context) error {
+	if len(n.cl.Options.Within) > 0 {
+		return n.cl.clear(ctx, labelRun+"="+n.run)
+	}
+	return n.cl.removeNamespaces(ctx, n.namespaces()...)
+}
+
 // namespaces are those of the network that there are, or may be.
 func (n *network) namespaces() []string {
 	var names []string
@@ -205,7 +214,7 @@ func (n *network) namespaces() []string {
 	}
 	n.mu.Unlock()
 	if n.made {
-		names = append(names, n.run)
+		names = append(names, n.namespace)
 	}
 	return names
 }
@@ -232,7 +241,7 @@ func (a *Arena) tidy(ctx context.Context) error {
 // hollow says that nothing of the network is left but namespaces that go
 // slowly and have no pods, which disturbs nobody.
 func (n *network) hollow(ctx context.Context) bool {
-	if n.installed {
+	if n.installed || len(n.cl.Options.Within) > 0 {
 		return false
 	}
 	for _, name := range n.namespaces() {

@@ -21,6 +21,9 @@ import (
 // right is a rule with what it is for.
 type right struct {
 	rule rbacv1.PolicyRule
+	// cluster is that the right is of the whole cluster, though the run is within a
+	// namespace of an administrator's.
+	cluster bool
 	// lacking is what is not done without it; empty: nothing works without.
 	lacking string
 }
@@ -36,6 +39,9 @@ func rights(o Options) []right {
 		// Who installs a pod network gives rights away, which needs them all.
 		return []right{{rule: rule("*", []string{"*"}, []string{"*"})}}
 	}
+	if len(o.Within) > 0 {
+		return rightsWithin()
+	}
 	return []right{
 		{rule: rule("", []string{"nodes"}, []string{"list"})},
 		{rule: rule("", []string{"namespaces"}, []string{"get", "list", "create", "delete"})},
@@ -48,6 +54,20 @@ func rights(o Options) []right {
 		{rule: rule("", []string{"events"}, []string{"list"}), lacking: "why a pod does not start"},
 		{rule: rule("apps", []string{"daemonsets"}, []string{"list"}), lacking: "which pod network this is"},
 		{rule: rule("", []string{"configmaps"}, []string{"get"}, configMaps()...), lacking: "how the pod network is configured"},
+	}
+}
+
+// rightsWithin are what the arena does in namespaces that an administrator made.
+func rightsWithin() []right {
+	return []right{
+		{rule: rule("", []string{"nodes"}, []string{"list"}), cluster: true},
+		{rule: rule("", []string{"pods"}, []string{"get", "list", "create", "delete"})},
+		{rule: rule("", []string{"pods/exec"}, []string{"get", "create"})},
+		{rule: rule("", []string{"services"}, []string{"get", "list", "create", "delete"}), lacking: "steps of the path service"},
+		{rule: rule("discovery.k8s.io", []string{"endpointslices"}, []string{"create", "deletecollection"}), lacking: "steps of the path service"},
+		{rule: rule("", []string{"namespaces"}, []string{"get"}), lacking: "check policy"},
+		{rule: rule("networking.k8s.io", []string{"networkpolicies"}, []string{"get", "list", "create", "update", "delete"}), lacking: "check policy"},
+		{rule: rule("", []string{"events"}, []string{"list"}), lacking: "why a pod does not start"},
 	}
 }
 
@@ -73,23 +93,65 @@ const weight = `# Whoever has these rights can be root on every node: they hold 
 # it when the measurements are done: kubectl delete -f FILE
 `
 
+// weightWithin is the same for rights within namespaces.
+const weightWithin = `# Whoever has these rights can list the cluster's nodes, and make, enter and remove
+# pods in the namespaces below, nothing else. What such a pod may do is the
+# namespace's Pod Security level: where that allows the host network, so does this.
+`
+
 // RBAC is a ServiceAccount in the namespace of the options, a ClusterRole with
-// Rules and the binding of both, as YAML below a comment.
+// Rules and the binding of both, as YAML below a comment. For namespaces that an
+// administrator makes these are those, a Role in each, and a ClusterRole that
+// lists nodes; the account is in the first.
 func RBAC(o Options) ([]byte, error) {
-	labels := map[string]string{"app.kubernetes.io/name": "cnibench"}
-	meta := metav1.ObjectMeta{Name: roleName, Labels: labels}
-	own := meta
-	own.Namespace = o.prefix()
-	out := bytes.NewBufferString(weight)
-	for i, object := range []any{
-		&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: own},
-		&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}, ObjectMeta: meta, Rules: Rules(o)},
-		&rbacv1.ClusterRoleBinding{
-			TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"}, ObjectMeta: meta,
-			RoleRef:  rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: roleName},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: roleName, Namespace: own.Namespace}},
-		},
-	} {
+	account := o.prefix()
+	comment := weight
+	var objects []any
+	if len(o.Within) > 0 {
+		account, comment = o.Within[0], weightWithin
+		for i, ns := range o.Within {
+			n := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: ns}}
+			if i < len(withinLabels) {
+				n.Labels = withinLabels[i]
+			}
+			objects = append(objects, n)
+		}
+	}
+	meta := metav1.ObjectMeta{Name: roleName, Labels: map[string]string{"app.kubernetes.io/name": "cnibench"}}
+	in := func(namespace string) metav1.ObjectMeta {
+		own := meta
+		own.Namespace = namespace
+		return own
+	}
+	kind := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: kind}
+	}
+	to := func(kind string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: kind, Name: roleName}
+	}
+	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Name: roleName, Namespace: account}}
+	everywhere, local := Rules(o), []rbacv1.PolicyRule(nil)
+	if len(o.Within) > 0 {
+		everywhere = nil
+		for _, r := range rights(o) {
+			if r.cluster {
+				everywhere = append(everywhere, r.rule)
+			} else {
+				local = append(local, r.rule)
+			}
+		}
+	}
+	objects = append(objects,
+		&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: in(account)},
+		&rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: meta, Rules: everywhere},
+		&rbacv1.ClusterRoleBinding{TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: meta, RoleRef: to("ClusterRole"), Subjects: subjects})
+	for _, ns := range o.Within {
+		objects = append(objects,
+			&rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: in(ns), Rules: local},
+			&rbacv1.RoleBinding{TypeMeta: kind("RoleBinding"), ObjectMeta: in(ns), RoleRef: to("Role"), Subjects: subjects})
+	}
+	out := bytes.NewBufferString(comment)
+	for i, object := range objects {
 		b, err := yaml.Marshal(object)
 		if err != nil {
 			return nil, err
@@ -110,6 +172,12 @@ func (cl *Cluster) missing(ctx context.Context) (needed []string, left map[strin
 		lacking string
 		denied  bool
 	}
+	where := func(r right) []string {
+		if r.cluster || len(cl.Options.Within) == 0 {
+			return []string{""}
+		}
+		return cl.Options.Within
+	}
 	var all []*question
 	for _, r := range rights(cl.Options) {
 		names := r.rule.ResourceNames
@@ -121,7 +189,9 @@ func (cl *Cluster) missing(ctx context.Context) (needed []string, left map[strin
 				for _, name := range names {
 					ask := authorizationv1.ResourceAttributes{Group: r.rule.APIGroups[0], Verb: verb, Name: name}
 					ask.Resource, ask.Subresource, _ = strings.Cut(resource, "/")
-					all = append(all, &question{ask: ask, lacking: r.lacking})
+					for _, ask.Namespace = range where(r) {
+						all = append(all, &question{ask: ask, lacking: r.lacking})
+					}
 				}
 			}
 		}
@@ -169,6 +239,9 @@ func say(a authorizationv1.ResourceAttributes) string {
 	if a.Group != "" && a.Group != "*" {
 		resource += "." + a.Group
 	}
+	if a.Namespace != "" {
+		resource += " in " + a.Namespace
+	}
 	return a.Verb + " " + resource
 }
 
@@ -176,7 +249,7 @@ func say(a authorizationv1.ResourceAttributes) string {
 func errRights(missing []string) error {
 	return &arena.Unsupported{
 		Reason: fmt.Sprintf("this user may not: %s", strings.Join(missing, ", ")),
-		Remedy: "have an administrator apply what `cnibench rbac` prints and bind this user to its ClusterRole, or use its service account",
+		Remedy: "have an administrator apply what `cnibench rbac` prints, with the same --namespace if there is one, and bind this user to its roles, or use its service account",
 	}
 }
 

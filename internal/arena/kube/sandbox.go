@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -21,6 +22,7 @@ import (
 
 // sandbox is namespaces with pods of a policy check.
 type sandbox struct {
+	id    string // its label
 	net   *network
 	real  map[string]string // the cluster's names, by the check's
 	pods  map[[2]string]*endpoint
@@ -32,17 +34,29 @@ func (n *network) Sandbox(ctx context.Context, list []arena.SandboxNamespace) (_
 	if missing := n.arena.left["check policy"]; len(missing) > 0 {
 		return nil, errRights(missing)
 	}
-	s := &sandbox{net: n, real: map[string]string{}, pods: map[[2]string]*endpoint{}}
-	suffix := n.cl.runName()
+	s := &sandbox{id: n.cl.runName(), net: n, real: map[string]string{}, pods: map[[2]string]*endpoint{}}
+	within := len(n.cl.Options.Within) > 0
+	if within {
+		if s.real, err = n.cl.stages(ctx, list); err != nil {
+			return nil, err
+		}
+	}
 	var plans []podPlan
 	for _, ns := range list {
-		name := suffix + "-" + ns.Name
-		s.real[ns.Name] = name
+		if !within {
+			s.real[ns.Name] = s.id + "-" + ns.Name
+		}
+		name := s.real[ns.Name]
 		for _, p := range ns.Pods {
 			if p.Node < 0 || p.Node >= len(n.arena.list) {
 				return nil, fmt.Errorf("pod %s/%s: there is no node %d", ns.Name, p.Name, p.Node)
 			}
-			plans = append(plans, podPlan{namespace: name, name: p.Name, node: n.arena.list[p.Node], labels: p.Labels, ports: p.Ports})
+			labels := maps.Clone(p.Labels)
+			if labels == nil {
+				labels = map[string]string{}
+			}
+			labels[labelSandbox] = s.id
+			plans = append(plans, podPlan{namespace: name, name: p.Name, node: n.arena.list[p.Node], labels: labels, ports: p.Ports})
 		}
 	}
 	n.mu.Lock()
@@ -54,6 +68,9 @@ func (n *network) Sandbox(ctx context.Context, list []arena.SandboxNamespace) (_
 		}
 	}()
 	for _, ns := range list {
+		if within {
+			break
+		}
 		if err := n.cl.makeNamespace(ctx, namespaceFor(n.run, s.real[ns.Name], "baseline", ns.Labels)); err != nil {
 			return nil, err
 		}
@@ -160,7 +177,8 @@ func (s *sandbox) read(r io.Reader) ([]networkingv1.NetworkPolicy, error) {
 		if p.Labels == nil {
 			p.Labels = map[string]string{}
 		}
-		p.Labels[labelManaged] = managedBy
+		maps.Copy(p.Labels, runLabels(s.net.run))
+		p.Labels[labelSandbox] = s.id
 		for i := range p.Spec.Ingress {
 			s.rename(p.Spec.Ingress[i].From)
 		}
@@ -223,7 +241,11 @@ func (s *sandbox) names() []string {
 // tries again.
 func (s *sandbox) Close(ctx context.Context) error {
 	n := s.net
-	if err := n.cl.removeNamespaces(ctx, s.names()...); err != nil {
+	remove := func() error { return n.cl.removeNamespaces(ctx, s.names()...) }
+	if len(n.cl.Options.Within) > 0 {
+		remove = func() error { return n.cl.clear(ctx, labelSandbox+"="+s.id) }
+	}
+	if err := remove(); err != nil {
 		return err
 	}
 	n.mu.Lock()

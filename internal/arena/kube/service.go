@@ -136,12 +136,12 @@ func otherName(i int) string { return fmt.Sprintf("other-%d", i+1) }
 
 // makeService makes a Service with its EndpointSlices.
 func (n *network) makeService(ctx context.Context, name, kind string, backends []backend) (*corev1.Service, error) {
-	service, slices := serviceFor(n.run, n.run, name, kind, backends)
+	service, slices := serviceFor(n.run, n.namespace, name, kind, backends)
 	var made *corev1.Service
 	err := n.cl.do(ctx, "make the Service "+name, func(ctx context.Context) (err error) {
-		made, err = n.cl.Client.CoreV1().Services(n.run).Create(ctx, service, metav1.CreateOptions{})
+		made, err = n.cl.Client.CoreV1().Services(n.namespace).Create(ctx, service, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
-			made, err = n.cl.Client.CoreV1().Services(n.run).Get(ctx, name, metav1.GetOptions{})
+			made, err = n.cl.Client.CoreV1().Services(n.namespace).Get(ctx, name, metav1.GetOptions{})
 		}
 		return err
 	})
@@ -150,7 +150,7 @@ func (n *network) makeService(ctx context.Context, name, kind string, backends [
 	}
 	for _, slice := range slices {
 		err := n.cl.do(ctx, "make the EndpointSlice "+slice.Name, func(ctx context.Context) error {
-			_, err := n.cl.Client.DiscoveryV1().EndpointSlices(n.run).Create(ctx, slice, metav1.CreateOptions{})
+			_, err := n.cl.Client.DiscoveryV1().EndpointSlices(n.namespace).Create(ctx, slice, metav1.CreateOptions{})
 			if apierrors.IsAlreadyExists(err) {
 				return nil
 			}
@@ -176,7 +176,7 @@ func (n *network) Fresh(ctx context.Context) error {
 	for _, name := range n.services {
 		group.Go(func() error {
 			return n.cl.do(groupCtx, "remove the Service "+name, func(ctx context.Context) error {
-				err := n.cl.Client.CoreV1().Services(n.run).Delete(ctx, name, metav1.DeleteOptions{})
+				err := n.cl.Client.CoreV1().Services(n.namespace).Delete(ctx, name, metav1.DeleteOptions{})
 				if apierrors.IsNotFound(err) {
 					return nil
 				}
@@ -192,7 +192,7 @@ func (n *network) Fresh(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 		defer cancel()
 		selector := metav1.ListOptions{LabelSelector: labelRun + "=" + n.run}
-		return n.cl.Client.DiscoveryV1().EndpointSlices(n.run).DeleteCollection(ctx, metav1.DeleteOptions{}, selector)
+		return n.cl.Client.DiscoveryV1().EndpointSlices(n.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, selector)
 	}, transient)
 	if err != nil {
 		return fmt.Errorf("remove EndpointSlices: %w", err)

@@ -52,7 +52,7 @@ func (a *Arena) Up(ctx context.Context, c *contender.Contender, _ string) (_ are
 		}
 	}
 	n.made = true
-	if err := a.cl.makeNamespace(ctx, namespaceFor(n.run, n.run, "privileged", nil)); err != nil {
+	if n.namespace, err = a.cl.place(ctx, n.run); err != nil {
 		return nil, err
 	}
 	if err := n.populate(ctx); err != nil {
@@ -75,8 +75,8 @@ func (n *network) populate(ctx context.Context) error {
 	baseline := n.contender.ID == HostID
 	var nodePods, pods []podPlan
 	for _, at := range n.arena.list {
-		nodePods = append(nodePods, podPlan{namespace: n.run, name: at.name, node: at, hostNetwork: true, privileged: n.arena.opt.Privileged})
-		pods = append(pods, podPlan{namespace: n.run, name: at.name + "-pod1", node: at, hostNetwork: baseline})
+		nodePods = append(nodePods, podPlan{namespace: n.namespace, name: at.name, node: at, hostNetwork: true, privileged: n.arena.opt.Privileged})
+		pods = append(pods, podPlan{namespace: n.namespace, name: at.name + "-pod1", node: at, hostNetwork: baseline})
 	}
 	err := n.make(ctx, nodePods)
 	if refused := arena.AsUnsupported(err); refused != nil && !baseline {
@@ -91,7 +91,7 @@ func (n *network) populate(ctx context.Context) error {
 	if n.noHost == nil {
 		asked = append(asked, nodePods...)
 	}
-	made, err := n.cl.await(ctx, n.run, n.arena.list, podNames(asked)...)
+	made, err := n.cl.await(ctx, n.namespace, n.arena.list, podNames(asked)...)
 	if err != nil {
 		return err
 	}
@@ -163,8 +163,12 @@ func (cl *Cluster) makePod(ctx context.Context, run string, plan podPlan) error 
 	}
 	return cl.do(ctx, fmt.Sprintf("make pod %s on node %s", plan.name, plan.node), func(ctx context.Context) error {
 		_, err := cl.Client.CoreV1().Pods(plan.namespace).Create(ctx, pod, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) {
-			return nil
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		there, err := cl.Client.CoreV1().Pods(plan.namespace).Get(ctx, plan.name, metav1.GetOptions{})
+		if err == nil && there.Labels[labelRun] != run {
+			err = fmt.Errorf("namespace %s has a pod of that name that is not of this run; remove it, or give another namespace", plan.namespace)
 		}
 		return err
 	})

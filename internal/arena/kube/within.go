@@ -1,0 +1,192 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/cnibench/cnibench/internal/arena"
+)
+
+// This file is about namespaces that an administrator made (Options.Within): no
+// request there is one of the whole cluster, but for the list of nodes.
+
+// labelSandbox is on the pods and policies of one check of policies.
+const labelSandbox = "cnibench.io/sandbox"
+
+// withinLabels are what the namespaces of check policy carry, in the order of
+// Options.Within.
+var withinLabels = []map[string]string{{"team": "near"}, {"team": "far", "trusted": "yes"}}
+
+// untouchedWithin is untouched for the namespaces that an administrator made.
+func (cl *Cluster) untouchedWithin(ctx context.Context) error {
+	runs, err := cl.runsWithin(ctx)
+	if err != nil {
+		return err
+	}
+	if len(runs) == 0 {
+		return nil
+	}
+	within := strings.Join(cl.Options.Within, ",")
+	return &arena.Unsupported{
+		Reason: fmt.Sprintf("namespace %s has pods that an earlier run has left, or another one has just made: %s", within, strings.Join(runs, ", ")),
+		Remedy: "unless another run is under way, remove them with: cnibench clean --arena kube --namespace " + within,
+	}
+}
+
+// runsWithin are the runs that have something in the namespaces, sorted.
+func (cl *Cluster) runsWithin(ctx context.Context) ([]string, error) {
+	runs := map[string]bool{}
+	for _, ns := range cl.Options.Within {
+		pods, err := cl.pods(ctx, ns)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range pods {
+			if run := p.Labels[labelRun]; run != "" && p.Labels[labelManaged] == managedBy && p.DeletionTimestamp == nil {
+				runs[run] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(runs)), nil
+}
+
+// cleanWithin removes what runs have left in the namespaces.
+func (cl *Cluster) cleanWithin(ctx context.Context) (removed []string, err error) {
+	runs, err := cl.runsWithin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, run := range runs {
+		removed = append(removed, "what the run "+run+" had left in "+strings.Join(cl.Options.Within, ", "))
+	}
+	return removed, cl.clear(ctx, ours)
+}
+
+// clear removes all that the selector names from the namespaces, and waits until
+// the pods are gone.
+func (cl *Cluster) clear(ctx context.Context, selector string) error {
+	var errs []error
+	for _, ns := range cl.Options.Within {
+		errs = append(errs, cl.clearOne(ctx, ns, metav1.ListOptions{LabelSelector: selector}))
+	}
+	return errors.Join(errs...)
+}
+
+func (cl *Cluster) clearOne(ctx context.Context, namespace string, which metav1.ListOptions) error {
+	err := cl.do(ctx, "remove what is in namespace "+namespace, func(ctx context.Context) error {
+		policies, err := cl.Client.NetworkingV1().NetworkPolicies(namespace).List(ctx, which)
+		if apierrors.IsForbidden(err) { // then none was made
+			policies, err = nil, nil
+		}
+		if err != nil {
+			return err
+		}
+		if policies != nil {
+			for _, p := range policies.Items {
+				if err := gone(cl.Client.NetworkingV1().NetworkPolicies(namespace).Delete(ctx, p.Name, metav1.DeleteOptions{})); err != nil {
+					return err
+				}
+			}
+		}
+		services, err := cl.Client.CoreV1().Services(namespace).List(ctx, which)
+		if apierrors.IsForbidden(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, s := range services.Items {
+			if err := gone(cl.Client.CoreV1().Services(namespace).Delete(ctx, s.Name, metav1.DeleteOptions{})); err != nil {
+				return err
+			}
+		}
+		return cl.Client.DiscoveryV1().EndpointSlices(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, which)
+	})
+	if err != nil {
+		return err
+	}
+	var names []string
+	looked := time.Now()
+	err = wait.PollUntilContextTimeout(ctx, gonePoll, gonePatience, true, func(context.Context) (bool, error) {
+		err := cl.do(ctx, "remove pods of "+namespace, func(ctx context.Context) error {
+			pods, err := cl.Client.CoreV1().Pods(namespace).List(ctx, which)
+			if err != nil {
+				return err
+			}
+			names = nil
+			for _, p := range pods.Items {
+				names = append(names, p.Name)
+				if p.DeletionTimestamp != nil {
+					continue
+				}
+				if err := gone(cl.Client.CoreV1().Pods(namespace).Delete(ctx, p.Name, metav1.DeleteOptions{})); err != nil {
+					return err
+				}
+			}
+			if time.Since(looked) > lostPoll {
+				looked = time.Now()
+				cl.giveUpLost(ctx, namespace)
+			}
+			return nil
+		})
+		return len(names) == 0, err
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return fmt.Errorf("pods of namespace %s are not gone after %v: %s", namespace, gonePatience, strings.Join(names, ", "))
+	}
+	return err
+}
+
+// gone is nil for an object that is not there any more.
+func gone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// stages are the namespaces of a check of policies, whose labels are the
+// administrator's to set. Errors: *arena.Unsupported.
+func (cl *Cluster) stages(ctx context.Context, list []arena.SandboxNamespace) (map[string]string, error) {
+	within := cl.Options.Within
+	print := "`cnibench rbac --namespace " + strings.Join(within, ",") + "` prints them"
+	if len(list) > len(within) {
+		return nil, &arena.Unsupported{
+			Reason: fmt.Sprintf("policies are tried between %d namespaces, and --namespace names %d", len(list), len(within)),
+			Remedy: "name as many namespaces with --namespace A,B; " + strings.Replace(print, within[0], "A,B", 1),
+		}
+	}
+	stages := map[string]string{}
+	for i, ns := range list {
+		var labels map[string]string
+		err := cl.do(ctx, "read namespace "+within[i], func(ctx context.Context) error {
+			n, err := cl.Client.CoreV1().Namespaces().Get(ctx, within[i], metav1.GetOptions{})
+			if err == nil {
+				labels = n.Labels
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for key, value := range ns.Labels {
+			if labels[key] != value {
+				return nil, &arena.Unsupported{
+					Reason: fmt.Sprintf("namespace %s lacks the label %s=%s, by which the policies of the check know it", within[i], key, value),
+					Remedy: "have an administrator set the labels; " + print,
+				}
+			}
+		}
+		stages[ns.Name] = within[i]
+	}
+	return stages, nil
+}
