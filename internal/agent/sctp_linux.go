@@ -52,8 +52,8 @@ func listenSCTP(at netip.AddrPort) (*net.TCPListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	stream, is := l.(*net.TCPListener)
-	if !is {
+	stream, ok := l.(*net.TCPListener)
+	if !ok {
 		l.Close()
 		return nil, fmt.Errorf("listen over SCTP at %s: the socket is of %s", at, l.Addr().Network())
 	}

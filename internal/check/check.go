@@ -181,13 +181,13 @@ func (s *Subject) underlay(ctx context.Context, node arena.Endpoint) (agent.Inte
 	if err != nil {
 		return agent.Interface{}, err
 	}
-	for _, is := range []func(agent.Interface) bool{
+	for _, matches := range []func(agent.Interface) bool{
 		func(i agent.Interface) bool { return i.Name == s.Network.Uplink() },
 		func(i agent.Interface) bool {
 			return slices.ContainsFunc(i.Addrs, func(p netip.Prefix) bool { return p.Addr() == node.Addr() })
 		},
 	} {
-		if i := slices.IndexFunc(hello.Interfaces, is); i >= 0 {
+		if i := slices.IndexFunc(hello.Interfaces, matches); i >= 0 {
 			return hello.Interfaces[i], nil
 		}
 	}

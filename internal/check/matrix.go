@@ -127,7 +127,7 @@ func cellOf(results []Result, contender string, column int) Cell {
 	}
 	if told := all.Telling(); told != nil {
 		cell.Found = told.Found
-		if ms, is := told.Values["effect_ms"]; is {
+		if ms, ok := told.Values["effect_ms"]; ok {
 			cell.Found = fmt.Sprintf("%d ms", ms)
 		}
 	}

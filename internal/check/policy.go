@@ -90,7 +90,7 @@ func (c policy) Run(ctx context.Context, s *Subject) (res Result, err error) {
 	}
 	res.note(timing)
 	for _, name := range []string{"effect", "back"} {
-		if ms, is := timing.Values[name+"_ms"]; is {
+		if ms, ok := timing.Values[name+"_ms"]; ok {
 			res.set(res.key(name), fmt.Sprintf("%d: milliseconds, %s", ms, timing.Text))
 		}
 	}

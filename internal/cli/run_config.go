@@ -58,7 +58,7 @@ func applyConfig(c *cobra.Command, file string) error {
 
 // listed is the value of a flag, or the values of one that is given several times.
 func listed(value any) []any {
-	if list, is := value.([]any); is {
+	if list, ok := value.([]any); ok {
 		return list
 	}
 	return []any{value}

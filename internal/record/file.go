@@ -111,14 +111,15 @@ func (o *output) findPlace() error {
 	return nil
 }
 
-// sameFile says whether both names are one file that can hold but one of them.
+// sameFile says whether both names are of the same regular file, which can hold only
+// the recording or the summary.
 func sameFile(a, b string) bool {
-	one, err := os.Stat(a)
+	info, err := os.Stat(a)
 	if err != nil || b == "" {
 		return false
 	}
 	other, err := os.Stat(b)
-	return err == nil && one.Mode().IsRegular() && os.SameFile(one, other)
+	return err == nil && info.Mode().IsRegular() && os.SameFile(info, other)
 }
 
 // close removes a file that was made for nothing.

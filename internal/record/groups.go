@@ -22,22 +22,22 @@ func Groups(text string) ([]sysmon.Group, error) {
 	var groups []sysmon.Group
 	named := map[string]bool{}
 	for text != "" {
-		one := text
+		group := text
 		if at := groupBegin.FindStringIndex(text); at != nil {
-			one, text = text[:at[0]], text[at[0]+1:]
+			group, text = text[:at[0]], text[at[0]+1:]
 		} else {
 			text = ""
 		}
-		at := groupName.FindString(one)
-		if at == "" || at == one {
-			return nil, fmt.Errorf("%q: want NAME=REGEXP, several with commas", one)
+		at := groupName.FindString(group)
+		if at == "" || at == group {
+			return nil, fmt.Errorf("%q: want NAME=REGEXP, several with commas", group)
 		}
 		name := at[:len(at)-1]
 		if named[name] {
 			return nil, fmt.Errorf("group %s is there twice; join its expressions by |", name)
 		}
 		named[name] = true
-		match, err := regexp.Compile(one[len(at):])
+		match, err := regexp.Compile(group[len(at):])
 		if err != nil {
 			return nil, fmt.Errorf("group %s: %w", name, err)
 		}

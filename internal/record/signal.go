@@ -20,9 +20,9 @@ func notify() *signals {
 	if signal.Ignored(os.Interrupt) {
 		signal.Ignore(syscall.SIGQUIT)
 	}
-	for _, one := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
-		if !signal.Ignored(one) { // else (nohup) it is nothing to us and to the command
-			signal.Notify(s.c, one)
+	for _, end := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
+		if !signal.Ignored(end) { // nohup makes the command ignore it, too
+			signal.Notify(s.c, end)
 		}
 	}
 	return s

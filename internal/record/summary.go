@@ -126,10 +126,10 @@ func (w window) within(rec *sysmon.Recording) *sysmon.Recording {
 	cut := &sysmon.Recording{Times: slices.Concat([]time.Time{w.begin}, rec.Times[first:last+1], []time.Time{w.end})}
 	for _, f := range rec.Families {
 		series := make([]sysmon.Series, 0, len(f.Series))
-		for _, one := range f.Series {
-			v := one.Values
-			one.Values = slices.Concat(v[first:first+1], v[first:last+1], v[last:last+1])
-			series = append(series, one)
+		for _, values := range f.Series {
+			v := values.Values
+			values.Values = slices.Concat(v[first:first+1], v[first:last+1], v[last:last+1])
+			series = append(series, values)
 		}
 		f.Series = series
 		cut.Families = append(cut.Families, f)

@@ -41,17 +41,17 @@ type Cluster struct {
 	Facts            map[string]string
 }
 
-// The flags of the arena: what a plan remembers and a resumed run can't change,
-// what it remembers and can, and where the cluster is, whom it names, and what
-// the user agreed to, which no plan remembers: runs are published, and somebody
-// else's may be resumed.
+// The flags of the arena. A plan remembers kubeFixed, which a resumed run can't change,
+// and kubeFree, which it can. No plan remembers kubePlace (where the cluster is, the
+// names of its nodes, and what the user agreed to): runs are published, and another
+// person may resume one.
 var (
 	kubeFixed = []string{"mtu", "line-rate", "image", "pod-cpu", "pod-memory", "service-kind", "install", "versions"}
 	kubeFree  = []string{"pull-policy", "tolerations", "namespace-prefix"}
 	kubePlace = []string{"kubeconfig", "context", "nodes", "namespace", "privileged", "scratch", "mirror", "fact", "accept-unpinned"}
 )
 
-// NodeNames are the names that --nodes gives, or none where it was left alone.
+// NodeNames returns the names that --nodes lists, or nil if it was not given.
 func NodeNames(value string, given bool) ([]string, error) {
 	if !given {
 		return nil, nil
@@ -68,7 +68,7 @@ func NodeNames(value string, given bool) ([]string, error) {
 	return names, nil
 }
 
-// Options are the flags as the arena takes them.
+// Options returns the flags as package kube takes them.
 func (k *Cluster) Options(nodes []string) kube.Options {
 	return kube.Options{
 		Kubeconfig: k.Kubeconfig, Context: k.Context, Nodes: nodes, Image: k.Image, PullPolicy: k.PullPolicy, Namespace: k.Namespace, Within: k.Within,
@@ -76,7 +76,7 @@ func (k *Cluster) Options(nodes []string) kube.Options {
 	}
 }
 
-// Installer puts contenders on the cluster, as the flags say.
+// Installer returns what installs contenders on the cluster, as the flags say.
 func (k *Cluster) Installer(log func(string, ...any)) (*install.Installer, error) {
 	state, err := tune.StateDir()
 	if err != nil {
@@ -122,7 +122,7 @@ func (f *Request) unplanned() []string {
 	return args
 }
 
-// kubeRecorded is what the plan remembers of the arena's flags.
+// kubeRecorded returns the flags that the plan remembers, with their values.
 func (f *Request) kubeRecorded() map[string]string {
 	k := &f.Cluster
 	s := map[string]string{
@@ -140,7 +140,8 @@ func (f *Request) kubeRecorded() map[string]string {
 	return s
 }
 
-// link is what the flags say of the nodes' links.
+// link returns the rate and the MTU (bytes) that the flags give for the nodes' links; 0 if
+// they give none.
 func (f *Request) link() (rate unit.BitRate, mtu int, err error) {
 	if f.LineRate != "" {
 		if rate, err = unit.ParseBitRate(f.LineRate); err != nil {
@@ -156,7 +157,7 @@ func (f *Request) link() (rate unit.BitRate, mtu int, err error) {
 	return rate, int(size), nil
 }
 
-// pairs writes out a flag of names and values as it is given.
+// pairs writes names and values as the flag --fact takes them.
 func pairs(values map[string]string) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {

@@ -111,8 +111,8 @@ func (f *Request) resumption(dir string) string {
 	return strings.Join(append([]string{"cnibench run --resume", printable.Word(dir)}, f.unplanned()...), " ")
 }
 
-// fingerprinted is the environment as the first contender's first node sees it,
-// with what the arena knows besides.
+// fingerprinted returns the environment of the first contender's first node, with the
+// keys that the arena adds.
 func fingerprinted(ctx context.Context, runner *bench.Runner, plan *result.Plan) (result.Environment, error) {
 	env, err := runner.Fingerprint(ctx, plan.Contenders[0])
 	if err != nil {

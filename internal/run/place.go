@@ -17,8 +17,8 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// Place is where a command measures or checks, as its flags say: all that
-// commands know of an arena before there is one. Next: place_lab.go.
+// Place is where a command measures or checks, as its flags say. Open makes the arena
+// in it. Next: place_lab.go.
 type Place interface {
 	// Lead carries the job out in that place.
 	Lead(ctx context.Context, j *Job) error
@@ -27,18 +27,18 @@ type Place interface {
 	Inside(ctx context.Context, use func(context.Context) error) error
 	// Open makes the arena; it is called inside.
 	Open(ctx context.Context) (*Opened, error)
-	// Own are the contenders that it has beside the catalogue's. Open may
-	// find out more of them.
+	// Own are the contenders of the place beside the catalogue's. Open may fill in
+	// what only the arena knows of them.
 	Own() []*contender.Contender
-	// Candidates are those of all that are considered when none is named.
+	// Candidates are the contenders of all that are considered if the user names none.
 	Candidates(all []*contender.Contender) []*contender.Contender
-	// Named are the contenders to run where those are named, or says what is
-	// wrong with a name.
+	// Named returns the contenders to run if the user names those of ids: these, and
+	// what other flags add. An error says which name can't be run in this place.
 	Named(ids []string) ([]string, error)
-	// Equip says which programs the steps run. What is missing on this
-	// machine is an error now; what is missing elsewhere, one of the arena's Up.
+	// Equip tells the place which programs the steps run. A lab returns an error if
+	// one is missing on this machine; a cluster's pods are asked when they are up.
 	Equip(programs []string) error
-	// Describe is what a reader of the run must know of the contender there.
+	// Describe returns what a reader of the run must know of the contender.
 	Describe(c *contender.Contender) result.ContenderInfo
 }
 
@@ -48,7 +48,7 @@ func UntilEnded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, lab.EndSignals()...)
 }
 
-// Opened is an arena, and what those who use it must know.
+// Opened is an arena that is ready, with what its users must know.
 type Opened struct {
 	Arena    arena.Arena
 	Exe      string       // this program, as the endpoints start it
@@ -61,18 +61,19 @@ type Opened struct {
 type Kind struct {
 	Name  string
 	makes []string // the arenas that its runs name
-	// flags are those that mean something there; others of other kinds are
-	// refused.
+	// flags are the flags that this kind reads. Foreign refuses flags that only other
+	// kinds read.
 	flags []string
-	// settings are those that a plan remembers, and recorded their values. A
-	// resumed run can't change those that are fixed.
+	// settings are the flags that a plan remembers; recorded returns their values. A
+	// resumed run can't change the settings in fixed.
 	settings, fixed []string
 	recorded        func(f *Request) map[string]string
 	// check finds wrong usage before anything is read.
 	check func(f *Request) error
-	// place is the place as the request chooses it; nothing is made yet.
+	// place returns the place that the request chooses. It makes nothing.
 	place func(f *Request) (Place, error)
-	// Places are those to check in, with the same contenders, at each MTU.
+	// Places returns the places for a check, one for each MTU of the underlay, with the
+	// same contenders. A cluster has one MTU and one place.
 	Places func(f *Request, mtus []string) ([]Place, error)
 }
 
@@ -112,8 +113,9 @@ func (k *Kind) Foreign(given map[string]bool) error {
 	return nil
 }
 
-// goesOn is the kind that a run of that arena goes on in: the asked one where it
-// makes such runs, else the first that does, unless the user asked.
+// goesOn returns the kind that resumes a run whose run.json names the arena of: k if it
+// makes such runs, else the first kind that does. asked says that the user gave --arena;
+// then another kind is an error.
 func (k Kind) goesOn(of string, asked bool) (Kind, error) {
 	if slices.Contains(k.makes, of) {
 		return k, nil
@@ -122,14 +124,14 @@ func (k Kind) goesOn(of string, asked bool) (Kind, error) {
 	at := slices.IndexFunc(kinds, func(other Kind) bool { return slices.Contains(other.makes, of) })
 	switch {
 	case at < 0:
-		return k, nil // an imported run: the machine will tell
+		return k, nil // an imported run; checkSame compares the machines
 	case asked:
 		return k, exit.Usage("--arena %s: the run was made with --arena %s; leave --arena out", k.Name, kinds[at].Name)
 	}
 	return kinds[at], nil
 }
 
-// isSetting says that a plan of that arena may remember the flag.
+// isSetting says whether a plan of this kind may remember the flag.
 func (k *Kind) isSetting(flag string) bool {
 	return slices.Contains(commonSettings, flag) || slices.Contains(k.settings, flag)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// kubeKind is a cluster.
+// kubeKind is the kind of a cluster.
 func kubeKind() Kind {
 	return Kind{
 		Name: Kube, makes: []string{Kube},
@@ -34,13 +34,13 @@ func kubeKind() Kind {
 	}
 }
 
-// KubePlace is a cluster; nothing asks it before open.
+// KubePlace is a cluster. Nothing is asked of it before Open.
 type KubePlace struct {
 	Options  kube.Options
 	lineRate unit.BitRate
 	mtu      int
-	// Either the contender that is there, of which open finds out more, or
-	// what installs others.
+	// Without --install this is the cluster's own pod network, which Open fills in, and
+	// installer is nil. With --install it is the other way round.
 	this      *contender.Contender
 	installer *install.Installer
 }
@@ -109,7 +109,8 @@ func (g *KubePlace) Own() []*contender.Contender {
 	return []*contender.Contender{g.this}
 }
 
-// candidates are all where they can be installed, else what there is.
+// Candidates implements Place: with --install all contenders, else the cluster's own
+// pod network and host.
 func (g *KubePlace) Candidates(all []*contender.Contender) []*contender.Contender {
 	if g.this == nil {
 		return all
@@ -146,7 +147,7 @@ func (g *KubePlace) Describe(c *contender.Contender) result.ContenderInfo {
 	return info
 }
 
-// kubeError gives errors of the arena kube their exit code.
+// KubeError gives errors of the arena kube their exit code.
 func KubeError(err error) error {
 	var wrong *kube.UsageError
 	if errors.As(err, &wrong) {

@@ -26,12 +26,12 @@ var labSettings = []string{
 	"nodes", "underlay", "mtu", "line-rate", "congestion-control", "cpus", "offload", "cni-conf", "cni-transport",
 }
 
-// labKind is the lab by one of its names: natively what this kernel can and the
-// rest in a guest, all natively, or all in a guest.
+// labKind is the kind of the lab by one of its names: Auto measures in a guest what
+// this kernel can't run, Lab measures natively alone, MicroVM in a guest alone.
 func labKind(name string) Kind {
 	guest := microvm.SettingFlags
 	if name == Lab && os.Getenv(vm.GuestEnv) == "" {
-		guest = nil // a guest's own run is in its lab, with the flags that chose the guest
+		guest = nil // only the process inside a guest, whose arena is Lab, has been given them
 	}
 	return Kind{
 		Name: name, makes: []string{Lab, MicroVM},
@@ -151,7 +151,7 @@ func (p *LabPlace) Describe(c *contender.Contender) result.ContenderInfo {
 		ID: c.ID, Product: c.Product, Version: c.Version, Summary: c.Summary, Overhead: c.Datapath.Overhead,
 		Own: c.Lab.Own, Reproduced: c.Lab.Reproduced, SHA256: c.SHA256,
 	}
-	// What the lab has of the datapath.
+	// The parts of the datapath that the lab builds.
 	if c.Lab.Attach != nil {
 		info.Datapath = c.Datapath.Attach
 	}
@@ -164,7 +164,7 @@ func (p *LabPlace) Describe(c *contender.Contender) result.ContenderInfo {
 	return info
 }
 
-// hidden refuses a folder that the lab can't write through to the disk.
+// hidden refuses a folder that the lab hides behind an empty file system of its own.
 func hidden(dir string) error {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -208,9 +208,9 @@ func (f *Request) labOptions() (lab.Options, error) {
 	return o, nil
 }
 
-// custom is the user's own configuration; a resumed run keeps the text that it
-// was started with. Credentials are not in that text: the file must be there
-// again, unchanged but for them.
+// custom returns the user's own CNI configuration. A resumed run keeps the text that
+// its plan remembers. That text has no credentials: if there were any, the file must
+// still be there, and only the credentials in it may have changed.
 func (f *Request) custom() (*lab.CustomAttach, error) {
 	join := f.CNITransport
 	if join == "none" {
@@ -252,7 +252,7 @@ func (f *Request) labRecorded() map[string]string {
 	return s
 }
 
-// underlays are labs to check in, one for each MTU.
+// underlays returns labs for a check, one for each MTU.
 func (f *Request) underlays(mtus []string) ([]Place, error) {
 	var list []Place
 	var seen []int

@@ -20,8 +20,8 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// newPlan makes the plan of a new run, as far as it does not hang on what the
-// kernel can do.
+// newPlan makes the plan of a new run without its contenders, which depend on what
+// the kernel supports.
 func (j *Job) newPlan() error {
 	f := j.request
 	s, err := j.Catalogue.Suite(f.Suite)
@@ -92,8 +92,9 @@ func (j *Job) programs(steps []result.Step) error {
 	return j.place.Equip(slices.Compact(wanted))
 }
 
-// enlist decides which contenders run: the baseline first, on every underlay
-// that one of the others runs on. A part can be left with none.
+// enlist puts the contenders that run into the plan: first the baseline, once for every
+// underlay that another contender runs on, then the others. Contenders that can't run go
+// to the run's list of unsupported ones. No contender at all is no error.
 func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error {
 	base, err := j.Catalogue.Contender(j.request.Baseline)
 	if err != nil {
@@ -209,7 +210,7 @@ func (j *Job) findGaps(a arena.Arena, run *result.Run) error {
 				continue
 			}
 			run.Plan.Gaps = append(run.Plan.Gaps, result.Gap{Contender: c.ID, Step: step.ID})
-			if c.ID != run.Baseline { // whose figures from pod to pod stand in
+			if c.ID != run.Baseline { // the baseline's figures from pod to pod stand in for its own
 				run.Unsupported = append(run.Unsupported, result.Unsupported{Contender: c.ID, Step: step.ID, Reason: u.Reason, Remedy: u.Remedy})
 			}
 		}

@@ -91,7 +91,8 @@ func assembleOne(dir string, rec *result.Record, opt analysis.Options) *analysis
 	return r
 }
 
-// addParts joins the reports of a run's parts with its own.
+// addParts joins the report of the native part with that of the guest's part, if there
+// is one.
 func addParts(dir string, r *analysis.Report, opt analysis.Options) *analysis.Report {
 	part := filepath.Join(dir, PartDir)
 	rec, err := LoadPart(dir)
@@ -101,7 +102,7 @@ func addParts(dir string, r *analysis.Report, opt analysis.Options) *analysis.Re
 		return r
 	case rec == nil:
 		return r
-	case empty(rec): // it says why, and no more
+	case empty(rec): // the part has the reasons alone
 		merged := assemble.Merge(r, &analysis.Report{Unsupported: rec.Run.Unsupported}, PartDir)
 		merged.Parts = r.Parts
 		return merged
@@ -109,8 +110,7 @@ func addParts(dir string, r *analysis.Report, opt analysis.Options) *analysis.Re
 	return assemble.Merge(r, assembleOne(part, rec, opt), PartDir)
 }
 
-// advise fills in what the page draws of capabilities and of the choice by the
-// criteria's own weights; nothing without a catalogue.
+// advise fills in the capabilities and the recommendation by the default weights.
 func advise(r *analysis.Report, rec *result.Record) {
 	cat, err := LoadCatalogue()
 	if err != nil {

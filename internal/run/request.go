@@ -103,7 +103,7 @@ func (f *Request) Check() error {
 		return f.keepsPlan(planFlags)
 	}
 	if f.PartOf != "" {
-		return nil // its plan and its place are that run's
+		return nil // plan and place are those of the other run
 	}
 	if f.Out == "" {
 		f.Out = "cnibench-run-" + time.Now().Format("20060102-150405")
@@ -122,7 +122,7 @@ func (f *Request) Check() error {
 // planFlags are in the plan of every run and can't change on resume.
 var planFlags = []string{"suite", "contenders", "check", "rounds", "duration", "warmup", "slice", "seed", "out", "rates", "baseline", "services"}
 
-// dir is the run directory, or empty for a part, which is in that of the whole.
+// dir is the run directory; empty for a part, whose folder is inside another run's.
 func (f *Request) dir() string {
 	if f.PartOf != "" {
 		return ""
@@ -133,7 +133,7 @@ func (f *Request) dir() string {
 // commonSettings are the flags that every arena's plan remembers.
 var commonSettings = []string{"services", "rates", "check"}
 
-// Settings is what the plan remembers of the flags.
+// Settings returns the flags that the plan remembers, with their values.
 func (f *Request) Settings() map[string]string {
 	s := map[string]string{}
 	if row, err := FindArena(f.Arena); err == nil {
@@ -151,8 +151,8 @@ func (f *Request) Settings() map[string]string {
 	return s
 }
 
-// Adopt takes flags of a plan back, unless the command line has them. Nobody
-// who wrote the plan sets any other flag by it.
+// Adopt sets the flags that a plan remembers, unless the command line gives them. Any
+// other flag in the plan is an error, since another person may have written the plan.
 func (f *Request) Adopt(settings map[string]string) error {
 	row, err := FindArena(f.Arena)
 	if err != nil {

@@ -93,7 +93,7 @@ func (j *Job) peak(s result.Step) string {
 	case "http_rate":
 		size, err := unit.ParseBytes(text("response"))
 		rate, rated := s.Params["rate"].(float64)
-		if n, is := s.Params["rate"].(int); is {
+		if n, ok := s.Params["rate"].(int); ok {
 			rate, rated = float64(n), true
 		}
 		if err == nil && rated && rate > 0 {

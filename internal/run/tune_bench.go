@@ -100,8 +100,8 @@ func (b *TuneBench) Run(ctx context.Context, show func(tune.Judgement) error) er
 	})
 }
 
-// lead starts the lab, and says how its settings are taken back where it was
-// killed before it could.
+// lead starts the lab. If the lab was killed before it took back the settings of this
+// machine, the error says how to do so.
 func (b *TuneBench) lead(ctx context.Context) error {
 	err := Contain(ctx)
 	dir, dirErr := tune.StateDir()
@@ -110,7 +110,7 @@ func (b *TuneBench) lead(ctx context.Context) error {
 	}
 	left := errors.New("settings of this machine are still applied; take them back with: cnibench tune revert")
 	var silent *exit.Error
-	if errors.As(err, &silent) && silent.Err == nil { // the lab has said why
+	if errors.As(err, &silent) && silent.Err == nil { // the lab has printed its error
 		return exit.With(silent.Code, left)
 	}
 	return errors.Join(err, left)
@@ -134,7 +134,7 @@ func (b *TuneBench) closeJournal() error {
 	return err
 }
 
-// interrupted is the error of a bench that was, with what there is to look at.
+// interrupted is the error of an interrupted bench; it names what was measured until then.
 func (b *TuneBench) interrupted() error {
 	if _, err := result.Load(b.Request.Out); err != nil {
 		return errors.New("interrupted before the first sample")
@@ -142,8 +142,8 @@ func (b *TuneBench) interrupted() error {
 	return fmt.Errorf("interrupted; what was measured until then: cnibench report %s", b.Request.Out)
 }
 
-// benchable leaves settings out that nothing can be measured of, says so by
-// name before the run, and refuses when none is left.
+// benchable leaves out the settings that the lab can't measure and names them on
+// standard error. It is an error if no setting is left.
 func (b *TuneBench) benchable(req tune.Request) (tune.Request, error) {
 	var kept []tune.Choice
 	var left []string
@@ -209,12 +209,12 @@ func (b *TuneBench) enlist(j *Job, base *contender.Contender, req tune.Request) 
 		j.Catalogue.Contenders = append(j.Catalogue.Contenders, v.Contender(base))
 		j.Wanted = append(j.Wanted, v.ID)
 	}
-	// A later version that reads the plan must not take it for a plain run's.
+	// A setting that `cnibench run` does not know keeps the plan from being resumed as a plain run.
 	j.Plan.Settings["tune"] = strings.Join(req.Names(), ",")
 	return variants
 }
 
-// wrap is the lab whose contenders are tuned once they are up.
+// wrap returns the lab as an arena that tunes contenders once they are up.
 func (b *TuneBench) wrap(a arena.Arena, variants []tune.Variant) (arena.Arena, error) {
 	exe, err := os.Executable()
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
-// notrackPorts are where the steps' servers listen, and those of the UDP that
-// the contender puts packets into; without are the workloads whose servers do
-// not say their ports.
+// notrackPorts returns the ports of the steps' servers and of the UDP packets in which
+// the contender encapsulates. without lists the workloads whose servers do not say their
+// ports.
 func notrackPorts(steps []result.Step, c *contender.Contender) (ports []int, without []string, err error) {
 	ports = tunnelPorts(c)
 	for _, step := range steps {
@@ -41,8 +41,8 @@ func notrackPorts(steps []result.Step, c *contender.Contender) (ports []int, wit
 	return slices.Compact(ports), slices.Compact(without), nil
 }
 
-// tunnelPorts are those of the pieces that wrap packets: what their parameters
-// say, or the pieces' own defaults.
+// tunnelPorts returns the UDP ports of the contender's pieces that encapsulate: from
+// their parameters, else the pieces' defaults.
 func tunnelPorts(c *contender.Contender) []int {
 	usual := map[string]int{
 		"vxlan": 4789, "ebpf-vxlan": 8472, "weave": 6784, "wireguard": 51820,
@@ -64,7 +64,8 @@ func tunnelPorts(c *contender.Contender) []int {
 	return ports
 }
 
-// withPorts gives notrack the ports of this run, unless the user named some.
+// withPorts sets the ports of the setting notrack to those of this run, unless the user
+// named some.
 func withPorts(req tune.Request, steps []result.Step, c *contender.Contender) (tune.Request, []string, error) {
 	at := slices.IndexFunc(req.Settings, func(c tune.Choice) bool { return c.Setting == "notrack" && c.Params["ports"] == "" })
 	if at < 0 {

@@ -85,7 +85,7 @@ func (f *keptFile) Read(p []byte) (int, error) {
 	}
 	n, err := f.file.ReadAt(p, f.at)
 	if n == 0 && f.at == 0 && err != nil && err != io.EOF {
-		if file, gone := f.folder.reopen(f.name, f.file); gone == nil {
+		if file, openErr := f.folder.reopen(f.name, f.file); openErr == nil {
 			f.file = file
 			n, err = f.file.ReadAt(p, 0)
 		}

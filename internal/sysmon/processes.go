@@ -95,9 +95,9 @@ func (p *processes) sample(root Root, out *frame) error {
 			p.look(root.Proc, pid, out)
 		}
 	}
-	for pid, one := range p.of {
-		if one.round != p.round {
-			p.retire(one)
+	for pid, known := range p.of {
+		if known.round != p.round {
+			p.retire(known)
 			delete(p.of, pid)
 		}
 	}
@@ -105,12 +105,12 @@ func (p *processes) sample(root Root, out *frame) error {
 	for i := range live {
 		live[i].count = 0
 	}
-	for _, one := range p.of {
-		if one.group >= 0 {
-			sum := &live[one.group]
-			sum.user += one.user
-			sum.system += one.system
-			sum.resident += one.resident
+	for _, known := range p.of {
+		if known.group >= 0 {
+			sum := &live[known.group]
+			sum.user += known.user
+			sum.system += known.system
+			sum.resident += known.resident
 			sum.count++
 		}
 	}
@@ -125,36 +125,36 @@ func (p *processes) sample(root Root, out *frame) error {
 	return nil
 }
 
-// look brings what is known of the process up to date. One that cannot be read
-// has ended.
+// look brings what is known of the process up to date. A process that cannot be
+// read has ended.
 func (p *processes) look(proc fs.FS, pid string, out *frame) {
-	one := p.of[pid]
-	if one != nil && one.group < 0 && one.seen >= settled {
-		one.round = p.round
+	known := p.of[pid]
+	if known != nil && known.group < 0 && known.seen >= settled {
+		known.round = p.round
 		return
 	}
 	stat, err := readStat(proc, pid, out)
 	if err != nil {
 		return
 	}
-	if one != nil && one.started != stat.started { // another process has its PID now
-		p.retire(one)
-		one = nil
+	if known != nil && known.started != stat.started { // another process has its PID now
+		p.retire(known)
+		known = nil
 	}
-	if one == nil {
-		one = &process{group: -1}
-		p.of[pid] = one
+	if known == nil {
+		known = &process{group: -1}
+		p.of[pid] = known
 	}
-	if one.group < 0 {
-		one.group = p.groupOf(proc, pid, stat.name)
+	if known.group < 0 {
+		known.group = p.groupOf(proc, pid, stat.name)
 	}
-	one.processStat = stat
-	one.seen++
+	known.processStat = stat
+	known.seen++
 	if p.round == 1 {
-		one.seen = settled
+		known.seen = settled
 	}
-	p.young = p.young || one.group < 0 && one.seen < settled
-	one.round = p.round
+	p.young = p.young || known.group < 0 && known.seen < settled
+	known.round = p.round
 }
 
 // newestPID is the last PID that the kernel gave away.
@@ -170,11 +170,11 @@ func newestPID(proc fs.FS, out *frame) (string, error) {
 }
 
 // retire keeps what a process that ended has used.
-func (p *processes) retire(one *process) {
-	if one.group >= 0 {
-		p.ended[one.group].user += one.user
-		p.ended[one.group].system += one.system
-		p.ended[one.group].count++
+func (p *processes) retire(ended *process) {
+	if ended.group >= 0 {
+		p.ended[ended.group].user += ended.user
+		p.ended[ended.group].system += ended.system
+		p.ended[ended.group].count++
 	}
 }
 

@@ -126,14 +126,14 @@ func openJournal(dir, boot string, layer func(*os.Root) disk.Folder) (*Journal, 
 	return j, nil
 }
 
-// lockDir makes the folder and locks it: a lock that leaves nothing, because
-// whoever has it may remove the folder. The lock of a folder that was removed
-// meanwhile keeps nobody out, so it is taken anew.
+// lockDir makes the folder and locks it. The holder of the lock may remove the folder,
+// so that no lock file stays behind. If the folder was removed while lockDir waited, the
+// lock keeps no other process out: lockDir then makes and locks a new folder.
 func lockDir(dir string) (*os.File, error) {
 	for {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			// Another process may have removed the folder between mkdir and MkdirAll's look at it.
-			if info, gone := os.Lstat(dir); errors.Is(err, fs.ErrExist) && (errors.Is(gone, fs.ErrNotExist) || gone == nil && info.IsDir()) {
+			if info, statErr := os.Lstat(dir); errors.Is(err, fs.ErrExist) && (errors.Is(statErr, fs.ErrNotExist) || statErr == nil && info.IsDir()) {
 				continue
 			}
 			return nil, err

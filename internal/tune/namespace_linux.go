@@ -30,20 +30,20 @@ func Here() (*Machine, error) {
 	return &Machine{Files: namespaceFiles{host.Tree("/"), ownSys()}, NICs: localNICs{}, Programs: host.Local{}, Namespace: true}, nil
 }
 
-// ownSys is a view of /sys that shows the interfaces of this process' network
-// namespace: the mounted one shows those of whoever mounted it. It is mounted
-// nowhere and goes away with the process. Without the right to have one it is
-// nil.
+// ownSys returns a view of /sys that shows the interfaces of this process' network
+// namespace; the mounted /sys shows those of the namespace that it was mounted in. The
+// view is mounted nowhere and ends with the process. It is nil if this process may not
+// make one.
 func ownSys() host.FS {
-	context, err := unix.Fsopen("sysfs", unix.FSOPEN_CLOEXEC)
+	sysfs, err := unix.Fsopen("sysfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {
 		return nil
 	}
-	defer unix.Close(context)
-	if err := unix.FsconfigCreate(context); err != nil {
+	defer unix.Close(sysfs)
+	if err := unix.FsconfigCreate(sysfs); err != nil {
 		return nil
 	}
-	fd, err := unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, 0)
+	fd, err := unix.Fsmount(sysfs, unix.FSMOUNT_CLOEXEC, 0)
 	if err != nil {
 		return nil
 	}

@@ -55,8 +55,7 @@ func Kernels() []Kernel {
 
 // compareReleases orders releases by the numbers in them.
 func compareReleases(a, b string) int {
-	as, bs := numbers(a), numbers(b)
-	return cmp.Or(slices.Compare(as, bs), strings.Compare(a, b))
+	return cmp.Or(slices.Compare(numbers(a), numbers(b)), strings.Compare(a, b))
 }
 
 func numbers(release string) []int {
@@ -83,19 +82,18 @@ func ofVersion(release, version string) bool {
 	return len(have) >= len(want) && slices.Equal(have[:len(want)], want)
 }
 
-// errInUse is in the chain of the error for what a guest or a download needs.
+// errInUse is the error of removing a file that a guest or a download uses.
 var errInUse = errors.New("in use by a guest or a download; clean again when that has ended")
 
-// Clean removes what a crash can have left in the cache and, if all is set,
-// every kernel and every verdict on KVM that was ever put there. It returns
-// the paths that are gone. What is in use stays, which is an error only for
-// what was asked for.
+// Clean removes what a crash can have left in the cache. If all is set, it removes
+// every kernel, too, and what was found out about KVM. It returns the paths that it
+// removed. A file in use stays; that is an error unless it is temporary.
 func Clean(all bool) ([]string, error) {
 	patterns := []string{kernelsDir() + "/.*", CacheDir() + "/kvm-*.json.new"}
 	if all {
 		patterns = append(patterns, kernelsDir()+"/*", CacheDir()+"/kvm-*.json")
 	}
-	var gone []string
+	var removed []string
 	var errs []error
 	for _, pattern := range patterns {
 		found, err := filepath.Glob(pattern)
@@ -103,8 +101,8 @@ func Clean(all bool) ([]string, error) {
 		for _, path := range found {
 			switch err := remove(path); {
 			case err == nil:
-				gone = append(gone, path)
-			case errors.Is(err, os.ErrNotExist): // whoever made it was quicker
+				removed = append(removed, path)
+			case errors.Is(err, os.ErrNotExist): // its maker has removed it
 			case errors.Is(err, errInUse) && strings.HasPrefix(filepath.Base(path), "."):
 			default:
 				errs = append(errs, fmt.Errorf("cache: %w", err))
@@ -113,12 +111,12 @@ func Clean(all bool) ([]string, error) {
 	}
 	if all {
 		for _, dir := range []string{kernelsDir(), CacheDir()} {
-			if os.Remove(dir) == nil { // and it was empty
-				gone = append(gone, dir)
+			if os.Remove(dir) == nil { // the folder was empty
+				removed = append(removed, dir)
 			}
 		}
 	}
-	return gone, errors.Join(errs...)
+	return removed, errors.Join(errs...)
 }
 
 // remove removes the file or folder if nobody has its lock.

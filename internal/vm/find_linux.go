@@ -155,8 +155,8 @@ func imagePackage(ctx context.Context, version string) (string, error) {
 			continue // there is no such package
 		}
 		for line := range strings.Lines(string(out)) {
-			name, is := strings.CutPrefix(strings.TrimSpace(line), "Depends: linux-image-")
-			if is && ofVersion(name, version) {
+			name, ok := strings.CutPrefix(strings.TrimSpace(line), "Depends: linux-image-")
+			if ok && ofVersion(name, version) {
 				return "linux-image-" + name, nil
 			}
 		}

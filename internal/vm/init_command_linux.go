@@ -122,7 +122,7 @@ func loopbackUp() error {
 // lookPath finds the command as a shell in the command's place would.
 func (g *guest) lookPath() (string, error) {
 	for _, v := range g.order.Env {
-		if path, is := strings.CutPrefix(v, "PATH="); is {
+		if path, ok := strings.CutPrefix(v, "PATH="); ok {
 			if err := os.Setenv("PATH", path); err != nil {
 				return "", err
 			}
@@ -276,7 +276,7 @@ func oomKills() int64 {
 		return 0
 	}
 	for line := range strings.Lines(string(text)) {
-		if value, is := strings.CutPrefix(line, "oom_kill "); is {
+		if value, ok := strings.CutPrefix(line, "oom_kill "); ok {
 			n, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
 			return n
 		}

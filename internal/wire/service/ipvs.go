@@ -159,15 +159,15 @@ func (x *ipvsProxy) addresses(n *wire.Node, table []wire.ServicePort) error {
 			}
 		}
 		for _, addr := range addressesOf(table) {
-			one := wire.IPNet(netip.PrefixFrom(addr, addr.BitLen()))
-			if err := h.AddrAdd(device, &netlink.Addr{IPNet: one, Scope: int(x.form.scope)}); err != nil {
+			single := wire.IPNet(netip.PrefixFrom(addr, addr.BitLen()))
+			if err := h.AddrAdd(device, &netlink.Addr{IPNet: single, Scope: int(x.form.scope)}); err != nil {
 				return fmt.Errorf("%s: address %s: %w", attrs.Name, addr, err)
 			}
 			if !x.form.up {
 				continue
 			}
 			err := h.RouteReplace(&netlink.Route{
-				LinkIndex: device.Index, Dst: one, Src: n.Addr.Addr().AsSlice(),
+				LinkIndex: device.Index, Dst: single, Src: n.Addr.Addr().AsSlice(),
 				Table: unix.RT_TABLE_LOCAL, Type: unix.RTN_LOCAL, Scope: unix.RT_SCOPE_HOST, Protocol: unix.RTPROT_KERNEL,
 			})
 			if err != nil && !errors.Is(err, unix.EEXIST) {

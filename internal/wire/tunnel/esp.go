@@ -93,10 +93,10 @@ func newESP(f *wire.Fabric, p wire.Params) (*espSetting, error) {
 	case e.esn && e.replay == 0:
 		return nil, fmt.Errorf("esp: extended sequence numbers need a replay window; give replay-window above 0")
 	}
-	one := newKey(bits)
+	shared := newKey(bits)
 	for _, from := range f.Nodes {
 		for _, to := range f.Nodes {
-			if e.keys[[2]*wire.Node{from, to}] = one; !e.shared {
+			if e.keys[[2]*wire.Node{from, to}] = shared; !e.shared {
 				e.keys[[2]*wire.Node{from, to}] = newKey(bits)
 			}
 		}
