@@ -88,7 +88,10 @@ func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step
 		if why := quiet.end(); why != "" {
 			disturbed[cycle] = why
 		}
+		// Of those that are tried, or of those that are wanted, as it comes sooner.
+		clock.part = float64(len(turns)) * max(float64(cycle)/float64(moreCycles*wanted), float64(cycle-len(disturbed))/float64(wanted))
 	}
+	clock.part = 0
 	if used := count - len(disturbed); used < enough(wanted) {
 		// Too few are left to be worth more than all of them.
 		for _, t := range turns {
@@ -221,7 +224,8 @@ func (r *Runner) close(plan *result.Plan, step result.Step, t *turn, disturbed m
 	}
 }
 
-// inAll are the values of those metrics that every slice has which counts.
+// inAll are the values of those metrics by which contenders are compared and which
+// every slice has that counts.
 func inAll(list []slice, counts func(int) bool) map[string][]float64 {
 	all, n := map[string][]float64{}, 0
 	for i, s := range list {
@@ -230,7 +234,9 @@ func inAll(list []slice, counts func(int) bool) map[string][]float64 {
 		}
 		n++
 		for name, v := range s.Metrics {
-			all[name] = append(all[name], v)
+			if m, _ := result.LookupMetric(name); m.Has(result.Ranked) {
+				all[name] = append(all[name], v)
+			}
 		}
 	}
 	maps.DeleteFunc(all, func(_ string, values []float64) bool {

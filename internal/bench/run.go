@@ -299,6 +299,7 @@ func (r *Runner) release() error {
 // estimate tells the remaining time from the time that steps took so far.
 type estimate struct {
 	total, done int
+	part        float64 // of the steps under way: how many of them are done
 	begin       time.Time
 	guess       time.Duration // of a step, before one is done
 }
@@ -316,9 +317,9 @@ func newEstimate(plan *result.Plan, visits []Visit) *estimate {
 func (e *estimate) step() { e.done++ }
 
 func (e *estimate) now(text string) Progress {
-	each := e.guess
-	if e.done > 0 {
-		each = time.Since(e.begin) / time.Duration(e.done)
+	each, done := e.guess, float64(e.done)+e.part
+	if done > 0 {
+		each = time.Duration(float64(time.Since(e.begin)) / done)
 	}
-	return Progress{Done: e.done, Total: e.total, Text: text, Remaining: each * time.Duration(e.total-e.done)}
+	return Progress{Done: int(done), Total: e.total, Text: text, Remaining: time.Duration(float64(each) * (float64(e.total) - done))}
 }
