@@ -66,7 +66,7 @@ but a gate failed or no sample was valid.`),
 		newLoadCmd(), newServeCmd(), newRecordCmd(), newEnterCmd(), newCleanCmd(), newVersionCmd(), newImportCmd(),
 		newAgentCmd(), newFingerprintCmd(),
 		newExploreCmd(),
-		newTransferCmd(), newVMCmd(), newCheckCmd(), newTuneCmd(), newVerifyCmd(),
+		newTransferCmd(), newVMCmd(), newCheckCmd(), newTuneCmd(), newSelfTestCmd(), newVerifyCmd(),
 		newRBACCmd(),
 	)
 	for _, c := range root.Commands() {

@@ -59,7 +59,7 @@ rest and never compared with it. --arena lab leaves that out.`),
 	fl.StringVar(&f.Until, "until", "", "end when the intervals of all ratios are within this many `percent`, e.g. 5%; 0%: after all rounds (default: the suite's, none with --rounds)")
 	fl.DurationVar(&f.MaxTime, "max-time", 0, "end before this has passed, for a run without --rounds or with --until (default: the suite's)")
 	fl.DurationVar(&f.Duration, "duration", 0, "measured window of each step (default: the suite's)")
-	fl.DurationVar(&f.Slice, "slice", run.Slice, "contenders stand at the same time and are measured by turns, for so `long` each; 0: one after the other")
+	fl.DurationVar(&f.Slice, "slice", f.Slice, "contenders stand at the same time and are measured by turns, for so `long` each; 0: one after the other")
 	fl.DurationVar(&f.Warmup, "warmup", 0, "load before the window, excluded from every figure (default: the suite's)")
 	fl.Uint64Var(&f.Seed, "seed", 0, "seed of the shuffled order (default: from the clock)")
 	fl.StringVar(&f.Out, "out", "", "run `directory` to write (default: cnibench-run-TIME)")

@@ -53,7 +53,7 @@ The run directory is one like any other: cnibench report DIR shows it again.`),
 	fl.StringVar(&f.run.Arena, "arena", f.run.Arena, "where to run: auto or lab")
 	fl.IntVar(&f.run.Rounds, "rounds", 0, "passes over all settings and steps (default: the suite's)")
 	fl.DurationVar(&f.run.Duration, "duration", 0, "measured window of each step (default: the suite's)")
-	fl.DurationVar(&f.run.Slice, "slice", run.Slice, "variants stand at the same time and are measured by turns, for so `long` each; 0: one after the other")
+	fl.DurationVar(&f.run.Slice, "slice", f.run.Slice, "variants stand at the same time and are measured by turns, for so `long` each; 0: one after the other")
 	fl.DurationVar(&f.run.Warmup, "warmup", 0, "load before the window (default: the suite's)")
 	fl.Uint64Var(&f.run.Seed, "seed", 0, "seed of the shuffled order (default: from the clock)")
 	fl.StringVar(&f.run.Out, "out", "", "run `directory` to write (default: cnibench-tune-TIME)")

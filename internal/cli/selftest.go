@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/selftest"
+)
+
+func newSelfTestCmd() *cobra.Command {
+	f := runFlags{Request: run.NewRequest()}
+	asJSON := false
+	c := &cobra.Command{
+		Use:   "selftest",
+		Short: "Plant known truths on this machine and see whether they are found, in a minute or two",
+		Long: strings.TrimSpace(`
+Proves the instrument on the machine at hand before anyone believes a figure. In a
+lab it compares the baseline with copies of it: one that is the same, one whose link
+is capped, one that drops a known share of the datagrams, one whose packets pass
+hundreds of rules, one with a link that is too narrow for its MTU. Meanwhile a
+process outside of the lab keeps half of the CPUs busy for half of the time. Each
+truth must be found within its stated error, and the busy cycles be left out.
+Exit codes: 0 all were found; 4 one was not; 1, 2, 3 as everywhere.`),
+		Example: `  cnibench selftest
+  cnibench selftest --json
+  cnibench selftest --out selftest-run   # keeps the run: cnibench report selftest-run`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			f.from(c)
+			return run.SelfTest(c.Context(), &f.Request, func(r selftest.Result) error { return printSelfTest(c.OutOrStdout(), r, asJSON) })
+		},
+	}
+	fl := c.Flags()
+	fl.BoolVar(&asJSON, "json", false, "print the trials as JSON")
+	fl.IntVar(&f.Rounds, "rounds", run.SelfTestRounds, "passes over all trials; with fewer than 7 what needs an interval is not found")
+	fl.StringVar(&f.Out, "out", "", "keep the run in this `directory`")
+	return c
+}
+
+func printSelfTest(out io.Writer, r selftest.Result, asJSON bool) error {
+	if asJSON {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(r)
+	}
+	rows := [][]string{}
+	for _, t := range r.Trials {
+		verdict := "found"
+		if !t.Passed {
+			verdict = "NOT FOUND"
+		}
+		rows = append(rows, []string{verdict, t.Name, t.Planted, t.Wanted, t.Found})
+	}
+	printTable(out, []string{"", "Trial", "Planted", "Must be found", "Found"}, rows)
+	if !r.Passed {
+		_, err := fmt.Fprintln(out, "\nDo not trust figures of this machine yet: run again on a quieter one, or report this with --json.")
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package selftest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Schema is the version of Result's JSON.
+const Schema = "cnibench/selftest/1"
+
+// Result is what the self-test found.
+type Result struct {
+	Schema string  `json:"schema"`
+	Passed bool    `json:"passed"`
+	Trials []Trial `json:"trials"`
+}
+
+// Trial is one planted truth.
+type Trial struct {
+	Name    string `json:"name"`
+	Planted string `json:"planted"` // what was planted, in words
+	Wanted  string `json:"wanted"`  // what must be found
+	Found   string `json:"found"`
+	Passed  bool   `json:"passed"`
+}
+
+// Within which planted truths must be found.
+const (
+	widest        = 0.25  // half the width of an interval that says anything
+	twinTolerance = 0.03  // of the ratio of twins, where its interval leaves 1 out
+	rateTolerance = 0.03  // of a capped rate
+	lossTolerance = 0.005 // of the share of lost datagrams: some 5 standard deviations
+)
+
+// Judge holds a run of the copies against what was planted.
+func Judge(rec *result.Record, r *analysis.Report) Result {
+	list := []Trial{
+		twins(r, bulkStep, result.Goodput), twins(r, requestStep, "network_time_p50"),
+		capped(r), lossy(r), slow(r), narrow(rec), neighbour(rec),
+	}
+	out := Result{Schema: Schema, Trials: list, Passed: true}
+	for _, t := range list {
+		out.Passed = out.Passed && t.Passed
+	}
+	return out
+}
+
+// figure finds a figure of a contender.
+func figure(r *analysis.Report, contender, step, metric string) *analysis.Result {
+	i := slices.IndexFunc(r.Results, func(x analysis.Result) bool {
+		return x.Contender == contender && x.Step == step && x.Metric == metric
+	})
+	if i < 0 {
+		return nil
+	}
+	return &r.Results[i]
+}
+
+const nothing = "no figure: no round was valid"
+
+func ratioOf(c *analysis.Comparison) string {
+	text := fmt.Sprintf("%.3f times %s", c.Ratio, Baseline)
+	if c.CI != nil {
+		text += fmt.Sprintf(" (%.3f to %.3f)", c.CI[0], c.CI[1])
+	}
+	return text
+}
+
+func twins(r *analysis.Report, step, metric string) Trial {
+	t := Trial{Name: "twins: " + metric, Planted: "the same network a second time", Wanted: fmt.Sprintf("1 in the interval of the ratio, or within %.0f %%; the interval within ±%.0f %%", 100*twinTolerance, 100*widest), Found: nothing}
+	x := figure(r, "twin", step, metric)
+	if x == nil || x.VsBaseline == nil {
+		return t
+	}
+	c := x.VsBaseline
+	t.Found = ratioOf(c)
+	t.Passed = c.CI != nil && stat.HalfWidth(c.CI[0], c.CI[1]) <= widest && (math.Abs(c.Ratio-1) <= twinTolerance || c.CI[0] <= 1 && c.CI[1] >= 1)
+	return t
+}
+
+func capped(r *analysis.Report) Trial {
+	// The cap counts whole frames, the goodput what TCP carries in them.
+	most := cappedRate * 1.005
+	least := float64(unit.Ceiling(cappedRate, 1500, 0, false)) * (1 - rateTolerance)
+	t := Trial{Name: "rate", Planted: fmt.Sprintf("a link of %v", unit.BitRate(cappedRate)), Wanted: fmt.Sprintf("%v to %v", unit.BitRate(least), unit.BitRate(most)), Found: nothing}
+	if x := figure(r, "capped", bulkStep, result.Goodput); x != nil {
+		t.Found, t.Passed = unit.BitRate(x.Median).String(), x.Median >= least && x.Median <= most
+	}
+	return t
+}
+
+func lossy(r *analysis.Report) Trial {
+	t := Trial{Name: "loss", Planted: fmt.Sprintf("%.1f %% of the datagrams dropped at random", 100*plantedLoss),
+		Wanted: fmt.Sprintf("%.1f %% to %.1f %%", 100*(plantedLoss-lossTolerance), 100*(plantedLoss+lossTolerance)), Found: nothing}
+	if x := figure(r, "lossy", datagramStep, result.Loss); x != nil {
+		t.Found, t.Passed = fmt.Sprintf("%.2f %%", 100*x.Median), math.Abs(x.Median-plantedLoss) <= lossTolerance
+	}
+	return t
+}
+
+func slow(r *analysis.Report) Trial {
+	t := Trial{Name: "work on the path", Planted: fmt.Sprintf("%d rules that every packet passes", rules), Wanted: "a longer network time, with an interval above 1", Found: nothing}
+	if x := figure(r, "slow", requestStep, "network_time_p50"); x != nil && x.VsBaseline != nil {
+		c := x.VsBaseline
+		t.Found, t.Passed = ratioOf(c), c.CI != nil && c.CI[0] > 1
+	}
+	return t
+}
+
+func narrow(rec *result.Record) Trial {
+	t := Trial{Name: "packet size", Planted: fmt.Sprintf("a link of %d bytes under an MTU of 1500", narrowMTU), Wanted: fmt.Sprintf("%d bytes cross whole to that node, 1500 to its twin", narrowMTU), Found: "no packet sizes: the check failed"}
+	size := func(contender string) int {
+		n, _ := strconv.Atoi(rec.Run.Environment["check.mtu."+contender+".path"])
+		return n
+	}
+	if there, twin := size("narrow"), size("twin"); there > 0 || twin > 0 {
+		t.Found, t.Passed = fmt.Sprintf("%d and %d bytes", there, twin), there == narrowMTU && twin == 1500
+	}
+	return t
+}
+
+func neighbour(rec *result.Record) Trial {
+	away, all := 0, 0
+	for i := range rec.Samples {
+		if s := &rec.Samples[i]; s.Contender == Baseline && s.Slices != nil {
+			away += len(s.Slices.Disturbed)
+			all += len(s.Slices.Disturbed) + len(slices.Compact(slices.Clone(s.Slices.Cycles)))
+		}
+	}
+	return Trial{Name: "busy neighbour", Planted: "another process that keeps half of the CPUs busy, half of the time", Wanted: "cycles that were disturbed, and cycles that were not",
+		Found: fmt.Sprintf("%d of %d cycles left out", away, all), Passed: away > 0 && away < all}
+}

@@ -1,0 +1,57 @@
+package selftest
+
+import (
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Each trial passes on the truth and fails on what a broken instrument would find.
+func TestJudge(t *testing.T) {
+	ratio := func(r, low, high float64) *analysis.Comparison {
+		return &analysis.Comparison{Ratio: r, CI: &analysis.Interval{low, high}}
+	}
+	truth := func() (*result.Record, *analysis.Report) {
+		rec := &result.Record{
+			Run:     result.Run{Environment: result.Environment{"check.mtu.narrow.path": "1400", "check.mtu.twin.path": "1500"}},
+			Samples: []result.Sample{{Contender: Baseline, Slices: &result.Slices{Cycles: []int{1, 1, 3}, Disturbed: []int{2}}}},
+		}
+		return rec, &analysis.Report{Results: []analysis.Result{
+			{Contender: "twin", Step: bulkStep, Metric: result.Goodput, VsBaseline: ratio(1.01, 0.97, 1.05)},
+			{Contender: "twin", Step: requestStep, Metric: "network_time_p50", VsBaseline: ratio(0.98, 0.97, 0.99)},
+			{Contender: "capped", Step: bulkStep, Metric: result.Goodput, Median: 957e6},
+			{Contender: "lossy", Step: datagramStep, Metric: result.Loss, Median: 0.0195},
+			{Contender: "slow", Step: requestStep, Metric: "network_time_p50", VsBaseline: ratio(1.4, 1.2, 1.6)},
+		}}
+	}
+	rec, report := truth()
+	if r := Judge(rec, report); !r.Passed {
+		t.Errorf("the truth is not found: %+v", r.Trials)
+	}
+	for name, spoil := range map[string]func(*result.Record, *analysis.Report){
+		"twins: goodput":          func(_ *result.Record, r *analysis.Report) { r.Results[0].VsBaseline = ratio(1.1, 1.05, 1.2) },
+		"twins: network_time_p50": func(_ *result.Record, r *analysis.Report) { r.Results[1].VsBaseline = ratio(1, 0.5, 2) },
+		"rate":                    func(_ *result.Record, r *analysis.Report) { r.Results[2].Median = 1.1e9 },
+		"loss":                    func(_ *result.Record, r *analysis.Report) { r.Results[3].Median = 0 },
+		"work on the path":        func(_ *result.Record, r *analysis.Report) { r.Results[4].VsBaseline = ratio(1.2, 0.9, 1.6) },
+		"packet size":             func(rec *result.Record, _ *analysis.Report) { rec.Run.Environment["check.mtu.narrow.path"] = "1500" },
+		"busy neighbour":          func(rec *result.Record, _ *analysis.Report) { rec.Samples[0].Slices.Disturbed = nil },
+	} {
+		rec, report := truth()
+		spoil(rec, report)
+		r := Judge(rec, report)
+		for _, trial := range r.Trials {
+			if trial.Passed == (trial.Name == name) {
+				t.Errorf("with a wrong %s: %s passed: %v", name, trial.Name, trial.Passed)
+			}
+		}
+		if r.Passed {
+			t.Errorf("passed with a wrong %s", name)
+		}
+	}
+	rec, _ = truth()
+	if r := Judge(rec, &analysis.Report{}); r.Passed {
+		t.Error("passed without figures")
+	}
+}
