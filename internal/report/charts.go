@@ -15,7 +15,7 @@ import (
 // can't be seen. ui/src/model.ts has the same shape: the script only draws.
 type chart struct {
 	ID     string   `json:"id"`
-	Kind   string   `json:"kind"` // bars, curves, load, scatter, stacks
+	Kind   string   `json:"kind"` // bars, curves, forest, load, scatter, slopes, stacks
 	X      *axis    `json:"x,omitempty"`
 	Y      *axis    `json:"y,omitempty"`
 	Rows   []bar    `json:"rows,omitempty"`
@@ -137,12 +137,13 @@ func (v *view) charts(g *group, prefix string) []chart {
 	for _, s := range v.Steps {
 		show(viewResources, v.resourceCharts(g, s, colors)...)
 	}
-	// The first of the two that most readers look for stand in the overview, too.
-	for _, kind := range []string{viewThroughput, viewLatency} {
-		i := slices.IndexFunc(out, func(c chart) bool { return c.View == kind && c.Kind != "load" })
-		if i >= 0 {
-			show(viewOverview, out[i])
+	for _, c := range v.telling(g) {
+		if f := v.forest(g, c, colors); f != nil && v.usable(g, c) {
+			show(viewOverview, *f)
 		}
+	}
+	if c := v.slopes(g, colors); c != nil {
+		show(viewOverview, *c)
 	}
 	for i := range out {
 		out[i].ID = prefix + "-" + strconv.Itoa(i+1)

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/cnibench/cnibench/internal/analysis"
@@ -18,7 +19,7 @@ func (v *view) efficiencyCharts(g *group, colors map[string]int) []chart {
 		c := chart{
 			Kind: "scatter", X: &axis{metricLabel(cost), "CPU-s/Gbit"}, Y: &axis{"Goodput", "bit/s"}, Places: at(s.ID),
 			Title:   "Efficiency, " + s.ID,
-			Caption: "Medians, with their intervals where the rounds are enough for one; best is the upper left. Line: the frontier of the medians, where no other contender has more goodput for less CPU; neighbours may be alike. Shapes: groups that resemble each other.",
+			Caption: "Medians; best is the upper left.",
 			Table:   plainTable{Head: []string{"contender", "goodput", metricLabel(result.CPUPerGbit), "2024 formula", "memory over baseline", "energy per GB", "frontier", "group"}},
 		}
 		energy := ""
@@ -50,6 +51,14 @@ func (v *view) efficiencyCharts(g *group, colors map[string]int) []chart {
 		if len(c.Points) < 2 {
 			continue
 		}
+		drawn := func(is func(point) bool) bool { return slices.ContainsFunc(c.Points, is) }
+		if drawn(func(p point) bool { return p.X.Low != nil || p.Y.Low != nil }) {
+			c.Caption += " Crosses: their intervals."
+		}
+		if drawn(func(p point) bool { return p.Frontier }) {
+			c.Caption += " Dashed line: the frontier of the medians, where no other contender has more goodput for less CPU; neighbours may be alike."
+		}
+		c.Caption += " Shape: circle in plain text, triangle with WireGuard, diamond with IPsec."
 		if energy != "" {
 			c.Caption += " Energy: " + energy + "."
 		}
@@ -104,6 +113,13 @@ func estimate(e *analysis.Estimate, unitName string) string {
 // what the CPU bought; nil if there are not two figures to set side by side.
 func (v *view) scatter(g *group, colors map[string]int) *chart {
 	x, ok := v.first(g, result.ColumnsWhere(func(m result.Metric) bool { return m.Per != "" })...)
+	if !ok { // a run of others, which recorded less
+		for _, m := range result.Metrics() {
+			if m.Per == result.Goodput && !ok {
+				x, ok = v.first(g, m.Name)
+			}
+		}
+	}
 	if !ok {
 		return nil
 	}
@@ -125,6 +141,9 @@ func (v *view) scatter(g *group, colors map[string]int) *chart {
 			continue
 		}
 		p := point{C: colors[c.ID], X: newFigure(fx), Y: newFigure(fy)}
+		if e := v.efficiency(g, c.ID, x.Step); e != nil {
+			p.Cluster = e.Cluster
+		}
 		out.Points = append(out.Points, p)
 		out.Table.add(p.C, c.ID, p.X.Text, p.Y.Text)
 	}

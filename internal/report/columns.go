@@ -129,7 +129,7 @@ func describe(s result.Step) string {
 	if words == "" {
 		words = strings.ReplaceAll(s.Workload, "_", " ")
 	}
-	if s.Path != "" && s.Path != "pod" {
+	if s.Path != "" && s.Path != "pod" && !strings.Contains(strings.ToLower(words), strings.ToLower(s.Path)) {
 		words += ", path " + s.Path
 	}
 	return strings.TrimPrefix(words, ", ")

@@ -70,6 +70,7 @@ type page struct {
 	Sections []section
 	Findings []analysis.Finding
 	Legend   []string
+	Answer   []string
 	Unables  []unable
 	Setup    []setting
 	Repeat   string
@@ -89,6 +90,7 @@ type link struct{ ID, Name string }
 type section struct {
 	Place   int
 	Title   string
+	Matrix  *standings  // nil where nobody has a ratio
 	Summary []htmlTable // one, or none without a headline
 	Further []htmlTable
 	charts  []chart
@@ -139,7 +141,7 @@ func WritePage(w io.Writer, r *analysis.Report, at Page) error {
 func writePage(w io.Writer, r *analysis.Report, at Page) error {
 	v := newView(r)
 	p := page{
-		view: v, Page: at, Findings: bySeverity(r.Findings), Legend: v.legend(), Unables: v.unables(),
+		view: v, Page: at, Findings: bySeverity(r.Findings), Legend: v.legend(), Answer: v.answer(), Unables: v.unables(),
 		Repeat: repeat(r), Choice: v.choice(), Data: v.pageData(),
 		Style:  template.CSS(pageStyle), //nolint:gosec // our own file
 		Script: template.JS(pageScript), //nolint:gosec // our own file
@@ -221,7 +223,7 @@ func (p page) Has(view string) bool {
 }
 
 func newSection(v *view, g *group, place int) section {
-	s := section{Place: place, Title: g.title(), charts: v.charts(g, fmt.Sprintf("chart-%d", place+1))}
+	s := section{Place: place, Title: g.title(), Matrix: v.standings(g), charts: v.charts(g, fmt.Sprintf("chart-%d", place+1))}
 	for i := range s.charts {
 		s.charts[i].Places.Group = place
 	}

@@ -20,6 +20,8 @@ import (
 type pageData struct {
 	Run        string      `json:"run"`
 	Contenders []string    `json:"contenders"`
+	Hues       []int       `json:"hues"`    // of the contenders' families; 0 is the baseline's
+	Ciphers    []int       `json:"ciphers"` // 0 plain, 1 WireGuard, 2 others
 	Steps      []string    `json:"steps"`
 	Groups     []string    `json:"groups"`
 	Charts     []chart     `json:"charts"`
@@ -49,6 +51,7 @@ func (v *view) pageData() pageData {
 	d := pageData{
 		Run: printable.Line(v.Run.ID), Contenders: make([]string, len(colors)), Steps: []string{}, Groups: []string{}, Charts: []chart{}, Metrics: []string{}, Results: []resultRow{},
 	}
+	d.Hues, d.Ciphers = v.hues(colors)
 	for id, place := range colors {
 		d.Contenders[place] = printable.Line(id)
 	}
@@ -173,3 +176,6 @@ func (p page) Count() string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// StepName is the step in words.
+func (p page) StepName(id string) string { return p.stepName(id) }

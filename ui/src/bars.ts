@@ -1,7 +1,7 @@
 import { largest, valueAxis, whisker } from "./axes";
 import { words } from "./format";
 import type { Bars, Data, Stacks } from "./model";
-import { seriesColor, type Theme, tooltip } from "./theme";
+import { cipherDecal, hueOf, modeColor, type Theme, tooltip } from "./theme";
 
 export function bars(chart: Bars, data: Data, t: Theme, width: number): [number, object] {
   const rows = chart.rows.map((r) => ({ ...r, name: data.contenders[r.c] }));
@@ -39,7 +39,7 @@ export function bars(chart: Bars, data: Data, t: Theme, width: number): [number,
       {
         type: "bar",
         barWidth: "58%",
-        data: rows.map((r) => ({ value: r.value, itemStyle: { color: seriesColor(t, r.c), opacity: 0.55 } })),
+        data: rows.map((r) => ({ value: r.value, itemStyle: { color: hueOf(t, data, r.c), opacity: 0.7, decal: cipherDecal(data, r.c, t) } })),
       },
       // An empty series makes the right-hand axis show.
       { type: "bar", yAxisIndex: 1, data: [], silent: true },
@@ -90,7 +90,7 @@ export function stacks(chart: Stacks, data: Data, t: Theme, width: number): [num
         stack: side,
         barMaxWidth: 10,
         barGap: "25%",
-        itemStyle: { color: seriesColor(t, k + 1) },
+        itemStyle: { color: modeColor(t, part) },
         data: contenders.map((c) => of(c, side)?.values[k] ?? null),
       })),
     ),

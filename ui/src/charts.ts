@@ -1,17 +1,19 @@
 import { BarChart, CustomChart, LineChart, ScatterChart } from "echarts/charts";
-import { DataZoomComponent, GridComponent, LegendComponent, MarkAreaComponent, TooltipComponent } from "echarts/components";
+import { DataZoomComponent, GridComponent, LegendComponent, MarkAreaComponent, MarkLineComponent, TooltipComponent } from "echarts/components";
 import * as echarts from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
 import { bars, stacks } from "./bars";
 import { curves, load } from "./lines";
 import type { Chart, Data } from "./model";
+import { forest } from "./forest";
 import { scatter } from "./scatter";
+import { slopes } from "./slopes";
 import { type State, shows } from "./state";
 import { type Theme, theme } from "./theme";
 
 echarts.use([
   BarChart, CustomChart, LineChart, ScatterChart,
-  DataZoomComponent, GridComponent, LegendComponent, MarkAreaComponent, TooltipComponent, SVGRenderer,
+  DataZoomComponent, GridComponent, LegendComponent, MarkAreaComponent, MarkLineComponent, TooltipComponent, SVGRenderer,
 ]);
 
 // visible is the chart with the contenders that the filter shows.
@@ -19,9 +21,11 @@ export function visible(chart: Chart, state: State): Chart {
   const keep = (of: { c: number; name?: string }) => of.name !== undefined || shows(state, "c", of.c);
   switch (chart.kind) {
     case "bars":
+    case "forest":
       return { ...chart, rows: chart.rows.filter(keep) };
     case "curves":
     case "load":
+    case "slopes":
       return { ...chart, series: chart.series.filter(keep) };
     case "scatter":
       return { ...chart, points: chart.points.filter(keep) };
@@ -36,6 +40,10 @@ function option(chart: Chart, data: Data, t: Theme, width: number): [number, obj
       return bars(chart, data, t, width);
     case "curves":
       return curves(chart, data, t, width);
+    case "forest":
+      return forest(chart, data, t, width);
+    case "slopes":
+      return slopes(chart, data, t, width);
     case "load":
       return load(chart, data, t, width);
     case "scatter":

@@ -1,7 +1,7 @@
 // The decision picture: a question to each need that the first choice lacks,
 // its answer to the right, and at the foot the contender that is left.
 import type { Data, Decision } from "./model";
-import { seriesColor, theme, type Theme } from "./theme";
+import { hueOf, theme, type Theme } from "./theme";
 
 const ns = "http://www.w3.org/2000/svg";
 
@@ -27,7 +27,7 @@ export function drawDecision(element: HTMLElement, decision: Decision, data: Dat
     svg.append(shape("text", { x, y: y + 4.5, "text-anchor": "middle", fill: t.ink, "font-weight": weight }, text.length > most ? text.slice(0, most - 1) + "…" : text));
   };
   const answer = (x: number, y: number, room: number, place: number) => {
-    svg.append(shape("rect", { x, y: y - box / 2, width: room, height: box, fill: t.paper, stroke: seriesColor(t, place), "stroke-width": 2.5 }));
+    svg.append(shape("rect", { x, y: y - box / 2, width: room, height: box, fill: t.paper, stroke: hueOf(t, data, place), "stroke-width": 2.5 }));
     write(x + room / 2, y, room - 8, data.contenders[place], 600);
   };
   decision.questions.forEach((q, i) => {

@@ -69,6 +69,7 @@ export function csv(rows: Cell[][]): string {
 export function chartRows(chart: Chart, data: Data): Cell[][] {
   const of = (x: { c: number; name?: string }) => nameOf(data, x);
   switch (chart.kind) {
+    case "forest":
     case "bars": {
       const head = `${chart.x.label} (${chart.x.unit})`;
       return [["contender", head, "low", "high", "rounds"], ...chart.rows.map((r) => [of(r), r.value, r.low, r.high, r.rounds.join(" ")])];
@@ -84,6 +85,8 @@ export function chartRows(chart: Chart, data: Data): Cell[][] {
         ...chart.points.map((p) => [of(p), p.x.value, p.x.low, p.x.high, p.y.value, p.y.low, p.y.high, p.cluster ?? null, p.frontier ? "yes" : ""]),
       ];
     }
+    case "slopes":
+      return [["product", chart.x.label, `${chart.y.label} (${chart.y.unit})`], ...chart.series.flatMap((s) => s.points.map((p) => [of(s), chart.parts[p[0]], p[1]]))];
     case "stacks":
       return [["contender", "node", ...chart.parts.map((p) => `${p} (${chart.x.unit})`)], ...chart.stacks.map((s) => [of(s), s.side, ...s.values])];
   }

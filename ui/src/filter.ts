@@ -32,6 +32,7 @@ export function setUp(data: Data, change: (shown: State["shown"]) => void): void
     change(shown);
   };
   filter.addEventListener("change", read);
+  quick(filter, data, read);
   for (const set of filter.querySelectorAll("fieldset")) {
     const kind = set.querySelector("input")?.name as Kind | undefined;
     if (!kind) continue;
@@ -44,6 +45,25 @@ export function setUp(data: Data, change: (shown: State["shown"]) => void): void
       set.querySelector("legend")!.append(" ", button);
     }
   }
+}
+
+// quick are a search by name and the encrypted contenders in one click.
+function quick(filter: HTMLElement, data: Data, read: () => void): void {
+  if (filter.querySelector(".search")) return;
+  const input = make("input", { type: "search", placeholder: "name contains", "aria-label": "Show contenders whose name contains", name: "" });
+  const only = (is: (place: number) => boolean) => {
+    for (const b of boxes(filter, "c")) b.checked = Number(b.value) === 0 || is(Number(b.value));
+    read();
+  };
+  input.addEventListener("input", () => only((c) => data.contenders[c].includes(input.value.trim())));
+  input.addEventListener("change", (e) => e.stopPropagation());
+  const bar = make("p", { class: "search" }, input);
+  for (const [text, is] of [["only encrypted", (c: number) => data.ciphers[c] > 0], ["only plain", (c: number) => data.ciphers[c] === 0]] as const) {
+    const button = make("button", { type: "button" }, text);
+    button.addEventListener("click", () => only(is));
+    bar.append(button);
+  }
+  filter.querySelector("summary")!.after(bar);
 }
 
 function boxes(filter: HTMLElement, kind: Kind): HTMLInputElement[] {

@@ -5,6 +5,7 @@ import { hide, setUp, show } from "./filter";
 import { follow } from "./live";
 import type { Chart, Data, Traces } from "./model";
 import { setUpResults } from "./results";
+import { setUpSorting } from "./sort";
 import { format, parse, type State } from "./state";
 import { showTraces } from "./traces";
 
@@ -101,10 +102,13 @@ function begin(): void {
   state = parse(location.hash, data);
   setUp(data, (shown) => go({ ...state, shown }));
   setUpResults(data, () => hide(state));
+  setUpSorting();
   refresh();
 }
 
 begin();
+history.scrollRestoration = "manual"; // an address names a view, which begins at its top
+addEventListener("load", () => scrollTo({ top: 0 }));
 addEventListener("hashchange", () => {
   state = parse(location.hash, data);
   refresh();

@@ -7,6 +7,8 @@
 export interface Data {
   run: string;
   contenders: string[];
+  hues: number[]; // of the contenders' families; 0 is the baseline's
+  ciphers: number[]; // 0 in plain text, 1 with WireGuard, 2 with another encryption
   steps: string[];
   groups: string[];
   charts: Chart[];
@@ -15,7 +17,7 @@ export interface Data {
   decision?: Decision;
 }
 
-export type Chart = Bars | Curves | Load | Scatter | Stacks;
+export type Chart = Bars | Curves | Forest | Load | Scatter | Slopes | Stacks;
 
 export interface Axis {
   label: string;
@@ -50,6 +52,24 @@ export interface Curves {
   kind: "curves";
   y: Axis;
   series: Series[]; // points are percentile and seconds
+}
+
+// Ratios to the baseline, one to a row.
+export interface Forest {
+  id: string;
+  kind: "forest";
+  x: Axis;
+  rows: (Of & Figure & { mark: string; rounds: number[] })[];
+}
+
+// Lines over a few named places.
+export interface Slopes {
+  id: string;
+  kind: "slopes";
+  x: Axis;
+  y: Axis;
+  parts: string[];
+  series: Series[]; // points are a part's place and a value
 }
 
 export interface Load {

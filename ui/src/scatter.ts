@@ -1,9 +1,9 @@
-import { largest, valueAxis, whisker } from "./axes";
+import { largest, logAxis, valueAxis, whisker } from "./axes";
 import type { Data, Figure, Scatter } from "./model";
-import { seriesColor, type Theme, tooltip } from "./theme";
+import { hueOf, shapeOf, type Theme, tooltip } from "./theme";
 
-// Contenders of one cluster have one shape.
-const shapes = ["circle", "rect", "triangle", "diamond", "roundRect", "pin", "arrow"];
+// From so many points on both axes are logarithmic: most of them lie together at the foot.
+const crowd = 12;
 
 export function scatter(chart: Scatter, data: Data, t: Theme, width: number): [number, object] {
   const points = chart.points.map((p) => ({ ...p, name: data.contenders[p.c] }));
@@ -13,17 +13,19 @@ export function scatter(chart: Scatter, data: Data, t: Theme, width: number): [n
       const along: Figure = p[axis];
       return along.low === null || along.high === null ? [] : [[across.value, along.low, along.high]];
     });
-  const height = Math.max(300, Math.min(420, width * 0.6));
-  const grid = { left: 60, right: 24, top: 16, bottom: 44 };
+  const dense = points.length >= crowd && points.every((p) => p.x.value > 0 && p.y.value > 0);
+  const height = Math.max(300, Math.min(dense ? 560 : 420, width * 0.6));
+  const grid = { left: dense ? 76 : 60, right: 24, top: 16, bottom: 44 };
   // One wide interval must not press all points into a corner: it runs out of
   // the plot instead, without a cap.
   const extent = (figures: Figure[]) => Math.min(largest(figures), 2.5 * Math.max(...figures.map((f) => f.value)) || Infinity);
-  const x = valueAxis(t, chart.x, extent(points.map((p) => p.x)), width, { nameGap: 28 });
-  const y = valueAxis(t, chart.y, extent(points.map((p) => p.y)), 500, { nameGap: 40 });
+  const x = dense ? { ...logAxis(t, points.map((p) => p.x.value), chart.x), nameGap: 28 } : valueAxis(t, chart.x, extent(points.map((p) => p.x)), width, { nameGap: 28 });
+  const y = dense ? logAxis(t, points.map((p) => p.y.value), chart.y) : valueAxis(t, chart.y, extent(points.map((p) => p.y)), 500, { nameGap: 40 });
+  const share = (axis: { min: number; max: number }, v: number) => (dense ? Math.log(v / axis.min) / Math.log(axis.max / axis.min) : v / axis.max);
   const places = placeLabels(
     points.map((p) => ({
-      x: grid.left + ((width - grid.left - grid.right) * p.x.value) / x.max,
-      y: height - grid.bottom - ((height - grid.top - grid.bottom) * p.y.value) / y.max,
+      x: grid.left + (width - grid.left - grid.right) * share(x, p.x.value),
+      y: height - grid.bottom - (height - grid.top - grid.bottom) * share(y, p.y.value),
       width: textWidth(p.name),
     })),
     { left: grid.left + 2, right: width - 4, top: 2, bottom: height - grid.bottom - 2 },
@@ -34,8 +36,8 @@ export function scatter(chart: Scatter, data: Data, t: Theme, width: number): [n
   const key = numbered.map((p) => `${number.get(p.i)} ${p.name}`);
   const keyRows = rowsOf(key, width);
   const look = (p: (typeof points)[number]) => ({
-    symbol: p.cluster ? shapes[(p.cluster - 1) % shapes.length] : "circle",
-    itemStyle: { color: seriesColor(t, p.c) },
+    symbol: shapeOf(data, p.c),
+    itemStyle: { color: hueOf(t, data, p.c) },
   });
   const option = {
     grid: { ...grid, bottom: grid.bottom + 19 * keyRows },

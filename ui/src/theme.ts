@@ -21,10 +21,35 @@ export function seriesColor(t: Theme, place: number): string {
   return place === 0 ? t.series[0] : t.series[1 + ((place - 1) % (t.series.length - 1))];
 }
 
-// Past the palette's end colours come again with another dash.
-export function dash(place: number): "solid" | number[] {
-  if (place === 0) return [6, 3];
-  return ([[], [2, 2], [8, 3, 2, 3]] as number[][])[Math.floor((place - 1) / 8) % 3] || "solid";
+// hueOf is a contender's colour: that of its family, so that the configurations of one
+// product look related.
+export function hueOf(t: Theme, data: Data, c: number): string {
+  return seriesColor(t, data.hues[c] ?? c);
+}
+
+// Modes of the CPU have one colour each, wherever they are drawn.
+export const modes = ["softirq", "irq", "system", "user", "nice", "iowait", "steal"];
+
+export function modeColor(t: Theme, mode: string): string {
+  const place = modes.indexOf(mode);
+  return seriesColor(t, place < 0 ? modes.length + 1 : place + 1);
+}
+
+// Lines and shapes tell encryption, which hues do not.
+export function dash(data: Data, c: number): "solid" | number[] {
+  if (c === 0) return [6, 3];
+  return data.ciphers[c] === 1 ? [2, 2] : data.ciphers[c] === 2 ? [8, 3, 2, 3] : "solid";
+}
+
+export function shapeOf(data: Data, c: number): string {
+  return ["circle", "triangle", "diamond"][data.ciphers[c] ?? 0] ?? "circle";
+}
+
+// cipherDecal is a pattern for bars of encrypted contenders.
+export function cipherDecal(data: Data, c: number, t: Theme): object | undefined {
+  const kind = data.ciphers[c];
+  if (!kind) return undefined;
+  return { symbol: "rect", color: t.paper, dashArrayX: [1, 0], dashArrayY: kind === 1 ? [2, 5] : [4, 4], rotation: kind === 1 ? Math.PI / 4 : -Math.PI / 4 };
 }
 
 // tooltip builds elements, never markup: names in it come from files.

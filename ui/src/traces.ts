@@ -7,7 +7,7 @@ import { addExports, type Cell } from "./figures";
 import { scale, tick, words } from "./format";
 import type { Data, Node, Trace, Traces } from "./model";
 import { shows, type State } from "./state";
-import { seriesColor, theme, type Theme, tooltip } from "./theme";
+import { modeColor, modes, seriesColor, theme, type Theme, tooltip } from "./theme";
 
 type Values = (number | null)[];
 
@@ -18,10 +18,6 @@ interface Plot {
   max?: number;
   lines: { name: string; color: number; values: Values }[];
 }
-
-// Modes of the CPU from the foot of the stack: the kernel's work on packets
-// first, what is no work last.
-const modes = ["softirq", "irq", "system", "user", "nice", "iowait", "steal"];
 
 function plots(n: Node): Plot[] {
   const cpu = n.cpu ?? {};
@@ -164,7 +160,7 @@ function option(plot: Plot, node: Node, t: Theme, first: boolean): object {
       ...tooltip(t, (all: any[]) => [`${tick(all[0].value[0])} s`, ...all.map((p) => `${p.seriesName}: ${words(p.value[1], plot.unit)}`)]),
     },
     series: plot.lines.map((l, i) => ({
-      type: "line", name: l.name, symbol: node.times.length < 3 ? "circle" : "none", color: seriesColor(t, l.color), connectNulls: false,
+      type: "line", name: l.name, symbol: node.times.length < 3 ? "circle" : "none", color: plot.stacked ? modeColor(t, l.name) : seriesColor(t, l.color), connectNulls: false,
       lineStyle: { width: plot.stacked ? 0.8 : 1.6 },
       ...(plot.stacked ? { stack: "cpu", areaStyle: { opacity: 0.65 } } : {}),
       ...(i === 0 ? { markArea: { silent: true, itemStyle: { color: t.muted, opacity: 0.1 }, data: [[{ xAxis: 0 }, { xAxis: node.window }]] } } : {}),

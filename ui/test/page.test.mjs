@@ -62,7 +62,7 @@ describe("a full report", () => {
   test("has the charts that the issue asks for", async (t) => {
     const page = await open(t, "full");
     const captions = (await page.locator("figcaption b").allTextContents()).join("\n");
-    for (const want of ["Goodput, dts", "Latency p99 against load, http-350", "Latency by percentile, http-350", "Efficiency, dts", "CPU by mode, idle", "CPU by mode, dts", "Memory used, idle", "Which one?", "Score"]) {
+    for (const want of ["Goodput, dts", "Goodput against host, TCP", "Latency p99 against load, http-350", "Latency by percentile, http-350", "Efficiency, dts", "CPU by mode, idle", "CPU by mode, dts", "Memory used, idle", "Which one?", "Score"]) {
       assert.ok(captions.includes(want), `no chart ${want} among\n${captions}`);
     }
   });
@@ -288,6 +288,50 @@ describe("a full report", () => {
     assert.ok((await page.locator("body").innerText()).includes("need JavaScript"));
     await context.close();
   });
+});
+
+const axe = await readFile(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
+for (const name of ["full", "quick"]) {
+  for (const colorScheme of ["light", "dark"]) {
+    test(`${name}, ${colorScheme}: axe finds nothing serious`, async (t) => {
+      const page = await open(t, name, { colorScheme });
+      await page.evaluate(axe);
+      for (const view of await page.locator("section.view").evaluateAll((list) => list.map((s) => s.id))) {
+        await page.evaluate((v) => { location.hash = v; }, view);
+        await page.locator(`#${view}`).waitFor();
+        await drawn(page, view);
+        const found = await page.evaluate(async () => (await axe.run()).violations.filter((v) => ["serious", "critical"].includes(v.impact)).map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => n.target.join(" ")).join(", ")}`));
+        assert.deepEqual(found, [], view);
+      }
+    });
+  }
+}
+
+test("the overview opens with the answer and a matrix that sorts", async (t) => {
+  const page = await open(t, "quick", { hash: "#overview" });
+  assert.match(await page.locator(".answer p").first().textContent(), /^Goodput/);
+  const names = () => page.locator("table.heat tbody th").allTextContents();
+  const before = await names();
+  assert.match(await page.locator("table.heat").textContent(), /99 %/);
+  await page.locator("table.heat thead th").nth(1).click();
+  const falling = await page.locator("table.heat tbody td:nth-child(2)").evaluateAll((list) => list.map((c) => Number(c.dataset.v)));
+  assert.deepEqual(falling, [...falling].sort((a, b) => b - a));
+  await page.locator("table.heat thead th").first().focus();
+  await page.keyboard.press("Enter");
+  assert.deepEqual(await names(), [...before].sort((a, b) => a.localeCompare(b)));
+});
+
+test("an address opens its view at the top", async (t) => {
+  const page = await open(t, "full", { hash: "#findings" });
+  await page.waitForTimeout(200);
+  assert.equal(await page.evaluate(() => scrollY), 0);
+});
+
+test("the search shows contenders by name, and the address keeps them", async (t) => {
+  const page = await open(t, "quick");
+  await page.locator("#filter summary").click();
+  await page.getByLabel("Show contenders whose name contains").fill("vxlan");
+  assert.match(await page.evaluate(() => location.hash), /c=host&c=calico-vxlan&c=flannel-vxlan|c=host&c=flannel-vxlan&c=calico-vxlan/);
 });
 
 test("hostile names are text", async (t) => {

@@ -1,0 +1,316 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// This file is the page's first picture, contenders by steps, and its strip of validity,
+// contenders by rounds. Both are tables, so that they need no script.
+
+// standings is one figure of each step as per cent of the baseline's.
+type standings struct {
+	Columns []htmlColumn
+	Rows    []standingRow
+}
+
+type standingRow struct {
+	contender
+	Place int
+	Cells []standingCell
+}
+
+type standingCell struct {
+	Place   int // of its step
+	Percent string
+	Full    string // ratio and interval in words
+	Sort    string // the ratio as a number
+	Shade   int    // 0 to 6, of how good it is; -1 for none
+	Unsure  bool   // the interval holds 1, or there is none
+}
+
+const shades = 6
+
+// standings are the matrix of a group; nil where nobody has a ratio.
+func (v *view) standings(g *group) *standings {
+	m := &standings{}
+	for _, s := range v.Steps {
+		if c, ok := v.telltale(g, s.ID); ok {
+			m.Columns = append(m.Columns, htmlColumn{c, v.stepPlace(s.ID)})
+		}
+	}
+	colors, some := v.colors(), false
+	for _, one := range g.Contenders {
+		if one.Baseline {
+			continue
+		}
+		row := standingRow{contender: one, Place: colors[one.ID]}
+		for _, c := range m.Columns {
+			cell := standingCell{Place: c.Place, Shade: -1}
+			if f := g.figure(one.ID, c.column); f != nil && f.Ranked && f.VsBaseline != nil {
+				some = true
+				ratio := f.VsBaseline.Ratio
+				cell.Percent, cell.Full, cell.Sort = strconv.FormatFloat(100*ratio, 'f', 0, 64), comparison(f.VsBaseline)+", "+value(f), fmt.Sprintf("%g", ratio)
+				good := ratio
+				if c.Better == result.Lower && ratio > 0 {
+					good = 1 / ratio
+				}
+				cell.Shade = int(math.Round(shades * math.Min(1, math.Max(0, good))))
+				ci := f.VsBaseline.CI
+				cell.Unsure = ci == nil || ci[0] <= 1 && ci[1] >= 1
+			}
+			row.Cells = append(row.Cells, cell)
+		}
+		m.Rows = append(m.Rows, row)
+	}
+	if !some {
+		return nil
+	}
+	return m
+}
+
+// telltale is the figure that stands for a step: how much it moves, else how long it
+// takes, as far as it is ranked.
+func (v *view) telltale(g *group, step string) (column, bool) {
+	for _, aspect := range []result.Aspect{result.Traffic, result.Typical} {
+		for _, row := range result.Metrics() {
+			if row.Aspect != aspect || row.StandIn > 0 && aspect == result.Typical {
+				continue
+			}
+			c, ok := g.has(step, row.Name)
+			if ok && slices.ContainsFunc(g.Contenders, func(one contender) bool { f := g.figure(one.ID, c); return f != nil && f.Ranked }) {
+				return c, true
+			}
+		}
+	}
+	return column{}, false
+}
+
+// validity is what became of each contender's samples in each round.
+type validity struct {
+	Rounds []int
+	Rows   []validityRow
+}
+
+type validityRow struct {
+	Contender string
+	Place     string // as attributes hold it
+	Cells     []validityCell
+}
+
+type validityCell struct {
+	Text  string // "7 of 8"
+	State string // all, some, none; "" where nothing was measured
+	Why   string // the reasons' codes
+}
+
+// Validity is the strip of all samples; nil of a run that has none.
+func (p page) Validity() *validity {
+	s := &validity{}
+	type spot struct {
+		contender string
+		round     int
+	}
+	valid, all, why := map[spot]int{}, map[spot]int{}, map[spot]string{}
+	var contenders []string
+	for _, m := range p.Marks {
+		at := spot{m.Contender, m.Round}
+		all[at]++
+		if m.Dropped == "" {
+			valid[at]++
+		} else {
+			why[at] = m.Dropped
+		}
+		if !slices.Contains(contenders, m.Contender) {
+			contenders = append(contenders, m.Contender)
+		}
+		if !slices.Contains(s.Rounds, m.Round) {
+			s.Rounds = append(s.Rounds, m.Round)
+		}
+	}
+	if len(contenders) == 0 {
+		return nil
+	}
+	slices.Sort(s.Rounds)
+	slices.SortFunc(contenders, func(a, b string) int { return p.place(a) - p.place(b) })
+	for _, c := range contenders {
+		row := validityRow{Contender: c, Place: p.ContenderPlace(c)}
+		for _, round := range s.Rounds {
+			at := spot{c, round}
+			cell := validityCell{Why: why[at]}
+			if all[at] > 0 {
+				cell.Text = fmt.Sprintf("%d of %d", valid[at], all[at])
+				cell.State = "some"
+				switch valid[at] {
+				case all[at]:
+					cell.State = "all"
+				case 0:
+					cell.State = "none"
+				}
+			}
+			row.Cells = append(row.Cells, cell)
+		}
+		s.Rows = append(s.Rows, row)
+	}
+	return s
+}
+
+// place is the contender's in the palette, behind all others where it has none.
+func (p page) place(id string) int {
+	if n, has := p.colors()[id]; has {
+		return n
+	}
+	return len(p.Data.Contenders)
+}
+
+// hues are each contender's family, by the product's first appearance; 0 is the
+// baseline's own. ciphers are 0 in plain text, 1 with WireGuard, 2 with IPsec or other.
+func (v *view) hues(colors map[string]int) (hues, ciphers []int) {
+	hues, ciphers = make([]int, len(colors)), make([]int, len(colors))
+	product := map[string]string{}
+	for _, info := range v.Contenders {
+		product[info.ID] = info.Product
+	}
+	order := map[string]int{}
+	for _, id := range byPlace(colors) {
+		family := product[id]
+		if family == "" {
+			family = id
+		}
+		if id == v.Baseline {
+			continue
+		}
+		if order[family] == 0 {
+			order[family] = len(order) + 1
+		}
+		hues[colors[id]] = order[family]
+		switch v.capability(id, "encryption") {
+		case "", "no":
+		case "wireguard":
+			ciphers[colors[id]] = 1
+		default:
+			ciphers[colors[id]] = 2
+		}
+	}
+	return hues, ciphers
+}
+
+func byPlace(colors map[string]int) []string {
+	out := make([]string, len(colors))
+	for id, place := range colors {
+		out[place] = id
+	}
+	return out
+}
+
+// forest is the ratios of a column with their intervals; nil with fewer than two.
+func (v *view) forest(g *group, c column, colors map[string]int) *chart {
+	out := &chart{
+		Kind: "forest", X: &axis{c.Head() + " by " + v.Baseline + "'s", "1"}, Places: at(c.Step),
+		Title:   c.Head() + " against " + v.Baseline + ", " + v.titled(c.Step),
+		Caption: "Dot: ratio, paired by round. Line: its interval. The upright line is " + v.Baseline + ". " + betterIs(c.Better) + ".",
+		Table:   plainTable{Head: []string{"contender", "ratio", "figure", "groups"}},
+	}
+	bounded, grouped := false, false
+	for _, one := range g.by([]column{c}).Contenders {
+		f := g.figure(one.ID, c)
+		if f == nil || f.VsBaseline == nil || f.VsBaseline.Ratio <= 0 {
+			continue
+		}
+		row := bar{C: colors[one.ID], Mark: letters(f), Rounds: []float64{}, figure: figure{Value: f.VsBaseline.Ratio, Text: comparison(f.VsBaseline)}}
+		if ci := f.VsBaseline.CI; ci != nil && ci[0] > 0 {
+			row.Low, row.High = &ci[0], &ci[1]
+			bounded = true
+		}
+		grouped = grouped || row.Mark != ""
+		out.Rows = append(out.Rows, row)
+		out.Table.add(row.C, one.ID, comparison(f.VsBaseline), value(f), letters(f))
+	}
+	if len(out.Rows) < 2 {
+		return nil
+	}
+	if !bounded {
+		out.Caption = "Dot: ratio; the rounds are too few for intervals. The upright line is " + v.Baseline + ". " + betterIs(c.Better) + "."
+	}
+	if grouped {
+		out.Caption += " Shaded bands and letters: groups that cannot be told apart."
+	}
+	out.Label = fmt.Sprintf("Forest plot of %s with %s; the table below it has the figures", out.Title, plural(len(out.Rows), "contender"))
+	return out
+}
+
+// titled is a step's name with its id: "TCP, 1 stream (dts)".
+func (v *view) titled(step string) string {
+	if name := v.stepName(step); name != step {
+		return name + " (" + step + ")"
+	}
+	return step
+}
+
+// encryptions are the columns of the picture of what encryption costs.
+var encryptions = []string{"plain", "wireguard", "ipsec"}
+
+// slopes are what encryption costs each product, at the first step that has goodput; nil
+// where no product was measured with and without it.
+func (v *view) slopes(g *group, colors map[string]int) *chart {
+	c, ok := v.first(g, result.Goodput)
+	if !ok {
+		return nil
+	}
+	type product struct {
+		name string
+		best map[string]*analysis.Result
+	}
+	var products []*product
+	for _, one := range g.Contenders {
+		f := g.figure(one.ID, c)
+		if f == nil || one.Baseline || one.Info.Product == "" {
+			continue
+		}
+		kind := v.capability(one.ID, "encryption")
+		if kind == "" || kind == "no" {
+			kind = "plain"
+		}
+		i := slices.IndexFunc(products, func(p *product) bool { return p.name == one.Info.Product })
+		if i < 0 {
+			i, products = len(products), append(products, &product{one.Info.Product, map[string]*analysis.Result{}})
+		}
+		if had := products[i].best[kind]; had == nil || had.Median < f.Median {
+			products[i].best[kind] = f
+		}
+	}
+	out := &chart{
+		Kind: "slopes", X: &axis{"encryption", ""}, Y: &axis{c.Head(), c.Unit}, Parts: []string{"plain", "WireGuard", "IPsec"}, Places: at(c.Step),
+		Title:   "What encryption costs, " + v.titled(c.Step),
+		Caption: "A line for each product, from its fastest configuration in plain text to its fastest with WireGuard and with IPsec; medians.",
+		Table:   plainTable{Head: []string{"product", "plain", "WireGuard", "IPsec"}},
+	}
+	for _, p := range products {
+		line := series{Name: p.name, Points: [][2]short{}}
+		row := []string{p.name}
+		for k, kind := range encryptions {
+			f := p.best[kind]
+			if f == nil {
+				row = append(row, "–")
+				continue
+			}
+			line.C = colors[f.Contender]
+			line.Points = append(line.Points, [2]short{short(k), short(f.Median)})
+			row = append(row, f.Contender+" "+value(f))
+		}
+		if len(line.Points) > 1 {
+			out.Series = append(out.Series, line)
+			out.Table.add(line.C, row...)
+		}
+	}
+	if len(out.Series) == 0 {
+		return nil
+	}
+	out.Label = fmt.Sprintf("Slopes of goodput with and without encryption of %s; the table below has the figures", plural(len(out.Series), "product"))
+	return out
+}
