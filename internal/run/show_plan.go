@@ -25,9 +25,12 @@ func (j *Job) WritePlan(w io.Writer) error {
 	}
 	load *= time.Duration(p.Rounds * len(names))
 	var b strings.Builder
-	fmt.Fprintf(&b, "Nothing has been made. This is what `cnibench run` would do.\n\nSuite       %s, arena %s, %s\n", p.Suite, f.Arena, unit.Plural(p.Rounds, "round"))
+	fmt.Fprintf(&b, "Nothing has been made. This is what `cnibench run` would do.\n\nSuite       %s, arena %s, %s\n", p.Suite, f.Arena, roundsText(p))
 	fmt.Fprintf(&b, "Contenders  %s\n", wrapped(strings.Join(names, ", ")))
 	most := ""
+	if p.Until > 0 || p.MaxTime > 0 {
+		most = "at most "
+	}
 	if !exact {
 		fmt.Fprintf(&b, "            of which those run that this kernel has the pieces for: cnibench probe\n")
 		most = "at most "
@@ -44,6 +47,18 @@ func (j *Job) WritePlan(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// roundsText is how many rounds there are, and what ends them sooner.
+func roundsText(p *result.Plan) string {
+	text := unit.Plural(p.Rounds, "round")
+	if p.Until > 0 {
+		text += fmt.Sprintf(" at most, until the ratios are known to %g %%", 100*p.Until)
+	}
+	if p.MaxTime > 0 {
+		text += fmt.Sprintf(", %s at most", seconds(p.MaxTime))
+	}
+	return text
 }
 
 // planned are the contenders that the plan is of, the baseline first; exact is false
