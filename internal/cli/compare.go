@@ -1,10 +1,7 @@
 package cli
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -13,13 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/analysis/compare"
-	"github.com/cnibench/cnibench/internal/console"
-	"github.com/cnibench/cnibench/internal/exit"
-	"github.com/cnibench/cnibench/internal/fingerprint"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/run"
 )
 
 // compareFlags is the command line of `cnibench compare`.
@@ -33,7 +26,7 @@ type compareFlags struct {
 func newCompareCmd() *cobra.Command {
 	var f compareFlags
 	c := &cobra.Command{
-		Use:   "compare OLD NEW",
+		Use:   "compare OLD NEW, or OLD... -- NEW...",
 		Short: "Compare two runs; with --fail-on, a gate for CI",
 		Long: strings.TrimSpace(`
 Sets the figures of two run directories beside each other: per contender, step
@@ -47,14 +40,26 @@ with parts.
 
 Runs whose conditions differ in what matters (arena, settings, step parameters,
 contender versions, kernel, CPU, …) are refused with exit code 2; --force
-compares them all the same and lists the differences. Runs of different versions of
+compares them all the same and lists the differences. Several runs a side, with -- between
+the sides, count once each, so that what differs between runs of one kind is part of the
+intervals: rounds of one run know nothing of it. Runs of different versions of
 cnibench are refused, too; --mixed-versions is enough for those.`),
 		Example: `  cnibench compare before after
   cnibench compare before after --fail-on 5% --vs-baseline
+  cnibench compare before-1 before-2 before-3 before-4 -- after-1 after-2 after-3 after-4
   cnibench compare before after --fail-on 5% --format junit -o cnibench.xml
   cnibench compare before after --format benchstat | benchstat -col run -`,
-		Args: cobra.ExactArgs(2),
-		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0], args[1]) },
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			dash := c.ArgsLenAtDash()
+			switch {
+			case dash < 0 && len(args) != 2 || dash == 0 || dash == len(args):
+				return usage("want OLD and NEW, or several of each as OLD... -- NEW...")
+			case dash < 0:
+				dash = 1
+			}
+			return f.run(c, args[:dash], args[dash:])
+		},
 	}
 	fl := c.Flags()
 	fl.StringSliceVar(&f.metrics, "metric", nil, "`metrics` to compare, or all (default: goodput or rate, median and p99 latency, CPU per Gbit/s)")
@@ -115,97 +120,4 @@ func percentage(s string) (float64, error) {
 		return 0, errors.New("no number")
 	}
 	return v / 100, nil
-}
-
-func (f *compareFlags) run(c *cobra.Command, oldDir, newDir string) error {
-	opt, err := f.options()
-	if err != nil {
-		return err
-	}
-	var recs, parts [2]*result.Record
-	for i, dir := range []string{oldDir, newDir} {
-		if recs[i], err = result.Load(dir); err != nil {
-			return err
-		}
-		if err := f.usable(dir, recs[i]); err != nil {
-			return err
-		}
-		if parts[i], err = run.LoadPart(dir); err != nil {
-			return err
-		}
-	}
-	opt.Environment = fingerprint.Differences(recs[0].Run.Environment, recs[1].Run.Environment)
-	part := compare.PartPair{Dir: run.PartDir, Old: parts[0], New: parts[1]}
-	if part.Old != nil && part.New != nil {
-		part.Environment = fingerprint.Differences(part.Old.Run.Environment, part.New.Run.Environment)
-	}
-	opt.Parts = []compare.PartPair{part}
-	compared, err := compare.Runs(recs[0], recs[1], opt)
-	var selection *compare.SelectionError
-	if errors.As(err, &selection) && selection.What != "" {
-		return usage("%v", err)
-	}
-	if err != nil {
-		return err
-	}
-	if err := f.alike(compared.Differences); err != nil {
-		return err
-	}
-	if err := f.write(c.OutOrStdout(), compared); err != nil {
-		return err
-	}
-	if compared.Passed != nil && !*compared.Passed {
-		return exit.With(exit.Gate, errors.New(report.GateText(compared)))
-	}
-	if compared.Passed != nil && compared.Unable > 0 {
-		fmt.Fprintf(c.ErrOrStderr(), "cnibench: %d of %d figures have too few rounds to fail the gate\n", compared.Unable, len(compared.Changes))
-	}
-	return nil
-}
-
-// alike refuses runs that differ in what the flags don't allow.
-func (f *compareFlags) alike(all []compare.Difference) error {
-	refused := slices.DeleteFunc(slices.Clone(all), func(d compare.Difference) bool { return f.force || f.mixed && d.OfVersions() })
-	if len(refused) == 0 {
-		return nil
-	}
-	flag := "--mixed-versions"
-	if slices.ContainsFunc(refused, func(d compare.Difference) bool { return !d.OfVersions() }) {
-		flag = "--force"
-	}
-	return usage("the runs differ in what matters:\n  %s\ncompare runs made alike, or add %s to compare these all the same",
-		strings.Join(report.DifferenceTexts(refused), "\n  "), flag)
-}
-
-// usable says why the run in dir can't be compared as the flags ask.
-func (f *compareFlags) usable(dir string, rec *result.Record) error {
-	base := rec.Run.Baseline
-	switch {
-	case !hasValid(rec, ""):
-		return exit.With(exit.Gate, fmt.Errorf("%s: no sample is valid; `cnibench report %s` says why", dir, dir))
-	case f.vsBaseline && rec.Run.Plan.Unpaired:
-		return usage("--vs-baseline: the rounds of %s were not measured beside its baseline's, so that they give no ratios by round; leave the flag out", dir)
-	case f.vsBaseline && !hasValid(rec, base):
-		return usage("--vs-baseline: %s has no valid sample of its baseline %s; leave the flag out, or run with the baseline", dir, base)
-	}
-	return nil
-}
-
-// hasValid says that the run has a valid sample, of the contender if one is
-// named.
-func hasValid(rec *result.Record, contender string) bool {
-	return slices.ContainsFunc(rec.Samples, func(s result.Sample) bool {
-		return s.Verdict == result.Valid && (contender == "" || s.Contender == contender)
-	})
-}
-
-func (f *compareFlags) write(out io.Writer, compared *compare.Comparison) error {
-	if f.output == "" {
-		return report.WriteCompare(out, f.format, compared, report.Options{Color: console.UseColor(out), Width: console.Width(out)})
-	}
-	var b bytes.Buffer
-	if err := report.WriteCompare(&b, f.format, compared, report.Options{}); err != nil {
-		return err
-	}
-	return writeOut(f.output, &b)
 }

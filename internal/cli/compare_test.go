@@ -150,6 +150,9 @@ func TestCompareCommand(t *testing.T) {
 	for _, c := range []told{
 		{"compare OLD OLD --fail-on 0%", 0, "gate passed", ""},
 		{"compare OLD AGAIN --fail-on 5%", 0, "gate passed: none of 8 figures", ""},
+		{"compare OLD AGAIN -- SLOW SLOW", 0, "2 old and 2 new runs", ""},
+		{"compare OLD OLD AGAIN", 2, "", "OLD... -- NEW..."},
+		{"compare -- OLD AGAIN", 2, "", "OLD... -- NEW..."},
 		{"compare OLD SLOW", 0, "▼ worse ", ""},
 		{"compare OLD SLOW --fail-on 5%", 4, "✗ FAILS ", "gate failed: 2 of 8 figures worse by more than 5 %"},
 		{"compare OLD SLOW --fail-on 5% --vs-baseline", 4, "✗ FAILS ", "gate failed"},

@@ -37,6 +37,10 @@ type Options struct {
 	Environment []string
 	// Parts are compared each with its own kind, under one correction for all.
 	Parts []PartPair
+	// MoreOld and MoreNew are repeated runs of either side. With any, a run counts once, with
+	// its figure, and no longer each of its rounds: what differs between runs of one
+	// kind is then part of every interval. Parts are left aside.
+	MoreOld, MoreNew []*result.Record
 }
 
 // Comparison is a comparison of two runs; its JSON is what
@@ -170,9 +174,21 @@ func Runs(old, now *result.Record, opt Options) (*Comparison, error) {
 	}
 	c.Unable, c.Enough = p.weakness()
 	c.Notes = p.notes(c.Unable, c.Enough)
+	if p.repeated() {
+		c.Notes = append(c.Notes, fmt.Sprintf("%d old and %d new runs: each counts once, with its figure, so that what differs between runs of one kind is part of the intervals; two sides of 4 runs give the first of 95 %%",
+			1+len(opt.MoreOld), 1+len(opt.MoreNew)))
+	}
 	c.Differences, c.Faults = []Difference{}, []RunFault{}
 	var vague []string
 	for _, one := range pairs {
+		for _, more := range slices.Concat(opt.MoreOld, opt.MoreNew) {
+			differ, _ := differences(one.old.Run, &more.Run, one.old.Run.Tools(one.old.Samples), more.Run.Tools(more.Samples), one.environment)
+			for _, d := range differ {
+				if !slices.ContainsFunc(c.Differences, func(o Difference) bool { return o.Key == d.Key }) {
+					c.Differences = append(c.Differences, d)
+				}
+			}
+		}
 		differ, unknown := differences(one.old.Run, one.now.Run, one.old.Run.Tools(one.old.Samples), one.now.Run.Tools(one.now.Samples), one.environment)
 		c.Differences = append(c.Differences, analysis.Changed(differ, func(d *Difference) { d.Key = one.in(".", d.Key) })...)
 		for _, key := range unknown {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -304,5 +305,44 @@ func TestGateThatCannotFail(t *testing.T) {
 	c := compared(t, analysistest.Noisy(1, 3, 1, 1, 0.01), analysistest.Noisy(2, 3, 0.5, 1, 0.01), compare.Options{FailOn: analysistest.Share(0.05)})
 	if *c.Passed || c.Unable != 16 || c.Enough != 6 {
 		t.Errorf("passed %v, %d unable, %d rounds would do", *c.Passed, c.Unable, c.Enough)
+	}
+}
+
+// Runs that differ from each other by more than their rounds do: one run a side calls that
+// a change nearly always, several runs a side do not.
+func TestRepeatedRuns(t *testing.T) {
+	const tries = 40
+	r := rand.New(rand.NewPCG(21, 22))
+	opt := func() compare.Options {
+		return compare.Options{Metrics: []string{"goodput"}, Contenders: []string{"flannel-vxlan"}}
+	}
+	once, repeated := 0, 0
+	for range tries {
+		var runs []*result.Record
+		for range 8 {
+			runs = append(runs, analysistest.Noisy(r.Uint64(), 6, 1, math.Exp(0.1*r.NormFloat64()), 0.01))
+		}
+		single, err := compare.Runs(runs[0], runs[4], opt())
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := opt()
+		o.MoreOld, o.MoreNew = runs[1:4], runs[5:]
+		several, err := compare.Runs(runs[0], runs[4], o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := several.Changes[0]; len(c.Old.Values) != 4 || len(c.New.Values) != 4 || c.CI == nil {
+			t.Fatalf("%+v", c)
+		}
+		if single.Changes[0].Sure {
+			once++
+		}
+		if several.Changes[0].Sure {
+			repeated++
+		}
+	}
+	if once < tries/2 || repeated > tries/5 {
+		t.Errorf("of %d comparisons without a change, %d were sure with one run a side and %d with four", tries, once, repeated)
 	}
 }

@@ -32,6 +32,8 @@ type pairing struct {
 	environment []string
 	opt         Options
 	old, now    *analysis.Evidence
+	moreOld     []*analysis.Evidence // repeated runs of either side
+	moreNew     []*analysis.Evidence
 	changes     []Change
 	missing     []Missing
 }
@@ -106,9 +108,34 @@ func (p *pairing) figures(e *analysis.Evidence) map[spotOf]map[string]figureOf {
 	return all
 }
 
-// side is a run's figure: its own, or its ratio to the run's baseline; not ok
-// where that is no finite number.
+// repeated says that there are several runs on a side.
+func (p *pairing) repeated() bool { return len(p.moreOld)+len(p.moreNew) > 0 }
+
+// side is the figure of one side. Of repeated runs the values are the runs' figures.
 func (p *pairing) side(e *analysis.Evidence, at analysis.Place, contender string) (Side, bool) {
+	first, ok := p.oneSide(e, at, contender)
+	if !ok || !p.repeated() {
+		return first, ok
+	}
+	more := p.moreNew
+	if e == p.old {
+		more = p.moreOld
+	}
+	values := []float64{first.Median}
+	for _, other := range more {
+		if len(other.Figures[at][contender]) == 0 {
+			continue // this run has no such figure
+		}
+		if s, ok := p.oneSide(other, at, contender); ok {
+			values = append(values, s.Median)
+		}
+	}
+	return Side{stat.Median(values), values}, true
+}
+
+// oneSide is a run's figure: its own, or its ratio to the run's baseline; not ok
+// where that is no finite number.
+func (p *pairing) oneSide(e *analysis.Evidence, at analysis.Place, contender string) (Side, bool) {
 	s, ok := p.sideOf(e, at, contender)
 	bad := func(v float64) bool { return finite(v) == nil }
 	return s, ok && !bad(s.Median) && !slices.ContainsFunc(s.Values, bad)

@@ -36,6 +36,15 @@ func (opt Options) pairings(old, now *result.Record) (list []*pairing, faults []
 		list = append(list, p)
 	}
 	pair("", old, now, opt.Environment)
+	if p := list[0]; len(opt.MoreOld)+len(opt.MoreNew) > 0 {
+		for _, more := range opt.MoreOld {
+			p.moreOld = append(p.moreOld, analysis.Collect(more, opt.Complete(&more.Run.Plan)))
+		}
+		for _, more := range opt.MoreNew {
+			p.moreNew = append(p.moreNew, analysis.Collect(more, opt.Complete(&more.Run.Plan)))
+		}
+		return list, nil
+	}
 	for _, part := range opt.Parts {
 		lacks := "has nothing in " + part.Dir + ", where the other run has what it measured under another kernel"
 		switch was, is := opt.takes(part.Old), opt.takes(part.New); {

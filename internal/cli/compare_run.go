@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/analysis/compare"
+	"github.com/cnibench/cnibench/internal/console"
+	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/fingerprint"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run"
+)
+
+func (f *compareFlags) run(c *cobra.Command, oldDirs, newDirs []string) error {
+	opt, err := f.options()
+	if err != nil {
+		return err
+	}
+	if opt.MoreOld, err = f.loadMore(oldDirs[1:]); err != nil {
+		return err
+	}
+	if opt.MoreNew, err = f.loadMore(newDirs[1:]); err != nil {
+		return err
+	}
+	var recs, parts [2]*result.Record
+	for i, dir := range []string{oldDirs[0], newDirs[0]} {
+		if recs[i], err = result.Load(dir); err != nil {
+			return err
+		}
+		if err := f.usable(dir, recs[i]); err != nil {
+			return err
+		}
+		if parts[i], err = run.LoadPart(dir); err != nil {
+			return err
+		}
+	}
+	opt.Environment = fingerprint.Differences(recs[0].Run.Environment, recs[1].Run.Environment)
+	part := compare.PartPair{Dir: run.PartDir, Old: parts[0], New: parts[1]}
+	if part.Old != nil && part.New != nil {
+		part.Environment = fingerprint.Differences(part.Old.Run.Environment, part.New.Run.Environment)
+	}
+	opt.Parts = []compare.PartPair{part}
+	compared, err := compare.Runs(recs[0], recs[1], opt)
+	var selection *compare.SelectionError
+	if errors.As(err, &selection) && selection.What != "" {
+		return usage("%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	if err := f.alike(compared.Differences); err != nil {
+		return err
+	}
+	if err := f.write(c.OutOrStdout(), compared); err != nil {
+		return err
+	}
+	if compared.Passed != nil && !*compared.Passed {
+		return exit.With(exit.Gate, errors.New(report.GateText(compared)))
+	}
+	if compared.Passed != nil && compared.Unable > 0 {
+		fmt.Fprintf(c.ErrOrStderr(), "cnibench: %d of %d figures have too few rounds to fail the gate\n", compared.Unable, len(compared.Changes))
+	}
+	return nil
+}
+
+// loadMore reads the repeated runs of a side.
+func (f *compareFlags) loadMore(dirs []string) (list []*result.Record, err error) {
+	for _, dir := range dirs {
+		rec, err := result.Load(dir)
+		if err != nil {
+			return nil, err
+		}
+		if err := f.usable(dir, rec); err != nil {
+			return nil, err
+		}
+		list = append(list, rec)
+	}
+	return list, nil
+}
+
+// alike refuses runs that differ in what the flags don't allow.
+func (f *compareFlags) alike(all []compare.Difference) error {
+	refused := slices.DeleteFunc(slices.Clone(all), func(d compare.Difference) bool { return f.force || f.mixed && d.OfVersions() })
+	if len(refused) == 0 {
+		return nil
+	}
+	flag := "--mixed-versions"
+	if slices.ContainsFunc(refused, func(d compare.Difference) bool { return !d.OfVersions() }) {
+		flag = "--force"
+	}
+	return usage("the runs differ in what matters:\n  %s\ncompare runs made alike, or add %s to compare these all the same",
+		strings.Join(report.DifferenceTexts(refused), "\n  "), flag)
+}
+
+// usable says why the run in dir can't be compared as the flags ask.
+func (f *compareFlags) usable(dir string, rec *result.Record) error {
+	base := rec.Run.Baseline
+	switch {
+	case !hasValid(rec, ""):
+		return exit.With(exit.Gate, fmt.Errorf("%s: no sample is valid; `cnibench report %s` says why", dir, dir))
+	case f.vsBaseline && rec.Run.Plan.Unpaired:
+		return usage("--vs-baseline: the rounds of %s were not measured beside its baseline's, so that they give no ratios by round; leave the flag out", dir)
+	case f.vsBaseline && !hasValid(rec, base):
+		return usage("--vs-baseline: %s has no valid sample of its baseline %s; leave the flag out, or run with the baseline", dir, base)
+	}
+	return nil
+}
+
+// hasValid says that the run has a valid sample, of the contender if one is
+// named.
+func hasValid(rec *result.Record, contender string) bool {
+	return slices.ContainsFunc(rec.Samples, func(s result.Sample) bool {
+		return s.Verdict == result.Valid && (contender == "" || s.Contender == contender)
+	})
+}
+
+func (f *compareFlags) write(out io.Writer, compared *compare.Comparison) error {
+	if f.output == "" {
+		return report.WriteCompare(out, f.format, compared, report.Options{Color: console.UseColor(out), Width: console.Width(out)})
+	}
+	var b bytes.Buffer
+	if err := report.WriteCompare(&b, f.format, compared, report.Options{}); err != nil {
+		return err
+	}
+	return writeOut(f.output, &b)
+}
