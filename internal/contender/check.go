@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/strictyaml"
 )
 
-// The values that a file may use. A word that is in none of these lists is
-// more often a slip than a new kind of network; a new kind adds its word here.
+// The values that a file may use. A word in none of these lists is a mistake more often
+// than a new kind of network; a new kind adds its word here.
 var (
 	studies       = []string{"2016", "2018", "2019", "2020", "2024", "kube-ovn"}
 	encryptions   = []string{"none", "wireguard", "ipsec", "nacl"}
@@ -27,8 +27,7 @@ var (
 
 var idForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// problems gathers what is wrong with one file, so that its writer mends all
-// of it at once.
+// problems collects the errors of one file, so that its writer sees all of them at once.
 type problems struct {
 	file string
 	errs []error
@@ -53,7 +52,7 @@ func (p *problems) oneOf(key, value string, known []string) {
 	}
 }
 
-// check finds contradictions that the types cannot.
+// check finds contradictions between values that decode without error.
 func (c *Contender) check(file string) error {
 	p := &problems{file: file}
 	name := strings.TrimSuffix(path.Base(file), ".yaml")
@@ -109,9 +108,9 @@ func (d Datapath) check(p *problems) {
 	}
 }
 
-// check wants the pieces of the lab form or the reason why there is none.
-// A contender that attaches nothing needs no piece: its endpoints run in the
-// nodes' own network.
+// check requires the pieces of the lab form, or the reason why the contender has no lab
+// form. A contender that attaches nothing needs no piece: its endpoints run in the nodes'
+// own network.
 func (l Lab) check(p *problems, attachesNothing bool) {
 	pieces := len(l.Pieces()) > 0
 	switch {

@@ -103,7 +103,7 @@ type Manifest struct {
 	Replace []Replacement     `yaml:"replace,omitempty"`
 }
 
-// Replacement is made wherever Old is found; finding none is an error.
+// Replacement replaces every Old by another text. It is an error if there is no Old.
 type Replacement struct {
 	Old string `yaml:"old"`
 	New string `yaml:"new"`
@@ -143,7 +143,7 @@ type Wait struct {
 	NodeAnnotation string `yaml:"node-annotation,omitempty"`
 }
 
-// Farewell is a command for the product's own pods, before they are removed.
+// Farewell is a command that runs in the product's own pods before they are removed.
 type Farewell struct {
 	Namespace string   `yaml:"namespace"`
 	Selector  string   `yaml:"selector"`
@@ -197,8 +197,8 @@ func Expand(text string, fact func(name string) (string, error)) (string, error)
 	return out, failed
 }
 
-// ExpandAll does the same to every text in a tree of maps and lists and
-// returns a copy.
+// ExpandAll returns a copy of a tree of maps and lists in which every text is expanded,
+// as by Expand.
 func ExpandAll(tree any, fact func(name string) (string, error)) (any, error) {
 	switch v := tree.(type) {
 	case string:
@@ -277,7 +277,7 @@ func (k *Kube) check(p *problems) {
 // RawObject, *Secret, *Patch, *Wait or *Farewell.
 type Action interface{ check(p *problems) }
 
-// actions are what the step does: one, where the recipe is right.
+// actions returns the actions that the step has; a correct step has exactly one.
 func (s *Step) actions() []Action {
 	return slices.DeleteFunc(
 		[]Action{s.Namespace, s.NodeLabels, s.Chart, s.Manifest, s.Object, s.Secret, s.Patch, s.Wait, s.Farewell},
@@ -378,7 +378,7 @@ func (p *problems) sums(key string, sums map[string]string) {
 	}
 }
 
-// placeholders finds those that no cluster can fill.
+// placeholders finds placeholders whose facts no cluster has.
 func (p *problems) placeholders(key string, tree any) {
 	_, err := ExpandAll(tree, func(name string) (string, error) {
 		if !slices.Contains(Placeholders(), name) {

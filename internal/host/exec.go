@@ -62,10 +62,11 @@ func StartWith(ctx context.Context, c Command, prepare func(*exec.Cmd), start fu
 	return p, nil
 }
 
-// LocalProcess is what the processes of Local and Foreground are too.
+// LocalProcess is a Process that also has a process ID and its CPU time. Those of Local
+// and Foreground are LocalProcesses.
 type LocalProcess interface {
 	Process
-	// PID is also the process group's number, but for Foreground's.
+	// PID is the process ID, and that of its process group unless Foreground started it.
 	PID() int
 	// CPU is, after Wait, the CPU time of the process and of all its
 	// descendants that were waited for (wait4's rusage).
@@ -152,7 +153,7 @@ func beside() []string {
 	return []string{filepath.Dir(self)}
 }
 
-// find is the program's path, or a *ProgramError.
+// find returns the program's path. Errors: *ProgramError.
 func find(program string) (string, error) {
 	path, err := exec.LookPath(program)
 	for _, dir := range append(beside(), sbin...) {

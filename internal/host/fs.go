@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// FS is a machine's files as settings are kept in: small, mostly of /proc and
+// FS is the files of a machine that hold its settings: small files, mostly of /proc and
 // /sys. Names are absolute paths on that machine.
 type FS interface {
 	// ReadFile returns the whole file. A missing file is an fs.ErrNotExist.
@@ -22,7 +22,7 @@ type FS interface {
 }
 
 // Tree is the files below a folder: "/" is this machine, anything else a copy
-// of one, such as a fixture, which neither ".." nor a symbolic link leaves.
+// of a machine's files, such as a fixture; neither ".." nor a symbolic link leads out of it.
 type Tree string
 
 // ReadFile implements FS.

@@ -46,12 +46,11 @@ type Runner interface {
 type Process interface {
 	// Wait waits for the end; a non-zero exit is an *ExitError.
 	Wait() error
-	// Signal asks the process to stop or go on; a process that has ended is
-	// no error.
+	// Signal sends the process a signal. It is no error if the process has ended.
 	Signal(os.Signal) error
 }
 
-// ProgramError says that a program is missing and what brings it.
+// ProgramError says that a program is missing and what installs it.
 type ProgramError struct {
 	Program string
 	Remedy  string // "" where unknown

@@ -94,7 +94,7 @@ var packages = map[string][4]string{
 	"hey":                           {"hey", "", "", ""},
 }
 
-// builds are the commands that build, in a checkout, what no package has.
+// builds are the commands that build, in a checkout, programs that no package has.
 var builds = map[string]string{"flanneld": "make flanneld"}
 
 // Known says whether the table of packages, or that of builds, has the program.
@@ -121,8 +121,8 @@ var distributions = []Distribution{
 // Distributions are the families that the table of packages has.
 func Distributions() []Distribution { return slices.Clone(distributions) }
 
-// Here is this machine's distribution by /etc/os-release; Debian where that
-// file names none of the others.
+// Here returns this machine's distribution by /etc/os-release. It is Debian if the file
+// names no distribution of the table.
 func Here() Distribution {
 	raw, err := os.ReadFile("/etc/os-release")
 	if err != nil {
@@ -156,8 +156,8 @@ func (d Distribution) Install(packages ...string) string {
 	return d.install + d.lean + " " + strings.Join(packages, " ")
 }
 
-// Remedy says what brings the program to a machine that lacks it; "" where
-// neither package nor build is known.
+// Remedy says how to install or build the program; "" if neither package nor build is
+// known.
 func (d Distribution) Remedy(program string) string {
 	switch pkg := d.Package(program); {
 	case builds[program] != "":
@@ -209,7 +209,7 @@ func Missing(program string) *ProgramError {
 }
 
 // Have returns nil if all those programs, CNI plugins and files are on this
-// machine, else the *ProgramError of each that is missing.
+// machine, else an error that joins a *ProgramError for each missing one.
 func Have(programs ...string) error {
 	var errs []error
 	for _, p := range programs {

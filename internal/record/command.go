@@ -110,7 +110,7 @@ func (c *command) run(ctx context.Context, signals *signals, peer *peer) {
 	}
 }
 
-// hear acts on the peer's last message, or on its loss.
+// hear acts on the peer's last message, or on the loss of its connection.
 func (c *command) hear(peer *peer, m message, ok bool) {
 	other, at := peer.own.other(), time.Since(c.started).Seconds()
 	switch {
@@ -142,8 +142,8 @@ func (c *command) hear(peer *peer, m message, ok bool) {
 	}
 }
 
-// stopSignal ends a command as Ctrl-C does; what a shell has started in the
-// background is deaf to that.
+// stopSignal ends a command as Ctrl-C does. Background children of a shell ignore it;
+// sweep ends them.
 func stopSignal() os.Signal {
 	if signal.Ignored(os.Interrupt) {
 		return syscall.SIGTERM
@@ -166,8 +166,8 @@ func (c *command) pass(s os.Signal) {
 	}
 }
 
-// end notes the exit code. A command that the other side's end has stopped did
-// what it should.
+// end notes the exit code: 0 for a command that was stopped because the other side
+// ended.
 func (c *command) end(err error) {
 	var exit *host.ExitError
 	switch {
@@ -180,7 +180,7 @@ func (c *command) end(err error) {
 	}
 }
 
-// whyNot is the shell's code for a command that did not start, and the reason.
+// whyNot returns the shell's exit code for a command that did not start, and the reason.
 func whyNot(program string, err error) (int, error) {
 	var missing *host.ProgramError
 	if !errors.As(err, &missing) {

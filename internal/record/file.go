@@ -16,7 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/sysmon"
 )
 
-// DefaultFile is the recording's name where none was asked for.
+// DefaultFile is the default name of the recording.
 const DefaultFile = "cnibench-record.om.zst"
 
 // output is the file of a recording. It consists of parts that are each whole
@@ -65,8 +65,8 @@ func plainName(path string) bool {
 	return slices.Contains([]string{".prom", ".om", ".txt"}, filepath.Ext(path))
 }
 
-// create opens the file before anything is recorded: one that cannot be
-// written shows at once. What is in it stays until there is something to write.
+// create opens the file before anything is recorded, so that an error shows at once. The
+// old content stays until there is something to write.
 func create(path string, plain bool) (*output, error) {
 	f, fresh, err := open(path)
 	if err != nil {
@@ -86,8 +86,8 @@ func create(path string, plain bool) (*output, error) {
 	return o, err
 }
 
-// open opens a file to be written later. A named pipe that nobody reads is an
-// error and no wait.
+// open opens a file that is written later. A named pipe without a reader is an error:
+// open does not wait for one.
 func open(path string) (f *os.File, fresh bool, err error) {
 	_, before := os.Lstat(path)
 	f, err = os.OpenFile(path, os.O_CREATE|os.O_WRONLY|syscall.O_NONBLOCK, 0o644)
@@ -122,7 +122,7 @@ func sameFile(a, b string) bool {
 	return err == nil && info.Mode().IsRegular() && os.SameFile(info, other)
 }
 
-// close removes a file that was made for nothing.
+// close closes the file, and removes it if create made it and nothing was written.
 func (o *output) close() error {
 	err := o.file.Close()
 	if o.fresh && !o.wrote {
@@ -139,7 +139,8 @@ func (o *output) close() error {
 	return err
 }
 
-// remove takes away what may be gone: recording and summary under one name.
+// remove removes a file. It is no error if there is none: recording and summary may have
+// the same name.
 func remove(path string) error {
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -182,8 +183,8 @@ func (o *output) part() (err error) {
 	return nil
 }
 
-// write writes the recording with its summary; of a disk that gets full it
-// keeps what fits, as a file that can be read.
+// write writes the recording with its summary. If the disk gets full, it keeps the parts
+// that fit, as a file that can be read.
 func (o *output) write(rec *sysmon.Recorder, s *Summary) error {
 	head, summary := rec.Part(), s.families(rec.Part().Times)
 	o.first = len(summary)
@@ -280,7 +281,7 @@ func (o *output) cut() (kept int, err error) {
 	return 0, err
 }
 
-// stream is a pipe or a device: it can only grow.
+// stream is the file of a pipe or a device, which can't be cut.
 type stream struct{ *os.File }
 
 func (stream) Truncate(int64) error           { return nil }

@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the processes that a stopped command left behind get to end by
-// themselves, and after a SIGTERM.
+// How long the processes that a stopped command left behind may take to end by
+// themselves, and then after a SIGTERM.
 const (
 	leavePatience = 500 * time.Millisecond
 	termPatience  = 2 * time.Second
 )
 
-// sweep ends what is left of the group of a command that its client's end has
-// ended: a shell's background children are deaf to the SIGINT.
+// sweep ends the remaining processes of a command that was stopped because its client
+// ended: a shell's background children ignore SIGINT.
 func (c *command) sweep() {
 	if !c.group || !c.stopped && c.lost == nil || c.process == nil {
 		return

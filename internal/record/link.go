@@ -24,7 +24,7 @@ const handshakeTime = 5 * time.Second
 // ErrToken says that the other side could not prove that it has the token.
 var ErrToken = errors.New("the other side has another token; copy one token file to both machines")
 
-// errHungUp is a server that says nothing.
+// errHungUp is the error of a server that closed the connection without a message.
 var errHungUp = errors.New("the other side closed the connection at once: it is no cnibench recorder, or too many clients connect to it; check the address, and try again")
 
 // link is a connection between two recorders that have proved to each other

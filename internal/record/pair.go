@@ -180,8 +180,7 @@ func (p *Pair) accept(ctx context.Context, log *slog.Logger) (*link, bool, error
 // it ends.
 const maxGreetings = 16
 
-// acceptPause is how long a server waits when the machine is short of
-// something.
+// acceptPause is how long a server waits after a temporary error of Accept.
 const acceptPause = 100 * time.Millisecond
 
 // keepAlive notices within about half a minute that the other machine is gone.
@@ -329,7 +328,8 @@ func (p *peer) running(log *slog.Logger) {
 	}
 }
 
-// failed tells a client that it does not; a client that has gone needs no word.
+// failed tells a client that the server's command did not start. It is no error if the
+// client has gone.
 func (p *peer) failed(err error) {
 	if p != nil && p.own == serverSide {
 		_ = p.link.send(message{Op: opFailed, Error: err.Error()})
@@ -339,8 +339,8 @@ func (p *peer) failed(err error) {
 // stops says whether the other side's end ends this side's command.
 func (p *peer) stops() bool { return p != nil && p.own == serverSide && !p.startOnly }
 
-// news returns what the other side says while the command runs, closed if it is
-// lost; nil where it does not matter.
+// news returns a channel of the other side's messages while the command runs. It is
+// closed if the connection is lost, and nil if the other side's end does not matter.
 func (p *peer) news() <-chan message {
 	if p == nil || p.startOnly {
 		return nil
@@ -348,7 +348,7 @@ func (p *peer) news() <-chan message {
 	return p.messages
 }
 
-// tell says to the other side that this side's command has ended.
+// tell tells the other side that this side's command has ended.
 func (p *peer) tell(c *command) {
 	switch {
 	case p == nil || c.lost != nil || c.alone:

@@ -1,7 +1,7 @@
 // Package record runs one command and records the machine around it: alone, or
 // as one of a pair whose commands start and end together. It knows the format
 // of a recording (sysmon) and how commands start (host), and no arena, suite
-// or run; nobody's flags are parsed here but statexec's short ones. Next:
+// or run; of flags it parses only statexec's short ones. Next:
 // Run below, then pair.go.
 package record
 
@@ -116,11 +116,11 @@ func Run(ctx context.Context, o Options) (code int, s *Summary, err error) {
 	return c.code, s, errors.Join(err, sheet.save(s), c.lost)
 }
 
-// minInterval is what the kernel's own clocks resolve: CPU time is in ticks of
-// 10 ms.
+// minInterval is the least time between snapshots: the kernel counts CPU time in ticks
+// of 10 ms.
 const minInterval = 10 * time.Millisecond
 
-// OptionError is wrong usage.
+// OptionError says that an option of Run is wrong.
 type OptionError struct{ text string }
 
 func (e *OptionError) Error() string { return e.text }

@@ -15,8 +15,8 @@ type signals struct{ c chan os.Signal }
 
 func notify() *signals {
 	s := &signals{make(chan os.Signal, 16)}
-	// A shell that puts a command in the background makes it ignore both; of
-	// SIGQUIT Go's runtime has lost sight by now.
+	// A shell makes a background command ignore SIGINT and SIGQUIT. Go's runtime has
+	// replaced the disposition of SIGQUIT, so SIGINT's tells of both.
 	if signal.Ignored(os.Interrupt) {
 		signal.Ignore(syscall.SIGQUIT)
 	}
@@ -30,7 +30,7 @@ func notify() *signals {
 
 func (s *signals) stop() { signal.Stop(s.c) }
 
-// wait sleeps, and returns the signal that cut it short.
+// wait sleeps for the duration, and returns the signal that ended the sleep early, or nil.
 func (s *signals) wait(d time.Duration) os.Signal {
 	if d <= 0 {
 		return nil
@@ -45,9 +45,8 @@ func (s *signals) wait(d time.Duration) os.Signal {
 	}
 }
 
-// fromTerminal says whether the terminal sends such a signal to us and to the
-// command alike: it must not get it twice. That it came from a kill instead
-// cannot be told.
+// fromTerminal says whether the terminal sends this signal to the command, too, which
+// must not get it twice. A signal of kill(1) can't be told from the terminal's.
 func fromTerminal(sig os.Signal) bool {
 	if sig != os.Interrupt && sig != syscall.SIGQUIT {
 		return false

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// alias is a flag of statexec: its name is ours too, its short form has
-// several letters where ours can have but one, and it has a variable of the
-// environment.
+// alias is a flag of statexec. This program has it by the same name. statexec's short
+// form may have several letters, which pflag's can't, and an environment variable sets it.
 type alias struct {
 	flag, short, variable string
 	isSwitch              bool // it takes no value; the variable needs only be set
@@ -61,8 +60,8 @@ func LongFlags(args []string, takesValue func(flag string) bool) []string {
 	return long
 }
 
-// Environment gives set the flags that statexec's variables ask for, in an
-// order in which the later wins.
+// Environment calls set with the flags that statexec's variables stand for. If two stand
+// for one flag, the later call counts.
 func Environment(environ []string, set func(flag, value string) error) error {
 	values := map[string]string{}
 	for _, pair := range environ {

@@ -10,14 +10,14 @@ import (
 	"os"
 )
 
-// Content is n bytes that no compression makes smaller, the same ones for
-// every n and everywhere.
+// Content reads n bytes that no compression makes smaller. The bytes at an offset are
+// the same for every n and on every machine.
 func Content(n int64) io.Reader {
 	return io.LimitReader(rand.NewChaCha8([32]byte([]byte("cnibench: the file of transfers."))), n)
 }
 
-// Write writes the content of n bytes to a new file. All of it is real: a
-// file with holes would be read from one page that never leaves the cache.
+// Write writes the content of n bytes to a new file. It leaves no holes: the kernel would
+// read them from one page that never leaves the cache.
 func Write(path string, n int64) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -69,5 +69,5 @@ func wrongSize(got, want int64) error {
 	return fmt.Errorf("%d bytes arrived instead of %d", got, want)
 }
 
-// remove takes a file away that may not be there.
+// remove removes a file. It is no error if there is none.
 func remove(path string) { _ = os.Remove(path) }

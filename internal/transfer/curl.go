@@ -12,10 +12,9 @@ import (
 )
 
 // Curl is the client of HTTP, HTTPS and FTP. A transfer's seconds are curl's
-// time_total: from its start on the URL, before it connects, to the last byte;
-// that the program starts and ends is not in it. The first byte is its
-// time_starttransfer: with HTTP the first of the response's header, with FTP
-// the first of the file.
+// time_total: from its start on the URL, before it connects, to the last byte, without
+// the start and the end of the program. The first byte is curl's time_starttransfer: of
+// the response's header with HTTP, of the file with FTP.
 type Curl struct {
 	Args      []string // options and the URL
 	FileBytes int64
@@ -29,7 +28,7 @@ func (c Curl) Fetch(ctx context.Context, to string) (Transfer, error) {
 	if to == "" {
 		to = "/dev/null"
 	}
-	// -q: nobody's .curlrc. --fail: an error page is no file.
+	// -q: no .curlrc is read. --fail: an error page is an error.
 	argv := append([]string{"curl", "-q", "--silent", "--show-error", "--fail", "--noproxy", "*",
 		"--output", to, "--write-out", curlFormat}, c.Args...)
 	stdout, _, _, err := run(ctx, argv)

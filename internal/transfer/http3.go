@@ -23,10 +23,10 @@ const udpWanted = 7 << 20
 // http3Idle is how long a connection may hear nothing before it is given up.
 const http3Idle = 5 * time.Second
 
-// HTTP3 is the client of HTTP/3, quic-go's. Every transfer has a socket and a
-// connection of its own, without resumption. Its seconds are from before the
-// socket is made to the last byte; the first byte is the first of the
-// response's header, as curl counts it.
+// HTTP3 is the client of HTTP/3 with quic-go. Every transfer has a socket and a
+// connection of its own, without resumption. The seconds of a transfer begin before its
+// socket is made and end with the last byte; the first byte is that of the response's
+// header, as with curl.
 type HTTP3 struct {
 	URL       string // https://ADDRESS:PORT/PATH
 	CA        *x509.CertPool
@@ -35,7 +35,7 @@ type HTTP3 struct {
 	UDP *UDP
 }
 
-// NewHTTP3 is the client that trusts only the certificates in a PEM file.
+// NewHTTP3 returns a client that trusts only the certificates in a PEM file.
 func NewHTTP3(url, caFile string, size int64) (*HTTP3, error) {
 	pem, err := os.ReadFile(caFile)
 	if err != nil {
@@ -89,7 +89,7 @@ func (h *HTTP3) Fetch(ctx context.Context, to string) (t Transfer, err error) {
 	return t, nil
 }
 
-// client is one with a socket of its own.
+// client returns an HTTP client with a socket of its own.
 func (h *HTTP3) client() (client *http3.Transport, closeAll func(), err error) {
 	conn, err := net.ListenUDP("udp", nil)
 	if err != nil {

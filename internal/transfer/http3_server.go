@@ -21,11 +21,10 @@ const ServedSchema = "cnibench/serve-http3/1"
 type Served struct {
 	Schema    string `json:"schema"`
 	Transfers int64  `json:"transfers"` // whole files written
-	// GSO says that all of them were sent with the kernel's segmentation of
-	// UDP (UDP_SEGMENT): one system call and one walk through the stack for
-	// many packets.
+	// GSO says that all packets were sent with the kernel's segmentation of UDP
+	// (UDP_SEGMENT): one system call and one walk through the stack for many packets.
 	GSO bool `json:"gso"`
-	// UDP is what the kernel granted its socket, to send.
+	// UDP is the send buffer that the kernel granted the server's socket.
 	UDP *UDP `json:"udp,omitempty"`
 }
 
@@ -40,8 +39,8 @@ type HTTP3Server struct {
 
 type connKey struct{}
 
-// Serve serves until ctx ends; ready is called once it listens. Every
-// connection's socket is the server's one.
+// Serve serves until ctx ends. It calls ready once it listens. All connections share
+// the server's socket.
 func (s *HTTP3Server) Serve(ctx context.Context, ready func()) (Served, error) {
 	cert, err := tls.LoadX509KeyPair(s.Cert, s.Key)
 	if err != nil {

@@ -28,11 +28,11 @@ func run(ctx context.Context, argv []string) (stdout, stderr []byte, took time.D
 	}
 	var exit *host.ExitError
 	if errors.As(err, &exit) {
-		// Its arguments are the caller's, who has them already.
+		// The error leaves the arguments out: the caller knows them.
 		err = fmt.Errorf("%s: exit status %d: %s", argv[0], exit.Code, said(errs.Bytes()))
 	}
 	return out.Bytes(), errs.Bytes(), took, err
 }
 
-// said is a program's standard error in one line.
+// said returns a program's standard error as one line.
 func said(stderr []byte) string { return strings.Join(strings.Fields(string(stderr)), " ") }

@@ -11,15 +11,14 @@ type Plan struct {
 	FileBytes int64         // of the file, checked after every transfer
 	Warmup    time.Duration // whole transfers until this has passed are not counted
 	Duration  time.Duration // transfers start until this has passed in the window
-	// Begin and End mark the window, each once, at the moment.
+	// Begin and End are called once each, when the window begins and ends.
 	Begin, End func()
 }
 
-// Repeat fetches the file again and again, each time whole and to nowhere.
-// The window begins with a transfer's start and ends with the end of the
-// transfer that runs when the duration has passed: only whole transfers are
-// in it, at least one, and a slow path makes it longer than planned. After an
-// error the report has the transfers before.
+// Repeat fetches the whole file again and again and keeps none of it. The window begins
+// with the start of a transfer and ends with the end of the transfer that runs when the
+// duration has passed. So the window holds whole transfers only, at least one, and a slow
+// path makes it longer than planned. After an error the report has the transfers before.
 func Repeat(ctx context.Context, c Client, p Plan) (*Report, error) {
 	r := &Report{Schema: ReportSchema, FileBytes: p.FileBytes}
 	for start := time.Now(); time.Since(start) < p.Warmup; {
@@ -43,8 +42,8 @@ func Repeat(ctx context.Context, c Client, p Plan) (*Report, error) {
 	}
 }
 
-// Verify fetches the file once to a path, where there must be room for it,
-// compares every byte with what Write wrote, and takes it away again.
+// Verify fetches the file once to a path, where there must be room for it, compares
+// every byte with what Write wrote, and removes the file.
 func Verify(ctx context.Context, c Client, to string, size int64) error {
 	defer remove(to)
 	if _, err := c.Fetch(ctx, to); err != nil {

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// Scp is the client over SSH, in its SFTP mode. It tells no times, so that a
-// transfer's seconds are those of the whole program: start, key exchange,
-// authentication, the file, end. Fetch knows no first byte; FirstByte does.
+// Scp is the client over SSH, in the SFTP mode of scp. scp prints no times, so the
+// seconds of a transfer are those of the whole program: start, key exchange,
+// authentication, the file, end. Fetch measures no first byte; FirstByte does.
 type Scp struct {
 	Args      []string // options
 	From      string   // user@host:path
@@ -30,15 +30,15 @@ func (s Scp) Fetch(ctx context.Context, to string) (Transfer, error) {
 	if err != nil {
 		return Transfer{}, err
 	}
-	// Nothing counts what /dev/null took; ssh counts all that it read.
+	// /dev/null counts no bytes, so the size is checked by the bytes that ssh received.
 	if received < s.FileBytes || received > s.FileBytes+s.FileBytes/16+1<<20 {
 		return Transfer{}, fmt.Errorf("ssh received %d bytes for a file of %d", received, s.FileBytes)
 	}
 	return t, nil
 }
 
-// scpTries is how often a file of one byte is fetched at least, unless that
-// takes scpPatience.
+// scpTries is how often FirstByte fetches its file at least, unless that takes longer
+// than scpPatience.
 const (
 	scpTries    = 3
 	scpPatience = 2 * time.Second

@@ -2,7 +2,7 @@ package transfer
 
 import "golang.org/x/sys/unix"
 
-// buffer is one of a socket's.
+// buffer is a socket's buffer to send or to receive.
 type buffer int
 
 const (
@@ -10,8 +10,8 @@ const (
 	sendBuffer    buffer = unix.SO_SNDBUF
 )
 
-// size is what was granted, bytes; 0 is unknown. The kernel reads back twice
-// that, having doubled it for its own bookkeeping (socket(7)).
+// size returns the bytes that the kernel granted; 0 is unknown. The kernel doubles the
+// size for its own bookkeeping and returns the doubled value (socket(7)).
 func (b buffer) size(fd uintptr) int {
 	n, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, int(b))
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package transfer is the side of a file transfer that runs inside an
 // endpoint: it repeats curl, scp or an HTTP/3 client of its own until a window
 // is full, times each transfer, and serves HTTP/3. It configures no other
-// server and judges nothing; package workload does the one, package verdict
-// the other. Next: repeat.go, then curl.go.
+// server and judges nothing: package workload configures the servers, package verdict
+// judges. Next: repeat.go, then curl.go.
 package transfer
 
 import (
@@ -13,8 +13,8 @@ import (
 // Transfer is one whole file that has arrived.
 type Transfer struct {
 	// Seconds are from the start of the transfer to its end, by the client's
-	// own clock: connecting, handshakes and login are part of it. What is
-	// before and after depends on the client; see its constructor.
+	// own clock: connecting, handshakes and login are part of it. The exact start and
+	// end depend on the client; see Curl, HTTP3 and Scp.
 	Seconds float64 `json:"seconds"`
 	// FirstByte are the seconds from the same start to the first byte of the
 	// answer; 0 is unknown.
@@ -23,9 +23,9 @@ type Transfer struct {
 
 // Client fetches a file.
 type Client interface {
-	// Fetch fetches the file once, whole, over connections of its own, and
-	// writes it to a path, or with "" to nowhere. Errors: an end before the
-	// last byte, and another number of bytes than the file has.
+	// Fetch fetches the whole file once, over connections of its own, and writes it
+	// to a path; with "" it keeps none of it. Errors: the transfer ended before the
+	// last byte, or brought another number of bytes than the file has.
 	Fetch(ctx context.Context, to string) (Transfer, error)
 }
 
@@ -38,10 +38,10 @@ type Report struct {
 	FileBytes int64      `json:"file_bytes"`
 	Transfers []Transfer `json:"transfers"`      // of the window, one after another
 	Window    float64    `json:"window_seconds"` // from the first's start to the last's end, the gaps between them included
-	// FirstByte is the time to the first byte where a client can't tell that
-	// of each transfer; see Scp.
+	// FirstByte is the time to the first byte, s, of a client that can't measure it in
+	// each transfer; see Scp.
 	FirstByte float64 `json:"first_byte_seconds,omitempty"`
-	// UDP is there where a socket of this program's was used.
+	// UDP is set if this program itself opened the socket, as HTTP3 does.
 	UDP *UDP `json:"udp,omitempty"`
 }
 
@@ -54,23 +54,23 @@ type UDP struct {
 	Wanted int `json:"wanted_bytes"`
 }
 
-// Small says that less was granted than asked for.
+// Small says whether the kernel granted less than was asked for.
 func (u *UDP) Small() bool { return u != nil && u.Buffer < u.Wanted }
 
-// Event is a line that comes before the report: "begin" and "end" of the
-// window at the moment.
+// Event is a line before the report: "begin" or "end", printed when the window begins
+// or ends.
 type Event struct {
 	Event string `json:"event"`
 }
 
-// Goodput is the file's bits by the seconds that its transfers took, bit/s:
-// what a user of the program sees, without the gaps between transfers.
+// Goodput returns the bits of all transfers divided by their seconds, bit/s: what a user
+// of the client sees. The gaps between transfers are left out.
 func (r *Report) Goodput() float64 {
 	return 8 * float64(r.FileBytes) * float64(len(r.Transfers)) / r.busy()
 }
 
-// Gaps is the share of the window between transfers, where the next client
-// is being started, 0 to 1.
+// Gaps returns the share of the window between transfers, 0 to 1: the time in which the
+// next client starts.
 func (r *Report) Gaps() float64 { return max(0, 1-r.busy()/r.Window) }
 
 func (r *Report) busy() float64 {
@@ -81,7 +81,7 @@ func (r *Report) busy() float64 {
 	return sum
 }
 
-// TimeToFirstByte is the median over the transfers, s; 0 is unknown.
+// TimeToFirstByte returns the median over the transfers, s; 0 is unknown.
 func (r *Report) TimeToFirstByte() float64 {
 	if r.FirstByte > 0 {
 		return r.FirstByte
@@ -95,7 +95,7 @@ func (r *Report) TimeToFirstByte() float64 {
 	return median(times)
 }
 
-// median is the middle one, or the mean of the two; 0 of none.
+// median returns the middle value, or the mean of the two middle ones; 0 for no values.
 func median(v []float64) float64 {
 	v = slices.Sorted(slices.Values(v))
 	n := len(v)
