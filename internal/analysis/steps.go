@@ -66,9 +66,16 @@ func (e *Evidence) Direct(step string) string {
 	return steps[j].ID
 }
 
-// oneMachine says that all nodes of the run share one, so that what the kernel
+// NodesShareNote is the code of a sample's note that its cluster's nodes share a machine.
+const NodesShareNote = "nodes_share_a_machine"
+
+// OneMachine says that nodes of the run share one, so that what the kernel
 // counts for the machine is not a node's.
-func (e *Evidence) OneMachine() bool { return SharedMemory(e.Run.Arena) }
+func (e *Evidence) OneMachine() bool {
+	return SharedMemory(e.Run.Arena) || slices.ContainsFunc(e.Valid, func(s *result.Sample) bool {
+		return slices.ContainsFunc(s.Notes, func(r result.Reason) bool { return r.Code == NodesShareNote })
+	})
+}
 
 // pace is the constant rate of a step's load (1/s), 0 where it has none.
 func (e *Evidence) Pace(step string) float64 {

@@ -191,6 +191,11 @@ func TestFleet(t *testing.T) {
 	if row := assemble.Report(rec, opt).Fleet.Rows[2]; row.Memory != nil {
 		t.Errorf("memory of nodes that are one machine: %v", *row.Memory)
 	}
+	rec.Run.Arena = "kube"
+	rec.Samples[0].Notes = []result.Reason{{Code: analysis.NodesShareNote, Text: "two of the nodes are one machine"}}
+	if row := assemble.Report(rec, opt).Fleet.Rows[2]; row.Memory != nil {
+		t.Errorf("memory of nodes that share a machine is multiplied: %v", *row.Memory)
+	}
 	opt.Fleet.Step = "other"
 	if got := assemble.Report(rec, opt).Fleet; len(got.Rows) != 0 {
 		t.Errorf("a step without figures: %+v", got)
