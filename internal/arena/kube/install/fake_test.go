@@ -48,6 +48,9 @@ func newBed(typed []runtime.Object, others ...runtime.Object) *bed {
 		{Group: "x.example", Version: "v1", Resource: "widgets"}: "WidgetList",
 		{Group: "batch", Version: "v1", Resource: "jobs"}:        "JobList",
 	}
+	for _, k := range kept {
+		lists[k.gvr] = k.kind + "List"
+	}
 	b := &bed{
 		client:  fake.NewClientset(typed...),
 		dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, others...),

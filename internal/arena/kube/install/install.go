@@ -17,6 +17,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -227,8 +228,11 @@ func (i *Installer) Clean(ctx context.Context, cl *kube.Cluster, all []*contende
 	if apierrors.IsForbidden(err) {
 		return "", nil // who may not read it has installed nothing
 	}
-	if err != nil || left == nil {
+	if err != nil {
 		return "", err
+	}
+	if left == nil {
+		return i.cleanBare(ctx, cl)
 	}
 	c, err := contender.Find(all, left.Contender)
 	if err != nil {
@@ -246,6 +250,28 @@ func (i *Installer) Clean(ctx context.Context, cl *kube.Cluster, all []*contende
 		what = "namespace " + ownNamespace
 	}
 	return what, j.remove(ctx, left)
+}
+
+// bareAge is how old the installer's namespace must be before it is taken for one
+// whose process died before it made the journal.
+const bareAge = time.Minute
+
+// cleanBare removes the installer's namespace where it has no journal: nothing was
+// installed.
+func (i *Installer) cleanBare(ctx context.Context, cl *kube.Cluster) (string, error) {
+	var ns *corev1.Namespace
+	err := persist(ctx, i.o.Patience, "read namespace "+ownNamespace, func(ctx context.Context) (err error) {
+		ns, err = cl.Client.CoreV1().Namespaces().Get(ctx, ownNamespace, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // who may not read it has made none
+			ns, err = nil, nil
+		}
+		return err
+	})
+	if err != nil || ns == nil || requireOurs(ns) != nil || time.Since(ns.CreationTimestamp.Time) < bareAge {
+		return "", err
+	}
+	own := &objects{cl: cl, patience: i.o.Patience}
+	return "namespace " + ownNamespace, own.deleteObject(ctx, object("v1", "Namespace", "", ownNamespace))
 }
 
 // mayClean refuses to follow a journal on a cluster that is not marked as
