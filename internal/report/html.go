@@ -71,6 +71,8 @@ type page struct {
 	Findings []analysis.Finding
 	Legend   []string
 	Answer   []string
+	Advice   []string             // the choice in three lines
+	Kinds    [][]analysis.Finding // the findings by severity and code
 	Unables  []unable
 	Setup    []setting
 	Repeat   string
@@ -141,7 +143,7 @@ func WritePage(w io.Writer, r *analysis.Report, at Page) error {
 func writePage(w io.Writer, r *analysis.Report, at Page) error {
 	v := newView(r)
 	p := page{
-		view: v, Page: at, Findings: bySeverity(r.Findings), Legend: v.legend(), Answer: v.answer(), Unables: v.unables(),
+		view: v, Page: at, Findings: bySeverity(r.Findings), Legend: v.legend(), Answer: v.answer(), Advice: v.adviceLines(), Unables: v.unables(),
 		Repeat: repeat(r), Choice: v.choice(), Data: v.pageData(),
 		Style:  template.CSS(pageStyle), //nolint:gosec // our own file
 		Script: template.JS(pageScript), //nolint:gosec // our own file
@@ -161,6 +163,7 @@ func writePage(w io.Writer, r *analysis.Report, at Page) error {
 		}
 	}
 	p.Traces = v.traces(cmp.Or(at.TraceBudget, traceBudget))
+	p.Kinds, _ = kindsOf(r.Findings)
 	p.Views = p.links()
 	var err error
 	if p.DataJSON, err = scriptJSON(p.Data); err != nil {

@@ -50,14 +50,14 @@ export function setUp(data: Data, change: (shown: State["shown"]) => void): void
 // quick are a search by name and the encrypted contenders in one click.
 function quick(filter: HTMLElement, data: Data, read: () => void): void {
   if (filter.querySelector(".search")) return;
-  const input = make("input", { type: "search", placeholder: "name contains", "aria-label": "Show contenders whose name contains", name: "" });
+  const input = make("input", { type: "search", name: "" });
   const only = (is: (place: number) => boolean) => {
     for (const b of boxes(filter, "c")) b.checked = Number(b.value) === 0 || is(Number(b.value));
     read();
   };
   input.addEventListener("input", () => only((c) => data.contenders[c].includes(input.value.trim())));
   input.addEventListener("change", (e) => e.stopPropagation());
-  const bar = make("p", { class: "search" }, input);
+  const bar = make("p", { class: "search" }, make("label", {}, "Name contains ", input));
   for (const [text, is] of [["only encrypted", (c: number) => data.ciphers[c] > 0], ["only plain", (c: number) => data.ciphers[c] === 0]] as const) {
     const button = make("button", { type: "button" }, text);
     button.addEventListener("click", () => only(is));
