@@ -220,6 +220,11 @@ fuzz-today: ## the fuzz targets whose turn it is: a tenth of them, a minute each
 bench-load: setup-bench-load build ## how accurate and how fast the load engine is, beside other load generators (docs/accuracy.md)
 	@scripts/bench-load $(flags)
 
+.PHONY: bench-slices
+bench-slices: build ## how long a slice must be to agree with a long transfer (docs/accuracy.md; some 4 minutes, quiet machine)
+	CGO_ENABLED=0 go build -trimpath -o bin/slicebench ./tools/slicebench
+	bin/slicebench -cnibench bin/cnibench $(flags)
+
 .PHONY: bench-record
 bench-record: build ## what cnibench record costs, beside statexec where that is installed (some 3 minutes, quiet machine)
 	scripts/bench-record

@@ -323,7 +323,7 @@ func TestServerDies(t *testing.T) {
 	}
 	l := r.lab(t)
 	var server int
-	wait(t, "an iperf3 server", func() bool { server = inLab(t, l, "iperf3", "-s"); return server != 0 })
+	wait(t, "a server", func() bool { server = inLab(t, l, "cnibench", "stream"); return server != 0 })
 	time.Sleep(time.Second) // into the load
 	if err := syscall.Kill(server, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -378,7 +378,7 @@ func TestLinkVanishes(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := r.lab(t)
-	wait(t, "a load", func() bool { return inLab(t, l, "iperf3", "-s") != 0 })
+	wait(t, "a load", func() bool { return inLab(t, l, "cnibench", "stream") != 0 })
 	argv := []string{"enter", "node1", "--lab", fmt.Sprint(l.Init), "--", "ip", "link", "del", "eth0"}
 	if out, err := exec.Command(program, argv...).CombinedOutput(); err != nil {
 		t.Fatalf("enter: %v\n%s", err, out)

@@ -117,7 +117,7 @@ var profiles = map[string]profile{
 	}},
 	"test-guest": {lab: true, guest: true, programs: []string{"git", "gcc", "/usr/include/stdio.h", "ps", "unshare", "containerd", "runc"}},
 	"test-fresh": {programs: []string{"git", "debootstrap", "setpriv", "unshare"}},
-	"bench-load": {programs: []string{"nginx", "ip", "unshare", "tcpdump", "wrk", "h2load", "hey"}},
+	"bench-load": {programs: []string{"nginx", "iperf3", "ip", "unshare", "tcpdump", "wrk", "h2load", "hey"}},
 }
 
 // Profiles are the names that Profile knows, sorted.

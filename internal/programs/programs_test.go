@@ -52,8 +52,8 @@ func TestPackages(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"Debian": "containernetworking-plugins iperf3 iproute2 iptables nftables nginx-light",
-		"Fedora": "containernetworking-plugins iperf3 iproute iproute-tc iptables-legacy iptables-nft nftables nginx-core",
+		"Debian": "containernetworking-plugins iproute2 iptables nftables nginx-light",
+		"Fedora": "containernetworking-plugins iproute iproute-tc iptables-legacy iptables-nft nftables nginx-core",
 	}
 	for _, d := range host.Distributions() {
 		if w, ok := want[d.Name]; ok {
@@ -76,7 +76,7 @@ func TestRun(t *testing.T) {
 		got[w.Program] = strings.Join(w.For, ", ")
 	}
 	want := map[string]string{
-		"iperf3": "suite quick", "nginx": "suite quick",
+		"nginx":       "suite quick",
 		"cni/macvlan": "macvlan", "cni/ptp": "calico-noencap", "cni/host-local": "calico-noencap, flannel-udp, macvlan",
 		"cni/bridge":           "flannel-udp",
 		"iptables-nft-restore": "calico-noencap, flannel-udp", "iptables-legacy-restore": "calico-noencap, flannel-udp", "nft": "calico-noencap, flannel-udp",

@@ -95,7 +95,7 @@ func classesOf(steps []result.Step) map[string]string {
 func Class(s result.Step) string {
 	class := ""
 	switch s.Workload {
-	case "tcp_stream", "udp_stream":
+	case "tcp_stream", "udp_stream", "tcp_bulk", "udp_bulk":
 		class = s.Workload[:len("tcp-")-1] + "-" + oneOrMany(s.Params["streams"])
 	case "tcp_lat", "tcp_bw", "udp_lat", "udp_bw":
 		size, known := map[float64]string{1: "1b", 1024: "1k", 4096: "4k"}[number(s.Params["size"])]

@@ -97,6 +97,7 @@ func TestClass(t *testing.T) {
 		want string
 	}{
 		{result.Step{Workload: "tcp_stream", Path: "pod", Params: map[string]any{"streams": 1}}, "tcp-1"},
+		{result.Step{Workload: "tcp_bulk", Path: "pod", Params: map[string]any{"streams": 1}}, "tcp-1"},
 		{result.Step{Workload: "udp_stream", Path: "service", Params: map[string]any{"streams": 8.0}}, "udp-multi-service"},
 		{result.Step{Workload: "udp_lat", Params: map[string]any{"size": 1024.0}}, "udp-lat-1k"},
 		{result.Step{Workload: "udp_lat", Params: map[string]any{"size": 2048.0}}, ""},

@@ -297,6 +297,10 @@ func newBlocks(ctx context.Context, cfg Config, session token) (sender, error) {
 		return nil, err
 	}
 	b := &blocks{conn: conn, fd: -1, block: make([]byte, cfg.Size), file: -1}
+	// Nagle's algorithm stays on, as in iperf3; Go turns it off for every connection.
+	if err := conn.SetNoDelay(false); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
 	if b.fd, err = blocking(conn); err != nil {
 		return nil, errors.Join(err, b.close())
 	}

@@ -23,7 +23,7 @@ func main() {
 	cnibench := flag.String("cnibench", "bin/cnibench", "the program to measure")
 	duration := flag.Duration("duration", 5*time.Second, "of each load")
 	rounds := flag.Int("rounds", 5, "of the closed loops")
-	parts := flag.String("parts", "truth,highest,lag,stalls", "which parts to run; lag needs highest")
+	parts := flag.String("parts", "truth,highest,lag,stalls,streams", "which parts to run; lag needs highest")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -69,8 +69,10 @@ func run(ctx context.Context, cnibench string, d time.Duration, rounds int, part
 			err = b.lag(ctx, out, best, d)
 		case "stalls":
 			err = b.stalls(ctx, out, max(4*d, 5*stallEvery))
+		case "streams":
+			err = b.streams(ctx, out, d)
 		default:
-			return 0, fmt.Errorf("part %q; there are truth, highest, lag and stalls", part)
+			return 0, fmt.Errorf("part %q; there are truth, highest, lag, stalls and streams", part)
 		}
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w", part, err)
