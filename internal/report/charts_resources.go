@@ -15,7 +15,7 @@ func (v *view) resourceCharts(g *group, s result.Step, colors map[string]int) []
 	if c := cpuChart(g, s, colors); c != nil {
 		out = append(out, *c)
 	}
-	for _, metric := range []string{result.MemoryOverhead, result.MemoryUsed} {
+	for _, metric := range result.ColumnsWhere(func(m result.Metric) bool { return m.Unit == "bytes" }) {
 		if c, ok := g.has(s.ID, metric); ok {
 			out = append(out, barChart(g, c, colors))
 		}
