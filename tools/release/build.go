@@ -31,17 +31,17 @@ func (r *release) programs() error {
 // build compiles the program. Neither the machine's folders nor its settings of
 // Go get into it.
 func (r *release) build(t target) error {
-	c := r.command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", r.ldflags, "-o", r.program(t), ".")
+	c := r.command("go", "build", "-ldflags", r.ldflags, "-o", r.program(t), ".")
 	c.Env = append(c.Env, "GOOS="+t.os, "GOARCH="+t.arch)
 	return c.Run()
 }
 
 // command is a command in the checkout with settings of Go that are the same on
-// every machine.
+// every machine, and for every command, so that what one compiles the next one reuses.
 func (r *release) command(name string, args ...string) *exec.Cmd {
 	c := exec.Command(name, args...)
 	c.Dir, c.Stdout, c.Stderr = r.root, os.Stderr, os.Stderr
-	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off",
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off",
 		fmt.Sprint("SOURCE_DATE_EPOCH=", r.time.Unix()))
 	return c
 }
