@@ -200,7 +200,7 @@ var rules = []rule{
 		"Look at the step's traces for retransmits or a busy CPU at that moment."},
 		burstySeries},
 	{Kind{"coarse_resolution", analysis.Info,
-		"The noise of the rounds hides differences to the baseline of 10 % or more (the middle contender's mdd, docs/statistics.md), or the rounds are too few to show any.",
+		"The noise of the rounds hides differences to the baseline of 10 % or more (a typical contender's mdd, docs/statistics.md), or the rounds are too few to show any.",
 		"Before saying that two contenders are equal, run the number of rounds that the finding names."},
 		coarseResolution},
 	{Kind{"separate_groups", analysis.Info,

@@ -221,12 +221,12 @@ func coarseResolution(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	if len(coarse) > 0 {
 		list = append(list, analysis.Finding{Text: fmt.Sprintf(
-			"the smallest difference to %s that these rounds would show in four of five runs, for the middle contender: %s; all of them would show 5 %% with about %d rounds",
+			"the smallest difference to %s that these rounds would show in four of five runs, for a typical contender: %s; all of them would show 5 %% with about %d rounds",
 			e.Run.Baseline, shortened(coarse), rounds)})
 	}
 	if len(blind) > 0 {
 		list = append(list, analysis.Finding{Text: fmt.Sprintf(
-			"these rounds are too few for any difference to %s to be more than luck; for the middle contender to show one of 5 %% it takes about so many: %s",
+			"these rounds are too few for any difference to %s to be more than luck; for a typical contender to show one of 5 %% it takes about so many: %s",
 			e.Run.Baseline, shortened(blind))})
 	}
 	return list

@@ -203,14 +203,14 @@ func TestFindingsOfRounds(t *testing.T) {
 			rec: analysistest.Record(append(
 				analysistest.Over(6, "host", func(round int) map[string]float64 { return metrics{"goodput": 10 + float64(round%3)} }),
 				analysistest.Over(6, "x", func(round int) map[string]float64 { return metrics{"goodput": 8 + float64(round%2)} })...)...),
-			want: []analysis.Finding{{Severity: analysis.Info, Text: "the smallest difference to host that these rounds would show in four of five runs, for the middle contender: " +
+			want: []analysis.Finding{{Severity: analysis.Info, Text: "the smallest difference to host that these rounds would show in four of five runs, for a typical contender: " +
 				"dts goodput 20.5 %; all of them would show 5 % with about 39 rounds"}}},
 		{name: "blind", code: "coarse_resolution",
 			rec: analysistest.Record(append(
 				analysistest.Over(3, "host", func(round int) map[string]float64 { return metrics{"goodput": 10 + float64(round%3)} }),
 				analysistest.Over(3, "x", func(round int) map[string]float64 { return metrics{"goodput": 8 + float64(round%2)} })...)...),
 			want: []analysis.Finding{{Severity: analysis.Info, Text: "these rounds are too few for any difference to host to be more than luck; " +
-				"for the middle contender to show one of 5 % it takes about so many: dts goodput 81"}}},
+				"for a typical contender to show one of 5 % it takes about so many: dts goodput 81"}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
