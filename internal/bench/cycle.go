@@ -60,7 +60,7 @@ const moreCycles = 2
 // disturbed is repeated, for all of them. The samples are sealed together.
 func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step, w workload.Sliceable, up []*standing, clock *estimate) error {
 	round := up[0].Round
-	at := fmt.Sprintf("round %d/%d: %s", round, plan.Rounds, step.ID)
+	at := plan.InRound(round) + ": " + step.ID
 	var turns []*turn
 	for _, s := range shuffled(up, plan.Seed, round, step.ID) {
 		r.Progress(clock.now(at + ": " + entryName(s.Entry)))
@@ -92,7 +92,7 @@ func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step
 		clock.part = float64(len(turns)) * max(float64(cycle)/float64(moreCycles*wanted), float64(cycle-len(disturbed))/float64(wanted))
 	}
 	clock.part = 0
-	if used := count - len(disturbed); used < enough(wanted) {
+	if used := count - len(disturbed); len(disturbed) > 0 && used < enough(wanted) {
 		// Too few are left to be worth more than all of them.
 		for _, t := range turns {
 			t.notes = append(t.notes, disturbedNote(disturbed, count))

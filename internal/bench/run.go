@@ -113,7 +113,7 @@ func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, c
 	bare := usedMemory()
 	for _, v := range visits {
 		before := usedMemory()
-		s := &standing{Visit: v, where: fmt.Sprintf("round %d/%d: %s", v.Round, plan.Rounds, entryName(v.Entry))}
+		s := &standing{Visit: v, where: plan.InRound(v.Round) + ": " + entryName(v.Entry)}
 		all = append(all, s)
 		r.Progress(clock.now(s.where))
 		if err := r.raise(ctx, s); err != nil {
@@ -302,10 +302,11 @@ type estimate struct {
 	part        float64 // of the steps under way: how many of them are done
 	begin       time.Time
 	guess       time.Duration // of a step, before one is done
+	most        time.Duration // that the run takes in all; 0: as long as its steps
 }
 
 func newEstimate(plan *result.Plan, visits []Visit) *estimate {
-	e := &estimate{begin: time.Now()}
+	e := &estimate{begin: time.Now(), most: seconds(plan.MaxTime)}
 	for _, v := range visits {
 		e.total += len(v.Steps)
 	}
@@ -321,5 +322,9 @@ func (e *estimate) now(text string) Progress {
 	if done > 0 {
 		each = time.Duration(float64(time.Since(e.begin)) / done)
 	}
-	return Progress{Done: int(done), Total: e.total, Text: text, Remaining: time.Duration(float64(each) * (float64(e.total) - done))}
+	remaining := time.Duration(float64(each) * (float64(e.total) - done))
+	if e.most > 0 {
+		remaining = min(remaining, max(0, e.most-time.Since(e.begin)))
+	}
+	return Progress{Done: int(done), Total: e.total, Text: text, Remaining: remaining}
 }

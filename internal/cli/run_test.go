@@ -17,7 +17,7 @@ import (
 // parsed are the flags of a command line.
 func parsed(t *testing.T, args ...string) (*cobra.Command, *runFlags) {
 	t.Helper()
-	f := new(runFlags)
+	f := &runFlags{Request: run.NewRequest()}
 	c := f.command()
 	if err := c.ParseFlags(args); err != nil {
 		t.Fatal(err)

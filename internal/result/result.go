@@ -5,6 +5,7 @@
 package result
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -84,6 +85,15 @@ type Plan struct {
 	// contenders of a round take slices in turn. 0: each takes a whole step.
 	Slice unit.Seconds `json:"slice,omitempty"`
 	Lead  unit.Seconds `json:"lead,omitempty"`
+}
+
+// InRound names a round for people: with the number of all of them, unless the run
+// ends by itself.
+func (p *Plan) InRound(round int) string {
+	if p.Until > 0 || p.MaxTime > 0 {
+		return fmt.Sprintf("round %d", round)
+	}
+	return fmt.Sprintf("round %d/%d", round, p.Rounds)
 }
 
 // Entry is a contender of the plan on one underlay.

@@ -62,7 +62,7 @@ func (p *preview) update() {
 	if live {
 		p.bar.Show(tables(r, report.Options{Color: console.UseColor(os.Stderr), Width: console.Width(os.Stderr)}))
 	} else if line := inOneLine(r); line != "" {
-		p.bar.Message(fmt.Sprintf("round %d/%d: %s", now.rounds, p.plan.Rounds, line))
+		p.bar.Message(p.plan.InRound(now.rounds) + ": " + line)
 	}
 }
 

@@ -41,6 +41,7 @@ func (f *Request) setEnd(p *result.Plan, s *suite.Suite) {
 type stopping struct {
 	until float64 // 0: it never ends for being exact
 	most  time.Duration
+	least int // rounds that the time does not cut, because fewer give no interval
 	begun time.Time
 	store *result.Store
 	say   func(string)
@@ -55,8 +56,9 @@ func newStopping(f *Request, p *result.Plan, store *result.Store, say func(strin
 	if f.Given["until"] {
 		s.until, _ = unit.ParsePercent(f.Until)
 	}
+	s.least = SelfTestRounds
 	if f.Given["max-time"] {
-		s.most = f.MaxTime
+		s.most, s.least = f.MaxTime, 0
 	}
 	s.last = s.begun
 	return s
@@ -83,7 +85,7 @@ func (s *stopping) enough(round int) bool {
 				round, analysis.Percent(widest.half), widest.what, analysis.Percent(s.until), need, (time.Duration(need) * s.longest).Round(time.Second)))
 		}
 	}
-	if s.most > 0 && now.Sub(s.begun)+s.longest > s.most {
+	if s.most > 0 && round >= s.least && now.Sub(s.begun)+s.longest > s.most {
 		s.say(fmt.Sprintf("the time is over after round %d; more with --resume", round))
 		return true
 	}
