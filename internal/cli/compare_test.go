@@ -209,7 +209,7 @@ func TestRecommendCommand(t *testing.T) {
 		"ALONE":    frozen(t, "alone", 1, 1, func(r *result.Run) { r.Plan.Contenders = r.Plan.Contenders[1:] }),
 	}
 	for _, c := range []told{
-		{"recommend RUN", 0, "macvlan, and firmly", ""},
+		{"recommend RUN", 0, "calico-noencap, and firmly", ""},
 		{"recommend RUN --need policy,arm64", 0, "calico-noencap, the only measured one", ""},
 		{"recommend RUN --need policy", 0, "policy: not so, by the catalogue: macvlan, flannel-vxlan, flannel-host-gw", ""},
 		{"recommend RUN --need encryption", 0, "cilium-wg", ""},
@@ -218,7 +218,7 @@ func TestRecommendCommand(t *testing.T) {
 		{"recommend RUN --weight latency=2,memory=1", 4, "", "latency and memory do not count, though they were given weight"},
 		{"recommend RUN --weight latency=2,capacity=1", 0, "latency does not count, though", "latency does not count, though"},
 		{"recommend UNPAIRED", 0, "over all pairs of rounds", ""},
-		{"recommend RUN --format md", 0, "| 1 | macvlan |", ""},
+		{"recommend RUN --format md", 0, "| 1 | calico-noencap |", ""},
 		{"recommend RUN --format json", 0, `"schema": "cnibench/recommend/1"`, ""},
 		{"recommend ALONE", 4, "", "beside the baseline host"},
 		{"recommend RUN --need polcy", 2, "", `did you mean "policy"`},
