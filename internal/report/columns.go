@@ -22,9 +22,10 @@ func headline(g *group, steps []result.Step) []column {
 			}
 		}
 		if len(latency) == 0 {
-			latency = g.columns(s.ID, result.Own(result.Typical, result.Tail)...)
-			if len(latency) == 0 {
-				latency = g.columns(s.ID, result.LatencyMean)
+			for _, aspect := range []result.Aspect{result.Typical, result.Tail} {
+				if told := g.columns(s.ID, result.Telling(aspect)...); len(told) > 0 {
+					latency = append(latency, told[0])
+				}
 			}
 		}
 	}

@@ -78,11 +78,8 @@ func (v *view) standings(g *group) *standings {
 // takes, as far as it is ranked.
 func (v *view) telltale(g *group, step string) (column, bool) {
 	for _, aspect := range []result.Aspect{result.Traffic, result.Typical} {
-		for _, row := range result.Metrics() {
-			if row.Aspect != aspect || row.StandIn > 0 && aspect == result.Typical {
-				continue
-			}
-			c, ok := g.has(step, row.Name)
+		for _, name := range result.Telling(aspect) {
+			c, ok := g.has(step, name)
 			if ok && slices.ContainsFunc(g.Contenders, func(one contender) bool { f := g.figure(one.ID, c); return f != nil && f.Ranked }) {
 				return c, true
 			}

@@ -93,8 +93,15 @@ func (l scale) metrics(g *group, first bool) []string {
 		return slices.ContainsFunc(l.Steps, func(s result.Step) bool { _, ok := g.has(s.ID, metric); return ok })
 	}
 	names := result.Telling(result.Traffic)
-	if has(result.LatencyP50) {
-		names = result.Own(result.Traffic, result.Typical, result.Tail)
+	times := []string{}
+	for _, aspect := range []result.Aspect{result.Typical, result.Tail} {
+		all := result.Telling(aspect)
+		if i := slices.IndexFunc(all, has); i >= 0 {
+			times = append(times, all[i])
+		}
+	}
+	if len(times) > 0 {
+		names = append(result.Own(result.Traffic), times...)
 	}
 	if first {
 		names = append(names, syncTime)

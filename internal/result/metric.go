@@ -17,6 +17,8 @@ const (
 	Packets              = "packets"
 	BytesPerPacket       = "bytes_per_packet"
 	LatencyMean          = "latency_mean"
+	NetworkTimeP50       = "network_time_p50"
+	NetworkTimeP99       = "network_time_p99"
 	LatencyP50           = "latency_p50"
 	LatencyP99           = "latency_p99"
 	LatencyP99_9         = "latency_p99_9"
@@ -142,18 +144,18 @@ var trafficMetrics = []Metric{
 	{Name: Goodput, Unit: "bit/s", Better: Higher, Help: "application bits received per second",
 		Roles: Ranked | Expected | Headline | Steady | Tuned | RatioMissed, Column: 1, Aspect: Traffic},
 	{Name: Rate, Unit: "1/s", Better: Higher, Help: "requests or messages completed per second",
-		Roles: Ranked | Expected | Tuned | RatioMissed, Column: 14, Aspect: Traffic, StandIn: 1},
+		Roles: Ranked | Expected | Tuned | RatioMissed, Column: 16, Aspect: Traffic, StandIn: 1},
 	{Name: Retransmits, Unit: "count", Better: Lower, Help: "TCP segments sent again during the window",
-		Roles: Ranked | MayBeZero | RatioMissed, Column: 12},
+		Roles: Ranked | MayBeZero | RatioMissed, Column: 14},
 	{Name: Loss, Unit: "1", Better: Lower, Help: "share of datagrams sent that did not arrive, 0 to 1",
-		Roles: Ranked | MayBeZero | Tuned | RatioMissed, Column: 7},
+		Roles: Ranked | MayBeZero | Tuned | RatioMissed, Column: 9},
 	{Name: Jitter, Unit: "s", Better: Lower, Help: "RFC 1889 smoothed interarrival jitter as iperf3 reports it",
-		Roles: Ranked | MayBeZero | RatioMissed, Column: 13},
+		Roles: Ranked | MayBeZero | RatioMissed, Column: 15},
 	{Name: TimeToFirstByte, Unit: "s", Better: Lower, Help: "from the start of a transfer, connection, handshakes and login included, to the first byte of the answer; median over the transfers of the window (scp: how long a file of one byte takes)",
-		Roles: Ranked | MayBeZero, Column: 6},
+		Roles: Ranked | MayBeZero, Column: 8},
 	{Name: Transfers, Unit: "count", Better: Higher, Help: "whole files moved in the window", Roles: MayBeZero},
 	{Name: Packets, Unit: "1/s", Better: Higher, Help: "packets on the client node's uplink per second, both directions; in the lab a segmentation-offload frame counts as one, unless run with --offload wire",
-		Roles: MayBeZero, Column: 15},
+		Roles: MayBeZero, Column: 17},
 	{Name: BytesPerPacket, Unit: "bytes", Better: Lower, Help: "mean size of those packets, Ethernet header included, acknowledgements too: over the MTU only with segmentation offload",
 		Roles: MayBeZero},
 }
@@ -181,19 +183,27 @@ func latencyMetrics() []Metric {
 		switch m.Name {
 		case LatencyMean:
 			m.Roles |= Expected | Headline | Steady | RatioMissed
-			m.Column, m.Aspect, m.StandIn = 5, Typical, 2
+			m.Column, m.Aspect, m.StandIn = 7, Typical, 3
 		case LatencyP50:
 			m.Roles |= Headline | Steady | Tuned | RatioMissed
-			m.Column, m.Aspect = 2, Typical
+			m.Column, m.Aspect, m.StandIn = 4, Typical, 1
 		case LatencyP99:
 			m.Roles |= Headline | Tuned | RatioMissed
-			m.Column, m.Aspect = 3, Tail
+			m.Column, m.Aspect, m.StandIn = 5, Tail, 1
 		case LatencyP99_9:
-			m.Column = 4
+			m.Column = 6
+		// The network and the server without the client's own wake-up, which on a busy
+		// machine is most of the latency.
+		case NetworkTimeP50:
+			m.Roles |= Headline | Steady | Tuned | RatioMissed
+			m.Column, m.Aspect = 2, Typical
+		case NetworkTimeP99:
+			m.Roles |= Headline | Tuned | RatioMissed
+			m.Column, m.Aspect = 3, Tail
 		case "service_time_p50":
-			m.Aspect, m.StandIn = Typical, 1
+			m.Aspect, m.StandIn = Typical, 2
 		case "service_time_p99":
-			m.Aspect, m.StandIn = Tail, 1
+			m.Aspect, m.StandIn = Tail, 2
 		}
 	}
 	return list
@@ -219,28 +229,28 @@ func cpuMetrics() []Metric {
 
 var costMetrics = []Metric{
 	{Name: CPUPerGbit, Unit: "CPU-s/Gbit", Better: Lower, Help: "busy CPU of client and server, softirq and irq included, by goodput",
-		Roles: Ranked | Expected | Headline | Tuned | RatioMissed | CPUTime, Column: 8, Aspect: Cost, Per: Goodput},
+		Roles: Ranked | Expected | Headline | Tuned | RatioMissed | CPUTime, Column: 10, Aspect: Cost, Per: Goodput},
 	{Name: CPUPerGbitPublished, Unit: "CPU-s/Gbit", Better: Lower, Help: "the 2024 study's formula: all modes but idle, mean of client and server, by goodput",
 		Roles: Ranked | MayBeZero | CPUTime, Per: Goodput},
 	// A lower bound: how much it leaves out depends on the datapath.
 	{Name: CPUPerGbitUserSystem, Unit: "CPU-s/Gbit", Better: Lower, Help: "user and system only, mean of client and server: what the 2024 study's summary files hold; leaves softirq out",
 		Roles: MayBeZero | CPUTime, Per: Goodput},
 	{Name: CPUPerRequest, Unit: "s", Better: Lower, Help: "busy CPU of client and server, softirq and irq included, by request",
-		Roles: Ranked | Expected | Headline | RatioMissed | CPUTime, Column: 9, Per: Rate},
+		Roles: Ranked | Expected | Headline | RatioMissed | CPUTime, Column: 11, Per: Rate},
 	// Not ranked: it follows the packets' size, and less in each may be more in all.
 	{Name: CPUPerPacket, Unit: "s", Better: Lower, Help: "busy CPU of client and server, softirq and irq included, by packet on the client node's uplink",
 		Roles: MayBeZero | CPUTime, Per: Packets},
 	// Memory is not ranked as long as all nodes share one machine: what else
 	// runs there moves it more than a contender does.
 	{Name: MemoryUsed, Unit: "bytes", Better: Lower, Help: "memory of the nodes without buffers and cache, mean over the window (/proc/meminfo)",
-		Roles: Expected | RatioMissed, Column: 16},
+		Roles: Expected | RatioMissed, Column: 18},
 	{Name: MemoryOverhead, Unit: "bytes", Better: Lower, Help: "memory used when idle, over the baseline's in the same round",
-		Roles: MayBeZero | MayBeNegative, Column: 10},
+		Roles: MayBeZero | MayBeNegative, Column: 12},
 	{Name: ContextSwitches, Unit: "1/s", Better: Lower, Help: "context switches per second (/proc/stat ctxt)", Roles: MayBeZero},
 	{Name: TCPChecksumErrors, Unit: "count", Better: Lower, Help: "TCP segments that client's and server's nodes received with a wrong checksum (/proc/net/snmp Tcp InCsumErrors)", Roles: MayBeZero},
 	{Name: UDPChecksumErrors, Unit: "count", Better: Lower, Help: "UDP datagrams that client's and server's nodes received with a wrong checksum, IPv4 (/proc/net/snmp Udp InCsumErrors)", Roles: MayBeZero},
 	{Name: SetupTime, Unit: "s", Better: Lower, Help: "time to bring the contender up until its pods reach each other",
-		Roles: Ranked | RatioMissed, Column: 11},
+		Roles: Ranked | RatioMissed, Column: 13},
 	{Name: ServiceSyncTime, Unit: "s", Better: Lower, Help: "time to program all Services on every node, from none", Roles: Ranked | MayBeZero},
 }
 

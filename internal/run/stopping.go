@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/analysis"
@@ -103,9 +104,19 @@ type ratioWidth struct {
 func widestRatio(r *analysis.Report) (widest ratioWidth, known bool) {
 	known = true
 	some := false
+	has := func(step, metric string) bool {
+		return slices.ContainsFunc(r.Results, func(x analysis.Result) bool { return x.Step == step && x.Metric == metric && x.VsBaseline != nil })
+	}
+	tells := func(step, metric string) bool {
+		m, _ := result.LookupMetric(metric)
+		if !m.Has(result.Headline) || m.Aspect != result.Traffic && m.Aspect != result.Typical {
+			return false
+		}
+		all := result.Telling(m.Aspect)
+		return all[slices.IndexFunc(all, func(name string) bool { return has(step, name) })] == metric
+	}
 	for _, x := range r.Results {
-		m, _ := result.LookupMetric(x.Metric)
-		if !m.Has(result.Headline) || m.Aspect != result.Traffic && m.Aspect != result.Typical || x.VsBaseline == nil {
+		if x.VsBaseline == nil || !tells(x.Step, x.Metric) {
 			continue
 		}
 		some = true
