@@ -167,7 +167,7 @@ func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 }
 
 // Slice and Lead are the default length of a slice and of the load before it that
-// does not count (docs/accuracy.md shows how they were chosen).
+// does not count (docs/accuracy.md has a sweep, of a busy machine).
 const (
 	Slice = 100 * time.Millisecond
 	Lead  = 50 * time.Millisecond
