@@ -57,8 +57,9 @@ func TestSniff(t *testing.T) {
 	if m := seen.Marked["sent"]; m["tcp"] != 4 || m["udp"] != 4 || len(m) != 2 {
 		t.Errorf("the marker was seen in %v, want 4 of tcp and 4 of udp", m)
 	}
-	if seen.Large["tcp"] != 4 || seen.Large["udp"] != 4 {
-		t.Errorf("large were %v, want what holds the marker", seen.Large)
+	// Others may use the loopback meanwhile; TestSniffedTakes counts exactly.
+	if seen.Large["tcp"] < 4 || seen.Large["udp"] < 4 {
+		t.Errorf("large were %v, want at least what holds the marker", seen.Large)
 	}
 	if seen.Marked["kept"] != nil || seen.Packets < 8 || seen.Largest < 228 || seen.Bytes < 8*200 {
 		t.Errorf("%+v", seen)
