@@ -28,7 +28,15 @@ const (
 // with valid samples, has not.
 func missingFigure(e *evidence) []analysis.Finding {
 	has := map[analysis.Place]map[string]bool{} // contenders with a valid sample, by group and step
+	type clockOf struct {
+		analysis.Group
+		step, contender, clock string
+	}
+	spoiled := map[clockOf]bool{} // the finding spoiled_clock says why these have no figure
 	for _, s := range e.Valid {
+		for _, one := range s.Spoiled {
+			spoiled[clockOf{analysis.GroupOf(s), s.Step, s.Contender, one.Clock}] = true
+		}
 		at := analysis.Place{Group: analysis.GroupOf(s), Step: s.Step, Metric: ""}
 		if has[at] == nil {
 			has[at] = map[string]bool{}
@@ -42,7 +50,7 @@ func missingFigure(e *evidence) []analysis.Finding {
 			continue
 		}
 		for _, c := range slices.SortedFunc(maps.Keys(all), e.CompareContenders) {
-			if len(e.Figures[at][c]) == 0 {
+			if len(e.Figures[at][c]) == 0 && !spoiled[clockOf{at.Group, at.Step, c, at.Row().Clock}] {
 				list = append(list, analysis.Finding{Contender: c, Step: at.Step, Text: fmt.Sprintf(
 					"%sno %s, although there are valid samples and %d of %d contenders have it", e.GroupPrefix(at.Group), at.Metric, len(e.Figures[at]), len(all))})
 			}

@@ -1,0 +1,31 @@
+package findings
+
+import (
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/analysis/analysistest"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// A contender without a figure that the others have is a finding, but not where the
+// load generator spoiled the figure's clock, which has a finding of its own.
+func TestMissingFigureOfSpoiledClock(t *testing.T) {
+	for spoiled, want := range map[bool]int{false: 1, true: 0} {
+		var samples []result.Sample
+		for _, contender := range []string{"host", "a", "b"} {
+			s := analysistest.Taken(contender, 1, map[string]float64{result.LatencyMean: 1e-4, result.Rate: 5000})
+			if contender == "b" {
+				delete(s.Metrics, result.LatencyMean)
+				if spoiled {
+					s.Spoiled = []result.Spoiled{{Clock: "latency", Reasons: []result.Reason{{Code: "load_generator_late", Text: "late"}}}}
+				}
+			}
+			samples = append(samples, s)
+		}
+		e := &evidence{Evidence: analysis.Collect(analysistest.Record(samples...), analysis.Options{Confidence: 0.95})}
+		if got := missingFigure(e); len(got) != want {
+			t.Errorf("spoiled %v: %v, want %d findings", spoiled, got, want)
+		}
+	}
+}
