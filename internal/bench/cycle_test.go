@@ -23,8 +23,7 @@ func (together) Together() int { return 9 }
 // paced is a Sliceable that measures what it is told to, by slice.
 type paced struct {
 	open, most int
-	taken      []string // "contender" of each slice, in order
-	fails      map[int]error
+	taken      []string         // "contender" of each slice, in order
 	after      func(slices int) // called after each slice
 }
 

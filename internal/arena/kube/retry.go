@@ -55,7 +55,7 @@ func Retry(ctx context.Context, patience time.Duration, try func(context.Context
 		}
 		return last == nil, nil
 	})
-	if last != nil && err != last && ctx.Err() == nil {
+	if last != nil && !errors.Is(err, last) && ctx.Err() == nil {
 		return fmt.Errorf("%w (tried for %v)", last, patience)
 	}
 	return last
