@@ -225,6 +225,11 @@ bench-slices: build ## how long a slice must be to agree with a long transfer (d
 	CGO_ENABLED=0 go build -trimpath -o bin/slicebench ./tools/slicebench
 	bin/slicebench -cnibench bin/cnibench $(flags)
 
+.PHONY: bench-reach
+bench-reach: build ## how small a difference the demo shows on this machine (docs/accuracy.md; 4 minutes a run; flags="-runs 3 -busy")
+	CGO_ENABLED=0 go build -trimpath -o bin/reachbench ./tools/reachbench
+	bin/reachbench -cnibench bin/cnibench -contenders $(demo) $(flags)
+
 .PHONY: bench-record
 bench-record: build ## what cnibench record costs, beside statexec where that is installed (some 3 minutes, quiet machine)
 	scripts/bench-record
