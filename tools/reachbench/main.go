@@ -7,16 +7,18 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 )
@@ -84,18 +86,29 @@ func once(program, contenders string) (*report, time.Duration, error) {
 	defer os.RemoveAll(dir)
 	out := filepath.Join(dir, "run")
 	begin := time.Now()
-	cmd := exec.Command(program, "run", "--suite", "quick", "--arena", "lab", "--contenders", contenders, "--max-time", "4m", "--out", out)
-	cmd.Stderr = os.Stderr
-	if err := cmd.Run(); err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
+	if _, err := output(program, "run", "--suite", "quick", "--arena", "lab", "--contenders", contenders, "--max-time", "4m", "--out", out); err != nil {
+		return nil, 0, err
 	}
 	took := time.Since(begin)
-	text, err := exec.Command(program, "report", out, "--format", "json").Output()
+	text, err := output(program, "report", out, "--format", "json")
 	if err != nil {
 		return nil, 0, err
 	}
 	var r report
 	return &r, took, json.Unmarshal(text, &r)
+}
+
+// output is what a command prints.
+func output(argv ...string) ([]byte, error) {
+	var out bytes.Buffer
+	p, err := host.Local{}.Start(context.Background(), host.Command{Argv: argv, Stdout: &out})
+	if err == nil {
+		err = p.Wait()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", strings.Join(argv, " "), err)
+	}
+	return out.Bytes(), nil
 }
 
 // reach is the smallest difference and half the width of the ratio's interval of the
