@@ -40,3 +40,20 @@ func TestRatioWithinCycles(t *testing.T) {
 		t.Errorf("ratio %+v, want 0.4", got.VsBaseline)
 	}
 }
+
+// A run that ended by itself has as many rounds as it took.
+func TestRoundsOfARunThatEndedByItself(t *testing.T) {
+	rec := analysistest.Record(analysistest.Over(3, "host", analysistest.Always(map[string]float64{result.Goodput: 1e9}))...)
+	rec.Run.Plan.Rounds, rec.Run.Plan.Until = 60, 0.05
+	rec.Run.Plan.Contenders = []result.Entry{{ID: "host"}}
+	rec.Run.Plan.Steps = []result.Step{{ID: "dts"}}
+	r := assemble.Report(rec, analysis.Options{})
+	if r.Run.Rounds != 3 || rec.Run.Plan.Rounds != 60 {
+		t.Errorf("%d rounds of a plan of %d", r.Run.Rounds, rec.Run.Plan.Rounds)
+	}
+	for _, f := range r.Findings {
+		if f.Code == "incomplete_run" {
+			t.Errorf("it is called incomplete: %s", f.Text)
+		}
+	}
+}

@@ -107,7 +107,7 @@ func Collect(rec *result.Record, opt Options) *Evidence {
 	for _, m := range result.Metrics() {
 		known[m.Name] = true
 	}
-	e.Run = ended(e.Run, rec.Samples)
+	e.Run = Ended(e.Run, rec.Samples)
 	for i := range rec.Samples {
 		s := &rec.Samples[i]
 		e.Measured[result.Key{Contender: s.Contender, Underlay: s.Underlay, Step: s.Step}] = true
@@ -140,9 +140,9 @@ func Collect(rec *result.Record, opt Options) *Evidence {
 	return e
 }
 
-// ended is the run with as many rounds as it took, where it was to end by itself
+// Ended is the run with as many rounds as it took, where it was to end by itself
 // before all that its plan allows.
-func ended(run *result.Run, samples []result.Sample) *result.Run {
+func Ended(run *result.Run, samples []result.Sample) *result.Run {
 	if run.Plan.Until <= 0 && run.Plan.MaxTime <= 0 {
 		return run
 	}

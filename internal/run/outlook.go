@@ -39,22 +39,29 @@ type outlook struct {
 // cluster, or a system that does not say.
 func (j *Job) SayOutlook(w io.Writer) {
 	names, _ := j.planned()
-	load := time.Duration(len(j.Plan.Steps)*j.Plan.Rounds*len(names)) * (seconds(j.Plan.Duration) + seconds(j.Plan.Warmup))
+	load := time.Duration(len(j.Plan.Steps)*min(j.Plan.Rounds, SelfTestRounds)*len(names)) * (seconds(j.Plan.Duration) + seconds(j.Plan.Warmup))
 	if j.request.Arena == Kube || load < longRun {
 		return
 	}
 	if o, ok := look(); ok {
-		fmt.Fprintln(w, o.sentence())
+		fmt.Fprintln(w, o.sentence(j.Plan.Slice > 0))
 	}
 }
 
-func (o outlook) sentence() string {
-	latency := "latency should be usable"
-	if o.cpus < cpusForLatency || o.steal >= stealForLatency {
-		latency = "latency will hardly be usable"
+// sentence words the outlook for a run whose contenders take turns, which all have the
+// same share of the CPUs' moods, or for one that measures them one after the other.
+func (o outlook) sentence(turns bool) string {
+	poor := o.cpus < cpusForLatency || o.steal >= stealForLatency
+	begin := fmt.Sprintf("%d CPUs, steal %.0f %%, their speed varies by %.0f %% from slice to slice: ", o.cpus, 100*o.steal, 100*o.spread)
+	switch {
+	case turns && poor:
+		return begin + "contenders take turns, which goodput and the median network time bear; tails and latency will hardly be usable."
+	case turns:
+		return begin + "contenders take turns, which all figures should bear."
+	case poor:
+		return begin + fmt.Sprintf("latency will hardly be usable; goodput to about %.0f %%.", math.Max(1, math.Ceil(100*o.spread)))
 	}
-	return fmt.Sprintf("%d CPUs, steal %.0f %%, their speed varies by %.0f %% from slice to slice: %s; goodput to about %.0f %%.",
-		o.cpus, 100*o.steal, 100*o.spread, latency, math.Max(1, math.Ceil(100*o.spread)))
+	return begin + fmt.Sprintf("latency should be usable; goodput to about %.0f %%.", math.Max(1, math.Ceil(100*o.spread)))
 }
 
 // look keeps all CPUs busy and counts.

@@ -9,13 +9,16 @@ func TestOutlookSentence(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		outlook
-		want string
+		turns bool
+		want  string
 	}{
-		{"a small machine with neighbours", outlook{2, 0.08, 0.1}, "2 CPUs, steal 8 %, their speed varies by 10 % from slice to slice: latency will hardly be usable; goodput to about 10 %."},
-		{"a quiet machine", outlook{16, 0, 0.004}, "latency should be usable; goodput to about 1 %."},
-		{"many CPUs with neighbours", outlook{16, 0.03, 0.02}, "latency will hardly be usable; goodput to about 2 %."},
+		{"a small machine with neighbours", outlook{2, 0.08, 0.1}, false, "2 CPUs, steal 8 %, their speed varies by 10 % from slice to slice: latency will hardly be usable; goodput to about 10 %."},
+		{"a quiet machine", outlook{16, 0, 0.004}, false, "latency should be usable; goodput to about 1 %."},
+		{"many CPUs with neighbours", outlook{16, 0.03, 0.02}, false, "latency will hardly be usable; goodput to about 2 %."},
+		{"a small machine, by turns", outlook{2, 0.08, 0.1}, true, "tails and latency will hardly be usable."},
+		{"a quiet machine, by turns", outlook{16, 0, 0.004}, true, "which all figures should bear."},
 	} {
-		if got := c.sentence(); !strings.HasSuffix(got, c.want) {
+		if got := c.sentence(c.turns); !strings.HasSuffix(got, c.want) {
 			t.Errorf("%s: %s", c.name, got)
 		}
 	}

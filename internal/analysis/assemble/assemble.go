@@ -14,7 +14,7 @@ import (
 // the others and everything else that a reader must know are its findings.
 func Report(rec *result.Record, opt analysis.Options) *analysis.Report {
 	e := analysis.Collect(rec, opt.Complete(&rec.Run.Plan))
-	run := &rec.Run
+	run := e.Run // with the rounds that it took
 	efficiency := cost.Efficiencies(e)
 	return &analysis.Report{
 		Schema: analysis.ReportSchema,

@@ -168,7 +168,7 @@ func Runs(old, now *result.Record, opt Options) (*Comparison, error) {
 	}
 	p.judge()
 	c := &Comparison{
-		Schema: Schema, Old: comparedRun(&old.Run), New: comparedRun(&now.Run),
+		Schema: Schema, Old: comparedRun(old), New: comparedRun(now),
 		VsBaseline: opt.VsBaseline, Confidence: opt.Confidence, FailOn: opt.FailOn,
 		Changes: p.changes, Missing: p.missing,
 	}
@@ -216,7 +216,8 @@ func Runs(old, now *result.Record, opt Options) (*Comparison, error) {
 	return c, nil
 }
 
-func comparedRun(r *result.Run) Run {
+func comparedRun(rec *result.Record) Run {
+	r := analysis.Ended(&rec.Run, rec.Samples)
 	return Run{
 		ID: r.ID, Started: r.Started, Suite: r.Plan.Suite, Arena: r.Arena, Rounds: r.Plan.Rounds, Baseline: r.Baseline, Tool: r.Tool.Version,
 	}
