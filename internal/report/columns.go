@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
 )
 
 // columnsPerStep keeps a further step to one row of a terminal table.
@@ -23,7 +24,7 @@ func headline(g *group, steps []result.Step) []column {
 		}
 		if len(latency) == 0 {
 			for _, aspect := range []result.Aspect{result.Typical, result.Tail} {
-				if told := g.columns(s.ID, result.Telling(aspect)...); len(told) > 0 {
+				if told := g.columns(s.ID, result.Telling(aspect)...); len(told) > 0 && (aspect != result.Tail || g.known(told[0])) {
 					latency = append(latency, told[0])
 				}
 			}
@@ -36,6 +37,23 @@ func headline(g *group, steps []result.Step) []column {
 		return nil
 	}
 	return slices.Concat(goodput[:1], latency, goodput[1:])
+}
+
+// mostTail is half the width of a ratio's interval above which a tail is no headline:
+// it would tell of the rounds' worst moments, not of the contenders.
+const mostTail = 0.30
+
+// known says that the ratios in a column are known to mostTail, for the typical
+// contender, or that nothing is said of how well they are known: with too few rounds for
+// intervals, or without a baseline, all columns are alike.
+func (g *group) known(c column) bool {
+	var halves []float64
+	for _, one := range g.Contenders {
+		if f := g.figure(one.ID, c); f != nil && f.VsBaseline != nil && f.VsBaseline.CI != nil {
+			halves = append(halves, stat.HalfWidth(f.VsBaseline.CI[0], f.VsBaseline.CI[1]))
+		}
+	}
+	return len(halves) == 0 || stat.Median(halves) <= mostTail
 }
 
 // further are the columns of the tables below the headline: the far tail of
