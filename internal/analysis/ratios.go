@@ -1,6 +1,8 @@
 package analysis
 
 import (
+	"math"
+
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
@@ -60,6 +62,15 @@ func (e *Evidence) Compare(at Place, contender string) *Comparison {
 		c.P = &p
 	}
 	return besideAt(at, beside, c)
+}
+
+// HalfWidth is how far the interval reaches from its middle, as a share of the ratio;
+// infinite without an interval.
+func (c *Comparison) HalfWidth() float64 {
+	if c.CI == nil {
+		return math.Inf(1)
+	}
+	return stat.HalfWidth(c.CI[0], c.CI[1])
 }
 
 // besideAt notes the step that stands in for that of the place.

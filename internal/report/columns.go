@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
 )
 
 // columnsPerStep keeps a further step to one row of a terminal table.
@@ -47,13 +46,16 @@ const mostTail = 0.30
 // contender, or that nothing is said of how well they are known: with too few rounds for
 // intervals, or without a baseline, all columns are alike.
 func (g *group) known(c column) bool {
-	var halves []float64
+	all, narrow := 0, 0
 	for _, one := range g.Contenders {
 		if f := g.figure(one.ID, c); f != nil && f.VsBaseline != nil && f.VsBaseline.CI != nil {
-			halves = append(halves, stat.HalfWidth(f.VsBaseline.CI[0], f.VsBaseline.CI[1]))
+			all++
+			if f.VsBaseline.HalfWidth() <= mostTail {
+				narrow++
+			}
 		}
 	}
-	return len(halves) == 0 || stat.Median(halves) <= mostTail
+	return 2*narrow >= all
 }
 
 // further are the columns of the tables below the headline: the far tail of

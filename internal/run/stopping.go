@@ -9,7 +9,6 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/analysis/assemble"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/suite"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -124,7 +123,7 @@ func widestRatio(r *analysis.Report) (widest ratioWidth, known bool) {
 			known = false
 			continue
 		}
-		if half := stat.HalfWidth(x.VsBaseline.CI[0], x.VsBaseline.CI[1]); half > widest.half {
+		if half := x.VsBaseline.HalfWidth(); half > widest.half {
 			widest = ratioWidth{half, fmt.Sprintf("%s of %s at %s", x.Metric, x.Contender, x.Step)}
 		}
 	}

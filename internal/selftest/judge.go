@@ -8,7 +8,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -81,7 +80,7 @@ func twins(r *analysis.Report, step, metric string) Trial {
 	}
 	c := x.VsBaseline
 	t.Found = ratioOf(c)
-	t.Passed = c.CI != nil && stat.HalfWidth(c.CI[0], c.CI[1]) <= widest && (math.Abs(c.Ratio-1) <= twinTolerance || c.CI[0] <= 1 && c.CI[1] >= 1)
+	t.Passed = c.CI != nil && c.HalfWidth() <= widest && (math.Abs(c.Ratio-1) <= twinTolerance || c.CI[0] <= 1 && c.CI[1] >= 1)
 	return t
 }
 
