@@ -61,7 +61,7 @@ func TestRunSchema(t *testing.T) {
 	store.Close()
 
 	for name, text := range map[string]string{
-		"every field": full, "the least": read(t, empty, "run.json"), "the specimen": read(t, "testdata/v1", "run.json"),
+		"every field": full, "the least": read(t, empty, "run.json"), "the specimen": read(t, "testdata/v1", "run.json"), "by turns": read(t, "testdata/v1-turns", "run.json"),
 	} {
 		if err := validate(t, s, text); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -99,7 +99,7 @@ func TestSampleSchema(t *testing.T) {
 	invalid := &result.Sample{Contender: "x", Step: "s", Workload: "w", Path: "pod", Round: 1, Order: 1, Started: started,
 		Verdict: result.Invalid, Reasons: []result.Reason{{Code: "above_line_rate", Text: "12 Gbit/s"}}}
 	seal(t, store, every, invalid)
-	written := strings.TrimSpace(read(t, dir, "samples.jsonl") + read(t, "testdata/v1", "samples.jsonl"))
+	written := strings.TrimSpace(read(t, dir, "samples.jsonl") + read(t, "testdata/v1", "samples.jsonl") + read(t, "testdata/v1-turns", "samples.jsonl"))
 	for i, line := range strings.Split(written, "\n") {
 		if err := validate(t, s, line); err != nil {
 			t.Errorf("line %d: %v", i+1, err)
