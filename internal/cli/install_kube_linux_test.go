@@ -58,7 +58,11 @@ func outline(t *testing.T, dir string) []string {
 	lines := strings.Split(out, "\n")
 	for i, line := range lines {
 		if strings.HasPrefix(line, "|") && i > 0 && lines[i-1] == "" {
-			list = append(list, line)
+			// A busy machine spoils these clocks in one of two runs.
+			cells := slices.DeleteFunc(strings.Split(line, "|"), func(cell string) bool {
+				return strings.Contains(cell, "Latency") || strings.Contains(cell, "Service time")
+			})
+			list = append(list, strings.Join(cells, "|"))
 		}
 	}
 	return list

@@ -127,7 +127,11 @@ func columns(rec *result.Record, contender string) map[string][]string {
 		if s.Contender != contender {
 			continue
 		}
-		names := slices.Sorted(maps.Keys(s.Metrics))
+		names := slices.Collect(maps.Keys(s.Metrics))
+		for _, spoiled := range s.Spoiled { // measured, though by a load generator that was late
+			names = slices.AppendSeq(names, maps.Keys(spoiled.Metrics))
+		}
+		slices.Sort(names)
 		list[s.Step] = slices.DeleteFunc(names, func(name string) bool {
 			return strings.HasPrefix(name, "cpu_client") || strings.HasPrefix(name, "cpu_server") || slices.Contains(bothSidesCPU, name)
 		})
