@@ -278,7 +278,7 @@ func (v *view) quality() string {
 		switch {
 		case c.spoils == "":
 			continue
-		case c.poor:
+		case c.poor && (dropped > 0 || c.words != starved): // else it only spoiled clocks, and network time counts
 			level = "poor"
 		case level == "good":
 			level = "fair"

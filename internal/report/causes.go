@@ -35,9 +35,11 @@ type known struct {
 	poor        bool
 }
 
+const starved = "CPU starved"
+
 var knownCauses = []known{
 	{[]string{"load_generator_late", "load_generator_saturated", "cpu_steal", "steal_present", "rate_short", "recording_pause", "busy_machine"},
-		"CPU starved", "use a quieter machine, or a lower rate", "the CPU was starved", true},
+		starved, "use a quieter machine, or a lower rate", "the CPU was starved", true},
 	{[]string{"unstable_baseline"},
 		"The baseline itself varied between rounds", "run again when the machine is quiet, with more rounds", "the baseline varied between rounds", true},
 	{[]string{"scattered_rounds", "bimodal_rounds", "drift", "warmup_not_over"},

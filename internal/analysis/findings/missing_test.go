@@ -29,3 +29,18 @@ func TestMissingFigureOfSpoiledClock(t *testing.T) {
 		}
 	}
 }
+
+// The trace of a sample that was measured in slices is of the pauses, too: no rule about
+// the course of a load reads it.
+func TestSlicedSamplesAreNotTraced(t *testing.T) {
+	for sliced, want := range map[bool]int{false: 1, true: 0} {
+		s := analysistest.Taken("host", 1, map[string]float64{result.Goodput: 1e9})
+		if sliced {
+			s.Slices = &result.Slices{Cycles: []int{1}, Metrics: map[string][]float64{result.Goodput: {1e9}}}
+		}
+		opt := analysis.Options{Confidence: 0.95, Traces: []analysis.Trace{{Key: s.Key()}}}
+		if got := tracedSamples(analysis.Collect(analysistest.Record(s), opt)); len(got) != want {
+			t.Errorf("sliced %v: %d traced samples, want %d", sliced, len(got), want)
+		}
+	}
+}

@@ -35,13 +35,14 @@ type traced struct {
 	trace *analysis.Trace
 }
 
-// traced are the valid samples of loaded steps that have a trace, by step,
+// traced are the valid samples of loaded steps that have a trace, by step, but those
+// that were measured in slices: theirs is of the pauses, too,
 // contender and round.
 func tracedSamples(e *analysis.Evidence) []traced {
 	var list []traced
 	for i := range e.Opt.Traces {
 		t := &e.Opt.Traces[i]
-		if s := e.ValidSample(t.Key); s != nil && s.Workload != analysis.Idle && s.Step != result.SetupStep {
+		if s := e.ValidSample(t.Key); s != nil && s.Workload != analysis.Idle && s.Step != result.SetupStep && s.Slices == nil {
 			list = append(list, traced{s, t})
 		}
 	}
