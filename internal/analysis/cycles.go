@@ -1,7 +1,6 @@
 package analysis
 
 import (
-	"maps"
 	"math"
 
 	"github.com/cnibench/cnibench/internal/stat"
@@ -52,7 +51,7 @@ func byCycle(cycles []int, values []float64) map[int]float64 {
 		}
 	}
 	out := map[int]float64{}
-	for cycle := range maps.Keys(logs) {
+	for cycle := range logs {
 		out[cycle] = math.Exp(logs[cycle] / counts[cycle])
 	}
 	return out

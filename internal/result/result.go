@@ -197,6 +197,11 @@ type Slices struct {
 	Disturbed []int `json:"disturbed,omitempty"`
 }
 
+// Tried is how many cycles there were, the disturbed ones included.
+func (s *Slices) Tried() int {
+	return len(s.Disturbed) + len(slices.Compact(slices.Clone(s.Cycles)))
+}
+
 // SetupStep is the step under which the time to bring a contender up is sealed.
 const SetupStep = "setup"
 

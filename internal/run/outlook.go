@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // This file tells, before minutes are spent, what this machine will be able to tell
@@ -110,26 +109,16 @@ func spreadOf(work [][outlookSlices]float64) float64 {
 	return (sums[outlookSlices-outlookSlices/10] - sums[outlookSlices/10]) / middle
 }
 
-// cpuTimes are the jiffies of all CPUs, and those that the hypervisor took (/proc/stat).
+// cpuTimes are the seconds of all CPUs, and those that the hypervisor took.
 func cpuTimes() (total, stolen float64, ok bool) {
-	raw, err := os.ReadFile("/proc/stat")
+	proc, err := procfs.NewDefaultFS()
 	if err != nil {
 		return 0, 0, false
 	}
-	line, _, _ := strings.Cut(string(raw), "\n")
-	fields := strings.Fields(line)
-	if len(fields) < 9 {
+	stat, err := proc.Stat()
+	if err != nil {
 		return 0, 0, false
 	}
-	for i, field := range fields[1:9] {
-		v, err := strconv.ParseFloat(field, 64)
-		if err != nil {
-			return 0, 0, false
-		}
-		total += v
-		if i == 7 {
-			stolen = v
-		}
-	}
-	return total, stolen, true
+	c := stat.CPUTotal
+	return c.User + c.Nice + c.System + c.Idle + c.Iowait + c.IRQ + c.SoftIRQ + c.Steal, c.Steal, true
 }

@@ -51,7 +51,7 @@ type stopping struct {
 }
 
 func newStopping(f *Request, p *result.Plan, store *result.Store, say func(string)) *stopping {
-	s := &stopping{until: p.Until, most: time.Duration(float64(p.MaxTime) * float64(time.Second)), begun: time.Now(), store: store, say: say}
+	s := &stopping{until: p.Until, most: seconds(p.MaxTime), begun: time.Now(), store: store, say: say}
 	// A run that goes on may ask for more than its plan.
 	if f.Given["until"] {
 		s.until, _ = unit.ParsePercent(f.Until)

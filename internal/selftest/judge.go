@@ -130,7 +130,7 @@ func neighbour(rec *result.Record) Trial {
 	for i := range rec.Samples {
 		if s := &rec.Samples[i]; s.Contender == Baseline && s.Slices != nil {
 			away += len(s.Slices.Disturbed)
-			all += len(s.Slices.Disturbed) + len(slices.Compact(slices.Clone(s.Slices.Cycles)))
+			all += s.Slices.Tried()
 		}
 	}
 	return Trial{Name: "busy neighbour", Planted: "another process that keeps half of the CPUs busy, half of the time", Wanted: "cycles that were disturbed, and cycles that were not",

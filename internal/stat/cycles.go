@@ -44,7 +44,7 @@ func (c Cycled) Levels() map[string]float64 {
 			}
 			logs[i] = append(logs[i], math.Log(v))
 		}
-		middle[i] = Median(slices.Clone(logs[i]))
+		middle[i] = Median(logs[i])
 	}
 	effects := make([]float64, len(cycles))
 	for k := range cycles {

@@ -26,7 +26,7 @@ func disturbedCycles(e *evidence) []analysis.Finding {
 		}
 		seen[at] = true
 		away[s.Step] += len(s.Slices.Disturbed)
-		all[s.Step] += len(s.Slices.Disturbed) + len(slices.Compact(slices.Clone(s.Slices.Cycles)))
+		all[s.Step] += s.Slices.Tried()
 		if slices.ContainsFunc(s.Notes, func(n result.Reason) bool { return n.Code == "disturbed_cycles" }) {
 			used[s.Step]++
 		}

@@ -35,9 +35,9 @@ type traced struct {
 	trace *analysis.Trace
 }
 
-// traced are the valid samples of loaded steps that have a trace, by step, but those
-// that were measured in slices: theirs is of the pauses, too,
-// contender and round.
+// traced are the valid samples of loaded steps that have a trace, by step, contender
+// and round. Those that were measured in slices are left out: their traces are of the
+// pauses, too.
 func tracedSamples(e *analysis.Evidence) []traced {
 	var list []traced
 	for i := range e.Opt.Traces {
