@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/cnibench/cnibench/internal/report/layout"
+
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/cnibench/cnibench/internal/analysis"
@@ -33,7 +35,7 @@ func writeBenchstat(w io.Writer, r *analysis.Report, _ Options) error {
 		}
 	}
 	for _, res := range r.Results {
-		from := origin(r, res.Part)
+		from := layout.Origin(r, res.Part)
 		rec := &benchfmt.Result{
 			Config: []benchfmt.Config{
 				config("suite", r.Run.Suite), config("arena", from.Arena), config("run", r.Run.ID),

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/cnibench/cnibench/internal/report/layout"
+
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -90,14 +92,14 @@ type stack struct {
 type short float64
 
 func (s short) MarshalJSON() ([]byte, error) {
-	if !isFinite(float64(s)) {
+	if !layout.IsFinite(float64(s)) {
 		return []byte("null"), nil
 	}
 	return strconv.AppendFloat(nil, float64(s), 'g', 7, 64), nil
 }
 
 // charts are the drawings of one group, by the view that shows them.
-func (v *view) charts(g *group, prefix string) []chart {
+func (v *sheet) charts(g *layout.Group, prefix string) []chart {
 	colors := v.colors()
 	var out []chart
 	show := func(view string, charts ...chart) {
@@ -107,12 +109,12 @@ func (v *view) charts(g *group, prefix string) []chart {
 		}
 	}
 	for _, s := range v.Steps {
-		if c, ok := g.has(s.ID, result.Goodput); ok {
+		if c, ok := g.Has(s.ID, result.Goodput); ok {
 			show(viewThroughput, barChart(g, c, colors))
 		}
 	}
-	scales := v.scales()
-	first := timed(g, scales)
+	scales := v.Scales()
+	first := layout.Timed(g, scales)
 	for i, l := range scales {
 		show(viewLatency, v.scaleCharts(g, l, i == first, colors)...)
 	}
@@ -123,7 +125,7 @@ func (v *view) charts(g *group, prefix string) []chart {
 	for _, s := range v.Steps {
 		if curves := v.curves(g, s.ID); len(curves) > 0 {
 			show(viewLatency, curveChart(g, s.ID, curves, colors))
-		} else if c, ok := g.latencyBars(s.ID); ok {
+		} else if c, ok := latencyBars(g, s.ID); ok {
 			show(viewLatency, barChart(g, c, colors))
 		}
 	}
@@ -137,8 +139,8 @@ func (v *view) charts(g *group, prefix string) []chart {
 	for _, s := range v.Steps {
 		show(viewResources, v.resourceCharts(g, s, colors)...)
 	}
-	for _, c := range v.telling(g) {
-		if f := v.forest(g, c, colors); f != nil && v.usable(g, c) {
+	for _, c := range v.Telling(g) {
+		if f := v.forest(g, c, colors); f != nil && v.Usable(g, c) {
 			show(viewOverview, *f)
 		}
 	}
@@ -153,26 +155,26 @@ func (v *view) charts(g *group, prefix string) []chart {
 }
 
 // latencyBars is the column that stands in where a step's curves are missing.
-func (g *group) latencyBars(step string) (column, bool) {
+func latencyBars(g *layout.Group, step string) (layout.Column, bool) {
 	for _, metric := range result.Telling(result.Typical) {
-		if c, ok := g.has(step, metric); ok {
+		if c, ok := g.Has(step, metric); ok {
 			return c, true
 		}
 	}
-	return column{}, false
+	return layout.Column{}, false
 }
 
 func newFigure(r *analysis.Result) figure {
-	f := figure{Value: r.Median, Text: value(r)}
+	f := figure{Value: r.Median, Text: layout.Value(r)}
 	if r.CI != nil {
 		low, high := r.CI[0], r.CI[1]
 		f.Low, f.High = &low, &high
-		f.Text += " (" + interval(r) + ")"
+		f.Text += " (" + layout.Interval(r) + ")"
 	}
 	return f
 }
 
-func barChart(g *group, c column, colors map[string]int) chart {
+func barChart(g *layout.Group, c layout.Column, colors map[string]int) chart {
 	out := chart{
 		Kind: "bars", X: &axis{c.Head(), c.Unit}, Places: at(c.Step),
 		Title: c.Head() + ", " + c.Step,
@@ -180,15 +182,15 @@ func barChart(g *group, c column, colors map[string]int) chart {
 	}
 	intervals := 0
 	for _, contender := range g.Contenders {
-		r := g.figure(contender.ID, c)
+		r := g.Figure(contender.ID, c)
 		if r == nil {
 			continue
 		}
-		b := bar{C: colors[contender.ID], figure: newFigure(r), Mark: value(r), Rounds: r.Values}
+		b := bar{C: colors[contender.ID], figure: newFigure(r), Mark: layout.Value(r), Rounds: r.Values}
 		if b.Low != nil {
 			intervals++
 		}
-		if t := letters(r); t != "" {
+		if t := layout.Letters(r); t != "" {
 			b.Mark += "  " + t
 		}
 		words := ""
@@ -199,7 +201,7 @@ func barChart(g *group, c column, colors map[string]int) chart {
 			words += unit.Format(val, r.Unit)
 		}
 		out.Rows = append(out.Rows, b)
-		out.Table.add(b.C, contender.ID, value(r), interval(r), words, letters(r))
+		out.Table.add(b.C, contender.ID, layout.Value(r), layout.Interval(r), words, layout.Letters(r))
 	}
 	line := "Line: its interval"
 	switch intervals {
@@ -210,7 +212,7 @@ func barChart(g *group, c column, colors map[string]int) chart {
 		line += ", where the rounds are enough for one"
 	}
 	out.Caption = "Bar: median of the rounds. " + line + ". Dots: every round. " + betterIs(c.Better) + "."
-	out.Label = fmt.Sprintf("Bar chart of %s with %s; the table below it has the figures", out.Title, plural(len(out.Rows), "contender"))
+	out.Label = fmt.Sprintf("Bar chart of %s with %s; the table below it has the figures", out.Title, unit.Plural(len(out.Rows), "contender"))
 	return out
 }
 
@@ -226,13 +228,13 @@ func betterIs(better string) string {
 
 // curves are those of one clock at a step: from the intended start where there
 // are any, else from the actual send. The send's own lag is no latency.
-func (v *view) curves(g *group, step string) []analysis.Curve {
+func (v *sheet) curves(g *layout.Group, step string) []analysis.Curve {
 	for _, clock := range []string{"latency", "service_time", "network_time"} {
 		var out []analysis.Curve
 		for _, c := range g.Contenders {
 			i := slices.IndexFunc(v.Curves, func(curve analysis.Curve) bool {
 				return curve.Contender == c.ID && curve.Step == step && curve.Clock == clock &&
-					(site{curve.Part, curve.Kernel, curve.Underlay}) == g.site && len(curve.Points) > 0
+					(layout.Site{Part: curve.Part, Kernel: curve.Kernel, Underlay: curve.Underlay}) == g.Site && len(curve.Points) > 0
 			})
 			if i >= 0 {
 				out = append(out, v.Curves[i])
@@ -253,7 +255,7 @@ func clockLabel(clock string) string {
 	}[clock]
 }
 
-func curveChart(g *group, step string, curves []analysis.Curve, colors map[string]int) chart {
+func curveChart(g *layout.Group, step string, curves []analysis.Curve, colors map[string]int) chart {
 	what := clockLabel(curves[0].Clock)
 	out := chart{
 		Kind: "curves", Y: &axis{what, "s"}, Places: at(step),
@@ -265,7 +267,7 @@ func curveChart(g *group, step string, curves []analysis.Curve, colors map[strin
 	for _, want := range []float64{50, 90, 99, 99.9, 99.99, 99.999} {
 		if slices.ContainsFunc(curves, func(c analysis.Curve) bool { return pointAt(c, want) != nil }) {
 			percentiles = append(percentiles, want)
-			out.Table.Head = append(out.Table.Head, "p"+exact(want))
+			out.Table.Head = append(out.Table.Head, "p"+layout.Exact(want))
 		}
 	}
 	for _, c := range curves {
@@ -280,7 +282,7 @@ func curveChart(g *group, step string, curves []analysis.Curve, colors map[strin
 		}
 		out.Table.add(colors[c.Contender], row...)
 	}
-	out.Label = fmt.Sprintf("Line chart of %s with %s; the table below it has the figures", out.Title, plural(len(curves), "contender"))
+	out.Label = fmt.Sprintf("Line chart of %s with %s; the table below it has the figures", out.Title, unit.Plural(len(curves), "contender"))
 	return out
 }
 
@@ -288,7 +290,7 @@ func curveChart(g *group, step string, curves []analysis.Curve, colors map[strin
 func curvePoints(c analysis.Curve) [][2]short {
 	points := [][2]short{}
 	for _, p := range c.Points {
-		if p.Percentile >= 0 && p.Percentile < 100 && isFinite(p.Seconds) && p.Seconds > 0 {
+		if p.Percentile >= 0 && p.Percentile < 100 && layout.IsFinite(p.Seconds) && p.Seconds > 0 {
 			points = append(points, [2]short{short(p.Percentile), short(p.Seconds)})
 		}
 	}

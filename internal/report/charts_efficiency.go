@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/cnibench/cnibench/internal/report/layout"
+
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -12,15 +14,15 @@ import (
 
 // efficiencyCharts set what traffic cost against how much there was of it, one
 // drawing for every step that has both of two contenders.
-func (v *view) efficiencyCharts(g *group, colors map[string]int) []chart {
+func (v *sheet) efficiencyCharts(g *layout.Group, colors map[string]int) []chart {
 	var out []chart
 	for _, s := range v.Steps {
 		cost := v.cost(g, s.ID)
 		c := chart{
-			Kind: "scatter", X: &axis{metricLabel(cost), "CPU-s/Gbit"}, Y: &axis{"Goodput", "bit/s"}, Places: at(s.ID),
+			Kind: "scatter", X: &axis{layout.MetricLabel(cost), "CPU-s/Gbit"}, Y: &axis{"Goodput", "bit/s"}, Places: at(s.ID),
 			Title:   "Efficiency, " + s.ID,
 			Caption: "Medians; best is the upper left.",
-			Table:   plainTable{Head: []string{"contender", "goodput", metricLabel(result.CPUPerGbit), "2024 formula", "memory over baseline", "energy per GB", "frontier", "group"}},
+			Table:   plainTable{Head: []string{"contender", "goodput", layout.MetricLabel(result.CPUPerGbit), "2024 formula", "memory over baseline", "energy per GB", "frontier", "group"}},
 		}
 		energy := ""
 		for _, contender := range g.Contenders {
@@ -28,7 +30,7 @@ func (v *view) efficiencyCharts(g *group, colors map[string]int) []chart {
 			if e == nil {
 				continue
 			}
-			row := []string{contender.ID, estimate(&e.Goodput, "bit/s"), estimate(e.CPUPerGbit, "CPU-s/Gbit"), unit.Missing, estimate(e.MemoryOverhead, "bytes"), unit.Missing, "", ""}
+			row := []string{contender.ID, layout.Estimate(&e.Goodput, "bit/s"), layout.Estimate(e.CPUPerGbit, "CPU-s/Gbit"), unit.Missing, layout.Estimate(e.MemoryOverhead, "bytes"), unit.Missing, "", ""}
 			if e.Published != nil {
 				row[3] = unit.Format(*e.Published, "CPU-s/Gbit")
 			}
@@ -42,7 +44,7 @@ func (v *view) efficiencyCharts(g *group, colors map[string]int) []chart {
 				row[7] = strconv.Itoa(e.Cluster)
 			}
 			c.Table.add(colors[contender.ID], row...)
-			if r := g.figure(contender.ID, column{Step: s.ID, Metric: cost}); r != nil && isFinite(e.Goodput.Median) {
+			if r := g.Figure(contender.ID, layout.Column{Step: s.ID, Metric: cost}); r != nil && layout.IsFinite(e.Goodput.Median) {
 				c.Points = append(c.Points, point{
 					C: colors[contender.ID], X: newFigure(r), Y: estimated(e.Goodput, "bit/s"), Cluster: e.Cluster, Frontier: e.Frontier,
 				})
@@ -62,7 +64,7 @@ func (v *view) efficiencyCharts(g *group, colors map[string]int) []chart {
 		if energy != "" {
 			c.Caption += " Energy: " + energy + "."
 		}
-		c.Label = fmt.Sprintf("Scatter chart of goodput against its CPU cost at %s with %s; the table below it has the figures", s.ID, plural(len(c.Points), "contender"))
+		c.Label = fmt.Sprintf("Scatter chart of goodput against its CPU cost at %s with %s; the table below it has the figures", s.ID, unit.Plural(len(c.Points), "contender"))
 		out = append(out, c)
 	}
 	return out
@@ -70,18 +72,18 @@ func (v *view) efficiencyCharts(g *group, colors map[string]int) []chart {
 
 // cost is the metric of the CPU cost that the step has: ours, or that of runs
 // which recorded less.
-func (v *view) cost(g *group, step string) string {
+func (v *sheet) cost(g *layout.Group, step string) string {
 	for _, metric := range result.DividedBy(result.Goodput) {
-		if _, ok := g.has(step, metric); ok {
+		if _, ok := g.Has(step, metric); ok {
 			return metric
 		}
 	}
 	return result.CPUPerGbit
 }
 
-func (v *view) efficiency(g *group, contender, step string) *analysis.Efficiency {
+func (v *sheet) efficiency(g *layout.Group, contender, step string) *analysis.Efficiency {
 	for i := range v.Efficiency {
-		if e := &v.Efficiency[i]; e.Contender == contender && e.Step == step && (site{e.Part, e.Kernel, e.Underlay}) == g.site {
+		if e := &v.Efficiency[i]; e.Contender == contender && e.Step == step && (layout.Site{Part: e.Part, Kernel: e.Kernel, Underlay: e.Underlay}) == g.Site {
 			return e
 		}
 	}
@@ -90,28 +92,16 @@ func (v *view) efficiency(g *group, contender, step string) *analysis.Efficiency
 
 // estimated is an estimate as charts draw it.
 func estimated(e analysis.Estimate, unitName string) figure {
-	f := figure{Value: e.Median, Text: estimate(&e, unitName)}
-	if e.CI != nil && finiteInterval(e.CI) {
+	f := figure{Value: e.Median, Text: layout.Estimate(&e, unitName)}
+	if e.CI != nil && layout.FiniteInterval(e.CI) {
 		f.Low, f.High = &e.CI[0], &e.CI[1]
 	}
 	return f
 }
 
-// estimate is the median and its interval in words.
-func estimate(e *analysis.Estimate, unitName string) string {
-	if e == nil || !isFinite(e.Median) {
-		return unit.Missing
-	}
-	words := unit.Format(e.Median, unitName)
-	if e.CI != nil && finiteInterval(e.CI) {
-		words += " (" + unit.Format(e.CI[0], unitName) + " – " + unit.Format(e.CI[1], unitName) + ")"
-	}
-	return words
-}
-
 // scatter sets the CPU cost against memory, where there is any, else against
 // what the CPU bought; nil if there are not two figures to set side by side.
-func (v *view) scatter(g *group, colors map[string]int) *chart {
+func (v *sheet) scatter(g *layout.Group, colors map[string]int) *chart {
 	x, ok := v.first(g, result.ColumnsWhere(func(m result.Metric) bool { return m.Per != "" })...)
 	if !ok { // a run of others, which recorded less
 		for _, m := range result.Metrics() {
@@ -136,7 +126,7 @@ func (v *view) scatter(g *group, colors map[string]int) *chart {
 		Table:   plainTable{Head: []string{"contender", x.Head(), y.Head()}},
 	}
 	for _, c := range g.Contenders {
-		fx, fy := g.figure(c.ID, x), g.figure(c.ID, y)
+		fx, fy := g.Figure(c.ID, x), g.Figure(c.ID, y)
 		if fx == nil || fy == nil {
 			continue
 		}
@@ -150,7 +140,7 @@ func (v *view) scatter(g *group, colors map[string]int) *chart {
 	if len(out.Points) < 2 {
 		return nil
 	}
-	out.Label = fmt.Sprintf("Scatter chart of %s with %s; the table below it has the figures", out.Title, plural(len(out.Points), "contender"))
+	out.Label = fmt.Sprintf("Scatter chart of %s with %s; the table below it has the figures", out.Title, unit.Plural(len(out.Points), "contender"))
 	return out
 }
 
@@ -162,15 +152,15 @@ func corner(yBetter string) string {
 }
 
 // first is the column of the first step that has one of the metrics.
-func (v *view) first(g *group, metrics ...string) (column, bool) {
+func (v *sheet) first(g *layout.Group, metrics ...string) (layout.Column, bool) {
 	for _, m := range metrics {
 		for _, s := range v.Steps {
-			if c, ok := g.has(s.ID, m); ok {
+			if c, ok := g.Has(s.ID, m); ok {
 				return c, true
 			}
 		}
 	}
-	return column{}, false
+	return layout.Column{}, false
 }
 
 func lowerFirst(s string) string {

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/cnibench/cnibench/internal/report/layout"
+
 	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -40,7 +42,7 @@ func (f family) ids() []string {
 }
 
 // families are the steps that were measured at several rates.
-func (v *view) families(g *group) []family {
+func (v *sheet) families(g *layout.Group) []family {
 	byKind := map[string]int{}
 	var all []family
 	for _, s := range v.Steps {
@@ -48,7 +50,7 @@ func (v *view) families(g *group) []family {
 		if _, has := params["rate"]; !has {
 			continue
 		}
-		if _, ok := g.has(s.ID, result.Rate); !ok {
+		if _, ok := g.Has(s.ID, result.Rate); !ok {
 			continue
 		}
 		delete(params, "rate")
@@ -69,10 +71,10 @@ func (v *view) families(g *group) []family {
 
 // loadCharts show a latency against the rate that was achieved, a drawing for
 // each percentile that two rates have.
-func (v *view) loadCharts(g *group, f family, colors map[string]int) []chart {
+func (v *sheet) loadCharts(g *layout.Group, f family, colors map[string]int) []chart {
 	var out []chart
 	for _, metric := range result.ColumnsWhere(func(m result.Metric) bool { return m.Percent > 0 }) {
-		what := metricLabel(metric)
+		what := layout.MetricLabel(metric)
 		c := chart{
 			Kind: "load", X: &axis{"Achieved rate", "1/s"}, Y: &axis{what, "s"}, Places: at(f.ids()...),
 			Title:   what + " against load, " + f.name(),
@@ -84,13 +86,13 @@ func (v *view) loadCharts(g *group, f family, colors map[string]int) []chart {
 			line := series{C: colors[contender.ID], Points: [][2]short{}}
 			row := []string{contender.ID}
 			for _, s := range f {
-				rate := g.figure(contender.ID, column{Step: s.ID, Metric: result.Rate})
-				latency := g.figure(contender.ID, column{Step: s.ID, Metric: metric})
+				rate := g.Figure(contender.ID, layout.Column{Step: s.ID, Metric: result.Rate})
+				latency := g.Figure(contender.ID, layout.Column{Step: s.ID, Metric: metric})
 				if rate == nil || latency == nil {
 					row = append(row, unit.Missing)
 					continue
 				}
-				row = append(row, value(latency)+" at "+value(rate))
+				row = append(row, layout.Value(latency)+" at "+layout.Value(rate))
 				if latency.Median > 0 {
 					line.Points = append(line.Points, [2]short{short(rate.Median), short(latency.Median)})
 				}
@@ -104,14 +106,14 @@ func (v *view) loadCharts(g *group, f family, colors map[string]int) []chart {
 		if most < 2 {
 			continue
 		}
-		c.Label = fmt.Sprintf("Line chart of %s with %s; the table below it has the figures", c.Title, plural(len(c.Series), "contender"))
+		c.Label = fmt.Sprintf("Line chart of %s with %s; the table below it has the figures", c.Title, unit.Plural(len(c.Series), "contender"))
 		out = append(out, c)
 	}
 	return out
 }
 
 // rateCharts show one contender's latency curves at all rates of a family.
-func (v *view) rateCharts(g *group, f family, colors map[string]int) []chart {
+func (v *sheet) rateCharts(g *layout.Group, f family, colors map[string]int) []chart {
 	var out []chart
 	for _, contender := range g.Contenders {
 		c := chart{

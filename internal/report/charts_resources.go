@@ -4,19 +4,21 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/cnibench/cnibench/internal/report/layout"
+
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // resourceCharts are what the nodes were busy with at one step, idle or
 // loaded: their CPUs by mode and their memory.
-func (v *view) resourceCharts(g *group, s result.Step, colors map[string]int) []chart {
+func (v *sheet) resourceCharts(g *layout.Group, s result.Step, colors map[string]int) []chart {
 	var out []chart
 	if c := cpuChart(g, s, colors); c != nil {
 		out = append(out, *c)
 	}
 	for _, metric := range result.ColumnsWhere(func(m result.Metric) bool { return m.Unit == "bytes" }) {
-		if c, ok := g.has(s.ID, metric); ok {
+		if c, ok := g.Has(s.ID, metric); ok {
 			out = append(out, barChart(g, c, colors))
 		}
 	}
@@ -25,7 +27,7 @@ func (v *view) resourceCharts(g *group, s result.Step, colors map[string]int) []
 
 // cpuChart stacks the modes of the CPUs of the client's and the server's node;
 // nil where none was measured.
-func cpuChart(g *group, s result.Step, colors map[string]int) *chart {
+func cpuChart(g *layout.Group, s result.Step, colors map[string]int) *chart {
 	out := &chart{
 		Kind: "stacks", X: &axis{"CPU", "CPU-s/s"}, Places: at(s.ID),
 		Title:   "CPU by mode, " + s.ID,
@@ -34,7 +36,7 @@ func cpuChart(g *group, s result.Step, colors map[string]int) *chart {
 	}
 	sides := []string{"client", "server"}
 	for _, mode := range result.CPUModes {
-		if slices.ContainsFunc(sides, func(side string) bool { return g.some(s.ID, "cpu_"+side+"_"+mode) }) {
+		if slices.ContainsFunc(sides, func(side string) bool { return some(g, s.ID, "cpu_"+side+"_"+mode) }) {
 			out.Parts = append(out.Parts, mode)
 		}
 	}
@@ -44,13 +46,13 @@ func cpuChart(g *group, s result.Step, colors map[string]int) *chart {
 			st, any := stack{C: colors[contender.ID], Side: side}, false
 			row := []string{contender.ID, side}
 			for _, mode := range out.Parts {
-				r := g.figure(contender.ID, column{Step: s.ID, Metric: "cpu_" + side + "_" + mode})
+				r := g.Figure(contender.ID, layout.Column{Step: s.ID, Metric: "cpu_" + side + "_" + mode})
 				if r == nil {
 					st.Values, row = append(st.Values, nil), append(row, unit.Missing)
 					continue
 				}
 				median := short(r.Median)
-				st.Values, row, any = append(st.Values, &median), append(row, value(r)), true
+				st.Values, row, any = append(st.Values, &median), append(row, layout.Value(r)), true
 			}
 			if any {
 				out.Stacks = append(out.Stacks, st)
@@ -61,14 +63,14 @@ func cpuChart(g *group, s result.Step, colors map[string]int) *chart {
 	if len(out.Stacks) == 0 {
 		return nil
 	}
-	out.Label = fmt.Sprintf("Stacked bar chart of %s, client and server of %s; the table below it has the figures", out.Title, plural(len(out.Stacks)/2, "contender"))
+	out.Label = fmt.Sprintf("Stacked bar chart of %s, client and server of %s; the table below it has the figures", out.Title, unit.Plural(len(out.Stacks)/2, "contender"))
 	return out
 }
 
 // some says that a contender has more than nothing of the metric.
-func (g *group) some(step, metric string) bool {
-	return slices.ContainsFunc(g.Contenders, func(c contender) bool {
-		r := g.figure(c.ID, column{Step: step, Metric: metric})
+func some(g *layout.Group, step, metric string) bool {
+	return slices.ContainsFunc(g.Contenders, func(c layout.Contender) bool {
+		r := g.Figure(c.ID, layout.Column{Step: step, Metric: metric})
 		return r != nil && r.Median > 0
 	})
 }

@@ -6,8 +6,10 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/report/layout"
+	"github.com/cnibench/cnibench/internal/report/terminal"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/analysis/compare"
@@ -95,23 +97,23 @@ type sign struct{ mark, word, style string }
 func signOf(c *compare.Change, failOn *float64) sign {
 	switch {
 	case c.Failed:
-		return sign{"✗", "FAILS", red}
+		return sign{"✗", "FAILS", terminal.Red}
 	case c.Direction == compare.Worse && c.Sure:
-		return sign{"▼", "worse", red}
+		return sign{"▼", "worse", terminal.Red}
 	case c.Direction == compare.Worse:
-		return sign{"▽", "worse?", yellow}
+		return sign{"▽", "worse?", terminal.Yellow}
 	case c.Direction == compare.Better && c.Sure:
-		return sign{"▲", "better", green}
+		return sign{"▲", "better", terminal.Green}
 	case c.Direction == compare.Better:
 		return sign{"△", "better?", ""}
 	case c.Direction == compare.Same && within(c, failOn):
-		return sign{"=", "same", dim}
+		return sign{"=", "same", terminal.Dim}
 	case c.Direction == compare.Same:
-		return sign{"~", "none shown", dim}
+		return sign{"~", "none shown", terminal.Dim}
 	case doubtful(c, failOn):
-		return sign{"·", "unknown", yellow}
+		return sign{"·", "unknown", terminal.Yellow}
 	}
-	return sign{"·", "unknown", dim}
+	return sign{"·", "unknown", terminal.Dim}
 }
 
 // within says that the whole interval lies inside the limit of the gate, both
@@ -145,7 +147,7 @@ func quiet(c *compare.Change, failOn *float64) bool {
 
 // compareLegend explains the signs.
 func compareLegend(c *compare.Comparison) []string {
-	percent := percentOf(c.Confidence)
+	percent := layout.PercentOf(c.Confidence)
 	of := "figure"
 	if c.VsBaseline {
 		of = "ratio to " + c.New.Baseline
@@ -153,20 +155,16 @@ func compareLegend(c *compare.Comparison) []string {
 	lines := []string{
 		fmt.Sprintf("Old and new are each run's %s; × is new by old, the median over all pairs of rounds, with its %s interval in brackets.", of, percent),
 		fmt.Sprintf("worse, better: after the correction for having made %s. worse?, better?: the interval says so, but among so many figures chance does too. none shown: the interval holds no change, and perhaps much else. unknown: no interval, for too few rounds or too few requests in a round.",
-			plural(len(c.Changes), "comparison")),
+			unit.Plural(len(c.Changes), "comparison")),
 	}
 	what := "change"
 	if c.FailOn != nil {
-		limit := percentOf(*c.FailOn)
+		limit := layout.PercentOf(*c.FailOn)
 		lines = append(lines, fmt.Sprintf("FAILS: the whole interval lies beyond %s for the worse, after that correction. same: all of it lies within %s.", limit, limit))
 		what = "failure"
 	}
 	return append(lines, fmt.Sprintf("The chance of any false %s is at most %s if the two runs differ no more than rounds of one run do. Often they differ more: compare two runs of the same thing, and choose a limit above what that shows.",
-		what, percentOf(1-c.Confidence)))
-}
-
-func percentOf(share float64) string {
-	return strconv.FormatFloat(share*100, 'g', 4, 64) + " %"
+		what, layout.PercentOf(1-c.Confidence)))
 }
 
 // GateText is the outcome in one sentence, "" without a gate.
@@ -177,19 +175,19 @@ func GateText(c *compare.Comparison) string {
 	failed := count(c.Changes, func(c compare.Change) bool { return c.Failed })
 	gone := count(c.Missing, func(m compare.Missing) bool { return m.Failed })
 	broken := count(c.Faults, func(f compare.RunFault) bool { return f.Failed })
-	limit := "worse by more than " + percentOf(*c.FailOn)
+	limit := "worse by more than " + layout.PercentOf(*c.FailOn)
 	if *c.Passed {
-		return fmt.Sprintf("gate passed: none of %s is shown to be %s", plural(len(c.Changes), "figure"), limit)
+		return fmt.Sprintf("gate passed: none of %s is shown to be %s", unit.Plural(len(c.Changes), "figure"), limit)
 	}
 	var parts []string
 	if failed > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %s %s", failed, plural(len(c.Changes), "figure"), limit))
+		parts = append(parts, fmt.Sprintf("%d of %s %s", failed, unit.Plural(len(c.Changes), "figure"), limit))
 	}
 	if gone > 0 {
 		parts = append(parts, fmt.Sprintf("%d measured before and gone now", gone))
 	}
 	if broken > 0 {
-		parts = append(parts, fmt.Sprintf("the new run is broken in %s", plural(broken, "place")))
+		parts = append(parts, fmt.Sprintf("the new run is broken in %s", unit.Plural(broken, "place")))
 	}
 	if unfit(c) {
 		parts = append(parts, unfitText(c))
@@ -201,7 +199,7 @@ func GateText(c *compare.Comparison) string {
 func unfit(c *compare.Comparison) bool { return c.Passed != nil && c.Unable == len(c.Changes) }
 
 func unfitText(c *compare.Comparison) string {
-	return fmt.Sprintf("too few rounds for any of %s to fail, however much worse; %d rounds in each run would do", plural(len(c.Changes), "figure"), c.Enough)
+	return fmt.Sprintf("too few rounds for any of %s to fail, however much worse; %d rounds in each run would do", unit.Plural(len(c.Changes), "figure"), c.Enough)
 }
 
 func count[T any](list []T, is func(T) bool) int {
@@ -222,7 +220,7 @@ func ratio(c *compare.Change) string {
 		}
 		return unit.Missing
 	}
-	return comparison(&analysis.Comparison{Ratio: *c.Ratio, CI: c.CI})
+	return layout.Comparison(&analysis.Comparison{Ratio: *c.Ratio, CI: c.CI})
 }
 
 // side is one run's figure with its unit; ratios get their ×.
@@ -270,7 +268,7 @@ func (p comparePlaces) contender(name, part, underlay, kernel string) string {
 func missingText(m compare.Missing, p comparePlaces) string {
 	at := p.contender(m.Contender, m.Part, m.Underlay, "") + " at " + m.Step
 	if m.Metric != "" {
-		at = metricLabel(m.Metric) + " of " + at
+		at = layout.MetricLabel(m.Metric) + " of " + at
 	}
 	return at + ": " + m.Text
 }
@@ -284,9 +282,9 @@ func faultText(f compare.RunFault) string {
 }
 
 func runText(r *compare.Run) string {
-	text := fmt.Sprintf("%s, suite %s, arena %s, %s", r.ID, r.Suite, r.Arena, plural(r.Rounds, "round"))
+	text := fmt.Sprintf("%s, suite %s, arena %s, %s", r.ID, r.Suite, r.Arena, unit.Plural(r.Rounds, "round"))
 	for _, p := range r.Parts {
-		text += ", with " + p.Dir + emulated(p.Emulated)
+		text += ", with " + p.Dir + layout.Emulated(p.Emulated)
 	}
 	if !r.Started.IsZero() {
 		text += ", " + r.Started.UTC().Format("2006-01-02 15:04 MST")

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/cnibench/cnibench/internal/report/layout"
+
 	"github.com/cnibench/cnibench/internal/analysis/compare"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // writeCompareMarkdown writes a comment for a pull request: the outcome and
@@ -38,7 +41,7 @@ func writeCompareMarkdown(w io.Writer, c *compare.Comparison, _ Options) error {
 	}
 	places := placesOf(c)
 	if len(loud) == 0 {
-		fmt.Fprintf(bw, "No change can be told in %s.\n\n", plural(len(c.Changes), "figure"))
+		fmt.Fprintf(bw, "No change can be told in %s.\n\n", unit.Plural(len(c.Changes), "figure"))
 	}
 	mdChanges(bw, loud, places, c.FailOn)
 	if len(c.Faults) > 0 {
@@ -71,7 +74,7 @@ func writeCompareMarkdown(w io.Writer, c *compare.Comparison, _ Options) error {
 		bw.WriteString("\n")
 	}
 	if len(silent) > 0 {
-		fmt.Fprintf(bw, "<details><summary>%s without a change that can be told</summary>\n\n", plural(len(silent), "figure"))
+		fmt.Fprintf(bw, "<details><summary>%s without a change that can be told</summary>\n\n", unit.Plural(len(silent), "figure"))
 		mdChanges(bw, silent, places, c.FailOn)
 		bw.WriteString("</details>\n\n")
 	}
@@ -91,7 +94,7 @@ func mdChanges(w *bufio.Writer, changes []*compare.Change, places comparePlaces,
 	for _, c := range changes {
 		s := signOf(c, failOn)
 		fmt.Fprintf(w, "| %s %s | %s | %s | %s | %s | %s | %s | %s |\n", s.mark, s.word,
-			md(places.contender(c.Contender, c.Part, c.Underlay, c.Kernel)), md(c.Step), md(metricLabel(c.Metric)),
+			md(places.contender(c.Contender, c.Part, c.Underlay, c.Kernel)), md(c.Step), md(layout.MetricLabel(c.Metric)),
 			md(places.side(c, c.Old)), md(places.side(c, c.New)), md(ratio(c)), pText(c.PAdjusted))
 	}
 	w.WriteString("\n")

@@ -12,6 +12,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/cnibench/cnibench/internal/report/terminal"
+
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/perf/benchfmt"
 
@@ -229,7 +231,7 @@ func TestRecommendGolden(t *testing.T) {
 				}
 				golden(t, name+"."+ext, b.String())
 				for _, line := range strings.Split(b.String(), "\n") {
-					if n := utf8.RuneCountInString(line); format == "text" && n > maxWidth {
+					if n := utf8.RuneCountInString(line); format == "text" && n > terminal.MaxWidth {
 						t.Errorf("a line of %d columns: %s", n, line)
 					}
 				}

@@ -5,11 +5,15 @@ import (
 	"io"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/report/layout"
+	"github.com/cnibench/cnibench/internal/report/terminal"
+
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/cnibench/cnibench/internal/analysis/compare"
 	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // shownRows is how many rows a comparison may have before those that show no
@@ -17,63 +21,50 @@ import (
 const shownRows = 24
 
 func writeCompareText(w io.Writer, c *compare.Comparison, opt Options) error {
-	t := newTextWriter(opt)
-	t.wrapAfter(t.paint(bold, "old  "), 5, printable.Line(runText(&c.Old)))
-	t.wrapAfter(t.paint(bold, "new  "), 5, printable.Line(runText(&c.New)))
-	t.line("")
+	t := terminal.New(opt.screen())
+	t.WrapAfter(t.Paint(terminal.Bold, "old  "), 5, printable.Line(runText(&c.Old)))
+	t.WrapAfter(t.Paint(terminal.Bold, "new  "), 5, printable.Line(runText(&c.New)))
+	t.Line("")
 	if gate := GateText(c); gate != "" {
-		style, mark := green, "✓ "
+		style, mark := terminal.Green, "✓ "
 		switch {
 		case !*c.Passed:
-			style, mark = red, "✗ "
+			style, mark = terminal.Red, "✗ "
 		case c.Unable > 0:
-			style, mark = yellow, "! "
+			style, mark = terminal.Yellow, "! "
 		}
-		t.wrap("", mark+gate, style)
-		t.line("")
+		t.Wrap("", mark+gate, style)
+		t.Line("")
 	}
-	t.changes(c)
+	writeChanges(t, c)
 	places := placesOf(c)
-	t.listing("Broken", len(c.Faults), func(i int) (string, string) {
+	t.Listing("Broken", len(c.Faults), func(i int) (string, string) {
 		if c.Faults[i].Failed {
-			return t.paint(red, "✗ "), faultText(c.Faults[i])
+			return t.Paint(terminal.Red, "✗ "), faultText(c.Faults[i])
 		}
 		return "  ", faultText(c.Faults[i])
 	})
-	t.listing("Measured in one run only", len(c.Missing), func(i int) (string, string) {
+	t.Listing("Measured in one run only", len(c.Missing), func(i int) (string, string) {
 		if c.Missing[i].Failed {
-			return t.paint(red, "✗ "), missingText(c.Missing[i], places)
+			return t.Paint(terminal.Red, "✗ "), missingText(c.Missing[i], places)
 		}
 		return "  ", missingText(c.Missing[i], places)
 	})
-	t.listing("The runs differ in what matters", len(c.Differences), func(i int) (string, string) {
-		return "  ", text.Snip(differenceText(c.Differences[i]), maxFinding, "…")
+	t.Listing("The runs differ in what matters", len(c.Differences), func(i int) (string, string) {
+		return "  ", text.Snip(differenceText(c.Differences[i]), terminal.MaxFinding, "…")
 	})
-	t.listing("To know", len(c.Notes), func(i int) (string, string) { return "  ", c.Notes[i] })
+	t.Listing("To know", len(c.Notes), func(i int) (string, string) { return "  ", c.Notes[i] })
 	for _, s := range compareLegend(c) {
-		t.wrap("", s, dim)
+		t.Wrap("", s, terminal.Dim)
 	}
 	_, err := w.Write(t.Bytes())
 	return err
 }
 
-// listing prints a headed list, if it has anything.
-func (t *textWriter) listing(head string, n int, item func(i int) (lead, text string)) {
-	if n == 0 {
-		return
-	}
-	t.line(t.paint(bold, head))
-	for i := range n {
-		lead, s := item(i)
-		t.wrapAfter(lead, 2, printable.Line(s))
-	}
-	t.line("")
-}
-
-func (t *textWriter) changes(c *compare.Comparison) {
+func writeChanges(t *terminal.Writer, c *compare.Comparison) {
 	tw := table.NewWriter()
 	tw.SetStyle(table.Style{
-		Box:     table.BoxStyle{MiddleHorizontal: "─", PaddingRight: strings.Repeat(" ", columnGap)},
+		Box:     table.BoxStyle{MiddleHorizontal: "─", PaddingRight: strings.Repeat(" ", terminal.ColumnGap)},
 		Format:  table.FormatOptions{Header: text.FormatDefault, Row: text.FormatDefault},
 		Options: table.Options{SeparateHeader: true},
 	})
@@ -92,19 +83,19 @@ func (t *textWriter) changes(c *compare.Comparison) {
 		}
 		s := signOf(change, c.FailOn)
 		tw.AppendRow(table.Row{
-			t.paint(s.style, s.mark+" "+s.word),
-			t.short(places.contender(change.Contender, change.Part, change.Underlay, change.Kernel)) + " " + t.paint(dim, t.short(change.Step)),
-			metricLabel(change.Metric),
-			places.side(change, change.Old), places.side(change, change.New), t.paint(s.style, ratio(change)),
+			t.Paint(s.style, s.mark+" "+s.word),
+			t.Short(places.contender(change.Contender, change.Part, change.Underlay, change.Kernel)) + " " + t.Paint(terminal.Dim, t.Short(change.Step)),
+			layout.MetricLabel(change.Metric),
+			places.side(change, change.Old), places.side(change, change.New), t.Paint(s.style, ratio(change)),
 		})
 	}
 	if left < len(c.Changes) {
 		for _, line := range strings.Split(tw.Render(), "\n") {
-			t.line(strings.TrimRight(line, " "))
+			t.Line(strings.TrimRight(line, " "))
 		}
 	}
 	if left > 0 {
-		t.wrap("", fmt.Sprintf("%s without a change that can be told; --format md and json list them", plural(left, "figure")), dim)
+		t.Wrap("", fmt.Sprintf("%s without a change that can be told; --format md and json list them", unit.Plural(left, "figure")), terminal.Dim)
 	}
-	t.line("")
+	t.Line("")
 }

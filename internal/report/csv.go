@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/report/layout"
+
 	"github.com/cnibench/cnibench/internal/analysis"
 )
 
@@ -26,28 +28,28 @@ func writeCSV(w io.Writer, r *analysis.Report, _ Options) error {
 	for _, res := range r.Results {
 		values := make([]string, len(res.Values))
 		for i, v := range res.Values {
-			values[i] = exact(v)
+			values[i] = layout.Exact(v)
 		}
 		low, high := bounds(res.CI)
-		from := origin(r, res.Part)
+		from := layout.Origin(r, res.Part)
 		fields := []string{
 			quote(r.Run.ID), quote(from.Arena), quote(r.Run.Suite), quote(r.Baseline),
 			quote(res.Contender), quote(res.Kernel), quote(res.Underlay), quote(res.Step),
 			quote(res.Path), quote(res.Metric), quote(res.Unit), quote(res.Better),
-			strconv.Itoa(res.N), exact(res.Median), low, high, exact(res.Confidence), quote(strings.Join(values, " ")),
+			strconv.Itoa(res.N), layout.Exact(res.Median), low, high, layout.Exact(res.Confidence), quote(strings.Join(values, " ")),
 		}
 		vs := []string{"", "", "", ""}
 		if c := res.VsBaseline; c != nil {
-			vs[0] = exact(c.Ratio)
+			vs[0] = layout.Exact(c.Ratio)
 			vs[1], vs[2] = bounds(c.CI)
 			if c.P != nil {
-				vs[3] = exact(*c.P)
+				vs[3] = layout.Exact(*c.P)
 			}
 		}
 		fields = append(fields, vs...)
 		fields = append(fields, strconv.Itoa(res.Tier), "", "")
 		if res.MDD != nil {
-			fields[len(fields)-2] = exact(*res.MDD)
+			fields[len(fields)-2] = layout.Exact(*res.MDD)
 		}
 		if res.RoundsFor5 > 0 {
 			fields[len(fields)-1] = strconv.Itoa(res.RoundsFor5)
@@ -77,12 +79,9 @@ func guard(s string) string {
 	return b.String() + s[written:]
 }
 
-// exact is the shortest decimal that reads back as the same number.
-func exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
-
 func bounds(i *analysis.Interval) (low, high string) {
 	if i == nil {
 		return "", ""
 	}
-	return exact(i[0]), exact(i[1])
+	return layout.Exact(i[0]), layout.Exact(i[1])
 }

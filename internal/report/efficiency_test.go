@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/report/layout"
+
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/cnibench/cnibench/internal/analysis"
@@ -89,7 +91,7 @@ func TestFleetWithoutFigures(t *testing.T) {
 
 func TestThousands(t *testing.T) {
 	for v, want := range map[float64]string{0: "0.0", 9.96: "10.0", 12: "12", 999.4: "999", 1000: "1,000", 1234567: "1,234,567", -1234: "-1,234", 100000: "100,000"} {
-		if got := thousands(v); got != want {
+		if got := layout.Thousands(v); got != want {
 			t.Errorf("thousands(%v) = %q, want %q", v, got, want)
 		}
 	}

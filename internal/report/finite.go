@@ -2,8 +2,9 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"slices"
+
+	"github.com/cnibench/cnibench/internal/report/layout"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
@@ -47,16 +48,16 @@ func finite(r *analysis.Report) *analysis.Report {
 // finiteResult is res without its bad parts, nil if nothing can be shown, and
 // the names of what was lost.
 func finiteResult(res analysis.Result) (*analysis.Result, []string) {
-	if !isFinite(res.Median) || !isFinite(res.Confidence) {
+	if !layout.IsFinite(res.Median) || !layout.IsFinite(res.Confidence) {
 		return nil, []string{"the median"}
 	}
 	var lost []string
-	if res.MDD != nil && !isFinite(*res.MDD) {
+	if res.MDD != nil && !layout.IsFinite(*res.MDD) {
 		res.MDD = nil
 	}
 	values := make([]float64, 0, len(res.Values))
 	for _, v := range res.Values {
-		if isFinite(v) {
+		if layout.IsFinite(v) {
 			values = append(values, v)
 		}
 	}
@@ -64,18 +65,18 @@ func finiteResult(res analysis.Result) (*analysis.Result, []string) {
 		lost = append(lost, "a round's value")
 	}
 	res.Values = values
-	if !finiteInterval(res.CI) {
+	if !layout.FiniteInterval(res.CI) {
 		res.CI, lost = nil, append(lost, "the interval")
 	}
 	if c := res.VsBaseline; c != nil {
 		switch {
-		case !isFinite(c.Ratio):
+		case !layout.IsFinite(c.Ratio):
 			res.VsBaseline, lost = nil, append(lost, "the ratio to the baseline")
-		case !finiteInterval(c.CI):
+		case !layout.FiniteInterval(c.CI):
 			res.VsBaseline, lost = &analysis.Comparison{Ratio: c.Ratio, P: c.P, Pairs: c.Pairs}, append(lost, "the ratio's interval")
 		}
 	}
-	if c := res.VsBaseline; c != nil && c.P != nil && !isFinite(*c.P) {
+	if c := res.VsBaseline; c != nil && c.P != nil && !layout.IsFinite(*c.P) {
 		res.VsBaseline, lost = &analysis.Comparison{Ratio: c.Ratio, CI: c.CI, Pairs: c.Pairs}, append(lost, "the p-value")
 	}
 	return &res, lost
@@ -85,19 +86,13 @@ func finiteResult(res analysis.Result) (*analysis.Result, []string) {
 // the results, and named there.
 func finiteEfficiency(e *analysis.Efficiency) bool {
 	return finiteEstimate(&e.Goodput) && finiteEstimate(e.CPUPerGbit) && finiteEstimate(e.UserSystem) && finiteEstimate(e.MemoryOverhead) &&
-		finiteAll(e.Published) && (e.Energy == nil || isFinite(e.Energy.JoulesPerGB))
+		finiteAll(e.Published) && (e.Energy == nil || layout.IsFinite(e.Energy.JoulesPerGB))
 }
 
 func finiteEstimate(e *analysis.Estimate) bool {
-	return e == nil || isFinite(e.Median) && finiteInterval(e.CI)
+	return e == nil || layout.IsFinite(e.Median) && layout.FiniteInterval(e.CI)
 }
 
 func finiteAll(values ...*float64) bool {
-	return !slices.ContainsFunc(values, func(v *float64) bool { return v != nil && !isFinite(*v) })
-}
-
-func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
-
-func finiteInterval(i *analysis.Interval) bool {
-	return i == nil || isFinite(i[0]) && isFinite(i[1])
+	return !slices.ContainsFunc(values, func(v *float64) bool { return v != nil && !layout.IsFinite(*v) })
 }

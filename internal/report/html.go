@@ -13,8 +13,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/report/layout"
+
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 //go:embed assets/page.html
@@ -30,9 +33,9 @@ var pageStyle string
 var pageScript string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"value": value, "interval": interval, "comparison": comparison, "standing": standing, "letters": letters,
-	"place": place, "describe": describe, "plural": plural, "join": strings.Join, "label": metricLabel, "publishedRatio": publishedRatio,
-	"ours": func(f analysis.PublishedFigure) string { return comparison(&f.Ours) },
+	"value": layout.Value, "interval": layout.Interval, "comparison": layout.Comparison, "standing": layout.Standing, "letters": layout.Letters,
+	"place": layout.Place, "describe": layout.Describe, "plural": unit.Plural, "join": strings.Join, "label": layout.MetricLabel, "publishedRatio": layout.PublishedRatio,
+	"ours": func(f analysis.PublishedFigure) string { return layout.Comparison(&f.Ours) },
 }).Parse(pageSource))
 
 // The parts of the page, each with an address of its own: #overview, ….
@@ -62,9 +65,12 @@ type Page struct {
 	TraceBudget int
 }
 
+// sheet is a report as the page draws it.
+type sheet struct{ *layout.View }
+
 // page is what the template shows.
 type page struct {
-	*view
+	*sheet
 	Page
 	Views    []link
 	Sections []section
@@ -73,7 +79,7 @@ type page struct {
 	Answer   []string
 	Advice   []string             // the choice in three lines
 	Kinds    [][]analysis.Finding // the findings by severity and code
-	Unables  []unable
+	Unables  []layout.Unable
 	Setup    []setting
 	Repeat   string
 	Choice   *choice
@@ -110,12 +116,12 @@ type htmlTable struct {
 }
 
 type htmlColumn struct {
-	column
+	layout.Column
 	Place int // of its step
 }
 
 type htmlRow struct {
-	contender
+	layout.Contender
 	Place int // in the palette
 	Cells []htmlCell
 }
@@ -141,9 +147,9 @@ func WritePage(w io.Writer, r *analysis.Report, at Page) error {
 }
 
 func writePage(w io.Writer, r *analysis.Report, at Page) error {
-	v := newView(r)
+	v := &sheet{layout.New(r)}
 	p := page{
-		view: v, Page: at, Findings: bySeverity(r.Findings), Legend: v.legend(), Answer: v.answer(), Advice: v.adviceLines(), Unables: v.unables(),
+		sheet: v, Page: at, Findings: layout.BySeverity(r.Findings), Legend: v.Legend(), Answer: v.Answer(), Advice: v.AdviceLines(), Unables: v.Unables(),
 		Repeat: repeat(r), Choice: v.choice(), Data: v.pageData(),
 		Style:  template.CSS(pageStyle), //nolint:gosec // our own file
 		Script: template.JS(pageScript), //nolint:gosec // our own file
@@ -163,7 +169,7 @@ func writePage(w io.Writer, r *analysis.Report, at Page) error {
 		}
 	}
 	p.Traces = v.traces(cmp.Or(at.TraceBudget, traceBudget))
-	p.Kinds, _ = kindsOf(r.Findings)
+	p.Kinds, _ = layout.KindsOf(r.Findings)
 	p.Views = p.links()
 	var err error
 	if p.DataJSON, err = scriptJSON(p.Data); err != nil {
@@ -225,31 +231,31 @@ func (p page) Has(view string) bool {
 	return slices.ContainsFunc(p.Views, func(l link) bool { return l.ID == view })
 }
 
-func newSection(v *view, g *group, place int) section {
-	s := section{Place: place, Title: g.title(), Matrix: v.standings(g), charts: v.charts(g, fmt.Sprintf("chart-%d", place+1))}
+func newSection(v *sheet, g *layout.Group, place int) section {
+	s := section{Place: place, Title: g.Title(), Matrix: v.standings(g), charts: v.charts(g, fmt.Sprintf("chart-%d", place+1))}
 	for i := range s.charts {
 		s.charts[i].Places.Group = place
 	}
-	head := headline(g, v.Steps)
+	head := layout.Headline(g, v.Steps)
 	if len(head) > 0 {
 		s.Summary = append(s.Summary, newTable(v, g, head))
 	}
-	for _, columns := range pack(further(g, v.apartFrom(v.scales()), head), columnsPerStep, func(column) int { return 1 }) {
+	for _, columns := range layout.Pack(layout.Further(g, v.ApartFrom(v.Scales()), head), layout.ColumnsPerStep, func(layout.Column) int { return 1 }) {
 		s.Further = append(s.Further, newTable(v, g, columns))
 	}
 	return s
 }
 
-func newTable(v *view, g *group, columns []column) htmlTable {
-	t := htmlTable{Steps: stepsOf(v.Steps, columns)}
+func newTable(v *sheet, g *layout.Group, columns []layout.Column) htmlTable {
+	t := htmlTable{Steps: layout.StepsOf(v.Steps, columns)}
 	for _, c := range columns {
 		t.Columns = append(t.Columns, htmlColumn{c, v.stepPlace(c.Step)})
 	}
 	colors := v.colors()
 	for _, c := range g.Contenders {
-		row := htmlRow{contender: c, Place: colors[c.ID]}
+		row := htmlRow{Contender: c, Place: colors[c.ID]}
 		for _, col := range t.Columns {
-			row.Cells = append(row.Cells, htmlCell{g.figure(c.ID, col.column), col.Place, g.absent(c, col.column)})
+			row.Cells = append(row.Cells, htmlCell{g.Figure(c.ID, col.Column), col.Place, g.Absent(c, col.Column)})
 		}
 		t.Rows = append(t.Rows, row)
 	}

@@ -6,50 +6,53 @@ import (
 	"io"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/report/layout"
+
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 func writeMarkdown(w io.Writer, r *analysis.Report, _ Options) error {
-	v := newView(r)
+	v := layout.New(r)
 	bw := bufio.NewWriter(w)
 	fmt.Fprintf(bw, "## cnibench: suite %s against %s\n\n", md(r.Run.Suite), md(r.Baseline))
-	fmt.Fprintf(bw, "Run %s, arena %s, %s, %s.\n\n", md(r.Run.ID), md(r.Run.Arena), plural(r.Run.Rounds, "round"), r.Run.Started.UTC().Format("2006-01-02 15:04 MST"))
+	fmt.Fprintf(bw, "Run %s, arena %s, %s, %s.\n\n", md(r.Run.ID), md(r.Run.Arena), unit.Plural(r.Run.Rounds, "round"), r.Run.Started.UTC().Format("2006-01-02 15:04 MST"))
 	for i := range v.Groups {
 		g := &v.Groups[i]
-		if title := g.title(); title != "" {
+		if title := g.Title(); title != "" {
 			fmt.Fprintf(bw, "### %s\n\n", md(title))
 		}
-		head := headline(g, v.Steps)
+		head := layout.Headline(g, v.Steps)
 		if len(head) > 0 {
 			mdTable(bw, v, g, head)
 		}
-		scales := v.scales()
+		scales := v.Scales()
 		mdScales(bw, g, scales)
-		for _, columns := range further(g, v.apartFrom(scales), head) {
+		for _, columns := range layout.Further(g, v.ApartFrom(scales), head) {
 			mdTable(bw, v, g, columns)
 		}
 	}
 	if len(v.Groups) > 0 {
-		bw.WriteString(md(strings.Join(v.legend(), " ")) + "\n\n")
+		bw.WriteString(md(strings.Join(v.Legend(), " ")) + "\n\n")
 	}
 	mdPublished(bw, v)
 	mdEfficiency(bw, v)
 	mdFleet(bw, v)
 	if len(v.Findings) > 0 {
 		bw.WriteString("### Findings\n\n| severity | where | what | next |\n|---|---|---|---|\n")
-		for _, f := range bySeverity(v.Findings) {
+		for _, f := range layout.BySeverity(v.Findings) {
 			what := md(f.Text)
 			if f.Excluded {
 				what += " (not ranked)"
 			}
-			fmt.Fprintf(bw, "| %s | %s | %s | %s |\n", md(f.Severity), md(place(f)), what, md(f.Next))
+			fmt.Fprintf(bw, "| %s | %s | %s | %s |\n", md(f.Severity), md(layout.Place(f)), what, md(f.Next))
 		}
 		bw.WriteString("\n")
 	}
 	if len(v.Unsupported) > 0 {
 		bw.WriteString("### Not run here\n\n| contenders | reason | remedy |\n|---|---|---|\n")
-		for _, u := range v.unables() {
+		for _, u := range v.Unables() {
 			fmt.Fprintf(bw, "| %s | %s | %s |\n", md(strings.Join(u.Contenders, ", ")), md(u.Reason), md(u.Remedy))
 		}
 		bw.WriteString("\n")
@@ -57,7 +60,7 @@ func writeMarkdown(w io.Writer, r *analysis.Report, _ Options) error {
 	return bw.Flush()
 }
 
-func mdTable(w *bufio.Writer, v *view, g *group, columns []column) {
+func mdTable(w *bufio.Writer, v *layout.View, g *layout.Group, columns []layout.Column) {
 	w.WriteString("| contender |")
 	for _, c := range columns {
 		fmt.Fprintf(w, " %s<br>%s |", md(c.Head()), md(c.Step))
@@ -70,67 +73,14 @@ func mdTable(w *bufio.Writer, v *view, g *group, columns []column) {
 		}
 		w.WriteString(" |")
 		for _, c := range columns {
-			w.WriteString(" " + mdCell(g.figure(contender.ID, c), g.absent(contender, c)) + " |")
+			w.WriteString(" " + mdCell(g.Figure(contender.ID, c), g.Absent(contender, c)) + " |")
 		}
 		w.WriteString("\n")
 	}
 	w.WriteString("\n")
-	for _, s := range stepsOf(v.Steps, columns) {
-		if about := describe(s); about != "" {
+	for _, s := range layout.StepsOf(v.Steps, columns) {
+		if about := layout.Describe(s); about != "" {
 			fmt.Fprintf(w, "- %s: %s\n", md(s.ID), md(about))
-		}
-	}
-	w.WriteString("\n")
-}
-
-// mdEfficiency is a table for each step that has CPU by goodput.
-func mdEfficiency(w *bufio.Writer, v *view) {
-	said := false
-	for i := range v.Groups {
-		g := &v.Groups[i]
-		for _, c := range v.costsOf(g) {
-			if !said {
-				w.WriteString("### Efficiency\n\n")
-				said = true
-			}
-			where := c.step
-			if len(v.Groups) > 1 {
-				where += ", " + g.title()
-			}
-			fmt.Fprintf(w, "%s\n\n", md(strings.Join(append([]string{where + "."}, c.about()...), " ")))
-			var rows [][]string
-			for _, e := range c.rows {
-				rows = append(rows, costCells(e))
-			}
-			mdRows(w, costHead, rows)
-		}
-	}
-	if basis := v.energyBasis(); said && basis != "" {
-		fmt.Fprintf(w, "%s\n\n", md(basis))
-	}
-}
-
-func mdFleet(w *bufio.Writer, v *view) {
-	if v.Fleet == nil {
-		return
-	}
-	fmt.Fprintf(w, "### %s\n\n", md(v.fleetTitle()))
-	if head, rows := v.fleetTable(); len(rows) > 0 {
-		mdRows(w, head, rows)
-	}
-	fmt.Fprintf(w, "%s\n\n", md(strings.Join(v.fleetNotes(), " ")))
-}
-
-// mdRows is a table whose first column holds names.
-func mdRows(w *bufio.Writer, head []string, rows [][]string) {
-	for i, row := range append([][]string{head}, rows...) {
-		w.WriteString("|")
-		for _, cell := range row {
-			fmt.Fprintf(w, " %s |", md(cell))
-		}
-		w.WriteString("\n")
-		if i == 0 {
-			w.WriteString("|---|" + strings.Repeat("---:|", len(head)-1) + "\n")
 		}
 	}
 	w.WriteString("\n")
@@ -140,9 +90,9 @@ func mdCell(r *analysis.Result, absent string) string {
 	if r == nil {
 		return absent
 	}
-	cell := strings.TrimSpace(md(value(r)) + " " + letters(r))
+	cell := strings.TrimSpace(md(layout.Value(r)) + " " + layout.Letters(r))
 	if r.VsBaseline != nil {
-		cell += "<br>" + md(comparison(r.VsBaseline))
+		cell += "<br>" + md(layout.Comparison(r.VsBaseline))
 	}
 	return cell
 }

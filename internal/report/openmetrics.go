@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/report/layout"
+
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
 )
@@ -53,7 +55,7 @@ func (o *openWriter) figures() {
 	r := o.Report
 	if r.Run.ID != "" {
 		fmt.Fprintf(o.Writer, "# TYPE cnibench_run info\n# HELP cnibench_run The run that the other families are of.\n")
-		for _, p := range append([]analysis.Part{origin(r, "")}, r.Parts...) {
+		for _, p := range append([]analysis.Part{layout.Origin(r, "")}, r.Parts...) {
 			labels := []label{{"arena", p.Arena}, {"suite", r.Run.Suite}, {"baseline", r.Baseline}}
 			o.sample("cnibench_run_info", 1, r.Run.Started, o.labels(labels, p.Dir)...)
 		}
@@ -106,7 +108,7 @@ func (o *openWriter) samples(parts []Samples) {
 		for _, part := range parts {
 			for _, s := range part.List {
 				v, there := of(s)
-				if !there || !isFinite(v) {
+				if !there || !layout.IsFinite(v) {
 					continue
 				}
 				if first {
@@ -160,7 +162,7 @@ func (o *openWriter) sample(name string, v float64, at time.Time, labels ...labe
 	for _, l := range labels {
 		fmt.Fprintf(o.Writer, ",%s=\"%s\"", l.name, openEscape(l.value))
 	}
-	fmt.Fprintf(o.Writer, "} %s", exact(v))
+	fmt.Fprintf(o.Writer, "} %s", layout.Exact(v))
 	if ms := at.UnixMilli(); ms > 0 {
 		fmt.Fprintf(o.Writer, " %d.%03d", ms/1000, ms%1000)
 	}
@@ -177,7 +179,7 @@ func (o *openWriter) labels(list []label, part string) []label {
 	if part != "" {
 		list = append(list, label{"part", part})
 	}
-	if origin(o.Report, part).Emulated {
+	if layout.Origin(o.Report, part).Emulated {
 		list = append(list, label{"emulated", "true"})
 	}
 	return list

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/report/layout"
+
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -14,7 +16,7 @@ import (
 type choice struct {
 	Sentence, Needed string       // "" where nothing could be scored
 	Lists            []choiceList // contenders that may be ranked with each other
-	Lost, Unknown    []losses
+	Lost, Unknown    []layout.Losses
 	Notes, Legend    []string
 	Decision         *decision
 
@@ -67,7 +69,7 @@ type question struct {
 }
 
 // choice is nil for a report with neither capabilities nor a recommendation.
-func (v *view) choice() *choice {
+func (v *sheet) choice() *choice {
 	if len(v.Capabilities) == 0 && v.Recommendation == nil {
 		return nil
 	}
@@ -78,9 +80,9 @@ func (v *view) choice() *choice {
 	if rec == nil {
 		return c
 	}
-	c.Sentence, c.Needed, c.Lost, c.Unknown, c.Notes = firmnessText(rec), asked(rec), groupLosses(rec.Lost), groupLosses(rec.Unknown), rec.Notes
+	c.Sentence, c.Needed, c.Lost, c.Unknown, c.Notes = layout.FirmnessText(rec), layout.Asked(rec), layout.GroupLosses(rec.Lost), layout.GroupLosses(rec.Unknown), rec.Notes
 	if len(rec.Ranked) > 0 {
-		c.Legend = recommendLegend(rec)
+		c.Legend = layout.RecommendLegend(rec)
 	}
 	for i, list := range append([]analysis.Recommendation{*rec}, rec.Apart...) {
 		if len(list.Ranked) == 0 {
@@ -88,10 +90,10 @@ func (v *view) choice() *choice {
 		}
 		l := v.choiceList(&list, colors, fmt.Sprintf("chart-score-%d", i+1))
 		if len(rec.Apart) > 0 {
-			l.Title = listTitle(&list)
+			l.Title = layout.ListTitle(&list)
 		}
 		if i > 0 {
-			l.Sentence = firmnessText(&list)
+			l.Sentence = layout.FirmnessText(&list)
 		}
 		c.Lists = append(c.Lists, l)
 	}
@@ -102,8 +104,8 @@ func (v *view) choice() *choice {
 }
 
 // choiceList arranges the contenders of one kernel and underlay.
-func (v *view) choiceList(r *analysis.Recommendation, colors map[string]int, id string) choiceList {
-	l := choiceList{Group: v.groupPlace(site{r.Part, r.Kernel, r.Underlay})}
+func (v *sheet) choiceList(r *analysis.Recommendation, colors map[string]int, id string) choiceList {
+	l := choiceList{Group: v.GroupPlace(layout.Site{Part: r.Part, Kernel: r.Kernel, Underlay: r.Underlay})}
 	for _, w := range r.Weights {
 		l.Criteria = append(l.Criteria, w.Criterion)
 	}
@@ -118,12 +120,12 @@ func (v *view) choiceList(r *analysis.Recommendation, colors map[string]int, id 
 		if !known {
 			place = -1
 		}
-		row := ranked{Choice: choice, Place: place, Ratio: withInterval(choice.Score, choice.CI), First: wins(&choice)}
+		row := ranked{Choice: choice, Place: place, Ratio: layout.WithInterval(choice.Score, choice.CI), First: layout.Wins(&choice)}
 		for _, t := range choice.Terms {
 			row.Terms = append(row.Terms, unit.Ratio(t.Ratio)+"×")
 		}
 		l.Ranked = append(l.Ranked, row)
-		if !known || !isFinite(choice.Score) {
+		if !known || !layout.IsFinite(choice.Score) {
 			continue
 		}
 		f := estimated(analysis.Estimate{Median: choice.Score, CI: choice.CI}, "1")
@@ -131,7 +133,7 @@ func (v *view) choiceList(r *analysis.Recommendation, colors map[string]int, id 
 		scores.Table.add(place, choice.Contender, row.Ratio, row.First)
 	}
 	if len(scores.Rows) > 1 {
-		scores.Label = fmt.Sprintf("Bar chart of the scores of %s; the table below it has the figures", plural(len(scores.Rows), "contender"))
+		scores.Label = fmt.Sprintf("Bar chart of the scores of %s; the table below it has the figures", unit.Plural(len(scores.Rows), "contender"))
 		l.Charts = append(l.Charts, scores)
 	}
 	return l

@@ -7,7 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/report/layout"
+
 	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -46,7 +47,7 @@ func (r resultRow) MarshalJSON() ([]byte, error) {
 	})
 }
 
-func (v *view) pageData() pageData {
+func (v *sheet) pageData() pageData {
 	colors := v.colors()
 	d := pageData{
 		Run: printable.Line(v.Run.ID), Contenders: make([]string, len(colors)), Steps: []string{}, Groups: []string{}, Charts: []chart{}, Metrics: []string{}, Results: []resultRow{},
@@ -57,7 +58,7 @@ func (v *view) pageData() pageData {
 	}
 	for i := range v.Groups {
 		g := &v.Groups[i]
-		d.Groups = append(d.Groups, printable.Line(g.title()))
+		d.Groups = append(d.Groups, printable.Line(g.Title()))
 	}
 	steps, metrics := map[string]int{}, map[string]int{}
 	for i, s := range v.Steps {
@@ -68,11 +69,11 @@ func (v *view) pageData() pageData {
 		r := &v.Results[i]
 		if _, known := metrics[r.Metric]; !known {
 			metrics[r.Metric] = len(d.Metrics)
-			d.Metrics = append(d.Metrics, printable.Line(metricLabel(r.Metric)))
+			d.Metrics = append(d.Metrics, printable.Line(layout.MetricLabel(r.Metric)))
 		}
 		row := resultRow{
-			Group: v.groupPlace(site{r.Part, r.Kernel, r.Underlay}), Step: steps[r.Step], Contender: colors[r.Contender], Metric: metrics[r.Metric],
-			Rounds: r.N, Value: value(r), Interval: interval(r), Versus: comparison(r.VsBaseline), Letters: letters(r), Standing: standing(r),
+			Group: v.GroupPlace(layout.Site{Part: r.Part, Kernel: r.Kernel, Underlay: r.Underlay}), Step: steps[r.Step], Contender: colors[r.Contender], Metric: metrics[r.Metric],
+			Rounds: r.N, Value: layout.Value(r), Interval: layout.Interval(r), Versus: layout.Comparison(r.VsBaseline), Letters: layout.Letters(r), Standing: layout.Standing(r),
 		}
 		if r.Count > 0 {
 			row.Requests = unit.Format(float64(r.Count), "count")
@@ -87,7 +88,7 @@ func (v *view) pageData() pageData {
 
 // colors gives every contender its place in the palette, the same in all
 // charts.
-func (v *view) colors() map[string]int {
+func (v *sheet) colors() map[string]int {
 	colors := map[string]int{v.Baseline: 0}
 	for i := range v.Groups {
 		for _, c := range v.Groups[i].Contenders {
@@ -99,7 +100,7 @@ func (v *view) colors() map[string]int {
 	return colors
 }
 
-func (v *view) stepPlace(id string) int {
+func (v *sheet) stepPlace(id string) int {
 	return slices.IndexFunc(v.Steps, func(s result.Step) bool { return s.ID == id })
 }
 
@@ -114,7 +115,7 @@ type places struct {
 func at(steps ...string) places { return places{steps: steps} }
 
 // stepPlaces are the places of the chart's steps.
-func (v *view) stepPlaces(p places) []int {
+func (v *sheet) stepPlaces(p places) []int {
 	var out []int
 	for _, id := range p.steps {
 		if place := v.stepPlace(id); place >= 0 && !slices.Contains(out, place) {
@@ -148,15 +149,12 @@ func attribute(names []string, id string) string {
 	return ""
 }
 
-// PublishedFigures are in the order of the steps.
-func (p page) PublishedFigures() []analysis.PublishedFigure { return p.publishedRows() }
-
 // PublishedWords say how to read them.
 func (p page) PublishedWords() string {
 	if len(p.Published) == 0 {
-		return publishedNone
+		return layout.PublishedNone
 	}
-	return publishedAbout
+	return layout.PublishedAbout
 }
 
 // Count says how many findings there are of each severity: "1 error, 2
@@ -171,11 +169,8 @@ func (p page) Count() string {
 			}
 		}
 		if n > 0 {
-			parts = append(parts, plural(n, s.word))
+			parts = append(parts, unit.Plural(n, s.word))
 		}
 	}
 	return strings.Join(parts, ", ")
 }
-
-// StepName is the step in words.
-func (p page) StepName(id string) string { return p.stepName(id) }

@@ -6,8 +6,11 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/cnibench/cnibench/internal/report/layout"
+
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // This file is the page's first picture, contenders by steps, and its strip of validity,
@@ -20,7 +23,7 @@ type standings struct {
 }
 
 type standingRow struct {
-	contender
+	layout.Contender
 	Place int
 	Cells []standingCell
 }
@@ -37,7 +40,7 @@ type standingCell struct {
 const shades = 6
 
 // standings are the matrix of a group; nil where nobody has a ratio.
-func (v *view) standings(g *group) *standings {
+func (v *sheet) standings(g *layout.Group) *standings {
 	m := &standings{}
 	for _, s := range v.Steps {
 		if c, ok := v.telltale(g, s.ID); ok {
@@ -49,13 +52,13 @@ func (v *view) standings(g *group) *standings {
 		if one.Baseline {
 			continue
 		}
-		row := standingRow{contender: one, Place: colors[one.ID]}
+		row := standingRow{Contender: one, Place: colors[one.ID]}
 		for _, c := range m.Columns {
 			cell := standingCell{Place: c.Place, Shade: -1}
-			if f := g.figure(one.ID, c.column); f != nil && f.Ranked && f.VsBaseline != nil {
+			if f := g.Figure(one.ID, c.Column); f != nil && f.Ranked && f.VsBaseline != nil {
 				some = true
 				ratio := f.VsBaseline.Ratio
-				cell.Percent, cell.Full, cell.Sort = strconv.FormatFloat(100*ratio, 'f', 0, 64), comparison(f.VsBaseline)+", "+value(f), fmt.Sprintf("%g", ratio)
+				cell.Percent, cell.Full, cell.Sort = strconv.FormatFloat(100*ratio, 'f', 0, 64), layout.Comparison(f.VsBaseline)+", "+layout.Value(f), fmt.Sprintf("%g", ratio)
 				good := ratio
 				if c.Better == result.Lower && ratio > 0 {
 					good = 1 / ratio
@@ -76,16 +79,16 @@ func (v *view) standings(g *group) *standings {
 
 // telltale is the figure that stands for a step: how much it moves, else how long it
 // takes, as far as it is ranked.
-func (v *view) telltale(g *group, step string) (column, bool) {
+func (v *sheet) telltale(g *layout.Group, step string) (layout.Column, bool) {
 	for _, aspect := range []result.Aspect{result.Traffic, result.Typical} {
 		for _, name := range result.Telling(aspect) {
-			c, ok := g.has(step, name)
-			if ok && slices.ContainsFunc(g.Contenders, func(one contender) bool { f := g.figure(one.ID, c); return f != nil && f.Ranked }) {
+			c, ok := g.Has(step, name)
+			if ok && slices.ContainsFunc(g.Contenders, func(one layout.Contender) bool { f := g.Figure(one.ID, c); return f != nil && f.Ranked }) {
 				return c, true
 			}
 		}
 	}
-	return column{}, false
+	return layout.Column{}, false
 }
 
 // validity is what became of each contender's samples in each round.
@@ -167,7 +170,7 @@ func (p page) place(id string) int {
 
 // hues are each contender's family, by the product's first appearance; 0 is the
 // baseline's own. ciphers are 0 in plain text, 1 with WireGuard, 2 with IPsec or other.
-func (v *view) hues(colors map[string]int) (hues, ciphers []int) {
+func (v *sheet) hues(colors map[string]int) (hues, ciphers []int) {
 	hues, ciphers = make([]int, len(colors)), make([]int, len(colors))
 	product := map[string]string{}
 	for _, info := range v.Contenders {
@@ -186,7 +189,7 @@ func (v *view) hues(colors map[string]int) (hues, ciphers []int) {
 			order[family] = len(order) + 1
 		}
 		hues[colors[id]] = order[family]
-		switch v.capability(id, "encryption") {
+		switch v.Capability(id, "encryption") {
 		case "", "no":
 		case "wireguard":
 			ciphers[colors[id]] = 1
@@ -206,7 +209,7 @@ func byPlace(colors map[string]int) []string {
 }
 
 // forest is the ratios of a column with their intervals; nil with fewer than two.
-func (v *view) forest(g *group, c column, colors map[string]int) *chart {
+func (v *sheet) forest(g *layout.Group, c layout.Column, colors map[string]int) *chart {
 	out := &chart{
 		Kind: "forest", X: &axis{c.Head() + " by " + v.Baseline + "'s", "1"}, Places: at(c.Step),
 		Title:   c.Head() + " against " + v.Baseline + ", " + v.titled(c.Step),
@@ -214,19 +217,19 @@ func (v *view) forest(g *group, c column, colors map[string]int) *chart {
 		Table:   plainTable{Head: []string{"contender", "ratio", "figure", "groups"}},
 	}
 	bounded, grouped := false, false
-	for _, one := range g.by([]column{c}).Contenders {
-		f := g.figure(one.ID, c)
+	for _, one := range g.By([]layout.Column{c}).Contenders {
+		f := g.Figure(one.ID, c)
 		if f == nil || f.VsBaseline == nil || f.VsBaseline.Ratio <= 0 {
 			continue
 		}
-		row := bar{C: colors[one.ID], Mark: letters(f), Rounds: []float64{}, figure: figure{Value: f.VsBaseline.Ratio, Text: comparison(f.VsBaseline)}}
+		row := bar{C: colors[one.ID], Mark: layout.Letters(f), Rounds: []float64{}, figure: figure{Value: f.VsBaseline.Ratio, Text: layout.Comparison(f.VsBaseline)}}
 		if ci := f.VsBaseline.CI; ci != nil && ci[0] > 0 {
 			row.Low, row.High = &ci[0], &ci[1]
 			bounded = true
 		}
 		grouped = grouped || row.Mark != ""
 		out.Rows = append(out.Rows, row)
-		out.Table.add(row.C, one.ID, comparison(f.VsBaseline), value(f), letters(f))
+		out.Table.add(row.C, one.ID, layout.Comparison(f.VsBaseline), layout.Value(f), layout.Letters(f))
 	}
 	if len(out.Rows) < 2 {
 		return nil
@@ -237,13 +240,13 @@ func (v *view) forest(g *group, c column, colors map[string]int) *chart {
 	if grouped {
 		out.Caption += " Shaded bands and letters: groups that cannot be told apart."
 	}
-	out.Label = fmt.Sprintf("Forest plot of %s with %s; the table below it has the figures", out.Title, plural(len(out.Rows), "contender"))
+	out.Label = fmt.Sprintf("Forest plot of %s with %s; the table below it has the figures", out.Title, unit.Plural(len(out.Rows), "contender"))
 	return out
 }
 
 // titled is a step's name with its id: "TCP, 1 stream (dts)".
-func (v *view) titled(step string) string {
-	if name := v.stepName(step); name != step {
+func (v *sheet) titled(step string) string {
+	if name := v.StepName(step); name != step {
 		return name + " (" + step + ")"
 	}
 	return step
@@ -254,7 +257,7 @@ var encryptions = []string{"plain", "wireguard", "ipsec"}
 
 // slopes are what encryption costs each product, at the first step that has goodput; nil
 // where no product was measured with and without it.
-func (v *view) slopes(g *group, colors map[string]int) *chart {
+func (v *sheet) slopes(g *layout.Group, colors map[string]int) *chart {
 	c, ok := v.first(g, result.Goodput)
 	if !ok {
 		return nil
@@ -265,11 +268,11 @@ func (v *view) slopes(g *group, colors map[string]int) *chart {
 	}
 	var products []*product
 	for _, one := range g.Contenders {
-		f := g.figure(one.ID, c)
+		f := g.Figure(one.ID, c)
 		if f == nil || one.Baseline || one.Info.Product == "" {
 			continue
 		}
-		kind := v.capability(one.ID, "encryption")
+		kind := v.Capability(one.ID, "encryption")
 		if kind == "" || kind == "no" {
 			kind = "plain"
 		}
@@ -298,7 +301,7 @@ func (v *view) slopes(g *group, colors map[string]int) *chart {
 			}
 			line.C = colors[f.Contender]
 			line.Points = append(line.Points, [2]short{short(k), short(f.Median)})
-			row = append(row, f.Contender+" "+value(f))
+			row = append(row, f.Contender+" "+layout.Value(f))
 		}
 		if len(line.Points) > 1 {
 			out.Series = append(out.Series, line)
@@ -308,6 +311,6 @@ func (v *view) slopes(g *group, colors map[string]int) *chart {
 	if len(out.Series) == 0 {
 		return nil
 	}
-	out.Label = fmt.Sprintf("Slopes of goodput with and without encryption of %s; the table below has the figures", plural(len(out.Series), "product"))
+	out.Label = fmt.Sprintf("Slopes of goodput with and without encryption of %s; the table below has the figures", unit.Plural(len(out.Series), "product"))
 	return out
 }

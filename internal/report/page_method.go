@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/report/layout"
+
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/result"
@@ -48,10 +50,10 @@ func repeat(r *analysis.Report) string {
 	words := []string{"cnibench", "run", "--arena", arena, "--suite", r.Plan.Suite, "--contenders", strings.Join(ids, ","),
 		"--rounds", fmt.Sprint(r.Plan.Rounds)}
 	if r.Plan.Duration > 0 {
-		words = append(words, "--duration", exact(float64(r.Plan.Duration))+"s")
+		words = append(words, "--duration", layout.Exact(float64(r.Plan.Duration))+"s")
 	}
 	if r.Plan.Warmup > 0 {
-		words = append(words, "--warmup", exact(float64(r.Plan.Warmup))+"s")
+		words = append(words, "--warmup", layout.Exact(float64(r.Plan.Warmup))+"s")
 	}
 	words = append(words, "--seed", fmt.Sprint(r.Plan.Seed))
 	if r.Baseline != "" && r.Baseline != "host" { // the flag's default

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/report/layout"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnibench/cnibench/internal/analysis"
@@ -21,7 +23,7 @@ func TestTraceBudget(t *testing.T) {
 		}
 	}
 	r.Traces = append(r.Traces, trace("host", "idle", 4, 24), trace("host", "idle", 2, 24), trace("host", "idle", 3, 24))
-	v := newView(finite(r))
+	v := &sheet{layout.New(finite(r))}
 	whole := v.traces(1 << 30)
 	if len(whole.List) != 15 || whole.Note != "" {
 		t.Errorf("%d recordings, note %q; want all and none", len(whole.List), whole.Note)
@@ -66,7 +68,7 @@ func TestMiddleRound(t *testing.T) {
 			res.Values = []float64{9, 1, 5, 8, 4, 2}
 		}
 	}
-	v := newView(r)
+	v := &sheet{layout.New(r)}
 	for round := 1; round <= 6; round++ {
 		if got := v.isMiddle(&analysis.Trace{Key: result.Key{Contender: "host", Underlay: "switch", Step: "dts", Round: round}}); got != (round == 5) {
 			t.Errorf("round %d: %v", round, got)
@@ -75,7 +77,7 @@ func TestMiddleRound(t *testing.T) {
 }
 
 func TestTraceValues(t *testing.T) {
-	v := newView(&analysis.Report{Baseline: "host"})
+	v := &sheet{layout.New(&analysis.Report{Baseline: "host"})}
 	tr := analysis.Trace{Key: result.Key{Contender: "gone", Round: 2}, Nodes: []analysis.NodeTrace{{
 		Node: "client", Window: 3, Times: []float64{1, 2}, CPU: map[string][]float64{"user": {0.123456, math.NaN()}}, Receive: []float64{math.Inf(1), 123456789}, Memory: []float64{1234567890, 5},
 	}}}
@@ -129,7 +131,7 @@ func TestDecision(t *testing.T) {
 			for _, c := range measured[1:] {
 				r.Recommendation.Ranked = append(r.Recommendation.Ranked, analysis.Choice{Contender: c})
 			}
-			if diff := cmp.Diff(test.want, newView(r).choice().Decision); diff != "" {
+			if diff := cmp.Diff(test.want, (&sheet{layout.New(r)}).choice().Decision); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -150,7 +152,7 @@ func TestFamilies(t *testing.T) {
 	for _, s := range r.Steps[:4] { // nothing was measured at the last
 		add(r, s.ID, "pod", "rate", 3, []string{"host"}, []float64{1e4}, []int{0})
 	}
-	v := newView(r)
+	v := &sheet{layout.New(r)}
 	got := map[string][]string{}
 	for _, f := range v.families(&v.Groups[0]) {
 		got[f.name()] = f.ids()

@@ -6,9 +6,12 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/cnibench/cnibench/internal/report/layout"
+
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // traceBudget keeps a report a file that can be sent around.
@@ -47,7 +50,7 @@ type traceNode struct {
 type mark float64
 
 func (m mark) MarshalJSON() ([]byte, error) {
-	if !isFinite(float64(m)) {
+	if !layout.IsFinite(float64(m)) {
 		return []byte("null"), nil
 	}
 	return strconv.AppendFloat(nil, float64(m), 'g', 4, 64), nil
@@ -64,7 +67,7 @@ func as[T ~float64](values []float64) []T {
 
 // traces are all traces within the budget; beyond it those of one round for
 // each contender and step, and of these as many as it takes.
-func (v *view) traces(budget int) traces {
+func (v *sheet) traces(budget int) traces {
 	out := traces{List: []json.RawMessage{}}
 	all, size := []json.RawMessage{}, 0
 	for i := range v.Traces {
@@ -88,11 +91,11 @@ func (v *view) traces(budget int) traces {
 		out.List = append(out.List, all[i])
 	}
 	out.Note = fmt.Sprintf("This file holds %d of %s, to keep its size down: of each contender and step the round in the middle of its figures. `cnibench explore` shows more.",
-		kept, plural(len(all), "recording"))
+		kept, unit.Plural(len(all), "recording"))
 	return out
 }
 
-func (v *view) traceData(t *analysis.Trace) traceData {
+func (v *sheet) traceData(t *analysis.Trace) traceData {
 	d := traceData{Group: -1, Step: v.stepPlace(t.Key.Step), Contender: -1, Round: t.Key.Round, Nodes: []traceNode{}}
 	for i := range v.Groups {
 		if g := &v.Groups[i]; g.Part == t.Part && g.Underlay == t.Key.Underlay {
@@ -122,7 +125,7 @@ func (v *view) traceData(t *analysis.Trace) traceData {
 // isMiddle says that the trace is of the round whose goodput, or else latency,
 // is the median of the rounds; where rounds are missing, of the one in the
 // middle of those that were recorded.
-func (v *view) isMiddle(t *analysis.Trace) bool {
+func (v *sheet) isMiddle(t *analysis.Trace) bool {
 	key := t.Key
 	for _, metric := range result.Own(result.Traffic, result.Typical) {
 		for i := range v.Results {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/report/layout"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -39,10 +41,10 @@ func parted() *analysis.Report {
 // TestPartsApart: a part is never ranked with the rest, not even where its
 // kernel has the same release.
 func TestPartsApart(t *testing.T) {
-	v := newView(parted())
+	v := &sheet{layout.New(parted())}
 	var titles []string
 	for _, g := range v.Groups {
-		titles = append(titles, g.title())
+		titles = append(titles, g.Title())
 	}
 	want := []string{"kernel 6.18.0, underlay switch", "microvm, kernel 6.18.0 on an emulated CPU, underlay switch"}
 	if diff := cmp.Diff(want, titles); diff != "" {
@@ -54,14 +56,14 @@ func TestPartsApart(t *testing.T) {
 				t.Errorf("%s is in group %d", c.ID, i)
 			}
 		}
-		host := g.figure("host", column{Step: "dts", Metric: "goodput"})
+		host := g.Figure("host", layout.Column{Step: "dts", Metric: "goodput"})
 		if host == nil || (host.Part == "microvm") != (i == 1) {
 			t.Errorf("the baseline's figure of group %d is %v", i, host)
 		}
-		if g.inPhase["http-350-20k"] != (i == 1) {
-			t.Errorf("group %d: in phase %v", i, g.inPhase)
+		if g.InPhase["http-350-20k"] != (i == 1) {
+			t.Errorf("group %d: in phase %v", i, g.InPhase)
 		}
-		if n := len(v.costsOf(&v.Groups[i])); n != 1 || len(v.costsOf(&v.Groups[i])[0].rows) != len(full().Efficiency) {
+		if n := len(v.CostsOf(&v.Groups[i])); n != 1 || len(v.CostsOf(&v.Groups[i])[0].Rows) != len(full().Efficiency) {
 			t.Errorf("group %d: %d steps with costs", i, n)
 		}
 	}
@@ -76,7 +78,7 @@ func TestPartsApart(t *testing.T) {
 			t.Errorf("a trace of part %q is in group %d", v.Traces[i].Part, trace.Group)
 		}
 	}
-	if lists := newView(parted()).choice().Lists; len(lists) < 2 || lists[len(lists)-1].Group != 1 {
+	if lists := (&sheet{layout.New(parted())}).choice().Lists; len(lists) < 2 || lists[len(lists)-1].Group != 1 {
 		t.Errorf("%d lists of choices", len(lists))
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/report/layout"
+
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/cnibench/cnibench/internal/analysis"
@@ -30,7 +32,7 @@ func TestPublished(t *testing.T) {
 	}
 	text := write(t, "text", r, Options{})
 	for _, want := range []string{
-		"\n" + publishedTitle + "\n",
+		"\n" + layout.PublishedTitle + "\n",
 		"dts Goodput           flannel-vxlan  0.55× (0.55–0.56)   1.25×  study-dts\n",
 		"http-350 Latency p99  flannel-vxlan  1.79× (1.76–1.82)   1.25×  study-http-350\n",
 	} {
@@ -38,7 +40,7 @@ func TestPublished(t *testing.T) {
 			t.Errorf("text: no %q in\n%s", want, text)
 		}
 	}
-	if i, j := strings.Index(text, publishedTitle), strings.Index(text, "\nFindings"); i > j {
+	if i, j := strings.Index(text, layout.PublishedTitle), strings.Index(text, "\nFindings"); i > j {
 		t.Error("the table does not come before the findings")
 	}
 	want := `| flannel-vxlan | dts | Goodput | 0.55× (0.55–0.56) | 1.25× | study-dts | Table of \| dts, as Flannel \<0.24\> (pixels) |` + "\n"
@@ -53,7 +55,7 @@ func TestPublished(t *testing.T) {
 		t.Error(err)
 	}
 	for _, format := range Formats() {
-		if got := write(t, format, sample(6), Options{}); strings.Contains(got, publishedTitle) {
+		if got := write(t, format, sample(6), Options{}); strings.Contains(got, layout.PublishedTitle) {
 			t.Errorf("%s: the table is there without being asked for", format)
 		}
 	}

@@ -1,12 +1,15 @@
 // Package report writes analysis values as text, Markdown, CSV, JSON, HTML,
 // benchstat and OpenMetrics. It chooses, orders and words figures; it never
-// computes a statistic, opens a file or asks the clock. Next: view.go arranges
-// a report into tables, and one file per format writes it.
+// computes a statistic, opens a file or asks the clock. Next: package layout
+// arranges a report, package terminal writes its text, and one file here writes
+// each other format.
 package report
 
 import (
 	"fmt"
 	"io"
+
+	"github.com/cnibench/cnibench/internal/report/terminal"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/nearest"
@@ -31,7 +34,7 @@ var writers = []struct {
 	format Format
 	write  func(io.Writer, *analysis.Report, Options) error
 }{
-	{Text, writeText},
+	{Text, func(w io.Writer, r *analysis.Report, opt Options) error { return terminal.Report(w, r, opt.screen()) }},
 	{Markdown, writeMarkdown},
 	{CSV, writeCSV},
 	{JSON, writeJSON},
@@ -60,6 +63,10 @@ type Options struct {
 	// rounds, and families that Recordings writes behind them, without # EOF.
 	Samples    []Samples
 	Recordings func(io.Writer) error
+}
+
+func (o Options) screen() terminal.Screen {
+	return terminal.Screen{Color: o.Color, Width: o.Width, Wide: o.Wide}
 }
 
 // Samples are those of one part of a run.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/report/layout"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnibench/cnibench/internal/analysis"
@@ -138,7 +140,7 @@ func TestMetricLabel(t *testing.T) {
 		"goodput": "Goodput", "latency_p50": "Latency p50", "latency_p99_9": "Latency p99.9", "latency_p99_999": "Latency p99.999",
 		"send_lag_max": "Send lag max", "cpu_client_softirq": "CPU client softirq", "cpu_per_gbit": "CPU per Gbit/s", "": "",
 	} {
-		if got := metricLabel(name); got != want {
+		if got := layout.MetricLabel(name); got != want {
 			t.Errorf("metricLabel(%q) = %q, want %q", name, got, want)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/report/layout"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnibench/cnibench/internal/analysis"
@@ -37,18 +39,18 @@ func swept() *analysis.Report {
 }
 
 func TestScales(t *testing.T) {
-	v := newView(swept())
-	all := v.scales()
-	if len(all) != 1 || all[0].name() != "connect" || all[0].about() != "pod to Service" || all[0].Direct != "pod-connect" {
+	v := &sheet{layout.New(swept())}
+	all := v.Scales()
+	if len(all) != 1 || all[0].Name() != "connect" || all[0].About() != "pod to Service" || all[0].Direct != "pod-connect" {
 		t.Fatalf("%+v", all)
 	}
 	got := map[string][][]string{}
-	for _, one := range all[0].tables(&v.Groups[0], true) {
+	for _, one := range all[0].Tables(&v.Groups[0], true) {
 		rows := [][]string{append([]string{""}, one.Head...)}
 		for _, r := range one.Rows {
 			row := []string{r.ID}
 			for _, cell := range r.Cells {
-				row = append(row, valueOr(cell))
+				row = append(row, layout.ValueOr(cell))
 			}
 			rows = append(rows, append(row, r.Grown))
 		}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/cnibench/cnibench/internal/report/layout"
+
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/cnibench/cnibench/internal/analysis"
@@ -80,22 +82,22 @@ func TestBaselineHasNoOverheadOverItself(t *testing.T) {
 // What is no merit has no colour, and CPU in phase with the load no column.
 func TestUnranked(t *testing.T) {
 	r := &analysis.Result{Better: "lower", VsBaseline: &analysis.Comparison{Ratio: 0.5, CI: &analysis.Interval{0.4, 0.6}}}
-	if got := standing(r); got != "" {
+	if got := layout.Standing(r); got != "" {
 		t.Errorf("an unranked figure is %s", got)
 	}
 	r.Ranked = true
-	if got := standing(r); got != "better" {
+	if got := layout.Standing(r); got != "better" {
 		t.Errorf("a ranked figure is %q, want better", got)
 	}
 	l := ladder()
 	l.Findings = append(l.Findings, analysis.Finding{Severity: "warn", Code: analysis.TickAliased, Step: "http-350-10k"})
-	v := newView(l)
-	for _, c := range headline(&v.Groups[0], v.Steps) {
+	v := layout.New(l)
+	for _, c := range layout.Headline(&v.Groups[0], v.Steps) {
 		if c.Metric == "cpu_per_request" {
 			t.Error("CPU sampled in phase with the load is in the headline")
 		}
 	}
-	if _, there := v.Groups[0].has("http-350-20k", "cpu_per_request"); !there {
+	if _, there := v.Groups[0].Has("http-350-20k", "cpu_per_request"); !there {
 		t.Error("CPU of the other step is gone too")
 	}
 }

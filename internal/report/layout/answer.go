@@ -1,4 +1,4 @@
-package report
+package layout
 
 import (
 	"fmt"
@@ -20,17 +20,17 @@ const (
 	poorShare   = 0.10 // dropped samples from which on the run's quality is poor
 )
 
-// answer is the verdict of each group, a sentence or two for each of its questions,
+// Answer is the verdict of each group, a sentence or two for each of its questions,
 // then the quality of the run and the next step.
-func (v *view) answer() []string {
+func (v *View) Answer() []string {
 	var said []string
 	for i := range v.Groups {
 		g := &v.Groups[i]
 		prefix := ""
 		if len(v.Groups) > 1 {
-			prefix = g.title() + ": "
+			prefix = g.Title() + ": "
 		}
-		for _, c := range v.telling(g) {
+		for _, c := range v.Telling(g) {
 			if s := v.verdict(g, c); s != "" {
 				said = append(said, prefix+s)
 			}
@@ -40,17 +40,17 @@ func (v *view) answer() []string {
 		return []string{"No valid sample: there is nothing to compare. The findings say why."}
 	}
 	said = append(said, v.quality())
-	if causes := v.causes(); len(causes) > 0 && causes[0].next != "" && causes[0].severity != analysis.Info {
+	if causes := v.Causes(); len(causes) > 0 && causes[0].next != "" && causes[0].Severity != analysis.Info {
 		said = append(said, "Next: "+strings.TrimSuffix(causes[0].next, ".")+".")
 	}
 	return said
 }
 
-// telling are the headline's columns that answer for the group: how much is moved, and
+// Telling are the headline's columns that answer for the group: how much is moved, and
 // how long it takes.
-func (v *view) telling(g *group) []column {
-	var out []column
-	for _, c := range headline(g, v.Steps) {
+func (v *View) Telling(g *Group) []Column {
+	var out []Column
+	for _, c := range Headline(g, v.Steps) {
 		row, _ := result.LookupMetric(c.Metric)
 		if row.Aspect == result.Traffic || row.Aspect == result.Typical {
 			out = append(out, c)
@@ -60,14 +60,14 @@ func (v *view) telling(g *group) []column {
 }
 
 // verdict says who is best in a column, and where the others stand.
-func (v *view) verdict(g *group, c column) string {
-	about := fmt.Sprintf("%s (%s)", c.Head(), v.stepName(c.Step))
-	if !v.usable(g, c) {
-		return about + ": " + v.unusable(g, c) + "."
+func (v *View) verdict(g *Group, c Column) string {
+	about := fmt.Sprintf("%s (%s)", c.Head(), v.StepName(c.Step))
+	if !v.Usable(g, c) {
+		return about + ": " + v.Unusable(g, c) + "."
 	}
 	var figures []*analysis.Result
 	for _, one := range g.Contenders {
-		if f := g.figure(one.ID, c); f != nil && f.Ranked {
+		if f := g.Figure(one.ID, c); f != nil && f.Ranked {
 			figures = append(figures, f)
 		}
 	}
@@ -106,15 +106,15 @@ func (v *view) verdict(g *group, c column) string {
 }
 
 // byMedians is the order that the rounds are too few to confirm.
-func (v *view) byMedians(c column, figures []*analysis.Result) string {
+func (v *View) byMedians(c Column, figures []*analysis.Result) string {
 	others := slices.DeleteFunc(slices.Clone(figures), func(f *analysis.Result) bool { return f.Contender == v.Baseline })
-	s := fmt.Sprintf("not sure: %s tell nobody apart. By the medians %s is first (%s)", plural(v.Run.Rounds, "round"), others[0].Contender, value(others[0]))
+	s := fmt.Sprintf("not sure: %s tell nobody apart. By the medians %s is first (%s)", unit.Plural(v.Run.Rounds, "round"), others[0].Contender, Value(others[0]))
 	return strings.Join(append([]string{s}, v.byFamily(c, others)...), ". ") + "."
 }
 
 // byFamily is the ratios of the others by what carries their packets, the best family
 // first: "Routes: 0.62–0.74 of host".
-func (v *view) byFamily(c column, others []*analysis.Result) []string {
+func (v *View) byFamily(c Column, others []*analysis.Result) []string {
 	var order []string
 	ratios := map[string][]float64{}
 	for _, f := range others {
@@ -139,7 +139,7 @@ func (v *view) byFamily(c column, others []*analysis.Result) []string {
 }
 
 // than is the ratio of the best to the baseline, where they have one.
-func (v *view) than(c column, best []*analysis.Result) string {
+func (v *View) than(c Column, best []*analysis.Result) string {
 	var ratios []float64
 	for _, f := range best {
 		if f.VsBaseline != nil {
@@ -153,7 +153,7 @@ func (v *view) than(c column, best []*analysis.Result) string {
 }
 
 // of is what a ratio is of: "of host", or "times host's" where less is better.
-func (v *view) of(c column) string {
+func (v *View) of(c Column) string {
 	if c.Better == result.Lower {
 		return " times " + v.Baseline + "'s"
 	}
@@ -175,8 +175,8 @@ var transports = map[string]string{
 }
 
 // family is what carries a contender's packets; encryption hides the rest.
-func (v *view) family(contender string) string {
-	if kind := v.capability(contender, "encryption"); kind != "" && kind != "no" && kind != "yes" {
+func (v *View) family(contender string) string {
+	if kind := v.Capability(contender, "encryption"); kind != "" && kind != "no" && kind != "yes" {
 		if words := transports[kind]; words != "" {
 			return words
 		}
@@ -200,8 +200,8 @@ func (v *view) family(contender string) string {
 	return "Others"
 }
 
-// capability is the word for what a contender can do, "" where nothing is known.
-func (v *view) capability(contender, need string) string {
+// Capability is the word for what a contender can do, "" where nothing is known.
+func (v *View) Capability(contender, need string) string {
 	for _, c := range v.Capabilities {
 		if c.Contender == contender && c.Name == need {
 			return c.Value
@@ -218,37 +218,37 @@ func lettered(figures []*analysis.Result, letter string) []*analysis.Result {
 // few names as many as a sentence holds: "a, b, c and 5 more".
 func few(names []string) string {
 	if len(names) <= mostNamed+1 {
-		return named(names)
+		return Named(names)
 	}
 	return strings.Join(names[:mostNamed], ", ") + fmt.Sprintf(" and %d more", len(names)-mostNamed)
 }
 
-// rounds are those that a figure could have.
-func (v *view) rounds(part string) int {
+// Rounds are those that a figure could have.
+func (v *View) Rounds(part string) int {
 	if part == "" {
 		return v.Run.Rounds
 	}
-	return origin(v.Report, part).Plan.Rounds
+	return Origin(v.Report, part).Plan.Rounds
 }
 
-// usable says that some contender has rounds enough for a ratio in the column, as far as
+// Usable says that some contender has rounds enough for a ratio in the column, as far as
 // the run could give them.
-func (v *view) usable(g *group, c column) bool {
-	all := v.rounds(g.Part)
+func (v *View) Usable(g *Group, c Column) bool {
+	all := v.Rounds(g.Part)
 	for _, one := range g.Contenders {
-		if f := g.figure(one.ID, c); f != nil && (all < fewestPairs || !one.Baseline && f.N >= fewestPairs) {
+		if f := g.Figure(one.ID, c); f != nil && (all < fewestPairs || !one.Baseline && f.N >= fewestPairs) {
 			return true
 		}
 	}
 	return false
 }
 
-// unusable says why a column has no figures to show.
-func (v *view) unusable(g *group, c column) string {
-	low, high := v.rounds(g.Part), 0
+// Unusable says why a column has no figures to show.
+func (v *View) Unusable(g *Group, c Column) string {
+	low, high := v.Rounds(g.Part), 0
 	for _, one := range g.Contenders {
 		n := 0
-		if f := g.figure(one.ID, c); f != nil {
+		if f := g.Figure(one.ID, c); f != nil {
 			n = f.N
 		}
 		low, high = min(low, n), max(high, n)
@@ -257,24 +257,24 @@ func (v *view) unusable(g *group, c column) string {
 	if high > low {
 		valid = fmt.Sprintf("%d to %d", low, high)
 	}
-	return fmt.Sprintf("not usable here, %s of %s valid", valid, plural(v.rounds(g.Part), "round"))
+	return fmt.Sprintf("not usable here, %s of %s valid", valid, unit.Plural(v.Rounds(g.Part), "round"))
 }
 
-// stepName is a step in words, "TCP, 1 stream"; the id where it has none.
-func (v *view) stepName(id string) string {
+// StepName is a step in words, "TCP, 1 stream"; the id where it has none.
+func (v *View) StepName(id string) string {
 	for _, s := range v.Steps {
-		if s.ID == id && describe(s) != "" {
-			return strings.TrimSuffix(strings.TrimPrefix(describe(s), "pod to pod, "), ", pod to pod")
+		if s.ID == id && Describe(s) != "" {
+			return strings.TrimSuffix(strings.TrimPrefix(Describe(s), "pod to pod, "), ", pod to pod")
 		}
 	}
 	return id
 }
 
 // quality is how far the run can be trusted, with the main reason.
-func (v *view) quality() string {
+func (v *View) quality() string {
 	dropped, planned := v.dropped()
 	level, reasons := "good", []string{}
-	for _, c := range v.causes() {
+	for _, c := range v.Causes() {
 		switch {
 		case c.spoils == "":
 			continue
@@ -301,7 +301,7 @@ func (v *view) quality() string {
 }
 
 // dropped counts the samples that do not count, and all.
-func (v *view) dropped() (dropped, all int) {
+func (v *View) dropped() (dropped, all int) {
 	for _, m := range v.Marks {
 		if m.Dropped != "" {
 			dropped++
@@ -310,20 +310,20 @@ func (v *view) dropped() (dropped, all int) {
 	return dropped, len(v.Marks)
 }
 
-// adviceLines are the choice for no need, with policy, and encrypted; none where nothing
+// AdviceLines are the choice for no need, with policy, and encrypted; none where nothing
 // could be scored.
-func (v *view) adviceLines() []string {
+func (v *View) AdviceLines() []string {
 	rec := v.Recommendation
 	if rec == nil {
 		return nil
 	}
 	if len(rec.Ranked) == 0 {
-		return []string{"No choice yet: " + firmnessText(rec) + "."}
+		return []string{"No choice yet: " + FirmnessText(rec) + "."}
 	}
-	lines := []string{"Any: " + firmnessText(rec) + "."}
+	lines := []string{"Any: " + FirmnessText(rec) + "."}
 	for _, need := range []struct{ name, words string }{{"policy", "With NetworkPolicy"}, {"encryption", "Encrypted"}} {
 		i := slices.IndexFunc(rec.Ranked, func(c analysis.Choice) bool {
-			has := v.capability(c.Contender, need.name)
+			has := v.Capability(c.Contender, need.name)
 			return has != "" && has != "no"
 		})
 		switch {

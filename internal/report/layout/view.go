@@ -1,4 +1,7 @@
-package report
+// Package layout arranges a report for reading: contenders in groups, figures in
+// columns, findings by their causes, and the sentences that every format
+// shares. It writes nothing and computes no statistic. Next: view.go.
+package layout
 
 import (
 	"cmp"
@@ -9,21 +12,21 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// site is where contenders may be compared with each other: one part of the
+// Site is where contenders may be compared with each other: one part of the
 // run ("" is its own), one kernel, one underlay.
-type site struct{ Part, Kernel, Underlay string }
+type Site struct{ Part, Kernel, Underlay string }
 
-// group is the contenders of a site.
-type group struct {
-	site
+// Group is the contenders of a site.
+type Group struct {
+	Site
 	Emulated   bool // the CPU, so that the figures are many times worse
-	Contenders []contender
+	Contenders []Contender
 	figures    map[figureKey]*analysis.Result
-	inPhase    map[string]bool // steps whose CPU the kernel sampled in phase with the load
+	InPhase    map[string]bool // steps whose CPU the kernel sampled in phase with the load
 	measured   map[result.Key]bool
 }
 
-type contender struct {
+type Contender struct {
 	ID       string
 	Baseline bool
 	Info     result.ContenderInfo
@@ -31,27 +34,27 @@ type contender struct {
 
 type figureKey struct{ contender, step, metric string }
 
-// column is one figure of every contender.
-type column struct{ Step, Metric, Unit, Better string }
+// Column is one figure of every contender.
+type Column struct{ Step, Metric, Unit, Better string }
 
 // Head names the column's figure, without its step.
-func (c column) Head() string { return metricLabel(c.Metric) }
+func (c Column) Head() string { return MetricLabel(c.Metric) }
 
-// view is a report as tables show it.
-type view struct {
+// View is a report as tables show it.
+type View struct {
 	*analysis.Report
-	Groups []group
+	Groups []Group
 	Steps  []result.Step
 }
 
-// newView arranges r: groups in the order of the results, in each the baseline
+// New arranges r: groups in the order of the results, in each the baseline
 // first, then the contenders by their place in the first headline column.
-func newView(r *analysis.Report) *view {
+func New(r *analysis.Report) *View {
 	r = withoutWeakRatios(r)
-	v := &view{Report: r, Steps: steps(r)}
+	v := &View{Report: r, Steps: steps(r)}
 	for i := range r.Results {
 		res := &r.Results[i]
-		g := v.group(site{res.Part, res.Kernel, res.Underlay})
+		g := v.group(Site{Part: res.Part, Kernel: res.Kernel, Underlay: res.Underlay})
 		key := figureKey{res.Contender, res.Step, res.Metric}
 		if _, twice := g.figures[key]; !twice {
 			g.figures[key] = res
@@ -60,7 +63,7 @@ func newView(r *analysis.Report) *view {
 	}
 	// A contender of the plan without any valid sample still has its row.
 	for i := range v.Groups {
-		for _, e := range origin(r, v.Groups[i].Part).Plan.Contenders {
+		for _, e := range Origin(r, v.Groups[i].Part).Plan.Contenders {
 			if v.Groups[i].Underlay == e.Underlay {
 				v.Groups[i].add(e.ID)
 			}
@@ -76,7 +79,7 @@ func newView(r *analysis.Report) *view {
 			c := &g.Contenders[j]
 			c.Info, c.Baseline = infos[c.ID], c.ID == r.Baseline
 		}
-		g.sort(headline(g, v.Steps))
+		g.sort(Headline(g, v.Steps))
 	}
 	return v
 }
@@ -93,29 +96,29 @@ func withoutWeakRatios(r *analysis.Report) *analysis.Report {
 	return &out
 }
 
-func (v *view) group(at site) *group {
-	if i := v.groupPlace(at); i >= 0 {
+func (v *View) group(at Site) *Group {
+	if i := v.GroupPlace(at); i >= 0 {
 		return &v.Groups[i]
 	}
-	g := group{site: at, figures: map[figureKey]*analysis.Result{}, inPhase: map[string]bool{}}
+	g := Group{Site: at, figures: map[figureKey]*analysis.Result{}, InPhase: map[string]bool{}}
 	for _, f := range v.Findings {
 		if f.Code == analysis.TickAliased && f.Part == at.Part {
-			g.inPhase[f.Step] = true
+			g.InPhase[f.Step] = true
 		}
 	}
-	from := origin(v.Report, at.Part)
+	from := Origin(v.Report, at.Part)
 	g.Emulated, g.measured = from.Emulated, from.Measured
 	v.Groups = append(v.Groups, g)
 	return &v.Groups[len(v.Groups)-1]
 }
 
-// groupPlace is the group's place on the page, -1 for none.
-func (v *view) groupPlace(at site) int {
-	return slices.IndexFunc(v.Groups, func(g group) bool { return g.site == at })
+// GroupPlace is the group's place on the page, -1 for none.
+func (v *View) GroupPlace(at Site) int {
+	return slices.IndexFunc(v.Groups, func(g Group) bool { return g.Site == at })
 }
 
-// origin is the part of that name; the run itself stands for what is its own.
-func origin(r *analysis.Report, part string) analysis.Part {
+// Origin is the part of that name; the run itself stands for what is its own.
+func Origin(r *analysis.Report, part string) analysis.Part {
 	if i := slices.IndexFunc(r.Parts, func(p analysis.Part) bool { return p.Dir == part }); i >= 0 {
 		return r.Parts[i]
 	}
@@ -124,19 +127,19 @@ func origin(r *analysis.Report, part string) analysis.Part {
 	}
 }
 
-func (g *group) add(id string) {
-	if !slices.ContainsFunc(g.Contenders, func(c contender) bool { return c.ID == id }) {
-		g.Contenders = append(g.Contenders, contender{ID: id})
+func (g *Group) add(id string) {
+	if !slices.ContainsFunc(g.Contenders, func(c Contender) bool { return c.ID == id }) {
+		g.Contenders = append(g.Contenders, Contender{ID: id})
 	}
 }
 
-// figure is the contender's figure of the column, or nil.
-func (g *group) figure(contender string, c column) *analysis.Result {
+// Figure is the contender's figure of the column, or nil.
+func (g *Group) Figure(contender string, c Column) *analysis.Result {
 	return g.figures[figureKey{contender, c.Step, c.Metric}]
 }
 
-// absent says why the contender has no figure of the column.
-func (g *group) absent(c contender, col column) string {
+// Absent says why the contender has no figure of the column.
+func (g *Group) Absent(c Contender, col Column) string {
 	switch {
 	case c.Baseline && col.Metric == result.MemoryOverhead:
 		return unit.Missing // it is what the others are over
@@ -146,22 +149,22 @@ func (g *group) absent(c contender, col column) string {
 	return "no valid sample"
 }
 
-// has finds the metric at the step in any contender's results. CPU by request
+// Has finds the metric at the step in any contender's results. CPU by request
 // that was sampled in phase with the load is for the long tables only.
-func (g *group) has(step, metric string) (column, bool) {
-	if metric == result.CPUPerRequest && g.inPhase[step] {
-		return column{}, false
+func (g *Group) Has(step, metric string) (Column, bool) {
+	if metric == result.CPUPerRequest && g.InPhase[step] {
+		return Column{}, false
 	}
 	for _, c := range g.Contenders {
 		if f := g.figures[figureKey{c.ID, step, metric}]; f != nil {
-			return column{step, metric, f.Unit, f.Better}, true
+			return Column{step, metric, f.Unit, f.Better}, true
 		}
 	}
-	return column{}, false
+	return Column{}, false
 }
 
-// by is the group with its contenders in the order of other columns.
-func (g *group) by(columns []column) *group {
+// By is the group with its contenders in the order of other columns.
+func (g *Group) By(columns []Column) *Group {
 	out := *g
 	out.Contenders = slices.Clone(g.Contenders)
 	out.sort(columns)
@@ -170,8 +173,8 @@ func (g *group) by(columns []column) *group {
 
 // sort puts the baseline first, then tiers from the best, unranked last; in a
 // tier the better median first, which claims nothing but keeps the eye calm.
-func (g *group) sort(by []column) {
-	slices.SortStableFunc(g.Contenders, func(a, b contender) int {
+func (g *Group) sort(by []Column) {
+	slices.SortStableFunc(g.Contenders, func(a, b Contender) int {
 		if a.Baseline != b.Baseline {
 			if a.Baseline {
 				return -1
@@ -179,7 +182,7 @@ func (g *group) sort(by []column) {
 			return 1
 		}
 		for _, c := range by {
-			if order := byRank(g.figure(a.ID, c), g.figure(b.ID, c)); order != 0 {
+			if order := byRank(g.Figure(a.ID, c), g.Figure(b.ID, c)); order != 0 {
 				return order
 			}
 		}
@@ -224,4 +227,24 @@ func steps(r *analysis.Report) []result.Step {
 		}
 	}
 	return out
+}
+
+// Absent counts the contenders that ran no step at all, and the single steps
+// of others: "2 contenders, 4 steps of others".
+func (v *View) Absent() string {
+	whole, steps := 0, 0
+	for _, u := range v.Unsupported {
+		if u.Step == "" {
+			whole++
+		} else {
+			steps++
+		}
+	}
+	switch {
+	case steps == 0:
+		return unit.Plural(whole, "contender")
+	case whole == 0:
+		return unit.Plural(steps, "step")
+	}
+	return unit.Plural(whole, "contender") + ", " + unit.Plural(steps, "step") + " of others"
 }

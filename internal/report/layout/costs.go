@@ -1,4 +1,4 @@
-package report
+package layout
 
 import (
 	"fmt"
@@ -6,11 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
-
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -18,34 +14,34 @@ import (
 
 // costs is the efficiency of one step in a group.
 type costs struct {
-	step     string
+	Step     string
 	baseline string
-	rows     []analysis.Efficiency // as the analysis has them
+	Rows     []analysis.Efficiency // as the analysis has them
 }
 
-// costsOf are the steps of a group that have CPU by goodput, in the order of
+// CostsOf are the steps of a group that have CPU by goodput, in the order of
 // the report.
-func (v *view) costsOf(g *group) []costs {
+func (v *View) CostsOf(g *Group) []costs {
 	var list []costs
 	for _, e := range v.Efficiency {
-		if (site{e.Part, e.Kernel, e.Underlay}) != g.site || e.CPUPerGbit == nil && e.UserSystem == nil {
+		if (Site{Part: e.Part, Kernel: e.Kernel, Underlay: e.Underlay}) != g.Site || e.CPUPerGbit == nil && e.UserSystem == nil {
 			continue
 		}
-		i := slices.IndexFunc(list, func(c costs) bool { return c.step == e.Step })
+		i := slices.IndexFunc(list, func(c costs) bool { return c.Step == e.Step })
 		if i < 0 {
 			i = len(list)
-			list = append(list, costs{step: e.Step, baseline: v.Baseline})
+			list = append(list, costs{Step: e.Step, baseline: v.Baseline})
 		}
-		list[i].rows = append(list[i].rows, e)
+		list[i].Rows = append(list[i].Rows, e)
 	}
-	return slices.DeleteFunc(list, func(c costs) bool { return len(c.rows) < 2 })
+	return slices.DeleteFunc(list, func(c costs) bool { return len(c.Rows) < 2 })
 }
 
 // frontier are the contenders that no other beats in both figures, the most
 // goodput first.
 func (c costs) frontier() []string {
 	var on []analysis.Efficiency
-	for _, e := range c.rows {
+	for _, e := range c.Rows {
 		if e.Frontier {
 			on = append(on, e)
 		}
@@ -69,8 +65,8 @@ func (c costs) frontier() []string {
 // groups are the contenders of each cluster, by its number less one.
 func (c costs) groups() [][]string {
 	var groups [][]string
-	for _, e := range c.rows {
-		for e.Cluster > len(groups) && e.Cluster <= len(c.rows) {
+	for _, e := range c.Rows {
+		for e.Cluster > len(groups) && e.Cluster <= len(c.Rows) {
 			groups = append(groups, nil)
 		}
 		if e.Cluster > 0 && e.Cluster <= len(groups) {
@@ -82,7 +78,7 @@ func (c costs) groups() [][]string {
 
 // lowerBound says that the CPU of the step is user and system only.
 func (c costs) lowerBound() bool {
-	return !slices.ContainsFunc(c.rows, func(e analysis.Efficiency) bool { return e.CPUPerGbit != nil })
+	return !slices.ContainsFunc(c.Rows, func(e analysis.Efficiency) bool { return e.CPUPerGbit != nil })
 }
 
 // groupsText is "1 (19.8 Gbit/s – 22.7 Gbit/s): a, b; 2 (9.1 Gbit/s): c", ""
@@ -91,7 +87,7 @@ func (c costs) groupsText() string {
 	var parts []string
 	for i, names := range c.groups() {
 		var goodput, memory []float64
-		for _, e := range c.rows {
+		for _, e := range c.Rows {
 			if e.Cluster != i+1 {
 				continue
 			}
@@ -121,11 +117,11 @@ func span(values []float64, of string) string {
 	return low + " – " + high
 }
 
-// about says what the efficiency of a step means.
-func (c costs) about() []string {
+// About says what the efficiency of a step means.
+func (c costs) About() []string {
 	var lines []string
 	choices := 0
-	for _, e := range c.rows {
+	for _, e := range c.Rows {
 		if e.Contender != c.baseline {
 			choices++
 		}
@@ -150,10 +146,10 @@ func (c costs) features() string {
 	return "goodput, CPU and memory"
 }
 
-// costHead and costCells are the columns of the Markdown table.
-var costHead = []string{"contender", "Goodput", "CPU per Gbit/s", "2024 formula", "Memory over baseline", "Energy per GB", "frontier", "group"}
+// CostHead and costCells are the columns of the Markdown table.
+var CostHead = []string{"contender", "Goodput", "CPU per Gbit/s", "2024 formula", "Memory over baseline", "Energy per GB", "frontier", "group"}
 
-func costCells(e analysis.Efficiency) []string {
+func CostCells(e analysis.Efficiency) []string {
 	frontier, cluster := "", ""
 	if e.Frontier {
 		frontier = "yes"
@@ -161,13 +157,13 @@ func costCells(e analysis.Efficiency) []string {
 	if e.Cluster > 0 {
 		cluster = strconv.Itoa(e.Cluster)
 	}
-	cpu := estimate(e.CPUPerGbit, "CPU-s/Gbit")
+	cpu := Estimate(e.CPUPerGbit, "CPU-s/Gbit")
 	if e.CPUPerGbit == nil && e.UserSystem != nil {
-		cpu = "≥ " + estimate(e.UserSystem, "CPU-s/Gbit")
+		cpu = "≥ " + Estimate(e.UserSystem, "CPU-s/Gbit")
 	}
 	return []string{
-		e.Contender, estimate(&e.Goodput, "bit/s"), cpu, number(e.Published, "CPU-s/Gbit"),
-		estimate(e.MemoryOverhead, "bytes"), energy(e.Energy), frontier, cluster,
+		e.Contender, Estimate(&e.Goodput, "bit/s"), cpu, number(e.Published, "CPU-s/Gbit"),
+		Estimate(e.MemoryOverhead, "bytes"), energy(e.Energy), frontier, cluster,
 	}
 }
 
@@ -182,8 +178,8 @@ func energy(e *analysis.Energy) string {
 	return text
 }
 
-// energyBasis says where the energies come from, "" without any.
-func (v *view) energyBasis() string {
+// EnergyBasis says where the energies come from, "" without any.
+func (v *View) EnergyBasis() string {
 	var said []string
 	for _, e := range v.Efficiency {
 		if e.Energy != nil && !slices.Contains(said, e.Energy.Basis) {
@@ -203,45 +199,13 @@ func number(v *float64, of string) string {
 	return unit.Format(*v, of)
 }
 
-func (t *textWriter) fleet() {
-	if t.Fleet == nil {
-		return
-	}
-	t.wrap("", t.fleetTitle(), bold)
-	if head, rows := t.fleetTable(); len(rows) > 0 {
-		tw := newGrid()
-		tw.AppendHeader(t.fleetRow(head, bold))
-		for _, cells := range rows {
-			tw.AppendRow(t.fleetRow(cells, ""))
-		}
-		var configs []table.ColumnConfig
-		for i := range head[1:] {
-			configs = append(configs, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
-		}
-		tw.SetColumnConfigs(configs)
-		t.rendered(tw)
-	}
-	for _, note := range t.fleetNotes() {
-		t.wrap("", printable.Line(note), dim)
-	}
-	t.line("")
-}
-
-func (t *textWriter) fleetRow(cells []string, style string) table.Row {
-	row := make(table.Row, len(cells))
-	for i, cell := range cells {
-		row[i] = t.paint(style, printable.Line(cell))
-	}
-	return row
-}
-
-// fleetTitle says what is carried over, fleetNotes what a reader must know of it.
-func (v *view) fleetTitle() string {
+// FleetTitle says what is carried over, fleetNotes what a reader must know of it.
+func (v *View) FleetTitle() string {
 	f := v.Fleet
-	return fmt.Sprintf("A fleet of %s nodes, each sending %g Gbit/s to pods on other nodes", thousands(float64(f.Nodes)), f.Gbps)
+	return fmt.Sprintf("A fleet of %s nodes, each sending %g Gbit/s to pods on other nodes", Thousands(float64(f.Nodes)), f.Gbps)
 }
 
-func (v *view) fleetNotes() []string {
+func (v *View) FleetNotes() []string {
 	f := v.Fleet
 	if len(f.Rows) == 0 {
 		step := "any step"
@@ -262,9 +226,9 @@ func (v *view) fleetNotes() []string {
 	return append(notes, fmt.Sprintf("* one pair of pods carried less than %g Gbit/s.", f.Gbps))
 }
 
-// fleetTable is a head and a row for each contender; columns that nobody has
+// FleetTable is a head and a row for each contender; columns that nobody has
 // are left out.
-func (v *view) fleetTable() (head []string, rows [][]string) {
+func (v *View) FleetTable() (head []string, rows [][]string) {
 	f := v.Fleet
 	head = []string{"", "CPU cores"}
 	has := func(field func(analysis.FleetRow) *float64) bool {
@@ -276,8 +240,8 @@ func (v *view) fleetTable() (head []string, rows [][]string) {
 		format func(float64) string
 	}{
 		{"Memory", func(r analysis.FleetRow) *float64 { return r.Memory }, func(v float64) string { return unit.Format(v, "bytes") }},
-		{"Power", func(r analysis.FleetRow) *float64 { return r.Power }, func(v float64) string { return thousands(v) + " W" }},
-		{strings.TrimSpace(f.Currency + " a month"), func(r analysis.FleetRow) *float64 { return r.Month }, thousands},
+		{"Power", func(r analysis.FleetRow) *float64 { return r.Power }, func(v float64) string { return Thousands(v) + " W" }},
+		{strings.TrimSpace(f.Currency + " a month"), func(r analysis.FleetRow) *float64 { return r.Month }, Thousands},
 	}
 	for _, c := range columns {
 		if has(c.field) {
@@ -287,8 +251,8 @@ func (v *view) fleetTable() (head []string, rows [][]string) {
 	for _, r := range f.Rows {
 		name := r.Contender
 		if len(v.Groups) > 1 {
-			g := group{site: site{Kernel: r.Kernel, Underlay: r.Underlay}}
-			name += " (" + g.title() + ")"
+			g := Group{Site: Site{Kernel: r.Kernel, Underlay: r.Underlay}}
+			name += " (" + g.Title() + ")"
 		}
 		if !r.Reached {
 			name += " *"
@@ -311,13 +275,13 @@ func (v *view) fleetTable() (head []string, rows [][]string) {
 
 func cores(e analysis.Estimate) string {
 	if e.CI == nil {
-		return thousands(e.Median)
+		return Thousands(e.Median)
 	}
-	return fmt.Sprintf("%s (%s–%s)", thousands(e.Median), thousands(e.CI[0]), thousands(e.CI[1]))
+	return fmt.Sprintf("%s (%s–%s)", Thousands(e.Median), Thousands(e.CI[0]), Thousands(e.CI[1]))
 }
 
-// thousands is a count with separators; small ones keep a digit behind the point.
-func thousands(v float64) string {
+// Thousands is a count with separators; small ones keep a digit behind the point.
+func Thousands(v float64) string {
 	if v > -10 && v < 10 {
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	}

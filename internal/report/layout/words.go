@@ -1,7 +1,8 @@
-package report
+package layout
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,8 +21,8 @@ var metricLabels = map[string]string{
 	result.Loss:                 "Loss (0–1)",
 }
 
-// metricLabel is a metric's name for people: latency_p99_9 is "Latency p99.9".
-func metricLabel(name string) string {
+// MetricLabel is a metric's name for people: latency_p99_9 is "Latency p99.9".
+func MetricLabel(name string) string {
 	if label, ok := metricLabels[name]; ok {
 		return label
 	}
@@ -29,7 +30,7 @@ func metricLabel(name string) string {
 	for i, w := range words {
 		// p99_9 is one number that a name cannot hold.
 		if i > 0 && w != "" && strings.Trim(w, "0123456789") == "" && strings.HasPrefix(words[i-1], "p") {
-			return metricLabel(strings.Join(words[:i], "_")) + "." + w
+			return MetricLabel(strings.Join(words[:i], "_")) + "." + w
 		}
 	}
 	if words[0] == "cpu" {
@@ -40,19 +41,19 @@ func metricLabel(name string) string {
 	return strings.Join(words, " ")
 }
 
-// value is the median with its unit.
-func value(r *analysis.Result) string { return unit.Format(r.Median, r.Unit) }
+// Value is the median with its unit.
+func Value(r *analysis.Result) string { return unit.Format(r.Median, r.Unit) }
 
-// interval is "16.1–17.0 Gbit/s" in words, "" without one.
-func interval(r *analysis.Result) string {
+// Interval is "16.1–17.0 Gbit/s" in words, "" without one.
+func Interval(r *analysis.Result) string {
 	if r.CI == nil {
 		return ""
 	}
 	return unit.Format(r.CI[0], r.Unit) + " – " + unit.Format(r.CI[1], r.Unit)
 }
 
-// comparison is the ratio and its interval, "0.57× (0.55–0.60)".
-func comparison(c *analysis.Comparison) string {
+// Comparison is the ratio and its interval, "0.57× (0.55–0.60)".
+func Comparison(c *analysis.Comparison) string {
 	if c == nil {
 		return ""
 	}
@@ -62,9 +63,9 @@ func comparison(c *analysis.Comparison) string {
 	return fmt.Sprintf("%s× (%s–%s)", unit.Ratio(c.Ratio), unit.Ratio(c.CI[0]), unit.Ratio(c.CI[1]))
 }
 
-// standing says on which side of the baseline the whole interval of the ratio
+// Standing says on which side of the baseline the whole interval of the ratio
 // lies: "better", "worse", or "" where it can't be told or is no merit.
-func standing(r *analysis.Result) string {
+func Standing(r *analysis.Result) string {
 	if r == nil || !r.Ranked || r.VsBaseline == nil || r.VsBaseline.CI == nil {
 		return ""
 	}
@@ -78,19 +79,19 @@ func standing(r *analysis.Result) string {
 	return ""
 }
 
-// letters are those of a figure's groups, as "ab"; "" where it is not ranked.
-func letters(r *analysis.Result) string {
+// Letters are those of a figure's groups, as "ab"; "" where it is not ranked.
+func Letters(r *analysis.Result) string {
 	if r == nil {
 		return ""
 	}
 	return strings.Join(r.Groups, "")
 }
 
-// legend says how to read the tables.
-func (v *view) legend() []string {
+// Legend says how to read the tables.
+func (v *View) Legend() []string {
 	confidence, single, bounded, missing, pooled, only, grouped, untold := 0.0, true, false, false, false, false, false, 0
 	type spot struct {
-		site
+		Site
 		step, metric string
 	}
 	standIn, ranked := "", map[spot]int{}
@@ -109,7 +110,7 @@ func (v *view) legend() []string {
 		bounded = bounded || r.VsBaseline != nil && r.VsBaseline.CI != nil
 		missing = missing || r.VsBaseline != nil && r.VsBaseline.CI == nil
 		if r.Ranked && len(r.Groups) == 0 {
-			at := spot{site{r.Part, r.Kernel, r.Underlay}, r.Step, r.Metric}
+			at := spot{Site{Part: r.Part, Kernel: r.Kernel, Underlay: r.Underlay}, r.Step, r.Metric}
 			ranked[at]++
 			untold = max(untold, ranked[at])
 		}
@@ -142,7 +143,7 @@ func (v *view) legend() []string {
 	}
 	if untold > 0 {
 		lines = append(lines, fmt.Sprintf("No groups: %s can't tell %s apart%s; rows are in the order of their medians.",
-			plural(v.Run.Rounds, "round"), plural(untold, "contender"), map[bool]string{true: " everywhere"}[grouped]))
+			unit.Plural(v.Run.Rounds, "round"), unit.Plural(untold, "contender"), map[bool]string{true: " everywhere"}[grouped]))
 	}
 	if missing {
 		lines = append(lines, fmt.Sprintf("A ratio without an interval has too few rounds for %s confidence%s.", percent, moreRounds(v.Report)))
@@ -158,22 +159,22 @@ func moreRounds(r *analysis.Report) string {
 	return ": run more with --rounds"
 }
 
-// emulated marks a kernel whose figures are no hardware's.
-func emulated(is bool) string {
+// Emulated marks a kernel whose figures are no hardware's.
+func Emulated(is bool) string {
 	if is {
 		return " on an emulated CPU"
 	}
 	return ""
 }
 
-// title names the group where a report has more than one or it matters.
-func (g *group) title() string {
+// Title names the group where a report has more than one or it matters.
+func (g *Group) Title() string {
 	var parts []string
 	if g.Part != "" {
 		parts = append(parts, g.Part)
 	}
 	if g.Kernel != "" {
-		parts = append(parts, "kernel "+g.Kernel+emulated(g.Emulated))
+		parts = append(parts, "kernel "+g.Kernel+Emulated(g.Emulated))
 	}
 	if g.Underlay != "" {
 		parts = append(parts, "underlay "+g.Underlay)
@@ -181,8 +182,8 @@ func (g *group) title() string {
 	return strings.Join(parts, ", ")
 }
 
-// place is where a finding was made: contender, step, round.
-func place(f analysis.Finding) string {
+// Place is where a finding was made: contender, step, round.
+func Place(f analysis.Finding) string {
 	var parts []string
 	for _, s := range []string{f.Contender, f.Step} {
 		if s != "" {
@@ -197,8 +198,8 @@ func place(f analysis.Finding) string {
 
 var severities = []string{"error", "warn", "info"}
 
-// bySeverity is the findings, the gravest first.
-func bySeverity(findings []analysis.Finding) []analysis.Finding {
+// BySeverity is the findings, the gravest first.
+func BySeverity(findings []analysis.Finding) []analysis.Finding {
 	out := slices.Clone(findings)
 	slices.SortStableFunc(out, func(a, b analysis.Finding) int {
 		return slices.Index(severities, a.Severity) - slices.Index(severities, b.Severity)
@@ -218,10 +219,10 @@ func apart(findings []analysis.Finding) (told, notes []analysis.Finding) {
 	return told, notes
 }
 
-// kindsOf groups the findings by severity and code, the gravest first, and
+// KindsOf groups the findings by severity and code, the gravest first, and
 // counts those of level info.
-func kindsOf(findings []analysis.Finding) (kinds [][]analysis.Finding, infos int) {
-	for _, f := range bySeverity(findings) {
+func KindsOf(findings []analysis.Finding) (kinds [][]analysis.Finding, infos int) {
+	for _, f := range BySeverity(findings) {
 		if f.Severity == "info" {
 			infos++
 		}
@@ -235,19 +236,19 @@ func kindsOf(findings []analysis.Finding) (kinds [][]analysis.Finding, infos int
 	return kinds, infos
 }
 
-// unable is contenders that cannot run for one and the same reason.
-type unable struct {
+// Unable is contenders that cannot run for one and the same reason.
+type Unable struct {
 	Contenders     []string
 	Reason, Remedy string
 }
 
-// unables groups the unsupported contenders by reason and remedy.
-func (v *view) unables() []unable {
-	var out []unable
+// Unables groups the unsupported contenders by reason and remedy.
+func (v *View) Unables() []Unable {
+	var out []Unable
 	for _, u := range v.Unsupported {
-		i := slices.IndexFunc(out, func(o unable) bool { return o.Reason == u.Reason && o.Remedy == u.Remedy })
+		i := slices.IndexFunc(out, func(o Unable) bool { return o.Reason == u.Reason && o.Remedy == u.Remedy })
 		if i < 0 {
-			out = append(out, unable{Reason: u.Reason, Remedy: u.Remedy})
+			out = append(out, Unable{Reason: u.Reason, Remedy: u.Remedy})
 			i = len(out) - 1
 		}
 		name := u.Contender
@@ -257,4 +258,29 @@ func (v *view) unables() []unable {
 		out[i].Contenders = append(out[i].Contenders, name)
 	}
 	return out
+}
+
+func PercentOf(share float64) string {
+	return strconv.FormatFloat(share*100, 'g', 4, 64) + " %"
+}
+
+func IsFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+func FiniteInterval(i *analysis.Interval) bool {
+	return i == nil || IsFinite(i[0]) && IsFinite(i[1])
+}
+
+// Exact is the shortest decimal that reads back as the same number.
+func Exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// Estimate is the median and its interval in words.
+func Estimate(e *analysis.Estimate, unitName string) string {
+	if e == nil || !IsFinite(e.Median) {
+		return unit.Missing
+	}
+	words := unit.Format(e.Median, unitName)
+	if e.CI != nil && FiniteInterval(e.CI) {
+		words += " (" + unit.Format(e.CI[0], unitName) + " – " + unit.Format(e.CI[1], unitName) + ")"
+	}
+	return words
 }

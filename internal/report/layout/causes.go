@@ -1,4 +1,4 @@
-package report
+package layout
 
 import (
 	"fmt"
@@ -12,16 +12,16 @@ import (
 // This file gathers findings by their cause: a starved CPU drops samples for several
 // reasons and leaves gaps behind, and a reader wants to hear of it once.
 
-// cause is why findings are there, with all that it touched.
-type cause struct {
-	severity string
+// Cause is why findings are there, with all that it touched.
+type Cause struct {
+	Severity string
 	words    string // what happened
 	affected string // "41 of 126 samples dropped", or where
 	next     string
 	spoils   string // what to say of the run's quality; "" where the figures are none the worse
 	poor     bool   // the figures are much the worse
 	known    bool   // words are of the table below, not of the first finding
-	findings []analysis.Finding
+	Findings []analysis.Finding
 }
 
 // noValidSample only says what another finding has caused.
@@ -56,13 +56,13 @@ var knownCauses = []known{
 		"The kernel ran on an emulated CPU", "read ratios only, or run on a machine with KVM", "the CPU was emulated", false},
 }
 
-// causes are those of all findings that ask for something, the gravest first, of these
+// Causes are those of all findings that ask for something, the gravest first, of these
 // what dropped most samples. Notes on how something was measured are on the page.
-func (v *view) causes() []cause {
+func (v *View) Causes() []Cause {
 	told, _ := apart(v.Findings)
-	var list []*cause
+	var list []*Cause
 	index := map[string]int{}
-	for _, f := range bySeverity(told) {
+	for _, f := range BySeverity(told) {
 		if f.Code == noValidSample && len(told) > 1 && slices.ContainsFunc(told, func(o analysis.Finding) bool {
 			return o.Code != noValidSample && o.Excluded && o.Step == f.Step && (o.Contender == f.Contender || o.Contender == "")
 		}) {
@@ -76,8 +76,8 @@ func (v *view) causes() []cause {
 		i, seen := index[key]
 		if !seen {
 			i, index[key] = len(list), len(list)
-			c := &cause{severity: f.Severity, words: f.Text, next: f.Next, known: row >= 0}
-			if where := place(f); where != "" && row < 0 {
+			c := &Cause{Severity: f.Severity, words: f.Text, next: f.Next, known: row >= 0}
+			if where := Place(f); where != "" && row < 0 {
 				c.words = where + ": " + f.Text
 			}
 			if row >= 0 {
@@ -86,30 +86,30 @@ func (v *view) causes() []cause {
 			}
 			list = append(list, c)
 		}
-		list[i].findings = append(list[i].findings, f)
+		list[i].Findings = append(list[i].Findings, f)
 	}
-	out := make([]cause, len(list))
+	out := make([]Cause, len(list))
 	for i, c := range list {
 		c.affected = v.affected(c)
 		out[i] = *c
 	}
-	slices.SortStableFunc(out, func(a, b cause) int {
-		if a.severity != b.severity {
-			return slices.Index(severities, a.severity) - slices.Index(severities, b.severity)
+	slices.SortStableFunc(out, func(a, b Cause) int {
+		if a.Severity != b.Severity {
+			return slices.Index(severities, a.Severity) - slices.Index(severities, b.Severity)
 		}
 		if a.poor != b.poor {
 			return map[bool]int{true: -1, false: 1}[a.poor]
 		}
-		return len(b.findings) - len(a.findings)
+		return len(b.Findings) - len(a.Findings)
 	})
 	return out
 }
 
 // affected says how many samples a cause dropped, or what it is about.
-func (v *view) affected(c *cause) string {
+func (v *View) affected(c *Cause) string {
 	n := 0
 	for _, m := range v.Marks {
-		if m.Dropped != "" && slices.ContainsFunc(c.findings, func(f analysis.Finding) bool { return f.Excluded && f.Code == m.Dropped && f.Part == m.Part }) {
+		if m.Dropped != "" && slices.ContainsFunc(c.Findings, func(f analysis.Finding) bool { return f.Excluded && f.Code == m.Dropped && f.Part == m.Part }) {
 			n++
 		}
 	}
@@ -117,13 +117,13 @@ func (v *view) affected(c *cause) string {
 		return fmt.Sprintf("%d of %d samples dropped", n, len(v.Marks))
 	}
 	if !c.known {
-		if rest := len(c.findings) - 1; rest > 0 {
+		if rest := len(c.Findings) - 1; rest > 0 {
 			return fmt.Sprintf("and %d more like it", rest)
 		}
 		return ""
 	}
 	var contenders, steps []string
-	for _, f := range c.findings {
+	for _, f := range c.Findings {
 		if f.Contender != "" && !slices.Contains(contenders, f.Contender) {
 			contenders = append(contenders, f.Contender)
 		}
@@ -141,8 +141,8 @@ func (v *view) affected(c *cause) string {
 	return strings.Join(parts, " ")
 }
 
-// line is a cause in one line.
-func (c cause) line() string {
+// Line is a cause in one line.
+func (c Cause) Line() string {
 	words := printable.Line(c.words)
 	if c.affected != "" {
 		glue := ": "

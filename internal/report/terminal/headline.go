@@ -1,10 +1,12 @@
-package report
+package terminal
 
 import (
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/report/layout"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -25,12 +27,12 @@ type detail struct {
 var details = []detail{{-1, true}, {1, true}, {1, false}, {0, false}}
 
 // byStep are the headline's columns, those of a step together.
-func byStep(head []column) [][]column {
-	var out [][]column
+func byStep(head []layout.Column) [][]layout.Column {
+	var out [][]layout.Column
 	for _, c := range head {
-		i := slices.IndexFunc(out, func(set []column) bool { return set[0].Step == c.Step })
+		i := slices.IndexFunc(out, func(set []layout.Column) bool { return set[0].Step == c.Step })
 		if i < 0 {
-			out = append(out, []column{c})
+			out = append(out, []layout.Column{c})
 			continue
 		}
 		out[i] = append(out[i], c)
@@ -40,45 +42,45 @@ func byStep(head []column) [][]column {
 
 // headTables prints a table for each step of the headline, and a line for each metric
 // that has no usable figures.
-func (t *textWriter) headTables(g *group, head []column) {
+func (t *Writer) headTables(g *layout.Group, head []layout.Column) {
 	for i, set := range byStep(head) {
-		usable := slices.DeleteFunc(slices.Clone(set), func(c column) bool { return !t.usable(g, c) })
+		usable := slices.DeleteFunc(slices.Clone(set), func(c layout.Column) bool { return !t.Usable(g, c) })
 		if len(usable) > 0 {
 			t.stepTitle(set[0].Step)
 			t.oneStep(g, usable, i == 0)
 		}
 		var without []string
 		for _, c := range set {
-			if !t.usable(g, c) {
+			if !t.Usable(g, c) {
 				without = append(without, c.Head())
 			}
 		}
 		if len(without) > 0 {
 			c := set[len(set)-1]
 			for _, one := range set {
-				if !t.usable(g, one) {
+				if !t.Usable(g, one) {
 					c = one
 					break
 				}
 			}
-			t.wrap("", printable.Line(fmt.Sprintf("%s (%s): %s.", named(without), t.stepName(c.Step), t.unusable(g, c))), yellow)
+			t.Wrap("", printable.Line(fmt.Sprintf("%s (%s): %s.", layout.Named(without), t.StepName(c.Step), t.Unusable(g, c))), Yellow)
 		}
-		t.line("")
+		t.Line("")
 	}
 }
 
 // stepTitle is a step's name and, dimmed, its id where there is room.
-func (t *textWriter) stepTitle(id string) {
-	name := text.Snip(printable.Line(t.stepName(id)), t.width, "…")
-	title := t.paint(bold, name)
-	if short := t.short(id); short != name && text.StringWidthWithoutEscSequences(name+" "+short) <= t.width {
-		title += t.paint(dim, " "+short)
+func (t *Writer) stepTitle(id string) {
+	name := text.Snip(printable.Line(t.StepName(id)), t.Width, "…")
+	title := t.Paint(Bold, name)
+	if short := t.Short(id); short != name && text.StringWidthWithoutEscSequences(name+" "+short) <= t.Width {
+		title += t.Paint(Dim, " "+short)
 	}
-	t.line(title)
+	t.Line(title)
 }
 
 // oneStep prints the columns in one table where they fit, else each in its own.
-func (t *textWriter) oneStep(g *group, columns []column, features bool) {
+func (t *Writer) oneStep(g *layout.Group, columns []layout.Column, features bool) {
 	for _, d := range details {
 		d.features = d.features && features
 		lines := t.grid(g, columns, d)
@@ -89,24 +91,24 @@ func (t *textWriter) oneStep(g *group, columns []column, features bool) {
 			break
 		}
 		for _, line := range lines {
-			t.line(line)
+			t.Line(line)
 		}
 		t.footnote(g, columns)
 		return
 	}
 	for _, c := range columns {
-		t.oneStep(g, []column{c}, features)
+		t.oneStep(g, []layout.Column{c}, features)
 		features = false
 	}
 }
 
 // grid is the lines of a table.
-func (t *textWriter) grid(g *group, columns []column, d detail) []string {
-	g = g.by(columns)
+func (t *Writer) grid(g *layout.Group, columns []layout.Column, d detail) []string {
+	g = g.By(columns)
 	tw := newGrid()
 	lettered, ratios := false, false
 	for _, c := range g.Contenders {
-		f := g.figure(c.ID, columns[0])
+		f := g.Figure(c.ID, columns[0])
 		lettered = lettered || f != nil && len(f.Groups) > 0
 	}
 	head := table.Row{}
@@ -119,56 +121,56 @@ func (t *textWriter) grid(g *group, columns []column, d detail) []string {
 	}
 	head = append(head, "")
 	for k, c := range columns {
-		head = append(head, t.paint(bold, c.Head()))
+		head = append(head, t.Paint(Bold, c.Head()))
 		right()
 		if d.values < 0 || k < d.values {
 			head = append(head, "")
 			right()
 		}
 		for _, one := range g.Contenders {
-			f := g.figure(one.ID, c)
+			f := g.Figure(one.ID, c)
 			ratios = ratios || f != nil && f.VsBaseline != nil
 		}
 	}
 	if d.features {
-		head = append(head, t.paint(dim, "Policy"), t.paint(dim, "Encryption"))
+		head = append(head, t.Paint(Dim, "Policy"), t.Paint(Dim, "Encryption"))
 	}
 	tw.SetColumnConfigs(configs)
 	tw.AppendHeader(head)
 	for _, one := range g.Contenders {
 		row := table.Row{}
 		if lettered {
-			row = append(row, t.paint(dim, letters(g.figure(one.ID, columns[0]))))
+			row = append(row, t.Paint(Dim, layout.Letters(g.Figure(one.ID, columns[0]))))
 		}
-		name := t.short(one.ID)
+		name := t.Short(one.ID)
 		if one.Baseline {
-			name = t.paint(bold, name)
+			name = t.Paint(Bold, name)
 		}
 		row = append(row, name)
 		for k, c := range columns {
-			f := g.figure(one.ID, c)
+			f := g.Figure(one.ID, c)
 			valued := d.values < 0 || k < d.values
 			switch {
 			case f == nil:
-				row = append(row, t.paint(dim, g.absent(one, c)))
+				row = append(row, t.Paint(Dim, g.Absent(one, c)))
 			case f.VsBaseline != nil:
-				row = append(row, t.paint(standingColor[standing(f)], comparison(f.VsBaseline)+t.star(g, c, f)))
+				row = append(row, t.Paint(standingColor[layout.Standing(f)], layout.Comparison(f.VsBaseline)+t.star(g, c, f)))
 			case !valued:
-				row = append(row, value(f))
+				row = append(row, layout.Value(f))
 			case one.Baseline && ratios:
-				row = append(row, t.paint(dim, "1"))
+				row = append(row, t.Paint(Dim, "1"))
 			default:
 				row = append(row, "")
 			}
-			if k > 0 && lettered && f != nil && letters(f) != "" {
-				row[len(row)-1] = fmt.Sprint(row[len(row)-1]) + " " + t.paint(dim, letters(f))
+			if k > 0 && lettered && f != nil && layout.Letters(f) != "" {
+				row[len(row)-1] = fmt.Sprint(row[len(row)-1]) + " " + t.Paint(Dim, layout.Letters(f))
 			}
 			if valued {
 				row = append(row, t.figureCell(f, g.Part))
 			}
 		}
 		if d.features {
-			row = append(row, t.paint(dim, t.feature(one, "policy")), t.paint(dim, t.feature(one, "encryption")))
+			row = append(row, t.Paint(Dim, t.feature(one, "policy")), t.Paint(Dim, t.feature(one, "encryption")))
 		}
 		tw.AppendRow(row)
 	}
@@ -180,23 +182,23 @@ func (t *textWriter) grid(g *group, columns []column, d detail) []string {
 }
 
 // figureCell is the absolute figure, with the rounds behind it where some are missing.
-func (t *textWriter) figureCell(f *analysis.Result, part string) string {
+func (t *Writer) figureCell(f *analysis.Result, part string) string {
 	if f == nil {
 		return ""
 	}
-	s := value(f)
+	s := layout.Value(f)
 	all := f.Of
 	if all == 0 { // a report of an older version
-		all = t.rounds(part)
+		all = t.Rounds(part)
 	}
 	if f.N < all {
 		s += fmt.Sprintf(" (%d of %d)", f.N, all)
 	}
-	return t.paint(dim, s)
+	return t.Paint(Dim, s)
 }
 
-func (t *textWriter) feature(c contender, need string) string {
-	word := t.capability(c.ID, need)
+func (t *Writer) feature(c layout.Contender, need string) string {
+	word := t.Capability(c.ID, need)
 	if word == "" || word == "no" {
 		return "–"
 	}
@@ -207,8 +209,8 @@ func (t *textWriter) feature(c contender, need string) string {
 const farApart = 0.10
 
 // star marks a ratio that the figures beside it do not give.
-func (t *textWriter) star(g *group, c column, f *analysis.Result) string {
-	base := g.figure(t.Baseline, c)
+func (t *Writer) star(g *layout.Group, c layout.Column, f *analysis.Result) string {
+	base := g.Figure(t.Baseline, c)
 	if base == nil || base.Median == 0 || f.VsBaseline.Step != "" {
 		return ""
 	}
@@ -220,11 +222,11 @@ func (t *textWriter) star(g *group, c column, f *analysis.Result) string {
 }
 
 // footnote explains the stars of a table.
-func (t *textWriter) footnote(g *group, columns []column) {
+func (t *Writer) footnote(g *layout.Group, columns []layout.Column) {
 	for _, c := range columns {
 		for _, one := range g.Contenders {
-			if f := g.figure(one.ID, c); f != nil && f.VsBaseline != nil && t.star(g, c, f) != "" {
-				t.wrap("", fmt.Sprintf("* Taken within each round; the medians alone, %s by %s, would give another ratio.", value(f), value(g.figure(t.Baseline, c))), dim)
+			if f := g.Figure(one.ID, c); f != nil && f.VsBaseline != nil && t.star(g, c, f) != "" {
+				t.Wrap("", fmt.Sprintf("* Taken within each round; the medians alone, %s by %s, would give another ratio.", layout.Value(f), layout.Value(g.Figure(t.Baseline, c))), Dim)
 				return
 			}
 		}

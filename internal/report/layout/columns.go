@@ -1,4 +1,4 @@
-package report
+package layout
 
 import (
 	"slices"
@@ -7,17 +7,17 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// columnsPerStep keeps a further step to one row of a terminal table.
-const columnsPerStep = 4
+// ColumnsPerStep keeps a further step to one row of a terminal table.
+const ColumnsPerStep = 4
 
-// headline chooses the columns of the first table from what there is: goodput
+// Headline chooses the columns of the first table from what there is: goodput
 // and its CPU cost from the first step that has goodput, the median and the
 // tail from the first that has latency.
-func headline(g *group, steps []result.Step) []column {
-	var goodput, latency []column
+func Headline(g *Group, steps []result.Step) []Column {
+	var goodput, latency []Column
 	for _, s := range steps {
 		if len(goodput) == 0 {
-			if _, ok := g.has(s.ID, result.Goodput); ok {
+			if _, ok := g.Has(s.ID, result.Goodput); ok {
 				goodput = g.columns(s.ID, result.Own(result.Traffic, result.Cost)...)
 			}
 		}
@@ -45,10 +45,10 @@ const mostTail = 0.30
 // known says that the ratios in a column are known to mostTail, for the typical
 // contender, or that nothing is said of how well they are known: with too few rounds for
 // intervals, or without a baseline, all columns are alike.
-func (g *group) known(c column) bool {
+func (g *Group) known(c Column) bool {
 	all, narrow := 0, 0
 	for _, one := range g.Contenders {
-		if f := g.figure(one.ID, c); f != nil && f.VsBaseline != nil && f.VsBaseline.CI != nil {
+		if f := g.Figure(one.ID, c); f != nil && f.VsBaseline != nil && f.VsBaseline.CI != nil {
 			all++
 			if f.VsBaseline.HalfWidth() <= mostTail {
 				narrow++
@@ -58,21 +58,21 @@ func (g *group) known(c column) bool {
 	return 2*narrow >= all
 }
 
-// further are the columns of the tables below the headline: the far tail of
+// Further are the columns of the tables below the headline: the far tail of
 // the latency that the headline shows, and of every step the main metrics that
 // the headline does not show. The rest is for the HTML, CSV and JSON forms.
-func further(g *group, steps []result.Step, head []column) [][]column {
-	var out [][]column
+func Further(g *Group, steps []result.Step, head []Column) [][]Column {
+	var out [][]Column
 	for _, c := range head {
 		if tail := g.columns(c.Step, result.LatencyP99_9); c.Metric == result.LatencyP99 && len(tail) > 0 {
 			out = append(out, tail)
 		}
 	}
 	inHead := func(step string) bool {
-		return slices.ContainsFunc(head, func(c column) bool { return c.Step == step })
+		return slices.ContainsFunc(head, func(c Column) bool { return c.Step == step })
 	}
 	for _, s := range steps {
-		columns := slices.DeleteFunc(mainColumns(g, s.ID), func(c column) bool {
+		columns := slices.DeleteFunc(mainColumns(g, s.ID), func(c Column) bool {
 			again := slices.Contains(head, c) || slices.Contains(slices.Concat(out...), c)
 			return again || c.Metric == result.Rate && inHead(s.ID) // a load that is paced, beside its latency
 		})
@@ -83,9 +83,9 @@ func further(g *group, steps []result.Step, head []column) [][]column {
 	return out
 }
 
-func mainColumns(g *group, step string) []column {
+func mainColumns(g *Group, step string) []Column {
 	metrics := result.Columns() // the mean latency stands in only where there are no percentiles
-	if _, ok := g.has(step, result.LatencyP50); ok {
+	if _, ok := g.Has(step, result.LatencyP50); ok {
 		metrics = slices.DeleteFunc(metrics, func(m string) bool { return m == result.LatencyMean })
 	}
 	columns := g.columns(step, metrics...)
@@ -94,26 +94,26 @@ func mainColumns(g *group, step string) []column {
 			columns = append(columns, g.columns(step, m.Name)...)
 		}
 	}
-	return columns[:min(len(columns), columnsPerStep)]
+	return columns[:min(len(columns), ColumnsPerStep)]
 }
 
 // columns are those of the metrics that the step has.
-func (g *group) columns(step string, metrics ...string) []column {
-	var out []column
+func (g *Group) columns(step string, metrics ...string) []Column {
+	var out []Column
 	for _, m := range metrics {
-		if c, ok := g.has(step, m); ok {
+		if c, ok := g.Has(step, m); ok {
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// pack lays column sets out in tables no wider than width: sets stay together
+// Pack lays column sets out in tables no wider than width: sets stay together
 // where they fit, short ones share a table.
-func pack(sets [][]column, width int, widthOf func(column) int) [][]column {
-	var tables [][]column
+func Pack(sets [][]Column, width int, widthOf func(Column) int) [][]Column {
+	var tables [][]Column
 	used := 0
-	add := func(set []column, size int) {
+	add := func(set []Column, size int) {
 		if last := len(tables) - 1; last >= 0 && used+size <= width {
 			tables[last] = append(tables[last], set...)
 			used += size
@@ -131,21 +131,21 @@ func pack(sets [][]column, width int, widthOf func(column) int) [][]column {
 			continue
 		}
 		for _, c := range set {
-			add([]column{c}, widthOf(c))
+			add([]Column{c}, widthOf(c))
 		}
 	}
 	return tables
 }
 
-// stepsOf are the steps that the columns name, in the order of the report.
-func stepsOf(steps []result.Step, columns []column) []result.Step {
+// StepsOf are the steps that the columns name, in the order of the report.
+func StepsOf(steps []result.Step, columns []Column) []result.Step {
 	return slices.DeleteFunc(slices.Clone(steps), func(s result.Step) bool {
-		return !slices.ContainsFunc(columns, func(c column) bool { return c.Step == s.ID })
+		return !slices.ContainsFunc(columns, func(c Column) bool { return c.Step == s.ID })
 	})
 }
 
-// describe says what a step does, from its own summary or its parts.
-func describe(s result.Step) string {
+// Describe says what a step does, from its own summary or its parts.
+func Describe(s result.Step) string {
 	words := s.Summary
 	if words == "" {
 		words = strings.ReplaceAll(s.Workload, "_", " ")

@@ -1,0 +1,146 @@
+package layout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// This file words a recommendation.
+
+// FirmnessText is the outcome in one sentence.
+func FirmnessText(r *analysis.Recommendation) string {
+	if len(r.Ranked) == 0 {
+		return "none of the measured contenders meets every need and has every figure"
+	}
+	first := r.Ranked[0]
+	often := Wins(&first)
+	switch r.Firmness {
+	case analysis.Alike:
+		return Named(r.Alike) + ": as good as each other"
+	case analysis.Firm:
+		if i := slices.IndexFunc(first.Terms, func(t analysis.Term) bool { return t.CI == nil }); i >= 0 {
+			return fmt.Sprintf("%s: first in %s of the resamples, but its %s has too few rounds for an interval", first.Contender, often, first.Terms[i].Criterion)
+		}
+		return fmt.Sprintf("%s, and firmly: first in %s of the resamples", first.Contender, often)
+	case analysis.Leaning:
+		return fmt.Sprintf("leaning to %s: first in %s of the resamples, %s follows", first.Contender, often, r.Ranked[1].Contender)
+	case analysis.TossUp:
+		if len(r.Alike) > 1 {
+			return fmt.Sprintf("a toss-up between %s; more rounds, or other weights, decide", Named(r.Alike))
+		}
+		return fmt.Sprintf("a toss-up: %s comes first in only %s of the resamples; more rounds, or other weights, decide", first.Contender, often)
+	case analysis.Alone:
+		return first.Contender + ", the only measured one that meets every need"
+	}
+	if len(r.Alike) > 1 {
+		return Named(r.Alike) + ": as good as each other, but the rounds are too few to say how firmly"
+	}
+	return first.Contender + ", but the rounds are too few to say how firmly"
+}
+
+// ListTitle says where the contenders of a list were measured.
+func ListTitle(r *analysis.Recommendation) string {
+	return (&Group{Site: Site{Part: r.Part, Kernel: r.Kernel, Underlay: r.Underlay}, Emulated: r.Emulated}).Title()
+}
+
+// Named are names in a sentence: "a, b and c".
+func Named(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+// roundShare is v to the nearest percent.
+func roundShare(v float64) float64 { return float64(int(v*100+0.5)) / 100 }
+
+// RecommendLegend says how to read the list.
+func RecommendLegend(r *analysis.Recommendation) []string {
+	var weights []string
+	for _, w := range r.Weights {
+		weights = append(weights, fmt.Sprintf("%s=%g", w.Criterion, w.Weight))
+	}
+	lines := []string{
+		fmt.Sprintf("Each figure is the ratio to %s, turned so that more is better; the score is their geometric mean, weighted %s.", r.Baseline, strings.Join(weights, ", ")),
+	}
+	if r.Firmness != analysis.Untested {
+		lines = append(lines, fmt.Sprintf("In brackets the interval of %s confidence; first is how often a contender comes first if the rounds are drawn anew %d times, which those within 2 %% of the best share.",
+			PercentOf(r.Confidence), r.Resamples))
+	}
+	return append(lines, "It knows these rounds only: another machine may choose otherwise.")
+}
+
+// Asked are the needs without the one that is always there.
+func Asked(r *analysis.Recommendation) string {
+	needs := slices.DeleteFunc(slices.Clone(r.Needs), func(n string) bool { return slices.Contains(analysis.AlwaysNeeded(), n) })
+	if len(needs) == 0 {
+		return "nothing (--need policy,encryption,…)"
+	}
+	return strings.Join(needs, ", ")
+}
+
+// Losses are contenders that are out for want of one need, or for one reason.
+type Losses struct {
+	Need       string
+	Reason     string // "" where each has its own
+	Contenders []string
+}
+
+// GroupLosses gathers by need and source; what was not measured, by reason.
+func GroupLosses(list []analysis.Loss) []Losses {
+	var order []analysis.Loss // the first of each group
+	groups := map[int][]analysis.Loss{}
+	for _, l := range list {
+		i := slices.IndexFunc(order, func(o analysis.Loss) bool {
+			return o.Need == l.Need && o.Source == l.Source && (l.Source != "catalogue" && l.Need != "" || o.Reason == l.Reason)
+		})
+		if i < 0 {
+			order = append(order, l)
+			i = len(order) - 1
+		}
+		groups[i] = append(groups[i], l)
+	}
+	var out []Losses
+	for i, first := range order {
+		g := Losses{Need: first.Need, Reason: first.Reason}
+		if slices.ContainsFunc(groups[i], func(l analysis.Loss) bool { return l.Reason != first.Reason }) {
+			g.Reason = ""
+		}
+		for _, l := range groups[i] {
+			name := l.Contender
+			if g.Reason == "" {
+				name += " (" + l.Reason + ")"
+			}
+			g.Contenders = append(g.Contenders, name)
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+func (l Losses) Head() string {
+	switch {
+	case l.Need == "":
+		return l.Reason
+	case l.Reason == "":
+		return l.Need
+	}
+	return l.Need + ": " + l.Reason
+}
+
+// Wins is how often a choice came first, where that tells anything.
+func Wins(c *analysis.Choice) string {
+	if c.Wins == nil {
+		return unit.Missing
+	}
+	return PercentOf(roundShare(*c.Wins))
+}
+
+func WithInterval(ratio float64, ci *analysis.Interval) string {
+	return Comparison(&analysis.Comparison{Ratio: ratio, CI: ci})
+}

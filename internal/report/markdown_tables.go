@@ -1,0 +1,108 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/report/layout"
+)
+
+// mdScales writes the same tables.
+func mdScales(w io.StringWriter, g *layout.Group, all []layout.Scale) {
+	first := layout.Timed(g, all)
+	for i, l := range all {
+		for _, one := range l.Tables(g, i == first) {
+			var b strings.Builder
+			fmt.Fprintf(&b, "%s of %s (%s), by the number of other Services:\n\n| contender |", md(layout.MetricLabel(one.Metric)), md(l.Name()), md(l.About()))
+			for _, h := range append(one.Head, l.Last()) {
+				b.WriteString(" " + md(h) + " |")
+			}
+			b.WriteString("\n|---|" + strings.Repeat("---:|", len(one.Head)+1) + "\n")
+			for _, r := range one.Rows {
+				b.WriteString("| " + md(r.ID) + " |")
+				for _, cell := range r.Cells {
+					b.WriteString(" " + md(layout.ValueOr(cell)) + " |")
+				}
+				b.WriteString(" " + md(r.Grown) + " |\n")
+			}
+			if one.Metric == layout.SyncTime {
+				b.WriteString("\nOf that table: " + md(layout.ProgrammedBy) + ".\n")
+			}
+			_, _ = w.WriteString(b.String() + "\n") // a bufio.Writer keeps its error until Flush
+		}
+	}
+}
+
+// mdPublished writes the table behind the results.
+func mdPublished(w *bufio.Writer, v *layout.View) {
+	if v.Published == nil {
+		return
+	}
+	fmt.Fprintf(w, "### %s\n\n", layout.PublishedTitle)
+	rows := v.PublishedRows()
+	if len(rows) == 0 {
+		fmt.Fprintf(w, "%s\n\n", md(layout.PublishedNone))
+		return
+	}
+	w.WriteString("| contender | step | metric | ours | theirs | study | its table |\n|---|---|---|---:|---:|---|---|\n")
+	for _, f := range rows {
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s, as %s (%s) |\n", md(f.Contender), md(f.Step), md(layout.MetricLabel(f.Metric)),
+			md(layout.Comparison(&f.Ours)), md(layout.PublishedRatio(f)), md(f.Study), md(f.Table), md(f.Name), md(f.Read))
+	}
+	fmt.Fprintf(w, "\n%s\n\n", md(layout.PublishedAbout))
+}
+
+// mdEfficiency is a table for each step that has CPU by goodput.
+func mdEfficiency(w *bufio.Writer, v *layout.View) {
+	said := false
+	for i := range v.Groups {
+		g := &v.Groups[i]
+		for _, c := range v.CostsOf(g) {
+			if !said {
+				w.WriteString("### Efficiency\n\n")
+				said = true
+			}
+			where := c.Step
+			if len(v.Groups) > 1 {
+				where += ", " + g.Title()
+			}
+			fmt.Fprintf(w, "%s\n\n", md(strings.Join(append([]string{where + "."}, c.About()...), " ")))
+			var rows [][]string
+			for _, e := range c.Rows {
+				rows = append(rows, layout.CostCells(e))
+			}
+			mdRows(w, layout.CostHead, rows)
+		}
+	}
+	if basis := v.EnergyBasis(); said && basis != "" {
+		fmt.Fprintf(w, "%s\n\n", md(basis))
+	}
+}
+
+func mdFleet(w *bufio.Writer, v *layout.View) {
+	if v.Fleet == nil {
+		return
+	}
+	fmt.Fprintf(w, "### %s\n\n", md(v.FleetTitle()))
+	if head, rows := v.FleetTable(); len(rows) > 0 {
+		mdRows(w, head, rows)
+	}
+	fmt.Fprintf(w, "%s\n\n", md(strings.Join(v.FleetNotes(), " ")))
+}
+
+// mdRows is a table whose first column holds names.
+func mdRows(w *bufio.Writer, head []string, rows [][]string) {
+	for i, row := range append([][]string{head}, rows...) {
+		w.WriteString("|")
+		for _, cell := range row {
+			fmt.Fprintf(w, " %s |", md(cell))
+		}
+		w.WriteString("\n")
+		if i == 0 {
+			w.WriteString("|---|" + strings.Repeat("---:|", len(head)-1) + "\n")
+		}
+	}
+	w.WriteString("\n")
+}

@@ -1,0 +1,125 @@
+package terminal
+
+import (
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/report/layout"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/cnibench/cnibench/internal/printable"
+)
+
+// This file prints the tables below the first ones: Services, the fleet, published figures.
+
+// byServices prints a table for each metric of each scale.
+func (t *Writer) byServices(g *layout.Group, all []layout.Scale) {
+	first := layout.Timed(g, all)
+	for i, l := range all {
+		for _, one := range l.Tables(g, i == first) {
+			tw := newGrid()
+			head := table.Row{t.Paint(Bold, layout.MetricLabel(one.Metric))}
+			for _, h := range append(one.Head, l.Last()) {
+				head = append(head, t.Paint(Bold, h))
+			}
+			tw.AppendHeader(head)
+			for _, r := range one.Rows {
+				row := table.Row{t.Short(r.ID)}
+				for _, cell := range r.Cells {
+					row = append(row, layout.ValueOr(cell))
+				}
+				tw.AppendRow(append(row, r.Grown))
+			}
+			var configs []table.ColumnConfig
+			for n := range len(head) - 1 {
+				configs = append(configs, table.ColumnConfig{Number: n + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
+			}
+			tw.SetColumnConfigs(configs)
+			t.rendered(tw)
+			about := l.About() + "; columns: other Services"
+			if one.Metric == layout.SyncTime {
+				about = "time to program the step's Service and that many others on every node, from none; " + layout.ProgrammedBy
+			}
+			t.Wrap("  ", printable.Line(l.Name())+": "+printable.Line(about), Dim)
+			t.Line("")
+		}
+	}
+}
+
+func (t *Writer) fleet() {
+	if t.Fleet == nil {
+		return
+	}
+	t.Wrap("", t.FleetTitle(), Bold)
+	if head, rows := t.FleetTable(); len(rows) > 0 {
+		tw := newGrid()
+		tw.AppendHeader(t.fleetRow(head, Bold))
+		for _, cells := range rows {
+			tw.AppendRow(t.fleetRow(cells, ""))
+		}
+		var configs []table.ColumnConfig
+		for i := range head[1:] {
+			configs = append(configs, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
+		}
+		tw.SetColumnConfigs(configs)
+		t.rendered(tw)
+	}
+	for _, note := range t.FleetNotes() {
+		t.Wrap("", printable.Line(note), Dim)
+	}
+	t.Line("")
+}
+
+func (t *Writer) fleetRow(cells []string, style string) table.Row {
+	row := make(table.Row, len(cells))
+	for i, cell := range cells {
+		row[i] = t.Paint(style, printable.Line(cell))
+	}
+	return row
+}
+
+// published prints the table behind the results; nothing where it was not
+// asked for.
+func (t *Writer) published() {
+	if t.Published == nil {
+		return
+	}
+	t.Line(t.Paint(Bold, layout.PublishedTitle))
+	rows := t.PublishedRows()
+	if len(rows) == 0 {
+		t.Wrap("", layout.PublishedNone, "")
+		t.Line("")
+		return
+	}
+	tw := table.NewWriter()
+	tw.SetStyle(table.Style{
+		Box:     table.BoxStyle{MiddleHorizontal: "─", PaddingRight: "  "},
+		Format:  table.FormatOptions{Header: text.FormatDefault, Row: text.FormatDefault},
+		Options: table.Options{SeparateHeader: true},
+	})
+	tw.SetColumnConfigs([]table.ColumnConfig{
+		{Number: 3, Align: text.AlignRight, AlignHeader: text.AlignRight}, {Number: 4, Align: text.AlignRight, AlignHeader: text.AlignRight},
+	})
+	tw.AppendHeader(table.Row{t.Paint(Bold, "Figure"), t.Paint(Bold, "Contender"), t.Paint(Bold, "Ours"), t.Paint(Bold, "Theirs"), t.Paint(Bold, "Study")})
+	last := ""
+	for _, f := range rows {
+		figure := t.Short(f.Step) + " " + layout.MetricLabel(f.Metric)
+		if figure == last {
+			figure = ""
+		} else {
+			last = figure
+		}
+		tw.AppendRow(table.Row{figure, t.Short(f.Contender), layout.Comparison(&f.Ours), layout.PublishedRatio(f), t.Paint(Dim, printable.Line(f.Study))})
+	}
+	t.rendered(tw)
+	t.Wrap("", layout.PublishedAbout, Dim)
+	t.Line("")
+}
+
+// rendered prints a table without blanks at the ends of lines.
+func (t *Writer) rendered(tw table.Writer) {
+	for _, line := range strings.Split(tw.Render(), "\n") {
+		t.Line(strings.TrimRight(line, " "))
+	}
+}

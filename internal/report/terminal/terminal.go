@@ -1,0 +1,357 @@
+// Package terminal writes a report as text: sentences and tables no wider than
+// the terminal, with colours where it has them. What is said is decided in
+// package layout. Next: Report, below.
+package terminal
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/report/layout"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+const (
+	MaxWidth    = 100 // sentences of more columns than this are harder to read, not easier
+	maxRoom     = 140 // tables may take more
+	minWidth    = 40
+	ColumnGap   = 2
+	MaxFinding  = 300 // characters of a finding; the other formats have all of it
+	shownCauses = 3   // causes of findings; the page has all
+)
+
+// manual is where the page with the method is found.
+const manual = "https://github.com/cnibench/cnibench/blob/main/docs/statistics.md"
+
+type Writer struct {
+	bytes.Buffer
+	*layout.View
+	color, wide bool
+	Width, room int // of sentences and of tables, columns
+}
+
+// Screen is what is known of the terminal.
+type Screen struct {
+	Color bool // escape codes
+	Width int  // columns; 0 means 100
+	Wide  bool // tables of every step below the first ones
+}
+
+func New(opt Screen) *Writer {
+	t := &Writer{color: opt.Color, wide: opt.Wide, Width: MaxWidth, room: MaxWidth}
+	if opt.Width > 0 {
+		t.Width, t.room = max(minWidth, min(opt.Width, MaxWidth)), max(minWidth, min(opt.Width, maxRoom))
+	}
+	return t
+}
+
+// Report is a pure function from the analysis to text, for a run that still goes on
+// as for a whole one.
+func Report(w io.Writer, r *analysis.Report, opt Screen) error {
+	t := New(opt)
+	t.View = layout.New(r)
+	for i, s := range t.Answer() {
+		style := ""
+		if i == 0 {
+			style = Bold
+		}
+		t.Wrap("", printable.Line(s), style)
+	}
+	t.Line("")
+	t.header()
+	for i := range t.Groups {
+		t.group(&t.Groups[i])
+	}
+	if len(t.Groups) > 0 {
+		t.shortLegend()
+	}
+	t.advice()
+	t.fleet()
+	t.published()
+	t.findings()
+	t.unsupported()
+	_, err := w.Write(t.Bytes())
+	return err
+}
+
+func (t *Writer) header() {
+	about := fmt.Sprintf("Suite %s, arena %s, %s, run %s, %s", t.Run.Suite, t.Run.Arena, unit.Plural(t.Run.Rounds, "round"), t.Run.ID, t.Run.Started.UTC().Format("2006-01-02 15:04 MST"))
+	if len(t.Groups) == 1 && t.Groups[0].Title() != "" {
+		about += ", " + t.Groups[0].Title()
+	}
+	if mode := t.Plan.Settings["offload"]; mode != "" { // decides what a packet is
+		about += ", --offload " + mode
+	}
+	t.Wrap("", printable.Line(about), Dim)
+	t.Line("")
+}
+
+func (t *Writer) group(g *layout.Group) {
+	if len(t.Groups) > 1 {
+		t.Wrap("", printable.Line(g.Title()), Bold)
+	}
+	head := layout.Headline(g, t.Steps)
+	scales := t.Scales()
+	t.headTables(g, head)
+	t.byServices(g, scales)
+	if t.wide {
+		t.tables(g, layout.Further(g, t.ApartFrom(scales), head))
+	}
+}
+
+// shortLegend says in two lines how to read the tables, and where the rest is.
+func (t *Writer) shortLegend() {
+	how := "paired by round"
+	if t.Run.Unpaired {
+		how = "of all rounds to all of the baseline's"
+	}
+	t.Wrap("", fmt.Sprintf("× is the ratio to %s, %s, with its interval; the figure beside it is the median.", printable.Line(t.Baseline), how), Dim)
+	letters := "Letters: contenders that share one cannot be told apart; a is best. "
+	if !slices.ContainsFunc(t.Results, func(r analysis.Result) bool { return len(r.Groups) > 0 }) {
+		letters = "The rounds are too few for groups. "
+	}
+	more := ""
+	if !t.wide {
+		more = "Every step: --wide. "
+	}
+	t.Wrap("", letters+more, Dim)
+	link := manual
+	if len(link) > t.Width {
+		link = "docs/statistics.md"
+	}
+	t.Line(t.Paint(Dim, link))
+	t.Line("")
+}
+
+// advice is the choice in three lines: for no need, with policy, with encryption.
+func (t *Writer) advice() {
+	lines := t.AdviceLines()
+	if len(lines) == 0 {
+		return
+	}
+	t.Line(t.Paint(Bold, "Choice"))
+	for _, s := range lines {
+		t.WrapAfter("  ", 2, printable.Line(s))
+	}
+	t.Line("")
+}
+
+// tables prints the column sets and what their steps are.
+func (t *Writer) tables(g *layout.Group, sets [][]layout.Column) {
+	names := 0
+	for _, c := range g.Contenders {
+		names = max(names, text.StringWidthWithoutEscSequences(t.Short(c.ID)))
+	}
+	widthOf := func(c layout.Column) int {
+		w := 0
+		for _, row := range t.columnCells(g, c) {
+			w = max(w, text.LongestLineLen(row))
+		}
+		return w + ColumnGap
+	}
+	for _, columns := range layout.Pack(sets, t.Width-names-ColumnGap, widthOf) {
+		t.table(g, columns)
+		for _, s := range layout.StepsOf(t.Steps, columns) {
+			if about := layout.Describe(s); about != "" {
+				t.Wrap("  ", printable.Line(s.ID)+": "+printable.Line(about), Dim)
+			}
+		}
+		t.Line("")
+	}
+}
+
+// newGrid is a table with a line under its head and no others.
+func newGrid() table.Writer {
+	tw := table.NewWriter()
+	tw.SetStyle(table.Style{
+		Box:    table.BoxStyle{MiddleHorizontal: "─", PaddingRight: strings.Repeat(" ", ColumnGap)},
+		Format: table.FormatOptions{Header: text.FormatDefault, Row: text.FormatDefault},
+		Options: table.Options{
+			SeparateHeader: true,
+		},
+	})
+	return tw
+}
+
+func (t *Writer) table(g *layout.Group, columns []layout.Column) {
+	tw := newGrid()
+	rows := make([]table.Row, len(g.Contenders)+1)
+	rows[0] = table.Row{""}
+	for i, c := range g.Contenders {
+		rows[i+1] = table.Row{t.Short(c.ID)}
+		if c.Baseline {
+			rows[i+1] = table.Row{t.Paint(Bold, t.Short(c.ID)) + "\n" + t.Paint(Dim, "baseline")}
+		}
+	}
+	configs := []table.ColumnConfig{}
+	for n, c := range columns {
+		for i, cell := range t.columnCells(g, c) {
+			rows[i] = append(rows[i], cell)
+		}
+		configs = append(configs, table.ColumnConfig{Number: n + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	tw.SetColumnConfigs(configs)
+	tw.AppendHeader(rows[0])
+	tw.AppendRows(rows[1:])
+	t.rendered(tw)
+}
+
+// Short is a name that leaves the figures their room.
+func (t *Writer) Short(name string) string {
+	return text.Snip(printable.Line(name), max(12, t.Width/4), "…")
+}
+
+// columnCells are the header and one cell per contender: above the value and
+// its letters, below the ratio and its interval.
+func (t *Writer) columnCells(g *layout.Group, c layout.Column) []string {
+	width := 0
+	for _, contender := range g.Contenders {
+		width = max(width, len(layout.Letters(g.Figure(contender.ID, c))))
+	}
+	cells := []string{t.Paint(Bold, c.Head()) + "\n" + t.Paint(Dim, t.Short(c.Step))}
+	for _, contender := range g.Contenders {
+		r := g.Figure(contender.ID, c)
+		if r == nil {
+			cells = append(cells, t.Paint(Dim, g.Absent(contender, c)))
+			continue
+		}
+		first := layout.Value(r)
+		if width > 0 {
+			first += " " + t.Paint(Dim, text.Pad(layout.Letters(r), width, ' '))
+		}
+		if r.VsBaseline != nil {
+			first += "\n" + t.Paint(standingColor[layout.Standing(r)], layout.Comparison(r.VsBaseline))
+		}
+		cells = append(cells, first)
+	}
+	return cells
+}
+
+// findings prints the gravest causes, a line for each.
+func (t *Writer) findings() {
+	causes := t.Causes()
+	if len(t.Findings) == 0 {
+		return
+	}
+	t.Line(t.Paint(Bold, "Findings"))
+	for _, c := range causes[:min(len(causes), shownCauses)] {
+		t.WrapAfter(t.Paint(severityColor[c.Severity], text.Pad(printable.Line(c.Severity), 6, ' ')), 6, text.Snip(c.Line(), MaxFinding, "…"))
+	}
+	if rest := len(t.Findings) - shown(causes); rest > 0 {
+		t.WrapAfter("      ", 6, t.Paint(Dim, fmt.Sprintf("All %d findings are on the page and in --format json.", len(t.Findings))))
+	}
+	t.Line("")
+}
+
+// shown counts the findings that the printed causes tell whole.
+func shown(causes []layout.Cause) int {
+	n := 0
+	for _, c := range causes[:min(len(causes), shownCauses)] {
+		if len(c.Findings) == 1 {
+			n++
+		}
+	}
+	return n
+}
+
+func (t *Writer) unsupported() {
+	unables := t.Unables()
+	if len(unables) == 0 {
+		return
+	}
+	t.Line(t.Paint(Bold, "Not run here") + t.Paint(Dim, fmt.Sprintf(" (%s)", t.Absent())))
+	seen := map[string]bool{}
+	for _, u := range unables {
+		if seen[u.Reason] {
+			continue
+		}
+		seen[u.Reason] = true
+		t.Wrap("", printable.Line(u.Reason), "")
+		for _, same := range unables {
+			if same.Reason == u.Reason {
+				t.WrapAfter("  ", 8, printable.Line(strings.Join(same.Contenders, ", "))+arrow(same.Remedy))
+			}
+		}
+	}
+	t.Line("")
+}
+
+// arrow leads to a remedy, if there is one.
+func arrow(remedy string) string {
+	if remedy == "" {
+		return ""
+	}
+	return " → " + printable.Line(remedy)
+}
+
+func (t *Writer) Line(s string) {
+	t.WriteString(s)
+	t.WriteByte('\n')
+}
+
+// Wrap prints s within the width, every line behind the indent.
+func (t *Writer) Wrap(indent, s, style string) {
+	for _, line := range t.Lines(s, t.Width-len(indent)) {
+		t.Line(indent + t.Paint(style, line))
+	}
+}
+
+// WrapAfter prints s behind lead, which takes the given columns; further lines
+// are indented as far.
+func (t *Writer) WrapAfter(lead string, columns int, s string) {
+	for _, line := range t.Lines(s, t.Width-columns) {
+		t.Line(strings.TrimRight(lead+line, " "))
+		lead = strings.Repeat(" ", columns)
+	}
+}
+
+func (t *Writer) Lines(s string, width int) []string {
+	lines := strings.Split(strings.TrimRight(text.WrapSoft(s, width), "\n "), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return lines
+}
+
+// The styles, as the parameters of ANSI's "select graphic rendition".
+const (
+	Bold   = "1"
+	Dim    = "2"
+	Red    = "31"
+	Green  = "32"
+	Yellow = "33"
+)
+
+var (
+	standingColor = map[string]string{"better": Green, "worse": Red}
+	severityColor = map[string]string{"error": Red, "warn": Yellow, "info": Dim}
+)
+
+func (t *Writer) Paint(style, s string) string {
+	if !t.color || style == "" || s == "" {
+		return s
+	}
+	return "\x1b[" + style + "m" + s + "\x1b[0m"
+}
+
+// Listing prints a headed list, if it has anything.
+func (t *Writer) Listing(head string, n int, item func(i int) (lead, text string)) {
+	if n == 0 {
+		return
+	}
+	t.Line(t.Paint(Bold, head))
+	for i := range n {
+		lead, s := item(i)
+		t.WrapAfter(lead, 2, printable.Line(s))
+	}
+	t.Line("")
+}
