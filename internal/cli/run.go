@@ -53,7 +53,9 @@ rest and never compared with it. --arena lab leaves that out.`),
 	}
 	addArena(c, &f.Arena, "where to run: auto (natively what this kernel can, the rest in a guest), lab (natively), microvm (all in a guest) or kube (a cluster)")
 	fl := c.Flags()
-	fl.StringVar(&f.Suite, "suite", f.Suite, "`suite` to run; see cnibench list suites")
+	fl.StringVar(&f.Suite, "suite", f.Suite, "`suite` to run, see cnibench list suites; or a FILE.yaml of your own, written as the project's suites are")
+	fl.StringSliceVar(&f.Steps, "steps", nil, "only these `steps` of the suite, e.g. dts,http-* (default: all)")
+	fl.StringArrayVar(&f.Changes, "set", nil, "change a parameter of the suite: `STEP.PARAMETER=VALUE`, e.g. http-*.threads=18; see cnibench list workloads; may be given again")
 	fl.StringVar(&f.Contenders, "contenders", f.Contenders, "`a,b`, or supported: all that can run here (the others are named with the reason; all is the same); the baseline is added")
 	fl.IntVar(&f.Rounds, "rounds", 0, "passes over all contenders and steps (default: the suite's)")
 	fl.StringVar(&f.Until, "until", "", "end when the intervals of all ratios are within this many `percent`, e.g. 5%; 0%: after all rounds (default: the suite's, none with --rounds)")

@@ -28,11 +28,13 @@ func parsed(t *testing.T, args ...string) (*cobra.Command, *runFlags) {
 
 // What settings writes is what adopt takes back, in a plan of its own.
 func TestSettings(t *testing.T) {
-	args := []string{"--services=1,100", "--rates=given", "--kernel=6.1", "--accel=tcg", "--vm-cpus=3", "--vm-memory=1G", "--mtu=9000"}
+	args := []string{"--services=1,100", "--rates=given", "--kernel=6.1", "--accel=tcg", "--vm-cpus=3", "--vm-memory=1G", "--mtu=9000",
+		"--steps=dts", "--set=dts.streams=4", "--set=d*.zerocopy=true"}
 	_, then := parsed(t, args...)
 	want := then.Settings()
 	for flag, value := range map[string]string{
 		"services": "1,100", "rates": "given", "kernel": "6.1", "accel": "tcg", "vm-cpus": "3", "vm-memory": "1G", "mtu": "9000",
+		"steps": "dts", "set": "dts.streams=4\nd*.zerocopy=true",
 	} {
 		if want[flag] != value {
 			t.Errorf("setting %s is %q, want %q", flag, want[flag], value)

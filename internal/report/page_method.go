@@ -18,7 +18,7 @@ import (
 // guestFlags are those of the part that a guest ran, and clusterFlags those of a
 // run in a cluster, whose place no plan says.
 var (
-	repeatable = []string{"rates", "nodes", "underlay", "mtu", "line-rate", "offload", "congestion-control", "cpus", "cni-conf", "cni-transport", "check"}
+	repeatable = []string{"steps", "rates", "nodes", "underlay", "mtu", "line-rate", "offload", "congestion-control", "cpus", "cni-conf", "cni-transport", "check"}
 	guestFlags = []string{"kernel", "modules", "accel", "vm-cpus", "vm-memory"}
 
 	clusterFlags = []string{"image", "pull-policy", "namespace-prefix", "tolerations", "pod-cpu", "pod-memory", "service-kind", "install", "versions"}
@@ -61,6 +61,11 @@ func repeat(r *analysis.Report) string {
 	}
 	if counts := services(r.Plan.Steps); counts != "" {
 		words = append(words, "--services", counts)
+	}
+	if changes := r.Plan.Settings["set"]; changes != "" {
+		for change := range strings.SplitSeq(changes, "\n") {
+			words = append(words, "--set", change)
+		}
 	}
 	for _, flag := range repeatable {
 		if value := r.Plan.Settings[flag]; value != "" {

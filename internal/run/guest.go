@@ -209,7 +209,8 @@ func (j *Job) partPlan() error {
 	j.Plan = plan
 	j.Plan.Contenders, j.Plan.Gaps, j.Plan.Capacity, j.Plan.Settings = nil, nil, nil, f.Settings()
 	if len(plan.Capacity) > 0 {
-		suite, err := j.Catalogue.Suite(plan.Suite)
+		f.Suite, f.Steps = plan.Suite, nil
+		suite, err := f.suite(j.Catalogue)
 		if err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ import (
 // the kernel supports.
 func (j *Job) newPlan() error {
 	f := j.request
-	s, err := j.Catalogue.Suite(f.Suite)
+	s, err := f.suite(j.Catalogue)
 	if err != nil {
 		return err
 	}
@@ -32,6 +32,7 @@ func (j *Job) newPlan() error {
 	if err != nil {
 		return exit.With(exit.WrongUsage, err)
 	}
+	j.asked.SuiteText = f.SuiteText // the process that carries the run out may not see the file
 	j.Plan = result.Plan{
 		Suite: s.ID, Rounds: s.Rounds, Seed: f.Seed, Steps: steps, Settings: f.Settings(),
 		Duration: unit.Seconds(s.Duration.Seconds()), Warmup: unit.Seconds(s.Warmup.Seconds()),

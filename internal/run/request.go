@@ -25,7 +25,10 @@ import (
 
 // Request is what the command line of `cnibench run` asks for.
 type Request struct {
-	Suite, Contenders, Arena string
+	Suite, Contenders, Arena string   // Suite: an id, or a FILE with a slash or .yaml in its name
+	SuiteText                string   // of that file, once it was read
+	Steps                    []string // the only ones of the suite; nil: all
+	Changes                  []string // of the suite: STEP.PARAMETER=VALUE
 	Rounds                   int
 	Duration, Warmup, Slice  time.Duration
 	Until                    string        // "5%"; "" is the suite's
@@ -121,7 +124,7 @@ func (f *Request) Check() error {
 }
 
 // planFlags are in the plan of every run and can't change on resume.
-var planFlags = []string{"suite", "contenders", "check", "rounds", "duration", "warmup", "slice", "seed", "out", "rates", "baseline", "services"}
+var planFlags = []string{"suite", "steps", "set", "contenders", "check", "rounds", "duration", "warmup", "slice", "seed", "out", "rates", "baseline", "services"}
 
 // dir is the run directory; empty for a part, whose folder is inside another run's.
 func (f *Request) dir() string {
@@ -132,7 +135,7 @@ func (f *Request) dir() string {
 }
 
 // commonSettings are the flags that every arena's plan remembers.
-var commonSettings = []string{"services", "rates", "check"}
+var commonSettings = []string{"services", "rates", "check", "steps", setKey, suiteTextKey}
 
 // Settings returns the flags that the plan remembers, with their values.
 func (f *Request) Settings() map[string]string {
@@ -145,6 +148,15 @@ func (f *Request) Settings() map[string]string {
 	}
 	if f.Rates != suite.RatesAuto {
 		s["rates"] = f.Rates
+	}
+	if len(f.Steps) > 0 {
+		s["steps"] = strings.Join(f.Steps, ",")
+	}
+	if len(f.Changes) > 0 {
+		s[setKey] = strings.Join(f.Changes, "\n")
+	}
+	if f.SuiteText != "" {
+		s[suiteTextKey] = f.SuiteText
 	}
 	if len(f.Services) > 0 {
 		s["services"] = strings.Trim(strings.Join(strings.Fields(fmt.Sprint(f.Services)), ","), "[]")
@@ -167,6 +179,12 @@ func (f *Request) Adopt(settings map[string]string) error {
 		case !row.isSetting(flag):
 			return fmt.Errorf("the run was made with a setting that this version does not know: %s", flag)
 		case f.Given[flag]:
+			continue
+		case flag == setKey:
+			f.Changes = strings.Split(value, "\n")
+			continue
+		case flag == suiteTextKey:
+			f.SuiteText = value
 			continue
 		}
 		if err := f.Set(flag, value); err != nil {

@@ -155,6 +155,73 @@ func TestLoadNamesTheFile(t *testing.T) {
 	}
 }
 
+// testSuite has a plain step and a ladder.
+func testSuite(t *testing.T) *Suite {
+	t.Helper()
+	s, err := Read("suites/x.yaml", strings.NewReader(head+`steps:
+- {id: dts, workload: tcp_stream, path: pod, params: {streams: 1}}
+- {id: 'http-{rate}', workload: http_rate, path: pod, rates: [1000], shares: [10%]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestSet(t *testing.T) {
+	s := testSuite(t)
+	changed, err := s.Set([]string{"dts.streams=4", "dts.zerocopy=true", "http-*.threads=18", "http-{rate}.connections=60000", "http-*.response=2KiB"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rates := range []string{RatesGiven, RatesAuto} {
+		steps, err := changed.Expand(rates, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := steps[0].Params; p["streams"] != 4 || p["zerocopy"] != true {
+			t.Errorf("dts: %v", p)
+		}
+		if p := steps[1].Params; p["threads"] != 18 || p["connections"] != 60000 || p["response"] != "2KiB" {
+			t.Errorf("%s: %v", steps[1].ID, p)
+		}
+	}
+	if before, err := s.Expand(RatesGiven, nil); err != nil || before[0].Params["streams"] != 1 {
+		t.Errorf("the suite itself has changed: %v, %v", before, err)
+	}
+}
+
+func TestSetErrors(t *testing.T) {
+	for change, want := range map[string]string{
+		"dts.stream=1":         `dts.stream=1: unknown tcp_stream parameter "stream"; did you mean "streams"?`,
+		"dst.streams=1":        `unknown step of suite x "dst"; did you mean "dts"?`,
+		"http-1k.threads=1":    `did you mean "http-{rate}"?`,
+		"dts.streams=many":     `tcp_stream parameter streams: want a whole number, have many`,
+		"dts.streams=1.5":      `want a whole number`,
+		"dts.zerocopy=perhaps": `want true or false, have perhaps`,
+		"dts":                  `want STEP.PARAMETER=VALUE`,
+		"dts=1":                `want STEP.PARAMETER=VALUE`,
+		"http-*.rate=5":        `give one of them`,
+		"[.streams=1":          `unknown step`,
+	} {
+		if s, err := testSuite(t).Set([]string{change}); err == nil {
+			t.Errorf("%s gave %+v", change, s)
+		} else if !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", change, err, want)
+		}
+	}
+}
+
+func TestOnly(t *testing.T) {
+	s, err := testSuite(t).Only([]string{"http-*"})
+	if err != nil || len(s.Steps) != 1 || s.Steps[0].ID != "http-{rate}" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := testSuite(t).Only([]string{"dts", "dtm"}); err == nil || !strings.Contains(err.Error(), `"dtm"; did you mean "dts"?`) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	files, err := suites.FS.ReadDir(".")
 	if err != nil {

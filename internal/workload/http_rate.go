@@ -27,8 +27,9 @@ func (HTTPRate) Info() Info {
 			{"connections", 64, "connections that are kept open; with connection_per_request, how many there may be at once"},
 			{"connection_per_request", false, "a connection of its own for every request; latency then has the handshake in it"},
 			{"response", "350B", fmt.Sprintf("size of a whole response, %d bytes of it header: 350B has 100 B of content, 4KiB has 3846", serve.HeaderBytes)},
+			{"file", false, "nginx reads the response from a file, as a server of static pages does; needed above 4 KiB"},
 			arrivalsParam, threadsParam,
-			{"workers", 1, "nginx's worker processes, or cnibench's serving threads"},
+			{"workers", 1, "nginx's worker processes, or cnibench's serving threads; 0: one for each CPU that only the server has, or 1; nginx's are bound to them"},
 			{"port", 8080, "TCP port of the server"},
 			{"server", "nginx", "nginx, or cnibench for its own, which can stall"},
 			{"stall", "", "with server: cnibench, how long all responses are held, e.g. 200ms"},
@@ -68,7 +69,7 @@ func (h HTTPRate) load(s *Session) (engine, error) {
 		return engine{}, fmt.Errorf("http_rate: response: %w", err)
 	}
 	l := engine{
-		workload: "http_rate", program: h.Program, port: uint16(s.Params.Int("port")), reports: requests{int64(size)}, flags: requestFlags(s.Params),
+		workload: "http_rate", program: h.Program, port: uint16(s.Params.Int("port")), reports: requests{int64(size)}, flags: requestFlags(s),
 		server: func(c *crew, self string, listen netip.AddrPort) (*program, error) {
 			return c.httpServer(self, listen, int(size))
 		},

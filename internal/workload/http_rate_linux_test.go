@@ -75,8 +75,11 @@ func httpSession(t *testing.T, params map[string]any) (*Session, *window) {
 
 func TestNginxAnswersWithExactBytes(t *testing.T) {
 	needPrograms(t, HTTPRate{})
-	for _, tt := range []struct{ size, body int }{{350, 100}, {4096, 3846}} {
-		s, _ := httpSession(t, nil)
+	for _, tt := range []struct {
+		size, body int
+		file       bool
+	}{{350, 100, false}, {4096, 3846, false}, {350, 100, true}, {20000, 19750, true}} {
+		s, _ := httpSession(t, map[string]any{"file": tt.file})
 		listen := netip.AddrPortFrom(s.Target, uint16(s.Params.Int("port")))
 		c := newCrew(t.Context(), s)
 		server, err := c.httpServer("", listen, tt.size)

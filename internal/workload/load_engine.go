@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/load"
 	"github.com/cnibench/cnibench/internal/result"
 )
@@ -40,7 +41,7 @@ type reports interface {
 // connections and port, whose defaults differ.
 var (
 	arrivalsParam = Param{"arrivals", "constant", "with a rate: constant, or poisson for independent clients"}
-	threadsParam  = Param{"threads", 1, "the client's sending threads; one can spin on a CPU of its own, two on the same disturb each other"}
+	threadsParam  = Param{"threads", 1, "the client's sending threads; one can spin on a CPU of its own, two on the same disturb each other; 0: one bound to each CPU that only the client has, or 1"}
 )
 
 // loadMetrics returns the rate and all figures of the clocks.
@@ -159,8 +160,36 @@ func (l *loader) search() (float64, error) {
 }
 
 // requestFlags are the flags of `cnibench load` that every workload of requests has.
-func requestFlags(p Params) []string {
-	return []string{"--connections", strconv.Itoa(p.Int("connections")), "--threads", strconv.Itoa(p.Int("threads"))}
+func requestFlags(s *Session) []string {
+	threads, cpus := s.spread("threads", s.Client, s.Server)
+	flags := []string{"--connections", strconv.Itoa(s.Params.Int("connections")), "--threads", strconv.Itoa(threads)}
+	if cpus != nil {
+		flags = append(flags, "--cpus", joined(cpus))
+	}
+	return flags
+}
+
+// spread is how many threads or processes that parameter asks for at an endpoint, and
+// the CPUs that they are bound to; nil where they are not.
+func (s *Session) spread(param string, here, there arena.Endpoint) (n int, cpus []int) {
+	if n = s.Params.Int(param); n > 0 {
+		return n, nil
+	}
+	others := there.CPUs()
+	for _, cpu := range here.CPUs() {
+		if !slices.Contains(others, cpu) {
+			cpus = append(cpus, cpu)
+		}
+	}
+	return max(1, len(cpus)), cpus
+}
+
+func joined(cpus []int) string {
+	var texts []string
+	for _, cpu := range cpus {
+		texts = append(texts, strconv.Itoa(cpu))
+	}
+	return strings.Join(texts, ",")
 }
 
 // paceOf is the rate of the session's parameters.

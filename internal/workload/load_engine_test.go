@@ -2,6 +2,7 @@ package workload
 
 import (
 	"encoding/json"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -81,6 +82,47 @@ func TestOutcome(t *testing.T) {
 			}
 			if out.ClientSpin != r.GeneratorSpin {
 				t.Errorf("the client's spin is %v, want %v", out.ClientSpin, r.GeneratorSpin)
+			}
+		})
+	}
+}
+
+// bound is an endpoint whose measured commands are bound to CPUs.
+type bound struct {
+	localhost
+	cpus []int
+}
+
+func (b bound) CPUs() []int { return b.cpus }
+
+// Threads and workers of 0 are as many as the CPUs that only their side has.
+func TestSpreadOverCPUs(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		client, server []int
+		threads        int
+		load, workers  string
+	}{
+		{"each its own", []int{0, 1}, []int{2, 3, 5}, 0, "--threads 2 --cpus 0,1", "worker_processes 3;\nworker_cpu_affinity 100 1000 100000;"},
+		{"the same", []int{0, 1}, []int{0, 1}, 0, "--threads 1", "worker_processes 1;\n\n"},
+		{"everywhere", nil, nil, 0, "--threads 1", "worker_processes 1;\n\n"},
+		{"given", []int{0, 1}, []int{2, 3}, 18, "--threads 18", "worker_processes 18;\n\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := loopback(t)
+			s.Client, s.Server = bound{cpus: tt.client}, bound{cpus: tt.server, localhost: localhost{dir: t.TempDir()}}
+			var err error
+			if s.Params, err = Complete(HTTPRate{}.Info(), map[string]any{"threads": tt.threads, "workers": tt.threads}); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(requestFlags(s), " "); got != "--connections 64 "+tt.load {
+				t.Errorf("flags %s, want %s", got, tt.load)
+			}
+			if _, err := httpServerArgs(t.Context(), s, "", netip.MustParseAddrPort("127.0.0.1:80"), 350); err != nil {
+				t.Fatal(err)
+			}
+			if config := rawOf(s, "nginx.conf"); !strings.Contains(config, tt.workers) {
+				t.Errorf("no %q in\n%s", tt.workers, config)
 			}
 		})
 	}

@@ -22,34 +22,68 @@ import (
 // configuration, at most 4096 bytes, can hold as its body.
 const maxNginxResponse = 4 << 10
 
-// NginxConfig is the whole configuration of an nginx that answers every
-// request with size bytes, serve.HeaderBytes of them header. Everything that
-// it writes is in dir, so that it needs no rights there or elsewhere. The
-// response is in the configuration itself: a file would be opened for every
-// request, which has nothing to do with the network. each says that every
-// request asks for the end of its connection.
-func NginxConfig(listen netip.AddrPort, dir string, workers, connections, size int, each bool) (string, error) {
-	body := size - serve.HeaderBytes
-	if body < 1 || size > maxNginxResponse {
-		return "", fmt.Errorf("a response of %d bytes; nginx is set up for %d to %d, and server: cnibench gives larger ones",
-			size, serve.HeaderBytes+1, maxNginxResponse)
+// pageFile is the name of the file below nginx's folder that has the body.
+const pageFile = "page"
+
+// maxNginxFile is the largest response from a file, which goes to the server by
+// a stream that this process holds.
+const maxNginxFile = 64 << 20
+
+// NginxSetup is what NginxConfig writes.
+type NginxSetup struct {
+	Listen      netip.AddrPort
+	Dir         string
+	Workers     int
+	CPUs        []int // that the workers are bound to, one each; nil: they are not
+	Connections int
+	Size        int  // of a response, serve.HeaderBytes of it header
+	Each        bool // every request asks for the end of its connection
+	File        bool // the response is in Dir/pageFile
+}
+
+// NginxConfig is the whole configuration of an nginx that answers every request
+// with the same bytes. Everything that it writes is in dir, so that it needs no
+// rights there or elsewhere. The response is in the configuration itself, since a
+// file is opened for every request, which has nothing to do with the network.
+func NginxConfig(n NginxSetup) (string, error) {
+	body, most := n.Size-serve.HeaderBytes, maxNginxResponse
+	if n.File {
+		most = maxNginxFile
+	}
+	if body < 1 || n.Size > most {
+		return "", fmt.Errorf("a response of %d bytes; nginx is set up for %d to %d, with file: true to %d, and server: cnibench gives larger ones",
+			n.Size, serve.HeaderBytes+1, most, maxNginxFile)
 	}
 	after := "keep-alive"
-	if each {
+	if n.Each {
 		after = "close"
 	}
 	// As nginx writes it with server_tokens off; only the pad is ours.
 	header := "HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Type: text/plain\r\n" +
 		"Content-Length: " + strconv.Itoa(body) + "\r\nConnection: " + after + "\r\nX-Pad: \r\n\r\n"
+	content := `return 200 "` + strings.Repeat("x", body) + `";`
+	if n.File {
+		header += "Last-Modified: Thu, 01 Jan 1970 00:00:00 GMT\r\n"
+		content = `root "` + n.Dir + `"; try_files /` + pageFile + ` =404; etag off; max_ranges 0;`
+	}
+	affinity := ""
+	if n.CPUs != nil {
+		affinity = "worker_cpu_affinity"
+		for _, cpu := range n.CPUs {
+			affinity += " 1" + strings.Repeat("0", cpu)
+		}
+		affinity += ";"
+	}
 	pad := strings.Repeat("x", serve.HeaderBytes-len(header))
 	return strings.NewReplacer(
-		"DIR", dir, "LISTEN", listen.String(), "WORKERS", strconv.Itoa(workers),
-		"CONNECTIONS", strconv.Itoa(connections+64), // any worker may get them all, and needs some of its own
-		"PAD", pad, "BODY", strings.Repeat("x", body),
+		"DIR", n.Dir, "LISTEN", n.Listen.String(), "WORKERS", strconv.Itoa(n.Workers), "AFFINITY", affinity,
+		"CONNECTIONS", strconv.Itoa(n.Connections+64), // any worker may get them all, and needs some of its own
+		"PAD", pad, "CONTENT", content,
 	).Replace(`daemon off;
 # A user namespace may map one user only, so that the workers cannot become another.
 user root;
 worker_processes WORKERS;
+AFFINITY
 pid "DIR/nginx.pid";
 error_log stderr warn;
 events {
@@ -58,6 +92,8 @@ events {
 http {
     access_log off;
     server_tokens off;
+    sendfile on;
+    tcp_nopush on;
     default_type text/plain;
     keepalive_requests 1000000000;
     keepalive_timeout 1h;
@@ -70,7 +106,7 @@ http {
         listen LISTEN backlog=4096;
         location / {
             add_header X-Pad "PAD";
-            return 200 "BODY";
+            CONTENT
         }
     }
 }
@@ -90,10 +126,11 @@ func (c *crew) httpServer(self string, listen netip.AddrPort, size int) (*progra
 // httpServerArgs is the server's command line; what it needs is written before.
 func httpServerArgs(ctx context.Context, s *Session, self string, listen netip.AddrPort, size int) ([]string, error) {
 	stall := s.Params.String("stall")
+	workers, cpus := s.spread("workers", s.Server, s.Client)
 	switch server := s.Params.String("server"); {
 	case server == "cnibench":
 		argv := []string{self, "serve", "http", "--listen", listen.String(), "--size", strconv.Itoa(size),
-			"--threads", strconv.Itoa(s.Params.Int("workers"))}
+			"--threads", strconv.Itoa(workers)}
 		if stall != "" {
 			argv = append(argv, "--stall", stall, "--every", s.Params.String("every"))
 		}
@@ -103,10 +140,18 @@ func httpServerArgs(ctx context.Context, s *Session, self string, listen netip.A
 	case stall != "":
 		return nil, errors.New("nginx does not stall on purpose; use server: cnibench")
 	}
-	dir := s.Server.Dir()
-	config, err := NginxConfig(listen, dir, s.Params.Int("workers"), s.Params.Int("connections"), size, s.Params.Bool("connection_per_request"))
+	dir, fromFile := s.Server.Dir(), s.Params.Bool("file")
+	config, err := NginxConfig(NginxSetup{
+		Listen: listen, Dir: dir, Workers: workers, CPUs: cpus, Connections: s.Params.Int("connections"), Size: size,
+		Each: s.Params.Bool("connection_per_request"), File: fromFile,
+	})
 	if err != nil {
 		return nil, err
+	}
+	if fromFile {
+		if err := writeAt(ctx, s.Server, path.Join(dir, pageFile), strings.Repeat("x", size-serve.HeaderBytes)); err != nil {
+			return nil, err
+		}
 	}
 	if err := writeRaw(s.Raw, "nginx.conf", config); err != nil {
 		return nil, err

@@ -37,6 +37,29 @@ func Complete(info Info, given map[string]any) (Params, error) {
 	return p, nil
 }
 
+// ParseParam reads a parameter's value as a command line has it. Its errors are those
+// of Complete.
+func ParseParam(info Info, name, text string) (any, error) {
+	given := any(text)
+	for _, param := range info.Params {
+		if param.Name != name {
+			continue
+		}
+		switch param.Default.(type) {
+		case int, float64:
+			if v, err := strconv.ParseFloat(text, 64); err == nil {
+				given = v
+			}
+		case bool:
+			if v, err := strconv.ParseBool(text); err == nil {
+				given = v
+			}
+		}
+	}
+	p, err := Complete(info, map[string]any{name: given})
+	return p[name], err
+}
+
 func convert(value, want any) (any, error) {
 	switch want.(type) {
 	case int:

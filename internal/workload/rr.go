@@ -36,7 +36,7 @@ func (w RR) Info() Info {
 			{"request", "1B", "size of a request, at most " + w.most},
 			{"response", "1B", "size of a response, at most " + w.most},
 			arrivalsParam, threadsParam,
-			{"workers", 1, "the server's threads"},
+			{"workers", 1, "the server's threads; 0: one for each CPU that only the server has, or 1"},
 			{"port", 7000, "port of the server"},
 		},
 		Metrics: loadMetrics("service_time", "network_time"),
@@ -78,15 +78,15 @@ func (w RR) load(s *Session) (engine, error) {
 		sizes = append(sizes, "--"+name, strconv.Itoa(int(size)))
 		last = size
 	}
-	flags := slices.Concat(requestFlags(s.Params), sizes)
+	flags := slices.Concat(requestFlags(s), sizes)
 	if w.timeout != "" {
 		flags = append(flags, "--timeout", w.timeout)
 	}
 	return engine{
 		workload: w.name, program: w.Program, port: uint16(s.Params.Int("port")), reports: requests{int64(last)}, flags: flags,
 		server: func(c *crew, self string, listen netip.AddrPort) (*program, error) {
-			argv := append([]string{self, "serve", w.protocol, "--listen", listen.String(),
-				"--threads", strconv.Itoa(s.Params.Int("workers"))}, sizes...)
+			workers, _ := s.spread("workers", s.Server, s.Client)
+			argv := append([]string{self, "serve", w.protocol, "--listen", listen.String(), "--threads", strconv.Itoa(workers)}, sizes...)
 			return c.start(s.Server, "server", ".txt", argv...)
 		},
 		ask: func(target netip.AddrPort) []string { return []string{w.exchange, target.String()} },

@@ -25,7 +25,7 @@ const responseBytes = 350
 
 // nginx starts the server of most parts: one worker, responses from memory.
 func (b *bed) nginx(ctx context.Context) (*running, error) {
-	config, err := workload.NginxConfig(b.target(), b.dir, 1, 1024, responseBytes, false)
+	config, err := workload.NginxConfig(workload.NginxSetup{Listen: b.target(), Dir: b.dir, Workers: 1, Connections: 1024, Size: responseBytes})
 	if err != nil {
 		return nil, err
 	}

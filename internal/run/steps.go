@@ -1,0 +1,57 @@
+package run
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/suite"
+)
+
+// The settings of a plan that hold what changed a suite: the values of --set, a line
+// each, and the text of the file that --suite named.
+const (
+	setKey       = "set"
+	suiteTextKey = "suite-text"
+)
+
+// suite is the suite that the request chooses, with the request's steps and changes.
+func (f *Request) suite(catalogue *Catalogue) (*suite.Suite, error) {
+	s, err := f.unchangedSuite(catalogue)
+	if err != nil {
+		return nil, err
+	}
+	if len(f.Steps) > 0 {
+		if s, err = s.Only(f.Steps); err != nil {
+			return nil, fmt.Errorf("--steps: %w", err)
+		}
+	}
+	if len(f.Changes) == 0 {
+		return s, nil
+	}
+	if s, err = s.Set(f.Changes); err != nil {
+		return nil, exit.Usage("--set %w", err)
+	}
+	return s, nil
+}
+
+func (f *Request) unchangedSuite(catalogue *Catalogue) (*suite.Suite, error) {
+	name := f.Suite
+	if f.SuiteText == "" {
+		if !strings.ContainsRune(name, filepath.Separator) && !strings.HasSuffix(name, ".yaml") {
+			return catalogue.Suite(name)
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, exit.Usage("--suite: %w", err)
+		}
+		f.SuiteText = string(text)
+	}
+	s, err := suite.Read(strings.TrimSuffix(filepath.Base(name), ".yaml")+".yaml", strings.NewReader(f.SuiteText))
+	if err != nil {
+		return nil, exit.Usage("--suite: %w", err)
+	}
+	return s, nil
+}
