@@ -144,7 +144,9 @@ type Wait struct {
 }
 
 // Farewell is a command that runs in the product's own pods before they are removed.
+// The object After goes first, with its pods: one that would undo the command.
 type Farewell struct {
+	After     *Object  `yaml:"after,omitempty"`
 	Namespace string   `yaml:"namespace"`
 	Selector  string   `yaml:"selector"`
 	Container string   `yaml:"container"`
@@ -158,12 +160,14 @@ type Leftovers struct {
 	Files           []string `yaml:"files,omitempty" json:"files,omitempty"`                       // absolute; a folder goes with all in it
 	Mounts          []string `yaml:"mounts,omitempty" json:"mounts,omitempty"`                     // mount points
 	Chains          []string `yaml:"chains,omitempty" json:"chains,omitempty"`                     // prefixes of chains of iptables, with the rules that lead there
+	Comments        []string `yaml:"comments,omitempty" json:"comments,omitempty"`                 // how the comments of its rules in other chains begin; rules about its interfaces and sets go, too
 	Tables          []string `yaml:"tables,omitempty" json:"tables,omitempty"`                     // nftables tables
 	Sets            []string `yaml:"sets,omitempty" json:"sets,omitempty"`                         // prefixes of ipsets
 	Filters         []string `yaml:"filters,omitempty" json:"filters,omitempty"`                   // prefixes of eBPF filters at tc
 	RouteTables     []int    `yaml:"route-tables,omitempty" json:"route-tables,omitempty"`         // with the rules that lead there
 	PodRoutes       bool     `yaml:"pod-routes,omitempty" json:"pod-routes,omitempty"`             // routes to other nodes' pods in the main table
 	XFRM            bool     `yaml:"xfrm,omitempty" json:"xfrm,omitempty"`                         // IPsec states and policies
+	IPVS            bool     `yaml:"ipvs,omitempty" json:"ipvs,omitempty"`                         // virtual servers
 	CRDs            []string `yaml:"crds,omitempty" json:"crds,omitempty"`                         // API groups whose definitions the product makes itself
 	Namespaces      []string `yaml:"namespaces,omitempty" json:"namespaces,omitempty"`             // that the product makes itself
 	NodeAnnotations []string `yaml:"node-annotations,omitempty" json:"node-annotations,omitempty"` // prefixes of labels, annotations and taints of nodes
@@ -352,6 +356,9 @@ func (w *Wait) check(p *problems) {
 
 func (f *Farewell) check(p *problems) {
 	p.want(f.Namespace != "" && f.Selector != "" && f.Container != "" && len(f.Command) > 0, "kube.steps.farewell: namespace, selector, container and command are all needed")
+	if f.After != nil {
+		p.object("kube.steps.farewell.after", *f.After)
+	}
 }
 
 func (l *Leftovers) check(p *problems) {
@@ -359,7 +366,7 @@ func (l *Leftovers) check(p *problems) {
 		depth := strings.Count(strings.TrimSuffix(file, "/"), "/")
 		p.want(strings.HasPrefix(file, "/") && depth >= 2 && !strings.Contains(file, ".."), "kube.leftovers: "+file+": want an absolute path at least two folders deep")
 	}
-	for _, prefix := range slices.Concat(l.Interfaces, l.Chains, l.Sets, l.Filters) {
+	for _, prefix := range slices.Concat(l.Interfaces, l.Chains, l.Comments, l.Sets, l.Filters) {
 		p.want(len(strings.TrimRight(prefix, "*")) >= 3, "kube.leftovers: "+prefix+" is too short to name what one product leaves")
 	}
 	for _, table := range l.RouteTables {

@@ -9,10 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	discoveryfake "k8s.io/client-go/discovery/fake"
+	ktesting "k8s.io/client-go/testing"
 
 	"github.com/cnibench/cnibench/internal/contender"
 )
@@ -121,6 +123,27 @@ func TestChart(t *testing.T) {
 		}
 		if diff := cmp.Diff(gone, b.deleted()); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// A hook after the deletion takes off the finalizer that holds an object of the chart.
+func TestChartHookReleases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, j, c := chartJob(t, hookedChart)
+		if err := (chartStep{c}).do(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+		released := false
+		b.dynamic.PrependReactor("create", "jobs", func(a ktesting.Action) (bool, runtime.Object, error) {
+			released = released || a.(ktesting.CreateAction).GetObject().(*unstructured.Unstructured).GetName() == "after-end"
+			return false, nil, nil
+		})
+		b.dynamic.PrependReactor("delete", "widgets", func(ktesting.Action) (bool, runtime.Object, error) {
+			return !released, nil, nil // held until then
+		})
+		if err := j.steps[0].undo(t.Context(), j); err != nil {
+			t.Error(err)
 		}
 	})
 }

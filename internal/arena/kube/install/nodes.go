@@ -59,8 +59,8 @@ func (j *job) ask(ctx context.Context, nodeName string, req node.Request, privil
 		return did.Err
 	}, func(err error) bool { return errors.Is(err, agent.ErrStream) }) // every request can be repeated
 	var ans node.Answer
-	if err := json.Unmarshal([]byte(did.Stdout), &ans); err != nil {
-		return nil, fmt.Errorf("this program on node %s ended with %d and did not answer: %.300s: %w", nodeName, did.Code, did.Stderr, cmp.Or(did.Err, err))
+	if err := json.Unmarshal([]byte(answerLine(did.Stdout)), &ans); err != nil {
+		return nil, fmt.Errorf("this program on node %s ended with %d and did not answer: %s: %w", nodeName, did.Code, lastWords(did.Stderr), cmp.Or(did.Err, err))
 	}
 	if ans.Error != "" {
 		return nil, fmt.Errorf("node %s: %s", nodeName, ans.Error)
@@ -69,6 +69,23 @@ func (j *job) ask(ctx context.Context, nodeName string, req node.Request, privil
 		j.o.Log("node %s: %s", nodeName, sentence)
 	}
 	return &ans, nil
+}
+
+// answerLine is the line with the answer among what libraries print.
+func answerLine(out string) string {
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(line, "{") {
+			return line
+		}
+	}
+	return out
+}
+
+// lastWords is the end of what a program said, where its error is.
+func lastWords(said string) string {
+	const most = 300
+	said = strings.TrimSpace(said)
+	return said[max(0, len(said)-most):]
 }
 
 // dismiss removes a pod of this program, though the context may have ended.
@@ -143,8 +160,8 @@ func uplinksOf(answers map[string]*node.Answer) map[string]string {
 	return uplinks
 }
 
-// beyond lists what there is now and was not before. Nodes that have come
-// since are left out.
+// beyond lists what there is now and was not before, what has another value, and
+// what nodes have lost. Nodes that have come since are left out.
 func (f *findings) beyond(before *findings) []string {
 	var more []string
 	for name, ans := range f.Nodes {
@@ -154,6 +171,9 @@ func (f *findings) beyond(before *findings) []string {
 		}
 		for _, thing := range ans.State.Beyond(was.State) {
 			more = append(more, name+": "+thing)
+		}
+		for _, thing := range ans.State.Gone(was.State) {
+			more = append(more, name+": "+thing+" (has gone)")
 		}
 	}
 	had := map[string]bool{}

@@ -365,17 +365,31 @@ func (a *objects) releaseAll(ctx context.Context, crd string) error {
 // deleteTogether asks for the deletion of all objects before it waits for the
 // first: some go only after others.
 func (a *objects) deleteTogether(ctx context.Context, list []corev1.ObjectReference) error {
+	going, err := a.requestAll(ctx, list)
+	if err != nil {
+		return err
+	}
+	return a.awaitDeletion(ctx, going)
+}
+
+// requestAll asks for the deletion of those objects that the installation created,
+// and returns them.
+func (a *objects) requestAll(ctx context.Context, list []corev1.ObjectReference) ([]*unstructured.Unstructured, error) {
 	var going []*unstructured.Unstructured
 	for _, ref := range list {
 		o := object(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name)
 		made, err := a.requestDeletion(ctx, o)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if made {
 			going = append(going, o)
 		}
 	}
+	return going, nil
+}
+
+func (a *objects) awaitDeletion(ctx context.Context, going []*unstructured.Unstructured) error {
 	for _, o := range going {
 		if err := a.deleteObject(ctx, o); err != nil {
 			return err

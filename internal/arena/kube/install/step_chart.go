@@ -175,14 +175,20 @@ func (c chartStep) record(j *job) (*chartRecord, error) {
 
 // undo does what `helm uninstall` does, and deletes what Helm leaves: the
 // definitions of the chart's crds folder and the objects of its hooks. Only
-// objects that the installation created are deleted.
+// objects that the installation created are deleted. The hooks that follow the
+// deletion run before the objects have gone: some take finalizers off.
 func (made *chartRecord) undo(ctx context.Context, j *job) error {
-	err := (hooks{j, made.Namespace}).run(ctx, made.Hooks, release.HookPreDelete)
+	h := hooks{j, made.Namespace}
+	err := h.run(ctx, made.Hooks, release.HookPreDelete)
+	var going []*unstructured.Unstructured
 	if err == nil {
-		err = j.deleteTogether(ctx, made.Objects)
+		going, err = j.requestAll(ctx, made.Objects)
 	}
 	if err == nil {
-		err = (hooks{j, made.Namespace}).run(ctx, made.Hooks, release.HookPostDelete)
+		err = h.run(ctx, made.Hooks, release.HookPostDelete)
+	}
+	if err == nil {
+		err = j.awaitDeletion(ctx, going)
 	}
 	if err == nil {
 		err = j.deleteTogether(ctx, slices.Concat(made.HookObjects, made.Definitions))

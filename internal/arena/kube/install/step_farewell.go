@@ -42,6 +42,11 @@ func (j *job) farewells(ctx context.Context) error {
 // say runs the command in the product's pods, before those go. Pods that are not
 // there any more need none.
 func (f farewellStep) say(ctx context.Context, j *job) error {
+	if o := f.After; o != nil {
+		if err := j.deleteMade(ctx, object(o.APIVersion, o.Kind, o.Namespace, o.Name)); err != nil {
+			return err
+		}
+	}
 	var pods *corev1.PodList
 	err := j.patiently(ctx, fmt.Sprintf("list pods %s in %s", f.Selector, f.Namespace), func(ctx context.Context) (err error) {
 		pods, err = j.cl.Client.CoreV1().Pods(f.Namespace).List(ctx, metav1.ListOptions{LabelSelector: f.Selector})

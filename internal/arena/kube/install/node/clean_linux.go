@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,16 +26,18 @@ func clean(ctx context.Context, req Request) ([]string, error) {
 	l, keep := req.Leftovers, req.Keep
 	for _, part := range []func() ([]string, error){
 		func() ([]string, error) { return cleanCNI(keep) },
-		func() ([]string, error) { return cleanNft(l.Tables, l.Chains, keep) },
+		func() ([]string, error) { return cleanNft(l, keep) },
 		func() ([]string, error) { return cleanEmpty(keep) },
-		func() ([]string, error) { return cleanLegacy(ctx, l.Chains, keep) },
+		func() ([]string, error) { return cleanLegacy(ctx, l, keep) },
 		func() ([]string, error) { return cleanSets(l.Sets, keep["ipset"]) },
+		func() ([]string, error) { return cleanIPVS(l.IPVS, keep) },
 		func() ([]string, error) { return cleanFilters(l.Filters, keep["filter"]) },
 		func() ([]string, error) { return cleanXFRM(l.XFRM, keep) },
 		func() ([]string, error) { return cleanRoutes(l, req.PodCIDR, keep) },
 		func() ([]string, error) { return cleanLinks(l.Interfaces, keep["interface"]) },
 		func() ([]string, error) { return cleanMounts(l.Mounts, keep["mount"]) },
 		func() ([]string, error) { return cleanFiles(l.Files, keep["file"]) },
+		func() ([]string, error) { return cleanSettings(keep) },
 	} {
 		gone, err := part()
 		removed = append(removed, gone...)
@@ -131,27 +132,6 @@ func removeBelow(file string, dev uint64) error {
 		return fmt.Errorf("remove: %w", err)
 	}
 	return nil
-}
-
-func cleanSets(prefixes, keep []string) ([]string, error) {
-	if len(prefixes) == 0 {
-		return nil, nil
-	}
-	sets, err := netlink.IpsetListAll()
-	if err != nil {
-		return nil, nil // as in readSets: there are none
-	}
-	var removed []string
-	for _, set := range sets {
-		if !hasPrefix(set.SetName, prefixes) || slices.Contains(keep, set.SetName) {
-			continue
-		}
-		if err := netlink.IpsetDestroy(set.SetName); err != nil {
-			return removed, fmt.Errorf("ipset %s: %w", set.SetName, err)
-		}
-		removed = append(removed, "ipset "+set.SetName)
-	}
-	return removed, nil
 }
 
 func cleanFilters(prefixes, keep []string) ([]string, error) {
@@ -249,7 +229,7 @@ func cleanLinks(patterns, keep []string) ([]string, error) {
 	var removed []string
 	for _, l := range links {
 		name := l.Attrs().Name
-		if slices.Contains(keep, name) || !slices.ContainsFunc(patterns, func(p string) bool { ok, _ := path.Match(p, name); return ok }) {
+		if slices.Contains(keep, name) || !matches(name, patterns) {
 			continue
 		}
 		err := netlink.LinkDel(l)

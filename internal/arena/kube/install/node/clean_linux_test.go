@@ -39,7 +39,7 @@ COMMIT
 `
 
 func TestLegacyScript(t *testing.T) {
-	script, removed := legacyScript([]byte(saved), []string{"FLANNEL-"}, "legacy ip", nil)
+	script, removed := legacyScript([]byte(saved), contender.Leftovers{Chains: []string{"FLANNEL-"}}, "legacy ip", nil)
 	wantScript := `*nat
 -D POSTROUTING -m comment --comment "flanneld masq" -j FLANNEL-POSTRTG
 -F FLANNEL-POSTRTG
@@ -55,17 +55,17 @@ COMMIT
 		t.Error(diff)
 	}
 	wantRemoved := []string{
-		"chain legacy ip nat FLANNEL-POSTRTG", "rule in legacy ip nat POSTROUTING: FLANNEL-POSTRTG",
-		"chain legacy ip filter FLANNEL-FWD", "rule in legacy ip filter FORWARD: FLANNEL-FWD",
+		"chain legacy ip nat FLANNEL-POSTRTG", `rule in legacy ip nat POSTROUTING: FLANNEL-POSTRTG "flanneld masq" #7c645451`,
+		"chain legacy ip filter FLANNEL-FWD", "rule in legacy ip filter FORWARD: FLANNEL-FWD #8ad7f683",
 	}
 	if diff := cmp.Diff(wantRemoved, removed); diff != "" {
 		t.Error(diff)
 	}
-	if script, _ := legacyScript([]byte(saved), []string{"CILIUM_"}, "legacy ip", nil); script != "" {
+	if script, _ := legacyScript([]byte(saved), contender.Leftovers{Chains: []string{"CILIUM_"}}, "legacy ip", nil); script != "" {
 		t.Errorf("there is nothing to remove, but: %s", script)
 	}
 	keep := State{"chain": {"legacy ip nat FLANNEL-POSTRTG"}, "rule in": {"legacy ip nat POSTROUTING: FLANNEL-POSTRTG"}}
-	script, removed = legacyScript([]byte(saved), []string{"FLANNEL-"}, "legacy ip", keep)
+	script, removed = legacyScript([]byte(saved), contender.Leftovers{Chains: []string{"FLANNEL-"}}, "legacy ip", keep)
 	if strings.Contains(script, "*nat") || cmp.Diff(wantRemoved[2:], removed) != "" {
 		t.Errorf("what is to be kept goes: %v\n%s", removed, script)
 	}
@@ -75,7 +75,7 @@ func FuzzLegacyScript(f *testing.F) {
 	f.Add(saved)
 	f.Add("*x\n:A - [\n-A\n-A X -j\n")
 	f.Fuzz(func(t *testing.T, in string) {
-		script, removed := legacyScript([]byte(in), []string{"FLANNEL-"}, "x", nil)
+		script, removed := legacyScript([]byte(in), contender.Leftovers{Chains: []string{"FLANNEL-"}}, "x", nil)
 		if (script == "") != (len(removed) == 0) {
 			t.Errorf("script %q, removed %v", script, removed)
 		}
@@ -173,7 +173,7 @@ func leaveAndClean(t *testing.T) error {
 	}
 	text := strings.Join(full.Beyond(before), "\n")
 	for _, want := range []string{
-		"interface xyz2", "chain ip nat XYZ-2", "rule in ip nat POSTROUTING: XYZ-2", "rule in ip nat XYZ-1: XYZ-2", "nftables table ip xyz",
+		"interface xyz2", "chain ip nat XYZ-2", "rule in ip nat POSTROUTING: XYZ-2 #", "rule in ip nat XYZ-1: XYZ-2 #", "nftables table ip xyz",
 		"route 10.244.2.0/24 via 10.9.0.2 dev stays", "table 2004 mark 0x200",
 	} {
 		if !strings.Contains(text, want) {

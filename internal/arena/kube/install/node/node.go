@@ -10,8 +10,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/contender"
 )
@@ -70,24 +72,90 @@ func (s State) sorted() State {
 // HasIPsec is whether there are IPsec states or policies.
 func (s State) HasIPsec() bool { return len(s["ipsec state"])+len(s["ipsec policy"]) > 0 }
 
+// setting is the kind of the kernel's settings, each with its value.
+const setting = "setting"
+
+func settingText(key, value string) string { return key + " = " + value }
+
+func cutSetting(text string) (key, value string) {
+	key, value, _ = strings.Cut(text, " = ")
+	return key, value
+}
+
 // Beyond lists what s has and before has not, as "kind name"; what is there
-// twice counts twice.
+// twice counts twice. Of settings it lists those that had another value.
 func (s State) Beyond(before State) []string {
 	var more []string
 	for _, kind := range s.kinds() {
-		had := map[string]int{}
-		for _, name := range before[kind] {
-			had[name]++
+		if kind == setting {
+			more = append(more, s.changedSettings(before)...)
+			continue
 		}
+		had := tally(before[kind])
 		for _, name := range s[kind] {
-			if had[name] > 0 {
-				had[name]--
-				continue
+			if !had.take(name) {
+				more = append(more, kind+" "+name)
 			}
-			more = append(more, kind+" "+name)
 		}
 	}
 	return more
+}
+
+// Gone lists what before has and s has not any more. A setting goes with its interface.
+func (s State) Gone(before State) []string {
+	return slices.DeleteFunc(before.Beyond(s), func(thing string) bool { return strings.HasPrefix(thing, setting+" ") })
+}
+
+func (s State) changedSettings(before State) []string {
+	had := map[string]string{}
+	for _, text := range before[setting] {
+		key, value := cutSetting(text)
+		had[key] = value
+	}
+	var changed []string
+	for _, text := range s[setting] {
+		key, value := cutSetting(text)
+		if was, there := had[key]; there && was != value {
+			changed = append(changed, fmt.Sprintf("setting %s: it is %s and was %s", key, value, was))
+		}
+	}
+	return changed
+}
+
+// counts says how often each name is there.
+type counts map[string]int
+
+func tally(names []string) counts {
+	c := counts{}
+	for _, name := range names {
+		c[name]++
+	}
+	return c
+}
+
+// take is whether the name is there once more.
+func (c counts) take(name string) bool {
+	for _, known := range []string{name, withoutDetails(name)} {
+		if c[known] > 0 {
+			c[known]--
+			return true
+		}
+	}
+	return false
+}
+
+// digestMark begins the digest in the name of a packet rule.
+const digestMark = " #"
+
+// withoutDetails is the name of a packet rule as journals of cnibench 0.9 have it:
+// by where the rule leads alone.
+func withoutDetails(name string) string {
+	place, details, _ := strings.Cut(name, ": ")
+	if !strings.Contains(details, digestMark) {
+		return name
+	}
+	to, _, _ := strings.Cut(details, " ")
+	return place + ": " + to
 }
 
 func (s State) kinds() []string {
@@ -111,6 +179,9 @@ func Run(ctx context.Context, r io.Reader, w io.Writer) error {
 		return fmt.Errorf("agent node: the request is no JSON: %w", err)
 	}
 	var ans Answer
+	// Package netlink logs attributes that it does not know: in a node's log they would hide the error.
+	defer log.SetOutput(log.Writer())
+	log.SetOutput(io.Discard)
 	err := serve(ctx, req, &ans)
 	if err != nil {
 		ans.Error = err.Error()

@@ -28,6 +28,16 @@ func TestBeyond(t *testing.T) {
 	}
 }
 
+// A journal of cnibench 0.9 names rules without their digests.
+func TestBeyondOldJournal(t *testing.T) {
+	before := State{"rule in": {"ip filter FORWARD: accept"}}
+	after := State{"rule in": {`ip filter FORWARD: accept of lo "why: so" #0a1b2c3d`, "ip filter FORWARD: accept #00000000"}}
+	want := []string{"rule in ip filter FORWARD: accept #00000000"}
+	if diff := cmp.Diff(want, after.Beyond(before)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestRunErrors(t *testing.T) {
 	for _, tt := range []struct{ name, argument, answer string }{
 		{"no JSON", "{", ""},

@@ -58,6 +58,8 @@ func state(ctx context.Context, l contender.Leftovers) (State, []string, error) 
 		func() error { return readFilters(s) },
 		func() error { return readXFRM(s) },
 		func() error { return readSets(s) },
+		func() error { return readIPVS(s) },
+		func() error { return readSettings(s) },
 		func() error { return readNft(s) },
 		func() error {
 			unread, err := readLegacy(ctx, s)
@@ -227,17 +229,6 @@ func readXFRM(s State) error {
 	}
 	for _, p := range policies {
 		s.add("ipsec policy", fmt.Sprintf("%s to %s %s", p.Src, p.Dst, p.Dir))
-	}
-	return nil
-}
-
-func readSets(s State) error {
-	sets, err := netlink.IpsetListAll()
-	if err != nil {
-		return nil // no ip_set in the kernel, or none loaded: there are no sets
-	}
-	for _, set := range sets {
-		s.add("ipset", set.SetName)
 	}
 	return nil
 }

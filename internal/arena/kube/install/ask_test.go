@@ -1,0 +1,64 @@
+package install
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/cnibench/cnibench/internal/arena/kube"
+	"github.com/cnibench/cnibench/internal/arena/kube/install/node"
+	"github.com/cnibench/cnibench/internal/contender"
+)
+
+// What libraries print on a node hides neither the answer nor its error.
+func TestAskAmongRemarks(t *testing.T) {
+	b := newBed([]runtime.Object{namespace(ownNamespace, ourLabels)})
+	j := newJob(t, b, contender.Leftovers{}, nil)
+	const remark = "2026/11/22 20:38:35 unknown ipset data attribute from kernel: {Type:21 Value:[12]} 21\n"
+	j.open = func(context.Context, *kube.Cluster, string, bool) (worker, error) {
+		return fakeWorker{answer: func(string) string { return remark + `{"error":"ipset x: busy"}` + "\n" + remark }}, nil
+	}
+	_, err := j.ask(t.Context(), "a", node.Request{Do: node.DoState}, true)
+	wantError(t, err, "node a: ipset x: busy")
+	if said := lastWords(strings.Repeat(remark, 9) + "the error\n"); !strings.HasSuffix(said, "the error") || len(said) > 300 {
+		t.Errorf("said %q", said)
+	}
+}
+
+// An object that would undo a farewell's command goes before the command runs.
+func TestFarewellAfter(t *testing.T) {
+	agent := object("x.example/v1", "Widget", "ns", "agent")
+	agent.SetAnnotations(map[string]string{madeBy: "product"})
+	b := newBed([]runtime.Object{namespace(ownNamespace, ourLabels)}, agent)
+	j := newJob(t, b, contender.Leftovers{}, nil)
+	j.c.Kube.Steps = []contender.Step{{Farewell: &contender.Farewell{
+		After:     &contender.Object{APIVersion: "x.example/v1", Kind: "Widget", Namespace: "ns", Name: "agent"},
+		Namespace: "ns", Selector: "app=ovs", Container: "ovs", Command: []string{"true"},
+	}}}
+	if err := j.farewells(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"widgets agent"}, b.deleted()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The proof says what has another value and what has gone, not only what has come.
+func TestProofOfValues(t *testing.T) {
+	state := func(rule, setting string) *findings {
+		return &findings{Nodes: map[string]*node.Answer{"a": {State: node.State{
+			"rule in": {rule}, "setting": {"net/ipv4/ip_forward = " + setting, "net/ipv4/conf/veth1/rp_filter = 1"},
+		}}}}
+	}
+	before := state("ip filter FORWARD: accept #00000001", "0")
+	got := strings.Join(state("ip filter FORWARD: accept #00000002", "1").beyond(before), "\n")
+	want := `a: rule in ip filter FORWARD: accept #00000001 (has gone)
+a: rule in ip filter FORWARD: accept #00000002
+a: setting net/ipv4/ip_forward: it is 1 and was 0`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

@@ -1,0 +1,158 @@
+package node
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/contender"
+)
+
+// legacy is one family of the older iptables, which nftables does not show.
+type legacy struct {
+	names   string // the kernel's list of its tables
+	save    []string
+	restore []string
+	label   string
+}
+
+var legacies = []legacy{
+	{"/proc/net/ip_tables_names", []string{"iptables-legacy-save"}, []string{"iptables-legacy-restore", "--noflush"}, "legacy ip"},
+	{"/proc/net/ip6_tables_names", []string{"ip6tables-legacy-save"}, []string{"ip6tables-legacy-restore", "--noflush"}, "legacy ip6"},
+}
+
+// dump is what the family's program prints; "" where the kernel has none of
+// its tables, errNoProgram where it has but nothing here can list them.
+func (l legacy) dump(ctx context.Context) ([]byte, error) {
+	tables, err := os.ReadFile(l.names)
+	if err != nil || len(bytes.TrimSpace(tables)) == 0 {
+		return nil, nil // not in the kernel, or never used
+	}
+	out, err := exec.CommandContext(ctx, l.save[0], l.save[1:]...).Output()
+	if errors.Is(err, exec.ErrNotFound) {
+		return nil, errNoProgram
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", l.save[0], err)
+	}
+	return out, nil
+}
+
+var errNoProgram = errors.New("no program for it")
+
+func readLegacy(ctx context.Context, s State) (blind []string, err error) {
+	for _, l := range legacies {
+		out, err := l.dump(ctx)
+		switch {
+		case errors.Is(err, errNoProgram):
+			blind = append(blind, fmt.Sprintf("%s tables are in use and can't be listed: neither the node nor the image has %s", l.label, l.save[0]))
+			continue
+		case err != nil:
+			return nil, err
+		}
+		eachLegacy(out, func(table, chain, rule string) {
+			switch r := savedRule(l.label+" "+table, chain, rule); {
+			case ofKubernetes(chain) || ofKubernetes(r.to):
+			case rule == "":
+				s.add("chain", chainText(l.label+" "+table, chain))
+			default:
+				s.add("rule in", r.String())
+			}
+		})
+	}
+	return blind, nil
+}
+
+// eachLegacy goes through the output of iptables-save: a chain of a user (its
+// policy is "-") is given with no rule.
+func eachLegacy(out []byte, each func(table, chain, rule string)) {
+	table := ""
+	lines := bufio.NewScanner(bytes.NewReader(out))
+	for lines.Scan() {
+		line := lines.Text()
+		switch fields := strings.Fields(line); {
+		case strings.HasPrefix(line, "*"):
+			table = line[1:]
+		case strings.HasPrefix(line, ":") && len(fields) > 1 && fields[1] == "-":
+			each(table, fields[0][1:], "")
+		case strings.HasPrefix(line, "-A ") && len(fields) > 1:
+			each(table, fields[1], line)
+		}
+	}
+}
+
+func cleanLegacy(ctx context.Context, left contender.Leftovers, keep State) ([]string, error) {
+	var removed []string
+	for _, l := range legacies {
+		out, err := l.dump(ctx)
+		if errors.Is(err, errNoProgram) {
+			continue // state says so
+		}
+		if err != nil {
+			return nil, err
+		}
+		script, gone := legacyScript(out, left, l.label, keep)
+		if len(gone) == 0 {
+			continue
+		}
+		cmd := exec.CommandContext(ctx, l.restore[0], l.restore[1:]...)
+		cmd.Stdin = strings.NewReader(script)
+		if msg, err := cmd.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("%s: %w: %s", l.restore[0], err, bytes.TrimSpace(msg))
+		}
+		removed = append(removed, gone...)
+	}
+	return removed, nil
+}
+
+// legacyScript is what iptables-restore --noflush needs to remove the product's
+// rules and chains, but for those to keep: first the rules in other chains,
+// then the chains' own, then the chains.
+func legacyScript(out []byte, left contender.Leftovers, label string, keep State) (script string, removed []string) {
+	type part struct{ rules, flush, del []string }
+	parts := map[string]*part{}
+	stays := tally(keep["rule in"])
+	var order []string
+	goes := func(table, chain string) bool {
+		return hasPrefix(chain, left.Chains) && !slices.Contains(keep["chain"], chainText(label+" "+table, chain))
+	}
+	eachLegacy(out, func(table, chain, rule string) {
+		p := parts[table]
+		if p == nil {
+			p = &part{}
+			parts[table], order = p, append(order, table)
+		}
+		switch {
+		case rule == "" && goes(table, chain):
+			p.flush = append(p.flush, "-F "+chain)
+			p.del = append(p.del, "-X "+chain)
+			removed = append(removed, "chain "+chainText(label+" "+table, chain))
+		case rule != "" && !goes(table, chain):
+			r := savedRule(label+" "+table, chain, rule)
+			if !r.of(left) || stays.take(r.String()) {
+				return
+			}
+			p.rules = append(p.rules, "-D "+strings.TrimPrefix(rule, "-A "))
+			removed = append(removed, "rule in "+r.String())
+		}
+	})
+	var b strings.Builder
+	for _, table := range order {
+		p := parts[table]
+		if len(p.rules)+len(p.del) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "*%s\n", table)
+		for _, line := range slices.Concat(p.rules, p.flush, p.del) {
+			fmt.Fprintln(&b, line)
+		}
+		fmt.Fprintln(&b, "COMMIT")
+	}
+	return b.String(), removed
+}

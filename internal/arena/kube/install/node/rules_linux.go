@@ -1,0 +1,206 @@
+package node
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"github.com/google/nftables/userdata"
+	"github.com/google/nftables/xt"
+
+	"github.com/cnibench/cnibench/internal/contender"
+)
+
+// packetRule is a rule of nftables or iptables: by what a reader knows it, and by a
+// digest of all that it says.
+type packetRule struct {
+	table, chain string
+	to           string // the chain or target; "" for a rule that leads nowhere
+	comments     []string
+	interfaces   []string // that packets come from or go to; "x*" for all that begin so
+	sets         []string // ipsets
+	digest       string   // of all but counters
+}
+
+// String names the rule, as states do.
+func (r packetRule) String() string {
+	text := r.table + " " + r.chain + ": " + cmp.Or(r.to, "no verdict")
+	for _, name := range r.interfaces {
+		text += " of " + name
+	}
+	for _, name := range r.sets {
+		text += " of set " + name
+	}
+	for _, comment := range r.comments {
+		text += fmt.Sprintf(" %q", comment)
+	}
+	return text + digestMark + r.digest
+}
+
+// of is whether the rule is the product's: by the chain that it leads to, by its
+// comment, or because it is about an interface or a set of the product.
+func (r packetRule) of(left contender.Leftovers) bool {
+	begins := func(prefixes []string) func(string) bool {
+		return func(name string) bool { return hasPrefix(name, prefixes) }
+	}
+	return hasPrefix(r.to, left.Chains) ||
+		slices.ContainsFunc(r.comments, begins(left.Comments)) ||
+		slices.ContainsFunc(r.sets, begins(left.Sets)) ||
+		slices.ContainsFunc(r.interfaces, func(name string) bool { return matches(name, left.Interfaces) })
+}
+
+// matches is whether a pattern of path.Match fits the name of an interface.
+func matches(name string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { ok, _ := path.Match(p, name); return ok })
+}
+
+// digestOf tells rules apart that are named alike.
+func digestOf(b []byte) string { return fmt.Sprintf("%.4x", sha256.Sum256(b)) }
+
+// nftRule reads a rule of nftables, and of iptables that writes there.
+func nftRule(r *nftables.Rule) packetRule {
+	known := packetRule{table: tableName(r.Table), chain: r.Chain.Name, comments: userComments(r.UserData)}
+	var says bytes.Buffer
+	ofInterface := false // the last expression was the name of a packet's interface
+	for _, e := range r.Exprs {
+		if _, counts := e.(*expr.Counter); counts {
+			continue
+		}
+		fmt.Fprintf(&says, "%T", e)
+		if err := json.NewEncoder(&says).Encode(e); err != nil {
+			fmt.Fprintf(&says, "%+v", e)
+		}
+		if to := leadsTo(e); to != "" {
+			known.to = to
+		}
+		switch e := e.(type) {
+		case *expr.Meta:
+			ofInterface = e.Key == expr.MetaKeyIIFNAME || e.Key == expr.MetaKeyOIFNAME
+			continue
+		case *expr.Cmp:
+			if ofInterface {
+				known.interfaces = append(known.interfaces, interfaceName(e.Data))
+			}
+		case *expr.Match:
+			known.match(e)
+		}
+		ofInterface = false
+	}
+	says.Write(r.UserData)
+	known.digest = digestOf(says.Bytes())
+	return known
+}
+
+// match notes the comment or the set of an extension of iptables.
+func (r *packetRule) match(m *expr.Match) {
+	switch info := m.Info.(type) {
+	case *xt.Comment:
+		r.comments = append(r.comments, string(*info))
+	case *xt.Unknown:
+		// linux/netfilter/xt_set.h: struct xt_set_info begins with the set's index
+		if m.Name == "set" && len(*info) >= 2 {
+			r.sets = append(r.sets, setName(binary.NativeEndian.Uint16(*info)))
+		}
+	}
+}
+
+// interfaceName is the name that a rule compares with: all that begin so where the
+// comparison ends before the name's end.
+func interfaceName(data []byte) string {
+	name, _, whole := bytes.Cut(data, []byte{0})
+	if !whole && len(name) < 16 {
+		return string(name) + "*"
+	}
+	return string(name)
+}
+
+// userComments are those that nft and iptables keep beside a rule.
+func userComments(data []byte) []string {
+	var comments []string
+	for len(data) >= 2 && len(data) >= 2+int(data[1]) {
+		if userdata.Type(data[0]) == userdata.TypeComment {
+			comments = append(comments, string(bytes.TrimRight(data[2:2+int(data[1])], "\x00")))
+		}
+		data = data[2+int(data[1]):]
+	}
+	return comments
+}
+
+// leadsTo is the chain or target of an expression; "" for one that goes on.
+func leadsTo(e expr.Any) string {
+	switch e := e.(type) {
+	case *expr.Verdict:
+		return cmp.Or(e.Chain, verdicts[e.Kind])
+	case *expr.Target:
+		return e.Name
+	case *expr.Masq:
+		return "masquerade"
+	case *expr.NAT:
+		return "nat"
+	}
+	return ""
+}
+
+var verdicts = map[expr.VerdictKind]string{expr.VerdictAccept: "accept", expr.VerdictDrop: "drop", expr.VerdictReturn: "return"}
+
+// savedRule reads a line of iptables-save.
+func savedRule(table, chain, line string) packetRule {
+	r := packetRule{table: table, chain: chain, digest: digestOf([]byte(line))}
+	words := shellWords(line)
+	for i, option := range words[:max(0, len(words)-1)] {
+		value := words[i+1]
+		switch option {
+		case "-j", "-g":
+			r.to = value
+		case "-i", "-o":
+			if begin, all := strings.CutSuffix(value, "+"); all {
+				value = begin + "*"
+			}
+			r.interfaces = append(r.interfaces, value)
+		case "--match-set":
+			r.sets = append(r.sets, value)
+		case "--comment":
+			r.comments = append(r.comments, value)
+		}
+	}
+	return r
+}
+
+// shellWords splits a line of iptables-save: words with blanks are in double
+// quotes, where a backslash goes before a quote.
+func shellWords(line string) []string {
+	var words []string
+	var word strings.Builder
+	quoted, begun := false, false
+	end := func() {
+		if begun {
+			words = append(words, word.String())
+		}
+		word.Reset()
+		begun = false
+	}
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case c == '\\' && quoted && i+1 < len(line):
+			i++
+			word.WriteByte(line[i])
+		case c == '"':
+			quoted, begun = !quoted, true
+		case c == ' ' && !quoted:
+			end()
+		default:
+			begun = true
+			word.WriteByte(c)
+		}
+	}
+	end()
+	return words
+}

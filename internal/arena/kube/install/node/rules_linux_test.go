@@ -1,0 +1,214 @@
+package node
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
+
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/ns"
+)
+
+// kubeRouter is what kube-router v2.1.0 leaves: three rules in FORWARD and one in
+// POSTROUTING that lead to none of its chains, and two sets.
+var kubeRouter = contender.Leftovers{
+	Interfaces: []string{"kube-bridge"}, Chains: []string{"KUBE-ROUTER-"},
+	Sets: []string{"kube-router-"}, Comments: []string{"allow outbound node port traffic"},
+}
+
+const (
+	foreignRules = `
+iptables -A FORWARD -i lo -j ACCEPT
+iptables -A FORWARD -m comment --comment "of the node's owner" -j ACCEPT
+iptables -t nat -A POSTROUTING -s 192.0.2.0/24 -j MASQUERADE
+ipset create owners hash:net
+`
+	kubeRouterRules = `
+ipset create kube-router-pod-subnets hash:net
+ipset create kube-router-node-ips hash:ip
+iptables -N KUBE-ROUTER-FORWARD
+iptables -I FORWARD -m comment --comment "kube-router netpol - TEMCG2JMHZYE7H7T" -j KUBE-ROUTER-FORWARD
+iptables -A FORWARD -m comment --comment "allow outbound traffic from pods" -i kube-bridge -j ACCEPT
+iptables -A FORWARD -m comment --comment "allow inbound traffic to pods" -o kube-bridge -j ACCEPT
+iptables -A FORWARD -m comment --comment "allow outbound node port traffic on node interface with which node ip is associated" -o eth0 -j ACCEPT
+iptables -t nat -A POSTROUTING -m set --match-set kube-router-pod-subnets src -m set ! --match-set kube-router-pod-subnets dst -m set ! --match-set kube-router-node-ips dst -j MASQUERADE
+`
+)
+
+// inFreshNamespace runs f in a network namespace of its own.
+func inFreshNamespace(t *testing.T, f func(sh func(script string))) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root for a network namespace: sudo go test ./internal/arena/kube/install/node")
+	}
+	space, err := ns.New("node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer space.Close()
+	err = space.Do(func() error {
+		f(func(script string) {
+			if out, err := exec.Command("sh", "-ec", script).CombinedOutput(); err != nil {
+				t.Errorf("%v: %s%s", err, script, out)
+			}
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func look(t *testing.T, left contender.Leftovers) State {
+	t.Helper()
+	s, _, err := state(context.Background(), left)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Rules that lead to no chain of the product are known by comment, interface and
+// set; those of others stay, and so do others' sets.
+func TestCleanRules(t *testing.T) {
+	inFreshNamespace(t, func(sh func(string)) {
+		sh(foreignRules)
+		before := look(t, kubeRouter)
+		sh(kubeRouterRules)
+		more := look(t, kubeRouter).Beyond(before)
+		for _, want := range []string{
+			`rule in ip filter FORWARD: accept of kube-bridge "allow inbound traffic to pods" #`,
+			`of set kube-router-pod-subnets of set kube-router-pod-subnets of set kube-router-node-ips #`,
+			"ipset kube-router-node-ips",
+		} {
+			if !slices.ContainsFunc(more, func(thing string) bool { return strings.Contains(thing, want) }) {
+				t.Errorf("no %s in %s", want, strings.Join(more, "\n"))
+			}
+		}
+		if _, err := clean(context.Background(), Request{Leftovers: kubeRouter, Keep: before}); err != nil {
+			t.Error(err)
+		}
+		after := look(t, kubeRouter)
+		if diff := cmp.Diff(before, after); diff != "" {
+			t.Errorf("before and after: %s", diff)
+		}
+	})
+}
+
+// A rule that somebody had before stays, though it is about an interface that the
+// product uses, too; and the proof sees a rule that was exchanged for another.
+func TestRulesAreToldApart(t *testing.T) {
+	inFreshNamespace(t, func(sh func(string)) {
+		sh(`iptables -A FORWARD -i kube-bridge -p udp -j ACCEPT; iptables -A FORWARD -p tcp --dport 80 -j ACCEPT`)
+		before := look(t, kubeRouter)
+		sh(`iptables -A FORWARD -i kube-bridge -j ACCEPT`)
+		if _, err := clean(context.Background(), Request{Leftovers: kubeRouter, Keep: before}); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff(before, look(t, kubeRouter)); diff != "" {
+			t.Error(diff)
+		}
+		sh(`iptables -D FORWARD -p tcp --dport 80 -j ACCEPT; iptables -A FORWARD -p tcp --dport 81 -j ACCEPT`)
+		after := look(t, kubeRouter)
+		if more, gone := after.Beyond(before), after.Gone(before); len(more) != 1 || len(gone) != 1 || more[0] == gone[0] {
+			t.Errorf("more %v, gone %v, want one rule each", more, gone)
+		}
+	})
+}
+
+// Calico's rules in FORWARD accept and mark by themselves, and have its comment.
+func TestCleanCalicoRules(t *testing.T) {
+	left := contender.Leftovers{Interfaces: []string{"cali*"}, Chains: []string{"cali-"}, Comments: []string{"cali:"}}
+	inFreshNamespace(t, func(sh func(string)) {
+		sh(foreignRules)
+		before := look(t, left)
+		sh(`
+iptables -A FORWARD -m comment --comment cali:S93hcgKJrXEyskwy -m comment --comment "Policy explicitly accepted packet." -m mark --mark 0x10000/0x10000 -j ACCEPT
+iptables -A FORWARD -m comment --comment cali:mp77cMpurHhyjLrM -j MARK --set-xmark 0x10000/0x10000
+iptables -A FORWARD -i cali+ -j DROP`)
+		if more := look(t, left).Beyond(before); len(more) != 3 {
+			t.Errorf("three rules came, seen %v", more)
+		}
+		if _, err := clean(context.Background(), Request{Leftovers: left, Keep: before}); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff(before, look(t, left)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// A setting that the product changed gets its value back.
+func TestCleanSettings(t *testing.T) {
+	inFreshNamespace(t, func(func(string)) {
+		write := func(value string) {
+			if err := os.WriteFile("/proc/sys/net/ipv4/conf/all/rp_filter", []byte(value), 0o644); err != nil {
+				t.Error(err)
+			}
+		}
+		write("1")
+		before := look(t, contender.Leftovers{})
+		write("2")
+		want := []string{"setting net/ipv4/conf/all/rp_filter: it is 2 and was 1"}
+		if diff := cmp.Diff(want, look(t, contender.Leftovers{}).Beyond(before)); diff != "" {
+			t.Error(diff)
+		}
+		if _, err := clean(context.Background(), Request{Keep: before}); err != nil {
+			t.Error(err)
+		}
+		if more := look(t, contender.Leftovers{}).Beyond(before); len(more) > 0 {
+			t.Error(more)
+		}
+		// Whoever can write the journal may write no other file.
+		if removed, err := cleanSettings(State{setting: {"net/ipv4/conf/all/../../tcp_fin_timeout = 7", "kernel/core_pattern = x"}}); err != nil || removed != nil {
+			t.Errorf("%v, %v", removed, err)
+		}
+	})
+}
+
+func TestSetName(t *testing.T) {
+	inFreshNamespace(t, func(sh func(string)) {
+		sh("ipset create first hash:ip; ipset create second hash:ip")
+		if sets, err := netlink.IpsetListAll(); err != nil || len(sets) != 2 {
+			t.Errorf("%v, %v", sets, err)
+		}
+		if names := setName(0) + " " + setName(1) + setName(2); names != "first second" {
+			t.Errorf("sets 0, 1 and 2 are %q", names)
+		}
+	})
+}
+
+func TestSavedRule(t *testing.T) {
+	r := savedRule("legacy ip filter", "FORWARD",
+		`-A FORWARD -i cali+ ! -o "eth0" -m set --match-set cali40s src -m comment --comment "say \"yes\" to all" -j MARK --set-xmark 0x1/0x1`)
+	if got, want := r.String(), `legacy ip filter FORWARD: MARK of cali* of eth0 of set cali40s "say \"yes\" to all" #`; !strings.HasPrefix(got, want) {
+		t.Errorf("%s, want %s…", got, want)
+	}
+}
+
+func TestUserComments(t *testing.T) {
+	data := []byte("\x00\x03ab\x00\x02\x01x\x00\x02c\x00\x00\x7ftoo long")
+	if diff := cmp.Diff([]string{"ab", "c"}, userComments(data)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// /proc/net/ip_vs as a node of kube-router with its service proxy has it.
+func TestParseIPVS(t *testing.T) {
+	got, err := parseIPVS(strings.NewReader(`IP Virtual Server version 1.2.1 (size=4096)
+Prot LocalAddress:Port Scheduler Flags
+  -> RemoteAddress:Port Forward Weight ActiveConn InActConn
+TCP  0A600001:01BB rr
+  -> 0A4D0001:192B      Masq    1      0          0
+FWM  000015C0 rr
+`))
+	if diff := cmp.Diff([]string{"TCP 0A600001:01BB", "FWM 000015C0"}, got); diff != "" || err != nil {
+		t.Errorf("%v %s", err, diff)
+	}
+}
