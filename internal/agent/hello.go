@@ -20,7 +20,7 @@ func (s *server) hello(_ context.Context, args helloArgs) (Hello, error) {
 	}
 	h.Kernel = unix.ByteSliceToString(name.Release[:])
 	// Only Linux has the file; it is of the namespace of who reads it.
-	if b, err := fs.ReadFile(s.proc, "sys/net/ipv4/tcp_congestion_control"); err == nil {
+	if b, err := fs.ReadFile(s.root.Proc, "sys/net/ipv4/tcp_congestion_control"); err == nil {
 		h.Congestion = strings.TrimSpace(string(b))
 	}
 	var err error

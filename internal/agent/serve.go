@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"slices"
 	"sync"
@@ -39,7 +38,7 @@ type operation func(ctx context.Context, args json.RawMessage) (any, error)
 
 type server struct {
 	operations map[string]operation
-	proc       fs.FS
+	root       sysmon.Root
 	scope      sysmon.Scope
 	labels     map[string]string
 	echoes     echoes
@@ -55,7 +54,7 @@ type server struct {
 }
 
 func newServer(out io.Writer, scope sysmon.Scope, labels map[string]string) *server {
-	s := &server{proc: sysmon.Proc(), scope: scope, labels: labels, out: out}
+	s := &server{root: sysmon.Machine(), scope: scope, labels: labels, out: out}
 	s.operations = map[string]operation{
 		opHello:  with(s.hello),
 		opRecord: with(s.record),
@@ -217,7 +216,7 @@ func (s *server) record(context.Context, none) (none, error) {
 	if s.recorder != nil {
 		return none{}, errRecording
 	}
-	r, err := sysmon.Start(s.proc, s.scope, s.labels)
+	r, err := sysmon.Start(s.root, s.scope, s.labels)
 	s.recorder = r
 	return none{}, err
 }

@@ -213,7 +213,7 @@ func FuzzServe(f *testing.F) {
 	proc := fstest.MapFS{"meminfo": {Data: []byte("MemTotal: 5 kB\n")}}
 	f.Fuzz(func(t *testing.T, text string) {
 		s := newServer(nil, sysmon.ScopeNode, nil)
-		s.proc = proc
+		s.root.Proc = proc
 		s.operations[opEcho] = with(func(_ context.Context, a echoArgs) (echoResult, error) { return echoResult{a.Addr}, nil })
 		s.operations[opReach] = with(func(_ context.Context, p Probe) (Reached, error) { return Reached{}, p.setDefaults() })
 		s.operations[opWhole] = with(func(_ context.Context, w Whole) (Answer, error) { return Answer{}, w.setDefaults() })

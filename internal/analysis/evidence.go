@@ -126,10 +126,11 @@ func Collect(rec *result.Record, opt Options) *Evidence {
 			switch {
 			case !known[name] && !slices.Contains(e.Unknown, name):
 				e.Unknown = append(e.Unknown, name)
-			case known[name] && name != result.MemoryOverhead:
+			case known[name] && name != result.MemoryOverhead && name != result.RetransmitsPerGiB:
 				e.add(s, name, v)
 			}
 		}
+		e.addRetransmits(s)
 	}
 	e.levelCycles()
 	e.addMemoryOverhead()
@@ -200,6 +201,16 @@ func (e *Evidence) addMemoryOverhead() {
 		if s.Workload == Idle && s.Contender != e.Run.Baseline && measured && beside {
 			e.add(s, result.MemoryOverhead, used-base)
 		}
+	}
+}
+
+// addRetransmits derives the retransmits of a sample by GiB that it received: a network
+// that moves twice as much has twice as many chances to send again.
+func (e *Evidence) addRetransmits(s *result.Sample) {
+	again, counted := s.Metrics[result.Retransmits]
+	seconds := cmp.Or(float64(s.Elapsed), float64(e.Run.Plan.Duration))
+	if gib := s.Metrics[result.Goodput] / 8 * seconds / (1 << 30); counted && gib > 0 {
+		e.add(s, result.RetransmitsPerGiB, again/gib)
 	}
 }
 

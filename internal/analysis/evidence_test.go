@@ -101,6 +101,27 @@ func TestComparisonThatCannotBe(t *testing.T) {
 	}
 }
 
+// A network that moves four times as much and sends twice as many segments again is the
+// better one: retransmits are judged by what was received.
+func TestRetransmitsAreByTraffic(t *testing.T) {
+	const gib = 8 * (1 << 30) // bits
+	rec := analysistest.Record(append(
+		analysistest.Over(6, "host", analysistest.Always(map[string]float64{"goodput": 4 * gib, "retransmits": 80})),
+		analysistest.Over(6, "x", analysistest.Always(map[string]float64{"goodput": gib, "retransmits": 40}))...)...)
+	r := assemble.Report(rec, analysis.Options{})
+	for contender, want := range map[string]float64{"host": 2, "x": 4} { // in 10 s
+		if got := analysistest.Find(t, r, contender, result.RetransmitsPerGiB); got.Median != want || !got.Ranked {
+			t.Errorf("%s: %v by GiB, ranked %v; want %v, ranked", contender, got.Median, got.Ranked, want)
+		}
+		if got := analysistest.Find(t, r, contender, result.Retransmits); got.Ranked {
+			t.Errorf("%s: the count is ranked", contender)
+		}
+	}
+	if got := analysistest.Find(t, r, "x", result.RetransmitsPerGiB).VsBaseline; got == nil || got.Ratio != 2 {
+		t.Errorf("ratio %+v, want 2", got)
+	}
+}
+
 func TestGroupsStayApart(t *testing.T) {
 	rec := &result.Record{Run: result.Run{Baseline: "host"}}
 	for _, underlay := range []string{"switch", "vpc"} {

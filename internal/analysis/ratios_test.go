@@ -115,7 +115,7 @@ func TestStandInOfARound(t *testing.T) {
 // No ratio is left out in silence.
 func TestZeroBaseline(t *testing.T) {
 	analysistest.CheckFindings(t, assemble.Report(measuredApart(), analysis.Options{}).Findings, "zero_baseline", []analysis.Finding{{Severity: analysis.Info, Contender: "host",
-		Text: "zero, so that there are no ratios to it: dts retransmits in round 1"}})
+		Text: "zero, so that there are no ratios to it: dts retransmits_per_gib in round 1"}})
 }
 
 // A datagram rate says nothing of the path while nobody counted the loss.

@@ -68,6 +68,7 @@ func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step
 	}
 	quiet := newGate()
 	disturbed := map[int]string{} // by cycle, what did
+	taken := map[int]use{}
 	wanted := max(1, int(math.Round(float64(plan.Duration/plan.Slice))))
 	count := 0
 	for ; count < moreCycles*wanted && count-len(disturbed) < wanted && ctx.Err() == nil; count++ {
@@ -88,6 +89,7 @@ func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step
 		if why := quiet.end(); why != "" {
 			disturbed[cycle] = why
 		}
+		taken[cycle] = quiet.took
 		// Of those that are tried, or of those that are wanted, as it comes sooner.
 		clock.part = float64(len(turns)) * max(float64(cycle)/float64(moreCycles*wanted), float64(cycle-len(disturbed))/float64(wanted))
 	}
@@ -99,8 +101,15 @@ func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step
 		}
 		clear(disturbed)
 	}
+	var others use
+	for cycle, its := range taken {
+		if _, away := disturbed[cycle]; !away {
+			others.add(its)
+		}
+	}
 	var samples []*result.Sample
 	for _, t := range turns {
+		t.foreign = others.foreign()
 		r.close(plan, step, t, disturbed)
 		samples = append(samples, t.sample)
 		clock.step()

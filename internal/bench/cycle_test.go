@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -194,6 +195,28 @@ func TestRunEndsWhenEnough(t *testing.T) {
 	}
 	if a.open != 0 || !slices.Equal(asked, []int{1, 2, 3}) || len(samplesOf(t, r)) != 3*2*2 {
 		t.Errorf("asked after rounds %v, %d samples, %d networks up; want 3 rounds × 2 contenders × (the step and the set-up)", asked, len(samplesOf(t, r)), a.open)
+	}
+}
+
+// What other processes used is of the cycles that count, and no negative time.
+func TestForeign(t *testing.T) {
+	from := reading{total: 100, foreign: 5, cpus: 2}
+	var all use
+	if all.foreign() != nil {
+		t.Error("known before anything was read")
+	}
+	all.add(from.use(reading{total: 104, foreign: 5.2, cpus: 2})) // 2 s of two CPUs
+	all.add(from.use(reading{total: 108, foreign: 5.4, cpus: 2})) // 4 s
+	if got := all.foreign(); got == nil || math.Abs(*got-0.1) > 1e-12 {
+		t.Errorf("got %v, want 0.1 CPUs", got)
+	}
+	ticks := from.use(reading{total: 104, foreign: 4.9, cpus: 2})
+	if got := ticks.foreign(); got == nil || *got != 0 {
+		t.Errorf("got %v, want 0", got)
+	}
+	unread := from.use(reading{})
+	if unread.foreign() != nil {
+		t.Error("known although /proc could not be read")
 	}
 }
 

@@ -18,10 +18,21 @@ type side struct {
 	cpus       []int
 }
 
+// aside is what the recorded window holds that no traffic cost.
+type aside struct {
+	spin    float64 // CPU-seconds per second that the load generator spent waiting for its next send
+	foreign float64 // CPU-seconds per second of processes that are not the run's
+	pauses  float64 // share of the window that goodput leaves out
+}
+
+// gbit is the traffic of the whole window, Gbit/s, which is what the recorded CPUs
+// worked for.
+func (a aside) gbit(s *result.Sample) float64 {
+	return s.Metrics[result.Goodput] / 1e9 * (1 - a.pauses)
+}
+
 // cpuFigures adds what the step cost each side, by mode, and both by traffic.
-// spin is what the load generator spent waiting (CPU-seconds per second): it is
-// in the client's CPU and left out of what traffic cost.
-func cpuFigures(s *result.Sample, client, server side, spin float64) error {
+func cpuFigures(s *result.Sample, client, server side, not aside) error {
 	var total, published, userAndSystem float64
 	for name, sd := range map[string]side{"cpu_client": client, "cpu_server": server} {
 		modes, err := sd.modes()
@@ -36,33 +47,33 @@ func cpuFigures(s *result.Sample, client, server side, spin float64) error {
 		published += notIdle(modes) / 2 // the study's means are over two nodes
 		userAndSystem += userSystem(modes) / 2
 	}
-	if gbit := s.Metrics[result.Goodput] / 1e9; gbit > 0 {
+	if gbit := not.gbit(s); gbit > 0 {
 		s.Metrics[result.CPUPerGbitPublished] = published / gbit
 		s.Metrics[result.CPUPerGbitUserSystem] = userAndSystem / gbit
 	}
-	perTraffic(s, total-spin)
+	perTraffic(s, total, not)
 	return nil
 }
 
 // sharedCPUFigures adds what can be known when both sides ran on the same
 // CPUs: the cost of both by traffic, and the hypervisor's share, which is put
 // down to the client.
-func sharedCPUFigures(s *result.Sample, both side, spin float64) error {
+func sharedCPUFigures(s *result.Sample, both side, not aside) error {
 	modes, err := both.modes()
 	if err != nil {
 		return err
 	}
 	s.Metrics[result.CPUClientSteal] = modes["steal"]
-	perTraffic(s, busy(modes)-spin)
+	perTraffic(s, busy(modes), not)
 	return nil
 }
 
 // perTraffic relates the CPUs that worked to what was moved.
-func perTraffic(s *result.Sample, cpus float64) {
-	if cpus <= 0 {
+func perTraffic(s *result.Sample, cpus float64, not aside) {
+	if cpus -= not.spin + not.foreign; cpus <= 0 {
 		return // less than the tick sees
 	}
-	if gbit := s.Metrics[result.Goodput] / 1e9; gbit > 0 {
+	if gbit := not.gbit(s); gbit > 0 {
 		s.Metrics[result.CPUPerGbit] = cpus / gbit
 	}
 	if rate := s.Metrics[result.Rate]; rate > 0 {
@@ -103,6 +114,11 @@ func (sd side) count() int {
 	if len(sd.cpus) > 0 {
 		return len(sd.cpus)
 	}
+	return sd.machine()
+}
+
+// machine is how many CPUs the side's machine has.
+func (sd side) machine() int {
 	family, ok := sd.rec.Family("node_cpu_seconds")
 	if !ok {
 		return 0

@@ -16,6 +16,7 @@ type gate struct {
 	proc  procfs.FS
 	blind bool // /proc can't be read
 	from  reading
+	took  use // between begin and end
 }
 
 // reading is what the CPUs of the machine have done so far, seconds.
@@ -25,6 +26,26 @@ type reading struct {
 	// which has a PID namespace, those that are not the run's. Kernel threads have
 	// no user time, so that what they do for a contender is not held against it.
 	foreign float64
+	cpus    int
+}
+
+// use is what happened between two readings.
+type use struct {
+	wall   float64 // seconds
+	others float64 // CPU-seconds that processes other than the run's took
+}
+
+func (u *use) add(o use) { u.wall, u.others = u.wall+o.wall, u.others+o.others }
+
+// foreign is CPU-seconds per second of other processes; nil where it is unknown. The
+// ticks in which a kernel counts can make the run's own processes seem to have used more
+// than all together: that is none.
+func (u use) foreign() *float64 {
+	if u.wall <= 0 {
+		return nil
+	}
+	rate := max(0, u.others/u.wall)
+	return &rate
 }
 
 // The shares of all CPU time of a cycle above which it counts as disturbed.
@@ -52,7 +73,16 @@ func (g *gate) end() string {
 	if g.blind {
 		return ""
 	}
-	return g.from.until(g.read())
+	now := g.read()
+	g.took = g.from.use(now)
+	return g.from.until(now)
+}
+
+func (from reading) use(to reading) use {
+	if from.cpus == 0 || to.cpus == 0 {
+		return use{}
+	}
+	return use{wall: (to.total - from.total) / float64(to.cpus), others: to.foreign - from.foreign}
 }
 
 func (from reading) until(to reading) string {
@@ -78,15 +108,15 @@ func (g *gate) read() reading {
 	c := stat.CPUTotal
 	r := reading{
 		total: c.User + c.Nice + c.System + c.Idle + c.Iowait + c.IRQ + c.SoftIRQ + c.Steal,
-		steal: c.Steal, foreign: c.User + c.Nice,
+		steal: c.Steal, foreign: c.User + c.Nice, cpus: len(stat.CPU),
 	}
 	processes, err := g.proc.AllProcs()
 	if err != nil {
 		return reading{}
 	}
 	for _, p := range processes {
-		if s, err := p.Stat(); err == nil { // else it has just ended
-			r.foreign -= float64(s.UTime) / userHZ
+		if s, err := p.Stat(); err == nil { // else it has just ended, and its parent has its time
+			r.foreign -= (float64(s.UTime) + float64(s.CUTime)) / userHZ
 		}
 	}
 	return r

@@ -35,6 +35,9 @@ type drive struct {
 	raw    *result.Folder
 	watch  *watch
 	params workload.Params
+	// foreign is what processes that are not the run's used (CPU-seconds per second, on
+	// all CPUs of the machine); nil is unknown.
+	foreign *float64
 }
 
 // prepare makes the step's path and starts the recorders at the nodes and pods, or
@@ -85,7 +88,11 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, at *standing, s *r
 	}
 	session := d.session(plan)
 	limit, cancel := context.WithTimeout(ctx, session.Warmup+session.Duration+stepPatience)
+	others := newGate()
+	others.begin()
 	out, err := w.Drive(limit, session)
+	others.end()
+	d.foreign = others.took.foreign()
 	late := limit.Err() != nil && ctx.Err() == nil
 	cancel()
 	recordings, recErr := d.watch.stop()
@@ -123,7 +130,10 @@ func (r *Runner) conclude(plan *result.Plan, d *drive, step result.Step, out wor
 	}
 	cpus := 0
 	if recErr == nil {
-		cpus, recErr = r.figures(d, windows, recordings, out.ClientSpin)
+		if d.foreign != nil {
+			s.Metrics[result.CPUForeign] = *d.foreign
+		}
+		cpus, recErr = r.figures(d, windows, recordings, aside{spin: out.ClientSpin, pauses: out.Pauses})
 	}
 	if d.memory > 0 && s.Metrics[result.MemoryUsed] > 0 {
 		s.Metrics[result.MemoryUsed] = d.memory // what was recorded is of all that stand
@@ -157,7 +167,7 @@ func (r *Runner) ceiling(s *result.Sample) unit.BitRate {
 // figures derives metrics from what the recordings show of the windows, by node,
 // and keeps the recordings as raw files. It returns the number of CPUs of client and
 // server together.
-func (r *Runner) figures(d *drive, windows map[string][]sysmon.Window, recordings map[string]*sysmon.Recording, spin float64) (cpus int, err error) {
+func (r *Runner) figures(d *drive, windows map[string][]sysmon.Window, recordings map[string]*sysmon.Recording, not aside) (cpus int, err error) {
 	if err := writeRecordings(d.raw, d.watch, recordings); err != nil {
 		return 0, err
 	}
@@ -178,12 +188,25 @@ func (r *Runner) figures(d *drive, windows map[string][]sysmon.Window, recording
 		return 0, err
 	}
 	if apart(pair) {
-		return sides[0].count() + sides[1].count(), cpuFigures(s, sides[0], sides[1], spin)
+		cpus = sides[0].count() + sides[1].count()
+		not.foreign = foreignOn(cpus, sides[0], s)
+		return cpus, cpuFigures(s, sides[0], sides[1], not)
 	}
 	// Both sides on the same CPUs can't be told apart: all of it is one side's.
 	both := sides[0]
 	both.cpus = slices.Compact(slices.Sorted(slices.Values(slices.Concat(pair.Client.CPUs(), pair.Server.CPUs()))))
-	return both.count(), sharedCPUFigures(s, both, spin)
+	not.foreign = foreignOn(both.count(), both, s)
+	return both.count(), sharedCPUFigures(s, both, not)
+}
+
+// foreignOn is what other people's processes took of so many CPUs of the side's machine
+// (CPU-seconds per second): all of it where these are all CPUs. Where they are fewer,
+// nobody knows on which CPUs those processes ran: 0.
+func foreignOn(cpus int, on side, s *result.Sample) float64 {
+	if cpus < on.machine() {
+		return 0
+	}
+	return s.Metrics[result.CPUForeign]
 }
 
 // apart says that the CPU time of client and server can be told apart: they

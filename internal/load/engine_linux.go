@@ -64,7 +64,8 @@ type engine struct {
 	wakeAt     int64 // when the wait should have ended, if it was for a send
 	spinUntil  int64 // when the spin should end, if the wait is none
 	preempted  int64
-	cpu, spun  time.Duration // at begin; then what the window took
+	cpu        time.Duration // at begin; then what the window took
+	spin       spin
 	waited     time.Duration // for a CPU, at begin
 	res        Result
 }
@@ -303,11 +304,12 @@ func (e *engine) await(now int64, pause time.Duration) ([]unix.EpollEvent, error
 		}
 		turn := then - now
 		now = then
-		if turn <= int64(spinStep) {
-			e.spun += time.Duration(turn)
-		} else if n := e.self.preempted(); n > e.preempted {
-			e.preempted = n
-			e.guard.interrupted(now, turn)
+		e.spin.add(turn)
+		if turn > int64(spinStep) {
+			if n := e.self.preempted(); n > e.preempted {
+				e.preempted = n
+				e.guard.interrupted(now, turn)
+			}
 		}
 		if now >= e.spinUntil || now < e.guard.until {
 			return nil, nil

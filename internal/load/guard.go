@@ -19,8 +19,8 @@ const (
 	firstLead = 60 * time.Microsecond
 	mostLead  = 200 * time.Microsecond
 	leadStep  = 10 * time.Microsecond
-	// spinStep is the longest turn of the loop that counts as spinning;
-	// longer ones were interrupted.
+	// spinStep is the longest turn of the loop that was not interrupted by another
+	// process.
 	spinStep = 20 * time.Microsecond
 	// respite is how long the loop only sleeps once others took mostLost of the
 	// CPU from its spinning within as long. What runs for microseconds now and

@@ -108,7 +108,7 @@ func sample(rounds int) *analysis.Report {
 	add(r, "setup", "", "setup_time", rounds, names, []float64{0.041, 0.183, 0.224, 0.231, 0.262, 0.301, 0.287, 0.312}, none)
 	add(r, "idle", "pod", "memory_overhead", rounds, names, []float64{nan, 1.2e6, 2.1e6, 2.4e6, 2.2e6, 2.9e6, 2.6e6, 3.1e6}, none)
 	add(r, "dts", "pod", "goodput", rounds, names, []float64{17.3e9, 17.1e9, 15.9e9, 15.7e9, 15.6e9, 9.8e9, 9.6e9, 9.5e9}, tiers)
-	add(r, "dts", "pod", "retransmits", rounds, names, []float64{12, 14, 80, 74, 91, 310, 280, 295}, none)
+	add(r, "dts", "pod", "retransmits_per_gib", rounds, names, []float64{12, 14, 80, 74, 91, 310, 280, 295}, none)
 	add(r, "dts", "pod", "cpu_per_gbit", rounds, names, []float64{0.081, 0.083, 0.092, 0.094, 0.095, 0.161, 0.166, 0.168}, tiers)
 	add(r, "dus", "pod", "goodput", rounds, names, []float64{3.1e9, nan, 2.4e9, 2.5e9, 2.3e9, 1.4e9, 1.3e9, 1.35e9}, tiers)
 	add(r, "dus", "pod", "loss", rounds, names, []float64{0.02, nan, 0.11, 0.1, 0.12, 0.36, 0.38, 0.37}, none)

@@ -10,6 +10,7 @@ const (
 	Goodput              = "goodput"
 	Rate                 = "rate"
 	Retransmits          = "retransmits"
+	RetransmitsPerGiB    = "retransmits_per_gib"
 	Loss                 = "loss"
 	Jitter               = "jitter"
 	TimeToFirstByte      = "time_to_first_byte"
@@ -26,6 +27,7 @@ const (
 	CPUServer            = "cpu_server"
 	CPUClientSteal       = "cpu_client_steal"
 	CPUServerSteal       = "cpu_server_steal"
+	CPUForeign           = "cpu_foreign"
 	CPUPerGbit           = "cpu_per_gbit"
 	CPUPerGbitPublished  = "cpu_per_gbit_published"
 	CPUPerGbitUserSystem = "cpu_per_gbit_user_system"
@@ -145,7 +147,9 @@ var trafficMetrics = []Metric{
 		Roles: Ranked | Expected | Headline | Steady | Tuned | RatioMissed, Column: 1, Aspect: Traffic},
 	{Name: Rate, Unit: "1/s", Better: Higher, Help: "requests or messages completed per second",
 		Roles: Ranked | Expected | Tuned | RatioMissed, Column: 16, Aspect: Traffic, StandIn: 1},
-	{Name: Retransmits, Unit: "count", Better: Lower, Help: "TCP segments sent again during the window",
+	{Name: Retransmits, Unit: "count", Better: Lower, Help: "TCP segments sent again during the window: a faster contender has more chances to; see retransmits_per_gib",
+		Roles: MayBeZero},
+	{Name: RetransmitsPerGiB, Unit: "1/GiB", Better: Lower, Help: "TCP segments sent again by GiB that was received",
 		Roles: Ranked | MayBeZero | RatioMissed, Column: 14},
 	{Name: Loss, Unit: "1", Better: Lower, Help: "share of datagrams sent that did not arrive, 0 to 1",
 		Roles: Ranked | MayBeZero | Tuned | RatioMissed, Column: 9},
@@ -228,6 +232,8 @@ func cpuMetrics() []Metric {
 }
 
 var costMetrics = []Metric{
+	{Name: CPUForeign, Unit: "CPU-s/s", Better: Lower, Help: "user time of processes that are not the run's, all CPUs of the machine; cpu_client and cpu_server hold it, what traffic cost does not where they are all CPUs",
+		Roles: MayBeZero | CPUTime},
 	{Name: CPUPerGbit, Unit: "CPU-s/Gbit", Better: Lower, Help: "busy CPU of client and server, softirq and irq included, by goodput",
 		Roles: Ranked | Expected | Headline | Tuned | RatioMissed | CPUTime, Column: 10, Aspect: Cost, Per: Goodput},
 	{Name: CPUPerGbitPublished, Unit: "CPU-s/Gbit", Better: Lower, Help: "the 2024 study's formula: all modes but idle, mean of client and server, by goodput",

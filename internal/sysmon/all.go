@@ -13,6 +13,7 @@ func Samplers() []Sampler {
 		self(),
 		pressure(),
 		conntrack(),
+		energy(),
 	}
 }
 
@@ -24,7 +25,6 @@ func All() []Sampler {
 		softirqs(),
 		interrupts(),
 		frequency(),
-		energy(),
 	)
 }
 

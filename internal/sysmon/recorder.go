@@ -60,16 +60,13 @@ type metricState struct {
 	columns []*column // in the order of their first appearance
 }
 
-// Proc returns the /proc that recorders read on a real machine.
-func Proc() fs.FS { return keeping("/proc") }
-
-// Start records what the steps of a run need: Samplers of that scope, below a
-// root that stands for /proc. Otherwise it is as StartWith.
-func Start(proc fs.FS, scope Scope, labels map[string]string) (*Recorder, error) {
+// Start records what the steps of a run need: Samplers of that scope. Otherwise it is
+// as StartWith.
+func Start(root Root, scope Scope, labels map[string]string) (*Recorder, error) {
 	if _, err := ParseScope(string(scope)); err != nil {
 		return nil, err
 	}
-	return StartWith(Options{Root: Root{Proc: proc}, Labels: labels, Samplers: OfScope(scope, Samplers())})
+	return StartWith(Options{Root: root, Labels: labels, Samplers: OfScope(scope, Samplers())})
 }
 
 // StartWith takes the first snapshot and goes on until Stop. A label that
@@ -261,7 +258,8 @@ func (r *Recorder) fault(s *Sampler, err error) {
 	}
 	r.faulty[s.Name] = true
 	// A kernel that was started with psi=0 has the files and opens none.
-	if s.Optional && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, errors.ErrUnsupported)) {
+	// Only root reads the counters of energy.
+	if s.Optional && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission)) {
 		r.rec.Missing = append(r.rec.Missing, s.Name)
 		return
 	}

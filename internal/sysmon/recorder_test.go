@@ -22,7 +22,7 @@ var sameValue = cmp.Comparer(func(a, b Value) bool { return a == b || a.IsAbsent
 
 // of returns what Start asks for.
 func of(proc fs.FS, scope Scope, labels map[string]string) Options {
-	return Options{Root: Root{Proc: proc}, Labels: labels, Samplers: OfScope(scope, Samplers())}
+	return Options{Root: Root{Proc: proc, Sys: fstest.MapFS{}}, Labels: labels, Samplers: OfScope(scope, Samplers())}
 }
 
 const devHeadings = "Inter-| Receive\n face |bytes\n"
@@ -99,7 +99,7 @@ func TestStartErrors(t *testing.T) {
 		{"label of a sampler", ScopePod, map[string]string{"device": "c"}, `label "device": the name is taken by`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := Start(fstest.MapFS{}, tt.scope, tt.labels)
+			_, err := Start(Root{Proc: fstest.MapFS{}, Sys: fstest.MapFS{}}, tt.scope, tt.labels)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want one with %q", err, tt.want)
 			}
@@ -139,7 +139,7 @@ func TestRealRecording(t *testing.T) {
 			return // nothing of the machine is recorded here
 		}
 	}
-	r, err := Start(Proc(), ScopeNode, map[string]string{"node": "here"})
+	r, err := Start(Machine(), ScopeNode, map[string]string{"node": "here"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestConcurrentMarks(t *testing.T) {
 func BenchmarkSnapshot(b *testing.B) {
 	for _, scope := range []Scope{ScopeNode, ScopePod} {
 		b.Run(string(scope), func(b *testing.B) {
-			r, err := newRecorder(of(Proc(), scope, nil))
+			r, err := newRecorder(of(Machine().Proc, scope, nil))
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -53,7 +53,7 @@ type Root struct {
 }
 
 // Machine returns the root of the machine that this program runs on.
-func Machine() Root { return Root{Proc: Proc(), Sys: keeping("/sys")} }
+func Machine() Root { return Root{Proc: keeping("/proc"), Sys: keeping("/sys")} }
 
 // Metric describes one family that a sampler gives.
 type Metric struct {

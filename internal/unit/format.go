@@ -58,6 +58,8 @@ func Format(value float64, unit string) string {
 		return Seconds(value).String()
 	case "1/s":
 		return PerSecond(value).String()
+	case "1/GiB":
+		return significant(value) + "/GiB"
 	case "CPU-s/s":
 		return prefixed(value, cpus, "CPU")
 	case "CPU-s/Gbit":

@@ -153,7 +153,7 @@ const mostGaps = 0.1
 func (d mover) outcome(m *move, r *transfer.Report, served *transfer.Served) (Outcome, error) {
 	out := Outcome{Metrics: map[string]float64{
 		result.Goodput: r.Goodput(), result.TimeToFirstByte: r.TimeToFirstByte(), "transfers": float64(len(r.Transfers)),
-	}}
+	}, Pauses: r.Gaps()}
 	note := func(code, text string) { out.Notes = append(out.Notes, result.Reason{Code: code, Text: text}) }
 	if r.FileBytes != m.size || out.Metrics[result.TimeToFirstByte] <= 0 {
 		return out, fmt.Errorf("the client reports a file of %d bytes, of %d, and %v s to the first byte",

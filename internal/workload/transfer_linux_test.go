@@ -90,6 +90,9 @@ func testTransfer(t *testing.T, w Workload) {
 	if err != nil || float64(len(report.Transfers)) != out.Metrics["transfers"] {
 		t.Errorf("%v transfers, and the client says %+v, %v", out.Metrics["transfers"], report, err)
 	}
+	if err == nil && out.Pauses != report.Gaps() { // the recorder sees the pauses, goodput does not
+		t.Errorf("pauses of %v of the window, the client says %v", out.Pauses, report.Gaps())
+	}
 	for _, name := range []string{"server.command", "client.command", "client.json"} {
 		if rawOf(s, name) == "" {
 			t.Errorf("nothing in %s", name)

@@ -87,4 +87,7 @@ type Outcome struct {
 	// its next send, CPU-seconds per second. The recorder sees it as work of
 	// the client's CPUs, which it is not.
 	ClientSpin float64
+	// Pauses is the share of the window that goodput leaves out because nothing was to
+	// be moved in it, 0 to 1. The recorder sees the whole window.
+	Pauses float64
 }
