@@ -2,10 +2,12 @@ package agent
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/signal"
-	"strconv"
 	"syscall"
 	"time"
 )
@@ -13,42 +15,77 @@ import (
 // orphanPoll is how often Idle looks for orphans.
 const orphanPoll = 2 * time.Second
 
-// abandoned is how long a pod outlives its last command. A run starts commands
-// in each of its pods all the time; a pod without any is of a run that was killed.
-const abandoned = time.Hour
+// Sign is the file in a pod by which the pod's run says that it is under way. Renew
+// replaces it.
+const Sign = "/run/cnibench/renewed"
+
+// How long a pod waits for its run: for the first sign, while the run still waits
+// for its other pods, and for the next one.
+const (
+	firstSign = 10 * time.Minute
+	nextSign  = 90 * time.Second
+)
+
+// ErrAbandoned says that the run of a pod gave no sign any more.
+var ErrAbandoned = errors.New("the run gave no sign")
 
 // Idle is the life of a pod's first process. Every command in the pod is a
 // descendant of a ServeExec, which adopts what loses its parent: a process
 // that becomes a child of Idle has lost its ServeExec, and is killed. Idle
-// ends with ctx, when the pod is abandoned, or on SIGTERM, which the kernel would
-// ignore for a first process that does not ask for it.
-func Idle(ctx context.Context) { idle(ctx, orphanPoll, abandoned, busy) }
+// ends with ctx, with ErrAbandoned, or on SIGTERM, which the kernel would ignore
+// for a first process that does not ask for it.
+func Idle(ctx context.Context) error {
+	return idle(ctx, patience{orphanPoll, firstSign, nextSign}, func() string {
+		text, _ := os.ReadFile(Sign) // there is none before the first
+		return string(text)
+	})
+}
 
-func idle(ctx context.Context, poll, abandoned time.Duration, busy func() bool) {
+// patience is how often idle looks, and how long it waits for signs.
+type patience struct{ poll, first, next time.Duration }
+
+func idle(ctx context.Context, p patience, sign func() string) error {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
 	defer signal.Stop(ended)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	look := time.NewTicker(poll)
+	look := time.NewTicker(p.poll)
 	defer look.Stop()
-	last := time.Now() // that a command was seen
+	last, since, left := "", time.Now(), p.first // a monotonic clock: nobody sets it
 	for {
 		reap()
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-ended:
 		case <-look.C:
 			for _, child := range children(os.Getpid()) {
 				_ = syscall.Kill(child, syscall.SIGKILL) // it may have ended
 			}
-			if busy() {
-				last = time.Now()
+			if now := sign(); now != last {
+				last, since, left = now, time.Now(), p.next
 			}
-			if time.Since(last) > abandoned {
-				return
+			if time.Since(since) > left {
+				return fmt.Errorf("%w for %v", ErrAbandoned, left)
 			}
+		}
+	}
+}
+
+// Renew writes a new sign for each byte that it reads, until their end.
+func Renew(r io.Reader, file string) error {
+	one := make([]byte, 1)
+	for {
+		_, err := io.ReadFull(r, one)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = os.WriteFile(file, []byte(rand.Text()), 0o600)
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
@@ -65,19 +102,4 @@ func reap() {
 			return
 		}
 	}
-}
-
-// busy reports whether there is any other process in the pod. In a pod with the
-// node's processes there always is: its deadline ends it.
-func busy() bool {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return true
-	}
-	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil && pid != os.Getpid() {
-			return true
-		}
-	}
-	return false
 }

@@ -34,7 +34,7 @@ func newAgentCmd() *cobra.Command {
 			return agent.Serve(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), sysmon.Scope(scope), labels)
 		},
 	}
-	cmd.AddCommand(newAgentExecCmd(), newAgentIdleCmd(), newAgentHaveCmd(), newAgentNodeCmd(), newAgentOnNodeCmd())
+	cmd.AddCommand(newAgentExecCmd(), newAgentIdleCmd(), newAgentRenewCmd(), newAgentHaveCmd(), newAgentNodeCmd(), newAgentOnNodeCmd())
 	cmd.Flags().StringVar(&scope, "scope", string(sysmon.ScopeNode), "what to record: node, or pod for its network namespace only")
 	cmd.Flags().StringArrayVar(&pairs, "label", nil, "label of the recordings, as NAME=VALUE")
 	return cmd
@@ -57,9 +57,19 @@ func newAgentExecCmd() *cobra.Command {
 func newAgentIdleCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "idle",
-		Short: "Keep a pod alive until SIGTERM, ending orphans",
+		Short: "Keep a pod alive until SIGTERM or until its run gives no sign any more, ending orphans",
 		Args:  cobra.NoArgs,
-		Run:   func(cmd *cobra.Command, _ []string) { agent.Idle(cmd.Context()) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return agent.Idle(cmd.Context()) },
+	}
+}
+
+// newAgentRenewCmd tells the first process of a pod that its run is under way.
+func newAgentRenewCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "renew",
+		Short: "Renew the sign that keeps the pod alive for each byte of standard input",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return agent.Renew(cmd.InOrStdin(), agent.Sign) },
 	}
 }
 

@@ -15,9 +15,10 @@ import (
 
 // cleanFlags is the command line of `cnibench clean`.
 type cleanFlags struct {
-	arena string
-	cache bool
-	kube  run.Cluster
+	arena   string
+	cache   bool
+	allRuns bool
+	kube    run.Cluster
 }
 
 func newCleanCmd() *cobra.Command {
@@ -32,7 +33,9 @@ that tune apply has made, and removes what a crashed download of a kernel left.
 Run directories are kept, and so are downloaded kernels without --cache.
 
 With --arena kube it removes from a cluster the namespaces of runs, and takes off a
-contender that --install had put there; of this machine, nothing. What was installed and
+contender that --install had put there; of this machine, nothing. A run that is under way
+renews its Lease in the cluster: clean looks for that for 40 s, and leaves such a run
+alone unless you give --all-runs. What was installed and
 what was found out of the cluster are in the run's journal there. Whoever can write that
 journal must not decide what runs as root on the nodes: so taking a contender off needs
 the cluster's mark or --scratch, and the --image of the pods that clean the nodes.`,
@@ -53,6 +56,7 @@ the cluster's mark or --scratch, and the --image of the pods that clean the node
 	}
 	addArena(c, &f.arena, "where to clean: auto (this machine, as lab and microvm) or kube (a cluster)")
 	c.Flags().BoolVar(&f.cache, "cache", false, "remove the kernels that were downloaded for guests, too")
+	c.Flags().BoolVar(&f.allRuns, "all-runs", false, "kube: remove runs that are under way, too, without waiting for a sign of life")
 	addConnection(c, &f.kube)
 	addProgram(c, &f.kube)
 	addWithin(c, &f.kube)

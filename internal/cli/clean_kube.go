@@ -16,11 +16,17 @@ func cleanKube(c *cobra.Command, f *cleanFlags) error {
 	if !c.Flags().Changed("pull-policy") {
 		cluster.PullPolicy = ""
 	}
-	removed, err := cluster.Clean(c.Context())
-	for _, what := range removed {
+	did, err := cluster.Clean(c.Context(), f.allRuns)
+	if did == nil {
+		return err
+	}
+	for _, what := range did.Removed {
 		fmt.Fprintf(c.OutOrStdout(), "removed %s\n", what)
 	}
-	if err == nil && len(removed) == 0 {
+	for _, run := range did.Spared {
+		fmt.Fprintf(c.ErrOrStderr(), "run %s is under way: left alone, with what it installed; --all-runs removes that, too\n", run)
+	}
+	if err == nil && len(did.Removed)+len(did.Spared) == 0 {
 		fmt.Fprintln(c.OutOrStdout(), "nothing to clean")
 	}
 	return err

@@ -60,23 +60,23 @@ func Endpoints(init int) (map[string]int, error) {
 }
 
 // Clean removes from the cluster what runs have left: every run's namespaces, and a
-// contender that one had installed, as the run's journal in the cluster says. It
-// returns what it removed, in words.
-func (k *Cluster) Clean(ctx context.Context) ([]string, error) {
+// contender that one had installed, as the run's journal in the cluster says. Runs that
+// are under way keep all of that, unless all is true.
+func (k *Cluster) Clean(ctx context.Context, all bool) (*kube.Cleaned, error) {
 	options := k.Options(nil)
 	cluster, err := kube.Connect(ctx, options)
 	if err != nil {
 		return nil, KubeError(err)
 	}
-	removed, err := kube.Clean(ctx, options)
-	if len(k.Within) > 0 {
-		return removed, KubeError(err)
+	did, err := kube.Clean(ctx, options, all)
+	if did == nil || len(did.Spared) > 0 || len(k.Within) > 0 {
+		return did, KubeError(err)
 	}
 	contender, installErr := k.uninstall(ctx, cluster)
 	if contender != "" && installErr == nil {
-		removed = append(removed, contender)
+		did.Removed = append(did.Removed, contender)
 	}
-	return removed, KubeError(errors.Join(err, installErr))
+	return did, KubeError(errors.Join(err, installErr))
 }
 
 // uninstall takes off a contender that is still installed, and returns its name.

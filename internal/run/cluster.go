@@ -48,7 +48,7 @@ type Cluster struct {
 var (
 	kubeFixed = []string{"mtu", "line-rate", "image", "pod-cpu", "pod-memory", "service-kind", "install", "versions"}
 	kubeFree  = []string{"pull-policy", "tolerations", "namespace-prefix"}
-	kubePlace = []string{"kubeconfig", "context", "nodes", "namespace", "privileged", "scratch", "mirror", "fact", "accept-unpinned"}
+	kubePlace = []string{"kubeconfig", "context", "nodes", "namespace", "privileged", "scratch", "mirror", "fact", "accept-unpinned", "all-runs"}
 )
 
 // NodeNames returns the names that --nodes lists, or nil if it was not given.

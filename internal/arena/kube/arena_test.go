@@ -280,9 +280,12 @@ func TestWhatAnEarlierRunHasLeft(t *testing.T) {
 	if text := unsupported(t, err); !strings.Contains(text, "cnibench-old (made ") || !strings.Contains(text, "cnibench clean --arena kube") {
 		t.Error(text)
 	}
-	removed, err := b.clean(t.Context())
-	if diff := cmp.Diff([]string{"cnibench-old"}, removed); diff != "" || err != nil {
-		t.Error(diff, err)
+	did, err := b.clean(t.Context(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&Cleaned{Removed: []string{"cnibench-old"}}, did); diff != "" {
+		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"cnibench"}, b.left(t)); diff != "" {
 		t.Error(diff)

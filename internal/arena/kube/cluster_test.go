@@ -304,6 +304,46 @@ func TestKubePodIsDeleted(t *testing.T) {
 	}
 }
 
+// Pods of a run that is killed end by themselves, those in the host network too.
+func TestKubePodsEndWithTheirRun(t *testing.T) {
+	a := realArena(t, realCluster(t))
+	n := up(t, a, a.ThisCluster()).(*network)
+	sign := func() string {
+		var out bytes.Buffer
+		if err := runAt(t.Context(), n.pods[0], &out, "cat", agent.Sign); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	before := sign()
+	time.Sleep(2 * renewEvery)
+	if sign() == before {
+		t.Error("the pod hears of no renewal")
+	}
+	n.lease.stop()
+	for end := time.Now().Add(4 * time.Minute); ; time.Sleep(time.Second) {
+		pods, err := a.cl.pods(t.Context(), n.namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		running := 0
+		for i := range pods {
+			if up, _ := judgePod(&pods[i]); up {
+				running++
+			}
+		}
+		if running == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d of %d pods still run", running, len(pods))
+		}
+	}
+	if err := n.Fault(); err == nil || !strings.Contains(err.Error(), "its lease was not renewed") {
+		t.Errorf("fault: %v", err)
+	}
+}
+
 func TestKubeClean(t *testing.T) {
 	o := realCluster(t)
 	a := realArena(t, o)
@@ -311,8 +351,13 @@ func TestKubeClean(t *testing.T) {
 	if _, err := New(t.Context(), o); !strings.Contains(unsupported(t, err), n.run) {
 		t.Errorf("a second run: %v", err)
 	}
-	removed, err := Clean(t.Context(), o)
-	if err != nil || !slices.Contains(removed, n.run) {
-		t.Errorf("removed %v, %v", removed, err)
+	did, err := Clean(t.Context(), o, false)
+	if err != nil || len(did.Removed) > 0 || !slices.Equal(did.Spared, []string{n.run}) {
+		t.Errorf("a run under way: %+v, %v", did, err)
+	}
+	n.lease.stop() // as if it were killed
+	did, err = Clean(t.Context(), o, false)
+	if err != nil || !slices.Contains(did.Removed, n.run) {
+		t.Errorf("a killed run: %+v, %v", did, err)
 	}
 }

@@ -13,9 +13,10 @@ import (
 // Machines are nodes of a cluster on which this program acts as root, each
 // through a privileged pod that is there until Close.
 type Machines struct {
-	cl   *Cluster
-	run  string
-	list []*Worker
+	cl    *Cluster
+	run   string
+	lease *lease
+	list  []*Worker
 }
 
 // OpenMachines starts a privileged pod on each of the options' nodes, or on
@@ -66,11 +67,14 @@ func (cl *Cluster) machines(ctx context.Context) (_ *Machines, err error) {
 	if err := cl.makeNamespace(ctx, namespaceFor(m.run, m.run, "privileged", nil)); err != nil {
 		return nil, err
 	}
+	if m.lease, err = cl.hold(ctx, m.run, leaseName, m.run); err != nil {
+		return nil, err
+	}
 	var plans []podPlan
 	for _, at := range nodes {
 		plans = append(plans, podPlan{namespace: m.run, name: at.name, node: at, onNode: true})
 	}
-	m.list, err = cl.workers(ctx, m.run, plans)
+	m.list, err = cl.workers(ctx, m.run, plans, m.lease)
 	return m, noPrivileged(err)
 }
 
@@ -103,5 +107,6 @@ func (m *Machines) Close(ctx context.Context) error {
 	for _, w := range m.list {
 		w.end()
 	}
+	m.lease.stop()
 	return m.cl.removeNamespaces(ctx, m.run)
 }

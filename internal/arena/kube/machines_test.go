@@ -177,8 +177,8 @@ func TestMachinesClean(t *testing.T) {
 	if err != nil || len(pods.Items) != 1 || !pods.Items[0].Spec.HostPID {
 		t.Errorf("%+v, %v", pods.Items, err)
 	}
-	removed, err := b.clean(t.Context())
-	if err != nil || len(removed) != 1 || b.left(t) != nil {
-		t.Errorf("removed %v, %v; left %v", removed, err, b.left(t))
+	did, err := b.clean(t.Context(), true)
+	if err != nil || len(did.Removed) != 1 || b.left(t) != nil {
+		t.Errorf("%+v, %v; left %v", did, err, b.left(t))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -164,7 +165,7 @@ func (cl *Cluster) untouched(ctx context.Context) error {
 	}
 	return &arena.Unsupported{
 		Reason: "an earlier run has left, or another one has just made: " + strings.Join(names, ", "),
-		Remedy: "unless another run is under way, remove it with: cnibench clean --arena kube",
+		Remedy: "wait for the run that is under way, or remove what was left with: cnibench clean --arena kube",
 	}
 }
 
@@ -181,26 +182,54 @@ func (cl *Cluster) ours(ctx context.Context) ([]corev1.Namespace, error) {
 	return list.Items, nil
 }
 
-// Clean removes what runs have left in the cluster, by its labels, and returns
-// the namespaces that it removed. A run that is under way loses its pods.
-func Clean(ctx context.Context, o Options) (removed []string, err error) {
+// Cleaned is what Clean did.
+type Cleaned struct {
+	Removed []string // in words
+	Spared  []string // the runs that are under way
+}
+
+// Clean removes what runs have left in the cluster, by its labels. Runs that are under
+// way are left alone, unless all is true.
+func Clean(ctx context.Context, o Options, all bool) (*Cleaned, error) {
 	cl, err := Connect(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	return cl.clean(ctx)
+	return cl.clean(ctx, all)
 }
 
-func (cl *Cluster) clean(ctx context.Context) (removed []string, err error) {
-	if within := cl.Options.Within; len(within) > 0 {
-		return cl.cleanWithin(ctx)
+func (cl *Cluster) clean(ctx context.Context, all bool) (*Cleaned, error) {
+	if len(cl.Options.Within) > 0 {
+		return cl.cleanWithin(ctx, all)
 	}
 	list, err := cl.ours(ctx)
 	if err != nil {
 		return nil, err
 	}
+	leases := map[string]string{}
 	for _, n := range list {
-		removed = append(removed, n.Name)
+		leases[n.Labels[labelRun]] = n.Labels[labelRun]
 	}
-	return removed, cl.removeNamespaces(ctx, removed...)
+	alive, err := cl.spare(ctx, leases, all)
+	if err != nil {
+		return nil, err
+	}
+	did := &Cleaned{}
+	for _, n := range list {
+		switch run := n.Labels[labelRun]; {
+		case !alive[run]:
+			did.Removed = append(did.Removed, n.Name)
+		case !slices.Contains(did.Spared, run):
+			did.Spared = append(did.Spared, run)
+		}
+	}
+	return did, cl.removeNamespaces(ctx, did.Removed...)
+}
+
+// spare returns those of the runs that clean leaves alone.
+func (cl *Cluster) spare(ctx context.Context, leases map[string]string, all bool) (map[string]bool, error) {
+	if all {
+		return nil, nil
+	}
+	return cl.alive(ctx, leases)
 }

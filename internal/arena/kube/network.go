@@ -26,6 +26,7 @@ type network struct {
 	run       string // its name, in its labels
 	namespace string // where its objects are
 	made      bool   // the namespace, or it may have been
+	lease     *lease // nil before it is held
 	installed bool   // the contender, or a part of it
 	ctx       context.Context
 	cancel    context.CancelFunc
@@ -171,22 +172,28 @@ func (cl *Cluster) silent(ctx context.Context, nodes []*node) error {
 }
 
 // Down implements arena.Network. After an error it can be called again, which
-// the next Up does.
+// the next Up does. The Lease is there until the contender is off.
 func (n *network) Down(ctx context.Context) error {
 	n.cancel() // ends every command
-	err := n.removeObjects(ctx)
-	if err == nil {
-		n.made = false
-		n.mu.Lock()
-		n.sandboxes = nil
-		n.mu.Unlock()
-	}
+	var err error
 	if n.installed {
+		if n.made { // the pods go while the pod network is there that detaches them
+			err = n.cl.clearOne(ctx, n.namespace, metav1.ListOptions{LabelSelector: labelRun + "=" + n.run})
+		}
 		if left := n.arena.opt.Install.Uninstall(ctx, n.cl, n.contender); left != nil {
 			err = errors.Join(err, fmt.Errorf("uninstall %s: %w", n.contender.ID, left))
 		} else {
 			n.installed = false
 		}
+	}
+	n.lease.stop()
+	if left := n.removeObjects(ctx); left != nil {
+		err = errors.Join(err, left)
+	} else {
+		n.made = false
+		n.mu.Lock()
+		n.sandboxes = nil
+		n.mu.Unlock()
 	}
 	if err != nil {
 		n.arena.opt.log("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -200,7 +207,7 @@ func (n *network) Down(ctx context.Context) error {
 // removeObjects removes all that the network has made but the contender.
 func (n *network) removeObjects(ctx context.Context) error {
 	if len(n.cl.Options.Within) > 0 {
-		return n.cl.clear(ctx, labelRun+"="+n.run)
+		return n.cl.clearRun(ctx, n.run)
 	}
 	return n.cl.removeNamespaces(ctx, n.namespaces()...)
 }

@@ -65,8 +65,8 @@ type podPlan struct {
 }
 
 // How long a pod may run, so that none stays when who made it was killed: one for
-// a whole round, one for package onnode. agent.Idle ends pods long before that,
-// unless a node's processes are theirs, too.
+// a whole round, one for package onnode. Without a run that renews its Lease,
+// agent.Idle ends pods long before that.
 const (
 	podLife    = 24 * time.Hour
 	onNodeLife = time.Hour
@@ -96,9 +96,11 @@ func (p podPlan) object(run string, o *Options) (*corev1.Pod, error) {
 			AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
 			Containers: []corev1.Container{{
 				Name: container, Image: o.Image, ImagePullPolicy: corev1.PullPolicy(o.PullPolicy),
-				Command:      []string{Program, "agent", "idle"},
-				Resources:    corev1.ResourceRequirements{Requests: limits, Limits: limits},
-				VolumeMounts: []corev1.VolumeMount{{Name: "run", MountPath: dir}},
+				Command: []string{Program, "agent", "idle"},
+				// What it says when it ends by itself is in the pod's status.
+				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+				Resources:                corev1.ResourceRequirements{Requests: limits, Limits: limits},
+				VolumeMounts:             []corev1.VolumeMount{{Name: "run", MountPath: dir}},
 			}},
 			Volumes: []corev1.Volume{{Name: "run", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}},
 		},

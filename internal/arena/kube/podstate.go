@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
 )
 
@@ -27,7 +29,11 @@ func judgePod(p *corev1.Pod) (running bool, err error) {
 		return false, fmt.Errorf("%s is being deleted by somebody else%s", where, because(p.Status.Reason, p.Status.Message))
 	}
 	if p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
-		if t := terminated(p); t != nil && p.Status.Reason == "" {
+		t := terminated(p)
+		if t != nil && strings.Contains(t.Message, agent.ErrAbandoned.Error()) {
+			return false, fmt.Errorf("%s has ended: %s, because its lease was not renewed: this program was stopped or away from the API server; the next round makes the pod anew", where, strings.TrimSpace(t.Message))
+		}
+		if t != nil && p.Status.Reason == "" {
 			return false, &arena.Unsupported{
 				Reason: fmt.Sprintf("%s ended with exit code %d%s", where, t.ExitCode, because(t.Reason, t.Message)),
 				Remedy: fmt.Sprintf("see that the image %s has this program, for the node's architecture, at %s", p.Spec.Containers[0].Image, Program),

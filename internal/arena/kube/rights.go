@@ -32,6 +32,9 @@ func rule(group string, resources, verbs []string, names ...string) rbacv1.Polic
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs, ResourceNames: names}
 }
 
+// coordination is the API group of Leases.
+const coordination = "coordination.k8s.io"
+
 // rights are what the arena does. They are of the whole cluster, since the
 // namespace's name is not known before.
 func rights(o Options) []right {
@@ -48,6 +51,8 @@ func rights(o Options) []right {
 		{rule: rule("", []string{"pods"}, []string{"get", "list", "create", "delete"})},
 		// A WebSocket is asked for with GET, SPDY with POST.
 		{rule: rule("", []string{"pods/exec"}, []string{"get", "create"})},
+		{rule: rule(coordination, []string{"leases"}, []string{"create"})},
+		{rule: rule(coordination, []string{"leases"}, []string{"get", "update", "delete"}, leaseName)},
 		{rule: rule("", []string{"services"}, []string{"get", "create", "delete"}), lacking: "steps of the path service"},
 		{rule: rule("discovery.k8s.io", []string{"endpointslices"}, []string{"create", "deletecollection"}), lacking: "steps of the path service"},
 		{rule: rule("networking.k8s.io", []string{"networkpolicies"}, []string{"get", "create", "update", "delete"}), lacking: "check policy"},
@@ -63,6 +68,8 @@ func rightsWithin() []right {
 		{rule: rule("", []string{"nodes"}, []string{"list"}), cluster: true},
 		{rule: rule("", []string{"pods"}, []string{"get", "list", "create", "delete"})},
 		{rule: rule("", []string{"pods/exec"}, []string{"get", "create"})},
+		{rule: rule(coordination, []string{"leases"}, []string{"create"})},
+		{rule: rule(coordination, []string{"leases"}, []string{"get", "update", "delete"}, leaseName)},
 		{rule: rule("", []string{"services"}, []string{"get", "list", "create", "delete"}), lacking: "steps of the path service"},
 		{rule: rule("discovery.k8s.io", []string{"endpointslices"}, []string{"create", "deletecollection"}), lacking: "steps of the path service"},
 		{rule: rule("", []string{"namespaces"}, []string{"get"}), lacking: "check policy"},

@@ -45,15 +45,18 @@ func (a *Arena) Up(ctx context.Context, c *contender.Contender, _ string) (_ are
 			err = errors.Join(err, n.Down(context.WithoutCancel(ctx)))
 		}
 	}()
+	n.made = true
+	if n.namespace, err = a.cl.place(ctx, n.run); err != nil {
+		return nil, err
+	}
+	if n.lease, err = a.cl.hold(ctx, n.namespace, leaseName, n.run); err != nil {
+		return nil, err
+	}
 	if a.opt.Install != nil && c.ID != HostID {
 		n.installed = true
 		if err := a.opt.Install.Install(ctx, a.cl, c); err != nil {
 			return nil, fmt.Errorf("install %s: %w", c.ID, err)
 		}
-	}
-	n.made = true
-	if n.namespace, err = a.cl.place(ctx, n.run); err != nil {
-		return nil, err
 	}
 	if err := n.populate(ctx); err != nil {
 		return nil, err
@@ -254,6 +257,7 @@ func (n *network) endpoint(name string, at *node, p *corev1.Pod) *endpoint {
 			e.cpus = append(e.cpus, cpu)
 		}
 	}
+	n.lease.tell(e)
 	return e
 }
 

@@ -38,7 +38,7 @@ func (cl *Cluster) untouchedWithin(ctx context.Context) error {
 	within := strings.Join(cl.Options.Within, ",")
 	return &arena.Unsupported{
 		Reason: fmt.Sprintf("namespace %s has pods that an earlier run has left, or another one has just made: %s", within, strings.Join(runs, ", ")),
-		Remedy: "unless another run is under way, remove them with: cnibench clean --arena kube --namespace " + within,
+		Remedy: "wait for the run that is under way, or remove what was left with: cnibench clean --arena kube --namespace " + within,
 	}
 }
 
@@ -59,16 +59,39 @@ func (cl *Cluster) runsWithin(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(runs)), nil
 }
 
-// cleanWithin removes what runs have left in the namespaces.
-func (cl *Cluster) cleanWithin(ctx context.Context) (removed []string, err error) {
+// cleanWithin is clean for the namespaces.
+func (cl *Cluster) cleanWithin(ctx context.Context, all bool) (*Cleaned, error) {
 	runs, err := cl.runsWithin(ctx)
 	if err != nil {
 		return nil, err
 	}
+	leases := map[string]string{}
 	for _, run := range runs {
-		removed = append(removed, "what the run "+run+" had left in "+strings.Join(cl.Options.Within, ", "))
+		leases[run] = cl.Options.Within[0]
 	}
-	return removed, cl.clear(ctx, ours)
+	alive, err := cl.spare(ctx, leases, all)
+	if err != nil {
+		return nil, err
+	}
+	did := &Cleaned{}
+	var errs []error
+	for _, run := range runs {
+		if alive[run] {
+			did.Spared = append(did.Spared, run)
+			continue
+		}
+		did.Removed = append(did.Removed, "what the run "+run+" had left in "+strings.Join(cl.Options.Within, ", "))
+		errs = append(errs, cl.clearRun(ctx, run))
+	}
+	return did, errors.Join(errs...)
+}
+
+// clearRun removes all of the run from the namespaces, its Lease last.
+func (cl *Cluster) clearRun(ctx context.Context, run string) error {
+	if err := cl.clear(ctx, labelRun+"="+run); err != nil {
+		return err
+	}
+	return cl.dropLease(ctx, cl.Options.Within[0], leaseName, run)
 }
 
 // clear removes all that the selector names from the namespaces, and waits until

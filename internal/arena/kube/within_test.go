@@ -118,9 +118,9 @@ func TestWithinClean(t *testing.T) {
 	if text := unsupported(t, err); !strings.Contains(text, "cnibench clean --arena kube --namespace measure") {
 		t.Error(text)
 	}
-	removed, err := b.clean(t.Context())
-	if err != nil || len(removed) != 1 {
-		t.Errorf("removed %v, %v", removed, err)
+	did, err := b.clean(t.Context(), true)
+	if err != nil || len(did.Removed) != 1 {
+		t.Errorf("%+v, %v", did, err)
 	}
 	if got := b.within(t); !slices.Equal(got, []string{"measure/theirs"}) {
 		t.Errorf("left: %v", got)

@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 
@@ -28,7 +27,8 @@ const (
 // pod network that is no measurement.
 type Worker struct {
 	*endpoint
-	end context.CancelFunc // of every command in the pod
+	end   context.CancelFunc // of every command in the pod
+	lease *lease             // of this pod alone; nil in Machines
 }
 
 // OnMachine is what this program said on one node.
@@ -39,8 +39,9 @@ type OnMachine struct {
 	Err            error // what kept it from ending by itself
 }
 
-// workers makes the pods and waits until all of them run.
-func (cl *Cluster) workers(ctx context.Context, run string, plans []podPlan) ([]*Worker, error) {
+// workers makes the pods, waits until all of them run, and keeps them alive by the
+// Lease.
+func (cl *Cluster) workers(ctx context.Context, run string, plans []podPlan, held *lease) ([]*Worker, error) {
 	var nodes []*node
 	for _, plan := range plans {
 		nodes = append(nodes, plan.node)
@@ -56,9 +57,11 @@ func (cl *Cluster) workers(ctx context.Context, run string, plans []podPlan) ([]
 	for _, plan := range plans {
 		p := pods[plan.name]
 		life, end := context.WithCancel(context.WithoutCancel(ctx))
-		list = append(list, &Worker{end: end, endpoint: &endpoint{
+		w := &Worker{end: end, endpoint: &endpoint{
 			cl: cl, namespace: p.Namespace, pod: p.Name, uid: string(p.UID), name: plan.node.real, node: plan.node, addrs: podAddrs(p), ctx: life,
-		}})
+		}}
+		held.tell(w.endpoint)
+		list = append(list, w)
 	}
 	return list, nil
 }
@@ -70,10 +73,16 @@ func (cl *Cluster) OpenWorker(ctx context.Context, namespace, nodeName string, p
 	plan := podPlan{
 		namespace: namespace, name: "worker-" + rand.String(8), node: &node{name: nodeName, real: nodeName}, onNode: privileged, everywhere: true,
 	}
-	list, err := cl.workers(ctx, namespace, []podPlan{plan})
+	held, err := cl.hold(ctx, namespace, plan.name, namespace)
 	if err != nil {
-		return nil, errors.Join(err, cl.removePod(ctx, namespace, plan.name))
+		return nil, err
 	}
+	list, err := cl.workers(ctx, namespace, []podPlan{plan}, held)
+	if err != nil {
+		held.stop()
+		return nil, errors.Join(err, cl.removeWorker(ctx, namespace, plan.name))
+	}
+	list[0].lease = held
 	return list[0], nil
 }
 
@@ -108,21 +117,19 @@ func (w *Worker) Run(ctx context.Context, stdin io.Reader, args ...string) OnMac
 // Close ends every command in the pod and removes it, though ctx may have ended.
 func (w *Worker) Close(ctx context.Context) error {
 	w.end()
-	return w.cl.removePod(ctx, w.namespace, w.pod)
+	w.lease.stop()
+	return w.cl.removeWorker(ctx, w.namespace, w.pod)
 }
 
-// removePod deletes a pod at once, if there is one of that name.
-func (cl *Cluster) removePod(ctx context.Context, namespace, name string) error {
+// removeWorker deletes a pod at once, if there is one of that name, and its Lease.
+func (cl *Cluster) removeWorker(ctx context.Context, namespace, name string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTimeout)
 	defer cancel()
 	var now int64
-	return cl.do(ctx, "delete pod "+namespace+"/"+name, func(ctx context.Context) error {
-		err := cl.Client.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &now})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return err
+	err := cl.do(ctx, "delete pod "+namespace+"/"+name, func(ctx context.Context) error {
+		return gone(cl.Client.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
 	})
+	return errors.Join(err, cl.dropLease(ctx, namespace, name, namespace))
 }
 
 // capped is a buffer that refuses more than a number of bytes: a pod may write

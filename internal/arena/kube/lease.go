@@ -1,0 +1,254 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// This file is about the Lease of a run. While the run is under way it renews its
+// Lease, and tells its pods of each renewal: their first process ends when it hears of
+// none. `clean` leaves a run alone whose Lease is renewed.
+
+// leaseName is that of a run's Lease in its first namespace.
+const leaseName = "cnibench"
+
+const (
+	renewEvery = 10 * time.Second
+	// tellPause is how long a pod that could not be told of a renewal is left alone.
+	tellPause = 5 * time.Second
+	// leaseLook is how long clean looks for a renewal, leaseLookPoll how often.
+	leaseLook     = 4 * renewEvery
+	leaseLookPoll = time.Second
+)
+
+// errLost says that the Lease was deleted, or taken by another run.
+var errLost = errors.New("the lease is not this run's any more")
+
+// lease is a Lease that a run renews until stop.
+type lease struct {
+	cl    *Cluster
+	run   string
+	held  *coordinationv1.Lease
+	ctx   context.Context // ends with stop
+	end   context.CancelFunc
+	tasks sync.WaitGroup
+
+	mu   sync.Mutex
+	pods []chan struct{} // each gets the renewals of which a pod is to be told
+}
+
+// hold makes the Lease, or takes over the one that an earlier run left, and renews it
+// until stop.
+func (cl *Cluster) hold(ctx context.Context, namespace, name, run string) (*lease, error) {
+	l := &lease{cl: cl, run: run}
+	seconds := int32(leaseLook / time.Second)
+	want := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: runLabels(run)},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &run, LeaseDurationSeconds: &seconds, RenewTime: now()},
+	}
+	api := cl.Client.CoordinationV1().Leases(namespace)
+	err := cl.do(ctx, "make the lease "+name, func(ctx context.Context) (err error) {
+		l.held, err = api.Create(ctx, want, metav1.CreateOptions{})
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		there, err := api.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		there.Labels, there.Spec = want.Labels, want.Spec
+		l.held, err = api.Update(ctx, there, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.ctx, l.end = context.WithCancel(context.WithoutCancel(ctx))
+	l.tasks.Go(l.keep)
+	return l, nil
+}
+
+func now() *metav1.MicroTime {
+	t := metav1.NowMicro()
+	return &t
+}
+
+// keep renews the Lease until stop, or until it is lost: then the pods end by
+// themselves, and somebody wanted that.
+func (l *lease) keep() {
+	ticker := time.NewTicker(renewEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		switch err := l.renew(); {
+		case errors.Is(err, errLost):
+			l.cl.Options.log("run %s: %v: its pods will end", l.run, err)
+			return
+		case err != nil && l.ctx.Err() == nil: // the next may succeed
+			l.cl.Options.log("run %s: %v", l.run, err)
+			continue
+		}
+		l.mu.Lock()
+		for _, pod := range l.pods {
+			select {
+			case pod <- struct{}{}:
+			default: // it has not been told of the one before
+			}
+		}
+		l.mu.Unlock()
+	}
+}
+
+func (l *lease) renew() error {
+	api := l.cl.Client.CoordinationV1().Leases(l.held.Namespace)
+	return l.cl.do(l.ctx, "renew the lease "+l.held.Name, func(ctx context.Context) error {
+		next := l.held.DeepCopy()
+		next.Spec.RenewTime = now()
+		got, err := api.Update(ctx, next, metav1.UpdateOptions{})
+		if apierrors.IsConflict(err) { // a renewal whose answer was lost, or another run
+			if got, err = api.Get(ctx, next.Name, metav1.GetOptions{}); err == nil && got.Labels[labelRun] != l.run {
+				return errLost
+			}
+		}
+		if apierrors.IsNotFound(err) {
+			return errLost
+		}
+		if err == nil {
+			l.held = got
+		}
+		return err
+	})
+}
+
+// tell tells the pod of each renewal, until the Lease or the pod ends.
+func (l *lease) tell(e *endpoint) {
+	renewed := make(chan struct{}, 1)
+	renewed <- struct{}{}
+	l.mu.Lock()
+	l.pods = append(l.pods, renewed)
+	l.mu.Unlock()
+	l.tasks.Go(func() {
+		for e.lives(l.ctx) == nil && l.ctx.Err() == nil {
+			l.stream(e, renewed)
+			select {
+			case <-l.ctx.Done():
+			case <-time.After(tellPause):
+			}
+		}
+	})
+}
+
+// stream writes a byte for each renewal to `agent renew` in the pod, until that ends.
+func (l *lease) stream(e *endpoint, renewed <-chan struct{}) {
+	ctx, cancel := context.WithCancel(l.ctx)
+	defer cancel()
+	r, w := io.Pipe()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		err := l.cl.Exec(e.namespace, e.pod, container, []string{l.cl.program, "agent", "renew"})(ctx, r, io.Discard, io.Discard)
+		r.CloseWithError(cmp.Or(err, io.EOF))
+	}()
+	defer func() { <-ended }()
+	defer w.Close()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-ctx.Done():
+			return
+		case <-renewed:
+			if _, err := w.Write([]byte{'\n'}); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// stop ends the renewals. The Lease goes with its namespace, or with drop.
+func (l *lease) stop() {
+	if l == nil {
+		return
+	}
+	l.end()
+	l.tasks.Wait()
+}
+
+// dropLease deletes the Lease of a run in a namespace that stays.
+func (cl *Cluster) dropLease(ctx context.Context, namespace, name, run string) error {
+	return cl.do(ctx, "delete the lease "+name, func(ctx context.Context) error {
+		api := cl.Client.CoordinationV1().Leases(namespace)
+		there, err := api.Get(ctx, name, metav1.GetOptions{})
+		if err != nil || there.Labels[labelRun] != run {
+			return gone(err)
+		}
+		return gone(api.Delete(ctx, name, metav1.DeleteOptions{}))
+	})
+}
+
+// alive returns those of the runs, each with the namespace of its Lease, whose Lease
+// is renewed while this looks on. It reads no clock of another machine.
+func (cl *Cluster) alive(ctx context.Context, runs map[string]string) (map[string]bool, error) {
+	alive := map[string]bool{}
+	if len(runs) == 0 {
+		return alive, nil
+	}
+	first := map[string]string{}
+	for run, namespace := range runs {
+		renewal, err := cl.renewal(ctx, namespace, run)
+		if err != nil {
+			return nil, err
+		}
+		first[run] = renewal
+	}
+	cl.Options.log("looking for %v whether runs are under way", leaseLook)
+	err := wait.PollUntilContextTimeout(ctx, leaseLookPoll, leaseLook, false, func(ctx context.Context) (bool, error) {
+		for run, namespace := range runs {
+			renewal, err := cl.renewal(ctx, namespace, run)
+			if err != nil {
+				return false, err
+			}
+			alive[run] = alive[run] || renewal != "" && renewal != first[run]
+		}
+		for run := range runs {
+			if !alive[run] {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		err = nil
+	}
+	return alive, err
+}
+
+// renewal is when the run renewed its Lease last, by its own clock; empty without one.
+func (cl *Cluster) renewal(ctx context.Context, namespace, run string) (string, error) {
+	var renewal string
+	err := cl.do(ctx, "read the lease of run "+run, func(ctx context.Context) error {
+		there, err := cl.Client.CoordinationV1().Leases(namespace).Get(ctx, leaseName, metav1.GetOptions{})
+		if err != nil {
+			return gone(err)
+		}
+		if there.Labels[labelRun] == run && there.Spec.RenewTime != nil {
+			renewal = fmt.Sprint(there.Spec.RenewTime.UnixMicro())
+		}
+		return nil
+	})
+	return renewal, err
+}
