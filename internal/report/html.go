@@ -2,10 +2,7 @@ package report
 
 import (
 	"cmp"
-	"crypto/sha256"
 	_ "embed" // the page's parts
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
@@ -61,7 +58,7 @@ type Page struct {
 	Live  string
 	Place string // "2 of 3", where several runs are served
 	Up    string // address of the list of runs, "" for none
-	// TraceBudget is the most bytes of second-by-second data; 0 is 8 MiB.
+	// TraceBudget is the most bytes of second-by-second data; 0 is 2 MiB.
 	TraceBudget int
 }
 
@@ -86,10 +83,11 @@ type page struct {
 	Data     pageData
 	Traces   traces
 
-	Policy              string
-	Style               template.CSS
-	Script              template.JS
-	DataJSON, TraceJSON template.JS
+	Policy string
+	Style  template.CSS
+	Loader template.JS
+	// What the loader unpacks.
+	Script, DataJSON, TraceJSON template.HTML
 }
 
 type link struct{ ID, Name string }
@@ -152,7 +150,8 @@ func writePage(w io.Writer, r *analysis.Report, at Page) error {
 		sheet: v, Page: at, Findings: layout.BySeverity(r.Findings), Legend: v.Legend(), Answer: v.Answer(), Advice: v.AdviceLines(), Unables: v.Unables(),
 		Repeat: repeat(r), Choice: v.choice(), Data: v.pageData(),
 		Style:  template.CSS(pageStyle), //nolint:gosec // our own file
-		Script: template.JS(pageScript), //nolint:gosec // our own file
+		Loader: template.JS(pageLoader), //nolint:gosec // our own file
+		Policy: policyOf(at.Live != "", pageLoader, pageScript),
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.Run.Environment)) {
 		p.Setup = append(p.Setup, setting{key, r.Run.Environment[key]})
@@ -172,29 +171,16 @@ func writePage(w io.Writer, r *analysis.Report, at Page) error {
 	p.Kinds, _ = layout.KindsOf(r.Findings)
 	p.Views = p.links()
 	var err error
-	if p.DataJSON, err = scriptJSON(p.Data); err != nil {
+	if p.Script, err = packedScript(); err != nil {
 		return err
 	}
-	if p.TraceJSON, err = scriptJSON(p.Traces); err != nil {
+	if p.DataJSON, err = packJSON(p.Data); err != nil {
 		return err
 	}
-	// No address can be loaded from, whatever the data says; the one script
-	// that runs is known by its hash. Charts set inline styles, and a drawing
-	// becomes a PNG by way of an image that the script made.
-	hash := sha256.Sum256([]byte(pageScript))
-	p.Policy = "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) +
-		"'; style-src 'unsafe-inline'; img-src blob:; base-uri 'none'; form-action 'none'"
-	if at.Live != "" {
-		p.Policy += "; connect-src 'self'"
+	if p.TraceJSON, err = packJSON(p.Traces); err != nil {
+		return err
 	}
 	return pageTemplate.Execute(w, p)
-}
-
-// scriptJSON is a value for a script element: json.Marshal writes <, > and &
-// as \u003c, \u003e and \u0026, so that nothing in it can end the element.
-func scriptJSON(value any) (template.JS, error) {
-	encoded, err := json.Marshal(value)
-	return template.JS(encoded), err //nolint:gosec // escaped, see above
 }
 
 // links are the views that have something to show.

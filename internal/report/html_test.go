@@ -15,15 +15,30 @@ import (
 
 var policyHash = regexp.MustCompile(`sha256-[A-Za-z0-9&#;+/]+=`)
 
-// TestScriptHash: the policy lets the bundle run, and only it.
+// TestScriptHash: the policy lets the loader and the bundle run, and only these.
 func TestScriptHash(t *testing.T) {
 	page := write(t, "html", sample(6), Options{})
-	_, script, _ := strings.Cut(page, "<script>")
-	script, _, _ = strings.Cut(script, "</script>")
-	sum := sha256.Sum256([]byte(script))
-	want := "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
-	if got := html.UnescapeString(policyHash.FindString(page)); got != want {
-		t.Errorf("policy has %s, the script is %s", got, want)
+	_, loader, _ := strings.Cut(page, "<script>")
+	loader, _, _ = strings.Cut(loader, "</script>")
+	var want []string
+	for _, script := range []string{loader, pageScript} {
+		sum := sha256.Sum256([]byte(script))
+		want = append(want, "sha256-"+base64.StdEncoding.EncodeToString(sum[:]))
+	}
+	if got := policyHash.FindAllString(html.UnescapeString(page), -1); !slices.Equal(got, want) {
+		t.Errorf("policy has %s, the scripts are %s", got, want)
+	}
+	if !strings.Contains(readable(page), `id="bundle">BUNDLE<`) {
+		t.Error("what the page packed is not the bundle")
+	}
+}
+
+// TestLargePage: a page of 30 contenders and 12 steps, with what their nodes recorded, can
+// be sent by mail.
+func TestLargePage(t *testing.T) {
+	page := write(t, "html", large(), Options{})
+	if size := len(page); size > 1_500_000 {
+		t.Errorf("a page of %d bytes, want at most 1.5 MB", size)
 	}
 }
 
@@ -36,7 +51,7 @@ func TestPageIsOneFile(t *testing.T) {
 			t.Errorf("the bundle's head lacks the notice %q", notice)
 		}
 	}
-	page := strings.Replace(write(t, "html", sample(6), Options{}), pageScript, "", 1)
+	page := readable(write(t, "html", sample(6), Options{}))
 	page = strings.ReplaceAll(page, `<a href="#`, "") // its own views
 	for _, bad := range []string{"src=", "href=", "url(", "@import", "http://", "https://"} {
 		if strings.Contains(page, bad) {
@@ -52,10 +67,10 @@ var quoted = regexp.MustCompile(`="[^"]*"`)
 
 func checkHostile(t *testing.T, page string) {
 	t.Helper()
-	page = strings.Replace(page, pageScript, "", 1)
+	page = readable(page)
 	markup := page
 	for _, id := range []string{"data", "trace-data"} {
-		before, rest, _ := strings.Cut(markup, `<script type="application/json" id="`+id+`">`)
+		before, rest, _ := strings.Cut(markup, `<script type="text/plain" id="`+id+`">`)
 		data, after, _ := strings.Cut(rest, "</script>")
 		if !json.Valid([]byte(data)) {
 			t.Errorf("%s is no JSON", id)
@@ -65,8 +80,9 @@ func checkHostile(t *testing.T, page string) {
 		}
 		markup = before + after
 	}
+	markup = strings.Replace(markup, pageLoader, "", 1)
 	// An attribute's value may hold anything but its quote.
-	if found := element.FindAllString(quoted.ReplaceAllString(markup, `=""`), -1); len(found) != 1 { // the bundle
+	if found := element.FindAllString(quoted.ReplaceAllString(markup, `=""`), -1); len(found) != 2 { // the bundle and its loader
 		t.Errorf("the page holds %q", found)
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // traceBudget keeps a report a file that can be sent around.
-const traceBudget = 8 << 20
+const traceBudget = 2 << 20
 
 // traces is the second-by-second part of the page's data, as much of it as the
 // budget takes.
@@ -42,18 +42,28 @@ type traceNode struct {
 	Receive     []mark            `json:"receive,omitempty"`
 	Transmit    []mark            `json:"transmit,omitempty"`
 	Retransmits []mark            `json:"retransmits,omitempty"`
-	Memory      []short           `json:"memory,omitempty"`
+	Memory      []level           `json:"memory,omitempty"`
 }
 
-// mark is a figure of a second: four digits are what can be seen of it, and a
-// missing one is null.
+// mark is a figure of a second: three digits are what a drawing and its table show of
+// it, and a missing one is null.
 type mark float64
 
 func (m mark) MarshalJSON() ([]byte, error) {
 	if !layout.IsFinite(float64(m)) {
 		return []byte("null"), nil
 	}
-	return strconv.AppendFloat(nil, float64(m), 'g', 4, 64), nil
+	return strconv.AppendFloat(nil, float64(m), 'g', 3, 64), nil
+}
+
+// level is a figure of a second that changes by little of itself, as memory does.
+type level float64
+
+func (l level) MarshalJSON() ([]byte, error) {
+	if !isFinite(float64(l)) {
+		return []byte("null"), nil
+	}
+	return strconv.AppendFloat(nil, float64(l), 'g', 5, 64), nil
 }
 
 // as converts figures for drawing.
@@ -109,7 +119,7 @@ func (v *sheet) traceData(t *analysis.Trace) traceData {
 	for _, n := range t.Nodes {
 		node := traceNode{
 			Node: printable.Line(n.Node), Window: short(n.Window), Times: as[short](n.Times),
-			Busiest: as[mark](n.Busiest), Receive: as[mark](n.Receive), Transmit: as[mark](n.Transmit), Retransmits: as[mark](n.Retransmits), Memory: as[short](n.Memory),
+			Busiest: as[mark](n.Busiest), Receive: as[mark](n.Receive), Transmit: as[mark](n.Transmit), Retransmits: as[mark](n.Retransmits), Memory: as[level](n.Memory),
 		}
 		if len(n.CPU) > 0 {
 			node.CPU = map[string][]mark{}

@@ -3,7 +3,7 @@
 const pause = 2000;
 const parts = ["header", "nav.views", "#filter", "main", "#data", "#trace-data"];
 
-export function follow(renewed: () => void): void {
+export function follow(renewed: () => Promise<void>): void {
   let known = document.body.dataset.live;
   // current takes news over, and says whether what is shown is what there is.
   const current = async () => {
@@ -14,7 +14,7 @@ export function follow(renewed: () => void): void {
     if (!answer.ok) return false;
     const tag = answer.headers.get("ETag") ?? known;
     if (tag !== known) {
-      replace(new DOMParser().parseFromString(await answer.text(), "text/html"), renewed);
+      await replace(new DOMParser().parseFromString(await answer.text(), "text/html"), renewed);
       known = tag;
     }
     return true;
@@ -38,7 +38,7 @@ export function follow(renewed: () => void): void {
 
 // replace takes the new content over and keeps what the reader has opened and
 // the focus, of what the script makes of the content as well.
-function replace(next: Document, renewed: () => void): void {
+async function replace(next: Document, renewed: () => Promise<void>): Promise<void> {
   const name = (d: Element) => {
     const chart = d.parentElement?.querySelector(".chart");
     return d.id || `${d.closest("[id]")?.id} ${chart?.id || chart?.ariaLabel} ${d.querySelector("summary")?.textContent}`;
@@ -50,7 +50,7 @@ function replace(next: Document, renewed: () => void): void {
     const [from, to] = [next.querySelector(part), document.querySelector(part)];
     if (from && to) to.replaceWith(document.adoptNode(from));
   }
-  renewed();
+  await renewed();
   for (const d of document.querySelectorAll("details")) if (open.has(name(d))) d.open = true;
   if (focus) document.getElementById(focus)?.focus();
   scrollTo({ top });

@@ -9,21 +9,13 @@ import { setUpSorting } from "./sort";
 import { format, parse, type State } from "./state";
 import { showTraces } from "./traces";
 
-// A test or a reader without developer tools sees what went wrong in the page
-// itself: <html data-errors="…">.
-function note(message: string): void {
-  const root = document.documentElement;
-  root.dataset.errors = (root.dataset.errors ? root.dataset.errors + "\n" : "") + message;
-}
-window.addEventListener("error", (e) => note(e.message || "error"));
-window.addEventListener("unhandledrejection", (e) => note(String(e.reason)));
-document.addEventListener("securitypolicyviolation", (e) => note(`blocked: ${e.violatedDirective} ${e.blockedURI}`));
-
-const json = (id: string) => JSON.parse(document.getElementById(id)!.textContent!);
+// unpack is the page's loader's: the text of what an element holds as gzip in base64.
+declare const unpack: (id: string) => Promise<string>;
+const json = async (id: string) => JSON.parse(await unpack(id));
 
 let data: Data;
 let charts: Map<string, Chart>;
-let traces: Traces | null; // read when it is first looked at: it can be large
+let traces: Promise<Traces> | null; // unpacked when it is first looked at: it can be large
 let state: State;
 let stale = new Set<Element>(); // charts whose drawing is not what the state asks for
 let printing = false;
@@ -83,9 +75,13 @@ function redraw(): void {
   }
   const view = document.getElementById("seconds");
   if (view && !view.hidden && !printing) {
-    traces ??= json("trace-data") as Traces;
-    showTraces(data, traces, state, (rest) => go({ ...state, rest }));
+    void unpackTraces().then((all) => showTraces(data, all, state, (rest) => go({ ...state, rest })));
   }
+}
+
+function unpackTraces(): Promise<Traces> {
+  traces ??= json("trace-data");
+  return traces;
 }
 
 function go(next: State): void {
@@ -95,8 +91,8 @@ function go(next: State): void {
 }
 
 // begin reads the page's data, at first and when a live page is renewed.
-function begin(): void {
-  data = json("data") as Data;
+async function begin(): Promise<void> {
+  data = await json("data");
   charts = new Map(data.charts.map((c) => [c.id, c]));
   traces = null;
   state = parse(location.hash, data);
@@ -106,37 +102,41 @@ function begin(): void {
   refresh();
 }
 
-begin();
+// listen makes the page answer to its address, its width, the system's colours and paper.
+function listen(): void {
+  addEventListener("hashchange", () => {
+    state = parse(location.hash, data);
+    refresh();
+    if (state.view) scrollTo({ top: 0 });
+  });
+  let width = document.body.clientWidth;
+  new ResizeObserver(() => {
+    // Heights follow from the charts themselves; only a new width matters.
+    if (document.body.clientWidth !== width) {
+      width = document.body.clientWidth;
+      requestAnimationFrame(redraw); // which changes heights: not within the observer
+    }
+  }).observe(document.body);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  // Paper is white, and has room for every view: the light palette and all of
+  // them while printing, whatever the screen has.
+  addEventListener("beforeprint", () => {
+    printing = true;
+    document.documentElement.dataset.theme = "light";
+    refresh();
+  });
+  addEventListener("afterprint", () => {
+    printing = false;
+    delete document.documentElement.dataset.theme;
+    refresh();
+  });
+}
+
 history.scrollRestoration = "manual"; // an address names a view, which begins at its top
 addEventListener("load", () => scrollTo({ top: 0 }));
-addEventListener("hashchange", () => {
-  state = parse(location.hash, data);
-  refresh();
-  if (state.view) scrollTo({ top: 0 });
+void begin().then(() => {
+  listen();
+  scrollTo({ top: 0 });
+  document.body.dataset.script = ""; // the tabs say what is shown: headings are for paper
+  if (document.body.dataset.live) follow(begin);
 });
-
-let width = document.body.clientWidth;
-new ResizeObserver(() => {
-  // Heights follow from the charts themselves; only a new width matters.
-  if (document.body.clientWidth !== width) {
-    width = document.body.clientWidth;
-    requestAnimationFrame(redraw); // which changes heights: not within the observer
-  }
-}).observe(document.body);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-
-// Paper is white, and has room for every view: the light palette and all of
-// them while printing, whatever the screen has.
-addEventListener("beforeprint", () => {
-  printing = true;
-  document.documentElement.dataset.theme = "light";
-  refresh();
-});
-addEventListener("afterprint", () => {
-  printing = false;
-  delete document.documentElement.dataset.theme;
-  refresh();
-});
-
-document.body.dataset.script = ""; // the tabs say what is shown: headings are for paper
-if (document.body.dataset.live) follow(begin);
