@@ -60,7 +60,7 @@ func (m mark) MarshalJSON() ([]byte, error) {
 type level float64
 
 func (l level) MarshalJSON() ([]byte, error) {
-	if !isFinite(float64(l)) {
+	if !layout.IsFinite(float64(l)) {
 		return []byte("null"), nil
 	}
 	return strconv.AppendFloat(nil, float64(l), 'g', 5, 64), nil
