@@ -99,6 +99,7 @@ func readable(page string) string {
 		if parts[1] == "bundle" {
 			content = strings.Replace(content, pageScript, "BUNDLE", 1)
 		}
+		content = strings.NewReplacer("},{", "},\n{", "],[", "],\n[").Replace(content) // a diff of lines
 		return `<script type="text/plain" id="` + parts[1] + `">` + content + "</script>"
 	})
 }
