@@ -44,11 +44,17 @@ type groups struct {
 // for an admission webhook. No request of these clients is a watch or a stream.
 const requestTimeout = 30 * time.Second
 
+// limited is the configuration with requestTimeout. Streams take the one without.
+func limited(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Timeout = cmp.Or(config.Timeout, requestTimeout)
+	return config
+}
+
 // newClient makes clients of all groups, which share connections and the limit
 // on the rate of requests.
 func newClient(config *rest.Config) (Client, error) {
-	config = rest.CopyConfig(config)
-	config.Timeout = cmp.Or(config.Timeout, requestTimeout)
+	config = limited(config)
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {

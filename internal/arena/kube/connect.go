@@ -68,7 +68,7 @@ func Connect(ctx context.Context, o Options) (*Cluster, error) {
 	if cl.Client, err = newClient(config); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	if cl.Dynamic, err = dynamic.NewForConfig(config); err != nil {
+	if cl.Dynamic, err = dynamic.NewForConfig(limited(config)); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	cl.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(cl.Client.Discovery()))

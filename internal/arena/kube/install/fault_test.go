@@ -32,6 +32,8 @@ type faulty struct {
 	dead   bool
 	kill   context.CancelFunc
 	log    []string
+	away   func() error // asked at each request: why the API server does not answer
+	gone   func(node string) error
 }
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
@@ -41,8 +43,12 @@ func newFaulty(t *testing.T) *faulty {
 	n := nodeOf("a", "10.0.0.1", "10.7.0.0/24", map[string]string{"old": "label"})
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	typed := []runtime.Object{n, namespace("kube-system", map[string]string{ScratchLabel: "true"})}
-	f := &faulty{bed: newBed(typed, object("v1", "Namespace", "", "kube-system"), object("x.example/v1", "Widget", "theirs", "theirs"))}
+	f := &faulty{away: func() error { return nil }, gone: func(string) error { return nil }}
+	f.bed = newBed(typed, object("v1", "Namespace", "", "kube-system"), object("x.example/v1", "Widget", "theirs", "theirs"))
 	fault := func(a ktesting.Action) (bool, runtime.Object, error) {
+		if err := f.away(); err != nil {
+			return true, nil, err
+		}
 		verb := a.GetVerb()
 		if f.how == "after" && f.at > 0 && f.writes >= f.at && !f.dead {
 			f.dead = true
@@ -108,9 +114,12 @@ func (f *faulty) started(t *testing.T) (context.Context, *Installer) {
 	t.Cleanup(kill)
 	f.kill, f.dead = kill, false
 	in := newInstaller(t, Options{Scratch: true, Image: "i:1"})
-	in.open = func(context.Context, *kube.Cluster, string, bool) (worker, error) {
+	in.open = func(_ context.Context, _ *kube.Cluster, node string, _ bool) (worker, error) {
 		if f.dead {
 			return nil, context.Canceled
+		}
+		if err := f.gone(node); err != nil {
+			return nil, err
 		}
 		return fakeWorker{answer: func(string) string { return `{"state":{}}` }}, nil
 	}

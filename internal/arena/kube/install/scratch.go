@@ -2,9 +2,9 @@ package install
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +15,9 @@ import (
 // ScratchLabel marks a cluster as scratch on its namespace kube-system, and a
 // namespace as one whose workloads may lose their network.
 const ScratchLabel = "cnibench.io/scratch"
+
+// lookPatience is how long the API server may be away while this looks.
+const lookPatience = time.Minute
 
 // scratch is the rule by which a cluster is refused:
 //
@@ -46,9 +49,13 @@ func (i *Installer) requireMark(ctx context.Context, client kube.Client, why str
 	if i.o.Scratch {
 		return nil
 	}
-	ns, err := client.CoreV1().Namespaces().Get(ctx, "kube-system", metav1.GetOptions{})
+	var ns *corev1.Namespace
+	err := persist(ctx, lookPatience, "look for the mark of a scratch cluster", func(ctx context.Context) (err error) {
+		ns, err = client.CoreV1().Namespaces().Get(ctx, "kube-system", metav1.GetOptions{})
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("look for the mark of a scratch cluster: %w", err)
+		return err
 	}
 	if ns.Labels[ScratchLabel] == "true" {
 		return nil
@@ -60,9 +67,13 @@ func (i *Installer) requireMark(ctx context.Context, client kube.Client, why str
 // exemptNamespaces are those whose pods may go: namespaces with the label, and
 // this program's own.
 func exemptNamespaces(ctx context.Context, client kube.Client) (map[string]bool, error) {
-	list, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	var list *corev1.NamespaceList
+	err := persist(ctx, lookPatience, "list namespaces", func(ctx context.Context) (err error) {
+		list, err = client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("list namespaces: %w", err)
+		return nil, err
 	}
 	exempt := map[string]bool{}
 	for _, ns := range list.Items {
@@ -85,9 +96,13 @@ func requireNoBarePods(ctx context.Context, client kube.Client) error {
 
 // refusePods returns a refusal that lists the cluster's pods unless all may go.
 func refusePods(ctx context.Context, client kube.Client, mayGo func(*corev1.Pod) bool) error {
-	pods, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	var pods *corev1.PodList
+	err := persist(ctx, lookPatience, "list pods", func(ctx context.Context) (err error) {
+		pods, err = client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("list pods: %w", err)
+		return err
 	}
 	var foreign []string
 	for _, p := range pods.Items {

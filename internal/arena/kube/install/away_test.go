@@ -1,0 +1,105 @@
+package install
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/contender"
+)
+
+// The API server is away for a while from any one request of an installation and a
+// removal on: where the patience is longer, nobody notices; where it is not, clean
+// brings the cluster back.
+func TestAPIServerAway(t *testing.T) {
+	before := newFaulty(t).state(t)
+	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	total := 0
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaulty(t)
+		f.away = func() error { total++; return nil }
+		ctx, in := f.started(t)
+		if err := errors.Join(in.Install(ctx, f.Cluster, recipe()), in.Uninstall(ctx, f.Cluster, recipe())); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Logf("%d requests", total)
+	for _, long := range []bool{false, true} {
+		for from := 1; from <= total; from++ {
+			t.Run(fmt.Sprintf("long=%v/%d", long, from), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := newFaulty(t)
+					outage := 20 * time.Second
+					if long {
+						outage = 10 * time.Minute
+					}
+					requests, since := 0, time.Time{}
+					f.away = func() error {
+						if requests++; requests == from {
+							since = time.Now()
+						}
+						if !since.IsZero() && time.Since(since) < outage {
+							return refused
+						}
+						return nil
+					}
+					ctx, in := f.started(t)
+					err := errors.Join(in.Install(ctx, f.Cluster, recipe()), in.Uninstall(ctx, f.Cluster, recipe()))
+					if !long && err != nil {
+						t.Error(err)
+					}
+					if long {
+						time.Sleep(outage)
+						ctx, in := f.started(t)
+						if _, err := in.Clean(ctx, f.Cluster, []*contender.Contender{recipe()}); err != nil {
+							t.Error(err)
+						}
+					}
+					if diff := cmp.Diff(before, f.state(t)); diff != "" {
+						t.Error(diff)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A node that does not answer while a contender is taken off: that is said, the journal
+// stays, and clean ends the removal once the node is back.
+func TestNodeAwayWhileTakingOff(t *testing.T) {
+	before := newFaulty(t).state(t)
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaulty(t)
+		ctx, in := f.started(t)
+		if err := in.Install(ctx, f.Cluster, recipe()); err != nil {
+			t.Fatal(err)
+		}
+		lost := errors.New("node a does not answer: Kubelet stopped posting node status.")
+		f.gone = func(string) error { return lost }
+		if err := in.Uninstall(ctx, f.Cluster, recipe()); !errors.Is(err, lost) {
+			t.Errorf("uninstall: %v", err)
+		}
+		left, err := in.left(ctx, f.Cluster)
+		if err != nil || left == nil {
+			t.Fatalf("the journal: %v, %v", left, err)
+		}
+		_, again := f.started(t)
+		if _, err := again.Clean(ctx, f.Cluster, []*contender.Contender{recipe()}); err == nil || !strings.Contains(err.Error(), lost.Error()) {
+			t.Errorf("clean: %v", err)
+		}
+		f.gone = func(string) error { return nil }
+		if _, err := again.Clean(ctx, f.Cluster, []*contender.Contender{recipe()}); err != nil {
+			t.Errorf("clean: %v", err)
+		}
+		if diff := cmp.Diff(before, f.state(t)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
