@@ -105,6 +105,12 @@ type Result struct {
 	// 0 where that can't be told. Both are estimates: docs/statistics.md.
 	MDD        *float64 `json:"mdd,omitempty"`
 	RoundsFor5 int      `json:"rounds_for_5_percent,omitempty"`
+	// Closest is the nearest contender that this one can't be told apart from; nil for
+	// none, and for figures that do not stand for their step.
+	Closest *Closest `json:"closest,omitempty"`
+	// Errors are where the figure's error comes from, the largest source first; nil for
+	// figures that do not stand for their step.
+	Errors []ErrorPart `json:"error_budget,omitempty"`
 }
 
 // Interval is [low, high].

@@ -223,6 +223,7 @@ func (e *Evidence) figureResults() []Result {
 		contenders := e.Figures[p]
 		ranked := e.Ranked(p, contenders)
 		ranks := e.Ranks(ranked, metric.Better)
+		closest := e.closest(p, ranked, ranks)
 		for _, contender := range e.Ordered(contenders) {
 			s := contenders[contender]
 			r := Result{
@@ -243,6 +244,7 @@ func (e *Evidence) figureResults() []Result {
 				r.VsBaseline = e.Compare(p, contender)
 			}
 			r.MDD, r.RoundsFor5 = e.resolution(p, contender)
+			r.Closest, r.Errors = closest[contender], e.budget(p, contender, r.Median, r.CI)
 			results = append(results, r)
 		}
 	}

@@ -15,6 +15,12 @@ const wantedChange = 0.05
 // no pairs; the baseline's is its own, as if two runs were compared.
 func (e *Evidence) resolution(at Place, contender string) (mdd *float64, rounds int) {
 	sd, n, needs := e.noise(at, contender)
+	return detectable(sd, n, needs)
+}
+
+// detectable is the smallest relative difference that n rounds with noise of that standard
+// deviation would show, nil for none, and how many rounds would show 5 %.
+func detectable(sd float64, n int, needs func(n int) float64) (mdd *float64, rounds int) {
 	if math.IsNaN(sd) {
 		return nil, 0
 	}

@@ -37,6 +37,52 @@ func DetectableRanks(n int) float64 {
 	return detectable(rankShifts, n, asymptote*math.Sqrt(2/float64(n))*math.Sqrt(math.Pi/3)*(1+0.8/float64(n)))
 }
 
+// apartShifts are the same for one pair of so many series that Apart tells apart; shifts
+// are in standard deviations of the pair's differences.
+var apartShifts = []struct {
+	series int
+	shifts []float64 // from 6 rounds to 12
+}{
+	{2, []float64{1.77, 1.34, 1.14, 1.08, 1.01, 0.95, 0.90}},
+	{3, []float64{1.88, 1.44, 1.28, 1.17, 1.09, 1.03, 0.98}},
+	{5, []float64{2.02, 1.56, 1.43, 1.31, 1.23, 1.16, 1.09}},
+	{9, []float64{2.13, 1.72, 1.55, 1.43, 1.33, 1.26, 1.20}},
+	{16, []float64{2.29, 1.81, 1.71, 1.55, 1.49, 1.41, 1.33}},
+}
+
+// DetectableApart is the smallest shift between two of so many series of n rounds that
+// Apart finds at DetectAlpha with DetectPower, in standard deviations of their differences.
+// Between the rows of the table it goes with the logarithm of the number of series, and
+// beyond 12 rounds with the root of the rounds, and a term that simulations gave.
+func DetectableApart(n, series int) float64 {
+	const first, last = 6, 12
+	if n < first || series < 2 {
+		return math.Inf(1)
+	}
+	row := 1
+	for row < len(apartShifts)-1 && apartShifts[row].series < series {
+		row++
+	}
+	below, above := apartShifts[row-1], apartShifts[row]
+	part := math.Log(float64(series)/float64(below.series)) / math.Log(float64(above.series)/float64(below.series))
+	at := min(n, last) - first
+	shift := below.shifts[at] + part*(above.shifts[at]-below.shifts[at])
+	if n > last {
+		shift *= math.Sqrt(last/float64(n)) * (1 + 0.8/float64(n)) / (1 + 0.8/last)
+	}
+	return shift
+}
+
+// wantedShift is how far apart two series are that a run should tell apart unless told
+// otherwise: two standard deviations of what a round does to one of them.
+const wantedShift = 2
+
+// RoundsToTellApart is how many rounds find, with DetectPower, a difference of two standard
+// deviations between two of so many series.
+func RoundsToTellApart(series int) int {
+	return RoundsFor(wantedShift/math.Sqrt2, func(n int) float64 { return DetectableApart(n, max(series, 2)) })
+}
+
 // detectable takes small n from the table; beyond it the asymptote, with a
 // term that simulations gave, is within 2 %.
 func detectable(table []float64, n int, beyond float64) float64 {

@@ -56,6 +56,42 @@ func TestDetectableShifts(t *testing.T) {
 	}
 }
 
+// So must the table for a pair among several series.
+func TestDetectableApart(t *testing.T) {
+	const trials = 800
+	for _, tt := range []struct{ rounds, series int }{{6, 2}, {8, 3}, {7, 5}, {9, 7}, {9, 9}, {14, 5}, {18, 3}} {
+		r := random(uint64(tt.rounds * tt.series))
+		shift := math.Sqrt2 * DetectableApart(tt.rounds, tt.series) // of one series' deviation
+		found := 0
+		for range trials {
+			series := make([][]float64, tt.series)
+			for i := range series {
+				for range tt.rounds {
+					v := r.NormFloat64()
+					if i == len(series)-1 {
+						v += shift
+					}
+					series[i] = append(series[i], math.Exp(0.02*v))
+				}
+			}
+			if Apart(series, DetectAlpha)[0][tt.series-1] <= DetectAlpha {
+				found++
+			}
+		}
+		if power := float64(found) / trials; math.Abs(power-DetectPower) > 0.04 {
+			t.Errorf("%d rounds of %d series: found with %.3f, want %.2f", tt.rounds, tt.series, power, DetectPower)
+		}
+	}
+	if d := DetectableApart(5, 3); !math.IsInf(d, 1) {
+		t.Errorf("five rounds find %v", d)
+	}
+	for series, want := range map[int]int{1: 7, 2: 7, 3: 8, 5: 9, 9: 10, 16: 11} {
+		if got := RoundsToTellApart(series); got != want {
+			t.Errorf("%d contenders take %d rounds, want %d", series, got, want)
+		}
+	}
+}
+
 func TestDetectableBounds(t *testing.T) {
 	for n := range 6 {
 		if d := DetectablePaired(n); !math.IsInf(d, 1) {

@@ -66,6 +66,7 @@ func TestFalseAlarms(t *testing.T) {
 	}
 	few("a false tier", alarms["tier"], alarmRuns, rules)
 	few("drift", alarms["drift"], alarmRuns, rules)
+	few("autocorrelated rounds", alarms["autocorrelated_rounds"], alarmRuns, rules)
 	few("bimodal rounds", alarms["bimodal_rounds"], alarmRuns, rules)
 	few("a change of level", alarms["level_step"]+alarms["warmup_not_over"], alarmRuns, rules)
 	few("better than the baseline, by contender", better, results, rules/2)

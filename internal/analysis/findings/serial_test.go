@@ -1,0 +1,52 @@
+package findings_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/analysis/analysistest"
+	"github.com/cnibench/cnibench/internal/analysis/assemble"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Contenders whose own noise lasts from round to round are named, a machine that drifts is
+// not: it takes all contenders along.
+func TestAutocorrelatedRounds(t *testing.T) {
+	run := func(own, machine float64, unpaired bool) int {
+		r := rand.New(rand.NewPCG(3, 9))
+		rec := &result.Record{Run: result.Run{Baseline: "host", Plan: result.Plan{Rounds: 12, Unpaired: unpaired}}}
+		state := map[string]float64{}
+		drift := 0.0
+		for round := 1; round <= 12; round++ {
+			drift = machine*drift + r.NormFloat64()
+			for _, c := range []string{"host", "a", "b", "c", "d", "e"} {
+				state[c] = own*state[c] + r.NormFloat64()
+				rec.Samples = append(rec.Samples, analysistest.Taken(c, round, map[string]float64{"goodput": 20e9 * math.Exp(0.03*(state[c]+drift))}))
+			}
+		}
+		n := 0
+		for _, f := range assemble.Report(rec, analysis.Options{}).Findings {
+			if f.Code == "autocorrelated_rounds" {
+				n++
+			}
+		}
+		return n
+	}
+	for name, tt := range map[string]struct {
+		own, machine float64
+		unpaired     bool
+		want         int
+	}{
+		"lasting":          {0.7, 0, false, 1},
+		"a drifting host":  {0, 0.95, false, 0},
+		"rounds no pairs":  {0.7, 0, true, 0},
+		"new in a round":   {0, 0, false, 0},
+		"lasting and both": {0.7, 0.95, false, 1},
+	} {
+		if got := run(tt.own, tt.machine, tt.unpaired); got != tt.want {
+			t.Errorf("%s: %d findings, want %d", name, got, tt.want)
+		}
+	}
+}
