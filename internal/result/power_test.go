@@ -43,9 +43,14 @@ func sealRounds(s *Store, did *acknowledged) {
 // Whatever write, sync or rename fails, and whatever a power cut leaves: what
 // was sealed is read, nothing is read wrong, and the run can go on.
 func TestDiskFails(t *testing.T) {
-	disktest.Every(t, func(d *disktest.Disk) acknowledged {
+	creation.Every(t)
+	creation.Finds(t, disktest.NoSync, disktest.NoFolderSync, disktest.LateWrite, disktest.InPlace, disktest.EarlyRename, disktest.Rewrite)
+}
+
+var creation = disktest.Suite[acknowledged]{
+	Do: func(d *disktest.Disk) acknowledged {
 		did := acknowledged{sealed: map[int]bool{}}
-		s, err := create(d.Dir, powerRun(), func(*os.Root) disk.Folder { return d })
+		s, err := create(d.Dir, powerRun(), func(*os.Root) disk.Folder { return d.Folder() })
 		if err != nil {
 			return did
 		}
@@ -54,14 +59,20 @@ func TestDiskFails(t *testing.T) {
 		sealRounds(s, &did)
 		did.report = s.WriteFile("report.txt", func(w io.Writer) error { _, err := fmt.Fprintln(w, "whole"); return err }) == nil
 		return did
-	}, checkRun)
+	},
+	Check: checkRun,
 }
 
 // The same for a run that goes on after its last line was torn.
 func TestDiskFailsOnResume(t *testing.T) {
-	disktest.Every(t, func(d *disktest.Disk) acknowledged {
+	resumption.Every(t)
+	resumption.Finds(t, disktest.NoSync, disktest.LateWrite, disktest.Rewrite)
+}
+
+var resumption = disktest.Suite[acknowledged]{
+	Do: func(d *disktest.Disk) acknowledged {
 		did := acknowledged{sealed: map[int]bool{}}
-		layer := func(*os.Root) disk.Folder { return d }
+		layer := func(*os.Root) disk.Folder { return d.Folder() }
 		s, err := create(d.Dir, powerRun(), layer)
 		if err != nil {
 			return did
@@ -79,12 +90,13 @@ func TestDiskFailsOnResume(t *testing.T) {
 		defer s.Close()
 		sealRounds(s, &did)
 		return did
-	}, checkRun)
+	},
+	Check: checkRun,
 }
 
 // checkRun checks what is in the folder against what was acknowledged, and
 // brings the run to its end there.
-func checkRun(t *testing.T, did acknowledged, dir string) {
+func checkRun(t disktest.Reporter, did acknowledged, dir string) {
 	t.Helper()
 	s, rec, err := Resume(dir)
 	switch {

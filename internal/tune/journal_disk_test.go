@@ -13,13 +13,19 @@ import (
 // Whatever write or sync of the journal fails, and whatever a power cut leaves:
 // each value that was noted is in the journal, and the journal can be read.
 func TestDiskFails(t *testing.T) {
+	suite := journalSuite()
+	suite.Every(t)
+	suite.Finds(t, disktest.NoSync, disktest.NoFolderSync, disktest.LateWrite, disktest.Rewrite)
+}
+
+func journalSuite() disktest.Suite[map[string]bool] {
 	const boot = "this boot"
 	intent := func(n int) line {
 		return line{Step: "intent", N: n, Change: &jsonEntry{Setting: fmt.Sprint(n), From: "1", To: "2", Written: time.Unix(0, 0)}}
 	}
-	disktest.Every(t, func(d *disktest.Disk) map[string]bool {
+	return disktest.Suite[map[string]bool]{Do: func(d *disktest.Disk) map[string]bool {
 		noted := map[string]bool{}
-		j, err := openJournal(d.Dir, boot, func(*os.Root) disk.Folder { return d })
+		j, err := openJournal(d.Dir, boot, func(*os.Root) disk.Folder { return d.Folder() })
 		if err != nil {
 			return noted
 		}
@@ -35,7 +41,7 @@ func TestDiskFails(t *testing.T) {
 			_ = j.note(line{Step: "ended", N: 0, How: "restored"})
 		}
 		return noted
-	}, func(t *testing.T, noted map[string]bool, dir string) {
+	}, Check: func(t disktest.Reporter, noted map[string]bool, dir string) {
 		j, err := OpenJournal(dir, boot)
 		if err != nil {
 			t.Fatalf("the journal cannot be read: %v", err)
@@ -53,5 +59,5 @@ func TestDiskFails(t *testing.T) {
 				t.Errorf("setting %s was noted and is lost: %v", setting, have)
 			}
 		}
-	})
+	}}
 }

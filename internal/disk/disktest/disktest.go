@@ -4,13 +4,14 @@
 package disktest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -34,6 +35,8 @@ type Disk struct {
 	root  *inode
 	fault Fault
 	off   bool
+
+	mutant Mutant
 }
 
 // Fault is what goes wrong, and with which operation, counted from 1.
@@ -246,19 +249,90 @@ func (i *inode) restore(path string, names func(*inode) map[string]*inode) error
 	return nil
 }
 
-// Every does something on a good disk, and then once for every operation that
+// Reporter is what a check needs of a *testing.T.
+type Reporter interface {
+	Helper()
+	Error(args ...any)
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// Suite does something on a disk, and checks what is then in the folder.
+type Suite[T any] struct {
+	Do    func(d *Disk) T
+	Check func(r Reporter, did T, dir string)
+}
+
+// Every does it on a good disk, and then once for every operation that
 // this took on a disk where that operation fails: with an error, with a full
-// disk, and with a power cut. check gets what is then in the folder; after a
+// disk, and with a power cut. Check gets what is then in the folder; after a
 // power cut for all Survivors.
-func Every[T any](t *testing.T, do func(d *Disk) T, check func(t *testing.T, did T, dir string)) {
+func (s Suite[T]) Every(t *testing.T) {
+	t.Helper()
+	s.each(t, None, func(name string, check func(r Reporter), log []string) bool {
+		return t.Run(name, func(t *testing.T) {
+			check(t)
+			if t.Failed() {
+				t.Logf("operations:\n%s", strings.Join(log, "\n"))
+			}
+		})
+	})
+}
+
+// Finds plants each of the defects and fails if no check reports it.
+func (s Suite[T]) Finds(t *testing.T, mutants ...Mutant) {
+	t.Helper()
+	for _, mutant := range mutants {
+		t.Run(string(mutant), func(t *testing.T) {
+			var found *recorder
+			s.each(t, mutant, func(name string, check func(r Reporter), _ []string) bool {
+				r := &recorder{}
+				ended := make(chan struct{})
+				go func() { // Fatalf ends its goroutine
+					defer close(ended)
+					check(r)
+				}()
+				<-ended
+				if r.text == "" {
+					return true
+				}
+				found = r
+				t.Logf("found by %s: %s", name, r.text)
+				return false
+			})
+			if found == nil {
+				t.Error("the defect is not found")
+			}
+		})
+	}
+}
+
+// recorder keeps the first report.
+type recorder struct{ text string }
+
+func (*recorder) Helper() {}
+
+func (r *recorder) Error(args ...any) { r.text = cmp.Or(r.text, fmt.Sprint(args...)) }
+
+func (r *recorder) Errorf(format string, args ...any) { r.Error(fmt.Sprintf(format, args...)) }
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// each runs a suite on a disk with that defect for each fault of each operation, until
+// run returns false.
+func (s Suite[T]) each(t *testing.T, mutant Mutant, run func(name string, check func(r Reporter), log []string) bool) {
 	t.Helper()
 	start := func(fault Fault) (*Disk, T) {
 		d, err := New(t.TempDir(), fault)
 		if err != nil {
 			t.Fatal(err)
 		}
+		d.mutant = mutant
 		t.Cleanup(func() { _ = d.Close() }) // the folder goes with the test
-		return d, do(d)
+		return d, s.Do(d)
 	}
 	good, _ := start(Fault{})
 	t.Logf("%d operations", len(good.Log))
@@ -272,16 +346,13 @@ func Every[T any](t *testing.T, do func(d *Disk) T, check func(t *testing.T, did
 			}
 			for _, survivor := range survivors {
 				name := fmt.Sprintf("%d %s: %v: %s", at+1, strings.ReplaceAll(good.Log[at], "/", "_"), fault.Err, survivor)
-				t.Run(name, func(t *testing.T) {
-					dir := t.TempDir()
-					if err := d.Restore(survivor, dir); err != nil {
-						t.Fatal(err)
-					}
-					check(t, did, dir)
-					if t.Failed() {
-						t.Logf("operations:\n%s", strings.Join(slices.Concat(d.Log), "\n"))
-					}
-				})
+				dir := t.TempDir()
+				if err := d.Restore(survivor, dir); err != nil {
+					t.Fatal(err)
+				}
+				if !run(name, func(r Reporter) { s.Check(r, did, dir) }, d.Log) && mutant != None {
+					return
+				}
 			}
 		}
 	}
