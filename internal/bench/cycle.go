@@ -66,7 +66,10 @@ func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step
 		r.Progress(clock.now(at + ": " + entryName(s.Entry)))
 		turns = append(turns, r.open(ctx, plan, step, w, s))
 	}
-	quiet := newGate()
+	quiet := newMachine()
+	if r.gate != nil {
+		quiet = r.gate
+	}
 	disturbed := map[int]string{} // by cycle, what did
 	taken := map[int]use{}
 	wanted := max(1, int(math.Round(float64(plan.Duration/plan.Slice))))
@@ -86,10 +89,11 @@ func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step
 		for _, t := range order {
 			t.slice(ctx, seconds(lead), seconds(plan.Slice), cycle)
 		}
-		if why := quiet.end(); why != "" {
+		why, took := quiet.end()
+		if why != "" {
 			disturbed[cycle] = why
 		}
-		taken[cycle] = quiet.took
+		taken[cycle] = took
 		// Of those that are tried, or of those that are wanted, as it comes sooner.
 		clock.part = float64(len(turns)) * max(float64(cycle)/float64(moreCycles*wanted), float64(cycle-len(disturbed))/float64(wanted))
 	}

@@ -2,21 +2,26 @@ package bench
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/prometheus/procfs"
 
 	"github.com/cnibench/cnibench/internal/verdict"
 )
 
-// gate tells whether something else used the machine during a cycle. Its limits
-// are fixed and it never sees a figure, so that it can't favour a contender. It
-// watches the machine that it runs on: of other machines it says nothing.
-type gate struct {
+// gate tells whether something else used the machine during a cycle.
+type gate interface {
+	begin()
+	// end says what disturbed the time since begin, "" if nothing did, and what
+	// happened in it.
+	end() (why string, took use)
+}
+
+// machine is the gate of the machine that it runs on; of other machines it says nothing.
+// Its limits are fixed and it never sees a figure, so that it can't favour a contender.
+type machine struct {
 	proc  procfs.FS
 	blind bool // /proc can't be read
 	from  reading
-	took  use // between begin and end
 }
 
 // reading is what the CPUs of the machine have done so far, seconds.
@@ -54,28 +59,26 @@ const (
 	mostForeign = 0.10
 )
 
-func newGate() *gate {
-	g := &gate{}
+func newMachine() gate {
+	g := &machine{}
 	var err error
 	g.proc, err = procfs.NewDefaultFS()
-	g.blind = err != nil || os.Getpid() != 1 // elsewhere the run's processes are not told from others
+	g.blind = err != nil || !inLab()
 	return g
 }
 
-func (g *gate) begin() {
+func (g *machine) begin() {
 	if !g.blind {
 		g.from = g.read()
 	}
 }
 
-// end says what disturbed the time since begin, "" if nothing did.
-func (g *gate) end() string {
+func (g *machine) end() (why string, took use) {
 	if g.blind {
-		return ""
+		return "", use{}
 	}
 	now := g.read()
-	g.took = g.from.use(now)
-	return g.from.until(now)
+	return g.from.until(now), g.from.use(now)
 }
 
 func (from reading) use(to reading) use {
@@ -100,7 +103,7 @@ func (from reading) until(to reading) string {
 	return ""
 }
 
-func (g *gate) read() reading {
+func (g *machine) read() reading {
 	stat, err := g.proc.Stat()
 	if err != nil {
 		return reading{}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"time"
 
@@ -36,6 +37,7 @@ type Runner struct {
 	Keep func(ctx context.Context, endpoints []string)
 
 	lookup func(name string) (workload.Workload, error) // a test's; nil is workload.Lookup
+	gate   gate                                         // a test's; nil is the machine's
 
 	sealed map[result.Key]bool
 	order  int
@@ -119,7 +121,7 @@ func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, c
 		if err := r.raise(ctx, s); err != nil {
 			return err
 		}
-		if len(visits) > 1 && before > 0 {
+		if len(visits) > 1 && before > 0 && inLab() {
 			s.memory = bare + max(0, usedMemory()-before)
 		}
 	}
@@ -135,6 +137,10 @@ func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, c
 	}
 	return nil
 }
+
+// inLab says that this machine is the one that is measured, and that the processes that
+// this one sees are the run's: it is the first process of the lab's container.
+func inLab() bool { return os.Getpid() == 1 }
 
 // usedMemory is what programs and the kernel use of this machine's memory, bytes, as
 // sysmon's node_memory_used_bytes; 0 where it can't be read.

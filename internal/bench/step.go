@@ -88,11 +88,11 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, at *standing, s *r
 	}
 	session := d.session(plan)
 	limit, cancel := context.WithTimeout(ctx, session.Warmup+session.Duration+stepPatience)
-	others := newGate()
+	others := newMachine()
 	others.begin()
 	out, err := w.Drive(limit, session)
-	others.end()
-	d.foreign = others.took.foreign()
+	_, took := others.end()
+	d.foreign = took.foreign()
 	late := limit.Err() != nil && ctx.Err() == nil
 	cancel()
 	recordings, recErr := d.watch.stop()

@@ -3,13 +3,16 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/selftest/plant"
 	"github.com/cnibench/cnibench/internal/sysmon"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // newAgentCmd is the side of cnibench inside an endpoint; other commands start
@@ -34,9 +37,28 @@ func newAgentCmd() *cobra.Command {
 			return agent.Serve(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), sysmon.Scope(scope), labels)
 		},
 	}
-	cmd.AddCommand(newAgentExecCmd(), newAgentIdleCmd(), newAgentRenewCmd(), newAgentHaveCmd(), newAgentNodeCmd(), newAgentOnNodeCmd())
+	cmd.AddCommand(newAgentExecCmd(), newAgentIdleCmd(), newAgentRenewCmd(), newAgentHaveCmd(), newAgentPlantCmd(), newAgentNodeCmd(), newAgentOnNodeCmd())
 	cmd.Flags().StringVar(&scope, "scope", string(sysmon.ScopeNode), "what to record: node, or pod for its network namespace only")
 	cmd.Flags().StringArrayVar(&pairs, "label", nil, "label of the recordings, as NAME=VALUE")
+	return cmd
+}
+
+// newAgentPlantCmd plants a fault of the self-test in the namespace that it runs in.
+func newAgentPlantCmd() *cobra.Command {
+	rate := 0.0
+	cmd := &cobra.Command{
+		Use:   "plant FAULT ADDRESS",
+		Short: "Plant a fault for the self-test at the link with that address",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			at, err := netip.ParseAddr(args[1])
+			if err != nil {
+				return err
+			}
+			return plant.Plant(plant.Fault(args[0]), at, unit.BitRate(rate))
+		},
+	}
+	cmd.Flags().Float64Var(&rate, "rate", 0, "bit/s of a capped link")
 	return cmd
 }
 

@@ -4,16 +4,18 @@ import (
 	"encoding/json"
 	"errors"
 	"os/exec"
+	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/needs"
 	"github.com/cnibench/cnibench/internal/selftest"
 )
 
-// A short self-test finds what needs no interval, however busy the machine is, and
-// leaves nothing.
-func TestSelfTest(t *testing.T) {
-	unchanged(t)
-	out, err := exec.Command(program, "selftest", "--rounds", "1", "--json").Output()
+// shortSelfTest makes a self-test of one round, and returns its trials by name. What
+// needs an interval is not found by one round, so that exit code 4 is no fault.
+func shortSelfTest(t *testing.T, args ...string) map[string]selftest.Trial {
+	t.Helper()
+	out, err := exec.Command(program, append([]string{"selftest", "--rounds", "1", "--json"}, args...)...).Output()
 	var exit *exec.ExitError
 	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 4) {
 		t.Fatalf("%v\n%s", err, exit.Stderr)
@@ -25,14 +27,59 @@ func TestSelfTest(t *testing.T) {
 	if r.Schema != selftest.Schema || r.Passed != (err == nil) {
 		t.Errorf("schema %q, passed %v with %v", r.Schema, r.Passed, err)
 	}
-	found := map[string]bool{}
+	trials := map[string]selftest.Trial{}
 	for _, trial := range r.Trials {
-		found[trial.Name] = trial.Passed
-		t.Logf("%v %s: %s", trial.Passed, trial.Name, trial.Found)
+		trials[trial.Name] = trial
+		t.Logf("%v %s: %s%s", trial.Passed, trial.Name, trial.Found, trial.LeftOut)
 	}
+	return trials
+}
+
+// A short self-test finds what needs no interval, however busy the machine is, and
+// leaves nothing.
+func TestSelfTest(t *testing.T) {
+	unchanged(t)
+	found := shortSelfTest(t)
 	for _, name := range []string{"loss", "packet size"} {
-		if !found[name] {
+		if !found[name].Passed {
 			t.Errorf("%s was not found", name)
+		}
+	}
+}
+
+// The same in a guest, whose lab is of another kernel.
+func TestSelfTestGuest(t *testing.T) {
+	needs.Guest(t)
+	found := shortSelfTest(t, "--arena", "microvm")
+	for _, name := range []string{"loss", "packet size"} {
+		if !found[name].Passed {
+			t.Errorf("%s was not found", name)
+		}
+	}
+}
+
+// In a cluster the twins are pairs of pods. Without --privileged no fault can be planted,
+// and the table says so; with it the pods plant them in their own network.
+func TestKubeSelfTest(t *testing.T) {
+	leavesNothing(t)
+	plain := shortSelfTest(t, podArgs(t)...)
+	for _, name := range []string{"rate", "loss", "work on the path", "packet size"} {
+		if !strings.Contains(plain[name].LeftOut, "--privileged") {
+			t.Errorf("%s without the right to plant: %+v", name, plain[name])
+		}
+	}
+	if plain["busy neighbour"].LeftOut == "" {
+		t.Error("a cluster's nodes have a busy neighbour")
+	}
+	for _, name := range []string{"twins: goodput", "twins: network_time_p50"} {
+		if !strings.Contains(plain[name].Found, "times this-cluster") {
+			t.Errorf("%s: %+v", name, plain[name])
+		}
+	}
+	allowed := shortSelfTest(t, append(podArgs(t), "--privileged")...)
+	for _, name := range []string{"loss", "packet size"} {
+		if !allowed[name].Passed {
+			t.Errorf("%s was not found: %+v", name, allowed[name])
 		}
 	}
 }

@@ -28,6 +28,7 @@ type Job struct {
 
 // Prepare resolves the request before anything is made.
 func (f *Request) Prepare() (*Job, error) {
+	f.remember()
 	j := &Job{request: f, asked: *f}
 	kind, err := FindArena(f.Arena)
 	if err != nil {
@@ -91,7 +92,7 @@ func (j *Job) Lead(ctx context.Context) error {
 
 // privilegedForNothing refuses privileged pods in a run that needs none.
 func (f *Request) privilegedForNothing() error {
-	if !f.Cluster.Privileged || f.Resume != "" {
+	if !f.Cluster.Privileged || f.Resume != "" || f.proves {
 		return nil
 	}
 	if f.Checks != "" {

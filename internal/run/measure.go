@@ -156,6 +156,7 @@ func (j *Job) openStore(ctx context.Context, a arena.Arena, runner *bench.Runner
 		return nil, nil, nil, err
 	}
 	run.Environment = env
+	maps.Copy(run.Environment, j.request.selfTested(env["kernel.release"]))
 	if j.request.Checks != "" {
 		say := func(id string) { runner.Progress(bench.Progress{Text: "check: " + id}) }
 		found, err := checkPlan(ctx, a, j.Catalogue, runner.Exe, j.request.Checks, &run.Plan, say)

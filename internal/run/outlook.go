@@ -34,8 +34,9 @@ type outlook struct {
 	spread float64 // of the work in a slice: the tenth least and tenth most by the median
 }
 
-// SayOutlook writes one sentence on what will be usable; nothing for a short run, a
-// cluster, or a system that does not say.
+// SayOutlook writes one sentence on what will be usable, and one more where nobody has
+// proven the instrument on this machine; nothing for a short run, a cluster, or a system
+// that does not say.
 func (j *Job) SayOutlook(w io.Writer) {
 	names, _ := j.planned()
 	load := time.Duration(len(j.Plan.Steps)*min(j.Plan.Rounds, SelfTestRounds)*len(names)) * (seconds(j.Plan.Duration) + seconds(j.Plan.Warmup))
@@ -44,6 +45,9 @@ func (j *Job) SayOutlook(w io.Writer) {
 	}
 	if o, ok := look(); ok {
 		fmt.Fprintln(w, o.sentence(j.Plan.Slice > 0))
+		if j.request.SelfTest == nil {
+			fmt.Fprintln(w, "This machine never had a self-test with this version and kernel: `cnibench selftest` takes 2 minutes and shows what it can tell apart.")
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/selftest"
 	"github.com/cnibench/cnibench/internal/suite"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -54,7 +55,10 @@ type Request struct {
 	GuestFollows bool   // a guest measures afterwards what this kernel can't run
 	PartOf       string // the run directory whose remaining contenders are measured; else empty
 
+	SelfTest *selftest.Kept // the newest of this machine, kernel and version; nil: none
+
 	accepted bool // it was handed over: the process that leads the run has checked it
+	proves   bool // it is a self-test
 
 	Given map[string]bool // the flags that the user gave
 	// Set sets a flag as the command line does.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/selftest/plant"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -27,6 +28,8 @@ type Trial struct {
 	Planted string `json:"planted"` // what was planted, in words
 	Wanted  string `json:"wanted"`  // what must be found
 	Found   string `json:"found"`
+	// LeftOut is why the trial could not be made; then it neither passes nor fails.
+	LeftOut string `json:"left_out,omitempty"`
 	Passed  bool   `json:"passed"`
 }
 
@@ -39,15 +42,22 @@ const (
 )
 
 // Judge holds a run of the copies against what was planted.
-func Judge(rec *result.Record, r *analysis.Report) Result {
-	list := []Trial{
-		twins(r, bulkStep, result.Goodput), twins(r, requestStep, "network_time_p50"),
-		capped(r), lossy(r), slow(r), narrow(rec), neighbour(rec),
+func (b Bed) Judge(rec *result.Record, r *analysis.Report) Result {
+	out := Result{Schema: Schema, Passed: true}
+	add := func(leftOut string, t Trial) {
+		if leftOut != "" {
+			t.LeftOut, t.Found, t.Passed = leftOut, "", false
+		} else {
+			out.Passed = out.Passed && t.Passed
+		}
+		out.Trials = append(out.Trials, t)
 	}
-	out := Result{Schema: Schema, Trials: list, Passed: true}
-	for _, t := range list {
-		out.Passed = out.Passed && t.Passed
+	add("", b.twins(r, bulkStep, result.Goodput))
+	add("", b.twins(r, requestStep, result.NetworkTimeP50))
+	for _, t := range []Trial{b.capped(r), lossy(r), b.slow(r), b.narrow(rec)} {
+		add(b.NoFaults, t)
 	}
+	add(b.NoNeighbour, b.neighbour(rec))
 	return out
 }
 
@@ -64,71 +74,78 @@ func figure(r *analysis.Report, contender, step, metric string) *analysis.Result
 
 const nothing = "no figure: no round was valid"
 
-func ratioOf(c *analysis.Comparison) string {
-	text := fmt.Sprintf("%.3f times %s", c.Ratio, Baseline)
+func (b Bed) ratio(c *analysis.Comparison) string {
+	text := fmt.Sprintf("%.3f times %s", c.Ratio, b.Baseline)
 	if c.CI != nil {
 		text += fmt.Sprintf(" (%.3f to %.3f)", c.CI[0], c.CI[1])
 	}
 	return text
 }
 
-func twins(r *analysis.Report, step, metric string) Trial {
+func (b Bed) twins(r *analysis.Report, step, metric string) Trial {
 	t := Trial{Name: "twins: " + metric, Planted: "the same network a second time", Wanted: fmt.Sprintf("1 in the interval of the ratio, or within %.0f %%; the interval within ±%.0f %%", 100*twinTolerance, 100*widest), Found: nothing}
-	x := figure(r, "twin", step, metric)
+	x := figure(r, twin, step, metric)
 	if x == nil || x.VsBaseline == nil {
 		return t
 	}
 	c := x.VsBaseline
-	t.Found = ratioOf(c)
+	t.Found = b.ratio(c)
 	t.Passed = c.CI != nil && c.HalfWidth() <= widest && (math.Abs(c.Ratio-1) <= twinTolerance || c.CI[0] <= 1 && c.CI[1] >= 1)
 	return t
 }
 
-func capped(r *analysis.Report) Trial {
+func (b Bed) capped(r *analysis.Report) Trial {
+	rate, _, _ := b.loads()
 	// The cap counts whole frames, the goodput what TCP carries in them.
-	most := cappedRate * 1.005
-	least := float64(unit.Ceiling(cappedRate, 1500, 0, false)) * (1 - rateTolerance)
-	t := Trial{Name: "rate", Planted: fmt.Sprintf("a link of %v", unit.BitRate(cappedRate)), Wanted: fmt.Sprintf("%v to %v", unit.BitRate(least), unit.BitRate(most)), Found: nothing}
-	if x := figure(r, "capped", bulkStep, result.Goodput); x != nil {
+	most := float64(rate) * 1.005
+	least := float64(unit.Ceiling(rate, 1500, 0, false)) * (1 - rateTolerance)
+	t := Trial{Name: "rate", Planted: fmt.Sprintf("a link of %v", rate), Wanted: fmt.Sprintf("%v to %v", unit.BitRate(least), unit.BitRate(most)), Found: nothing}
+	if x := figure(r, string(plant.Capped), bulkStep, result.Goodput); x != nil {
 		t.Found, t.Passed = unit.BitRate(x.Median).String(), x.Median >= least && x.Median <= most
 	}
 	return t
 }
 
 func lossy(r *analysis.Report) Trial {
-	t := Trial{Name: "loss", Planted: fmt.Sprintf("%.1f %% of the datagrams dropped at random", 100*plantedLoss),
-		Wanted: fmt.Sprintf("%.1f %% to %.1f %%", 100*(plantedLoss-lossTolerance), 100*(plantedLoss+lossTolerance)), Found: nothing}
-	if x := figure(r, "lossy", datagramStep, result.Loss); x != nil {
-		t.Found, t.Passed = fmt.Sprintf("%.2f %%", 100*x.Median), math.Abs(x.Median-plantedLoss) <= lossTolerance
+	t := Trial{Name: "loss", Planted: fmt.Sprintf("%.1f %% of the datagrams dropped at random", 100*plant.Loss),
+		Wanted: fmt.Sprintf("%.1f %% to %.1f %%", 100*(plant.Loss-lossTolerance), 100*(plant.Loss+lossTolerance)), Found: nothing}
+	if x := figure(r, string(plant.Lossy), datagramStep, result.Loss); x != nil {
+		t.Found, t.Passed = fmt.Sprintf("%.2f %%", 100*x.Median), math.Abs(x.Median-plant.Loss) <= lossTolerance
 	}
 	return t
 }
 
-func slow(r *analysis.Report) Trial {
-	t := Trial{Name: "work on the path", Planted: fmt.Sprintf("%d rules that every packet passes", rules), Wanted: "a longer network time, with an interval above 1", Found: nothing}
-	if x := figure(r, "slow", requestStep, "network_time_p50"); x != nil && x.VsBaseline != nil {
+func (b Bed) slow(r *analysis.Report) Trial {
+	t := Trial{Name: "work on the path", Planted: fmt.Sprintf("%d rules that every packet passes", plant.Rules), Wanted: "a longer network time, with an interval above 1", Found: nothing}
+	if x := figure(r, string(plant.Slow), requestStep, result.NetworkTimeP50); x != nil && x.VsBaseline != nil {
 		c := x.VsBaseline
-		t.Found, t.Passed = ratioOf(c), c.CI != nil && c.CI[0] > 1
+		t.Found, t.Passed = b.ratio(c), c.CI != nil && c.CI[0] > 1
 	}
 	return t
 }
 
-func narrow(rec *result.Record) Trial {
-	t := Trial{Name: "packet size", Planted: fmt.Sprintf("a link of %d bytes under an MTU of 1500", narrowMTU), Wanted: fmt.Sprintf("%d bytes cross whole to that node, 1500 to its twin", narrowMTU), Found: "no packet sizes: the check failed"}
+func (b Bed) narrow(rec *result.Record) Trial {
+	other := "more"
+	if b.MTU > 0 {
+		other = strconv.Itoa(b.MTU)
+	}
+	t := Trial{Name: "packet size", Planted: fmt.Sprintf("a link of %d bytes where its twin's takes %s", plant.NarrowMTU, other),
+		Wanted: fmt.Sprintf("%d bytes cross whole to that pod, %s to its twin", plant.NarrowMTU, other), Found: "no packet sizes: the check failed"}
 	size := func(contender string) int {
 		n, _ := strconv.Atoi(rec.Run.Environment["check.mtu."+contender+".path"])
 		return n
 	}
-	if there, twin := size("narrow"), size("twin"); there > 0 || twin > 0 {
-		t.Found, t.Passed = fmt.Sprintf("%d and %d bytes", there, twin), there == narrowMTU && twin == 1500
+	if there, beside := size(string(plant.Narrow)), size(twin); there > 0 || beside > 0 {
+		t.Found = fmt.Sprintf("%d and %d bytes", there, beside)
+		t.Passed = there == plant.NarrowMTU && beside > there && (b.MTU == 0 || beside == b.MTU)
 	}
 	return t
 }
 
-func neighbour(rec *result.Record) Trial {
+func (b Bed) neighbour(rec *result.Record) Trial {
 	away, all := 0, 0
 	for i := range rec.Samples {
-		if s := &rec.Samples[i]; s.Contender == Baseline && s.Slices != nil {
+		if s := &rec.Samples[i]; s.Contender == b.Baseline && s.Slices != nil {
 			away += len(s.Slices.Disturbed)
 			all += s.Slices.Tried()
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -15,7 +16,7 @@ func TestJudge(t *testing.T) {
 	truth := func() (*result.Record, *analysis.Report) {
 		rec := &result.Record{
 			Run:     result.Run{Environment: result.Environment{"check.mtu.narrow.path": "1400", "check.mtu.twin.path": "1500"}},
-			Samples: []result.Sample{{Contender: Baseline, Slices: &result.Slices{Cycles: []int{1, 1, 3}, Disturbed: []int{2}}}},
+			Samples: []result.Sample{{Contender: "host", Slices: &result.Slices{Cycles: []int{1, 1, 3}, Disturbed: []int{2}}}},
 		}
 		return rec, &analysis.Report{Results: []analysis.Result{
 			{Contender: "twin", Step: bulkStep, Metric: result.Goodput, VsBaseline: ratio(1.01, 0.97, 1.05)},
@@ -25,8 +26,9 @@ func TestJudge(t *testing.T) {
 			{Contender: "slow", Step: requestStep, Metric: "network_time_p50", VsBaseline: ratio(1.4, 1.2, 1.6)},
 		}}
 	}
+	bed := Bed{Baseline: "host", MTU: 1500}
 	rec, report := truth()
-	if r := Judge(rec, report); !r.Passed {
+	if r := bed.Judge(rec, report); !r.Passed {
 		t.Errorf("the truth is not found: %+v", r.Trials)
 	}
 	for name, spoil := range map[string]func(*result.Record, *analysis.Report){
@@ -40,7 +42,7 @@ func TestJudge(t *testing.T) {
 	} {
 		rec, report := truth()
 		spoil(rec, report)
-		r := Judge(rec, report)
+		r := bed.Judge(rec, report)
 		for _, trial := range r.Trials {
 			if trial.Passed == (trial.Name == name) {
 				t.Errorf("with a wrong %s: %s passed: %v", name, trial.Name, trial.Passed)
@@ -50,8 +52,16 @@ func TestJudge(t *testing.T) {
 			t.Errorf("passed with a wrong %s", name)
 		}
 	}
+	rec, report = truth()
+	noFaults := Bed{Baseline: "host", NoFaults: "not allowed", NoNeighbour: "not watched"}
+	if r := noFaults.Judge(rec, &analysis.Report{Results: report.Results[:2]}); !r.Passed {
+		t.Errorf("what can't be planted fails the self-test: %+v", r.Trials)
+	}
+	if n := len(noFaults.Contenders(&contender.Contender{ID: "this"})); n != 1 {
+		t.Errorf("%d copies without faults, want the twin", n)
+	}
 	rec, _ = truth()
-	if r := Judge(rec, &analysis.Report{}); r.Passed {
+	if r := bed.Judge(rec, &analysis.Report{}); r.Passed {
 		t.Error("passed without figures")
 	}
 }

@@ -8,76 +8,81 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
-	"strings"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/selftest/plant"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// What is planted, in the units of result's metrics.
+// The steps of the run.
 const (
-	cappedRate   = 1e9  // bit/s
-	plantedLoss  = 0.02 // of the datagrams
-	rules        = 400  // that each packet passes
-	narrowMTU    = 1400 // bytes
-	streamPort   = 5301 // of the loads that send datagrams
 	bulkStep     = "bulk"
 	datagramStep = "datagrams"
 	requestStep  = "requests"
 )
 
-// Baseline is the contender that is copied, and beside which each copy is measured.
-const Baseline = "host"
-
-// plant is a copy of the baseline with something done to it.
-type plant struct {
+// copied is a copy of the baseline with something done to it, or nothing.
+type copied struct {
 	id, summary string
 	steps       []string // that it takes
-	commands    []command
+	fault       plant.Fault
+	pods        []int // that have the fault
 }
 
-// command is a program at a node, 0 or 1; UPLINK in its arguments is the node's
-// interface on the underlay.
-type command struct {
-	node  int
-	argv  string
-	stdin string
-}
+// twin is the copy without a fault.
+const twin = "twin"
 
-// plants are the copies.
-func plants() []plant {
-	ruleset := func(body string) string {
-		return "table inet planted {\n chain in {\n  type filter hook input priority 0;\n" + body + " }\n}\n"
-	}
-	var many strings.Builder
-	for i := range rules {
-		fmt.Fprintf(&many, "  ip saddr 192.0.2.%d tcp dport %d drop\n", 1+i%250, 1+i)
-	}
-	const load = "nft -f -"
-	return []plant{
-		{"twin", "the same network a second time", []string{bulkStep, requestStep}, nil},
-		{"capped", fmt.Sprintf("a link of %v", unit.BitRate(cappedRate)), []string{bulkStep},
-			[]command{{0, fmt.Sprintf("tc qdisc add dev UPLINK root tbf rate %dbit burst 128kb latency 10ms", int64(cappedRate)), ""}}},
-		{"lossy", fmt.Sprintf("%.0f %% of the datagrams are dropped", 100*plantedLoss), []string{datagramStep},
-			[]command{{1, load, ruleset(fmt.Sprintf("  udp dport %d numgen random mod %d == 0 drop\n", streamPort, int(1/plantedLoss)))}}},
-		{"slow", fmt.Sprintf("%d rules that every packet passes", rules), []string{bulkStep, requestStep},
-			[]command{{0, load, ruleset(many.String())}, {1, load, ruleset(many.String())}}},
-		{"narrow", fmt.Sprintf("a node whose link takes %d bytes while the other one's takes more", narrowMTU), nil,
-			[]command{{1, fmt.Sprintf("ip link set UPLINK mtu %d", narrowMTU), ""}}},
+// copies are those of the self-test.
+func copies() []copied {
+	return []copied{
+		{twin, "the same network a second time", []string{bulkStep, requestStep}, "", nil},
+		{string(plant.Capped), "a link that is capped", []string{bulkStep}, plant.Capped, []int{0}},
+		{string(plant.Lossy), fmt.Sprintf("%.0f %% of the datagrams are dropped", 100*plant.Loss), []string{datagramStep}, plant.Lossy, []int{1}},
+		{string(plant.Slow), fmt.Sprintf("%d rules that every packet passes", plant.Rules), []string{bulkStep, requestStep}, plant.Slow, []int{0, 1}},
+		{string(plant.Narrow), fmt.Sprintf("a pod whose link takes %d bytes while the other one's takes more", plant.NarrowMTU), nil, plant.Narrow, []int{1}},
 	}
 }
 
-// Programs are what the plants run at the nodes.
-func Programs() []string { return []string{"nft", "tc", "ip"} }
+// Bed is where a self-test runs.
+type Bed struct {
+	Baseline string // the contender that is copied, and beside which each copy is measured
+	MTU      int    // of the baseline, bytes; 0: not known
+	// NoFaults is why no fault can be planted, and NoNeighbour why nobody watches what
+	// else the CPUs do; empty: they can.
+	NoFaults, NoNeighbour string
+	// Emulated says that an emulated CPU does all the work, which takes smaller loads.
+	Emulated bool
+}
+
+// loads are the rate of the capped link, that of the datagrams, and how long a window is.
+func (b Bed) loads() (capped, datagrams unit.BitRate, window time.Duration) {
+	if b.Emulated {
+		return 100e6, 20e6, time.Second
+	}
+	return 1e9, 200e6, 400 * time.Millisecond
+}
+
+// Window is how long each step takes in a round, in slices.
+func (b Bed) Window() time.Duration {
+	_, _, window := b.loads()
+	return window
+}
+
+// copies are those that can be made on the bed.
+func (b Bed) copies() []copied {
+	return slices.DeleteFunc(copies(), func(c copied) bool { return c.fault != "" && b.NoFaults != "" })
+}
 
 // Contenders are the copies of the baseline, for the run's catalogue.
-func Contenders(baseline *contender.Contender) []*contender.Contender {
+func (b Bed) Contenders(baseline *contender.Contender) []*contender.Contender {
 	var list []*contender.Contender
-	for _, p := range plants() {
+	for _, p := range b.copies() {
 		c := *baseline
 		c.ID, c.Summary = p.id, "self-test: "+p.summary
 		list = append(list, &c)
@@ -86,19 +91,20 @@ func Contenders(baseline *contender.Contender) []*contender.Contender {
 }
 
 // Steps are those of the run.
-func Steps() []result.Step {
+func (b Bed) Steps() []result.Step {
+	_, datagrams, _ := b.loads()
 	return []result.Step{
 		{ID: bulkStep, Summary: "TCP, 1 stream", Workload: "tcp_bulk", Path: arena.PathPod},
-		{ID: datagramStep, Summary: "UDP, 1 stream at 200 Mbit/s", Workload: "udp_bulk", Path: arena.PathPod, Params: map[string]any{"bandwidth": "200M"}},
+		{ID: datagramStep, Summary: fmt.Sprintf("UDP, 1 stream at %v", datagrams), Workload: "udp_bulk", Path: arena.PathPod, Params: map[string]any{"bandwidth": fmt.Sprintf("%.0fM", float64(datagrams)/1e6)}},
 		{ID: requestStep, Summary: "TCP requests and responses, one at a time", Workload: "tcp_rr", Path: arena.PathPod, Params: map[string]any{"connections": 1}},
 	}
 }
 
 // Gaps are the steps that contenders don't take, because nothing is planted for them.
-func Gaps() []result.Gap {
+func (b Bed) Gaps() []result.Gap {
 	var gaps []result.Gap
-	for _, p := range plants() {
-		for _, step := range Steps() {
+	for _, p := range b.copies() {
+		for _, step := range b.Steps() {
 			if !slices.Contains(p.steps, step.ID) {
 				gaps = append(gaps, result.Gap{Contender: p.id, Step: step.ID})
 			}
@@ -108,30 +114,66 @@ func Gaps() []result.Gap {
 }
 
 // Planted is an arena in which the copies come up with what is planted in them.
-type Planted struct{ arena.Arena }
+type Planted struct {
+	arena.Arena
+	Bed Bed
+	// Of is what the arena knows the copies as; nil: each is a contender of its own.
+	Of *contender.Contender
+}
+
+// known is the contender as the arena knows it.
+func (a Planted) known(c *contender.Contender) *contender.Contender {
+	if _, ok := copyOf(c); ok && a.Of != nil {
+		return a.Of
+	}
+	return c
+}
+
+func copyOf(c *contender.Contender) (copied, bool) {
+	list := copies()
+	i := slices.IndexFunc(list, func(p copied) bool { return p.id == c.ID })
+	if i < 0 {
+		return copied{}, false
+	}
+	return list[i], true
+}
+
+// Supports implements arena.Arena.
+func (a Planted) Supports(ctx context.Context, c *contender.Contender) error {
+	return a.Arena.Supports(ctx, a.known(c))
+}
+
+// HasPath implements arena.Arena.
+func (a Planted) HasPath(c *contender.Contender, path string) error {
+	return a.Arena.HasPath(a.known(c), path)
+}
+
+// Variant implements arena.Arena.
+func (a Planted) Variant(c *contender.Contender) string { return a.Arena.Variant(a.known(c)) }
 
 // Up implements arena.Arena.
 func (a Planted) Up(ctx context.Context, c *contender.Contender, variant string) (arena.Network, error) {
-	net, err := a.Arena.Up(ctx, c, variant)
+	net, err := a.Arena.Up(ctx, a.known(c), variant)
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range plants() {
-		if p.id != c.ID {
-			continue
-		}
-		for _, c := range p.commands {
-			if err := c.run(ctx, net); err != nil {
-				return nil, errors.Join(fmt.Errorf("self-test: plant %s: %s: %w", p.id, c.argv, err), net.Down(context.WithoutCancel(ctx)))
-			}
+	p, _ := copyOf(c)
+	for _, i := range p.pods {
+		if err := a.plant(ctx, net.Pods()[i], p.fault); err != nil {
+			return nil, errors.Join(fmt.Errorf("self-test: plant %s: %w", p.id, err), net.Down(context.WithoutCancel(ctx)))
 		}
 	}
 	return net, nil
 }
 
-func (c command) run(ctx context.Context, net arena.Network) error {
-	argv := strings.Fields(strings.ReplaceAll(c.argv, "UPLINK", net.Uplink()))
-	p, err := net.Nodes()[c.node].Start(ctx, host.Command{Argv: argv, Stdin: strings.NewReader(c.stdin), Aside: true})
+// plant has this program plant the fault in the pod.
+func (a Planted) plant(ctx context.Context, pod arena.Endpoint, fault plant.Fault) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	rate, _, _ := a.Bed.loads()
+	p, err := pod.Start(ctx, host.Command{Argv: []string{self, "agent", "plant", string(fault), pod.Addr().String(), fmt.Sprintf("--rate=%.0f", float64(rate))}, Aside: true})
 	if err != nil {
 		return err
 	}

@@ -54,11 +54,14 @@ func (c Cycled) Levels() map[string]float64 {
 		}
 		effects[k] = Median(of)
 	}
+	// A contender that the cycles do nothing to, as one behind a capped link, keeps its own
+	// level.
+	typical := trimmedMean(slices.Clone(effects))
 	levels := map[string]float64{}
 	for i, name := range names {
 		left := make([]float64, len(cycles))
 		for k := range cycles {
-			left[k] = logs[i][k] - effects[k]
+			left[k] = logs[i][k] - (effects[k] - typical)
 		}
 		levels[name] = math.Exp(trimmedMean(left))
 	}

@@ -73,3 +73,23 @@ func TestLevelsOfLittle(t *testing.T) {
 		t.Errorf("only the cycle of both counts: %v", got)
 	}
 }
+
+// What the cycles do to the others leaves a contender's level alone that they do nothing
+// to: its absolute figure is right, too.
+func TestLevelsOfOneThatIsLeftAlone(t *testing.T) {
+	c := Cycled{"a": {}, "b": {}, "capped": {}}
+	for cycle := range 10 {
+		mood := 1.0
+		if cycle < 4 {
+			mood = 0.3
+		}
+		c["a"][cycle], c["b"][cycle], c["capped"][cycle] = 20*mood, 10*mood, 1
+	}
+	levels := c.Levels()
+	if got := levels["capped"]; math.Abs(got-1) > 1e-9 {
+		t.Errorf("level %v, want 1", got)
+	}
+	if got := levels["a"] / levels["b"]; math.Abs(got-2) > 1e-9 {
+		t.Errorf("ratio %v, want 2", got)
+	}
+}

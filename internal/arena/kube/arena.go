@@ -99,8 +99,17 @@ func (o *Options) check() error {
 // Name implements arena.Arena.
 func (a *Arena) Name() string { return "kube" }
 
-// Together implements arena.Arena: every contender has the cluster for itself.
-func (a *Arena) Together() int { return 1 }
+// Together implements arena.Arena: every contender has the cluster for itself, unless
+// the options let some share what is there.
+func (a *Arena) Together() int {
+	if a.opt.Beside && a.opt.Install == nil && len(a.opt.Within) == 0 {
+		return besideMost
+	}
+	return 1
+}
+
+// besideMost is how many contenders at most share a cluster, each with two pods a node.
+const besideMost = 8
 
 // Variant implements arena.Arena: a cluster has one underlay.
 func (a *Arena) Variant(*contender.Contender) string { return "" }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -353,5 +354,42 @@ func TestInstallers(t *testing.T) {
 	want := []string{"install flannel-vxlan", "uninstall flannel-vxlan", "install cilium", "uninstall cilium"}
 	if diff := cmp.Diff(want, i.calls); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// For a self-test contenders may stand beside each other, with pods that may change
+// their own network; the nodes' pods get no such right.
+func TestBeside(t *testing.T) {
+	a := newBed(t, Options{Beside: true, NetAdmin: true}, testNode("worker-a"), testNode("worker-b")).arena(t)
+	if a.Together() < 6 {
+		t.Errorf("%d contenders stand together, want all of a self-test's", a.Together())
+	}
+	var nets []arena.Network
+	for range 2 {
+		net, err := a.Up(t.Context(), a.ThisCluster(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		nets = append(nets, net)
+	}
+	pods, err := a.cl.Client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(pods.Items) != 8 {
+		t.Fatalf("%d pods, %v; want 2 networks × 2 nodes × (the node's and a pod)", len(pods.Items), err)
+	}
+	for _, p := range pods.Items {
+		c := p.Spec.Containers[0].SecurityContext
+		if may := c != nil && c.Capabilities != nil && slices.Contains(c.Capabilities.Add, "NET_ADMIN"); may == p.Spec.HostNetwork {
+			t.Errorf("pod %s, host network %v: may change its network: %v", p.Name, p.Spec.HostNetwork, may)
+		}
+	}
+	for _, net := range nets {
+		if err := net.Down(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, o := range map[string]Options{"a plain run": {}, "namespaces of an administrator": {Beside: true, Within: []string{"mine"}}} {
+		if n := (&Arena{opt: o}).Together(); n != 1 {
+			t.Errorf("%s: %d contenders stand together", name, n)
+		}
 	}
 }

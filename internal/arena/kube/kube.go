@@ -57,6 +57,11 @@ type Options struct {
 	// Privileged makes the nodes' pods privileged, which check encryption needs
 	// where the runtime keeps raw sockets from pods, and OpenMachines always.
 	Privileged bool
+	// Beside lets contenders stand at the same time, each with pods of its own, where
+	// nothing is installed and each has a namespace of its own.
+	Beside bool
+	// NetAdmin lets the pods change their own network.
+	NetAdmin bool
 	// Programs are what the steps run: Up fails where the image lacks one.
 	Programs []string
 	// Install puts contenders on the cluster; nil measures the cluster as it is.

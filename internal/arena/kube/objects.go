@@ -113,8 +113,11 @@ func (p podPlan) object(run string, o *Options) (*corev1.Pod, error) {
 		yes := true
 		c.SecurityContext = &corev1.SecurityContext{Privileged: &yes}
 	}
+	root := int64(0)
+	if o.NetAdmin && c.SecurityContext == nil && !p.hostNetwork && !p.everywhere {
+		c.SecurityContext = &corev1.SecurityContext{RunAsUser: &root, Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"NET_ADMIN"}}}
+	}
 	if p.onNode {
-		root := int64(0)
 		life = int64(onNodeLife / time.Second)
 		pod.Spec.HostNetwork, pod.Spec.HostPID = true, true
 		c.SecurityContext.RunAsUser = &root

@@ -1,0 +1,61 @@
+package selftest
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Kept is the newest self-test of a machine, as a file in the user's state folder.
+type Kept struct {
+	Schema  string    `json:"schema"`
+	At      time.Time `json:"at"`
+	Version string    `json:"version"` // of this program
+	Kernel  string    `json:"kernel"`  // its release
+	Missed  []string  `json:"missed"`  // trials that were not found
+}
+
+const keptFile = "selftest.json"
+
+// Keep writes the result into the state folder.
+func (r Result) Keep(dir, version, kernel string, at time.Time) error {
+	k := Kept{Schema: Schema, At: at.UTC().Truncate(time.Second), Version: version, Kernel: kernel, Missed: []string{}}
+	for _, t := range r.Trials {
+		if !t.Passed && t.LeftOut == "" {
+			k.Missed = append(k.Missed, t.Name)
+		}
+	}
+	text, err := json.MarshalIndent(k, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, keptFile), append(text, '\n'), 0o644)
+}
+
+// Newest is the newest self-test that the state folder has of that version and kernel;
+// nil: there is none.
+func Newest(dir, version, kernel string) *Kept {
+	text, err := os.ReadFile(filepath.Join(dir, keptFile))
+	if err != nil {
+		return nil
+	}
+	var k Kept
+	if json.Unmarshal(text, &k) != nil || k.Schema != Schema || k.Version != version || k.Kernel != kernel {
+		return nil
+	}
+	return &k
+}
+
+// String says in a few words how the self-test ended.
+func (k *Kept) String() string {
+	on := " on " + k.At.Format(time.DateOnly)
+	if len(k.Missed) > 0 {
+		return "not found" + on + ": " + strings.Join(k.Missed, ", ")
+	}
+	return "passed" + on
+}
