@@ -46,6 +46,36 @@ func TestKubeRunInstalls(t *testing.T) {
 	validate(t, "run-1.schema.json", read(t, filepath.Join(r.dir, "run.json")))
 }
 
+// kube-router is installed through its published manifest, unmodified, by the digest
+// that the recipe pins, and leaves rules, ipsets, interfaces and settings as they were.
+func TestKubeRunInstallsKubeRouter(t *testing.T) {
+	bed := kubetest.GivenBed(t)
+	leavesNothing(t)
+	bed.WithoutPodNetwork(t)
+	held := func() string {
+		return bed.OnNode(t, "node-1", `
+			for save in iptables-save ip6tables-save; do $save | sed 's/\[[0-9:]*\]//; /^#/d' | grep -v KUBE-S; done
+			ipset list -name
+			ip -brief link show | cut -d' ' -f1
+			ip rule show
+			ip route show table all
+			cd /proc/sys/net; grep -H . ipv4/ip_forward ipv4/conf/*/rp_filter bridge/*
+			ls /etc/cni/net.d /opt/cni/bin`)
+	}
+	before := held()
+	r := kubeRun(t, slices.Concat(brief, []string{"--contenders", "kuberouter", "--install", "--scratch", "--mirror", bed.Mirror(t)})...)
+	run := r.measured(t)
+	if got := columns(run, "kuberouter"); len(got) != 2 {
+		t.Errorf("samples of %d steps, want 2: %s", len(got), r.stderr.String())
+	}
+	if said := r.stderr.String(); strings.Contains(said, "differs from the published file") {
+		t.Errorf("the manifest is not the published one: %s", said)
+	}
+	if diff := gocmp.Diff(before, held()); diff != "" {
+		t.Errorf("node-1 before and after:\n%s", diff)
+	}
+}
+
 // outline is what a report has, whatever the figures are: the heads of its
 // tables.
 func outline(t *testing.T, dir string) []string {

@@ -4,7 +4,9 @@ package products
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,20 +31,32 @@ type change struct {
 
 func (c change) String() string { return fmt.Sprintf("%s: %v (%s)", c.path, c.value, c.why) }
 
-// chartFiles is a published chart with some defaults changed: what a user of
-// the chart sets still applies on top.
-type chartFiles struct {
+// published is what a source publishes: a chart, manifests, or both.
+type published struct {
 	*chart.Chart
-	repository string // where the unchanged one is published
-	changes    []change
-	manifests  []manifest // published ones beside the chart
+	repository string     // where the unchanged chart is published
+	changes    []change   // of the chart's defaults; what a user sets still applies on top
+	manifests  []manifest // for a mirror
+	install    []byte     // the objects to apply where there is no chart
 }
 
-// manifest is a published manifest with the names of its images changed.
+// manifest is a published manifest, with the changes that were made.
 type manifest struct {
 	url     string
 	content []byte
 	changes []change
+}
+
+// objects are what a product is made of, labelled with its name.
+func (f published) objects(p product, here cluster, kubernetes string) ([]byte, error) {
+	if f.Chart == nil {
+		return labelled(f.install, p.name)
+	}
+	objects, err := render(f.Chart, p.name, p.namespace, kubernetes, p.values(here))
+	if err == nil && p.namespace != "kube-system" {
+		objects = slices.Concat(namespaceYAML(p.namespace, p.name), objects)
+	}
+	return objects, err
 }
 
 // loadChart reads the chart in a folder and changes its defaults.
@@ -128,25 +142,34 @@ func render(c *chart.Chart, product, namespace, kubernetes string, values map[st
 	if err != nil {
 		return nil, fmt.Errorf("chart %s: %w", c.Name(), err)
 	}
+	var documents bytes.Buffer
+	for _, m := range manifests {
+		fmt.Fprintf(&documents, "---\n%s\n", m.Content)
+	}
+	return labelled(documents.Bytes(), product)
+}
+
+// labelled adds the product's label to every object of YAML documents.
+func labelled(documents []byte, product string) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
-	for _, m := range manifests {
+	decoder := yaml.NewDecoder(bytes.NewReader(documents))
+	for {
 		var object map[string]any
-		if err := yaml.Unmarshal([]byte(m.Content), &object); err != nil {
-			return nil, fmt.Errorf("%s: %w", m.Name, err)
+		err := decoder.Decode(&object)
+		if errors.Is(err, io.EOF) {
+			return out.Bytes(), encoder.Close()
 		}
-		if len(object) == 0 {
-			continue
+		if err == nil && len(object) > 0 {
+			if err = label(object, product); err == nil {
+				err = encoder.Encode(object)
+			}
 		}
-		if err := label(object, product); err != nil {
-			return nil, fmt.Errorf("%s: %w", m.Name, err)
-		}
-		if err := encoder.Encode(object); err != nil {
-			return nil, err
+		if err != nil {
+			return nil, fmt.Errorf("objects of %s: %w", product, err)
 		}
 	}
-	return out.Bytes(), encoder.Close()
 }
 
 // label adds the product's name to the labels of an object itself, not to

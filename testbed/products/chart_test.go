@@ -66,11 +66,11 @@ func TestChangeDefaults(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	for _, name := range Names() {
-		if p, err := find(name); err != nil || p.name != name {
+		if _, p, err := find(name); err != nil || p.name != name {
 			t.Errorf("%s: %v, %v", name, p.name, err)
 		}
 	}
-	if _, err := find("cillium"); err == nil || !strings.Contains(err.Error(), "cilium-native") {
+	if _, _, err := find("cillium"); err == nil || !strings.Contains(err.Error(), "cilium-native") {
 		t.Errorf("unknown name: %v, wanted the names that there are", err)
 	}
 }

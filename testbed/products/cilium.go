@@ -31,7 +31,8 @@ const (
 )
 
 var cilium = source{
-	chart:  ciliumChart,
+	name:   "cilium",
+	files:  ciliumFiles,
 	images: ciliumImages,
 	cleanup: `
 for device in cilium_vxlan cilium_host cilium_net $(ip -o link show type veth | awk -F': ' '{print $2}' | cut -d@ -f1 | grep '^lxc'); do
@@ -49,6 +50,27 @@ umount /run/cilium/cgroupv2 2>/dev/null
 rm -rf /run/cilium /var/run/cilium /etc/cni/net.d/05-cilium.conflist /opt/cni/bin/cilium-cni /var/lib/cilium
 rm -f /etc/sysctl.d/99-zzz-override_cilium.conf
 `,
+	kinds: ".cilium.io",
+	products: []product{
+		ciliumProduct("cilium", true, func(cluster) map[string]any { return nil }),
+		ciliumProduct("cilium-nokproxy", false, withoutKubeProxy),
+		ciliumProduct("cilium-native", false, func(c cluster) map[string]any {
+			values := withoutKubeProxy(c)
+			values["routingMode"] = "native"
+			values["autoDirectNodeRoutes"] = true
+			values["ipv4NativeRoutingCIDR"] = c.pods.String()
+			values["bpf"] = map[string]any{"masquerade": true}
+			return values
+		}),
+	},
+}
+
+func ciliumProduct(name string, kubeProxy bool, values func(cluster) map[string]any) product {
+	return product{
+		name: name, namespace: "kube-system", values: values,
+		workloads: []string{"deployment/cilium-operator", "daemonset/cilium"},
+		kubeProxy: kubeProxy, policies: true,
+	}
 }
 
 // ciliumChanges are what of Cilium's chart is not as published.
@@ -74,16 +96,16 @@ func withoutKubeProxy(c cluster) map[string]any {
 	}
 }
 
-func ciliumChart(ctx context.Context) (chartFiles, error) {
+func ciliumFiles(ctx context.Context) (published, error) {
 	dir, err := ciliumModule.download(ctx)
 	if err != nil {
-		return chartFiles{}, err
+		return published{}, err
 	}
 	c, err := loadChart(filepath.Join(dir, "install", "kubernetes", "cilium"), ciliumChanges)
 	if err != nil {
-		return chartFiles{}, err
+		return published{}, err
 	}
-	return chartFiles{Chart: c, repository: "https://helm.cilium.io", changes: ciliumChanges}, nil
+	return published{Chart: c, repository: "https://helm.cilium.io", changes: ciliumChanges}, nil
 }
 
 // ciliumPackages are the programs: package in the module, place in the image.
@@ -125,7 +147,7 @@ func ciliumImages(ctx context.Context, log logf) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := ciliumFiles(dir, built)
+	files, err := ciliumTree(dir, built)
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", ciliumImage, err)
 	}
@@ -172,9 +194,9 @@ func patchCilium(module string) (string, error) {
 	return sources, nil
 }
 
-// ciliumFiles returns the agent's image: what the published one has, without
+// ciliumTree returns the agent's image: what the published one has, without
 // Envoy and the Hubble client.
-func ciliumFiles(module, built string) (*image.Tree, error) {
+func ciliumTree(module, built string) (*image.Tree, error) {
 	extensions, err := iptablesExtensions()
 	if err != nil {
 		return nil, err

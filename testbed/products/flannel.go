@@ -28,7 +28,8 @@ const (
 )
 
 var flannel = source{
-	chart:  flannelChart,
+	name:   "flannel",
+	files:  flannelFiles,
 	images: flannelImages,
 	cleanup: `
 for device in flannel.1 cni0; do ip link delete $device 2>/dev/null; done
@@ -37,6 +38,19 @@ nft delete table ip flannel-ipv4 2>/dev/null
 nft delete table ip6 flannel-ipv6 2>/dev/null
 rm -rf /run/flannel /etc/cni/net.d/10-flannel.conflist /opt/cni/bin/flannel /var/lib/cni/flannel /var/lib/cni/networks/cbr0
 `,
+	products: []product{flannelProduct("vxlan"), flannelProduct("host-gw")},
+}
+
+func flannelProduct(backend string) product {
+	return product{
+		name:      "flannel-" + backend,
+		namespace: "kube-flannel",
+		values: func(c cluster) map[string]any {
+			return map[string]any{"podCidr": c.pods.String(), "flannel": map[string]any{"backend": backend}}
+		},
+		workloads: []string{"daemonset/kube-flannel-ds"},
+		kubeProxy: true,
+	}
 }
 
 // flannelChanges are what of flannel's chart is not as published.
@@ -47,29 +61,20 @@ var flannelChanges = []change{
 		"the plugin's own module is not published; this is its last version in github.com/containernetworking/plugins"},
 }
 
-func flannelValues(backend string) func(cluster) map[string]any {
-	return func(c cluster) map[string]any {
-		return map[string]any{
-			"podCidr": c.pods.String(),
-			"flannel": map[string]any{"backend": backend},
-		}
-	}
-}
-
-func flannelChart(ctx context.Context) (chartFiles, error) {
+func flannelFiles(ctx context.Context) (published, error) {
 	dir, err := flannelModule.download(ctx)
 	if err != nil {
-		return chartFiles{}, err
+		return published{}, err
 	}
 	c, err := loadChart(filepath.Join(dir, "chart", "kube-flannel"), flannelChanges)
 	if err != nil {
-		return chartFiles{}, err
+		return published{}, err
 	}
 	plain, err := flannelManifest(filepath.Join(dir, "Documentation", "kube-flannel.yml"))
 	if err != nil {
-		return chartFiles{}, err
+		return published{}, err
 	}
-	return chartFiles{
+	return published{
 		Chart:      c,
 		repository: "https://flannel-io.github.io/flannel",
 		changes:    flannelChanges,
@@ -117,7 +122,7 @@ func flannelImages(ctx context.Context, log logf) ([]string, error) {
 		}},
 		{flannelCNIImage + ":" + flannelCNITag, "flannel-cni", filepath.Join(plugin, "flannel"), "/flannel", []string{"cp"}},
 	} {
-		files, err := flannelFiles(i.program, i.place, i.others...)
+		files, err := flannelTree(i.program, i.place, i.others...)
 		if err != nil {
 			return nil, fmt.Errorf("image %s: %w", i.name, err)
 		}
@@ -143,9 +148,9 @@ func flannelPrograms(ctx context.Context, dir, version, program, env string, log
 	}, log)
 }
 
-// flannelFiles returns the program at its place in the image, and others of
+// flannelTree returns the program at its place in the image, and others of
 // this machine.
-func flannelFiles(program, place string, others ...string) (*image.Tree, error) {
+func flannelTree(program, place string, others ...string) (*image.Tree, error) {
 	if slices.Contains(others, "iptables") {
 		extensions, err := iptablesExtensions()
 		if err != nil {

@@ -28,7 +28,7 @@ func cacheDir(name string) (string, error) {
 
 // tarball writes the image into the cache and returns the path, whose name
 // says what the image is made of: with the same files there is nothing to do.
-func tarball(name, prefix string, files *image.Tree, log logf) (string, error) {
+func tarball(name, prefix string, files *image.Tree, log logf, entrypoint ...string) (string, error) {
 	sum, err := files.Fingerprint()
 	if err != nil {
 		return "", fmt.Errorf("image %s: %w", name, err)
@@ -58,7 +58,7 @@ func tarball(name, prefix string, files *image.Tree, log logf) (string, error) {
 		return "", err
 	}
 	defer os.Remove(out.Name())
-	err = image.Write(out, name, image.Image{Config: v1.Config{Env: []string{searchPath}}, Layers: []*image.Tree{files}})
+	err = image.Write(out, name, image.Image{Config: v1.Config{Env: []string{searchPath}, Entrypoint: entrypoint}, Layers: []*image.Tree{files}})
 	if closeErr := out.Close(); err == nil {
 		err = closeErr
 	}

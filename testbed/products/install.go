@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +23,7 @@ const ready = 5 * time.Minute
 // on or off as the product wants it. It returns when the product's workloads
 // and all nodes are ready.
 func Install(ctx context.Context, b *bed.Bed, name string, log logf) error {
-	p, err := find(name)
+	s, p, err := find(name)
 	if err != nil {
 		return err
 	}
@@ -37,7 +36,7 @@ func Install(ctx context.Context, b *bed.Bed, name string, log logf) error {
 			return fmt.Errorf("%s has a pod network already (/etc/cni/net.d/%s); take that off first with testbed uninstall", n.Name, bytes.Fields(found)[0])
 		}
 	}
-	objects, err := manifests(ctx, b, p)
+	objects, err := manifests(ctx, b, s, p)
 	if err != nil {
 		return err
 	}
@@ -101,11 +100,11 @@ func Import(ctx context.Context, b *bed.Bed, name string, log logf) error {
 // kube-proxy again where the product was in its place. Pods that were on its
 // network have to be made anew on the next.
 func Uninstall(ctx context.Context, b *bed.Bed, name string, log logf) error {
-	p, err := find(name)
+	s, p, err := find(name)
 	if err != nil {
 		return err
 	}
-	objects, err := manifests(ctx, b, p)
+	objects, err := manifests(ctx, b, s, p)
 	if err != nil {
 		return err
 	}
@@ -113,12 +112,12 @@ func Uninstall(ctx context.Context, b *bed.Bed, name string, log logf) error {
 	if _, err := b.Kubectl(ctx, bytes.NewReader(objects), "delete", "--ignore-not-found", "--wait", "--timeout=120s", "--filename", "-"); err != nil {
 		return err
 	}
-	if err := deleteCRDs(ctx, b); err != nil {
+	if err := deleteKinds(ctx, b, s.kinds); err != nil {
 		return err
 	}
 	var errs []error
 	for _, n := range b.Nodes() {
-		_, err := onNode(ctx, b, n.Name, cleanupFunctions+p.source.cleanup+cleanupRoutes(podPrefix(b)))
+		_, err := onNode(ctx, b, n.Name, cleanupFunctions+s.cleanup+cleanupRoutes(podPrefix(b)))
 		errs = append(errs, err)
 	}
 	if !p.kubeProxy {
@@ -142,15 +141,19 @@ func cleanupRoutes(pods netip.Prefix) string {
 	return fmt.Sprintf("ip route show root %s | while read -r route; do ip route delete $route; done\ntrue\n", pods)
 }
 
-// deleteCRDs deletes the kinds that Cilium's operator made, with all objects.
-func deleteCRDs(ctx context.Context, b *bed.Bed) error {
+// deleteKinds deletes the kinds that a product made itself, with all objects: those
+// whose names end so.
+func deleteKinds(ctx context.Context, b *bed.Bed, suffix string) error {
+	if suffix == "" {
+		return nil
+	}
 	out, err := b.Kubectl(ctx, nil, "get", "customresourcedefinitions", "--output", "name")
 	if err != nil {
 		return err
 	}
 	var kinds []string
 	for _, name := range strings.Fields(string(out)) {
-		if strings.HasSuffix(name, ".cilium.io") {
+		if strings.HasSuffix(name, suffix) {
 			kinds = append(kinds, name)
 		}
 	}
@@ -162,8 +165,8 @@ func deleteCRDs(ctx context.Context, b *bed.Bed) error {
 }
 
 // manifests are the objects of a product for this cluster.
-func manifests(ctx context.Context, b *bed.Bed, p product) ([]byte, error) {
-	files, err := p.source.chart(ctx)
+func manifests(ctx context.Context, b *bed.Bed, s source, p product) ([]byte, error) {
+	files, err := s.files(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -181,14 +184,7 @@ func manifests(ctx context.Context, b *bed.Bed, p product) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, err := render(files.Chart, p.name, p.namespace, string(version), p.values(c))
-	if err != nil {
-		return nil, err
-	}
-	if p.namespace != "kube-system" {
-		objects = slices.Concat(namespaceYAML(p.namespace, p.name), objects)
-	}
-	return objects, nil
+	return files.objects(p, c, string(version))
 }
 
 // podPrefix holds the pods of all nodes: the /16 around the first node's.

@@ -28,7 +28,7 @@ type mirrorFile struct {
 	SHA256  string       `yaml:"sha256"`
 	Chart   *mirrorChart `yaml:"chart,omitempty"`
 	URL     string       `yaml:"url,omitempty"` // of what is no chart
-	Changed []string     `yaml:"changed"`       // in words
+	Changed []string     `yaml:"changed"`       // in words; none: it is as published
 }
 
 type mirrorChart struct {
@@ -45,32 +45,9 @@ func Mirror(ctx context.Context, dir string, log logf) error {
 		return err
 	}
 	index := mirrorIndex{Note: "made by testbed mirror from the published Go modules; images are made locally, and what the kernels of test beds lack is left out"}
-	for _, s := range []source{flannel, cilium} {
-		files, err := s.chart(ctx)
-		if err != nil {
-			return err
-		}
-		path, err := chartutil.Save(files.Chart, dir)
-		if err != nil {
-			return fmt.Errorf("chart %s: %w", files.Name(), err)
-		}
-		file := mirrorFile{
-			Chart:   &mirrorChart{Repository: files.repository, Name: files.Name(), Version: files.Metadata.Version},
-			Changed: words(files.changes),
-		}
-		if err := index.add(dir, path, file); err != nil {
-			return err
-		}
-		log("chart %s %s: %s", files.Name(), files.Metadata.Version, path)
-		for _, m := range files.manifests {
-			path, err := m.save(dir)
-			if err != nil {
-				return err
-			}
-			if err := index.add(dir, path, mirrorFile{URL: m.url, Changed: words(m.changes)}); err != nil {
-				return err
-			}
-			log("manifest %s: %s", m.url, path)
+	for _, s := range sources() {
+		if err := index.addSource(ctx, dir, s, log); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
 	content, err := yaml.Marshal(index)
@@ -78,6 +55,39 @@ func Mirror(ctx context.Context, dir string, log logf) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, "mirror.yaml"), content, 0o644)
+}
+
+// addSource writes what a source publishes.
+func (i *mirrorIndex) addSource(ctx context.Context, dir string, s source, log logf) error {
+	files, err := s.files(ctx)
+	if err != nil {
+		return err
+	}
+	if files.Chart != nil {
+		path, err := chartutil.Save(files.Chart, dir)
+		if err != nil {
+			return fmt.Errorf("chart %s: %w", files.Name(), err)
+		}
+		err = i.add(dir, path, mirrorFile{
+			Chart:   &mirrorChart{Repository: files.repository, Name: files.Name(), Version: files.Metadata.Version},
+			Changed: words(files.changes),
+		})
+		if err != nil {
+			return err
+		}
+		log("chart %s %s: %s", files.Name(), files.Metadata.Version, path)
+	}
+	for _, m := range files.manifests {
+		path, err := m.save(dir)
+		if err != nil {
+			return err
+		}
+		if err := i.add(dir, path, mirrorFile{URL: m.url, Changed: words(m.changes)}); err != nil {
+			return err
+		}
+		log("manifest %s: %s", m.url, path)
+	}
+	return nil
 }
 
 // add notes a file that is there.

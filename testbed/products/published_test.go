@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,12 +15,12 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 )
 
-// published skips where the modules can't be had.
-func published(t *testing.T, s source) chartFiles {
+// filesOf skips where the modules can't be had.
+func filesOf(t *testing.T, s source) published {
 	t.Helper()
-	files, err := s.chart(t.Context())
+	files, err := s.files(t.Context())
 	if err != nil && os.Getenv("CI") != "true" {
-		t.Skipf("without the published module there is no chart: %v", err)
+		t.Skipf("without the published module there is nothing to install: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -27,59 +28,68 @@ func published(t *testing.T, s source) chartFiles {
 	return files
 }
 
-// The published charts can be rendered for every product, and no image is left
-// that nobody makes here.
-func TestPublishedCharts(t *testing.T) {
+// Every product's objects are labelled, have the workloads that are waited for and
+// name no image that is made nowhere here. kube-proxy is replaced where the product
+// says so.
+func TestPublishedObjects(t *testing.T) {
 	here := cluster{pods: netip.MustParsePrefix("10.244.0.0/16"), api: netip.MustParseAddrPort("10.77.0.1:6443")}
-	for _, p := range all {
-		t.Run(p.name, func(t *testing.T) {
-			objects, err := render(published(t, p.source).Chart, p.name, p.namespace, "v1.34.4", p.values(here))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var workloads []string
-			decoder := yaml.NewDecoder(strings.NewReader(string(objects)))
-			for {
-				var object struct {
-					Kind     string
-					Metadata struct {
-						Name   string
-						Labels map[string]string
-					}
-					Data map[string]string
+	for _, s := range sources() {
+		for _, p := range s.products {
+			t.Run(p.name, func(t *testing.T) {
+				objects, err := filesOf(t, s).objects(p, here, "v1.34.4")
+				if err != nil {
+					t.Fatal(err)
 				}
-				if decoder.Decode(&object) != nil {
-					break
-				}
-				workloads = append(workloads, strings.ToLower(object.Kind)+"/"+object.Metadata.Name)
-				if got := object.Metadata.Labels[productLabel]; got != p.name {
-					t.Errorf("%s %s is labelled %q", object.Kind, object.Metadata.Name, got)
-				}
-				if object.Metadata.Name == "cilium-config" {
-					if got, want := object.Data["kube-proxy-replacement"], map[bool]string{true: "false", false: "true"}[p.kubeProxy]; got != want {
-						t.Errorf("kube-proxy replacement %s, want %s", got, want)
-					}
-				}
-			}
-			for _, w := range p.workloads {
-				if !slices.Contains(workloads, w) {
-					t.Errorf("no %s among %s", w, workloads)
-				}
-			}
-			for _, line := range strings.Split(string(objects), "\n") {
-				name, value, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "- ")), ": ")
-				if name == "image" && !strings.HasPrefix(strings.Trim(value, `"`), "localhost/") {
-					t.Errorf("%s is made nowhere here", value)
-				}
-			}
-		})
+				checkObjects(t, p, objects)
+			})
+		}
 	}
 }
 
-// A mirror holds what its index says, and Helm can read its charts.
+func checkObjects(t *testing.T, p product, objects []byte) {
+	t.Helper()
+	var workloads []string
+	decoder := yaml.NewDecoder(strings.NewReader(string(objects)))
+	for {
+		var object struct {
+			Kind     string
+			Metadata struct {
+				Name   string
+				Labels map[string]string
+			}
+			Data map[string]string
+		}
+		if decoder.Decode(&object) != nil {
+			break
+		}
+		workloads = append(workloads, strings.ToLower(object.Kind)+"/"+object.Metadata.Name)
+		if got := object.Metadata.Labels[productLabel]; got != p.name {
+			t.Errorf("%s %s is labelled %q", object.Kind, object.Metadata.Name, got)
+		}
+		if got, there := object.Data["kube-proxy-replacement"]; there && got != strconv.FormatBool(!p.kubeProxy) {
+			t.Errorf("kube-proxy replacement %s, and kube-proxy %v", got, p.kubeProxy)
+		}
+	}
+	for _, w := range p.workloads {
+		if !slices.Contains(workloads, w) {
+			t.Errorf("no %s among %s", w, workloads)
+		}
+	}
+	for _, line := range strings.Split(string(objects), "\n") {
+		name, value, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "- ")), ": ")
+		value = strings.Trim(value, `"`)
+		if name == "image" && !strings.HasPrefix(value, "localhost/") && value != kubeRouterImage+":"+kubeRouterModule.version {
+			t.Errorf("%s is made nowhere here", value)
+		}
+	}
+}
+
+// A mirror holds what its index says, and Helm can read its charts. What was not
+// changed has the digest that cnibench's recipe pins.
 func TestMirror(t *testing.T) {
-	published(t, flannel)
-	published(t, cilium)
+	for _, s := range sources() {
+		filesOf(t, s)
+	}
 	dir := t.TempDir()
 	if err := Mirror(t.Context(), dir, t.Logf); err != nil {
 		t.Fatal(err)
@@ -92,26 +102,41 @@ func TestMirror(t *testing.T) {
 	if err := yaml.Unmarshal(content, &index); err != nil {
 		t.Fatal(err)
 	}
-	var charts, manifests []string
+	var charts, manifests int
 	for _, f := range index.Files {
-		if len(f.Changed) == 0 || len(f.SHA256) != 64 {
+		if len(f.SHA256) != 64 {
 			t.Errorf("%+v", f)
 		}
-		path := filepath.Join(dir, f.Path)
 		if f.Chart == nil {
-			manifests = append(manifests, f.Path)
+			manifests++
+			if len(f.Changed) == 0 && !pinned(t, f.SHA256) {
+				t.Errorf("no recipe pins %s with its digest %s", f.URL, f.SHA256)
+			}
 			continue
 		}
-		c, err := loader.Load(path)
+		charts++
+		c, err := loader.Load(filepath.Join(dir, f.Path))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.Metadata.Version != f.Chart.Version {
-			t.Errorf("%s holds version %s", f.Path, c.Metadata.Version)
+		if c.Metadata.Version != f.Chart.Version || len(f.Changed) == 0 {
+			t.Errorf("%s holds version %s; %d changes", f.Path, c.Metadata.Version, len(f.Changed))
 		}
-		charts = append(charts, c.Name())
 	}
-	if !slices.Equal(charts, []string{"flannel", "cilium"}) || len(manifests) != 1 {
-		t.Errorf("charts %s, manifests %s", charts, manifests)
+	if charts != 2 || manifests != 2 {
+		t.Errorf("%d charts, %d manifests", charts, manifests)
 	}
+}
+
+// pinned is whether a recipe of cnibench's catalogue has the digest.
+func pinned(t *testing.T, digest string) bool {
+	t.Helper()
+	files, err := filepath.Glob("../../contenders/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no catalogue: %v", err)
+	}
+	return slices.ContainsFunc(files, func(name string) bool {
+		content, err := os.ReadFile(name)
+		return err == nil && strings.Contains(string(content), digest)
+	})
 }
