@@ -31,6 +31,9 @@ type Report struct {
 	// Published is what studies found, beside Results; nil where nobody asked.
 	Published []PublishedFigure `json:"published,omitempty"`
 
+	// Study is the study that the run repeats; nil where it repeats none.
+	Study *Study `json:"-"`
+
 	// For the page and the text table, not in the JSON contract.
 	Contenders []result.ContenderInfo `json:"-"`
 	Steps      []result.Step          `json:"-"`

@@ -128,6 +128,10 @@ var layers = []layer{
 		why: "published figures are data beside a report; nothing is measured or fetched",
 	},
 	{
+		pkg: "internal/study", only: []string{"std", "libs", "internal/analysis", "internal/nearest", "internal/strictyaml"}, never: []string{"os/...", "net/..."}, calls: clock,
+		why: "a study is data that chooses flags and pictures; it runs nothing",
+	},
+	{
 		pkg: "internal/export", only: []string{"std", "libs", "internal/result", "internal/sysmon"}, never: []string{"os/...", "net/..."}, calls: clock,
 		why: "an export merges what was recorded; cli opens the files",
 	},

@@ -98,7 +98,7 @@ func (r *Runner) capacity(ctx context.Context, plan *result.Plan, site *site, st
 	return calibrated.Capacity(ctx, &workload.Session{
 		Client: pair.Client, Server: pair.Server, Target: pair.Target, Ports: pair.Ports, Params: params,
 		Warmup: seconds(plan.Warmup), Duration: seconds(plan.Duration),
-		Raw: discard{}, Begin: func() {}, End: func() {},
+		Raw: workload.Discard{}, Begin: func() {}, End: func() {},
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 func newReportCmd() *cobra.Command {
 	var format, output string
 	var studies []string
+	var repeats string
 	var costs costFlags
 	var wide bool
 	c := &cobra.Command{
@@ -43,6 +44,11 @@ func newReportCmd() *cobra.Command {
 				return err
 			}
 			r := run.Assemble(args[0], rec, options)
+			if repeats != "" {
+				if err := run.ShowStudy(r, repeats); err != nil {
+					return err
+				}
+			}
 			if err := addPublished(r, studies); err != nil {
 				return err
 			}
@@ -70,6 +76,7 @@ func newReportCmd() *cobra.Command {
 	c.Flags().StringVar(&format, "format", string(report.Text), "one of "+joinOr(report.Formats()))
 	c.Flags().StringVarP(&output, "output", "o", "", "write to `FILE` instead of standard output")
 	c.Flags().BoolVar(&wide, "wide", false, "text: tables of every step below the first ones")
+	c.Flags().StringVar(&repeats, "study", "", "show the pictures of this published `study` (default: those of the one that the run repeats); see cnibench list studies")
 	addPublishedFlag(c, &studies)
 	costs.add(c)
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(report.Formats(), cobra.ShellCompDirectiveNoFileComp))

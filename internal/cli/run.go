@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/study"
 	"github.com/cnibench/cnibench/internal/vm"
 )
 
@@ -45,6 +46,7 @@ rest and never compared with it. --arena lab leaves that out.`),
 		Example: `  cnibench run
   cnibench run --suite throughput --contenders host,flannel-vxlan,calico-noencap --rounds 6
   cnibench run --suite latency --rates auto --mtu 9000 --line-rate 10G
+  cnibench run --study 2016
   cnibench run --cni-conf mynet.conflist --contenders host,custom
   cnibench run --arena kube --image registry.example/cnibench:1.0
   cnibench run --resume cnibench-run-20260102-030405`,
@@ -54,6 +56,8 @@ rest and never compared with it. --arena lab leaves that out.`),
 	addArena(c, &f.Arena, "where to run: auto (natively what this kernel can, the rest in a guest), lab (natively), microvm (all in a guest) or kube (a cluster)")
 	fl := c.Flags()
 	fl.StringVar(&f.Suite, "suite", f.Suite, "`suite` to run, see cnibench list suites; or a FILE.yaml of your own, written as the project's suites are")
+	fl.StringVar(&f.Study, "study", "", "repeat a published `study`: its suite, contenders, settings and pictures; see cnibench list studies. Flags beside it go first")
+	fl.StringVar(&f.Scale, "scale", study.Machine, "with --study: machine (what this machine carries, in at most 45 minutes on 2 CPUs) or published (rates, rounds and durations as published)")
 	fl.StringSliceVar(&f.Steps, "steps", nil, "only these `steps` of the suite, e.g. dts,http-* (default: all)")
 	fl.StringArrayVar(&f.Changes, "set", nil, "change a parameter of the suite: `STEP.PARAMETER=VALUE`, e.g. http-*.threads=18; see cnibench list workloads; may be given again")
 	fl.StringVar(&f.Contenders, "contenders", f.Contenders, "`a,b`, or supported: all that can run here (the others are named with the reason; all is the same); the baseline is added")
@@ -92,6 +96,9 @@ rest and never compared with it. --arena lab leaves that out.`),
 
 func runRun(c *cobra.Command, f *runFlags) error {
 	if err := applyConfig(c, f.config); err != nil {
+		return err
+	}
+	if err := applyStudy(c, f); err != nil {
 		return err
 	}
 	f.from(c)

@@ -2,13 +2,18 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/study"
+	"github.com/cnibench/cnibench/studies"
 )
 
 // configFlag names a file of flags.
@@ -32,25 +37,59 @@ func applyConfig(c *cobra.Command, file string) error {
 	if err := yaml.Unmarshal(raw, &values); err != nil {
 		return usage("--%s: %s: want lines as \"suite: latency\": %v", configFlag, file, err)
 	}
-	var known []string
 	for _, item := range values {
 		name := fmt.Sprint(item.Key)
-		flag := c.Flags().Lookup(name)
-		if flag == nil || flag.Hidden || name == configFlag {
-			c.Flags().VisitAll(func(f *pflag.Flag) {
-				if !f.Hidden {
-					known = append(known, f.Name)
-				}
-			})
-			return usage("--%s: %s: %v", configFlag, file, nearest.Unknown("flag", name, known))
+		if err := preset(c, name, item.Value); err != nil {
+			return usage("--%s: %s: %v", configFlag, file, err)
 		}
-		if flag.Changed {
-			continue
-		}
-		for _, value := range listed(item.Value) {
-			if err := c.Flags().Set(name, fmt.Sprint(value)); err != nil {
-				return usage("--%s: %s: %s: %v", configFlag, file, name, err)
+	}
+	return nil
+}
+
+// preset sets a flag that the command line does not.
+func preset(c *cobra.Command, name string, value any) error {
+	flag := c.Flags().Lookup(name)
+	if flag == nil || flag.Hidden || name == configFlag {
+		var known []string
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				known = append(known, f.Name)
 			}
+		})
+		return nearest.Unknown("flag", name, known)
+	}
+	if flag.Changed {
+		return nil
+	}
+	for _, one := range listed(value) {
+		if err := c.Flags().Set(name, fmt.Sprint(one)); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// applyStudy sets the flags that the study of the request chooses and the command line
+// does not.
+func applyStudy(c *cobra.Command, f *runFlags) error {
+	if f.Study == "" || f.Resume != "" || f.handedOver != "" {
+		return nil
+	}
+	all, err := study.Load(studies.FS)
+	if err != nil {
+		return err
+	}
+	s, err := study.Find(all, f.Study)
+	if err != nil {
+		return err
+	}
+	chosen, err := s.Flags(f.Scale, f.Arena == run.Kube)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(chosen)) {
+		if err := preset(c, name, chosen[name]); err != nil {
+			return fmt.Errorf("study %s: %w", s.ID, err)
 		}
 	}
 	return nil

@@ -74,6 +74,7 @@ var workloads = map[string][]string{
 	"tcp_bw":     {"qperf"},
 	"udp_bw":     {"qperf"},
 	"http_rate":  {"nginx"},
+	"http_max":   {"nginx"},
 	"tcp_rr":     nil,
 	"tcp_crr":    nil,
 	"udp_rr":     nil,

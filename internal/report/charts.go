@@ -147,6 +147,7 @@ func (v *sheet) charts(g *layout.Group, prefix string) []chart {
 	if c := v.slopes(g, colors); c != nil {
 		show(viewOverview, *c)
 	}
+	show(viewStudy, v.studyCharts(g, colors)...)
 	for i := range out {
 		out[i].ID = prefix + "-" + strconv.Itoa(i+1)
 		out[i].Places.Steps = v.stepPlaces(out[i].Places)

@@ -38,6 +38,7 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 // The parts of the page, each with an address of its own: #overview, ….
 const (
 	viewOverview   = "overview"
+	viewStudy      = "study"
 	viewThroughput = "throughput"
 	viewLatency    = "latency"
 	viewRates      = "rates" // within latency: one contender at all rates
@@ -194,6 +195,7 @@ func (p *page) links() []link {
 		has bool
 	}{
 		{link{viewOverview, "Overview"}, true},
+		{link{viewStudy, "Study"}, p.Study != nil},
 		{link{viewThroughput, "Throughput"}, charts(viewThroughput)},
 		{link{viewLatency, "Latency"}, charts(viewLatency)},
 		{link{viewEfficiency, "Efficiency"}, charts(viewEfficiency)},

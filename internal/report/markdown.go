@@ -36,6 +36,7 @@ func writeMarkdown(w io.Writer, r *analysis.Report, _ Options) error {
 	if len(v.Groups) > 0 {
 		bw.WriteString(md(strings.Join(v.Legend(), " ")) + "\n\n")
 	}
+	mdPictures(bw, v)
 	mdPublished(bw, v)
 	mdEfficiency(bw, v)
 	mdFleet(bw, v)

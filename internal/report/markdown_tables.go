@@ -35,6 +35,29 @@ func mdScales(w io.StringWriter, g *layout.Group, all []layout.Scale) {
 	}
 }
 
+// bandMarks are colours that Markdown can show.
+var bandMarks = map[string]string{"green": "🟢 ", "yellow": "🟡 ", "orange": "🟠 ", "red": "🔴 "}
+
+// mdPictures writes the tables of the study's pictures.
+func mdPictures(w *bufio.Writer, v *layout.View) {
+	for i, p := range v.Pictures() {
+		if i == 0 {
+			fmt.Fprintf(w, "### Study %s: %s\n\n%s\n\n", md(v.Study.ID), md(v.Study.Title), md(v.Study.By))
+		}
+		fmt.Fprintf(w, "#### %s\n\n", md(p.Title))
+		var rows [][]string
+		for _, r := range p.Rows {
+			row := []string{r.Name}
+			for _, c := range r.Cells {
+				row = append(row, strings.TrimSpace(bandMarks[c.Color]+c.Text+" "+c.Word))
+			}
+			rows = append(rows, row)
+		}
+		mdRows(w, append([]string{"contender"}, p.Head...), rows)
+		fmt.Fprintf(w, "%s\n\n", md(strings.TrimSpace(p.Legend+" "+p.Note)))
+	}
+}
+
 // mdPublished writes the table behind the results.
 func mdPublished(w *bufio.Writer, v *layout.View) {
 	if v.Published == nil {

@@ -43,7 +43,7 @@ const shades = 6
 func (v *sheet) standings(g *layout.Group) *standings {
 	m := &standings{}
 	for _, s := range v.Steps {
-		if c, ok := v.telltale(g, s.ID); ok {
+		if c, ok := v.Telltale(g, s.ID); ok {
 			m.Columns = append(m.Columns, htmlColumn{c, v.stepPlace(s.ID)})
 		}
 	}
@@ -75,20 +75,6 @@ func (v *sheet) standings(g *layout.Group) *standings {
 		return nil
 	}
 	return m
-}
-
-// telltale is the figure that stands for a step: how much it moves, else how long it
-// takes, as far as it is ranked.
-func (v *sheet) telltale(g *layout.Group, step string) (layout.Column, bool) {
-	for _, aspect := range []result.Aspect{result.Traffic, result.Typical} {
-		for _, name := range result.Telling(aspect) {
-			c, ok := g.Has(step, name)
-			if ok && slices.ContainsFunc(g.Contenders, func(one layout.Contender) bool { f := g.Figure(one.ID, c); return f != nil && f.Ranked }) {
-				return c, true
-			}
-		}
-	}
-	return layout.Column{}, false
 }
 
 // validity is what became of each contender's samples in each round.

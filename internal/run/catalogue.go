@@ -5,7 +5,9 @@ import (
 
 	"github.com/cnibench/cnibench/contenders"
 	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/study"
 	"github.com/cnibench/cnibench/internal/suite"
+	"github.com/cnibench/cnibench/studies"
 	"github.com/cnibench/cnibench/suites"
 )
 
@@ -13,6 +15,7 @@ import (
 type Catalogue struct {
 	Contenders []*contender.Contender
 	Suites     []*suite.Suite
+	Studies    []*study.Study
 }
 
 // LoadCatalogue reads the files of this binary.
@@ -22,7 +25,10 @@ func LoadCatalogue(own ...*contender.Contender) (*Catalogue, error) {
 		return nil, err
 	}
 	c := &Catalogue{Contenders: slices.Concat(list, own)}
-	c.Suites, err = suite.Load(suites.FS)
+	if c.Suites, err = suite.Load(suites.FS); err != nil {
+		return nil, err
+	}
+	c.Studies, err = study.Load(studies.FS)
 	return c, err
 }
 
@@ -42,6 +48,17 @@ func (c *Catalogue) Pick(ids []string) ([]*contender.Contender, error) {
 		list = append(list, found)
 	}
 	return list, nil
+}
+
+// OfStudy are the ids of the contenders that the study measured.
+func (c *Catalogue) OfStudy(id string) []string {
+	var ids []string
+	for _, one := range c.Contenders {
+		if slices.Contains(one.Studies, id) {
+			ids = append(ids, one.ID)
+		}
+	}
+	return ids
 }
 
 // Suite is the suite of that name.

@@ -57,6 +57,12 @@ func (j *Job) newPlan() error {
 	if j.Wanted, err = f.contenders(j.Catalogue, j.place); err != nil {
 		return err
 	}
+	if f.Study != "" && j.Wanted == nil && (f.Arena != Kube || f.Cluster.Install) {
+		j.only = j.Catalogue.OfStudy(f.Study)
+		for _, own := range j.place.Own() {
+			j.only = append(j.only, own.ID)
+		}
+	}
 	return j.programs(steps)
 }
 

@@ -19,7 +19,9 @@ import (
 	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/study"
 	"github.com/cnibench/cnibench/internal/trace"
+	"github.com/cnibench/cnibench/studies"
 )
 
 // report prints the table and writes the page of the run in dir. complete says
@@ -88,7 +90,25 @@ func assembleOne(dir string, rec *result.Record, opt analysis.Options) *analysis
 	}
 	r := assemble.Report(rec, opt)
 	advise(r, rec)
+	if id := rec.Run.Plan.Settings["study"]; id != "" {
+		_ = ShowStudy(r, id) // a study that this version does not have leaves no pictures
+	}
 	return r
+}
+
+// ShowStudy has the report show the pictures of a study. Its error is a
+// *nearest.Error.
+func ShowStudy(r *analysis.Report, id string) error {
+	all, err := study.Load(studies.FS)
+	if err != nil {
+		return err
+	}
+	s, err := study.Find(all, id)
+	if err != nil {
+		return err
+	}
+	r.Study = s.Shown()
+	return nil
 }
 
 // addParts joins the report of the native part with that of the guest's part, if there

@@ -29,6 +29,7 @@ type Request struct {
 	Suite, Contenders, Arena string   // Suite: an id, or a FILE with a slash or .yaml in its name
 	SuiteText                string   // of that file, once it was read
 	Steps                    []string // the only ones of the suite; nil: all
+	Study, Scale             string   // the published study that the run repeats, and at which scale; "" for none
 	Changes                  []string // of the suite: STEP.PARAMETER=VALUE
 	Rounds                   int
 	Duration, Warmup, Slice  time.Duration
@@ -128,7 +129,7 @@ func (f *Request) Check() error {
 }
 
 // planFlags are in the plan of every run and can't change on resume.
-var planFlags = []string{"suite", "steps", "set", "contenders", "check", "rounds", "duration", "warmup", "slice", "seed", "out", "rates", "baseline", "services"}
+var planFlags = []string{"study", "scale", "suite", "steps", "set", "contenders", "check", "rounds", "duration", "warmup", "slice", "seed", "out", "rates", "baseline", "services"}
 
 // dir is the run directory; empty for a part, whose folder is inside another run's.
 func (f *Request) dir() string {
@@ -139,7 +140,7 @@ func (f *Request) dir() string {
 }
 
 // commonSettings are the flags that every arena's plan remembers.
-var commonSettings = []string{"services", "rates", "check", "steps", setKey, suiteTextKey}
+var commonSettings = []string{"services", "rates", "check", "study", "scale", "steps", setKey, suiteTextKey}
 
 // Settings returns the flags that the plan remembers, with their values.
 func (f *Request) Settings() map[string]string {
@@ -152,6 +153,9 @@ func (f *Request) Settings() map[string]string {
 	}
 	if f.Rates != suite.RatesAuto {
 		s["rates"] = f.Rates
+	}
+	if f.Study != "" {
+		s["study"], s["scale"] = f.Study, f.Scale
 	}
 	if len(f.Steps) > 0 {
 		s["steps"] = strings.Join(f.Steps, ",")

@@ -85,7 +85,7 @@ func (j *Job) planned() (names []string, exact bool) {
 		return names, true
 	}
 	for _, c := range j.place.Candidates(j.Catalogue.Contenders) {
-		if j.request.Arena == Kube || c.Lab.None == "" {
+		if (j.request.Arena == Kube || c.Lab.None == "") && (j.only == nil || slices.Contains(j.only, c.ID)) {
 			add(c.ID)
 		}
 	}

@@ -8,7 +8,7 @@ func All() []Workload {
 		Idle{},
 		TCPStream{}, UDPStream{}, TCPBulk(), UDPBulk(),
 		TCPLat(), UDPLat(), TCPBW(), UDPBW(),
-		HTTPRate{},
+		HTTPRate{}, HTTPMax{},
 		TCPRR(), TCPCRR(), UDPRR(),
 		HTTPGet{}, HTTPSGet{}, HTTP3Get{}, FTPGet{}, ScpCopy{},
 	}

@@ -29,6 +29,7 @@ func (HTTPRate) Info() Info {
 			{"response", "350B", fmt.Sprintf("size of a whole response, %d bytes of it header: 350B has 100 B of content, 4KiB has 3846", serve.HeaderBytes)},
 			{"file", false, "nginx reads the response from a file, as a server of static pages does; needed above 4 KiB"},
 			arrivalsParam, threadsParam,
+			{"overload", false, "the rate may be more than can be answered: the achieved rate and the latency that grows are the result, and no fault"},
 			{"workers", 1, "nginx's worker processes, or cnibench's serving threads; 0: one for each CPU that only the server has, or 1; nginx's are bound to them"},
 			{"port", 8080, "TCP port of the server"},
 			{"server", "nginx", "nginx, or cnibench for its own, which can stall"},
@@ -69,7 +70,7 @@ func (h HTTPRate) load(s *Session) (engine, error) {
 		return engine{}, fmt.Errorf("http_rate: response: %w", err)
 	}
 	l := engine{
-		workload: "http_rate", program: h.Program, port: uint16(s.Params.Int("port")), reports: requests{int64(size)}, flags: requestFlags(s),
+		workload: "http_rate", program: h.Program, port: uint16(s.Params.Int("port")), reports: requests{int64(size), s.Params.Bool("overload")}, flags: requestFlags(s),
 		server: func(c *crew, self string, listen netip.AddrPort) (*program, error) {
 			return c.httpServer(self, listen, int(size))
 		},

@@ -204,6 +204,7 @@ func paceOf(p Params) []string {
 // requests understands the load engine's reports.
 type requests struct {
 	responseBytes int64 // of a whole response
+	overload      bool  // a rate that is not reached is a result
 }
 
 func (r requests) read(text json.RawMessage) (*load.Report, error) {
@@ -225,7 +226,7 @@ func (r requests) slice(text json.RawMessage) (Slice, error) {
 	if err != nil {
 		return Slice{}, err
 	}
-	out, err := outcome(report)
+	out, err := r.outcome(report)
 	return Slice{Elapsed: time.Duration(report.Duration * 1e9), Metrics: out.Metrics, Faults: out.Faults}, err
 }
 
@@ -242,11 +243,11 @@ func (r requests) merge(slices []json.RawMessage) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	return outcome(merged)
+	return r.outcome(merged)
 }
 
 // outcome is what a report says in the words of a sample.
-func outcome(r *load.Report) (Outcome, error) {
+func (q requests) outcome(r *load.Report) (Outcome, error) {
 	histograms, err := r.Decoded()
 	if err != nil {
 		return Outcome{}, err
@@ -258,6 +259,8 @@ func outcome(r *load.Report) (Outcome, error) {
 	}
 	for _, limit := range r.Limits {
 		switch reason := (result.Reason{Code: limit.Code, Text: limit.Text}); {
+		case limit.Code == rateShort && q.overload:
+			out.Notes = append(out.Notes, reason)
 		case spoils(limit.Code):
 			out.Faults = append(out.Faults, reason)
 		case spoilsClocks(limit.Code, r.AskedRate > 0):
@@ -283,10 +286,13 @@ func outcome(r *load.Report) (Outcome, error) {
 	return out, nil
 }
 
+// rateShort is the limit of a load of which less came back than was asked for.
+const rateShort = "rate_short"
+
 // spoils says whether a limit of the load makes its figures those of another one
 // than was asked for. That something took the CPU for a while is judged for the
 // whole sample, by the recordings.
-func spoils(code string) bool { return code == "rate_short" || code == "request_errors" }
+func spoils(code string) bool { return code == rateShort || code == "request_errors" }
 
 // spoilsClocks says whether a limit of the load leaves the load generator's own delay in
 // the clocks that include it. The load was as asked, so that its other figures hold:

@@ -69,7 +69,7 @@ func TestOutcome(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := good
 			tt.change(&r)
-			out, err := outcome(&r)
+			out, err := requests{}.outcome(&r)
 			if err != nil {
 				t.Fatal(err)
 			}

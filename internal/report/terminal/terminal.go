@@ -74,6 +74,7 @@ func Report(w io.Writer, r *analysis.Report, opt Screen) error {
 	if len(t.Groups) > 0 {
 		t.shortLegend()
 	}
+	t.pictures()
 	t.advice()
 	t.fleet()
 	t.published()

@@ -1,0 +1,108 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/report/layout"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// studyCharts are the drawings of the study's pictures. A picture over rates is of all
+// groups together, so that the first one has it.
+func (v *sheet) studyCharts(g *layout.Group, colors map[string]int) []chart {
+	if v.Study == nil {
+		return nil
+	}
+	var out []chart
+	for i := range v.Study.Pictures {
+		switch p := &v.Study.Pictures[i]; p.Kind {
+		case analysis.PictureLoad:
+			if c := v.overRates(p, colors); c != nil && g.Site == v.Groups[0].Site {
+				out = append(out, *c)
+			}
+		case analysis.PictureScatter:
+			for _, s := range p.Of(v.Steps) {
+				if c := v.costAgainstMemory(g, s, colors); c != nil {
+					out = append(out, *c)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// overRates is every contender's metric as a ratio to the baseline of its own underlay,
+// by the rate that was achieved; nil where no contender has two points.
+func (v *sheet) overRates(p *analysis.Picture, colors map[string]int) *chart {
+	steps := p.Of(v.Steps)
+	out := &chart{
+		Kind: "load", X: &axis{"Achieved rate", "1/s"}, Y: &axis{layout.MetricLabel(p.Metric) + " by " + v.Baseline + "'s", "1"},
+		Title:   p.Title,
+		Caption: "Each point is one rate, against " + v.Baseline + " on the same underlay. " + logarithmic + " Lower is better. A line that turns back is a contender that was asked for more than it can answer.",
+		Table:   plainTable{Head: []string{"contender"}},
+	}
+	for _, s := range steps {
+		out.Places.steps = append(out.Places.steps, s.ID)
+		out.Table.Head = append(out.Table.Head, s.ID)
+	}
+	most := 0
+	for i := range v.Groups {
+		g := &v.Groups[i]
+		for _, c := range g.Contenders {
+			line, row := series{C: colors[c.ID], Points: [][2]short{}}, []string{c.ID}
+			for _, s := range steps {
+				rate, latency := g.Figure(c.ID, layout.Column{Step: s.ID, Metric: result.Rate}), g.Figure(c.ID, layout.Column{Step: s.ID, Metric: p.Metric})
+				if c.Baseline || rate == nil || latency == nil || latency.VsBaseline == nil {
+					row = append(row, unit.Missing)
+					continue
+				}
+				row = append(row, layout.Comparison(latency.VsBaseline)+" at "+layout.Value(rate))
+				line.Points = append(line.Points, [2]short{short(rate.Median), short(latency.VsBaseline.Ratio)})
+			}
+			if most = max(most, len(line.Points)); len(line.Points) > 0 {
+				out.Series = append(out.Series, line)
+				out.Table.add(line.C, row...)
+			}
+		}
+	}
+	if most < 2 {
+		return nil
+	}
+	out.Label = fmt.Sprintf("Line chart of %s with %s; the table below it has the figures", out.Title, unit.Plural(len(out.Series), "contender"))
+	return out
+}
+
+// costAgainstMemory is a step's CPU cost against its memory over the baseline; nil with
+// fewer than two contenders.
+func (v *sheet) costAgainstMemory(g *layout.Group, s result.Step, colors map[string]int) *chart {
+	cost, ok := g.Has(s.ID, v.cost(g, s.ID))
+	memory, has := g.Has(s.ID, result.MemoryOverhead)
+	if !ok || !has {
+		return nil
+	}
+	out := &chart{
+		Kind: "scatter", X: &axis{cost.Head(), cost.Unit}, Y: &axis{memory.Head(), memory.Unit}, Places: at(s.ID),
+		Title:   "CPU cost against memory, " + s.ID,
+		Caption: "Medians, with their intervals where the rounds are enough for one. " + corner(memory.Better),
+		Table:   plainTable{Head: []string{"contender", cost.Head(), memory.Head(), "group"}},
+	}
+	for _, c := range g.Contenders {
+		x, y := g.Figure(c.ID, cost), g.Figure(c.ID, memory)
+		if x == nil || y == nil {
+			continue
+		}
+		p, cluster := point{C: colors[c.ID], X: newFigure(x), Y: newFigure(y)}, ""
+		if e := v.efficiency(g, c.ID, s.ID); e != nil && e.Cluster > 0 {
+			p.Cluster, cluster = e.Cluster, fmt.Sprint(e.Cluster)
+		}
+		out.Points = append(out.Points, p)
+		out.Table.add(p.C, c.ID, p.X.Text, p.Y.Text, cluster)
+	}
+	if len(out.Points) < 2 {
+		return nil
+	}
+	out.Label = fmt.Sprintf("Scatter chart of %s with %s; the table below it has the figures", out.Title, unit.Plural(len(out.Points), "contender"))
+	return out
+}

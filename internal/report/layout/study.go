@@ -1,0 +1,183 @@
+package layout
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// This file makes tables of a study's pictures. A picture is of all groups together,
+// since each contender is compared with the baseline of its own.
+
+// PictureTable is a picture as rows and columns.
+type PictureTable struct {
+	*analysis.Picture
+	Head   []string // behind the contenders' column
+	Rows   []PictureRow
+	Legend string
+}
+
+// PictureRow is a contender in one group.
+type PictureRow struct {
+	ID    string
+	Name  string // the id, with the group where there are several
+	Cells []PictureCell
+}
+
+// PictureCell is a figure in words; Color and Word are of its band.
+type PictureCell struct{ Text, Color, Word string }
+
+// Pictures are the tables of the study's pictures that the run has figures for.
+func (v *View) Pictures() []PictureTable {
+	if v.Study == nil {
+		return nil
+	}
+	var out []PictureTable
+	for i := range v.Study.Pictures {
+		p := &v.Study.Pictures[i]
+		t := PictureTable{Picture: p}
+		switch p.Kind {
+		case analysis.PictureMatrix:
+			t = v.matrix(p)
+		case analysis.PictureFigures:
+			t = v.figures(p)
+		case analysis.PictureLoad:
+			t = v.overRates(p)
+		}
+		if len(t.Rows) > 0 {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// columnOf is the picture's column of a step in a group.
+func (v *View) columnOf(p *analysis.Picture, g *Group, step string) (Column, bool) {
+	if p.Metric != "" {
+		return g.Has(step, p.Metric)
+	}
+	return v.Telltale(g, step)
+}
+
+// rowName is the contender, with its group where it is in several.
+func (v *View) rowName(g *Group, id string) string {
+	in := 0
+	for i := range v.Groups {
+		if slices.ContainsFunc(v.Groups[i].Contenders, func(c Contender) bool { return c.ID == id }) {
+			in++
+		}
+	}
+	if in > 1 && g.Title() != "" {
+		return id + ", " + g.Title()
+	}
+	return id
+}
+
+// table walks the contenders and steps of a picture. cell is asked where there is a
+// figure; a row without any is left out.
+func (v *View) table(p *analysis.Picture, baseline bool, cell func(*Group, Column, *analysis.Result) PictureCell) PictureTable {
+	t := PictureTable{Picture: p}
+	steps := p.Of(v.Steps)
+	for _, s := range steps {
+		t.Head = append(t.Head, s.ID)
+	}
+	for i := range v.Groups {
+		g := &v.Groups[i]
+		for _, c := range g.Contenders {
+			if c.Baseline && !baseline || len(p.Contenders) > 0 && !slices.Contains(p.Contenders, c.ID) {
+				continue
+			}
+			row, some := PictureRow{ID: c.ID, Name: v.rowName(g, c.ID)}, false
+			for _, s := range steps {
+				one := PictureCell{Text: unit.Missing}
+				if col, ok := v.columnOf(p, g, s.ID); ok {
+					if f := g.Figure(c.ID, col); f != nil {
+						one, some = cell(g, col, f), true
+					}
+				}
+				row.Cells = append(row.Cells, one)
+			}
+			if some {
+				t.Rows = append(t.Rows, row)
+			}
+		}
+	}
+	if len(p.Contenders) > 0 {
+		slices.SortStableFunc(t.Rows, func(a, b PictureRow) int { return slices.Index(p.Contenders, a.ID) - slices.Index(p.Contenders, b.ID) })
+	}
+	return t
+}
+
+// matrix is each figure as per cent of the baseline's, in the colours of its bands.
+func (v *View) matrix(p *analysis.Picture) PictureTable {
+	t := v.table(p, false, func(_ *Group, c Column, f *analysis.Result) PictureCell {
+		if f.VsBaseline == nil || !f.Ranked {
+			return PictureCell{Text: unit.Missing}
+		}
+		ratio := f.VsBaseline.Ratio
+		if c.Better == result.Lower && ratio > 0 {
+			ratio = 1 / ratio
+		}
+		band := p.Band(ratio)
+		return PictureCell{Text: strconv.FormatFloat(100*ratio, 'f', 0, 64), Color: band.Color, Word: band.Word}
+	})
+	var words []string
+	for i, b := range p.Bands {
+		if i+1 < len(p.Bands) {
+			words = append(words, fmt.Sprintf("%s, %s: %s %% and more", b.Word, b.Color, Exact(100*b.AtLeast)))
+		} else {
+			words = append(words, fmt.Sprintf("%s, %s: less", b.Word, b.Color))
+		}
+	}
+	t.Legend = fmt.Sprintf("Per cent of %s, of the figure that tells most of each step. %s.", v.Baseline, strings.Join(words, "; "))
+	return t
+}
+
+// figures are medians beside ratios.
+func (v *View) figures(p *analysis.Picture) PictureTable {
+	t := v.table(p, true, func(_ *Group, _ Column, f *analysis.Result) PictureCell {
+		cell := PictureCell{Text: Value(f)}
+		if f.VsBaseline != nil {
+			cell.Text += " (" + unit.Ratio(f.VsBaseline.Ratio) + "×)"
+		}
+		return cell
+	})
+	t.Legend = fmt.Sprintf("Medians; × is the ratio to %s.", v.Baseline)
+	return t
+}
+
+// overRates is a metric as a ratio to the baseline of the same underlay, with the rate
+// at which it was measured.
+func (v *View) overRates(p *analysis.Picture) PictureTable {
+	t := v.table(p, true, func(g *Group, c Column, f *analysis.Result) PictureCell {
+		cell := PictureCell{Text: Value(f)}
+		if f.VsBaseline != nil {
+			cell.Text = unit.Ratio(f.VsBaseline.Ratio) + "× (" + cell.Text + ")"
+		}
+		if rate := g.Figure(f.Contender, Column{Step: c.Step, Metric: result.Rate}); rate != nil {
+			cell.Text += " at " + Value(rate)
+		}
+		return cell
+	})
+	t.Legend = fmt.Sprintf("%s; × is the ratio to %s on the same underlay. The rate is the one achieved: where it is below the others' of its column, the option was overloaded.", MetricLabel(p.Metric), v.Baseline)
+	return t
+}
+
+// Telltale is the figure that stands for a step: how much it moves, else how long it
+// takes, as far as it is ranked.
+func (v *View) Telltale(g *Group, step string) (Column, bool) {
+	for _, aspect := range []result.Aspect{result.Traffic, result.Typical} {
+		for _, name := range result.Telling(aspect) {
+			c, ok := g.Has(step, name)
+			if ok && slices.ContainsFunc(g.Contenders, func(one Contender) bool { f := g.Figure(one.ID, c); return f != nil && f.Ranked }) {
+				return c, true
+			}
+		}
+	}
+	return Column{}, false
+}

@@ -1,0 +1,59 @@
+package terminal
+
+import (
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/report/layout"
+)
+
+// bandColor is the parameter of each band's colour; orange has none of its own in
+// the eight colours of every terminal, so that words stand beside them.
+var bandColor = map[string]string{"green": "32", "yellow": "33", "orange": "33;1", "red": "31"}
+
+// pictures prints the tables of the study's pictures; nothing where the run repeats none.
+func (t *Writer) pictures() {
+	for i, p := range t.Pictures() {
+		if i == 0 {
+			t.Wrap("", printable.Line("Study "+t.Study.ID+": "+t.Study.Title+" ("+t.Study.By+")"), Bold)
+			t.Line("")
+		}
+		t.Wrap("", printable.Line(p.Title), Bold)
+		t.picture(p)
+		t.Wrap("", printable.Line(p.Legend), Dim)
+		if p.Note != "" {
+			t.Wrap("", printable.Line(p.Note), Dim)
+		}
+		t.Line("")
+	}
+}
+
+func (t *Writer) picture(p layout.PictureTable) {
+	tw := table.NewWriter()
+	tw.SetStyle(table.Style{
+		Box:     table.BoxStyle{MiddleHorizontal: "─", PaddingRight: "  "},
+		Format:  table.FormatOptions{Header: text.FormatDefault, Row: text.FormatDefault},
+		Options: table.Options{SeparateHeader: true},
+	})
+	head := table.Row{t.Paint(Bold, "Contender")}
+	var aligned []table.ColumnConfig
+	for i, h := range p.Head {
+		head = append(head, t.Paint(Bold, t.Short(h)))
+		aligned = append(aligned, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	tw.SetColumnConfigs(aligned)
+	tw.AppendHeader(head)
+	for _, r := range p.Rows {
+		row := table.Row{t.Short(r.Name)}
+		for _, c := range r.Cells {
+			words := c.Text
+			if c.Word != "" {
+				words += " " + c.Word
+			}
+			row = append(row, t.Paint(bandColor[c.Color], words))
+		}
+		tw.AppendRow(row)
+	}
+	t.rendered(tw)
+}
