@@ -136,3 +136,9 @@ func RoundsForRanks(contenders int, unpaired bool, alpha float64) int {
 	}
 	return rounds
 }
+
+// RoundsForContenders is how many rounds a run of so many contenders takes unless told
+// otherwise: enough to tell two apart, four times of five, that lie two standard deviations
+// of what a round does to one of them apart. More contenders are more pairs, and each pair
+// needs more to be no chance.
+func RoundsForContenders(contenders int) int { return stat.RoundsToTellApart(contenders) }

@@ -134,7 +134,7 @@ func listSuites(cat *run.Catalogue) ([][]string, any, error) {
 	type value struct {
 		ID       string        `json:"id"`
 		Summary  string        `json:"summary"`
-		Rounds   int           `json:"rounds"`
+		Rounds   int           `json:"rounds,omitempty"` // none: by the number of contenders
 		Duration string        `json:"duration"`
 		Steps    []result.Step `json:"steps"`
 	}
@@ -154,7 +154,7 @@ func listSuites(cat *run.Catalogue) ([][]string, any, error) {
 		if len(ids) > 6 {
 			shown = fmt.Sprintf("%s … (%d)", strings.Join(ids[:4], " "), len(ids))
 		}
-		rows = append(rows, []string{s.ID, shown, fmt.Sprint(s.Rounds), fmt.Sprint(s.Duration), s.Summary})
+		rows = append(rows, []string{s.ID, shown, s.RoundsText(), fmt.Sprint(s.Duration), s.Summary})
 	}
 	return rows, values, nil
 }

@@ -61,7 +61,7 @@ rest and never compared with it. --arena lab leaves that out.`),
 	fl.StringSliceVar(&f.Steps, "steps", nil, "only these `steps` of the suite, e.g. dts,http-* (default: all)")
 	fl.StringArrayVar(&f.Changes, "set", nil, "change a parameter of the suite: `STEP.PARAMETER=VALUE`, e.g. http-*.threads=18; see cnibench list workloads; may be given again")
 	fl.StringVar(&f.Contenders, "contenders", f.Contenders, "`a,b`, or supported: all that can run here (the others are named with the reason; all is the same); the baseline is added")
-	fl.IntVar(&f.Rounds, "rounds", 0, "passes over all contenders and steps (default: the suite's)")
+	fl.IntVar(&f.Rounds, "rounds", 0, "passes over all contenders and steps (default: the suite's, else as many as tell so many contenders apart: 7 for two, 10 for nine)")
 	fl.StringVar(&f.Until, "until", "", "end when the intervals of all ratios are within this many `percent`, e.g. 5%; 0%: after all rounds (default: the suite's, none with --rounds)")
 	fl.DurationVar(&f.MaxTime, "max-time", 0, "end before this has passed, for a run without --rounds or with --until (default: the suite's)")
 	fl.DurationVar(&f.Duration, "duration", 0, "measured window of each step (default: the suite's)")

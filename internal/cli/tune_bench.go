@@ -51,7 +51,7 @@ The run directory is one like any other: cnibench report DIR shows it again.`),
 	c.MarkFlagsMutuallyExclusive("json", "markdown")
 	fl.StringVar(&f.run.Suite, "suite", f.run.Suite, "`suite` to run; see cnibench list suites")
 	fl.StringVar(&f.run.Arena, "arena", f.run.Arena, "where to run: auto or lab")
-	fl.IntVar(&f.run.Rounds, "rounds", 0, "passes over all settings and steps (default: the suite's)")
+	fl.IntVar(&f.run.Rounds, "rounds", 0, "passes over all settings and steps (default: the suite's, else as many as tell so many settings apart)")
 	fl.DurationVar(&f.run.Duration, "duration", 0, "measured window of each step (default: the suite's)")
 	fl.DurationVar(&f.run.Slice, "slice", f.run.Slice, "variants stand at the same time and are measured by turns, for so `long` each; 0: one after the other")
 	fl.DurationVar(&f.run.Warmup, "warmup", 0, "load before the window (default: the suite's)")

@@ -155,6 +155,46 @@ func TestAnswerComesFirst(t *testing.T) {
 	}
 }
 
+// Who had seven rounds is not sent back for six.
+func TestAdviceAsksForMoreRoundsThanThereWere(t *testing.T) {
+	for rounds, want := range map[int]string{3: "--rounds 9 or more", 7: "--rounds 9 or more", 12: "--rounds 24 or more"} {
+		r := sample(6)
+		r.Run.Rounds = rounds
+		r.Findings = append(r.Findings, analysis.Finding{Severity: "warn", Code: "coarse_resolution", Text: "coarse"})
+		if got := strings.Join(strings.Fields(write(t, "text", r, Options{})), " "); !strings.Contains(got, want) {
+			t.Errorf("%d rounds: no %q in\n%s", rounds, want, got)
+		}
+	}
+}
+
+// --wide says how certain the headline's figures are.
+func TestCertainty(t *testing.T) {
+	r := sample(6)
+	seven := 0.07
+	for i := range r.Results {
+		f := &r.Results[i]
+		if f.Step != "dts" || f.Metric != "goodput" {
+			continue
+		}
+		f.Errors = []analysis.ErrorPart{{Source: analysis.ErrorTick, Relative: 0.031}, {Source: analysis.ErrorRounds, Relative: 0.01}}
+		if f.Contender == "calico-vxlan" {
+			f.Closest = &analysis.Closest{Contender: "flannel-vxlan", MDD: &seven, RoundsFor5: 11}
+		}
+	}
+	got := strings.Join(strings.Fields(write(t, "text", r, Options{Wide: true})), " ")
+	for _, want := range []string{
+		"most of the error is the ticks by which the kernel counts CPU time, ±3.1 % for a typical contender",
+		"calico-vxlan and flannel-vxlan are", "and these rounds show a difference of 7 %; one of 5 % takes about 11 rounds.",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if narrow := write(t, "text", r, Options{}); strings.Contains(narrow, "How certain") {
+		t.Error("told although nobody asked")
+	}
+}
+
 // A metric that too few rounds carry is a line, no column.
 func TestUnusableMetricIsALine(t *testing.T) {
 	r := sample(6)

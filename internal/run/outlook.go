@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -39,7 +40,7 @@ type outlook struct {
 // that does not say.
 func (j *Job) SayOutlook(w io.Writer) {
 	names, _ := j.planned()
-	load := time.Duration(len(j.Plan.Steps)*min(j.Plan.Rounds, SelfTestRounds)*len(names)) * (seconds(j.Plan.Duration) + seconds(j.Plan.Warmup))
+	load := time.Duration(len(j.Plan.Steps)*min(cmp.Or(j.Plan.Rounds, SelfTestRounds), SelfTestRounds)*len(names)) * (seconds(j.Plan.Duration) + seconds(j.Plan.Warmup))
 	if j.request.Arena == Kube || load < longRun {
 		return
 	}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -169,6 +170,7 @@ func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 		baselines = append(baselines, result.Entry{ID: base.ID, Underlay: underlay})
 	}
 	run.Plan.Contenders = append(baselines, entries...)
+	run.Plan.Rounds = cmp.Or(run.Plan.Rounds, analysis.RoundsForContenders(len(entries)+1))
 	byTurns(a, &run.Plan)
 	return j.findGaps(a, run)
 }

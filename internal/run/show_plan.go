@@ -1,12 +1,14 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -18,14 +20,15 @@ import (
 func (j *Job) WritePlan(w io.Writer) error {
 	f := j.request
 	names, exact := j.planned()
-	p := &j.Plan
+	p := j.Plan
+	p.Rounds = cmp.Or(p.Rounds, analysis.RoundsForContenders(len(names)))
 	var load time.Duration
 	for range p.Steps {
 		load += seconds(p.Duration) + seconds(p.Warmup)
 	}
 	load *= time.Duration(p.Rounds * len(names))
 	var b strings.Builder
-	fmt.Fprintf(&b, "Nothing has been made. This is what `cnibench run` would do.\n\nSuite       %s, arena %s, %s\n", p.Suite, f.Arena, roundsText(p))
+	fmt.Fprintf(&b, "Nothing has been made. This is what `cnibench run` would do.\n\nSuite       %s, arena %s, %s\n", p.Suite, f.Arena, roundsText(&p))
 	fmt.Fprintf(&b, "Contenders  %s\n", wrapped(strings.Join(names, ", ")))
 	most := ""
 	if p.Until > 0 || p.MaxTime > 0 {

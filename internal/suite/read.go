@@ -25,7 +25,7 @@ type document struct {
 	ID       string `yaml:"id"`
 	Summary  string `yaml:"summary"`
 	Study    string `yaml:"study"`
-	Rounds   int    `yaml:"rounds"`
+	Rounds   int    `yaml:"rounds,omitempty"`
 	Until    string `yaml:"until,omitempty"`
 	MaxTime  string `yaml:"max_time,omitempty"`
 	Duration string `yaml:"duration"`
@@ -133,8 +133,8 @@ func (s *Suite) check() error {
 	if s.Summary == "" || s.Study == "" {
 		wrong("summary and study must say what the suite does and what it repeats")
 	}
-	if s.Rounds < 1 {
-		wrong("rounds %d; want 1 or more", s.Rounds)
+	if s.Rounds < 0 {
+		wrong("rounds %d; want 1 or more, or none for as many as the contenders need", s.Rounds)
 	}
 	if s.Duration <= 0 {
 		wrong("duration %v; want one above zero", s.Duration)

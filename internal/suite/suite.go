@@ -5,6 +5,7 @@
 package suite
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/nearest"
@@ -15,8 +16,8 @@ import (
 type Suite struct {
 	ID       string
 	Summary  string
-	Study    string // the publication that it repeats, and what it changed
-	Rounds   int
+	Study    string        // the publication that it repeats, and what it changed
+	Rounds   int           // 0: as many as it takes to tell the contenders apart
 	Until    float64       // half-width of ratios' intervals, as a share, at which a run ends; 0: after Rounds
 	MaxTime  time.Duration // at which it ends at the latest; 0: none
 	Duration time.Duration // of a step's measured window
@@ -42,6 +43,14 @@ type Step struct {
 	// Shares stand for the rates where they are chosen for the machine:
 	// "30%" of the highest rate that the baseline sustains.
 	Shares []string `yaml:"shares,omitempty"`
+}
+
+// RoundsText is the number of rounds, in words where it depends on the contenders.
+func (s *Suite) RoundsText() string {
+	if s.Rounds == 0 {
+		return "by contenders"
+	}
+	return strconv.Itoa(s.Rounds)
 }
 
 // Find is the suite with that id. Its error is a *nearest.Error, which names

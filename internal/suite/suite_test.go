@@ -27,7 +27,7 @@ func TestSuites(t *testing.T) {
 	}
 	var b strings.Builder
 	for _, s := range all {
-		fmt.Fprintf(&b, "%s: %d rounds of %v after %v\n", s.ID, s.Rounds, s.Duration, s.Warmup)
+		fmt.Fprintf(&b, "%s: rounds %s, of %v after %v\n", s.ID, s.RoundsText(), s.Duration, s.Warmup)
 		for _, rates := range []string{RatesGiven, RatesAuto} {
 			steps, err := s.Expand(rates, nil)
 			if err != nil {
@@ -114,7 +114,7 @@ func TestReadErrors(t *testing.T) {
 		{"a duration without a unit", strings.Replace(head, "1s", "fast", 1), `suites/x.yaml: duration: "fast" is not a duration; write it as 3s`},
 		{"the file's name", strings.Replace(head, "id: x", "id: y", 1), `suites/x.yaml: id "y"; the file's name wants "x"`},
 		{"no study", strings.Replace(head, "study: t", "study:", 1), "summary and study"},
-		{"no rounds", strings.Replace(head, "rounds: 1", "rounds: 0", 1), "rounds 0; want 1 or more"},
+		{"no rounds", strings.Replace(head, "rounds: 1", "rounds: -1", 1), "rounds -1; want 1 or more"},
 		{"no duration", strings.Replace(head, "duration: 1s", "duration: 0s", 1), "duration 0s; want one above zero"},
 		{"no steps", head, "suites/x.yaml: no steps"},
 		{"unknown workload", step("- {id: a, workload: tcp_steam, path: pod}\n"), `suites/x.yaml: step a: unknown workload "tcp_steam"; did you mean "tcp_stream"?`},

@@ -3,6 +3,7 @@ package layout
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
@@ -37,15 +38,31 @@ type known struct {
 
 const starved = "CPU starved"
 
+// wantedRounds stands in the table for the number of rounds that would help.
+const wantedRounds = "{rounds}"
+
+// moreRounds is that number: as many as tell the run's contenders apart, or, where the run
+// had these, twice as many as it had, which make intervals narrower by a third.
+func (v *View) moreRounds() int {
+	had, most := 0, 0
+	for i := range v.Groups {
+		had, most = max(had, v.Rounds(v.Groups[i].Part)), max(most, len(v.Groups[i].Contenders))
+	}
+	if wanted := analysis.RoundsForContenders(most); wanted > had {
+		return wanted
+	}
+	return 2 * had
+}
+
 var knownCauses = []known{
 	{[]string{"load_generator_late", "load_generator_saturated", "cpu_steal", "steal_present", "rate_short", "recording_pause", "busy_machine"},
 		starved, "use a quieter machine, or a lower rate", "the CPU was starved", true},
 	{[]string{"unstable_baseline"},
 		"The baseline itself varied between rounds", "run again when the machine is quiet, with more rounds", "the baseline varied between rounds", true},
 	{[]string{"scattered_rounds", "bimodal_rounds", "drift", "warmup_not_over"},
-		"Rounds lie far apart", "run again with --rounds 6 or more, and read intervals rather than medians", "rounds lie far apart", false},
+		"Rounds lie far apart", "run again with --rounds " + wantedRounds + " or more, and read intervals rather than medians", "rounds lie far apart", false},
 	{[]string{"too_few_rounds", "coarse_resolution"},
-		"Too few rounds to be sure", "run again with --rounds 6 or more", "too few rounds", false},
+		"Too few rounds to be sure", "run again with --rounds " + wantedRounds + " or more", "too few rounds", false},
 	{[]string{"udp_loss"},
 		"More than 10 % of the UDP datagrams lost, so that goodput says nothing", "compare TCP, or lower the sending rate", "", false},
 	{[]string{"missing_result", "workload_failed", "missing_figure"},
@@ -82,7 +99,8 @@ func (v *View) Causes() []Cause {
 			}
 			if row >= 0 {
 				k := knownCauses[row]
-				c.words, c.next, c.spoils, c.poor = k.words, k.next, k.spoils, k.poor
+				c.words, c.spoils, c.poor = k.words, k.spoils, k.poor
+				c.next = strings.Replace(k.next, wantedRounds, strconv.Itoa(v.moreRounds()), 1)
 			}
 			list = append(list, c)
 		}

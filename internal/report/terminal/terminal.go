@@ -106,7 +106,22 @@ func (t *Writer) group(g *layout.Group) {
 	t.byServices(g, scales)
 	if t.wide {
 		t.tables(g, layout.Further(g, t.ApartFrom(scales), head))
+		t.certainty(g, head)
 	}
+}
+
+// certainty says of the first tables' figures where their error comes from, and what it
+// takes to tell the closest contenders apart.
+func (t *Writer) certainty(g *layout.Group, head []layout.Column) {
+	lines := g.Certainty(head)
+	if len(lines) == 0 {
+		return
+	}
+	t.Line(t.Paint(Bold, "How certain"))
+	for _, s := range lines {
+		t.WrapAfter("  ", 2, printable.Line(s))
+	}
+	t.Line("")
 }
 
 // shortLegend says in two lines how to read the tables, and where the rest is.

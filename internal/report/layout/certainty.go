@@ -1,0 +1,82 @@
+package layout
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+)
+
+// This file says how certain the figures of a column are: where most of their error comes
+// from, and which contenders are too close to each other.
+
+var errorWords = map[string]string{
+	analysis.ErrorRounds:    "what differs from round to round",
+	analysis.ErrorTick:      "the ticks by which the kernel counts CPU time",
+	analysis.ErrorEdges:     "the edges of the recorded window",
+	analysis.ErrorClock:     "the resolution of clocks and histograms",
+	analysis.ErrorGenerator: "the load generator's own delay",
+}
+
+// errorOf is the largest source of the middle contender's error in the column; "" where no
+// source is known.
+func (g *Group) errorOf(c Column) string {
+	var largest []analysis.ErrorPart
+	for _, one := range g.Contenders {
+		if f := g.Figure(one.ID, c); f != nil && len(f.Errors) > 0 {
+			largest = append(largest, f.Errors[0])
+		}
+	}
+	if len(largest) == 0 {
+		return ""
+	}
+	slices.SortStableFunc(largest, func(a, b analysis.ErrorPart) int { return cmp.Compare(a.Relative, b.Relative) })
+	middle := largest[len(largest)/2]
+	return fmt.Sprintf("most of the error is %s, ±%s for a typical contender", errorWords[middle.Source], analysis.Percent(middle.Relative))
+}
+
+// closeOf names the pair of contenders that is nearest and can't be told apart; "" for none.
+func (g *Group) closeOf(c Column) string {
+	text, least := "", 0.0
+	for _, one := range g.Contenders {
+		f := g.Figure(one.ID, c)
+		if f == nil || f.Closest == nil || f.Closest.MDD == nil {
+			continue
+		}
+		other := g.Figure(f.Closest.Contender, c)
+		if other == nil || !(other.Median > 0) || !(f.Median > 0) {
+			continue
+		}
+		far := max(f.Median/other.Median, other.Median/f.Median)
+		if text != "" && far >= least {
+			continue
+		}
+		least = far
+		text = fmt.Sprintf("%s and %s are %s apart, and these rounds show a difference of %s",
+			f.Contender, f.Closest.Contender, analysis.Percent(far-1), analysis.Percent(*f.Closest.MDD))
+		if n := f.Closest.RoundsFor5; n > 0 && *f.Closest.MDD > wantedDifference {
+			text += fmt.Sprintf("; one of 5 %% takes about %d rounds", n)
+		}
+	}
+	return text
+}
+
+const wantedDifference = 0.05
+
+// Certainty is a sentence on each of the columns that has something to say.
+func (g *Group) Certainty(columns []Column) []string {
+	var lines []string
+	for _, c := range columns {
+		of, pair := g.errorOf(c), g.closeOf(c)
+		if of == "" && pair == "" {
+			continue
+		}
+		line := c.Step + " " + c.Head() + ": " + of
+		if of != "" && pair != "" {
+			line += "; "
+		}
+		lines = append(lines, line+pair+".")
+	}
+	return lines
+}
