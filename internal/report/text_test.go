@@ -190,6 +190,9 @@ func TestCertainty(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
+	if page := write(t, "html", r, Options{}); !strings.Contains(page, "the ticks by which the kernel counts CPU time") {
+		t.Error("not on the page")
+	}
 	if narrow := write(t, "text", r, Options{}); strings.Contains(narrow, "How certain") {
 		t.Error("told although nobody asked")
 	}

@@ -148,6 +148,12 @@ func (v *View) Legend() []string {
 	if missing {
 		lines = append(lines, fmt.Sprintf("A ratio without an interval has too few rounds for %s confidence%s.", percent, moreRounds(v.Report)))
 	}
+	for i := range v.Groups {
+		g := &v.Groups[i]
+		if head := Headline(g, v.Steps); len(head) > 0 {
+			lines = append(lines, g.Certainty(head[:1])...)
+		}
+	}
 	return lines
 }
 
