@@ -99,6 +99,13 @@ func Import(ctx context.Context, name, dir, out string, opt Options) (*Summary, 
 	}
 	defer src.close()
 	in, err := chosen.read(ctx, src, opt)
+	if faults := src.sortedFaults(); errors.Is(err, ErrNothing) && len(faults) > 0 {
+		first := faults[0]
+		if src.grown != "" {
+			first = result.Fault{File: src.grown, Text: outgrown()}
+		}
+		return nil, fmt.Errorf("import %s: %w as %s, which is %s; what was found could not be read, such as %s: %s", dir, ErrNothing, name, chosen.help, first.File, first.Text)
+	}
 	if errors.Is(err, ErrNothing) && errors.Unwrap(err) == nil { // one that says more is wrapped
 		return nil, fmt.Errorf("import %s: %w as %s, which is %s", dir, err, name, chosen.help)
 	}

@@ -255,6 +255,9 @@ func (r *run2024) readRecording(src *source, s *sample, step step2024, side int)
 		fault(src, file, err)
 		return
 	}
+	if !src.keep(file, f.size()) {
+		return
+	}
 	for _, l := range []struct{ name, want string }{
 		{"id", r.config.name}, {"run", strconv.Itoa(r.round)}, {"instance", step.ID}, {"role", sideNames[side]},
 	} {

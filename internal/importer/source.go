@@ -26,10 +26,22 @@ import (
 // should hold. The largest published files are 0.4 MB of iperf3 with eight
 // streams and 4.2 MB of statexec.
 const (
-	maxFile    = 64 << 20
-	maxEntries = 100_000 // in one folder
-	maxFaults  = 10_000  // kept
-	maxText    = 300     // bytes of somebody else's text in a fault
+	maxFile      = 8 << 20
+	maxRecording = 64 << 20 // of statexec
+	maxEntries   = 100_000  // in one folder
+	maxFaults    = 10_000   // kept
+	maxText      = 300      // bytes of somebody else's text in a fault
+)
+
+// maxMemory is what an import may keep in memory, whatever its files are by
+// themselves. Tests make it smaller.
+var maxMemory int64 = 2 << 30
+
+// What an import keeps of an entry of a folder, bytes: its name and, of a folder that
+// is a run, its samples; of a file what its samples may take.
+const (
+	ofFolder = 16 << 10
+	ofFile   = 4 << 10
 )
 
 // source is the folder that is read. Its methods can be called from several
@@ -37,6 +49,8 @@ const (
 type source struct {
 	root  *os.Root
 	mu    sync.Mutex
+	kept  int64  // of maxMemory
+	grown string // the file with which it would be more; empty: none
 	fault []result.Fault
 	files []sourceFile // that were read
 }
@@ -104,6 +118,28 @@ func (s *source) sortedFaults() []result.Fault {
 	return slices.Compact(list)
 }
 
+// keep reports whether the import may keep that many bytes more. If it may not, that
+// is a fault, once.
+func (s *source) keep(name string, bytes int64) bool {
+	s.mu.Lock()
+	ok := bytes <= maxMemory-s.kept
+	first := !ok && s.grown == ""
+	if ok {
+		s.kept += bytes
+	} else if first {
+		s.grown = name
+	}
+	s.mu.Unlock()
+	if first {
+		s.faultf(name, 0, "%s", outgrown())
+	}
+	return ok
+}
+
+func outgrown() string {
+	return fmt.Sprintf("with it the import would take more than %d MiB of memory: this file and others are not read; import a part of the folder", maxMemory>>20)
+}
+
 // list is the entries of a folder by name: folders and files. Everything else
 // (links, pipes, devices) is a fault and left out.
 func (s *source) list(dir string) (folders, files []string) {
@@ -123,6 +159,13 @@ func (s *source) list(dir string) (folders, files []string) {
 	}
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())
+		cost := int64(ofFile)
+		if e.IsDir() {
+			cost = ofFolder
+		}
+		if !s.keep(name, cost) {
+			break
+		}
 		switch t := e.Type(); {
 		case t.IsDir():
 			folders = append(folders, e.Name())
@@ -159,21 +202,30 @@ func (s *source) readAll(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	limit := int64(maxFile)
+	if isRecording(name) {
+		limit = maxRecording
+	}
 	info, err := f.Stat()
 	switch {
 	case err != nil:
 		return nil, err
-	case info.Size() > maxFile:
-		return nil, fmt.Errorf("%d bytes, over the limit of %d", info.Size(), maxFile)
+	case info.Size() > limit:
+		return nil, fmt.Errorf("%d bytes, over the limit of %d", info.Size(), limit)
 	}
 	data := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
-	if _, err := data.ReadFrom(io.LimitReader(f, maxFile+1)); err != nil {
+	if _, err := data.ReadFrom(io.LimitReader(f, limit+1)); err != nil {
 		return nil, err
 	}
-	if data.Len() > maxFile {
-		return nil, fmt.Errorf("larger than %d bytes", maxFile)
+	if int64(data.Len()) > limit {
+		return nil, fmt.Errorf("larger than %d bytes", limit)
 	}
 	return data.Bytes(), nil
+}
+
+// isRecording is whether a file of that name can be one of statexec.
+func isRecording(name string) bool {
+	return slices.Contains([]string{".prom", ".om", ".txt"}, path.Ext(name))
 }
 
 // cause is err without the file name, which a fault has anyway.

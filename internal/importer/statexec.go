@@ -271,6 +271,7 @@ func (p *statexecReader) finish() error {
 				values[to] = s.values[from]
 			}
 		}
+		s.values = nil
 		if s.metric == statusMetric {
 			p.status(rec.Times, values)
 			continue
@@ -303,6 +304,20 @@ func (p *statexecReader) finish() error {
 	}
 	p.file.rec, p.file.cpus = rec, len(cpus)
 	return nil
+}
+
+// size is what the recording takes in memory, bytes.
+func (f *statexecFile) size() int64 {
+	size := 24 * len(f.rec.Times)
+	for _, family := range f.rec.Families {
+		for _, s := range family.Series {
+			size += 512 + 8*len(s.Values)
+			for _, v := range s.Labels {
+				size += len(v)
+			}
+		}
+	}
+	return int64(size)
 }
 
 // status finds the command: 0 before it, 1 while it runs, 2 after it.

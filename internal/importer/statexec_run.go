@@ -75,8 +75,7 @@ func (f *statexecFile) named(side string, begin time.Time) *sysmon.Recording {
 func readStatexec(ctx context.Context, src *source, opt Options) (*imported, error) {
 	names := walk(src, ".", 4)
 	names = slices.DeleteFunc(names, func(n string) bool {
-		ext := path.Ext(n)
-		return ext != ".prom" && ext != ".om" && ext != ".txt" || path.Base(n) == "results.prom"
+		return !isRecording(n) || path.Base(n) == "results.prom"
 	})
 	parsed := make([]*statexecFile, len(names))
 	if err := parallel(ctx, len(names), func(i int) {
@@ -87,6 +86,9 @@ func readStatexec(ctx context.Context, src *source, opt Options) (*imported, err
 		f, err := decodeStatexec(data)
 		if err != nil {
 			fault(src, names[i], err)
+			return
+		}
+		if !src.keep(names[i], f.size()) {
 			return
 		}
 		parsed[i] = f

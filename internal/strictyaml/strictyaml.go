@@ -59,11 +59,35 @@ func Decode(file string, r io.Reader, into any) error {
 	if err != nil {
 		return err
 	}
+	refs := references{file: file}
+	ast.Walk(&refs, body)
+	if refs.err != nil {
+		return refs.err
+	}
 	dec := yaml.NewDecoder(bytes.NewReader(nil), yaml.Strict())
 	if err := dec.DecodeFromNode(body, into); err != nil {
 		return located(file, err, body, into)
 	}
 	return nil
+}
+
+// references finds anchors and what refers to them: a short file could take all memory
+// with them, and says at one place what counts at another.
+type references struct {
+	file string
+	err  error
+}
+
+// Visit implements ast.Visitor.
+func (r *references) Visit(node ast.Node) ast.Visitor {
+	switch node.Type() {
+	case ast.AnchorType, ast.AliasType, ast.MergeKeyType:
+		if r.err == nil {
+			r.err = &Error{r.file, line(node.GetToken()), "references (&, *, <<) are not read; write out what is meant"}
+		}
+		return nil
+	}
+	return r
 }
 
 // onlyBody is the content of the file's single document.

@@ -121,3 +121,29 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// A reference to what stands elsewhere makes much of a short file, and hides what a
+// data file says.
+func TestReferences(t *testing.T) {
+	laugh := "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+	for c := 'b'; c < 'l'; c++ {
+		laugh += string(c) + ": &" + string(c) + " [" + strings.Repeat("*"+string(c-1)+", ", 9) + "*" + string(c-1) + "]\n"
+	}
+	for name, text := range map[string]string{
+		"billion laughs": laugh,
+		"an anchor":      "a: &x [y]\n",
+		"a merge key":    "a: {<<: {b: [c]}}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			var into anything
+			err := strictyaml.Decode("x.yaml", strings.NewReader(text), &into)
+			if err == nil || !strings.Contains(err.Error(), "references") {
+				t.Errorf("error %.200v", err)
+			}
+		})
+	}
+}
+
+type anything struct {
+	A any `yaml:"a"`
+}
