@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/report/layout"
 
@@ -25,6 +26,7 @@ type chart struct {
 	Points []point  `json:"points,omitempty"`
 	Parts  []string `json:"parts,omitempty"` // of every stack, from its foot
 	Stacks []stack  `json:"stacks,omitempty"`
+	Reach  float64  `json:"reach,omitempty"` // of the axis: charts beside each other have one scale
 
 	View    string     `json:"-"` // the part of the page that shows it
 	Places  places     `json:"-"`
@@ -132,8 +134,9 @@ func (v *sheet) charts(g *layout.Group, prefix string) []chart {
 	for _, f := range families {
 		show(viewRates, v.rateCharts(g, f, colors)...)
 	}
-	show(viewEfficiency, v.efficiencyCharts(g, colors)...)
-	if c := v.scatter(g, colors); c != nil {
+	efficient := v.efficiencyCharts(g, colors)
+	show(viewEfficiency, efficient...)
+	if c := v.scatter(g, colors); c != nil && (c.Y.Unit == "bytes" || len(efficient) == 0) { // no chart twice
 		show(viewEfficiency, *c)
 	}
 	for _, s := range v.Steps {
@@ -151,7 +154,13 @@ func (v *sheet) charts(g *layout.Group, prefix string) []chart {
 	for i := range out {
 		out[i].ID = prefix + "-" + strconv.Itoa(i+1)
 		out[i].Places.Steps = v.stepPlaces(out[i].Places)
+		if steps := out[i].Places.steps; len(steps) == 1 {
+			if what, ends := strings.CutSuffix(out[i].Title, ", "+steps[0]); ends {
+				out[i].Title = what + ", " + v.titled(steps[0])
+			}
+		}
 	}
+	oneScale(out)
 	return out
 }
 

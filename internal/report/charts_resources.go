@@ -29,7 +29,7 @@ func (v *sheet) resourceCharts(g *layout.Group, s result.Step, colors map[string
 // nil where none was measured.
 func cpuChart(g *layout.Group, s result.Step, colors map[string]int) *chart {
 	out := &chart{
-		Kind: "stacks", X: &axis{"CPU", "CPU-s/s"}, Places: at(s.ID),
+		Kind: "stacks", X: &axis{"CPU used", "CPU-s/s"}, Places: at(s.ID),
 		Title:   "CPU by mode, " + s.ID,
 		Caption: "Medians of each mode; the upper bar is the client's node, the lower one the server's. Steal and iowait are no work. Lower is better.",
 		Table:   plainTable{Head: []string{"contender", "node"}},

@@ -32,7 +32,8 @@ var pageScript string
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"value": layout.Value, "interval": layout.Interval, "comparison": layout.Comparison, "standing": layout.Standing, "letters": layout.Letters,
 	"place": layout.Place, "describe": layout.Describe, "plural": unit.Plural, "join": strings.Join, "label": layout.MetricLabel, "publishedRatio": layout.PublishedRatio,
-	"ours": func(f analysis.PublishedFigure) string { return layout.Comparison(&f.Ours) },
+	"sameNext": sameNext,
+	"ours":     func(f analysis.PublishedFigure) string { return layout.Comparison(&f.Ours) },
 }).Parse(pageSource))
 
 // The parts of the page, each with an address of its own: #overview, ….
@@ -59,6 +60,7 @@ type Page struct {
 	Live  string
 	Place string // "2 of 3", where several runs are served
 	Up    string // address of the list of runs, "" for none
+	Card  string // address of the picture that other sites show beside a link, "" for none
 	// TraceBudget is the most bytes of second-by-second data; 0 is 2 MiB.
 	TraceBudget int
 }

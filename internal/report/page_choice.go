@@ -41,6 +41,24 @@ type ranked struct {
 	Terms []string // one to each criterion
 }
 
+// half is the contenders that the run measured, or the others, which are folded.
+type half struct {
+	Fold bool
+	Rows []matrixed
+}
+
+// Halves are the rows of the matrix.
+func (c *choice) Halves() []half {
+	first := slices.IndexFunc(c.Matrix, func(m matrixed) bool { return m.Place < 0 })
+	if first < 0 {
+		return []half{{Rows: c.Matrix}}
+	}
+	if first == 0 {
+		return []half{{Fold: true, Rows: c.Matrix}}
+	}
+	return []half{{Rows: c.Matrix[:first]}, {Fold: true, Rows: c.Matrix[first:]}}
+}
+
 // matrixed is what one contender can do.
 type matrixed struct {
 	Contender string

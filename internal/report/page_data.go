@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/report/layout"
 
 	"github.com/cnibench/cnibench/internal/printable"
@@ -173,4 +174,18 @@ func (p page) Count() string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// sameNext is the advice that all findings of a code share, to be said once; "" of one
+// finding, or where they differ.
+func sameNext(findings []analysis.Finding) string {
+	for _, f := range findings {
+		if f.Next != findings[0].Next {
+			return ""
+		}
+	}
+	if len(findings) == 1 {
+		return ""
+	}
+	return findings[0].Next
 }

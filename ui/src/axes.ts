@@ -15,7 +15,7 @@ export function valueAxis(t: Theme, axis: Axis, max: number, width: number, extr
     min: 0,
     max: step * Math.ceil(max / step),
     interval: step,
-    axisLabel: { color: t.muted, fontSize: 11, formatter: (v: number) => tick(v / s.factor) },
+    axisLabel: { color: t.muted, fontSize: 12, formatter: (v: number) => tick(v / s.factor) },
     axisLine: { show: false },
     axisTick: { show: false },
     splitLine: { lineStyle: { color: t.line } },
@@ -66,35 +66,38 @@ export function whisker(color: string, data: number[][], vertical: boolean) {
 export function quiet(t: Theme) {
   return {
     nameTextStyle: { color: t.muted, fontSize: 12 },
-    axisLabel: { color: t.muted, fontSize: 11 },
+    axisLabel: { color: t.muted, fontSize: 12 },
     axisLine: { show: false },
     axisTick: { show: false },
     splitLine: { lineStyle: { color: t.line } },
   };
 }
 
-// logAxis spans the values in whole steps of 1, 2 and 5, each of which it
-// labels, and its name says what it is.
+// logAxis spans the values in whole steps of 1, 2 and 5, each of which it labels, and its
+// name says what it is. Times reach over units, so that each label has its own; else the
+// unit is in the name.
 export function logAxis(t: Theme, values: number[], axis: Axis) {
   const found = values.filter((v) => v > 0);
   const q = quiet(t);
+  const s = axis.unit === "s" ? { factor: 1, unit: "" } : scale(found.length > 0 ? Math.max(...found) : 1, axis.unit);
   const plain = (v: number) => Number(v.toPrecision(3));
-  const min = plain(found.length > 0 ? roundDown(Math.min(...found)) : 1);
-  const most = plain(found.length > 0 ? roundUp(Math.max(...found)) : 10);
-  const max = most > min ? most : plain(roundUp(min * 1.01));
+  const least = plain(found.length > 0 ? roundDown(Math.min(...found) / s.factor) : 1);
+  const high = plain(found.length > 0 ? roundUp(Math.max(...found) / s.factor) : 10);
+  const most = high > least ? high : plain(roundUp(least * 1.01));
   const steps: number[] = [];
-  for (let v = min; v <= max; v = plain(roundUp(v * 1.01))) steps.push(v);
+  for (let v = least; v <= most; v = plain(roundUp(v * 1.01))) steps.push(v);
   // Beyond four decades there is room for whole ones only.
-  const customValues = max / min > 1e4 ? steps.filter((v) => Number.isInteger(Math.round(1e6 * Math.log10(v)) / 1e6)) : steps;
+  const shown = most / least > 1e4 ? steps.filter((v) => Number.isInteger(Math.round(1e6 * Math.log10(v)) / 1e6)) : steps;
+  const customValues = shown.map((v) => v * s.factor);
   return {
     ...q,
     type: "log" as const,
-    name: `${axis.label}, logarithmic`,
+    name: `${[axis.label, s.unit].filter(Boolean).join(", ")}, logarithmic`,
     nameLocation: "middle",
     nameGap: 50,
-    min,
-    max,
+    min: least * s.factor,
+    max: most * s.factor,
     axisTick: { show: false, customValues },
-    axisLabel: { ...q.axisLabel, customValues, formatter: (v: number) => words(v, axis.unit) },
+    axisLabel: { ...q.axisLabel, customValues, formatter: (v: number) => (axis.unit === "s" ? words(v, "s") : tick(v / s.factor)) },
   };
 }

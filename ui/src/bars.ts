@@ -9,7 +9,7 @@ export function bars(chart: Bars, data: Data, t: Theme, width: number): [number,
   const mark = 8 + 6.6 * Math.max(1, ...rows.map((r) => r.mark.length));
   const option = {
     grid: { left: name + 8, right: mark + 8, top: 4, bottom: 44 },
-    xAxis: valueAxis(t, chart.x, Math.max(largest(rows), ...rows.flatMap((r) => r.rounds)), width, { nameGap: 28 }),
+    xAxis: valueAxis(t, chart.x, Math.max(chart.reach ?? 0, largest(rows), ...rows.flatMap((r) => r.rounds)), width, { nameGap: 28 }),
     yAxis: [
       {
         type: "category",
@@ -25,7 +25,7 @@ export function bars(chart: Bars, data: Data, t: Theme, width: number): [number,
         data: rows.map((r) => r.mark),
         axisLine: { show: false },
         axisTick: { show: false },
-        axisLabel: { color: t.ink, fontSize: 11, interval: 0 },
+        axisLabel: { color: t.ink, fontSize: 12, interval: 0 },
       },
     ],
     tooltip: {

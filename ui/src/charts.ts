@@ -6,6 +6,7 @@ import { bars, stacks } from "./bars";
 import { curves, load } from "./lines";
 import type { Chart, Data } from "./model";
 import { forest } from "./forest";
+import { walkable } from "./keys";
 import { scatter } from "./scatter";
 import { slopes } from "./slopes";
 import { type State, shows } from "./state";
@@ -53,9 +54,22 @@ function option(chart: Chart, data: Data, t: Theme, width: number): [number, obj
   }
 }
 
-export function draw(element: HTMLElement, chart: Chart, data: Data): void {
+// draw draws a chart; off are entries of its legend that are switched off, and toggled is
+// told of a click on one.
+export function draw(element: HTMLElement, chart: Chart, data: Data, off: Set<string>, toggled: (off: Set<string>) => void): void {
   const t = theme();
-  paint(element, t, ...option(chart, data, t, element.clientWidth));
+  const [height, chosen] = option(chart, data, t, element.clientWidth);
+  const legend = (chosen as { legend?: { selected?: Record<string, boolean> } }).legend;
+  if (legend) legend.selected = Object.fromEntries([...off].map((name) => [name, false]));
+  const instance = paint(element, t, height, chosen);
+  instance.off("legendselectchanged");
+  instance.on("legendselectchanged", (e) => {
+    const selected = (e as { selected: Record<string, boolean> }).selected;
+    const next = new Set([...off].filter((name) => !(name in selected)));
+    for (const [name, on] of Object.entries(selected)) if (!on) next.add(name);
+    toggled(next);
+  });
+  walkable(element, instance);
 }
 
 // paint draws an option at the element's width and the given height.

@@ -47,5 +47,5 @@ function arrow(svg: SVGElement, t: Theme, x1: number, y1: number, x2: number, y2
   const head = x1 === x2 ? `M${x2 - 4} ${y2 - 6}L${x2} ${y2}L${x2 + 4} ${y2 - 6}` : `M${x2 - 6} ${y2 - 4}L${x2} ${y2}L${x2 - 6} ${y2 + 4}`;
   svg.append(shape("path", { d: `M${x1} ${y1}L${x2} ${y2}${head}`, fill: "none", stroke: t.muted, "stroke-width": 1.3 }));
   const [x, y] = x1 === x2 ? [x1 + 14, (y1 + y2) / 2 + 4] : [(x1 + x2) / 2, y1 - 6];
-  svg.append(shape("text", { x, y, "text-anchor": "middle", fill: t.muted, "font-size": 11 }, word));
+  svg.append(shape("text", { x, y, "text-anchor": "middle", fill: t.muted, "font-size": 12 }, word));
 }

@@ -6,11 +6,11 @@ import { nameOf, theme } from "./theme";
 export type Cell = string | number | null;
 
 // addExports puts the three buttons under a figure.
-export function addExports(figure: HTMLElement, name: () => string, rows: () => Cell[][]): void {
+export function addExports(figure: HTMLElement, name: () => string, rows: () => Cell[][], run: string): void {
   if (figure.querySelector(".exports")) return;
   const buttons: [string, () => Promise<Blob> | Blob][] = [
-    ["SVG", () => new Blob([source(figure)], { type: "image/svg+xml" })],
-    ["PNG", () => png(source(figure))],
+    ["SVG", () => new Blob([source(figure, name(), run)], { type: "image/svg+xml" })],
+    ["PNG", () => png(source(figure, name(), run))],
     ["CSV", () => new Blob([csv(rows())], { type: "text/csv" })],
   ];
   const bar = make("p", { class: "exports" });
@@ -32,13 +32,30 @@ function save(blob: Blob, name: string): void {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-// source is the figure's drawing as a file of its own, on its background.
-function source(figure: HTMLElement): string {
-  const svg = figure.querySelector("svg")!.cloneNode(true) as SVGElement;
-  svg.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  const back = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-  for (const [k, v] of Object.entries({ width: "100%", height: "100%", fill: theme().paper })) back.setAttribute(k, v);
-  svg.prepend(back);
+// source is the figure's drawing as a file of its own, on its background, under its title
+// and the name of its run. Axes have their units.
+function source(figure: HTMLElement, title: string, run: string): string {
+  const drawn = figure.querySelector("svg")!;
+  const [width, height, head] = [drawn.clientWidth || Number(drawn.getAttribute("width")), drawn.clientHeight || Number(drawn.getAttribute("height")), 52];
+  const shape = (tag: string, attributes: Record<string, string | number>, text = "") => {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [k, v] of Object.entries(attributes)) element.setAttribute(k, String(v));
+    element.textContent = text;
+    return element;
+  };
+  const t = theme();
+  const words = { x: 12, "font-family": getComputedStyle(document.body).fontFamily };
+  const svg = shape("svg", { xmlns: "http://www.w3.org/2000/svg", width, height: height + head, viewBox: `0 ${-head} ${width} ${height + head}` });
+  svg.append(
+    shape("rect", { y: -head, width: "100%", height: "100%", fill: t.paper }),
+    shape("text", { ...words, y: 22 - head, "font-size": 15, "font-weight": 600, fill: t.ink }, title),
+    shape("text", { ...words, y: 41 - head, "font-size": 12, fill: t.muted }, `cnibench, run ${run}`),
+  );
+  const inner = drawn.cloneNode(true) as SVGElement;
+  inner.setAttribute("width", String(width));
+  inner.setAttribute("height", String(height));
+  inner.removeAttribute("style");
+  svg.append(inner);
   return new XMLSerializer().serializeToString(svg);
 }
 

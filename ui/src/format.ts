@@ -3,7 +3,7 @@
 
 const decimal: [number, string][] = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
 const binary: [number, string][] = [[2 ** 40, "Ti"], [2 ** 30, "Gi"], [2 ** 20, "Mi"], [2 ** 10, "Ki"], [1, ""]];
-const symbols: Record<string, string> = { "bytes": "B", "CPU-s/Gbit": "CPU·s/Gbit", "CPU-s/s": "CPU", "1/s": "/s", "1": "", "count": "" };
+const symbols: Record<string, string> = { "bytes": "B", "CPU-s/Gbit": "CPU·s/Gbit", "CPU-s/s": "cores", "1/s": "/s", "1": "", "count": "" };
 
 export interface Scale {
   factor: number;

@@ -1,7 +1,7 @@
 import { logAxis, quiet, roundUp } from "./axes";
 import { nines, words } from "./format";
 import type { Axis, Curves, Data, Load, Series } from "./model";
-import { dash, hueOf, nameOf, type Theme, tooltip } from "./theme";
+import { dash, hueOf, nameOf, symbolOf, type Theme, tooltip } from "./theme";
 
 // curves are latencies over an axis of nines: 1 is the 90th percentile, 2 the
 // 99th, so that the tail has as much room as what leads to it.
@@ -68,8 +68,8 @@ function lines(
       name: names[i],
       color: hueOf(t, data, s.c),
       lineStyle: { width: s.c === 0 ? 2.5 : 1.8, type: dash(data, s.c) },
-      symbol: "circle",
-      symbolSize: 4,
+      symbol: s.name ? "circle" : symbolOf(data, s.c),
+      symbolSize: 6,
       emphasis: { focus: "series" },
       data: s.points.map(at),
     })),

@@ -4,6 +4,7 @@ import { addExports, chartRows } from "./figures";
 import { hide, setUp, show } from "./filter";
 import { follow } from "./live";
 import type { Chart, Data, Traces } from "./model";
+import { setUpCards } from "./cards";
 import { setUpResults } from "./results";
 import { setUpSorting } from "./sort";
 import { format, parse, type State } from "./state";
@@ -31,9 +32,8 @@ function drawOne(element: HTMLElement): void {
   stale.delete(element);
   const chart = charts.get(element.id);
   if (chart) {
-    const shown = visible(chart, state);
-    draw(element, shown, data);
-    addExports(element.closest("figure")!, () => title(element), () => chartRows(visible(chart, state), data));
+    draw(element, visible(chart, state), data, state.off, (off) => remember({ ...state, off }));
+    addExports(element.closest("figure")!, () => title(element), () => chartRows(visible(chart, state), data), data.run);
   } else if (element.id === "chart-decision" && data.decision) {
     const decision = data.decision;
     drawDecision(element, decision, data);
@@ -41,7 +41,7 @@ function drawOne(element: HTMLElement): void {
       ["need", "contender"],
       ...decision.questions.map((q) => [q.words, data.contenders[q.take]]),
       ["else", data.contenders[decision.else]],
-    ]);
+    ], data.run);
   }
 }
 
@@ -90,6 +90,19 @@ function go(next: State): void {
   refresh();
 }
 
+// remember keeps in the address what a chart has already drawn.
+function remember(next: State): void {
+  state = next;
+  history.replaceState(null, "", format(state, data));
+  for (const element of document.querySelectorAll<HTMLElement>("figure .chart[id]")) if (!onScreen(element)) stale.add(element);
+  for (const link of document.querySelectorAll<HTMLAnchorElement>("nav.views a")) link.href = format(state, data, link.hash.slice(1).split("?")[0]);
+}
+
+function onScreen(element: HTMLElement): boolean {
+  const box = element.getBoundingClientRect();
+  return element.offsetParent !== null && box.bottom > 0 && box.top < innerHeight;
+}
+
 // begin reads the page's data, at first and when a live page is renewed.
 async function begin(): Promise<void> {
   data = await json("data");
@@ -97,8 +110,9 @@ async function begin(): Promise<void> {
   traces = null;
   state = parse(location.hash, data);
   setUp(data, (shown) => go({ ...state, shown }));
-  setUpResults(data, () => hide(state));
+  setUpResults(data, () => (setUpCards(), hide(state)));
   setUpSorting();
+  setUpCards();
   refresh();
 }
 

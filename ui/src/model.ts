@@ -41,6 +41,7 @@ export interface Bars {
   id: string;
   kind: "bars";
   x: Axis;
+  reach?: number; // of the axis, so that charts beside each other have one scale
   rows: (Of & Figure & { mark: string; rounds: number[] })[];
 }
 

@@ -2,8 +2,10 @@ import { largest, logAxis, valueAxis, whisker } from "./axes";
 import type { Data, Figure, Scatter } from "./model";
 import { hueOf, shapeOf, type Theme, tooltip } from "./theme";
 
-// From so many points on both axes are logarithmic: most of them lie together at the foot.
+// From so many points on, or where one lies so many times beyond the middle one, both axes
+// are logarithmic: most points would lie together in a corner.
 const crowd = 12;
+const beyond = 5;
 
 export function scatter(chart: Scatter, data: Data, t: Theme, width: number): [number, object] {
   const points = chart.points.map((p) => ({ ...p, name: data.contenders[p.c] }));
@@ -13,7 +15,11 @@ export function scatter(chart: Scatter, data: Data, t: Theme, width: number): [n
       const along: Figure = p[axis];
       return along.low === null || along.high === null ? [] : [[across.value, along.low, along.high]];
     });
-  const dense = points.length >= crowd && points.every((p) => p.x.value > 0 && p.y.value > 0);
+  const far = (axis: "x" | "y") => {
+    const values = points.map((p) => p[axis].value).sort((a, b) => a - b);
+    return values[values.length - 1] > beyond * values[values.length >> 1];
+  };
+  const dense = (points.length >= crowd || far("x") || far("y")) && points.every((p) => p.x.value > 0 && p.y.value > 0);
   const height = Math.max(300, Math.min(dense ? 560 : 420, width * 0.6));
   const grid = { left: dense ? 76 : 60, right: 24, top: 16, bottom: 44 };
   // One wide interval must not press all points into a corner: it runs out of

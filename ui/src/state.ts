@@ -1,5 +1,6 @@
 // What is shown, as the address keeps it: #latency?c=host&s=dts. Without c
-// all contenders are shown, without s all steps, without g all groups.
+// all contenders are shown, without s all steps, without g all groups; off names the
+// entries of legends that are switched off.
 import type { Data } from "./model";
 
 export type Kind = "c" | "s" | "g";
@@ -8,6 +9,7 @@ export const kinds: Kind[] = ["c", "s", "g"];
 export interface State {
   view: string;
   shown: Record<Kind, Set<number> | null>; // null is all
+  off: Set<string>; // entries of legends that a click has switched off
   rest: URLSearchParams; // the choice of a recording: t.c, t.s, t.g, t.round
 }
 
@@ -24,12 +26,15 @@ export function parse(hash: string, data: Data): State {
     if (wanted.length > 0) shown[kind] = new Set(wanted);
     params.delete(kind);
   }
-  return { view, shown, rest: params };
+  const off = new Set(params.getAll("off"));
+  params.delete("off");
+  return { view, shown, off, rest: params };
 }
 
 export function format(state: State, data: Data, view = state.view): string {
   const params = new URLSearchParams();
   for (const kind of kinds) for (const i of state.shown[kind] ?? []) params.append(kind, names(data, kind)[i]);
+  for (const name of state.off) params.append("off", name);
   for (const [name, value] of state.rest) params.append(name, value);
   const query = params.toString();
   return "#" + view + (query ? "?" + query : "");

@@ -45,6 +45,12 @@ export function shapeOf(data: Data, c: number): string {
   return ["circle", "triangle", "diamond"][data.ciphers[c] ?? 0] ?? "circle";
 }
 
+// symbolOf tells the contenders of one family apart on lines, which share its hue.
+export function symbolOf(data: Data, c: number): string {
+  const member = data.hues.slice(0, c).filter((hue, i) => hue === data.hues[c] && data.ciphers[i] === data.ciphers[c]).length;
+  return ["circle", "emptyRect", "triangle", "emptyDiamond", "rect", "emptyCircle", "diamond", "emptyTriangle"][member % 8];
+}
+
 // cipherDecal is a pattern for bars of encrypted contenders.
 export function cipherDecal(data: Data, c: number, t: Theme): object | undefined {
   const kind = data.ciphers[c];

@@ -75,7 +75,7 @@ export function showTraces(data: Data, traces: Traces, state: State, choose: (re
     for (const plot of plots(node)) {
       const chart = make("div", { class: "chart", role: "img", "aria-label": `${plot.title} of the ${node.node} by second; the table below it has the figures` });
       const figure = make("figure", { class: "trace" }, make("figcaption", {}, make("b", {}, plot.title)), chart, figures(plot, node));
-      addExports(figure, () => `${data.contenders[trace.c]} ${data.steps[trace.s]} round ${trace.round} ${node.node} ${plot.title}`, () => rows(plot, node));
+      addExports(figure, () => `${data.contenders[trace.c]} ${data.steps[trace.s]} round ${trace.round} ${node.node} ${plot.title}`, () => rows(plot, node), data.run);
       column.append(figure);
       charts.push([chart, plot, node]);
     }
@@ -144,16 +144,16 @@ function option(plot: Plot, node: Node, t: Theme, first: boolean): object {
   const unit = scale(most || 1, plot.unit).unit;
   return {
     grid: { left: 48, right: 14, top: 30, bottom: first ? 52 : 26 },
-    legend: { top: 0, right: 0, itemHeight: 8, itemWidth: 14, textStyle: { color: t.ink, fontSize: 11 } },
+    legend: { top: 0, right: 0, itemHeight: 8, itemWidth: 14, textStyle: { color: t.ink, fontSize: 12 } },
     xAxis: {
       type: "value", min: Math.min(0, ...node.times), max: Math.max(node.window, ...node.times),
-      axisLabel: { color: t.muted, fontSize: 11, formatter: (v: number) => `${tick(v)} s`, hideOverlap: true, showMaxLabel: false },
+      axisLabel: { color: t.muted, fontSize: 12, formatter: (v: number) => `${tick(v)} s`, hideOverlap: true, showMaxLabel: false },
       axisLine: { lineStyle: { color: t.line } }, axisTick: { show: false }, splitLine: { show: false },
     },
-    yAxis: { ...y, name: unit, nameLocation: "end", nameGap: 8, nameTextStyle: { color: t.muted, fontSize: 11, align: "right" } },
+    yAxis: { ...y, name: unit, nameLocation: "end", nameGap: 8, nameTextStyle: { color: t.muted, fontSize: 12, align: "right" } },
     dataZoom: [
       { type: "inside", start: zoom.start, end: zoom.end, zoomOnMouseWheel: "ctrl", filterMode: "none" },
-      { type: "slider", start: zoom.start, end: zoom.end, show: first, height: 14, bottom: 6, filterMode: "none", borderColor: t.line, textStyle: { color: t.muted, fontSize: 10 }, labelFormatter: (v: number) => `${tick(v)} s`, showDataShadow: false },
+      { type: "slider", start: zoom.start, end: zoom.end, show: first, height: 14, bottom: 6, filterMode: "none", borderColor: t.line, textStyle: { color: t.muted, fontSize: 12 }, labelFormatter: (v: number) => `${tick(v)} s`, showDataShadow: false },
     ],
     tooltip: {
       trigger: "axis",

@@ -63,7 +63,7 @@ describe("a full report", () => {
   test("has the charts that the issue asks for", async (t) => {
     const page = await open(t, "full");
     const captions = (await page.locator("figcaption b").allTextContents()).join("\n");
-    for (const want of ["Goodput, dts", "Goodput against host, TCP", "Latency p99 against load, http-350", "Latency by percentile, http-350", "Efficiency, dts", "CPU by mode, idle", "CPU by mode, dts", "Memory used, idle", "Which one?", "Score"]) {
+    for (const want of ["Goodput, TCP, one stream (dts)", "Goodput against host, TCP", "Latency p99 against load, http-350", "Latency by percentile, 350-byte responses at 10,000 requests/s (http-350)", "Efficiency, TCP, one stream (dts)", "CPU by mode, nothing runs", "CPU by mode, TCP, one stream (dts)", "Memory used, nothing runs", "Which one?", "Score"]) {
       assert.ok(captions.includes(want), `no chart ${want} among\n${captions}`);
     }
   });
@@ -196,6 +196,7 @@ describe("a full report", () => {
         saved[kind] = await readFile(await (await download).path());
       }
       assert.match(saved.SVG.toString(), /^<svg.*<\/svg>$/s);
+      assert.match(saved.SVG.toString(), /cnibench, run 20260314-091500-a1b2/);
       assert.equal(saved.PNG.subarray(1, 4).toString(), "PNG");
       assert.ok(saved.PNG.length > 2000, "an empty picture");
       assert.ok(saved.CSV.toString().includes(want), saved.CSV.toString());
@@ -277,6 +278,72 @@ describe("a full report", () => {
     await page.emulateMedia({ media: "screen" });
     await page.evaluate(() => dispatchEvent(new Event("afterprint")));
     assert.equal(await page.locator("section.view:visible").count(), 1);
+  });
+
+  test("prints a summary of two pages first", async (t) => {
+    for (const name of ["full", "quick", "few"]) {
+      const page = await open(t, name);
+      await page.evaluate(() => {
+        dispatchEvent(new Event("beforeprint"));
+        for (const s of document.querySelectorAll("section.view:not(#overview), footer")) s.remove();
+      });
+      const pages = (await page.pdf({ format: "A4" })).toString("latin1").match(/\/Type\s*\/Page\b(?!s)/g).length;
+      assert.ok(pages <= 2, `the summary of ${name} takes ${pages} pages`);
+    }
+  });
+
+  test("writes nothing smaller than 12 pixels", async (t) => {
+    const page = await open(t, "full");
+    for (const view of views) {
+      await page.evaluate((v) => { location.hash = v; }, view);
+      await drawn(page, view);
+      const small = await page.evaluate(() => [...document.querySelectorAll("section.view:not([hidden]) *, header *, nav *, footer *")]
+        .filter((e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) && e.getClientRects().length && parseFloat(getComputedStyle(e).fontSize) < 12)
+        .map((e) => `${e.tagName} ${e.textContent.slice(0, 20)}`).slice(0, 5));
+      assert.deepEqual(small, [], view);
+    }
+  });
+
+  test("says every point to the keyboard", async (t) => {
+    const page = await open(t, "full", { hash: "#throughput" });
+    const figure = page.locator("#throughput figure").first();
+    await figure.locator("svg").waitFor();
+    await figure.locator(".chart").focus();
+    await page.keyboard.press("ArrowRight");
+    assert.match(await figure.locator(".said").textContent(), /host.*Gbit\/s/);
+    await page.keyboard.press("ArrowRight");
+    assert.match(await figure.locator(".said").textContent(), /macvlan.*Gbit\/s/);
+    await page.keyboard.press("ArrowLeft");
+    assert.match(await figure.locator(".said").textContent(), /host/);
+  });
+
+  test("keeps a click on a legend in the address", async (t) => {
+    const page = await open(t, "full", { hash: "#resources" });
+    const figure = page.locator("#resources figure.stacks").first();
+    await figure.locator("svg text", { hasText: "softirq" }).click();
+    await page.waitForFunction(() => location.hash.includes("off=softirq"));
+    const copy = await open(t, "full", { hash: await page.evaluate(() => location.hash) });
+    const fill = (on) => on.locator("#resources figure.stacks svg text", { hasText: "softirq" }).first().getAttribute("fill");
+    await copy.locator("#resources figure.stacks svg").first().waitFor();
+    assert.notEqual(await fill(copy), await copy.locator("#resources figure.stacks svg text", { hasText: "user" }).first().getAttribute("fill"));
+    await copy.locator("#resources figure.stacks svg text", { hasText: "softirq" }).first().click();
+    await copy.waitForFunction(() => !location.hash.includes("off="));
+  });
+
+  test("draws charts beside each other on one scale", async (t) => {
+    const page = await open(t, "full", { hash: "#throughput" });
+    await drawn(page, "throughput");
+    const ends = await page.locator("#throughput figure svg").evaluateAll((list) => list.map((svg) => Math.max(...[...svg.querySelectorAll("text")].map((t) => Number(t.textContent)).filter((v) => !Number.isNaN(v)))));
+    assert.equal(new Set(ends).size, 1, `the axes end at ${ends}`);
+  });
+
+  test("turns wide tables into cards on a phone", async (t) => {
+    const page = await open(t, "full", { viewport: { width: 420, height: 800 }, isMobile: true });
+    const card = page.locator("table.cards tbody tr").nth(1);
+    assert.match(await card.locator("td").first().getAttribute("data-head"), /Goodput|TCP/);
+    const [box, room] = [await card.boundingBox(), await page.evaluate(() => innerWidth)];
+    assert.ok(box.x >= 0 && box.x + box.width <= room, JSON.stringify(box));
+    assert.equal(await page.locator("table.cards").first().getAttribute("role"), "table");
   });
 
   test("shows its tables without JavaScript", async () => {

@@ -79,7 +79,7 @@ func RecommendLegend(r *analysis.Recommendation) []string {
 func Asked(r *analysis.Recommendation) string {
 	needs := slices.DeleteFunc(slices.Clone(r.Needs), func(n string) bool { return slices.Contains(analysis.AlwaysNeeded(), n) })
 	if len(needs) == 0 {
-		return "nothing (--need policy,encryption,…)"
+		return "nothing (choose with --need)"
 	}
 	return strings.Join(needs, ", ")
 }
