@@ -57,8 +57,12 @@ func (b *batch) packets(n int) func(yield func(int, []byte) bool) {
 
 // send sends the first n packets, and waits while the socket has no room. It
 // returns how many were sent.
-func (b *batch) send(fd, n int) (sent int, errno unix.Errno) {
-	got, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&b.messages)), uintptr(n), unix.MSG_NOSIGNAL, 0, 0)
+func (b *batch) send(fd, n int, raw bool) (sent int, errno unix.Errno) {
+	call := unix.Syscall6
+	if raw {
+		call = unix.RawSyscall6
+	}
+	got, _, errno := call(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&b.messages)), uintptr(n), unix.MSG_NOSIGNAL, 0, 0)
 	if errno != 0 {
 		return 0, errno
 	}

@@ -25,6 +25,7 @@ type Sender struct {
 	token   token
 	threads []*thread
 	stop    atomic.Bool
+	release func() // of the threads' processors
 }
 
 // Patience for what takes a moment on a machine that works.
@@ -53,13 +54,14 @@ func (s *Sender) connect(ctx context.Context) error {
 	if err := s.greet(ctx); err != nil {
 		return err
 	}
+	s.release = addProcessors(s.cfg.Connections)
 	for k := range s.cfg.Connections {
 		var sends sender
 		var err error
 		if s.cfg.Protocol == UDP {
-			sends, err = newPackets(s.cfg, s.token, k)
+			sends, err = newPackets(s.cfg, s.token, k, k < mostRaw)
 		} else {
-			sends, err = newBlocks(ctx, s.cfg, s.token)
+			sends, err = newBlocks(ctx, s.cfg, s.token, k < mostRaw)
 		}
 		if err != nil {
 			return err
@@ -239,6 +241,9 @@ func (s *Sender) Close() error {
 		close(t.start)
 		err = errors.Join(err, <-t.ended)
 	}
+	if s.release != nil {
+		s.release()
+	}
 	if s.control != nil {
 		err = errors.Join(err, s.control.Close())
 	}
@@ -289,14 +294,15 @@ type blocks struct {
 	fd    int
 	block []byte
 	file  int // the block as a file in memory, for zero copy; or -1
+	raw   bool
 }
 
-func newBlocks(ctx context.Context, cfg Config, session token) (sender, error) {
+func newBlocks(ctx context.Context, cfg Config, session token, raw bool) (sender, error) {
 	conn, err := dial(ctx, cfg.Target, dataKind, session, cfg.Window)
 	if err != nil {
 		return nil, err
 	}
-	b := &blocks{conn: conn, fd: -1, block: make([]byte, cfg.Size), file: -1}
+	b := &blocks{conn: conn, fd: -1, block: make([]byte, cfg.Size), file: -1, raw: raw}
 	// Nagle's algorithm stays on, as in iperf3; Go turns it off for every connection.
 	if err := conn.SetNoDelay(false); err != nil {
 		return nil, errors.Join(err, b.close())
@@ -326,10 +332,15 @@ func newBlocks(ctx context.Context, cfg Config, session token) (sender, error) {
 func (b *blocks) begin() {}
 
 func (b *blocks) send() (err error) {
-	if b.file >= 0 {
+	switch {
+	case b.file >= 0:
 		var offset int64
 		_, err = unix.Sendfile(b.fd, b.file, &offset, len(b.block))
-	} else {
+	case b.raw:
+		if errno := writeRaw(b.fd, b.block); errno != 0 {
+			err = errno
+		}
+	default:
 		_, err = unix.Write(b.fd, b.block)
 	}
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
@@ -365,19 +376,20 @@ func (b *blocks) close() error {
 type packets struct {
 	fd       int
 	batch    *batch
+	raw      bool
 	sequence uint64
 	started  time.Time
 	pace     time.Duration // between packets; 0 is none
 	due      time.Time     // of the next packet
 }
 
-func newPackets(cfg Config, session token, connection int) (sender, error) {
+func newPackets(cfg Config, session token, connection int, raw bool) (sender, error) {
 	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(cfg.Target))
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	p := &packets{fd: -1, batch: newBatch(cfg.Size), started: time.Now()}
+	p := &packets{fd: -1, batch: newBatch(cfg.Size), raw: raw, started: time.Now()}
 	if p.fd, err = blocking(conn); err != nil {
 		return nil, err
 	}
@@ -415,7 +427,7 @@ func (p *packets) send() error {
 		binary.BigEndian.PutUint64(packet[16:], p.sequence+uint64(k))
 		binary.BigEndian.PutUint64(packet[24:], uint64(now.Sub(p.started)))
 	}
-	sent, errno := p.batch.send(p.fd, n)
+	sent, errno := p.batch.send(p.fd, n, p.raw)
 	p.sequence += uint64(sent)
 	switch errno {
 	case 0, unix.EAGAIN, unix.EINTR, unix.ENOBUFS, unix.ECONNREFUSED: // the last one is of an earlier packet

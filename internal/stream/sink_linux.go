@@ -198,6 +198,7 @@ func (s *session) receive(conn *net.TCPConn, window int) error {
 		s.mu.Unlock()
 		return errors.New("too many connections")
 	}
+	position := len(s.streams)
 	s.streams = append(s.streams, count)
 	s.mu.Unlock()
 	fd, err := blocking(conn)
@@ -220,17 +221,11 @@ func (s *session) receive(conn *net.TCPConn, window int) error {
 		}
 	}()
 	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-	buffer := make([]byte, 256<<10)
-	for {
-		n, err := unix.Read(fd, buffer)
-		switch {
-		case n > 0:
-			count.Add(int64(n))
-		case errors.Is(err, unix.EINTR):
-		default:
-			return err
-		}
+	r := receiver{fd: fd, count: count, raw: position < mostRaw, most: mostLowWater}
+	if window > 0 {
+		r.most = min(r.most, window/4)
 	}
+	return r.receive()
 }
 
 // flow is one UDP connection as the Sink sees it.
