@@ -176,9 +176,10 @@ func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 }
 
 // Slice and Lead are the default length of a slice and of the load before it that
-// does not count (docs/accuracy.md has a sweep, of a busy machine).
+// does not count: the shortest that agree with long transfers (docs/accuracy.md). A run
+// can tell apart what the scatter of its slices lets it, and more of them fit.
 const (
-	Slice = 100 * time.Millisecond
+	Slice = 50 * time.Millisecond
 	Lead  = 50 * time.Millisecond
 
 	leastSlice = 20 * time.Millisecond
