@@ -20,7 +20,11 @@ const maxCells = 1 << 25
 // texts of counters and gauges in which every sample has a timestamp: those
 // are one recording without labels. An error names the line; a text without
 // its # EOF was cut off and is an error (io.ErrUnexpectedEOF).
-func ReadOpenMetrics(r io.Reader) ([]*Recording, error) {
+func ReadOpenMetrics(r io.Reader) ([]*Recording, error) { return ReadOpenMetricsUpTo(r, maxCells) }
+
+// ReadOpenMetricsUpTo is ReadOpenMetrics for at most that many values, series × times,
+// absent ones too.
+func ReadOpenMetricsUpTo(r io.Reader, cells int) ([]*Recording, error) {
 	b, err := io.ReadAll(r)
 	if err != nil {
 		return nil, err
@@ -51,7 +55,7 @@ func ReadOpenMetrics(r io.Reader) ([]*Recording, error) {
 	if !ended {
 		return nil, fmt.Errorf("OpenMetrics: no # EOF after line %d; the file was cut off: %w", n, io.ErrUnexpectedEOF)
 	}
-	recs, err := p.recordings()
+	recs, err := p.recordings(cells)
 	if err != nil {
 		return nil, fmt.Errorf("OpenMetrics: %w", err)
 	}
@@ -229,9 +233,9 @@ func (p *omReader) point(labels map[string]string, pt omPoint) error {
 	return nil
 }
 
-func (p *omReader) recordings() ([]*Recording, error) {
+func (p *omReader) recordings(left int) ([]*Recording, error) {
 	recs := make([]*Recording, 0, len(p.recs))
-	cells := 0
+	most := left
 	for _, from := range p.recs {
 		times := from.times
 		if !p.info {
@@ -244,8 +248,8 @@ func (p *omReader) recordings() ([]*Recording, error) {
 		for _, ff := range from.families {
 			f := ff.Family
 			for _, s := range ff.order {
-				if cells += len(times); cells > maxCells {
-					return nil, fmt.Errorf("more than %d series × times", maxCells)
+				if left -= len(times); left < 0 {
+					return nil, fmt.Errorf("more than %d series × times", most)
 				}
 				values, err := s.spread(times)
 				if err != nil {

@@ -36,7 +36,12 @@ const (
 	maxKept   = 64 << 20  // after that
 	maxLine   = 64 << 10
 	maxValues = 8 << 20 // float64 of all traces together
+	maxCells  = 4 << 20 // series × times of a recording
 )
+
+// mostParsers recordings are read at a time, ahead are read before the ones before them
+// are taken.
+const mostParsers, ahead = 4, 8
 
 // Load reads the recordings of the record's samples in the run directory dir.
 // A sample without one has no trace. The faults name what could not be read,
@@ -49,60 +54,105 @@ func Load(dir string, rec *result.Record) ([]analysis.Trace, []result.Fault) {
 	}
 	defer root.Close()
 
-	type read struct {
-		trace *analysis.Trace
-		fault *result.Fault
-	}
-	reads := make([]read, len(rec.Samples))
+	g := &gathering{reads: make([]read, len(rec.Samples)), room: make(chan struct{}, ahead)}
 	next := make(chan int)
 	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), 8) {
+	for range min(runtime.GOMAXPROCS(0), mostParsers) {
 		wg.Go(func() {
 			z := newDecoder()
 			defer z.Close()
 			for i := range next {
-				s := &rec.Samples[i]
-				name := path.Join(s.Raw, recordingFile)
-				trace, err := one(z, root, name, &rec.Run, s)
-				switch {
-				case err == nil:
-					reads[i].trace = trace
-				case !errors.Is(err, fs.ErrNotExist):
-					reads[i].fault = &result.Fault{File: name, Text: fmt.Sprintf("%v; the sample counts, but has no trace", err)}
-				}
+				g.put(i, recordingOf(z, root, rec, i))
 			}
 		})
 	}
+	names := map[string]bool{}
 	for i := range rec.Samples {
-		if rec.Samples[i].Raw != "" {
+		g.room <- struct{}{}
+		raw := rec.Samples[i].Raw
+		switch {
+		case raw == "":
+			g.put(i, read{})
+		case names[raw]:
+			g.put(i, read{fault: &result.Fault{File: path.Join(raw, recordingFile), Text: "another sample's recording; the sample counts, but has no trace"}})
+		default:
+			names[raw] = true
 			next <- i
 		}
 	}
 	close(next)
 	wg.Wait()
+	return g.all()
+}
 
-	var traces []analysis.Trace
-	var faults []result.Fault
-	values, left := 0, 0
-	for _, r := range reads {
-		if r.fault != nil {
-			faults = append(faults, *r.fault)
-		}
+// read is what came of a sample's recording; both are nil where there is none.
+type read struct {
+	trace *analysis.Trace
+	fault *result.Fault
+	done  bool
+}
+
+// gathering takes what is read in any order, and keeps traces in the order of the
+// samples while there is room for their values.
+type gathering struct {
+	room chan struct{} // a place for each sample that is read and not yet taken
+
+	mu     sync.Mutex
+	reads  []read
+	taken  int // reads that are
+	values int
+	left   int // traces for which there was no room
+}
+
+func (g *gathering) put(i int, r read) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r.done = true
+	g.reads[i] = r
+	for ; g.taken < len(g.reads) && g.reads[g.taken].done; g.taken++ {
+		<-g.room
+		r := &g.reads[g.taken]
 		if r.trace == nil {
 			continue
 		}
-		if n := size(r.trace); values+n <= maxValues {
-			values += n
+		if n := size(r.trace); n <= maxValues-g.values {
+			g.values += n
 		} else {
-			left++
-			continue
+			g.left++
+			r.trace = nil
 		}
-		traces = append(traces, *r.trace)
 	}
-	if left > 0 {
-		faults = append(faults, result.Fault{File: "raw", Text: fmt.Sprintf("the traces of %d samples are left out: all together are larger than %d MiB", left, maxValues*8>>20)})
+}
+
+func (g *gathering) all() ([]analysis.Trace, []result.Fault) {
+	var traces []analysis.Trace
+	var faults []result.Fault
+	for _, r := range g.reads {
+		if r.fault != nil {
+			faults = append(faults, *r.fault)
+		}
+		if r.trace != nil {
+			traces = append(traces, *r.trace)
+		}
+	}
+	if g.left > 0 {
+		faults = append(faults, result.Fault{File: "raw", Text: fmt.Sprintf("the traces of %d samples are left out: all together are larger than %d MiB", g.left, maxValues*8>>20)})
 	}
 	return traces, faults
+}
+
+// recordingOf reads the recording of the record's sample i.
+func recordingOf(z *zstd.Decoder, root *os.Root, rec *result.Record, i int) read {
+	s := &rec.Samples[i]
+	name := path.Join(s.Raw, recordingFile)
+	trace, err := one(z, root, name, &rec.Run, s)
+	switch {
+	case err == nil:
+		return read{trace: trace}
+	case errors.Is(err, fs.ErrNotExist):
+		return read{}
+	}
+	return read{fault: &result.Fault{File: name, Text: fmt.Sprintf("%v; the sample counts, but has no trace", err)}}
 }
 
 // one reads the recording of a sample.
@@ -137,7 +187,7 @@ func parse(z *zstd.Decoder, r io.Reader) ([]*sysmon.Recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sysmon.ReadOpenMetrics(bytes.NewReader(kept))
+	return sysmon.ReadOpenMetricsUpTo(bytes.NewReader(kept), maxCells)
 }
 
 // wanted are the beginnings of the names of families that traces hold, and of
