@@ -30,6 +30,10 @@ type Report struct {
 	Parts []Part `json:"parts,omitempty"`
 	// Published is what studies found, beside Results; nil where nobody asked.
 	Published []PublishedFigure `json:"published,omitempty"`
+	// Agreements compare the orders of contenders here and there, and Differences say
+	// what else differs.
+	Agreements  []Agreement  `json:"agreements,omitempty"`
+	Differences []Difference `json:"differences,omitempty"`
 
 	// Study is the study that the run repeats; nil where it repeats none.
 	Study *Study `json:"-"`

@@ -124,7 +124,7 @@ var layers = []layer{
 		why: "cnibench record runs any command on any machine: no arena, suite or run",
 	},
 	{
-		pkg: "internal/published", only: []string{"std", "libs", "internal/analysis", "internal/nearest", "internal/result", "internal/strictyaml", "internal/unit"}, never: []string{"os/...", "net/..."}, calls: clock,
+		pkg: "internal/published", only: []string{"std", "libs", "internal/analysis", "internal/nearest", "internal/result", "internal/stat", "internal/strictyaml", "internal/unit"}, never: []string{"os/...", "net/..."}, calls: clock,
 		why: "published figures are data beside a report; nothing is measured or fetched",
 	},
 	{

@@ -44,6 +44,6 @@ func addPublished(r *analysis.Report, names []string) error {
 	if err != nil {
 		return err
 	}
-	r.Published = published.Beside(r, studies)
+	published.Attach(r, studies)
 	return nil
 }

@@ -70,6 +70,11 @@ func generated(all []published.Study) string {
 		if s.Link != "" {
 			fmt.Fprintf(&b, "- Link: at most %s of goodput; from 95 %% of that on, reports mark it as the limit\n", s.Link)
 		}
+		for _, key := range published.ConditionKeys() {
+			if text := s.Conditions[key]; text != "" {
+				fmt.Fprintf(&b, "- Its %s: %s\n", key, text)
+			}
+		}
 		for _, c := range s.Caveats {
 			fmt.Fprintf(&b, "- Beware: %s\n", c)
 		}
@@ -108,12 +113,16 @@ func writeTable(b *strings.Builder, t published.Table) {
 			name = r.Name
 		}
 		fmt.Fprintf(b, "| %s | %s |", name, contender)
-		for _, v := range r.Values {
+		for i, v := range r.Values {
 			if v == nil {
 				b.WriteString(" – |")
 				continue
 			}
-			fmt.Fprintf(b, " %s |", strconv.FormatFloat(*v, 'f', -1, 64))
+			fmt.Fprintf(b, " %s", strconv.FormatFloat(*v, 'f', -1, 64))
+			if slices.Contains(r.Lossy, t.Columns[i].Name) {
+				b.WriteString(" (lossy)")
+			}
+			b.WriteString(" |")
 		}
 		b.WriteString("\n")
 	}

@@ -25,18 +25,20 @@ var data embed.FS
 
 // Study is a publication with figures.
 type Study struct {
-	ID       string   `yaml:"id"` // of its file, without .yaml
-	Title    string   `yaml:"title"`
-	Author   string   `yaml:"author"`
-	Date     string   `yaml:"date"` // in words
-	URL      string   `yaml:"url"`
-	File     string   `yaml:"file"` // in the repository that URL names
-	Hardware string   `yaml:"hardware"`
-	Link     string   `yaml:"link"` // the most goodput that its link carries, e.g. 9.9 Gbit/s; "" where unknown
-	Software string   `yaml:"software"`
-	Method   string   `yaml:"method"`
-	Caveats  []string `yaml:"caveats"`
-	Tables   []Table  `yaml:"tables"`
+	ID       string `yaml:"id"` // of its file, without .yaml
+	Title    string `yaml:"title"`
+	Author   string `yaml:"author"`
+	Date     string `yaml:"date"` // in words
+	URL      string `yaml:"url"`
+	File     string `yaml:"file"` // in the repository that URL names
+	Hardware string `yaml:"hardware"`
+	Link     string `yaml:"link"` // the most goodput that its link carries, e.g. 9.9 Gbit/s; "" where unknown
+	Software string `yaml:"software"`
+	Method   string `yaml:"method"`
+	// Conditions are what else can explain a difference, by the keys of ConditionKeys.
+	Conditions map[string]string `yaml:"conditions"`
+	Caveats    []string          `yaml:"caveats"`
+	Tables     []Table           `yaml:"tables"`
 }
 
 // Table is figures that were measured together, so that they may be compared
@@ -58,6 +60,7 @@ type Column struct {
 	Unit   string `yaml:"unit"` // what the figures are, whatever the source calls them; "ratio" is to the baseline
 	Class  string `yaml:"class"`
 	Metric string `yaml:"metric"`
+	Over   string `yaml:"over"` // the column of the baseline's figure; "" is this one
 }
 
 // Row is one configuration, by the study's name and by the id of the contender
@@ -66,6 +69,7 @@ type Row struct {
 	Name      string     `yaml:"name"`
 	Contender string     `yaml:"contender"` // "" where there is none
 	Values    []*float64 `yaml:"values"`    // as Columns; nil where the study has none
+	Lossy     []string   `yaml:"lossy"`     // columns in which so much was lost that the figure has no ratio
 }
 
 // Readings are the ways in which figures were read, with their meaning.
@@ -144,6 +148,11 @@ func (s *Study) check() error {
 	if _, err := unit.ParseBitRate(s.Link); s.Link != "" && err != nil {
 		return fmt.Errorf("link: %w", err)
 	}
+	for key := range s.Conditions {
+		if !slices.Contains(ConditionKeys(), key) {
+			return fmt.Errorf("conditions: %w", nearest.Unknown("condition", key, ConditionKeys()))
+		}
+	}
 	if len(s.Tables) == 0 {
 		return fmt.Errorf("no tables")
 	}
@@ -167,7 +176,21 @@ func (t *Table) check() error {
 			return fmt.Errorf("column %q: wants a unit, and a class with a metric of the catalogue or neither", c.Name)
 		}
 	}
+	names := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = c.Name
+	}
+	for _, c := range t.Columns {
+		if c.Over != "" && !slices.Contains(names, c.Over) {
+			return fmt.Errorf("column %q: over: %w", c.Name, nearest.Unknown("column", c.Over, names))
+		}
+	}
 	for _, r := range t.Rows {
+		for _, name := range r.Lossy {
+			if !slices.Contains(names, name) {
+				return fmt.Errorf("row %q: lossy: %w", r.Name, nearest.Unknown("column", name, names))
+			}
+		}
 		if len(r.Values) != len(t.Columns) {
 			return fmt.Errorf("row %q: %d values for %d columns", r.Name, len(r.Values), len(t.Columns))
 		}
@@ -196,11 +219,24 @@ func (t *Table) ratio(r *Row, column int) (float64, bool) {
 		return deref(v), v != nil
 	}
 	base := t.row(t.Baseline)
-	if base == nil || base == r || base.Values[column] == nil || *base.Values[column] == 0 {
+	if base == nil || base == r || slices.Contains(r.Lossy, t.Columns[column].Name) {
 		return 0, false
 	}
-	ratio := *v / *base.Values[column]
+	of := base.Values[t.over(column)]
+	if of == nil || *of == 0 {
+		return 0, false
+	}
+	ratio := *v / *of
 	return ratio, !math.IsInf(ratio, 0)
+}
+
+// over is the place of the column that the baseline's figure is in.
+func (t *Table) over(column int) int {
+	name := t.Columns[column].Over
+	if i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name }); name != "" && i >= 0 {
+		return i
+	}
+	return column
 }
 
 // nearLink is the share of the link's goodput from which the link, and not
@@ -215,12 +251,9 @@ func (s *Study) limited(t *Table, r *Row, column int) bool {
 	if err != nil || !is || t.Columns[column].Metric != result.Goodput {
 		return false
 	}
-	for _, row := range []*Row{r, t.row(t.Baseline)} {
-		if row != nil && deref(row.Values[column])*scale >= nearLink*float64(link) {
-			return true
-		}
-	}
-	return false
+	full := func(v *float64) bool { return deref(v)*scale >= nearLink*float64(link) }
+	base := t.row(t.Baseline)
+	return full(r.Values[column]) || base != nil && full(base.Values[t.over(column)])
 }
 
 func deref(v *float64) float64 {

@@ -86,6 +86,8 @@ type page struct {
 	Data     pageData
 	Traces   traces
 
+	AgreementCharts []chart
+
 	Policy string
 	Style  template.CSS
 	Loader template.JS
@@ -170,6 +172,8 @@ func writePage(w io.Writer, r *analysis.Report, at Page) error {
 			p.Data.Charts = append(p.Data.Charts, l.Charts...)
 		}
 	}
+	p.AgreementCharts = v.agreementCharts()
+	p.Data.Charts = append(p.Data.Charts, p.AgreementCharts...)
 	p.Traces = v.traces(cmp.Or(at.TraceBudget, traceBudget))
 	p.Kinds, _ = layout.KindsOf(r.Findings)
 	p.Views = p.links()

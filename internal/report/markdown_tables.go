@@ -69,6 +69,11 @@ func mdPublished(w *bufio.Writer, v *layout.View) {
 		fmt.Fprintf(w, "%s\n\n", md(layout.PublishedNone))
 		return
 	}
+	if len(v.Agreements) > 0 {
+		mdRows(w, layout.AgreementHead, v.AgreementRows())
+		fmt.Fprintf(w, "%s\n\n", md(layout.AgreementAbout))
+		mdRows(w, layout.DifferenceHead, v.DifferenceRows())
+	}
 	w.WriteString("| contender | step | metric | ours | theirs | study | its table |\n|---|---|---|---:|---:|---|---|\n")
 	for _, f := range rows {
 		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s, as %s (%s) |\n", md(f.Contender), md(f.Step), md(layout.MetricLabel(f.Metric)),

@@ -17,6 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/published"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/study"
@@ -78,7 +79,11 @@ func LoadPart(dir string) (*result.Record, error) {
 // Assemble analyses the run in dir, whose native record is rec, and its part of a
 // guest, each by itself with the traces of its nodes, and joins both reports.
 func Assemble(dir string, rec *result.Record, opt analysis.Options) *analysis.Report {
-	return addParts(dir, assembleOne(dir, rec, opt), opt)
+	r := addParts(dir, assembleOne(dir, rec, opt), opt)
+	if id := rec.Run.Plan.Settings["study"]; id != "" {
+		_ = ShowStudy(r, id) // a study that this version does not have leaves no pictures
+	}
+	return r
 }
 
 func assembleOne(dir string, rec *result.Record, opt analysis.Options) *analysis.Report {
@@ -90,14 +95,11 @@ func assembleOne(dir string, rec *result.Record, opt analysis.Options) *analysis
 	}
 	r := assemble.Report(rec, opt)
 	advise(r, rec)
-	if id := rec.Run.Plan.Settings["study"]; id != "" {
-		_ = ShowStudy(r, id) // a study that this version does not have leaves no pictures
-	}
 	return r
 }
 
-// ShowStudy has the report show the pictures of a study. Its error is a
-// *nearest.Error.
+// ShowStudy has the report show the pictures of a study, with its figures beside. Its
+// error is a *nearest.Error.
 func ShowStudy(r *analysis.Report, id string) error {
 	all, err := study.Load(studies.FS)
 	if err != nil {
@@ -108,6 +110,14 @@ func ShowStudy(r *analysis.Report, id string) error {
 		return err
 	}
 	r.Study = s.Shown()
+	figures, err := published.Studies()
+	if err != nil {
+		return err
+	}
+	if figures, err = published.Select(figures, s.Published); err != nil {
+		return err
+	}
+	published.Attach(r, figures)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/report/layout"
@@ -92,12 +93,12 @@ func (t *Writer) published() {
 		t.Line("")
 		return
 	}
-	tw := table.NewWriter()
-	tw.SetStyle(table.Style{
-		Box:     table.BoxStyle{MiddleHorizontal: "─", PaddingRight: "  "},
-		Format:  table.FormatOptions{Header: text.FormatDefault, Row: text.FormatDefault},
-		Options: table.Options{SeparateHeader: true},
-	})
+	if t.agreements(); len(rows) > mostPublished && !t.wide {
+		t.Wrap("", fmt.Sprintf("All %d figures beside the studies': --wide.", len(rows)), Dim)
+		t.Line("")
+		return
+	}
+	tw := plainTable()
 	tw.SetColumnConfigs([]table.ColumnConfig{
 		{Number: 3, Align: text.AlignRight, AlignHeader: text.AlignRight}, {Number: 4, Align: text.AlignRight, AlignHeader: text.AlignRight},
 	})
@@ -115,6 +116,56 @@ func (t *Writer) published() {
 	t.rendered(tw)
 	t.Wrap("", layout.PublishedAbout, Dim)
 	t.Line("")
+}
+
+// mostPublished is how many published figures are shown without being asked for.
+const mostPublished = 24
+
+// agreements prints how far the orders agree, and what differs.
+func (t *Writer) agreements() {
+	if len(t.Agreements) == 0 {
+		return
+	}
+	t.rows(layout.AgreementHead, t.AgreementRows())
+	t.Wrap("", layout.AgreementAbout, Dim)
+	t.Line("")
+	if rows := t.DifferenceRows(); len(rows) > 0 {
+		t.rows(layout.DifferenceHead, rows)
+		t.Line("")
+	}
+}
+
+// rows prints a table of texts, the last column wrapped.
+func (t *Writer) rows(head []string, rows [][]string) {
+	tw := plainTable()
+	const last = 56
+	tw.SetColumnConfigs([]table.ColumnConfig{{Number: len(head) - 1, WidthMax: last, WidthMaxEnforcer: text.WrapSoft}, {Number: len(head), WidthMax: last, WidthMaxEnforcer: text.WrapSoft}})
+	for i, cells := range append([][]string{head}, rows...) {
+		row := table.Row{}
+		for _, c := range cells {
+			if c = printable.Line(c); i == 0 {
+				c = t.Paint(Bold, c)
+			}
+			row = append(row, c)
+		}
+		if i == 0 {
+			tw.AppendHeader(row)
+		} else {
+			tw.AppendRow(row)
+		}
+	}
+	t.rendered(tw)
+}
+
+// plainTable is a table with a line below its head and no other.
+func plainTable() table.Writer {
+	tw := table.NewWriter()
+	tw.SetStyle(table.Style{
+		Box:     table.BoxStyle{MiddleHorizontal: "─", PaddingRight: "  "},
+		Format:  table.FormatOptions{Header: text.FormatDefault, Row: text.FormatDefault},
+		Options: table.Options{SeparateHeader: true},
+	})
+	return tw
 }
 
 // rendered prints a table without blanks at the ends of lines.

@@ -12,6 +12,9 @@ import (
 // the eight colours of every terminal, so that words stand beside them.
 var bandColor = map[string]string{"green": "32", "yellow": "33", "orange": "33;1", "red": "31"}
 
+// mostWorded is how many columns have room for words beside their figures.
+const mostWorded = 5
+
 // pictures prints the tables of the study's pictures; nothing where the run repeats none.
 func (t *Writer) pictures() {
 	for i, p := range t.Pictures() {
@@ -30,12 +33,7 @@ func (t *Writer) pictures() {
 }
 
 func (t *Writer) picture(p layout.PictureTable) {
-	tw := table.NewWriter()
-	tw.SetStyle(table.Style{
-		Box:     table.BoxStyle{MiddleHorizontal: "─", PaddingRight: "  "},
-		Format:  table.FormatOptions{Header: text.FormatDefault, Row: text.FormatDefault},
-		Options: table.Options{SeparateHeader: true},
-	})
+	tw := plainTable()
 	head := table.Row{t.Paint(Bold, "Contender")}
 	var aligned []table.ColumnConfig
 	for i, h := range p.Head {
@@ -44,12 +42,16 @@ func (t *Writer) picture(p layout.PictureTable) {
 	}
 	tw.SetColumnConfigs(aligned)
 	tw.AppendHeader(head)
+	wide := len(p.Head) <= mostWorded
 	for _, r := range p.Rows {
 		row := table.Row{t.Short(r.Name)}
 		for _, c := range r.Cells {
 			words := c.Text
-			if c.Word != "" {
+			switch {
+			case c.Word != "" && wide:
 				words += " " + c.Word
+			case c.Word != "":
+				words += " " + c.Color[:1] // as the legend names it
 			}
 			row = append(row, t.Paint(bandColor[c.Color], words))
 		}
