@@ -42,13 +42,17 @@ func (r *Runner) Calibrate(ctx context.Context, plan *result.Plan, baseline resu
 		return fmt.Errorf("calibration: %w", err)
 	}
 	plan.Capacity = map[string]float64{}
+	brief, err := briefly(shares)
+	if err != nil {
+		return err
+	}
 	for _, step := range shares {
 		key, err := capacityKey(step)
 		if err != nil {
 			return err
 		}
 		if _, known := plan.Capacity[key]; !known {
-			capacity, err := r.capacity(ctx, plan, site, step)
+			capacity, err := r.capacity(ctx, plan, site, step, brief[key])
 			if err != nil {
 				return fmt.Errorf("calibration of %s: %w", step.ID, err)
 			}
@@ -60,10 +64,47 @@ func (r *Runner) Calibrate(ctx context.Context, plan *result.Plan, baseline resu
 		for k, v := range step.Params {
 			params[k] = v
 		}
-		params[rateParam] = offBeat(share * plan.Capacity[key])
+		rate := share * plan.Capacity[key]
+		if brief[key] {
+			rate = rounded(rate)
+		}
+		params[rateParam] = offBeat(rate)
 		step.Params = params
 	}
 	return nil
+}
+
+// mostBrief is the largest share for which a guess of the capacity does: far enough below
+// it that a tenth more or less changes nothing.
+const mostBrief = 0.5
+
+// briefly says of which loads, by capacityKey, all shares are small.
+func briefly(shares []*result.Step) (map[string]bool, error) {
+	brief := map[string]bool{}
+	for _, step := range shares {
+		key, err := capacityKey(step)
+		if err != nil {
+			return nil, err
+		}
+		share, _ := workload.Share(step.Params[rateParam])
+		small, seen := brief[key]
+		brief[key] = share <= mostBrief && (small || !seen)
+	}
+	return brief, nil
+}
+
+// rounded is the nearest of 1, 1.5, 2, 3, 5 and 7 times a power of ten: coarser than what a
+// brief look tells, so that runs on one machine mostly ask for the same rate and can be
+// compared.
+func rounded(rate float64) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(max(rate, 1))))
+	best := power
+	for _, step := range []float64{1, 1.5, 2, 3, 5, 7, 10} {
+		if math.Abs(math.Log(step*power/rate)) < math.Abs(math.Log(best/rate)) {
+			best = step * power
+		}
+	}
+	return best
 }
 
 // capacityKey names the workload and its parameters without the rate.
@@ -78,7 +119,7 @@ func capacityKey(s *result.Step) (string, error) {
 	return s.Workload + " " + s.Path + " " + string(b), err
 }
 
-func (r *Runner) capacity(ctx context.Context, plan *result.Plan, site *site, step *result.Step) (float64, error) {
+func (r *Runner) capacity(ctx context.Context, plan *result.Plan, site *site, step *result.Step, brief bool) (float64, error) {
 	w, err := workload.Lookup(step.Workload)
 	if err != nil {
 		return 0, err
@@ -99,7 +140,7 @@ func (r *Runner) capacity(ctx context.Context, plan *result.Plan, site *site, st
 		Client: pair.Client, Server: pair.Server, Target: pair.Target, Ports: pair.Ports, Params: params,
 		Warmup: seconds(plan.Warmup), Duration: seconds(plan.Duration),
 		Raw: workload.Discard{}, Begin: func() {}, End: func() {},
-	})
+	}, brief)
 }
 
 // offBeat is a whole rate near the given one that shares no beat with the

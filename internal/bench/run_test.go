@@ -302,3 +302,36 @@ func TestOffBeat(t *testing.T) {
 		}
 	}
 }
+
+// A guess of the capacity does for shares of at most half of it, if no other step asks for
+// more of the same load.
+func TestBrieflyCalibrated(t *testing.T) {
+	step := func(share, response string) *result.Step {
+		return &result.Step{ID: share, Workload: "http_rate", Path: arena.PathPod, Params: map[string]any{"rate": share, "response": response}}
+	}
+	small, low, high := step("30%", "350B"), step("30%", "4KiB"), step("90%", "4KiB")
+	for name, steps := range map[string][]*result.Step{"in order": {small, low, high}, "the other way": {high, low, small}} {
+		brief, err := briefly(steps)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for of, want := range map[*result.Step]bool{small: true, low: false, high: false} {
+			key, err := capacityKey(of)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if brief[key] != want {
+				t.Errorf("%s: %s of %v: brief is %v", name, of.ID, of.Params["response"], brief[key])
+			}
+		}
+	}
+}
+
+// Looks at a capacity that are a tenth apart mostly come to the same rate.
+func TestRounded(t *testing.T) {
+	for rate, want := range map[float64]float64{0.2: 1, 1: 1, 7900: 7000, 8200: 7000, 8600: 10000, 9800: 10000, 1199: 1000, 1300: 1500, 24000: 20000, 26000: 30000} {
+		if got := rounded(rate); got != want {
+			t.Errorf("%v is rounded to %v, want %v", rate, got, want)
+		}
+	}
+}

@@ -56,12 +56,12 @@ func (h HTTPRate) Open(ctx context.Context, s *Session) (Slicer, error) {
 }
 
 // Capacity implements Calibrated.
-func (h HTTPRate) Capacity(ctx context.Context, s *Session) (float64, error) {
+func (h HTTPRate) Capacity(ctx context.Context, s *Session, brief bool) (float64, error) {
 	l, err := h.load(s)
 	if err != nil {
 		return 0, err
 	}
-	return l.capacity(ctx, s)
+	return l.capacity(ctx, s, brief)
 }
 
 func (h HTTPRate) load(s *Session) (engine, error) {

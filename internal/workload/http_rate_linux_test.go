@@ -43,6 +43,7 @@ func TestHTTPRate(t *testing.T) {
 	t.Run("the server cannot listen", func(t *testing.T) { testServerCannotListen(t, h) })
 	t.Run("the limit passes", func(t *testing.T) { testLimitPasses(t, h) })
 	t.Run("capacity", func(t *testing.T) { testCapacity(t, h) })
+	t.Run("peak", func(t *testing.T) { testPeak(t, h) })
 }
 
 func freePort(t *testing.T) int {
@@ -344,7 +345,7 @@ func testCapacity(t *testing.T, h HTTPRate) {
 	for range 2 { // other work on the machine can make every probe late
 		s, w := httpSession(t, nil)
 		var rate float64
-		if rate, err = h.Capacity(context.Background(), s); err != nil {
+		if rate, err = h.Capacity(context.Background(), s, false); err != nil {
 			continue
 		}
 		if rate <= 0 || rawOf(s, "capacity.json") == "" {
@@ -356,4 +357,14 @@ func testCapacity(t *testing.T, h HTTPRate) {
 		return
 	}
 	foundCapacity(t, err)
+}
+
+// A brief look comes to a rate without a search.
+func testPeak(t *testing.T, h HTTPRate) {
+	needPrograms(t, h)
+	s, w := httpSession(t, nil)
+	rate, err := h.Capacity(context.Background(), s, true)
+	if err != nil || rate <= 0 || len(w.begins) != 0 {
+		t.Errorf("%v/s, %d windows, %v", rate, len(w.begins), err)
+	}
 }

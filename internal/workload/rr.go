@@ -59,12 +59,12 @@ func (w RR) Open(ctx context.Context, s *Session) (Slicer, error) {
 }
 
 // Capacity implements Calibrated.
-func (w RR) Capacity(ctx context.Context, s *Session) (float64, error) {
+func (w RR) Capacity(ctx context.Context, s *Session, brief bool) (float64, error) {
 	l, err := w.load(s)
 	if err != nil {
 		return 0, err
 	}
-	return l.capacity(ctx, s)
+	return l.capacity(ctx, s, brief)
 }
 
 func (w RR) load(s *Session) (engine, error) {

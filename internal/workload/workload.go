@@ -29,8 +29,9 @@ type Workload interface {
 // Calibrated is a workload whose rate can be given as a share of the highest
 // rate that the machine sustains.
 type Calibrated interface {
-	// Capacity finds that rate (1/s) by a short search over the session's pair.
-	Capacity(ctx context.Context, s *Session) (float64, error)
+	// Capacity finds that rate (1/s) over the session's pair: by a search, or, if brief, as
+	// what closed loops of three seconds reach, which is near it and takes no search.
+	Capacity(ctx context.Context, s *Session, brief bool) (float64, error)
 }
 
 // Info describes a workload for listings, plans and checks of its parameters.
