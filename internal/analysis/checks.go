@@ -14,7 +14,7 @@ type CheckResult struct {
 	Word, Text             string
 }
 
-// checks are the run's, ordered by key.
+// Checks are the run's, ordered by key.
 func (e *Evidence) Checks() []CheckResult {
 	var list []CheckResult
 	for _, key := range SortedKeys(e.Run.Environment) {
@@ -37,7 +37,7 @@ type sizes struct {
 	Mss  int // payload of TCP's segments
 }
 
-// effective is the largest packet that pods really send.
+// Effective is the largest packet that pods really send.
 func (s sizes) Effective() int {
 	if s.Mss > 0 {
 		return s.Mss + TcpHeaders
@@ -45,7 +45,7 @@ func (s sizes) Effective() int {
 	return s.Pod
 }
 
-// packets are the sizes of contenders, in the order of the keys.
+// Packets are the sizes of contenders, in the order of the keys.
 func (e *Evidence) Packets() (contenders []string, found map[string]*sizes) {
 	found = map[string]*sizes{}
 	note := func(contender, value string, set func(s *sizes, bytes int)) {
@@ -78,7 +78,7 @@ func (e *Evidence) Packets() (contenders []string, found map[string]*sizes) {
 	return contenders, found
 }
 
-// underlayMTU is what the baseline sends where that is known, else the run's
+// UnderlayMTU is what the baseline sends where that is known, else the run's
 // setting; 0 is unknown.
 func (e *Evidence) UnderlayMTU(found map[string]*sizes) int {
 	if own := found[e.Run.Baseline]; own != nil && own.Effective() > 0 {
@@ -93,6 +93,6 @@ const (
 	TcpHeaders = 20 + 32 // with timestamps
 )
 
-// mostWaste is the share of the underlay's packet that a pod's MTU may leave
+// MostWaste is the share of the underlay's packet that a pod's MTU may leave
 // unused beside the encapsulation.
 const MostWaste = 0.02

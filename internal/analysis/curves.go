@@ -18,7 +18,7 @@ func carries(count int64, percentile float64) bool {
 	return float64(count)*(100-percentile)/100 >= beyond-1e-6
 }
 
-// curves are the pools' percentiles.
+// Curves are the pools' percentiles.
 func Curves(pools []pool) []Curve {
 	list := []Curve{}
 	for _, p := range pools {

@@ -46,10 +46,10 @@ func (o Options) Complete(p *result.Plan) Options {
 	return o
 }
 
-// group is where contenders may be compared with each other.
+// Group is where contenders may be compared with each other.
 type Group struct{ Kernel, Underlay string }
 
-// place is where figures are compared: one metric of one step in a group.
+// Place is where figures are compared: one metric of one step in a group.
 type Place struct {
 	Group
 	Step, Metric string
@@ -71,11 +71,10 @@ func (s Series) Values() []float64 {
 	return values
 }
 
-// evidence is a run arranged for analysis: what findings are made from.
+// Evidence is a run arranged for analysis: what findings are made from.
 type Evidence struct {
-	Run     *result.Run
+	Facts
 	Faults  []result.Fault
-	Opt     Options
 	Samples []result.Sample  // all, as sealed
 	Valid   []*result.Sample // those that count
 	Figures map[Place]map[string]Series
@@ -99,7 +98,7 @@ type Evidence struct {
 
 func Collect(rec *result.Record, opt Options) *Evidence {
 	e := &Evidence{
-		Run: &rec.Run, Faults: rec.Faults, Opt: opt, Samples: rec.Samples,
+		Facts: Facts{&rec.Run, opt}, Faults: rec.Faults, Samples: rec.Samples,
 		Figures: map[Place]map[string]Series{}, Percentiles: map[Place]map[string]percentile{}, Paths: map[string]string{},
 		byKey: map[result.Key]*result.Sample{}, Measured: map[result.Key]bool{}, taken: map[takenStep]map[int]bool{},
 	}
@@ -189,7 +188,7 @@ type takenStep struct {
 	contender, step string
 }
 
-// idle is the workload that loads nothing.
+// Idle is the workload that loads nothing.
 const Idle = "idle"
 
 // addMemoryOverhead derives what a contender's nodes use more than the

@@ -141,7 +141,7 @@ func (e *Evidence) addPercentiles() {
 	}
 }
 
-// headline is the figure that stands for a contender at a place: the
+// Headline is the figure that stands for a contender at a place: the
 // percentile of all rounds' requests together, without histograms that of a
 // middle round, of anything else the median of the rounds; NaN of none.
 func (e *Evidence) Headline(at Place, contender string) float64 {

@@ -9,10 +9,10 @@ import (
 // This file gives figures as ratios to the baseline's: within rounds, or, of
 // a run whose rounds are no pairs, of all rounds to all.
 
-// unpaired says that rounds of the same number share nothing but that.
-func (e *Evidence) Unpaired() bool { return e.Run.Plan.Unpaired }
+// Unpaired says that rounds of the same number share nothing but that.
+func (e *Facts) Unpaired() bool { return e.Run.Plan.Unpaired }
 
-// baseOf is where the baseline's figures for a place are. Where the baseline
+// BaseOf is where the baseline's figures for a place are. Where the baseline
 // was not to be measured on a path, which hosts without Services can't be, it
 // is the same load from pod to pod.
 func (e *Evidence) BaseOf(at Place) Place {
@@ -25,11 +25,11 @@ func (e *Evidence) BaseOf(at Place) Place {
 }
 
 // leftOut says that the plan may leave the baseline out of the step.
-func (e *Evidence) leftOut(step string) bool {
+func (e *Facts) leftOut(step string) bool {
 	return e.Unpaired() || !e.Run.Plan.Takes(e.Run.Baseline, step)
 }
 
-// compare is the ratio to the baseline with its interval and p, or the ratio
+// Compare is the ratio to the baseline with its interval and p, or the ratio
 // of the figures of all rounds together where no single round has both; nil
 // where a ratio can't be formed.
 func (e *Evidence) Compare(at Place, contender string) *Comparison {
@@ -101,7 +101,7 @@ func (e *Evidence) shift(base, values []float64, at, beside Place) *Comparison {
 	return besideAt(at, beside, c)
 }
 
-// ratios are a contender's to the baseline, within rounds, or of all rounds to
+// Ratios are a contender's to the baseline, within rounds, or of all rounds to
 // all. ok is false where there is none or one can't be formed.
 func (e *Evidence) Ratios(at Place, contender string) (ratios []float64, ok bool) {
 	values, base := e.Figures[at][contender], e.Figures[e.BaseOf(at)][e.Run.Baseline]
@@ -119,7 +119,7 @@ func (e *Evidence) Ratios(at Place, contender string) (ratios []float64, ok bool
 	return ratios, len(ratios) > 0
 }
 
-// baseOfRound is the baseline's value beside one of that round: the middle of
+// BaseOfRound is the baseline's value beside one of that round: the middle of
 // its rounds where they are no pairs.
 func (e *Evidence) BaseOfRound(base Series, round int) (v float64, ok bool) {
 	if e.Unpaired() {
@@ -129,7 +129,7 @@ func (e *Evidence) BaseOfRound(base Series, round int) (v float64, ok bool) {
 	return v, ok
 }
 
-// zeroRounds are the rounds in which the baseline's value lets no ratio to it
+// ZeroRounds are the rounds in which the baseline's value lets no ratio to it
 // be formed.
 func (e *Evidence) ZeroRounds(at Place, contender string) []int {
 	var rounds []int

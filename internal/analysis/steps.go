@@ -11,15 +11,22 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-func (e *Evidence) IsUDP(step string) bool {
-	return slices.ContainsFunc(e.Run.Plan.Steps, func(s result.Step) bool {
+// Facts are what the plan and the run's description say without any sample.
+type Facts struct {
+	Run *result.Run
+	Opt Options
+}
+
+// IsUDP says that the step's workload sends UDP.
+func (f *Facts) IsUDP(step string) bool {
+	return slices.ContainsFunc(f.Run.Plan.Steps, func(s result.Step) bool {
 		return s.ID == step && strings.HasPrefix(s.Workload, "udp")
 	})
 }
 
-// overhead is what encapsulation adds to a contender's packets, bytes.
-func (e *Evidence) Overhead(contender string) int {
-	for _, c := range e.Run.Contenders {
+// Overhead is what encapsulation adds to a contender's packets, bytes.
+func (f *Facts) Overhead(contender string) int {
+	for _, c := range f.Run.Contenders {
 		if c.ID == contender {
 			return int(c.Overhead)
 		}
@@ -27,9 +34,9 @@ func (e *Evidence) Overhead(contender string) int {
 	return 0
 }
 
-// ceiling is the most goodput (bit/s) that the line rate leaves a contender.
-func (e *Evidence) Ceiling(contender, step string) float64 {
-	return float64(unit.Ceiling(e.Opt.LineRate, e.Opt.MTU, e.Overhead(contender), e.IsUDP(step)))
+// Ceiling is the most goodput (bit/s) that the line rate leaves a contender.
+func (f *Facts) Ceiling(contender, step string) float64 {
+	return float64(unit.Ceiling(f.Opt.LineRate, f.Opt.MTU, f.Overhead(contender), f.IsUDP(step)))
 }
 
 // TickAliased is the code of the finding that names a step whose CPU figures
@@ -42,17 +49,17 @@ const (
 	HzKey   = "kernel.config.HZ"
 )
 
-// aliased says that the kernel sampled a step's CPU time in phase with its load.
-func (e *Evidence) Aliased(step string) bool {
-	hz, err := strconv.ParseFloat(e.Run.Environment[HzKey], 64)
-	rate := e.Pace(step)
-	return e.Run.Environment[TickKey] == "y" && err == nil && hz > 0 && rate > 0 && math.Mod(rate, hz) == 0
+// Aliased says that the kernel sampled a step's CPU time in phase with its load.
+func (f *Facts) Aliased(step string) bool {
+	hz, err := strconv.ParseFloat(f.Run.Environment[HzKey], 64)
+	rate := f.Pace(step)
+	return f.Run.Environment[TickKey] == "y" && err == nil && hz > 0 && rate > 0 && math.Mod(rate, hz) == 0
 }
 
-// direct is the step with the load of the given one from pod to pod, "" where
+// Direct is the step with the load of the given one from pod to pod, "" where
 // there is none.
-func (e *Evidence) Direct(step string) string {
-	steps := e.Run.Plan.Steps
+func (f *Facts) Direct(step string) string {
+	steps := f.Run.Plan.Steps
 	i := slices.IndexFunc(steps, func(s result.Step) bool { return s.ID == step })
 	if i < 0 {
 		return ""
@@ -77,13 +84,13 @@ func (e *Evidence) OneMachine() bool {
 	})
 }
 
-// pace is the constant rate of a step's load (1/s), 0 where it has none.
-func (e *Evidence) Pace(step string) float64 {
-	i := slices.IndexFunc(e.Run.Plan.Steps, func(s result.Step) bool { return s.ID == step })
+// Pace is the constant rate of a step's load (1/s), 0 where it has none.
+func (f *Facts) Pace(step string) float64 {
+	i := slices.IndexFunc(f.Run.Plan.Steps, func(s result.Step) bool { return s.ID == step })
 	if i < 0 {
 		return 0
 	}
-	switch rate := e.Run.Plan.Steps[i].Params["rate"].(type) {
+	switch rate := f.Run.Plan.Steps[i].Params["rate"].(type) {
 	case float64:
 		return rate
 	case int:
@@ -92,11 +99,11 @@ func (e *Evidence) Pace(step string) float64 {
 	return 0
 }
 
-// sharedMemory says that all nodes of the arena share one machine and run no
+// SharedMemory says that all nodes of the arena share one machine and run no
 // product, so that memory tells nothing of a contender.
 func SharedMemory(arena string) bool { return arena == "lab" || arena == "microvm" }
 
-// datagrams says that the step's goodput is to be read with its loss, known or
+// Datagrams says that the step's goodput is to be read with its loss, known or
 // not.
 func (e *Evidence) Datagrams(at Place) bool { return e.IsUDP(at.Step) || e.HasMetric(at, result.Loss) }
 

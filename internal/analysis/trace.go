@@ -35,7 +35,7 @@ type NodeTrace struct {
 	Power []float64 `json:"power,omitempty"` // W of the CPU packages (RAPL)
 }
 
-// within are the values of the intervals of the measured window.
+// Within are the values of the intervals of the measured window.
 func (t *NodeTrace) Within(values []float64) []float64 {
 	const slack = 0.01 // s
 	var list []float64

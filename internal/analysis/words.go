@@ -56,7 +56,7 @@ func groups(samples []result.Sample) []Group {
 	})
 }
 
-// rounds are those planned, or those that samples name where there are more.
+// Rounds are those planned, or those that samples name where there are more.
 func (e *Evidence) Rounds() int {
 	rounds := e.Run.Plan.Rounds
 	for i := range e.Samples {
@@ -65,7 +65,7 @@ func (e *Evidence) Rounds() int {
 	return rounds
 }
 
-// roundsText is "round 3" or "rounds 1, 2 and 5".
+// RoundsText is "round 3" or "rounds 1, 2 and 5".
 func RoundsText(rounds []int) string {
 	words := make([]string, len(rounds))
 	for i, round := range rounds {

@@ -45,20 +45,39 @@ type list struct {
 	n          int
 }
 
-// move takes connection i out of the list of its state and puts it at the end
-// of that of the new one.
-func (e *engine) move(i int32, to state, now int64) {
-	e.unlink(i)
-	e.link(i, to, now)
+// queues are the connections of a thread, each in the list of its state.
+type queues struct {
+	conns []conn
+	lists [states]list
 }
 
-func (e *engine) link(i int32, to state, now int64) {
-	c := &e.conns[i]
+// newQueues makes n places for connections, all down.
+func newQueues(n int) queues {
+	q := queues{conns: make([]conn, n)}
+	for s := range q.lists {
+		q.lists[s] = list{head: -1, tail: -1}
+	}
+	for i := range q.conns {
+		q.conns[i].fd = -1
+		q.link(int32(i), down, 0)
+	}
+	return q
+}
+
+// move takes connection i out of the list of its state and puts it at the end
+// of that of the new one.
+func (q *queues) move(i int32, to state, now int64) {
+	q.unlink(i)
+	q.link(i, to, now)
+}
+
+func (q *queues) link(i int32, to state, now int64) {
+	c := &q.conns[i]
 	c.state, c.since = to, now
-	l := &e.lists[to]
+	l := &q.lists[to]
 	c.prev, c.next = l.tail, -1
 	if l.tail >= 0 {
-		e.conns[l.tail].next = i
+		q.conns[l.tail].next = i
 	} else {
 		l.head = i
 	}
@@ -66,16 +85,16 @@ func (e *engine) link(i int32, to state, now int64) {
 	l.n++
 }
 
-func (e *engine) unlink(i int32) {
-	c := &e.conns[i]
-	l := &e.lists[c.state]
+func (q *queues) unlink(i int32) {
+	c := &q.conns[i]
+	l := &q.lists[c.state]
 	if c.prev >= 0 {
-		e.conns[c.prev].next = c.next
+		q.conns[c.prev].next = c.next
 	} else {
 		l.head = c.next
 	}
 	if c.next >= 0 {
-		e.conns[c.next].prev = c.prev
+		q.conns[c.next].prev = c.prev
 	} else {
 		l.tail = c.prev
 	}

@@ -40,8 +40,7 @@ type engine struct {
 	poll    poller
 	rx      *receiver
 	full    int // a read of so many bytes may have left bytes in the socket
-	conns   []conn
-	lists   [states]list
+	queues
 	stopFD  int
 	stopped atomic.Bool
 	marks   chan<- mark // when the window begins and ends, for one of the threads
@@ -79,7 +78,7 @@ func newEngine(cfg Config, k, threads int, seconds *collector) (*engine, error) 
 	}
 	e := &engine{
 		cfg: cfg, thread: k, threads: threads, proto: cfg.Exchange.protocol(), life: kept{},
-		rx: newReceiver(receiveBuffer), full: receiveBuffer, conns: make([]conn, share),
+		rx: newReceiver(receiveBuffer), full: receiveBuffer, queues: newQueues(share),
 		seconds: seconds, guard: guard{lead: float64(firstLead), never: !maySpin(threads)},
 		work: make(chan func(*engine) error), over: make(chan struct{}),
 	}
@@ -89,13 +88,6 @@ func newEngine(cfg Config, k, threads int, seconds *collector) (*engine, error) 
 	}
 	if cfg.Exchange.network() == "udp" {
 		e.full = 0 // each read takes one datagram
-	}
-	for s := range e.lists {
-		e.lists[s] = list{head: -1, tail: -1}
-	}
-	for i := range e.conns {
-		e.conns[i].fd = -1
-		e.link(int32(i), down, 0)
 	}
 	var err error
 	if e.poll.fd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
@@ -119,13 +111,6 @@ func (e *engine) stop() {
 	_, _ = unix.Write(e.stopFD, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 }
 
-// hangUpAll closes the connections, on the thread that made them.
-func (e *engine) hangUpAll() {
-	for i := range e.conns {
-		e.drop(&e.conns[i])
-	}
-}
-
 // close closes what newEngine opened.
 func (e *engine) close() {
 	unix.Close(e.stopFD)
@@ -134,11 +119,6 @@ func (e *engine) close() {
 
 // now is nanoseconds since the start.
 func (e *engine) now() int64 { return int64(time.Since(e.start)) }
-
-func (e *engine) open() bool { return e.cfg.open() }
-
-// due says whether the plan has a request that may be sent at now.
-func (e *engine) due(now int64) bool { return e.plan.at < e.end && e.plan.at <= now }
 
 // prepare makes the thread ready to send.
 func (e *engine) prepare() error {
@@ -186,12 +166,12 @@ func (e *engine) sendDue(now int64) (sent bool) {
 		switch {
 		case i < 0:
 			return sent
-		case !e.open():
+		case !e.cfg.open():
 			if e.ended {
 				return sent
 			}
 			e.transmit(i, -1)
-		case !e.due(now):
+		case e.plan.at >= e.end || e.plan.at > now:
 			return sent
 		default:
 			at := e.plan.at
@@ -273,10 +253,10 @@ func (e *engine) pause(now int64) time.Duration {
 	after(down, retry)
 	e.wakeAt, e.spinUntil = 0, 0
 	if e.lists[idle].head >= 0 {
-		if !e.open() && !e.ended {
+		if !e.cfg.open() && !e.ended {
 			return 0
 		}
-		if e.open() && e.plan.at < e.end {
+		if e.cfg.open() && e.plan.at < e.end {
 			wake := e.plan.at - e.guard.ahead(now)
 			switch {
 			case wake >= until:

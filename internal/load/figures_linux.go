@@ -12,7 +12,7 @@ func (e *engine) recordMissed(now int64) {
 			}
 		}
 	}
-	if !e.open() {
+	if !e.cfg.open() {
 		return
 	}
 	for ; e.plan.at < e.end; e.plan.advance(int64(e.threads)) {
@@ -43,7 +43,7 @@ func (e *engine) step(planned int64) *Step {
 func (e *engine) recordTimes(c *conn, now int64) {
 	took := now - c.since
 	record(e.rec.serviceTime, took)
-	if e.open() {
+	if e.cfg.open() {
 		record(e.rec.latency, now-c.planned)
 	}
 	if s := e.step(c.planned); s != nil {
@@ -55,7 +55,7 @@ func (e *engine) recordTimes(c *conn, now int64) {
 // countSend counts a request that was sent so late by the engine's own fault.
 func (e *engine) countSend(planned, sent, own int64) {
 	e.res.Sent++
-	if !e.open() {
+	if !e.cfg.open() {
 		return
 	}
 	e.res.Planned++

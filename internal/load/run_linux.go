@@ -252,7 +252,9 @@ func (e *engine) live(done chan<- error) {
 	for task := range e.work {
 		done <- task(e)
 	}
-	e.hangUpAll()
+	for i := range e.conns { // on the thread whose file table they are in
+		e.drop(&e.conns[i])
+	}
 	if e.self != nil {
 		e.self.close()
 	}

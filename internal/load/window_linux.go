@@ -66,7 +66,7 @@ func (e *engine) turn(now int64) (over bool) {
 	if !e.ended && (now >= e.end || e.stopped.Load()) {
 		e.finish(now)
 	}
-	if !e.ended || now < e.giveUp && (e.pending > 0 || e.open() && e.plan.at < e.end) {
+	if !e.ended || now < e.giveUp && (e.pending > 0 || e.cfg.open() && e.plan.at < e.end) {
 		return false
 	}
 	e.recordMissed(now)

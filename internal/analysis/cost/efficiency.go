@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// efficiencies are in the order of results: group, step, contender. Every step
+// Efficiencies are in the order of results: group, step, contender. Every step
 // that has goodput has them.
 func Efficiencies(e *analysis.Evidence) []analysis.Efficiency {
 	var list []analysis.Efficiency

@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// fleet carries the costs of one step over: every bit that a node sends costs
+// Fleet carries the costs of one step over: every bit that a node sends costs
 // CPU at both ends, so that nodes × Gbit/s × CPU per Gbit/s are the cores.
 func Fleet(e *analysis.Evidence, all []analysis.Efficiency) *analysis.Fleet {
 	size := e.Opt.Fleet

@@ -60,7 +60,7 @@ func NeedNames() []string {
 // Capabilities are those of the catalogue and of the run's checks; what a
 // check found takes the place of what the catalogue says.
 func Capabilities(rec *result.Record, catalogue []analysis.Capability) []analysis.Capability {
-	e := &analysis.Evidence{Run: &rec.Run, Opt: analysis.Options{}.Complete(&rec.Run.Plan)}
+	e := &analysis.Evidence{Facts: analysis.Facts{Run: &rec.Run, Opt: analysis.Options{}.Complete(&rec.Run.Plan)}}
 	list := slices.Clone(catalogue)
 	for _, found := range append(proven(e), jumbo(e)...) {
 		i := slices.IndexFunc(list, func(c analysis.Capability) bool { return c.Contender == found.Contender && c.Name == found.Name })
