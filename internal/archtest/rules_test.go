@@ -207,7 +207,7 @@ var confinements = append([]confined{
 	},
 	{
 		what: []string{"internal/cli/..."},
-		to:   []string{".", "tools/man"},
+		to:   []string{".", "internal/cli/...", "tools/man"},
 		why:  "the command line is wiring: only its manual is made from it",
 	},
 	{

@@ -1,8 +1,9 @@
 package cli
 
 import (
-	"github.com/cnibench/cnibench/internal/run"
 	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/run"
 )
 
 // newAgentNodeCmd is the installer's side on a node of a cluster.

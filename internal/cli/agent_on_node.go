@@ -1,8 +1,9 @@
 package cli
 
 import (
-	"github.com/cnibench/cnibench/internal/run"
 	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/run"
 )
 
 // newAgentOnNodeCmd is this program among a node's own files and programs; a

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/check"
@@ -55,17 +57,17 @@ Exit codes: 0 all as claimed; 1 a check could not be carried out; 2 wrong usage;
 	fl := c.Flags()
 	fl.StringVar(&f.Contenders, "contenders", f.Contenders, "`a,b`, or supported: all that can run here (all is the same)")
 	fl.StringSliceVar(&f.mtus, "mtu", []string{"1500", "9000"}, "lab: MTU of the underlay, bytes; mtu is checked at each, the others at the first")
-	fl.StringVar(&f.format, "format", checkFormats[0], "one of "+joinOr(checkFormats))
+	fl.StringVar(&f.format, "format", checkFormats[0], "one of "+cmdutil.JoinOr(checkFormats))
 	fl.BoolVar(&f.asJSON, "json", false, "print as JSON: --format json")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(checkFormats, cobra.ShellCompDirectiveNoFileComp))
-	addNodes(c, &f.Nodes)
+	cmdutil.AddNodes(c, &f.Nodes)
 	fl.StringVar(&f.Underlay, "underlay", f.Underlay, "lab: the nodes' network: auto (what the contender needs), switch or vpc")
 	fl.StringVar(&f.Offload, "offload", f.Offload, "lab: how frames cross the underlay: host or wire")
 	fl.StringVar(&f.CNIConf, "cni-conf", "", "lab: check the CNI configuration in `FILE` as contender \"custom\"")
 	fl.StringVar(&f.CNITransport, "cni-transport", f.CNITransport, "lab: how the nodes' pod subnets of --cni-conf are joined: routes, vxlan or none")
-	addConnection(c, &f.Cluster)
-	addPods(c, &f.Cluster)
-	addInstall(c, &f.Cluster)
+	cmdutil.AddConnection(c, &f.Cluster)
+	cmdutil.AddPods(c, &f.Cluster)
+	cmdutil.AddInstall(c, &f.Cluster)
 	return c
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+
 	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/run"
@@ -19,9 +21,9 @@ var checkFormats = []string{"text", "md", "json"}
 func writeChecks(w io.Writer, o *run.CheckOutput, format string) error {
 	o.Matrix = check.NewMatrix(o.Results)
 	if format == "json" {
-		return printJSON(w, o)
+		return cmdutil.PrintJSON(w, o)
 	}
-	show := printTable
+	show := cmdutil.PrintTable
 	if format == "md" {
 		show = printMarkdown
 	}

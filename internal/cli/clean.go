@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+	"github.com/cnibench/cnibench/internal/cli/tunecmd"
+
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/contender"
@@ -45,7 +48,7 @@ the cluster's mark or --scratch, and the --image of the pods that clean the node
 			if err != nil {
 				return err
 			}
-			if err := kind.Foreign(givenFlags(c)); err != nil {
+			if err := kind.Foreign(cmdutil.GivenFlags(c)); err != nil {
 				return err
 			}
 			if kind.Name == run.Kube {
@@ -57,13 +60,13 @@ the cluster's mark or --scratch, and the --image of the pods that clean the node
 	addArena(c, &f.arena, "where to clean: auto (this machine, as lab and microvm) or kube (a cluster)")
 	c.Flags().BoolVar(&f.cache, "cache", false, "remove the kernels that were downloaded for guests, too")
 	c.Flags().BoolVar(&f.allRuns, "all-runs", false, "kube: remove runs that are under way, too, without waiting for a sign of life")
-	addConnection(c, &f.kube)
-	addProgram(c, &f.kube)
-	addWithin(c, &f.kube)
-	addScratch(c, &f.kube)
+	cmdutil.AddConnection(c, &f.kube)
+	cmdutil.AddProgram(c, &f.kube)
+	cmdutil.AddWithin(c, &f.kube)
+	cmdutil.AddScratch(c, &f.kube)
 	for flag, usage := range map[string]string{
 		"image":       "kube: `image` of the pods that clean nodes after --install (needed then)",
-		"pull-policy": "kube: " + strings.Join(pullPolicies, ", ") + " (default: the one of the run)",
+		"pull-policy": "kube: " + strings.Join(cmdutil.PullPolicies, ", ") + " (default: the one of the run)",
 	} {
 		known := c.Flags().Lookup(flag)
 		known.Usage, known.DefValue = usage, ""
@@ -79,7 +82,7 @@ func cleanLab(c *cobra.Command, f *cleanFlags) error {
 		fmt.Fprintf(c.ErrOrStderr(), "a lab is running (launcher %d): left alone\n", launcher)
 	}
 	errs := []error{err}
-	tuned, err := cleanTuning(c)
+	tuned, err := tunecmd.Clean(c)
 	errs = append(errs, err)
 	removed, err := vm.Clean(f.cache)
 	errs = append(errs, err)

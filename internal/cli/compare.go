@@ -7,9 +7,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/analysis/compare"
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
@@ -54,7 +57,7 @@ cnibench are refused, too; --mixed-versions is enough for those.`),
 			dash := c.ArgsLenAtDash()
 			switch {
 			case dash < 0 && len(args) != 2 || dash == 0 || dash == len(args):
-				return usage("want OLD and NEW, or several of each as OLD... -- NEW...")
+				return exit.Usage("want OLD and NEW, or several of each as OLD... -- NEW...")
 			case dash < 0:
 				dash = 1
 			}
@@ -70,7 +73,7 @@ cnibench are refused, too; --mixed-versions is enough for those.`),
 	fl.BoolVar(&f.vsBaseline, "vs-baseline", false, "compare the ratios to each run's own baseline: for machines that are not always equally fast")
 	fl.BoolVar(&f.mixed, "mixed-versions", false, "compare runs of different versions of cnibench")
 	fl.BoolVar(&f.force, "force", false, "compare runs made under different conditions; the differences are listed")
-	fl.StringVar(&f.format, "format", string(report.Text), "one of "+joinOr(report.CompareFormats()))
+	fl.StringVar(&f.format, "format", string(report.Text), "one of "+cmdutil.JoinOr(report.CompareFormats()))
 	fl.StringVarP(&f.output, "output", "o", "", "write to `FILE` instead of standard output")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(report.CompareFormats(), cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("metric", cobra.FixedCompletions(append([]string{"all"}, metricNames()...), cobra.ShellCompDirectiveNoFileComp))
@@ -97,12 +100,12 @@ func (f *compareFlags) options() (opt compare.Options, err error) {
 		}
 	}
 	if opt.Confidence, err = percentage(f.confidence); err != nil || opt.Confidence < 0.5 || opt.Confidence >= 1 {
-		return opt, usage("--confidence %q: want a percentage from 50%% to below 100%%, e.g. 95%%", f.confidence)
+		return opt, exit.Usage("--confidence %q: want a percentage from 50%% to below 100%%, e.g. 95%%", f.confidence)
 	}
 	if f.failOn != "" {
 		limit, err := percentage(f.failOn)
 		if err != nil || limit < 0 || limit >= 1 {
-			return opt, usage("--fail-on %q: want a percentage from 0%% to below 100%%, e.g. 5%%", f.failOn)
+			return opt, exit.Usage("--fail-on %q: want a percentage from 0%% to below 100%%, e.g. 5%%", f.failOn)
 		}
 		opt.FailOn = &limit
 	}

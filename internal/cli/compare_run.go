@@ -51,7 +51,7 @@ func (f *compareFlags) run(c *cobra.Command, oldDirs, newDirs []string) error {
 	compared, err := compare.Runs(recs[0], recs[1], opt)
 	var selection *compare.SelectionError
 	if errors.As(err, &selection) && selection.What != "" {
-		return usage("%v", err)
+		return exit.Usage("%v", err)
 	}
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (f *compareFlags) alike(all []compare.Difference) error {
 	if slices.ContainsFunc(refused, func(d compare.Difference) bool { return !d.OfVersions() }) {
 		flag = "--force"
 	}
-	return usage("the runs differ in what matters:\n  %s\ncompare runs made alike, or add %s to compare these all the same",
+	return exit.Usage("the runs differ in what matters:\n  %s\ncompare runs made alike, or add %s to compare these all the same",
 		strings.Join(report.DifferenceTexts(refused), "\n  "), flag)
 }
 
@@ -107,9 +107,9 @@ func (f *compareFlags) usable(dir string, rec *result.Record) error {
 	case !hasValid(rec, ""):
 		return exit.With(exit.Gate, fmt.Errorf("%s: no sample is valid; `cnibench report %s` says why", dir, dir))
 	case f.vsBaseline && rec.Run.Plan.Unpaired:
-		return usage("--vs-baseline: the rounds of %s were not measured beside its baseline's, so that they give no ratios by round; leave the flag out", dir)
+		return exit.Usage("--vs-baseline: the rounds of %s were not measured beside its baseline's, so that they give no ratios by round; leave the flag out", dir)
 	case f.vsBaseline && !hasValid(rec, base):
-		return usage("--vs-baseline: %s has no valid sample of its baseline %s; leave the flag out, or run with the baseline", dir, base)
+		return exit.Usage("--vs-baseline: %s has no valid sample of its baseline %s; leave the flag out, or run with the baseline", dir, base)
 	}
 	return nil
 }

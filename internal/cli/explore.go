@@ -9,10 +9,13 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/console"
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/web"
@@ -31,7 +34,7 @@ of it. While a run goes on the page follows it.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, dirs []string) error {
 			if !web.IsLoopback(listen) {
-				return usage("--listen %s: the page is for this machine only: give 127.0.0.1:PORT, [::1]:PORT or localhost:PORT", listen)
+				return exit.Usage("--listen %s: the page is for this machine only: give 127.0.0.1:PORT, [::1]:PORT or localhost:PORT", listen)
 			}
 			var runs []web.Run
 			for _, dir := range dirs {
@@ -41,7 +44,7 @@ of it. While a run goes on the page follows it.`,
 				}
 				runs = append(runs, run)
 			}
-			ctx, stop := untilInterrupted(c)
+			ctx, stop := cmdutil.UntilInterrupted(c)
 			defer stop()
 			var config net.ListenConfig
 			listener, err := config.Listen(ctx, "tcp", listen)

@@ -29,7 +29,7 @@ func (f *costFlags) add(c *cobra.Command) {
 func (f *costFlags) options() (analysis.Options, error) {
 	opt := analysis.Options{WattsPerCore: f.wattsPerCore}
 	if f.wattsPerCore < 0 || f.wattsPerCore > 1e4 {
-		return opt, usage("--watts-per-core %g: want between 0 and 10000, e.g. 5", f.wattsPerCore)
+		return opt, exit.Usage("--watts-per-core %g: want between 0 and 10000, e.g. 5", f.wattsPerCore)
 	}
 	if f.fleet != "" {
 		fleet, err := parseFleet(f.fleet)
@@ -42,7 +42,7 @@ func (f *costFlags) options() (analysis.Options, error) {
 		return opt, nil
 	}
 	if opt.Fleet == nil {
-		return opt, usage("--prices are a fleet's: say which with --fleet nodes=N,gbps=G")
+		return opt, exit.Usage("--prices are a fleet's: say which with --fleet nodes=N,gbps=G")
 	}
 	prices, err := readPrices(f.prices)
 	opt.Prices = prices
@@ -66,11 +66,11 @@ func parseFleet(s string) (*analysis.FleetSize, error) {
 			return nil, nearest.Unknown("key of --fleet", key, []string{"nodes", "gbps", "step"})
 		}
 		if err != nil {
-			return nil, usage("--fleet %q: %q is no number", s, value)
+			return nil, exit.Usage("--fleet %q: %q is no number", s, value)
 		}
 	}
 	if fleet.Nodes < 1 || fleet.Nodes > 1e7 || !(fleet.Gbps > 0 && fleet.Gbps <= 1e5) {
-		return nil, usage("--fleet %q: want e.g. nodes=1000,gbps=2", s)
+		return nil, exit.Usage("--fleet %q: want e.g. nodes=1000,gbps=2", s)
 	}
 	return &fleet, nil
 }
@@ -95,7 +95,7 @@ func readPrices(path string) (*analysis.Prices, error) {
 	}
 	for key, price := range map[string]float64{"core-month": p.CoreMonth, "gib-month": p.GiBMonth, "kwh": p.KWh} {
 		if !(price >= 0 && price <= 1e9) {
-			return nil, usage("%s: %s %g: want a price of 0 or more", path, key, price)
+			return nil, exit.Usage("%s: %s %g: want a price of 0 or more", path, key, price)
 		}
 	}
 	return &analysis.Prices{Currency: p.Currency, CoreMonth: p.CoreMonth, GiBMonth: p.GiBMonth, KWh: p.KWh}, nil

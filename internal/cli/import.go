@@ -37,12 +37,12 @@ func newImportCmd() *cobra.Command {
 		ValidArgs: importer.Formats(),
 		RunE: func(c *cobra.Command, args []string) error {
 			if out == "" {
-				return usage("-o is missing: name the run directory to make; see `%s --help`", c.CommandPath())
+				return exit.Usage("-o is missing: name the run directory to make; see `%s --help`", c.CommandPath())
 			}
 			if lineRate != "" {
 				rate, err := unit.ParseBitRate(lineRate)
 				if err != nil {
-					return usage("--line-rate: %v", err)
+					return exit.Usage("--line-rate: %v", err)
 				}
 				opt.LineRate = rate
 			}

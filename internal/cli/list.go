@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+	"github.com/cnibench/cnibench/internal/cli/tunecmd"
+
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/contender"
@@ -28,7 +31,7 @@ var listings = []listing{
 	{"workloads", []string{"Workload", "Parameters", "Programs", "Summary"}, listWorkloads},
 	{"metrics", []string{"Metric", "Unit", "Better", "Meaning"}, listMetrics},
 	{"checks", []string{"Check", "Question"}, listChecks},
-	{"tunings", []string{"Setting", "Scope", "Study", "Parameters", "Summary"}, listTunings},
+	{"tunings", []string{"Setting", "Scope", "Study", "Parameters", "Summary"}, tunecmd.List},
 }
 
 func newListCmd() *cobra.Command {
@@ -39,7 +42,7 @@ func newListCmd() *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:       "list " + strings.Join(names, "|"),
-		Short:     "List what there is: " + joinOr(names),
+		Short:     "List what there is: " + cmdutil.JoinOr(names),
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: names,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -56,9 +59,9 @@ func newListCmd() *cobra.Command {
 					return err
 				}
 				if asJSON {
-					return printJSON(c.OutOrStdout(), map[string]any{"schema": "cnibench/list/1", l.name: values})
+					return cmdutil.PrintJSON(c.OutOrStdout(), map[string]any{"schema": "cnibench/list/1", l.name: values})
 				}
-				printTable(c.OutOrStdout(), l.header, rows)
+				cmdutil.PrintTable(c.OutOrStdout(), l.header, rows)
 				return nil
 			}
 			return nearest.Unknown("listing", args[0], names)

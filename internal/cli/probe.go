@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/exit"
@@ -39,7 +41,7 @@ those of --suite and --contenders, and the one command that installs them.`,
 			if err != nil {
 				return err
 			}
-			f.given = givenFlags(c)
+			f.given = cmdutil.GivenFlags(c)
 			if err := kind.Foreign(f.given); err != nil {
 				return err
 			}
@@ -57,10 +59,10 @@ those of --suite and --contenders, and the one command that installs them.`,
 	addArena(c, &f.arena, "what to probe: auto (this kernel, as lab and microvm) or kube (a cluster)")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print as JSON")
 	f.packages.add(c)
-	addNodes(c, &f.nodes)
-	addConnection(c, &f.kube)
-	addPods(c, &f.kube)
-	addInstall(c, &f.kube)
+	cmdutil.AddNodes(c, &f.nodes)
+	cmdutil.AddConnection(c, &f.kube)
+	cmdutil.AddPods(c, &f.kube)
+	cmdutil.AddInstall(c, &f.kube)
 	return c
 }
 
@@ -68,7 +70,7 @@ those of --suite and --contenders, and the one command that installs them.`,
 func probeLab(c *cobra.Command, f *probeFlags) error {
 	return run.ProbeLab(c.Context(), func(p *run.Probe) error {
 		if f.asJSON {
-			return printJSON(c.OutOrStdout(), p)
+			return cmdutil.PrintJSON(c.OutOrStdout(), p)
 		}
 		printProbe(c.OutOrStdout(), p)
 		return nil
@@ -85,13 +87,13 @@ func printProbe(out io.Writer, p *run.Probe) {
 	for _, f := range p.Features {
 		rows = append(rows, []string{f.Name, yesNo(f.OK), f.Option, f.Summary + suffix(f.Error+f.Note)})
 	}
-	printTable(out, []string{"Feature", "Here", "Option", "What"}, rows)
+	cmdutil.PrintTable(out, []string{"Feature", "Here", "Option", "What"}, rows)
 	fmt.Fprintln(out)
 	rows = nil
 	for _, x := range p.Programs {
 		rows = append(rows, []string{x.Name, yesNo(x.OK), x.Remedy})
 	}
-	printTable(out, []string{"Program", "Here", "What would help"}, rows)
+	cmdutil.PrintTable(out, []string{"Program", "Here", "What would help"}, rows)
 	fmt.Fprintln(out)
 	printContenders(out, p.Contenders)
 }
@@ -109,7 +111,7 @@ func printContenders(out io.Writer, list []run.Support) {
 		}
 		rows = append(rows, []string{x.ID, here, why})
 	}
-	printTable(out, []string{"Contender", "Here", "Why not, and what would help"}, rows)
+	cmdutil.PrintTable(out, []string{"Contender", "Here", "Why not, and what would help"}, rows)
 }
 
 func yesNo(ok bool) string {

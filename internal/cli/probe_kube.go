@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/run"
@@ -15,7 +17,7 @@ import (
 func probeKube(c *cobra.Command, f *probeFlags) error {
 	return run.ProbeCluster(c.Context(), &run.Request{Given: f.given, Nodes: f.nodes, Cluster: f.kube}, func(p *run.ClusterProbe) error {
 		if f.asJSON {
-			return printJSON(c.OutOrStdout(), p)
+			return cmdutil.PrintJSON(c.OutOrStdout(), p)
 		}
 		printClusterProbe(c.OutOrStdout(), p)
 		return nil
@@ -27,7 +29,7 @@ func printClusterProbe(w io.Writer, p *run.ClusterProbe) {
 	for _, key := range slices.Sorted(maps.Keys(p.Environment)) {
 		rows = append(rows, []string{key, p.Environment[key]})
 	}
-	printTable(w, []string{"What", "Found"}, rows)
+	cmdutil.PrintTable(w, []string{"What", "Found"}, rows)
 	fmt.Fprintln(w)
 	printContenders(w, p.Contenders)
 }

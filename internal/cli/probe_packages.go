@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/host"
@@ -38,7 +40,7 @@ func (f *packagesFlags) run(c *cobra.Command, asJSON bool) error {
 	}
 	out := c.OutOrStdout()
 	if asJSON {
-		return printJSON(out, packagesResult{"cnibench/packages/1", host.Here().Name, list.Install(), list})
+		return cmdutil.PrintJSON(out, packagesResult{"cnibench/packages/1", host.Here().Name, list.Install(), list})
 	}
 	missing := list.Missing()
 	if len(missing) == 0 {
@@ -49,7 +51,7 @@ func (f *packagesFlags) run(c *cobra.Command, asJSON bool) error {
 	for _, w := range missing {
 		rows = append(rows, []string{w.Program, w.Remedy, strings.Join(w.For, ", ")})
 	}
-	printTable(out, []string{"Missing program", "What would help", "For"}, rows)
+	cmdutil.PrintTable(out, []string{"Missing program", "What would help", "For"}, rows)
 	if install := list.Install(); install != "" {
 		fmt.Fprintf(out, "\nTo install all of them, as root: %s\n", install)
 	}

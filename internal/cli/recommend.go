@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/analysis"
@@ -42,7 +44,7 @@ func newRecommendCmd() *cobra.Command {
 	fl := c.Flags()
 	fl.StringSliceVar(&f.needs, "need", nil, "`needs` that rule a contender out, listed above")
 	fl.StringSliceVar(&f.weights, "weight", nil, "`CRITERION=NUMBER`,… in place of the weights above; 0 leaves a criterion out")
-	fl.StringVar(&f.format, "format", string(report.Text), "one of "+joinOr(report.RecommendFormats()))
+	fl.StringVar(&f.format, "format", string(report.Text), "one of "+cmdutil.JoinOr(report.RecommendFormats()))
 	fl.StringVarP(&f.output, "output", "o", "", "write to `FILE` instead of standard output")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(report.RecommendFormats(), cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("need", completeList(askable(), ""))
@@ -108,7 +110,7 @@ func (f *recommendFlags) wish() (recommend.Wish, error) {
 		}
 		v, err := strconv.ParseFloat(number, 64)
 		if err != nil || math.IsNaN(v) || v < 0 || v > 1000 {
-			return wish, usage("--weight %s: want %s=NUMBER from 0 to 1000", w, name)
+			return wish, exit.Usage("--weight %s: want %s=NUMBER from 0 to 1000", w, name)
 		}
 		wish.Weights = append(wish.Weights, analysis.Weight{Criterion: name, Weight: v})
 	}

@@ -83,7 +83,7 @@ func (o *recordOptions) run(c *cobra.Command, args []string) error {
 	c.DisableFlagParsing = false
 	o.given = map[string]string{}
 	if err := record.Environment(os.Environ(), f.Set); err != nil {
-		return usage("%w", err)
+		return exit.Usage("%w", err)
 	}
 	o.given = map[string]string{}
 	args = record.LongFlags(args, func(name string) bool {
@@ -113,7 +113,7 @@ func (o *recordOptions) run(c *cobra.Command, args []string) error {
 	var wrong *record.OptionError
 	switch {
 	case errors.As(err, &wrong):
-		return usage("%w", err)
+		return exit.Usage("%w", err)
 	case err != nil && code == 0:
 		code = exit.Failed
 	case err == nil && code == 0:
@@ -143,7 +143,7 @@ func (o *recordOptions) fill(c *cobra.Command) error {
 	var err error
 	switch {
 	case o.server && connects:
-		return usage("--server and --connect exclude each other: one side waits, the other connects")
+		return exit.Usage("--server and --connect exclude each other: one side waits, the other connects")
 	case o.server:
 		o.Pair.Role = record.Server
 		o.Pair.Address, err = o.address("listen", o.listen)
@@ -171,7 +171,7 @@ func (o *recordOptions) choose() error {
 	if o.groups != "" && o.groups != "none" {
 		groups, err := record.Groups(o.groups)
 		if err != nil {
-			return usage("--process-groups: %w", err)
+			return exit.Usage("--process-groups: %w", err)
 		}
 		all = append(all, sysmon.ProcessGroups(groups))
 	}

@@ -9,9 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/record"
 	"github.com/cnibench/cnibench/internal/sysmon"
-	"github.com/spf13/pflag"
 )
 
 func (o *recordOptions) flags(f *pflag.FlagSet) {
@@ -78,7 +80,7 @@ func (o *recordOptions) address(flag, text string) (string, error) {
 		}
 	}
 	if host == "" || strings.ContainsAny(host, "[]") || port == "" {
-		return "", usage("--%s %q: want HOST or HOST:PORT, with [ ] around an IPv6 address before a port; all addresses of a machine are 0.0.0.0 or ::", flag, text)
+		return "", exit.Usage("--%s %q: want HOST or HOST:PORT, with [ ] around an IPv6 address before a port; all addresses of a machine are 0.0.0.0 or ::", flag, text)
 	}
 	return net.JoinHostPort(host, port), nil
 }
@@ -87,7 +89,7 @@ func (o *recordOptions) address(flag, text string) (string, error) {
 func (o *recordOptions) readToken() ([]byte, error) {
 	b, err := os.ReadFile(o.tokenFile)
 	if err != nil {
-		return nil, usage("--token-file: %w", err)
+		return nil, exit.Usage("--token-file: %w", err)
 	}
 	if info, err := os.Stat(o.tokenFile); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
 		o.Log.Warn(fmt.Sprintf("others may read or change the token in %s (%v); chmod 600 it and make a new one", o.tokenFile, info.Mode().Perm()))

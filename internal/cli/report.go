@@ -5,6 +5,8 @@ import (
 	"os"
 	"slices"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/console"
@@ -73,7 +75,7 @@ func newReportCmd() *cobra.Command {
 			return run.NoneValid(args[0], rec)
 		},
 	}
-	c.Flags().StringVar(&format, "format", string(report.Text), "one of "+joinOr(report.Formats()))
+	c.Flags().StringVar(&format, "format", string(report.Text), "one of "+cmdutil.JoinOr(report.Formats()))
 	c.Flags().StringVarP(&output, "output", "o", "", "write to `FILE` instead of standard output")
 	c.Flags().BoolVar(&wide, "wide", false, "text: tables of every step below the first ones")
 	c.Flags().StringVar(&repeats, "study", "", "show the pictures of this published `study` (default: those of the one that the run repeats); see cnibench list studies")
@@ -94,20 +96,4 @@ func writeOut(path string, r io.Reader) error {
 		return err
 	}
 	return f.Close()
-}
-
-// joinOr lists names as "a, b or c".
-func joinOr(names []string) string {
-	out := ""
-	for i, n := range names {
-		switch {
-		case i == 0:
-		case i == len(names)-1:
-			out += " or "
-		default:
-			out += ", "
-		}
-		out += n
-	}
-	return out
 }

@@ -7,8 +7,11 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+	"github.com/cnibench/cnibench/internal/cli/loadcmd"
+	"github.com/cnibench/cnibench/internal/cli/tunecmd"
 
 	"github.com/spf13/cobra"
 
@@ -16,9 +19,6 @@ import (
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/printable"
 )
-
-// usage is an error of wrong usage.
-func usage(format string, args ...any) error { return exit.Usage(format, args...) }
 
 // Main runs the command line and returns the exit code.
 func Main(args []string) int {
@@ -55,18 +55,18 @@ but a gate failed or no sample was valid.`),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	if isPlugin() {
+	if cmdutil.IsPlugin() {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl cnibench"}
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usage("%v; see `%s --help`", err, c.CommandPath())
+		return exit.Usage("%v; see `%s --help`", err, c.CommandPath())
 	})
 	root.AddCommand(
 		newRunCmd(), newReportCmd(), newCompareCmd(), newRecommendCmd(), newListCmd(), newProbeCmd(),
-		newLoadCmd(), newServeCmd(), newRecordCmd(), newEnterCmd(), newCleanCmd(), newVersionCmd(), newImportCmd(),
+		loadcmd.Load(), loadcmd.Serve(), newRecordCmd(), newEnterCmd(), newCleanCmd(), newVersionCmd(), newImportCmd(),
 		newAgentCmd(), newFingerprintCmd(),
 		newExploreCmd(),
-		newTransferCmd(), newVMCmd(), newCheckCmd(), newTuneCmd(), newSelfTestCmd(), newVerifyCmd(),
+		loadcmd.Transfer(), newVMCmd(), newCheckCmd(), tunecmd.New(newTuneBenchCmd()), newSelfTestCmd(), newVerifyCmd(),
 		newRBACCmd(),
 	)
 	for _, c := range root.Commands() {
@@ -89,18 +89,12 @@ but a gate failed or no sample was valid.`),
 	return root
 }
 
-// isPlugin says that kubectl runs the program as its plugin, under the name that
-// it looks for: `kubectl cnibench`.
-func isPlugin() bool {
-	return strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == "kubectl-cnibench"
-}
-
 // wrapArgs makes wrong arguments wrong usage, with the way to the help.
 func wrapArgs(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return usage("%v; see `%s --help`", err, c.CommandPath())
+				return exit.Usage("%v; see `%s --help`", err, c.CommandPath())
 			}
 			return nil
 		}

@@ -3,8 +3,9 @@ package cli
 import (
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/study"
@@ -74,7 +75,7 @@ rest and never compared with it. --arena lab leaves that out.`),
 	fl.BoolVar(&f.Keep, "keep", false, "lab: keep the last contender up until Ctrl-C, for cnibench enter; what needs a guest is left out")
 	fl.StringVar(&f.Checks, "check", "", "`checks` to carry out on every contender before the first round, kept with the run: mtu,encryption or all; see cnibench list checks")
 	fl.StringVar(&f.Baseline, "baseline", f.Baseline, "contender that every other is compared with")
-	addNodes(c, &f.Nodes)
+	cmdutil.AddNodes(c, &f.Nodes)
 	fl.StringVar(&f.Underlay, "underlay", f.Underlay, "lab: the nodes' network: auto (what the contender needs), switch or vpc")
 	fl.StringVar(&f.MTU, "mtu", f.MTU, "MTU of the underlay, `bytes`: a lab sets it; of a cluster it is what the nodes have")
 	fl.StringVar(&f.LineRate, "line-rate", "", "`rate` of each node's link, e.g. 10G: a lab shapes its links to it (default: unlimited); of a cluster it is what the links carry")
@@ -87,9 +88,9 @@ rest and never compared with it. --arena lab leaves that out.`),
 	fl.BoolVar(&f.plan, "plan", false, "print what the run would do and make, and make nothing")
 	addConfig(c, &f.config)
 	f.addGuestFlags(c)
-	addConnection(c, &f.Cluster)
-	addPods(c, &f.Cluster)
-	addInstall(c, &f.Cluster)
+	cmdutil.AddConnection(c, &f.Cluster)
+	cmdutil.AddPods(c, &f.Cluster)
+	cmdutil.AddInstall(c, &f.Cluster)
 	completeRunFlags(c)
 	return c
 }
@@ -123,16 +124,9 @@ func runRun(c *cobra.Command, f *runFlags) error {
 	return job.Lead(c.Context())
 }
 
-// givenFlags are the names of the command line's flags.
-func givenFlags(c *cobra.Command) map[string]bool {
-	given := map[string]bool{}
-	c.Flags().Visit(func(flag *pflag.Flag) { given[flag.Name] = true })
-	return given
-}
-
 // from completes the request with what the command line is and has set.
 func (f *runFlags) from(c *cobra.Command) {
-	f.Given, f.Set, f.Stdout, f.Tool = givenFlags(c), c.Flags().Set, c.OutOrStdout(), tool()
+	f.Given, f.Set, f.Stdout, f.Tool = cmdutil.GivenFlags(c), c.Flags().Set, c.OutOrStdout(), tool()
 }
 
 func (f *runFlags) addGuestFlags(c *cobra.Command) {
@@ -149,7 +143,7 @@ func (f *runFlags) addGuestFlags(c *cobra.Command) {
 // addArena adds --arena to a command. A plugin of kubectl means the cluster.
 func addArena(c *cobra.Command, value *string, help string) {
 	usual := run.Auto
-	if isPlugin() {
+	if cmdutil.IsPlugin() {
 		usual = run.Kube
 	}
 	var names []string

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/study"
@@ -31,16 +32,16 @@ func applyConfig(c *cobra.Command, file string) error {
 	}
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		return usage("--%s: %v", configFlag, err)
+		return exit.Usage("--%s: %v", configFlag, err)
 	}
 	var values yaml.MapSlice
 	if err := yaml.Unmarshal(raw, &values); err != nil {
-		return usage("--%s: %s: want lines as \"suite: latency\": %v", configFlag, file, err)
+		return exit.Usage("--%s: %s: want lines as \"suite: latency\": %v", configFlag, file, err)
 	}
 	for _, item := range values {
 		name := fmt.Sprint(item.Key)
 		if err := preset(c, name, item.Value); err != nil {
-			return usage("--%s: %s: %v", configFlag, file, err)
+			return exit.Usage("--%s: %s: %v", configFlag, file, err)
 		}
 	}
 	return nil

@@ -8,8 +8,9 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/needs"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/cnibench/cnibench/internal/needs"
 )
 
 // program is this module's binary, built once for all tests of the package.

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/run"
@@ -45,9 +47,9 @@ Exit codes: 0 all were found; 4 one was not; 1, 2, 3 as everywhere.`),
 		},
 	}
 	addArena(c, &f.Arena, "where to test: auto or lab (this machine), microvm (the lab under another kernel) or kube (a cluster)")
-	addNodes(c, &f.Nodes)
-	addConnection(c, &f.Cluster)
-	addImage(c, &f.Cluster)
+	cmdutil.AddNodes(c, &f.Nodes)
+	cmdutil.AddConnection(c, &f.Cluster)
+	cmdutil.AddImage(c, &f.Cluster)
 	fl := c.Flags()
 	fl.StringVar(&f.Cluster.Namespace, "namespace-prefix", run.DefaultNamespace, "kube: beginning of the names of the namespaces that are made")
 	fl.BoolVar(&f.Cluster.Privileged, "privileged", false, "kube: let the pods of the test change their own network (NET_ADMIN), so that faults can be planted")
@@ -74,7 +76,7 @@ func printSelfTest(out io.Writer, r selftest.Result, asJSON bool) error {
 		}
 		rows = append(rows, []string{verdict, t.Name, t.Planted, t.Wanted, found})
 	}
-	printTable(out, []string{"", "Trial", "Planted", "Must be found", "Found"}, rows)
+	cmdutil.PrintTable(out, []string{"", "Trial", "Planted", "Must be found", "Found"}, rows)
 	if !r.Passed {
 		_, err := fmt.Fprintln(out, "\nDo not trust figures of this machine yet: run again on a quieter one, or report this with --json.")
 		return err

@@ -3,6 +3,8 @@ package cli
 import (
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/cli/tunecmd"
+
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/run"
@@ -11,7 +13,7 @@ import (
 
 // tuneBenchFlags is the command line of `cnibench tune bench`.
 type tuneBenchFlags struct {
-	tuneFlags
+	tunecmd.Flags
 	run       runFlags
 	contender string
 	steps     []string
@@ -41,7 +43,7 @@ The run directory is one like any other: cnibench report DIR shows it again.`),
   cnibench tune bench --contender host --step dts --sysctl net.ipv4.tcp_rmem=4096,4096,4096`,
 		RunE: func(c *cobra.Command, args []string) error { return runTuneBench(c, &f, args) },
 	}
-	f.choose(c)
+	f.Choose(c)
 	fl := c.Flags()
 	fl.StringVar(&f.contender, "contender", "", "`contender` to tune (required); see cnibench list contenders")
 	fl.StringSliceVar(&f.steps, "step", nil, "only these `steps` of the suite")
@@ -66,7 +68,7 @@ The run directory is one like any other: cnibench report DIR shows it again.`),
 }
 
 func runTuneBench(c *cobra.Command, f *tuneBenchFlags, args []string) error {
-	settings, err := f.request(args)
+	settings, err := f.Request(args)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+
 	"github.com/cnibench/cnibench/internal/tune"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -13,7 +15,7 @@ import (
 func (f *tuneBenchFlags) print(out io.Writer, j tune.Judgement) error {
 	switch {
 	case f.asJSON:
-		return printJSON(out, benchJSON(f.run.Out, f.contender, j))
+		return cmdutil.PrintJSON(out, benchJSON(f.run.Out, f.contender, j))
 	case f.markdown:
 		printEffectsMarkdown(out, f.contender, j)
 	default:
@@ -56,7 +58,7 @@ func printEffects(out io.Writer, contender string, j tune.Judgement) {
 		rows = append(rows, effectRow(contender, e))
 	}
 	fmt.Fprintf(out, "%s without settings and with them; ratios are paired within rounds, with 95 %% intervals\n", contender)
-	printTable(out, effectHeader, rows)
+	cmdutil.PrintTable(out, effectHeader, rows)
 	if text := caveat(j); text != "" {
 		fmt.Fprintf(out, "\n%s\n", text)
 	}

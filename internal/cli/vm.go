@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/console"
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/vm"
 )
@@ -47,7 +48,7 @@ there are good for ratios at most.`),
 				return listKernels(c.OutOrStdout(), f.asJSON)
 			}
 			if len(args) == 0 {
-				return usage("no command given; see `cnibench vm --help`")
+				return exit.Usage("no command given; see `cnibench vm --help`")
 			}
 			log := console.Logger(os.Stderr)
 			if f.quiet {

@@ -1,4 +1,4 @@
-package cli
+package loadcmd
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/load"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -74,18 +75,18 @@ func (o *loadOptions) config(c *cobra.Command) (load.Config, error) {
 	}
 	switch {
 	case len(ways) == 0:
-		return cfg, usage("say how to load: --rate R (requests per second), --ramp, --steps, --closed or --find-max")
+		return cfg, exit.Usage("say how to load: --rate R (requests per second), --ramp, --steps, --closed or --find-max")
 	case len(ways) > 1:
-		return cfg, usage("%s exclude each other", strings.Join(ways, " and "))
+		return cfg, exit.Usage("%s exclude each other", strings.Join(ways, " and "))
 	case o.histograms && !o.json:
-		return cfg, usage("--histograms needs --json")
+		return cfg, exit.Usage("--histograms needs --json")
 	case o.findMax && o.hlog != "":
-		return cfg, usage("--find-max makes many short loads; it has no --hlog")
+		return cfg, exit.Usage("--find-max makes many short loads; it has no --hlog")
 	case !o.findMax && c.Flags().Changed("p99"):
-		return cfg, usage("--p99 needs --find-max")
+		return cfg, exit.Usage("--p99 needs --find-max")
 	}
 	if !slices.Contains([]string{"constant", "poisson"}, o.arrivals) {
-		return cfg, usage("--arrivals %s: there are constant and poisson", o.arrivals)
+		return cfg, exit.Usage("--arrivals %s: there are constant and poisson", o.arrivals)
 	}
 	cfg.Poisson = o.arrivals == "poisson"
 	if err := o.rates(&cfg); err != nil {
@@ -94,7 +95,7 @@ func (o *loadOptions) config(c *cobra.Command) (load.Config, error) {
 	for _, text := range o.sources {
 		source, err := netip.ParseAddr(text)
 		if err != nil {
-			return cfg, usage("--source %s: want an IP address of this machine", text)
+			return cfg, exit.Usage("--source %s: want an IP address of this machine", text)
 		}
 		cfg.Sources = append(cfg.Sources, source)
 	}
@@ -106,10 +107,10 @@ func (o *loadOptions) rates(cfg *load.Config) error {
 	rate := func(flag, text string, to *float64) error {
 		v, err := unit.ParsePerSecond(text)
 		if err != nil {
-			return usage("--%s: %w", flag, err)
+			return exit.Usage("--%s: %w", flag, err)
 		}
 		if v <= 0 {
-			return usage("--%s %s sends nothing; give a rate above 0, or --closed for as fast as the answers come", flag, text)
+			return exit.Usage("--%s %s sends nothing; give a rate above 0, or --closed for as fast as the answers come", flag, text)
 		}
 		*to = float64(v)
 		return nil
@@ -118,7 +119,7 @@ func (o *loadOptions) rates(cfg *load.Config) error {
 	case o.ramp != "":
 		from, to, ok := strings.Cut(o.ramp, ":")
 		if !ok {
-			return usage("--ramp %s: want FROM:TO, e.g. 1k:20k", o.ramp)
+			return exit.Usage("--ramp %s: want FROM:TO, e.g. 1k:20k", o.ramp)
 		}
 		if err := rate("ramp", from, &cfg.Rate); err != nil {
 			return err
@@ -152,23 +153,23 @@ func parseLoadTarget(text string, http bool) (*loadTarget, error) {
 	if !strings.Contains(text, "://") {
 		full = "http://" + text
 	} else if !http {
-		return nil, usage("target %s: want HOST:PORT", text)
+		return nil, exit.Usage("target %s: want HOST:PORT", text)
 	}
 	u, err := url.Parse(full)
 	if err != nil {
-		return nil, usage("target: %w", err)
+		return nil, exit.Usage("target: %w", err)
 	}
 	switch {
 	case u.Scheme != "http":
-		return nil, usage("target %s: only http:// can be loaded, not %s://", text, u.Scheme)
+		return nil, exit.Usage("target %s: only http:// can be loaded, not %s://", text, u.Scheme)
 	case strings.HasPrefix(text, "http//") || strings.HasPrefix(text, "http:/") && !strings.Contains(text, "://"):
-		return nil, usage("target %s: did you mean http://%s?", text, strings.TrimLeft(strings.TrimPrefix(text, "http"), ":/"))
+		return nil, exit.Usage("target %s: did you mean http://%s?", text, strings.TrimLeft(strings.TrimPrefix(text, "http"), ":/"))
 	case u.User != nil || u.Fragment != "":
-		return nil, usage("target %s: a user or a #fragment is not sent; leave it out", text)
+		return nil, exit.Usage("target %s: a user or a #fragment is not sent; leave it out", text)
 	case u.Hostname() == "":
-		return nil, usage("target %s names no host; write http://HOST[:PORT][/PATH] or HOST:PORT", text)
+		return nil, exit.Usage("target %s names no host; write http://HOST[:PORT][/PATH] or HOST:PORT", text)
 	case !http && (u.Port() == "" || u.RequestURI() != "/"):
-		return nil, usage("target %s: want HOST:PORT", text)
+		return nil, exit.Usage("target %s: want HOST:PORT", text)
 	}
 	t := &loadTarget{host: u.Hostname(), port: 80}
 	if http {
@@ -177,7 +178,7 @@ func parseLoadTarget(text string, http bool) (*loadTarget, error) {
 	if p := u.Port(); p != "" {
 		number, err := strconv.ParseUint(p, 10, 16)
 		if err != nil || number == 0 {
-			return nil, usage("target %s: port %s is not between 1 and 65535", text, p)
+			return nil, exit.Usage("target %s: port %s is not between 1 and 65535", text, p)
 		}
 		t.port = uint16(number)
 	}

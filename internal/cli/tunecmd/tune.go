@@ -1,17 +1,22 @@
-package cli
+// Package tunecmd is `cnibench tune`: flags, what it prints, exit codes. What is
+// done is in package tune. Next: New, below.
+package tunecmd
 
 import (
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/tune"
 )
 
-func newTuneCmd() *cobra.Command {
+func New(bench *cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tune",
 		Short: "Host settings: say what they would change, measure what they buy, apply them, take them back",
@@ -28,12 +33,12 @@ it changes anything, and revert takes them back, after a crash too. With
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newTunePlanCmd(), newTuneApplyCmd(), newTuneStatusCmd(), newTuneRevertCmd(), newTuneBenchCmd(), newTuneHereCmd())
+	c.AddCommand(newTunePlanCmd(), newTuneApplyCmd(), newTuneStatusCmd(), newTuneRevertCmd(), bench, newTuneHereCmd())
 	return c
 }
 
-// tuneFlags choose settings and the machine.
-type tuneFlags struct {
+// Flags choose settings and the machine.
+type Flags struct {
 	profile string
 	set     []string // setting.parameter=value
 	sysctls []string // key=value
@@ -47,8 +52,8 @@ type tuneFlags struct {
 	takeBackWith string
 }
 
-// choose adds the flags that choose settings.
-func (f *tuneFlags) choose(c *cobra.Command) {
+// Choose adds the flags that choose settings.
+func (f *Flags) Choose(c *cobra.Command) {
 	c.Flags().StringVar(&f.profile, "profile", "", "settings for a purpose: "+strings.Join(profileNames(), ", "))
 	c.Flags().StringArrayVar(&f.set, "set", nil, "parameter of a setting, `SETTING.PARAMETER=VALUE`; see cnibench list tunings")
 	c.Flags().StringArrayVar(&f.sysctls, "sysctl", nil, "a kernel parameter of your own beside them, `KEY=VALUE`")
@@ -59,13 +64,13 @@ func (f *tuneFlags) choose(c *cobra.Command) {
 }
 
 // where adds the flags that choose the machine.
-func (f *tuneFlags) where(c *cobra.Command) {
+func (f *Flags) where(c *cobra.Command) {
 	usual := arenaLocal
-	if isPlugin() {
+	if cmdutil.IsPlugin() {
 		usual = run.Kube
 	}
 	c.Flags().StringVar(&f.arena, "arena", usual, "local (this machine) or kube (the nodes of a cluster, with --privileged)")
-	fixed(c, "arena", []string{arenaLocal, run.Kube})
+	cmdutil.Fixed(c, "arena", []string{arenaLocal, run.Kube})
 	f.addKube(c)
 	c.Flags().StringVar(&f.root, "root", "", "a copied tree of /proc and /sys that stands for the machine")
 	_ = c.Flags().MarkHidden("root")
@@ -87,9 +92,9 @@ func settingNames() []string {
 	return names
 }
 
-// request is the settings that were chosen: those of the profile, those named,
+// Request is the settings that were chosen: those of the profile, those named,
 // and those that a parameter was given for.
-func (f *tuneFlags) request(args []string) (tune.Request, error) {
+func (f *Flags) Request(args []string) (tune.Request, error) {
 	var req tune.Request
 	at := map[string]int{}
 	add := func(name string, params tune.Params) error {
@@ -127,7 +132,7 @@ func (f *tuneFlags) request(args []string) (tune.Request, error) {
 		what, value, ok := strings.Cut(text, "=")
 		name, key, dotted := strings.Cut(what, ".")
 		if !ok || !dotted {
-			return req, usage("--set %q: want SETTING.PARAMETER=VALUE, such as rfs.flows=30000", text)
+			return req, exit.Usage("--set %q: want SETTING.PARAMETER=VALUE, such as rfs.flows=30000", text)
 		}
 		if err := add(name, tune.Params{key: value}); err != nil {
 			return req, err
@@ -136,7 +141,7 @@ func (f *tuneFlags) request(args []string) (tune.Request, error) {
 	for _, text := range f.sysctls {
 		key, value, ok := strings.Cut(text, "=")
 		if !ok {
-			return req, usage("--sysctl %q: want KEY=VALUE, such as net.ipv4.tcp_rmem=4096,131072,6291456", text)
+			return req, exit.Usage("--sysctl %q: want KEY=VALUE, such as net.ipv4.tcp_rmem=4096,131072,6291456", text)
 		}
 		if req.Sysctls == nil {
 			req.Sysctls = map[string]string{}
@@ -144,7 +149,7 @@ func (f *tuneFlags) request(args []string) (tune.Request, error) {
 		req.Sysctls[strings.TrimSpace(key)] = strings.Join(strings.Fields(value), " ")
 	}
 	if _, err := req.Wanted(); err != nil {
-		return req, usage("%v", err)
+		return req, exit.Usage("%v", err)
 	}
 	return req, nil
 }
@@ -159,7 +164,7 @@ func everything() tune.Request {
 }
 
 // machine is the one to tune: this one.
-func (f *tuneFlags) machine() (*tune.Machine, error) {
+func (f *Flags) machine() (*tune.Machine, error) {
 	if f.root != "" {
 		return &tune.Machine{Files: host.Tree(f.root)}, nil
 	}

@@ -1,4 +1,4 @@
-package cli
+package tunecmd
 
 import (
 	"cmp"
@@ -6,14 +6,17 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+
+	"github.com/spf13/cobra"
+
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/tune"
 	"github.com/cnibench/cnibench/internal/unit"
-	"github.com/spf13/cobra"
 )
 
 // withTuneJournal opens the journal for fn, where there is one.
-func withTuneJournal(f *tuneFlags, fn func(m *tune.Machine, j *tune.Journal) error) (found bool, err error) {
+func withTuneJournal(f *Flags, fn func(m *tune.Machine, j *tune.Journal) error) (found bool, err error) {
 	m, err := f.machine()
 	if err != nil {
 		return false, err
@@ -39,7 +42,7 @@ func withTuneJournal(f *tuneFlags, fn func(m *tune.Machine, j *tune.Journal) err
 const nothingApplied = "nothing is applied"
 
 func newTuneStatusCmd() *cobra.Command {
-	var f tuneFlags
+	var f Flags
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "status",
@@ -59,7 +62,7 @@ func newTuneStatusCmd() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return printJSON(out, statusJSON(list))
+				return cmdutil.PrintJSON(out, statusJSON(list))
 			}
 			if len(list) == 0 {
 				fmt.Fprintln(out, nothingApplied)
@@ -69,7 +72,7 @@ func newTuneStatusCmd() *cobra.Command {
 			for _, s := range list {
 				rows = append(rows, []string{s.Setting, s.Place.String(), cmp.Or(strings.Join(strings.Fields(s.From), " "), "–"), s.To, cmp.Or(strings.Join(strings.Fields(s.Now), " "), "–"), string(s.Standing)})
 			}
-			printTable(out, []string{"Setting", "Place", "Before", "Applied", "Now", "Standing"}, rows)
+			cmdutil.PrintTable(out, []string{"Setting", "Place", "Before", "Applied", "Now", "Standing"}, rows)
 			return nil
 		},
 	}
@@ -96,7 +99,7 @@ func statusJSON(list []tune.Status) any {
 }
 
 func newTuneRevertCmd() *cobra.Command {
-	var f tuneFlags
+	var f Flags
 	var force bool
 	c := &cobra.Command{
 		Use:   "revert",
@@ -124,7 +127,7 @@ What could not be restored stays in the journal, so that it can be tried again.`
 }
 
 // takeBack takes everything back and says what.
-func (f *tuneFlags) takeBack(c *cobra.Command, m *tune.Machine, j *tune.Journal, force bool) error {
+func (f *Flags) takeBack(c *cobra.Command, m *tune.Machine, j *tune.Journal, force bool) error {
 	r, err := tune.Revert(c.Context(), m, j, 0, force)
 	var changes []tune.Change
 	for _, e := range r.Restored {
@@ -148,14 +151,14 @@ func (f *tuneFlags) takeBack(c *cobra.Command, m *tune.Machine, j *tune.Journal,
 	return errors.Join(err, kept, failures(r.Failed))
 }
 
-// cleanTuning takes back what the caller has applied, for clean; done says
+// Clean takes back what the caller has applied, for clean; done says
 // that there was something.
-func cleanTuning(c *cobra.Command) (done bool, err error) {
+func Clean(c *cobra.Command) (done bool, err error) {
 	dir, err := tune.StateDir()
 	if err != nil || !tune.HasJournal(dir) {
 		return false, nil // without a state folder nothing can have been applied
 	}
-	f := tuneFlags{arena: arenaLocal}
+	f := Flags{arena: arenaLocal}
 	return withTuneJournal(&f, func(m *tune.Machine, j *tune.Journal) error {
 		return f.takeBack(c, m, j, false)
 	})

@@ -1,4 +1,4 @@
-package cli
+package loadcmd
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-func newServeCmd() *cobra.Command {
+func Serve() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve http|tcp|udp|stream",
 		Short: "Serve the other side of `cnibench load`",
@@ -106,7 +108,7 @@ send, on a TCP and a UDP port of the same number, until interrupted.`),
 		Example: "  cnibench serve stream --listen 10.0.0.2:5201",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, stop := untilInterrupted(c)
+			ctx, stop := cmdutil.UntilInterrupted(c)
 			defer stop()
 			s, err := stream.NewSink(listen)
 			if errors.Is(err, errors.ErrUnsupported) {
@@ -143,16 +145,16 @@ func (o *serveOptions) run(c *cobra.Command, _ []string) error {
 	for _, size := range sizes {
 		bytes, err := unit.ParseBytes(size.text)
 		if err != nil {
-			return usage("%s: %w", size.name, err)
+			return exit.Usage("%s: %w", size.name, err)
 		}
 		*size.bytes = int(min(bytes, 1<<40)) // what is too much is for serve to say
 	}
-	ctx, stop := untilInterrupted(c)
+	ctx, stop := cmdutil.UntilInterrupted(c)
 	defer stop()
 	s, err := serve.New(o.cfg)
 	switch {
 	case errors.Is(err, serve.ErrConfig):
-		return usage("%w", err)
+		return exit.Usage("%w", err)
 	case errors.Is(err, errors.ErrUnsupported):
 		return exit.With(exit.Unsupported, err)
 	case err != nil:

@@ -1,4 +1,4 @@
-package cli
+package tunecmd
 
 import (
 	"slices"
@@ -8,8 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/tune"
 )
 
-// listTunings is `cnibench list tunings`.
-func listTunings(*run.Catalogue) ([][]string, any, error) {
+// List is `cnibench list tunings`.
+func List(*run.Catalogue) ([][]string, any, error) {
 	type value struct {
 		settingValue
 		Params   []tuneParam `json:"params"`

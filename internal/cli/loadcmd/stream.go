@@ -1,4 +1,4 @@
-package cli
+package loadcmd
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 
 	"github.com/spf13/cobra"
 
@@ -75,24 +77,24 @@ func (o *streamOptions) config() error {
 		}
 		n, err := unit.ParseBytes(f.text)
 		if err != nil {
-			return usage("--%s: %w", f.name, err)
+			return exit.Usage("--%s: %w", f.name, err)
 		}
 		*f.to = int(min(n, 1<<30)) // what is too much is for stream to say
 	}
 	if o.rate != "" {
 		var err error
 		if o.cfg.Rate, err = unit.ParseBitRate(o.rate); err != nil {
-			return usage("--rate: %w", err)
+			return exit.Usage("--rate: %w", err)
 		}
 	}
 	if o.length <= 0 || o.warmup < 0 {
-		return usage("--duration is above 0 and --warmup is not negative")
+		return exit.Usage("--duration is above 0 and --warmup is not negative")
 	}
 	return nil
 }
 
 func (o *streamOptions) run(c *cobra.Command, args []string) error {
-	ctx, stop := untilInterrupted(c)
+	ctx, stop := cmdutil.UntilInterrupted(c)
 	defer stop()
 	if err := o.config(); err != nil {
 		return err
@@ -112,7 +114,7 @@ func (o *streamOptions) run(c *cobra.Command, args []string) error {
 	slice, err := o.send(ctx, c, target.name())
 	switch {
 	case errors.Is(err, stream.ErrConfig):
-		return usage("%w", err)
+		return exit.Usage("%w", err)
 	case errors.Is(err, errors.ErrUnsupported):
 		return exit.With(exit.Unsupported, err)
 	case err != nil || o.slices:

@@ -1,4 +1,4 @@
-package cli
+package tunecmd
 
 import (
 	"cmp"
@@ -7,10 +7,13 @@ import (
 	"path"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
 	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/tune"
 	"github.com/cnibench/cnibench/internal/unit"
-	"github.com/jedib0t/go-pretty/v6/text"
 )
 
 // printPlan prints the plan for people: what would change, what is left to
@@ -40,7 +43,7 @@ func printPlan(w io.Writer, facts *tune.Facts, items []tune.Item) {
 		}
 		if len(rows) > 0 {
 			fmt.Fprintf(w, "\n%s\n\n", part.title)
-			printTable(w, part.header, rows)
+			cmdutil.PrintTable(w, part.header, rows)
 		}
 	}
 }

@@ -1,17 +1,20 @@
-package cli
+package tunecmd
 
 import (
 	"slices"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/tune"
 )
 
 func newTunePlanCmd() *cobra.Command {
-	var f tuneFlags
+	var f Flags
 	var asJSON bool
 	var export string
 	c := &cobra.Command{
@@ -24,7 +27,7 @@ here. Nothing is changed. Without a profile or settings it plans all.`,
   cnibench tune plan --profile study-2016 --set notrack.ports=80,443
   cnibench tune plan --profile throughput --export sysctl > 90-cnibench.conf`,
 		RunE: func(c *cobra.Command, args []string) error {
-			req, err := f.request(args)
+			req, err := f.Request(args)
 			if err != nil {
 				return err
 			}
@@ -53,17 +56,17 @@ here. Nothing is changed. Without a profile or settings it plans all.`,
 			case export != "":
 				return tune.Export(c.OutOrStdout(), export, items)
 			case asJSON:
-				return printJSON(c.OutOrStdout(), planJSON(facts, items))
+				return cmdutil.PrintJSON(c.OutOrStdout(), planJSON(facts, items))
 			}
 			printPlan(c.OutOrStdout(), facts, items)
 			return nil
 		},
 	}
-	f.choose(c)
+	f.Choose(c)
 	f.where(c)
 	c.Flags().StringSliceVar(&f.nics, "nic", nil, "`interfaces` to tune (default: that of the default route)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
-	c.Flags().StringVar(&export, "export", "", "print a file that keeps the settings: "+joinOr(tune.ExportFormats))
+	c.Flags().StringVar(&export, "export", "", "print a file that keeps the settings: "+cmdutil.JoinOr(tune.ExportFormats))
 	_ = c.RegisterFlagCompletionFunc("export", cobra.FixedCompletions(tune.ExportFormats, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
@@ -118,7 +121,7 @@ func newChangeValue(c tune.Change) changeValue {
 }
 
 // plan plans the request on the machine.
-func (f *tuneFlags) plan(c *cobra.Command, m *tune.Machine, req tune.Request) (*tune.Facts, []tune.Item, error) {
+func (f *Flags) plan(c *cobra.Command, m *tune.Machine, req tune.Request) (*tune.Facts, []tune.Item, error) {
 	if err := knownNICs(m, f.nics); err != nil {
 		return nil, nil, err
 	}
@@ -137,7 +140,7 @@ func (f *tuneFlags) plan(c *cobra.Command, m *tune.Machine, req tune.Request) (*
 	seen.Topology = &topology
 	items, err := tune.Plan(facts, wanted)
 	if err != nil {
-		return nil, nil, usage("%v", err)
+		return nil, nil, exit.Usage("%v", err)
 	}
 	return &seen, items, nil
 }

@@ -1,10 +1,11 @@
-package cli
+package tunecmd
 
 import (
 	"encoding/json"
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/tune"
 )
 
@@ -19,7 +20,7 @@ func newTuneHereCmd() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			req, err := tune.ReadRequest(c.InOrStdin())
 			if err != nil {
-				return usage("%v", err)
+				return exit.Usage("%v", err)
 			}
 			m, err := tune.Here()
 			if err != nil {

@@ -1,4 +1,4 @@
-package cli
+package loadcmd
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 func (o *loadOptions) run(ctx context.Context, w io.Writer, cfg load.Config, target string) (err error) {
 	if o.hlog != "" {
 		if err := cfg.Check(); err != nil { // before a file is made empty
-			return usage("%w", err)
+			return exit.Usage("%w", err)
 		}
 		f, err := os.Create(o.hlog)
 		if err != nil {
@@ -34,7 +34,7 @@ func (o *loadOptions) run(ctx context.Context, w io.Writer, cfg load.Config, tar
 	report, err := o.measure(ctx, cfg, target)
 	switch {
 	case errors.Is(err, load.ErrConfig):
-		return usage("%w", err)
+		return exit.Usage("%w", err)
 	case errors.Is(err, errors.ErrUnsupported):
 		return exit.With(exit.Unsupported, err)
 	case report == nil:

@@ -1,4 +1,4 @@
-package cli
+package tunecmd
 
 import (
 	"encoding/json"
@@ -7,10 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+
+	"github.com/spf13/cobra"
+
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/run"
-	"github.com/spf13/cobra"
 )
 
 // showNodes prints what the nodes said. Its error names those that failed, with
@@ -87,7 +90,7 @@ func printNodes(c *cobra.Command, stdout *said) error {
 				}
 			}
 		}
-		return printJSON(out, map[string]any{"schema": "cnibench/tune-nodes/1", "nodes": documents})
+		return cmdutil.PrintJSON(out, map[string]any{"schema": "cnibench/tune-nodes/1", "nodes": documents})
 	}
 	heading := "%s\n\n%s"
 	if value("export") != "" {

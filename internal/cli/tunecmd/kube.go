@@ -1,13 +1,16 @@
-package cli
+package tunecmd
 
 import (
 	"cmp"
 	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/run"
@@ -26,9 +29,9 @@ const takeBackFlag = "take-back-with"
 var tuneKubeFlags = []string{"kubeconfig", "context", "image", "pull-policy", "nodes", "privileged"}
 
 // addKube adds them.
-func (f *tuneFlags) addKube(c *cobra.Command) {
-	addConnection(c, &f.kube)
-	addProgram(c, &f.kube)
+func (f *Flags) addKube(c *cobra.Command) {
+	cmdutil.AddConnection(c, &f.kube)
+	cmdutil.AddProgram(c, &f.kube)
 	c.Flags().StringVar(&f.nodes, "nodes", "", "kube: names of `nodes`, a,b (default: all that are ready)")
 	c.Flags().BoolVar(&f.kube.Privileged, "privileged", false, "kube: allow one privileged pod a node for the time of this command; it may do there what root may")
 	c.Flags().StringVar(&f.takeBackWith, takeBackFlag, "", "the `command` that is named as the one that takes back what was applied")
@@ -37,11 +40,11 @@ func (f *tuneFlags) addKube(c *cobra.Command) {
 }
 
 // checkArena refuses an unknown machine, and flags that mean nothing on it.
-func (f *tuneFlags) checkArena(c *cobra.Command) error {
+func (f *Flags) checkArena(c *cobra.Command) error {
 	switch f.arena {
 	case run.Kube:
 		if f.root != "" {
-			return usage("--root: a cluster's nodes have trees of their own; leave it out")
+			return exit.Usage("--root: a cluster's nodes have trees of their own; leave it out")
 		}
 		return nil
 	case arenaLocal, arenaNode:
@@ -50,14 +53,14 @@ func (f *tuneFlags) checkArena(c *cobra.Command) error {
 	}
 	for _, flag := range tuneKubeFlags {
 		if c.Flags().Changed(flag) {
-			return usage("--%s: means nothing with --arena %s, only with %s; leave it out", flag, f.arena, run.Kube)
+			return exit.Usage("--%s: means nothing with --arena %s, only with %s; leave it out", flag, f.arena, run.Kube)
 		}
 	}
 	return nil
 }
 
 // revertCommand is what takes back what was applied, as it was asked for.
-func (f *tuneFlags) revertCommand() string { return cmp.Or(f.takeBackWith, "cnibench tune revert") }
+func (f *Flags) revertCommand() string { return cmp.Or(f.takeBackWith, "cnibench tune revert") }
 
 // sameNodes is the command line of another subcommand for the nodes that c
 // asks, where and as it does.
@@ -77,8 +80,8 @@ func sameNodes(c *cobra.Command, subcommand string) string {
 
 // onNodes runs the same command on the nodes of the cluster, and shows what
 // each of them says.
-func (f *tuneFlags) onNodes(c *cobra.Command, args []string) error {
-	request := &run.Request{Given: givenFlags(c), Nodes: f.nodes, Cluster: f.kube}
+func (f *Flags) onNodes(c *cobra.Command, args []string) error {
+	request := &run.Request{Given: cmdutil.GivenFlags(c), Nodes: f.nodes, Cluster: f.kube}
 	return run.OnNodes(c.Context(), request, onNodeArgs(c, args), whatHolds(c), func(answers []run.NodeAnswer) error {
 		return showNodes(c, answers)
 	})

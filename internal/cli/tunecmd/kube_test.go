@@ -1,4 +1,4 @@
-package cli
+package tunecmd
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 // tuneCmd is a subcommand of tune with its flags.
 func tuneCmd(t *testing.T, args ...string) *cobra.Command {
 	t.Helper()
-	c, rest, err := newTuneCmd().Find(args)
+	c, rest, err := New(&cobra.Command{Use: "bench"}).Find(args)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package cli
+package loadcmd
 
 import (
 	"context"
@@ -22,7 +22,7 @@ func slicesFlag(c *cobra.Command, to *bool) {
 func notWithSlices(c *cobra.Command, flags ...string) error {
 	for _, name := range flags {
 		if c.Flags().Changed(name) {
-			return usage("--slices and --%s exclude each other; a slice's times are in its order", name)
+			return exit.Usage("--slices and --%s exclude each other; a slice's times are in its order", name)
 		}
 	}
 	return nil
@@ -36,7 +36,7 @@ func runSlices(ctx context.Context, c *cobra.Command, cfg load.Config, target st
 	s, err := load.Open(ctx, cfg)
 	switch {
 	case errors.Is(err, load.ErrConfig):
-		return usage("%w", err)
+		return exit.Usage("%w", err)
 	case errors.Is(err, errors.ErrUnsupported):
 		return exit.With(exit.Unsupported, err)
 	case err != nil:

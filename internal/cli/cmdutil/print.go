@@ -1,24 +1,25 @@
-package cli
+package cmdutil
 
 import (
 	"encoding/json"
 	"io"
 
-	"github.com/cnibench/cnibench/internal/console"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/cnibench/cnibench/internal/console"
+	"github.com/cnibench/cnibench/internal/printable"
 )
 
-// printJSON prints a value for programs.
-func printJSON(w io.Writer, v any) error {
+// PrintJSON prints a value for programs.
+func PrintJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }
 
-// printTable prints rows for people, as wide as the terminal is.
-func printTable(w io.Writer, header []string, rows [][]string) {
+// PrintTable prints rows for people, as wide as the terminal is.
+func PrintTable(w io.Writer, header []string, rows [][]string) {
 	t := table.NewWriter()
 	t.SetOutputMirror(w)
 	t.SetStyle(table.StyleLight)
@@ -48,4 +49,20 @@ func printTable(w io.Writer, header []string, rows [][]string) {
 		t.AppendRow(r)
 	}
 	t.Render()
+}
+
+// JoinOr lists names as "a, b or c".
+func JoinOr(names []string) string {
+	out := ""
+	for i, n := range names {
+		switch {
+		case i == 0:
+		case i == len(names)-1:
+			out += " or "
+		default:
+			out += ", "
+		}
+		out += n
+	}
+	return out
 }

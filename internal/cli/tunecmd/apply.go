@@ -1,4 +1,4 @@
-package cli
+package tunecmd
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/tune"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -19,7 +20,7 @@ import (
 const tuneSystemDir = "/var/lib/cnibench"
 
 func newTuneApplyCmd() *cobra.Command {
-	var f tuneFlags
+	var f Flags
 	c := &cobra.Command{
 		Use:   "apply SETTING…|--profile PROFILE",
 		Short: "Set them, with the old values in a journal first",
@@ -32,19 +33,19 @@ reboot but the profile of tuned; tune plan --export prints files that do.`,
   cnibench tune apply --arena kube --privileged --image IMAGE --nodes worker-a,worker-b slow-start-idle`,
 		RunE: func(c *cobra.Command, args []string) error { return runTuneApply(c, &f, args) },
 	}
-	f.choose(c)
+	f.Choose(c)
 	f.where(c)
 	c.Flags().StringSliceVar(&f.nics, "nic", nil, "`interfaces` to tune (default: that of the default route)")
 	return c
 }
 
-func runTuneApply(c *cobra.Command, f *tuneFlags, args []string) error {
-	req, err := f.request(args)
+func runTuneApply(c *cobra.Command, f *Flags, args []string) error {
+	req, err := f.Request(args)
 	if err != nil {
 		return err
 	}
 	if len(req.Names()) == 0 {
-		return usage("nothing to apply: name settings, or a --profile; `cnibench tune plan` shows them")
+		return exit.Usage("nothing to apply: name settings, or a --profile; `cnibench tune plan` shows them")
 	}
 	if f.arena == run.Kube {
 		return f.onNodes(c, args)
@@ -122,7 +123,7 @@ func failures(failed []tune.Failure) error {
 }
 
 // stateDir is where the journal is; a tree has its own.
-func (f *tuneFlags) stateDir() (string, error) {
+func (f *Flags) stateDir() (string, error) {
 	if f.root != "" {
 		return filepath.Join(f.root, tuneSystemDir), nil
 	}

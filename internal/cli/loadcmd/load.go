@@ -1,18 +1,23 @@
-package cli
+// Package loadcmd is the command line of the load engine and of its other
+// sides: `cnibench load`, serve and transfer. Next: Load, below.
+package loadcmd
 
 import (
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/load"
 	"github.com/cnibench/cnibench/internal/stream"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-func newLoadCmd() *cobra.Command {
+func Load() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "load http|tcp-rr|tcp-crr|udp-rr|tcp-stream|udp-stream TARGET",
 		Short: "Load a server by a plan and measure its latency",
@@ -70,7 +75,7 @@ func loadCmd(use, short, long, example string, o *loadOptions, exchange func(t *
 		Example: strings.Trim(example, "\n"),
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			ctx, stop := untilInterrupted(c)
+			ctx, stop := cmdutil.UntilInterrupted(c)
 			defer stop()
 			target, err := parseLoadTarget(args[0], use == "http")
 			if err != nil {
@@ -180,10 +185,10 @@ func (s *loadSizes) sizes() (load.Sizes, error) {
 	}{{"request", s.request, &sizes.Request}, {"response", s.response, &sizes.Response}} {
 		n, err := unit.ParseBytes(f.text)
 		if err != nil {
-			return sizes, usage("--%s: %w", f.name, err)
+			return sizes, exit.Usage("--%s: %w", f.name, err)
 		}
 		if n < 1 || n > load.MaxMessage {
-			return sizes, usage("--%s %s: from 1B to %v are possible", f.name, f.text, unit.Bytes(load.MaxMessage))
+			return sizes, exit.Usage("--%s %s: from 1B to %v are possible", f.name, f.text, unit.Bytes(load.MaxMessage))
 		}
 		*f.to = int(n)
 	}

@@ -1,18 +1,20 @@
-package cli
+package loadcmd
 
 import (
 	"context"
 	"encoding/json"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/transfer"
 )
 
-// newTransferCmd is the side of a file transfer inside an endpoint; the
+// Transfer is the side of a file transfer inside an endpoint; the
 // workloads http_get, https_get, http3_get, ftp_get and scp_copy start it.
-func newTransferCmd() *cobra.Command {
+func Transfer() *cobra.Command {
 	c := &cobra.Command{
 		Use:    "transfer file|curl|scp|http3|serve-http3",
 		Short:  "Make, fetch or serve a file at an endpoint",
@@ -51,7 +53,7 @@ func (o *fetchOptions) flags(c *cobra.Command) {
 // run fetches until the window is full and prints events and the report.
 // before runs after the verification, and may add to the report.
 func (o *fetchOptions) run(c *cobra.Command, client transfer.Client, before func(ctx context.Context) (func(*transfer.Report), error)) error {
-	ctx, stop := untilInterrupted(c)
+	ctx, stop := cmdutil.UntilInterrupted(c)
 	defer stop()
 	if o.verify != "" {
 		if err := transfer.Verify(ctx, client, o.verify, o.plan.FileBytes); err != nil {
@@ -139,7 +141,7 @@ func newServeHTTP3Cmd() *cobra.Command {
 	c := &cobra.Command{
 		Use: "serve-http3 FILE", Short: "Serve one file over HTTP/3", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			ctx, stop := untilInterrupted(c)
+			ctx, stop := cmdutil.UntilInterrupted(c)
 			defer stop()
 			s.File = args[0]
 			out := json.NewEncoder(c.OutOrStdout())
