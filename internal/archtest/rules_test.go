@@ -108,6 +108,10 @@ var layers = []layer{
 		why: "a helper for error messages, usable from everywhere",
 	},
 	{
+		pkg: "internal/cpulist", only: []string{"std"}, never: []string{"os/...", "net/..."}, calls: clock,
+		why: "a format of the kernel's, usable from everywhere",
+	},
+	{
 		pkg: "internal/printable", only: []string{"std"}, never: []string{"os/...", "net/..."}, calls: clock,
 		why: "a helper for what is shown, usable from everywhere",
 	},

@@ -11,12 +11,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/cpulist"
 )
 
 const cpuDir = "sys/devices/system/cpu/"
 
 // cpu sets cpu.*: model, which CPUs are online, topology, how they are clocked
 // and which vulnerabilities they pay for.
+// maxNodes bounds the number of a NUMA node: the kernel has at most 1,024 nodes.
+const maxNodes = 1 << 10
+
 func (c *collector) cpu() {
 	info, ok := parse(c, "proc/cpuinfo", parseCPUInfo)
 	if ok {
@@ -25,8 +30,8 @@ func (c *collector) cpu() {
 		c.set("cpu.microcode", info.microcode)
 	}
 	c.set("cpu.online", c.read(cpuDir+"online"))
-	if n := countCPUList(c.read("sys/devices/system/node/online")); n > 0 {
-		c.set("cpu.numa_nodes", strconv.Itoa(n))
+	if nodes, err := cpulist.Parse(c.read("sys/devices/system/node/online"), maxNodes); err == nil && len(nodes) > 0 {
+		c.set("cpu.numa_nodes", strconv.Itoa(len(nodes)))
 	}
 	// A kernel that does not know its sockets says -1.
 	packages := slices.DeleteFunc(c.distinct(cpuDir+"cpu[0-9]*/topology/physical_package_id"),
@@ -130,23 +135,4 @@ func parseCPUInfo(r io.Reader) (cpuInfo, error) {
 		info.mhz = mhz
 	}
 	return info, lines.Err()
-}
-
-// countCPUList counts the members of the kernel's list format, "0-3,8": 5.
-// Malformed lists count 0.
-func countCPUList(list string) int {
-	total := 0
-	for part := range strings.SplitSeq(list, ",") {
-		first, last, isRange := strings.Cut(part, "-")
-		if !isRange {
-			last = first
-		}
-		a, errA := strconv.ParseUint(first, 10, 16)
-		b, errB := strconv.ParseUint(last, 10, 16)
-		if errA != nil || errB != nil || b < a {
-			return 0
-		}
-		total += int(b - a + 1)
-	}
-	return total
 }

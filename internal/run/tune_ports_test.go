@@ -4,10 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/cpulist"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/tune"
-	"github.com/google/go-cmp/cmp"
 )
 
 // Untracked are the ports of the run's own servers and tunnel, and no others.
@@ -53,7 +55,7 @@ func TestNotrackPorts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := tune.FormatPorts(tunnelPorts(c)); got != want {
+		if got := cpulist.Format(tunnelPorts(c)); got != want {
 			t.Errorf("%s: tunnel on %s, want %s", id, got, want)
 		}
 	}

@@ -98,7 +98,7 @@ func apply(ctx context.Context, m *Machine, j *Journal, setting string, c Change
 		return none, err
 	}
 	n := len(j.entries)
-	intent := &jsonEntry{Setting: setting, Place: c.Place, From: c.From, To: c.To, Written: time.Now().UTC().Truncate(time.Second)}
+	intent := &Entry{Setting: setting, Place: c.Place, From: c.From, To: c.To, Written: time.Now().UTC().Truncate(time.Second)}
 	if c.perNetNS() {
 		intent.NetNS = m.netNS()
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/cpulist"
 )
 
 // Topology is the online CPUs as the kernel numbers them.
@@ -32,7 +34,7 @@ func readTopology(files readFS) (*Topology, error) {
 	if err != nil {
 		return nil, fmt.Errorf("which CPUs there are: %w", err)
 	}
-	online, err := ParseCPUList(string(text))
+	online, err := cpulist.Parse(string(text), maxCPUs-1)
 	if err != nil {
 		return nil, fmt.Errorf("%s/online: %w", cpus, err)
 	}
@@ -77,9 +79,9 @@ func readCPUList(files readFS, path string) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := ParseCPUList(string(text))
+	list, err := cpulist.Parse(string(text), maxCPUs-1)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: CPU list: %w", path, err)
 	}
 	return list, nil
 }
@@ -119,68 +121,6 @@ func (t *Topology) pick(want func(CPU) bool) []int {
 		}
 	}
 	return ids
-}
-
-// ParseCPUList reads the kernel's list format, "0-8,18-26".
-func ParseCPUList(text string) ([]int, error) {
-	cpus, err := parseRanges(text, maxCPUs-1)
-	if err != nil {
-		return nil, fmt.Errorf("CPU list: %w", err)
-	}
-	return cpus, nil
-}
-
-// FormatCPUList writes the kernel's list format.
-func FormatCPUList(cpus []int) string { return formatRanges(cpus) }
-
-// parseRanges reads numbers and ranges of them with commas between, in any
-// order; nothing is none.
-func parseRanges(text string, limit int) ([]int, error) {
-	var numbers []int
-	text = strings.TrimSpace(text)
-	if text == "" {
-		return nil, nil
-	}
-	for part := range strings.SplitSeq(text, ",") {
-		from, to, isRange := strings.Cut(strings.TrimSpace(part), "-")
-		first, err := strconv.Atoi(from)
-		if err != nil {
-			return nil, fmt.Errorf("%q: %w", text, err)
-		}
-		last := first
-		if isRange {
-			if last, err = strconv.Atoi(to); err != nil {
-				return nil, fmt.Errorf("%q: %w", text, err)
-			}
-		}
-		if first < 0 || last < first || last > limit {
-			return nil, fmt.Errorf("%q: %s is no number or range up to %d", text, part, limit)
-		}
-		for n := first; n <= last; n++ {
-			numbers = append(numbers, n)
-		}
-	}
-	slices.Sort(numbers)
-	return slices.Compact(numbers), nil
-}
-
-// formatRanges is the shortest text that parseRanges reads as the numbers.
-func formatRanges(numbers []int) string {
-	sorted := slices.Compact(slices.Sorted(slices.Values(numbers)))
-	var parts []string
-	for i := 0; i < len(sorted); {
-		j := i
-		for j+1 < len(sorted) && sorted[j+1] == sorted[j]+1 {
-			j++
-		}
-		if i == j {
-			parts = append(parts, strconv.Itoa(sorted[i]))
-		} else {
-			parts = append(parts, fmt.Sprintf("%d-%d", sorted[i], sorted[j]))
-		}
-		i = j + 1
-	}
-	return strings.Join(parts, ",")
 }
 
 // FormatMask writes the CPUs as the kernel does in its files: groups of 32

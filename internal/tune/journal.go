@@ -32,17 +32,17 @@ type Journal struct {
 
 // Entry is one change of the journal.
 type Entry struct {
-	Setting string
+	Setting string `json:"setting"`
 	Place
-	From    string // before the change
-	To      string // what was to be set
-	Done    bool   // it was set and read back; else a crash may have come between
-	Read    string // what the place said afterwards, where Done
-	Ended   string // how it was taken back, "" while it holds: restored, untouched, gone, rebooted
-	Written time.Time
+	From    string    `json:"from"` // before the change
+	To      string    `json:"to"`   // what was to be set
+	Done    bool      `json:"-"`    // it was set and read back; else a crash may have come between
+	Read    string    `json:"-"`    // what the place said afterwards, where Done
+	Ended   string    `json:"-"`    // how it was taken back, "" while it holds: restored, untouched, gone, rebooted
+	Written time.Time `json:"written"`
 	// NetNS is the network namespace whose value it is; "" for the whole
 	// machine's.
-	NetNS string
+	NetNS string `json:"netns,omitempty"`
 }
 
 // Schema names the version of the journal's lines.
@@ -50,22 +50,13 @@ const Schema = "cnibench/tune-journal/1"
 
 // line is a step as the journal holds it.
 type line struct {
-	Schema string     `json:"schema,omitempty"` // of the first line only
-	Boot   string     `json:"boot,omitempty"`   // of the first line only
-	Step   string     `json:"step,omitempty"`   // intent, done, ended
-	N      int        `json:"n"`                // the entry, from 0
-	Change *jsonEntry `json:"change,omitempty"` // of an intent
-	Read   string     `json:"read,omitempty"`   // of a done
-	How    string     `json:"how,omitempty"`    // of an ended
-}
-
-type jsonEntry struct {
-	Setting string `json:"setting"`
-	Place
-	From    string    `json:"from"`
-	To      string    `json:"to"`
-	Written time.Time `json:"written"`
-	NetNS   string    `json:"netns,omitempty"`
+	Schema string `json:"schema,omitempty"` // of the first line only
+	Boot   string `json:"boot,omitempty"`   // of the first line only
+	Step   string `json:"step,omitempty"`   // intent, done, ended
+	N      int    `json:"n"`                // the entry, from 0
+	Change *Entry `json:"change,omitempty"` // of an intent
+	Read   string `json:"read,omitempty"`   // of a done
+	How    string `json:"how,omitempty"`    // of an ended
 }
 
 // appender keeps the journal's lines; tests break it.
@@ -241,8 +232,8 @@ func (j *Journal) take(l line, first bool) error {
 		if l.Change == nil || l.N != len(j.entries) {
 			return errors.New("an intent out of order")
 		}
-		c := l.Change
-		j.entries = append(j.entries, &Entry{Setting: c.Setting, Place: c.Place, From: c.From, To: c.To, Written: c.Written, NetNS: c.NetNS})
+		entry := *l.Change
+		j.entries = append(j.entries, &entry)
 		return nil
 	}
 	if l.N < 0 || l.N >= len(j.entries) {

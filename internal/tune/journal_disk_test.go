@@ -21,7 +21,7 @@ func TestDiskFails(t *testing.T) {
 func journalSuite() disktest.Suite[map[string]bool] {
 	const boot = "this boot"
 	intent := func(n int) line {
-		return line{Step: "intent", N: n, Change: &jsonEntry{Setting: fmt.Sprint(n), From: "1", To: "2", Written: time.Unix(0, 0)}}
+		return line{Step: "intent", N: n, Change: &Entry{Setting: fmt.Sprint(n), From: "1", To: "2", Written: time.Unix(0, 0)}}
 	}
 	return disktest.Suite[map[string]bool]{Do: func(d *disktest.Disk) map[string]bool {
 		noted := map[string]bool{}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/cpulist"
 	"github.com/cnibench/cnibench/internal/host"
 )
 
@@ -33,7 +34,7 @@ var notrack = Setting{
 		if err != nil {
 			return Proposal{}, notApplicable("nft does not work here: %v", err)
 		}
-		return Proposal{Changes: []Change{{Place{Notrack, "ports"}, from, formatRanges(ports)}}}, nil
+		return Proposal{Changes: []Change{{Place{Notrack, "ports"}, from, cpulist.Format(ports)}}}, nil
 	},
 }
 
@@ -64,7 +65,7 @@ func parseNotrack(rules string) (string, error) {
 		return "", fmt.Errorf("table %s has rules that are not cnibench's", notrackTable)
 	}
 	ports, err := parsePorts(strings.Trim(found[1], "{ }"))
-	return formatRanges(ports), err
+	return cpulist.Format(ports), err
 }
 
 func (m *Machine) setNotrackPorts(ctx context.Context, value string) error {
@@ -83,7 +84,7 @@ func (m *Machine) setNotrackPorts(ctx context.Context, value string) error {
 }
 
 func notrackRules(ports []int) string {
-	set := "{ " + strings.ReplaceAll(formatRanges(ports), ",", ", ") + " }"
+	set := "{ " + strings.ReplaceAll(cpulist.Format(ports), ",", ", ") + " }"
 	var b strings.Builder
 	fmt.Fprintf(&b, "table inet %s {\n", notrackTable)
 	for _, hook := range []string{"prerouting", "output"} {
@@ -97,12 +98,9 @@ func notrackRules(ports []int) string {
 	return b.String()
 }
 
-// FormatPorts writes ports as the parameter of notrack has them.
-func FormatPorts(ports []int) string { return formatRanges(ports) }
-
 // parsePorts reads ports and ranges of them.
 func parsePorts(text string) ([]int, error) {
-	ports, err := parseRanges(text, 65535)
+	ports, err := cpulist.Parse(text, 65535)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,10 @@
 package tune
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/cnibench/cnibench/internal/cpulist"
+)
 
 // numa is the reader's: where programs run is their scheduler's to decide.
 var numa = Setting{
@@ -27,7 +31,7 @@ var numa = Setting{
 				advice = append(advice, fmt.Sprintf("%s does not say which NUMA node it is attached to: measure on each (numactl --cpunodebind=N --membind=N)", n.Name))
 				continue
 			}
-			cpus := FormatCPUList(f.Topology.On(n.Node))
+			cpus := cpulist.Format(f.Topology.On(n.Node))
 			advice = append(advice, fmt.Sprintf("%s is attached to node %d, CPUs %s: numactl --cpunodebind=%d --membind=%d COMMAND; pods: Guaranteed, with the static CPU manager and topologyManagerPolicy single-numa-node", n.Name, n.Node, cpus, n.Node, n.Node))
 		}
 		return Proposal{Advice: advice}, nil

@@ -8,22 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestCPUList(t *testing.T) {
-	for text, want := range map[string][]int{
-		"0-2,5\n": {0, 1, 2, 5}, "": nil, "7": {7}, "3,1-2,2": {1, 2, 3},
-	} {
-		got, err := ParseCPUList(text)
-		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("%q: %v %s", text, err, diff)
-		}
-	}
-	for _, text := range []string{"3-1", "a", "1-", "0-99999", "-1"} {
-		if got, err := ParseCPUList(text); err == nil {
-			t.Errorf("%q is %v", text, got)
-		}
-	}
-}
-
 func TestMask(t *testing.T) {
 	for _, c := range []struct {
 		cpus []int
@@ -105,20 +89,6 @@ func TestTarget(t *testing.T) {
 	if _, err := (key{"k", "1", false}).target("1 2"); err == nil {
 		t.Error("a value of another shape was accepted")
 	}
-}
-
-func FuzzParseCPUList(f *testing.F) {
-	f.Add("0-8,18-26")
-	f.Fuzz(func(t *testing.T, text string) {
-		cpus, err := ParseCPUList(text)
-		if err != nil {
-			return
-		}
-		again, err := ParseCPUList(FormatCPUList(cpus))
-		if diff := cmp.Diff(cpus, again); diff != "" || err != nil {
-			t.Errorf("%q: %v %s", text, err, diff)
-		}
-	})
 }
 
 func FuzzParseInterrupts(f *testing.F) {

@@ -31,17 +31,9 @@ func mask(path string) Place { return Place{Mask, path} }
 
 // sysctlPath is where the key of sysctl(8) lies; an interface's own dots are
 // written as slashes.
-func sysctlPath(key string) string {
-	return "/proc/sys/" + strings.Map(func(r rune) rune {
-		switch r {
-		case '.':
-			return '/'
-		case '/':
-			return '.'
-		}
-		return r
-	}, key)
-}
+func sysctlPath(key string) string { return "/proc/sys/" + dotsAndSlashes.Replace(key) }
+
+var dotsAndSlashes = strings.NewReplacer(".", "/", "/", ".")
 
 func sysctl(key string) Place { return file(sysctlPath(key)) }
 
@@ -51,15 +43,7 @@ func (p Place) sysctlKey() string {
 	if !ok || p.Kind != File {
 		return ""
 	}
-	return strings.Map(func(r rune) rune {
-		switch r {
-		case '/':
-			return '.'
-		case '.':
-			return '/'
-		}
-		return r
-	}, path)
+	return dotsAndSlashes.Replace(path)
 }
 
 // String is the place as people name it.

@@ -24,40 +24,38 @@ type Profile struct {
 // Profiles lists the profiles. Their settings are applied in the order of All.
 func Profiles() []Profile {
 	return []Profile{
-		{"latency", "what shortens the way of a single packet", choices(
-			Choice{"tuned", Params{"profile": "network-latency"}},
-			Choice{"governor", nil}, Choice{"irqbalance", nil}, Choice{"irq", nil},
-			Choice{"slow-start-idle", nil}, Choice{"numa", nil}, Choice{"server-threads", nil},
-		)},
-		{"throughput", "what moves more bytes for the same CPU", choices(
-			Choice{"tuned", Params{"profile": "network-throughput"}},
-			Choice{"governor", nil}, Choice{"rings", nil}, Choice{"offloads", nil}, Choice{"mtu", nil},
-			Choice{"irqbalance", nil}, Choice{"irq", nil}, Choice{"xps", nil},
-			Choice{"socket-limits", nil}, Choice{"socket-buffers", nil}, Choice{"numa", nil},
-		)},
-		{"study-2016", "tail latency at constant rates (Machine Zone, 2016), less what is harmful today", choices(
-			Choice{"tuned", Params{"profile": "network-latency"}},
-			Choice{"irqbalance", nil}, Choice{"irq", nil}, Choice{"rps", nil}, Choice{"xps", nil},
-			Choice{"rfs", Params{"flows": "60000"}},
-			Choice{"server-threads", nil}, Choice{"sched-migration-cost", nil}, Choice{"notrack", nil},
-			Choice{"file-max", nil}, Choice{"local-ports", nil}, Choice{"tw-buckets", nil}, Choice{"tw-reuse", nil},
-			Choice{"fin-timeout", nil}, Choice{"slow-start-idle", nil},
-			Choice{"tcp-low-latency", nil}, Choice{"tcp-tw-recycle", nil},
-		)},
-		{"study-2024", "the tuned variants of the 40 Gbit/s study (A. Ducastel, 2024)", choices(
-			Choice{"smt", nil}, Choice{"governor", nil}, Choice{"mtu", nil}, Choice{"numa", nil},
-			Choice{"socket-limits", nil}, Choice{"socket-buffers", nil}, Choice{"metrics-save", nil},
-		)},
-		{"kube-ovn", "Kube-OVN's page on performance tuning", choices(
-			Choice{"tuned", Params{"profile": "network-latency"}},
-			Choice{"governor", nil}, Choice{"rings", nil}, Choice{"irqbalance", nil}, Choice{"irq", nil},
-			Choice{"ovn-lb", nil}, Choice{"ovn-skip-conntrack", nil}, Choice{"fastpath", nil}, Choice{"ovs-module", nil},
-			Choice{"stt-tunnel", nil},
-		)},
+		{"latency", "what shortens the way of a single packet", []Choice{
+			{"tuned", Params{"profile": "network-latency"}},
+			{"governor", nil}, {"irqbalance", nil}, {"irq", nil},
+			{"slow-start-idle", nil}, {"numa", nil}, {"server-threads", nil},
+		}},
+		{"throughput", "what moves more bytes for the same CPU", []Choice{
+			{"tuned", Params{"profile": "network-throughput"}},
+			{"governor", nil}, {"rings", nil}, {"offloads", nil}, {"mtu", nil},
+			{"irqbalance", nil}, {"irq", nil}, {"xps", nil},
+			{"socket-limits", nil}, {"socket-buffers", nil}, {"numa", nil},
+		}},
+		{"study-2016", "tail latency at constant rates (Machine Zone, 2016), less what is harmful today", []Choice{
+			{"tuned", Params{"profile": "network-latency"}},
+			{"irqbalance", nil}, {"irq", nil}, {"rps", nil}, {"xps", nil},
+			{"rfs", Params{"flows": "60000"}},
+			{"server-threads", nil}, {"sched-migration-cost", nil}, {"notrack", nil},
+			{"file-max", nil}, {"local-ports", nil}, {"tw-buckets", nil}, {"tw-reuse", nil},
+			{"fin-timeout", nil}, {"slow-start-idle", nil},
+			{"tcp-low-latency", nil}, {"tcp-tw-recycle", nil},
+		}},
+		{"study-2024", "the tuned variants of the 40 Gbit/s study (A. Ducastel, 2024)", []Choice{
+			{"smt", nil}, {"governor", nil}, {"mtu", nil}, {"numa", nil},
+			{"socket-limits", nil}, {"socket-buffers", nil}, {"metrics-save", nil},
+		}},
+		{"kube-ovn", "Kube-OVN's page on performance tuning", []Choice{
+			{"tuned", Params{"profile": "network-latency"}},
+			{"governor", nil}, {"rings", nil}, {"irqbalance", nil}, {"irq", nil},
+			{"ovn-lb", nil}, {"ovn-skip-conntrack", nil}, {"fastpath", nil}, {"ovs-module", nil},
+			{"stt-tunnel", nil},
+		}},
 	}
 }
-
-func choices(list ...Choice) []Choice { return list }
 
 // LookupProfile finds a profile by name. Its error is a *nearest.Error.
 func LookupProfile(name string) (Profile, error) {

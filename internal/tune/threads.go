@@ -1,6 +1,10 @@
 package tune
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/cnibench/cnibench/internal/cpulist"
+)
 
 // serverThreads is the reader's: the server and the client are not cnibench's
 // to configure.
@@ -15,7 +19,7 @@ var serverThreads = Setting{
 	Scope:   ScopeMachine,
 	Plan: func(f *Facts, _ Params) (Proposal, error) {
 		cores := f.Topology.Cores()
-		list := FormatCPUList(cores)
+		list := cpulist.Format(cores)
 		return Proposal{Advice: []string{
 			fmt.Sprintf("nginx: worker_processes %d, bound to CPUs %s (%s)", len(cores), list, affinity(cores)),
 			fmt.Sprintf("load generator: %d threads, taskset -c %s", len(cores), list),
@@ -27,7 +31,7 @@ var serverThreads = Setting{
 func affinity(cpus []int) string {
 	for i, cpu := range cpus {
 		if cpu != i {
-			return fmt.Sprintf("taskset -c %s and worker_cpu_affinity auto", FormatCPUList(cpus))
+			return fmt.Sprintf("taskset -c %s and worker_cpu_affinity auto", cpulist.Format(cpus))
 		}
 	}
 	if len(cpus) > 8 {

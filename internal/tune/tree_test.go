@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/cpulist"
 	"github.com/cnibench/cnibench/internal/host"
 )
 
@@ -86,7 +87,7 @@ func build(t testing.TB, s shape) (*Machine, string) {
 	w := writer{t, root}
 	var all []int
 	for n, list := range s.nodes {
-		cpus, err := ParseCPUList(list)
+		cpus, err := cpulist.Parse(list, maxCPUs-1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +95,7 @@ func build(t testing.TB, s shape) (*Machine, string) {
 		w.file(fmt.Sprintf("sys/devices/system/node/node%d/cpulist", n), list)
 	}
 	w.file("sys/devices/system/node/online", "0")
-	w.file("sys/devices/system/cpu/online", FormatCPUList(all))
+	w.file("sys/devices/system/cpu/online", cpulist.Format(all))
 	w.file("sys/devices/system/cpu/smt/control", s.smt)
 	for _, cpu := range all {
 		dir := fmt.Sprintf("sys/devices/system/cpu/cpu%d/", cpu)
@@ -103,7 +104,7 @@ func build(t testing.TB, s shape) (*Machine, string) {
 			core := cpu % s.siblings
 			threads = []int{core, core + s.siblings}
 		}
-		w.file(dir+"topology/thread_siblings_list", FormatCPUList(threads))
+		w.file(dir+"topology/thread_siblings_list", cpulist.Format(threads))
 		if s.governor != "" {
 			w.file(dir+"cpufreq/scaling_governor", s.governor)
 			w.file(dir+"cpufreq/scaling_available_governors", "performance powersave schedutil")

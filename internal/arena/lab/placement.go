@@ -1,10 +1,13 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/cpulist"
 )
 
 // Placement says which CPUs the client's node, the server's node and
@@ -57,32 +60,18 @@ func ParsePlacement(s string, cpus []int) (Placement, error) {
 }
 
 func parseCPUs(list string, cpus []int) ([]int, error) {
-	var chosen []int
-	for _, r := range strings.Split(list, "+") {
-		lo, hi, isRange := strings.Cut(r, "-")
-		first, err := strconv.Atoi(lo)
-		if err != nil {
-			return nil, err
-		}
-		last := first
-		if isRange {
-			if last, err = strconv.Atoi(hi); err != nil {
-				return nil, err
-			}
-		}
-		if first > last || last-first > len(cpus) {
-			return nil, fmt.Errorf("no range of CPUs: %s", r)
-		}
-		for c := first; c <= last; c++ {
-			if !slices.Contains(cpus, c) {
-				return nil, fmt.Errorf("CPU %d is not there; this process may use %v", c, cpus)
-			}
-			if !slices.Contains(chosen, c) {
-				chosen = append(chosen, c)
-			}
+	if list == "" || len(cpus) == 0 {
+		return nil, errors.New("no CPU")
+	}
+	chosen, err := cpulist.Parse(strings.ReplaceAll(list, "+", ","), slices.Max(cpus))
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range chosen {
+		if !slices.Contains(cpus, c) {
+			return nil, fmt.Errorf("CPU %d is not there; this process may use %v", c, cpus)
 		}
 	}
-	slices.Sort(chosen)
 	return chosen, nil
 }
 
