@@ -33,11 +33,19 @@ const (
 // a power of two and the next.
 const histogramStep = 1.0 / 1024
 
-// budget is the sources of a figure's error, the largest first; nil for figures that do not
+// budget is a figure whose sources of error are asked for.
+type budget struct {
+	*Evidence
+	at        Place
+	contender string
+	figure    float64
+}
+
+// parts are the sources of a figure's error, the largest first; nil for figures that do not
 // stand for their step. interval is the figure's own.
-func (e *Evidence) budget(at Place, contender string, figure float64, interval *Interval) []ErrorPart {
-	row := at.Row()
-	if !row.Has(result.Headline) || !(figure > 0) {
+func (b budget) parts(interval *Interval) []ErrorPart {
+	row := b.at.Row()
+	if !row.Has(result.Headline) || !(b.figure > 0) {
 		return nil
 	}
 	var list []ErrorPart
@@ -48,9 +56,9 @@ func (e *Evidence) budget(at Place, contender string, figure float64, interval *
 	}
 	tick, ticked := 0.0, false
 	if row.Has(result.CPUTime) {
-		tick, ticked = e.tickError(at, contender)
+		tick, ticked = b.tick()
 		add(ErrorTick, tick, ticked)
-		edges, known := e.edgeError(at, contender)
+		edges, known := b.edges()
 		add(ErrorEdges, edges, known)
 	}
 	if interval != nil {
@@ -58,35 +66,35 @@ func (e *Evidence) budget(at Place, contender string, figure float64, interval *
 		add(ErrorRounds, math.Sqrt(max(0, rounds*rounds-tick*tick)), true)
 	}
 	if row.Clock != "" {
-		add(ErrorClock, histogramStep+1e-9/figure, true)
-		own, known := e.generatorError(at, contender, figure)
+		add(ErrorClock, histogramStep+1e-9/b.figure, true)
+		own, known := b.generator()
 		add(ErrorGenerator, own, known)
 	}
 	slices.SortStableFunc(list, func(a, b ErrorPart) int { return cmp.Compare(b.Relative, a.Relative) })
 	return list
 }
 
-// samplesAt are the valid samples behind a figure.
-func (e *Evidence) samplesAt(at Place, contender string) []*result.Sample {
+// samples are the valid ones behind the figure.
+func (b budget) samples() []*result.Sample {
 	var list []*result.Sample
-	for _, s := range e.Valid {
-		if s.Contender == contender && s.Step == at.Step && GroupOf(s) == at.Group {
+	for _, s := range b.Valid {
+		if s.Contender == b.contender && s.Step == b.at.Step && GroupOf(s) == b.at.Group {
 			list = append(list, s)
 		}
 	}
 	return list
 }
 
-// tickError is of a kernel that samples CPU time: of n ticks that found the CPU busy, the
+// tick is the error of a kernel that samples CPU time: of n ticks that found the CPU busy, the
 // root of n by chance.
-func (e *Evidence) tickError(at Place, contender string) (relative float64, known bool) {
-	hz, err := strconv.ParseFloat(e.Run.Environment[HzKey], 64)
-	if err != nil || e.Run.Environment[TickKey] != "y" {
+func (b budget) tick() (relative float64, known bool) {
+	hz, err := strconv.ParseFloat(b.Run.Environment[HzKey], 64)
+	if err != nil || b.Run.Environment[TickKey] != "y" {
 		return 0, false
 	}
 	busy := 0.0 // CPU-seconds of all rounds
-	for _, s := range e.samplesAt(at, contender) {
-		switch row := at.Row(); row.Per {
+	for _, s := range b.samples() {
+		switch row := b.at.Row(); row.Per {
 		case result.Goodput:
 			busy += s.Metrics[row.Name] * s.Metrics[result.Goodput] / 1e9 * float64(s.Elapsed)
 		case result.Rate:
@@ -99,14 +107,14 @@ func (e *Evidence) tickError(at Place, contender string) (relative float64, know
 // twoSided is how many standard deviations hold 95 % of normal noise, on either side.
 const twoSided = 1.96
 
-// edgeError is how much longer or shorter the recorded window is than the load's, in the
+// edges is how much longer or shorter the recorded window is than the load's, in the
 // middle round. A window of file transfers has no length of its own.
-func (e *Evidence) edgeError(at Place, contender string) (relative float64, known bool) {
+func (b budget) edges() (relative float64, known bool) {
 	var apart []float64
-	for _, s := range e.samplesAt(at, contender) {
-		planned := float64(e.Run.Plan.Duration)
+	for _, s := range b.samples() {
+		planned := float64(b.Run.Plan.Duration)
 		if s.Slices != nil {
-			planned = float64(len(s.Slices.Cycles)) * float64(e.Run.Plan.Slice)
+			planned = float64(len(s.Slices.Cycles)) * float64(b.Run.Plan.Slice)
 		}
 		if _, whole := s.Metrics[result.Transfers]; !whole && planned > 0 && s.Elapsed > 0 {
 			apart = append(apart, math.Abs(float64(s.Elapsed)/planned-1))
@@ -115,12 +123,12 @@ func (e *Evidence) edgeError(at Place, contender string) (relative float64, know
 	return stat.Median(apart), len(apart) > 0
 }
 
-// generatorError is the part of a latency that the client itself made: its wake-up after
+// generator is the part of a latency that the client itself made: its wake-up after
 // the kernel had the response, and its late sends. network_time has none of it.
-func (e *Evidence) generatorError(at Place, contender string, figure float64) (relative float64, known bool) {
-	clock := at.Row().Clock
-	suffix := strings.TrimPrefix(at.Metric, clock)
-	of := func(clock string) float64 { return e.Headline(at.With(clock+suffix), contender) }
+func (b budget) generator() (relative float64, known bool) {
+	clock := b.at.Row().Clock
+	suffix := strings.TrimPrefix(b.at.Metric, clock)
+	of := func(clock string) float64 { return b.Headline(b.at.With(clock+suffix), b.contender) }
 	own := of("service_time") - of("network_time")
 	switch clock {
 	case "latency":
@@ -131,5 +139,5 @@ func (e *Evidence) generatorError(at Place, contender string, figure float64) (r
 	default:
 		return 0, false
 	}
-	return max(0, own) / figure, !math.IsNaN(own)
+	return max(0, own) / b.figure, !math.IsNaN(own)
 }

@@ -243,7 +243,7 @@ func (e *Evidence) figureResults() []Result {
 				r.VsBaseline = e.Compare(p, contender)
 			}
 			r.MDD, r.RoundsFor5 = e.resolution(p, contender)
-			r.Closest, r.Errors = closest[contender], e.budget(p, contender, r.Median, r.CI)
+			r.Closest, r.Errors = closest[contender], budget{e, p, contender, r.Median}.parts(r.CI)
 			results = append(results, r)
 		}
 	}
@@ -273,22 +273,24 @@ func (e *Evidence) orderedPlaces() []Place {
 	})
 }
 
-func (e *Evidence) CompareSteps(a, b string) int {
+// CompareSteps orders steps as the plan has them, others after.
+func (f *Facts) CompareSteps(a, b string) int {
 	position := func(id string) int {
-		i := slices.IndexFunc(e.Run.Plan.Steps, func(s result.Step) bool { return s.ID == id })
+		i := slices.IndexFunc(f.Run.Plan.Steps, func(s result.Step) bool { return s.ID == id })
 		return orLast(i)
 	}
 	return cmp.Or(cmp.Compare(position(a), position(b)), cmp.Compare(a, b))
 }
 
-// inOrder are the contenders of a map as the plan has them, others after.
-func (e *Evidence) Ordered(contenders map[string]Series) []string {
-	return slices.SortedFunc(maps.Keys(contenders), e.CompareContenders)
+// Ordered are the contenders of a map as the plan has them, others after.
+func (f *Facts) Ordered(contenders map[string]Series) []string {
+	return slices.SortedFunc(maps.Keys(contenders), f.CompareContenders)
 }
 
-func (e *Evidence) CompareContenders(a, b string) int {
+// CompareContenders orders contenders as the plan has them, others after.
+func (f *Facts) CompareContenders(a, b string) int {
 	position := func(id string) int {
-		i := slices.IndexFunc(e.Run.Plan.Contenders, func(c result.Entry) bool { return c.ID == id })
+		i := slices.IndexFunc(f.Run.Plan.Contenders, func(c result.Entry) bool { return c.ID == id })
 		return orLast(i)
 	}
 	return cmp.Or(cmp.Compare(position(a), position(b)), cmp.Compare(a, b))

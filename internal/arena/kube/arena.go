@@ -56,7 +56,7 @@ func newArena(ctx context.Context, cl *Cluster) (*Arena, error) {
 	if a.left, err = cl.allowed(ctx); err != nil {
 		return nil, err
 	}
-	if err := cl.untouched(ctx); err != nil {
+	if err := (leftovers{cl}).untouched(ctx); err != nil {
 		return nil, err
 	}
 	tolerated, err := tolerations(a.opt.Tolerations)

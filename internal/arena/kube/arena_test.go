@@ -281,7 +281,7 @@ func TestWhatAnEarlierRunHasLeft(t *testing.T) {
 	if text := unsupported(t, err); !strings.Contains(text, "cnibench-old (made ") || !strings.Contains(text, "cnibench clean --arena kube") {
 		t.Error(text)
 	}
-	did, err := b.clean(t.Context(), true)
+	did, err := leftovers{b.Cluster}.clean(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -205,7 +205,7 @@ func TestKubeWithin(t *testing.T) {
 	if err := errors.Join(s.Close(t.Context()), n.Down(t.Context())); err != nil {
 		t.Error(err)
 	}
-	if runs, err := a.cl.runsWithin(t.Context()); err != nil || runs != nil {
+	if runs, err := (leftovers{a.cl}).runsWithin(t.Context()); err != nil || runs != nil {
 		t.Errorf("left behind: %v, %v", runs, err)
 	}
 }

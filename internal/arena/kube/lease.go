@@ -202,7 +202,7 @@ func (cl *Cluster) dropLease(ctx context.Context, namespace, name, run string) e
 
 // alive returns those of the runs, each with the namespace of its Lease, whose Lease
 // is renewed while this looks on. It reads no clock of another machine.
-func (cl *Cluster) alive(ctx context.Context, runs map[string]string) (map[string]bool, error) {
+func (cl leftovers) alive(ctx context.Context, runs map[string]string) (map[string]bool, error) {
 	alive := map[string]bool{}
 	if len(runs) == 0 {
 		return alive, nil
@@ -238,7 +238,7 @@ func (cl *Cluster) alive(ctx context.Context, runs map[string]string) (map[strin
 }
 
 // renewal is when the run renewed its Lease last, by its own clock; empty without one.
-func (cl *Cluster) renewal(ctx context.Context, namespace, run string) (string, error) {
+func (cl leftovers) renewal(ctx context.Context, namespace, run string) (string, error) {
 	var renewal string
 	err := cl.do(ctx, "read the lease of run "+run, func(ctx context.Context) error {
 		there, err := cl.Client.CoordinationV1().Leases(namespace).Get(ctx, leaseName, metav1.GetOptions{})

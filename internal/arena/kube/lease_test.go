@@ -161,7 +161,7 @@ func TestCleanSparesRunsUnderWay(t *testing.T) {
 						l.stop()
 					}
 					begin := time.Now()
-					did, err := b.clean(t.Context(), how == "told")
+					did, err := leftovers{b.Cluster}.clean(t.Context(), how == "told")
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -182,7 +182,7 @@ func TestCleanSparesRunsUnderWay(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, Options{}, namespaceFor("cnibench-old", "cnibench-old", "privileged", nil))
-		did, err := b.clean(t.Context(), false)
+		did, err := leftovers{b.Cluster}.clean(t.Context(), false)
 		if diff := cmp.Diff(&Cleaned{Removed: []string{"cnibench-old"}}, did); diff != "" || err != nil {
 			t.Error(diff, err)
 		}

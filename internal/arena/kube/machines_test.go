@@ -177,7 +177,7 @@ func TestMachinesClean(t *testing.T) {
 	if err != nil || len(pods.Items) != 1 || !pods.Items[0].Spec.HostPID {
 		t.Errorf("%+v, %v", pods.Items, err)
 	}
-	did, err := b.clean(t.Context(), true)
+	did, err := leftovers{b.Cluster}.clean(t.Context(), true)
 	if err != nil || len(did.Removed) != 1 || b.left(t) != nil {
 		t.Errorf("%+v, %v; left %v", did, err, b.left(t))
 	}

@@ -144,9 +144,12 @@ func (cl *Cluster) giveUpLost(ctx context.Context, namespace string) {
 	}
 }
 
+// leftovers are what earlier runs left in the cluster, and what becomes of it.
+type leftovers struct{ *Cluster }
+
 // untouched refuses a cluster in which an earlier run has left something, or
 // another one runs: both disturb a measurement.
-func (cl *Cluster) untouched(ctx context.Context) error {
+func (cl leftovers) untouched(ctx context.Context) error {
 	if len(cl.Options.Within) > 0 {
 		return cl.untouchedWithin(ctx)
 	}
@@ -170,7 +173,7 @@ func (cl *Cluster) untouched(ctx context.Context) error {
 }
 
 // ours are the namespaces of runs.
-func (cl *Cluster) ours(ctx context.Context) ([]corev1.Namespace, error) {
+func (cl leftovers) ours(ctx context.Context) ([]corev1.Namespace, error) {
 	var list *corev1.NamespaceList
 	err := cl.do(ctx, "list namespaces", func(ctx context.Context) (err error) {
 		list, err = cl.Client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: ours})
@@ -195,10 +198,10 @@ func Clean(ctx context.Context, o Options, all bool) (*Cleaned, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cl.clean(ctx, all)
+	return leftovers{cl}.clean(ctx, all)
 }
 
-func (cl *Cluster) clean(ctx context.Context, all bool) (*Cleaned, error) {
+func (cl leftovers) clean(ctx context.Context, all bool) (*Cleaned, error) {
 	if len(cl.Options.Within) > 0 {
 		return cl.cleanWithin(ctx, all)
 	}
@@ -227,7 +230,7 @@ func (cl *Cluster) clean(ctx context.Context, all bool) (*Cleaned, error) {
 }
 
 // spare returns those of the runs that clean leaves alone.
-func (cl *Cluster) spare(ctx context.Context, leases map[string]string, all bool) (map[string]bool, error) {
+func (cl leftovers) spare(ctx context.Context, leases map[string]string, all bool) (map[string]bool, error) {
 	if all {
 		return nil, nil
 	}

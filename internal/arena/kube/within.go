@@ -27,7 +27,7 @@ const labelSandbox = "cnibench.io/sandbox"
 var withinLabels = []map[string]string{{"team": "near"}, {"team": "far", "trusted": "yes"}}
 
 // untouchedWithin is untouched for the namespaces that an administrator made.
-func (cl *Cluster) untouchedWithin(ctx context.Context) error {
+func (cl leftovers) untouchedWithin(ctx context.Context) error {
 	runs, err := cl.runsWithin(ctx)
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (cl *Cluster) untouchedWithin(ctx context.Context) error {
 }
 
 // runsWithin are the runs that have something in the namespaces, sorted.
-func (cl *Cluster) runsWithin(ctx context.Context) ([]string, error) {
+func (cl leftovers) runsWithin(ctx context.Context) ([]string, error) {
 	runs := map[string]bool{}
 	for _, ns := range cl.Options.Within {
 		pods, err := cl.pods(ctx, ns)
@@ -60,7 +60,7 @@ func (cl *Cluster) runsWithin(ctx context.Context) ([]string, error) {
 }
 
 // cleanWithin is clean for the namespaces.
-func (cl *Cluster) cleanWithin(ctx context.Context, all bool) (*Cleaned, error) {
+func (cl leftovers) cleanWithin(ctx context.Context, all bool) (*Cleaned, error) {
 	runs, err := cl.runsWithin(ctx)
 	if err != nil {
 		return nil, err

@@ -118,7 +118,7 @@ func TestWithinClean(t *testing.T) {
 	if text := unsupported(t, err); !strings.Contains(text, "cnibench clean --arena kube --namespace measure") {
 		t.Error(text)
 	}
-	did, err := b.clean(t.Context(), true)
+	did, err := leftovers{b.Cluster}.clean(t.Context(), true)
 	if err != nil || len(did.Removed) != 1 {
 		t.Errorf("%+v, %v", did, err)
 	}

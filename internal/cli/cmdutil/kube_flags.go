@@ -29,15 +29,15 @@ func AddProgram(c *cobra.Command, k *run.Cluster) {
 	Fixed(c, "pull-policy", PullPolicies)
 }
 
-// addImage adds what every pod needs.
-func addImage(c *cobra.Command, k *run.Cluster) {
+// AddImage adds what every pod needs.
+func AddImage(c *cobra.Command, k *run.Cluster) {
 	AddProgram(c, k)
 	c.Flags().StringSliceVar(&k.Tolerations, "tolerations", nil, "kube: taints that the pods tolerate, as `key[=value]:effect`, or all")
 }
 
 // AddPods adds what the pods of a measurement are.
 func AddPods(c *cobra.Command, k *run.Cluster) {
-	addImage(c, k)
+	AddImage(c, k)
 	fl := c.Flags()
 	AddWithin(c, k)
 	fl.StringVar(&k.Namespace, "namespace-prefix", run.DefaultNamespace, "kube: beginning of the name of the namespace that is made")
