@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/cli/tunecmd"
+	"github.com/cnibench/cnibench/internal/run/tunebench"
 
 	"github.com/spf13/cobra"
 
@@ -73,6 +74,6 @@ func runTuneBench(c *cobra.Command, f *tuneBenchFlags, args []string) error {
 		return err
 	}
 	f.run.from(c)
-	b := run.TuneBench{Request: &f.run.Request, Contender: f.contender, Steps: f.steps, Machine: f.machine, Settings: settings}
+	b := tunebench.Bench{Request: &f.run.Request, Contender: f.contender, Steps: f.steps, Machine: f.machine, Settings: settings}
 	return b.Run(c.Context(), func(j tune.Judgement) error { return f.print(c.OutOrStdout(), j) })
 }

@@ -199,7 +199,7 @@ func (j *Job) partPlan() error {
 	if err != nil {
 		return err
 	}
-	j.place = NewLab(options)
+	j.Place = NewLab(options)
 	if j.Catalogue, err = LoadCatalogue(); err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func TestNothingBeforeTheGuest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &Job{request: &Request{Baseline: "host", Out: dir, GuestFollows: true}, Catalogue: catalogue, place: &LabPlace{}, Wanted: []string{"cilium-netkit"}, Plan: runOf("lab").Plan}
+	j := &Job{request: &Request{Baseline: "host", Out: dir, GuestFollows: true}, Catalogue: catalogue, Place: &LabPlace{}, Wanted: []string{"cilium-netkit"}, Plan: runOf("lab").Plan}
 	_, _, _, err = j.openStore(t.Context(), poor{}, nil)
 	if exit.Code(err) != exit.Unsupported || err.Error() != "" {
 		t.Errorf("%q: exit code %d, want %d without words", err, exit.Code(err), exit.Unsupported)

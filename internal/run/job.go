@@ -15,7 +15,7 @@ import (
 type Job struct {
 	request   *Request
 	asked     Request // the request as it came, for the process that carries it out
-	place     Place
+	Place     Place
 	Catalogue *Catalogue
 	Wanted    []string    // the contenders asked for by name; nil: all that are supported
 	only      []string    // the only contenders to consider; nil: all
@@ -70,10 +70,10 @@ func (f *Request) Prepare() (*Job, error) {
 			return nil, err
 		}
 	}
-	if j.place, err = kind.place(f); err != nil {
+	if j.Place, err = kind.place(f); err != nil {
 		return nil, err
 	}
-	if j.Catalogue, err = LoadCatalogue(j.place.Own()...); err != nil {
+	if j.Catalogue, err = LoadCatalogue(j.Place.Own()...); err != nil {
 		return nil, err
 	}
 	if j.resumed != nil {
@@ -87,7 +87,7 @@ func (j *Job) Lead(ctx context.Context) error {
 	if err := j.vouch(); err != nil {
 		return err
 	}
-	return j.place.Lead(ctx, j)
+	return j.Place.Lead(ctx, j)
 }
 
 // privilegedForNothing refuses privileged pods in a run that needs none.

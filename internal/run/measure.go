@@ -24,7 +24,7 @@ import (
 
 // Run measures and reports. It runs inside the place.
 func (j *Job) Run(ctx context.Context) error {
-	at, err := j.place.Open(ctx)
+	at, err := j.Place.Open(ctx)
 	if err == nil && j.Wrap != nil {
 		at.Arena, err = j.Wrap(at.Arena)
 	}

@@ -115,7 +115,7 @@ func TestPartRunsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &Job{request: &Request{Baseline: "host", Out: filepath.Join(dir, PartDir)}, Catalogue: cat, place: &LabPlace{}, only: []string{"cilium-netkit"}, Plan: whole.Plan}
+	j := &Job{request: &Request{Baseline: "host", Out: filepath.Join(dir, PartDir)}, Catalogue: cat, Place: &LabPlace{}, only: []string{"cilium-netkit"}, Plan: whole.Plan}
 	j.Plan.Contenders = nil
 	if _, _, _, err := j.openStore(t.Context(), microvm.New(poor{}), nil); err == nil || exit.Code(err) != exit.Unsupported {
 		t.Errorf("%v: exit code %d, want %d", err, exit.Code(err), exit.Unsupported)
@@ -220,7 +220,7 @@ func TestMissingProgramLeavesOut(t *testing.T) {
 	}
 	enlist := func(wanted ...string) (*result.Run, error) {
 		run := &result.Run{Baseline: "host"}
-		j := &Job{request: &Request{Baseline: "host"}, Catalogue: cat, place: &LabPlace{}, Wanted: wanted}
+		j := &Job{request: &Request{Baseline: "host"}, Catalogue: cat, Place: &LabPlace{}, Wanted: wanted}
 		return run, j.enlist(t.Context(), lacking{}, run)
 	}
 	run, err := enlist("calico-noencap", "cilium", "macvlan")

@@ -55,12 +55,12 @@ func (j *Job) newPlan() error {
 	if _, err := j.Catalogue.Contender(f.Baseline); err != nil {
 		return err
 	}
-	if j.Wanted, err = f.contenders(j.Catalogue, j.place); err != nil {
+	if j.Wanted, err = f.contenders(j.Catalogue, j.Place); err != nil {
 		return err
 	}
 	if f.Study != "" && j.Wanted == nil && (f.Arena != Kube || f.Cluster.Install) {
 		j.only = j.Catalogue.OfStudy(f.Study)
-		for _, own := range j.place.Own() {
+		for _, own := range j.Place.Own() {
 			j.only = append(j.only, own.ID)
 		}
 	}
@@ -97,7 +97,7 @@ func (j *Job) programs(steps []result.Step) error {
 		wanted = append(wanted, programs.Workload(step.Workload)...)
 	}
 	slices.Sort(wanted)
-	return j.place.Equip(slices.Compact(wanted))
+	return j.Place.Equip(slices.Compact(wanted))
 }
 
 // enlist puts the contenders that run into the plan: first the baseline, once for every
@@ -109,7 +109,7 @@ func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 		return err
 	}
 	if err := a.Supports(ctx, base); err != nil {
-		u, own := arena.AsUnsupported(err), j.place.Own()
+		u, own := arena.AsUnsupported(err), j.Place.Own()
 		if u == nil || j.request.Arena != Kube || j.request.Given["baseline"] || len(own) != 1 || slices.Contains(j.Wanted, base.ID) {
 			return fmt.Errorf("baseline %s: %w", base.ID, err)
 		}
@@ -120,7 +120,7 @@ func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 		base = own[0]
 		j.request.Baseline, run.Baseline = base.ID, base.ID
 	}
-	candidates := j.place.Candidates(j.Catalogue.Contenders)
+	candidates := j.Place.Candidates(j.Catalogue.Contenders)
 	if j.Wanted != nil {
 		if candidates, err = j.Catalogue.Pick(j.Wanted); err != nil {
 			return err
@@ -134,11 +134,11 @@ func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 	var left []error // of those asked for by name: a program, or a right of this user, is missing
 	guest := false   // the guest that follows may run some
 	log := console.Logger(os.Stderr)
-	run.Contenders = append(run.Contenders, j.place.Describe(base))
+	run.Contenders = append(run.Contenders, j.Place.Describe(base))
 	for _, c := range candidates {
 		err := a.Supports(ctx, c)
 		switch u := arena.AsUnsupported(err); {
-		case u != nil && (j.Wanted != nil || slices.Contains(j.place.Own(), c)) && !j.leaves(u) && !u.Program && !u.Denied: // asked for by name
+		case u != nil && (j.Wanted != nil || slices.Contains(j.Place.Own(), c)) && !j.leaves(u) && !u.Program && !u.Denied: // asked for by name
 			return fmt.Errorf("contender %s: %w", c.ID, withGuestRemedy(u))
 		case u != nil:
 			guest = guest || j.leaves(u)
@@ -160,7 +160,7 @@ func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 			continue
 		}
 		entries = append(entries, result.Entry{ID: c.ID, Underlay: underlay})
-		run.Contenders = append(run.Contenders, j.place.Describe(c))
+		run.Contenders = append(run.Contenders, j.Place.Describe(c))
 	}
 	if left != nil && len(underlays) == 0 && !guest {
 		return exit.With(exit.Unsupported, errors.Join(left...))

@@ -68,7 +68,7 @@ func SelfTest(ctx context.Context, f *Request, show func(selftest.Result) error)
 		defer selftest.Neighbour(max(1, runtime.NumCPU()/2), 1, selfTestBusy)()
 		return Contain(ctx)
 	}
-	return j.place.Inside(ctx, func(ctx context.Context) error {
+	return j.Place.Inside(ctx, func(ctx context.Context) error {
 		f.Stdout = io.Discard
 		if err := j.Run(ctx); err != nil {
 			return err
@@ -138,7 +138,7 @@ func (f *Request) selfTest() (*Job, selftest.Bed, error) {
 		j.Wanted = append(j.Wanted, c.ID)
 	}
 	var known *contender.Contender
-	if k, ok := j.place.(*KubePlace); ok {
+	if k, ok := j.Place.(*KubePlace); ok {
 		k.Options.Beside, k.Options.NetAdmin = true, f.Cluster.Privileged
 		known = base
 	}

@@ -87,7 +87,7 @@ func (j *Job) planned() (names []string, exact bool) {
 		}
 		return names, true
 	}
-	for _, c := range j.place.Candidates(j.Catalogue.Contenders) {
+	for _, c := range j.Place.Candidates(j.Catalogue.Contenders) {
 		if (j.request.Arena == Kube || c.Lab.None == "") && (j.only == nil || slices.Contains(j.only, c.ID)) {
 			add(c.ID)
 		}

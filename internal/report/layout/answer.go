@@ -31,7 +31,7 @@ func (v *View) Answer() []string {
 			prefix = g.Title() + ": "
 		}
 		for _, c := range v.Telling(g) {
-			if s := v.verdict(g, c); s != "" {
+			if s := (answer{v}).verdict(g, c); s != "" {
 				said = append(said, prefix+s)
 			}
 		}
@@ -59,8 +59,11 @@ func (v *View) Telling(g *Group) []Column {
 	return out
 }
 
+// answer is what is said of single columns.
+type answer struct{ *View }
+
 // verdict says who is best in a column, and where the others stand.
-func (v *View) verdict(g *Group, c Column) string {
+func (v answer) verdict(g *Group, c Column) string {
 	about := fmt.Sprintf("%s (%s)", c.Head(), v.StepName(c.Step))
 	if !v.Usable(g, c) {
 		return about + ": " + v.Unusable(g, c) + "."
@@ -106,7 +109,7 @@ func (v *View) verdict(g *Group, c Column) string {
 }
 
 // byMedians is the order that the rounds are too few to confirm.
-func (v *View) byMedians(c Column, figures []*analysis.Result) string {
+func (v answer) byMedians(c Column, figures []*analysis.Result) string {
 	others := slices.DeleteFunc(slices.Clone(figures), func(f *analysis.Result) bool { return f.Contender == v.Baseline })
 	s := fmt.Sprintf("not sure: %s tell nobody apart. By the medians %s is first (%s)", unit.Plural(v.Run.Rounds, "round"), others[0].Contender, Value(others[0]))
 	return strings.Join(append([]string{s}, v.byFamily(c, others)...), ". ") + "."
@@ -114,7 +117,7 @@ func (v *View) byMedians(c Column, figures []*analysis.Result) string {
 
 // byFamily is the ratios of the others by what carries their packets, the best family
 // first: "Routes: 0.62–0.74 of host".
-func (v *View) byFamily(c Column, others []*analysis.Result) []string {
+func (v answer) byFamily(c Column, others []*analysis.Result) []string {
 	var order []string
 	ratios := map[string][]float64{}
 	for _, f := range others {
@@ -139,7 +142,7 @@ func (v *View) byFamily(c Column, others []*analysis.Result) []string {
 }
 
 // than is the ratio of the best to the baseline, where they have one.
-func (v *View) than(c Column, best []*analysis.Result) string {
+func (v answer) than(c Column, best []*analysis.Result) string {
 	var ratios []float64
 	for _, f := range best {
 		if f.VsBaseline != nil {
@@ -153,7 +156,7 @@ func (v *View) than(c Column, best []*analysis.Result) string {
 }
 
 // of is what a ratio is of: "of host", or "times host's" where less is better.
-func (v *View) of(c Column) string {
+func (v answer) of(c Column) string {
 	if c.Better == result.Lower {
 		return " times " + v.Baseline + "'s"
 	}
@@ -175,7 +178,7 @@ var transports = map[string]string{
 }
 
 // family is what carries a contender's packets; encryption hides the rest.
-func (v *View) family(contender string) string {
+func (v answer) family(contender string) string {
 	if kind := v.Capability(contender, "encryption"); kind != "" && kind != "no" && kind != "yes" {
 		if words := transports[kind]; words != "" {
 			return words

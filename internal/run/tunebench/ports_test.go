@@ -1,4 +1,4 @@
-package run
+package tunebench
 
 import (
 	"strings"
@@ -9,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/cpulist"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/tune"
 )
 
@@ -44,7 +45,7 @@ func TestNotrackPorts(t *testing.T) {
 			}
 		})
 	}
-	catalogue, err := LoadCatalogue()
+	catalogue, err := run.LoadCatalogue()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,6 @@
-package run
+// Package tunebench measures what host settings do to a contender of the lab. What a
+// setting is and how a run is judged is in package tune. Next: Bench, below.
+package tunebench
 
 import (
 	"context"
@@ -17,14 +19,15 @@ import (
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/tune"
 )
 
-// TuneBench measures what settings do to a contender of the lab: it runs the
+// Bench measures what settings do to a contender of the lab: it runs the
 // contender without them, with each alone and with all together, as contenders of
 // one run. Next: package tune, which makes the variants and judges them.
-type TuneBench struct {
-	Request   *Request // of the run; its contenders and baseline are set here
+type Bench struct {
+	Request   *run.Request // of the run; its contenders and baseline are set here
 	Contender string
 	Steps     []string // the only steps of the suite to measure; nil: all
 	Machine   bool     // settings of the whole machine are applied, too, during each visit
@@ -36,12 +39,12 @@ type TuneBench struct {
 
 // Run measures, and hands what the settings did to show. Outside of the lab's
 // container it starts this same command line there.
-func (b *TuneBench) Run(ctx context.Context, show func(tune.Judgement) error) error {
+func (b *Bench) Run(ctx context.Context, show func(tune.Judgement) error) error {
 	f := b.Request
 	if b.Contender == "" {
 		return exit.Usage("which contender? give --contender; see `cnibench list contenders`")
 	}
-	if f.Arena == Kube {
+	if f.Arena == run.Kube {
 		return &arena.Unsupported{
 			Reason: "settings are measured in a lab, which leaves the nodes of a cluster alone",
 			Remedy: "leave --arena out; or for a cluster that is yours: `cnibench run --arena kube`, `cnibench tune apply --arena kube --privileged`, the run again, and `cnibench compare` of both",
@@ -80,7 +83,7 @@ func (b *TuneBench) Run(ctx context.Context, show func(tune.Judgement) error) er
 	if !lab.Contained() {
 		return b.lead(ctx)
 	}
-	return j.place.Inside(ctx, func(ctx context.Context) error {
+	return j.Place.Inside(ctx, func(ctx context.Context) error {
 		j.Wrap = func(a arena.Arena) (arena.Arena, error) { return b.wrap(a, variants) }
 		// The run's own table would say the same at greater length.
 		f.Stdout = io.Discard
@@ -96,14 +99,14 @@ func (b *TuneBench) Run(ctx context.Context, show func(tune.Judgement) error) er
 		if err != nil {
 			return err
 		}
-		return show(tune.Judge(Assemble(f.Out, rec, analysis.Options{}), rec.Samples, variants))
+		return show(tune.Judge(run.Assemble(f.Out, rec, analysis.Options{}), rec.Samples, variants))
 	})
 }
 
 // lead starts the lab. If the lab was killed before it took back the settings of this
 // machine, the error says how to do so.
-func (b *TuneBench) lead(ctx context.Context) error {
-	err := Contain(ctx)
+func (b *Bench) lead(ctx context.Context) error {
+	err := run.Contain(ctx)
 	dir, dirErr := tune.StateDir()
 	if err == nil || !b.Machine || dirErr != nil || !tune.HasJournal(dir) {
 		return err
@@ -118,7 +121,7 @@ func (b *TuneBench) lead(ctx context.Context) error {
 
 // closeJournal ends the tuning of the machine. Errors: changes that were not
 // taken back.
-func (b *TuneBench) closeJournal() error {
+func (b *Bench) closeJournal() error {
 	if b.journal == nil {
 		return nil
 	}
@@ -135,7 +138,7 @@ func (b *TuneBench) closeJournal() error {
 }
 
 // interrupted is the error of an interrupted bench; it names what was measured until then.
-func (b *TuneBench) interrupted() error {
+func (b *Bench) interrupted() error {
 	if _, err := result.Load(b.Request.Out); err != nil {
 		return errors.New("interrupted before the first sample")
 	}
@@ -144,7 +147,7 @@ func (b *TuneBench) interrupted() error {
 
 // benchable leaves out the settings that the lab can't measure and names them on
 // standard error. It is an error if no setting is left.
-func (b *TuneBench) benchable(req tune.Request) (tune.Request, error) {
+func (b *Bench) benchable(req tune.Request) (tune.Request, error) {
 	var kept []tune.Choice
 	var left []string
 	remedy := "apply it with `cnibench tune apply`, and compare a run before with one after"
@@ -203,7 +206,7 @@ func keepSteps(p *result.Plan, names []string) error {
 }
 
 // enlist adds the variants to what the job runs.
-func (b *TuneBench) enlist(j *Job, base *contender.Contender, req tune.Request) []tune.Variant {
+func (b *Bench) enlist(j *run.Job, base *contender.Contender, req tune.Request) []tune.Variant {
 	variants := tune.Variants(b.Contender, req)
 	for _, v := range variants {
 		j.Catalogue.Contenders = append(j.Catalogue.Contenders, v.Contender(base))
@@ -215,7 +218,7 @@ func (b *TuneBench) enlist(j *Job, base *contender.Contender, req tune.Request) 
 }
 
 // wrap returns the lab as an arena that tunes contenders once they are up.
-func (b *TuneBench) wrap(a arena.Arena, variants []tune.Variant) (arena.Arena, error) {
+func (b *Bench) wrap(a arena.Arena, variants []tune.Variant) (arena.Arena, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package run
+package tunebench
 
 import (
 	"os"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/tune"
 )
 
@@ -42,7 +43,7 @@ func TestBenchLeaves(t *testing.T) {
 		}
 	}
 	apply(keys[0])
-	f := TuneBench{journal: j, before: len(j.Entries())}
+	f := Bench{journal: j, before: len(j.Entries())}
 	apply(keys[1])
 	if err := f.closeJournal(); err == nil || err.Error() != "not taken back: vm.swappiness" {
 		t.Error(err)
@@ -51,11 +52,11 @@ func TestBenchLeaves(t *testing.T) {
 
 // An interrupted bench points at a report only where there is a run.
 func TestBenchInterrupted(t *testing.T) {
-	f := TuneBench{Request: &Request{Out: filepath.Join(t.TempDir(), "run")}}
+	f := Bench{Request: &run.Request{Out: filepath.Join(t.TempDir(), "run")}}
 	if err := f.interrupted(); strings.Contains(err.Error(), "report") {
 		t.Error(err)
 	}
-	f.Request.Out = "../result/testdata/v1"
+	f.Request.Out = "../../result/testdata/v1"
 	if err := f.interrupted(); !strings.HasSuffix(err.Error(), "cnibench report "+f.Request.Out) {
 		t.Error(err)
 	}
