@@ -21,7 +21,7 @@ type flagGroup struct {
 func flagGroups() []flagGroup {
 	return []flagGroup{
 		{"What", "", []string{
-			"suite", "step", "set", "contenders", "contender", "baseline", "profile", "sysctl", "machine", "nic",
+			"study", "scale", "suite", "step", "steps", "set", "contenders", "contender", "baseline", "profile", "sysctl", "machine", "nic",
 			"arena", "nodes", "mtu", "line-rate", "services", "rates", "check", "packages", "cache", "force", "plan", "config",
 		}},
 		{"How long", "", []string{"rounds", "until", "max-time", "duration", "warmup", "slice", "seed"}},

@@ -81,8 +81,12 @@ func (s *stopping) enough(round int) bool {
 		case known:
 			// An interval's width goes with the root of the rounds.
 			need := int(math.Ceil(float64(round) * (math.Pow(widest.half/s.until, 2) - 1)))
-			s.say(fmt.Sprintf("round %d: the widest interval of a ratio is ±%s (%s); ±%s would take some %d more rounds, %s",
-				round, analysis.Percent(widest.half), widest.what, analysis.Percent(s.until), need, (time.Duration(need) * s.longest).Round(time.Second)))
+			more := fmt.Sprintf("would take some %d more rounds, %s", need, (time.Duration(need) * s.longest).Round(time.Second))
+			if need > mostRounds {
+				more = "is out of reach on this machine"
+			}
+			s.say(fmt.Sprintf("round %d: the widest interval of a ratio is ±%s (%s); ±%s %s",
+				round, analysis.Percent(widest.half), widest.what, analysis.Percent(s.until), more))
 		}
 	}
 	if s.most > 0 && round >= s.least && now.Sub(s.begun)+s.longest > s.most {

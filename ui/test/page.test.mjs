@@ -41,7 +41,7 @@ const visibleRows = (page, view) => page.locator(`#${view} tr[data-c]:visible`);
 
 async function drawn(page, view) {
   for (const figure of await page.locator(`#${view} figure:visible`).all()) {
-    await figure.scrollIntoViewIfNeeded();
+    await figure.locator(".chart").evaluate((c) => c.scrollIntoView({ block: "center" })); // a caption can be taller than a phone
     await figure.locator("svg").waitFor();
     const paths = await figure.locator("svg path, svg rect").count();
     assert.ok(paths > 3, `${await figure.locator("figcaption").innerText()}: only ${paths} shapes`);

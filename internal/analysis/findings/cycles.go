@@ -6,6 +6,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // disturbedCycles tells how many cycles of each step were left out, and in how many
@@ -39,7 +40,7 @@ func disturbedCycles(e *evidence) []analysis.Finding {
 		}
 		if n := used[step.ID]; n > 0 {
 			list = append(list, analysis.Finding{Severity: analysis.Warn, Step: step.ID, Text: fmt.Sprintf(
-				"in %d rounds so many cycles were disturbed by the hypervisor or other processes that all were used", n)})
+				"in %s so many cycles were disturbed by the hypervisor or other processes that all were used", unit.Plural(n, "round"))})
 		}
 	}
 	return list

@@ -89,7 +89,7 @@ var rules = []rule{
 		notMeasured},
 	{Kind{"no_baseline", analysis.Warn,
 		"There is no valid sample of the baseline beside some contenders, so that there is nothing to give their ratios to.",
-		"Run with the baseline among the contenders, on the same underlay and kernel."},
+		"If its samples were dropped, the other findings say why; else run with the baseline among the contenders, on the same underlay and kernel."},
 		noBaseline},
 	{Kind{"zero_baseline", analysis.Info,
 		"A figure of the baseline is zero in some round, so that no ratio to it can be formed; leaving the round out would bend the rest.",

@@ -220,7 +220,7 @@ func coarseResolution(e *evidence) []analysis.Finding {
 		switch typical := stat.Median(shown); {
 		case len(needed) == 0:
 		case len(shown) == 0:
-			blind = append(blind, fmt.Sprintf("%s %d", name, most))
+			blind = append(blind, name+" "+reachable(most))
 		case typical >= coarseFrom:
 			coarse = append(coarse, name+" "+analysis.Percent(typical))
 			rounds = max(rounds, most)
@@ -229,15 +229,26 @@ func coarseResolution(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	if len(coarse) > 0 {
 		list = append(list, analysis.Finding{Text: fmt.Sprintf(
-			"the smallest difference to %s that these rounds would show in four of five runs, for a typical contender: %s; all of them would show 5 %% with about %d rounds",
-			e.Run.Baseline, shortened(coarse), rounds)})
+			"the smallest difference to %s that these rounds would show in four of five runs, for a typical contender: %s; to show one of 5 %% in all of them: %s",
+			e.Run.Baseline, shortened(coarse), reachable(rounds))})
 	}
 	if len(blind) > 0 {
 		list = append(list, analysis.Finding{Text: fmt.Sprintf(
-			"these rounds are too few for any difference to %s to be more than luck; for a typical contender to show one of 5 %% it takes about so many: %s",
+			"these rounds are too few for any difference to %s to be more than luck; for a typical contender to show one of 5 %% it takes: %s",
 			e.Run.Baseline, shortened(blind))})
 	}
 	return list
+}
+
+// mostRounds is how many rounds somebody can be asked for.
+const mostRounds = 50
+
+// reachable says how many rounds a difference of 5 % takes, or that no sensible number does.
+func reachable(rounds int) string {
+	if rounds > mostRounds {
+		return "out of reach on this machine"
+	}
+	return fmt.Sprintf("about %d rounds", rounds)
 }
 
 // shortened is a list of at most mostListed parts.

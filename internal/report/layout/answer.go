@@ -40,6 +40,9 @@ func (v *View) Answer() []string {
 		return []string{"No valid sample: there is nothing to compare. The findings say why."}
 	}
 	said = append(said, v.quality())
+	if v.Run.Unpaired {
+		return append(said, "Next: others measured this, and it can't be measured again here; cnibench run compares on a machine of your own.")
+	}
 	if causes := v.Causes(); len(causes) > 0 && causes[0].next != "" && causes[0].Severity != analysis.Info {
 		said = append(said, "Next: "+strings.TrimSuffix(causes[0].next, ".")+".")
 	}
@@ -111,7 +114,11 @@ func (v answer) verdict(g *Group, c Column) string {
 // byMedians is the order that the rounds are too few to confirm.
 func (v answer) byMedians(c Column, figures []*analysis.Result) string {
 	others := slices.DeleteFunc(slices.Clone(figures), func(f *analysis.Result) bool { return f.Contender == v.Baseline })
-	s := fmt.Sprintf("not sure: %s tell nobody apart. By the medians %s is first (%s)", unit.Plural(v.Run.Rounds, "round"), others[0].Contender, Value(others[0]))
+	tell := "tell"
+	if v.Run.Rounds == 1 {
+		tell = "tells"
+	}
+	s := fmt.Sprintf("not sure: %s %s nobody apart. By the medians %s is first (%s)", unit.Plural(v.Run.Rounds, "round"), tell, others[0].Contender, Value(others[0]))
 	return strings.Join(append([]string{s}, v.byFamily(c, others)...), ". ") + "."
 }
 
