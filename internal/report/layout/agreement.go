@@ -34,13 +34,13 @@ func (v *View) AgreementRows() [][]string {
 		if where == "" {
 			where = "nobody"
 		}
-		rows = append(rows, []string{v.agreed(&a), a.Study, tau(&a), n, where})
+		rows = append(rows, []string{agreed(v, &a), a.Study, tau(&a), n, where})
 	}
 	return rows
 }
 
 // agreed is the figure that an agreement is of.
-func (v *View) agreed(a *analysis.Agreement) string {
+func agreed(v *View, a *analysis.Agreement) string {
 	figure := a.Step + " " + MetricLabel(a.Metric)
 	for _, other := range v.Agreements {
 		if other.Study == a.Study && other.Step == a.Step && other.Metric == a.Metric && other.Kernel != a.Kernel {
@@ -85,5 +85,5 @@ func (v *View) Against(a *analysis.Agreement) []analysis.PublishedFigure {
 
 // AgreementName is the drawing's title.
 func (v *View) AgreementName(a *analysis.Agreement) string {
-	return v.agreed(a) + " beside " + a.Study + ": tau " + tau(a) + " of " + unit.Plural(a.N, "contender")
+	return agreed(v, a) + " beside " + a.Study + ": tau " + tau(a) + " of " + unit.Plural(a.N, "contender")
 }

@@ -282,7 +282,7 @@ func (v *View) StepName(id string) string {
 
 // quality is how far the run can be trusted, with the main reason.
 func (v *View) quality() string {
-	dropped, planned := v.dropped()
+	dropped, planned := dropped(v)
 	level, reasons := "good", []string{}
 	for _, c := range v.Causes() {
 		switch {
@@ -311,7 +311,7 @@ func (v *View) quality() string {
 }
 
 // dropped counts the samples that do not count, and all.
-func (v *View) dropped() (dropped, all int) {
+func dropped(v *View) (dropped, all int) {
 	for _, m := range v.Marks {
 		if m.Dropped != "" {
 			dropped++

@@ -41,9 +41,9 @@ const starved = "CPU starved"
 // wantedRounds stands in the table for the number of rounds that would help.
 const wantedRounds = "{rounds}"
 
-// moreRounds is that number: as many as tell the run's contenders apart, or, where the run
+// wantedOf is that number: as many as tell the run's contenders apart, or, where the run
 // had these, twice as many as it had, which make intervals narrower by a third.
-func (v *View) moreRounds() int {
+func wantedOf(v *View) int {
 	had, most := 0, 0
 	for i := range v.Groups {
 		had, most = max(had, v.Rounds(v.Groups[i].Part)), max(most, len(v.Groups[i].Contenders))
@@ -100,7 +100,7 @@ func (v *View) Causes() []Cause {
 			if row >= 0 {
 				k := knownCauses[row]
 				c.words, c.spoils, c.poor = k.words, k.spoils, k.poor
-				c.next = strings.Replace(k.next, wantedRounds, strconv.Itoa(v.moreRounds()), 1)
+				c.next = strings.Replace(k.next, wantedRounds, strconv.Itoa(wantedOf(v)), 1)
 			}
 			list = append(list, c)
 		}
@@ -108,7 +108,7 @@ func (v *View) Causes() []Cause {
 	}
 	out := make([]Cause, len(list))
 	for i, c := range list {
-		c.affected = v.affected(c)
+		c.affected = affected(v, c)
 		out[i] = *c
 	}
 	slices.SortStableFunc(out, func(a, b Cause) int {
@@ -124,7 +124,7 @@ func (v *View) Causes() []Cause {
 }
 
 // affected says how many samples a cause dropped, or what it is about.
-func (v *View) affected(c *Cause) string {
+func affected(v *View, c *Cause) string {
 	n := 0
 	for _, m := range v.Marks {
 		if m.Dropped != "" && slices.ContainsFunc(c.Findings, func(f analysis.Finding) bool { return f.Excluded && f.Code == m.Dropped && f.Part == m.Part }) {

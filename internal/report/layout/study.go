@@ -65,7 +65,7 @@ func (v *View) columnOf(p *analysis.Picture, g *Group, step string) (Column, boo
 }
 
 // rowName is the contender, with its group where it is in several.
-func (v *View) rowName(g *Group, id string) string {
+func rowName(v *View, g *Group, id string) string {
 	in := 0
 	for i := range v.Groups {
 		if slices.ContainsFunc(v.Groups[i].Contenders, func(c Contender) bool { return c.ID == id }) {
@@ -92,7 +92,7 @@ func (v *View) table(p *analysis.Picture, baseline bool, cell func(*Group, Colum
 			if c.Baseline && !baseline || len(p.Contenders) > 0 && !slices.Contains(p.Contenders, c.ID) {
 				continue
 			}
-			row, some := PictureRow{ID: c.ID, Name: v.rowName(g, c.ID)}, false
+			row, some := PictureRow{ID: c.ID, Name: rowName(v, g, c.ID)}, false
 			for _, s := range steps {
 				one := PictureCell{Text: unit.Missing}
 				if col, ok := v.columnOf(p, g, s.ID); ok {
