@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/report/layout"
+	"github.com/cnibench/cnibench/internal/report/packed"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
@@ -156,7 +157,7 @@ func writePage(w io.Writer, r *analysis.Report, at Page) error {
 		Repeat: repeat(r), Choice: v.choice(), Data: v.pageData(),
 		Style:  template.CSS(pageStyle), //nolint:gosec // our own file
 		Loader: template.JS(pageLoader), //nolint:gosec // our own file
-		Policy: policyOf(at.Live != "", pageLoader, pageScript),
+		Policy: packed.Policy(at.Live != "", pageLoader, pageScript),
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.Run.Environment)) {
 		p.Setup = append(p.Setup, setting{key, r.Run.Environment[key]})
@@ -181,10 +182,10 @@ func writePage(w io.Writer, r *analysis.Report, at Page) error {
 	if p.Script, err = packedScript(); err != nil {
 		return err
 	}
-	if p.DataJSON, err = packJSON(p.Data); err != nil {
+	if p.DataJSON, err = packed.JSON(p.Data); err != nil {
 		return err
 	}
-	if p.TraceJSON, err = packJSON(p.Traces); err != nil {
+	if p.TraceJSON, err = packed.JSON(p.Traces); err != nil {
 		return err
 	}
 	return pageTemplate.Execute(w, p)

@@ -86,12 +86,12 @@ func bare(page string) string {
 	return policyHash.ReplaceAllString(page, "sha256-HASH")
 }
 
-var packed = regexp.MustCompile(`<script type="text/plain" id="([a-z-]+)">([A-Za-z0-9+/=]*)</script>`)
+var carried = regexp.MustCompile(`<script type="text/plain" id="([a-z-]+)">([A-Za-z0-9+/=]*)</script>`)
 
 // readable is a page without its bundle and with its data unpacked.
 func readable(page string) string {
-	return packed.ReplaceAllStringFunc(page, func(one string) string {
-		parts := packed.FindStringSubmatch(one)
+	return carried.ReplaceAllStringFunc(page, func(one string) string {
+		parts := carried.FindStringSubmatch(one)
 		content, err := unpacked(parts[2])
 		if err != nil {
 			panic(err)
@@ -104,7 +104,7 @@ func readable(page string) string {
 	})
 }
 
-// unpacked is what pack64 packed.
+// unpacked is what packed.Text packed.
 func unpacked(packed string) (string, error) {
 	gz, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(packed)))
 	if err != nil {
