@@ -70,14 +70,17 @@ func TestJudgeSizes(t *testing.T) {
 		sizes packetSizes
 		want  string
 	}{
-		"fits":            {packetSizes{underlay: 1500, overhead: 50, pod: 1450, sent: 1450, toServer: 1450, toClient: 1450}, "pass fits: packets of 1450 bytes cross whole: the underlay's 1500 less 50 of encapsulation"},
-		"exceeds one way": {packetSizes{underlay: 1500, pod: 1500, sent: 1500, toServer: 1500, toClient: 1400}, "fail exceeds: pods send packets of up to 1500 bytes, but those of more than 1400 don't cross to another node whole (the underlay's 1500)"},
+		"fits": {packetSizes{underlay: 1500, overhead: 50, pod: 1450, sent: 1450, toServer: 1450, toClient: 1450}, "pass fits: packets of 1450 bytes cross whole: the underlay's 1500 less 50 of encapsulation"},
+		"one way": {packetSizes{underlay: 1500, unknown: true, pod: 1500, sent: 1500, toServer: 1400, toClient: 1500, ends: [2]string{"the client on a", "the server on b"}},
+			"fail exceeds: pods send packets of up to 1500 bytes, but those of more than 1400 don't cross to another node whole from the client on a to the server on b, while 1500 do the other way (the underlay takes 1500)"},
+		"unknown encapsulation": {packetSizes{underlay: 1500, unknown: true, pod: 1450, sent: 1450, toServer: 1450, toClient: 1450},
+			"pass fits: packets of 1450 bytes cross whole: the underlay takes 1500, and nobody knows what this network's encapsulation takes"},
 		"a route's MTU":   {packetSizes{underlay: 1500, overhead: 50, pod: 1500, sent: 1450, toServer: 1450, toClient: 1450}, "pass fits: packets of 1450 bytes cross whole: the underlay's 1500 less 50 of encapsulation; the interface shows an MTU of 1500, the route allows less"},
 		"wastes":          {packetSizes{underlay: 9000, overhead: 50, pod: 1450, sent: 1450, toServer: 1450, toClient: 1450}, "fail wastes: pods send packets of 1450 bytes at most and could send 8950: the underlay's 9000 less 50 of encapsulation"},
 		"wastes a little": {packetSizes{underlay: 1500, overhead: 50, pod: 1430, sent: 1430, toServer: 1430, toClient: 1430}, "pass wastes a little: pods send packets of 1430 bytes at most and could send 1450: the underlay's 1500 less 50 of encapsulation"},
 		"more than asked": {packetSizes{underlay: 1500, overhead: 80, pod: 1440, sent: 1440, toServer: 1440, toClient: 1440}, "pass fits: packets of 1440 bytes cross whole, more than the 1420 that the contender's file gives: the underlay's 1500 less 80 of encapsulation"},
-		"blocked":         {packetSizes{underlay: 1500, pod: 1500, sent: 1500, toServer: 1500}, "fail blocked: not even a packet of 576 bytes crosses to another node whole"},
-		"no TCP":          {packetSizes{underlay: 1500, pod: 1500, toServer: 1450, toClient: 1450}, "fail exceeds: pods send packets of up to 1500 bytes, but those of more than 1450 don't cross to another node whole (the underlay's 1500)"},
+		"blocked":         {packetSizes{underlay: 1500, pod: 1500, sent: 1500, toServer: 1500, ends: [2]string{"a", "b"}}, "fail blocked: not even a packet of 576 bytes crosses to another node whole from b to a, while 1500 do the other way"},
+		"no TCP":          {packetSizes{underlay: 1500, pod: 1500, toServer: 1450, toClient: 1450}, "fail exceeds: pods send packets of up to 1500 bytes, but those of more than 1450 don't cross to another node whole, either way (the underlay's 1500)"},
 		"unwatched":       {packetSizes{underlay: 1500, pod: 1500, sent: 1500, toServer: 1500, toClient: 1500, unseen: "not permitted"}, "pass fits: packets of 1500 bytes cross whole: the underlay's 1500; whether the underlay cuts packets up was not watched: not permitted"},
 	} {
 		t.Run(name, func(t *testing.T) {

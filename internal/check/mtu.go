@@ -34,15 +34,17 @@ const (
 
 // packetSizes are what the check found, bytes.
 type packetSizes struct {
-	device   string // the client's node's interface on the underlay
-	underlay int    // MTU of the nodes' interface
-	overhead int    // of the encapsulation, as the contender's file has it
-	pod      int    // MTU of the pods' interface, the smaller of both ends
-	sent     int    // the packet that TCP begins with, the larger of both ways
-	toServer int    // the largest packet that crosses whole from client to server; 0: not even leastPacket
-	toClient int    // the same from server to client
-	unseen   string // why nobody watched for fragments
-	assumed  string // why the underlay's MTU is only derived from the path's
+	device   string    // the client's node's interface on the underlay
+	underlay int       // MTU of the nodes' interface
+	overhead int       // of the encapsulation, as the contender's file has it
+	unknown  bool      // nobody knows what the encapsulation takes: a cluster's own network
+	pod      int       // MTU of the pods' interface, the smaller of both ends
+	sent     int       // the packet that TCP begins with, the larger of both ways
+	toServer int       // the largest packet that crosses whole from client to server; 0: not even leastPacket
+	toClient int       // the same from server to client
+	ends     [2]string // what the client and the server are called, with their nodes
+	unseen   string    // why nobody watched for fragments
+	assumed  string    // why the underlay's MTU is only derived from the path's
 }
 
 func (z packetSizes) fits() int { return z.underlay - z.overhead }
@@ -53,10 +55,11 @@ func (m mtu) Run(ctx context.Context, s *Subject) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	z := packetSizes{overhead: int(s.Contender.Datapath.Overhead)}
+	z := packetSizes{overhead: int(s.Contender.Datapath.Overhead), unknown: s.Contender.Datapath.Transport == ""}
 	ends := [2]arena.Endpoint{pair.Client, pair.Server}
 	var agents, nodes [2]*agent.Client
 	for i, e := range ends {
+		z.ends[i] = [2]string{"the client", "the server"}[i] + " on " + e.Node()
 		if agents[i], err = s.Agent(ctx, e); err != nil {
 			return Result{}, err
 		}
@@ -88,9 +91,6 @@ func (m mtu) Run(ctx context.Context, s *Subject) (Result, error) {
 	}
 	if err := m.search(ctx, s, &z, ends, agents, nodes[0]); err != nil {
 		return Result{}, err
-	}
-	if s.Contender.Datapath.Transport == "" { // nobody knows what the encapsulation takes
-		z.overhead = max(0, z.underlay-z.path())
 	}
 	if _, err := s.Network.Pair(ctx, arena.PathHost); arena.AsUnsupported(err) != nil { // what passes for a node is a pod
 		res.UnderlayMTU, z.underlay = 0, z.path()+z.overhead
@@ -217,6 +217,17 @@ func largest(least, most int, ok func(size int) (bool, error)) (int, error) {
 	return least, nil
 }
 
+// oneWay says which way large packets get lost, where it is one way only.
+func (z packetSizes) oneWay() string {
+	switch {
+	case z.toServer < z.toClient:
+		return fmt.Sprintf(" from %s to %s, while %d do the other way", z.ends[0], z.ends[1], z.toClient)
+	case z.toClient < z.toServer:
+		return fmt.Sprintf(" from %s to %s, while %d do the other way", z.ends[1], z.ends[0], z.toServer)
+	}
+	return ", either way"
+}
+
 // judge compares the sizes.
 func (z packetSizes) judge() Case {
 	c := Case{Name: "size", Verdict: Pass, Values: map[string]int{
@@ -227,18 +238,29 @@ func (z packetSizes) judge() Case {
 		sent = z.pod
 	}
 	under := fmt.Sprintf("the underlay's %d", z.underlay)
-	if z.overhead > 0 {
+	switch {
+	case z.unknown:
+		under = fmt.Sprintf("the underlay takes %d", z.underlay)
+		delete(c.Values, "overhead")
+		delete(c.Values, "fits")
+	case z.overhead > 0:
 		under += fmt.Sprintf(" less %d of encapsulation", z.overhead)
 	}
 	switch {
 	case z.path() == 0:
 		c.Verdict, c.Found = Fail, "blocked"
-		c.Text = fmt.Sprintf("not even a packet of %d bytes crosses to another node whole", leastPacket)
+		c.Text = fmt.Sprintf("not even a packet of %d bytes crosses to another node whole%s", leastPacket, z.oneWay())
 		c.Next = "Look for a firewall that drops UDP with the don't-fragment bit, and at the MTU of every hop."
 	case sent > z.path():
 		c.Verdict, c.Found = Fail, "exceeds"
-		c.Text = fmt.Sprintf("pods send packets of up to %d bytes, but those of more than %d don't cross to another node whole (%s)", sent, z.path(), under)
+		c.Text = fmt.Sprintf("pods send packets of up to %d bytes, but those of more than %d don't cross to another node whole%s (%s)", sent, z.path(), z.oneWay(), under)
 		c.Next = fmt.Sprintf("Set the pods' MTU to %d.", z.path())
+		if z.toServer != z.toClient {
+			c.Next = "Look at rules and MTUs on that way: the other way lets larger packets through. Until then, set the pods' MTU to " + strconv.Itoa(z.path()) + "."
+		}
+	case z.unknown:
+		c.Found = "fits"
+		c.Text = fmt.Sprintf("packets of %d bytes cross whole: %s, and nobody knows what this network's encapsulation takes", sent, under)
 	case float64(z.fits()-sent) > mostWaste*float64(z.underlay):
 		c.Verdict, c.Found = Fail, "wastes"
 		c.Text = fmt.Sprintf("pods send packets of %d bytes at most and could send %d: %s", sent, z.fits(), under)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/nearest"
 )
 
 // policy tries NetworkPolicies on pods that are clients and servers to each
@@ -18,7 +19,31 @@ import (
 // several times, compares what passes with what policy_eval.go says, and
 // deletes it. policy_trial.go is how one is carried out, policy_judge.go how it
 // is judged, policy_effect.go how the time until it has an effect is found.
-type policy struct{ pace pace }
+type policy struct {
+	pace pace
+	one  *OneCase // nil: all cases
+}
+
+// OneCase asks for one case of the check alone.
+type OneCase struct {
+	Name string
+	Hold time.Duration // how long the pods and the policies stay after the verdict
+	Say  func(text string)
+}
+
+// Policy is the check of NetworkPolicies with one case alone. The error names the
+// nearest case.
+func Policy(one OneCase) (Check, error) {
+	var names []string
+	for _, t := range trials() {
+		for _, p := range t.parts {
+			names = append(names, p.name)
+		}
+	}
+	name, err := nearest.Find("case", one.Name, names, func(s string) string { return s })
+	one.Name = name
+	return policy{usualPace, &one}, err
+}
 
 func (policy) Info() Info {
 	return Info{"policy", "whether NetworkPolicies let through what they allow and nothing else, and after what time"}
@@ -36,12 +61,16 @@ type pace struct {
 	lenient time.Duration // how long a lenient reading must hold to be believed
 	beat    time.Duration // between the probes that time an effect
 	times   int           // how often the effect is timed
+	repeats int           // of a case that failed
+	late    time.Duration // until a policy has its effect in a repetition
+	budget  time.Duration // for all repetitions
 }
 
 var usualPace = pace{
 	hasty: 500 * time.Millisecond, patient: patience, tries: 3,
 	settle: settleTime, most: 20 * time.Second, fewer: 5 * time.Second, least: 2 * time.Second, lenient: 2 * time.Second,
 	beat: 10 * time.Millisecond, times: 5,
+	repeats: 2, late: 20 * time.Second, budget: 2 * time.Minute,
 }
 
 // The facts that the check can find; more are in policy_cases.go.
@@ -76,6 +105,9 @@ func (c policy) Run(ctx context.Context, s *Subject) (res Result, err error) {
 		return res, err
 	}
 	for _, t := range trials() {
+		if c.one != nil && !slices.ContainsFunc(t.parts, func(p part) bool { return p.name == c.one.Name }) {
+			continue
+		}
 		cases, err := st.carryOut(ctx, t)
 		for _, c := range cases {
 			res.note(c)
@@ -83,7 +115,11 @@ func (c policy) Run(ctx context.Context, s *Subject) (res Result, err error) {
 		if err != nil {
 			return res, err
 		}
+		if c.one != nil {
+			return res, st.show(ctx, t, &res, c.one)
+		}
 	}
+	st.name(&res)
 	timing, err := st.effect(ctx)
 	if err != nil {
 		return res, err
@@ -96,6 +132,39 @@ func (c policy) Run(ctx context.Context, s *Subject) (res Result, err error) {
 	}
 	res.note(st.removal())
 	return res, nil
+}
+
+// name says in the first case that failed on which node all leaks are.
+func (st *stage) name(res *Result) {
+	if c := res.Telling(); c != nil && c.Verdict == Fail {
+		if only := st.places.only(); only != "" {
+			c.Next = only
+			res.set(res.key("node"), only)
+		}
+	}
+}
+
+// show says what one case asked and found, and leaves its policies and pods for a
+// while.
+func (st *stage) show(ctx context.Context, t trial, res *Result, one *OneCase) error {
+	st.name(res)
+	one.Say("the policies:\n" + st.manifests(t))
+	for _, c := range res.Cases {
+		one.Say(fmt.Sprintf("%s: %s: %s", c.Name, c.Verdict, c.Text))
+	}
+	if one.Hold <= 0 {
+		return nil
+	}
+	if err := st.sandbox.Apply(ctx, []byte(st.manifests(t))); err != nil {
+		return err
+	}
+	one.Say(fmt.Sprintf("the policies are applied again; they and the pods stay for %s (kubectl get pods,networkpolicies -A)", one.Hold))
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(one.Hold):
+	}
+	return st.sandbox.Delete(ctx)
 }
 
 // note adds the case to the result and to the values of the environment.
@@ -128,8 +197,10 @@ type stage struct {
 	// unreachable are the protocols over which no pod reaches another even without
 	// a policy, each with the reason.
 	unreachable  map[string]string
-	settled      bool             // pods have reached each other
-	tried        bool             // at least one policy was applied
+	settled      bool // pods have reached each other
+	tried        bool // at least one policy was applied
+	places       places
+	repeated     time.Duration    // spent on repetitions
 	waitedInVain bool             // at least one policy had no effect within the limit
 	working      bool             // at least one policy had an effect
 	slowest      time.Duration    // the longest time that an effect took so far
@@ -141,6 +212,7 @@ type stage struct {
 // enter starts the agents and their echoes.
 func (st *stage) enter(ctx context.Context) error {
 	st.world = world{namespaces: map[string]map[string]string{}, pods: map[string]worldPod{}}
+	st.places = places{nodes: map[string]string{}, forbidden: map[string]int{}, leaked: map[string]int{}}
 	st.addrs, st.agents = map[string][]netip.Addr{}, map[string]*agent.Client{}
 	for _, ns := range sandboxNamespaces() {
 		st.world.namespaces[ns.Name] = ns.Labels
@@ -153,6 +225,7 @@ func (st *stage) enter(ctx context.Context) error {
 				return err
 			}
 			st.hired = append(st.hired, e)
+			st.places.nodes[key] = e.Node()
 			if st.agents[key], err = st.subject.Agent(ctx, e); err != nil {
 				return err
 			}

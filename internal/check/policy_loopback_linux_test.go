@@ -51,7 +51,7 @@ func TestPolicyOnLoopback(t *testing.T) {
 	defer subject.close()
 	p := quickPace
 	p.settle, p.most = time.Minute, 100*time.Millisecond
-	r, err := policy{p}.Run(t.Context(), subject)
+	r, err := policy{pace: p}.Run(t.Context(), subject)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,9 @@ type simulated struct {
 	stuck  bool          // deletions have none
 	noSCTP bool          // the kernels have none
 	noIPv6 bool
-	denied agent.Kind // how a forbidden connection ends; "": it times out
+	// onApply is told of what is applied; may be nil.
+	onApply func(list []networkPolicy)
+	denied  agent.Kind // how a forbidden connection ends; "": it times out
 
 	mu       sync.Mutex
 	world    world
@@ -77,6 +79,9 @@ func (s *simulated) Apply(_ context.Context, manifests []byte) error {
 	list, err := readPolicies(strings.NewReader(string(manifests)))
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.onApply != nil {
+		s.onApply(list)
+	}
 	s.take(list)
 	return err
 }
@@ -146,6 +151,18 @@ func (s *simulated) Fresh(context.Context) error { return nil }
 func (s *simulated) Fault() error                { return nil }
 func (s *simulated) Down(context.Context) error  { return nil }
 
+// nodeOfSim is where the table of cases puts the pod.
+func nodeOfSim(key string) string {
+	for _, ns := range sandboxNamespaces() {
+		for _, p := range ns.Pods {
+			if ns.Name+"/"+p.Name == key {
+				return fmt.Sprintf("node%d", p.Node+1)
+			}
+		}
+	}
+	return ""
+}
+
 // simPod is a pod of the simulated cluster.
 type simPod struct {
 	cluster *simulated
@@ -153,7 +170,7 @@ type simPod struct {
 }
 
 func (p simPod) Name() string     { return p.key }
-func (p simPod) Node() string     { return "node1" }
+func (p simPod) Node() string     { return nodeOfSim(p.key) }
 func (p simPod) Addr() netip.Addr { return p.cluster.addrs[p.key][0] }
 func (p simPod) Dir() string      { return "" }
 func (p simPod) CPUs() []int      { return nil }

@@ -21,6 +21,7 @@ var quickPace = pace{
 	hasty: time.Second, patient: time.Second, tries: 3,
 	settle: 100 * time.Millisecond, most: 2 * time.Second, fewer: 40 * time.Millisecond, least: 40 * time.Millisecond, lenient: 20 * time.Millisecond,
 	beat: time.Millisecond, times: 3,
+	late: 60 * time.Millisecond, budget: time.Minute, // repeats: where a test asks for them
 }
 
 // policed returns what the check finds of a simulated cluster.
@@ -28,7 +29,7 @@ func policed(t *testing.T, s *simulated, p pace) Result {
 	t.Helper()
 	subject := &Subject{Contender: &contender.Contender{ID: "x"}, Network: s, Exe: os.Args[0]}
 	defer subject.close()
-	r, err := policy{p}.Run(t.Context(), subject)
+	r, err := policy{pace: p}.Run(t.Context(), subject)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -430,7 +431,7 @@ func TestPolicyIsNotAsked(t *testing.T) {
 		"the host": {Subject{Contender: &contender.Contender{ID: "host", Datapath: contender.Datapath{Attach: "none"}}, Network: &simulated{}}, "share their node's network"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := policy{quickPace}.Run(t.Context(), &tt.s)
+			r, err := policy{pace: quickPace}.Run(t.Context(), &tt.s)
 			if err != nil || r.Verdict() != Skip || !strings.Contains(r.Telling().Text, tt.text) {
 				t.Errorf("%+v, %v", r, err)
 			}

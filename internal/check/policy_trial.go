@@ -56,29 +56,44 @@ func (st *stage) carryOut(ctx context.Context, t trial) (cases []Case, err error
 		return cases, nil
 	}
 
-	manifests := fill(t.policies, func(pod string) netip.Addr { return st.address(pod, t.ipv6) })
+	tried, err := st.enforce(ctx, t, parts, flows, st.limit())
+	if err == nil {
+		err = st.again(ctx, t, parts, flows, tried)
+	}
+	return append(cases, tried...), err
+}
+
+// enforce applies the trial's policies, asks, deletes the policies and asks again.
+// It returns one case for each part.
+func (st *stage) enforce(ctx context.Context, t trial, parts []part, flows []flow, limit time.Duration) (cases []Case, err error) {
+	manifests := st.manifests(t)
 	list, err := readPolicies(strings.NewReader(manifests))
 	if err != nil {
-		return cases, fmt.Errorf("%s: %w", parts[0].name, err)
+		return nil, fmt.Errorf("%s: %w", parts[0].name, err)
 	}
 	want, other := st.expected(list, flows, dialect{}), st.expected(list, flows, t.lenient)
 	if err := st.sandbox.Apply(ctx, []byte(manifests)); err != nil {
-		return cases, fmt.Errorf("%s: %w", parts[0].name, err)
+		return nil, fmt.Errorf("%s: %w", parts[0].name, err)
 	}
-	seen, took, err := st.watch(ctx, flows, want, other)
+	seen, took, err := st.watch(ctx, flows, want, other, limit)
 	if err != nil {
-		return cases, err
+		return nil, err
 	}
 	if err := st.sandbox.Delete(ctx); err != nil {
-		return cases, err
+		return nil, err
 	}
 	for _, p := range parts {
 		c := judgePolicy(p, seen, want, st.pace.tries)
 		if c.Verdict == Fail && t.why != "" && judgePolicy(p, seen, other, st.pace.tries).Verdict == Pass {
 			c.Verdict, c.Found, c.Text, c.Next = Skip, t.found, t.why, ""
 		}
-		if c.Verdict == Fail {
+		switch {
+		case c.Verdict == Fail:
+			c.Text += fmt.Sprintf(", not within %s of the policy", seconds(limit))
 			c.Next = st.next()
+			st.places.note(p, seen, want)
+		case took > slowEffect:
+			c.Text += ", enforced after " + seconds(took)
 		}
 		if took > 0 {
 			c.Values["settled_ms"] = int(took.Milliseconds())
@@ -86,6 +101,11 @@ func (st *stage) carryOut(ctx context.Context, t trial) (cases []Case, err error
 		cases = append(cases, c)
 	}
 	return cases, st.reopen(ctx, parts[0].name, flows, seen)
+}
+
+// manifests are the trial's policies for the pods that there are.
+func (st *stage) manifests(t trial) string {
+	return fill(t.policies, func(pod string) netip.Addr { return st.address(pod, t.ipv6) })
 }
 
 // reopen checks that the connections which a policy closed pass again.
@@ -244,8 +264,8 @@ func (st *stage) rest(ctx context.Context) error {
 // reading (other) do for a while, or the limit is over. Then it tries every
 // connection several times. took is the time until the expected connections
 // passed; 0 if they never did.
-func (st *stage) watch(ctx context.Context, flows []flow, want, other []bool) (seen []sight, took time.Duration, err error) {
-	began, limit := time.Now(), st.limit()
+func (st *stage) watch(ctx context.Context, flows []flow, want, other []bool, limit time.Duration) (seen []sight, took time.Duration, err error) {
+	began := time.Now()
 	st.tried = true
 	var answers []agent.Answer
 	var leniently time.Time

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -20,6 +22,7 @@ type checkFlags struct {
 	mtus   []string
 	format string // text, md, json
 	asJSON bool
+	one    check.OneCase // of policy; without a name all
 }
 
 func newCheckCmd() *cobra.Command {
@@ -48,6 +51,7 @@ Exit codes: 0 all as claimed; 1 a check could not be carried out; 2 wrong usage;
   cnibench check encryption --contenders calico-wg --arena microvm
   cnibench check mtu --cni-conf mynet.conflist --contenders custom
   cnibench check policy --arena kube
+  cnibench check policy --arena kube --case ingress-named-port --hold 10m
   cnibench check all --arena kube --format md`,
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: append(names, "all"),
@@ -59,6 +63,8 @@ Exit codes: 0 all as claimed; 1 a check could not be carried out; 2 wrong usage;
 	fl.StringSliceVar(&f.mtus, "mtu", []string{"1500", "9000"}, "lab: MTU of the underlay, bytes; mtu is checked at each, the others at the first")
 	fl.StringVar(&f.format, "format", checkFormats[0], "one of "+cmdutil.JoinOr(checkFormats))
 	fl.BoolVar(&f.asJSON, "json", false, "print as JSON: --format json")
+	fl.StringVar(&f.one.Name, "case", "", "policy: carry out the case `NAME` alone and print its policies")
+	fl.DurationVar(&f.one.Hold, "hold", 0, "with --case: leave its policies and pods for so long after the verdict")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(checkFormats, cobra.ShellCompDirectiveNoFileComp))
 	cmdutil.AddNodes(c, &f.Nodes)
 	fl.StringVar(&f.Underlay, "underlay", f.Underlay, "lab: the nodes' network: auto (what the contender needs), switch or vpc")
@@ -77,6 +83,9 @@ func runCheck(c *cobra.Command, f *checkFlags, name string) error {
 	if err != nil {
 		return err
 	}
+	if checks, err = f.only(checks, name); err != nil {
+		return err
+	}
 	if f.asJSON {
 		f.format = "json"
 	}
@@ -87,6 +96,19 @@ func runCheck(c *cobra.Command, f *checkFlags, name string) error {
 	return run.Check(c.Context(), &f.Request, f.mtus, checks, func(out *run.CheckOutput) error {
 		return writeChecks(c.OutOrStdout(), out, f.format)
 	})
+}
+
+// only is the check of one case, where the user asks for one.
+func (f *checkFlags) only(checks []check.Check, name string) ([]check.Check, error) {
+	switch {
+	case f.one.Name == "" && f.one.Hold == 0:
+		return checks, nil
+	case f.one.Name == "" || name != "policy":
+		return nil, usage("--case NAME, and --hold beside it, belong to cnibench check policy")
+	}
+	f.one.Say = func(text string) { fmt.Fprintln(os.Stderr, text) }
+	one, err := check.Policy(f.one)
+	return []check.Check{one}, err
 }
 
 func listChecks(*run.Catalogue) ([][]string, any, error) {

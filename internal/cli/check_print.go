@@ -98,6 +98,12 @@ func checkRow(r check.Result) []string {
 		verdict = "error"
 	} else if told := r.Telling(); told != nil {
 		found, text = told.Found, told.Text+sameAs(&r, told)
+		if r.Verdict() == check.Fail && len(r.Cases) > 1 {
+			text = told.Name + ": " + text
+		}
+		if told.Verdict == check.Fail && r.Check == "policy" {
+			text += ". See it alone: cnibench check policy --case " + told.Name + " --hold 10m"
+		}
 		if told.Next != "" {
 			text += ". " + told.Next
 		}
