@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/check"
+	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/run"
 )
@@ -104,7 +105,7 @@ func (f *checkFlags) only(checks []check.Check, name string) ([]check.Check, err
 	case f.one.Name == "" && f.one.Hold == 0:
 		return checks, nil
 	case f.one.Name == "" || name != "policy":
-		return nil, usage("--case NAME, and --hold beside it, belong to cnibench check policy")
+		return nil, exit.Usage("--case NAME, and --hold beside it, belong to cnibench check policy")
 	}
 	f.one.Say = func(text string) { fmt.Fprintln(os.Stderr, text) }
 	one, err := check.Policy(f.one)
