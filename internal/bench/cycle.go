@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -43,6 +42,7 @@ type turn struct {
 type slice struct {
 	workload.Slice
 	cycle   int                      // from 1
+	away    time.Duration            // in the cycle, a canary was
 	windows map[string]sysmon.Window // of what counts, by node
 }
 
@@ -66,10 +66,8 @@ func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step
 		r.Progress(clock.now(at + ": " + entryName(s.Entry)))
 		turns = append(turns, r.open(ctx, plan, step, w, s))
 	}
-	quiet := newMachine()
-	if r.gate != nil {
-		quiet = r.gate
-	}
+	quiet := r.gateFor(turns)
+	defer quiet.close()
 	disturbed := map[int]string{} // by cycle, what did
 	taken := map[int]use{}
 	wanted := max(1, int(math.Round(float64(plan.Duration/plan.Slice))))
@@ -94,6 +92,9 @@ func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step
 			disturbed[cycle] = why
 		}
 		taken[cycle] = took
+		for _, t := range order {
+			t.away(took)
+		}
 		// Of those that are tried, or of those that are wanted, as it comes sooner.
 		clock.part = float64(len(turns)) * max(float64(cycle)/float64(moreCycles*wanted), float64(cycle-len(disturbed))/float64(wanted))
 	}
@@ -122,6 +123,22 @@ func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step
 		return ctx.Err()
 	}
 	return r.seal(samples...)
+}
+
+// gateFor is the gate of this machine, with a canary on each CPU to which a client or a
+// server is bound.
+func (r *Runner) gateFor(turns []*turn) gate {
+	if r.gate != nil {
+		return r.gate
+	}
+	var cpus []int
+	for _, t := range turns {
+		if t.watch != nil { // else it was not prepared
+			cpus = slices.Concat(cpus, t.pair.Client.CPUs(), t.pair.Server.CPUs())
+		}
+	}
+	slices.Sort(cpus)
+	return newMachine(slices.Compact(cpus)...)
 }
 
 // enough is the least number of undisturbed cycles that are used alone.
@@ -188,6 +205,13 @@ func (t *turn) slice(ctx context.Context, lead, length time.Duration, cycle int)
 	t.slices = append(t.slices, s)
 }
 
+// away notes of the slices of the cycle that has just ended how long a CPU was away.
+func (t *turn) away(took use) {
+	for i := len(t.slices) - 1; i >= 0 && t.slices[i].cycle == t.slices[len(t.slices)-1].cycle; i-- {
+		t.slices[i].away = took.away
+	}
+}
+
 // close ends a contender's load and fills in its sample, without the disturbed
 // cycles.
 func (r *Runner) close(plan *result.Plan, step result.Step, t *turn, disturbed map[int]string) {
@@ -235,48 +259,4 @@ func (r *Runner) close(plan *result.Plan, step result.Step, t *turn, disturbed m
 	if err := t.writeSlices(); err != nil && t.err == nil {
 		invalidate(t.sample, "workload_failed", err.Error())
 	}
-}
-
-// inAll are the values of those metrics by which contenders are compared and which
-// every slice has that counts.
-func inAll(list []slice, counts func(int) bool) map[string][]float64 {
-	all, n := map[string][]float64{}, 0
-	for i, s := range list {
-		if !counts(i) {
-			continue
-		}
-		n++
-		for name, v := range s.Metrics {
-			if m, _ := result.LookupMetric(name); m.Has(result.Ranked) {
-				all[name] = append(all[name], v)
-			}
-		}
-	}
-	maps.DeleteFunc(all, func(_ string, values []float64) bool {
-		return len(values) != n || slices.ContainsFunc(values, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
-	})
-	return all
-}
-
-// writeSlices keeps every slice, disturbed ones too, as a line of slices.jsonl.
-func (t *turn) writeSlices() (err error) {
-	f, err := t.raw.Create("slices.jsonl")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	lines := json.NewEncoder(f)
-	for _, s := range t.slices {
-		line := struct {
-			Cycle   int                `json:"cycle"`
-			Begin   time.Time          `json:"begin"`
-			Elapsed float64            `json:"elapsed"` // seconds
-			Metrics map[string]float64 `json:"metrics"`
-			Faults  []result.Reason    `json:"faults,omitempty"`
-		}{s.cycle, s.windows[t.pair.Client.Node()].Begin, s.Elapsed.Seconds(), s.Metrics, s.Faults}
-		if err := lines.Encode(line); err != nil {
-			return err
-		}
-	}
-	return nil
 }

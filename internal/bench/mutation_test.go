@@ -69,6 +69,8 @@ func (m *simulated) end() (string, use) {
 	return "", use{}
 }
 
+func (*simulated) close() {}
+
 // simLoad is a step on the simulated machine.
 type simLoad struct {
 	m    *simulated

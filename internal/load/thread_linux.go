@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // thread is what the calling thread has used and suffered. It must be made
@@ -160,10 +162,6 @@ func cpuQuota() float64 {
 	return quota / period
 }
 
-// clockTick is the unit of /proc/stat: USER_HZ is 100 on every architecture
-// that Go has.
-const clockTick = 10 * time.Millisecond
-
 // stolen returns the time that the hypervisor has taken from the CPUs, all
 // together; 0 if /proc/stat can't be read.
 func stolen(cpus []int) time.Duration {
@@ -184,5 +182,5 @@ func stolen(cpus []int) time.Duration {
 			ticks += n
 		}
 	}
-	return time.Duration(ticks) * clockTick
+	return time.Duration(ticks) * time.Second / unit.UserHZ
 }

@@ -6,16 +6,14 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // cpuModes are the columns of a cpu line of /proc/stat, oldest first; older
 // kernels have fewer. Two more columns, guest and guest_nice, are left out:
 // the kernel counts them in user and nice too.
 var cpuModes = []string{"user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"}
-
-// userHZ is what a tick in /proc/stat is a fraction of, on every architecture
-// that Go compiles for (sysconf(_SC_CLK_TCK), fixed by the kernel's ABI).
-const userHZ = 100
 
 func cpu() Sampler {
 	return Sampler{
@@ -71,7 +69,7 @@ func addCPU(out *frame, cpu, columns string) error {
 		if err != nil {
 			return err
 		}
-		out.add("node_cpu_seconds", float64(ticks)/userHZ, cpu, cpuModes[i])
+		out.add("node_cpu_seconds", float64(ticks)/unit.UserHZ, cpu, cpuModes[i])
 		i++
 	}
 	if i == 0 {

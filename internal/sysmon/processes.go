@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // Group is processes whose CPU time is counted together: a CNI's daemons, the
@@ -116,8 +118,8 @@ func (p *processes) sample(root Root, out *frame) error {
 	}
 	for i, sum := range live {
 		name := p.groups[i].Name
-		out.add("cnibench_process_group_cpu_seconds", float64(sum.user)/userHZ, name, "user")
-		out.add("cnibench_process_group_cpu_seconds", float64(sum.system)/userHZ, name, "system")
+		out.add("cnibench_process_group_cpu_seconds", float64(sum.user)/unit.UserHZ, name, "user")
+		out.add("cnibench_process_group_cpu_seconds", float64(sum.system)/unit.UserHZ, name, "system")
 		out.add("cnibench_process_group_resident_memory_bytes", float64(sum.resident)*float64(os.Getpagesize()), name)
 		out.add("cnibench_process_group_processes", float64(sum.count), name)
 		out.add("cnibench_process_group_ended_processes", float64(p.ended[i].count), name)

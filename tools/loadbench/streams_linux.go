@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"github.com/cnibench/cnibench/internal/stream"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -159,34 +160,25 @@ func (b *bed) streams(ctx context.Context, out *page, d time.Duration) error {
 // waiting for disks), while this program does nothing.
 func busyOthers() float64 {
 	const pause = time.Second
-	before, err := busyTicks()
+	before, err := busySeconds()
 	if err != nil {
 		return 0
 	}
 	time.Sleep(pause)
-	after, err := busyTicks()
+	after, err := busySeconds()
 	if err != nil {
 		return 0
 	}
-	return float64(after-before) / 100 / pause.Seconds()
+	return (after - before) / pause.Seconds()
 }
 
-// busyTicks are user, nice, system, irq, softirq and steal of all CPUs, in ticks of 10 ms.
-func busyTicks() (sum int64, err error) {
-	text, err := os.ReadFile("/proc/stat")
+// busySeconds are user, nice, system, irq, softirq and steal of all CPUs.
+func busySeconds() (float64, error) {
+	proc, err := procfs.NewDefaultFS()
 	if err != nil {
 		return 0, err
 	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	for i, field := range strings.Fields(line) {
-		if i == 0 || i == 4 || i == 5 || i > 8 {
-			continue
-		}
-		n, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			return 0, err
-		}
-		sum += n
-	}
-	return sum, nil
+	stat, err := proc.Stat()
+	c := stat.CPUTotal
+	return c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal, err
 }

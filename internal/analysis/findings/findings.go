@@ -52,7 +52,7 @@ var rules = []rule{
 		"Don't compare the contenders at this step: what disturbs one only may be its own doing. Mend what made the samples invalid and run again."},
 		unevenExclusion},
 	{Kind{"disturbed_cycles", analysis.Info,
-		"The hypervisor or processes that are not the run's took more than a tenth of the CPUs during some cycles. These were left out for all contenders and repeated, or, where too few others were left, used all the same.",
+		"The hypervisor or processes that are not the run's took more than a tenth of the CPUs during some cycles, or memory was short in a tenth of their time, or tasks waited for a CPU in the pause before, or a CPU was away for 25 ms. These were left out for all contenders and repeated, or, where too few others were left, used all the same.",
 		"Stop other work on the machine, or give the run more time (--duration)."},
 		disturbedCycles},
 	{Kind{"no_valid_sample", analysis.Error,
