@@ -115,7 +115,7 @@ func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step
 	var samples []*result.Sample
 	for _, t := range turns {
 		t.foreign = others.foreign()
-		r.close(plan, step, t, disturbed)
+		r.close(plan, t, disturbed)
 		samples = append(samples, t.sample)
 		clock.step()
 	}
@@ -214,7 +214,7 @@ func (t *turn) away(took use) {
 
 // close ends a contender's load and fills in its sample, without the disturbed
 // cycles.
-func (r *Runner) close(plan *result.Plan, step result.Step, t *turn, disturbed map[int]string) {
+func (r *Runner) close(plan *result.Plan, t *turn, disturbed map[int]string) {
 	if t.watch == nil {
 		return // it was not prepared, as its sample says
 	}
@@ -222,14 +222,14 @@ func (r *Runner) close(plan *result.Plan, step result.Step, t *turn, disturbed m
 		_, away := disturbed[t.slices[i].cycle]
 		return !away && len(t.slices[i].Metrics) > 0
 	}
-	var out workload.Outcome
+	done := driven{code: "workload_failed", windows: map[string][]sysmon.Window{}}
 	if t.load != nil {
 		var err error
-		out, err = t.load.Close(counts)
+		done.out, err = t.load.Close(counts)
 		t.err = errors.Join(t.err, err)
 	}
-	recordings, recErr := t.watch.stop()
-	windows := map[string][]sysmon.Window{}
+	done.err = t.err
+	done.recordings, done.recordErr = t.watch.stop()
 	list := &result.Slices{Metrics: map[string][]float64{}, Disturbed: slices.Sorted(maps.Keys(disturbed))}
 	faults := map[string][]string{} // texts by code
 	for i, s := range t.slices {
@@ -238,7 +238,7 @@ func (r *Runner) close(plan *result.Plan, step result.Step, t *turn, disturbed m
 		}
 		list.Cycles = append(list.Cycles, s.cycle)
 		for name, w := range s.windows {
-			windows[name] = append(windows[name], w)
+			done.windows[name] = append(done.windows[name], w)
 		}
 		for _, f := range s.Faults {
 			faults[f.Code] = append(faults[f.Code], f.Text)
@@ -246,7 +246,7 @@ func (r *Runner) close(plan *result.Plan, step result.Step, t *turn, disturbed m
 	}
 	list.Metrics = inAll(t.slices, counts)
 	t.sample.Slices = list
-	r.conclude(plan, t.drive, step, out, "workload_failed", t.err, windows, recordings, recErr)
+	r.conclude(plan, t.drive, done)
 	for _, code := range slices.Sorted(maps.Keys(faults)) {
 		r := result.Reason{Code: code, Text: fmt.Sprintf("%d of %d slices: %s", len(faults[code]), len(list.Cycles), faults[code][0])}
 		if float64(len(faults[code])) > mostFaulty*float64(len(list.Cycles)) {

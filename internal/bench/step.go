@@ -2,16 +2,10 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"sync"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
-
-	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/sysmon"
@@ -95,30 +89,40 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, at *standing, s *r
 	d.foreign = took.foreign()
 	late := limit.Err() != nil && ctx.Err() == nil
 	cancel()
-	recordings, recErr := d.watch.stop()
-	windows := map[string][]sysmon.Window{}
+	done := driven{out: out, err: err, code: "workload_failed", windows: map[string][]sysmon.Window{}}
+	done.recordings, done.recordErr = d.watch.stop()
 	for name, begin := range d.watch.begins {
-		windows[name] = []sysmon.Window{{Begin: begin, End: d.watch.ends[name]}}
+		done.windows[name] = []sysmon.Window{{Begin: begin, End: d.watch.ends[name]}}
 	}
-	code := "workload_failed"
 	if late {
-		code = "workload_timeout"
+		done.code = "workload_timeout"
 	}
-	r.conclude(plan, d, step, out, code, err, windows, recordings, recErr)
+	r.conclude(plan, d, done)
 }
 
-// conclude fills in the sample: what the workload measured or why it failed (with
-// that code), what the recordings show of the windows, and the verdict.
-func (r *Runner) conclude(plan *result.Plan, d *drive, step result.Step, out workload.Outcome, code string, err error,
-	windows map[string][]sysmon.Window, recordings map[string]*sysmon.Recording, recErr error) {
+// driven is what came of a drive.
+type driven struct {
+	out  workload.Outcome
+	err  error  // why the workload failed
+	code string // of the reason for that
+	// By node: what counts of the recording, and the recording.
+	windows    map[string][]sysmon.Window
+	recordings map[string]*sysmon.Recording
+	recordErr  error
+}
+
+// conclude fills in the sample: what the workload measured or why it failed, what the
+// recordings show of the windows, and the verdict.
+func (r *Runner) conclude(plan *result.Plan, d *drive, done driven) {
+	out, err, recErr := done.out, done.err, done.recordErr
 	s := d.sample
 	if err != nil {
-		invalidate(s, code, err.Error())
+		invalidate(s, done.code, err.Error())
 	}
 	if out.Metrics != nil {
 		s.Metrics = out.Metrics
 	}
-	if step.Path == arena.PathService {
+	if s.Path == arena.PathService {
 		s.Metrics[result.ServiceSyncTime] = d.sync.Seconds()
 	}
 	s.Histograms, s.Notes = out.Histograms, slices.Concat(d.site.net.Notes(), out.Notes)
@@ -133,7 +137,7 @@ func (r *Runner) conclude(plan *result.Plan, d *drive, step result.Step, out wor
 		if d.foreign != nil {
 			s.Metrics[result.CPUForeign] = *d.foreign
 		}
-		cpus, recErr = r.figures(d, windows, recordings, aside{spin: out.ClientSpin, pauses: out.Pauses})
+		cpus, recErr = r.figures(d, done.windows, done.recordings, aside{spin: out.ClientSpin, pauses: out.Pauses})
 	}
 	if d.memory > 0 && s.Metrics[result.MemoryUsed] > 0 {
 		s.Metrics[result.MemoryUsed] = d.memory // what was recorded is of all that stand
@@ -217,95 +221,6 @@ func apart(p arena.Pair) bool {
 		return p.Client.Node() != p.Server.Node()
 	}
 	return !slices.ContainsFunc(client, func(cpu int) bool { return slices.Contains(server, cpu) })
-}
-
-// writeRecordings writes all recordings of the step as one OpenMetrics file.
-func writeRecordings(raw *result.Folder, w *watch, recordings map[string]*sysmon.Recording) (err error) {
-	f, err := raw.Create("metrics.om.zst")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	z, err := zstd.NewWriter(f)
-	if err != nil {
-		return err
-	}
-	var list []*sysmon.Recording
-	for _, name := range w.names {
-		list = append(list, recordings[name])
-	}
-	if err := sysmon.WriteOpenMetrics(io.Writer(z), list...); err != nil {
-		return err
-	}
-	return z.Close()
-}
-
-// watch records every endpoint of a site and notes the marks of the window.
-type watch struct {
-	site         *site
-	names        []string
-	mu           sync.Mutex
-	begins, ends map[string]time.Time
-	errs         []error
-}
-
-// watch starts the recorders of those agents, and first agents that have
-// ended since the step before.
-func (s *site) watch(ctx context.Context, names []string) (*watch, error) {
-	w := &watch{site: s, names: names, begins: map[string]time.Time{}, ends: map[string]time.Time{}}
-	record := func(_ string, a *agent.Client) error { return a.Record(context.Background()) }
-	err := w.all(record)
-	if errors.Is(err, agent.ErrEnded) {
-		_, _ = w.stop() // those that did start
-		if err = s.mend(ctx); err == nil {
-			err = w.all(record)
-		}
-	}
-	return w, err
-}
-
-// all asks every agent at once.
-func (w *watch) all(ask func(name string, a *agent.Client) error) error {
-	errs := make([]error, len(w.names))
-	var wg sync.WaitGroup
-	for i, name := range w.names {
-		wg.Go(func() { errs[i] = ask(name, w.site.agents[name]) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
-func (w *watch) begin() { w.mark(w.begins) }
-func (w *watch) end()   { w.mark(w.ends) }
-
-func (w *watch) mark(at map[string]time.Time) {
-	err := w.all(func(name string, a *agent.Client) error {
-		t, err := a.Mark(context.Background())
-		if err != nil {
-			return err
-		}
-		w.mu.Lock()
-		at[name] = t
-		w.mu.Unlock()
-		return nil
-	})
-	w.errs = append(w.errs, err)
-}
-
-// stop ends the recorders and returns what they saw, by endpoint.
-func (w *watch) stop() (map[string]*sysmon.Recording, error) {
-	recordings := map[string]*sysmon.Recording{}
-	err := w.all(func(name string, a *agent.Client) error {
-		rec, err := a.Stop(context.Background())
-		if err != nil {
-			return err
-		}
-		w.mu.Lock()
-		recordings[name] = rec
-		w.mu.Unlock()
-		return nil
-	})
-	return recordings, errors.Join(append(w.errs, err)...)
 }
 
 func seconds(s unit.Seconds) time.Duration { return time.Duration(float64(s) * float64(time.Second)) }

@@ -61,12 +61,13 @@ func (j *Job) Run(ctx context.Context) error {
 	}
 	defer store.Close()
 	runner.Store = store
-	sight := &preview{bar: bar, store: store, plan: plan, baseline: j.request.Baseline}
+	so := &soFar{store: store}
+	sight := &preview{bar: bar, soFar: so, plan: plan, baseline: j.request.Baseline}
 	if j.resumed != nil {
 		sight.baseline = j.resumed.Baseline
 	}
 	runner.Progress = sight.before(runner.Progress)
-	runner.Enough = newStopping(j.request, plan, store, bar.Message).enough
+	runner.Enough = newStopping(j.request, plan, so, bar.Message).enough
 	runErr := j.withNextStep(ctx, runner.Run(ctx, plan, sealed), kept, store.Dir())
 	if runErr == nil {
 		runErr = store.End(time.Now())

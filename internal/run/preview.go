@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/analysis/assemble"
 	"github.com/cnibench/cnibench/internal/bench"
 	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/report"
@@ -21,7 +20,7 @@ import (
 // elsewhere one line for each finished round.
 type preview struct {
 	bar      *console.Progress
-	store    *result.Store
+	soFar    *soFar
 	plan     *result.Plan
 	baseline string
 	done     int // steps, when it was last looked
@@ -48,17 +47,16 @@ func (p *preview) before(progress func(bench.Progress)) func(bench.Progress) {
 }
 
 func (p *preview) update() {
-	now, before := standingOf(p.plan, p.baseline, p.store.Sealed()), p.shown
+	now, before := standingOf(p.plan, p.baseline, p.soFar.store.Sealed()), p.shown
 	p.shown = now
 	live := p.bar.Live()
 	if !now.comparable || now == before || !live && now.rounds == before.rounds || now.rounds == p.plan.Rounds {
 		return // nothing new, or the report follows
 	}
-	rec, err := result.Load(p.store.Dir())
+	r, err := p.soFar.report()
 	if err != nil {
 		return // the report at the end has the error
 	}
-	r := assemble.Report(rec, analysis.Options{})
 	if live {
 		p.bar.Show(tables(r, report.Options{Color: console.UseColor(os.Stderr), Width: console.Width(os.Stderr)}))
 	} else if line := inOneLine(r); line != "" {
@@ -100,9 +98,11 @@ func standingOf(plan *result.Plan, baseline string, sealed map[result.Key]bool) 
 }
 
 // tables is the report without what every run lacks before its end.
-func tables(r *analysis.Report, opt report.Options) string {
+func tables(all *analysis.Report, opt report.Options) string {
+	part := *all
+	r := &part
 	r.Unsupported, r.Efficiency, r.Fleet = nil, nil, nil
-	r.Findings = slices.DeleteFunc(r.Findings, func(f analysis.Finding) bool { return f.Code == "incomplete_run" })
+	r.Findings = slices.DeleteFunc(slices.Clone(r.Findings), func(f analysis.Finding) bool { return f.Code == "incomplete_run" })
 	var text bytes.Buffer
 	if err := report.Write(&text, string(report.Text), r, opt); err != nil {
 		return ""

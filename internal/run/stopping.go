@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/analysis/assemble"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/suite"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -43,15 +42,15 @@ type stopping struct {
 	most  time.Duration
 	least int // rounds that the time does not cut, because fewer give no interval
 	begun time.Time
-	store *result.Store
+	soFar *soFar
 	say   func(string)
 
 	last    time.Time // end of the round before
 	longest time.Duration
 }
 
-func newStopping(f *Request, p *result.Plan, store *result.Store, say func(string)) *stopping {
-	s := &stopping{until: p.Until, most: seconds(p.MaxTime), begun: time.Now(), store: store, say: say}
+func newStopping(f *Request, p *result.Plan, so *soFar, say func(string)) *stopping {
+	s := &stopping{until: p.Until, most: seconds(p.MaxTime), begun: time.Now(), soFar: so, say: say}
 	// A run that goes on may ask for more than its plan.
 	if f.Given["until"] {
 		s.until, _ = unit.ParsePercent(f.Until)
@@ -69,11 +68,11 @@ func (s *stopping) enough(round int) bool {
 	now := time.Now()
 	s.longest, s.last = max(s.longest, now.Sub(s.last)), now
 	if s.until > 0 {
-		rec, err := result.Load(s.store.Dir())
+		r, err := s.soFar.report()
 		if err != nil {
 			return false // the report at the end has the error
 		}
-		widest, known := widestRatio(assemble.Report(rec, analysis.Options{}))
+		widest, known := widestRatio(r)
 		switch {
 		case known && widest.half <= s.until:
 			s.say(fmt.Sprintf("all ratios are known to ±%s: enough after round %d", analysis.Percent(s.until), round))

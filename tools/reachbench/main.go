@@ -20,6 +20,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/selftest"
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
@@ -57,7 +58,7 @@ func main() {
 
 func all(program, contenders string, runs int, busy bool) error {
 	if busy {
-		go neighbour()
+		defer selftest.Neighbour(1, 0.3, 10*time.Second)()
 	}
 	fmt.Println("| run | rounds | seconds | figure | smallest difference | interval | order |\n|---|---|---|---|---|---|---|")
 	for run := range runs {
@@ -158,17 +159,4 @@ func (r *report) order() string {
 		return "as it must be"
 	}
 	return fmt.Sprint("wrong: ", ratios)
-}
-
-// neighbour uses 30 % of a CPU for ten seconds of every twenty.
-func neighbour() {
-	for begin := time.Now(); ; {
-		if time.Since(begin)%(20*time.Second) > 10*time.Second {
-			time.Sleep(10 * time.Millisecond)
-			continue
-		}
-		for until := time.Now().Add(3 * time.Millisecond); time.Now().Before(until); {
-		}
-		time.Sleep(7 * time.Millisecond)
-	}
 }
