@@ -3,6 +3,7 @@ package findings
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/stat"
@@ -16,11 +17,11 @@ func autocorrelatedRounds(e *evidence) []analysis.Finding {
 	}
 	var list []analysis.Finding
 	for _, g := range e.Groups {
+		places := slices.DeleteFunc(slices.Clone(e.Places), func(at analysis.Place) bool { return at.Group != g || !usual(e, at) })
+		rounds := wholeRounds(e, places)
 		var tables [][][]float64
-		for _, at := range e.Places {
-			if at.Group == g && usual(e, at) {
-				tables = append(tables, inRounds(e, at))
-			}
+		for _, at := range places {
+			tables = append(tables, inRounds(e, at, rounds))
 		}
 		s := stat.Serially(tables)
 		if !(s.P <= e.Opt.Alpha/float64(len(e.Groups))) {
@@ -33,13 +34,35 @@ func autocorrelatedRounds(e *evidence) []analysis.Finding {
 	return list
 }
 
+// wholeRounds are those in which most contenders of each place have a value: not the last
+// one of a run that was interrupted.
+func wholeRounds(e *evidence, places []analysis.Place) []int {
+	var rounds []int
+	for round := 1; round <= e.Rounds(); round++ {
+		whole := true
+		for _, at := range places {
+			n := 0
+			for _, s := range e.Figures[at] {
+				if _, measured := s[round]; measured {
+					n++
+				}
+			}
+			whole = whole && 2*n > len(e.Figures[at])
+		}
+		if whole {
+			rounds = append(rounds, round)
+		}
+	}
+	return rounds
+}
+
 // inRounds are the values of a place by contender and round, NaN for none.
-func inRounds(e *evidence, at analysis.Place) [][]float64 {
+func inRounds(e *evidence, at analysis.Place, rounds []int) [][]float64 {
 	var table [][]float64
 	for _, c := range e.Ordered(e.Figures[at]) {
-		row := make([]float64, e.Rounds())
-		for i := range row {
-			v, measured := e.Figures[at][c][i+1]
+		row := make([]float64, len(rounds))
+		for i, round := range rounds {
+			v, measured := e.Figures[at][c][round]
 			if !measured {
 				v = math.NaN()
 			}

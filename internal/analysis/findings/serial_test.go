@@ -14,7 +14,7 @@ import (
 // Contenders whose own noise lasts from round to round are named, a machine that drifts is
 // not: it takes all contenders along.
 func TestAutocorrelatedRounds(t *testing.T) {
-	run := func(own, machine float64, unpaired bool) int {
+	run := func(own, machine float64, unpaired, interrupted bool) int {
 		r := rand.New(rand.NewPCG(3, 9))
 		rec := &result.Record{Run: result.Run{Baseline: "host", Plan: result.Plan{Rounds: 12, Unpaired: unpaired}}}
 		state := map[string]float64{}
@@ -23,6 +23,9 @@ func TestAutocorrelatedRounds(t *testing.T) {
 			drift = machine*drift + r.NormFloat64()
 			for _, c := range []string{"host", "a", "b", "c", "d", "e"} {
 				state[c] = own*state[c] + r.NormFloat64()
+				if interrupted && round == 12 && c != "a" {
+					continue
+				}
 				rec.Samples = append(rec.Samples, analysistest.Taken(c, round, map[string]float64{"goodput": 20e9 * math.Exp(0.03*(state[c]+drift))}))
 			}
 		}
@@ -37,15 +40,17 @@ func TestAutocorrelatedRounds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		own, machine float64
 		unpaired     bool
+		interrupted  bool
 		want         int
 	}{
-		"lasting":          {0.7, 0, false, 1},
-		"a drifting host":  {0, 0.95, false, 0},
-		"rounds no pairs":  {0.7, 0, true, 0},
-		"new in a round":   {0, 0, false, 0},
-		"lasting and both": {0.7, 0.95, false, 1},
+		"lasting":          {0.7, 0, false, false, 1},
+		"a drifting host":  {0, 0.95, false, false, 0},
+		"rounds no pairs":  {0.7, 0, true, false, 0},
+		"new in a round":   {0, 0, false, false, 0},
+		"interrupted":      {0.7, 0, false, true, 1},
+		"lasting and both": {0.7, 0.95, false, false, 1},
 	} {
-		if got := run(tt.own, tt.machine, tt.unpaired); got != tt.want {
+		if got := run(tt.own, tt.machine, tt.unpaired, tt.interrupted); got != tt.want {
 			t.Errorf("%s: %d findings, want %d", name, got, tt.want)
 		}
 	}
