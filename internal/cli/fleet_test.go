@@ -73,3 +73,13 @@ func TestReadPrices(t *testing.T) {
 		t.Error("negative power is taken")
 	}
 }
+
+func FuzzParseFleet(f *testing.F) {
+	f.Add("nodes=1000,gbps=2,step=dtm")
+	f.Add("nodes=-1,gbps=NaN")
+	f.Fuzz(func(t *testing.T, text string) {
+		if fleet, err := parseFleet(text); err == nil && (fleet.Nodes < 1 || !(fleet.Gbps > 0)) {
+			t.Errorf("%q: %+v", text, fleet)
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"os"
 	"testing"
 	"time"
 
@@ -47,6 +48,34 @@ func FuzzSamples(f *testing.F) {
 			if _, err := decodeSample(line); err != nil {
 				t.Errorf("%s: %v", line, err)
 			}
+		}
+	})
+}
+
+// What is read of a run.json is written and read again as the same.
+func FuzzRun(f *testing.F) {
+	text, err := os.ReadFile("testdata/v1/run.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte(`{"schema":"cnibench/run/2"}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		run, err := decodeRun(text)
+		if err != nil {
+			return
+		}
+		var written bytes.Buffer
+		if err := encodeRun(&written, run); err != nil {
+			t.Fatal(err)
+		}
+		again, err := decodeRun(written.Bytes())
+		if err != nil {
+			t.Fatalf("%v:\n%s", err, written.Bytes())
+		}
+		var twice bytes.Buffer
+		if err := encodeRun(&twice, again); err != nil || twice.String() != written.String() {
+			t.Errorf("%v:\n%s\n%s", err, written.Bytes(), twice.Bytes())
 		}
 	})
 }

@@ -64,3 +64,14 @@ func TestRecognise(t *testing.T) {
 		})
 	}
 }
+
+// What the ConfigMaps of a cluster say decides words in a report, and nothing else.
+func FuzzDetect(f *testing.F) {
+	f.Add("net-conf.json", `{"Backend":{"Type":"vxlan"}}`, "tunnel-protocol", "geneve")
+	f.Add("tunnel", "disabled", "routing-mode", "native")
+	f.Fuzz(func(_ *testing.T, key, value, other, more string) {
+		data := map[string]string{key: value, other: more}
+		readFlannel(data, &contender.Datapath{})
+		readCilium(data, &contender.Datapath{}) // must not panic
+	})
+}

@@ -44,3 +44,27 @@ func TestParsePlacement(t *testing.T) {
 		})
 	}
 }
+
+// A placement that is taken names CPUs that there are, each list at least one.
+func FuzzParsePlacement(f *testing.F) {
+	f.Add("client=0-1,server=2+3,rest=0")
+	f.Add("client=9999999999-1")
+	f.Add("client=0-9223372036854775807")
+	cpus := []int{0, 1, 2, 3}
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := ParsePlacement(text, cpus)
+		if err != nil {
+			return
+		}
+		for _, list := range [][]int{p.Client, p.Server, p.Rest} {
+			if len(list) == 0 || len(list) > len(cpus) {
+				t.Errorf("%q: %v", text, p)
+			}
+			for _, cpu := range list {
+				if cpu < 0 || cpu > 3 {
+					t.Errorf("%q: %v", text, p)
+				}
+			}
+		}
+	})
+}

@@ -85,17 +85,26 @@ func (i *Installer) left(ctx context.Context, cl *kube.Cluster) (*journal, error
 	if err != nil || cm == nil {
 		return nil, err
 	}
-	z, err := gzip.NewReader(bytes.NewReader(cm.BinaryData["journal.json.gz"]))
+	l, err := readJournal(bytes.NewReader(cm.BinaryData["journal.json.gz"]))
 	if err != nil {
 		return nil, fmt.Errorf("journal %s/%s: %w", ownNamespace, journalName, err)
 	}
+	return l, nil
+}
+
+// readJournal reads the journal as its ConfigMap has it, which others can write.
+func readJournal(r io.Reader) (*journal, error) {
+	z, err := gzip.NewReader(r)
+	if err != nil {
+		return nil, err
+	}
 	var l journal
 	if err := json.NewDecoder(io.LimitReader(z, 64<<20)).Decode(&l); err != nil {
-		return nil, fmt.Errorf("journal %s/%s: %w", ownNamespace, journalName, err)
+		return nil, err
 	}
 	if l.Schema != journalSchema {
-		return nil, fmt.Errorf("journal %s/%s has the schema %q, and this version of cnibench reads %q; take %s off with the version that installed it",
-			ownNamespace, journalName, l.Schema, journalSchema, l.Contender)
+		return nil, fmt.Errorf("it has the schema %.60q, and this version of cnibench reads %q; take %.60s off with the version that installed it",
+			l.Schema, journalSchema, l.Contender)
 	}
 	return &l, nil
 }

@@ -259,7 +259,7 @@ func TestJournal(t *testing.T) {
 }
 
 // journalMap is a journal as the cluster keeps it.
-func journalMap(t *testing.T, text []byte) *corev1.ConfigMap {
+func journalMap(t testing.TB, text []byte) *corev1.ConfigMap {
 	t.Helper()
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)

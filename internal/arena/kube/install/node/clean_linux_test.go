@@ -82,6 +82,16 @@ func FuzzLegacyScript(f *testing.F) {
 	})
 }
 
+func FuzzParseIPVS(f *testing.F) {
+	f.Add("TCP  0A600001:01BB rr\n  -> 0A000001:192B Masq 1 0 0\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		servers, err := parseIPVS(strings.NewReader(text))
+		if err == nil && len(servers) > strings.Count(text, "\n")+1 {
+			t.Errorf("%d servers", len(servers))
+		}
+	})
+}
+
 func TestMountOf(t *testing.T) {
 	for line, want := range map[string][2]string{
 		"36 35 98:0 /a /run/x rw,noatime master:1 - cgroup2 none rw": {"/run/x", "cgroup2"},
