@@ -109,8 +109,8 @@ func (d Datapath) check(p *problems) {
 }
 
 // check requires the pieces of the lab form, or the reason why the contender has no lab
-// form. A contender that attaches nothing needs no piece: its endpoints run in the nodes'
-// own network.
+// form. A contender that attaches nothing joins no pods, and needs no piece: its endpoints
+// run in the nodes' own network.
 func (l Lab) check(p *problems, attachesNothing bool) {
 	pieces := len(l.Pieces()) > 0
 	switch {
@@ -121,7 +121,7 @@ func (l Lab) check(p *problems, attachesNothing bool) {
 	case l.Remedy != "":
 		p.add("lab.remedy belongs to lab.none")
 	case attachesNothing:
-		p.want(!pieces, "lab: it has pieces, but datapath.attach is none")
+		p.want(l.Attach == nil && l.Transport == nil, "lab: it joins pods, but datapath.attach is none")
 	case l.Attach == nil:
 		p.add("lab: it has neither lab.attach nor the reason lab.none")
 	default:

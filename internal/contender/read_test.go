@@ -87,7 +87,7 @@ func TestReadErrors(t *testing.T) {
 		{"neither pieces nor none", "lab:\n" + lab, "lab: {}\n", `contenders/x.yaml: lab: it has neither lab.attach nor the reason lab.none`},
 		{"none without remedy", "lab:\n" + lab, "lab: {none: not written}\n", `contenders/x.yaml: lab.remedy: say what the user can do instead`},
 		{"remedy without none", "lab:\n", "lab:\n  remedy: run y\n", `contenders/x.yaml: lab.remedy belongs to lab.none`},
-		{"pieces of nothing", "  attach: bridge\n", "  attach: none\n", `contenders/x.yaml: lab: it has pieces, but datapath.attach is none`},
+		{"pieces of nothing", "  attach: bridge\n", "  attach: none\n", `contenders/x.yaml: lab: it joins pods, but datapath.attach is none`},
 		{"piece without use", "{use: bridge, with", "{with", `contenders/x.yaml: lab: a piece without use`},
 		{"nothing of the product", "  own: [the bridge plugin]\n", "", `contenders/x.yaml: lab.own, lab.reproduced: say what of the product is in it`},
 		{"empty kube", "lab:\n", "kube: {}\nlab:\n", `contenders/x.yaml: kube: it has neither kube.steps nor the reason kube.none` + "\n" + `contenders/x.yaml: kube.checked is missing`},

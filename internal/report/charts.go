@@ -136,10 +136,13 @@ func (v *sheet) charts(g *layout.Group, prefix string) []chart {
 	}
 	efficient := v.efficiencyCharts(g, colors)
 	show(viewEfficiency, efficient...)
-	if c := v.scatter(g, colors); c != nil && (c.Y.Unit == "bytes" || len(efficient) == 0) { // no chart twice
+	if c := v.scatter(g, colors); c != nil && len(efficient) == 0 { // no chart twice
 		show(viewEfficiency, *c)
 	}
 	for _, s := range v.Steps {
+		if c := v.costAgainstMemory(g, s, colors); c != nil {
+			show(viewEfficiency, *c)
+		}
 		show(viewResources, v.resourceCharts(g, s, colors)...)
 	}
 	for _, c := range v.Telling(g) {

@@ -16,12 +16,12 @@ func (v *sheet) agreementCharts() []chart {
 		c := chart{
 			ID: fmt.Sprintf("chart-agreement-%d", i+1), Kind: "scatter", Places: at(a.Step), View: viewPublished,
 			X: &axis{"The study's ratio to its baseline", "1"}, Y: &axis{"Our ratio to " + v.Baseline, "1"},
-			Title:   v.AgreementName(a),
+			Title:   layout.AgreementName(v.Report, a),
 			Caption: "Each point is a contender. On a rising line the orders agree; the scales need not. Crosses: our intervals.",
 			Table:   plainTable{Head: []string{"contender", "ours", "theirs"}},
 		}
 		c.Places.Group, c.Places.Steps = -1, v.stepPlaces(c.Places)
-		for _, f := range v.Against(a) {
+		for _, f := range layout.Against(v.Report, a) {
 			p := point{C: colors[f.Contender], X: figure{Value: f.Ratio, Text: layout.PublishedRatio(f)}, Y: figure{Value: f.Ours.Ratio, Text: layout.Comparison(&f.Ours)}}
 			if f.Ours.CI != nil {
 				p.Y.Low, p.Y.High = &f.Ours.CI[0], &f.Ours.CI[1]
@@ -34,9 +34,3 @@ func (v *sheet) agreementCharts() []chart {
 	}
 	return out
 }
-
-// AgreementTitle, AgreementAbout, AgreementHead and DifferenceHead are words of the page.
-func (p page) AgreementTitle() string   { return layout.AgreementTitle }
-func (p page) AgreementAbout() string   { return layout.AgreementAbout }
-func (p page) AgreementHead() []string  { return layout.AgreementHead }
-func (p page) DifferenceHead() []string { return layout.DifferenceHead }

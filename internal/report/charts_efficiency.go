@@ -99,30 +99,21 @@ func estimated(e analysis.Estimate, unitName string) figure {
 	return f
 }
 
-// scatter sets the CPU cost against memory, where there is any, else against
-// what the CPU bought; nil if there are not two figures to set side by side.
+// scatter sets the CPU cost against what it bought where that is no goodput; nil if
+// there are not two figures to set side by side.
 func (v *sheet) scatter(g *layout.Group, colors map[string]int) *chart {
 	x, ok := v.first(g, result.ColumnsWhere(func(m result.Metric) bool { return m.Per != "" })...)
-	if !ok { // a run of others, which recorded less
-		for _, m := range result.Metrics() {
-			if m.Per == result.Goodput && !ok {
-				x, ok = v.first(g, m.Name)
-			}
-		}
-	}
 	if !ok {
 		return nil
 	}
-	y, ok := v.first(g, result.MemoryOverhead)
+	y, ok := v.first(g, result.Telling(result.Traffic)...)
 	if !ok {
-		if y, ok = v.first(g, result.Telling(result.Traffic)...); !ok {
-			return nil
-		}
+		return nil
 	}
 	out := &chart{
 		Kind: "scatter", X: &axis{x.Head(), x.Unit}, Y: &axis{y.Head(), y.Unit}, Places: at(x.Step, y.Step),
 		Title:   x.Head() + " against " + lowerFirst(y.Head()),
-		Caption: fmt.Sprintf("Medians, with their intervals where the rounds are enough for one; %s at %s, %s at %s. %s", x.Head(), x.Step, lowerFirst(y.Head()), y.Step, corner(y.Better)),
+		Caption: fmt.Sprintf("Medians, with their intervals where the rounds are enough for one; %s at %s, %s at %s. %s", x.Head(), x.Step, lowerFirst(y.Head()), y.Step, upperLeft),
 		Table:   plainTable{Head: []string{"contender", x.Head(), y.Head()}},
 	}
 	for _, c := range g.Contenders {
@@ -144,12 +135,7 @@ func (v *sheet) scatter(g *layout.Group, colors map[string]int) *chart {
 	return out
 }
 
-func corner(yBetter string) string {
-	if yBetter == "higher" {
-		return "Best is the upper left."
-	}
-	return "Best is the lower left."
-}
+const upperLeft = "Best is the upper left."
 
 // first is the column of the first step that has one of the metrics.
 func (v *sheet) first(g *layout.Group, metrics ...string) (layout.Column, bool) {

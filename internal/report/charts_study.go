@@ -78,23 +78,24 @@ func (v *sheet) overRates(p *analysis.Picture, colors map[string]int) *chart {
 // fewer than two contenders.
 func (v *sheet) costAgainstMemory(g *layout.Group, s result.Step, colors map[string]int) *chart {
 	cost, ok := g.Has(s.ID, v.cost(g, s.ID))
-	memory, has := g.Has(s.ID, result.MemoryOverhead)
-	if !ok || !has {
+	if !ok {
 		return nil
 	}
+	memory, _ := result.LookupMetric(result.MemoryOverhead)
+	label := layout.MetricLabel(memory.Name)
 	out := &chart{
-		Kind: "scatter", X: &axis{cost.Head(), cost.Unit}, Y: &axis{memory.Head(), memory.Unit}, Places: at(s.ID),
+		Kind: "scatter", X: &axis{cost.Head(), cost.Unit}, Y: &axis{label, memory.Unit}, Places: at(s.ID),
 		Title:   "CPU cost against memory, " + s.ID,
-		Caption: "Medians, with their intervals where the rounds are enough for one. " + corner(memory.Better),
-		Table:   plainTable{Head: []string{"contender", cost.Head(), memory.Head(), "group"}},
+		Caption: "Medians, with their intervals where the rounds are enough for one. Best is the lower left.",
+		Table:   plainTable{Head: []string{"contender", cost.Head(), label, "group"}},
 	}
 	for _, c := range g.Contenders {
-		x, y := g.Figure(c.ID, cost), g.Figure(c.ID, memory)
-		if x == nil || y == nil {
+		x, e := g.Figure(c.ID, cost), v.efficiency(g, c.ID, s.ID)
+		if x == nil || e == nil || e.MemoryOverhead == nil || !layout.IsFinite(e.MemoryOverhead.Median) {
 			continue
 		}
-		p, cluster := point{C: colors[c.ID], X: newFigure(x), Y: newFigure(y)}, ""
-		if e := v.efficiency(g, c.ID, s.ID); e != nil && e.Cluster > 0 {
+		p, cluster := point{C: colors[c.ID], X: newFigure(x), Y: estimated(*e.MemoryOverhead, memory.Unit)}, ""
+		if e.Cluster > 0 {
 			p.Cluster, cluster = e.Cluster, fmt.Sprint(e.Cluster)
 		}
 		out.Points = append(out.Points, p)

@@ -86,6 +86,7 @@ type page struct {
 	Choice   *choice
 	Data     pageData
 	Traces   traces
+	Agreed   layout.Agreed
 
 	AgreementCharts []chart
 
@@ -173,7 +174,7 @@ func writePage(w io.Writer, r *analysis.Report, at Page) error {
 			p.Data.Charts = append(p.Data.Charts, l.Charts...)
 		}
 	}
-	p.AgreementCharts = v.agreementCharts()
+	p.Agreed, p.AgreementCharts = layout.Agreements(r), v.agreementCharts()
 	p.Data.Charts = append(p.Data.Charts, p.AgreementCharts...)
 	p.Traces = v.traces(cmp.Or(at.TraceBudget, traceBudget))
 	p.Kinds, _ = layout.KindsOf(r.Findings)

@@ -69,10 +69,10 @@ func mdPublished(w *bufio.Writer, v *layout.View) {
 		fmt.Fprintf(w, "%s\n\n", md(layout.PublishedNone))
 		return
 	}
-	if len(v.Agreements) > 0 {
-		mdRows(w, layout.AgreementHead, v.AgreementRows())
-		fmt.Fprintf(w, "%s\n\n", md(layout.AgreementAbout))
-		mdRows(w, layout.DifferenceHead, v.DifferenceRows())
+	if a := layout.Agreements(v.Report); len(a.Rows) > 0 {
+		mdRows(w, a.Head, a.Rows)
+		fmt.Fprintf(w, "%s\n\n", md(a.About))
+		mdRows(w, a.Differences, a.Differ)
 	}
 	w.WriteString("| contender | step | metric | ours | theirs | study | its table |\n|---|---|---|---:|---:|---|---|\n")
 	for _, f := range rows {

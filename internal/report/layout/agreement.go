@@ -9,19 +9,34 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// What is said of the agreements.
 const (
-	AgreementTitle = "How far the orders agree"
-	AgreementAbout = "Tau is Kendall's, of our ratios and the study's: 1 is the same order of contenders, 0 none in common, -1 the opposite; its interval at 95 % is of so few contenders. Elsewhere: places from the best, ours and theirs, that are far apart."
+	agreementTitle = "How far the orders agree"
+	agreementAbout = "Tau is Kendall's, of our ratios and the study's: 1 is the same order of contenders, 0 none in common, -1 the opposite; its interval at 95 % is of so few contenders. Elsewhere: places from the best, ours and theirs, that are far apart."
 )
 
-// AgreementHead is the head of AgreementRows.
-var AgreementHead = []string{"figure", "study", "tau", "contenders", "elsewhere (ours, theirs)"}
+// Agreed are the agreements and differences of a report as tables.
+type Agreed struct {
+	Title, About      string
+	Head, Differences []string // heads
+	Rows, Differ      [][]string
+}
 
-// AgreementRows are the agreements in words.
-func (v *View) AgreementRows() [][]string {
+// Agreements are those of the report; its Rows are nil where there are none.
+func Agreements(r *analysis.Report) Agreed {
+	out := Agreed{
+		Title: agreementTitle, About: agreementAbout, Rows: agreementRows(r),
+		Head:        []string{"figure", "study", "tau", "contenders", "elsewhere (ours, theirs)"},
+		Differences: []string{"differs", "study", "ours", "theirs"},
+	}
+	for _, d := range r.Differences {
+		out.Differ = append(out.Differ, []string{d.What, d.Study, d.Ours, d.Theirs})
+	}
+	return out
+}
+
+func agreementRows(r *analysis.Report) [][]string {
 	var rows [][]string
-	for _, a := range v.Agreements {
+	for _, a := range r.Agreements {
 		n := strconv.Itoa(a.N)
 		if a.LineLimited > 0 {
 			n += fmt.Sprintf(", %d at the study's line rate left out", a.LineLimited)
@@ -34,15 +49,15 @@ func (v *View) AgreementRows() [][]string {
 		if where == "" {
 			where = "nobody"
 		}
-		rows = append(rows, []string{agreed(v, &a), a.Study, tau(&a), n, where})
+		rows = append(rows, []string{agreed(r, &a), a.Study, tau(&a), n, where})
 	}
 	return rows
 }
 
 // agreed is the figure that an agreement is of.
-func agreed(v *View, a *analysis.Agreement) string {
+func agreed(r *analysis.Report, a *analysis.Agreement) string {
 	figure := a.Step + " " + MetricLabel(a.Metric)
-	for _, other := range v.Agreements {
+	for _, other := range r.Agreements {
 		if other.Study == a.Study && other.Step == a.Step && other.Metric == a.Metric && other.Kernel != a.Kernel {
 			return figure + ", kernel " + a.Kernel
 		}
@@ -58,23 +73,11 @@ func tau(a *analysis.Agreement) string {
 	return text
 }
 
-// DifferenceHead is the head of DifferenceRows.
-var DifferenceHead = []string{"differs", "study", "ours", "theirs"}
-
-// DifferenceRows are what differs between this run and the studies.
-func (v *View) DifferenceRows() [][]string {
-	var rows [][]string
-	for _, d := range v.Differences {
-		rows = append(rows, []string{d.What, d.Study, d.Ours, d.Theirs})
-	}
-	return rows
-}
-
 // Against is one agreement's figures, as a drawing needs them.
-func (v *View) Against(a *analysis.Agreement) []analysis.PublishedFigure {
+func Against(r *analysis.Report, a *analysis.Agreement) []analysis.PublishedFigure {
 	var out []analysis.PublishedFigure
 	seen := map[string]bool{}
-	for _, f := range v.Published {
+	for _, f := range r.Published {
 		if f.Study == a.Study && f.Table == a.Table && f.Step == a.Step && f.Metric == a.Metric && f.Kernel == a.Kernel && !f.LineLimited && !seen[f.Contender] {
 			seen[f.Contender] = true
 			out = append(out, f)
@@ -84,6 +87,6 @@ func (v *View) Against(a *analysis.Agreement) []analysis.PublishedFigure {
 }
 
 // AgreementName is the drawing's title.
-func (v *View) AgreementName(a *analysis.Agreement) string {
-	return agreed(v, a) + " beside " + a.Study + ": tau " + tau(a) + " of " + unit.Plural(a.N, "contender")
+func AgreementName(r *analysis.Report, a *analysis.Agreement) string {
+	return agreed(r, a) + " beside " + a.Study + ": tau " + tau(a) + " of " + unit.Plural(a.N, "contender")
 }

@@ -38,16 +38,17 @@ func (v *View) Pictures() []PictureTable {
 		return nil
 	}
 	var out []PictureTable
+	a := album{v}
 	for i := range v.Study.Pictures {
 		p := &v.Study.Pictures[i]
 		t := PictureTable{Picture: p}
 		switch p.Kind {
 		case analysis.PictureMatrix:
-			t = v.matrix(p)
+			t = a.matrix(p)
 		case analysis.PictureFigures:
-			t = v.figures(p)
+			t = a.figures(p)
 		case analysis.PictureLoad:
-			t = v.overRates(p)
+			t = a.overRates(p)
 		}
 		if len(t.Rows) > 0 {
 			out = append(out, t)
@@ -56,8 +57,11 @@ func (v *View) Pictures() []PictureTable {
 	return out
 }
 
+// album makes the tables.
+type album struct{ *View }
+
 // columnOf is the picture's column of a step in a group.
-func (v *View) columnOf(p *analysis.Picture, g *Group, step string) (Column, bool) {
+func (v album) columnOf(p *analysis.Picture, g *Group, step string) (Column, bool) {
 	if p.Metric != "" {
 		return g.Has(step, p.Metric)
 	}
@@ -65,7 +69,7 @@ func (v *View) columnOf(p *analysis.Picture, g *Group, step string) (Column, boo
 }
 
 // rowName is the contender, with its group where it is in several.
-func rowName(v *View, g *Group, id string) string {
+func (v album) rowName(g *Group, id string) string {
 	in := 0
 	for i := range v.Groups {
 		if slices.ContainsFunc(v.Groups[i].Contenders, func(c Contender) bool { return c.ID == id }) {
@@ -80,7 +84,7 @@ func rowName(v *View, g *Group, id string) string {
 
 // table walks the contenders and steps of a picture. cell is asked where there is a
 // figure; a row without any is left out.
-func (v *View) table(p *analysis.Picture, baseline bool, cell func(*Group, Column, *analysis.Result) PictureCell) PictureTable {
+func (v album) table(p *analysis.Picture, baseline bool, cell func(*Group, Column, *analysis.Result) PictureCell) PictureTable {
 	t := PictureTable{Picture: p}
 	steps := p.Of(v.Steps)
 	for _, s := range steps {
@@ -92,12 +96,13 @@ func (v *View) table(p *analysis.Picture, baseline bool, cell func(*Group, Colum
 			if c.Baseline && !baseline || len(p.Contenders) > 0 && !slices.Contains(p.Contenders, c.ID) {
 				continue
 			}
-			row, some := PictureRow{ID: c.ID, Name: rowName(v, g, c.ID)}, false
+			row, some := PictureRow{ID: c.ID, Name: v.rowName(g, c.ID)}, false
 			for _, s := range steps {
 				one := PictureCell{Text: unit.Missing}
 				if col, ok := v.columnOf(p, g, s.ID); ok {
 					if f := g.Figure(c.ID, col); f != nil {
-						one, some = cell(g, col, f), true
+						one = cell(g, col, f)
+						some = some || one.Text != unit.Missing
 					}
 				}
 				row.Cells = append(row.Cells, one)
@@ -114,7 +119,7 @@ func (v *View) table(p *analysis.Picture, baseline bool, cell func(*Group, Colum
 }
 
 // matrix is each figure as per cent of the baseline's, in the colours of its bands.
-func (v *View) matrix(p *analysis.Picture) PictureTable {
+func (v album) matrix(p *analysis.Picture) PictureTable {
 	t := v.table(p, false, func(_ *Group, c Column, f *analysis.Result) PictureCell {
 		if f.VsBaseline == nil || !f.Ranked {
 			return PictureCell{Text: unit.Missing}
@@ -139,7 +144,7 @@ func (v *View) matrix(p *analysis.Picture) PictureTable {
 }
 
 // figures are medians beside ratios.
-func (v *View) figures(p *analysis.Picture) PictureTable {
+func (v album) figures(p *analysis.Picture) PictureTable {
 	t := v.table(p, true, func(_ *Group, _ Column, f *analysis.Result) PictureCell {
 		cell := PictureCell{Text: Value(f)}
 		if f.VsBaseline != nil {
@@ -153,7 +158,7 @@ func (v *View) figures(p *analysis.Picture) PictureTable {
 
 // overRates is a metric as a ratio to the baseline of the same underlay, with the rate
 // at which it was measured.
-func (v *View) overRates(p *analysis.Picture) PictureTable {
+func (v album) overRates(p *analysis.Picture) PictureTable {
 	t := v.table(p, true, func(g *Group, c Column, f *analysis.Result) PictureCell {
 		cell := PictureCell{Text: Value(f)}
 		if f.VsBaseline != nil {

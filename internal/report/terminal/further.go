@@ -123,14 +123,15 @@ const mostPublished = 24
 
 // agreements prints how far the orders agree, and what differs.
 func (t *Writer) agreements() {
-	if len(t.Agreements) == 0 {
+	a := layout.Agreements(t.View.Report)
+	if len(a.Rows) == 0 {
 		return
 	}
-	t.rows(layout.AgreementHead, t.AgreementRows())
-	t.Wrap("", layout.AgreementAbout, Dim)
+	t.rows(a.Head, a.Rows)
+	t.Wrap("", a.About, Dim)
 	t.Line("")
-	if rows := t.DifferenceRows(); len(rows) > 0 {
-		t.rows(layout.DifferenceHead, rows)
+	if len(a.Differ) > 0 {
+		t.rows(a.Differences, a.Differ)
 		t.Line("")
 	}
 }
