@@ -153,13 +153,14 @@ darwin: ## the parts that read, report and compare build for another system
 	GOOS=darwin go build ./...
 
 .PHONY: lint
-lint: bin/tools/staticcheck ## gofmt, go vet, staticcheck, errcheck, errorlint, of the test bed's and the release's modules too; actionlint
+lint: bin/tools/staticcheck ## gofmt, go vet, staticcheck, errcheck, errorlint, of the test bed's and the release's modules too; actionlint, govulncheck
 	@failed=; \
 	tools=$(CURDIR)/bin/tools; \
 	run() { echo "$$*"; "$$@" || failed=1; }; \
 	unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go' -not -path './.git/*')); \
 	[ -z "$$unformatted" ] || { echo "not formatted, run make fmt: $$unformatted"; failed=1; }; \
 	run $$tools/actionlint -shellcheck= -pyflakes=; \
+	run scripts/vulncheck $$tools/govulncheck; \
 	for module in . testbed tools/release; do \
 		cd $(CURDIR)/$$module; \
 		run go vet ./...; \
