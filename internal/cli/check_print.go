@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/cli/cmdutil"
-
 	"github.com/cnibench/cnibench/internal/check"
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/run"
 )

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/cli/cmdutil"
-	"github.com/cnibench/cnibench/internal/cli/tunecmd"
-
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+	"github.com/cnibench/cnibench/internal/cli/tunecmd"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/unit"

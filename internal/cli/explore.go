@@ -9,11 +9,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/cli/cmdutil"
-
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/result"

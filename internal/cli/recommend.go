@@ -8,13 +8,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/cli/cmdutil"
-
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/analysis/assemble"
 	"github.com/cnibench/cnibench/internal/analysis/recommend"
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/nearest"

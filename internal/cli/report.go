@@ -5,10 +5,9 @@ import (
 	"os"
 	"slices"
 
-	"github.com/cnibench/cnibench/internal/cli/cmdutil"
-
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/report"

@@ -9,12 +9,11 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/loadcmd"
 	"github.com/cnibench/cnibench/internal/cli/tunecmd"
-
-	"github.com/spf13/cobra"
-
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/printable"

@@ -6,10 +6,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/cli/cmdutil"
-
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/selftest"
 )

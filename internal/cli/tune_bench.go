@@ -3,12 +3,11 @@ package cli
 import (
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/cli/tunecmd"
-	"github.com/cnibench/cnibench/internal/run/tunebench"
-
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/cli/tunecmd"
 	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/run/tunebench"
 	"github.com/cnibench/cnibench/internal/tune"
 )
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
-
 	"github.com/cnibench/cnibench/internal/tune"
 	"github.com/cnibench/cnibench/internal/unit"
 )

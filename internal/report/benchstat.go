@@ -8,12 +8,11 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/cnibench/cnibench/internal/report/layout"
-
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/report/layout"
 )
 
 // writeBenchstat writes the Go benchmark format, one line per value, for

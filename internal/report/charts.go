@@ -7,9 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/report/layout"
-
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/report/layout"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -242,7 +241,7 @@ func betterIs(better string) string {
 // curves are those of one clock at a step: from the intended start where there
 // are any, else from the actual send. The send's own lag is no latency.
 func (v *sheet) curves(g *layout.Group, step string) []analysis.Curve {
-	for _, clock := range []string{"latency", "service_time", "network_time"} {
+	for _, clock := range result.Clocks() {
 		var out []analysis.Curve
 		for _, c := range g.Contenders {
 			i := slices.IndexFunc(v.Curves, func(curve analysis.Curve) bool {
@@ -260,16 +259,8 @@ func (v *sheet) curves(g *layout.Group, step string) []analysis.Curve {
 	return nil
 }
 
-func clockLabel(clock string) string {
-	return map[string]string{
-		"latency":      "Latency",
-		"service_time": "Service time",
-		"network_time": "Network time",
-	}[clock]
-}
-
 func curveChart(g *layout.Group, step string, curves []analysis.Curve, colors map[string]int) chart {
-	what := clockLabel(curves[0].Clock)
+	what := layout.MetricLabel(curves[0].Clock)
 	out := chart{
 		Kind: "curves", Y: &axis{what, "s"}, Places: at(step),
 		Title:   what + " by percentile, " + step,

@@ -6,9 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/cnibench/cnibench/internal/report/layout"
-
 	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/report/layout"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -128,7 +127,7 @@ func (v *sheet) rateCharts(g *layout.Group, f family, colors map[string]int) []c
 				if curve.Contender != contender.ID {
 					continue
 				}
-				c.Y.Label = clockLabel(curve.Clock)
+				c.Y.Label = layout.MetricLabel(curve.Clock)
 				c.Series = append(c.Series, series{C: i + 1, Name: printable.Line(s.ID), Points: curvePoints(curve)})
 				row := []string{s.ID, unit.Format(float64(curve.Count), "count")}
 				for _, want := range []float64{50, 99, 99.9} {

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/report/layout"
-
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -36,7 +35,7 @@ func cpuChart(g *layout.Group, s result.Step, colors map[string]int) *chart {
 	}
 	sides := []string{"client", "server"}
 	for _, mode := range result.CPUModes {
-		if slices.ContainsFunc(sides, func(side string) bool { return some(g, s.ID, "cpu_"+side+"_"+mode) }) {
+		if slices.ContainsFunc(sides, func(side string) bool { return some(g, s.ID, result.CPUMode(side, mode)) }) {
 			out.Parts = append(out.Parts, mode)
 		}
 	}
@@ -46,7 +45,7 @@ func cpuChart(g *layout.Group, s result.Step, colors map[string]int) *chart {
 			st, any := stack{C: colors[contender.ID], Side: side}, false
 			row := []string{contender.ID, side}
 			for _, mode := range out.Parts {
-				r := g.Figure(contender.ID, layout.Column{Step: s.ID, Metric: "cpu_" + side + "_" + mode})
+				r := g.Figure(contender.ID, layout.Column{Step: s.ID, Metric: result.CPUMode(side, mode)})
 				if r == nil {
 					st.Values, row = append(st.Values, nil), append(row, unit.Missing)
 					continue

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/cnibench/cnibench/internal/report/layout"
-
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )

@@ -8,13 +8,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/report/layout"
-	"github.com/cnibench/cnibench/internal/report/terminal"
-
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/analysis/compare"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/report/layout"
+	"github.com/cnibench/cnibench/internal/report/terminal"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 

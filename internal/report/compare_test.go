@@ -12,8 +12,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/cnibench/cnibench/internal/report/terminal"
-
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/perf/benchfmt"
 
@@ -21,6 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis/compare"
 	"github.com/cnibench/cnibench/internal/analysis/recommend"
 	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/report/terminal"
 )
 
 func ptr[T any](v T) *T { return &v }

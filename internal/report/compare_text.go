@@ -3,16 +3,14 @@ package report
 import (
 	"fmt"
 	"io"
-	"strings"
-
-	"github.com/cnibench/cnibench/internal/report/layout"
-	"github.com/cnibench/cnibench/internal/report/terminal"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/cnibench/cnibench/internal/analysis/compare"
 	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/report/layout"
+	"github.com/cnibench/cnibench/internal/report/terminal"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -62,17 +60,7 @@ func writeCompareText(w io.Writer, c *compare.Comparison, opt Options) error {
 }
 
 func writeChanges(t *terminal.Writer, c *compare.Comparison) {
-	tw := table.NewWriter()
-	tw.SetStyle(table.Style{
-		Box:     table.BoxStyle{MiddleHorizontal: "─", PaddingRight: strings.Repeat(" ", terminal.ColumnGap)},
-		Format:  table.FormatOptions{Header: text.FormatDefault, Row: text.FormatDefault},
-		Options: table.Options{SeparateHeader: true},
-	})
-	var configs []table.ColumnConfig
-	for n := 4; n <= 6; n++ {
-		configs = append(configs, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	tw.SetColumnConfigs(configs)
+	tw := terminal.NewGrid(4, 5, 6)
 	tw.AppendHeader(table.Row{"Change", "Contender, step", "Metric", "Old", "New", "New by old"})
 	places, left := placesOf(c), 0
 	for i := range c.Changes {
@@ -90,9 +78,7 @@ func writeChanges(t *terminal.Writer, c *compare.Comparison) {
 		})
 	}
 	if left < len(c.Changes) {
-		for _, line := range strings.Split(tw.Render(), "\n") {
-			t.Line(strings.TrimRight(line, " "))
-		}
+		t.Grid(tw)
 	}
 	if left > 0 {
 		t.Wrap("", fmt.Sprintf("%s without a change that can be told; --format md and json list them", unit.Plural(left, "figure")), terminal.Dim)

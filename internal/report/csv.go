@@ -6,9 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/report/layout"
-
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/report/layout"
 )
 
 var csvHeader = []string{

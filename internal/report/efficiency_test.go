@@ -5,11 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/report/layout"
-
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/report/layout"
 )
 
 // priced is the quick sample with the efficiency of its first TCP step and a

@@ -6,10 +6,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/report/layout"
-
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/report/layout"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 

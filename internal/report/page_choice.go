@@ -5,10 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/report/layout"
-
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/report/layout"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 

@@ -8,9 +8,8 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/report/layout"
-
 	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/report/layout"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )

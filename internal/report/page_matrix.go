@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/cnibench/cnibench/internal/report/layout"
-
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/report/layout"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )

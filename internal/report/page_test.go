@@ -6,11 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/report/layout"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/report/layout"
 	"github.com/cnibench/cnibench/internal/result"
 )
 

@@ -7,13 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/report/layout"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/analysis/assemble"
+	"github.com/cnibench/cnibench/internal/report/layout"
 	"github.com/cnibench/cnibench/internal/result"
 )
 

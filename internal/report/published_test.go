@@ -4,11 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/report/layout"
-
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/report/layout"
 )
 
 // withPublished is the quick sample beside two studies.

@@ -8,15 +8,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/report/layout"
-	"github.com/cnibench/cnibench/internal/report/terminal"
-
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/report/layout"
+	"github.com/cnibench/cnibench/internal/report/terminal"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -123,23 +122,13 @@ func writeChoices(t *terminal.Writer, r *analysis.Recommendation) [][]string {
 }
 
 func choiceLines(t *terminal.Writer, r *analysis.Recommendation, criteria bool) []string {
-	tw := table.NewWriter()
-	tw.SetStyle(table.Style{
-		Box:     table.BoxStyle{MiddleHorizontal: "─", PaddingRight: strings.Repeat(" ", terminal.ColumnGap)},
-		Format:  table.FormatOptions{Header: text.FormatDefault, Row: text.FormatDefault},
-		Options: table.Options{SeparateHeader: true},
-	})
 	header := table.Row{"", "Score", "First"}
 	for _, w := range r.Weights {
 		if criteria {
 			header = append(header, w.Criterion)
 		}
 	}
-	configs := make([]table.ColumnConfig, len(header))
-	for n := range configs {
-		configs[n] = table.ColumnConfig{Number: n + 2, Align: text.AlignRight, AlignHeader: text.AlignRight}
-	}
-	tw.SetColumnConfigs(configs)
+	tw := terminal.NewGrid(terminal.ButFirst(len(header))...)
 	tw.AppendHeader(header)
 	for i, c := range r.Ranked {
 		row := table.Row{fmt.Sprintf("%d. %s", i+1, t.Short(c.Contender)), t.Paint(terminal.Bold, layout.WithInterval(c.Score, c.CI)), layout.Wins(&c)}
@@ -150,11 +139,7 @@ func choiceLines(t *terminal.Writer, r *analysis.Recommendation, criteria bool) 
 		}
 		tw.AppendRow(row)
 	}
-	lines := strings.Split(tw.Render(), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	return lines
+	return terminal.Lines(tw)
 }
 
 func writeRecommendMarkdown(w io.Writer, r *analysis.Recommendation) error {

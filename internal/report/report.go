@@ -9,10 +9,9 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/cnibench/cnibench/internal/report/terminal"
-
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/report/terminal"
 	"github.com/cnibench/cnibench/internal/result"
 )
 

@@ -14,12 +14,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/report/layout"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/report/layout"
 )
 
 var update = flag.Bool("update", false, "write the golden files")

@@ -7,11 +7,10 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/cnibench/cnibench/internal/report/layout"
-
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/report/layout"
 )
 
 func TestTextFits(t *testing.T) {

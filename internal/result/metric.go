@@ -79,6 +79,7 @@ const (
 	Tuned                          // a tuning is judged by it
 	RatioMissed                    // a reader misses its ratio where the baseline's value is 0
 	CPUTime                        // was sampled by the kernel's CPU accounting
+	Grouping                       // contenders that cost alike are put into groups by it
 )
 
 // Has says that the metric has the role.
@@ -125,6 +126,9 @@ var Percentiles = []Percentile{
 // CPUModes are the modes of /proc/stat that are recorded, idle left out.
 var CPUModes = []string{"user", "nice", "system", "irq", "softirq", "iowait", "steal"}
 
+// CPUMode is the metric of a mode of the CPUs of a side, client or server.
+func CPUMode(side, mode string) string { return "cpu_" + side + "_" + mode }
+
 // Metrics is the catalogue, in the order of listings.
 func Metrics() []Metric { return slices.Clone(catalogue().list) }
 
@@ -144,7 +148,7 @@ var catalogue = sync.OnceValue(func() metricCatalogue {
 
 var trafficMetrics = []Metric{
 	{Name: Goodput, Unit: "bit/s", Better: Higher, Help: "application bits received per second",
-		Roles: Ranked | Expected | Headline | Steady | Tuned | RatioMissed, Column: 1, Aspect: Traffic},
+		Roles: Ranked | Expected | Headline | Steady | Tuned | RatioMissed | Grouping, Column: 1, Aspect: Traffic},
 	{Name: Rate, Unit: "1/s", Better: Higher, Help: "requests or messages completed per second",
 		Roles: Ranked | Expected | Tuned | RatioMissed, Column: 16, Aspect: Traffic, StandIn: 1},
 	{Name: Retransmits, Unit: "count", Better: Lower, Help: "TCP segments sent again during the window: a faster contender has more chances to; see retransmits_per_gib",
@@ -224,7 +228,7 @@ func cpuMetrics() []Metric {
 			if mode == "steal" || mode == "iowait" { // others' doing
 				roles &^= Ranked
 			}
-			list = append(list, Metric{Name: "cpu_" + side + "_" + mode, Unit: "CPU-s/s", Better: Lower, Roles: roles,
+			list = append(list, Metric{Name: CPUMode(side, mode), Unit: "CPU-s/s", Better: Lower, Roles: roles,
 				Help: "CPUs of the " + side + "'s node in mode " + mode})
 		}
 	}
@@ -235,7 +239,7 @@ var costMetrics = []Metric{
 	{Name: CPUForeign, Unit: "CPU-s/s", Better: Lower, Help: "user time of processes that are not the run's, all CPUs of the machine; cpu_client and cpu_server hold it, what traffic cost does not where they are all CPUs",
 		Roles: MayBeZero | CPUTime},
 	{Name: CPUPerGbit, Unit: "CPU-s/Gbit", Better: Lower, Help: "busy CPU of client and server, softirq and irq included, by goodput",
-		Roles: Ranked | Expected | Headline | Tuned | RatioMissed | CPUTime, Column: 10, Aspect: Cost, Per: Goodput},
+		Roles: Ranked | Expected | Headline | Tuned | RatioMissed | CPUTime | Grouping, Column: 10, Aspect: Cost, Per: Goodput},
 	{Name: CPUPerGbitPublished, Unit: "CPU-s/Gbit", Better: Lower, Help: "the 2024 study's formula: all modes but idle, mean of client and server, by goodput",
 		Roles: Ranked | MayBeZero | CPUTime, Per: Goodput},
 	// A lower bound: how much it leaves out depends on the datapath.
@@ -249,7 +253,7 @@ var costMetrics = []Metric{
 	// Memory is not ranked as long as all nodes share one machine: what else
 	// runs there moves it more than a contender does.
 	{Name: MemoryUsed, Unit: "bytes", Better: Lower, Help: "memory of the nodes without buffers and cache, mean over the window (/proc/meminfo)",
-		Roles: Expected | RatioMissed, Column: 18},
+		Roles: Expected | RatioMissed | Grouping, Column: 18},
 	{Name: MemoryOverhead, Unit: "bytes", Better: Lower, Help: "memory used when idle, over the baseline's in the same round",
 		Roles: MayBeZero | MayBeNegative, Column: 12},
 	{Name: ContextSwitches, Unit: "1/s", Better: Lower, Help: "context switches per second (/proc/stat ctxt)", Roles: MayBeZero},
@@ -291,6 +295,17 @@ func Own(aspects ...Aspect) []string {
 	var names []string
 	for _, a := range aspects {
 		names = append(names, Telling(a)[0])
+	}
+	return names
+}
+
+// Clocks lists the clocks of the metrics that tell how long a step takes.
+func Clocks() []string {
+	var names []string
+	for _, m := range catalogue().list {
+		if m.Aspect == Typical && m.Clock != "" && !slices.Contains(names, m.Clock) {
+			names = append(names, m.Clock)
+		}
 	}
 	return names
 }

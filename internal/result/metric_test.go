@@ -21,3 +21,15 @@ func TestListsOfMetrics(t *testing.T) {
 		}
 	}
 }
+
+func TestClocksTellHowLongAStepTakes(t *testing.T) {
+	if diff := cmp.Diff([]string{"latency", "service_time", "network_time"}, result.Clocks()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestContendersAreGroupedByWhatTrafficCosts(t *testing.T) {
+	if diff := cmp.Diff([]string{result.Goodput, result.CPUPerGbit, result.MemoryUsed}, result.With(result.Grouping)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -38,7 +38,7 @@ func markClusters(e *analysis.Evidence, at analysis.Place, here []analysis.Effic
 		}
 	}
 	var tables [][]analysis.Series // by feature, by member
-	for _, feature := range []string{result.Goodput, result.CPUPerGbit, result.MemoryUsed} {
+	for _, feature := range result.With(result.Grouping) {
 		if column := logsOf(e, at.With(feature), here, members); column != nil {
 			tables = append(tables, column)
 		}

@@ -7,10 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/cli/cmdutil"
-
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/load"
 	"github.com/cnibench/cnibench/internal/stream"

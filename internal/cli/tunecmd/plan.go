@@ -3,10 +3,9 @@ package tunecmd
 import (
 	"slices"
 
-	"github.com/cnibench/cnibench/internal/cli/cmdutil"
-
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/run"

@@ -5,11 +5,10 @@ package tunecmd
 import (
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/cli/cmdutil"
-
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/run"

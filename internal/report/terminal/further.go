@@ -2,14 +2,12 @@ package terminal
 
 import (
 	"fmt"
-	"strings"
-
-	"github.com/cnibench/cnibench/internal/report/layout"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/report/layout"
 )
 
 // This file prints the tables below the first ones: Services, the fleet, published figures.
@@ -19,11 +17,11 @@ func (t *Writer) byServices(g *layout.Group, all []layout.Scale) {
 	first := layout.Timed(g, all)
 	for i, l := range all {
 		for _, one := range l.Tables(g, i == first) {
-			tw := newGrid()
 			head := table.Row{t.Paint(Bold, layout.MetricLabel(one.Metric))}
 			for _, h := range append(one.Head, l.Last()) {
 				head = append(head, t.Paint(Bold, h))
 			}
+			tw := NewGrid(ButFirst(len(head))...)
 			tw.AppendHeader(head)
 			for _, r := range one.Rows {
 				row := table.Row{t.Short(r.ID)}
@@ -32,12 +30,7 @@ func (t *Writer) byServices(g *layout.Group, all []layout.Scale) {
 				}
 				tw.AppendRow(append(row, r.Grown))
 			}
-			var configs []table.ColumnConfig
-			for n := range len(head) - 1 {
-				configs = append(configs, table.ColumnConfig{Number: n + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
-			}
-			tw.SetColumnConfigs(configs)
-			t.rendered(tw)
+			t.Grid(tw)
 			about := l.About() + "; columns: other Services"
 			if one.Metric == layout.SyncTime {
 				about = "time to program the step's Service and that many others on every node, from none; " + layout.ProgrammedBy
@@ -54,17 +47,12 @@ func (t *Writer) fleet() {
 	}
 	t.Wrap("", t.FleetTitle(), Bold)
 	if head, rows := t.FleetTable(); len(rows) > 0 {
-		tw := newGrid()
+		tw := NewGrid(ButFirst(len(head))...)
 		tw.AppendHeader(t.fleetRow(head, Bold))
 		for _, cells := range rows {
 			tw.AppendRow(t.fleetRow(cells, ""))
 		}
-		var configs []table.ColumnConfig
-		for i := range head[1:] {
-			configs = append(configs, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
-		}
-		tw.SetColumnConfigs(configs)
-		t.rendered(tw)
+		t.Grid(tw)
 	}
 	for _, note := range t.FleetNotes() {
 		t.Wrap("", printable.Line(note), Dim)
@@ -98,10 +86,7 @@ func (t *Writer) published() {
 		t.Line("")
 		return
 	}
-	tw := plainTable()
-	tw.SetColumnConfigs([]table.ColumnConfig{
-		{Number: 3, Align: text.AlignRight, AlignHeader: text.AlignRight}, {Number: 4, Align: text.AlignRight, AlignHeader: text.AlignRight},
-	})
+	tw := NewGrid(3, 4)
 	tw.AppendHeader(table.Row{t.Paint(Bold, "Figure"), t.Paint(Bold, "Contender"), t.Paint(Bold, "Ours"), t.Paint(Bold, "Theirs"), t.Paint(Bold, "Study")})
 	last := ""
 	for _, f := range rows {
@@ -113,7 +98,7 @@ func (t *Writer) published() {
 		}
 		tw.AppendRow(table.Row{figure, t.Short(f.Contender), layout.Comparison(&f.Ours), layout.PublishedRatio(f), t.Paint(Dim, printable.Line(f.Study))})
 	}
-	t.rendered(tw)
+	t.Grid(tw)
 	t.Wrap("", layout.PublishedAbout, Dim)
 	t.Line("")
 }
@@ -138,7 +123,7 @@ func (t *Writer) agreements() {
 
 // rows prints a table of texts, the last column wrapped.
 func (t *Writer) rows(head []string, rows [][]string) {
-	tw := plainTable()
+	tw := NewGrid()
 	const last = 56
 	tw.SetColumnConfigs([]table.ColumnConfig{{Number: len(head) - 1, WidthMax: last, WidthMaxEnforcer: text.WrapSoft}, {Number: len(head), WidthMax: last, WidthMaxEnforcer: text.WrapSoft}})
 	for i, cells := range append([][]string{head}, rows...) {
@@ -155,23 +140,5 @@ func (t *Writer) rows(head []string, rows [][]string) {
 			tw.AppendRow(row)
 		}
 	}
-	t.rendered(tw)
-}
-
-// plainTable is a table with a line below its head and no other.
-func plainTable() table.Writer {
-	tw := table.NewWriter()
-	tw.SetStyle(table.Style{
-		Box:     table.BoxStyle{MiddleHorizontal: "─", PaddingRight: "  "},
-		Format:  table.FormatOptions{Header: text.FormatDefault, Row: text.FormatDefault},
-		Options: table.Options{SeparateHeader: true},
-	})
-	return tw
-}
-
-// rendered prints a table without blanks at the ends of lines.
-func (t *Writer) rendered(tw table.Writer) {
-	for _, line := range strings.Split(tw.Render(), "\n") {
-		t.Line(strings.TrimRight(line, " "))
-	}
+	t.Grid(tw)
 }

@@ -4,15 +4,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
-
-	"github.com/cnibench/cnibench/internal/report/layout"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/report/layout"
 )
 
 // This file lays out the terminal's first tables: one for each step of the headline, a
@@ -105,27 +103,23 @@ func (t *Writer) oneStep(g *layout.Group, columns []layout.Column, features bool
 // grid is the lines of a table.
 func (t *Writer) grid(g *layout.Group, columns []layout.Column, d detail) []string {
 	g = g.By(columns)
-	tw := newGrid()
 	lettered, ratios := false, false
 	for _, c := range g.Contenders {
 		f := g.Figure(c.ID, columns[0])
 		lettered = lettered || f != nil && len(f.Groups) > 0
 	}
 	head := table.Row{}
-	var configs []table.ColumnConfig
-	right := func() {
-		configs = append(configs, table.ColumnConfig{Number: len(head), Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
+	var right []int
 	if lettered {
 		head = append(head, "")
 	}
 	head = append(head, "")
 	for k, c := range columns {
 		head = append(head, t.Paint(Bold, c.Head()))
-		right()
+		right = append(right, len(head))
 		if d.values < 0 || k < d.values {
 			head = append(head, "")
-			right()
+			right = append(right, len(head))
 		}
 		for _, one := range g.Contenders {
 			f := g.Figure(one.ID, c)
@@ -135,7 +129,7 @@ func (t *Writer) grid(g *layout.Group, columns []layout.Column, d detail) []stri
 	if d.features {
 		head = append(head, t.Paint(Dim, "Policy"), t.Paint(Dim, "Encryption"))
 	}
-	tw.SetColumnConfigs(configs)
+	tw := NewGrid(right...)
 	tw.AppendHeader(head)
 	for _, one := range g.Contenders {
 		row := table.Row{}
@@ -174,11 +168,7 @@ func (t *Writer) grid(g *layout.Group, columns []layout.Column, d detail) []stri
 		}
 		tw.AppendRow(row)
 	}
-	lines := strings.Split(tw.Render(), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	return lines
+	return Lines(tw)
 }
 
 // figureCell is the absolute figure, with the rounds behind it where some are missing.

@@ -2,7 +2,6 @@ package terminal
 
 import (
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
@@ -33,14 +32,11 @@ func (t *Writer) pictures() {
 }
 
 func (t *Writer) picture(p layout.PictureTable) {
-	tw := plainTable()
+	tw := NewGrid(ButFirst(len(p.Head) + 1)...)
 	head := table.Row{t.Paint(Bold, "Contender")}
-	var aligned []table.ColumnConfig
-	for i, h := range p.Head {
+	for _, h := range p.Head {
 		head = append(head, t.Paint(Bold, t.Short(h)))
-		aligned = append(aligned, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
 	}
-	tw.SetColumnConfigs(aligned)
 	tw.AppendHeader(head)
 	wide := len(p.Head) <= mostWorded
 	for _, r := range p.Rows {
@@ -57,5 +53,5 @@ func (t *Writer) picture(p layout.PictureTable) {
 		}
 		tw.AppendRow(row)
 	}
-	t.rendered(tw)
+	t.Grid(tw)
 }

@@ -10,13 +10,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/report/layout"
-
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/report/layout"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -24,7 +23,7 @@ const (
 	MaxWidth    = 100 // sentences of more columns than this are harder to read, not easier
 	maxRoom     = 140 // tables may take more
 	minWidth    = 40
-	ColumnGap   = 2
+	columnGap   = 2
 	MaxFinding  = 300 // characters of a finding; the other formats have all of it
 	shownCauses = 3   // causes of findings; the page has all
 )
@@ -172,9 +171,9 @@ func (t *Writer) tables(g *layout.Group, sets [][]layout.Column) {
 		for _, row := range t.columnCells(g, c) {
 			w = max(w, text.LongestLineLen(row))
 		}
-		return w + ColumnGap
+		return w + columnGap
 	}
-	for _, columns := range layout.Pack(sets, t.Width-names-ColumnGap, widthOf) {
+	for _, columns := range layout.Pack(sets, t.Width-names-columnGap, widthOf) {
 		t.table(g, columns)
 		for _, s := range layout.StepsOf(t.Steps, columns) {
 			if about := layout.Describe(s); about != "" {
@@ -185,21 +184,8 @@ func (t *Writer) tables(g *layout.Group, sets [][]layout.Column) {
 	}
 }
 
-// newGrid is a table with a line under its head and no others.
-func newGrid() table.Writer {
-	tw := table.NewWriter()
-	tw.SetStyle(table.Style{
-		Box:    table.BoxStyle{MiddleHorizontal: "─", PaddingRight: strings.Repeat(" ", ColumnGap)},
-		Format: table.FormatOptions{Header: text.FormatDefault, Row: text.FormatDefault},
-		Options: table.Options{
-			SeparateHeader: true,
-		},
-	})
-	return tw
-}
-
 func (t *Writer) table(g *layout.Group, columns []layout.Column) {
-	tw := newGrid()
+	tw := NewGrid(ButFirst(len(columns) + 1)...)
 	rows := make([]table.Row, len(g.Contenders)+1)
 	rows[0] = table.Row{""}
 	for i, c := range g.Contenders {
@@ -208,17 +194,14 @@ func (t *Writer) table(g *layout.Group, columns []layout.Column) {
 			rows[i+1] = table.Row{t.Paint(Bold, t.Short(c.ID)) + "\n" + t.Paint(Dim, "baseline")}
 		}
 	}
-	configs := []table.ColumnConfig{}
-	for n, c := range columns {
+	for _, c := range columns {
 		for i, cell := range t.columnCells(g, c) {
 			rows[i] = append(rows[i], cell)
 		}
-		configs = append(configs, table.ColumnConfig{Number: n + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
 	}
-	tw.SetColumnConfigs(configs)
 	tw.AppendHeader(rows[0])
 	tw.AppendRows(rows[1:])
-	t.rendered(tw)
+	t.Grid(tw)
 }
 
 // Short is a name that leaves the figures their room.
