@@ -143,13 +143,20 @@ func (b Bed) narrow(rec *result.Record) Trial {
 }
 
 func (b Bed) neighbour(rec *result.Record) Trial {
-	away, all := 0, 0
+	away, all, used := 0, 0, 0
 	for i := range rec.Samples {
 		if s := &rec.Samples[i]; s.Contender == b.Baseline && s.Slices != nil {
 			away += len(s.Slices.Disturbed)
 			all += s.Slices.Tried()
+			if slices.ContainsFunc(s.Notes, func(n result.Reason) bool { return n.Code == "disturbed_cycles" }) {
+				used++
+			}
 		}
 	}
-	return Trial{Name: "busy neighbour", Planted: "another process that keeps half of the CPUs busy, half of the time", Wanted: "cycles that were disturbed, and cycles that were not",
+	t := Trial{Name: "busy neighbour", Planted: "another process that keeps half of the CPUs busy, half of the time", Wanted: "cycles that were disturbed, and cycles that were not",
 		Found: fmt.Sprintf("%d of %d cycles left out", away, all), Passed: away > 0 && away < all}
+	if used > 0 {
+		t.Found += fmt.Sprintf("; %s had too few quiet cycles, and used all", unit.Plural(used, "step"))
+	}
+	return t
 }

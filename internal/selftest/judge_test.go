@@ -53,6 +53,11 @@ func TestJudge(t *testing.T) {
 		}
 	}
 	rec, report = truth()
+	rec.Samples[0].Notes = []result.Reason{{Code: "disturbed_cycles"}}
+	if found := bed.neighbour(rec).Found; found != "1 of 3 cycles left out; 1 step had too few quiet cycles, and used all" {
+		t.Errorf("on a machine that others keep busy: %s", found)
+	}
+	rec, report = truth()
 	noFaults := Bed{Baseline: "host", NoFaults: "not allowed", NoNeighbour: "not watched"}
 	if r := noFaults.Judge(rec, &analysis.Report{Results: report.Results[:2]}); !r.Passed {
 		t.Errorf("what can't be planted fails the self-test: %+v", r.Trials)
