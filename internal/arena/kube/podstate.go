@@ -33,6 +33,9 @@ func judgePod(p *corev1.Pod) (running bool, err error) {
 		if t != nil && strings.Contains(t.Message, agent.ErrAbandoned.Error()) {
 			return false, fmt.Errorf("%s has ended: %s, because its lease was not renewed: this program was stopped or away from the API server; the next round makes the pod anew", where, strings.TrimSpace(t.Message))
 		}
+		if t != nil && t.Reason == "OOMKilled" {
+			return false, fmt.Errorf("%s was killed because it took more memory than it may: give more with --pod-memory, or use nodes with more; the next round makes the pod anew", where)
+		}
 		if t != nil && p.Status.Reason == "" {
 			return false, &arena.Unsupported{
 				Reason: fmt.Sprintf("%s ended with exit code %d%s", where, t.ExitCode, because(t.Reason, t.Message)),
