@@ -49,7 +49,7 @@ const farLog = 14
 // tailCaution is how much rarer an interval may end below the truth than above it, where
 // the quantile is of a tail: the worst rounds make it, few rounds often have none of these,
 // and so the excess of a round is not symmetric. Found by simulation (TestSimulation).
-const tailCaution = 5
+const tailCaution = 10
 
 // QuantileInterval holds the quantile (level 0 to 1) of all requests of such rounds with
 // the confidence: the values that a sign-flip test of the rounds does not reject. The
