@@ -7,16 +7,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/card"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/run"
 )
 
 func newReportCmd() *cobra.Command {
-	var format, output string
+	var format, output, cardFile, cardURL string
 	var studies []string
 	var repeats string
 	var costs costFlags
@@ -28,6 +30,7 @@ func newReportCmd() *cobra.Command {
 		Example: `  cnibench report cnibench-run-20260102-030405
   cnibench report cnibench-run-20260102-030405 --format json | jq .findings
   cnibench report cnibench-run-20260102-030405 --format html -o page.html
+  cnibench report cnibench-run-20260102-030405 --card card.png
   cnibench report cnibench-run-20260102-030405 --fleet nodes=1000,gbps=2 --prices prices.yaml --watts-per-core 5
   cnibench report cnibench-run-20260102-030405 --published=kube-ovn-1.8
   cnibench report cnibench-run-20260102-030405 --format openmetrics | gzip >run.om.gz`,
@@ -53,7 +56,10 @@ func newReportCmd() *cobra.Command {
 			if err := addPublished(r, studies); err != nil {
 				return err
 			}
-			opt := report.Options{Wide: wide}
+			if cardFile != "" {
+				return writeCard(cardFile, r)
+			}
+			opt := report.Options{Wide: wide, Card: cardURL}
 			if format == string(report.OpenMetrics) {
 				wholeRun(&opt, args[0], rec, console.Logger(c.ErrOrStderr()))
 			}
@@ -78,10 +84,20 @@ func newReportCmd() *cobra.Command {
 	c.Flags().StringVarP(&output, "output", "o", "", "write to `FILE` instead of standard output")
 	c.Flags().BoolVar(&wide, "wide", false, "text: tables of every step below the first ones")
 	c.Flags().StringVar(&repeats, "study", "", "show the pictures of this published `study` (default: those of the one that the run repeats); see cnibench list studies")
+	c.Flags().StringVar(&cardFile, "card", "", "write a picture of 1200 × 630 pixels to `FILE`.png, for links and slides: verdict, best five, machine")
+	c.Flags().StringVar(&cardURL, "card-url", "", "html: `address` at which that picture is published; other sites show it beside a link to the page")
 	addPublishedFlag(c, &studies)
 	costs.add(c)
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(report.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	return c
+}
+
+// writeCard writes the run's picture.
+func writeCard(path string, r *analysis.Report) error {
+	in, out := io.Pipe()
+	defer in.Close()
+	go func() { out.CloseWithError(card.Write(out, r)) }()
+	return writeOut(path, in)
 }
 
 // writeOut writes a whole file, or says why not.

@@ -138,8 +138,8 @@ type htmlCell struct {
 
 type setting struct{ Key, Value string }
 
-func writeHTML(w io.Writer, r *analysis.Report, _ Options) error {
-	return writePage(w, r, Page{})
+func writeHTML(w io.Writer, r *analysis.Report, opt Options) error {
+	return writePage(w, r, Page{Card: opt.Card})
 }
 
 // WritePage writes the page for the place where it is shown. Errors: those of w.

@@ -54,9 +54,10 @@ func Formats() []string {
 // Options are what the place of the output decides, and what a report does not
 // hold. A format heeds those that it is named at.
 type Options struct {
-	Color bool // text: escape codes for a terminal
-	Width int  // text: columns; 0 means 100
-	Wide  bool // text: tables of every step below the first ones
+	Color bool   // text: escape codes for a terminal
+	Width int    // text: columns; 0 means 100
+	Wide  bool   // text: tables of every step below the first ones
+	Card  string // html: address of the picture that other sites show beside a link
 
 	// Samples and Recordings make OpenMetrics a whole run: the values of single
 	// rounds, and families that Recordings writes behind them, without # EOF.
