@@ -37,7 +37,7 @@ func FirmnessText(r *analysis.Recommendation) string {
 		return first.Contender + ", the only measured one that meets every need"
 	}
 	if len(r.Alike) > 1 {
-		return Named(r.Alike) + ": as good as each other, but the rounds are too few to say how firmly"
+		return Named(r.Alike) + " stand first, but the rounds are too few to say how firmly"
 	}
 	return first.Contender + ", but the rounds are too few to say how firmly"
 }
