@@ -26,13 +26,23 @@ func Check(t *testing.T, page string, update bool, texts map[string]string) {
 			t.Fatalf("%s: %v", page, err)
 		}
 	}
+	CheckWhole(t, page, update, want)
+}
+
+// CheckWhole compares the whole page with a text. With update it writes the text instead.
+func CheckWhole(t *testing.T, page string, update bool, want string) {
+	t.Helper()
 	if update {
 		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	if diff := cmp.Diff(want, string(data)); diff != "" {
+	have, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatalf("%v; go generate ./... writes the page", err)
+	}
+	if diff := cmp.Diff(want, string(have)); diff != "" {
 		t.Errorf("%s is not what go generate ./... writes:\n%s", page, diff)
 	}
 }
