@@ -40,7 +40,7 @@ var rules = []rule{
 		"Read the setup step's files under raw/; `cnibench probe` says what the contender needs."},
 		contenderFailed},
 	{Kind{"invalid_sample", analysis.Error,
-		"Samples were found impossible or spoiled when they were sealed. The finding carries the reason's own code; the second table lists those.",
+		"Samples were found impossible or spoiled when they were sealed. The finding carries the reason's own code.",
 		"Read the samples' files under raw/."},
 		invalidSamples},
 	{Kind{"spoiled_clock", analysis.Warn,

@@ -1,10 +1,6 @@
 package findings_test
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -264,73 +260,3 @@ func TestEveryVerdictIsExplained(t *testing.T) {
 		}
 	}
 }
-
-// docs/findings.md is written from the tables here; -update writes it.
-func TestFindingsAreDocumented(t *testing.T) {
-	var b strings.Builder
-	b.WriteString(docsHead)
-	table := func(kinds []findings.Kind) {
-		b.WriteString("\n| code | severity | what it means | what to do |\n|---|---|---|---|\n")
-		for _, k := range kinds {
-			if k.Code == "" || k.Severity == "" || k.Help == "" || k.Next == "" {
-				t.Errorf("%+v lacks something", k)
-			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Code, k.Severity, k.Help, k.Next)
-		}
-	}
-	table(findings.Kinds())
-	b.WriteString(docsReasons)
-	table(findings.Reasons())
-	b.WriteString(docsChecks)
-
-	file := filepath.Join("..", "..", "..", "docs", "findings.md")
-	if *analysistest.Update {
-		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	have, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(b.String(), string(have)); diff != "" {
-		t.Errorf("%s differs; go test ./internal/analysis/findings -update writes it:\n%s", file, diff)
-	}
-}
-
-const docsHead = `# Findings
-
-<!-- Written by go test ./internal/analysis/findings -update from findings.go and reasons.go. -->
-
-A report's findings are what its reader must know. Each has a code, a severity,
-a sentence with the numbers, and what to do next; ` + "`excluded`" + ` says that the
-samples it speaks of are not ranked. Severities: ` + "`error`" + ` (figures are missing or
-left out), ` + "`warn`" + ` (figures that can mislead), ` + "`info`" + ` (good to know). Reports
-list them in this order.
-`
-
-const docsChecks = `
-## Results of checks
-
-A run carries what its checks found as keys of its environment,
-` + "`check.CHECK.CONTENDER.CASE`" + `, from which the findings above are made. The value
-begins with a word; a colon and a sentence may follow.
-
-| key | value |
-|---|---|
-| ` + "`check.policy.canal.ingress-from-pods`" + ` | ` + "`pass` or `fail`" + `: was every forbidden connection cut off, and every allowed one let through |
-| ` + "`check.policy.canal.effect`, `….back`" + ` | milliseconds from asking for a policy to its effect, and from its deletion |
-| ` + "`check.encryption.calico-wg.pod-tcp`" + ` | ` + "`pass` or `fail`" + `: the pods' bytes were seen plain on a network that promises to encrypt them; ` + "`plain`" + `: seen on one that promises nothing; ` + "`unseen`" + `: not seen, and not proven to be encrypted where that was promised |
-| ` + "`check.mtu.flannel-vxlan.pod`" + ` | MTU of the pods' interface, bytes |
-| ` + "`check.mtu.flannel-vxlan.path`" + ` | the largest packet that passes whole between pods of two nodes, bytes |
-| ` + "`check.NAME.CONTENDER.CASE`" + ` | any other: ` + "`pass`, `fail`" + `, or ` + "`skip: why`" + ` |
-| ` + "`pod.mtu.CONTENDER`, `pod.mss.CONTENDER`" + ` | MTU of the pods' interface (imported runs), and the payload of TCP's segments, bytes |
-`
-
-const docsReasons = `
-## Reasons
-
-Why a sample is invalid. It is kept and shown, never ranked; samples of one
-contender and step with the same reason become one finding with the reason's
-code. Workloads may give further codes.
-`
