@@ -36,18 +36,20 @@ func newCheckCmd() *cobra.Command {
 		Use:   "check " + strings.Join(names, "|") + "|all",
 		Short: "Prove what a pod network does: packet sizes, encryption, policies",
 		Long: strings.TrimSpace(`
-Brings contenders up one after the other and asks of each whether what its file
-claims is so. mtu: the pods' MTU against what crosses to another node in one
-piece, and TCP's segments. encryption: whether a marked payload can be read
-between the nodes, after proof that the watchers see one that was sent plain.
-policy: whether NetworkPolicies let through what they allow and nothing else, and
-after what time. It needs a cluster; a pod network that enforces no policy fails.
+Brings contenders up one after the other and tests what the catalogue says of each.
 
-The table has one row a contender: the verdict, what was found, what to do.
-Several checks, and all, begin with one matrix of contenders and questions. A
-run keeps the same results: cnibench run --check mtu,encryption.
+  mtu         compares the pods' MTU with the largest packet that reaches another node in
+              one piece, and with TCP's segments
+  encryption  looks for a marked payload between the nodes, after proof that it is seen
+              when it is sent plain
+  policy      tests that NetworkPolicies let through what they allow and nothing else, and
+              after what time; needs a cluster. A pod network without policies fails
+
+The table has one row for each contender: the verdict, what was found, what to do next.
+Several checks, or all, begin with a matrix of contenders and questions. cnibench run
+--check mtu,encryption keeps the same results with a run.
 Exit codes: 0 all as claimed; 1 a check could not be carried out; 2 wrong usage;
-3 a contender named here can't run here; 4 not as claimed.`),
+3 a contender of --contenders can't run here; 4 something is not as claimed.`),
 		Example: `  cnibench check mtu --contenders flannel-vxlan,calico-vxlan --mtu 1500,9000
   cnibench check encryption --contenders calico-wg --arena microvm
   cnibench check mtu --cni-conf mynet.conflist --contenders custom
@@ -60,12 +62,12 @@ Exit codes: 0 all as claimed; 1 a check could not be carried out; 2 wrong usage;
 	}
 	addArena(c, &f.Arena, "where to check: auto (what this kernel can, in the lab), lab, microvm (the lab under another kernel) or kube (a cluster)")
 	fl := c.Flags()
-	fl.StringVar(&f.Contenders, "contenders", f.Contenders, "`a,b`, or supported: all that can run here (all is the same)")
-	fl.StringSliceVar(&f.mtus, "mtu", []string{"1500", "9000"}, "lab: MTU of the underlay, bytes; mtu is checked at each, the others at the first")
+	fl.StringVar(&f.Contenders, "contenders", f.Contenders, "contenders `a,b` to check; supported or all: those that can run here")
+	fl.StringSliceVar(&f.mtus, "mtu", []string{"1500", "9000"}, "lab: MTUs of the underlay in `bytes`: check mtu tries each, the other checks use the first")
 	fl.StringVar(&f.format, "format", checkFormats[0], "one of "+cmdutil.JoinOr(checkFormats))
 	fl.BoolVar(&f.asJSON, "json", false, "print as JSON: --format json")
 	fl.StringVar(&f.one.Name, "case", "", "policy: carry out the case `NAME` alone and print its policies")
-	fl.DurationVar(&f.one.Hold, "hold", 0, "with --case: leave its policies and pods for so long after the verdict")
+	fl.DurationVar(&f.one.Hold, "hold", 0, "with --case: keep the case's policies and pods for this `time` after the verdict")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(checkFormats, cobra.ShellCompDirectiveNoFileComp))
 	cmdutil.AddNodes(c, &f.Nodes)
 	fl.StringVar(&f.Underlay, "underlay", f.Underlay, "lab: the nodes' network: auto (what the contender needs), switch or vpc")

@@ -27,20 +27,19 @@ func newCleanCmd() *cobra.Command {
 	var f cleanFlags
 	c := &cobra.Command{
 		Use:   "clean",
-		Short: "Take back everything that a crashed run can have left",
-		Long: `Takes back what a crashed run can have left. A lab leaves nothing: the kernel
-takes its namespaces back when the run ends, by whatever death. This ends labs
-whose launcher is gone and that hang all the same, and takes host settings back
-that tune apply has made, and removes what a crashed download of a kernel left.
-Run directories are kept, and so are downloaded kernels without --cache.
+		Short: "Remove everything that a crashed run can have left",
+		Long: `Removes what a crashed run can have left on this machine. A lab leaves nothing, because
+the kernel removes its namespaces when the run's processes end, after kill -9, too. So
+clean ends labs that hang without their launcher, restores host settings that tune apply
+changed, and removes unfinished downloads of kernels. It keeps run directories, and
+downloaded kernels unless you give --cache.
 
-With --arena kube it removes from a cluster the namespaces of runs, and takes off a
-contender that --install had put there; of this machine, nothing. A run that is under way
-renews its Lease in the cluster: clean looks for that for 40 s, and leaves such a run
-alone unless you give --all-runs. What was installed and
-what was found out of the cluster are in the run's journal there. Whoever can write that
-journal must not decide what runs as root on the nodes: so taking a contender off needs
-the cluster's mark or --scratch, and the --image of the pods that clean the nodes.`,
+With --arena kube it changes a cluster instead: it removes the namespaces of runs, and
+uninstalls a contender that run --install left. A run that is under way renews its Lease in
+the cluster; clean watches the Lease for 40 s and leaves such a run alone, unless you give
+--all-runs. What to uninstall is in the run's journal in the cluster. Whoever can write
+that journal must not decide what runs as root on the nodes: so uninstalling needs the
+cluster's scratch label or --scratch, and --image for the pods that clean the nodes.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			kind, err := run.FindArena(f.arena)
@@ -58,7 +57,7 @@ the cluster's mark or --scratch, and the --image of the pods that clean the node
 	}
 	addArena(c, &f.arena, "where to clean: auto (this machine, as lab and microvm) or kube (a cluster)")
 	c.Flags().BoolVar(&f.cache, "cache", false, "remove the kernels that were downloaded for guests, too")
-	c.Flags().BoolVar(&f.allRuns, "all-runs", false, "kube: remove runs that are under way, too, without waiting for a sign of life")
+	c.Flags().BoolVar(&f.allRuns, "all-runs", false, "kube: remove runs that are under way, too, at once")
 	cmdutil.AddConnection(c, &f.kube)
 	cmdutil.AddProgram(c, &f.kube)
 	cmdutil.AddWithin(c, &f.kube)
@@ -70,7 +69,7 @@ the cluster's mark or --scratch, and the --image of the pods that clean the node
 		known := c.Flags().Lookup(flag)
 		known.Usage, known.DefValue = usage, ""
 	}
-	c.Flags().StringToStringVar(&f.kube.Facts, "fact", nil, "kube: what the journal of --install lacks or has wrong, as `name=value`: "+strings.Join(contender.Placeholders()[1:], ", "))
+	c.Flags().StringToStringVar(&f.kube.Facts, "fact", nil, "kube: a fact of the cluster that the journal of --install lacks or has wrong, as `name=value`: "+strings.Join(contender.Placeholders()[1:], ", "))
 	return c
 }
 

@@ -31,21 +31,24 @@ func newCompareCmd() *cobra.Command {
 		Use:   "compare OLD NEW, or OLD... -- NEW...",
 		Short: "Compare two runs; with --fail-on, a gate for CI",
 		Long: strings.TrimSpace(`
-Sets the figures of two run directories beside each other: per contender, step
-and metric the change with its interval, the worst first. With --fail-on 5% the
-command ends with exit code 4 when a figure is worse by more than that: its whole
-interval lies beyond the limit, corrected for all figures compared. It also does
-when the new run planned a figure and has no valid sample of it, when the new run
-is incomplete, can't be read whole or lacks the old one's part under another
-kernel, and when the rounds are too few for any figure to fail. Parts are compared
-with parts.
+Compares the figures of two runs: for each contender, step and metric the change with its
+interval, the worst first.
+
+With --fail-on 5% the command is a gate and ends with exit code 4
+  - when a figure is worse by more than 5 %: its whole interval lies beyond the limit,
+    corrected for the number of figures compared;
+  - when a planned figure has no valid sample in the new run;
+  - when the new run is incomplete, can't be read whole, or lacks a part under another
+    kernel that the old run has;
+  - when the rounds are too few for any figure to fail.
 
 Runs whose conditions differ in what matters (arena, settings, step parameters,
 contender versions, kernel, CPU, …) are refused with exit code 2; --force
-compares them all the same and lists the differences. Several runs a side, with -- between
-the sides, count once each, so that what differs between runs of one kind is part of the
-intervals: rounds of one run know nothing of it. Runs of different versions of
-cnibench are refused, too; --mixed-versions is enough for those.`),
+compares them all the same and lists the differences. Runs of different versions of
+cnibench are refused, too; --mixed-versions allows those alone.
+
+Each side may have several runs, with -- between the sides. Each run then counts once, and
+the intervals include what differs from run to run, which one run's rounds can't show.`),
 		Example: `  cnibench compare before after
   cnibench compare before after --fail-on 5% --vs-baseline
   cnibench compare before-1 before-2 before-3 before-4 -- after-1 after-2 after-3 after-4
@@ -68,7 +71,7 @@ cnibench are refused, too; --mixed-versions is enough for those.`),
 	fl.StringSliceVar(&f.steps, "step", nil, "`steps` to compare (default: all)")
 	fl.StringSliceVar(&f.contenders, "contenders", nil, "`contenders` to compare (default: all)")
 	fl.StringVar(&f.failOn, "fail-on", "", "fail when a figure is worse by more than this `share`, e.g. 5% (default: no gate)")
-	fl.StringVar(&f.confidence, "confidence", "95%", "of the intervals; the rest is the chance of any false failure, if runs differ no more than rounds of one do")
+	fl.StringVar(&f.confidence, "confidence", "95%", "confidence of the intervals, a `share`; at 95% one gate in 20 fails by chance, if runs differ no more than the rounds of one run")
 	fl.BoolVar(&f.vsBaseline, "vs-baseline", false, "compare the ratios to each run's own baseline: for machines that are not always equally fast")
 	fl.BoolVar(&f.mixed, "mixed-versions", false, "compare runs of different versions of cnibench")
 	fl.BoolVar(&f.force, "force", false, "compare runs made under different conditions; the differences are listed")

@@ -22,7 +22,7 @@ func newEnterCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "enter NODE|POD [-- COMMAND…]",
 		Short: "Run a shell or a command inside a lab that is up",
-		Long: `Enters a node or pod of a lab that is up: of a run under way, or of one that was
+		Long: `Runs a command in a node or pod of a lab that is up, because its run is under way or was
 started with --keep. Without a command it starts a shell.`,
 		Example: `  cnibench run --contenders flannel-vxlan --keep
   cnibench enter node1

@@ -20,9 +20,9 @@ type costFlags struct {
 }
 
 func (f *costFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.fleet, "fleet", "", "what the pod networks would cost a fleet: `nodes=N,gbps=G`, each node sending G Gbit/s to pods on other nodes; step=ID takes that step's CPU per Gbit/s")
-	c.Flags().StringVar(&f.prices, "prices", "", "prices of the fleet's resources, from a YAML `FILE` with currency, core-month, gib-month, kwh")
-	c.Flags().Float64Var(&f.wattsPerCore, "watts-per-core", 0, "power of a busy core, to estimate energy where none was measured (default: no estimate)")
+	c.Flags().StringVar(&f.fleet, "fleet", "", "estimate what each pod network costs a fleet: `nodes=N,gbps=G` for N nodes that each send G Gbit/s to pods on other nodes; add step=ID to use that step's CPU per Gbit/s")
+	c.Flags().StringVar(&f.prices, "prices", "", "prices for --fleet, a YAML `FILE` with currency, core-month, gib-month, kwh")
+	c.Flags().Float64Var(&f.wattsPerCore, "watts-per-core", 0, "power of a busy core in `watts`, to estimate energy where none was measured (default: no estimate)")
 }
 
 // options reads the flags into the analysis' options.

@@ -67,7 +67,7 @@ func newImportCmd() *cobra.Command {
 	f.StringVarP(&out, "output", "o", "", "the run `DIR`ectory to make")
 	f.StringVar(&lineRate, "line-rate", "", "of the measured link, such as 40G (default: infrabuilder 40G, else unknown)")
 	f.IntVar(&opt.MTU, "mtu", 0, "of the underlay, `BYTES` (default: what the files tell)")
-	f.StringVar(&opt.Baseline, "baseline", "", "`CONTENDER` that the others are given as ratios to (default host)")
+	f.StringVar(&opt.Baseline, "baseline", "", "`CONTENDER` to which ratios are formed (default host)")
 	c.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
 			return importer.Formats(), cobra.ShellCompDirectiveNoFileComp

@@ -24,10 +24,10 @@ func newProbeCmd() *cobra.Command {
 	var f probeFlags
 	c := &cobra.Command{
 		Use:   "probe",
-		Short: "What this machine, kernel or cluster can run; for each no, why and what would help",
-		Long: `Tries every kernel feature that contenders need in a namespace that is thrown
-away, and says which contenders can run here; for each that can't, why and what
-would help. Nothing on the machine is changed.
+		Short: "Say what this machine, kernel or cluster can run, and what the rest would need",
+		Long: `Tries every kernel feature that contenders need, in a temporary namespace, and says which
+contenders can run here; for each that can't, why and what would help. Nothing on the
+machine is changed.
 
 With --arena kube it asks a cluster instead: whether it can be reached, what the
 account may do, what its nodes are. What it makes there to ask, it removes.

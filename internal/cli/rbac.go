@@ -11,11 +11,10 @@ func newRBACCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rbac",
 		Short: "Print the rights that a run in a cluster needs, as Kubernetes objects",
-		Long: `Prints a ServiceAccount and a ClusterRole with just the verbs that --arena kube
-uses, and binds them. Nothing is asked of a cluster and nothing is changed: read
-it, then give it to kubectl. With --namespace it prints that namespace, a Role in it and
-the right to list nodes: that is all that run and check mtu need with the same
---namespace; check policy wants two.`,
+		Long: `Prints a ServiceAccount and a ClusterRole with just the verbs that --arena kube uses, and
+a binding of the two, for kubectl apply. It contacts no cluster. With --namespace it prints
+that namespace, a Role in it and the right to list nodes, which is all that run and check
+mtu need with the same --namespace; check policy needs two namespaces.`,
 		Example: `  kubectl create namespace cnibench
   cnibench rbac | kubectl apply -f -
   cnibench rbac --namespace measure,measure-far | kubectl apply -f -`,
@@ -29,8 +28,8 @@ the right to list nodes: that is all that run and check mtu need with the same
 			return err
 		},
 	}
-	c.Flags().StringSliceVar(&k.Within, "namespace", nil, "rights in this `namespace` alone, instead of the whole cluster")
-	c.Flags().StringVar(&k.Namespace, "account-namespace", run.DefaultNamespace, "where the ServiceAccount is without --namespace; it must exist")
-	c.Flags().BoolVar(&k.Install, "install", false, "with the rights that --install takes, which are all that there are")
+	c.Flags().StringSliceVar(&k.Within, "namespace", nil, "grant rights in this `namespace` alone, instead of the whole cluster")
+	c.Flags().StringVar(&k.Namespace, "account-namespace", run.DefaultNamespace, "existing `namespace` of the ServiceAccount, without --namespace")
+	c.Flags().BoolVar(&k.Install, "install", false, "add the rights that --install needs, which are all rights in the cluster")
 	return c
 }

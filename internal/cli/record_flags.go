@@ -19,11 +19,11 @@ import (
 func (o *recordOptions) flags(f *pflag.FlagSet) {
 	f.SetInterspersed(false)
 	f.SortFlags = false
-	f.StringVarP(&o.File, "file", "f", record.DefaultFile, "the recording")
-	f.BoolVar(&o.Plain, "plain", false, "keep it as text instead of compressing it")
-	f.StringVar(&o.Summary, "summary", "", "write the summary to this file too, as JSON")
+	f.StringVarP(&o.File, "file", "f", record.DefaultFile, "`FILE` of the recording")
+	f.BoolVar(&o.Plain, "plain", false, "write the recording as text instead of compressing it")
+	f.StringVar(&o.Summary, "summary", "", "also write the summary to `FILE`, as JSON")
 	f.StringVarP(&o.Instance, "instance", "i", "", "label instance (default: the command)")
-	f.FuncP("label", "l", "label NAME=VALUE of all metrics; repeat it for more", func(text string) error {
+	f.FuncP("label", "l", "label `NAME=VALUE` of all metrics; may be repeated", func(text string) error {
 		name, value, err := record.Label(text)
 		if err != nil {
 			return err
@@ -34,7 +34,7 @@ func (o *recordOptions) flags(f *pflag.FlagSet) {
 		o.Labels[name], o.given[name] = value, value
 		return nil
 	})
-	f.FuncP("delay", "d", "seconds to record before and after the command", func(text string) (err error) {
+	f.FuncP("delay", "d", "`seconds` to record before and after the command", func(text string) (err error) {
 		o.Before, err = seconds(text)
 		o.After = o.Before
 		return err
@@ -55,15 +55,15 @@ func (o *recordOptions) flags(f *pflag.FlagSet) {
 		}
 		return err
 	})
-	f.BoolVarP(&o.server, "server", "s", false, "wait for a client: its start and end are this command's too")
-	f.StringVarP(&o.connect, "connect", "c", "", "start and end together with the server at HOST or HOST:PORT")
-	f.StringVar(&o.listen, "listen", "127.0.0.1", "address that a server listens on, or ADDRESS:PORT; 0.0.0.0 or :: for all of them")
+	f.BoolVarP(&o.server, "server", "s", false, "wait for a client, then start and end the command together with the client's")
+	f.StringVarP(&o.connect, "connect", "c", "", "start and end the command together with that of the server at `HOST[:PORT]`")
+	f.StringVar(&o.listen, "listen", "127.0.0.1", "`ADDRESS[:PORT]` that a server listens at; 0.0.0.0 or :: for all addresses")
 	f.Uint16Var(&o.port, "sync-port", 8080, "port that server and client meet on (-sp)")
 	f.BoolVar(&o.Pair.StartOnly, "sync-start-only", false, "start together, end apart (-sso)")
 	f.DurationVar(&o.Pair.Patience, "connect-timeout", 10*time.Second, "how long a client waits for its server to listen")
-	f.StringVar(&o.tokenFile, "token-file", "", "file with the secret that both sides share (default: the text in CNIBENCH_TOKEN)")
-	f.StringVar(&o.groups, "process-groups", record.DefaultGroups, "processes whose CPU time is recorded together: NAME=REGEXP of the name or command line, several with commas; none turns it off")
-	f.StringVar(&o.samplers, "samplers", "all", "what to record, names with commas: "+strings.Join(samplerNames(), ", "))
+	f.StringVar(&o.tokenFile, "token-file", "", "`FILE` with the secret that both sides share (default: the variable CNIBENCH_TOKEN)")
+	f.StringVar(&o.groups, "process-groups", record.DefaultGroups, "groups of processes whose CPU time is recorded, `NAME=REGEXP`,… of the process name or command line; none: no groups")
+	f.StringVar(&o.samplers, "samplers", "all", "what to record, `names` with commas: "+strings.Join(samplerNames(), ", "))
 	f.DurationVar(&o.Interval, "interval", sysmon.Interval, "time between snapshots")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no summary on standard error")
 	f.BoolVarP(&o.version, "version", "v", false, "print the version")

@@ -26,7 +26,7 @@ func newReportCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "report DIR",
 		Short: "Show a run: text, Markdown, CSV, JSON, HTML, benchstat or OpenMetrics",
-		Long:  "Shows a run directory again. Needs no root and no lab; an unfinished run is shown as far as it goes.",
+		Long:  "Shows a run again, in the format that you choose. Needs no root and no lab. Of an unfinished run it\nshows the rounds that there are.",
 		Example: `  cnibench report cnibench-run-20260102-030405
   cnibench report cnibench-run-20260102-030405 --format json | jq .findings
   cnibench report cnibench-run-20260102-030405 --format html -o page.html

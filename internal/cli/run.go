@@ -27,22 +27,22 @@ func (f *runFlags) command() *cobra.Command {
 		Use:   "run",
 		Short: "Compare pod networks: run a suite over contenders and write a run directory",
 		Long: strings.TrimSpace(`
-Compares pod networks. For every round and contender, in shuffled order, the
-network is built from nothing, measured step by step, and thrown away. Prints a
-table and writes DIR/report.html.
+Compares pod networks and says which are faster, cheaper, or cannot be told apart. In
+each round the network of every contender is built from nothing, measured step by step,
+and removed. Prints a table and writes DIR/report.html.
 
 In the lab everything happens in namespaces of its own: the
 host's interfaces, routes, firewall and sysctls are not touched, and nothing is
 left behind, not even after kill -9. Root is not needed where the kernel lets
 users have namespaces.
 
-With --arena kube a cluster is measured as it is: contender this-cluster is its
-pod network, host the same from host network to host network. Everything is in
-one namespace, which is removed at the end; docs/kubernetes.md says more.
+With --arena kube it measures a cluster as it is: contender this-cluster is the
+cluster's pod network, host the nodes' own network. Everything that it makes is in one
+namespace, which is removed at the end; docs/kubernetes.md says more.
 
-What the running kernel lacks runs in the same lab inside a QEMU guest with
-another kernel and a baseline of its own, in DIR/microvm, reported beside the
-rest and never compared with it. --arena lab leaves that out.`),
+Contenders that need more than the running kernel has run in a QEMU guest with another
+kernel and a baseline of its own. The report shows them beside the others and never
+compares the two; their part of the run is in DIR/microvm. --arena lab leaves them out.`),
 		Example: `  cnibench run
   cnibench run --suite throughput --contenders host,flannel-vxlan,calico-noencap --rounds 6
   cnibench run --suite latency --rates auto --mtu 9000 --line-rate 10G
@@ -56,22 +56,22 @@ rest and never compared with it. --arena lab leaves that out.`),
 	addArena(c, &f.Arena, "where to run: auto (natively what this kernel can, the rest in a guest), lab (natively), microvm (all in a guest) or kube (a cluster)")
 	fl := c.Flags()
 	fl.StringVar(&f.Suite, "suite", f.Suite, "`suite` to run, see cnibench list suites; or a FILE.yaml of your own, written as the project's suites are")
-	fl.StringVar(&f.Study, "study", "", "repeat a published `study`: its suite, contenders, settings and pictures; see cnibench list studies. Flags beside it go first")
+	fl.StringVar(&f.Study, "study", "", "repeat a published `study`: its suite, contenders, settings and pictures; see cnibench list studies. Other flags override the study's")
 	fl.StringVar(&f.Scale, "scale", study.Machine, "with --study: machine (what this machine carries, in at most 45 minutes on 2 CPUs) or published (rates, rounds and durations as published)")
 	fl.StringSliceVar(&f.Steps, "steps", nil, "only these `steps` of the suite, e.g. dts,http-* (default: all)")
 	fl.StringArrayVar(&f.Changes, "set", nil, "change a parameter of the suite: `STEP.PARAMETER=VALUE`, e.g. http-*.threads=18; see cnibench list workloads; may be given again")
-	fl.StringVar(&f.Contenders, "contenders", f.Contenders, "`a,b`, or supported: all that can run here (the others are named with the reason; all is the same); the baseline is added")
-	fl.IntVar(&f.Rounds, "rounds", 0, "passes over all contenders and steps (default: the suite's, else as many as tell so many contenders apart: 7 for two, 10 for nine)")
-	fl.StringVar(&f.Until, "until", "", "end when the intervals of all ratios are within this many `percent`, e.g. 5%; 0%: after all rounds (default: the suite's, none with --rounds)")
-	fl.DurationVar(&f.MaxTime, "max-time", 0, "end before this has passed, for a run without --rounds or with --until (default: the suite's)")
-	fl.DurationVar(&f.Duration, "duration", 0, "measured window of each step (default: the suite's)")
-	fl.DurationVar(&f.Slice, "slice", f.Slice, "contenders stand at the same time and are measured by turns, for so `long` each; 0: one after the other")
-	fl.DurationVar(&f.Warmup, "warmup", 0, "load before the window, excluded from every figure (default: the suite's)")
+	fl.StringVar(&f.Contenders, "contenders", f.Contenders, "contenders `a,b` to compare; supported or all: those that can run here (the run names the others, with the reason). The baseline is added")
+	fl.IntVar(&f.Rounds, "rounds", 0, "`number` of passes over all contenders and steps (default: the suite's, else what it takes to tell the contenders apart: 7 for two, 10 for nine)")
+	fl.StringVar(&f.Until, "until", "", "end as soon as every ratio is known to this many `percent`, e.g. 5%; 0%: carry out all rounds (default: the suite's, or 0% with --rounds)")
+	fl.DurationVar(&f.MaxTime, "max-time", 0, "end before this time has passed; not for a run with --rounds and without --until (default: the suite's)")
+	fl.DurationVar(&f.Duration, "duration", 0, "measured time of each step (default: the suite's)")
+	fl.DurationVar(&f.Slice, "slice", f.Slice, "all contenders stay up and are measured in turns of this `length`; 0: one after the other")
+	fl.DurationVar(&f.Warmup, "warmup", 0, "time under load before the measured time, left out of every figure (default: the suite's)")
 	fl.Uint64Var(&f.Seed, "seed", 0, "seed of the shuffled order (default: from the clock)")
 	fl.StringVar(&f.Out, "out", "", "run `directory` to write (default: cnibench-run-TIME)")
-	fl.StringVar(&f.Resume, "resume", "", "go on with the run in `DIR`; what is sealed is not repeated")
+	fl.StringVar(&f.Resume, "resume", "", "go on with the interrupted run in `DIR`; finished samples are not repeated")
 	fl.StringVar(&f.Rates, "rates", f.Rates, "rates of ladders: auto (shares of what the machine sustains) or given (the study's)")
-	fl.BoolVar(&f.Keep, "keep", false, "lab: keep the last contender up until Ctrl-C, for cnibench enter; what needs a guest is left out")
+	fl.BoolVar(&f.Keep, "keep", false, "lab: keep the last contender up until Ctrl-C, for cnibench enter; contenders that need a guest are left out")
 	fl.StringVar(&f.Checks, "check", "", "`checks` to carry out on every contender before the first round, kept with the run: mtu,encryption or all; see cnibench list checks")
 	fl.StringVar(&f.Baseline, "baseline", f.Baseline, "contender that every other is compared with")
 	cmdutil.AddNodes(c, &f.Nodes)
@@ -79,7 +79,7 @@ rest and never compared with it. --arena lab leaves that out.`),
 	fl.StringVar(&f.MTU, "mtu", f.MTU, "MTU of the underlay, `bytes`: a lab sets it; of a cluster it is what the nodes have")
 	fl.StringVar(&f.LineRate, "line-rate", "", "`rate` of each node's link, e.g. 10G: a lab shapes its links to it (default: unlimited); of a cluster it is what the links carry")
 	fl.StringVar(&f.Offload, "offload", f.Offload, "lab: how frames cross the underlay: host (unsegmented, as veth hands them over; flatters TCP) or wire (each at most an MTU)")
-	fl.IntSliceVar(&f.Services, "services", nil, "other Services beside the one that steps of the path service go through, e.g. 1,100,10000; each count in turn (default: the suite's, else 1)")
+	fl.IntSliceVar(&f.Services, "services", nil, "`numbers` of other Services beside the one that steps of the path service use, e.g. 1,100,10000; each in turn (default: the suite's, else 1)")
 	fl.StringVar(&f.Congestion, "congestion-control", f.Congestion, "lab: TCP congestion control in every namespace; auto is cubic, or reno where cubic is not allowed")
 	fl.StringVar(&f.CPUs, "cpus", "", "lab: CPUs of the client, the server and the rest, e.g. client=0-1,server=2-3,rest=4+5")
 	fl.StringVar(&f.CNIConf, "cni-conf", "", "lab: run the CNI configuration in `FILE` as contender \"custom\"; \"usePodCidr\" stands for the node's pod subnet")

@@ -22,7 +22,7 @@ const configFlag = "config"
 
 // addConfig lets a command take its flags from a file.
 func addConfig(c *cobra.Command, file *string) {
-	c.Flags().StringVar(file, configFlag, "", "take flags from the YAML `FILE`, with lines as suite: latency; the command line goes first")
+	c.Flags().StringVar(file, configFlag, "", "read flags from the YAML `FILE`, e.g. the line suite: latency; the command line overrides it")
 }
 
 // applyConfig sets the flags that the file names and the command line does not.

@@ -53,7 +53,7 @@ Exit codes: 0 all were found; 4 one was not; 1, 2, 3 as everywhere.`),
 	fl.StringVar(&f.Cluster.Namespace, "namespace-prefix", run.DefaultNamespace, "kube: beginning of the names of the namespaces that are made")
 	fl.BoolVar(&f.Cluster.Privileged, "privileged", false, "kube: let the pods of the test change their own network (NET_ADMIN), so that faults can be planted")
 	fl.BoolVar(&asJSON, "json", false, "print the trials as JSON")
-	fl.IntVar(&f.Rounds, "rounds", run.SelfTestRounds, "passes over all trials; with fewer than 7 what needs an interval is not found")
+	fl.IntVar(&f.Rounds, "rounds", run.SelfTestRounds, "`number` of passes over all trials; with fewer than 7, trials that need an interval fail")
 	fl.StringVar(&f.Out, "out", "", "keep the run in this `directory`")
 	return c
 }

@@ -26,18 +26,17 @@ func newTuneBenchCmd() *cobra.Command {
 	f := tuneBenchFlags{run: runFlags{Request: run.NewRequest()}}
 	c := &cobra.Command{
 		Use:   "bench SETTING…|--profile PROFILE",
-		Short: "Measure what settings buy: a contender with and without them, alone and together",
+		Short: "Measure what host settings change: a contender without them, with each, and with all",
 		Long: strings.TrimSpace(`
-Measures a contender of the lab without settings, with each setting alone, and
-with all together, in shuffled rounds; ratios are paired within a round. Says of
-each figure whether the setting helped, hurt, or cannot be told apart.
+Measures a contender of the lab without settings, with each setting alone, and with all
+together, in shuffled rounds. Says for each figure whether the setting helped, hurt, or
+made no difference that the rounds can show.
 
-Settings are made in every node's and pod's network namespace and go away with
-it. Those that are the whole machine's (governor, scheduler) are left out unless
---machine: then they are applied before each visit and taken back after it,
-through the journal of tune apply. What the lab can't measure (interrupts and
-rings of a real interface, daemons) is left out by name. Nothing stays applied.
-The run directory is one like any other: cnibench report DIR shows it again.`),
+Settings are made in the network namespaces of the lab's nodes and pods, and go away with
+them. Settings of the whole machine (governor, scheduler) need --machine: they are applied
+before each measurement and taken back after it, through the journal of tune apply. The
+output names the settings that a lab can't measure (interrupts and rings of a real
+interface, daemons). Nothing stays applied. cnibench report DIR shows the run again.`),
 		Example: `  cnibench tune bench --contender calico-vxlan offloads
   cnibench tune bench --contender flannel-vxlan --profile study-2016 --rounds 10
   cnibench tune bench --contender host --step dts --sysctl net.ipv4.tcp_rmem=4096,4096,4096`,
@@ -53,10 +52,10 @@ The run directory is one like any other: cnibench report DIR shows it again.`),
 	c.MarkFlagsMutuallyExclusive("json", "markdown")
 	fl.StringVar(&f.run.Suite, "suite", f.run.Suite, "`suite` to run; see cnibench list suites")
 	fl.StringVar(&f.run.Arena, "arena", f.run.Arena, "where to run: auto or lab")
-	fl.IntVar(&f.run.Rounds, "rounds", 0, "passes over all settings and steps (default: the suite's, else as many as tell so many settings apart)")
-	fl.DurationVar(&f.run.Duration, "duration", 0, "measured window of each step (default: the suite's)")
-	fl.DurationVar(&f.run.Slice, "slice", f.run.Slice, "variants stand at the same time and are measured by turns, for so `long` each; 0: one after the other")
-	fl.DurationVar(&f.run.Warmup, "warmup", 0, "load before the window (default: the suite's)")
+	fl.IntVar(&f.run.Rounds, "rounds", 0, "`number` of passes over all settings and steps (default: the suite's, else what it takes to tell the settings apart)")
+	fl.DurationVar(&f.run.Duration, "duration", 0, "measured time of each step (default: the suite's)")
+	fl.DurationVar(&f.run.Slice, "slice", f.run.Slice, "all variants stay up and are measured in turns of this `length`; 0: one after the other")
+	fl.DurationVar(&f.run.Warmup, "warmup", 0, "time under load before the measured time (default: the suite's)")
 	fl.Uint64Var(&f.run.Seed, "seed", 0, "seed of the shuffled order (default: from the clock)")
 	fl.StringVar(&f.run.Out, "out", "", "run `directory` to write (default: cnibench-tune-TIME)")
 	fl.StringVar(&f.run.Nodes, "nodes", f.run.Nodes, "lab: machines of the cluster, a `number`")

@@ -40,34 +40,34 @@ func AddPods(c *cobra.Command, k *run.Cluster) {
 	AddImage(c, k)
 	fl := c.Flags()
 	AddWithin(c, k)
-	fl.StringVar(&k.Namespace, "namespace-prefix", run.DefaultNamespace, "kube: beginning of the name of the namespace that is made")
-	fl.StringVar(&k.CPU, "pod-cpu", "", "kube: CPU of each pod, requested and at most, e.g. 2 (default: neither)")
-	fl.StringVar(&k.Memory, "pod-memory", "", "kube: memory of each pod, requested and at most, e.g. 1Gi (default: neither)")
-	fl.StringVar(&k.Service, "service-kind", run.DefaultServiceKind, "kube: Services of the path service: "+strings.Join(run.ServiceKinds, ", "))
+	fl.StringVar(&k.Namespace, "namespace-prefix", run.DefaultNamespace, "kube: prefix of the name of the new namespace")
+	fl.StringVar(&k.CPU, "pod-cpu", "", "kube: CPU request and limit of each pod, e.g. 2 (default: none)")
+	fl.StringVar(&k.Memory, "pod-memory", "", "kube: memory request and limit of each pod, e.g. 1Gi (default: none)")
+	fl.StringVar(&k.Service, "service-kind", run.DefaultServiceKind, "kube: kind of the Services that steps of the path service use: "+strings.Join(run.ServiceKinds, ", "))
 	fl.BoolVar(&k.Privileged, "privileged", false, "kube: allow one privileged pod a node, which watches its interfaces (check encryption)")
 	Fixed(c, "service-kind", run.ServiceKinds)
 }
 
 // AddWithin adds the namespaces that an administrator made.
 func AddWithin(c *cobra.Command, k *run.Cluster) {
-	c.Flags().StringSliceVar(&k.Within, "namespace", nil, "kube: use this `namespace`, which an administrator made, and no right outside but to list nodes; check policy wants two, a,b (default: a new one)")
+	c.Flags().StringSliceVar(&k.Within, "namespace", nil, "kube: use this `namespace`, which an administrator made, and need no right outside of it but to list nodes; check policy needs two, a,b (default: a new one)")
 }
 
 // AddScratch adds the user's word that a cluster may lose its pod network.
 func AddScratch(c *cobra.Command, k *run.Cluster) {
-	c.Flags().BoolVar(&k.Scratch, "scratch", false, "kube: this cluster may lose its pod network; --install and clean require it, or a label on the cluster that says the same")
+	c.Flags().BoolVar(&k.Scratch, "scratch", false, "kube: confirm that this cluster may lose its pod network; --install and clean require this flag or the label cnibench.io/scratch=true on kube-system")
 }
 
 func AddInstall(c *cobra.Command, k *run.Cluster) {
 	fl := c.Flags()
-	fl.BoolVar(&k.Install, "install", false, "kube: install each contender, measure it, and take it off again; only on a cluster for that purpose, see --scratch")
+	fl.BoolVar(&k.Install, "install", false, "kube: install each contender, measure it, and uninstall it; only on a scratch cluster, see --scratch")
 	AddScratch(c, k)
-	fl.StringVar(&k.Versions, "versions", contender.VersionSets()[0], "kube: versions that --install installs: those of the 2024 study, or the latest that are known")
-	fl.StringToStringVar(&k.Facts, "fact", nil, "kube: what --install can't find out of the cluster, as `name=value`: "+strings.Join(contender.Placeholders()[1:], ", "))
+	fl.StringVar(&k.Versions, "versions", contender.VersionSets()[0], "kube: versions that --install installs: 2024 (those of the 2024 study) or latest (the latest known)")
+	fl.StringToStringVar(&k.Facts, "fact", nil, "kube: a fact that --install can't read from the cluster, as `name=value`: "+strings.Join(contender.Placeholders()[1:], ", "))
 	Fixed(c, "versions", contender.VersionSets())
-	fl.StringVar(&k.Mirror, "mirror", "", "kube: `folder` with charts and manifests that are taken instead of fetched")
+	fl.StringVar(&k.Mirror, "mirror", "", "kube: `folder` with charts and manifests to use instead of downloading them")
 	_ = c.MarkFlagDirname("mirror")
-	fl.BoolVar(&k.AcceptUnpinned, "accept-unpinned", false, "kube: install charts and manifests whose digest no recipe knows, too; a later run refuses them if they were replaced")
+	fl.BoolVar(&k.AcceptUnpinned, "accept-unpinned", false, "kube: also install charts and manifests without a known digest; a later run refuses them if they were replaced")
 }
 
 func Fixed(c *cobra.Command, flag string, values []string) {
@@ -76,5 +76,5 @@ func Fixed(c *cobra.Command, flag string, values []string) {
 
 // AddNodes adds --nodes, which every arena reads in its own way.
 func AddNodes(c *cobra.Command, value *string) {
-	c.Flags().StringVar(value, "nodes", "2", "the machines: of a lab their `number`, of a cluster the names of two or more, a,b (default: two that are ready)")
+	c.Flags().StringVar(value, "nodes", "2", "nodes: their `number` in a lab; in a cluster the names of two or more, a,b (default: two that are ready)")
 }

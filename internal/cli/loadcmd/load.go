@@ -19,7 +19,7 @@ import (
 func Load() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "load http|tcp-rr|tcp-crr|udp-rr|tcp-stream|udp-stream TARGET",
-		Short: "Load a server by a plan and measure its latency",
+		Short: "Load a server at a constant rate and measure its latency",
 		Long: strings.TrimSpace(`
 Load a server and measure its latency, from the moment that each request
 should have been sent: a server that stalls shows, whatever it does to the
@@ -27,10 +27,10 @@ client. The other side can be any HTTP/1.1 server, or ` + "`cnibench serve`" + `
 
   http     one page again and again, over connections that are kept open or
            with a connection for each request
-  tcp-rr   so many bytes there and so many back, over connections that are
+  tcp-rr   a request and a response of chosen sizes, over connections that are
            kept open
   tcp-crr  the same with a connection for each request
-  udp-rr   a datagram there and one back
+  udp-rr   a datagram there and a datagram back
 
 Two more send as much as the path carries and measure goodput instead:
 
@@ -45,14 +45,16 @@ Two more send as much as the path carries and measure goodput instead:
 
 // loadHelp is what the subcommands have in common.
 var loadHelp = strings.TrimSpace(`
-With --rate the requests follow a plan that nothing moves: one that finds every
-connection busy waits, and its latency counts from its planned time. --ramp and
---steps change the rate, --arrivals poisson draws the gaps at random. With
---closed every connection asks again as soon as it has its answer. A closed
-loop hides stalls: while the server stalls it asks nothing, so that few of its
-times show it. It has service times only and no latency. With --find-max the
-highest rate is searched at which the 99th percentile of the latency is at most
---p99, 99 % of the requests are sent on time and 99 % of the plan is answered.
+With --rate every request has a planned time that nothing moves. A request that finds all
+connections busy waits, and its latency counts from its planned time. --ramp and --steps
+change the rate; --arrivals poisson draws the gaps at random.
+
+With --closed every connection sends the next request as soon as it has its answer. A
+closed loop hides stalls: it sends nothing while the server stalls, so that few of its
+times show the stall. It has service times only and no latency.
+
+With --find-max the highest rate is searched at which the 99th percentile of the latency
+is at most --p99, 99 % of the requests are sent on time and 99 % of them are answered.
 
   latency       from the planned send to the response read; with a plan only
   service time  from the actual send to the response read; a connection that

@@ -22,8 +22,7 @@ func Serve() *cobra.Command {
 		Short: "Serve the other side of `cnibench load`",
 		Long: strings.TrimSpace(`
 Serve the other side of ` + "`cnibench load`" + ` until interrupted. With --stall the
-server holds all responses for that long every so often, to see that a load
-generator notices.`),
+server holds all responses for a known time, to see whether a load generator notices.`),
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -61,7 +60,7 @@ func newServeBytesCmd(p serve.Protocol) *cobra.Command {
 	o := serveOptions{cfg: serve.Config{Protocol: p}}
 	c := &cobra.Command{
 		Use:   string(p),
-		Short: "Answer plain bytes: --response of them for every --request",
+		Short: "Answer every request of --request bytes with --response bytes",
 		Args:  cobra.NoArgs,
 		RunE:  o.run,
 	}
@@ -90,8 +89,8 @@ func (o *serveOptions) flags(c *cobra.Command, listen string) {
 	f := c.Flags()
 	f.StringVar(&o.cfg.Listen, "listen", listen, "address and port; port 0 takes a free one")
 	f.IntVar(&o.cfg.Threads, "threads", 1, "serving threads; each may hold as many connections as the limit on open files says")
-	f.DurationVar(&o.cfg.Stall, "stall", 0, "hold all responses this long …")
-	f.DurationVar(&o.cfg.Every, "every", 2*time.Second, "… this often")
+	f.DurationVar(&o.cfg.Stall, "stall", 0, "hold all responses for this `time`, as often as --every says (default: never)")
+	f.DurationVar(&o.cfg.Every, "every", 2*time.Second, "with --stall: `time` from one stall to the next")
 	f.BoolVar(&o.json, "json", false, "at the end print what was served, stalls included, as one JSON object")
 }
 

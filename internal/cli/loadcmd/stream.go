@@ -50,14 +50,14 @@ Loss is the share of the packets sent within a slice that did not arrive.`
 		c.Example = `  cnibench load udp-stream 10.0.0.2:5201 --rate 1G --size 1400B
   cnibench load udp-stream 10.0.0.2:5201 --size 64B`
 		f.StringVar(&o.size, "size", "1400B", "payload of a packet, 32B to 65507B")
-		f.StringVar(&o.rate, "rate", "", "payload over all connections, e.g. 500M; nothing: as much as possible")
+		f.StringVar(&o.rate, "rate", "", "payload of all connections in `bit/s`, e.g. 500M (default: as much as possible)")
 	} else {
-		f.StringVar(&o.size, "size", "128KiB", "what one write takes, up to 16MiB")
-		f.StringVar(&o.window, "window", "", "most that is under way on a connection, e.g. 1MiB; nothing leaves it to the kernel")
+		f.StringVar(&o.size, "size", "128KiB", "`bytes` of one write, up to 16MiB")
+		f.StringVar(&o.window, "window", "", "most `bytes` under way on a connection, e.g. 1MiB (default: the kernel decides)")
 		f.BoolVar(&o.cfg.ZeroCopy, "zero-copy", false, "send from page cache (sendfile) instead of copying from memory")
 	}
 	f.IntVar(&o.cfg.Connections, "connections", 1, "connections, each with a sending thread of its own")
-	f.DurationVar(&o.warmup, "warmup", time.Second, "time before it that does not count")
+	f.DurationVar(&o.warmup, "warmup", time.Second, "time under load before the measured time, which does not count")
 	f.DurationVar(&o.length, "duration", 10*time.Second, "measured time")
 	f.DurationVar(&o.cfg.Wait, "wait", 0, "how long to try to connect, for a server that is just starting")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")

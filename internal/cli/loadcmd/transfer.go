@@ -44,8 +44,8 @@ type fetchOptions struct {
 func (o *fetchOptions) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.Int64Var(&o.plan.FileBytes, "bytes", 0, "size of the file")
-	f.DurationVar(&o.plan.Warmup, "warmup", 0, "whole transfers until this has passed are not counted")
-	f.DurationVar(&o.plan.Duration, "duration", 10*time.Second, "how long to start transfers")
+	f.DurationVar(&o.plan.Warmup, "warmup", 0, "transfers before this time has passed are not counted")
+	f.DurationVar(&o.plan.Duration, "duration", 10*time.Second, "how long to go on starting transfers")
 	f.StringVar(&o.verify, "verify", "", "first fetch the file to this path once and compare every byte")
 }
 

@@ -23,11 +23,11 @@ func newTuneApplyCmd() *cobra.Command {
 	var f Flags
 	c := &cobra.Command{
 		Use:   "apply SETTING…|--profile PROFILE",
-		Short: "Set them, with the old values in a journal first",
-		Long: `Makes the changes that tune plan shows. Every old value is on the disk before
-its change is made, so that tune revert brings it back after a crash, too.
-Settings that were applied before stay; these come on top. Nothing outlives a
-reboot but the profile of tuned; tune plan --export prints files that do.`,
+		Short: "Apply settings, after writing the old values to a journal",
+		Long: `Makes the changes that tune plan shows. Every old value is on the disk before its change
+is made, so that tune revert restores it after a crash, too. Settings that were applied
+earlier stay applied. A reboot undoes everything but the profile of tuned; tune plan
+--export prints files that last.`,
 		Example: `  cnibench tune apply --profile latency
   cnibench tune apply rps rfs --set rfs.flows=30000
   cnibench tune apply --arena kube --privileged --image IMAGE --nodes worker-a,worker-b slow-start-idle`,

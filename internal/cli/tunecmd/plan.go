@@ -18,10 +18,10 @@ func newTunePlanCmd() *cobra.Command {
 	var export string
 	c := &cobra.Command{
 		Use:   "plan [SETTING…]",
-		Short: "What settings would change on this machine, why, who says so, and what it costs",
-		Long: `Reads the machine and says for each setting what would be changed, from what to
-what, why, which study says so and what it may cost; or why it has no place
-here. Nothing is changed. Without a profile or settings it plans all.`,
+		Short: "Say what settings would change on this machine, why, and what they may cost",
+		Long: `Reads the machine and says for each setting what would be changed, from what to what, why,
+which study says so and what it may cost; or why the setting does not apply here. Changes
+nothing. Without a profile or settings it plans all.`,
 		Example: `  cnibench tune plan
   cnibench tune plan --profile study-2016 --set notrack.ports=80,443
   cnibench tune plan --profile throughput --export sysctl > 90-cnibench.conf`,

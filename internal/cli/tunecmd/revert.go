@@ -45,7 +45,7 @@ func newTuneStatusCmd() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "status",
-		Short: "What is applied, and what somebody has changed since",
+		Short: "Say what is applied, and what somebody changed since",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.arena == run.Kube {
@@ -102,7 +102,7 @@ func newTuneRevertCmd() *cobra.Command {
 	var force bool
 	c := &cobra.Command{
 		Use:   "revert",
-		Short: "Take everything back that was applied",
+		Short: "Restore every old value",
 		Long: `Goes through the journal backwards and restores every old value. A value that
 somebody has changed since it was applied is kept and named, unless --force.
 What could not be restored stays in the journal, so that it can be tried again.`,
@@ -121,7 +121,7 @@ What could not be restored stays in the journal, so that it can be tried again.`
 		},
 	}
 	f.where(c)
-	c.Flags().BoolVar(&force, "force", false, "restore what somebody has changed since, too")
+	c.Flags().BoolVar(&force, "force", false, "also restore values that somebody changed since")
 	return c
 }
 

@@ -18,13 +18,18 @@ import (
 func New(bench *cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tune",
-		Short: "Host settings: say what they would change, measure what they buy, apply them, take them back",
+		Short: "Plan, measure, apply and take back host settings",
 		Long: strings.TrimSpace(`
-The host settings that the studies tune. plan changes nothing and says what
-would be changed, why, who says so and what it costs. bench measures settings
-in the lab, alone and together. apply writes the old values to a journal before
-it changes anything, and revert takes them back, after a crash too. With
---arena kube all but bench work on the nodes of a cluster.`),
+Works on the host settings that published studies tune.
+
+  plan    says what would be changed, why, which study says so and what it may cost;
+          changes nothing
+  bench   measures settings in the lab, alone and together
+  apply   changes them, after writing the old values to a journal
+  revert  restores the old values from the journal, after a crash, too
+  status  says what is applied, and what somebody changed since
+
+With --arena kube all but bench work on the nodes of a cluster.`),
 		Example: `  cnibench tune plan --profile study-2016
   cnibench tune bench --contender flannel-vxlan offloads rps socket-buffers
   cnibench tune apply governor rings
