@@ -13,11 +13,11 @@ import (
 // rateParam is the parameter that may be a share.
 const rateParam = "rate"
 
-// Calibrate resolves rates that are given as a share of the capacity: it
-// brings the baseline up once, finds the highest rate that it sustains for
-// every workload and set of parameters that is asked for, writes the rates
-// into the plan's steps and the capacities into the plan. A plan without
-// shares is left alone.
+// Calibrate turns rates that the plan gives as shares of a capacity into rates
+// per second. It brings the baseline up once and finds the highest rate that the
+// baseline sustains, for every workload and set of parameters in such a step. It
+// writes the capacities and the rates into the plan. A plan without shares stays
+// as it is.
 func (r *Runner) Calibrate(ctx context.Context, plan *result.Plan, baseline result.Entry) error {
 	var shares []*result.Step
 	for i := range plan.Steps {
@@ -74,11 +74,11 @@ func (r *Runner) Calibrate(ctx context.Context, plan *result.Plan, baseline resu
 	return nil
 }
 
-// mostBrief is the largest share for which a guess of the capacity does: far enough below
-// it that a tenth more or less changes nothing.
+// mostBrief is the largest share for which a guess of the capacity is good enough: so far
+// below the capacity, a rate that is a tenth too high or too low changes nothing.
 const mostBrief = 0.5
 
-// briefly says of which loads, by capacityKey, all shares are small.
+// briefly returns, by capacityKey, whether all shares of that load are small.
 func briefly(shares []*result.Step) (map[string]bool, error) {
 	brief := map[string]bool{}
 	for _, step := range shares {
@@ -93,9 +93,9 @@ func briefly(shares []*result.Step) (map[string]bool, error) {
 	return brief, nil
 }
 
-// rounded is the nearest of 1, 1.5, 2, 3, 5 and 7 times a power of ten: coarser than what a
-// brief look tells, so that runs on one machine mostly ask for the same rate and can be
-// compared.
+// rounded returns the nearest of 1, 1.5, 2, 3, 5 and 7 times a power of ten. These steps are
+// coarser than the error of a guessed capacity, so that runs on one machine mostly ask for
+// the same rate and can be compared.
 func rounded(rate float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(max(rate, 1))))
 	best := power
@@ -126,7 +126,7 @@ func (r *Runner) capacity(ctx context.Context, plan *result.Plan, site *site, st
 	}
 	calibrated, ok := w.(workload.Calibrated)
 	if !ok {
-		return 0, fmt.Errorf("workload %s takes no share of a capacity; give a rate", step.Workload)
+		return 0, fmt.Errorf("workload %s takes no share of a capacity; give its rate in requests per second", step.Workload)
 	}
 	params, err := workload.Complete(w.Info(), step.Params)
 	if err != nil {
@@ -143,9 +143,9 @@ func (r *Runner) capacity(ctx context.Context, plan *result.Plan, site *site, st
 	}, brief)
 }
 
-// offBeat is a whole rate near the given one that shares no beat with the
-// kernel's tick (100, 250, 300 or 1000 Hz): kernels that account CPU time by
-// the tick would else look at a constant load always at the same phase.
+// offBeat returns a whole rate near the given one that is no multiple of the
+// kernel's tick rate (100, 250, 300 or 1000 Hz). Kernels that account CPU time by
+// ticks would otherwise always sample a constant load at the same phase.
 func offBeat(rate float64) float64 {
 	whole := max(math.Floor(rate), 1)
 	if math.Mod(whole, 10) == 0 || math.Mod(whole, 25) == 0 {

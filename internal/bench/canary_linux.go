@@ -9,27 +9,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canary is a thread on one CPU that wakes every canaryBeat and notes for how long it
-// could not. As a real-time thread it waits for nobody but the hypervisor and the
-// kernel's own interrupts, so that a long absence is not the load's doing; where it may
-// not be one, its absences are noted and judge nothing.
+// canary is a thread on one CPU that wakes every canaryBeat and notes how much later than
+// planned it woke. A real-time thread waits only for the hypervisor and for the kernel's
+// interrupts, so that the load does not cause its long absences. Where the thread may not
+// have real-time priority, its absences are recorded and disturb no cycle.
 type canary struct {
 	realTime bool
-	stop     chan struct{}
-	all      sync.WaitGroup
-	away     atomic.Int64 // nanoseconds, the longest since the last look
+	ended    chan struct{}
+	thread   sync.WaitGroup
+	absent   atomic.Int64 // nanoseconds, the longest absence since takeAbsence was called
 }
 
 // canaryBeat costs some 0.1 % of the CPU.
 const canaryBeat = 2 * time.Millisecond
 
 func startCanary(cpu int) *canary {
-	c := &canary{stop: make(chan struct{})}
-	// Processors of Go's to spare: back from its sleep the thread takes an idle one, and
-	// must not wait for one that a thread holds which the load keeps from the CPU.
+	c := &canary{ended: make(chan struct{})}
+	// Two of Go's processors (GOMAXPROCS) more than needed: when the thread wakes, it takes
+	// an idle one. The others may belong to threads that the load keeps off the CPU.
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 2)
 	ready := make(chan struct{})
-	c.all.Go(func() {
+	c.thread.Go(func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		var set unix.CPUSet
 		set.Set(cpu)
@@ -37,34 +37,36 @@ func startCanary(cpu int) *canary {
 		attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
 		c.realTime = bound && unix.SchedSetAttr(0, &attr, 0) == nil
 		close(ready)
-		c.sing()
+		c.run()
 	})
 	<-ready
 	return c
 }
 
-func (c *canary) sing() {
+// run sleeps for canaryBeat again and again, and notes the longest delay.
+func (c *canary) run() {
 	beat := unix.NsecToTimespec(int64(canaryBeat))
 	for last := time.Now(); ; {
 		select {
-		case <-c.stop:
+		case <-c.ended:
 			return
 		default:
 		}
-		_ = unix.Nanosleep(&beat, nil) // interrupted, it wakes early
+		_ = unix.Nanosleep(&beat, nil) // a signal ends the sleep early, which does no harm
 		now := time.Now()
-		c.away.Store(max(c.away.Load(), int64(now.Sub(last)-canaryBeat)))
+		c.absent.Store(max(c.absent.Load(), int64(now.Sub(last)-canaryBeat)))
 		last = now
 	}
 }
 
-// look returns the longest absence since the last look, and whether it judges.
-func (c *canary) look() (away time.Duration, judges bool) {
-	return time.Duration(c.away.Swap(0)), c.realTime
+// takeAbsence returns the longest absence since the last call, and whether it may
+// disturb a cycle.
+func (c *canary) takeAbsence() (absence time.Duration, disturbs bool) {
+	return time.Duration(c.absent.Swap(0)), c.realTime
 }
 
-func (c *canary) end() {
-	close(c.stop)
-	c.all.Wait()
+func (c *canary) stop() {
+	close(c.ended)
+	c.thread.Wait()
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) - 2)
 }

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// A canary notes that it was away, once.
+// A canary reports an absence once.
 func TestCanary(t *testing.T) {
 	c := startCanary(0)
-	defer c.end()
-	c.look()
-	const away = 40 * time.Millisecond
-	c.away.Store(int64(away))
-	if got, _ := c.look(); got < away {
-		t.Errorf("away for %v, want %v", got, away)
+	defer c.stop()
+	c.takeAbsence()
+	const absence = 40 * time.Millisecond
+	c.absent.Store(int64(absence))
+	if got, _ := c.takeAbsence(); got < absence {
+		t.Errorf("away for %v, want %v", got, absence)
 	}
 	for until := time.Now().Add(5 * time.Second); time.Now().Before(until); time.Sleep(canaryBeat) {
-		if got, _ := c.look(); got != 0 {
-			return // it sings on
+		if got, _ := c.takeAbsence(); got != 0 {
+			return // the canary still runs
 		}
 	}
 	t.Error("it has fallen silent")

@@ -9,6 +9,6 @@ type canary struct{}
 
 func startCanary(int) *canary { return nil }
 
-func (*canary) look() (away time.Duration, judges bool) { return 0, false }
+func (*canary) takeAbsence() (absence time.Duration, disturbs bool) { return 0, false }
 
-func (*canary) end() {}
+func (*canary) stop() {}

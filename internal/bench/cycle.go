@@ -35,29 +35,28 @@ type turn struct {
 	load   workload.Slicer
 	slices []slice
 	notes  []result.Reason
-	err    error // why it takes no more slices
+	err    error // why the contender takes no further slices
 }
 
 // slice is one slice as it was taken.
 type slice struct {
 	workload.Slice
 	cycle   int                      // from 1
-	away    time.Duration            // in the cycle, a canary was
-	windows map[string]sysmon.Window // of what counts, by node
+	absence time.Duration            // the longest of any canary in the cycle
+	windows map[string]sysmon.Window // the measured part of the slice, by node
 }
 
 // slicePatience is how much longer than planned a slice may take before its load
 // is given up.
 const slicePatience = 20 * time.Second
 
-// moreCycles is how many times as many cycles as planned are tried while some are
-// disturbed.
-const moreCycles = 2
+// mostTries is how many cycles may be tried for each planned one, while some are disturbed.
+const mostTries = 2
 
-// cycles takes a step with all contenders by turns: in each cycle everyone has a
-// slice, in random order, over connections that stay open, so that what changes
-// on the machine changes for all. A cycle that something else on the machine
-// disturbed is repeated, for all of them. The samples are sealed together.
+// cycles takes a step with all contenders in turns. In each cycle every contender has
+// a slice, in random order, over connections that stay open: a change on the machine
+// affects all contenders alike. A cycle that something else on the machine disturbed
+// is repeated for all contenders. The samples are sealed together.
 func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step, w workload.Sliceable, up []*standing, clock *estimate) error {
 	round := up[0].Round
 	at := plan.InRound(round) + ": " + step.ID
@@ -66,55 +65,55 @@ func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step
 		r.Progress(clock.now(at + ": " + entryName(s.Entry)))
 		turns = append(turns, r.open(ctx, plan, step, w, s))
 	}
-	quiet := r.gateFor(turns)
-	defer quiet.close()
-	disturbed := map[int]string{} // by cycle, what did
-	taken := map[int]use{}
+	gate := r.gateFor(turns)
+	defer gate.close()
+	disturbed := map[int]string{} // what disturbed a cycle, by cycle
+	usages := map[int]cpuUsage{}
 	wanted := max(1, int(math.Round(float64(plan.Duration/plan.Slice))))
 	count := 0
-	for ; count < moreCycles*wanted && count-len(disturbed) < wanted && ctx.Err() == nil; count++ {
+	for ; count < mostTries*wanted && count-len(disturbed) < wanted && ctx.Err() == nil; count++ {
 		cycle := count + 1
-		order := inTurn(plan, turns, round, fmt.Sprint(step.ID, " ", cycle))
+		order := cycleOrder(plan, turns, round, fmt.Sprint(step.ID, " ", cycle))
 		if len(order) == 0 {
 			break
 		}
 		r.Progress(clock.now(fmt.Sprintf("%s: cycle %d of %d", at, cycle-len(disturbed), wanted)))
-		quiet.begin()
+		gate.begin()
 		lead := plan.Lead
-		if cycle == 1 { // connections are new
+		if cycle == 1 { // the connections are new
 			lead = max(lead, plan.Warmup)
 		}
 		for _, t := range order {
 			t.slice(ctx, seconds(lead), seconds(plan.Slice), cycle)
 		}
-		why, took := quiet.end()
+		why, usage := gate.end()
 		if why != "" {
 			disturbed[cycle] = why
 		}
-		taken[cycle] = took
+		usages[cycle] = usage
 		for _, t := range order {
-			t.away(took)
+			t.noteAbsence(usage.absence)
 		}
-		// Of those that are tried, or of those that are wanted, as it comes sooner.
-		clock.part = float64(len(turns)) * max(float64(cycle)/float64(moreCycles*wanted), float64(cycle-len(disturbed))/float64(wanted))
+		// The step ends when all tries are used up, or when enough cycles are undisturbed.
+		clock.part = float64(len(turns)) * max(float64(cycle)/float64(mostTries*wanted), float64(cycle-len(disturbed))/float64(wanted))
 	}
 	clock.part = 0
-	if used := count - len(disturbed); len(disturbed) > 0 && used < enough(wanted) {
-		// Too few are left to be worth more than all of them.
+	if used := count - len(disturbed); len(disturbed) > 0 && used < leastCycles(wanted) {
+		// So few undisturbed cycles say less than all cycles together.
 		for _, t := range turns {
 			t.notes = append(t.notes, disturbedNote(disturbed, count))
 		}
 		clear(disturbed)
 	}
-	var others use
-	for cycle, its := range taken {
-		if _, away := disturbed[cycle]; !away {
-			others.add(its)
+	var total cpuUsage
+	for cycle, usage := range usages {
+		if _, dropped := disturbed[cycle]; !dropped {
+			total.add(usage)
 		}
 	}
 	var samples []*result.Sample
 	for _, t := range turns {
-		t.foreign = others.foreign()
+		t.foreign = total.foreignRate()
 		r.close(plan, t, disturbed)
 		samples = append(samples, t.sample)
 		clock.step()
@@ -133,7 +132,7 @@ func (r *Runner) gateFor(turns []*turn) gate {
 	}
 	var cpus []int
 	for _, t := range turns {
-		if t.watch != nil { // else it was not prepared
+		if t.watch != nil { // nil: the contender could not be prepared
 			cpus = slices.Concat(cpus, t.pair.Client.CPUs(), t.pair.Server.CPUs())
 		}
 	}
@@ -141,21 +140,20 @@ func (r *Runner) gateFor(turns []*turn) gate {
 	return newMachine(slices.Compact(cpus)...)
 }
 
-// enough is the least number of undisturbed cycles that are used alone.
-func enough(wanted int) int { return max(3, wanted/2) }
+// leastCycles returns how many undisturbed cycles it takes to leave the disturbed ones out.
+func leastCycles(wanted int) int { return max(3, wanted/2) }
 
 func disturbedNote(disturbed map[int]string, count int) result.Reason {
 	return result.Reason{
 		Code: "disturbed_cycles",
-		Text: fmt.Sprintf("%d of %d cycles were disturbed (%s); all were used, as too few were not", len(disturbed), count, disturbed[slices.Min(slices.Collect(maps.Keys(disturbed)))]),
+		Text: fmt.Sprintf("%d of %d cycles were disturbed (%s); all cycles were used, because too few were undisturbed", len(disturbed), count, disturbed[slices.Min(slices.Collect(maps.Keys(disturbed)))]),
 	}
 }
 
-// inTurn is who has a slice in a cycle, in random order: every contender whose load
-// runs, and the baseline once more for every few others, since all are compared
-// with it. (With n others the interval of a ratio is the smallest for some √n
-// slices of the baseline.)
-func inTurn(plan *result.Plan, turns []*turn, round int, name string) []*turn {
+// cycleOrder returns the turns of a cycle in random order: every contender whose load
+// runs has one slice, and the baseline about √n slices for n other contenders. All are
+// compared with the baseline, and that many slices make the ratios' intervals smallest.
+func cycleOrder(plan *result.Plan, turns []*turn, round int, name string) []*turn {
 	var order, bases []*turn
 	for _, t := range turns {
 		if t.err != nil {
@@ -172,10 +170,10 @@ func inTurn(plan *result.Plan, turns []*turn, round int, name string) []*turn {
 	return shuffled(order, plan.Seed, round, name)
 }
 
-// mostFaulty is the share of slices above which a fault of theirs is the sample's.
+// mostFaulty is the share of slices with a fault above which the sample has the fault.
 const mostFaulty = 0.1
 
-// open starts a contender's load. Why it failed is in the turn and its sample.
+// open starts a contender's load. An error is in the turn and in its sample.
 func (r *Runner) open(ctx context.Context, plan *result.Plan, step result.Step, w workload.Sliceable, s *standing) *turn {
 	t := &turn{}
 	sample := r.sample(s.Visit, step)
@@ -189,7 +187,7 @@ func (r *Runner) open(ctx context.Context, plan *result.Plan, step result.Step, 
 	return t
 }
 
-// slice takes one slice. A contender that fails takes no more.
+// slice takes one slice. A contender that fails takes no further slices.
 func (t *turn) slice(ctx context.Context, lead, length time.Duration, cycle int) {
 	ctx, cancel := context.WithTimeout(ctx, lead+length+slicePatience)
 	defer cancel()
@@ -205,10 +203,10 @@ func (t *turn) slice(ctx context.Context, lead, length time.Duration, cycle int)
 	t.slices = append(t.slices, s)
 }
 
-// away notes of the slices of the cycle that has just ended how long a CPU was away.
-func (t *turn) away(took use) {
+// noteAbsence writes the longest absence of a canary into the slices of the last cycle.
+func (t *turn) noteAbsence(absence time.Duration) {
 	for i := len(t.slices) - 1; i >= 0 && t.slices[i].cycle == t.slices[len(t.slices)-1].cycle; i-- {
-		t.slices[i].away = took.away
+		t.slices[i].absence = absence
 	}
 }
 
@@ -219,8 +217,8 @@ func (r *Runner) close(plan *result.Plan, t *turn, disturbed map[int]string) {
 		return // it was not prepared, as its sample says
 	}
 	counts := func(i int) bool {
-		_, away := disturbed[t.slices[i].cycle]
-		return !away && len(t.slices[i].Metrics) > 0
+		_, dropped := disturbed[t.slices[i].cycle]
+		return !dropped && len(t.slices[i].Metrics) > 0
 	}
 	done := driven{code: "workload_failed", windows: map[string][]sysmon.Window{}}
 	if t.load != nil {
@@ -248,11 +246,11 @@ func (r *Runner) close(plan *result.Plan, t *turn, disturbed map[int]string) {
 	t.sample.Slices = list
 	r.conclude(plan, t.drive, done)
 	for _, code := range slices.Sorted(maps.Keys(faults)) {
-		r := result.Reason{Code: code, Text: fmt.Sprintf("%d of %d slices: %s", len(faults[code]), len(list.Cycles), faults[code][0])}
+		fault := result.Reason{Code: code, Text: fmt.Sprintf("%d of %d slices: %s", len(faults[code]), len(list.Cycles), faults[code][0])}
 		if float64(len(faults[code])) > mostFaulty*float64(len(list.Cycles)) {
-			invalidate(t.sample, r.Code, r.Text)
+			invalidate(t.sample, fault.Code, fault.Text)
 		} else {
-			t.notes = append(t.notes, r)
+			t.notes = append(t.notes, fault)
 		}
 	}
 	t.sample.Notes = append(t.sample.Notes, t.notes...)

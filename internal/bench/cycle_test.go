@@ -201,21 +201,21 @@ func TestRunEndsWhenEnough(t *testing.T) {
 // What other processes used is of the cycles that count, and no negative time.
 func TestForeign(t *testing.T) {
 	from := reading{total: 100, foreign: 5, cpus: 2}
-	var all use
-	if all.foreign() != nil {
+	var all cpuUsage
+	if all.foreignRate() != nil {
 		t.Error("known before anything was read")
 	}
-	all.add(from.use(reading{total: 104, foreign: 5.2, cpus: 2})) // 2 s of two CPUs
-	all.add(from.use(reading{total: 108, foreign: 5.4, cpus: 2})) // 4 s
-	if got := all.foreign(); got == nil || math.Abs(*got-0.1) > 1e-12 {
+	all.add(from.usage(reading{total: 104, foreign: 5.2, cpus: 2})) // 2 s of two CPUs
+	all.add(from.usage(reading{total: 108, foreign: 5.4, cpus: 2})) // 4 s
+	if got := all.foreignRate(); got == nil || math.Abs(*got-0.1) > 1e-12 {
 		t.Errorf("got %v, want 0.1 CPUs", got)
 	}
-	ticks := from.use(reading{total: 104, foreign: 4.9, cpus: 2})
-	if got := ticks.foreign(); got == nil || *got != 0 {
+	ticks := from.usage(reading{total: 104, foreign: 4.9, cpus: 2})
+	if got := ticks.foreignRate(); got == nil || *got != 0 {
 		t.Errorf("got %v, want 0", got)
 	}
-	unread := from.use(reading{})
-	if unread.foreign() != nil {
+	unread := from.usage(reading{})
+	if unread.foreignRate() != nil {
 		t.Error("known although /proc could not be read")
 	}
 }
@@ -233,7 +233,7 @@ func TestGate(t *testing.T) {
 		"neighbour":  {reading{total: 104, foreign: 0.6}, true},
 		"no time":    {reading{total: 100}, false},
 	} {
-		if got := idle.until(c.to); (got != "") != c.want {
+		if got := idle.disturbance(c.to); (got != "") != c.want {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

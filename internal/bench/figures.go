@@ -18,21 +18,21 @@ type side struct {
 	cpus       []int
 }
 
-// aside is what the recorded window holds that no traffic cost.
-type aside struct {
+// deductions are the parts of a recorded window that are no cost of the traffic.
+type deductions struct {
 	spin    float64 // CPU-seconds per second that the load generator spent waiting for its next send
 	foreign float64 // CPU-seconds per second of processes that are not the run's
 	pauses  float64 // share of the window that goodput leaves out
 }
 
-// gbit is the traffic of the whole window, Gbit/s, which is what the recorded CPUs
-// worked for.
-func (a aside) gbit(s *result.Sample) float64 {
-	return s.Metrics[result.Goodput] / 1e9 * (1 - a.pauses)
+// gbit returns the traffic in Gbit/s over the whole window, pauses included: the
+// recorded CPU time is that of the whole window, too.
+func (d deductions) gbit(s *result.Sample) float64 {
+	return s.Metrics[result.Goodput] / 1e9 * (1 - d.pauses)
 }
 
-// cpuFigures adds what the step cost each side, by mode, and both by traffic.
-func cpuFigures(s *result.Sample, client, server side, not aside) error {
+// cpuFigures adds the CPU time of each side, by mode, and of both by traffic.
+func cpuFigures(s *result.Sample, client, server side, deduct deductions) error {
 	var total, published, userAndSystem float64
 	for name, sd := range map[string]side{"cpu_client": client, "cpu_server": server} {
 		modes, err := sd.modes()
@@ -47,33 +47,33 @@ func cpuFigures(s *result.Sample, client, server side, not aside) error {
 		published += notIdle(modes) / 2 // the study's means are over two nodes
 		userAndSystem += userSystem(modes) / 2
 	}
-	if gbit := not.gbit(s); gbit > 0 {
+	if gbit := deduct.gbit(s); gbit > 0 {
 		s.Metrics[result.CPUPerGbitPublished] = published / gbit
 		s.Metrics[result.CPUPerGbitUserSystem] = userAndSystem / gbit
 	}
-	perTraffic(s, total, not)
+	perTraffic(s, total, deduct)
 	return nil
 }
 
-// sharedCPUFigures adds what can be known when both sides ran on the same
-// CPUs: the cost of both by traffic, and the hypervisor's share, which is put
-// down to the client.
-func sharedCPUFigures(s *result.Sample, both side, not aside) error {
+// sharedCPUFigures adds the CPU figures of a step whose two sides ran on the same
+// CPUs: the cost of both together by traffic, and the hypervisor's share, which
+// counts as the client's.
+func sharedCPUFigures(s *result.Sample, both side, deduct deductions) error {
 	modes, err := both.modes()
 	if err != nil {
 		return err
 	}
 	s.Metrics[result.CPUClientSteal] = modes["steal"]
-	perTraffic(s, busy(modes), not)
+	perTraffic(s, busy(modes), deduct)
 	return nil
 }
 
-// perTraffic relates the CPUs that worked to what was moved.
-func perTraffic(s *result.Sample, cpus float64, not aside) {
-	if cpus -= not.spin + not.foreign; cpus <= 0 {
-		return // less than the tick sees
+// perTraffic adds the CPU time by Gbit, by request and by packet.
+func perTraffic(s *result.Sample, cpus float64, deduct deductions) {
+	if cpus -= deduct.spin + deduct.foreign; cpus <= 0 {
+		return // too little for the kernel's ticks to count
 	}
-	if gbit := not.gbit(s); gbit > 0 {
+	if gbit := deduct.gbit(s); gbit > 0 {
 		s.Metrics[result.CPUPerGbit] = cpus / gbit
 	}
 	if rate := s.Metrics[result.Rate]; rate > 0 {
@@ -97,19 +97,19 @@ func (sd side) modes() (map[string]float64, error) {
 	return modes, nil
 }
 
-// busy is what the machine worked: not iowait, which is idle time, and not
-// steal, which is somebody else's work.
+// busy adds up the modes in which the machine works. iowait is idle time, and
+// steal is time of other guests.
 func busy(m map[string]float64) float64 {
 	return m["user"] + m["nice"] + m["system"] + m["irq"] + m["softirq"]
 }
 
-// notIdle is the 2024 study's sum: every mode but idle.
+// notIdle adds up every mode but idle, as the 2024 study does.
 func notIdle(m map[string]float64) float64 { return busy(m) + m["iowait"] + m["steal"] }
 
-// userSystem is what that study's summary files hold.
+// userSystem adds up the two modes that the 2024 study's summary files hold.
 func userSystem(m map[string]float64) float64 { return m["user"] + m["system"] }
 
-// count is how many CPUs the side has.
+// count returns how many CPUs count for the side.
 func (sd side) count() int {
 	if len(sd.cpus) > 0 {
 		return len(sd.cpus)
@@ -117,7 +117,7 @@ func (sd side) count() int {
 	return sd.machine()
 }
 
-// machine is how many CPUs the side's machine has.
+// machine returns how many CPUs the side's machine has.
 func (sd side) machine() int {
 	family, ok := sd.rec.Family("node_cpu_seconds")
 	if !ok {
@@ -205,5 +205,5 @@ func (sd side) uplinkRate(uplink, what string) (float64, error) {
 	return total, nil
 }
 
-// crossesUplink says that what a step moves is what the uplink carries.
+// crossesUplink says whether the uplink carries the traffic of that path.
 func crossesUplink(path string) bool { return path != arena.PathSameNode }

@@ -44,7 +44,7 @@ func TestCPUFigures(t *testing.T) {
 	t.Run("apart", func(t *testing.T) {
 		s := &result.Sample{Metrics: map[string]float64{"goodput": 10e9, "rate": 1000}}
 		client, server := sides([]int{0}, []int{1})
-		if err := cpuFigures(s, client, server, aside{}); err != nil {
+		if err := cpuFigures(s, client, server, deductions{}); err != nil {
 			t.Fatal(err)
 		}
 		near(t, s, "cpu_client", 1)           // (0.4+0.6+0.8+0.1+0.1)/2 s
@@ -59,7 +59,7 @@ func TestCPUFigures(t *testing.T) {
 	t.Run("spinning", func(t *testing.T) {
 		s := &result.Sample{Metrics: map[string]float64{"rate": 1000}}
 		client, server := sides([]int{0}, []int{1})
-		if err := cpuFigures(s, client, server, aside{spin: 0.3}); err != nil {
+		if err := cpuFigures(s, client, server, deductions{spin: 0.3}); err != nil {
 			t.Fatal(err)
 		}
 		near(t, s, "cpu_client", 1)
@@ -68,7 +68,7 @@ func TestCPUFigures(t *testing.T) {
 	t.Run("pauses", func(t *testing.T) { // CPU and traffic are of the same window
 		s := &result.Sample{Metrics: map[string]float64{"goodput": 10e9}}
 		client, server := sides([]int{0}, []int{1})
-		if err := cpuFigures(s, client, server, aside{pauses: 0.1}); err != nil {
+		if err := cpuFigures(s, client, server, deductions{pauses: 0.1}); err != nil {
 			t.Fatal(err)
 		}
 		near(t, s, "goodput", 10e9)
@@ -79,8 +79,8 @@ func TestCPUFigures(t *testing.T) {
 		client, server := sides([]int{0}, []int{1})
 		for cpus, want := range map[int]float64{1: 0, 2: 0.4} { // where they ran is known only if all CPUs count
 			s := &result.Sample{Metrics: map[string]float64{"rate": 1000, result.CPUForeign: 0.4}}
-			not := aside{foreign: foreignOn(cpus, client, s)}
-			if err := cpuFigures(s, client, server, not); err != nil {
+			deduct := deductions{foreign: foreignOn(cpus, client, s)}
+			if err := cpuFigures(s, client, server, deduct); err != nil {
 				t.Fatal(err)
 			}
 			near(t, s, "cpu_client", 1)
@@ -90,7 +90,7 @@ func TestCPUFigures(t *testing.T) {
 	t.Run("shared", func(t *testing.T) {
 		s := &result.Sample{Metrics: map[string]float64{"goodput": 10e9}}
 		both, _ := sides([]int{0, 1}, nil)
-		if err := sharedCPUFigures(s, both, aside{}); err != nil {
+		if err := sharedCPUFigures(s, both, deductions{}); err != nil {
 			t.Fatal(err)
 		}
 		near(t, s, "cpu_per_gbit", 0.16) // each CPU counted once
@@ -104,7 +104,7 @@ func TestCPUFigures(t *testing.T) {
 	t.Run("all CPUs", func(t *testing.T) {
 		s := &result.Sample{Metrics: map[string]float64{}}
 		client, server := sides(nil, nil)
-		if err := cpuFigures(s, client, server, aside{}); err != nil {
+		if err := cpuFigures(s, client, server, deductions{}); err != nil {
 			t.Fatal(err)
 		}
 		near(t, s, "cpu_client", 1.6)
@@ -114,7 +114,7 @@ func TestCPUFigures(t *testing.T) {
 	})
 	t.Run("not recorded", func(t *testing.T) {
 		client, server := sides([]int{7}, []int{1})
-		if err := cpuFigures(&result.Sample{Metrics: map[string]float64{}}, client, server, aside{}); err == nil {
+		if err := cpuFigures(&result.Sample{Metrics: map[string]float64{}}, client, server, deductions{}); err == nil {
 			t.Error("a CPU that was not recorded counted as idle")
 		}
 	})

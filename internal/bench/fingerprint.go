@@ -10,20 +10,20 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// Fingerprint is the environment as a node of the arena sees it: what
-// namespaces hold of their own is the node's, not the runner's.
+// Fingerprint returns the environment as a node of the arena sees it. A node in
+// namespaces has settings of its own, which differ from the runner's.
 func (r *Runner) Fingerprint(ctx context.Context, entry result.Entry) (result.Environment, error) {
 	c, err := r.Catalogue(entry.ID)
 	if err != nil {
 		return nil, err
 	}
-	net, err := r.Arena.Up(ctx, c, entry.Underlay)
+	network, err := r.Arena.Up(ctx, c, entry.Underlay)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { r.noteLeft("fingerprint: "+entryName(entry), net.Down(context.WithoutCancel(ctx))) }()
+	defer func() { r.noteLeft("fingerprint: "+entryName(entry), network.Down(context.WithoutCancel(ctx))) }()
 	var out bytes.Buffer
-	p, err := net.Nodes()[0].Start(ctx, host.Command{Argv: []string{r.Exe, "fingerprint", "--uplink", net.Uplink()}, Stdout: &out, Aside: true})
+	p, err := network.Nodes()[0].Start(ctx, host.Command{Argv: []string{r.Exe, "fingerprint", "--uplink", network.Uplink()}, Stdout: &out, Aside: true})
 	if err != nil {
 		return nil, err
 	}

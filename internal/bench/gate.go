@@ -13,20 +13,20 @@ import (
 // gate tells whether something else used the machine during a cycle.
 type gate interface {
 	begin()
-	// end says what disturbed the time since begin, "" if nothing did, and what
-	// happened in it.
-	end() (why string, took use)
+	// end returns what disturbed the time since begin, "" if nothing did, and who used
+	// the CPUs in that time.
+	end() (why string, usage cpuUsage)
 	close()
 }
 
-// machine is the gate of the machine that it runs on; of other machines it says nothing.
-// Its limits are fixed and it never sees a figure. Nor does it look at what the load
-// itself makes: CPU time is that of other processes, pressure on the CPUs is that of a
-// pause before the cycle, and the canaries wait for no load. So it can't favour a
-// contender, whatever that one causes.
+// machine is the gate of the machine that this program runs on; it knows nothing of other
+// machines. It can't favour a contender: its limits are fixed, it sees no measured figure,
+// and the load does not reach what it looks at. It looks at the CPU time of other
+// processes, at the pressure on the CPUs in a pause before the cycle, and at canaries,
+// which run before any load.
 type machine struct {
 	proc     procfs.FS
-	blind    bool // /proc can't be read, or it is not this machine that is measured
+	blind    bool // /proc can't be read, or another machine is measured
 	canaries []*canary
 	crowded  float64 // share of the pause before the cycle in which tasks waited for a CPU
 	from     reading
@@ -35,45 +35,46 @@ type machine struct {
 // reading is what the CPUs of the machine have done so far, seconds.
 type reading struct {
 	total, steal float64
-	// foreign is the user time of processes that this one does not see: in the lab,
-	// which has a PID namespace, those that are not the run's. Kernel threads have
-	// no user time, so that what they do for a contender is not held against it.
+	// foreign is the user time of processes that this one does not see. The lab has a
+	// PID namespace, so there these are the processes that are not the run's. Kernel
+	// threads, which also work for contenders, have no user time and do not count.
 	foreign float64
 	cpus    int
-	memory  float64 // in which some task waited for memory, where the kernel says so
+	memory  float64 // time in which some task waited for memory; 0 where the kernel does not count it
 	at      time.Time
 }
 
-// use is what happened between two readings.
-type use struct {
-	wall   float64       // seconds
-	others float64       // CPU-seconds that processes other than the run's took
-	away   time.Duration // the longest that a canary was away
+// cpuUsage says who used the CPUs between two readings.
+type cpuUsage struct {
+	wall    float64       // seconds
+	foreign float64       // CPU-seconds of processes that are not the run's
+	absence time.Duration // the longest of any canary
 }
 
-func (u *use) add(o use) {
-	u.wall, u.others, u.away = u.wall+o.wall, u.others+o.others, max(u.away, o.away)
+func (u *cpuUsage) add(o cpuUsage) {
+	u.wall, u.foreign, u.absence = u.wall+o.wall, u.foreign+o.foreign, max(u.absence, o.absence)
 }
 
-// foreign is CPU-seconds per second of other processes; nil where it is unknown. The
-// ticks in which a kernel counts can make the run's own processes seem to have used more
-// than all together: that is none.
-func (u use) foreign() *float64 {
+// foreignRate returns the CPU-seconds per second of processes that are not the run's; nil
+// is unknown. Kernels that count by ticks can find more time of the run's processes than
+// of all processes together; the rate is 0 then.
+func (u cpuUsage) foreignRate() *float64 {
 	if u.wall <= 0 {
 		return nil
 	}
-	rate := max(0, u.others/u.wall)
+	rate := max(0, u.foreign/u.wall)
 	return &rate
 }
 
-// What counts as disturbed: shares of all CPU time of a cycle, of the pause before it,
-// and of its time; and an absence that is half of a slice of the default length.
+// Above these limits a cycle is disturbed: mostSteal and mostForeign are shares of its CPU
+// time, mostCrowded is a share of the pause before it, mostMemory a share of its duration,
+// and mostAbsent is half of a slice of the default length.
 const (
 	mostSteal   = verdict.MostSteal
 	mostForeign = 0.10
 	mostCrowded = 0.50
 	mostMemory  = 0.10
-	mostAway    = 25 * time.Millisecond
+	mostAbsent  = 25 * time.Millisecond
 
 	pauseBefore = 3 * time.Millisecond
 )
@@ -94,7 +95,7 @@ func newMachine(cpus ...int) gate {
 
 func (g *machine) close() {
 	for _, c := range g.canaries {
-		c.end()
+		c.stop()
 	}
 	g.canaries = nil
 }
@@ -111,33 +112,33 @@ func (g *machine) begin() {
 		g.crowded = (after - waited) / time.Since(begun).Seconds()
 	}
 	for _, c := range g.canaries {
-		c.look()
+		c.takeAbsence()
 	}
 	g.from = g.read()
 }
 
-func (g *machine) end() (why string, took use) {
+func (g *machine) end() (why string, usage cpuUsage) {
 	if g.blind {
-		return "", use{}
+		return "", cpuUsage{}
 	}
 	now := g.read()
-	why, took = g.from.until(now), g.from.use(now)
-	var judged time.Duration
+	why, usage = g.from.disturbance(now), g.from.usage(now)
+	var longest time.Duration // absence that may disturb a cycle
 	for _, c := range g.canaries {
-		away, judges := c.look()
-		took.away = max(took.away, away)
-		if judges {
-			judged = max(judged, away)
+		absence, disturbs := c.takeAbsence()
+		usage.absence = max(usage.absence, absence)
+		if disturbs {
+			longest = max(longest, absence)
 		}
 	}
 	switch {
 	case why != "":
 	case g.crowded > mostCrowded:
-		why = fmt.Sprintf("tasks waited for a CPU in %.0f %% of the pause before", 100*g.crowded)
-	case judged > mostAway:
-		why = fmt.Sprintf("a CPU was away for %v", judged.Round(time.Millisecond))
+		why = fmt.Sprintf("tasks waited for a CPU in %.0f %% of the pause before the cycle", 100*g.crowded)
+	case longest > mostAbsent:
+		why = fmt.Sprintf("a CPU was away for %v", longest.Round(time.Millisecond))
 	}
-	return why, took
+	return why, usage
 }
 
 // pressure is the time in which some task waited for the resource, in seconds.
@@ -149,14 +150,16 @@ func (g *machine) pressure(resource string) (seconds float64, known bool) {
 	return float64(p.Some.Total) / 1e6, true
 }
 
-func (from reading) use(to reading) use {
+// usage returns who used the CPUs between two readings.
+func (from reading) usage(to reading) cpuUsage {
 	if from.cpus == 0 || to.cpus == 0 {
-		return use{}
+		return cpuUsage{}
 	}
-	return use{wall: (to.total - from.total) / float64(to.cpus), others: to.foreign - from.foreign}
+	return cpuUsage{wall: (to.total - from.total) / float64(to.cpus), foreign: to.foreign - from.foreign}
 }
 
-func (from reading) until(to reading) string {
+// disturbance returns what disturbed the time between two readings, "" if nothing did.
+func (from reading) disturbance(to reading) string {
 	total := to.total - from.total
 	if total <= 0 {
 		return ""
@@ -190,7 +193,7 @@ func (g *machine) read() reading {
 		return reading{}
 	}
 	for _, p := range processes {
-		if s, err := p.Stat(); err == nil { // else it has just ended, and its parent has its time
+		if s, err := p.Stat(); err == nil { // a process that has just ended is counted in its parent
 			r.foreign -= (float64(s.UTime) + float64(s.CUTime)) / unit.UserHZ
 		}
 	}

@@ -25,8 +25,8 @@ type simulated struct {
 	now   int     // slices taken by anybody
 	clock float64 // what the instrument's second is in seconds; 1 where it is right
 	noise *rand.Rand
-	seen  int  // slices until which the gate has looked
-	blind bool // the gate is
+	seen  int  // slices that the gate has seen
+	blind bool // the gate sees no neighbour
 }
 
 func (*simulated) Together() int { return 9 }
@@ -60,13 +60,13 @@ func busy60(now int) bool { return now%60 < 20 }
 
 func (m *simulated) begin() { m.seen = m.now }
 
-func (m *simulated) end() (string, use) {
+func (m *simulated) end() (string, cpuUsage) {
 	for t := m.seen; t < m.now; t++ {
 		if busy60(t) && !m.blind {
-			return "the neighbour was there", use{}
+			return "the neighbour was there", cpuUsage{}
 		}
 	}
-	return "", use{}
+	return "", cpuUsage{}
 }
 
 func (*simulated) close() {}

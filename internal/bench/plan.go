@@ -36,8 +36,8 @@ func Visits(p *result.Plan) []Visit {
 	return visits
 }
 
-// groups are the visits that are made together: those of a round where the plan
-// lets contenders stand at the same time, else each by itself.
+// groups splits visits into those that are made together: up to plan.Together visits
+// of one round, in their order.
 func groups(p *result.Plan, visits []Visit) [][]Visit {
 	var groups [][]Visit
 	for _, v := range visits {
@@ -50,8 +50,8 @@ func groups(p *result.Plan, visits []Visit) [][]Visit {
 	return groups
 }
 
-// stepsOf are the steps of visits that are made together, in the order of the one
-// that is there, or in one drawn for all of the round.
+// stepsOf returns the steps of visits that are made together. A single visit keeps its
+// own order; several share an order drawn for the round.
 func stepsOf(p *result.Plan, visits []Visit) []result.Step {
 	if len(visits) == 1 {
 		return visits[0].Steps
@@ -59,7 +59,7 @@ func stepsOf(p *result.Plan, visits []Visit) []result.Step {
 	return shuffled(p.Steps, p.Seed, visits[0].Round, "")
 }
 
-// shuffled is a copy of list in the order that seed, round and name give.
+// shuffled returns a copy of list in an order drawn from seed, round and name.
 func shuffled[T any](list []T, seed uint64, round int, name string) []T {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))
@@ -69,8 +69,8 @@ func shuffled[T any](list []T, seed uint64, round int, name string) []T {
 	return out
 }
 
-// left takes away what is sealed already; a visit without steps is dropped.
-func left(visits []Visit, sealed map[result.Key]bool) []Visit {
+// unsealed leaves out the steps that are sealed already, and visits without other steps.
+func unsealed(visits []Visit, sealed map[result.Key]bool) []Visit {
 	var rest []Visit
 	for _, v := range visits {
 		var steps []result.Step

@@ -29,20 +29,20 @@ type Runner struct {
 	MTU       int          // of the underlay, bytes
 	Progress  func(Progress)
 	Log       *slog.Logger
-	// Enough, if set, is asked after each round that is complete, with its number; true
-	// ends the run.
+	// Enough, if set, is called with its number after each complete round; true ends
+	// the run.
 	Enough func(round int) bool
-	// Keep, if set, is called with the endpoints of the last contender while
-	// it is still up; that goes down when Keep returns.
+	// Keep, if set, is called with the endpoints of the last contender while that
+	// contender is up. The contender goes down when Keep returns.
 	Keep func(ctx context.Context, endpoints []string)
 
-	lookup func(name string) (workload.Workload, error) // a test's; nil is workload.Lookup
-	gate   gate                                         // a test's; nil is the machine's
+	lookup func(name string) (workload.Workload, error) // for tests; nil is workload.Lookup
+	gate   gate                                         // for tests; nil is the machine's
 
-	sealed map[result.Key]bool
-	order  int
-	left   []error          // contenders that did not go down cleanly
-	held   []*result.Sample // sealed by the runner, refused by a full disk
+	sealed  map[result.Key]bool
+	order   int
+	unclean []error          // of contenders that did not go down cleanly
+	held    []*result.Sample // samples that a full disk has refused
 }
 
 // workload finds a workload by name.
@@ -64,24 +64,24 @@ type Progress struct {
 // something of it may be left in the arena.
 var ErrLeft = errors.New("a contender did not go down cleanly")
 
-// Run goes through what is left of the plan. When ctx ends, the step under
-// way is dropped, the network is taken down, and ctx's error comes back: what
-// was sealed is a valid run that can be resumed. A contender that does not go
-// down ends no run; ErrLeft comes back when all is measured.
+// Run takes the plan's steps that are not sealed yet. When ctx ends, Run drops the
+// current step, takes the network down and returns ctx's error; the sealed samples
+// are a valid run that can be resumed. A contender that does not go down does not end
+// the run: Run returns ErrLeft after all other steps.
 func (r *Runner) Run(ctx context.Context, plan *result.Plan, sealed map[result.Key]bool) (err error) {
-	defer func() { err = errors.Join(append([]error{err, r.release()}, r.left...)...) }()
-	visits := left(Visits(plan), sealed)
+	defer func() { err = errors.Join(append([]error{err, r.release()}, r.unclean...)...) }()
+	visits := unsealed(Visits(plan), sealed)
 	clock := newEstimate(plan, visits)
 	r.sealed, r.order = sealed, len(sealed)
-	for turns := groups(plan, visits); len(turns) > 0; turns = turns[1:] {
+	for rest := groups(plan, visits); len(rest) > 0; rest = rest[1:] {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := r.round(ctx, plan, turns[0], clock, len(turns) == 1); err != nil {
+		if err := r.round(ctx, plan, rest[0], clock, len(rest) == 1); err != nil {
 			return err
 		}
-		round := turns[0][0].Round
-		if complete := len(turns) == 1 || turns[1][0].Round != round; complete && r.Enough != nil && r.Enough(round) {
+		round := rest[0][0].Round
+		if complete := len(rest) == 1 || rest[1][0].Round != round; complete && r.Enough != nil && r.Enough(round) {
 			break
 		}
 	}
@@ -95,15 +95,15 @@ type standing struct {
 	where  string // for progress and errors
 	site   *site
 	failed error // why it did not come up
-	// memory is what the machine uses with this contender alone, bytes: what it used
-	// before the first one came up, and what this one added. 0 where it stands alone,
-	// or is not known.
+	// memory is what the machine would use with this contender alone, bytes: its use
+	// before any contender came up, and what this contender added. 0 where only one
+	// contender is up, or where it is unknown.
 	memory float64
 }
 
 // round brings up the contenders of a round that stand together, takes their
-// steps one after the other, and takes them down. Errors end the run; whatever
-// goes wrong with a contender is a sample with its reason.
+// steps one after the other, and takes them down. Errors end the run; a failure of
+// one contender is no error but the reason in its sample.
 func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, clock *estimate, last bool) (err error) {
 	var all []*standing
 	takeDown := func(list []*standing) {
@@ -118,7 +118,7 @@ func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, c
 		s := &standing{Visit: v, where: plan.InRound(v.Round) + ": " + entryName(v.Entry)}
 		all = append(all, s)
 		r.Progress(clock.now(s.where))
-		if err := r.raise(ctx, s); err != nil {
+		if err := r.bringUp(ctx, s); err != nil {
 			return err
 		}
 		if len(visits) > 1 && before > 0 && inLab() {
@@ -126,7 +126,7 @@ func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, c
 		}
 	}
 	for _, step := range stepsOf(plan, visits) {
-		if err := r.take(ctx, plan, step, all, clock); err != nil {
+		if err := r.takeStep(ctx, plan, step, all, clock); err != nil {
 			return err
 		}
 	}
@@ -138,12 +138,12 @@ func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, c
 	return nil
 }
 
-// inLab says that this machine is the one that is measured, and that the processes that
-// this one sees are the run's: it is the first process of the lab's container.
+// inLab says whether this process is the first of the lab's container. Then this machine
+// is the measured one, and the processes that this one sees are the run's.
 func inLab() bool { return os.Getpid() == 1 }
 
-// usedMemory is what programs and the kernel use of this machine's memory, bytes, as
-// sysmon's node_memory_used_bytes; 0 where it can't be read.
+// usedMemory returns the memory that programs and the kernel use on this machine, bytes,
+// computed as sysmon's node_memory_used_bytes; 0 where it can't be read.
 func usedMemory() float64 {
 	proc, err := procfs.NewDefaultFS()
 	if err != nil {
@@ -156,8 +156,8 @@ func usedMemory() float64 {
 	return float64(*m.MemTotalBytes) - float64(*m.MemFreeBytes) - float64(*m.BuffersBytes) - float64(*m.CachedBytes) - float64(*m.SReclaimableBytes)
 }
 
-// raise brings one contender up and seals how long that took.
-func (r *Runner) raise(ctx context.Context, s *standing) error {
+// bringUp brings one contender up and seals how long that took.
+func (r *Runner) bringUp(ctx context.Context, s *standing) error {
 	begin := time.Now()
 	var took time.Duration
 	s.site, took, s.failed = r.setUp(ctx, s.Entry, s.Steps)
@@ -170,9 +170,10 @@ func (r *Runner) raise(ctx context.Context, s *standing) error {
 	return r.sealSetup(s.Visit, begin, took, s.failed)
 }
 
-// take takes one step with those contenders that have it left: in slices by turns
-// where the plan has slices and the load can pause, else one after the other.
-func (r *Runner) take(ctx context.Context, plan *result.Plan, step result.Step, all []*standing, clock *estimate) error {
+// takeStep takes one step with every contender whose sample of it is not sealed: in
+// turns, slice by slice, where the plan has slices and the load can pause, else one
+// contender after the other.
+func (r *Runner) takeStep(ctx context.Context, plan *result.Plan, step result.Step, all []*standing, clock *estimate) error {
 	var up []*standing
 	for _, s := range all {
 		if !slices.ContainsFunc(s.Steps, func(left result.Step) bool { return left.ID == step.ID }) {
@@ -210,15 +211,15 @@ func (r *Runner) take(ctx context.Context, plan *result.Plan, step result.Step, 
 	return nil
 }
 
-// noteLeft keeps why a contender did not go down, for the end of the run. The
-// next one is measured all the same: it is its arena's to refuse it where what
-// is left would disturb.
+// noteLeft keeps the reason why a contender did not go down, for the end of the run.
+// The run goes on with the next contender: the arena refuses to bring it up where
+// the remains of this one would disturb it.
 func (r *Runner) noteLeft(where string, err error) {
 	if err == nil {
 		return
 	}
 	r.Log.Warn("contender did not go down cleanly", "at", where, "error", err)
-	r.left = append(r.left, fmt.Errorf("%s: %w: %w", where, ErrLeft, err))
+	r.unclean = append(r.unclean, fmt.Errorf("%s: %w: %w", where, ErrLeft, err))
 }
 
 func entryName(e result.Entry) string {
@@ -228,7 +229,7 @@ func entryName(e result.Entry) string {
 	return e.ID + " on " + e.Underlay
 }
 
-// sample is a sample of the visit with what is known before the step.
+// sample returns a new sample of the visit with everything that is known before the step.
 func (r *Runner) sample(v Visit, step result.Step) *result.Sample {
 	r.order++
 	return &result.Sample{
@@ -243,8 +244,8 @@ func invalidate(s *result.Sample, code, text string) {
 	s.Reasons = append(s.Reasons, result.Reason{Code: code, Text: text})
 }
 
-// sealSetup seals the time to bring the contender up, once a round: a resumed
-// run that comes back to the round keeps the first.
+// sealSetup seals the time to bring the contender up, once a round. A resumed run that
+// brings it up a second time in the round keeps the first time.
 func (r *Runner) sealSetup(v Visit, begin time.Time, took time.Duration, failed error) error {
 	if r.sealed[result.Key{Contender: v.Entry.ID, Underlay: v.Entry.Underlay, Step: result.SetupStep, Round: v.Round}] {
 		return nil
@@ -259,13 +260,13 @@ func (r *Runner) sealSetup(v Visit, begin time.Time, took time.Duration, failed 
 	return r.seal(s)
 }
 
-// seal writes samples, those of a step that were taken together with one write. A
-// full disk does not end the run: the samples are held back, marked, and written as
-// soon as there is room.
+// seal writes samples; samples that were taken together are written at once. A full
+// disk does not end the run: seal marks the samples, keeps them in memory, and writes
+// them with the next ones as soon as there is room.
 func (r *Runner) seal(samples ...*result.Sample) error {
 	for _, s := range samples {
 		lists := [][]result.Reason{s.Reasons, s.Notes}
-		if len(s.Spoiled) > 0 { // its clocks share one list
+		if len(s.Spoiled) > 0 { // all spoiled clocks share one list of reasons
 			lists = append(lists, s.Spoiled[0].Reasons)
 		}
 		for _, list := range lists {
@@ -291,7 +292,7 @@ func (r *Runner) seal(samples ...*result.Sample) error {
 	return err
 }
 
-// release writes what a full disk held back, or says what is lost.
+// release writes the samples that a full disk has refused. Its error says how many are lost.
 func (r *Runner) release() error {
 	for i, s := range r.held {
 		if err := r.Store.Seal(s); err != nil {
@@ -302,13 +303,13 @@ func (r *Runner) release() error {
 	return nil
 }
 
-// estimate tells the remaining time from the time that steps took so far.
+// estimate computes the remaining time of a run from the time of the steps so far.
 type estimate struct {
 	total, done int
-	part        float64 // of the steps under way: how many of them are done
+	part        float64 // how many of the current steps are done, in parts
 	begin       time.Time
-	guess       time.Duration // of a step, before one is done
-	most        time.Duration // that the run takes in all; 0: as long as its steps
+	guess       time.Duration // time of a step, until the first step is done
+	most        time.Duration // limit of the whole run; 0 is none
 }
 
 func newEstimate(plan *result.Plan, visits []Visit) *estimate {
@@ -316,7 +317,7 @@ func newEstimate(plan *result.Plan, visits []Visit) *estimate {
 	for _, v := range visits {
 		e.total += len(v.Steps)
 	}
-	const overhead = 700 * time.Millisecond // start, stop and a share of the set-up
+	const overhead = 700 * time.Millisecond // of a step: start, stop and a share of the set-up
 	e.guess = time.Duration(float64(plan.Warmup+plan.Duration)*float64(time.Second)) + overhead
 	return e
 }

@@ -18,32 +18,32 @@ import (
 // site is a contender that is up, with an agent at every node and pod.
 type site struct {
 	net    arena.Network
-	agents map[string]*agent.Client // by endpoint
-	posts  map[string]post          // where they are, by the same
+	agents map[string]*agent.Client // by name: the endpoint's, or for a second agent name-spare
+	places map[string]place         // of the agents, by the same name
 }
 
-// post is where an agent is wanted.
-type post struct {
+// place says where an agent runs, and how it is started.
+type place struct {
 	at    arena.Endpoint
 	exe   string
 	scope sysmon.Scope
 }
 
 // setUp brings the contender up and proves that the pods of every path reach
-// each other. took is the time of the network's own part of that, without the
-// agents. What it returns must be closed, also after an error.
+// each other. took is the time that the network itself needed, without the start of
+// the agents. The site must be closed, also after an error.
 func (r *Runner) setUp(ctx context.Context, entry result.Entry, steps []result.Step) (s *site, took time.Duration, err error) {
-	s = &site{agents: map[string]*agent.Client{}, posts: map[string]post{}}
+	s = &site{agents: map[string]*agent.Client{}, places: map[string]place{}}
 	c, err := r.Catalogue(entry.ID)
 	if err != nil {
 		return s, 0, err
 	}
 	begin := time.Now()
-	net, err := r.Arena.Up(ctx, c, entry.Underlay)
+	network, err := r.Arena.Up(ctx, c, entry.Underlay)
 	if err != nil {
 		return s, time.Since(begin), err
 	}
-	s.net, took = net, time.Since(begin)
+	s.net, took = network, time.Since(begin)
 	pairs := map[string]arena.Pair{}
 	for _, step := range steps {
 		if _, known := pairs[step.Path]; known {
@@ -51,21 +51,21 @@ func (r *Runner) setUp(ctx context.Context, entry result.Entry, steps []result.S
 		}
 		path := step.Path
 		if path == arena.PathService {
-			path = arena.PathPod // there is an address once a server listens
+			path = arena.PathPod // the Service has no address before a server listens
 		}
-		pair, err := net.Pair(ctx, path)
+		pair, err := network.Pair(ctx, path)
 		if err != nil {
 			return s, took, fmt.Errorf("path %s: %w", path, err)
 		}
 		pairs[step.Path] = pair
 	}
-	for _, node := range net.Nodes() {
-		if err := s.hire(ctx, r.Exe, node, sysmon.ScopeNode); err != nil {
+	for _, node := range network.Nodes() {
+		if err := s.addAgent(ctx, r.Exe, node, sysmon.ScopeNode); err != nil {
 			return s, took, err
 		}
 	}
-	for _, pod := range net.Pods() {
-		if err := s.hire(ctx, r.Exe, pod, sysmon.ScopePod); err != nil {
+	for _, pod := range network.Pods() {
+		if err := s.addAgent(ctx, r.Exe, pod, sysmon.ScopePod); err != nil {
 			return s, took, err
 		}
 	}
@@ -79,21 +79,21 @@ func (r *Runner) setUp(ctx context.Context, entry result.Entry, steps []result.S
 	return s, took, nil
 }
 
-// hire starts an agent at the endpoint. The baseline's pods are the nodes
-// themselves: they get a second one that records nothing, so that every
-// contender has as many agents in its memory.
-func (s *site) hire(ctx context.Context, exe string, e arena.Endpoint, scope sysmon.Scope) error {
+// addAgent starts an agent at the endpoint. The baseline's pods are the nodes
+// themselves. They get a second agent, which records nothing, so that every
+// contender's memory holds the same number of agents.
+func (s *site) addAgent(ctx context.Context, exe string, e arena.Endpoint, scope sysmon.Scope) error {
 	name := e.Name()
 	if s.agents[name] != nil {
 		name += "-spare"
 	}
-	s.posts[name] = post{e, exe, scope}
-	return s.fill(ctx, name)
+	s.places[name] = place{e, exe, scope}
+	return s.startAgent(ctx, name)
 }
 
-// fill starts the agent of a post.
-func (s *site) fill(ctx context.Context, name string) error {
-	p := s.posts[name]
+// startAgent starts the agent of that name at its place.
+func (s *site) startAgent(ctx context.Context, name string) error {
+	p := s.places[name]
 	a, err := agent.Start(ctx, p.at, p.exe, map[string]string{"node": p.at.Node(), "endpoint": name}, p.scope)
 	if err != nil {
 		return err
@@ -102,23 +102,23 @@ func (s *site) fill(ctx context.Context, name string) error {
 	return nil
 }
 
-// mend starts agents anew that have ended, as all do in a cluster whose API
-// server was away: their step is lost, those after it need not be.
-func (s *site) mend(ctx context.Context) error {
+// restartEnded starts agents that have ended anew. In a cluster all agents end when
+// its API server is away for a while: that loses one step, and not the steps after it.
+func (s *site) restartEnded(ctx context.Context) error {
 	for name, a := range s.agents {
 		if _, err := a.Hello(ctx, netip.Addr{}); !errors.Is(err, agent.ErrEnded) {
 			continue
 		}
 		_ = a.Close() // it has ended
-		if err := s.fill(ctx, name); err != nil {
+		if err := s.startAgent(ctx, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// reachTimeout is how long a new network may take until packets pass: ARP,
-// neighbour discovery, the switch's learning.
+// reachTimeout is how long a new network may take until packets pass: for ARP or
+// neighbour discovery, and until the switch has learnt the addresses.
 const reachTimeout = 3 * time.Second
 
 // reach proves that the client reaches the server at the path's address.
@@ -152,9 +152,9 @@ func (s *site) reach(ctx context.Context, path string, p arena.Pair) error {
 	}
 }
 
-// pair is what the step crosses; of a Service, sync is the time that
-// programming it and the others took.
-func (s *site) pair(ctx context.Context, w workload.Workload, params workload.Params, step result.Step) (p arena.Pair, sync time.Duration, err error) {
+// pair returns the client and the server of the step. On the path of a Service it
+// makes the Service and the others that the step asks for; took is the time of that.
+func (s *site) pair(ctx context.Context, w workload.Workload, params workload.Params, step result.Step) (p arena.Pair, took time.Duration, err error) {
 	if step.Path != arena.PathService {
 		if err := s.net.Fresh(ctx); err != nil {
 			return p, 0, err
@@ -164,7 +164,7 @@ func (s *site) pair(ctx context.Context, w workload.Workload, params workload.Pa
 	}
 	serving, ok := w.(workload.Serving)
 	if !ok {
-		return p, 0, fmt.Errorf("workload %s can't stand behind a Service", step.Workload)
+		return p, 0, fmt.Errorf("workload %s can't run behind a Service; choose the path %s", step.Workload, arena.PathPod)
 	}
 	return s.net.Service(ctx, serving.Ports(params), step.Services)
 }
@@ -180,11 +180,11 @@ func (s *site) names() []string {
 	return names
 }
 
-// close dismisses the agents and takes the network down, also after ctx ended.
+// close ends the agents and takes the network down, also after ctx has ended.
 func (s *site) close(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	for _, a := range s.agents {
-		_ = a.Close() // what does not end by itself is killed with the network
+		_ = a.Close() // an agent that does not end by itself is killed with the network
 	}
 	if s.net == nil {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// inAll are the values of those metrics by which contenders are compared and which
-// every slice has that counts.
+// inAll returns the values, slice by slice, of every ranked metric that all counting
+// slices have.
 func inAll(list []slice, counts func(int) bool) map[string][]float64 {
 	all, n := map[string][]float64{}, 0
 	for i, s := range list {
@@ -32,7 +32,7 @@ func inAll(list []slice, counts func(int) bool) map[string][]float64 {
 	return all
 }
 
-// writeSlices keeps every slice, disturbed ones too, as a line of slices.jsonl.
+// writeSlices writes every slice, disturbed ones too, as a line of slices.jsonl.
 func (t *turn) writeSlices() (err error) {
 	f, err := t.raw.Create("slices.jsonl")
 	if err != nil {
@@ -45,10 +45,10 @@ func (t *turn) writeSlices() (err error) {
 			Cycle   int                `json:"cycle"`
 			Begin   time.Time          `json:"begin"`
 			Elapsed float64            `json:"elapsed"` // seconds
-			Away    float64            `json:"away"`    // of a CPU at most, in the cycle; seconds
+			Away    float64            `json:"away"`    // longest absence of a canary in the cycle, seconds
 			Metrics map[string]float64 `json:"metrics"`
 			Faults  []result.Reason    `json:"faults,omitempty"`
-		}{s.cycle, s.windows[t.pair.Client.Node()].Begin, s.Elapsed.Seconds(), s.away.Seconds(), s.Metrics, s.Faults}
+		}{s.cycle, s.windows[t.pair.Client.Node()].Begin, s.Elapsed.Seconds(), s.absence.Seconds(), s.Metrics, s.Faults}
 		if err := lines.Encode(line); err != nil {
 			return err
 		}

@@ -18,19 +18,20 @@ import (
 // start and end, which under an emulated CPU takes seconds each.
 const stepPatience = time.Minute
 
-// drive is one contender's drive of one step: what it goes over, what is recorded
-// meanwhile, and the sample that comes of it.
+// drive is one step of one contender while it runs: its path, its recorders and its
+// sample.
 type drive struct {
 	*standing
 	sample *result.Sample
 	info   workload.Info
 	pair   arena.Pair
-	sync   time.Duration // that programming the step's Services took
-	raw    *result.Folder
-	watch  *watch
-	params workload.Params
-	// foreign is what processes that are not the run's used (CPU-seconds per second, on
-	// all CPUs of the machine); nil is unknown.
+	// servicesTook is how long programming the step's Services took.
+	servicesTook time.Duration
+	raw          *result.Folder
+	watch        *watch
+	params       workload.Params
+	// foreign is the CPU time of processes that are not the run's (CPU-seconds per second,
+	// on all CPUs of the machine); nil is unknown.
 	foreign *float64
 }
 
@@ -49,7 +50,7 @@ func (r *Runner) prepare(ctx context.Context, at *standing, s *result.Sample, st
 	if d.params, err = workload.Complete(d.info, step.Params); err != nil {
 		return fail("workload_failed", err)
 	}
-	if d.pair, d.sync, err = at.site.pair(ctx, w, d.params, step); err != nil {
+	if d.pair, d.servicesTook, err = at.site.pair(ctx, w, d.params, step); err != nil {
 		return fail("workload_failed", err)
 	}
 	names := at.site.names()
@@ -57,13 +58,13 @@ func (r *Runner) prepare(ctx context.Context, at *standing, s *result.Sample, st
 		names = slices.Compact([]string{d.pair.Client.Node(), d.pair.Server.Node()})
 	}
 	if d.watch, err = at.site.watch(ctx, names); err != nil {
-		_, _ = d.watch.stop() // those that did start
+		_, _ = d.watch.stop() // the recorders that did start
 		return fail("recorder_failed", err)
 	}
 	return d, w, true
 }
 
-// session is the workload's part of the drive.
+// session returns what the workload needs to know of the drive.
 func (d *drive) session(p *result.Plan) *workload.Session {
 	return &workload.Session{
 		Client: d.pair.Client, Server: d.pair.Server, Target: d.pair.Target, Ports: d.pair.Ports, Params: d.params,
@@ -73,8 +74,7 @@ func (d *drive) session(p *result.Plan) *workload.Session {
 }
 
 // step drives one step while every endpoint is recorded, and fills in the
-// sample with its verdict. It never fails: what goes wrong is the sample's
-// reason.
+// sample with its verdict. It returns no error: a failure is a reason in the sample.
 func (r *Runner) step(ctx context.Context, plan *result.Plan, at *standing, s *result.Sample, step result.Step) {
 	d, w, ok := r.prepare(ctx, at, s, step, true)
 	if !ok {
@@ -82,11 +82,11 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, at *standing, s *r
 	}
 	session := d.session(plan)
 	limit, cancel := context.WithTimeout(ctx, session.Warmup+session.Duration+stepPatience)
-	others := newMachine()
-	others.begin()
+	gate := newMachine()
+	gate.begin()
 	out, err := w.Drive(limit, session)
-	_, took := others.end()
-	d.foreign = took.foreign()
+	_, usage := gate.end()
+	d.foreign = usage.foreignRate()
 	late := limit.Err() != nil && ctx.Err() == nil
 	cancel()
 	done := driven{out: out, err: err, code: "workload_failed", windows: map[string][]sysmon.Window{}}
@@ -100,19 +100,19 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, at *standing, s *r
 	r.conclude(plan, d, done)
 }
 
-// driven is what came of a drive.
+// driven is the outcome of a drive.
 type driven struct {
 	out  workload.Outcome
 	err  error  // why the workload failed
-	code string // of the reason for that
-	// By node: what counts of the recording, and the recording.
+	code string // of the sample's reason for err
+	// The measured windows and the recording, both by node.
 	windows    map[string][]sysmon.Window
 	recordings map[string]*sysmon.Recording
 	recordErr  error
 }
 
-// conclude fills in the sample: what the workload measured or why it failed, what the
-// recordings show of the windows, and the verdict.
+// conclude fills in the sample: the workload's metrics or its error, the figures from
+// the recordings of the windows, and the verdict.
 func (r *Runner) conclude(plan *result.Plan, d *drive, done driven) {
 	out, err, recErr := done.out, done.err, done.recordErr
 	s := d.sample
@@ -123,7 +123,7 @@ func (r *Runner) conclude(plan *result.Plan, d *drive, done driven) {
 		s.Metrics = out.Metrics
 	}
 	if s.Path == arena.PathService {
-		s.Metrics[result.ServiceSyncTime] = d.sync.Seconds()
+		s.Metrics[result.ServiceSyncTime] = d.servicesTook.Seconds()
 	}
 	s.Histograms, s.Notes = out.Histograms, slices.Concat(d.site.net.Notes(), out.Notes)
 	for _, f := range out.Faults {
@@ -137,29 +137,29 @@ func (r *Runner) conclude(plan *result.Plan, d *drive, done driven) {
 		if d.foreign != nil {
 			s.Metrics[result.CPUForeign] = *d.foreign
 		}
-		cpus, recErr = r.figures(d, done.windows, done.recordings, aside{spin: out.ClientSpin, pauses: out.Pauses})
+		cpus, recErr = r.figures(d, done.windows, done.recordings, deductions{spin: out.ClientSpin, pauses: out.Pauses})
 	}
 	if d.memory > 0 && s.Metrics[result.MemoryUsed] > 0 {
-		s.Metrics[result.MemoryUsed] = d.memory // what was recorded is of all that stand
+		s.Metrics[result.MemoryUsed] = d.memory // the recording shows all contenders that are up
 	}
 	if recErr != nil && err == nil {
 		invalidate(s, "recorder_failed", recErr.Error())
 	}
 	if err != nil {
-		return // that results are missing is the consequence
+		return // missing results are a consequence of this error
 	}
-	context := verdict.Context{
+	judged := verdict.Context{
 		LineRate: r.LineRate, Ceiling: r.ceiling(s), Duration: plan.Duration, CPUs: cpus,
 		Required: d.info.Metrics,
 	}
-	for _, reason := range verdict.Judge(s, context) {
+	for _, reason := range verdict.Judge(s, judged) {
 		invalidate(s, reason.Code, reason.Text)
 	}
 	s.SpoilGenerator(out.Spoiled)
 }
 
-// ceiling is the most goodput that the link leaves to the sample's contender:
-// of UDP, whose header is the smallest. 0 is unknown.
+// ceiling returns the highest goodput that the link allows the sample's contender,
+// with UDP, which has the smallest header. 0 is unknown.
 func (r *Runner) ceiling(s *result.Sample) unit.BitRate {
 	c, err := r.Catalogue(s.Contender)
 	if err != nil || r.LineRate <= 0 {
@@ -168,10 +168,10 @@ func (r *Runner) ceiling(s *result.Sample) unit.BitRate {
 	return unit.Ceiling(r.LineRate, r.MTU, int(c.Datapath.Overhead), true)
 }
 
-// figures derives metrics from what the recordings show of the windows, by node,
-// and keeps the recordings as raw files. It returns the number of CPUs of client and
-// server together.
-func (r *Runner) figures(d *drive, windows map[string][]sysmon.Window, recordings map[string]*sysmon.Recording, not aside) (cpus int, err error) {
+// figures derives metrics from the recordings of the windows, both by node, and writes
+// the recordings as raw files. It returns the number of CPUs of client and server
+// together.
+func (r *Runner) figures(d *drive, windows map[string][]sysmon.Window, recordings map[string]*sysmon.Recording, deduct deductions) (cpus int, err error) {
 	if err := writeRecordings(d.raw, d.watch, recordings); err != nil {
 		return 0, err
 	}
@@ -193,19 +193,19 @@ func (r *Runner) figures(d *drive, windows map[string][]sysmon.Window, recording
 	}
 	if apart(pair) {
 		cpus = sides[0].count() + sides[1].count()
-		not.foreign = foreignOn(cpus, sides[0], s)
-		return cpus, cpuFigures(s, sides[0], sides[1], not)
+		deduct.foreign = foreignOn(cpus, sides[0], s)
+		return cpus, cpuFigures(s, sides[0], sides[1], deduct)
 	}
-	// Both sides on the same CPUs can't be told apart: all of it is one side's.
+	// The CPU time of two sides on the same CPUs can't be told apart: one side gets all.
 	both := sides[0]
 	both.cpus = slices.Compact(slices.Sorted(slices.Values(slices.Concat(pair.Client.CPUs(), pair.Server.CPUs()))))
-	not.foreign = foreignOn(both.count(), both, s)
-	return both.count(), sharedCPUFigures(s, both, not)
+	deduct.foreign = foreignOn(both.count(), both, s)
+	return both.count(), sharedCPUFigures(s, both, deduct)
 }
 
-// foreignOn is what other people's processes took of so many CPUs of the side's machine
-// (CPU-seconds per second): all of it where these are all CPUs. Where they are fewer,
-// nobody knows on which CPUs those processes ran: 0.
+// foreignOn returns the CPU time (CPU-seconds per second) of processes that are not the
+// run's, on the side's machine. It returns 0 if fewer CPUs than the machine's are
+// measured: nobody knows on which CPUs those processes ran.
 func foreignOn(cpus int, on side, s *result.Sample) float64 {
 	if cpus < on.machine() {
 		return 0
@@ -213,8 +213,8 @@ func foreignOn(cpus int, on side, s *result.Sample) float64 {
 	return s.Metrics[result.CPUForeign]
 }
 
-// apart says that the CPU time of client and server can be told apart: they
-// are on different CPUs, or on different machines with all of theirs.
+// apart says whether the CPU time of client and server can be told apart: they are
+// bound to different CPUs, or each has all CPUs of its own machine.
 func apart(p arena.Pair) bool {
 	client, server := p.Client.CPUs(), p.Server.CPUs()
 	if len(client) == 0 || len(server) == 0 {

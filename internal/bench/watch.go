@@ -44,15 +44,15 @@ type watch struct {
 	errs         []error
 }
 
-// watch starts the recorders of those agents, and first agents that have
-// ended since the step before.
+// watch starts the recorders of those agents. Agents that have ended since the step
+// before are started anew.
 func (s *site) watch(ctx context.Context, names []string) (*watch, error) {
 	w := &watch{site: s, names: names, begins: map[string]time.Time{}, ends: map[string]time.Time{}}
 	record := func(_ string, a *agent.Client) error { return a.Record(context.Background()) }
 	err := w.all(record)
 	if errors.Is(err, agent.ErrEnded) {
-		_, _ = w.stop() // those that did start
-		if err = s.mend(ctx); err == nil {
+		_, _ = w.stop() // the recorders that did start
+		if err = s.restartEnded(ctx); err == nil {
 			err = w.all(record)
 		}
 	}
@@ -87,7 +87,7 @@ func (w *watch) mark(at map[string]time.Time) {
 	w.errs = append(w.errs, err)
 }
 
-// stop ends the recorders and returns what they saw, by endpoint.
+// stop ends the recorders and returns their recordings, by endpoint.
 func (w *watch) stop() (map[string]*sysmon.Recording, error) {
 	recordings := map[string]*sysmon.Recording{}
 	err := w.all(func(name string, a *agent.Client) error {
