@@ -9,33 +9,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// state is what a connection is doing; it is in the engine's list of that
-// state and in no other.
+// state is the state of a connection. The engine has a list of connections for each
+// state.
 type state uint8
 
 const (
-	idle       state = iota // without a request; the longest idle first, so that all connections are used in turn
-	busy                    // with a request under way; in the order of sending, so that the first times out first
-	connecting              // without a request; in the order of their starts
-	down                    // waiting to be connected again
+	idle       state = iota // no request on the way; the longest idle is first in the list, so that connections are used in turn
+	busy                    // a request is on the way; in the order of sending, so that the first times out first
+	connecting              // no request on the way; in the order in which connecting began
+	down                    // not connected, until the retry
 	states
 )
 
-// conn is one connection, or the place for one where each request makes its
-// own. All times are nanoseconds since the engine's start.
+// conn is one connection. If each request has a connection of its own, conn holds one
+// connection after the other. All times are nanoseconds since the engine's start.
 type conn struct {
 	fd         int32 // -1: none
-	generation int32 // of the descriptor
+	generation int32 // how many descriptors this conn has had
 	prev, next int32 // in the list of its state, -1 at the ends
 	state      state
-	up         bool   // the descriptor is connected
-	served     bool   // it has completed a request
-	measured   bool   // the request was planned within the window
-	seq        uint64 // number of the request on this connection
-	planned    int64  // when the request should have been sent
+	up         bool   // the socket is connected
+	served     bool   // the connection has completed a request
+	measured   bool   // the current request was planned within the window
+	seq        uint64 // number of the current request on this connection
+	planned    int64  // when the current request was due
 	since      int64  // when the state began: for a busy connection the actual send
-	sentWall   int64  // the actual send in wall-clock nanoseconds, as the kernel stamps
-	freeAt     int64  // when the last response had arrived
+	sentWall   int64  // the actual send in wall-clock nanoseconds, comparable with the kernel's timestamps
+	freeAt     int64  // when the last response arrived
 	resp       response
 }
 
@@ -51,7 +51,7 @@ type queues struct {
 	lists [states]list
 }
 
-// newQueues makes n places for connections, all down.
+// newQueues returns n connections in state down.
 func newQueues(n int) queues {
 	q := queues{conns: make([]conn, n)}
 	for s := range q.lists {
@@ -64,8 +64,8 @@ func newQueues(n int) queues {
 	return q
 }
 
-// move takes connection i out of the list of its state and puts it at the end
-// of that of the new one.
+// move takes connection i out of its list and puts it at the end of the list of the
+// new state.
 func (q *queues) move(i int32, to state, now int64) {
 	q.unlink(i)
 	q.link(i, to, now)
@@ -101,10 +101,10 @@ func (q *queues) unlink(i int32) {
 	l.n--
 }
 
-// fail ends a connection, counts why, and lets its life go on: an error of the
-// request that was out on it, or of the connection if none was. The age of that
-// request is the least that its answer would have taken; left out, it would
-// flatter the latency.
+// fail ends a connection and counts the error, for the request that was on the way or,
+// without one, for the connection. The age of that request is recorded as its latency:
+// the response would have taken at least that long, and leaving the request out would
+// make the latency look better than it is.
 func (e *engine) fail(i int32, kind Kind, now int64) {
 	c := &e.conns[i]
 	switch {
@@ -129,7 +129,7 @@ func (e *engine) drop(c *conn) {
 	}
 }
 
-// connect starts to connect i.
+// connect begins to open connection i.
 func (e *engine) connect(i int32) error {
 	c := &e.conns[i]
 	fd, err := e.dialer.dial(int(i)*e.threads + e.thread)
@@ -141,7 +141,7 @@ func (e *engine) connect(i int32) error {
 	return e.poll.watch(fd, watched, i, c.generation)
 }
 
-// established sees how the connecting of i went.
+// established returns the error with which opening connection i failed, or marks it as connected.
 func (e *engine) established(i int32, flags uint32) error {
 	c := &e.conns[i]
 	if flags&unix.EPOLLOUT == 0 || flags&(unix.EPOLLERR|unix.EPOLLHUP) != 0 {
@@ -153,8 +153,8 @@ func (e *engine) established(i int32, flags uint32) error {
 	return nil
 }
 
-// connectAll makes all connections before the load begins. Unlike later, the
-// first that fails is an error.
+// connectAll opens all connections before the load begins. Here the first failure is an
+// error; later failures are counted.
 func (e *engine) connectAll() error {
 	fail := func(err error) error {
 		share := ""
@@ -184,10 +184,10 @@ func (e *engine) connectAll() error {
 			i := events[k].Fd
 			switch {
 			case i == stopID:
-				return nil // run sees it
+				return nil // run notices the stop itself
 			case e.conns[i].state != connecting:
 				if events[k].Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
-					return fail(errors.New("the server closed it at once; does it allow so many?"))
+					return fail(errors.New("the server closed the connection at once; does it allow that many connections?"))
 				}
 				continue
 			}
@@ -200,7 +200,7 @@ func (e *engine) connectAll() error {
 	return nil
 }
 
-// advice is which setting helps, where one does.
+// advice returns the setting that helps against the error, "" if none is known.
 func advice(err error) string {
 	switch {
 	case errors.Is(err, unix.EADDRNOTAVAIL):

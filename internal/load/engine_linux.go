@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// batch is how many requests are sent before responses are read again.
+	// batch is how many requests are sent before the loop reads responses.
 	batch = 8
-	// handshakes is how many connections are made at once at the start; it is less
-	// than any server's backlog.
+	// handshakes is how many connections are opened at once at the start: fewer than a
+	// server's backlog usually holds.
 	handshakes = 128
-	// retry is the pause before a failed connection is made again.
+	// retry is the pause before a failed connection is opened again.
 	retry = 10 * time.Millisecond
 	// mostApart (nanoseconds) is how far wall clock and steady clock may diverge
 	// during a request. NTP slews both clocks; only a step of the wall clock makes
@@ -25,10 +25,10 @@ const (
 	stopID = -1
 )
 
-// engine is one sending thread: a loop that sends what is due, waits, and
-// reads what came. Nothing in the loop allocates, takes a lock or blocks
-// except waiting. Of n threads each sends every n-th request of the plan, over its
-// own share of the connections.
+// engine is one sending thread: a loop that sends the requests that are due, waits, and
+// reads responses. The loop allocates nothing, takes no lock, and blocks only in its
+// wait. Of n threads each sends every n-th request of the plan over its own share of
+// the connections.
 type engine struct {
 	cfg     Config
 	thread  int // from 0
@@ -39,38 +39,38 @@ type engine struct {
 	dialer  *dialer
 	poll    poller
 	rx      *receiver
-	full    int // a read of so many bytes may have left bytes in the socket
+	full    int // bytes; a read of at least as many may have left bytes in the socket
 	queues
 	stopFD  int
 	stopped atomic.Bool
-	marks   chan<- mark // when the window begins and ends, for one of the threads
+	marks   chan<- mark // reports the begin and end of the window; set for the first thread only
 	seconds *collector
-	rec     *interval // the current second's
+	rec     *interval // of the current second
 	guard   guard
 	lag     lag
 	self    *thread
-	work    chan func(*engine) error // tasks for the thread; closed, the thread ends
+	work    chan func(*engine) error // tasks for the thread; the thread ends when it is closed
 	over    chan struct{}            // closed when the thread has ended
 
 	start      time.Time
 	begin, end int64 // of the window, nanoseconds since start
 	rotateAt   int64 // end of the current second
 	giveUp     int64 // end of the drain
-	reopened   int64 // connections, before this slice
+	reopened   int64 // connections opened again before this slice
 	pending    int64 // measured requests without a response yet
 	begun      bool
 	ended      bool
-	wakeAt     int64 // when the wait should have ended, if it was for a send
-	spinUntil  int64 // when the spin should end, if the wait is none
-	preempted  int64
-	cpu        time.Duration // at begin; then what the window took
+	wakeAt     int64         // when the current wait should end; 0 if it is not for a send
+	spinUntil  int64         // when the current spin should end; 0 if the loop sleeps instead
+	preempted  int64         // preemptions of the thread so far
+	cpu        time.Duration // CPU time of the thread at the begin of the window
 	spin       spin
-	waited     time.Duration // for a CPU, at begin
+	waited     time.Duration // time that the thread had waited for a CPU, at the begin of the window
 	res        Result
 }
 
-// newEngine makes thread k, whose descriptors for waiting and stopping are in
-// the process's file table and so in a copy of it.
+// newEngine makes thread k. Its descriptors for waiting and stopping are opened in the
+// process's file table, so that a thread with a copy of the table has them, too.
 func newEngine(cfg Config, k, threads int, seconds *collector) (*engine, error) {
 	share := cfg.Connections / threads
 	if k < cfg.Connections%threads {
@@ -79,7 +79,7 @@ func newEngine(cfg Config, k, threads int, seconds *collector) (*engine, error) 
 	e := &engine{
 		cfg: cfg, thread: k, threads: threads, proto: cfg.Exchange.protocol(), life: kept{},
 		rx: newReceiver(receiveBuffer), full: receiveBuffer, queues: newQueues(share),
-		seconds: seconds, guard: guard{lead: float64(firstLead), never: !maySpin(threads)},
+		seconds: seconds, guard: guard{lead: float64(firstLead), off: !maySpin(threads)},
 		work: make(chan func(*engine) error), over: make(chan struct{}),
 	}
 	e.dialer = newDialer(cfg, len(e.proto.request(0)))
@@ -107,7 +107,7 @@ func newEngine(cfg Config, k, threads int, seconds *collector) (*engine, error) 
 // stop ends the window at once; it may be called from any goroutine.
 func (e *engine) stop() {
 	e.stopped.Store(true)
-	// A full eventfd has woken the loop already.
+	// The write fails if the eventfd is full, which has woken the loop already.
 	_, _ = unix.Write(e.stopFD, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 }
 
@@ -122,7 +122,7 @@ func (e *engine) now() int64 { return int64(time.Since(e.start)) }
 
 // prepare makes the thread ready to send.
 func (e *engine) prepare() error {
-	// Best effort: a coarser timer only makes sends later, and they are counted.
+	// Best effort: without it timers are coarser, and sends are later, which is counted.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	e.self = newThread()
 	e.preempted = e.self.preempted()
@@ -137,7 +137,7 @@ func (e *engine) run(cfg Config, start time.Time) error {
 	for {
 		now := e.now()
 		e.slept(now)
-		if e.turn(now) {
+		if e.advance(now) {
 			return nil
 		}
 		if e.stopped.Load() && !e.begun {
@@ -158,8 +158,8 @@ func (e *engine) run(cfg Config, start time.Time) error {
 	}
 }
 
-// sendDue sends requests that are due over connections that are free, at most
-// a batch. In a closed loop a request is due whenever a connection is free.
+// sendDue sends requests that are due over idle connections, at most a batch. In a
+// closed loop a request is due whenever a connection is idle.
 func (e *engine) sendDue(now int64) (sent bool) {
 	for range batch {
 		i := e.lists[idle].head
@@ -183,16 +183,16 @@ func (e *engine) sendDue(now int64) (sent bool) {
 	return sent
 }
 
-// transmit sends a request that was planned for the given time, or at once and
-// within the window if that is negative. It returns the time of the send.
+// transmit sends a request that was planned for the given time; negative means at once,
+// unless the window is over. It returns the time of the send.
 func (e *engine) transmit(i int32, planned int64) int64 {
 	c := &e.conns[i]
-	t := time.Now() // right before the send: writing to a veth or loopback delivers the packet, which takes its time
+	t := time.Now() // right before the send: a write to a veth or loopback also delivers the packet, which takes time
 	sent := int64(t.Sub(e.start))
-	own := int64(0)
+	own := int64(0) // delay caused by the engine
 	switch {
 	case planned >= 0:
-		own = e.lag.of(planned, c.freeAt, sent)
+		own = e.lag.own(planned, c.freeAt, sent)
 	case sent >= e.end:
 		return sent
 	default:
@@ -214,12 +214,12 @@ func (e *engine) transmit(i int32, planned int64) int64 {
 	return sent
 }
 
-// expire ends what has taken too long and revives what is down.
+// expire fails connections that have timed out, and revives connections that are down.
 func (e *engine) expire(now int64) {
 	for i := e.lists[busy].head; i >= 0 && now-e.conns[i].since >= int64(e.cfg.Timeout); i = e.lists[busy].head {
 		kind := Timeout
 		if !e.conns[i].up {
-			kind = Connect // the request's own connection
+			kind = Connect // the request has a connection of its own, which is not open yet
 		}
 		e.fail(i, kind, now)
 	}
@@ -231,8 +231,8 @@ func (e *engine) expire(now int64) {
 	}
 }
 
-// pause returns how long the loop may sleep: until the next thing that it has to
-// do by itself. Shortly before a send it must not sleep any more.
+// pause returns how long the loop may sleep: until the next send, timeout, retry or
+// border of the window or of a second. Shortly before a send the loop spins instead.
 func (e *engine) pause(now int64) time.Duration {
 	until := e.rotateAt
 	switch {
@@ -260,7 +260,7 @@ func (e *engine) pause(now int64) time.Duration {
 			wake := e.plan.at - e.guard.ahead(now)
 			switch {
 			case wake >= until:
-			case wake-now > e.guard.ahead(now): // a shorter sleep would end too late, by what the guard has learnt
+			case wake-now > e.guard.ahead(now): // the guard has learnt that a shorter sleep would end too late
 				e.wakeAt, until = wake, wake
 			default:
 				e.spinUntil = min(e.plan.at, until)
@@ -278,17 +278,17 @@ func (e *engine) await(now int64, pause time.Duration) ([]unix.EpollEvent, error
 	}
 	for {
 		events, err := e.poll.wait(0)
-		then := e.now()
+		last := now
+		now = e.now()
 		if len(events) > 0 || err != nil {
 			return events, err
 		}
-		turn := then - now
-		now = then
-		e.spin.add(turn)
-		if turn > int64(spinStep) {
+		took := now - last
+		e.spin.add(took)
+		if took > int64(spinStep) {
 			if n := e.self.preempted(); n > e.preempted {
 				e.preempted = n
-				e.guard.interrupted(now, turn)
+				e.guard.interrupted(now, took)
 			}
 		}
 		if now >= e.spinUntil || now < e.guard.until {
@@ -299,12 +299,12 @@ func (e *engine) await(now int64, pause time.Duration) ([]unix.EpollEvent, error
 
 // slept tells the guard how late the loop woke up, if no event ended the wait.
 func (e *engine) slept(now int64) {
-	if e.wakeAt > 0 && now >= e.wakeAt && !e.guard.never && now >= e.guard.until {
+	if e.wakeAt > 0 && now >= e.wakeAt && !e.guard.off && now >= e.guard.until {
 		e.guard.woke(now - e.wakeAt)
 	}
 }
 
-// handle handles what is ready.
+// handle handles the events of connections that are ready.
 func (e *engine) handle(events []unix.EpollEvent) {
 	for k := range events {
 		i := events[k].Fd
@@ -325,7 +325,7 @@ func (e *engine) handle(events []unix.EpollEvent) {
 	}
 }
 
-// read takes what came on connection i, and sends what is due over it.
+// read reads from connection i, and sends a request that is due once its response is complete.
 func (e *engine) read(i int32, flags uint32) {
 	c := &e.conns[i]
 	if flags&^unix.EPOLLOUT == 0 {
@@ -353,7 +353,7 @@ func (e *engine) read(i int32, flags uint32) {
 				return
 			}
 		case n < e.full && flags&unix.EPOLLRDHUP == 0:
-			return // nothing was left
+			return // the socket is empty
 		}
 	}
 }
@@ -377,21 +377,21 @@ func (e *engine) broken(c *conn, n int, errno unix.Errno) Kind {
 	return Reset
 }
 
-// unstamped says why nothing can be said from a stamp of the response that was
-// read at now, which is nowWall on the kernel's clock, or "".
+// unstamped returns why the kernel's timestamp of a response can't be used, or "". The
+// response was read at now, which is nowWall on the wall clock.
 func (c *conn) unstamped(now, nowWall, stamp int64) Unstamped {
-	apart := nowWall - c.sentWall - (now - c.since)
+	drift := nowWall - c.sentWall - (now - c.since) // of the wall clock against the steady clock
 	switch {
 	case stamp == 0:
 		return NoTimestamp
-	case max(apart, -apart) > mostApart || stamp < c.sentWall || stamp > nowWall:
+	case max(drift, -drift) > mostApart || stamp < c.sentWall || stamp > nowWall:
 		return ClocksApart
 	}
 	return ""
 }
 
-// complete records a response that was read at now, which is nowWall on the
-// kernel's clock, and that the kernel received at stamp, or 0.
+// complete records a response that was read at now, which is nowWall on the wall clock.
+// stamp is when the kernel received the response, on the wall clock; 0 is unknown.
 func (e *engine) complete(i int32, now, nowWall, stamp int64) {
 	c := &e.conns[i]
 	why := c.unstamped(now, nowWall, stamp)

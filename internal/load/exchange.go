@@ -2,19 +2,18 @@ package load
 
 import "net/netip"
 
-// Exchange is what one request and its response are: HTTP, TCPRR, TCPCRR or
-// UDPRR.
+// Exchange is a kind of request with its response: HTTP, TCPRR, TCPCRR or UDPRR.
 type Exchange interface {
 	// Name is the exchange's name on the command line.
 	Name() string
 	// network is tcp or udp.
 	network() string
-	// lasting says that a connection serves one request after the other;
-	// otherwise each request makes one for itself.
+	// lasting says that a connection serves one request after the other; otherwise
+	// each request has a connection of its own.
 	lasting() bool
 	// complete checks the sizes and names and fills in defaults.
 	complete(target netip.AddrPort) (Exchange, error)
-	// protocol makes the two sides of the exchange for one thread.
+	// protocol returns what one thread needs to write requests and read responses.
 	protocol() protocol
 }
 
@@ -26,16 +25,17 @@ type protocol interface {
 	// feed takes the next bytes of the response to request seq into r, and
 	// says whether it is complete or what is wrong with it.
 	feed(r *response, seq uint64, p []byte) (done bool, bad Kind)
-	// stray says which kind of error bytes without a request are, or "".
+	// stray returns the kind of error if bytes arrive while no request is on the way;
+	// "" if such bytes are no error.
 	stray() Kind
 }
 
-// Sizes of a request and a response in bytes, for the exchanges that are
-// nothing but bytes. 0 is 1 byte.
+// Sizes of a request and a response in bytes, for exchanges of a fixed number of
+// bytes. 0 is 1 byte.
 type Sizes struct{ Request, Response int }
 
-// MaxMessage is the longest request or response (bytes) over TCP, and
-// MaxDatagram over UDP: what IPv4 carries in one.
+// MaxMessage is the longest request or response (bytes) over TCP, MaxDatagram over
+// UDP: the largest payload of a datagram over IPv4.
 const (
 	MaxMessage  = 64 << 10
 	MaxDatagram = 65507

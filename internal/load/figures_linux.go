@@ -1,7 +1,7 @@
 package load
 
-// recordMissed counts what has no answer at the end, and records how long it
-// has waited by now: the true latency is at least that.
+// recordMissed counts the requests without a response at the end, and records as their
+// latency how long they have waited so far: the true latency is at least that.
 func (e *engine) recordMissed(now int64) {
 	for i := e.lists[busy].head; i >= 0; i = e.conns[i].next {
 		if c := &e.conns[i]; c.measured {
@@ -38,8 +38,8 @@ func (e *engine) step(planned int64) *Step {
 	return &e.res.Steps[(planned-e.begin)/int64(e.cfg.Duration)]
 }
 
-// recordTimes records what c's request took, or has taken so far, by two
-// clocks.
+// recordTimes records how long c's request took, or has taken so far: from its send
+// (service time) and from its planned time (latency).
 func (e *engine) recordTimes(c *conn, now int64) {
 	took := now - c.since
 	record(e.rec.serviceTime, took)
@@ -52,7 +52,7 @@ func (e *engine) recordTimes(c *conn, now int64) {
 	}
 }
 
-// countSend counts a request that was sent so late by the engine's own fault.
+// countSend counts a request that was sent; own is the delay that the engine caused.
 func (e *engine) countSend(planned, sent, own int64) {
 	e.res.Sent++
 	if !e.cfg.open() {
@@ -60,16 +60,16 @@ func (e *engine) countSend(planned, sent, own int64) {
 	}
 	e.res.Planned++
 	record(e.rec.sendLag, own)
-	late := late(own, sent-planned)
+	isLate := late(own, sent-planned)
 	switch {
-	case late:
+	case isLate:
 		e.res.Late++
 	case sent-planned > int64(LateAfter):
 		e.res.Queued++
 	}
 	if s := e.step(planned); s != nil {
 		s.Planned++
-		if late {
+		if isLate {
 			s.Late++
 		}
 	}

@@ -16,26 +16,26 @@ type Probe struct {
 	Answered     float64 `json:"answered"` // share of the plan
 	Duration     float64 `json:"duration"` // s
 	Passed       bool    `json:"passed"`
-	Why          string  `json:"why,omitempty"` // it did not pass
+	Why          string  `json:"why,omitempty"` // why the probe did not pass
 }
 
 const (
-	raises        = 6    // at most, of the bound that the search begins with
+	raises        = 6    // how often at most the upper end of the search is raised
 	bisections    = 7    // at most
-	closeEnough   = 0.02 // of the bound, where the bisection ends
+	closeEnough   = 0.02 // width of the search, as a share of its upper end, at which bisection stops
 	confirmations = 10   // at most, each at a rate a tenth lower
-	leastAchieved = 0.95 // of the asked rate within the window: with less a backlog grows, which a long bound and the drain would hide
+	leastAchieved = 0.95 // share of the asked rate: below it a backlog grows, which a high bound and the drain would hide
 )
 
-// FindMax finds the highest rate at which the 99th percentile of the latency
-// is at most bound, 99 % of the sends are on time, 95 % of the rate comes back
-// within the window and 99 % of the plan in the end: by bisection, in probes of a fifth of cfg.Duration but a second at
-// least. It begins at the rate of a closed loop, which is a guess and no bound:
-// a rate that passes near it lets the search go on above. A rate that fails gets a
-// second chance, for a machine is disturbed now and then; a rate that is found
-// is confirmed by a run of the whole cfg.Duration, whose result comes back
-// with that rate and all probes. cfg.Rate, Ramp and Steps don't count; Begin,
-// End and Log are not used. Errors: those of Run, and when no rate passes.
+// FindMax finds the highest rate that passes: the 99th percentile of the latency is at
+// most bound, 99 % of the sends are on time, 95 % of the rate is answered within the
+// window, and 99 % of the plan by the end of the drain. It bisects in probes of a fifth
+// of cfg.Duration, at least a second. The search begins at the rate of a closed loop, and
+// goes above that rate if it passes. A rate that fails is tried a second time, in case
+// something disturbed the machine. The rate that is found is confirmed by a run of the
+// whole cfg.Duration; FindMax returns that run's result, the rate and all probes. It
+// ignores cfg's Rate, Ramp, Steps, Begin, End and Log. Errors: those of Run, and that no
+// rate passes.
 func FindMax(ctx context.Context, cfg Config, bound time.Duration) (best float64, res *Result, probes []Probe, err error) {
 	if bound <= 0 {
 		return 0, nil, nil, wrong("a bound of %v for the 99th percentile; it must be above 0", bound)
@@ -60,7 +60,7 @@ func FindMax(ctx context.Context, cfg Config, bound time.Duration) (best float64
 		return 0, nil, probes, err
 	}
 	if res.Rate() == 0 {
-		return 0, res, probes, errors.New("load: the closed loop that begins the search had no answer")
+		return 0, res, probes, errors.New("load: the closed loop that begins the search had no response within its window; is the server overloaded?")
 	}
 	best, err = search(res.Rate(),
 		func(rate float64) (bool, error) { return try(short, rate) },
@@ -76,8 +76,8 @@ func FindMax(ctx context.Context, cfg Config, bound time.Duration) (best float64
 	return best, res, probes, nil
 }
 
-// search finds the highest rate that passes probe, in one of two tries, and
-// then confirm; 0 if there is none. It begins near guess.
+// search returns the highest rate that passes probe in one of two tries, and then
+// passes confirm; 0 if there is none. It begins near guess.
 func search(guess float64, probe, confirm func(rate float64) (bool, error)) (float64, error) {
 	passes := func(rate float64) (bool, error) {
 		passed, err := probe(rate)
@@ -135,7 +135,7 @@ func judgeProbe(res *Result, rate float64, bound time.Duration) Probe {
 	case p.LateFraction > mostLate:
 		p.Why = fmt.Sprintf("%.1f %% of the sends were late", 100*p.LateFraction)
 	case p.Rate < leastAchieved*rate:
-		p.Why = fmt.Sprintf("%.0f/s came back of the %.0f/s that were due", p.Rate, rate)
+		p.Why = fmt.Sprintf("%.0f/s of the %.0f/s that were due were answered in time", p.Rate, rate)
 	case p.Answered < leastAnswered:
 		p.Why = fmt.Sprintf("%.1f %% of the plan was answered", 100*p.Answered)
 	default:

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// firstAnswer asks once over a connection of its own, so that a target that
-// is not there or answers something else is an error in words, and gives the
-// size of the answer.
+// firstAnswer sends one request over a connection of its own and returns the size of
+// the response. So a target that does not answer, or answers something else, gives one
+// clear error before the load begins.
 func firstAnswer(ctx context.Context, cfg Config) (int64, error) {
 	giveUp := time.Now().Add(cfg.Wait)
 	for {
@@ -28,7 +28,7 @@ func firstAnswer(ctx context.Context, cfg Config) (int64, error) {
 	}
 }
 
-// datagramTries is how often the first request is sent where it may get lost.
+// datagramTries is how often the first request is sent over UDP, which may lose it.
 const datagramTries = 5
 
 func askOnce(ctx context.Context, cfg Config) (int64, error) {
@@ -55,7 +55,7 @@ func askOnce(ctx context.Context, cfg Config) (int64, error) {
 		if err := conn.SetDeadline(time.Now().Add(cfg.Timeout / time.Duration(tries))); err != nil {
 			return 0, fmt.Errorf("load: %w", err)
 		}
-		if ctx.Err() != nil { // which may have been before the deadline was set
+		if ctx.Err() != nil { // ctx may have ended before SetDeadline, which then undid the callback's deadline
 			return 0, fmt.Errorf("load: ended before the first answer of %v: %w", cfg.Target, context.Cause(ctx))
 		}
 		if _, err := conn.Write(p.request(seq)); err != nil {
@@ -83,7 +83,7 @@ func explain(err error) error {
 	return fmt.Errorf("load: cannot reach the target: %w", err)
 }
 
-// readFirst reads the response to request seq and gives its whole size.
+// readFirst reads the response to request seq and returns its whole size.
 func readFirst(r io.Reader, p protocol, seq uint64) (size int64, err error) {
 	var resp response
 	buf := make([]byte, receiveBuffer)
@@ -93,7 +93,7 @@ func readFirst(r io.Reader, p protocol, seq uint64) (size int64, err error) {
 			done, bad := p.feed(&resp, seq, buf[:n])
 			switch {
 			case bad != "":
-				return 0, fmt.Errorf("not a response that can be used: %s; does the server speak this exchange, with these sizes?", bad)
+				return 0, fmt.Errorf("no usable response: %s; does the server speak this exchange, with these sizes?", bad)
 			case done && !resp.good():
 				return 0, fmt.Errorf("status %d, want 2xx; check the path", resp.status)
 			case done:

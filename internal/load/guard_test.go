@@ -52,12 +52,12 @@ func TestGuardYields(t *testing.T) {
 			if yielded != tt.yields {
 				t.Errorf("yielded %v, want %v", yielded, tt.yields)
 			}
-			if later := g.ahead(200*ms + int64(respite)); later != 1000 {
+			if later := g.ahead(200*ms + int64(spinPause)); later != 1000 {
 				t.Errorf("ahead %d a while later, want 1000", later)
 			}
 		})
 	}
-	g := guard{lead: 1000, never: true}
+	g := guard{lead: 1000, off: true}
 	if got := g.ahead(int64(time.Hour)); got != 0 {
 		t.Errorf("spins %d ns before a send where it never may", got)
 	}

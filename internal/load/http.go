@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// HTTP asks an HTTP/1.1 server for one page.
+// HTTP sends GET requests for one page to an HTTP/1.1 server.
 type HTTP struct {
-	Host string // of the Host header; "" is the target itself
+	Host string // value of the Host header; "" is the target's address
 	Path string // "" is "/"
 	Each bool   // a connection for each request, with Connection: close
 }

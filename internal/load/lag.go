@@ -1,27 +1,28 @@
 package load
 
-// lag tells the engine's own delay of a send from the server's. A thread that
-// loses its CPU for a while leaves a backlog: later requests find every connection
-// busy, although the thread's absence is the cause of their wait. So an absence
-// counts as the engine's own delay until the thread has caught up with the plan.
+// lag separates the delay of a send that the engine caused from the delay that the
+// server caused. A thread that loses its CPU for a while leaves a backlog: later
+// requests find every connection busy, although the thread's absence makes them wait.
+// So an absence counts as the engine's own delay until the thread has caught up with
+// the plan.
 type lag struct {
-	owed     int64 // nanoseconds by which sends are later than without the absences
+	owed     int64 // nanoseconds by which absences have delayed the sends
 	returned int64 // when the last absence ended
 }
 
-// of returns the engine's own delay of a request: planned is when the request was
-// due, freeAt since when its connection was free, sent when it was sent. The own
-// delay is at most the whole delay, sent - planned.
-func (l *lag) of(planned, freeAt, sent int64) int64 {
-	delay, could := sent-planned, max(planned, freeAt)
-	own := sent - could
+// own returns the delay of a request that the engine caused: planned is when the
+// request was due, freeAt since when its connection was free, sent when it was sent.
+// The result is at most the whole delay, sent - planned.
+func (l *lag) own(planned, freeAt, sent int64) int64 {
+	delay, earliest := sent-planned, max(planned, freeAt)
+	own := sent - earliest
 	if delay <= int64(LateAfter) {
 		l.owed = 0
 		return own
 	}
 	if own > int64(LateAfter) {
 		// Several connections may have waited through one absence; it counts once.
-		l.owed += sent - max(could, min(l.returned, sent))
+		l.owed += sent - max(earliest, min(l.returned, sent))
 		l.returned = sent
 	}
 	return max(own, min(delay, l.owed))

@@ -29,7 +29,7 @@ func TestLag(t *testing.T) {
 			var own []int64
 			n := 0
 			for _, s := range tt.sends {
-				o := l.of(s.planned*ms, s.freeAt*ms, s.sent*ms)
+				o := l.own(s.planned*ms, s.freeAt*ms, s.sent*ms)
 				own = append(own, o/ms)
 				if late(o, (s.sent-s.planned)*ms) {
 					n++

@@ -1,11 +1,12 @@
 package load
 
-// life is how long a connection lives: for all requests of the load or for
-// one. The engine tells it what happens to connection i.
+// life decides how long connections live: for all requests of the load (kept) or for
+// one request (once). The engine calls its methods when something happens to
+// connection i.
 type life interface {
 	// prepare makes the connections that must exist before the load begins.
 	prepare(e *engine) error
-	// start sends request seq of connection i, or first connects for it.
+	// start sends the next request of connection i; once connects first.
 	start(e *engine, i int32, now int64)
 	// connected is called when the connection has been made.
 	connected(e *engine, i int32, now int64)
@@ -14,12 +15,12 @@ type life interface {
 	answered(e *engine, i int32, last bool, now int64)
 	// failed is called when the connection has broken.
 	failed(e *engine, i int32, now int64)
-	// revive is called when a broken connection may be made again.
+	// revive is called when a broken connection may be opened again.
 	revive(e *engine, i int32, now int64)
 }
 
-// kept is the life of a connection that is kept open, and made again when it
-// is lost.
+// kept is the life of a connection that stays open, and is opened again after a
+// failure.
 type kept struct{}
 
 func (kept) prepare(e *engine) error { return e.connectAll() }
@@ -40,7 +41,7 @@ func (kept) answered(e *engine, i int32, last bool, now int64) {
 
 func (k kept) failed(e *engine, i int32, now int64) {
 	e.move(i, down, now)
-	if e.conns[i].served { // others would be made and lost without end
+	if e.conns[i].served { // one that never served would fail again and again without a pause
 		k.revive(e, i, now)
 	}
 }
@@ -53,7 +54,7 @@ func (kept) revive(e *engine, i int32, now int64) {
 	e.move(i, connecting, now)
 }
 
-// once is the life of a connection that one request makes for itself.
+// once is the life of a connection that serves a single request.
 type once struct{}
 
 func (once) prepare(e *engine) error {
@@ -81,7 +82,7 @@ func (once) answered(e *engine, i int32, _ bool, now int64) {
 	e.move(i, idle, now)
 }
 
-// failed makes a pause, or a closed loop would spin on a refusal.
+// failed makes a pause: without one, a closed loop would repeat a refused connection at once.
 func (once) failed(e *engine, i int32, now int64) { e.move(i, down, now) }
 
 func (once) revive(e *engine, i int32, now int64) {

@@ -2,15 +2,14 @@ package load
 
 import "fmt"
 
-// Limit is a reason why the figures of a load are not those of the load that
-// was asked for: the target did not answer it, or the load generator or its
-// machine was the limit.
+// Limit is a reason why a load was not the load that was asked for: the target did not
+// answer enough of it, or the load generator or its machine was the limit.
 type Limit struct {
 	Code string `json:"code"` // rate_short, request_errors, load_generator_late, load_generator_saturated, cpu_steal, cpu_contended
 	Text string `json:"text"`
 }
 
-// Where a load generator begins to be part of what it measures.
+// Above these limits the load generator itself influences the figures.
 const (
 	mostLate  = 0.01 // of the sends
 	mostBusy  = 0.95 // of a CPU, by one thread
@@ -18,10 +17,10 @@ const (
 	mostWait  = 0.01 // of a thread's time
 )
 
-// From where on a load was not the one that was asked for.
+// Beyond these limits the load was not the load that was asked for.
 const (
-	leastAnswered = 0.99 // of the plan; with less, the latencies are those of a smaller load
-	mostErrors    = 0.01 // of the sends; their latency is only known to be at least their age
+	leastAnswered = 0.99 // of the plan; below, the latencies are those of a smaller load
+	mostErrors    = 0.01 // of the sends; of a failed request only the least latency is known
 )
 
 // judge finds out what limited r.
@@ -29,8 +28,8 @@ func (r *Result) judge() {
 	add := func(code, format string, args ...any) {
 		r.Limits = append(r.Limits, Limit{code, fmt.Sprintf(format, args...)})
 	}
-	// Not by the rate, which counts what was answered within the window: a
-	// stall at its end moves answers into the drain and belongs to the result.
+	// Requests counts responses in the drain, too; the rate does not. A stall at the end
+	// of the window moves responses into the drain, which is a result and no limit.
 	if float64(r.Requests) < leastAnswered*float64(r.Planned) {
 		add("rate_short", "%d of the %d requests planned in the window were answered (%.1f %%); %d had no answer even a while after it",
 			r.Requests, r.Planned, 100*share(r.Requests, r.Planned), r.Missed)

@@ -13,11 +13,11 @@ import (
 // the connections.
 const spareFiles = 64
 
-// spread says over how many threads the connections go, and whether each of
-// those needs a file table of its own.
+// spread returns the number of threads for the connections, and whether each thread
+// needs a file table of its own.
 func spread(cfg Config) (threads int, ownTables bool, err error) {
 	threads = min(max(1, cfg.Threads), cfg.Connections)
-	// One table for all is simplest, and the limit may be raised by root.
+	// One table for all threads is simplest. Raising its limit can fail without root.
 	if err := raiseFileLimit(cfg.Connections + spareFiles); err == nil {
 		return threads, false, nil
 	}
@@ -48,13 +48,13 @@ func raiseFileLimit(need int) error {
 	return unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(need), Max: max(lim.Max, uint64(need))})
 }
 
-// checkPorts says whether the kernel has a local port for every connection to
-// one target.
+// checkPorts returns an error if the kernel has fewer local ports than the load has
+// connections.
 func checkPorts(cfg Config) error {
 	const setting = "net.ipv4.ip_local_port_range"
 	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	if err != nil {
-		return nil // no /proc: the connections themselves will tell
+		return nil // without /proc, a connection that gets no port fails and says so
 	}
 	var low, high int
 	if _, err := fmt.Sscan(string(text), &low, &high); err != nil {

@@ -1,11 +1,11 @@
-// Package load is the load engine: it asks one target for the same thing over
-// many connections, by a plan that nothing moves (open loop) or as fast as
-// the answers come (closed loop), and times every request by several clocks.
-// It knows no arena and no workload, judges nothing but itself, and never
-// smooths a figure: a request that the server kept waiting counts from the
-// moment that it was planned for. Next: exchange.go (what a request is),
-// pace.go (when it is due), then engine_linux.go (the loop that sends and
-// reads), life_linux.go (what becomes of a connection) and find_max.go.
+// Package load is the load engine: it sends the same request to one target over
+// many connections, either at planned times (open loop) or as soon as the last
+// response has arrived (closed loop), and times every request by several clocks.
+// It knows no arena and no workload, and judges only the load generator itself.
+// The latency of a request that had to wait counts from its planned time. Next:
+// exchange.go (requests and responses), pace.go (when requests are due),
+// engine_linux.go (the loop that sends and reads), life_linux.go (how long
+// connections live) and find_max.go.
 package load
 
 import (
@@ -17,23 +17,23 @@ import (
 	"time"
 )
 
-// Config says what to ask, how often and for how long.
+// Config says which requests to send, how often and for how long.
 type Config struct {
 	Target      netip.AddrPort
 	Exchange    Exchange
-	Sources     []netip.Addr  // local addresses, taken in turn; none leaves the choice to the kernel
+	Sources     []netip.Addr  // local addresses, taken in turn; empty: the kernel chooses
 	Connections int           // at once, over all threads; at least 1
-	Threads     int           // sending threads; 0 is one thread, or more if one may not open enough files
-	CPUs        []int         // that the threads are pinned to, in turn; none leaves them where they are
+	Threads     int           // sending threads; 0 is one thread, or as many as the limit on open files requires
+	CPUs        []int         // to which the threads are pinned, in turn; empty: they are not pinned
 	Rate        float64       // requests planned per second; 0 without Steps is a closed loop
-	Ramp        float64       // if not 0, the rate goes from Rate to this over the window
+	Ramp        float64       // if not 0, the rate goes from Rate to Ramp over the window
 	Steps       []float64     // instead of Rate: a ladder of rates, each for Duration
 	Poisson     bool          // independent arrivals with exponential gaps instead of even ones
-	Seed        uint64        // of those gaps: the same seed, the same plan
-	Warmup      time.Duration // requests planned in it are sent and not counted
+	Seed        uint64        // of the exponential gaps: the same seed gives the same plan
+	Warmup      time.Duration // requests planned in the warm-up are sent and not counted
 	Duration    time.Duration // of the measured window, or of each step
 	Timeout     time.Duration // for a connection and for a response; 0 is 10 s
-	Wait        time.Duration // how long to try for the first answer, for a server that is just starting
+	Wait        time.Duration // how long to wait for the first response, for a server that is just starting
 	// Log, if any, gets an HdrHistogram log (.hlog, version 1.3): for each
 	// second a line tagged latency (open loop) and one tagged service_time,
 	// in nanoseconds.
@@ -43,23 +43,23 @@ type Config struct {
 	Begin, End func()
 }
 
-// LateAfter is the own delay after which a send counts as late.
+// LateAfter is the delay, caused by the engine itself, above which a send counts as late.
 const LateAfter = time.Millisecond
 
-// drain is how long the engine waits after the window for the answers that
-// are still due. Nothing new is planned in it.
+// drain is how long the engine waits after the window for missing responses. No
+// request is planned in that time.
 const drain = time.Second
 
-// The schedule counts in nanoseconds, which a float64 holds exactly for so
-// long; slower rates than leastRate (1/s) ask nothing in that time.
+// The schedule counts in nanoseconds. A float64 holds them exactly up to longest, and
+// a rate below leastRate (1/s) sends no second request in that time.
 const (
 	longest   = 100 * 24 * time.Hour
 	leastRate = 1e-6
 	mostRate  = 1e9
 )
 
-// mostThreads is the most that a load may have: far more than it can use, to
-// find out how many connections are too many.
+// mostThreads is the largest number of sending threads, far more than a load can use:
+// a load that needs more has too many connections.
 const mostThreads = 128
 
 // Kind says what went wrong with a request or a connection.
@@ -72,8 +72,8 @@ const (
 	Closed    Kind = "closed"    // the server closed a connection that should be kept open, between requests
 	Status    Kind = "status"    // a complete response whose status is not 2xx
 	Short     Kind = "short"     // the connection ended within a response
-	Chunked   Kind = "chunked"   // Transfer-Encoding, which this client does not read
-	Malformed Kind = "malformed" // not what the exchange has as a response, or more bytes than that
+	Chunked   Kind = "chunked"   // a response with Transfer-Encoding, which this client does not read
+	Malformed Kind = "malformed" // no response of this exchange, or bytes beyond the response
 	Timeout   Kind = "timeout"   // no complete response within Config.Timeout; for UDP a lost datagram
 )
 
@@ -84,7 +84,7 @@ func wrong(format string, args ...any) error {
 	return fmt.Errorf("load: %w: %s", ErrConfig, fmt.Sprintf(format, args...))
 }
 
-// open says whether there is a plan.
+// open says whether the loop is open: it has a plan.
 func (c Config) open() bool { return c.Rate > 0 || len(c.Steps) > 0 }
 
 // window returns how long the measured window is.
@@ -118,7 +118,7 @@ func (c Config) complete() (Config, error) {
 	case !c.Target.IsValid() || c.Target.Port() == 0:
 		return c, wrong("the target needs an address and a port")
 	case c.Exchange == nil:
-		return c, wrong("no exchange; is it HTTP, TCPRR, TCPCRR or UDPRR?")
+		return c, wrong("no exchange; give HTTP, TCPRR, TCPCRR or UDPRR")
 	case c.Connections < 1:
 		return c, wrong("%d connections; at least 1 is needed", c.Connections)
 	case c.Threads < 0 || c.Threads > mostThreads:
@@ -126,17 +126,17 @@ func (c Config) complete() (Config, error) {
 	case c.Duration <= 0:
 		return c, wrong("a duration of %v; it must be above 0", c.Duration)
 	case c.Warmup < 0 || c.Timeout < 0 || c.Wait < 0:
-		return c, wrong("a negative time")
+		return c, wrong("a negative warm-up, timeout or wait; 0 is the least")
 	case c.Warmup > longest || c.Duration > (longest-c.Warmup)/time.Duration(max(1, len(c.Steps))):
 		return c, wrong("a warm-up of %v and %d times %v; together %v are the most", c.Warmup, max(1, len(c.Steps)), c.Duration, longest)
 	case c.Timeout > longest || c.Wait > longest:
-		return c, wrong("a time above %v, which is the most", longest)
+		return c, wrong("a timeout of %v and a wait of %v; %v is the most for each", c.Timeout, c.Wait, longest)
 	case c.Ramp != 0 && (c.Rate <= 0 || len(c.Steps) > 0):
-		return c, wrong("a ramp goes from a rate above 0, and not with steps")
+		return c, wrong("a ramp needs a rate above 0 to begin with, and excludes steps")
 	case c.Rate != 0 && len(c.Steps) > 0:
 		return c, wrong("steps and a rate exclude each other")
 	case c.Poisson && !c.open():
-		return c, wrong("a closed loop has no arrivals that could be Poisson's")
+		return c, wrong("a closed loop has no planned arrivals; Poisson arrivals need a rate")
 	}
 	for i, rate := range append([]float64{c.Rate, c.Ramp}, c.Steps...) {
 		switch {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Merge returns what slices of one session measured together, histograms included,
-// which every report must have: counts are sums, rates are sums by time, percentiles
-// come from merged histograms. Of a single slice that is the slice.
+// Merge returns one report of all slices of a session. Counts are added up, rates are
+// weighted by time, and percentiles come from merged histograms, so every slice must
+// have its histograms. A single slice is returned as it is.
 func Merge(slices []*Report) (*Report, error) {
 	if len(slices) == 0 {
 		return nil, errors.New("load: no slices to merge")
@@ -39,7 +39,7 @@ func Merge(slices []*Report) (*Report, error) {
 	return &merged, merged.fill(&sum, true)
 }
 
-// result returns what r was made from, without histograms and seconds.
+// result returns the Result that r was made from, without histograms and seconds.
 func (r *Report) result() *Result {
 	return &Result{
 		Elapsed: time.Duration(math.Round(r.Duration * 1e9)), Interrupted: r.Interrupted, ResponseBytes: r.ResponseBytes,

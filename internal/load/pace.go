@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// A plan is two pure functions in a row, so that neither a slow server nor a
-// late sender moves it, and requests that wait need no memory: arrivals says
-// how many requests are expected before request n, and pace at which time so
-// many are. Any arrivals go with any pace.
+// A plan consists of two pure functions. The first returns how many requests are
+// expected before request n (constant or Poisson arrivals), the second (pace) the time
+// at which that many are expected. So neither a slow server nor a late sender changes
+// the plan, requests that wait need no memory, and any arrivals go with any pace.
 
 // segment is a stretch of time in which the rate is constant or changes
 // evenly.
 type segment struct {
-	from  float64 // begin, nanoseconds after the start
-	count float64 // requests expected before that
+	from  float64 // begin of the segment, nanoseconds after the start of the plan
+	count float64 // requests expected before the segment
 	rate  float64 // at the begin, 1/s, above 0
 	slope float64 // of the rate, 1/s²
 }
@@ -51,8 +51,8 @@ func newPace(c Config) pace {
 // never is later than any window's end.
 const never = 1 << 62
 
-// at returns when x requests are expected to have come, after the start, at most
-// never. A float64 holds whole nanoseconds exactly for the first hundred days.
+// at returns how long after the start x requests are expected, at most never. A
+// float64 holds whole nanoseconds exactly for the first hundred days.
 func (p pace) at(x float64) time.Duration {
 	i := len(p) - 1
 	for i > 0 && p[i].count > x {
@@ -64,7 +64,7 @@ func (p pace) at(x float64) time.Duration {
 		return time.Duration(min(never, s.from+beyond*1e9/s.rate))
 	}
 	// beyond = rate·t + slope·t²/2, solved for t in the form that is exact for
-	// small slopes. Rounding may put the root of a falling ramp's very end below 0.
+	// small slopes. At the end of a falling ramp, rounding can make the radicand negative.
 	root := math.Sqrt(max(0, s.rate*s.rate+2*s.slope*beyond))
 	return time.Duration(min(never, s.from+2e9*beyond/(s.rate+root)))
 }
@@ -80,7 +80,7 @@ type schedule struct {
 	at       int64   // when it is due, nanoseconds after the start
 }
 
-// newSchedule is c's plan at request n.
+// newSchedule returns c's plan at request n.
 func newSchedule(c Config, n int64) schedule {
 	s := schedule{pace: newPace(c), poisson: c.Poisson, seed: c.Seed, n: -1}
 	if c.open() {
@@ -103,12 +103,11 @@ func (s *schedule) advance(k int64) {
 	s.at = int64(s.pace.at(s.expected))
 }
 
-// gap returns the n-th exponentially distributed number of mean 1 that seed gives:
-// what lies between two requests of a Poisson process at rate 1. It is a
-// function of the two alone.
+// gap returns the n-th of the exponentially distributed numbers of mean 1 that seed
+// gives: the gaps between the requests of a Poisson process at rate 1.
 func gap(seed uint64, n int64) float64 {
-	const unit = 1.0 / (1 << 53)
-	return -math.Log1p(-float64(splitMix64(seed+uint64(n)*0x9e3779b97f4a7c15)>>11) * unit)
+	const step = 1.0 / (1 << 53) // from one float64 in [0, 1) to the next
+	return -math.Log1p(-float64(splitMix64(seed+uint64(n)*0x9e3779b97f4a7c15)>>11) * step)
 }
 
 // splitMix64 returns the output function of Steele, Lea and Flood's generator

@@ -10,25 +10,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// poller waits for readiness; its fields keep what the kernel reads and
-// writes in one place, off the stack.
+// poller waits until a connection is ready. Its fields hold the memory that the kernel
+// reads and writes: memory on a goroutine's stack may move.
 type poller struct {
 	fd      int
 	timeout unix.Timespec
 	events  [256]unix.EpollEvent
 }
 
-// watched are the events of a connection, told once each as they begin: that
-// it is connected, that bytes came, that the other side closed.
+// watched are the events of a connection: it is connected, bytes have arrived, the
+// other side has closed. Each is reported once, when it begins (EPOLLET).
 const watched = unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET
 
-// wait waits until something is ready or the timeout is over; 0 only looks.
-// An interrupted wait is a short one. The call is raw though it blocks: to let
-// go of one of Go's processors and to get it back takes longer than waking up.
-// That costs one of GOMAXPROCS, which Run adds. Go's monitor interrupts a
-// goroutine that has kept its processor for 10 ms, some 50 times a second here;
-// an ordinary system call does not keep it from that, because only the
-// scheduler starts those 10 ms anew.
+// wait waits until an event arrives or the timeout is over; a timeout of 0 does not
+// wait. A signal ends the wait early, without an error. The system call is raw although
+// it blocks, because giving one of Go's processors back and getting it again takes
+// longer than waking up. So the thread keeps a processor, and open adds one to
+// GOMAXPROCS for it. Go's monitor interrupts a goroutine that has kept its processor for
+// 10 ms, here some 50 times a second, as it would with ordinary system calls.
 func (p *poller) wait(timeout time.Duration) ([]unix.EpollEvent, error) {
 	p.timeout = unix.NsecToTimespec(int64(timeout))
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events)), uintptr(len(p.events)), uintptr(unsafe.Pointer(&p.timeout)), 0, 0)
@@ -43,9 +42,9 @@ func (p *poller) wait(timeout time.Duration) ([]unix.EpollEvent, error) {
 	return nil, os.NewSyscallError("epoll_pwait2", errno)
 }
 
-// watch makes the events of fd carry the number id, and generation in Pad: an
-// event that was fetched before its connection was made anew is not the new
-// one's.
+// watch asks for the events of fd. They carry the number id in Fd and generation in Pad:
+// by its generation, an old event is told from those of a connection that was opened
+// again meanwhile.
 func (p *poller) watch(fd int32, events uint32, id, generation int32) error {
 	event := unix.EpollEvent{Events: events, Fd: id, Pad: generation}
 	_, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(p.fd), unix.EPOLL_CTL_ADD, uintptr(fd), uintptr(unsafe.Pointer(&event)), 0, 0)

@@ -32,9 +32,9 @@ type Report struct {
 	LateFraction     float64        `json:"late_fraction"`
 	Queued           int64          `json:"queued"`
 	QueuedShare      float64        `json:"queued_fraction"`
-	Errors           map[Kind]int64 `json:"errors"`                      // of requests: planned = requests + missed + these
+	Errors           map[Kind]int64 `json:"errors"`                      // of requests: planned = requests + missed + errors
 	ConnectionErrors map[Kind]int64 `json:"connection_errors,omitempty"` // of connections that had no request
-	Reopened         int64          `json:"reopened,omitempty"`          // connections made again between slices
+	Reopened         int64          `json:"reopened,omitempty"`          // connections opened again between slices
 	// Unstamped are requests without a network time, by reason.
 	Unstamped     map[Unstamped]int64 `json:"unstamped,omitempty"`
 	ResponseBytes int64               `json:"response_bytes"`
@@ -64,8 +64,8 @@ type Report struct {
 }
 
 // Times returns the mean, the percentiles and the maximum of a histogram of
-// nanoseconds, in seconds, under the metric names of its clock. A percentile
-// with fewer than ten samples beyond it is left out.
+// nanoseconds, in seconds, by the metric names of its clock. A percentile with
+// fewer than ten values beyond it is left out.
 func Times(clock string, h *hdrhistogram.Histogram) map[string]float64 {
 	n := h.TotalCount()
 	if n == 0 {
@@ -83,7 +83,7 @@ func Times(clock string, h *hdrhistogram.Histogram) map[string]float64 {
 	return m
 }
 
-// carries says whether ten of n samples at least lie beyond the percentile.
+// carries says whether at least ten of n values lie beyond the percentile.
 func carries(n int64, percentile float64) bool {
 	return float64(n)*(100-percentile)/100 >= 10-1e-6 // the share of 99.9 is not exact in binary
 }
@@ -94,7 +94,7 @@ func (r *Result) Report(cfg Config, target string, histograms bool) (*Report, er
 		Schema: ReportSchema, Target: target, AskedRate: cfg.AskedRate(), Connections: cfg.Connections,
 		Exchange: cfg.Exchange.Name(), Arrivals: cfg.arrivals(),
 	}
-	if r.Interrupted && r.Planned > 0 && (cfg.Ramp > 0 || len(cfg.Steps) > 0) { // only its begin was asked for
+	if r.Interrupted && r.Planned > 0 && (cfg.Ramp > 0 || len(cfg.Steps) > 0) { // an interrupted ramp or ladder ran only its first part
 		rep.AskedRate = perSecond(r.Planned, r.Elapsed)
 	}
 	for i := range r.Steps {
@@ -105,7 +105,7 @@ func (r *Result) Report(cfg Config, target string, histograms bool) (*Report, er
 	return rep, rep.fill(r, histograms)
 }
 
-// fill sets what was measured.
+// fill sets every figure of rep from r.
 func (rep *Report) fill(r *Result, histograms bool) error {
 	rep.Rate, rep.Duration, rep.Interrupted, rep.ResponseBytes = r.Rate(), r.Elapsed.Seconds(), r.Interrupted, r.ResponseBytes
 	rep.Planned, rep.Sent, rep.Requests, rep.Missed, rep.Reopened = r.Planned, r.Sent, r.Requests, r.Missed, r.Reopened
@@ -135,13 +135,13 @@ func (rep *Report) fill(r *Result, histograms bool) error {
 // StepReport is one step of a ladder.
 type StepReport struct {
 	AskedRate    float64            `json:"asked_rate"` // 1/s
-	Rate         float64            `json:"rate"`       // of those requests that were answered, 1/s
+	Rate         float64            `json:"rate"`       // answered requests, 1/s
 	Planned      int64              `json:"planned"`
 	Requests     int64              `json:"requests"`
 	Missed       int64              `json:"missed"`
 	Errors       int64              `json:"errors"`
 	LateFraction float64            `json:"late_fraction"`
-	Times        map[string]float64 `json:"times"` // as the report's own
+	Times        map[string]float64 `json:"times"` // as Report.Times
 }
 
 func (s *Step) report(lasted time.Duration) StepReport {
@@ -154,7 +154,7 @@ func (s *Step) report(lasted time.Duration) StepReport {
 	}
 }
 
-// arrivals returns how requests come, in a word.
+// arrivals returns the kind of arrivals in one word.
 func (c Config) arrivals() string {
 	switch {
 	case !c.open():
@@ -183,7 +183,7 @@ func (r *Report) ErrorCount() int64 { return total(r.Errors) }
 
 type plainReport Report
 
-// MarshalJSON puts the times beside the other keys.
+// MarshalJSON writes the times as keys beside the others.
 func (r Report) MarshalJSON() ([]byte, error) {
 	fixed, err := json.Marshal(plainReport(r))
 	if err != nil || len(r.Times) == 0 {
@@ -196,7 +196,7 @@ func (r Report) MarshalJSON() ([]byte, error) {
 	return append(append(fixed[:len(fixed)-1], ','), times[1:]...), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote; numbers under the name of a
+// UnmarshalJSON reads the output of MarshalJSON; keys that begin with the name of a
 // clock are times.
 func (r *Report) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, (*plainReport)(r)); err != nil {

@@ -2,18 +2,17 @@ package load
 
 import "bytes"
 
-// response reads one response from pieces of any size; the fields other than
-// size are HTTP/1.1's. It is strict:
-// a status line, header fields and CRLFs as RFC 9112 writes them, one
-// Content-Length, nothing after the body. It allocates only when a header
-// comes in more than one piece.
+// response reads one response from pieces of any size. Only HTTP/1.1 uses the fields
+// other than size. The HTTP reader is strict: it wants a status line, header fields and
+// CRLFs as in RFC 9112, one Content-Length, and nothing after the body. It allocates
+// only when a header arrives in more than one piece.
 type response struct {
 	inBody bool
 	status int
 	left   int64  // body bytes still to come
-	size   int64  // bytes taken so far, a header included
-	close  bool   // the server will close the connection after it
-	part   []byte // the begin of a header that is not complete yet
+	size   int64  // bytes read so far, header included
+	close  bool   // the server will close the connection after this response
+	part   []byte // the first part of a header that is not complete yet
 }
 
 // maxHeader is the longest header that is read.
@@ -21,8 +20,8 @@ const maxHeader = 16 << 10
 
 var endOfHeader = []byte("\r\n\r\n")
 
-// good says whether a complete response has a status of 2xx, or none because its
-// exchange has none.
+// good says whether a complete response has a status of 2xx, or no status because its
+// exchange is not HTTP.
 func (r *response) good() bool { return r.status == 0 || r.status >= 200 && r.status <= 299 }
 
 // reset makes r ready for the next response.
@@ -30,9 +29,9 @@ func (r *response) reset() {
 	*r = response{part: r.part[:0]}
 }
 
-// feed takes the next bytes. It says how many belong to the response, whether
-// the response is complete with them, and what is wrong with it, if anything;
-// after an error or the end only reset is allowed.
+// feed reads the next bytes. It returns how many of them belong to the response, whether
+// the response is now complete, and its error, if any. After an error or a complete
+// response only reset may be called.
 func (r *response) feed(p []byte) (used int, done bool, bad Kind) {
 	if !r.inBody {
 		block := p
@@ -77,7 +76,7 @@ func (r *response) header(h []byte) Kind {
 		return Malformed
 	}
 	status, ok := decimal(line[len(version) : len(version)+3])
-	if !ok || status < 200 { // nobody asked for an interim response
+	if !ok || status < 200 { // the requests ask for no interim response
 		return Malformed
 	}
 	r.status = int(status)
@@ -113,8 +112,8 @@ func (r *response) header(h []byte) Kind {
 	return ""
 }
 
-// cutLine takes the first line off h. A line that does not end in CRLF comes
-// back empty, which no reader of lines accepts.
+// cutLine cuts the first line off h. It returns an empty line for one that does not end
+// in CRLF; header takes an empty line as malformed.
 func cutLine(h []byte) (line, rest []byte) {
 	i := bytes.IndexByte(h, '\n')
 	if i < 0 {
@@ -141,7 +140,7 @@ func decimal(b []byte) (int64, bool) {
 	return n, true
 }
 
-// isName says whether b is the lower-case name in any case.
+// isName says whether b is the name, which is in lower case, regardless of case.
 func isName(b []byte, name string) bool {
 	if len(b) != len(name) {
 		return false

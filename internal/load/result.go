@@ -11,52 +11,52 @@ import (
 //
 // For every request, latency = queueing for a free connection + send lag +
 // service time. Histograms are in nanoseconds. A closed loop has no latency
-// and no send lag: it plans nothing, and while the server stalls it asks
-// nothing, so that its service times hide most of a stall.
+// and no send lag, because it has no plan. While the server stalls, a closed
+// loop sends nothing, so that its service times hide most of a stall.
 type Result struct {
 	Begin       time.Time     // of the window
 	Elapsed     time.Duration // of the window; shorter than asked if interrupted
 	Interrupted bool
 
 	Planned   int64          // requests that the plan has in the window; 0 in a closed loop, which has no plan
-	Sent      int64          // requests begun: written, or their connection
+	Sent      int64          // requests whose write or, with a connection each, whose connecting began
 	Requests  int64          // answered in full, with a 2xx status if there is one
-	Completed int64          // such answers read while the window was open: the achieved rate is Completed by Elapsed; an open loop reached its plan when Requests, not Completed, comes to Planned
-	Missed    int64          // without an answer a second after the window; their age then is recorded as their latency
-	Late      int64          // sent more than LateAfter after they could have been, had the engine been on time: its own fault
+	Completed int64          // good responses that were read within the window; the achieved rate is Completed by Elapsed. An open loop kept its plan if Requests, not Completed, equals Planned
+	Missed    int64          // without a response a second after the window; their age at that time is recorded as their latency
+	Late      int64          // sent more than LateAfter too late because of the engine itself
 	Queued    int64          // sent more than LateAfter after they were planned, mostly because the server kept every connection busy
-	Errors    map[Kind]int64 // of requests, by kind: with a plan Planned = Requests + Missed + all of these; the age of a request that failed is recorded as its latency, which was that at least
-	// ConnectionErrors are those of connections that had no request then: lost
-	// between two requests, or not made again.
+	Errors    map[Kind]int64 // of requests, by kind. In an open loop Planned = Requests + Missed + all Errors. The age of a failed request is recorded as its latency, which is at least that
+	// ConnectionErrors are errors of connections without a request on the way: lost
+	// between two requests, or failures to connect again.
 	ConnectionErrors map[Kind]int64
-	// Reopened are connections that were made again before a slice: lost since the
-	// slice before, or still without an answer from it.
+	// Reopened are connections that were opened again before a slice: they were lost
+	// after the slice before, or still waited for a response.
 	Reopened int64
 
-	ResponseBytes int64 // of the first answer, headers included
-	Threads       int   // that sent
-	// GeneratorCPU is CPU-seconds per second of all sending threads, waiting
-	// by spinning left out; GeneratorBusiest that of the busiest one.
+	ResponseBytes int64 // size of the first response, headers included
+	Threads       int   // sending threads
+	// GeneratorCPU is CPU-seconds per second of all sending threads, without the time
+	// that they spin; GeneratorBusiest is that of the busiest thread.
 	GeneratorCPU     float64
 	GeneratorBusiest float64
 	GeneratorSpin    float64 // CPU-seconds per second spent spinning until the next send was due
 	GeneratorWait    float64 // seconds per second that the worst thread was runnable and had no CPU (/proc/thread-self/schedstat)
 	Steal            float64 // share of the sending CPUs' time that the hypervisor took (/proc/stat)
-	Limits           []Limit // why this load may have measured itself and not the target
+	Limits           []Limit // why this was not the load that was asked for
 
-	Latency     *hdrhistogram.Histogram // open loop only: from the intended send to the response read
-	ServiceTime *hdrhistogram.Histogram // from the actual send, or the begin of its connection, to the response read
-	NetworkTime *hdrhistogram.Histogram // from the same to the kernel's receive timestamp of the response's last segment
-	Unstamped   map[Unstamped]int64     // answered requests without a network time, by reason: Requests = NetworkTime's values + all of these
-	// SendLag is the engine's own delay, from the moment when a request was due
-	// and had, or but for earlier delays of the engine would have had, a free
-	// connection to its actual send; open loop only.
+	Latency     *hdrhistogram.Histogram // open loop only: from the planned send until the response is read
+	ServiceTime *hdrhistogram.Histogram // from the actual send, or the begin of the request's own connection, until the response is read
+	NetworkTime *hdrhistogram.Histogram // from the begin of ServiceTime to the kernel's receive timestamp of the response's last segment
+	Unstamped   map[Unstamped]int64     // answered requests without a network time, by reason: Requests = values of NetworkTime + all Unstamped
+	// SendLag is the delay of a send that the engine caused: from the moment when the
+	// request was due and a connection was free, or would have been free without earlier
+	// delays of the engine, to the actual send; open loop only.
 	SendLag *hdrhistogram.Histogram
-	// ConnectTime is from connect(2) to the connection noticed, where each
-	// request has one of its own.
+	// ConnectTime is from connect(2) until the engine sees the connection as open, if
+	// each request has a connection of its own.
 	ConnectTime *hdrhistogram.Histogram
 
-	Seconds []Second // in order; all of them together are the histograms above
+	Seconds []Second // in order; merged they are the histograms above
 	Steps   []Step   // of a ladder
 }
 
@@ -65,13 +65,13 @@ type Unstamped string
 
 // Why a request has no network time.
 const (
-	NoTimestamp Unstamped = "no_timestamp" // the kernel stamped the response with no time
-	ClocksApart Unstamped = "clocks_apart" // the wall clock, which the kernel stamps with, was set meanwhile, or this program lost its CPU while it read the clocks
+	NoTimestamp Unstamped = "no_timestamp" // the kernel gave no timestamp for the response
+	ClocksApart Unstamped = "clocks_apart" // the wall clock, which the kernel's timestamps use, was set meanwhile, or this program lost its CPU while it read the clocks
 )
 
-// Second is what was recorded in one second of the window. Answers to its
-// requests that came after it, in the drain, make further seconds. Times are
-// seconds; a percentile that the count does not carry is 0 and not written.
+// Second is what was recorded in one second of the window, or of the drain after it.
+// Times are seconds. A percentile with fewer than ten values beyond it is 0 and not
+// written.
 type Second struct {
 	T                int     `json:"t"` // from T to T+1 seconds after the window's begin
 	Requests         int64   `json:"requests"`
@@ -85,14 +85,13 @@ type Second struct {
 	ServiceTimeMax   float64 `json:"service_time_max,omitempty"`
 }
 
-// Step is what came of the requests that were planned within one step of a
-// ladder.
+// Step is the outcome of the requests that were planned within one step of a ladder.
 type Step struct {
 	AskedRate   float64 // 1/s
 	Planned     int64
 	Requests    int64 // answered
 	Missed      int64
-	Errors      int64 // with Requests and Missed it comes to Planned
+	Errors      int64 // Planned = Requests + Missed + Errors
 	Late        int64
 	Latency     *hdrhistogram.Histogram
 	ServiceTime *hdrhistogram.Histogram
@@ -122,7 +121,7 @@ func newResult() Result {
 	return Result{Errors: map[Kind]int64{}, ConnectionErrors: map[Kind]int64{}, Unstamped: map[Unstamped]int64{}}
 }
 
-// clocks are where r's histograms are, by the name of their clock.
+// clocks returns the addresses of r's histograms, by the name of their clock.
 func (r *Result) clocks() map[string]**hdrhistogram.Histogram {
 	return map[string]**hdrhistogram.Histogram{
 		"latency": &r.Latency, "service_time": &r.ServiceTime, "network_time": &r.NetworkTime,
@@ -130,7 +129,7 @@ func (r *Result) clocks() map[string]**hdrhistogram.Histogram {
 	}
 }
 
-// count adds what o counted.
+// count adds o's counts to r.
 func (r *Result) count(o *Result) {
 	if r.Begin.IsZero() {
 		r.Begin = o.Begin
@@ -155,13 +154,12 @@ func (r *Result) count(o *Result) {
 	}
 }
 
-// follow adds a slice that came after those in r. Its histograms come apart; of
-// several slices no seconds are kept.
+// follow adds a slice that came after those in r, without its histograms and seconds.
 func (r *Result) follow(o *Result) {
-	before, its := r.Elapsed.Seconds(), o.Elapsed.Seconds()
+	before, added := r.Elapsed.Seconds(), o.Elapsed.Seconds()
 	mean := func(of *float64, other float64) {
-		if before+its > 0 {
-			*of = (*of*before + other*its) / (before + its)
+		if before+added > 0 {
+			*of = (*of*before + other*added) / (before + added)
 		}
 	}
 	mean(&r.GeneratorCPU, o.GeneratorCPU)
@@ -174,7 +172,7 @@ func (r *Result) follow(o *Result) {
 	r.Threads, r.ResponseBytes = o.Threads, o.ResponseBytes
 }
 
-// add adds what another thread counted. Its histograms come by the second.
+// add adds the counts of another thread. The collector merges the histograms.
 func (r *Result) add(o *Result) {
 	r.count(o)
 	r.Elapsed = max(r.Elapsed, o.Elapsed)

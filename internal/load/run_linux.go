@@ -19,10 +19,10 @@ const (
 )
 
 // Run opens a load, takes one slice, which is as long as cfg's warm-up and window,
-// and closes the load. A ctx that ends gives a result marked as interrupted.
-// Errors: ErrConfig, a target that cannot be reached or answers wrongly at the
-// start, limits on files or ports, ctx's if it ends before the window. What goes
-// wrong later is counted in Result.Errors.
+// and closes the load. If ctx ends within the window, the result is marked as
+// interrupted. Errors: ErrConfig, a target that cannot be reached or answers wrongly
+// at the start, limits on files or ports, and ctx's if it ends before the window.
+// Later failures are counted in Result.Errors.
 func Run(ctx context.Context, cfg Config) (*Result, error) {
 	s, err := open(ctx, cfg)
 	if err != nil {
@@ -37,17 +37,17 @@ type Session struct {
 	cfg     Config
 	cpus    []int
 	engines []*engine
-	done    chan error // what each thread's task came to
+	done    chan error // the result of each thread's task
 	seconds *collector
 	stamps  int32
-	size    int64 // of the first answer
+	size    int64 // of the first response
 	slices  uint64
 }
 
-// Open makes the connections of a load whose slices are taken one by one. Only the
-// first answer is asked for, over a connection of its own. cfg's Warmup, Duration,
-// Begin and End are not used; Ramp, Steps and Log are for Run only. Errors: those
-// of Run.
+// Open opens the connections of a load whose slices are taken one by one. It sends a
+// single request, over another connection, to check the target. cfg's Warmup,
+// Duration, Begin and End are not used; Ramp, Steps and Log are for Run only. Errors:
+// those of Run.
 func Open(ctx context.Context, cfg Config) (*Session, error) {
 	cfg.Warmup, cfg.Duration = 0, time.Second
 	switch {
@@ -79,8 +79,8 @@ func open(ctx context.Context, cfg Config) (*Session, error) {
 		hangUp(s.stamps)
 		return nil, err
 	}
-	// Each loop keeps one of Go's processors for itself; everything else, such
-	// as seeing that ctx has ended, needs another, also on a single CPU.
+	// Each loop keeps one of Go's processors for itself. Everything else, such as the
+	// end of ctx, needs another processor, even on a single CPU.
 	if n := threads + 1; runtime.GOMAXPROCS(0) < n {
 		runtime.GOMAXPROCS(n)
 	}
@@ -94,10 +94,10 @@ func open(ctx context.Context, cfg Config) (*Session, error) {
 			return nil, err
 		}
 		s.engines = append(s.engines, e)
-		go e.live(s.done)
+		go e.serve(s.done)
 	}
-	defer s.heed(ctx)()
-	if err := s.each(func(e *engine) error { return e.settle(ownTables, cfg.CPUs) }); err != nil {
+	defer s.stopWith(ctx)()
+	if err := s.each(func(e *engine) error { return e.setUp(ownTables, cfg.CPUs) }); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -114,9 +114,9 @@ func (s *Session) Close() {
 	hangUp(s.stamps)
 }
 
-// heed makes the threads stop when ctx ends. The function that it returns undoes
-// that; then no engine is being stopped any more.
-func (s *Session) heed(ctx context.Context) (undo func()) {
+// stopWith makes the threads stop when ctx ends, until undo is called. When undo
+// returns, no thread is being stopped any more.
+func (s *Session) stopWith(ctx context.Context) (undo func()) {
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(stopped)
@@ -135,8 +135,8 @@ func (s *Session) stop() {
 	}
 }
 
-// each has every thread do the task and waits for all of them. When one fails the
-// others are stopped: alone they would do a part of what was asked for.
+// each runs the task on every thread and waits for all threads. When the task fails on
+// one thread, the others are stopped: they would do only a part of the load.
 func (s *Session) each(task func(*engine) error) (failed error) {
 	for _, e := range s.engines {
 		e.work <- task
@@ -150,15 +150,15 @@ func (s *Session) each(task func(*engine) error) (failed error) {
 	return failed
 }
 
-// Slice does the exchange again and again for lead, which does not count, and then
-// for length. The plan begins anew with each slice; Poisson arrivals get other gaps
-// each time. Connections that are lost, or have no answer from the slice before, are
-// made again first. begin and end, if any, are called at the borders of what counts,
-// from a goroutine of their own. The histograms of the result are valid until the
-// next slice. After an error, or once ctx has ended, the session can only be closed.
+// Slice runs the load for lead, which is not measured, and then for length. Every slice
+// starts the plan anew; Poisson arrivals get other gaps each time. Before that, it opens
+// connections again that are lost or still wait for a response of the slice before.
+// begin and end, if any, are called at the begin and the end of length, from another
+// goroutine. The histograms of the result are valid until the next slice. After an
+// error, or once ctx has ended, the session can only be closed.
 func (s *Session) Slice(ctx context.Context, lead, length time.Duration, begin, end func()) (*Result, error) {
 	if lead < 0 || length <= 0 || lead > longest || length > longest-lead {
-		return nil, wrong("a slice of %v after %v; it must be above 0, and at most %v with its lead", length, lead, longest)
+		return nil, wrong("a slice of %v after a lead of %v; the slice must be above 0, and both together at most %v", length, lead, longest)
 	}
 	cfg := s.cfg
 	cfg.Warmup, cfg.Duration, cfg.Begin, cfg.End = lead, length, begin, end
@@ -168,7 +168,7 @@ func (s *Session) Slice(ctx context.Context, lead, length time.Duration, begin, 
 
 // slice takes the next slice: cfg's warm-up and window.
 func (s *Session) slice(ctx context.Context, cfg Config) (*Result, error) {
-	defer s.heed(ctx)()
+	defer s.stopWith(ctx)()
 	if s.slices > 0 {
 		if err := s.each((*engine).restore); err != nil {
 			return nil, err
@@ -178,13 +178,13 @@ func (s *Session) slice(ctx context.Context, cfg Config) (*Result, error) {
 	w := &watch{cfg: cfg, cpus: s.cpus, marks: make(chan mark, 2), done: make(chan struct{})}
 	s.engines[0].marks = w.marks
 	go w.run()
-	at := time.Now()
-	s.seconds.start(at.Add(cfg.Warmup))
+	start := time.Now()
+	s.seconds.start(start.Add(cfg.Warmup))
 	go func() {
 		yieldToOthers()
 		s.seconds.collect()
 	}()
-	failed := s.each(func(e *engine) error { return e.run(cfg, at) })
+	failed := s.each(func(e *engine) error { return e.run(cfg, start) })
 	close(w.marks)
 	<-w.done
 	close(s.seconds.full)
@@ -200,12 +200,12 @@ func (s *Session) slice(ctx context.Context, cfg Config) (*Result, error) {
 	return s.result(w), nil
 }
 
-// watch tells of a window's begin and end, off the sending threads.
+// watch calls cfg.Begin and cfg.End at the borders of the window, away from the sending threads.
 type watch struct {
 	cfg    Config
 	cpus   []int
 	marks  chan mark
-	stolen [2]time.Duration // at the begin and the end of the window
+	stolen [2]time.Duration // time that the hypervisor had taken at the begin and at the end of the window
 	done   chan struct{}
 }
 
@@ -228,7 +228,7 @@ func (w *watch) run() {
 	}
 }
 
-// result is that of the slice which the threads have just ended.
+// result returns the result of the slice that the threads have just ended.
 func (s *Session) result(w *watch) *Result {
 	res := newResult()
 	for _, e := range s.engines {
@@ -243,8 +243,9 @@ func (s *Session) result(w *watch) *Result {
 	return &res
 }
 
-// live is the whole life of a sending thread.
-func (e *engine) live(done chan<- error) {
+// serve runs tasks on the engine's own thread until there are no more, and then closes
+// its connections.
+func (e *engine) serve(done chan<- error) {
 	defer close(e.over)
 	// Never unlocked: the thread, with its file table, timer slack and CPU,
 	// ends with the goroutine.
@@ -252,7 +253,7 @@ func (e *engine) live(done chan<- error) {
 	for task := range e.work {
 		done <- task(e)
 	}
-	for i := range e.conns { // on the thread whose file table they are in
+	for i := range e.conns { // on this thread, whose file table holds them
 		e.drop(&e.conns[i])
 	}
 	if e.self != nil {
@@ -260,8 +261,8 @@ func (e *engine) live(done chan<- error) {
 	}
 }
 
-// settle makes the thread ready to send, and its connections.
-func (e *engine) settle(ownTable bool, cpus []int) error {
+// setUp makes the thread ready to send and opens its connections.
+func (e *engine) setUp(ownTable bool, cpus []int) error {
 	if ownTable {
 		if err := fdtable.Own(); err != nil {
 			return fmt.Errorf("load: %w", err)

@@ -62,8 +62,8 @@ func (v *interval) summary() Second {
 	}
 }
 
-// threeOf are the median, the 99th percentile and the maximum in seconds; 0
-// where the count does not carry them.
+// threeOf returns the median, the 99th percentile and the maximum in seconds; a
+// percentile with fewer than ten values beyond it is 0.
 func threeOf(h *hdrhistogram.Histogram) (p50, p99, most float64) {
 	n := h.TotalCount()
 	at := func(percentile float64) float64 {
@@ -78,29 +78,28 @@ func threeOf(h *hdrhistogram.Histogram) (p50, p99, most float64) {
 	return at(50), at(99), most
 }
 
-// collector takes the seconds of all threads, so that they neither grow nor
-// wait: what is recorded in a second is merged while the next one is
-// recorded.
+// collector merges the seconds of all threads. It merges one second while the threads
+// record the next, so that the threads neither need more memory nor wait.
 type collector struct {
 	threads int
 	begin   time.Time // of the window; set before the first second comes
 	log     *hdrhistogram.HistogramLogWriter
 	free    chan *interval // empty ones, for the threads
 	full    chan *interval
-	open    map[int]*partial // seconds that not all threads have delivered
+	open    map[int]*partial // seconds that some threads have not delivered yet
 	total   *interval
 	seconds []Second
-	err     error // of the log, the first
+	err     error // the first of the log
 	done    chan struct{}
 }
 
 type partial struct {
 	*interval
-	from int // threads that have delivered
+	from int // number of threads that have delivered
 }
 
-// spareIntervals is how many intervals a thread has: the one that it records
-// in, one that is being merged, one on the way.
+// spareIntervals is how many intervals a thread has: one that it records in, one that is
+// being merged, and one on the way.
 const spareIntervals = 3
 
 func newCollector(threads int, log io.Writer) *collector {
@@ -115,8 +114,8 @@ func newCollector(threads int, log io.Writer) *collector {
 	return c
 }
 
-// next gives a thread an empty interval for second t. Only if the collector
-// is seconds behind does it have to be made.
+// next returns an empty interval for second t. It allocates one only if the collector
+// is seconds behind.
 func (c *collector) next(t int) *interval {
 	var v *interval
 	select {
@@ -144,7 +143,7 @@ func (c *collector) collect() {
 			c.finish(p.interval)
 		}
 	}
-	// The threads end within one second of each other, and not always the same.
+	// The threads end at most a second apart, so some may not have delivered the last ones.
 	for t := len(c.seconds); len(c.open) > 0; t++ {
 		if p := c.open[t]; p != nil {
 			c.finish(p.interval)
@@ -168,8 +167,8 @@ func (c *collector) recycle(v *interval) {
 	}
 }
 
-// start makes the collector ready for a slice whose window begins then; what it had
-// of the slice before is gone. The begin is the base of the log.
+// start makes the collector ready for a slice whose window begins at begin, and forgets
+// the slice before. The log's times count from begin.
 func (c *collector) start(begin time.Time) {
 	c.begin, c.open, c.seconds = begin, map[int]*partial{}, nil
 	c.full, c.done = make(chan *interval, 16*spareIntervals*c.threads), make(chan struct{})
@@ -220,6 +219,6 @@ func (c *collector) into(r *Result) {
 		if last := c.seconds[n-1]; last.Requests+last.Errors+last.ConnectionErrors > 0 || last.ServiceTimeMax+last.LatencyMax > 0 || time.Duration(last.T)*time.Second < r.Elapsed {
 			break
 		}
-		r.Seconds = c.seconds[:n-1] // a drain in which nothing came
+		r.Seconds = c.seconds[:n-1] // a second of the drain in which nothing arrived
 	}
 }

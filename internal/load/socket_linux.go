@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The calls below are raw: they never block, so telling Go's scheduler of
-// each would only cost time. None allocates.
+// The system calls below are raw. They never block, so that telling Go's scheduler of
+// each call would only cost time. None allocates.
 
 // ipBindAddressNoPort lets connect(2) choose the port of a bound address, so
 // that one port serves several targets (ip(7), since Linux 4.2).
@@ -21,10 +21,10 @@ const ipBindAddressNoPort = 24
 // stampReceived asks for the time at which the kernel received a packet.
 const stampReceived = unix.SOF_TIMESTAMPING_RX_SOFTWARE | unix.SOF_TIMESTAMPING_SOFTWARE
 
-// keepStamps opens a socket that makes the kernel stamp packets as long as it
-// is open. The kernel begins to some time after the first socket asks for it
-// and ends with the last one, which connections of one request each would
-// make it do all the time.
+// keepStamps opens a socket that makes the kernel timestamp packets as long as the
+// socket is open. The kernel begins some time after the first socket asks for
+// timestamps, and ends when the last such socket closes. With a connection for each
+// request it would begin and end all the time.
 func keepStamps() (fd int32, err error) {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {
@@ -64,7 +64,7 @@ func zoneID(zone string) uint32 {
 	}
 	link, err := net.InterfaceByName(zone)
 	if err != nil {
-		return 0 // the connection then fails and says so
+		return 0 // connecting then fails with a clear error
 	}
 	return uint32(link.Index)
 }
@@ -96,7 +96,7 @@ func newDialer(cfg Config, request int) *dialer {
 		d.kind = unix.SOCK_DGRAM
 	} else {
 		number(unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
-		// Closing resets, so that a run leaves no ports in TIME_WAIT to the next.
+		// Closing resets the connection, so that a run leaves no ports in TIME_WAIT behind.
 		number(unix.SOL_SOCKET, unix.SO_LINGER, 1, 0)
 	}
 	if request > 4<<10 {
@@ -111,7 +111,7 @@ func newDialer(cfg Config, request int) *dialer {
 	return d
 }
 
-// dial starts connection number n; it does not block.
+// dial begins to open connection number n; it does not block.
 func (d *dialer) dial(n int) (fd int32, err error) {
 	s, _, errno := unix.RawSyscall(unix.SYS_SOCKET, uintptr(d.target.raw.Family), uintptr(d.kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC), 0)
 	if errno != 0 {
@@ -160,9 +160,9 @@ func newReceiver(size int) *receiver {
 	return r
 }
 
-// recv reads what is there, at most the buffer. stamp is the wall-clock time
-// at which the kernel received the last segment of it, in nanoseconds since
-// 1970, or 0 if the kernel gave none.
+// recv reads the bytes that have arrived, at most a buffer. stamp is the wall-clock time
+// at which the kernel received the last segment of these bytes, in nanoseconds since
+// 1970; 0 if the kernel gave no time.
 func (r *receiver) recv(fd int32) (n int, stamp int64, errno unix.Errno) {
 	r.msg.SetControllen(len(r.control))
 	got, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&r.msg)), unix.MSG_DONTWAIT)
@@ -186,7 +186,7 @@ func (r *receiver) stamp() int64 {
 	return (*unix.Timespec)(unsafe.Pointer(&r.control[unix.SizeofCmsghdr])).Nano()
 }
 
-// send writes b at once or fails.
+// send writes all of b without waiting, or returns false.
 func send(fd int32, b []byte) bool {
 	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 	return errno == 0 && int(n) == len(b)

@@ -2,21 +2,21 @@ package load
 
 import "time"
 
-// spin adds up the time that a thread waits by spinning. The kernel handles interrupts
-// between two looks, and much of a pod network's work is done in them. So of a look that
-// took longer than usual only the usual time is waiting; the rest is work and stays in
-// the CPU time of the load.
+// spin adds up the time that a thread waits by spinning. Between two looks of the loop
+// the kernel handles interrupts, in which it does much of a pod network's work. So only
+// the usual time of a look counts as waiting. The rest of a longer look is work, and
+// stays in the CPU time of the load.
 type spin struct {
 	usual float64 // nanoseconds that one look takes: the median, followed in steps
 	total time.Duration
 }
 
 const (
-	usualStep = 1.02 // by which the median follows
-	mostUsual = 2    // medians that one look can count as waiting
+	usualStep = 1.02 // factor of one step of the median
+	mostUsual = 2    // the most that a look counts as waiting, in medians
 )
 
-// add counts a look that took so many nanoseconds and saw nothing.
+// add counts a look that took ns nanoseconds and found no event.
 func (s *spin) add(ns int64) {
 	took := float64(max(ns, 1))
 	switch {

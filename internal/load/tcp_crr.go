@@ -2,7 +2,7 @@ package load
 
 import "net/netip"
 
-// TCPCRR connects, sends so many bytes, waits for so many, and closes.
+// TCPCRR connects, sends a request, waits for the response, and closes.
 type TCPCRR struct{ Sizes }
 
 // Name implements Exchange.

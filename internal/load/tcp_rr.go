@@ -2,8 +2,7 @@ package load
 
 import "net/netip"
 
-// TCPRR sends so many bytes and waits for so many, over connections that are
-// kept open.
+// TCPRR sends a request and waits for the response, over connections that stay open.
 type TCPRR struct{ Sizes }
 
 // Name implements Exchange.

@@ -15,8 +15,8 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// thread is what the calling thread has used and suffered. It must be made
-// and used on that thread.
+// thread reads the CPU time, waiting time and preemptions of the calling thread. It must
+// be made and used on that thread.
 type thread struct {
 	sched int // /proc/thread-self/schedstat, or -1
 	buf   [64]byte
@@ -26,7 +26,7 @@ type thread struct {
 func newThread() *thread {
 	fd, err := unix.Open("/proc/thread-self/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		fd = -1 // a kernel without it: nothing is known about waiting
+		fd = -1 // this kernel does not count how long threads wait
 	}
 	return &thread{sched: fd}
 }
@@ -58,11 +58,11 @@ func (t *thread) waited() time.Duration {
 	}
 	_, rest, _ := bytes.Cut(t.buf[:n], []byte(" "))
 	number, _, _ := bytes.Cut(rest, []byte(" "))
-	ns, _ := decimal(number) // malformed: as if there were none
+	ns, _ := decimal(number) // 0 if malformed
 	return time.Duration(ns)
 }
 
-// preempted returns how often somebody else got the CPU while the thread wanted it.
+// preempted returns how often the thread lost its CPU while it could run.
 func (t *thread) preempted() int64 {
 	if err := unix.Getrusage(unix.RUSAGE_THREAD, &t.usage); err != nil {
 		return 0
@@ -70,9 +70,9 @@ func (t *thread) preempted() int64 {
 	return t.usage.Nivcsw
 }
 
-// yieldToOthers gives the calling goroutine a thread that ends with it and gets
-// the CPU last. To merge the histograms of a second takes milliseconds, and a
-// client that is bound to one CPU would have them between two sends.
+// yieldToOthers gives the calling goroutine a thread of its own with the lowest
+// priority. Merging the histograms of a second takes milliseconds; a client that is bound
+// to one CPU would lose them between two sends.
 func yieldToOthers() {
 	runtime.LockOSThread()
 	// Lowering one's own priority is always allowed.
@@ -104,10 +104,10 @@ func usableCPUs() []int {
 	return cpus
 }
 
-// maySpin says whether a thread of so many can wait by spinning and leave a CPU
-// to the rest: the server, this program's own bookkeeping. Being bound to a
-// CPU is no obstacle as long as the machine has others; whether it is shared
-// shows when the spinning is interrupted.
+// maySpin says whether that many threads can spin and leave a CPU to everything else,
+// such as the server and this program's other threads. A thread that is bound to a CPU
+// may spin if the machine has other CPUs; if other processes use that CPU, the guard
+// sees that they interrupt the spinning.
 func maySpin(threads int) bool {
 	cpus := float64(onlineCPUs())
 	if quota := cpuQuota(); quota > 0 {
@@ -137,8 +137,9 @@ func onlineCPUs() int {
 	return n
 }
 
-// cpuQuota returns how many CPUs the cgroup's quota amounts to, where this process
-// sees its own cgroup at the root as containers do; 0 is no quota.
+// cpuQuota returns how many CPUs the quota of the cgroup allows; 0 is no quota. It finds
+// the quota only if the process's own cgroup is the root of /sys/fs/cgroup, as in
+// containers.
 func cpuQuota() float64 {
 	number := func(path string) float64 {
 		text, err := os.ReadFile(path)
@@ -162,8 +163,8 @@ func cpuQuota() float64 {
 	return quota / period
 }
 
-// stolen returns the time that the hypervisor has taken from the CPUs, all
-// together; 0 if /proc/stat can't be read.
+// stolen returns the time that the hypervisor has taken from all these CPUs together; 0
+// if /proc/stat can't be read.
 func stolen(cpus []int) time.Duration {
 	f, err := os.Open("/proc/stat")
 	if err != nil {
@@ -178,7 +179,7 @@ func stolen(cpus []int) time.Duration {
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		// cpuN user nice system idle iowait irq softirq steal …
 		if fields := strings.Fields(lines.Text()); len(fields) > 8 && wanted[fields[0]] {
-			n, _ := strconv.ParseInt(fields[8], 10, 64) // malformed: as if there were none
+			n, _ := strconv.ParseInt(fields[8], 10, 64) // 0 if malformed
 			ticks += n
 		}
 	}

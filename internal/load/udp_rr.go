@@ -5,10 +5,10 @@ import (
 	"net/netip"
 )
 
-// UDPRR sends a datagram and waits for one. A request carries its number, as
-// much of it as 8 bytes and both sizes hold, and the server repeats it, so that
-// a datagram that the network doubled is no answer to the next request. A
-// request that is given up takes its socket with it.
+// UDPRR sends a datagram and waits for a datagram. A request begins with its number (up
+// to 8 bytes, as many as both sizes have), and the server repeats the number: so a
+// datagram that the network duplicated does not answer the next request. When a request
+// times out, its socket is closed.
 type UDPRR struct{ Sizes }
 
 // Name implements Exchange.

@@ -2,8 +2,8 @@ package load
 
 import "time"
 
-// reset begins a slice: nothing is left of the one before but the connections and
-// what the guard has learnt.
+// reset begins a slice. Only the connections and what the guard has learnt stay from the
+// slice before.
 func (e *engine) reset(cfg Config, start time.Time) {
 	e.cfg, e.start, e.plan = cfg, start, newSchedule(cfg, int64(e.thread))
 	e.begin, e.end = int64(cfg.Warmup), int64(cfg.Warmup+cfg.window())
@@ -18,16 +18,16 @@ func (e *engine) reset(cfg Config, start time.Time) {
 	}
 }
 
-// restore makes every connection again that was lost since the last slice, or still
-// waits for an answer from it.
+// restore opens the connections again that were lost since the last slice, or still wait
+// for a response.
 func (e *engine) restore() error {
-	made := func() (n int64) {
+	dialed := func() (n int64) { // connections opened so far
 		for i := range e.conns {
 			n += int64(e.conns[i].generation)
 		}
 		return n
 	}
-	before := made()
+	before := dialed()
 	for i := e.lists[busy].head; i >= 0; i = e.lists[busy].head {
 		e.drop(&e.conns[i])
 		e.conns[i].measured = false
@@ -44,13 +44,13 @@ func (e *engine) restore() error {
 		e.handle(events)
 	}
 	err := e.life.prepare(e)
-	e.reopened = made() - before
+	e.reopened = dialed() - before
 	return err
 }
 
-// turn begins and ends the window and its seconds when it is time, and says
-// when all is over.
-func (e *engine) turn(now int64) (over bool) {
+// advance begins and ends the window and its seconds at their times, and says whether
+// the slice is over.
+func (e *engine) advance(now int64) (over bool) {
 	if !e.begun && now >= e.begin {
 		e.begun = true
 		e.res.Begin = e.start.Add(time.Duration(e.begin))
@@ -74,7 +74,7 @@ func (e *engine) turn(now int64) (over bool) {
 	return true
 }
 
-// rotate hands the current second over and begins the next.
+// rotate gives the current second to the collector and begins the next.
 func (e *engine) rotate() {
 	t := e.rec.t
 	e.seconds.full <- e.rec
