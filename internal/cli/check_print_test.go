@@ -36,7 +36,7 @@ func TestCheckMatrix(t *testing.T) {
 
 | Contender | Check | Underlay | Verdict | Found | What, and what to do |
 |---|---|---|---|---|---|
-| flannel | policy |  | fail | open | a \| b passed. Take another. |
+| flannel | policy |  | fail | open | ingress-forbidden: a \| b passed. See it alone: cnibench check policy --case ingress-forbidden --hold 10m. Take another. |
 
 | Not here | Why, and what would help |
 |---|---|

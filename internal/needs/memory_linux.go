@@ -18,6 +18,7 @@ func Within(t *testing.T, most int64, env []string, args ...string) string {
 	ulimit := fmt.Sprintf("ulimit -v %d; ", 2*most>>10)
 	if build, ok := debug.ReadBuildInfo(); ok && slices.Contains(build.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		ulimit = "" // with the race detector a process has no less than some TiB
+		most *= 4   // and shadow memory beside what it uses
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", append([]string{"-c", ulimit + `exec "$0" "$@"`, os.Args[0]}, args...)...)
 	cmd.Env = append(os.Environ(), env...)

@@ -40,6 +40,7 @@ var pieces = map[string][]string{
 	"ebpf-notrack":    nil,
 	"masquerade":      nil,
 	"sysctl":          nil,
+	"default-route":   nil,
 	"antrea-tunnel":   openVSwitch,
 	"antrea-gateway":  openVSwitch,
 	"ovn-overlay":     ovn,

@@ -18,7 +18,7 @@ import (
 // unit where it has one.
 var openUnits = map[string]string{
 	"bit/s": "bits_per_second", "s": "seconds", "1/s": "per_second", "bytes": "bytes", "1": "ratio",
-	"CPU-s/s": "cpus", "CPU-s/Gbit": "cpu_seconds_per_gigabit", "1/GiB": "per_gibibyte", "count": "",
+	"CPU-s/s": "cpus", "CPU-s/Gbit": "cpu_seconds_per_gigabit", "1/GiB": "", "count": "",
 }
 
 // openWriter writes families of gauges, each once and whole, as OpenMetrics

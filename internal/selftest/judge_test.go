@@ -52,7 +52,7 @@ func TestJudge(t *testing.T) {
 			t.Errorf("passed with a wrong %s", name)
 		}
 	}
-	rec, report = truth()
+	rec, _ = truth()
 	rec.Samples[0].Notes = []result.Reason{{Code: "disturbed_cycles"}}
 	if found := bed.neighbour(rec).Found; found != "1 of 3 cycles left out; 1 step had too few quiet cycles, and used all" {
 		t.Errorf("on a machine that others keep busy: %s", found)

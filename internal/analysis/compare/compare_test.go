@@ -188,6 +188,27 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
+// Runs that took a share each of what they found are compared where their loads are
+// alike, and say where not.
+func TestOtherCapacity(t *testing.T) {
+	old, now := analysistest.Noisy(1, 6, 1, 1, 0.1), analysistest.Noisy(2, 6, 1, 1, 0.1)
+	step := now.Run.Plan.Steps[1]
+	for _, rec := range []*result.Record{old, now} {
+		rec.Run.Plan.Capacity = map[string]float64{step.Workload + " " + step.Path + " {}": 1}
+	}
+	step.Params["rate"] = 100.0
+	c := compared(t, old, now, compare.Options{})
+	if len(c.Differences) > 0 || !strings.HasPrefix(c.Notes[0], step.ID+" is not compared: the runs loaded it at 5003/s and at 100/s") {
+		t.Errorf("differences %v, notes %v", c.Differences, c.Notes)
+	}
+	if len(c.Changes) == 0 || slices.ContainsFunc(c.Changes, func(ch compare.Change) bool { return ch.Step == step.ID }) {
+		t.Errorf("changes %v", c.Changes)
+	}
+	if _, err := compare.Runs(old, now, compare.Options{Steps: []string{step.ID}}); err == nil || !strings.Contains(err.Error(), "--rates given") {
+		t.Errorf("nothing left: %v", err)
+	}
+}
+
 // A run in which the machine played along is named.
 func TestDisturbedRun(t *testing.T) {
 	now := analysistest.Noisy(2, 6, 1, 1, 0.01)

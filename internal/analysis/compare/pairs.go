@@ -63,9 +63,10 @@ type figureOf struct {
 
 // wants says that the metric is compared at the step; has tells what either
 // run has at a step. Unless metrics are asked for, one of each aspect is
-// compared: that of the least StandIn which either run has at the step.
+// compared: that of the least StandIn which either run has at the step. A step that
+// the runs loaded at different rates is not compared.
 func (p *pairing) wants(step, metric string, has func(step, metric string) bool) bool {
-	if len(p.opt.Steps) > 0 && !slices.Contains(p.opt.Steps, step) {
+	if len(p.opt.Steps) > 0 && !slices.Contains(p.opt.Steps, step) || !p.loaded(step) {
 		return false
 	}
 	if len(p.opt.Metrics) > 0 {

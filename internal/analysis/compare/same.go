@@ -64,7 +64,12 @@ func differences(old, now *result.Run, oldTools, nowTools, environment []string)
 		b, key := now.Plan.Steps[i], "step."+a.ID
 		differ(key+".workload", a.Workload, b.Workload)
 		differ(key+".path", a.Path, b.Path)
-		vague = append(vague, differInKeys(key+".", a.Params, b.Params, differ)...)
+		was, is := maps.Clone(a.Params), maps.Clone(b.Params)
+		if _, _, left := otherRate(old, now, a.ID); left { // the step is not compared
+			delete(was, "rate")
+			delete(is, "rate")
+		}
+		vague = append(vague, differInKeys(key+".", was, is, differ)...)
 	}
 	for _, a := range old.Contenders {
 		i := slices.IndexFunc(now.Contenders, func(b result.ContenderInfo) bool { return a.ID == b.ID })

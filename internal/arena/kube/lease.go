@@ -164,7 +164,7 @@ func (l *lease) stream(e *endpoint, renewed <-chan struct{}) {
 		r.CloseWithError(cmp.Or(err, io.EOF))
 	}()
 	defer func() { <-ended }()
-	defer w.Close()
+	defer func() { _ = w.Close() }() // of a pipe
 	for {
 		select {
 		case <-ended:
