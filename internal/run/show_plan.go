@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -103,6 +104,9 @@ func (j *Job) peak(s result.Step) string {
 	}
 	text := func(key string) string { return strings.TrimSpace(fmt.Sprint(s.Params[key])) }
 	if rate, err := unit.ParseBitRate(text("bandwidth")); err == nil && rate > 0 {
+		if streams, err := strconv.Atoi(text("streams")); err == nil && s.Workload == "udp_stream" {
+			rate *= unit.BitRate(streams) // iperf3's is each stream's
+		}
 		return rate.String()
 	}
 	switch s.Workload {

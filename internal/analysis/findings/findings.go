@@ -152,7 +152,7 @@ var rules = []rule{
 		"Stop other work on the machine and run again."},
 		busyMachine},
 	{Kind{"one_stall_tail", analysis.Warn,
-		"The requests beyond a p99 come from one round of three or more as good as alone: one stall made them, and hundreds of slow requests of one stall say as little as one.",
+		"Of three or more rounds one has nearly all requests beyond a p99: a single stall made them, and the hundreds of slow requests of one stall are worth no more than one observation.",
 		"Don't rank by this percentile: run more rounds, or longer ones, and see whether the stall comes again."},
 		oneStallTail},
 	{Kind{"load_generator_late", analysis.Warn,
