@@ -24,7 +24,7 @@ import (
 type encryption struct{}
 
 func (encryption) Info() Info {
-	return Info{"encryption", "whether what pods send can be read between the nodes: a marked payload, watched for on the underlay"}
+	return Info{"encryption", "can a marked payload that a pod sends be read between the nodes?"}
 }
 
 // The facts that the check can find.

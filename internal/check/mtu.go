@@ -16,7 +16,7 @@ import (
 type mtu struct{}
 
 func (mtu) Info() Info {
-	return Info{"mtu", "the pods' MTU against what crosses to another node in one piece, and TCP's segments"}
+	return Info{"mtu", "does a packet of the pods' MTU reach another node in one piece, and how large are TCP's segments?"}
 }
 
 const (

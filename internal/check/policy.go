@@ -46,7 +46,7 @@ func Policy(one OneCase) (Check, error) {
 }
 
 func (policy) Info() Info {
-	return Info{"policy", "whether NetworkPolicies let through what they allow and nothing else, and after what time"}
+	return Info{"policy", "do NetworkPolicies let through what they allow and nothing else, and after what time?"}
 }
 
 // pace says how long the check waits and how often it asks.
