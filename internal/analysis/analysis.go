@@ -1,8 +1,8 @@
 // Package analysis turns the samples of a run into figures: medians with
-// intervals, ratios to the baseline, tiers. It also holds the shapes of all
+// intervals, ratios to the baseline, groups. It also declares the types of all
 // values that reports show. The packages below it make findings, costs,
-// recommendations and comparisons from its Evidence. Pure functions: none of
-// them touches the disk, the network or the clock. Next: evidence.go, then
+// recommendations and comparisons from its Evidence. All functions are pure: they
+// use no disk, no network and no clock. Next: evidence.go, then
 // assemble/assemble.go, which puts a report together.
 package analysis
 
@@ -28,10 +28,10 @@ type Report struct {
 	Fleet       *Fleet               `json:"fleet,omitempty"`
 	// Parts are runs inside this one, whose results stand beside its own.
 	Parts []Part `json:"parts,omitempty"`
-	// Published is what studies found, beside Results; nil where nobody asked.
+	// Published are the figures of studies beside those of Results; nil if not asked for.
 	Published []PublishedFigure `json:"published,omitempty"`
-	// Agreements compare the orders of contenders here and there, and Differences say
-	// what else differs.
+	// Agreements compare the order of contenders in this run with that in studies;
+	// Differences say what else differs between this run and them.
 	Agreements  []Agreement  `json:"agreements,omitempty"`
 	Differences []Difference `json:"differences,omitempty"`
 
@@ -49,8 +49,8 @@ type Report struct {
 	Capabilities   []Capability    `json:"-"`
 	Recommendation *Recommendation `json:"-"` // nil where nothing can be scored
 
-	// Measured are the contenders, underlays and steps that have samples of the
-	// run's own, valid or not; Round is 0.
+	// Measured are the contenders, underlays and steps with samples, valid or not, of
+	// the run itself without its parts; Round is 0.
 	Measured map[result.Key]bool `json:"-"`
 	// Marks are the verdicts of all samples but those of the set-up, in the order in
 	// which they were sealed.
@@ -73,14 +73,14 @@ type RunInfo struct {
 	Rounds      int                `json:"rounds"`
 	Suite       string             `json:"suite"`
 	Environment result.Environment `json:"environment"`
-	// Unpaired says that ratios are of all rounds of one to all of the other,
-	// because rounds of one number were not measured beside each other.
+	// Unpaired says that ratios compare all rounds of a contender with all rounds of
+	// the baseline, because rounds of the same number were not measured together.
 	Unpaired bool `json:"unpaired,omitempty"`
 }
 
 // Result is one metric of one contender at one step, over the rounds.
 type Result struct {
-	Part      string  `json:"part,omitempty"` // whose it is: Dir of one of Report.Parts; "" is the run's own
+	Part      string  `json:"part,omitempty"` // the part that it belongs to: Dir of one of Report.Parts; "" is the run itself
 	Contender string  `json:"contender"`
 	Kernel    string  `json:"kernel"`
 	Underlay  string  `json:"underlay"`
@@ -90,49 +90,49 @@ type Result struct {
 	Unit      string  `json:"unit"`
 	Better    string  `json:"better"` // higher, lower
 	N         int     `json:"n"`
-	Of        int     `json:"of,omitempty"`    // rounds in which the step was taken, valid or not; where N is less, the figure is of the rest
+	Of        int     `json:"of,omitempty"`    // rounds in which the step was taken, valid or not; N of them are in the figure
 	Median    float64 `json:"median"`          // of the rounds; a latency percentile: of all rounds' requests together
 	Count     int64   `json:"count,omitempty"` // requests behind such a percentile
-	// RoundsBeyond is how many rounds the requests beyond such a percentile come from: 1
-	// where one stall made them all, N where every round has as many.
+	// RoundsBeyond is from how many rounds the requests beyond such a percentile come: 1
+	// if they are all from one stall, N if every round has the same number.
 	RoundsBeyond float64     `json:"rounds_beyond,omitempty"`
 	CI           *Interval   `json:"ci"` // null: too few rounds for the confidence
 	Confidence   float64     `json:"confidence"`
 	Values       []float64   `json:"values"`      // of the valid samples that carry the metric, by round
-	VsBaseline   *Comparison `json:"vs_baseline"` // null for the baseline, or where it has no comparable figure beside
-	Ranked       bool        `json:"ranked"`      // more or less of it is good or bad, and the contender's doing
-	// Groups are letters, "a" the best: contenders that share one can't be told apart.
-	// Empty where not ranked, or with too few rounds to be told apart from any other.
+	VsBaseline   *Comparison `json:"vs_baseline"` // null for the baseline, or if it has no comparable figure
+	Ranked       bool        `json:"ranked"`      // contenders can be ranked by it: it is better high or low, and the contender causes it
+	// Groups are letters, "a" the best: contenders that share a letter can't be told
+	// apart. Empty if not ranked, or if the rounds are too few to tell any two apart.
 	Groups []string `json:"groups"`
 	Tier   int      `json:"tier"` // for readers that do not know groups; 0 where there are none
 
-	// MDD is the smallest relative difference to the baseline (of the baseline:
-	// to another run as noisy) that these rounds would show, 0.05 for 5 %; nil
-	// where they are too few to show any. RoundsFor5 is how many would show 5 %;
-	// 0 where that can't be told. Both are estimates: docs/statistics.md.
+	// MDD is the smallest relative difference to the baseline that these rounds would
+	// show, 0.05 for 5 %; for the baseline itself, the difference to another run with
+	// the same noise. It is nil if the rounds are too few to show any. RoundsFor5 is how
+	// many rounds would show 5 %; 0 is unknown. Both are estimates: docs/statistics.md.
 	MDD        *float64 `json:"mdd,omitempty"`
 	RoundsFor5 int      `json:"rounds_for_5_percent,omitempty"`
-	// Closest is the nearest contender that this one can't be told apart from; nil for
-	// none, and for figures that do not stand for their step.
+	// Closest is the nearest contender that can't be told apart from this one; nil if
+	// there is none, and for metrics that are no headline of their step.
 	Closest *Closest `json:"closest,omitempty"`
-	// Errors are where the figure's error comes from, the largest source first; nil for
-	// figures that do not stand for their step.
+	// Errors are the sources of the figure's error, the largest first; nil for metrics
+	// that are no headline of their step.
 	Errors []ErrorPart `json:"error_budget,omitempty"`
 }
 
 // Interval is [low, high].
 type Interval [2]float64
 
-// Comparison is a ratio to the baseline with its interval and p, by Hodges and
-// Lehmann's estimate and the test that it belongs to: of the ratios within rounds, or,
-// where rounds are no pairs, of all rounds of one to all of the other.
+// Comparison is a ratio to the baseline with its interval and its p value, by Hodges and
+// Lehmann's estimator and the rank test that belongs to it. It comes from the ratios within
+// rounds or, if rounds are not paired, from all rounds of both.
 type Comparison struct {
 	Ratio float64   `json:"ratio"`
 	CI    *Interval `json:"ci"`
 	P     *float64  `json:"p"`
-	Pairs int       `json:"pairs,omitempty"` // rounds behind the ratio; 0: a version that did not count them
-	// Step is the one that the baseline's figures are of, where it is another:
-	// the same load from pod to pod, for a path that the baseline does not have.
+	Pairs int       `json:"pairs,omitempty"` // rounds behind the ratio; 0: written by a version that did not count them
+	// Step is the baseline's step if it differs from the contender's: the same load from
+	// pod to pod, for a path that the baseline does not have.
 	Step string `json:"baseline_step,omitempty"`
 }
 
@@ -146,13 +146,13 @@ type Finding struct {
 	Text      string `json:"text"`
 	Next      string `json:"next"`
 	Excluded  bool   `json:"excluded"`       // the sample is not ranked
-	Part      string `json:"part,omitempty"` // whose it is, as of a Result
+	Part      string `json:"part,omitempty"` // as of a Result
 
-	Note bool `json:"-"` // a workload's own words on how it measured
+	Note bool `json:"-"` // the finding is a workload's note on how it measured
 }
 
 // Curve is the latency of one contender at one step over all valid rounds:
-// percentiles of the merged histogram, as far as the count carries them.
+// percentiles of the merged histogram that have ten values beyond them.
 type Curve struct {
 	Part                              string // as of a Result
 	Contender, Kernel, Underlay, Step string
@@ -182,7 +182,7 @@ const EmulatedKey = result.EmulatedKey
 type Part struct {
 	Dir         string             `json:"dir"` // below the run's directory
 	Arena       string             `json:"arena"`
-	Kernels     []string           `json:"kernels"` // whose results are the part's
+	Kernels     []string           `json:"kernels"` // of the part's results
 	Emulated    bool               `json:"emulated"`
 	Environment result.Environment `json:"environment"`
 

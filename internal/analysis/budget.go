@@ -13,8 +13,8 @@ import (
 
 // This file says where the error of a figure comes from.
 
-// ErrorPart is one source of a figure's error, as half a width at 95 %, relative to the
-// figure: 0.02 for ±2 %. A source that can't be told is left out, never 0.
+// ErrorPart is one source of a figure's error: half the width of its 95 % interval,
+// relative to the figure, 0.02 for ±2 %. A source of unknown size is left out, never 0.
 type ErrorPart struct {
 	Source   string  `json:"source"`
 	Relative float64 `json:"relative"`
@@ -22,18 +22,18 @@ type ErrorPart struct {
 
 // The sources of error.
 const (
-	ErrorRounds    = "rounds"       // what differs from round to round, but for the tick
+	ErrorRounds    = "rounds"       // differences from round to round, without the tick's part
 	ErrorTick      = "tick"         // the kernel counts CPU time by ticks
-	ErrorEdges     = "window_edges" // what is recorded begins and ends beside the load's window
+	ErrorEdges     = "window_edges" // the recorded window and the load's window differ at their edges
 	ErrorClock     = "clock"        // the resolution of clocks and histograms
 	ErrorGenerator = "generator"    // the load generator's own delay
 )
 
-// resolution of a histogram: three significant digits, kept in 1,024 or more steps between
-// a power of two and the next.
+// histogramStep is the resolution of a histogram with three significant digits: at least
+// 1,024 steps from one power of two to the next.
 const histogramStep = 1.0 / 1024
 
-// budget is a figure whose sources of error are asked for.
+// budget finds the sources of the error of one figure.
 type budget struct {
 	*Evidence
 	at        Place
@@ -41,8 +41,8 @@ type budget struct {
 	figure    float64
 }
 
-// parts are the sources of a figure's error, the largest first; nil for figures that do not
-// stand for their step. interval is the figure's own.
+// parts returns the sources of the figure's error, the largest first; nil for metrics that
+// are no headline of their step. interval is the interval of the figure.
 func (b budget) parts(interval *Interval) []ErrorPart {
 	row := b.at.Row()
 	if !row.Has(result.Headline) || !(b.figure > 0) {
@@ -74,7 +74,7 @@ func (b budget) parts(interval *Interval) []ErrorPart {
 	return list
 }
 
-// samples are the valid ones behind the figure.
+// samples returns the valid samples behind the figure.
 func (b budget) samples() []*result.Sample {
 	var list []*result.Sample
 	for _, s := range b.Valid {
@@ -85,8 +85,8 @@ func (b budget) samples() []*result.Sample {
 	return list
 }
 
-// tick is the error of a kernel that samples CPU time: of n ticks that found the CPU busy, the
-// root of n by chance.
+// tick returns the error of a kernel that samples CPU time by ticks. If n ticks found the CPU
+// busy, chance changes n by about the square root of n.
 func (b budget) tick() (relative float64, known bool) {
 	hz, err := strconv.ParseFloat(b.Run.Environment[HzKey], 64)
 	if err != nil || b.Run.Environment[TickKey] != "y" {
@@ -107,24 +107,24 @@ func (b budget) tick() (relative float64, known bool) {
 // twoSided is how many standard deviations hold 95 % of normal noise, on either side.
 const twoSided = 1.96
 
-// edges is how much longer or shorter the recorded window is than the load's, in the
-// middle round. A window of file transfers has no length of its own.
+// edges returns the relative difference in length between the recorded window and the
+// load's, the median over rounds. File transfers have no planned length of the window.
 func (b budget) edges() (relative float64, known bool) {
-	var apart []float64
+	var differences []float64
 	for _, s := range b.samples() {
 		planned := float64(b.Run.Plan.Duration)
 		if s.Slices != nil {
 			planned = float64(len(s.Slices.Cycles)) * float64(b.Run.Plan.Slice)
 		}
 		if _, whole := s.Metrics[result.Transfers]; !whole && planned > 0 && s.Elapsed > 0 {
-			apart = append(apart, math.Abs(float64(s.Elapsed)/planned-1))
+			differences = append(differences, math.Abs(float64(s.Elapsed)/planned-1))
 		}
 	}
-	return stat.Median(apart), len(apart) > 0
+	return stat.Median(differences), len(differences) > 0
 }
 
-// generator is the part of a latency that the client itself made: its wake-up after
-// the kernel had the response, and its late sends. network_time has none of it.
+// generator returns the part of a latency that the load generator caused: its wake-up after
+// the kernel had received the response, and its late sends. network_time contains neither.
 func (b budget) generator() (relative float64, known bool) {
 	clock := b.at.Row().Clock
 	suffix := strings.TrimPrefix(b.at.Metric, clock)

@@ -8,20 +8,20 @@ import (
 // checkPrefix begins the environment keys of checks.
 const checkPrefix = "check."
 
-// checked is one result of a check.
+// CheckResult is one result of a check.
 type CheckResult struct {
 	Check, Contender, Case string
 	Word, Text             string
 }
 
-// Checks are the run's, ordered by key.
+// Checks returns the results of the run's checks, ordered by key.
 func (e *Evidence) Checks() []CheckResult {
 	var list []CheckResult
 	for _, key := range SortedKeys(e.Run.Environment) {
-		rest, is := strings.CutPrefix(key, checkPrefix)
-		check, rest, more := strings.Cut(rest, ".")
+		rest, isCheck := strings.CutPrefix(key, checkPrefix)
+		check, rest, hasCase := strings.Cut(rest, ".")
 		last := strings.LastIndexByte(rest, '.')
-		if !is || !more || last < 1 {
+		if !isCheck || !hasCase || last < 1 {
 			continue
 		}
 		word, text, _ := strings.Cut(e.Run.Environment[key], ":")
@@ -30,14 +30,14 @@ func (e *Evidence) Checks() []CheckResult {
 	return list
 }
 
-// sizes are what is known of a contender's packets, bytes; 0 is unknown.
+// sizes are the packet sizes of a contender, bytes; 0 is unknown.
 type sizes struct {
 	Pod  int // MTU of the pods' interface
 	Path int // largest packet that passes whole
 	Mss  int // payload of TCP's segments
 }
 
-// Effective is the largest packet that pods really send.
+// Effective returns the size of the largest packet that pods send.
 func (s sizes) Effective() int {
 	if s.Mss > 0 {
 		return s.Mss + TcpHeaders
@@ -45,7 +45,7 @@ func (s sizes) Effective() int {
 	return s.Pod
 }
 
-// Packets are the sizes of contenders, in the order of the keys.
+// Packets returns the packet sizes of contenders, and the contenders in the order of the keys.
 func (e *Evidence) Packets() (contenders []string, found map[string]*sizes) {
 	found = map[string]*sizes{}
 	note := func(contender, value string, set func(s *sizes, bytes int)) {
@@ -69,17 +69,17 @@ func (e *Evidence) Packets() (contenders []string, found map[string]*sizes) {
 		}
 	}
 	for _, key := range SortedKeys(e.Run.Environment) {
-		if contender, is := strings.CutPrefix(key, "pod.mtu."); is {
+		if contender, found := strings.CutPrefix(key, "pod.mtu."); found {
 			note(contender, e.Run.Environment[key], pod)
-		} else if contender, is := strings.CutPrefix(key, "pod.mss."); is {
+		} else if contender, found := strings.CutPrefix(key, "pod.mss."); found {
 			note(contender, e.Run.Environment[key], func(s *sizes, bytes int) { s.Mss = bytes })
 		}
 	}
 	return contenders, found
 }
 
-// UnderlayMTU is what the baseline sends where that is known, else the run's
-// setting; 0 is unknown.
+// UnderlayMTU returns the size of the baseline's largest packets if it is known, else the
+// run's setting "mtu"; 0 is unknown.
 func (e *Evidence) UnderlayMTU(found map[string]*sizes) int {
 	if own := found[e.Run.Baseline]; own != nil && own.Effective() > 0 {
 		return own.Effective()
@@ -93,6 +93,6 @@ const (
 	TcpHeaders = 20 + 32 // with timestamps
 )
 
-// MostWaste is the share of the underlay's packet that a pod's MTU may leave
-// unused beside the encapsulation.
+// MostWaste is the share of the underlay's MTU that may stay unused: neither the pods'
+// packets nor the encapsulation need it.
 const MostWaste = 0.02

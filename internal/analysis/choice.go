@@ -1,7 +1,6 @@
 package analysis
 
-// This file holds the shapes of a choice; recommend.go makes it, and
-// capability.go says what a need asks.
+// This file declares the types of a recommendation; package recommend makes it.
 
 // RecommendSchema names the version of the JSON form of a Recommendation.
 const RecommendSchema = "cnibench/recommend/1"
@@ -12,31 +11,31 @@ type Recommendation struct {
 	Schema   string   `json:"schema"`
 	Run      string   `json:"run"`
 	Baseline string   `json:"baseline"`
-	Part     string   `json:"part,omitempty"` // whose figures they are, as of a Result
+	Part     string   `json:"part,omitempty"` // as of a Result
 	Kernel   string   `json:"kernel"`
 	Emulated bool     `json:"emulated,omitempty"` // the kernel's CPU
 	Underlay string   `json:"underlay"`
 	Needs    []string `json:"needs"`
 	Weights  []Weight `json:"weights"`
 	Ranked   []Choice `json:"ranked"`  // best first
-	Lost     []Loss   `json:"lost"`    // what a need ruled out
-	Unknown  []Loss   `json:"unknown"` // what can't be scored, for want of figures
-	// Resamples is how many times rounds were drawn anew to count Wins.
+	Lost     []Loss   `json:"lost"`    // contenders that a need ruled out
+	Unknown  []Loss   `json:"unknown"` // contenders without the figures for a score
+	// Resamples is how often rounds were resampled to count Wins.
 	Resamples  int      `json:"resamples"`
 	Confidence float64  `json:"confidence"` // of the intervals
 	Firmness   Firmness `json:"firmness"`   // of the first place
-	// OtherWinner is the share of the weightings, each weight between half and twice what it is,
-	// under which another contender comes first; nil where there is nothing to weigh.
+	// OtherWinner is how often another contender comes first when every weight is changed at
+	// random to between half and twice its value, 0 to 1; nil if there is nothing to weigh.
 	OtherWinner *float64 `json:"other_winner,omitempty"`
-	// Alike are the first and those whose score is as good, within 2 %; empty
-	// where the first stands alone.
+	// Alike are the first contender and those with a score within 2 % of it; empty if
+	// there are no others.
 	Alike []string `json:"alike"`
-	// Ignored are the criteria that were given weight and have no figure.
+	// Ignored are the criteria with a weight and without a figure.
 	Ignored []string `json:"ignored"`
 	Notes   []string `json:"notes"`
-	// Apart is the same for contenders on other kernels or underlays or in a
-	// part of the run, which can't be ranked with these; what is lost and unknown
-	// stands above alone.
+	// Apart are recommendations for contenders on other kernels or underlays, or in a
+	// part of the run, which can't be ranked with these. Their Lost and Unknown are
+	// empty: this Recommendation's lists name all contenders.
 	Apart []Recommendation `json:"apart,omitempty"`
 }
 
@@ -63,16 +62,16 @@ type Weight struct {
 // Choice is a contender that meets every need.
 type Choice struct {
 	Contender string    `json:"contender"`
-	Score     float64   `json:"score"` // middle of the rounds' weighted geometric means of the ratios to the baseline, higher is better
+	Score     float64   `json:"score"` // middle, over rounds, of the weighted geometric mean of the ratios to the baseline; higher is better
 	CI        *Interval `json:"ci"`    // of the score, by the exact rank test
-	// Wins is the share of the resamples in which it came first, 0 to 1; those
-	// within 2 % of the best share a first place. Null where Firmness is untested.
+	// Wins is the share of the resamples in which the contender came first, 0 to 1;
+	// contenders within 2 % of the best share the win. Null if Firmness is untested.
 	Wins    *float64 `json:"wins"`
 	Terms   []Term   `json:"terms"`
 	Reasons []string `json:"reasons"`
 }
 
-// Term is what one criterion gave to a choice.
+// Term is one criterion's part in the score of a choice.
 type Term struct {
 	Criterion string    `json:"criterion"`
 	Weight    float64   `json:"weight"`
@@ -80,7 +79,7 @@ type Term struct {
 	CI        *Interval `json:"ci"`
 }
 
-// Loss is why a contender is out.
+// Loss says why a contender was ruled out.
 type Loss struct {
 	Contender string `json:"contender"`
 	Need      string `json:"need"`

@@ -8,20 +8,20 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// Closest is the contender whose figure is nearest among those that can't be told apart
-// from another, and what it takes to tell the two apart. Both figures are estimates:
-// docs/statistics.md.
+// Closest is, among the contenders that can't be told apart from a given one, the one with
+// the nearest figure, and how many rounds it takes to tell the two apart. MDD and
+// RoundsFor5 are estimates: docs/statistics.md.
 type Closest struct {
 	Contender string `json:"contender"`
 	// MDD is the smallest relative difference between the two that these rounds would show
-	// in four of five runs, 0.05 for 5 %; nil where they show none.
+	// in four of five runs, 0.05 for 5 %; nil if the rounds are too few to show any.
 	MDD *float64 `json:"mdd,omitempty"`
-	// RoundsFor5 is how many rounds would show one of 5 %; 0 where that can't be told.
+	// RoundsFor5 is how many rounds would show a difference of 5 %; 0 is unknown.
 	RoundsFor5 int `json:"rounds_for_5_percent,omitempty"`
 }
 
-// closest finds it for every contender of a place that stands for its step. Where rounds
-// are no pairs there is none.
+// closest returns the Closest of every contender of a place. There is none if the metric
+// is no headline, or if rounds are not paired.
 func (e *Evidence) closest(at Place, ranked map[string]Series, ranks map[string]Rank) map[string]*Closest {
 	all := map[string]*Closest{}
 	if !at.Row().Has(result.Headline) || e.Unpaired() {
@@ -31,11 +31,11 @@ func (e *Evidence) closest(at Place, ranked map[string]Series, ranks map[string]
 	for _, a := range names {
 		nearest, least := "", math.Inf(1)
 		for _, b := range names {
-			if a == b || !share(ranks[a].Groups, ranks[b].Groups) {
+			if a == b || !haveCommon(ranks[a].Groups, ranks[b].Groups) {
 				continue
 			}
-			if far := math.Abs(math.Log(e.Headline(at, a) / e.Headline(at, b))); far < least {
-				nearest, least = b, far
+			if distance := math.Abs(math.Log(e.Headline(at, a) / e.Headline(at, b))); distance < least {
+				nearest, least = b, distance
 			}
 		}
 		if nearest == "" {
@@ -51,6 +51,6 @@ func (e *Evidence) closest(at Place, ranked map[string]Series, ranks map[string]
 	return all
 }
 
-func share(a, b []string) bool {
+func haveCommon(a, b []string) bool {
 	return slices.ContainsFunc(a, func(letter string) bool { return slices.Contains(b, letter) })
 }

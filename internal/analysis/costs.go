@@ -1,7 +1,7 @@
 package analysis
 
-// Efficiency is what the traffic of one contender cost at one step, over the
-// valid rounds.
+// Efficiency is the cost of the traffic of one contender at one step, over the valid
+// rounds.
 type Efficiency struct {
 	Part      string   `json:"part,omitempty"` // as of a Result
 	Contender string   `json:"contender"`
@@ -10,22 +10,21 @@ type Efficiency struct {
 	Step      string   `json:"step"`
 	Path      string   `json:"path"`
 	Goodput   Estimate `json:"goodput"` // bit/s
-	// CPUPerGbit is CPU-seconds per Gbit, client and server together, every
-	// mode but idle: softirq, where a pod network does most of its work, is in.
+	// CPUPerGbit is CPU-seconds per Gbit of client and server together, in every mode
+	// that works: with softirq, where a pod network does most of its work.
 	CPUPerGbit *Estimate `json:"cpu_per_gbit"`
-	// Published is by the 2024 study's formula: the mean of client and server
-	// instead of their sum, the greatest of the rounds by the best goodput of
-	// the rounds; CPU-seconds per Gbit.
+	// Published is CPU-seconds per Gbit by the 2024 study's formula: the mean of client
+	// and server, the largest of all rounds, divided by the best goodput of all rounds.
 	Published *float64 `json:"cpu_per_gbit_published"`
-	// UserSystem is user and system only, the mean of client and server: all
-	// that some published results hold, and a lower bound, by which nobody is
-	// ranked.
+	// UserSystem is CPU-seconds per Gbit in the modes user and system only, the mean of
+	// client and server. Some published results have only these. It is a lower bound,
+	// and contenders are not ranked by it.
 	UserSystem *Estimate `json:"cpu_per_gbit_user_system,omitempty"`
-	// MemoryOverhead is bytes over the baseline, at this step.
+	// MemoryOverhead is the memory above the baseline's at this step, bytes.
 	MemoryOverhead *Estimate `json:"memory_overhead"`
 	Frontier       bool      `json:"frontier"` // by medians, no other contender of the step but the baseline has more goodput for less CPU
-	Cluster        int       `json:"cluster"`  // from 1; contenders of a number resemble each other; 0: the baseline, or no clusters were found
-	Energy         *Energy   `json:"energy"`   // null where it is neither measured nor can be estimated
+	Cluster        int       `json:"cluster"`  // from 1; contenders with the same number resemble each other; 0: the baseline, or no clusters were found
+	Energy         *Energy   `json:"energy"`   // null if it was not measured and can't be estimated
 }
 
 // Estimate is a median with its interval, which is nil with too few rounds.
@@ -34,7 +33,7 @@ type Estimate struct {
 	CI     *Interval `json:"ci"`
 }
 
-// Energy is what moving data took.
+// Energy is the energy that moving data took.
 type Energy struct {
 	JoulesPerGB float64 `json:"joules_per_gb"` // decimal gigabyte, client and server
 	Measured    bool    `json:"measured"`      // else an estimate
@@ -56,7 +55,7 @@ type Prices struct {
 	KWh       float64 // for energy
 }
 
-// Fleet is what pod networks would take of a fleet.
+// Fleet is what pod networks would cost a fleet.
 type Fleet struct {
 	Nodes    int        `json:"nodes"`
 	Gbps     float64    `json:"gbps"` // sent by each node, Gbit/s
@@ -65,14 +64,14 @@ type Fleet struct {
 	Rows     []FleetRow `json:"rows"` // the least cores first
 }
 
-// FleetRow is one contender's.
+// FleetRow is the cost of one contender.
 type FleetRow struct {
 	Contender string   `json:"contender"`
 	Kernel    string   `json:"kernel"`
 	Underlay  string   `json:"underlay"`
-	Cores     Estimate `json:"cores"`   // CPUs busy with the traffic, senders and receivers together
-	Memory    *float64 `json:"memory"`  // bytes over the baseline; null where nodes shared a machine or it was not measured
+	Cores     Estimate `json:"cores"`   // CPUs that the traffic keeps busy, senders and receivers together
+	Memory    *float64 `json:"memory"`  // above the baseline's, bytes; null if nodes shared a machine or it was not measured
 	Power     *float64 `json:"power"`   // W for the traffic, measured or estimated as the step's energy is; null without
 	Month     *float64 `json:"month"`   // price; null without prices
-	Reached   bool     `json:"reached"` // one pair of pods carried the traffic of a node
+	Reached   bool     `json:"reached"` // in the run, one pair of pods carried as much traffic as a node of the fleet sends
 }

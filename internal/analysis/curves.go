@@ -13,12 +13,12 @@ import (
 // beyond is how many values a percentile must have beyond it to be shown.
 const beyond = 10
 
-// carries says that a percentile has enough values beyond it.
+// carries says whether a percentile has enough values beyond it.
 func carries(count int64, percentile float64) bool {
 	return float64(count)*(100-percentile)/100 >= beyond-1e-6
 }
 
-// Curves are the pools' percentiles.
+// Curves returns a curve of percentiles for each pool.
 func Curves(pools []pool) []Curve {
 	list := []Curve{}
 	for _, p := range pools {
@@ -29,7 +29,7 @@ func Curves(pools []pool) []Curve {
 	return list
 }
 
-// merge adds the counts; the result takes every value that any of them can hold.
+// merge adds up histograms; the result can hold every value that any of them can hold.
 func merge(list []*hdrhistogram.Histogram) *hdrhistogram.Histogram {
 	lowest, highest, digits := int64(math.MaxInt64), int64(2), int64(1)
 	for _, h := range list {
@@ -44,7 +44,7 @@ func merge(list []*hdrhistogram.Histogram) *hdrhistogram.Histogram {
 	return merged
 }
 
-// curve reads the percentiles that the count carries; histograms hold
+// curve returns the percentiles that have enough values beyond them; histograms hold
 // nanoseconds.
 func curve(h *hdrhistogram.Histogram) Curve {
 	c := Curve{Count: h.TotalCount()}
@@ -56,8 +56,8 @@ func curve(h *hdrhistogram.Histogram) Curve {
 	return c
 }
 
-// curvePercentiles are spaced for an axis of nines, eight to each nine; those
-// that reports name are among them.
+// curvePercentiles returns percentiles for an axis of nines (90, 99, 99.9 …), eight for
+// each nine, and the percentiles that reports name.
 func curvePercentiles() []float64 {
 	var list []float64
 	for decade := 0; decade <= 5; decade++ {

@@ -6,16 +6,15 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// cycled is where contenders took slices in turns.
+// cycled is a place and a round in which contenders took slices in turns.
 type cycled struct {
 	Place
 	round int
 }
 
 // levelCycles replaces the figures of samples that were measured in slices by levels
-// over their cycles (stat.Cycled), so that the ratio of two contenders in a round is
-// that of a typical cycle, and what changed on the machine from cycle to cycle is
-// in neither.
+// over their cycles (stat.Cycled). The ratio of two contenders in a round then is the
+// ratio in a typical cycle: changes of the machine from cycle to cycle cancel out.
 func (e *Evidence) levelCycles() {
 	all := map[cycled]stat.Cycled{}
 	for _, s := range e.Valid {
@@ -40,8 +39,8 @@ func (e *Evidence) levelCycles() {
 	}
 }
 
-// byCycle is one value a cycle: the geometric mean where a contender has several
-// slices in it.
+// byCycle returns one value for each cycle: the geometric mean if a contender has
+// several slices in the cycle.
 func byCycle(cycles []int, values []float64) map[int]float64 {
 	logs, counts := map[int]float64{}, map[int]float64{}
 	for i, cycle := range cycles {

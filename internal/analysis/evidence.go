@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// Options are what the analysis can't learn from the run, and its levels. The
+// Options are facts that the run does not hold, and the levels of the statistics. The
 // zero value takes everything from the run.
 type Options struct {
 	Confidence float64      // of intervals; 0 is 0.95
@@ -20,15 +20,15 @@ type Options struct {
 	LineRate   unit.BitRate // of the underlay; 0 takes the setting "line-rate" of the plan
 	MTU        int          // of the underlay, bytes; 0 takes the setting "mtu", else 1500
 
-	// Catalogue is what the contenders promise, to judge their checks by.
+	// Catalogue is what the contenders claim; checks are judged against it.
 	Catalogue    []Capability
 	Traces       []Trace    // of the run's samples, as far as there are recordings
-	WattsPerCore float64    // of a busy core, to estimate energy where none was measured; 0: no estimate
-	Fleet        *FleetSize // to carry costs over to; nil: no fleet
+	WattsPerCore float64    // of a busy core, to estimate energy that was not measured; 0: no estimate
+	Fleet        *FleetSize // the fleet to compute costs for; nil: none
 	Prices       *Prices    // of the fleet; nil: none
 }
 
-// Complete fills in what is left out: from the plan, then from the defaults.
+// Complete fills in missing options: from the plan, then from the defaults.
 func (o Options) Complete(p *result.Plan) Options {
 	if p.Until > 0 {
 		o.Confidence = cmp.Or(o.Confidence, stat.StoppedConfidence)
@@ -46,23 +46,25 @@ func (o Options) Complete(p *result.Plan) Options {
 	return o
 }
 
-// Group is where contenders may be compared with each other.
+// Group is a kernel with an underlay: only contenders in one group are compared.
 type Group struct{ Kernel, Underlay string }
 
-// Place is where figures are compared: one metric of one step in a group.
+// Place is a metric of a step in a group: the figures of its contenders are compared.
 type Place struct {
 	Group
 	Step, Metric string
 }
 
-// With is the place of another metric at the same step.
+// With returns the place of another metric at the same step.
 func (at Place) With(metric string) Place { return Place{at.Group, at.Step, metric} }
 
 // Series is a contender's values at a place, by round.
 type Series map[int]float64
 
+// Rounds returns the rounds that have a value, in order.
 func (s Series) Rounds() []int { return slices.Sorted(maps.Keys(s)) }
 
+// Values returns the values in the order of rounds.
 func (s Series) Values() []float64 {
 	values := make([]float64, 0, len(s))
 	for _, round := range s.Rounds() {
@@ -71,31 +73,32 @@ func (s Series) Values() []float64 {
 	return values
 }
 
-// Evidence is a run arranged for analysis: what findings are made from.
+// Evidence is a run arranged for analysis; findings are made from it.
 type Evidence struct {
 	Facts
 	Faults  []result.Fault
 	Samples []result.Sample  // all, as sealed
-	Valid   []*result.Sample // those that count
+	Valid   []*result.Sample // the valid ones
 	Figures map[Place]map[string]Series
 	Pools   []pool
-	// percentiles of the pools, by contender; every place is in figures too.
+	// Percentiles of the pools, by contender; every place is in Figures, too.
 	Percentiles map[Place]map[string]percentile
 
 	Paths     map[string]string // by step
 	Results   []Result
 	Unknown   []string // metrics that the catalogue lacks
-	Groups    []Group  // that samples were taken in, by name
-	Places    []Place  // keys of figures, ordered
+	Groups    []Group  // in which samples were taken, by name
+	Places    []Place  // the keys of Figures, ordered
 	RankTests stat.RankTest
 	Splits    stat.SplitTest
 	Changes   stat.ChangeTest
-	byKey     map[result.Key]*result.Sample // the valid ones
+	byKey     map[result.Key]*result.Sample // valid samples
 
-	Measured map[result.Key]bool // samples of any verdict, all rounds as 0
+	Measured map[result.Key]bool // keys of all samples, valid or not; Round is 0
 	taken    map[takenStep]map[int]bool
 }
 
+// Collect arranges a recorded run for analysis.
 func Collect(rec *result.Record, opt Options) *Evidence {
 	e := &Evidence{
 		Facts: Facts{&rec.Run, opt}, Faults: rec.Faults, Samples: rec.Samples,
@@ -140,8 +143,8 @@ func Collect(rec *result.Record, opt Options) *Evidence {
 	return e
 }
 
-// Ended is the run with as many rounds as it took, where it was to end by itself
-// before all that its plan allows.
+// Ended returns the run with the number of rounds that it took, if its plan let it end
+// before all rounds.
 func Ended(run *result.Run, samples []result.Sample) *result.Run {
 	if run.Plan.Until <= 0 && run.Plan.MaxTime <= 0 {
 		return run
@@ -154,15 +157,15 @@ func Ended(run *result.Run, samples []result.Sample) *result.Run {
 	return &short
 }
 
-// sampleOf is the valid sample of a key, or nil.
+// ValidSample returns the valid sample of a key, or nil.
 func (e *Evidence) ValidSample(key result.Key) *result.Sample { return e.byKey[key] }
 
 func GroupOf(s *result.Sample) Group { return Group{s.Kernel, s.Underlay} }
 
-// add notes a value; of several for one round the first counts.
+// add adds a value. If a round has several values, the first counts.
 func (e *Evidence) add(s *result.Sample, metric string, v float64) {
 	if math.IsNaN(v) || math.IsInf(v, 0) || metric == result.Goodput && v <= 0 {
-		return // the verdict refuses such values; a file may hold them all the same
+		return // the verdict makes such samples invalid; an imported file may hold them
 	}
 	p := Place{GroupOf(s), s.Step, metric}
 	if e.Figures[p] == nil {
@@ -171,7 +174,7 @@ func (e *Evidence) add(s *result.Sample, metric string, v float64) {
 	if e.Figures[p][s.Contender] == nil {
 		e.Figures[p][s.Contender] = Series{}
 	}
-	if _, again := e.Figures[p][s.Contender][s.Round]; !again {
+	if _, exists := e.Figures[p][s.Contender][s.Round]; !exists {
 		e.Figures[p][s.Contender][s.Round] = v
 	}
 }
@@ -182,7 +185,7 @@ func (e *Evidence) TakenRounds(g Group, contender, step string) int {
 	return len(e.taken[takenStep{g, contender, step}])
 }
 
-// takenStep is where a contender takes samples.
+// takenStep is a contender at a step in a group.
 type takenStep struct {
 	Group
 	contender, step string
@@ -191,30 +194,30 @@ type takenStep struct {
 // Idle is the workload that loads nothing.
 const Idle = "idle"
 
-// addMemoryOverhead derives what a contender's nodes use more than the
-// baseline's in the same round when both are idle.
+// addMemoryOverhead derives how much more memory a contender's nodes use than the
+// baseline's nodes in the same round, both of them idle.
 func (e *Evidence) addMemoryOverhead() {
 	for _, s := range e.Valid {
 		used, measured := s.Metrics[result.MemoryUsed]
-		base, beside := e.BaseOfRound(e.Figures[Place{GroupOf(s), s.Step, result.MemoryUsed}][e.Run.Baseline], s.Round)
-		if s.Workload == Idle && s.Contender != e.Run.Baseline && measured && beside {
+		base, hasBase := e.BaseOfRound(e.Figures[Place{GroupOf(s), s.Step, result.MemoryUsed}][e.Run.Baseline], s.Round)
+		if s.Workload == Idle && s.Contender != e.Run.Baseline && measured && hasBase {
 			e.add(s, result.MemoryOverhead, used-base)
 		}
 	}
 }
 
-// addRetransmits derives the retransmits of a sample by GiB that it received: a network
-// that moves twice as much has twice as many chances to send again.
+// addRetransmits derives the retransmits per received GiB: twice the traffic gives twice
+// the occasions to retransmit.
 func (e *Evidence) addRetransmits(s *result.Sample) {
-	again, counted := s.Metrics[result.Retransmits]
+	segments, counted := s.Metrics[result.Retransmits]
 	seconds := cmp.Or(float64(s.Elapsed), float64(e.Run.Plan.Duration))
 	if gib := s.Metrics[result.Goodput] / 8 * seconds / (1 << 30); counted && gib > 0 {
-		e.add(s, result.RetransmitsPerGiB, again/gib)
+		e.add(s, result.RetransmitsPerGiB, segments/gib)
 	}
 }
 
-// figureResults makes one result of each contender at each place, in the
-// order group, step, metric, contender.
+// figureResults makes a result for each contender at each place, ordered by group,
+// step, metric and contender.
 func (e *Evidence) figureResults() []Result {
 	results := []Result{}
 	for _, p := range e.Places {
@@ -233,7 +236,7 @@ func (e *Evidence) figureResults() []Result {
 				Confidence: e.Opt.Confidence, Values: s.Values(), Ranked: ranked[contender] != nil, Groups: append([]string{}, ranks[contender].Groups...), Tier: ranks[contender].Tier,
 			}
 			if p.Metric == result.MemoryOverhead && e.Unpaired() {
-				r.CI = nil // it would leave the baseline's own noise out
+				r.CI = nil // it would lack the noise of the baseline
 			}
 			if pooled, ok := e.Percentiles[p][contender]; ok {
 				r.N, r.Count = max(r.N, pooled.rounds), pooled.count
@@ -250,7 +253,7 @@ func (e *Evidence) figureResults() []Result {
 	return results
 }
 
-// MedianInterval is that of the median, nil with too few values.
+// MedianInterval returns the interval of the median; nil with too few values.
 func MedianInterval(values []float64, confidence float64) *Interval {
 	in, err := stat.MedianInterval(values, confidence)
 	if err != nil {
@@ -259,8 +262,8 @@ func MedianInterval(values []float64, confidence float64) *Interval {
 	return &Interval{in.Low, in.High}
 }
 
-// orderedPlaces are the places of all figures: groups by name, steps as planned and others
-// after them, metrics as in the catalogue.
+// orderedPlaces returns the places of all figures: groups by name, steps in the plan's
+// order and others after them, metrics in the catalogue's order.
 func (e *Evidence) orderedPlaces() []Place {
 	metrics := map[string]int{}
 	for i, m := range result.Metrics() {
@@ -273,7 +276,7 @@ func (e *Evidence) orderedPlaces() []Place {
 	})
 }
 
-// CompareSteps orders steps as the plan has them, others after.
+// CompareSteps compares two steps by their order in the plan; others come after those.
 func (f *Facts) CompareSteps(a, b string) int {
 	position := func(id string) int {
 		i := slices.IndexFunc(f.Run.Plan.Steps, func(s result.Step) bool { return s.ID == id })
@@ -282,12 +285,12 @@ func (f *Facts) CompareSteps(a, b string) int {
 	return cmp.Or(cmp.Compare(position(a), position(b)), cmp.Compare(a, b))
 }
 
-// Ordered are the contenders of a map as the plan has them, others after.
+// Ordered returns the contenders of a map in the plan's order; others come after those.
 func (f *Facts) Ordered(contenders map[string]Series) []string {
 	return slices.SortedFunc(maps.Keys(contenders), f.CompareContenders)
 }
 
-// CompareContenders orders contenders as the plan has them, others after.
+// CompareContenders compares two contenders by their order in the plan; others come after those.
 func (f *Facts) CompareContenders(a, b string) int {
 	position := func(id string) int {
 		i := slices.IndexFunc(f.Run.Plan.Contenders, func(c result.Entry) bool { return c.ID == id })
@@ -296,7 +299,7 @@ func (f *Facts) CompareContenders(a, b string) int {
 	return cmp.Or(cmp.Compare(position(a), position(b)), cmp.Compare(a, b))
 }
 
-// orLast puts what was not found behind everything else.
+// orLast turns a negative index (not found) into the largest one.
 func orLast(index int) int {
 	if index < 0 {
 		return math.MaxInt

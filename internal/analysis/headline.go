@@ -10,11 +10,11 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// This file chooses the one figure that stands for a contender at a place.
-// Percentiles are never averaged: that of a latency is taken from the requests
-// of all rounds together.
+// This file chooses the one figure of a contender at a place that reports show.
+// Percentiles are never averaged: a latency percentile is that of the requests of all
+// rounds together.
 
-// pool is the requests of a contender's valid rounds on one clock of a step.
+// pool holds the requests of all valid rounds of a contender at a step, by one clock.
 type pool struct {
 	Group
 	Contender, Step, Clock string
@@ -55,7 +55,7 @@ func pools(valid []*result.Sample) []pool {
 	return list
 }
 
-// requestsOf are a histogram's values as stat takes them, in nanoseconds.
+// requestsOf returns a histogram's values, in nanoseconds, for package stat.
 func requestsOf(h *hdrhistogram.Histogram) stat.Requests {
 	var values []float64
 	var counts []int64
@@ -67,7 +67,7 @@ func requestsOf(h *hdrhistogram.Histogram) stat.Requests {
 	return stat.NewRequests(values, counts)
 }
 
-// percentile is a value of a pool, with what is behind it.
+// percentile is a percentile of a pool, with the requests that it comes from.
 type percentile struct {
 	seconds float64
 	rounds  int
@@ -76,7 +76,7 @@ type percentile struct {
 	byRound map[int]stat.Requests
 }
 
-// interval is that of the percentile of all rounds' requests; nil with too few rounds.
+// interval returns the percentile's interval; nil with too few rounds.
 func (p *percentile) interval(confidence float64) *Interval {
 	var rounds []stat.Requests
 	for _, round := range SortedKeys(p.byRound) {
@@ -89,19 +89,19 @@ func (p *percentile) interval(confidence float64) *Interval {
 	return &Interval{low / 1e9, high / 1e9}
 }
 
-// over is the ratio of the percentile to another, of the rounds that both have; nil
-// where there is none.
+// over returns the ratio of the percentile to the baseline's, from the rounds that both
+// have; nil if there is none.
 func (p *percentile) over(base percentile, confidence float64) *Comparison {
-	var values, beside []stat.Requests
+	var values, baseValues []stat.Requests
 	for _, round := range SortedKeys(p.byRound) {
 		if other, both := base.byRound[round]; both {
-			values, beside = append(values, p.byRound[round]), append(beside, other)
+			values, baseValues = append(values, p.byRound[round]), append(baseValues, other)
 		}
 	}
 	if len(values) == 0 {
 		return nil
 	}
-	s, chance := stat.QuantileRatio(values, beside, p.level, confidence)
+	s, chance := stat.QuantileRatio(values, baseValues, p.level, confidence)
 	c := bounded(s)
 	c.Pairs = len(values)
 	if len(values) > 1 {
@@ -110,13 +110,13 @@ func (p *percentile) over(base percentile, confidence float64) *Comparison {
 	return c
 }
 
-// roundsBeyond is how many rounds the requests beyond the percentile come from.
+// roundsBeyond returns from how many rounds the requests beyond the percentile come.
 func (p *percentile) roundsBeyond() float64 {
 	return stat.RoundsBeyond(slices.Collect(maps.Values(p.byRound)), p.level)
 }
 
-// addPercentiles notes the percentiles that reports name, as far as the count
-// of all rounds together carries them, and makes a place of each.
+// addPercentiles adds the percentiles that reports name, if all rounds together have
+// enough values beyond them, and a place in Figures for each.
 func (e *Evidence) addPercentiles() {
 	for _, p := range e.Pools {
 		for _, named := range result.Percentiles {
@@ -135,15 +135,15 @@ func (e *Evidence) addPercentiles() {
 				e.Figures[at] = map[string]Series{}
 			}
 			if e.Figures[at][p.Contender] == nil {
-				e.Figures[at][p.Contender] = Series{} // no single round carries it
+				e.Figures[at][p.Contender] = Series{} // no single round has enough values beyond it
 			}
 		}
 	}
 }
 
-// Headline is the figure that stands for a contender at a place: the
-// percentile of all rounds' requests together, without histograms that of a
-// middle round, of anything else the median of the rounds; NaN of none.
+// Headline returns the figure of a contender at a place that reports show: the median of
+// the rounds, or for a percentile that of all rounds' requests together (without
+// histograms: that of a middle round). It is NaN without values.
 func (e *Evidence) Headline(at Place, contender string) float64 {
 	if p, pooled := e.Percentiles[at][contender]; pooled {
 		return p.seconds

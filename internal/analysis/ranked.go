@@ -5,18 +5,18 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// MostLoss is the share of datagrams beyond which goodput says what was
-// dropped, not what the path carries.
+// MostLoss is the share of lost datagrams above which the goodput shows how many were
+// dropped, and not what the path carries.
 const MostLoss = 0.10
 
-// Row is the row of the place's metric in the catalogue.
+// Row returns the catalogue's row of the place's metric.
 func (at Place) Row() result.Metric {
 	m, _ := result.LookupMetric(at.Metric)
 	return m
 }
 
-// Ranked are the contenders of a place whose figures may be ranked: with
-// values of single rounds, and where the figures are what they say.
+// Ranked returns the contenders of a place that may be ranked: those with values of
+// single rounds whose figures describe the path.
 func (e *Evidence) Ranked(at Place, contenders map[string]Series) map[string]Series {
 	list := map[string]Series{}
 	if row := at.Row(); !row.Has(result.Ranked) || row.Name == result.Rate && e.Pace(at.Step) > 0 || row.Has(result.CPUTime) && e.Aliased(at.Step) {
@@ -30,8 +30,8 @@ func (e *Evidence) Ranked(at Place, contenders map[string]Series) map[string]Ser
 	return list
 }
 
-// Lossy says that a figure describes the sender and not the path, because too
-// many datagrams were lost, or because nobody counted the losses of UDP.
+// Lossy says whether a figure describes the sender and not the path, because too many
+// datagrams were lost, or because the losses of UDP were not counted.
 func (e *Evidence) Lossy(at Place, contender string) bool {
 	row := at.Row()
 	if row.Name != result.Goodput && row.Per == "" {

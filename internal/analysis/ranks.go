@@ -9,30 +9,31 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// Rank is where a contender stands among the others of a place.
+// Rank is the rank of a contender among the contenders of a place.
 type Rank struct {
-	// Groups are the letters of the groups that the contender is in, "a" the group of
-	// the best one. Contenders that share a letter cannot be told apart. A contender
-	// between two others can be in the group of each, so groups overlap.
+	// Groups are the letters of the contender's groups; "a" is the group of the best
+	// contender. Contenders that share a letter cannot be told apart. Groups overlap: a
+	// contender between two others can be in the groups of both.
 	Groups []string
-	// Tier is for readers of reports without groups: from the best median on, a
-	// contender that can be told apart from any member of the tier opens the next one.
+	// Tier is for readers of reports without groups. Contenders are taken in the order of
+	// their medians, the best first; one that can be told apart from a member of the
+	// current tier begins the next tier.
 	Tier int
 }
 
-// Ranks tells the contenders of one place apart. Rounds are paired: stat.Apart. Where
-// rounds of one number share nothing, every pair is compared by a Mann–Whitney test,
-// with Holm's correction over the pairs that have rounds enough for any difference.
-// Either way the chance of any false difference is at most alpha. A contender that no
-// number of values would tell from any other has no rank: one group of all would look
-// like a finding.
+// Ranks returns the ranks of the contenders of one place. Paired rounds are compared by
+// stat.Apart. Unpaired rounds are compared pair by pair with a Mann–Whitney test and Holm's
+// correction over the pairs that have enough rounds to show a difference. Either way the
+// chance of any false difference is at most alpha. A contender with too few rounds to
+// differ from any other has no rank: a single group of all contenders would look like a
+// finding.
 func (e *Evidence) Ranks(contenders map[string]Series, better string) map[string]Rank {
 	order := e.byMedian(contenders, better)
 	p := e.pairs(order, contenders)
 	apart := func(i, j int) bool { return p[i][j] <= e.Opt.Alpha }
 	order, apart = onlyTestable(order, p, apart)
 	ranks := make(map[string]Rank, len(order))
-	first, tier := 0, 1 // the tier's best member and its number
+	first, tier := 0, 1 // position of the tier's best member, number of the tier
 	for i, c := range order {
 		for member := first; member < i; member++ {
 			if apart(member, i) {
@@ -52,7 +53,7 @@ func (e *Evidence) Ranks(contenders map[string]Series, better string) map[string
 	return ranks
 }
 
-// byMedian are the contenders from the best median on.
+// byMedian returns the contenders ordered by median, the best first.
 func (e *Evidence) byMedian(contenders map[string]Series, better string) []string {
 	order := e.Ordered(contenders)
 	slices.SortStableFunc(order, func(a, b string) int {
@@ -64,8 +65,8 @@ func (e *Evidence) byMedian(contenders map[string]Series, better string) []strin
 	return order
 }
 
-// pairs are the adjusted p values of all pairs, by position in order; stat.Untestable
-// where a pair has too few rounds.
+// pairs returns the adjusted p values of all pairs, by position in order;
+// stat.Untestable for a pair with too few rounds.
 func (e *Evidence) pairs(order []string, contenders map[string]Series) [][]float64 {
 	if e.Unpaired() {
 		values := make([][]float64, len(order))
@@ -94,8 +95,8 @@ func (e *Evidence) pairs(order []string, contenders map[string]Series) [][]float
 	return stat.Apart(series, e.Opt.Alpha)
 }
 
-// onlyTestable leaves out the contenders that no pair can tell apart. One that
-// has the place for itself stays.
+// onlyTestable leaves out the contenders of which every pair has too few rounds. The only
+// contender of a place stays.
 func onlyTestable(order []string, p [][]float64, apart func(i, j int) bool) ([]string, func(i, j int) bool) {
 	var kept []int
 	for i := range order {
@@ -119,8 +120,8 @@ func letter(k int) string {
 	return letter(k/26-1) + letter(k%26)
 }
 
-// RoundsForRanks is how many rounds it takes before so many contenders can be told
-// apart at all. Paired rounds do not need more of them for more contenders.
+// RoundsForRanks returns the least number of rounds that can tell that many contenders
+// apart. With paired rounds the number is the same for two contenders and for many.
 func RoundsForRanks(contenders int, unpaired bool, alpha float64) int {
 	rounds := 1
 	if contenders < 2 {
@@ -137,8 +138,8 @@ func RoundsForRanks(contenders int, unpaired bool, alpha float64) int {
 	return rounds
 }
 
-// RoundsForContenders is how many rounds a run of so many contenders takes unless told
-// otherwise: enough to tell two apart, four times of five, that lie two standard deviations
-// of what a round does to one of them apart. More contenders are more pairs, and each pair
-// needs more to be no chance.
+// RoundsForContenders returns the default number of rounds for that many contenders: in four
+// of five runs they tell two contenders apart that differ by two standard deviations of the
+// noise of a round. More contenders need more rounds: with more pairs, chance differences
+// become more likely.
 func RoundsForContenders(contenders int) int { return stat.RoundsToTellApart(contenders) }

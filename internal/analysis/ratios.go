@@ -6,15 +6,15 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// This file gives figures as ratios to the baseline's: within rounds, or, of
-// a run whose rounds are no pairs, of all rounds to all.
+// This file computes ratios to the baseline: within rounds or, if a run's rounds are not
+// paired, of all rounds to all.
 
-// Unpaired says that rounds of the same number share nothing but that.
+// Unpaired says whether rounds of the same number were not measured together.
 func (e *Facts) Unpaired() bool { return e.Run.Plan.Unpaired }
 
-// BaseOf is where the baseline's figures for a place are. Where the baseline
-// was not to be measured on a path, which hosts without Services can't be, it
-// is the same load from pod to pod.
+// BaseOf returns the place of the baseline's figures for a place. If the plan left the
+// baseline out of the step, because hosts without Services do not have its path, that is
+// the step with the same load from pod to pod.
 func (e *Evidence) BaseOf(at Place) Place {
 	if e.leftOut(at.Step) && len(e.Figures[at][e.Run.Baseline]) == 0 {
 		if direct := e.Direct(at.Step); direct != "" && direct != at.Step {
@@ -24,28 +24,28 @@ func (e *Evidence) BaseOf(at Place) Place {
 	return at
 }
 
-// leftOut says that the plan may leave the baseline out of the step.
+// leftOut says whether the plan may leave the baseline out of the step.
 func (e *Facts) leftOut(step string) bool {
 	return e.Unpaired() || !e.Run.Plan.Takes(e.Run.Baseline, step)
 }
 
-// Compare is the ratio to the baseline with its interval and p, or the ratio
-// of the figures of all rounds together where no single round has both; nil
-// where a ratio can't be formed.
+// Compare returns the ratio to the baseline with its interval and p value. If no single
+// round has both figures, it is the ratio of the figures of all rounds together. It is nil
+// if no ratio can be formed.
 func (e *Evidence) Compare(at Place, contender string) *Comparison {
-	beside := e.BaseOf(at)
-	if e.Lossy(beside, e.Run.Baseline) {
+	baseAt := e.BaseOf(at)
+	if e.Lossy(baseAt, e.Run.Baseline) {
 		return nil
 	}
-	values, base := e.Figures[at][contender], e.Figures[beside][e.Run.Baseline]
-	pooled, both := e.Percentiles[at][contender], e.Percentiles[beside][e.Run.Baseline]
-	if pooled.seconds > 0 && both.seconds > 0 {
+	values, base := e.Figures[at][contender], e.Figures[baseAt][e.Run.Baseline]
+	pooled, basePooled := e.Percentiles[at][contender], e.Percentiles[baseAt][e.Run.Baseline]
+	if pooled.seconds > 0 && basePooled.seconds > 0 {
 		if e.Unpaired() {
 			if len(values) == 0 || len(base) == 0 {
-				return besideAt(at, beside, &Comparison{Ratio: pooled.seconds / both.seconds, Pairs: min(pooled.rounds, both.rounds)})
+				return withStep(at, baseAt, &Comparison{Ratio: pooled.seconds / basePooled.seconds, Pairs: min(pooled.rounds, basePooled.rounds)})
 			}
-		} else if c := pooled.over(both, e.Opt.Confidence); c != nil {
-			return besideAt(at, beside, c)
+		} else if c := pooled.over(basePooled, e.Opt.Confidence); c != nil {
+			return withStep(at, baseAt, c)
 		}
 	}
 	ratios, ok := e.Ratios(at, contender)
@@ -53,7 +53,7 @@ func (e *Evidence) Compare(at Place, contender string) *Comparison {
 		return nil
 	}
 	if e.Unpaired() {
-		return e.shift(base.Values(), values.Values(), at, beside)
+		return e.shift(base.Values(), values.Values(), at, baseAt)
 	}
 	c := bounded(stat.PairedShift(ratios, e.Opt.Confidence))
 	c.Pairs = len(ratios)
@@ -61,11 +61,11 @@ func (e *Evidence) Compare(at Place, contender string) *Comparison {
 		p := stat.SignedRank(ratios)
 		c.P = &p
 	}
-	return besideAt(at, beside, c)
+	return withStep(at, baseAt, c)
 }
 
-// HalfWidth is how far the interval reaches from its middle, as a share of the ratio;
-// infinite without an interval.
+// HalfWidth returns half the width of the interval as a share of the ratio; infinite
+// without an interval.
 func (c *Comparison) HalfWidth() float64 {
 	if c.CI == nil {
 		return math.Inf(1)
@@ -73,15 +73,15 @@ func (c *Comparison) HalfWidth() float64 {
 	return stat.HalfWidth(c.CI[0], c.CI[1])
 }
 
-// besideAt notes the step that stands in for that of the place.
-func besideAt(at, beside Place, c *Comparison) *Comparison {
-	if beside != at {
-		c.Step = beside.Step
+// withStep sets c.Step if the baseline's figures are those of another step.
+func withStep(at, baseAt Place, c *Comparison) *Comparison {
+	if baseAt != at {
+		c.Step = baseAt.Step
 	}
 	return c
 }
 
-// bounded is a shift as a comparison, with an interval if there are values enough.
+// bounded returns a shift as a Comparison, with an interval if there are enough values.
 func bounded(s stat.Shift) *Comparison {
 	c := &Comparison{Ratio: s.Ratio}
 	if s.Bounded() {
@@ -90,19 +90,19 @@ func bounded(s stat.Shift) *Comparison {
 	return c
 }
 
-// shift compares two samples of rounds that are no pairs.
-func (e *Evidence) shift(base, values []float64, at, beside Place) *Comparison {
+// shift compares all rounds of a contender with all of the baseline.
+func (e *Evidence) shift(base, values []float64, at, baseAt Place) *Comparison {
 	c := bounded(stat.RatioShift(base, values, e.Opt.Confidence))
 	c.Pairs = min(len(base), len(values))
 	if len(values) > 1 && len(base) > 1 {
 		p := e.RankTests.P(base, values)
 		c.P = &p
 	}
-	return besideAt(at, beside, c)
+	return withStep(at, baseAt, c)
 }
 
-// Ratios are a contender's to the baseline, within rounds, or of all rounds to
-// all. ok is false where there is none or one can't be formed.
+// Ratios returns a contender's ratios to the baseline: within rounds, or of all rounds to
+// all. ok is false if there are none or one of them can't be formed.
 func (e *Evidence) Ratios(at Place, contender string) (ratios []float64, ok bool) {
 	values, base := e.Figures[at][contender], e.Figures[e.BaseOf(at)][e.Run.Baseline]
 	if !e.Unpaired() {
@@ -119,8 +119,8 @@ func (e *Evidence) Ratios(at Place, contender string) (ratios []float64, ok bool
 	return ratios, len(ratios) > 0
 }
 
-// BaseOfRound is the baseline's value beside one of that round: the middle of
-// its rounds where they are no pairs.
+// BaseOfRound returns the baseline's value for that round; if rounds are not paired, the
+// median of all its rounds.
 func (e *Evidence) BaseOfRound(base Series, round int) (v float64, ok bool) {
 	if e.Unpaired() {
 		return stat.Median(base.Values()), len(base) > 0
@@ -129,13 +129,13 @@ func (e *Evidence) BaseOfRound(base Series, round int) (v float64, ok bool) {
 	return v, ok
 }
 
-// ZeroRounds are the rounds in which the baseline's value lets no ratio to it
-// be formed.
+// ZeroRounds returns the rounds in which the baseline's value is not above 0, so that no
+// ratio can be formed.
 func (e *Evidence) ZeroRounds(at Place, contender string) []int {
 	var rounds []int
-	from := e.Figures[e.BaseOf(at)][e.Run.Baseline]
-	for _, round := range from.Rounds() {
-		if _, beside := e.Figures[at][contender][round]; from[round] <= 0 && (beside || e.Unpaired()) {
+	base := e.Figures[e.BaseOf(at)][e.Run.Baseline]
+	for _, round := range base.Rounds() {
+		if _, measured := e.Figures[at][contender][round]; base[round] <= 0 && (measured || e.Unpaired()) {
 			rounds = append(rounds, round)
 		}
 	}

@@ -6,20 +6,18 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// wantedChange is the relative difference that reports name the rounds for.
+// wantedChange is the relative difference for which reports say how many rounds show it.
 const wantedChange = 0.05
 
-// resolution is the smallest relative difference that the rounds of a figure
-// would show, and how many rounds would show 5 %. A contender's noise is that
-// of its ratios to the baseline, as its p is, or that of both where rounds are
-// no pairs; the baseline's is its own, as if two runs were compared.
+// resolution returns the smallest relative difference that the rounds of a figure would
+// show, and how many rounds would show 5 %; see noise.
 func (e *Evidence) resolution(at Place, contender string) (mdd *float64, rounds int) {
 	sd, n, needs := e.noise(at, contender)
 	return detectable(sd, n, needs)
 }
 
-// detectable is the smallest relative difference that n rounds with noise of that standard
-// deviation would show, nil for none, and how many rounds would show 5 %.
+// detectable returns the smallest relative difference that n rounds with noise of that
+// standard deviation would show (nil: none), and how many rounds would show 5 %.
 func detectable(sd float64, n int, needs func(n int) float64) (mdd *float64, rounds int) {
 	if math.IsNaN(sd) {
 		return nil, 0
@@ -36,8 +34,10 @@ func detectable(sd float64, n int, needs func(n int) float64) (mdd *float64, rou
 	return &change, rounds
 }
 
-// noise is the standard deviation of the logarithms that a contender is tested
-// by, their number and what the test needs; NaN where it can't be told.
+// noise returns the standard deviation of the logarithms that a contender is tested by,
+// their number, and needs, which gives the least difference in standard deviations that n
+// values show. The noise of a contender is that of its ratios to the baseline or, if rounds
+// are not paired, that of both; the baseline's is its own. It is NaN if unknown.
 func (e *Evidence) noise(at Place, contender string) (sd float64, n int, needs func(n int) float64) {
 	values := e.Figures[at][contender].Values()
 	if contender == e.Run.Baseline {

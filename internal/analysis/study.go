@@ -19,8 +19,8 @@ const (
 	PictureMatrix  = "matrix"  // contenders by steps, each figure as per cent of the baseline's, in the colours of Bands
 	PictureFigures = "figures" // contenders by steps, the figures themselves beside the ratios
 	PictureLoad    = "load"    // one metric by rate, all underlays together, each contender as a ratio to the baseline on its own
-	PictureScatter = "scatter" // for each step, its CPU cost against memory over the baseline
-	PictureAgreed  = "agreed"  // our ratios and the study's: rank agreement, and who stands elsewhere
+	PictureScatter = "scatter" // for each step, CPU cost against memory above the baseline's
+	PictureAgreed  = "agreed"  // our ratios and the study's: rank agreement, and contenders whose places differ
 )
 
 // Picture is a drawing or a table of a study. Its words are the study's.
@@ -30,35 +30,34 @@ type Picture struct {
 	Note  string `yaml:"note"`
 	// Steps are ids or patterns such as http-350-*, in the order of the picture.
 	Steps []string `yaml:"steps"`
-	// Metric is the metric of load and figures; "" is the figure that tells most of
-	// each step.
+	// Metric is the metric of load and figures; "" is the headline of each step.
 	Metric string `yaml:"metric"`
-	// Contenders are the rows of figures, in order; none: all.
+	// Contenders are the rows of figures, in order; empty: all.
 	Contenders []string `yaml:"contenders"`
-	// Bands are the colours of matrix, the best first; the last has no limit.
+	// Bands are the colours of matrix, the best first; the last one's AtLeast is not used.
 	Bands []Band `yaml:"bands"`
 }
 
-// Band is a colour of a matrix: what is at least AtLeast of the baseline's.
+// Band is a colour of a matrix, for figures of at least AtLeast of the baseline's.
 type Band struct {
 	Color   string  `yaml:"color"`
 	Word    string  `yaml:"word"`
 	AtLeast float64 `yaml:"at_least"`
 }
 
-// Colors are those that a Band may have.
+// Colors returns the colours that a Band may have.
 func Colors() []string { return []string{"green", "yellow", "orange", "red"} }
 
-// Check says what is wrong with the picture.
+// Check returns what is wrong with the picture, or nil.
 func (p *Picture) Check() error {
 	kinds := []string{PictureMatrix, PictureFigures, PictureLoad, PictureScatter, PictureAgreed}
 	switch {
 	case !slices.Contains(kinds, p.Kind):
 		return fmt.Errorf("kind %q; there are %v", p.Kind, kinds)
 	case p.Title == "":
-		return fmt.Errorf("no title")
+		return fmt.Errorf("the picture has no title")
 	case len(p.Steps) == 0 && p.Kind != PictureAgreed:
-		return fmt.Errorf("no steps")
+		return fmt.Errorf("a picture of kind %s needs steps", p.Kind)
 	case p.Kind == PictureMatrix && len(p.Bands) == 0:
 		return fmt.Errorf("a matrix needs bands")
 	case p.Kind == PictureLoad && p.Metric == "":
@@ -75,7 +74,7 @@ func (p *Picture) Check() error {
 	return nil
 }
 
-// Band is the first band that holds the share of the baseline's, where more is better.
+// Band returns the first band whose AtLeast the share of the baseline's figure reaches.
 func (p *Picture) Band(share float64) Band {
 	for _, b := range p.Bands {
 		if share >= b.AtLeast {
@@ -85,7 +84,7 @@ func (p *Picture) Band(share float64) Band {
 	return p.Bands[len(p.Bands)-1]
 }
 
-// Of are the steps of the picture, in its order.
+// Of returns those of the steps that the picture shows, in its order.
 func (p *Picture) Of(steps []result.Step) []result.Step {
 	var out []result.Step
 	for _, pattern := range p.Steps {

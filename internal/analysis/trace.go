@@ -7,16 +7,16 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// Trace is what the nodes of one sample did second by second, as their
-// recorders saw it; whoever reads the run's files makes it.
+// Trace is what the recorders of one sample's nodes recorded, second by second. It is made
+// where the run's files are read.
 type Trace struct {
 	Part  string      `json:"-"` // as of a Result
 	Key   result.Key  `json:"-"`
 	Nodes []NodeTrace `json:"nodes"`
 }
 
-// NodeTrace is one node's. Every slice has a value for each of Times, or is
-// nil where nothing was recorded; a value that is missing is NaN.
+// NodeTrace is the trace of one node. Every slice has a value for each of Times, or is
+// nil if nothing was recorded; a missing value is NaN.
 type NodeTrace struct {
 	Node string `json:"node"` // client or server
 	// Times are the ends of the intervals, in seconds from the begin of the
@@ -24,18 +24,18 @@ type NodeTrace struct {
 	Times  []float64 `json:"times"`
 	Window float64   `json:"window"` // length of the measured window, s
 
-	CPU         map[string][]float64 `json:"cpu"`         // by mode, all CPUs together, CPU-seconds per second, idle left out
+	CPU         map[string][]float64 `json:"cpu"`         // by mode but idle, all CPUs together, CPU-seconds per second
 	Busiest     []float64            `json:"busiest"`     // share of the busiest CPU that was not idle, 0 to 1
 	Receive     []float64            `json:"receive"`     // bit/s into the node's uplink
 	Transmit    []float64            `json:"transmit"`    // bit/s out of it
 	Retransmits []float64            `json:"retransmits"` // TCP segments sent again, 1/s
 	Memory      []float64            `json:"memory"`      // bytes used
 
-	CPUs  int       `json:"cpus"`            // that CPU and Busiest are of; 0 where nothing was recorded
+	CPUs  int       `json:"cpus"`            // number of CPUs behind CPU and Busiest; 0 if nothing was recorded
 	Power []float64 `json:"power,omitempty"` // W of the CPU packages (RAPL)
 }
 
-// Within are the values of the intervals of the measured window.
+// Within returns the values of the intervals in the measured window.
 func (t *NodeTrace) Within(values []float64) []float64 {
 	const slack = 0.01 // s
 	var list []float64
@@ -47,6 +47,7 @@ func (t *NodeTrace) Within(values []float64) []float64 {
 	return list
 }
 
+// FiniteOnly returns the values that are neither NaN nor infinite.
 func FiniteOnly(values []float64) []float64 {
 	return slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// This file is how findings are worded.
+// This file has the words and lists that findings are made of.
 
-// in names the group in front of a sentence where there is more than one.
+// GroupPrefix returns the group's name for the begin of a sentence; "" if the run has one group.
 func (e *Evidence) GroupPrefix(g Group) string {
 	if len(e.Groups) < 2 {
 		return ""
@@ -21,8 +21,8 @@ func (e *Evidence) GroupPrefix(g Group) string {
 	return e.GroupName(g) + ": "
 }
 
-// name is what tells a group from the others: a kernel or underlay that all
-// have in common is left out.
+// GroupName returns what distinguishes a group from the others: a kernel or underlay that
+// all groups have is left out.
 func (e *Evidence) GroupName(g Group) string {
 	kernel, underlay := g.Kernel, g.Underlay
 	if !slices.ContainsFunc(e.Groups, func(o Group) bool { return o.Kernel != kernel }) {
@@ -45,7 +45,7 @@ func (g Group) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// groups are the groups that samples were taken in, by name.
+// groups returns the groups in which samples were taken, by name.
 func groups(samples []result.Sample) []Group {
 	set := map[Group]bool{}
 	for i := range samples {
@@ -56,7 +56,7 @@ func groups(samples []result.Sample) []Group {
 	})
 }
 
-// Rounds are those planned, or those that samples name where there are more.
+// Rounds returns the number of planned rounds, or the highest round of a sample if that is more.
 func (e *Evidence) Rounds() int {
 	rounds := e.Run.Plan.Rounds
 	for i := range e.Samples {
@@ -65,7 +65,7 @@ func (e *Evidence) Rounds() int {
 	return rounds
 }
 
-// RoundsText is "round 3" or "rounds 1, 2 and 5".
+// RoundsText returns "round 3" or "rounds 1, 2 and 5".
 func RoundsText(rounds []int) string {
 	words := make([]string, len(rounds))
 	for i, round := range rounds {
@@ -77,6 +77,7 @@ func RoundsText(rounds []int) string {
 	return "rounds " + AndList(words)
 }
 
+// AndList joins words with commas and a last "and".
 func AndList(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -85,15 +86,18 @@ func AndList(words []string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
+// Plural is unit.Plural.
 var Plural = unit.Plural
 
+// Percent returns a share with three digits, such as "12.5 %".
 func Percent(share float64) string {
 	return strconv.FormatFloat(share*100, 'g', 3, 64) + " %"
 }
 
+// SortedKeys returns the keys of a map in order.
 func SortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// each is a copy of the list, changed.
+// Changed returns a copy of the list with every element changed.
 func Changed[T any](list []T, change func(*T)) []T {
 	list = slices.Clone(list)
 	for i := range list {
@@ -102,10 +106,11 @@ func Changed[T any](list []T, change func(*T)) []T {
 	return list
 }
 
-func Count[T any](list []T, is func(T) bool) int {
+// Count returns how many elements of the list match.
+func Count[T any](list []T, matches func(T) bool) int {
 	n := 0
 	for _, x := range list {
-		if is(x) {
+		if matches(x) {
 			n++
 		}
 	}

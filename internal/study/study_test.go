@@ -61,7 +61,7 @@ func TestReadErrors(t *testing.T) {
 		"id: x|id: y":                               `id "y"; the file's name wants "x"`,
 		"suite: quick, |":                           "run.all has no suite",
 		"kind: figures|kind: chart":                 `kind "chart"; there are [matrix`,
-		"steps: [dts]|steps: []":                    "no steps",
+		"steps: [dts]|steps: []":                    "needs steps",
 		"kind: figures|kind: matrix":                "a matrix needs bands",
 		"kind: figures|kind: load":                  "a picture over rates needs a metric",
 		"steps: [dts]|steps: [dts], metric: godput": `metric "godput" is not in the catalogue`,
