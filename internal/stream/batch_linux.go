@@ -16,14 +16,14 @@ type message struct {
 	_      [4]byte
 }
 
-// batch is packets that one system call sends or receives.
+// batch holds the packets that one system call sends or receives.
 type batch struct {
 	messages [batchSize]message
 	vectors  [batchSize]unix.Iovec
 	buffers  [batchSize][]byte
 }
 
-// newBatch has room for packets of so many bytes.
+// newBatch returns a batch of packets of size bytes.
 func newBatch(size int) *batch {
 	b := &batch{}
 	for i := range b.messages {
@@ -38,13 +38,13 @@ func newBatch(size int) *batch {
 
 func newReceiveBatch() *batch { return newBatch(mostPacket) }
 
-// receive takes what has come, at most a batch, without waiting.
+// receive receives the packets that have arrived, at most a batch, without waiting.
 func (b *batch) receive(fd int) (n int, errno unix.Errno) {
 	got, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&b.messages)), batchSize, unix.MSG_DONTWAIT, 0, 0)
 	return int(got), errno
 }
 
-// packets are the first n packets.
+// packets iterates over the first n packets.
 func (b *batch) packets(n int) func(yield func(int, []byte) bool) {
 	return func(yield func(int, []byte) bool) {
 		for i := range n {
@@ -55,8 +55,8 @@ func (b *batch) packets(n int) func(yield func(int, []byte) bool) {
 	}
 }
 
-// send sends the first n packets, and waits while the socket has no room. It
-// returns how many were sent.
+// send sends the first n packets, and waits while the send buffer is full. It returns
+// how many it sent.
 func (b *batch) send(fd, n int, raw bool) (sent int, errno unix.Errno) {
 	call := unix.Syscall6
 	if raw {

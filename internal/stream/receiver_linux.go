@@ -8,30 +8,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// receiver counts what comes over one TCP connection, on a thread of its own. While
-// much comes it reads by raw calls, and has the kernel wake it for as much as comes in
-// lowWaterTime (SO_RCVLOWAT): woken for every frame, both sides would use a third more
-// CPU. It waits for the first byte by ordinary calls, which leave the processor to others.
+// receiver counts the bytes of one TCP connection, on a thread of its own. It waits for
+// the first byte with ordinary system calls, which leave Go's processor to others. While
+// bytes flow it reads with raw calls, and the kernel wakes it only when as many bytes have
+// arrived as usually do in lowWaterTime (SO_RCVLOWAT): if every frame woke it, both sides
+// would use a third more CPU.
 type receiver struct {
 	fd    int
 	count *atomic.Int64
 	raw   bool
-	most  int // bytes for which it is woken at most
+	most  int // bytes; the highest low-water mark
 
 	flowing  bool
-	lowWater int // bytes; 0 is the kernel's own, 1
-	bytes    int // since begun, in as many reads
-	reads    int
+	lowWater int // bytes; 0 is the kernel's default, 1
+	bytes    int // received since begun
+	reads    int // since begun
 	begun    time.Time
 }
 
 const (
 	lowWaterTime = 100 * time.Microsecond
 	mostLowWater = 128 << 10
-	readsToJudge = 256 // the rate by
+	readsToJudge = 256 // reads from one estimate of the rate to the next
 )
 
-// receive returns nil at the connection's end.
+// receive counts until the connection ends, and returns nil then.
 func (r *receiver) receive() error {
 	buffer := make([]byte, mostLowWater)
 	if r.raw {
@@ -44,7 +45,7 @@ func (r *receiver) receive() error {
 			r.count.Add(int64(n))
 			err = r.flow(n)
 		case errors.Is(err, unix.EAGAIN):
-			err = r.pause()
+			err = r.stopFlowing()
 		case errors.Is(err, unix.EINTR):
 			continue
 		case n == 0 && err == nil:
@@ -67,11 +68,11 @@ func (r *receiver) read(buffer []byte) (int, error) {
 	return n, nil
 }
 
-// flow notes that so much came.
+// flow counts n received bytes, and adapts the low-water mark to the rate.
 func (r *receiver) flow(n int) error {
 	if !r.flowing {
 		r.flowing, r.reads, r.bytes, r.begun = true, 0, 0, time.Now()
-		return r.patience(stopPatience)
+		return r.setReadTimeout(stopPatience)
 	}
 	r.bytes, r.reads = r.bytes+n, r.reads+1
 	if r.reads < readsToJudge {
@@ -80,17 +81,17 @@ func (r *receiver) flow(n int) error {
 	now := time.Now()
 	rate := float64(r.bytes) / now.Sub(r.begun).Seconds()
 	r.reads, r.bytes, r.begun = 0, 0, now
-	return r.wakeFor(int(min(rate*lowWaterTime.Seconds(), float64(r.most))))
+	return r.setLowWater(int(min(rate*lowWaterTime.Seconds(), float64(r.most))))
 }
 
-// pause goes back to waiting: nothing came for a while.
-func (r *receiver) pause() error {
+// stopFlowing is called when nothing has arrived for a while: the next read waits.
+func (r *receiver) stopFlowing() error {
 	r.flowing = false
-	return errors.Join(r.wakeFor(0), r.patience(0))
+	return errors.Join(r.setLowWater(0), r.setReadTimeout(0))
 }
 
-// wakeFor sets the low-water mark, if it is far from what it is.
-func (r *receiver) wakeFor(bytes int) error {
+// setLowWater sets the low-water mark, unless the current one is within a factor of two.
+func (r *receiver) setLowWater(bytes int) error {
 	if bytes > 0 && bytes < 2*r.lowWater && 2*bytes > r.lowWater || bytes == r.lowWater {
 		return nil
 	}
@@ -98,8 +99,8 @@ func (r *receiver) wakeFor(bytes int) error {
 	return unix.SetsockoptInt(r.fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT, max(1, bytes))
 }
 
-// patience is how long a read waits; 0 is for ever.
-func (r *receiver) patience(d time.Duration) error {
+// setReadTimeout sets how long a read waits; 0 is for ever.
+func (r *receiver) setReadTimeout(d time.Duration) error {
 	timeout := unix.NsecToTimeval(int64(d))
 	return unix.SetsockoptTimeval(r.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout)
 }

@@ -8,19 +8,19 @@ import (
 // ReportSchema names the JSON object that a Report is written as.
 const ReportSchema = "cnibench/stream/1"
 
-// Report is a slice as `cnibench load tcp-stream --json` prints it, or several that
-// Merge put together. Keys are result's metric names where there is one; units are
-// those of the catalogue.
+// Report is a slice as `cnibench load tcp-stream --json` prints it, or several slices that
+// Merge has merged. Keys are metric names of package result where there are such metrics,
+// with the same units.
 type Report struct {
 	Schema      string   `json:"schema"`
 	Target      string   `json:"target"`
 	Protocol    Protocol `json:"protocol"`
 	Connections int      `json:"connections"`
-	Window      int      `json:"window,omitempty"` // bytes, if capped
+	Window      int      `json:"window,omitempty"` // bytes; 0 is not limited
 	Duration    float64  `json:"duration"`         // s, by the receiver's clock
 	Goodput     float64  `json:"goodput"`          // bit/s, by the receiver's count and clock
-	// Parts are the goodput of each TCP connection (bit/s), in no particular order
-	// but the same in every slice.
+	// Parts are the goodput of each TCP connection (bit/s). Their order has no meaning,
+	// but is the same in every slice.
 	Parts        []float64 `json:"connection_goodput,omitempty"`
 	Retransmits  int64     `json:"retransmits"`   // TCP: segments
 	Packets      int64     `json:"packets"`       // UDP: received
@@ -30,7 +30,7 @@ type Report struct {
 	Interrupted  bool      `json:"interrupted"`
 }
 
-// NewReport reports a slice that cfg gave.
+// NewReport returns the report of a slice that was sent as cfg says.
 func NewReport(cfg Config, target string, s Slice) Report {
 	r := Report{
 		Schema: ReportSchema, Target: target, Protocol: cfg.Protocol, Connections: cmp.Or(cfg.Connections, 1), Window: cfg.Window,
@@ -46,11 +46,11 @@ func NewReport(cfg Config, target string, s Slice) Report {
 	return r
 }
 
-// Loss is the share of the packets that was lost, 0 to 1.
+// Loss returns the share of packets that were lost, 0 to 1.
 func (r Report) Loss() float64 { return Slice{Packets: r.Packets, Lost: r.Lost}.Loss() }
 
-// Merge returns what slices of one Sender measured together: counts are sums,
-// goodput is bytes by time, jitter the mean over time.
+// Merge returns one report of several slices of a Sender: counts are added up; goodput,
+// jitter and CPU time are means weighted by time.
 func Merge(slices []Report) (Report, error) {
 	if len(slices) == 0 {
 		return Report{}, errors.New("stream: no slices to merge")
@@ -58,10 +58,10 @@ func Merge(slices []Report) (Report, error) {
 	sum := slices[0]
 	sum.Parts = append([]float64(nil), sum.Parts...)
 	for _, s := range slices[1:] {
-		all := sum.Duration + s.Duration
-		mean := func(of *float64, its float64) {
-			if all > 0 {
-				*of = (*of*sum.Duration + its*s.Duration) / all
+		duration := sum.Duration + s.Duration
+		mean := func(of *float64, added float64) {
+			if duration > 0 {
+				*of = (*of*sum.Duration + added*s.Duration) / duration
 			}
 		}
 		mean(&sum.Goodput, s.Goodput)
@@ -74,7 +74,7 @@ func Merge(slices []Report) (Report, error) {
 		sum.Packets += s.Packets
 		sum.Lost += s.Lost
 		sum.Interrupted = sum.Interrupted || s.Interrupted
-		sum.Duration = all
+		sum.Duration = duration
 	}
 	return sum, nil
 }

@@ -28,16 +28,16 @@ type Sender struct {
 	release func() // of the threads' processors
 }
 
-// Patience for what takes a moment on a machine that works.
+// How long the Sender waits.
 const (
 	answerPatience = 10 * time.Second       // for the Sink's counts, which queue behind the data
-	stopPatience   = 100 * time.Millisecond // a blocked write looks after the stop signal so often
+	stopPatience   = 100 * time.Millisecond // for a write that blocks, until it checks whether to stop
 	drainPatience  = 2 * time.Second        // for the data of a slice to leave the send queues
-	dialPause      = 20 * time.Millisecond
+	dialPause      = 20 * time.Millisecond  // from one try to connect to the next
 )
 
-// Connect opens the connections. Errors: ErrConfig; a Sink that does not answer
-// within cfg.Wait (at least one try is made).
+// Connect opens the connections. Errors: ErrConfig, and a Sink that does not answer
+// within cfg.Wait. It tries at least once.
 func Connect(ctx context.Context, cfg Config) (*Sender, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -56,22 +56,22 @@ func (s *Sender) connect(ctx context.Context) error {
 	}
 	s.release = addProcessors(s.cfg.Connections)
 	for k := range s.cfg.Connections {
-		var sends sender
+		var sending sender
 		var err error
 		if s.cfg.Protocol == UDP {
-			sends, err = newPackets(s.cfg, s.token, k, k < mostRaw)
+			sending, err = newPackets(s.cfg, s.token, k, k < mostRaw)
 		} else {
-			sends, err = newBlocks(ctx, s.cfg, s.token, k < mostRaw)
+			sending, err = newBlocks(ctx, s.cfg, s.token, k < mostRaw)
 		}
 		if err != nil {
 			return err
 		}
-		s.threads = append(s.threads, startThread(sends, &s.stop))
+		s.threads = append(s.threads, startThread(sending, &s.stop))
 	}
 	return nil
 }
 
-// greet opens the session, and tries again while nobody listens.
+// greet opens the session. While nothing listens at the target, it tries again.
 func (s *Sender) greet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Wait+answerPatience)
 	defer cancel()
@@ -117,12 +117,12 @@ func (s *Sender) read(v any) error {
 		return err
 	}
 	if err := s.lines.Decode(v); err != nil {
-		return fmt.Errorf("no answer as a sink of cnibench gives it: %w", err)
+		return fmt.Errorf("no answer, or not that of `cnibench serve stream`: %w; is the address right, and the server of the same version?", err)
 	}
 	return nil
 }
 
-// counts asks the Sink.
+// counts asks the Sink for its counts.
 func (s *Sender) counts() (c counts, err error) {
 	if _, err := s.control.Write([]byte{'?'}); err != nil {
 		return c, err
@@ -130,9 +130,9 @@ func (s *Sender) counts() (c counts, err error) {
 	return c, s.read(&c)
 }
 
-// Slice sends on all connections for leadIn, which does not count, and then for
-// duration. Between slices the connections stay open and idle. begin and end, if
-// any, are called at the borders of what counts. ctx ends a slice early.
+// Slice sends on all connections for leadIn, which is not measured, and then for
+// duration. Between slices the connections stay open and idle. begin and end, if any,
+// are called at the begin and the end of duration. ctx ends a slice early.
 func (s *Sender) Slice(ctx context.Context, leadIn, duration time.Duration, begin, end func()) (Slice, error) {
 	out, err := s.slice(ctx, leadIn, duration, begin, end)
 	if err != nil {
@@ -169,7 +169,7 @@ func (s *Sender) slice(ctx context.Context, leadIn, duration time.Duration, begi
 	if err != nil {
 		return out, err
 	}
-	sentAgain, used := s.retransmits(), ownCPU()
+	retransmits, used := s.retransmits(), ownCPU()
 	call(begin)
 	wait(duration)
 	after, err := s.counts()
@@ -177,7 +177,7 @@ func (s *Sender) slice(ctx context.Context, leadIn, duration time.Duration, begi
 	if err != nil {
 		return out, err
 	}
-	out.Retransmits, out.CPU = s.retransmits()-sentAgain, ownCPU()-used
+	out.Retransmits, out.CPU = s.retransmits()-retransmits, ownCPU()-used
 	out.Elapsed = time.Duration(after.At - before.At)
 	out.Bytes = after.Bytes - before.Bytes
 	for k, n := range after.Connections {
@@ -187,13 +187,13 @@ func (s *Sender) slice(ctx context.Context, leadIn, duration time.Duration, begi
 		out.Connections = append(out.Connections, n)
 	}
 	out.Packets = after.Packets - before.Packets
-	// Packets of before the slice that come late count as received within it.
+	// Packets that were sent before the slice and arrive within it count as received.
 	out.Lost = max(0, after.Sent-before.Sent-out.Packets)
 	out.Jitter = time.Duration(after.Jitter)
 	return out, nil
 }
 
-// ownCPU is the CPU time of this process so far.
+// ownCPU returns the CPU time of this process so far.
 func ownCPU() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts); err != nil {
@@ -210,18 +210,18 @@ func call(f func()) {
 
 func (s *Sender) retransmits() (sum int64) {
 	for _, t := range s.threads {
-		sum += t.sends.retransmits()
+		sum += t.sender.retransmits()
 	}
 	return sum
 }
 
-// drain waits until what was sent has left, so that it does not run into the next
-// slice.
+// drain waits until the send queues are empty, so that no data of this slice is sent in
+// the next one.
 func (s *Sender) drain() error {
 	for until := time.Now().Add(drainPatience); ; time.Sleep(200 * time.Microsecond) {
 		queued := 0
 		for _, t := range s.threads {
-			n, err := t.sends.queued()
+			n, err := t.sender.queued()
 			if err != nil {
 				return err
 			}
@@ -252,38 +252,38 @@ func (s *Sender) Close() error {
 
 // sender sends over one connection, from a thread of its own.
 type sender interface {
-	// send sends a piece. It returns nil after stopPatience without progress, too.
+	// send sends a block or a batch. After stopPatience without progress it returns nil.
 	send() error
-	begin() // of a slice
+	begin() // is called when a slice begins
 	retransmits() int64
 	queued() (bytes int, err error)
 	close() error
 }
 
-// thread sends over one connection whenever it is told to.
+// thread sends over one connection while a slice lasts.
 type thread struct {
-	sends sender
-	start chan struct{} // begins a slice; closed: the thread ends
-	done  chan error    // the slice is over
-	ended chan error
+	sender sender
+	start  chan struct{} // a value begins a slice; closing it ends the thread
+	done   chan error    // the error of a slice, or nil, when it is over
+	ended  chan error    // the error of closing the connection, or nil
 }
 
-func startThread(sends sender, stop *atomic.Bool) *thread {
-	t := &thread{sends: sends, start: make(chan struct{}), done: make(chan error, 1), ended: make(chan error, 1)}
+func startThread(sending sender, stop *atomic.Bool) *thread {
+	t := &thread{sender: sending, start: make(chan struct{}), done: make(chan error, 1), ended: make(chan error, 1)}
 	go func() {
 		// Never unlocked: the thread, with its timer slack, ends with the goroutine.
 		runtime.LockOSThread()
-		// Best effort: a coarser timer only makes paced packets later.
+		// Best effort: without it timers are coarser, and paced packets later.
 		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 		for range t.start {
-			sends.begin()
+			sending.begin()
 			var err error
 			for err == nil && !stop.Load() {
-				err = sends.send()
+				err = sending.send()
 			}
 			t.done <- err
 		}
-		t.ended <- sends.close()
+		t.ended <- sending.close()
 	}()
 	return t
 }
@@ -293,7 +293,7 @@ type blocks struct {
 	conn  *net.TCPConn
 	fd    int
 	block []byte
-	file  int // the block as a file in memory, for zero copy; or -1
+	file  int // descriptor of the block as a file in memory, for zero copy; -1: none
 	raw   bool
 }
 
@@ -314,7 +314,7 @@ func newBlocks(ctx context.Context, cfg Config, session token, raw bool) (sender
 	if err := unix.SetsockoptTimeval(b.fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &timeout); err != nil {
 		return nil, errors.Join(os.NewSyscallError("setsockopt SO_SNDTIMEO", err), b.close())
 	}
-	// Closing resets: no port stays in TIME_WAIT, and nobody waits for the queue.
+	// Closing resets the connection: no port stays in TIME_WAIT, and close does not wait for the send queue.
 	if err := unix.SetsockoptLinger(b.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}); err != nil {
 		return nil, errors.Join(os.NewSyscallError("setsockopt SO_LINGER", err), b.close())
 	}
@@ -323,7 +323,7 @@ func newBlocks(ctx context.Context, cfg Config, session token, raw bool) (sender
 			_, err = unix.Write(b.file, b.block)
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("a file in memory for zero copy: %w", err), b.close())
+			return nil, errors.Join(fmt.Errorf("make the file in memory for zero copy: %w", err), b.close())
 		}
 	}
 	return b, nil
@@ -409,7 +409,7 @@ func newPackets(cfg Config, session token, connection int, raw bool) (sender, er
 
 func (p *packets) begin() { p.due = time.Now() }
 
-// send sends what is due, at most a batch, and waits for what is due next.
+// send sends the packets that are due, at most a batch; if none is due, it waits for the next.
 func (p *packets) send() error {
 	now, n := time.Now(), batchSize
 	if p.pace > 0 {
@@ -430,7 +430,7 @@ func (p *packets) send() error {
 	sent, errno := p.batch.send(p.fd, n, p.raw)
 	p.sequence += uint64(sent)
 	switch errno {
-	case 0, unix.EAGAIN, unix.EINTR, unix.ENOBUFS, unix.ECONNREFUSED: // the last one is of an earlier packet
+	case 0, unix.EAGAIN, unix.EINTR, unix.ENOBUFS, unix.ECONNREFUSED: // the Sink refused an earlier packet
 		return nil
 	}
 	return os.NewSyscallError("sendmmsg", errno)

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sink receives what Senders send, on one TCP and one UDP port of the same number.
+// Sink receives the data of Senders, on a TCP and a UDP port of the same number.
 type Sink struct {
 	listener *net.TCPListener
 	packets  *net.UDPConn
@@ -29,21 +29,21 @@ type Sink struct {
 	sessions map[token]*session
 }
 
-// Bounds of what strangers can make a Sink hold.
+// Limits on the memory and time that strangers can cost a Sink.
 const (
 	mostSessions     = 256
 	preamblePatience = 5 * time.Second
 )
 
-// receiveBuffer is what the UDP socket asks for, so that a pause of the receiving
-// thread loses nothing; the kernel gives at most net.core.rmem_max.
+// receiveBuffer is the receive buffer that the UDP socket asks for, bytes: a pause of the
+// receiving thread then loses no packets. The kernel gives at most net.core.rmem_max.
 const receiveBuffer = 8 << 20
 
-// NewSink listens on address, host:port. Port 0 takes a port that is free for
-// both protocols. Serve receives.
+// NewSink listens on address, host:port. Port 0 chooses a port that is free for both
+// protocols. Call Serve to receive.
 func NewSink(address string) (*Sink, error) {
-	var taken error
-	for range 8 { // a free TCP port may be taken as a UDP port
+	var failed error
+	for range 8 { // the UDP port of a free TCP port may be taken
 		listener, err := net.Listen("tcp", address)
 		if err != nil {
 			return nil, fmt.Errorf("stream: %w", err)
@@ -51,15 +51,15 @@ func NewSink(address string) (*Sink, error) {
 		at := listener.Addr().(*net.TCPAddr)
 		packets, err := net.ListenUDP("udp", &net.UDPAddr{IP: at.IP, Port: at.Port, Zone: at.Zone})
 		if err == nil {
-			_ = packets.SetReadBuffer(receiveBuffer) // best effort: packets that find no room count as lost
+			_ = packets.SetReadBuffer(receiveBuffer) // best effort: packets that do not fit in the buffer count as lost
 			return &Sink{listener: listener.(*net.TCPListener), packets: packets, started: time.Now(), sessions: map[token]*session{}}, nil
 		}
-		taken = errors.Join(err, listener.Close())
+		failed = errors.Join(err, listener.Close())
 		if _, port, _ := net.SplitHostPort(address); port != "0" {
 			break
 		}
 	}
-	return nil, fmt.Errorf("stream: %w", taken)
+	return nil, fmt.Errorf("stream: %w", failed)
 }
 
 // Addr is where the Sink listens, for both protocols.
@@ -89,13 +89,13 @@ func (s *Sink) Serve(ctx context.Context) error {
 			return nil
 		}
 		all.Go(func() {
-			// What goes wrong on a connection ends that connection; its sender sees it.
+			// An error ends this connection only, which its sender notices.
 			_ = s.take(ctx, conn)
 		})
 	}
 }
 
-// take serves one TCP connection to its end.
+// take serves one TCP connection until it ends.
 func (s *Sink) take(ctx context.Context, conn *net.TCPConn) error {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { hangUp(conn) })()
@@ -115,15 +115,15 @@ func (s *Sink) take(ctx context.Context, conn *net.TCPConn) error {
 	case dataKind:
 		session := s.session(token(preamble[4:12]))
 		if session == nil {
-			return errors.New("no such session")
+			return errors.New("the session of this connection is unknown or over")
 		}
 		return session.receive(conn, int(binary.BigEndian.Uint32(preamble[12:])))
 	default:
-		return fmt.Errorf("a preamble %q", kind)
+		return fmt.Errorf("a preamble %q of no known kind", kind)
 	}
 }
 
-// control opens a session, and ends it with the connection.
+// control opens a session, which ends when the control connection does.
 func (s *Sink) control(conn *net.TCPConn) error {
 	var hello greeting
 	_, _ = rand.Read(hello.Token[:]) // never fails
@@ -131,7 +131,7 @@ func (s *Sink) control(conn *net.TCPConn) error {
 	s.mu.Lock()
 	if len(s.sessions) >= mostSessions {
 		s.mu.Unlock()
-		return errors.New("too many sessions")
+		return fmt.Errorf("%d sessions are open, which is the most", mostSessions)
 	}
 	s.sessions[hello.Token] = session
 	s.mu.Unlock()
@@ -145,8 +145,8 @@ func (s *Sink) control(conn *net.TCPConn) error {
 	if err := lines.Encode(hello); err != nil {
 		return err
 	}
-	for asked := bufio.NewReaderSize(conn, 16); ; {
-		if _, err := asked.ReadByte(); err != nil {
+	for requests := bufio.NewReaderSize(conn, 16); ; {
+		if _, err := requests.ReadByte(); err != nil {
 			return err
 		}
 		if err := lines.Encode(session.counts(s.started)); err != nil {
@@ -161,7 +161,7 @@ func (s *Sink) session(t token) *session {
 	return s.sessions[t]
 }
 
-// session is what one Sender has sent.
+// session counts the data of one Sender.
 type session struct {
 	ended chan struct{} // closed with the control connection
 
@@ -172,7 +172,7 @@ type session struct {
 	packetBytes int64
 }
 
-// counts are the session's at this moment.
+// counts returns the session's counts at this moment.
 func (s *session) counts(since time.Time) counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,15 +188,15 @@ func (s *session) counts(since time.Time) counts {
 	return c
 }
 
-// receive counts what comes on a data connection until the connection or its
-// session ends. A thread of its own reads by blocking calls: with Go's poller
-// every pause would cost two more system calls.
+// receive counts the bytes of a data connection until the connection or its session
+// ends. It reads with blocking calls on a thread of its own: Go's poller would need two
+// more system calls for every pause.
 func (s *session) receive(conn *net.TCPConn, window int) error {
 	count := new(atomic.Int64)
 	s.mu.Lock()
 	if len(s.streams) >= mostStream {
 		s.mu.Unlock()
-		return errors.New("too many connections")
+		return fmt.Errorf("the session has %d connections, which is the most", mostStream)
 	}
 	position := len(s.streams)
 	s.streams = append(s.streams, count)
@@ -230,12 +230,12 @@ func (s *session) receive(conn *net.TCPConn, window int) error {
 
 // flow is one UDP connection as the Sink sees it.
 type flow struct {
-	sent    int64 // the highest sequence number and one
-	transit int64 // of the packet before, nanoseconds between two clocks
-	jitter  float64
+	sent    int64   // the highest sequence number plus one
+	transit int64   // of the packet before, nanoseconds, by the clocks of both sides
+	jitter  float64 // nanoseconds
 }
 
-// count notes a packet.
+// count counts a packet.
 func (s *session) count(packet []byte, now int64) {
 	connection := binary.BigEndian.Uint32(packet[8:])
 	sequence := int64(binary.BigEndian.Uint64(packet[16:]))
@@ -273,7 +273,7 @@ func (s *Sink) receivePackets() error {
 			switch errno {
 			case 0:
 			case unix.EAGAIN:
-				return false // Go's poller waits
+				return false // Go's poller waits for more packets
 			case unix.EINTR, unix.ECONNREFUSED:
 				continue
 			default:
@@ -288,7 +288,7 @@ func (s *Sink) receivePackets() error {
 				if t := token(packet[:8]); session == nil || t != last {
 					session, last = s.session(t), t
 				}
-				if session != nil { // else a stranger's, or of a session that is over
+				if session != nil { // nil: the token is of no session, or of one that is over
 					session.count(packet, now)
 				}
 			}
@@ -300,8 +300,8 @@ func (s *Sink) receivePackets() error {
 	return errors.Join(failed, err)
 }
 
-// blocking is another descriptor of the connection, for blocking calls. The caller
-// closes it, and conn.
+// blocking returns another descriptor of the connection, for blocking calls. The caller
+// closes both the descriptor and conn.
 func blocking(conn syscall.Conn) (fd int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -309,7 +309,7 @@ func blocking(conn syscall.Conn) (fd int, err error) {
 	}
 	var failed error
 	err = raw.Control(func(own uintptr) {
-		// Both descriptors share the mode: from here on nobody reads or writes through conn.
+		// Both descriptors share the blocking mode, so conn must not be read or written from here on.
 		if fd, failed = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0); failed == nil {
 			failed = unix.SetNonblock(fd, false)
 		}
@@ -319,6 +319,6 @@ func blocking(conn syscall.Conn) (fd int, err error) {
 
 // hangUp ends both directions, so that a blocking read or write returns.
 func hangUp(conn *net.TCPConn) {
-	_ = conn.CloseRead() // fails where the peer has ended the connection, which is the aim
+	_ = conn.CloseRead() // fails if the peer has ended the connection, which is as good
 	_ = conn.CloseWrite()
 }

@@ -1,8 +1,8 @@
 // Package stream sends as much as a path carries, over TCP or UDP, and counts what
-// arrives: a Sink receives and counts, a Sender connects to a Sink, sends in slices
-// and asks the Sink for its counts at the borders of each slice. Goodput therefore
-// comes from the receiver's count and the receiver's clock. The package knows no
-// arena and no workload. Next: sink_linux.go, then sender_linux.go.
+// arrives. A Sink receives and counts. A Sender connects to a Sink, sends in slices,
+// and asks the Sink for its counts at the begin and the end of each slice: goodput
+// comes from the receiver's count and clock. The package knows no arena and no
+// workload. Next: sink_linux.go, then sender_linux.go.
 package stream
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// Protocol is what a Sender sends by.
+// Protocol is the transport protocol of a stream.
 type Protocol string
 
 // The protocols.
@@ -25,19 +25,19 @@ const (
 	UDP Protocol = "udp"
 )
 
-// Config says what a Sender sends, and where to.
+// Config says what a Sender sends, and to which Sink.
 type Config struct {
 	Protocol    Protocol
-	Target      netip.AddrPort // of a Sink
+	Target      netip.AddrPort // the Sink
 	Connections int            // each has a sending thread of its own; 0 is 1
-	// Size is what one write takes in bytes: of TCP a block (0 is 128 KiB), of UDP the
-	// payload of a packet (0 is 1400).
+	// Size is the size of one write in bytes: over TCP of a block (0 is 128 KiB), over
+	// UDP the payload of a packet (0 is 1400).
 	Size int
-	// Window is the most that may be under way on a TCP connection, in bytes
+	// Window is the most unacknowledged data on a TCP connection, in bytes
 	// (TCP_WINDOW_CLAMP at the receiver); 0 leaves the window to the kernel.
 	Window   int
 	ZeroCopy bool          // TCP: send from page cache (sendfile) instead of copying from memory
-	Rate     unit.BitRate  // UDP: payload over all connections; 0 sends as fast as possible
+	Rate     unit.BitRate  // UDP: payload on all connections together; 0 sends as fast as possible
 	Wait     time.Duration // how long to try to connect, for a Sink that is just starting
 }
 
@@ -81,27 +81,27 @@ func (c Config) complete() (Config, error) {
 	case c.Connections < 1 || c.Connections > mostStream:
 		return wrong("%d connections; from 1 to %d are possible", c.Connections, mostStream)
 	case c.Size < least || c.Size > most:
-		return wrong("%d bytes a write; %s takes from %d to %d", c.Size, c.Protocol, least, most)
+		return wrong("a size of %d bytes; one write over %s takes from %d to %d", c.Size, c.Protocol, least, most)
 	case c.Window < 0 || c.Rate < 0 || c.Wait < 0:
-		return wrong("a negative window, rate or time")
+		return wrong("a negative window, rate or wait; 0 is the least")
 	}
 	return c, nil
 }
 
-// Slice is what arrived within one slice.
+// Slice is the result of one slice.
 type Slice struct {
 	Elapsed     time.Duration // between the Sink's two counts, by the Sink's clock
 	Bytes       int64         // application bytes received
-	Connections []int64       // the same by connection, in no particular order; TCP only
+	Connections []int64       // bytes by connection, in no particular order; TCP only
 	Retransmits int64         // TCP: segments sent again within the slice (TCP_INFO tcpi_total_retrans)
 	Packets     int64         // UDP: received
 	Lost        int64         // UDP: sent between the first and the last packet of the slice, and not received
-	Jitter      time.Duration // UDP: RFC 3550's, at the end of the slice, the mean over connections
-	CPU         time.Duration // that this process used meanwhile, on all its threads
+	Jitter      time.Duration // UDP: as in RFC 3550, at the end of the slice, the mean over connections
+	CPU         time.Duration // time of all threads of this process within the slice
 	Interrupted bool          // the slice ended early because its context did
 }
 
-// Goodput is what was received per second.
+// Goodput returns the received bits per second.
 func (s Slice) Goodput() unit.BitRate {
 	if s.Elapsed <= 0 {
 		return 0
@@ -109,7 +109,7 @@ func (s Slice) Goodput() unit.BitRate {
 	return unit.BitRate(float64(s.Bytes) * 8 / s.Elapsed.Seconds())
 }
 
-// Loss is the share of the packets that was lost, 0 to 1.
+// Loss returns the share of packets that were lost, 0 to 1.
 func (s Slice) Loss() float64 {
 	if s.Packets+s.Lost <= 0 {
 		return 0
@@ -117,11 +117,11 @@ func (s Slice) Loss() float64 {
 	return float64(s.Lost) / float64(s.Packets+s.Lost)
 }
 
-// This is how the two sides talk. Every TCP connection to a Sink opens with a
-// preamble. A control connection then gets a line with the session's token, and for
-// every byte that it sends a line with the counts, both JSON. A data connection
-// names its session's token and is counted from the next byte on. A UDP packet
-// opens with a header that names the token.
+// The protocol between Sender and Sink: every TCP connection begins with a preamble. On
+// a control connection the Sink sends a line with the session's token, and then a line
+// with the counts for every byte that it receives, both in JSON. On a data connection
+// the preamble holds the token, and every byte after it counts. A UDP packet begins with
+// a header that holds the token.
 const (
 	preambleSize = 16 // kind, token, window as big-endian uint32
 	controlKind  = "CNB?"
@@ -140,17 +140,17 @@ func (t token) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(
 
 func (t *token) UnmarshalText(text []byte) error {
 	if n, err := hex.Decode(t[:], text); err != nil || n != len(t) || len(text) != 2*len(t) {
-		return fmt.Errorf("%q is no session's token", text)
+		return fmt.Errorf("%q is no token of a session: want %d hexadecimal digits", text, 2*len(t))
 	}
 	return nil
 }
 
-// greeting is the first line that a Sink sends.
+// greeting is the first line that a Sink sends on a control connection.
 type greeting struct {
 	Token token `json:"token"`
 }
 
-// counts are a session's, since it began.
+// counts are the counts of a session since it began.
 type counts struct {
 	At          int64   `json:"at"` // the Sink's steady clock, nanoseconds
 	Bytes       int64   `json:"bytes"`

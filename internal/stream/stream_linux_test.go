@@ -142,7 +142,7 @@ func TestEveryByteCounts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sent := acked(t, s.threads[0].sends.(*blocks))
+		sent := acked(t, s.threads[0].sender.(*blocks))
 		if c.Bytes > 0 && sent == c.Bytes {
 			return
 		}
@@ -272,7 +272,7 @@ func TestNotASink(t *testing.T) {
 		_ = conn.Close()
 	})
 	_, err = Connect(context.Background(), Config{Protocol: TCP, Target: netip.MustParseAddrPort(other.Addr().String())})
-	if err == nil || !strings.Contains(err.Error(), "no answer as a sink of cnibench gives it") {
+	if err == nil || !strings.Contains(err.Error(), "no answer, or not that of `cnibench serve stream`") {
 		t.Errorf("%v", err)
 	}
 	_ = other.Close()

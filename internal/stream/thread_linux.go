@@ -8,30 +8,29 @@ import (
 )
 
 // Threads that send or receive make raw system calls, which Go's scheduler does not
-// notice: else its monitor looks every 50 µs or so whether it must give the waiting
-// thread's processor to another one, on the CPU on which the thread works, which made
-// 9,000 switches a second and took a third more CPU. A raw call keeps its processor
-// (GOMAXPROCS), so that each such thread is given one on top, and it must return soon:
-// who stops the world waits for it.
+// notice. During ordinary calls its monitor checks every 50 µs or so whether to give the
+// waiting thread's processor to another thread. It did so on the CPU of the sending
+// thread, which cost 9,000 switches a second and a third more CPU. A thread in a raw call
+// keeps its processor, so GOMAXPROCS is raised by one for each such thread. A raw call
+// must return soon, because the garbage collector waits for it to stop the world.
 
-// mostRaw is how many threads of a process make raw calls; others make ordinary ones.
+// mostRaw is how many threads of a process make raw calls; further threads make ordinary calls.
 const mostRaw = 16
 
-// addProcessors gives n threads, as far as they make raw calls, a processor each until
-// they are given back.
+// addProcessors raises GOMAXPROCS by n, at most by mostRaw, until giveBack is called.
 func addProcessors(n int) (giveBack func()) {
 	n = min(n, mostRaw)
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n)
 	return func() { runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) - n) }
 }
 
-// readRaw is read(2), by a raw call.
+// readRaw is read(2) as a raw call.
 func readRaw(fd int, buffer []byte) (int, unix.Errno) {
 	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&buffer[0])), uintptr(len(buffer)))
 	return int(n), errno
 }
 
-// writeRaw is write(2), by a raw call.
+// writeRaw is write(2) as a raw call.
 func writeRaw(fd int, block []byte) unix.Errno {
 	_, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&block[0])), uintptr(len(block)))
 	return errno
