@@ -14,8 +14,8 @@ func All() []Workload {
 	}
 }
 
-// Lookup finds a workload by name. Its error is a *nearest.Error, which names
-// the nearest one: wrong usage (exit 2).
+// Lookup finds a workload by name. Its error is a *nearest.Error with the nearest
+// name: wrong usage (exit 2).
 func Lookup(name string) (Workload, error) {
 	return nearest.Find("workload", name, All(), func(w Workload) string { return w.Info().Name })
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// Bulk sends as much as the path carries, in slices if need be: `cnibench load
+// Bulk sends as much as the path carries, in one slice or several: `cnibench load
 // tcp-stream` or `udp-stream` at the client, `cnibench serve stream` at the server.
-// TCPBulk and UDPBulk make it.
+// TCPBulk and UDPBulk return one.
 type Bulk struct {
 	// Program is cnibench at the endpoints; "" is the running program.
 	Program string
@@ -111,7 +111,7 @@ func (w Bulk) Open(ctx context.Context, s *Session) (Slicer, error) {
 	}.open(ctx, s)
 }
 
-// bytesReceived understands the reports of bulk streams.
+// bytesReceived reads the reports of bulk streams.
 type bytesReceived struct{}
 
 func (bytesReceived) read(text json.RawMessage) (stream.Report, error) {
@@ -132,7 +132,7 @@ func (b bytesReceived) slice(text json.RawMessage) (Slice, error) {
 	}
 	out := Slice{Elapsed: time.Duration(r.Duration * 1e9), Metrics: bulkMetrics(r)}
 	if r.Goodput == 0 {
-		out.Faults = append(out.Faults, result.Reason{Code: "nothing_received", Text: "not one byte arrived in the slice"})
+		out.Faults = append(out.Faults, result.Reason{Code: "nothing_received", Text: "no byte arrived in the slice"})
 	}
 	return out, nil
 }
@@ -152,7 +152,7 @@ func (b bytesReceived) merge(slices []json.RawMessage) (Outcome, error) {
 	}
 	out := Outcome{Metrics: bulkMetrics(sum)}
 	if sum.Goodput == 0 {
-		return out, fmt.Errorf("not one byte arrived in %v", unit.Seconds(sum.Duration))
+		return out, fmt.Errorf("no byte arrived in %v", unit.Seconds(sum.Duration))
 	}
 	return out, nil
 }

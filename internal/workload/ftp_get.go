@@ -24,9 +24,9 @@ func (FTPGet) Info() Info {
 	}
 }
 
-// vsftpd listens on ftpPort, and for each file anew on one of the ftpDataPorts
-// from ftpDataPort on: so few that they can stand behind a Service, and enough
-// for one client to find one that is free.
+// vsftpd listens on ftpPort, and for each file on one of ftpDataPorts ports, the first of
+// which is ftpDataPort: few enough for a Service, and enough for one client to always
+// find a free port.
 const (
 	ftpPort      = 2121
 	ftpDataPort  = 21200
@@ -48,12 +48,12 @@ func (f FTPGet) Drive(ctx context.Context, s *Session) (Outcome, error) {
 	return d.drive(ctx, s)
 }
 
-// ftpPasswords is the file of the passwords that vsftpd takes.
+// ftpPasswords is the name of the file with the passwords that vsftpd accepts.
 const ftpPasswords = "ftp-passwords"
 
-// vsftpdConfig returns the whole configuration. Accounts would be the machine's and
-// asked of PAM, whose files are the machine's too; the one login that vsftpd
-// checks by itself is the anonymous one with a list of passwords.
+// vsftpdConfig returns the whole configuration. A login of an account would need the
+// machine's accounts and PAM files. The only login that vsftpd checks by itself is the
+// anonymous one with a list of passwords.
 func vsftpdConfig(m *move) string {
 	return `listen=YES
 background=NO

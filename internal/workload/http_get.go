@@ -45,8 +45,8 @@ type fileServer struct {
 	tls      bool // with cert.pem and key.pem of the folder, TLS 1.3 only
 }
 
-// config returns the whole configuration. Everything that nginx writes is in the
-// folder, so that it needs no rights there or elsewhere.
+// config returns the whole configuration. nginx writes only into the folder, so that it
+// needs no rights elsewhere.
 func (f fileServer) config() string {
 	sendfile, ssl, tls := "off", "", ""
 	if f.sendfile {
@@ -90,7 +90,7 @@ http {
 `)
 }
 
-// nginx writes the configuration and says how nginx is started.
+// nginx writes the configuration and returns the command line of nginx.
 func (m *move) nginx(f fileServer) ([]string, error) {
 	if err := m.write("nginx.conf", f.config()); err != nil {
 		return nil, err
@@ -98,8 +98,8 @@ func (m *move) nginx(f fileServer) ([]string, error) {
 	return []string{"nginx", "-e", "stderr", "-p", m.server, "-c", path.Join(m.server, "nginx.conf")}, nil
 }
 
-// write writes a configuration file at the server, and keeps it among the raw
-// files: no secret may be in it.
+// write writes a configuration file at the server and a copy to the raw files, so it must
+// not contain a secret.
 func (m *move) write(name, text string) error {
 	if err := writeRaw(m.s.Raw, name, text); err != nil {
 		return err

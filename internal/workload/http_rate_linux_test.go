@@ -266,7 +266,7 @@ func testServerDies(t *testing.T, h HTTPRate) {
 	s.Server = mortal{s.Server.(localhost)}
 	s.Duration = time.Minute
 	_, err := h.Drive(context.Background(), s)
-	if err == nil || !strings.Contains(err.Error(), "the server died in the middle of the step: server: nginx") {
+	if err == nil || !strings.Contains(err.Error(), "the server ended in the middle of the step: server: nginx") {
 		t.Errorf("error %v", err)
 	}
 	if len(w.begins) != len(w.ends) {

@@ -39,7 +39,7 @@ func (h HTTPSGet) Drive(ctx context.Context, s *Session) (Outcome, error) {
 		if err = m.certificate(); err != nil {
 			return nil, nil, err
 		}
-		// What is encrypted in user space can't go out with sendfile.
+		// Data that is encrypted in user space can't be sent with sendfile.
 		server, err = m.nginx(fileServer{listen: m.listen, dir: m.server, tls: true})
 		return server, []string{"curl", "--", "--http1.1", "--tlsv1.3", "--tls13-ciphers", s.Params.String("cipher"),
 			"--cacert", m.trusted(), "https://" + m.target.String() + "/" + dataFile}, err
@@ -47,12 +47,12 @@ func (h HTTPSGet) Drive(ctx context.Context, s *Session) (Outcome, error) {
 	return d.drive(ctx, s)
 }
 
-// certificate makes a key and a certificate for the server, writes both there
-// and the certificate alone to the client.
+// certificate makes a key and a certificate. It writes both to the server, and the
+// certificate to the client.
 func (m *move) certificate() error {
 	cert, key, err := transfer.Certificate(m.listen.Addr(), m.target.Addr())
 	if err != nil {
-		return fmt.Errorf("a certificate: %w", err)
+		return fmt.Errorf("make a certificate: %w", err)
 	}
 	return errors.Join(
 		m.secret(m.s.Server, path.Join(m.server, "cert.pem"), string(cert)),
@@ -60,10 +60,10 @@ func (m *move) certificate() error {
 		m.secret(m.s.Client, m.trusted(), string(cert)))
 }
 
-// trusted returns the file of the certificates that the client trusts.
+// trusted returns the path of the certificates that the client trusts.
 func (m *move) trusted() string { return path.Join(m.client, "ca.pem") }
 
-// secret writes a file at an endpoint that only its owner can read.
+// secret writes a file that only its owner can read at an endpoint.
 func (m *move) secret(e arena.Endpoint, name, text string) error {
 	p, err := e.Start(m.ctx, host.Command{
 		Argv: []string{"sh", "-c", `umask 077 && cat >"$1"`, "sh", name}, Stdin: strings.NewReader(text), Aside: true,

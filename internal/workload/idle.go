@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Idle loads nothing: what the recorder sees is what the network costs when
-// nobody uses it.
+// Idle sends nothing: the recorder then shows what the network costs without traffic.
 type Idle struct{}
 
 // Info implements Workload. Its figures come from the recorder alone.

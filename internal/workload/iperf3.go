@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// iperf3Report is what `iperf3 --json` prints at one side, as far as it is
-// used (iperf3 3.9 to 3.19).
+// iperf3Report holds the used fields of what `iperf3 --json` prints at one side (iperf3
+// 3.9 to 3.19).
 type iperf3Report struct {
 	Intervals []struct {
 		Sum iperf3Sum `json:"sum"`
@@ -22,8 +22,8 @@ type iperf3Report struct {
 	Error string `json:"error"`
 }
 
-// iperf3Sum is one interval, or the whole test, over all streams. What the
-// protocol or the side does not give is nil.
+// iperf3Sum is one interval, or the whole test, over all streams. A field that the
+// protocol or the side does not have is nil.
 type iperf3Sum struct {
 	Start       float64  `json:"start"`   // s
 	End         float64  `json:"end"`     // s
@@ -36,14 +36,13 @@ type iperf3Sum struct {
 	Omitted     bool     `json:"omitted"`      // within the warm-up of -O
 }
 
-// iperf3Error is what iperf3 says went wrong. It may exit with status 0 all
-// the same.
+// iperf3Error is an error in iperf3's report. iperf3 may still exit with status 0.
 type iperf3Error struct{ text string }
 
 func (e *iperf3Error) Error() string { return e.text }
 
-// parseIperf3 reads the report of one side. Errors: *iperf3Error if iperf3
-// says that it failed; no report, half of one, or one without an end.
+// parseIperf3 reads the report of one side. Errors: *iperf3Error if iperf3 reports a
+// failure; a report that is missing, cut off, or without an end.
 func parseIperf3(r io.Reader) (*iperf3Report, error) {
 	var report iperf3Report
 	d := json.NewDecoder(r)
@@ -56,7 +55,7 @@ func parseIperf3(r io.Reader) (*iperf3Report, error) {
 		return nil, fmt.Errorf("iperf3's report: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("iperf3's report: something follows it")
+		return nil, errors.New("iperf3's report is followed by other output")
 	}
 	if report.Error != "" {
 		return nil, &iperf3Error{strings.TrimPrefix(report.Error, "error - ")}
@@ -69,12 +68,12 @@ func parseIperf3(r io.Reader) (*iperf3Report, error) {
 
 // iperf3Window is the part of a test that is measured.
 type iperf3Window struct {
-	whole    bool    // all that iperf3 itself counts: its summary
-	from, to float64 // s; else the intervals between these times
+	whole    bool    // the window is the whole test without its warm-up: iperf3's summary
+	from, to float64 // s; without whole, the intervals between these times
 }
 
-// slack is how far an interval may reach over the edge of the window: half of
-// one, so that the nearest whole intervals are taken.
+// slack is how far an interval may reach over the edge of the window: half an interval,
+// so that the nearest whole intervals are taken.
 const slack = iperf3Interval / 2
 
 // received returns what the server of the test received in the window.
@@ -93,10 +92,9 @@ func (r *iperf3Report) sent(w iperf3Window) (iperf3Sum, error) {
 	return r.within(w)
 }
 
-// within adds up the whole intervals that lie in the window. On a busy machine
-// iperf3's intervals stretch, so the sum carries the time that it really
-// covers; an interval that only partly lies in the window is left out, bytes
-// and time.
+// within adds up the intervals that lie in the window. On a busy machine iperf3's
+// intervals become longer, so the sum has the time that it really covers. An interval
+// that lies only partly in the window is left out, its bytes and its time.
 func (r *iperf3Report) within(w iperf3Window) (iperf3Sum, error) {
 	var sum iperf3Sum
 	found := false
@@ -114,11 +112,11 @@ func (r *iperf3Report) within(w iperf3Window) (iperf3Sum, error) {
 		sum.LostPackets = plus(sum.LostPackets, i.LostPackets)
 		sum.Packets = plus(sum.Packets, i.Packets)
 		if i.JitterMs != nil {
-			sum.JitterMs = i.JitterMs // a running value: the last one stands
+			sum.JitterMs = i.JitterMs // a running value: the last one counts
 		}
 	}
 	if !found {
-		return sum, fmt.Errorf("no whole interval of iperf3 lies between %.1f and %.1f s of the test; the machine is too busy, or the window too short", w.from, w.to)
+		return sum, fmt.Errorf("no whole interval of iperf3 lies between %.1f and %.1f s of the test; give a longer window, or use a machine that is less busy", w.from, w.to)
 	}
 	sum.Seconds = sum.End - sum.Start
 	return sum, nil

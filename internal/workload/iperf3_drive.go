@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	iperf3Port       = 5201 // the first that is tried
+	iperf3Port       = 5201 // the first port that is tried
 	iperf3Interval   = 0.1  // s; the shortest that iperf3 takes
-	iperf3MaxStreams = 128  // its own limit
-	iperf3MaxOmit    = 60   // s; its own limit
-	iperf3Threads    = 16   // from 3.16 on every stream has a thread
+	iperf3MaxStreams = 128  // iperf3's own limit
+	iperf3MaxOmit    = 60   // s; iperf3's own limit
+	iperf3Threads    = 16   // from 3.16 on, every stream has a thread
 	iperf3ConnectMs  = 3000
 	iperf3Patience   = 10 * time.Second       // beyond the planned end
 	iperf3Grace      = 500 * time.Millisecond // for one side to notice that the other failed
@@ -34,22 +34,22 @@ func iperf3Streams() []Param {
 	}
 }
 
-// iperf3Schedule is how iperf3 is made to cover a window.
+// iperf3Schedule says how iperf3 runs to cover a window.
 type iperf3Schedule struct {
 	omit, run int    // s, for -O and -t
 	interval  string // s, for -i
 	window    iperf3Window
-	// spare is how much longer than the window the load lasts, on a machine so
-	// slow that starting programs and marking the window take their time.
+	// spare is how much longer than the window the load lasts, on a machine where
+	// starting programs and marking the window is slow.
 	spare time.Duration
 }
 
-// scheduleIperf3 covers the window with what iperf3 takes, whole seconds. If
-// the times are whole, iperf3 leaves the warm-up out itself and its summary is
-// the result. If not, it runs to the next whole second, which spares ending it
-// by a signal, and the result is what its own intervals of 0.1 s in the window
-// add up to; -O is not used then, because the intervals next to its reset are
-// not contiguous. A load with time to spare is measured in this way, too.
+// scheduleIperf3 covers the window with whole seconds, which is all that iperf3 takes. If
+// warm-up and duration are whole seconds, iperf3 leaves the warm-up out itself (-O), and
+// its summary is the result. Otherwise, and with time to spare, it runs until the next
+// whole second, so that it need not be ended by a signal, and the result is the sum of its
+// 0.1 s intervals in the window. There -O is not used, because the intervals around its
+// reset are not contiguous.
 func scheduleIperf3(warmup, duration, spare time.Duration) iperf3Schedule {
 	whole := func(d time.Duration) bool { return d%time.Second == 0 }
 	if spare == 0 && whole(warmup) && whole(duration) && duration > 0 && warmup <= iperf3MaxOmit*time.Second {
@@ -66,7 +66,7 @@ func scheduleIperf3(warmup, duration, spare time.Duration) iperf3Schedule {
 	}
 }
 
-// iperf3Result is what one pair of processes measured in the window.
+// iperf3Result is the result of one pair of processes in the window.
 type iperf3Result struct {
 	sent, received iperf3Sum
 }
@@ -117,7 +117,7 @@ func driveIperf3(ctx context.Context, s *Session, flags ...string) (results []ip
 	return results, out, err
 }
 
-// processesNote says how streams in processes of their own were added up.
+// processesNote says how the figures of streams in separate processes were added up.
 func processesNote(version string, clients []*program) result.Reason {
 	apart := clients[len(clients)-1].started.Sub(clients[0].started)
 	return result.Reason{Code: "multi_stream_processes", Text: fmt.Sprintf(
@@ -125,18 +125,17 @@ func processesNote(version string, clients []*program) result.Reason {
 		version, len(clients), apart.Milliseconds()+1)}
 }
 
-// iperf3Window marks the window while the programs run and waits for their end.
-// The window begins the warm-up after the first client's start, or, with time to
-// spare, after the last client's. A client begins to send some milliseconds after
-// its process has started, and ends by the same milliseconds later: the load lasts
-// until the window is over.
+// iperf3Window marks the window while the programs run and waits for their end. The
+// window begins one warm-up after the start of the first client or, with time to spare,
+// of the last client. A client begins to send some milliseconds after its process has
+// started, and stops that much later, so the load lasts until the window is over.
 func (c *crew) iperf3Window(plan iperf3Schedule, clients, programs []*program) error {
 	start := clients[0].started
 	if plan.spare > 0 {
 		start = clients[len(clients)-1].started
 	}
 	if !measure(c.ctx, c.s, start, c.s.Warmup, c.s.Duration, plan.spare/2, programs...) {
-		// The side that failed first explains the other, which may say so only now.
+		// The side that failed first explains the failure of the other, and may need a moment to end.
 		_ = c.await(time.Now().Add(iperf3Grace), programs...)
 		return errors.New("iperf3 ended before the window did")
 	}
@@ -176,31 +175,31 @@ func (c *crew) iperf3(plan iperf3Schedule, pairs int, flags []string) (servers, 
 	return servers, clients, nil
 }
 
-// iperf3Results reads what the processes reported. err is what is known to
-// have gone wrong so far; what a process says about itself explains it.
+// iperf3Results reads the reports of the processes. err is the error so far; the errors
+// that the processes report explain it and replace it.
 func (c *crew) iperf3Results(plan iperf3Schedule, servers, clients []*program, err error) ([]iperf3Result, error) {
 	if c.ctx.Err() != nil {
 		return nil, fmt.Errorf("iperf3: %w", c.ctx.Err())
 	}
 	var results []iperf3Result
-	var wrong []error
-	// The server first: when it died, its client's complaint is the consequence.
+	var failures []error
+	// The server first: an error of its client may be a consequence.
 	for _, p := range slices.Concat(servers, clients) {
 		if p.ended() {
 			if _, failed := readIperf3(p); failed != nil {
-				wrong = append(wrong, failed)
+				failures = append(failures, failed)
 			}
 		}
 	}
-	if err != nil && len(wrong) == 0 {
-		wrong = append(wrong, err)
+	if err != nil && len(failures) == 0 {
+		failures = append(failures, err)
 	}
-	if len(wrong) > 0 {
-		return nil, errors.Join(wrong...)
+	if len(failures) > 0 {
+		return nil, errors.Join(failures...)
 	}
 	for i := range servers {
 		w := plan.window
-		if plan.spare > 0 { // the same time on the clock of each
+		if plan.spare > 0 { // every client counts time from its own start
 			later := clients[len(clients)-1].started.Sub(clients[i].started).Seconds()
 			w.from, w.to = w.from+later, w.to+later
 		}
@@ -236,15 +235,15 @@ func pairIperf3(w iperf3Window, server, client *program) (r iperf3Result, err er
 	return r, nil
 }
 
-// readIperf3 is the report of a process that has ended.
+// readIperf3 returns the report of a process that has ended.
 func readIperf3(p *program) (*iperf3Report, error) {
 	report, err := parseIperf3(bytes.NewReader(p.stdout.Bytes()))
-	var said *iperf3Error
+	var reported *iperf3Error
 	if failed := p.failure(); failed != nil {
-		if errors.As(err, &said) {
-			return nil, fmt.Errorf("%w: %w", failed, said)
+		if errors.As(err, &reported) {
+			return nil, fmt.Errorf("%w: %w", failed, reported)
 		}
-		return nil, failed // that its report is missing is the consequence
+		return nil, failed // the missing report is a consequence of this error
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", p.role, p.command, err)
@@ -260,8 +259,8 @@ func (v iperf3Version) threaded() bool { return v[0] > 3 || v[0] == 3 && v[1] >=
 
 func (v iperf3Version) String() string { return fmt.Sprintf("%d.%d", v[0], v[1]) }
 
-// iperf3AtBoth is the older version of the two sides' iperf3, and how long the
-// quicker of them took from its start to its end.
+// iperf3AtBoth returns the older of the two sides' versions of iperf3, and how long
+// `iperf3 --version` took on the quicker side.
 func iperf3AtBoth(ctx context.Context, s *Session) (version iperf3Version, took time.Duration, err error) {
 	version = iperf3Version{math.MaxInt, 0}
 	for _, e := range []arena.Endpoint{s.Server, s.Client} {
@@ -288,9 +287,9 @@ func iperf3AtBoth(ctx context.Context, s *Session) (version iperf3Version, took 
 	return version, took, nil
 }
 
-// iperf3Spare returns how much longer than its window a load of so many pairs of
-// processes must last where starting one takes that long: nothing on a usual
-// machine, seconds on an emulated CPU.
+// iperf3Spare returns how much longer than its window a load of that many pairs of
+// processes must last if starting a process takes took: 0 on a usual machine, seconds on
+// an emulated CPU.
 func iperf3Spare(took time.Duration, pairs int) time.Duration {
 	const usual, least, most = 80 * time.Millisecond, 2 * time.Second, 15 * time.Second
 	if took < usual {
@@ -299,7 +298,7 @@ func iperf3Spare(took time.Duration, pairs int) time.Duration {
 	return min(max(least, 3*took*time.Duration(pairs+1)), most)
 }
 
-// goodput adds up what the servers received, bit/s, each over its own time.
+// goodput adds up the servers' received bit/s, each over its own time.
 func goodput(results []iperf3Result) float64 {
 	var sum float64
 	for _, r := range results {

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// ErrNotChecked says that raw files do not tell which part of them is the window.
-var ErrNotChecked = errors.New("the raw files do not tell the window")
+// ErrNotChecked says that it is unknown which part of the raw files is the window.
+var ErrNotChecked = errors.New("the raw files do not say which part of them is the window")
 
-// nearGoodput is how far a goodput may be from what the raw files add up to, relative:
-// rounding.
+// nearGoodput is the largest relative difference, by rounding, between a goodput and the
+// sum of the raw files.
 const nearGoodput = 1e-6
 
-// CheckGoodput reads what iperf3's servers printed and returns an error unless their
-// bytes in the window come to the goodput (bit/s). The error is ErrNotChecked where several
-// processes, whose windows lie at unlike times of each, do not come to it.
+// CheckGoodput reads the reports of iperf3's servers and returns an error unless their
+// bytes in the window give the goodput (bit/s). With several processes, whose windows begin
+// at different times of each, that error is ErrNotChecked.
 func CheckGoodput(servers []io.Reader, warmup, duration time.Duration, goodput float64) error {
 	var sums [2]float64 // by iperf3's summary, by its intervals
 	for _, r := range servers {

@@ -166,7 +166,7 @@ func TestParseIperf3Errors(t *testing.T) {
 		{"empty", "", "iperf3 printed no report"},
 		{"blank", " \n", "iperf3 printed no report"},
 		{"cut off", whole[:len(whole)/2], "iperf3's report is cut off"},
-		{"something follows", whole + "{}", "something follows it"},
+		{"something follows", whole + "{}", "followed by other output"},
 		{"text", "iperf3: error - unable to connect", "iperf3's report: invalid character"},
 		{"another JSON", `{"schema": "x"}`, "no end.sum_sent"},
 		{"a list", `[1]`, "iperf3's report: json: cannot unmarshal array"},

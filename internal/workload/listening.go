@@ -14,15 +14,15 @@ import (
 	"github.com/cnibench/cnibench/internal/host"
 )
 
-// How long a server may take until it listens, and how often it is looked at.
+// How long a server may take until it listens, and the time from one look to the next.
 const (
 	listenPatience = 5 * time.Second
 	listenPoll     = 5 * time.Millisecond
 )
 
-// awaitListening waits until the servers listen on their ports. They are
-// looked up in the endpoint's socket table: a trial connection would use up a
-// server that serves one client, and not every server says that it is ready.
+// awaitListening waits until the servers listen on their ports, as the endpoint's socket
+// table shows. A test connection would end a server that serves a single client, and not
+// every server prints that it is ready.
 func awaitListening(ctx context.Context, e arena.Endpoint, servers []*program, ports []int) error {
 	deadline := time.Now().Add(listenPatience)
 	for {
@@ -38,7 +38,7 @@ func awaitListening(ctx context.Context, e arena.Endpoint, servers []*program, p
 			if !taken[ports[i]] {
 				ready = false
 				if time.Now().After(deadline) {
-					return fmt.Errorf("%s does not listen on port %d after %v", server.role, ports[i], listenPatience)
+					return fmt.Errorf("%s does not listen on port %d after %v; its .stderr file among the raw files may say why", server.role, ports[i], listenPatience)
 				}
 			}
 		}
@@ -53,7 +53,7 @@ func awaitListening(ctx context.Context, e arena.Endpoint, servers []*program, p
 	}
 }
 
-// freePorts are n ports from first on that nobody listens on at the endpoint.
+// freePorts returns n ports, the lowest from first on, on which nothing listens at the endpoint.
 func freePorts(ctx context.Context, e arena.Endpoint, first, n int) ([]int, error) {
 	taken, err := listening(ctx, e)
 	if err != nil {
@@ -71,10 +71,10 @@ func freePorts(ctx context.Context, e arena.Endpoint, first, n int) ([]int, erro
 	return ports, nil
 }
 
-// listening reads which TCP ports have a listener at the endpoint.
+// listening returns the TCP ports that have a listener at the endpoint.
 func listening(ctx context.Context, e arena.Endpoint) (map[int]bool, error) {
 	var out bytes.Buffer
-	// A kernel without IPv6 has no tcp6, and cat prints the other all the same.
+	// On a kernel without IPv6 there is no tcp6; cat fails, but prints the other file.
 	cmd := host.Command{Argv: []string{"cat", "/proc/net/tcp", "/proc/net/tcp6"}, Stdout: &out, Aside: true}
 	p, err := e.Start(ctx, cmd)
 	if err != nil {
@@ -97,8 +97,8 @@ func listening(ctx context.Context, e arena.Endpoint) (map[int]bool, error) {
 // stateListen is TCP_LISTEN as /proc/net/tcp prints it (include/net/tcp_states.h).
 const stateListen = "0A"
 
-// parseListening reads the ports that are listened on from the text of
-// /proc/net/tcp and /proc/net/tcp6, in any number and order.
+// parseListening returns the ports with a listener from the text of /proc/net/tcp and
+// /proc/net/tcp6, in any number and order.
 func parseListening(r io.Reader) (map[int]bool, error) {
 	ports := map[int]bool{}
 	lines := bufio.NewScanner(r)

@@ -18,20 +18,20 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// engine is how a workload uses this program's loads: `cnibench load` at the
-// client against a server of its own.
+// engine says how a workload runs `cnibench load` at the client against a server of its
+// own.
 type engine struct {
 	workload string // its name, for errors
 	program  string // cnibench at the endpoints; "" is the running program
 	port     uint16
 	server   func(c *crew, self string, listen netip.AddrPort) (*program, error)
-	ask      func(target netip.AddrPort) []string // what is asked of whom: the exchange and its target
-	flags    []string                             // of `cnibench load`, besides how fast and for how long
-	pace     []string                             // how fast, in slices
+	ask      func(target netip.AddrPort) []string // the arguments that name the exchange and its target
+	flags    []string                             // of `cnibench load`, without rate and duration
+	pace     []string                             // flags for the rate of slices
 	reports  reports
 }
 
-// reports understands what a load reports.
+// reports reads the reports of a load.
 type reports interface {
 	slice(report json.RawMessage) (Slice, error)
 	merge(slices []json.RawMessage) (Outcome, error)
@@ -55,8 +55,8 @@ func loadMetrics(clocks ...string) []string {
 	return names
 }
 
-// What a capacity is: the highest constant rate whose 99th percentile stays
-// below this, and how long each try takes.
+// A capacity is the highest constant rate whose 99th percentile of latency is at most
+// capacityP99. Each try has a warm-up and a window.
 const (
 	capacityP99    = 10 * time.Millisecond
 	capacityWarmup = 300 * time.Millisecond
@@ -77,7 +77,7 @@ func (e engine) capacity(ctx context.Context, s *Session, brief bool) (float64, 
 	return rate, l.end(err)
 }
 
-// peak is the middle of what a few closed loops reach (1/s).
+// peak returns the median rate (1/s) of three closed loops.
 func (l *loader) peak() (float64, error) {
 	var rates []float64
 	for range 3 {
@@ -93,7 +93,7 @@ func (l *loader) peak() (float64, error) {
 	}
 	slices.Sort(rates)
 	if rates[1] <= 0 {
-		return 0, errors.New("the closed loop had no answer; does the server run?")
+		return 0, errors.New("the closed loop had no response; does the server run?")
 	}
 	return rates[1], nil
 }
@@ -122,10 +122,10 @@ type loader struct {
 	crew   *crew
 	self   string // cnibench at the client
 	target netip.AddrPort
-	server *program // nil: it did not start
+	server *program // nil if it did not start
 }
 
-// serverPatience is how long a server may take to its first answer.
+// serverPatience is how long a server may take until its first response.
 const serverPatience = 5 * time.Second
 
 // argv returns the load's command line; how says at which rate and for how long.
@@ -133,9 +133,9 @@ func (l *loader) argv(how ...string) []string {
 	return slices.Concat([]string{l.self, "load"}, l.engine.ask(l.target), how, l.engine.flags, []string{"--wait", serverPatience.String()})
 }
 
-// lead waits until the client has ended. When the server ends before, the
-// client is ended: nothing is to be learned from one without a server.
-func (l *loader) lead(client *program) {
+// awaitClient waits until the client has ended. If the server ends before, awaitClient
+// ends the client, too.
+func (l *loader) awaitClient(client *program) {
 	select {
 	case <-client.exited:
 	case <-l.server.exited:
@@ -144,10 +144,9 @@ func (l *loader) lead(client *program) {
 	}
 }
 
-// end ends the server, and whatever else runs. It returns err, of the client, with
-// what the server says, which explains what the client saw. Once the context has
-// ended, its error is the cause and what its processes say, which were killed with
-// it, is not.
+// end ends the server and all other programs. It returns err, the client's error, together
+// with the server's, which may be its cause. If the context has ended, its error is the
+// cause: it killed the programs, and their own errors are consequences.
 func (l *loader) end(err error) error {
 	if l.server != nil {
 		err = errors.Join(l.crew.stop(l.server), err)
@@ -168,11 +167,11 @@ func (l *loader) probe(how ...string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.lead(client)
+	l.awaitClient(client)
 	return client.stdout.Bytes(), client.failure()
 }
 
-// search has the client search the highest rate.
+// search has the client search for the highest rate.
 func (l *loader) search() (float64, error) {
 	text, err := l.probe("--find-max", "--p99", capacityP99.String())
 	if err != nil {
@@ -185,7 +184,7 @@ func (l *loader) search() (float64, error) {
 		return 0, fmt.Errorf("output of the load: %w", err)
 	}
 	if found.MaxRate <= 0 {
-		return 0, errors.New("no rate was sustained; is the machine busy?")
+		return 0, errors.New("no rate was sustained; is the machine busy? stop other work, or give a rate per second instead of a share")
 	}
 	return found.MaxRate, nil
 }
@@ -200,15 +199,15 @@ func requestFlags(s *Session) []string {
 	return flags
 }
 
-// spread is how many threads or processes that parameter asks for at an endpoint, and
-// the CPUs that they are bound to; nil where they are not.
-func (s *Session) spread(param string, here, there arena.Endpoint) (n int, cpus []int) {
+// spread returns how many threads or processes the parameter asks for at the endpoint
+// here, and the CPUs to which they are bound; nil if they are not bound.
+func (s *Session) spread(param string, here, peer arena.Endpoint) (n int, cpus []int) {
 	if n = s.Params.Int(param); n > 0 {
 		return n, nil
 	}
-	others := there.CPUs()
+	peers := peer.CPUs()
 	for _, cpu := range here.CPUs() {
-		if !slices.Contains(others, cpu) {
+		if !slices.Contains(peers, cpu) {
 			cpus = append(cpus, cpu)
 		}
 	}
@@ -223,7 +222,7 @@ func joined(cpus []int) string {
 	return strings.Join(texts, ",")
 }
 
-// paceOf is the rate of the session's parameters.
+// paceOf returns the flags for the rate that the parameters ask for.
 func paceOf(p Params) []string {
 	rate := p.Float("rate")
 	if rate <= 0 {
@@ -232,10 +231,10 @@ func paceOf(p Params) []string {
 	return []string{"--rate", strconv.FormatFloat(rate, 'f', -1, 64), "--arrivals", p.String("arrivals")}
 }
 
-// requests understands the load engine's reports.
+// requests reads the load engine's reports.
 type requests struct {
 	responseBytes int64 // of a whole response
-	overload      bool  // a rate that is not reached is a result
+	overload      bool  // a rate that is not reached is a result, not a fault
 }
 
 func (r requests) read(text json.RawMessage) (*load.Report, error) {
@@ -247,7 +246,7 @@ func (r requests) read(text json.RawMessage) (*load.Report, error) {
 		return nil, fmt.Errorf("output of the load: a report of schema %q, want %s", report.Schema, load.ReportSchema)
 	}
 	if report.ResponseBytes != r.responseBytes {
-		return nil, fmt.Errorf("the responses have %d bytes instead of %d: not the server that was started answers", report.ResponseBytes, r.responseBytes)
+		return nil, fmt.Errorf("the responses have %d bytes instead of %d, so another server than the one that was started answers; is its port in use?", report.ResponseBytes, r.responseBytes)
 	}
 	return report, nil
 }
@@ -277,7 +276,7 @@ func (r requests) merge(slices []json.RawMessage) (Outcome, error) {
 	return r.outcome(merged)
 }
 
-// outcome is what a report says in the words of a sample.
+// outcome returns a report as the Outcome of a sample.
 func (q requests) outcome(r *load.Report) (Outcome, error) {
 	histograms, err := r.Decoded()
 	if err != nil {
@@ -317,18 +316,18 @@ func (q requests) outcome(r *load.Report) (Outcome, error) {
 	return out, nil
 }
 
-// rateShort is the limit of a load of which less came back than was asked for.
+// rateShort is the code of the limit that fewer requests were answered than planned.
 const rateShort = "rate_short"
 
-// spoils says whether a limit of the load makes its figures those of another one
-// than was asked for. That something took the CPU for a while is judged for the
-// whole sample, by the recordings.
+// spoils says whether a limit makes the load another load than was asked for, so that its
+// figures do not count. Limits about the CPU are not among these: the recordings judge
+// them for the whole sample.
 func spoils(code string) bool { return code == rateShort || code == "request_errors" }
 
-// spoilsClocks says whether a limit of the load leaves the load generator's own delay in
-// the clocks that include it. The load was as asked, so that its other figures hold:
-// network_time, the rate and the CPU time. In a closed loop a client that is busy
-// all the time is part of what is measured, as it is of netperf.
+// spoilsClocks says whether a limit means that the load generator's own delay is in the
+// clocks that can contain it. The load itself was as asked for, so that the other figures
+// hold: network_time, the rate and the CPU time. In a closed loop, a client that is busy
+// all the time is part of the measurement, as with netperf.
 func spoilsClocks(code string, open bool) bool {
 	return code == "load_generator_late" || code == "load_generator_saturated" && open
 }

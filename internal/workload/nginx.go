@@ -25,26 +25,26 @@ const maxNginxResponse = 4 << 10
 // pageFile is the name of the file below nginx's folder that has the body.
 const pageFile = "page"
 
-// maxNginxFile is the largest response from a file, which goes to the server by
-// a stream that this process holds.
+// maxNginxFile is the largest response from a file. This process holds the file in memory
+// while it writes it at the server.
 const maxNginxFile = 64 << 20
 
-// NginxSetup is what NginxConfig writes.
+// NginxSetup says what NginxConfig writes.
 type NginxSetup struct {
 	Listen      netip.AddrPort
 	Dir         string
 	Workers     int
-	CPUs        []int // that the workers are bound to, one each; nil: they are not
+	CPUs        []int // to which the workers are bound, one each; nil: not bound
 	Connections int
-	Size        int  // of a response, serve.HeaderBytes of it header
-	Each        bool // every request asks for the end of its connection
+	Size        int  // of a response, serve.HeaderBytes of which are its header
+	Each        bool // the client closes the connection after every request
 	File        bool // the response is in Dir/pageFile
 }
 
-// NginxConfig is the whole configuration of an nginx that answers every request
-// with the same bytes. Everything that it writes is in dir, so that it needs no
-// rights there or elsewhere. The response is in the configuration itself, since a
-// file is opened for every request, which has nothing to do with the network.
+// NginxConfig returns the whole configuration of an nginx that answers every request with
+// the same bytes. nginx writes only into Dir, so that it needs no rights elsewhere. Without
+// File, the response is in the configuration itself: nginx would open a file for every
+// request, which has nothing to do with the network.
 func NginxConfig(n NginxSetup) (string, error) {
 	body, most := n.Size-serve.HeaderBytes, maxNginxResponse
 	if n.File {
@@ -54,13 +54,13 @@ func NginxConfig(n NginxSetup) (string, error) {
 		return "", fmt.Errorf("a response of %d bytes; nginx is set up for %d to %d, with file: true to %d, and server: cnibench gives larger ones",
 			n.Size, serve.HeaderBytes+1, most, maxNginxFile)
 	}
-	after := "keep-alive"
+	connection := "keep-alive"
 	if n.Each {
-		after = "close"
+		connection = "close"
 	}
-	// As nginx writes it with server_tokens off; only the pad is ours.
+	// The header that nginx writes with server_tokens off; only X-Pad is added by the configuration.
 	header := "HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Type: text/plain\r\n" +
-		"Content-Length: " + strconv.Itoa(body) + "\r\nConnection: " + after + "\r\nX-Pad: \r\n\r\n"
+		"Content-Length: " + strconv.Itoa(body) + "\r\nConnection: " + connection + "\r\nX-Pad: \r\n\r\n"
 	content := `return 200 "` + strings.Repeat("x", body) + `";`
 	if n.File {
 		header += "Last-Modified: Thu, 01 Jan 1970 00:00:00 GMT\r\n"
@@ -77,7 +77,7 @@ func NginxConfig(n NginxSetup) (string, error) {
 	pad := strings.Repeat("x", serve.HeaderBytes-len(header))
 	return strings.NewReplacer(
 		"DIR", n.Dir, "LISTEN", n.Listen.String(), "WORKERS", strconv.Itoa(n.Workers), "AFFINITY", affinity,
-		"CONNECTIONS", strconv.Itoa(n.Connections+64), // any worker may get them all, and needs some of its own
+		"CONNECTIONS", strconv.Itoa(n.Connections+64), // a worker may get all connections, and needs a few for itself
 		"PAD", pad, "CONTENT", content,
 	).Replace(`daemon off;
 # A user namespace may map one user only, so that the workers cannot become another.
@@ -113,8 +113,8 @@ http {
 `), nil
 }
 
-// httpServer starts what the session's parameters ask for. That it listens is
-// the client's business to find out.
+// httpServer starts the server that the session's parameters ask for. It does not wait
+// until the server listens: the client does.
 func (c *crew) httpServer(self string, listen netip.AddrPort, size int) (*program, error) {
 	argv, err := httpServerArgs(c.ctx, c.s, self, listen, size)
 	if err != nil {
@@ -123,7 +123,7 @@ func (c *crew) httpServer(self string, listen netip.AddrPort, size int) (*progra
 	return c.start(c.s.Server, "server", ".txt", argv...)
 }
 
-// httpServerArgs is the server's command line; what it needs is written before.
+// httpServerArgs writes the server's files and returns its command line.
 func httpServerArgs(ctx context.Context, s *Session, self string, listen netip.AddrPort, size int) ([]string, error) {
 	stall := s.Params.String("stall")
 	workers, cpus := s.spread("workers", s.Server, s.Client)
@@ -136,7 +136,7 @@ func httpServerArgs(ctx context.Context, s *Session, self string, listen netip.A
 		}
 		return argv, nil
 	case server != "nginx":
-		return nil, fmt.Errorf("server %q; there are nginx and cnibench", server)
+		return nil, fmt.Errorf("server %q is unknown; choose nginx or cnibench", server)
 	case stall != "":
 		return nil, errors.New("nginx does not stall on purpose; use server: cnibench")
 	}
@@ -163,22 +163,21 @@ func httpServerArgs(ctx context.Context, s *Session, self string, listen netip.A
 	return []string{"nginx", "-e", "stderr", "-p", dir, "-c", file}, nil
 }
 
-// stopPatience is how long a server may take to end by itself.
+// stopPatience is how long a server may take to end after SIGTERM.
 const stopPatience = 3 * time.Second
 
-// stop ends a server and waits for it. Errors: a server that was dead before,
-// or that had not come to serving (nginx waits for a port that is taken), so
-// that something else must have answered. Exit codes in fine are an end in
-// order, too.
+// stop ends a server and waits for its end. Errors: the server had ended before, or it
+// exits with an error, as nginx does if its port was taken; then another server has
+// answered. Exit codes in fine are no error.
 func (c *crew) stop(server *program, fine ...int) error {
 	if server.ended() {
-		return fmt.Errorf("the server died in the middle of the step: %w", server.died())
+		return fmt.Errorf("the server ended in the middle of the step: %w", server.died())
 	}
 	if err := server.process.Signal(syscall.SIGTERM); err != nil {
 		c.kill()
 	}
 	if err := c.await(time.Now().Add(stopPatience), server); err != nil {
-		c.kill() // an end that is not its own says nothing
+		c.kill() // the exit code of a killed server says nothing
 		<-server.exited
 		return nil
 	}
@@ -189,8 +188,7 @@ func (c *crew) stop(server *program, fine ...int) error {
 	return nil
 }
 
-// writeAt writes a file at an endpoint, which need not share the runner's
-// file system.
+// writeAt writes a file at an endpoint, whose file system may not be the runner's.
 func writeAt(ctx context.Context, e arena.Endpoint, name, text string) error {
 	p, err := e.Start(ctx, host.Command{
 		Argv: []string{"sh", "-c", `cat >"$1"`, "sh", name}, Stdin: strings.NewReader(text), Aside: true,

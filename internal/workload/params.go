@@ -12,10 +12,10 @@ import (
 // defaults.
 type Params map[string]any
 
-// Complete checks the given parameters against the workload's and fills in
-// the defaults. Unknown names and wrong types are errors that say the nearest
-// name and the wanted type. A number may be given as a share of the capacity,
-// "30%", where the default is a float64; it stays a string until resolved.
+// Complete checks the given parameters against the workload's and fills in the
+// defaults. The error for an unknown name says the nearest name, the error for a wrong
+// type the wanted type. A parameter whose default is a float64 can also be a share of
+// the capacity, "30%"; it stays a string until bench.Calibrate resolves it.
 func Complete(info Info, given map[string]any) (Params, error) {
 	p := make(Params, len(info.Params))
 	names := make([]string, len(info.Params))
@@ -37,8 +37,8 @@ func Complete(info Info, given map[string]any) (Params, error) {
 	return p, nil
 }
 
-// ParseParam reads a parameter's value as a command line has it. Its errors are those
-// of Complete.
+// ParseParam reads a parameter's value from a command line. Its errors are those of
+// Complete.
 func ParseParam(info Info, name, text string) (any, error) {
 	given := any(text)
 	for _, param := range info.Params {
@@ -119,14 +119,14 @@ func Share(v any) (float64, bool) {
 	return f / 100, true
 }
 
-// Int returns the whole number of that name.
+// Int returns the parameter of that name, a whole number.
 func (p Params) Int(name string) int { return p[name].(int) }
 
-// Float returns the number of that name; a share must have been resolved.
+// Float returns the parameter of that name, a number; a share must have been resolved.
 func (p Params) Float(name string) float64 { return p[name].(float64) }
 
-// String returns the text of that name.
+// String returns the parameter of that name, a text.
 func (p Params) String(name string) string { return p[name].(string) }
 
-// Bool returns the truth value of that name.
+// Bool returns the parameter of that name, true or false.
 func (p Params) Bool(name string) bool { return p[name].(bool) }

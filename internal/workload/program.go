@@ -18,36 +18,36 @@ type program struct {
 	role           string // "server 1", for errors
 	command        host.Command
 	process        host.Process
-	started        time.Time     // just before it was
-	stdout, stderr bytes.Buffer  // readable once exited is closed; no stdout after startTo
+	started        time.Time     // just before the start
+	stdout, stderr bytes.Buffer  // to be read once exited is closed; startTo leaves stdout empty
 	exited         chan struct{} // closed when the program has ended
-	err            error         // of its exit, once exited is closed
+	err            error         // of the exit; set once exited is closed
 }
 
-// failure returns how the program ended, with what it said on standard error; nil
-// if it ended well. Only to be called once exited is closed.
-func (p *program) failure() error { return p.failed(p.stderr.String()) }
+// failure returns the program's error with its standard error; nil if it ended without
+// one. It may be called only once exited is closed.
+func (p *program) failure() error { return p.failureWith(p.stderr.String()) }
 
-func (p *program) failed(said string) error {
+func (p *program) failureWith(output string) error {
 	if p.err == nil {
 		return nil
 	}
-	if said = strings.Join(strings.Fields(said), " "); said != "" {
-		return fmt.Errorf("%s: %w: %s", p.role, p.err, said)
+	if output = strings.Join(strings.Fields(output), " "); output != "" {
+		return fmt.Errorf("%s: %w: %s", p.role, p.err, output)
 	}
 	return fmt.Errorf("%s: %w", p.role, p.err)
 }
 
-// died returns how a program ended that should still run; only to be called
-// once exited is closed.
+// died returns an error for a program that ended although it should still run. It may be
+// called only once exited is closed.
 func (p *program) died() error {
 	if err := p.failure(); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s: %s: ended without an error", p.role, p.command)
+	return fmt.Errorf("%s: %s: ended too early, without an error", p.role, p.command)
 }
 
-// ended says whether the program has.
+// ended says whether the program has ended.
 func (p *program) ended() bool {
 	select {
 	case <-p.exited:
@@ -57,7 +57,7 @@ func (p *program) ended() bool {
 	}
 }
 
-// crew are the programs of one drive. None of them outlives dismiss.
+// crew holds the programs of one drive. All of them have ended when dismiss returns.
 type crew struct {
 	ctx  context.Context
 	kill context.CancelFunc
@@ -79,14 +79,13 @@ func (c *crew) start(e arena.Endpoint, role, ext string, argv ...string) (*progr
 	return c.startTo(nil, e, role, ext, argv...)
 }
 
-// startTo starts a program as start does, but hands its standard output to w
-// as it comes instead of keeping it in memory.
+// startTo starts a program as start does, but writes its standard output to w instead of
+// keeping it in memory.
 func (c *crew) startTo(w io.Writer, e arena.Endpoint, role, ext string, argv ...string) (*program, error) {
 	return c.startBetween(nil, w, e, role, ext, argv...)
 }
 
-// startBetween starts a program as startTo does, and gives it r as its standard
-// input if there is one.
+// startBetween starts a program as startTo does, with r, if not nil, as its standard input.
 func (c *crew) startBetween(r io.Reader, w io.Writer, e arena.Endpoint, role, ext string, argv ...string) (*program, error) {
 	p := &program{role: role, command: host.Command{Argv: argv, Stdin: r}, exited: make(chan struct{})}
 	if w == nil {
@@ -117,7 +116,7 @@ func (c *crew) startBetween(r io.Reader, w io.Writer, e arena.Endpoint, role, ex
 	return p, nil
 }
 
-// keep writes to a raw file and to w.
+// keep returns a writer to a new raw file and to w.
 func (c *crew) keep(name string, w io.Writer) (io.Writer, error) {
 	f, err := c.s.Raw.Create(name)
 	if err != nil {
@@ -141,8 +140,8 @@ func (c *crew) dismiss() error {
 	return errors.Join(errs...)
 }
 
-// await waits until every one of the programs has ended, at most until limit.
-// Errors: the context's own, and a program that goes on and on.
+// await waits until all the programs have ended, at most until limit. Errors: the
+// context's own, and that a program still runs at limit.
 func (c *crew) await(limit time.Time, programs ...*program) error {
 	timeout := time.NewTimer(time.Until(limit))
 	defer timeout.Stop()
@@ -158,17 +157,17 @@ func (c *crew) await(limit time.Time, programs ...*program) error {
 	return nil
 }
 
-// measure waits out the warm-up after start, marks the window, and says whether
-// it is whole. Where marking its beginning takes long, its end moves with it, by
-// no more than spare, for which the load must last longer. As soon as the context
-// or one of the programs ends it returns: then the window is cut short, or not
-// marked at all when it had not begun, and what the programs left behind says why.
+// measure waits for the warm-up after start, marks the window, and says whether the
+// window is whole. If marking the begin takes long, the end moves by the same time, at
+// most by spare; the load must last that much longer. If the context or one of the
+// programs ends, measure returns at once: the window is cut short or, if it had not
+// begun, not marked. The errors of the programs then say why.
 func measure(ctx context.Context, s *Session, start time.Time, warmup, duration, spare time.Duration, programs ...*program) bool {
-	lost := make(chan struct{}, len(programs))
+	ended := make(chan struct{}, len(programs))
 	for _, p := range programs {
 		go func() {
 			<-p.exited
-			lost <- struct{}{}
+			ended <- struct{}{}
 		}()
 	}
 	pause := func(until time.Time) bool {
@@ -178,8 +177,8 @@ func measure(ctx context.Context, s *Session, start time.Time, warmup, duration,
 		case <-timer.C:
 			return true
 		case <-ctx.Done():
-		case <-lost:
-			return !time.Now().Before(until) // it ended in time; we woke up late
+		case <-ended:
+			return !time.Now().Before(until) // true: it ended after until, and this goroutine woke up late
 		}
 		return false
 	}

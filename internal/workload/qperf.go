@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	qperfPort     = 19765 // its default, the first that is tried
+	qperfPort     = 19765 // qperf's default, the first port that is tried
 	qperfPatience = 10 * time.Second
 	// qperfMaxSize keeps a message in one UDP datagram.
 	qperfMaxSize = maxDatagram
@@ -25,7 +25,7 @@ const (
 
 // Qperf is one of qperf's tests with the flags of Kube-OVN's tuning page.
 type Qperf struct {
-	test    string // as qperf and the workload are named
+	test    string // name of qperf's test and of the workload
 	summary string
 	metrics []string
 	figures func(qperfReport) (map[string]float64, error)
@@ -74,7 +74,7 @@ func UDPBW() Qperf {
 			if err := errors.Join(err1, err2); err != nil {
 				return nil, err
 			}
-			// The sides' clocks start apart, so a little more may arrive than was sent.
+			// The clocks of the sides start at different times, so the server may count a little more than was sent.
 			return map[string]float64{result.Goodput: received, result.Loss: max(0, 1-received/sent)}, nil
 		},
 	}
@@ -98,7 +98,7 @@ func (q Qperf) Drive(ctx context.Context, s *Session) (out Outcome, err error) {
 		return out, fmt.Errorf("%s: size %d; want 1 to %d bytes", q.test, size, qperfMaxSize)
 	}
 	if s.Duration <= 0 {
-		return out, fmt.Errorf("%s: a window of %v measures nothing", q.test, s.Duration)
+		return out, fmt.Errorf("%s: a window of %v; it must be above 0", q.test, s.Duration)
 	}
 	run := time.Duration(math.Ceil(s.Duration.Seconds())) * time.Second
 	if run != s.Duration {
@@ -138,7 +138,7 @@ func (c *crew) qperf(test string, size int, run time.Duration) (qperfReport, err
 		return qperfReport{}, errors.Join(c.qperfFailure(server), err)
 	}
 	client := func(role string, run time.Duration, mark bool) (*program, error) {
-		// -uu and -e only say how figures are printed: in one unit, with six digits.
+		// -uu and -e set only how figures are printed: in one unit, with six digits.
 		start := time.Now()
 		p, err := c.start(c.s.Client, role, ".txt", "qperf", "-t", strconv.Itoa(int(run/time.Second)), c.s.Target.String(),
 			"--listen_port", port, "-ub", "-oo", "msg_size:"+strconv.Itoa(size), "-vu", "-uu", "-e", "6", test)
@@ -159,8 +159,8 @@ func (c *crew) qperf(test string, size int, run time.Duration) (qperfReport, err
 	if err != nil {
 		return qperfReport{}, err
 	}
-	// The child that serves a client outlives a server that is killed, and keeps its
-	// output open, so the death may show only when the server is told to end.
+	// If the server is killed, its child, which serves the client, goes on and keeps the
+	// output open. The server's end may then show only in stop.
 	if err := c.stop(server, 128+int(syscall.SIGTERM)); err != nil {
 		return qperfReport{}, err
 	}
@@ -171,28 +171,28 @@ func (c *crew) qperf(test string, size int, run time.Duration) (qperfReport, err
 	return report, err
 }
 
-// qperfFailure returns why the server ended, which it never does by itself, and
-// what a client that has ended says. nil if neither failed.
+// qperfFailure returns the errors of the server, if it has ended, which it does not do by
+// itself, and of clients that have ended; nil if none failed.
 func (c *crew) qperfFailure(server *program, clients ...*program) error {
 	if c.ctx.Err() != nil {
-		return nil // then they were killed
+		return nil // the end of the context killed them
 	}
-	var wrong []error
+	var failures []error
 	for _, p := range clients {
 		if p.ended() {
-			// qperf says on standard output what went wrong.
-			if err := p.failed(p.stdout.String() + p.stderr.String()); err != nil {
-				wrong = append(wrong, err)
+			// qperf prints its errors on standard output.
+			if err := p.failureWith(p.stdout.String() + p.stderr.String()); err != nil {
+				failures = append(failures, err)
 			}
 		}
 	}
 	if server.ended() {
-		wrong = append([]error{server.died()}, wrong...)
+		failures = append([]error{server.died()}, failures...)
 	}
-	return errors.Join(wrong...)
+	return errors.Join(failures...)
 }
 
-// qperfReport is what qperf prints of one test.
+// qperfReport is the output of one test.
 type qperfReport struct {
 	test   string
 	fields map[string]string // value and unit, as printed
@@ -229,7 +229,7 @@ func parseQperf(r io.Reader) (qperfReport, error) {
 	return report, nil
 }
 
-// check holds the report against what was asked for.
+// check returns an error if the report is of another test, size or time than was asked for.
 func (r qperfReport) check(test string, size int, run time.Duration) error {
 	if r.test != test {
 		return fmt.Errorf("qperf ran %q instead of %s", r.test, test)
@@ -250,8 +250,8 @@ func (r qperfReport) check(test string, size int, run time.Duration) error {
 	return nil
 }
 
-// Units as qperf prints them: times, sizes and speeds. "b" is a bit and "B" a
-// byte; K, M, G are decimal but in KiB and its like.
+// Units as qperf prints them: times, sizes and speeds. "b" is a bit and "B" a byte; K, M
+// and G are decimal, and binary in KiB, MiB and GiB.
 var (
 	secondsOf = map[string]float64{"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "sec": 1, "min": 60, "hour": 3600, "hours": 3600}
 	bytesOf   = map[string]float64{
@@ -271,7 +271,7 @@ func (r qperfReport) quantity(name string, units map[string]float64) (float64, e
 		return 0, fmt.Errorf("qperf's output for %s has no %s", r.test, name)
 	}
 	number, unit, _ := strings.Cut(text, " ")
-	unit, _, _ = strings.Cut(unit, "(") // "1 KiB (1,024)" says it twice
+	unit, _, _ = strings.Cut(unit, "(") // "1 KiB (1,024)" gives the size twice
 	factor, known := units[strings.TrimSpace(unit)]
 	v, err := strconv.ParseFloat(strings.ReplaceAll(number, ",", ""), 64)
 	if !known || err != nil {

@@ -12,7 +12,7 @@ import (
 
 // RR sends requests and responses of plain bytes, as netperf's RR tests do:
 // the load engine at the client, `cnibench serve` at the server. TCPRR, TCPCRR
-// and UDPRR make it.
+// and UDPRR return one.
 type RR struct {
 	// Program is cnibench at the endpoints; "" is the running program.
 	Program string
@@ -21,7 +21,7 @@ type RR struct {
 	exchange      string // of `cnibench load`
 	protocol      string // of `cnibench serve`
 	most          string // the largest size, for the help
-	timeout       string // for an answer; "" is the load engine's own
+	timeout       string // for a response; "" is the load engine's default
 }
 
 // Info implements Workload.

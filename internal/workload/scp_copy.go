@@ -58,7 +58,7 @@ func (c ScpCopy) Drive(ctx context.Context, s *Session) (Outcome, error) {
 	return out, err
 }
 
-// scpOptions leave no choice to the configuration of the machine or its user.
+// scpOptions override every setting that the configuration of the machine or its user could change.
 func scpOptions(m *move, cipher string) []string {
 	options := []string{"-F", "none", "-P", portText(m.target), "-i", path.Join(m.client, "id")}
 	for _, o := range []string{
@@ -81,8 +81,8 @@ func hostText(m *move) string {
 	return m.target.Addr().String()
 }
 
-// sshKeys makes a host key at the server and a user's key at the client, which
-// never leave them, and tells each side the other's public half.
+// sshKeys makes a host key at the server and a user's key at the client, and gives each
+// side the public key of the other. Private keys stay where they were made.
 func (m *move) sshKeys() error {
 	hostKey, userKey := path.Join(m.server, "host_key"), path.Join(m.client, "id")
 	var public [2]string
@@ -95,7 +95,7 @@ func (m *move) sshKeys() error {
 			public[i], err = m.answer(at.e, "cat", at.file+".pub")
 		}
 		if err != nil {
-			return fmt.Errorf("a key at %s: %w", at.e.Name(), err)
+			return fmt.Errorf("make an SSH key at %s: %w", at.e.Name(), err)
 		}
 	}
 	name := "[" + m.target.Addr().String() + "]:" + portText(m.target)
@@ -104,7 +104,7 @@ func (m *move) sshKeys() error {
 		m.secret(m.s.Server, path.Join(m.server, "authorized_keys"), public[1]+"\n"))
 }
 
-// sshdConfig returns the whole configuration. Passwords would be the machine's.
+// sshdConfig returns the whole configuration. It allows no passwords: they would be those of the machine's accounts.
 func sshdConfig(m *move) string {
 	return `ListenAddress ` + m.listen.String() + `
 HostKey ` + path.Join(m.server, "host_key") + `
@@ -131,37 +131,36 @@ Subsystem sftp internal-sftp
 
 // sshServer is how sshd can run at the endpoint.
 type sshServer struct {
-	user    string   // whom it logs in
-	prefix  []string // what starts it
-	madeDir bool     // its folder for privilege separation was made for it
+	user    string   // the user who logs in
+	prefix  []string // the command that starts sshd
+	madeDir bool     // this step made the folder for privilege separation
 }
 
 // sshRunDir is where Debian's sshd, run by root, wants an empty folder.
 const sshRunDir = "/run/sshd"
 
-// sshStandIn is an account that every system has and that is not locked, as
-// sshd sees it; systemd says of nobody that it is.
+// sshStandIn is an account that every system has and that sshd does not take as locked.
+// The account nobody is locked on systems with systemd.
 const sshStandIn = "daemon"
 
-// sshServer finds out how sshd can run. Root with all users separates its
-// privileges: it becomes the user sshd and enters an empty folder. Whoever
-// can't become another user runs it as an ordinary one, which logs in that
-// user alone: in a user namespace in which it is an account that may log in,
-// else as itself.
+// sshServer finds out how sshd can run. With all users mapped, root's sshd separates its
+// privileges: it becomes the user sshd and enters an empty folder. Without other users,
+// sshd runs as an ordinary user, who alone can log in: as sshStandIn in a user namespace,
+// or without one as the user itself.
 func (m *move) sshServer() (*sshServer, error) {
 	e := m.s.Server
-	said, err := m.answer(e, "sh", "-c", `id -u; id -un; id -u `+sshStandIn+`; awk 'END { print $3 }' /proc/self/uid_map`)
-	f := strings.Fields(said)
+	output, err := m.answer(e, "sh", "-c", `id -u; id -un; id -u `+sshStandIn+`; awk 'END { print $3 }' /proc/self/uid_map`)
+	f := strings.Fields(output)
 	if err == nil && len(f) != 4 {
-		err = errors.New("not four words")
+		err = errors.New("want four words")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("at %s: who runs here: %q: %w", e.Name(), said, err)
+		return nil, fmt.Errorf("find the user at %s: the answer %q: %w", e.Name(), output, err)
 	}
 	if mapped, _ := strconv.ParseUint(f[3], 10, 64); f[0] == "0" && mapped > 1 {
 		made, err := m.answer(e, "sh", "-c", `[ -d `+sshRunDir+` ] || { mkdir -m 755 `+sshRunDir+` && echo made; }`)
 		if err != nil {
-			return nil, fmt.Errorf("at %s: sshd's folder: %w", e.Name(), err)
+			return nil, fmt.Errorf("make sshd's folder at %s: %w", e.Name(), err)
 		}
 		return &sshServer{user: f[1], madeDir: made == "made"}, nil
 	}
@@ -176,17 +175,17 @@ func (m *move) sshServer() (*sshServer, error) {
 	return &sshServer{user: f[1]}, nil
 }
 
-// sshdScript starts sshd by its absolute path, as it wants to be.
+// sshdScript starts sshd by its absolute path, which sshd requires.
 const sshdScript = `PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 sshd=$(command -v sshd) || { echo "sshd: program not found" >&2; exit 127; }
 exec "$sshd" "$@"`
 
-// argv is sshd's command line.
+// argv returns sshd's command line.
 func (o *sshServer) argv(m *move) []string {
 	return append(o.prefix, "sh", "-c", sshdScript, "sh", "-D", "-e", "-f", path.Join(m.server, "sshd_config"))
 }
 
-// clean takes away what was made outside the folders of the drive.
+// clean removes what was made outside the folders of the drive.
 func (o *sshServer) clean(ctx context.Context, s *Session) error {
 	if !o.madeDir {
 		return nil

@@ -4,7 +4,7 @@ import "github.com/cnibench/cnibench/internal/arena"
 
 // Serving is a workload whose server can stand behind a Service.
 type Serving interface {
-	// Ports are where the server listens with those parameters.
+	// Ports returns the ports on which the server listens with those parameters.
 	Ports(p Params) []arena.Port
 }
 
@@ -34,8 +34,7 @@ func (HTTPSGet) Ports(Params) []arena.Port { return ports(arena.TCP, httpsGetPor
 // Ports implements Serving.
 func (HTTP3Get) Ports(Params) []arena.Port { return ports(arena.UDP, http3GetPort, 1) }
 
-// Ports implements Serving: logins, and the files, which have connections of
-// their own.
+// Ports implements Serving: a port for logins, and ports for the files.
 func (FTPGet) Ports(Params) []arena.Port {
 	return append(ports(arena.TCP, ftpPort, 1), ports(arena.TCP, ftpDataPort, ftpDataPorts)...)
 }
@@ -44,18 +43,18 @@ func (FTPGet) Ports(Params) []arena.Port {
 func (ScpCopy) Ports(Params) []arena.Port { return ports(arena.TCP, sshPort, 1) }
 
 func iperf3Ports(p Params, protocols ...string) []arena.Port {
-	var ports []arena.Port
+	var all []arena.Port
 	for i := range p.Int("streams") {
 		for _, protocol := range protocols {
-			ports = append(ports, arena.Port{Protocol: protocol, Number: uint16(iperf3Port + i)})
+			all = append(all, arena.Port{Protocol: protocol, Number: uint16(iperf3Port + i)})
 		}
 	}
-	return ports
+	return all
 }
 
 func onePort(p Params, protocol string) []arena.Port { return ports(protocol, p.Int("port"), 1) }
 
-// ports are n of them, from first on.
+// ports returns n ports of the protocol, from first on.
 func ports(protocol string, first, n int) []arena.Port {
 	all := make([]arena.Port, n)
 	for i := range all {

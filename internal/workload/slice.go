@@ -11,34 +11,33 @@ import (
 // Sliceable is a workload whose load can pause and go on over connections that
 // stay open.
 type Sliceable interface {
-	// Open starts the server and the client, and opens the connections. Nothing is
-	// sent yet. What it returns must be closed, also after an error of Slice.
-	// The session's Warmup, Duration, Begin and End are not used.
+	// Open starts the server and the client, and opens the connections. It sends no
+	// load. The Slicer must be closed, also after an error of Slice. The session's
+	// Warmup, Duration, Begin and End are not used.
 	Open(ctx context.Context, s *Session) (Slicer, error)
 }
 
 // Slicer is an opened load. It takes one slice at a time.
 type Slicer interface {
-	// Slice loads the path for lead, which does not count, and then for length,
-	// which does. begin and end, if not nil, are called at the borders of what
-	// counts. After an error of ctx the Slicer can only be closed.
+	// Slice loads the path for lead, which is not measured, and then for length. begin
+	// and end, if not nil, are called at the begin and the end of length. After an
+	// error of ctx the Slicer can only be closed.
 	Slice(ctx context.Context, lead, length time.Duration, begin, end func()) (Slice, error)
-	// Close ends client and server and returns what those slices measured together
-	// for which counts says true: percentiles come from merged histograms, rates
-	// from sums. Slices are numbered from 0 in the order of the calls, failed ones
-	// included; a nil counts takes all. An Outcome without metrics is that of a load
-	// without a slice.
+	// Close ends client and server and returns the outcome of all slices for which
+	// counts is true: percentiles come from merged histograms, rates from sums. Slices
+	// are numbered from 0 in the order of the calls, failed slices included. If counts
+	// is nil, all slices count. If none counts, the Outcome has no metrics.
 	Close(counts func(slice int) bool) (Outcome, error)
 }
 
 // Slice is what one slice measured.
 type Slice struct {
-	Elapsed time.Duration      // of what counts, by the clock that the metrics are from
-	Metrics map[string]float64 // by name in result's catalogue, SI units; what can be had from one slice
-	Faults  []result.Reason    // why this slice must not be used
+	Elapsed time.Duration      // of the measured part, by the clock that the metrics are from
+	Metrics map[string]float64 // those that one slice gives, by name in result's catalogue, SI units
+	Faults  []result.Reason    // why the slice must not be used
 }
 
-// driveInOneSlice is the Drive of a Sliceable: the session's warm-up is the lead.
+// driveInOneSlice drives a Sliceable with one slice: the session's warm-up is its lead.
 func driveInOneSlice(ctx context.Context, s *Session, w Sliceable) (Outcome, error) {
 	opened, err := w.Open(ctx, s)
 	if err != nil {

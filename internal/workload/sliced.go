@@ -19,8 +19,8 @@ type sliced struct {
 	orders  *os.File
 	answers *io.PipeReader
 	talk    *slicing.Client
-	slices  []json.RawMessage // the report of each; nil of one that failed
-	failed  bool              // which its error has said
+	slices  []json.RawMessage // the report of each slice; nil if it failed
+	failed  bool              // a slice or the start has failed and returned its error
 }
 
 // open starts the server and the client, and waits until the connections are open.
@@ -38,8 +38,8 @@ func (e engine) open(ctx context.Context, s *Session) (Slicer, error) {
 
 // connect starts the client.
 func (o *sliced) connect() error {
-	// A pipe of the kernel's: what copies from another reader to the client would
-	// still wait for orders when the client has ended.
+	// A pipe of the kernel: with another reader, a goroutine would copy orders to the
+	// client, and would still wait for them after the client's end.
 	in, orders, err := os.Pipe()
 	if err != nil {
 		return err
@@ -51,8 +51,8 @@ func (o *sliced) connect() error {
 	}
 	o.client, o.orders, o.answers, o.talk = client, orders, answers, slicing.NewClient(orders, answers)
 	go func() {
-		o.lead(client)
-		_, _ = in.Close(), out.Close() // nobody uses them any more
+		o.awaitClient(client)
+		_, _ = in.Close(), out.Close() // the client was their only user
 	}()
 	if err := o.talk.Ready(); err != nil {
 		err = o.explain(err)
@@ -65,14 +65,14 @@ func (o *sliced) connect() error {
 func (o *sliced) explain(err error) error {
 	o.failed = true
 	if !errors.Is(err, slicing.ErrEnded) {
-		o.crew.kill()         // it says something else than it should
+		o.crew.kill()         // its answer was not understood
 		_ = o.answers.Close() // never fails
 		<-o.client.exited
 		return err
 	}
 	<-o.client.exited
 	if failed := o.client.failure(); failed != nil {
-		return failed // that its answer is missing is the consequence
+		return failed // the missing answer is a consequence of this error
 	}
 	return err
 }
@@ -88,7 +88,7 @@ func (o *sliced) Slice(ctx context.Context, lead, length time.Duration, begin, e
 }
 
 func (o *sliced) take(ctx context.Context, lead, length time.Duration, begin, end func()) (Slice, json.RawMessage, error) {
-	// The client takes no order back, so it ends with the context.
+	// An order can't be taken back, so the client is killed when the context ends.
 	defer context.AfterFunc(ctx, o.crew.kill)()
 	report, err := o.talk.Slice(lead, length, begin, end)
 	switch {
@@ -119,9 +119,9 @@ func (o *sliced) Close(counts func(slice int) bool) (Outcome, error) {
 	}
 	var out Outcome
 	if len(taken) > 0 {
-		var wrong error
-		out, wrong = o.engine.reports.merge(taken)
-		err = errors.Join(err, wrong)
+		var mergeErr error
+		out, mergeErr = o.engine.reports.merge(taken)
+		err = errors.Join(err, mergeErr)
 	}
 	return out, o.end(err)
 }

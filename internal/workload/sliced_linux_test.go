@@ -129,7 +129,7 @@ func TestSlicedEndsEarly(t *testing.T) {
 			}
 			_, err = opened.Slice(t.Context(), 0, time.Minute, nil, nil)
 			_, closeErr := opened.Close(nil)
-			if err == nil || closeErr == nil || !strings.Contains(closeErr.Error(), "the server died") {
+			if err == nil || closeErr == nil || !strings.Contains(closeErr.Error(), "the server ended") {
 				t.Errorf("%v; %v", err, closeErr)
 			}
 		})

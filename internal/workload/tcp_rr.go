@@ -1,6 +1,6 @@
 package workload
 
-// TCPRR asks and answers on TCP connections that stay open.
+// TCPRR sends requests and responses over TCP connections that stay open.
 func TCPRR() RR {
 	return RR{
 		name:     "tcp_rr",

@@ -32,7 +32,7 @@ func (TCPStream) Drive(ctx context.Context, s *Session) (Outcome, error) {
 		retransmits = plus(retransmits, r.sent.Retransmits)
 	}
 	if retransmits == nil {
-		return out, fmt.Errorf("tcp_stream: iperf3 counted no retransmits; it needs TCP_INFO, which Linux has")
+		return out, fmt.Errorf("tcp_stream: iperf3 counted no retransmits: its report lacks them; is it an iperf3 built for Linux?")
 	}
 	out.Metrics[result.Retransmits] = *retransmits
 	return out, nil

@@ -21,17 +21,17 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// mover is how a workload moves one large file again and again, from a
-// server's memory to a client that throws it away.
+// mover says how a workload transfers one large file repeatedly, from a server's memory to
+// a client that discards it.
 type mover struct {
 	workload string // its name, for errors
 	program  string // cnibench at the endpoints; "" is the running program
-	port     int    // the first that is tried
-	// prepare writes what server and client need into their folders and says
-	// how both are started.
+	port     int    // the first port that is tried
+	// prepare writes the files of server and client into their folders and returns both
+	// command lines.
 	prepare func(m *move) (server, client []string, err error)
-	// http3 says that the server is cnibench's own, which listens on UDP, says
-	// so, and reports at its end.
+	// http3 says that the server is cnibench's own. It listens on UDP, prints a line when
+	// it listens, and prints a report at its end.
 	http3 bool
 }
 
@@ -39,15 +39,15 @@ type mover struct {
 type move struct {
 	*crew
 	self           string
-	size           int64          // of the file that is moved
-	whole          int64          // what size may be at most
+	size           int64          // of the file that is transferred
+	whole          int64          // the size that the parameters ask for
 	listen, target netip.AddrPort // the server's own address, and where the client reaches it
 	server, client string         // folders at the endpoints; gone after the drive
 	oneByte        string         // of scp: a file of one byte, whose copies are the warm-up
-	firstByte      float64        // of scp: how long these took, s; 0 is not yet known
+	firstByte      float64        // of scp: how long these copies took, s; 0 is not known yet
 }
 
-// Parameters of every workload that moves a file.
+// transferParams returns the parameters of every workload that transfers a file.
 func transferParams(size string) []Param {
 	return []Param{
 		{"size", size, "size of the file, which fits the endpoints' memory; one transfer should take a good part of a second, and less than the window. Where it would take more than 5 s, a half, a quarter … of it is moved"},
@@ -63,7 +63,7 @@ func portText(a netip.AddrPort) string { return strconv.Itoa(int(a.Port())) }
 // dataFile is the file's name at the server.
 const dataFile = "data"
 
-// drive moves the file until the window is full.
+// drive transfers the file until the window is over.
 func (d mover) drive(ctx context.Context, s *Session) (out Outcome, err error) {
 	defer func() {
 		if err != nil {
@@ -75,7 +75,7 @@ func (d mover) drive(ctx context.Context, s *Session) (out Outcome, err error) {
 		return out, fmt.Errorf("size: %w", err)
 	}
 	if size < 1 || size > 1<<40 {
-		return out, fmt.Errorf("size: a file of %v; 1 byte to 1 TiB can be moved", size)
+		return out, fmt.Errorf("size: a file of %v; 1 byte to 1 TiB are possible", size)
 	}
 	m := &move{
 		crew: newCrew(ctx, s), self: d.program, whole: int64(size),
@@ -87,10 +87,10 @@ func (d mover) drive(ctx context.Context, s *Session) (out Outcome, err error) {
 		}
 	}
 	defer func() {
-		// Once ctx has ended, it is the cause, and what its processes say,
-		// which were killed with it, is not.
+		// If ctx has ended, its error is the cause: it killed the programs, and their
+		// own errors are consequences.
 		if err != nil && ctx.Err() != nil {
-			err = fmt.Errorf("ended before the transfers had, which a smaller size may help: %w", ctx.Err())
+			err = fmt.Errorf("the transfers did not end in time; give a smaller size: %w", ctx.Err())
 		}
 		err = errors.Join(err, m.dismiss(), m.clean())
 	}()
@@ -101,7 +101,7 @@ func (d mover) drive(ctx context.Context, s *Session) (out Outcome, err error) {
 	return d.outcome(m, report, served)
 }
 
-// run starts the server and the client, and returns what they report.
+// run starts the server and the client, and returns their reports.
 func (d mover) run(m *move) (*transfer.Report, *transfer.Served, error) {
 	if err := m.folders(); err != nil {
 		return nil, nil, err
@@ -116,30 +116,30 @@ func (d mover) run(m *move) (*transfer.Report, *transfer.Served, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	said := &lines{first: make(chan struct{})}
-	server, err := m.startTo(said, m.s.Server, "server", ".txt", serve...)
+	output := &lines{first: make(chan struct{})}
+	server, err := m.startTo(output, m.s.Server, "server", ".txt", serve...)
 	if err != nil {
 		return nil, nil, err
 	}
 	if d.http3 {
-		err = said.await(m.ctx, server)
+		err = output.await(m.ctx, server)
 	} else {
 		err = awaitListening(m.ctx, m.s.Server, []*program{server}, ports)
 	}
 	var report *transfer.Report
 	if err == nil {
 		if report, err = m.measure(server, fetch); err != nil {
-			// A client can be quicker to fail than its server is to die.
+			// When a server dies, its client may fail before the server has ended.
 			_ = m.await(time.Now().Add(transferGrace), server)
 		}
 	}
-	// What the server says explains what the client saw.
+	// An error of the server may be the cause of the client's.
 	if err = errors.Join(m.end(server), err); err != nil || !d.http3 {
 		return report, nil, err
 	}
 	served := &transfer.Served{}
-	if err := json.Unmarshal([]byte(said.last()), served); err != nil || served.Schema != transfer.ServedSchema {
-		return report, nil, fmt.Errorf("server: it ended without a report: %.80q", said.last())
+	if err := json.Unmarshal([]byte(output.last()), served); err != nil || served.Schema != transfer.ServedSchema {
+		return report, nil, fmt.Errorf("the HTTP/3 server ended without a report; its last line is %.80q", output.last())
 	}
 	return report, served, nil
 }
@@ -148,8 +148,8 @@ func (d mover) run(m *move) (*transfer.Report, *transfer.Served, error) {
 // a note.
 const mostGaps = 0.1
 
-// outcome returns what the client and, of HTTP/3, the server report in the words of
-// a sample.
+// outcome returns the reports of the client and, for HTTP/3, of the server as the Outcome
+// of a sample.
 func (d mover) outcome(m *move, r *transfer.Report, served *transfer.Served) (Outcome, error) {
 	out := Outcome{Metrics: map[string]float64{
 		result.Goodput: r.Goodput(), result.TimeToFirstByte: r.TimeToFirstByte(), "transfers": float64(len(r.Transfers)),
@@ -191,12 +191,12 @@ func (d mover) outcome(m *move, r *transfer.Report, served *transfer.Served) (Ou
 	return out, nil
 }
 
-// folders makes the folders of this drive at both endpoints, for their owner
-// alone: keys and passwords will be in them.
+// folders makes the folders of this drive at both endpoints. Only their owner can read
+// them, because they will hold keys and passwords.
 func (m *move) folders() error {
 	for _, at := range m.places() {
 		if err := m.ask(at.e, "sh", "-c", `umask 077 && rm -rf "$1" && mkdir -p "$1"`, "sh", at.dir); err != nil {
-			return fmt.Errorf("a folder at %s: %w", at.e.Name(), err)
+			return fmt.Errorf("make a folder at %s: %w", at.e.Name(), err)
 		}
 	}
 	return nil
@@ -205,7 +205,7 @@ func (m *move) folders() error {
 // cleanPatience is how long it may take to remove a large file on a busy machine.
 const cleanPatience = 10 * time.Second
 
-// clean takes the folders away, with everything that was made for this drive.
+// clean removes the folders with everything that was made for this drive.
 func (m *move) clean() error {
 	m.ctx = context.WithoutCancel(m.ctx)
 	var errs []error
@@ -224,8 +224,7 @@ type place struct {
 
 func (m *move) places() []place { return []place{{m.s.Server, m.server}, {m.s.Client, m.client}} }
 
-// filesystem returns the type of the file system that the file lies on, as stat
-// names it.
+// filesystem returns the type of the file system that holds the file, as stat names it.
 func (m *move) filesystem() (string, error) {
 	var out strings.Builder
 	if err := askAt(m.ctx, m.s.Server, &out, "stat", "-f", "-c", "%T", m.server); err != nil {
@@ -234,10 +233,10 @@ func (m *move) filesystem() (string, error) {
 	return strings.TrimSpace(out.String()), nil
 }
 
-// ask runs a helper to its end.
+// ask runs a command to its end.
 func (m *move) ask(e arena.Endpoint, argv ...string) error { return askAt(m.ctx, e, nil, argv...) }
 
-// answer runs a helper to its end and returns what it printed.
+// answer runs a command to its end and returns its standard output.
 func (m *move) answer(e arena.Endpoint, argv ...string) (string, error) {
 	var out strings.Builder
 	err := askAt(m.ctx, e, &out, argv...)
@@ -252,5 +251,5 @@ func askAt(ctx context.Context, e arena.Endpoint, out io.Writer, argv ...string)
 	return err
 }
 
-// end ends the server. vsftpd dies of the signal, which is its way to end.
+// end ends the server. vsftpd exits because of the signal, so that exit code is fine.
 func (m *move) end(server *program) error { return m.stop(server, 128+int(syscall.SIGTERM)) }

@@ -17,7 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/transfer"
 )
 
-// measure makes the file and fills the window with transfers of it.
+// measure makes the file and transfers it until the window is over.
 func (m *move) measure(server *program, what []string) (*transfer.Report, error) {
 	size, err := m.fitting(server, what)
 	if err != nil {
@@ -33,7 +33,7 @@ func (m *move) measure(server *program, what []string) (*transfer.Report, error)
 	return m.fetch(server, "client", what, m.s.Warmup, options, m.s.Begin, m.s.End)
 }
 
-// put makes the server's file, in the place of one that is there.
+// put makes the server's file and replaces an earlier one.
 func (m *move) put(size int64) error {
 	m.size = size
 	file := path.Join(m.server, dataFile)
@@ -42,13 +42,14 @@ func (m *move) put(size int64) error {
 		err = m.ask(m.s.Server, m.self, "transfer", "file", "--bytes", strconv.FormatInt(size, 10), file)
 	}
 	if err != nil {
-		return fmt.Errorf("the file at the server: %w", err)
+		return fmt.Errorf("make the file at the server: %w", err)
 	}
 	return nil
 }
 
-// fetch runs `cnibench transfer` at the client, as role: what to fetch with,
-// then its arguments. scp is warmed up, and its first byte waited for, once.
+// fetch runs `cnibench transfer` at the client, as role. what is the program that fetches,
+// and its arguments. The warm-up of scp, which measures its time to the first byte, is
+// done only once.
 func (m *move) fetch(server *program, role string, what []string, warmup time.Duration, options []string, begin, end func()) (*transfer.Report, error) {
 	switch {
 	case m.firstByte > 0:
@@ -67,7 +68,7 @@ func (m *move) fetch(server *program, role string, what []string, warmup time.Du
 		select {
 		case <-client.exited:
 		case <-server.exited:
-			// The client says what it saw of that, for a moment.
+			// The client gets a moment to report what it saw.
 			select {
 			case <-client.exited:
 			case <-time.After(transferGrace):
@@ -78,12 +79,12 @@ func (m *move) fetch(server *program, role string, what []string, warmup time.Du
 		_ = in.Close() // never fails
 	}()
 	report, err := readTransfer(out, begin, end)
-	// After a line that is none, the rest still has to be taken.
+	// After a line that can't be read, the rest must still be read, or the client blocks.
 	_, _ = io.Copy(io.Discard, out)
 	if failed := client.failure(); failed != nil {
-		err = failed // that its report is missing is the consequence
-		if said, found := lastWord(client.stderr.String()); found {
-			err = fmt.Errorf("%s: %s", client.role, said) // its long command is a raw file
+		err = failed // the missing report is a consequence of this error
+		if text, found := lastError(client.stderr.String()); found {
+			err = fmt.Errorf("%s: %s", client.role, text) // without the long command, which is among the raw files
 		}
 	}
 	if err != nil {
@@ -94,26 +95,25 @@ func (m *move) fetch(server *program, role string, what []string, warmup time.Du
 	return report, nil
 }
 
-// lastWord is the error with which this program ended, from its standard error.
-func lastWord(stderr string) (said string, found bool) {
+// lastError returns the last error that cnibench printed on its standard error.
+func lastError(stderr string) (text string, found bool) {
 	for line := range strings.Lines(stderr) {
-		if text, ok := strings.CutPrefix(line, "cnibench: "); ok {
-			said, found = strings.TrimSpace(text), true
+		if rest, ok := strings.CutPrefix(line, "cnibench: "); ok {
+			text, found = strings.TrimSpace(rest), true
 		}
 	}
-	return said, found
+	return text, found
 }
 
-// transferGrace is how long one side may take to end after the other failed.
+// transferGrace is how long one side may take to end after the other has failed.
 const transferGrace = 500 * time.Millisecond
 
 // maxTransferLine is the longest line that `cnibench transfer` prints: a
 // report of as many transfers as a long window can have.
 const maxTransferLine = 64 << 20
 
-// readTransfer reads what `cnibench transfer` prints, and calls begin and end
-// as their events come. A begin without an end gets its end when the output
-// ends.
+// readTransfer reads the output of `cnibench transfer`, and calls begin and end at their
+// events. If the output ends after begin and before end, it calls end then.
 func readTransfer(r io.Reader, begin, end func()) (*transfer.Report, error) {
 	began, ended := false, false
 	defer func() {
@@ -149,12 +149,12 @@ func readTransfer(r io.Reader, begin, end func()) (*transfer.Report, error) {
 		return nil, fmt.Errorf("output of the client: %w", err)
 	}
 	if report == nil || len(report.Transfers) == 0 || !(report.Window > 0) {
-		return nil, errors.New("output of the client: it ended without a result")
+		return nil, errors.New("output of the client: it ended without a report")
 	}
 	return report, nil
 }
 
-// lines keeps what a program prints, and says when its first line is whole.
+// lines keeps the output of a program, and closes first when the first line is complete.
 type lines struct {
 	mu    sync.Mutex
 	text  strings.Builder

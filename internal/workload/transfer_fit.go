@@ -7,14 +7,14 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// mostSeconds is how long one transfer may be expected to take. A step may
-// take a minute longer than its window, for probes, a transfer that warms
-// up and one that ends late; a slow path would not be measured at all.
+// mostSeconds is the longest expected time of one transfer. A step may take a minute
+// longer than its window, for probes, a warm-up transfer and a last transfer that ends
+// late. With longer transfers a slow path could not be measured in that time.
 const mostSeconds = 5.0
 
-// The first probe is a file of probeBytes, which arrives in time under an
-// emulated CPU, too; a transfer that takes probeSeconds is believed: a late
-// start of a program is little beside it.
+// The first probe is a file of probeBytes, which even an emulated CPU transfers in time.
+// The time of a probe counts from probeSeconds on: a program that starts late then
+// changes it little.
 const (
 	probeBytes   = 512 << 10
 	probeSeconds = mostSeconds / 10
@@ -32,11 +32,11 @@ func (m *move) fitting(server *program, what []string) (int64, error) {
 			return 0, err
 		}
 		p := probe{took: math.Inf(1)}
-		for _, again := range []string{"", " again"} {
-			role := "probe " + unit.Bytes(size).String() + again
+		for _, suffix := range []string{"", " again"} {
+			role := "probe " + unit.Bytes(size).String() + suffix
 			report, err := m.fetch(server, role, what, 0, []string{"--duration", "0s"}, func() {}, func() {})
 			if err != nil {
-				return 0, fmt.Errorf("one transfer to see how fast the path is: %w", err)
+				return 0, fmt.Errorf("a transfer of %v to measure the path's speed: %w", unit.Bytes(size), err)
 			}
 			first := report.TimeToFirstByte()
 			if took := report.Transfers[0].Seconds - first; took < p.took {
@@ -56,9 +56,9 @@ func (m *move) fitting(server *program, what []string) (int64, error) {
 	return m.whole, nil
 }
 
-// probe is one transfer of a small file: what it took from the first byte on,
-// and to the first byte, s. Connecting and login do not grow with the file, but
-// vary: took is known to a part of first only.
+// probe is one transfer of a small file: its time to the first byte (first), and from
+// there to the end (took), s. Connecting and login take the same time for every size,
+// but vary, so that took is uncertain by a part of first.
 type probe struct {
 	bytes       int64
 	took, first float64
@@ -70,11 +70,11 @@ func (p probe) fits(size int64) bool {
 	return fittingSize(size, p.bytes, max(p.took, p.first/4)) == size
 }
 
-// believable says whether what it took is more than chance.
+// believable says whether took is long enough to be more than chance.
 func (p probe) believable() bool { return p.took >= max(probeSeconds, p.first/2) }
 
-// fittingSize halves a size until it is expected to take mostSeconds, from
-// what a probe of fewer bytes took; it is never smaller than the probe.
+// fittingSize halves a size until its transfer is expected to take at most mostSeconds, if
+// a probe of that many bytes took took. The result is at least the probe's size.
 func fittingSize(size, probe int64, took float64) int64 {
 	for size/2 >= probe && took/float64(probe)*float64(size) > mostSeconds {
 		size /= 2

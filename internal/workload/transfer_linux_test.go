@@ -243,7 +243,7 @@ func testTransferServerDies(t *testing.T, w Workload) {
 			}
 		})
 	}
-	refused(t, w, s, "the server died in the middle of the step: server: ")
+	refused(t, w, s, "the server ended in the middle of the step: server: ")
 	if len(marks.begins) != len(marks.ends) {
 		t.Errorf("%d begins and %d ends", len(marks.begins), len(marks.ends))
 	}
@@ -384,14 +384,14 @@ func TestReadTransfer(t *testing.T) {
 	const report = `{"schema":"cnibench/transfer/1","file_bytes":10,"transfers":[{"seconds":1}],"window_seconds":2}` + "\n"
 	for _, tt := range []struct{ name, in, marks, says string }{
 		{"whole", begin + end + report, "begin end", ""},
-		{"nothing", "", "", "without a result"},
-		{"cut off in the window", begin, "begin end", "without a result"},
-		{"no report", begin + end, "begin end", "without a result"},
+		{"nothing", "", "", "without a report"},
+		{"cut off in the window", begin, "begin end", "without a report"},
+		{"no report", begin + end, "begin end", "without a report"},
 		{"a report without a window", report, "", "unexpected line"},
 		{"two reports", begin + end + report + report, "begin end", "unexpected line"},
 		{"two windows", begin + begin, "begin end", "unexpected line"},
 		{"another program", "hello\n", "", "output of the client"},
-		{"no transfers", begin + end + `{"schema":"cnibench/transfer/1","window_seconds":2}`, "begin end", "without a result"},
+		{"no transfers", begin + end + `{"schema":"cnibench/transfer/1","window_seconds":2}`, "begin end", "without a report"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var marks []string

@@ -1,12 +1,12 @@
 package workload
 
-// UDPRR asks and answers with datagrams.
+// UDPRR sends requests and responses as datagrams.
 func UDPRR() RR {
 	return RR{
 		name:     "udp_rr",
 		summary:  "UDP requests and responses, one datagram under way on each socket; rate and round-trip times; without an answer for 1 s it counts as failed",
 		exchange: "udp-rr", protocol: "udp", most: "65507 bytes",
-		// A lost datagram keeps its socket waiting for that long.
+		// After a lost datagram its socket waits for this time.
 		timeout: "1s",
 	}
 }

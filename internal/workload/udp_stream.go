@@ -50,8 +50,8 @@ func (UDPStream) Drive(ctx context.Context, s *Session) (Outcome, error) {
 	return out, nil
 }
 
-// lost returns the server's count of lost datagrams. It falls when one arrives
-// late, so that it can be negative over a window.
+// lost returns the server's count of lost datagrams. A late datagram lowers the count, so
+// that it can be negative over a window.
 func lost(results []iperf3Result) float64 {
 	var sum float64
 	for _, r := range results {
@@ -62,8 +62,8 @@ func lost(results []iperf3Result) float64 {
 	return sum
 }
 
-// udpMetrics takes everything from the servers: the client's summary sets the
-// server's losses, those of the warm-up included, against its own datagrams.
+// udpMetrics uses the servers' reports only: the client's summary divides the server's
+// losses, with those of the warm-up, by its own datagrams without the warm-up.
 func udpMetrics(results []iperf3Result) (map[string]float64, error) {
 	var packets, jitter float64
 	for _, r := range results {

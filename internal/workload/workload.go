@@ -1,7 +1,7 @@
-// Package workload holds the ways of loading and measuring a path, one file
+// Package workload has the workloads, which load and measure a path, one file
 // each. A workload drives programs at two endpoints and returns metrics and
-// histograms; it knows no arena, judges nothing and writes no files but
-// through its session's Raw folder. Next: all.go lists them.
+// histograms. It knows no arena, judges nothing, and writes files only through its
+// session's Raw. Next: all.go lists the workloads.
 package workload
 
 import (
@@ -20,17 +20,16 @@ import (
 type Workload interface {
 	// Info describes the workload; it never changes.
 	Info() Info
-	// Drive runs the workload once over the session's pair. It returns what
-	// it measured even with an error, when a part was measured. Every
-	// process that it started has ended when it returns.
+	// Drive runs the workload once over the session's pair. With an error, it returns
+	// the part that was measured. All its processes have ended when it returns.
 	Drive(ctx context.Context, s *Session) (Outcome, error)
 }
 
 // Calibrated is a workload whose rate can be given as a share of the highest
 // rate that the machine sustains.
 type Calibrated interface {
-	// Capacity finds that rate (1/s) over the session's pair: by a search, or, if brief, as
-	// what closed loops of three seconds reach, which is near it and takes no search.
+	// Capacity finds that rate (1/s) over the session's pair: by a search or, if brief, as
+	// the rate of short closed loops, which is near it and needs no search.
 	Capacity(ctx context.Context, s *Session, brief bool) (float64, error)
 }
 
@@ -50,19 +49,19 @@ type Param struct {
 	Help    string
 }
 
-// Session is one drive: where, with what, for how long.
+// Session is what one drive needs to know: endpoints, parameters and times.
 type Session struct {
 	Client, Server arena.Endpoint
 	Target         netip.Addr // where the client reaches the server
-	// Ports are where the client reaches the server's ports that have another
-	// number at Target; nil: each has the same.
+	// Ports map a port of the server to its port at Target where the two differ. nil:
+	// none differs.
 	Ports    map[uint16]uint16
 	Params   Params
 	Warmup   time.Duration // excluded from every figure
 	Duration time.Duration // of the measured window
 	Raw      Raw
-	// Begin and End mark the measured window for the recorder; Drive calls
-	// each once, at the moment.
+	// Begin and End mark the measured window for the recorder. Drive calls Begin when
+	// the window begins, and End when it ends.
 	Begin, End func()
 }
 
@@ -71,13 +70,13 @@ func (s *Session) at(port uint16) netip.AddrPort {
 	return arena.Pair{Target: s.Target, Ports: s.Ports}.At(port)
 }
 
-// Raw takes the files that a reader can check a sample against: commands,
-// standard output, standard error, configuration.
+// Raw holds the files by which a reader can check a sample: commands, standard output,
+// standard error, configuration.
 type Raw interface {
 	Create(name string) (io.WriteCloser, error)
 }
 
-// Discard is a Raw whose files nobody reads.
+// Discard is a Raw that keeps no files.
 type Discard struct{}
 
 // Create implements Raw.
@@ -91,14 +90,13 @@ func (nothing) Close() error { return nil }
 type Outcome struct {
 	Metrics    map[string]float64                 // by name in result's catalogue, SI units
 	Histograms map[string]*hdrhistogram.Histogram // by clock ("latency", …), nanoseconds
-	Faults     []result.Reason                    // why the sample must not be trusted, found by the workload itself
-	Spoiled    []result.Reason                    // why the clocks that hold the load generator's delay must not be trusted
-	Notes      []result.Reason                    // what a reader should know of how it was measured
-	// ClientSpin is what the client spent in the window waiting in a spin for
-	// its next send, CPU-seconds per second. The recorder sees it as work of
-	// the client's CPUs, which it is not.
+	Faults     []result.Reason                    // why the sample is invalid, found by the workload itself
+	Spoiled    []result.Reason                    // why the clocks that contain the load generator's delay are invalid
+	Notes      []result.Reason                    // what a reader should know about the measurement
+	// ClientSpin is the CPU time that the client spent spinning until its next send,
+	// CPU-seconds per second. The recorder counts it as work, which it is not.
 	ClientSpin float64
-	// Pauses is the share of the window that goodput leaves out because nothing was to
-	// be moved in it, 0 to 1. The recorder sees the whole window.
+	// Pauses is the share of the window, 0 to 1, that goodput leaves out because no
+	// transfer ran in it. The recorder sees the whole window.
 	Pauses float64
 }
