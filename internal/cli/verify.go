@@ -40,7 +40,7 @@ from its JSON. Ends with exit code 4 if anything does not agree.`),
 			}
 			fmt.Fprintln(out)
 			if len(r.Problems) > 0 {
-				return exit.With(exit.Gate, errors.New("the run directory does not agree with itself"))
+				return exit.With(exit.Gate, errors.New("figures of the run differ from its raw files, as listed above; do not use the run"))
 			}
 			return nil
 		},

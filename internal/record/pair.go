@@ -144,7 +144,7 @@ func (p *Pair) accept(ctx context.Context, log *slog.Logger) (*link, bool, error
 			select {
 			case greeted <- struct{}{}:
 			default:
-				door.turnAway(conn.RemoteAddr(), fmt.Errorf("%d others are at the door", maxGreetings))
+				door.turnAway(conn.RemoteAddr(), fmt.Errorf("%d other clients are connecting at this moment; try again", maxGreetings))
 				conn.Close()
 				continue
 			}

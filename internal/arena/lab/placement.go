@@ -43,7 +43,10 @@ func ParsePlacement(s string, cpus []int) (Placement, error) {
 		role, list, ok := strings.Cut(part, "=")
 		chosen, err := parseCPUs(list, cpus)
 		if !ok || err != nil {
-			return p, fmt.Errorf("--cpus %q: want e.g. client=0-1,server=2-3,rest=4+5 of the CPUs %s", part, joinCPUs(cpus))
+			if !ok {
+				err = errors.New("no = between role and CPUs")
+			}
+			return p, fmt.Errorf("--cpus %q: %w; give e.g. client=0-1,server=2-3,rest=4+5, from the CPUs %s", part, err, joinCPUs(cpus))
 		}
 		switch role {
 		case "client":
@@ -53,7 +56,7 @@ func ParsePlacement(s string, cpus []int) (Placement, error) {
 		case "rest":
 			p.Rest = chosen
 		default:
-			return p, fmt.Errorf("--cpus %q: the roles are client, server and rest", role)
+			return p, fmt.Errorf("--cpus %q: unknown role; the roles are client, server and rest", role)
 		}
 	}
 	return p, nil
@@ -61,7 +64,7 @@ func ParsePlacement(s string, cpus []int) (Placement, error) {
 
 func parseCPUs(list string, cpus []int) ([]int, error) {
 	if list == "" || len(cpus) == 0 {
-		return nil, errors.New("no CPU")
+		return nil, errors.New("no CPU is named")
 	}
 	chosen, err := cpulist.Parse(strings.ReplaceAll(list, "+", ","), slices.Max(cpus))
 	if err != nil {
@@ -69,7 +72,7 @@ func parseCPUs(list string, cpus []int) ([]int, error) {
 	}
 	for _, c := range chosen {
 		if !slices.Contains(cpus, c) {
-			return nil, fmt.Errorf("CPU %d is not there; this process may use %v", c, cpus)
+			return nil, fmt.Errorf("this process may not use CPU %d", c)
 		}
 	}
 	return chosen, nil

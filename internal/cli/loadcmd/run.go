@@ -52,7 +52,7 @@ func (o *loadOptions) run(ctx context.Context, w io.Writer, cfg load.Config, tar
 	case err != nil:
 		return exit.With(exit.Gate, err)
 	case report.Requests == 0:
-		return exit.With(exit.Gate, errors.New("load: not one request was answered"))
+		return exit.With(exit.Gate, errors.New("load: no request was answered; see the errors in the report"))
 	}
 	return nil
 }

@@ -126,7 +126,7 @@ func (o *streamOptions) run(c *cobra.Command, args []string) error {
 		_, err = io.WriteString(c.OutOrStdout(), streamText(report))
 	}
 	if err == nil && report.Goodput == 0 {
-		err = exit.With(exit.Gate, errors.New("load: not one byte arrived"))
+		err = exit.With(exit.Gate, errors.New("load: no byte arrived; does a firewall or policy on the way drop the data?"))
 	}
 	return err
 }

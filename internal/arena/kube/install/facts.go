@@ -89,7 +89,7 @@ func (f *facts) podCIDR(ctx context.Context) (string, error) {
 		}
 	}
 	if len(shares) == 0 {
-		return "", fmt.Errorf("the pods' network is not known: nodes have no podCIDR, and neither kubeadm's configuration nor the controller manager's flags are there")
+		return "", fmt.Errorf("the pods' network is not known: nodes have no podCIDR, and the cluster has neither kubeadm's configuration nor a controller manager whose flags name it")
 	}
 	return cover(shares).String(), nil
 }
@@ -118,7 +118,7 @@ func (f *facts) serviceCIDR(ctx context.Context) (string, error) {
 	if value := f.flag(ctx, "kube-apiserver", "--service-cluster-ip-range"); value != "" {
 		return ipv4(value), nil
 	}
-	return "", fmt.Errorf("the Services' network is not known: no ServiceCIDR, kubeadm configuration or flag of the API server is there")
+	return "", fmt.Errorf("the Services' network is not known: the cluster has no ServiceCIDR, no kubeadm configuration and no API server whose flags name it")
 }
 
 // apiServer is the first address behind the Service kubernetes: it needs no

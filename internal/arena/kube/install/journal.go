@@ -196,7 +196,7 @@ func (j *job) ensureNamespace(ctx context.Context) error {
 			_, err = j.cl.Client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
 			return err
 		case err == nil && there.DeletionTimestamp != nil:
-			return fmt.Errorf("an earlier one is still going")
+			return fmt.Errorf("an earlier namespace %s is still being deleted", ownNamespace)
 		case err == nil:
 			foreign = requireOurs(there)
 		}

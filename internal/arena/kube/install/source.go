@@ -112,7 +112,7 @@ func (s *source) has(c *contender.Chart, wanted string) (string, error) {
 	}
 	switch len(versions) {
 	case 0:
-		return "", fmt.Errorf("the mirror %s has no chart %s", s.dir, c.Name)
+		return "", fmt.Errorf("the mirror %s has no chart %s; put its archive there, or leave --mirror out", s.dir, c.Name)
 	case 1:
 		return versions[0], nil
 	}
@@ -140,7 +140,7 @@ func (s *source) chart(ctx context.Context, c *contender.Chart, version, pinned 
 		return nil, fmt.Errorf("chart %s: %w", name, err)
 	}
 	if ch.Metadata.Name != c.Name || ch.Metadata.Version != version {
-		return nil, fmt.Errorf("chart %s: the archive holds %s %s", name, ch.Metadata.Name, ch.Metadata.Version)
+		return nil, fmt.Errorf("chart %s: the archive holds chart %s %s instead; give the right one", name, ch.Metadata.Name, ch.Metadata.Version)
 	}
 	return ch, nil
 }
@@ -228,7 +228,7 @@ func (s *source) fromMirror(f mirrorFile) ([]byte, error) {
 func (s *source) fromFolder(name, pinned string) ([]byte, error) {
 	data, err := os.ReadFile(filepath.Join(s.dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the mirror lacks %s", name)
+		return nil, fmt.Errorf("the mirror lacks %s; put the file there under that path", name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("mirror: %w", err)
@@ -298,7 +298,7 @@ func remember(file, name, sum string) error {
 
 func verify(name string, data []byte, sum string) error {
 	if got := digest(data); got != sum {
-		return fmt.Errorf("%s has sha256 %s, not %s: it is another file than the recipe means", name, got, sum)
+		return fmt.Errorf("%s has sha256 %s, not %s: it is not the file that the recipe names; fetch it anew", name, got, sum)
 	}
 	return nil
 }
@@ -319,7 +319,7 @@ func (s *source) get(ctx context.Context, address string) ([]byte, error) {
 	}
 	resp, err := s.client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("%w; without a way there, give a folder with --mirror", err)
+		return nil, fmt.Errorf("%w; if this machine can't reach that address, give a folder with its files: --mirror", err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

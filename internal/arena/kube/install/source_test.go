@@ -84,7 +84,7 @@ func TestChartFromRepository(t *testing.T) {
 	for _, tt := range []struct{ name, version, pinned, want, said string }{
 		{"pinned", "1.0.0", digest(data), "", ""},
 		{"not pinned", "1.0.0", "", "is not pinned: its publisher names no digest", ""},
-		{"another file", "1.0.0", strings.Repeat("0", 64), "it is another file than the recipe means", ""},
+		{"another file", "1.0.0", strings.Repeat("0", 64), "it is not the file that the recipe names", ""},
 		{"no such version", "2.0.0", "", "index.yaml does not list this version", ""},
 		{"not there", "0.9.0", "", "404 Not Found", ""},
 	} {
@@ -170,9 +170,9 @@ files:
 	}
 	for _, tt := range []struct{ name, url, pinned, want string }{
 		{"by the index", "https://example.org/m.yaml", strings.Repeat("0", 64), ""},
-		{"by the index, changed since", "https://example.org/broken.yaml", "", "it is another file"},
+		{"by the index, changed since", "https://example.org/broken.yaml", "", "it is not the file that the recipe names"},
 		{"by its address", "https://example.com/a/b.yaml", digest([]byte(manifest)), ""},
-		{"by its address, another", "https://example.com/a/b.yaml", digest(nil), "it is another file"},
+		{"by its address, another", "https://example.com/a/b.yaml", digest(nil), "it is not the file that the recipe names"},
 		{"missing", "https://example.com/c.yaml", "", "the mirror lacks example.com/c.yaml"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
