@@ -63,7 +63,7 @@ func TestReadFirst(t *testing.T) {
 	tests := []struct{ name, in, err string }{
 		{"in pieces", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", ""},
 		{"short", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab", io.ErrUnexpectedEOF.Error()},
-		{"chunked", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "not a response that can be used: chunked"},
+		{"chunked", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "no usable response: chunked"},
 		{"wrong status", "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n", "status 404, want 2xx; check the path"},
 	}
 	for _, tt := range tests {
