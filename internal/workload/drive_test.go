@@ -287,9 +287,14 @@ func TestServerHangs(t *testing.T) {
 			_, server := watch(t, s)
 			s.Begin = func() {
 				marks.begin()
-				p := serving(server.of(programs.Workload(w.Info().Name)[0]))[0]
-				if err := p.Signal(syscall.SIGSTOP); err != nil {
-					t.Error(err)
+				stopped := 0 // a server whose port was taken has ended before another began
+				for _, p := range serving(server.of(programs.Workload(w.Info().Name)[0])) {
+					if p.Signal(syscall.SIGSTOP) == nil {
+						stopped++
+					}
+				}
+				if stopped == 0 {
+					t.Error("no server was stopped")
 				}
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)

@@ -329,7 +329,7 @@ func TestHTTPRateRefuses(t *testing.T) {
 		{map[string]any{"response": "249B"}, "251 to 4096"},
 		{map[string]any{"response": "1MiB"}, "server: cnibench gives larger ones"},
 		{map[string]any{"response": "big"}, "write a size as"},
-		{map[string]any{"server": "apache"}, "nginx and cnibench"},
+		{map[string]any{"server": "apache"}, "choose nginx or cnibench"},
 		{map[string]any{"stall": "1s"}, "nginx does not stall"},
 	} {
 		s, _ := httpSession(t, tt.params)
