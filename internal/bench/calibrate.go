@@ -2,16 +2,12 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/workload"
 )
-
-// rateParam is the parameter that may be a share.
-const rateParam = "rate"
 
 // Calibrate turns rates that the plan gives as shares of a capacity into rates
 // per second. It brings the baseline up once and finds the highest rate that the
@@ -24,7 +20,7 @@ func (r *Runner) Calibrate(ctx context.Context, plan *result.Plan, baseline resu
 		if !plan.Takes(baseline.ID, plan.Steps[i].ID) {
 			continue
 		}
-		if _, ok := workload.Share(plan.Steps[i].Params[rateParam]); ok {
+		if _, ok := workload.Share(plan.Steps[i].Params[result.RateParam]); ok {
 			shares = append(shares, &plan.Steps[i])
 		}
 	}
@@ -47,7 +43,7 @@ func (r *Runner) Calibrate(ctx context.Context, plan *result.Plan, baseline resu
 		return err
 	}
 	for _, step := range shares {
-		key, err := capacityKey(step)
+		key, err := step.Load()
 		if err != nil {
 			return err
 		}
@@ -59,7 +55,7 @@ func (r *Runner) Calibrate(ctx context.Context, plan *result.Plan, baseline resu
 			plan.Capacity[key] = capacity
 			r.Progress(Progress{Text: fmt.Sprintf("%s sustains %.0f/s on %s", step.Workload, capacity, baseline.ID)})
 		}
-		share, _ := workload.Share(step.Params[rateParam])
+		share, _ := workload.Share(step.Params[result.RateParam])
 		params := map[string]any{}
 		for k, v := range step.Params {
 			params[k] = v
@@ -68,7 +64,7 @@ func (r *Runner) Calibrate(ctx context.Context, plan *result.Plan, baseline resu
 		if brief[key] {
 			rate = rounded(rate)
 		}
-		params[rateParam] = offBeat(rate)
+		params[result.RateParam] = offBeat(rate)
 		step.Params = params
 	}
 	return nil
@@ -78,15 +74,15 @@ func (r *Runner) Calibrate(ctx context.Context, plan *result.Plan, baseline resu
 // below the capacity, a rate that is a tenth too high or too low changes nothing.
 const mostBrief = 0.5
 
-// briefly returns, by capacityKey, whether all shares of that load are small.
+// briefly returns, by result.Step.Load, whether all shares of that load are small.
 func briefly(shares []*result.Step) (map[string]bool, error) {
 	brief := map[string]bool{}
 	for _, step := range shares {
-		key, err := capacityKey(step)
+		key, err := step.Load()
 		if err != nil {
 			return nil, err
 		}
-		share, _ := workload.Share(step.Params[rateParam])
+		share, _ := workload.Share(step.Params[result.RateParam])
 		small, seen := brief[key]
 		brief[key] = share <= mostBrief && (small || !seen)
 	}
@@ -105,18 +101,6 @@ func rounded(rate float64) float64 {
 		}
 	}
 	return best
-}
-
-// capacityKey names the workload and its parameters without the rate.
-func capacityKey(s *result.Step) (string, error) {
-	params := map[string]any{}
-	for k, v := range s.Params {
-		if k != rateParam {
-			params[k] = v
-		}
-	}
-	b, err := json.Marshal(params)
-	return s.Workload + " " + s.Path + " " + string(b), err
 }
 
 func (r *Runner) capacity(ctx context.Context, plan *result.Plan, site *site, step *result.Step, brief bool) (float64, error) {

@@ -316,7 +316,7 @@ func TestBrieflyCalibrated(t *testing.T) {
 			t.Fatal(err)
 		}
 		for of, want := range map[*result.Step]bool{small: true, low: false, high: false} {
-			key, err := capacityKey(of)
+			key, err := of.Load()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,6 +5,7 @@
 package result
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -123,6 +124,22 @@ type Step struct {
 	// Services is how many other Services there are beside the step's own, on
 	// the path "service".
 	Services int `json:"services,omitempty"`
+}
+
+// RateParam is the parameter of a step that is its rate, 1/s.
+const RateParam = "rate"
+
+// Load names what the step does without its rate, as Plan.Capacity has it: workload,
+// path and the other parameters. It fails if a parameter cannot be written as JSON.
+func (s *Step) Load() (string, error) {
+	params := map[string]any{}
+	for k, v := range s.Params {
+		if k != RateParam {
+			params[k] = v
+		}
+	}
+	b, err := json.Marshal(params)
+	return s.Workload + " " + s.Path + " " + string(b), err
 }
 
 // ContenderInfo is what a reader of the run must know of a contender.

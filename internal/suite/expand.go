@@ -20,10 +20,7 @@ const (
 	RatesGiven = "given" // the rates as the study has them
 )
 
-const (
-	rateParam = "rate"
-	rateMark  = "{rate}"
-)
+const rateMark = "{rate}"
 
 // Expand gives the steps of a plan, their parameters complete. A share stays a
 // text such as "30%" until bench has found the capacity. services are how many
@@ -105,7 +102,7 @@ func (s Step) expand(rates string) ([]result.Step, error) {
 		if params == nil {
 			params = map[string]any{}
 		}
-		params[rateParam] = rung.value
+		params[result.RateParam] = rung.value
 		step, err := one(strings.ReplaceAll(s.ID, rateMark, rung.id), strings.ReplaceAll(s.Summary, rateMark, rung.words), params)
 		if err != nil {
 			return nil, err

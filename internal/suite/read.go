@@ -203,7 +203,7 @@ func (s Step) checkLadder() (errs []error) {
 	if len(s.Rates) == 0 || len(s.Shares) == 0 {
 		wrong("rates and shares stand for each other; give both")
 	}
-	if _, twice := s.Params[rateParam]; twice {
+	if _, twice := s.Params[result.RateParam]; twice {
 		wrong("parameter rate beside rates; give one of them")
 	}
 	for _, rate := range s.Rates {

@@ -33,12 +33,10 @@ func (s *Suite) Set(changes []string) (*Suite, error) {
 }
 
 func (s *Suite) set(step, param, value string) error {
-	ids := make([]string, len(s.Steps))
 	found := false
 	for i := range s.Steps {
 		one := &s.Steps[i]
-		ids[i] = one.ID
-		if match, err := path.Match(step, one.ID); step != one.ID && (err != nil || !match) {
+		if !names(step, one.ID) {
 			continue
 		}
 		found = true
@@ -56,7 +54,7 @@ func (s *Suite) set(step, param, value string) error {
 		one.Params[param] = parsed
 	}
 	if !found {
-		return nearest.Unknown("step of suite "+s.ID, step, ids)
+		return s.unknown(step)
 	}
 	return nil
 }
@@ -69,7 +67,7 @@ func (s *Suite) Only(steps []string) (*Suite, error) {
 	wanted := map[string]bool{}
 	for _, step := range s.Steps {
 		for _, name := range steps {
-			if match, err := path.Match(name, step.ID); name == step.ID || err == nil && match {
+			if names(name, step.ID) {
 				wanted[name] = true
 				out.Steps = append(out.Steps, step)
 				break
@@ -78,12 +76,23 @@ func (s *Suite) Only(steps []string) (*Suite, error) {
 	}
 	for _, name := range steps {
 		if !wanted[name] {
-			var ids []string
-			for _, step := range s.Steps {
-				ids = append(ids, step.ID)
-			}
-			return nil, nearest.Unknown("step of suite "+s.ID, name, ids)
+			return nil, s.unknown(name)
 		}
 	}
 	return &out, nil
+}
+
+// names says that the name, an id or a pattern, is one of the step of that id.
+func names(name, id string) bool {
+	match, err := path.Match(name, id)
+	return name == id || err == nil && match
+}
+
+// unknown is the error of a name that no step has.
+func (s *Suite) unknown(name string) error {
+	ids := make([]string, len(s.Steps))
+	for i := range s.Steps {
+		ids[i] = s.Steps[i].ID
+	}
+	return nearest.Unknown("step of suite "+s.ID, name, ids)
 }

@@ -164,7 +164,7 @@ func Runs(old, now *result.Record, opt Options) (*Comparison, error) {
 		p.missing = append(p.missing, analysis.Changed(part.missing, func(m *Missing) { m.Part = part.part })...)
 	}
 	if len(p.changes) == 0 {
-		return nil, &SelectionError{Have: append([]string{offers(p.old, "old"), offers(p.now, "new")}, p.leftOut()...)}
+		return nil, &SelectionError{Have: append([]string{offers(p.old, "old"), offers(p.now, "new")}, p.whyLeftOut...)}
 	}
 	p.judge()
 	c := &Comparison{
@@ -346,7 +346,7 @@ func (c *Change) badness() float64 {
 
 // notes are what a reader of the comparison must know.
 func (p *pairing) notes(unable, enough int) []string {
-	notes := append([]string{}, p.leftOut()...)
+	notes := append([]string{}, p.whyLeftOut...)
 	if a, b := p.old.Run.Tool, p.now.Run.Tool; a != b {
 		notes = append(notes, fmt.Sprintf("the runs were made by different versions of cnibench: %s and %s", a.Version, b.Version))
 	}

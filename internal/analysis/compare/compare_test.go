@@ -193,8 +193,12 @@ func TestDifferences(t *testing.T) {
 func TestOtherCapacity(t *testing.T) {
 	old, now := analysistest.Noisy(1, 6, 1, 1, 0.1), analysistest.Noisy(2, 6, 1, 1, 0.1)
 	step := now.Run.Plan.Steps[1]
+	load, err := step.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, rec := range []*result.Record{old, now} {
-		rec.Run.Plan.Capacity = map[string]float64{step.Workload + " " + step.Path + " {}": 1}
+		rec.Run.Plan.Capacity = map[string]float64{load: 1}
 	}
 	step.Params["rate"] = 100.0
 	c := compared(t, old, now, compare.Options{})

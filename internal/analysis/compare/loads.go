@@ -3,7 +3,6 @@ package compare
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/cnibench/cnibench/internal/result"
 )
@@ -16,46 +15,32 @@ func otherRate(old, now *result.Run, step string) (a, b any, differ bool) {
 		if i < 0 {
 			return nil
 		}
-		s := r.Plan.Steps[i]
-		for load := range r.Plan.Capacity { // workload, path and parameters
-			if strings.HasPrefix(load, s.Workload+" "+s.Path+" ") {
-				return s.Params["rate"]
-			}
+		load, err := r.Plan.Steps[i].Load()
+		if _, found := r.Plan.Capacity[load]; err != nil || !found {
+			return nil
 		}
-		return nil
+		return r.Plan.Steps[i].Params[result.RateParam]
 	}
 	a, b = rate(old), rate(now)
 	return a, b, a != nil && b != nil && fmt.Sprint(a) != fmt.Sprint(b)
 }
 
-// runs are those of both sides, the first old one before the others.
-func (p *pairing) runs() []*result.Run {
-	list := []*result.Run{p.old.Run, p.now.Run}
+// leaveOut notes which steps are not compared, because the runs loaded them at
+// different rates, and why.
+func (p *pairing) leaveOut() {
+	p.leftOut = map[string]bool{}
+	runs := []*result.Run{p.now.Run}
 	for _, e := range slices.Concat(p.moreOld, p.moreNew) {
-		list = append(list, e.Run)
+		runs = append(runs, e.Run)
 	}
-	return list
-}
-
-// loaded says that all runs loaded the step at one rate.
-func (p *pairing) loaded(step string) bool {
-	return !slices.ContainsFunc(p.runs(), func(r *result.Run) bool {
-		_, _, differ := otherRate(p.old.Run, r, step)
-		return differ
-	})
-}
-
-// leftOut says which steps are not compared for their rates.
-func (p *pairing) leftOut() []string {
-	var notes []string
 	for _, step := range p.old.Run.Plan.Steps {
-		for _, r := range p.runs() {
+		for _, r := range runs {
 			if a, b, differ := otherRate(p.old.Run, r, step.ID); differ {
-				notes = append(notes, fmt.Sprintf("%s is not compared: the runs loaded it at %v/s and at %v/s, a share each of what the baseline reached then; "+
+				p.leftOut[step.ID] = true
+				p.whyLeftOut = append(p.whyLeftOut, fmt.Sprintf("%s is not compared: the runs loaded it at %v/s and at %v/s, a share each of what the baseline reached then; "+
 					"--set %s.rate=%v, or --rates given, makes runs that can be compared", step.ID, a, b, step.ID, a))
 				break
 			}
 		}
 	}
-	return notes
 }

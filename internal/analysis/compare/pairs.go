@@ -36,6 +36,8 @@ type pairing struct {
 	moreNew     []*analysis.Evidence
 	changes     []Change
 	missing     []Missing
+	leftOut     map[string]bool // steps that are not compared, for their rates
+	whyLeftOut  []string
 }
 
 // spotOf is where a figure is found in both runs. Kernels are told apart only
@@ -66,7 +68,7 @@ type figureOf struct {
 // compared: that of the least StandIn which either run has at the step. A step that
 // the runs loaded at different rates is not compared.
 func (p *pairing) wants(step, metric string, has func(step, metric string) bool) bool {
-	if len(p.opt.Steps) > 0 && !slices.Contains(p.opt.Steps, step) || !p.loaded(step) {
+	if len(p.opt.Steps) > 0 && !slices.Contains(p.opt.Steps, step) || p.leftOut[step] {
 		return false
 	}
 	if len(p.opt.Metrics) > 0 {
@@ -160,6 +162,7 @@ func (p *pairing) sideOf(e *analysis.Evidence, at analysis.Place, contender stri
 
 // pair fills in the changes, without judgement, and what is missing.
 func (p *pairing) pair() {
+	p.leaveOut()
 	old, now := p.figures(p.old), p.figures(p.now)
 	has := func(step, metric string) bool {
 		for _, figures := range []map[spotOf]map[string]figureOf{old, now} {

@@ -66,8 +66,8 @@ func differences(old, now *result.Run, oldTools, nowTools, environment []string)
 		differ(key+".path", a.Path, b.Path)
 		was, is := maps.Clone(a.Params), maps.Clone(b.Params)
 		if _, _, left := otherRate(old, now, a.ID); left { // the step is not compared
-			delete(was, "rate")
-			delete(is, "rate")
+			delete(was, result.RateParam)
+			delete(is, result.RateParam)
 		}
 		vague = append(vague, differInKeys(key+".", was, is, differ)...)
 	}
