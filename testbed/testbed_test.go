@@ -228,7 +228,7 @@ kind: Pod
 metadata: {name: %[1]s, labels: {app: %[1]s}}
 spec:
   nodeName: %[2]s
-  terminationGracePeriodSeconds: 0
+  terminationGracePeriodSeconds: 1 # with 0 the pod is gone before its network is
   containers: [{name: x, image: %[3]s, imagePullPolicy: Never, args: [serve], ports: [{containerPort: 8080}]}]
 ---
 apiVersion: v1

@@ -107,7 +107,7 @@ func (b Bed) capped(r *analysis.Report) Trial {
 }
 
 func lossy(r *analysis.Report) Trial {
-	t := Trial{Name: "loss", Planted: fmt.Sprintf("%.1f %% of the datagrams dropped at random", 100*plant.Loss),
+	t := Trial{Name: "loss", Planted: fmt.Sprintf("%.1f %% of the datagrams dropped, by count", 100*plant.Loss),
 		Wanted: fmt.Sprintf("%.1f %% to %.1f %%", 100*(plant.Loss-lossTolerance), 100*(plant.Loss+lossTolerance)), Found: nothing}
 	if x := figure(r, string(plant.Lossy), datagramStep, result.Loss); x != nil {
 		t.Found, t.Passed = fmt.Sprintf("%.2f %%", 100*x.Median), math.Abs(x.Median-plant.Loss) <= lossTolerance

@@ -10,7 +10,7 @@ type Fault string
 // The faults.
 const (
 	Capped Fault = "capped" // the link sends at a rate that it is told and no faster
-	Lossy  Fault = "lossy"  // Loss of the UDP packets to LossyPort are dropped as they come in
+	Lossy  Fault = "lossy"  // Loss of the UDP packets to LossyPort are dropped as they come in, by count
 	Slow   Fault = "slow"   // every packet that comes in passes Rules rules
 	Narrow Fault = "narrow" // the link takes NarrowMTU bytes
 )
