@@ -238,7 +238,7 @@ func (w *leaseWatcher) Install(context.Context, *Cluster, *contender.Contender) 
 
 func (w *leaseWatcher) Uninstall(context.Context, *Cluster, *contender.Contender) error {
 	w.look("uninstall")
-	return nil
+	return w.stays
 }
 
 // While a contender is taken off, the run still says that it is under way.
@@ -256,6 +256,47 @@ func TestLeaseOutlivesTheContender(t *testing.T) {
 	if left := b.left(t); left != nil {
 		t.Errorf("left: %v", left)
 	}
+}
+
+// A contender that could not be taken off has a run that is under way until that is
+// tried with success: clean in another terminal leaves it alone meanwhile.
+func TestLeaseOutlivesAFailedRemoval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := &leaseWatcher{t: t}
+		i.stays = errors.New("left behind: cilium_vxlan")
+		b := newBed(t, Options{Install: i}, testNode("a"))
+		b.Exec = (&pod{}).exec
+		i.b = b
+		l, err := b.hold(t.Context(), "r", leaseName, "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.client.Tracker().Add(namespaceFor("r", "r", "privileged", nil)); err != nil {
+			t.Fatal(err)
+		}
+		a := &Arena{cl: b.Cluster, opt: b.Options}
+		n := &network{arena: a, cl: b.Cluster, contender: &contender.Contender{ID: "cilium"}, run: "r", namespace: "r", made: true, installed: true, lease: l, cancel: func() {}}
+		if err := n.Down(t.Context()); !errors.Is(err, i.stays) {
+			t.Errorf("down: %v", err)
+		}
+		did, err := leftovers{b.Cluster}.clean(t.Context(), false)
+		if diff := cmp.Diff(&Cleaned{Spared: []string{"r"}}, did); diff != "" || err != nil {
+			t.Error(diff, err)
+		}
+		if err := a.tidy(t.Context()); !errors.Is(err, i.stays) {
+			t.Errorf("tidy: %v", err)
+		}
+		i.stays = nil
+		if err := a.tidy(t.Context()); err != nil {
+			t.Errorf("tidy: %v", err)
+		}
+		if diff := cmp.Diff([]string{"uninstall: held", "uninstall: held", "uninstall: held"}, i.saw); diff != "" {
+			t.Error(diff)
+		}
+		if _, err := b.client.CoreV1().Namespaces().Get(t.Context(), "r", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("the namespace stays: %v", err)
+		}
+	})
 }
 
 // A pod that ended by itself, or for want of memory, is not the image's fault.

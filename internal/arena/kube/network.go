@@ -172,7 +172,8 @@ func (cl *Cluster) silent(ctx context.Context, nodes []*node) error {
 }
 
 // Down implements arena.Network. After an error it can be called again, which
-// the next Up does. The Lease is there until the contender is off.
+// the next Up does. The Lease and its namespace stay until the contender is off: while
+// the removal is tried, nobody else takes it for abandoned.
 func (n *network) Down(ctx context.Context) error {
 	n.cancel() // ends every command
 	var err error
@@ -186,11 +187,13 @@ func (n *network) Down(ctx context.Context) error {
 			n.installed = false
 		}
 	}
-	n.lease.stop()
+	if !n.installed {
+		n.lease.stop()
+	}
 	if left := n.removeObjects(ctx); left != nil {
 		err = errors.Join(err, left)
 	} else {
-		n.made = false
+		n.made = n.installed
 		n.mu.Lock()
 		n.sandboxes = nil
 		n.mu.Unlock()
@@ -204,7 +207,8 @@ func (n *network) Down(ctx context.Context) error {
 	return err
 }
 
-// removeObjects removes all that the network has made but the contender.
+// removeObjects removes all that the network has made but the contender, and while
+// that is there, the Lease.
 func (n *network) removeObjects(ctx context.Context) error {
 	if len(n.cl.Options.Within) > 0 {
 		return n.cl.clearRun(ctx, n.run)
@@ -212,7 +216,8 @@ func (n *network) removeObjects(ctx context.Context) error {
 	return n.cl.removeNamespaces(ctx, n.namespaces()...)
 }
 
-// namespaces are those of the network that there are, or may be.
+// namespaces are those that removeObjects removes: those of the network that there
+// are, or may be.
 func (n *network) namespaces() []string {
 	var names []string
 	n.mu.Lock()
@@ -220,7 +225,7 @@ func (n *network) namespaces() []string {
 		names = append(names, s.names()...)
 	}
 	n.mu.Unlock()
-	if n.made {
+	if n.made && !n.installed {
 		names = append(names, n.namespace)
 	}
 	return names
