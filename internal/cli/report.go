@@ -2,7 +2,6 @@ package cli
 
 import (
 	"io"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -10,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/console"
+	"github.com/cnibench/cnibench/internal/disk"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/card"
@@ -100,15 +100,10 @@ func writeCard(path string, r *analysis.Report) error {
 	return writeOut(path, in)
 }
 
-// writeOut writes a whole file, or says why not.
+// writeOut writes a whole file, or leaves what is there and says why.
 func writeOut(path string, r io.Reader) error {
-	f, err := os.Create(path)
-	if err != nil {
+	return disk.ReplaceFile(path, func(w io.Writer) error {
+		_, err := io.Copy(w, r)
 		return err
-	}
-	if _, err := io.Copy(f, r); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
+	})
 }

@@ -71,7 +71,11 @@ func SyncPath(dir string) error {
 // Write writes a file and waits until the disk has its content; its name
 // lasts after a Sync of its folder.
 func Write(f Folder, name string, write func(io.Writer) error) error {
-	file, err := f.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	return writeMode(f, name, 0o644, write)
+}
+
+func writeMode(f Folder, name string, mode fs.FileMode, write func(io.Writer) error) error {
+	file, err := f.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
 	if err != nil {
 		return err
 	}
@@ -96,7 +100,11 @@ const Pending = ".tmp"
 // Replace replaces the file of that name by what write writes: the disk has
 // the whole of it under another name before it takes its place.
 func Replace(f Folder, name string, write func(io.Writer) error) error {
-	if err := Write(f, name+Pending, write); err != nil {
+	return replaceMode(f, name, 0o644, write)
+}
+
+func replaceMode(f Folder, name string, mode fs.FileMode, write func(io.Writer) error) error {
+	if err := writeMode(f, name+Pending, mode, write); err != nil {
 		return errors.Join(err, discard(f, name+Pending))
 	}
 	return Take(f, name)
@@ -117,12 +125,32 @@ func discard(f Folder, name string) error {
 	return nil
 }
 
-// ReplaceFile is Replace for a file of the file system.
+// ReplaceFile is Replace for a file of the file system, whatever links lead to it; it
+// keeps the file's mode. A pipe or a device is written as it is.
 func ReplaceFile(path string, write func(io.Writer) error) error {
+	mode := fs.FileMode(0o644)
+	switch info, err := os.Stat(path); {
+	case err == nil && !info.Mode().IsRegular():
+		return writeThrough(path, write)
+	case err == nil:
+		mode = info.Mode().Perm()
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return err
+		}
+	}
 	r, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	return Replace(Root(r), filepath.Base(path), write)
+	return replaceMode(Root(r), filepath.Base(path), mode, write)
+}
+
+func writeThrough(path string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(f)
+	return errors.Join(write(w), w.Flush(), f.Close())
 }

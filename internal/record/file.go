@@ -167,11 +167,17 @@ func (o *output) family() error {
 	return o.part()
 }
 
+// endFrame ends what is compressed together.
+func (o *output) endFrame() error {
+	if o.zip == nil {
+		return nil
+	}
+	return o.zip.Close()
+}
+
 func (o *output) part() (err error) {
-	if o.zip != nil {
-		if err := o.zip.Close(); err != nil {
-			return err
-		}
+	if err := o.endFrame(); err != nil {
+		return err
 	}
 	if o.size, err = o.file.Seek(0, io.SeekCurrent); err != nil {
 		return err
@@ -207,13 +213,10 @@ func (o *output) write(rec *sysmon.Recorder, s *Summary) error {
 		}
 	}, o.family)
 	if err == nil {
-		err = o.part()
+		err = errors.Join(o.endFrame(), o.file.Sync()) // a disk may get full as late as that
 	}
 	if err == nil {
-		err = o.keep()
-	}
-	if err == nil {
-		return nil
+		return o.takePlace()
 	}
 	kept, cutErr := o.cut()
 	if cutErr != nil {
@@ -249,10 +252,10 @@ func (o *output) begin() error {
 	return nil
 }
 
-// keep makes what is written last, in its place.
-func (o *output) keep() error {
-	if err := o.file.Sync(); err != nil || o.place.folder == nil {
-		return err
+// takePlace gives what is written, and synced, its name.
+func (o *output) takePlace() error {
+	if o.place.folder == nil {
+		return nil
 	}
 	return disk.Take(o.place.folder, o.place.name)
 }
@@ -272,10 +275,10 @@ func (o *output) cut() (kept int, err error) {
 		}
 		o.parts = o.parts[:n]
 		if _, err = o.Write([]byte(sysmon.EndOpenMetrics)); err == nil {
-			err = o.part()
+			err = errors.Join(o.endFrame(), o.file.Sync())
 		}
 		if err == nil {
-			return max(0, o.parts[n-1].families-1), o.keep()
+			return max(0, o.parts[n-1].families-1), o.takePlace()
 		}
 	}
 	return 0, err

@@ -38,15 +38,20 @@ func (d *smallDisk) Seek(int64, int) (int64, error) { return int64(len(d.bytes))
 func (d *smallDisk) Sync() error                    { return nil }
 func (d *smallDisk) Close() error                   { return nil }
 
-// someRecorder has three snapshots of this machine's samplers, as recorded.
+// someRecorder has snapshots of all samplers, as recorded.
 func someRecorder(t *testing.T) *sysmon.Recorder {
 	t.Helper()
+	return recorderOf(t, sysmon.All(), 300)
+}
+
+func recorderOf(t *testing.T, samplers []sysmon.Sampler, marks int) *sysmon.Recorder {
+	t.Helper()
 	root := sysmon.Root{Proc: os.DirFS("../sysmon/testdata/proc"), Sys: fstest.MapFS{}}
-	rec, err := sysmon.StartWith(sysmon.Options{Root: root, Labels: map[string]string{"instance": "i"}, Samplers: sysmon.All()})
+	rec, err := sysmon.StartWith(sysmon.Options{Root: root, Labels: map[string]string{"instance": "i"}, Samplers: samplers})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 300 {
+	for range marks {
 		rec.Mark()
 	}
 	rec.End()
@@ -184,7 +189,7 @@ func TestOldRecordingStays(t *testing.T) {
 	if text, err := os.ReadFile(path); err != nil || string(text) != "old" {
 		t.Errorf("while the new one is written: %q, %v", text, err)
 	}
-	if err := o.keep(); err != nil {
+	if err := o.takePlace(); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.close(); err != nil {

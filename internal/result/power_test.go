@@ -1,9 +1,11 @@
 package result
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -32,12 +34,29 @@ func powerSample(round int) *Sample {
 		Histograms: map[string]*hdrhistogram.Histogram{"latency": h}}
 }
 
+// powerOutput is what a program of that round has said, which a raw file holds.
+func powerOutput(round int) string { return fmt.Sprintf("the output of round %d", round) }
+
 func sealRounds(s *Store, did *acknowledged) {
 	for round := 1; round <= powerRounds; round++ {
 		if !did.sealed[round] {
-			did.sealed[round] = s.Seal(powerSample(round)) == nil
+			did.sealed[round] = sealWhole(s, round) == nil
 		}
 	}
+}
+
+// sealWhole seals the sample of a round with a raw file.
+func sealWhole(s *Store, round int) error {
+	sample := powerSample(round)
+	f, err := s.Raw(sample).Create("stdout")
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(f, powerOutput(round))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return s.Seal(sample)
 }
 
 // Whatever write, sync or rename fails, and whatever a power cut leaves: what
@@ -78,7 +97,7 @@ var resumption = disktest.Suite[acknowledged]{
 			return did
 		}
 		did.created = true
-		did.sealed[1] = s.Seal(powerSample(1)) == nil
+		did.sealed[1] = sealWhole(s, 1) == nil
 		if did.sealed[1] {
 			_, _ = s.samples.WriteAt([]byte(`{"contender":"host","ro`), s.end)
 		}
@@ -89,6 +108,47 @@ var resumption = disktest.Suite[acknowledged]{
 		}
 		defer s.Close()
 		sealRounds(s, &did)
+		return did
+	},
+	Check: checkRun,
+}
+
+// What import makes, from its first file to its end: many samples at once, the faults of
+// their files, a table of these.
+func TestDiskFailsOnImport(t *testing.T) {
+	importing.Every(t)
+	importing.Finds(t, disktest.NoSync, disktest.NoFolderSync, disktest.LateWrite, disktest.InPlace, disktest.EarlyRename)
+}
+
+var importing = disktest.Suite[acknowledged]{
+	Do: func(d *disktest.Disk) acknowledged {
+		did := acknowledged{sealed: map[int]bool{}}
+		s, err := create(d.Dir, powerRun(), func(*os.Root) disk.Folder { return d.Folder() })
+		if err != nil {
+			return did
+		}
+		defer s.Close()
+		did.created = true
+		if s.WriteFaults([]Fault{{File: "x.json", Line: 1, Text: "cut"}}) != nil {
+			return did
+		}
+		var all []*Sample
+		for round := 1; round <= powerRounds; round++ {
+			sample := powerSample(round)
+			f, err := s.Raw(sample).Create("stdout")
+			if err != nil {
+				return did
+			}
+			_, err = io.WriteString(f, powerOutput(round))
+			if err := errors.Join(err, f.Close()); err != nil {
+				return did
+			}
+			all = append(all, sample)
+		}
+		if s.SealAll(all) == nil {
+			did.sealed = map[int]bool{1: true, 2: true, 3: true}
+		}
+		did.report = s.WriteFile("report.txt", func(w io.Writer) error { _, err := fmt.Fprintln(w, "whole"); return err }) == nil
 		return did
 	},
 	Check: checkRun,
@@ -115,6 +175,9 @@ func checkRun(t disktest.Reporter, did acknowledged, dir string) {
 		if sample.Metrics["goodput"] != float64(sample.Round) || sample.Histograms["latency"] == nil || sample.Histograms["latency"].Max() != int64(sample.Round) {
 			t.Errorf("round %d is read wrong: %+v", sample.Round, sample)
 		}
+		if text, err := os.ReadFile(filepath.Join(dir, sample.Raw, "stdout")); did.sealed[sample.Round] && (err != nil || string(text) != powerOutput(sample.Round)) {
+			t.Errorf("round %d was sealed, its raw file has %q, %v", sample.Round, text, err)
+		}
 	}
 	for round, sealed := range did.sealed {
 		if sealed && !have[round] {
@@ -133,7 +196,7 @@ func checkRun(t disktest.Reporter, did acknowledged, dir string) {
 		t.Fatalf("after going on: %d samples, %v", len(rec.Samples), err)
 	}
 	for _, f := range rec.Faults {
-		if f.File != tornFile {
+		if f.File != tornFile && f.File != "x.json" {
 			t.Errorf("after going on: %+v", f)
 		}
 	}

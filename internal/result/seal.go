@@ -2,6 +2,7 @@ package result
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -126,7 +127,8 @@ func dropNotFinite(s *Sample) {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// writeHistograms writes one file for each clock into the raw folder.
+// writeHistograms writes one file for each clock into the raw folder, whose names the
+// disk has then.
 func (s *Store) writeHistograms(sample *Sample) error {
 	sample.Raw, sample.HistogramFiles = "", nil
 	if len(sample.Histograms) == 0 && !s.fresh[sample.Key()] {
@@ -137,9 +139,6 @@ func (s *Store) writeHistograms(sample *Sample) error {
 		return err
 	}
 	sample.Raw = folder
-	if len(sample.Histograms) == 0 {
-		return nil
-	}
 	files := make(map[string]string, len(sample.Histograms))
 	for clock, h := range sample.Histograms {
 		data, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
@@ -155,7 +154,9 @@ func (s *Store) writeHistograms(sample *Sample) error {
 		}
 		files[clock] = name
 	}
-	sample.HistogramFiles = files
+	if len(files) > 0 {
+		sample.HistogramFiles = files
+	}
 	// Every folder on the way may be new.
 	for d := folder; ; d = path.Dir(d) {
 		if err := disk.Sync(s.files, d); err != nil {
@@ -199,7 +200,8 @@ type Folder struct {
 }
 
 // Create makes a file; whatever its name, it lies in the folder. A name can
-// be used once. Errors: fs.ErrExist, ErrSealed, ErrNoSpace.
+// be used once. Close waits until the disk has the content. Errors: fs.ErrExist,
+// ErrSealed, ErrNoSpace.
 func (f *Folder) Create(name string) (io.WriteCloser, error) {
 	s := f.store
 	s.mu.Lock()
@@ -215,8 +217,18 @@ func (f *Folder) Create(name string) (io.WriteCloser, error) {
 	if err != nil {
 		return nil, spaceError(err)
 	}
-	return file, nil
+	return rawFile{file}, nil
 }
+
+// rawFile is what Create makes.
+type rawFile struct{ disk.File }
+
+func (f rawFile) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	return n, spaceError(err)
+}
+
+func (f rawFile) Close() error { return spaceError(errors.Join(f.Sync(), f.File.Close())) }
 
 // rawFolder is a sample's raw folder, made anew when this process needs it
 // first.

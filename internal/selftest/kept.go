@@ -2,10 +2,13 @@ package selftest
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/disk"
 )
 
 // Kept is the newest self-test of a machine, as a file in the user's state folder.
@@ -34,7 +37,10 @@ func (r Result) Keep(dir, version, kernel string, at time.Time) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, keptFile), append(text, '\n'), 0o644)
+	return disk.ReplaceFile(filepath.Join(dir, keptFile), func(w io.Writer) error {
+		_, err := w.Write(append(text, '\n'))
+		return err
+	})
 }
 
 // Newest is the newest self-test that the state folder has of that version and kernel;

@@ -23,6 +23,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/disk"
 )
 
 // maxDownload bounds what is read from the network: the largest published
@@ -290,10 +291,14 @@ func remember(file, name, sum string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("remember the digest of %s: %w", name, err)
 	}
-	if err := os.WriteFile(file+".new", append(data, '\n'), 0o600); err != nil {
+	err = disk.ReplaceFile(file, func(w io.Writer) error {
+		_, err := w.Write(append(data, '\n'))
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("remember the digest of %s: %w", name, err)
 	}
-	return os.Rename(file+".new", file)
+	return nil
 }
 
 func verify(name string, data []byte, sum string) error {
