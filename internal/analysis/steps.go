@@ -39,6 +39,16 @@ func (f *Facts) Ceiling(contender, step string) float64 {
 	return float64(unit.Ceiling(f.Opt.LineRate, f.Opt.MTU, f.Overhead(contender), f.IsUDP(step)))
 }
 
+// Bandwidth returns what the plan lets a step send at most, bit/s of payload; 0: no limit.
+func (f *Facts) Bandwidth(step string) float64 {
+	for _, s := range f.Run.Plan.Steps {
+		if s.ID == step {
+			return float64(s.Bandwidth())
+		}
+	}
+	return 0
+}
+
 // TickAliased is the code of the finding that a step's load has a multiple of the rate at
 // which the kernel samples CPU time, so that its CPU figures are wrong.
 const TickAliased = "cpu_tick_aliased"

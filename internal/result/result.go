@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -128,6 +130,26 @@ type Step struct {
 
 // RateParam is the parameter of a step that is its rate, 1/s.
 const RateParam = "rate"
+
+// BandwidthParam is the parameter of a step that caps what it sends: bit/s of payload; "0",
+// or none in runs of before there was one, caps nothing. That of iperf3's workloads, *_stream,
+// is of each stream, that of others of all streams.
+const BandwidthParam = "bandwidth"
+
+// Bandwidth returns what the step sends at most over all streams, as BandwidthParam caps it;
+// 0: nothing caps it.
+func (s *Step) Bandwidth() unit.BitRate {
+	text, _ := s.Params[BandwidthParam].(string)
+	rate, err := unit.ParseBitRate(text)
+	if err != nil || !strings.HasSuffix(s.Workload, "_stream") {
+		return rate
+	}
+	streams, err := strconv.Atoi(fmt.Sprint(s.Params["streams"]))
+	if err != nil {
+		return rate
+	}
+	return rate * unit.BitRate(streams)
+}
 
 // Load names what the step does without its rate, as Plan.Capacity has it: workload,
 // path and the other parameters. It fails if a parameter cannot be written as JSON.

@@ -2,10 +2,12 @@ package run
 
 import (
 	"context"
+	"os"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/check"
+	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/result"
 )
@@ -86,6 +88,11 @@ func (f *Request) Prepare() (*Job, error) {
 func (j *Job) Lead(ctx context.Context) error {
 	if err := j.vouch(); err != nil {
 		return err
+	}
+	for _, why := range j.request.uncapped {
+		if !j.request.accepted { // the process that leads the run has said it
+			console.Logger(os.Stderr).Warn("step left out: it can't be held to --max-rate", "step", why)
+		}
 	}
 	return j.Place.Lead(ctx, j)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/programs"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/suite"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -29,9 +30,15 @@ func (j *Job) newPlan() error {
 	if err != nil {
 		return err
 	}
+	if f.Given[maxRateFlag] && !f.Given["rates"] { // the search for a share takes the network to its limit
+		f.Rates = suite.RatesGiven
+	}
 	steps, err := s.Expand(f.Rates, f.Services)
 	if err != nil {
 		return exit.With(exit.WrongUsage, err)
+	}
+	if steps, err = f.capped(steps); err != nil {
+		return err
 	}
 	j.asked.SuiteText = f.SuiteText // the process that carries the run out may not see the file
 	j.Plan = result.Plan{

@@ -38,6 +38,8 @@ type Request struct {
 	Seed                     uint64
 	Out, Resume              string
 	Rates                    string
+	MaxRate                  string   // the most that a step may send, "500M"; "0" is no limit, "" the arena's
+	uncapped                 []string // steps that MaxRate leaves out, each with the reason
 	Keep                     bool
 	Baseline, Checks         string
 
@@ -129,7 +131,7 @@ func (f *Request) Check() error {
 }
 
 // planFlags are in the plan of every run and can't change on resume.
-var planFlags = []string{"study", "scale", "suite", "steps", "set", "contenders", "check", "rounds", "duration", "warmup", "slice", "seed", "out", "rates", "baseline", "services"}
+var planFlags = []string{"study", "scale", "suite", "steps", "set", "contenders", "check", "rounds", "duration", "warmup", "slice", "seed", "out", "rates", maxRateFlag, "baseline", "services"}
 
 // dir is the run directory; empty for a part, whose folder is inside another run's.
 func (f *Request) dir() string {
@@ -140,7 +142,7 @@ func (f *Request) dir() string {
 }
 
 // commonSettings are the flags that every arena's plan remembers.
-var commonSettings = []string{"services", "rates", "check", "study", "scale", "steps", setKey, suiteTextKey}
+var commonSettings = []string{"services", "rates", maxRateFlag, "check", "study", "scale", "steps", setKey, suiteTextKey}
 
 // Settings returns the flags that the plan remembers, with their values.
 func (f *Request) Settings() map[string]string {
@@ -153,6 +155,9 @@ func (f *Request) Settings() map[string]string {
 	}
 	if f.Rates != suite.RatesAuto {
 		s["rates"] = f.Rates
+	}
+	if f.MaxRate != "" {
+		s[maxRateFlag] = f.MaxRate
 	}
 	if f.Study != "" {
 		s["study"], s["scale"] = f.Study, f.Scale

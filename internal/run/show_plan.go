@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // This file says what a run would do, before anything is made: `run --plan`.
@@ -43,6 +43,9 @@ func (j *Job) WritePlan(w io.Writer) error {
 	fmt.Fprintf(&b, "Results     %s\n\nSteps, each %s after a lead-in of %s:\n", f.Out, seconds(p.Duration), seconds(p.Warmup))
 	for _, s := range p.Steps {
 		fmt.Fprintf(&b, "  %-16s %s; peak load: %s\n", s.ID, s.Summary, j.peak(s))
+	}
+	for _, why := range f.uncapped {
+		fmt.Fprintf(&b, "  left out: %s\n", why)
 	}
 	if f.Arena == Kube {
 		b.WriteString(j.appears())
@@ -102,25 +105,16 @@ func (j *Job) peak(s result.Step) string {
 	if j.request.LineRate != "" {
 		limit += ", at most " + j.request.LineRate
 	}
-	text := func(key string) string { return strings.TrimSpace(fmt.Sprint(s.Params[key])) }
-	if rate, err := unit.ParseBitRate(text("bandwidth")); err == nil && rate > 0 {
-		if streams, err := strconv.Atoi(text("streams")); err == nil && s.Workload == "udp_stream" {
-			rate *= unit.BitRate(streams) // iperf3's is each stream's
-		}
+	_, share := workload.Share(s.Params[result.RateParam])
+	rate, known := peakRate(&s)
+	switch {
+	case s.Bandwidth() > 0:
 		return rate.String()
-	}
-	switch s.Workload {
-	case "idle":
+	case known && rate == 0:
 		return "none"
-	case "http_rate":
-		size, err := unit.ParseBytes(text("response"))
-		rate, rated := s.Params["rate"].(float64)
-		if n, ok := s.Params["rate"].(int); ok {
-			rate, rated = float64(n), true
-		}
-		if err == nil && rated && rate > 0 {
-			return "about " + unit.BitRate(rate*float64(size)*8).String() + " of payload"
-		}
+	case known:
+		return "about " + rate.String() + " of payload"
+	case share:
 		return "a share of what the baseline sustains; the search for that, at the start, takes the baseline to its limit"
 	}
 	return limit

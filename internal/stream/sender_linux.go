@@ -34,6 +34,8 @@ const (
 	stopPatience   = 100 * time.Millisecond // for a write that blocks, until it checks whether to stop
 	drainPatience  = 2 * time.Second        // for the data of a slice to leave the send queues
 	dialPause      = 20 * time.Millisecond  // from one try to connect to the next
+	pacedQueue     = 10 * time.Millisecond  // of data at a rate that a connection holds unsent, but no less than
+	leastQueue     = 16 << 10               // bytes
 )
 
 // Connect opens the connections. Errors: ErrConfig, and a Sink that does not answer
@@ -317,6 +319,16 @@ func newBlocks(ctx context.Context, cfg Config, session token, raw bool) (sender
 	// Closing resets the connection: no port stays in TIME_WAIT, and close does not wait for the send queue.
 	if err := unix.SetsockoptLinger(b.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}); err != nil {
 		return nil, errors.Join(os.NewSyscallError("setsockopt SO_LINGER", err), b.close())
+	}
+	if cfg.Rate > 0 { // the kernel paces segments, those that it sends again too, with any qdisc
+		share := uint64(max(1, float64(cfg.Rate)/8/float64(cfg.Connections)))
+		if err := unix.SetsockoptUint64(b.fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, share); err != nil {
+			return nil, errors.Join(os.NewSyscallError("setsockopt SO_MAX_PACING_RATE", err), b.close())
+		}
+		// Else the send buffer would hold seconds of a low rate, which go out after the slice.
+		if err := unix.SetsockoptInt(b.fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, max(leastQueue, int(min(float64(share)*pacedQueue.Seconds(), 1<<30)))); err != nil {
+			return nil, errors.Join(os.NewSyscallError("setsockopt TCP_NOTSENT_LOWAT", err), b.close())
+		}
 	}
 	if cfg.ZeroCopy {
 		if b.file, err = unix.MemfdCreate("cnibench-block", unix.MFD_CLOEXEC); err == nil {

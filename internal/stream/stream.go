@@ -36,9 +36,11 @@ type Config struct {
 	// Window is the most unacknowledged data on a TCP connection, in bytes
 	// (TCP_WINDOW_CLAMP at the receiver); 0 leaves the window to the kernel.
 	Window   int
-	ZeroCopy bool          // TCP: send from page cache (sendfile) instead of copying from memory
-	Rate     unit.BitRate  // UDP: payload on all connections together; 0 sends as fast as possible
-	Wait     time.Duration // how long to try to connect, for a Sink that is just starting
+	ZeroCopy bool // TCP: send from page cache (sendfile) instead of copying from memory
+	// Rate is the most payload on all connections together, what TCP sends again included;
+	// each has an equal share. 0 sends as fast as possible.
+	Rate unit.BitRate
+	Wait time.Duration // how long to try to connect, for a Sink that is just starting
 }
 
 // Defaults and limits of sizes in bytes.
@@ -62,9 +64,6 @@ func (c Config) complete() (Config, error) {
 	switch c.Protocol {
 	case TCP:
 		c.Size = cmp.Or(c.Size, blockSize)
-		if c.Rate != 0 {
-			return wrong("a rate is for UDP only; TCP sends what the path takes")
-		}
 	case UDP:
 		c.Size = cmp.Or(c.Size, packetSize)
 		least, most = headerSize, mostPacket

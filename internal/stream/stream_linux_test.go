@@ -234,7 +234,6 @@ func TestConfig(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"no protocol":     {Target: target},
 		"no target":       {Protocol: TCP},
-		"rate of tcp":     {Protocol: TCP, Target: target, Rate: 1},
 		"window of udp":   {Protocol: UDP, Target: target, Window: 1},
 		"packet too big":  {Protocol: UDP, Target: target, Size: 70000},
 		"packet too tiny": {Protocol: UDP, Target: target, Size: headerSize - 1},

@@ -37,7 +37,7 @@ func TCPBulk() Bulk {
 			{"block", "128KiB", "what one write takes, up to 16MiB"},
 			{"window", "", "the most that is under way on a connection, e.g. 1MiB; nothing leaves it to the kernel"},
 			{"zero_copy", false, "send from page cache (sendfile) instead of copying from memory"},
-			bulkPortParam,
+			bulkBandwidthParam, bulkPortParam,
 		},
 		metrics: []string{result.Goodput, result.Retransmits},
 	}
@@ -51,12 +51,13 @@ func UDPBulk() Bulk {
 		params: []Param{
 			{"streams", 1, "sockets, each with a sending thread"},
 			{"length", "1400B", "payload of a packet, 32B to 65507B"},
-			{"bandwidth", "0", "bit/s of payload over all streams, such as 500M; 0 is as fast as it can"},
-			bulkPortParam,
+			bulkBandwidthParam, bulkPortParam,
 		},
 		metrics: []string{result.Goodput, result.Loss, result.Jitter},
 	}
 }
+
+var bulkBandwidthParam = Param{result.BandwidthParam, "0", "the most to send, bit/s of payload over all streams, such as 500M; 0 is as fast as it can"}
 
 var bulkPortParam = Param{"port", 5301, "port of the server, TCP and for packets UDP too"}
 
@@ -84,15 +85,15 @@ func (w Bulk) Drive(ctx context.Context, s *Session) (Outcome, error) {
 // Open implements Sliceable.
 func (w Bulk) Open(ctx context.Context, s *Session) (Slicer, error) {
 	flags := []string{"--connections", strconv.Itoa(s.Params.Int("streams"))}
+	bandwidth := s.Params.String(result.BandwidthParam)
+	switch rate, err := unit.ParseBitRate(bandwidth); {
+	case err != nil:
+		return nil, fmt.Errorf("%s: bandwidth: %w", w.name(), err)
+	case rate > 0:
+		flags = append(flags, "--rate", bandwidth)
+	}
 	if w.protocol == stream.UDP {
 		flags = append(flags, "--size", s.Params.String("length"))
-		rate, err := unit.ParseBitRate(s.Params.String("bandwidth"))
-		if err != nil {
-			return nil, fmt.Errorf("%s: bandwidth: %w", w.name(), err)
-		}
-		if rate > 0 {
-			flags = append(flags, "--rate", s.Params.String("bandwidth"))
-		}
 	} else {
 		flags = append(flags, "--size", s.Params.String("block"))
 		if window := s.Params.String("window"); window != "" {

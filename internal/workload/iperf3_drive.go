@@ -31,6 +31,7 @@ func iperf3Streams() []Param {
 	return []Param{
 		{"streams", 1, "parallel streams"},
 		{"zerocopy", false, "send with sendfile (-Z): takes away work that real applications do"},
+		{result.BandwidthParam, "0", "bit/s to send on every stream, such as 500M; 0 is as fast as it can"},
 	}
 }
 
@@ -78,6 +79,7 @@ func driveIperf3(ctx context.Context, s *Session, flags ...string) (results []ip
 	if streams < 1 || streams > iperf3MaxStreams {
 		return nil, out, fmt.Errorf("%d streams; iperf3 takes 1 to %d", streams, iperf3MaxStreams)
 	}
+	flags = append(flags, "-b", s.Params.String(result.BandwidthParam))
 	if s.Params.Bool("zerocopy") {
 		flags = append(flags, "-Z")
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// TCPStream sends as much as TCP carries, with iperf3.
+// TCPStream sends TCP at a bandwidth, or as much as it carries, with iperf3.
 type TCPStream struct{}
 
 // Info implements Workload.

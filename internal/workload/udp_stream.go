@@ -21,15 +21,14 @@ func (UDPStream) Info() Info {
 		Name:    "udp_stream",
 		Summary: "bulk UDP from client to server with iperf3; goodput is what the server received, and loss belongs to it",
 		Params: append(iperf3Streams(),
-			Param{"length", 0, "bytes in a datagram; 0 is iperf3's own choice, what fits the MTU"},
-			Param{"bandwidth", "0", "bit/s to send on every stream, such as 500M; 0 is as fast as it can"}),
+			Param{"length", 0, "bytes in a datagram; 0 is iperf3's own choice, what fits the MTU"}),
 		Metrics: []string{result.Goodput, result.Loss, result.Jitter},
 	}
 }
 
 // Drive implements Workload.
 func (UDPStream) Drive(ctx context.Context, s *Session) (Outcome, error) {
-	flags := []string{"-u", "-b", s.Params.String("bandwidth")}
+	flags := []string{"-u"}
 	switch length := s.Params.Int("length"); {
 	case length < 0 || length > maxDatagram:
 		return Outcome{}, fmt.Errorf("udp_stream: length %d; a datagram carries 1 to %d bytes, and 0 is iperf3's own choice", length, maxDatagram)

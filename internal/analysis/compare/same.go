@@ -65,6 +65,11 @@ func differences(old, now *result.Run, oldTools, nowTools, environment []string)
 		differ(key+".workload", a.Workload, b.Workload)
 		differ(key+".path", a.Path, b.Path)
 		was, is := maps.Clone(a.Params), maps.Clone(b.Params)
+		for _, params := range []map[string]any{was, is} { // older runs of workloads that have it now
+			if _, known := params[result.BandwidthParam]; !known && params != nil {
+				params[result.BandwidthParam] = "0"
+			}
+		}
 		if _, _, left := otherRate(old, now, a.ID); left { // the step is not compared
 			delete(was, result.RateParam)
 			delete(is, result.RateParam)

@@ -2,6 +2,7 @@ package findings
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/analysis"
@@ -24,6 +25,7 @@ const (
 	leastBetterBare = 0.05 // over the baseline in every round, without one
 	leastBareRounds = 3
 	nearLineRate    = 0.95 // of the goodput ceiling
+	nearMaxRate     = 0.9  // of what a step may send: the kernel paces to some per cent less on a busy machine
 )
 
 // isHeadline says that a place stands for its step. CPU by request does not
@@ -292,6 +294,27 @@ func lineRateLimited(e *evidence) []analysis.Finding {
 	if e.Opt.LineRate <= 0 {
 		return nil
 	}
+	near := func(contender, step string) float64 { return nearLineRate * e.Ceiling(contender, step) }
+	return goodputLimited(e, 2, near, func(string) string {
+		return fmt.Sprintf("reach what a line rate of %v carries (%%s): the link was the limit", e.Opt.LineRate)
+	})
+}
+
+func maxRateLimited(e *evidence) []analysis.Finding {
+	near := func(_, step string) float64 {
+		if rate := e.Bandwidth(step); rate > 0 && !e.IsUDP(step) { // UDP at a rate asks for loss, not for goodput
+			return nearMaxRate * rate
+		}
+		return math.Inf(1)
+	}
+	return goodputLimited(e, 1, near, func(step string) string {
+		return fmt.Sprintf("reach the %v that the step may send (%%s): the figure is that limit, not what the network carries", unit.BitRate(e.Bandwidth(step)))
+	})
+}
+
+// goodputLimited finds the steps in which the goodput of at least that many contenders is
+// near (bit/s) a limit; words is a format for their names.
+func goodputLimited(e *evidence, least int, near func(contender, step string) float64, words func(step string) string) []analysis.Finding {
 	var list []analysis.Finding
 	for _, at := range e.Places {
 		if at.Metric != result.Goodput {
@@ -299,14 +322,13 @@ func lineRateLimited(e *evidence) []analysis.Finding {
 		}
 		var full []string
 		for _, c := range e.Ordered(e.Figures[at]) {
-			if stat.Median(e.Figures[at][c].Values()) >= nearLineRate*e.Ceiling(c, at.Step) {
+			if stat.Median(e.Figures[at][c].Values()) >= near(c, at.Step) {
 				full = append(full, c)
 			}
 		}
-		if len(full) > 1 {
-			list = append(list, analysis.Finding{Step: at.Step, Text: fmt.Sprintf(
-				"%s%d of %s reach what a line rate of %v carries (%s): the link was the limit",
-				e.GroupPrefix(at.Group), len(full), analysis.Plural(len(e.Figures[at]), "contender"), e.Opt.LineRate, analysis.AndList(full))})
+		if len(full) >= least {
+			list = append(list, analysis.Finding{Step: at.Step, Text: fmt.Sprintf("%s%d of %s "+words(at.Step),
+				e.GroupPrefix(at.Group), len(full), analysis.Plural(len(e.Figures[at]), "contender"), analysis.AndList(full))})
 		}
 	}
 	return list

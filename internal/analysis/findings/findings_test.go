@@ -195,6 +195,17 @@ func TestFindings(t *testing.T) {
 					r.Run.Contenders = []result.ContenderInfo{{ID: "x", Overhead: 50}}
 				}),
 			want: []analysis.Finding{{Severity: analysis.Info, Step: "dts", Text: "2 of 3 contenders reach what a line rate of 10 Gbit/s carries (host and x): the link was the limit"}}},
+		{name: "max rate", code: "max_rate_limited",
+			rec: with(analysistest.Record(analysistest.Taken("host", 1, metrics{"goodput": 0.99e9}), analysistest.Taken("x", 1, metrics{"goodput": 0.5e9})),
+				func(r *result.Record) {
+					r.Run.Plan.Steps = []result.Step{{ID: "dts", Workload: "tcp_stream", Params: map[string]any{"bandwidth": "500M", "streams": 2}}}
+				}),
+			want: []analysis.Finding{{Severity: analysis.Warn, Step: "dts",
+				Text: "1 of 2 contenders reach the 1 Gbit/s that the step may send (host): the figure is that limit, not what the network carries"}}},
+		{name: "max rate of UDP", code: "max_rate_limited",
+			rec: with(analysistest.Record(analysistest.Taken("host", 1, metrics{"goodput": 0.99e9})), func(r *result.Record) {
+				r.Run.Plan.Steps = []result.Step{{ID: "dts", Workload: "udp_bulk", Params: map[string]any{"bandwidth": "1G"}}}
+			})},
 		{name: "no line rate", code: "line_rate_limited",
 			rec: analysistest.Record(analysistest.Taken("host", 1, metrics{"goodput": 9.4e9}), analysistest.Taken("x", 1, metrics{"goodput": 9.4e9}))},
 

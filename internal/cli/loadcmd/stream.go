@@ -50,12 +50,12 @@ Loss is the share of the packets sent within a slice that did not arrive.`
 		c.Example = `  cnibench load udp-stream 10.0.0.2:5201 --rate 1G --size 1400B
   cnibench load udp-stream 10.0.0.2:5201 --size 64B`
 		f.StringVar(&o.size, "size", "1400B", "payload of a packet, 32B to 65507B")
-		f.StringVar(&o.rate, "rate", "", "payload of all connections in `bit/s`, e.g. 500M (default: as much as possible)")
 	} else {
 		f.StringVar(&o.size, "size", "128KiB", "`bytes` of one write, up to 16MiB")
 		f.StringVar(&o.window, "window", "", "most `bytes` under way on a connection, e.g. 1MiB (default: the kernel decides)")
 		f.BoolVar(&o.cfg.ZeroCopy, "zero-copy", false, "send from page cache (sendfile) instead of copying from memory")
 	}
+	f.StringVar(&o.rate, "rate", "", "most payload of all connections in `bit/s`, e.g. 500M (default: as much as possible)")
 	f.IntVar(&o.cfg.Connections, "connections", 1, "connections, each with a sending thread of its own")
 	f.DurationVar(&o.warmup, "warmup", time.Second, "time under load before the measured time, which does not count")
 	f.DurationVar(&o.length, "duration", 10*time.Second, "measured time")

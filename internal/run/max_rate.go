@@ -1,0 +1,106 @@
+package run
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// This file holds a plan to a rate: --max-rate.
+
+const (
+	maxRateFlag = "max-rate"
+
+	// clusterShare is the share of --line-rate that bulk steps take at most in a
+	// cluster, unless the user says more: others work there.
+	clusterShare = 0.8
+)
+
+// capped returns the steps with what they send held to the request's rate. It leaves out
+// those that can't be held to --max-rate, notes why in f.uncapped, and fails if no step is left. The
+// share that a cluster has by default leaves no step out.
+func (f *Request) capped(steps []result.Step) ([]result.Step, error) {
+	most, err := f.mostRate()
+	if err != nil || most == 0 {
+		return steps, err
+	}
+	var kept []result.Step
+	f.uncapped = nil
+	for _, s := range steps {
+		why := holdTo(&s, most)
+		if why == "" || !f.Given[maxRateFlag] {
+			kept = append(kept, s)
+			continue
+		}
+		f.uncapped = append(f.uncapped, s.ID+": "+why)
+	}
+	if kept == nil {
+		return nil, exit.Usage("--max-rate %s: no step of the suite can be held to it; choose another --suite, or a higher rate", f.MaxRate)
+	}
+	return kept, nil
+}
+
+// mostRate returns the most that a step may send, bit/s; 0: no limit.
+func (f *Request) mostRate() (unit.BitRate, error) {
+	if f.Given[maxRateFlag] {
+		rate, err := unit.ParseBitRate(f.MaxRate)
+		if err != nil {
+			return 0, exit.Usage("--max-rate: %w", err)
+		}
+		return rate, nil
+	}
+	if f.Arena != Kube || f.Cluster.Install || f.Study != "" {
+		return 0, nil
+	}
+	line, _, err := f.link()
+	return clusterShare * line, err
+}
+
+// holdTo lowers what the step sends to at most that rate. It returns why it can't; "" if it can.
+func holdTo(s *result.Step, most unit.BitRate) (why string) {
+	peak, known := peakRate(s)
+	_, bulk := s.Params[result.BandwidthParam]
+	_, share := workload.Share(s.Params[result.RateParam])
+	switch {
+	case known && peak <= most:
+		return ""
+	case bulk:
+		s.Params = maps.Clone(s.Params)
+		s.Params[result.BandwidthParam] = "1" // where it is of each stream, the streams add up
+		s.Params[result.BandwidthParam] = strconv.FormatFloat(math.Floor(float64(most/s.Bandwidth())), 'f', 0, 64)
+		return ""
+	case known:
+		return fmt.Sprintf("it sends %v of payload; --set %s.rate lowers that", peak, s.ID)
+	case share:
+		return "its rate is a share of what the network sustains, and the search for that takes the network to its limit; leave --rates auto out"
+	}
+	return "it sends as fast as it is answered, and " + s.Workload + " has no parameter that caps it"
+}
+
+// peakRate returns the most payload that a step sends in one direction, bit/s, and whether
+// anything caps it.
+func peakRate(s *result.Step) (rate unit.BitRate, known bool) {
+	if rate := s.Bandwidth(); rate > 0 {
+		return rate, true
+	}
+	if s.Workload == "idle" {
+		return 0, true
+	}
+	perSecond, err := strconv.ParseFloat(fmt.Sprint(s.Params[result.RateParam]), 64)
+	if err != nil || perSecond <= 0 {
+		return 0, false
+	}
+	var size unit.Bytes
+	for _, side := range []string{"request", "response"} {
+		if n, err := unit.ParseBytes(fmt.Sprint(s.Params[side])); err == nil {
+			size = max(size, n)
+		}
+	}
+	return unit.BitRate(perSecond * float64(size) * 8), true
+}
