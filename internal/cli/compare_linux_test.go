@@ -27,7 +27,7 @@ func TestSlowedContenderFailsTheGate(t *testing.T) {
 		}
 		valid := 0
 		for try := 0; try < 3 && valid < enough; try++ {
-			r := newRun(t, "--cni-conf", conf, "--contenders", "host,custom", "--rounds", "5", "--duration", "300ms", "--warmup", "100ms")
+			r := newRun(t, "--cni-conf", conf, "--contenders", "host,custom", "--steps", "dts", "--rounds", "5", "--duration", "300ms", "--warmup", "100ms")
 			valid = 0
 			for _, s := range steps(r.must(t)) {
 				if s.Contender == "custom" && s.Step == "dts" && s.Verdict == result.Valid {

@@ -470,7 +470,7 @@ func TestRunAsUser(t *testing.T) {
 		t.Skip("is an ordinary user already: the other tests prove it")
 	}
 	unchanged(t)
-	r := newRun(t, "--suite", "quick", "--rounds", "1", "--duration", "300ms", "--warmup", "0s")
+	r := newRun(t, "--suite", "quick", "--steps", "dts", "--rounds", "1", "--duration", "300ms", "--warmup", "0s")
 	asUser(t, r)
 	rec := r.must(t)
 	for _, s := range rec.Samples {

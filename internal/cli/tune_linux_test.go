@@ -20,7 +20,7 @@ func TestTuneBenchFindsHarm(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	// Four rounds more than an interval needs: a busy machine spoils some.
 	cmd := exec.CommandContext(t.Context(), program, "tune", "bench", "--contender", "host", "--step", "dts", "--json", "--out", dir,
-		"--sysctl", "net.ipv4.tcp_rmem=4096,4096,4096", "--rounds", "10", "--duration", "500ms", "--warmup", "100ms")
+		"--sysctl", "net.ipv4.tcp_rmem=4096,4096,4096", "--rounds", "10", "--duration", "300ms", "--warmup", "100ms")
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, stderr.String(), stdout.String())

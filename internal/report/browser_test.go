@@ -1,5 +1,7 @@
 package report
 
+//make:alone 150
+
 import (
 	"bytes"
 	"context"
