@@ -1,7 +1,7 @@
 // Package host is the seam to a machine: commands that run somewhere, the
 // programs a workload needs, and files below a root. Tests replace it with
 // fakes. It starts nothing by itself in a namespace; the arenas do. Next:
-// exec.go for the local implementation, packages.go for what brings a program.
+// exec.go for the local implementation, packages.txt for what brings a program.
 package host
 
 import (

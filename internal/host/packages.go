@@ -1,6 +1,7 @@
 package host
 
 import (
+	_ "embed"
 	"errors"
 	"io/fs"
 	"os"
@@ -8,98 +9,38 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
-// packages says for every program that cnibench and its tests run which
-// package brings it: of Debian, Fedora, Arch and Alpine; "" where the
-// distribution has none. Every other list is made from this one. A name that
-// starts with "cni/" is a CNI plugin; an absolute one is a file that is no
-// program. Debian's names are proven by `make test-fresh`.
-var packages = map[string][4]string{
-	// Loads.
-	"iperf3":     {"iperf3", "iperf3", "iperf3", "iperf3"},
-	"qperf":      {"qperf", "qperf", "", ""},
-	"nginx":      {"nginx-light", "nginx-core", "nginx", "nginx"},
-	"curl":       {"curl", "curl", "curl", "curl"},
-	"vsftpd":     {"vsftpd", "vsftpd", "vsftpd", "vsftpd"},
-	"sshd":       {"openssh-server", "openssh-server", "openssh", "openssh-server"},
-	"scp":        {"openssh-client", "openssh-clients", "openssh", "openssh-client-default"},
-	"ssh-keygen": {"openssh-client", "openssh", "openssh", "openssh-keygen"},
-	"sh":         {"dash", "bash", "bash", "busybox"},
-	"cat":        {"coreutils", "coreutils", "coreutils", "busybox"},
+//go:embed packages.txt
+var packageTable string
 
-	// Pod networks.
-	"cni/bridge":              {"containernetworking-plugins", "containernetworking-plugins", "cni-plugins", "cni-plugins"},
-	"cni/host-local":          {"containernetworking-plugins", "containernetworking-plugins", "cni-plugins", "cni-plugins"},
-	"cni/ipvlan":              {"containernetworking-plugins", "containernetworking-plugins", "cni-plugins", "cni-plugins"},
-	"cni/macvlan":             {"containernetworking-plugins", "containernetworking-plugins", "cni-plugins", "cni-plugins"},
-	"cni/ptp":                 {"containernetworking-plugins", "containernetworking-plugins", "cni-plugins", "cni-plugins"},
-	"iptables":                {"iptables", "iptables-nft", "iptables", "iptables"},
-	"iptables-restore":        {"iptables", "iptables-nft", "iptables", "iptables"},
-	"iptables-nft-restore":    {"iptables", "iptables-nft", "iptables", "iptables"},
-	"iptables-legacy-restore": {"iptables", "iptables-legacy", "iptables", "iptables-legacy"},
-	"nft":                     {"nftables", "nftables", "nftables", "nftables"},
-	"ipset":                   {"ipset", "ipset", "ipset", "ipset"},
-	"ipvsadm":                 {"ipvsadm", "ipvsadm", "ipvsadm", "ipvsadm"},
-	"ovs-vswitchd":            {"openvswitch-switch", "openvswitch", "openvswitch", "openvswitch"},
-	"ovsdb-server":            {"openvswitch-switch", "openvswitch", "openvswitch", "openvswitch"},
-	"ovs-vsctl":               {"openvswitch-switch", "openvswitch", "openvswitch", "openvswitch"},
-	"ovs-ofctl":               {"openvswitch-switch", "openvswitch", "openvswitch", "openvswitch"},
-	"ovs-dpctl":               {"openvswitch-switch", "openvswitch", "openvswitch", "openvswitch"},
-	"ovsdb-tool":              {"openvswitch-common", "openvswitch", "openvswitch", "openvswitch"},
-	"ovs-appctl":              {"openvswitch-common", "openvswitch", "openvswitch", "openvswitch"},
-	"ovn-northd":              {"ovn-central", "ovn-central", "", "ovn"},
-	"ovn-nbctl":               {"ovn-common", "ovn", "", "ovn"},
-	"ovn-sbctl":               {"ovn-common", "ovn", "", "ovn"},
-	"ovn-controller":          {"ovn-host", "ovn-host", "", "ovn"},
-	"etcd":                    {"etcd-server", "etcd", "etcd", "etcd"},
-
-	// Guests, and what is recorded of a machine.
-	"qemu-system-x86_64": {"qemu-system-x86", "qemu-system-x86-core", "qemu-system-x86", "qemu-system-x86_64"},
-	"apt-get":            {"apt", "apt", "", ""},
-	"apt-cache":          {"apt", "apt", "", ""},
-	"dpkg-deb":           {"dpkg", "dpkg", "dpkg", "dpkg"},
-	"depmod":             {"kmod", "kmod", "kmod", "kmod"},
-	"ip":                 {"iproute2", "iproute", "iproute2", "iproute2"},
-	"tc":                 {"iproute2", "iproute-tc", "iproute2", "iproute2-tc"},
-
-	// Host settings.
-	"tuned-adm": {"tuned", "tuned", "", ""},
-
-	// Developers.
-	"gcc":                           {"gcc", "gcc", "gcc", "gcc"},
-	"/usr/include/stdio.h":          {"libc6-dev", "glibc-devel", "glibc", "musl-dev"},
-	"/usr/include/bpf/bpf_endian.h": {"libbpf-dev", "libbpf-devel", "libbpf", "libbpf-dev"},
-	"clang":                         {"clang", "clang", "clang", "clang"},
-	"llc":                           {"llvm", "llvm", "llvm", "llvm"},
-	"bpftool":                       {"bpftool", "bpftool", "bpf", "bpftool"},
-	"git":                           {"git", "git", "git", "git"},
-	"make":                          {"make", "make", "make", "make"},
-	"ethtool":                       {"ethtool", "ethtool", "ethtool", "ethtool"},
-	"ps":                            {"procps", "procps-ng", "procps-ng", "procps-ng"},
-	"setpriv":                       {"util-linux", "util-linux", "util-linux", "setpriv"},
-	"unshare":                       {"util-linux", "util-linux", "util-linux", "util-linux-misc"},
-	"nsenter":                       {"util-linux", "util-linux", "util-linux", "util-linux-misc"},
-	"mount":                         {"mount", "util-linux", "util-linux", "mount"},
-	"tcpdump":                       {"tcpdump", "tcpdump", "tcpdump", "tcpdump"},
-	"chromium":                      {"chromium", "chromium", "chromium", "chromium"},
-	"node":                          {"nodejs", "nodejs", "nodejs", "nodejs"},
-	"npm":                           {"npm", "nodejs-npm", "npm", "npm"},
-	"victoria-metrics":              {"victoria-metrics", "", "victoriametrics", "victoria-metrics"},
-	"containerd":                    {"containerd", "containerd", "containerd", "containerd"},
-	"runc":                          {"runc", "runc", "runc", "runc"},
-	"debootstrap":                   {"debootstrap", "debootstrap", "debootstrap", "debootstrap"},
-	"wrk":                           {"wrk", "", "wrk", "wrk"},
-	"h2load":                        {"nghttp2-client", "nghttp2", "nghttp2", "nghttp2"},
-	"hey":                           {"hey", "", "", ""},
-}
+// packages has a row of packageTable for each program, a column for each distribution;
+// "" where the distribution has no package.
+var packages = sync.OnceValue(func() map[string][4]string {
+	rows := map[string][4]string{}
+	for line := range strings.Lines(packageTable) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || fields[0] == "#" {
+			continue
+		}
+		var row [4]string
+		for i, name := range fields[1:] {
+			if name != "-" {
+				row[i] = name
+			}
+		}
+		rows[fields[0]] = row
+	}
+	return rows
+})
 
 // builds are the commands that build, in a checkout, programs that no package has.
 var builds = map[string]string{"flanneld": "make flanneld"}
 
 // Known says whether the table of packages, or that of builds, has the program.
 func Known(program string) bool {
-	return packages[program][0] != "" || builds[program] != ""
+	return packages()[program][0] != "" || builds[program] != ""
 }
 
 // Distribution is a family of Linux distributions that share names of packages.
@@ -149,7 +90,7 @@ func distributionOf(release string) Distribution {
 }
 
 // Package is the distribution's package that has the program, "" where none is known.
-func (d Distribution) Package(program string) string { return packages[program][d.column] }
+func (d Distribution) Package(program string) string { return packages()[program][d.column] }
 
 // Install is the command line that installs the packages.
 func (d Distribution) Install(packages ...string) string {

@@ -39,7 +39,7 @@ func TestProgramsHavePackages(t *testing.T) {
 		}
 		for _, w := range list {
 			if !host.Known(w.Program) {
-				t.Errorf("%s of %s has no package in internal/host/packages.go", w.Program, strings.Join(w.For, ", "))
+				t.Errorf("%s of %s has no package in internal/host/packages.txt", w.Program, strings.Join(w.For, ", "))
 			}
 		}
 	}
@@ -119,7 +119,7 @@ func TestContendersHavePackages(t *testing.T) {
 	for _, c := range all {
 		for _, p := range programs.Contender(c) {
 			if !host.Known(p) {
-				t.Errorf("%s runs %s, which has no package in internal/host/packages.go", c.ID, p)
+				t.Errorf("%s runs %s, which has no package in internal/host/packages.txt", c.ID, p)
 			}
 		}
 	}
@@ -128,13 +128,13 @@ func TestContendersHavePackages(t *testing.T) {
 // scripts/setup compiles the program before anything else is there: what takes
 // long to compile stays out.
 func TestFewImports(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./missing").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../../tools/missing").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, pkg := range strings.Fields(string(out)) {
 		if pkg == "net/http" || path.Base(pkg) == "workload" || strings.Contains(pkg, "netlink") || strings.HasPrefix(pkg, "k8s.io/") {
-			t.Errorf("./missing imports %s", pkg)
+			t.Errorf("tools/missing imports %s", pkg)
 		}
 	}
 }

@@ -55,9 +55,9 @@ func (r *release) packages() error {
 }
 
 // wanted are the distribution's packages that have the programs of contenders and
-// suites, of internal/host/packages.go.
+// suites, of internal/host/packages.txt.
 func (r *release) wanted(distribution string, args ...string) ([]string, error) {
-	list, err := output(r.command("go", append([]string{"run", "./internal/programs/missing", "-packages", distribution}, args...)...))
+	list, err := output(r.command("go", append([]string{"run", "./tools/missing", "-packages", distribution}, args...)...))
 	return strings.Fields(list), err
 }
 
