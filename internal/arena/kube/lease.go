@@ -239,16 +239,11 @@ func (cl leftovers) alive(ctx context.Context, runs map[string]string) (map[stri
 
 // renewal is when the run renewed its Lease last, by its own clock; empty without one.
 func (cl leftovers) renewal(ctx context.Context, namespace, run string) (string, error) {
-	var renewal string
-	err := cl.do(ctx, "read the lease of run "+run, func(ctx context.Context) error {
-		there, err := cl.Client.CoordinationV1().Leases(namespace).Get(ctx, leaseName, metav1.GetOptions{})
-		if err != nil {
-			return gone(err)
-		}
-		if there.Labels[labelRun] == run && there.Spec.RenewTime != nil {
-			renewal = fmt.Sprint(there.Spec.RenewTime.UnixMicro())
-		}
-		return nil
+	there, err := ask(ctx, cl.Cluster, "read the lease of run "+run, func(ctx context.Context) (*coordinationv1.Lease, error) {
+		return cl.Client.CoordinationV1().Leases(namespace).Get(ctx, leaseName, metav1.GetOptions{})
 	})
-	return renewal, err
+	if err != nil || there.Labels[labelRun] != run || there.Spec.RenewTime == nil {
+		return "", gone(err)
+	}
+	return fmt.Sprint(there.Spec.RenewTime.UnixMicro()), nil
 }

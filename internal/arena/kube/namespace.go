@@ -29,15 +29,11 @@ const (
 // runName is a name that nobody has: that of a run's first namespace, and its label.
 func (cl *Cluster) runName() string { return cl.Options.prefix() + "-" + rand.String(6) }
 
-// makeNamespace makes it. One that an attempt before has made, whose answer
-// was lost, is ours.
+// makeNamespace makes it.
 func (cl *Cluster) makeNamespace(ctx context.Context, n *corev1.Namespace) error {
 	err := cl.do(ctx, "make the namespace "+n.Name, func(ctx context.Context) error {
 		_, err := cl.Client.CoreV1().Namespaces().Create(ctx, n, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) {
-			return nil
-		}
-		return err
+		return made(err)
 	})
 	if apierrors.IsForbidden(err) {
 		return &arena.Unsupported{Reason: err.Error(), Remedy: "have the cluster's administrator let this user make namespaces with those labels"}
@@ -174,10 +170,8 @@ func (cl leftovers) untouched(ctx context.Context) error {
 
 // ours are the namespaces of runs.
 func (cl leftovers) ours(ctx context.Context) ([]corev1.Namespace, error) {
-	var list *corev1.NamespaceList
-	err := cl.do(ctx, "list namespaces", func(ctx context.Context) (err error) {
-		list, err = cl.Client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: ours})
-		return err
+	list, err := ask(ctx, cl.Cluster, "list namespaces", func(ctx context.Context) (*corev1.NamespaceList, error) {
+		return cl.Client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: ours})
 	})
 	if err != nil {
 		return nil, err

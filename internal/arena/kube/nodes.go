@@ -235,10 +235,8 @@ func (cl *Cluster) nodes(ctx context.Context, tolerated []corev1.Toleration) ([]
 }
 
 func (cl *Cluster) listNodes(ctx context.Context) ([]corev1.Node, error) {
-	var list *corev1.NodeList
-	err := cl.do(ctx, "list nodes", func(ctx context.Context) (err error) {
-		list, err = cl.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		return err
+	list, err := ask(ctx, cl, "list nodes", func(ctx context.Context) (*corev1.NodeList, error) {
+		return cl.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	})
 	if err != nil {
 		return nil, err

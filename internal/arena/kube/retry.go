@@ -41,6 +41,32 @@ func (cl *Cluster) do(ctx context.Context, what string, request func(context.Con
 	})
 }
 
+// ask is do for a request that has an answer.
+func ask[T any](ctx context.Context, cl *Cluster, what string, request func(context.Context) (T, error)) (answer T, err error) {
+	err = cl.do(ctx, what, func(ctx context.Context) (err error) {
+		answer, err = request(ctx)
+		return err
+	})
+	return answer, err
+}
+
+// gone is nil for an object that is not there any more.
+func gone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// made is nil for an object that is there already: an attempt before has made it,
+// whose answer was lost.
+func made(err error) error {
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
 // Retry calls try until it succeeds, worth returns false for its error, or no
 // more patience is left; with growing pauses. The patience does not end a try
 // that is under way. Its error is that of the last try.

@@ -214,11 +214,7 @@ func (s *sandbox) rename(peers []networkingv1.NetworkPolicyPeer) {
 func (s *sandbox) Delete(ctx context.Context) error {
 	for _, p := range s.noted {
 		err := s.net.cl.do(ctx, "remove NetworkPolicy "+p.Name, func(ctx context.Context) error {
-			err := s.net.cl.Client.NetworkingV1().NetworkPolicies(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{})
-			if apierrors.IsNotFound(err) {
-				return nil
-			}
-			return err
+			return gone(s.net.cl.Client.NetworkingV1().NetworkPolicies(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{}))
 		})
 		if err != nil {
 			return err
@@ -230,11 +226,7 @@ func (s *sandbox) Delete(ctx context.Context) error {
 
 // names are the cluster's names of the namespaces.
 func (s *sandbox) names() []string {
-	var names []string
-	for _, name := range s.real {
-		names = append(names, name)
-	}
-	return names
+	return slices.Collect(maps.Values(s.real))
 }
 
 // Close implements arena.Sandbox. What it can't remove, the network's end

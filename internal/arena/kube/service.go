@@ -137,13 +137,12 @@ func otherName(i int) string { return fmt.Sprintf("other-%d", i+1) }
 // makeService makes a Service with its EndpointSlices.
 func (n *network) makeService(ctx context.Context, name, kind string, backends []backend) (*corev1.Service, error) {
 	service, slices := serviceFor(n.run, n.namespace, name, kind, backends)
-	var made *corev1.Service
-	err := n.cl.do(ctx, "make the Service "+name, func(ctx context.Context) (err error) {
-		made, err = n.cl.Client.CoreV1().Services(n.namespace).Create(ctx, service, metav1.CreateOptions{})
+	there, err := ask(ctx, n.cl, "make the Service "+name, func(ctx context.Context) (*corev1.Service, error) {
+		there, err := n.cl.Client.CoreV1().Services(n.namespace).Create(ctx, service, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
-			made, err = n.cl.Client.CoreV1().Services(n.namespace).Get(ctx, name, metav1.GetOptions{})
+			return n.cl.Client.CoreV1().Services(n.namespace).Get(ctx, name, metav1.GetOptions{})
 		}
-		return err
+		return there, err
 	})
 	if err != nil {
 		return nil, err
@@ -151,16 +150,13 @@ func (n *network) makeService(ctx context.Context, name, kind string, backends [
 	for _, slice := range slices {
 		err := n.cl.do(ctx, "make the EndpointSlice "+slice.Name, func(ctx context.Context) error {
 			_, err := n.cl.Client.DiscoveryV1().EndpointSlices(n.namespace).Create(ctx, slice, metav1.CreateOptions{})
-			if apierrors.IsAlreadyExists(err) {
-				return nil
-			}
-			return err
+			return made(err)
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	return made, nil
+	return there, nil
 }
 
 // Fresh implements arena.Network. What a node remembers of connections is left
@@ -176,11 +172,7 @@ func (n *network) Fresh(ctx context.Context) error {
 	for _, name := range n.services {
 		group.Go(func() error {
 			return n.cl.do(groupCtx, "remove the Service "+name, func(ctx context.Context) error {
-				err := n.cl.Client.CoreV1().Services(n.namespace).Delete(ctx, name, metav1.DeleteOptions{})
-				if apierrors.IsNotFound(err) {
-					return nil
-				}
-				return err
+				return gone(n.cl.Client.CoreV1().Services(n.namespace).Delete(ctx, name, metav1.DeleteOptions{}))
 			})
 		})
 	}

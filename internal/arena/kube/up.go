@@ -221,10 +221,8 @@ func (cl *Cluster) await(ctx context.Context, namespace string, nodes []*node, n
 }
 
 func (cl *Cluster) pods(ctx context.Context, namespace string) ([]corev1.Pod, error) {
-	var list *corev1.PodList
-	err := cl.do(ctx, "list pods of "+namespace, func(ctx context.Context) (err error) {
-		list, err = cl.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-		return err
+	list, err := ask(ctx, cl, "list pods of "+namespace, func(ctx context.Context) (*corev1.PodList, error) {
+		return cl.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	})
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -169,14 +170,6 @@ func (cl *Cluster) clearOne(ctx context.Context, namespace string, which metav1.
 	return err
 }
 
-// gone is nil for an object that is not there any more.
-func gone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
-}
-
 // stages are the namespaces of a check of policies, whose labels are the
 // administrator's to set. Errors: *arena.Unsupported.
 func (cl *Cluster) stages(ctx context.Context, list []arena.SandboxNamespace) (map[string]string, error) {
@@ -190,19 +183,14 @@ func (cl *Cluster) stages(ctx context.Context, list []arena.SandboxNamespace) (m
 	}
 	stages := map[string]string{}
 	for i, ns := range list {
-		var labels map[string]string
-		err := cl.do(ctx, "read namespace "+within[i], func(ctx context.Context) error {
-			n, err := cl.Client.CoreV1().Namespaces().Get(ctx, within[i], metav1.GetOptions{})
-			if err == nil {
-				labels = n.Labels
-			}
-			return err
+		there, err := ask(ctx, cl, "read namespace "+within[i], func(ctx context.Context) (*corev1.Namespace, error) {
+			return cl.Client.CoreV1().Namespaces().Get(ctx, within[i], metav1.GetOptions{})
 		})
 		if err != nil {
 			return nil, err
 		}
 		for key, value := range ns.Labels {
-			if labels[key] != value {
+			if there.Labels[key] != value {
 				return nil, &arena.Unsupported{
 					Reason: fmt.Sprintf("namespace %s lacks the label %s=%s, by which the policies of the check know it", within[i], key, value),
 					Remedy: "have an administrator set the labels; " + print,
