@@ -7,6 +7,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -104,13 +105,8 @@ const (
 	maxProbeTimeout     = time.Minute
 )
 
-func (p *Probe) setDefaults() error {
-	if p.Size == 0 {
-		p.Size = defaultProbeSize
-	}
-	if p.Timeout == 0 {
-		p.Timeout = defaultProbeTimeout
-	}
+func (p *Probe) complete() error {
+	p.Size, p.Timeout = cmp.Or(p.Size, defaultProbeSize), cmp.Or(p.Timeout, defaultProbeTimeout)
 	switch {
 	case !p.Target.IsValid() || p.Target.Port() == 0:
 		return fmt.Errorf("target %q: want an address and a port", p.Target)

@@ -169,13 +169,13 @@ func readAnswer(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// ask sends one request and decodes the answer into result.
-func (c *Client) ask(ctx context.Context, op string, args, result any, timeout time.Duration) error {
-	err := c.exchange(ctx, op, args, result, timeout)
-	if err != nil {
-		return c.wrap(op, err)
+// call sends one request and returns its answer, which may take longer than usual
+// by that time.
+func call[R any](ctx context.Context, c *Client, op string, args any, longer time.Duration) (result R, err error) {
+	if err := c.exchange(ctx, op, args, &result, c.timeout+longer); err != nil {
+		return result, c.wrap(op, err)
 	}
-	return nil
+	return result, nil
 }
 
 func (c *Client) exchange(ctx context.Context, op string, args, result any, timeout time.Duration) error {
@@ -248,31 +248,25 @@ func (c *Client) write(ctx context.Context, r request) error {
 // Hello asks the agent what it is and sees; with an address that is valid,
 // also for the MTU of the interface that holds it.
 func (c *Client) Hello(ctx context.Context, addr netip.Addr) (Hello, error) {
-	var h Hello
-	err := c.ask(ctx, opHello, helloArgs{addr}, &h, c.timeout)
-	return h, err
+	return call[Hello](ctx, c, opHello, helloArgs{addr}, 0)
 }
 
 // Record starts a recording, with a snapshot at once. Only one runs at a time.
 func (c *Client) Record(ctx context.Context) error {
-	return c.ask(ctx, opRecord, none{}, &none{}, c.timeout)
+	_, err := call[none](ctx, c, opRecord, none{}, 0)
+	return err
 }
 
 // Mark takes a snapshot now and returns its time by the endpoint's clock, for
 // the recording's Delta, Rate and Mean.
 func (c *Client) Mark(ctx context.Context) (time.Time, error) {
-	var t timeResult
-	err := c.ask(ctx, opMark, none{}, &t, c.timeout)
-	return t.Time, err
+	at, err := call[timeResult](ctx, c, opMark, none{}, 0)
+	return at.Time, err
 }
 
 // Stop ends the recording and returns it.
 func (c *Client) Stop(ctx context.Context) (*sysmon.Recording, error) {
-	var rec sysmon.Recording
-	if err := c.ask(ctx, opStop, none{}, &rec, c.timeout); err != nil {
-		return nil, err
-	}
-	return &rec, nil
+	return call[*sysmon.Recording](ctx, c, opStop, none{}, 0)
 }
 
 // Echo opens a TCP and a UDP echo at addr, which must be the endpoint's, and
@@ -284,23 +278,21 @@ func (c *Client) Echo(ctx context.Context, addr netip.Addr) (uint16, error) {
 
 // EchoAt is Echo at a chosen port.
 func (c *Client) EchoAt(ctx context.Context, addr netip.AddrPort) (netip.AddrPort, error) {
-	var at echoResult
-	err := c.ask(ctx, opEcho, echoArgs{Addr: addr}, &at, c.timeout)
+	at, err := call[echoResult](ctx, c, opEcho, echoArgs{Addr: addr}, 0)
 	return at.Addr, err
 }
 
 // EchoSCTP opens an SCTP echo at addr. The error says whether the endpoint's
 // kernel has no SCTP.
 func (c *Client) EchoSCTP(ctx context.Context, addr netip.AddrPort) error {
-	return c.ask(ctx, opEcho, echoArgs{Addr: addr, SCTP: true}, &echoResult{}, c.timeout)
+	_, err := call[echoResult](ctx, c, opEcho, echoArgs{Addr: addr, SCTP: true}, 0)
+	return err
 }
 
 // Probe asks an echo from the endpoint. An echo that was not reached is a result,
 // not an error.
 func (c *Client) Probe(ctx context.Context, p Probe) (Reached, error) {
-	var r Reached
-	err := c.ask(ctx, opReach, p, &r, c.timeout+p.Timeout)
-	return r, err
+	return call[Reached](ctx, c, opReach, p, p.Timeout)
 }
 
 // Reach returns nil if the echo at addr answers the endpoint over TCP and UDP,

@@ -122,7 +122,7 @@ func TestWhole(t *testing.T) {
 	}
 	for size, want := range map[int]Kind{41: OK, 1500: OK, mtu - 1: OK} {
 		w := Whole{Target: at, Size: size}
-		if err := w.setDefaults(); err != nil {
+		if err := w.complete(); err != nil {
 			t.Fatal(err)
 		}
 		if a, err := whole(t.Context(), w); err != nil || a.Kind != want {
@@ -135,7 +135,7 @@ func TestWhole(t *testing.T) {
 		t.Errorf("nobody there: %+v, %v", a, err)
 	}
 	for _, bad := range []Whole{{}, {Target: at, Size: 40}, {Target: at, Size: 65536}, {Target: at, Size: 100, Tries: 11}} {
-		if bad.setDefaults() == nil {
+		if bad.complete() == nil {
 			t.Errorf("%+v was accepted", bad)
 		}
 	}
@@ -149,7 +149,7 @@ func TestSegments(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := TCPProbe{Target: at, Bytes: 1 << 20}
-	if err := p.setDefaults(); err != nil {
+	if err := p.complete(); err != nil {
 		t.Fatal(err)
 	}
 	s, err := segments(t.Context(), p)

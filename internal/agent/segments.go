@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -23,13 +24,8 @@ const (
 	defaultTCPTimeout = 5 * time.Second
 )
 
-func (p *TCPProbe) setDefaults() error {
-	if p.Bytes == 0 {
-		p.Bytes = defaultTCPBytes
-	}
-	if p.Timeout == 0 {
-		p.Timeout = defaultTCPTimeout
-	}
+func (p *TCPProbe) complete() error {
+	p.Bytes, p.Timeout = cmp.Or(p.Bytes, defaultTCPBytes), cmp.Or(p.Timeout, defaultTCPTimeout)
 	switch {
 	case !p.Target.IsValid() || p.Target.Port() == 0:
 		return fmt.Errorf("target %q: want an address and a port", p.Target)
@@ -60,17 +56,8 @@ type Segments struct {
 	Retransmits int `json:"retransmits"`
 }
 
-func (s *server) segments(ctx context.Context, p TCPProbe) (Segments, error) {
-	if err := p.setDefaults(); err != nil {
-		return Segments{}, err
-	}
-	return segments(ctx, p)
-}
-
 // Segments asks for the size of TCP's segments to an echo. That it was not
 // reached is a result, not an error.
 func (c *Client) Segments(ctx context.Context, p TCPProbe) (Segments, error) {
-	var s Segments
-	err := c.ask(ctx, opSegments, p, &s, c.timeout+p.Timeout)
-	return s, err
+	return call[Segments](ctx, c, opSegments, p, p.Timeout)
 }

@@ -61,23 +61,31 @@ func newServer(out io.Writer, scope sysmon.Scope, labels map[string]string) *ser
 		opMark:   with(s.mark),
 		opStop:   with(s.stop),
 		opEcho:   with(s.echo),
-		opReach:  with(s.reach),
+		opReach:  with(func(ctx context.Context, p Probe) (Reached, error) { return reach(ctx, p), nil }),
 
 		opSniff:    with(s.sniff),
 		opSniffed:  with(s.sniffed),
-		opWhole:    with(s.whole),
-		opSegments: with(s.segments),
+		opWhole:    with(whole),
+		opSegments: with(segments),
 	}
 	return s
 }
 
-// with decodes the arguments that f takes.
+// incomplete arguments fill in their defaults, or say what is wrong with them.
+type incomplete interface{ complete() error }
+
+// with decodes and completes the arguments that f takes.
 func with[A, R any](f func(context.Context, A) (R, error)) operation {
 	return func(ctx context.Context, raw json.RawMessage) (any, error) {
 		var args A
 		if len(raw) > 0 {
 			if err := decode(raw, &args); err != nil {
 				return nil, fmt.Errorf("arguments: %w", err)
+			}
+		}
+		if a, ok := any(&args).(incomplete); ok {
+			if err := a.complete(); err != nil {
+				return nil, err
 			}
 		}
 		return f(ctx, args)
@@ -248,11 +256,4 @@ func (s *server) echo(_ context.Context, args echoArgs) (echoResult, error) {
 	}
 	addr, err := listen(args.Addr)
 	return echoResult{addr}, err
-}
-
-func (s *server) reach(ctx context.Context, p Probe) (Reached, error) {
-	if err := p.setDefaults(); err != nil {
-		return Reached{}, err
-	}
-	return reach(ctx, p), nil
 }

@@ -215,10 +215,10 @@ func FuzzServe(f *testing.F) {
 		s := newServer(nil, sysmon.ScopeNode, nil)
 		s.root.Proc = proc
 		s.operations[opEcho] = with(func(_ context.Context, a echoArgs) (echoResult, error) { return echoResult{a.Addr}, nil })
-		s.operations[opReach] = with(func(_ context.Context, p Probe) (Reached, error) { return Reached{}, p.setDefaults() })
-		s.operations[opWhole] = with(func(_ context.Context, w Whole) (Answer, error) { return Answer{}, w.setDefaults() })
-		s.operations[opSegments] = with(func(_ context.Context, p TCPProbe) (Segments, error) { return Segments{}, p.setDefaults() })
-		s.operations[opSniff] = with(func(_ context.Context, a Sniff) (none, error) { return none{}, a.check() })
+		s.operations[opReach] = with(func(context.Context, Probe) (Reached, error) { return Reached{}, nil })
+		s.operations[opWhole] = with(func(context.Context, Whole) (Answer, error) { return Answer{}, nil })
+		s.operations[opSegments] = with(func(context.Context, TCPProbe) (Segments, error) { return Segments{}, nil })
+		s.operations[opSniff] = with(func(context.Context, Sniff) (none, error) { return none{}, nil })
 		var out bytes.Buffer
 		for _, a := range talk(t, s, &out, text) {
 			if (a.Error == "") == (a.Result == nil) {

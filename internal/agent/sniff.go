@@ -40,7 +40,7 @@ type Sniffed struct {
 // minMarker is long enough not to occur by chance.
 const minMarker = 16
 
-func (a *Sniff) check() error {
+func (a *Sniff) complete() error {
 	if a.Device == "" {
 		return errors.New("no device given")
 	}
@@ -113,9 +113,6 @@ type sniffing struct {
 }
 
 func (s *server) sniff(_ context.Context, args Sniff) (sniffing, error) {
-	if err := args.check(); err != nil {
-		return sniffing{}, err
-	}
 	s.sniffMu.Lock()
 	defer s.sniffMu.Unlock()
 	if s.sniffer != nil {
@@ -164,27 +161,20 @@ type sniffedArgs struct {
 // Sniff starts counting the packets of an interface. Only one sniffer runs at
 // a time. The error is ErrMayNotSniff where the endpoint has not the right to.
 func (c *Client) Sniff(ctx context.Context, s Sniff) error {
-	var got sniffing
-	if err := c.ask(ctx, opSniff, s, &got, c.timeout); err != nil {
-		return err
-	}
+	got, err := call[sniffing](ctx, c, opSniff, s, 0)
 	if got.Denied != "" {
 		return c.wrap(opSniff, fmt.Errorf("%w: %s", ErrMayNotSniff, got.Denied))
 	}
-	return nil
+	return err
 }
 
 // Sniffed tells what the sniffer has seen: every packet that had crossed the
 // interface when it was asked.
 func (c *Client) Sniffed(ctx context.Context) (Sniffed, error) {
-	var s Sniffed
-	err := c.ask(ctx, opSniffed, sniffedArgs{}, &s, c.timeout)
-	return s, err
+	return call[Sniffed](ctx, c, opSniffed, sniffedArgs{}, 0)
 }
 
 // StopSniffing is Sniffed for the last time.
 func (c *Client) StopSniffing(ctx context.Context) (Sniffed, error) {
-	var s Sniffed
-	err := c.ask(ctx, opSniffed, sniffedArgs{Stop: true}, &s, c.timeout)
-	return s, err
+	return call[Sniffed](ctx, c, opSniffed, sniffedArgs{Stop: true}, 0)
 }

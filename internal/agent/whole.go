@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -28,13 +29,8 @@ const (
 	defaultWholeTries   = 2
 )
 
-func (w *Whole) setDefaults() error {
-	if w.Timeout == 0 {
-		w.Timeout = defaultWholeTimeout
-	}
-	if w.Tries == 0 {
-		w.Tries = defaultWholeTries
-	}
+func (w *Whole) complete() error {
+	w.Timeout, w.Tries = cmp.Or(w.Timeout, defaultWholeTimeout), cmp.Or(w.Tries, defaultWholeTries)
 	least := w.headers() + measureLen
 	switch {
 	case !w.Target.IsValid() || w.Target.Port() == 0:
@@ -67,21 +63,12 @@ func measured(datagram []byte) []byte {
 	return answer
 }
 
-func (s *server) whole(ctx context.Context, w Whole) (Answer, error) {
-	if err := w.setDefaults(); err != nil {
-		return Answer{}, err
-	}
-	return whole(ctx, w)
-}
-
 // Whole asks whether a packet of that size crosses in one piece. That it does
 // not is a result, not an error: TooBig where somebody said so, TimedOut where
 // it vanished. A tunnel can still have cut it up on its way: who must know
 // watches the underlay for fragments.
 func (c *Client) Whole(ctx context.Context, w Whole) (Answer, error) {
-	var a Answer
-	err := c.ask(ctx, opWhole, w, &a, c.timeout+maxTries*w.Timeout)
-	return a, err
+	return call[Answer](ctx, c, opWhole, w, maxTries*w.Timeout)
 }
 
 // Crosses tells whether a packet of that size crosses to an echo in one piece.
