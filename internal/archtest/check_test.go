@@ -18,7 +18,17 @@ const module = "github.com/cnibench/cnibench"
 // what breaks a rule: file, line, what, and the rule's reason.
 func check(root fs.FS) ([]string, error) {
 	var broken []string
-	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+	err := eachFile(root, func(name string, src []byte) error {
+		found, err := checkFile(name, src)
+		broken = append(broken, found...)
+		return err
+	})
+	return broken, err
+}
+
+// eachFile calls with every Go file of this module.
+func eachFile(root fs.FS, do func(name string, src []byte) error) error {
+	return fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -34,11 +44,8 @@ func check(root fs.FS) ([]string, error) {
 		if err != nil {
 			return err
 		}
-		found, err := checkFile(name, src)
-		broken = append(broken, found...)
-		return err
+		return do(name, src)
 	})
-	return broken, err
 }
 
 // skipped folders hold no code of this module.
@@ -61,10 +68,14 @@ type file struct {
 	broken    []string
 }
 
-func checkFile(name string, src []byte) ([]string, error) {
-	f := &file{name: name, pkg: path.Dir(name), set: token.NewFileSet()}
-	var err error
+func parseFile(name string, src []byte) (f *file, err error) {
+	f = &file{name: name, pkg: path.Dir(name), set: token.NewFileSet()}
 	f.ast, err = parser.ParseFile(f.set, name, src, parser.ParseComments|parser.SkipObjectResolution)
+	return f, err
+}
+
+func checkFile(name string, src []byte) ([]string, error) {
+	f, err := parseFile(name, src)
 	if err != nil {
 		return nil, err
 	}

@@ -230,7 +230,7 @@ var confinements = append([]confined{
 		why:  "programs for developers: the product does not depend on them",
 	},
 	{
-		what: []string{"internal/analysis/analysistest", "internal/archtest", "internal/arena/arenatest", "internal/arena/kube/kubetest", "internal/wire/wiretest", "internal/pagetest"},
+		what: []string{"internal/analysis/analysistest", "internal/archtest", "internal/clocktest", "internal/arena/arenatest", "internal/arena/kube/kubetest", "internal/wire/wiretest", "internal/pagetest"},
 		why:  "they are for tests",
 	},
 	{

@@ -223,8 +223,10 @@ func TestCertificate(t *testing.T) {
 	pool := x509.NewCertPool()
 	pool.AddCert(cert)
 	for host, valid := range map[string]bool{"127.0.0.1": true, "fd00::1": true, "127.0.0.2": false} {
-		if _, err := cert.Verify(x509.VerifyOptions{Roots: pool, DNSName: host}); (err == nil) != valid {
-			t.Errorf("for %s: %v", host, err)
+		for _, wrong := range []time.Duration{0, -20 * 365 * 24 * time.Hour, 20 * 365 * 24 * time.Hour} { // the clock of one side
+			if _, err := cert.Verify(x509.VerifyOptions{Roots: pool, DNSName: host, CurrentTime: time.Now().Add(wrong)}); (err == nil) != valid {
+				t.Errorf("for %s, the clock wrong by %v: %v", host, wrong, err)
+			}
 		}
 	}
 }

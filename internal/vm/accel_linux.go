@@ -137,7 +137,8 @@ func recall(like kvmTrial) (kvmTrial, bool) {
 	if err != nil || json.Unmarshal(text, &v) != nil {
 		return v, false
 	}
-	return v, v.BootID != "" && v.BootID == like.BootID && v.Kernel == like.Kernel && (v.Until.IsZero() || time.Now().Before(v.Until))
+	left := time.Until(v.Until) // more than badMoment: the clock was set back
+	return v, v.BootID != "" && v.BootID == like.BootID && v.Kernel == like.Kernel && (v.Until.IsZero() || left > 0 && left <= badMoment)
 }
 
 // remember keeps the verdict where it can; else it is found again.

@@ -56,6 +56,7 @@ func TestRecall(t *testing.T) {
 		{"of a boot before", kvmTrial{BootID: "before", Kernel: "6.1"}, false},
 		{"for an hour", kvmTrial{BootID: "now", Kernel: "6.1", Until: time.Now().Add(time.Hour)}, true},
 		{"out of date", kvmTrial{BootID: "now", Kernel: "6.1", Until: time.Now().Add(-time.Second)}, false},
+		{"before the clock was set back", kvmTrial{BootID: "now", Kernel: "6.1", Until: time.Now().Add(2 * time.Hour)}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			remember(tt.kept)

@@ -156,7 +156,7 @@ func (cl leftovers) untouched(ctx context.Context) error {
 	var names []string
 	for _, n := range list {
 		if n.DeletionTimestamp == nil {
-			names = append(names, fmt.Sprintf("%s (made %s ago)", n.Name, time.Since(n.CreationTimestamp.Time).Round(time.Second)))
+			names = append(names, fmt.Sprintf("%s (made at %s by the cluster's clock)", n.Name, n.CreationTimestamp.UTC().Format(time.RFC3339)))
 		}
 	}
 	if len(names) == 0 {

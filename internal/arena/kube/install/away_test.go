@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnibench/cnibench/internal/contender"
 )
@@ -102,4 +103,48 @@ func TestNodeAwayWhileTakingOff(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// An installer's namespace without a journal is one of a killed process, or of one that
+// is about to make the journal: clean looks which, and asks no clock of the cluster.
+func TestCleanBare(t *testing.T) {
+	const begins = "another installation begins meanwhile"
+	for _, clock := range []time.Duration{0, -24 * time.Hour, 24 * time.Hour} {
+		for _, what := range []string{"abandoned", begins, "somebody else's"} {
+			t.Run(fmt.Sprintf("%s, the cluster's clock %v off", what, clock), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := newFaulty(t)
+					bare := namespace(ownNamespace, ourLabels)
+					if what == "somebody else's" {
+						bare.Labels = nil
+					}
+					bare.CreationTimestamp = metav1.NewTime(time.Now().Add(clock))
+					if err := errors.Join(f.client.Tracker().Add(bare), f.dynamic.Tracker().Add(object("v1", "Namespace", "", ownNamespace))); err != nil {
+						t.Fatal(err)
+					}
+					ctx, in := f.started(t)
+					if what == begins {
+						_, other := f.started(t)
+						j, err := other.job(f.Cluster, recipe())
+						if err != nil {
+							t.Fatal(err)
+						}
+						go func() {
+							time.Sleep(bareLook / 2)
+							if err := j.claim(t.Context()); err != nil {
+								t.Error(err)
+							}
+						}()
+					}
+					did, err := in.Clean(ctx, f.Cluster, []*contender.Contender{recipe()})
+					if err != nil {
+						t.Error(err)
+					}
+					if removed := did != ""; removed != (what == "abandoned") {
+						t.Errorf("removed: %q", did)
+					}
+				})
+			})
+		}
+	}
 }

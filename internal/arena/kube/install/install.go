@@ -252,26 +252,46 @@ func (i *Installer) Clean(ctx context.Context, cl *kube.Cluster, all []*contende
 	return what, j.remove(ctx, left)
 }
 
-// bareAge is how old the installer's namespace must be before it is taken for one
-// whose process died before it made the journal.
-const bareAge = time.Minute
+// bareLook is how long clean looks at the installer's namespace before it takes the
+// namespace for one whose process died before it made the journal. It reads no clock of
+// another machine.
+const bareLook = time.Minute
 
 // cleanBare removes the installer's namespace where it has no journal: nothing was
 // installed.
 func (i *Installer) cleanBare(ctx context.Context, cl *kube.Cluster) (string, error) {
-	var ns *corev1.Namespace
-	err := persist(ctx, i.o.Patience, "read namespace "+ownNamespace, func(ctx context.Context) (err error) {
+	found, err := i.bare(ctx, cl)
+	if err != nil || found == nil {
+		return "", err
+	}
+	i.o.Log("looking for %v whether an installation begins in namespace %s", bareLook, ownNamespace)
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case <-time.After(bareLook):
+	}
+	still, err := i.bare(ctx, cl)
+	if err != nil || still == nil || still.UID != found.UID {
+		return "", err
+	}
+	left, err := i.left(ctx, cl)
+	if err != nil || left != nil {
+		return "", err // somebody installs
+	}
+	own := &objects{cl: cl, patience: i.o.Patience}
+	return "namespace " + ownNamespace, own.deleteObject(ctx, object("v1", "Namespace", "", ownNamespace))
+}
+
+// bare is the installer's namespace; nil: there is none that this program made.
+func (i *Installer) bare(ctx context.Context, cl *kube.Cluster) (ns *corev1.Namespace, err error) {
+	err = persist(ctx, i.o.Patience, "read namespace "+ownNamespace, func(ctx context.Context) (err error) {
 		ns, err = cl.Client.CoreV1().Namespaces().Get(ctx, ownNamespace, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // who may not read it has made none
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || err == nil && requireOurs(ns) != nil { // who may not read it has made none
 			ns, err = nil, nil
 		}
 		return err
 	})
-	if err != nil || ns == nil || requireOurs(ns) != nil || time.Since(ns.CreationTimestamp.Time) < bareAge {
-		return "", err
-	}
-	own := &objects{cl: cl, patience: i.o.Patience}
-	return "namespace " + ownNamespace, own.deleteObject(ctx, object("v1", "Namespace", "", ownNamespace))
+	return ns, err
 }
 
 // mayClean refuses to follow a journal on a cluster that is not marked as
