@@ -202,15 +202,16 @@ cover: setup-test ## coverage by package, bin/cover.html
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for fuzztime=10s; part=K/N is each Nth of them from the Kth, the corpus is kept in fuzzcorpus=
-	@part=$(part); n=0; \
+	@part=$(part); n=0; failed=; \
 	for package in $$(go list ./...); do \
 		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
 			n=$$((n + 1)); \
 			[ $$((n % $${part#*/})) -eq $$(($${part%/*} % $${part#*/})) ] || continue; \
 			echo "$$package $$target"; \
-			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(fuzztime) $$package -args -test.fuzzcachedir="$(fuzzcorpus)/$$package"; \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(fuzztime) $$package -args -test.fuzzcachedir="$(fuzzcorpus)/$$package" || failed=1; \
 		done; \
-	done
+	done; \
+	[ -z "$$failed" ]
 
 # A tenth of the targets, another one each day: a minute each where it matters.
 .PHONY: fuzz-today

@@ -72,7 +72,8 @@ func Decode(file string, r io.Reader, into any) error {
 }
 
 // references finds anchors and what refers to them: a short file could take all memory
-// with them, and says at one place what counts at another.
+// with them, and says at one place what counts at another. It finds tags, too: no data
+// file needs one, and some bring the decoder down.
 type references struct {
 	file string
 	err  error
@@ -80,14 +81,19 @@ type references struct {
 
 // Visit implements ast.Visitor.
 func (r *references) Visit(node ast.Node) ast.Visitor {
+	what := ""
 	switch node.Type() {
 	case ast.AnchorType, ast.AliasType, ast.MergeKeyType:
-		if r.err == nil {
-			r.err = &Error{r.file, line(node.GetToken()), "references (&, *, <<) are not read; write out what is meant"}
-		}
-		return nil
+		what = "references (&, *, <<)"
+	case ast.TagType:
+		what = "tags (!)"
+	default:
+		return r
 	}
-	return r
+	if r.err == nil {
+		r.err = &Error{r.file, line(node.GetToken()), what + " are not read; write out what is meant"}
+	}
+	return nil
 }
 
 // onlyBody is the content of the file's single document.

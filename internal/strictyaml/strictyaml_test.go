@@ -144,6 +144,18 @@ func TestReferences(t *testing.T) {
 	}
 }
 
+// Tags say what a value is, which a data file leaves to its reader; the library fails on
+// some of them.
+func TestTags(t *testing.T) {
+	for _, text := range []string{"a: !!str 1\n", "a: !0\n0000000\n  -0\n", "a: [!x y]\n"} {
+		var into anything
+		err := strictyaml.Decode("x.yaml", strings.NewReader(text), &into)
+		if err == nil || !strings.Contains(err.Error(), "x.yaml:1: tags (!) are not read") {
+			t.Errorf("%q: error %v", text, err)
+		}
+	}
+}
+
 type anything struct {
 	A any `yaml:"a"`
 }
