@@ -11,63 +11,77 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
-// The API server is away for a while from any one request of an installation and a
-// removal on: where the patience is longer, nobody notices; where it is not, clean
-// brings the cluster back.
+// outages are what keeps the API server from doing its work.
+var outages = map[string]struct {
+	err error
+	of  func(verb string) bool // the requests that it concerns
+}{
+	"away": {&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, func(string) bool { return true }},
+	"a stalled webhook": {
+		apierrors.NewInternalError(errors.New(`failed calling webhook "x.example": context deadline exceeded`)),
+		func(verb string) bool { return verb != "get" && verb != "list" },
+	},
+	"its store is full": {
+		apierrors.NewInternalError(errors.New("etcdserver: mvcc: database space exceeded")),
+		func(verb string) bool { return verb == "create" || verb == "update" || verb == "patch" },
+	},
+}
+
+// The API server does not do its work for a while from any one request of an
+// installation and a removal on: where the patience is longer, nobody notices; where it
+// is not, clean brings the cluster back.
 func TestAPIServerAway(t *testing.T) {
 	before := newFaulty(t).state(t)
-	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
-	total := 0
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaulty(t)
-		f.away = func() error { total++; return nil }
-		ctx, in := f.started(t)
-		if err := errors.Join(in.Install(ctx, f.Cluster, recipe()), in.Uninstall(ctx, f.Cluster, recipe())); err != nil {
-			t.Fatal(err)
-		}
-	})
-	t.Logf("%d requests", total)
-	for _, long := range []bool{false, true} {
-		for from := 1; from <= total; from++ {
-			t.Run(fmt.Sprintf("long=%v/%d", long, from), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					f := newFaulty(t)
-					outage := 20 * time.Second
-					if long {
-						outage = 10 * time.Minute
-					}
-					requests, since := 0, time.Time{}
-					f.away = func() error {
-						if requests++; requests == from {
-							since = time.Now()
+	for name, o := range outages {
+		for _, long := range []bool{false, true} {
+			for from, total := 1, 1; from <= total; from++ {
+				t.Run(fmt.Sprintf("%s/long=%v/%d", name, long, from), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						f := newFaulty(t)
+						outage := 20 * time.Second
+						if long {
+							outage = 10 * time.Minute
 						}
-						if !since.IsZero() && time.Since(since) < outage {
-							return refused
+						requests, since := 0, time.Time{}
+						f.away = func(verb string) error {
+							if !o.of(verb) {
+								return nil
+							}
+							if requests++; requests == from {
+								since = time.Now()
+							}
+							if !since.IsZero() && time.Since(since) < outage {
+								return o.err
+							}
+							return nil
 						}
-						return nil
-					}
-					ctx, in := f.started(t)
-					err := errors.Join(in.Install(ctx, f.Cluster, recipe()), in.Uninstall(ctx, f.Cluster, recipe()))
-					if !long && err != nil {
-						t.Error(err)
-					}
-					if long {
-						time.Sleep(outage)
 						ctx, in := f.started(t)
-						if _, err := in.Clean(ctx, f.Cluster, []*contender.Contender{recipe()}); err != nil {
+						err := errors.Join(in.Install(ctx, f.Cluster, recipe()), in.Uninstall(ctx, f.Cluster, recipe()))
+						if !long && err != nil {
 							t.Error(err)
 						}
-					}
-					if diff := cmp.Diff(before, f.state(t)); diff != "" {
-						t.Error(diff)
-					}
+						if total = max(total, from+1); since.IsZero() {
+							total = 0 // there are no more
+						}
+						if long && !since.IsZero() {
+							time.Sleep(outage)
+							ctx, in := f.started(t)
+							if _, err := in.Clean(ctx, f.Cluster, []*contender.Contender{recipe()}); err != nil {
+								t.Error(err)
+							}
+						}
+						if diff := cmp.Diff(before, f.state(t)); diff != "" {
+							t.Error(diff)
+						}
+					})
 				})
-			})
+			}
 		}
 	}
 }

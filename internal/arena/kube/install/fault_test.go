@@ -1,15 +1,18 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,17 +25,17 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
-// faulty is a bed that counts the writes and, at one of them, refuses it or
-// kills the program before or after it.
+// faulty is a bed that counts the writes and, at one of them, refuses it, loses its
+// answer, or kills the program before or after it.
 type faulty struct {
 	*bed
 	writes int
 	at     int    // the write, from 1; 0: none
-	how    string // refused, before, after
+	how    string // refused, lost, before, after
 	dead   bool
 	kill   context.CancelFunc
 	log    []string
-	away   func() error // asked at each request: why the API server does not answer
+	away   func(verb string) error // asked at each request: why the API server does not answer
 	gone   func(node string) error
 }
 
@@ -43,13 +46,13 @@ func newFaulty(t *testing.T) *faulty {
 	n := nodeOf("a", "10.0.0.1", "10.7.0.0/24", map[string]string{"old": "label"})
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	typed := []runtime.Object{n, namespace("kube-system", map[string]string{ScratchLabel: "true"})}
-	f := &faulty{away: func() error { return nil }, gone: func(string) error { return nil }}
+	f := &faulty{away: func(string) error { return nil }, gone: func(string) error { return nil }}
 	f.bed = newBed(typed, object("v1", "Namespace", "", "kube-system"), object("x.example/v1", "Widget", "theirs", "theirs"))
-	fault := func(a ktesting.Action) (bool, runtime.Object, error) {
-		if err := f.away(); err != nil {
+	fault := func(of *ktesting.Fake, a ktesting.Action) (bool, runtime.Object, error) {
+		verb := a.GetVerb()
+		if err := f.away(verb); err != nil {
 			return true, nil, err
 		}
-		verb := a.GetVerb()
 		if f.how == "after" && f.at > 0 && f.writes >= f.at && !f.dead {
 			f.dead = true
 			f.kill()
@@ -68,6 +71,15 @@ func newFaulty(t *testing.T) *faulty {
 		switch f.how {
 		case "refused":
 			return true, nil, apierrors.NewBadRequest("refused")
+		case "lost":
+			for _, r := range of.ReactionChain[1:] { // behind this one
+				if !r.Handles(a) {
+					continue
+				}
+				if handled, _, err := r.React(a); handled {
+					return true, nil, cmp.Or(err, error(&url.Error{Op: verb, Err: context.DeadlineExceeded}))
+				}
+			}
 		case "before":
 			f.dead = true
 			f.kill()
@@ -102,8 +114,8 @@ func newFaulty(t *testing.T) *faulty {
 		}
 		return true, o, err
 	})
-	f.client.PrependReactor("*", "*", fault)
-	f.dynamic.PrependReactor("*", "*", fault)
+	f.client.PrependReactor("*", "*", func(a ktesting.Action) (bool, runtime.Object, error) { return fault(&f.client.Fake, a) })
+	f.dynamic.PrependReactor("*", "*", func(a ktesting.Action) (bool, runtime.Object, error) { return fault(&f.dynamic.Fake, a) })
 	return f
 }
 
@@ -196,14 +208,14 @@ func TestEveryWriteFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		installed := f.writes
-		if diff := cmp.Diff(before, f.state(t)); diff == "" {
+		if diff := gocmp.Diff(before, f.state(t)); diff == "" {
 			t.Fatal("nothing was installed")
 		}
 		if err := in.Uninstall(ctx, f.Cluster, recipe()); err != nil {
 			t.Fatal(err)
 		}
 		writes, cleaning = f.writes, f.writes-installed
-		if diff := cmp.Diff(before, f.state(t)); diff != "" {
+		if diff := gocmp.Diff(before, f.state(t)); diff != "" {
 			t.Fatal(diff)
 		}
 		t.Logf("%d writes in %v of the bubble's time: %v", writes, time.Since(begin), f.log)
@@ -218,7 +230,7 @@ func TestEveryWriteFails(t *testing.T) {
 					lives(f, ctx, in)
 					f.at = 0
 					cleans(t, f)
-					if diff := cmp.Diff(before, f.state(t)); diff != "" {
+					if diff := gocmp.Diff(before, f.state(t)); diff != "" {
 						t.Errorf("write %d (%v): %s", at, f.log[at-1], diff)
 					}
 				})
@@ -236,11 +248,29 @@ func TestEveryWriteFails(t *testing.T) {
 					cleans(t, f)
 					f.at = 0
 					cleans(t, f)
-					if diff := cmp.Diff(before, f.state(t)); diff != "" {
+					if diff := gocmp.Diff(before, f.state(t)); diff != "" {
 						t.Errorf("write %d: %s", at, diff)
 					}
 				})
 			})
 		}
+	}
+}
+
+// Whichever single write is made and its answer lost, the request is repeated: nobody
+// notices, and clean finds nothing to do.
+func TestEveryAnswerIsLost(t *testing.T) {
+	before := newFaulty(t).state(t)
+	for at, writes := 1, 1; at <= writes; at++ {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFaulty(t)
+			f.at, f.how = at, "lost"
+			ctx, in := f.started(t)
+			err := errors.Join(in.Install(ctx, f.Cluster, recipe()), in.Uninstall(ctx, f.Cluster, recipe()))
+			if diff := gocmp.Diff(before, f.state(t)); diff != "" || err != nil {
+				t.Errorf("write %d (%s): %v, %s", at, f.log[min(at, len(f.log))-1], err, diff)
+			}
+			writes = max(writes, f.writes)
+		})
 	}
 }
