@@ -35,6 +35,7 @@ type turn struct {
 	load   workload.Slicer
 	slices []slice
 	notes  []result.Reason
+	idle   idle
 	err    error // why the contender takes no further slices
 }
 
@@ -67,6 +68,7 @@ func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step
 	}
 	gate := r.gateFor(turns)
 	defer gate.close()
+	beginIdle(turns)
 	disturbed := map[int]string{} // what disturbed a cycle, by cycle
 	usages := map[int]cpuUsage{}
 	wanted := max(1, int(math.Round(float64(plan.Duration/plan.Slice))))
@@ -113,6 +115,7 @@ func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step
 	}
 	var samples []*result.Sample
 	for _, t := range turns {
+		t.idle.end()
 		t.foreign = total.foreignRate()
 		r.close(plan, t, disturbed)
 		samples = append(samples, t.sample)
@@ -193,6 +196,8 @@ func (t *turn) slice(ctx context.Context, lead, length time.Duration, cycle int)
 	defer cancel()
 	clear(t.watch.begins)
 	clear(t.watch.ends)
+	t.idle.end()
+	defer t.idle.begin()
 	s := slice{cycle: cycle, windows: map[string]sysmon.Window{}}
 	s.Slice, t.err = t.load.Slice(ctx, lead, length, t.watch.begin, t.watch.end)
 	for name, begin := range t.watch.begins {
@@ -245,6 +250,9 @@ func (r *Runner) close(plan *result.Plan, t *turn, disturbed map[int]string) {
 	list.Metrics = inAll(t.slices, counts)
 	t.sample.Slices = list
 	r.conclude(plan, t.drive, done)
+	if rate := t.idle.rate(); rate != nil {
+		t.sample.Metrics[result.CPUStanding] = *rate
+	}
 	for _, code := range slices.Sorted(maps.Keys(faults)) {
 		fault := result.Reason{Code: code, Text: fmt.Sprintf("%d of %d slices: %s", len(faults[code]), len(list.Cycles), faults[code][0])}
 		if float64(len(faults[code])) > mostFaulty*float64(len(list.Cycles)) {

@@ -99,6 +99,7 @@ type standing struct {
 	// before any contender came up, and what this contender added. 0 where only one
 	// contender is up, or where it is unknown.
 	memory float64
+	spaces map[string]bool // the network namespaces of its processes; none where unknown
 }
 
 // round brings up the contenders of a round that stand together, takes their
@@ -114,7 +115,7 @@ func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, c
 	defer func() { takeDown(all) }()
 	bare := usedMemory()
 	for _, v := range visits {
-		before := usedMemory()
+		before, others := usedMemory(), spaces()
 		s := &standing{Visit: v, where: plan.InRound(v.Round) + ": " + entryName(v.Entry)}
 		all = append(all, s)
 		r.Progress(clock.now(s.where))
@@ -124,6 +125,7 @@ func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, c
 		if len(visits) > 1 && before > 0 && inLab() {
 			s.memory = bare + max(0, usedMemory()-before)
 		}
+		s.spaces = added(others, spaces())
 	}
 	for _, step := range stepsOf(plan, visits) {
 		if err := r.takeStep(ctx, plan, step, all, clock); err != nil {

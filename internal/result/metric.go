@@ -28,6 +28,7 @@ const (
 	CPUClientSteal       = "cpu_client_steal"
 	CPUServerSteal       = "cpu_server_steal"
 	CPUForeign           = "cpu_foreign"
+	CPUStanding          = "cpu_standing"
 	CPUPerGbit           = "cpu_per_gbit"
 	CPUPerGbitPublished  = "cpu_per_gbit_published"
 	CPUPerGbitUserSystem = "cpu_per_gbit_user_system"
@@ -238,6 +239,8 @@ func cpuMetrics() []Metric {
 var costMetrics = []Metric{
 	{Name: CPUForeign, Unit: "CPU-s/s", Better: Lower, Help: "user time of processes that are not the run's, all CPUs of the machine; cpu_client and cpu_server hold it, what traffic cost does not where they are all CPUs",
 		Roles: MayBeZero | CPUTime},
+	{Name: CPUStanding, Unit: "CPU-s/s", Better: Lower, Help: "CPU time of the contender's own processes, recorders included, while others had their slices",
+		Roles: MayBeZero},
 	{Name: CPUPerGbit, Unit: "CPU-s/Gbit", Better: Lower, Help: "busy CPU of client and server, softirq and irq included, by goodput",
 		Roles: Ranked | Expected | Headline | Tuned | RatioMissed | CPUTime | Grouping, Column: 10, Aspect: Cost, Per: Goodput},
 	{Name: CPUPerGbitPublished, Unit: "CPU-s/Gbit", Better: Lower, Help: "the 2024 study's formula: all modes but idle, mean of client and server, by goodput",

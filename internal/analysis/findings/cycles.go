@@ -2,10 +2,12 @@ package findings
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -41,6 +43,42 @@ func disturbedCycles(e *evidence) []analysis.Finding {
 		if n := used[step.ID]; n > 0 {
 			list = append(list, analysis.Finding{Severity: analysis.Warn, Step: step.ID, Text: fmt.Sprintf(
 				"in %s so many cycles were disturbed by the hypervisor or other processes that all were used", unit.Plural(n, "round"))})
+		}
+	}
+	return list
+}
+
+// mostStanding is the CPU time (CPU-seconds per second) that the contenders of a step may
+// use together while others have their slices.
+const mostStanding = 0.1
+
+// busyIdleContenders finds steps whose contenders worked while others had their slices.
+func busyIdleContenders(e *evidence) []analysis.Finding {
+	byStep := map[string]map[string]float64{} // medians by contender; those of several groups stand together, too
+	for _, at := range e.Places {
+		if at.Metric != result.CPUStanding {
+			continue
+		}
+		if byStep[at.Step] == nil {
+			byStep[at.Step] = map[string]float64{}
+		}
+		for contender, rounds := range e.Figures[at] {
+			byStep[at.Step][e.GroupPrefix(at.Group)+contender] = stat.Median(rounds.Values())
+		}
+	}
+	var list []analysis.Finding
+	for _, step := range slices.SortedFunc(maps.Keys(byStep), e.CompareSteps) {
+		sum, busiest := 0.0, ""
+		for _, contender := range slices.Sorted(maps.Keys(byStep[step])) {
+			used := byStep[step][contender]
+			if sum += used; busiest == "" || used > byStep[step][busiest] {
+				busiest = contender
+			}
+		}
+		if sum > mostStanding {
+			list = append(list, analysis.Finding{Step: step, Text: fmt.Sprintf(
+				"the processes of contenders that stood idle used %s together while others had their slices, those of %s most: %s",
+				unit.Format(sum, "CPU-s/s"), busiest, unit.Format(byStep[step][busiest], "CPU-s/s"))})
 		}
 	}
 	return list

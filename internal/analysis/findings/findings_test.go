@@ -60,6 +60,13 @@ func TestFindings(t *testing.T) {
 				{Severity: analysis.Error, Text: "none of the run's 1 samples is valid: there are no figures"},
 				{Severity: analysis.Error, Contender: "x", Step: "dts", Excluded: true, Text: "no valid sample of 1"}}},
 
+		{name: "idle contenders at work", code: "idle_contenders_busy",
+			rec: analysistest.Record(append(analysistest.Over(3, "host", analysistest.Always(metrics{"goodput": 2, "cpu_standing": 0.01})), analysistest.Over(3, "x", analysistest.Always(metrics{"goodput": 1, "cpu_standing": 0.1}))...)...),
+			want: []analysis.Finding{{Severity: analysis.Warn, Step: "dts",
+				Text: "the processes of contenders that stood idle used 110 mCPU together while others had their slices, those of x most: 100 mCPU"}}},
+		{name: "idle contenders that rest", code: "idle_contenders_busy",
+			rec: analysistest.Record(append(analysistest.Over(3, "host", analysistest.Always(metrics{"goodput": 2, "cpu_standing": 0.01})), analysistest.Over(3, "x", analysistest.Always(metrics{"goodput": 1, "cpu_standing": 0.01}))...)...)},
+
 		{name: "incomplete", code: "incomplete_run",
 			rec: with(analysistest.Record(analysistest.Taken("host", 1, metrics{"goodput": 1})), func(r *result.Record) {
 				r.Run.Plan = result.Plan{Rounds: 1000000, Contenders: []result.Entry{{ID: "host"}}, Steps: []result.Step{{ID: "dts"}, {ID: "dtm"}}}

@@ -1,0 +1,90 @@
+package bench
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// idle counts the CPU time that a contender's processes use while others have their
+// slices: its daemons, its recorders, and its own load, which then waits. Work that the
+// kernel does on other threads is not in it.
+type idle struct {
+	pids  []int
+	from  map[int]time.Duration // CPU time of each process when counting began
+	begun time.Time
+	used  time.Duration // CPU time counted so far
+	wall  time.Duration // time counted so far
+}
+
+// begin goes on counting.
+func (u *idle) begin() {
+	u.from, u.begun = map[int]time.Duration{}, time.Now()
+	for _, pid := range u.pids {
+		if used, ok := cpuTime(pid); ok {
+			u.from[pid] = used
+		}
+	}
+}
+
+// end pauses counting. A process that has ended since begin is left out.
+func (u *idle) end() {
+	for pid, from := range u.from {
+		if used, ok := cpuTime(pid); ok {
+			u.used += max(0, used-from)
+		}
+	}
+	u.wall += time.Since(u.begun)
+}
+
+// rate returns CPU-seconds per second; nil is unknown.
+func (u *idle) rate() *float64 {
+	if len(u.pids) == 0 || u.wall <= 0 {
+		return nil
+	}
+	rate := u.used.Seconds() / u.wall.Seconds()
+	return &rate
+}
+
+// spaces returns the network namespace of each process that this one sees, by PID. It
+// returns none outside of the lab, where contenders have processes on other machines.
+func spaces() map[int]string {
+	all := map[int]string{}
+	if !inLab() {
+		return all
+	}
+	links, _ := filepath.Glob("/proc/[0-9]*/ns/net") // the pattern is right
+	for _, link := range links {
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(link))))
+		if space, err := os.Readlink(link); err == nil { // a process may have ended
+			all[pid] = space
+		}
+	}
+	return all
+}
+
+// added returns the namespaces that are in after and not in before.
+func added(before, after map[int]string) map[string]bool {
+	out := map[string]bool{}
+	for _, space := range after {
+		out[space] = true
+	}
+	for _, space := range before {
+		delete(out, space)
+	}
+	return out
+}
+
+// beginIdle begins to count what each contender does while others have their slices.
+func beginIdle(turns []*turn) {
+	all := spaces()
+	for _, t := range turns {
+		for pid, space := range all {
+			if t.spaces[space] {
+				t.idle.pids = append(t.idle.pids, pid)
+			}
+		}
+		t.idle.begin()
+	}
+}
