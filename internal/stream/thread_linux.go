@@ -2,10 +2,39 @@ package stream
 
 import (
 	"runtime"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
+
+// thread sends over one connection while a slice lasts.
+type thread struct {
+	sender sender
+	start  chan struct{} // a value begins a slice; closing it ends the thread
+	done   chan error    // the error of a slice, or nil, when it is over
+	ended  chan error    // the error of closing the connection, or nil
+}
+
+func startThread(sending sender, stop *atomic.Bool) *thread {
+	t := &thread{sender: sending, start: make(chan struct{}), done: make(chan error, 1), ended: make(chan error, 1)}
+	go func() {
+		// Never unlocked: the thread, with its timer slack, ends with the goroutine.
+		runtime.LockOSThread()
+		// Best effort: without it timers are coarser, and paced packets later.
+		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
+		for range t.start {
+			sending.begin()
+			var err error
+			for err == nil && !stop.Load() {
+				err = sending.send()
+			}
+			t.done <- err
+		}
+		t.ended <- sending.close()
+	}()
+	return t
+}
 
 // Threads that send or receive make raw system calls, which Go's scheduler does not
 // notice. During ordinary calls its monitor checks every 50 µs or so whether to give the
