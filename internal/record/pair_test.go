@@ -1,15 +1,20 @@
 package record
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/clocktest"
 )
 
 var secret = []byte("a token of enough bytes")
@@ -77,6 +82,41 @@ func TestFalseServer(t *testing.T) {
 	}()
 	if _, err := shake(b, clientSide, secret); !errors.Is(err, ErrToken) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// Recorders of two versions say so, and which.
+func TestOtherVersion(t *testing.T) {
+	for own, version := range map[side]int{clientSide: linkVersion + 1, serverSide: linkVersion - 1} {
+		a, b := net.Pipe()
+		go func() {
+			l := &link{conn: a, in: bufio.NewReader(a)}
+			if own == serverSide {
+				var theirs hello
+				_ = l.read(&theirs)
+			}
+			_ = l.write(hello{Version: version, Challenge: make([]byte, challengeSize)})
+		}()
+		want := fmt.Sprintf("speaks version %d of the pairing, this one %d; use one release of cnibench on both", version, linkVersion)
+		if _, err := shake(b, own, secret); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+		_, _ = a.Close(), b.Close()
+	}
+}
+
+// Refused clients are logged once a second by the steady clock, whatever is done to the
+// machine's meanwhile.
+func TestDoorkeeperGoesByASteadyClock(t *testing.T) {
+	for name, step := range clocktest.Steps {
+		for ago, lines := range map[time.Duration]int{0: 0, time.Minute: 1} {
+			var said bytes.Buffer
+			d := doorkeeper{log: slog.New(slog.NewTextHandler(&said, nil)), told: clocktest.Before(t, time.Now().Add(-ago), step)}
+			d.turnAway("somebody", ErrToken)
+			if n := strings.Count(said.String(), "\n"); n != lines {
+				t.Errorf("clock %s, %v after the last: %d lines, want %d", name, ago, n, lines)
+			}
+		}
 	}
 }
 

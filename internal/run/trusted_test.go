@@ -63,3 +63,16 @@ func TestTrustedDamaged(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What the first version noted is known by this one.
+func TestTrustedSpecimen(t *testing.T) {
+	f := &Request{Resume: "dir"}
+	for flag, settings := range map[string]map[string]string{"image": {"image": "registry/x:1"}, "configuration": {cniTextKey: "{}"}} {
+		if err := f.trusts("testdata/executed-1", settings); err != nil {
+			t.Errorf("%s: %v", flag, err)
+		}
+		if err := f.trusts(t.TempDir(), settings); err == nil {
+			t.Errorf("%s: trusted without a note", flag)
+		}
+	}
+}

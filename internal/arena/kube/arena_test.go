@@ -168,6 +168,36 @@ func TestPodsThatAreGone(t *testing.T) {
 	}
 }
 
+// A pod that was killed for want of memory is named with what helps; the next round has
+// new pods.
+func TestPodOutOfMemory(t *testing.T) {
+	b := newBed(t, Options{Memory: "64Mi"}, testNode("a"), testNode("b"))
+	a := b.arena(t)
+	n, err := a.Up(t.Context(), here, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := n.(*network).pods[0]
+	pod, err := b.client.CoreV1().Pods(client.namespace).Get(t.Context(), client.pod, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod.Status.Phase = corev1.PodFailed
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}}
+	if _, err := b.client.CoreV1().Pods(client.namespace).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Fault(); err == nil || !strings.Contains(err.Error(), "took more memory than it may: give more with --pod-memory") {
+		t.Errorf("fault: %v", err)
+	}
+	if err := n.Down(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := up(t, a, here).Fault(); err != nil {
+		t.Errorf("the next round: %v", err)
+	}
+}
+
 func TestNodeThatDied(t *testing.T) {
 	b := newBed(t, Options{}, testNode("a"), testNode("b"))
 	n := up(t, b.arena(t), here).(*network)
