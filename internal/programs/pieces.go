@@ -39,6 +39,7 @@ var pieces = map[string][]string{
 	"ebpf-device":     nil,
 	"ebpf-notrack":    nil,
 	"masquerade":      nil,
+	"policy-chains":   {"iptables-nft-restore"},
 	"sysctl":          nil,
 	"default-route":   nil,
 	"antrea-tunnel":   openVSwitch,

@@ -161,6 +161,8 @@ type Transport struct {
 	// Limit says why there is a limit, and names contenders without one.
 	Limit string
 	Setup func(ctx context.Context, f *Fabric, p Params) error
+	// Attached, if set, adds something for each pod, after its attachment.
+	Attached func(ctx context.Context, f *Fabric, pod *Pod, p Params) error
 }
 
 // Attach gives a pod its interface: through standard CNI plugins (Conf), or by

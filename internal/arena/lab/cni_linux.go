@@ -40,6 +40,14 @@ func (n *labNetwork) attach(ctx context.Context, node *wire.Node, box *ns.NS, na
 	}
 	pod.Addr = addr
 	n.fabric.Pods = append(n.fabric.Pods, pod)
+	for i, t := range n.pieces.transports {
+		if t.Attached == nil {
+			continue
+		}
+		if err := t.Attached(ctx, n.fabric, pod, n.pieces.params[i]); err != nil {
+			return addr, err
+		}
+	}
 	return addr, nil
 }
 

@@ -14,7 +14,7 @@ import (
 
 // Transports lists the transports and extras, in the order of listings.
 func Transports() []wire.Transport {
-	return []wire.Transport{plain.Routes, plain.VPCRoutes, tunnel.VXLAN, tunnel.IPIP, tunnel.WireGuard, tunnel.ESP, tunnel.Flanneld, ovs.WeaveGuard, ebpf.CiliumVXLAN, ebpf.CiliumRoutes, ebpf.CiliumWireGuard, ebpf.CalicoDevice, ebpf.CalicoNotrack, plain.Masquerade, plain.Sysctl, plain.DefaultRoute,
+	return []wire.Transport{plain.Routes, plain.VPCRoutes, tunnel.VXLAN, tunnel.IPIP, tunnel.WireGuard, tunnel.ESP, tunnel.Flanneld, ovs.WeaveGuard, ebpf.CiliumVXLAN, ebpf.CiliumRoutes, ebpf.CiliumWireGuard, ebpf.CalicoDevice, ebpf.CalicoNotrack, plain.Masquerade, plain.PolicyChains, plain.Sysctl, plain.DefaultRoute,
 		ovs.AntreaTunnel, ovs.AntreaGatewayRoutes, ovs.OVNOverlay, ovs.OVNLocalnet, ovs.OVNServiceNAT, ovs.TunnelNotrack}
 }
 
