@@ -210,7 +210,7 @@ func TestRecommendCommand(t *testing.T) {
 	}
 	for _, c := range []told{
 		{"recommend RUN", 0, "calico-noencap, and firmly", ""},
-		{"recommend RUN --need policy,arm64", 0, "calico-noencap, the only measured one", ""},
+		{"recommend RUN --need policy,arm64", 0, "calico-noencap, the only measured product", ""},
 		{"recommend RUN --need policy", 0, "policy: not so, by the catalogue: macvlan, flannel-vxlan, flannel-host-gw", ""},
 		{"recommend RUN --need encryption", 0, "cilium-wg", ""},
 		{"recommend CHECKED --need policy", 0, "policy: a check found ingress: fail: calico-noencap", ""},

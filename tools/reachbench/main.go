@@ -2,7 +2,7 @@
 // left alone and beside a busy neighbour: it runs the demo's contenders some times, with
 // -busy while a process uses 30 % of a CPU for half of the time, and prints for each
 // figure the smallest difference that would have shown (mdd) and how far the intervals
-// of the ratios reach, of the middle contender, and whether the order that the kernel
+// of the ratios reach, of a typical contender, and whether the order that the kernel
 // dictates came out. docs/accuracy.md has the result. Needs a quiet machine otherwise.
 package main
 
@@ -112,8 +112,8 @@ func output(argv ...string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// reach is the smallest difference and half the width of the ratio's interval of the
-// middle contender; -1 where no contender has one.
+// reach is the smallest difference and half the width of the ratio's interval of a
+// typical contender, the median of all; -1 where no contender has one.
 func (r *report) reach(metric string) (mdd, half float64) {
 	var mdds, halves []float64
 	for _, x := range r.Results {

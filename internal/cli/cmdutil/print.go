@@ -32,7 +32,7 @@ func PrintTable(w io.Writer, header []string, rows [][]string) {
 	}
 	t.AppendHeader(head)
 	// The last column is prose: it takes what the others leave.
-	width := console.Width(w)
+	width := console.Width(w) - 1 // the space before it
 	for i := range header[:len(header)-1] {
 		widest := len(header[i])
 		for _, row := range rows {

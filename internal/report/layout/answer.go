@@ -44,7 +44,11 @@ func (v *View) Answer() []string {
 		return append(said, "Next: others measured this, and it can't be measured again here; cnibench run compares on a machine of your own.")
 	}
 	if causes := v.Causes(); len(causes) > 0 && causes[0].next != "" && causes[0].Severity != analysis.Info {
-		said = append(said, "Next: "+strings.TrimSuffix(causes[0].next, ".")+".")
+		next := strings.TrimSuffix(causes[0].next, ".")
+		if few := slices.IndexFunc(causes, func(c Cause) bool { return c.words == tooFewRounds }); few > 0 && !strings.Contains(next, "rounds") {
+			next += "; then " + causes[few].next
+		}
+		said = append(said, "Next: "+next+".")
 	}
 	return said
 }
@@ -330,7 +334,7 @@ func (v *View) AdviceLines() []string {
 	if len(rec.Ranked) == 0 {
 		return []string{"No choice yet: " + FirmnessText(rec) + "."}
 	}
-	lines := []string{"Any: " + FirmnessText(rec) + "."}
+	lines := []string{"Best choice: " + FirmnessText(rec) + "."}
 	for _, need := range []struct{ name, words string }{{"policy", "With NetworkPolicy"}, {"encryption", "Encrypted"}} {
 		i := slices.IndexFunc(rec.Ranked, func(c analysis.Choice) bool {
 			has := v.Capability(c.Contender, need.name)
@@ -343,8 +347,8 @@ func (v *View) AdviceLines() []string {
 			lines = append(lines, need.words+": "+rec.Ranked[0].Contender+", too.")
 		default:
 			c := rec.Ranked[i]
-			lines = append(lines, fmt.Sprintf("%s: %s, score %s beside %s of %s.", need.words, c.Contender,
-				unit.Ratio(c.Score), unit.Ratio(rec.Ranked[0].Score), rec.Ranked[0].Contender))
+			lines = append(lines, fmt.Sprintf("%s: %s, with a score of %s where %s has %s and %s has 1.", need.words, c.Contender,
+				unit.Ratio(c.Score), rec.Ranked[0].Contender, unit.Ratio(rec.Ranked[0].Score), rec.Baseline))
 		}
 	}
 	return lines

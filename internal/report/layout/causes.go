@@ -36,7 +36,11 @@ type known struct {
 	poor        bool
 }
 
-const starved = "CPU starved"
+// The words of causes that others ask for.
+const (
+	starved      = "CPU starved"
+	tooFewRounds = "Too few rounds to be sure"
+)
 
 // wantedRounds stands in the table for the number of rounds that would help.
 const wantedRounds = "{rounds}"
@@ -62,7 +66,7 @@ var knownCauses = []known{
 	{[]string{"scattered_rounds", "bimodal_rounds", "drift", "warmup_not_over"},
 		"Rounds lie far apart", "run again with --rounds " + wantedRounds + " or more, and read intervals rather than medians", "rounds lie far apart", false},
 	{[]string{"too_few_rounds", "coarse_resolution"},
-		"Too few rounds to be sure", "run again with --rounds " + wantedRounds + " or more", "too few rounds", false},
+		tooFewRounds, "run again with --rounds " + wantedRounds + " or more", "too few rounds", false},
 	{[]string{"udp_loss"},
 		"More than 10 % of the UDP datagrams lost, so that goodput says nothing", "compare TCP, or lower the sending rate", "", false},
 	{[]string{"missing_result", "workload_failed", "missing_figure"},

@@ -19,7 +19,7 @@ var errorWords = map[string]string{
 	analysis.ErrorGenerator: "the load generator's own delay",
 }
 
-// errorOf is the largest source of the middle contender's error in the column; "" where no
+// errorOf is the largest source of a typical contender's error in the column; "" where no
 // source is known.
 func (g *Group) errorOf(c Column) string {
 	var largest []analysis.ErrorPart

@@ -34,7 +34,10 @@ func FirmnessText(r *analysis.Recommendation) string {
 		}
 		return fmt.Sprintf("a toss-up: %s comes first in only %s of the resamples; more rounds, or other weights, decide", first.Contender, often)
 	case analysis.Alone:
-		return first.Contender + ", the only measured one that meets every need"
+		if len(r.Needs) <= len(analysis.AlwaysNeeded()) {
+			return first.Contender + ", the only product for clusters that was measured"
+		}
+		return first.Contender + ", the only measured product that meets every need"
 	}
 	if len(r.Alike) > 1 {
 		return Named(r.Alike) + " stand first, but the rounds are too few to say how firmly"
