@@ -2,6 +2,8 @@ package install
 
 import (
 	"context"
+	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 
@@ -26,6 +28,39 @@ func TestAskAmongRemarks(t *testing.T) {
 	if said := lastWords(strings.Repeat(remark, 9) + "the error\n"); !strings.HasSuffix(said, "the error") || len(said) > 300 {
 		t.Errorf("said %q", said)
 	}
+}
+
+// A request of any length reaches the node: it goes through standard input, as one
+// argument of a command has 128 KiB at most.
+func TestAskAtLength(t *testing.T) {
+	b := newBed([]runtime.Object{namespace(ownNamespace, ourLabels)})
+	j := newJob(t, b, contender.Leftovers{}, nil)
+	keep := node.State{"file": {strings.Repeat("x", 1<<20)}}
+	j.open = func(context.Context, *kube.Cluster, string, bool) (worker, error) {
+		return argued{fakeWorker{answer: func(request string) string {
+			var got node.Request
+			if err := json.Unmarshal([]byte(request), &got); err != nil || len(got.Keep["file"][0]) != 1<<20 {
+				t.Errorf("the node got %d bytes, %v", len(request), err)
+			}
+			return `{"state":{}}`
+		}}, t}, nil
+	}
+	if _, err := j.ask(t.Context(), "a", node.Request{Do: node.DoClean, Keep: keep}, true); err != nil {
+		t.Error(err)
+	}
+}
+
+// argued is a worker whose command has the arguments of a real one.
+type argued struct {
+	fakeWorker
+	t *testing.T
+}
+
+func (w argued) Run(ctx context.Context, stdin io.Reader, args ...string) kube.OnMachine {
+	if diff := cmp.Diff([]string{"agent", "node"}, args); diff != "" {
+		w.t.Error(diff)
+	}
+	return w.fakeWorker.Run(ctx, stdin, args...)
 }
 
 // An object that would undo a farewell's command goes before the command runs.
