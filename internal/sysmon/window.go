@@ -23,14 +23,23 @@ var ErrNoData = errors.New("nothing recorded")
 //
 // family is named without _total. The error is ErrNoData.
 func (r *Recording) Delta(family string, match map[string]string, begin, end time.Time) (float64, error) {
+	return r.sum(family, match, begin, end, func(s Series, from, to int) (float64, bool) {
+		delta, _, ok := r.growth(s, from, to)
+		return delta, ok
+	})
+}
+
+// sum returns the sum of a figure over the matching series that have the figure between
+// the snapshots nearest to begin and end. The error is ErrNoData.
+func (r *Recording) sum(family string, match map[string]string, begin, end time.Time, figure func(s Series, from, to int) (float64, bool)) (float64, error) {
 	series, from, to, err := r.window(family, match, begin, end)
 	if err != nil {
 		return 0, err
 	}
 	sum, known := 0.0, false
 	for _, s := range series {
-		if delta, _, ok := r.growth(s, from, to); ok {
-			sum, known = sum+delta, true
+		if v, ok := figure(s, from, to); ok {
+			sum, known = sum+v, true
 		}
 	}
 	if !known {
@@ -66,26 +75,13 @@ func (r *Recording) growth(s Series, from, to int) (delta, unknown float64, ok b
 // node_cpu_seconds. A counter that went back is divided by the time without
 // those intervals; it counts as standing still if there is no other.
 func (r *Recording) Rate(family string, match map[string]string, begin, end time.Time) (float64, error) {
-	series, from, to, err := r.window(family, match, begin, end)
-	if err != nil {
-		return 0, err
-	}
-	seconds := r.Times[to].Sub(r.Times[from]).Seconds()
-	sum, known := 0.0, false
-	for _, s := range series {
+	return r.sum(family, match, begin, end, func(s Series, from, to int) (float64, bool) {
 		delta, unknown, ok := r.growth(s, from, to)
-		if !ok {
-			continue
-		}
-		known = true
 		if delta > 0 {
-			sum += delta / (seconds - unknown)
+			delta /= r.Times[to].Sub(r.Times[from]).Seconds() - unknown
 		}
-	}
-	if !known {
-		return 0, fmt.Errorf("%s%s: absent in the window: %w", family, inBraces(match), ErrNoData)
-	}
-	return sum, nil
+		return delta, ok
+	})
 }
 
 // Mean returns the mean of a gauge over the time between the snapshots nearest to
@@ -93,12 +89,7 @@ func (r *Recording) Rate(family string, match map[string]string, begin, end time
 // the series whose labels hold all of match. Intervals in which a series was
 // absent do not count for it. The error is ErrNoData.
 func (r *Recording) Mean(family string, match map[string]string, begin, end time.Time) (float64, error) {
-	series, from, to, err := r.window(family, match, begin, end)
-	if err != nil {
-		return 0, err
-	}
-	sum, known := 0.0, false
-	for _, s := range series {
+	return r.sum(family, match, begin, end, func(s Series, from, to int) (float64, bool) {
 		area, seconds := 0.0, 0.0
 		for i := from; i < to; i++ {
 			a, b := s.Values[i], s.Values[i+1]
@@ -109,15 +100,8 @@ func (r *Recording) Mean(family string, match map[string]string, begin, end time
 			area += d * float64(a+b) / 2
 			seconds += d
 		}
-		if seconds > 0 {
-			sum += area / seconds
-			known = true
-		}
-	}
-	if !known {
-		return 0, fmt.Errorf("%s%s: absent in the window: %w", family, inBraces(match), ErrNoData)
-	}
-	return sum, nil
+		return area / seconds, seconds > 0
+	})
 }
 
 // Family returns the family of that name (without _total).
