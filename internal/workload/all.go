@@ -10,7 +10,7 @@ func All() []Workload {
 		TCPLat(), UDPLat(), TCPBW(), UDPBW(),
 		HTTPRate{}, HTTPMax{},
 		TCPRR(), TCPCRR(), UDPRR(),
-		HTTPGet{}, HTTPSGet{}, HTTP3Get{}, FTPGet{}, ScpCopy{},
+		HTTPGet(), HTTPSGet(), HTTP3Get(), FTPGet(), ScpCopy(),
 	}
 }
 

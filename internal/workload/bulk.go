@@ -105,7 +105,7 @@ func (w Bulk) Open(ctx context.Context, s *Session) (Slicer, error) {
 	}
 	return engine{
 		workload: w.name(), program: w.Program, port: uint16(s.Params.Int("port")), reports: bytesReceived{}, flags: flags,
-		server: func(c *crew, self string, listen netip.AddrPort) (*program, error) {
+		server: func(c *programGroup, self string, listen netip.AddrPort) (*program, error) {
 			return c.start(s.Server, "server", ".txt", self, "serve", "stream", "--listen", listen.String())
 		},
 		ask: func(target netip.AddrPort) []string { return []string{string(w.protocol) + "-stream", target.String()} },

@@ -1,52 +1,42 @@
 package workload
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"path"
 	"strconv"
+
+	"github.com/cnibench/cnibench/internal/arena"
 )
 
 // FTPGet moves a file over FTP, as the 2019 study did: vsftpd and curl.
-type FTPGet struct {
-	// Program is cnibench at the endpoints; "" is the running program.
-	Program string
-}
-
-// Info implements Workload.
-func (FTPGet) Info() Info {
-	return Info{
-		Name:    "ftp_get",
-		Summary: "one large file over FTP, vsftpd and curl, from memory to nowhere, a login for each transfer",
-		Params:  transferParams("256MiB"),
-		Metrics: transferMetrics(),
+func FTPGet() Transfer {
+	return Transfer{
+		name:      "ftp_get",
+		summary:   "one large file over FTP, vsftpd and curl, from memory to nowhere, a login for each transfer",
+		size:      "256MiB",
+		port:      2121,
+		filePorts: ports(arena.TCP, ftpDataPort, ftpDataPorts),
+		prepare: func(m *transferDrive) (server, client []string, err error) {
+			password := rand.Text()
+			netrc := path.Join(m.client, "netrc")
+			err = errors.Join(
+				m.write("vsftpd.conf", vsftpdConfig(m)),
+				m.secret(m.s.Server, path.Join(m.server, ftpPasswords), password+"\n"),
+				m.secret(m.s.Client, netrc, "machine "+m.target.Addr().String()+" login anonymous password "+password+"\n"))
+			return []string{"vsftpd", path.Join(m.server, "vsftpd.conf")},
+				[]string{"curl", "--", "--netrc-file", netrc, "ftp://" + m.target.String() + "/" + dataFile}, err
+		},
 	}
 }
 
-// vsftpd listens on ftpPort, and for each file on one of ftpDataPorts ports, the first of
-// which is ftpDataPort: few enough for a Service, and enough for one client to always
+// vsftpd listens for each file on one of ftpDataPorts ports, the first of which is
+// ftpDataPort: few enough for a Service, and enough for one client to always
 // find a free port.
 const (
-	ftpPort      = 2121
 	ftpDataPort  = 21200
 	ftpDataPorts = 8
 )
-
-// Drive implements Workload.
-func (f FTPGet) Drive(ctx context.Context, s *Session) (Outcome, error) {
-	d := mover{workload: "ftp_get", program: f.Program, port: ftpPort, prepare: func(m *move) (server, client []string, err error) {
-		password := rand.Text()
-		netrc := path.Join(m.client, "netrc")
-		err = errors.Join(
-			m.write("vsftpd.conf", vsftpdConfig(m)),
-			m.secret(m.s.Server, path.Join(m.server, ftpPasswords), password+"\n"),
-			m.secret(m.s.Client, netrc, "machine "+m.target.Addr().String()+" login anonymous password "+password+"\n"))
-		return []string{"vsftpd", path.Join(m.server, "vsftpd.conf")},
-			[]string{"curl", "--", "--netrc-file", netrc, "ftp://" + m.target.String() + "/" + dataFile}, err
-	}}
-	return d.drive(ctx, s)
-}
 
 // ftpPasswords is the name of the file with the passwords that vsftpd accepts.
 const ftpPasswords = "ftp-passwords"
@@ -54,7 +44,7 @@ const ftpPasswords = "ftp-passwords"
 // vsftpdConfig returns the whole configuration. A login of an account would need the
 // machine's accounts and PAM files. The only login that vsftpd checks by itself is the
 // anonymous one with a list of passwords.
-func vsftpdConfig(m *move) string {
+func vsftpdConfig(m *transferDrive) string {
 	return `listen=YES
 background=NO
 listen_address=` + m.listen.Addr().String() + `

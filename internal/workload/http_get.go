@@ -1,40 +1,24 @@
 package workload
 
 import (
-	"context"
 	"net/netip"
 	"path"
 	"strings"
 )
 
 // HTTPGet moves a file over HTTP/1.1, as the 2019 study did: nginx and curl.
-type HTTPGet struct {
-	// Program is cnibench at the endpoints; "" is the running program.
-	Program string
-}
-
-var sendfileParam = Param{"sendfile", true, "nginx hands the file to the kernel with sendfile(2), as packaged configurations do, instead of reading it"}
-
-// Info implements Workload.
-func (HTTPGet) Info() Info {
-	return Info{
-		Name:    "http_get",
-		Summary: "one large file over HTTP/1.1, nginx and curl, from memory to nowhere, a connection for each transfer",
-		Params:  append(transferParams("256MiB"), sendfileParam),
-		Metrics: transferMetrics(),
+func HTTPGet() Transfer {
+	return Transfer{
+		name:    "http_get",
+		summary: "one large file over HTTP/1.1, nginx and curl, from memory to nowhere, a connection for each transfer",
+		size:    "256MiB",
+		params:  []Param{{"sendfile", true, "nginx hands the file to the kernel with sendfile(2), as packaged configurations do, instead of reading it"}},
+		port:    8080,
+		prepare: func(m *transferDrive) (server, client []string, err error) {
+			server, err = m.nginx(fileServer{listen: m.listen, dir: m.server, sendfile: m.s.Params.Bool("sendfile")})
+			return server, []string{"curl", "--", "--http1.1", "http://" + m.target.String() + "/" + dataFile}, err
+		},
 	}
-}
-
-// httpGetPort is where the server listens.
-const httpGetPort = 8080
-
-// Drive implements Workload.
-func (h HTTPGet) Drive(ctx context.Context, s *Session) (Outcome, error) {
-	d := mover{workload: "http_get", program: h.Program, port: httpGetPort, prepare: func(m *move) (server, client []string, err error) {
-		server, err = m.nginx(fileServer{listen: m.listen, dir: m.server, sendfile: s.Params.Bool("sendfile")})
-		return server, []string{"curl", "--", "--http1.1", "http://" + m.target.String() + "/" + dataFile}, err
-	}}
-	return d.drive(ctx, s)
 }
 
 // fileServer is an nginx that serves the files of a folder.
@@ -91,7 +75,7 @@ http {
 }
 
 // nginx writes the configuration and returns the command line of nginx.
-func (m *move) nginx(f fileServer) ([]string, error) {
+func (m *transferDrive) nginx(f fileServer) ([]string, error) {
 	if err := m.write("nginx.conf", f.config()); err != nil {
 		return nil, err
 	}
@@ -100,7 +84,7 @@ func (m *move) nginx(f fileServer) ([]string, error) {
 
 // write writes a configuration file at the server and a copy to the raw files, so it must
 // not contain a secret.
-func (m *move) write(name, text string) error {
+func (m *transferDrive) write(name, text string) error {
 	if err := writeRaw(m.s.Raw, name, text); err != nil {
 		return err
 	}

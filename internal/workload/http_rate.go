@@ -71,7 +71,7 @@ func (h HTTPRate) load(s *Session) (engine, error) {
 	}
 	l := engine{
 		workload: "http_rate", program: h.Program, port: uint16(s.Params.Int("port")), reports: requests{int64(size), s.Params.Bool("overload")}, flags: requestFlags(s),
-		server: func(c *crew, self string, listen netip.AddrPort) (*program, error) {
+		server: func(c *programGroup, self string, listen netip.AddrPort) (*program, error) {
 			return c.httpServer(self, listen, int(size))
 		},
 		ask: func(target netip.AddrPort) []string { return []string{"http", "http://" + target.String() + "/"} },

@@ -82,13 +82,13 @@ func TestNginxAnswersWithExactBytes(t *testing.T) {
 	}{{350, 100, false}, {4096, 3846, false}, {350, 100, true}, {20000, 19750, true}} {
 		s, _ := httpSession(t, map[string]any{"file": tt.file})
 		listen := netip.AddrPortFrom(s.Target, uint16(s.Params.Int("port")))
-		c := newCrew(t.Context(), s)
+		c := newProgramGroup(t.Context(), s)
 		server, err := c.httpServer("", listen, tt.size)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got, err := ask(listen)
-		if err := errors.Join(c.stop(server), c.dismiss()); err != nil {
+		if err := errors.Join(c.stop(server), c.stopAll()); err != nil {
 			t.Error(err)
 		}
 		if err != nil {

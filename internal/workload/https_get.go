@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path"
@@ -14,42 +13,28 @@ import (
 
 // HTTPSGet moves a file over HTTP/1.1 and TLS 1.3: nginx and curl, both with
 // OpenSSL in user space.
-type HTTPSGet struct {
-	// Program is cnibench at the endpoints; "" is the running program.
-	Program string
-}
-
-// Info implements Workload.
-func (HTTPSGet) Info() Info {
-	return Info{
-		Name:    "https_get",
-		Summary: "one large file over HTTPS (TLS 1.3, ECDSA P-256), nginx and curl, from memory to nowhere, a connection for each transfer",
-		Params: append(transferParams("256MiB"),
-			Param{"cipher", "TLS_AES_128_GCM_SHA256", "the one TLS 1.3 cipher suite that curl offers; the default is what http3_get uses too, on CPUs with AES"}),
-		Metrics: transferMetrics(),
+func HTTPSGet() Transfer {
+	return Transfer{
+		name:    "https_get",
+		summary: "one large file over HTTPS (TLS 1.3, ECDSA P-256), nginx and curl, from memory to nowhere, a connection for each transfer",
+		size:    "256MiB",
+		params:  []Param{{"cipher", "TLS_AES_128_GCM_SHA256", "the one TLS 1.3 cipher suite that curl offers; the default is what http3_get uses too, on CPUs with AES"}},
+		port:    8443,
+		prepare: func(m *transferDrive) (server, client []string, err error) {
+			if err = m.certificate(); err != nil {
+				return nil, nil, err
+			}
+			// Data that is encrypted in user space can't be sent with sendfile.
+			server, err = m.nginx(fileServer{listen: m.listen, dir: m.server, tls: true})
+			return server, []string{"curl", "--", "--http1.1", "--tlsv1.3", "--tls13-ciphers", m.s.Params.String("cipher"),
+				"--cacert", m.trusted(), "https://" + m.target.String() + "/" + dataFile}, err
+		},
 	}
-}
-
-// httpsGetPort is where the server listens.
-const httpsGetPort = 8443
-
-// Drive implements Workload.
-func (h HTTPSGet) Drive(ctx context.Context, s *Session) (Outcome, error) {
-	d := mover{workload: "https_get", program: h.Program, port: httpsGetPort, prepare: func(m *move) (server, client []string, err error) {
-		if err = m.certificate(); err != nil {
-			return nil, nil, err
-		}
-		// Data that is encrypted in user space can't be sent with sendfile.
-		server, err = m.nginx(fileServer{listen: m.listen, dir: m.server, tls: true})
-		return server, []string{"curl", "--", "--http1.1", "--tlsv1.3", "--tls13-ciphers", s.Params.String("cipher"),
-			"--cacert", m.trusted(), "https://" + m.target.String() + "/" + dataFile}, err
-	}}
-	return d.drive(ctx, s)
 }
 
 // certificate makes a key and a certificate. It writes both to the server, and the
 // certificate to the client.
-func (m *move) certificate() error {
+func (m *transferDrive) certificate() error {
 	cert, key, err := transfer.Certificate(m.listen.Addr(), m.target.Addr())
 	if err != nil {
 		return fmt.Errorf("make a certificate: %w", err)
@@ -61,10 +46,10 @@ func (m *move) certificate() error {
 }
 
 // trusted returns the path of the certificates that the client trusts.
-func (m *move) trusted() string { return path.Join(m.client, "ca.pem") }
+func (m *transferDrive) trusted() string { return path.Join(m.client, "ca.pem") }
 
 // secret writes a file that only its owner can read at an endpoint.
-func (m *move) secret(e arena.Endpoint, name, text string) error {
+func (m *transferDrive) secret(e arena.Endpoint, name, text string) error {
 	p, err := e.Start(m.ctx, host.Command{
 		Argv: []string{"sh", "-c", `umask 077 && cat >"$1"`, "sh", name}, Stdin: strings.NewReader(text), Aside: true,
 	})

@@ -100,8 +100,8 @@ func driveIperf3(ctx context.Context, s *Session, flags ...string) (results []ip
 			"iperf3 takes whole seconds only: it ran for %d s, and the figures are the sum of its own %s s intervals between %.4g and %.4g s", plan.run, plan.interval, plan.window.from, plan.window.to)})
 	}
 
-	c := newCrew(ctx, s)
-	defer func() { err = errors.Join(err, c.dismiss()) }()
+	c := newProgramGroup(ctx, s)
+	defer func() { err = errors.Join(err, c.stopAll()) }()
 	servers, clients, err := c.iperf3(plan, pairs, flags)
 	if err == nil {
 		if pairs > 1 {
@@ -131,7 +131,7 @@ func processesNote(version string, clients []*program) result.Reason {
 // window begins one warm-up after the start of the first client or, with time to spare,
 // of the last client. A client begins to send some milliseconds after its process has
 // started, and stops that much later, so the load lasts until the window is over.
-func (c *crew) iperf3Window(plan iperf3Schedule, clients, programs []*program) error {
+func (c *programGroup) iperf3Window(plan iperf3Schedule, clients, programs []*program) error {
 	start := clients[0].started
 	if plan.spare > 0 {
 		start = clients[len(clients)-1].started
@@ -146,7 +146,7 @@ func (c *crew) iperf3Window(plan iperf3Schedule, clients, programs []*program) e
 }
 
 // iperf3 starts the pairs of processes, the servers first.
-func (c *crew) iperf3(plan iperf3Schedule, pairs int, flags []string) (servers, clients []*program, err error) {
+func (c *programGroup) iperf3(plan iperf3Schedule, pairs int, flags []string) (servers, clients []*program, err error) {
 	ports, err := freePorts(c.ctx, c.s.Server, iperf3Port, pairs)
 	if err != nil {
 		return nil, nil, err
@@ -179,7 +179,7 @@ func (c *crew) iperf3(plan iperf3Schedule, pairs int, flags []string) (servers, 
 
 // iperf3Results reads the reports of the processes. err is the error so far; the errors
 // that the processes report explain it and replace it.
-func (c *crew) iperf3Results(plan iperf3Schedule, servers, clients []*program, err error) ([]iperf3Result, error) {
+func (c *programGroup) iperf3Results(plan iperf3Schedule, servers, clients []*program, err error) ([]iperf3Result, error) {
 	if c.ctx.Err() != nil {
 		return nil, fmt.Errorf("iperf3: %w", c.ctx.Err())
 	}

@@ -24,7 +24,7 @@ type engine struct {
 	workload string // its name, for errors
 	program  string // cnibench at the endpoints; "" is the running program
 	port     uint16
-	server   func(c *crew, self string, listen netip.AddrPort) (*program, error)
+	server   func(c *programGroup, self string, listen netip.AddrPort) (*program, error)
 	ask      func(target netip.AddrPort) []string // the arguments that name the exchange and its target
 	flags    []string                             // of `cnibench load`, without rate and duration
 	pace     []string                             // flags for the rate of slices
@@ -107,9 +107,9 @@ func (e engine) start(ctx context.Context, s *Session) (*loader, error) {
 			return nil, fmt.Errorf("%s: this program: %w", e.workload, err)
 		}
 	}
-	l := &loader{engine: e, ctx: ctx, crew: newCrew(ctx, s), self: self, target: s.at(e.port)}
+	l := &loader{engine: e, ctx: ctx, programs: newProgramGroup(ctx, s), self: self, target: s.at(e.port)}
 	var err error
-	if l.server, err = e.server(l.crew, self, netip.AddrPortFrom(s.Server.Addr(), e.port)); err != nil {
+	if l.server, err = e.server(l.programs, self, netip.AddrPortFrom(s.Server.Addr(), e.port)); err != nil {
 		return nil, l.end(err)
 	}
 	return l, nil
@@ -117,12 +117,12 @@ func (e engine) start(ctx context.Context, s *Session) (*loader, error) {
 
 // loader runs a load at the client, against a server that runs.
 type loader struct {
-	engine engine
-	ctx    context.Context
-	crew   *crew
-	self   string // cnibench at the client
-	target netip.AddrPort
-	server *program // nil if it did not start
+	engine   engine
+	ctx      context.Context
+	programs *programGroup
+	self     string // cnibench at the client
+	target   netip.AddrPort
+	server   *program // nil if it did not start
 }
 
 // serverPatience is how long a server may take until its first response.
@@ -139,7 +139,7 @@ func (l *loader) awaitClient(client *program) {
 	select {
 	case <-client.exited:
 	case <-l.server.exited:
-		l.crew.kill()
+		l.programs.kill()
 		<-client.exited
 	}
 }
@@ -149,12 +149,12 @@ func (l *loader) awaitClient(client *program) {
 // cause: it killed the programs, and their own errors are consequences.
 func (l *loader) end(err error) error {
 	if l.server != nil {
-		err = errors.Join(l.crew.stop(l.server), err)
+		err = errors.Join(l.programs.stop(l.server), err)
 	}
 	if err != nil && l.ctx.Err() != nil {
 		err = fmt.Errorf("ended before the load had: %w", l.ctx.Err())
 	}
-	if err = errors.Join(err, l.crew.dismiss()); err != nil {
+	if err = errors.Join(err, l.programs.stopAll()); err != nil {
 		err = fmt.Errorf("%s: %w", l.engine.workload, err)
 	}
 	return err
@@ -163,7 +163,7 @@ func (l *loader) end(err error) error {
 // probe has the client run a short load without slices, and returns its report.
 func (l *loader) probe(how ...string) (json.RawMessage, error) {
 	how = append(how, "--warmup", capacityWarmup.String(), "--duration", capacityWindow.String(), "--json")
-	client, err := l.crew.start(l.crew.s.Client, "capacity", ".json", l.argv(how...)...)
+	client, err := l.programs.start(l.programs.s.Client, "capacity", ".json", l.argv(how...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -115,7 +115,7 @@ http {
 
 // httpServer starts the server that the session's parameters ask for. It does not wait
 // until the server listens: the client does.
-func (c *crew) httpServer(self string, listen netip.AddrPort, size int) (*program, error) {
+func (c *programGroup) httpServer(self string, listen netip.AddrPort, size int) (*program, error) {
 	argv, err := httpServerArgs(c.ctx, c.s, self, listen, size)
 	if err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ const stopPatience = 3 * time.Second
 // stop ends a server and waits for its end. Errors: the server had ended before, or it
 // exits with an error, as nginx does if its port was taken; then another server has
 // answered. Exit codes in fine are no error.
-func (c *crew) stop(server *program, fine ...int) error {
+func (c *programGroup) stop(server *program, fine ...int) error {
 	if server.ended() {
 		return fmt.Errorf("the server ended in the middle of the step: %w", server.died())
 	}

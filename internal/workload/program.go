@@ -57,8 +57,8 @@ func (p *program) ended() bool {
 	}
 }
 
-// crew holds the programs of one drive. All of them have ended when dismiss returns.
-type crew struct {
+// programGroup holds the programs of one drive. All of them have ended when stopAll returns.
+type programGroup struct {
 	ctx  context.Context
 	kill context.CancelFunc
 	s    *Session
@@ -66,8 +66,8 @@ type crew struct {
 	logs []io.Closer
 }
 
-func newCrew(ctx context.Context, s *Session) *crew {
-	c := &crew{s: s}
+func newProgramGroup(ctx context.Context, s *Session) *programGroup {
+	c := &programGroup{s: s}
 	c.ctx, c.kill = context.WithCancel(ctx)
 	return c
 }
@@ -75,18 +75,18 @@ func newCrew(ctx context.Context, s *Session) *crew {
 // start starts a program. Its command and output go to the raw folder, named
 // after its role: "server 1" gives server-1.command, server-1.ext for
 // standard output, and server-1.stderr.
-func (c *crew) start(e arena.Endpoint, role, ext string, argv ...string) (*program, error) {
+func (c *programGroup) start(e arena.Endpoint, role, ext string, argv ...string) (*program, error) {
 	return c.startTo(nil, e, role, ext, argv...)
 }
 
 // startTo starts a program as start does, but writes its standard output to w instead of
 // keeping it in memory.
-func (c *crew) startTo(w io.Writer, e arena.Endpoint, role, ext string, argv ...string) (*program, error) {
+func (c *programGroup) startTo(w io.Writer, e arena.Endpoint, role, ext string, argv ...string) (*program, error) {
 	return c.startBetween(nil, w, e, role, ext, argv...)
 }
 
 // startBetween starts a program as startTo does, with r, if not nil, as its standard input.
-func (c *crew) startBetween(r io.Reader, w io.Writer, e arena.Endpoint, role, ext string, argv ...string) (*program, error) {
+func (c *programGroup) startBetween(r io.Reader, w io.Writer, e arena.Endpoint, role, ext string, argv ...string) (*program, error) {
 	p := &program{role: role, command: host.Command{Argv: argv, Stdin: r}, exited: make(chan struct{})}
 	if w == nil {
 		w = &p.stdout
@@ -117,7 +117,7 @@ func (c *crew) startBetween(r io.Reader, w io.Writer, e arena.Endpoint, role, ex
 }
 
 // keep returns a writer to a new raw file and to w.
-func (c *crew) keep(name string, w io.Writer) (io.Writer, error) {
+func (c *programGroup) keep(name string, w io.Writer) (io.Writer, error) {
 	f, err := c.s.Raw.Create(name)
 	if err != nil {
 		return nil, err
@@ -126,9 +126,9 @@ func (c *crew) keep(name string, w io.Writer) (io.Writer, error) {
 	return io.MultiWriter(f, w), nil
 }
 
-// dismiss ends every program that still runs, waits for all of them and closes
+// stopAll ends every program that still runs, waits for all of them and closes
 // the raw files.
-func (c *crew) dismiss() error {
+func (c *programGroup) stopAll() error {
 	c.kill()
 	for _, p := range c.all {
 		<-p.exited
@@ -142,7 +142,7 @@ func (c *crew) dismiss() error {
 
 // await waits until all the programs have ended, at most until limit. Errors: the
 // context's own, and that a program still runs at limit.
-func (c *crew) await(limit time.Time, programs ...*program) error {
+func (c *programGroup) await(limit time.Time, programs ...*program) error {
 	timeout := time.NewTimer(time.Until(limit))
 	defer timeout.Stop()
 	for _, p := range programs {

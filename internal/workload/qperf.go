@@ -109,8 +109,8 @@ func (q Qperf) Drive(ctx context.Context, s *Session) (out Outcome, err error) {
 		out.Notes = append(out.Notes, result.Reason{Code: "one_way_latency",
 			Text: "one-way latency as qperf reports it: half of the mean round trip of a message, in a closed loop, which hides stalls; it is not the latency of http_rate"})
 	}
-	c := newCrew(ctx, s)
-	defer func() { err = errors.Join(err, c.dismiss()) }()
+	c := newProgramGroup(ctx, s)
+	defer func() { err = errors.Join(err, c.stopAll()) }()
 	report, err := c.qperf(q.test, size, run)
 	if err != nil {
 		return out, fmt.Errorf("%s: %w", q.test, err)
@@ -124,7 +124,7 @@ func (q Qperf) Drive(ctx context.Context, s *Session) (out Outcome, err error) {
 }
 
 // qperf starts a server, warms up, measures and reads the result.
-func (c *crew) qperf(test string, size int, run time.Duration) (qperfReport, error) {
+func (c *programGroup) qperf(test string, size int, run time.Duration) (qperfReport, error) {
 	ports, err := freePorts(c.ctx, c.s.Server, qperfPort, 1)
 	if err != nil {
 		return qperfReport{}, err
@@ -173,7 +173,7 @@ func (c *crew) qperf(test string, size int, run time.Duration) (qperfReport, err
 
 // qperfFailure returns the errors of the server, if it has ended, which it does not do by
 // itself, and of clients that have ended; nil if none failed.
-func (c *crew) qperfFailure(server *program, clients ...*program) error {
+func (c *programGroup) qperfFailure(server *program, clients ...*program) error {
 	if c.ctx.Err() != nil {
 		return nil // the end of the context killed them
 	}

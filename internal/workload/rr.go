@@ -84,7 +84,7 @@ func (w RR) load(s *Session) (engine, error) {
 	}
 	return engine{
 		workload: w.name, program: w.Program, port: uint16(s.Params.Int("port")), reports: requests{responseBytes: int64(last)}, flags: flags,
-		server: func(c *crew, self string, listen netip.AddrPort) (*program, error) {
+		server: func(c *programGroup, self string, listen netip.AddrPort) (*program, error) {
 			workers, _ := s.spread("workers", s.Server, s.Client)
 			argv := append([]string{self, "serve", w.protocol, "--listen", listen.String(), "--threads", strconv.Itoa(workers)}, sizes...)
 			return c.start(s.Server, "server", ".txt", argv...)

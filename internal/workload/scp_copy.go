@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path"
@@ -10,56 +9,38 @@ import (
 )
 
 // ScpCopy moves a file over SSH, as the 2019 study did: OpenSSH's sshd and scp.
-type ScpCopy struct {
-	// Program is cnibench at the endpoints; "" is the running program.
-	Program string
-}
-
-// Info implements Workload.
-func (ScpCopy) Info() Info {
-	return Info{
-		Name:    "scp_copy",
-		Summary: "one large file over SSH, sshd and scp in SFTP mode, from memory to nowhere, a login for each transfer",
-		Params: append(transferParams("256MiB"),
-			Param{"cipher", "", "OpenSSH's name of the cipher, such as aes128-gcm@openssh.com; empty is what both sides prefer"}),
-		Metrics: transferMetrics(),
+func ScpCopy() Transfer {
+	return Transfer{
+		name:    "scp_copy",
+		summary: "one large file over SSH, sshd and scp in SFTP mode, from memory to nowhere, a login for each transfer",
+		size:    "256MiB",
+		params:  []Param{{"cipher", "", "OpenSSH's name of the cipher, such as aes128-gcm@openssh.com; empty is what both sides prefer"}},
+		port:    2222,
+		prepare: func(m *transferDrive) (server, client []string, err error) {
+			owned, err := m.sshServer()
+			if err != nil {
+				return nil, nil, err
+			}
+			if err := m.sshKeys(); err != nil {
+				return nil, nil, err
+			}
+			if err := m.write("sshd_config", sshdConfig(m)); err != nil {
+				return nil, nil, err
+			}
+			one := path.Join(m.server, "one-byte")
+			if err := m.ask(m.s.Server, m.self, "transfer", "file", "--bytes", "1", one); err != nil {
+				return nil, nil, err
+			}
+			from := owned.user + "@" + hostText(m) + ":"
+			m.oneByte = from + one
+			client = append([]string{"scp", "--"}, scpOptions(m, m.s.Params.String("cipher"))...)
+			return owned.argv(m), append(client, from+path.Join(m.server, dataFile)), nil
+		},
 	}
-}
-
-// sshPort is where the server listens.
-const sshPort = 2222
-
-// Drive implements Workload.
-func (c ScpCopy) Drive(ctx context.Context, s *Session) (Outcome, error) {
-	var owned *sshServer
-	d := mover{workload: "scp_copy", program: c.Program, port: sshPort, prepare: func(m *move) (server, client []string, err error) {
-		if owned, err = m.sshServer(); err != nil {
-			return nil, nil, err
-		}
-		if err := m.sshKeys(); err != nil {
-			return nil, nil, err
-		}
-		if err := m.write("sshd_config", sshdConfig(m)); err != nil {
-			return nil, nil, err
-		}
-		one := path.Join(m.server, "one-byte")
-		if err := m.ask(m.s.Server, m.self, "transfer", "file", "--bytes", "1", one); err != nil {
-			return nil, nil, err
-		}
-		from := owned.user + "@" + hostText(m) + ":"
-		m.oneByte = from + one
-		client = append([]string{"scp", "--"}, scpOptions(m, s.Params.String("cipher"))...)
-		return owned.argv(m), append(client, from+path.Join(m.server, dataFile)), nil
-	}}
-	out, err := d.drive(ctx, s)
-	if owned != nil {
-		err = errors.Join(err, owned.clean(ctx, s))
-	}
-	return out, err
 }
 
 // scpOptions override every setting that the configuration of the machine or its user could change.
-func scpOptions(m *move, cipher string) []string {
+func scpOptions(m *transferDrive, cipher string) []string {
 	options := []string{"-F", "none", "-P", portText(m.target), "-i", path.Join(m.client, "id")}
 	for _, o := range []string{
 		"BatchMode=yes", "IdentitiesOnly=yes", "IdentityAgent=none",
@@ -74,7 +55,7 @@ func scpOptions(m *move, cipher string) []string {
 	return options
 }
 
-func hostText(m *move) string {
+func hostText(m *transferDrive) string {
 	if a := m.target.Addr(); a.Is6() {
 		return "[" + a.String() + "]"
 	}
@@ -83,7 +64,7 @@ func hostText(m *move) string {
 
 // sshKeys makes a host key at the server and a user's key at the client, and gives each
 // side the public key of the other. Private keys stay where they were made.
-func (m *move) sshKeys() error {
+func (m *transferDrive) sshKeys() error {
 	hostKey, userKey := path.Join(m.server, "host_key"), path.Join(m.client, "id")
 	var public [2]string
 	for i, at := range []struct {
@@ -105,7 +86,7 @@ func (m *move) sshKeys() error {
 }
 
 // sshdConfig returns the whole configuration. It allows no passwords: they would be those of the machine's accounts.
-func sshdConfig(m *move) string {
+func sshdConfig(m *transferDrive) string {
 	return `ListenAddress ` + m.listen.String() + `
 HostKey ` + path.Join(m.server, "host_key") + `
 AuthorizedKeysFile ` + path.Join(m.server, "authorized_keys") + `
@@ -131,9 +112,8 @@ Subsystem sftp internal-sftp
 
 // sshServer is how sshd can run at the endpoint.
 type sshServer struct {
-	user    string   // the user who logs in
-	prefix  []string // the command that starts sshd
-	madeDir bool     // this step made the folder for privilege separation
+	user   string   // the user who logs in
+	prefix []string // the command that starts sshd
 }
 
 // sshRunDir is where Debian's sshd, run by root, wants an empty folder.
@@ -147,7 +127,7 @@ const sshStandIn = "daemon"
 // privileges: it becomes the user sshd and enters an empty folder. Without other users,
 // sshd runs as an ordinary user, who alone can log in: as sshStandIn in a user namespace,
 // or without one as the user itself.
-func (m *move) sshServer() (*sshServer, error) {
+func (m *transferDrive) sshServer() (*sshServer, error) {
 	e := m.s.Server
 	output, err := m.answer(e, "sh", "-c", `id -u; id -un; id -u `+sshStandIn+`; awk 'END { print $3 }' /proc/self/uid_map`)
 	f := strings.Fields(output)
@@ -162,7 +142,10 @@ func (m *move) sshServer() (*sshServer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("make sshd's folder at %s: %w", e.Name(), err)
 		}
-		return &sshServer{user: f[1], madeDir: made == "made"}, nil
+		if made == "made" {
+			m.madeDirs = append(m.madeDirs, sshRunDir)
+		}
+		return &sshServer{user: f[1]}, nil
 	}
 	become := []string{"unshare", "--user", "--map-user=" + f[2], "--map-group=" + f[2], "--"}
 	err = m.ask(e, append(become, "true")...)
@@ -181,16 +164,6 @@ sshd=$(command -v sshd) || { echo "sshd: program not found" >&2; exit 127; }
 exec "$sshd" "$@"`
 
 // argv returns sshd's command line.
-func (o *sshServer) argv(m *move) []string {
+func (o *sshServer) argv(m *transferDrive) []string {
 	return append(o.prefix, "sh", "-c", sshdScript, "sh", "-D", "-e", "-f", path.Join(m.server, "sshd_config"))
-}
-
-// clean removes what was made outside the folders of the drive.
-func (o *sshServer) clean(ctx context.Context, s *Session) error {
-	if !o.madeDir {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
-	defer cancel()
-	return askAt(ctx, s.Server, nil, "rmdir", sshRunDir)
 }

@@ -25,22 +25,14 @@ func (w RR) Ports(p Params) []arena.Port {
 	return onePort(p, arena.TCP)
 }
 
-// Ports implements Serving.
-func (HTTPGet) Ports(Params) []arena.Port { return ports(arena.TCP, httpGetPort, 1) }
-
-// Ports implements Serving.
-func (HTTPSGet) Ports(Params) []arena.Port { return ports(arena.TCP, httpsGetPort, 1) }
-
-// Ports implements Serving.
-func (HTTP3Get) Ports(Params) []arena.Port { return ports(arena.UDP, http3GetPort, 1) }
-
-// Ports implements Serving: a port for logins, and ports for the files.
-func (FTPGet) Ports(Params) []arena.Port {
-	return append(ports(arena.TCP, ftpPort, 1), ports(arena.TCP, ftpDataPort, ftpDataPorts)...)
+// Ports implements Serving: the server's port, and those that it opens for files.
+func (d Transfer) Ports(Params) []arena.Port {
+	protocol := arena.TCP
+	if d.http3 {
+		protocol = arena.UDP
+	}
+	return append(ports(protocol, d.port, 1), d.filePorts...)
 }
-
-// Ports implements Serving.
-func (ScpCopy) Ports(Params) []arena.Port { return ports(arena.TCP, sshPort, 1) }
 
 func iperf3Ports(p Params, protocols ...string) []arena.Port {
 	var all []arena.Port

@@ -45,7 +45,7 @@ func (o *sliced) connect() error {
 		return err
 	}
 	answers, out := io.Pipe()
-	client, err := o.crew.startBetween(in, out, o.crew.s.Client, "client", ".json", o.argv(append([]string{"--slices"}, o.engine.pace...)...)...)
+	client, err := o.programs.startBetween(in, out, o.programs.s.Client, "client", ".json", o.argv(append([]string{"--slices"}, o.engine.pace...)...)...)
 	if err != nil {
 		return errors.Join(err, in.Close(), orders.Close())
 	}
@@ -65,7 +65,7 @@ func (o *sliced) connect() error {
 func (o *sliced) explain(err error) error {
 	o.failed = true
 	if !errors.Is(err, slicing.ErrEnded) {
-		o.crew.kill()         // its answer was not understood
+		o.programs.kill()     // its answer was not understood
 		_ = o.answers.Close() // never fails
 		<-o.client.exited
 		return err
@@ -89,7 +89,7 @@ func (o *sliced) Slice(ctx context.Context, lead, length time.Duration, begin, e
 
 func (o *sliced) take(ctx context.Context, lead, length time.Duration, begin, end func()) (Slice, json.RawMessage, error) {
 	// An order can't be taken back, so the client is killed when the context ends.
-	defer context.AfterFunc(ctx, o.crew.kill)()
+	defer context.AfterFunc(ctx, o.programs.kill)()
 	report, err := o.talk.Slice(lead, length, begin, end)
 	switch {
 	case err == nil:
@@ -105,8 +105,8 @@ func (o *sliced) take(ctx context.Context, lead, length time.Duration, begin, en
 // Close implements Slicer.
 func (o *sliced) Close(counts func(slice int) bool) (Outcome, error) {
 	err := o.orders.Close()
-	if late := o.crew.await(time.Now().Add(stopPatience), o.client); late != nil {
-		o.crew.kill()
+	if late := o.programs.await(time.Now().Add(stopPatience), o.client); late != nil {
+		o.programs.kill()
 		<-o.client.exited
 	} else if !o.failed {
 		err = errors.Join(err, o.client.failure())

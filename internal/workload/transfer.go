@@ -21,23 +21,33 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// mover says how a workload transfers one large file repeatedly, from a server's memory to
-// a client that discards it.
-type mover struct {
-	workload string // its name, for errors
-	program  string // cnibench at the endpoints; "" is the running program
-	port     int    // the first port that is tried
+// Transfer moves one large file repeatedly, from a server's memory to a client that
+// discards it. HTTPGet, HTTPSGet, HTTP3Get, FTPGet and ScpCopy return one.
+type Transfer struct {
+	// Program is cnibench at the endpoints; "" is the running program.
+	Program string
+
+	name, summary string
+	size          string  // of the file, if the parameters do not say
+	params        []Param // beside those of every transfer
+	port          int     // the first port that is tried
+	filePorts     []arena.Port
 	// prepare writes the files of server and client into their folders and returns both
 	// command lines.
-	prepare func(m *move) (server, client []string, err error)
+	prepare func(m *transferDrive) (server, client []string, err error)
 	// http3 says that the server is cnibench's own. It listens on UDP, prints a line when
 	// it listens, and prints a report at its end.
 	http3 bool
 }
 
-// move is one drive of a mover.
-type move struct {
-	*crew
+// Info implements Workload.
+func (d Transfer) Info() Info {
+	return Info{Name: d.name, Summary: d.summary, Params: append(transferParams(d.size), d.params...), Metrics: transferMetrics()}
+}
+
+// transferDrive is one drive of a Transfer.
+type transferDrive struct {
+	*programGroup
 	self           string
 	size           int64          // of the file that is transferred
 	whole          int64          // the size that the parameters ask for
@@ -45,6 +55,7 @@ type move struct {
 	server, client string         // folders at the endpoints; gone after the drive
 	oneByte        string         // of scp: a file of one byte, whose copies are the warm-up
 	firstByte      float64        // of scp: how long these copies took, s; 0 is not known yet
+	madeDirs       []string       // empty folders elsewhere at the server that prepare made
 }
 
 // transferParams returns the parameters of every workload that transfers a file.
@@ -63,11 +74,11 @@ func portText(a netip.AddrPort) string { return strconv.Itoa(int(a.Port())) }
 // dataFile is the file's name at the server.
 const dataFile = "data"
 
-// drive transfers the file until the window is over.
-func (d mover) drive(ctx context.Context, s *Session) (out Outcome, err error) {
+// Drive implements Workload. It transfers the file until the window is over.
+func (d Transfer) Drive(ctx context.Context, s *Session) (out Outcome, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("%s: %w", d.workload, err)
+			err = fmt.Errorf("%s: %w", d.name, err)
 		}
 	}()
 	size, err := unit.ParseBytes(s.Params.String("size"))
@@ -77,8 +88,8 @@ func (d mover) drive(ctx context.Context, s *Session) (out Outcome, err error) {
 	if size < 1 || size > 1<<40 {
 		return out, fmt.Errorf("size: a file of %v; 1 byte to 1 TiB are possible", size)
 	}
-	m := &move{
-		crew: newCrew(ctx, s), self: d.program, whole: int64(size),
+	m := &transferDrive{
+		programGroup: newProgramGroup(ctx, s), self: d.Program, whole: int64(size),
 		server: path.Join(s.Server.Dir(), "transfer"), client: path.Join(s.Client.Dir(), "transfer"),
 	}
 	if m.self == "" {
@@ -92,7 +103,7 @@ func (d mover) drive(ctx context.Context, s *Session) (out Outcome, err error) {
 		if err != nil && ctx.Err() != nil {
 			err = fmt.Errorf("the transfers did not end in time; give a smaller size: %w", ctx.Err())
 		}
-		err = errors.Join(err, m.dismiss(), m.clean())
+		err = errors.Join(err, m.stopAll(), m.clean())
 	}()
 	report, served, err := d.run(m)
 	if err != nil {
@@ -102,7 +113,7 @@ func (d mover) drive(ctx context.Context, s *Session) (out Outcome, err error) {
 }
 
 // run starts the server and the client, and returns their reports.
-func (d mover) run(m *move) (*transfer.Report, *transfer.Served, error) {
+func (d Transfer) run(m *transferDrive) (*transfer.Report, *transfer.Served, error) {
 	if err := m.folders(); err != nil {
 		return nil, nil, err
 	}
@@ -150,7 +161,7 @@ const mostGaps = 0.1
 
 // outcome returns the reports of the client and, for HTTP/3, of the server as the Outcome
 // of a sample.
-func (d mover) outcome(m *move, r *transfer.Report, served *transfer.Served) (Outcome, error) {
+func (d Transfer) outcome(m *transferDrive, r *transfer.Report, served *transfer.Served) (Outcome, error) {
 	out := Outcome{Metrics: map[string]float64{
 		result.Goodput: r.Goodput(), result.TimeToFirstByte: r.TimeToFirstByte(), "transfers": float64(len(r.Transfers)),
 	}, Pauses: r.Gaps()}
@@ -193,7 +204,7 @@ func (d mover) outcome(m *move, r *transfer.Report, served *transfer.Served) (Ou
 
 // folders makes the folders of this drive at both endpoints. Only their owner can read
 // them, because they will hold keys and passwords.
-func (m *move) folders() error {
+func (m *transferDrive) folders() error {
 	for _, at := range m.places() {
 		if err := m.ask(at.e, "sh", "-c", `umask 077 && rm -rf "$1" && mkdir -p "$1"`, "sh", at.dir); err != nil {
 			return fmt.Errorf("make a folder at %s: %w", at.e.Name(), err)
@@ -206,12 +217,17 @@ func (m *move) folders() error {
 const cleanPatience = 10 * time.Second
 
 // clean removes the folders with everything that was made for this drive.
-func (m *move) clean() error {
+func (m *transferDrive) clean() error {
 	m.ctx = context.WithoutCancel(m.ctx)
 	var errs []error
 	for _, at := range m.places() {
 		ctx, cancel := context.WithTimeout(m.ctx, cleanPatience)
 		errs = append(errs, askAt(ctx, at.e, nil, "rm", "-rf", at.dir))
+		cancel()
+	}
+	for _, dir := range m.madeDirs {
+		ctx, cancel := context.WithTimeout(m.ctx, stopPatience)
+		errs = append(errs, askAt(ctx, m.s.Server, nil, "rmdir", dir))
 		cancel()
 	}
 	return errors.Join(errs...)
@@ -222,10 +238,12 @@ type place struct {
 	dir string
 }
 
-func (m *move) places() []place { return []place{{m.s.Server, m.server}, {m.s.Client, m.client}} }
+func (m *transferDrive) places() []place {
+	return []place{{m.s.Server, m.server}, {m.s.Client, m.client}}
+}
 
 // filesystem returns the type of the file system that holds the file, as stat names it.
-func (m *move) filesystem() (string, error) {
+func (m *transferDrive) filesystem() (string, error) {
 	var out strings.Builder
 	if err := askAt(m.ctx, m.s.Server, &out, "stat", "-f", "-c", "%T", m.server); err != nil {
 		return "", err
@@ -234,10 +252,12 @@ func (m *move) filesystem() (string, error) {
 }
 
 // ask runs a command to its end.
-func (m *move) ask(e arena.Endpoint, argv ...string) error { return askAt(m.ctx, e, nil, argv...) }
+func (m *transferDrive) ask(e arena.Endpoint, argv ...string) error {
+	return askAt(m.ctx, e, nil, argv...)
+}
 
 // answer runs a command to its end and returns its standard output.
-func (m *move) answer(e arena.Endpoint, argv ...string) (string, error) {
+func (m *transferDrive) answer(e arena.Endpoint, argv ...string) (string, error) {
 	var out strings.Builder
 	err := askAt(m.ctx, e, &out, argv...)
 	return strings.TrimSpace(out.String()), err
@@ -252,4 +272,4 @@ func askAt(ctx context.Context, e arena.Endpoint, out io.Writer, argv ...string)
 }
 
 // end ends the server. vsftpd exits because of the signal, so that exit code is fine.
-func (m *move) end(server *program) error { return m.stop(server, 128+int(syscall.SIGTERM)) }
+func (m *transferDrive) end(server *program) error { return m.stop(server, 128+int(syscall.SIGTERM)) }

@@ -18,7 +18,7 @@ import (
 )
 
 // measure makes the file and transfers it until the window is over.
-func (m *move) measure(server *program, what []string) (*transfer.Report, error) {
+func (m *transferDrive) measure(server *program, what []string) (*transfer.Report, error) {
 	size, err := m.fitting(server, what)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (m *move) measure(server *program, what []string) (*transfer.Report, error)
 }
 
 // put makes the server's file and replaces an earlier one.
-func (m *move) put(size int64) error {
+func (m *transferDrive) put(size int64) error {
 	m.size = size
 	file := path.Join(m.server, dataFile)
 	err := m.ask(m.s.Server, "rm", "-f", file)
@@ -50,7 +50,7 @@ func (m *move) put(size int64) error {
 // fetch runs `cnibench transfer` at the client, as role. what is the program that fetches,
 // and its arguments. The warm-up of scp, which measures its time to the first byte, is
 // done only once.
-func (m *move) fetch(server *program, role string, what []string, warmup time.Duration, options []string, begin, end func()) (*transfer.Report, error) {
+func (m *transferDrive) fetch(server *program, role string, what []string, warmup time.Duration, options []string, begin, end func()) (*transfer.Report, error) {
 	switch {
 	case m.firstByte > 0:
 		warmup = 0

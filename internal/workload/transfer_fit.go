@@ -26,7 +26,7 @@ const (
 // shows that the whole file fits, or two transfers in a row, both long enough to be
 // believed, show that it does not: a program's first start, or other work on the
 // machine, can make a single transfer slow.
-func (m *move) fitting(server *program, what []string) (int64, error) {
+func (m *transferDrive) fitting(server *program, what []string) (int64, error) {
 	for size := int64(probeBytes); size < m.whole; size *= 4 {
 		if err := m.put(size); err != nil {
 			return 0, err

@@ -23,7 +23,7 @@ import (
 // program and the real servers, on loopback.
 func TestTransfers(t *testing.T) {
 	program := builtProgram(t)
-	all := []Workload{HTTPGet{program}, HTTPSGet{program}, HTTP3Get{program}, FTPGet{program}, ScpCopy{program}}
+	all := []Workload{using(program, HTTPGet()), using(program, HTTPSGet()), using(program, HTTP3Get()), using(program, FTPGet()), using(program, ScpCopy())}
 	for _, w := range all {
 		t.Run(w.Info().Name, func(t *testing.T) {
 			t.Run("verified", func(t *testing.T) { testTransfer(t, w) })
@@ -34,9 +34,15 @@ func TestTransfers(t *testing.T) {
 			t.Run("no room at the client", func(t *testing.T) { testClientFull(t, w) })
 		})
 	}
-	t.Run("a slow path", func(t *testing.T) { testSlowPath(t, ScpCopy{program}) })
+	t.Run("a slow path", func(t *testing.T) { testSlowPath(t, using(program, ScpCopy())) })
 	t.Run("wrong secrets", func(t *testing.T) { testWrongSecrets(t, program) })
 	t.Run("http3_get without GSO", func(t *testing.T) { testWithoutGSO(t, program) })
+}
+
+// using is the transfer with that program at the endpoints.
+func using(program string, d Transfer) Transfer {
+	d.Program = program
+	return d
 }
 
 // transferSession is a short session of w on loopback with its window.
@@ -334,11 +340,11 @@ func testWrongSecrets(t *testing.T, program string) {
 		client, server func(c *host.Command)
 		says           []string
 	}{
-		{"FTP password", FTPGet{program}, replace("netrc", "password ", "password x"), nil, []string{"Access denied: 530"}},
-		{"certificate for curl", HTTPSGet{program}, replace("ca.pem", "", string(certificate)), nil, []string{"curl: (60) SSL certificate problem"}},
-		{"certificate for HTTP/3", HTTP3Get{program}, replace("ca.pem", "", string(certificate)), nil, []string{"x509: "}},
-		{"host key", ScpCopy{program}, replace("known_hosts", "AAAAC3NzaC1lZDI1NTE5", "AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl x"), nil, []string{"Host key verification failed"}},
-		{"user's key", ScpCopy{program}, nil, replace("authorized_keys", "", "ssh-ed25519 "+key+"\n"), []string{"Permission denied (publickey)"}},
+		{"FTP password", using(program, FTPGet()), replace("netrc", "password ", "password x"), nil, []string{"Access denied: 530"}},
+		{"certificate for curl", using(program, HTTPSGet()), replace("ca.pem", "", string(certificate)), nil, []string{"curl: (60) SSL certificate problem"}},
+		{"certificate for HTTP/3", using(program, HTTP3Get()), replace("ca.pem", "", string(certificate)), nil, []string{"x509: "}},
+		{"host key", using(program, ScpCopy()), replace("known_hosts", "AAAAC3NzaC1lZDI1NTE5", "AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl x"), nil, []string{"Host key verification failed"}},
+		{"user's key", using(program, ScpCopy()), nil, replace("authorized_keys", "", "ssh-ed25519 "+key+"\n"), []string{"Permission denied (publickey)"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, _ := transferSession(t, tt.w, nil)
@@ -354,7 +360,7 @@ func testWrongSecrets(t *testing.T, program string) {
 }
 
 func testWithoutGSO(t *testing.T, program string) {
-	w := HTTP3Get{program}
+	w := using(program, HTTP3Get())
 	s, _ := transferSession(t, w, map[string]any{"gso": false})
 	if out, err := w.Drive(t.Context(), s); err != nil || strings.Contains(codes(out), "gso") {
 		t.Errorf("notes %q, %v", codes(out), err)
@@ -370,10 +376,10 @@ func TestTransferRefuses(t *testing.T) {
 	} {
 		s := loopback(t)
 		var err error
-		if s.Params, err = Complete(FTPGet{}.Info(), map[string]any{"size": tt.size}); err != nil {
+		if s.Params, err = Complete(FTPGet().Info(), map[string]any{"size": tt.size}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := (FTPGet{}).Drive(t.Context(), s); err == nil || !strings.Contains(err.Error(), tt.says) {
+		if _, err := FTPGet().Drive(t.Context(), s); err == nil || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: error %v, want one that says %q", tt.size, err, tt.says)
 		}
 	}
