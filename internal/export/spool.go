@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -69,9 +70,7 @@ func (s *spool) claim(recs []*sysmon.Recording) error {
 			}
 		}
 	}
-	for name, own := range claims {
-		s.owners[name] = own
-	}
+	maps.Copy(s.owners, claims)
 	return nil
 }
 

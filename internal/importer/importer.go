@@ -72,26 +72,22 @@ func Formats() []string {
 
 // Help is one line about a format; "" where there is none of that name.
 func Help(name string) string {
-	for _, f := range formats {
-		if f.name == name {
-			return f.help
-		}
-	}
-	return ""
+	f, _ := find(name)
+	return f.help
+}
+
+// find returns the format of that name. The error is *nearest.Error.
+func find(name string) (format, error) {
+	return nearest.Find("format", name, formats, func(f format) string { return f.name })
 }
 
 // Import reads the folder dir in the named format into the new run directory
 // out. Errors: *nearest.Error for an unknown format, ErrNothing, and those of
 // result.Create. On an error the half-written run directory stays.
 func Import(ctx context.Context, name, dir, out string, opt Options) (*Summary, error) {
-	var chosen *format
-	for i := range formats {
-		if formats[i].name == name {
-			chosen = &formats[i]
-		}
-	}
-	if chosen == nil {
-		return nil, nearest.Unknown("format", name, Formats())
+	chosen, err := find(name)
+	if err != nil {
+		return nil, err
 	}
 	src, err := openSource(dir)
 	if err != nil {

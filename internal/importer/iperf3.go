@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"time"
@@ -190,9 +191,7 @@ func (t *iperf3Test) apply(s *sample, file string, streams int, udp bool) {
 	if t.Start.Test.Reverse != 0 {
 		s.invalidate("wrong_test", "%s ran in reverse, from server to client", file)
 	}
-	for name, v := range t.metrics(udp) {
-		s.Metrics[name] = v
-	}
+	maps.Copy(s.Metrics, t.metrics(udp))
 	if got := t.End.Received; got != nil {
 		s.Elapsed = unit.Seconds(got.Seconds)
 		if rate := got.BitsPerSec; rate != nil && got.Seconds > 0 && math.Abs(got.Bytes*8/got.Seconds-*rate) > 0.01**rate {
