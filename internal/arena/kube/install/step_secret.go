@@ -36,7 +36,7 @@ func generate(form string) (string, error) {
 		// value, as Cilium's page on IPsec has it (Documentation/security/network/encryption-ipsec.rst).
 		return "3 rfc4106(gcm(aes)) " + hex.EncodeToString(random(20)) + " 128", nil
 	}
-	return "", fmt.Errorf("no generator %q", form)
+	return "", fmt.Errorf("no generator %q; name psk or cilium-ipsec in the file of the contender", form)
 }
 
 func random(n int) []byte {

@@ -88,7 +88,7 @@ func (j *job) annotated(ctx context.Context, key string) error {
 	}
 	for _, n := range nodes {
 		if n.Annotations[key] == "" {
-			return fmt.Errorf("node %s has none", n.Name)
+			return fmt.Errorf("node %s has none; the log of the pod of the product on that node says why: kubectl logs", n.Name)
 		}
 	}
 	return nil
