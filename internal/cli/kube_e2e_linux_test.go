@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"os/exec"
@@ -65,7 +66,9 @@ func clean(t *testing.T) string {
 	t.Helper()
 	out, err := exec.Command(program, append([]string{"clean"}, clusterArgs(t)...)...).Output()
 	if err != nil {
-		t.Fatalf("clean: %v: %s", err, out)
+		var failed *exec.ExitError
+		errors.As(err, &failed)
+		t.Fatalf("clean: %v: %s%s", err, out, failed.Stderr)
 	}
 	return string(out)
 }

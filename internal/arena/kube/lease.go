@@ -216,7 +216,7 @@ func (cl leftovers) alive(ctx context.Context, runs map[string]string) (map[stri
 		first[run] = renewal
 	}
 	cl.Options.log("looking for %v whether runs are under way", leaseLook)
-	err := wait.PollUntilContextTimeout(ctx, leaseLookPoll, leaseLook, false, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, leaseLookPoll, leaseLook, false, func(context.Context) (bool, error) {
 		for run, namespace := range runs {
 			renewal, err := cl.renewal(ctx, namespace, run)
 			if err != nil {

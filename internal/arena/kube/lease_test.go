@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	ktesting "k8s.io/client-go/testing"
 
 	"github.com/cnibench/cnibench/internal/agent"
@@ -187,6 +190,30 @@ func TestCleanSparesRunsUnderWay(t *testing.T) {
 			t.Error(diff, err)
 		}
 	})
+}
+
+// Clean's look ends after its time, also where the client holds a request back that is
+// under way then: client-go refuses to wait for its own limit beyond a deadline.
+func TestCleanLooksToItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := &rest.Config{Host: "http://cluster.invalid", QPS: 0.3, Burst: 1, Transport: notFound{}}
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alive, err := leftovers{&Cluster{Client: client}}.alive(t.Context(), map[string]string{"cnibench-r": "cnibench-r"})
+		if err != nil || alive["cnibench-r"] {
+			t.Errorf("%v, %v", alive, err)
+		}
+	})
+}
+
+// notFound is an API server that has nothing.
+type notFound struct{}
+
+func (notFound) RoundTrip(*http.Request) (*http.Response, error) {
+	body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
+	return &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body))}, nil
 }
 
 // A run takes over the Lease that a killed one left in an administrator's namespace,
