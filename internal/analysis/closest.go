@@ -43,7 +43,7 @@ func (e *Evidence) closest(at Place, ranked map[string]Series, ranks map[string]
 		}
 		all[a] = &Closest{Contender: nearest}
 		if ratios, ok := stat.Ratios(ranked[a], ranked[nearest]); ok {
-			all[a].MDD, all[a].RoundsFor5 = detectable(stat.LogDeviation(ratios), len(ratios), func(n int) float64 {
+			all[a].MDD, all[a].RoundsFor5 = detectable(stat.LogDeviation(ratios)*e.Lasting[at.Group].DetectableBy(), len(ratios), func(n int) float64 {
 				return stat.DetectableApart(n, len(names))
 			})
 		}

@@ -86,9 +86,10 @@ type Evidence struct {
 
 	Paths     map[string]string // by step
 	Results   []Result
-	Unknown   []string // metrics that the catalogue lacks
-	Groups    []Group  // in which samples were taken, by name
-	Places    []Place  // the keys of Figures, ordered
+	Unknown   []string              // metrics that the catalogue lacks
+	Groups    []Group               // in which samples were taken, by name
+	Places    []Place               // the keys of Figures, ordered
+	Lasting   map[Group]stat.Serial // whether contenders' own noise lasts from round to round; without an entry it is new in each
 	RankTests stat.RankTest
 	Splits    stat.SplitTest
 	Changes   stat.ChangeTest
@@ -139,6 +140,7 @@ func Collect(rec *result.Record, opt Options) *Evidence {
 	e.Pools = pools(e.Valid)
 	e.addPercentiles()
 	e.Groups, e.Places = groups(rec.Samples), e.orderedPlaces()
+	e.Lasting = e.lasting()
 	e.Results = e.figureResults()
 	return e
 }
@@ -224,7 +226,7 @@ func (e *Evidence) figureResults() []Result {
 		metric, _ := result.LookupMetric(p.Metric)
 		contenders := e.Figures[p]
 		ranked := e.Ranked(p, contenders)
-		ranks := e.Ranks(ranked, metric.Better)
+		ranks := e.Ranks(p, ranked, metric.Better)
 		closest := e.closest(p, ranked, ranks)
 		for _, contender := range e.Ordered(contenders) {
 			s := contenders[contender]

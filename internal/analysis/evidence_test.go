@@ -208,7 +208,7 @@ func TestRanks(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			e := analysis.Collect(&result.Record{Run: result.Run{Plan: result.Plan{Unpaired: tt.unpaired}}}, analysis.Options{}.Complete(&result.Plan{}))
 			got := map[string]string{}
-			for c, rank := range e.Ranks(tt.contenders, tt.better) {
+			for c, rank := range e.Ranks(analysis.Place{}, tt.contenders, tt.better) {
 				got[c] = fmt.Sprintf("%d %s", rank.Tier, strings.Join(rank.Groups, ""))
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -235,7 +235,7 @@ func TestFalseGroups(t *testing.T) {
 				}
 				contenders[string(rune('a'+c))] = s
 			}
-			for _, rank := range e.Ranks(contenders, "higher") {
+			for _, rank := range e.Ranks(analysis.Place{}, contenders, "higher") {
 				if rank.Tier > 1 || len(rank.Groups) > 1 {
 					wrong++
 					break

@@ -91,7 +91,7 @@ func (p *percentile) interval(confidence float64) *Interval {
 
 // over returns the ratio of the percentile to the baseline's, from the rounds that both
 // have; nil if there is none.
-func (p *percentile) over(base percentile, confidence float64) *Comparison {
+func (p *percentile) over(base percentile, confidence, inflation float64) *Comparison {
 	var values, baseValues []stat.Requests
 	for _, round := range SortedKeys(p.byRound) {
 		if other, both := base.byRound[round]; both {
@@ -101,7 +101,7 @@ func (p *percentile) over(base percentile, confidence float64) *Comparison {
 	if len(values) == 0 {
 		return nil
 	}
-	s, chance := stat.QuantileRatio(values, baseValues, p.level, confidence)
+	s, chance := stat.QuantileRatio(values, baseValues, p.level, confidence, inflation)
 	c := bounded(s)
 	c.Pairs = len(values)
 	if len(values) > 1 {

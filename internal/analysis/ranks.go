@@ -27,9 +27,9 @@ type Rank struct {
 // chance of any false difference is at most alpha. A contender with too few rounds to
 // differ from any other has no rank: a single group of all contenders would look like a
 // finding.
-func (e *Evidence) Ranks(contenders map[string]Series, better string) map[string]Rank {
+func (e *Evidence) Ranks(at Place, contenders map[string]Series, better string) map[string]Rank {
 	order := e.byMedian(contenders, better)
-	p := e.pairs(order, contenders)
+	p := e.pairs(order, contenders, e.Lasting[at.Group].Inflation())
 	apart := func(i, j int) bool { return p[i][j] <= e.Opt.Alpha }
 	order, apart = onlyTestable(order, p, apart)
 	ranks := make(map[string]Rank, len(order))
@@ -67,7 +67,7 @@ func (e *Evidence) byMedian(contenders map[string]Series, better string) []strin
 
 // pairs returns the adjusted p values of all pairs, by position in order;
 // stat.Untestable for a pair with too few rounds.
-func (e *Evidence) pairs(order []string, contenders map[string]Series) [][]float64 {
+func (e *Evidence) pairs(order []string, contenders map[string]Series, inflation float64) [][]float64 {
 	if e.Unpaired() {
 		values := make([][]float64, len(order))
 		for i, c := range order {
@@ -92,7 +92,7 @@ func (e *Evidence) pairs(order []string, contenders map[string]Series) [][]float
 			series[i] = append(series[i], v)
 		}
 	}
-	return stat.Apart(series, e.Opt.Alpha)
+	return stat.Apart(series, e.Opt.Alpha, inflation)
 }
 
 // onlyTestable leaves out the contenders of which every pair has too few rounds. The only

@@ -44,7 +44,7 @@ func (e *Evidence) Compare(at Place, contender string) *Comparison {
 			if len(values) == 0 || len(base) == 0 {
 				return withStep(at, baseAt, &Comparison{Ratio: pooled.seconds / basePooled.seconds, Pairs: min(pooled.rounds, basePooled.rounds)})
 			}
-		} else if c := pooled.over(basePooled, e.Opt.Confidence); c != nil {
+		} else if c := pooled.over(basePooled, e.Opt.Confidence, e.Lasting[at.Group].Inflation()); c != nil {
 			return withStep(at, baseAt, c)
 		}
 	}
@@ -55,10 +55,10 @@ func (e *Evidence) Compare(at Place, contender string) *Comparison {
 	if e.Unpaired() {
 		return e.shift(base.Values(), values.Values(), at, baseAt)
 	}
-	c := bounded(stat.PairedShift(ratios, e.Opt.Confidence))
+	shift, p := stat.ComparePaired(ratios, e.Opt.Confidence, e.Lasting[at.Group].Inflation())
+	c := bounded(shift)
 	c.Pairs = len(ratios)
 	if len(ratios) > 1 {
-		p := stat.SignedRank(ratios)
 		c.P = &p
 	}
 	return withStep(at, baseAt, c)

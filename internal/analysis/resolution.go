@@ -52,5 +52,5 @@ func (e *Evidence) noise(at Place, contender string) (sd float64, n int, needs f
 		both := math.Hypot(stat.LogDeviation(values), stat.LogDeviation(base)) / math.Sqrt2
 		return both, min(len(values), len(base)), stat.DetectableRanks
 	}
-	return stat.LogDeviation(ratios), len(ratios), stat.DetectablePaired
+	return stat.LogDeviation(ratios) * e.Lasting[at.Group].DetectableBy(), len(ratios), stat.DetectablePaired
 }

@@ -156,7 +156,7 @@ func TestAnswerComesFirst(t *testing.T) {
 
 // Who had seven rounds is not sent back for six.
 func TestAdviceAsksForMoreRoundsThanThereWere(t *testing.T) {
-	for rounds, want := range map[int]string{3: "--rounds 9 or more", 7: "--rounds 9 or more", 12: "--rounds 24 or more"} {
+	for rounds, want := range map[int]string{3: "--rounds 11 or more", 7: "--rounds 11 or more", 12: "--rounds 24 or more"} {
 		r := sample(6)
 		r.Run.Rounds = rounds
 		r.Findings = append(r.Findings, analysis.Finding{Severity: "warn", Code: "coarse_resolution", Text: "coarse"})

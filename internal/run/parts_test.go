@@ -231,8 +231,8 @@ func TestMissingProgramLeavesOut(t *testing.T) {
 	for _, entry := range run.Plan.Contenders {
 		ids = append(ids, entry.ID)
 	}
-	if run.Plan.Rounds != 7 {
-		t.Errorf("%d rounds for two contenders, want 7", run.Plan.Rounds)
+	if run.Plan.Rounds != 9 {
+		t.Errorf("%d rounds for two contenders, want 9", run.Plan.Rounds)
 	}
 	left := []result.Unsupported{
 		{Contender: "calico-noencap", Reason: "nft: program not found", Remedy: "install it with: apt-get install nftables"},

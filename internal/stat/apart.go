@@ -33,10 +33,13 @@ var Untestable = math.NaN()
 // would find little in few rounds, the middle one alone would let the noisiest series
 // decide for all. Differences are of logarithms if all values are positive.
 //
+// Where a series' own noise lasts from round to round, inflation is that of Serially: a
+// mean difference counts as so many times smaller. It is 1 for independent rounds.
+//
 // A pair with fewer common rounds than any p up to alpha takes (6 for 5 %) is
 // Untestable and does not count in the adjustment (Tarone 1990).
-func Apart(series [][]float64, alpha float64) (p [][]float64) {
-	pairs := testablePairs(scaled(series), alpha)
+func Apart(series [][]float64, alpha, inflation float64) (p [][]float64) {
+	pairs := testablePairs(scaled(series), alpha, inflation)
 	p = make([][]float64, len(series))
 	for i := range p {
 		p[i] = slices.Repeat([]float64{Untestable}, len(series))
@@ -84,26 +87,33 @@ func (p *pair) size(signs []float64) float64 {
 }
 
 // testablePairs are the pairs with enough common rounds, with their scale.
-func testablePairs(series [][]float64, alpha float64) []pair {
+func testablePairs(series [][]float64, alpha, inflation float64) []pair {
 	var pairs []pair
-	var squares, common []float64 // the mean square and the number of the differences
+	var squares, counts []float64 // the mean square and the number of the differences
 	for i := range series {
 		for j := i + 1; j < len(series); j++ {
-			p, n, square := pair{i: i, j: j, differences: make([]float64, len(series[i]))}, 0.0, 0.0
-			for round, a := range series[i] {
-				if d := a - series[j][round]; !math.IsNaN(d) {
-					p.differences[round], n, square = d, n+1, square+d*d
+			p, n, square, sum := pair{i: i, j: j, differences: make([]float64, len(series[i]))}, 0.0, 0.0, 0.0
+			common := func(each func(round int, d float64)) {
+				for round, a := range series[i] {
+					if d := a - series[j][round]; !math.IsNaN(d) {
+						each(round, d)
+					}
 				}
 			}
+			common(func(_ int, d float64) { n, sum = n+1, sum+d })
+			common(func(round int, d float64) {
+				d -= (1 - 1/inflation) * sum / n
+				p.differences[round], square = d, square+d*d
+			})
 			if math.Ldexp(1, 1-int(n)) <= alpha {
-				pairs, squares, common = append(pairs, p), append(squares, square/n), append(common, n)
+				pairs, squares, counts = append(pairs, p), append(squares, square/n), append(counts, n)
 			}
 		}
 	}
 	middle := Median(squares)
 	for k := range pairs {
 		if both := squares[k] + middle; both > 0 {
-			pairs[k].scale = 1 / math.Sqrt(common[k]*both)
+			pairs[k].scale = 1 / math.Sqrt(counts[k]*both)
 		}
 		pairs[k].observed = pairs[k].size(slices.Repeat([]float64{1}, len(pairs[k].differences)))
 	}

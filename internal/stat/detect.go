@@ -77,10 +77,18 @@ func DetectableApart(n, series int) float64 {
 // otherwise: two standard deviations of what a round does to one of them.
 const wantedShift = 2
 
+// usualFigures is how many figures of its steps a run has at least, as a rule, to tell from
+// whether noise lasts from round to round.
+const usualFigures = 2
+
 // RoundsToTellApart is how many rounds find, with DetectPower, a difference of two standard
-// deviations between two of so many series.
+// deviations between two of so many series, whose noise begins anew in each round.
 func RoundsToTellApart(series int) int {
-	return RoundsFor(wantedShift/math.Sqrt2, func(n int) float64 { return DetectableApart(n, max(series, 2)) })
+	series = max(series, 2)
+	return RoundsFor(wantedShift/math.Sqrt2, func(n int) float64 {
+		usual := Serial{Upper: upperNormal / math.Sqrt(float64(usualFigures*(series-1)*n))}
+		return DetectableApart(n, series) * usual.DetectableBy()
+	})
 }
 
 // detectable takes small n from the table; beyond it the asymptote, with a
@@ -94,6 +102,12 @@ func detectable(table []float64, n int, beyond float64) float64 {
 	}
 	return beyond
 }
+
+// DetectableBy is by how much larger the smallest detectable difference is than that of
+// independent rounds: Inflation makes the part of it larger that a test must exceed by
+// chance, and not the part that makes it exceed that in DetectPower of the runs. Simulations
+// gave the share of the first.
+func (s Serial) DetectableBy() float64 { return 1 + 0.8*(s.Inflation()-1) }
 
 // mostRounds is where RoundsFor stops: nobody measures more.
 const mostRounds = 100_000
@@ -129,6 +143,15 @@ func LogDeviation(values []float64) float64 {
 		return sd
 	}
 	return math.NaN()
+}
+
+// Mean is the arithmetic mean; NaN without values.
+func Mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
 }
 
 // Deviation is the standard deviation. NaN with fewer than two values.

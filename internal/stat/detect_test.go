@@ -74,7 +74,7 @@ func TestDetectableApart(t *testing.T) {
 					series[i] = append(series[i], math.Exp(0.02*v))
 				}
 			}
-			if Apart(series, DetectAlpha)[0][tt.series-1] <= DetectAlpha {
+			if Apart(series, DetectAlpha, 1)[0][tt.series-1] <= DetectAlpha {
 				found++
 			}
 		}
@@ -85,7 +85,7 @@ func TestDetectableApart(t *testing.T) {
 	if d := DetectableApart(5, 3); !math.IsInf(d, 1) {
 		t.Errorf("five rounds find %v", d)
 	}
-	for series, want := range map[int]int{1: 7, 2: 7, 3: 8, 5: 9, 9: 10, 16: 11} {
+	for series, want := range map[int]int{1: 9, 2: 9, 3: 9, 5: 10, 9: 11, 16: 12} {
 		if got := RoundsToTellApart(series); got != want {
 			t.Errorf("%d contenders take %d rounds, want %d", series, got, want)
 		}

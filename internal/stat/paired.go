@@ -115,6 +115,20 @@ func PairedShift(ratios []float64, confidence float64) Shift {
 	return s
 }
 
+// ComparePaired is PairedShift and SignedRank of rounds whose noise may last into the next:
+// the interval is widened by inflation, which is that of Serially, and p is that of ratios
+// whose middle is by so many times nearer to 1. So the interval holds 1 where p is large.
+func ComparePaired(ratios []float64, confidence, inflation float64) (s Shift, p float64) {
+	s = PairedShift(ratios, confidence)
+	nearer := slices.Clone(ratios)
+	if toward := math.Pow(s.Ratio, 1-1/inflation); toward > 0 {
+		for i := range nearer {
+			nearer[i] /= toward
+		}
+	}
+	return s.Widened(inflation), SignedRank(nearer)
+}
+
 // outermostWalsh is k such that the k-th smallest and the k-th largest Walsh
 // average hold the true centre with at least the confidence 1-alpha; 0 with too
 // few values.

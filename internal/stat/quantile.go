@@ -92,7 +92,8 @@ func QuantileInterval(rounds []Requests, level, confidence float64) (low, high f
 // and flips the signs of these differences. The interval holds the ratios that it does
 // not reject. Low and High are NaN with too few rounds, fewer than 6 for 95 %, and where
 // the requests above the quantile come from so few rounds that no ratio is rejected.
-func QuantileRatio(values, base []Requests, level, confidence float64) (s Shift, p float64) {
+// inflation widens the interval, as in ComparePaired.
+func QuantileRatio(values, base []Requests, level, confidence, inflation float64) (s Shift, p float64) {
 	middle := pooledQuantile(values, nil, 0, level) - pooledQuantile(base, nil, 0, level)
 	s = Shift{Ratio: math.Exp(middle), Low: math.NaN(), High: math.NaN()}
 	flips, differences := signFlips(len(values)), make([]float64, len(values))
@@ -104,7 +105,7 @@ func QuantileRatio(values, base []Requests, level, confidence float64) (s Shift,
 		}
 		return flipP(differences, flips)
 	}
-	p = at(0)
+	p = at(middle * (1 - 1/inflation))
 	if alpha := 1 - confidence; LeastSignedRank(len(values)) <= alpha {
 		rejected := func(ratio float64) bool { return at(ratio) <= alpha }
 		low, bounded := edge(middle, -1, rejected)
@@ -113,7 +114,7 @@ func QuantileRatio(values, base []Requests, level, confidence float64) (s Shift,
 			s.Low, s.High = math.Exp(low), math.Exp(high)
 		}
 	}
-	return s, p
+	return s.Widened(inflation), p
 }
 
 // edge is the last place from middle on, upwards or downwards, that is not rejected; ok

@@ -43,7 +43,7 @@ func TestQuantileRatioIsOfTheFigures(t *testing.T) {
 	}
 	values = append(values, NewRequests([]float64{100, 650}, []int64{980, 20}))
 	base = append(base, NewRequests([]float64{100, 713}, []int64{900, 100}))
-	s, p := QuantileRatio(values, base, 0.99, 0.95)
+	s, p := QuantileRatio(values, base, 0.99, 0.95, 1)
 	if math.Abs(s.Ratio-650.0/713) > 1e-3 {
 		t.Errorf("the ratio is %v, want that of 650 to 713", s.Ratio)
 	}
@@ -58,7 +58,7 @@ func TestQuantileNeedsRounds(t *testing.T) {
 	if _, _, ok := QuantileInterval(rounds, 0.5, 0.95); ok {
 		t.Error("five rounds gave an interval of 95 %")
 	}
-	if s, p := QuantileRatio(rounds, rounds, 0.5, 0.95); s.Bounded() || s.Ratio != 1 || p != 1 {
+	if s, p := QuantileRatio(rounds, rounds, 0.5, 0.95, 1); s.Bounded() || s.Ratio != 1 || p != 1 {
 		t.Errorf("%+v, p %v", s, p)
 	}
 }
@@ -100,7 +100,7 @@ func TestQuantileCoverage(t *testing.T) {
 				values = append(values, requests(r, 1000, 1.3*shared, tt.stalls))
 				base = append(base, requests(r, 1000, shared, tt.stalls))
 			}
-			s, _ := QuantileRatio(values, base, tt.level, 0.95)
+			s, _ := QuantileRatio(values, base, tt.level, 0.95, 1)
 			if s.Low <= 1.3 && 1.3 <= s.High {
 				held++
 			}
@@ -111,7 +111,7 @@ func TestQuantileCoverage(t *testing.T) {
 				values[i] = requests(r, 1000, 1, tt.stalls)
 				base[i] = requests(r, 1000, 1, tt.stalls)
 			}
-			if _, p := QuantileRatio(values, base, tt.level, 0.95); p <= 0.05 {
+			if _, p := QuantileRatio(values, base, tt.level, 0.95, 1); p <= 0.05 {
 				alarms++
 			}
 		}

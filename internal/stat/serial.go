@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// This file asks whether what a round does to one series lasts into the next round. The
-// tests of this package take rounds for independent but for what a round does to all.
+// This file asks whether what a round does to one series lasts into the next round, and by
+// how much that widens intervals.
 
 // mostOrders is how many orders of the rounds are tried.
 const mostOrders = 1999
@@ -19,6 +19,27 @@ const leastSerial = 6
 type Serial struct {
 	Correlation float64 // of a round with the one before, of what is left of the values; chance alone makes it about -1/rounds
 	P           float64
+	// Upper is the upper end of a one-sided interval of 90 % for the correlation, without the
+	// part that chance makes; the standard error is that of random orders.
+	Upper float64
+}
+
+// mostLasting is the largest correlation that Inflation corrects for.
+const mostLasting = 0.8
+
+// upperNormal is the normal quantile of 90 %.
+const upperNormal = 1.281552
+
+// Inflation is by how much longer the standard error of a mean of rounds can be than that
+// of independent rounds, 1 or more: the root of (1+r)/(1-r), with which the mean of an
+// autoregressive series of correlation r varies in many rounds. r is Upper, at least 0 and
+// at most 0.8. It is 1 where Upper is unknown.
+func (s Serial) Inflation() float64 {
+	if !(s.Upper > 0) {
+		return 1
+	}
+	r := min(s.Upper, mostLasting)
+	return math.Sqrt((1 + r) / (1 - r))
 }
 
 // Serially tests whether the rounds of series are in an order that matters once what
@@ -34,19 +55,20 @@ func Serially(tables [][][]float64) Serial {
 		left = append(left, residuals(table)...)
 	}
 	if len(left) == 0 || len(left[0]) < leastSerial {
-		return Serial{math.NaN(), math.NaN()}
+		return Serial{math.NaN(), math.NaN(), math.NaN()}
 	}
 	order := indices(len(left[0]))
 	observed := lagOne(left, order)
 	r := rand.New(rand.NewPCG(uint64(len(order)), 16))
-	reached := 1
-	for range mostOrders {
+	reached, chance := 1, make([]float64, mostOrders)
+	for i := range chance {
 		r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-		if lagOne(left, order) >= observed-1e-12 {
+		chance[i] = lagOne(left, order)
+		if chance[i] >= observed-1e-12 {
 			reached++
 		}
 	}
-	return Serial{observed, float64(reached) / (mostOrders + 1)}
+	return Serial{observed, float64(reached) / (mostOrders + 1), observed - Mean(chance) + upperNormal*Deviation(chance)}
 }
 
 // residuals are the series without their own means and without the mean of each round.
@@ -93,10 +115,7 @@ func residuals(table [][]float64) [][]float64 {
 
 // center takes the mean out.
 func center(values []float64) {
-	mean := 0.0
-	for _, v := range values {
-		mean += v / float64(len(values))
-	}
+	mean := Mean(values)
 	for i := range values {
 		values[i] -= mean
 	}

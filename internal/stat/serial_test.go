@@ -66,3 +66,29 @@ func TestSeriallyOfNothing(t *testing.T) {
 		}
 	}
 }
+
+// The inflation is that of the mean of a long autoregressive series, and stays within 1 and 3.
+func TestInflation(t *testing.T) {
+	for upper, want := range map[float64]float64{math.NaN(): 1, -0.2: 1, 0: 1, 0.6: 2, 0.8: 3, 0.95: 3} {
+		if got := (Serial{Upper: upper}).Inflation(); math.Abs(got-want) > 1e-12 {
+			t.Errorf("correlation %v: inflation %v, want %v", upper, got, want)
+		}
+	}
+	ratios := []float64{1.02, 1.05, 1.01, 1.04, 1.03, 1.06, 1.02}
+	for _, inflation := range []float64{1, 1.3, 2, 4, 9} {
+		s, p := ComparePaired(ratios, 0.95, inflation)
+		if holds := s.Low <= 1; holds != (p > 0.05) {
+			t.Errorf("inflation %v: interval %v to %v, p %v", inflation, s.Low, s.High, p)
+		}
+		if plain := PairedShift(ratios, 0.95); math.Abs(math.Log(s.High/s.Ratio)-inflation*math.Log(plain.High/plain.Ratio)) > 1e-12 {
+			t.Errorf("inflation %v: the upper end is %v", inflation, s.High)
+		}
+	}
+	series := [][]float64{nil, nil}
+	for _, ratio := range ratios {
+		series[0], series[1] = append(series[0], 1), append(series[1], ratio)
+	}
+	if few, many := Apart(series, 0.05, 1)[0][1], Apart(series, 0.05, 9)[0][1]; few > 0.05 || many <= 0.05 {
+		t.Errorf("p of a difference is %v, and %v where noise may be nine times that of the mean", few, many)
+	}
+}

@@ -22,6 +22,15 @@ type Shift struct {
 // Bounded says that there is an interval.
 func (s Shift) Bounded() bool { return !math.IsNaN(s.Low) }
 
+// Widened is the shift with an interval whose ends lie by so many times farther from the
+// ratio, as factors.
+func (s Shift) Widened(by float64) Shift {
+	if s.Ratio > 0 && by > 1 {
+		s.Low, s.High = s.Ratio*math.Pow(s.Low/s.Ratio, by), s.Ratio*math.Pow(s.High/s.Ratio, by)
+	}
+	return s
+}
+
 // RatioShift is the shift from was to now, whose values are not negative, with
 // an interval of at least that confidence.
 func RatioShift(was, now []float64, confidence float64) Shift {

@@ -110,26 +110,11 @@ func mostSpreadOf(e *evidence, rounds int) float64 {
 	return mostSpread
 }
 
-// usual says that the place is what its step usually moves, or how long that
-// usually takes.
-func usual(e *evidence, at analysis.Place) bool {
-	row := at.Row()
-	if row.Aspect != result.Traffic && row.Aspect != result.Typical {
-		return false
-	}
-	for _, name := range result.Telling(row.Aspect) {
-		if len(e.Figures[at.With(name)]) > 0 {
-			return name == at.Metric
-		}
-	}
-	return false
-}
-
 func unstableBaseline(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	for _, at := range e.Places {
 		values := e.Figures[at][e.Run.Baseline].Values()
-		if !usual(e, at) || len(values) == 0 {
+		if !e.Usual(at) || len(values) == 0 {
 			continue
 		}
 		low, high := slices.Min(values), slices.Max(values)

@@ -202,7 +202,7 @@ func coarseResolution(e *evidence) []analysis.Finding {
 	var coarse, blind []string
 	rounds := 0
 	for _, at := range e.Places {
-		if !usual(e, at) && at.Row().Aspect != result.Cost {
+		if !e.Usual(at) && at.Row().Aspect != result.Cost {
 			continue
 		}
 		var shown, needed []float64

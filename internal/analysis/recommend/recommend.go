@@ -131,7 +131,7 @@ func (c *chooser) list(g analysis.Group, gauges []gauge) analysis.Recommendation
 	r.Firmness = analysis.Nobody
 	rounds := 0
 	if len(candidates) > 0 {
-		rounds = c.rank(&r, gauges, candidates, criteria, rand.New(rand.NewPCG(c.e.Run.Plan.Seed, uint64(len(g.Kernel)))))
+		rounds = c.rank(g, &r, gauges, candidates, criteria, rand.New(rand.NewPCG(c.e.Run.Plan.Seed, uint64(len(g.Kernel)))))
 	}
 	if c.e.Unpaired() && len(r.Ranked) > 0 {
 		r.Notes = append(r.Notes, fmt.Sprintf("the contenders were not measured beside %s: each ratio is that over all pairs of rounds", r.Baseline))
@@ -165,8 +165,8 @@ func alike(ranked []analysis.Choice) []string {
 }
 
 // rank fills in the choices and how firm their order is. It returns the number of rounds.
-func (c *chooser) rank(r *analysis.Recommendation, gauges []gauge, candidates []string, criteria []int, rng *rand.Rand) (rounds int) {
-	s := scoresOf(gauges, candidates, criteria, c.weights, c.e.Opt.Confidence)
+func (c *chooser) rank(g analysis.Group, r *analysis.Recommendation, gauges []gauge, candidates []string, criteria []int, rng *rand.Rand) (rounds int) {
+	s := scoresOf(gauges, candidates, criteria, c.weights, c.e.Opt.Confidence, c.e.Lasting[g].Inflation())
 	ranked, order := s.rank(candidates, c.weights)
 	r.Ranked, r.Resamples, r.Alike = ranked, cmp.Or(c.wish.Resamples, defaultResamples), alike(ranked)
 	switch {

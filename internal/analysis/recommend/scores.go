@@ -18,6 +18,7 @@ type scores struct {
 	criteria   []int
 	weights    []float64 // of the criteria, their sum 1
 	confidence float64
+	inflation  float64   // of intervals, as noise may last from round to round: stat.Serial.Inflation
 	own        []byRound // by candidate
 	base       byRound   // of the baseline; nil where rounds are pairs
 }
@@ -26,8 +27,8 @@ type scores struct {
 type byRound map[int][]float64
 
 // scoresOf gathers the candidates' merits.
-func scoresOf(gauges []gauge, candidates []string, criteria []int, weights []analysis.Weight, confidence float64) *scores {
-	s := &scores{criteria: criteria, confidence: confidence}
+func scoresOf(gauges []gauge, candidates []string, criteria []int, weights []analysis.Weight, confidence, inflation float64) *scores {
+	s := &scores{criteria: criteria, confidence: confidence, inflation: inflation}
 	total := 0.0
 	for _, i := range criteria {
 		total += weights[i].Weight
@@ -116,7 +117,7 @@ func term(k int) func(terms []float64) float64 {
 // ratio is a candidate's ratio to the baseline, of the rounds' score or of a term.
 func (s *scores) ratio(candidate int, of func(terms []float64) float64) (float64, *analysis.Interval) {
 	own := inOrder(s.own[candidate].each(of))
-	shift := stat.PairedShift(own, s.confidence)
+	shift := stat.PairedShift(own, s.confidence).Widened(s.inflation)
 	if s.base != nil {
 		shift = stat.RatioShift(inOrder(s.base.each(of)), own, s.confidence)
 	}
@@ -134,7 +135,7 @@ func (s *scores) against(a, b int) (stat.Shift, float64) {
 		return stat.RatioShift(inOrder(second), inOrder(first), s.confidence), stat.MannWhitney(inOrder(first), inOrder(second))
 	}
 	ratios, _ := stat.Ratios(first, second)
-	return stat.PairedShift(ratios, s.confidence), stat.SignedRank(ratios)
+	return stat.ComparePaired(ratios, s.confidence, s.inflation)
 }
 
 // enough says that there are rounds enough for intervals.
