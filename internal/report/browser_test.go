@@ -124,8 +124,7 @@ func pages() map[string]*analysis.Report {
 	return all
 }
 
-// TestPlaywright drives the pages: ui/test/page.test.mjs says what they must
-// do.
+// TestPlaywright drives the pages and looks at them: ui/test says what they must do.
 func TestPlaywright(t *testing.T) {
 	b := newBrowser(t)
 	const ui = "../../ui"
@@ -151,7 +150,7 @@ func TestPlaywright(t *testing.T) {
 		}
 		save(name, page.String())
 	}
-	cmd := exec.CommandContext(t.Context(), "node", "--test", "--test-reporter=spec", "test/page.test.mjs")
+	cmd := exec.CommandContext(t.Context(), "node", "--test", "--test-reporter=spec", "test/page.test.mjs", "test/looks.test.mjs")
 	cmd.Dir = ui
 	cmd.Env = append(os.Environ(), "CNIBENCH_PAGES="+dir, "CHROMIUM="+b.program)
 	out, err := cmd.CombinedOutput()

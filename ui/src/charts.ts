@@ -69,6 +69,15 @@ export function draw(element: HTMLElement, chart: Chart, data: Data, off: Set<st
     for (const [name, on] of Object.entries(selected)) if (!on) next.add(name);
     toggled(next);
   });
+  // What the pointer is on is lifted in every chart that has it.
+  for (const [event, type] of [["mouseover", "highlight"], ["mouseout", "downplay"]]) {
+    instance.off(event);
+    instance.on(event, (e) => {
+      const { seriesName } = e as { seriesName?: string };
+      if (!seriesName || seriesName.startsWith("series\0")) return; // a name that ECharts gave
+      for (const other of document.querySelectorAll<HTMLElement>(".chart")) echarts.getInstanceByDom(other)?.dispatchAction({ type, seriesName });
+    });
+  }
   walkable(element, instance);
 }
 

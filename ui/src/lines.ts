@@ -45,6 +45,9 @@ export function load(chart: Load, data: Data, t: Theme, width: number): [number,
   return lines(chart.series, (p) => p, text, xAxis, chart.y, data, t, width);
 }
 
+// More lines than this are a grey crowd, out of which the pointer or the legend lifts one.
+const crowded = 12;
+
 function lines(
   series: Series[], at: (p: [number, number]) => [number, number], text: (p: [number, number]) => string,
   xAxis: object, y: Axis, data: Data, t: Theme, width: number,
@@ -57,6 +60,7 @@ function lines(
     if (used > 0 && used + entry > width - 76) [legendRows, used] = [legendRows + 1, 0];
     used += entry;
   }
+  const crowd = series.length > crowded;
   const option = {
     grid: { left: 76, right: 24, top: 8 + 22 * legendRows, bottom: 44 },
     legend: { top: 0, left: 68, itemHeight: 8, itemWidth: 22, textStyle: { color: t.ink, fontSize: 12 } },
@@ -65,12 +69,14 @@ function lines(
     tooltip: { trigger: "item", ...tooltip(t, (p) => [p.seriesName, text(series[p.seriesIndex].points[p.dataIndex])]) },
     series: series.map((s, i) => ({
       type: "line",
+      triggerLineEvent: true,
       name: names[i],
-      color: hueOf(t, data, s.c),
-      lineStyle: { width: s.c === 0 ? 2.5 : 1.8, type: dash(data, s.c) },
+      color: crowd && s.c > 0 ? t.muted : hueOf(t, data, s.c),
+      lineStyle: { width: s.c === 0 ? 2.5 : 1.8, type: dash(data, s.c), opacity: crowd && s.c > 0 ? 0.4 : 1 },
       symbol: s.name ? "circle" : symbolOf(data, s.c),
-      symbolSize: 6,
-      emphasis: { focus: "series" },
+      symbolSize: crowd ? 3 : 6,
+      z: s.c === 0 ? 3 : 2,
+      emphasis: { focus: "series", lineStyle: { color: hueOf(t, data, s.c), opacity: 1, width: 3 }, itemStyle: { color: hueOf(t, data, s.c) } },
       data: s.points.map(at),
     })),
   };
