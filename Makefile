@@ -94,6 +94,11 @@ test-kube: setup-test-kube bin/testbed build image ## the end-to-end tests on re
 bin/testbed:
 	@cd testbed && go build -ldflags "-s -w" -o ../bin/testbed .
 
+.PHONY: fidelity
+fidelity: export BUILDER := tar
+fidelity: setup-test-kube bin/testbed build image ## holds lab forms against products="kuberouter flannel-vxlan" on a test bed that is up without a pod network (docs/fidelity.md); out=bin/fidelity
+	@scripts/fidelity $(or $(out),bin/fidelity) $(products)
+
 .PHONY: test-fresh
 test-fresh: setup-test-fresh ## README's first command on a machine as good as new, as root and as an ordinary user (CONTRIBUTING.md; needs root)
 	@scripts/test-fresh

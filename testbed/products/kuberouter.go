@@ -28,6 +28,7 @@ var kubeRouter = source{
 	name:   "kube-router",
 	files:  kubeRouterFiles,
 	images: kubeRouterImages,
+	image:  kubeRouterImage + ":" + kubeRouterModule.version,
 	cleanup: `
 for table in filter nat mangle; do
 	iptables-save -t $table | grep -q 'KUBE-ROUTER-\|KUBE-POD-FW-\|KUBE-NWPLCY-\|kube-bridge\|kube-router-\|allow outbound node port' || continue

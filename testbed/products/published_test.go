@@ -40,13 +40,13 @@ func TestPublishedObjects(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				checkObjects(t, p, objects)
+				checkObjects(t, s, p, objects)
 			})
 		}
 	}
 }
 
-func checkObjects(t *testing.T, p product, objects []byte) {
+func checkObjects(t *testing.T, s source, p product, objects []byte) {
 	t.Helper()
 	var workloads []string
 	decoder := yaml.NewDecoder(strings.NewReader(string(objects)))
@@ -78,7 +78,7 @@ func checkObjects(t *testing.T, p product, objects []byte) {
 	for _, line := range strings.Split(string(objects), "\n") {
 		name, value, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "- ")), ": ")
 		value = strings.Trim(value, `"`)
-		if name == "image" && !strings.HasPrefix(value, "localhost/") && value != kubeRouterImage+":"+kubeRouterModule.version {
+		if name == "image" && !strings.HasPrefix(value, "localhost/") && value != s.image {
 			t.Errorf("%s is made nowhere here", value)
 		}
 	}
