@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -12,9 +13,11 @@ import (
 // Calibrate turns rates that the plan gives as shares of a capacity into rates
 // per second. It brings the baseline up once and finds the highest rate that the
 // baseline sustains, for every workload and set of parameters in such a step. It
-// writes the capacities and the rates into the plan. A plan without shares stays
-// as it is.
-func (r *Runner) Calibrate(ctx context.Context, plan *result.Plan, baseline result.Entry) error {
+// writes the capacities and the rates into the run's plan. A plan without shares stays
+// as it is. A step whose capacity is not found is left out of the plan, with the reason
+// among the unsupported; it is an error if no step is left.
+func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result.Entry) error {
+	plan := &run.Plan
 	var shares []*result.Step
 	for i := range plan.Steps {
 		if !plan.Takes(baseline.ID, plan.Steps[i].ID) {
@@ -42,15 +45,24 @@ func (r *Runner) Calibrate(ctx context.Context, plan *result.Plan, baseline resu
 	if err != nil {
 		return err
 	}
+	failed := map[string]error{}
 	for _, step := range shares {
 		key, err := step.Load()
 		if err != nil {
 			return err
 		}
+		if failed[key] != nil {
+			continue
+		}
 		if _, known := plan.Capacity[key]; !known {
 			capacity, err := r.capacity(ctx, plan, site, step, brief[key])
 			if err != nil {
-				return fmt.Errorf("calibration of %s: %w", step.ID, err)
+				if ctx.Err() != nil {
+					return fmt.Errorf("calibration of %s: %w", step.ID, err)
+				}
+				r.Log.Warn("no capacity: its steps are left out", "step", step.ID, "error", err)
+				failed[key] = err
+				continue
 			}
 			plan.Capacity[key] = capacity
 			r.Progress(Progress{Text: fmt.Sprintf("%s sustains %.0f/s on %s", step.Workload, capacity, baseline.ID)})
@@ -67,6 +79,30 @@ func (r *Runner) Calibrate(ctx context.Context, plan *result.Plan, baseline resu
 		params[result.RateParam] = offBeat(rate)
 		step.Params = params
 	}
+	return leaveOut(run, baseline, failed)
+}
+
+// leaveOut takes the steps of loads without a capacity out of the plan.
+func leaveOut(run *result.Run, baseline result.Entry, failed map[string]error) error {
+	var steps []result.Step
+	var causes []error
+	for _, step := range run.Plan.Steps {
+		key, err := step.Load()
+		cause := failed[key]
+		if _, share := workload.Share(step.Params[result.RateParam]); err != nil || !share || cause == nil {
+			steps = append(steps, step)
+			continue
+		}
+		causes = append(causes, fmt.Errorf("calibration of %s: %w", step.ID, cause))
+		run.Unsupported = append(run.Unsupported, result.Unsupported{
+			Contender: baseline.ID, Step: step.ID, Reason: fmt.Sprintf("no capacity to take a share of: %v", cause),
+			Remedy: "stop other work on the machine and run again, or give rates per second",
+		})
+	}
+	if len(steps) == 0 {
+		return errors.Join(causes...)
+	}
+	run.Plan.Steps = steps
 	return nil
 }
 

@@ -335,3 +335,27 @@ func TestRounded(t *testing.T) {
 		}
 	}
 }
+
+// A load without a capacity takes its own steps out of the plan, with the reason, and no other.
+func TestCalibrationLeavesOut(t *testing.T) {
+	step := func(id, rate, response string) result.Step {
+		return result.Step{ID: id, Workload: "http_rate", Params: map[string]any{"rate": rate, "response": response}}
+	}
+	small, large := step("a", "30%", "350B"), step("b", "90%", "4KiB")
+	key, err := large.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := map[string]error{key: errors.New("no rate was sustained")}
+	run := &result.Run{Plan: result.Plan{Steps: []result.Step{small, large, {ID: "dts", Workload: "tcp_bulk"}}}}
+	if err := leaveOut(run, result.Entry{ID: "host"}, failed); err != nil {
+		t.Fatal(err)
+	}
+	if len(run.Plan.Steps) != 2 || len(run.Unsupported) != 1 || run.Unsupported[0].Step != "b" || !strings.Contains(run.Unsupported[0].Reason, "no rate was sustained") {
+		t.Errorf("%d steps left, unsupported: %+v", len(run.Plan.Steps), run.Unsupported)
+	}
+	none := &result.Run{Plan: result.Plan{Steps: []result.Step{large}}}
+	if err := leaveOut(none, result.Entry{ID: "host"}, failed); err == nil {
+		t.Error("a run without any step is no error")
+	}
+}

@@ -172,7 +172,7 @@ func (j *Job) openStore(ctx context.Context, a arena.Arena, runner *bench.Runner
 	if err := os.MkdirAll(j.request.Out, 0o755); err != nil {
 		return nil, nil, nil, err
 	}
-	if err := runner.Calibrate(ctx, &run.Plan, run.Plan.Contenders[0]); err != nil {
+	if err := runner.Calibrate(ctx, run, run.Plan.Contenders[0]); err != nil {
 		_ = os.Remove(j.request.Out) // empty, unless somebody else uses it
 		return nil, nil, nil, err
 	}
