@@ -27,7 +27,9 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// lab tests run the real program with the real tools in a real lab.
+// lab tests run the real program with the real tools in a real lab. Those that judge no
+// figure run in parallel: a run changes nothing outside its namespaces, so that each of
+// them may look at the whole machine before and after.
 
 // runCmd is `cnibench run` with a fresh run directory.
 type runCmd struct {
@@ -97,7 +99,7 @@ func (r *runCmd) sealed(t *testing.T, n int) {
 // wait polls until ok, within a bound fit for a busy machine.
 func wait(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if ok() {
 			return
 		}
@@ -143,6 +145,7 @@ func steps(rec *result.Record) []result.Sample {
 var small = []string{"--suite", "quick", "--contenders", "flannel-vxlan", "--rounds", "2", "--duration", "500ms", "--warmup", "100ms"}
 
 func TestRunValidates(t *testing.T) {
+	t.Parallel()
 	unchanged(t)
 	r := newRun(t, small...)
 	rec := r.must(t)
@@ -206,6 +209,7 @@ func validate(t *testing.T, name string, doc []byte) {
 
 // A run that is killed leaves nothing behind, and goes on where it was.
 func TestRunKilled(t *testing.T) {
+	t.Parallel()
 	unchanged(t)
 	r := newRun(t, small...)
 	if err := r.Start(); err != nil {
@@ -247,6 +251,7 @@ func TestRunKilled(t *testing.T) {
 // A lab that dies, of want of memory or because the user can't wait, leaves a
 // valid run, and the program says how to go on with it.
 func TestLabKilled(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(t *testing.T, r *runCmd, init int){
 		"by the kernel": func(t *testing.T, _ *runCmd, init int) {
 			if err := syscall.Kill(init, syscall.SIGKILL); err != nil {
@@ -282,6 +287,7 @@ func TestLabKilled(t *testing.T) {
 
 // Ctrl-C ends the step and leaves a valid run.
 func TestRunInterrupted(t *testing.T) {
+	t.Parallel()
 	unchanged(t)
 	r := newRun(t, small...)
 	if err := r.Start(); err != nil {
@@ -316,6 +322,7 @@ func TestRunInterrupted(t *testing.T) {
 
 // A server that dies spoils its sample and no other.
 func TestServerDies(t *testing.T) {
+	t.Parallel()
 	unchanged(t)
 	r := newRun(t, "--suite", "quick", "--contenders", "host", "--rounds", "2", "--duration", "2s", "--warmup", "1s")
 	if err := r.Start(); err != nil {
@@ -372,6 +379,7 @@ func inLab(t *testing.T, l lab.Running, name, arg string) int {
 // A link that vanishes in the middle of a step spoils what crosses it, and
 // the next contender is whole again.
 func TestLinkVanishes(t *testing.T) {
+	t.Parallel()
 	unchanged(t)
 	r := newRun(t, "--suite", "quick", "--contenders", "host", "--rounds", "2", "--duration", "1s")
 	if err := r.Start(); err != nil {
@@ -402,6 +410,7 @@ func TestLinkVanishes(t *testing.T) {
 
 // The line rate holds, and goodput stays below what headers leave of it.
 func TestLineRate(t *testing.T) {
+	t.Parallel()
 	unchanged(t)
 	r := newRun(t, "--suite", "quick", "--contenders", "host", "--rounds", "1", "--duration", "2s", "--warmup", "1s", "--line-rate", "500M", "--mtu", "9000")
 	for _, s := range steps(r.must(t)) {
@@ -413,6 +422,7 @@ func TestLineRate(t *testing.T) {
 
 // A user's own CNI configuration runs as a contender.
 func TestCustomConf(t *testing.T) {
+	t.Parallel()
 	unchanged(t)
 	conf := filepath.Join(t.TempDir(), "mine.conflist")
 	text := `{"cniVersion": "1.0.0", "name": "mine", "plugins": [{"type": "bridge", "bridge": "br-mine", "isDefaultGateway": true,
@@ -469,6 +479,7 @@ func TestRunAsUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("is an ordinary user already: the other tests prove it")
 	}
+	t.Parallel()
 	unchanged(t)
 	r := newRun(t, "--suite", "quick", "--steps", "dts", "--rounds", "1", "--duration", "300ms", "--warmup", "0s")
 	asUser(t, r)

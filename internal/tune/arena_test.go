@@ -253,6 +253,15 @@ func TestJudge(t *testing.T) {
 	if j.Comparisons != 5 || j.LeastRounds != 8 { // 2^(1-8)·5 = 0.04
 		t.Errorf("%d comparisons, %d rounds at least", j.Comparisons, j.LeastRounds)
 	}
+	// Six rounds that agree would show one comparison, not five.
+	for i := range r.Results {
+		if v := r.Results[i].VsBaseline; v != nil && v.P != nil && *v.P == 0.02 {
+			v.Pairs = 6
+		}
+	}
+	if e := Judge(r, samples, variants).Effects[3]; e.Verdict != TooFew || e.Reason != "6 rounds have both figures, and so many comparisons take 8" {
+		t.Errorf("%+v", e)
+	}
 	if least := leastRounds(1); least != 6 || leastRounds(0) != 0 {
 		t.Errorf("one comparison takes %d rounds", least)
 	}

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/analysis"
@@ -16,7 +17,7 @@ const (
 	Helped  Outcome = "helped"
 	Hurt    Outcome = "hurt"
 	Unclear Outcome = "cannot be told apart" // the ratio's interval has 1 in it, or chance would do
-	TooFew  Outcome = "too few rounds"       // no interval can be had
+	TooFew  Outcome = "too few rounds"       // no interval can be had, or none that holds for so many comparisons
 	Nothing Outcome = "nothing to set"       // the setting changed no value here
 	NoData  Outcome = "no figure to compare"
 )
@@ -35,6 +36,8 @@ type Effect struct {
 	PHolm   *float64           `json:"p_holm"` // the same, corrected for all comparisons of the run
 	Verdict Outcome            `json:"verdict"`
 	Reason  string             `json:"reason,omitempty"`
+
+	pairs int // rounds behind the ratio; 0: not known
 }
 
 // Judgement is what a run says of settings.
@@ -73,6 +76,7 @@ func Judge(r *analysis.Report, samples []result.Sample, variants []Variant) Judg
 			e := Effect{
 				Variant: v.ID, Step: res.Step, Metric: res.Metric, Unit: res.Unit, Before: medians[res.Step+" "+res.Metric], After: res.Median,
 				Ratio: res.VsBaseline.Ratio, CI: res.VsBaseline.CI, P: res.VsBaseline.P,
+				pairs: res.VsBaseline.Pairs,
 			}
 			e.Verdict = outcome(e.CI, res.Better)
 			if reason := nothing[v.ID]; reason != "" {
@@ -103,8 +107,12 @@ func (j *Judgement) correct() {
 	for i, adjusted := range stat.Holm(p) {
 		e := compared[i]
 		e.PHolm = &adjusted
-		if (e.Verdict == Helped || e.Verdict == Hurt) && adjusted > alpha {
-			e.Verdict, e.Reason = Unclear, "of so many comparisons one looks like this by chance"
+		if e.Verdict != Helped && e.Verdict != Hurt || adjusted <= alpha {
+			continue
+		}
+		e.Verdict, e.Reason = Unclear, "of so many comparisons one looks like this by chance"
+		if e.pairs > 0 && e.pairs < j.LeastRounds {
+			e.Verdict, e.Reason = TooFew, fmt.Sprintf("%d rounds have both figures, and so many comparisons take %d", e.pairs, j.LeastRounds)
 		}
 	}
 }
