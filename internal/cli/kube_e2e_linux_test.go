@@ -136,8 +136,8 @@ func columns(rec *result.Record, contender string) map[string][]string {
 		}
 		slices.Sort(names)
 		list[s.Step] = slices.DeleteFunc(names, func(name string) bool {
-			if m, _ := result.LookupMetric(name); m.Percent > 99 {
-				return true // whether the requests carry it hangs on how long was measured
+			if m, _ := result.LookupMetric(name); m.Percent > 90 {
+				return true // whether the requests carry it hangs on how many a busy machine makes
 			}
 			return strings.HasPrefix(name, "cpu_client") || strings.HasPrefix(name, "cpu_server") || slices.Contains(bothSidesCPU, name)
 		})
