@@ -146,8 +146,8 @@ func columns(rec *result.Record, contender string) map[string][]string {
 }
 
 // bothSidesCPU are the published sums, which want the CPUs of each side, too, and the
-// CPU that other processes used, which only a lab tells apart.
-var bothSidesCPU = []string{result.CPUForeign, "cpu_per_gbit_published", "cpu_per_gbit_user_system"}
+// CPU that other processes and contenders used, which only a lab tells apart.
+var bothSidesCPU = []string{result.CPUForeign, result.CPUStanding, "cpu_per_gbit_published", "cpu_per_gbit_user_system"}
 
 // A run that is killed leaves what clean finds, and goes on where it was.
 func TestKubeKilled(t *testing.T) {
