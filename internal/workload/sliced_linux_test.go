@@ -124,8 +124,11 @@ func TestSlicedEndsEarly(t *testing.T) {
 
 			s := slicedSession(t, w, nil)
 			s.Server = mortal{localhost{name: "server", dir: t.TempDir()}}
-			if opened, err = w.Open(t.Context(), s); err != nil {
-				t.Fatal(err)
+			if opened, err = w.Open(t.Context(), s); err != nil { // it is dead already on a busy machine
+				if !strings.Contains(err.Error(), "the server ended") {
+					t.Error(err)
+				}
+				return
 			}
 			_, err = opened.Slice(t.Context(), 0, time.Minute, nil, nil)
 			_, closeErr := opened.Close(nil)
