@@ -17,11 +17,19 @@ type Facts struct {
 	Opt Options
 }
 
+// step returns a step of the plan, an empty one if it has none of that name.
+func (f *Facts) step(id string) result.Step {
+	for _, s := range f.Run.Plan.Steps {
+		if s.ID == id {
+			return s
+		}
+	}
+	return result.Step{}
+}
+
 // IsUDP says whether the step's workload sends UDP.
 func (f *Facts) IsUDP(step string) bool {
-	return slices.ContainsFunc(f.Run.Plan.Steps, func(s result.Step) bool {
-		return s.ID == step && strings.HasPrefix(s.Workload, "udp")
-	})
+	return strings.HasPrefix(f.step(step).Workload, "udp")
 }
 
 // Overhead returns how many bytes encapsulation adds to a contender's packets.
@@ -41,12 +49,8 @@ func (f *Facts) Ceiling(contender, step string) float64 {
 
 // Bandwidth returns what the plan lets a step send at most, bit/s of payload; 0: no limit.
 func (f *Facts) Bandwidth(step string) float64 {
-	for _, s := range f.Run.Plan.Steps {
-		if s.ID == step {
-			return float64(s.Bandwidth())
-		}
-	}
-	return 0
+	s := f.step(step)
+	return float64(s.Bandwidth())
 }
 
 // TickAliased is the code of the finding that a step's load has a multiple of the rate at
@@ -69,18 +73,13 @@ func (f *Facts) Aliased(step string) bool {
 // Direct returns the step with the same load as the given one from pod to pod, "" if
 // there is none.
 func (f *Facts) Direct(step string) string {
-	steps := f.Run.Plan.Steps
-	i := slices.IndexFunc(steps, func(s result.Step) bool { return s.ID == step })
-	if i < 0 {
-		return ""
+	load := f.step(step)
+	for _, s := range f.Run.Plan.Steps {
+		if s.Path == "pod" && s.Workload == load.Workload && reflect.DeepEqual(s.Params, load.Params) {
+			return s.ID
+		}
 	}
-	j := slices.IndexFunc(steps, func(s result.Step) bool {
-		return s.Path == "pod" && s.Workload == steps[i].Workload && reflect.DeepEqual(s.Params, steps[i].Params)
-	})
-	if j < 0 {
-		return ""
-	}
-	return steps[j].ID
+	return ""
 }
 
 // NodesShareNote is the code of a sample's note that its cluster's nodes share a machine.
@@ -96,11 +95,7 @@ func (e *Evidence) OneMachine() bool {
 
 // Pace returns the constant rate of a step's load (1/s), 0 if it has none.
 func (f *Facts) Pace(step string) float64 {
-	i := slices.IndexFunc(f.Run.Plan.Steps, func(s result.Step) bool { return s.ID == step })
-	if i < 0 {
-		return 0
-	}
-	switch rate := f.Run.Plan.Steps[i].Params["rate"].(type) {
+	switch rate := f.step(step).Params[result.RateParam].(type) {
 	case float64:
 		return rate
 	case int:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 
 	"github.com/cnibench/cnibench/internal/result"
@@ -68,16 +69,12 @@ func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result
 			r.Progress(Progress{Text: fmt.Sprintf("%s sustains %.0f/s on %s", step.Workload, capacity, baseline.ID)})
 		}
 		share, _ := workload.Share(step.Params[result.RateParam])
-		params := map[string]any{}
-		for k, v := range step.Params {
-			params[k] = v
-		}
 		rate := share * plan.Capacity[key]
 		if brief[key] {
 			rate = rounded(rate)
 		}
-		params[result.RateParam] = offBeat(rate)
-		step.Params = params
+		step.Params = maps.Clone(step.Params)
+		step.Params[result.RateParam] = offBeat(rate)
 	}
 	return leaveOut(run, baseline, failed)
 }

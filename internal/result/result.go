@@ -7,6 +7,8 @@ package result
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -140,15 +142,26 @@ const BandwidthParam = "bandwidth"
 // 0: nothing caps it.
 func (s *Step) Bandwidth() unit.BitRate {
 	text, _ := s.Params[BandwidthParam].(string)
-	rate, err := unit.ParseBitRate(text)
-	if err != nil || !strings.HasSuffix(s.Workload, "_stream") {
-		return rate
+	rate, _ := unit.ParseBitRate(text)
+	return rate * unit.BitRate(s.senders())
+}
+
+// WithBandwidth returns the step with BandwidthParam so that all its streams send at most
+// that, bit/s of payload.
+func (s Step) WithBandwidth(most unit.BitRate) Step {
+	s.Params = maps.Clone(s.Params)
+	s.Params[BandwidthParam] = strconv.FormatFloat(math.Floor(float64(most)/float64(s.senders())), 'f', 0, 64)
+	return s
+}
+
+// senders are how many streams BandwidthParam caps, each for itself.
+func (s *Step) senders() int {
+	if strings.HasSuffix(s.Workload, "_stream") {
+		if streams, err := strconv.Atoi(fmt.Sprint(s.Params["streams"])); err == nil {
+			return streams
+		}
 	}
-	streams, err := strconv.Atoi(fmt.Sprint(s.Params["streams"]))
-	if err != nil {
-		return rate
-	}
-	return rate * unit.BitRate(streams)
+	return 1
 }
 
 // Load names what the step does without its rate, as Plan.Capacity has it: workload,

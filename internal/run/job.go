@@ -89,8 +89,8 @@ func (j *Job) Lead(ctx context.Context) error {
 	if err := j.vouch(); err != nil {
 		return err
 	}
-	for _, why := range j.request.uncapped {
-		if !j.request.accepted { // the process that leads the run has said it
+	if !j.request.accepted { // else the process that leads the run has said it
+		for _, why := range j.request.uncapped {
 			console.Logger(os.Stderr).Warn("step left out: it can't be held to --max-rate", "step", why)
 		}
 	}

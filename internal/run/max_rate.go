@@ -2,8 +2,6 @@ package run
 
 import (
 	"fmt"
-	"maps"
-	"math"
 	"strconv"
 
 	"github.com/cnibench/cnibench/internal/exit"
@@ -71,9 +69,7 @@ func holdTo(s *result.Step, most unit.BitRate) (why string) {
 	case known && peak <= most:
 		return ""
 	case bulk:
-		s.Params = maps.Clone(s.Params)
-		s.Params[result.BandwidthParam] = "1" // where it is of each stream, the streams add up
-		s.Params[result.BandwidthParam] = strconv.FormatFloat(math.Floor(float64(most/s.Bandwidth())), 'f', 0, 64)
+		*s = s.WithBandwidth(most)
 		return ""
 	case known:
 		return fmt.Sprintf("it sends %v of payload; --set %s.rate lowers that", peak, s.ID)

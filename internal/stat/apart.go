@@ -92,22 +92,23 @@ func testablePairs(series [][]float64, alpha, inflation float64) []pair {
 	var squares, counts []float64 // the mean square and the number of the differences
 	for i := range series {
 		for j := i + 1; j < len(series); j++ {
-			p, n, square, sum := pair{i: i, j: j, differences: make([]float64, len(series[i]))}, 0.0, 0.0, 0.0
-			common := func(each func(round int, d float64)) {
-				for round, a := range series[i] {
-					if d := a - series[j][round]; !math.IsNaN(d) {
-						each(round, d)
-					}
+			p := pair{i: i, j: j, differences: make([]float64, len(series[i]))}
+			var rounds []int // those that both have
+			sum, square := 0.0, 0.0
+			for round, a := range series[i] {
+				if d := a - series[j][round]; !math.IsNaN(d) {
+					rounds, p.differences[round], sum = append(rounds, round), d, sum+d
 				}
 			}
-			common(func(_ int, d float64) { n, sum = n+1, sum+d })
-			common(func(round int, d float64) {
-				d -= (1 - 1/inflation) * sum / n
-				p.differences[round], square = d, square+d*d
-			})
-			if math.Ldexp(1, 1-int(n)) <= alpha {
-				pairs, squares, counts = append(pairs, p), append(squares, square/n), append(counts, n)
+			n := float64(len(rounds))
+			if math.Ldexp(1, 1-len(rounds)) > alpha {
+				continue
 			}
+			for _, round := range rounds {
+				p.differences[round] -= (1 - 1/inflation) * sum / n
+				square += p.differences[round] * p.differences[round]
+			}
+			pairs, squares, counts = append(pairs, p), append(squares, square/n), append(counts, n)
 		}
 	}
 	middle := Median(squares)

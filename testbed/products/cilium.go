@@ -31,14 +31,11 @@ const (
 )
 
 var cilium = source{
-	name:   "cilium",
-	files:  ciliumFiles,
-	images: ciliumImages,
+	name:    "cilium",
+	files:   ciliumFiles,
+	images:  ciliumImages,
+	network: "05-cilium.conflist",
 	cleanup: `
-# kubelet has the network of dead sandboxes taken down again, each minute. Without its
-# agent the plugin waits, and then writes below /run/cilium: no new ones, and the end of those.
-rm -f /opt/cni/bin/cilium-cni
-for try in $(seq 60); do pgrep -x cilium-cni >/dev/null || break; sleep 1; done
 for device in cilium_vxlan cilium_host cilium_net $(ip -o link show type veth | awk -F': ' '{print $2}' | cut -d@ -f1 | grep '^lxc'); do
 	ip link delete $device 2>/dev/null
 done
@@ -51,8 +48,8 @@ done
 ipset list -name 2>/dev/null | grep '^cilium_' | while read -r set; do ipset destroy "$set"; done
 rm -rf /sys/fs/bpf/cilium /sys/fs/bpf/tc /sys/fs/bpf/xdp
 umount /run/cilium/cgroupv2 2>/dev/null
-rm -rf /run/cilium /var/run/cilium /etc/cni/net.d/05-cilium.conflist /var/lib/cilium
-rm -f /etc/sysctl.d/99-zzz-override_cilium.conf
+rm -rf /run/cilium /var/run/cilium /var/lib/cilium
+rm -f /opt/cni/bin/cilium-cni /etc/sysctl.d/99-zzz-override_cilium.conf
 `,
 	kinds: ".cilium.io",
 	products: []product{

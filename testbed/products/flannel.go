@@ -28,15 +28,16 @@ const (
 )
 
 var flannel = source{
-	name:   "flannel",
-	files:  flannelFiles,
-	images: flannelImages,
+	name:    "flannel",
+	files:   flannelFiles,
+	images:  flannelImages,
+	network: "10-flannel.conflist",
 	cleanup: `
 for device in flannel.1 cni0; do ip link delete $device 2>/dev/null; done
 drop_chains FLANNEL-
 nft delete table ip flannel-ipv4 2>/dev/null
 nft delete table ip6 flannel-ipv6 2>/dev/null
-rm -rf /run/flannel /etc/cni/net.d/10-flannel.conflist /opt/cni/bin/flannel /var/lib/cni/flannel /var/lib/cni/networks/cbr0
+rm -rf /run/flannel /opt/cni/bin/flannel /var/lib/cni/flannel /var/lib/cni/networks/cbr0
 `,
 	products: []product{flannelProduct("vxlan"), flannelProduct("host-gw")},
 }

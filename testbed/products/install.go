@@ -117,7 +117,7 @@ func Uninstall(ctx context.Context, b *bed.Bed, name string, log logf) error {
 	}
 	var errs []error
 	for _, n := range b.Nodes() {
-		_, err := onNode(ctx, b, n.Name, cleanupFunctions+s.cleanup+cleanupRoutes(podPrefix(b)))
+		_, err := onNode(ctx, b, n.Name, cleanupFunctions+"end_network "+s.network+"\n"+s.cleanup+cleanupRoutes(podPrefix(b)))
 		errs = append(errs, err)
 	}
 	if !p.kubeProxy {
@@ -128,6 +128,13 @@ func Uninstall(ctx context.Context, b *bed.Bed, name string, log logf) error {
 
 // cleanupFunctions are what the products' own scripts call.
 const cleanupFunctions = `
+# kubelet has the network of dead sandboxes taken down again, each minute, and plugins then
+# write their files anew: without a configuration containerd calls none, and those that run end.
+end_network() {
+	rm -f /etc/cni/net.d/$1
+	sleep 1 # containerd watches the folder
+	for try in $(seq 60); do pgrep -x 'cilium-cni|flannel|bridge|host-local' >/dev/null || break; sleep 1; done
+}
 drop_chains() { # drops all chains whose names begin so, and the rules that lead there
 	for iptables in iptables ip6tables; do
 		$iptables-save 2>/dev/null | grep -q -- "$1" || continue

@@ -25,10 +25,11 @@ var kubeRouterModule = module{
 const kubeRouterImage = "docker.io/cloudnativelabs/kube-router"
 
 var kubeRouter = source{
-	name:   "kube-router",
-	files:  kubeRouterFiles,
-	images: kubeRouterImages,
-	image:  kubeRouterImage + ":" + kubeRouterModule.version,
+	name:    "kube-router",
+	files:   kubeRouterFiles,
+	images:  kubeRouterImages,
+	image:   kubeRouterImage + ":" + kubeRouterModule.version,
+	network: "10-kuberouter.conflist",
 	cleanup: `
 for table in filter nat mangle; do
 	iptables-save -t $table | grep -q 'KUBE-ROUTER-\|KUBE-POD-FW-\|KUBE-NWPLCY-\|kube-bridge\|kube-router-\|allow outbound node port' || continue
@@ -44,7 +45,7 @@ for try in 1 2 3 4 5; do
 	ipset list -name 2>/dev/null | grep -q kube-router- || break
 	sleep 1
 done
-rm -rf /etc/cni/net.d/10-kuberouter.conflist /var/lib/kube-router /var/lib/cni/networks/mynet
+rm -rf /var/lib/kube-router /var/lib/cni/networks/mynet
 `,
 	products: []product{{
 		name:      "kuberouter",

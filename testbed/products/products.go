@@ -43,6 +43,7 @@ type source struct {
 	files    func(context.Context) (published, error)
 	images   func(context.Context, logf) ([]string, error) // tarballs
 	image    string                                        // the published name that its image has here; empty: localhost/…
+	network  string                                        // its configuration's name in /etc/cni/net.d
 	cleanup  string                                        // shell script: takes from a node what the product leaves there
 	kinds    string                                        // the API groups of kinds that the product makes itself end so
 	products []product
