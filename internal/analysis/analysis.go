@@ -48,6 +48,7 @@ type Report struct {
 
 	Capabilities   []Capability    `json:"-"`
 	Recommendation *Recommendation `json:"-"` // nil where nothing can be scored
+	Advice         []Advice        `json:"-"` // by scenario, in the order of listings
 
 	// Measured are the contenders, underlays and steps with samples, valid or not, of
 	// the run itself without its parts; Round is 0.

@@ -1,5 +1,7 @@
 package analysis
 
+import "slices"
+
 // This file declares the types of a recommendation; package recommend makes it.
 
 // RecommendSchema names the version of the JSON form of a Recommendation.
@@ -37,6 +39,22 @@ type Recommendation struct {
 	// part of the run, which can't be ranked with these. Their Lost and Unknown are
 	// empty: this Recommendation's lists name all contenders.
 	Apart []Recommendation `json:"apart,omitempty"`
+}
+
+// Advice is the choice for a usual case, a scenario.
+type Advice struct {
+	Scenario, Summary string
+	Run               string          // flags of `cnibench run` that measure what it goes by
+	Chief             []string        // the criteria of its greatest weight
+	Recommendation    *Recommendation // by its needs and weights; nil where nothing can be scored
+}
+
+// Measured says that the run has figures of one of the chief criteria or more: without, the
+// choice says nothing of the case.
+func (a *Advice) Measured() bool {
+	return a.Recommendation != nil && slices.ContainsFunc(append([]Recommendation{*a.Recommendation}, a.Recommendation.Apart...), func(list Recommendation) bool {
+		return slices.ContainsFunc(a.Chief, func(c string) bool { return !slices.Contains(list.Ignored, c) })
+	})
 }
 
 // Firmness says how sure the first place is.

@@ -56,7 +56,7 @@ var layers = []layer{
 		why: "costs are made from the evidence alone",
 	},
 	{
-		pkg: "internal/analysis/recommend", only: room(), never: []string{"os/...", "net/..."}, calls: clock,
+		pkg: "internal/analysis/recommend", only: room("internal/nearest", "internal/strictyaml"), never: []string{"os/...", "net/..."}, calls: clock,
 		why: "a choice is made from the evidence alone",
 	},
 	{

@@ -218,6 +218,12 @@ func TestRecommendCommand(t *testing.T) {
 		{"recommend RUN --weight latency=2,memory=1", 4, "", "latency and memory do not count, though they were given weight"},
 		{"recommend RUN --weight latency=2,capacity=1", 0, "latency does not count, though", "latency does not count, though"},
 		{"recommend UNPAIRED", 0, "over all pairs of rounds", ""},
+		{"recommend RUN --scenario encryption", 0, "needed: encryption", ""},
+		{"recommend RUN --scenario encryption --need arm64", 0, "needed: arm64, encryption", ""},
+		{"recommend RUN --scenario small-nodes", 4, "", "no figures of memory to judge small-nodes by; measure them: cnibench run --suite throughput --arena kube"},
+		{"recommend RUN --scenario tail-latensy", 2, "", `did you mean "tail-latency"`},
+		{"list scenarios", 0, "memory=2", ""},
+		{"list scenarios --json", 0, `"name": "small-nodes"`, ""},
 		{"recommend RUN --format md", 0, "| 1 | calico-noencap |", ""},
 		{"recommend RUN --format json", 0, `"schema": "cnibench/recommend/1"`, ""},
 		{"recommend ALONE", 4, "", "beside the baseline host"},
@@ -229,6 +235,27 @@ func TestRecommendCommand(t *testing.T) {
 		{"__complete recommend RUN --need policy,key", 0, "policy,key-rotation", ""},
 	} {
 		c.check(t, dirs)
+	}
+}
+
+// What measures a scenario's figures is a command line of `cnibench run`.
+func TestScenariosRun(t *testing.T) {
+	all, err := recommend.Scenarios()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cat, err := run.LoadCatalogue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		c := newRunCmd()
+		if err := c.ParseFlags(strings.Fields(s.Run)); err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+		}
+		if _, err := cat.Suite(c.Flag("suite").Value.String()); err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+		}
 	}
 }
 

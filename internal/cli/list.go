@@ -27,6 +27,7 @@ var listings = []listing{
 	{"contenders", []string{"Contender", "Product", "Pods", "Transport", "Overhead", "Policy", "Encryption", "Lab"}, listContenders},
 	{"suites", []string{"Suite", "Steps", "Rounds", "Duration", "Summary"}, listSuites},
 	{"studies", []string{"Study", "By", "Suite", "Contenders", "Summary"}, listStudies},
+	{"scenarios", []string{"Scenario", "Needs", "Weights", "Summary"}, listScenarios},
 	{"workloads", []string{"Workload", "Parameters", "Programs", "Summary"}, listWorkloads},
 	{"metrics", []string{"Metric", "Unit", "Better", "Meaning"}, listMetrics},
 	{"checks", []string{"Check", "Question"}, listChecks},

@@ -24,8 +24,8 @@ import (
 
 // recommendFlags is the command line of `cnibench recommend`.
 type recommendFlags struct {
-	needs, weights []string
-	format, output string
+	needs, weights           []string
+	scenario, format, output string
 }
 
 func newRecommendCmd() *cobra.Command {
@@ -36,6 +36,7 @@ func newRecommendCmd() *cobra.Command {
 		Long:  recommendHelp(),
 		Example: `  cnibench recommend cnibench-run-20260102-030405 --need policy,arm64
   cnibench recommend cnibench-run-20260102-030405 --need encryption --weight latency=2,cpu=0.5
+  cnibench recommend cnibench-run-20260102-030405 --scenario tail-latency
   cnibench recommend cnibench-run-20260102-030405 --format json | jq '.ranked[0]'`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
@@ -43,6 +44,7 @@ func newRecommendCmd() *cobra.Command {
 	fl := c.Flags()
 	fl.StringSliceVar(&f.needs, "need", nil, "`needs` that rule a contender out, listed above")
 	fl.StringSliceVar(&f.weights, "weight", nil, "`CRITERION=NUMBER`,… in place of the weights above; 0 leaves a criterion out")
+	fl.StringVar(&f.scenario, "scenario", "", "the needs and weights of a usual case, by its `NAME` in cnibench list scenarios; --need and --weight change them")
 	fl.StringVar(&f.format, "format", string(report.Text), "one of "+cmdutil.JoinOr(report.RecommendFormats()))
 	fl.StringVarP(&f.output, "output", "o", "", "write to `FILE` instead of standard output")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(report.RecommendFormats(), cobra.ShellCompDirectiveNoFileComp))
@@ -126,6 +128,17 @@ func (f *recommendFlags) run(c *cobra.Command, dir string) error {
 	if err != nil {
 		return err
 	}
+	var scenario *recommend.Scenario
+	if f.scenario != "" {
+		all, err := recommend.Scenarios()
+		if err != nil {
+			return err
+		}
+		if scenario, err = nearest.Find("scenario", f.scenario, all, func(s *recommend.Scenario) string { return s.Name }); err != nil {
+			return err
+		}
+		wish = scenario.Wish(wish)
+	}
 	rec, err := result.Load(dir)
 	if err != nil {
 		return err
@@ -138,10 +151,15 @@ func (f *recommendFlags) run(c *cobra.Command, dir string) error {
 	if part != nil {
 		r = assemble.MergeRecommendation(r, recommend.Choose(part, wish), run.PartDir, &part.Run.Plan)
 	}
+	if scenario != nil {
+		if advice := scenario.Advice(r); !advice.Measured() {
+			return exit.With(exit.Gate, fmt.Errorf("%s: no figures of %s to judge %s by; measure them: cnibench run %s", dir, analysis.AndList(advice.Chief), f.scenario, advice.Run))
+		}
+	}
 	if r == nil {
 		return exit.With(exit.Gate, fmt.Errorf("%s: nothing to score by: no contender has a valid figure of the weighted criteria beside the baseline %s; `cnibench report %s` says why", dir, rec.Run.Baseline, dir))
 	}
-	if f.inVain(wish.Weights, r) {
+	if inVain(wish.Weights, r) {
 		return exit.With(exit.Gate, fmt.Errorf("%s: %s; leave --weight out, or measure with suites that have: %s", dir, report.IgnoredText(r), suitesOf(r.Ignored)))
 	}
 	if s := report.IgnoredText(r); s != "" {
@@ -170,9 +188,12 @@ func suitesOf(names []string) string {
 }
 
 // inVain says that no criterion that was given weight has figures in any list.
-func (f *recommendFlags) inVain(weights []analysis.Weight, r *analysis.Recommendation) bool {
-	asked := slices.DeleteFunc(slices.Clone(weights), func(w analysis.Weight) bool { return w.Weight == 0 })
-	return len(asked) > 0 && !slices.ContainsFunc(append([]analysis.Recommendation{*r}, r.Apart...), func(list analysis.Recommendation) bool {
-		return slices.ContainsFunc(asked, func(w analysis.Weight) bool { return !slices.Contains(list.Ignored, w.Criterion) })
-	})
+func inVain(weights []analysis.Weight, r *analysis.Recommendation) bool {
+	a := analysis.Advice{Recommendation: r}
+	for _, w := range weights {
+		if w.Weight > 0 {
+			a.Chief = append(a.Chief, w.Criterion)
+		}
+	}
+	return len(a.Chief) > 0 && !a.Measured()
 }

@@ -18,6 +18,7 @@ type choice struct {
 	Lost, Unknown    []layout.Losses
 	Notes, Legend    []string
 	Decision         *decision
+	Scenarios        []advised
 
 	Needs  []string   // columns of the matrix
 	Matrix []matrixed // rows
@@ -65,6 +66,9 @@ type matrixed struct {
 	Cells     []ability
 }
 
+// advised is the advice for a scenario.
+type advised struct{ Scenario, Summary, Text string }
+
 // ability is a capability in words: "", where nothing is known.
 type ability struct {
 	Text, Detail string
@@ -93,6 +97,9 @@ func (v *sheet) choice() *choice {
 	c := &choice{}
 	colors := v.colors()
 	c.matrix(v.Capabilities, colors)
+	for _, a := range v.Advice {
+		c.Scenarios = append(c.Scenarios, advised{a.Scenario, a.Summary, layout.AdviceText(&a)})
+	}
 	rec := v.Recommendation
 	if rec == nil {
 		return c

@@ -89,6 +89,10 @@ func full() *analysis.Report {
 	rec.Lost = []analysis.Loss{{Contender: "flannel-vxlan", Need: "policy", Reason: "it enforces no NetworkPolicy", Source: "catalogue"}}
 	rec.Unknown = []analysis.Loss{{Contender: "cilium", Reason: "it was not measured"}}
 	r.Recommendation = rec
+	r.Advice = []analysis.Advice{
+		{Scenario: "tail-latency", Summary: "the slowest of a hundred requests", Run: "--suite latency", Chief: []string{"tail"}, Recommendation: rec},
+		{Scenario: "small-nodes", Summary: "little memory for the network", Run: "--suite throughput --arena kube", Chief: []string{"memory"}},
+	}
 	r.Published = []analysis.PublishedFigure{{
 		Contender: "flannel-vxlan", Kernel: "6.18.0", Underlay: "switch", Step: "dts", Metric: "goodput", Better: "higher",
 		Ours: analysis.Comparison{Ratio: 0.55, CI: &analysis.Interval{0.54, 0.56}}, Ratio: 0.62, Study: "A study, 2024", Table: "table 1", Name: "flannel", Read: "table",

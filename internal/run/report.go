@@ -149,6 +149,7 @@ func advise(r *analysis.Report, rec *result.Record) {
 	wish := recommend.Wish{Catalogue: Capabilities(cat.Contenders)}
 	r.Capabilities = recommend.Capabilities(rec, wish.Catalogue)
 	r.Recommendation = recommend.Choose(rec, wish)
+	r.Advice, _ = recommend.Advise(rec, wish) // a test reads the scenarios of this version
 }
 
 // Capabilities are what the catalogue says of each need.

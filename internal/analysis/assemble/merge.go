@@ -33,6 +33,13 @@ func Merge(whole, part *analysis.Report, dir string) *analysis.Report {
 	}
 	m.Capabilities = mergeCapabilities(whole.Capabilities, part.Capabilities, &whole.Plan)
 	m.Recommendation = MergeRecommendation(whole.Recommendation, part.Recommendation, dir, &part.Plan)
+	m.Advice = analysis.Changed(whole.Advice, func(a *analysis.Advice) {
+		for _, p := range part.Advice {
+			if p.Scenario == a.Scenario {
+				a.Recommendation = MergeRecommendation(a.Recommendation, p.Recommendation, dir, &part.Plan)
+			}
+		}
+	})
 	return &m
 }
 

@@ -91,3 +91,18 @@ func TestMergeRecommendation(t *testing.T) {
 		t.Error("neither gives one")
 	}
 }
+
+// What the part measured joins the advice of its scenario.
+func TestMergeAdvice(t *testing.T) {
+	of := func(r *analysis.Recommendation) *analysis.Report {
+		return &analysis.Report{Advice: []analysis.Advice{{Scenario: "x", Chief: []string{"cpu"}, Recommendation: r}}}
+	}
+	part := of(&analysis.Recommendation{Ranked: []analysis.Choice{{Contender: "wg"}}})
+	got := assemble.Merge(of(nil), part, "microvm").Advice
+	if len(got) != 1 || !got[0].Measured() || got[0].Recommendation.Part != "microvm" {
+		t.Errorf("%+v", got)
+	}
+	if got := assemble.Merge(part, of(nil), "microvm").Advice; len(got) != 1 || !got[0].Measured() {
+		t.Errorf("%+v", got)
+	}
+}

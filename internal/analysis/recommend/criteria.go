@@ -23,27 +23,54 @@ type Criterion struct {
 func Criteria() []Criterion {
 	return []Criterion{
 		// Where the CPU is the limit, goodput and CPU per Gbit/s are one figure twice.
-		{Name: "capacity", Help: "goodput of TCP and its CPU per Gbit/s, together", Weight: 1, Suite: "quick, throughput", takes: func(e *analysis.Evidence, at analysis.Place) bool {
-			return (at.Metric == result.Goodput || at.Metric == result.CPUPerGbit) && !e.Datagrams(at)
-		}},
-		{Name: "latency", Help: "median and p99, together: of network time, else of latency", Weight: 1, Suite: "quick, latency, rr", takes: func(e *analysis.Evidence, at analysis.Place) bool {
-			row := at.Row()
-			if at.Metric == result.LatencyMean {
-				return !e.HasMetric(at, result.LatencyP50)
-			}
-			return (row.Percent == 50 || row.Percent == 99) && row.Clock == rankedClock(e, at)
-		}},
-		{Name: "cpu", Help: "CPU by request, at a load that is the same for all", Weight: 1, Suite: "quick, latency, rr", takes: func(e *analysis.Evidence, at analysis.Place) bool {
-			return at.Metric == result.CPUPerRequest && !e.HasMetric(at, result.CPUPerGbit)
-		}},
+		{Name: "capacity", Help: "goodput of TCP and its CPU per Gbit/s, together", Weight: 1, Suite: "quick, throughput", takes: isCapacity},
+		{Name: "latency", Help: "median and p99, together: of network time, else of latency", Weight: 1, Suite: "quick, latency, rr", takes: isLatency},
+		{Name: "cpu", Help: "CPU by request, at a load that is the same for all", Weight: 1, Suite: "quick, latency, rr", takes: isCPU},
 		{Name: "memory", Help: "memory of idle nodes", Weight: 0.5, Suite: "throughput (on a cluster)", takes: func(e *analysis.Evidence, at analysis.Place) bool {
 			return at.Metric == result.MemoryUsed && !analysis.SharedMemory(e.Run.Arena) && e.HasMetric(at, result.MemoryOverhead)
 		}},
 		{Name: "setup-time", Help: "time until the first pods reach each other", Suite: "any", takes: func(_ *analysis.Evidence, at analysis.Place) bool {
 			return at.Metric == result.SetupTime
 		}},
+		{Name: "tail", Help: "p99 and p99.9, together: of network time, else of latency", Suite: "latency", takes: func(e *analysis.Evidence, at analysis.Place) bool {
+			return at.Row().Percent >= 99 && at.Row().Clock == rankedClock(e, at)
+		}},
+		{Name: "services", Help: "capacity, latency and cpu of traffic through a Service, at the largest number of Services of the run", Suite: "services", takes: func(e *analysis.Evidence, at analysis.Place) bool {
+			return amongMostServices(e, at.Step) && (isCapacity(e, at) || isLatency(e, at) || isCPU(e, at))
+		}},
 		{Name: "stability", Help: "how little the figures above differ between rounds", Suite: "any, with more rounds"},
 	}
+}
+
+func isCapacity(e *analysis.Evidence, at analysis.Place) bool {
+	return (at.Metric == result.Goodput || at.Metric == result.CPUPerGbit) && !e.Datagrams(at)
+}
+
+func isLatency(e *analysis.Evidence, at analysis.Place) bool {
+	row := at.Row()
+	if at.Metric == result.LatencyMean {
+		return !e.HasMetric(at, result.LatencyP50)
+	}
+	return (row.Percent == 50 || row.Percent == 99) && row.Clock == rankedClock(e, at)
+}
+
+func isCPU(e *analysis.Evidence, at analysis.Place) bool {
+	return at.Metric == result.CPUPerRequest && !e.HasMetric(at, result.CPUPerGbit)
+}
+
+// amongMostServices says that the step goes through a Service, among as many others as any
+// step of the run.
+func amongMostServices(e *analysis.Evidence, step string) bool {
+	most, own := 0, -1
+	for _, s := range e.Run.Plan.Steps {
+		if e.Paths[s.ID] == "service" {
+			most = max(most, s.Services)
+			if s.ID == step {
+				own = s.Services
+			}
+		}
+	}
+	return own == most
 }
 
 // CriterionNames are the names of Criteria.

@@ -251,7 +251,7 @@ func TestRecommendIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var needs, criteria strings.Builder
+	var needs, criteria, scenarios strings.Builder
 	needs.WriteString("\n| need | a contender has it when it |\n|---|---|\n")
 	for _, n := range recommend.Needs() {
 		fmt.Fprintf(&needs, "| `%s` | %s |\n", n.Name, n.Help)
@@ -260,8 +260,16 @@ func TestRecommendIsDocumented(t *testing.T) {
 	for _, c := range recommend.Criteria() {
 		fmt.Fprintf(&criteria, "| `%s` | %g | %s | %s |\n", c.Name, c.Weight, c.Help, c.Suite)
 	}
+	scenarios.WriteString("\n| scenario | what counts | needs | weights | measured by `cnibench run` with |\n|---|---|---|---|---|\n")
+	all, err := recommend.Scenarios()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		fmt.Fprintf(&scenarios, "| `%s` | %s | %s | %s | `%s` |\n", s.Name, s.Summary, strings.Join(append(s.Needs, "none")[:max(1, len(s.Needs))], ", "), s.WeightsText(), s.Run)
+	}
 	want := string(page)
-	for name, table := range map[string]string{"needs": needs.String(), "criteria": criteria.String()} {
+	for name, table := range map[string]string{"needs": needs.String(), "criteria": criteria.String(), "scenarios": scenarios.String()} {
 		before, rest, ok := strings.Cut(want, "<!-- "+name+" -->\n")
 		_, after, end := strings.Cut(rest, "<!-- /"+name+" -->")
 		if !ok || !end {

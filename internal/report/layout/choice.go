@@ -87,6 +87,20 @@ func Asked(r *analysis.Recommendation) string {
 	return strings.Join(needs, ", ")
 }
 
+// AdviceText is the advice for a scenario in a sentence: the choice, else what to run.
+func AdviceText(a *analysis.Advice) string {
+	r := a.Recommendation
+	switch {
+	case !a.Measured():
+		return "no figures of " + analysis.AndList(a.Chief) + " in this run; to measure them: cnibench run " + a.Run
+	case len(r.Ranked) == 0 && len(r.Apart) == 0:
+		return FirmnessText(r) + "; to measure others: cnibench run " + a.Run
+	case len(r.Ignored) > 0:
+		return FirmnessText(r) + "; without " + analysis.AndList(r.Ignored) + ", of which the run has no figures"
+	}
+	return FirmnessText(r)
+}
+
 // Losses are contenders that are out for want of one need, or for one reason.
 type Losses struct {
 	Need       string

@@ -1,0 +1,116 @@
+package recommend
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/strictyaml"
+)
+
+// Scenario is a usual case to choose for: needs and weights under a name.
+type Scenario struct {
+	Name    string             `yaml:"name" json:"name"`
+	Summary string             `yaml:"summary" json:"summary"`
+	Needs   []string           `yaml:"needs,omitempty" json:"needs,omitempty"`
+	Weights map[string]float64 `yaml:"weights" json:"weights"` // of all criteria; absent is 0
+	Run     string             `yaml:"run" json:"run"`         // flags of `cnibench run` that measure it
+}
+
+//go:embed scenarios.yaml
+var scenarios []byte
+
+// Scenarios lists the cases of scenarios.yaml, in its order.
+func Scenarios() ([]*Scenario, error) { return readScenarios(scenarios) }
+
+func readScenarios(text []byte) ([]*Scenario, error) {
+	const file = "internal/analysis/recommend/scenarios.yaml"
+	var list struct {
+		Scenarios []*Scenario `yaml:"scenarios"`
+	}
+	if err := strictyaml.Decode(file, bytes.NewReader(text), &list); err != nil {
+		return nil, err
+	}
+	for _, s := range list.Scenarios {
+		if err := s.check(); err != nil {
+			return nil, fmt.Errorf("%s: scenario %q: %w", file, s.Name, err)
+		}
+	}
+	return list.Scenarios, nil
+}
+
+func (s *Scenario) check() error {
+	if s.Name == "" || s.Summary == "" || s.Run == "" {
+		return fmt.Errorf("name, summary and run must be given")
+	}
+	for _, need := range s.Needs {
+		if !slices.Contains(NeedNames(), need) {
+			return nearest.Unknown("need", need, NeedNames())
+		}
+	}
+	for name, weight := range s.Weights {
+		if !slices.Contains(CriterionNames(), name) {
+			return nearest.Unknown("criterion", name, CriterionNames())
+		}
+		if !(weight > 0 && weight <= 1000) {
+			return fmt.Errorf("weight of %s: want a number above 0, at most 1000", name)
+		}
+	}
+	if len(s.Weights) == 0 {
+		return fmt.Errorf("no weights")
+	}
+	return nil
+}
+
+// WeightsText is the weights as --weight takes them, in the order of the criteria.
+func (s *Scenario) WeightsText() string {
+	var words []string
+	for _, name := range CriterionNames() {
+		if weight := s.Weights[name]; weight > 0 {
+			words = append(words, fmt.Sprintf("%s=%g", name, weight))
+		}
+	}
+	return strings.Join(words, ",")
+}
+
+// Wish is the wish with the scenario's needs on top and its weights below: those of the
+// wish replace them.
+func (s *Scenario) Wish(wish Wish) Wish {
+	wish.Needs = slices.Concat(s.Needs, wish.Needs)
+	var weights []analysis.Weight
+	for _, name := range CriterionNames() {
+		weights = append(weights, analysis.Weight{Criterion: name, Weight: s.Weights[name]})
+	}
+	wish.Weights = append(weights, wish.Weights...)
+	return wish
+}
+
+// Advice is the choice r, made by the scenario's wish, as its advice.
+func (s *Scenario) Advice(r *analysis.Recommendation) analysis.Advice {
+	a := analysis.Advice{Scenario: s.Name, Summary: s.Summary, Run: s.Run, Recommendation: r}
+	most := 0.0
+	for _, weight := range s.Weights {
+		most = max(most, weight)
+	}
+	for _, name := range CriterionNames() {
+		if s.Weights[name] == most {
+			a.Chief = append(a.Chief, name)
+		}
+	}
+	return a
+}
+
+// Advise is the advice for every scenario.
+func Advise(rec *result.Record, wish Wish) ([]analysis.Advice, error) {
+	list, err := Scenarios()
+	var advice []analysis.Advice
+	for _, s := range list {
+		advice = append(advice, s.Advice(Choose(rec, s.Wish(wish))))
+	}
+	return advice, err
+}
