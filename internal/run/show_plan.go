@@ -27,7 +27,17 @@ func (j *Job) WritePlan(w io.Writer) error {
 	for range p.Steps {
 		load += seconds(p.Duration) + seconds(p.Warmup)
 	}
-	load *= time.Duration(p.Rounds * len(names))
+	load *= time.Duration(len(names))
+	least := load * time.Duration(min(p.Rounds, leastRounds(f)))
+	load *= time.Duration(p.Rounds)
+	beside := " of load, and set-up, checks and pauses on top"
+	switch most := seconds(p.MaxTime); {
+	case most == 0 || load <= most:
+	case least > most:
+		load = least
+	default:
+		load, beside = most, ", with set-up, checks and pauses"
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Nothing has been made. This is what `cnibench run` would do.\n\nSuite       %s, arena %s, %s\n", p.Suite, f.Arena, roundsText(&p))
 	fmt.Fprintf(&b, "Contenders  %s\n", wrapped(strings.Join(names, ", ")))
@@ -39,7 +49,7 @@ func (j *Job) WritePlan(w io.Writer) error {
 		fmt.Fprintf(&b, "            of which those run that this kernel has the pieces for: cnibench probe\n")
 		most = "at most "
 	}
-	fmt.Fprintf(&b, "Time        %s%s of load, and set-up, checks and pauses on top\n", most, load.Round(time.Second))
+	fmt.Fprintf(&b, "Time        %s%s%s\n", most, load.Round(time.Second), beside)
 	fmt.Fprintf(&b, "Results     %s\n\nSteps, each %s after a lead-in of %s:\n", f.Out, seconds(p.Duration), seconds(p.Warmup))
 	for _, s := range p.Steps {
 		fmt.Fprintf(&b, "  %-16s %s; peak load: %s\n", s.ID, s.Summary, j.peak(s))

@@ -55,12 +55,20 @@ func newStopping(f *Request, p *result.Plan, so *soFar, say func(string)) *stopp
 	if f.Given["until"] {
 		s.until, _ = unit.ParsePercent(f.Until)
 	}
-	s.least = SelfTestRounds
+	s.least = leastRounds(f)
 	if f.Given["max-time"] {
-		s.most, s.least = f.MaxTime, 0
+		s.most = f.MaxTime
 	}
 	s.last = s.begun
 	return s
+}
+
+// leastRounds is how many rounds a run takes, however short its time.
+func leastRounds(f *Request) int {
+	if f.Given["max-time"] {
+		return 1
+	}
+	return SelfTestRounds
 }
 
 // enough says whether the run ends after that round.
