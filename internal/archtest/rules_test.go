@@ -48,7 +48,7 @@ var layers = []layer{
 		why: "the same run gives the same analysis everywhere: no disk, no network, no clock; the rooms beside it build on it and it knows none of them",
 	},
 	{
-		pkg: "internal/analysis/findings", only: room(), never: []string{"os/...", "net/..."}, calls: clock,
+		pkg: "internal/analysis/findings", only: room("internal/strictyaml"), never: []string{"os/...", "net/..."}, calls: clock,
 		why: "findings are made from the evidence alone",
 	},
 	{
@@ -144,7 +144,7 @@ var layers = []layer{
 		why: "an import is a function of the files: no network, no clock, no arena",
 	},
 	{
-		pkg: "internal/check", only: []string{"std", "libs", "internal/agent", "internal/arena", "internal/contender", "internal/nearest", "internal/result", "internal/sysmon", "internal/unit"}, never: []string{"os/..."},
+		pkg: "internal/check", only: []string{"std", "libs", "internal/agent", "internal/arena", "internal/contender", "internal/nearest", "internal/result", "internal/strictyaml", "internal/sysmon", "internal/unit"}, never: []string{"os/..."},
 		why: "a check sees a network only through arena.Arena and agents, so that it serves every arena",
 	},
 	{

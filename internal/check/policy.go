@@ -14,7 +14,7 @@ import (
 )
 
 // policy tries NetworkPolicies on pods that are clients and servers to each
-// other: for each of the table in policy_cases.go it proves that all of its
+// other: for each of the table in policy_cases.yaml it proves that all of its
 // connections pass without any policy, applies it, asks every connection
 // several times, compares what passes with what policy_eval.go says, and
 // deletes it. policy_trial.go is how one is carried out, policy_judge.go how it
@@ -173,11 +173,13 @@ func (r *Result) note(c Case) {
 	r.set(r.key(c.Name), string(c.Verdict)+": "+c.Text)
 }
 
-// placed returns the namespaces with every pod on a node that exists.
+// placed returns a copy of the namespaces with every pod on a node that exists.
 func placed(list []arena.SandboxNamespace, nodes int) []arena.SandboxNamespace {
-	for _, ns := range list {
-		for i := range ns.Pods {
-			ns.Pods[i].Node %= max(1, nodes)
+	list = slices.Clone(list)
+	for i, ns := range list {
+		list[i].Pods = slices.Clone(ns.Pods)
+		for k := range ns.Pods {
+			list[i].Pods[k].Node %= max(1, nodes)
 		}
 	}
 	return list

@@ -12,6 +12,19 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 )
 
+// Selectors that many policies have.
+const (
+	everyone   = `podSelector: {}`
+	theServer  = `podSelector: {matchLabels: {run: server}}`
+	theClient  = `podSelector: {matchLabels: {run: client}}`
+	authClient = `podSelector: {matchLabels: {run: authorized-client}}`
+	authServer = `podSelector: {matchLabels: {run: authorized-server}}`
+	farAway    = `namespaceSelector: {matchLabels: {team: far}}`
+	anywhere   = `namespaceSelector: {}`
+	inOnly     = `policyTypes: [Ingress]`
+	outOnly    = `policyTypes: [Egress]`
+)
+
 // smallWorld has the addresses 10.0.NAMESPACE.POD and fd00::NAMESPACE:POD.
 func smallWorld() (world, map[string][]netip.Addr) {
 	w := world{namespaces: map[string]map[string]string{}, pods: map[string]worldPod{}}

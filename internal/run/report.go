@@ -128,7 +128,7 @@ func addParts(dir string, r *analysis.Report, opt analysis.Options) *analysis.Re
 	rec, err := LoadPart(dir)
 	switch {
 	case err != nil:
-		r.Findings = append(r.Findings, findings.PartUnreadable.Finding(fmt.Sprintf("the part of the run under another kernel can't be read: %v", err)))
+		r.Findings = append(r.Findings, findings.PartUnreadable(fmt.Sprintf("the part of the run under another kernel can't be read: %v", err)))
 		return r
 	case rec == nil:
 		return r

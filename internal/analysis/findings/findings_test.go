@@ -274,7 +274,7 @@ func TestEveryVerdictIsExplained(t *testing.T) {
 	}
 	for _, code := range append(verdict.Codes(), result.NotFinite) {
 		if !known[code] {
-			t.Errorf("reason code %s is not in reasons.go", code)
+			t.Errorf("reason code %s is not in findings.yaml", code)
 		}
 	}
 }

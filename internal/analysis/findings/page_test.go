@@ -76,7 +76,7 @@ func everyCode(t *testing.T) []findings.Kind {
 
 const docsHead = `# Findings
 
-<!-- Written by go test ./internal/analysis/findings -update from findings.go and reasons.go. -->
+<!-- Written by go test ./internal/analysis/findings -update from findings.yaml. -->
 
 For whoever reads a report and meets a warning: look its code up here. After that you know
 whether the figures still hold, and what to do next.
