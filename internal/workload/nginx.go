@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -41,6 +42,11 @@ type NginxSetup struct {
 	File        bool // the response is in Dir/pageFile
 }
 
+// nginxConf is the configuration with words in capitals where NginxConfig puts values.
+//
+//go:embed nginx.conf
+var nginxConf string
+
 // NginxConfig returns the whole configuration of an nginx that answers every request with
 // the same bytes. nginx writes only into Dir, so that it needs no rights elsewhere. Without
 // File, the response is in the configuration itself: nginx would open a file for every
@@ -79,38 +85,7 @@ func NginxConfig(n NginxSetup) (string, error) {
 		"DIR", n.Dir, "LISTEN", n.Listen.String(), "WORKERS", strconv.Itoa(n.Workers), "AFFINITY", affinity,
 		"CONNECTIONS", strconv.Itoa(n.Connections+64), // a worker may get all connections, and needs a few for itself
 		"PAD", pad, "CONTENT", content,
-	).Replace(`daemon off;
-# A user namespace may map one user only, so that the workers cannot become another.
-user root;
-worker_processes WORKERS;
-AFFINITY
-pid "DIR/nginx.pid";
-error_log stderr warn;
-events {
-    worker_connections CONNECTIONS;
-}
-http {
-    access_log off;
-    server_tokens off;
-    sendfile on;
-    tcp_nopush on;
-    default_type text/plain;
-    keepalive_requests 1000000000;
-    keepalive_timeout 1h;
-    client_body_temp_path "DIR/nginx-body";
-    proxy_temp_path "DIR/nginx-proxy";
-    fastcgi_temp_path "DIR/nginx-fastcgi";
-    uwsgi_temp_path "DIR/nginx-uwsgi";
-    scgi_temp_path "DIR/nginx-scgi";
-    server {
-        listen LISTEN backlog=4096;
-        location / {
-            add_header X-Pad "PAD";
-            CONTENT
-        }
-    }
-}
-`), nil
+	).Replace(nginxConf), nil
 }
 
 // httpServer starts the server that the session's parameters ask for. It does not wait

@@ -3,6 +3,7 @@
 package ovs
 
 import (
+	_ "embed"
 	"fmt"
 	"net"
 	"net/netip"
@@ -118,61 +119,16 @@ func antreaGatewayMAC(n *wire.Node) net.HardwareAddr {
 // pkg/agent/openflow/pod_connectivity_test.go, ingressClassifierFlows and
 // skipPolicyRuleCheckFlows of network_policy.go, externalFlows of pipeline.go;
 // flows that hand packets to the agent are left out, for there is none).
-const antreaBase = `
-table=PipelineRootClassifier,priority=200,arp,actions=goto_table:ARPSpoofGuard
-table=PipelineRootClassifier,priority=200,ip,actions=goto_table:Classifier
-table=ARPSpoofGuard,priority=200,arp,in_port=2,arp_spa={gw},arp_sha={gwmac},actions=goto_table:ARPResponder
-table=ARPResponder,priority=190,arp,actions=NORMAL
-table=Classifier,priority=210,ip,in_port=2,nw_src={gw},actions=set_field:0x2/0xf->reg0,goto_table:SpoofGuard
-table=Classifier,priority=200,in_port=2,actions=set_field:0x2/0xf->reg0,set_field:0x8000000/0x8000000->reg4,goto_table:SpoofGuard
-table=SpoofGuard,priority=200,ip,in_port=2,actions=goto_table:UnSNAT
-table=ConntrackZone,priority=200,ip,actions=ct(table=ConntrackState,zone=65520,nat)
-table=ConntrackState,priority=200,ct_state=+inv+trk,ip,actions=drop
-table=ConntrackState,priority=190,ct_state=-new+trk,ct_mark=0x0/0x10,ip,actions=goto_table:AntreaPolicyEgressRule
-table=AntreaPolicyEgressRule,priority=64990,ct_state=-new+est,ip,actions=goto_table:EgressMetric
-table=AntreaPolicyEgressRule,priority=64990,ct_state=-new+rel,ip,actions=goto_table:EgressMetric
-table=L3Forwarding,priority=210,ip,nw_dst={gw},actions=set_field:{gwmac}->eth_dst,set_field:0x20/0xf0->reg0,goto_table:L3DecTTL
-table=L3Forwarding,priority=210,ct_state=+rpl+trk,ct_mark=0x2/0xf,ip,actions=set_field:{gwmac}->eth_dst,set_field:0x20/0xf0->reg0,goto_table:L3DecTTL
-table=L3Forwarding,priority=200,ip,reg0=0x0/0x200,nw_dst={pods},actions=goto_table:L2ForwardingCalc
-table=L3Forwarding,priority=190,ct_state=-rpl+trk,ip,reg0=0x3/0xf,reg4=0x0/0x100000,actions=goto_table:EgressMark
-table=L3Forwarding,priority=190,ct_state=-rpl+trk,ip,reg0=0x1/0xf,actions=set_field:{gwmac}->eth_dst,goto_table:EgressMark
-table=L3Forwarding,priority=0,actions=set_field:0x20/0xf0->reg0,goto_table:L2ForwardingCalc
-table=EgressMark,priority=210,ip,nw_dst={node},actions=set_field:0x20/0xf0->reg0,goto_table:L2ForwardingCalc
-table=EgressMark,priority=190,ct_state=+new+trk,ip,reg0=0x1/0xf,actions=drop
-table=EgressMark,priority=0,actions=set_field:0x20/0xf0->reg0,goto_table:L2ForwardingCalc
-table=L3DecTTL,priority=210,ip,reg0=0x2/0xf,actions=goto_table:SNATMark
-table=L3DecTTL,priority=200,ip,actions=dec_ttl,goto_table:SNATMark
-table=L2ForwardingCalc,priority=200,dl_dst={gwmac},actions=set_field:0x2->reg1,set_field:0x200000/0x600000->reg0,goto_table:IngressSecurityClassifier
-table=IngressSecurityClassifier,priority=210,pkt_mark=0x80000000/0x80000000,ct_state=-rpl+trk,ip,actions=goto_table:ConntrackCommit
-table=IngressSecurityClassifier,priority=200,reg0=0x20/0xf0,actions=goto_table:IngressMetric
-table=IngressSecurityClassifier,priority=200,reg0=0x10/0xf0,actions=goto_table:IngressMetric
-table=IngressSecurityClassifier,priority=200,reg0=0x40/0xf0,actions=goto_table:IngressMetric
-table=IngressSecurityClassifier,priority=200,ct_mark=0x40/0x40,actions=goto_table:ConntrackCommit
-table=AntreaPolicyIngressRule,priority=64990,ct_state=-new+est,ip,actions=goto_table:IngressMetric
-table=AntreaPolicyIngressRule,priority=64990,ct_state=-new+rel,ip,actions=goto_table:IngressMetric
-table=ConntrackCommit,priority=200,ct_state=+new+trk-snat,ct_mark=0x0/0x10,ip,actions=ct(commit,table=Output,zone=65520,exec(move:NXM_NX_REG0[0..3]->NXM_NX_CT_MARK[0..3]))
-table=Output,priority=200,reg0=0x200000/0x600000,actions=output:NXM_NX_REG1[]
-`
+//
+//go:embed antrea.flows
+var antreaBase string
 
 // antreaProxyBase is AntreaProxy's part of every bridge, without Services
 // (serviceInitFlows of pkg/agent/openflow/service_test.go; the flow that has
 // the agent refuse Services without endpoints is left out).
-const antreaProxyBase = `
-table=UnSNAT,priority=200,ip,nw_dst=169.254.0.253,actions=ct(table=ConntrackZone,zone=65521,nat)
-table=UnSNAT,priority=200,ip,nw_dst={gw},actions=ct(table=ConntrackZone,zone=65521,nat)
-table=ConntrackState,priority=190,ct_state=-new+trk,ct_mark=0x10/0x10,ip,actions=set_field:0x200/0x200->reg0,goto_table:AntreaPolicyEgressRule
-table=PreRoutingClassifier,priority=200,ip,actions=resubmit:SessionAffinity,resubmit:ServiceLB
-table=SessionAffinity,priority=0,actions=set_field:0x10000/0x70000->reg4
-table=EndpointDNAT,priority=190,reg4=0x20000/0x70000,actions=set_field:0x10000/0x70000->reg4,resubmit:ServiceLB
-table=L3Forwarding,priority=190,ct_mark=0x10/0x10,reg0=0x202/0x20f,actions=set_field:{gwmac}->eth_dst,set_field:0x20/0xf0->reg0,goto_table:L3DecTTL
-table=SNATMark,priority=200,ct_state=+new+trk,ip,reg0=0x22/0xff,actions=ct(commit,table=SNAT,zone=65520,exec(set_field:0x20/0x20->ct_mark,set_field:0x40/0x40->ct_mark))
-table=SNATMark,priority=200,ct_state=+new+trk,ip,reg0=0x12/0xff,reg4=0x200000/0x2200000,actions=ct(commit,table=SNAT,zone=65520,exec(set_field:0x20/0x20->ct_mark))
-table=SNAT,priority=200,ct_state=+new+trk,ct_mark=0x40/0x40,ip,reg0=0x2/0xf,actions=ct(commit,table=L2ForwardingCalc,zone=65521,nat(src=169.254.0.253),exec(set_field:0x10/0x10->ct_mark,set_field:0x40/0x40->ct_mark))
-table=SNAT,priority=200,ct_state=+new+trk,ct_mark=0x40/0x40,ip,reg0=0x3/0xf,actions=ct(commit,table=L2ForwardingCalc,zone=65521,nat(src={gw}),exec(set_field:0x10/0x10->ct_mark,set_field:0x40/0x40->ct_mark))
-table=SNAT,priority=190,ct_state=+new+trk,ct_mark=0x20/0x20,ip,reg0=0x2/0xf,actions=ct(commit,table=L2ForwardingCalc,zone=65521,nat(src={gw}),exec(set_field:0x10/0x10->ct_mark))
-table=SNAT,priority=200,ct_state=-new-rpl+trk,ct_mark=0x20/0x20,ip,actions=ct(table=L2ForwardingCalc,zone=65521,nat)
-table=Output,priority=210,ct_mark=0x40/0x40,actions=IN_PORT
-`
+//
+//go:embed antrea_proxy.flows
+var antreaProxyBase string
 
 // antreaPodFlows are those of a pod (Test_client_InstallPodFlows of
 // pkg/agent/openflow/client_test.go).

@@ -5,6 +5,7 @@ package service
 import (
 	"bytes"
 	"crypto/sha256"
+	_ "embed"
 	"encoding/base32"
 	"fmt"
 	"maps"
@@ -25,49 +26,15 @@ const manyEndpoints = 1000
 
 // iptablesJumps are the chains that packets are sent through, the first rule
 // of their hooks, in the order in which kube-proxy inserts them.
-const iptablesJumps = `*filter
-:KUBE-EXTERNAL-SERVICES - [0:0]
-:KUBE-NODEPORTS - [0:0]
-:KUBE-SERVICES - [0:0]
-:KUBE-FORWARD - [0:0]
-:KUBE-PROXY-FIREWALL - [0:0]
-:KUBE-FIREWALL - [0:0]
--I INPUT -m conntrack --ctstate NEW -m comment --comment "kubernetes externally-visible service portals" -j KUBE-EXTERNAL-SERVICES
--I FORWARD -m conntrack --ctstate NEW -m comment --comment "kubernetes externally-visible service portals" -j KUBE-EXTERNAL-SERVICES
--I INPUT -m comment --comment "kubernetes health check service ports" -j KUBE-NODEPORTS
--I FORWARD -m conntrack --ctstate NEW -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
--I OUTPUT -m conntrack --ctstate NEW -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
--I FORWARD -m comment --comment "kubernetes forwarding rules" -j KUBE-FORWARD
--I INPUT -m conntrack --ctstate NEW -m comment --comment "kubernetes load balancer firewall" -j KUBE-PROXY-FIREWALL
--I OUTPUT -m conntrack --ctstate NEW -m comment --comment "kubernetes load balancer firewall" -j KUBE-PROXY-FIREWALL
--I FORWARD -m conntrack --ctstate NEW -m comment --comment "kubernetes load balancer firewall" -j KUBE-PROXY-FIREWALL
--I INPUT -j KUBE-FIREWALL
--I OUTPUT -j KUBE-FIREWALL
-COMMIT
-*nat
-:KUBE-SERVICES - [0:0]
-:KUBE-POSTROUTING - [0:0]
--I OUTPUT -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
--I PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
--I POSTROUTING -m comment --comment "kubernetes postrouting rules" -j KUBE-POSTROUTING
-COMMIT
-`
+//
+//go:embed kube_proxy_jumps.iptables
+var iptablesJumps string
 
 // iptablesFilter is the filter table without its jumps. No Service here lacks
 // endpoints, so KUBE-SERVICES is empty.
-const iptablesFilter = `*filter
-:KUBE-SERVICES - [0:0]
-:KUBE-EXTERNAL-SERVICES - [0:0]
-:KUBE-FORWARD - [0:0]
-:KUBE-NODEPORTS - [0:0]
-:KUBE-PROXY-FIREWALL - [0:0]
-:KUBE-FIREWALL - [0:0]
--A KUBE-FIREWALL -m comment --comment "block incoming localnet connections" -d 127.0.0.0/8 ! -s 127.0.0.0/8 -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP
--A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP
--A KUBE-FORWARD -m comment --comment "kubernetes forwarding rules" -m mark --mark 0x4000/0x4000 -j ACCEPT
--A KUBE-FORWARD -m comment --comment "kubernetes forwarding conntrack rule" -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
-COMMIT
-`
+//
+//go:embed kube_proxy_filter.iptables
+var iptablesFilter string
 
 const natPreamble = `-A KUBE-POSTROUTING -m mark ! --mark 0x4000/0x4000 -j RETURN
 -A KUBE-POSTROUTING -j MARK --xor-mark 0x4000

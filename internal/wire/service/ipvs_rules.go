@@ -4,6 +4,7 @@ package service
 
 import (
 	"bytes"
+	_ "embed"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -66,27 +67,9 @@ create KUBE-IPVS-IPS hash:ip
 
 // kubeProxyIPVSJumps are the chains that packets are sent through
 // (iptablesJumpChain).
-const kubeProxyIPVSJumps = `*filter
-:KUBE-FORWARD - [0:0]
-:KUBE-NODE-PORT - [0:0]
-:KUBE-PROXY-FIREWALL - [0:0]
-:KUBE-IPVS-FILTER - [0:0]
-:KUBE-IPVS-OUT-FILTER - [0:0]
--I FORWARD -m comment --comment "kubernetes forwarding rules" -j KUBE-FORWARD
--I INPUT -m comment --comment "kubernetes health check rules" -j KUBE-NODE-PORT
--I INPUT -m comment --comment "kube-proxy firewall rules" -j KUBE-PROXY-FIREWALL
--I FORWARD -m comment --comment "kube-proxy firewall rules" -j KUBE-PROXY-FIREWALL
--I INPUT -m comment --comment "kubernetes ipvs access filter" -j KUBE-IPVS-FILTER
--I OUTPUT -m comment --comment "kubernetes ipvs access filter" -j KUBE-IPVS-OUT-FILTER
-COMMIT
-*nat
-:KUBE-SERVICES - [0:0]
-:KUBE-POSTROUTING - [0:0]
--I OUTPUT -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
--I PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
--I POSTROUTING -m comment --comment "kubernetes postrouting rules" -j KUBE-POSTROUTING
-COMMIT
-`
+//
+//go:embed kube_proxy_ipvs_jumps.iptables
+var kubeProxyIPVSJumps string
 
 // kubeProxyIPVSChains returns the chains as every change writes them anew, with
 // the rules of those sets that are not empty (writeIptablesRules).
