@@ -304,13 +304,13 @@ func TestFindMax(t *testing.T) {
 	_, addr := startServer(t, serve.Config{})
 	cfg := Config{Target: addr, Exchange: HTTP{}, Connections: 8, Duration: 300 * time.Millisecond, Begin: func() { t.Error("Begin of a search") }}
 	best, res, probes, err := FindMax(context.Background(), cfg, time.Second)
-	last := probes[len(probes)-1]
+	confirmed := slices.ContainsFunc(probes, func(p Probe) bool { return p.Passed && p.AskedRate == best && p.Rate == res.Rate() })
 	// On a busy machine no rate may do.
-	if (err == nil) != (best > 0) || last.Passed != (err == nil) || err == nil && (last.AskedRate != best || res.Latency.TotalCount() != res.Planned) {
+	if (err == nil) != (best > 0) || confirmed != (err == nil) || err == nil && (res.Rate() < leastAchieved*best || res.Latency.TotalCount() != res.Planned) {
 		t.Errorf("best %v of probes %+v, error %v", best, probes, err)
 	}
-	if probes[0].AskedRate != 0 || last.Rate < leastAchieved*best {
-		t.Errorf("best %v of probes %+v", best, probes)
+	if probes[0].AskedRate != 0 {
+		t.Errorf("the search begins at %v/s", probes[0].AskedRate)
 	}
 	// Not even light is that fast.
 	best, _, probes, err = FindMax(context.Background(), cfg, time.Nanosecond)

@@ -23,6 +23,8 @@ const (
 	raises        = 6    // how often at most the upper end of the search is raised
 	bisections    = 7    // at most
 	closeEnough   = 0.02 // width of the search, as a share of its upper end, at which bisection stops
+	returns       = 3    // how often at most the search begins again above its end
+	looksAbove    = 4    // tries at the rate above the end, before it counts as too high
 	confirmations = 10   // at most, each at a rate a tenth lower
 	leastAchieved = 0.95 // share of the asked rate: below it a backlog grows, which a high bound and the drain would hide
 )
@@ -32,10 +34,11 @@ const (
 // window, and 99 % of the plan by the end of the drain. It bisects in probes of a fifth
 // of cfg.Duration, at least a second. The search begins at the rate of a closed loop, and
 // goes above that rate if it passes. A rate that fails is tried a second time, in case
-// something disturbed the machine. The rate that is found is confirmed by a run of the
-// whole cfg.Duration; FindMax returns that run's result, the rate and all probes. It
-// ignores cfg's Rate, Ramp, Steps, Begin, End and Log. Errors: those of Run, and that no
-// rate passes.
+// something disturbed the machine. The rate that is found is confirmed both ways: it
+// passes a run of the whole cfg.Duration, and the rate above fails several of them;
+// otherwise the search goes on from that rate. FindMax returns the result of the run that
+// confirmed the rate, the rate and all probes. It ignores cfg's Rate, Ramp, Steps, Begin,
+// End and Log. Errors: those of Run, and that no rate passes.
 func FindMax(ctx context.Context, cfg Config, bound time.Duration) (best float64, res *Result, probes []Probe, err error) {
 	if bound <= 0 {
 		return 0, nil, nil, wrong("a bound of %v for the 99th percentile; it must be above 0", bound)
@@ -62,9 +65,16 @@ func FindMax(ctx context.Context, cfg Config, bound time.Duration) (best float64
 	if res.Rate() == 0 {
 		return 0, res, probes, errors.New("load: the closed loop that begins the search had no response within its window; is the server overloaded?")
 	}
+	var confirmed *Result // of the highest rate so far that was confirmed
 	best, err = search(res.Rate(),
 		func(rate float64) (bool, error) { return try(short, rate) },
-		func(rate float64) (bool, error) { return try(cfg, rate) })
+		func(rate float64) (bool, error) {
+			passed, err := try(cfg, rate)
+			if passed {
+				confirmed = res
+			}
+			return passed, err
+		})
 	switch {
 	case err != nil:
 		return 0, nil, probes, err
@@ -73,35 +83,63 @@ func FindMax(ctx context.Context, cfg Config, bound time.Duration) (best float64
 		return 0, res, probes, fmt.Errorf("load: no rate down to %.0f/s kept the 99th percentile below %v: the last probe failed because %s; is the bound too low, or the machine busy?",
 			last.AskedRate, bound, last.Why)
 	}
-	return best, res, probes, nil
+	return best, confirmed, probes, nil
 }
 
-// search returns the highest rate that passes probe in one of two tries, and then
-// passes confirm; 0 if there is none. It begins near guess.
-func search(guess float64, probe, confirm func(rate float64) (bool, error)) (float64, error) {
-	passes := func(rate float64) (bool, error) {
-		passed, err := probe(rate)
-		if err == nil && !passed {
-			passed, err = probe(rate)
-		}
-		return passed, err
-	}
+// search returns the highest rate that passes probe and then confirm, each in one of two
+// tries; 0 if there is none. It begins near guess. Then it tries the rate above, which
+// failed, for longer than most disturbances last, and begins again there if it passes.
+func search(guess float64, probe, confirm func(rate float64) (bool, error)) (best float64, err error) {
 	low, high := 0.0, 0.95*guess
-	for n, factor := 0, 1.25; n <= raises; n, factor = n+1, factor*factor {
-		passed, err := passes(high)
-		if err != nil {
+	for again := 0; ; again++ {
+		if low, high, err = bracket(low, high, probe); err != nil {
 			return 0, err
+		}
+		found := 0.0
+		for rate, n := low, 0; rate > best && n < confirmations; rate, n = 0.9*rate, n+1 {
+			passed, err := oneOf(2, confirm, rate)
+			if err != nil {
+				return 0, err
+			}
+			if passed {
+				found = rate
+				break
+			}
+			high = rate
+		}
+		best = max(best, found)
+		if again == returns || best == 0 || high <= best {
+			return best, nil
+		}
+		passed, err := oneOf(looksAbove, confirm, high)
+		if err != nil || !passed {
+			return best, err
+		}
+		best, low, high = high, high, min(1.25*high, mostRate)
+	}
+}
+
+// bracket raises high until it fails, and then bisects. It returns the highest rate that
+// passed, at least low, and the lowest that failed; the two are equal if none failed.
+func bracket(low, high float64, probe func(rate float64) (bool, error)) (passing, failing float64, err error) {
+	for n, factor := 0, 1.25; n <= raises; n, factor = n+1, factor*factor {
+		passed, err := oneOf(2, probe, high)
+		if err != nil {
+			return 0, 0, err
 		}
 		if !passed {
 			break
 		}
-		low, high = high, min(high*factor, mostRate)
+		if low = high; n == raises || high == mostRate {
+			return low, low, nil
+		}
+		high = min(high*factor, mostRate)
 	}
 	for n := 0; n < bisections && high-low > closeEnough*high; n++ {
 		rate := (low + high) / 2
-		passed, err := passes(rate)
+		passed, err := oneOf(2, probe, rate)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		if passed {
 			low = rate
@@ -109,12 +147,15 @@ func search(guess float64, probe, confirm func(rate float64) (bool, error)) (flo
 			high = rate
 		}
 	}
-	for rate, n := low, 0; rate > 0 && n < confirmations; rate, n = 0.9*rate, n+1 {
-		if passed, err := confirm(rate); err != nil || passed {
-			return rate, err
-		}
+	return low, high, nil
+}
+
+// oneOf says whether one of so many tries passes at the rate.
+func oneOf(tries int, try func(rate float64) (bool, error), rate float64) (passed bool, err error) {
+	for n := 0; n < tries && err == nil && !passed; n++ {
+		passed, err = try(rate)
 	}
-	return 0, nil
+	return passed, err
 }
 
 // judgeProbe says whether a probe passed, or the first reason why not.

@@ -77,10 +77,12 @@ func (e engine) capacity(ctx context.Context, s *Session, brief bool) (float64, 
 	return rate, l.end(err)
 }
 
-// peak returns the median rate (1/s) of three closed loops.
+// looks is the number of closed loops of a brief look at the capacity.
+const looks = 12
+
+// peak looks at the highest rate (1/s) with closed loops.
 func (l *loader) peak() (float64, error) {
-	var rates []float64
-	for range 3 {
+	return reached(func() (float64, error) {
 		text, err := l.probe("--closed")
 		if err != nil {
 			return 0, err
@@ -89,13 +91,27 @@ func (l *loader) peak() (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		rates = append(rates, report.Rate)
+		return report.Rate, nil
+	})
+}
+
+// reached returns the highest rate that two of the looks reach. What disturbs a machine
+// makes it slower, for seconds at a time: a median would be of the machine or of what
+// disturbs it, whichever had more of the looks.
+func reached(look func() (rate float64, err error)) (float64, error) {
+	var rates []float64
+	for range looks {
+		rate, err := look()
+		if err != nil {
+			return 0, err
+		}
+		rates = append(rates, rate)
 	}
 	slices.Sort(rates)
-	if rates[1] <= 0 {
-		return 0, errors.New("the closed loop had no response; does the server run?")
+	if rate := rates[looks-2]; rate > 0 {
+		return rate, nil
 	}
-	return rates[1], nil
+	return 0, errors.New("the closed loop had no response; does the server run?")
 }
 
 // start starts the server.

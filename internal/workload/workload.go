@@ -29,7 +29,7 @@ type Workload interface {
 // rate that the machine sustains.
 type Calibrated interface {
 	// Capacity finds that rate (1/s) over the session's pair: by a search or, if brief, as
-	// the rate of short closed loops, which is near it and needs no search.
+	// the highest rate of short closed loops, which is near it and needs no search.
 	Capacity(ctx context.Context, s *Session, brief bool) (float64, error)
 }
 

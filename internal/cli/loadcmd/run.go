@@ -71,7 +71,9 @@ func (o *loadOptions) measure(ctx context.Context, cfg load.Config, target strin
 	if res == nil {
 		return nil, err
 	}
-	cfg.Rate = probes[len(probes)-1].AskedRate
+	if cfg.Rate = best; err != nil {
+		cfg.Rate = probes[len(probes)-1].AskedRate
+	}
 	report, wrong := res.Report(cfg, target, o.histograms)
 	if wrong != nil {
 		return nil, errors.Join(err, wrong)
