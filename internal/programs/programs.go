@@ -1,7 +1,7 @@
 // Package programs says which programs contenders, suites and developers' jobs
 // run, by name; package host says which package brings each. The package reads
 // the catalogue but knows no arena and measures nothing: scripts/setup compiles
-// it before anything else, in seconds. Next: pieces.go for the data.
+// it before anything else, in seconds. Next: pieces.yaml, the data.
 package programs
 
 import (
@@ -24,7 +24,7 @@ import (
 func Contender(c *contender.Contender) []string {
 	programs := slices.Clone(c.Requires.Programs)
 	for _, piece := range c.Lab.Pieces() {
-		programs = append(programs, pieces[piece.Use]...)
+		programs = append(programs, table().Pieces[piece.Use]...)
 	}
 	return unique(programs)
 }
@@ -122,30 +122,30 @@ func Run(suite string, ids []string) (List, error) {
 			l.add(c.ID, Contender(c)...)
 		}
 	}
-	l.add("the record of the machine", machine...)
+	l.add("the record of the machine", table().Machine...)
 	if len(ids) == 0 {
-		l.add("guests", guest...)
+		l.add("guests", table().Guest...)
 	}
 	return l, nil
 }
 
 // Profile lists what one of Profiles wants.
 func Profile(name string) (List, error) {
-	if _, ok := profiles[name]; !ok {
+	p, ok := table().Profiles[name]
+	if !ok {
 		return nil, nearest.Unknown("profile", name, Profiles())
 	}
-	p := profiles[name]
 	var l List
-	if p.lab {
+	if p.Lab {
 		var err error
 		if l, err = Run("", nil); err != nil {
 			return nil, err
 		}
 	}
-	if p.lab && !p.guest {
-		l = slices.DeleteFunc(l, func(w Want) bool { return slices.Contains(guest, w.Program) })
+	if p.Lab && !p.Guest {
+		l = slices.DeleteFunc(l, func(w Want) bool { return slices.Contains(table().Guest, w.Program) })
 	}
-	l.add("make "+name, p.programs...)
+	l.add("make "+name, p.Programs...)
 	return l, nil
 }
 
@@ -180,7 +180,7 @@ func (l *List) suites(id string) error {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		for _, step := range s.Steps {
-			l.add("suite "+ids[i], workloads[step.Workload]...)
+			l.add("suite "+ids[i], Workload(step.Workload)...)
 		}
 	}
 	return nil

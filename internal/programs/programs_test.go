@@ -25,7 +25,7 @@ func TestWorkloadsHaveRows(t *testing.T) {
 	}
 	slices.Sort(names)
 	if diff := cmp.Diff(names, slices.Sorted(maps.Keys(programs.Workloads()))); diff != "" {
-		t.Errorf("workloads, and rows in pieces.go: %s", diff)
+		t.Errorf("workloads, and rows in pieces.yaml: %s", diff)
 	}
 }
 

@@ -59,7 +59,7 @@ func Lookup(version string) (Kernel, bool) {
 // fetch downloads the package of that version and unpacks it, which spares
 // the machine an installed kernel. It is whole or not there.
 func fetch(ctx context.Context, version string, log *slog.Logger) (Kernel, error) {
-	for _, tool := range programs.Fetch {
+	for _, tool := range programs.Fetch() {
 		if host.Have(tool) != nil {
 			return Kernel{}, &Unsupported{
 				Reason: fmt.Sprintf("no kernel %s here, and %s (package %s), which would get it, is missing", version, tool, host.Here().Package(tool)),

@@ -100,7 +100,7 @@ func TestPiecesHaveRows(t *testing.T) {
 	}
 	for _, name := range names {
 		if _, ok := programs.Piece(name); !ok {
-			t.Errorf("%s has no row in internal/programs/pieces.go", name)
+			t.Errorf("%s has no row in internal/programs/pieces.yaml", name)
 		}
 	}
 }
