@@ -2,9 +2,11 @@ package workload
 
 import (
 	"crypto/rand"
+	_ "embed"
 	"errors"
 	"path"
 	"strconv"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/arena"
 )
@@ -41,32 +43,17 @@ const (
 // ftpPasswords is the name of the file with the passwords that vsftpd accepts.
 const ftpPasswords = "ftp-passwords"
 
+// vsftpdConf is the configuration with words in capitals where vsftpdConfig puts values.
+//
+//go:embed vsftpd.conf
+var vsftpdConf string
+
 // vsftpdConfig returns the whole configuration. A login of an account would need the
 // machine's accounts and PAM files. The only login that vsftpd checks by itself is the
 // anonymous one with a list of passwords.
 func vsftpdConfig(m *transferDrive) string {
-	return `listen=YES
-background=NO
-listen_address=` + m.listen.Addr().String() + `
-listen_port=` + portText(m.listen) + `
-pasv_min_port=` + strconv.Itoa(ftpDataPort) + `
-pasv_max_port=` + strconv.Itoa(ftpDataPort+ftpDataPorts-1) + `
-local_enable=NO
-anonymous_enable=YES
-secure_email_list_enable=YES
-email_password_file=` + path.Join(m.server, ftpPasswords) + `
-anon_root=` + m.server + `
-anon_world_readable_only=NO
-# It changes to this account's home before it changes to anon_root; every
-# distribution has the account and the folder.
-ftp_username=daemon
-# A user namespace may map one user only, so that it cannot become another.
-run_as_launching_user=YES
-# Namespaces of its own and a list of system calls are not everywhere allowed.
-isolate=NO
-isolate_network=NO
-seccomp_sandbox=NO
-xferlog_enable=NO
-use_sendfile=YES
-`
+	return strings.NewReplacer(
+		"ADDRESS", m.listen.Addr().String(), "PORT", portText(m.listen), "DIR", m.server, "PASSWORDS", ftpPasswords,
+		"FIRST", strconv.Itoa(ftpDataPort), "LAST", strconv.Itoa(ftpDataPort+ftpDataPorts-1),
+	).Replace(vsftpdConf)
 }

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	_ "embed"
 	"net/netip"
 	"path"
 	"strings"
@@ -29,6 +30,11 @@ type fileServer struct {
 	tls      bool // with cert.pem and key.pem of the folder, TLS 1.3 only
 }
 
+// fileServerConf is the configuration with words in capitals where config puts values.
+//
+//go:embed nginx_file.conf
+var fileServerConf string
+
 // config returns the whole configuration. nginx writes only into the folder, so that it
 // needs no rights elsewhere.
 func (f fileServer) config() string {
@@ -45,33 +51,8 @@ func (f fileServer) config() string {
         ssl_session_cache off;
         ssl_session_tickets off;`
 	}
-	return strings.NewReplacer("DIR", f.dir).Replace(`daemon off;
-# A user namespace may map one user only, so that the workers cannot become another.
-user root;
-worker_processes 1;
-pid "DIR/nginx.pid";
-error_log stderr warn;
-events {}
-http {
-    access_log off;
-    server_tokens off;
-    default_type application/octet-stream;
-    gzip off;
-    sendfile ` + sendfile + `;
-    tcp_nopush on;
-    client_body_temp_path "DIR/nginx-body";
-    proxy_temp_path "DIR/nginx-proxy";
-    fastcgi_temp_path "DIR/nginx-fastcgi";
-    uwsgi_temp_path "DIR/nginx-uwsgi";
-    scgi_temp_path "DIR/nginx-scgi";
-    server {
-        listen ` + f.listen.String() + ssl + `;` + tls + `
-        location = /` + dataFile + ` {
-            root "DIR";
-        }
-    }
-}
-`)
+	text := strings.NewReplacer("SENDFILE", sendfile, "LISTEN", f.listen.String()+ssl, "TLS", tls, "FILE", dataFile).Replace(fileServerConf)
+	return strings.ReplaceAll(text, "DIR", f.dir)
 }
 
 // nginx writes the configuration and returns the command line of nginx.

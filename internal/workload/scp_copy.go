@@ -1,6 +1,7 @@
 package workload
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"path"
@@ -85,29 +86,14 @@ func (m *transferDrive) sshKeys() error {
 		m.secret(m.s.Server, path.Join(m.server, "authorized_keys"), public[1]+"\n"))
 }
 
+// sshdConf is the configuration with words in capitals where sshdConfig puts values.
+//
+//go:embed sshd.conf
+var sshdConf string
+
 // sshdConfig returns the whole configuration. It allows no passwords: they would be those of the machine's accounts.
 func sshdConfig(m *transferDrive) string {
-	return `ListenAddress ` + m.listen.String() + `
-HostKey ` + path.Join(m.server, "host_key") + `
-AuthorizedKeysFile ` + path.Join(m.server, "authorized_keys") + `
-PubkeyAuthentication yes
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-PermitRootLogin prohibit-password
-UsePAM no
-# The folders above the keys are not ours to judge.
-StrictModes no
-PidFile none
-PrintMotd no
-UseDNS no
-X11Forwarding no
-AllowTcpForwarding no
-AllowAgentForwarding no
-# Its default takes data down from where the CPU is; what is measured is the network.
-Compression no
-LogLevel ERROR
-Subsystem sftp internal-sftp
-`
+	return strings.NewReplacer("LISTEN", m.listen.String(), "DIR", m.server).Replace(sshdConf)
 }
 
 // sshServer is how sshd can run at the endpoint.
