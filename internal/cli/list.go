@@ -83,6 +83,7 @@ type contenderValue struct {
 	Transport    string             `json:"transport"`
 	Services     string             `json:"services"`
 	Overhead     int                `json:"overhead_bytes"`
+	MTU          string             `json:"mtu"`
 	Policy       contender.Policy   `json:"policy"`
 	Encryption   string             `json:"encryption"`
 	KeyRotation  bool               `json:"key_rotation"`
@@ -103,7 +104,7 @@ func listContenders(cat *run.Catalogue) ([][]string, any, error) {
 		f := c.Features
 		v := contenderValue{
 			ID: c.ID, Product: c.Product, Version: c.Version, Summary: c.Summary, Homepage: c.Homepage, Studies: c.Studies,
-			Attach: c.Datapath.Attach, Transport: c.Datapath.Transport, Services: c.Datapath.Services, Overhead: int(c.Datapath.Overhead),
+			Attach: c.Datapath.Attach, Transport: c.Datapath.Transport, Services: c.Datapath.Services, Overhead: int(c.Datapath.Overhead), MTU: c.Datapath.MTU,
 			Policy: f.Policy, Encryption: f.Encryption, KeyRotation: f.KeyRotation, NoKubeProxy: f.KubeProxyReplacement, IPv6: f.IPv6,
 			Arches: f.Architectures, Status: f.Status, Lab: c.Lab.None == "", Reason: c.Lab.None, Remedy: c.Lab.Remedy, Requirements: c.Requires,
 		}

@@ -22,6 +22,7 @@ var (
 	attachments   = []string{"none", "bridge", "ptp", "ptp+ebpf", "ipvlan", "macvlan", "veth+ebpf", "netkit+ebpf", "openvswitch", "vpp", "vrouter"}
 	transports    = []string{"none", "routes", "vpc-routes", "vxlan", "ipip", "geneve", "stt", "wireguard", "esp", "tun-udp", "vlan", "vpp", "mpls"}
 	services      = []string{"none", "kube-proxy", "kube-proxy+ebpf", "ipvs", "ebpf", "openvswitch", "openvswitch+kube-proxy", "ovn", "vpp", "vrouter"}
+	mtus          = []string{"auto", "manual", "unknown", "none"}
 	architectures = []string{"amd64", "arm64", "arm", "ppc64le", "riscv64", "s390x"}
 )
 
@@ -106,6 +107,8 @@ func (d Datapath) check(p *problems) {
 	case d.Overhead > 0 && d.Encapsulation == "":
 		p.add("datapath.encapsulation: say what takes the overhead")
 	}
+	p.oneOf("datapath.mtu", d.MTU, mtus)
+	p.want(d.MTU == "none" || d.MTUSource != "", "datapath.mtu-source: say how it is known who finds the MTU of pods")
 }
 
 // check requires the pieces of the lab form, or the reason why the contender has no lab

@@ -57,6 +57,10 @@ type Datapath struct {
 	// packet over IPv4; Source says where that figure comes from.
 	Overhead unit.Bytes `yaml:"overhead"`
 	Source   string     `yaml:"overhead-source,omitempty"`
+	// MTU is who finds the MTU of pods: auto, the product from the underlay; manual, whoever
+	// installs it, else a fixed value holds; unknown; none, no product gives pods their MTU.
+	MTU       string `yaml:"mtu"`
+	MTUSource string `yaml:"mtu-source,omitempty"` // where that comes from
 }
 
 // Requires is what must be there to run the contender at all.

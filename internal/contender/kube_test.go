@@ -61,7 +61,7 @@ func TestReadKube(t *testing.T) {
 
 func TestReadKubeErrors(t *testing.T) {
 	for _, tt := range []struct{ name, old, new, want string }{
-		{"unknown key", "  leftovers: {interfaces", "  leftovers: {interface", `contenders/x.yaml:36: unknown key "interface"; did you mean "interfaces"?`},
+		{"unknown key", "  leftovers: {interfaces", "  leftovers: {interface", `contenders/x.yaml:38: unknown key "interface"; did you mean "interfaces"?`},
 		{"steps and none", "kube:\n", "kube:\n  none: no\n", `contenders/x.yaml: kube: it has steps and kube.none; keep one`},
 		{"remedy without none", "kube:\n", "kube:\n  remedy: run y\n", `contenders/x.yaml: kube.remedy belongs to kube.none`},
 		{"not checked", "  checked: written\n", "", `contenders/x.yaml: kube.checked is missing`},

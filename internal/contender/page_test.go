@@ -37,16 +37,16 @@ func TestPages(t *testing.T) {
 
 func table(all []*contender.Contender) string {
 	var b strings.Builder
-	b.WriteString("| contender | product, version | attach | transport | services | overhead | encryption | policy | lab | cluster |\n")
-	b.WriteString("|---|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| contender | product, version | attach | transport | services | overhead | MTU | encryption | policy | lab | cluster |\n")
+	b.WriteString("|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, c := range all {
 		version := strings.TrimSpace(c.Product + " " + c.Version)
 		if c.Features.Status == "retired" {
 			version += " (retired)"
 		}
-		fmt.Fprintf(&b, "| [%s](contenders/%s) | %s | %s | %s | %s | %g | %s | %s | %s | %s |\n",
+		fmt.Fprintf(&b, "| [%s](contenders/%s) | %s | %s | %s | %s | %g | %s | %s | %s | %s | %s |\n",
 			c.ID, product{name: c.Product}.file(), version, c.Datapath.Attach, c.Datapath.Transport, c.Datapath.Services,
-			float64(c.Datapath.Overhead), encryption(c.Features), policy(c.Features.Policy), yesNo(c.Lab.None == ""), onCluster(c.Kube))
+			float64(c.Datapath.Overhead), c.Datapath.MTU, encryption(c.Features), policy(c.Features.Policy), yesNo(c.Lab.None == ""), onCluster(c.Kube))
 	}
 	return b.String()
 }

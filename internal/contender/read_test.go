@@ -30,6 +30,8 @@ datapath:
   encapsulation: VXLAN
   overhead: 50
   overhead-source: RFC 7348
+  mtu: auto
+  mtu-source: its page
 lab:
   attach: {use: bridge, with: {name: cni0, hairpin: true}}
   transport: {use: vxlan, with: {vni: 1}}
@@ -46,7 +48,7 @@ func TestRead(t *testing.T) {
 		Features: contender.Features{Encryption: "none", Architectures: []string{"amd64"}, Status: "active"},
 		Datapath: contender.Datapath{
 			Attach: "bridge", Transport: "vxlan", Services: "kube-proxy",
-			Encapsulation: "VXLAN", Overhead: 50, Source: "RFC 7348",
+			Encapsulation: "VXLAN", Overhead: 50, Source: "RFC 7348", MTU: "auto", MTUSource: "its page",
 		},
 		Lab: contender.Lab{
 			Attach:    &contender.Piece{Use: "bridge", Params: map[string]any{"name": "cni0", "hairpin": true}},
@@ -80,6 +82,8 @@ func TestReadErrors(t *testing.T) {
 		{"attach", "attach: bridge\n", "attach: brige\n", `contenders/x.yaml: unknown datapath.attach "brige"; did you mean "bridge"?`},
 		{"overhead without source", "  overhead-source: RFC 7348\n", "", `contenders/x.yaml: datapath.overhead-source: say where the overhead's figure comes from`},
 		{"overhead of nothing", "  encapsulation: VXLAN\n", "", `contenders/x.yaml: datapath.encapsulation: say what takes the overhead`},
+		{"no mtu", "  mtu: auto\n", "", `contenders/x.yaml: datapath.mtu is missing`},
+		{"mtu without source", "  mtu-source: its page\n", "", `contenders/x.yaml: datapath.mtu-source: say how it is known who finds the MTU of pods`},
 		{"negative overhead", "overhead: 50", "overhead: -1", `contenders/x.yaml: datapath.overhead: a size cannot be negative`},
 		{"overhead in words", "overhead: 50", "overhead: fifty", `contenders/x.yaml:14: "fifty" is not a number`},
 		{"underlay", "lab:\n", "requires: {underlay: swich}\nlab:\n", `contenders/x.yaml: unknown requires.underlay "swich"; did you mean "switch"?`},

@@ -175,6 +175,9 @@ func Capabilities(list []*contender.Contender) []analysis.Capability {
 		for _, arch := range []string{"arm64", "ppc64le", "s390x"} {
 			yes(arch, slices.Contains(f.Architectures, arch))
 		}
+		if c.Datapath.MTU == "auto" || c.Datapath.MTU == "manual" {
+			yes("jumbo-auto", c.Datapath.MTU == "auto")
+		}
 		yes("observability", f.Observability != "")
 		yes(analysis.Active, f.Status != "retired")
 		yes(analysis.Whole, c.Product != "kernel")

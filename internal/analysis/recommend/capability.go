@@ -41,7 +41,7 @@ func Needs() []Need {
 		{Name: "ppc64le", Help: "runs on ppc64le"},
 		{Name: "s390x", Help: "runs on s390x"},
 		{Name: "observability", Help: "shows what flows, or exports metrics of it"},
-		{Name: "jumbo-auto", Help: "finds a large MTU of the underlay by itself (known from `check mtu` only)", check: "mtu"},
+		{Name: "jumbo-auto", Help: "finds the MTU of the underlay by itself, a large one too", check: "mtu"},
 		{Name: "low-memory", Help: "uses at most " + lowMemory.String() + " more on an idle node than the baseline (measured; needs real nodes and an idle step)"},
 		{Name: analysis.Active, Help: "is maintained; always asked for", assumed: true},
 		{Name: analysis.Whole, Help: "is a product for clusters, no bare datapath of the kernel; always asked for", assumed: true},
