@@ -22,7 +22,7 @@ func flagGroups() []flagGroup {
 	return []flagGroup{
 		{"What", "", []string{
 			"study", "scale", "suite", "step", "steps", "set", "contenders", "contender", "baseline", "profile", "sysctl", "machine", "nic",
-			"arena", "nodes", "mtu", "line-rate", "services", "rates", "max-rate", "check", "case", "hold", "packages", "cache", "force", "plan", "config",
+			"arena", "nodes", "mtu", "line-rate", "services", "rates", "rates-from", "max-rate", "check", "case", "hold", "packages", "cache", "force", "plan", "config",
 		}},
 		{"How long", "", []string{"rounds", "until", "max-time", "duration", "warmup", "slice", "seed"}},
 		{"Lab (--arena auto, lab or microvm)", "lab: ", nil},

@@ -71,6 +71,7 @@ compares the two; their part of the run is in DIR/microvm. --arena lab leaves th
 	fl.StringVar(&f.Out, "out", "", "run `directory` to write (default: cnibench-run-TIME)")
 	fl.StringVar(&f.Resume, "resume", "", "go on with the interrupted run in `DIR`; finished samples are not repeated")
 	fl.StringVar(&f.Rates, "rates", f.Rates, "rates of ladders: auto (shares of what the machine sustains) or given (the study's)")
+	fl.StringVar(&f.RatesFrom, "rates-from", "", "take the rates that the run in `DIR` found, in place of shares of what the machine sustains now, so that the two can be compared")
 	fl.StringVar(&f.MaxRate, "max-rate", "", "the most payload that a step sends, in `bit/s`, e.g. 500M; steps that can't be held to it are left out (default: none; in a cluster with --line-rate 80% of that for bulk steps; 0: none)")
 	fl.BoolVar(&f.Keep, "keep", false, "lab: keep the last contender up until Ctrl-C, for cnibench enter; contenders that need a guest are left out")
 	fl.StringVar(&f.Checks, "check", "", "`checks` to carry out on every contender before the first round, kept with the run: mtu,encryption or all; see cnibench list checks")

@@ -73,6 +73,8 @@ type Plan struct {
 	// Capacity is the highest rate that the baseline sustained, by workload
 	// and parameters, where a step's rate was given as a share of it (1/s).
 	Capacity map[string]float64 `json:"capacity,omitempty"`
+	// RatesFrom is the id of the earlier run that Capacity and the rates were taken from.
+	RatesFrom string `json:"rates_from,omitempty"`
 	// Unpaired says that samples of one round were not taken beside each other,
 	// so that rounds of the same number are no pairs: nothing that the contenders
 	// share in a round cancels in their ratio. Imported runs are so.

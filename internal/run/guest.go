@@ -207,7 +207,7 @@ func (j *Job) partPlan() error {
 		return exit.Usage("the run %s left nothing to another kernel", f.PartOf)
 	}
 	j.Plan = plan
-	j.Plan.Contenders, j.Plan.Gaps, j.Plan.Capacity, j.Plan.Settings = nil, nil, nil, f.Settings()
+	j.Plan.Contenders, j.Plan.Gaps, j.Plan.Capacity, j.Plan.RatesFrom, j.Plan.Settings = nil, nil, nil, "", f.Settings()
 	if len(plan.Capacity) > 0 {
 		f.Suite, f.Steps = plan.Suite, nil
 		suite, err := f.suite(j.Catalogue)

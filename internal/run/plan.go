@@ -30,18 +30,23 @@ func (j *Job) newPlan() error {
 	if err != nil {
 		return err
 	}
-	if f.Given[maxRateFlag] && !f.Given["rates"] { // the search for a share takes the network to its limit
+	if f.Given[maxRateFlag] && !f.Given["rates"] && f.RatesFrom == "" { // the search for a share takes the network to its limit
 		f.Rates = suite.RatesGiven
 	}
 	steps, err := s.Expand(f.Rates, f.Services)
 	if err != nil {
 		return exit.With(exit.WrongUsage, err)
 	}
-	if steps, err = f.capped(steps); err != nil {
+	taken := result.Plan{Steps: steps}
+	if err := f.takeRates(&taken); err != nil {
 		return err
 	}
-	j.asked.SuiteText = f.SuiteText // the process that carries the run out may not see the file
+	if steps, err = f.capped(taken.Steps); err != nil {
+		return err
+	}
+	j.asked.SuiteText, j.asked.Earlier = f.SuiteText, f.Earlier // the process that carries the run out may not see the files
 	j.Plan = result.Plan{
+		Capacity: taken.Capacity, RatesFrom: taken.RatesFrom,
 		Suite: s.ID, Rounds: s.Rounds, Seed: f.Seed, Steps: steps, Settings: f.Settings(),
 		Duration: unit.Seconds(s.Duration.Seconds()), Warmup: unit.Seconds(s.Warmup.Seconds()),
 		Slice: unit.Seconds(f.Slice.Seconds()),

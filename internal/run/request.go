@@ -38,8 +38,10 @@ type Request struct {
 	Seed                     uint64
 	Out, Resume              string
 	Rates                    string
-	MaxRate                  string   // the most that a step may send, "500M"; "0" is no limit, "" the arena's
-	uncapped                 []string // steps that MaxRate leaves out, each with the reason
+	RatesFrom                string       // the run directory whose rates are taken in place of shares; "" for none
+	Earlier                  *result.Plan // of that run, once it was read: steps, capacities and its name
+	MaxRate                  string       // the most that a step may send, "500M"; "0" is no limit, "" the arena's
+	uncapped                 []string     // steps that MaxRate leaves out, each with the reason
 	Keep                     bool
 	Baseline, Checks         string
 
@@ -93,6 +95,9 @@ func (f *Request) Check() error {
 	if f.Rates != "auto" && f.Rates != "given" {
 		return exit.Usage("--rates %q: want auto or given", f.Rates)
 	}
+	if f.RatesFrom != "" && f.Rates != suite.RatesAuto {
+		return exit.Usage("--rates-from and --rates %s exclude each other; leave one of them out", f.Rates)
+	}
 	if f.Until != "" {
 		if _, err := unit.ParsePercent(f.Until); err != nil {
 			return exit.Usage("--until: %v", err)
@@ -131,7 +136,7 @@ func (f *Request) Check() error {
 }
 
 // planFlags are in the plan of every run and can't change on resume.
-var planFlags = []string{"study", "scale", "suite", "steps", "set", "contenders", "check", "rounds", "duration", "warmup", "slice", "seed", "out", "rates", maxRateFlag, "baseline", "services"}
+var planFlags = []string{"study", "scale", "suite", "steps", "set", "contenders", "check", "rounds", "duration", "warmup", "slice", "seed", "out", "rates", "rates-from", maxRateFlag, "baseline", "services"}
 
 // dir is the run directory; empty for a part, whose folder is inside another run's.
 func (f *Request) dir() string {

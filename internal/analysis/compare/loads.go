@@ -38,7 +38,7 @@ func (p *pairing) leaveOut() {
 			if a, b, differ := otherRate(p.old.Run, r, step.ID); differ {
 				p.leftOut[step.ID] = true
 				p.whyLeftOut = append(p.whyLeftOut, fmt.Sprintf("%s is not compared: the runs loaded it at %v/s and at %v/s, a share each of what the baseline reached then; "+
-					"--set %s.rate=%v, or --rates given, makes runs that can be compared", step.ID, a, b, step.ID, a))
+					"a run with --rates-from and the old run's directory, or runs with --rates given, can be compared", step.ID, a, b))
 				break
 			}
 		}
