@@ -74,8 +74,8 @@ func recommendHelp() string {
 	var b strings.Builder
 	b.WriteString(`Needs rule contenders out: by what a check of the run found, else by the
 catalogue. Those that are left are ordered by the weighted geometric mean of
-their measured ratios to the baseline; drawing the rounds anew many times shows
-how firm the order is. Contenders that meet the needs but were not measured are
+their measured ratios to the baseline; the first is tested against every other by
+the scores of the rounds. Contenders that meet the needs but were not measured are
 named as not known.
 
 Needs:
@@ -88,9 +88,9 @@ Needs:
 		fmt.Fprintf(&b, "  %-16s %-4g %s\n", c.Name, c.Weight, c.Help)
 	}
 	b.WriteString(`
-How firm: firm, the first came first in at least 95 % of the drawings; leaning,
-in at least 75 %; a toss-up, in less. A first place is shared by all within 2 % of
-the best; those that share it in at least 95 % are as good as each other.`)
+How firm: firm, the first is better than every other with p at most 5 %; leaning,
+with p at most 20 %; a toss-up, less sure than that; untested, fewer than six
+rounds. Those that differ by less than 2 % are as good as each other.`)
 	return b.String()
 }
 
