@@ -15,6 +15,8 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/cnibench/cnibench/internal/arena/kube/kubetest"
 	"github.com/cnibench/cnibench/internal/exit"
@@ -194,6 +196,39 @@ func TestKubeInterrupted(t *testing.T) {
 	want := "cnibench run --resume " + r.dir + " --kubeconfig=" + kubetest.Given(t).Kubeconfig
 	if code := r.ProcessState.ExitCode(); code != exit.Failed || !strings.Contains(r.stderr.String(), want) {
 		t.Errorf("exit code %d, want %d and %q: %s", code, exit.Failed, want, r.stderr.String())
+	}
+}
+
+// Two contexts, here of one cluster, are measured one after the other and compared.
+func TestKubeRunContexts(t *testing.T) {
+	leavesNothing(t)
+	config, err := clientcmd.LoadFromFile(kubetest.Given(t).Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	context := config.Contexts[config.CurrentContext]
+	config.Contexts = map[string]*clientcmdapi.Context{"old": context, "new": context}
+	config.CurrentContext = ""
+	both := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, both); err != nil {
+		t.Fatal(err)
+	}
+	r := kubeRun(t, slices.Concat(brief, []string{"--kubeconfig", both, "--context", "old,new", "--set", "http*.rate=500", "--rounds", "2"})...)
+	err = r.Run()
+	if code := r.ProcessState.ExitCode(); err != nil && code != exit.Gate { // a busy machine may have spoiled all samples
+		t.Fatalf("%v: %s", err, r.stderr.String())
+	}
+	for _, dir := range []string{r.dir + "-1", r.dir + "-2"} {
+		rec, loadErr := result.Load(dir)
+		if loadErr != nil {
+			t.Fatal(loadErr)
+		}
+		if n := len(steps(rec)); n != 8 {
+			t.Errorf("%s: %d samples, want 8: 2 contenders, 2 steps, 2 rounds", dir, n)
+		}
+	}
+	if want := "Context old (old) against context new (new)"; err == nil && (!strings.Contains(r.stdout.String(), want) || !strings.Contains(r.stdout.String(), "this-cluster")) {
+		t.Errorf("no comparison after %q:\n%s", want, r.stdout.String())
 	}
 }
 

@@ -49,6 +49,7 @@ compares the two; their part of the run is in DIR/microvm. --arena lab leaves th
   cnibench run --study 2016
   cnibench run --cni-conf mynet.conflist --contenders host,custom
   cnibench run --arena kube --image registry.example/cnibench:1.0
+  cnibench run --arena kube --context old,new --image registry.example/cnibench:1.0
   cnibench run --resume cnibench-run-20260102-030405`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return runRun(c, f) },
@@ -90,6 +91,7 @@ compares the two; their part of the run is in DIR/microvm. --arena lab leaves th
 	addConfig(c, &f.config)
 	f.addGuestFlags(c)
 	cmdutil.AddConnection(c, &f.Cluster)
+	contextHelp(c)
 	cmdutil.AddPods(c, &f.Cluster)
 	cmdutil.AddInstall(c, &f.Cluster)
 	completeRunFlags(c)
@@ -109,20 +111,30 @@ func runRun(c *cobra.Command, f *runFlags) error {
 			return err
 		}
 	}
-	if err := f.Check(); err != nil {
-		return err
-	}
-	job, err := f.Prepare()
+	clusters, err := f.clusters()
 	if err != nil {
 		return err
 	}
+	var jobs []*run.Job
+	for _, one := range clusters {
+		if err := one.Check(); err != nil {
+			return err
+		}
+		job, err := one.Prepare()
+		if err != nil {
+			return err
+		}
+		jobs = append(jobs, job)
+		if f.plan {
+			if err := job.WritePlan(c.OutOrStdout()); err != nil {
+				return err
+			}
+		}
+	}
 	if f.plan {
-		return job.WritePlan(c.OutOrStdout())
+		return nil
 	}
-	if f.handedOver == "" && f.Resume == "" {
-		job.SayOutlook(c.ErrOrStderr())
-	}
-	return job.Lead(c.Context())
+	return leadAll(c, clusters, jobs)
 }
 
 // from completes the request with what the command line is and has set.

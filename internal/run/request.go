@@ -122,7 +122,7 @@ func (f *Request) Check() error {
 		return nil // plan and place are those of the other run
 	}
 	if f.Out == "" {
-		f.Out = "cnibench-run-" + time.Now().Format("20060102-150405")
+		f.Out = NewDir(time.Now())
 	}
 	if lab.Contained() {
 		return nil
@@ -134,6 +134,9 @@ func (f *Request) Check() error {
 	}
 	return nil
 }
+
+// NewDir names the directory of a run that begins at that time.
+func NewDir(begin time.Time) string { return "cnibench-run-" + begin.Format("20060102-150405") }
 
 // planFlags are in the plan of every run and can't change on resume.
 var planFlags = []string{"study", "scale", "suite", "steps", "set", "contenders", "check", "rounds", "duration", "warmup", "slice", "seed", "out", "rates", "rates-from", maxRateFlag, "baseline", "services"}

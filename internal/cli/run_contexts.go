@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/run"
+)
+
+// clusters returns a request for each of the contexts that --context lists. The run
+// directories of two are OUT-1 and OUT-2, since a context's name may hold what no file name
+// can. It is wrong usage to list more than two, or to give two what only one cluster has.
+func (f *runFlags) clusters() ([]*runFlags, error) {
+	contexts := strings.Split(f.Cluster.Context, ",")
+	for i := range contexts {
+		contexts[i] = strings.TrimSpace(contexts[i])
+	}
+	switch {
+	case len(contexts) == 1:
+		return []*runFlags{f}, nil
+	case len(contexts) > 2 || contexts[0] == "" || contexts[1] == "":
+		return nil, exit.Usage("--context %s: name one context, or two to compare, as in --context a,b", f.Cluster.Context)
+	case f.Resume != "":
+		return nil, exit.Usage("--resume goes on with a run in one cluster; give that cluster's --context alone")
+	case f.Given["nodes"]:
+		return nil, exit.Usage("--nodes names the nodes of one cluster; leave it out, or run for each --context by itself and compare the two: cnibench compare OLD NEW --vs-baseline --force")
+	case f.Arena != run.Kube:
+		return nil, exit.Usage("--context is for clusters; add --arena kube")
+	}
+	if f.Out == "" {
+		f.Out = run.NewDir(time.Now())
+	}
+	var all []*runFlags
+	for i, context := range contexts {
+		one := *f
+		one.Cluster.Context, one.Out = context, fmt.Sprintf("%s-%d", strings.TrimRight(f.Out, "/"), i+1)
+		all = append(all, &one)
+	}
+	return all, nil
+}
+
+// leadAll measures one cluster after the other, and compares two by their ratios to the
+// nodes' own network, which both have.
+func leadAll(c *cobra.Command, clusters []*runFlags, jobs []*run.Job) error {
+	for i, job := range jobs {
+		f := clusters[i]
+		if len(jobs) > 1 {
+			fmt.Fprintf(c.ErrOrStderr(), "cluster %d of %d, context %s: %s\n", i+1, len(jobs), f.Cluster.Context, f.Out)
+		}
+		if f.handedOver == "" && f.Resume == "" && i == 0 {
+			job.SayOutlook(c.ErrOrStderr())
+		}
+		err := job.Lead(c.Context())
+		if err != nil && i > 0 {
+			return fmt.Errorf("%w\nThe first cluster's figures are in %s. Measure the second alone with --context %s --out DIR, then: cnibench compare %s DIR --vs-baseline --force",
+				err, clusters[0].Out, f.Cluster.Context, clusters[0].Out)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(jobs) == 1 {
+		return nil
+	}
+	first, second := clusters[0], clusters[1]
+	fmt.Fprintf(c.OutOrStdout(), "\nContext %s (old) against context %s (new), each by its ratios to its own %s; again with: cnibench compare %s %s --vs-baseline --force\n\n",
+		first.Cluster.Context, second.Cluster.Context, first.Baseline, first.Out, second.Out)
+	compared := compareFlags{vsBaseline: true, force: true, confidence: "95%", format: string(report.Text)}
+	return compared.run(c, []string{first.Out}, []string{second.Out})
+}
+
+// contextHelp says of --context what it is of a run.
+func contextHelp(c *cobra.Command) {
+	c.Flags().Lookup("context").Usage = "kube: `context` of the kubeconfig, or two, a,b: both are measured, one after the other, and compared by their ratios to their nodes' own network (default: its current one)"
+}
