@@ -80,6 +80,7 @@ compares the two; their part of the run is in DIR/microvm. --arena lab leaves th
 	cmdutil.AddNodes(c, &f.Nodes)
 	fl.StringVar(&f.Underlay, "underlay", f.Underlay, "lab: the nodes' network: auto (what the contender needs), switch or vpc")
 	fl.StringVar(&f.MTU, "mtu", f.MTU, "MTU of the underlay, `bytes`: a lab sets it; of a cluster it is what the nodes have")
+	fl.StringVar(&f.PodMTU, "pod-mtu", "", "lab: MTU of the pods, `bytes`, as where it was set by hand or left at a default (default: what the contender's encapsulation leaves of --mtu)")
 	fl.StringVar(&f.LineRate, "line-rate", "", "`rate` of each node's link, e.g. 10G: a lab shapes its links to it (default: unlimited); of a cluster it is what the links carry")
 	fl.StringVar(&f.Offload, "offload", f.Offload, "lab: how frames cross the underlay: host (unsegmented, as veth hands them over; flatters TCP) or wire (each at most an MTU)")
 	fl.IntSliceVar(&f.Services, "services", nil, "`numbers` of other Services beside the one that steps of the path service use, e.g. 1,100,10000; each in turn (default: the suite's, else 1)")

@@ -17,7 +17,7 @@ import (
 // guestFlags are those of the part that a guest ran, and clusterFlags those of a
 // run in a cluster, whose place no plan says.
 var (
-	repeatable = []string{"study", "scale", "steps", "rates", "max-rate", "nodes", "underlay", "mtu", "line-rate", "offload", "congestion-control", "cpus", "cni-conf", "cni-transport", "check"}
+	repeatable = []string{"study", "scale", "steps", "rates", "max-rate", "nodes", "underlay", "mtu", "pod-mtu", "line-rate", "offload", "congestion-control", "cpus", "cni-conf", "cni-transport", "check"}
 	guestFlags = []string{"kernel", "modules", "accel", "vm-cpus", "vm-memory"}
 
 	clusterFlags = []string{"image", "pull-policy", "namespace-prefix", "tolerations", "pod-cpu", "pod-memory", "service-kind", "install", "versions"}

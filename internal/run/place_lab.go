@@ -23,7 +23,7 @@ import (
 
 // labSettings are the lab's flags that a plan remembers.
 var labSettings = []string{
-	"nodes", "underlay", "mtu", "line-rate", "congestion-control", "cpus", "offload", "cni-conf", "cni-transport",
+	"nodes", "underlay", "mtu", "pod-mtu", "line-rate", "congestion-control", "cpus", "offload", "cni-conf", "cni-transport",
 }
 
 // labKind is the kind of the lab by one of its names: Auto measures in a guest what
@@ -188,6 +188,12 @@ func (f *Request) labOptions() (lab.Options, error) {
 		return o, exit.Usage("--mtu: %v", err)
 	}
 	o.MTU = int(mtu)
+	if f.PodMTU != "" {
+		if mtu, err = unit.ParseBytes(f.PodMTU); err != nil {
+			return o, exit.Usage("--pod-mtu: %v", err)
+		}
+		o.PodMTU = int(mtu)
+	}
 	if f.LineRate != "" {
 		if o.LineRate, err = unit.ParseBitRate(f.LineRate); err != nil {
 			return o, exit.Usage("--line-rate: %v", err)
@@ -243,6 +249,9 @@ func (f *Request) labRecorded() map[string]string {
 	s := map[string]string{
 		"nodes": f.Nodes, "underlay": f.Underlay, "mtu": f.MTU, "line-rate": f.LineRate,
 		"congestion-control": f.Congestion, "cpus": f.CPUs, "offload": f.Offload,
+	}
+	if f.PodMTU != "" {
+		s["pod-mtu"] = f.PodMTU
 	}
 	if f.CNIConf != "" {
 		s["cni-conf"], s["cni-transport"] = f.CNIConf, f.CNITransport

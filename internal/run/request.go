@@ -47,6 +47,7 @@ type Request struct {
 
 	Nodes                   string // a number (lab), or names (kube)
 	Underlay, MTU, LineRate string
+	PodMTU                  string // lab: of the pods; "" is what encapsulation leaves of MTU
 	Offload                 string
 	Services                []int
 	Congestion, CPUs        string

@@ -9,6 +9,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,13 +25,14 @@ import (
 // Fabric is the underlay that pieces build on: nodes that reach each other's
 // Addr through their UplinkName.
 type Fabric struct {
-	Nodes      []*Node
-	Router     *VPC         // the VPC router between the nodes; nil on a switch
-	MTU        int          // of the underlay
-	Overhead   int          // bytes a packet that the contender's encapsulation takes
-	PodNetwork netip.Prefix // all nodes' pod networks
-	Left       []string     // sentences about what pieces left out because the kernel lacks it
-	Pods       []*Pod       // attached so far
+	Nodes       []*Node
+	Router      *VPC         // the VPC router between the nodes; nil on a switch
+	MTU         int          // of the underlay
+	AskedPodMTU int          // of the pods, bytes; 0 is what encapsulation leaves of MTU
+	Overhead    int          // bytes a packet that the contender's encapsulation takes
+	PodNetwork  netip.Prefix // all nodes' pod networks
+	Left        []string     // sentences about what pieces left out because the kernel lacks it
+	Pods        []*Pod       // attached so far
 
 	shared  map[reflect.Type]any // by Share
 	closers []func() error
@@ -70,8 +72,9 @@ func (f *Fabric) Close() error {
 	return errors.Join(errs...)
 }
 
-// PodMTU returns the MTU of the pods: the underlay's without the encapsulation.
-func (f *Fabric) PodMTU() int { return f.MTU - f.Overhead }
+// PodMTU returns the MTU of the pods, bytes: AskedPodMTU, or what encapsulation leaves of the
+// underlay's.
+func (f *Fabric) PodMTU() int { return cmp.Or(f.AskedPodMTU, f.MTU-f.Overhead) }
 
 // Node is a machine of the cluster.
 type Node struct {

@@ -25,6 +25,7 @@ import (
 type Config struct {
 	Exe         string // a program that serves as agent when started with "agent"
 	UnderlayMTU int    // bytes; pods must have it less the contender's overhead
+	PodMTU      int    // bytes; what pods of their own must have instead; 0: none was asked for
 	Nodes       int
 }
 
@@ -214,6 +215,9 @@ func sandbox(t *testing.T, ctx context.Context, net arena.Network) {
 func mtuOf(path string, x *contender.Contender, c Config) int {
 	if path == arena.PathHost {
 		return c.UnderlayMTU
+	}
+	if c.PodMTU > 0 && x.Datapath.Attach != "none" {
+		return c.PodMTU
 	}
 	return c.UnderlayMTU - int(x.Datapath.Overhead)
 }

@@ -37,15 +37,17 @@ func options(nodes, mtu int) Options {
 var everyKernel = []string{"host", "flannel-host-gw", "flannel-aws-vpc", "flannel-vxlan", "calico-noencap", "calico-vxlan", "canal", "macvlan"}
 
 func TestConformance(t *testing.T) {
-	for _, c := range []struct{ nodes, mtu int }{{2, 1500}, {8, 9000}} {
+	for _, c := range []struct{ nodes, mtu, podMTU int }{{2, 1500, 0}, {8, 9000, 8000}} {
 		t.Run(fmt.Sprintf("nodes=%d,mtu=%d", c.nodes, c.mtu), func(t *testing.T) {
-			a, err := New(options(c.nodes, c.mtu))
+			opt := options(c.nodes, c.mtu)
+			opt.PodMTU = c.podMTU
+			a, err := New(opt)
 			if err != nil {
 				t.Fatal(err)
 			}
 			// Flannel's own daemon comes from no package: TestConformanceOfFlanneld.
 			list := slices.DeleteFunc(catalogue(t), func(c *contender.Contender) bool { return c.ID == "flannel-udp" })
-			ran := arenatest.Run(t, a, list, arenatest.Config{Exe: os.Args[0], UnderlayMTU: c.mtu, Nodes: c.nodes})
+			ran := arenatest.Run(t, a, list, arenatest.Config{Exe: os.Args[0], UnderlayMTU: c.mtu, PodMTU: c.podMTU, Nodes: c.nodes})
 			for _, id := range everyKernel {
 				if !slices.Contains(ran, id) {
 					t.Errorf("%s did not run", id)
@@ -84,6 +86,26 @@ func TestVPCRouteLimit(t *testing.T) {
 	// The router itself refuses too.
 	if _, err := a.Up(t.Context(), vpc, UnderlayVPC); err == nil || !strings.Contains(err.Error(), "node51") {
 		t.Errorf("up with 51 nodes: %v", err)
+	}
+}
+
+// Pods can't be asked to take more than their network carries whole.
+func TestPodMTUTooLarge(t *testing.T) {
+	opt := options(2, 1500)
+	opt.PodMTU = 1500
+	a, err := New(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]string{"flannel-vxlan": "--pod-mtu 1450 or less", "flannel-host-gw": ""} {
+		c, err := contender.Find(catalogue(t), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := arena.AsUnsupported(a.Supports(t.Context(), c))
+		if want == "" && u != nil || want != "" && (u == nil || !strings.Contains(u.Remedy, want)) {
+			t.Errorf("%s: %+v, want %q", id, u, want)
+		}
 	}
 }
 

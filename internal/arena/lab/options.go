@@ -43,6 +43,7 @@ type Options struct {
 	Nodes      int           // machines of the cluster, 2 or more
 	Underlay   string        // auto, switch, vpc
 	MTU        int           // of the underlay, bytes
+	PodMTU     int           // of the pods, bytes; 0 is what encapsulation leaves of MTU
 	LineRate   unit.BitRate  // of each node's link; 0 is unlimited
 	Offload    string        // OffloadHost (or empty), OffloadWire
 	Congestion string        // TCP congestion control in every namespace
@@ -64,6 +65,8 @@ func (o *Options) Check() error {
 		return fmt.Errorf("--nodes %d: a lab has 2 to %d nodes", o.Nodes, MaxNodes)
 	case o.MTU < 576 || o.MTU > 65535:
 		return fmt.Errorf("--mtu %d: an underlay MTU is 576 to 65535 bytes", o.MTU)
+	case o.PodMTU != 0 && (o.PodMTU < 576 || o.PodMTU > o.MTU):
+		return fmt.Errorf("--pod-mtu %d: the MTU of pods is 576 to the underlay's %d bytes", o.PodMTU, o.MTU)
 	case o.LineRate < 0 || (o.LineRate > 0 && o.LineRate < 1e6):
 		return fmt.Errorf("--line-rate %v: the least is 1M, 0 is unlimited", o.LineRate)
 	}

@@ -111,7 +111,7 @@ func refusedHere(err error) error {
 // underlay makes the nodes and joins them.
 func (n *labNetwork) underlay(kind string, overhead int) error {
 	opt := &n.lab.opt
-	f := &wire.Fabric{MTU: opt.MTU, Overhead: overhead, PodNetwork: podNet}
+	f := &wire.Fabric{MTU: opt.MTU, AskedPodMTU: opt.PodMTU, Overhead: overhead, PodNetwork: podNet}
 	n.fabric = f
 	for i := 0; i < opt.Nodes; i++ {
 		box, err := n.box(fmt.Sprintf("node%d", i+1))

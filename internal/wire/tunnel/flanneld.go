@@ -115,8 +115,8 @@ func startFlanneld(ctx context.Context, f *wire.Fabric, n *wire.Node, etcd strin
 		return fmt.Errorf("%s: %w", file, err)
 	case got.Masked() != n.PodCIDR.Masked():
 		return fmt.Errorf("it leased %s, not %s as asked", got.Masked(), n.PodCIDR)
-	case lease[envMTU] != fmt.Sprint(f.PodMTU()):
-		return fmt.Errorf("it gives pods an MTU of %s; the contender's overhead of %d bytes leaves %d", lease[envMTU], f.Overhead, f.PodMTU())
+	case lease[envMTU] != fmt.Sprint(f.MTU-f.Overhead): // what it offers; the pods may be asked to take less
+		return fmt.Errorf("it gives pods an MTU of %s; the contender's overhead of %d bytes leaves %d", lease[envMTU], f.Overhead, f.MTU-f.Overhead)
 	}
 	return nil
 }
