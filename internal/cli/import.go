@@ -64,7 +64,7 @@ func newImportCmd() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVarP(&out, "output", "o", "", "the run `DIR`ectory to make")
+	f.StringVarP(&out, "output", "o", "", "run directory `DIR` to make")
 	f.StringVar(&lineRate, "line-rate", "", "of the measured link, such as 40G (default: infrabuilder 40G, else unknown)")
 	f.IntVar(&opt.MTU, "mtu", 0, "of the underlay, `BYTES` (default: what the files tell)")
 	f.StringVar(&opt.Baseline, "baseline", "", "`CONTENDER` to which ratios are formed (default host)")

@@ -20,8 +20,8 @@ type packagesFlags struct {
 
 func (f *packagesFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.only, "packages", false, "print the programs that are missing here, and the command that installs them")
-	c.Flags().StringVar(&f.suite, "suite", "", "with --packages: only for the `NAME` of a suite")
-	c.Flags().StringSliceVar(&f.contenders, "contenders", nil, "with --packages: only for these contenders, `IDS` with commas between")
+	c.Flags().StringVar(&f.suite, "suite", "", "with --packages: only what the suite of this `NAME` needs")
+	c.Flags().StringSliceVar(&f.contenders, "contenders", nil, "with --packages: only what the contenders `a,b` need")
 }
 
 // packagesResult is the JSON form.

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/study"
 	"github.com/cnibench/cnibench/internal/vm"
 )
@@ -62,7 +64,8 @@ compares the two; their part of the run is in DIR/microvm. --arena lab leaves th
 	fl.StringSliceVar(&f.Steps, "steps", nil, "only these `steps` of the suite, e.g. dts,http-* (default: all)")
 	fl.StringArrayVar(&f.Changes, "set", nil, "change a parameter of the suite: `STEP.PARAMETER=VALUE`, e.g. http-*.threads=18; see cnibench list workloads; may be given again")
 	fl.StringVar(&f.Contenders, "contenders", f.Contenders, "contenders `a,b` to compare; supported or all: those that can run here (the run names the others, with the reason). The baseline is added")
-	fl.IntVar(&f.Rounds, "rounds", 0, "`number` of passes over all contenders and steps (default: the suite's, else what it takes to tell the contenders apart: 7 for two, 10 for nine)")
+	fl.IntVar(&f.Rounds, "rounds", 0, fmt.Sprintf("`number` of passes over all contenders and steps (default: the suite's, else what it takes to tell the contenders apart: %d for two, %d for nine)",
+		stat.RoundsToTellApart(2), stat.RoundsToTellApart(9)))
 	fl.StringVar(&f.Until, "until", "", "end as soon as every ratio is known to this many `percent`, e.g. 5%; 0%: carry out all rounds (default: the suite's, or 0% with --rounds)")
 	fl.DurationVar(&f.MaxTime, "max-time", 0, "end before this time has passed; not for a run with --rounds and without --until (default: the suite's)")
 	fl.DurationVar(&f.Duration, "duration", 0, "measured time of each step (default: the suite's)")

@@ -76,5 +76,6 @@ func Fixed(c *cobra.Command, flag string, values []string) {
 
 // AddNodes adds --nodes, which every arena reads in its own way.
 func AddNodes(c *cobra.Command, value *string) {
-	c.Flags().StringVar(value, "nodes", "2", "nodes: their `number` in a lab; in a cluster the names of two or more, a,b (default: two that are ready)")
+	c.Flags().StringVar(value, "nodes", "2", "nodes: their `number` in a lab; in a cluster the names of two or more, a,b (default: 2; in a cluster two that are ready)")
+	c.Flags().Lookup("nodes").DefValue = "" // the text has it
 }
