@@ -69,16 +69,35 @@ export function draw(element: HTMLElement, chart: Chart, data: Data, off: Set<st
     for (const [name, on] of Object.entries(selected)) if (!on) next.add(name);
     toggled(next);
   });
-  // What the pointer is on is lifted in every chart that has it.
+  drawn.set(element, (chosen as { series: Drawn[] }).series);
   for (const [event, type] of [["mouseover", "highlight"], ["mouseout", "downplay"]]) {
     instance.off(event);
     instance.on(event, (e) => {
-      const { seriesName } = e as { seriesName?: string };
-      if (!seriesName || seriesName.startsWith("series\0")) return; // a name that ECharts gave
-      for (const other of document.querySelectorAll<HTMLElement>(".chart")) echarts.getInstanceByDom(other)?.dispatchAction({ type, seriesName });
+      const { seriesName, name } = e as { seriesName?: string; name?: string };
+      lift(type, seriesName && !seriesName.startsWith("series\0") ? seriesName : name); // not a name that ECharts gave
     });
   }
   walkable(element, instance);
+}
+
+// Drawn is a series of a chart: a line is a contender, of bars and dots each is one.
+interface Drawn {
+  name?: string;
+  data?: { name?: string }[];
+}
+
+const drawn = new WeakMap<HTMLElement, Drawn[]>();
+
+// lift lifts whom the pointer is on in every chart that has them.
+function lift(type: string, who?: string): void {
+  if (!who) return;
+  for (const element of document.querySelectorAll<HTMLElement>(".chart")) {
+    drawn.get(element)?.forEach((series, seriesIndex) => {
+      const dataIndex = series.data?.findIndex((d) => d?.name === who) ?? -1;
+      const what = dataIndex < 0 ? { seriesIndex } : { seriesIndex, dataIndex };
+      if (dataIndex >= 0 || series.name === who) echarts.getInstanceByDom(element)?.dispatchAction({ type, ...what });
+    });
+  }
 }
 
 // paint draws an option at the element's width and the given height.

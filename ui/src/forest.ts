@@ -2,7 +2,7 @@
 // a line at 1, and a band behind each group.
 import { logAxis, whisker } from "./axes";
 import type { Data, Forest } from "./model";
-import { hueOf, shapeOf, type Theme, tooltip } from "./theme";
+import { hueOf, lifted, shapeOf, type Theme, tooltip } from "./theme";
 
 export function forest(chart: Forest, data: Data, t: Theme, width: number): [number, object] {
   const rows = chart.rows.map((r) => ({ ...r, name: data.contenders[r.c] }));
@@ -35,7 +35,8 @@ export function forest(chart: Forest, data: Data, t: Theme, width: number): [num
         type: "scatter",
         z: 5,
         symbolSize: 10,
-        data: rows.map((r, i) => ({ value: [r.value, i], symbol: shapeOf(data, r.c), itemStyle: { color: hueOf(t, data, r.c) } })),
+        ...lifted,
+        data: rows.map((r, i) => ({ name: r.name, value: [r.value, i], symbol: shapeOf(data, r.c), itemStyle: { color: hueOf(t, data, r.c) } })),
         markLine: { silent: true, symbol: "none", label: { show: false }, lineStyle: { color: t.ink, width: 1.2, type: "solid" }, data: [{ xAxis: 1 }] },
         markArea: { silent: true, itemStyle: { color: t.muted, opacity: 0.09 }, data: bands },
       },

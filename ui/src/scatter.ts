@@ -1,6 +1,6 @@
 import { largest, logAxis, valueAxis, whisker } from "./axes";
 import type { Data, Figure, Scatter } from "./model";
-import { hueOf, shapeOf, type Theme, tooltip } from "./theme";
+import { hueOf, lifted, shapeOf, type Theme, tooltip } from "./theme";
 
 // From so many points on, or where one lies so many times beyond the middle one, both axes
 // are logarithmic: most points would lie together in a corner.
@@ -66,7 +66,9 @@ export function scatter(chart: Scatter, data: Data, t: Theme, width: number): [n
         type: "scatter",
         z: 5,
         symbolSize: 11,
+        ...lifted,
         data: points.map((p, i) => ({
+          name: p.name,
           value: [p.x.value, p.y.value],
           ...look(p),
           label: {

@@ -27,6 +27,9 @@ export function hueOf(t: Theme, data: Data, c: number): string {
   return seriesColor(t, data.hues[c] ?? c);
 }
 
+// lifted greys the others of a series of bars or dots while the pointer is on one.
+export const lifted = { emphasis: { focus: "self", blurScope: "series" }, blur: { itemStyle: { opacity: 0.2 }, label: { opacity: 0.2 } } };
+
 // Modes of the CPU have one colour each, wherever they are drawn.
 export const modes = ["softirq", "irq", "system", "user", "nice", "iowait", "steal"];
 

@@ -103,3 +103,29 @@ test("the pointer lifts a contender out of the crowd in every chart", async () =
   assert.equal(await wide(1), 1);
   await page.close();
 });
+
+test("the pointer lifts a contender out of the dots and bars of every chart", async () => {
+  const page = await browser.newPage({ viewport: { width: 1300, height: 1900 } });
+  for (const view of ["overview", "throughput", "efficiency"]) {
+    await page.goto("about:blank");
+    await page.goto(pathToFileURL(`${pages}/large.html`).href + `#${view}`);
+    const charts = page.locator(`#${view} figure:visible .chart`);
+    const shown = [...Array(Math.min(2, await charts.count())).keys()];
+    for (const i of shown.toReversed()) {
+      await charts.nth(i).evaluate((c) => c.scrollIntoView({ block: "center" }));
+      await charts.nth(i).locator("svg").waitFor();
+    }
+    const pale = (i) => charts.nth(i).locator('svg path[fill-opacity="0.2"]').count();
+    const box = await charts.nth(0).locator("svg path").evaluateAll((all) => {
+      const found = all.filter((p) => /^#/.test(p.getAttribute("fill") ?? "") && p.getBoundingClientRect().width >= 9)[3].getBoundingClientRect();
+      return [found.x + found.width / 2, found.y + found.height / 2];
+    });
+    assert.equal(await pale(0), 0, view);
+    await page.mouse.move(...box);
+    for (const i of shown) {
+      for (let n = 0; n < 50 && (await pale(i)) === 0; n++) await page.waitForTimeout(100);
+      assert.ok((await pale(i)) >= 28, `${view}, chart ${i}: ${await pale(i)} are pale`);
+    }
+  }
+  await page.close();
+});
