@@ -53,6 +53,28 @@ func TestRunWithItselfPasses(t *testing.T) {
 	}
 }
 
+// A lab form is held against its product in a cluster, whose underlay has another name; in
+// one arena underlays are told apart.
+func TestTwoArenas(t *testing.T) {
+	lab, cluster := analysistest.Noisy(1, 6, 1, 1, 0.03), analysistest.Noisy(2, 6, 1, 1, 0.03)
+	cluster.Run.Arena = "kube"
+	for i := range cluster.Samples {
+		cluster.Samples[i].Underlay = "cluster"
+	}
+	for i := range cluster.Run.Plan.Contenders {
+		cluster.Run.Plan.Contenders[i].Underlay = "cluster"
+	}
+	c := compared(t, lab, cluster, compare.Options{VsBaseline: true})
+	if len(c.Changes) == 0 || len(c.Missing) > 0 || c.Differences[0].Key != "arena" {
+		t.Errorf("%d changes, missing %v, differences %v", len(c.Changes), c.Missing, c.Differences)
+	}
+	cluster.Run.Arena = lab.Run.Arena
+	var selection *compare.SelectionError
+	if _, err := compare.Runs(lab, cluster, compare.Options{}); !errors.As(err, &selection) {
+		t.Errorf("two underlays of one arena: %v", err)
+	}
+}
+
 func TestSlowedContenderFails(t *testing.T) {
 	c := compared(t, analysistest.Noisy(1, 6, 1, 1, 0.03), analysistest.Noisy(2, 6, 0.7, 1, 0.03), compare.Options{FailOn: analysistest.Share(0.05)})
 	want := []string{"flannel-vxlan latency_p50", "flannel-vxlan latency_p99", "flannel-vxlan cpu_per_gbit", "flannel-vxlan goodput"}

@@ -41,19 +41,29 @@ type pairing struct {
 }
 
 // spotOf is where a figure is found in both runs. Kernels are told apart only
-// where a run has several: comparing two kernels is what some runs are for.
+// where a run has several: comparing two kernels is what some runs are for. So are the
+// underlays of two arenas, which have names of their own.
 type spotOf struct{ kernel, underlay, step, metric string }
 
 func (p *pairing) spot(at analysis.Place) spotOf {
 	s := spotOf{at.Kernel, at.Underlay, at.Step, at.Metric}
-	if oneKernel(p.old) && oneKernel(p.now) {
+	if p.oneOf(func(g analysis.Group) string { return g.Kernel }) {
 		s.kernel = ""
+	}
+	if p.old.Run.Arena != p.now.Run.Arena && p.oneOf(func(g analysis.Group) string { return g.Underlay }) {
+		s.underlay = ""
 	}
 	return s
 }
 
-func oneKernel(e *analysis.Evidence) bool {
-	return !slices.ContainsFunc(e.Groups, func(g analysis.Group) bool { return g.Kernel != e.Groups[0].Kernel })
+// oneOf says that the groups of either run have one of what is asked for.
+func (p *pairing) oneOf(what func(analysis.Group) string) bool {
+	for _, e := range []*analysis.Evidence{p.old, p.now} {
+		if slices.ContainsFunc(e.Groups, func(g analysis.Group) bool { return what(g) != what(e.Groups[0]) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // figureOf is one side of a change with where it was found.
