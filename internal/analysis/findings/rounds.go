@@ -78,12 +78,7 @@ func aboveCeiling(e *evidence) []analysis.Finding {
 // bimodalRounds names figures whose rounds lie in two groups, Holm over all
 // figures of the run with enough rounds: the chance of any false one is the report's alpha.
 func bimodalRounds(e *evidence) []analysis.Finding {
-	type tested struct {
-		analysis.Place
-		contender string
-		stat.Split
-	}
-	var tests []tested
+	var tests []splitFigure
 	var p, least []float64
 	for _, at := range e.Places {
 		if !at.Row().Has(result.Steady) {
@@ -92,30 +87,29 @@ func bimodalRounds(e *evidence) []analysis.Finding {
 		for _, c := range e.Ordered(e.Figures[at]) {
 			values := logs(e.Figures[at][c].Values())
 			s := e.Splits.Split(values)
-			tests, p, least = append(tests, tested{at, c, s}), append(p, s.P), append(least, stat.LeastSplit(len(values)))
+			tests, p, least = append(tests, splitFigure{at, c, s}), append(p, s.P), append(least, stat.LeastSplit(len(values)))
 		}
 	}
-	parts, names := map[analysis.Place][]string{}, map[analysis.Place][]string{}
+	found := map[analysis.Place][]splitFigure{}
 	for i, adjusted := range stat.HolmTestable(p, least, e.Opt.Alpha) {
 		s := tests[i]
 		if adjusted > e.Opt.Alpha || stat.Median(s.High)-stat.Median(s.Low) < math.Log(leastApart) {
 			continue
 		}
-		metric, _ := result.LookupMetric(s.Metric)
-		names[s.Place] = append(names[s.Place], s.contender)
-		parts[s.Place] = append(parts[s.Place], fmt.Sprintf("%s near %s in %s and near %s in %d", s.contender,
-			unit.Format(math.Exp(stat.Median(s.Low)), metric.Unit), analysis.Plural(len(s.Low), "round"),
-			unit.Format(math.Exp(stat.Median(s.High)), metric.Unit), len(s.High)))
+		found[s.Place] = append(found[s.Place], s)
 	}
 	var list []analysis.Finding
 	for _, at := range e.Places {
-		parts := parts[at]
+		var parts []string
+		for _, s := range found[at] {
+			parts = append(parts, s.levels()+e.againstBaseline(s, found[at]))
+		}
 		if len(parts) == 0 {
 			continue
 		}
 		f := analysis.Finding{Step: at.Step}
 		if len(parts) == 1 {
-			f.Contender = names[at][0]
+			f.Contender = found[at][0].contender
 		}
 		if more := len(parts) - mostContenders; more > 0 {
 			parts = append(parts[:mostContenders], "and "+analysis.Plural(more, "more contender"))
@@ -124,6 +118,37 @@ func bimodalRounds(e *evidence) []analysis.Finding {
 		list = append(list, f)
 	}
 	return list
+}
+
+// splitFigure is a figure whose rounds' logarithms may lie in two groups.
+type splitFigure struct {
+	analysis.Place
+	contender string
+	stat.Split
+}
+
+// levels names both groups with their numbers of rounds.
+func (s *splitFigure) levels() string {
+	metric := s.Row()
+	return fmt.Sprintf("%s near %s in %s and near %s in %d", s.contender,
+		unit.Format(math.Exp(stat.Median(s.Low)), metric.Unit), analysis.Plural(len(s.Low), "round"),
+		unit.Format(math.Exp(stat.Median(s.High)), metric.Unit), len(s.High))
+}
+
+// againstBaseline compares both levels with the baseline: level with level where its rounds
+// lie in two groups, too, else with its median. "" for the baseline itself.
+func (e *evidence) againstBaseline(s splitFigure, found []splitFigure) string {
+	base := logs(e.Figures[s.Place][e.Run.Baseline].Values())
+	if s.contender == e.Run.Baseline || len(base) == 0 {
+		return ""
+	}
+	low, high, words := stat.Median(base), stat.Median(base), ""
+	for _, b := range found {
+		if b.contender == e.Run.Baseline {
+			low, high, words = stat.Median(b.Low), stat.Median(b.High), "level with level "
+		}
+	}
+	return fmt.Sprintf(" (%s%.2f× and %.2f× of %s)", words, math.Exp(stat.Median(s.Low)-low), math.Exp(stat.Median(s.High)-high), e.Run.Baseline)
 }
 
 // scatteredRounds names figures of so few rounds that groups can't be told

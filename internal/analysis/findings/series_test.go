@@ -188,7 +188,12 @@ func TestFindingsOfRounds(t *testing.T) {
 		{name: "two groups", code: "bimodal_rounds",
 			rec: analysistest.Record(append(analysistest.Over(8, "host", analysistest.Always(metrics{"goodput": 31e9})), analysistest.Over(8, "x", two)...)...),
 			want: []analysis.Finding{{Severity: analysis.Warn, Contender: "x", Step: "dts",
-				Text: "the rounds' goodput lies in two groups: x near 17.7 Gbit/s in 4 rounds and near 31.5 Gbit/s in 4"}}},
+				Text: "the rounds' goodput lies in two groups: x near 17.7 Gbit/s in 4 rounds and near 31.5 Gbit/s in 4 (0.57× and 1.02× of host)"}}},
+		{name: "two groups of the baseline, too", code: "bimodal_rounds",
+			rec: analysistest.Record(append(analysistest.Over(8, "host", two), analysistest.Over(8, "x", two)...)...),
+			want: []analysis.Finding{{Severity: analysis.Warn, Step: "dts",
+				Text: "the rounds' goodput lies in two groups: host near 17.7 Gbit/s in 4 rounds and near 31.5 Gbit/s in 4; " +
+					"x near 17.7 Gbit/s in 4 rounds and near 31.5 Gbit/s in 4 (level with level 1.00× and 1.00× of host)"}}},
 		{name: "two groups near each other", code: "bimodal_rounds",
 			rec: analysistest.Record(analysistest.Over(8, "x", func(round int) map[string]float64 { return metrics{"goodput": []float64{30e9, 31e9}[round%2]} })...)},
 		{name: "scattered", code: "scattered_rounds",
