@@ -215,10 +215,15 @@ func TestKubeRunContexts(t *testing.T) {
 	}
 	r := kubeRun(t, slices.Concat(brief, []string{"--kubeconfig", both, "--context", "old,new", "--set", "http*.rate=500", "--rounds", "2"})...)
 	err = r.Run()
-	if code := r.ProcessState.ExitCode(); err != nil && code != exit.Gate { // a busy machine may have spoiled all samples
+	dirs := []string{r.dir + "-1", r.dir + "-2"}
+	switch code := r.ProcessState.ExitCode(); {
+	case err != nil && code != exit.Gate:
 		t.Fatalf("%v: %s", err, r.stderr.String())
+	case err != nil: // a busy machine has spoiled all samples of a run, the first one's maybe
+		t.Log(r.stderr.String())
+		dirs = dirs[:1]
 	}
-	for _, dir := range []string{r.dir + "-1", r.dir + "-2"} {
+	for _, dir := range dirs {
 		rec, loadErr := result.Load(dir)
 		if loadErr != nil {
 			t.Fatal(loadErr)
