@@ -213,7 +213,7 @@ func TestKubeRunContexts(t *testing.T) {
 	if err := clientcmd.WriteToFile(*config, both); err != nil {
 		t.Fatal(err)
 	}
-	r := kubeRun(t, slices.Concat(brief, []string{"--kubeconfig", both, "--context", "old,new", "--set", "http*.rate=500", "--rounds", "2"})...)
+	r := kubeRun(t, slices.Concat(brief, []string{"--kubeconfig", both, "--context", "old,new", "--rates", "given", "--rounds", "2"})...)
 	err = r.Run()
 	dirs := []string{r.dir + "-1", r.dir + "-2"}
 	switch code := r.ProcessState.ExitCode(); {
