@@ -78,14 +78,8 @@ type caseTable struct {
 	}
 }
 
-// cases is the table of policy_cases.yaml. The file is a part of the program: what
-// is wrong with it is a panic.
-var cases = sync.OnceValue(func() (table caseTable) {
-	if err := strictyaml.Decode("policy_cases.yaml", strings.NewReader(caseFile), &table); err != nil {
-		panic(err)
-	}
-	return table
-})
+// cases is the table of policy_cases.yaml.
+var cases = sync.OnceValue(func() caseTable { return strictyaml.Must[caseTable]("policy_cases.yaml", caseFile) })
 
 // sandboxNamespaces returns the pods that policies are tried on. Nobody changes them.
 func sandboxNamespaces() []arena.SandboxNamespace { return cases().Namespaces }

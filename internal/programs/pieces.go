@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/cnibench/cnibench/internal/strictyaml"
@@ -13,21 +12,17 @@ import (
 //go:embed pieces.yaml
 var tableFile string
 
-// table is pieces.yaml. The file is a part of the program: what is wrong with it is a
-// panic.
-var table = sync.OnceValue(func() (t struct {
+type tables struct {
 	Pieces, Workloads     map[string][]string
 	Machine, Fetch, Guest []string
 	Profiles              map[string]struct {
 		Lab, Guest bool
 		Programs   []string
 	}
-}) {
-	if err := strictyaml.Decode("pieces.yaml", strings.NewReader(tableFile), &t); err != nil {
-		panic(err)
-	}
-	return t
-})
+}
+
+// table is pieces.yaml.
+var table = sync.OnceValue(func() tables { return strictyaml.Must[tables]("pieces.yaml", tableFile) })
 
 // Piece lists what the datapath piece of that name runs; ok says that the piece has a row.
 func Piece(name string) (programs []string, ok bool) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -69,6 +70,15 @@ func Decode(file string, r io.Reader, into any) error {
 		return located(file, err, body, into)
 	}
 	return nil
+}
+
+// Must decodes a file that is a part of the program into a struct: what is wrong with it
+// is a panic.
+func Must[T any](file, text string) (into T) {
+	if err := Decode(file, strings.NewReader(text), &into); err != nil {
+		panic(err)
+	}
+	return into
 }
 
 // references finds anchors and what refers to them: a short file could take all memory

@@ -20,10 +20,9 @@ type key struct {
 	atLeast bool
 }
 
-// sysctls are the settings of sysctls.yaml. The file is a part of the program: what is
-// wrong with it is a panic.
+// sysctls are the settings of sysctls.yaml.
 var sysctls = sync.OnceValue(func() []Setting {
-	var file struct {
+	file := strictyaml.Must[struct {
 		Sysctls []struct {
 			Name    string   `yaml:"name"`
 			Summary string   `yaml:"summary"`
@@ -35,10 +34,7 @@ var sysctls = sync.OnceValue(func() []Setting {
 			Scope   Scope    `yaml:"scope"`
 			Keys    []string `yaml:"keys"`
 		} `yaml:"sysctls"`
-	}
-	if err := strictyaml.Decode("sysctls.yaml", strings.NewReader(sysctlFile), &file); err != nil {
-		panic(err)
-	}
+	}]("sysctls.yaml", sysctlFile)
 	var list []Setting
 	for _, r := range file.Sysctls {
 		var keys []key

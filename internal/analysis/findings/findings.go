@@ -26,13 +26,9 @@ type Kind struct {
 //go:embed findings.yaml
 var wordFile string
 
-// words is findings.yaml. The file is a part of the program: what is wrong with it
-// is a panic.
-var words = sync.OnceValue(func() (file struct{ Findings, Reasons []Kind }) {
-	if err := strictyaml.Decode("findings.yaml", strings.NewReader(wordFile), &file); err != nil {
-		panic(err)
-	}
-	return file
+// words is findings.yaml.
+var words = sync.OnceValue(func() struct{ Findings, Reasons []Kind } {
+	return strictyaml.Must[struct{ Findings, Reasons []Kind }]("findings.yaml", wordFile)
 })
 
 // rules find the kinds of finding, by code. A rule fills in where and what; code,

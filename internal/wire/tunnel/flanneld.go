@@ -109,14 +109,15 @@ func startFlanneld(ctx context.Context, f *wire.Fabric, n *wire.Node, etcd strin
 	if err != nil {
 		return err
 	}
+	offers := f.MTU - f.Overhead // the pods may be asked to take less
 	got, err := netip.ParsePrefix(lease[envSubnet])
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", file, err)
 	case got.Masked() != n.PodCIDR.Masked():
 		return fmt.Errorf("it leased %s, not %s as asked", got.Masked(), n.PodCIDR)
-	case lease[envMTU] != fmt.Sprint(f.MTU-f.Overhead): // what it offers; the pods may be asked to take less
-		return fmt.Errorf("it gives pods an MTU of %s; the contender's overhead of %d bytes leaves %d", lease[envMTU], f.Overhead, f.MTU-f.Overhead)
+	case lease[envMTU] != fmt.Sprint(offers):
+		return fmt.Errorf("it gives pods an MTU of %s; the contender's overhead of %d bytes leaves %d", lease[envMTU], f.Overhead, offers)
 	}
 	return nil
 }
