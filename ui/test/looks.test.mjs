@@ -111,7 +111,7 @@ test("the pointer lifts a contender out of the dots and bars of every chart", as
     await page.goto(pathToFileURL(`${pages}/large.html`).href + `#${view}`);
     const charts = page.locator(`#${view} figure:visible .chart`);
     const shown = [...Array(Math.min(2, await charts.count())).keys()];
-    for (const i of shown.toReversed()) {
+    for (const i of [...shown].reverse()) {
       await charts.nth(i).evaluate((c) => c.scrollIntoView({ block: "center" }));
       await charts.nth(i).locator("svg").waitFor();
     }
