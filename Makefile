@@ -71,15 +71,11 @@ test: setup-test ## every test that needs no guest and no Kubernetes; fails if o
 	@scripts/leak-check $(MAKE) -k --no-print-directory test-unit test-timed test-user
 
 .PHONY: test-all
-test-all: test check test-guest test-kube test-release test-fresh ## everything that CI runs, some 50 minutes on 2 CPUs
+test-all: test check test-machines test-release test-fresh ## everything that CI runs, some 50 minutes on 2 CPUs
 
 .PHONY: testbed-up
 testbed-up: setup-test-kube bin/testbed ## a real Kubernetes cluster on this machine, for tests (docs/testbed.md); flags= has more
 	@bin/testbed up $(flags)
-
-.PHONY: testbed-build
-testbed-build: setup-test-kube bin/testbed ## what test beds run and install, ahead of the first one, at the lowest priority
-	@nice -n 19 bin/testbed build
 
 .PHONY: testbed-down
 testbed-down: bin/testbed ## end that cluster and remove what it was made of
@@ -89,6 +85,15 @@ testbed-down: bin/testbed ## end that cluster and remove what it was made of
 test-kube: export BUILDER := tar
 test-kube: setup-test-kube bin/testbed build image ## the end-to-end tests on real Kubernetes, which comes and goes with them (docs/testbed.md)
 	@scripts/leak-check testbed/test-kube
+
+.PHONY: test-machines
+test-machines: export BUILDER := tar
+test-machines: setup-test-guest setup-test-kube flanneld bin/testbed build image ## test-guest and test-kube side by side: guests compute, clusters mostly wait
+	@scripts/leak-check $(MAKE) -k -j 2 -Otarget --no-print-directory test-guest-inside test-kube-inside
+
+.PHONY: test-kube-inside
+test-kube-inside:
+	@TIMEFORMAT="test-kube took %lR"; time testbed/test-kube
 
 .PHONY: bin/testbed
 bin/testbed:
@@ -134,7 +139,7 @@ test-guest: setup-test-guest build flanneld ## tests that boot another kernel, a
 .PHONY: test-guest-inside
 test-guest-inside: guest-kernel
 	@echo "go test -run 'Guest|Flanneld'"
-	@PATH=$(CURDIR)/bin:$$PATH CNIBENCH_TEST_GUEST=1 go test -p 1 -count=1 -timeout 40m -run 'Guest|Flanneld' $(call packages,guest)
+	@TIMEFORMAT="test-guest took %lR"; time PATH=$(CURDIR)/bin:$$PATH CNIBENCH_TEST_GUEST=1 go test -p 1 -count=1 -timeout 40m -run 'Guest|Flanneld' $(call packages,guest)
 
 .PHONY: guest-kernel
 guest-kernel: build ## the kernel of guests, in the cache
