@@ -84,9 +84,8 @@ type decision struct {
 }
 
 type question struct {
-	Needs []string `json:"needs"`
-	Take  int      `json:"take"` // place of the contender
-	Words string   `json:"words"`
+	Take  int    `json:"take"` // place of the contender
+	Words string `json:"words"`
 }
 
 // choice is nil for a report with neither capabilities nor a recommendation.
@@ -249,8 +248,8 @@ func (c *choice) decide(of []ranked) {
 			d.Questions = append(d.Questions, question{Take: place})
 			i = len(d.Questions) - 1
 		}
-		d.Questions[i].Needs = append(d.Questions[i].Needs, printable.Line(o.need))
-		d.Questions[i].Words = strings.Join(d.Questions[i].Needs, " or ")
+		q := &d.Questions[i]
+		q.Words = strings.TrimPrefix(q.Words+" or "+printable.Line(layout.NeedWords(o.need)), " or ")
 	}
 	if len(d.Questions) > 0 {
 		c.Decision = d

@@ -111,14 +111,14 @@ func TestDecision(t *testing.T) {
 		"rarest first, one answer for several needs": {
 			append(append(append(can("fast", "ipv6"), can("policied", "policy", "egress")...), can("sealed", "encryption")...), can("both", "policy", "egress", "encryption")...),
 			&decision{Else: 1, Questions: []question{
-				{Needs: []string{"policy", "egress"}, Take: 2, Words: "policy or egress"},
-				{Needs: []string{"encryption"}, Take: 3, Words: "encryption"},
+				{Take: 2, Words: "policies on ingress or egress"},
+				{Take: 3, Words: "encryption"},
 			}},
 		},
 		"a failed check beats the catalogue": {
 			append(append(can("fast"), can("policied", "policy")...), append(can("both", "policy"),
 				analysis.Capability{Contender: "policied", Name: "policy", Value: "no", Source: "check"})...),
-			&decision{Else: 1, Questions: []question{{Needs: []string{"policy"}, Take: 4, Words: "policy"}}},
+			&decision{Else: 1, Questions: []question{{Take: 4, Words: "policies on ingress"}}},
 		},
 		"the first can do everything": {can("fast", "policy", "egress", "encryption", "ipv6"), nil},
 		"nobody can":                  {append(can("fast"), can("both")...), nil},

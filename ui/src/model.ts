@@ -102,7 +102,7 @@ export interface Stacks {
 export type ResultRow = [number, number, number, number, number, string, string, string, string, string, string, string];
 
 export interface Decision {
-  questions: { needs: string[]; take: number; words: string }[];
+  questions: { take: number; words: string }[];
   else: number;
 }
 

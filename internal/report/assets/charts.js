@@ -1,5 +1,5 @@
 /*!
-Built by ui/ from 664681c6fe4daabfece538555ac3a42d6aa0cf865afb3edfb80e3914662c8f66
+Built by ui/ from 76621d6769646182da0d0367a35ca9d186cbe603cde0b3590b8d1f62b957fa66
 
 Apache ECharts 6.1.0, Apache License 2.0 (https://www.apache.org/licenses/LICENSE-2.0)
 Apache ECharts

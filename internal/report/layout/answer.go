@@ -334,7 +334,7 @@ func (v *View) AdviceLines() []string {
 	if len(rec.Ranked) == 0 {
 		return []string{"No choice yet: " + FirmnessText(rec) + "."}
 	}
-	lines := []string{"Best choice: " + FirmnessText(rec) + "."}
+	lines := []string{"Best by " + Weighed(rec) + ": " + FirmnessText(rec) + "."}
 	for _, need := range []struct{ name, words string }{{"policy", "With NetworkPolicy"}, {"encryption", "Encrypted"}} {
 		i := slices.IndexFunc(rec.Ranked, func(c analysis.Choice) bool {
 			has := v.Capability(c.Contender, need.name)

@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,6 +44,34 @@ func FirmnessText(r *analysis.Recommendation) string {
 		return Named(r.Alike) + " stand first, but the rounds are too few to say how firmly"
 	}
 	return first.Contender + ", but the rounds are too few to say how firmly"
+}
+
+// needWords are the needs as a question asks for them, short enough for the decision
+// picture; the other names are words already.
+var needWords = map[string]string{
+	"policy":          "policies on ingress",
+	"egress-policy":   "policies on egress",
+	"l7":              "policies for HTTP or DNS",
+	"key-rotation":    "new keys while it runs",
+	"kube-proxy-free": "Services without kube-proxy",
+	"ipv6":            "IPv6",
+	"observability":   "a view of what flows",
+	"jumbo-auto":      "automatic MTU",
+	"low-memory":      "little memory",
+}
+
+// NeedWords is the need in words.
+func NeedWords(name string) string { return cmp.Or(needWords[name], name) }
+
+// Weighed are the criteria that made the choice: "capacity and memory".
+func Weighed(r *analysis.Recommendation) string {
+	var names []string
+	for _, w := range r.Weights {
+		if !slices.Contains(r.Ignored, w.Criterion) {
+			names = append(names, w.Criterion)
+		}
+	}
+	return Named(names)
 }
 
 // ListTitle says where the contenders of a list were measured.
