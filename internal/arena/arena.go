@@ -78,6 +78,9 @@ type Network interface {
 	// Notes tell a reader what is different about this network, e.g. what the
 	// kernel lacked and was left out.
 	Notes() []result.Reason
+	// Effort returns what installing it took besides time, as metrics of the set-up's
+	// sample; nil where nothing was installed.
+	Effort(ctx context.Context) (map[string]float64, error)
 	// Down ends every process of the network and removes the network.
 	Down(ctx context.Context) error
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -169,7 +170,7 @@ func (r *Runner) bringUp(ctx context.Context, s *standing) error {
 	if s.failed != nil {
 		r.Log.Warn("contender does not work", "contender", entryName(s.Entry), "round", s.Round, "error", s.failed)
 	}
-	return r.sealSetup(s.Visit, begin, took, s.failed)
+	return r.sealSetup(ctx, s, begin, took)
 }
 
 // takeStep takes one step with every contender whose sample of it is not sealed: in
@@ -246,18 +247,24 @@ func invalidate(s *result.Sample, code, text string) {
 	s.Reasons = append(s.Reasons, result.Reason{Code: code, Text: text})
 }
 
-// sealSetup seals the time to bring the contender up, once a round. A resumed run that
-// brings it up a second time in the round keeps the first time.
-func (r *Runner) sealSetup(v Visit, begin time.Time, took time.Duration, failed error) error {
+// sealSetup seals the time to bring the contender up, and what installing it took, once a
+// round. A resumed run that brings it up a second time in the round keeps the first.
+func (r *Runner) sealSetup(ctx context.Context, up *standing, begin time.Time, took time.Duration) error {
+	v := up.Visit
 	if r.sealed[result.Key{Contender: v.Entry.ID, Underlay: v.Entry.Underlay, Step: result.SetupStep, Round: v.Round}] {
 		return nil
 	}
 	s := r.sample(v, result.Step{ID: result.SetupStep, Workload: result.SetupStep, Path: arena.PathPod})
 	s.Started, s.Elapsed = begin.UTC(), unit.Seconds(took.Seconds())
-	if failed != nil {
-		invalidate(s, "setup_failed", failed.Error())
-	} else {
-		s.Metrics[result.SetupTime] = took.Seconds()
+	if up.failed != nil {
+		invalidate(s, "setup_failed", up.failed.Error())
+		return r.seal(s)
+	}
+	s.Metrics[result.SetupTime] = took.Seconds()
+	effort, err := up.site.net.Effort(ctx)
+	maps.Copy(s.Metrics, effort)
+	if err != nil {
+		s.Notes = append(s.Notes, result.Reason{Code: "effort_unknown", Text: "what the installation took could not be counted: " + err.Error()})
 	}
 	return r.seal(s)
 }

@@ -81,6 +81,9 @@ func (n *fakeNet) Nodes() []arena.Endpoint {
 }
 func (n *fakeNet) Pods() []arena.Endpoint { return n.Nodes() }
 func (n *fakeNet) Uplink() string         { return "lo" }
+func (n *fakeNet) Effort(context.Context) (map[string]float64, error) {
+	return map[string]float64{result.InstallImages: 3}, errors.New("the nodes do not answer")
+}
 func (n *fakeNet) Notes() []result.Reason { return nil }
 func (n *fakeNet) Service(ctx context.Context, _ []arena.Port, _ int) (arena.Pair, time.Duration, error) {
 	p, err := n.Pair(ctx, arena.PathPod)
@@ -210,6 +213,9 @@ func TestRunBrokenContender(t *testing.T) {
 		}
 		if s.Contender == "host" && s.Step == result.SetupStep && s.Metrics["setup_time"] <= 0 {
 			t.Errorf("no setup_time: %v", s.Metrics)
+		}
+		if s.Contender == "host" && s.Step == result.SetupStep && (s.Metrics[result.InstallImages] != 3 || len(s.Notes) != 1) {
+			t.Errorf("what is known of the installation is not there, or not that a part is missing: %v, %v", s.Metrics, s.Notes)
 		}
 	}
 }

@@ -145,11 +145,12 @@ func (s *simulated) Pair(context.Context, string) (arena.Pair, error) {
 func (s *simulated) Service(context.Context, []arena.Port, int) (arena.Pair, time.Duration, error) {
 	return arena.Pair{}, 0, errors.New("no Services here")
 }
-func (s *simulated) Uplink() string              { return "" }
-func (s *simulated) Notes() []result.Reason      { return nil }
-func (s *simulated) Fresh(context.Context) error { return nil }
-func (s *simulated) Fault() error                { return nil }
-func (s *simulated) Down(context.Context) error  { return nil }
+func (s *simulated) Uplink() string                                     { return "" }
+func (s *simulated) Effort(context.Context) (map[string]float64, error) { return nil, nil }
+func (s *simulated) Notes() []result.Reason                             { return nil }
+func (s *simulated) Fresh(context.Context) error                        { return nil }
+func (s *simulated) Fault() error                                       { return nil }
+func (s *simulated) Down(context.Context) error                         { return nil }
 
 // nodeOfSim is where the table of cases puts the pod.
 func nodeOfSim(key string) string {

@@ -38,6 +38,10 @@ const (
 	MemoryOverhead       = "memory_overhead"
 	ContextSwitches      = "context_switches"
 	SetupTime            = "setup_time"
+	InstallSteps         = "install_steps"
+	InstallObjects       = "install_objects"
+	InstallImages        = "install_images"
+	InstallImageSize     = "install_image_size"
 	ServiceSyncTime      = "service_sync_time"
 	TCPChecksumErrors    = "tcp_checksum_errors"
 	UDPChecksumErrors    = "udp_checksum_errors"
@@ -264,6 +268,10 @@ var costMetrics = []Metric{
 	{Name: UDPChecksumErrors, Unit: "count", Better: Lower, Help: "UDP datagrams that client's and server's nodes received with a wrong checksum, IPv4 (/proc/net/snmp Udp InCsumErrors)", Roles: MayBeZero},
 	{Name: SetupTime, Unit: "s", Better: Lower, Help: "time to bring the contender up until its pods reach each other",
 		Roles: Ranked | RatioMissed, Column: 13},
+	{Name: InstallSteps, Unit: "count", Better: Lower, Help: "steps of the recipe by which run --install put the contender on the cluster", Roles: MayBeZero, Column: 19},
+	{Name: InstallObjects, Unit: "count", Better: Lower, Help: "Kubernetes objects that those steps make, without what an operator makes of them", Roles: MayBeZero, Column: 20},
+	{Name: InstallImages, Unit: "count", Better: Lower, Help: "different images of the pods that came with it", Roles: MayBeZero, Column: 21},
+	{Name: InstallImageSize, Unit: "bytes", Better: Lower, Help: "size of those images as the kubelets know it, each once for the cluster", Roles: MayBeZero, Column: 22},
 	{Name: ServiceSyncTime, Unit: "s", Better: Lower, Help: "time to program all Services on every node, from none", Roles: Ranked | MayBeZero},
 }
 

@@ -42,10 +42,11 @@ type fakeNetwork struct {
 	answer func(endpoint string) (Answer, error)
 }
 
-func (n *fakeNetwork) Nodes() []arena.Endpoint { return []arena.Endpoint{n.at("node1")} }
-func (n *fakeNetwork) Pods() []arena.Endpoint  { return []arena.Endpoint{n.at("pod1"), n.at("pod2")} }
-func (n *fakeNetwork) Notes() []result.Reason  { return []result.Reason{{Code: "left_out", Text: "x"}} }
-func (n *fakeNetwork) Fault() error            { return n.fault }
+func (n *fakeNetwork) Nodes() []arena.Endpoint                            { return []arena.Endpoint{n.at("node1")} }
+func (n *fakeNetwork) Pods() []arena.Endpoint                             { return []arena.Endpoint{n.at("pod1"), n.at("pod2")} }
+func (n *fakeNetwork) Effort(context.Context) (map[string]float64, error) { return nil, nil }
+func (n *fakeNetwork) Notes() []result.Reason                             { return []result.Reason{{Code: "left_out", Text: "x"}} }
+func (n *fakeNetwork) Fault() error                                       { return n.fault }
 func (n *fakeNetwork) Fresh(context.Context) error {
 	n.fresh++
 	return nil

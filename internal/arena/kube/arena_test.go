@@ -360,6 +360,11 @@ func (i *installer) Install(_ context.Context, _ *Cluster, c *contender.Contende
 	return i.err
 }
 
+func (i *installer) Effort(context.Context, *Cluster) (map[string]float64, error) {
+	i.calls = append(i.calls, "effort")
+	return map[string]float64{result.InstallSteps: 2}, nil
+}
+
 func (i *installer) Uninstall(_ context.Context, _ *Cluster, c *contender.Contender) error {
 	i.calls = append(i.calls, "uninstall "+c.ID)
 	return i.stays
@@ -373,6 +378,9 @@ func TestInstallers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if _, err := n.Effort(t.Context()); err != nil { // not of the baseline
+			t.Error(err)
+		}
 		if err := n.Down(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -381,7 +389,7 @@ func TestInstallers(t *testing.T) {
 	if _, err := a.Up(t.Context(), &contender.Contender{ID: "cilium"}, ""); err == nil || !strings.Contains(err.Error(), "install cilium: no chart") {
 		t.Error(err)
 	}
-	want := []string{"install flannel-vxlan", "uninstall flannel-vxlan", "install cilium", "uninstall cilium"}
+	want := []string{"install flannel-vxlan", "effort", "uninstall flannel-vxlan", "install cilium", "uninstall cilium"}
 	if diff := cmp.Diff(want, i.calls); diff != "" {
 		t.Error(diff)
 	}

@@ -77,6 +77,9 @@ type Installer interface {
 	// Install returns when pods on all nodes reach each other. What it leaves
 	// after an error, Uninstall takes away.
 	Install(ctx context.Context, cl *Cluster, c *contender.Contender) error
+	// Effort is what the installed contender took besides time, as metrics; asked once
+	// it works.
+	Effort(ctx context.Context, cl *Cluster) (map[string]float64, error)
 	// Uninstall also cleans the nodes, and proves that nothing is left.
 	Uninstall(ctx context.Context, cl *Cluster, c *contender.Contender) error
 }

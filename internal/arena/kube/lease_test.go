@@ -258,6 +258,8 @@ func (w *leaseWatcher) look(what string) {
 	w.saw = append(w.saw, what+": "+held)
 }
 
+func (w *leaseWatcher) Effort(context.Context, *Cluster) (map[string]float64, error) { return nil, nil }
+
 func (w *leaseWatcher) Install(context.Context, *Cluster, *contender.Contender) error {
 	w.look("install")
 	return nil

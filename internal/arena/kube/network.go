@@ -81,6 +81,14 @@ func (n *network) Notes() []result.Reason {
 	return notes
 }
 
+// Effort implements arena.Network.
+func (n *network) Effort(ctx context.Context) (map[string]float64, error) {
+	if !n.installed {
+		return nil, nil
+	}
+	return n.arena.opt.Install.Effort(ctx, n.cl)
+}
+
 // Pair implements arena.Network. The client is on the first node and the
 // server on the second or, for the same-node path, both on the server's.
 func (n *network) Pair(ctx context.Context, path string) (arena.Pair, error) {

@@ -229,6 +229,9 @@ func (n *labNetwork) Notes() []result.Reason {
 	return notes
 }
 
+// Effort implements arena.Network.
+func (n *labNetwork) Effort(context.Context) (map[string]float64, error) { return nil, nil }
+
 // Pair implements arena.Network. The client is on the first node, the server
 // on the second or, for the same-node path, beside the client.
 func (n *labNetwork) Pair(ctx context.Context, path string) (arena.Pair, error) {

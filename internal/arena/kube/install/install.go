@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/kube"
@@ -61,6 +62,8 @@ type Installer struct {
 	id     string // of this process in the journal
 	// begun is what this process has put on a cluster last.
 	begun *contender.Contender
+	// older are the pods that were there before it.
+	older map[types.UID]bool
 	// open makes a pod of this program on a node; tests replace it.
 	open func(ctx context.Context, cl *kube.Cluster, nodeName string, privileged bool) (worker, error)
 }
@@ -143,7 +146,14 @@ func (i *Installer) Install(ctx context.Context, cl *kube.Cluster, c *contender.
 		return err
 	}
 	begin := time.Now()
-	i.begun = c
+	i.begun, i.older = c, map[types.UID]bool{}
+	pods, err := allPods(ctx, cl.Client)
+	if err != nil {
+		return err
+	}
+	for _, p := range pods {
+		i.older[p.UID] = true
+	}
 	if err := j.claim(ctx); err != nil {
 		return err
 	}

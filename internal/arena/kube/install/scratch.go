@@ -96,16 +96,12 @@ func requireNoBarePods(ctx context.Context, client kube.Client) error {
 
 // refusePods returns a refusal that lists the cluster's pods unless all may go.
 func refusePods(ctx context.Context, client kube.Client, mayGo func(*corev1.Pod) bool) error {
-	var pods *corev1.PodList
-	err := persist(ctx, lookPatience, "list pods", func(ctx context.Context) (err error) {
-		pods, err = client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-		return err
-	})
+	pods, err := allPods(ctx, client)
 	if err != nil {
 		return err
 	}
 	var foreign []string
-	for _, p := range pods.Items {
+	for _, p := range pods {
 		if !mayGo(&p) {
 			foreign = append(foreign, p.Namespace+"/"+p.Name)
 		}
@@ -126,4 +122,17 @@ func ended(p *corev1.Pod) bool {
 // isOwn is whether this program made the namespace.
 func isOwn(ns *corev1.Namespace) bool {
 	return ns.Name == ownNamespace || ns.Labels["app.kubernetes.io/managed-by"] == "cnibench"
+}
+
+// allPods are those of all namespaces.
+func allPods(ctx context.Context, client kube.Client) ([]corev1.Pod, error) {
+	var pods *corev1.PodList
+	err := persist(ctx, lookPatience, "list pods", func(ctx context.Context) (err error) {
+		pods, err = client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return pods.Items, nil
 }
