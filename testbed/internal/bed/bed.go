@@ -109,7 +109,11 @@ func stateDir(dir string) (string, error) {
 	if strings.ContainsAny(dir, ":,\\") {
 		return "", fmt.Errorf("state folder %s: overlay mounts take no folder with a colon, comma or backslash in its name", dir)
 	}
-	return filepath.Abs(dir)
+	dir, err := filepath.Abs(dir)
+	if err == nil && (dir == "/run" || strings.HasPrefix(dir, "/run/")) {
+		return "", fmt.Errorf("state folder %s: below /run a test bed has a file system of its own, which hides the folder; give a folder elsewhere, such as %s", dir, DefaultDir)
+	}
+	return dir, err
 }
 
 func stateFile(dir string) string { return filepath.Join(dir, "state.json") }

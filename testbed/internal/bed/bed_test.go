@@ -127,6 +127,9 @@ func TestOpenAndDownWithout(t *testing.T) {
 	if _, err := stateDir("/tmp/a:b"); err == nil {
 		t.Error("a folder with a colon is taken")
 	}
+	if _, err := stateDir("/run/x/../bed"); err == nil || !strings.Contains(err.Error(), DefaultDir) {
+		t.Errorf("a folder below /run: %v", err)
+	}
 }
 
 func TestWatchers(t *testing.T) {

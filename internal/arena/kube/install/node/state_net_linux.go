@@ -1,0 +1,152 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+func readLinks(s State) error {
+	links, err := netlink.LinkList()
+	if whole(err) != nil {
+		return fmt.Errorf("list interfaces: %w", err)
+	}
+	for _, l := range links {
+		if !slices.Contains(fallback, l.Attrs().Name) {
+			s.add("interface", l.Attrs().Name)
+		}
+	}
+	return nil
+}
+
+// fallback are devices that the kernel makes by itself when a tunnel's driver
+// is first used, and that nobody can remove (net/ipv4/ip_tunnel.c and others).
+var fallback = []string{"tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0", "ip6gre0"}
+
+func readRoutes(s State) error {
+	links, err := linkNames()
+	if err != nil {
+		return err
+	}
+	routes, err := allRoutes()
+	if err != nil {
+		return err
+	}
+	for _, r := range routes {
+		s.add("route", routeText(r, links))
+	}
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		rules, err := netlink.RuleList(family)
+		if whole(err) != nil && !lacking(err) {
+			return fmt.Errorf("list routing rules: %w", err)
+		}
+		for _, r := range rules {
+			s.add("rule", ruleText(r))
+		}
+	}
+	return nil
+}
+
+func ruleText(r netlink.Rule) string {
+	return fmt.Sprintf("%s mark %#x", strings.TrimSpace(strings.TrimPrefix(r.String(), "ip rule ")), r.Mark)
+}
+
+// allRoutes are those of every table but the kernel's own of local addresses,
+// without those to a link's own addresses, which come and go with it.
+func allRoutes() ([]netlink.Route, error) {
+	var all []netlink.Route
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		routes, err := netlink.RouteListFiltered(family, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+		if whole(err) != nil && !lacking(err) {
+			return nil, fmt.Errorf("list routes: %w", err)
+		}
+		for _, r := range routes {
+			if r.Table != unix.RT_TABLE_LOCAL && r.Type != unix.RTN_MULTICAST && (r.Dst == nil || !r.Dst.IP.IsLinkLocalUnicast()) {
+				all = append(all, r)
+			}
+		}
+	}
+	return all, nil
+}
+
+func routeText(r netlink.Route, links map[int]string) string {
+	text := "default"
+	if r.Dst != nil {
+		text = r.Dst.String()
+	}
+	if r.Gw != nil {
+		text += " via " + r.Gw.String()
+	}
+	if name := links[r.LinkIndex]; name != "" {
+		text += " dev " + name
+	}
+	if r.Table != unix.RT_TABLE_MAIN {
+		text += fmt.Sprintf(" table %d", r.Table)
+	}
+	return text
+}
+
+func linkNames() (map[int]string, error) {
+	links, err := netlink.LinkList()
+	if whole(err) != nil {
+		return nil, fmt.Errorf("list interfaces: %w", err)
+	}
+	names := make(map[int]string, len(links))
+	for _, l := range links {
+		names[l.Attrs().Index] = l.Attrs().Name
+	}
+	return names, nil
+}
+
+// filters are the eBPF programs at an interface's ends, at tc's clsact.
+func filters(l netlink.Link) []*netlink.BpfFilter {
+	var found []*netlink.BpfFilter
+	for _, parent := range []uint32{netlink.HANDLE_MIN_INGRESS, netlink.HANDLE_MIN_EGRESS} {
+		list, err := netlink.FilterList(l, parent)
+		if err != nil {
+			continue // no clsact there
+		}
+		for _, f := range list {
+			if bpf, ok := f.(*netlink.BpfFilter); ok {
+				found = append(found, bpf)
+			}
+		}
+	}
+	return found
+}
+
+func filterText(f *netlink.BpfFilter, l netlink.Link) string { return f.Name + " at " + l.Attrs().Name }
+
+func readFilters(s State) error {
+	links, err := netlink.LinkList()
+	if whole(err) != nil {
+		return fmt.Errorf("list interfaces: %w", err)
+	}
+	for _, l := range links {
+		for _, f := range filters(l) {
+			s.add("filter", filterText(f, l))
+		}
+	}
+	return nil
+}
+
+func readXFRM(s State) error {
+	states, err := netlink.XfrmStateList(unix.AF_UNSPEC)
+	if whole(err) != nil && !lacking(err) {
+		return fmt.Errorf("list IPsec states: %w", err)
+	}
+	for _, st := range states {
+		s.add("ipsec state", fmt.Sprintf("%s to %s spi %#x", st.Src, st.Dst, st.Spi))
+	}
+	policies, err := netlink.XfrmPolicyList(unix.AF_UNSPEC)
+	if whole(err) != nil && !lacking(err) {
+		return fmt.Errorf("list IPsec policies: %w", err)
+	}
+	for _, p := range policies {
+		s.add("ipsec policy", fmt.Sprintf("%s to %s %s", p.Src, p.Dst, p.Dir))
+	}
+	return nil
+}
