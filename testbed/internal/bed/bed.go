@@ -110,10 +110,19 @@ func stateDir(dir string) (string, error) {
 		return "", fmt.Errorf("state folder %s: overlay mounts take no folder with a colon, comma or backslash in its name", dir)
 	}
 	dir, err := filepath.Abs(dir)
-	if err == nil && (dir == "/run" || strings.HasPrefix(dir, "/run/")) {
+	if real := realPath(dir); err == nil && (real == "/run" || strings.HasPrefix(real, "/run/")) {
 		return "", fmt.Errorf("state folder %s: below /run a test bed has a file system of its own, which hides the folder; give a folder elsewhere, such as %s", dir, DefaultDir)
 	}
 	return dir, err
+}
+
+// realPath follows the symbolic links of a path, such as /var/run, as far as it exists.
+func realPath(path string) string {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil && path != "/" && path != "." {
+		return filepath.Join(realPath(filepath.Dir(path)), filepath.Base(path))
+	}
+	return real
 }
 
 func stateFile(dir string) string { return filepath.Join(dir, "state.json") }

@@ -127,8 +127,17 @@ func TestOpenAndDownWithout(t *testing.T) {
 	if _, err := stateDir("/tmp/a:b"); err == nil {
 		t.Error("a folder with a colon is taken")
 	}
-	if _, err := stateDir("/run/x/../bed"); err == nil || !strings.Contains(err.Error(), DefaultDir) {
-		t.Errorf("a folder below /run: %v", err)
+	link := filepath.Join(t.TempDir(), "run")
+	if err := os.Symlink("/run", link); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"/run", "/run/x/../bed", filepath.Join(link, "no-such", "bed")} {
+		if _, err := stateDir(dir); err == nil || !strings.Contains(err.Error(), DefaultDir) {
+			t.Errorf("%s, below /run: %v", dir, err)
+		}
+	}
+	if _, err := stateDir("/runs/bed"); err != nil {
+		t.Errorf("a folder that is not below /run: %v", err)
 	}
 }
 
