@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/report/layout"
@@ -275,6 +276,7 @@ func (v *sheet) slopes(g *layout.Group, colors map[string]int) *chart {
 		Caption: "A line for each product, from its fastest configuration in plain text to its fastest with WireGuard and with IPsec; medians.",
 		Table:   plainTable{Head: []string{"product", "plain", "WireGuard", "IPsec"}},
 	}
+	left := map[string][]string{} // of goodput in plain text, by the kind of encryption
 	for _, p := range products {
 		line := series{Name: p.name, Points: [][2]short{}}
 		row := []string{p.name}
@@ -287,6 +289,9 @@ func (v *sheet) slopes(g *layout.Group, colors map[string]int) *chart {
 			line.C = colors[f.Contender]
 			line.Points = append(line.Points, [2]short{short(k), short(f.Median)})
 			row = append(row, f.Contender+" "+layout.Value(f))
+			if plain := p.best["plain"]; plain != nil && k > 0 && plain.Median > 0 {
+				left[out.Parts[k]] = append(left[out.Parts[k]], fmt.Sprintf("%s %.0f %%", p.name, 100*f.Median/plain.Median))
+			}
 		}
 		if len(line.Points) > 1 {
 			out.Series = append(out.Series, line)
@@ -295,6 +300,11 @@ func (v *sheet) slopes(g *layout.Group, colors map[string]int) *chart {
 	}
 	if len(out.Series) == 0 {
 		return nil
+	}
+	for _, kind := range out.Parts {
+		if len(left[kind]) > 0 {
+			out.Caption += fmt.Sprintf(" %s leaves of plain: %s.", kind, strings.Join(left[kind], ", "))
+		}
 	}
 	out.Label = fmt.Sprintf("Slopes of goodput with and without encryption of %s; the table below has the figures", unit.Plural(len(out.Series), "product"))
 	return out

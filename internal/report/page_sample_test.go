@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
@@ -174,7 +175,7 @@ func large() *analysis.Report {
 		}
 		r.Steps = append(r.Steps, step)
 		for _, m := range result.Metrics() {
-			if latency := result.IsLatency(m.Name); m.Name == "setup_time" || latency && k < 6 || m.Name == "goodput" && k >= 6 {
+			if latency := result.IsLatency(m.Name); m.Name == "setup_time" || strings.HasPrefix(m.Name, "install_") || latency && k < 6 || m.Name == "goodput" && k >= 6 {
 				continue
 			}
 			for i := range medians {

@@ -141,7 +141,7 @@ func TestAnswerComesFirst(t *testing.T) {
 	}
 	got := write(t, "text", r, Options{})
 	for _, want := range []string{
-		"Goodput (TCP, one stream): macvlan cannot be told apart from host. Routes 0.55–0.92 of host. WireGuard 0.55.",
+		"Goodput (TCP, one stream): macvlan cannot be told apart from host. Other routes 0.55–0.92 of host. WireGuard 0.55.",
 		"Run quality: poor: 4 of 12 samples dropped; the CPU was starved",
 		"CPU starved: 4 of 12 samples dropped; use a quieter machine, or a lower rate.",
 	} {

@@ -1,6 +1,7 @@
 import { logAxis, quiet, roundUp } from "./axes";
 import { nines, words } from "./format";
 import type { Axis, Curves, Data, Load, Series } from "./model";
+import { panels } from "./panels";
 import { dash, hueOf, nameOf, symbolOf, type Theme, tooltip } from "./theme";
 
 // curves are latencies over an axis of nines: 1 is the 90th percentile, 2 the
@@ -45,13 +46,19 @@ export function load(chart: Load, data: Data, t: Theme, width: number): [number,
   return lines(chart.series, (p) => p, text, xAxis, chart.y, data, t, width);
 }
 
-// More lines than this are a grey crowd, out of which the pointer or the legend lifts one.
+// More lines than this are a panel for each.
 const crowded = 12;
 
 function lines(
   series: Series[], at: (p: [number, number]) => [number, number], text: (p: [number, number]) => string,
   xAxis: object, y: Axis, data: Data, t: Theme, width: number,
 ): [number, object] {
+  const yAxis = logAxis(t, series.flatMap((s) => s.points.map((p) => p[1])), y);
+  if (series.length > crowded) {
+    const [height, drawn] = panels(series, at, xAxis, yAxis, data, t, width);
+    const of = new Map(series.map((s) => [nameOf(data, s), s]));
+    return [height, { ...drawn, tooltip: { trigger: "item", ...tooltip(t, (p) => [p.seriesName, text(of.get(p.seriesName)!.points[p.dataIndex])]) } }];
+  }
   const names = series.map((s) => nameOf(data, s));
   // Legend entries wrap as words do; the grid begins below the last row.
   let [legendRows, used] = [1, 0];
@@ -60,23 +67,22 @@ function lines(
     if (used > 0 && used + entry > width - 76) [legendRows, used] = [legendRows + 1, 0];
     used += entry;
   }
-  const crowd = series.length > crowded;
   const option = {
     grid: { left: 76, right: 24, top: 8 + 22 * legendRows, bottom: 44 },
     legend: { top: 0, left: 68, itemHeight: 8, itemWidth: 22, textStyle: { color: t.ink, fontSize: 12 } },
     xAxis,
-    yAxis: logAxis(t, series.flatMap((s) => s.points.map((p) => p[1])), y),
+    yAxis,
     tooltip: { trigger: "item", ...tooltip(t, (p) => [p.seriesName, text(series[p.seriesIndex].points[p.dataIndex])]) },
     series: series.map((s, i) => ({
       type: "line",
       triggerLineEvent: true,
       name: names[i],
-      color: crowd && s.c > 0 ? t.muted : hueOf(t, data, s.c),
-      lineStyle: { width: s.c === 0 ? 2.5 : 1.8, type: dash(data, s.c), opacity: crowd && s.c > 0 ? 0.4 : 1 },
+      color: hueOf(t, data, s.c),
+      lineStyle: { width: s.c === 0 ? 2.5 : 1.8, type: dash(data, s.c) },
       symbol: s.name ? "circle" : symbolOf(data, s.c),
-      symbolSize: crowd ? 3 : 6,
+      symbolSize: 6,
       z: s.c === 0 ? 3 : 2,
-      emphasis: { focus: "series", lineStyle: { color: hueOf(t, data, s.c), opacity: 1, width: 3 }, itemStyle: { color: hueOf(t, data, s.c) } },
+      emphasis: { focus: "series", lineStyle: { width: 3 } },
       data: s.points.map(at),
     })),
   };

@@ -86,7 +86,7 @@ test("the looks see a text that is cut off, covered, or pale", async () => {
   await page.close();
 });
 
-test("the pointer lifts a contender out of the crowd in every chart", async () => {
+test("the pointer lifts a contender in the panels of every chart", async () => {
   const page = await browser.newPage({ viewport: { width: 1300, height: 1200 } });
   await page.goto(pathToFileURL(`${pages}/large.html`).href + "#latency");
   const charts = page.locator("#latency figure:visible", { hasText: "by percentile" }).locator(".chart");
@@ -97,7 +97,7 @@ test("the pointer lifts a contender out of the crowd in every chart", async () =
   const wide = (i) => charts.nth(i).locator('svg path[stroke-width="3"]').count();
   assert.equal(await wide(1), 0);
   const boxes = await charts.nth(0).locator("svg path").evaluateAll((all) => all.filter((p) => p.getAttribute("stroke-width") === "1.8").map((p) => { const at = p.getPointAtLength(p.getTotalLength() / 2).matrixTransform(p.getScreenCTM()); return [at.x, at.y]; }));
-  await page.mouse.move(...boxes.at(-1));
+  await page.mouse.move(...boxes.filter(([, y]) => y > 0 && y < 1200).at(-1));
   for (let i = 0; i < 50 && (await wide(1)) === 0; i++) await page.waitForTimeout(100);
   assert.equal(await wide(0), 1);
   assert.equal(await wide(1), 1);

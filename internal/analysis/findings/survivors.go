@@ -148,15 +148,15 @@ func unevenExclusion(e *evidence) []analysis.Finding {
 		if adjusted > e.Opt.Alpha {
 			continue
 		}
-		what, parts := "samples", []string{}
+		what, parts := "contenders here: samples were", []string{}
 		if s.clock != "" {
-			what = "figures of " + s.clock
+			what = s.clock + " here, though other figures stand: it was"
 		}
 		for k, contender := range s.contenders {
 			parts = append(parts, fmt.Sprintf("%s %d of %d", contender, s.counts[k], s.of[k]))
 		}
 		list = append(list, analysis.Finding{Step: s.step, Text: fmt.Sprintf(
-			"%s%s were left out more often of some contenders than of others (p = %.2g), so that what is left compares unlike rounds; these count: %s",
+			"%sdo not compare %s left out more often of some than of others (p = %.2g), so that unlike rounds are left; these count: %s",
 			e.GroupPrefix(s.Group), what, p[i], strings.Join(parts, ", "))})
 	}
 	return list

@@ -31,7 +31,7 @@ func TestSurvivors(t *testing.T) {
 		t.Errorf("y is of %d of %d rounds, want 7 of 7", r.N, r.Of)
 	}
 	analysistest.CheckFindings(t, report.Findings, "uneven_exclusion", []analysis.Finding{{Severity: analysis.Warn, Step: "dts",
-		Text: "samples were left out more often of some contenders than of others (p = 0.00039), so that what is left compares unlike rounds; these count: host 7 of 7, x 1 of 7, y 7 of 7"}})
+		Text: "do not compare contenders here: samples were left out more often of some than of others (p = 0.00039), so that unlike rounds are left; these count: host 7 of 7, x 1 of 7, y 7 of 7"}})
 }
 
 // A late sender spoils the latency of its samples and not their network time.
@@ -57,7 +57,7 @@ func TestSpoiledClocks(t *testing.T) {
 	analysistest.CheckFindings(t, report.Findings, "load_generator_late", []analysis.Finding{{Severity: analysis.Warn, Contender: "x", Step: "dts", Excluded: true,
 		Text: "latency left out in rounds 2, 3, 4, 5 and 6 of 6: 3 % late"}})
 	analysistest.CheckFindings(t, report.Findings, "uneven_exclusion", []analysis.Finding{{Severity: analysis.Warn, Step: "dts",
-		Text: "figures of latency were left out more often of some contenders than of others (p = 0.015), so that what is left compares unlike rounds; these count: host 6 of 6, x 1 of 6"}})
+		Text: "do not compare latency here, though other figures stand: it was left out more often of some than of others (p = 0.015), so that unlike rounds are left; these count: host 6 of 6, x 1 of 6"}})
 }
 
 // Ten requests beyond a percentile are not ten if they come of one stall.

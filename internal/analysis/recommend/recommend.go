@@ -186,7 +186,7 @@ func (c *chooser) rank(g analysis.Group, r *analysis.Recommendation, gauges []ga
 		share := otherWinner(rng, ranked)
 		r.OtherWinner = &share
 		if share > 0 {
-			r.Notes = append(r.Notes, fmt.Sprintf("the weights decide: another contender comes first in %.0f %% of the weightings in which each weight lies between half and twice what it is", 100*share))
+			r.Notes = append(r.Notes, fmt.Sprintf("the order hangs on the weights: with each between half and twice what it is, another contender comes first in %.0f %% of the settings tried", 100*share))
 		}
 	}
 	return s.mostRounds()

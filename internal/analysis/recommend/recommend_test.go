@@ -460,7 +460,7 @@ func TestOtherWinner(t *testing.T) {
 		}
 	}
 	r := recommend.Choose(rec, recommend.Wish{})
-	if r.OtherWinner == nil || *r.OtherWinner < 0.2 || *r.OtherWinner > 0.6 || !strings.Contains(strings.Join(r.Notes, "\n"), "the weights decide") {
+	if r.OtherWinner == nil || *r.OtherWinner < 0.2 || *r.OtherWinner > 0.6 || !strings.Contains(strings.Join(r.Notes, "\n"), "the order hangs on the weights") {
 		t.Errorf("%v, notes %q", r.OtherWinner, r.Notes)
 	}
 	sure := recommend.Choose(scaled(6, 0, 1, 0.9, 0.8, 0.6), recommend.Wish{})

@@ -112,24 +112,28 @@ func (v answer) verdict(g *Group, c Column) string {
 	default:
 		rest = append(rest, fmt.Sprintf("%s: %s are best%s; the rounds cannot tell them apart", about, few(names), v.than(c, best)))
 	}
-	return strings.Join(append(rest, v.byFamily(c, others)...), ". ") + "."
+	return strings.Join(append(rest, v.byFamily(c, others, names)...), ". ") + "."
 }
 
 // byMedians is the order that the rounds are too few to confirm.
 func (v answer) byMedians(c Column, figures []*analysis.Result) string {
 	others := slices.DeleteFunc(slices.Clone(figures), func(f *analysis.Result) bool { return f.Contender == v.Baseline })
-	tell := "tell"
+	are := "are"
 	if v.Run.Rounds == 1 {
-		tell = "tells"
+		are = "is"
 	}
-	s := fmt.Sprintf("not sure: %s %s nobody apart. By the medians %s is first (%s)", unit.Plural(v.Run.Rounds, "round"), tell, others[0].Contender, Value(others[0]))
-	return strings.Join(append([]string{s}, v.byFamily(c, others)...), ". ") + "."
+	s := fmt.Sprintf("not sure: %s %s too few to tell anyone apart. By the medians %s is first (%s)", unit.Plural(v.Run.Rounds, "round"), are, others[0].Contender, Value(others[0]))
+	return strings.Join(append([]string{s}, v.byFamily(c, others, nil)...), ". ") + "."
 }
 
 // byFamily is the ratios of the others by what carries their packets, the best family
-// first: "Routes: 0.62–0.74 of host".
-func (v answer) byFamily(c Column, others []*analysis.Result) []string {
+// first: "Routes 0.62–0.74 of host", "Other routes" where some of these were named before.
+func (v answer) byFamily(c Column, others []*analysis.Result, named []string) []string {
 	var order []string
+	before := map[string]bool{}
+	for _, contender := range named {
+		before[v.family(contender)] = true
+	}
 	ratios := map[string][]float64{}
 	for _, f := range others {
 		if f.VsBaseline == nil {
@@ -144,6 +148,9 @@ func (v answer) byFamily(c Column, others []*analysis.Result) []string {
 	var out []string
 	for i, family := range order {
 		s := family + " " + ratioSpan(ratios[family])
+		if before[family] {
+			s = "Other " + strings.Replace(s, "Routes", "routes", 1)
+		}
 		if i == 0 {
 			s += v.of(c)
 		}
@@ -336,15 +343,20 @@ func (v *View) AdviceLines() []string {
 	}
 	lines := []string{"Best by " + Weighed(rec) + ": " + FirmnessText(rec) + "."}
 	for _, need := range []struct{ name, words string }{{"policy", "With NetworkPolicy"}, {"encryption", "Encrypted"}} {
-		i := slices.IndexFunc(rec.Ranked, func(c analysis.Choice) bool {
-			has := v.Capability(c.Contender, need.name)
-			return has != "" && has != "no"
-		})
+		lacks := func(contender string) bool {
+			has := v.Capability(contender, need.name)
+			return has == "" || has == "no"
+		}
+		i := slices.IndexFunc(rec.Ranked, func(c analysis.Choice) bool { return !lacks(c.Contender) })
 		switch {
 		case i < 0:
 			lines = append(lines, need.words+": no contender of this run has it.")
 		case i == 0:
-			lines = append(lines, need.words+": "+rec.Ranked[0].Contender+", too.")
+			alike := slices.DeleteFunc(slices.Clone(rec.Alike), lacks)
+			if len(alike) == 0 {
+				alike = []string{rec.Ranked[0].Contender}
+			}
+			lines = append(lines, need.words+": "+Named(alike)+", too.")
 		default:
 			c := rec.Ranked[i]
 			lines = append(lines, fmt.Sprintf("%s: %s, with a score of %s where %s has %s and %s has 1.", need.words, c.Contender,
