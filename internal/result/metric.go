@@ -85,6 +85,7 @@ const (
 	RatioMissed                    // a reader misses its ratio where the baseline's value is 0
 	CPUTime                        // was sampled by the kernel's CPU accounting
 	Grouping                       // contenders that cost alike are put into groups by it
+	NotBaseline                    // the baseline has none: it is over the baseline's, or of installing
 )
 
 // Has says that the metric has the role.
@@ -262,16 +263,16 @@ var costMetrics = []Metric{
 	{Name: MemoryUsed, Unit: "bytes", Better: Lower, Help: "memory of the nodes without buffers and cache, mean over the window (/proc/meminfo)",
 		Roles: Expected | RatioMissed | Grouping, Column: 18},
 	{Name: MemoryOverhead, Unit: "bytes", Better: Lower, Help: "memory used when idle, over the baseline's in the same round",
-		Roles: MayBeZero | MayBeNegative, Column: 12},
+		Roles: MayBeZero | MayBeNegative | NotBaseline, Column: 12},
 	{Name: ContextSwitches, Unit: "1/s", Better: Lower, Help: "context switches per second (/proc/stat ctxt)", Roles: MayBeZero},
 	{Name: TCPChecksumErrors, Unit: "count", Better: Lower, Help: "TCP segments that client's and server's nodes received with a wrong checksum (/proc/net/snmp Tcp InCsumErrors)", Roles: MayBeZero},
 	{Name: UDPChecksumErrors, Unit: "count", Better: Lower, Help: "UDP datagrams that client's and server's nodes received with a wrong checksum, IPv4 (/proc/net/snmp Udp InCsumErrors)", Roles: MayBeZero},
 	{Name: SetupTime, Unit: "s", Better: Lower, Help: "time to bring the contender up until its pods reach each other",
 		Roles: Ranked | RatioMissed, Column: 13},
-	{Name: InstallSteps, Unit: "count", Better: Lower, Help: "steps of the recipe by which run --install put the contender on the cluster", Roles: MayBeZero, Column: 19},
-	{Name: InstallObjects, Unit: "count", Better: Lower, Help: "Kubernetes objects that those steps make, without what an operator makes of them", Roles: MayBeZero, Column: 20},
-	{Name: InstallImages, Unit: "count", Better: Lower, Help: "different images of the pods that came with it", Roles: MayBeZero, Column: 21},
-	{Name: InstallImageSize, Unit: "bytes", Better: Lower, Help: "size of those images as the kubelets know it, each once for the cluster", Roles: MayBeZero, Column: 22},
+	{Name: InstallSteps, Unit: "count", Better: Lower, Help: "steps of the recipe by which run --install put the contender on the cluster", Roles: MayBeZero | NotBaseline, Column: 21},
+	{Name: InstallObjects, Unit: "count", Better: Lower, Help: "Kubernetes objects that those steps make, without what an operator makes of them", Roles: MayBeZero | NotBaseline, Column: 20},
+	{Name: InstallImages, Unit: "count", Better: Lower, Help: "different images of the pods that came with it", Roles: MayBeZero | NotBaseline, Column: 22},
+	{Name: InstallImageSize, Unit: "bytes", Better: Lower, Help: "size of those images as the kubelets know it, each once for the cluster", Roles: MayBeZero | NotBaseline, Column: 19},
 	{Name: ServiceSyncTime, Unit: "s", Better: Lower, Help: "time to program all Services on every node, from none", Roles: Ranked | MayBeZero},
 }
 

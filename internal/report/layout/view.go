@@ -140,9 +140,10 @@ func (g *Group) Figure(contender string, c Column) *analysis.Result {
 
 // Absent says why the contender has no figure of the column.
 func (g *Group) Absent(c Contender, col Column) string {
+	metric, _ := result.LookupMetric(col.Metric)
 	switch {
-	case c.Baseline && col.Metric == result.MemoryOverhead:
-		return unit.Missing // it is what the others are over
+	case c.Baseline && metric.Has(result.NotBaseline):
+		return unit.Missing
 	case g.measured != nil && !g.measured[result.Key{Contender: c.ID, Underlay: g.Underlay, Step: col.Step}]:
 		return "not measured"
 	}
