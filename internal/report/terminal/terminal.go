@@ -130,7 +130,7 @@ func (t *Writer) shortLegend() {
 		how = "of all rounds to all of the baseline's"
 	}
 	t.Wrap("", fmt.Sprintf("× is the ratio to %s, %s, with its interval; the figure beside it is the median.", printable.Line(t.Baseline), how), Dim)
-	letters := "Letters: contenders that share one cannot be told apart when all are compared at once; a is best. "
+	letters := "Letters, all compared at once: who shares one cannot be told apart; a is best. "
 	if !slices.ContainsFunc(t.Results, func(r analysis.Result) bool { return len(r.Groups) > 0 }) {
 		letters = "The rounds are too few for groups. "
 	}
