@@ -158,12 +158,13 @@ func standings(t *testing.T) map[string][]string {
 	return list
 }
 
-// settings are what each node's network is set to, and what of ours is there.
+// settings are what each node's network is set to, and what of ours is there;
+// an empty folder, which the machine below the nodes may have, is nothing.
 func settings(t *testing.T, bed kubetest.Bed, nodes []string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, name := range nodes {
-		all[name] = bed.OnNode(t, name, `ls -a /var/lib/cnibench 2>&1; nft list tables
+		all[name] = bed.OnNode(t, name, `find /var/lib/cnibench -mindepth 1 2>/dev/null; nft list tables
 			find /proc/sys/net -type f -readable ! -name nf_conntrack_count | sort | while read -r f; do echo "$f: $(cat "$f" 2>&1)"; done`)
 	}
 	return all
