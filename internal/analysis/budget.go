@@ -89,7 +89,7 @@ func (b budget) samples() []*result.Sample {
 // busy, chance changes n by about the square root of n.
 func (b budget) tick() (relative float64, known bool) {
 	hz, err := strconv.ParseFloat(b.Run.Environment[HzKey], 64)
-	if err != nil || b.Run.Environment[TickKey] != "y" {
+	if err != nil || !b.CPUByTicks() {
 		return 0, false
 	}
 	busy := 0.0 // CPU-seconds of all rounds

@@ -63,11 +63,23 @@ const (
 	HzKey   = "kernel.config.HZ"
 )
 
+// CPUClockKey is the environment key that is IdleClock where busy CPU time is elapsed time
+// less idle time; runs without it summed the kernel's ticks.
+const (
+	CPUClockKey = "cpu.clock"
+	IdleClock   = "idle"
+)
+
+// CPUByTicks says whether ticks of a kernel that samples CPU time make its figures.
+func (f *Facts) CPUByTicks() bool {
+	return f.Run.Environment[TickKey] == "y" && f.Run.Environment[CPUClockKey] != IdleClock
+}
+
 // Aliased says whether the kernel sampled a step's CPU time in phase with its load.
 func (f *Facts) Aliased(step string) bool {
 	hz, err := strconv.ParseFloat(f.Run.Environment[HzKey], 64)
 	rate := f.Pace(step)
-	return f.Run.Environment[TickKey] == "y" && err == nil && hz > 0 && rate > 0 && math.Mod(rate, hz) == 0
+	return f.CPUByTicks() && err == nil && hz > 0 && rate > 0 && math.Mod(rate, hz) == 0
 }
 
 // Direct returns the step with the same load as the given one from pod to pod, "" if

@@ -25,7 +25,9 @@ type NodeTrace struct {
 	Window float64   `json:"window"` // length of the measured window, s
 
 	CPU         map[string][]float64 `json:"cpu"`         // by mode but idle, all CPUs together, CPU-seconds per second
-	Busiest     []float64            `json:"busiest"`     // share of the busiest CPU that was not idle, 0 to 1
+	Loads       map[string][]float64 `json:"loads"`       // by CPU, share in which it was busy, 0 to 1; nil with many CPUs
+	Busy        []float64            `json:"busy"`        // CPUs that were busy, all together, CPU-seconds per second
+	Busiest     []float64            `json:"busiest"`     // share in which the busiest CPU was busy, 0 to 1
 	Receive     []float64            `json:"receive"`     // bit/s into the node's uplink
 	Transmit    []float64            `json:"transmit"`    // bit/s out of it
 	Retransmits []float64            `json:"retransmits"` // TCP segments sent again, 1/s

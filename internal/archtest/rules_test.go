@@ -116,6 +116,10 @@ var layers = []layer{
 		why: "a helper for what is shown, usable from everywhere",
 	},
 	{
+		pkg: "internal/secret", only: []string{"std"}, never: []string{"os/...", "net/..."}, calls: clock,
+		why: "a helper for what is published, usable from everywhere",
+	},
+	{
 		pkg: "internal/host", only: []string{"std", "libs", "internal/nearest", "internal/printable", "internal/unit"},
 		why: "the seam to a machine stands below the arenas that implement it",
 	},

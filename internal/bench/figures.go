@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -42,8 +43,8 @@ func cpuFigures(s *result.Sample, client, server side, deduct deductions) error 
 		for mode, rate := range modes {
 			s.Metrics[name+"_"+mode] = rate
 		}
-		s.Metrics[name] = busy(modes)
-		total += busy(modes)
+		s.Metrics[name] = sd.busy(modes)
+		total += s.Metrics[name]
 		published += notIdle(modes) / 2 // the study's means are over two nodes
 		userAndSystem += userSystem(modes) / 2
 	}
@@ -64,14 +65,14 @@ func sharedCPUFigures(s *result.Sample, both side, deduct deductions) error {
 		return err
 	}
 	s.Metrics[result.CPUClientSteal] = modes["steal"]
-	perTraffic(s, busy(modes), deduct)
+	perTraffic(s, both.busy(modes), deduct)
 	return nil
 }
 
 // perTraffic adds the CPU time by Gbit, by request and by packet.
 func perTraffic(s *result.Sample, cpus float64, deduct deductions) {
 	if cpus -= deduct.spin + deduct.foreign; cpus <= 0 {
-		return // too little for the kernel's ticks to count
+		return // too little for the kernel to count
 	}
 	if gbit := deduct.gbit(s); gbit > 0 {
 		s.Metrics[result.CPUPerGbit] = cpus / gbit
@@ -97,14 +98,35 @@ func (sd side) modes() (map[string]float64, error) {
 	return modes, nil
 }
 
-// busy adds up the modes in which the machine works. iowait is idle time, and
-// steal is time of other guests.
-func busy(m map[string]float64) float64 {
+// busy is the CPU-seconds per second in which the side's CPUs worked: elapsed time less
+// that of idle, iowait, which is idle time, and steal, which is time of other guests. The
+// kernel reads a clock for idle time where the tick stops on an idle CPU (NO_HZ); the modes
+// it counts by ticks, which an interrupt on an idle CPU seldom meets (docs/accuracy.md).
+// Where a CPU has no idle time in the window, as one that was taken offline, its modes count.
+func (sd side) busy(modes map[string]float64) float64 {
+	cpus := sd.cpus
+	if len(cpus) == 0 {
+		cpus = sd.machine()
+	}
+	if len(cpus) == 0 {
+		return working(modes)
+	}
+	each := sd
+	each.cpus = cpus // of CPUs that are asked for one by one, each must have it
+	idle, err := each.cpu("idle")
+	if err != nil {
+		return working(modes)
+	}
+	return max(0, float64(len(cpus))-idle-modes["iowait"]-modes["steal"])
+}
+
+// working adds up the modes in which the machine works.
+func working(m map[string]float64) float64 {
 	return m["user"] + m["nice"] + m["system"] + m["irq"] + m["softirq"]
 }
 
 // notIdle adds up every mode but idle, as the 2024 study does.
-func notIdle(m map[string]float64) float64 { return busy(m) + m["iowait"] + m["steal"] }
+func notIdle(m map[string]float64) float64 { return working(m) + m["iowait"] + m["steal"] }
 
 // userSystem adds up the two modes that the 2024 study's summary files hold.
 func userSystem(m map[string]float64) float64 { return m["user"] + m["system"] }
@@ -114,20 +136,22 @@ func (sd side) count() int {
 	if len(sd.cpus) > 0 {
 		return len(sd.cpus)
 	}
-	return sd.machine()
+	return len(sd.machine())
 }
 
-// machine returns how many CPUs the side's machine has.
-func (sd side) machine() int {
+// machine returns the CPUs of the side's machine.
+func (sd side) machine() []int {
 	family, ok := sd.rec.Family("node_cpu_seconds")
 	if !ok {
-		return 0
+		return nil
 	}
-	seen := map[string]bool{}
+	var seen []int
 	for _, series := range family.Series {
-		seen[series.Labels["cpu"]] = true
+		if cpu, err := strconv.Atoi(series.Labels["cpu"]); err == nil && !slices.Contains(seen, cpu) {
+			seen = append(seen, cpu)
+		}
 	}
-	return len(seen)
+	return seen
 }
 
 // cpu is CPU-seconds per second in that mode on the side's CPUs.

@@ -10,8 +10,16 @@ import (
 	"github.com/cnibench/cnibench/internal/sysmon"
 )
 
-// recording is two seconds of two CPUs, each with these CPU-seconds in the modes.
+// recording is two seconds of two CPUs, each with these CPU-seconds in the modes; idle
+// is what they leave, if it is not given.
 func recording(begin time.Time, modes map[string][2]float64) *sysmon.Recording {
+	if _, given := modes["idle"]; !given {
+		left := [2]float64{2, 2}
+		for _, spent := range modes {
+			left[0], left[1] = left[0]-spent[0], left[1]-spent[1]
+		}
+		modes["idle"] = left
+	}
 	r := &sysmon.Recording{Times: []time.Time{begin, begin.Add(2 * time.Second)}}
 	cpu := sysmon.Family{Name: "node_cpu_seconds", Type: "counter"}
 	for _, mode := range append([]string{"idle"}, result.CPUModes...) {
@@ -111,6 +119,18 @@ func TestCPUFigures(t *testing.T) {
 		if n := client.count(); n != 2 {
 			t.Errorf("%d CPUs, want 2", n)
 		}
+	})
+	t.Run("by the clock", func(t *testing.T) { // the ticks saw little of what was done
+		seldom := recording(begin, map[string][2]float64{"softirq": {0.02, 0.01}, "steal": {0, 0.4}, "iowait": {0.1, 0}, "idle": {1.5, 1.4}})
+		end := begin.Add(2 * time.Second)
+		s := &result.Sample{Metrics: map[string]float64{"rate": 1000}}
+		if err := cpuFigures(s, side{seldom, begin, end, []int{0}}, side{seldom, begin, end, []int{1}}, deductions{}); err != nil {
+			t.Fatal(err)
+		}
+		near(t, s, "cpu_client", 0.2) // (2-1.5-0.1)/2 s
+		near(t, s, "cpu_server", 0.1) // (2-1.4-0.4)/2 s
+		near(t, s, "cpu_client_softirq", 0.01)
+		near(t, s, "cpu_per_request", 0.3/1000)
 	})
 	t.Run("not recorded", func(t *testing.T) {
 		client, server := sides([]int{7}, []int{1})

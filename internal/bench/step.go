@@ -207,7 +207,7 @@ func (r *Runner) figures(d *drive, windows map[string][]sysmon.Window, recording
 // run's, on the side's machine. It returns 0 if fewer CPUs than the machine's are
 // measured: nobody knows on which CPUs those processes ran.
 func foreignOn(cpus int, on side, s *result.Sample) float64 {
-	if cpus < on.machine() {
+	if cpus < len(on.machine()) {
 		return 0
 	}
 	return s.Metrics[result.CPUForeign]

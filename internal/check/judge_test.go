@@ -85,6 +85,7 @@ func TestJudgeSizes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := tt.sizes.judge()
+			knownFacts(t, []Case{c})
 			if diff := cmp.Diff(tt.want, string(c.Verdict)+" "+c.Found+": "+c.Text); diff != "" {
 				t.Error(diff)
 			}
@@ -119,6 +120,7 @@ func TestJudgeWire(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, word := judgeWire("pod", "tcp", tt.promised, tt.after)
+			knownFacts(t, []Case{c})
 			if diff := cmp.Diff(tt.want, strings.Join([]string{word, string(c.Verdict), c.Found}, " ")+": "+c.Text); diff != "" {
 				t.Error(diff)
 			}

@@ -93,6 +93,7 @@ func checked(t *testing.T, a arena.Arena, c *contender.Contender, check Check) R
 	if results[0].Error != "" {
 		t.Fatal(results[0].Error)
 	}
+	knownFacts(t, results[0].Cases)
 	for _, c := range results[0].Cases {
 		t.Logf("%s %s %s: %s", c.Name, c.Verdict, c.Found, c.Text)
 	}
@@ -105,13 +106,16 @@ func TestMTU(t *testing.T) {
 	for _, c := range inLab(t) {
 		t.Run(c.ID, func(t *testing.T) {
 			r := checked(t, newLab(t, 1500, nil), c, mtu{})
-			if size := caseOf(t, r, "size"); r.Verdict() != Pass || size.Found != "fits" || r.UnderlayMTU != 1500 {
+			verdict, found, want := Pass, "fits", 1500-int(c.Datapath.Overhead)
+			if c.Datapath.PodMTU > 0 {
+				verdict, found, want = Fail, "wastes", int(c.Datapath.PodMTU)
+			}
+			if size := caseOf(t, r, "size"); r.Verdict() != verdict || size.Found != found || r.UnderlayMTU != 1500 {
 				t.Errorf("%+v", r)
 			}
-			want := strconv.Itoa(1500 - int(c.Datapath.Overhead))
 			for _, key := range []string{"pod", "path"} {
-				if got := r.Environment["check.mtu."+c.ID+"."+key]; got != want {
-					t.Errorf("%s is %q, want %s", key, got, want)
+				if got := r.Environment["check.mtu."+c.ID+"."+key]; got != strconv.Itoa(want) {
+					t.Errorf("%s is %q, want %d", key, got, want)
 				}
 			}
 		})

@@ -54,6 +54,37 @@ func TestPolicyAgain(t *testing.T) {
 	}
 }
 
+// A look that passes by the letter by accident, while a network that takes a freedom
+// of the specification is on its way to it, is not what the network does; one that
+// goes to and fro fails.
+func TestPolicyOnItsWay(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		strict  func(asked int) bool // by the letter at that look; else no ipBlock selects a pod
+		verdict Conformance
+		found   string
+	}{
+		"one look":             {func(n int) bool { return n == 1 }, Skip, "pods apart"},
+		"two looks":            {func(n int) bool { return n <= 2 }, Skip, "pods apart"},
+		"to and fro":           {func(n int) bool { return n%4 == 1 }, Fail, cuts},
+		"as the letter has it": {func(int) bool { return true }, Pass, enforced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := map[flow]int{} // since policies with an ipBlock were applied last
+			s := &simulated{onApply: func([]networkPolicy) { clear(asked) }}
+			s.allows = func(w world, l []networkPolicy, f flow) bool {
+				asked[f]++
+				return w.allows(l, f, dialect{podsApart: !tt.strict(asked[f])})
+			}
+			c := caseOf(t, policed(t, s, quickPace), "ingress-ip-block")
+			if c.Verdict != tt.verdict || c.Found != tt.found {
+				t.Errorf("%+v", c)
+			}
+		})
+	}
+}
+
 // A case that holds every time, but later than was waited for at first, passes and
 // says after what time.
 func TestAttemptLate(t *testing.T) {

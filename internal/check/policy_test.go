@@ -2,6 +2,8 @@ package check
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"slices"
@@ -33,10 +35,36 @@ func policed(t *testing.T, s *simulated, p pace) Result {
 	if err != nil {
 		t.Fatal(err)
 	}
+	knownFacts(t, r.Cases)
 	if !s.closed || len(subject.agents) > 0 {
 		t.Errorf("the sandbox is closed: %v; agents left: %d", s.closed, len(subject.agents))
 	}
 	return r
+}
+
+// knownFacts holds what was found beside the schema and the page of checks.
+func knownFacts(t *testing.T, cases []Case) {
+	t.Helper()
+	var schema struct {
+		Defs struct {
+			Case struct {
+				Properties struct{ Found struct{ Enum []string } }
+			}
+		} `json:"$defs"`
+	}
+	b, err := os.ReadFile("../../docs/schema/check-1.schema.json")
+	if err == nil {
+		err = json.Unmarshal(b, &schema)
+	}
+	page, pageErr := os.ReadFile("../../docs/checks.md")
+	if err = errors.Join(err, pageErr); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		if c.Found != "" && !(slices.Contains(schema.Defs.Case.Properties.Found.Enum, c.Found) && strings.Contains(string(page), "`"+c.Found+"`")) {
+			t.Errorf("%s: %q is unknown to the schema or to docs/checks.md", c.Name, c.Found)
+		}
+	}
 }
 
 // foundIn returns the cases with that verdict, and what was found of them.

@@ -67,7 +67,7 @@ compares the two; their part of the run is in DIR/microvm. --arena lab leaves th
 	fl.IntVar(&f.Rounds, "rounds", 0, fmt.Sprintf("`number` of passes over all contenders and steps (default: the suite's, else what it takes to tell the contenders apart: %d for two, %d for nine)",
 		stat.RoundsToTellApart(2), stat.RoundsToTellApart(9)))
 	fl.StringVar(&f.Until, "until", "", "end as soon as every ratio is known to this many `percent`, e.g. 5%; 0%: carry out all rounds (default: the suite's, or 0% with --rounds)")
-	fl.DurationVar(&f.MaxTime, "max-time", 0, "end before this time has passed; not for a run with --rounds and without --until (default: the suite's)")
+	fl.DurationVar(&f.MaxTime, "max-time", 0, "end before this time has passed, a guest's part included; each part takes a round at least; not for a run with --rounds and without --until (default: the suite's, for each part)")
 	fl.DurationVar(&f.Duration, "duration", 0, "measured time of each step (default: the suite's)")
 	fl.DurationVar(&f.Slice, "slice", f.Slice, "all contenders stay up and are measured in turns of this `length`; 0: one after the other")
 	fl.DurationVar(&f.Warmup, "warmup", 0, "time under load before the measured time, left out of every figure (default: the suite's)")
@@ -83,7 +83,7 @@ compares the two; their part of the run is in DIR/microvm. --arena lab leaves th
 	cmdutil.AddNodes(c, &f.Nodes)
 	fl.StringVar(&f.Underlay, "underlay", f.Underlay, "lab: the nodes' network: auto (what the contender needs), switch or vpc")
 	fl.StringVar(&f.MTU, "mtu", f.MTU, "MTU of the underlay, `bytes`: a lab sets it; of a cluster it is what the nodes have")
-	fl.StringVar(&f.PodMTU, "pod-mtu", "", "lab: MTU of the pods, `bytes`, as where it was set by hand or left at a default (default: what the contender's encapsulation leaves of --mtu)")
+	fl.StringVar(&f.PodMTU, "pod-mtu", "", "lab: MTU of the pods, `bytes`, as where it was set by hand or left at a default (default: what the contender fixes, else what its encapsulation leaves of --mtu)")
 	fl.StringVar(&f.LineRate, "line-rate", "", "`rate` of each node's link, e.g. 10G: a lab shapes its links to it (default: unlimited); of a cluster it is what the links carry")
 	fl.StringVar(&f.Offload, "offload", f.Offload, "lab: how frames cross the underlay: host (unsegmented, as veth hands them over; flatters TCP) or wire (each at most an MTU)")
 	fl.IntSliceVar(&f.Services, "services", nil, "`numbers` of other Services beside the one that steps of the path service use, e.g. 1,100,10000; each in turn (default: the suite's, else 1)")

@@ -39,6 +39,7 @@ output names the settings that a lab can't measure (interrupts and rings of a re
 interface, daemons). Nothing stays applied. cnibench report DIR shows the run again.`),
 		Example: `  cnibench tune bench --contender calico-vxlan offloads
   cnibench tune bench --contender flannel-vxlan --profile study-2016 --rounds 10
+  cnibench tune bench --contender calico-ipip offloads --arena microvm
   cnibench tune bench --contender host --step dts --sysctl net.ipv4.tcp_rmem=4096,4096,4096`,
 		RunE: func(c *cobra.Command, args []string) error { return runTuneBench(c, &f, args) },
 	}
@@ -51,7 +52,7 @@ interface, daemons). Nothing stays applied. cnibench report DIR shows the run ag
 	fl.BoolVar(&f.markdown, "markdown", false, "print the verdicts as a Markdown table")
 	c.MarkFlagsMutuallyExclusive("json", "markdown")
 	fl.StringVar(&f.run.Suite, "suite", f.run.Suite, "`suite` to run; see cnibench list suites")
-	fl.StringVar(&f.run.Arena, "arena", f.run.Arena, "where to run: auto or lab")
+	fl.StringVar(&f.run.Arena, "arena", f.run.Arena, "where to run: auto or lab, or microvm for the lab under another kernel")
 	fl.IntVar(&f.run.Rounds, "rounds", 0, "`number` of passes over all settings and steps (default: the suite's, else what it takes to tell the settings apart)")
 	fl.DurationVar(&f.run.Duration, "duration", 0, "measured time of each step (default: the suite's)")
 	fl.DurationVar(&f.run.Slice, "slice", f.run.Slice, "all variants stay up and are measured in turns of this `length`; 0: one after the other")

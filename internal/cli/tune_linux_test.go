@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cnibench/cnibench/internal/needs"
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/tune"
 )
 
@@ -51,5 +53,31 @@ func TestTuneBenchFindsHarm(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, machine(t)); diff != "" {
 		t.Errorf("left behind: %s", diff)
+	}
+}
+
+// The same lab in a guest, of a contender's settings there.
+func TestTuneBenchGuest(t *testing.T) {
+	needs.Guest(t)
+	dir := filepath.Join(t.TempDir(), "run")
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), program, "tune", "bench", "--arena", "microvm", "--contender", "host", "--step", "dts", "--json", "--out", dir,
+		"--sysctl", "net.ipv4.tcp_rmem=4096,4096,4096", "--rounds", "2", "--duration", "300ms", "--warmup", "100ms")
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, stderr.String(), stdout.String())
+	}
+	var got struct {
+		Effects []tune.Effect `json:"effects"`
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &got); err != nil {
+		t.Fatalf("%v: %s", err, stdout.String())
+	}
+	rec, err := result.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Effects) == 0 || rec.Run.Arena != "microvm" {
+		t.Errorf("arena %s: %s\n%s", rec.Run.Arena, stdout.String(), stderr.String())
 	}
 }

@@ -61,6 +61,9 @@ type Datapath struct {
 	// installs it, else a fixed value holds; unknown; none, no product gives pods their MTU.
 	MTU       string `yaml:"mtu"`
 	MTUSource string `yaml:"mtu-source,omitempty"` // where that comes from
+	// PodMTU is the fixed MTU of pods that the product ships, bytes; 0: pods have the
+	// underlay's less Overhead.
+	PodMTU unit.Bytes `yaml:"pod-mtu,omitempty"`
 }
 
 // Requires is what must be there to run the contender at all.

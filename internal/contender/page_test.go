@@ -46,9 +46,17 @@ func table(all []*contender.Contender) string {
 		}
 		fmt.Fprintf(&b, "| [%s](contenders/%s) | %s | %s | %s | %s | %g | %s | %s | %s | %s | %s |\n",
 			c.ID, product{name: c.Product}.file(), version, c.Datapath.Attach, c.Datapath.Transport, c.Datapath.Services,
-			float64(c.Datapath.Overhead), c.Datapath.MTU, encryption(c.Features), policy(c.Features.Policy), yesNo(c.Lab.None == ""), onCluster(c.Kube))
+			float64(c.Datapath.Overhead), mtu(c.Datapath), encryption(c.Features), policy(c.Features.Policy), yesNo(c.Lab.None == ""), onCluster(c.Kube))
 	}
 	return b.String()
+}
+
+// mtu says who finds the MTU of pods, and the value that is fixed.
+func mtu(d contender.Datapath) string {
+	if d.PodMTU == 0 {
+		return d.MTU
+	}
+	return fmt.Sprintf("%s, %g", d.MTU, float64(d.PodMTU))
 }
 
 // onCluster says how far the recipe has been tried.

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cnibench/cnibench/internal/serve"
 )
 
@@ -365,14 +367,28 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-func TestBadInput(t *testing.T) {
-	_, addr := startServer(t, serve.Config{})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// heldPort returns a port that nobody listens at and, until the test's end, nobody
+// can: it is bound.
+func heldPort(t *testing.T) netip.AddrPort {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	unused := l.Addr().(*net.TCPAddr).AddrPort()
-	l.Close()
+	t.Cleanup(func() { unix.Close(fd) })
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	name, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(name.(*unix.SockaddrInet4).Port))
+}
+
+func TestBadInput(t *testing.T) {
+	_, addr := startServer(t, serve.Config{})
+	unused := heldPort(t)
 	notFound := serveTCP(t, func(c net.Conn) {
 		_, _ = c.Read(make([]byte, 4096))
 		_, _ = c.Write([]byte("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"))

@@ -121,7 +121,7 @@ func curve(contender, step string, factor float64) analysis.Curve {
 func trace(contender, step string, round, seconds int) analysis.Trace {
 	t := analysis.Trace{Key: result.Key{Contender: contender, Underlay: "switch", Step: step, Round: round}}
 	for n, node := range []string{"client", "server"} {
-		nt := analysis.NodeTrace{Node: node, Window: float64(seconds - 3), CPU: map[string][]float64{}}
+		nt := analysis.NodeTrace{Node: node, Window: float64(seconds - 3), CPU: map[string][]float64{}, Loads: map[string][]float64{}}
 		for s := range seconds {
 			nt.Times = append(nt.Times, float64(s-1))
 			wave := 1 + 0.1*math.Sin(float64(s+round+n))
@@ -129,6 +129,7 @@ func trace(contender, step string, round, seconds int) analysis.Trace {
 				nt.CPU[mode] = append(nt.CPU[mode], 0.1*float64(i+1)*wave)
 			}
 			nt.Busiest = append(nt.Busiest, 0.9*wave/1.1)
+			nt.Loads["0"], nt.Loads["1"] = append(nt.Loads["0"], 0.3*wave/1.1), append(nt.Loads["1"], nt.Busiest[s])
 			nt.Receive = append(nt.Receive, 15e9*wave)
 			nt.Transmit = append(nt.Transmit, 2e7*wave)
 			nt.Retransmits = append(nt.Retransmits, float64(s%4))
@@ -145,8 +146,10 @@ func trace(contender, step string, round, seconds int) analysis.Trace {
 func scattered(t analysis.Trace, chance *rand.Rand) analysis.Trace {
 	for _, n := range t.Nodes {
 		series := [][]float64{n.Busiest, n.Receive, n.Transmit, n.Retransmits}
-		for _, mode := range slices.Sorted(maps.Keys(n.CPU)) {
-			series = append(series, n.CPU[mode])
+		for _, lines := range []map[string][]float64{n.CPU, n.Loads} {
+			for _, name := range slices.Sorted(maps.Keys(lines)) {
+				series = append(series, lines[name])
+			}
 		}
 		for _, values := range series {
 			for i := range values {

@@ -84,7 +84,7 @@ func TestTraceValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"g":-1,"s":-1,"c":-1,"round":2,"nodes":[{"node":"client","window":3,"times":[1,2],"cpu":{"user":[0.123,null]},"receive":[null,1.23e+08],"memory":[1.2346e+09,5]}]}`
+	want := `{"g":-1,"s":-1,"c":-1,"round":2,"nodes":[{"node":"client","window":3,"times":[1,2],"cpu":{"user":[0.12,null]},"receive":[null,1.23e+08],"memory":[1.2346e+09,5]}]}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Error(diff)
 	}

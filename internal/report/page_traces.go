@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -36,8 +37,9 @@ type traceNode struct {
 	Node        string            `json:"node"`
 	Window      short             `json:"window"`
 	Times       []short           `json:"times"`
-	CPU         map[string][]mark `json:"cpu,omitempty"`
-	Busiest     []mark            `json:"busiest,omitempty"`
+	CPU         map[string][]load `json:"cpu,omitempty"`
+	Loads       map[string][]load `json:"loads,omitempty"`
+	Busiest     []load            `json:"busiest,omitempty"`
 	Receive     []mark            `json:"receive,omitempty"`
 	Transmit    []mark            `json:"transmit,omitempty"`
 	Retransmits []mark            `json:"retransmits,omitempty"`
@@ -48,21 +50,25 @@ type traceNode struct {
 // it, and a missing one is null.
 type mark float64
 
-func (m mark) MarshalJSON() ([]byte, error) {
-	if !layout.IsFinite(float64(m)) {
-		return []byte("null"), nil
-	}
-	return strconv.AppendFloat(nil, float64(m), 'g', 3, 64), nil
-}
+func (m mark) MarshalJSON() ([]byte, error) { return digits(float64(m), 3), nil }
+
+// load is CPU-seconds of a second: the kernel shows them in steps of 10 ms.
+type load float64
+
+func (l load) MarshalJSON() ([]byte, error) { return digits(math.Round(100*float64(l))/100, -1), nil }
 
 // level is a figure of a second that changes by little of itself, as memory does.
 type level float64
 
-func (l level) MarshalJSON() ([]byte, error) {
-	if !layout.IsFinite(float64(l)) {
-		return []byte("null"), nil
+func (l level) MarshalJSON() ([]byte, error) { return digits(float64(l), 5), nil }
+
+// digits is a figure with so many significant digits (-1: as many as it takes), null where
+// it is not finite.
+func digits(v float64, n int) []byte {
+	if !layout.IsFinite(v) {
+		return []byte("null")
 	}
-	return strconv.AppendFloat(nil, float64(l), 'g', 5, 64), nil
+	return strconv.AppendFloat(nil, v, 'g', n, 64)
 }
 
 // as converts figures for drawing.
@@ -70,6 +76,18 @@ func as[T ~float64](values []float64) []T {
 	out := make([]T, len(values))
 	for i, v := range values {
 		out[i] = T(v)
+	}
+	return out
+}
+
+// named converts figures that have names for drawing; nil where there are none.
+func named(values map[string][]float64) map[string][]load {
+	if len(values) == 0 {
+		return nil
+	}
+	out := map[string][]load{}
+	for name, list := range values {
+		out[printable.Line(name)] = as[load](list)
 	}
 	return out
 }
@@ -118,13 +136,10 @@ func (v *sheet) traceData(t *analysis.Trace) traceData {
 	for _, n := range t.Nodes {
 		node := traceNode{
 			Node: printable.Line(n.Node), Window: short(n.Window), Times: as[short](n.Times),
-			Busiest: as[mark](n.Busiest), Receive: as[mark](n.Receive), Transmit: as[mark](n.Transmit), Retransmits: as[mark](n.Retransmits), Memory: as[level](n.Memory),
+			Receive: as[mark](n.Receive), Transmit: as[mark](n.Transmit), Retransmits: as[mark](n.Retransmits), Memory: as[level](n.Memory),
 		}
-		if len(n.CPU) > 0 {
-			node.CPU = map[string][]mark{}
-		}
-		for mode, values := range n.CPU {
-			node.CPU[printable.Line(mode)] = as[mark](values)
+		if node.CPU, node.Loads = named(n.CPU), named(n.Loads); node.Loads == nil {
+			node.Busiest = as[load](n.Busiest)
 		}
 		d.Nodes = append(d.Nodes, node)
 	}

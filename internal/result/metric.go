@@ -228,7 +228,7 @@ func cpuMetrics() []Metric {
 	var list []Metric
 	for _, side := range []string{"client", "server"} {
 		list = append(list, Metric{Name: "cpu_" + side, Unit: "CPU-s/s", Better: Lower, Roles: Ranked | MayBeZero | CPUTime,
-			Help: "busy CPUs of the " + side + "'s node: all modes but idle, iowait and steal (/proc/stat)"})
+			Help: "busy CPUs of the " + side + "'s node: elapsed time less idle, iowait and steal (/proc/stat)"})
 		for _, mode := range CPUModes {
 			roles := Ranked | MayBeZero | CPUTime
 			if mode == "steal" || mode == "iowait" { // others' doing

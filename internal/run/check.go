@@ -29,11 +29,7 @@ func Check(ctx context.Context, f *Request, mtus []string, checks []check.Check,
 		return err
 	}
 	if kind.Name == MicroVM && !microvm.Inside() {
-		exe, err := os.Executable()
-		if err != nil {
-			return err
-		}
-		return InGuest(ctx, &Guest{}, append([]string{exe}, os.Args[1:]...), console.Logger(os.Stderr))
+		return f.SameInGuest(ctx)
 	}
 	places, err := kind.Places(f, mtus)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/lab"
@@ -35,6 +36,36 @@ func InGuest(ctx context.Context, guest *Guest, argv []string, log *slog.Logger)
 		return exit.With(code, nil)
 	}
 	return err
+}
+
+// SameInGuest starts this same command line in a guest, which may write into the run
+// directory where there is one; more is added to the command line.
+func (f *Request) SameInGuest(ctx context.Context, more ...string) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	guest, unlock := f.Guest, func() error { return nil }
+	if f.Out != "" {
+		made, err := makeDir(f.Out)
+		if err != nil {
+			return err
+		}
+		if made {
+			defer os.Remove(f.Out) // fails once the guest has written into it
+		}
+		if unlock, err = result.Lock(f.Out); err != nil { // 9p does not pass the guest's own lock on
+			return err
+		}
+		guest.Share = []string{f.Out}
+	}
+	args := os.Args[1:]
+	flags := slices.Index(args, "--") // what follows are no flags
+	if flags < 0 {
+		flags = len(args)
+	}
+	err = InGuest(ctx, &guest, slices.Concat([]string{exe}, args[:flags], more, args[flags:]), console.Logger(os.Stderr))
+	return errors.Join(err, unlock())
 }
 
 // guestFits finds, before anything is measured, what would keep the guest from
@@ -112,8 +143,9 @@ func owned(dir string) error {
 	return nil
 }
 
-// partInGuest measures in a guest what the native part left, or goes on with that.
-func (j *Job) partInGuest(ctx context.Context, config *vm.Config) error {
+// partInGuest measures in a guest what the native part left, or goes on with that. The
+// time that the user gave both parts began at from.
+func (j *Job) partInGuest(ctx context.Context, config *vm.Config, from time.Time) error {
 	dir := filepath.Join(j.request.Out, PartDir)
 	begun, err := LoadPart(j.request.Out)
 	if err != nil {
@@ -122,7 +154,7 @@ func (j *Job) partInGuest(ctx context.Context, config *vm.Config) error {
 	request := j.asked
 	request.Arena = Lab
 	if begun != nil && !empty(begun) {
-		request.Resume, request.Given = dir, nil
+		request.Resume, request.Given = dir, map[string]bool{}
 	} else {
 		if begun != nil { // by a kernel that could run none; this one may
 			if err := discard(dir, true); err != nil {
@@ -133,6 +165,9 @@ func (j *Job) partInGuest(ctx context.Context, config *vm.Config) error {
 		for flag := range request.Guest.Settings() {
 			request.Given[flag] = true
 		}
+	}
+	if j.request.Given["max-time"] && j.request.MaxTime > 0 {
+		request.MaxTime, request.Given["max-time"] = max(time.Second, j.request.MaxTime-time.Since(from)), true
 	}
 	config.Stdout = io.Discard // the report of both parts follows
 	return j.inGuest(ctx, config, dir, request)

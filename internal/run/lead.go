@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/arena/microvm"
@@ -86,7 +87,7 @@ func (j *Job) inGuestOnly(ctx context.Context) error {
 // guest, and reports both. If the lab could run none of the contenders, the whole
 // request is carried out in the guest.
 func (j *Job) inLabThenGuest(ctx context.Context) error {
-	f := j.request
+	f, begun := j.request, time.Now()
 	if j.resumed == nil || len(leftToGuest(j.resumed)) > 0 {
 		if err := j.guestFits(ctx); err != nil {
 			return err
@@ -104,12 +105,12 @@ func (j *Job) inLabThenGuest(ctx context.Context) error {
 		}
 		return j.inGuestOnly(ctx)
 	}
-	return j.part(ctx)
+	return j.part(ctx, begun)
 }
 
-// part measures in a guest what the native part of the run left to another
-// kernel, and reports both parts.
-func (j *Job) part(ctx context.Context) error {
+// part measures in a guest what the native part of the run, which began at that time,
+// left to another kernel, and reports both parts.
+func (j *Job) part(ctx context.Context, begun time.Time) error {
 	f := j.request
 	native, err := result.Load(f.Out)
 	if err != nil {
@@ -134,7 +135,7 @@ func (j *Job) part(ctx context.Context) error {
 		return errors.Join(err, j.report(f.Out, true))
 	}
 	log.Info("the rest needs another kernel and runs in a guest", "kernel", config.Kernel.Release, "contenders", len(left))
-	runErr := j.partInGuest(ctx, &config)
+	runErr := j.partInGuest(ctx, &config, begun)
 	part, err := LoadPart(f.Out)
 	if err == nil && part != nil && (empty(part) || exit.Code(runErr) == exit.Gate) {
 		runErr = nil // the report of both parts says so

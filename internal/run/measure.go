@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/bench"
@@ -20,6 +21,7 @@ import (
 	"github.com/cnibench/cnibench/internal/fingerprint"
 	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/vm"
 )
 
 // Run measures and reports. It runs inside the place.
@@ -52,7 +54,7 @@ func (j *Job) Run(ctx context.Context) error {
 			<-ctx.Done()
 		}
 	}
-	store, sealed, plan, err := j.openStore(ctx, a, runner)
+	store, sealed, run, err := j.openStore(ctx, a, runner)
 	if ctx.Err() != nil && err != nil {
 		return fmt.Errorf("interrupted %w", errNothingSealed)
 	}
@@ -60,6 +62,7 @@ func (j *Job) Run(ctx context.Context) error {
 		return err
 	}
 	defer store.Close()
+	plan := &run.Plan
 	runner.Store = store
 	so := &soFar{store: store}
 	sight := &preview{bar: bar, soFar: so, plan: plan, baseline: j.request.Baseline}
@@ -67,7 +70,11 @@ func (j *Job) Run(ctx context.Context) error {
 		sight.baseline = j.resumed.Baseline
 	}
 	runner.Progress = sight.before(runner.Progress)
-	runner.Enough = newStopping(j.request, plan, so, bar.Message).enough
+	left := 0
+	if j.request.GuestFollows && vm.Available() == nil {
+		left = len(leftToGuest(run))
+	}
+	runner.Enough = newStopping(j.request, plan, left, so, bar.Message).enough
 	runErr := j.withNextStep(ctx, runner.Run(ctx, plan, sealed), kept, store.Dir())
 	if runErr == nil {
 		runErr = store.End(time.Now())
@@ -120,12 +127,13 @@ func fingerprinted(ctx context.Context, runner *bench.Runner, plan *result.Plan)
 		return nil, err
 	}
 	maps.Copy(env, runner.Arena.Environment())
+	env[analysis.CPUClockKey] = analysis.IdleClock
 	return env, nil
 }
 
 // openStore makes the run directory of a new run, or opens that of a resumed one.
 // It returns the store, the keys of the samples that are sealed, and the plan.
-func (j *Job) openStore(ctx context.Context, a arena.Arena, runner *bench.Runner) (*result.Store, map[result.Key]bool, *result.Plan, error) {
+func (j *Job) openStore(ctx context.Context, a arena.Arena, runner *bench.Runner) (*result.Store, map[result.Key]bool, *result.Run, error) {
 	if j.resumed != nil {
 		store, rec, err := result.Resume(j.request.Out)
 		if err != nil {
@@ -136,7 +144,7 @@ func (j *Job) openStore(ctx context.Context, a arena.Arena, runner *bench.Runner
 			return nil, nil, nil, errors.Join(err, store.Close())
 		}
 		store.By(j.request.Tool, rec.Run.Tool)
-		return store, rec.Sealed(), &rec.Run.Plan, nil
+		return store, rec.Sealed(), &rec.Run, nil
 	}
 	run := &result.Run{
 		Schema: result.RunSchema, Tool: j.request.Tool, Started: time.Now().UTC(), Arena: a.Name(), Baseline: j.request.Baseline, Plan: j.Plan,
@@ -180,7 +188,7 @@ func (j *Job) openStore(ctx context.Context, a arena.Arena, runner *bench.Runner
 	if errors.Is(err, result.ErrExists) {
 		return nil, nil, nil, exit.With(exit.WrongUsage, err)
 	}
-	return store, nil, &run.Plan, err
+	return store, nil, run, err
 }
 
 // checkSame refuses to go on with a run on another machine, or where a contender
@@ -193,6 +201,9 @@ func (j *Job) checkSame(ctx context.Context, a arena.Arena, runner *bench.Runner
 	}
 	if err := fingerprint.SameMachine(run.Environment, env); err != nil {
 		return err
+	}
+	if run.Environment[analysis.CPUClockKey] != env[analysis.CPUClockKey] {
+		return exit.Usage("the run's CPU figures are sums of the kernel's ticks, and this version goes by its idle time; go on with cnibench %s, or begin a new run", run.Tool)
 	}
 	if now := j.request.Tool; now != run.Tool {
 		runner.Log.Warn("the run was begun by another version of cnibench", "then", run.Tool.Version, "now", now.Version)

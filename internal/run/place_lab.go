@@ -17,6 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/secret"
 	"github.com/cnibench/cnibench/internal/unit"
 	"github.com/cnibench/cnibench/internal/vm"
 )
@@ -228,12 +229,12 @@ func (f *Request) custom() (*lab.CustomAttach, error) {
 			return nil, err
 		}
 		f.cniText = string(raw)
-	} else if strings.Contains(f.cniText, masked) || f.Given["cni-conf"] {
+	} else if strings.Contains(f.cniText, secret.Masked) || f.Given["cni-conf"] {
 		raw, err := os.ReadFile(f.CNIConf)
 		if err != nil {
 			return nil, fmt.Errorf("the run directory holds no credentials of the configuration: %w", err)
 		}
-		if text, _ := maskSecrets(string(raw)); text != f.cniText {
+		if text, _ := secret.Mask(string(raw)); text != f.cniText {
 			return nil, fmt.Errorf("%s is not what the run was started with; only its credentials may change", f.CNIConf)
 		}
 		f.cniText = string(raw)
@@ -255,7 +256,7 @@ func (f *Request) labRecorded() map[string]string {
 	}
 	if f.CNIConf != "" {
 		s["cni-conf"], s["cni-transport"] = f.CNIConf, f.CNITransport
-		s[cniTextKey], _ = maskSecrets(f.cniText)
+		s[cniTextKey], _ = secret.Mask(f.cniText)
 	}
 	maps.Copy(s, f.Guest.Settings())
 	return s

@@ -18,6 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/programs"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/secret"
 	"github.com/cnibench/cnibench/internal/suite"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -51,7 +52,7 @@ func (j *Job) newPlan() error {
 		Duration: unit.Seconds(s.Duration.Seconds()), Warmup: unit.Seconds(s.Warmup.Seconds()),
 		Slice: unit.Seconds(f.Slice.Seconds()),
 	}
-	if _, keys := maskSecrets(f.cniText); f.CNIConf != "" && len(keys) > 0 {
+	if _, keys := secret.Mask(f.cniText); f.CNIConf != "" && len(keys) > 0 {
 		console.Logger(os.Stderr).Warn("the run directory keeps the CNI configuration without what looks like a credential", "masked", strings.Join(keys, ", "))
 	}
 	f.setEnd(&j.Plan, s)

@@ -34,7 +34,7 @@ type Request struct {
 	Rounds                   int
 	Duration, Warmup, Slice  time.Duration
 	Until                    string        // "5%"; "" is the suite's
-	MaxTime                  time.Duration // 0 is the suite's
+	MaxTime                  time.Duration // where it is not given the suite's; 0 is none
 	Seed                     uint64
 	Out, Resume              string
 	Rates                    string

@@ -6,31 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/cnibench/cnibench/internal/secret"
 )
-
-func TestMaskSecrets(t *testing.T) {
-	for _, test := range []struct {
-		name, text, want string
-		keys             []string
-	}{
-		{"none", `{"type": "bridge", "ipam": {"subnet": "usePodCidr", "keyed": 1}}`, `{"type": "bridge", "ipam": {"subnet": "usePodCidr", "keyed": 1}}`, nil},
-		{"by key", `{"a":[{"etcd_password":"hunter2"}],"apiKey":7,"auth":{"user":"u"},"token":"","useToken":true}`,
-			`{"a":[{"etcd_password":"(masked)"}],"apiKey":"(masked)","auth":{"user":"(masked)"},"token":"","useToken":true}`, []string{"apiKey", "etcd_password", "user"}},
-		{"by value", `{"endpoint":"https://root:hunter2@etcd:2379","k":"-----BEGIN PRIVATE KEY-----"}`,
-			`{"endpoint":"(masked)","k":"(masked)"}`, []string{"endpoint", "k"}},
-		{"masked before", `{"password":"(masked)"}`, `{"password":"(masked)"}`, nil},
-		{"no JSON", `password: hunter2`, masked, []string{"the whole text, which is no JSON"}},
-	} {
-		got, keys := maskSecrets(test.text)
-		if diff := cmp.Diff(test.keys, keys); diff != "" {
-			t.Errorf("%s: keys %s", test.name, diff)
-		}
-		if compact := strings.Join(strings.Fields(got), ""); compact != strings.Join(strings.Fields(test.want), "") {
-			t.Errorf("%s: %s, want %s", test.name, got, test.want)
-		}
-	}
-}
 
 // What is published of a CNI configuration has no credential, and a resumed run
 // asks for the file again.
@@ -48,7 +25,7 @@ func TestCNIConfSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	settings := then.labRecorded()
-	if text := settings[cniTextKey]; strings.Contains(text, "hunter2") || !strings.Contains(text, masked) {
+	if text := settings[cniTextKey]; strings.Contains(text, "hunter2") || !strings.Contains(text, secret.Masked) {
 		t.Fatalf("published: %s", text)
 	}
 	now := Request{Arena: "lab", CNIConf: file, CNITransport: "none", cniText: settings[cniTextKey]}

@@ -42,7 +42,7 @@ const stateEnv = "CNIBENCH_SELFTEST_STATE"
 // found.
 func SelfTest(ctx context.Context, f *Request, show func(selftest.Result) error) error {
 	if f.Arena == MicroVM && !microvm.Inside() {
-		return f.selfTestInGuest(ctx)
+		return f.SameInGuest(ctx)
 	}
 	if f.Arena != Kube {
 		f.Arena = Lab // in a guest, of the guest
@@ -149,20 +149,4 @@ func (f *Request) selfTest() (*Job, selftest.Bed, error) {
 	p.Duration, p.Warmup = unit.Seconds(bed.Window().Seconds()), unit.Seconds(selfTestWarmup.Seconds())
 	p.Settings["selftest"] = "yes" // a later version must not take it for a plain run's
 	return j, bed, nil
-}
-
-// selfTestInGuest starts this same command line in a guest, which writes into f.Out.
-func (f *Request) selfTestInGuest(ctx context.Context) error {
-	exe, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	guest := f.Guest
-	if f.Out != "" {
-		if _, err := makeDir(f.Out); err != nil {
-			return err
-		}
-		guest.Share = []string{f.Out}
-	}
-	return InGuest(ctx, &guest, append([]string{exe}, os.Args[1:]...), console.Logger(os.Stderr))
 }

@@ -49,7 +49,8 @@ type stopping struct {
 	longest time.Duration
 }
 
-func newStopping(f *Request, p *result.Plan, so *soFar, say func(string)) *stopping {
+// newStopping is for a run of which a guest measures left contenders afterwards.
+func newStopping(f *Request, p *result.Plan, left int, so *soFar, say func(string)) *stopping {
 	s := &stopping{until: p.Until, most: seconds(p.MaxTime), begun: time.Now(), soFar: so, say: say}
 	// A run that goes on may ask for more than its plan.
 	if f.Given["until"] {
@@ -58,6 +59,10 @@ func newStopping(f *Request, p *result.Plan, so *soFar, say func(string)) *stopp
 	s.least = leastRounds(f)
 	if f.Given["max-time"] {
 		s.most = f.MaxTime
+		if left > 0 { // each contender has the same, and the guest has a baseline of its own
+			here := len(p.Contenders)
+			s.most = s.most * time.Duration(here) / time.Duration(here+left+1)
+		}
 	}
 	s.last = s.begun
 	return s

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -124,34 +125,65 @@ func (r *reader) rates(values []sysmon.Value) []float64 {
 	return list
 }
 
-// cpu fills in the modes of the CPUs that count for the node (none: all) and
-// the busiest of them.
+// mostLoads is up to how many CPUs each has its load in a trace: more lines tell nothing.
+const mostLoads = 8
+
+// cpu fills in the modes of the CPUs that count for the node (none: all), what each of
+// these was busy, and the busiest of them. Busy is what is neither idle time nor stolen:
+// the kernel reads a clock for idle time, and counts the modes by ticks.
 func (r *reader) cpu(t *analysis.NodeTrace, cpus []int) {
 	family, ok := r.own.Family(cpuFamily)
 	if !ok {
 		return
 	}
 	t.CPU = map[string][]float64{}
-	busy := map[string][]float64{} // by CPU
+	busy := map[string][]float64{}                                // by CPU, of the modes
+	idle, other := map[string][]float64{}, map[string][]float64{} // by CPU; other is iowait and steal
 	for _, series := range family.Series {
 		cpu, mode := series.Labels["cpu"], series.Labels["mode"]
-		if n, err := strconv.Atoi(cpu); mode == "idle" || len(cpus) > 0 && (err != nil || !slices.Contains(cpus, n)) {
+		if n, err := strconv.Atoi(cpu); len(cpus) > 0 && (err != nil || !slices.Contains(cpus, n)) {
 			continue
 		}
 		rates := r.rates(series.Values)
-		t.CPU[mode] = plus(t.CPU[mode], rates)
-		if mode != "iowait" && mode != "steal" {
+		if rates == nil {
+			continue
+		}
+		if mode != "idle" {
+			t.CPU[mode] = plus(t.CPU[mode], rates)
+		}
+		switch mode {
+		case "idle":
+			idle[cpu] = rates
+		case "iowait", "steal": // iowait goes back now and then; there it counts as none
+			other[cpu] = plus(other[cpu], known(rates))
+		default:
 			busy[cpu] = plus(busy[cpu], rates)
 		}
 	}
+	for cpu, rates := range idle {
+		busy[cpu] = make([]float64, len(rates))
+		for i, free := range plus(other[cpu], rates) {
+			busy[cpu][i] = 1 - free
+		}
+	}
 	t.CPUs = len(busy)
-	for _, rates := range busy {
+	loads := map[string][]float64{}
+	for _, cpu := range slices.Sorted(maps.Keys(busy)) {
+		load := busy[cpu]
 		if t.Busiest == nil {
-			t.Busiest = make([]float64, len(rates))
+			t.Busiest = slices.Repeat([]float64{math.NaN()}, len(load))
 		}
-		for i, v := range rates {
-			t.Busiest[i] = max(t.Busiest[i], min(v, 1)) // NaN stays
+		for i, v := range load {
+			load[i] = min(max(0, v), 1) // NaN stays
+			if load[i] > t.Busiest[i] || math.IsNaN(t.Busiest[i]) {
+				t.Busiest[i] = load[i]
+			}
 		}
+		loads[cpu] = load
+		t.Busy = plus(t.Busy, load)
+	}
+	if len(loads) <= mostLoads {
+		t.Loads = loads
 	}
 }
 
@@ -242,6 +274,16 @@ func plus(sum, values []float64) []float64 {
 		sum[i] += values[i]
 	}
 	return sum
+}
+
+// known returns the rates with 0 for what is not known.
+func known(rates []float64) []float64 {
+	for i, v := range rates {
+		if math.IsNaN(v) {
+			rates[i] = 0
+		}
+	}
+	return rates
 }
 
 func scaled(list []float64, by float64) []float64 {

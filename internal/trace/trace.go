@@ -196,8 +196,8 @@ var wanted = []string{
 	"cnibench_recording", cpuFamily, memoryFamily, receiveFamily, transmitFamily, retransmitFamily, energyFamily,
 }
 
-// filter keeps the lines of the wanted families, without the CPUs' idle time:
-// parsing the rest would take most of the time that a large run's report takes.
+// filter keeps the lines of the wanted families: parsing the rest would take most of the
+// time that a large run's report takes.
 func filter(r io.Reader) ([]byte, error) {
 	var kept bytes.Buffer
 	lines := bufio.NewScanner(r)
@@ -208,7 +208,7 @@ func filter(r io.Reader) ([]byte, error) {
 		if bytes.HasPrefix(line, []byte("# ")) { // # TYPE name …
 			_, name, _ = bytes.Cut(line[2:], []byte(" "))
 		}
-		if !isWanted(name) && string(line) != "# EOF" || bytes.Contains(line, idleMode) {
+		if !isWanted(name) && string(line) != "# EOF" {
 			continue
 		}
 		if kept.Len()+len(line) > maxKept {
@@ -219,8 +219,6 @@ func filter(r io.Reader) ([]byte, error) {
 	}
 	return kept.Bytes(), lines.Err()
 }
-
-var idleMode = []byte(`mode="idle"`)
 
 func isWanted(name []byte) bool {
 	for _, w := range wanted {
@@ -236,10 +234,12 @@ func size(t *analysis.Trace) int {
 	n := 0
 	for i := range t.Nodes {
 		node := &t.Nodes[i]
-		for _, mode := range node.CPU {
-			n += len(mode)
+		for _, lines := range []map[string][]float64{node.CPU, node.Loads} {
+			for _, line := range lines {
+				n += len(line)
+			}
 		}
-		n += len(node.Times) + len(node.Busiest) + len(node.Receive) + len(node.Transmit) +
+		n += len(node.Times) + len(node.Busy) + len(node.Busiest) + len(node.Receive) + len(node.Transmit) +
 			len(node.Retransmits) + len(node.Memory) + len(node.Power)
 	}
 	return n

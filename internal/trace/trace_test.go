@@ -63,7 +63,7 @@ func node(name string, times []time.Time, receive float64) *sysmon.Recording {
 		Families: []sysmon.Family{
 			counter(cpuFamily, "seconds",
 				labelled(grow(0.25), "cpu", "0", "mode", "user"), labelled(grow(0.75), "cpu", "0", "mode", "idle"),
-				labelled(grow(0.5), "cpu", "1", "mode", "softirq"), labelled(grow(0.25), "cpu", "1", "mode", "user"), labelled(grow(0.25), "cpu", "1", "mode", "iowait")),
+				labelled(grow(0.5), "cpu", "1", "mode", "softirq"), labelled(grow(0.25), "cpu", "1", "mode", "user"), labelled(grow(0.25), "cpu", "1", "mode", "iowait"), labelled(grow(0), "cpu", "1", "mode", "idle")),
 			{Name: memoryFamily, Type: "gauge", Unit: "bytes", Series: []sysmon.Series{{Values: grow(0)}}},
 			counter(receiveFamily, "bytes",
 				labelled(grow(9e12), "device", "lo"), labelled(grow(receive/8), "device", "eth0"), labelled(grow(receive), "device", "veth1")),
@@ -142,11 +142,15 @@ func TestLoad(t *testing.T) {
 			{
 				Node: "client", Times: []float64{0, 0.6, 1.6, 3}, Window: 3, CPUs: 2,
 				CPU:     map[string][]float64{"user": flat(0.5), "softirq": flat(0.5), "iowait": flat(0.25)},
+				Busy:    flat(1),
+				Loads:   map[string][]float64{"0": flat(0.25), "1": flat(0.75)},
 				Busiest: flat(0.75), Receive: flat(1e6), Transmit: flat(8), Retransmits: flat(7), Memory: flat(1000), Power: flat(42),
 			},
 			{
 				Node: "server", Times: []float64{0, 0.6, 1.6, 3}, Window: 3, CPUs: 2,
 				CPU:     map[string][]float64{"user": flat(0.5), "softirq": flat(0.5), "iowait": flat(0.25)},
+				Busy:    flat(1),
+				Loads:   map[string][]float64{"0": flat(0.25), "1": flat(0.75)},
 				Busiest: flat(0.75), Receive: flat(8e9), Transmit: flat(8), Retransmits: flat(7), Memory: flat(1000), Power: flat(42),
 			},
 		},

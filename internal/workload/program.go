@@ -18,10 +18,11 @@ type program struct {
 	role           string // "server 1", for errors
 	command        host.Command
 	process        host.Process
-	started        time.Time     // just before the start
-	stdout, stderr bytes.Buffer  // to be read once exited is closed; startTo leaves stdout empty
-	exited         chan struct{} // closed when the program has ended
-	err            error         // of the exit; set once exited is closed
+	kill           context.CancelFunc // this program alone
+	started        time.Time          // just before the start
+	stdout, stderr bytes.Buffer       // to be read once exited is closed; startTo leaves stdout empty
+	exited         chan struct{}      // closed when the program has ended
+	err            error              // of the exit; set once exited is closed
 }
 
 // failure returns the program's error with its standard error; nil if it ended without
@@ -105,12 +106,16 @@ func (c *programGroup) startBetween(r io.Reader, w io.Writer, e arena.Endpoint, 
 	}
 	p.command.Stdout, p.command.Stderr = stdout, stderr
 	p.started = time.Now()
-	if p.process, err = e.Start(c.ctx, p.command); err != nil {
+	ctx, kill := context.WithCancel(c.ctx)
+	p.kill = kill
+	if p.process, err = e.Start(ctx, p.command); err != nil {
+		kill()
 		return nil, fmt.Errorf("%s: start %s: %w", role, argv[0], err)
 	}
 	c.all = append(c.all, p)
 	go func() {
 		defer close(p.exited)
+		defer kill()
 		p.err = p.process.Wait()
 	}()
 	return p, nil

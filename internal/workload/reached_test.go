@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -35,6 +36,22 @@ func TestReachedOnADisturbedMachine(t *testing.T) {
 	low, high := found[runs/20], found[runs-runs/20]
 	if high/low > 1.25 {
 		t.Errorf("5 %% of the looks are below %.0f, 5 %% above %.0f, of %.0f", low, high, capacity)
+	}
+}
+
+// One look that fails costs a look, two are an error.
+func TestReachedFails(t *testing.T) {
+	for failing, want := range map[int]bool{1: true, 2: false} {
+		n := 0
+		rate, err := reached(func() (float64, error) {
+			if n++; n <= failing {
+				return 0, errors.New("no request was answered")
+			}
+			return float64(n), nil
+		})
+		if reaches := err == nil && rate == looks-1; reaches != want {
+			t.Errorf("%d failing: %v/s, %v", failing, rate, err)
+		}
 	}
 }
 

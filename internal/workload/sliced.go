@@ -65,7 +65,7 @@ func (o *sliced) connect() error {
 func (o *sliced) explain(err error) error {
 	o.failed = true
 	if !errors.Is(err, slicing.ErrEnded) {
-		o.programs.kill()     // its answer was not understood
+		o.client.kill()       // its answer was not understood
 		_ = o.answers.Close() // never fails
 		<-o.client.exited
 		return err
@@ -89,7 +89,7 @@ func (o *sliced) Slice(ctx context.Context, lead, length time.Duration, begin, e
 
 func (o *sliced) take(ctx context.Context, lead, length time.Duration, begin, end func()) (Slice, json.RawMessage, error) {
 	// An order can't be taken back, so the client is killed when the context ends.
-	defer context.AfterFunc(ctx, o.programs.kill)()
+	defer context.AfterFunc(ctx, o.client.kill)()
 	report, err := o.talk.Slice(lead, length, begin, end)
 	switch {
 	case err == nil:
@@ -106,7 +106,7 @@ func (o *sliced) take(ctx context.Context, lead, length time.Duration, begin, en
 func (o *sliced) Close(counts func(slice int) bool) (Outcome, error) {
 	err := o.orders.Close()
 	if late := o.programs.await(time.Now().Add(stopPatience), o.client); late != nil {
-		o.programs.kill()
+		o.client.kill() // alone: its slices are whole, and the server's end would spoil them
 		<-o.client.exited
 	} else if !o.failed {
 		err = errors.Join(err, o.client.failure())

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -136,6 +137,35 @@ func TestSlicedEndsEarly(t *testing.T) {
 				t.Errorf("%v; %v", err, closeErr)
 			}
 		})
+	}
+}
+
+// lingering is an endpoint whose programs do not end by themselves.
+type lingering struct{ localhost }
+
+func (l lingering) Start(ctx context.Context, c host.Command) (host.Process, error) {
+	if !c.Aside {
+		c.Argv = append([]string{"sh", "-c", `"$@"; exec sleep 60`, "sh"}, c.Argv...)
+	}
+	return l.localhost.Start(ctx, c)
+}
+
+// A client that does not end in time, as on a busy machine, is killed alone: what
+// its slices gave stays whole.
+func TestSlicedClientHangs(t *testing.T) {
+	w := TCPRR()
+	w.Program = builtProgram(t)
+	s := slicedSession(t, w, nil)
+	s.Client = lingering{localhost{name: "client", dir: t.TempDir()}}
+	opened, err := w.Open(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := opened.Slice(t.Context(), 20*time.Millisecond, 100*time.Millisecond, nil, nil); err != nil {
+		t.Error(err)
+	}
+	if out, err := opened.Close(nil); err != nil || out.Metrics[result.Rate] <= 0 {
+		t.Errorf("%+v, %v", out, err)
 	}
 }
 

@@ -126,6 +126,7 @@ export interface Node {
   window: number;
   times: number[];
   cpu?: Record<string, Values>;
+  loads?: Record<string, Values>; // by CPU; many CPUs have their busiest alone
   busiest?: Values;
   receive?: Values;
   transmit?: Values;

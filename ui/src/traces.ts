@@ -21,12 +21,14 @@ interface Plot {
 
 function plots(n: Node): Plot[] {
   const cpu = n.cpu ?? {};
+  const loads = n.loads ?? {};
   const known = [...modes.filter((m) => m in cpu), ...Object.keys(cpu).filter((m) => !modes.includes(m)).sort()];
   const line = (name: string, color: number, values: Values | undefined) => (values?.length ? [{ name, color, values }] : []);
   return [
     { title: "CPU by mode", unit: "CPU-s/s", stacked: true, lines: known.flatMap((m, i) => (cpu[m].some((v) => v) ? line(m, i + 1, cpu[m]) : [])) },
     { title: "Network", unit: "bit/s", lines: [...line("received", 1, n.receive), ...line("sent", 2, n.transmit)] },
     { title: "TCP retransmits", unit: "1/s", lines: line("retransmits", 2, n.retransmits) },
+    { title: "Load of each CPU", unit: "1", max: 1, lines: Object.keys(loads).sort((a, b) => Number(a) - Number(b)).flatMap((name, i) => line(`CPU ${name}`, i + 1, loads[name])) },
     { title: "Busiest CPU", unit: "1", max: 1, lines: line("not idle", 3, n.busiest) },
     { title: "Memory used", unit: "bytes", lines: line("used", 4, n.memory) },
   ].filter((p) => p.lines.length > 0);

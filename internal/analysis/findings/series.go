@@ -261,13 +261,7 @@ func oneCPUSaturated(e *evidence) []analysis.Finding {
 			if node.CPUs < 2 || !(busiest >= fullCPU) {
 				continue
 			}
-			total := 0.0
-			for _, mode := range analysis.SortedKeys(node.CPU) {
-				if rates := analysis.FiniteOnly(node.Within(node.CPU[mode])); mode != "iowait" && mode != "steal" && len(rates) > 0 {
-					total += stat.Median(rates)
-				}
-			}
-			others := (total - busiest) / float64(node.CPUs-1)
+			others := (stat.Median(analysis.FiniteOnly(node.Within(node.Busy))) - busiest) / float64(node.CPUs-1)
 			if others <= idleOthers {
 				list = gatherWorst(list, t.Sample, busiest, fmt.Sprintf("of the %s's %s CPUs was %s busy and the others %s",
 					node.Node, strconv.Itoa(node.CPUs), analysis.Percent(busiest), analysis.Percent(max(0, others))))

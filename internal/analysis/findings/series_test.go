@@ -22,7 +22,7 @@ func busyCPUs(round, cpus int, busiest, total float64) analysis.Trace {
 	t := analysistest.Seconds("x", round, analysistest.Around(1e9, 10)...)
 	n := &t.Nodes[0]
 	n.Node, n.CPUs = "client", cpus
-	n.Busiest, n.CPU = analysistest.Around(busiest, 10), map[string][]float64{"softirq": analysistest.Around(total, 10)}
+	n.Busiest, n.Busy = analysistest.Around(busiest, 10), analysistest.Around(total, 10)
 	return t
 }
 

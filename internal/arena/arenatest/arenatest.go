@@ -5,6 +5,7 @@ package arenatest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -216,8 +217,8 @@ func mtuOf(path string, x *contender.Contender, c Config) int {
 	if path == arena.PathHost {
 		return c.UnderlayMTU
 	}
-	if c.PodMTU > 0 && x.Datapath.Attach != "none" {
-		return c.PodMTU
+	if asked := cmp.Or(c.PodMTU, int(x.Datapath.PodMTU)); asked > 0 && x.Datapath.Attach != "none" {
+		return asked
 	}
 	return c.UnderlayMTU - int(x.Datapath.Overhead)
 }

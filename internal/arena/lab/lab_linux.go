@@ -91,9 +91,9 @@ func (l *lab) Supports(_ context.Context, c *contender.Contender) error {
 			Remedy: "run it with --underlay auto",
 		}
 	}
-	if fits := l.opt.MTU - int(c.Datapath.Overhead); l.opt.PodMTU > fits {
+	if fits, asked := l.opt.MTU-int(c.Datapath.Overhead), l.opt.podMTU(c); asked > fits {
 		return &arena.Unsupported{
-			Reason: fmt.Sprintf("%s leaves its pods %d bytes of the underlay's MTU, not %d", c.ID, fits, l.opt.PodMTU),
+			Reason: fmt.Sprintf("%s leaves its pods %d bytes of the underlay's MTU, not %d", c.ID, fits, asked),
 			Remedy: fmt.Sprintf("run it with --pod-mtu %d or less", fits),
 		}
 	}

@@ -6,8 +6,10 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 
+	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -56,6 +58,12 @@ type CustomAttach struct {
 	File      string
 	Conf      []byte
 	Transport string // lab transport that joins the nodes; "" for none
+}
+
+// podMTU is the MTU that the contender's pods are to have, bytes; 0 is what its
+// encapsulation leaves of the underlay's.
+func (o *Options) podMTU(c *contender.Contender) int {
+	return cmp.Or(o.PodMTU, int(c.Datapath.PodMTU))
 }
 
 // Check finds wrong values.

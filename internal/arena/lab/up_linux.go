@@ -72,7 +72,7 @@ func (l *lab) Up(ctx context.Context, c *contender.Contender, variant string) (_
 	if err := os.MkdirAll(n.dir, 0o755); err != nil {
 		return nil, err
 	}
-	if err := n.underlay(variant, int(c.Datapath.Overhead)); err != nil {
+	if err := n.underlay(variant, c); err != nil {
 		return nil, err
 	}
 	if a := n.pieces.attach; a != nil && a.Setup != nil {
@@ -109,9 +109,9 @@ func refusedHere(err error) error {
 }
 
 // underlay makes the nodes and joins them.
-func (n *labNetwork) underlay(kind string, overhead int) error {
+func (n *labNetwork) underlay(kind string, c *contender.Contender) error {
 	opt := &n.lab.opt
-	f := &wire.Fabric{MTU: opt.MTU, AskedPodMTU: opt.PodMTU, Overhead: overhead, PodNetwork: podNet}
+	f := &wire.Fabric{MTU: opt.MTU, AskedPodMTU: opt.podMTU(c), Overhead: int(c.Datapath.Overhead), PodNetwork: podNet}
 	n.fabric = f
 	for i := 0; i < opt.Nodes; i++ {
 		box, err := n.box(fmt.Sprintf("node%d", i+1))

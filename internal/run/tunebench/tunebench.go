@@ -15,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/arena/microvm"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/nearest"
@@ -37,8 +38,8 @@ type Bench struct {
 	before  int           // changes in the journal before this bench
 }
 
-// Run measures, and hands what the settings did to show. Outside of the lab's
-// container it starts this same command line there.
+// Run measures, and hands what the settings did to show. For a guest, and for the
+// lab's container, it starts this same command line there.
 func (b *Bench) Run(ctx context.Context, show func(tune.Judgement) error) error {
 	f := b.Request
 	if b.Contender == "" {
@@ -50,12 +51,17 @@ func (b *Bench) Run(ctx context.Context, show func(tune.Judgement) error) error 
 			Remedy: "leave --arena out; or for a cluster that is yours: `cnibench run --arena kube`, `cnibench tune apply --arena kube --privileged`, the run again, and `cnibench compare` of both",
 		}
 	}
+	if f.Arena == run.MicroVM && b.Machine {
+		return exit.Usage("--machine: the settings would be the guest's own; leave it out, or measure on this kernel: --arena lab")
+	}
 	settings, err := b.benchable(b.Settings)
 	if err != nil {
 		return err
 	}
+	var out []string // for the guest, whose clock may give another name
 	if f.Out == "" {
 		f.Out = "cnibench-tune-" + time.Now().Format("20060102-150405")
+		out = []string{"--out", f.Out}
 	}
 	f.Contenders, f.Baseline = b.Contender, b.Contender
 	if err := f.Check(); err != nil {
@@ -76,11 +82,14 @@ func (b *Bench) Run(ctx context.Context, show func(tune.Judgement) error) error 
 	if err != nil {
 		return err
 	}
-	if len(without) > 0 && !lab.Contained() {
+	if len(without) > 0 && first() {
 		fmt.Fprintf(os.Stderr, "notrack leaves out %s, whose servers do not say their ports\n", strings.Join(without, ", "))
 	}
 	variants := b.enlist(j, base, settings)
-	if !lab.Contained() {
+	switch {
+	case f.Arena == run.MicroVM && first():
+		return f.SameInGuest(ctx, out...)
+	case !lab.Contained():
 		return b.lead(ctx)
 	}
 	return j.Place.Inside(ctx, func(ctx context.Context) error {
@@ -102,6 +111,10 @@ func (b *Bench) Run(ctx context.Context, show func(tune.Judgement) error) error 
 		return show(tune.Judge(run.Assemble(f.Out, rec, analysis.Options{}), rec.Samples, variants))
 	})
 }
+
+// first says that this is the process that the user started, which says what there is to
+// say before the lab is made.
+func first() bool { return !lab.Contained() && !microvm.Inside() }
 
 // lead starts the lab. If the lab was killed before it took back the settings of this
 // machine, the error says how to do so.
@@ -178,7 +191,7 @@ func (b *Bench) benchable(req tune.Request) (tune.Request, error) {
 	if len(req.Names()) == 0 {
 		return req, exit.Usage("nothing to measure: name settings, or a --profile; `cnibench list tunings` shows them")
 	}
-	if !lab.Contained() {
+	if first() {
 		for _, l := range left {
 			fmt.Fprintf(os.Stderr, "left out: %s\n", l)
 		}

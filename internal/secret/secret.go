@@ -1,4 +1,5 @@
-package run
+// Package secret masks what looks like a credential in a text that is published.
+package secret
 
 import (
 	"encoding/json"
@@ -6,8 +7,8 @@ import (
 	"slices"
 )
 
-// masked stands in a published text for what looks like a credential.
-const masked = "(masked)"
+// Masked stands in a published text for what looks like a credential.
+const Masked = "(masked)"
 
 var (
 	secretKey = regexp.MustCompile(`(?i)pass(word|wd|phrase)|secret|token|credential|auth|bearer|psk|private|(api|access|secret|client|pre.?shared|encryption|wireguard|ipsec)[-_ ]?key|kubeconfig`)
@@ -16,13 +17,13 @@ var (
 	secretText = regexp.MustCompile(`://[^/@\s]*@|-----BEGIN |^[A-Za-z0-9+/]{43}=$|\bAKIA[0-9A-Z]{16}\b|\beyJ[\w-]+\.`)
 )
 
-// maskSecrets returns a JSON text in which the values that look like
+// Mask returns a JSON text in which the values that look like
 // credentials are masked, and the sorted names of their keys. A text without
 // such values stays as it is.
-func maskSecrets(text string) (string, []string) {
+func Mask(text string) (string, []string) {
 	var doc any
 	if json.Unmarshal([]byte(text), &doc) != nil {
-		return masked, []string{"the whole text, which is no JSON"}
+		return Masked, []string{"the whole text, which is no JSON"}
 	}
 	keys := map[string]bool{}
 	doc = mask(doc, "", false, keys)
@@ -56,7 +57,7 @@ func mask(v any, key string, secret bool, keys map[string]bool) any {
 		}
 		return v
 	case string:
-		if v == masked || v == "" || !secret && !secretText.MatchString(v) {
+		if v == Masked || v == "" || !secret && !secretText.MatchString(v) {
 			return v
 		}
 	case float64:
@@ -67,5 +68,5 @@ func mask(v any, key string, secret bool, keys map[string]bool) any {
 		return v
 	}
 	keys[key] = true
-	return masked
+	return Masked
 }
