@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
@@ -67,6 +68,34 @@ func TestPolicyChains(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Between nodes nothing is sent that nobody asked for: the switch's own membership
+// reports once were counted with a test's packets, within 2 s after it came up.
+func TestQuietUnderlay(t *testing.T) {
+	a, err := New(options(2, 1500))
+	if err != nil {
+		t.Fatal(err)
+	}
+	product, err := contender.Find(catalogue(t), "calico-noencap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	up, err := a.Up(t.Context(), product, UnderlaySwitch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := up.Down(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	time.Sleep(2500 * time.Millisecond)
+	for _, node := range up.(*labNetwork).nodes {
+		if n := matched(t, node, []string{"cali-"}); n != 0 {
+			t.Errorf("%d rules were matched and no packet sent", n)
+		}
 	}
 }
 

@@ -40,7 +40,9 @@ func Switch(box *ns.NS, nodes []*wire.Node, l Link) error {
 	}
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = "switch", l.MTU
-	bridge := &netlink.Bridge{LinkAttrs: attrs}
+	// With snooping the bridge would join a group of its own (RFC 4286, 224.0.0.106)
+	// and send reports of that into measurements.
+	bridge := &netlink.Bridge{LinkAttrs: attrs, MulticastSnooping: new(bool)}
 	if err := h.LinkAdd(bridge); err != nil {
 		return fmt.Errorf("switch: %w", err)
 	}
