@@ -1,9 +1,10 @@
 // Program reachbench measures how small a difference `make demo` shows on this machine,
 // left alone and beside a busy neighbour: it runs the demo's contenders some times, with
-// -busy while a process uses 30 % of a CPU for half of the time, and prints for each
-// figure the smallest difference that would have shown (mdd) and how far the intervals
-// of the ratios reach, of a typical contender, and whether the order that the kernel
-// dictates came out. docs/accuracy.md has the result. Needs a quiet machine otherwise.
+// -busy every second time while a process uses 30 % of a CPU for half of the time, and
+// prints for each figure the smallest difference that would have shown (mdd) and how far
+// the intervals of the ratios reach, of a typical contender, and whether the order that
+// the kernel dictates came out. With -busy it also prints each contender's ratios without
+// and with the neighbour. docs/accuracy.md has the result. Needs a quiet machine otherwise.
 package main
 
 import (
@@ -12,6 +13,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,21 +50,28 @@ func main() {
 	program := flag.String("cnibench", "bin/cnibench", "the program that runs")
 	contenders := flag.String("contenders", "", "as of the demo")
 	runs := flag.Int("runs", 1, "how often")
-	busy := flag.Bool("busy", false, "beside a process that uses 30 % of a CPU for half of the time")
+	busy := flag.Bool("busy", false, "every second run is beside a process that uses 30 % of a CPU for half of the time")
+	keep := flag.String("keep", "", "the folder that gets the run directories; without it they are removed")
 	flag.Parse()
-	if err := all(*program, *contenders, *runs, *busy); err != nil {
+	if err := all(bench{*program, *contenders, *keep}, *runs, *busy); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func all(program, contenders string, runs int, busy bool) error {
-	if busy {
-		defer selftest.Neighbour(1, 0.3, 10*time.Second)()
-	}
-	fmt.Println("| run | rounds | seconds | figure | smallest difference | interval | order |\n|---|---|---|---|---|---|---|")
+// bench is what all runs have in common.
+type bench struct{ program, contenders, keep string }
+
+// all carries out the runs and prints a line for each figure of each, then the ratios.
+func all(b bench, runs int, busy bool) error {
+	ratios := map[string]*[2][]float64{}
+	fmt.Println("| run | neighbour | rounds | seconds | figure | smallest difference | interval | order |\n|---|---|---|---|---|---|---|---|")
 	for run := range runs {
-		r, took, err := once(program, contenders)
+		beside := 0
+		if busy {
+			beside = run % 2
+		}
+		r, took, err := b.once(run, beside == 1)
 		if err != nil {
 			return err
 		}
@@ -72,26 +81,59 @@ func all(program, contenders string, runs int, busy bool) error {
 			if metric == result.Goodput {
 				inOrder = r.order()
 			}
-			fmt.Printf("| %d | %d | %.0f | %s | %s | ±%s | %s |\n", run+1, r.Run.Rounds, took.Seconds(), metric, percent(mdd), percent(half), inOrder)
+			fmt.Printf("| %d | %s | %d | %.0f | %s | %s | ±%s | %s |\n", run+1, []string{"none", "busy"}[beside], r.Run.Rounds, took.Seconds(), metric, percent(mdd), percent(half), inOrder)
 		}
+		for _, x := range r.Results {
+			if x.VsBaseline == nil || !slices.Contains(figures, x.Metric) {
+				continue
+			}
+			key := "| " + x.Metric + " | " + x.Contender + " |"
+			if ratios[key] == nil {
+				ratios[key] = new([2][]float64)
+			}
+			ratios[key][beside] = append(ratios[key][beside], x.VsBaseline.Ratio)
+		}
+	}
+	if busy {
+		compare(ratios)
 	}
 	return nil
 }
 
-// once runs the demo and returns its report.
-func once(program, contenders string) (*report, time.Duration, error) {
-	dir, err := os.MkdirTemp("", "reachbench-")
-	if err != nil {
-		return nil, 0, err
+// compare prints each contender's median ratio without and with the neighbour.
+func compare(ratios map[string]*[2][]float64) {
+	fmt.Println("\n| figure | contender | alone | beside the neighbour | difference |\n|---|---|---|---|---|")
+	for _, key := range slices.Sorted(maps.Keys(ratios)) {
+		alone, beside := ratios[key][0], ratios[key][1]
+		if len(alone) == 0 || len(beside) == 0 {
+			fmt.Println(key, "– | – | – |")
+			continue
+		}
+		a, b := stat.Median(alone), stat.Median(beside)
+		fmt.Printf("%s %.3f (%.3f–%.3f) | %.3f (%.3f–%.3f) | %+.1f %% |\n", key, a, slices.Min(alone), slices.Max(alone), b, slices.Min(beside), slices.Max(beside), 100*(b/a-1))
 	}
-	defer os.RemoveAll(dir)
-	out := filepath.Join(dir, "run")
+}
+
+// once runs the demo and returns its report.
+func (b bench) once(run int, busy bool) (*report, time.Duration, error) {
+	dir := b.keep
+	if dir == "" {
+		var err error
+		if dir, err = os.MkdirTemp("", "reachbench-"); err != nil {
+			return nil, 0, err
+		}
+		defer os.RemoveAll(dir)
+	}
+	out := filepath.Join(dir, fmt.Sprintf("run-%d", run+1))
+	if busy {
+		defer selftest.Neighbour(1, 0.3, 10*time.Second)()
+	}
 	begin := time.Now()
-	if _, err := output(program, "run", "--suite", "quick", "--arena", "lab", "--contenders", contenders, "--max-time", "4m", "--out", out); err != nil {
+	if _, err := output(b.program, "run", "--suite", "quick", "--arena", "lab", "--contenders", b.contenders, "--max-time", "4m", "--out", out); err != nil {
 		return nil, 0, err
 	}
 	took := time.Since(begin)
-	text, err := output(program, "report", out, "--format", "json")
+	text, err := output(b.program, "report", out, "--format", "json")
 	if err != nil {
 		return nil, 0, err
 	}
