@@ -37,11 +37,7 @@ func (m *Machine) netNS() string {
 
 // perNetNS says that every network namespace has a value of its own there.
 func (p Place) perNetNS() bool {
-	switch p.Kind {
-	case Ring, Feature, Notrack:
-		return true
-	}
-	return strings.HasPrefix(p.Name, "/proc/sys/net/") || strings.HasPrefix(p.Name, netClass)
+	return ways[p.Kind].perNetNS || strings.HasPrefix(p.Name, "/proc/sys/net/") || strings.HasPrefix(p.Name, netClass)
 }
 
 // Apply makes the changes of the plan that are not done yet, each after its
@@ -164,7 +160,7 @@ func StatusOf(ctx context.Context, m *Machine, j *Journal) []Status {
 // standing is where the entry stands; an error comes with those standings from
 // which it cannot be taken back.
 func standing(ctx context.Context, m *Machine, j *Journal, e *Entry) (now string, s Standing, err error) {
-	if j.rebooted() && !e.outlivesBoot() {
+	if j.rebooted() && !ways[e.Kind].outlivesBoot {
 		return "", StandingRebooted, nil
 	}
 	if e.NetNS != "" && e.NetNS != m.netNS() {

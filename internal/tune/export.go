@@ -92,28 +92,22 @@ func udevLine(c Change) string {
 	}
 	// An interface that udev renames is added as eth0, and moved to its name.
 	rule := fmt.Sprintf(`SUBSYSTEM=="net", ACTION=="add|move", KERNEL=="%s", `, nic)
-	switch c.Kind {
-	case Ring:
-		return rule + fmt.Sprintf(`RUN+="/usr/sbin/ethtool -G %s %s %s"`, nic, what, c.To)
-	case Feature:
-		return rule + fmt.Sprintf(`RUN+="/usr/sbin/ethtool -K %s %s %s"`, nic, what, c.To)
+	if option := ways[c.Kind].ethtool; option != "" {
+		return rule + fmt.Sprintf(`RUN+="/usr/sbin/ethtool %s %s %s %s"`, option, nic, what, c.To)
 	}
 	return rule + fmt.Sprintf(`ATTR{%s}="%s"`, what, c.To)
 }
 
 // ofNIC is the interface that a place belongs to, and what of it it is.
 func ofNIC(p Place) (nic, what string, ok bool) {
-	switch p.Kind {
-	case Ring, Feature:
+	if ways[p.Kind].ethtool != "" {
 		return strings.Cut(p.Name, " ")
-	case File, Mask:
-		rest, ok := strings.CutPrefix(p.Name, netClass)
-		if !ok {
-			return "", "", false
-		}
-		return strings.Cut(rest, "/")
 	}
-	return "", "", false
+	rest, ok := strings.CutPrefix(p.Name, netClass)
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(rest, "/")
 }
 
 // exportTuned writes a profile: its sections are not in the order of settings.
@@ -124,8 +118,7 @@ func exportTuned(w io.Writer, items []Item) error {
 			sections[section] = append(sections[section], line)
 		}
 	}
-	rings := map[string]string{}
-	features := map[string]string{}
+	nics := map[string]map[string]string{"ring": {}, "features": {}} // values of interfaces by key
 	var left []string
 	add("main", "summary=written by cnibench tune plan")
 	for _, item := range items {
@@ -136,10 +129,9 @@ func exportTuned(w io.Writer, items []Item) error {
 				add("main", "include="+c.To)
 			case c.Kind == Service && c.To == "inactive":
 				add("service", "service."+c.Name+"=stop")
-			case c.Kind == Ring:
-				rings[nic] = strings.TrimSpace(rings[nic] + " " + what + " " + c.To)
-			case c.Kind == Feature:
-				features[nic] = strings.TrimSpace(features[nic] + " " + what + " " + c.To)
+			case ways[c.Kind].profile != "":
+				of := nics[ways[c.Kind].profile]
+				of[nic] = strings.TrimSpace(of[nic] + " " + what + " " + c.To)
 			case c.sysctlKey() != "":
 				add("sysctl", c.sysctlKey()+"="+c.To)
 			case strings.HasSuffix(c.Name, "/cpufreq/scaling_governor"):
@@ -151,15 +143,12 @@ func exportTuned(w io.Writer, items []Item) error {
 			}
 		}
 	}
-	for _, f := range []struct {
-		key  string
-		nics map[string]string
-	}{{"ring", rings}, {"features", features}} {
-		for nic, value := range f.nics {
+	for _, key := range []string{"ring", "features"} {
+		for nic, value := range nics[key] {
 			section := "net_" + nic
 			add(section, "type=net")
 			add(section, "devices="+nic)
-			add(section, f.key+"="+value)
+			add(section, key+"="+value)
 		}
 	}
 	var b strings.Builder

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/host"
@@ -43,7 +41,11 @@ type Rings struct{ RX, TX, MaxRX, MaxTX int }
 // end of its line. A place that the machine does not have is an
 // fs.ErrNotExist.
 func (m *Machine) Read(ctx context.Context, p Place) (string, error) {
-	value, err := m.read(ctx, p)
+	w, ok := ways[p.Kind]
+	if !ok {
+		return "", unknownKind(p)
+	}
+	value, err := w.read(ctx, m, p.Name)
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", p, err)
 	}
@@ -52,11 +54,17 @@ func (m *Machine) Read(ctx context.Context, p Place) (string, error) {
 
 // Write sets the value at the place.
 func (m *Machine) Write(ctx context.Context, p Place, value string) error {
-	if err := m.write(ctx, p, value); err != nil {
+	w, ok := ways[p.Kind]
+	if !ok {
+		return unknownKind(p)
+	}
+	if err := w.write(ctx, m, p.Name, value); err != nil {
 		return fmt.Errorf("set %s to %s: %w", p, value, err)
 	}
 	return nil
 }
+
+func unknownKind(p Place) error { return fmt.Errorf("no such kind of place: %s %s", p.Kind, p.Name) }
 
 // errStays says that a write went well and changed nothing.
 var errStays = errors.New("the kernel keeps the old value")
@@ -74,75 +82,6 @@ func (m *Machine) set(ctx context.Context, c Change) (now string, moved bool, er
 		err = fmt.Errorf("set %s to %s: %w, %s", c.Place, c.To, errStays, now)
 	}
 	return now, false, err
-}
-
-var errNoNICs = fmt.Errorf("interfaces cannot be asked here: %w", fs.ErrNotExist)
-
-func (m *Machine) read(ctx context.Context, p Place) (string, error) {
-	switch p.Kind {
-	case File, Mask:
-		b, err := m.Files.ReadFile(p.Name)
-		return strings.TrimSuffix(string(b), "\n"), err
-	case Ring, Feature:
-		nic, what, ok := strings.Cut(p.Name, " ")
-		if m.NICs == nil || !ok {
-			return "", errNoNICs
-		}
-		if p.Kind == Ring {
-			r, err := m.NICs.Rings(nic)
-			return strconv.Itoa(map[string]int{"rx": r.RX, "tx": r.TX}[what]), err
-		}
-		features, err := m.NICs.Features(nic)
-		if err != nil {
-			return "", err
-		}
-		on, known := features[what]
-		if !known {
-			return "", fmt.Errorf("%s cannot change %s: %w", nic, what, fs.ErrNotExist)
-		}
-		return onOff(on), nil
-	case Service:
-		return m.serviceState(ctx, p.Name)
-	case Tuned:
-		return m.tunedProfile(ctx)
-	case Notrack:
-		return m.notrackPorts(ctx)
-	}
-	return "", fmt.Errorf("no such kind of place: %s", p.Kind)
-}
-
-func (m *Machine) write(ctx context.Context, p Place, value string) error {
-	switch p.Kind {
-	case File, Mask:
-		return m.Files.WriteFile(p.Name, []byte(value+"\n"))
-	case Ring, Feature:
-		nic, what, ok := strings.Cut(p.Name, " ")
-		if m.NICs == nil || !ok {
-			return errNoNICs
-		}
-		if p.Kind == Feature {
-			return m.NICs.SetFeature(nic, what, value == "on")
-		}
-		size, err := strconv.Atoi(value)
-		if err != nil {
-			return fmt.Errorf("ring size: %w", err)
-		}
-		return m.NICs.SetRing(nic, what, size)
-	case Service:
-		return m.setService(ctx, p.Name, value)
-	case Tuned:
-		return m.setTunedProfile(ctx, value)
-	case Notrack:
-		return m.setNotrackPorts(ctx, value)
-	}
-	return fmt.Errorf("no such kind of place: %s", p.Kind)
-}
-
-func onOff(on bool) string {
-	if on {
-		return "on"
-	}
-	return "off"
 }
 
 // run runs a program to its end; input may be "". A program that is not there
