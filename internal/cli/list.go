@@ -46,25 +46,23 @@ func newListCmd() *cobra.Command {
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: names,
 		RunE: func(c *cobra.Command, args []string) error {
-			for _, l := range listings {
-				if l.name != args[0] {
-					continue
-				}
-				cat, err := run.LoadCatalogue()
-				if err != nil {
-					return err
-				}
-				rows, values, err := l.rows(cat)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return cmdutil.PrintJSON(c.OutOrStdout(), map[string]any{"schema": "cnibench/list/1", l.name: values})
-				}
-				cmdutil.PrintTable(c.OutOrStdout(), l.header, rows)
-				return nil
+			l, err := nearest.Find("listing", args[0], listings, func(l listing) string { return l.name })
+			if err != nil {
+				return err
 			}
-			return nearest.Unknown("listing", args[0], names)
+			cat, err := run.LoadCatalogue()
+			if err != nil {
+				return err
+			}
+			rows, values, err := l.rows(cat)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return cmdutil.PrintJSON(c.OutOrStdout(), map[string]any{"schema": "cnibench/list/1", l.name: values})
+			}
+			cmdutil.PrintTable(c.OutOrStdout(), l.header, rows)
+			return nil
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
@@ -164,26 +162,20 @@ func listSuites(cat *run.Catalogue) ([][]string, any, error) {
 }
 
 func listWorkloads(*run.Catalogue) ([][]string, any, error) {
-	type param struct {
-		Name    string `json:"name"`
-		Default any    `json:"default"`
-		Help    string `json:"help"`
-	}
 	type value struct {
-		Name     string   `json:"name"`
-		Summary  string   `json:"summary"`
-		Params   []param  `json:"params"`
-		Metrics  []string `json:"metrics"`
-		Programs []string `json:"programs"`
+		Name     string           `json:"name"`
+		Summary  string           `json:"summary"`
+		Params   []workload.Param `json:"params"`
+		Metrics  []string         `json:"metrics"`
+		Programs []string         `json:"programs"`
 	}
 	var rows [][]string
 	var values []value
 	for _, w := range workload.All() {
 		info := w.Info()
-		v := value{Name: info.Name, Summary: info.Summary, Metrics: info.Metrics, Params: []param{}, Programs: append([]string{}, programs.Workload(info.Name)...)}
+		v := value{Name: info.Name, Summary: info.Summary, Metrics: info.Metrics, Params: append([]workload.Param{}, info.Params...), Programs: append([]string{}, programs.Workload(info.Name)...)}
 		var words []string
 		for _, p := range info.Params {
-			v.Params = append(v.Params, param{p.Name, p.Default, p.Help})
 			words = append(words, fmt.Sprintf("%s=%v", p.Name, p.Default))
 		}
 		values = append(values, v)

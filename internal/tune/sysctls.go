@@ -124,7 +124,7 @@ func Sysctl(name, value string) (Setting, error) {
 		scope = ScopeNamespace
 	}
 	return Setting{
-		Name: name, Summary: name + " = " + value, Why: "asked for on the command line", Source: "sysctl(8)", Scope: scope,
+		Name: name, Summary: name + " = " + value, Why: "asked for on the command line", Studies: []string{}, Source: "sysctl(8)", Scope: scope,
 		Plan: func(f *Facts, _ Params) (Proposal, error) { return planKeys(f, []key{{name, value, false}}) },
 	}, nil
 }

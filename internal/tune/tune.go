@@ -24,30 +24,32 @@ const (
 
 // Setting is one thing that can be tuned.
 type Setting struct {
-	Name    string
-	Summary string   // what is set to what
-	Why     string   // what it buys
-	Studies []string // the publications that set it: 2016, 2018–2020, 2024, kube-ovn
-	Source  string   // where its meaning is written down
-	Cost    string   // what it takes in exchange
-	Avoid   string   // when not to use it
-	Scope   Scope
-	Params  []Param
+	Name    string   `json:"name"`
+	Scope   Scope    `json:"scope"`
+	Summary string   `json:"summary"`         // what is set to what
+	Why     string   `json:"why"`             // what it buys
+	Studies []string `json:"studies"`         // the publications that set it: 2016, 2018–2020, 2024, kube-ovn
+	Source  string   `json:"source"`          // where its meaning is written down
+	Cost    string   `json:"cost,omitempty"`  // what it takes in exchange
+	Avoid   string   `json:"avoid,omitempty"` // when not to use it
+	Params  []Param  `json:"-"`
 	// Never, where set, is why the setting of a study is offered on no machine;
 	// it has no Plan.
-	Never string
+	Never string `json:"-"`
 	// Plan reads the machine and says what would be changed. Errors: a
 	// *NotApplicable where the setting has no place here, or a fault of the
 	// parameters.
-	Plan func(f *Facts, p Params) (Proposal, error)
+	Plan func(f *Facts, p Params) (Proposal, error) `json:"-"`
 	// Effect, where set, is the machine as later settings of the same plan find
 	// it when this one is set; it leaves f alone.
-	Effect func(f Facts) *Facts
+	Effect func(f Facts) *Facts `json:"-"`
 }
 
 // Param is one parameter of a setting, with its default.
 type Param struct {
-	Name, Default, Help string
+	Name    string `json:"name"`
+	Default string `json:"default"`
+	Help    string `json:"help"`
 }
 
 // Params are a setting's parameters by name, complete with the defaults.

@@ -44,9 +44,9 @@ type Info struct {
 // Param is one parameter of a workload; its Default also gives its type (int,
 // float64, string or bool).
 type Param struct {
-	Name    string
-	Default any
-	Help    string
+	Name    string `json:"name"`
+	Default any    `json:"default"`
+	Help    string `json:"help"`
 }
 
 // Session is what one drive needs to know: endpoints, parameters and times.

@@ -118,51 +118,45 @@ http://HOST[:PORT][/PATH] or HOST:PORT.`, `
 	return c
 }
 
-func newLoadTCPRRCmd() *cobra.Command {
+// sizedCmd is a subcommand whose exchange has only sizes.
+func sizedCmd(use, short, long, example string, timeout time.Duration, exchange func(load.Sizes) load.Exchange) *cobra.Command {
 	var s loadSizes
-	c := loadCmd("tcp-rr", "Send bytes and wait for bytes over open TCP connections", `
+	c := loadCmd(use, short, long, example, newLoadOptions(timeout), func(*loadTarget) (load.Exchange, error) {
+		sizes, err := s.sizes()
+		return exchange(sizes), err
+	})
+	s.flags(c)
+	return c
+}
+
+func newLoadTCPRRCmd() *cobra.Command {
+	return sizedCmd("tcp-rr", "Send bytes and wait for bytes over open TCP connections", `
 Send --request bytes and wait for --response bytes, again and again over TCP
 connections that are kept open. TARGET is HOST:PORT of
 `+"`cnibench serve tcp`"+` with the same sizes.`, `
   cnibench load tcp-rr 10.0.0.2:5201 --closed
   cnibench load tcp-rr 10.0.0.2:5201 --rate 20k --connections 32 --request 100B --response 1KiB`,
-		newLoadOptions(10*time.Second), func(*loadTarget) (load.Exchange, error) {
-			sizes, err := s.sizes()
-			return load.TCPRR{Sizes: sizes}, err
-		})
-	s.flags(c)
-	return c
+		10*time.Second, func(s load.Sizes) load.Exchange { return load.TCPRR{Sizes: s} })
 }
 
 func newLoadTCPCRRCmd() *cobra.Command {
-	var s loadSizes
-	c := loadCmd("tcp-crr", "Connect, send bytes, wait for bytes, and close", `
+	return sizedCmd("tcp-crr", "Connect, send bytes, wait for bytes, and close", `
 For each request connect over TCP, send --request bytes, wait for --response
 bytes, and close with a reset, which leaves no port in TIME_WAIT. TARGET is
 HOST:PORT of `+"`cnibench serve tcp`"+` with the same sizes.`, `
   cnibench load tcp-crr 10.0.0.2:5201 --closed --connections 32
   cnibench load tcp-crr 10.0.0.2:5201 --rate 2k --connections 64 --source 10.0.0.1,10.0.0.3`,
-		newLoadOptions(10*time.Second), func(*loadTarget) (load.Exchange, error) {
-			sizes, err := s.sizes()
-			return load.TCPCRR{Sizes: sizes}, err
-		})
-	s.flags(c)
-	return c
+		10*time.Second, func(s load.Sizes) load.Exchange { return load.TCPCRR{Sizes: s} })
 }
 
 func newLoadUDPRRCmd() *cobra.Command {
-	var s loadSizes
-	c := loadCmd("udp-rr", "Send a datagram and wait for one", fmt.Sprintf(`
+	c := sizedCmd("udp-rr", "Send a datagram and wait for one", fmt.Sprintf(`
 Send a datagram of --request bytes and wait for one of --response bytes. One
 that is lost counts as an error of kind timeout after --timeout; its connection
 can send nothing until then. Sizes are at most %d bytes. TARGET is HOST:PORT of `+"`cnibench serve udp`"+` with the same sizes.`, load.MaxDatagram), `
   cnibench load udp-rr 10.0.0.2:5201 --closed
   cnibench load udp-rr 10.0.0.2:5201 --rate 5k --connections 16 --timeout 200ms --request 64B --response 64B`,
-		newLoadOptions(time.Second), func(*loadTarget) (load.Exchange, error) {
-			sizes, err := s.sizes()
-			return load.UDPRR{Sizes: sizes}, err
-		})
-	s.flags(c)
+		time.Second, func(s load.Sizes) load.Exchange { return load.UDPRR{Sizes: s} })
 	for _, name := range []string{"request", "response"} {
 		f := c.Flags().Lookup(name)
 		f.Usage = strings.Replace(f.Usage, "64KiB", fmt.Sprintf("%dB", load.MaxDatagram), 1)

@@ -32,13 +32,8 @@ func (o *loadOptions) run(ctx context.Context, w io.Writer, cfg load.Config, tar
 		cfg.Log = f
 	}
 	report, err := o.measure(ctx, cfg, target)
-	switch {
-	case errors.Is(err, load.ErrConfig):
-		return exit.Usage("%w", err)
-	case errors.Is(err, errors.ErrUnsupported):
-		return exit.With(exit.Unsupported, err)
-	case report == nil:
-		return err
+	if report == nil {
+		return coded(err, load.ErrConfig)
 	}
 	var failed error
 	if o.json {
@@ -55,6 +50,17 @@ func (o *loadOptions) run(ctx context.Context, w io.Writer, cfg load.Config, tar
 		return exit.With(exit.Gate, errors.New("load: no request was answered; see the errors in the report"))
 	}
 	return nil
+}
+
+// coded gives err its exit code; wrong is the error of wrong settings.
+func coded(err, wrong error) error {
+	switch {
+	case errors.Is(err, wrong):
+		return exit.Usage("%w", err)
+	case errors.Is(err, errors.ErrUnsupported):
+		return exit.With(exit.Unsupported, err)
+	}
+	return err
 }
 
 // measure runs the load, or the search. A report with an error is one of a

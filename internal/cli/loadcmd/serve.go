@@ -2,7 +2,6 @@ package loadcmd
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -109,11 +108,8 @@ send, on a TCP and a UDP port of the same number, until interrupted.`),
 			ctx, stop := cmdutil.UntilInterrupted(c)
 			defer stop()
 			s, err := stream.NewSink(listen)
-			if errors.Is(err, errors.ErrUnsupported) {
-				return exit.With(exit.Unsupported, err)
-			}
 			if err != nil {
-				return err
+				return coded(err, stream.ErrConfig)
 			}
 			c.PrintErrf("receiving on %v\n", s.Addr())
 			return s.Serve(ctx)
@@ -150,13 +146,8 @@ func (o *serveOptions) run(c *cobra.Command, _ []string) error {
 	ctx, stop := cmdutil.UntilInterrupted(c)
 	defer stop()
 	s, err := serve.New(o.cfg)
-	switch {
-	case errors.Is(err, serve.ErrConfig):
-		return exit.Usage("%w", err)
-	case errors.Is(err, errors.ErrUnsupported):
-		return exit.With(exit.Unsupported, err)
-	case err != nil:
-		return err
+	if err != nil {
+		return coded(err, serve.ErrConfig)
 	}
 	if o.cfg.Protocol == serve.HTTP {
 		c.PrintErrf("serving %d bytes on http://%v/\n", o.cfg.Response, s.Addr())

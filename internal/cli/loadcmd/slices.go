@@ -2,7 +2,6 @@ package loadcmd
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,13 +33,8 @@ func runSlices(ctx context.Context, c *cobra.Command, cfg load.Config, target st
 		return err
 	}
 	s, err := load.Open(ctx, cfg)
-	switch {
-	case errors.Is(err, load.ErrConfig):
-		return exit.Usage("%w", err)
-	case errors.Is(err, errors.ErrUnsupported):
-		return exit.With(exit.Unsupported, err)
-	case err != nil:
-		return err
+	if err != nil {
+		return coded(err, load.ErrConfig)
 	}
 	defer s.Close()
 	return slicing.Serve(ctx, c.InOrStdin(), c.OutOrStdout(), requestSlices{s, cfg, target})

@@ -111,13 +111,8 @@ func (o *streamOptions) run(c *cobra.Command, args []string) error {
 		}
 	}
 	slice, err := o.send(ctx, c, target.name())
-	switch {
-	case errors.Is(err, stream.ErrConfig):
-		return exit.Usage("%w", err)
-	case errors.Is(err, errors.ErrUnsupported):
-		return exit.With(exit.Unsupported, err)
-	case err != nil || o.slices:
-		return err
+	if err != nil || o.slices {
+		return coded(err, stream.ErrConfig)
 	}
 	report := stream.NewReport(o.cfg, target.name(), slice)
 	if o.json {

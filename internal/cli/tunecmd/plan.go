@@ -80,7 +80,7 @@ type changeValue struct {
 }
 
 type planValue struct {
-	settingValue
+	tune.Setting
 	State   string        `json:"state"`
 	Changes []changeValue `json:"changes"`
 	Advice  []string      `json:"advice"`
@@ -103,7 +103,7 @@ func planJSON(facts *tune.Facts, items []tune.Item) any {
 	settings := []planValue{}
 	for _, item := range items {
 		v := planValue{
-			settingValue: newSettingValue(item.Setting), State: string(item.State), Changes: []changeValue{}, Advice: []string{},
+			Setting: item.Setting, State: string(item.State), Changes: []changeValue{}, Advice: []string{},
 			Reason: item.Reason, Remedy: item.Remedy,
 		}
 		for _, c := range item.Changes {
