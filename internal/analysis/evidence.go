@@ -106,10 +106,6 @@ func Collect(rec *result.Record, opt Options) *Evidence {
 		Figures: map[Place]map[string]Series{}, Percentiles: map[Place]map[string]percentile{}, Paths: map[string]string{},
 		byKey: map[result.Key]*result.Sample{}, Measured: map[result.Key]bool{}, taken: map[takenStep]map[int]bool{},
 	}
-	known := map[string]bool{}
-	for _, m := range result.Metrics() {
-		known[m.Name] = true
-	}
 	e.Run = Ended(e.Run, rec.Samples)
 	for i := range rec.Samples {
 		s := &rec.Samples[i]
@@ -126,10 +122,10 @@ func Collect(rec *result.Record, opt Options) *Evidence {
 		e.byKey[s.Key()] = s
 		e.Paths[s.Step] = s.Path
 		for name, v := range s.Metrics {
-			switch {
-			case !known[name] && !slices.Contains(e.Unknown, name):
+			switch m, known := result.LookupMetric(name); {
+			case !known && !slices.Contains(e.Unknown, name):
 				e.Unknown = append(e.Unknown, name)
-			case known[name] && name != result.MemoryOverhead && name != result.RetransmitsPerGiB:
+			case known && !m.Has(result.Derived):
 				e.add(s, name, v)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 const (
 	mostMethods = 35   // of a type; with more of them it has several jobs
 	mostLines   = 4000 // of a package without its tests; a larger one has rooms
+	mostCommand = 200  // lines of a file of the command line, which is flags, wiring and exit codes
 )
 
 // defended may be larger, for the reason given. The numbers are the limits.
@@ -107,6 +109,27 @@ func TestNothingIsTooLarge(t *testing.T) {
 			}
 			if n := kind.sizes[name]; n > most {
 				t.Errorf("%s has %d %s, more than %d: %s", name, n, kind.what, most, why)
+			}
+		}
+	}
+}
+
+func TestFilesOfTheCommandLineAreShort(t *testing.T) {
+	for _, pattern := range []string{"../cli/*.go", "../cli/*/*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatal(pattern, files, err)
+		}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			src, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := bytes.Count(src, []byte("\n")); n >= mostCommand {
+				t.Errorf("%s has %d lines; fewer than %d are allowed: what does the work belongs into internal/run or a package of its own", name, n, mostCommand)
 			}
 		}
 	}

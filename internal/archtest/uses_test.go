@@ -3,15 +3,21 @@ package archtest
 import (
 	"fmt"
 	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // use is something that only some packages and files do, each for its reason.
@@ -74,6 +80,17 @@ var uses = []use{
 			"tools/...":                          "programs for developers",
 		},
 	},
+	{
+		what: metricList,
+		why:  "a metric's row in internal/result says where it belongs: ask the catalogue for the metrics of a role or an aspect; or say in this table why the metrics are named here",
+		to: map[string]string{
+			"internal/workload":                     "what a workload measures",
+			"internal/importer":                     "what a file of others holds",
+			"internal/bench/figures.go":             "what the recorder measures",
+			"internal/arena/kube/install/effort.go": "what an installation measures",
+			"internal/analysis/analysistest":        "samples of tests",
+		},
+	},
 }
 
 // wallClock names what takes the monotonic clock from a time, or makes one without it.
@@ -120,6 +137,56 @@ func plainFile(f *file, e ast.Expr) string {
 	}
 	return ""
 }
+
+// metricList names a list, or the keys of a table, of two metrics or more.
+func metricList(f *file, e ast.Expr) string {
+	list, ok := e.(*ast.CompositeLit)
+	if !ok {
+		return ""
+	}
+	metrics := 0
+	for _, element := range list.Elts {
+		if pair, ok := element.(*ast.KeyValueExpr); ok {
+			element = pair.Key
+		}
+		name := ""
+		switch x := element.(type) {
+		case *ast.BasicLit:
+			name, _ = strconv.Unquote(x.Value) // a number has no quotes
+		case *ast.SelectorExpr:
+			if of, ok := x.X.(*ast.Ident); ok && f.pathOf(of.Name) == "internal/result" {
+				name = metricConstants()[x.Sel.Name]
+			}
+		}
+		if _, ok := result.LookupMetric(name); ok {
+			metrics++
+		}
+	}
+	if metrics < 2 {
+		return ""
+	}
+	return "a list of metrics"
+}
+
+// metricConstants are the values of package result's constants of text, by name.
+var metricConstants = sync.OnceValue(func() map[string]string {
+	values := map[string]string{}
+	file, err := parser.ParseFile(token.NewFileSet(), "../result/metric.go", nil, 0)
+	if err != nil {
+		panic(err)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Names) == len(spec.Values) {
+			for i, value := range spec.Values {
+				if text, ok := value.(*ast.BasicLit); ok && text.Kind == token.STRING {
+					values[spec.Names[i].Name] = strings.Trim(text.Value, `"`)
+				}
+			}
+		}
+		return true
+	})
+	return values
+})
 
 // check reports an expression that has no reason, and notes the reasons of one that has.
 func (u use) check(f *file, e ast.Expr, needed map[string]bool) {
@@ -186,6 +253,8 @@ func TestUsesAreFound(t *testing.T) {
 import (
 	"os"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 func f(t time.Time, d time.Duration, info os.FileInfo) {
@@ -196,6 +265,8 @@ func f(t time.Time, d time.Duration, info os.FileInfo) {
 	_ = os.Rename("a", "b")
 	_, _ = d.Round(time.Second), time.UTC
 	_, _ = os.Open("a")
+	_ = []string{result.Goodput, "loss"}
+	_ = map[string]int{result.Goodput: 1, result.Higher: 2, "x": 3}
 }
 `
 	tree := fstest.MapFS{"internal/x/x.go": {Data: []byte(src)}, "internal/x/x_test.go": {Data: []byte(src)}}
@@ -211,7 +282,7 @@ func f(t time.Time, d time.Duration, info os.FileInfo) {
 			got = append(got, where)
 		}
 	}
-	if diff := cmp.Diff([]string{"9: uses UTC", "10: uses Round(0)", "11: uses time.Unix", "12: uses ModTime", "13: uses os.Rename"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"11: uses UTC", "12: uses Round(0)", "13: uses time.Unix", "14: uses ModTime", "15: uses os.Rename", "18: uses a list of metrics"}, got); diff != "" {
 		t.Error(diff)
 	}
 }

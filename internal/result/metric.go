@@ -61,6 +61,7 @@ type Metric struct {
 	Better string `json:"better"` // Higher or Lower
 	Help   string `json:"help"`
 
+	Label   string  `json:"-"` // its name for people; "" where that follows from Name
 	Roles   Role    `json:"-"`
 	Column  int     `json:"-"` // position among the columns of a step's table; 0: in no table
 	Aspect  Aspect  `json:"-"` // what of a step the metric stands for
@@ -86,6 +87,7 @@ const (
 	CPUTime                        // was sampled by the kernel's CPU accounting
 	Grouping                       // contenders that cost alike are put into groups by it
 	NotBaseline                    // the baseline has none: it is over the baseline's, or of installing
+	Derived                        // the analysis computes it from other metrics; what a sample says of it does not count
 )
 
 // Has says that the metric has the role.
@@ -160,8 +162,8 @@ var trafficMetrics = []Metric{
 	{Name: Retransmits, Unit: "count", Better: Lower, Help: "TCP segments sent again during the window: a faster contender has more chances to; see retransmits_per_gib",
 		Roles: MayBeZero},
 	{Name: RetransmitsPerGiB, Unit: "1/GiB", Better: Lower, Help: "TCP segments sent again by GiB that was received",
-		Roles: Ranked | MayBeZero | RatioMissed, Column: 14},
-	{Name: Loss, Unit: "1", Better: Lower, Help: "share of datagrams sent that did not arrive, 0 to 1",
+		Roles: Ranked | MayBeZero | RatioMissed | Derived, Column: 14},
+	{Name: Loss, Label: "Loss (0–1)", Unit: "1", Better: Lower, Help: "share of datagrams sent that did not arrive, 0 to 1",
 		Roles: Ranked | MayBeZero | Tuned | RatioMissed, Column: 9},
 	{Name: Jitter, Unit: "s", Better: Lower, Help: "RFC 1889 smoothed interarrival jitter as iperf3 reports it",
 		Roles: Ranked | MayBeZero | RatioMissed, Column: 15},
@@ -246,14 +248,14 @@ var costMetrics = []Metric{
 		Roles: MayBeZero | CPUTime},
 	{Name: CPUStanding, Unit: "CPU-s/s", Better: Lower, Help: "CPU time of the contender's own processes, recorders included, while others had their slices",
 		Roles: MayBeZero},
-	{Name: CPUPerGbit, Unit: "CPU-s/Gbit", Better: Lower, Help: "busy CPU of client and server, softirq and irq included, by goodput",
+	{Name: CPUPerGbit, Label: "CPU per Gbit/s", Unit: "CPU-s/Gbit", Better: Lower, Help: "busy CPU of client and server, softirq and irq included, by goodput",
 		Roles: Ranked | Expected | Headline | Tuned | RatioMissed | CPUTime | Grouping, Column: 10, Aspect: Cost, Per: Goodput},
-	{Name: CPUPerGbitPublished, Unit: "CPU-s/Gbit", Better: Lower, Help: "the 2024 study's formula: all modes but idle, mean of client and server, by goodput",
+	{Name: CPUPerGbitPublished, Label: "CPU per Gbit/s (2024 formula)", Unit: "CPU-s/Gbit", Better: Lower, Help: "the 2024 study's formula: all modes but idle, mean of client and server, by goodput",
 		Roles: Ranked | MayBeZero | CPUTime, Per: Goodput},
 	// A lower bound: how much it leaves out depends on the datapath.
-	{Name: CPUPerGbitUserSystem, Unit: "CPU-s/Gbit", Better: Lower, Help: "user and system only, mean of client and server: what the 2024 study's summary files hold; leaves softirq out",
+	{Name: CPUPerGbitUserSystem, Label: "CPU per Gbit/s (user + system)", Unit: "CPU-s/Gbit", Better: Lower, Help: "user and system only, mean of client and server: what the 2024 study's summary files hold; leaves softirq out",
 		Roles: MayBeZero | CPUTime, Per: Goodput},
-	{Name: CPUPerRequest, Unit: "s", Better: Lower, Help: "busy CPU of client and server, softirq and irq included, by request",
+	{Name: CPUPerRequest, Label: "CPU per request", Unit: "s", Better: Lower, Help: "busy CPU of client and server, softirq and irq included, by request",
 		Roles: Ranked | Expected | Headline | RatioMissed | CPUTime, Column: 11, Per: Rate},
 	// Not ranked: it follows the packets' size, and less in each may be more in all.
 	{Name: CPUPerPacket, Unit: "s", Better: Lower, Help: "busy CPU of client and server, softirq and irq included, by packet on the client node's uplink",
@@ -263,11 +265,11 @@ var costMetrics = []Metric{
 	{Name: MemoryUsed, Unit: "bytes", Better: Lower, Help: "memory of the nodes without buffers and cache, mean over the window (/proc/meminfo)",
 		Roles: Expected | RatioMissed | Grouping, Column: 18},
 	{Name: MemoryOverhead, Unit: "bytes", Better: Lower, Help: "memory used when idle, over the baseline's in the same round",
-		Roles: MayBeZero | MayBeNegative | NotBaseline, Column: 12},
+		Roles: MayBeZero | MayBeNegative | NotBaseline | Derived, Column: 12},
 	{Name: ContextSwitches, Unit: "1/s", Better: Lower, Help: "context switches per second (/proc/stat ctxt)", Roles: MayBeZero},
 	{Name: TCPChecksumErrors, Unit: "count", Better: Lower, Help: "TCP segments that client's and server's nodes received with a wrong checksum (/proc/net/snmp Tcp InCsumErrors)", Roles: MayBeZero},
 	{Name: UDPChecksumErrors, Unit: "count", Better: Lower, Help: "UDP datagrams that client's and server's nodes received with a wrong checksum, IPv4 (/proc/net/snmp Udp InCsumErrors)", Roles: MayBeZero},
-	{Name: SetupTime, Unit: "s", Better: Lower, Help: "time to bring the contender up until its pods reach each other",
+	{Name: SetupTime, Label: "Set-up time", Unit: "s", Better: Lower, Help: "time to bring the contender up until its pods reach each other",
 		Roles: Ranked | RatioMissed, Column: 13},
 	{Name: InstallSteps, Unit: "count", Better: Lower, Help: "steps of the recipe by which run --install put the contender on the cluster", Roles: MayBeZero | NotBaseline, Column: 21},
 	{Name: InstallObjects, Unit: "count", Better: Lower, Help: "Kubernetes objects that those steps make, without what an operator makes of them", Roles: MayBeZero | NotBaseline, Column: 20},

@@ -158,13 +158,14 @@ func busyMachine(e *evidence) []analysis.Finding {
 			if step.Workload != analysis.Idle {
 				continue
 			}
-			cpu := 0.0
-			for _, side := range []string{"cpu_client", "cpu_server"} {
-				if s := e.Figures[analysis.Place{Group: g, Step: step.ID, Metric: side}][e.Run.Baseline]; len(s) > 0 {
-					cpu += stat.Median(s.Values())
+			busy := func(metric string) float64 {
+				s := e.Figures[analysis.Place{Group: g, Step: step.ID, Metric: metric}][e.Run.Baseline]
+				if len(s) == 0 {
+					return 0
 				}
+				return stat.Median(s.Values())
 			}
-			if cpu >= mostIdleCPU {
+			if cpu := busy(result.CPUClient) + busy(result.CPUServer); cpu >= mostIdleCPU {
 				list = append(list, analysis.Finding{Contender: e.Run.Baseline, Step: step.ID,
 					Text: fmt.Sprintf("%sthe nodes were busy with %s when nothing was measured", e.GroupPrefix(g), unit.Format(cpu, "CPU-s/s"))})
 			}

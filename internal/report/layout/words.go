@@ -12,19 +12,10 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-var metricLabels = map[string]string{
-	result.CPUPerGbit:           "CPU per Gbit/s",
-	result.CPUPerGbitPublished:  "CPU per Gbit/s (2024 formula)",
-	result.CPUPerGbitUserSystem: "CPU per Gbit/s (user + system)",
-	result.CPUPerRequest:        "CPU per request",
-	result.SetupTime:            "Set-up time",
-	result.Loss:                 "Loss (0–1)",
-}
-
 // MetricLabel is a metric's name for people: latency_p99_9 is "Latency p99.9".
 func MetricLabel(name string) string {
-	if label, ok := metricLabels[name]; ok {
-		return label
+	if m, _ := result.LookupMetric(name); m.Label != "" {
+		return m.Label
 	}
 	words := strings.Split(name, "_")
 	for i, w := range words {
