@@ -6,17 +6,19 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // Calibrate turns rates that the plan gives as shares of a capacity into rates
-// per second. It brings the baseline up once and finds the highest rate that the
-// baseline sustains, for every workload and set of parameters in such a step. It
-// writes the capacities and the rates into the run's plan. A plan without shares stays
-// as it is. A step whose capacity is not found is left out of the plan, with the reason
-// among the unsupported; it is an error if no step is left.
+// per second. It brings the baseline up, with the contenders that plan.SharesOf adds, and
+// finds the highest rate that each of them sustains, for every workload and set of
+// parameters in such a step. It writes the lowest of these as the capacity, and the rates,
+// into the run's plan. A plan without shares stays as it is. A step whose capacity is not
+// found on the baseline is left out of the plan, with the reason among the unsupported; it
+// is an error if no step is left.
 func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result.Entry) error {
 	plan := &run.Plan
 	var shares []*result.Step
@@ -31,13 +33,15 @@ func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result
 	if len(shares) == 0 {
 		return nil
 	}
-	r.Progress(Progress{Text: "finding the highest rate that the baseline sustains"})
-	var steps []result.Step
-	for _, s := range shares {
-		steps = append(steps, *s)
+	entries := []result.Entry{baseline}
+	by := entryName(baseline)
+	if plan.SharesOf == result.SharesOfSlowest && plan.Together > 1 {
+		entries = slices.Clone(plan.Contenders[:min(plan.Together, len(plan.Contenders))])
+		by = "every contender"
 	}
-	site, _, err := r.setUp(ctx, baseline, steps)
-	defer func() { r.noteLeft("calibration: "+entryName(baseline), site.close(ctx)) }()
+	r.Progress(Progress{Text: "finding the highest rate that " + by + " sustains"})
+	sites, closeAll, err := r.calibrated(ctx, plan, entries, shares)
+	defer closeAll()
 	if err != nil {
 		return fmt.Errorf("calibration: %w", err)
 	}
@@ -56,7 +60,7 @@ func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result
 			continue
 		}
 		if _, known := plan.Capacity[key]; !known {
-			capacity, err := r.capacity(ctx, plan, site, step, brief[key])
+			capacity, err := r.capacity(ctx, plan, sites, step, brief[key])
 			if err != nil {
 				if ctx.Err() != nil {
 					return fmt.Errorf("calibration of %s: %w", step.ID, err)
@@ -66,7 +70,7 @@ func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result
 				continue
 			}
 			plan.Capacity[key] = capacity
-			r.Progress(Progress{Text: fmt.Sprintf("%s sustains %.0f/s on %s", step.Workload, capacity, baseline.ID)})
+			r.Progress(Progress{Text: fmt.Sprintf("%s: %s sustains %.0f/s", step.Workload, by, capacity)})
 		}
 		share, _ := workload.Share(step.Params[result.RateParam])
 		rate := share * plan.Capacity[key]
@@ -77,6 +81,36 @@ func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result
 		step.Params[result.RateParam] = offBeat(rate)
 	}
 	return leaveOut(run, baseline, failed)
+}
+
+// calibrated brings up the entries for the steps, the baseline first. A contender that
+// does not come up has no site; an error is the baseline's. closeAll takes all down.
+func (r *Runner) calibrated(ctx context.Context, plan *result.Plan, entries []result.Entry, shares []*result.Step) (sites []*site, closeAll func(), err error) {
+	var closes []func()
+	closeAll = func() {
+		for _, c := range slices.Backward(closes) {
+			c()
+		}
+	}
+	for i, entry := range entries {
+		var steps []result.Step
+		for _, s := range shares {
+			if plan.Takes(entry.ID, s.ID) {
+				steps = append(steps, *s)
+			}
+		}
+		site, _, err := r.setUp(ctx, entry, steps)
+		closes = append(closes, func() { r.noteLeft("calibration: "+entryName(entry), site.close(ctx)) })
+		switch {
+		case err == nil:
+			sites = append(sites, site)
+		case i == 0:
+			return nil, closeAll, err
+		default:
+			r.Log.Warn("the rates are found without a contender", "contender", entryName(entry), "error", err)
+		}
+	}
+	return sites, closeAll, nil
 }
 
 // leaveOut takes the steps of loads without a capacity out of the plan.
@@ -136,7 +170,9 @@ func rounded(rate float64) float64 {
 	return best
 }
 
-func (r *Runner) capacity(ctx context.Context, plan *result.Plan, site *site, step *result.Step, brief bool) (float64, error) {
+// capacity returns the lowest of the highest rates (1/s) that the sites sustain, the
+// baseline's first. A site after the first that has no such rate does not count.
+func (r *Runner) capacity(ctx context.Context, plan *result.Plan, sites []*site, step *result.Step, brief bool) (float64, error) {
 	w, err := workload.Lookup(step.Workload)
 	if err != nil {
 		return 0, err
@@ -149,15 +185,76 @@ func (r *Runner) capacity(ctx context.Context, plan *result.Plan, site *site, st
 	if err != nil {
 		return 0, err
 	}
-	pair, _, err := site.pair(ctx, w, params, *step)
-	if err != nil {
-		return 0, err
+	find, times := calibrated.Capacity, 1
+	if brief {
+		find, times = calibrated.Peak, max(leastLooks, mostLooks/len(sites))
 	}
-	return calibrated.Capacity(ctx, &workload.Session{
-		Client: pair.Client, Server: pair.Server, Target: pair.Target, Ports: pair.Ports, Params: params,
-		Warmup: seconds(plan.Warmup), Duration: seconds(plan.Duration),
-		Raw: workload.Discard{}, Begin: func() {}, End: func() {},
-	}, brief)
+	var looks []func() (float64, error)
+	for _, site := range sites {
+		pair, _, err := site.pair(ctx, w, params, *step)
+		looks = append(looks, func() (float64, error) {
+			if err != nil {
+				return 0, err
+			}
+			return find(ctx, &workload.Session{
+				Client: pair.Client, Server: pair.Server, Target: pair.Target, Ports: pair.Ports, Params: params,
+				Warmup: seconds(plan.Warmup), Duration: seconds(plan.Duration),
+				Raw: workload.Discard{}, Begin: func() {}, End: func() {},
+			})
+		})
+	}
+	rates, errs := reached(times, looks...)
+	if errs[0] != nil {
+		return 0, errs[0]
+	}
+	lowest := rates[0]
+	for i, rate := range rates {
+		if errs[i] == nil {
+			lowest = min(lowest, rate)
+		}
+	}
+	return lowest, nil
+}
+
+// A brief look at the capacity is some short closed loops, mostLooks where only the
+// baseline takes them.
+const (
+	leastLooks = 3
+	mostLooks  = 12
+)
+
+// reached returns for each look the highest rate that two of its tries reach, or of a
+// single try its rate. What disturbs a machine makes it slower, for seconds at a time: a
+// median would be of the machine or of what disturbs it, whichever had more of the tries.
+// So the looks also take turns. One try may fail, as where nothing got a response while the
+// machine was busy elsewhere; the second error ends that look.
+func reached(times int, looks ...func() (rate float64, err error)) (highest []float64, errs []error) {
+	rates := make([][]float64, len(looks))
+	failures := make([][]error, len(looks))
+	for range times {
+		for i, look := range looks {
+			if len(failures[i]) >= min(2, times) {
+				continue
+			}
+			rate, err := look()
+			if err != nil {
+				failures[i] = append(failures[i], err)
+			}
+			rates[i] = append(rates[i], rate)
+		}
+	}
+	for i := range looks {
+		slices.Sort(rates[i])
+		rate, err := rates[i][max(0, len(rates[i])-2)], error(nil)
+		switch {
+		case len(failures[i]) >= min(2, times):
+			rate, err = 0, failures[i][len(failures[i])-1]
+		case rate <= 0:
+			err = errors.New("the closed loop had no response; does the server run?")
+		}
+		highest, errs = append(highest, rate), append(errs, err)
+	}
+	return highest, errs
 }
 
 // offBeat returns a whole rate near the given one that is no multiple of the

@@ -56,6 +56,10 @@ func (t Tool) String() string {
 	return t.Version + " (" + t.Commit + ")"
 }
 
+// SharesOfSlowest is the value of Plan.SharesOf with which no contender that stands beside
+// the baseline is asked for more than a share of what it sustains.
+const SharesOfSlowest = "slowest"
+
 // Plan is what the run does; with its seed it gives the same order again.
 type Plan struct {
 	Suite      string       `json:"suite"`
@@ -70,8 +74,11 @@ type Plan struct {
 	// Gaps are steps that a contender can't take, because it lacks their path;
 	// Run.Unsupported says why.
 	Gaps []Gap `json:"gaps,omitempty"`
-	// Capacity is the highest rate that the baseline sustained, by workload
-	// and parameters, where a step's rate was given as a share of it (1/s).
+	// SharesOf says of whose highest rate shares are taken: the baseline's, or of the
+	// lowest that a contender has (SharesOfSlowest).
+	SharesOf string `json:"shares_of,omitempty"`
+	// Capacity is that rate (1/s) by workload and parameters, where a step's rate was
+	// given as a share.
 	Capacity map[string]float64 `json:"capacity,omitempty"`
 	// RatesFrom is the id of the earlier run that Capacity and the rates were taken from.
 	RatesFrom string `json:"rates_from,omitempty"`

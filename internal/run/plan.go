@@ -47,7 +47,7 @@ func (j *Job) newPlan() error {
 	}
 	j.asked.SuiteText, j.asked.Earlier = f.SuiteText, f.Earlier // the process that carries the run out may not see the files
 	j.Plan = result.Plan{
-		Capacity: taken.Capacity, RatesFrom: taken.RatesFrom,
+		SharesOf: s.SharesOf, Capacity: taken.Capacity, RatesFrom: taken.RatesFrom,
 		Suite: s.ID, Rounds: s.Rounds, Seed: f.Seed, Steps: steps, Settings: f.Settings(),
 		Duration: unit.Seconds(s.Duration.Seconds()), Warmup: unit.Seconds(s.Warmup.Seconds()),
 		Slice: unit.Seconds(f.Slice.Seconds()),

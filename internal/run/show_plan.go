@@ -125,7 +125,7 @@ func (j *Job) peak(s result.Step) string {
 	case known:
 		return "about " + rate.String() + " of payload"
 	case share:
-		return "a share of what the baseline sustains; the search for that, at the start, takes the baseline to its limit"
+		return "a share of what the baseline or the slowest contender sustains; the search for that, at the start, takes them to their limit"
 	}
 	return limit
 }

@@ -30,6 +30,7 @@ type document struct {
 	MaxTime  string `yaml:"max_time,omitempty"`
 	Duration string `yaml:"duration"`
 	Warmup   string `yaml:"warmup"`
+	SharesOf string `yaml:"shares_of,omitempty"`
 	Services []int  `yaml:"services,omitempty"`
 	Steps    []Step `yaml:"steps"`
 }
@@ -65,7 +66,7 @@ func Read(file string, r io.Reader) (*Suite, error) {
 	}
 	s := &Suite{
 		Until: until, MaxTime: asDuration(maxTime),
-		ID: d.ID, Summary: d.Summary, Study: d.Study, Rounds: d.Rounds, Steps: d.Steps, Services: d.Services, file: file,
+		ID: d.ID, Summary: d.Summary, Study: d.Study, Rounds: d.Rounds, Steps: d.Steps, Services: d.Services, SharesOf: d.SharesOf, file: file,
 		Duration: asDuration(duration), Warmup: asDuration(warmup),
 	}
 	if err := s.check(); err != nil {
@@ -135,6 +136,9 @@ func (s *Suite) check() error {
 	}
 	if s.Rounds < 0 {
 		wrong("rounds %d; want 1 or more, or none for as many as the contenders need", s.Rounds)
+	}
+	if s.SharesOf != "" && s.SharesOf != result.SharesOfSlowest {
+		wrong("shares_of: %w", nearest.Unknown("choice", s.SharesOf, []string{result.SharesOfSlowest}))
 	}
 	if s.Duration <= 0 {
 		wrong("duration %v; want one above zero", s.Duration)

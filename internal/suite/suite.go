@@ -23,6 +23,7 @@ type Suite struct {
 	Duration time.Duration // of a step's measured window
 	Warmup   time.Duration // load before the window
 	Steps    []Step
+	SharesOf string // of whose highest rate shares are: the baseline's, or result.SharesOfSlowest
 	// Services are numbers of other Services: a step on the path "service" runs
 	// beside each number in turn; nil is one.
 	Services []int
@@ -41,7 +42,7 @@ type Step struct {
 	// Rates are the workload's parameter rate, 1/s, as the study has them.
 	Rates []float64 `yaml:"rates,omitempty"`
 	// Shares stand for the rates where they are chosen for the machine:
-	// "30%" of the highest rate that the baseline sustains.
+	// "30%" of the highest rate that the baseline sustains, or see Suite.SharesOf.
 	Shares []string `yaml:"shares,omitempty"`
 }
 

@@ -116,6 +116,7 @@ func TestReadErrors(t *testing.T) {
 		{"no study", strings.Replace(head, "study: t", "study:", 1), "summary and study"},
 		{"no rounds", strings.Replace(head, "rounds: 1", "rounds: -1", 1), "rounds -1; want 1 or more"},
 		{"no duration", strings.Replace(head, "duration: 1s", "duration: 0s", 1), "duration 0s; want one above zero"},
+		{"shares of nobody", head + "shares_of: slowst\n", `shares_of: unknown choice "slowst"; did you mean "slowest"?`},
 		{"no steps", head, "suites/x.yaml: no steps"},
 		{"unknown workload", step("- {id: a, workload: tcp_steam, path: pod}\n"), `suites/x.yaml: step a: unknown workload "tcp_steam"; did you mean "tcp_stream"?`},
 		{"unknown parameter", step("- {id: a, workload: tcp_stream, path: pod, params: {stream: 1}}\n"), `suites/x.yaml: step a: unknown tcp_stream parameter "stream"; did you mean "streams"?`},

@@ -34,7 +34,7 @@ func (h HTTPMax) Drive(ctx context.Context, s *Session) (Outcome, error) {
 	}
 	search := at
 	search.Raw = Discard{} // the files of the window have the same names
-	found, err := HTTPRate(h).Capacity(ctx, &search, false)
+	found, err := HTTPRate(h).Capacity(ctx, &search)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("http_max: %w", err)
 	}

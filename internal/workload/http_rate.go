@@ -56,12 +56,21 @@ func (h HTTPRate) Open(ctx context.Context, s *Session) (Slicer, error) {
 }
 
 // Capacity implements Calibrated.
-func (h HTTPRate) Capacity(ctx context.Context, s *Session, brief bool) (float64, error) {
+func (h HTTPRate) Capacity(ctx context.Context, s *Session) (float64, error) {
 	l, err := h.load(s)
 	if err != nil {
 		return 0, err
 	}
-	return l.capacity(ctx, s, brief)
+	return l.capacity(ctx, s)
+}
+
+// Peak implements Calibrated.
+func (h HTTPRate) Peak(ctx context.Context, s *Session) (float64, error) {
+	l, err := h.load(s)
+	if err != nil {
+		return 0, err
+	}
+	return l.peak(ctx, s)
 }
 
 func (h HTTPRate) load(s *Session) (engine, error) {

@@ -345,7 +345,7 @@ func testCapacity(t *testing.T, h HTTPRate) {
 	for range 2 { // other work on the machine can make every probe late
 		s, w := httpSession(t, nil)
 		var rate float64
-		if rate, err = h.Capacity(context.Background(), s, false); err != nil {
+		if rate, err = h.Capacity(context.Background(), s); err != nil {
 			continue
 		}
 		if rate <= 0 || rawOf(s, "capacity.json") == "" {
@@ -359,11 +359,11 @@ func testCapacity(t *testing.T, h HTTPRate) {
 	foundCapacity(t, err)
 }
 
-// A brief look comes to a rate without a search.
+// A closed loop comes to a rate without a search.
 func testPeak(t *testing.T, h HTTPRate) {
 	needPrograms(t, h)
 	s, w := httpSession(t, nil)
-	rate, err := h.Capacity(context.Background(), s, true)
+	rate, err := h.Peak(context.Background(), s)
 	if err != nil || rate <= 0 || len(w.begins) != 0 {
 		t.Errorf("%v/s, %d windows, %v", rate, len(w.begins), err)
 	}

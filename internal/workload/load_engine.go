@@ -56,65 +56,40 @@ func loadMetrics(clocks ...string) []string {
 }
 
 // A capacity is the highest constant rate whose 99th percentile of latency is at most
-// capacityP99. Each try has a warm-up and a window.
+// capacityP99. Each try of a search has a warm-up and a window, and so has a closed loop.
 const (
 	capacityP99    = 10 * time.Millisecond
 	capacityWarmup = 300 * time.Millisecond
 	capacityWindow = 700 * time.Millisecond
+	peakWarmup     = 100 * time.Millisecond
+	peakWindow     = 400 * time.Millisecond
 )
 
 // capacity has the load engine find the highest constant rate (1/s).
-func (e engine) capacity(ctx context.Context, s *Session, brief bool) (float64, error) {
+func (e engine) capacity(ctx context.Context, s *Session) (float64, error) {
 	l, err := e.start(ctx, s)
 	if err != nil {
 		return 0, err
 	}
-	find := l.search
-	if brief {
-		find = l.peak
-	}
-	rate, err := find()
+	rate, err := l.search()
 	return rate, l.end(err)
 }
 
-// looks is the number of closed loops of a brief look at the capacity.
-const looks = 12
-
-// peak looks at the highest rate (1/s) with closed loops.
-func (l *loader) peak() (float64, error) {
-	return reached(func() (float64, error) {
-		text, err := l.probe("--closed")
-		if err != nil {
-			return 0, err
-		}
-		report, err := l.engine.reports.(requests).read(text)
-		if err != nil {
-			return 0, err
-		}
-		return report.Rate, nil
-	})
-}
-
-// reached returns the highest rate that two of the looks reach. What disturbs a machine
-// makes it slower, for seconds at a time: a median would be of the machine or of what
-// disturbs it, whichever had more of the looks. One look may fail, as where nothing got
-// a response while the machine was busy elsewhere; the second error is returned.
-func reached(look func() (rate float64, err error)) (float64, error) {
-	var rates []float64
-	failed := false
-	for range looks {
-		rate, err := look()
-		if err != nil && failed {
-			return 0, err
-		}
-		failed = failed || err != nil
-		rates = append(rates, rate)
+// peak has the load engine take one short closed loop, and returns its rate (1/s).
+func (e engine) peak(ctx context.Context, s *Session) (float64, error) {
+	l, err := e.start(ctx, s)
+	if err != nil {
+		return 0, err
 	}
-	slices.Sort(rates)
-	if rate := rates[looks-2]; rate > 0 {
-		return rate, nil
+	report := &load.Report{}
+	text, err := l.probe(peakWarmup, peakWindow, "--closed")
+	if err == nil {
+		report, err = e.reports.(requests).read(text)
 	}
-	return 0, errors.New("the closed loop had no response; does the server run?")
+	if err = l.end(err); err != nil {
+		return 0, err
+	}
+	return report.Rate, nil
 }
 
 // start starts the server.
@@ -180,8 +155,8 @@ func (l *loader) end(err error) error {
 }
 
 // probe has the client run a short load without slices, and returns its report.
-func (l *loader) probe(how ...string) (json.RawMessage, error) {
-	how = append(how, "--warmup", capacityWarmup.String(), "--duration", capacityWindow.String(), "--json")
+func (l *loader) probe(warmup, window time.Duration, how ...string) (json.RawMessage, error) {
+	how = append(how, "--warmup", warmup.String(), "--duration", window.String(), "--json")
 	client, err := l.programs.start(l.programs.s.Client, "capacity", ".json", l.argv(how...)...)
 	if err != nil {
 		return nil, err
@@ -192,7 +167,7 @@ func (l *loader) probe(how ...string) (json.RawMessage, error) {
 
 // search has the client search for the highest rate.
 func (l *loader) search() (float64, error) {
-	text, err := l.probe("--find-max", "--p99", capacityP99.String())
+	text, err := l.probe(capacityWarmup, capacityWindow, "--find-max", "--p99", capacityP99.String())
 	if err != nil {
 		return 0, err
 	}

@@ -59,12 +59,21 @@ func (w RR) Open(ctx context.Context, s *Session) (Slicer, error) {
 }
 
 // Capacity implements Calibrated.
-func (w RR) Capacity(ctx context.Context, s *Session, brief bool) (float64, error) {
+func (w RR) Capacity(ctx context.Context, s *Session) (float64, error) {
 	l, err := w.load(s)
 	if err != nil {
 		return 0, err
 	}
-	return l.capacity(ctx, s, brief)
+	return l.capacity(ctx, s)
+}
+
+// Peak implements Calibrated.
+func (w RR) Peak(ctx context.Context, s *Session) (float64, error) {
+	l, err := w.load(s)
+	if err != nil {
+		return 0, err
+	}
+	return l.peak(ctx, s)
 }
 
 func (w RR) load(s *Session) (engine, error) {

@@ -28,9 +28,11 @@ type Workload interface {
 // Calibrated is a workload whose rate can be given as a share of the highest
 // rate that the machine sustains.
 type Calibrated interface {
-	// Capacity finds that rate (1/s) over the session's pair: by a search or, if brief, as
-	// the highest rate of short closed loops, which is near it and needs no search.
-	Capacity(ctx context.Context, s *Session, brief bool) (float64, error)
+	// Capacity searches for that rate (1/s) over the session's pair.
+	Capacity(ctx context.Context, s *Session) (float64, error)
+	// Peak returns the rate (1/s) of one short closed loop over the session's pair. On an
+	// undisturbed machine it is near the capacity.
+	Peak(ctx context.Context, s *Session) (float64, error)
 }
 
 // Info describes a workload for listings, plans and checks of its parameters.

@@ -129,7 +129,7 @@ func (b bench) once(run int, busy bool) (*report, time.Duration, error) {
 		defer selftest.Neighbour(1, 0.3, 10*time.Second)()
 	}
 	begin := time.Now()
-	if _, err := output(b.program, "run", "--suite", "quick", "--arena", "lab", "--contenders", b.contenders, "--max-time", "4m", "--out", out); err != nil {
+	if _, err := output(b.program, "run", "--suite", "quick", "--arena", "lab", "--contenders", b.contenders, "--out", out); err != nil {
 		return nil, 0, err
 	}
 	took := time.Since(begin)

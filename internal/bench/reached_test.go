@@ -1,10 +1,11 @@
-package workload
+package bench
 
 import (
 	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -17,7 +18,7 @@ func TestReachedOnADisturbedMachine(t *testing.T) {
 	for seed := range uint64(runs) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		slow := rng.Float64() < 1.0/3
-		rate, err := reached(func() (float64, error) {
+		rates, errs := reached(mostLooks, func() (float64, error) {
 			if slow && rng.Float64() < 0.25 || !slow && rng.Float64() < 0.125 {
 				slow = !slow
 			}
@@ -27,10 +28,10 @@ func TestReachedOnADisturbedMachine(t *testing.T) {
 			}
 			return here, nil
 		})
-		if err != nil {
-			t.Fatal(err)
+		if errs[0] != nil {
+			t.Fatal(errs[0])
 		}
-		found = append(found, rate)
+		found = append(found, rates[0])
 	}
 	slices.Sort(found)
 	low, high := found[runs/20], found[runs-runs/20]
@@ -43,20 +44,38 @@ func TestReachedOnADisturbedMachine(t *testing.T) {
 func TestReachedFails(t *testing.T) {
 	for failing, want := range map[int]bool{1: true, 2: false} {
 		n := 0
-		rate, err := reached(func() (float64, error) {
+		rates, errs := reached(mostLooks, func() (float64, error) {
 			if n++; n <= failing {
 				return 0, errors.New("no request was answered")
 			}
 			return float64(n), nil
 		})
-		if reaches := err == nil && rate == looks-1; reaches != want {
-			t.Errorf("%d failing: %v/s, %v", failing, rate, err)
+		if reaches := errs[0] == nil && rates[0] == mostLooks-1; reaches != want {
+			t.Errorf("%d failing: %v/s, %v", failing, rates[0], errs[0])
 		}
 	}
 }
 
 func TestReachedNothing(t *testing.T) {
-	if rate, err := reached(func() (float64, error) { return 0, nil }); err == nil {
-		t.Errorf("%v/s of a server without a response", rate)
+	if rates, errs := reached(mostLooks, func() (float64, error) { return 0, nil }); errs[0] == nil {
+		t.Errorf("%v/s of a server without a response", rates[0])
+	}
+}
+
+// Looks take turns, and one that fails twice does not end the others.
+func TestReachedTakesTurns(t *testing.T) {
+	var order []string
+	look := func(name string, rate float64, err error) func() (float64, error) {
+		return func() (float64, error) {
+			order = append(order, name)
+			return rate, err
+		}
+	}
+	rates, errs := reached(3, look("a", 7, nil), look("b", 0, errors.New("no server")), look("c", 5, nil))
+	if got, want := strings.Join(order, ""), "abcabcac"; got != want {
+		t.Errorf("order %s, want %s", got, want)
+	}
+	if rates[0] != 7 || rates[2] != 5 || errs[0] != nil || errs[1] == nil || errs[2] != nil {
+		t.Errorf("rates %v, errors %v", rates, errs)
 	}
 }
