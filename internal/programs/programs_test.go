@@ -2,8 +2,11 @@ package programs_test
 
 import (
 	"maps"
+	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -107,6 +110,34 @@ func TestInstall(t *testing.T) {
 	}
 	if got := l[:1].Install(); got != "" {
 		t.Errorf("nothing is missing, but: %s", got)
+	}
+}
+
+// What calls scripts/setup with a profile names one that there is: nothing here runs the
+// action and the workflows.
+func TestSetupIsCalledWithProfiles(t *testing.T) {
+	call := regexp.MustCompile(`scripts/setup ([a-z][a-z-]*)`)
+	seen := 0
+	for _, pattern := range []string{"action.yml", "Makefile", ".ci/*", ".github/workflows/*", "scripts/*"} {
+		files, err := filepath.Glob(filepath.Join("../..", pattern))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen += strings.Count(string(text), "scripts/setup")
+			for _, m := range call.FindAllStringSubmatch(string(text), -1) {
+				if !slices.Contains(programs.Profiles(), m[1]) {
+					t.Errorf("%s: %s: no such profile; there are %s", file, m[0], strings.Join(programs.Profiles(), ", "))
+				}
+			}
+		}
+	}
+	if seen < 3 {
+		t.Errorf("scripts/setup was found %d times", seen)
 	}
 }
 
