@@ -104,6 +104,9 @@ func (v *sheet) costAgainstMemory(g *layout.Group, s result.Step, colors map[str
 	if len(out.Points) < 2 {
 		return nil
 	}
+	if bare := v.BareCluster(); bare != "" {
+		out.Caption += " " + bare
+	}
 	out.Label = fmt.Sprintf("Scatter chart of %s with %s; the table below it has the figures", out.Title, unit.Plural(len(out.Points), "contender"))
 	return out
 }

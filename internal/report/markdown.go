@@ -9,14 +9,17 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
-	"github.com/cnibench/cnibench/internal/unit"
 )
 
 func writeMarkdown(w io.Writer, r *analysis.Report, _ Options) error {
 	v := layout.New(r)
 	bw := bufio.NewWriter(w)
 	fmt.Fprintf(bw, "## cnibench: suite %s against %s\n\n", md(r.Run.Suite), md(r.Baseline))
-	fmt.Fprintf(bw, "Run %s, arena %s, %s, %s.\n\n", md(r.Run.ID), md(r.Run.Arena), unit.Plural(r.Run.Rounds, "round"), r.Run.Started.UTC().Format("2006-01-02 15:04 MST"))
+	fmt.Fprintf(bw, "Run %s, arena %s, %s, %s.\n\n", md(r.Run.ID), md(r.Run.Arena), v.RoundsTaken(), r.Run.Started.UTC().Format("2006-01-02 15:04 MST"))
+	for _, s := range v.Answer() {
+		fmt.Fprintf(bw, "- %s\n", md(s))
+	}
+	bw.WriteString("\n")
 	for i := range v.Groups {
 		g := &v.Groups[i]
 		if title := g.Title(); title != "" {

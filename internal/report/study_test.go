@@ -60,3 +60,19 @@ func TestStudyPictures(t *testing.T) {
 		}
 	}
 }
+
+// Where contenders are installed one after the other, the baseline is a cluster without a
+// pod network, as in the 2019 study.
+func TestOverAClusterWithoutACNI(t *testing.T) {
+	const said = "over a cluster without a CNI"
+	r := sample(6)
+	r.Run.Arena, r.Plan.Settings = "kube", map[string]string{"install": "true"}
+	for _, format := range []string{"text", "md", "html"} {
+		if got := write(t, format, r, Options{}); !strings.Contains(got, said) {
+			t.Errorf("%s does not say what memory is over:\n%s", format, got)
+		}
+		if got := write(t, format, sample(6), Options{}); strings.Contains(got, said) {
+			t.Errorf("%s says it of a lab", format)
+		}
+	}
+}

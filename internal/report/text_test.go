@@ -209,4 +209,34 @@ func TestUnusableMetricIsALine(t *testing.T) {
 	if !strings.Contains(got, "not usable here, 0 to 2 of 6 rounds valid") || strings.Contains(got, "310 µs") {
 		t.Errorf("latency is not a line:\n%s", got)
 	}
+	said := 0
+	for line := range strings.Lines(got) {
+		if strings.Contains(line, "Latency p50") && strings.Contains(line, "not usable here") {
+			said++
+		}
+	}
+	if said != 1 {
+		t.Errorf("that there is no latency is said %d times:\n%s", said, got)
+	}
+}
+
+// A run that was stopped in its first round shows the figures of that round.
+func TestStoppedInItsFirstRound(t *testing.T) {
+	r := sample(1)
+	r.Run.Rounds, r.Plan.Rounds = 7, 7
+	for i := range r.Results {
+		r.Results[i].Of = 1
+	}
+	got := strings.Join(strings.Fields(write(t, "text", r, Options{})), " ")
+	for _, want := range []string{"1 of 7 rounds, run", "1 round is too few to tell anyone apart. By the medians", "16.7 Gbit/s"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "not usable") {
+		t.Errorf("its figures are called unusable:\n%s", got)
+	}
+	if md := write(t, "md", r, Options{}); !strings.Contains(md, "1 of 7 rounds can't tell") {
+		t.Errorf("the legend is of seven rounds:\n%s", md)
+	}
 }

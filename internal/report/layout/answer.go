@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -87,7 +88,7 @@ func (v answer) verdict(g *Group, c Column) string {
 	}
 	best := lettered(figures, "a")
 	if len(best) == 0 {
-		return about + ": " + v.byMedians(c, figures)
+		return about + ": " + v.byMedians(g, c, figures)
 	}
 	var names, rest []string
 	var others []*analysis.Result
@@ -116,13 +117,13 @@ func (v answer) verdict(g *Group, c Column) string {
 }
 
 // byMedians is the order that the rounds are too few to confirm.
-func (v answer) byMedians(c Column, figures []*analysis.Result) string {
+func (v answer) byMedians(g *Group, c Column, figures []*analysis.Result) string {
 	others := slices.DeleteFunc(slices.Clone(figures), func(f *analysis.Result) bool { return f.Contender == v.Baseline })
-	are := "are"
-	if v.Run.Rounds == 1 {
+	taken, are := v.Taken(g, c), "are"
+	if taken == 1 {
 		are = "is"
 	}
-	s := fmt.Sprintf("not sure: %s %s too few to tell anyone apart. By the medians %s is first (%s)", unit.Plural(v.Run.Rounds, "round"), are, others[0].Contender, Value(others[0]))
+	s := fmt.Sprintf("not sure: %s %s too few to tell anyone apart. By the medians %s is first (%s)", unit.Plural(taken, "round"), are, others[0].Contender, Value(others[0]))
 	return strings.Join(append([]string{s}, v.byFamily(c, others, nil)...), ". ") + "."
 }
 
@@ -244,7 +245,7 @@ func few(names []string) string {
 	return strings.Join(names[:mostNamed], ", ") + fmt.Sprintf(" and %d more", len(names)-mostNamed)
 }
 
-// Rounds are those that a figure could have.
+// Rounds are those that the plan has.
 func (v *View) Rounds(part string) int {
 	if part == "" {
 		return v.Run.Rounds
@@ -252,10 +253,36 @@ func (v *View) Rounds(part string) int {
 	return Origin(v.Report, part).Plan.Rounds
 }
 
+// Taken are the rounds that the run took of a column: fewer than the plan has where it
+// was stopped, or goes on.
+func (v *View) Taken(g *Group, c Column) int {
+	n := 0
+	for _, one := range g.Contenders {
+		if f := g.Figure(one.ID, c); f != nil {
+			n = max(n, f.Of)
+		}
+	}
+	return cmp.Or(n, v.Rounds(g.Part)) // a report of an older version has no Of
+}
+
+// RoundsTaken is "7 rounds", or "1 of 7 rounds" of a run that was stopped or goes on.
+func (v *View) RoundsTaken() string {
+	taken, words := 0, unit.Plural(v.Run.Rounds, "round")
+	for i := range v.Results {
+		if r := &v.Results[i]; r.Part == "" {
+			taken = max(taken, r.Of)
+		}
+	}
+	if taken > 0 && taken < v.Run.Rounds {
+		return fmt.Sprintf("%d of %s", taken, words)
+	}
+	return words
+}
+
 // Usable says that some contender has rounds enough for a ratio in the column, as far as
 // the run could give them.
 func (v *View) Usable(g *Group, c Column) bool {
-	all := v.Rounds(g.Part)
+	all := v.Taken(g, c)
 	for _, one := range g.Contenders {
 		if f := g.Figure(one.ID, c); f != nil && (all < fewestPairs || !one.Baseline && f.N >= fewestPairs) {
 			return true
@@ -266,7 +293,8 @@ func (v *View) Usable(g *Group, c Column) bool {
 
 // Unusable says why a column has no figures to show.
 func (v *View) Unusable(g *Group, c Column) string {
-	low, high := v.Rounds(g.Part), 0
+	taken := v.Taken(g, c)
+	low, high := taken, 0
 	for _, one := range g.Contenders {
 		n := 0
 		if f := g.Figure(one.ID, c); f != nil {
@@ -278,7 +306,7 @@ func (v *View) Unusable(g *Group, c Column) string {
 	if high > low {
 		valid = fmt.Sprintf("%d to %d", low, high)
 	}
-	return fmt.Sprintf("not usable here, %s of %s valid", valid, unit.Plural(v.Rounds(g.Part), "round"))
+	return fmt.Sprintf("not usable here, %s of %s valid", valid, unit.Plural(taken, "round"))
 }
 
 // StepName is a step in words, "TCP, 1 stream"; the id where it has none.

@@ -78,6 +78,14 @@ func Letters(r *analysis.Result) string {
 	return strings.Join(r.Groups, "")
 }
 
+// BareCluster says of a run with --install what its baseline is; "" of any other run.
+func (v *View) BareCluster() string {
+	if v.Plan.Settings["install"] != "true" || v.Baseline != "host" {
+		return ""
+	}
+	return "Memory and CPU over host are over a cluster without a CNI: with --install, host is measured while none is installed."
+}
+
 // Legend says how to read the tables.
 func (v *View) Legend() []string {
 	confidence, single, bounded, missing, pooled, only, grouped, untold := 0.0, true, false, false, false, false, false, 0
@@ -122,6 +130,9 @@ func (v *View) Legend() []string {
 	if standIn != "" {
 		lines = append(lines, fmt.Sprintf("Where %s was not measured, the ratio is to its figure of the same load from pod to pod (%s).", v.Baseline, standIn))
 	}
+	if bare := v.BareCluster(); bare != "" {
+		lines = append(lines, bare)
+	}
 	if pooled {
 		lines = append(lines, "Latency percentiles: of all rounds' requests together, and so are their intervals and ratios; groups are of the single rounds.")
 	}
@@ -134,7 +145,7 @@ func (v *View) Legend() []string {
 	}
 	if untold > 0 {
 		lines = append(lines, fmt.Sprintf("No groups: %s can't tell %s apart%s; rows are in the order of their medians.",
-			unit.Plural(v.Run.Rounds, "round"), unit.Plural(untold, "contender"), map[bool]string{true: " everywhere"}[grouped]))
+			v.RoundsTaken(), unit.Plural(untold, "contender"), map[bool]string{true: " everywhere"}[grouped]))
 	}
 	if missing {
 		lines = append(lines, fmt.Sprintf("A ratio without an interval has too few rounds for %s confidence%s.", percent, moreRounds(v.Report)))

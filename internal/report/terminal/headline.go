@@ -38,32 +38,32 @@ func byStep(head []layout.Column) [][]layout.Column {
 	return out
 }
 
-// headTables prints a table for each step of the headline, and a line for each metric
-// that has no usable figures.
+// headTables prints a table for each step of the headline, and a line for the metrics
+// that have no usable figures, as far as the answer has not said it of them.
 func (t *Writer) headTables(g *layout.Group, head []layout.Column) {
+	said := t.Telling(g)
 	for i, set := range byStep(head) {
-		usable := slices.DeleteFunc(slices.Clone(set), func(c layout.Column) bool { return !t.Usable(g, c) })
+		var usable, without []layout.Column
+		var names []string
+		for _, c := range set {
+			switch {
+			case t.Usable(g, c):
+				usable = append(usable, c)
+			case !slices.Contains(said, c):
+				without, names = append(without, c), append(names, c.Head())
+			}
+		}
 		if len(usable) > 0 {
 			t.stepTitle(set[0].Step)
 			t.oneStep(g, usable, i == 0)
 		}
-		var without []string
-		for _, c := range set {
-			if !t.Usable(g, c) {
-				without = append(without, c.Head())
-			}
-		}
 		if len(without) > 0 {
-			c := set[len(set)-1]
-			for _, one := range set {
-				if !t.Usable(g, one) {
-					c = one
-					break
-				}
-			}
-			t.Wrap("", printable.Line(fmt.Sprintf("%s (%s): %s.", layout.Named(without), t.StepName(c.Step), t.Unusable(g, c))), Yellow)
+			c := without[0]
+			t.Wrap("", printable.Line(fmt.Sprintf("%s (%s): %s.", layout.Named(names), t.StepName(c.Step), t.Unusable(g, c))), Yellow)
 		}
-		t.Line("")
+		if len(usable)+len(without) > 0 {
+			t.Line("")
+		}
 	}
 }
 

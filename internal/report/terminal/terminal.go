@@ -16,7 +16,6 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
-	"github.com/cnibench/cnibench/internal/unit"
 )
 
 const (
@@ -84,7 +83,7 @@ func Report(w io.Writer, r *analysis.Report, opt Screen) error {
 }
 
 func (t *Writer) header() {
-	about := fmt.Sprintf("Suite %s, arena %s, %s, run %s, %s", t.Run.Suite, t.Run.Arena, unit.Plural(t.Run.Rounds, "round"), t.Run.ID, t.Run.Started.UTC().Format("2006-01-02 15:04 MST"))
+	about := fmt.Sprintf("Suite %s, arena %s, %s, run %s, %s", t.Run.Suite, t.Run.Arena, t.RoundsTaken(), t.Run.ID, t.Run.Started.UTC().Format("2006-01-02 15:04 MST"))
 	if len(t.Groups) == 1 && t.Groups[0].Title() != "" {
 		about += ", " + t.Groups[0].Title()
 	}
@@ -139,6 +138,9 @@ func (t *Writer) shortLegend() {
 		more = "Every step: --wide. "
 	}
 	t.Wrap("", letters+more, Dim)
+	if bare := t.BareCluster(); bare != "" {
+		t.Wrap("", bare, Dim)
+	}
 	link := manual
 	if len(link) > t.Width {
 		link = "docs/statistics.md"
