@@ -119,6 +119,19 @@ func TestUp(t *testing.T) {
 	}
 }
 
+// What a webhook adds to the pods is told, since it is measured along.
+func TestPodsThatTheClusterChanges(t *testing.T) {
+	b := newBed(t, Options{}, testNode("a"), testNode("b"))
+	b.pod = func(p *corev1.Pod) {
+		p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: "mesh-init"})
+		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "mesh-proxy"})
+	}
+	notes := up(t, b.arena(t), here).Notes()
+	if len(notes) != 1 || notes[0].Code != "pods_changed" || !strings.Contains(notes[0].Text, "(mesh-init, mesh-proxy)") {
+		t.Errorf("%+v", notes)
+	}
+}
+
 func TestCommands(t *testing.T) {
 	b := newBed(t, Options{}, testNode("a"), testNode("b"))
 	n := up(t, b.arena(t), here)

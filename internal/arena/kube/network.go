@@ -35,7 +35,8 @@ type network struct {
 	noHost      *arena.Unsupported // why there is no host network; nil: there is
 	uplink      string
 	uplinkMTU   int
-	sameUplink  []bool // by node
+	sameUplink  []bool   // by node
+	strangers   []string // containers in the pods that the cluster has added
 
 	services []string // that there are, or may be
 
@@ -61,6 +62,9 @@ func (n *network) Notes() []result.Reason {
 	}
 	if n.noHost != nil {
 		add("no_host_network", "%s: there is no baseline, packets are those of the pods' interface, and the nodes' CPUs and memory were read inside pods", n.noHost.Reason)
+	}
+	if len(n.strangers) > 0 {
+		add("pods_changed", "the cluster added containers to the pods (%s): their work is in the figures; let what adds them pass by namespaces labelled %s=%s", strings.Join(n.strangers, ", "), labelManaged, managedBy)
 	}
 	if len(n.arena.list) == 1 {
 		add("one_node", "client and server are on one node: nothing crosses to another")

@@ -31,6 +31,13 @@ const dir = "/run/cnibench"
 // ours is the selector of namespaces that runs have made.
 const ours = labelManaged + "=" + managedBy + "," + labelRun
 
+// outOfMeshes keep a service mesh's proxy out of a pod where it injects everywhere. Some
+// meshes read labels, some annotations.
+var outOfMeshes = map[string]string{
+	"sidecar.istio.io/inject": "false", "istio.io/dataplane-mode": "none", "linkerd.io/inject": "disabled",
+	"kuma.io/sidecar-injection": "disabled", "consul.hashicorp.com/connect-inject": "false",
+}
+
 // runLabels are those of everything of that run.
 func runLabels(run string) map[string]string {
 	return map[string]string{labelManaged: managedBy, labelRun: run}
@@ -83,11 +90,12 @@ func (p podPlan) object(run string, o *Options) (*corev1.Pod, error) {
 		return nil, err
 	}
 	labels := runLabels(run)
+	maps.Copy(labels, outOfMeshes)
 	maps.Copy(labels, p.labels)
 	no, grace := false, int64(1) // the first process ends at once when asked
 	life := int64(podLife / time.Second)
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: p.name, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: p.name, Labels: labels, Annotations: maps.Clone(outOfMeshes)},
 		Spec: corev1.PodSpec{
 			NodeName: p.node.real, HostNetwork: p.hostNetwork, Tolerations: tolerated,
 			RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace, ActiveDeadlineSeconds: &life,

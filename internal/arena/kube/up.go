@@ -101,6 +101,7 @@ func (n *network) populate(ctx context.Context) error {
 	for _, plan := range pods {
 		n.pods = append(n.pods, n.endpoint(plan.name, plan.node, made[plan.name]))
 	}
+	n.strangers = strangers(made)
 	for i, plan := range nodePods {
 		p := made[plan.name]
 		if n.noHost != nil {
@@ -109,6 +110,21 @@ func (n *network) populate(ctx context.Context) error {
 		n.nodes = append(n.nodes, n.endpoint(plan.name, plan.node, p))
 	}
 	return nil
+}
+
+// strangers are the containers that something in the cluster has added to pods of ours, such
+// as a mesh that asks nobody.
+func strangers(pods map[string]*corev1.Pod) []string {
+	var names []string
+	for _, p := range pods {
+		for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
+			if c.Name != container && !slices.Contains(names, c.Name) {
+				names = append(names, c.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // podNames are the names of the pods.
