@@ -81,6 +81,16 @@ var uses = []use{
 		},
 	},
 	{
+		what: narrowed,
+		why:  "a value is asked for methods that its declared type does not promise: whoever wraps it loses them without notice; put them into its interface, or say in this table why they are no part of it",
+		to: map[string]string{
+			"internal/bench":             "what only some workloads can; nobody wraps a workload",
+			"internal/suite":             "what only some workloads can; nobody wraps a workload",
+			"internal/run/tunebench":     "what only some workloads can; nobody wraps a workload",
+			"internal/record/command.go": "what this machine starts has a process ID; host says so",
+		},
+	},
+	{
 		what: metricList,
 		why:  "a metric's row in internal/result says where it belongs: ask the catalogue for the metrics of a role or an aspect; or say in this table why the metrics are named here",
 		to: map[string]string{
@@ -137,6 +147,46 @@ func plainFile(f *file, e ast.Expr) string {
 	}
 	return ""
 }
+
+// narrowed names an interface of another package of ours that a value is asked for.
+func narrowed(f *file, e ast.Expr) string {
+	asked, ok := e.(*ast.TypeAssertExpr)
+	if !ok {
+		return ""
+	}
+	sel, ok := asked.Type.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	if x, ok := sel.X.(*ast.Ident); ok && interfaces()[f.pathOf(x.Name)+"."+sel.Sel.Name] {
+		return x.Name + "." + sel.Sel.Name + " by assertion"
+	}
+	return ""
+}
+
+// interfaces are those that packages of ours declare, by folder and name.
+var interfaces = sync.OnceValue(func() map[string]bool {
+	declared := map[string]bool{}
+	err := eachFile(os.DirFS("../.."), func(name string, src []byte) error {
+		f, err := parseFile(name, src)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.TypeSpec); ok {
+				if _, ok := spec.Type.(*ast.InterfaceType); ok {
+					declared[f.pkg+"."+spec.Name.Name] = true
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		panic(err)
+	}
+	return declared
+})
 
 // metricList names a list, or the keys of a table, of two metrics or more.
 func metricList(f *file, e ast.Expr) string {
@@ -255,9 +305,10 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/workload"
 )
 
-func f(t time.Time, d time.Duration, info os.FileInfo) {
+func f(t time.Time, d time.Duration, info os.FileInfo, w any) {
 	_ = t.UTC().Sub(t)
 	_ = t.Round(0)
 	_ = time.Unix(1, 0)
@@ -267,6 +318,8 @@ func f(t time.Time, d time.Duration, info os.FileInfo) {
 	_, _ = os.Open("a")
 	_ = []string{result.Goodput, "loss"}
 	_ = map[string]int{result.Goodput: 1, result.Higher: 2, "x": 3}
+	_, _ = w.(workload.Workload)
+	_, _ = w.(workload.Info)
 }
 `
 	tree := fstest.MapFS{"internal/x/x.go": {Data: []byte(src)}, "internal/x/x_test.go": {Data: []byte(src)}}
@@ -282,7 +335,8 @@ func f(t time.Time, d time.Duration, info os.FileInfo) {
 			got = append(got, where)
 		}
 	}
-	if diff := cmp.Diff([]string{"11: uses UTC", "12: uses Round(0)", "13: uses time.Unix", "14: uses ModTime", "15: uses os.Rename", "18: uses a list of metrics"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"12: uses UTC", "13: uses Round(0)", "14: uses time.Unix", "15: uses ModTime", "16: uses os.Rename",
+		"21: uses workload.Workload by assertion", "19: uses a list of metrics"}, got); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -53,7 +53,7 @@ func (n *Node) Feed(ctx context.Context, text []byte, env []string, argv ...stri
 // UDP, pkg/proxy/conntrack).
 type Tracked struct{}
 
-// Forget implements Forgetter.
+// Forget implements Proxy.
 func (Tracked) Forget(ctx context.Context, f *Fabric) error {
 	return f.Parallel(ctx, func(_ context.Context, n *Node) error { return ForgetConnections(n) })
 }

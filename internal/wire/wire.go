@@ -135,14 +135,8 @@ type Proxy interface {
 	// Sync replaces all Services by those of the table. It returns when new
 	// connections find them.
 	Sync(ctx context.Context, f *Fabric, table []ServicePort) error
-}
-
-// Forgetter is a Proxy whose nodes remember connections: in connection
-// tracking, in eBPF maps.
-type Forgetter interface {
-	Proxy
-	// Forget makes every node forget all connections, so that a load does not
-	// depend on the connections of the load before.
+	// Forget removes the connections that the nodes remember, in connection tracking or in
+	// eBPF maps, so that a load does not depend on the connections of the load before.
 	Forget(ctx context.Context, f *Fabric) error
 }
 

@@ -82,10 +82,7 @@ func (n *labNetwork) Fresh(ctx context.Context) error {
 		}
 		n.programmed = false
 	}
-	if x, ok := n.proxy.(wire.Forgetter); ok {
-		return x.Forget(ctx, n.fabric)
-	}
-	return nil
+	return n.proxy.Forget(ctx, n.fabric)
 }
 
 // Sandbox implements arena.Network: no contender of the lab enforces policies.

@@ -293,7 +293,7 @@ func (c *calicoEBPF) Sync(ctx context.Context, f *wire.Fabric, table []wire.Serv
 	return f.Parallel(ctx, func(ctx context.Context, n *wire.Node) error { return c.nodes[n].services.sync(ctx, table) })
 }
 
-// Forget implements Forgetter.
+// Forget implements Proxy.
 func (c *calicoEBPF) Forget(ctx context.Context, f *wire.Fabric) error {
 	if err := empty(c.socket.Maps["socket_flows"]); err != nil {
 		return err

@@ -62,7 +62,7 @@ func (p *ciliumProxy) Sync(ctx context.Context, f *wire.Fabric, table []wire.Ser
 	return f.Parallel(ctx, func(ctx context.Context, n *wire.Node) error { return p.nodes[n].services.sync(ctx, table) })
 }
 
-// Forget implements Forgetter.
+// Forget implements Proxy.
 func (p *ciliumProxy) Forget(ctx context.Context, f *wire.Fabric) error {
 	if p.socket != nil {
 		if err := empty(p.socket.Maps["believed"]); err != nil {
