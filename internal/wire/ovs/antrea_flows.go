@@ -13,44 +13,17 @@ import (
 	"github.com/cnibench/cnibench/internal/wire"
 )
 
-// antreaTables are the tables of Antrea's pipeline, numbered in this order
+// antreaPipeline are the tables of Antrea's pipeline, numbered in this order
 // (antrea-io/antrea v1.15.0 pkg/agent/openflow/pipeline.go and framework.go,
 // getRequiredTables, with the features that are on by default). A packet that
 // matches nothing goes on to the next table, except where it is dropped.
-var antreaTables = []struct {
-	name string
-	miss string // drop, or end of its pipeline; empty goes on
-}{
-	{name: "PipelineRootClassifier", miss: "drop"},
-	{name: "ARPSpoofGuard", miss: "drop"},
-	{name: "ARPResponder", miss: "drop"},
-	{name: "Classifier", miss: "drop"},
-	{name: "SpoofGuard", miss: "drop"},
-	{name: "UnSNAT"},
-	{name: "ConntrackZone"},
-	{name: "ConntrackState"},
-	{name: "PreRoutingClassifier"},
-	{name: "SessionAffinity"},
-	{name: "ServiceLB"},
-	{name: "EndpointDNAT"},
-	{name: "AntreaPolicyEgressRule"},
-	{name: "EgressRule"},
-	{name: "EgressDefaultRule"},
-	{name: "EgressMetric"},
-	{name: "L3Forwarding"},
-	{name: "EgressMark"},
-	{name: "L3DecTTL"},
-	{name: "SNATMark"},
-	{name: "SNAT"},
-	{name: "L2ForwardingCalc"},
-	{name: "IngressSecurityClassifier"},
-	{name: "AntreaPolicyIngressRule"},
-	{name: "IngressRule"},
-	{name: "IngressDefaultRule"},
-	{name: "IngressMetric"},
-	{name: "ConntrackCommit"},
-	{name: "Output", miss: "drop"},
-}
+//
+//go:embed antrea.tables
+var antreaPipeline string
+
+// antreaTables are its lines: the table's name and, if a packet that matches nothing
+// does not go on to the next table, what becomes of it.
+var antreaTables = strings.Split(strings.TrimSpace(antreaPipeline), "\n")
 
 // Antrea's OpenFlow ports (pkg/agent/config/node_config.go: DefaultTunOFPort,
 // HostGatewayOFPort) and the MAC address that stands for every gateway behind a
@@ -68,7 +41,7 @@ func antreaNumbers(flow string) string {
 	return antreaTableName.ReplaceAllStringFunc(flow, func(ref string) string {
 		part := antreaTableName.FindStringSubmatch(ref)
 		for i, t := range antreaTables {
-			if t.name != part[2] {
+			if name, _, _ := strings.Cut(t, " "); name != part[2] {
 				continue
 			}
 			if part[1] == "resubmit:" {
@@ -100,8 +73,8 @@ func antreaFlows(n *wire.Node, text string, pairs ...string) []string {
 func antreaMisses() []string {
 	var flows []string
 	for i, t := range antreaTables {
-		action := t.miss
-		if action == "" {
+		_, action, ends := strings.Cut(t, " ")
+		if !ends {
 			action = fmt.Sprintf("goto_table:%d", i+1)
 		}
 		flows = append(flows, fmt.Sprintf("table=%d,priority=0,actions=%s", i, action))

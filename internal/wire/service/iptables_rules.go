@@ -36,11 +36,10 @@ var iptablesJumps string
 //go:embed kube_proxy_filter.iptables
 var iptablesFilter string
 
-const natPreamble = `-A KUBE-POSTROUTING -m mark ! --mark 0x4000/0x4000 -j RETURN
--A KUBE-POSTROUTING -j MARK --xor-mark 0x4000
--A KUBE-POSTROUTING -m comment --comment "kubernetes service traffic requiring SNAT" -j MASQUERADE --random-fully
--A KUBE-MARK-MASQ -j MARK --or-mark 0x4000
-`
+// natPreamble is what the nat table begins with.
+//
+//go:embed kube_proxy_nat.iptables
+var natPreamble string
 
 const natNodePorts = `-A KUBE-SERVICES -m comment --comment "kubernetes service nodeports; NOTE: this must be the last rule in this chain" -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS
 `
