@@ -3,6 +3,7 @@ package report
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -98,6 +99,23 @@ func TestUnranked(t *testing.T) {
 	}
 	if _, there := v.Groups[0].Has("http-350-20k", "cpu_per_request"); !there {
 		t.Error("CPU of the other step is gone too")
+	}
+}
+
+// A tail is no headline where the rounds show large differences only.
+func TestCoarseTailIsNoHeadline(t *testing.T) {
+	for mdd, want := range map[float64]bool{0.25: true, 0.45: false} {
+		r := sample(6)
+		for i := range r.Results {
+			if f := &r.Results[i]; f.Metric == "latency_p99" {
+				f.MDD = &mdd
+			}
+		}
+		v := layout.New(r)
+		head := layout.Headline(&v.Groups[0], v.Steps)
+		if got := slices.ContainsFunc(head, func(c layout.Column) bool { return c.Metric == "latency_p99" }); got != want {
+			t.Errorf("a p99 whose rounds show differences of %.0f %%: in the headline: %v, want %v", 100*mdd, got, want)
+		}
 	}
 }
 

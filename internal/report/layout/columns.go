@@ -38,8 +38,9 @@ func Headline(g *Group, steps []result.Step) []Column {
 	return slices.Concat(goodput[:1], latency, goodput[1:])
 }
 
-// mostTail is half the width of a ratio's interval above which a tail is no headline:
-// it would tell of the rounds' worst moments, not of the contenders.
+// mostTail is half the width of a ratio's interval, and the smallest difference that would
+// show, above which a tail is no headline: it would tell of the rounds' worst moments, not
+// of the contenders.
 const mostTail = 0.30
 
 // known says that the ratios in a column are known to mostTail, for the typical
@@ -50,7 +51,7 @@ func (g *Group) known(c Column) bool {
 	for _, one := range g.Contenders {
 		if f := g.Figure(one.ID, c); f != nil && f.VsBaseline != nil && f.VsBaseline.CI != nil {
 			all++
-			if f.VsBaseline.HalfWidth() <= mostTail {
+			if f.VsBaseline.HalfWidth() <= mostTail && (f.MDD == nil || *f.MDD <= mostTail) {
 				narrow++
 			}
 		}
