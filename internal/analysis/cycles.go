@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
@@ -15,6 +16,8 @@ type cycled struct {
 // levelCycles replaces the figures of samples that were measured in slices by levels
 // over their cycles (stat.Cycled). The ratio of two contenders in a round then is the
 // ratio in a typical cycle: changes of the machine from cycle to cycle cancel out.
+// Percentiles of merged histograms stay what they are: those of slices would be averaged.
+// They are comparable because all contenders have their requests in the same cycles.
 func (e *Evidence) levelCycles() {
 	all := map[cycled]stat.Cycled{}
 	for _, s := range e.Valid {
@@ -23,7 +26,7 @@ func (e *Evidence) levelCycles() {
 		}
 		for metric, values := range s.Slices.Metrics {
 			at := cycled{Place{GroupOf(s), s.Step, metric}, s.Round}
-			if _, has := e.Figures[at.Place][s.Contender][s.Round]; !has || e.byKey[s.Key()] != s {
+			if _, has := e.Figures[at.Place][s.Contender][s.Round]; !has || e.byKey[s.Key()] != s || isMerged(s, metric) {
 				continue
 			}
 			if all[at] == nil {
@@ -37,6 +40,13 @@ func (e *Evidence) levelCycles() {
 			e.Figures[at.Place][contender][at.round] = level
 		}
 	}
+}
+
+// isMerged says that the metric is a percentile of the requests of all the sample's slices.
+func isMerged(s *result.Sample, metric string) bool {
+	m, _ := result.LookupMetric(metric)
+	h := s.Histograms[m.Clock]
+	return m.Percent > 0 && h != nil && h.TotalCount() > 0
 }
 
 // byCycle returns one value for each cycle: the geometric mean if a contender has
