@@ -43,7 +43,7 @@ type turn struct {
 type slice struct {
 	workload.Slice
 	cycle   int                      // from 1
-	absence time.Duration            // the longest of any canary in the cycle
+	usage   cpuUsage                 // of the cycle
 	windows map[string]sysmon.Window // the measured part of the slice, by node
 }
 
@@ -94,7 +94,7 @@ func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step
 		}
 		usages[cycle] = usage
 		for _, t := range order {
-			t.noteAbsence(usage.absence)
+			t.noteUsage(usage)
 		}
 		// The step ends when all tries are used up, or when enough cycles are undisturbed.
 		clock.part = float64(len(turns)) * max(float64(cycle)/float64(mostTries*wanted), float64(cycle-len(disturbed))/float64(wanted))
@@ -144,7 +144,8 @@ func (r *Runner) gateFor(turns []*turn) gate {
 }
 
 // leastCycles returns how many undisturbed cycles it takes to leave the disturbed ones out.
-func leastCycles(wanted int) int { return max(3, wanted/2) }
+// What disturbs bends ratios by more than two cycles scatter (docs/accuracy.md).
+func leastCycles(wanted int) int { return min(wanted, max(2, wanted/3)) }
 
 func disturbedNote(disturbed map[int]string, count int) result.Reason {
 	return result.Reason{
@@ -208,10 +209,10 @@ func (t *turn) slice(ctx context.Context, lead, length time.Duration, cycle int)
 	t.slices = append(t.slices, s)
 }
 
-// noteAbsence writes the longest absence of a canary into the slices of the last cycle.
-func (t *turn) noteAbsence(absence time.Duration) {
+// noteUsage writes who used the CPUs in the last cycle into its slices.
+func (t *turn) noteUsage(usage cpuUsage) {
 	for i := len(t.slices) - 1; i >= 0 && t.slices[i].cycle == t.slices[len(t.slices)-1].cycle; i-- {
-		t.slices[i].absence = absence
+		t.slices[i].usage = usage
 	}
 }
 

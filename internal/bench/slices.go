@@ -44,11 +44,12 @@ func (t *turn) writeSlices() (err error) {
 		line := struct {
 			Cycle   int                `json:"cycle"`
 			Begin   time.Time          `json:"begin"`
-			Elapsed float64            `json:"elapsed"` // seconds
-			Away    float64            `json:"away"`    // longest absence of a canary in the cycle, seconds
+			Elapsed float64            `json:"elapsed"`           // seconds
+			Away    float64            `json:"away"`              // longest absence of a canary in the cycle, seconds
+			Foreign *float64           `json:"foreign,omitempty"` // of the cycle, CPU-seconds per second
 			Metrics map[string]float64 `json:"metrics"`
 			Faults  []result.Reason    `json:"faults,omitempty"`
-		}{s.cycle, s.windows[t.pair.Client.Node()].Begin, s.Elapsed.Seconds(), s.absence.Seconds(), s.Metrics, s.Faults}
+		}{s.cycle, s.windows[t.pair.Client.Node()].Begin, s.Elapsed.Seconds(), s.usage.absence.Seconds(), s.usage.foreignRate(), s.Metrics, s.Faults}
 		if err := lines.Encode(line); err != nil {
 			return err
 		}
