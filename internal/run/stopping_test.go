@@ -1,12 +1,48 @@
 package run
 
 import (
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/clocktest"
 	"github.com/cnibench/cnibench/internal/result"
 )
+
+// A run ends when the widest interval of what is moved, and how long that takes, is narrow
+// enough; until then it says how wide that is and what more it takes. A resumed run may ask
+// for more than its plan. Tails end no run.
+func TestStoppingByWidth(t *testing.T) {
+	store, err := result.Create(filepath.Join(t.TempDir(), "run"), &result.Run{Schema: result.RunSchema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	ratio := func(metric string, low, high float64) analysis.Result {
+		return analysis.Result{Contender: "vxlan", Step: "dts", Metric: metric, VsBaseline: &analysis.Comparison{Ratio: 0.5, CI: &analysis.Interval{low, high}}}
+	}
+	so := &soFar{store: store, made: &analysis.Report{Results: []analysis.Result{
+		ratio(result.Goodput, 0.48, 0.52), ratio(result.NetworkTimeP50, 1.98, 2.02), ratio(result.NetworkTimeP99, 1, 9),
+	}}}
+	for _, c := range []struct {
+		until  string // of the resumed run; "" is the plan's 5 %
+		enough bool
+		said   string
+	}{
+		{"", true, "all ratios are known to ±5 %"},
+		{"2%", false, "the widest interval of a ratio is ±4.08 % (goodput of vxlan at dts); ±2 % would take some 32 more rounds"},
+		{"0.1%", false, "is out of reach on this machine"},
+	} {
+		said := ""
+		f := &Request{Until: c.until, Given: map[string]bool{"until": c.until != ""}}
+		s := newStopping(f, &result.Plan{Until: 0.05}, 0, so, func(text string) { said += text })
+		if got := s.enough(10); got != c.enough || !strings.Contains(said, c.said) {
+			t.Errorf("until %q: enough %v, want %v; said %q, want %q", c.until, got, c.enough, said, c.said)
+		}
+	}
+}
 
 // A run ends when its time is over, whatever is done to the machine's clock meanwhile.
 func TestStoppingGoesByASteadyClock(t *testing.T) {
