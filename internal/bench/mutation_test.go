@@ -122,9 +122,14 @@ func (s *simSlicer) Slice(_ context.Context, _, length time.Duration, begin, end
 		}
 	case "tcp_rr":
 		figures[result.NetworkTimeP50] = 30e-6 / speed * s.m.clock
-		if s.contender == string(plant.Slow) {
+		switch s.contender {
+		case string(plant.Slow):
 			figures[result.NetworkTimeP50] *= 1.5
+		case string(plant.Delayed):
+			figures[result.NetworkTimeP50] += plant.Delay().Seconds() * s.m.clock
 		}
+	case "http_rate":
+		figures["latency_p95"] = 7.5e-3 * s.m.clock
 	}
 	s.taken = append(s.taken, figures)
 	return workload.Slice{Elapsed: length, Metrics: figures}, nil

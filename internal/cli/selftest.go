@@ -23,14 +23,15 @@ func newSelfTestCmd() *cobra.Command {
 Proves the instrument on the machine at hand before anyone believes a figure. In a
 lab it compares the baseline with copies of it: one that is the same, one whose link
 is capped, one that drops a known share of the datagrams, one whose packets pass
-hundreds of rules, one with a link that is too narrow for its MTU. Meanwhile a
-process outside of the lab keeps half of the CPUs busy for half of the time. Each
-truth must be found within its stated error, and the busy cycles be left out.
+hundreds of rules, one whose link holds long messages back, one with a link that is
+too narrow for its MTU; and a server stalls. Meanwhile a process outside of the lab
+keeps half of the CPUs busy for half of the time. Each truth must be found within its
+stated error, and the busy cycles be left out.
 
 With --arena microvm the lab is in a guest with another kernel. With --arena kube the
 copies are pairs of pods in the cluster; faults are planted in the pods' own network
 namespaces, for which --privileged gives them the right, else only the twins are held
-against each other and the table says why the rest is left out.
+against each other, the server stalls, and the table says why the rest is left out.
 
 The result of a lab is kept for this version and kernel; runs have it in their fingerprint.
 Exit codes: 0 all were found; 4 one was not; 1, 2, 3 as everywhere.`),

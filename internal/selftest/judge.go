@@ -39,6 +39,9 @@ const (
 	twinTolerance = 0.08  // of the ratio of twins, where its interval leaves 1 out: what a small machine can tell apart
 	rateTolerance = 0.03  // of a capped rate
 	lossTolerance = 0.005 // of the share of lost datagrams: some 5 standard deviations
+
+	delayTolerance = 0.10 // of a delay; timers of a virtual machine are late by some 0.1 ms
+	stallTolerance = 0.25 // of the wait that a stall makes
 )
 
 // Judge holds a run of the copies against what was planted.
@@ -54,7 +57,8 @@ func (b Bed) Judge(rec *result.Record, r *analysis.Report) Result {
 	}
 	add("", b.twins(r, bulkStep, result.Goodput))
 	add("", b.twins(r, requestStep, result.NetworkTimeP50))
-	for _, t := range []Trial{b.capped(r), lossy(r), b.slow(r), b.narrow(rec)} {
+	add("", b.stalled(r))
+	for _, t := range []Trial{b.capped(r), lossy(r), b.slow(r), b.delayed(r), b.narrow(rec)} {
 		add(b.NoFaults, t)
 	}
 	add(b.NoNeighbour, b.neighbour(rec))
@@ -120,6 +124,35 @@ func (b Bed) slow(r *analysis.Report) Trial {
 	if x := figure(r, string(plant.Slow), requestStep, result.NetworkTimeP50); x != nil && x.VsBaseline != nil {
 		c := x.VsBaseline
 		t.Found, t.Passed = b.ratio(c), c.CI != nil && c.CI[0] > 1
+	}
+	return t
+}
+
+func (b Bed) delayed(r *analysis.Report) Trial {
+	delay := plant.Delay().Seconds()
+	least, most := delay*(1-delayTolerance), delay*(1+delayTolerance)
+	t := Trial{Name: "delay", Planted: fmt.Sprintf("a link that holds the end of %d bytes back for %s", plant.DelayedSize, unit.Format(delay, "s")),
+		Wanted: fmt.Sprintf("a network time that is longer by %s to %s", unit.Format(least, "s"), unit.Format(most, "s")), Found: nothing}
+	base, x := figure(r, b.Baseline, delayStep, result.NetworkTimeP50), figure(r, string(plant.Delayed), delayStep, result.NetworkTimeP50)
+	if base != nil && x != nil {
+		longer := x.Median - base.Median
+		t.Found, t.Passed = unit.Format(longer, "s"), longer >= least && longer <= most
+	}
+	return t
+}
+
+const latencyP95 = "latency_p95"
+
+// stalled is of a server that holds its responses in a fifth of the time: a request that was
+// planned in a stall waits for its end, so that a twentieth of all wait for more than three
+// quarters of it. A clock that begins with the actual send, in a closed loop, sees few of them.
+func (b Bed) stalled(r *analysis.Report) Trial {
+	wait := stall.Seconds() - 0.05*stallEvery.Seconds()
+	least, most := wait*(1-stallTolerance), wait*(1+stallTolerance)
+	t := Trial{Name: "stalls", Planted: fmt.Sprintf("a server that holds its responses for %v of each %v", stall, stallEvery),
+		Wanted: fmt.Sprintf("a p95 of latency of %s to %s", unit.Format(least, "s"), unit.Format(most, "s")), Found: nothing}
+	if x := figure(r, b.Baseline, stallStep, latencyP95); x != nil {
+		t.Found, t.Passed = unit.Format(x.Median, "s"), x.Median >= least && x.Median <= most
 	}
 	return t
 }

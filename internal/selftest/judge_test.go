@@ -24,6 +24,9 @@ func TestJudge(t *testing.T) {
 			{Contender: "capped", Step: bulkStep, Metric: result.Goodput, Median: 957e6},
 			{Contender: "lossy", Step: datagramStep, Metric: result.Loss, Median: 0.0195},
 			{Contender: "slow", Step: requestStep, Metric: "network_time_p50", VsBaseline: ratio(1.4, 1.2, 1.6)},
+			{Contender: "host", Step: delayStep, Metric: "network_time_p50", Median: 50e-6},
+			{Contender: "delayed", Step: delayStep, Metric: "network_time_p50", Median: 3.5e-3},
+			{Contender: "host", Step: stallStep, Metric: latencyP95, Median: 7.6e-3},
 		}}
 	}
 	bed := Bed{Baseline: "host", MTU: 1500}
@@ -37,6 +40,8 @@ func TestJudge(t *testing.T) {
 		"rate":                    func(_ *result.Record, r *analysis.Report) { r.Results[2].Median = 1.1e9 },
 		"loss":                    func(_ *result.Record, r *analysis.Report) { r.Results[3].Median = 0 },
 		"work on the path":        func(_ *result.Record, r *analysis.Report) { r.Results[4].VsBaseline = ratio(1.2, 0.9, 1.6) },
+		"delay":                   func(_ *result.Record, r *analysis.Report) { r.Results[6].Median = 1e-3 },
+		"stalls":                  func(_ *result.Record, r *analysis.Report) { r.Results[7].Median = 60e-6 }, // as of a closed loop
 		"packet size":             func(rec *result.Record, _ *analysis.Report) { rec.Run.Environment["check.mtu.narrow.path"] = "1500" },
 		"busy neighbour":          func(rec *result.Record, _ *analysis.Report) { rec.Samples[0].Slices.Disturbed = nil },
 	} {
@@ -59,7 +64,7 @@ func TestJudge(t *testing.T) {
 	}
 	rec, report = truth()
 	noFaults := Bed{Baseline: "host", NoFaults: "not allowed", NoNeighbour: "not watched"}
-	if r := noFaults.Judge(rec, &analysis.Report{Results: report.Results[:2]}); !r.Passed {
+	if r := noFaults.Judge(rec, &analysis.Report{Results: append(report.Results[:2:2], report.Results[7])}); !r.Passed {
 		t.Errorf("what can't be planted fails the self-test: %+v", r.Trials)
 	}
 	if n := len(noFaults.Contenders(&contender.Contender{ID: "this"})); n != 1 {

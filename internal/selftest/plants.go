@@ -25,6 +25,8 @@ const (
 	bulkStep     = "bulk"
 	datagramStep = "datagrams"
 	requestStep  = "requests"
+	delayStep    = "delays"
+	stallStep    = "stalls"
 )
 
 // copied is a copy of the baseline with something done to it, or nothing.
@@ -34,6 +36,12 @@ type copied struct {
 	fault       plant.Fault
 	pods        []int // that have the fault
 }
+
+// The server of stallStep stalls so that each slice has the same share of a stall.
+const (
+	stall      = 10 * time.Millisecond
+	stallEvery = 50 * time.Millisecond
+)
 
 // twin is the copy without a fault.
 const twin = "twin"
@@ -45,6 +53,7 @@ func copies() []copied {
 		{string(plant.Capped), "a link that is capped", []string{bulkStep}, plant.Capped, []int{0}},
 		{string(plant.Lossy), fmt.Sprintf("%.0f %% of the datagrams are dropped", 100*plant.Loss), []string{datagramStep}, plant.Lossy, []int{1}},
 		{string(plant.Slow), fmt.Sprintf("%d rules that every packet passes", plant.Rules), []string{bulkStep, requestStep}, plant.Slow, []int{0, 1}},
+		{string(plant.Delayed), fmt.Sprintf("a link that holds the end of %d bytes back", plant.DelayedSize), []string{delayStep}, plant.Delayed, []int{1}},
 		{string(plant.Narrow), fmt.Sprintf("a pod whose link takes %d bytes while the other one's takes more", plant.NarrowMTU), nil, plant.Narrow, []int{1}},
 	}
 }
@@ -65,7 +74,7 @@ func (b Bed) loads() (capped, datagrams unit.BitRate, window time.Duration) {
 	if b.Emulated {
 		return 100e6, 20e6, time.Second
 	}
-	return 1e9, 200e6, 400 * time.Millisecond
+	return 1e9, 200e6, 300 * time.Millisecond
 }
 
 // Window is how long each step takes in a round, in slices.
@@ -97,6 +106,10 @@ func (b Bed) Steps() []result.Step {
 		{ID: bulkStep, Summary: "TCP, 1 stream", Workload: "tcp_bulk", Path: arena.PathPod},
 		{ID: datagramStep, Summary: fmt.Sprintf("UDP, 1 stream at %v", datagrams), Workload: "udp_bulk", Path: arena.PathPod, Params: map[string]any{"bandwidth": fmt.Sprintf("%.0fM", float64(datagrams)/1e6)}},
 		{ID: requestStep, Summary: "TCP requests and responses, one at a time", Workload: "tcp_rr", Path: arena.PathPod, Params: map[string]any{"connections": 1}},
+		{ID: delayStep, Summary: fmt.Sprintf("TCP responses of %d bytes, 101 a second", plant.DelayedSize), Workload: "tcp_rr", Path: arena.PathPod,
+			Params: map[string]any{"connections": 1, "rate": 101.0, "response": fmt.Sprintf("%dB", plant.DelayedSize)}},
+		{ID: stallStep, Summary: fmt.Sprintf("HTTP from a server that holds its responses for %v of each %v", stall, stallEvery), Workload: "http_rate", Path: arena.PathPod,
+			Params: map[string]any{"connections": 32, "rate": 2003.0, "server": "cnibench", "stall": stall.String(), "every": stallEvery.String()}},
 	}
 }
 

@@ -22,7 +22,9 @@ func Plant(f Fault, at netip.Addr, rate unit.BitRate) error {
 	}
 	switch f {
 	case Capped:
-		err = limit(link, rate)
+		err = limit(link, rate, 128<<10) // two frames as large as segmentation offload makes them
+	case Delayed:
+		err = limit(link, delayRate, delayBurst)
 	case Narrow:
 		err = netlink.LinkSetMTU(link, NarrowMTU)
 	case Lossy:
@@ -34,7 +36,7 @@ func Plant(f Fault, at netip.Addr, rate unit.BitRate) error {
 		}
 		err = filter(many)
 	default:
-		err = fmt.Errorf("there are %s, %s, %s and %s", Capped, Lossy, Slow, Narrow)
+		err = fmt.Errorf("there are %s, %s, %s, %s and %s", Capped, Lossy, Slow, Delayed, Narrow)
 	}
 	if err != nil {
 		return fmt.Errorf("plant %s: %w", f, err)
@@ -56,10 +58,8 @@ func linkOf(at netip.Addr) (netlink.Link, error) {
 	return nil, fmt.Errorf("no link here has the address %v", at)
 }
 
-// limit gives the link a token bucket. The burst is two frames as large as segmentation
-// offload makes them, and a frame waits 10 ms at most.
-func limit(link netlink.Link, rate unit.BitRate) error {
-	const burst = 128 << 10
+// limit gives the link a token bucket, in which a frame waits 10 ms at most.
+func limit(link netlink.Link, rate unit.BitRate, burst uint32) error {
 	bytesPerSecond := uint64(float64(rate) / 8)
 	return netlink.QdiscReplace(&netlink.Tbf{
 		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: link.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
