@@ -62,6 +62,12 @@ func (j *Job) newPlan() error {
 	if f.Given["warmup"] {
 		j.Plan.Warmup = unit.Seconds(f.Warmup.Seconds())
 	}
+	if f.Arena == Kube {
+		f.lengthen(&j.Plan)
+		if !f.Given["slice"] && !f.proves {
+			j.Plan.Slice = unit.Seconds(clusterSlice.Seconds())
+		}
+	}
 	if !f.Given["seed"] {
 		j.Plan.Seed = rand.Uint64() >> 12 // exact in a JSON reader's double
 	}
@@ -184,7 +190,7 @@ func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 	}
 	run.Plan.Contenders = append(baselines, entries...)
 	run.Plan.Rounds = cmp.Or(run.Plan.Rounds, analysis.RoundsForContenders(len(entries)+1))
-	byTurns(a, &run.Plan)
+	j.byTurns(a, &run.Plan)
 	return j.findGaps(a, run)
 }
 
@@ -196,19 +202,50 @@ const (
 	Lead  = 50 * time.Millisecond
 
 	leastSlice = 20 * time.Millisecond
+
+	// clusterSlice is the default in a cluster, where the recorders of the nodes hear of a
+	// slice's borders through the API server, some milliseconds late.
+	clusterSlice = 200 * time.Millisecond
 )
 
 // byTurns has the contenders stand at the same time and take slices in turns, where
 // the arena has room for all of them. Where a step shows what a contender needs when
-// idle, each must stand alone.
-func byTurns(a arena.Arena, p *result.Plan) {
-	alone := slices.ContainsFunc(p.Steps, func(s result.Step) bool { return s.Workload == analysis.Idle })
+// idle, each must stand alone; so must it where a step is between the nodes of a cluster,
+// whose ports all contenders share.
+func (j *Job) byTurns(a arena.Arena, p *result.Plan) {
+	alone := slices.ContainsFunc(p.Steps, func(s result.Step) bool {
+		return s.Workload == analysis.Idle || s.Path == arena.PathHost && a.Name() == Kube
+	})
 	n := len(p.Contenders)
 	if p.Slice <= 0 || alone || n < 2 || a.Together() < n {
 		p.Slice = 0
+		j.request.lengthen(p)
 		return
 	}
 	p.Together, p.Lead = n, unit.Seconds(Lead.Seconds())
+	if a.Name() == Kube {
+		p.Lead = max(p.Lead, p.Slice/2)
+	}
+}
+
+// Windows are at least so long where building a round takes longer than its loads.
+const (
+	leastWindow = time.Second
+	leastWarmup = 300 * time.Millisecond
+)
+
+// lengthen makes windows as long as a round deserves that takes seconds to build, or
+// whose contenders take no turns, where the user did not choose their length.
+func (f *Request) lengthen(p *result.Plan) {
+	if f.proves || f.SuiteText != "" {
+		return
+	}
+	if !f.Given["duration"] {
+		p.Duration = max(p.Duration, unit.Seconds(leastWindow.Seconds()))
+	}
+	if !f.Given["warmup"] {
+		p.Warmup = max(p.Warmup, unit.Seconds(leastWarmup.Seconds()))
+	}
 }
 
 // findGaps finds the steps that contenders of the plan lack the path of.
