@@ -125,7 +125,7 @@ func (v *sheet) charts(g *layout.Group, prefix string) []chart {
 	}
 	for _, s := range v.Steps {
 		if curves := v.curves(g, s.ID); len(curves) > 0 {
-			show(viewLatency, curveChart(g, s.ID, curves, colors))
+			show(viewLatency, curveChart(s.ID, curves, colors))
 		} else if c, ok := latencyBars(g, s.ID); ok {
 			show(viewLatency, barChart(g, c, colors))
 		}
@@ -259,7 +259,7 @@ func (v *sheet) curves(g *layout.Group, step string) []analysis.Curve {
 	return nil
 }
 
-func curveChart(g *layout.Group, step string, curves []analysis.Curve, colors map[string]int) chart {
+func curveChart(step string, curves []analysis.Curve, colors map[string]int) chart {
 	what := layout.MetricLabel(curves[0].Clock)
 	out := chart{
 		Kind: "curves", Y: &axis{what, "s"}, Places: at(step),
