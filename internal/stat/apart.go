@@ -7,34 +7,35 @@ import (
 	"slices"
 )
 
-// This file tells apart several series that were measured in the same rounds.
-// What a round does to all of them cancels out of their differences.
+// This file tests which of several series differ. All series were measured in the same
+// rounds, so that a disturbance of a whole round cancels out of their differences.
 
 // mostFlips is how many sign flips are tried: all of them up to 13 rounds.
 const mostFlips = 1 << 12
 
-// Untestable is the p of a pair whose rounds are too few for any p up to alpha.
-// It compares as not apart: Untestable <= alpha is false.
+// Untestable is the p of a pair whose rounds are too few for any p up to alpha. Such a
+// pair counts as not apart, because Untestable <= alpha is false.
 var Untestable = math.NaN()
 
-// Apart tests every pair of series for a difference and gives the p values,
-// adjusted for all pairs: p[i][j] is that of series i and j, 1 on the diagonal. A
-// series holds one value for each round, NaN where the round has none. Rejecting
-// where p is at most alpha keeps the chance of any false rejection at most
+// Apart tests every pair of series for a difference and returns the p values, adjusted
+// for all pairs: p[i][j] belongs to series i and j, and is 1 on the diagonal. A series
+// holds one value for each round, NaN where the round has none. A caller that takes
+// pairs with p <= alpha for different makes any false claim with a chance of at most
 // alpha, whichever other series differ.
 //
 // The test is a step-down max-T permutation test (Westfall and Young 1993;
 // Romano and Wolf 2005). Under the hypothesis that two series are alike, their
-// difference in a round is as likely as its negative. All pairs of a round are
-// negated together, in every combination of rounds (with a fixed seed, 4,096 of
-// them beyond 13 rounds), so the noise of one series may be larger than that of
-// another. The statistic is the pair's mean difference over
-// the root of its own mean square plus that of the middle pair: the own one alone
-// would find little in few rounds, the middle one alone would let the noisiest series
-// decide for all. Differences are of logarithms if all values are positive.
+// difference in a round is as likely as its negative. The test negates all differences
+// of a round together, in every combination of rounds (beyond 13 rounds in 4,096 random
+// combinations with a fixed seed), so the noise of one series may be larger than that of
+// another. The statistic is the pair's mean difference divided by the root of a sum: the
+// mean square of the pair's differences plus the median of these mean squares over all
+// pairs. The first term alone would find little in few rounds. The second alone would let
+// the noisiest series decide for all pairs. Differences are of logarithms if all values
+// are positive.
 //
-// Where a series' own noise lasts from round to round, inflation is that of Serially: a
-// mean difference counts as so many times smaller. It is 1 for independent rounds.
+// inflation divides the mean differences: 1 for independent rounds, else
+// Serial.Inflation, if the noise of a series lasts from round to round.
 //
 // A pair with fewer common rounds than any p up to alpha takes (6 for 5 %) is
 // Untestable and does not count in the adjustment (Tarone 1990).
@@ -50,7 +51,7 @@ func Apart(series [][]float64, alpha, inflation float64) (p [][]float64) {
 	}
 	rounds := len(pairs[0].differences)
 	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(b.observed, a.observed) })
-	exceeds := make([]int, len(pairs)) // flips in which this pair or one after it is as far apart
+	exceeds := make([]int, len(pairs)) // flips in which this or a later pair differs at least as much
 	flips := signFlips(rounds)
 	for _, signs := range flips {
 		most := 0.0
@@ -72,12 +73,12 @@ func Apart(series [][]float64, alpha, inflation float64) (p [][]float64) {
 // pair is two series and their differences.
 type pair struct {
 	i, j        int
-	differences []float64 // one a round; 0 where a series lacks the round
+	differences []float64 // by round; 0 where a series has no value
 	scale       float64
 	observed    float64
 }
 
-// size is the pair's statistic if the differences of each round had these signs.
+// size returns the pair's statistic for differences with these signs.
 func (p *pair) size(signs []float64) float64 {
 	sum := 0.0
 	for round, d := range p.differences {
@@ -86,7 +87,7 @@ func (p *pair) size(signs []float64) float64 {
 	return math.Abs(sum) * p.scale
 }
 
-// testablePairs are the pairs with enough common rounds, with their scale.
+// testablePairs returns the pairs with enough common rounds.
 func testablePairs(series [][]float64, alpha, inflation float64) []pair {
 	var pairs []pair
 	var squares, counts []float64 // the mean square and the number of the differences
@@ -121,7 +122,7 @@ func testablePairs(series [][]float64, alpha, inflation float64) []pair {
 	return pairs
 }
 
-// scaled are the logarithms of all values if all are positive, else the values.
+// scaled returns the logarithms of all values if all are positive, else the values.
 func scaled(series [][]float64) [][]float64 {
 	logs := make([][]float64, len(series))
 	for i, values := range series {
@@ -136,9 +137,9 @@ func scaled(series [][]float64) [][]float64 {
 	return logs
 }
 
-// signFlips are the combinations of signs for so many rounds, the one without
-// any negation first. A combination and its opposite give the same sizes, so that
-// the first round keeps its sign.
+// signFlips returns combinations of signs for the rounds. The first combination negates
+// nothing. A combination and its opposite give the same sizes, so the first round always
+// keeps its sign.
 func signFlips(rounds int) [][]float64 {
 	count, random := mostFlips, rounds-1 > 12
 	if !random {
@@ -158,10 +159,10 @@ func signFlips(rounds int) [][]float64 {
 	return flips
 }
 
-// Groups are the largest sets of things of which no two are apart, each in the
-// order 0 to n-1, sorted by their first members: a compact letter display by
-// insertion and absorption (Piepho 2004). "Not apart" is not transitive, so that
-// sets overlap; every thing is in one at least.
+// Groups returns the largest sets of the things 0 to n-1 in which no two things are apart:
+// a compact letter display by insertion and absorption (Piepho 2004). "Not apart" is not
+// transitive, so sets overlap; every thing is in at least one set. Each set is in
+// ascending order, and the sets are sorted by their members.
 func Groups(n int, apart func(i, j int) bool) [][]int {
 	groups := [][]int{indices(n)}
 	for i := range n {
@@ -189,7 +190,7 @@ func without(group []int, member int) []int {
 	return slices.Concat(group[:at], group[at+1:])
 }
 
-// absorbed are the groups that are within no other.
+// absorbed returns the groups that no other group contains.
 func absorbed(groups [][]int) [][]int {
 	var kept [][]int
 	for k, group := range groups {

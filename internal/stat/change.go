@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Change is where a series of values in order of time most likely went from
+// Change is the place where a series of values in order of time most likely went from
 // one level to another.
 type Change struct {
-	At int     // index of the first value of the second level; 0 where there is none
-	P  float64 // two-sided: that the order of the values means nothing
+	At int     // index of the first value of the second level; 0 if there is no second level
+	P  float64 // two-sided, of the hypothesis that the order of the values means nothing
 }
 
 // ChangeTest looks for a change of level. It remembers the distributions that
@@ -18,12 +18,11 @@ type ChangeTest struct {
 	null map[int][]float64 // sizes for values in random order, sorted, by their number
 }
 
-// Change is Pettitt's test (Applied Statistics 28, 1979): the split whose
-// sides differ most in rank. p is from random orders with a fixed seed, no
-// less than 1/5000; his own approximation can't give a small one for ten values. It takes
-// the values for independent of each other: what is smooth from one value to
-// the next gives a small p without a step, so that a caller also asks how
-// large the change is.
+// Change is Pettitt's test (Applied Statistics 28, 1979): it finds the split whose sides
+// differ most in rank. P comes from random orders with a fixed seed and is at least
+// 1/5000; Pettitt's approximation cannot give a small P for ten values. The test assumes
+// that values are independent of each other. A slow drift also gives a small P, so a
+// caller must also look at the size of the change.
 func (t *ChangeTest) Change(values []float64) Change {
 	at, size := pettitt(values)
 	if size == 0 {
@@ -34,7 +33,7 @@ func (t *ChangeTest) Change(values []float64) Change {
 	return Change{At: at, P: float64(len(null)-below+1) / float64(len(null)+1)}
 }
 
-// pettitt is the best split and the size of its rank difference.
+// pettitt returns the best split and the size of its rank difference.
 func pettitt(values []float64) (at int, size float64) {
 	score := 0.0 // sum of sign(values[j]−values[i]) over i < t ≤ j
 	for t := 1; t < len(values); t++ {
@@ -66,9 +65,9 @@ func (t *ChangeTest) sizes(n int) []float64 {
 	return t.null[n]
 }
 
-// simulated is a statistic of n standard normal values, drawn anew so many
-// times with a fixed seed, sorted.
-func simulated(n, draws int, of func(values []float64) float64) []float64 {
+// simulated draws n standard normal values, with a fixed seed, and computes their
+// statistic, draws times. It returns the statistics in ascending order.
+func simulated(n, draws int, statistic func(values []float64) float64) []float64 {
 	r := rand.New(rand.NewPCG(uint64(n), 0))
 	values := make([]float64, n)
 	drawn := make([]float64, draws)
@@ -76,7 +75,7 @@ func simulated(n, draws int, of func(values []float64) float64) []float64 {
 		for j := range values {
 			values[j] = r.NormFloat64()
 		}
-		drawn[i] = of(values)
+		drawn[i] = statistic(values)
 	}
 	slices.Sort(drawn)
 	return drawn

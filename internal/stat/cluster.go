@@ -2,10 +2,10 @@ package stat
 
 import "math"
 
-// Clusters parts points into k groups by average linkage: each point begins
-// alone, and the two groups with the smallest mean distance between their
-// points are joined until k are left. Labels count from 1 in the order of the
-// points. k outside 1 to len(points) gives each point its own.
+// Clusters divides points into k groups by average linkage: each point begins alone, and
+// the two groups with the smallest mean distance between their points are joined until k
+// groups are left. It returns the number of each point's group; groups are numbered from 1
+// in the order of their first points. If k is not 1 to len(points), every point stays alone.
 func Clusters(points [][]float64, k int) []int {
 	groups := make([][]int, len(points))
 	for i := range points {
@@ -23,7 +23,7 @@ func Clusters(points [][]float64, k int) []int {
 		groups[a] = append(groups[a], groups[b]...)
 		groups = append(groups[:b], groups[b+1:]...)
 	}
-	// A group stays at the place of its first point: the order is theirs.
+	// Joining kept a group at the index of its first point, so groups are in that order.
 	labels := make([]int, len(points))
 	for i, group := range groups {
 		for _, point := range group {
@@ -51,10 +51,10 @@ func distance(a, b []float64) float64 {
 	return math.Sqrt(squares)
 }
 
-// Silhouette says how well the points fit their groups, from −1 to 1: the mean
-// of (b−a)/max(a,b), with a the mean distance to the others of a point's own
-// group and b that to the nearest other group (Rousseeuw 1987). A point alone
-// in its group counts 0, and so does one group of all.
+// Silhouette returns how well the points fit their groups, from −1 to 1 (best): the mean
+// over the points of (b−a)/max(a,b) (Rousseeuw 1987). a is a point's mean distance to the
+// other points of its group, b its mean distance to the points of the nearest other group.
+// A point that is alone in its group counts 0. If there is a single group, the result is 0.
 func Silhouette(points [][]float64, labels []int) float64 {
 	sum := 0.0
 	for i := range points {
@@ -82,8 +82,8 @@ func Silhouette(points [][]float64, labels []int) float64 {
 	return sum / float64(max(1, len(points)))
 }
 
-// AdjustedRand says how far two labellings of the same points agree: 1 is
-// fully, 0 is as by chance (Hubert and Arabie 1985).
+// AdjustedRand returns how far two groupings of the same points agree: 1 is full
+// agreement, 0 is what chance gives (Hubert and Arabie 1985).
 func AdjustedRand(a, b []int) float64 {
 	both, inA, inB := map[[2]int]float64{}, map[int]float64{}, map[int]float64{}
 	for i := range a {
@@ -91,18 +91,18 @@ func AdjustedRand(a, b []int) float64 {
 		inA[a[i]]++
 		inB[b[i]]++
 	}
-	index, pairsA, pairsB := pairs(both), pairs(inA), pairs(inB)
+	index, pairsA, pairsB := pairsWithin(both), pairsWithin(inA), pairsWithin(inB)
 	n := float64(len(a))
 	expected := pairsA * pairsB / max(1, n*(n-1)/2)
 	most := (pairsA + pairsB) / 2
 	if most == expected {
-		return 1 // all alone, or all together, in both
+		return 1 // in both groupings all points are alone, or all are together
 	}
 	return (index - expected) / (most - expected)
 }
 
-// pairs is the number of pairs within the groups of these sizes.
-func pairs[K comparable](sizes map[K]float64) float64 {
+// pairsWithin returns the number of pairs within groups of these sizes.
+func pairsWithin[K comparable](sizes map[K]float64) float64 {
 	sum := 0.0
 	for _, n := range sizes {
 		sum += n * (n - 1) / 2

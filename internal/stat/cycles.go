@@ -6,19 +6,18 @@ import (
 	"slices"
 )
 
-// trimmed is the share of values left out at each end of a trimmed mean: it takes
-// what one hiccup does and keeps 95 % of the mean's precision with normal noise.
+// trimmed is the share of values left out at each end of a trimmed mean. It removes the
+// effect of a single disturbance, and keeps 95 % of the mean's precision if noise is normal.
 const trimmed = 0.2
 
-// Cycled are positive values that several contenders took in turns: by contender, by
-// cycle.
+// Cycled holds positive values of contenders that ran in turns, by contender and cycle.
 type Cycled map[string]map[int]float64
 
-// Levels returns one value a contender, such that the quotient of two is that of a
-// typical cycle: what a cycle did to all is taken out before the mean of the
-// logarithms over cycles is taken, trimmed of a fifth at each end. Only cycles that
-// all contenders have count; without any, or with a value that is not positive,
-// Levels returns nil.
+// Levels returns one value for each contender; the quotient of two values is that of a
+// typical cycle. Levels subtracts from the logarithms what a cycle did to all contenders,
+// and then takes each contender's mean over the cycles, without a fifth of the values at
+// each end. Only cycles that all contenders have count. Levels returns nil if there is no
+// such cycle, or if a value is not positive.
 func (c Cycled) Levels() map[string]float64 {
 	names := slices.Sorted(maps.Keys(c))
 	if len(names) == 0 {
@@ -48,14 +47,14 @@ func (c Cycled) Levels() map[string]float64 {
 	}
 	effects := make([]float64, len(cycles))
 	for k := range cycles {
-		var of []float64
+		var deviations []float64
 		for i := range names {
-			of = append(of, logs[i][k]-middle[i])
+			deviations = append(deviations, logs[i][k]-middle[i])
 		}
-		effects[k] = Median(of)
+		effects[k] = Median(deviations)
 	}
-	// A contender that the cycles do nothing to, as one behind a capped link, keeps its own
-	// level.
+	// Only the deviation from the typical effect is subtracted. So a contender that no cycle
+	// affects, for example behind a capped link, keeps its own level.
 	typical := trimmedMean(slices.Clone(effects))
 	levels := map[string]float64{}
 	for i, name := range names {
@@ -68,14 +67,10 @@ func (c Cycled) Levels() map[string]float64 {
 	return levels
 }
 
-// trimmedMean is the mean without the smallest and the largest fifth; the values
-// are sorted by it.
+// trimmedMean sorts values, and returns their mean without the smallest and the largest
+// fifth.
 func trimmedMean(values []float64) float64 {
 	slices.Sort(values)
-	away := int(trimmed * float64(len(values)))
-	kept, sum := values[away:len(values)-away], 0.0
-	for _, v := range kept {
-		sum += v
-	}
-	return sum / float64(len(kept))
+	cut := int(trimmed * float64(len(values)))
+	return Mean(values[cut : len(values)-cut])
 }

@@ -2,11 +2,11 @@ package stat
 
 import "math"
 
-// This file says how small a difference a test can see: an estimate for
-// planning, in which noise is normal; docs/statistics.md derives it.
+// This file estimates, for planning, how small a difference a test can find. It assumes
+// normal noise; docs/statistics.md derives the formulas.
 
-// The chance of a false alarm and of seeing a difference that is there, which
-// the tables below are for.
+// The tables below are for these chances: DetectAlpha of a false alarm, DetectPower of
+// finding a real difference.
 const (
 	DetectAlpha = 0.05
 	DetectPower = 0.80
@@ -15,30 +15,30 @@ const (
 // asymptote is the sum of the normal quantiles of 1−DetectAlpha/2 and DetectPower.
 const asymptote = 1.959964 + 0.841621
 
-// pairedShifts are, from 6 values on, the shifts of normal values (in their
-// standard deviations) that SignedRank finds with DetectPower; found by simulation,
-// and checked by one. With fewer values no shift, however large, gives a p
+// pairedShifts holds, by the number of values, the smallest shift of normal values (in
+// their standard deviations) that SignedRank finds with DetectPower. A simulation gave the
+// shifts, and a test repeats it. With fewer than 6 values even the largest shift gives no p
 // below DetectAlpha.
 var pairedShifts = []float64{6: 1.79, 7: 1.33, 8: 1.19, 9: 1.09, 10: 1.00, 11: 0.93, 12: 0.90}
 
-// rankShifts are the same for MannWhitney of as many values on each side.
+// rankShifts holds the same for MannWhitney, by the number of values on each side.
 var rankShifts = []float64{4: 2.89, 5: 2.30, 6: 1.91, 7: 1.77, 8: 1.53, 9: 1.52, 10: 1.40, 11: 1.32, 12: 1.25}
 
-// DetectablePaired is the smallest shift of n paired differences, in standard
+// DetectablePaired returns the smallest shift of n paired differences, in standard
 // deviations of the differences, that SignedRank finds at DetectAlpha with
-// DetectPower. +Inf where n is too small to find any.
+// DetectPower; +Inf if n is too small to find any shift.
 func DetectablePaired(n int) float64 {
 	return detectable(pairedShifts, n, asymptote/math.Sqrt(float64(n))*(1+1.4/float64(n)))
 }
 
-// DetectableRanks is the same for MannWhitney of n values against n others,
-// in standard deviations of one side.
+// DetectableRanks returns the same for MannWhitney of n values against n values, in
+// standard deviations of one side.
 func DetectableRanks(n int) float64 {
 	return detectable(rankShifts, n, asymptote*math.Sqrt(2/float64(n))*math.Sqrt(math.Pi/3)*(1+0.8/float64(n)))
 }
 
-// apartShifts are the same for one pair of so many series that Apart tells apart; shifts
-// are in standard deviations of the pair's differences.
+// apartShifts holds the smallest shift between two of several series that Apart finds with
+// DetectPower, in standard deviations of the pair's differences.
 var apartShifts = []struct {
 	series int
 	shifts []float64 // from 6 rounds to 12
@@ -50,10 +50,11 @@ var apartShifts = []struct {
 	{16, []float64{2.29, 1.81, 1.71, 1.55, 1.49, 1.41, 1.33}},
 }
 
-// DetectableApart is the smallest shift between two of so many series of n rounds that
-// Apart finds at DetectAlpha with DetectPower, in standard deviations of their differences.
-// Between the rows of the table it goes with the logarithm of the number of series, and
-// beyond 12 rounds with the root of the rounds, and a term that simulations gave.
+// DetectableApart returns the smallest shift between two of several series of n rounds
+// that Apart finds at DetectAlpha with DetectPower, in standard deviations of the pair's
+// differences. It interpolates between the rows of apartShifts by the logarithm of the
+// number of series. Beyond 12 rounds the shift falls with the root of the rounds, corrected
+// by a term that simulations gave.
 func DetectableApart(n, series int) float64 {
 	const first, last = 6, 12
 	if n < first || series < 2 {
@@ -73,16 +74,16 @@ func DetectableApart(n, series int) float64 {
 	return shift
 }
 
-// wantedShift is how far apart two series are that a run should tell apart unless told
-// otherwise: two standard deviations of what a round does to one of them.
+// wantedShift is the difference of two series that a run shall find by default, in standard
+// deviations of one series' noise from round to round.
 const wantedShift = 2
 
-// usualFigures is how many figures of its steps a run has at least, as a rule, to tell from
-// whether noise lasts from round to round.
+// usualFigures is how many figures a run usually has, at least, from which Serially can
+// tell whether noise lasts from round to round.
 const usualFigures = 2
 
-// RoundsToTellApart is how many rounds find, with DetectPower, a difference of two standard
-// deviations between two of so many series, whose noise begins anew in each round.
+// RoundsToTellApart returns how many rounds find, with DetectPower, a difference of
+// wantedShift between two of several series whose noise is independent from round to round.
 func RoundsToTellApart(series int) int {
 	series = max(series, 2)
 	return RoundsFor(wantedShift/math.Sqrt2, func(n int) float64 {
@@ -91,8 +92,8 @@ func RoundsToTellApart(series int) int {
 	})
 }
 
-// detectable takes small n from the table; beyond it the asymptote, with a
-// term that simulations gave, is within 2 %.
+// detectable returns the table's shift for n, or beyond if n is larger than the table:
+// the asymptote with a term that simulations gave, which is within 2 % there.
 func detectable(table []float64, n int, beyond float64) float64 {
 	switch last := len(table) - 1; {
 	case n < 0 || n <= last && table[n] == 0:
@@ -103,24 +104,23 @@ func detectable(table []float64, n int, beyond float64) float64 {
 	return beyond
 }
 
-// DetectableBy is by how much larger the smallest detectable difference is than that of
-// independent rounds: Inflation makes the part of it larger that a test must exceed by
-// chance, and not the part that makes it exceed that in DetectPower of the runs. Simulations
-// gave the share of the first.
+// DetectableBy returns the factor by which the smallest detectable difference is larger
+// than with independent rounds. That difference has two parts: the test's threshold, and
+// the distance that exceeds the threshold in DetectPower of the runs. Inflation enlarges
+// only the threshold. Its share of the difference, 0.8, was found by simulation.
 func (s Serial) DetectableBy() float64 { return 1 + 0.8*(s.Inflation()-1) }
 
-// mostRounds is where RoundsFor stops: nobody measures more.
+// mostRounds is where RoundsFor stops, because nobody measures more rounds.
 const mostRounds = 100_000
 
-// RoundsFor is the smallest n for which needs(n), which is one of the
-// functions above, is no more than shift; 0 where that takes more than anybody
-// measures.
+// RoundsFor returns the smallest n for which needs(n) is at most shift; 0 if that takes
+// more than mostRounds. needs is one of the functions above, and falls with n.
 func RoundsFor(shift float64, needs func(n int) float64) int {
 	if !(needs(mostRounds) <= shift) {
 		return 0
 	}
-	shift = min(shift, math.MaxFloat64) // some n find nothing, however large
-	low, high := 1, mostRounds          // needs falls with n
+	shift = min(shift, math.MaxFloat64) // needs is +Inf for an n that finds no shift at all
+	low, high := 1, mostRounds
 	for low < high {
 		if middle := (low + high) / 2; needs(middle) <= shift {
 			high = middle
@@ -131,9 +131,9 @@ func RoundsFor(shift float64, needs func(n int) float64) int {
 	return low
 }
 
-// LogDeviation is the standard deviation of the values' natural logarithms:
-// the relative noise, for small ones. NaN with fewer than two values, or with
-// one that is not positive.
+// LogDeviation returns the standard deviation of the values' natural logarithms, which
+// for small noise is the relative noise. It is NaN with fewer than two values, or if a
+// value is not positive.
 func LogDeviation(values []float64) float64 {
 	logs := make([]float64, len(values))
 	for i, v := range values {

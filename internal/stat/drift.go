@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// Drift is what a series of equally spaced values does over time.
+// Drift is the change of equally spaced values over time.
 type Drift struct {
 	Slope float64 // Theil–Sen: the median change from one value to the next
-	P     float64 // Mann–Kendall, two-sided: that the order of the values means nothing
+	P     float64 // Mann–Kendall, two-sided, of the hypothesis that the order of the values means nothing
 }
 
-// allSlopes is the number of values up to which the slope is of all pairs;
-// beyond, it is of those half the series apart (Theil's incomplete method).
+// allSlopes is the number of values up to which Slope is the median over all pairs. With
+// more values only pairs half the series apart count (Theil's incomplete method).
 const allSlopes = 500
 
-// LeastTrend is the smallest p that Trend gives of n values: that of the two
-// orders which rise or fall throughout.
+// LeastTrend returns the smallest P that Trend can give for n values. Values that rise
+// throughout, or fall throughout, give this P.
 func LeastTrend(n int) float64 {
 	p := 2.0
 	for k := 2; k <= n; k++ {
@@ -25,9 +25,8 @@ func LeastTrend(n int) float64 {
 	return min(p, 1)
 }
 
-// Trend tests the values, in order of time, for a drift in one direction. The
-// test is exact up to 60 values, ties included. Fewer than two values don't
-// drift: slope 0, p 1.
+// Trend tests the values, in order of time, for a drift in one direction. The test is
+// exact up to 60 values, ties included. Fewer than two values give slope 0 and P 1.
 func Trend(values []float64) Drift {
 	n := len(values)
 	if n < 2 {
@@ -51,7 +50,7 @@ func Trend(values []float64) Drift {
 	return Drift{Slope: Median(slopes), P: kendall(values, score, pairs)}
 }
 
-// kendall is the two-sided p of a Mann–Kendall score.
+// kendall returns the two-sided p of a Mann–Kendall score.
 func kendall(values []float64, score, pairs int) float64 {
 	groups := tieGroups(values)
 	size := math.Abs(float64(score))
@@ -65,9 +64,9 @@ func kendall(values []float64, score, pairs int) float64 {
 		}
 		return normalP(math.Max(0, size-1) / math.Sqrt(variance/18))
 	}
-	// The number of falling pairs over all orders of the values: groups of
-	// equal values are put in place one after another, and each adds the
-	// falling pairs that it forms with those before, a Mann–Whitney count.
+	// ways is the distribution of the number of falling pairs over all orders of the
+	// values. The groups of equal values are placed one after another. Each group adds
+	// its falling pairs with the values placed before it: a Mann–Whitney count.
 	ways := []float64{1}
 	placed := 0
 	for _, t := range groups {
@@ -84,7 +83,7 @@ func kendall(values []float64, score, pairs int) float64 {
 	return min(1, far/all)
 }
 
-// tieGroups are the sizes of the groups of equal values.
+// tieGroups returns the sizes of the groups of equal values.
 func tieGroups(values []float64) []int {
 	sorted := slices.Sorted(slices.Values(values))
 	var groups []int
@@ -98,9 +97,9 @@ func tieGroups(values []float64) []int {
 	return groups
 }
 
-// fallingPairs gives, for every count, the share of the orders of placed
-// smaller and t equal larger values in which so many of the larger come
-// before smaller ones.
+// fallingPairs returns the distribution of the number of falling pairs between placed
+// smaller values and t equal larger values: element k is the share of all orders in which
+// k pairs have the larger value first.
 func fallingPairs(placed, t int) []float64 {
 	ranks := make([]int, placed+t)
 	for i := range ranks {

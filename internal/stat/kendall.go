@@ -6,9 +6,9 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// KendallTau is Kendall's tau-b of paired values: the share of pairs in the same order
-// less that of pairs in the opposite one, with ties taken out of both sides. NaN where
-// all values of one side are equal, or there are fewer than two.
+// KendallTau returns Kendall's tau-b of paired values: the share of pairs in the same
+// order minus the share of pairs in the opposite order, corrected for ties. It is NaN if
+// all values of a side are equal, or if there are fewer than two values.
 func KendallTau(x, y []float64) float64 {
 	var sum, ofX, ofY float64
 	for i := range x {
@@ -30,17 +30,18 @@ func sign(v float64) float64 {
 	return 0
 }
 
-// KendallInterval is an interval of tau from n pairs of values: all tau whose distance
-// from the one found is at most the normal quantile of level. Their variance is that of
-// values without any order in common, 2(2n+5)/(9n(n-1)), by 1-tau²; of samples from
-// bivariate normals such intervals hold tau in 94 to 100 % at a level of 95 %. ok is
-// false for fewer than five.
+// KendallInterval returns a confidence interval for the true tau of n pairs of values,
+// given the tau found. The interval holds every true tau from which the tau found is at
+// most the normal quantile of level away, in standard deviations. The variance is taken as
+// that of unrelated values, 2(2n+5)/(9n(n-1)), times 1-tau². Of samples from bivariate
+// normals, such intervals hold the true tau in 94 to 100 % at a level of 95 %. ok is false
+// for fewer than five pairs.
 func KendallInterval(tau float64, n int, level float64) (low, high float64, ok bool) {
 	if n < 5 || math.IsNaN(tau) {
 		return 0, 0, false
 	}
-	z, of := distuv.UnitNormal.Quantile((1+level)/2), float64(n)
-	c := z * z * 2 * (2*of + 5) / (9 * of * (of - 1))
+	z, pairs := distuv.UnitNormal.Quantile((1+level)/2), float64(n)
+	c := z * z * 2 * (2*pairs + 5) / (9 * pairs * (pairs - 1))
 	half := math.Sqrt(c * (1 + c - tau*tau))
 	return min(tau, (tau-half)/(1+c)), max(tau, (tau+half)/(1+c)), true
 }

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// Interval is a confidence interval and the confidence that it attains, at
-// least the one asked for.
+// Interval is a confidence interval. Its Confidence is the one that it attains, which is
+// at least the one asked for.
 type Interval struct {
 	Low, High  float64
 	Confidence float64
 }
 
-// TooFewError says that n values give no interval at a confidence.
+// TooFewError says that N values give no interval at Confidence, and that Needs would.
 type TooFewError struct {
 	N, Needs   int
 	Confidence float64
@@ -23,13 +23,12 @@ func (e *TooFewError) Error() string {
 	return fmt.Sprintf("no interval with n=%d (needs %d for %g %%)", e.N, e.Needs, e.Confidence*100)
 }
 
-// MedianInterval is the narrowest interval between the k-th smallest and the
+// MedianInterval returns the narrowest interval between the k-th smallest and the
 // k-th largest value that holds the median with at least the given
 // confidence, whatever the distribution: the number of values below the
-// median is binomial (n, 1/2). golang.org/x/perf takes the same interval, but
-// drops one end where that is enough, so that a metric and its inverse would
-// get different intervals; this one is symmetric. With too few values the
-// error is a *TooFewError.
+// median is binomial (n, 1/2). The interval of golang.org/x/perf omits a value at one end
+// only, if that is enough, so a metric and its inverse would get different intervals.
+// With too few values the error is a *TooFewError.
 func MedianInterval(values []float64, confidence float64) (Interval, error) {
 	n := len(values)
 	rank, attained := 0, 0.0
@@ -48,7 +47,7 @@ func MedianInterval(values []float64, confidence float64) (Interval, error) {
 	return Interval{Low: sorted[rank-1], High: sorted[n-rank], Confidence: attained}, nil
 }
 
-// NeedsForInterval is the smallest number of values whose whole range holds
+// NeedsForInterval returns the smallest number of values whose whole range holds
 // the median with the given confidence: 6 for 95 %.
 func NeedsForInterval(confidence float64) int {
 	n := 2

@@ -7,10 +7,9 @@ import (
 	"slices"
 )
 
-// Ratios are values over base for the keys that both have, in the order of
-// the keys. ok is false when there is none, or when one can't be formed
-// because its base is not positive or its value negative: leaving it out
-// would bend the rest.
+// Ratios returns values divided by base for the keys that both have, in the order of the
+// keys. ok is false if there is no such key. It is also false if a base is not positive or
+// a value is negative: without that ratio, the others would be a biased selection.
 func Ratios[K cmp.Ordered](values, base map[K]float64) (ratios []float64, ok bool) {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		b, both := base[key]
@@ -25,12 +24,12 @@ func Ratios[K cmp.Ordered](values, base map[K]float64) (ratios []float64, ok boo
 	return ratios, len(ratios) > 0
 }
 
-// SignedRank is the two-sided p of Wilcoxon's signed-rank test: the hypothesis
-// is that the ratios' logarithms are symmetric about zero, so that contender and
-// baseline could change places in every round. The distribution is exact up to 60
-// ratios, ties included (mid ranks), and normal beyond. A ratio of 1 speaks for
-// neither side. A ratio of 0 is further from 1 than every other. The smallest
-// possible p of n ratios is LeastSignedRank(n).
+// SignedRank returns the two-sided p of Wilcoxon's signed-rank test. The hypothesis is
+// that the ratios' logarithms are symmetric about zero, so that contender and baseline
+// could change places in every round. The distribution is exact up to 60 ratios, ties
+// included (mid ranks), and normal beyond. Ratios of 1 are left out. A ratio of 0 is
+// farther from 1 than every other ratio. The smallest possible p of n ratios is
+// LeastSignedRank(n).
 func SignedRank(ratios []float64) float64 {
 	sizes := make([]float64, len(ratios)) // of the logarithms
 	for i, ratio := range ratios {
@@ -66,7 +65,7 @@ func SignedRank(ratios []float64) float64 {
 	return far / all
 }
 
-// signedSums counts, for every sum, the subsets of the ranks that give it.
+// signedSums returns, by sum, the number of subsets of the ranks with that sum.
 func signedSums(ranks []int) []float64 {
 	ways, total := []float64{1}, 0
 	for _, rank := range ranks {
@@ -82,12 +81,11 @@ func signedSums(ranks []int) []float64 {
 // LeastSignedRank is the smallest p that n ratios can give: 2^(1-n).
 func LeastSignedRank(n int) float64 { return math.Ldexp(1, 1-max(n, 1)) }
 
-// PairedShift is by how much paired ratios differ from 1. The estimate is Hodges and
-// Lehmann's: the median of the geometric means of every two ratios and of each
-// ratio alone (Walsh averages of the logarithms). The interval holds the ratios by
-// which all values could be divided without SignedRank telling them from 1, so that
-// interval and test never disagree. Low and High are NaN with too few ratios: fewer
-// than 6 for 95 %.
+// PairedShift returns by how much paired ratios differ from 1. The estimate is that of
+// Hodges and Lehmann: the median of the geometric means of every two ratios and of each
+// ratio alone (Walsh averages of the logarithms). The interval holds every x for which
+// SignedRank does not reject the ratios divided by x, so interval and test never disagree.
+// Low and High are NaN with too few ratios: fewer than 6 for 95 %.
 func PairedShift(ratios []float64, confidence float64) Shift {
 	n := len(ratios)
 	if n == 0 {
@@ -115,9 +113,10 @@ func PairedShift(ratios []float64, confidence float64) Shift {
 	return s
 }
 
-// ComparePaired is PairedShift and SignedRank of rounds whose noise may last into the next:
-// the interval is widened by inflation, which is that of Serially, and p is that of ratios
-// whose middle is by so many times nearer to 1. So the interval holds 1 where p is large.
+// ComparePaired returns PairedShift and SignedRank of rounds whose noise may last into the
+// next round. inflation (Serial.Inflation) widens the interval. p is that of the ratios
+// after a shift that brings their middle nearer to 1 by the same factor, so the interval
+// holds 1 if p is large.
 func ComparePaired(ratios []float64, confidence, inflation float64) (s Shift, p float64) {
 	s = PairedShift(ratios, confidence)
 	nearer := slices.Clone(ratios)
@@ -129,8 +128,8 @@ func ComparePaired(ratios []float64, confidence, inflation float64) (s Shift, p 
 	return s.Widened(inflation), SignedRank(nearer)
 }
 
-// outermostWalsh is k such that the k-th smallest and the k-th largest Walsh
-// average hold the true centre with at least the confidence 1-alpha; 0 with too
+// outermostWalsh returns the largest k for which the k-th smallest and the k-th largest
+// Walsh average enclose the true centre with at least the confidence 1-alpha; 0 with too
 // few values.
 func outermostWalsh(n int, alpha float64) int {
 	if n > exactRanks {

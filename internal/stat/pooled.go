@@ -5,22 +5,24 @@ import (
 	"math/rand/v2"
 )
 
-// This file pools short series of many samples: of one alone, ten values tell little.
+// This file tests short series of many samples together, because ten values of one sample
+// tell little.
 
 // Mirrored tests whether many samples change in one direction within their windows, as
-// they do where a warm-up was too short. changes[i][k] is by how much sample i is higher
-// after its k-th cut than before it (a difference of logarithms); cuts are symmetric in
-// the window, so that the last one mirrors the first. The hypothesis is that a sample
-// runs backwards as likely as forwards, whatever its values have to do with their
-// neighbours: then the change at a cut is as likely as the negative one at the mirrored cut.
-// p is of the largest change over all cuts, by all combinations of samples run backwards
-// (4,096 of them beyond 13 samples); at is the cut of the largest.
+// after a warm-up that is too short. changes[i][k] is how much higher sample i is after
+// its k-th cut than before that cut (a difference of logarithms). Cuts are symmetric in the
+// window: the last mirrors the first. The hypothesis is that every sample could as likely
+// have run backwards in time, even if neighbouring values resemble each other. Run
+// backwards, a sample has at each cut the negative change of the mirrored cut. The
+// statistic is the largest change over all cuts; p compares it with that of all
+// combinations of samples run backwards (beyond 13 samples with 4,096 random
+// combinations). at is the cut of the largest change.
 func Mirrored(changes [][]float64) (at int, p float64) {
 	if len(changes) == 0 {
 		return 0, 1
 	}
 	cuts := len(changes[0])
-	scale := make([]float64, cuts) // the same for a cut and its mirror, so that flips leave it
+	scale := make([]float64, cuts) // equal for a cut and its mirror, so running backwards does not change it
 	for k := range scale {
 		for _, c := range changes {
 			scale[k] += c[k]*c[k] + c[cuts-1-k]*c[cuts-1-k]
@@ -56,11 +58,11 @@ func Mirrored(changes [][]float64) (at int, p float64) {
 // steppedBlock is how many neighbouring values stay together when a series is permuted.
 const steppedBlock = 2
 
-// Stepped tests whether series change their level somewhere, each at a place of its own,
-// more than the order of their values would by chance: the sum of Pettitt's sizes over all
-// series. p is from random orders of each series' blocks of two neighbouring values, with
-// a fixed seed, no less than 1/2000: seconds that resemble the one before are no step.
-// It is 1 where no series has 8 values or more.
+// Stepped tests whether the series change their levels, each at its own place, more than
+// chance would. The statistic is the sum of Pettitt's sizes over all series. p comes from
+// random orders of each series' blocks of two neighbouring values, with a fixed seed, and
+// is at least 1/2000. Values are permuted in blocks because a second that resembles the
+// previous second is no step. p is 1 if no series has 8 values.
 func Stepped(series [][]float64) (p float64) {
 	const orders, enough, least = 1999, 10, 8
 	size := func(values []float64) float64 {
@@ -87,7 +89,7 @@ func Stepped(series [][]float64) (p float64) {
 			sum += size(permutedBlocks(r, values))
 		}
 		if sum >= observed*(1-1e-12) {
-			if far++; far == enough { // Besag and Clifford 1991: p is exact all the same
+			if far++; far == enough { // p is valid in spite of the early end (Besag and Clifford 1991)
 				return float64(far) / float64(done)
 			}
 		}
@@ -95,8 +97,8 @@ func Stepped(series [][]float64) (p float64) {
 	return float64(far+1) / (orders + 1)
 }
 
-// permutedBlocks is the series with its blocks in random order; they begin at the first
-// or second value.
+// permutedBlocks returns the series with its blocks in random order. The first block has
+// one or two values, at random.
 func permutedBlocks(r *rand.Rand, values []float64) []float64 {
 	var blocks [][]float64
 	if first := r.IntN(steppedBlock); first > 0 {

@@ -6,10 +6,9 @@ import (
 	"sort"
 )
 
-// This file compares quantiles of many requests that came in a few rounds. The quantile
-// is that of all rounds' requests together. Requests of one round are no independent
-// values, one stall makes hundreds of slow ones, so that rounds are what
-// intervals and p count.
+// This file compares quantiles of many requests in a few rounds. A quantile is that of all
+// rounds' requests together. Requests of one round are not independent: one stall delays
+// hundreds. So intervals and p take rounds, not requests, as the independent values.
 
 // Requests are the values of one round's requests, as counts of distinct values.
 type Requests struct {
@@ -18,7 +17,7 @@ type Requests struct {
 	total float64
 }
 
-// NewRequests takes positive distinct values, ascending, and how often each came.
+// NewRequests takes positive distinct values, ascending, and how often each occurred.
 func NewRequests(values []float64, counts []int64) Requests {
 	r := Requests{logs: make([]float64, len(values)), above: make([]float64, len(values))}
 	for i, v := range slices.Backward(values) {
@@ -28,8 +27,8 @@ func NewRequests(values []float64, counts []int64) Requests {
 	return r
 }
 
-// over is how many requests have a logarithm larger than x.
-func (r *Requests) over(x float64) float64 {
+// countAbove returns how many requests have a logarithm larger than x.
+func (r *Requests) countAbove(x float64) float64 {
 	i, exact := slices.BinarySearch(r.logs, x)
 	switch {
 	case exact:
@@ -40,23 +39,25 @@ func (r *Requests) over(x float64) float64 {
 	return r.above[i-1]
 }
 
-// nearly is how near the ends of an interval are found, relative.
-const nearly = 2e-4
+// precision is the largest error of the ends of an interval, as a logarithm.
+const precision = 2e-4
 
-// farLog is the logarithm of the largest factor that is looked at.
-const farLog = 14
+// farthest is where the search for an interval's end stops: this distance from the
+// quantile, as a logarithm.
+const farthest = 14
 
-// tailCaution is how much rarer an interval may end below the truth than above it, where
-// the quantile is of a tail: the worst rounds make it, few rounds often have none of these,
-// and so the excess of a round is not symmetric. Found by simulation (TestSimulation).
+// tailCaution divides alpha at the upper end of the interval of a tail's quantile. The
+// worst rounds make the tail, and a few rounds often contain none of the worst. So the
+// excess of a round is not symmetric, and without caution the interval would end below
+// the truth too often. TestSimulation gave the factor.
 const tailCaution = 10
 
-// QuantileInterval holds the quantile (level 0 to 1) of all requests of such rounds with
-// the confidence: the values that a sign-flip test of the rounds does not reject. The
-// test asks whether as many requests lie above the value as should: each round
-// has more or fewer than its share, and either is as likely. The upper end of a tail's interval
-// is more cautious. ok is false with too few
-// rounds: fewer than 6 for 95 %.
+// QuantileInterval returns an interval that holds the quantile (level 0 to 1) of all
+// requests of such rounds with the confidence. The interval consists of the values that a
+// sign-flip test of the rounds does not reject. The hypothesis of the test is that a round
+// has as likely more as fewer requests above the value than the level implies. The upper
+// end of a tail's interval is more cautious (tailCaution). ok is false with too few rounds:
+// fewer than 6 for 95 %.
 func QuantileInterval(rounds []Requests, level, confidence float64) (low, high float64, ok bool) {
 	alpha := 1 - confidence
 	if LeastSignedRank(len(rounds)) > alpha {
@@ -66,7 +67,7 @@ func QuantileInterval(rounds []Requests, level, confidence float64) (low, high f
 	rejectedAt := func(alpha float64) func(x float64) bool {
 		return func(x float64) bool {
 			for i := range rounds {
-				excess[i] = rounds[i].over(x) - (1-level)*rounds[i].total
+				excess[i] = rounds[i].countAbove(x) - (1-level)*rounds[i].total
 			}
 			return flipP(excess, flips) <= alpha
 		}
@@ -84,30 +85,30 @@ func QuantileInterval(rounds []Requests, level, confidence float64) (low, high f
 	return math.Exp(low), math.Exp(high), ok
 }
 
-// QuantileRatio is the ratio of two quantiles, each of all requests of its rounds
+// QuantileRatio returns the ratio of two quantiles, each of all requests of its rounds
 // together, with interval and p. values[i] and base[i] are of the same round. The
 // hypothesis of a ratio r is that values and r times base come from one distribution in
-// each round, so that they could change places. The test counts, in each round, how
-// many requests more lie above the common quantile on the one side than on the other,
-// and flips the signs of these differences. The interval holds the ratios that it does
-// not reject. Low and High are NaN with too few rounds, fewer than 6 for 95 %, and where
-// the requests above the quantile come from so few rounds that no ratio is rejected.
-// inflation widens the interval, as in ComparePaired.
+// each round, so that they could change places. In each round the test compares the two
+// sides' shares of requests above the common quantile, and flips the signs of these
+// differences. The interval holds the ratios that the test does not reject. Low and High
+// are NaN with too few rounds (fewer than 6 for 95 %), and if the requests above the
+// quantile come from so few rounds that the test rejects no ratio. inflation widens the
+// interval, as in ComparePaired.
 func QuantileRatio(values, base []Requests, level, confidence, inflation float64) (s Shift, p float64) {
 	middle := pooledQuantile(values, nil, 0, level) - pooledQuantile(base, nil, 0, level)
 	s = Shift{Ratio: math.Exp(middle), Low: math.NaN(), High: math.NaN()}
 	flips, differences := signFlips(len(values)), make([]float64, len(values))
 	own, others := total(values), total(base)
-	at := func(ratio float64) float64 {
-		q := pooledQuantile(values, base, ratio, level)
+	pOf := func(logRatio float64) float64 {
+		q := pooledQuantile(values, base, logRatio, level)
 		for i := range values {
-			differences[i] = values[i].over(q)/own - base[i].over(q-ratio)/others
+			differences[i] = values[i].countAbove(q)/own - base[i].countAbove(q-logRatio)/others
 		}
 		return flipP(differences, flips)
 	}
-	p = at(middle * (1 - 1/inflation))
+	p = pOf(middle * (1 - 1/inflation))
 	if alpha := 1 - confidence; LeastSignedRank(len(values)) <= alpha {
-		rejected := func(ratio float64) bool { return at(ratio) <= alpha }
+		rejected := func(logRatio float64) bool { return pOf(logRatio) <= alpha }
 		low, bounded := edge(middle, -1, rejected)
 		high, both := edge(middle, 1, rejected)
 		if bounded && both {
@@ -117,16 +118,16 @@ func QuantileRatio(values, base []Requests, level, confidence, inflation float64
 	return s.Widened(inflation), p
 }
 
-// edge is the last place from middle on, upwards or downwards, that is not rejected; ok
-// is false where there is none.
+// edge searches from middle upwards (direction 1) or downwards (-1) for the place where
+// rejection begins. ok is false if nothing is rejected up to farthest.
 func edge(middle, direction float64, rejected func(x float64) bool) (x float64, ok bool) {
 	inside, step := 0.0, 0.01
 	for !rejected(middle + direction*(inside+step)) {
-		if inside, step = inside+step, 2*step; inside > farLog {
+		if inside, step = inside+step, 2*step; inside > farthest {
 			return 0, false
 		}
 	}
-	for step > nearly {
+	for step > precision {
 		if step /= 2; !rejected(middle + direction*(inside+step)) {
 			inside += step
 		}
@@ -134,8 +135,8 @@ func edge(middle, direction float64, rejected func(x float64) bool) (x float64, 
 	return middle + direction*(inside+step), true
 }
 
-// flipP is the share of the sign flips whose sum is as far from 0 as that of the
-// differences.
+// flipP returns the share of the sign flips for which the sum of the differences is at
+// least as far from 0 as without a flip.
 func flipP(differences []float64, flips [][]float64) float64 {
 	observed := 0.0
 	for _, d := range differences {
@@ -155,8 +156,9 @@ func flipP(differences []float64, flips [][]float64) float64 {
 	return float64(far) / float64(len(flips))
 }
 
-// pooledQuantile is the logarithm of the quantile of all requests of values and, times
-// e to the shift, of base, where each side counts as much as the other.
+// pooledQuantile returns the logarithm of the quantile of all requests of both sides
+// together, after the values of base are multiplied by e to the shift. Both sides have
+// the same weight. base may be nil.
 func pooledQuantile(values, base []Requests, shift, level float64) float64 {
 	own, others := total(values), max(1, total(base))
 	wanted := 1 - level
@@ -166,10 +168,10 @@ func pooledQuantile(values, base []Requests, shift, level float64) float64 {
 	enough := func(x float64) bool {
 		above, beside := 0.0, 0.0
 		for i := range values {
-			above += values[i].over(x)
+			above += values[i].countAbove(x)
 		}
 		for i := range base {
-			beside += base[i].over(x - shift)
+			beside += base[i].countAbove(x - shift)
 		}
 		return above/own+beside/others <= wanted*(1+1e-12)
 	}
@@ -180,14 +182,14 @@ func pooledQuantile(values, base []Requests, shift, level float64) float64 {
 	for _, r := range base {
 		low, high = min(low, r.logs[0]+shift), max(high, r.logs[len(r.logs)-1]+shift)
 	}
-	for high-low > nearly/4 {
+	for high-low > precision/4 {
 		if middle := (low + high) / 2; enough(middle) {
 			high = middle
 		} else {
 			low = middle
 		}
 	}
-	// The value itself, where one of values lies there: high is just above it.
+	// If values contains a value just below high, that value is the quantile.
 	best := high
 	for _, r := range values {
 		if i := sort.SearchFloat64s(r.logs, high); i > 0 && r.logs[i-1] >= low && enough(r.logs[i-1]) {
@@ -205,14 +207,14 @@ func total(rounds []Requests) float64 {
 	return sum
 }
 
-// RoundsBeyond is how many rounds the requests from the quantile of all rounds' requests on
-// come from: the number of rounds of equal weight that would be as unlike each other. Ten slow
-// requests of one stall are one cluster and not ten.
+// RoundsBeyond returns from how many rounds the requests at and above the quantile come:
+// the effective number, (sum of counts)² / (sum of squared counts). Ten slow requests of
+// one stall are one cluster and not ten independent values.
 func RoundsBeyond(rounds []Requests, level float64) float64 {
-	q := pooledQuantile(rounds, nil, 0, level) - nearly // with those of the quantile's own value
+	q := pooledQuantile(rounds, nil, 0, level) - precision // so that requests with exactly the quantile's value count, too
 	sum, squares := 0.0, 0.0
 	for i := range rounds {
-		n := rounds[i].over(q)
+		n := rounds[i].countAbove(q)
 		sum, squares = sum+n, squares+n*n
 	}
 	return sum * sum / squares

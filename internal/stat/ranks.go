@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// exactRanks is the number of values up to which a rank test is exact;
-// beyond, the normal approximation is closer than anyone measures.
+// exactRanks is the number of values up to which a rank test is exact. Beyond, the error
+// of the normal approximation is smaller than any measurement could show.
 const exactRanks = 60
 
-// MannWhitney is the two-sided p of the hypothesis that a and b come from one
-// distribution, against that one tends to be larger. Up to 60 values it is
-// the exact permutation distribution of the rank sum, ties included (mid
-// ranks); it agrees with golang.org/x/perf where there are no ties. No values
-// on a side tell nothing: p is 1.
+// MannWhitney returns the two-sided p of the Mann–Whitney test. The hypothesis is that a
+// and b come from one distribution; the alternative is that one side tends to be larger.
+// Up to 60 values, p comes from the exact permutation distribution of the rank sum, ties
+// included (mid ranks); without ties it agrees with golang.org/x/perf. If a side has no
+// value, p is 1.
 func MannWhitney(a, b []float64) float64 { return new(RankTest).P(a, b) }
 
 // RankTest makes many Mann–Whitney tests and remembers the distributions that
@@ -67,10 +67,10 @@ func (t *RankTest) sums(ranks []int, n int, tied bool) []float64 {
 	return t.untied[key]
 }
 
-// Apart tests every pair of samples whose values are no pairs, and gives the p
-// values as the function Apart does: adjusted by Holm over those pairs that have
-// values enough for a p up to alpha after the adjustment (Tarone 1990), Untestable
-// for the others.
+// Apart tests every pair of independent samples for a difference. It returns p values in
+// the form of the function Apart. Holm's method adjusts them for the pairs that have
+// enough values for a p up to alpha after the adjustment (Tarone 1990). The p of the other
+// pairs is Untestable.
 func (t *RankTest) Apart(samples [][]float64, alpha float64) (p [][]float64) {
 	p = make([][]float64, len(samples))
 	var pairs [][2]int
@@ -82,33 +82,34 @@ func (t *RankTest) Apart(samples [][]float64, alpha float64) (p [][]float64) {
 			pairs, least = append(pairs, [2]int{i, j}), append(least, LeastMannWhitney(len(samples[i]), len(samples[j])))
 		}
 	}
-	// Tarone's number: the fewest tests k of which no more than k could pass alpha/k.
-	testable := func(k int) (n int) {
-		for _, l := range least {
-			if l*float64(k) <= alpha {
-				n++
-			}
-		}
-		return n
+	tested := testable(least, alpha)
+	for _, i := range tested {
+		raw = append(raw, t.P(samples[pairs[i][0]], samples[pairs[i][1]]))
 	}
-	k := 1
-	for testable(k) > k {
-		k++
-	}
-	kept := pairs[:0]
-	for i, pair := range pairs {
-		if least[i]*float64(k) <= alpha {
-			kept, raw = append(kept, pair), append(raw, t.P(samples[pair[0]], samples[pair[1]]))
-		}
-	}
-	for i, adjusted := range Holm(raw) {
-		a, b := kept[i][0], kept[i][1]
+	for k, adjusted := range Holm(raw) {
+		a, b := pairs[tested[k]][0], pairs[tested[k]][1]
 		p[a][b], p[b][a] = adjusted, adjusted
 	}
 	return p
 }
 
-// LeastMannWhitney is the smallest p that na against nb values can give.
+// testable returns the indices of the tests that can reject after a correction for the
+// tests returned (Tarone 1990). least is the smallest p that each test can give.
+func testable(least []float64, alpha float64) []int {
+	for k := 1; ; k++ {
+		var tests []int
+		for i, v := range least {
+			if v*float64(k) <= alpha {
+				tests = append(tests, i)
+			}
+		}
+		if len(tests) <= k {
+			return tests
+		}
+	}
+}
+
+// LeastMannWhitney returns the smallest p that na values against nb values can give.
 func LeastMannWhitney(na, nb int) float64 {
 	ways := 1.0 // to choose na of na+nb
 	for i := 1; i <= na; i++ {
@@ -117,13 +118,10 @@ func LeastMannWhitney(na, nb int) float64 {
 	return min(1, 2/ways)
 }
 
-// doubledRanks gives every value twice its mid rank, a whole number, and the
-// sum of t³−t over the groups of t equal values.
+// doubledRanks returns twice the mid rank of every value, which is a whole number, and
+// the sum of t³−t over the groups of t equal values.
 func doubledRanks(values []float64) (ranks []int, ties float64) {
-	order := make([]int, len(values))
-	for i := range order {
-		order[i] = i
-	}
+	order := indices(len(values))
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(values[i], values[j]) })
 	ranks = make([]int, len(values))
 	for first := 0; first < len(order); {
@@ -141,8 +139,7 @@ func doubledRanks(values []float64) (ranks []int, ties float64) {
 	return ranks, ties
 }
 
-// rankSums counts, for every sum, the ways to choose n of the ranks that give
-// it.
+// rankSums returns, by sum, the number of ways to choose n of the ranks with that sum.
 func rankSums(ranks []int, n int) []float64 {
 	ranks = slices.Sorted(slices.Values(ranks))
 	largest := 0
@@ -156,7 +153,7 @@ func rankSums(ranks []int, n int) []float64 {
 	ways[0][0] = 1
 	for i, rank := range ranks {
 		for chosen := min(n, i+1); chosen >= 1; chosen-- {
-			// The ranks so far are the smallest, so no sum exceeds this.
+			// The ranks are in ascending order, so no sum exceeds chosen*rank.
 			for sum := min(largest, chosen*rank); sum >= rank; sum-- {
 				ways[chosen][sum] += ways[chosen-1][sum-rank]
 			}
@@ -165,14 +162,11 @@ func rankSums(ranks []int, n int) []float64 {
 	return ways[n]
 }
 
-// Holm adjusts p values for having made all these comparisons: rejecting
-// where the adjusted value is at most alpha keeps the chance of any false
-// rejection at most alpha. The order is kept.
+// Holm returns p values adjusted for the number of tests, in the order of p. A caller that
+// rejects if the adjusted value is at most alpha makes any false rejection with a chance of
+// at most alpha.
 func Holm(p []float64) []float64 {
-	order := make([]int, len(p))
-	for i := range order {
-		order[i] = i
-	}
+	order := indices(len(p))
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(p[i], p[j]) })
 	adjusted := make([]float64, len(p))
 	highest := 0.0
@@ -183,24 +177,11 @@ func Holm(p []float64) []float64 {
 	return adjusted
 }
 
-// HolmTestable is Holm's correction without the tests that cannot reject
-// (Tarone 1990). least is the smallest p that each test can give, whatever the
-// values: it follows from the number of values alone, so that leaving a test
-// out by it keeps the chance of any false rejection at alpha. The p of a test
-// left out is 1.
+// HolmTestable is Holm without the tests that cannot reject (Tarone 1990). Their p is 1.
+// least is the smallest p that each test can give. It depends on the number of values only,
+// so leaving out tests keeps the chance of any false rejection at alpha.
 func HolmTestable(p, least []float64, alpha float64) []float64 {
-	var tested []int
-	for k := 1; ; k++ {
-		tested = tested[:0]
-		for i, v := range least {
-			if v*float64(k) <= alpha {
-				tested = append(tested, i)
-			}
-		}
-		if len(tested) <= k {
-			break
-		}
-	}
+	tested := testable(least, alpha)
 	adjusted, chosen := make([]float64, len(p)), make([]float64, len(tested))
 	for i := range adjusted {
 		adjusted[i] = 1

@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// This file asks whether what a round does to one series lasts into the next round, and by
-// how much that widens intervals.
+// This file tests whether the noise of a series lasts from one round into the next, and
+// computes by how much that widens intervals.
 
-// mostOrders is how many orders of the rounds are tried.
+// mostOrders is how many random orders of the rounds are tried.
 const mostOrders = 1999
 
-// leastSerial is the fewest rounds in which a lasting noise can be told.
+// leastSerial is the fewest rounds with which lasting noise can be found.
 const leastSerial = 6
 
-// Serial is what Serially finds.
+// Serial is the result of Serially.
 type Serial struct {
-	Correlation float64 // of a round with the one before, of what is left of the values; chance alone makes it about -1/rounds
-	P           float64
-	// Upper is the upper end of a one-sided interval of 90 % for the correlation, without the
-	// part that chance makes; the standard error is that of random orders.
+	Correlation float64 // of the residuals of a round with those of the previous round; about -1/rounds if rounds are independent
+	P           float64 // of the hypothesis that rounds are independent
+	// Upper is the upper end of a one-sided 90 % interval of the correlation. The mean of
+	// the correlation over random orders is subtracted.
 	Upper float64
 }
 
@@ -30,10 +30,10 @@ const mostLasting = 0.8
 // upperNormal is the normal quantile of 90 %.
 const upperNormal = 1.281552
 
-// Inflation is by how much longer the standard error of a mean of rounds can be than that
-// of independent rounds, 1 or more: the root of (1+r)/(1-r), with which the mean of an
-// autoregressive series of correlation r varies in many rounds. r is Upper, at least 0 and
-// at most 0.8. It is 1 where Upper is unknown.
+// Inflation returns the factor, 1 or more, by which the standard error of a mean of rounds
+// can be larger than with independent rounds: the root of (1+r)/(1-r), as for the mean of
+// a long autoregressive series of correlation r. r is Upper, limited to 0 to 0.8. The
+// factor is 1 if Upper is unknown.
 func (s Serial) Inflation() float64 {
 	if !(s.Upper > 0) {
 		return 1
@@ -42,13 +42,13 @@ func (s Serial) Inflation() float64 {
 	return math.Sqrt((1 + r) / (1 - r))
 }
 
-// Serially tests whether the rounds of series are in an order that matters once what
-// a round does to all series of a table is taken out: whether a series that was high in a
-// round tends to be high in the next. A table is what contenders did in the same rounds at
-// one place, as of Apart; all tables have the same rounds. If rounds were independent, any
-// order of them would be as likely, so all tables are put into random orders together (with
-// a fixed seed). Series with a missing round and tables of fewer than two series are left
-// out; P is NaN where nothing is left, or with fewer than six rounds.
+// Serially tests whether a series that was high in a round tends to be high in the next
+// round, too. The effect of a round on all series of a table is subtracted first. A table
+// holds the series of several contenders for one figure, as for Apart; all tables have the
+// same rounds. If rounds are independent, every order of them is equally likely, so the
+// test puts the rounds of all tables together into random orders (with a fixed seed).
+// Series with a missing round and tables of fewer than two series are left out. All fields
+// are NaN if nothing is left, or with fewer than six rounds.
 func Serially(tables [][][]float64) Serial {
 	var left [][]float64
 	for _, table := range tables {
@@ -71,8 +71,8 @@ func Serially(tables [][][]float64) Serial {
 	return Serial{observed, float64(reached) / (mostOrders + 1), observed - Mean(chance) + upperNormal*Deviation(chance)}
 }
 
-// residuals are the series without their own means and without the mean of each round.
-// Each has a mean square of one, so that no series decides alone.
+// residuals returns the complete series minus their own means and minus the mean of each
+// round, scaled to a mean square of 1, so that no series decides the test alone.
 func residuals(table [][]float64) [][]float64 {
 	var whole [][]float64
 	for _, s := range scaled(table) {
@@ -103,7 +103,7 @@ func residuals(table [][]float64) [][]float64 {
 			squares += v * v
 		}
 		if squares == 0 {
-			continue // of contenders that are all the same
+			continue // all contenders behave alike
 		}
 		for i := range s {
 			s[i] /= math.Sqrt(squares / float64(len(s)))
@@ -113,7 +113,7 @@ func residuals(table [][]float64) [][]float64 {
 	return left
 }
 
-// center takes the mean out.
+// center subtracts the mean from the values.
 func center(values []float64) {
 	mean := Mean(values)
 	for i := range values {
@@ -121,7 +121,7 @@ func center(values []float64) {
 	}
 }
 
-// lagOne is the mean product of neighbours in that order of the rounds.
+// lagOne returns the mean product of neighbouring values with the rounds in the order.
 func lagOne(series [][]float64, order []int) float64 {
 	sum := 0.0
 	for _, s := range series {

@@ -7,23 +7,23 @@ import (
 	"sort"
 )
 
-// This file compares two independent samples of rounds by their ratio. The
-// estimate is Hodges and Lehmann's on the logarithmic scale: the median of the
-// ratios of every new value to every old one. Its interval is made of the
-// ratios by which the old values can be scaled without the exact Mann–Whitney
-// test telling them from the new ones, so interval and test never disagree.
+// This file compares two independent samples of rounds by their ratio. The estimate is
+// that of Hodges and Lehmann on the logarithmic scale: the median of the ratios of every
+// new value to every old value. The interval holds every x for which the exact
+// Mann–Whitney test does not reject that new values and old values times x are alike, so
+// interval and test never disagree.
 
 // Shift is how much larger the values of one sample are than those of another.
 type Shift struct {
-	Ratio     float64 // NaN where either side has no value
-	Low, High float64 // of the ratio, NaN with too few values; +Inf where old values are zero
+	Ratio     float64 // NaN if a side has no value
+	Low, High float64 // interval of the ratio; NaN with too few values; may be +Inf if old values are zero
 }
 
-// Bounded says that there is an interval.
+// Bounded says whether there is an interval.
 func (s Shift) Bounded() bool { return !math.IsNaN(s.Low) }
 
-// Widened is the shift with an interval whose ends lie by so many times farther from the
-// ratio, as factors.
+// Widened returns the shift with a wider interval: the distance of both ends from the
+// ratio, as logarithms, is multiplied by the factor.
 func (s Shift) Widened(by float64) Shift {
 	if s.Ratio > 0 && by > 1 {
 		s.Low, s.High = s.Ratio*math.Pow(s.Low/s.Ratio, by), s.Ratio*math.Pow(s.High/s.Ratio, by)
@@ -31,48 +31,48 @@ func (s Shift) Widened(by float64) Shift {
 	return s
 }
 
-// RatioShift is the shift from was to now, whose values are not negative, with
-// an interval of at least that confidence.
-func RatioShift(was, now []float64, confidence float64) Shift {
-	if len(was) == 0 || len(now) == 0 {
+// RatioShift returns the shift from the old values (before) to the new ones (after), with an
+// interval of at least the confidence. No value may be negative.
+func RatioShift(before, after []float64, confidence float64) Shift {
+	if len(before) == 0 || len(after) == 0 {
 		return Shift{math.NaN(), math.NaN(), math.NaN()}
 	}
-	p, all := newPairs(was, now), len(was)*len(now)
+	p, all := newPairs(before, after), len(before)*len(after)
 	s := Shift{Ratio: p.ratio((all - 1) / 2), Low: math.NaN(), High: math.NaN()}
 	if all%2 == 0 {
 		if high := p.ratio(all / 2); high != s.Ratio {
 			s.Ratio = math.Sqrt(s.Ratio) * math.Sqrt(high)
 		}
 	}
-	if k := Outermost(len(was), len(now), 1-confidence); k > 0 {
+	if k := Outermost(len(before), len(after), 1-confidence); k > 0 {
 		s.Low, s.High = p.ratio(k-1), p.ratio(all-k)
 	}
 	return s
 }
 
-// ratioPairs are the ratios of every value of now to every one of was. They are
-// never all written down, which thousands of rounds would make millions of.
+// ratioPairs stands for the ratios of every value of after to every value of before. The
+// ratios are computed when needed: thousands of rounds would have millions of ratios.
 type ratioPairs struct {
-	was, now []float64 // now is sorted, so that the ratios to one old value are
+	before, after []float64 // after is sorted, so the ratios to each old value are in ascending order
 }
 
-func newPairs(was, now []float64) ratioPairs {
-	return ratioPairs{was, slices.Sorted(slices.Values(now))}
+func newPairs(before, after []float64) ratioPairs {
+	return ratioPairs{before, slices.Sorted(slices.Values(after))}
 }
 
 func (p ratioPairs) of(i, j int) float64 {
-	if p.was[i] == p.now[j] { // nothing lost is as good as nothing lost
+	if p.before[i] == p.after[j] { // also if both are zero, such as no loss before and after
 		return 1
 	}
-	return p.now[j] / p.was[i]
+	return p.after[j] / p.before[i]
 }
 
-// ratio is the k-th smallest ratio, from 0: by halving, as quicksort would,
-// what is left of each old value's row.
+// ratio returns the k-th smallest ratio, from 0, by quickselect. The candidates are a
+// range in the row of ratios of each old value.
 func (p ratioPairs) ratio(k int) float64 {
-	low, high := make([]int, len(p.was)), make([]int, len(p.was)) // what is left of each row
+	low, high := make([]int, len(p.before)), make([]int, len(p.before)) // the range in each row
 	for i := range high {
-		high[i] = len(p.now)
+		high[i] = len(p.after)
 	}
 	for rng := rand.New(rand.NewPCG(1, 1)); ; {
 		left := 0
@@ -106,16 +106,12 @@ func (p ratioPairs) ratio(k int) float64 {
 	}
 }
 
-// exactShift is the number of rounds on both sides together up to which the
-// distribution of the rank sum is counted out.
-const exactShift = 60
-
-// Outermost is k such that the k-th smallest and the k-th largest of the m·n
-// ratios hold the true one with at least the confidence 1-alpha: the largest
-// k with P(U < k) ≤ alpha/2, where U counts the pairs whose new value is the
-// smaller one; 0 where the rounds are too few.
+// Outermost returns the largest k for which the k-th smallest and the k-th largest of the
+// m·n ratios enclose the true ratio with at least the confidence 1-alpha: the largest k
+// with P(U < k) ≤ alpha/2, where U counts the pairs whose new value is smaller. It is 0
+// with too few rounds.
 func Outermost(m, n int, alpha float64) int {
-	if m+n > exactShift {
+	if m+n > exactRanks {
 		sigma := math.Sqrt(float64(m) * float64(n) * float64(m+n+1) / 12)
 		return max(0, int(float64(m*n)/2-math.Sqrt2*math.Erfinv(1-alpha)*sigma))
 	}
@@ -132,9 +128,9 @@ func Outermost(m, n int, alpha float64) int {
 	return 0
 }
 
-// pairCounts are the ways to order m and n values by the number of pairs in
-// which a value of the second is smaller: the coefficients of the Gaussian
-// binomial coefficient, ∏ (1-q^(n+i)) / (1-q^i).
+// pairCounts returns the number of ways to order m old and n new values, by the number of
+// pairs whose new value is smaller: the coefficients of the Gaussian binomial coefficient,
+// ∏ (1-q^(n+i)) / (1-q^i).
 func pairCounts(m, n int) []float64 {
 	ways := make([]float64, m*n+1)
 	ways[0] = 1

@@ -2,18 +2,16 @@ package stat
 
 import "slices"
 
-// Split is values parted into a lower and an upper group.
+// Split is a division of values into a lower and an upper group.
 type Split struct {
 	Low, High []float64 // sorted
-	P         float64   // that one normal distribution gives groups as far apart; 1 where there are too few values
+	P         float64   // of the hypothesis that all values come from one normal distribution; 1 with too few values
 }
 
-// leastSplit is the number of values from which a split is told apart from
-// chance: two groups of three.
+// leastSplit is the fewest values for a test: two groups of three.
 const leastSplit = 6
 
-// LeastSplit is the smallest p that Split gives of n values: 1 where they are
-// too few.
+// LeastSplit returns the smallest P that Split can give for n values; 1 if n is too small.
 func LeastSplit(n int) float64 {
 	if n < leastSplit {
 		return 1
@@ -28,26 +26,24 @@ type SplitTest struct {
 	null map[simulation][]float64 // shares of simulated values, sorted
 }
 
-// simulation is of so many values, drawn so often.
+// simulation draws a number of values, and repeats that draws times.
 type simulation struct{ values, draws int }
 
-// draws are how often values are simulated: often enough to see that a split
-// is nothing, and, where it may be one, often enough for a correction over all
-// figures of a run.
+// A first simulation shows that most splits are due to chance. If p is below fineBelow, a
+// finer simulation follows, whose p can pass a correction for all figures of a run.
 const (
 	draws     = 4999
 	fineDraws = 99_999
-	fineBelow = 0.01 // p from which the finer simulation decides
+	fineBelow = 0.01
 )
 
-// mostSimulated is the number of values from which a distribution stands for
-// those of more: shares only come closer together, so that p is on the safe
-// side.
+// mostSimulated is the largest number of values that is simulated. More values are
+// compared with this distribution, too: theirs is narrower, so P is never too small.
 const mostSimulated = 200
 
-// Split parts the values where the share of their variance that lies between
-// the groups is greatest; no group has fewer than two values, so that an
-// outlier is none. p is by simulation with a fixed seed, no less than 1/100000.
+// Split divides the values so that the share of their variance that lies between the
+// groups is greatest. A group has at least two values, so an outlier is no group. P comes
+// from a simulation with a fixed seed, and is at least 1/100000.
 func (t *SplitTest) Split(values []float64) Split {
 	if len(values) < leastSplit {
 		return Split{P: 1}
@@ -61,15 +57,15 @@ func (t *SplitTest) Split(values []float64) Split {
 	return Split{Low: sorted[:at], High: sorted[at:], P: p}
 }
 
-// p is the share of simulated values that part as far.
+// p returns the share of the simulations in which the groups are at least as far apart.
 func (t *SplitTest) p(n, draws int, share float64) float64 {
 	null := t.shares(simulation{min(n, mostSimulated), draws})
 	below, _ := slices.BinarySearch(null, share)
 	return float64(len(null)-below+1) / float64(len(null)+1)
 }
 
-// bestSplit is where sorted values part, and the share of the variance between
-// the parts.
+// bestSplit returns the index of the upper group's first value, and the share of the
+// variance between the groups.
 func bestSplit(sorted []float64) (at int, share float64) {
 	n := float64(len(sorted))
 	mean, squares := 0.0, 0.0

@@ -13,7 +13,8 @@ import (
 	"slices"
 )
 
-// Median is the middle value, or the mean of the two middle ones; NaN of none.
+// Median returns the middle value, or the mean of the two middle values; NaN if there is
+// no value.
 func Median(values []float64) float64 {
 	n := len(values)
 	if n == 0 {
@@ -26,8 +27,8 @@ func Median(values []float64) float64 {
 	return sorted[n/2-1]/2 + sorted[n/2]/2
 }
 
-// LowerMedian is the middle value, or the lower of the two middle ones: always
-// one that was measured. NaN of none.
+// LowerMedian returns the middle value, or the lower of the two middle values, so that
+// the result is always a measured value; NaN if there is no value.
 func LowerMedian(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -35,7 +36,7 @@ func LowerMedian(values []float64) float64 {
 	return slices.Sorted(slices.Values(values))[(len(values)-1)/2]
 }
 
-// normalP is the two-sided p of a standard normal score.
+// normalP returns the two-sided p of a standard normal score.
 func normalP(z float64) float64 {
 	return math.Erfc(math.Abs(z) / math.Sqrt2)
 }

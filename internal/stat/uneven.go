@@ -2,14 +2,13 @@ package stat
 
 import "math"
 
-// Uneven tests whether things that happened counts[i] times in of[i] tries happened
-// evenly: whether every i had the same chance. p is exact, of all ways in which as many
-// could have happened in the same tries: the share of the ways whose squared
-// distances from what is expected, divided by the variance (Pearson's statistic),
-// come to as much or more. least is the smallest p that any way gives.
-func Uneven(counts, of []int) (p, least float64) {
+// Uneven tests whether an event that happened counts[i] times in tries[i] tries had the
+// same chance for every i. p is exact: of all ways to distribute the same number of events
+// over the tries, the share of ways whose Pearson statistic is at least as large. least is
+// the smallest p that any such way gives.
+func Uneven(counts, tries []int) (p, least float64) {
 	total, all, multiple := 0, 0, 1
-	for i, n := range of {
+	for i, n := range tries {
 		total, all = total+counts[i], all+n
 		if n > 0 {
 			multiple = leastCommonMultiple(multiple, n)
@@ -18,12 +17,12 @@ func Uneven(counts, of []int) (p, least float64) {
 	if total == 0 || total == all {
 		return 1, 1
 	}
-	// With the margins given, Pearson's statistic grows with the sum of counts²/of, which is
-	// a whole number times 1/multiple.
+	// For given totals, Pearson's statistic grows with the sum of counts²/tries, which is a
+	// whole number times 1/multiple.
 	type state struct{ happened, squares int }
 	ways := map[state]float64{{}: 1}
 	observed := 0
-	for i, n := range of {
+	for i, n := range tries {
 		if n == 0 {
 			continue
 		}
@@ -58,7 +57,7 @@ func leastCommonMultiple(a, b int) int {
 	return a / x * b
 }
 
-// choose is the number of ways to choose k of n.
+// choose returns the number of ways to choose k things of n.
 func choose(n, k int) float64 {
 	ways := 1.0
 	for i := 1; i <= k; i++ {
