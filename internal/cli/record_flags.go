@@ -29,7 +29,7 @@ func (o *recordOptions) flags(f *pflag.FlagSet) {
 			return err
 		}
 		if before, twice := o.given[name]; twice && before != value {
-			return fmt.Errorf("label %s is there twice, as %q and %q; names are in lower case, with underscores", name, before, value)
+			return fmt.Errorf("label %s appears twice, as %q and %q; names are in lower case, with underscores", name, before, value)
 		}
 		o.Labels[name], o.given[name] = value, value
 		return nil
@@ -50,7 +50,7 @@ func (o *recordOptions) flags(f *pflag.FlagSet) {
 		if err == nil && (ms < 0 || ms > 1<<43) {
 			err = errors.New("not between 1970 and 2248, in milliseconds")
 		}
-		if ms == 0 { // now, as statexec has it
+		if ms == 0 { // as in statexec, 0 means now
 			o.Begin = time.Time{}
 		}
 		return err
@@ -109,7 +109,7 @@ func seconds(text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%q: want seconds, or a duration such as 1.5s", text)
+		return 0, fmt.Errorf("%q is no duration; write seconds, or a duration such as 1.5s", text)
 	}
 	return d, nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/host"
 )
 
-// The codes of a shell.
+// Exit codes of a shell.
 const (
 	codeCannotRun = 126
 	codeNotFound  = 127
@@ -27,11 +27,11 @@ const (
 // its pair has ended.
 const stopPatience = 10 * time.Second
 
-// earlyMarks are snapshots after the command's start: means of gauges are from
-// the first snapshot in the command's life to the last.
+// earlyMarks are the times after the command's start of two additional snapshots. Means of
+// gauges need two snapshots while the command runs, and a command may be short.
 var earlyMarks = []time.Duration{50 * time.Millisecond, 250 * time.Millisecond}
 
-// command is what is recorded, and after run how it ended.
+// command is the command that is recorded, and after run also how it ended.
 type command struct {
 	argv           []string
 	stdin          io.Reader
@@ -39,35 +39,35 @@ type command struct {
 	log            *slog.Logger
 	mark           func() // takes a snapshot
 
-	code    int
-	err     error // it did not run
-	stopped bool  // by the other side
-	lost    error // the other side was, while it ran
-	alone   bool  // the other side's command has ended by itself
-	faults  []string
-	notes   []string
+	code      int
+	err       error // why the command did not run
+	stopped   bool  // the other side stopped the command
+	peerLost  error // why the connection to the other side broke while the command ran
+	peerEnded bool  // the other side's command has ended by itself
+	faults    []string
+	notes     []string
 
 	process      host.LocalProcess
-	group        bool // it has a process group of its own
+	group        bool // the command has a process group of its own
 	started      time.Time
 	killAt       <-chan time.Time
 	user, system time.Duration // CPU time
 }
 
-// run starts the command, tells the peer, and waits for its end: signals are
-// passed on to it, and the peer's end ends it.
+// run starts the command, tells the peer, and waits for the command's end. It forwards
+// signals to the command. If the end is shared, the peer's end ends the command.
 func (c *command) run(ctx context.Context, signals *signals, peer *peer) {
 	ctx, kill := context.WithCancel(context.WithoutCancel(ctx))
 	defer kill()
-	// A server that ends with its client is a process group of its own, so
-	// that all of it can be ended; other commands share the terminal with us.
+	// A command that ends with the client's gets a process group of its own, so that all
+	// its processes can be ended. Other commands stay in the terminal's foreground group.
 	start := host.Foreground
-	if c.group = peer.stops(); c.group {
+	if c.group = peer.endsCommand(); c.group {
 		start = host.Local{}.Start
 	}
 	process, err := start(ctx, host.Command{Argv: c.argv, Stdin: c.stdin, Stdout: c.stdout, Stderr: c.stderr})
 	if err != nil {
-		c.code, c.err = whyNot(c.argv[0], err)
+		c.code, c.err = startFailure(c.argv[0], err)
 		peer.failed(c.err)
 		return
 	}
@@ -78,14 +78,14 @@ func (c *command) run(ctx context.Context, signals *signals, peer *peer) {
 	marks := earlyMarks
 	mark := time.NewTimer(marks[0])
 	defer mark.Stop()
-	messages := peer.news()
+	messages := peer.incoming()
 	for {
 		select {
 		case err := <-ended:
 			c.user, c.system = c.process.CPU()
 			select {
-			case m, ok := <-messages: // what came just before the end
-				c.hear(peer, m, ok)
+			case m, ok := <-messages: // a message that arrived just before the end
+				c.handle(peer, m, ok)
 			default:
 			}
 			c.end(err)
@@ -96,32 +96,32 @@ func (c *command) run(ctx context.Context, signals *signals, peer *peer) {
 				mark.Reset(marks[0] - time.Since(c.started))
 			}
 		case s := <-signals.c:
-			if c.group || !fromTerminal(s) { // else the command has got it too
-				c.pass(s)
+			if c.group || !fromTerminal(s) { // otherwise the terminal has sent the signal to the command, too
+				c.forward(s)
 			}
 		case m, ok := <-messages:
 			messages = nil
-			c.hear(peer, m, ok)
+			c.handle(peer, m, ok)
 		case <-c.killAt:
-			c.log.Warn(fmt.Sprintf("%s did not end within %v of its %v and is killed", c.argv[0], stopPatience, stopSignal()))
+			c.log.Warn(fmt.Sprintf("%s did not end within %v after the signal %v and is killed", c.argv[0], stopPatience, stopSignal()))
 			c.stopped = false
 			kill()
 		}
 	}
 }
 
-// hear acts on the peer's last message, or on the loss of its connection.
-func (c *command) hear(peer *peer, m message, ok bool) {
+// handle handles the peer's last message or, if ok is false, the loss of the connection.
+func (c *command) handle(peer *peer, m message, ok bool) {
 	other, at := peer.own.other(), time.Since(c.started).Seconds()
 	switch {
 	case ok && m.Op == opStop:
 		c.stopped = true
 	case ok && m.Op == opEnded && m.Code == 0:
-		c.alone = true
+		c.peerEnded = true
 		c.notes = append(c.notes, fmt.Sprintf("the %s's command ended at +%.1f s", other, at))
 		return
 	case ok && m.Op == opEnded:
-		c.alone = true
+		c.peerEnded = true
 		text := fmt.Sprintf("the %s's command ended at +%.1f s with exit code %d", other, at, m.Code)
 		c.faults = append(c.faults, text)
 		c.log.Warn(text)
@@ -129,21 +129,21 @@ func (c *command) hear(peer *peer, m message, ok bool) {
 	case ok:
 		return
 	default:
-		c.lost = fmt.Errorf("the %s was lost at +%.1f s", other, at)
+		c.peerLost = fmt.Errorf("the %s was lost at +%.1f s", other, at)
 		if !errors.Is(peer.hangUp, io.EOF) {
-			c.lost = fmt.Errorf("%w: %w", c.lost, peer.hangUp)
+			c.peerLost = fmt.Errorf("%w: %w", c.peerLost, peer.hangUp)
 		}
-		c.faults = append(c.faults, c.lost.Error())
-		c.log.Warn(c.lost.Error())
+		c.faults = append(c.faults, c.peerLost.Error())
+		c.log.Warn(c.peerLost.Error())
 	}
-	if peer.own == serverSide { // nobody else would end it
-		c.pass(stopSignal())
+	if peer.own == serverSide { // a server's command does not end by itself
+		c.forward(stopSignal())
 		c.killAt = time.After(stopPatience)
 	}
 }
 
-// stopSignal ends a command as Ctrl-C does. Background children of a shell ignore it;
-// sweep ends them.
+// stopSignal returns the signal that ends a command as Ctrl-C does. Background children
+// of a shell ignore SIGINT; sweep ends them.
 func stopSignal() os.Signal {
 	if signal.Ignored(os.Interrupt) {
 		return syscall.SIGTERM
@@ -151,8 +151,9 @@ func stopSignal() os.Signal {
 	return os.Interrupt
 }
 
-// pass gives the signal to the command, to all of its group if it has one.
-func (c *command) pass(s os.Signal) {
+// forward sends the signal to the command; if the command has a process group of its own,
+// to all of the group.
+func (c *command) forward(s os.Signal) {
 	var err error
 	if number, ok := s.(syscall.Signal); ok && c.group {
 		if err = syscall.Kill(-c.process.PID(), number); errors.Is(err, syscall.ESRCH) {
@@ -162,12 +163,11 @@ func (c *command) pass(s os.Signal) {
 		err = c.process.Signal(s)
 	}
 	if err != nil {
-		c.log.Warn(fmt.Sprintf("%v could not be passed on to %s: %v", s, c.argv[0], err))
+		c.log.Warn(fmt.Sprintf("signal %v could not be sent to %s: %v", s, c.argv[0], err))
 	}
 }
 
-// end notes the exit code: 0 for a command that was stopped because the other side
-// ended.
+// end sets the exit code. It is 0 for a command that the other side stopped.
 func (c *command) end(err error) {
 	var exit *host.ExitError
 	switch {
@@ -180,13 +180,14 @@ func (c *command) end(err error) {
 	}
 }
 
-// whyNot returns the shell's exit code for a command that did not start, and the reason.
-func whyNot(program string, err error) (int, error) {
+// startFailure returns the shell's exit code for a command that did not start, and the
+// reason.
+func startFailure(program string, err error) (int, error) {
 	var missing *host.ProgramError
 	if !errors.As(err, &missing) {
-		// It was found: a folder, an unknown format, a missing interpreter.
+		// The program was found, but is a folder, has an unknown format, or lacks its interpreter.
 		if errors.Is(err, syscall.ENOEXEC) {
-			err = fmt.Errorf("%w; if it is a script, its first line should be #! and its interpreter", err)
+			err = fmt.Errorf("%w; if %s is a script, its first line should be #! and its interpreter", err, program)
 		}
 		return codeCannotRun, err
 	}
@@ -196,7 +197,7 @@ func whyNot(program string, err error) (int, error) {
 	return codeNotFound, err
 }
 
-// onPath finds a file of that name that a shell would try, executable or not.
+// onPath finds the file that a shell would try to execute, whether it is executable or not.
 func onPath(program string) (string, bool) {
 	folders := []string{""}
 	if !strings.ContainsRune(program, filepath.Separator) {

@@ -19,23 +19,23 @@ import (
 // DefaultFile is the default name of the recording.
 const DefaultFile = "cnibench-record.om.zst"
 
-// output is the file of a recording. It consists of parts that are each whole
-// (compressed: zstd frames), so that a full disk takes the last ones only.
+// output is the file of a recording. It consists of parts that can be read independently
+// (in a compressed file they are zstd frames), so that a full disk loses only the last
+// parts.
 type output struct {
-	path string
-	file file
-	size int64
-	// plain is text; else zip compresses into the file.
-	zip   *zstd.Encoder
+	path  string
+	file  file
+	size  int64
+	zip   *zstd.Encoder // nil: the file is plain text
 	parts []part
-	text  int  // bytes since the last part, not yet compressed
-	done  int  // families written, the snapshots' times being the first
-	first int  // families that are worth a part of their own: the summary's
-	fresh bool // it was not there before
+	text  int  // bytes since the last part, before compression
+	done  int  // families written; the snapshots' times count as the first
+	first int  // families of the summary, which get a part of their own
+	fresh bool // create made the file
 	wrote bool
-	// place is the folder and name of a regular file: the new recording is
-	// whole before it takes the place of an old one.
-	place struct {
+	// target is the folder and name of a regular file. The new recording is complete
+	// before it replaces an old one.
+	target struct {
 		folder disk.Folder
 		name   string
 	}
@@ -47,8 +47,8 @@ type part struct {
 	families int   // before it
 }
 
-// partText is the least text of a compressed part: smaller ones would compress
-// badly.
+// partText is the least size of a compressed part in bytes of text, because smaller parts
+// compress badly.
 const partText = 64 << 10
 
 // file is what output needs of an *os.File.
@@ -65,8 +65,8 @@ func plainName(path string) bool {
 	return slices.Contains([]string{".prom", ".om", ".txt"}, filepath.Ext(path))
 }
 
-// create opens the file before anything is recorded, so that an error shows at once. The
-// old content stays until there is something to write.
+// create opens the file before anything is recorded, so that errors show at once. An old
+// recording in the file stays until the new one is written.
 func create(path string, plain bool) (*output, error) {
 	f, fresh, err := open(path)
 	if err != nil {
@@ -75,19 +75,18 @@ func create(path string, plain bool) (*output, error) {
 	o := &output{path: path, file: f, fresh: fresh}
 	if !isRegular(f) {
 		o.file = stream{f}
-	} else if err := o.findPlace(); err != nil {
+	} else if err := o.openTarget(); err != nil {
 		return nil, errors.Join(fmt.Errorf("the recording's file: %w", err), o.close())
 	}
 	if !plain && !plainName(path) {
-		// An hour's text is 100 MB of lines that are much alike: a small
-		// window is enough.
+		// An hour's text is 100 MB of very similar lines, for which a small window is enough.
 		o.zip, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
 	}
 	return o, err
 }
 
-// open opens a file that is written later. A named pipe without a reader is an error:
-// open does not wait for one.
+// open opens a file that is written later. It does not wait for the reader of a named
+// pipe: without a reader it returns an error. fresh says whether open made the file.
 func open(path string) (f *os.File, fresh bool, err error) {
 	_, before := os.Lstat(path)
 	f, err = os.OpenFile(path, os.O_CREATE|os.O_WRONLY|syscall.O_NONBLOCK, 0o644)
@@ -97,8 +96,9 @@ func open(path string) (f *os.File, fresh bool, err error) {
 	return f, before != nil, err
 }
 
-// findPlace opens the folder of the file, whatever links lead there.
-func (o *output) findPlace() error {
+// openTarget sets o.target. If the file is a symbolic link, the target is the file to
+// which the link leads.
+func (o *output) openTarget() error {
 	path, err := filepath.EvalSymlinks(o.path)
 	if err != nil {
 		return err
@@ -107,12 +107,11 @@ func (o *output) findPlace() error {
 	if err != nil {
 		return err
 	}
-	o.place.folder, o.place.name = disk.Root(root), filepath.Base(path)
+	o.target.folder, o.target.name = disk.Root(root), filepath.Base(path)
 	return nil
 }
 
-// sameFile says whether both names are of the same regular file, which can hold only
-// the recording or the summary.
+// sameFile says whether both names lead to the same regular file.
 func sameFile(a, b string) bool {
 	info, err := os.Stat(a)
 	if err != nil || b == "" {
@@ -128,13 +127,13 @@ func (o *output) close() error {
 	if o.fresh && !o.wrote {
 		err = errors.Join(err, remove(o.path))
 	}
-	if o.place.folder != nil {
-		if o.wrote { // what has not taken its place is not whole
-			if e := o.place.folder.Remove(o.place.name + disk.Pending); !errors.Is(e, fs.ErrNotExist) {
+	if o.target.folder != nil {
+		if o.wrote { // a file that has not replaced the target is incomplete
+			if e := o.target.folder.Remove(o.target.name + disk.Pending); !errors.Is(e, fs.ErrNotExist) {
 				err = errors.Join(err, e)
 			}
 		}
-		err = errors.Join(err, o.place.folder.Close())
+		err = errors.Join(err, o.target.folder.Close())
 	}
 	return err
 }
@@ -157,8 +156,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.file.Write(p)
 }
 
-// family notes that a family is whole, and ends a part if there is enough for
-// one.
+// family is called after each family. It ends the part if the part is large enough.
 func (o *output) family() error {
 	o.done++
 	if o.zip != nil && o.text < partText && o.done != 1+o.first {
@@ -167,7 +165,7 @@ func (o *output) family() error {
 	return o.part()
 }
 
-// endFrame ends what is compressed together.
+// endFrame ends the zstd frame of the current part.
 func (o *output) endFrame() error {
 	if o.zip == nil {
 		return nil
@@ -195,7 +193,7 @@ func (o *output) write(rec *sysmon.Recorder, s *Summary) error {
 	head, summary := rec.Part(), s.families(rec.Part().Times)
 	o.first = len(summary)
 	if err := sysmon.Check(head); err != nil {
-		return err // before what is in the file goes
+		return err // before anything replaces the old file
 	}
 	if err := o.begin(); err != nil {
 		return fmt.Errorf("%s: %w", o.path, err)
@@ -213,10 +211,10 @@ func (o *output) write(rec *sysmon.Recorder, s *Summary) error {
 		}
 	}, o.family)
 	if err == nil {
-		err = errors.Join(o.endFrame(), o.file.Sync()) // a disk may get full as late as that
+		err = errors.Join(o.endFrame(), o.file.Sync()) // even these can find the disk full
 	}
 	if err == nil {
-		return o.takePlace()
+		return o.replaceTarget()
 	}
 	kept, cutErr := o.cut()
 	if cutErr != nil {
@@ -226,18 +224,18 @@ func (o *output) write(rec *sysmon.Recorder, s *Summary) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		advice = "; make room and record again"
 	}
-	return fmt.Errorf("%s is not whole: %w; the first %d of its %d metrics were kept and can be read%s",
+	return fmt.Errorf("%s is incomplete: %w; the first %d of its %d metrics were kept and can be read%s",
 		o.path, err, kept, len(summary)+len(rec.Names()), advice)
 }
 
 func (o *output) begin() error {
 	o.wrote = true
-	if o.place.folder != nil {
+	if o.target.folder != nil {
 		info, err := o.file.(*os.File).Stat()
 		if err != nil {
 			return err
 		}
-		f, err := o.place.folder.OpenFile(o.place.name+disk.Pending, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, info.Mode().Perm())
+		f, err := o.target.folder.OpenFile(o.target.name+disk.Pending, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, info.Mode().Perm())
 		if err != nil {
 			return err
 		}
@@ -252,17 +250,18 @@ func (o *output) begin() error {
 	return nil
 }
 
-// takePlace gives what is written, and synced, its name.
-func (o *output) takePlace() error {
-	if o.place.folder == nil {
+// replaceTarget renames the written and synced file to the target's name.
+func (o *output) replaceTarget() error {
+	if o.target.folder == nil {
 		return nil
 	}
-	return disk.Take(o.place.folder, o.place.name)
+	return disk.Take(o.target.folder, o.target.name)
 }
 
-// cut ends the file after the last part that leaves room for the end.
+// cut truncates the file after the last part that leaves room on the disk for the line
+// EndOpenMetrics. kept is the number of families before it.
 func (o *output) cut() (kept int, err error) {
-	err = errors.New("not even its beginning was kept")
+	err = errors.New("nothing of the recording was kept")
 	for n := len(o.parts); n > 0; n-- {
 		if err = o.file.Truncate(o.parts[n-1].end); err != nil {
 			return 0, err
@@ -278,13 +277,13 @@ func (o *output) cut() (kept int, err error) {
 			err = errors.Join(o.endFrame(), o.file.Sync())
 		}
 		if err == nil {
-			return max(0, o.parts[n-1].families-1), o.takePlace()
+			return max(0, o.parts[n-1].families-1), o.replaceTarget()
 		}
 	}
 	return 0, err
 }
 
-// stream is the file of a pipe or a device, which can't be cut.
+// stream is a pipe or a device, which cannot be truncated.
 type stream struct{ *os.File }
 
 func (stream) Truncate(int64) error           { return nil }

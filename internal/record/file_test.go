@@ -189,7 +189,7 @@ func TestOldRecordingStays(t *testing.T) {
 	if text, err := os.ReadFile(path); err != nil || string(text) != "old" {
 		t.Errorf("while the new one is written: %q, %v", text, err)
 	}
-	if err := o.takePlace(); err != nil {
+	if err := o.replaceTarget(); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.close(); err != nil {

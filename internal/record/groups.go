@@ -7,11 +7,12 @@ import (
 	"github.com/cnibench/cnibench/internal/sysmon"
 )
 
-// DefaultGroups tell a CNI's daemons and the node's own from the load.
+// DefaultGroups are a CNI's daemons and the daemons of a Kubernetes node.
 const DefaultGroups = `cni=^(calico-node|calico-felix|felix|bird6?|confd|cilium-agent|cilium-envoy|hubble.*|flanneld|kube-router|antrea-agent|antrea-controll|kube-ovn.*|ovn.*|ovs.*|ovsdb.*|weaver|vpp.*|multus.*|charon|wireguard-go)$,` +
 	`node=^(kubelet|kube-proxy|containerd.*|dockerd|crio|k3s.*)$`
 
-// groupBegin is where a further group begins: regular expressions hold commas.
+// groupBegin matches where the next group begins. A comma alone may be part of a regular
+// expression.
 var (
 	groupBegin = regexp.MustCompile(`,[A-Za-z0-9_-]+=`)
 	groupName  = regexp.MustCompile(`^[A-Za-z0-9_-]+=`)
@@ -30,11 +31,11 @@ func Groups(text string) ([]sysmon.Group, error) {
 		}
 		at := groupName.FindString(group)
 		if at == "" || at == group {
-			return nil, fmt.Errorf("%q: want NAME=REGEXP, several with commas", group)
+			return nil, fmt.Errorf("%q is no process group; write NAME=REGEXP, and separate several by commas", group)
 		}
 		name := at[:len(at)-1]
 		if named[name] {
-			return nil, fmt.Errorf("group %s is there twice; join its expressions by |", name)
+			return nil, fmt.Errorf("group %s appears twice; join its expressions by |", name)
 		}
 		named[name] = true
 		match, err := regexp.Compile(group[len(at):])

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How long the processes that a stopped command left behind may take to end by
-// themselves, and then after a SIGTERM.
+// leavePatience is how long processes that a stopped command left behind may take to end
+// by themselves, and termPatience how long they may take after a SIGTERM.
 const (
 	leavePatience = 500 * time.Millisecond
 	termPatience  = 2 * time.Second
@@ -22,7 +22,7 @@ const (
 // sweep ends the remaining processes of a command that was stopped because its client
 // ended: a shell's background children ignore SIGINT.
 func (c *command) sweep() {
-	if !c.group || !c.stopped && c.lost == nil || c.process == nil {
+	if !c.group || !c.stopped && c.peerLost == nil || c.process == nil {
 		return
 	}
 	group := c.process.PID()
@@ -32,7 +32,7 @@ func (c *command) sweep() {
 			return
 		}
 		c.log.Warn(fmt.Sprintf("%s has ended and left %s; they get %s", c.argv[0], strings.Join(left, ", "), unix.SignalName(s)))
-		_ = syscall.Kill(-group, s) // those that have just ended need none
+		_ = syscall.Kill(-group, s) // an error means that the processes have ended meanwhile
 		left = leftAfter(group, termPatience)
 	}
 	if len(left) > 0 {
@@ -40,7 +40,8 @@ func (c *command) sweep() {
 	}
 }
 
-// leftAfter waits until the group is empty, and no longer than that.
+// leftAfter waits until the process group is empty, but not longer than patience. It
+// returns the processes that are left.
 func leftAfter(group int, patience time.Duration) []string {
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		left := members(group)
@@ -50,8 +51,8 @@ func leftAfter(group int, patience time.Duration) []string {
 	}
 }
 
-// members returns the processes of the group that run, as "NAME (PID)"; without
-// /proc it says only that there are some.
+// members returns the running processes of the group as "NAME (PID)". Without /proc it
+// returns only the group's number.
 func members(group int) []string {
 	if syscall.Kill(-group, 0) != nil {
 		return nil

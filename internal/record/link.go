@@ -18,7 +18,7 @@ import (
 // MinToken is the fewest bytes that a shared token may have.
 const MinToken = 16
 
-// handshakeTime is what each side gives the other to prove itself.
+// handshakeTime is how long a side waits for the other's proof, and for sending a message.
 const handshakeTime = 5 * time.Second
 
 // ErrToken says that the other side could not prove that it has the token.
@@ -27,20 +27,20 @@ var ErrToken = errors.New("the other side has another token; copy one token file
 // errHungUp is the error of a server that closed the connection without a message.
 var errHungUp = errors.New("the other side closed the connection at once: it is no cnibench recorder, or too many clients connect to it; check the address, and try again")
 
-// link is a connection between two recorders that have proved to each other
-// that they hold the same token. The token never crosses it: each side sends a
-// random challenge and answers the other's by an HMAC. Every message carries
-// an HMAC of its own, with its direction and number, so that nobody on the way
-// can add, change, drop-and-go-on or replay one. Messages are no secret.
+// link is a connection between two recorders that have proved to each other that they have
+// the same token. The token is never sent: each side sends a random challenge, and answers
+// the other's challenge with an HMAC. Every message contains an HMAC over its direction and
+// number, so that nobody in between can add, change, omit or replay a message. Messages are
+// not encrypted.
 type link struct {
-	conn     net.Conn
-	in       *bufio.Reader
-	key      []byte
-	from, to side
-	got, put uint64
+	conn           net.Conn
+	in             *bufio.Reader
+	key            []byte
+	from, to       side
+	received, sent uint64 // numbers of messages so far
 }
 
-// side is in every HMAC, so that nothing can be sent back to its sender.
+// side is a part of every HMAC, so that a message cannot be sent back to its sender.
 type side string
 
 const (
@@ -55,7 +55,7 @@ func (s side) other() side {
 	return serverSide
 }
 
-// hello begins the handshake; the client answers the server's with its own.
+// hello begins the handshake. The client answers the server's hello with its own.
 type hello struct {
 	Version   int    `json:"cnibench_record"`
 	Challenge []byte `json:"challenge"`
@@ -68,8 +68,8 @@ const (
 	maxLine       = 4 << 10 // of a message
 )
 
-// shake proves to the other side that both have the token.
-func shake(conn net.Conn, own side, token []byte) (*link, error) {
+// handshake proves to each side that the other has the token.
+func handshake(conn net.Conn, own side, token []byte) (*link, error) {
 	if err := conn.SetDeadline(time.Now().Add(handshakeTime)); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func shake(conn net.Conn, own side, token []byte) (*link, error) {
 		}
 		if err := l.read(&answer); err != nil {
 			if errors.Is(err, io.EOF) {
-				return nil, ErrToken // the server hangs up on a wrong proof
+				return nil, ErrToken // the server closes the connection after a wrong proof
 			}
 			return nil, err
 		}
@@ -117,10 +117,11 @@ func shake(conn net.Conn, own side, token []byte) (*link, error) {
 	return l, conn.SetDeadline(time.Time{})
 }
 
-// proof returns an HMAC under the token; the challenges have a fixed length.
-func proof(token []byte, what string, challenges []byte) []byte {
+// proof returns an HMAC with the token as its key. The purpose makes the proofs of client
+// and server and the key of messages differ. challenges has a fixed length.
+func proof(token []byte, purpose string, challenges []byte) []byte {
 	m := hmac.New(sha256.New, token)
-	m.Write(fmt.Appendf(nil, "cnibench record %d %s\n", linkVersion, what))
+	m.Write(fmt.Appendf(nil, "cnibench record %d %s\n", linkVersion, purpose))
 	m.Write(challenges)
 	return m.Sum(nil)
 }
@@ -139,7 +140,7 @@ func (l *link) readHello(h *hello) error {
 	return nil
 }
 
-// message is what recorders say to each other.
+// message is a message between recorders.
 type message struct {
 	Op        string `json:"op"`
 	StartOnly bool   `json:"start_only,omitempty"` // with start and running: the ends are not shared
@@ -149,19 +150,19 @@ type message struct {
 }
 
 const (
-	opStart   = "start"   // client: record; the command follows
-	opRunning = "running" // server: the command has started
-	opFailed  = "failed"  // server: it could not be
-	opEnded   = "ended"   // server: it has ended by itself
-	opStop    = "stop"    // client: my command has ended
+	opStart   = "start"   // client: begin to record and start your command
+	opRunning = "running" // server: my command has started
+	opFailed  = "failed"  // server: my command could not be started
+	opEnded   = "ended"   // server: my command has ended by itself
+	opStop    = "stop"    // client: my command has ended; end yours
 )
 
 func (l *link) send(m message) error {
 	var err error
-	if m.MAC, err = l.mac(m, l.to, l.put); err != nil {
+	if m.MAC, err = l.mac(m, l.to, l.sent); err != nil {
 		return err
 	}
-	l.put++
+	l.sent++
 	if err := l.conn.SetWriteDeadline(time.Now().Add(handshakeTime)); err != nil {
 		return err
 	}
@@ -173,14 +174,14 @@ func (l *link) receive() (message, error) {
 	if err := l.read(&m); err != nil {
 		return m, err
 	}
-	want, err := l.mac(m, l.from, l.got)
+	want, err := l.mac(m, l.from, l.received)
 	if err != nil {
 		return m, err
 	}
 	if !hmac.Equal(m.MAC, want) {
-		return message{}, errors.New("a message without the other side's signature: something on the way changes the connection")
+		return message{}, errors.New("a message has a wrong signature: something between the two recorders changes the data")
 	}
-	l.got++
+	l.received++
 	return m, nil
 }
 

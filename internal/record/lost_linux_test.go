@@ -29,7 +29,7 @@ func TestLost(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if l, _, err := welcome(conn, secret); err == nil {
+			if l, _, err := receiveStart(conn, secret); err == nil {
 				_ = l.send(message{Op: opRunning})
 				time.Sleep(100 * time.Millisecond)
 			}
@@ -113,7 +113,7 @@ func TestCrowd(t *testing.T) {
 			t.Errorf("server: code %d, error %v", code, err)
 		}
 	})
-	for crowd := 0; crowd < 2*maxGreetings; {
+	for crowd := 0; crowd < 2*maxHandshakes; {
 		conn, err := net.Dial("tcp", address)
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			time.Sleep(10 * time.Millisecond)

@@ -7,30 +7,31 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 )
 
-// Role is the recorder's part in a pair, and its label role.
+// Role is the recorder's part in a pair, and the value of the label role.
 type Role string
 
-// A server waits for its client; the client's start and end are its own too.
+// A server waits for its client. Its command starts and ends with the client's.
 const (
 	Standalone Role = "standalone"
 	Server     Role = "server"
 	Client     Role = "client"
 )
 
-// Pair says with which other recorder this one starts and ends.
+// Pair names the other recorder whose command starts and ends together with this one's.
 type Pair struct {
 	Role Role // "" is Standalone
 	// Address, with the port, is where a server listens, or the server that a
 	// client connects to.
 	Address string
 	Token   []byte // both sides' secret, at least MinToken bytes
-	// StartOnly shares the start and not the end. It holds for both sides if one
-	// of them sets it.
+	// StartOnly: only the start is shared, not the end. It applies to both sides if one
+	// side sets it.
 	StartOnly bool
 	Patience  time.Duration // how long a client tries to reach its server
 }
@@ -87,9 +88,9 @@ func (p *Pair) meet(ctx context.Context, signals *signals, log *slog.Logger) (*p
 	}()
 	var l *link
 	var err error
-	only := p.StartOnly
+	startOnly := p.StartOnly
 	if p.role() == Server {
-		l, only, err = p.accept(ctx, log)
+		l, startOnly, err = p.accept(ctx, log)
 	} else {
 		l, err = p.connect(ctx)
 	}
@@ -102,13 +103,13 @@ func (p *Pair) meet(ctx context.Context, signals *signals, log *slog.Logger) (*p
 	if err != nil {
 		return nil, err
 	}
-	peer := &peer{link: l, own: l.to, startOnly: only || p.StartOnly, messages: make(chan message), ended: make(chan struct{})}
+	peer := &peer{link: l, own: l.to, startOnly: startOnly || p.StartOnly, messages: make(chan message), ended: make(chan struct{})}
 	go peer.listen()
 	return peer, nil
 }
 
-// accept waits for the first client that has the token and sends start. Other
-// clients get no answer.
+// accept waits for the first client that has the token and sends start. Other clients get
+// no answer. The bool is the client's StartOnly.
 func (p *Pair) accept(ctx context.Context, log *slog.Logger) (*link, bool, error) {
 	listener, err := (&net.ListenConfig{KeepAliveConfig: keepAlive}).Listen(ctx, "tcp", p.Address)
 	if err != nil {
@@ -116,21 +117,21 @@ func (p *Pair) accept(ctx context.Context, log *slog.Logger) (*link, bool, error
 	}
 	log.Info(fmt.Sprintf("waiting for a client at %v", listener.Addr()))
 	type client struct {
-		link *link
-		only bool
+		link      *link
+		startOnly bool
 	}
 	clients := make(chan client)
 	ctx, done := context.WithCancel(ctx)
 	defer done()
 	defer listener.Close()
 	broken := make(chan error, 1)
-	door := doorkeeper{log: log}
-	greeted := make(chan struct{}, maxGreetings)
+	refusals := refusalLog{log: log}
+	handshakes := make(chan struct{}, maxHandshakes)
 	go func() {
 		for {
 			conn, err := listener.Accept()
 			if temporary(err) {
-				door.turnAway("somebody", err)
+				refusals.add("a client", err)
 				select {
 				case <-time.After(acceptPause):
 				case <-ctx.Done():
@@ -142,22 +143,22 @@ func (p *Pair) accept(ctx context.Context, log *slog.Logger) (*link, bool, error
 				return
 			}
 			select {
-			case greeted <- struct{}{}:
+			case handshakes <- struct{}{}:
 			default:
-				door.turnAway(conn.RemoteAddr(), fmt.Errorf("%d other clients are connecting at this moment; try again", maxGreetings))
+				refusals.add(conn.RemoteAddr(), fmt.Errorf("%d other clients are connecting at this moment; try again", maxHandshakes))
 				conn.Close()
 				continue
 			}
 			go func() {
-				defer func() { <-greeted }()
-				stay := context.AfterFunc(ctx, func() { conn.Close() })
-				l, only, err := welcome(conn, p.Token)
+				defer func() { <-handshakes }()
+				keepOpen := context.AfterFunc(ctx, func() { conn.Close() })
+				l, startOnly, err := receiveStart(conn, p.Token)
 				if err != nil && ctx.Err() == nil {
-					door.turnAway(conn.RemoteAddr(), err)
+					refusals.add(conn.RemoteAddr(), err)
 				}
-				if err == nil && stay() { // the link outlives the wait
+				if err == nil && keepOpen() {
 					select {
-					case clients <- client{l, only}:
+					case clients <- client{l, startOnly}:
 						return
 					case <-ctx.Done():
 					}
@@ -168,7 +169,7 @@ func (p *Pair) accept(ctx context.Context, log *slog.Logger) (*link, bool, error
 	}()
 	select {
 	case c := <-clients:
-		return c.link, c.only, nil
+		return c.link, c.startOnly, nil
 	case err := <-broken:
 		return nil, false, fmt.Errorf("pairing: %w", err)
 	case <-ctx.Done():
@@ -176,9 +177,8 @@ func (p *Pair) accept(ctx context.Context, log *slog.Logger) (*link, bool, error
 	}
 }
 
-// maxGreetings is how many handshakes run at once: each holds a descriptor until
-// it ends.
-const maxGreetings = 16
+// maxHandshakes is how many handshakes run at once, because each needs a descriptor.
+const maxHandshakes = 16
 
 // acceptPause is how long a server waits after a temporary error of Accept.
 const acceptPause = 100 * time.Millisecond
@@ -186,43 +186,39 @@ const acceptPause = 100 * time.Millisecond
 // keepAlive notices within about half a minute that the other machine is gone.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 6}
 
-// temporary errors of Accept pass: the machine is short of descriptors or
-// memory, or the client went away.
+// temporary says whether a later Accept may succeed: the machine is short of descriptors
+// or memory, or the client went away.
 func temporary(err error) bool {
-	for _, passing := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.ECONNRESET} {
-		if errors.Is(err, passing) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.ECONNRESET},
+		func(temporary error) bool { return errors.Is(err, temporary) })
 }
 
-// doorkeeper logs clients that were refused, at most once a second.
-type doorkeeper struct {
-	log    *slog.Logger
-	mu     sync.Mutex
-	told   time.Time
-	untold int
+// refusalLog logs clients that were refused, at most once a second.
+type refusalLog struct {
+	log      *slog.Logger
+	mu       sync.Mutex
+	logged   time.Time // time of the last message
+	unlogged int       // refused clients since then
 }
 
-func (d *doorkeeper) turnAway(who any, why error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if time.Since(d.told) < time.Second {
-		d.untold++
+func (r *refusalLog) add(client any, reason error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.logged) < time.Second {
+		r.unlogged++
 		return
 	}
 	others := ""
-	if d.untold > 0 {
-		others = fmt.Sprintf("; %d others before", d.untold)
+	if r.unlogged > 0 {
+		others = fmt.Sprintf("; before it, %d others were refused", r.unlogged)
 	}
-	d.log.Warn(fmt.Sprintf("%v was turned away: %v%s", who, why, others))
-	d.told, d.untold = time.Now(), 0
+	r.log.Warn(fmt.Sprintf("%v was refused: %v%s", client, reason, others))
+	r.logged, r.unlogged = time.Now(), 0
 }
 
-// welcome checks that the client has the token, and waits for its start message.
-func welcome(conn net.Conn, token []byte) (*link, bool, error) {
-	l, err := shake(conn, serverSide, token)
+// receiveStart checks that the client has the token, and waits for its start message.
+func receiveStart(conn net.Conn, token []byte) (*link, bool, error) {
+	l, err := handshake(conn, serverSide, token)
 	if err != nil {
 		return nil, false, err
 	}
@@ -239,22 +235,23 @@ func welcome(conn net.Conn, token []byte) (*link, bool, error) {
 	return l, m.StartOnly, conn.SetReadDeadline(time.Time{})
 }
 
-// connect connects to the server, which may start only a little later.
+// connect connects to the server. It retries for p.Patience, because the server may start
+// after the client.
 func (p *Pair) connect(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.Patience+handshakeTime)
 	defer cancel()
 	deadline := time.Now().Add(p.Patience)
 	for {
-		l, met, err := p.greet(ctx)
+		l, connected, err := p.sendStart(ctx)
 		switch {
 		case err == nil:
 			return l, nil
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("pairing with %s: %w", p.Address, context.Cause(ctx))
-		case met && (!errors.Is(err, errHungUp) || time.Now().After(deadline)):
+		case connected && (!errors.Is(err, errHungUp) || time.Now().After(deadline)):
 			return nil, fmt.Errorf("pairing with %s: %w", p.Address, err)
-		case !met && time.Now().After(deadline):
-			return nil, fmt.Errorf("pairing: nobody waits at %s: %w; start the other side with --server and a --listen address that this machine reaches", p.Address, err)
+		case !connected && time.Now().After(deadline):
+			return nil, fmt.Errorf("pairing: no server listens at %s: %w; start the other side with --server and a --listen address that this machine reaches", p.Address, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -263,16 +260,16 @@ func (p *Pair) connect(ctx context.Context) (*link, error) {
 	}
 }
 
-// greet connects to the server and sends start. met says whether a connection
-// came about, whatever followed.
-func (p *Pair) greet(ctx context.Context) (l *link, met bool, err error) {
+// sendStart connects to the server and sends start. connected says whether the connection
+// was made, even if a later step failed.
+func (p *Pair) sendStart(ctx context.Context) (l *link, connected bool, err error) {
 	conn, err := (&net.Dialer{Timeout: handshakeTime, KeepAliveConfig: keepAlive}).DialContext(ctx, "tcp", p.Address)
 	if err != nil {
 		return nil, false, err
 	}
-	stay := context.AfterFunc(ctx, func() { conn.Close() })
-	defer stay()
-	if l, err = shake(conn, clientSide, p.Token); err == nil {
+	keepOpen := context.AfterFunc(ctx, func() { conn.Close() })
+	defer keepOpen()
+	if l, err = handshake(conn, clientSide, p.Token); err == nil {
 		err = l.send(message{Op: opStart, StartOnly: p.StartOnly})
 	}
 	if err != nil {
@@ -336,34 +333,34 @@ func (p *peer) failed(err error) {
 	}
 }
 
-// stops says whether the other side's end ends this side's command.
-func (p *peer) stops() bool { return p != nil && p.own == serverSide && !p.startOnly }
+// endsCommand says whether the end of the other side's command ends this side's command.
+func (p *peer) endsCommand() bool { return p != nil && p.own == serverSide && !p.startOnly }
 
-// news returns a channel of the other side's messages while the command runs. It is
+// incoming returns a channel of the other side's messages while the command runs. It is
 // closed if the connection is lost, and nil if the other side's end does not matter.
-func (p *peer) news() <-chan message {
+func (p *peer) incoming() <-chan message {
 	if p == nil || p.startOnly {
 		return nil
 	}
 	return p.messages
 }
 
-// tell tells the other side that this side's command has ended.
-func (p *peer) tell(c *command) {
+// announceEnd tells the other side that this side's command has ended.
+func (p *peer) announceEnd(c *command) {
 	switch {
-	case p == nil || c.lost != nil || c.alone:
+	case p == nil || c.peerLost != nil || c.peerEnded:
 	case p.own == clientSide && !p.startOnly:
 		err := p.link.send(message{Op: opStop})
 		if err == nil {
 			return
 		}
-		// A server whose command ended at the same time has said so.
+		// If the server's command ended at the same time, the server has sent opEnded.
 		if m, ok := <-p.messages; !ok || m.Op != opEnded {
-			c.lost = fmt.Errorf("the server had gone before the command's end: %w", err)
-			c.faults = append(c.faults, c.lost.Error())
+			c.peerLost = fmt.Errorf("the server was lost before the command's end: %w", err)
+			c.faults = append(c.faults, c.peerLost.Error())
 		}
 	case p.own == serverSide && !c.stopped && c.err == nil:
-		_ = p.link.send(message{Op: opEnded, Code: c.code}) // a client that has gone needs no word
+		_ = p.link.send(message{Op: opEnded, Code: c.code}) // it is no error if the client has gone
 	}
 }
 

@@ -27,11 +27,11 @@ func linked(t *testing.T, serverToken, clientToken []byte) (server, client *link
 	crossed = &bytes.Buffer{}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if server, serverErr = shake(tapped{a, crossed}, serverSide, serverToken); serverErr != nil {
+		if server, serverErr = handshake(tapped{a, crossed}, serverSide, serverToken); serverErr != nil {
 			a.Close()
 		}
 	})
-	client, clientErr = shake(b, clientSide, clientToken)
+	client, clientErr = handshake(b, clientSide, clientToken)
 	wg.Wait()
 	return
 }
@@ -80,7 +80,7 @@ func TestFalseServer(t *testing.T) {
 		n, _ := a.Read(buf)
 		_, _ = a.Write(buf[:n])
 	}()
-	if _, err := shake(b, clientSide, secret); !errors.Is(err, ErrToken) {
+	if _, err := handshake(b, clientSide, secret); !errors.Is(err, ErrToken) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -98,7 +98,7 @@ func TestOtherVersion(t *testing.T) {
 			_ = l.write(hello{Version: version, Challenge: make([]byte, challengeSize)})
 		}()
 		want := fmt.Sprintf("speaks version %d of the pairing, this one %d; use one release of cnibench on both", version, linkVersion)
-		if _, err := shake(b, own, secret); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := handshake(b, own, secret); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 		_, _ = a.Close(), b.Close()
@@ -107,12 +107,12 @@ func TestOtherVersion(t *testing.T) {
 
 // Refused clients are logged once a second by the steady clock, whatever is done to the
 // machine's meanwhile.
-func TestDoorkeeperGoesByASteadyClock(t *testing.T) {
+func TestRefusalLogUsesTheSteadyClock(t *testing.T) {
 	for name, step := range clocktest.Steps {
 		for ago, lines := range map[time.Duration]int{0: 0, time.Minute: 1} {
 			var said bytes.Buffer
-			d := doorkeeper{log: slog.New(slog.NewTextHandler(&said, nil)), told: clocktest.Before(t, time.Now().Add(-ago), step)}
-			d.turnAway("somebody", ErrToken)
+			d := refusalLog{log: slog.New(slog.NewTextHandler(&said, nil)), logged: clocktest.Before(t, time.Now().Add(-ago), step)}
+			d.add("a client", ErrToken)
 			if n := strings.Count(said.String(), "\n"); n != lines {
 				t.Errorf("clock %s, %v after the last: %d lines, want %d", name, ago, n, lines)
 			}
@@ -187,7 +187,7 @@ func TestNobodyThere(t *testing.T) {
 	address := l.Addr().String()
 	l.Close()
 	p := Pair{Role: Client, Address: address, Token: secret, Patience: 300 * time.Millisecond}
-	if _, err := p.connect(t.Context()); err == nil || !strings.Contains(err.Error(), "nobody waits at") {
+	if _, err := p.connect(t.Context()); err == nil || !strings.Contains(err.Error(), "no server listens at") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -204,7 +204,7 @@ func FuzzHandshake(f *testing.F) {
 			_, _ = c.Write(append(b, '\n'))
 			c.Close()
 		}()
-		if _, err := shake(a, serverSide, secret); err == nil {
+		if _, err := handshake(a, serverSide, secret); err == nil {
 			t.Fatal("a stranger was let in")
 		}
 	})

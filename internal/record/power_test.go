@@ -39,9 +39,9 @@ func rewriting(t *testing.T) disktest.Suite[bool] {
 		if err != nil {
 			return false
 		}
-		real := o.place.folder
+		real := o.target.folder
 		defer real.Close()
-		o.place.folder = kept{d.Folder()}
+		o.target.folder = kept{d.Folder()}
 		return errors.Join(o.write(rec, summary), o.close()) == nil
 	}, Check: func(r disktest.Reporter, whole bool, dir string) {
 		path := filepath.Join(dir, name)

@@ -25,14 +25,14 @@ type Options struct {
 	Stdout  io.Writer
 	Stderr  io.Writer
 
-	File    string // where the recording goes
-	Plain   bool   // as text instead of compressed; so is a file called *.prom, *.om or *.txt
-	Summary string // where the summary goes as JSON; "" writes none
+	File    string // path of the recording
+	Plain   bool   // write text instead of a compressed file; files *.prom, *.om and *.txt are always text
+	Summary string // path of the JSON summary; "": no summary
 
 	Instance      string            // label instance; "" is the command's name
 	Labels        map[string]string // further labels of every series
-	Begin         time.Time         // what the first snapshot's time is called; zero is the real time
-	Before, After time.Duration     // recorded before the command starts and after it ended
+	Begin         time.Time         // time that the recording gives for the first snapshot; zero: the real time
+	Before, After time.Duration     // how long to record before the command starts and after its end
 
 	Samplers []sysmon.Sampler
 	Root     sysmon.Root
@@ -42,13 +42,11 @@ type Options struct {
 	Log  *slog.Logger // messages for people
 }
 
-// Run runs the command and records until it has ended. The code is the
-// command's own as a shell gives it (127 if it was not found, 126 if it cannot
-// be run, 128 + n after signal n); the recording is written in all these
-// cases. The summary is nil if nothing was recorded. An error is of the
-// recording or of the pairing and leaves the code as it is; what is wrong with
-// the options, or in the way before the command starts, is an *OptionError or
-// says so.
+// Run runs the command and records the machine until the command has ended. code is the
+// command's exit code in a shell: 127 if the command was not found, 126 if it cannot be
+// run, 128 + n after signal n. The recording is written in all these cases. The summary is
+// nil if nothing was recorded. err is never that of the command, and does not change code:
+// it is an *OptionError, or says what failed in the recording or the pairing.
 func Run(ctx context.Context, o Options) (code int, s *Summary, err error) {
 	if err := o.check(); err != nil {
 		return 0, nil, err
@@ -99,7 +97,7 @@ func Run(ctx context.Context, o Options) (code int, s *Summary, err error) {
 		c.run(ctx, signals, peer)
 	}
 	end := rec.Mark()
-	peer.tell(&c)
+	peer.announceEnd(&c)
 	c.sweep()
 	if c.err == nil {
 		signals.wait(o.After)
@@ -113,11 +111,11 @@ func Run(ctx context.Context, o Options) (code int, s *Summary, err error) {
 		s.Faults = append(s.Faults, err.Error())
 	}
 	s.Recorder = ownCost()
-	return c.code, s, errors.Join(err, sheet.save(s), c.lost)
+	return c.code, s, errors.Join(err, sheet.save(s), c.peerLost)
 }
 
-// minInterval is the least time between snapshots: the kernel counts CPU time in ticks
-// of 10 ms.
+// minInterval is the shortest time between snapshots, because the kernel counts CPU time
+// in ticks of 10 ms.
 const minInterval = 10 * time.Millisecond
 
 // OptionError says that an option of Run is wrong.
@@ -134,7 +132,7 @@ func (o *Options) check() error {
 	case len(o.Command) == 0 || o.Command[0] == "":
 		return optionf("no command to record; write it after the flags: cnibench record -d 3 -- COMMAND")
 	case o.Before < 0 || o.After < 0:
-		return optionf("a delay is negative")
+		return optionf("a delay of %v is negative; 0s is the least", min(o.Before, o.After))
 	case o.Interval < 0 || o.Interval > 0 && o.Interval < minInterval:
 		return optionf("an interval of %v is too short; %v is the least", o.Interval, minInterval)
 	case o.Plain && compressedName(o.File):
@@ -144,7 +142,7 @@ func (o *Options) check() error {
 	}
 	for _, own := range []string{"instance", "job", "role", "mode"} {
 		if _, taken := o.Labels[own]; taken {
-			return optionf("label %q is the recorder's own; choose another name (the instance is set by --instance)", own)
+			return optionf("label %q is set by the recorder itself; choose another name (--instance sets the label instance)", own)
 		}
 	}
 	recorder := o.recorder()
@@ -158,7 +156,7 @@ func (o *Options) recorder() sysmon.Options {
 	return sysmon.Options{Root: o.Root, Labels: o.labels(), Samplers: o.Samplers, Begin: o.Begin, Interval: o.Interval}
 }
 
-// labels are statexec's: instance, job and role, and the user's.
+// labels returns the labels that statexec sets (instance, job and role), and the user's.
 func (o *Options) labels() map[string]string {
 	labels := map[string]string{"instance": o.instance(), "job": "cnibench", "role": string(o.Pair.role())}
 	for name, value := range o.Labels {
@@ -167,8 +165,8 @@ func (o *Options) labels() map[string]string {
 	return labels
 }
 
-// instance returns what was asked for, or the program's name as far as a label can
-// hold it: files may be named in any encoding.
+// instance returns o.Instance, or else the program's name. A file name may have any
+// encoding, so bytes that a label can't hold are replaced.
 func (o *Options) instance() string {
 	if o.Instance != "" {
 		return o.Instance
@@ -176,7 +174,7 @@ func (o *Options) instance() string {
 	return strings.ToValidUTF8(o.Command[0], "\uFFFD")
 }
 
-// failedCommand returns what the summary says of a command that did not run.
+// failedCommand returns why the command did not run, or "".
 func failedCommand(c *command) string {
 	if c.err == nil {
 		return ""
@@ -184,7 +182,7 @@ func failedCommand(c *command) string {
 	return c.err.Error()
 }
 
-// isRegular says whether the file can be cut.
+// isRegular says whether the file is a regular one, which can be truncated.
 func isRegular(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode().IsRegular()

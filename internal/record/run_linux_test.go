@@ -228,7 +228,7 @@ func TestPair(t *testing.T) {
 	}
 }
 
-// TestStrangers are turned away, and the server goes on waiting.
+// TestStrangers are refused, and the server goes on waiting.
 func TestStrangers(t *testing.T) {
 	address := freeAddress(t)
 	s, c := options(t, "true"), options(t, "true")
@@ -261,7 +261,7 @@ func TestStrangers(t *testing.T) {
 		t.Errorf("client: code %d, error %v", code, err)
 	}
 	wg.Wait()
-	if n := strings.Count(log.String(), "was turned away"); n < 1 {
+	if n := strings.Count(log.String(), "was refused"); n < 1 {
 		t.Errorf("log %s", &log)
 	}
 }

@@ -8,10 +8,9 @@ import (
 	"strconv"
 )
 
-// HideVariable removes a variable from the environment of this process: from
-// what later commands get, and from /proc/PID/environ, which shows the
-// environment that the process was started with to every command of the same
-// user.
+// HideVariable removes a variable from the environment of later commands, and from
+// /proc/PID/environ. That file shows every command of the same user the environment with
+// which the process was started.
 func HideVariable(name string) error {
 	if _, set := os.LookupEnv(name); !set {
 		return nil
@@ -49,7 +48,7 @@ func overwriteVariable(name string) error {
 	return nil
 }
 
-// environStart is the address of the environment: field 50 of /proc/PID/stat.
+// environStart returns the address of the environment: field 50 of /proc/PID/stat.
 func environStart() (int64, error) {
 	stat, err := os.ReadFile("/proc/self/stat")
 	if err != nil {

@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// signals are those sent to this process.
+// signals receives the signals that are sent to this process.
 type signals struct{ c chan os.Signal }
 
 func notify() *signals {
 	s := &signals{make(chan os.Signal, 16)}
-	// A shell makes a background command ignore SIGINT and SIGQUIT. Go's runtime has
-	// replaced the disposition of SIGQUIT, so SIGINT's tells of both.
+	// A shell makes a background command ignore SIGINT and SIGQUIT. Go's runtime replaces
+	// the disposition of SIGQUIT, so that of SIGINT decides for both.
 	if signal.Ignored(os.Interrupt) {
 		signal.Ignore(syscall.SIGQUIT)
 	}
 	for _, end := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
-		if !signal.Ignored(end) { // nohup makes the command ignore it, too
+		if !signal.Ignored(end) { // such as SIGHUP under nohup
 			signal.Notify(s.c, end)
 		}
 	}
@@ -53,7 +53,7 @@ func fromTerminal(sig os.Signal) bool {
 	}
 	tty, err := os.Open("/dev/tty")
 	if err != nil {
-		return false // there is none
+		return false // this process has no terminal
 	}
 	defer tty.Close()
 	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)

@@ -18,7 +18,7 @@ var aliases = []alias{
 	{"file", "f", "SE_FILE", false},
 	{"instance", "i", "SE_INSTANCE", false},
 	{"metrics-start-time", "mst", "SE_METRICS_START_TIME", false},
-	{"delay", "d", "SE_DELAY", false}, // before the two that say one of its sides
+	{"delay", "d", "SE_DELAY", false}, // before the next two, which override one side each
 	{"delay-before-command", "dbc", "SE_DELAY_BEFORE_COMMAND", false},
 	{"delay-after-command", "dac", "SE_DELAY_AFTER_COMMAND", false},
 	{"label", "l", "", false},
@@ -33,8 +33,8 @@ var aliases = []alias{
 // labelVariable begins the variables that are labels: SE_LABEL_env=prod.
 const labelVariable = "SE_LABEL_"
 
-// LongFlags gives statexec's short flags their long names, up to the command:
-// the first argument that is no flag, or what follows "--".
+// LongFlags replaces statexec's short flags by their long names. It stops at the command:
+// the first argument that is no flag, or the argument after "--".
 func LongFlags(args []string, takesValue func(flag string) bool) []string {
 	long := slices.Clone(args)
 	for i := 0; i < len(long); i++ {
@@ -60,8 +60,8 @@ func LongFlags(args []string, takesValue func(flag string) bool) []string {
 	return long
 }
 
-// Environment calls set with the flags that statexec's variables stand for. If two stand
-// for one flag, the later call counts.
+// Environment calls set for the flags that statexec's environment variables set. If two
+// variables set the same flag, the later call counts.
 func Environment(environ []string, set func(flag, value string) error) error {
 	values := map[string]string{}
 	for _, pair := range environ {
@@ -79,8 +79,8 @@ func Environment(environ []string, set func(flag, value string) error) error {
 			continue
 		}
 		if a.isSwitch {
-			// statexec's two switches differ: any text asks for a server, and
-			// only "true" for the other.
+			// As in statexec, any text sets the switch server, but only "true" sets
+			// sync-start-only.
 			if a.flag == "sync-start-only" && value != "true" {
 				continue
 			}
@@ -95,12 +95,12 @@ func Environment(environ []string, set func(flag, value string) error) error {
 
 var notInLabel = regexp.MustCompile(`[^a-zA-Z0-9]`)
 
-// Label takes NAME=VALUE apart; names are made fit for a label as statexec
-// does it: lower case, with an underscore for every other character.
+// Label splits NAME=VALUE. It makes the name valid as statexec does: lower case, with an
+// underscore instead of every character that is no letter or digit.
 func Label(pair string) (name, value string, err error) {
 	name, value, ok := strings.Cut(pair, "=")
 	if !ok || name == "" {
-		return "", "", fmt.Errorf("%q: want NAME=VALUE", pair)
+		return "", "", fmt.Errorf("%q is no label; write NAME=VALUE", pair)
 	}
 	return strings.ToLower(notInLabel.ReplaceAllString(name, "_")), value, nil
 }

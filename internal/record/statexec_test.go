@@ -58,8 +58,8 @@ func TestLabel(t *testing.T) {
 		{"a=b", "a", "b", ""},
 		{"A.b-C=d=e", "a_b_c", "d=e", ""},
 		{"a=", "a", "", ""},
-		{"a", "", "", "want NAME=VALUE"},
-		{"=b", "", "", "want NAME=VALUE"},
+		{"a", "", "", "write NAME=VALUE"},
+		{"=b", "", "", "write NAME=VALUE"},
 	} {
 		name, value, err := Label(tt.pair)
 		if name != tt.name || value != tt.value || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
@@ -73,9 +73,9 @@ func TestGroups(t *testing.T) {
 		{"", "", ""},
 		{"cni=calico.*|felix,load=^iperf3 -c {1,3},x", "cni calico.*|felix;load ^iperf3 -c {1,3},x", ""},
 		{"a=b=c", "a b=c", ""},
-		{"a", "", "want NAME=REGEXP"},
-		{"=a", "", "want NAME=REGEXP"},
-		{"a=b,a=c", "", "group a is there twice"},
+		{"a", "", "write NAME=REGEXP"},
+		{"=a", "", "write NAME=REGEXP"},
+		{"a=b,a=c", "", "group a appears twice"},
 		{"a=(", "", "group a: error parsing regexp"},
 	} {
 		groups, err := Groups(tt.text)

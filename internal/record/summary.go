@@ -31,13 +31,13 @@ type Summary struct {
 	Begin    time.Time         `json:"begin"`           // of the command
 	End      time.Time         `json:"end"`
 	Seconds  float64           `json:"seconds"`
-	// Means by name. What has one value has it under "", the others by what
-	// they differ in: CPU mode, device, zone, process group.
+	// Means by name, then by the label in which values differ: CPU mode, device, zone or
+	// process group. A mean with a single value has the key "".
 	Means     map[string]map[string]float64 `json:"means"`
 	Snapshots int                           `json:"snapshots"`
-	Missing   []string                      `json:"missing,omitempty"` // samplers that this machine has nothing for
-	Faults    []string                      `json:"faults,omitempty"`  // samplers that failed, and a lost pair
-	Notes     []string                      `json:"notes,omitempty"`   // what the means do not hold, and why
+	Missing   []string                      `json:"missing,omitempty"` // samplers whose files this machine lacks
+	Faults    []string                      `json:"faults,omitempty"`  // samplers that failed, and the loss of the other side
+	Notes     []string                      `json:"notes,omitempty"`   // what the means do not contain, and why
 	// CommandCPU is the CPU time of the command and of its descendants that
 	// were waited for (wait4's rusage), by user and system.
 	CommandCPU map[string]float64 `json:"command_cpu_seconds,omitempty"`
@@ -53,7 +53,7 @@ type Cost struct {
 	MaxResidentBytes int64   `json:"max_resident_bytes"`
 }
 
-// ownCost returns the cost until now; zero where the system does not tell.
+// ownCost returns the cost until now, or zero if the system does not provide it.
 func ownCost() Cost {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
@@ -66,15 +66,15 @@ func ownCost() Cost {
 	return c
 }
 
-// mean is one figure of the summary: how it follows from a recorded family.
+// mean says how a figure of the summary is computed from a recorded family.
 type mean struct {
 	name, help string
 	family     string
-	by         string // label that its values differ in; "" sums all series
+	by         string // label in which the values differ; "": all series are summed
 	rate       bool   // a counter's growth per second, else a gauge's mean
 }
 
-// means are what statexec gives, and what tells networks apart.
+// means lists the figures of statexec, and further ones in which networks differ.
 var means = []mean{
 	{"cpu_mean_seconds", "CPU-seconds per second in the mode.", "node_cpu_seconds", "mode", true},
 	{"memory_used_bytes", "Memory in use.", "node_memory_used_bytes", "", false},
@@ -108,16 +108,16 @@ var means = []mean{
 // window is the command's life.
 type window struct{ begin, end time.Time }
 
-// inner returns the first and the last of the snapshots strictly within the window:
-// at its marks the command is not there yet, or no more.
+// inner returns the first and the last of the snapshots strictly within the window. At the
+// window's ends the command does not run yet, or not any more.
 func (w window) inner(times []time.Time) (first, last int, ok bool) {
 	first = sort.Search(len(times), func(i int) bool { return times[i].After(w.begin) })
 	last = sort.Search(len(times), func(i int) bool { return !times[i].Before(w.end) }) - 1
 	return first, last, first < last
 }
 
-// within returns the recording with its inner snapshots only; the first holds from
-// the window's begin and the last to its end.
+// within returns the recording with its inner snapshots only. The values of the first and
+// the last of them are repeated at the window's begin and end.
 func (w window) within(rec *sysmon.Recording) *sysmon.Recording {
 	first, last, ok := w.inner(rec.Times)
 	if !ok {
@@ -137,8 +137,8 @@ func (w window) within(rec *sysmon.Recording) *sysmon.Recording {
 	return cut
 }
 
-// minRateTime is the least life of a command for which rates are given: CPU
-// time counts in ticks of 10 ms.
+// minRateTime is how long a command must run for rates, because the kernel counts CPU time
+// in ticks of 10 ms.
 const minRateTime = 100 * time.Millisecond
 
 func summarize(rec *sysmon.Recorder, o Options, w window, c *command) *Summary {
@@ -151,7 +151,7 @@ func summarize(rec *sysmon.Recorder, o Options, w window, c *command) *Summary {
 		Faults: slices.Concat(all.Faults, c.faults), Notes: c.notes,
 	}
 	if s.Error != "" {
-		return s // it had no life
+		return s // the command did not run
 	}
 	s.CommandCPU = map[string]float64{"user": c.user.Seconds(), "system": c.system.Seconds()}
 	rates := w.end.Sub(w.begin) >= minRateTime
@@ -180,7 +180,7 @@ func summarize(rec *sysmon.Recorder, o Options, w window, c *command) *Summary {
 			if _, done := values[key]; done {
 				continue
 			}
-			if v, err := m.of(part, key, w); err == nil { // else it was not there all the while: a gap, no zero
+			if v, err := m.compute(part, key, w); err == nil { // after an error the mean is missing, not zero
 				values[key] = v
 			}
 		}
@@ -198,7 +198,7 @@ func summarize(rec *sysmon.Recorder, o Options, w window, c *command) *Summary {
 	return s
 }
 
-// noteEnded says what the CPU time of process groups lacks.
+// noteEnded adds notes about processes whose last CPU time the process groups lack.
 func (s *Summary) noteEnded(rec *sysmon.Recorder, w window) {
 	const family = "cnibench_process_group_ended_processes"
 	part := rec.Part(family)
@@ -213,7 +213,7 @@ func (s *Summary) noteEnded(rec *sysmon.Recorder, w window) {
 	}
 }
 
-func (m mean) of(part *sysmon.Recording, key string, w window) (float64, error) {
+func (m mean) compute(part *sysmon.Recording, key string, w window) (float64, error) {
 	var match map[string]string
 	if m.by != "" {
 		match = map[string]string{m.by: key}
@@ -280,7 +280,7 @@ func (s *Summary) families(times []time.Time) []sysmon.Family {
 	return list
 }
 
-// sheet is the file of the JSON summary; a nil one is not wanted.
+// sheet is the file of the JSON summary. A nil sheet stands for no file.
 type sheet struct {
 	file         *os.File
 	fresh, wrote bool
@@ -315,7 +315,7 @@ func (f *sheet) save(s *Summary) error {
 	return nil
 }
 
-// close removes a file that was made for nothing.
+// close closes the file, and removes it if openSheet made it and nothing was written.
 func (f *sheet) close() error {
 	if f == nil {
 		return nil

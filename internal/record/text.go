@@ -35,7 +35,7 @@ func (s *Summary) Text() string {
 			}
 		}
 		if len(modes) == 0 {
-			modes = []string{"less than the tick sees"}
+			modes = []string{"less than one clock tick"}
 		}
 		line("CPU", "%.2f of %.0f busy (%s)", busy, s.Means["cpu_cores"][""], strings.Join(modes, ", "))
 	}
@@ -75,7 +75,8 @@ func (s *Summary) Text() string {
 	return b.String()
 }
 
-// devices are those for which one of the means is not zero.
+// devices returns the devices (or groups, or zones) for which one of the named means is
+// not zero.
 func (s *Summary) devices(names ...string) []string {
 	found := map[string]bool{}
 	for _, name := range names {

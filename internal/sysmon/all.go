@@ -1,7 +1,7 @@
 package sysmon
 
-// Samplers lists what runs record, in the order of a snapshot and of the
-// written file. To add one: its file, and its line here or in All.
+// Samplers lists the samplers of runs, in the order of a snapshot and of the written file.
+// A new sampler needs a file of its own, and a line here or in All.
 func Samplers() []Sampler {
 	return []Sampler{
 		cpu(),
@@ -17,8 +17,7 @@ func Samplers() []Sampler {
 	}
 }
 
-// All lists what can be recorded; ProcessGroups, which must be told the
-// groups, comes on top.
+// All lists all samplers but ProcessGroups, which needs the groups as a parameter.
 func All() []Sampler {
 	return append(Samplers(),
 		disk(),
@@ -28,7 +27,7 @@ func All() []Sampler {
 	)
 }
 
-// OfScope is those of the samplers that a recorder of that scope runs.
+// OfScope returns the samplers that a recorder of that scope runs.
 func OfScope(scope Scope, samplers []Sampler) []Sampler {
 	var list []Sampler
 	for _, s := range samplers {

@@ -5,25 +5,27 @@ import (
 	"math"
 )
 
-// column is the values of one series while they are recorded, without loss:
-// an hour of 1,000 series takes some 6 MB instead of 29 MB. A value is kept
-// as a whole number over a divisor, and of that number the difference to the
-// value before. The divisors are those of what the kernel counts in: ticks of
-// 10 ms, ms, µs, ns. Anything else is kept as its own eight bytes.
+// column holds the values of one series in a compressed form without loss: an hour of
+// 1,000 series takes some 6 MB instead of 29 MB. A value is stored as a whole number by
+// which a divisor must be divided, and of that number the difference to the previous one.
+// The divisors suit the units in which the kernel counts: ticks of 10 ms, ms, µs, ns. Other
+// values are stored as their eight bytes.
 type column struct {
 	labels  map[string]string
-	missing Value // what stands for a snapshot without a value
-	length  int   // values in it
+	missing Value // value of a snapshot in which the series was missing
+	length  int   // number of values
 	divisor int   // index of divisors
 	last    int64
 	bytes   []byte
 }
 
-// divisors grow, and all before 10⁶ divide it: what fitted one fits the later
-// ones too, but for what gets too large, which is then kept as it is.
+// divisors are in ascending order, and each divides the next. So a value that fits a
+// divisor also fits the later ones, unless its whole number gets too large; then the value
+// is stored as its eight bytes.
 var divisors = [...]float64{1, 100, 1e3, 1e6, 1e9}
 
-// What a value in bytes begins with; a difference d is zigzag(d)+firstDelta.
+// An encoded value begins with one of these numbers, or is zigzag(d)+firstDelta for a
+// difference d.
 const (
 	absentValue = iota
 	rawValue    // eight bytes follow
@@ -62,17 +64,17 @@ func scaled(v Value, divisor float64) (n int64, fits bool) {
 	return int64(f), f/divisor == float64(v)
 }
 
-// rescale encodes the column anew with a finer divisor; a column has few.
+// rescale encodes the column again with a larger divisor.
 func (c *column) rescale(divisor int) {
 	finer := column{labels: c.labels, missing: c.missing, divisor: divisor, bytes: make([]byte, 0, cap(c.bytes))}
-	for _, v := range c.values(c.length - 1) { // the last is yet to be added
+	for _, v := range c.values(c.length - 1) { // without the value that append is adding
 		finer.append(v)
 	}
 	finer.length++
 	*c = finer
 }
 
-// values returns the column, with absent values up to n.
+// values returns n values of the column; those after its end are absent.
 func (c *column) values(n int) []Value {
 	values := make([]Value, 0, n)
 	var last int64

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// conntrack returns how full the table of tracked connections is. The entries are
-// those of the recorder's own network namespace, the limit is the machine's.
+// conntrack samples the number of tracked connections in the recorder's own network
+// namespace, and their limit, which is the machine's.
 func conntrack() Sampler {
 	files := []struct{ file, metric string }{
 		{"sys/net/netfilter/nf_conntrack_count", "node_nf_conntrack_entries"},

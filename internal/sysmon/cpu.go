@@ -10,9 +10,9 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// cpuModes are the columns of a cpu line of /proc/stat, oldest first; older
-// kernels have fewer. Two more columns, guest and guest_nice, are left out:
-// the kernel counts them in user and nice too.
+// cpuModes are the columns of a cpu line of /proc/stat; older kernels have fewer. Two
+// further columns, guest and guest_nice, are left out, because the kernel also counts them
+// in user and nice.
 var cpuModes = []string{"user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"}
 
 func cpu() Sampler {
@@ -78,7 +78,7 @@ func addCPU(out *frame, cpu, columns string) error {
 	return nil
 }
 
-// addFirst adds the first number of a line: the sum, where parts follow.
+// addFirst adds the first number of a line. In the line intr it is the sum of the others.
 func addFirst(out *frame, metric, columns string) error {
 	for column := range strings.FieldsSeq(columns) {
 		n, err := strconv.ParseUint(column, 10, 64)

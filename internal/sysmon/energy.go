@@ -8,12 +8,12 @@ import (
 
 const powercapFolder = "class/powercap"
 
-// energy returns what the CPU's own counters (RAPL) say that it used. Only root may
-// read them on most machines, and virtual machines have none.
+// energy samples the energy that the CPU used by its own counters (RAPL). On most machines
+// only root may read the counters; virtual machines have none.
 func energy() Sampler {
 	const metric = "node_rapl_joules"
-	var zones []*energyZone // of the first snapshot
-	var none error          // or why there are none
+	var zones []*energyZone // found by the first snapshot
+	var findErr error       // why the first snapshot found none
 	return Sampler{
 		Name:     "energy",
 		Scope:    ScopeNode,
@@ -22,11 +22,11 @@ func energy() Sampler {
 			{metric, "counter", "joules", "Energy that the zone used since the recording began: package-0, package-0/core, … (powercap's energy_uj; its wrapping is taken out).", []string{"zone"}},
 		},
 		sample: func(root Root, out *frame) error {
-			if zones == nil && none == nil {
-				zones, none = energyZones(root.Sys, out)
+			if zones == nil && findErr == nil {
+				zones, findErr = energyZones(root.Sys, out)
 			}
-			if none != nil {
-				return none
+			if findErr != nil {
+				return findErr
 			}
 			for _, z := range zones {
 				now, err := numberIn(root.Sys, z.folder+"/energy_uj", out)
@@ -57,8 +57,8 @@ func (z *energyZone) used(now uint64) uint64 {
 	return z.sum
 }
 
-// energyZones finds the zones of RAPL: intel-rapl:0 is a package (AMD's are
-// called so too), intel-rapl:0:1 a part of it.
+// energyZones finds the zones of RAPL. intel-rapl:0 is a package, also on CPUs of AMD, and
+// intel-rapl:0:1 a part of that package.
 func energyZones(sys fs.FS, out *frame) ([]*energyZone, error) {
 	entries, err := fs.ReadDir(sys, powercapFolder)
 	if err != nil {

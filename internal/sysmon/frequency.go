@@ -9,12 +9,12 @@ import (
 
 const cpuFolder = "devices/system/cpu"
 
-// frequency returns what the CPUs' drivers say of their clocks. Virtual machines
-// mostly have none.
+// frequency samples the CPUs' clock frequencies as their drivers report them. Most virtual
+// machines have no such driver.
 func frequency() Sampler {
 	const metric = "node_cpu_scaling_frequency_hertz"
-	var cpus []string // of the first snapshot
-	var none error    // or why there are none
+	var cpus []string // found by the first snapshot
+	var findErr error // why the first snapshot found none
 	return Sampler{
 		Name:     "frequency",
 		Scope:    ScopeNode,
@@ -23,14 +23,14 @@ func frequency() Sampler {
 			{metric, "gauge", "hertz", "Frequency of the CPU as its driver reports it (cpufreq/scaling_cur_freq).", []string{"cpu"}},
 		},
 		sample: func(root Root, out *frame) error {
-			if cpus == nil && none == nil {
-				cpus, none = cpusWithFrequency(root.Sys)
+			if cpus == nil && findErr == nil {
+				cpus, findErr = cpusWithFrequency(root.Sys)
 			}
-			if none != nil {
-				return none
+			if findErr != nil {
+				return findErr
 			}
 			for _, cpu := range cpus {
-				// A CPU that was taken offline has none for a while.
+				// A CPU that is offline has no frequency, which is no error.
 				_ = readFile(root.Sys, cpuFolder+"/cpu"+cpu+"/cpufreq/scaling_cur_freq", func(r io.Reader, out *frame) error {
 					return parseNumber(r, metric, 1e3, out, cpu)
 				}, out)

@@ -37,9 +37,9 @@ func interrupts() Sampler {
 	}
 }
 
-// interruptName returns the device's name for an interrupt with a number: what
-// comes after its controller, its pin and how it is triggered. Others have a
-// name of their own.
+// interruptName returns the device's name for a numbered interrupt: the part of the
+// description after the controller, the pin and the kind of trigger. An interrupt without
+// a number has a name of its own.
 func interruptName(name, description string) string {
 	if _, err := strconv.ParseUint(name, 10, 32); err != nil {
 		return name
@@ -60,8 +60,8 @@ func interruptName(name, description string) string {
 
 // parsePerCPU reads /proc/softirqs and /proc/interrupts: a line that names the
 // CPUs, then lines of a name, a counter for each CPU and a description.
-// Counters that are zero are left out; those of one kind are summed. Lines
-// with fewer counters than CPUs (ERR, MIS) are of no CPU and are passed over.
+// Counters that are zero are left out; counters of one kind are summed. Lines with fewer
+// counters than CPUs (ERR, MIS) belong to no CPU and are skipped.
 func parsePerCPU(r io.Reader, metric string, kindOf func(name, description string) string, out *frame) error {
 	all, err := out.text(r)
 	if err != nil {
@@ -112,8 +112,8 @@ func parsePerCPU(r io.Reader, metric string, kindOf func(name, description strin
 	return nil
 }
 
-// merge adds the rows from begin on to those from first on that have the same
-// key: devices of one name are one kind.
+// merge sums rows with the same key, because devices with the same name are one kind. It
+// adds the rows from index begin on to those from index first on.
 func (f *frame) merge(first, begin int) {
 	added := f.rows[begin:]
 	f.rows = f.rows[:begin]

@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// keepingFS is a folder of /proc or /sys whose files stay open between
-// snapshots: the kernel writes them anew for every read from their beginning,
-// and opening them costs more than most reads. Files of other processes are
-// not kept. They are closed when nothing refers to the folder any more.
+// keepingFS is /proc or /sys with files that stay open between snapshots, because opening
+// a file costs more than most reads. The kernel generates the content for every read from
+// the beginning. Files of processes (/proc/PID) do not stay open. The garbage collector
+// closes the files of a keepingFS that is no longer used.
 type keepingFS struct {
 	fs.FS
 	mu   sync.Mutex
@@ -34,22 +34,22 @@ func (k *keepingFS) Open(name string) (fs.File, error) {
 	if err != nil || name[0] >= '0' && name[0] <= '9' && strings.Contains(name, "/") {
 		return file, err
 	}
-	of, ok := file.(*os.File)
+	opened, ok := file.(*os.File)
 	if !ok {
 		return file, nil
 	}
-	if info, err := of.Stat(); err != nil || !info.Mode().IsRegular() {
+	if info, err := opened.Stat(); err != nil || !info.Mode().IsRegular() {
 		return file, err
 	}
-	k.open[name] = of
-	return &keptFile{folder: k, name: name, file: of}, nil
+	k.open[name] = opened
+	return &keptFile{folder: k, name: name, file: opened}, nil
 }
 
 // ReadDir implements fs.ReadDirFS.
 func (k *keepingFS) ReadDir(name string) ([]fs.DirEntry, error) { return fs.ReadDir(k.FS, name) }
 
-// reopen opens a file anew whose kept descriptor fails: its device (a CPU that
-// was offline) went and came back.
+// reopen opens a file again whose open descriptor fails, because its device went away and
+// came back: a CPU that was offline.
 func (k *keepingFS) reopen(name string, stale *os.File) (*os.File, error) {
 	k.mu.Lock()
 	if k.open[name] == stale {
@@ -68,13 +68,13 @@ func (k *keepingFS) reopen(name string, stale *os.File) (*os.File, error) {
 	return kept.file, nil
 }
 
-// keptFile reads a kept file from its beginning, whoever else reads it.
+// keptFile reads an open file from its beginning, independently of other readers.
 type keptFile struct {
 	folder *keepingFS
 	name   string
 	file   *os.File
-	at     int64
-	end    error // once the file has ended
+	offset int64
+	end    error // set when the file has ended
 }
 
 func (f *keptFile) Stat() (fs.FileInfo, error) { return f.file.Stat() }
@@ -83,14 +83,14 @@ func (f *keptFile) Read(p []byte) (int, error) {
 	if f.end != nil {
 		return 0, f.end
 	}
-	n, err := f.file.ReadAt(p, f.at)
-	if n == 0 && f.at == 0 && err != nil && err != io.EOF {
+	n, err := f.file.ReadAt(p, f.offset)
+	if n == 0 && f.offset == 0 && err != nil && err != io.EOF {
 		if file, openErr := f.folder.reopen(f.name, f.file); openErr == nil {
 			f.file = file
 			n, err = f.file.ReadAt(p, 0)
 		}
 	}
-	f.at += int64(n)
+	f.offset += int64(n)
 	f.end = err
 	if n > 0 {
 		err = nil

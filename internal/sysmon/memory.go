@@ -23,8 +23,8 @@ func memory() Sampler {
 	return s
 }
 
-// parseMeminfo reads /proc/meminfo. Memory used is absent on a kernel that
-// lacks one of its terms.
+// parseMeminfo reads /proc/meminfo. node_memory_used_bytes is absent on a kernel that lacks
+// one of its terms.
 func parseMeminfo(r io.Reader, out *frame) error {
 	all, err := out.text(r)
 	if err != nil {

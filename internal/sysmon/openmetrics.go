@@ -15,9 +15,9 @@ import (
 	"unicode/utf8"
 )
 
-// infoFamily is an info metric that comes first in a file: its labels are a
-// recording's constant ones and its points the recording's times, so that a
-// reader gets the very recordings back.
+// infoFamily is an info metric at the begin of a file. Its labels are a recording's
+// Labels, and its points are the recording's Times. With them a reader can restore the
+// recordings exactly.
 const (
 	infoFamily = "cnibench_recording"
 	infoSample = infoFamily + "_info"
@@ -27,11 +27,11 @@ const (
 // WriteOpenMetrics writes the recordings as one OpenMetrics 1.0 text: each
 // family once with all its series, each series with all its points in order
 // of time, absent values left out. The recordings must have the same label
-// names and differ in their values; what would not be valid OpenMetrics is an
-// error before anything is written.
+// names and differ in the labels' values. If the text would not be valid OpenMetrics,
+// WriteOpenMetrics returns an error before it writes anything.
 func WriteOpenMetrics(w io.Writer, recs ...*Recording) error {
-	if err := check(recs); err != nil {
-		return fmt.Errorf("OpenMetrics: %w", err)
+	if err := Check(recs...); err != nil {
+		return err
 	}
 	b := bufio.NewWriterSize(w, 64<<10)
 	if len(recs) > 0 {
@@ -87,7 +87,7 @@ func writePoint(b *bufio.Writer, head string, v float64, t time.Time) {
 	b.Write(line)
 }
 
-// sampleName returns the name that the family's samples carry.
+// sampleName returns the name of the family's samples.
 func sampleName(f *Family) string {
 	if f.Type == "counter" {
 		return f.Name + "_total"
@@ -95,7 +95,8 @@ func sampleName(f *Family) string {
 	return f.Name
 }
 
-// familiesOf is every family that has a value, once, in order of appearance.
+// familiesOf returns the families that have a value, each once, in the order in which
+// they appear.
 func familiesOf(recs []*Recording) []*Family {
 	var families []*Family
 	seen := make(map[string]bool)
@@ -122,7 +123,7 @@ func hasValue(f *Family) bool {
 	return false
 }
 
-// Check says what keeps the recordings from being written by WriteOpenMetrics.
+// Check returns the error with which WriteOpenMetrics would refuse the recordings, or nil.
 func Check(recs ...*Recording) error {
 	if err := check(recs); err != nil {
 		return fmt.Errorf("OpenMetrics: %w", err)
@@ -130,7 +131,7 @@ func Check(recs ...*Recording) error {
 	return nil
 }
 
-// check says what keeps the recordings from being written and read back.
+// check returns the reason why the recordings can't be written and read back, or nil.
 func check(recs []*Recording) error {
 	sets := make(map[string]bool)
 	owners := map[string]*Family{infoSample: {Name: infoFamily, Type: "info"}}
@@ -206,7 +207,7 @@ func checkFamily(f *Family, r *Recording) error {
 	for _, s := range f.Series {
 		set := inBraces(s.Labels)
 		if sets[set] {
-			return fmt.Errorf("%s%s: the series is there twice", f.Name, set)
+			return fmt.Errorf("%s%s: a recording holds the series twice", f.Name, set)
 		}
 		sets[set] = true
 		if err := checkLabelSet(s.Labels); err != nil {
@@ -214,7 +215,7 @@ func checkFamily(f *Family, r *Recording) error {
 		}
 		for name := range s.Labels {
 			if _, clash := r.Labels[name]; clash {
-				return fmt.Errorf("%s: label %q is of the recording and of the series", f.Name, name)
+				return fmt.Errorf("%s: recording and series both have a label %q", f.Name, name)
 			}
 		}
 		if len(s.Values) != len(r.Times) {

@@ -16,14 +16,14 @@ import (
 // maxCells bounds what a file can make a reader allocate: series × times.
 const maxCells = 1 << 25
 
-// ReadOpenMetrics reads what WriteOpenMetrics wrote, and other OpenMetrics
-// texts of counters and gauges in which every sample has a timestamp: those
-// are one recording without labels. An error names the line; a text without
-// its # EOF was cut off and is an error (io.ErrUnexpectedEOF).
+// ReadOpenMetrics reads a text of WriteOpenMetrics. It also reads other OpenMetrics texts
+// of counters and gauges if every sample has a timestamp, and returns them as one recording
+// without labels. An error contains the line's number. A text without # EOF was cut off and
+// gives io.ErrUnexpectedEOF.
 func ReadOpenMetrics(r io.Reader) ([]*Recording, error) { return ReadOpenMetricsUpTo(r, maxCells) }
 
-// ReadOpenMetricsUpTo is ReadOpenMetrics for at most that many values, series × times,
-// absent ones too.
+// ReadOpenMetricsUpTo is ReadOpenMetrics for at most that many values (series × times);
+// absent values count.
 func ReadOpenMetricsUpTo(r io.Reader, cells int) ([]*Recording, error) {
 	b, err := io.ReadAll(r)
 	if err != nil {
@@ -63,9 +63,9 @@ func ReadOpenMetricsUpTo(r io.Reader, cells int) ([]*Recording, error) {
 }
 
 type omReader struct {
-	seen   map[string]bool // families, by name
-	now    Family          // whose lines are being read; without series
-	points bool            // it had samples already
+	seen   map[string]bool // names of families so far
+	family Family          // the family whose lines are being read, without series
+	points bool            // the family has had samples
 	info   bool            // the text began with the info family
 	names  []string        // of the recordings' labels, from the info family
 	recs   []*omRecording
@@ -103,23 +103,23 @@ func (p *omReader) descriptor(line string) error {
 	if len(parts) == 4 {
 		value = parts[3]
 	}
-	if name != p.now.Name || p.points {
+	if name != p.family.Name || p.points {
 		if p.seen[name] {
-			return fmt.Errorf("family %s again: its lines must be together, descriptions first", name)
+			return fmt.Errorf("family %s appears a second time: its lines must be together, descriptions first", name)
 		}
 		p.seen[name] = true
-		p.now, p.points = Family{Name: name}, false
+		p.family, p.points = Family{Name: name}, false
 	}
 	switch {
-	case parts[1] == "TYPE" && p.now.Type == "":
+	case parts[1] == "TYPE" && p.family.Type == "":
 		if value != "counter" && value != "gauge" && (value != "info" || name != infoFamily) {
 			return fmt.Errorf("%s: type %q; only counters and gauges are read", name, value)
 		}
-		p.now.Type = value
-	case parts[1] == "UNIT" && p.now.Unit == "":
-		p.now.Unit = value
-	case parts[1] == "HELP" && p.now.Help == "":
-		p.now.Help = unescape(value)
+		p.family.Type = value
+	case parts[1] == "UNIT" && p.family.Unit == "":
+		p.family.Unit = value
+	case parts[1] == "HELP" && p.family.Help == "":
+		p.family.Help = unescape(value)
 	default:
 		return fmt.Errorf("%s: %s unknown or given twice", name, parts[1])
 	}
@@ -154,12 +154,12 @@ func (p *omReader) sample(line string) error {
 	}
 	p.points = true
 	switch {
-	case p.now.Type == "info" && name == infoSample:
+	case p.family.Type == "info" && name == infoSample:
 		return p.infoPoint(labels, value, nanos)
-	case (p.now.Type == "counter" || p.now.Type == "gauge") && name == sampleName(&p.now):
+	case (p.family.Type == "counter" || p.family.Type == "gauge") && name == sampleName(&p.family):
 		return p.point(labels, omPoint{nanos, Value(value)})
 	}
-	return fmt.Errorf("%s: not a sample of the family %q of type %q above it", name, p.now.Name, p.now.Type)
+	return fmt.Errorf("%s: not a sample of the family %q of type %q above it", name, p.family.Name, p.family.Type)
 }
 
 func (p *omReader) infoPoint(labels map[string]string, value float64, nanos int64) error {
@@ -179,7 +179,7 @@ func (p *omReader) infoPoint(labels map[string]string, value float64, nanos int6
 		rec = &omRecording{labels: labels}
 		p.recs = append(p.recs, rec)
 	} else if rec != p.recs[len(p.recs)-1] {
-		return fmt.Errorf("%s%s again: its points must be together", infoSample, inBraces(labels))
+		return fmt.Errorf("%s%s appears a second time: its points must be together", infoSample, inBraces(labels))
 	}
 	if n := len(rec.times); n > 0 && nanos <= rec.times[n-1] {
 		return fmt.Errorf("%s: timestamps must grow", infoSample)
@@ -188,10 +188,10 @@ func (p *omReader) infoPoint(labels map[string]string, value float64, nanos int6
 	return nil
 }
 
-// recording returns the one whose labels are all among these, or nil.
+// recording returns the recording whose labels are all contained in labels, or nil.
 func (p *omReader) recording(labels map[string]string) *omRecording {
 	for i := len(p.recs) - 1; i >= 0; i-- {
-		if holds(labels, p.recs[i].labels) {
+		if contains(labels, p.recs[i].labels) {
 			return p.recs[i]
 		}
 	}
@@ -204,19 +204,19 @@ func (p *omReader) point(labels map[string]string, pt omPoint) error {
 	}
 	for _, name := range p.names {
 		if _, ok := labels[name]; !ok {
-			return fmt.Errorf("%s: without the label %s of the recordings", p.now.Name, name)
+			return fmt.Errorf("%s: the label %s, which all recordings have, is missing", p.family.Name, name)
 		}
 	}
 	rec := p.recording(labels)
 	if rec == nil {
-		return fmt.Errorf("%s%s is of no recording that %s named", p.now.Name, inBraces(labels), infoFamily)
+		return fmt.Errorf("%s%s belongs to no recording of %s", p.family.Name, inBraces(labels), infoFamily)
 	}
 	maps.DeleteFunc(labels, func(name, _ string) bool { return slices.Contains(p.names, name) })
 	var f *omFamily
-	if n := len(rec.families); n > 0 && rec.families[n-1].Name == p.now.Name {
+	if n := len(rec.families); n > 0 && rec.families[n-1].Name == p.family.Name {
 		f = rec.families[n-1]
 	} else {
-		f = &omFamily{Family: p.now, series: make(map[string]*omSeries)}
+		f = &omFamily{Family: p.family, series: make(map[string]*omSeries)}
 		rec.families = append(rec.families, f)
 	}
 	set := inBraces(labels)
@@ -227,7 +227,7 @@ func (p *omReader) point(labels map[string]string, pt omPoint) error {
 		f.order = append(f.order, s)
 	}
 	if n := len(s.points); n > 0 && pt.nanos <= s.points[n-1].nanos {
-		return fmt.Errorf("%s%s: timestamps must grow", p.now.Name, set)
+		return fmt.Errorf("%s%s: timestamps must grow", p.family.Name, set)
 	}
 	s.points = append(s.points, pt)
 	return nil
@@ -267,7 +267,7 @@ func (p *omReader) recordings(left int) ([]*Recording, error) {
 	return recs, check(recs)
 }
 
-// allTimes is every time of every series, sorted.
+// allTimes returns the times of all series, sorted, each once.
 func (r *omRecording) allTimes() []int64 {
 	var times []int64
 	for _, f := range r.families {
@@ -281,7 +281,8 @@ func (r *omRecording) allTimes() []int64 {
 	return slices.Compact(times)
 }
 
-// spread aligns the points with times; both grow.
+// spread returns a value for each of the times; both points and times are in ascending
+// order.
 func (s *omSeries) spread(times []int64) ([]Value, error) {
 	values := make([]Value, len(times))
 	points := s.points
@@ -293,7 +294,7 @@ func (s *omSeries) spread(times []int64) ([]Value, error) {
 		}
 	}
 	if len(points) > 0 {
-		return nil, fmt.Errorf("a point at %d ns is at no snapshot", points[0].nanos)
+		return nil, fmt.Errorf("there is no snapshot at the time of a point, %d ns", points[0].nanos)
 	}
 	return values, nil
 }
@@ -332,8 +333,7 @@ func readLabels(s string, labels map[string]string) (rest string, err error) {
 	}
 }
 
-// unescape takes back what escape did; a backslash before any other character
-// stands for itself.
+// unescape reverses escape. A backslash before any other character stands for itself.
 func unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return strings.Clone(s)
@@ -355,8 +355,8 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// parseTimestamp is Unix seconds as nanoseconds; decimal digits are taken
-// exactly, which a float64 would not.
+// parseTimestamp reads Unix seconds and returns nanoseconds. Decimal digits are read
+// exactly; a float64 could not hold them.
 func parseTimestamp(s string) (nanos int64, err error) {
 	whole, fraction, _ := strings.Cut(s, ".")
 	seconds, err := strconv.ParseUint(whole, 10, 63)

@@ -7,17 +7,16 @@ import (
 	"iter"
 )
 
-// StreamOpenMetrics writes one recording as WriteOpenMetrics does, but takes
-// its families one after the other, so that a long recording need not be in
-// memory. head gives the labels and the times. After the snapshots' times and
-// after every family all that was written has gone to w and part is called: a
-// text that is cut there is whole but for its last line, which EndOpenMetrics
-// is.
+// StreamOpenMetrics writes one recording as WriteOpenMetrics does, but takes its families
+// one after the other, so that a long recording need not be in memory. Labels and times
+// are those of head. After the times, and after every family, it flushes the text to w
+// and calls part. A text that ends at such a place lacks only its last line,
+// EndOpenMetrics.
 func StreamOpenMetrics(w io.Writer, head *Recording, families iter.Seq[Family], part func() error) error {
 	bare := *head
 	bare.Families = nil
-	if err := check([]*Recording{&bare}); err != nil {
-		return fmt.Errorf("OpenMetrics: %w", err)
+	if err := Check(&bare); err != nil {
+		return err
 	}
 	b := bufio.NewWriterSize(w, 64<<10)
 	flush := func() error {
@@ -33,8 +32,8 @@ func StreamOpenMetrics(w io.Writer, head *Recording, families iter.Seq[Family], 
 	seen := make(map[string]bool)
 	for f := range families {
 		bare.Families = []Family{f}
-		if err := check([]*Recording{&bare}); err != nil {
-			return fmt.Errorf("OpenMetrics: %w", err)
+		if err := Check(&bare); err != nil {
+			return err
 		}
 		if seen[f.Name] {
 			return fmt.Errorf("OpenMetrics: %s: a recording holds the family twice", f.Name)
@@ -52,7 +51,7 @@ func StreamOpenMetrics(w io.Writer, head *Recording, families iter.Seq[Family], 
 	return b.Flush()
 }
 
-// EndOpenMetrics is the last line of a whole text.
+// EndOpenMetrics is the last line of a complete text.
 const EndOpenMetrics = "# EOF\n"
 
 func writeTimes(b *bufio.Writer, recs ...*Recording) {

@@ -178,7 +178,7 @@ func TestWriteErrors(t *testing.T) {
 		{"label of both", func(r []*Recording) []*Recording {
 			r[0].Families[0].Series[0].Labels["node"] = "x"
 			return r
-		}, "of the recording and of the series"},
+		}, "recording and series both have a label"},
 		{"bad label name", func(r []*Recording) []*Recording { r[0].Families[0].Series[0].Labels["0"] = "x"; return r }, "no label name"},
 		{"bad label value", func(r []*Recording) []*Recording { r[0].Families[0].Series[0].Labels["cpu"] = "\xff"; return r }, "not UTF-8"},
 		{"bad metric name", func(r []*Recording) []*Recording { r[0].Families[0].Name = "a b"; return r }, "no metric name"},
@@ -195,7 +195,7 @@ func TestWriteErrors(t *testing.T) {
 		{"series twice", func(r []*Recording) []*Recording {
 			r[0].Families[1].Series[1] = r[0].Families[1].Series[0]
 			return r
-		}, "the series is there twice"},
+		}, "holds the series twice"},
 		{"values missing", func(r []*Recording) []*Recording { r[0].Times = r[0].Times[:2]; return r }, "3 values for 2 snapshots"},
 		{"no snapshot", func(r []*Recording) []*Recording { r[0].Times = nil; return r }, "no snapshot"},
 		{"times fall", func(r []*Recording) []*Recording { r[0].Times[2] = r[0].Times[1]; return r }, "does not come after"},
@@ -255,7 +255,7 @@ func TestReadErrors(t *testing.T) {
 		{"no type", "# HELP a b\na 1 1\n# EOF\n", `of type ""`},
 		{"of another family", head + "b 1 1\n# EOF\n", "not a sample of the family"},
 		{"counter without _total", "# TYPE a counter\na 1 1\n# EOF\n", "not a sample of the family"},
-		{"family again", head + "a 1 1\n" + head + "# EOF\n", "family a again"},
+		{"family again", head + "a 1 1\n" + head + "# EOF\n", "family a appears a second time"},
 		{"type twice", head + head + "# EOF\n", "TYPE unknown or given twice"},
 		{"value", head + "a x 1\n# EOF\n", `value "x"`},
 		{"infinite", head + "a +Inf 1\n# EOF\n", `value "+Inf"`},
@@ -273,9 +273,9 @@ func TestReadErrors(t *testing.T) {
 		{"info of 2", info + "cnibench_recording_info 2 1\n# EOF\n", "want 1"},
 		{"info of other names", info + "cnibench_recording_info{a=\"b\"} 1 1\ncnibench_recording_info{b=\"b\"} 1 1\n# EOF\n", "label names differ"},
 		{"info apart", info + "cnibench_recording_info{a=\"b\"} 1 1\ncnibench_recording_info{a=\"c\"} 1 1\ncnibench_recording_info{a=\"b\"} 1 2\n# EOF\n", "must be together"},
-		{"of no recording", info + "cnibench_recording_info{n=\"b\"} 1 1\n" + head + "a{n=\"c\"} 1 1\n# EOF\n", "is of no recording"},
-		{"without the label", info + "cnibench_recording_info{n=\"b\"} 1 1\n" + head + "a 1 1\n# EOF\n", "without the label n"},
-		{"at no snapshot", info + "cnibench_recording_info 1 1\n" + head + "a 1 2\n# EOF\n", "at no snapshot"},
+		{"of no recording", info + "cnibench_recording_info{n=\"b\"} 1 1\n" + head + "a{n=\"c\"} 1 1\n# EOF\n", "belongs to no recording"},
+		{"without the label", info + "cnibench_recording_info{n=\"b\"} 1 1\n" + head + "a 1 1\n# EOF\n", "the label n, which all recordings have, is missing"},
+		{"at no snapshot", info + "cnibench_recording_info 1 1\n" + head + "a 1 2\n# EOF\n", "no snapshot at the time of a point"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := ReadOpenMetrics(strings.NewReader(tt.text))

@@ -15,26 +15,25 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// Group is processes whose CPU time is counted together: a CNI's daemons, the
-// load. A process belongs to the first group that matches its name (comm) or
-// its command line.
+// Group is a set of processes whose CPU time is counted together, for example a CNI's
+// daemons. A process belongs to the first group whose expression matches its name (comm)
+// or its command line.
 type Group struct {
 	Name  string
 	Match *regexp.Regexp
 }
 
-// settled is the snapshots after which a process that is in no group is not
-// looked at again: by then it has become the program that it was started for.
-// What ran before the recording is settled from the start.
+// settled is the number of snapshots after which a process in no group is not read again:
+// by then it has executed its final program. A process that ran before the recording is
+// settled from the start.
 const settled = 3
 
-// ProcessGroups returns the CPU time of groups of processes. It costs one file
-// for each process in a group, not for each process, and a listing of /proc
-// when some process has started. The
-// recorder itself and those that started it are in no group: their command
-// lines name what they record.
+// ProcessGroups samples the CPU time and memory of groups of processes. A snapshot reads
+// one file for each process in a group, and lists /proc only if a process has started. The
+// recorder and its ancestors belong to no group, because their command lines contain the
+// command that they record.
 func ProcessGroups(groups []Group) Sampler {
-	p := &processes{groups: groups, of: make(map[string]*process), ended: make([]processSum, len(groups))}
+	p := &processes{groups: groups, byPID: make(map[string]*process), ended: make([]processSum, len(groups))}
 	label := []string{"group"}
 	return Sampler{
 		Name:  "processes",
@@ -50,23 +49,23 @@ func ProcessGroups(groups []Group) Sampler {
 }
 
 type processes struct {
-	groups []Group
-	of     map[string]*process // by PID
-	ended  []processSum        // by group
-	round  int
-	newest string   // PID when /proc was last listed
-	young  bool     // some process is not settled
-	self   []string // the recorder's PID and its ancestors'
+	groups    []Group
+	byPID     map[string]*process
+	ended     []processSum // by group
+	round     int          // number of the snapshot
+	newest    string       // newest PID when /proc was last listed
+	unsettled bool         // some process is not settled
+	self      []string     // PIDs of the recorder and its ancestors
 }
 
 type process struct {
 	processStat
 	group int // -1: none
-	seen  int // snapshots
-	round int // of the last one
+	seen  int // number of snapshots with this process
+	round int // the last snapshot with this process
 }
 
-// processSum is in ticks of the kernel, and in pages.
+// processSum holds ticks of the kernel (user, system) and pages (resident).
 type processSum struct {
 	user, system, resident uint64
 	count                  int
@@ -81,33 +80,33 @@ func (p *processes) sample(root Root, out *frame) error {
 	if err != nil {
 		return err
 	}
-	if newest != p.newest || p.young {
+	if newest != p.newest || p.unsettled {
 		entries, err := fs.ReadDir(root.Proc, ".")
 		if err != nil {
 			return err
 		}
-		p.newest, p.young = newest, false
+		p.newest, p.unsettled = newest, false
 		for _, e := range entries {
 			if pid := e.Name(); pid[0] >= '1' && pid[0] <= '9' && isDigits(pid) && !slices.Contains(p.self, pid) {
-				p.look(root.Proc, pid, out)
+				p.update(root.Proc, pid, out)
 			}
 		}
-	} else {
-		for pid := range p.of { // nobody has come
-			p.look(root.Proc, pid, out)
+	} else { // no process has started
+		for pid := range p.byPID {
+			p.update(root.Proc, pid, out)
 		}
 	}
-	for pid, known := range p.of {
+	for pid, known := range p.byPID {
 		if known.round != p.round {
-			p.retire(known)
-			delete(p.of, pid)
+			p.addEnded(known)
+			delete(p.byPID, pid)
 		}
 	}
 	live := slices.Clone(p.ended)
 	for i := range live {
 		live[i].count = 0
 	}
-	for _, known := range p.of {
+	for _, known := range p.byPID {
 		if known.group >= 0 {
 			sum := &live[known.group]
 			sum.user += known.user
@@ -127,10 +126,9 @@ func (p *processes) sample(root Root, out *frame) error {
 	return nil
 }
 
-// look brings what is known of the process up to date. A process that cannot be
-// read has ended.
-func (p *processes) look(proc fs.FS, pid string, out *frame) {
-	known := p.of[pid]
+// update reads a process for this snapshot. A process that cannot be read has ended.
+func (p *processes) update(proc fs.FS, pid string, out *frame) {
+	known := p.byPID[pid]
 	if known != nil && known.group < 0 && known.seen >= settled {
 		known.round = p.round
 		return
@@ -140,12 +138,12 @@ func (p *processes) look(proc fs.FS, pid string, out *frame) {
 		return
 	}
 	if known != nil && known.started != stat.started { // another process has its PID now
-		p.retire(known)
+		p.addEnded(known)
 		known = nil
 	}
 	if known == nil {
 		known = &process{group: -1}
-		p.of[pid] = known
+		p.byPID[pid] = known
 	}
 	if known.group < 0 {
 		known.group = p.groupOf(proc, pid, stat.name)
@@ -155,11 +153,11 @@ func (p *processes) look(proc fs.FS, pid string, out *frame) {
 	if p.round == 1 {
 		known.seen = settled
 	}
-	p.young = p.young || known.group < 0 && known.seen < settled
+	p.unsettled = p.unsettled || known.group < 0 && known.seen < settled
 	known.round = p.round
 }
 
-// newestPID is the last PID that the kernel gave away.
+// newestPID returns the PID of the process that started last (the last field of loadavg).
 func newestPID(proc fs.FS, out *frame) (string, error) {
 	file, err := proc.Open("loadavg")
 	if err != nil {
@@ -171,8 +169,8 @@ func newestPID(proc fs.FS, out *frame) (string, error) {
 	return all[strings.LastIndexByte(all, ' ')+1:], err
 }
 
-// retire keeps what a process that ended has used.
-func (p *processes) retire(ended *process) {
+// addEnded adds the CPU time of a process that ended to the sum of its group.
+func (p *processes) addEnded(ended *process) {
 	if ended.group >= 0 {
 		p.ended[ended.group].user += ended.user
 		p.ended[ended.group].system += ended.system
@@ -197,7 +195,7 @@ func (p *processes) groupOf(proc fs.FS, pid, name string) int {
 	return -1
 }
 
-// ancestors is this process and those that started it.
+// ancestors returns the PIDs of this process and of its ancestors, without init.
 func ancestors(proc fs.FS, out *frame) []string {
 	pid := strconv.Itoa(os.Getpid())
 	list := []string{pid}
@@ -226,8 +224,8 @@ func readStat(proc fs.FS, pid string, out *frame) (processStat, error) {
 	return parseProcessStat(file, out)
 }
 
-// parseProcessStat reads /proc/PID/stat: the PID, the name in parentheses,
-// which may hold any character, and numbers.
+// parseProcessStat reads /proc/PID/stat: the PID, the name in parentheses (which may
+// contain any character), and numbers.
 func parseProcessStat(r io.Reader, out *frame) (processStat, error) {
 	var s processStat
 	all, err := out.text(r)
@@ -239,7 +237,7 @@ func parseProcessStat(r io.Reader, out *frame) (processStat, error) {
 		return s, errors.New("no name in parentheses")
 	}
 	s.name = all[open+1 : end]
-	fields := strings.Fields(all[end+1:]) // the first is the third of proc(5)
+	fields := strings.Fields(all[end+1:]) // fields[0] is field 3 of proc_pid_stat(5)
 	if len(fields) < 22 {
 		return s, fmt.Errorf("%d columns, want 24 or more", len(fields)+2)
 	}

@@ -12,11 +12,11 @@ import (
 	"unicode/utf8"
 )
 
-// Interval is the time between two snapshots that nobody asked for.
+// Interval is the default time between two snapshots.
 const Interval = time.Second
 
-// columnCapacity is how many snapshots there is room for from the start: two
-// minutes, so that a step is recorded without moving what it recorded.
+// columnCapacity is for how many snapshots memory is reserved at the start: two minutes,
+// so that the values of a step need not be copied while it is recorded.
 const columnCapacity = 128
 
 // Options say what a Recorder records, and how it is named.
@@ -40,8 +40,8 @@ type Recorder struct {
 	samplers []Sampler
 
 	mu      sync.Mutex
-	origin  time.Time // of the monotonic clock
-	begin   time.Time // what the recording calls it
+	origin  time.Time // real time of the start
+	begin   time.Time // time that the recording gives for the start
 	rec     Recording
 	metrics map[string]*metricState
 	columns map[seriesKey]*column
@@ -49,8 +49,8 @@ type Recorder struct {
 	faulty  map[string]bool
 	ended   bool
 
-	stop       sync.Once
-	whole      sync.Once
+	endOnce    sync.Once
+	stopOnce   sync.Once
 	quit, done chan struct{}
 }
 
@@ -60,8 +60,7 @@ type metricState struct {
 	columns []*column // in the order of their first appearance
 }
 
-// Start records what the steps of a run need: Samplers of that scope. Otherwise it is
-// as StartWith.
+// Start is StartWith with the Samplers of the scope, which the steps of a run need.
 func Start(root Root, scope Scope, labels map[string]string) (*Recorder, error) {
 	if _, err := ParseScope(string(scope)); err != nil {
 		return nil, err
@@ -69,10 +68,10 @@ func Start(root Root, scope Scope, labels map[string]string) (*Recorder, error) 
 	return StartWith(Options{Root: root, Labels: labels, Samplers: OfScope(scope, Samplers())})
 }
 
-// StartWith takes the first snapshot and goes on until Stop. A label that
-// Options.Check finds fault with is an error. What
-// the kernel lacks is no error: it is absent, and the recording's Faults say
-// so, or its Missing where not every machine has it.
+// StartWith takes the first snapshot, and then a snapshot every interval until Stop. The
+// only error is that of Options.Check. If the kernel lacks the files of a sampler, the
+// sampler's values are absent, and its name is in the recording's Faults, or in its
+// Missing if the sampler is optional.
 func StartWith(o Options) (*Recorder, error) {
 	r, err := newRecorder(o)
 	if err != nil {
@@ -110,12 +109,12 @@ func newRecorder(o Options) (*Recorder, error) {
 	return r, o.Check()
 }
 
-// Check says which label could not be written as OpenMetrics: by its name,
-// because a sampler uses the name, or by a value that is not UTF-8.
+// Check returns an error if a label could not be written as OpenMetrics: its name is
+// malformed or used by a sampler, or its value is not UTF-8.
 func (o *Options) Check() error {
 	for _, name := range sortedNames(o.Labels) {
 		if !isLabelName(name) {
-			return fmt.Errorf("label %q: a name is letters, digits and underscores, and begins with a letter", name)
+			return fmt.Errorf("label %q: a label's name consists of letters, digits and underscores, and begins with a letter", name)
 		}
 		if value := o.Labels[name]; !utf8.ValidString(value) {
 			return fmt.Errorf("label %s: its value %q is not UTF-8", name, value)
@@ -123,7 +122,7 @@ func (o *Options) Check() error {
 		for _, s := range o.Samplers {
 			for _, m := range s.Metrics {
 				if slices.Contains(m.Labels, name) {
-					return fmt.Errorf("label %q: the name is taken by %s", name, m.Name)
+					return fmt.Errorf("label %q: %s has a label of that name; choose another", name, m.Name)
 				}
 			}
 		}
@@ -131,9 +130,8 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// run takes a snapshot at every multiple of the interval after the start. What
-// a snapshot takes, and how late it is, moves none of the later ones; one that
-// was missed is left out.
+// run takes a snapshot at every multiple of the interval after the start. A snapshot that
+// is late or takes long does not move the later ones; a missed snapshot is left out.
 func (r *Recorder) run(interval time.Duration) {
 	defer close(r.done)
 	for {
@@ -153,18 +151,18 @@ func (r *Recorder) run(interval time.Duration) {
 // After Stop it returns the time of the last snapshot.
 func (r *Recorder) Mark() time.Time { return r.snapshot() }
 
-// Stop takes the last snapshot and returns the recording. A second Stop
-// returns the same.
+// Stop takes the last snapshot and returns the recording. A second Stop returns the same
+// recording.
 func (r *Recorder) Stop() *Recording {
 	r.End()
-	r.whole.Do(func() { r.rec.Families = r.Part(r.Names()...).Families })
+	r.stopOnce.Do(func() { r.rec.Families = r.Part(r.Names()...).Families })
 	return &r.rec
 }
 
-// End takes the last snapshot. Where all of the recording would take too much
-// memory it is got by Names and Part; else Stop gives it.
+// End takes the last snapshot. It is for a long recording, which Stop would unpack into
+// memory at once: after End, Names and Part return the recording in parts.
 func (r *Recorder) End() {
-	r.stop.Do(func() {
+	r.endOnce.Do(func() {
 		close(r.quit)
 		<-r.done
 		r.snapshot()
@@ -174,9 +172,9 @@ func (r *Recorder) End() {
 	})
 }
 
-// snapshot reads every sampler once and returns its time. Snapshots are at
-// least a millisecond apart: that is how exactly time-series databases keep
-// time, and two points in one would be lost there.
+// snapshot reads every sampler once and returns the time of the snapshot. Snapshots are at
+// least a millisecond apart: time-series databases count in milliseconds, and keep only one
+// of two points with the same time.
 func (r *Recorder) snapshot() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,9 +191,9 @@ func (r *Recorder) snapshot() time.Time {
 	return now
 }
 
-// now returns the wall clock of the start plus what the monotonic clock says: a
-// clock that is set meanwhile bends no interval. It is in microseconds, which
-// every form of the time keeps.
+// now returns r.begin plus the time since the start by the monotonic clock, so that
+// setting the wall clock changes no interval. The time is in whole microseconds, which
+// every file format can hold.
 func (r *Recorder) now() time.Time {
 	return r.begin.Add(time.Since(r.origin)).Round(0).UTC().Truncate(time.Microsecond)
 }
@@ -217,8 +215,8 @@ func (r *Recorder) take(now time.Time) {
 	}
 }
 
-// set puts the value at snapshot n of its series; what the series missed
-// before is absent, or zero if the sampler is sparse.
+// set appends the value of snapshot n to its series. Snapshots that the series missed
+// before become absent, or zero if the sampler is sparse and the series is new.
 func (r *Recorder) set(n int, row row) {
 	c := r.columns[row.key]
 	if c == nil {
@@ -227,7 +225,7 @@ func (r *Recorder) set(n int, row row) {
 	for c.length < n {
 		c.append(c.missing)
 	}
-	if c.length == n { // else the file names a thing twice: the first counts
+	if c.length == n { // otherwise the file has the series twice, and the first value counts
 		c.append(Value(row.value))
 	}
 	c.missing = Absent
@@ -251,14 +249,14 @@ func (r *Recorder) addColumn(key seriesKey) *column {
 	return c
 }
 
-// fault notes once for each sampler that it could not be read.
+// fault records the first error of each sampler.
 func (r *Recorder) fault(s *Sampler, err error) {
 	if r.faulty[s.Name] {
 		return
 	}
 	r.faulty[s.Name] = true
-	// A kernel that was started with psi=0 has the files and opens none.
-	// Only root reads the counters of energy.
+	// The last two errors also mean missing: a kernel that was started with psi=0 has the
+	// files of pressure but cannot open them, and only root may read those of energy.
 	if s.Optional && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission)) {
 		r.rec.Missing = append(r.rec.Missing, s.Name)
 		return
@@ -283,8 +281,7 @@ func (r *Recorder) Names() []string {
 	return names
 }
 
-// Part returns the recording with only these of its families, as far as it has
-// them.
+// Part returns the recording with only the named families. Unknown names are ignored.
 func (r *Recorder) Part(families ...string) *Recording {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,15 +12,15 @@ import (
 // Scope says which samplers a recorder runs.
 type Scope string
 
-// A node records everything; a pod only what its own network namespace and
-// the recorder's own process give, because the rest is the node's and would
-// be counted twice.
+// A recorder on a node runs all samplers. A recorder in a pod runs only those that read
+// its own network namespace or its own process: the others would count the node twice.
 const (
 	ScopeNode Scope = "node"
 	ScopePod  Scope = "pod"
 )
 
-// ParseScope is the scope of that name; an unknown name is a *nearest.Error.
+// ParseScope returns the scope of that name. The error for an unknown name is a
+// *nearest.Error.
 func ParseScope(name string) (Scope, error) {
 	switch s := Scope(name); s {
 	case ScopeNode, ScopePod:
@@ -29,7 +29,7 @@ func ParseScope(name string) (Scope, error) {
 	return "", nearest.Unknown("scope", name, []string{string(ScopeNode), string(ScopePod)})
 }
 
-// Sampler reads one thing of the machine: what it gives and how it is read.
+// Sampler reads a group of metrics from the machine.
 type Sampler struct {
 	Name string
 	// Scope is ScopeNode for values of the machine, and ScopePod for values of a
@@ -55,23 +55,23 @@ type Root struct {
 // Machine returns the root of the machine that this program runs on.
 func Machine() Root { return Root{Proc: keeping("/proc"), Sys: keeping("/sys")} }
 
-// Metric describes one family that a sampler gives.
+// Metric describes a family of series that a sampler records.
 type Metric struct {
 	Name   string // without _total
 	Type   string // counter or gauge
 	Unit   string // "", seconds, bytes; the name ends in it
 	Help   string
-	Labels []string // names of the labels that tell its series apart, two at most
+	Labels []string // names of the labels in which the family's series differ, two at most
 }
 
-// frame takes what samplers read at one moment.
+// frame holds the values of one snapshot of a sampler.
 type frame struct {
 	rows []row
-	file bytes.Buffer // room for the file being parsed
+	file bytes.Buffer // the file that is being parsed
 }
 
-// row is one value; its texts may be parts of a whole file and are cloned
-// before they are kept.
+// row is one value. Its texts may be parts of a file's text; the recorder clones them, so
+// that the file's text can be freed.
 type row struct {
 	key   seriesKey
 	value float64

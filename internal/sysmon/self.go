@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// self returns the recorder's own cost: it is part of what the node's figures hold.
+// self samples the recorder's own cost, which is contained in the node's figures.
 func self() Sampler {
 	return Sampler{
 		Name:  "self",
@@ -25,7 +25,7 @@ func self() Sampler {
 			}
 			out.add("cnibench_recorder_cpu_seconds", float64(usage.Utime.Nano())/1e9, "user")
 			out.add("cnibench_recorder_cpu_seconds", float64(usage.Stime.Nano())/1e9, "system")
-			// No statm (not Linux) loses the memory only.
+			// Without statm (not on Linux) only the memory is absent.
 			if file, err := root.Proc.Open("self/statm"); err == nil {
 				defer file.Close()
 				return parseStatm(file, out)

@@ -15,8 +15,8 @@ type Recording struct {
 	Labels   map[string]string `json:"labels"` // constant: node, endpoint
 	Times    []time.Time       `json:"times"`
 	Families []Family          `json:"families"`
-	// Faults are the samplers that could not be read, each with the reason
-	// of the first time; they are not in the OpenMetrics text.
+	// Faults are the samplers that could not be read, each with its first error. They are
+	// not in the OpenMetrics text.
 	Faults []string `json:"faults,omitempty"`
 	// Missing are the optional samplers whose files this machine lacks.
 	Missing []string `json:"missing,omitempty"`
@@ -37,9 +37,9 @@ type Series struct {
 	Values []Value           `json:"values"`
 }
 
-// Value is a float that may be absent (NaN, null in JSON): an interface that
-// appeared later, a counter that the kernel lacks.
+// Value is a float that may be absent (NaN, null in JSON), for example before an interface
+// appeared, or for a counter that the kernel lacks.
 type Value float64
 
-// Absent is the value where there was none.
+// Absent is an absent Value.
 var Absent = Value(math.NaN())

@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// IsAbsent says whether there was no value.
+// IsAbsent says whether v is absent.
 func (v Value) IsAbsent() bool { return math.IsNaN(float64(v)) }
 
 // MarshalJSON gives null for an absent value. An infinity is an error.
@@ -17,7 +17,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(v))
 }
 
-// UnmarshalJSON takes null as absent.
+// UnmarshalJSON reads null as absent.
 func (v *Value) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		*v = Absent

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// ErrNoData says that a recording holds nothing for what was asked: a gap,
-// never a zero.
+// ErrNoData says that a recording has no value for a question. A missing value is never
+// a zero.
 var ErrNoData = errors.New("nothing recorded")
 
 // Delta returns the growth of a counter between the snapshots nearest to begin and
-// end, summed over the series whose labels hold all of match (nil matches
-// every series). The marks of a step have snapshots at their very times.
+// end, summed over the series whose labels contain all of match (nil matches
+// every series). For times that Mark returned, those snapshots are exact.
 //
-// A series that was absent for a part of the window counts from its first to
-// its last value in it. Where a counter went back (an interface made anew, a
-// 32-bit wrap, the kernel's own correction of idle and iowait) the growth of
-// that one interval is left out: it is not known.
+// A series that was absent for a part of the window counts from its first to its last
+// value in the window. If a counter went back (an interface was made again, a 32-bit
+// counter wrapped, the kernel corrected idle or iowait), the growth of that interval is
+// unknown and left out.
 //
 // family is named without _total. The error is ErrNoData.
 func (r *Recording) Delta(family string, match map[string]string, begin, end time.Time) (float64, error) {
@@ -48,8 +48,9 @@ func (r *Recording) sum(family string, match map[string]string, begin, end time.
 	return sum, nil
 }
 
-// growth is that of one counter between two snapshots, and the seconds of the
-// intervals in which it went back: its growth there is not known.
+// growth returns the growth of one counter between two snapshots, and the seconds of the
+// intervals whose growth is unknown because the counter went back. ok is false if the
+// counter has fewer than two values.
 func (r *Recording) growth(s Series, from, to int) (delta, unknown float64, ok bool) {
 	last := -1
 	for i := from; i <= to; i++ {
@@ -70,10 +71,9 @@ func (r *Recording) growth(s Series, from, to int) (delta, unknown float64, ok b
 	return delta, unknown, ok
 }
 
-// Rate returns the growth of Delta per second of the time between the two
-// snapshots, which is the divisor that fits it: CPU-seconds per second for
-// node_cpu_seconds. A counter that went back is divided by the time without
-// those intervals; it counts as standing still if there is no other.
+// Rate returns Delta divided by the seconds between the two snapshots: CPU-seconds per
+// second for node_cpu_seconds. Intervals in which a counter went back are left out of its
+// growth and of its time. If no other interval is left, its rate is 0.
 func (r *Recording) Rate(family string, match map[string]string, begin, end time.Time) (float64, error) {
 	return r.sum(family, match, begin, end, func(s Series, from, to int) (float64, bool) {
 		delta, unknown, ok := r.growth(s, from, to)
@@ -85,9 +85,9 @@ func (r *Recording) Rate(family string, match map[string]string, begin, end time
 }
 
 // Mean returns the mean of a gauge over the time between the snapshots nearest to
-// begin and end (trapezoids: each interval counts by its length), summed over
-// the series whose labels hold all of match. Intervals in which a series was
-// absent do not count for it. The error is ErrNoData.
+// begin and end (trapezoids, so each interval counts by its length), summed over
+// the series whose labels contain all of match. Intervals in which a series was
+// absent do not count for that series. The error is ErrNoData.
 func (r *Recording) Mean(family string, match map[string]string, begin, end time.Time) (float64, error) {
 	return r.sum(family, match, begin, end, func(s Series, from, to int) (float64, bool) {
 		area, seconds := 0.0, 0.0
@@ -121,7 +121,7 @@ func (r *Recording) window(family string, match map[string]string, begin, end ti
 		return nil, 0, 0, fmt.Errorf("%s: %w", family, ErrNoData)
 	}
 	for _, s := range f.Series {
-		if !holds(s.Labels, match) {
+		if !contains(s.Labels, match) {
 			continue
 		}
 		if len(s.Values) != len(r.Times) {
@@ -150,7 +150,8 @@ func (r *Recording) nearest(t time.Time) int {
 	return max(i, 0)
 }
 
-func holds(labels, match map[string]string) bool {
+// contains says whether labels contains all of match.
+func contains(labels, match map[string]string) bool {
 	for name, value := range match {
 		if labels[name] != value {
 			return false

@@ -8,12 +8,12 @@ import (
 // Window is a part of a recording's time.
 type Window struct{ Begin, End time.Time }
 
-// Within returns the recording as if its machine had stood still outside of the
-// windows, which are in order and do not overlap: their snapshots follow on each
-// other, and counters go on in each window from where they were at the end of the
-// one before. A counter that was absent at the border goes on as it is. Delta,
-// Rate and Mean from the first to the last of its Times are thus those of all
-// windows together. The error is ErrNoData.
+// Within returns a recording of the windows only, which are in order and do not overlap.
+// The time between two windows is removed, and counters continue in each window from
+// their value at the end of the previous one, as if the machine had stood still between
+// them. A counter that was absent at such a border keeps its values. So Delta, Rate and
+// Mean from the first to the last of the Times are those of all windows together. The error
+// is ErrNoData.
 func (r *Recording) Within(windows []Window) (*Recording, error) {
 	type part struct {
 		from, to int
