@@ -90,7 +90,7 @@ func fetch(ctx context.Context, version string, log *slog.Logger) (Kernel, error
 	}
 	debs, err := filepath.Glob(work + "/*.deb")
 	if err != nil || len(debs) != 1 {
-		return Kernel{}, fmt.Errorf("kernel %s: apt-get download %s left %d packages", version, pkg, len(debs))
+		return Kernel{}, fmt.Errorf("kernel %s: apt-get download %s wrote %d packages instead of one; give a kernel yourself: --kernel /path/to/vmlinuz", version, pkg, len(debs))
 	}
 	root := filepath.Join(work, "root")
 	if err := tool(ctx, work, "dpkg-deb", "-x", debs[0], root); err != nil {
@@ -99,11 +99,12 @@ func fetch(ctx context.Context, version string, log *slog.Logger) (Kernel, error
 	return publish(ctx, root)
 }
 
-// publish gives the unpacked package its list of modules and its name.
+// publish writes the list of modules of an unpacked package, and moves the package to its
+// final name.
 func publish(ctx context.Context, root string) (Kernel, error) {
 	images, err := filepath.Glob(root + "/boot/vmlinuz-*")
 	if err != nil || len(images) != 1 {
-		return Kernel{}, fmt.Errorf("the kernel's package holds %d images", len(images))
+		return Kernel{}, fmt.Errorf("the kernel's package contains %d files /boot/vmlinuz-* instead of one; give a kernel yourself: --kernel /path/to/vmlinuz", len(images))
 	}
 	release, err := readFile(images[0], readRelease)
 	if err != nil {

@@ -130,7 +130,7 @@ func (g *guest) connect() error {
 	}
 	k, payload, err := readFrame(untilConnected{g.port})
 	if err != nil || k != kindClock || len(payload) != 8 {
-		return fmt.Errorf("the host sent frame %q (%d bytes, %v) where the time is due; the guest runs another build of cnibench", k, len(payload), err)
+		return fmt.Errorf("the host sent frame %q (%d bytes, %v) instead of the time; host and guest run different builds of cnibench", k, len(payload), err)
 	}
 	tv := unix.NsecToTimeval(int64(binary.BigEndian.Uint64(payload)))
 	return unix.Settimeofday(&tv)

@@ -40,12 +40,12 @@ func readRelease(r io.Reader) (string, error) {
 	}
 	at := 0x200 + int(binary.LittleEndian.Uint16(head[versionAt:]))
 	if at == 0x200 || at >= n {
-		return "", fmt.Errorf("%w that says its version", ErrNoKernel)
+		return "", fmt.Errorf("%w: its header contains no version", ErrNoKernel)
 	}
 	text, _, found := bytes.Cut(head[at:], []byte{0})
 	release, _, _ := strings.Cut(string(text), " ")
 	if !found || release == "" || strings.ContainsAny(release, "/\n") {
-		return "", fmt.Errorf("%w that says its version", ErrNoKernel)
+		return "", fmt.Errorf("%w: its header contains no version", ErrNoKernel)
 	}
 	return release, nil
 }

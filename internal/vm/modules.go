@@ -32,7 +32,7 @@ func readModulesDep(r io.Reader) (moduleDeps, error) {
 		}
 		module, needs, found := strings.Cut(lines.Text(), ":")
 		if !found || module == "" {
-			return nil, fmt.Errorf("line %d: want MODULE: NEEDED…", n)
+			return nil, fmt.Errorf("line %d: no module name before a colon", n)
 		}
 		deps[module] = strings.Fields(needs)
 	}

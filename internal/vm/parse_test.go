@@ -29,9 +29,9 @@ func TestReadRelease(t *testing.T) {
 		{"debian", image("6.12.117+deb12-amd64 (debian-kernel@lists.debian.org) #1 SMP"), "6.12.117+deb12-amd64", ""},
 		{"no kernel", []byte("#!/bin/sh\n"), "", "not a Linux kernel image for x86"},
 		{"empty", nil, "", "not a Linux kernel image for x86"},
-		{"no version", image(""), "", "not a Linux kernel image for x86 that says its version"},
-		{"a path in the version", image("../../etc #1"), "", "not a Linux kernel image for x86 that says its version"},
-		{"cut", image("6.1")[:0x210], "", "not a Linux kernel image for x86 that says its version"},
+		{"no version", image(""), "", "not a Linux kernel image for x86: its header contains no version"},
+		{"a path in the version", image("../../etc #1"), "", "not a Linux kernel image for x86: its header contains no version"},
+		{"cut", image("6.1")[:0x210], "", "not a Linux kernel image for x86: its header contains no version"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

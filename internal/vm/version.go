@@ -15,7 +15,7 @@ var versionText = regexp.MustCompile(`version (\d+)\.(\d+)`)
 func parseVersion(text string) (qemuVersion, error) {
 	m := versionText.FindStringSubmatch(text)
 	if m == nil {
-		return qemuVersion{}, fmt.Errorf("%s --version says no version: %.60q", program, text)
+		return qemuVersion{}, fmt.Errorf("%s --version printed no version: %.60q", program, text)
 	}
 	major, majorErr := strconv.Atoi(m[1])
 	minor, minorErr := strconv.Atoi(m[2])

@@ -120,11 +120,11 @@ var ErrTimeout = errors.New("timed out")
 func (c *Config) check() error {
 	switch {
 	case len(c.Argv) == 0:
-		return errors.New("vm: no command")
+		return errors.New("vm: no command; write it after the flags: cnibench vm -- COMMAND")
 	case c.CPUs < 0:
-		return fmt.Errorf("vm: %d CPUs: too few", c.CPUs)
+		return fmt.Errorf("vm: %d CPUs; give 1 or more, or 0 for the default", c.CPUs)
 	case c.Memory < 0:
-		return fmt.Errorf("vm: %d bytes of memory: too little", c.Memory)
+		return fmt.Errorf("vm: %d bytes of memory; give more than 0, or 0 for the default", c.Memory)
 	}
 	for _, model := range c.NICs {
 		if !slices.Contains(NICModels(), model) {
@@ -135,5 +135,5 @@ func (c *Config) check() error {
 	case "", AccelAuto, AccelKVM, AccelTCG:
 		return nil
 	}
-	return fmt.Errorf("vm: accelerator %q is none of auto, kvm, tcg", c.Accel)
+	return fmt.Errorf("vm: unknown accelerator %q; choose auto, kvm or tcg", c.Accel)
 }

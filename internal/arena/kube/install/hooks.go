@@ -90,9 +90,9 @@ func (j hooks) waitForEnd(ctx context.Context, o *unstructured.Unstructured) err
 		}
 		phase, _, _ := unstructured.NestedString(current.Object, "status", "phase")
 		switch {
-		case phase == "Succeeded" || is(current, "Complete") == nil:
+		case phase == "Succeeded" || conditionMet(current, "Complete") == nil:
 			return nil
-		case phase == "Failed" || is(current, "Failed") == nil:
+		case phase == "Failed" || conditionMet(current, "Failed") == nil:
 			failed = fmt.Errorf("%s failed\n%s", textOf(o), j.explain(ctx))
 			return nil
 		}

@@ -92,7 +92,7 @@ func (i *Installer) left(ctx context.Context, cl *kube.Cluster) (*journal, error
 	return l, nil
 }
 
-// readJournal reads the journal as its ConfigMap has it, which others can write.
+// readJournal reads the journal from its ConfigMap, which others can write, too.
 func readJournal(r io.Reader) (*journal, error) {
 	z, err := gzip.NewReader(r)
 	if err != nil {
@@ -103,7 +103,7 @@ func readJournal(r io.Reader) (*journal, error) {
 		return nil, err
 	}
 	if l.Schema != journalSchema {
-		return nil, fmt.Errorf("it has the schema %.60q, and this version of cnibench reads %q; take %.60s off with the version that installed it",
+		return nil, fmt.Errorf("its schema is %.60q, and this version of cnibench reads %q; uninstall %.60s with the version that installed it",
 			l.Schema, journalSchema, l.Contender)
 	}
 	return &l, nil

@@ -254,7 +254,7 @@ func TestJournal(t *testing.T) {
 	for _, form := range []string{"", "cnibench/install/0"} {
 		b = newBed([]runtime.Object{journalMap(t, []byte(`{"schema":"`+form+`","contender":"c"}`))})
 		_, err = in.left(t.Context(), b.Cluster)
-		wantError(t, err, "take c off with the version that installed it")
+		wantError(t, err, "uninstall c with the version that installed it")
 	}
 }
 

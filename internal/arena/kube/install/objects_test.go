@@ -74,17 +74,17 @@ func TestIs(t *testing.T) {
 	const set = "kind: DaemonSet\nmetadata: {name: x, generation: 2}\n"
 	for _, tt := range []struct{ name, object, wanted, err string }{
 		{"exists", set, "", ""},
-		{"not seen", set + "status: {observedGeneration: 1}", "rollout", "its controller has not seen it yet"},
+		{"not seen", set + "status: {observedGeneration: 1}", "rollout", "has not seen its newest version yet"},
 		{"no node", set + "status: {observedGeneration: 2}", "rollout", "0 of 0 pods are ready"},
 		{"partly", set + "status: {observedGeneration: 2, desiredNumberScheduled: 3, updatedNumberScheduled: 3, numberReady: 2}", "rollout", "2 of 3 pods are ready"},
 		{"all", set + "status: {observedGeneration: 2, desiredNumberScheduled: 3, updatedNumberScheduled: 3, numberReady: 3}", "rollout", ""},
 		{"deployment", "kind: Deployment\nmetadata: {name: x}\nspec: {replicas: 1}\nstatus: {updatedReplicas: 1, readyReplicas: 1}", "rollout", ""},
 		{"condition", "kind: X\nmetadata: {name: x}\nstatus: {conditions: [{type: Available, status: 'True'}]}", "Available", ""},
 		{"not yet", "kind: X\nmetadata: {name: x}\nstatus: {conditions: [{type: Available, status: 'False', message: slow}]}", "Available", "Available is False: slow"},
-		{"no condition", "kind: X\nmetadata: {name: x}\n", "Available", "it is not Available yet"},
+		{"no condition", "kind: X\nmetadata: {name: x}\n", "Available", "has no condition Available yet"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			wantError(t, is(read(tt.object), tt.wanted), tt.err)
+			wantError(t, conditionMet(read(tt.object), tt.wanted), tt.err)
 		})
 	}
 }

@@ -193,7 +193,7 @@ func (s *source) chartURL(ctx context.Context, c *contender.Chart, version strin
 		}
 		return address.String(), nil
 	}
-	return "", fmt.Errorf("%sindex.yaml does not list this version, which its publisher may have withdrawn; give the archive in a folder with --mirror, or choose other versions with --versions", base)
+	return "", fmt.Errorf("%sindex.yaml does not list version %s, which the publisher may have withdrawn; give the chart's archive in a folder with --mirror, or choose other versions with --versions", base, version)
 }
 
 // manifest is the file at an address. pinned is its published digest.

@@ -85,7 +85,7 @@ func TestChartFromRepository(t *testing.T) {
 		{"pinned", "1.0.0", digest(data), "", ""},
 		{"not pinned", "1.0.0", "", "is not pinned: its publisher names no digest", ""},
 		{"another file", "1.0.0", strings.Repeat("0", 64), "it is not the file that the recipe names", ""},
-		{"no such version", "2.0.0", "", "index.yaml does not list this version", ""},
+		{"no such version", "2.0.0", "", "index.yaml does not list version 2.0.0", ""},
 		{"not there", "0.9.0", "", "404 Not Found", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package install
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +28,7 @@ func (w waitStep) do(ctx context.Context, j *job) error {
 		if err != nil {
 			return err
 		}
-		return is(o, w.For)
+		return conditionMet(o, w.For)
 	}
 	if w.NodeAnnotation != "" {
 		what = "wait for the nodes' annotation " + w.NodeAnnotation
@@ -41,8 +40,8 @@ func (w waitStep) do(ctx context.Context, j *job) error {
 	return nil
 }
 
-// is judges whether an object is as a step waits for it.
-func is(o *unstructured.Unstructured, wanted string) error {
+// conditionMet returns nil if an object meets the condition for which a step waits.
+func conditionMet(o *unstructured.Unstructured, wanted string) error {
 	switch wanted {
 	case "", "exists":
 		return nil
@@ -58,18 +57,17 @@ func is(o *unstructured.Unstructured, wanted string) error {
 			return fmt.Errorf("%s is %v: %v", wanted, c["status"], c["message"])
 		}
 	}
-	return fmt.Errorf("it is not %s yet", wanted)
+	return fmt.Errorf("%s %s has no condition %s yet", o.GetKind(), o.GetName(), wanted)
 }
 
-// rolledOut is nil when every pod that should be is ready, by the status of a
-// DaemonSet or of a Deployment.
+// rolledOut returns nil if all pods of a DaemonSet or a Deployment are up to date and ready.
 func rolledOut(o *unstructured.Unstructured) error {
 	number := func(path ...string) int64 {
 		n, _, _ := unstructured.NestedInt64(o.Object, path...)
 		return n
 	}
 	if number("status", "observedGeneration") < o.GetGeneration() {
-		return errors.New("its controller has not seen it yet")
+		return fmt.Errorf("the controller of %s %s has not seen its newest version yet", o.GetKind(), o.GetName())
 	}
 	wanted, updated, ready := number("spec", "replicas"), number("status", "updatedReplicas"), number("status", "readyReplicas")
 	if o.GetKind() == "DaemonSet" {
@@ -88,7 +86,7 @@ func (j *job) annotated(ctx context.Context, key string) error {
 	}
 	for _, n := range nodes {
 		if n.Annotations[key] == "" {
-			return fmt.Errorf("node %s has none; the log of the pod of the product on that node says why: kubectl logs", n.Name)
+			return fmt.Errorf("node %s has no annotation %s; see why in the log of the product's pod on that node: kubectl logs", n.Name, key)
 		}
 	}
 	return nil

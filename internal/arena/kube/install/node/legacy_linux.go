@@ -44,7 +44,7 @@ func (l legacy) dump(ctx context.Context) ([]byte, error) {
 	return out, nil
 }
 
-var errNoProgram = errors.New("no program for it")
+var errNoProgram = errors.New("no program can list the legacy tables")
 
 func readLegacy(ctx context.Context, s State) (blind []string, err error) {
 	for _, l := range legacies {
