@@ -35,7 +35,7 @@ type Report struct {
 	Agreements  []Agreement  `json:"agreements,omitempty"`
 	Differences []Difference `json:"differences,omitempty"`
 
-	// Study is the study that the run repeats; nil where it repeats none.
+	// Study is the study that the run repeats; nil if there is none.
 	Study *Study `json:"-"`
 
 	// For the page and the text table, not in the JSON contract.
@@ -173,10 +173,6 @@ const (
 	Warn  = "warn"  // figures that can mislead
 	Error = "error" // figures that are missing or left out
 )
-
-// EmulatedKey is the environment key that is "true" when the kernel ran on an
-// emulated CPU.
-const EmulatedKey = result.EmulatedKey
 
 // Part is a run inside another run's directory: the contenders that needed
 // another kernel, with a baseline of their own.

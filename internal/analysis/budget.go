@@ -104,7 +104,7 @@ func (b budget) tick() (relative float64, known bool) {
 	return twoSided / math.Sqrt(busy*hz), busy > 0
 }
 
-// twoSided is how many standard deviations hold 95 % of normal noise, on either side.
+// twoSided is the half-width of a 95 % interval of normal noise, in standard deviations.
 const twoSided = 1.96
 
 // edges returns the relative difference in length between the recorded window and the
@@ -116,7 +116,7 @@ func (b budget) edges() (relative float64, known bool) {
 		if s.Slices != nil {
 			planned = float64(len(s.Slices.Cycles)) * float64(b.Run.Plan.Slice)
 		}
-		if _, whole := s.Metrics[result.Transfers]; !whole && planned > 0 && s.Elapsed > 0 {
+		if _, transfers := s.Metrics[result.Transfers]; !transfers && planned > 0 && s.Elapsed > 0 {
 			differences = append(differences, math.Abs(float64(s.Elapsed)/planned-1))
 		}
 	}
@@ -128,11 +128,11 @@ func (b budget) edges() (relative float64, known bool) {
 func (b budget) generator() (relative float64, known bool) {
 	clock := b.at.Row().Clock
 	suffix := strings.TrimPrefix(b.at.Metric, clock)
-	of := func(clock string) float64 { return b.Headline(b.at.With(clock+suffix), b.contender) }
-	own := of("service_time") - of("network_time")
+	headline := func(clock string) float64 { return b.Headline(b.at.With(clock+suffix), b.contender) }
+	own := headline("service_time") - headline("network_time")
 	switch clock {
 	case "latency":
-		if lag := of("send_lag"); lag > 0 {
+		if lag := headline("send_lag"); lag > 0 {
 			own += lag
 		}
 	case "service_time":

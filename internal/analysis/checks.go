@@ -34,13 +34,13 @@ func (e *Evidence) Checks() []CheckResult {
 type sizes struct {
 	Pod  int // MTU of the pods' interface
 	Path int // largest packet that passes whole
-	Mss  int // payload of TCP's segments
+	MSS  int // payload of TCP's segments
 }
 
 // Effective returns the size of the largest packet that pods send.
 func (s sizes) Effective() int {
-	if s.Mss > 0 {
-		return s.Mss + TcpHeaders
+	if s.MSS > 0 {
+		return s.MSS + TCPHeaders
 	}
 	return s.Pod
 }
@@ -72,7 +72,7 @@ func (e *Evidence) Packets() (contenders []string, found map[string]*sizes) {
 		if contender, found := strings.CutPrefix(key, "pod.mtu."); found {
 			note(contender, e.Run.Environment[key], pod)
 		} else if contender, found := strings.CutPrefix(key, "pod.mss."); found {
-			note(contender, e.Run.Environment[key], func(s *sizes, bytes int) { s.Mss = bytes })
+			note(contender, e.Run.Environment[key], func(s *sizes, bytes int) { s.MSS = bytes })
 		}
 	}
 	return contenders, found
@@ -90,7 +90,7 @@ func (e *Evidence) UnderlayMTU(found map[string]*sizes) int {
 
 // Headers inside an underlay frame, bytes, by protocol; IPv4.
 const (
-	TcpHeaders = 20 + 32 // with timestamps
+	TCPHeaders = 20 + 32 // with timestamps
 )
 
 // MostWaste is the share of the underlay's MTU that may stay unused: neither the pods'

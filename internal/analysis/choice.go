@@ -44,13 +44,13 @@ type Recommendation struct {
 // Advice is the choice for a usual case, a scenario.
 type Advice struct {
 	Scenario, Summary string
-	Run               string          // flags of `cnibench run` that measure what it goes by
-	Chief             []string        // the criteria of its greatest weight
-	Recommendation    *Recommendation // by its needs and weights; nil where nothing can be scored
+	Run               string          // flags of `cnibench run` that measure the scenario's criteria
+	Chief             []string        // the criteria with the greatest weight
+	Recommendation    *Recommendation // by the scenario's needs and weights; nil if nothing can be scored
 }
 
-// Measured says that the run has figures of one of the chief criteria or more: without, the
-// choice says nothing of the case.
+// Measured says whether the run has a figure for at least one of the chief criteria. If it
+// has none, the recommendation says nothing about the scenario.
 func (a *Advice) Measured() bool {
 	return a.Recommendation != nil && slices.ContainsFunc(append([]Recommendation{*a.Recommendation}, a.Recommendation.Apart...), func(list Recommendation) bool {
 		return slices.ContainsFunc(a.Chief, func(c string) bool { return !slices.Contains(list.Ignored, c) })
@@ -62,13 +62,13 @@ type Firmness string
 
 // The firmnesses.
 const (
-	Alike    Firmness = "alike"    // the intervals of the differences between the first and others lie within 2 %
-	Firm     Firmness = "firm"     // better than every other, p at most 5 %
-	Leaning  Firmness = "leaning"  // better than every other, p at most 20 %
-	TossUp   Firmness = "toss-up"  // not better than every other, as far as these rounds tell
-	Untested Firmness = "untested" // the rounds are too few to tell
-	Alone    Firmness = "alone"    // no other is left
-	Nobody   Firmness = "nobody"   // none is left
+	Alike    Firmness = "alike"    // the intervals of the differences between the first contender and others lie within 2 %
+	Firm     Firmness = "firm"     // better than every other contender, p at most 5 %
+	Leaning  Firmness = "leaning"  // better than every other contender, p at most 20 %
+	TossUp   Firmness = "toss-up"  // these rounds do not show that the first contender is better than every other
+	Untested Firmness = "untested" // there are too few rounds for a test
+	Alone    Firmness = "alone"    // the needs leave a single contender
+	Nobody   Firmness = "nobody"   // the needs leave no contender
 )
 
 // Weight is how much a criterion counts.

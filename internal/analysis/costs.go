@@ -40,16 +40,16 @@ type Energy struct {
 	Basis       string  `json:"basis"`         // where the figure comes from, in words
 }
 
-// FleetSize is a cluster that measured costs are carried over to.
+// FleetSize is a cluster for which costs are computed from the measured ones.
 type FleetSize struct {
 	Nodes int
-	Gbps  float64 // that each node sends to pods on other nodes, on average, Gbit/s
-	Step  string  // whose cost by traffic is taken; "" is the first TCP step that has it
+	Gbps  float64 // mean traffic that each node sends to pods on other nodes, Gbit/s
+	Step  string  // step from which the CPU time per Gbit is taken; "": the first TCP step that has it
 }
 
-// Prices are what a fleet's resources cost; 0 leaves a part out.
+// Prices are the prices of a fleet's resources; 0 leaves a resource out.
 type Prices struct {
-	Currency  string  // as it is printed
+	Currency  string  // as reports print it
 	CoreMonth float64 // for a core, a month
 	GiBMonth  float64 // for a binary gigabyte of memory, a month
 	KWh       float64 // for energy
@@ -59,7 +59,7 @@ type Prices struct {
 type Fleet struct {
 	Nodes    int        `json:"nodes"`
 	Gbps     float64    `json:"gbps"` // sent by each node, Gbit/s
-	Step     string     `json:"step"` // whose cost by traffic is taken; "" where no step has one
+	Step     string     `json:"step"` // step from which the CPU time per Gbit is taken; "" if no step has it
 	Currency string     `json:"currency,omitempty"`
 	Rows     []FleetRow `json:"rows"` // the least cores first
 }
@@ -71,7 +71,7 @@ type FleetRow struct {
 	Underlay  string   `json:"underlay"`
 	Cores     Estimate `json:"cores"`   // CPUs that the traffic keeps busy, senders and receivers together
 	Memory    *float64 `json:"memory"`  // above the baseline's, bytes; null if nodes shared a machine or it was not measured
-	Power     *float64 `json:"power"`   // W for the traffic, measured or estimated as the step's energy is; null without
+	Power     *float64 `json:"power"`   // W for the traffic, from the step's energy; null if that is unknown
 	Month     *float64 `json:"month"`   // price; null without prices
 	Reached   bool     `json:"reached"` // in the run, one pair of pods carried as much traffic as a node of the fleet sends
 }

@@ -10,14 +10,6 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// beyond is how many values a percentile must have beyond it to be shown.
-const beyond = 10
-
-// carries says whether a percentile has enough values beyond it.
-func carries(count int64, percentile float64) bool {
-	return float64(count)*(100-percentile)/100 >= beyond-1e-6
-}
-
 // Curves returns a curve of percentiles for each pool.
 func Curves(pools []pool) []Curve {
 	list := []Curve{}
@@ -49,7 +41,7 @@ func merge(list []*hdrhistogram.Histogram) *hdrhistogram.Histogram {
 func curve(h *hdrhistogram.Histogram) Curve {
 	c := Curve{Count: h.TotalCount()}
 	for _, p := range curvePercentiles() {
-		if carries(c.Count, p) {
+		if result.EnoughFor(p, c.Count) {
 			c.Points = append(c.Points, CurvePoint{Percentile: p, Seconds: float64(h.ValueAtPercentile(p)) / 1e9})
 		}
 	}

@@ -89,7 +89,7 @@ type Evidence struct {
 	Unknown   []string              // metrics that the catalogue lacks
 	Groups    []Group               // in which samples were taken, by name
 	Places    []Place               // the keys of Figures, ordered
-	Lasting   map[Group]stat.Serial // whether contenders' own noise lasts from round to round; without an entry it is new in each
+	Lasting   map[Group]stat.Serial // whether contenders' own noise lasts from round to round; no entry: it is independent in each round
 	RankTests stat.RankTest
 	Splits    stat.SplitTest
 	Changes   stat.ChangeTest
@@ -158,6 +158,7 @@ func Ended(run *result.Run, samples []result.Sample) *result.Run {
 // ValidSample returns the valid sample of a key, or nil.
 func (e *Evidence) ValidSample(key result.Key) *result.Sample { return e.byKey[key] }
 
+// GroupOf returns the group of a sample.
 func GroupOf(s *result.Sample) Group { return Group{s.Kernel, s.Underlay} }
 
 // add adds a value. If a round has several values, the first counts.
@@ -234,7 +235,7 @@ func (e *Evidence) figureResults() []Result {
 				Confidence: e.Opt.Confidence, Values: s.Values(), Ranked: ranked[contender] != nil, Groups: append([]string{}, ranks[contender].Groups...), Tier: ranks[contender].Tier,
 			}
 			if p.Metric == result.MemoryOverhead && e.Unpaired() {
-				r.CI = nil // it would lack the noise of the baseline
+				r.CI = nil // the interval would not contain the baseline's noise
 			}
 			if pooled, ok := e.Percentiles[p][contender]; ok {
 				r.N, r.Count = max(r.N, pooled.rounds), pooled.count

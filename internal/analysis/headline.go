@@ -89,9 +89,9 @@ func (p *percentile) interval(confidence float64) *Interval {
 	return &Interval{low / 1e9, high / 1e9}
 }
 
-// over returns the ratio of the percentile to the baseline's, from the rounds that both
-// have; nil if there is none.
-func (p *percentile) over(base percentile, confidence, inflation float64) *Comparison {
+// ratioTo returns the ratio of the percentile to the baseline's, from the rounds that both
+// have; nil if there are none.
+func (p *percentile) ratioTo(base percentile, confidence, inflation float64) *Comparison {
 	var values, baseValues []stat.Requests
 	for _, round := range SortedKeys(p.byRound) {
 		if other, both := base.byRound[round]; both {
@@ -121,7 +121,7 @@ func (e *Evidence) addPercentiles() {
 	for _, p := range e.Pools {
 		for _, named := range result.Percentiles {
 			at := Place{p.Group, p.Step, p.Clock + "_" + named.Name}
-			if _, known := result.LookupMetric(at.Metric); !known || !carries(p.merged.TotalCount(), named.Value) {
+			if _, known := result.LookupMetric(at.Metric); !known || !result.EnoughFor(named.Value, p.merged.TotalCount()) {
 				continue
 			}
 			if e.Percentiles[at] == nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// This file asks whether contenders' own noise lasts from round to round. The answer widens
-// the intervals of ratios and raises the differences that letters take.
+// This file tests whether contenders' own noise lasts from round to round. If it does,
+// intervals of ratios become wider, and only larger differences give different letters.
 
-// lasting returns, by group, what stat.Serially finds of all usual figures of a group
-// together. It is empty if rounds are in no order.
+// lasting returns, by group, the result of stat.Serially for all usual figures of the group
+// together. The map is empty if rounds are unpaired.
 func (e *Evidence) lasting() map[Group]stat.Serial {
 	found := map[Group]stat.Serial{}
 	if e.Unpaired() {
@@ -23,20 +23,20 @@ func (e *Evidence) lasting() map[Group]stat.Serial {
 		rounds := wholeRounds(e, places)
 		var tables [][][]float64
 		for _, at := range places {
-			tables = append(tables, inRounds(e, at, rounds))
+			tables = append(tables, table(e.Figures[at], e.Ordered(e.Figures[at]), rounds))
 		}
 		found[g] = stat.Serially(tables)
 	}
 	return found
 }
 
-// Usual says that the place is what its step usually moves, or how long that usually takes.
+// Usual says whether the place's metric represents the aspect Traffic or Typical at its step.
 func (e *Evidence) Usual(at Place) bool {
 	row := at.Row()
 	if row.Aspect != result.Traffic && row.Aspect != result.Typical {
 		return false
 	}
-	for _, name := range result.Telling(row.Aspect) {
+	for _, name := range result.OfAspect(row.Aspect) {
 		if len(e.Figures[at.With(name)]) > 0 {
 			return name == at.Metric
 		}
@@ -44,8 +44,8 @@ func (e *Evidence) Usual(at Place) bool {
 	return false
 }
 
-// wholeRounds returns the rounds in which most contenders of each place have a value: not
-// the last one of a run that was interrupted.
+// wholeRounds returns the rounds in which most contenders of each place have a value. The
+// last round of an interrupted run is none of them.
 func wholeRounds(e *Evidence, places []Place) []int {
 	var rounds []int
 	for round := 1; round <= e.Rounds(); round++ {
@@ -66,19 +66,20 @@ func wholeRounds(e *Evidence, places []Place) []int {
 	return rounds
 }
 
-// inRounds returns the values of a place by contender and round, NaN for none.
-func inRounds(e *Evidence, at Place, rounds []int) [][]float64 {
-	var table [][]float64
-	for _, c := range e.Ordered(e.Figures[at]) {
+// table returns the contenders' values, a row for each contender in the order and a column
+// for each round, NaN for a missing value.
+func table(contenders map[string]Series, order []string, rounds []int) [][]float64 {
+	var rows [][]float64
+	for _, c := range order {
 		row := make([]float64, len(rounds))
 		for i, round := range rounds {
-			v, measured := e.Figures[at][c][round]
+			v, measured := contenders[c][round]
 			if !measured {
 				v = math.NaN()
 			}
 			row[i] = v
 		}
-		table = append(table, row)
+		rows = append(rows, row)
 	}
-	return table
+	return rows
 }

@@ -81,18 +81,7 @@ func (e *Evidence) pairs(order []string, contenders map[string]Series, inflation
 			all[round] = true
 		}
 	}
-	rounds := slices.Sorted(maps.Keys(all))
-	series := make([][]float64, len(order))
-	for i, c := range order {
-		for _, round := range rounds {
-			v, measured := contenders[c][round]
-			if !measured {
-				v = math.NaN()
-			}
-			series[i] = append(series[i], v)
-		}
-	}
-	return stat.Apart(series, e.Opt.Alpha, inflation)
+	return stat.Apart(table(contenders, order, slices.Sorted(maps.Keys(all))), e.Opt.Alpha, inflation)
 }
 
 // onlyTestable leaves out the contenders of which every pair has too few rounds. The only

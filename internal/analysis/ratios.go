@@ -44,7 +44,7 @@ func (e *Evidence) Compare(at Place, contender string) *Comparison {
 			if len(values) == 0 || len(base) == 0 {
 				return withStep(at, baseAt, &Comparison{Ratio: pooled.seconds / basePooled.seconds, Pairs: min(pooled.rounds, basePooled.rounds)})
 			}
-		} else if c := pooled.over(basePooled, e.Opt.Confidence, e.Lasting[at.Group].Inflation()); c != nil {
+		} else if c := pooled.ratioTo(basePooled, e.Opt.Confidence, e.Lasting[at.Group].Inflation()); c != nil {
 			return withStep(at, baseAt, c)
 		}
 	}

@@ -17,7 +17,7 @@ type Facts struct {
 	Opt Options
 }
 
-// step returns a step of the plan, an empty one if it has none of that name.
+// step returns the step of the plan with that id, or an empty step.
 func (f *Facts) step(id string) result.Step {
 	for _, s := range f.Run.Plan.Steps {
 		if s.ID == id {
@@ -63,14 +63,14 @@ const (
 	HzKey   = "kernel.config.HZ"
 )
 
-// CPUClockKey is the environment key that is IdleClock where busy CPU time is elapsed time
-// less idle time; runs without it summed the kernel's ticks.
+// CPUClockKey is an environment key. Its value is IdleClock if busy CPU time was measured as
+// elapsed time minus idle time. In runs without the key it is a sum of the kernel's ticks.
 const (
 	CPUClockKey = "cpu.clock"
 	IdleClock   = "idle"
 )
 
-// CPUByTicks says whether ticks of a kernel that samples CPU time make its figures.
+// CPUByTicks says whether CPU time is a sum of ticks by which the kernel samples it.
 func (f *Facts) CPUByTicks() bool {
 	return f.Run.Environment[TickKey] == "y" && f.Run.Environment[CPUClockKey] != IdleClock
 }

@@ -84,8 +84,8 @@ func (p *Picture) Band(share float64) Band {
 	return p.Bands[len(p.Bands)-1]
 }
 
-// Of returns those of the steps that the picture shows, in its order.
-func (p *Picture) Of(steps []result.Step) []result.Step {
+// Select returns the steps that the picture shows, in the picture's order.
+func (p *Picture) Select(steps []result.Step) []result.Step {
 	var out []result.Step
 	for _, pattern := range p.Steps {
 		for _, s := range steps {

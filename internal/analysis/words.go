@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // This file has the words and lists that findings are made of.
@@ -85,9 +84,6 @@ func AndList(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
-
-// Plural is unit.Plural.
-var Plural = unit.Plural
 
 // Percent returns a share with three digits, such as "12.5 %".
 func Percent(share float64) string {

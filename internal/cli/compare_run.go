@@ -24,10 +24,10 @@ func (f *compareFlags) run(c *cobra.Command, oldDirs, newDirs []string) error {
 	if err != nil {
 		return err
 	}
-	if opt.MoreOld, err = f.loadMore(oldDirs[1:]); err != nil {
+	if opt.RepeatsOld, err = f.loadMore(oldDirs[1:]); err != nil {
 		return err
 	}
-	if opt.MoreNew, err = f.loadMore(newDirs[1:]); err != nil {
+	if opt.RepeatsNew, err = f.loadMore(newDirs[1:]); err != nil {
 		return err
 	}
 	var recs, parts [2]*result.Record

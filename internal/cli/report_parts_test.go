@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/run"
 )
@@ -20,7 +19,7 @@ func frozenParts(t *testing.T, name string, seed uint64, slow float64) string {
 		r.Unsupported = []result.Unsupported{{Contender: "flannel-vxlan", Reason: "kernel lacks vxlan", OtherKernel: true}}
 	})
 	part := frozen(t, run.PartDir, seed+100, slow, func(r *result.Run) {
-		r.Arena, r.Environment[analysis.EmulatedKey] = run.MicroVM, "true"
+		r.Arena, r.Environment[result.EmulatedKey] = run.MicroVM, "true"
 		r.Plan.Contenders = []result.Entry{r.Plan.Contenders[0], r.Plan.Contenders[3]}
 		r.Contenders = []result.ContenderInfo{r.Contenders[0], r.Contenders[3]}
 	})

@@ -28,7 +28,7 @@ type conn struct {
 	generation int32 // how many descriptors this conn has had
 	prev, next int32 // in the list of its state, -1 at the ends
 	state      state
-	up         bool   // the socket is connected
+	connected  bool   // the socket is connected
 	served     bool   // the connection has completed a request
 	measured   bool   // the current request was planned within the window
 	seq        uint64 // number of the current request on this connection
@@ -125,7 +125,7 @@ func (e *engine) fail(i int32, kind Kind, now int64) {
 func (e *engine) drop(c *conn) {
 	if c.fd >= 0 {
 		hangUp(c.fd)
-		c.fd, c.up = -1, false
+		c.fd, c.connected = -1, false
 	}
 }
 
@@ -136,7 +136,7 @@ func (e *engine) connect(i int32) error {
 	if err != nil {
 		return err
 	}
-	c.fd, c.up, c.served = fd, false, false
+	c.fd, c.connected, c.served = fd, false, false
 	c.generation++
 	return e.poll.watch(fd, watched, i, c.generation)
 }
@@ -149,7 +149,7 @@ func (e *engine) established(i int32, flags uint32) error {
 			return err
 		}
 	}
-	c.up = true
+	c.connected = true
 	return nil
 }
 

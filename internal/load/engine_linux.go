@@ -39,7 +39,7 @@ type engine struct {
 	dialer  *dialer
 	poll    poller
 	rx      *receiver
-	full    int // bytes; a read of at least as many may have left bytes in the socket
+	full    int // a read of at least this many bytes may have left bytes in the socket
 	queues
 	stopFD  int
 	stopped atomic.Bool
@@ -79,7 +79,7 @@ func newEngine(cfg Config, k, threads int, seconds *collector) (*engine, error) 
 	e := &engine{
 		cfg: cfg, thread: k, threads: threads, proto: cfg.Exchange.protocol(), life: kept{},
 		rx: newReceiver(receiveBuffer), full: receiveBuffer, queues: newQueues(share),
-		seconds: seconds, guard: guard{lead: float64(firstLead), off: !maySpin(threads)},
+		seconds: seconds, guard: guard{lead: float64(firstLead), disabled: !maySpin(threads)},
 		work: make(chan func(*engine) error), over: make(chan struct{}),
 	}
 	e.dialer = newDialer(cfg, len(e.proto.request(0)))
@@ -107,7 +107,7 @@ func newEngine(cfg Config, k, threads int, seconds *collector) (*engine, error) 
 // stop ends the window at once; it may be called from any goroutine.
 func (e *engine) stop() {
 	e.stopped.Store(true)
-	// The write fails if the eventfd is full, which has woken the loop already.
+	// The write fails only if the eventfd is full. Then the loop is awake already.
 	_, _ = unix.Write(e.stopFD, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 }
 
@@ -122,7 +122,7 @@ func (e *engine) now() int64 { return int64(time.Since(e.start)) }
 
 // prepare makes the thread ready to send.
 func (e *engine) prepare() error {
-	// Best effort: without it timers are coarser, and sends are later, which is counted.
+	// An error is ignored: timers are then coarser, and the later sends are counted as late.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	e.self = newThread()
 	e.preempted = e.self.preempted()
@@ -171,20 +171,21 @@ func (e *engine) sendDue(now int64) (sent bool) {
 				return sent
 			}
 			e.transmit(i, -1)
-		case e.plan.at >= e.end || e.plan.at > now:
+		case e.plan.due >= e.end || e.plan.due > now:
 			return sent
 		default:
-			at := e.plan.at
+			due := e.plan.due
 			e.plan.advance(int64(e.threads))
-			now = e.transmit(i, at)
+			now = e.transmit(i, due)
 		}
 		sent = true
 	}
 	return sent
 }
 
-// transmit sends a request that was planned for the given time; negative means at once,
-// unless the window is over. It returns the time of the send.
+// transmit sends a request over connection i and returns the time of the send. planned is
+// when the request was due; if planned is negative (closed loop), the request is due now,
+// and is not sent after the end of the window.
 func (e *engine) transmit(i int32, planned int64) int64 {
 	c := &e.conns[i]
 	t := time.Now() // right before the send: a write to a veth or loopback also delivers the packet, which takes time
@@ -214,11 +215,12 @@ func (e *engine) transmit(i int32, planned int64) int64 {
 	return sent
 }
 
-// expire fails connections that have timed out, and revives connections that are down.
+// expire fails connections that have timed out, and opens failed connections again after
+// their pause.
 func (e *engine) expire(now int64) {
 	for i := e.lists[busy].head; i >= 0 && now-e.conns[i].since >= int64(e.cfg.Timeout); i = e.lists[busy].head {
 		kind := Timeout
-		if !e.conns[i].up {
+		if !e.conns[i].connected {
 			kind = Connect // the request has a connection of its own, which is not open yet
 		}
 		e.fail(i, kind, now)
@@ -243,27 +245,28 @@ func (e *engine) pause(now int64) time.Duration {
 	default:
 		until = min(until, e.end)
 	}
-	after := func(s state, d time.Duration) {
+	limit := func(s state, d time.Duration) { // to d after the first connection of the list came to s
 		if i := e.lists[s].head; i >= 0 {
 			until = min(until, e.conns[i].since+int64(d))
 		}
 	}
-	after(busy, e.cfg.Timeout)
-	after(connecting, e.cfg.Timeout)
-	after(down, retry)
+	limit(busy, e.cfg.Timeout)
+	limit(connecting, e.cfg.Timeout)
+	limit(down, retry)
 	e.wakeAt, e.spinUntil = 0, 0
 	if e.lists[idle].head >= 0 {
 		if !e.cfg.open() && !e.ended {
 			return 0
 		}
-		if e.cfg.open() && e.plan.at < e.end {
-			wake := e.plan.at - e.guard.ahead(now)
+		if e.cfg.open() && e.plan.due < e.end {
+			spinTime := e.guard.spinTime(now)
+			wake := e.plan.due - spinTime
 			switch {
 			case wake >= until:
-			case wake-now > e.guard.ahead(now): // the guard has learnt that a shorter sleep would end too late
+			case wake-now > spinTime: // a shorter sleep would probably end after wake
 				e.wakeAt, until = wake, wake
 			default:
-				e.spinUntil = min(e.plan.at, until)
+				e.spinUntil = min(e.plan.due, until)
 				until = now
 			}
 		}
@@ -291,7 +294,7 @@ func (e *engine) await(now int64, pause time.Duration) ([]unix.EpollEvent, error
 				e.guard.interrupted(now, took)
 			}
 		}
-		if now >= e.spinUntil || now < e.guard.until {
+		if now >= e.spinUntil || now < e.guard.pausedUntil {
 			return nil, nil
 		}
 	}
@@ -299,8 +302,8 @@ func (e *engine) await(now int64, pause time.Duration) ([]unix.EpollEvent, error
 
 // slept tells the guard how late the loop woke up, if no event ended the wait.
 func (e *engine) slept(now int64) {
-	if e.wakeAt > 0 && now >= e.wakeAt && !e.guard.off && now >= e.guard.until {
-		e.guard.woke(now - e.wakeAt)
+	if e.wakeAt > 0 && now >= e.wakeAt && !e.guard.disabled && now >= e.guard.pausedUntil {
+		e.guard.learn(now - e.wakeAt)
 	}
 }
 
@@ -311,7 +314,7 @@ func (e *engine) handle(events []unix.EpollEvent) {
 		if i == stopID || events[k].Pad != e.conns[i].generation {
 			continue
 		}
-		if e.conns[i].up {
+		if e.conns[i].connected {
 			e.read(i, events[k].Events)
 			continue
 		}
@@ -331,7 +334,7 @@ func (e *engine) read(i int32, flags uint32) {
 	if flags&^unix.EPOLLOUT == 0 {
 		return
 	}
-	for generation := c.generation; c.up && c.generation == generation; {
+	for generation := c.generation; c.connected && c.generation == generation; {
 		n, stamp, errno := e.rx.recv(c.fd)
 		if errno == unix.EAGAIN || errno == unix.EINTR {
 			return
@@ -358,11 +361,12 @@ func (e *engine) read(i int32, flags uint32) {
 	}
 }
 
-// broken says why a read of n bytes ends the connection, or "".
+// broken returns the kind of error if a read of n bytes with errno ends connection c,
+// else "".
 func (e *engine) broken(c *conn, n int, errno unix.Errno) Kind {
 	switch {
 	case errno == unix.ECONNREFUSED:
-		return Connect // UDP: nobody listens there any more
+		return Connect // UDP: nobody listens on the target's port any more
 	case errno != 0:
 		return Reset
 	case n > 0 && c.state == idle:

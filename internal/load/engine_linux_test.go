@@ -70,8 +70,8 @@ func loadThroughStalls(t *testing.T, connections int) (tooLong error) {
 	cfg := Config{Target: addr, Connections: connections, Rate: 2000, Duration: window}
 	res := mustLoad(t, cfg)
 	var want []float64
-	for plan := newSchedule(cfg, 0); plan.at < int64(window); plan.advance(1) {
-		at := res.Begin.Add(time.Duration(plan.at))
+	for plan := newSchedule(cfg, 0); plan.due < int64(window); plan.advance(1) {
+		at := res.Begin.Add(time.Duration(plan.due))
 		waits := 0.0
 		for _, stalled := range s.Stalls() {
 			if !at.Before(stalled.From) && at.Before(stalled.To) {
@@ -403,9 +403,9 @@ func TestBadInput(t *testing.T) {
 	}{
 		{"no connections", func(c *Config) { c.Connections = 0 }, ErrConfig, "at least 1"},
 		{"negative rate", func(c *Config) { c.Rate = -1 }, ErrConfig, "above 0"},
-		{"a rate that asks nothing", func(c *Config) { c.Rate = 1e-13 }, ErrConfig, "asks nothing"},
-		{"a ramp to one", func(c *Config) { c.Ramp = 1e-13 }, ErrConfig, "asks nothing"},
-		{"a step of one", func(c *Config) { c.Rate, c.Steps = 0, []float64{5, 1e-13} }, ErrConfig, "asks nothing"},
+		{"a rate that is too low", func(c *Config) { c.Rate = 1e-13 }, ErrConfig, "is the least"},
+		{"a ramp to one", func(c *Config) { c.Ramp = 1e-13 }, ErrConfig, "is the least"},
+		{"a step of one", func(c *Config) { c.Rate, c.Steps = 0, []float64{5, 1e-13} }, ErrConfig, "is the least"},
 		{"more than the schedule holds", func(c *Config) { c.Rate, c.Steps, c.Duration = 0, []float64{1, 2, 3}, 1000000*time.Hour }, ErrConfig, "together 2400h0m0s are the most"},
 		{"no duration", func(c *Config) { c.Duration = 0 }, ErrConfig, "above 0"},
 		{"no target", func(c *Config) { c.Target = netip.AddrPort{} }, ErrConfig, "an address and a port"},

@@ -11,7 +11,7 @@ type Exchange interface {
 	// lasting says that a connection serves one request after the other; otherwise
 	// each request has a connection of its own.
 	lasting() bool
-	// complete checks the sizes and names and fills in defaults.
+	// complete checks the sizes and names, and returns the exchange with its defaults.
 	complete(target netip.AddrPort) (Exchange, error)
 	// protocol returns what one thread needs to write requests and read responses.
 	protocol() protocol
@@ -41,7 +41,7 @@ const (
 	MaxDatagram = 65507
 )
 
-// receiveBuffer is how much is read at once: more than the longest datagram.
+// receiveBuffer is the most bytes of one read. The longest datagram fits in.
 const receiveBuffer = 64 << 10
 
 func (s Sizes) complete(most int) (Sizes, error) {

@@ -15,15 +15,15 @@ func (e *engine) recordMissed(now int64) {
 	if !e.cfg.open() {
 		return
 	}
-	for ; e.plan.at < e.end; e.plan.advance(int64(e.threads)) {
-		if at := e.plan.at; at >= e.begin {
+	for ; e.plan.due < e.end; e.plan.advance(int64(e.threads)) {
+		if due := e.plan.due; due >= e.begin {
 			e.res.Planned++
 			e.res.Missed++
-			record(e.rec.latency, now-at)
-			if s := e.step(at); s != nil {
+			record(e.rec.latency, now-due)
+			if s := e.step(due); s != nil {
 				s.Planned++
 				s.Missed++
-				record(s.Latency, now-at)
+				record(s.Latency, now-due)
 			}
 		}
 	}

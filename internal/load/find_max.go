@@ -20,12 +20,12 @@ type Probe struct {
 }
 
 const (
-	raises        = 6    // how often at most the upper end of the search is raised
+	mostRaises    = 6    // how often at most the upper end of the search is raised
 	bisections    = 7    // at most
 	closeEnough   = 0.02 // width of the search, as a share of its upper end, at which bisection stops
-	returns       = 3    // how often at most the search begins again above its end
-	looksAbove    = 4    // tries at the rate above the end, before it counts as too high
-	confirmations = 10   // at most, each at a rate a tenth lower
+	mostRestarts  = 3    // how often at most the search begins again at a higher rate
+	triesAbove    = 4    // tries of the lowest rate that failed, before it counts as too high
+	confirmations = 10   // tries at most to confirm a rate, each at a rate a tenth lower
 	leastAchieved = 0.95 // share of the asked rate: below it a backlog grows, which a high bound and the drain would hide
 )
 
@@ -87,11 +87,12 @@ func FindMax(ctx context.Context, cfg Config, bound time.Duration) (best float64
 }
 
 // search returns the highest rate that passes probe and then confirm, each in one of two
-// tries; 0 if there is none. It begins near guess. Then it tries the rate above, which
-// failed, for longer than most disturbances last, and begins again there if it passes.
+// tries; 0 if there is none. It begins near guess. Then it tries the lowest rate that
+// failed several times, for longer than most disturbances last. If that rate passes now,
+// the search begins again there.
 func search(guess float64, probe, confirm func(rate float64) (bool, error)) (best float64, err error) {
 	low, high := 0.0, 0.95*guess
-	for again := 0; ; again++ {
+	for restarts := 0; ; restarts++ {
 		if low, high, err = bracket(low, high, probe); err != nil {
 			return 0, err
 		}
@@ -108,10 +109,10 @@ func search(guess float64, probe, confirm func(rate float64) (bool, error)) (bes
 			high = rate
 		}
 		best = max(best, found)
-		if again == returns || best == 0 || high <= best {
+		if restarts == mostRestarts || best == 0 || high <= best {
 			return best, nil
 		}
-		passed, err := oneOf(looksAbove, confirm, high)
+		passed, err := oneOf(triesAbove, confirm, high)
 		if err != nil || !passed {
 			return best, err
 		}
@@ -122,7 +123,7 @@ func search(guess float64, probe, confirm func(rate float64) (bool, error)) (bes
 // bracket raises high until it fails, and then bisects. It returns the highest rate that
 // passed, at least low, and the lowest that failed; the two are equal if none failed.
 func bracket(low, high float64, probe func(rate float64) (bool, error)) (passing, failing float64, err error) {
-	for n, factor := 0, 1.25; n <= raises; n, factor = n+1, factor*factor {
+	for n, factor := 0, 1.25; n <= mostRaises; n, factor = n+1, factor*factor {
 		passed, err := oneOf(2, probe, high)
 		if err != nil {
 			return 0, 0, err
@@ -130,7 +131,7 @@ func bracket(low, high float64, probe func(rate float64) (bool, error)) (passing
 		if !passed {
 			break
 		}
-		if low = high; n == raises || high == mostRate {
+		if low = high; n == mostRaises || high == mostRate {
 			return low, low, nil
 		}
 		high = min(high*factor, mostRate)
@@ -150,7 +151,7 @@ func bracket(low, high float64, probe func(rate float64) (bool, error)) (passing
 	return low, high, nil
 }
 
-// oneOf says whether one of so many tries passes at the rate.
+// oneOf says whether at least one of the tries at the rate passes.
 func oneOf(tries int, try func(rate float64) (bool, error), rate float64) (passed bool, err error) {
 	for n := 0; n < tries && err == nil && !passed; n++ {
 		passed, err = try(rate)

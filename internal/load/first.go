@@ -12,8 +12,9 @@ import (
 )
 
 // firstAnswer sends one request over a connection of its own and returns the size of
-// the response. So a target that does not answer, or answers something else, gives one
-// clear error before the load begins.
+// the response in bytes. A target that does not answer, or answers something else, thus
+// gives one clear error before the load begins. Until cfg.Wait is over, errors are
+// followed by another try.
 func firstAnswer(ctx context.Context, cfg Config) (int64, error) {
 	giveUp := time.Now().Add(cfg.Wait)
 	for {
@@ -48,8 +49,8 @@ func askOnce(ctx context.Context, cfg Config) (int64, error) {
 		return 0, explain(err)
 	}
 	defer conn.Close()
-	ended := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	defer ended()
+	ignoreEnd := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer ignoreEnd()
 	p := cfg.Exchange.protocol()
 	for seq := uint64(1); ; seq++ {
 		if err := conn.SetDeadline(time.Now().Add(cfg.Timeout / time.Duration(tries))); err != nil {

@@ -7,19 +7,19 @@ import "time"
 // another, and that delay would be in every latency. So the guard learns the 95th
 // percentile of the delay (lead), and the loop spins for that long.
 type guard struct {
-	lead  float64 // nanoseconds
-	off   bool    // no spinning: it would take the CPU away from the measured network
-	until int64   // no spinning before this time, because another process needs the CPU
-	lost  int64   // nanoseconds for which other processes had the CPU during spins
-	since int64   // from when on lost is counted
+	lead        float64 // nanoseconds
+	disabled    bool    // never spin: a spin would take the CPU away from the measured network
+	pausedUntil int64   // do not spin before this time, because another process needs the CPU
+	lost        int64   // nanoseconds, since lostSince, for which other processes had the CPU during spins
+	lostSince   int64
 }
 
 const (
 	firstLead = 60 * time.Microsecond
 	mostLead  = 200 * time.Microsecond
 	leadStep  = 10 * time.Microsecond
-	// spinStep is the longest time from one look of a spin to the next without another
-	// process in between.
+	// spinStep is the longest time between two polls of a spin. If more time passes,
+	// another process may have had the CPU.
 	spinStep = 20 * time.Microsecond
 	// When other processes take more than mostLost of the CPU within spinPause, the
 	// loop does not spin for spinPause. Kernel threads and Go's monitor, which run for
@@ -28,9 +28,9 @@ const (
 	mostLost  = spinPause / 10
 )
 
-// woke learns that a wake-up was late by that many nanoseconds: lead follows the 95th
-// percentile in steps (Robbins and Monro, 1951).
-func (g *guard) woke(late int64) {
+// learn takes the delay of a wake-up in nanoseconds. lead follows the 95th percentile of
+// the delays in steps (Robbins and Monro, 1951).
+func (g *guard) learn(late int64) {
 	if float64(late) > g.lead {
 		g.lead = min(g.lead+0.95*float64(leadStep), float64(mostLead))
 	} else {
@@ -38,21 +38,21 @@ func (g *guard) woke(late int64) {
 	}
 }
 
-// ahead returns how many nanoseconds before a send the loop shall wake up.
-func (g *guard) ahead(now int64) int64 {
-	if g.off || now < g.until {
+// spinTime returns how many nanoseconds before a send the loop shall wake up.
+func (g *guard) spinTime(now int64) int64 {
+	if g.disabled || now < g.pausedUntil {
 		return 0
 	}
 	return int64(g.lead)
 }
 
-// interrupted learns that another process had the CPU for lost nanoseconds during a
-// spin. If that happens often, spinning pauses.
+// interrupted counts a spin in which another process had the CPU for lost nanoseconds.
+// Spinning pauses if other processes need much of the CPU.
 func (g *guard) interrupted(now, lost int64) {
-	if now-g.since > int64(spinPause) {
-		g.since, g.lost = now, 0
+	if now-g.lostSince > int64(spinPause) {
+		g.lostSince, g.lost = now, 0
 	}
 	if g.lost += lost; g.lost > int64(mostLost) {
-		g.until = now + int64(spinPause)
+		g.pausedUntil = now + int64(spinPause)
 	}
 }

@@ -22,9 +22,9 @@ func TestGuardLearns(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			g := guard{lead: float64(firstLead)}
 			for n := range int64(3000) {
-				g.woke(tt.late(n))
+				g.learn(tt.late(n))
 			}
-			if got := time.Duration(g.ahead(0)); got < tt.from || got > tt.to {
+			if got := time.Duration(g.spinTime(0)); got < tt.from || got > tt.to {
 				t.Errorf("wakes up %v ahead, want %v to %v", got, tt.from, tt.to)
 			}
 		})
@@ -47,18 +47,18 @@ func TestGuardYields(t *testing.T) {
 			g, yielded := guard{lead: 1000}, false
 			for now := int64(0); now < 200*ms; now += tt.every {
 				g.interrupted(now, tt.lost)
-				yielded = yielded || g.ahead(now) == 0
+				yielded = yielded || g.spinTime(now) == 0
 			}
 			if yielded != tt.yields {
 				t.Errorf("yielded %v, want %v", yielded, tt.yields)
 			}
-			if later := g.ahead(200*ms + int64(spinPause)); later != 1000 {
+			if later := g.spinTime(200*ms + int64(spinPause)); later != 1000 {
 				t.Errorf("ahead %d a while later, want 1000", later)
 			}
 		})
 	}
-	g := guard{lead: 1000, off: true}
-	if got := g.ahead(int64(time.Hour)); got != 0 {
+	g := guard{lead: 1000, disabled: true}
+	if got := g.spinTime(int64(time.Hour)); got != 0 {
 		t.Errorf("spins %d ns before a send where it never may", got)
 	}
 }

@@ -41,7 +41,7 @@ func (kept) answered(e *engine, i int32, last bool, now int64) {
 
 func (k kept) failed(e *engine, i int32, now int64) {
 	e.move(i, down, now)
-	if e.conns[i].served { // one that never served would fail again and again without a pause
+	if e.conns[i].served { // without this condition, a connection that never works would be opened without a pause
 		k.revive(e, i, now)
 	}
 }

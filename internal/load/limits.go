@@ -20,10 +20,10 @@ const (
 // Beyond these limits the load was not the load that was asked for.
 const (
 	leastAnswered = 0.99 // of the plan; below, the latencies are those of a smaller load
-	mostErrors    = 0.01 // of the sends; of a failed request only the least latency is known
+	mostErrors    = 0.01 // of the sends; a failed request gives only a lower bound of its latency
 )
 
-// judge finds out what limited r.
+// judge sets r.Limits.
 func (r *Result) judge() {
 	add := func(code, format string, args ...any) {
 		r.Limits = append(r.Limits, Limit{code, fmt.Sprintf(format, args...)})
@@ -31,7 +31,7 @@ func (r *Result) judge() {
 	// Requests counts responses in the drain, too; the rate does not. A stall at the end
 	// of the window moves responses into the drain, which is a result and no limit.
 	if float64(r.Requests) < leastAnswered*float64(r.Planned) {
-		add("rate_short", "%d of the %d requests planned in the window were answered (%.1f %%); %d had no answer even a while after it",
+		add("rate_short", "%d of the %d requests planned in the window were answered (%.1f %%); %d had no answer within a second after the window either",
 			r.Requests, r.Planned, 100*share(r.Requests, r.Planned), r.Missed)
 	}
 	if n := total(r.Errors); float64(n) > mostErrors*float64(r.Sent) {

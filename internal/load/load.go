@@ -50,8 +50,8 @@ const LateAfter = time.Millisecond
 // request is planned in that time.
 const drain = time.Second
 
-// The schedule counts in nanoseconds. A float64 holds them exactly up to longest, and
-// a rate below leastRate (1/s) sends no second request in that time.
+// The limits of a plan. The schedule counts nanoseconds in a float64, which holds whole
+// numbers exactly up to longest. A rate (1/s) outside leastRate to mostRate is a mistake.
 const (
 	longest   = 100 * 24 * time.Hour
 	leastRate = 1e-6
@@ -73,7 +73,7 @@ const (
 	Status    Kind = "status"    // a complete response whose status is not 2xx
 	Short     Kind = "short"     // the connection ended within a response
 	Chunked   Kind = "chunked"   // a response with Transfer-Encoding, which this client does not read
-	Malformed Kind = "malformed" // no response of this exchange, or bytes beyond the response
+	Malformed Kind = "malformed" // bytes that are no response of this exchange, or follow the response
 	Timeout   Kind = "timeout"   // no complete response within Config.Timeout; for UDP a lost datagram
 )
 
@@ -103,7 +103,7 @@ func (c Config) AskedRate() float64 {
 	return sum / float64(max(1, len(c.Steps)))
 }
 
-// Check says what is wrong with c, if anything, before Run begins: ErrConfig.
+// Check returns the error with which Run would refuse c, an ErrConfig, or nil.
 func (c Config) Check() error {
 	_, err := c.complete()
 	return err
@@ -143,7 +143,7 @@ func (c Config) complete() (Config, error) {
 		case rate < 0 || math.IsNaN(rate) || math.IsInf(rate, 0) || rate == 0 && i > 1:
 			return c, wrong("a rate of %v; it must be above 0, or 0 for a closed loop", rate)
 		case rate > 0 && rate < leastRate:
-			return c, wrong("a rate of %v; less than %v per second asks nothing in %v", rate, leastRate, longest)
+			return c, wrong("a rate of %v; %v per second is the least", rate, leastRate)
 		case rate > mostRate:
 			return c, wrong("a rate of %v; the schedule counts in nanoseconds, so %v is the most", rate, mostRate)
 		}

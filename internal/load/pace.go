@@ -51,8 +51,8 @@ func newPace(c Config) pace {
 // never is later than any window's end.
 const never = 1 << 62
 
-// at returns how long after the start x requests are expected, at most never. A
-// float64 holds whole nanoseconds exactly for the first hundred days.
+// at returns the time after the start at which x requests are expected, or never if
+// that time is later.
 func (p pace) at(x float64) time.Duration {
 	i := len(p) - 1
 	for i > 0 && p[i].count > x {
@@ -76,8 +76,8 @@ type schedule struct {
 	seed    uint64
 
 	n        int64   // number of the request, from 0
-	expected float64 // requests expected before it
-	at       int64   // when it is due, nanoseconds after the start
+	expected float64 // requests expected before the request
+	due      int64   // time of the request, nanoseconds after the start
 }
 
 // newSchedule returns c's plan at request n.
@@ -89,7 +89,7 @@ func newSchedule(c Config, n int64) schedule {
 	return s
 }
 
-// advance goes k requests on.
+// advance moves s k requests forward.
 func (s *schedule) advance(k int64) {
 	if s.poisson {
 		for range k {
@@ -100,7 +100,7 @@ func (s *schedule) advance(k int64) {
 		s.n += k
 		s.expected = float64(s.n)
 	}
-	s.at = int64(s.pace.at(s.expected))
+	s.due = int64(s.pace.at(s.expected))
 }
 
 // gap returns the n-th of the exponentially distributed numbers of mean 1 that seed
@@ -110,9 +110,8 @@ func gap(seed uint64, n int64) float64 {
 	return -math.Log1p(-float64(splitMix64(seed+uint64(n)*0x9e3779b97f4a7c15)>>11) * step)
 }
 
-// splitMix64 returns the output function of Steele, Lea and Flood's generator
-// ("Fast splittable pseudorandom number generators", 2014), whose state is a
-// counter.
+// splitMix64 is the output function of the generator SplitMix64 (Steele, Lea and Flood,
+// "Fast splittable pseudorandom number generators", 2014) for a counter z.
 func splitMix64(z uint64) uint64 {
 	z += 0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9

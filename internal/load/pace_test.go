@@ -63,8 +63,8 @@ func TestSchedulesOfThreadsAreThePlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const until, threads = int64(2 * time.Second), 3
 			times := func(first, stride int64) (all []int64) {
-				for s := newSchedule(cfg, first); s.at < until; s.advance(stride) {
-					all = append(all, s.at)
+				for s := newSchedule(cfg, first); s.due < until; s.advance(stride) {
+					all = append(all, s.due)
 				}
 				return all
 			}
@@ -92,7 +92,7 @@ func TestPoissonArrivals(t *testing.T) {
 		counts := make([]float64, 0, n)
 		last, window := 0.0, 0
 		for s := newSchedule(cfg, 0); s.n < n; s.advance(1) {
-			at := float64(s.at) / 1e9
+			at := float64(s.due) / 1e9
 			gaps = append(gaps, at-last)
 			last = at
 			for window = int(at / 0.01); len(counts) <= window; {
@@ -122,8 +122,8 @@ func TestPoissonArrivals(t *testing.T) {
 	}
 	first, again := newSchedule(Config{Rate: 1, Poisson: true, Seed: 1}, 1000), newSchedule(Config{Rate: 1, Poisson: true, Seed: 1}, 0)
 	again.advance(1000)
-	if first.at != again.at {
-		t.Errorf("request 1000 is due at %d and at %d of one plan", first.at, again.at)
+	if first.due != again.due {
+		t.Errorf("request 1000 is due at %d and at %d of one plan", first.due, again.due)
 	}
 }
 

@@ -42,9 +42,9 @@ func (p *poller) wait(timeout time.Duration) ([]unix.EpollEvent, error) {
 	return nil, os.NewSyscallError("epoll_pwait2", errno)
 }
 
-// watch asks for the events of fd. They carry the number id in Fd and generation in Pad:
-// by its generation, an old event is told from those of a connection that was opened
-// again meanwhile.
+// watch asks for the events of fd. Each event carries id in Fd and generation in Pad. If
+// the connection was opened again meanwhile, its generation differs from that of an old
+// event.
 func (p *poller) watch(fd int32, events uint32, id, generation int32) error {
 	event := unix.EpollEvent{Events: events, Fd: id, Pad: generation}
 	_, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(p.fd), unix.EPOLL_CTL_ADD, uintptr(fd), uintptr(unsafe.Pointer(&event)), 0, 0)

@@ -76,16 +76,11 @@ func Times(clock string, h *hdrhistogram.Histogram) map[string]float64 {
 		clock + "_max":  float64(h.Max()) / 1e9,
 	}
 	for _, p := range result.Percentiles {
-		if carries(n, p.Value) {
+		if result.EnoughFor(p.Value, n) {
 			m[clock+"_"+p.Name] = float64(h.ValueAtPercentile(p.Value)) / 1e9
 		}
 	}
 	return m
-}
-
-// carries says whether at least ten of n values lie beyond the percentile.
-func carries(n int64, percentile float64) bool {
-	return float64(n)*(100-percentile)/100 >= 10-1e-6 // the share of 99.9 is not exact in binary
 }
 
 // Report returns the result in the form for printing, with or without histograms.

@@ -19,13 +19,13 @@ type Result struct {
 	Interrupted bool
 
 	Planned   int64          // requests that the plan has in the window; 0 in a closed loop, which has no plan
-	Sent      int64          // requests whose write or, with a connection each, whose connecting began
+	Sent      int64          // requests whose write began; if each request has its own connection: whose connect(2) began
 	Requests  int64          // answered in full, with a 2xx status if there is one
-	Completed int64          // good responses that were read within the window; the achieved rate is Completed by Elapsed. An open loop kept its plan if Requests, not Completed, equals Planned
+	Completed int64          // good responses that were read within the window; Rate is Completed divided by Elapsed. An open loop kept its plan if Requests, not Completed, equals Planned
 	Missed    int64          // without a response a second after the window; their age at that time is recorded as their latency
 	Late      int64          // sent more than LateAfter too late because of the engine itself
 	Queued    int64          // sent more than LateAfter after they were planned, mostly because the server kept every connection busy
-	Errors    map[Kind]int64 // of requests, by kind. In an open loop Planned = Requests + Missed + all Errors. The age of a failed request is recorded as its latency, which is at least that
+	Errors    map[Kind]int64 // of requests, by kind. In an open loop Planned = Requests + Missed + all Errors. The age of a failed request is recorded as its latency: the response would have taken at least that long
 	// ConnectionErrors are errors of connections without a request on the way: lost
 	// between two requests, or failures to connect again.
 	ConnectionErrors map[Kind]int64
@@ -56,7 +56,7 @@ type Result struct {
 	// each request has a connection of its own.
 	ConnectTime *hdrhistogram.Histogram
 
-	Seconds []Second // in order; merged they are the histograms above
+	Seconds []Second // in order of time; the histograms above cover all of them
 	Steps   []Step   // of a ladder
 }
 
@@ -154,7 +154,8 @@ func (r *Result) count(o *Result) {
 	}
 }
 
-// follow adds a slice that came after those in r, without its histograms and seconds.
+// follow adds a later slice to the slices in r, without its histograms and seconds. Shares
+// and CPU times become means weighted by time.
 func (r *Result) follow(o *Result) {
 	before, added := r.Elapsed.Seconds(), o.Elapsed.Seconds()
 	mean := func(of *float64, other float64) {

@@ -114,8 +114,8 @@ func (s *Session) Close() {
 	hangUp(s.stamps)
 }
 
-// stopWith makes the threads stop when ctx ends, until undo is called. When undo
-// returns, no thread is being stopped any more.
+// stopWith stops the threads if ctx ends before undo is called. After undo has returned,
+// the end of ctx stops no thread.
 func (s *Session) stopWith(ctx context.Context) (undo func()) {
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -150,12 +150,12 @@ func (s *Session) each(task func(*engine) error) (failed error) {
 	return failed
 }
 
-// Slice runs the load for lead, which is not measured, and then for length. Every slice
-// starts the plan anew; Poisson arrivals get other gaps each time. Before that, it opens
-// connections again that are lost or still wait for a response of the slice before.
-// begin and end, if any, are called at the begin and the end of length, from another
-// goroutine. The histograms of the result are valid until the next slice. After an
-// error, or once ctx has ended, the session can only be closed.
+// Slice runs the load for lead, which is not measured, and then for length. First, it
+// opens again the connections that the previous slice lost or left without a response.
+// Every slice starts the plan anew; Poisson arrivals get other gaps each time. begin and
+// end, if not nil, are called at the begin and the end of length, from another goroutine.
+// The histograms of the result are valid until the next slice. After an error, or once
+// ctx has ended, the session can only be closed.
 func (s *Session) Slice(ctx context.Context, lead, length time.Duration, begin, end func()) (*Result, error) {
 	if lead < 0 || length <= 0 || lead > longest || length > longest-lead {
 		return nil, wrong("a slice of %v after a lead of %v; the slice must be above 0, and both together at most %v", length, lead, longest)
@@ -247,13 +247,13 @@ func (s *Session) result(w *watch) *Result {
 // its connections.
 func (e *engine) serve(done chan<- error) {
 	defer close(e.over)
-	// Never unlocked: the thread, with its file table, timer slack and CPU,
-	// ends with the goroutine.
+	// The goroutine never unlocks the thread, so that the thread ends with the goroutine.
+	// No other goroutine may get its file table, timer slack and CPU.
 	runtime.LockOSThread()
 	for task := range e.work {
 		done <- task(e)
 	}
-	for i := range e.conns { // on this thread, whose file table holds them
+	for i := range e.conns { // on this thread: its file table may hold the connections
 		e.drop(&e.conns[i])
 	}
 	if e.self != nil {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // interval is what one thread records in one second.
@@ -67,7 +69,7 @@ func (v *interval) summary() Second {
 func threeOf(h *hdrhistogram.Histogram) (p50, p99, most float64) {
 	n := h.TotalCount()
 	at := func(percentile float64) float64 {
-		if !carries(n, percentile) {
+		if !result.EnoughFor(percentile, n) {
 			return 0
 		}
 		return float64(h.ValueAtPercentile(percentile)) / 1e9
@@ -89,17 +91,17 @@ type collector struct {
 	open    map[int]*partial // seconds that some threads have not delivered yet
 	total   *interval
 	seconds []Second
-	err     error // the first of the log
+	err     error // first error of writing the log
 	done    chan struct{}
 }
 
 type partial struct {
 	*interval
-	from int // number of threads that have delivered
+	delivered int // number of threads whose part is in the interval
 }
 
-// spareIntervals is how many intervals a thread has: one that it records in, one that is
-// being merged, and one on the way.
+// spareIntervals is how many intervals a thread has: one in which it records, one in the
+// channel, and one that is being merged.
 const spareIntervals = 3
 
 func newCollector(threads int, log io.Writer) *collector {
@@ -139,11 +141,11 @@ func (c *collector) collect() {
 			p.add(v)
 			c.recycle(v)
 		}
-		if p.from++; p.from == c.threads {
+		if p.delivered++; p.delivered == c.threads {
 			c.finish(p.interval)
 		}
 	}
-	// The threads end at most a second apart, so some may not have delivered the last ones.
+	// The threads end at most a second apart, so some may have no interval for the last seconds.
 	for t := len(c.seconds); len(c.open) > 0; t++ {
 		if p := c.open[t]; p != nil {
 			c.finish(p.interval)
@@ -155,7 +157,7 @@ func (c *collector) finish(v *interval) {
 	delete(c.open, v.t)
 	c.total.add(v)
 	c.seconds = append(c.seconds, v.summary())
-	c.note(v)
+	c.writeLog(v)
 	c.recycle(v)
 }
 
@@ -167,8 +169,8 @@ func (c *collector) recycle(v *interval) {
 	}
 }
 
-// start makes the collector ready for a slice whose window begins at begin, and forgets
-// the slice before. The log's times count from begin.
+// start makes the collector ready for a slice whose window begins at begin, and drops the
+// data of the previous slice. The log's times count from begin.
 func (c *collector) start(begin time.Time) {
 	c.begin, c.open, c.seconds = begin, map[int]*partial{}, nil
 	c.full, c.done = make(chan *interval, 16*spareIntervals*c.threads), make(chan struct{})
@@ -188,8 +190,8 @@ func (c *collector) start(begin time.Time) {
 	}
 }
 
-// note writes a second to the log.
-func (c *collector) note(v *interval) {
+// writeLog writes a second to the log.
+func (c *collector) writeLog(v *interval) {
 	if c.log == nil {
 		return
 	}

@@ -2,21 +2,21 @@ package load
 
 import "time"
 
-// spin adds up the time that a thread waits by spinning. Between two looks of the loop
-// the kernel handles interrupts, in which it does much of a pod network's work. So only
-// the usual time of a look counts as waiting. The rest of a longer look is work, and
-// stays in the CPU time of the load.
+// spin adds up the time that a thread waits by spinning, that is by polling again and
+// again. During a poll the kernel may also handle interrupts, which do much of a pod
+// network's work. So only the usual time of a poll counts as waiting. The rest of a
+// longer poll is work, and stays in the CPU time of the load.
 type spin struct {
-	usual float64 // nanoseconds that one look takes: the median, followed in steps
+	usual float64 // nanoseconds that one poll takes: the median, followed in steps
 	total time.Duration
 }
 
 const (
 	usualStep = 1.02 // factor of one step of the median
-	mostUsual = 2    // the most that a look counts as waiting, in medians
+	mostUsual = 2    // the most that a poll counts as waiting, in medians
 )
 
-// add counts a look that took ns nanoseconds and found no event.
+// add counts a poll that took ns nanoseconds and found no event.
 func (s *spin) add(ns int64) {
 	took := float64(max(ns, 1))
 	switch {

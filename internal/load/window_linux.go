@@ -2,8 +2,8 @@ package load
 
 import "time"
 
-// reset begins a slice. Only the connections and what the guard has learnt stay from the
-// slice before.
+// reset makes e ready for a slice. Only the connections and the guard's lead stay from
+// the previous slice.
 func (e *engine) reset(cfg Config, start time.Time) {
 	e.cfg, e.start, e.plan = cfg, start, newSchedule(cfg, int64(e.thread))
 	e.begin, e.end = int64(cfg.Warmup), int64(cfg.Warmup+cfg.window())
@@ -12,14 +12,14 @@ func (e *engine) reset(cfg Config, start time.Time) {
 	e.res = newResult()
 	e.res.Reopened, e.res.Steps = e.reopened, newSteps(cfg.Steps)
 	e.pending, e.begun, e.ended, e.wakeAt, e.spinUntil = 0, false, false, 0, 0
-	e.lag, e.guard.until, e.guard.since, e.guard.lost = lag{}, 0, 0, 0
+	e.lag, e.guard.pausedUntil, e.guard.lostSince, e.guard.lost = lag{}, 0, 0, 0
 	for i := range e.conns {
 		e.conns[i].freeAt, e.conns[i].since = 0, 0
 	}
 }
 
-// restore opens the connections again that were lost since the last slice, or still wait
-// for a response.
+// restore opens again the connections that were lost since the last slice, or that still
+// wait for a response.
 func (e *engine) restore() error {
 	dialed := func() (n int64) { // connections opened so far
 		for i := range e.conns {
@@ -66,7 +66,7 @@ func (e *engine) advance(now int64) (over bool) {
 	if !e.ended && (now >= e.end || e.stopped.Load()) {
 		e.finish(now)
 	}
-	if !e.ended || now < e.giveUp && (e.pending > 0 || e.cfg.open() && e.plan.at < e.end) {
+	if !e.ended || now < e.giveUp && (e.pending > 0 || e.cfg.open() && e.plan.due < e.end) {
 		return false
 	}
 	e.recordMissed(now)

@@ -16,9 +16,9 @@ import (
 )
 
 // writeBenchstat writes the Go benchmark format, one line per value, for
-// `benchstat old new`. Units carry the metric's name, because benchstat knows
-// figures apart by their unit only; a name ends in its path, because a final
-// number such as that of http-350 would be taken for GOMAXPROCS.
+// `benchstat old new`. Units contain the metric's name, because benchstat distinguishes
+// figures only by their unit. A name ends with its path, because benchstat would take a
+// number at the end, as in http-350, for GOMAXPROCS.
 func writeBenchstat(w io.Writer, r *analysis.Report, _ Options) error {
 	bw := benchfmt.NewWriter(w)
 	var units []string
@@ -58,7 +58,8 @@ func config(key, value string) benchfmt.Config {
 	return benchfmt.Config{Key: key, Value: []byte(printable.Line(value)), File: true}
 }
 
-// benchUnit is "latency_p99-sec": Go's benchmarks spell seconds so.
+// benchUnit returns a unit such as "latency_p99-sec"; Go's benchmarks write "sec" for
+// seconds.
 func benchUnit(r *analysis.Result) string {
 	unit := benchWord(r.Unit)
 	if unit == "s" {
@@ -67,7 +68,7 @@ func benchUnit(r *analysis.Result) string {
 	return benchWord(r.Metric) + "-" + unit
 }
 
-// benchName starts with a capital, which the format asks of names.
+// benchName returns s with a capital at its begin, which the format requires.
 func benchName(s string) string {
 	runes := []rune(benchWord(s))
 	if len(runes) > 0 {
@@ -76,7 +77,7 @@ func benchName(s string) string {
 	return string(runes)
 }
 
-// benchWord is s without what ends or splits a name.
+// benchWord replaces the characters in s that end or split a name.
 func benchWord(s string) string {
 	if s == "" {
 		return "none"

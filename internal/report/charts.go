@@ -13,8 +13,8 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// chart is one drawing of the page, with the words that stand for it where it
-// can't be seen. ui/src/model.ts has the same shape: the script only draws.
+// chart is one drawing of the page, with its texts and the table of its figures.
+// ui/src/model.ts has the same shape; the script only draws.
 type chart struct {
 	ID     string   `json:"id"`
 	Kind   string   `json:"kind"` // bars, curves, forest, load, scatter, slopes, stacks
@@ -23,23 +23,23 @@ type chart struct {
 	Rows   []bar    `json:"rows,omitempty"`
 	Series []series `json:"series,omitempty"`
 	Points []point  `json:"points,omitempty"`
-	Parts  []string `json:"parts,omitempty"` // of every stack, from its foot
+	Parts  []string `json:"parts,omitempty"` // names of the parts of every stack, from below
 	Stacks []stack  `json:"stacks,omitempty"`
-	Reach  float64  `json:"reach,omitempty"` // of the axis: charts beside each other have one scale
+	Reach  float64  `json:"reach,omitempty"` // end of the axis, so that neighbouring charts have the same scale
 
-	View    string     `json:"-"` // the part of the page that shows it
+	View    string     `json:"-"` // the part of the page that shows the chart
 	Places  places     `json:"-"`
 	Title   string     `json:"-"`
-	Caption string     `json:"-"` // how to read it
-	Label   string     `json:"-"` // for who can't see it
-	Table   plainTable `json:"-"` // the same figures
+	Caption string     `json:"-"` // how to read the chart
+	Label   string     `json:"-"` // for screen readers
+	Table   plainTable `json:"-"` // the figures of the chart
 }
 
-// plainTable's rows are of contenders, whose places in the palette Of holds.
+// plainTable is a table with a contender in each row.
 type plainTable struct {
 	Head []string
 	Rows [][]string
-	Of   []int
+	Of   []int // place of each row's contender in the palette
 }
 
 func (t *plainTable) add(contender int, cells ...string) {
@@ -58,7 +58,7 @@ type figure struct {
 	Text  string   `json:"text"`
 }
 
-// bar is a contender's, by its place in the palette.
+// bar is the bar of a contender; C is the contender's place in the palette.
 type bar struct {
 	C int `json:"c"`
 	figure
@@ -66,7 +66,7 @@ type bar struct {
 	Rounds []float64 `json:"rounds"`
 }
 
-// series is a contender's line; one that is not has a name of its own.
+// series is the line of a contender, or of something else, which then has a Name.
 type series struct {
 	C      int        `json:"c"`
 	Name   string     `json:"name,omitempty"`
@@ -81,15 +81,15 @@ type point struct {
 	Frontier bool   `json:"frontier,omitempty"`
 }
 
-// stack is the parts of one quantity, as many as the chart has names for.
+// stack is a quantity's parts, in the order of chart.Parts.
 type stack struct {
 	C      int      `json:"c"`
 	Side   string   `json:"side"` // client or server
 	Values []*short `json:"values"`
 }
 
-// short is a figure that is only drawn: seven digits are more than any screen
-// has, and no figure is null.
+// short is a figure that is only drawn, and written with seven digits, which is more than a
+// screen can show. NaN is written as null.
 type short float64
 
 func (s short) MarshalJSON() ([]byte, error) {
@@ -99,7 +99,7 @@ func (s short) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(s), 'g', 7, 64), nil
 }
 
-// charts are the drawings of one group, by the view that shows them.
+// charts returns the drawings of one group.
 func (v *sheet) charts(g *layout.Group, prefix string) []chart {
 	colors := v.colors()
 	var out []chart
@@ -144,7 +144,7 @@ func (v *sheet) charts(g *layout.Group, prefix string) []chart {
 		}
 		show(viewResources, v.resourceCharts(g, s, colors)...)
 	}
-	for _, c := range v.Telling(g) {
+	for _, c := range v.AnswerColumns(g) {
 		if f := v.forest(g, c, colors); f != nil && v.Usable(g, c) {
 			show(viewOverview, *f)
 		}
@@ -166,9 +166,9 @@ func (v *sheet) charts(g *layout.Group, prefix string) []chart {
 	return out
 }
 
-// latencyBars is the column that stands in where a step's curves are missing.
+// latencyBars returns the column that is shown if a step has no curves.
 func latencyBars(g *layout.Group, step string) (layout.Column, bool) {
-	for _, metric := range result.Telling(result.Typical) {
+	for _, metric := range result.OfAspect(result.Typical) {
 		if c, ok := g.Has(step, metric); ok {
 			return c, true
 		}
@@ -188,7 +188,7 @@ func newFigure(r *analysis.Result) figure {
 
 func barChart(g *layout.Group, c layout.Column, colors map[string]int) chart {
 	out := chart{
-		Kind: "bars", X: &axis{c.Head(), c.Unit}, Places: at(c.Step),
+		Kind: "bars", X: &axis{c.Head(), c.Unit}, Places: ofSteps(c.Step),
 		Title: c.Head() + ", " + c.Step,
 		Table: plainTable{Head: []string{"contender", "median", "interval", "rounds", "groups"}},
 	}
@@ -228,7 +228,7 @@ func barChart(g *layout.Group, c layout.Column, colors map[string]int) chart {
 	return out
 }
 
-// logarithmic is what a reader of the script's logarithmic axes must know.
+// logarithmic is a part of the captions of charts with a logarithmic axis.
 const logarithmic = "The vertical axis is logarithmic and does not begin at zero."
 
 func betterIs(better string) string {
@@ -238,8 +238,7 @@ func betterIs(better string) string {
 	return "Higher is better"
 }
 
-// curves are those of one clock at a step: from the intended start where there
-// are any, else from the actual send. The send's own lag is no latency.
+// curves returns the curves of a step by the first of result.Clocks that has any.
 func (v *sheet) curves(g *layout.Group, step string) []analysis.Curve {
 	for _, clock := range result.Clocks() {
 		var out []analysis.Curve
@@ -262,7 +261,7 @@ func (v *sheet) curves(g *layout.Group, step string) []analysis.Curve {
 func curveChart(step string, curves []analysis.Curve, colors map[string]int) chart {
 	what := layout.MetricLabel(curves[0].Clock)
 	out := chart{
-		Kind: "curves", Y: &axis{what, "s"}, Places: at(step),
+		Kind: "curves", Y: &axis{what, "s"}, Places: ofSteps(step),
 		Title:   what + " by percentile, " + step,
 		Caption: "All valid rounds merged; each step to the right is another nine. A curve ends where fewer than ten samples lie beyond. " + logarithmic + " Lower is better.",
 		Table:   plainTable{Head: []string{"contender", "samples"}},
@@ -290,7 +289,7 @@ func curveChart(step string, curves []analysis.Curve, colors map[string]int) cha
 	return out
 }
 
-// curvePoints leaves the maximum out, which has no place on an axis of nines.
+// curvePoints leaves out the maximum, because 100 % has no place on an axis of nines.
 func curvePoints(c analysis.Curve) [][2]short {
 	points := [][2]short{}
 	for _, p := range c.Points {

@@ -7,14 +7,14 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// agreementCharts set our ratios against a study's, one drawing for each agreement.
+// agreementCharts returns a chart of our ratios and a study's for each agreement.
 func (v *sheet) agreementCharts() []chart {
 	var out []chart
 	colors := v.colors()
 	for i := range v.Agreements {
 		a := &v.Agreements[i]
 		c := chart{
-			ID: fmt.Sprintf("chart-agreement-%d", i+1), Kind: "scatter", Places: at(a.Step), View: viewPublished,
+			ID: fmt.Sprintf("chart-agreement-%d", i+1), Kind: "scatter", Places: ofSteps(a.Step), View: viewPublished,
 			X: &axis{"The study's ratio to its baseline", "1"}, Y: &axis{"Our ratio to " + v.Baseline, "1"},
 			Title:   layout.AgreementName(v.Report, a),
 			Caption: "Each point is a contender. On a rising line the orders agree; the scales need not. Crosses: our intervals.",

@@ -11,14 +11,14 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// efficiencyCharts set what traffic cost against how much there was of it, one
-// drawing for every step that has both of two contenders.
+// efficiencyCharts returns a chart of goodput and CPU cost for every step that has both
+// figures of at least two contenders.
 func (v *sheet) efficiencyCharts(g *layout.Group, colors map[string]int) []chart {
 	var out []chart
 	for _, s := range v.Steps {
 		cost := v.cost(g, s.ID)
 		c := chart{
-			Kind: "scatter", X: &axis{layout.MetricLabel(cost), "CPU-s/Gbit"}, Y: &axis{"Goodput", "bit/s"}, Places: at(s.ID),
+			Kind: "scatter", X: &axis{layout.MetricLabel(cost), "CPU-s/Gbit"}, Y: &axis{"Goodput", "bit/s"}, Places: ofSteps(s.ID),
 			Title:   "Efficiency, " + s.ID,
 			Caption: "Medians; best is the upper left.",
 			Table:   plainTable{Head: []string{"contender", "goodput", layout.MetricLabel(result.CPUPerGbit), "2024 formula", "memory over baseline", "energy per GB", "frontier", "group"}},
@@ -69,8 +69,8 @@ func (v *sheet) efficiencyCharts(g *layout.Group, colors map[string]int) []chart
 	return out
 }
 
-// cost is the metric of the CPU cost that the step has: ours, or that of runs
-// which recorded less.
+// cost returns the metric of the CPU cost at the step. Runs of others may have only a part
+// of the CPU time.
 func (v *sheet) cost(g *layout.Group, step string) string {
 	for _, metric := range result.DividedBy(result.Goodput) {
 		if _, ok := g.Has(step, metric); ok {
@@ -89,7 +89,7 @@ func (v *sheet) efficiency(g *layout.Group, contender, step string) *analysis.Ef
 	return nil
 }
 
-// estimated is an estimate as charts draw it.
+// estimated returns an estimate as a figure of a chart.
 func estimated(e analysis.Estimate, unitName string) figure {
 	f := figure{Value: e.Median, Text: layout.Estimate(&e, unitName)}
 	if e.CI != nil && layout.FiniteInterval(e.CI) {
@@ -98,19 +98,19 @@ func estimated(e analysis.Estimate, unitName string) figure {
 	return f
 }
 
-// scatter sets the CPU cost against what it bought where that is no goodput; nil if
-// there are not two figures to set side by side.
+// scatter returns a chart of CPU cost and traffic for steps without goodput; nil with fewer
+// than two contenders.
 func (v *sheet) scatter(g *layout.Group, colors map[string]int) *chart {
 	x, ok := v.first(g, result.ColumnsWhere(func(m result.Metric) bool { return m.Per != "" })...)
 	if !ok {
 		return nil
 	}
-	y, ok := v.first(g, result.Telling(result.Traffic)...)
+	y, ok := v.first(g, result.OfAspect(result.Traffic)...)
 	if !ok {
 		return nil
 	}
 	out := &chart{
-		Kind: "scatter", X: &axis{x.Head(), x.Unit}, Y: &axis{y.Head(), y.Unit}, Places: at(x.Step, y.Step),
+		Kind: "scatter", X: &axis{x.Head(), x.Unit}, Y: &axis{y.Head(), y.Unit}, Places: ofSteps(x.Step, y.Step),
 		Title:   x.Head() + " against " + lowerFirst(y.Head()),
 		Caption: fmt.Sprintf("Medians, with their intervals where the rounds are enough for one; %s at %s, %s at %s. %s", x.Head(), x.Step, lowerFirst(y.Head()), y.Step, upperLeft),
 		Table:   plainTable{Head: []string{"contender", x.Head(), y.Head()}},
@@ -136,7 +136,7 @@ func (v *sheet) scatter(g *layout.Group, colors map[string]int) *chart {
 
 const upperLeft = "Best is the upper left."
 
-// first is the column of the first step that has one of the metrics.
+// first returns the column of the first step that has one of the metrics.
 func (v *sheet) first(g *layout.Group, metrics ...string) (layout.Column, bool) {
 	for _, m := range metrics {
 		for _, s := range v.Steps {

@@ -12,10 +12,10 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// family is steps that differ in their rate only, in the order of the plan.
+// family is a list of steps that differ only in their rate, in the order of the plan.
 type family []result.Step
 
-// name is what the steps' ids have in common.
+// name returns the common begin of the steps' ids.
 func (f family) name() string {
 	common := f[0].ID
 	for _, s := range f {
@@ -40,7 +40,7 @@ func (f family) ids() []string {
 	return ids
 }
 
-// families are the steps that were measured at several rates.
+// families returns the steps that were measured at several rates.
 func (v *sheet) families(g *layout.Group) []family {
 	byKind := map[string]int{}
 	var all []family
@@ -68,14 +68,14 @@ func (v *sheet) families(g *layout.Group) []family {
 	return slices.DeleteFunc(all, func(f family) bool { return len(f) < 2 })
 }
 
-// loadCharts show a latency against the rate that was achieved, a drawing for
-// each percentile that two rates have.
+// loadCharts returns a chart of latency by achieved rate for each percentile that at least
+// two rates have.
 func (v *sheet) loadCharts(g *layout.Group, f family, colors map[string]int) []chart {
 	var out []chart
 	for _, metric := range result.ColumnsWhere(func(m result.Metric) bool { return m.Percent > 0 }) {
 		what := layout.MetricLabel(metric)
 		c := chart{
-			Kind: "load", X: &axis{"Achieved rate", "1/s"}, Y: &axis{what, "s"}, Places: at(f.ids()...),
+			Kind: "load", X: &axis{"Achieved rate", "1/s"}, Y: &axis{what, "s"}, Places: ofSteps(f.ids()...),
 			Title:   what + " against load, " + f.name(),
 			Caption: "Each point is one rate; a line that rises is a contender near its limit. " + logarithmic + " Lower is better.",
 			Table:   plainTable{Head: append([]string{"contender"}, f.ids()...)},
@@ -111,12 +111,13 @@ func (v *sheet) loadCharts(g *layout.Group, f family, colors map[string]int) []c
 	return out
 }
 
-// rateCharts show one contender's latency curves at all rates of a family.
+// rateCharts returns a chart for each contender, with its latency curves at all rates of
+// the family.
 func (v *sheet) rateCharts(g *layout.Group, f family, colors map[string]int) []chart {
 	var out []chart
 	for _, contender := range g.Contenders {
 		c := chart{
-			Kind: "curves", Y: &axis{"Latency", "s"}, Places: at(f.ids()...),
+			Kind: "curves", Y: &axis{"Latency", "s"}, Places: ofSteps(f.ids()...),
 			Title:   contender.ID + " by rate, " + f.name(),
 			Caption: "All valid rounds merged. " + logarithmic + " Lower is better.",
 			Table:   plainTable{Head: []string{"step", "samples", "p50", "p99", "p99.9"}},

@@ -9,8 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// resourceCharts are what the nodes were busy with at one step, idle or
-// loaded: their CPUs by mode and their memory.
+// resourceCharts returns charts of the nodes' CPU time by mode and their memory at a step.
 func (v *sheet) resourceCharts(g *layout.Group, s result.Step, colors map[string]int) []chart {
 	var out []chart
 	if c := cpuChart(g, s, colors); c != nil {
@@ -24,25 +23,25 @@ func (v *sheet) resourceCharts(g *layout.Group, s result.Step, colors map[string
 	return out
 }
 
-// cpuChart stacks the modes of the CPUs of the client's and the server's node;
-// nil where none was measured.
+// cpuChart returns a chart of the CPU modes of the client's and the server's node; nil if
+// they were not measured.
 func cpuChart(g *layout.Group, s result.Step, colors map[string]int) *chart {
 	out := &chart{
-		Kind: "stacks", X: &axis{"CPU used", "CPU-s/s"}, Places: at(s.ID),
+		Kind: "stacks", X: &axis{"CPU used", "CPU-s/s"}, Places: ofSteps(s.ID),
 		Title:   "CPU by mode, " + s.ID,
 		Caption: "Medians of each mode; the upper bar is the client's node, the lower one the server's. Steal and iowait are no work. Lower is better.",
 		Table:   plainTable{Head: []string{"contender", "node"}},
 	}
 	sides := []string{"client", "server"}
 	for _, mode := range result.CPUModes {
-		if slices.ContainsFunc(sides, func(side string) bool { return some(g, s.ID, result.CPUMode(side, mode)) }) {
+		if slices.ContainsFunc(sides, func(side string) bool { return anyAboveZero(g, s.ID, result.CPUMode(side, mode)) }) {
 			out.Parts = append(out.Parts, mode)
 		}
 	}
 	out.Table.Head = append(out.Table.Head, out.Parts...)
 	for _, contender := range g.Contenders {
 		for _, side := range sides {
-			st, any := stack{C: colors[contender.ID], Side: side}, false
+			st, measured := stack{C: colors[contender.ID], Side: side}, false
 			row := []string{contender.ID, side}
 			for _, mode := range out.Parts {
 				r := g.Figure(contender.ID, layout.Column{Step: s.ID, Metric: result.CPUMode(side, mode)})
@@ -51,9 +50,9 @@ func cpuChart(g *layout.Group, s result.Step, colors map[string]int) *chart {
 					continue
 				}
 				median := short(r.Median)
-				st.Values, row, any = append(st.Values, &median), append(row, layout.Value(r)), true
+				st.Values, row, measured = append(st.Values, &median), append(row, layout.Value(r)), true
 			}
-			if any {
+			if measured {
 				out.Stacks = append(out.Stacks, st)
 				out.Table.add(st.C, row...)
 			}
@@ -66,8 +65,8 @@ func cpuChart(g *layout.Group, s result.Step, colors map[string]int) *chart {
 	return out
 }
 
-// some says that a contender has more than nothing of the metric.
-func some(g *layout.Group, step, metric string) bool {
+// anyAboveZero says whether any contender has a figure of the metric above zero.
+func anyAboveZero(g *layout.Group, step, metric string) bool {
 	return slices.ContainsFunc(g.Contenders, func(c layout.Contender) bool {
 		r := g.Figure(c.ID, layout.Column{Step: step, Metric: metric})
 		return r != nil && r.Median > 0

@@ -2,11 +2,11 @@ package report
 
 import "slices"
 
-// alike is how many times smaller a chart's figures may be than those beside it to share
-// their scale; smaller ones could not be seen on it.
-const alike = 10
+// mostSmaller is how many times smaller the figures of a chart may be than those of a
+// neighbouring chart to get the same scale. Smaller bars could not be seen.
+const mostSmaller = 10
 
-// oneScale lets the bars of one view that show the same in the same unit reach equally far.
+// oneScale gives the bar charts of a view that show the same figure the same scale.
 func oneScale(charts []chart) {
 	largest := func(c *chart) float64 {
 		most := 0.0
@@ -29,7 +29,7 @@ func oneScale(charts []chart) {
 			if j == i || other.Kind != "bars" || other.View != c.View || *other.X != *c.X {
 				continue
 			}
-			if most := largest(other); most > own && most <= alike*own {
+			if most := largest(other); most > own && most <= mostSmaller*own {
 				c.Reach = max(c.Reach, most)
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// scaleCharts show a metric against the number of other Services.
+// scaleCharts returns charts of metrics by the number of other Services.
 func (v *sheet) scaleCharts(g *layout.Group, l layout.Scale, first bool, colors map[string]int) []chart {
 	var out []chart
 	for _, one := range l.Tables(g, first) {

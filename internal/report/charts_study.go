@@ -9,8 +9,8 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// studyCharts are the drawings of the study's pictures. A picture over rates is of all
-// groups together, so that the first one has it.
+// studyCharts returns the charts of the study's pictures. A picture over rates shows all
+// groups together, and belongs to the first group.
 func (v *sheet) studyCharts(g *layout.Group, colors map[string]int) []chart {
 	if v.Study == nil {
 		return nil
@@ -23,7 +23,7 @@ func (v *sheet) studyCharts(g *layout.Group, colors map[string]int) []chart {
 				out = append(out, *c)
 			}
 		case analysis.PictureScatter:
-			for _, s := range p.Of(v.Steps) {
+			for _, s := range p.Select(v.Steps) {
 				if c := v.costAgainstMemory(g, s, colors); c != nil {
 					out = append(out, *c)
 				}
@@ -33,10 +33,10 @@ func (v *sheet) studyCharts(g *layout.Group, colors map[string]int) []chart {
 	return out
 }
 
-// overRates is every contender's metric as a ratio to the baseline of its own underlay,
-// by the rate that was achieved; nil where no contender has two points.
+// overRates returns a chart of every contender's metric, as a ratio to the baseline on the
+// same underlay, by the achieved rate; nil if no contender has two points.
 func (v *sheet) overRates(p *analysis.Picture, colors map[string]int) *chart {
-	steps := p.Of(v.Steps)
+	steps := p.Select(v.Steps)
 	out := &chart{
 		Kind: "load", X: &axis{"Achieved rate", "1/s"}, Y: &axis{layout.MetricLabel(p.Metric) + " by " + v.Baseline + "'s", "1"},
 		Title:   p.Title,
@@ -84,7 +84,7 @@ func (v *sheet) costAgainstMemory(g *layout.Group, s result.Step, colors map[str
 	memory, _ := result.LookupMetric(result.MemoryOverhead)
 	label := layout.MetricLabel(memory.Name)
 	out := &chart{
-		Kind: "scatter", X: &axis{cost.Head(), cost.Unit}, Y: &axis{label, memory.Unit}, Places: at(s.ID),
+		Kind: "scatter", X: &axis{cost.Head(), cost.Unit}, Y: &axis{label, memory.Unit}, Places: ofSteps(s.ID),
 		Title:   "CPU cost against memory, " + s.ID,
 		Caption: "Medians, with their intervals where the rounds are enough for one. Best is the lower left.",
 		Table:   plainTable{Head: []string{"contender", cost.Head(), label, "group"}},

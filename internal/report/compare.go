@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -31,7 +30,7 @@ var compareWriters = []struct {
 	{Benchstat, writeCompareBenchstat},
 }
 
-// CompareFormats are the names that WriteCompare takes, in the order of listings.
+// CompareFormats returns the names for WriteCompare, in the order of listings.
 func CompareFormats() []string {
 	names := make([]string, len(compareWriters))
 	for i, f := range compareWriters {
@@ -56,11 +55,7 @@ func WriteCompare(w io.Writer, format string, c *compare.Comparison, opt Options
 }
 
 // writeCompareJSON writes the object that docs/schema/compare-1.schema.json describes.
-func writeCompareJSON(w io.Writer, c *compare.Comparison, _ Options) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(c)
-}
+func writeCompareJSON(w io.Writer, c *compare.Comparison, _ Options) error { return encodeJSON(w, c) }
 
 // writeCompareBenchstat writes the values of both runs for
 // `benchstat -col run FILE`.
@@ -90,7 +85,7 @@ func writeCompareBenchstat(w io.Writer, c *compare.Comparison, opt Options) erro
 	return nil
 }
 
-// sign is how a change reads at a glance, without colours too.
+// sign shows the direction of a change by a mark, a word and a colour.
 type sign struct{ mark, word, style string }
 
 func signOf(c *compare.Change, failOn *float64) sign {
@@ -115,18 +110,18 @@ func signOf(c *compare.Change, failOn *float64) sign {
 	return sign{"·", "unknown", terminal.Dim}
 }
 
-// within says that the whole interval lies inside the limit of the gate, both
-// ways.
+// within says whether the whole interval lies inside the limit of the gate, in both
+// directions.
 func within(c *compare.Change, failOn *float64) bool {
 	return failOn != nil && c.CI != nil && c.CI[0] > 1-*failOn && c.CI[1] < 1+*failOn
 }
 
-// notable is the change of an estimate that is listed without a gate, though
-// nothing can be told of it.
+// notable is the change (as a logarithm) from which an unknown change is listed without a
+// gate.
 const notable = 0.05
 
-// doubtful is a change that can't be told, and whose estimate is beyond the
-// limit of the gate all the same; without a gate, a large one either way.
+// doubtful says whether a change of unknown direction has an estimate beyond the limit of
+// the gate; without a gate, beyond notable in either direction.
 func doubtful(c *compare.Change, failOn *float64) bool {
 	switch {
 	case c.Direction != compare.Unknown || c.Ratio == nil:
@@ -139,21 +134,21 @@ func doubtful(c *compare.Change, failOn *float64) bool {
 	return *c.Ratio > 1+*failOn
 }
 
-// quiet is a change that says nothing by itself.
-func quiet(c *compare.Change, failOn *float64) bool {
+// uninformative says whether nothing is known of a change that a reader must see.
+func uninformative(c *compare.Change, failOn *float64) bool {
 	return c.Direction == compare.Same || c.Direction == compare.Unknown && !doubtful(c, failOn)
 }
 
 // compareLegend explains the signs.
 func compareLegend(c *compare.Comparison) []string {
 	percent := layout.PercentOf(c.Confidence)
-	of := "figure"
+	figure := "figure"
 	if c.VsBaseline {
-		of = "ratio to " + c.New.Baseline
+		figure = "ratio to " + c.New.Baseline
 	}
 	lines := []string{
-		fmt.Sprintf("Old and new are each run's %s; × is new by old, the median over all pairs of rounds, with its %s interval in brackets.", of, percent),
-		fmt.Sprintf("worse, better: after the correction for having made %s. worse?, better?: the interval says so, but among so many figures chance does too. none shown: the interval holds no change, and perhaps much else. unknown: no interval, for too few rounds or too few requests in a round.",
+		fmt.Sprintf("Old and new are each run's %s; × is new by old, the median over all pairs of rounds, with its %s interval in brackets.", figure, percent),
+		fmt.Sprintf("worse, better: significant after the correction for %s. worse?, better?: the interval shows a change, but with so many figures some intervals do so by chance. none shown: the interval contains no change, and perhaps also a large one. unknown: no interval, because of too few rounds or too few requests in a round.",
 			unit.Plural(len(c.Changes), "comparison")),
 	}
 	what := "change"
@@ -166,14 +161,14 @@ func compareLegend(c *compare.Comparison) []string {
 		what, layout.PercentOf(1-c.Confidence)))
 }
 
-// GateText is the outcome in one sentence, "" without a gate.
+// GateText returns the outcome of the gate in one sentence, "" without a gate.
 func GateText(c *compare.Comparison) string {
 	if c.Passed == nil {
 		return ""
 	}
-	failed := count(c.Changes, func(c compare.Change) bool { return c.Failed })
-	gone := count(c.Missing, func(m compare.Missing) bool { return m.Failed })
-	broken := count(c.Faults, func(f compare.RunFault) bool { return f.Failed })
+	failed := analysis.Count(c.Changes, func(c compare.Change) bool { return c.Failed })
+	gone := analysis.Count(c.Missing, func(m compare.Missing) bool { return m.Failed })
+	broken := analysis.Count(c.Faults, func(f compare.RunFault) bool { return f.Failed })
 	limit := "worse by more than " + layout.PercentOf(*c.FailOn)
 	if *c.Passed {
 		return fmt.Sprintf("gate passed: none of %s is shown to be %s", unit.Plural(len(c.Changes), "figure"), limit)
@@ -188,30 +183,20 @@ func GateText(c *compare.Comparison) string {
 	if broken > 0 {
 		parts = append(parts, fmt.Sprintf("the new run is broken in %s", unit.Plural(broken, "place")))
 	}
-	if unfit(c) {
-		parts = append(parts, unfitText(c))
+	if cannotFail(c) {
+		parts = append(parts, cannotFailText(c))
 	}
 	return "gate failed: " + strings.Join(parts, "; ")
 }
 
-// unfit says that no figure could have failed the gate, whatever its values.
-func unfit(c *compare.Comparison) bool { return c.Passed != nil && c.Unable == len(c.Changes) }
+// cannotFail says whether there are too few rounds for any figure to fail the gate.
+func cannotFail(c *compare.Comparison) bool { return c.Passed != nil && c.Unable == len(c.Changes) }
 
-func unfitText(c *compare.Comparison) string {
+func cannotFailText(c *compare.Comparison) string {
 	return fmt.Sprintf("too few rounds for any of %s to fail, however much worse; %d rounds in each run would do", unit.Plural(len(c.Changes), "figure"), c.Enough)
 }
 
-func count[T any](list []T, is func(T) bool) int {
-	n := 0
-	for _, x := range list {
-		if is(x) {
-			n++
-		}
-	}
-	return n
-}
-
-// ratio is "0.81× (0.80–0.83)", or words where there is none.
+// ratio returns the ratio as "0.81× (0.80–0.83)", or words if there is no ratio.
 func ratio(c *compare.Change) string {
 	if c.Ratio == nil {
 		if c.Old.Median == 0 && c.New.Median > 0 {
@@ -222,7 +207,7 @@ func ratio(c *compare.Change) string {
 	return layout.Comparison(&analysis.Comparison{Ratio: *c.Ratio, CI: c.CI})
 }
 
-// side is one run's figure with its unit; ratios get their ×.
+// side returns one run's figure with its unit, or its ratio with ×.
 func (p comparePlaces) side(c *compare.Change, s compare.Side) string {
 	if p.vsBaseline {
 		return unit.Ratio(s.Median) + "×"
@@ -230,17 +215,18 @@ func (p comparePlaces) side(c *compare.Change, s compare.Side) string {
 	return unit.Format(s.Median, c.Unit)
 }
 
-// comparePlaces names where figures were measured, as short as is unambiguous.
+// comparePlaces names the places where figures were measured. Kernels and underlays are
+// left out if all figures have the same.
 type comparePlaces struct{ kernels, underlays, vsBaseline bool }
 
 func placesOf(c *compare.Comparison) comparePlaces {
-	differ := func(of func(compare.Change) string) bool {
-		first := map[string]string{} // by part, which names have anyway
+	differ := func(property func(compare.Change) string) bool {
+		first := map[string]string{} // by part, because names always contain the part
 		return slices.ContainsFunc(c.Changes, func(x compare.Change) bool {
 			if _, known := first[x.Part]; !known {
-				first[x.Part] = of(x)
+				first[x.Part] = property(x)
 			}
-			return of(x) != first[x.Part]
+			return property(x) != first[x.Part]
 		})
 	}
 	return comparePlaces{
@@ -263,7 +249,7 @@ func (p comparePlaces) contender(name, part, underlay, kernel string) string {
 	return name
 }
 
-// missingText is a missing figure in a sentence.
+// missingText says in a sentence which figure is missing.
 func missingText(m compare.Missing, p comparePlaces) string {
 	at := p.contender(m.Contender, m.Part, m.Underlay, "") + " at " + m.Step
 	if m.Metric != "" {
@@ -272,7 +258,7 @@ func missingText(m compare.Missing, p comparePlaces) string {
 	return at + ": " + m.Text
 }
 
-// faultText is a fault of a run in a sentence.
+// faultText describes a fault of a run in a sentence.
 func faultText(f compare.RunFault) string {
 	if f.From == "both" {
 		return "both runs: " + f.Text
@@ -291,7 +277,7 @@ func runText(r *compare.Run) string {
 	return text
 }
 
-// differenceText is "setting.mtu: 1500 → 9000".
+// differenceText returns a difference as "setting.mtu: 1500 → 9000".
 func differenceText(d compare.Difference) string {
 	known := func(s string) string {
 		if s == "" {
@@ -302,7 +288,7 @@ func differenceText(d compare.Difference) string {
 	return fmt.Sprintf("%s: %s → %s", d.Key, known(d.Old), known(d.New))
 }
 
-// DifferenceTexts are the differences as sentences, safe for a terminal.
+// DifferenceTexts returns the differences as texts that are safe for a terminal.
 func DifferenceTexts(list []compare.Difference) []string {
 	out := make([]string, len(list))
 	for i, d := range list {

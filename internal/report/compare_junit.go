@@ -10,9 +10,10 @@ import (
 	"github.com/cnibench/cnibench/internal/printable"
 )
 
-// The elements of JUnit's format that CI systems agree on: one suite per
-// contender, one test per figure, and one suite for the runs themselves where
-// they are broken or too short. What can't be judged is skipped, never passed.
+// The elements of JUnit's format that all CI systems support. There is a suite for each
+// contender with a test for each figure, and a suite for the runs themselves if they have
+// faults or too few rounds. A figure that can't be judged is a skipped test, never a passed
+// one.
 type (
 	junitSuites struct {
 		XMLName  xml.Name     `xml:"testsuites"`
@@ -87,14 +88,14 @@ func writeCompareJUnit(w io.Writer, c *compare.Comparison, _ Options) error {
 	}
 	for i := range c.Changes {
 		change := &c.Changes[i]
-		said := fmt.Sprintf("%s: %s → %s, %s", signOf(change, c.FailOn).word, places.side(change, change.Old), places.side(change, change.New), ratio(change))
-		test := junitCase{Name: printable.Line(change.Step + " " + change.Metric), Output: said}
+		outcome := fmt.Sprintf("%s: %s → %s, %s", signOf(change, c.FailOn).word, places.side(change, change.Old), places.side(change, change.New), ratio(change))
+		test := junitCase{Name: printable.Line(change.Step + " " + change.Metric), Output: outcome}
 		switch {
 		case change.Failed:
-			test.Failure = &junitMessage{Message: said, Type: "worse", Text: fmt.Sprintf("p %s, adjusted %s; old %v; new %v",
+			test.Failure = &junitMessage{Message: outcome, Type: "worse", Text: fmt.Sprintf("p %s, adjusted %s; old %v; new %v",
 				pText(change.P), pText(change.PAdjusted), change.Old.Values, change.New.Values)}
 		case change.Direction == compare.Unknown:
-			test.Skipped = &junitMessage{Message: "too few rounds or requests to judge: " + said}
+			test.Skipped = &junitMessage{Message: "too few rounds or requests to judge: " + outcome}
 		}
 		add(suite(places.contender(change.Contender, change.Part, change.Underlay, change.Kernel)), test)
 	}
@@ -105,8 +106,8 @@ func writeCompareJUnit(w io.Writer, c *compare.Comparison, _ Options) error {
 		}
 		add(suite("runs"), test)
 	}
-	if unfit(c) {
-		add(suite("runs"), junitCase{Name: "rounds", Failure: &junitMessage{Message: unfitText(c), Type: "rounds"}})
+	if cannotFail(c) {
+		add(suite("runs"), junitCase{Name: "rounds", Failure: &junitMessage{Message: cannotFailText(c), Type: "rounds"}})
 	}
 	for _, m := range c.Missing {
 		test := junitCase{Name: printable.Line(m.Step + " " + m.Metric)}

@@ -30,19 +30,19 @@ func writeCompareMarkdown(w io.Writer, c *compare.Comparison, _ Options) error {
 		fmt.Fprintf(bw, "- %s\n", md(s))
 	}
 	bw.WriteString("\n")
-	var loud, silent []*compare.Change
+	var listed, folded []*compare.Change
 	for i := range c.Changes {
-		if change := &c.Changes[i]; quiet(change, c.FailOn) {
-			silent = append(silent, change)
+		if change := &c.Changes[i]; uninformative(change, c.FailOn) {
+			folded = append(folded, change)
 		} else {
-			loud = append(loud, change)
+			listed = append(listed, change)
 		}
 	}
 	places := placesOf(c)
-	if len(loud) == 0 {
+	if len(listed) == 0 {
 		fmt.Fprintf(bw, "No change can be told in %s.\n\n", unit.Plural(len(c.Changes), "figure"))
 	}
-	mdChanges(bw, loud, places, c.FailOn)
+	mdChanges(bw, listed, places, c.FailOn)
 	if len(c.Faults) > 0 {
 		bw.WriteString("Broken:\n\n")
 		for _, f := range c.Faults {
@@ -72,9 +72,9 @@ func writeCompareMarkdown(w io.Writer, c *compare.Comparison, _ Options) error {
 		}
 		bw.WriteString("\n")
 	}
-	if len(silent) > 0 {
-		fmt.Fprintf(bw, "<details><summary>%s without a change that can be told</summary>\n\n", unit.Plural(len(silent), "figure"))
-		mdChanges(bw, silent, places, c.FailOn)
+	if len(folded) > 0 {
+		fmt.Fprintf(bw, "<details><summary>%s without a change that can be told</summary>\n\n", unit.Plural(len(folded), "figure"))
+		mdChanges(bw, folded, places, c.FailOn)
 		bw.WriteString("</details>\n\n")
 	}
 	bw.WriteString("<details><summary>How to read it</summary>\n\n")
@@ -99,7 +99,7 @@ func mdChanges(w *bufio.Writer, changes []*compare.Change, places comparePlaces,
 	w.WriteString("\n")
 }
 
-// pText is a p-value with two digits.
+// pText returns a p-value with two digits.
 func pText(p *float64) string {
 	if p == nil {
 		return ""

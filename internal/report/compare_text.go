@@ -14,8 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// shownRows is how many rows a comparison may have before those that show no
-// change are only counted.
+// shownRows is the number of rows up to which a comparison also lists figures without a
+// known change. Beyond, they are only counted.
 const shownRows = 24
 
 func writeCompareText(w io.Writer, c *compare.Comparison, opt Options) error {
@@ -65,7 +65,7 @@ func writeChanges(t *terminal.Writer, c *compare.Comparison) {
 	places, left := placesOf(c), 0
 	for i := range c.Changes {
 		change := &c.Changes[i]
-		if len(c.Changes) > shownRows && quiet(change, c.FailOn) {
+		if len(c.Changes) > shownRows && uninformative(change, c.FailOn) {
 			left++
 			continue
 		}

@@ -18,9 +18,9 @@ var csvHeader = []string{
 	"mdd", "rounds_for_5_percent", "ranked", "part", "emulated", "groups",
 }
 
-// writeCSV writes RFC 4180 with line feeds. Texts are always quoted and numbers
-// never; null is empty, values are joined by spaces. See guard for texts that a
-// spreadsheet would execute.
+// writeCSV writes CSV as in RFC 4180, but with line feeds. Texts are always quoted, numbers
+// never. A missing figure is an empty field, and the values of rounds are joined by spaces.
+// guard protects texts that a spreadsheet would execute.
 func writeCSV(w io.Writer, r *analysis.Report, _ Options) error {
 	bw := bufio.NewWriter(w)
 	bw.WriteString(strings.Join(csvHeader, ",") + "\n")
@@ -61,10 +61,10 @@ func writeCSV(w io.Writer, r *analysis.Report, _ Options) error {
 
 func quote(s string) string { return `"` + strings.ReplaceAll(guard(s), `"`, `""`) + `"` }
 
-// guard puts an apostrophe before what begins a formula where a cell begins:
-// spreadsheets execute quoted cells, too. A cell also begins after what some of
-// them take for its end. Apostrophes there get another one, so that a reader can
-// take the first away again.
+// guard puts an apostrophe before a character that begins a formula, if it is the first
+// of a cell, because spreadsheets execute quoted cells, too. After a character that some
+// spreadsheets take for the end of a cell, a new cell begins. An apostrophe at the begin of a
+// cell gets another one, so that a reader can remove the first again.
 func guard(s string) string {
 	var b strings.Builder
 	begins, written := true, 0

@@ -9,9 +9,9 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// finite is r without figures that are no number, each named by a finding, and
-// with empty lists instead of absent ones. No format can carry a NaN, and one
-// bad figure must not cost the reader the report. r itself is not changed.
+// finite returns a copy of r without figures that are NaN or infinite, and with empty lists
+// instead of nil. A finding names each figure that it left out. No format can hold a NaN,
+// and a single bad figure must not make the whole report fail.
 func finite(r *analysis.Report) *analysis.Report {
 	out := *r
 	out.Results = make([]analysis.Result, 0, len(r.Results))
@@ -44,8 +44,8 @@ func finite(r *analysis.Report) *analysis.Report {
 	return &out
 }
 
-// finiteResult is res without its bad parts, nil if nothing can be shown, and
-// the names of what was lost.
+// finiteResult returns res without its bad parts, or nil if nothing can be shown, and the
+// names of the parts that it left out.
 func finiteResult(res analysis.Result) (*analysis.Result, []string) {
 	if !layout.IsFinite(res.Median) || !layout.IsFinite(res.Confidence) {
 		return nil, []string{"the median"}
@@ -81,8 +81,8 @@ func finiteResult(res analysis.Result) (*analysis.Result, []string) {
 	return &res, lost
 }
 
-// finiteEfficiency is false where a figure overflowed: what went into it is in
-// the results, and named there.
+// finiteEfficiency says whether all figures are finite. If not, a figure of Results that
+// they were computed from has a finding already.
 func finiteEfficiency(e *analysis.Efficiency) bool {
 	return finiteEstimate(&e.Goodput) && finiteEstimate(e.CPUPerGbit) && finiteEstimate(e.UserSystem) && finiteEstimate(e.MemoryOverhead) &&
 		finiteAll(e.Published) && (e.Energy == nil || layout.IsFinite(e.Energy.JoulesPerGB))

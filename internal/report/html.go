@@ -53,14 +53,14 @@ const (
 	viewResults    = "results"
 )
 
-// Page says where a page is shown; the zero value is one file for itself.
+// Page says where a page is shown. The zero value is a page in a file.
 type Page struct {
-	// Live is the ETag that the page is served with: it asks its own address
-	// for another. "" is a page that nobody serves.
+	// Live is the ETag with which the page is served. The page polls its own address
+	// for a new ETag. "" is a page that is not served.
 	Live  string
-	Place string // "2 of 3", where several runs are served
-	Up    string // address of the list of runs, "" for none
-	Card  string // address of the picture that other sites show beside a link, "" for none
+	Place string // "2 of 3" if several runs are served
+	Up    string // address of the list of runs, or ""
+	Card  string // address of the picture that other sites show beside a link, or ""
 	// TraceBudget is the most bytes of second-by-second data; 0 is 2 MiB.
 	TraceBudget int
 }
@@ -92,7 +92,7 @@ type page struct {
 	Policy string
 	Style  template.CSS
 	Loader template.JS
-	// What the loader unpacks.
+	// Packed texts, which the loader unpacks.
 	Script, DataJSON, TraceJSON template.HTML
 }
 
@@ -102,13 +102,13 @@ type link struct{ ID, Name string }
 type section struct {
 	Place   int
 	Title   string
-	Matrix  *standings  // nil where nobody has a ratio
-	Summary []htmlTable // one, or none without a headline
+	Matrix  *standings  // nil if no contender has a ratio
+	Summary []htmlTable // a single table; empty without a headline
 	Further []htmlTable
 	charts  []chart
 }
 
-// Charts are those of a view.
+// Charts returns the charts of a view.
 func (s section) Charts(view string) []chart {
 	return slices.DeleteFunc(slices.Clone(s.charts), func(c chart) bool { return c.View != view })
 }
@@ -133,7 +133,7 @@ type htmlRow struct {
 type htmlCell struct {
 	*analysis.Result
 	Place  int    // of its step
-	Absent string // why there is none
+	Absent string // why there is no figure
 }
 
 type setting struct{ Key, Value string }
@@ -191,7 +191,7 @@ func writePage(w io.Writer, r *analysis.Report, at Page) error {
 	return pageTemplate.Execute(w, p)
 }
 
-// links are the views that have something to show.
+// links returns links to the views that have something to show.
 func (p *page) links() []link {
 	charts := func(view string) bool {
 		return slices.ContainsFunc(p.Sections, func(s section) bool { return len(s.Charts(view)) > 0 })
@@ -221,7 +221,7 @@ func (p *page) links() []link {
 	return out
 }
 
-// Has says that the page has the view.
+// Has says whether the page has the view.
 func (p page) Has(view string) bool {
 	return slices.ContainsFunc(p.Views, func(l link) bool { return l.ID == view })
 }

@@ -8,8 +8,10 @@ import (
 )
 
 // writeJSON writes the object that docs/schema/report-1.schema.json describes.
-func writeJSON(w io.Writer, r *analysis.Report, _ Options) error {
+func writeJSON(w io.Writer, r *analysis.Report, _ Options) error { return encodeJSON(w, r) }
+
+func encodeJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
-	return enc.Encode(r)
+	return enc.Encode(v)
 }

@@ -100,11 +100,11 @@ func mdCell(r *analysis.Result, absent string) string {
 	return cell
 }
 
-// mdSpecial is the punctuation that GitHub's Markdown gives a meaning to.
+// mdSpecial is the punctuation that has a meaning in GitHub's Markdown.
 const mdSpecial = "\\`*_{}[]<>#|~!&$@"
 
-// md escapes text from data: no markup, no cell or line end, no links made of
-// bare addresses.
+// md escapes text that comes from data, so that it contains no markup, does not end a cell
+// or a line, and no address in it becomes a link.
 func md(s string) string {
 	var b strings.Builder
 	s = printable.Line(s)

@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report/layout"
 )
 
-// mdScales writes the same tables.
+// mdScales writes the tables of metrics by the number of Services.
 func mdScales(w io.StringWriter, g *layout.Group, all []layout.Scale) {
 	first := layout.Timed(g, all)
 	for i, l := range all {
@@ -35,7 +35,7 @@ func mdScales(w io.StringWriter, g *layout.Group, all []layout.Scale) {
 	}
 }
 
-// bandMarks are colours that Markdown can show.
+// bandMarks are the colours of bands as characters, because Markdown has no colours.
 var bandMarks = map[string]string{"green": "🟢 ", "yellow": "🟡 ", "orange": "🟠 ", "red": "🔴 "}
 
 // mdPictures writes the tables of the study's pictures.
@@ -58,7 +58,7 @@ func mdPictures(w *bufio.Writer, v *layout.View) {
 	}
 }
 
-// mdPublished writes the table behind the results.
+// mdPublished writes the table of published figures beside ours.
 func mdPublished(w *bufio.Writer, v *layout.View) {
 	if v.Published == nil {
 		return
@@ -82,15 +82,15 @@ func mdPublished(w *bufio.Writer, v *layout.View) {
 	fmt.Fprintf(w, "\n%s\n\n", md(layout.PublishedAbout))
 }
 
-// mdEfficiency is a table for each step that has CPU by goodput.
+// mdEfficiency writes a table for each step that has CPU by goodput.
 func mdEfficiency(w *bufio.Writer, v *layout.View) {
-	said := false
+	titled := false
 	for i := range v.Groups {
 		g := &v.Groups[i]
 		for _, c := range v.CostsOf(g) {
-			if !said {
+			if !titled {
 				w.WriteString("### Efficiency\n\n")
-				said = true
+				titled = true
 			}
 			where := c.Step
 			if len(v.Groups) > 1 {
@@ -104,7 +104,7 @@ func mdEfficiency(w *bufio.Writer, v *layout.View) {
 			mdRows(w, layout.CostHead, rows)
 		}
 	}
-	if basis := v.EnergyBasis(); said && basis != "" {
+	if basis := v.EnergyBasis(); titled && basis != "" {
 		fmt.Fprintf(w, "%s\n\n", md(basis))
 	}
 }
@@ -120,7 +120,7 @@ func mdFleet(w *bufio.Writer, v *layout.View) {
 	fmt.Fprintf(w, "%s\n\n", md(strings.Join(v.FleetNotes(), " ")))
 }
 
-// mdRows is a table whose first column holds names.
+// mdRows writes a table whose first column contains names.
 func mdRows(w *bufio.Writer, head []string, rows [][]string) {
 	for i, row := range append([][]string{head}, rows...) {
 		w.WriteString("|")

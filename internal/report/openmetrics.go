@@ -14,15 +14,14 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// openUnits spells units as OpenMetrics does; a family's name must end in its
-// unit where it has one.
+// openUnits maps units to those of OpenMetrics, in which a family's name must end.
 var openUnits = map[string]string{
 	"bit/s": "bits_per_second", "s": "seconds", "1/s": "per_second", "bytes": "bytes", "1": "ratio",
 	"CPU-s/s": "cpus", "CPU-s/Gbit": "cpu_seconds_per_gigabit", "1/GiB": "", "count": "",
 }
 
-// openWriter writes families of gauges, each once and whole, as OpenMetrics
-// wants them.
+// openWriter writes families of gauges. OpenMetrics requires that all lines of a family are
+// together.
 type openWriter struct {
 	*bufio.Writer
 	*analysis.Report
@@ -31,10 +30,9 @@ type openWriter struct {
 // label is a name and a value.
 type label struct{ name, value string }
 
-// writeOpenMetrics writes what the report says, at the time when the run
-// began: medians and their intervals, ratios to the baseline, tiers. With
-// opt.Samples the values of single rounds follow, each at the time when its
-// step began, and then what opt.Recordings writes.
+// writeOpenMetrics writes the report's medians, intervals, ratios and tiers with the time
+// at which the run began. Then follow the values of single rounds (opt.Samples), each with
+// the time at which its step began, and the families of opt.Recordings.
 func writeOpenMetrics(w io.Writer, r *analysis.Report, opt Options) error {
 	o := openWriter{bufio.NewWriter(w), r}
 	o.figures()
@@ -102,12 +100,12 @@ func (o *openWriter) figures() {
 // samples writes a family for each metric of the catalogue and two that say
 // when a sample was taken.
 func (o *openWriter) samples(parts []Samples) {
-	each := func(name, unit, help string, of func(result.Sample) (float64, bool)) {
+	each := func(name, unit, help string, valueOf func(result.Sample) (float64, bool)) {
 		first := true
 		for _, part := range parts {
 			for _, s := range part.List {
-				v, there := of(s)
-				if !there || !layout.IsFinite(v) {
+				v, known := valueOf(s)
+				if !known || !layout.IsFinite(v) {
 					continue
 				}
 				if first {
@@ -130,8 +128,8 @@ func (o *openWriter) samples(parts []Samples) {
 	for _, m := range result.Metrics() {
 		name, unit := openFamily("sample_", m.Name, m.Unit)
 		each(name, unit, help(m.Name), func(s result.Sample) (float64, bool) {
-			v, there := s.Metrics[m.Name]
-			return v, there
+			v, known := s.Metrics[m.Name]
+			return v, known
 		})
 	}
 }
@@ -145,7 +143,7 @@ func (o *openWriter) family(name, unit, help string) {
 	fmt.Fprintf(o.Writer, "# HELP %s %s\n", name, openEscape(help))
 }
 
-// estimate writes a figure and its interval, told apart by the label stat.
+// estimate writes a figure and its interval, which differ in the label stat.
 func (o *openWriter) estimate(name, stat string, v float64, ci *analysis.Interval, at time.Time, labels []label) {
 	o.sample(name, v, at, append(labels, label{"stat", stat})...)
 	if ci != nil {
@@ -154,8 +152,8 @@ func (o *openWriter) estimate(name, stat string, v float64, ci *analysis.Interva
 	}
 }
 
-// sample writes a line; its timestamp is in seconds, exact to the millisecond
-// that databases keep, and left out where the time is not known.
+// sample writes a line. Its timestamp is in seconds with milliseconds, as databases store
+// it, and is left out if the time is not known.
 func (o *openWriter) sample(name string, v float64, at time.Time, labels ...label) {
 	fmt.Fprintf(o.Writer, "%s{run=\"%s\"", name, openEscape(o.Run.ID))
 	for _, l := range labels {
@@ -172,8 +170,7 @@ func (o *openWriter) place(r analysis.Result) []label {
 	return o.labels([]label{{"contender", r.Contender}, {"step", r.Step}, {"path", r.Path}, {"kernel", r.Kernel}, {"underlay", r.Underlay}}, r.Part)
 }
 
-// labels are those given and, where it matters, the part and that its CPU was
-// emulated: the arena is the part's, as cnibench_run_info has it.
+// labels adds the labels part and emulated to a list, if they apply.
 func (o *openWriter) labels(list []label, part string) []label {
 	if part != "" {
 		list = append(list, label{"part", part})
@@ -184,7 +181,7 @@ func (o *openWriter) labels(list []label, part string) []label {
 	return list
 }
 
-// openFamily is the family's name and its unit: cnibench_goodput_bits_per_second.
+// openFamily returns the family's name and unit, such as cnibench_goodput_bits_per_second.
 func openFamily(kind, metric, unitName string) (name, unit string) {
 	name = "cnibench_" + kind + openName(metric)
 	unit, known := openUnits[unitName]

@@ -13,7 +13,7 @@ import (
 
 // choice is the part of the page that helps to choose.
 type choice struct {
-	Sentence, Needed string       // "" where nothing could be scored
+	Sentence, Needed string       // "" if nothing could be scored
 	Lists            []choiceList // contenders that may be ranked with each other
 	Lost, Unknown    []layout.Losses
 	Notes, Legend    []string
@@ -32,22 +32,23 @@ type choiceList struct {
 	Charts          []chart // of the scores
 }
 
-// ranked is a choice with its place in the palette, -1 for none.
+// ranked is a choice, with the contender's place in the palette or -1.
 type ranked struct {
 	analysis.Choice
 	Place int
 	Ratio string // the score in words
 	First string
-	Terms []string // one to each criterion
+	Terms []string // by criterion
 }
 
-// half is the contenders that the run measured, or the others, which are folded.
+// half is one half of the matrix: the contenders that the run measured, or the others,
+// which are folded.
 type half struct {
 	Fold bool
 	Rows []matrixed
 }
 
-// Halves are the rows of the matrix.
+// Halves returns the rows of the matrix in at most two halves.
 func (c *choice) Halves() []half {
 	first := slices.IndexFunc(c.Matrix, func(m matrixed) bool { return m.Place < 0 })
 	if first < 0 {
@@ -59,7 +60,7 @@ func (c *choice) Halves() []half {
 	return []half{{Rows: c.Matrix[:first]}, {Fold: true, Rows: c.Matrix[first:]}}
 }
 
-// matrixed is what one contender can do.
+// matrixed is a contender's row of the matrix of capabilities.
 type matrixed struct {
 	Contender string
 	Place     int // in the palette, -1 for one that was not measured
@@ -69,18 +70,18 @@ type matrixed struct {
 // advised is the advice for a scenario.
 type advised struct{ Scenario, Summary, Text string }
 
-// ability is a capability in words: "", where nothing is known.
+// ability is a cell of the matrix of capabilities. Its Text is "" if nothing is known.
 type ability struct {
 	Text, Detail string
 	Yes, No      bool
-	Proof        string // "check" or "measured" in this run; "" is the catalogue's word
+	Proof        string // "check" or "measured" if this run proved it; "" if the catalogue says so
 }
 
-// decision is the way to one contender by questions: each asks for what the
-// answer so far lacks.
+// decision is a series of questions that leads to a contender. A reader who answers yes
+// takes the question's contender, else goes on with the next question.
 type decision struct {
 	Questions []question `json:"questions"`
-	Else      int        `json:"else"` // place of the contender that nothing speaks against
+	Else      int        `json:"else"` // place of the contender if all answers are no
 }
 
 type question struct {
@@ -88,7 +89,7 @@ type question struct {
 	Words string `json:"words"`
 }
 
-// choice is nil for a report with neither capabilities nor a recommendation.
+// choice returns nil for a report with neither capabilities nor a recommendation.
 func (v *sheet) choice() *choice {
 	if len(v.Capabilities) == 0 && v.Recommendation == nil {
 		return nil
@@ -162,8 +163,8 @@ func (v *sheet) choiceList(r *analysis.Recommendation, colors map[string]int, id
 	return l
 }
 
-// matrix arranges the capabilities: what a check found goes before what the
-// catalogue says, contenders that were measured before others.
+// matrix arranges the capabilities. The result of a check replaces the catalogue's, and
+// measured contenders come first.
 func (c *choice) matrix(all []analysis.Capability, colors map[string]int) {
 	for _, a := range all {
 		if !slices.Contains(c.Needs, a.Name) {
@@ -206,43 +207,43 @@ func (c *choice) matrix(all []analysis.Capability, colors map[string]int) {
 	})
 }
 
-// has says that the contender can do what the need asks for.
+// has says whether the contender meets the need.
 func (c *choice) has(contender, need string) bool {
 	i := slices.IndexFunc(c.Matrix, func(m matrixed) bool { return m.Contender == contender })
 	k := slices.Index(c.Needs, need)
 	return i >= 0 && k >= 0 && c.Matrix[i].Cells[k].Yes
 }
 
-// decide asks for every need that the first choice does not meet, the rarest
-// first, and answers with the best contender that meets it. Without a question
-// there is nothing to draw.
-func (c *choice) decide(of []ranked) {
-	list := slices.DeleteFunc(slices.Clone(of), func(r ranked) bool { return r.Place < 0 })
+// decide sets c.Decision. There is a question for every need that the first choice does
+// not meet, the need that fewest contenders meet first, and the question leads to the best
+// contender that meets the need. Without such a need there is no decision.
+func (c *choice) decide(choices []ranked) {
+	list := slices.DeleteFunc(slices.Clone(choices), func(r ranked) bool { return r.Place < 0 })
 	if len(list) == 0 {
 		return
 	}
 	d := &decision{Else: list[0].Place, Questions: []question{}}
-	type open struct {
-		need      string
-		who, take int
+	type unmet struct {
+		need        string
+		count, best int // contenders that meet the need, and the index of the best of them
 	}
-	var asked []open
+	var asked []unmet
 	for _, need := range c.Needs {
-		o := open{need: need, take: -1}
+		o := unmet{need: need, best: -1}
 		for i, r := range list {
 			if c.has(r.Contender, need) {
-				if o.who++; o.take < 0 {
-					o.take = i
+				if o.count++; o.best < 0 {
+					o.best = i
 				}
 			}
 		}
-		if o.take > 0 {
+		if o.best > 0 {
 			asked = append(asked, o)
 		}
 	}
-	slices.SortStableFunc(asked, func(a, b open) int { return a.who - b.who })
+	slices.SortStableFunc(asked, func(a, b unmet) int { return a.count - b.count })
 	for _, o := range asked {
-		place := list[o.take].Place
+		place := list[o.best].Place
 		i := slices.IndexFunc(d.Questions, func(q question) bool { return q.Take == place })
 		if i < 0 {
 			d.Questions = append(d.Questions, question{Take: place})
@@ -256,5 +257,5 @@ func (c *choice) decide(of []ranked) {
 	}
 }
 
-// Name is the contender at a place.
+// Name returns the contender at a place.
 func (p page) Name(place int) string { return p.Data.Contenders[place] }

@@ -15,9 +15,9 @@ import (
 )
 
 // pageData is what the page's script draws, filters and exports;
-// ui/src/model.ts has the same shape. Contenders, steps and groups are named
-// once and else by their places in these lists; a contender's place is its
-// colour, too, and the baseline's is 0.
+// ui/src/model.ts has the same shape. Other fields refer to contenders, steps and groups by
+// their places in the lists here. A contender's place is also its colour; the baseline's
+// place is 0.
 type pageData struct {
 	Run        string      `json:"run"`
 	Contenders []string    `json:"contenders"`
@@ -104,17 +104,17 @@ func (v *sheet) stepPlace(id string) int {
 	return slices.IndexFunc(v.Steps, func(s result.Step) bool { return s.ID == id })
 }
 
-// places are what a chart is of, so that filters can hide it.
+// places are the group, steps and contender that a chart shows, by which filters hide it.
 type places struct {
 	Group     int
 	Steps     []int
-	Contender int // from 1; 0: of several
+	Contender int // from 1; 0: several contenders
 	steps     []string
 }
 
-func at(steps ...string) places { return places{steps: steps} }
+func ofSteps(steps ...string) places { return places{steps: steps} }
 
-// stepPlaces are the places of the chart's steps.
+// stepPlaces returns the places of the chart's steps.
 func (v *sheet) stepPlaces(p places) []int {
 	var out []int
 	for _, id := range p.steps {
@@ -125,9 +125,10 @@ func (v *sheet) stepPlaces(p places) []int {
 	return out
 }
 
-// StepList and ContenderList are the places as attributes hold them.
+// StepList returns the places of the steps for an attribute.
 func (p places) StepList() string { return strings.Trim(fmt.Sprint(p.Steps), "[]") }
 
+// ContenderList returns the place of the contender for an attribute; "" for several.
 func (p places) ContenderList() string {
 	if p.Contender == 0 {
 		return ""
@@ -135,11 +136,10 @@ func (p places) ContenderList() string {
 	return strconv.Itoa(p.Contender - 1)
 }
 
-// ContenderPlace and StepPlace are places as attributes hold them, "" for what
-// is of all.
+// ContenderPlace returns a contender's place for an attribute; "" for all contenders.
 func (p page) ContenderPlace(id string) string { return attribute(p.Data.Contenders, id) }
 
-// StepPlace: see ContenderPlace.
+// StepPlace returns a step's place for an attribute; "" for all steps.
 func (p page) StepPlace(id string) string { return attribute(p.Data.Steps, id) }
 
 func attribute(names []string, id string) string {
@@ -149,7 +149,7 @@ func attribute(names []string, id string) string {
 	return ""
 }
 
-// PublishedWords say how to read them.
+// PublishedWords says how to read the published figures.
 func (p page) PublishedWords() string {
 	if len(p.Published) == 0 {
 		return layout.PublishedNone
@@ -162,21 +162,15 @@ func (p page) PublishedWords() string {
 func (p page) Count() string {
 	var parts []string
 	for _, s := range []struct{ severity, word string }{{"error", "error"}, {"warn", "warning"}, {"info", "note"}} {
-		n := 0
-		for _, f := range p.Findings {
-			if f.Severity == s.severity {
-				n++
-			}
-		}
-		if n > 0 {
+		if n := analysis.Count(p.Findings, func(f analysis.Finding) bool { return f.Severity == s.severity }); n > 0 {
 			parts = append(parts, unit.Plural(n, s.word))
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
-// sameNext is the advice that all findings of a code share, to be said once; "" of one
-// finding, or where they differ.
+// sameNext returns the advice that all findings of a code share, so that the page shows it
+// once; "" for a single finding, or if their advice differs.
 func sameNext(findings []analysis.Finding) string {
 	for _, f := range findings {
 		if f.Next != findings[0].Next {

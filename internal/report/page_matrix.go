@@ -13,8 +13,8 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// This file is the page's first picture, contenders by steps, and its strip of validity,
-// contenders by rounds. Both are tables, so that they need no script.
+// This file makes the page's first picture (contenders by steps) and its strip of validity
+// (contenders by rounds). Both are tables, so they need no script.
 
 // standings is one figure of each step as per cent of the baseline's.
 type standings struct {
@@ -34,16 +34,16 @@ type standingCell struct {
 	Full    string // ratio and interval in words
 	Sort    string // the ratio as a number
 	Shade   int    // 0 to 6, of how good it is; -1 for none
-	Unsure  bool   // the interval holds 1, or there is none
+	Unsure  bool   // the interval contains 1, or there is no interval
 }
 
 const shades = 6
 
-// standings are the matrix of a group; nil where nobody has a ratio.
+// standings returns the matrix of a group; nil if no contender has a ratio.
 func (v *sheet) standings(g *layout.Group) *standings {
 	m := &standings{}
 	for _, s := range v.Steps {
-		if c, ok := v.Telltale(g, s.ID); ok {
+		if c, ok := v.StepColumn(g, s.ID); ok {
 			m.Columns = append(m.Columns, htmlColumn{c, v.stepPlace(s.ID)})
 		}
 	}
@@ -77,7 +77,7 @@ func (v *sheet) standings(g *layout.Group) *standings {
 	return m
 }
 
-// validity is what became of each contender's samples in each round.
+// validity says how many of each contender's samples were valid in each round.
 type validity struct {
 	Rounds []int
 	Rows   []validityRow
@@ -91,11 +91,11 @@ type validityRow struct {
 
 type validityCell struct {
 	Text  string // "7 of 8"
-	State string // all, some, none; "" where nothing was measured
+	State string // all, some, none; "" if nothing was measured
 	Why   string // the reasons' codes
 }
 
-// Validity is the strip of all samples; nil of a run that has none.
+// Validity returns the strip of all samples; nil for a run without samples.
 func (p page) Validity() *validity {
 	s := &validity{}
 	type spot struct {
@@ -146,7 +146,7 @@ func (p page) Validity() *validity {
 	return s
 }
 
-// place is the contender's in the palette, behind all others where it has none.
+// place returns the contender's place in the palette; contenders without one come last.
 func (p page) place(id string) int {
 	if n, has := p.colors()[id]; has {
 		return n
@@ -154,8 +154,9 @@ func (p page) place(id string) int {
 	return len(p.Data.Contenders)
 }
 
-// hues are each contender's family, by the product's first appearance; 0 is the
-// baseline's own. ciphers are 0 in plain text, 1 with WireGuard, 2 with IPsec or other.
+// hues returns a number for each contender's product, in the order in which products
+// appear; 0 is the baseline's. ciphers are 0 for plain text, 1 for WireGuard, 2 for IPsec
+// and others.
 func (v *sheet) hues(colors map[string]int) (hues, ciphers []int) {
 	hues, ciphers = make([]int, len(colors)), make([]int, len(colors))
 	product := map[string]string{}
@@ -194,16 +195,17 @@ func byPlace(colors map[string]int) []string {
 	return out
 }
 
-// forest is the ratios of a column with their intervals; nil with fewer than two.
+// forest returns a chart of the ratios of a column with their intervals; nil with fewer
+// than two ratios.
 func (v *sheet) forest(g *layout.Group, c layout.Column, colors map[string]int) *chart {
 	out := &chart{
-		Kind: "forest", X: &axis{c.Head() + " by " + v.Baseline + "'s", "1"}, Places: at(c.Step),
+		Kind: "forest", X: &axis{c.Head() + " by " + v.Baseline + "'s", "1"}, Places: ofSteps(c.Step),
 		Title:   c.Head() + " against " + v.Baseline + ", " + v.titled(c.Step),
 		Caption: "Dot: ratio, paired by round. Line: its interval. The upright line is " + v.Baseline + ". " + betterIs(c.Better) + ".",
 		Table:   plainTable{Head: []string{"contender", "ratio", "figure", "groups"}},
 	}
 	bounded, grouped := false, false
-	for _, one := range g.By([]layout.Column{c}).Contenders {
+	for _, one := range g.SortedBy([]layout.Column{c}).Contenders {
 		f := g.Figure(one.ID, c)
 		if f == nil || f.VsBaseline == nil || f.VsBaseline.Ratio <= 0 {
 			continue
@@ -230,7 +232,7 @@ func (v *sheet) forest(g *layout.Group, c layout.Column, colors map[string]int) 
 	return out
 }
 
-// titled is a step's name with its id: "TCP, 1 stream (dts)".
+// titled returns a step's name with its id: "TCP, 1 stream (dts)".
 func (v *sheet) titled(step string) string {
 	if name := v.StepName(step); name != step {
 		return name + " (" + step + ")"
@@ -241,8 +243,8 @@ func (v *sheet) titled(step string) string {
 // encryptions are the columns of the picture of what encryption costs.
 var encryptions = []string{"plain", "wireguard", "ipsec"}
 
-// slopes are what encryption costs each product, at the first step that has goodput; nil
-// where no product was measured with and without it.
+// slopes returns a chart of what encryption costs each product, at the first step that has
+// goodput; nil if no product was measured with and without encryption.
 func (v *sheet) slopes(g *layout.Group, colors map[string]int) *chart {
 	c, ok := v.first(g, result.Goodput)
 	if !ok {
@@ -271,12 +273,12 @@ func (v *sheet) slopes(g *layout.Group, colors map[string]int) *chart {
 		}
 	}
 	out := &chart{
-		Kind: "slopes", X: &axis{"encryption", ""}, Y: &axis{c.Head(), c.Unit}, Parts: []string{"plain", "WireGuard", "IPsec"}, Places: at(c.Step),
+		Kind: "slopes", X: &axis{"encryption", ""}, Y: &axis{c.Head(), c.Unit}, Parts: []string{"plain", "WireGuard", "IPsec"}, Places: ofSteps(c.Step),
 		Title:   "What encryption costs, " + v.titled(c.Step),
 		Caption: "A line for each product, from its fastest configuration in plain text to its fastest with WireGuard and with IPsec; medians.",
 		Table:   plainTable{Head: []string{"product", "plain", "WireGuard", "IPsec"}},
 	}
-	left := map[string][]string{} // of goodput in plain text, by the kind of encryption
+	shares := map[string][]string{} // goodput as a share of that in plain text, by kind of encryption
 	for _, p := range products {
 		line := series{Name: p.name, Points: [][2]short{}}
 		row := []string{p.name}
@@ -290,7 +292,7 @@ func (v *sheet) slopes(g *layout.Group, colors map[string]int) *chart {
 			line.Points = append(line.Points, [2]short{short(k), short(f.Median)})
 			row = append(row, f.Contender+" "+layout.Value(f))
 			if plain := p.best["plain"]; plain != nil && k > 0 && plain.Median > 0 {
-				left[out.Parts[k]] = append(left[out.Parts[k]], fmt.Sprintf("%s %.0f %%", p.name, 100*f.Median/plain.Median))
+				shares[out.Parts[k]] = append(shares[out.Parts[k]], fmt.Sprintf("%s %.0f %%", p.name, 100*f.Median/plain.Median))
 			}
 		}
 		if len(line.Points) > 1 {
@@ -302,8 +304,8 @@ func (v *sheet) slopes(g *layout.Group, colors map[string]int) *chart {
 		return nil
 	}
 	for _, kind := range out.Parts {
-		if len(left[kind]) > 0 {
-			out.Caption += fmt.Sprintf(" %s leaves of plain: %s.", kind, strings.Join(left[kind], ", "))
+		if len(shares[kind]) > 0 {
+			out.Caption += fmt.Sprintf(" Goodput with %s, of that in plain text: %s.", kind, strings.Join(shares[kind], ", "))
 		}
 	}
 	out.Label = fmt.Sprintf("Slopes of goodput with and without encryption of %s; the table below has the figures", unit.Plural(len(out.Series), "product"))

@@ -13,9 +13,9 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// repeatable are the plan's settings that are flags of the same name;
-// guestFlags are those of the part that a guest ran, and clusterFlags those of a
-// run in a cluster, whose place no plan says.
+// repeatable, guestFlags and clusterFlags are the plan's settings that are flags of the
+// same name. guestFlags are settings of a part that ran in a guest. clusterFlags are
+// settings of a run in a cluster; the plan does not say which cluster.
 var (
 	repeatable = []string{"study", "scale", "steps", "rates", "max-rate", "nodes", "underlay", "mtu", "pod-mtu", "line-rate", "offload", "congestion-control", "cpus", "cni-conf", "cni-transport", "check"}
 	guestFlags = []string{"kernel", "modules", "accel", "vm-cpus", "vm-memory"}
@@ -23,13 +23,12 @@ var (
 	clusterFlags = []string{"image", "pull-policy", "namespace-prefix", "tolerations", "pod-cpu", "pod-memory", "service-kind", "install", "versions"}
 )
 
-// repeat is the command that makes the same run again, from the plan; "" if
-// the report carries none.
+// repeat returns the command that makes the same run again; "" if the report has no plan.
 func repeat(r *analysis.Report) string {
 	if len(r.Plan.Contenders) == 0 {
 		return ""
 	}
-	// What this kernel can't do is left to a guest again.
+	// Contenders that this kernel can't run need a guest again.
 	arena, plans := r.Run.Arena, []result.Plan{r.Plan}
 	for _, p := range r.Parts {
 		arena, plans = "auto", append(plans, p.Plan)
@@ -87,7 +86,7 @@ func repeat(r *analysis.Report) string {
 	return strings.Join(words, " ")
 }
 
-// services are the counts of other Services that the steps have, as planned.
+// services returns the numbers of other Services of the steps, separated by commas.
 func services(steps []result.Step) string {
 	var counts []string
 	for _, s := range steps {

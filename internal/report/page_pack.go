@@ -13,7 +13,7 @@ import (
 //go:embed assets/loader.js
 var pageLoader string
 
-// packedScript is the bundle as every page carries it.
+// packedScript returns the packed script, which is the same in every page.
 var packedScript = sync.OnceValues(func() (template.HTML, error) {
 	return packed.Text([]byte(pageScript))
 })

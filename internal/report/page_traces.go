@@ -14,17 +14,17 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// traceBudget keeps a report a file that can be sent around.
+// traceBudget is the default limit of the traces in bytes, so that the page can be sent by
+// mail.
 const traceBudget = 2 << 20
 
-// traces is the second-by-second part of the page's data, as much of it as the
-// budget takes.
+// traces is the second-by-second part of the page's data.
 type traces struct {
 	Note string            `json:"note"` // what was left out
 	List []json.RawMessage `json:"list"`
 }
 
-// traceData is one sample's.
+// traceData is the trace of one sample.
 type traceData struct {
 	Group     int         `json:"g"`
 	Step      int         `json:"s"`
@@ -46,24 +46,25 @@ type traceNode struct {
 	Memory      []level           `json:"memory,omitempty"`
 }
 
-// mark is a figure of a second: three digits are what a drawing and its table show of
-// it, and a missing one is null.
+// mark is a figure of a second, written with three digits, because the drawing and its
+// table show no more.
 type mark float64
 
 func (m mark) MarshalJSON() ([]byte, error) { return digits(float64(m), 3), nil }
 
-// load is CPU-seconds of a second: the kernel shows them in steps of 10 ms.
+// load is CPU-seconds of a second, written in steps of 10 ms, as the kernel counts.
 type load float64
 
 func (l load) MarshalJSON() ([]byte, error) { return digits(math.Round(100*float64(l))/100, -1), nil }
 
-// level is a figure of a second that changes by little of itself, as memory does.
+// level is a figure of a second whose relative changes are small, such as memory. It is
+// written with five digits.
 type level float64
 
 func (l level) MarshalJSON() ([]byte, error) { return digits(float64(l), 5), nil }
 
-// digits is a figure with so many significant digits (-1: as many as it takes), null where
-// it is not finite.
+// digits returns v with n significant digits (-1: as many as needed), or null if v is not
+// finite.
 func digits(v float64, n int) []byte {
 	if !layout.IsFinite(v) {
 		return []byte("null")
@@ -71,8 +72,8 @@ func digits(v float64, n int) []byte {
 	return strconv.AppendFloat(nil, v, 'g', n, 64)
 }
 
-// as converts figures for drawing.
-func as[T ~float64](values []float64) []T {
+// convert converts figures to a type for drawing.
+func convert[T ~float64](values []float64) []T {
 	out := make([]T, len(values))
 	for i, v := range values {
 		out[i] = T(v)
@@ -80,27 +81,27 @@ func as[T ~float64](values []float64) []T {
 	return out
 }
 
-// named converts figures that have names for drawing; nil where there are none.
+// named converts figures that have names for drawing; nil if there are none.
 func named(values map[string][]float64) map[string][]load {
 	if len(values) == 0 {
 		return nil
 	}
 	out := map[string][]load{}
 	for name, list := range values {
-		out[printable.Line(name)] = as[load](list)
+		out[printable.Line(name)] = convert[load](list)
 	}
 	return out
 }
 
-// traces are all traces within the budget; beyond it those of one round for
-// each contender and step, and of these as many as it takes.
+// traces returns all traces if they fit into the budget (bytes). Otherwise it returns the
+// traces of a single round for each contender and step, as many as fit.
 func (v *sheet) traces(budget int) traces {
 	out := traces{List: []json.RawMessage{}}
 	all, size := []json.RawMessage{}, 0
 	for i := range v.Traces {
 		encoded, err := json.Marshal(v.traceData(&v.Traces[i]))
 		if err != nil {
-			encoded = nil // no such value is made above
+			encoded = nil // cannot happen: all types of traceData can be encoded
 		}
 		all, size = append(all, encoded), size+len(encoded)
 	}
@@ -135,23 +136,23 @@ func (v *sheet) traceData(t *analysis.Trace) traceData {
 	}
 	for _, n := range t.Nodes {
 		node := traceNode{
-			Node: printable.Line(n.Node), Window: short(n.Window), Times: as[short](n.Times),
-			Receive: as[mark](n.Receive), Transmit: as[mark](n.Transmit), Retransmits: as[mark](n.Retransmits), Memory: as[level](n.Memory),
+			Node: printable.Line(n.Node), Window: short(n.Window), Times: convert[short](n.Times),
+			Receive: convert[mark](n.Receive), Transmit: convert[mark](n.Transmit), Retransmits: convert[mark](n.Retransmits), Memory: convert[level](n.Memory),
 		}
 		if node.CPU, node.Loads = named(n.CPU), named(n.Loads); node.Loads == nil {
-			node.Busiest = as[load](n.Busiest)
+			node.Busiest = convert[load](n.Busiest)
 		}
 		d.Nodes = append(d.Nodes, node)
 	}
 	return d
 }
 
-// isMiddle says that the trace is of the round whose goodput, or else latency,
-// is the median of the rounds; where rounds are missing, of the one in the
-// middle of those that were recorded.
+// isMiddle says whether the trace is that of the round whose goodput (or else latency) is
+// the median of the rounds. If rounds are missing, the middle one of the recorded rounds
+// counts.
 func (v *sheet) isMiddle(t *analysis.Trace) bool {
 	key := t.Key
-	for _, metric := range result.Own(result.Traffic, result.Typical) {
+	for _, metric := range result.MainMetrics(result.Traffic, result.Typical) {
 		for i := range v.Results {
 			r := &v.Results[i]
 			if r.Part != t.Part || r.Contender != key.Contender || r.Step != key.Step || r.Underlay != key.Underlay || r.Metric != metric || len(r.Values) != v.Run.Rounds {

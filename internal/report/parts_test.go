@@ -19,7 +19,7 @@ import (
 // parted is a run whose part was made under a kernel of the same release.
 func parted() *analysis.Report {
 	whole, part := full(), full()
-	part.Run.Arena, part.Run.Environment = "microvm", result.Environment{analysis.EmulatedKey: "true"}
+	part.Run.Arena, part.Run.Environment = "microvm", result.Environment{result.EmulatedKey: "true"}
 	part.Plan.Contenders = []result.Entry{{ID: "host", Underlay: "switch"}, {ID: "guests-own", Underlay: "switch"}}
 	rename := map[string]string{"host": "host", "macvlan": "guests-own"}
 	var results []analysis.Result

@@ -2,7 +2,6 @@ package report
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -19,8 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// RecommendFormats are the names that WriteRecommendation takes, in the order
-// of listings.
+// RecommendFormats returns the names for WriteRecommendation, in the order of listings.
 func RecommendFormats() []string {
 	return []string{string(Text), string(Markdown), string(JSON)}
 }
@@ -34,9 +32,7 @@ func WriteRecommendation(w io.Writer, format string, r *analysis.Recommendation,
 	case Markdown:
 		return writeRecommendMarkdown(w, r)
 	case JSON:
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(r)
+		return encodeJSON(w, r)
 	}
 	return nearest.Unknown("format", format, RecommendFormats())
 }
@@ -59,9 +55,9 @@ func writeRecommendText(w io.Writer, r *analysis.Recommendation, opt Options) er
 		if len(list.Ranked) == 0 {
 			continue
 		}
-		said := writeChoices(t, &list)
+		terms := writeChoices(t, &list)
 		for i, c := range list.Ranked {
-			if reasons := append(said[i], c.Reasons...); len(reasons) > 0 {
+			if reasons := append(terms[i], c.Reasons...); len(reasons) > 0 {
 				writeReasons(t, printable.Line(c.Contender), printable.Line(strings.Join(reasons, "; ")))
 			}
 		}
@@ -70,7 +66,7 @@ func writeRecommendText(w io.Writer, r *analysis.Recommendation, opt Options) er
 	for _, part := range []struct {
 		head string
 		list []analysis.Loss
-	}{{"Out, for want of a need", r.Lost}, {"Not known", r.Unknown}} {
+	}{{"Ruled out by a need", r.Lost}, {"Not known", r.Unknown}} {
 		groups := layout.GroupLosses(part.list)
 		t.Listing(part.head, len(groups), func(i int) (string, string) {
 			return "  ", groups[i].Head() + ": " + strings.Join(groups[i].Contenders, ", ")
@@ -86,7 +82,7 @@ func writeRecommendText(w io.Writer, r *analysis.Recommendation, opt Options) er
 	return err
 }
 
-// reasons prints what there is to say of a contender behind its name.
+// writeReasons prints a contender's name, followed by the reasons s.
 func writeReasons(t *terminal.Writer, name, s string) {
 	for i, line := range t.Lines(name+" "+s, t.Width-4) {
 		switch rest, whole := strings.CutPrefix(line, name); {
@@ -100,11 +96,11 @@ func writeReasons(t *terminal.Writer, name, s string) {
 	}
 }
 
-// choices prints the ranking with a column for each criterion. Where that is
-// too wide for the page, it returns the criteria of each choice in words
-// instead.
+// writeChoices prints the ranking with a column for each criterion. If that is too wide for
+// the terminal, it leaves these columns out, and returns the criteria of each choice as
+// texts.
 func writeChoices(t *terminal.Writer, r *analysis.Recommendation) [][]string {
-	lines, said := choiceLines(t, r, true), make([][]string, len(r.Ranked))
+	lines, texts := choiceLines(t, r, true), make([][]string, len(r.Ranked))
 	if slices.ContainsFunc(lines, func(s string) bool { return text.StringWidthWithoutEscSequences(s) > t.Width }) {
 		lines = choiceLines(t, r, false)
 		for i, c := range r.Ranked {
@@ -112,13 +108,13 @@ func writeChoices(t *terminal.Writer, r *analysis.Recommendation) [][]string {
 			for _, term := range c.Terms {
 				terms = append(terms, term.Criterion+" "+unit.Ratio(term.Ratio)+"×")
 			}
-			said[i] = []string{strings.Join(terms, ", ")}
+			texts[i] = []string{strings.Join(terms, ", ")}
 		}
 	}
 	for _, line := range lines {
 		t.Line(line)
 	}
-	return said
+	return texts
 }
 
 func choiceLines(t *terminal.Writer, r *analysis.Recommendation, criteria bool) []string {
@@ -173,7 +169,7 @@ func writeRecommendMarkdown(w io.Writer, r *analysis.Recommendation) error {
 	for _, part := range []struct {
 		head string
 		list []analysis.Loss
-	}{{"Out, for want of a need:", r.Lost}, {"Not known:", r.Unknown}} {
+	}{{"Ruled out by a need:", r.Lost}, {"Not known:", r.Unknown}} {
 		if len(part.list) == 0 {
 			continue
 		}
@@ -190,8 +186,8 @@ func writeRecommendMarkdown(w io.Writer, r *analysis.Recommendation) error {
 	return bw.Flush()
 }
 
-// IgnoredText names the criteria that were given weight and of which the run
-// has no figures, in a sentence; "" where there are none.
+// IgnoredText names, in a sentence, the criteria with a weight for which the run has no
+// figures; "" if there are none.
 func IgnoredText(r *analysis.Recommendation) string {
 	switch len(r.Ignored) {
 	case 0:
@@ -199,5 +195,5 @@ func IgnoredText(r *analysis.Recommendation) string {
 	case 1:
 		return r.Ignored[0] + " does not count, though it was given weight: the run has no figure of it"
 	}
-	return layout.Named(r.Ignored) + " do not count, though they were given weight: the run has no figure of them"
+	return analysis.AndList(r.Ignored) + " do not count, though they were given weight: the run has no figure of them"
 }

@@ -42,7 +42,7 @@ var writers = []struct {
 	{OpenMetrics, writeOpenMetrics},
 }
 
-// Formats are the names that Write takes, in the order of listings.
+// Formats returns the names for Write, in the order of listings.
 func Formats() []string {
 	names := make([]string, len(writers))
 	for i, f := range writers {
@@ -51,16 +51,16 @@ func Formats() []string {
 	return names
 }
 
-// Options are what the place of the output decides, and what a report does not
-// hold. A format heeds those that it is named at.
+// Options depend on where the output goes, or add what a report does not contain. A
+// format uses only the options that name it.
 type Options struct {
 	Color bool   // text: escape codes for a terminal
 	Width int    // text: columns; 0 means 100
 	Wide  bool   // text: tables of every step below the first ones
 	Card  string // html: address of the picture that other sites show beside a link
 
-	// Samples and Recordings make OpenMetrics a whole run: the values of single
-	// rounds, and families that Recordings writes behind them, without # EOF.
+	// For OpenMetrics of a whole run: Samples are the values of single rounds, and
+	// Recordings writes further families after them, without # EOF.
 	Samples    []Samples
 	Recordings func(io.Writer) error
 }
@@ -69,15 +69,15 @@ func (o Options) screen() terminal.Screen {
 	return terminal.Screen{Color: o.Color, Width: o.Width, Wide: o.Wide}
 }
 
-// Samples are those of one part of a run.
+// Samples are the samples of one part of a run.
 type Samples struct {
 	Part string // as of an analysis.Result
 	List []result.Sample
 }
 
-// Write writes r in the named format. Errors: *nearest.Error for an unknown
-// format, else those of w. A figure in r that is not a finite number is left
-// out and named by a finding.
+// Write writes r in the named format. A figure in r that is not a finite number is left
+// out, and a finding names it. Errors: *nearest.Error for an unknown format, else those
+// of w.
 func Write(w io.Writer, format string, r *analysis.Report, opt Options) error {
 	for _, f := range writers {
 		if string(f.format) != format {

@@ -87,7 +87,7 @@ func TestScalesAreWritten(t *testing.T) {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%s: no %q in %s", format, want, b.String())
 		}
-		if text := strings.Join(strings.Fields(b.String()), " "); !strings.Contains(text, "writer is timed") {
+		if text := strings.Join(strings.Fields(b.String()), " "); !strings.Contains(text, "cnibench itself programs the Services") {
 			t.Errorf("%s does not say whose time to program Services is told", format)
 		}
 	}

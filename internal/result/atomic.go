@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/disk"
 )
 
-// replace replaces a file of the run directory, at once or not at all.
+// replace makes or replaces a file of the run directory. If write fails, nothing changes.
 func replace(f disk.Folder, name string, write func(io.Writer) error) error {
 	return spaceError(disk.Replace(f, name, write))
 }

@@ -13,16 +13,17 @@ import (
 	"time"
 )
 
-// End is what run.json holds once the run has ended: what its files were then.
+// End is the time at which a run ended, and the digests of its files at that time.
 type End struct {
 	Time time.Time `json:"time"`
-	// Digests are SHA-256 in hexadecimal: of samples.jsonl, and of every raw folder that holds
-	// files, of the lines that `sha256sum *` prints there.
+	// Digests are SHA-256 in hexadecimal, by path: of samples.jsonl, and for every raw folder
+	// that holds files, of the lines that `sha256sum *` prints in the folder.
 	Digests map[string]string `json:"digests"`
 }
 
-// End notes in run.json that the run ended at that time, and the digests of its files. A run
-// that is resumed loses the note until it ends again. Errors: ErrNoSpace.
+// End writes into run.json that the run ended at that time, and the digests of its files.
+// Resume removes them, and they are written again when the run ends again. Errors:
+// ErrNoSpace.
 func (s *Store) End(at time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,9 +43,9 @@ func (s *Store) writeRun(run *Run) error {
 	return replace(s.files, runFile, func(w io.Writer) error { return encodeRun(w, run) })
 }
 
-// Changed lists what of the run in dir is not what it was when the run ended: files of the
-// note that are missing or differ, and raw folders that came later. ended is false
-// where the run has no such note. Errors: as Load.
+// Changed lists the changes in dir since the run ended: files and raw folders that are
+// missing, differ or are new. ended is false if run.json has no End to compare with.
+// Errors: as Load.
 func Changed(dir string) (changed []string, ended bool, err error) {
 	root, err := openRun(dir)
 	if err != nil {
@@ -62,19 +63,19 @@ func Changed(dir string) (changed []string, ended bool, err error) {
 	all := maps.Clone(run.End.Digests)
 	maps.Copy(all, now)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		switch was, is := run.End.Digests[name], now[name]; {
-		case is == "":
+		switch before, after := run.End.Digests[name], now[name]; {
+		case after == "":
 			changed = append(changed, name+" is missing")
-		case was == "":
+		case before == "":
 			changed = append(changed, name+" came after the end of the run")
-		case was != is:
+		case before != after:
 			changed = append(changed, name+" was changed after the end of the run")
 		}
 	}
 	return changed, true, nil
 }
 
-// digestsOf are those of End.
+// digestsOf computes End.Digests.
 func digestsOf(root *os.Root) (map[string]string, error) {
 	digests := map[string]string{}
 	samples, err := fileDigest(root, samplesFile)
@@ -94,8 +95,8 @@ func digestsOf(root *os.Root) (map[string]string, error) {
 	if err != nil && !os.IsNotExist(err) {
 		return nil, err
 	}
-	for folder, of := range lines { // in the order of their names, as WalkDir goes
-		digests[folder] = fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(of, ""))))
+	for folder, sums := range lines { // WalkDir has visited the files in the order of their names
+		digests[folder] = fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(sums, ""))))
 	}
 	return digests, nil
 }

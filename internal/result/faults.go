@@ -12,7 +12,7 @@ import (
 // faultsFile lists what was wrong in the files that a run was imported from.
 const faultsFile = "faults.jsonl"
 
-// faultLine is a line of it.
+// faultLine is a Fault as a line of faultsFile. Its fields must be those of Fault.
 type faultLine struct {
 	File string `json:"file"`
 	Line int    `json:"line,omitempty"`
@@ -21,9 +21,9 @@ type faultLine struct {
 	Next string `json:"-"`
 }
 
-// WriteFaults keeps what was found wrong before the run directory was made;
-// Load gives it back with its own faults. No faults make no file. Errors:
-// ErrNoSpace.
+// WriteFaults writes faults that were found before the run directory was made, in the
+// files of an import. Load returns them together with its own faults. Without faults
+// WriteFaults makes no file. Errors: ErrNoSpace.
 func (s *Store) WriteFaults(faults []Fault) error {
 	if len(faults) == 0 {
 		return nil
@@ -40,7 +40,7 @@ func (s *Store) WriteFaults(faults []Fault) error {
 	})
 }
 
-// loadFaults reads the faults that the run was made with.
+// loadFaults reads the faults that WriteFaults wrote.
 func (r *Record) loadFaults(root *os.Root) {
 	data := r.loadFile(root, faultsFile, maxRunFile)
 	if data == nil {

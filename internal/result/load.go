@@ -28,7 +28,8 @@ const (
 	rawFolder   = "raw"
 )
 
-// What is larger than these was not written by cnibench.
+// Files, lines and histograms that are larger than these limits (bytes) were not written
+// by cnibench.
 const (
 	maxRunFile       = 16 << 20
 	maxLine          = 4 << 20
@@ -37,11 +38,11 @@ const (
 	maxHistogram     = 16 << 20 // in memory; ours take 0.3 MiB
 )
 
-// maxMemory is what the samples and histograms of one run directory may take in
-// memory, whatever its files say. Tests make it smaller.
+// maxMemory is the most bytes of memory that the samples and histograms of one run
+// directory may take, whatever its files say. Tests make it smaller.
 var maxMemory int64 = 4 << 30
 
-// inMemory is how much more a sample takes in memory than its line.
+// inMemory is how many times more memory a sample takes than its line.
 const inMemory = 8
 
 // budget is what is left of maxMemory.
@@ -64,8 +65,8 @@ var (
 	ErrVersion = errors.New("unknown version of the run directory")
 )
 
-// Load reads the run in dir. What can't be read of its samples is a Fault,
-// not an error: a bad line is left out, and so is a bad histogram. Nothing outside dir is ever opened, whatever the files say. Errors:
+// Load reads the run in dir. A bad line or a bad histogram is left out and becomes a
+// Fault, not an error. Load opens nothing outside dir, whatever the files say. Errors:
 // ErrNoRun, ErrVersion.
 func Load(dir string) (*Record, error) {
 	root, err := openRun(dir)
@@ -94,7 +95,7 @@ func openRun(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// load also returns what is known of the samples file, for Resume.
+// load also returns the parsed samples file, which Resume needs.
 func load(root *os.Root, dir string) (*Record, *parsed, error) {
 	run, err := loadRun(root, dir)
 	if err != nil {
@@ -152,7 +153,7 @@ func loadRun(root *os.Root, dir string) (*Run, error) {
 	return run, nil
 }
 
-// decodeRun reads run.json of any version that there ever was.
+// decodeRun reads run.json of any version up to RunSchema.
 func decodeRun(data []byte) (*Run, error) {
 	if err := checkSchema(data, RunSchema); err != nil {
 		return nil, err
@@ -164,7 +165,7 @@ func decodeRun(data []byte) (*Run, error) {
 	return run, nil
 }
 
-// newerError is an ErrVersion: what was read is of a version to come.
+// newerError is the ErrVersion of data that a newer cnibench wrote.
 type newerError struct{ found, newest string }
 
 func (e *newerError) Error() string {
@@ -188,19 +189,19 @@ func checkSchema(data []byte, newest string) error {
 	}
 	kind, known := path.Split(newest)
 	if version, err := strconv.Atoi(strings.TrimPrefix(head.Schema, kind)); err == nil && head.Schema != kind {
-		if mine, _ := strconv.Atoi(known); version > mine {
+		if ours, _ := strconv.Atoi(known); version > ours {
 			return &newerError{head.Schema, newest}
 		}
 	}
 	return fmt.Errorf("%w: schema %.60q, want %q", ErrVersion, head.Schema, newest)
 }
 
-// keepFirst takes over the parsed samples; of several with the same key the
-// first was sealed first, and a sealed sample never changes.
+// keepFirst adds the parsed samples to r. Of several samples with the same key only the
+// first counts, because a sealed sample never changes.
 func (r *Record) keepFirst(p *parsed) {
 	first := make(map[Key]int, len(p.samples))
 	for i, s := range p.samples {
-		if line, again := first[s.Key()]; again {
+		if line, sealed := first[s.Key()]; sealed {
 			r.fault(samplesFile, p.lines[i], "%s, step %s, round %d was sealed before, on line %d; that one counts", s.Contender, s.Step, s.Round, line).Next = "Nothing, if a run was resumed twice; else find out which of the lines does not belong here."
 			continue
 		}
@@ -209,8 +210,8 @@ func (r *Record) keepFirst(p *parsed) {
 	}
 }
 
-// loadFile reads a file that a run need not have. Without the file it returns nil; so
-// it does for one that can't be read, which becomes a fault.
+// loadFile reads an optional file of the run. It returns nil if the file does not exist.
+// If the file cannot be read, loadFile records a fault and returns nil.
 func (r *Record) loadFile(root *os.Root, name string, most int64) []byte {
 	f, err := OpenFile(root, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -235,8 +236,8 @@ func (r *Record) loadTorn(root *os.Root) {
 	}
 }
 
-// loadHistograms reads the histograms of a valid sample. Each file is one
-// sample's; read has those of the samples before.
+// loadHistograms reads the histograms of a valid sample. read holds the files that were
+// read before; a file must not belong to two samples.
 func (r *Record) loadHistograms(root *os.Root, s *Sample, read map[string]bool, left *budget) {
 	if s.Verdict != Valid {
 		return
@@ -269,7 +270,7 @@ func (r *Record) loadHistograms(root *os.Root, s *Sample, read map[string]bool, 
 }
 
 var (
-	errReadBefore = errors.New("another sample's histogram")
+	errReadBefore = errors.New("the file belongs to another sample, too")
 	errBudget     = errors.New("the run directory would take too much memory")
 )
 
@@ -302,8 +303,8 @@ func parseHistogram(r io.Reader) (*hdrhistogram.Histogram, error) {
 	return h, nil
 }
 
-// checkInflated refuses a compressed histogram that is larger than any of ours
-// when it is inflated, which Decode does without a limit.
+// checkInflated returns an error if the compressed histogram is larger than maxHistogram
+// when it is inflated. Decode would inflate it without a limit.
 func checkInflated(data []byte) error {
 	raw, err := base64.StdEncoding.DecodeString(string(data))
 	if err != nil || len(raw) < 8 {
@@ -314,7 +315,7 @@ func checkInflated(data []byte) error {
 		return fmt.Errorf("not a histogram: %w", err)
 	}
 	defer z.Close()
-	if n, _ := io.CopyN(io.Discard, z, maxHistogram+1); n > maxHistogram { // Decode tells of damage
+	if n, _ := io.CopyN(io.Discard, z, maxHistogram+1); n > maxHistogram { // other errors are left to Decode
 		return fmt.Errorf("histogram larger than %d bytes when inflated", maxHistogram)
 	}
 	return nil
@@ -338,7 +339,7 @@ func OpenFile(root *os.Root, name string) (*os.File, error) {
 	return f, nil
 }
 
-// cause is err without the file name, which a Fault has anyway.
+// cause returns err without the file name, because a Fault has a field for the name.
 func cause(err error) error {
 	var e *fs.PathError
 	if errors.As(err, &e) {

@@ -64,8 +64,8 @@ type Metric struct {
 	Label   string  `json:"-"` // its name for people; "" where that follows from Name
 	Roles   Role    `json:"-"`
 	Column  int     `json:"-"` // position among the columns of a step's table; 0: in no table
-	Aspect  Aspect  `json:"-"` // what of a step the metric stands for
-	StandIn int     `json:"-"` // 0: the aspect's own metric; a larger one counts where a step has none smaller
+	Aspect  Aspect  `json:"-"` // the property of a step that the metric measures
+	StandIn int     `json:"-"` // a step's metric with the smallest StandIn represents the aspect; 0: the aspect's main metric
 	Per     string  `json:"-"` // the metric that this one was divided by
 	Clock   string  `json:"-"` // of a latency: latency, service_time, …
 	Percent float64 `json:"-"` // of a percentile: 50, 99.9; 0 for a mean, a maximum and no latency
@@ -76,38 +76,37 @@ type Role uint
 
 // The roles.
 const (
-	Ranked        Role = 1 << iota // more or less of it is good or bad, and the contender's doing
-	MayBeZero                      // 0 can be a true value: no loss, a quiet mode of the CPU
-	MayBeNegative                  // as a difference to the baseline can
-	Expected                       // a step gives it for every contender or for none
-	Headline                       // stands for its step in findings about drift and the baseline
-	Steady                         // its rounds should lie together; two groups or wide scatter are findings
-	Tuned                          // a tuning is judged by it
-	RatioMissed                    // a reader misses its ratio where the baseline's value is 0
-	CPUTime                        // was sampled by the kernel's CPU accounting
-	Grouping                       // contenders that cost alike are put into groups by it
-	NotBaseline                    // the baseline has none: it is over the baseline's, or of installing
-	Derived                        // the analysis computes it from other metrics; what a sample says of it does not count
+	Ranked        Role = 1 << iota // a higher or lower value is better, and the contender causes it
+	MayBeZero                      // 0 can be a true value: no loss, a CPU mode that did not occur
+	MayBeNegative                  // a difference to the baseline
+	Expected                       // a step has the metric for every contender or for none
+	Headline                       // represents its step in findings about drift and the baseline
+	Steady                         // rounds should agree; two groups of rounds, or wide scatter, are findings
+	Tuned                          // decides whether a tuning helps
+	RatioMissed                    // a report must say so if a ratio is missing because the baseline's value is 0
+	CPUTime                        // comes from the kernel's CPU accounting
+	Grouping                       // used to group contenders with similar costs
+	NotBaseline                    // the baseline has no value: the metric is a difference to the baseline, or is about installing
+	Derived                        // the analysis computes the metric from others; a sample's own value is ignored
 )
 
 // Has says that the metric has the role.
 func (m Metric) Has(r Role) bool { return m.Roles&r != 0 }
 
-// Aspect is what a metric tells of a step. Two runs are compared by one metric
-// of each aspect.
+// Aspect is a property of a step. Two runs are compared by one metric of each aspect.
 type Aspect int
 
-// The aspects; a metric without one tells details.
+// The aspects. A metric of details has no aspect.
 const (
-	Traffic Aspect = iota + 1 // how much was moved
-	Typical                   // how long it takes
-	Tail                      // how long it takes at worst
-	Cost                      // what it costs
+	Traffic Aspect = iota + 1 // how much was transferred
+	Typical                   // how long a request usually takes
+	Tail                      // how long the slowest requests take
+	Cost                      // CPU time per unit of traffic
 )
 
-// The clocks of a latency, with what each measures. The last field says that a load
-// generator without enough CPU spoils the clock: it holds the generator's own delay
-// without being a measure of it.
+// The clocks of a latency, and what each measures. byGenerator says that the clock
+// contains the load generator's own delay, so that a generator without enough CPU spoils
+// the figures. send_lag measures that delay and is not spoiled by it.
 var clocks = []struct {
 	name, help  string
 	byGenerator bool
@@ -119,22 +118,29 @@ var clocks = []struct {
 	{"connect_time", "from connect(2) to the connection made, where each request has its own", true},
 }
 
-// Percentile is a name as metrics carry it and the percentile it stands for.
+// Percentile is a percentile and its name in the names of metrics.
 type Percentile struct {
 	Name  string  // p99_9
 	Value float64 // 99.9
 }
 
-// Percentiles are those that reports carry, where the count allows.
+// Percentiles lists the percentiles in reports. One with too few values beyond it is
+// left out.
 var Percentiles = []Percentile{
 	{"p50", 50}, {"p90", 90}, {"p95", 95}, {"p99", 99}, {"p99_5", 99.5},
 	{"p99_9", 99.9}, {"p99_99", 99.99}, {"p99_999", 99.999},
 }
 
+// EnoughFor says whether count values are enough for the percentile (0 to 100): at least
+// ten of them lie beyond it.
+func EnoughFor(percentile float64, count int64) bool {
+	return float64(count)*(100-percentile)/100 >= 10-1e-6 // the share of 99.9 is not exact in binary
+}
+
 // CPUModes are the modes of /proc/stat that are recorded, idle left out.
 var CPUModes = []string{"user", "nice", "system", "irq", "softirq", "iowait", "steal"}
 
-// CPUMode is the metric of a mode of the CPUs of a side, client or server.
+// CPUMode returns the name of the metric for a CPU mode of a side: client or server.
 func CPUMode(side, mode string) string { return "cpu_" + side + "_" + mode }
 
 // Metrics is the catalogue, in the order of listings.
@@ -233,7 +239,7 @@ func cpuMetrics() []Metric {
 			Help: "busy CPUs of the " + side + "'s node: elapsed time less idle, iowait and steal (/proc/stat)"})
 		for _, mode := range CPUModes {
 			roles := Ranked | MayBeZero | CPUTime
-			if mode == "steal" || mode == "iowait" { // others' doing
+			if mode == "steal" || mode == "iowait" { // not caused by the contender
 				roles &^= Ranked
 			}
 			list = append(list, Metric{Name: CPUMode(side, mode), Unit: "CPU-s/s", Better: Lower, Roles: roles,
@@ -244,7 +250,7 @@ func cpuMetrics() []Metric {
 }
 
 var costMetrics = []Metric{
-	{Name: CPUForeign, Unit: "CPU-s/s", Better: Lower, Help: "user time of processes that are not the run's, all CPUs of the machine; cpu_client and cpu_server hold it, what traffic cost does not where they are all CPUs",
+	{Name: CPUForeign, Unit: "CPU-s/s", Better: Lower, Help: "user time of processes that are not the run's, on all CPUs of the machine; cpu_client and cpu_server contain it; cpu_per_gbit and cpu_per_request do not, if all CPUs of the machine were measured",
 		Roles: MayBeZero | CPUTime},
 	{Name: CPUStanding, Unit: "CPU-s/s", Better: Lower, Help: "CPU time of the contender's own processes, recorders included, while others had their slices",
 		Roles: MayBeZero},
@@ -252,16 +258,16 @@ var costMetrics = []Metric{
 		Roles: Ranked | Expected | Headline | Tuned | RatioMissed | CPUTime | Grouping, Column: 10, Aspect: Cost, Per: Goodput},
 	{Name: CPUPerGbitPublished, Label: "CPU per Gbit/s (2024 formula)", Unit: "CPU-s/Gbit", Better: Lower, Help: "the 2024 study's formula: all modes but idle, mean of client and server, by goodput",
 		Roles: Ranked | MayBeZero | CPUTime, Per: Goodput},
-	// A lower bound: how much it leaves out depends on the datapath.
+	// Not ranked: the metric leaves softirq out, and the datapath decides how much that is.
 	{Name: CPUPerGbitUserSystem, Label: "CPU per Gbit/s (user + system)", Unit: "CPU-s/Gbit", Better: Lower, Help: "user and system only, mean of client and server: what the 2024 study's summary files hold; leaves softirq out",
 		Roles: MayBeZero | CPUTime, Per: Goodput},
 	{Name: CPUPerRequest, Label: "CPU per request", Unit: "s", Better: Lower, Help: "busy CPU of client and server, softirq and irq included, by request",
 		Roles: Ranked | Expected | Headline | RatioMissed | CPUTime, Column: 11, Per: Rate},
-	// Not ranked: it follows the packets' size, and less in each may be more in all.
+	// Not ranked: smaller packets each take less CPU time, but all of them together may take more.
 	{Name: CPUPerPacket, Unit: "s", Better: Lower, Help: "busy CPU of client and server, softirq and irq included, by packet on the client node's uplink",
 		Roles: MayBeZero | CPUTime, Per: Packets},
-	// Memory is not ranked as long as all nodes share one machine: what else
-	// runs there moves it more than a contender does.
+	// Memory is not ranked: if all nodes share one machine, other programs there change the
+	// value more than a contender does.
 	{Name: MemoryUsed, Unit: "bytes", Better: Lower, Help: "memory of the nodes without buffers and cache, mean over the window (/proc/meminfo)",
 		Roles: Expected | RatioMissed | Grouping, Column: 18},
 	{Name: MemoryOverhead, Unit: "bytes", Better: Lower, Help: "memory used when idle, over the baseline's in the same round",
@@ -284,36 +290,36 @@ func LookupMetric(name string) (Metric, bool) {
 	return m, ok
 }
 
-// With lists the names of the metrics that have the role, in the order of the
+// WithRole lists the names of the metrics that have the role, in the order of the
 // catalogue.
-func With(r Role) []string {
+func WithRole(r Role) []string {
 	return sortedNames(func(m Metric) bool { return m.Has(r) }, func(Metric) int { return 0 })
 }
 
-// Columns lists the metrics of a step's table, the most telling first.
+// Columns lists the metrics of a step's table, the most important first.
 func Columns() []string { return ColumnsWhere(func(Metric) bool { return true }) }
 
-// ColumnsWhere lists those of the Columns that keep returns true for.
+// ColumnsWhere lists the Columns for which keep returns true.
 func ColumnsWhere(keep func(Metric) bool) []string {
 	return sortedNames(func(m Metric) bool { return m.Column > 0 && keep(m) }, func(m Metric) int { return m.Column })
 }
 
-// Telling lists the metrics that tell the aspect: its own first, then those that
-// stand in for it.
-func Telling(a Aspect) []string {
+// OfAspect lists the metrics of the aspect: the main metric first, then the others in the
+// order in which they stand in for it.
+func OfAspect(a Aspect) []string {
 	return sortedNames(func(m Metric) bool { return m.Aspect == a }, func(m Metric) int { return m.StandIn })
 }
 
-// Own lists each aspect's own metric.
-func Own(aspects ...Aspect) []string {
+// MainMetrics lists the main metric of each aspect.
+func MainMetrics(aspects ...Aspect) []string {
 	var names []string
 	for _, a := range aspects {
-		names = append(names, Telling(a)[0])
+		names = append(names, OfAspect(a)[0])
 	}
 	return names
 }
 
-// Clocks lists the clocks of the metrics that tell how long a step takes.
+// Clocks lists the clocks of the metrics of the aspect Typical.
 func Clocks() []string {
 	var names []string
 	for _, m := range catalogue().list {
@@ -324,13 +330,14 @@ func Clocks() []string {
 	return names
 }
 
-// DividedBy lists the metrics that were divided by the metric of that name, in the
+// DividedBy lists the metrics that are quotients with the named metric as divisor, in the
 // order of the catalogue.
 func DividedBy(name string) []string {
 	return sortedNames(func(m Metric) bool { return m.Per == name }, func(Metric) int { return 0 })
 }
 
-// sortedNames are the names of the metrics to keep, those with the smallest key first.
+// sortedNames returns the names of the metrics for which keep returns true, the smallest
+// key first.
 func sortedNames(keep func(Metric) bool, key func(Metric) int) []string {
 	list := slices.DeleteFunc(Metrics(), func(m Metric) bool { return !keep(m) })
 	slices.SortStableFunc(list, func(a, b Metric) int { return key(a) - key(b) })
@@ -341,7 +348,7 @@ func sortedNames(keep func(Metric) bool, key func(Metric) int) []string {
 	return names
 }
 
-// IsLatency says that the metric is a percentile, mean or maximum of a clock.
+// IsLatency says whether the metric is a percentile, mean or maximum of a clock.
 func IsLatency(name string) bool {
 	m, _ := LookupMetric(name)
 	return m.Clock != ""

@@ -11,8 +11,8 @@ import (
 // The lists that reports ask for follow from the rows of the catalogue.
 func TestListsOfMetrics(t *testing.T) {
 	for name, list := range map[string]struct{ got, want []string }{
-		"own":        {result.Own(result.Traffic, result.Typical, result.Tail, result.Cost), []string{"goodput", "network_time_p50", "network_time_p99", "cpu_per_gbit"}},
-		"telling":    {result.Telling(result.Typical), []string{"network_time_p50", "latency_p50", "service_time_p50", "latency_mean"}},
+		"own":        {result.MainMetrics(result.Traffic, result.Typical, result.Tail, result.Cost), []string{"goodput", "network_time_p50", "network_time_p99", "cpu_per_gbit"}},
+		"telling":    {result.OfAspect(result.Typical), []string{"network_time_p50", "latency_p50", "service_time_p50", "latency_mean"}},
 		"divided by": {result.DividedBy("goodput"), []string{"cpu_per_gbit", "cpu_per_gbit_published", "cpu_per_gbit_user_system"}},
 		"columns":    {result.ColumnsWhere(func(m result.Metric) bool { return m.Percent > 0 }), []string{"network_time_p50", "network_time_p99", "latency_p50", "latency_p99", "latency_p99_9"}},
 	} {
@@ -29,7 +29,7 @@ func TestClocksTellHowLongAStepTakes(t *testing.T) {
 }
 
 func TestContendersAreGroupedByWhatTrafficCosts(t *testing.T) {
-	if diff := cmp.Diff([]string{result.Goodput, result.CPUPerGbit, result.MemoryUsed}, result.With(result.Grouping)); diff != "" {
+	if diff := cmp.Diff([]string{result.Goodput, result.CPUPerGbit, result.MemoryUsed}, result.WithRole(result.Grouping)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -25,8 +25,8 @@ func rawPath(k Key) string {
 // bytes that file systems give a name.
 const maxComponent = 100
 
-// component turns any name into one path component that is neither "." nor
-// "..", and different names into different ones. Usual names stay as they are.
+// component turns any name into one path component that is neither "." nor "..".
+// Different names give different components, and usual names stay as they are.
 func component(name string) string {
 	var b strings.Builder
 	for i := range len(name) {

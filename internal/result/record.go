@@ -15,13 +15,13 @@ type Record struct {
 type Fault struct {
 	File string // relative to the run directory, or to the imported folder, with slashes
 	Line int    // from 1; 0 means the whole file
-	Text string // what is wrong and what became of it
-	Code string `json:",omitempty"` // of the finding; empty is damage of the run directory itself
-	Next string `json:"-"`          // what the reader does then; "" for what the finding's code says
+	Text string // what is wrong, and what Load did about it
+	Code string `json:",omitempty"` // of the finding; empty if the run directory itself is damaged
+	Next string `json:"-"`          // what a person should do; empty: what the finding's code usually asks for
 }
 
-// Tools are the programs that took the run's samples, as Tool.String has them:
-// that of the start, then those of resumptions in their order.
+// Tools returns Tool.String of the programs that took the run's samples: first the program
+// that began the run, then those that resumed it, in order.
 func (r *Run) Tools(samples []Sample) []string {
 	tools := []string{r.Tool.String()}
 	for i := range samples {
@@ -32,8 +32,8 @@ func (r *Run) Tools(samples []Sample) []string {
 	return tools
 }
 
-// Sealed is the set of samples that the run already has, so that a resumed
-// run does not repeat them.
+// Sealed returns the keys of the samples that the run already has. A resumed run does not
+// repeat them.
 func (r *Record) Sealed() map[Key]bool {
 	sealed := make(map[Key]bool, len(r.Samples))
 	for i := range r.Samples {

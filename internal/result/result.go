@@ -37,7 +37,7 @@ type Run struct {
 	Contenders  []ContenderInfo `json:"contenders"`
 	Unsupported []Unsupported   `json:"unsupported"`
 	Environment Environment     `json:"environment"`
-	// End is there once the run has ended; older runs have none.
+	// End is set when the run has ended. Runs of older versions have no End.
 	End *End `json:"end,omitempty"`
 }
 
@@ -48,7 +48,7 @@ type Tool struct {
 	Commit  string `json:"commit,omitempty"`
 }
 
-// String is the version, with the commit where it is known.
+// String returns the version, followed by the commit if the commit is known.
 func (t Tool) String() string {
 	if t.Commit == "" {
 		return t.Version
@@ -56,11 +56,11 @@ func (t Tool) String() string {
 	return t.Version + " (" + t.Commit + ")"
 }
 
-// SharesOfSlowest is the value of Plan.SharesOf with which no contender that stands beside
-// the baseline is asked for more than a share of what it sustains.
+// SharesOfSlowest is a value of Plan.SharesOf: rates are shares of the capacity of the
+// slowest contender, so that no contender is asked for more than it sustains.
 const SharesOfSlowest = "slowest"
 
-// Plan is what the run does; with its seed it gives the same order again.
+// Plan is what the run does. The same plan with the same seed gives the same order.
 type Plan struct {
 	Suite      string       `json:"suite"`
 	Rounds     int          `json:"rounds"`
@@ -69,40 +69,41 @@ type Plan struct {
 	Warmup     unit.Seconds `json:"warmup"`
 	Contenders []Entry      `json:"contenders"`
 	Steps      []Step       `json:"steps"`
-	// Settings are the arena's own: nodes, underlay MTU, line rate, CPUs.
+	// Settings are those of the arena: nodes, underlay MTU, line rate, CPUs.
 	Settings map[string]string `json:"settings,omitempty"`
 	// Gaps are steps that a contender can't take, because it lacks their path;
 	// Run.Unsupported says why.
 	Gaps []Gap `json:"gaps,omitempty"`
-	// SharesOf says of whose highest rate shares are taken: the baseline's, or of the
-	// lowest that a contender has (SharesOfSlowest).
+	// SharesOf says of which capacity rates are shares: the baseline's (""), or the slowest
+	// contender's (SharesOfSlowest).
 	SharesOf string `json:"shares_of,omitempty"`
 	// Capacity is that rate (1/s) by workload and parameters, where a step's rate was
 	// given as a share.
 	Capacity map[string]float64 `json:"capacity,omitempty"`
 	// RatesFrom is the id of the earlier run that Capacity and the rates were taken from.
 	RatesFrom string `json:"rates_from,omitempty"`
-	// Unpaired says that samples of one round were not taken beside each other,
-	// so that rounds of the same number are no pairs: nothing that the contenders
-	// share in a round cancels in their ratio. Imported runs are so.
+	// Unpaired says that the samples of a round were not taken at about the same time.
+	// Then a disturbance does not hit all contenders of a round, and does not cancel
+	// out of their ratios, so rounds are not compared in pairs. Imported runs are unpaired.
 	Unpaired bool `json:"unpaired,omitempty"`
-	// Until is the half-width of ratios' intervals, as a share, at which the run ends,
-	// and MaxTime how long it may take; Rounds are then the most that it takes. 0: it
-	// takes all rounds.
+	// The run ends when the half-widths of the ratios' intervals have come down to Until
+	// (a share), or after MaxTime; Rounds is then the largest number of rounds. If both
+	// are 0, the run takes all rounds.
 	Until   float64      `json:"until,omitempty"`
 	MaxTime unit.Seconds `json:"max_time,omitempty"`
-	// Together is how many contenders stand at the same time; 0 or 1: each comes
-	// up when the one before is down.
+	// Together is how many contenders are up at the same time. If it is 0 or 1, each
+	// contender is brought up after the previous one was taken down.
 	Together int `json:"together,omitempty"`
-	// Slice is how long a contender is measured at a stretch in steps whose load can
-	// pause, and Lead how long it is loaded before that, which does not count: the
-	// contenders of a round take slices in turn. 0: each takes a whole step.
+	// In steps whose load can pause, the contenders of a round are measured in turns.
+	// Slice is how long a turn is measured; Lead is how long the contender is loaded
+	// before that without being measured. If Slice is 0, each contender takes the
+	// whole step at once.
 	Slice unit.Seconds `json:"slice,omitempty"`
 	Lead  unit.Seconds `json:"lead,omitempty"`
 }
 
-// InRound names a round for people: with the number of all of them, unless the run
-// ends by itself.
+// InRound returns a round's name for people. It contains the number of all rounds if that
+// number is known, that is without Until and MaxTime.
 func (p *Plan) InRound(round int) string {
 	if p.Until > 0 || p.MaxTime > 0 {
 		return fmt.Sprintf("round %d", round)
@@ -122,7 +123,7 @@ type Gap struct {
 	Step      string `json:"step"`
 }
 
-// Takes says whether the plan has the contender take the step.
+// Takes says whether the contender takes the step in this plan.
 func (p *Plan) Takes(contender, step string) bool {
 	return !slices.Contains(p.Gaps, Gap{Contender: contender, Step: step})
 }
@@ -142,28 +143,28 @@ type Step struct {
 // RateParam is the parameter of a step that is its rate, 1/s.
 const RateParam = "rate"
 
-// BandwidthParam is the parameter of a step that caps what it sends: bit/s of payload; "0",
-// or none in runs of before there was one, caps nothing. That of iperf3's workloads, *_stream,
-// is of each stream, that of others of all streams.
+// BandwidthParam is the parameter that limits how fast a step sends, in bit/s of payload.
+// "0" is no limit. Runs of older versions lack the parameter and have no limit. In the
+// workloads of iperf3 (*_stream) the limit is per stream, in others for all streams together.
 const BandwidthParam = "bandwidth"
 
-// Bandwidth returns what the step sends at most over all streams, as BandwidthParam caps it;
-// 0: nothing caps it.
+// Bandwidth returns the limit that BandwidthParam sets for all streams together; 0 is no
+// limit.
 func (s *Step) Bandwidth() unit.BitRate {
 	text, _ := s.Params[BandwidthParam].(string)
 	rate, _ := unit.ParseBitRate(text)
 	return rate * unit.BitRate(s.senders())
 }
 
-// WithBandwidth returns the step with BandwidthParam so that all its streams send at most
-// that, bit/s of payload.
+// WithBandwidth returns the step with a BandwidthParam that limits all streams together to
+// most, bit/s of payload.
 func (s Step) WithBandwidth(most unit.BitRate) Step {
 	s.Params = maps.Clone(s.Params)
 	s.Params[BandwidthParam] = strconv.FormatFloat(math.Floor(float64(most)/float64(s.senders())), 'f', 0, 64)
 	return s
 }
 
-// senders are how many streams BandwidthParam caps, each for itself.
+// senders returns how many streams BandwidthParam limits separately.
 func (s *Step) senders() int {
 	if strings.HasSuffix(s.Workload, "_stream") {
 		if streams, err := strconv.Atoi(fmt.Sprint(s.Params["streams"])); err == nil {
@@ -173,8 +174,8 @@ func (s *Step) senders() int {
 	return 1
 }
 
-// Load names what the step does without its rate, as Plan.Capacity has it: workload,
-// path and the other parameters. It fails if a parameter cannot be written as JSON.
+// Load returns the key of the step in Plan.Capacity: workload, path and all parameters but
+// the rate. It fails if a parameter cannot be written as JSON.
 func (s *Step) Load() (string, error) {
 	params := map[string]any{}
 	for k, v := range s.Params {
@@ -192,27 +193,30 @@ type ContenderInfo struct {
 	Product    string     `json:"product"`
 	Version    string     `json:"version,omitempty"`
 	Summary    string     `json:"summary"`
-	Datapath   string     `json:"datapath,omitempty"` // attach × transport in words, as the arena has them
-	Overhead   unit.Bytes `json:"overhead_bytes"`     // encapsulation, bytes a packet
+	Datapath   string     `json:"datapath,omitempty"` // attach and transport, in the arena's words
+	Overhead   unit.Bytes `json:"overhead_bytes"`     // of the encapsulation, per packet
 	Own        []string   `json:"own_programs,omitempty"`
 	Reproduced []string   `json:"reproduced,omitempty"`
 	SHA256     string     `json:"sha256,omitempty"` // of its file in the catalogue, hexadecimal; "" has none
 }
 
-// Unsupported is a contender of the catalogue that could not run, and why; with
-// a step, one that could not take just that step.
+// Unsupported is a contender of the catalogue that could not run, or with Step set a
+// contender that could not take that step, and the reason.
 type Unsupported struct {
 	Contender string `json:"contender"`
 	Step      string `json:"step,omitempty"`
 	Reason    string `json:"reason"`
 	Remedy    string `json:"remedy"`
-	// OtherKernel says that another kernel is all it takes.
+	// OtherKernel says that the contender would run under another kernel.
 	OtherKernel bool `json:"other_kernel,omitempty"`
 }
 
 // Environment is the fingerprint: what explains a result. Keys are stable and
 // grouped by dots, e.g. "kernel.release", "cpu.model", "sysctl.net.core.rmem_max".
 type Environment map[string]string
+
+// EmulatedKey is the environment key that is "true" if the kernel ran on an emulated CPU.
+const EmulatedKey = "arena.emulated"
 
 // Sample is one line of samples.jsonl: the values that one step gave for one
 // contender in one round, with its verdict. It is never changed once sealed.
@@ -232,20 +236,19 @@ type Sample struct {
 	Reasons   []Reason           `json:"reasons,omitempty"` // why it is invalid
 	Notes     []Reason           `json:"notes,omitempty"`
 	Metrics   map[string]float64 `json:"metrics"`
-	Spoiled   []Spoiled          `json:"spoiled,omitempty"` // clocks whose figures are in no metric
-	Slices    *Slices            `json:"slices,omitempty"`  // the stretches that it was measured in; nil: one
+	Spoiled   []Spoiled          `json:"spoiled,omitempty"` // clocks whose figures were taken out of Metrics
+	Slices    *Slices            `json:"slices,omitempty"`  // nil: the sample was measured at once
 	Raw       string             `json:"raw,omitempty"`     // folder, relative to the run directory
-	Tool      string             `json:"tool,omitempty"`    // Tool.String of the program that took it, where it is not the run's
-	// Files of Histograms lie in the raw folder, HdrHistogram V2, nanoseconds.
+	Tool      string             `json:"tool,omitempty"`    // Tool.String of the program that took the sample, if it differs from Run.Tool
+	// HistogramFiles are file names in the raw folder by clock: HdrHistogram V2, nanoseconds.
 	HistogramFiles map[string]string `json:"histograms,omitempty"`
 
 	// Histograms are the files' contents, filled in by Load.
 	Histograms map[string]*hdrhistogram.Histogram `json:"-"`
 }
 
-// Slices are the stretches in which a sample was measured, in turns with those of
-// the other contenders. In one cycle every contender has a slice of the step, the
-// baseline more than one where contenders are many.
+// Slices are the turns in which a sample was measured. In one cycle every contender has a
+// slice of the step; if there are many contenders, the baseline has several.
 type Slices struct {
 	// Cycles are the numbers of the slices' cycles, from 1, in the order in which
 	// they were taken. Slices of contenders with the same number were taken within
@@ -253,12 +256,12 @@ type Slices struct {
 	Cycles []int `json:"cycles"`
 	// Metrics are values by slice, as many as Cycles has.
 	Metrics map[string][]float64 `json:"metrics"`
-	// Disturbed are the cycles that something else on the machine disturbed: their
-	// slices are left out, for all contenders.
+	// Disturbed are the numbers of the cycles that something else on the machine
+	// disturbed. Their slices are left out for all contenders.
 	Disturbed []int `json:"disturbed,omitempty"`
 }
 
-// Tried is how many cycles there were, the disturbed ones included.
+// Tried returns the number of all cycles, disturbed ones included.
 func (s *Slices) Tried() int {
 	return len(s.Disturbed) + len(slices.Compact(slices.Clone(s.Cycles)))
 }

@@ -113,9 +113,9 @@ func TestResumeByAnotherVersion(t *testing.T) {
 	dir, s := create(t)
 	began := load(t, dir).Run.Tool
 	seal(t, s, aSample("host", "dts", 1))
-	s.By(began, began)
+	s.SetTool(began, began)
 	seal(t, s, aSample("host", "dts", 2))
-	s.By(result.Tool{Version: "9.9", Commit: "abc"}, began)
+	s.SetTool(result.Tool{Version: "9.9", Commit: "abc"}, began)
 	seal(t, s, aSample("host", "dts", 3))
 	s.Close()
 	r := load(t, dir)

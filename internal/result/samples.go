@@ -11,18 +11,18 @@ import (
 
 // parsed is what parseSamples found in samples.jsonl.
 type parsed struct {
-	samples []Sample
-	lines   []int   // the line of each sample
-	end     int64   // length of the part before the first bad line, or of the whole file
-	open    bool    // the last line is a sample that lacks its newline
-	bad     []Fault // lines that hold no sample
-	more    bool    // there are lines after the first bad one
+	samples   []Sample
+	lines     []int   // the line of each sample
+	end       int64   // bytes before the first bad line, or of the whole file
+	cut       bool    // the last line is a sample without its newline
+	bad       []Fault // lines that hold no sample
+	badInside bool    // lines follow the first bad line
 }
 
-// parseSamples reads the samples and names every line that holds none. An
-// error is one of reading, or ErrVersion: what a newer cnibench sealed is not
-// damage, and leaving it out would pass half a run for a whole one. So it is
-// with samples for which memory is not left.
+// parseSamples reads the samples, and makes a fault of every line that holds no sample. It
+// returns an error if reading fails, if a newer cnibench wrote a line (ErrVersion), or if
+// the samples take more memory than is left. In the last two cases the lines are not
+// damaged: without them, a part of the run would be taken for the whole run.
 func parseSamples(r io.Reader, left *budget) (*parsed, error) {
 	br := bufio.NewReaderSize(r, 64<<10)
 	p := &parsed{}
@@ -32,7 +32,7 @@ func parseSamples(r io.Reader, left *budget) (*parsed, error) {
 			return nil, err
 		}
 		if len(text) == 0 { // the end: even an empty line has its newline
-			if len(p.bad) > 0 && !p.more {
+			if len(p.bad) > 0 && !p.badInside {
 				p.bad[0].Next = setAside
 			}
 			return p, nil
@@ -52,7 +52,7 @@ func parseSamples(r io.Reader, left *budget) (*parsed, error) {
 			}
 			if bad != nil {
 				if _, err := br.Peek(1); len(p.bad) == 0 {
-					p.more = err == nil
+					p.badInside = err == nil
 				}
 				if len(p.bad) < mostBad {
 					p.bad = append(p.bad, badLine(line, bad, whole))
@@ -61,7 +61,7 @@ func parseSamples(r io.Reader, left *budget) (*parsed, error) {
 			}
 			p.samples = append(p.samples, *s)
 			p.lines = append(p.lines, line)
-			p.open = !whole
+			p.cut = !whole
 		}
 		if len(p.bad) == 0 {
 			p.end += int64(len(text))
@@ -69,14 +69,14 @@ func parseSamples(r io.Reader, left *budget) (*parsed, error) {
 	}
 }
 
-// mostBad is how many bad lines are named: a file that is no samples.jsonl is
-// bad in all.
+// mostBad is the largest number of bad lines that become faults. In a file of another
+// kind every line is bad.
 const mostBad = 10_000
 
 // MendLine is the next step for a bad line that Resume refuses.
 const MendLine = "Put the line right, or take it out; then `cnibench run --resume` measures that sample again."
 
-// setAside is that for a bad line at the end of the file.
+// setAside is the next step for a bad line at the end of the file.
 const setAside = "Go on with `cnibench run --resume`: it moves the line aside and measures that sample again."
 
 func badLine(line int, err error, whole bool) Fault {
@@ -91,8 +91,9 @@ func badLine(line int, err error, whole bool) Fault {
 
 var errLongLine = fmt.Errorf("line longer than %d bytes", maxLine)
 
-// readLine returns the next line with its newline, which the last may lack.
-// Of a line over the limit it reads up to its end and returns the beginning.
+// readLine returns the next line with its newline; the last line may lack the newline. A
+// line over maxLine is read to its end, but readLine returns only its beginning, with
+// errLongLine.
 func readLine(br *bufio.Reader) ([]byte, error) {
 	var line []byte
 	long := false
@@ -114,8 +115,9 @@ func readLine(br *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// decodeSample reads a sample line of any version that there ever was. What
-// it accepts has an identity, a verdict and a number for every metric.
+// decodeSample reads a sample line of any version up to SampleSchema. It returns an error
+// unless the sample has a contender, a step, a round, a verdict, and a number for every
+// metric.
 func decodeSample(line []byte) (*Sample, error) {
 	if err := checkSchema(line, SampleSchema); err != nil {
 		return nil, err

@@ -17,8 +17,8 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// NotFinite is the code of the reason for a value that was no number: it is
-// left out, because JSON and statistics have no place for it.
+// NotFinite is the reason code of a value that is NaN or infinite. The value is left out,
+// because JSON cannot hold it and statistics cannot use it.
 const NotFinite = "not_a_number"
 
 // Seal makes the sample part of the run: its histograms, then its line, are
@@ -26,59 +26,46 @@ const NotFinite = "not_a_number"
 // s.HistogramFiles; a metric that is NaN or infinite is dropped, and the
 // sample is then invalid with the reason NotFinite. After an error the sample
 // is not sealed and may be sealed again. Errors: ErrSealed, ErrNoSpace.
-func (s *Store) Seal(sample *Sample) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := sample.Key()
-	what := fmt.Sprintf("seal sample of %s, step %s, round %d", sample.Contender, sample.Step, sample.Round)
-	if s.broken != nil {
-		return fmt.Errorf("%s: %w", what, s.broken)
-	}
-	if s.sealed[key] {
-		return fmt.Errorf("%s: %w", what, ErrSealed)
-	}
-	line, err := s.line(sample)
-	if err == nil {
-		err = s.appendLines(line)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	s.sealed[key] = true
-	return nil
-}
+func (s *Store) Seal(sample *Sample) error { return s.SealAll([]*Sample{sample}) }
 
-// SealAll seals samples that are known already, such as imported ones, with
-// one write: after an error none of them is sealed. Otherwise as Seal.
+// SealAll seals samples as Seal does, but writes all lines at once: after an error none of
+// the samples is sealed.
 func (s *Store) SealAll(samples []*Sample) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.broken != nil {
-		return fmt.Errorf("seal %d samples: %w", len(samples), s.broken)
+		return fmt.Errorf("seal %s: %w", describe(samples...), s.broken)
 	}
 	keys := make(map[Key]bool, len(samples))
 	var lines []byte
 	for _, sample := range samples {
 		key := sample.Key()
-		what := fmt.Sprintf("seal sample of %s, step %s, round %d", sample.Contender, sample.Step, sample.Round)
 		if s.sealed[key] || keys[key] {
-			return fmt.Errorf("%s: %w", what, ErrSealed)
+			return fmt.Errorf("seal %s: %w", describe(sample), ErrSealed)
 		}
 		line, err := s.line(sample)
 		if err != nil {
-			return fmt.Errorf("%s: %w", what, err)
+			return fmt.Errorf("seal %s: %w", describe(sample), err)
 		}
 		keys[key] = true
 		lines = append(lines, line...)
 	}
 	if err := s.appendLines(lines); err != nil {
-		return fmt.Errorf("seal %d samples: %w", len(samples), err)
+		return fmt.Errorf("seal %s: %w", describe(samples...), err)
 	}
 	maps.Copy(s.sealed, keys)
 	return nil
 }
 
-// line is the sample's line, its histograms on the disk.
+// describe names the samples in error messages.
+func describe(samples ...*Sample) string {
+	if len(samples) != 1 {
+		return fmt.Sprintf("%d samples", len(samples))
+	}
+	return fmt.Sprintf("sample of %s, step %s, round %d", samples[0].Contender, samples[0].Step, samples[0].Round)
+}
+
+// line writes the sample's histograms to the disk, and returns its line.
 func (s *Store) line(sample *Sample) ([]byte, error) {
 	sample.Schema = SampleSchema
 	if s.tool != "" {
@@ -99,7 +86,7 @@ func (s *Store) line(sample *Sample) ([]byte, error) {
 	return line, nil
 }
 
-// dropNotFinite takes out of the sample what JSON can't carry.
+// dropNotFinite removes values from the sample that JSON cannot hold.
 func dropNotFinite(s *Sample) {
 	metrics := make(map[string]float64, len(s.Metrics))
 	var dropped []string
@@ -127,11 +114,11 @@ func dropNotFinite(s *Sample) {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// writeHistograms writes one file for each clock into the raw folder, whose names the
-// disk has then.
+// writeHistograms writes one file for each clock into the raw folder. When it returns, the
+// files and the folders that contain them are on the disk.
 func (s *Store) writeHistograms(sample *Sample) error {
 	sample.Raw, sample.HistogramFiles = "", nil
-	if len(sample.Histograms) == 0 && !s.fresh[sample.Key()] {
+	if len(sample.Histograms) == 0 && !s.made[sample.Key()] {
 		return nil
 	}
 	folder, err := s.rawFolder(sample.Key())
@@ -157,7 +144,7 @@ func (s *Store) writeHistograms(sample *Sample) error {
 	if len(files) > 0 {
 		sample.HistogramFiles = files
 	}
-	// Every folder on the way may be new.
+	// Every folder up to the run directory may be new.
 	for d := folder; ; d = path.Dir(d) {
 		if err := disk.Sync(s.files, d); err != nil {
 			return spaceError(err)
@@ -168,8 +155,8 @@ func (s *Store) writeHistograms(sample *Sample) error {
 	}
 }
 
-// appendLines writes whole lines behind the last sealed one. After a failure
-// the file ends there again, so that nothing half written stays.
+// appendLines writes whole lines after the last sealed line. After a failure it truncates
+// the file to the last sealed line, so that no half-written line stays.
 func (s *Store) appendLines(lines []byte) error {
 	_, err := s.samples.WriteAt(lines, s.end)
 	if err == nil {
@@ -185,10 +172,9 @@ func (s *Store) appendLines(lines []byte) error {
 	return nil
 }
 
-// Raw is the folder for the raw files of a sample that is being measured:
-// raw/CONTENDER/ROUND/STEP in the run directory, made with its first file.
-// What an earlier process, killed before it sealed the sample, left there is
-// taken away.
+// Raw returns the folder for the raw files of a sample that is being measured:
+// raw/CONTENDER/ROUND/STEP in the run directory. The folder is made with its first file.
+// Files that a killed process left there, before it sealed the sample, are removed then.
 func (s *Store) Raw(sample *Sample) *Folder {
 	return &Folder{store: s, key: sample.Key()}
 }
@@ -199,9 +185,9 @@ type Folder struct {
 	key   Key
 }
 
-// Create makes a file; whatever its name, it lies in the folder. A name can
-// be used once. Close waits until the disk has the content. Errors: fs.ErrExist,
-// ErrSealed, ErrNoSpace.
+// Create makes a file in the folder; characters of name that could lead elsewhere are
+// escaped. A name can be used once. Close of the file waits until the disk has the content.
+// Errors: fs.ErrExist, ErrSealed, ErrNoSpace.
 func (f *Folder) Create(name string) (io.WriteCloser, error) {
 	s := f.store
 	s.mu.Lock()
@@ -220,7 +206,7 @@ func (f *Folder) Create(name string) (io.WriteCloser, error) {
 	return rawFile{file}, nil
 }
 
-// rawFile is what Create makes.
+// rawFile is a file that Create made.
 type rawFile struct{ disk.File }
 
 func (f rawFile) Write(p []byte) (int, error) {
@@ -230,11 +216,11 @@ func (f rawFile) Write(p []byte) (int, error) {
 
 func (f rawFile) Close() error { return spaceError(errors.Join(f.Sync(), f.File.Close())) }
 
-// rawFolder is a sample's raw folder, made anew when this process needs it
-// first.
+// rawFolder returns the path of a sample's raw folder. On the first call of this process
+// for the sample it makes the folder, and removes an older one.
 func (s *Store) rawFolder(k Key) (string, error) {
 	folder := rawPath(k)
-	if s.fresh[k] {
+	if s.made[k] {
 		return folder, nil
 	}
 	if err := s.files.RemoveAll(folder); err != nil {
@@ -243,6 +229,6 @@ func (s *Store) rawFolder(k Key) (string, error) {
 	if err := s.files.MkdirAll(folder, 0o755); err != nil {
 		return "", spaceError(err)
 	}
-	s.fresh[k] = true
+	s.made[k] = true
 	return folder, nil
 }

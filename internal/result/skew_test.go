@@ -33,7 +33,7 @@ func TestSpecimensGoOn(t *testing.T) {
 				t.Fatal(err)
 			}
 			now := result.Tool{Name: "cnibench", Version: "99.0.0"}
-			s.By(now, r.Run.Tool)
+			s.SetTool(now, r.Run.Tool)
 			seal(t, s, aSample("canal", "dts", 77))
 			s.Close()
 			if after := read(t, dir, "samples.jsonl"); !strings.HasPrefix(after, sealed) {

@@ -6,18 +6,17 @@ import (
 )
 
 // Spoiled is a clock of a sample whose figures must not be used, although the
-// sample's other figures hold.
+// sample's other figures are valid.
 type Spoiled struct {
 	Clock   string             `json:"clock"`
 	Reasons []Reason           `json:"reasons"`
 	Metrics map[string]float64 `json:"metrics"` // what the clock showed
 }
 
-// SpoilGenerator takes the figures of the clocks that hold the load generator's own
-// delay out of the sample's metrics and histograms, for a generator that was the limit:
-// latency, service_time and connect_time. network_time ends in the kernel and stays.
-// The figures are kept in s.Spoiled. A reader that does not know Spoiled misses the
-// figures, and never takes them for good ones.
+// SpoilGenerator moves the figures of latency, service_time and connect_time from the
+// sample's metrics to s.Spoiled, and removes their histograms. It is for a load generator
+// that was the limit: these clocks contain its own delay. network_time ends in the kernel
+// and stays. A program that does not know Spoiled finds no figures instead of wrong ones.
 func (s *Sample) SpoilGenerator(reasons []Reason) {
 	if len(reasons) == 0 {
 		return
@@ -36,14 +35,14 @@ func (s *Sample) SpoilGenerator(reasons []Reason) {
 			continue
 		}
 		s.Metrics, s.Histograms = maps.Clone(s.Metrics), maps.Clone(s.Histograms)
-		maps.DeleteFunc(s.Metrics, func(name string, _ float64) bool { _, is := spoiled.Metrics[name]; return is })
+		maps.DeleteFunc(s.Metrics, func(name string, _ float64) bool { _, spoilt := spoiled.Metrics[name]; return spoilt })
 		delete(s.Histograms, c.name)
 		s.Spoiled = append(s.Spoiled, spoiled)
 	}
 }
 
-// Holds says whether the sample's figures of a clock may be used. "" is for figures
-// that are of no clock.
+// Holds says whether the sample's figures of a clock may be used. The clock "" stands for
+// figures without a clock.
 func (s *Sample) Holds(clock string) bool {
 	return s.Verdict == Valid && !slices.ContainsFunc(s.Spoiled, func(sp Spoiled) bool { return sp.Clock == clock })
 }

@@ -36,24 +36,24 @@ var (
 // goroutines. One process at a time has a run open for writing.
 type Store struct {
 	dir     string
-	root    *os.Root    // what is read
-	files   disk.Folder // the same folder: what is written
-	folder  *os.File    // locked, as Lock does
+	root    *os.Root    // the run directory, for reading
+	files   disk.Folder // the run directory, for writing
+	folder  *os.File    // the run directory, opened to hold the lock
 	samples disk.File   // locked, too
 	mu      sync.Mutex
 	sealed  map[Key]bool
-	fresh   map[Key]bool // raw folders that this process has made
-	end     int64        // of the last sealed line
+	made    map[Key]bool // raw folders that this process has made
+	end     int64        // offset of the end of the last sealed line
 	broken  error        // why nothing can be sealed any more
-	tool    string       // for the samples of a run that another program began; else empty
+	tool    string       // Sample.Tool of new samples; empty if this program also began the run
 }
 
 // Create starts a run in dir, which must not exist or be empty. Errors:
 // ErrExists, ErrNoSpace.
 func Create(dir string, run *Run) (*Store, error) { return create(dir, run, disk.Root) }
 
-// create makes run.json first: whenever it ends, the folder can be resumed, or
-// a run be started in it again.
+// create makes run.json first. If the process dies at any point, the run in the folder can
+// be resumed, or a new run can be started there.
 func create(dir string, run *Run, layer func(*os.Root) disk.Folder) (_ *Store, err error) {
 	made, err := freshFolder(dir)
 	if err != nil {
@@ -63,7 +63,7 @@ func create(dir string, run *Run, layer func(*os.Root) disk.Folder) (_ *Store, e
 	if err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
-	s := &Store{dir: dir, root: root, files: layer(root), sealed: map[Key]bool{}, fresh: map[Key]bool{}}
+	s := &Store{dir: dir, root: root, files: layer(root), sealed: map[Key]bool{}, made: map[Key]bool{}}
 	begun := false
 	defer func() {
 		if err == nil {
@@ -81,7 +81,7 @@ func create(dir string, run *Run, layer func(*os.Root) disk.Folder) (_ *Store, e
 	if s.folder, err = lockFolder(dir); err != nil {
 		return nil, err
 	}
-	// Of two processes that both found the folder empty the first goes on.
+	// Another process may have started a run since freshFolder looked.
 	if empty, err := isFresh(dir); err != nil || !empty {
 		return nil, cmp.Or(err, existsError(dir))
 	}
@@ -95,7 +95,7 @@ func create(dir string, run *Run, layer func(*os.Root) disk.Folder) (_ *Store, e
 	return s, nil
 }
 
-// openSamples opens the file of the samples, making it where it is missing.
+// openSamples opens and locks the file of the samples. It makes the file if it is missing.
 func (s *Store) openSamples() (err error) {
 	if s.samples, err = s.files.OpenFile(samplesFile, os.O_RDWR|os.O_CREATE|syscall.O_NONBLOCK, 0o644); err != nil {
 		return spaceError(fmt.Errorf("run directory: %w", err))
@@ -106,7 +106,7 @@ func (s *Store) openSamples() (err error) {
 	return spaceError(disk.Sync(s.files, "."))
 }
 
-// freshFolder makes dir unless it is there and empty; made says that it did.
+// freshFolder makes dir, unless dir exists and is empty. made says whether it made dir.
 func freshFolder(dir string) (made bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(filepath.Clean(dir)), 0o755); err != nil {
 		return false, spaceError(fmt.Errorf("run directory: %w", err))
@@ -124,8 +124,8 @@ func freshFolder(dir string) (made bool, err error) {
 	return false, nil
 }
 
-// isFresh reports whether the folder is empty, but for what a Create leaves
-// that did not come to its end.
+// isFresh says whether the folder is empty. The file that an interrupted Create leaves
+// does not count.
 func isFresh(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, syscall.ENOTDIR) {
@@ -166,10 +166,10 @@ func notNil[T any](list []T) []T {
 	return list
 }
 
-// Resume opens the run in dir to go on with it, and returns what it has. A
-// last line that was half written when the run was killed is moved to
-// samples.torn, where the record names it as a fault. Errors: ErrNoRun,
-// ErrVersion, ErrLocked, ErrCorrupt, ErrNoSpace.
+// Resume opens the run in dir for more samples, and returns the samples so far. If the
+// last line was half written when the run was killed, Resume moves the line to
+// samples.torn, and the record has a fault for it. Errors: ErrNoRun, ErrVersion,
+// ErrLocked, ErrCorrupt, ErrNoSpace.
 func Resume(dir string) (*Store, *Record, error) { return resume(dir, disk.Root) }
 
 func resume(dir string, layer func(*os.Root) disk.Folder) (_ *Store, _ *Record, err error) {
@@ -177,7 +177,7 @@ func resume(dir string, layer func(*os.Root) disk.Folder) (_ *Store, _ *Record, 
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &Store{dir: dir, root: root, files: layer(root), fresh: map[Key]bool{}}
+	s := &Store{dir: dir, root: root, files: layer(root), made: map[Key]bool{}}
 	defer func() {
 		if err != nil {
 			_ = s.Close()
@@ -196,7 +196,7 @@ func resume(dir string, layer func(*os.Root) disk.Folder) (_ *Store, _ *Record, 
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(found.bad) > 0 && found.more {
+	if len(found.bad) > 0 && found.badInside {
 		return nil, nil, fmt.Errorf("%s:%d: %w: %s; put the line right or take it out, then resume",
 			filepath.Join(dir, samplesFile), found.bad[0].Line, ErrCorrupt, found.bad[0].Text)
 	}
@@ -204,7 +204,7 @@ func resume(dir string, layer func(*os.Root) disk.Folder) (_ *Store, _ *Record, 
 		return nil, nil, spaceError(fmt.Errorf("%s: %w", dir, err))
 	}
 	s.sealed = record.Sealed()
-	if record.Run.End != nil { // it goes on
+	if record.Run.End != nil { // the run has not ended any more
 		record.Run.End = nil
 		if err := s.writeRun(&record.Run); err != nil {
 			return nil, nil, err
@@ -213,11 +213,11 @@ func resume(dir string, layer func(*os.Root) disk.Folder) (_ *Store, _ *Record, 
 	return s, record, nil
 }
 
-// mend makes the samples file end with a whole line. What follows the last
-// good line is kept in samples.torn.
+// mend makes the samples file end with a whole line. Bytes after the last good line are
+// moved to samples.torn.
 func (s *Store) mend(found *parsed) error {
 	s.end = found.end
-	if found.open {
+	if found.cut {
 		if _, err := s.samples.WriteAt([]byte("\n"), s.end); err != nil {
 			return err
 		}
@@ -249,26 +249,26 @@ func (s *Store) mend(found *parsed) error {
 	return s.samples.Sync()
 }
 
-// By says which program takes the samples from now on, and which began the run:
-// where they differ, each sample names the first.
-func (s *Store) By(tool, began Tool) {
+// SetTool tells the store which program takes the samples from now on, and which program
+// began the run. If the two differ, each new sample contains the name of the first.
+func (s *Store) SetTool(tool, began Tool) {
 	if tool != began {
 		s.tool = tool.String()
 	}
 }
 
-// Dir is the run directory as it was given.
+// Dir returns the path of the run directory as the caller gave it.
 func (s *Store) Dir() string { return s.dir }
 
-// Sealed is the set of samples that the run has.
+// Sealed returns the keys of the samples that the run has.
 func (s *Store) Sealed() map[Key]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.sealed)
 }
 
-// WriteFile puts a file of that name into the run directory: the whole of
-// what write writes, or no change at all. Errors: ErrNoSpace.
+// WriteFile makes or replaces a file in the run directory. If write fails, nothing
+// changes. Errors: ErrNoSpace.
 func (s *Store) WriteFile(name string, write func(io.Writer) error) error {
 	return writeFile(s.files, name, write)
 }
@@ -291,7 +291,7 @@ func writeFile(f disk.Folder, name string, write func(io.Writer) error) error {
 	return replace(f, name, write)
 }
 
-// Close lets go of the run; samples that were sealed are on the disk already.
+// Close unlocks the run and closes its files. Sealed samples are on the disk already.
 func (s *Store) Close() error {
 	err := s.root.Close()
 	if s.samples != nil {
@@ -303,10 +303,9 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Lock keeps other processes from writing to the run that is or will be in
-// dir, until unlock is called or this process dies. It is for who has the run
-// written behind a file system that knows no locks of this one, such as a
-// guest's. Errors: ErrLocked.
+// Lock keeps other processes from writing to the run that is or will be in dir, until
+// unlock is called or this process dies. It is for a run that a guest writes: the guest's
+// file system does not know the locks of this machine. Errors: ErrLocked.
 func Lock(dir string) (unlock func() error, err error) {
 	folder, err := lockFolder(dir)
 	if err != nil {
@@ -327,8 +326,7 @@ func lockFolder(dir string) (*os.File, error) {
 	return folder, nil
 }
 
-// lock keeps other processes off the file until it is closed, by whatever
-// death of the process.
+// lock keeps other processes off the file until it is closed, or until this process dies.
 func lock(f disk.File, dir string) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

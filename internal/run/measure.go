@@ -143,7 +143,7 @@ func (j *Job) openStore(ctx context.Context, a arena.Arena, runner *bench.Runner
 		if err != nil {
 			return nil, nil, nil, errors.Join(err, store.Close())
 		}
-		store.By(j.request.Tool, rec.Run.Tool)
+		store.SetTool(j.request.Tool, rec.Run.Tool)
 		return store, rec.Sealed(), &rec.Run, nil
 	}
 	run := &result.Run{

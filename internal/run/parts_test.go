@@ -124,7 +124,7 @@ func TestPartRunsNothing(t *testing.T) {
 	if err != nil || part == nil {
 		t.Fatalf("no part: %v", err)
 	}
-	if !empty(part) || part.Run.Arena != MicroVM || part.Run.Environment[analysis.EmulatedKey] != "true" {
+	if !empty(part) || part.Run.Arena != MicroVM || part.Run.Environment[result.EmulatedKey] != "true" {
 		t.Errorf("%+v", part.Run)
 	}
 	if err := j.missed(part); err != nil {

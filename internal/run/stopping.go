@@ -127,7 +127,7 @@ func widestRatio(r *analysis.Report) (widest ratioWidth, known bool) {
 		if !m.Has(result.Headline) || m.Aspect != result.Traffic && m.Aspect != result.Typical {
 			return false
 		}
-		all := result.Telling(m.Aspect)
+		all := result.OfAspect(m.Aspect)
 		return all[slices.IndexFunc(all, func(name string) bool { return has(step, name) })] == metric
 	}
 	for _, x := range r.Results {

@@ -43,7 +43,7 @@ func TestStudiesNameWhatIsThere(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, p := range s.Pictures {
-				if n := len(p.Of(steps)); n < len(p.Steps) {
+				if n := len(p.Select(steps)); n < len(p.Steps) {
 					t.Errorf("%s: picture %s names %d steps, of which %s has %d", s.ID, p.Title, len(p.Steps), suite.ID, n)
 				}
 				for _, id := range p.Contenders {

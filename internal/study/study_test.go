@@ -90,7 +90,7 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("a study that was read has no flags: %v", err)
 		}
 		for i := range s.Pictures {
-			s.Pictures[i].Of(nil)
+			s.Pictures[i].Select(nil)
 		}
 	})
 }

@@ -63,7 +63,7 @@ func Judge(r *analysis.Report, samples []result.Sample, variants []Variant) Judg
 			medians[res.Step+" "+res.Metric] = res.Median
 		}
 	}
-	tuned := result.With(result.Tuned)
+	tuned := result.WithRole(result.Tuned)
 	nothing := nothingSetBy(samples, variants)
 	var j Judgement
 	for _, v := range variants {

@@ -55,11 +55,11 @@ func missingResult(s *result.Sample, c Context) []string {
 	return faults
 }
 
-// tooFewFor says that the metric is a percentile with fewer than ten values of
-// its histogram beyond it.
+// tooFewFor says whether the metric is a percentile with fewer than ten values of its
+// histogram beyond it.
 func tooFewFor(s *result.Sample, m result.Metric) bool {
 	h := s.Histograms[m.Clock]
-	return m.Percent > 0 && h != nil && float64(h.TotalCount())*(100-m.Percent)/100 < 10-1e-6
+	return m.Percent > 0 && h != nil && !result.EnoughFor(m.Percent, h.TotalCount())
 }
 
 func aboveLineRate(s *result.Sample, c Context) []string {

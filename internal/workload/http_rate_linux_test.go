@@ -232,7 +232,7 @@ func testStallAtTheEnd(t *testing.T, h HTTPRate) {
 func noShortfall(t *testing.T, out Outcome) {
 	t.Helper()
 	for _, f := range out.Faults {
-		if f.Code == "request_errors" || f.Code == "rate_short" && !strings.Contains(f.Text, "had no answer even a while after") {
+		if f.Code == "request_errors" || f.Code == "rate_short" && !strings.Contains(f.Text, "had no answer within a second after the window") {
 			t.Errorf("fault %+v", f)
 		}
 	}

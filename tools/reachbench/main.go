@@ -31,7 +31,7 @@ import (
 var order = []string{"host", "flannel-host-gw", "flannel-vxlan"}
 
 // figures are those whose reach is printed.
-var figures = result.Own(result.Traffic, result.Typical, result.Tail, result.Cost)
+var figures = result.MainMetrics(result.Traffic, result.Typical, result.Tail, result.Cost)
 
 // report is what is read of `cnibench report --format json`.
 type report struct {

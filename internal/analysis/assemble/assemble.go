@@ -10,11 +10,11 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// Report makes the report of a run. Only valid samples count for figures;
-// the others and everything else that a reader must know are its findings.
+// Report makes the report of a run. Only valid samples count for figures. Invalid samples,
+// and everything else that a reader must know, become findings.
 func Report(rec *result.Record, opt analysis.Options) *analysis.Report {
 	e := analysis.Collect(rec, opt.Complete(&rec.Run.Plan))
-	run := e.Run // with the rounds that it took
+	run := e.Run // its Plan.Rounds is the number of rounds that the run took
 	efficiency := cost.Efficiencies(e)
 	return &analysis.Report{
 		Schema: analysis.ReportSchema,
@@ -39,7 +39,7 @@ func Report(rec *result.Record, opt analysis.Options) *analysis.Report {
 	}
 }
 
-// marks are the samples' verdicts.
+// marks returns the samples' verdicts.
 func marks(samples []result.Sample) []analysis.Mark {
 	var list []analysis.Mark
 	for i := range samples {

@@ -8,13 +8,14 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// Merge is the report of a run with that of its part in dir. Neither's
-// figures change: each says which part it is of, and parts are never compared.
-// Unsupported is what neither could run.
+// Merge adds the report of a part to the report of the whole run; dir is the part's
+// directory. No figure changes: every figure says to which part it belongs, and figures of
+// different parts are never compared. Unsupported lists what neither the run nor the part
+// could run.
 func Merge(whole, part *analysis.Report, dir string) *analysis.Report {
 	p := analysis.Part{
 		Dir: dir, Arena: part.Run.Arena, Kernels: kernels(part), Plan: part.Plan, Measured: part.Measured,
-		Emulated: part.Run.Environment[analysis.EmulatedKey] == "true", Environment: part.Run.Environment,
+		Emulated: part.Run.Environment[result.EmulatedKey] == "true", Environment: part.Run.Environment,
 	}
 	m := *whole
 	m.Parts = append(slices.Clone(whole.Parts), p)
@@ -43,13 +44,13 @@ func Merge(whole, part *analysis.Report, dir string) *analysis.Report {
 	return &m
 }
 
-// plans says that the contender is in the plan.
+// plans says whether the contender is in the plan.
 func plans(plan *result.Plan, contender string) bool {
 	return slices.ContainsFunc(plan.Contenders, func(e result.Entry) bool { return e.ID == contender })
 }
 
-// mergeCapabilities are the whole's, and what the part's checks found of
-// contenders that the whole has not measured.
+// mergeCapabilities returns the capabilities of the whole run, with those that the part's
+// checks found for contenders that are not in the whole run's plan.
 func mergeCapabilities(whole, part []analysis.Capability, plan *result.Plan) []analysis.Capability {
 	list := slices.Clone(whole)
 	for _, found := range part {
@@ -66,9 +67,9 @@ func mergeCapabilities(whole, part []analysis.Capability, plan *result.Plan) []a
 	return list
 }
 
-// MergeRecommendation is the choice from a run with that from its part in dir,
-// which has the plan: the part's lists are apart, and what is lost and unknown
-// of its contenders is what the part says. nil where neither can score anything.
+// MergeRecommendation adds the recommendation of a part to that of the whole run; dir and
+// plan are the part's. The part's lists go to Apart. For contenders of the part, Lost and
+// Unknown are those of the part. The result is nil if neither has a recommendation.
 func MergeRecommendation(whole, part *analysis.Recommendation, dir string, plan *result.Plan) *analysis.Recommendation {
 	ofPart := func(l analysis.Loss) bool { return plans(plan, l.Contender) }
 	switch {
@@ -102,7 +103,7 @@ func MergeRecommendation(whole, part *analysis.Recommendation, dir string, plan 
 	return &m
 }
 
-// kernels are those that the report's results were taken on.
+// kernels returns the kernels of the report's results.
 func kernels(r *analysis.Report) []string {
 	list := []string{}
 	for _, res := range r.Results {
@@ -113,7 +114,7 @@ func kernels(r *analysis.Report) []string {
 	return list
 }
 
-// findingsOf are the part's findings, which say where they were made.
+// findingsOf returns the part's findings. Their texts begin with the part's arena and kernel.
 func findingsOf(part *analysis.Report, p analysis.Part) []analysis.Finding {
 	where := p.Arena
 	if len(p.Kernels) == 1 {
@@ -124,8 +125,8 @@ func findingsOf(part *analysis.Report, p analysis.Part) []analysis.Finding {
 	})
 }
 
-// neither is what the whole could not run, as far as the part could not
-// either; the part's reason counts, which names the newer kernel.
+// neither returns what neither the whole run nor the part could run. If both give a reason,
+// the part's counts, because it is about the newer kernel.
 func neither(whole, part *analysis.Report) []result.Unsupported {
 	list := []result.Unsupported{}
 	for _, u := range whole.Unsupported {

@@ -23,7 +23,7 @@ func TestMerge(t *testing.T) {
 		Measured:   map[result.Key]bool{{Contender: "vxlan", Step: "dts"}: true},
 	}
 	part := &analysis.Report{
-		Run:         analysis.RunInfo{Arena: "microvm", Environment: result.Environment{analysis.EmulatedKey: "true"}},
+		Run:         analysis.RunInfo{Arena: "microvm", Environment: result.Environment{result.EmulatedKey: "true"}},
 		Results:     []analysis.Result{{Contender: "host", Kernel: "6.1"}, {Contender: "wg", Kernel: "6.1"}},
 		Findings:    []analysis.Finding{{Code: "b", Text: "two"}},
 		Unsupported: []result.Unsupported{{Contender: "netkit", Reason: "6.1 is too old"}},

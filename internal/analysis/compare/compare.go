@@ -1,6 +1,6 @@
-// Package compare sets two runs beside each other and says what changed, with
-// a gate for CI. It does not judge whether the runs may be compared; it lists
-// what speaks against that. Next: compare.go.
+// Package compare compares two runs and says what changed, with a gate for CI. It does not
+// judge whether the runs may be compared, but lists the differences between their
+// conditions. Next: compare.go.
 package compare
 
 import (
@@ -15,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis/findings"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // Schema names the version of the JSON form of a Comparison.
@@ -25,22 +26,23 @@ const Schema = "cnibench/compare/1"
 // gate.
 type Options struct {
 	analysis.Options
-	Metrics    []string // empty: the headline ones; "all": all that are merits
+	Metrics    []string // empty: the main metric of each aspect; "all": all ranked metrics
 	Steps      []string // empty: all
 	Contenders []string // empty: all
 	VsBaseline bool     // compare the ratios to each run's own baseline, paired by round
-	// FailOn is the largest change for the worse that the gate lets pass, as a
+	// FailOn is the largest change for the worse that passes the gate, as a
 	// share: 0.05 is 5 %. nil: no gate.
 	FailOn *float64
-	// Environment names the keys of the environments that differ in what
-	// matters; which do, fingerprint.Differences knows.
+	// Environment are the environment keys that can explain a difference of figures;
+	// fingerprint.Differences knows them.
 	Environment []string
-	// Parts are compared each with its own kind, under one correction for all.
+	// Parts are the runs' parts. Each is compared with the same part of the other run. The
+	// correction for many tests covers all of them.
 	Parts []PartPair
-	// MoreOld and MoreNew are repeated runs of either side. With any, a run counts once, with
-	// its figure, and no longer each of its rounds: what differs between runs of one
-	// kind is then part of every interval. Parts are left aside.
-	MoreOld, MoreNew []*result.Record
+	// RepeatsOld and RepeatsNew are repeated runs of either side. If there are any, the values of
+	// a side are its runs' figures, not the values of single rounds, so that intervals
+	// contain the differences between repeated runs. Parts are then ignored.
+	RepeatsOld, RepeatsNew []*result.Record
 }
 
 // Comparison is a comparison of two runs; its JSON is what
@@ -50,16 +52,16 @@ type Comparison struct {
 	Old        Run    `json:"old"`
 	New        Run    `json:"new"`
 	VsBaseline bool   `json:"vs_baseline"`
-	// Confidence is that of intervals. 1 less it is the chance of any false
-	// "sure" and of any false failure, if the runs differ no more than rounds of
-	// one run do.
+	// Confidence is the confidence of intervals. 1-Confidence is also the chance of any
+	// false Sure, and of any false failure of the gate, if runs differ no more than the
+	// rounds of one run do.
 	Confidence float64  `json:"confidence"`
 	FailOn     *float64 `json:"fail_on"` // null: no gate
-	// Passed is false, too, for a gate that nothing could have failed; null: no gate.
+	// Passed is also false if too few rounds made it impossible to fail; null: no gate.
 	Passed *bool `json:"passed"`
-	// Unable counts the changes whose rounds are too few to fail the gate, or to
-	// hold after the correction without one, whatever their values; Enough is how
-	// many rounds in each run would do.
+	// Unable counts the changes that cannot fail the gate (without a gate: cannot be Sure),
+	// because there are too few rounds. Enough is the number of rounds in each run
+	// that would be enough.
 	Unable      int          `json:"unable"`
 	Enough      int          `json:"enough"`
 	Faults      []RunFault   `json:"faults"`
@@ -82,12 +84,12 @@ type Run struct {
 	Parts []Part `json:"parts,omitempty"` // that were compared
 }
 
-// RunFault is something of a run that can't be read or was never taken, so that
-// figures of it can be missing or stand on fewer rounds than were planned.
+// RunFault is a part of a run that can't be read or was not measured. Figures may be
+// missing, or come from fewer rounds than planned.
 type RunFault struct {
 	From   string `json:"from"` // old, new or both
 	Text   string `json:"text"`
-	Failed bool   `json:"failed"` // of the new run alone: this fails the gate
+	Failed bool   `json:"failed"` // only the new run has the fault, which fails the gate
 }
 
 // Change is one metric of one contender at one step in both runs.
@@ -99,19 +101,18 @@ type Change struct {
 	Step      string             `json:"step"`
 	Path      string             `json:"path"`
 	Metric    string             `json:"metric"`
-	Unit      string             `json:"unit"` // "1" where ratios to the baseline are compared
+	Unit      string             `json:"unit"` // "1" if ratios to the baseline are compared
 	Better    string             `json:"better"`
 	Old       Side               `json:"old"`
 	New       Side               `json:"new"`
-	Ratio     *float64           `json:"ratio"` // new by old, Hodges–Lehmann; null where it can't be formed, as from zero
+	Ratio     *float64           `json:"ratio"` // new divided by old, Hodges–Lehmann; null if it can't be formed, such as from zero
 	CI        *analysis.Interval `json:"ci"`    // of the ratio; null: too few rounds
 	P         *float64           `json:"p"`     // exact Mann–Whitney, two-sided
 	PAdjusted *float64           `json:"p_adjusted"`
 	Direction Direction          `json:"verdict"`
-	// Sure says that the verdict holds after Holm's correction for all
-	// comparisons that were made.
+	// Sure says that Direction is significant after Holm's correction for all comparisons.
 	Sure   bool `json:"sure"`
-	Failed bool `json:"failed"` // beyond the limit, after that correction: this fails the gate
+	Failed bool `json:"failed"` // the change exceeds FailOn after that correction, which fails the gate
 
 	shift stat.Shift
 }
@@ -125,9 +126,9 @@ type Side struct {
 // Direction says which way a figure changed.
 type Direction string
 
-// The directions. Better and Worse: the whole interval lies on that side of no
-// change. Same: it holds no change, which shows none and is no proof that there
-// is none. Unknown: too few rounds for an interval.
+// The directions. Better and Worse: the whole interval of the ratio lies on that side of 1.
+// Same: the interval contains 1, so no change was found; that is no proof that there is
+// none. Unknown: too few rounds for an interval.
 const (
 	Worse   Direction = "worse"
 	Unknown Direction = "unknown"
@@ -141,22 +142,20 @@ type Missing struct {
 	Contender string `json:"contender"`
 	Underlay  string `json:"underlay"`
 	Step      string `json:"step"`
-	Metric    string `json:"metric"` // "": the step has none of those compared
-	From      string `json:"from"`   // old or new: the run without it
+	Metric    string `json:"metric"` // "": the step has none of the compared metrics
+	From      string `json:"from"`   // old or new: the run without the figure
 	Text      string `json:"text"`
-	Failed    bool   `json:"failed"` // planned, measured before and gone: this fails the gate
+	Failed    bool   `json:"failed"` // the new run planned the figure and lacks it, which fails the gate
 }
 
-// Compare sets two runs beside each other. It does not judge whether they may
-// be compared: it lists the differences that speak against it. Errors:
-// *SelectionError.
+// Runs compares two runs. Errors: *SelectionError.
 func Runs(old, now *result.Record, opt Options) (*Comparison, error) {
 	opt.Options = opt.Complete(&now.Run.Plan)
 	pairs, faults := opt.pairings(old, now)
 	if err := check(opt, pairs); err != nil {
 		return nil, err
 	}
-	p := pairs[0] // takes what all have, to be judged together
+	p := pairs[0] // gets the changes of all parts, so that one correction covers them
 	p.pair()
 	for _, part := range pairs[1:] {
 		part.pair()
@@ -176,29 +175,29 @@ func Runs(old, now *result.Record, opt Options) (*Comparison, error) {
 	c.Notes = p.notes(c.Unable, c.Enough)
 	if p.repeated() {
 		c.Notes = append(c.Notes, fmt.Sprintf("%d old and %d new runs: each counts once, with its figure, so that what differs between runs of one kind is part of the intervals; two sides of 4 runs give the first of 95 %%",
-			1+len(opt.MoreOld), 1+len(opt.MoreNew)))
+			1+len(opt.RepeatsOld), 1+len(opt.RepeatsNew)))
 	}
 	c.Differences, c.Faults = []Difference{}, []RunFault{}
 	var vague []string
-	for _, one := range pairs {
-		for _, more := range slices.Concat(opt.MoreOld, opt.MoreNew) {
-			differ, _ := differences(one.old.Run, &more.Run, one.old.Run.Tools(one.old.Samples), more.Run.Tools(more.Samples), one.environment)
+	for _, pair := range pairs {
+		for _, repeat := range slices.Concat(opt.RepeatsOld, opt.RepeatsNew) {
+			differ, _ := differences(pair.old.Run, &repeat.Run, pair.old.Run.Tools(pair.old.Samples), repeat.Run.Tools(repeat.Samples), pair.environment)
 			for _, d := range differ {
 				if !slices.ContainsFunc(c.Differences, func(o Difference) bool { return o.Key == d.Key }) {
 					c.Differences = append(c.Differences, d)
 				}
 			}
 		}
-		differ, unknown := differences(one.old.Run, one.now.Run, one.old.Run.Tools(one.old.Samples), one.now.Run.Tools(one.now.Samples), one.environment)
-		c.Differences = append(c.Differences, analysis.Changed(differ, func(d *Difference) { d.Key = one.in(".", d.Key) })...)
+		differ, unknown := differences(pair.old.Run, pair.now.Run, pair.old.Run.Tools(pair.old.Samples), pair.now.Run.Tools(pair.now.Samples), pair.environment)
+		c.Differences = append(c.Differences, analysis.Changed(differ, func(d *Difference) { d.Key = pair.withPart(".", d.Key) })...)
 		for _, key := range unknown {
-			vague = append(vague, one.in(".", key))
+			vague = append(vague, pair.withPart(".", key))
 		}
-		c.Faults = append(c.Faults, analysis.Changed(one.faults(), func(f *RunFault) { f.Text = one.in(": ", f.Text) })...)
-		c.Notes = append(c.Notes, one.unrest()...)
-		if one.part != "" {
-			c.Old.Parts = append(c.Old.Parts, comparedPart(one.part, one.old.Run))
-			c.New.Parts = append(c.New.Parts, comparedPart(one.part, one.now.Run))
+		c.Faults = append(c.Faults, analysis.Changed(pair.faults(), func(f *RunFault) { f.Text = pair.withPart(": ", f.Text) })...)
+		c.Notes = append(c.Notes, pair.disturbanceNotes()...)
+		if pair.part != "" {
+			c.Old.Parts = append(c.Old.Parts, comparedPart(pair.part, pair.old.Run))
+			c.New.Parts = append(c.New.Parts, comparedPart(pair.part, pair.now.Run))
 		}
 	}
 	c.Faults = append(c.Faults, faults...)
@@ -230,15 +229,15 @@ func (p *pairing) judge() {
 	var differ, exceed []float64
 	for i := range p.changes {
 		c := &p.changes[i]
-		was, now := c.Old.Values, c.New.Values
+		old, now := c.Old.Values, c.New.Values
 		c.Direction = Unknown
-		if negative(was) || negative(now) {
+		if negative(old) || negative(now) {
 			continue
 		}
-		c.shift = stat.RatioShift(was, now, p.opt.Confidence)
+		c.shift = stat.RatioShift(old, now, p.opt.Confidence)
 		c.Ratio = finite(c.shift.Ratio)
-		if len(was) == 0 || len(now) == 0 {
-			// Of a percentile that only all rounds together carry.
+		if len(old) == 0 || len(now) == 0 {
+			// A percentile for which only all rounds together have enough requests.
 			c.Ratio = finite(c.New.Median / c.Old.Median)
 			continue
 		}
@@ -246,11 +245,11 @@ func (p *pairing) judge() {
 			c.CI = &analysis.Interval{c.shift.Low, c.shift.High}
 		}
 		c.Direction = directionOf(c.shift, c.Better)
-		pv := p.now.RankTests.P(was, now)
+		pv := p.now.RankTests.P(old, now)
 		c.P = &pv
 		tested, differ = append(tested, c), append(differ, pv)
 		if p.opt.FailOn != nil {
-			exceed = append(exceed, exceeds(was, now, c.limit(*p.opt.FailOn), c.Better))
+			exceed = append(exceed, exceeds(old, now, c.limit(*p.opt.FailOn), c.Better))
 		}
 	}
 	for i, adjusted := range stat.Holm(differ) {
@@ -266,7 +265,7 @@ func negative(values []float64) bool {
 	return slices.ContainsFunc(values, func(v float64) bool { return v < 0 })
 }
 
-// finite is v for JSON, nil where it is no finite number.
+// finite returns v for JSON, or nil if v is no finite number.
 func finite(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
@@ -276,18 +275,18 @@ func finite(v float64) *float64 {
 
 // directionOf says what a shift with its interval means.
 func directionOf(s stat.Shift, better string) Direction {
-	switch more := s.Low > 1; {
+	switch increased := s.Low > 1; {
 	case !s.Bounded():
 		return Unknown
-	case !more && s.High >= 1:
+	case !increased && s.High >= 1:
 		return Same
-	case more == (better == "higher"):
+	case increased == (better == "higher"):
 		return Better
 	}
 	return Worse
 }
 
-// limit is the ratio at which a change for the worse passes failOn.
+// limit returns the ratio beyond which a change for the worse exceeds failOn.
 func (c *Change) limit(failOn float64) float64 {
 	if c.Better == "higher" {
 		return 1 - failOn
@@ -295,7 +294,7 @@ func (c *Change) limit(failOn float64) float64 {
 	return 1 + failOn
 }
 
-// beyond says that the whole interval lies on the bad side of the limit.
+// beyond says whether the whole interval lies on the bad side of the limit.
 func (c *Change) beyond(failOn float64) bool {
 	switch {
 	case !c.shift.Bounded():
@@ -306,8 +305,8 @@ func (c *Change) beyond(failOn float64) bool {
 	return c.shift.Low > c.limit(failOn)
 }
 
-// worstFirst orders what fails the gate before what is worse, then unknown,
-// same, better; within, the largest change for the worse first.
+// worstFirst orders changes: those that fail the gate, then worse, unknown, same, better;
+// within each, the largest change for the worse first.
 func worstFirst(a, b Change) int {
 	class := func(c *Change) int {
 		sure := 0
@@ -329,7 +328,7 @@ func worstFirst(a, b Change) int {
 	return cmp.Or(cmp.Compare(class(&a), class(&b)), cmp.Compare(b.badness(), a.badness()))
 }
 
-// badness is above 0 for a change for the worse.
+// badness returns the size of the change as a logarithm, above 0 for a change for the worse.
 func (c *Change) badness() float64 {
 	b := math.Log(c.shift.Ratio)
 	if c.Ratio != nil {
@@ -344,7 +343,7 @@ func (c *Change) badness() float64 {
 	return b
 }
 
-// notes are what a reader of the comparison must know.
+// notes returns the notes that a reader of the comparison must know.
 func (p *pairing) notes(unable, enough int) []string {
 	notes := append([]string{}, p.whyLeftOut...)
 	if a, b := p.old.Run.Tool, p.now.Run.Tool; a != b {
@@ -356,7 +355,7 @@ func (p *pairing) notes(unable, enough int) []string {
 			what = "can't fail the gate, however much worse"
 		}
 		notes = append(notes, fmt.Sprintf("too few rounds: %d of %s %s; %d rounds in each run would do, or fewer comparisons (--metric, --step, --contenders)",
-			unable, analysis.Plural(len(p.changes), "figure"), what, enough))
+			unable, unit.Plural(len(p.changes), "figure"), what, enough))
 	}
 	for _, c := range p.changes {
 		if c.Contender == p.now.Run.Baseline && c.Sure {
@@ -367,25 +366,25 @@ func (p *pairing) notes(unable, enough int) []string {
 	return notes
 }
 
-// unrest says where the machine was not at rest.
-func (p *pairing) unrest() (notes []string) {
+// disturbanceNotes returns a note for each run during which the machine was not at rest.
+func (p *pairing) disturbanceNotes() (notes []string) {
 	for _, side := range []struct {
 		name string
 		e    *analysis.Evidence
 	}{{"old", p.old}, {"new", p.now}} {
 		if codes := disturbed(side.e); len(codes) > 0 {
-			notes = append(notes, p.in(": ", fmt.Sprintf("the machine was not at rest in the %s run (%s; its report tells more): what it did there can look like a change", side.name, analysis.AndList(codes))))
+			notes = append(notes, p.withPart(": ", fmt.Sprintf("the machine was not at rest in the %s run (%s; its report tells more): what it did there can look like a change", side.name, analysis.AndList(codes))))
 		}
 	}
 	return notes
 }
 
-// faults are what is broken in the runs. What the old run lacks in the same
-// words was no better before: it is told and fails nothing.
+// faults returns the faults of both runs. A fault of the new run that the old run has in
+// the same words is no change for the worse, and does not fail the gate.
 func (p *pairing) faults() []RunFault {
 	list := []RunFault{}
-	was, now := broken(p.old), broken(p.now)
-	for _, text := range was {
+	old, now := faultTexts(p.old), faultTexts(p.now)
+	for _, text := range old {
 		from := "old"
 		if slices.Contains(now, text) {
 			from = "both"
@@ -393,34 +392,34 @@ func (p *pairing) faults() []RunFault {
 		list = append(list, RunFault{From: from, Text: text})
 	}
 	for _, text := range now {
-		if !slices.Contains(was, text) {
+		if !slices.Contains(old, text) {
 			list = append(list, RunFault{From: "new", Text: text, Failed: p.opt.FailOn != nil})
 		}
 	}
 	return list
 }
 
-// resumed begins the faults of half-written samples that were measured again:
+// tornPrefix begins the faults of half-written samples. They were measured again, so
 // nothing of the run is lost.
-const resumed = "samples.torn"
+const tornPrefix = "samples.torn"
 
-// broken says what of a run can't be read, was faulty where it came from, or
-// was never taken.
-func broken(e *analysis.Evidence) []string {
+// faultTexts returns what of a run can't be read, was faulty in the imported files, or was
+// not measured.
+func faultTexts(e *analysis.Evidence) []string {
 	var texts []string
 	for _, f := range findings.Of(e, "corrupt_samples", "incomplete_run") {
-		if f.Severity != analysis.Info && !strings.HasPrefix(f.Text, resumed) {
+		if f.Severity != analysis.Info && !strings.HasPrefix(f.Text, tornPrefix) {
 			texts = append(texts, f.Text)
 		}
 	}
 	return texts
 }
 
-// disturbances are the findings that say of a run's figures that the machine
-// made them, as far as the contender is concerned.
+// disturbances are the codes of findings that say that the machine, and not the contender,
+// may have caused a change.
 var disturbances = []string{"clock_step", "drift", "unstable_baseline", "bimodal_rounds", "steal_present", "busy_machine"}
 
-// disturbed are the codes of those that the run has.
+// disturbed returns the codes of the disturbances that the run has.
 func disturbed(e *analysis.Evidence) []string {
 	var codes []string
 	for _, f := range findings.Of(e, disturbances...) {
@@ -431,40 +430,39 @@ func disturbed(e *analysis.Evidence) []string {
 	return codes
 }
 
-// weakness counts the changes whose rounds are too few to hold after the
-// correction, or to fail the gate, and says how many in each run would do.
+// weakness returns Comparison.Unable and Comparison.Enough.
 func (p *pairing) weakness() (unable, enough int) {
 	least, alpha := stat.LeastMannWhitney, 1-p.opt.Confidence
 	if p.opt.FailOn != nil {
 		least = leastExceeds
 	}
 	tests := max(1, analysis.Count(p.changes, func(c Change) bool { return c.P != nil }))
-	can := func(m, n int) bool {
+	isEnough := func(m, n int) bool {
 		return stat.Outermost(m, n, alpha) > 0 && least(m, n)*float64(tests) <= alpha
 	}
-	unable = analysis.Count(p.changes, func(c Change) bool { return !can(len(c.Old.Values), len(c.New.Values)) })
-	for enough = 2; !can(enough, enough); {
+	unable = analysis.Count(p.changes, func(c Change) bool { return !isEnough(len(c.Old.Values), len(c.New.Values)) })
+	for enough = 2; !isEnough(enough, enough); {
 		enough++
 	}
 	return unable, enough
 }
 
-// exceeds is the one-sided p of the hypothesis that the new values are at most
-// limit times the old ones (worse is "more", so lower is better), or at least
-// that where worse is less.
-func exceeds(was, now []float64, limit float64, better string) float64 {
-	scaled := make([]float64, len(was))
-	for i, v := range was {
+// exceeds returns the one-sided p of the hypothesis that the new values do not exceed the
+// limit. If lower is better, the hypothesis is that they are at most limit times the old
+// values; if higher is better, that they are at least limit times the old values.
+func exceeds(old, now []float64, limit float64, better string) float64 {
+	scaled := make([]float64, len(old))
+	for i, v := range old {
 		scaled[i] = v * limit
 	}
 	r := stat.RatioShift(scaled, now, 0).Ratio
 	if math.IsNaN(r) || better == "higher" && r >= 1 || better != "higher" && r <= 1 {
 		return 1
 	}
-	// Half of both tails; with ties the other tail can be empty, and no order
-	// is rarer than one of all.
-	return max(stat.MannWhitney(scaled, now), stat.LeastMannWhitney(len(was), len(now))) / 2
+	// Half of the two-sided p. With ties the other tail can be empty, so the p must not
+	// fall below that of a single order of the values.
+	return max(stat.MannWhitney(scaled, now), stat.LeastMannWhitney(len(old), len(now))) / 2
 }
 
-// leastExceeds is the smallest p that exceeds can give.
-func leastExceeds(was, now int) float64 { return stat.LeastMannWhitney(was, now) / 2 }
+// leastExceeds returns the smallest p that exceeds can give.
+func leastExceeds(old, now int) float64 { return stat.LeastMannWhitney(old, now) / 2 }

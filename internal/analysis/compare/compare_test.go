@@ -374,7 +374,7 @@ func TestRepeatedRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := opt()
-		o.MoreOld, o.MoreNew = runs[1:4], runs[5:]
+		o.RepeatsOld, o.RepeatsNew = runs[1:4], runs[5:]
 		several, err := compare.Runs(runs[0], runs[4], o)
 		if err != nil {
 			t.Fatal(err)

@@ -7,8 +7,9 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// otherRate returns the rates of the step in two runs, if each run took a share of the
-// capacity that it found and the shares differ: figures of the two are of different loads.
+// otherRate returns the rates of the step in two runs. differ says that the rates are
+// shares of capacities that the runs found themselves, and differ, so that the figures are
+// those of different loads.
 func otherRate(old, now *result.Run, step string) (a, b any, differ bool) {
 	rate := func(r *result.Run) any {
 		i := slices.IndexFunc(r.Plan.Steps, func(s result.Step) bool { return s.ID == step })
@@ -25,12 +26,12 @@ func otherRate(old, now *result.Run, step string) (a, b any, differ bool) {
 	return a, b, a != nil && b != nil && fmt.Sprint(a) != fmt.Sprint(b)
 }
 
-// leaveOut notes which steps are not compared, because the runs loaded them at
-// different rates, and why.
+// leaveOut finds the steps that are not compared because the runs loaded them at different
+// rates.
 func (p *pairing) leaveOut() {
 	p.leftOut = map[string]bool{}
 	runs := []*result.Run{p.now.Run}
-	for _, e := range slices.Concat(p.moreOld, p.moreNew) {
+	for _, e := range slices.Concat(p.repeatsOld, p.repeatsNew) {
 		runs = append(runs, e.Run)
 	}
 	for _, step := range p.old.Run.Plan.Steps {

@@ -13,10 +13,11 @@ import (
 
 // This file finds the figures that two runs have in common.
 
-// SelectionError says that a run has nothing of what was chosen.
+// SelectionError says that neither run has a metric, step or contender that was chosen, or
+// that the runs have no figure in common.
 type SelectionError struct {
-	What, Name string   // "metric", "step", "contender"; "" where nothing at all is in common
-	Have       []string // what there is instead
+	What, Name string   // What is "metric", "step" or "contender"; "" if there is no figure in common
+	Have       []string // names that could be chosen, or what each run has
 }
 
 func (e *SelectionError) Error() string {
@@ -26,27 +27,27 @@ func (e *SelectionError) Error() string {
 	return fmt.Sprintf("%s %s: neither run has it; they have %s", e.What, e.Name, strings.Join(e.Have, ", "))
 }
 
-// pairing is a comparison in the making.
+// pairing is a comparison of two runs, or of the same part of two runs, while it is made.
 type pairing struct {
-	part        string // that it is of, as of a Result
+	part        string // as of a Result
 	environment []string
 	opt         Options
 	old, now    *analysis.Evidence
-	moreOld     []*analysis.Evidence // repeated runs of either side
-	moreNew     []*analysis.Evidence
+	repeatsOld  []*analysis.Evidence // repeated runs of either side
+	repeatsNew  []*analysis.Evidence
 	changes     []Change
 	missing     []Missing
-	leftOut     map[string]bool // steps that are not compared, for their rates
+	leftOut     map[string]bool // steps that are not compared because of their rates
 	whyLeftOut  []string
 }
 
-// spotOf is where a figure is found in both runs. Kernels are told apart only
-// where a run has several: comparing two kernels is what some runs are for. So are the
-// underlays of two arenas, which have names of their own.
-type spotOf struct{ kernel, underlay, step, metric string }
+// spot is the key by which a figure is found in both runs. The kernel is left out if each
+// run has a single kernel, so that two kernels can be compared. Likewise the underlay, if
+// the arenas differ: arenas have their own names of underlays.
+type spot struct{ kernel, underlay, step, metric string }
 
-func (p *pairing) spot(at analysis.Place) spotOf {
-	s := spotOf{at.Kernel, at.Underlay, at.Step, at.Metric}
+func (p *pairing) spotOf(at analysis.Place) spot {
+	s := spot{at.Kernel, at.Underlay, at.Step, at.Metric}
 	if p.oneOf(func(g analysis.Group) string { return g.Kernel }) {
 		s.kernel = ""
 	}
@@ -56,27 +57,26 @@ func (p *pairing) spot(at analysis.Place) spotOf {
 	return s
 }
 
-// oneOf says that the groups of either run have one of what is asked for.
-func (p *pairing) oneOf(what func(analysis.Group) string) bool {
+// oneOf says whether the property has the same value in all groups of each run.
+func (p *pairing) oneOf(property func(analysis.Group) string) bool {
 	for _, e := range []*analysis.Evidence{p.old, p.now} {
-		if slices.ContainsFunc(e.Groups, func(g analysis.Group) bool { return what(g) != what(e.Groups[0]) }) {
+		if slices.ContainsFunc(e.Groups, func(g analysis.Group) bool { return property(g) != property(e.Groups[0]) }) {
 			return false
 		}
 	}
 	return true
 }
 
-// figureOf is one side of a change with where it was found.
-type figureOf struct {
+// figure is one side of a change, with its place in the run.
+type figure struct {
 	Side
 	analysis.Place
 	path, contender string
 }
 
-// wants says that the metric is compared at the step; has tells what either
-// run has at a step. Unless metrics are asked for, one of each aspect is
-// compared: that of the least StandIn which either run has at the step. A step that
-// the runs loaded at different rates is not compared.
+// wants says whether the metric is compared at the step. Unless metrics were chosen, one
+// metric of each aspect is compared: the one with the least StandIn of those that a run
+// has at the step, which has tells. Steps in leftOut are not compared.
 func (p *pairing) wants(step, metric string, has func(step, metric string) bool) bool {
 	if len(p.opt.Steps) > 0 && !slices.Contains(p.opt.Steps, step) || p.leftOut[step] {
 		return false
@@ -90,10 +90,10 @@ func (p *pairing) wants(step, metric string, has func(step, metric string) bool)
 	})
 }
 
-// figures are those of a run that can be compared. Metrics that were asked for by
-// name are taken as they are, others where they are a contender's merit.
-func (p *pairing) figures(e *analysis.Evidence) map[spotOf]map[string]figureOf {
-	all := map[spotOf]map[string]figureOf{}
+// figures returns the figures of a run that can be compared: metrics that were chosen by
+// name, and ranked metrics.
+func (p *pairing) figures(e *analysis.Evidence) map[spot]map[string]figure {
+	all := map[spot]map[string]figure{}
 	for _, at := range e.Places {
 		contenders := e.Figures[at]
 		ranked := e.Ranked(at, contenders)
@@ -111,50 +111,52 @@ func (p *pairing) figures(e *analysis.Evidence) map[spotOf]map[string]figureOf {
 			if !ok {
 				continue
 			}
-			s := p.spot(at)
+			s := p.spotOf(at)
 			if all[s] == nil {
-				all[s] = map[string]figureOf{}
+				all[s] = map[string]figure{}
 			}
-			all[s][contender] = figureOf{side, at, e.Paths[at.Step], contender}
+			all[s][contender] = figure{side, at, e.Paths[at.Step], contender}
 		}
 	}
 	return all
 }
 
-// repeated says that there are several runs on a side.
-func (p *pairing) repeated() bool { return len(p.moreOld)+len(p.moreNew) > 0 }
+// repeated says whether a side has several runs.
+func (p *pairing) repeated() bool { return len(p.repeatsOld)+len(p.repeatsNew) > 0 }
 
-// side is the figure of one side. Of repeated runs the values are the runs' figures.
-func (p *pairing) side(e *analysis.Evidence, at analysis.Place, contender string) (Side, bool) {
-	first, ok := p.oneSide(e, at, contender)
+// side returns the figure of one side. If runs are repeated, its values are the figures of
+// the runs. ok is false if there is no figure.
+func (p *pairing) side(e *analysis.Evidence, at analysis.Place, contender string) (s Side, ok bool) {
+	first, ok := p.finiteSide(e, at, contender)
 	if !ok || !p.repeated() {
 		return first, ok
 	}
-	more := p.moreNew
+	repeats := p.repeatsNew
 	if e == p.old {
-		more = p.moreOld
+		repeats = p.repeatsOld
 	}
 	values := []float64{first.Median}
-	for _, other := range more {
+	for _, other := range repeats {
 		if len(other.Figures[at][contender]) == 0 {
 			continue // this run has no such figure
 		}
-		if s, ok := p.oneSide(other, at, contender); ok {
+		if s, ok := p.finiteSide(other, at, contender); ok {
 			values = append(values, s.Median)
 		}
 	}
 	return Side{stat.Median(values), values}, true
 }
 
-// oneSide is a run's figure: its own, or its ratio to the run's baseline; not ok
-// where that is no finite number.
-func (p *pairing) oneSide(e *analysis.Evidence, at analysis.Place, contender string) (Side, bool) {
-	s, ok := p.sideOf(e, at, contender)
+// finiteSide is sideOfRun, but ok is false if a number is not finite.
+func (p *pairing) finiteSide(e *analysis.Evidence, at analysis.Place, contender string) (s Side, ok bool) {
+	s, ok = p.sideOfRun(e, at, contender)
 	bad := func(v float64) bool { return finite(v) == nil }
 	return s, ok && !bad(s.Median) && !slices.ContainsFunc(s.Values, bad)
 }
 
-func (p *pairing) sideOf(e *analysis.Evidence, at analysis.Place, contender string) (Side, bool) {
+// sideOfRun returns the figure of one run or, with Options.VsBaseline, its ratio to the
+// run's baseline. ok is false if there is no ratio.
+func (p *pairing) sideOfRun(e *analysis.Evidence, at analysis.Place, contender string) (s Side, ok bool) {
 	values := e.Figures[at][contender]
 	if !p.opt.VsBaseline {
 		return Side{e.Headline(at, contender), append([]float64{}, values.Values()...)}, true
@@ -170,12 +172,12 @@ func (p *pairing) sideOf(e *analysis.Evidence, at analysis.Place, contender stri
 	return Side{c.Ratio, append([]float64{}, ratios...)}, true
 }
 
-// pair fills in the changes, without judgement, and what is missing.
+// pair sets p.changes, without their verdicts, and p.missing.
 func (p *pairing) pair() {
 	p.leaveOut()
 	old, now := p.figures(p.old), p.figures(p.now)
 	has := func(step, metric string) bool {
-		for _, figures := range []map[spotOf]map[string]figureOf{old, now} {
+		for _, figures := range []map[spot]map[string]figure{old, now} {
 			for s := range figures {
 				if s.step == step && s.metric == metric {
 					return true
@@ -185,16 +187,16 @@ func (p *pairing) pair() {
 		return false
 	}
 	p.changes = []Change{}
-	lacks := map[string]map[spotOf][]figureOf{}
+	lacks := map[string]map[spot][]figure{}
 	for _, side := range []struct {
 		e      *analysis.Evidence
-		mine   map[spotOf]map[string]figureOf
-		theirs map[spotOf]map[string]figureOf
+		mine   map[spot]map[string]figure
+		theirs map[spot]map[string]figure
 		from   string
 	}{{p.now, now, old, "old"}, {p.old, old, now, "new"}} {
-		lacks[side.from] = map[spotOf][]figureOf{}
+		lacks[side.from] = map[spot][]figure{}
 		for _, at := range side.e.Places {
-			s := p.spot(at)
+			s := p.spotOf(at)
 			if !p.wants(s.step, s.metric, has) {
 				continue
 			}
@@ -213,11 +215,11 @@ func (p *pairing) pair() {
 			}
 		}
 	}
-	p.miss("new", p.now, lacks["new"], now)
-	p.miss("old", p.old, lacks["old"], old)
+	p.addMissing("new", p.now, lacks["new"], now)
+	p.addMissing("old", p.old, lacks["old"], old)
 }
 
-func (p *pairing) change(old, now figureOf) Change {
+func (p *pairing) change(old, now figure) Change {
 	metric, _ := result.LookupMetric(now.Metric)
 	if p.opt.VsBaseline {
 		metric.Unit = "1"
@@ -228,17 +230,17 @@ func (p *pairing) change(old, now figureOf) Change {
 	}
 }
 
-// miss notes what a run lacks: once for a step where it has nothing of a
-// contender that is compared, else by metric.
-func (p *pairing) miss(from string, e *analysis.Evidence, lacks map[spotOf][]figureOf, have map[spotOf]map[string]figureOf) {
+// addMissing adds the figures that a run lacks to p.missing: a single entry if the run has
+// no compared figure of a contender at a step, else an entry for each metric.
+func (p *pairing) addMissing(from string, e *analysis.Evidence, lacks map[spot][]figure, have map[spot]map[string]figure) {
 	var list []Missing
 	for s, figures := range lacks {
 		for _, f := range figures {
 			m := Missing{Contender: f.contender, Underlay: f.Underlay, Step: f.Step, Metric: f.Metric, From: from}
 			some := false
 			for other, contenders := range have {
-				_, there := contenders[f.contender]
-				some = some || there && other.kernel == s.kernel && other.underlay == s.underlay && other.step == s.step
+				_, found := contenders[f.contender]
+				some = some || found && other.kernel == s.kernel && other.underlay == s.underlay && other.step == s.step
 			}
 			if !some {
 				m.Metric = ""
@@ -264,8 +266,9 @@ func (p *pairing) miss(from string, e *analysis.Evidence, lacks map[spotOf][]fig
 	}
 }
 
-// because says why a contender's samples at a step are not valid, if any is not.
-func because(e *analysis.Evidence, f figureOf) string {
+// because returns the codes for which samples of a contender at a step are invalid or
+// spoiled, as the end of a sentence.
+func because(e *analysis.Evidence, f figure) string {
 	count := map[string]int{}
 	for i := range e.Samples {
 		s := &e.Samples[i]
@@ -275,7 +278,7 @@ func because(e *analysis.Evidence, f figureOf) string {
 		for _, r := range s.Reasons {
 			count[r.Code]++
 		}
-		for _, clock := range s.Spoiled[:min(1, len(s.Spoiled))] { // every clock has the same
+		for _, clock := range s.Spoiled[:min(1, len(s.Spoiled))] { // all clocks have the same reasons
 			for _, r := range clock.Reasons {
 				count[r.Code]++
 			}
@@ -291,7 +294,7 @@ func because(e *analysis.Evidence, f figureOf) string {
 	return ": " + analysis.AndList(codes)
 }
 
-// check refuses choices that neither run has.
+// check returns a *SelectionError if neither run has something that was chosen.
 func check(opt Options, pairs []*pairing) error {
 	metrics, steps, contenders := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	var all []*analysis.Evidence
@@ -326,7 +329,7 @@ func check(opt Options, pairs []*pairing) error {
 	return nil
 }
 
-// offers says in a few words what a run has valid samples of.
+// offers says, as a part of an error, of which contenders and steps a run has valid samples.
 func offers(e *analysis.Evidence, name string) string {
 	contenders, steps := map[string]bool{}, map[string]bool{}
 	for _, s := range e.Valid {

@@ -7,11 +7,10 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// PartPair is a part that two runs may have: a run inside each, under another
-// kernel.
+// PartPair is the same part of two runs: a run inside each, under another kernel.
 type PartPair struct {
 	Dir         string         // below the runs' directories
-	Old, New    *result.Record // nil, or without contenders: that run has no such part
+	Old, New    *result.Record // nil or without contenders if the run has no such part
 	Environment []string       // as of Options
 }
 
@@ -23,43 +22,43 @@ type Part struct {
 }
 
 func comparedPart(dir string, run *result.Run) Part {
-	return Part{Dir: dir, Arena: run.Arena, Emulated: run.Environment[analysis.EmulatedKey] == "true"}
+	return Part{Dir: dir, Arena: run.Arena, Emulated: run.Environment[result.EmulatedKey] == "true"}
 }
 
-// pairings are the runs themselves and their parts, each with its own kind. A
-// part of one run alone is a fault of the other; the new run's fails the gate,
-// as what was measured before is gone.
+// pairings returns a pairing of the two runs, and one for each part that both have. If only
+// one run has a part, that is a fault of the other run. A fault of the new run fails the
+// gate, because something that was measured before is missing.
 func (opt Options) pairings(old, now *result.Record) (list []*pairing, faults []RunFault) {
-	pair := func(dir string, was, is *result.Record, environment []string) {
-		p := &pairing{part: dir, opt: opt, environment: append(slices.Clone(environment), analysis.EmulatedKey)}
-		p.old, p.now = analysis.Collect(was, opt.Complete(&was.Run.Plan)), analysis.Collect(is, opt.Options)
+	pair := func(dir string, old, now *result.Record, environment []string) {
+		p := &pairing{part: dir, opt: opt, environment: append(slices.Clone(environment), result.EmulatedKey)}
+		p.old, p.now = analysis.Collect(old, opt.Complete(&old.Run.Plan)), analysis.Collect(now, opt.Options)
 		list = append(list, p)
 	}
 	pair("", old, now, opt.Environment)
-	if p := list[0]; len(opt.MoreOld)+len(opt.MoreNew) > 0 {
-		for _, more := range opt.MoreOld {
-			p.moreOld = append(p.moreOld, analysis.Collect(more, opt.Complete(&more.Run.Plan)))
+	if p := list[0]; len(opt.RepeatsOld)+len(opt.RepeatsNew) > 0 {
+		for _, repeat := range opt.RepeatsOld {
+			p.repeatsOld = append(p.repeatsOld, analysis.Collect(repeat, opt.Complete(&repeat.Run.Plan)))
 		}
-		for _, more := range opt.MoreNew {
-			p.moreNew = append(p.moreNew, analysis.Collect(more, opt.Complete(&more.Run.Plan)))
+		for _, repeat := range opt.RepeatsNew {
+			p.repeatsNew = append(p.repeatsNew, analysis.Collect(repeat, opt.Complete(&repeat.Run.Plan)))
 		}
 		return list, nil
 	}
 	for _, part := range opt.Parts {
 		lacks := "has nothing in " + part.Dir + ", where the other run has what it measured under another kernel"
-		switch was, is := opt.takes(part.Old), opt.takes(part.New); {
-		case was && is:
+		switch inOld, inNew := opt.takes(part.Old), opt.takes(part.New); {
+		case inOld && inNew:
 			pair(part.Dir, part.Old, part.New, part.Environment)
-		case was:
+		case inOld:
 			faults = append(faults, RunFault{From: "new", Text: lacks, Failed: opt.FailOn != nil})
-		case is:
+		case inNew:
 			faults = append(faults, RunFault{From: "old", Text: lacks})
 		}
 	}
 	return list, faults
 }
 
-// takes says that something of the part is to be compared.
+// takes says whether the part has a contender that is compared.
 func (opt Options) takes(part *result.Record) bool {
 	if part == nil {
 		return false
@@ -69,8 +68,8 @@ func (opt Options) takes(part *result.Record) bool {
 	})
 }
 
-// in is a text about the pair, which begins with the part.
-func (p *pairing) in(between, text string) string {
+// withPart puts the part's name before the text.
+func (p *pairing) withPart(between, text string) string {
 	if p.part == "" {
 		return text
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/analysis/analysistest"
 	"github.com/cnibench/cnibench/internal/analysis/compare"
 	"github.com/cnibench/cnibench/internal/result"
@@ -14,7 +13,7 @@ import (
 
 // inGuest is a run as a part of another.
 func inGuest(rec *result.Record) *result.Record {
-	rec.Run.Arena, rec.Run.Environment = "microvm", result.Environment{"kernel.release": "6.12", analysis.EmulatedKey: "true"}
+	rec.Run.Arena, rec.Run.Environment = "microvm", result.Environment{"kernel.release": "6.12", result.EmulatedKey: "true"}
 	return rec
 }
 
@@ -47,8 +46,8 @@ func TestCompareParts(t *testing.T) {
 	}
 
 	other := part(4, 1)
-	other.Run.Environment[analysis.EmulatedKey] = "false"
-	want := []compare.Difference{{Key: "microvm.environment." + analysis.EmulatedKey, Old: "true", New: "false"}}
+	other.Run.Environment[result.EmulatedKey] = "false"
+	want := []compare.Difference{{Key: "microvm.environment." + result.EmulatedKey, Old: "true", New: "false"}}
 	if diff := cmp.Diff(want, compared(t, whole(1), whole(2), opt(part(3, 1), other)).Differences); diff != "" {
 		t.Error(diff)
 	}

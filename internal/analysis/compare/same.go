@@ -9,15 +9,14 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// Difference is something that differs between two runs and can explain why
-// their figures do.
+// Difference is a difference between two runs that can explain why their figures differ.
 type Difference struct {
 	Key string `json:"key"`
 	Old string `json:"old"`
 	New string `json:"new"`
 }
 
-// toolKey and digestSuffix are of differences between versions of cnibench.
+// toolKey, and a key that ends in digestSuffix, mean a difference between versions of cnibench.
 const (
 	toolKey      = "tool.version"
 	digestSuffix = ".sha256"
@@ -25,21 +24,21 @@ const (
 	arenaImported = "imported"
 )
 
-// OfVersions says that the difference is one between versions of cnibench: of the
-// programs or of a contender's file.
+// OfVersions says whether the difference is due to another version of cnibench: another
+// program, or another file of a contender.
 func (d *Difference) OfVersions() bool {
 	return d.Key == toolKey || strings.HasSuffix(d.Key, digestSuffix)
 }
 
-// underTest are settings that are no condition but the thing that is
-// compared: the user's own CNI configuration.
+// underTest are settings whose effect is measured, and that are therefore no conditions of
+// the comparison: the user's own CNI configuration.
 var underTest = []string{"cni-conf", "cni-conf-text", "cni-transport"}
 
-// differences are those of the plans and of the named keys of the
-// environments, in the order: arena, settings, windows, steps, contenders,
-// environment. A key that only one run records proves no difference, as every
-// version of cnibench records more than the one before: it is vague. Steps and
-// contenders that only one run has are missing, and no difference.
+// differences returns the differences between the plans, and between the environments in
+// the named keys, in the order: arena, settings, windows, steps, contenders, environment.
+// Keys that only one run has are returned as vague: they need not differ, because newer
+// versions of cnibench record more keys. Steps and contenders that only one run has are no
+// differences; they are reported as missing figures.
 func differences(old, now *result.Run, oldTools, nowTools, environment []string) (list []Difference, vague []string) {
 	list = []Difference{}
 	differ := func(key string, a, b any) {
@@ -48,7 +47,7 @@ func differences(old, now *result.Run, oldTools, nowTools, environment []string)
 		}
 	}
 	mixed := len(oldTools) > 1 || len(nowTools) > 1 || !slices.Equal(oldTools, nowTools)
-	if mixed && old.Arena != arenaImported { // which others measured
+	if mixed && old.Arena != arenaImported { // other programs measured an imported run
 		list = append(list, Difference{toolKey, strings.Join(oldTools, ", "), strings.Join(nowTools, ", ")})
 	}
 	differ("arena", old.Arena, now.Arena)
@@ -64,17 +63,17 @@ func differences(old, now *result.Run, oldTools, nowTools, environment []string)
 		b, key := now.Plan.Steps[i], "step."+a.ID
 		differ(key+".workload", a.Workload, b.Workload)
 		differ(key+".path", a.Path, b.Path)
-		was, is := maps.Clone(a.Params), maps.Clone(b.Params)
-		for _, params := range []map[string]any{was, is} { // older runs of workloads that have it now
+		oldParams, nowParams := maps.Clone(a.Params), maps.Clone(b.Params)
+		for _, params := range []map[string]any{oldParams, nowParams} { // older versions had no such parameter
 			if _, known := params[result.BandwidthParam]; !known && params != nil {
 				params[result.BandwidthParam] = "0"
 			}
 		}
 		if _, _, left := otherRate(old, now, a.ID); left { // the step is not compared
-			delete(was, result.RateParam)
-			delete(is, result.RateParam)
+			delete(oldParams, result.RateParam)
+			delete(nowParams, result.RateParam)
 		}
-		vague = append(vague, differInKeys(key+".", was, is, differ)...)
+		vague = append(vague, differInKeys(key+".", oldParams, nowParams, differ)...)
 	}
 	for _, a := range old.Contenders {
 		i := slices.IndexFunc(now.Contenders, func(b result.ContenderInfo) bool { return a.ID == b.ID })
@@ -101,8 +100,8 @@ func differences(old, now *result.Run, oldTools, nowTools, environment []string)
 	return list, append(vague, differInKeys("environment.", decisive(old.Environment), decisive(now.Environment), differ)...)
 }
 
-// differInKeys calls differ for the keys that both have, and returns those
-// that one lacks.
+// differInKeys calls differ for the keys that both maps have, and returns the keys that
+// only one map has.
 func differInKeys[V any](prefix string, old, now map[string]V, differ func(key string, a, b any)) (vague []string) {
 	for _, key := range keysOf(old, now) {
 		a, inOld := old[key]
@@ -118,7 +117,7 @@ func differInKeys[V any](prefix string, old, now map[string]V, differ func(key s
 	return vague
 }
 
-// keysOf are the keys of both maps, sorted.
+// keysOf returns the keys of either map, sorted.
 func keysOf[V any](a, b map[string]V) []string {
 	keys := map[string]bool{}
 	for _, m := range []map[string]V{a, b} {

@@ -15,21 +15,20 @@ import (
 // goodput, CPU by goodput and memory.
 
 const (
-	leastMembers    = 4    // contenders, for groups to mean something
-	leastRefits     = 3    // rounds, to draw anew from
-	mostClusters    = 6    // more than these nobody tells apart
-	leastSilhouette = 0.5  // below it groups are no more than chance (Kaufman and Rousseeuw: "reasonable" from 0.5)
-	leastAgreement  = 0.8  // adjusted Rand index, mean over the resamples
-	refits          = 100  // resamples of the rounds
-	mostNoise       = 0.5  // of a feature's spread between contenders, its standard error in one
-	medianError     = 1.25 // standard error of a median over that of a mean, for normal values
+	leastMembers    = 4    // fewest contenders for which groups are formed
+	leastRounds     = 3    // fewest rounds from which resamples are drawn
+	mostClusters    = 6    // largest number of groups that is tried
+	leastSilhouette = 0.5  // with less, groups may be due to chance (Kaufman and Rousseeuw: "reasonable" from 0.5)
+	leastAgreement  = 0.8  // least mean of the adjusted Rand index over the resamples
+	resamples       = 100  // how often rounds are resampled
+	mostNoise       = 0.5  // largest standard error of a contender's median, as a share of the spread between contenders
+	medianError     = 1.25 // standard error of a median divided by that of a mean, for normal values
 )
 
-// markClusters numbers the groups of a step's contenders by their best
-// goodput. It leaves them unnumbered where the silhouette does not speak for
-// any number of groups, or the rounds drawn anew group differently. The
-// baseline is no choice of pod network and is left out, or its distance would
-// put all others into one group.
+// markClusters numbers the groups of a step's contenders, the group with the best goodput
+// first. It sets no numbers if no number of groups has a good silhouette, or if resampled
+// rounds give different groups. The baseline is left out: it is no pod network to choose,
+// and it is so far from the others that they would all be one group.
 func markClusters(e *analysis.Evidence, at analysis.Place, here []analysis.Efficiency) {
 	var members []int // of here
 	for i := range here {
@@ -38,7 +37,7 @@ func markClusters(e *analysis.Evidence, at analysis.Place, here []analysis.Effic
 		}
 	}
 	var tables [][]analysis.Series // by feature, by member
-	for _, feature := range result.With(result.Grouping) {
+	for _, feature := range result.WithRole(result.Grouping) {
 		if column := logsOf(e, at.With(feature), here, members); column != nil {
 			tables = append(tables, column)
 		}
@@ -47,7 +46,7 @@ func markClusters(e *analysis.Evidence, at analysis.Place, here []analysis.Effic
 		return
 	}
 	rounds := e.Figures[at][here[members[0]].Contender].Rounds()
-	if len(rounds) < leastRefits {
+	if len(rounds) < leastRounds {
 		return
 	}
 	all := slices.Repeat([][]int{rounds}, len(members))
@@ -67,9 +66,8 @@ func markClusters(e *analysis.Evidence, at analysis.Place, here []analysis.Effic
 	}
 }
 
-// logsOf is the members' logarithms of a metric by round, which are what is
-// standardised; nil where one has
-// none, or where contenders differ by hardly more than rounds do.
+// logsOf returns the logarithms of a metric, by member and round. It returns nil if a
+// member has too few values, or if contenders differ hardly more than rounds do.
 func logsOf(e *analysis.Evidence, at analysis.Place, here []analysis.Efficiency, members []int) []analysis.Series {
 	var column []analysis.Series
 	var medians, errors []float64
@@ -80,7 +78,7 @@ func logsOf(e *analysis.Evidence, at analysis.Place, here []analysis.Efficiency,
 				logs[round] = math.Log(v)
 			}
 		}
-		if len(logs) < leastRefits {
+		if len(logs) < leastRounds {
 			return nil
 		}
 		column = append(column, logs)
@@ -93,8 +91,9 @@ func logsOf(e *analysis.Evidence, at analysis.Place, here []analysis.Efficiency,
 	return column
 }
 
-// coordinates are the members' medians over the rounds, given for each by a
-// drawing that may name one twice, each feature in its own standard deviations.
+// coordinates returns a point for each member. A coordinate is the member's median of a
+// feature over its rounds (which may contain a round several times), divided by the
+// standard deviation of the feature between members.
 func coordinates(tables [][]analysis.Series, rounds [][]int) [][]float64 {
 	points := make([][]float64, len(tables[0]))
 	for _, column := range tables {
@@ -122,7 +121,8 @@ func coordinates(tables [][]analysis.Series, rounds [][]int) [][]float64 {
 	return points
 }
 
-// bestClusters takes the number of groups with the greatest silhouette.
+// bestClusters returns the groups for the number of groups with the best silhouette. good
+// is false if no silhouette exceeds leastSilhouette.
 func bestClusters(points [][]float64) (labels []int, good bool) {
 	best := leastSilhouette
 	for k := 2; k <= min(mostClusters, len(points)-1); k++ {
@@ -134,8 +134,9 @@ func bestClusters(points [][]float64) (labels []int, good bool) {
 	return labels, good
 }
 
-// agreement is how far rounds drawn anew give the same groups; the same rounds
-// for all, or, where rounds are no pairs, others for each.
+// agreement returns the mean adjusted Rand index between the labels and the groups from
+// resampled rounds. All members get the same rounds; if rounds are unpaired, each gets its
+// own.
 func agreement(tables [][]analysis.Series, rounds []int, labels []int, unpaired bool) float64 {
 	r := rand.New(rand.NewPCG(1, 2))
 	draw := func() []int {
@@ -146,15 +147,14 @@ func agreement(tables [][]analysis.Series, rounds []int, labels []int, unpaired 
 		return drawn
 	}
 	sum := 0.0
-	for range refits {
+	for range resamples {
 		drawn := slices.Repeat([][]int{draw()}, len(labels))
 		for i := range drawn {
 			if unpaired && i > 0 {
 				drawn[i] = draw()
 			}
 		}
-		again := stat.Clusters(coordinates(tables, drawn), slices.Max(labels))
-		sum += stat.AdjustedRand(labels, again)
+		sum += stat.AdjustedRand(labels, stat.Clusters(coordinates(tables, drawn), slices.Max(labels)))
 	}
-	return sum / refits
+	return sum / resamples
 }

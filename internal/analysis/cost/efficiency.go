@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// Efficiencies are in the order of results: group, step, contender. Every step
-// that has goodput has them.
+// Efficiencies returns the cost of traffic at every step that has goodput, ordered by
+// group, step and contender.
 func Efficiencies(e *analysis.Evidence) []analysis.Efficiency {
 	var list []analysis.Efficiency
 	for _, at := range e.Places {
@@ -32,26 +32,26 @@ func Efficiencies(e *analysis.Evidence) []analysis.Efficiency {
 }
 
 func efficiency(e *analysis.Evidence, at analysis.Place, contender string) analysis.Efficiency {
-	beside := func(metric string) analysis.Series {
+	series := func(metric string) analysis.Series {
 		return e.Figures[at.With(metric)][contender]
 	}
 	goodput := e.Figures[at][contender]
 	list := analysis.Efficiency{
 		Contender: contender, Kernel: at.Kernel, Underlay: at.Underlay, Step: at.Step, Path: e.Paths[at.Step],
 		Goodput:        *estimate(e, goodput),
-		CPUPerGbit:     estimate(e, beside(result.CPUPerGbit)),
-		UserSystem:     estimate(e, beside(result.CPUPerGbitUserSystem)),
-		Published:      published(goodput, beside(result.CPUPerGbitPublished)),
+		CPUPerGbit:     estimate(e, series(result.CPUPerGbit)),
+		UserSystem:     estimate(e, series(result.CPUPerGbitUserSystem)),
+		Published:      published(goodput, series(result.CPUPerGbitPublished)),
 		MemoryOverhead: estimate(e, overBaseline(e, at.With(result.MemoryUsed), contender)),
 	}
 	if e.Unpaired() && list.MemoryOverhead != nil {
-		list.MemoryOverhead.CI = nil // it would leave the baseline's own noise out
+		list.MemoryOverhead.CI = nil // the interval would not contain the baseline's noise
 	}
 	list.Energy = energy(e, at, contender, list.CPUPerGbit)
 	return list
 }
 
-// estimate is nil of no values.
+// estimate returns the median of s with its interval, or nil if s is empty.
 func estimate(e *analysis.Evidence, s analysis.Series) *analysis.Estimate {
 	if len(s) == 0 {
 		return nil
@@ -59,29 +59,28 @@ func estimate(e *analysis.Evidence, s analysis.Series) *analysis.Estimate {
 	return &analysis.Estimate{Median: stat.Median(s.Values()), CI: analysis.MedianInterval(s.Values(), e.Opt.Confidence)}
 }
 
-// overBaseline is what a contender has more of than the baseline of the same
-// round, or of its middle round where rounds are no pairs; nothing for the
-// baseline itself.
+// overBaseline returns by how much a contender's values exceed the baseline's value of the
+// same round; if rounds are unpaired, the baseline's median. It is empty for the baseline.
 func overBaseline(e *analysis.Evidence, at analysis.Place, contender string) analysis.Series {
 	over := analysis.Series{}
 	if contender == e.Run.Baseline {
 		return over
 	}
 	base := e.Figures[at][e.Run.Baseline]
-	if len(base) == 0 { // hosts have no Services: as the study did, the same load without
+	if len(base) == 0 { // the baseline has no Services: as in the 2024 study, the same load from pod to pod stands in
 		base = e.Figures[analysis.Place{Group: at.Group, Step: e.Direct(at.Step), Metric: at.Metric}][e.Run.Baseline]
 	}
 	for round, v := range e.Figures[at][contender] {
-		if base, beside := e.BaseOfRound(base, round); beside {
+		if base, measured := e.BaseOfRound(base, round); measured {
 			over[round] = v - base
 		}
 	}
 	return over
 }
 
-// published is the 2024 study's figure: the most CPU of all rounds over the
-// best goodput of all rounds, which need not be the same round. perGbit is
-// the CPU by that study's formula in each round, by the round's own goodput.
+// published returns the 2024 study's figure: the most CPU time of all rounds divided by the
+// best goodput of all rounds, which may be another round. perGbit is each round's CPU time
+// by that study's formula, divided by the goodput of the same round.
 func published(goodput, perGbit analysis.Series) *float64 {
 	most, best := 0.0, 0.0
 	for round, v := range perGbit {
@@ -97,11 +96,11 @@ func published(goodput, perGbit analysis.Series) *float64 {
 	return &figure
 }
 
-// markFrontier marks the contenders that no other has more goodput for less
-// CPU than, by the medians: neighbours may be alike. The baseline is no choice
-// of pod network, so that it neither is on the frontier nor hides anybody.
-// CPU of user and system only is a lower bound that says nothing of who costs
-// more, so that it makes no frontier.
+// markFrontier sets Frontier for each contender unless another has both more goodput and
+// less CPU per Gbit. It compares medians, so a contender on the frontier and its neighbour
+// may not differ. The baseline is ignored, because it is no pod network to choose. CPU time
+// of user and system only is ignored, too: a lower bound does not show which contender
+// costs more.
 func markFrontier(e *analysis.Evidence, at analysis.Place, here []analysis.Efficiency) {
 	candidate := func(x *analysis.Efficiency) bool {
 		return x.Contender != e.Run.Baseline && x.CPUPerGbit != nil && !e.Lossy(at, x.Contender)
@@ -118,7 +117,7 @@ func markFrontier(e *analysis.Evidence, at analysis.Place, here []analysis.Effic
 	}
 }
 
-// dominates says that a is no worse than b in goodput and CPU, and better in one.
+// dominates says whether a is at least as good as b in goodput and CPU, and better in one.
 func dominates(goodputA, cpuA, goodputB, cpuB float64) bool {
 	return goodputA >= goodputB && cpuA <= cpuB && (goodputA > goodputB || cpuA < cpuB)
 }
@@ -128,8 +127,8 @@ const (
 	hoursPerMonth = 730
 )
 
-// energy is what the nodes' CPU packages took per gigabyte, where their
-// recorders saw it; else what the user's figure for a busy core makes of it.
+// energy returns the energy per gigabyte. It comes from the nodes' CPU packages if their
+// energy was recorded, else from the user's figure for the power of a busy core.
 func energy(e *analysis.Evidence, at analysis.Place, contender string, cpu *analysis.Estimate) *analysis.Energy {
 	var joules []float64
 	for i := range e.Opt.Traces {
@@ -153,8 +152,8 @@ func energy(e *analysis.Evidence, at analysis.Place, contender string, cpu *anal
 	return nil
 }
 
-// power is the mean of a sample's nodes together in the window (W), NaN where
-// one was not recorded. The lab's nodes are one machine, so that it counts once.
+// power returns the mean power of a sample's nodes together in the window (W); NaN if a
+// node has no record. If the nodes share a machine, the machine counts once.
 func power(e *analysis.Evidence, t *analysis.Trace) float64 {
 	total, nodes := 0.0, 0
 	for i := range t.Nodes {
@@ -162,11 +161,7 @@ func power(e *analysis.Evidence, t *analysis.Trace) float64 {
 		if len(watts) == 0 {
 			return math.NaN()
 		}
-		sum := 0.0
-		for _, w := range watts {
-			sum += w
-		}
-		total += sum / float64(len(watts))
+		total += stat.Mean(watts)
 		nodes++
 	}
 	if e.OneMachine() && nodes > 0 {

@@ -8,8 +8,9 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// Fleet carries the costs of one step over: every bit that a node sends costs
-// CPU at both ends, so that nodes × Gbit/s × CPU per Gbit/s are the cores.
+// Fleet computes the cost of a fleet from the cost of one step. The CPU time per Gbit
+// contains both ends of the traffic, so cores = nodes × Gbit/s of each node × CPU-seconds
+// per Gbit. It returns nil if no fleet is asked for.
 func Fleet(e *analysis.Evidence, all []analysis.Efficiency) *analysis.Fleet {
 	size := e.Opt.Fleet
 	if size == nil {
@@ -47,7 +48,7 @@ func Fleet(e *analysis.Evidence, all []analysis.Efficiency) *analysis.Fleet {
 	return f
 }
 
-// price is that of a month; memory that is less than the baseline's costs nothing.
+// price returns the price of a month. Less memory than the baseline's costs nothing.
 func price(r *analysis.FleetRow, p *analysis.Prices) float64 {
 	month := r.Cores.Median * p.CoreMonth
 	if r.Memory != nil {
@@ -59,8 +60,8 @@ func price(r *analysis.FleetRow, p *analysis.Prices) float64 {
 	return month
 }
 
-// fleetStep is the one asked for, else the first that has CPU by goodput of
-// TCP, which carries most of the traffic of clusters.
+// fleetStep returns the step that was asked for, else the first step with CPU per Gbit of
+// TCP, because most traffic of clusters is TCP.
 func fleetStep(e *analysis.Evidence, all []analysis.Efficiency) string {
 	if e.Opt.Fleet.Step != "" {
 		return e.Opt.Fleet.Step

@@ -9,29 +9,27 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis"
 )
 
-// This file finds what the checks of a run tell. A check's result is a key of
-// the run's environment: check.CHECK.CONTENDER.CASE. Its value begins with a
-// word, after which a colon and a sentence may follow: pass; fail; skip, with
-// the reason; or what the check found, as a number of bytes for mtu.
+// This file has the rules about the checks of a run. A check's result is a key of the
+// run's environment: check.CHECK.CONTENDER.CASE. Its value is a word, after which a colon
+// and a sentence may follow. The word is pass, fail, skip (the reason follows), or what the
+// check found, such as a number of bytes for mtu.
 //
-//	check.policy.canal.ingress      pass | fail          was a forbidden connection refused, an allowed one let through
+//	check.policy.canal.ingress      pass | fail          pass: a forbidden connection was refused, an allowed one succeeded
 //	check.policy.canal.effect       120                  milliseconds from asking for a policy to its effect; .back: from its deletion
-//	check.encryption.calico-wg.pod-tcp pass | fail       fail: pods' bytes were seen plain on a network that promises encryption
-//	check.encryption.canal.pod-tcp  plain                seen plain, as its catalogue entry has it
-//	check.encryption.x.pod-tcp      unseen               not seen, and nobody knows where they went or whether they were encrypted
+//	check.encryption.calico-wg.pod-tcp pass | fail       fail: the pods' bytes were seen plain, although the network promises encryption
+//	check.encryption.canal.pod-tcp  plain                seen plain, and the catalogue promises no encryption
+//	check.encryption.x.pod-tcp      unseen               the pods' bytes were not seen, so nobody knows whether they were encrypted
 //	check.mtu.flannel-vxlan.pod     1450                 MTU of the pods' interface, bytes
-//	check.mtu.flannel-vxlan.path    1450                 largest packet that passes whole between pods of two nodes, bytes
+//	check.mtu.flannel-vxlan.path    1450                 largest packet that passes unfragmented between pods of two nodes, bytes
 //
-// imported runs have pod.mtu.CONTENDER, the MTU that the pods' interface
-// shows, and, as runs with the check mtu do, pod.mss.CONTENDER, the payload of
-// TCP's segments (bytes).
+// Imported runs have pod.mtu.CONTENDER, the MTU of the pods' interface. They, and runs with
+// the check mtu, also have pod.mss.CONTENDER, the payload of TCP's segments (bytes).
 
-// unseen is the word of a case that could neither be proven nor refuted where
-// one of the two was claimed.
+// unseen is the word of a case whose claim could be neither proven nor refuted.
 const unseen = "unseen"
 
-// failed gathers the failed cases of the checks that want is true of, one
-// entry for each check and contender.
+// failed returns a finding for each check and contender with failed cases, if want is true
+// for the check. word makes its text.
 func failed(e *evidence, want func(c analysis.CheckResult) bool, word func(c analysis.CheckResult, cases string) string) []analysis.Finding {
 	type at struct{ check, contender string }
 	var order []at
@@ -58,7 +56,7 @@ func failed(e *evidence, want func(c analysis.CheckResult) bool, word func(c ana
 	return list
 }
 
-// fewOf are the first of a long list, and how many more there are.
+// fewOf shortens a long list to its first cases, and says how many more there are.
 func fewOf(cases []string) []string {
 	const most = 5
 	if len(cases) <= most {
@@ -67,8 +65,8 @@ func fewOf(cases []string) []string {
 	return append(slices.Clone(cases[:most-1]), fmt.Sprintf("%d more", len(cases)-most+1))
 }
 
-// policyNotEnforced goes by what the catalogue promises: a promise that was
-// broken is an error, and none that was kept just so is only worth knowing.
+// policyNotEnforced finds policies that were not enforced. The severity depends on the
+// catalogue: error if it promises policies, info if it promises none, else a warning.
 func policyNotEnforced(e *evidence) []analysis.Finding {
 	list := failed(e, func(c analysis.CheckResult) bool { return c.Check == "policy" },
 		func(_ analysis.CheckResult, cases string) string { return "NetworkPolicy was not enforced: " + cases })
@@ -85,7 +83,8 @@ func policyNotEnforced(e *evidence) []analysis.Finding {
 	return list
 }
 
-// policyEffect tells how long policies take, of contenders that heed them.
+// policyEffect says how long policies take until they have an effect, for each contender
+// that enforces them.
 func policyEffect(e *evidence) []analysis.Finding {
 	ms := map[string]map[string]int{} // by contender and case
 	var contenders []string
@@ -108,16 +107,16 @@ func policyEffect(e *evidence) []analysis.Finding {
 			continue
 		}
 		f := analysis.Finding{Contender: c, Text: fmt.Sprintf("a NetworkPolicy cut a connection off %d ms after it was asked for", effect)}
-		if back, timed := ms[c]["back"]; timed {
-			f.Text += fmt.Sprintf(", and let it pass %d ms after its deletion was", back)
+		if deletion, timed := ms[c]["back"]; timed {
+			f.Text += fmt.Sprintf(", and let it pass %d ms after its deletion was", deletion)
 		}
 		list = append(list, f)
 	}
 	return list
 }
 
-// promises says whether the catalogue has any of the needs for a contender,
-// and whether it knows the contender.
+// promises says whether the catalogue promises any of the needs for a contender. known is
+// false if the catalogue says nothing about them.
 func promises(e *evidence, contender string, needs ...string) (promised, known bool) {
 	for _, c := range e.Opt.Catalogue {
 		if c.Contender == contender && slices.Contains(needs, c.Name) {
@@ -162,7 +161,7 @@ func mtuTooLarge(e *evidence) []analysis.Finding {
 	contenders, found := e.Packets()
 	under := e.UnderlayMTU(found)
 	if e.Run.Arena == imported && found[e.Run.Baseline] == nil {
-		under = 0 // what the run names is the largest of the pods' own
+		under = 0 // the run's setting is only the largest MTU of its pods
 	}
 	var list []analysis.Finding
 	for _, c := range contenders {
@@ -185,9 +184,9 @@ func linkMTU(e *evidence) []analysis.Finding {
 	contenders, found := e.Packets()
 	var list []analysis.Finding
 	for _, c := range contenders {
-		if s := found[c]; s.Mss > 0 && s.Pod > s.Effective() {
+		if s := found[c]; s.MSS > 0 && s.Pod > s.Effective() {
 			list = append(list, analysis.Finding{Contender: c, Text: fmt.Sprintf(
-				"the pods' interface shows an MTU of %d, and TCP's segments carry %d bytes: the path's MTU is %d", s.Pod, s.Mss, s.Effective())})
+				"the pods' interface shows an MTU of %d, and TCP's segments carry %d bytes: the path's MTU is %d", s.Pod, s.MSS, s.Effective())})
 		}
 	}
 	return list

@@ -11,15 +11,15 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// disturbedCycles tells how many cycles of each step were left out, and in how many
-// rounds disturbed ones were used for want of others.
+// disturbedCycles says how many cycles of each step were left out, and in how many rounds
+// all cycles were used because nearly all were disturbed.
 func disturbedCycles(e *evidence) []analysis.Finding {
 	type round struct {
 		group analysis.Group
 		step  string
 		round int
 	}
-	away, all, used := map[string]int{}, map[string]int{}, map[string]int{}
+	leftOut, all, used := map[string]int{}, map[string]int{}, map[string]int{} // by step
 	seen := map[round]bool{}
 	for i := range e.Samples {
 		s := &e.Samples[i]
@@ -28,7 +28,7 @@ func disturbedCycles(e *evidence) []analysis.Finding {
 			continue // all contenders of a round have the same cycles
 		}
 		seen[at] = true
-		away[s.Step] += len(s.Slices.Disturbed)
+		leftOut[s.Step] += len(s.Slices.Disturbed)
 		all[s.Step] += s.Slices.Tried()
 		if slices.ContainsFunc(s.Notes, func(n result.Reason) bool { return n.Code == "disturbed_cycles" }) {
 			used[s.Step]++
@@ -36,7 +36,7 @@ func disturbedCycles(e *evidence) []analysis.Finding {
 	}
 	var list []analysis.Finding
 	for _, step := range e.Run.Plan.Steps {
-		if n := away[step.ID]; n > 0 {
+		if n := leftOut[step.ID]; n > 0 {
 			list = append(list, analysis.Finding{Step: step.ID, Text: fmt.Sprintf(
 				"%d of %d cycles were disturbed by the hypervisor or other processes and left out, for all contenders", n, all[step.ID])})
 		}
@@ -54,7 +54,7 @@ const mostStanding = 0.1
 
 // busyIdleContenders finds steps whose contenders worked while others had their slices.
 func busyIdleContenders(e *evidence) []analysis.Finding {
-	byStep := map[string]map[string]float64{} // medians by contender; those of several groups stand together, too
+	byStep := map[string]map[string]float64{} // medians by contender; contenders of several groups are up at the same time
 	for _, at := range e.Places {
 		if at.Metric != result.CPUStanding {
 			continue

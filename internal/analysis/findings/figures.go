@@ -11,25 +11,25 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// This file finds what the figures of valid samples tell.
+// This file has the rules that look at the figures of valid samples.
 
 const (
 	leastDrift      = 0.02 // of the figure, over all rounds
 	mostQuietSteal  = 0.02 // of the busy CPU time
 	mostIdleCPU     = 0.25 // CPUs busy, both nodes, when nothing is measured
-	mostSpread      = 1.3  // the baseline's largest round over its smallest
+	mostSpread      = 1.3  // the baseline's largest round divided by its smallest
 	mostSpreadFew   = 1.1  // the same with too few rounds for an interval
 	mostLag         = 0.5  // of the latency at the same percentile
 	mostRetransmits = 0.01 // of the segments
-	leastBetter     = 0.02 // over the baseline, with an interval
-	leastBetterBare = 0.05 // over the baseline in every round, without one
-	leastBareRounds = 3
+	leastBetter     = 0.02 // above the baseline, if there is an interval
+	leastBetterBare = 0.05 // above the baseline in every round, if there is no interval
+	leastBareRounds = 3    // without an interval
 	nearLineRate    = 0.95 // of the goodput ceiling
-	nearMaxRate     = 0.9  // of what a step may send: the kernel paces to some per cent less on a busy machine
+	nearMaxRate     = 0.9  // of the step's bandwidth limit: on a busy machine the kernel paces to some per cent less
 )
 
-// isHeadline says that a place stands for its step. CPU by request does not
-// where the kernel sampled it in phase with the load.
+// isHeadline says whether the place's metric represents its step. CPU by request does not
+// if the kernel sampled CPU time in phase with the load.
 func isHeadline(e *evidence, at analysis.Place) bool {
 	return at.Row().Has(result.Headline) && !(at.Row().Per == result.Rate && e.Aliased(at.Step))
 }
@@ -48,8 +48,8 @@ func udpLoss(e *evidence) []analysis.Finding {
 	return list
 }
 
-// drift looks at steps and not at single contenders: contenders are made anew
-// in every round, so what drifts is the machine, and it takes all along.
+// drift tests steps and not single contenders. Contenders are made anew in every round, so
+// a drift is the machine's, and affects all contenders.
 func drift(e *evidence) []analysis.Finding {
 	type tested struct {
 		analysis.Place
@@ -79,8 +79,8 @@ func drift(e *evidence) []analysis.Finding {
 	return list
 }
 
-// pooled is, for every round in which most contenders have a value, the median
-// of their values relative to each one's own median.
+// pooled divides each contender's values by the contender's median, and returns the median
+// over contenders for every round in which most contenders have a value.
 func pooled(contenders map[string]analysis.Series) []float64 {
 	byRound := map[int][]float64{}
 	for _, s := range contenders {
@@ -101,8 +101,8 @@ func pooled(contenders map[string]analysis.Series) []float64 {
 	return index
 }
 
-// mostSpreadOf is how far the rounds of the baseline may lie apart: with too
-// few for an interval nothing else says how firm the ratios to it are.
+// mostSpreadOf returns the largest accepted spread of the baseline's rounds. It is smaller
+// with too few rounds for an interval, because then nothing else shows the uncertainty.
 func mostSpreadOf(e *evidence, rounds int) float64 {
 	if rounds < stat.NeedsForInterval(e.Opt.Confidence) {
 		return mostSpreadFew
@@ -124,7 +124,7 @@ func unstableBaseline(e *evidence) []analysis.Finding {
 		metric, _ := result.LookupMetric(at.Metric)
 		list = append(list, analysis.Finding{Contender: e.Run.Baseline, Step: at.Step, Text: fmt.Sprintf(
 			"%s%s was between %s and %s (%.2f×) in %s, and every ratio here is to it: the machine or its neighbours disturbed the run, or TCP windows outgrew the CPU cache in some rounds", e.GroupPrefix(at.Group),
-			at.Metric, unit.Format(low, metric.Unit), unit.Format(high, metric.Unit), high/low, analysis.Plural(len(values), "round"))})
+			at.Metric, unit.Format(low, metric.Unit), unit.Format(high, metric.Unit), high/low, unit.Plural(len(values), "round"))})
 	}
 	return list
 }
@@ -134,9 +134,9 @@ func stealPresent(e *evidence) []analysis.Finding {
 	var worst *result.Sample
 	for _, s := range e.Valid {
 		stolen := s.Metrics[result.CPUClientSteal] + s.Metrics[result.CPUServerSteal]
-		worked, told := s.Metrics[result.CPUClient] // not where both sides had the same CPUs
+		worked, known := s.Metrics[result.CPUClient] // unknown if both sides had the same CPUs
 		busy := worked + s.Metrics[result.CPUServer] + stolen
-		if !told || busy <= 0 || stolen/busy < mostQuietSteal {
+		if !known || busy <= 0 || stolen/busy < mostQuietSteal {
 			continue
 		}
 		count++
@@ -148,7 +148,7 @@ func stealPresent(e *evidence) []analysis.Finding {
 		return nil
 	}
 	return []analysis.Finding{{Text: fmt.Sprintf("in %s of %d the hypervisor took %s or more of the busy CPU time, at most %s (%s, %s, round %d)",
-		analysis.Plural(count, "valid sample"), len(e.Valid), analysis.Percent(mostQuietSteal), analysis.Percent(most), worst.Contender, worst.Step, worst.Round)}}
+		unit.Plural(count, "valid sample"), len(e.Valid), analysis.Percent(mostQuietSteal), analysis.Percent(most), worst.Contender, worst.Step, worst.Round)}}
 }
 
 func busyMachine(e *evidence) []analysis.Finding {
@@ -175,51 +175,43 @@ func busyMachine(e *evidence) []analysis.Finding {
 }
 
 func retransmitStorm(e *evidence) []analysis.Finding {
-	type where struct {
-		analysis.Group
-		contender, step string
-	}
-	shares := map[where][]float64{}
-	var order []where
+	shares := map[spot][]float64{}
+	var order []spot
 	_, packets := e.Packets()
 	payload := func(contender string) (bytes int, seen string) {
-		if p := packets[contender]; p != nil && p.Effective() > analysis.TcpHeaders {
-			return p.Effective() - analysis.TcpHeaders, "as seen"
+		if p := packets[contender]; p != nil && p.Effective() > analysis.TCPHeaders {
+			return p.Effective() - analysis.TCPHeaders, "as seen"
 		}
-		return e.Opt.MTU - analysis.TcpHeaders, "assumed"
+		return e.Opt.MTU - analysis.TCPHeaders, "assumed"
 	}
 	for _, s := range e.Valid {
-		again, counted := s.Metrics[result.Retransmits]
+		retransmits, counted := s.Metrics[result.Retransmits]
 		bytes, _ := payload(s.Contender)
 		segments := s.Metrics[result.Goodput] * float64(s.Elapsed) / 8 / float64(bytes)
 		if !counted || segments <= 0 {
 			continue
 		}
-		w := where{analysis.GroupOf(s), s.Contender, s.Step}
-		if shares[w] == nil {
-			order = append(order, w)
+		at := spotOf(s, "")
+		if shares[at] == nil {
+			order = append(order, at)
 		}
-		shares[w] = append(shares[w], again/segments)
+		shares[at] = append(shares[at], retransmits/segments)
 	}
-	slices.SortStableFunc(order, func(a, b where) int { return e.CompareSteps(a.step, b.step) })
+	slices.SortStableFunc(order, func(a, b spot) int { return e.CompareSteps(a.Step, b.Step) })
 	var list []analysis.Finding
-	for _, w := range order {
-		if share := stat.Median(shares[w]); share > mostRetransmits {
-			bytes, seen := payload(w.contender)
-			list = append(list, analysis.Finding{Contender: w.contender, Step: w.step, Text: fmt.Sprintf(
-				"%s%s of the segments were sent again (segments of %d bytes of payload, %s)", e.GroupPrefix(w.Group), analysis.Percent(share), bytes, seen)})
+	for _, at := range order {
+		if share := stat.Median(shares[at]); share > mostRetransmits {
+			bytes, seen := payload(at.Contender)
+			list = append(list, analysis.Finding{Contender: at.Contender, Step: at.Step, Text: fmt.Sprintf(
+				"%s%s of the segments were sent again (segments of %d bytes of payload, %s)", e.GroupPrefix(at.Group), analysis.Percent(share), bytes, seen)})
 		}
 	}
 	return list
 }
 
 func betterThanBaseline(e *evidence) []analysis.Finding {
-	type where struct {
-		analysis.Group
-		contender, step string
-	}
-	said := map[where]*analysis.Finding{}
-	var order []where
+	found := map[spot]*analysis.Finding{}
+	var order []spot
 	for _, r := range e.Results {
 		g := analysis.Group{Kernel: r.Kernel, Underlay: r.Underlay}
 		if r.VsBaseline == nil || r.VsBaseline.Step != "" || !r.Ranked || !isHeadline(e, analysis.Place{Group: g, Step: r.Step, Metric: r.Metric}) {
@@ -230,26 +222,26 @@ func betterThanBaseline(e *evidence) []analysis.Finding {
 		if text == "" {
 			continue
 		}
-		w := where{g, r.Contender, r.Step}
-		if said[w] == nil {
-			order = append(order, w)
-			said[w] = &analysis.Finding{Severity: analysis.Info, Contender: r.Contender, Step: r.Step, Text: e.GroupPrefix(g) + "better than " + e.Run.Baseline + ": " + text}
+		at := spot{g, r.Contender, r.Step, ""}
+		if found[at] == nil {
+			order = append(order, at)
+			found[at] = &analysis.Finding{Severity: analysis.Info, Contender: r.Contender, Step: r.Step, Text: e.GroupPrefix(g) + "better than " + e.Run.Baseline + ": " + text}
 		} else {
-			said[w].Text += "; " + text
+			found[at].Text += "; " + text
 		}
 		if sure {
-			said[w].Severity = analysis.Warn
+			found[at].Severity = analysis.Warn
 		}
 	}
 	var list []analysis.Finding
-	for _, w := range order {
-		list = append(list, *said[w])
+	for _, at := range order {
+		list = append(list, *found[at])
 	}
 	return list
 }
 
-// better words by how much a result is better than the baseline, "" where it
-// is not; sure says that the interval agrees.
+// better says in words by how much a result is better than the baseline, or returns "" if
+// it is not. sure says whether the whole interval is better.
 func better(r analysis.Result, ratios []float64) (text string, sure bool) {
 	gain := func(ratio float64) float64 {
 		if r.Better == "higher" {
@@ -298,8 +290,8 @@ func maxRateLimited(e *evidence) []analysis.Finding {
 	})
 }
 
-// goodputLimited finds the steps in which the goodput of at least that many contenders is
-// near (bit/s) a limit; words is a format for their names.
+// goodputLimited finds the steps at which the goodput of at least so many (least)
+// contenders reaches near, in bit/s. words returns a format for the contenders' names.
 func goodputLimited(e *evidence, least int, near func(contender, step string) float64, words func(step string) string) []analysis.Finding {
 	var list []analysis.Finding
 	for _, at := range e.Places {
@@ -314,7 +306,7 @@ func goodputLimited(e *evidence, least int, near func(contender, step string) fl
 		}
 		if len(full) >= least {
 			list = append(list, analysis.Finding{Step: at.Step, Text: fmt.Sprintf("%s%d of %s "+words(at.Step),
-				e.GroupPrefix(at.Group), len(full), analysis.Plural(len(e.Figures[at]), "contender"), analysis.AndList(full))})
+				e.GroupPrefix(at.Group), len(full), unit.Plural(len(e.Figures[at]), "contender"), analysis.AndList(full))})
 		}
 	}
 	return list

@@ -15,12 +15,12 @@ import (
 	"github.com/cnibench/cnibench/internal/strictyaml"
 )
 
-// Kind is a code with what it means: docs/findings.md lists them all.
+// Kind is a kind of finding, or a reason code; docs/findings.md lists all of them.
 type Kind struct {
 	Code     string
 	Severity string
-	Help     string // what makes it so
-	Next     string // what the reader does then
+	Help     string // what causes the finding
+	Next     string // what the reader should do
 }
 
 //go:embed findings.yaml
@@ -31,9 +31,9 @@ var words = sync.OnceValue(func() struct{ Findings, Reasons []Kind } {
 	return strictyaml.Must[struct{ Findings, Reasons []Kind }]("findings.yaml", wordFile)
 })
 
-// rules find the kinds of finding, by code. A rule fills in where and what; code,
-// severity and next step are the kind's, except where a finding says its own. One
-// more is one pure function, its line here and its words in findings.yaml.
+// rules are the functions that find each kind, by code. A rule sets contender, step, round
+// and text. Code, severity and next step are those of the kind, unless the rule sets them.
+// A new kind needs a pure function, its line here, and its words in findings.yaml.
 var rules = map[string]func(e *evidence) []analysis.Finding{
 	"corrupt_samples":       corruptSamples,
 	"contender_failed":      contenderFailed,
@@ -93,21 +93,19 @@ func Kinds() []Kind { return slices.Clone(words().Findings) }
 // Reasons lists the known reason codes of invalid samples.
 func Reasons() []Kind { return slices.Clone(words().Reasons) }
 
-// partUnreadable is the code of the only kind that no rule finds.
+// partUnreadable is the code of the only kind without a rule.
 const partUnreadable = "part_unreadable"
 
-// PartUnreadable is the finding that the part of a run under another kernel can't
-// be read, with that text.
+// PartUnreadable returns the finding that a part of the run can't be read.
 func PartUnreadable(text string) analysis.Finding {
 	k := kindOf(words().Findings, partUnreadable)
 	return analysis.Finding{Severity: k.Severity, Code: k.Code, Text: text, Next: k.Next}
 }
 
-// setupFailed is the reason of every sample of a visit whose contender did not
-// come up.
+// setupFailed is the reason code of samples whose contender did not come up.
 const setupFailed = "setup_failed"
 
-// nextOf is the next step after a reason.
+// nextOf returns the next step for a reason code.
 func nextOf(code string) string {
 	return cmp.Or(kindOf(words().Reasons, code).Next, "Read the samples' files under raw/.")
 }
@@ -122,20 +120,20 @@ func kindOf(list []Kind, code string) Kind {
 	return Kind{}
 }
 
-// asksForRun says that a next step is to measure again.
+// asksForRun says whether the next step is to measure again.
 func asksForRun(next string) bool {
 	return strings.HasPrefix(next, "Run ") || strings.Contains(next, "run --resume")
 }
 
-// evidence is that of a run, with what several rules ask of it.
+// evidence is a run's evidence, with facts that several rules need.
 type evidence struct {
 	*analysis.Evidence
-	traced []traced      // see tracedSamples
-	levels []levelChange // of the traced samples
+	traced []traced      // by tracedSamples
+	levels []levelChange // by changesOfLevel
 }
 
-// Of returns what the rules find, in their order. With codes, only the rules
-// of these codes are applied.
+// Of returns the findings of all rules, or only of those with the codes, in the order of
+// findings.yaml.
 func Of(e *analysis.Evidence, codes ...string) []analysis.Finding {
 	all := tracedSamples(e)
 	facts := &evidence{e, all, changesOfLevel(e, all)}

@@ -95,7 +95,7 @@ func TestFindings(t *testing.T) {
 			want: []analysis.Finding{{Severity: analysis.Warn, Text: "fewer valid rounds than the 6 that an interval at 95 % needs: x dts (5)"}}},
 
 		{name: "emulated", code: "emulated_kernel",
-			rec:  with(analysistest.Record(), func(r *result.Record) { r.Run.Environment = result.Environment{analysis.EmulatedKey: "true"} }),
+			rec:  with(analysistest.Record(), func(r *result.Record) { r.Run.Environment = result.Environment{result.EmulatedKey: "true"} }),
 			want: []analysis.Finding{{Severity: analysis.Warn, Text: "the kernel ran on an emulated CPU: every figure is many times worse than on real hardware"}}},
 
 		{name: "resumed with another version", code: "mixed_versions",
@@ -143,7 +143,7 @@ func TestFindings(t *testing.T) {
 			rec: analysistest.Record(analysistest.Taken("x", 1, metrics{"latency_p50": 100e-6, "send_lag_p50": 60e-6}),
 				analysistest.Taken("y", 1, metrics{"latency_p50": 100e-6, "send_lag_p50": 10e-6})),
 			want: []analysis.Finding{{Severity: analysis.Warn, Step: "dts",
-				Text: "requests were sent late: at the median by up to 60 µs, 60 % of the latency there (x); latency holds the client's own delay"}}},
+				Text: "requests were sent late: at the median by up to 60 µs, 60 % of the latency there (x); latency contains the client's own delay"}}},
 		{name: "generator late in the tail", code: "load_generator_late",
 			rec: with(analysistest.Record(analysistest.Taken("x", 1, nil), analysistest.Taken("x", 2, nil), analysistest.Taken("y", 1, nil)), func(r *result.Record) {
 				for i := range r.Samples { // half of p99.9's ten requests beyond are of each round
@@ -155,7 +155,7 @@ func TestFindings(t *testing.T) {
 				}
 			}),
 			want: []analysis.Finding{{Severity: analysis.Warn, Step: "dts",
-				Text: "requests were sent late: at p99.9 by up to 60 µs, 60 % of the latency there (x); latency holds the client's own delay"}}},
+				Text: "requests were sent late: at p99.9 by up to 60 µs, 60 % of the latency there (x); latency contains the client's own delay"}}},
 
 		{name: "unstable baseline", code: "unstable_baseline",
 			rec: analysistest.Record(

@@ -8,11 +8,10 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// This file finds where the figures tell of the load and its clock rather than
-// of the network.
+// This file finds figures that describe the load generator or its clock, and not the network.
 
-// lagPercentiles are where the load generator's lag is held against the
-// latency, with the words for it.
+// lagPercentiles are the percentiles at which the load generator's lag is compared with the
+// latency.
 var lagPercentiles = []struct{ name, words string }{{"p50", "the median"}, {"p99", "p99"}, {"p99_9", "p99.9"}}
 
 func generatorLate(e *evidence) []analysis.Finding {
@@ -40,14 +39,14 @@ func generatorLate(e *evidence) []analysis.Finding {
 	}
 	var list []analysis.Finding
 	for _, w := range order {
-		list = append(list, analysis.Finding{Step: w.step, Text: fmt.Sprintf("%srequests were sent late: %s; latency holds the client's own delay",
+		list = append(list, analysis.Finding{Step: w.step, Text: fmt.Sprintf("%srequests were sent late: %s; latency contains the client's own delay",
 			e.GroupPrefix(w.Group), strings.Join(parts[w], "; "))})
 	}
 	return list
 }
 
-// lag words how much of the latency at a percentile is the client's own, ""
-// where that is less than half for every contender.
+// lag says how much of the latency at a percentile is the client's own delay. It returns ""
+// if that is less than half for every contender.
 func lag(e *evidence, lags, latencies analysis.Place, at string) string {
 	var late []string
 	worst, share := 0.0, 0.0

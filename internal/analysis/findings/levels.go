@@ -8,21 +8,24 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// This file pools the windows of a step: in windows of a few seconds one sample alone
-// shows no change of level.
+// This file tests the windows of a step together, because a single window of a few seconds
+// is too short to show a change of level.
 
 const (
-	leastPooled = 0.05 // change of the level, relative, of the middle sample
-	middleCut   = 1    // of windowCuts
+	leastPooled = 0.05 // smallest relative change of the level, median over samples
+	middleCut   = 1    // index in windowCuts
 )
 
-// windowCuts are where a window is cut in two, as shares of it. They are symmetric.
+// windowCuts are the places at which a window is cut in two, as shares of its length. They
+// are symmetric.
 var windowCuts = []float64{1. / 3, 1. / 2, 2. / 3}
 
-// changesWithin are by how much more a sample received after each of windowCuts than before
-// it, as differences of logarithms; nil where its recording does not tell.
+// changesWithin returns, for each of windowCuts, how much higher the received rate was
+// after the cut than before, as a difference of logarithms. It returns nil if the recording
+// has too few values.
 func changesWithin(t *analysis.Trace) []float64 {
 	node := busiestReceiver(t)
 	if node == nil || node.Window <= 0 {
@@ -57,7 +60,7 @@ func changesWithin(t *analysis.Trace) []float64 {
 	return changes
 }
 
-// busiestReceiver is the node that received most; nil where none did.
+// busiestReceiver returns the node that received most, or nil if no node received anything.
 func busiestReceiver(t *analysis.Trace) *analysis.NodeTrace {
 	var best *analysis.NodeTrace
 	most := 0.0
@@ -70,9 +73,10 @@ func busiestReceiver(t *analysis.Trace) *analysis.NodeTrace {
 	return best
 }
 
-// pooledChanges are the findings of windows that change in one direction: steps whose
-// samples, of all contenders together, receive more or less in the later part of the window.
-// Holm over the steps with samples enough. Early changes are the warm-up's.
+// pooledChanges finds steps whose samples, of all contenders together, receive more or less
+// in the later part of the window, with Holm's correction over the steps with enough
+// samples. With early, it returns only early changes, which a longer warm-up would avoid,
+// else only the others.
 func pooledChanges(e *evidence, early bool) []analysis.Finding {
 	byStep := map[string][][]float64{}
 	for _, t := range e.traced {
@@ -96,42 +100,37 @@ func pooledChanges(e *evidence, early bool) []analysis.Finding {
 		change := math.Expm1(stat.Median(changes))
 		if adjusted > e.Opt.Alpha || math.Abs(change) < leastPooled || (at[i] <= middleCut) != early ||
 			slices.ContainsFunc(e.levels, func(l levelChange) bool { return l.Step == steps[i] && l.early == early }) {
-			continue // or the samples say it themselves
+			continue // the last condition: single samples of the step have such a finding already
 		}
 		list = append(list, analysis.Finding{Step: steps[i], Text: fmt.Sprintf(
 			"the received rate is %+.0f %% after the first %.0f %% of the window, the middle of %s together (p = %.2g)",
-			100*change, 100*windowCuts[at[i]], analysis.Plural(len(changes), "sample"), p[i])})
+			100*change, 100*windowCuts[at[i]], unit.Plural(len(changes), "sample"), p[i])})
 	}
 	return list
 }
 
-// steppingContenders names contenders whose rate goes to another level within the windows,
-// at another place in each: all rounds of a contender together, Holm over the contenders
-// of the run.
+// steppingContenders finds contenders whose rate changes its level within the window, at
+// another place in each round. It tests all rounds of a contender together, with Holm's
+// correction over the contenders of the run.
 func steppingContenders(e *evidence) []analysis.Finding {
-	type where struct {
-		analysis.Group
-		contender, step string
-	}
-	series := map[where][][]float64{}
-	var order []where
+	series := map[spot][][]float64{}
+	var order []spot
 	for _, t := range e.traced {
 		values, _ := flow(t.trace)
 		if len(values) < leastSeries || stat.Median(values) < leastFlow {
 			continue
 		}
-		w := where{analysis.GroupOf(t.Sample), t.Contender, t.Step}
-		if series[w] == nil {
-			order = append(order, w)
+		at := spotOf(t.Sample, "")
+		if series[at] == nil {
+			order = append(order, at)
 		}
-		series[w] = append(series[w], values)
+		series[at] = append(series[at], values)
 	}
-	var p []float64
-	var changes []float64
-	for _, w := range order {
-		p = append(p, stat.Stepped(series[w]))
+	var p, changes []float64
+	for _, at := range order {
+		p = append(p, stat.Stepped(series[at]))
 		var sizes []float64
-		for _, values := range series[w] {
+		for _, values := range series[at] {
 			if c := e.Changes.Change(values); c.At > 0 {
 				sizes = append(sizes, math.Abs(math.Log(stat.Median(values[c.At:])/stat.Median(values[:c.At]))))
 			}
@@ -140,14 +139,14 @@ func steppingContenders(e *evidence) []analysis.Finding {
 	}
 	var list []analysis.Finding
 	for i, adjusted := range stat.Holm(p) {
-		w := order[i]
-		if adjusted > e.Opt.Alpha || !(changes[i] >= leastLevel) || len(series[w]) < 2 ||
-			slices.ContainsFunc(e.levels, func(l levelChange) bool { return l.Step == w.step && l.Contender == w.contender }) {
-			continue // or the samples say it themselves
+		at := order[i]
+		if adjusted > e.Opt.Alpha || !(changes[i] >= leastLevel) || len(series[at]) < 2 ||
+			slices.ContainsFunc(e.levels, func(l levelChange) bool { return l.Step == at.Step && l.Contender == at.Contender }) {
+			continue // the last condition: single samples of the contender have such a finding already
 		}
-		list = append(list, analysis.Finding{Contender: w.contender, Step: w.step, Text: fmt.Sprintf(
+		list = append(list, analysis.Finding{Contender: at.Contender, Step: at.Step, Text: fmt.Sprintf(
 			"%sthe received rate changes its level within the window, by %.0f %% in the middle of %s (p = %.2g)",
-			e.GroupPrefix(w.Group), 100*changes[i], analysis.Plural(len(series[w]), "round"), p[i])})
+			e.GroupPrefix(at.Group), 100*changes[i], unit.Plural(len(series[at]), "round"), p[i])})
 	}
 	return list
 }

@@ -13,29 +13,29 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// This file finds what the rounds of valid samples tell beside each other.
+// This file has the rules that compare the rounds of valid samples with each other.
 
 const (
-	leastApart     = 1.1  // upper group's median over the lower's, to be told
-	mostCeiling    = 1.02 // of the goodput that the line rate leaves
+	leastApart     = 1.1  // upper group's median divided by the lower group's
+	mostCeiling    = 1.02 // of the goodput that line rate and headers allow
 	clockSlack     = 0.05 // s
-	coarseFrom     = 0.10 // smallest difference that shows, relative
-	mostContenders = 3    // that one finding spells out
-	splitRounds    = 6    // from which groups of rounds can be told
+	coarseFrom     = 0.10 // smallest detectable difference, relative
+	mostContenders = 3    // contenders that one finding names
+	splitRounds    = 6    // fewest rounds in which two groups can be found
 )
 
-// missingFigure names figures that most contenders have at a step and one,
-// with valid samples, has not.
+// missingFigure finds figures that most contenders have at a step, but not one of the
+// contenders with valid samples.
 func missingFigure(e *evidence) []analysis.Finding {
 	has := map[analysis.Place]map[string]bool{} // contenders with a valid sample, by group and step
 	type clockOf struct {
 		analysis.Group
 		step, contender, clock string
 	}
-	spoiled := map[clockOf]bool{} // the finding spoiled_clock says why these have no figure
+	spoiledClock := map[clockOf]bool{} // the finding spoiled_clock explains why these have no figure
 	for _, s := range e.Valid {
-		for _, one := range s.Spoiled {
-			spoiled[clockOf{analysis.GroupOf(s), s.Step, s.Contender, one.Clock}] = true
+		for _, spoiled := range s.Spoiled {
+			spoiledClock[clockOf{analysis.GroupOf(s), s.Step, s.Contender, spoiled.Clock}] = true
 		}
 		at := analysis.Place{Group: analysis.GroupOf(s), Step: s.Step, Metric: ""}
 		if has[at] == nil {
@@ -50,7 +50,7 @@ func missingFigure(e *evidence) []analysis.Finding {
 			continue
 		}
 		for _, c := range slices.SortedFunc(maps.Keys(all), e.CompareContenders) {
-			if len(e.Figures[at][c]) == 0 && !spoiled[clockOf{at.Group, at.Step, c, at.Row().Clock}] {
+			if len(e.Figures[at][c]) == 0 && !spoiledClock[clockOf{at.Group, at.Step, c, at.Row().Clock}] {
 				list = append(list, analysis.Finding{Contender: c, Step: at.Step, Text: fmt.Sprintf(
 					"%sno %s, although there are valid samples and %d of %d contenders have it", e.GroupPrefix(at.Group), at.Metric, len(e.Figures[at]), len(all))})
 			}
@@ -59,13 +59,14 @@ func missingFigure(e *evidence) []analysis.Finding {
 	return list
 }
 
-// aboveCeiling names valid samples with more goodput than headers leave: the
-// verdict knows the run's line rate only, and allows every protocol the smallest headers.
+// aboveCeiling finds valid samples with more goodput than line rate and headers allow. A
+// sample's verdict is less strict: it knows only the line rate, and takes the smallest
+// headers of any protocol.
 func aboveCeiling(e *evidence) []analysis.Finding {
 	if e.Opt.LineRate <= 0 {
 		return nil
 	}
-	var list []said
+	var list []worstSample
 	for _, s := range e.Valid {
 		goodput, most := s.Metrics[result.Goodput], e.Ceiling(s.Contender, s.Step)
 		if goodput > mostCeiling*most {
@@ -75,8 +76,8 @@ func aboveCeiling(e *evidence) []analysis.Finding {
 	return worded(e, list, "goodput was above what the line rate, an MTU of "+fmt.Sprint(e.Opt.MTU)+" and the headers leave: at most %s")
 }
 
-// bimodalRounds names figures whose rounds lie in two groups, Holm over all
-// figures of the run with enough rounds: the chance of any false one is the report's alpha.
+// bimodalRounds finds figures whose rounds lie in two groups. Holm's correction over all
+// figures with enough rounds keeps the chance of any false finding at alpha.
 func bimodalRounds(e *evidence) []analysis.Finding {
 	var tests []splitFigure
 	var p, least []float64
@@ -111,8 +112,8 @@ func bimodalRounds(e *evidence) []analysis.Finding {
 		if len(parts) == 1 {
 			f.Contender = found[at][0].contender
 		}
-		if more := len(parts) - mostContenders; more > 0 {
-			parts = append(parts[:mostContenders], "and "+analysis.Plural(more, "more contender"))
+		if rest := len(parts) - mostContenders; rest > 0 {
+			parts = append(parts[:mostContenders], "and "+unit.Plural(rest, "more contender"))
 		}
 		f.Text = fmt.Sprintf("%sthe rounds' %s lies in two groups: %s", e.GroupPrefix(at.Group), at.Metric, strings.Join(parts, "; "))
 		list = append(list, f)
@@ -127,16 +128,16 @@ type splitFigure struct {
 	stat.Split
 }
 
-// levels names both groups with their numbers of rounds.
+// levels describes both groups with their numbers of rounds.
 func (s *splitFigure) levels() string {
 	metric := s.Row()
 	return fmt.Sprintf("%s near %s in %s and near %s in %d", s.contender,
-		unit.Format(math.Exp(stat.Median(s.Low)), metric.Unit), analysis.Plural(len(s.Low), "round"),
+		unit.Format(math.Exp(stat.Median(s.Low)), metric.Unit), unit.Plural(len(s.Low), "round"),
 		unit.Format(math.Exp(stat.Median(s.High)), metric.Unit), len(s.High))
 }
 
-// againstBaseline compares both levels with the baseline: level with level where its rounds
-// lie in two groups, too, else with its median. "" for the baseline itself.
+// againstBaseline compares both levels with the baseline: with the baseline's levels if its
+// rounds also lie in two groups, else with its median. It returns "" for the baseline.
 func (e *evidence) againstBaseline(s splitFigure, found []splitFigure) string {
 	base := logs(e.Figures[s.Place][e.Run.Baseline].Values())
 	if s.contender == e.Run.Baseline || len(base) == 0 {
@@ -151,8 +152,8 @@ func (e *evidence) againstBaseline(s splitFigure, found []splitFigure) string {
 	return fmt.Sprintf(" (%s%.2f× and %.2f× of %s)", words, math.Exp(stat.Median(s.Low)-low), math.Exp(stat.Median(s.High)-high), e.Run.Baseline)
 }
 
-// scatteredRounds names figures of so few rounds that groups can't be told
-// from noise, when they are far apart. unstable_baseline is the baseline's own.
+// scatteredRounds finds figures whose rounds differ much, if there are too few rounds to
+// find groups. The baseline has a finding of its own, unstable_baseline.
 func scatteredRounds(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	for _, at := range e.Places {
@@ -175,15 +176,15 @@ func scatteredRounds(e *evidence) []analysis.Finding {
 		if len(parts) == 0 {
 			continue
 		}
-		if more := len(parts) - mostContenders; more > 0 {
-			parts = append(parts[:mostContenders], fmt.Sprintf("and %s", analysis.Plural(more, "more contender")))
+		if rest := len(parts) - mostContenders; rest > 0 {
+			parts = append(parts[:mostContenders], fmt.Sprintf("and %s", unit.Plural(rest, "more contender")))
 		}
 		list = append(list, analysis.Finding{Step: at.Step, Text: fmt.Sprintf("%sthe %d rounds' %s lies far apart: %s", e.GroupPrefix(at.Group), rounds, at.Metric, strings.Join(parts, ", "))})
 	}
 	return list
 }
 
-// logs are the logarithms; nil where one can't be had.
+// logs returns the values' logarithms, or nil if a value is not positive.
 func logs(values []float64) []float64 {
 	out := make([]float64, len(values))
 	for i, v := range values {
@@ -195,9 +196,9 @@ func logs(values []float64) []float64 {
 	return out
 }
 
-// clockStep looks at the samples of one visit, which are taken one after
-// another: none can begin before the one before it has ended. A clock that was
-// put forward looks like a pause and can't be told.
+// clockStep compares samples that a contender took one after the other: no sample can
+// begin before the previous one has ended. A clock that was set forward cannot be found,
+// because it looks like a pause.
 func clockStep(e *evidence) []analysis.Finding {
 	count, most := 0, 0.0
 	var where *result.Sample
@@ -206,10 +207,10 @@ func clockStep(e *evidence) []analysis.Finding {
 		if b.Order != a.Order+1 || a.Contender != b.Contender || a.Round != b.Round || a.Underlay != b.Underlay || a.Started.IsZero() || b.Started.IsZero() {
 			continue
 		}
-		if back := float64(a.Elapsed) - b.Started.Sub(a.Started).Seconds(); back > clockSlack {
+		if overlap := float64(a.Elapsed) - b.Started.Sub(a.Started).Seconds(); overlap > clockSlack {
 			count++
-			if back > most {
-				most, where = back, b
+			if overlap > most {
+				most, where = overlap, b
 			}
 		}
 	}
@@ -217,14 +218,14 @@ func clockStep(e *evidence) []analysis.Finding {
 		return nil
 	}
 	return []analysis.Finding{{Contender: where.Contender, Step: where.Step, Round: where.Round, Text: fmt.Sprintf(
-		"%s began before the one before it had ended, by %.3g s: the machine's clock was set back", analysis.Plural(count, "sample"), most)}}
+		"%s began before the one before it had ended, by %.3g s: the machine's clock was set back", unit.Plural(count, "sample"), most)}}
 }
 
-// coarseResolution says how small a difference the rounds can show, for the
-// figures of which the usual contender's is coarse; with too few rounds to show
-// any, how many it would take.
+// coarseResolution says, for each figure, which difference to the baseline the rounds can
+// show for a typical contender, if that difference is large. If they cannot show any, it
+// says how many rounds would.
 func coarseResolution(e *evidence) []analysis.Finding {
-	var coarse, blind []string
+	var coarse, tooFew []string
 	rounds := 0
 	for _, at := range e.Places {
 		if !e.Usual(at) && at.Row().Aspect != result.Cost {
@@ -245,7 +246,7 @@ func coarseResolution(e *evidence) []analysis.Finding {
 		switch typical := stat.Median(shown); {
 		case len(needed) == 0:
 		case len(shown) == 0:
-			blind = append(blind, name+" "+reachable(most))
+			tooFew = append(tooFew, name+" "+reachable(most))
 		case typical >= coarseFrom:
 			coarse = append(coarse, name+" "+analysis.Percent(typical))
 			rounds = max(rounds, most)
@@ -257,18 +258,18 @@ func coarseResolution(e *evidence) []analysis.Finding {
 			"the smallest difference to %s that these rounds would show in four of five runs, for a typical contender: %s; to show one of 5 %% in all of them: %s",
 			e.Run.Baseline, shortened(coarse), reachable(rounds))})
 	}
-	if len(blind) > 0 {
+	if len(tooFew) > 0 {
 		list = append(list, analysis.Finding{Text: fmt.Sprintf(
 			"these rounds are too few for any difference to %s to be more than luck; for a typical contender to show one of 5 %% it takes: %s",
-			e.Run.Baseline, shortened(blind))})
+			e.Run.Baseline, shortened(tooFew))})
 	}
 	return list
 }
 
-// mostRounds is how many rounds somebody can be asked for.
+// mostRounds is the largest number of rounds that is worth suggesting.
 const mostRounds = 50
 
-// reachable says how many rounds a difference of 5 % takes, or that no sensible number does.
+// reachable returns the number of rounds in words.
 func reachable(rounds int) string {
 	if rounds > mostRounds {
 		return "out of reach on this machine"
@@ -276,10 +277,10 @@ func reachable(rounds int) string {
 	return fmt.Sprintf("about %d rounds", rounds)
 }
 
-// shortened is a list of at most mostListed parts.
+// shortened joins at most mostListed parts, and says how many more there are.
 func shortened(parts []string) string {
-	if more := len(parts) - mostListed; more > 0 {
-		parts = append(parts[:mostListed:mostListed], fmt.Sprintf("and %d more", more))
+	if rest := len(parts) - mostListed; rest > 0 {
+		parts = append(parts[:mostListed:mostListed], fmt.Sprintf("and %d more", rest))
 	}
 	return strings.Join(parts, "; ")
 }

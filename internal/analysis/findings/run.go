@@ -9,9 +9,10 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// This file finds what limits the run as a whole.
+// This file has the rules about the run as a whole.
 
 func noBaseline(e *evidence) []analysis.Finding {
 	baseline := e.Run.Baseline
@@ -32,10 +33,10 @@ func noBaseline(e *evidence) []analysis.Finding {
 	for _, s := range e.Valid {
 		g := analysis.GroupOf(s)
 		if e.Unpaired() && !e.Measured[result.Key{Contender: baseline, Underlay: s.Underlay, Step: s.Step}] && hasSample(e, baseline) {
-			continue // notMeasured says it
+			continue // the finding not_measured says so
 		}
 		if !e.Run.Plan.Takes(baseline, s.Step) && e.Direct(s.Step) != "" && has[where{g, e.Direct(s.Step)}] {
-			continue // the same load from pod to pod stands in
+			continue // ratios are to the same load from pod to pod
 		}
 		if s.Contender != baseline && !has[where{g, s.Step}] && !slices.Contains(lacking[g], s.Step) {
 			lacking[g] = append(lacking[g], s.Step)
@@ -52,13 +53,13 @@ func noBaseline(e *evidence) []analysis.Finding {
 	return list
 }
 
-// hasSample says that a contender has a sample at all.
+// hasSample says whether a contender has any sample, valid or not.
 func hasSample(e *evidence, contender string) bool {
 	return slices.ContainsFunc(e.Samples, func(s result.Sample) bool { return s.Contender == contender })
 }
 
-// zeroBaseline names the figures that have no ratios because the baseline's is
-// zero in some round: leaving that round out would bend the rest.
+// zeroBaseline finds figures without ratios because the baseline's value is zero in some
+// round. Ratios without that round would be biased.
 func zeroBaseline(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	for _, g := range e.Groups {
@@ -70,7 +71,7 @@ func zeroBaseline(e *evidence) []analysis.Finding {
 			rounds := map[int]bool{}
 			for c, own := range e.Figures[at] {
 				if c == e.Run.Baseline || !slices.ContainsFunc(own.Values(), func(v float64) bool { return v != 0 }) {
-					continue // nothing and nothing is no ratio that anybody misses
+					continue // nobody misses a ratio of zero to zero
 				}
 				for _, round := range e.ZeroRounds(at, c) {
 					rounds[round] = true
@@ -89,7 +90,7 @@ func zeroBaseline(e *evidence) []analysis.Finding {
 
 func tooFewRounds(e *evidence) []analysis.Finding {
 	needs := stat.NeedsForInterval(e.Opt.Confidence)
-	contenders := 0           // most at one place
+	contenders := 0           // largest number at one place
 	valid := map[string]int{} // rounds by contender and step
 	var order []string
 	for _, r := range e.Results {
@@ -113,14 +114,14 @@ func tooFewRounds(e *evidence) []analysis.Finding {
 	case len(e.Results) == 0:
 		return nil
 	case rounds < needs:
-		text := fmt.Sprintf("%s: an interval at %s needs %d", analysis.Plural(rounds, "round"), confidence, needs)
+		text := fmt.Sprintf("%s: an interval at %s needs %d", unit.Plural(rounds, "round"), confidence, needs)
 		if contenders > 1 {
 			text += fmt.Sprintf(", telling %d contenders apart %d", contenders, ranks)
 		}
 		return []analysis.Finding{{Text: text, Next: fmt.Sprintf("Run again with --rounds %d or more.", max(needs, ranks))}}
 	case len(short) > 0:
-		if more := len(short) - mostListed; more > 0 {
-			short = append(short[:mostListed], fmt.Sprintf("and %d more", more))
+		if rest := len(short) - mostListed; rest > 0 {
+			short = append(short[:mostListed], fmt.Sprintf("and %d more", rest))
 		}
 		return []analysis.Finding{{
 			Text: fmt.Sprintf("fewer valid rounds than the %d that an interval at %s needs: %s", needs, confidence, strings.Join(short, ", ")),
@@ -134,7 +135,7 @@ func tooFewRounds(e *evidence) []analysis.Finding {
 }
 
 func emulatedKernel(e *evidence) []analysis.Finding {
-	if e.Run.Environment[analysis.EmulatedKey] != "true" {
+	if e.Run.Environment[result.EmulatedKey] != "true" {
 		return nil
 	}
 	return []analysis.Finding{{Text: "the kernel ran on an emulated CPU: every figure is many times worse than on real hardware"}}
@@ -165,7 +166,7 @@ func mixedVersions(e *evidence) []analysis.Finding {
 				count++
 			}
 		}
-		parts = append(parts, fmt.Sprintf("%s took %s", tool, analysis.Plural(count, "sample")))
+		parts = append(parts, fmt.Sprintf("%s took %s", tool, unit.Plural(count, "sample")))
 	}
 	return []analysis.Finding{{Text: "measured by several versions of cnibench: " + strings.Join(parts, ", ")}}
 }

@@ -9,15 +9,16 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// This file finds what samples themselves tell: faults, reasons, gaps, notes.
+// This file has the rules about samples: faults of files, reasons, gaps and notes.
 
-// mostListed is how many of a kind are named before the rest is counted.
+// mostListed is the largest number of names in a text; further ones are only counted.
 const mostListed = 10
 
-// mostFaults is how many faults of files are listed: a long file can be broken
-// at every line.
+// mostFaults is the largest number of faults of files that are listed, because every line
+// of a long file can be bad.
 const mostFaults = 1000
 
 func corruptSamples(e *evidence) []analysis.Finding {
@@ -35,8 +36,8 @@ func corruptSamples(e *evidence) []analysis.Finding {
 	return list
 }
 
-// nextOfFault is by what is damaged: the source of an imported run can't be
-// measured again, but its copy can be made again.
+// nextOfFault returns the next step. An imported run can't be measured again, but if only
+// the copy is damaged, the source can be imported again.
 func nextOfFault(e *evidence, f result.Fault) string {
 	switch {
 	case e.Run.Arena != imported:
@@ -47,10 +48,15 @@ func nextOfFault(e *evidence, f result.Fault) string {
 	return "Import the source again; this copy of it is damaged."
 }
 
-// spot is where findings about samples are gathered.
+// spot is the key by which findings about samples are gathered.
 type spot struct {
 	analysis.Group
 	Contender, Step, Code string
+}
+
+// spotOf returns the spot of a sample for a code, which may be "".
+func spotOf(s *result.Sample, code string) spot {
+	return spot{analysis.GroupOf(s), s.Contender, s.Step, code}
 }
 
 // gathered is the samples of a spot.
@@ -59,14 +65,14 @@ type gathered struct {
 	texts map[int]string // by round
 }
 
-// gather puts what samples say together, one entry for each spot, ordered by
-// step and contender.
-func gather(e *evidence, say func(s *result.Sample) []result.Reason, where func(s *result.Sample, code string) spot) []gathered {
+// gather collects the reasons that reasonsOf returns for each sample, by the spot that
+// where returns. It is ordered by step and contender.
+func gather(e *evidence, reasonsOf func(s *result.Sample) []result.Reason, where func(s *result.Sample, code string) spot) []gathered {
 	index := map[spot]int{}
 	var list []gathered
 	for i := range e.Samples {
 		s := &e.Samples[i]
-		for _, reason := range say(s) {
+		for _, reason := range reasonsOf(s) {
 			at := where(s, reason.Code)
 			i, known := index[at]
 			if !known {
@@ -75,8 +81,8 @@ func gather(e *evidence, say func(s *result.Sample) []result.Reason, where func(
 				list = append(list, gathered{at, map[int]string{}})
 			}
 			texts := list[i].texts
-			switch text, more := texts[s.Round]; {
-			case !more:
+			switch text, has := texts[s.Round]; {
+			case !has:
 				texts[s.Round] = reason.Text
 			case !strings.Contains(text, reason.Text) && !strings.Contains(reason.Text, text):
 				texts[s.Round] = text + ", " + reason.Text
@@ -90,18 +96,19 @@ func gather(e *evidence, say func(s *result.Sample) []result.Reason, where func(
 	return list
 }
 
-// finding says what happened in which rounds; the same words are said once.
+// finding makes a finding of the gathered texts, and says in which rounds they occurred.
+// The same text of several rounds appears once.
 func (g gathered) finding(e *evidence, head string) analysis.Finding {
 	f := analysis.Finding{Contender: g.Contender, Step: g.Step}
 	var texts []string
-	saidIn := map[string][]int{}
+	roundsOf := map[string][]int{} // by text
 	rounds := analysis.SortedKeys(g.texts)
 	for _, round := range rounds {
 		text := g.texts[round]
-		if saidIn[text] == nil {
+		if roundsOf[text] == nil {
 			texts = append(texts, text)
 		}
-		saidIn[text] = append(saidIn[text], round)
+		roundsOf[text] = append(roundsOf[text], round)
 	}
 	if len(rounds) == 1 {
 		f.Round = rounds[0]
@@ -110,14 +117,15 @@ func (g gathered) finding(e *evidence, head string) analysis.Finding {
 	for i, text := range texts {
 		parts[i] = text
 		if len(texts) > 1 {
-			parts[i] = analysis.RoundsText(saidIn[text]) + ": " + text
+			parts[i] = analysis.RoundsText(roundsOf[text]) + ": " + text
 		}
 	}
 	f.Text = fmt.Sprintf("%s%s in %s of %d: %s", e.GroupPrefix(g.Group), head, analysis.RoundsText(rounds), e.Rounds(), strings.Join(parts, "; "))
 	return f
 }
 
-// contenderFailed folds the failed set-up and the samples that it cost.
+// contenderFailed makes a single finding of a failed set-up and the samples that are
+// invalid because of it.
 func contenderFailed(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	for _, g := range gather(e, func(s *result.Sample) []result.Reason {
@@ -142,7 +150,7 @@ func only(reasons []result.Reason, want func(code string) bool) []result.Reason 
 	return list
 }
 
-// orUnknown makes sure that an invalid sample has a reason to show.
+// orUnknown returns the reasons, or a general reason if there are none.
 func orUnknown(reasons []result.Reason) []result.Reason {
 	if len(reasons) == 0 {
 		return []result.Reason{{Code: "invalid_sample", Text: "the sample says no reason"}}
@@ -157,9 +165,7 @@ func invalidSamples(e *evidence) []analysis.Finding {
 			return nil
 		}
 		return only(orUnknown(s.Reasons), func(code string) bool { return code != setupFailed })
-	}, func(s *result.Sample, code string) spot {
-		return spot{analysis.GroupOf(s), s.Contender, s.Step, code}
-	}) {
+	}, spotOf) {
 		f := g.finding(e, "left out")
 		f.Code, f.Next, f.Excluded = g.Code, nextOf(g.Code), true
 		list = append(list, f)
@@ -168,43 +174,39 @@ func invalidSamples(e *evidence) []analysis.Finding {
 }
 
 func noValidSample(e *evidence) []analysis.Finding {
-	type at struct {
-		analysis.Group
-		contender, step string
-	}
-	taken, valid, down := map[at]int{}, map[at]int{}, map[at]int{}
-	var order []at
+	taken, valid, notUp := map[spot]int{}, map[spot]int{}, map[spot]int{}
+	var order []spot
 	for i := range e.Samples {
 		s := &e.Samples[i]
-		a := at{analysis.GroupOf(s), s.Contender, s.Step}
-		if taken[a] == 0 {
-			order = append(order, a)
+		at := spotOf(s, "")
+		if taken[at] == 0 {
+			order = append(order, at)
 		}
-		taken[a]++
+		taken[at]++
 		switch {
 		case s.Verdict == result.Valid:
-			valid[a]++
+			valid[at]++
 		case len(only(s.Reasons, func(code string) bool { return code == setupFailed })) > 0:
-			down[a]++
+			notUp[at]++
 		}
 	}
-	slices.SortStableFunc(order, func(a, b at) int {
-		return cmp.Or(e.CompareSteps(a.step, b.step), e.CompareContenders(a.contender, b.contender))
+	slices.SortStableFunc(order, func(a, b spot) int {
+		return cmp.Or(e.CompareSteps(a.Step, b.Step), e.CompareContenders(a.Contender, b.Contender))
 	})
 	var list []analysis.Finding
 	if len(e.Valid) == 0 && len(e.Samples) > 0 {
 		list = append(list, analysis.Finding{Text: fmt.Sprintf("none of the run's %d samples is valid: there are no figures", len(e.Samples))})
 	}
-	for _, a := range order {
-		if valid[a] == 0 && down[a] < taken[a] { // contender_failed says the rest
-			list = append(list, analysis.Finding{Contender: a.contender, Step: a.step, Excluded: true,
-				Text: fmt.Sprintf("%sno valid sample of %d", e.GroupPrefix(a.Group), taken[a])})
+	for _, at := range order {
+		if valid[at] == 0 && notUp[at] < taken[at] { // if no sample was up, contender_failed says so
+			list = append(list, analysis.Finding{Contender: at.Contender, Step: at.Step, Excluded: true,
+				Text: fmt.Sprintf("%sno valid sample of %d", e.GroupPrefix(at.Group), taken[at])})
 		}
 	}
 	return list
 }
 
-// neverTaken are the steps that an entry of the plan has no sample of.
+// neverTaken returns the steps at which an entry of the plan has no sample.
 func neverTaken(e *evidence, entry result.Entry) []string {
 	var steps []string
 	for _, step := range e.Run.Plan.Steps {
@@ -215,8 +217,8 @@ func neverTaken(e *evidence, entry result.Entry) []string {
 	return steps
 }
 
-// notMeasured says what others left out: a plan made of what was found plans
-// every step for everybody.
+// notMeasured finds steps that a contender of an unpaired run did not take. The plan of such
+// a run is made from its samples, and contains every step for every contender.
 func notMeasured(e *evidence) []analysis.Finding {
 	if !e.Unpaired() {
 		return nil
@@ -229,15 +231,16 @@ func notMeasured(e *evidence) []analysis.Finding {
 		}
 		text := "not measured at " + analysis.AndList(steps)
 		if entry.ID == e.Run.Baseline {
-			text += standsIn(e, steps)
+			text += ratioSteps(e, steps)
 		}
 		list = append(list, analysis.Finding{Contender: entry.ID, Text: text})
 	}
 	return list
 }
 
-// standsIn says whose place what takes at the steps that the baseline lacks.
-func standsIn(e *evidence, steps []string) string {
+// ratioSteps says to which steps of the baseline the ratios are at the steps that the
+// baseline lacks.
+func ratioSteps(e *evidence, steps []string) string {
 	var pairs []string
 	for _, step := range steps {
 		if direct := e.Direct(step); direct != "" {
@@ -266,7 +269,7 @@ func incompleteRun(e *evidence) []analysis.Finding {
 			lacking--
 		}
 	}
-	if e.Unpaired() { // notMeasured says the rest
+	if e.Unpaired() { // steps that were never taken are in the finding not_measured
 		for _, entry := range plan.Contenders {
 			never := plan.Rounds * len(neverTaken(e, entry))
 			lacking, planned = lacking-never, planned-never
@@ -282,7 +285,7 @@ func incompleteRun(e *evidence) []analysis.Finding {
 	return []analysis.Finding{f}
 }
 
-// gaps counts the steps of entries that the plan leaves out.
+// gaps returns how many steps of entries the plan leaves out.
 func gaps(plan *result.Plan) int {
 	n := 0
 	for _, gap := range plan.Gaps {
@@ -298,8 +301,8 @@ func gaps(plan *result.Plan) int {
 	return n
 }
 
-// firstMissing names the first planned samples that are not sealed, and stops
-// there: a plan can be larger than what anybody would walk through.
+// firstMissing names the first planned samples that are not sealed. It stops after
+// mostListed, because a plan can be very large.
 func firstMissing(e *evidence, sealed map[result.Key]bool, lacking int) string {
 	var names []string
 	plan := &e.Run.Plan
@@ -320,7 +323,7 @@ func firstMissing(e *evidence, sealed map[result.Key]bool, lacking int) string {
 	return strings.Join(names, ", ")
 }
 
-// notes shows each note once, with how many samples have it.
+// notes makes a finding of each note, and says how many samples have the note.
 func notes(e *evidence) []analysis.Finding {
 	type note struct {
 		reason  result.Reason
@@ -354,9 +357,9 @@ func notes(e *evidence) []analysis.Finding {
 	for _, code := range order {
 		n := byCode[code]
 		slices.SortFunc(n.steps, e.CompareSteps)
-		f := analysis.Finding{Code: code, Note: true, Text: fmt.Sprintf("%s (%s of %s)", n.reason.Text, analysis.Plural(n.samples, "sample"), analysis.AndList(n.steps))}
+		f := analysis.Finding{Code: code, Note: true, Text: fmt.Sprintf("%s (%s of %s)", n.reason.Text, unit.Plural(n.samples, "sample"), analysis.AndList(n.steps))}
 		if n.texts > 1 {
-			f.Text = fmt.Sprintf("%s; one of %d such notes (%s of %s)", n.reason.Text, n.texts, analysis.Plural(n.samples, "sample"), analysis.AndList(n.steps))
+			f.Text = fmt.Sprintf("%s; one of %d such notes (%s of %s)", n.reason.Text, n.texts, unit.Plural(n.samples, "sample"), analysis.AndList(n.steps))
 		}
 		if len(n.steps) == 1 {
 			f.Step = n.steps[0]

@@ -6,8 +6,8 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis"
 )
 
-// autocorrelatedRounds asks whether contenders' own noise lasts from round to round, of all
-// usual figures of a group together.
+// autocorrelatedRounds finds groups in which contenders' own noise lasts from round to
+// round (Evidence.Lasting).
 func autocorrelatedRounds(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	for _, g := range e.Groups {

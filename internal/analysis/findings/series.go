@@ -14,14 +14,14 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// This file finds what the seconds of a step tell: in the traces of its nodes.
+// This file has the rules that look at the traces of a step's nodes, second by second.
 
 const (
-	leastSeries  = 8    // intervals of a window, to judge how they change
-	mostSeries   = 60   // more are averaged to so many
-	leastFlow    = 1e6  // bit/s; what is less is no load
-	leastLevel   = 0.10 // change of the level, relative, to be told
-	warmupShare  = 3    // a change within the first third of the window is the warm-up's
+	leastSeries  = 8    // fewest intervals of a window for a test
+	mostSeries   = 60   // more intervals are averaged to this number
+	leastFlow    = 1e6  // bit/s; less is no load
+	leastLevel   = 0.10 // smallest relative change of the level that is reported
+	warmupShare  = 3    // a change within the first third of the window is due to a short warm-up
 	stallShare   = 0.5  // of the median, in one interval
 	burstShare   = 2.0  // of the median, in one interval
 	longestPause = 2.5  // s between two snapshots
@@ -29,15 +29,15 @@ const (
 	idleOthers   = 0.50 // mean busy share of the others
 )
 
-// traced is a valid sample with what its nodes did.
+// traced is a valid sample with its trace.
 type traced struct {
 	*result.Sample
 	trace *analysis.Trace
 }
 
-// traced are the valid samples of loaded steps that have a trace, by step, contender
-// and round. Those that were measured in slices are left out: their traces are of the
-// pauses, too.
+// tracedSamples returns the valid samples of loaded steps that have a trace, ordered by
+// step, contender and round. Samples that were measured in slices are left out, because
+// their traces also contain the pauses.
 func tracedSamples(e *analysis.Evidence) []traced {
 	var list []traced
 	for i := range e.Opt.Traces {
@@ -53,46 +53,41 @@ func tracedSamples(e *analysis.Evidence) []traced {
 	return list
 }
 
-// flow is the rate at the node that received most, averaged to at most
-// mostSeries values, with the time that one of them stands for.
+// flow returns the rate at the node that received most, averaged to at most mostSeries
+// values, and the length of the interval of one value in seconds.
 func flow(t *analysis.Trace) (series []float64, each float64) {
-	best := 0.0
-	for i := range t.Nodes {
-		node := &t.Nodes[i]
-		received := analysis.FiniteOnly(node.Within(node.Receive))
-		if level := stat.Median(received); level > best {
-			best, series = level, received
-			each = node.Window / float64(len(received))
-		}
+	node := busiestReceiver(t)
+	if node == nil {
+		return nil, 0
 	}
+	series = analysis.FiniteOnly(node.Within(node.Receive))
+	each = node.Window / float64(len(series))
 	join := (len(series) + mostSeries - 1) / mostSeries
 	if join < 2 {
 		return series, each
 	}
 	var joined []float64
 	for part := range slices.Chunk(series, join) {
-		sum := 0.0
-		for _, v := range part {
-			sum += v
-		}
-		joined = append(joined, sum/float64(len(part)))
+		joined = append(joined, stat.Mean(part))
 	}
 	return joined, each * float64(join)
 }
 
-// said gathers what samples say into one finding for each step and contender.
-type said struct {
+// worstSample gathers the samples of a spot. It becomes one finding, with the text of the
+// worst sample.
+type worstSample struct {
 	spot
 	rounds []int
 	worst  float64
-	text   string // of the worst
+	text   string
 }
 
-func gatherWorst(list []said, s *result.Sample, worst float64, text string) []said {
-	at := spot{Group: analysis.GroupOf(s), Contender: s.Contender, Step: s.Step}
-	i := slices.IndexFunc(list, func(o said) bool { return o.spot == at })
+// gatherWorst adds a sample to the list. A larger value of worst is worse.
+func gatherWorst(list []worstSample, s *result.Sample, worst float64, text string) []worstSample {
+	at := spotOf(s, "")
+	i := slices.IndexFunc(list, func(o worstSample) bool { return o.spot == at })
 	if i < 0 {
-		return append(list, said{at, []int{s.Round}, worst, text})
+		return append(list, worstSample{at, []int{s.Round}, worst, text})
 	}
 	list[i].rounds = append(list[i].rounds, s.Round)
 	if worst > list[i].worst {
@@ -101,8 +96,9 @@ func gatherWorst(list []said, s *result.Sample, worst float64, text string) []sa
 	return list
 }
 
-// findings words them: "in rounds 1 and 3 of 6 …, at most …".
-func worded(e *evidence, list []said, format string) []analysis.Finding {
+// worded makes findings of the list. Their texts are "in rounds 1 and 3 of 6 ", followed by
+// format with the text of the worst sample.
+func worded(e *evidence, list []worstSample, format string) []analysis.Finding {
 	var out []analysis.Finding
 	for _, g := range list {
 		f := analysis.Finding{Contender: g.Contender, Step: g.Step,
@@ -115,14 +111,15 @@ func worded(e *evidence, list []said, format string) []analysis.Finding {
 	return out
 }
 
-// levelChange is a change of a sample's rate that is no chance.
+// levelChange is a significant change of a sample's rate.
 type levelChange struct {
 	traced
 	at, change float64 // s from the begin of the window; relative
-	early      bool    // in the part of the window that a longer warm-up would have taken
+	early      bool    // a longer warm-up would have contained the change
 }
 
-// changesOfLevel are the changes of level of all samples, Holm over those of a step.
+// changesOfLevel returns the changes of level of all samples, with Holm's correction over
+// the samples of a step.
 func changesOfLevel(e *analysis.Evidence, all []traced) []levelChange {
 	byStep := map[string][]levelChange{}
 	p := map[string][]float64{}
@@ -153,7 +150,7 @@ func changesOfLevel(e *analysis.Evidence, all []traced) []levelChange {
 }
 
 func levelFindings(e *evidence, early bool) []analysis.Finding {
-	var list []said
+	var list []worstSample
 	for _, l := range e.levels {
 		if l.early == early {
 			list = gatherWorst(list, l.Sample, math.Abs(l.change),
@@ -171,10 +168,10 @@ func levelStep(e *evidence) []analysis.Finding {
 	return slices.Concat(levelFindings(e, false), pooledChanges(e, false), steppingContenders(e))
 }
 
-// burstySeries names single intervals far off the others. Where the level
-// changed, the others are no measure.
+// burstySeries finds single intervals whose rate is far from the median. Samples with a
+// change of level are left out, because their median is no measure.
 func burstySeries(e *evidence) []analysis.Finding {
-	var list []said
+	var list []worstSample
 	for _, t := range e.traced {
 		series, each := flow(t.trace)
 		median := stat.Median(series)
@@ -194,17 +191,17 @@ func burstySeries(e *evidence) []analysis.Finding {
 		}
 		if off > 0 {
 			list = gatherWorst(list, t.Sample, worst, fmt.Sprintf("%s after %.0f s, of a median of %s (%s off)",
-				unit.Format(series[at], "bit/s"), float64(at)*each, unit.Format(median, "bit/s"), analysis.Plural(off, "interval")))
+				unit.Format(series[at], "bit/s"), float64(at)*each, unit.Format(median, "bit/s"), unit.Plural(off, "interval")))
 		}
 	}
 	return worded(e, list, "single seconds were under half or over twice the usual rate: %s")
 }
 
 func emptySeries(e *evidence) []analysis.Finding {
-	var list []said
+	var list []worstSample
 	for _, t := range e.traced {
 		if t.Elapsed > 0 && t.Elapsed < 2 {
-			continue // marks alone, nothing between
+			continue // such a short recording has only the marks of begin and end
 		}
 		for i := range t.trace.Nodes {
 			node := &t.trace.Nodes[i]
@@ -226,7 +223,7 @@ func emptySeries(e *evidence) []analysis.Finding {
 }
 
 func recordingPause(e *evidence) []analysis.Finding {
-	var list []said
+	var list []worstSample
 	for _, t := range e.traced {
 		for i := range t.trace.Nodes {
 			node := &t.trace.Nodes[i]
@@ -246,14 +243,13 @@ func recordingPause(e *evidence) []analysis.Finding {
 	return worded(e, list, "a recorder took no snapshot %s")
 }
 
-// oneCPUSaturated looks at nodes with several CPUs: of one CPU there are no
-// others. Where nodes share a machine and the run does not say which CPUs were
-// whose, it can't tell.
+// oneCPUSaturated finds nodes with one busy CPU among idle ones. It finds nothing if nodes
+// share a machine and the run does not say which CPUs each node had.
 func oneCPUSaturated(e *evidence) []analysis.Finding {
 	if e.OneMachine() && e.Run.Plan.Settings["cpus"] == "" {
 		return nil
 	}
-	var list []said
+	var list []worstSample
 	for _, t := range e.traced {
 		for i := range t.trace.Nodes {
 			node := &t.trace.Nodes[i]

@@ -11,10 +11,10 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// This file finds where the figures are of the rounds that survived: those whose
-// samples, or whose clock in a sample, were not left out.
+// This file finds figures that come from a biased selection of rounds, because samples or
+// clocks of samples were left out.
 
-// spoiledClocks names the clocks that are left out of samples that count.
+// spoiledClocks lists the clocks that are left out of valid samples.
 func spoiledClocks(e *evidence) []analysis.Finding {
 	clocks := map[spot][]string{}
 	var list []analysis.Finding
@@ -22,15 +22,13 @@ func spoiledClocks(e *evidence) []analysis.Finding {
 		if s.Verdict != result.Valid || len(s.Spoiled) == 0 {
 			return nil
 		}
-		at := spot{Group: analysis.GroupOf(s), Contender: s.Contender, Step: s.Step}
+		at := spotOf(s, "")
 		clocks[at] = nil
 		for _, spoiled := range s.Spoiled {
 			clocks[at] = append(clocks[at], spoiled.Clock)
 		}
-		return s.Spoiled[0].Reasons // every clock has the same
-	}, func(s *result.Sample, code string) spot {
-		return spot{analysis.GroupOf(s), s.Contender, s.Step, code}
-	}) {
+		return s.Spoiled[0].Reasons // all clocks have the same reasons
+	}, spotOf) {
 		at := g.spot
 		at.Code = ""
 		f := g.finding(e, analysis.AndList(clocks[at])+" left out")
@@ -40,14 +38,15 @@ func spoiledClocks(e *evidence) []analysis.Finding {
 	return list
 }
 
-// fewestBeyond is from how many rounds, as stat.RoundsBeyond counts them, the requests beyond
-// a percentile must come in order to be more than one stall; of leastRounds or more.
+// If the requests beyond a percentile come from fewer rounds than fewestBeyond (as
+// stat.RoundsBeyond counts), a single stall made the percentile. Figures with fewer rounds
+// than leastRounds are not judged.
 const (
 	fewestBeyond = 1.5
 	leastRounds  = 3
 )
 
-// oneStallTail names the tails that a single stall made.
+// oneStallTail finds tails that a single stall made.
 func oneStallTail(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	for _, at := range e.Places {
@@ -64,7 +63,7 @@ func oneStallTail(e *evidence) []analysis.Finding {
 		if len(names) == 0 {
 			continue
 		}
-		f := analysis.Finding{Step: at.Step, Text: fmt.Sprintf("%s%s of %s is one stall's: the requests beyond it come from one round as good as alone",
+		f := analysis.Finding{Step: at.Step, Text: fmt.Sprintf("%s%s of %s shows a single stall: nearly all requests beyond it come from one round",
 			e.GroupPrefix(at.Group), at.Metric, analysis.AndList(names))}
 		if len(names) == 1 {
 			f.Contender = names[0]
@@ -74,35 +73,35 @@ func oneStallTail(e *evidence) []analysis.Finding {
 	return list
 }
 
-// survival is how many rounds of each contender count at a step, for all figures or
-// for those of one clock.
+// survival says how many samples of each contender count at a step: for all figures
+// (clock "") or for those of one clock.
 type survival struct {
 	analysis.Group
-	step, clock string
-	contenders  []string
-	counts, of  []int
+	step, clock   string
+	contenders    []string
+	counts, tries []int // samples that count, and all samples, by contender
 }
 
-// survivals are those of all steps: of the samples, and of every clock that is spoiled in
-// any sample. A sample that is not valid does not count for its clocks either way.
+// survivals returns a survival for every step, and for every clock that is spoiled in any
+// sample of the step. Invalid samples are not counted for clocks.
 func survivals(e *evidence) []survival {
 	type site struct {
 		analysis.Group
 		step, clock string
 	}
-	counts, of := map[site]map[string]int{}, map[site]map[string]int{}
-	count := func(at site, contender string, holds bool) {
-		if of[at] == nil {
-			counts[at], of[at] = map[string]int{}, map[string]int{}
+	counts, tries := map[site]map[string]int{}, map[site]map[string]int{}
+	count := func(at site, contender string, counted bool) {
+		if tries[at] == nil {
+			counts[at], tries[at] = map[string]int{}, map[string]int{}
 		}
-		of[at][contender]++
-		if holds {
+		tries[at][contender]++
+		if counted {
 			counts[at][contender]++
 		}
 	}
 	clocks := map[site]bool{}
 	for _, s := range e.Valid {
-		for _, spoiled := range s.Spoiled[:min(1, len(s.Spoiled))] { // the others share its fate
+		for _, spoiled := range s.Spoiled[:min(1, len(s.Spoiled))] { // the other clocks are spoiled in the same samples
 			clocks[site{analysis.GroupOf(s), s.Step, spoiled.Clock}] = true
 		}
 	}
@@ -116,14 +115,14 @@ func survivals(e *evidence) []survival {
 		}
 	}
 	var list []survival
-	for at, byContender := range of {
+	for at, byContender := range tries {
 		found := survival{Group: at.Group, step: at.step, clock: at.clock}
 		for contender := range byContender {
 			found.contenders = append(found.contenders, contender)
 		}
 		slices.SortFunc(found.contenders, e.CompareContenders)
 		for _, contender := range found.contenders {
-			found.counts, found.of = append(found.counts, counts[at][contender]), append(found.of, byContender[contender])
+			found.counts, found.tries = append(found.counts, counts[at][contender]), append(found.tries, byContender[contender])
 		}
 		list = append(list, found)
 	}
@@ -134,13 +133,14 @@ func survivals(e *evidence) []survival {
 	return list
 }
 
-// unevenExclusion names steps at which the samples of some contenders were left out
-// more often than chance does: an exact test of every step, Holm over all of them.
+// unevenExclusion finds steps at which samples of some contenders were left out
+// significantly more often than those of others: an exact test of every step, with Holm's
+// correction over all steps.
 func unevenExclusion(e *evidence) []analysis.Finding {
 	all := survivals(e)
 	p, least := make([]float64, len(all)), make([]float64, len(all))
 	for i, s := range all {
-		p[i], least[i] = stat.Uneven(s.counts, s.of)
+		p[i], least[i] = stat.Uneven(s.counts, s.tries)
 	}
 	var list []analysis.Finding
 	for i, adjusted := range stat.HolmTestable(p, least, e.Opt.Alpha) {
@@ -153,7 +153,7 @@ func unevenExclusion(e *evidence) []analysis.Finding {
 			what = s.clock + " here, though other figures stand: it was"
 		}
 		for k, contender := range s.contenders {
-			parts = append(parts, fmt.Sprintf("%s %d of %d", contender, s.counts[k], s.of[k]))
+			parts = append(parts, fmt.Sprintf("%s %d of %d", contender, s.counts[k], s.tries[k]))
 		}
 		list = append(list, analysis.Finding{Step: s.step, Text: fmt.Sprintf(
 			"%sdo not compare %s left out more often of some than of others (p = %.2g), so that unlike rounds are left; these count: %s",

@@ -75,5 +75,5 @@ func TestOneStallTail(t *testing.T) {
 	}
 	report := assemble.Report(analysistest.Record(samples...), analysis.Options{})
 	analysistest.CheckFindings(t, report.Findings, "one_stall_tail", []analysis.Finding{{Severity: analysis.Warn, Contender: "x", Step: "dts",
-		Text: "latency_p99 of x is one stall's: the requests beyond it come from one round as good as alone"}})
+		Text: "latency_p99 of x shows a single stall: nearly all requests beyond it come from one round"}})
 }

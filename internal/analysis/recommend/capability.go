@@ -14,16 +14,15 @@ import (
 type Need struct {
 	Name, Help string
 
-	// The check and its cases (by their beginning; "" is all) that prove or
-	// refute it: keys check.CHECK.CONTENDER.CASE of a run's environment.
+	// check and cases name the results that prove or refute the need: environment keys
+	// check.CHECK.CONTENDER.CASE. cases is a prefix of CASE; "" is all cases.
 	check, cases string
-	// A contender of which nothing is known is taken to have it.
+	// assumed says that a contender of which nothing is known meets the need.
 	assumed bool
 }
 
-// lowMemory is the most that an idle node of a network with low memory uses
-// over the baseline's. The 2019 study found 50 to 130 MB for all products but
-// one, which took 400 MB.
+// lowMemory is the limit of the need low-memory, above the baseline's memory on an idle
+// node. The 2019 study found 50 to 130 MB for all products but one, which took 400 MB.
 const lowMemory unit.Bytes = 200 << 20
 
 // Needs lists what can be asked for, in the order of listings. The names are
@@ -48,7 +47,7 @@ func Needs() []Need {
 	}
 }
 
-// NeedNames are the names of Needs.
+// NeedNames returns the names of Needs.
 func NeedNames() []string {
 	var names []string
 	for _, n := range Needs() {
@@ -57,8 +56,8 @@ func NeedNames() []string {
 	return names
 }
 
-// Capabilities are those of the catalogue and of the run's checks; what a
-// check found takes the place of what the catalogue says.
+// Capabilities returns those of the catalogue and of the run's checks. The result of a
+// check replaces the catalogue's.
 func Capabilities(rec *result.Record, catalogue []analysis.Capability) []analysis.Capability {
 	e := &analysis.Evidence{Facts: analysis.Facts{Run: &rec.Run, Opt: analysis.Options{}.Complete(&rec.Run.Plan)}}
 	list := slices.Clone(catalogue)
@@ -68,7 +67,7 @@ func Capabilities(rec *result.Record, catalogue []analysis.Capability) []analysi
 			list = append(list, found)
 			continue
 		}
-		// The catalogue's word for what is there, wireguard, is better than yes.
+		// The catalogue's value, such as wireguard, says more than yes.
 		if found.Value == "yes" && list[i].Value != "no" {
 			found.Value = list[i].Value
 		}
@@ -77,8 +76,8 @@ func Capabilities(rec *result.Record, catalogue []analysis.Capability) []analysi
 	return list
 }
 
-// proven are the needs that the checks of a run prove or refute: one failed
-// case is enough for no, and so is one that was seen plain.
+// proven returns the capabilities that the checks of a run prove or refute. A single case
+// that failed, or was seen plain, gives "no".
 func proven(e *analysis.Evidence) []analysis.Capability {
 	var list []analysis.Capability
 	for _, found := range e.Checks() {
@@ -105,8 +104,8 @@ func proven(e *analysis.Evidence) []analysis.Capability {
 	return list
 }
 
-// jumbo is what the pods' MTU says of jumbo-auto, on an underlay with more
-// than the usual one.
+// jumbo returns whether contenders meet jumbo-auto, from the pods' MTU on an underlay with
+// an MTU above the usual one.
 func jumbo(e *analysis.Evidence) []analysis.Capability {
 	const usual = 1500
 	var list []analysis.Capability
@@ -129,8 +128,8 @@ func jumbo(e *analysis.Evidence) []analysis.Capability {
 	return list
 }
 
-// memoryCapabilities are what the run's idle steps say of low-memory. The lab
-// has none of the products' agents, so that it can't tell.
+// memoryCapabilities returns whether contenders meet low-memory, from the run's idle steps.
+// It returns nil for the lab, which does not run the products' agents.
 func memoryCapabilities(e *analysis.Evidence) []analysis.Capability {
 	var list []analysis.Capability
 	if analysis.SharedMemory(e.Run.Arena) {

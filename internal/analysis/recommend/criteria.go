@@ -11,18 +11,18 @@ import (
 type Criterion struct {
 	Name   string
 	Help   string
-	Weight float64 // where none is asked for
-	Suite  string  // what measures it
+	Weight float64 // default
+	Suite  string  // suites that measure it
 
-	// takes says that the figures of a place count; nil where the criterion
-	// is about figures of all the others.
+	// takes says whether the criterion uses the figures of a place. It is nil for
+	// stability, which uses the figures of all other criteria.
 	takes func(e *analysis.Evidence, at analysis.Place) bool
 }
 
-// Criteria lists what choices are scored by, in the order of listings.
+// Criteria lists the criteria in the order of listings.
 func Criteria() []Criterion {
 	return []Criterion{
-		// Where the CPU is the limit, goodput and CPU per Gbit/s are one figure twice.
+		// Goodput and CPU per Gbit/s are one criterion: if the CPU is the limit, they are the same figure.
 		{Name: "capacity", Help: "goodput of TCP and its CPU per Gbit/s, together", Weight: 1, Suite: "quick, throughput", takes: isCapacity},
 		{Name: "latency", Help: "median and p99, together: of network time, else of latency", Weight: 1, Suite: "quick, latency, rr", takes: isLatency},
 		{Name: "cpu", Help: "CPU by request, at a load that is the same for all", Weight: 1, Suite: "quick, latency, rr", takes: isCPU},
@@ -58,8 +58,8 @@ func isCPU(e *analysis.Evidence, at analysis.Place) bool {
 	return at.Metric == result.CPUPerRequest && !e.HasMetric(at, result.CPUPerGbit)
 }
 
-// amongMostServices says that the step goes through a Service, among as many others as any
-// step of the run.
+// amongMostServices says whether the step goes through a Service and has the largest number
+// of other Services of all such steps of the run.
 func amongMostServices(e *analysis.Evidence, step string) bool {
 	most, own := 0, -1
 	for _, s := range e.Run.Plan.Steps {
@@ -73,7 +73,7 @@ func amongMostServices(e *analysis.Evidence, step string) bool {
 	return own == most
 }
 
-// CriterionNames are the names of Criteria.
+// CriterionNames returns the names of Criteria.
 func CriterionNames() []string {
 	var names []string
 	for _, c := range Criteria() {
@@ -82,19 +82,18 @@ func CriterionNames() []string {
 	return names
 }
 
-// gauge is one figure of the contenders of a group, turned into merit, higher
-// is better: the logarithm of its ratio to the baseline's in each round. Where
-// rounds are no pairs it is that of the figure itself, and base the
-// baseline's.
+// gauge is a figure of the contenders of a group, turned into merits by round. A merit is
+// the logarithm of the ratio to the baseline, with the sign for which higher is better. If
+// rounds are unpaired, it is the logarithm of the figure itself.
 type gauge struct {
 	analysis.Place
 	criterion int
-	merits    map[string]analysis.Series
-	base      analysis.Series // nil where rounds are pairs
+	merits    map[string]analysis.Series // by contender
+	base      analysis.Series            // merits of the baseline; nil if rounds are paired
 }
 
-// gauges are those of a group, in the order of the places. A criterion of no
-// weight has none, unless one about all the figures has weight.
+// gauges returns the gauges of a group, in the order of the places. A criterion without
+// weight has gauges only if stability has weight and the criterion has a default weight.
 func gauges(e *analysis.Evidence, g analysis.Group, weights []analysis.Weight) []gauge {
 	var list []gauge
 	criteria, all := Criteria(), false
@@ -136,11 +135,11 @@ func gauges(e *analysis.Evidence, g analysis.Group, weights []analysis.Weight) [
 	return list
 }
 
-// farthest is the largest log ratio that a measurement gives; beyond, a score
-// is no finite number.
+// farthest is the largest log ratio that a measurement can give. With a larger one, a score
+// might not be finite.
 const farthest = 100
 
-// merit is the log ratio by round, nil where one can't be formed.
+// merit returns the merits by round, or nil if a ratio can't be formed.
 func merit(values, base analysis.Series, better string) analysis.Series {
 	s := analysis.Series{}
 	for round, v := range values {
@@ -160,7 +159,7 @@ func merit(values, base analysis.Series, better string) analysis.Series {
 	return s
 }
 
-// seriesLogs are the logarithms of the values, turned so that higher is better.
+// seriesLogs returns the logarithms of the values, with the sign for which higher is better.
 func seriesLogs(values analysis.Series, better string) analysis.Series {
 	s := analysis.Series{}
 	for round, v := range values {
@@ -172,8 +171,8 @@ func seriesLogs(values analysis.Series, better string) analysis.Series {
 	return s
 }
 
-// unpairedMerit is the figure's own logarithm by round, nil where the ratio to
-// a round of the baseline can't be formed.
+// unpairedMerit returns the merits by round, or nil if the ratio to some round of the
+// baseline can't be formed.
 func unpairedMerit(values, base analysis.Series, better string) analysis.Series {
 	s := seriesLogs(values, better)
 	for _, v := range s {
@@ -186,7 +185,7 @@ func unpairedMerit(values, base analysis.Series, better string) analysis.Series 
 	return s
 }
 
-// rankedClocks are the clocks that latency is judged by, the first that a step has.
+// rankedClocks are the clocks for the criterion latency. The first that a step has counts.
 var rankedClocks = []string{"network_time", "latency", "service_time"}
 
 func rankedClock(e *analysis.Evidence, at analysis.Place) string {

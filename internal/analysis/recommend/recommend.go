@@ -15,30 +15,31 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// Wish is what a recommendation is asked to heed.
+// Wish is the question that a recommendation answers.
 type Wish struct {
 	analysis.Options
-	Catalogue []analysis.Capability // what the catalogue says, in its order
-	Needs     []string              // names of Needs; analysis.AlwaysNeeded come on top
-	Weights   []analysis.Weight     // in place of the criteria's own
+	Catalogue []analysis.Capability // the catalogue's capabilities, in its order
+	Needs     []string              // names of Needs, in addition to analysis.AlwaysNeeded
+	Weights   []analysis.Weight     // instead of the criteria's default weights
 	Resamples int                   // 0 is 1000
 }
 
 const (
 	defaultResamples = 1000
 
-	// The most that equal contenders are called firm, and firm or leaning.
+	// firmAlpha is the largest chance that one of equal contenders is called Firm, and
+	// leaningAlpha that it is called Firm or Leaning.
 	firmAlpha    = 0.05
 	leaningAlpha = 0.20
 
-	// asGood is how near to the best is as good as it: a smaller difference is
-	// no reason to choose.
+	// asGood is the share of the best score from which a score counts as equally good: a
+	// smaller difference is no reason to choose.
 	asGood = 0.98
 )
 
-// Choose orders the contenders that meet every need by the weighted
-// geometric mean of their ratios to the baseline, and tests how firm the first place
-// is. The same run and wish give the same answer. nil where the run has no figure to score by.
+// Choose orders the contenders that meet every need by the weighted geometric mean of their
+// ratios to the baseline, and tests how sure the first place is. The same run and wish give
+// the same answer. It returns nil if the run has no figure for a score.
 func Choose(rec *result.Record, wish Wish) *analysis.Recommendation {
 	c := chooser{wish: wish, e: analysis.Collect(withoutHistograms(rec), wish.Complete(&rec.Run.Plan)), weights: weightsOf(wish.Weights)}
 	c.needs = append(slices.Clone(wish.Needs), analysis.AlwaysNeeded()...)
@@ -61,12 +62,12 @@ func Choose(rec *result.Record, wish Wish) *analysis.Recommendation {
 	slices.SortStableFunc(lists, func(a, b analysis.Recommendation) int { return cmp.Compare(len(b.Ranked), len(a.Ranked)) })
 	first := lists[0]
 	first.Apart = lists[1:]
-	c.rest(&first)
+	c.addLosses(&first)
 	return &first
 }
 
-// withoutHistograms is the record for those who need the rounds' own figures
-// only: merging histograms is most of the work.
+// withoutHistograms returns the record without histograms. A recommendation needs only the
+// figures of single rounds, and merging histograms would be most of its work.
 func withoutHistograms(rec *result.Record) *result.Record {
 	lean := *rec
 	lean.Samples = slices.Clone(rec.Samples)
@@ -76,7 +77,7 @@ func withoutHistograms(rec *result.Record) *result.Record {
 	return &lean
 }
 
-// weightsOf are the weights of all criteria.
+// weightsOf returns the weights of all criteria.
 func weightsOf(asked []analysis.Weight) []analysis.Weight {
 	var list []analysis.Weight
 	for _, c := range Criteria() {
@@ -91,7 +92,7 @@ func weightsOf(asked []analysis.Weight) []analysis.Weight {
 	return list
 }
 
-// chooser is a recommendation in the making.
+// chooser is a recommendation while it is made.
 type chooser struct {
 	wish         Wish
 	e            *analysis.Evidence
@@ -99,13 +100,14 @@ type chooser struct {
 	weights      []analysis.Weight // of all criteria
 	capabilities []analysis.Capability
 	seen         map[string]bool // contenders that were judged in a group
-	lost, short  []analysis.Loss
+	lost         []analysis.Loss // Recommendation.Lost
+	unknown      []analysis.Loss // Recommendation.Unknown
 }
 
 // list ranks the contenders of one group.
 func (c *chooser) list(g analysis.Group, gauges []gauge) analysis.Recommendation {
 	r := analysis.Recommendation{
-		Schema: analysis.RecommendSchema, Run: c.e.Run.ID, Baseline: c.e.Run.Baseline, Kernel: g.Kernel, Underlay: g.Underlay, Emulated: c.e.Run.Environment[analysis.EmulatedKey] == "true",
+		Schema: analysis.RecommendSchema, Run: c.e.Run.ID, Baseline: c.e.Run.Baseline, Kernel: g.Kernel, Underlay: g.Underlay, Emulated: c.e.Run.Environment[result.EmulatedKey] == "true",
 		Needs: c.needs, Weights: []analysis.Weight{}, Confidence: c.e.Opt.Confidence, Ranked: []analysis.Choice{}, Lost: []analysis.Loss{}, Unknown: []analysis.Loss{}, Notes: []string{},
 		Alike: []string{}, Ignored: []string{},
 	}
@@ -137,7 +139,7 @@ func (c *chooser) list(g analysis.Group, gauges []gauge) analysis.Recommendation
 		r.Notes = append(r.Notes, fmt.Sprintf("the contenders were not measured beside %s: each ratio is that over all pairs of rounds", r.Baseline))
 	}
 	if r.Firmness == analysis.Untested {
-		r.Notes = append(r.Notes, fmt.Sprintf("%s can't tell how firm the order is; %d can (--rounds)", analysis.Plural(rounds, "round"), stat.NeedsForInterval(c.e.Opt.Confidence)))
+		r.Notes = append(r.Notes, fmt.Sprintf("%s can't tell how firm the order is; %d can (--rounds)", unit.Plural(rounds, "round"), stat.NeedsForInterval(c.e.Opt.Confidence)))
 	}
 	for i := range r.Ranked {
 		r.Ranked[i].Reasons = c.reasons(r.Ranked, i)
@@ -145,12 +147,12 @@ func (c *chooser) list(g analysis.Group, gauges []gauge) analysis.Recommendation
 	return r
 }
 
-// asked says that the user gave the criterion weight.
+// asked says whether the user gave the criterion a weight.
 func (c *chooser) asked(criterion string) bool {
 	return slices.ContainsFunc(c.wish.Weights, func(w analysis.Weight) bool { return w.Criterion == criterion && w.Weight > 0 })
 }
 
-// alike are those as good as the first, with it; none where it stands alone.
+// alike returns the first contender and those that are as good; empty if there are no others.
 func alike(ranked []analysis.Choice) []string {
 	names := []string{}
 	for _, c := range ranked {
@@ -164,7 +166,7 @@ func alike(ranked []analysis.Choice) []string {
 	return names
 }
 
-// rank fills in the choices and how firm their order is. It returns the number of rounds.
+// rank sets the choices and the firmness of r. It returns the number of rounds.
 func (c *chooser) rank(g analysis.Group, r *analysis.Recommendation, gauges []gauge, candidates []string, criteria []int, rng *rand.Rand) (rounds int) {
 	s := scoresOf(gauges, candidates, criteria, c.weights, c.e.Opt.Confidence, c.e.Lasting[g].Inflation())
 	ranked, order := s.rank(candidates, c.weights)
@@ -192,10 +194,11 @@ func (c *chooser) rank(g analysis.Group, r *analysis.Recommendation, gauges []ga
 	return s.mostRounds()
 }
 
-// firmness is how sure the first place is. The first is tested against every other
-// one, and the weakest test counts, so that of equal contenders one is called firm with at
-// most the chance firmAlpha, however many there are. alike are as good as the first if the
-// intervals of all differences to it lie within asGood.
+// firmness returns how sure the first place is. The first contender is tested against every
+// other, and the weakest test counts. So one of equal contenders is called Firm with a
+// chance of at most firmAlpha, however many contenders there are. The result is Alike if
+// the differences to all contenders that are as good (alike counts them, with the first)
+// have intervals within asGood.
 func firmness(s *scores, order []int, alike int) analysis.Firmness {
 	weakest, same := 0.0, alike > 1
 	for place, other := range order[1:] {
@@ -216,8 +219,8 @@ func firmness(s *scores, order []int, alike int) analysis.Firmness {
 	return analysis.TossUp
 }
 
-// candidates are the group's contenders that meet every need and have every
-// figure that is counted; it notes what the others lack.
+// candidates returns the group's contenders that meet every need and have every figure of
+// the gauges. It adds the others to c.lost or c.unknown.
 func (c *chooser) candidates(g analysis.Group, gauges []gauge) []string {
 	var list []string
 	if c.seen == nil {
@@ -233,7 +236,7 @@ func (c *chooser) candidates(g analysis.Group, gauges []gauge) []string {
 		}
 		i := slices.IndexFunc(gauges, func(x gauge) bool { return len(x.merits[entry]) == 0 })
 		if i >= 0 {
-			c.short = append(c.short, analysis.Loss{Contender: entry, Need: "", Reason: fmt.Sprintf("no %s at %s beside the baseline's; `cnibench report` says why", gauges[i].Metric, gauges[i].Step), Source: "measured"})
+			c.unknown = append(c.unknown, analysis.Loss{Contender: entry, Need: "", Reason: fmt.Sprintf("no %s at %s beside the baseline's; `cnibench report` says why", gauges[i].Metric, gauges[i].Step), Source: "measured"})
 			continue
 		}
 		list = append(list, entry)
@@ -241,7 +244,7 @@ func (c *chooser) candidates(g analysis.Group, gauges []gauge) []string {
 	return list
 }
 
-// contendersIn are the contenders with samples in the group, as planned.
+// contendersIn returns the contenders with samples in the group, in the plan's order.
 func (c *chooser) contendersIn(g analysis.Group) []string {
 	var list []string
 	for i := range c.e.Samples {
@@ -254,8 +257,9 @@ func (c *chooser) contendersIn(g analysis.Group) []string {
 	return list
 }
 
-// meets says that the contender has all that is needed; if not, what it lacks
-// is noted: what it can't do before what nobody knows.
+// meets says whether the contender meets all needs. If it does not, meets adds the first
+// need that it fails to c.lost, or else the first need of which nothing is known to
+// c.unknown.
 func (c *chooser) meets(contender string) bool {
 	var unknown *analysis.Loss
 	for _, name := range c.needs {
@@ -287,22 +291,22 @@ func (c *chooser) meets(contender string) bool {
 			return false
 		}
 	}
-	if unknown != nil && !slices.Contains(c.short, *unknown) {
-		c.short = append(c.short, *unknown)
+	if unknown != nil && !slices.Contains(c.unknown, *unknown) {
+		c.unknown = append(c.unknown, *unknown)
 	}
 	return unknown == nil
 }
 
-// notHere is why a contender that might do has no score.
-const notHere = "not in this run"
+// notInRun is the reason why a contender that meets all needs has no score.
+const notInRun = "not in this run"
 
-// unproven says why a need can't be judged and what would help.
+// unproven says why it is not known whether a contender meets a need, and what would help.
 func (c *chooser) unproven(need Need, contender string) string {
 	switch {
 	case need.Name == "low-memory" && analysis.SharedMemory(c.e.Run.Arena):
 		return "the lab runs none of the product's own agents; measure an idle step on a cluster"
 	case need.Name == "low-memory" && !c.seen[contender]:
-		return notHere
+		return notInRun
 	case need.Name == "low-memory":
 		return "the run has no idle step; suite throughput has"
 	case need.check != "":
@@ -311,8 +315,8 @@ func (c *chooser) unproven(need Need, contender string) string {
 	return "the catalogue does not say"
 }
 
-// rest adds what is lost and unknown, of the whole catalogue.
-func (c *chooser) rest(r *analysis.Recommendation) {
+// addLosses sets r.Lost and r.Unknown, for the contenders of the run and of the catalogue.
+func (c *chooser) addLosses(r *analysis.Recommendation) {
 	for _, x := range c.capabilities {
 		if x.Contender == c.e.Run.Baseline || c.seen[x.Contender] {
 			continue
@@ -322,19 +326,19 @@ func (c *chooser) rest(r *analysis.Recommendation) {
 		if !meets {
 			continue
 		}
-		reason := notHere
+		reason := notInRun
 		for _, u := range c.e.Run.Unsupported {
 			if u.Contender == x.Contender {
 				reason = u.Reason
 			}
 		}
-		c.short = append(c.short, analysis.Loss{Contender: x.Contender, Need: "", Reason: reason, Source: "measured"})
+		c.unknown = append(c.unknown, analysis.Loss{Contender: x.Contender, Need: "", Reason: reason, Source: "measured"})
 	}
-	r.Lost, r.Unknown = append(r.Lost, c.lost...), append(r.Unknown, c.short...)
+	r.Lost, r.Unknown = append(r.Lost, c.lost...), append(r.Unknown, c.unknown...)
 }
 
-// reasons say what a choice is good at, what it gives up, and what it has of
-// the needs.
+// reasons says in which criteria a choice is as good as any, in which it is worse than
+// another, and how it meets the needs.
 func (c *chooser) reasons(ranked []analysis.Choice, i int) []string {
 	list, best := []string{}, []string(nil)
 	for k, term := range ranked[i].Terms {

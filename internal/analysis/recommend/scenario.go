@@ -13,13 +13,13 @@ import (
 	"github.com/cnibench/cnibench/internal/strictyaml"
 )
 
-// Scenario is a usual case to choose for: needs and weights under a name.
+// Scenario is a typical use of a cluster, with the needs and weights for it.
 type Scenario struct {
 	Name    string             `yaml:"name" json:"name"`
 	Summary string             `yaml:"summary" json:"summary"`
 	Needs   []string           `yaml:"needs,omitempty" json:"needs,omitempty"`
-	Weights map[string]float64 `yaml:"weights" json:"weights"` // of all criteria; absent is 0
-	Run     string             `yaml:"run" json:"run"`         // flags of `cnibench run` that measure it
+	Weights map[string]float64 `yaml:"weights" json:"weights"` // by criterion; a missing criterion has weight 0
+	Run     string             `yaml:"run" json:"run"`         // flags of `cnibench run` that measure the criteria
 }
 
 //go:embed scenarios.yaml
@@ -67,7 +67,8 @@ func (s *Scenario) check() error {
 	return nil
 }
 
-// WeightsText is the weights as --weight takes them, in the order of the criteria.
+// WeightsText returns the weights in the form of the flag --weight, in the order of the
+// criteria.
 func (s *Scenario) WeightsText() string {
 	var words []string
 	for _, name := range CriterionNames() {
@@ -78,8 +79,7 @@ func (s *Scenario) WeightsText() string {
 	return strings.Join(words, ",")
 }
 
-// Wish is the wish with the scenario's needs on top and its weights below: those of the
-// wish replace them.
+// Wish adds the scenario's needs and weights to a wish. Weights of the wish take precedence.
 func (s *Scenario) Wish(wish Wish) Wish {
 	wish.Needs = slices.Concat(s.Needs, wish.Needs)
 	var weights []analysis.Weight
@@ -90,7 +90,7 @@ func (s *Scenario) Wish(wish Wish) Wish {
 	return wish
 }
 
-// Advice is the choice r, made by the scenario's wish, as its advice.
+// Advice returns the advice with r, the recommendation for the scenario's wish.
 func (s *Scenario) Advice(r *analysis.Recommendation) analysis.Advice {
 	a := analysis.Advice{Scenario: s.Name, Summary: s.Summary, Run: s.Run, Recommendation: r}
 	most := 0.0
@@ -105,7 +105,7 @@ func (s *Scenario) Advice(r *analysis.Recommendation) analysis.Advice {
 	return a
 }
 
-// Advise is the advice for every scenario.
+// Advise returns the advice for every scenario.
 func Advise(rec *result.Record, wish Wish) ([]analysis.Advice, error) {
 	list, err := Scenarios()
 	var advice []analysis.Advice

@@ -10,20 +10,20 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// scores are the merits of candidates by round. A candidate's score is Hodges and
-// Lehmann's middle of its rounds' scores; its interval, and whether one candidate is
-// better than another, come from the exact rank test that belongs to it: of signed ranks
-// where rounds are pairs, else Mann-Whitney.
+// scores holds the merits of candidates by round. A candidate's score is Hodges and
+// Lehmann's estimate over the scores of its rounds. Its interval, and the test of one
+// candidate against another, are those of the matching exact rank test: signed ranks if
+// rounds are paired, else Mann–Whitney.
 type scores struct {
 	criteria   []int
 	weights    []float64 // of the criteria, their sum 1
 	confidence float64
-	inflation  float64   // of intervals, as noise may last from round to round: stat.Serial.Inflation
-	own        []byRound // by candidate
-	base       byRound   // of the baseline; nil where rounds are pairs
+	inflation  float64   // of intervals, because noise may last from round to round: stat.Serial.Inflation
+	merits     []byRound // by candidate
+	base       byRound   // of the baseline; nil if rounds are paired
 }
 
-// byRound are the merits of one contender: the logarithm for each criterion, by round.
+// byRound holds the merits of one contender: a logarithm for each criterion, by round.
 type byRound map[int][]float64
 
 // scoresOf gathers the candidates' merits.
@@ -37,14 +37,14 @@ func scoresOf(gauges []gauge, candidates []string, criteria []int, weights []ana
 		s.weights = append(s.weights, weights[i].Weight/total)
 	}
 	for _, candidate := range candidates {
-		s.own = append(s.own, s.rounds(gauges, func(x *gauge) analysis.Series { return x.merits[candidate] }))
+		s.merits = append(s.merits, s.rounds(gauges, func(x *gauge) analysis.Series { return x.merits[candidate] }))
 	}
 	if gauges[0].base != nil {
 		s.base = s.rounds(gauges, func(x *gauge) analysis.Series { return x.base })
 		for _, terms := range s.base {
 			for k, criterion := range criteria {
 				if Criteria()[criterion].takes == nil {
-					terms[k] = 0 // its steadiness is no ratio to the baseline's
+					terms[k] = 0 // steadiness is no ratio to the baseline's steadiness
 				}
 			}
 		}
@@ -52,14 +52,15 @@ func scoresOf(gauges []gauge, candidates []string, criteria []int, weights []ana
 	return s
 }
 
-// rounds are the merits of one contender in every round that has half of its gauges or
-// more: the mean over a criterion's gauges. A gauge without a value in the round counts with
-// its middle, which neither gains nor loses anything.
-func (s *scores) rounds(gauges []gauge, of func(x *gauge) analysis.Series) byRound {
+// rounds returns the merits of one contender, by round: for each criterion the mean over
+// its gauges. Rounds with values of less than half of the gauges are left out. A missing
+// value is replaced by the median over rounds. seriesOf returns the contender's values of a
+// gauge.
+func (s *scores) rounds(gauges []gauge, seriesOf func(x *gauge) analysis.Series) byRound {
 	list, have := byRound{}, map[int]int{}
 	middles := make([]float64, len(gauges))
 	for g := range gauges {
-		series := of(&gauges[g])
+		series := seriesOf(&gauges[g])
 		middles[g] = stat.Median(series.Values())
 		for round := range series {
 			have[round]++
@@ -71,36 +72,37 @@ func (s *scores) rounds(gauges []gauge, of func(x *gauge) analysis.Series) byRou
 		}
 		terms := make([]float64, len(s.criteria))
 		for k, criterion := range s.criteria {
-			sum, of2 := 0.0, 0.0
+			sum, count := 0.0, 0.0
 			for g := range gauges {
-				value, measured := of(&gauges[g])[round]
+				value, measured := seriesOf(&gauges[g])[round]
 				if !measured {
 					value = middles[g]
 				}
 				switch {
 				case Criteria()[criterion].takes == nil:
-					sum, of2 = sum-math.Abs(value-middles[g]), of2+1
+					sum, count = sum-math.Abs(value-middles[g]), count+1
 				case gauges[g].criterion == criterion:
-					sum, of2 = sum+value, of2+1
+					sum, count = sum+value, count+1
 				}
 			}
-			terms[k] = sum / of2
+			terms[k] = sum / count
 		}
 		list[round] = terms
 	}
 	return list
 }
 
-// each is what of makes of the merits of every round, as ratios, by round.
-func (b byRound) each(of func(terms []float64) float64) map[int]float64 {
+// ratios computes a logarithm from the merits of each round, and returns it as a ratio, by
+// round.
+func (b byRound) ratios(logOf func(terms []float64) float64) map[int]float64 {
 	values := make(map[int]float64, len(b))
 	for round, terms := range b {
-		values[round] = math.Exp(of(terms))
+		values[round] = math.Exp(logOf(terms))
 	}
 	return values
 }
 
-// score is the weighted geometric mean of one round, as a logarithm.
+// score returns the weighted geometric mean of one round, as a logarithm.
 func (s *scores) score(terms []float64) float64 {
 	sum := 0.0
 	for k, w := range s.weights {
@@ -109,17 +111,18 @@ func (s *scores) score(terms []float64) float64 {
 	return sum
 }
 
-// term is one criterion of a round.
+// term returns a function that returns the k-th criterion of a round.
 func term(k int) func(terms []float64) float64 {
 	return func(terms []float64) float64 { return terms[k] }
 }
 
-// ratio is a candidate's ratio to the baseline, of the rounds' score or of a term.
-func (s *scores) ratio(candidate int, of func(terms []float64) float64) (float64, *analysis.Interval) {
-	own := inOrder(s.own[candidate].each(of))
+// ratio returns a candidate's ratio to the baseline, for the score or for a term (logOf),
+// and its interval.
+func (s *scores) ratio(candidate int, logOf func(terms []float64) float64) (float64, *analysis.Interval) {
+	own := inOrder(s.merits[candidate].ratios(logOf))
 	shift := stat.PairedShift(own, s.confidence).Widened(s.inflation)
 	if s.base != nil {
-		shift = stat.RatioShift(inOrder(s.base.each(of)), own, s.confidence)
+		shift = stat.RatioShift(inOrder(s.base.ratios(logOf)), own, s.confidence)
 	}
 	if !shift.Bounded() {
 		return shift.Ratio, nil
@@ -127,10 +130,10 @@ func (s *scores) ratio(candidate int, of func(terms []float64) float64) (float64
 	return shift.Ratio, &analysis.Interval{shift.Low, shift.High}
 }
 
-// against is by how much candidate a is better than b in score, with the chance of so
-// large a difference between equals.
-func (s *scores) against(a, b int) (stat.Shift, float64) {
-	first, second := s.own[a].each(s.score), s.own[b].each(s.score)
+// against returns by how much candidate a's score is better than b's, and the p of the
+// hypothesis that they are equal.
+func (s *scores) against(a, b int) (shift stat.Shift, p float64) {
+	first, second := s.merits[a].ratios(s.score), s.merits[b].ratios(s.score)
 	if s.base != nil {
 		return stat.RatioShift(inOrder(second), inOrder(first), s.confidence), stat.MannWhitney(inOrder(first), inOrder(second))
 	}
@@ -138,29 +141,25 @@ func (s *scores) against(a, b int) (stat.Shift, float64) {
 	return stat.ComparePaired(ratios, s.confidence, s.inflation)
 }
 
-// enough says that there are rounds enough for intervals.
+// enough says whether there are enough rounds for intervals.
 func (s *scores) enough() bool {
 	needs := stat.NeedsForInterval(s.confidence)
-	for _, own := range s.own {
-		if len(own) < needs {
-			return false
-		}
-	}
-	return s.base == nil || len(s.base) >= needs
+	return !slices.ContainsFunc(s.merits, func(b byRound) bool { return len(b) < needs }) &&
+		(s.base == nil || len(s.base) >= needs)
 }
 
-// mostRounds is the largest number of rounds of any candidate.
+// mostRounds returns the largest number of rounds of any candidate.
 func (s *scores) mostRounds() int {
 	most := 0
-	for _, own := range s.own {
-		most = max(most, len(own))
+	for _, rounds := range s.merits {
+		most = max(most, len(rounds))
 	}
 	return most
 }
 
 func inOrder(values map[int]float64) []float64 { return analysis.Series(values).Values() }
 
-// rank makes the choices, best first, and notes in c.at which candidate each is.
+// rank returns the choices, best first. order[i] is the candidate of choice i.
 func (s *scores) rank(candidates []string, weights []analysis.Weight) (choices []analysis.Choice, order []int) {
 	order = make([]int, len(candidates))
 	all := make([]analysis.Choice, len(candidates))
@@ -187,26 +186,26 @@ func (s *scores) rank(candidates []string, weights []analysis.Weight) (choices [
 	return choices, order
 }
 
-// wins draws the rounds anew, with replacement, and counts how often each candidate comes
-// first; those within asGood of the best share a first place. Paired rounds are drawn for
-// all candidates together.
+// wins resamples the rounds, with replacement, and returns the share of the resamples in
+// which each candidate comes first. Candidates within asGood of the best share the first
+// place. Paired rounds are drawn for all candidates together.
 func (s *scores) wins(rng *rand.Rand, resamples int) []float64 {
-	values, rounds := make([][]float64, len(s.own)), 0
-	common := analysis.SortedKeys(s.own[0])
-	for _, own := range s.own {
-		common = slices.DeleteFunc(common, func(round int) bool { return own[round] == nil })
+	values, rounds := make([][]float64, len(s.merits)), 0
+	common := analysis.SortedKeys(s.merits[0])
+	for _, merits := range s.merits {
+		common = slices.DeleteFunc(common, func(round int) bool { return merits[round] == nil })
 	}
-	for i, own := range s.own {
+	for i, merits := range s.merits {
 		if s.base != nil {
-			values[i] = inOrder(own.each(s.score))
+			values[i] = inOrder(merits.ratios(s.score))
 			continue
 		}
 		for _, round := range common {
-			values[i] = append(values[i], math.Exp(s.score(own[round])))
+			values[i] = append(values[i], math.Exp(s.score(merits[round])))
 		}
 		rounds = len(common)
 	}
-	won, now := make([]float64, len(s.own)), make([]float64, len(s.own))
+	won, medians := make([]float64, len(s.merits)), make([]float64, len(s.merits))
 	drawn := make([]int, rounds)
 	for range resamples {
 		for i := range drawn {
@@ -222,12 +221,12 @@ func (s *scores) wins(rng *rand.Rand, resamples int) []float64 {
 				}
 				sample = append(sample, values[i][k])
 			}
-			now[i] = stat.Median(sample)
+			medians[i] = stat.Median(sample)
 		}
-		enough := slices.Max(now) * asGood
-		first := analysis.Count(now, func(v float64) bool { return v >= enough })
-		for i, v := range now {
-			if v >= enough {
+		least := slices.Max(medians) * asGood
+		first := analysis.Count(medians, func(v float64) bool { return v >= least })
+		for i, v := range medians {
+			if v >= least {
 				won[i] += 1 / float64(resamples*first)
 			}
 		}
@@ -238,16 +237,15 @@ func (s *scores) wins(rng *rand.Rand, resamples int) []float64 {
 	return won
 }
 
-// Sensible weightings: every weight between half and twice what it is, drawn evenly on a
-// logarithmic scale, each by itself.
+// otherWinner tries so many weightings. Each weight is multiplied by a random factor
+// between 1/mostReweigh and mostReweigh, even on a logarithmic scale.
 const (
 	weightings  = 1000
 	mostReweigh = 2.0
 )
 
-// otherWinner is the share of the sensible weightings under which another candidate than
-// the first has the best score. It goes by the terms as measured: what the rounds leave open
-// is the interval's.
+// otherWinner returns the share of the weightings with which another candidate than the
+// first has the best score. It ignores the uncertainty of the terms, which intervals show.
 func otherWinner(rng *rand.Rand, ranked []analysis.Choice) float64 {
 	others := 0
 	for range weightings {

@@ -1,5 +1,5 @@
-// Package card draws a run as one picture for links and slides: the verdict, the five
-// best, and where that was measured. It computes no statistic and opens no file.
+// Package card draws a run as one picture for links and slides: the verdict, the five best
+// contenders, and where they were measured. It computes no statistic and opens no file.
 // Next: ../layout/answer.go, whose verdict it shows.
 package card
 
@@ -25,7 +25,7 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// Width and Height are what sites expect of a picture beside a link, pixels.
+// Width and Height are the size of a picture beside a link that sites expect, in pixels.
 const (
 	Width  = 1200
 	Height = 630
@@ -33,7 +33,7 @@ const (
 
 const (
 	margin = 64
-	edge   = Width - margin/2 // no word goes beyond
+	edge   = Width - margin/2 // where texts are cut off
 	best   = 5                // rows
 )
 
@@ -44,7 +44,7 @@ var (
 	bar   = color.RGBA{0x7c, 0x8e, 0xe7, 0xff}
 )
 
-// pen writes on a picture.
+// pen draws on a picture.
 type pen struct {
 	*image.RGBA
 	regular, bold *opentype.Font
@@ -93,13 +93,13 @@ func (p pen) draw(v *layout.View) error {
 	return p.text(p.regular, 20, muted, margin, Height-36, edge, strings.Join(facts(v), " · "))
 }
 
-// rows are the best of the first column that answers for the run, with bars.
+// rows draws the best contenders of the group's first answer column, with bars.
 func (p pen) rows(v *layout.View, y int) error {
 	if len(v.Groups) == 0 {
 		return nil
 	}
 	g := &v.Groups[0]
-	columns := v.Telling(g)
+	columns := v.AnswerColumns(g)
 	if len(columns) == 0 {
 		return nil
 	}
@@ -132,7 +132,7 @@ func (p pen) rows(v *layout.View, y int) error {
 	return nil
 }
 
-// facts are where and how it was measured.
+// facts returns the CPU, the kernel, the rounds, the arena and the date of the run.
 func facts(v *layout.View) []string {
 	out := []string{}
 	add := func(words string) {
@@ -155,7 +155,7 @@ func facts(v *layout.View) []string {
 	return out
 }
 
-// text writes a line, cut at the column end.
+// text draws a line from x to at most end (pixels).
 func (p pen) text(f *opentype.Font, size float64, in color.Color, x, y, end int, words string) error {
 	face, err := opentype.NewFace(f, &opentype.FaceOptions{Size: size, DPI: 72, Hinting: font.HintingFull})
 	if err != nil {
@@ -172,7 +172,7 @@ func (p pen) text(f *opentype.Font, size float64, in color.Color, x, y, end int,
 	return nil
 }
 
-// wrapped is the words in lines of at most that many pixels.
+// wrapped returns the words in lines that are at most room pixels wide.
 func (p pen) wrapped(f *opentype.Font, size float64, room int, words string) ([]string, error) {
 	face, err := opentype.NewFace(f, &opentype.FaceOptions{Size: size, DPI: 72, Hinting: font.HintingFull})
 	if err != nil {

@@ -11,17 +11,17 @@ import (
 
 const (
 	agreementTitle = "How far the orders agree"
-	agreementAbout = "Tau is Kendall's, of our ratios and the study's: 1 is the same order of contenders, 0 none in common, -1 the opposite; its interval at 95 % is of so few contenders. Elsewhere: places from the best, ours and theirs, that are far apart."
+	agreementAbout = "Tau is Kendall's rank correlation of our ratios and the study's: 1 is the same order of contenders, 0 none in common, -1 the opposite. In brackets: its 95 % interval, which is wide for few contenders. Elsewhere: contenders whose places, ours and theirs, are far apart; 1 is the best."
 )
 
-// Agreed are the agreements and differences of a report as tables.
+// Agreed holds the agreements and differences of a report as two tables.
 type Agreed struct {
 	Title, About      string
-	Head, Differences []string // heads
-	Rows, Differ      [][]string
+	Head, Differences []string   // heads of the tables
+	Rows, Differ      [][]string // rows of the tables
 }
 
-// Agreements are those of the report; its Rows are nil where there are none.
+// Agreements returns the tables of the report. Rows are nil if there are no agreements.
 func Agreements(r *analysis.Report) Agreed {
 	out := Agreed{
 		Title: agreementTitle, About: agreementAbout, Rows: agreementRows(r),
@@ -54,7 +54,7 @@ func agreementRows(r *analysis.Report) [][]string {
 	return rows
 }
 
-// agreed is the figure that an agreement is of.
+// agreed names the figure of an agreement.
 func agreed(r *analysis.Report, a *analysis.Agreement) string {
 	figure := a.Step + " " + MetricLabel(a.Metric)
 	for _, other := range r.Agreements {
@@ -73,7 +73,7 @@ func tau(a *analysis.Agreement) string {
 	return text
 }
 
-// Against is one agreement's figures, as a drawing needs them.
+// Against returns the figures behind an agreement.
 func Against(r *analysis.Report, a *analysis.Agreement) []analysis.PublishedFigure {
 	var out []analysis.PublishedFigure
 	seen := map[string]bool{}
@@ -86,7 +86,7 @@ func Against(r *analysis.Report, a *analysis.Agreement) []analysis.PublishedFigu
 	return out
 }
 
-// AgreementName is the drawing's title.
+// AgreementName returns the title of the agreement's chart.
 func AgreementName(r *analysis.Report, a *analysis.Agreement) string {
 	return agreed(r, a) + " beside " + a.Study + ": tau " + tau(a) + " of " + unit.Plural(a.N, "contender")
 }

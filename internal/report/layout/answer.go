@@ -11,52 +11,52 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// This file words the answer that a report opens with: which contender is best,
-// whether that is sure, and what to do next. It counts and words; every figure and
-// group is the analysis's.
+// This file makes the answer at the begin of a report: which contender is best, whether
+// that is sure, and what to do next. It only counts and chooses words; figures and groups
+// come from package analysis.
 
 const (
 	fewestPairs = 3    // a ratio from fewer pairs is not shown
 	mostNamed   = 4    // names in a sentence; more are counted
-	poorShare   = 0.10 // dropped samples from which on the run's quality is poor
+	poorShare   = 0.10 // share of dropped samples from which the run's quality is poor
 )
 
-// Answer is the verdict of each group, a sentence or two for each of its questions,
-// then the quality of the run and the next step.
+// Answer returns sentences: for each group a verdict on each answer column, then the
+// quality of the run and the next step.
 func (v *View) Answer() []string {
-	var said []string
+	var sentences []string
 	for i := range v.Groups {
 		g := &v.Groups[i]
 		prefix := ""
 		if len(v.Groups) > 1 {
 			prefix = g.Title() + ": "
 		}
-		for _, c := range v.Telling(g) {
+		for _, c := range v.AnswerColumns(g) {
 			if s := (answer{v}).verdict(g, c); s != "" {
-				said = append(said, prefix+s)
+				sentences = append(sentences, prefix+s)
 			}
 		}
 	}
 	if len(v.Groups) == 0 {
 		return []string{"No valid sample: there is nothing to compare. The findings say why."}
 	}
-	said = append(said, v.quality())
+	sentences = append(sentences, v.quality())
 	if v.Run.Unpaired {
-		return append(said, "Next: others measured this, and it can't be measured again here; cnibench run compares on a machine of your own.")
+		return append(sentences, "Next: others measured this, and it can't be measured again here; cnibench run compares on a machine of your own.")
 	}
 	if causes := v.Causes(); len(causes) > 0 && causes[0].next != "" && causes[0].Severity != analysis.Info {
 		next := strings.TrimSuffix(causes[0].next, ".")
-		if few := slices.IndexFunc(causes, func(c Cause) bool { return c.words == tooFewRounds }); few > 0 && !strings.Contains(next, "rounds") {
-			next += "; then " + causes[few].next
+		if i := slices.IndexFunc(causes, func(c Cause) bool { return c.words == tooFewRounds }); i > 0 && !strings.Contains(next, "rounds") {
+			next += "; then " + causes[i].next
 		}
-		said = append(said, "Next: "+next+".")
+		sentences = append(sentences, "Next: "+next+".")
 	}
-	return said
+	return sentences
 }
 
-// Telling are the headline's columns that answer for the group: how much is moved, and
-// how long it takes.
-func (v *View) Telling(g *Group) []Column {
+// AnswerColumns returns the headline's columns for the answer: those of the aspects
+// Traffic and Typical.
+func (v *View) AnswerColumns(g *Group) []Column {
 	var out []Column
 	for _, c := range Headline(g, v.Steps) {
 		row, _ := result.LookupMetric(c.Metric)
@@ -67,10 +67,10 @@ func (v *View) Telling(g *Group) []Column {
 	return out
 }
 
-// answer is what is said of single columns.
+// answer has the methods that make the sentences about single columns.
 type answer struct{ *View }
 
-// verdict says who is best in a column, and where the others stand.
+// verdict says which contender is best in a column, and how the others compare.
 func (v answer) verdict(g *Group, c Column) string {
 	about := fmt.Sprintf("%s (%s)", c.Head(), v.StepName(c.Step))
 	if !v.Usable(g, c) {
@@ -92,31 +92,32 @@ func (v answer) verdict(g *Group, c Column) string {
 	}
 	var names, rest []string
 	var others []*analysis.Result
-	base := false
+	baseIsBest := false
 	for _, f := range figures {
-		switch is := slices.Contains(best, f); {
+		switch isBest := slices.Contains(best, f); {
 		case f.Contender == v.Baseline:
-			base = is
-		case is:
+			baseIsBest = isBest
+		case isBest:
 			names = append(names, f.Contender)
 		default:
 			others = append(others, f)
 		}
 	}
 	switch {
-	case base && len(names) == 0:
+	case baseIsBest && len(names) == 0:
 		rest = append(rest, fmt.Sprintf("%s: nothing reaches %s", about, v.Baseline))
-	case base:
+	case baseIsBest:
 		rest = append(rest, fmt.Sprintf("%s: %s cannot be told apart from %s", about, few(names), v.Baseline))
 	case len(names) == 1:
-		rest = append(rest, fmt.Sprintf("%s: %s is best%s", about, names[0], v.than(c, best)))
+		rest = append(rest, fmt.Sprintf("%s: %s is best%s", about, names[0], v.ratioText(c, best)))
 	default:
-		rest = append(rest, fmt.Sprintf("%s: %s are best%s; the rounds cannot tell them apart", about, few(names), v.than(c, best)))
+		rest = append(rest, fmt.Sprintf("%s: %s are best%s; the rounds cannot tell them apart", about, few(names), v.ratioText(c, best)))
 	}
 	return strings.Join(append(rest, v.byFamily(c, others, names)...), ". ") + "."
 }
 
-// byMedians is the order that the rounds are too few to confirm.
+// byMedians says which contender has the best median, if there are too few rounds for
+// groups.
 func (v answer) byMedians(g *Group, c Column, figures []*analysis.Result) string {
 	others := slices.DeleteFunc(slices.Clone(figures), func(f *analysis.Result) bool { return f.Contender == v.Baseline })
 	taken, are := v.Taken(g, c), "are"
@@ -127,8 +128,9 @@ func (v answer) byMedians(g *Group, c Column, figures []*analysis.Result) string
 	return strings.Join(append([]string{s}, v.byFamily(c, others, nil)...), ". ") + "."
 }
 
-// byFamily is the ratios of the others by what carries their packets, the best family
-// first: "Routes 0.62–0.74 of host", "Other routes" where some of these were named before.
+// byFamily returns the ratios of the others by family (see family), the best family first:
+// "Routes 0.62–0.74 of host". A family of which contenders were named before is called
+// "Other routes".
 func (v answer) byFamily(c Column, others []*analysis.Result, named []string) []string {
 	var order []string
 	before := map[string]bool{}
@@ -153,15 +155,16 @@ func (v answer) byFamily(c Column, others []*analysis.Result, named []string) []
 			s = "Other " + strings.Replace(s, "Routes", "routes", 1)
 		}
 		if i == 0 {
-			s += v.of(c)
+			s += v.ofBaseline(c)
 		}
 		out = append(out, s)
 	}
 	return out
 }
 
-// than is the ratio of the best to the baseline, where they have one.
-func (v answer) than(c Column, best []*analysis.Result) string {
+// ratioText returns the ratios of the best contenders to the baseline in brackets; "" if
+// they have none.
+func (v answer) ratioText(c Column, best []*analysis.Result) string {
 	var ratios []float64
 	for _, f := range best {
 		if f.VsBaseline != nil {
@@ -171,11 +174,12 @@ func (v answer) than(c Column, best []*analysis.Result) string {
 	if len(ratios) == 0 {
 		return ""
 	}
-	return " (" + ratioSpan(ratios) + v.of(c) + ")"
+	return " (" + ratioSpan(ratios) + v.ofBaseline(c) + ")"
 }
 
-// of is what a ratio is of: "of host", or "times host's" where less is better.
-func (v answer) of(c Column) string {
+// ofBaseline returns the words after a ratio: "of host", or "times host's" if lower is
+// better.
+func (v answer) ofBaseline(c Column) string {
 	if c.Better == result.Lower {
 		return " times " + v.Baseline + "'s"
 	}
@@ -190,13 +194,14 @@ func ratioSpan(ratios []float64) string {
 	return low + "–" + high
 }
 
-// transports are the words for what carries pods' packets between nodes.
+// transports are the words for the ways in which pods' packets travel between nodes.
 var transports = map[string]string{
 	"routes": "Routes", "vpc-routes": "Routes", "vxlan": "VXLAN", "geneve": "Geneve", "ipip": "IPIP", "stt": "STT", "vlan": "VLAN",
 	"tun-udp": "UDP tunnel", "wireguard": "WireGuard", "ipsec": "IPsec", "vpp": "VPP", "none": "No overlay", "mpls": "MPLS",
 }
 
-// family is what carries a contender's packets; encryption hides the rest.
+// family returns how a contender's packets travel between nodes: its encryption, or else
+// its transport.
 func (v answer) family(contender string) string {
 	if kind := v.Capability(contender, "encryption"); kind != "" && kind != "no" && kind != "yes" {
 		if words := transports[kind]; words != "" {
@@ -222,7 +227,7 @@ func (v answer) family(contender string) string {
 	return "Others"
 }
 
-// Capability is the word for what a contender can do, "" where nothing is known.
+// Capability returns a contender's value for a need; "" if nothing is known.
 func (v *View) Capability(contender, need string) string {
 	for _, c := range v.Capabilities {
 		if c.Contender == contender && c.Name == need {
@@ -232,20 +237,20 @@ func (v *View) Capability(contender, need string) string {
 	return ""
 }
 
-// lettered are the figures of a group, by its letter.
+// lettered returns the figures that are in the group with the letter.
 func lettered(figures []*analysis.Result, letter string) []*analysis.Result {
 	return slices.DeleteFunc(slices.Clone(figures), func(f *analysis.Result) bool { return !slices.Contains(f.Groups, letter) })
 }
 
-// few names as many as a sentence holds: "a, b, c and 5 more".
+// few names at most mostNamed, and counts the others: "a, b, c, d and 5 more".
 func few(names []string) string {
 	if len(names) <= mostNamed+1 {
-		return Named(names)
+		return analysis.AndList(names)
 	}
 	return strings.Join(names[:mostNamed], ", ") + fmt.Sprintf(" and %d more", len(names)-mostNamed)
 }
 
-// Rounds are those that the plan has.
+// Rounds returns the number of planned rounds of the part.
 func (v *View) Rounds(part string) int {
 	if part == "" {
 		return v.Run.Rounds
@@ -253,8 +258,8 @@ func (v *View) Rounds(part string) int {
 	return Origin(v.Report, part).Plan.Rounds
 }
 
-// Taken are the rounds that the run took of a column: fewer than the plan has where it
-// was stopped, or goes on.
+// Taken returns the number of rounds that the run took for a column: fewer than planned if
+// the run was stopped or still goes on.
 func (v *View) Taken(g *Group, c Column) int {
 	n := 0
 	for _, one := range g.Contenders {
@@ -265,7 +270,7 @@ func (v *View) Taken(g *Group, c Column) int {
 	return cmp.Or(n, v.Rounds(g.Part)) // a report of an older version has no Of
 }
 
-// RoundsTaken is "7 rounds", or "1 of 7 rounds" of a run that was stopped or goes on.
+// RoundsTaken returns "7 rounds", or "1 of 7 rounds" if the run was stopped or still goes on.
 func (v *View) RoundsTaken() string {
 	taken, words := 0, unit.Plural(v.Run.Rounds, "round")
 	for i := range v.Results {
@@ -279,8 +284,8 @@ func (v *View) RoundsTaken() string {
 	return words
 }
 
-// Usable says that some contender has rounds enough for a ratio in the column, as far as
-// the run could give them.
+// Usable says whether some contender has enough rounds for a ratio in the column. If the
+// run itself has too few, every figure is usable.
 func (v *View) Usable(g *Group, c Column) bool {
 	all := v.Taken(g, c)
 	for _, one := range g.Contenders {
@@ -309,7 +314,7 @@ func (v *View) Unusable(g *Group, c Column) string {
 	return fmt.Sprintf("not usable here, %s of %s valid", valid, unit.Plural(taken, "round"))
 }
 
-// StepName is a step in words, "TCP, 1 stream"; the id where it has none.
+// StepName returns a step in words, such as "TCP, 1 stream", or its id.
 func (v *View) StepName(id string) string {
 	for _, s := range v.Steps {
 		if s.ID == id && Describe(s) != "" {
@@ -319,7 +324,7 @@ func (v *View) StepName(id string) string {
 	return id
 }
 
-// quality is how far the run can be trusted, with the main reason.
+// quality says how far the run can be trusted, with the main reasons.
 func (v *View) quality() string {
 	dropped, planned := dropped(v)
 	level, reasons := "good", []string{}
@@ -327,7 +332,7 @@ func (v *View) quality() string {
 		switch {
 		case c.spoils == "":
 			continue
-		case c.poor && (dropped > 0 || c.words != starved): // else it only spoiled clocks, and network time counts
+		case c.poor && (dropped > 0 || c.words != starved): // a starved CPU that dropped no sample only spoiled clocks
 			level = "poor"
 		case level == "good":
 			level = "fair"
@@ -349,7 +354,7 @@ func (v *View) quality() string {
 	return "Run quality: " + level + ": " + strings.Join(reasons[:min(len(reasons), 3)], "; ") + "."
 }
 
-// dropped counts the samples that do not count, and all.
+// dropped returns the number of invalid samples, and of all samples.
 func dropped(v *View) (dropped, all int) {
 	for _, m := range v.Marks {
 		if m.Dropped != "" {
@@ -359,8 +364,8 @@ func dropped(v *View) (dropped, all int) {
 	return dropped, len(v.Marks)
 }
 
-// AdviceLines are the choice for no need, with policy, and encrypted; none where nothing
-// could be scored.
+// AdviceLines returns a line each for the choice without needs, with policy, and with
+// encryption; nil if nothing could be scored.
 func (v *View) AdviceLines() []string {
 	rec := v.Recommendation
 	if rec == nil {
@@ -384,7 +389,7 @@ func (v *View) AdviceLines() []string {
 			if len(alike) == 0 {
 				alike = []string{rec.Ranked[0].Contender}
 			}
-			lines = append(lines, need.words+": "+Named(alike)+", too.")
+			lines = append(lines, need.words+": "+analysis.AndList(alike)+", too.")
 		default:
 			c := rec.Ranked[i]
 			lines = append(lines, fmt.Sprintf("%s: %s, with a score of %s where %s has %s and %s has 1.", need.words, c.Contender,

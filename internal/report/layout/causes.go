@@ -10,25 +10,25 @@ import (
 	"github.com/cnibench/cnibench/internal/printable"
 )
 
-// This file gathers findings by their cause: a starved CPU drops samples for several
-// reasons and leaves gaps behind, and a reader wants to hear of it once.
+// This file groups findings by their cause. A starved CPU, for example, drops samples for
+// several reasons and leaves gaps in recordings, but the reader should be told once.
 
-// Cause is why findings are there, with all that it touched.
+// Cause is the common cause of findings.
 type Cause struct {
 	Severity string
 	words    string // what happened
-	affected string // "41 of 126 samples dropped", or where
+	affected string // "41 of 126 samples dropped", or the contenders and steps
 	next     string
-	spoils   string // what to say of the run's quality; "" where the figures are none the worse
-	poor     bool   // the figures are much the worse
-	known    bool   // words are of the table below, not of the first finding
+	spoils   string // text about the run's quality; "" if the cause does not affect the figures
+	poor     bool   // the cause makes the run's quality poor
+	known    bool   // words come from knownCauses, not from the first finding
 	Findings []analysis.Finding
 }
 
-// noValidSample only says what another finding has caused.
+// noValidSample is the code of a finding that often is only a consequence of others.
 const noValidSample = "no_valid_sample"
 
-// known is a cause with several codes, or with fewer words than its finding has.
+// known is a cause with several codes, or with a shorter text than its finding.
 type known struct {
 	codes       []string
 	words, next string
@@ -36,17 +36,17 @@ type known struct {
 	poor        bool
 }
 
-// The words of causes that others ask for.
+// The words of causes that other functions look for.
 const (
 	starved      = "CPU starved"
 	tooFewRounds = "Too few rounds to be sure"
 )
 
-// wantedRounds stands in the table for the number of rounds that would help.
+// wantedRounds stands in knownCauses for the number of rounds that would help.
 const wantedRounds = "{rounds}"
 
-// wantedOf is that number: as many as tell the run's contenders apart, or, where the run
-// had these, twice as many as it had, which make intervals narrower by a third.
+// wantedOf returns that number: the default number for the run's contenders. If the run had
+// that many, it is twice as many, which makes intervals narrower by a third.
 func wantedOf(v *View) int {
 	had, most := 0, 0
 	for i := range v.Groups {
@@ -77,14 +77,13 @@ var knownCauses = []known{
 		"The kernel ran on an emulated CPU", "read ratios only, or run on a machine with KVM", "the CPU was emulated", false},
 }
 
-// Causes are those of all findings that ask for something, the gravest first, of these
-// what dropped most samples. Notes on how something was measured are on the page.
+// Causes returns the causes of all findings but the workloads' notes, the gravest first.
 func (v *View) Causes() []Cause {
-	told, _ := apart(v.Findings)
+	findings, _ := splitNotes(v.Findings)
 	var list []*Cause
 	index := map[string]int{}
-	for _, f := range BySeverity(told) {
-		if f.Code == noValidSample && len(told) > 1 && slices.ContainsFunc(told, func(o analysis.Finding) bool {
+	for _, f := range BySeverity(findings) {
+		if f.Code == noValidSample && len(findings) > 1 && slices.ContainsFunc(findings, func(o analysis.Finding) bool {
 			return o.Code != noValidSample && o.Excluded && o.Step == f.Step && (o.Contender == f.Contender || o.Contender == "")
 		}) {
 			continue
@@ -127,7 +126,8 @@ func (v *View) Causes() []Cause {
 	return out
 }
 
-// affected says how many samples a cause dropped, or what it is about.
+// affected says how many samples a cause dropped, or else which contenders and steps it
+// affected.
 func affected(v *View, c *Cause) string {
 	n := 0
 	for _, m := range v.Marks {
@@ -163,7 +163,7 @@ func affected(v *View, c *Cause) string {
 	return strings.Join(parts, " ")
 }
 
-// Line is a cause in one line.
+// Line returns the cause in one line.
 func (c Cause) Line() string {
 	words := printable.Line(c.words)
 	if c.affected != "" {

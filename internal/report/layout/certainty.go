@@ -8,8 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis"
 )
 
-// This file says how certain the figures of a column are: where most of their error comes
-// from, and which contenders are too close to each other.
+// This file says how certain the figures of a column are: what causes most of their error,
+// and which contenders are too close to each other.
 
 var errorWords = map[string]string{
 	analysis.ErrorRounds:    "what differs from round to round",
@@ -19,7 +19,7 @@ var errorWords = map[string]string{
 	analysis.ErrorGenerator: "the load generator's own delay",
 }
 
-// errorOf is the largest source of a typical contender's error in the column; "" where no
+// errorOf names the largest source of a typical contender's error in the column; "" if no
 // source is known.
 func (g *Group) errorOf(c Column) string {
 	var largest []analysis.ErrorPart
@@ -36,7 +36,8 @@ func (g *Group) errorOf(c Column) string {
 	return fmt.Sprintf("most of the error is %s, ±%s for a typical contender", errorWords[middle.Source], analysis.Percent(middle.Relative))
 }
 
-// closeOf names the pair of contenders that is nearest and can't be told apart; "" for none.
+// closeOf names the nearest pair of contenders that can't be told apart; "" if there is
+// none.
 func (g *Group) closeOf(c Column) string {
 	text, least := "", 0.0
 	for _, one := range g.Contenders {
@@ -64,16 +65,16 @@ func (g *Group) closeOf(c Column) string {
 
 const wantedDifference = 0.05
 
-// Certainty is a sentence on each of the columns that has something to say.
+// Certainty returns a sentence for each column for which errorOf or closeOf returns a text.
 func (g *Group) Certainty(columns []Column) []string {
 	var lines []string
 	for _, c := range columns {
-		of, pair := g.errorOf(c), g.closeOf(c)
-		if of == "" && pair == "" {
+		source, pair := g.errorOf(c), g.closeOf(c)
+		if source == "" && pair == "" {
 			continue
 		}
-		line := c.Step + " " + c.Head() + ": " + of
-		if of != "" && pair != "" {
+		line := c.Step + " " + c.Head() + ": " + source
+		if source != "" && pair != "" {
 			line += "; "
 		}
 		lines = append(lines, line+pair+".")

@@ -10,9 +10,9 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// This file words a recommendation.
+// This file puts a recommendation into words.
 
-// FirmnessText is the outcome in one sentence.
+// FirmnessText returns the outcome in one sentence.
 func FirmnessText(r *analysis.Recommendation) string {
 	if len(r.Ranked) == 0 {
 		return "none of the measured contenders meets every need and has every figure"
@@ -21,7 +21,7 @@ func FirmnessText(r *analysis.Recommendation) string {
 	often := Wins(&first)
 	switch r.Firmness {
 	case analysis.Alike:
-		return Named(r.Alike) + ": as good as each other"
+		return analysis.AndList(r.Alike) + ": as good as each other"
 	case analysis.Firm:
 		if i := slices.IndexFunc(first.Terms, func(t analysis.Term) bool { return t.CI == nil }); i >= 0 {
 			return fmt.Sprintf("%s: first in %s of the resamples, but its %s has too few rounds for an interval", first.Contender, often, first.Terms[i].Criterion)
@@ -31,7 +31,7 @@ func FirmnessText(r *analysis.Recommendation) string {
 		return fmt.Sprintf("leaning to %s: first in %s of the resamples, %s follows", first.Contender, often, r.Ranked[1].Contender)
 	case analysis.TossUp:
 		if len(r.Alike) > 1 {
-			return fmt.Sprintf("a toss-up between %s; more rounds, or other weights, decide", Named(r.Alike))
+			return fmt.Sprintf("a toss-up between %s; more rounds, or other weights, decide", analysis.AndList(r.Alike))
 		}
 		return fmt.Sprintf("a toss-up: %s comes first in only %s of the resamples; more rounds, or other weights, decide", first.Contender, often)
 	case analysis.Alone:
@@ -41,13 +41,13 @@ func FirmnessText(r *analysis.Recommendation) string {
 		return first.Contender + ", the only measured product that meets every need"
 	}
 	if len(r.Alike) > 1 {
-		return Named(r.Alike) + " stand first, but the rounds are too few to say how firmly"
+		return analysis.AndList(r.Alike) + " stand first, but the rounds are too few to say how firmly"
 	}
 	return first.Contender + ", but the rounds are too few to say how firmly"
 }
 
-// needWords are the needs as a question asks for them, short enough for the decision
-// picture; the other names are words already.
+// needWords are short texts of needs for the decision picture. Other needs are called by
+// their names.
 var needWords = map[string]string{
 	"policy":          "policies on ingress",
 	"egress-policy":   "policies on egress",
@@ -60,10 +60,10 @@ var needWords = map[string]string{
 	"low-memory":      "little memory",
 }
 
-// NeedWords is the need in words.
+// NeedWords returns the need in words.
 func NeedWords(name string) string { return cmp.Or(needWords[name], name) }
 
-// Weighed are the criteria that made the choice: "capacity and memory".
+// Weighed returns the criteria of the choice: "capacity and memory".
 func Weighed(r *analysis.Recommendation) string {
 	var names []string
 	for _, w := range r.Weights {
@@ -71,7 +71,7 @@ func Weighed(r *analysis.Recommendation) string {
 			names = append(names, w.Criterion)
 		}
 	}
-	return Named(names)
+	return analysis.AndList(names)
 }
 
 // ListTitle says where the contenders of a list were measured.
@@ -79,16 +79,7 @@ func ListTitle(r *analysis.Recommendation) string {
 	return (&Group{Site: Site{Part: r.Part, Kernel: r.Kernel, Underlay: r.Underlay}, Emulated: r.Emulated}).Title()
 }
 
-// Named are names in a sentence: "a, b and c".
-func Named(names []string) string {
-	last := len(names) - 1
-	if last < 1 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:last], ", ") + " and " + names[last]
-}
-
-// roundShare is v to the nearest percent.
+// roundShare rounds v to whole per cent.
 func roundShare(v float64) float64 { return float64(int(v*100+0.5)) / 100 }
 
 // RecommendLegend says how to read the list.
@@ -101,13 +92,13 @@ func RecommendLegend(r *analysis.Recommendation) []string {
 		fmt.Sprintf("Each figure is the ratio to %s, turned so that more is better; the score is their geometric mean, weighted %s.", r.Baseline, strings.Join(weights, ", ")),
 	}
 	if r.Firmness != analysis.Untested {
-		lines = append(lines, fmt.Sprintf("In brackets the interval of %s confidence; first is how often a contender comes first if the rounds are drawn anew %d times, which those within 2 %% of the best share.",
+		lines = append(lines, fmt.Sprintf("In brackets the interval of %s confidence; first is how often a contender comes first when the rounds are resampled %d times. Contenders within 2 %% of the best share a first place.",
 			PercentOf(r.Confidence), r.Resamples))
 	}
-	return append(lines, "It knows these rounds only: another machine may choose otherwise.")
+	return append(lines, "The score knows only these rounds: on another machine the choice may be another one.")
 }
 
-// Asked are the needs without the one that is always there.
+// Asked returns the needs without those that are always asked for.
 func Asked(r *analysis.Recommendation) string {
 	needs := slices.DeleteFunc(slices.Clone(r.Needs), func(n string) bool { return slices.Contains(analysis.AlwaysNeeded(), n) })
 	if len(needs) == 0 {
@@ -116,7 +107,7 @@ func Asked(r *analysis.Recommendation) string {
 	return strings.Join(needs, ", ")
 }
 
-// AdviceText is the advice for a scenario in a sentence: the choice, else what to run.
+// AdviceText returns the advice for a scenario in a sentence: the choice, or what to run.
 func AdviceText(a *analysis.Advice) string {
 	r := a.Recommendation
 	switch {
@@ -130,14 +121,16 @@ func AdviceText(a *analysis.Advice) string {
 	return FirmnessText(r)
 }
 
-// Losses are contenders that are out for want of one need, or for one reason.
+// Losses is a group of contenders that were ruled out by the same need, or for the same
+// reason.
 type Losses struct {
 	Need       string
-	Reason     string // "" where each has its own
+	Reason     string // "" if each contender has its own, which follows its name
 	Contenders []string
 }
 
-// GroupLosses gathers by need and source; what was not measured, by reason.
+// GroupLosses groups losses by need and source. Losses by the catalogue or without a need
+// are also grouped by reason.
 func GroupLosses(list []analysis.Loss) []Losses {
 	var order []analysis.Loss // the first of each group
 	groups := map[int][]analysis.Loss{}
@@ -169,6 +162,7 @@ func GroupLosses(list []analysis.Loss) []Losses {
 	return out
 }
 
+// Head returns the need and the reason.
 func (l Losses) Head() string {
 	switch {
 	case l.Need == "":
@@ -179,7 +173,7 @@ func (l Losses) Head() string {
 	return l.Need + ": " + l.Reason
 }
 
-// Wins is how often a choice came first, where that tells anything.
+// Wins returns how often a choice came first in the resamples, or unit.Missing.
 func Wins(c *analysis.Choice) string {
 	if c.Wins == nil {
 		return unit.Missing
@@ -187,6 +181,7 @@ func Wins(c *analysis.Choice) string {
 	return PercentOf(roundShare(*c.Wins))
 }
 
+// WithInterval returns a ratio with its interval in words.
 func WithInterval(ratio float64, ci *analysis.Interval) string {
 	return Comparison(&analysis.Comparison{Ratio: ratio, CI: ci})
 }

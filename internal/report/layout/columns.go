@@ -7,24 +7,24 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// ColumnsPerStep keeps a further step to one row of a terminal table.
+// ColumnsPerStep is the largest number of columns of a step in the tables below the first,
+// so that they fit on a terminal.
 const ColumnsPerStep = 4
 
-// Headline chooses the columns of the first table from what there is: goodput
-// and its CPU cost from the first step that has goodput, the median and the
-// tail from the first that has latency.
+// Headline returns the columns of the first table: goodput and CPU cost of the first step
+// that has goodput, and the median and the tail of the first step that has latency.
 func Headline(g *Group, steps []result.Step) []Column {
 	var goodput, latency []Column
 	for _, s := range steps {
 		if len(goodput) == 0 {
 			if _, ok := g.Has(s.ID, result.Goodput); ok {
-				goodput = g.columns(s.ID, result.Own(result.Traffic, result.Cost)...)
+				goodput = g.columns(s.ID, result.MainMetrics(result.Traffic, result.Cost)...)
 			}
 		}
 		if len(latency) == 0 {
 			for _, aspect := range []result.Aspect{result.Typical, result.Tail} {
-				if told := g.columns(s.ID, result.Telling(aspect)...); len(told) > 0 && (aspect != result.Tail || g.known(told[0])) {
-					latency = append(latency, told[0])
+				if columns := g.columns(s.ID, result.OfAspect(aspect)...); len(columns) > 0 && (aspect != result.Tail || g.known(columns[0])) {
+					latency = append(latency, columns[0])
 				}
 			}
 		}
@@ -38,14 +38,13 @@ func Headline(g *Group, steps []result.Step) []Column {
 	return slices.Concat(goodput[:1], latency, goodput[1:])
 }
 
-// mostTail is half the width of a ratio's interval, and the smallest difference that would
-// show, above which a tail is no headline: it would tell of the rounds' worst moments, not
-// of the contenders.
+// mostTail is the largest half-width of a ratio's interval, and the largest detectable
+// difference, for a tail in the headline. Beyond, a tail describes the worst moments of the
+// rounds, not the contenders.
 const mostTail = 0.30
 
-// known says that the ratios in a column are known to mostTail, for the typical
-// contender, or that nothing is said of how well they are known: with too few rounds for
-// intervals, or without a baseline, all columns are alike.
+// known says whether half of the intervals in a column are at most mostTail wide. It is
+// true if there are no intervals, because then no column is known better than others.
 func (g *Group) known(c Column) bool {
 	all, narrow := 0, 0
 	for _, one := range g.Contenders {
@@ -59,9 +58,9 @@ func (g *Group) known(c Column) bool {
 	return 2*narrow >= all
 }
 
-// Further are the columns of the tables below the headline: the far tail of
-// the latency that the headline shows, and of every step the main metrics that
-// the headline does not show. The rest is for the HTML, CSV and JSON forms.
+// Further returns the columns of the tables below the headline: p99.9 of the latency in the
+// headline, and the main metrics of every step that are not in the headline. Other metrics
+// are only in HTML, CSV and JSON.
 func Further(g *Group, steps []result.Step, head []Column) [][]Column {
 	var out [][]Column
 	for _, c := range head {
@@ -74,8 +73,8 @@ func Further(g *Group, steps []result.Step, head []Column) [][]Column {
 	}
 	for _, s := range steps {
 		columns := slices.DeleteFunc(mainColumns(g, s.ID), func(c Column) bool {
-			again := slices.Contains(head, c) || slices.Contains(slices.Concat(out...), c)
-			return again || c.Metric == result.Rate && inHead(s.ID) // a load that is paced, beside its latency
+			shown := slices.Contains(head, c) || slices.Contains(slices.Concat(out...), c)
+			return shown || c.Metric == result.Rate && inHead(s.ID) // the rate of such a load was set by the step
 		})
 		if len(columns) > 0 {
 			out = append(out, columns)
@@ -85,7 +84,7 @@ func Further(g *Group, steps []result.Step, head []Column) [][]Column {
 }
 
 func mainColumns(g *Group, step string) []Column {
-	metrics := result.Columns() // the mean latency stands in only where there are no percentiles
+	metrics := result.Columns() // the mean latency only if there are no percentiles
 	if _, ok := g.Has(step, result.LatencyP50); ok {
 		metrics = slices.DeleteFunc(metrics, func(m string) bool { return m == result.LatencyMean })
 	}
@@ -98,7 +97,7 @@ func mainColumns(g *Group, step string) []Column {
 	return columns[:min(len(columns), ColumnsPerStep)]
 }
 
-// columns are those of the metrics that the step has.
+// columns returns the columns of those metrics that the step has.
 func (g *Group) columns(step string, metrics ...string) []Column {
 	var out []Column
 	for _, m := range metrics {
@@ -109,8 +108,8 @@ func (g *Group) columns(step string, metrics ...string) []Column {
 	return out
 }
 
-// Pack lays column sets out in tables no wider than width: sets stay together
-// where they fit, short ones share a table.
+// Pack distributes sets of columns to tables that are at most width wide. Short sets share a
+// table, and a set is divided only if it is wider than a table.
 func Pack(sets [][]Column, width int, widthOf func(Column) int) [][]Column {
 	var tables [][]Column
 	used := 0
@@ -138,14 +137,14 @@ func Pack(sets [][]Column, width int, widthOf func(Column) int) [][]Column {
 	return tables
 }
 
-// StepsOf are the steps that the columns name, in the order of the report.
+// StepsOf returns the steps of the columns, in the order of the report.
 func StepsOf(steps []result.Step, columns []Column) []result.Step {
 	return slices.DeleteFunc(slices.Clone(steps), func(s result.Step) bool {
 		return !slices.ContainsFunc(columns, func(c Column) bool { return c.Step == s.ID })
 	})
 }
 
-// Describe says what a step does, from its own summary or its parts.
+// Describe says what a step does: its summary, or its workload, and its path.
 func Describe(s result.Step) string {
 	words := s.Summary
 	if words == "" {

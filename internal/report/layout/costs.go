@@ -10,16 +10,16 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// This file words what traffic cost, for text and Markdown.
+// This file puts the costs of traffic into words, for text and Markdown.
 
 // costs is the efficiency of one step in a group.
 type costs struct {
 	Step     string
 	baseline string
-	Rows     []analysis.Efficiency // as the analysis has them
+	Rows     []analysis.Efficiency // in the order of the report
 }
 
-// CostsOf are the steps of a group that have CPU by goodput, in the order of
+// CostsOf returns the steps of a group that have CPU by goodput, in the order of
 // the report.
 func (v *View) CostsOf(g *Group) []costs {
 	var list []costs
@@ -37,8 +37,7 @@ func (v *View) CostsOf(g *Group) []costs {
 	return slices.DeleteFunc(list, func(c costs) bool { return len(c.Rows) < 2 })
 }
 
-// frontier are the contenders that no other beats in both figures, the most
-// goodput first.
+// frontier returns the contenders on the frontier, the most goodput first.
 func (c costs) frontier() []string {
 	var on []analysis.Efficiency
 	for _, e := range c.Rows {
@@ -62,7 +61,7 @@ func (c costs) frontier() []string {
 	return names
 }
 
-// groups are the contenders of each cluster, by its number less one.
+// groups returns the contenders of each cluster; cluster n is at index n-1.
 func (c costs) groups() [][]string {
 	var groups [][]string
 	for _, e := range c.Rows {
@@ -76,13 +75,13 @@ func (c costs) groups() [][]string {
 	return groups
 }
 
-// lowerBound says that the CPU of the step is user and system only.
+// lowerBound says whether the step has only CPU time of user and system.
 func (c costs) lowerBound() bool {
 	return !slices.ContainsFunc(c.Rows, func(e analysis.Efficiency) bool { return e.CPUPerGbit != nil })
 }
 
-// groupsText is "1 (19.8 Gbit/s – 22.7 Gbit/s): a, b; 2 (9.1 Gbit/s): c", ""
-// without clusters; memory is named where all of a group have it.
+// groupsText returns the clusters as "1 (19.8 Gbit/s – 22.7 Gbit/s): a, b; 2 (9.1 Gbit/s):
+// c", "" without clusters. It contains memory if all contenders of a cluster have it.
 func (c costs) groupsText() string {
 	var parts []string
 	for i, names := range c.groups() {
@@ -97,7 +96,7 @@ func (c costs) groupsText() string {
 			}
 		}
 		if len(goodput) == 0 {
-			continue // all of it without CPU
+			continue // no contender of the cluster has a row
 		}
 		about := span(goodput, "bit/s")
 		if len(memory) == len(goodput) {
@@ -108,9 +107,10 @@ func (c costs) groupsText() string {
 	return strings.Join(parts, "; ")
 }
 
-// span is "15.9 Gbit/s – 17.3 Gbit/s", of at least one value.
-func span(values []float64, of string) string {
-	low, high := unit.Format(slices.Min(values), of), unit.Format(slices.Max(values), of)
+// span returns the range of the values as "15.9 Gbit/s – 17.3 Gbit/s". There must be a
+// value.
+func span(values []float64, unitName string) string {
+	low, high := unit.Format(slices.Min(values), unitName), unit.Format(slices.Max(values), unitName)
 	if low == high {
 		return low
 	}
@@ -138,7 +138,7 @@ func (c costs) About() []string {
 	return lines
 }
 
-// features are what groups can be made of.
+// features returns the figures by which contenders are grouped.
 func (c costs) features() string {
 	if c.lowerBound() {
 		return "goodput and memory"
@@ -146,9 +146,10 @@ func (c costs) features() string {
 	return "goodput, CPU and memory"
 }
 
-// CostHead and costCells are the columns of the Markdown table.
+// CostHead is the head of the table whose rows CostCells returns.
 var CostHead = []string{"contender", "Goodput", "CPU per Gbit/s", "2024 formula", "Memory over baseline", "Energy per GB", "frontier", "group"}
 
+// CostCells returns the row of a contender.
 func CostCells(e analysis.Efficiency) []string {
 	frontier, cluster := "", ""
 	if e.Frontier {
@@ -178,33 +179,34 @@ func energy(e *analysis.Energy) string {
 	return text
 }
 
-// EnergyBasis says where the energies come from, "" without any.
+// EnergyBasis says where the figures of energy come from; "" if there are none.
 func (v *View) EnergyBasis() string {
-	var said []string
+	var bases []string
 	for _, e := range v.Efficiency {
-		if e.Energy != nil && !slices.Contains(said, e.Energy.Basis) {
-			said = append(said, e.Energy.Basis)
+		if e.Energy != nil && !slices.Contains(bases, e.Energy.Basis) {
+			bases = append(bases, e.Energy.Basis)
 		}
 	}
-	if len(said) == 0 {
+	if len(bases) == 0 {
 		return ""
 	}
-	return "Energy per decimal gigabyte, " + strings.Join(said, "; ") + "."
+	return "Energy per decimal gigabyte, " + strings.Join(bases, "; ") + "."
 }
 
-func number(v *float64, of string) string {
+func number(v *float64, unitName string) string {
 	if v == nil {
 		return unit.Missing
 	}
-	return unit.Format(*v, of)
+	return unit.Format(*v, unitName)
 }
 
-// FleetTitle says what is carried over, fleetNotes what a reader must know of it.
+// FleetTitle describes the fleet for which costs are computed.
 func (v *View) FleetTitle() string {
 	f := v.Fleet
 	return fmt.Sprintf("A fleet of %s nodes, each sending %g Gbit/s to pods on other nodes", Thousands(float64(f.Nodes)), f.Gbps)
 }
 
+// FleetNotes returns what a reader of the fleet's table must know.
 func (v *View) FleetNotes() []string {
 	f := v.Fleet
 	if len(f.Rows) == 0 {
@@ -226,8 +228,8 @@ func (v *View) FleetNotes() []string {
 	return append(notes, fmt.Sprintf("* one pair of pods carried less than %g Gbit/s.", f.Gbps))
 }
 
-// FleetTable is a head and a row for each contender; columns that nobody has
-// are left out.
+// FleetTable returns a head, and a row for each contender. Columns without any figure are
+// left out.
 func (v *View) FleetTable() (head []string, rows [][]string) {
 	f := v.Fleet
 	head = []string{"", "CPU cores"}
@@ -280,7 +282,8 @@ func cores(e analysis.Estimate) string {
 	return fmt.Sprintf("%s (%s–%s)", Thousands(e.Median), Thousands(e.CI[0]), Thousands(e.CI[1]))
 }
 
-// Thousands is a count with separators; small ones keep a digit behind the point.
+// Thousands returns a number with separators of thousands; a number below 10 keeps one
+// digit after the point.
 func Thousands(v float64) string {
 	if v > -10 && v < 10 {
 		return strconv.FormatFloat(v, 'f', 1, 64)

@@ -10,13 +10,13 @@ import (
 
 const (
 	PublishedTitle = "Beside published figures"
-	publishedLimit = " (link)" // marks what the study's link limited
+	publishedLimit = " (link)" // marks a figure that the study's link limited
 	PublishedNone  = "No published figure is of a contender, kind of step and metric of this run; docs/published.md has them all."
 	PublishedAbout = "Each × is a ratio to its own baseline: ours to this run's, a study's to the one on its machines. " +
-		"A study's outside our interval says that the machines, versions or methods differ; docs/published.md has the sources and caveats. (link): the study's link was full, with the contender or on its baseline, and the ratio tells little of the contender."
+		"If a study's ratio is outside our interval, machines, versions or methods differ; docs/published.md has the sources and caveats. (link): the study's link was full, with the contender or with the baseline, so the ratio says little about the contender."
 )
 
-// PublishedRows are the figures by step and metric, in the order of the report.
+// PublishedRows returns the published figures, ordered by step.
 func (v *View) PublishedRows() []analysis.PublishedFigure {
 	rows := slices.Clone(v.Published)
 	place := map[string]int{}

@@ -11,24 +11,23 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// Scale is a load through a Service beside fewer and more other Services, in
-// the order of their number.
+// Scale is the same load through a Service, with different numbers of other Services.
 type Scale struct {
-	Steps  []result.Step
-	Direct string // the step of the same load from pod to pod, "" without
+	Steps  []result.Step // by the number of other Services
+	Direct string        // the step with the same load from pod to pod, or ""
 }
 
-// Name is what the ids of the steps have in common.
+// Name returns the ids of the steps without the number of Services.
 func (l Scale) Name() string { return strings.TrimSuffix(l.Steps[0].ID, l.counted("-svc%d")) }
 
-// About is what the steps' summaries have in common.
+// About returns the summaries of the steps without the number of Services.
 func (l Scale) About() string {
 	return strings.TrimSuffix(Describe(result.Step{Summary: l.Steps[0].Summary, Workload: l.Steps[0].Workload}), l.counted(", beside %d other Services"))
 }
 
 func (l Scale) counted(format string) string { return fmt.Sprintf(format, l.Steps[0].Services) }
 
-// Scales are the steps that the plan has for several numbers of Services.
+// Scales returns the loads that the plan has with several numbers of Services.
 func (v *View) Scales() []Scale {
 	byLoad := map[string]int{}
 	var all []Scale
@@ -54,7 +53,7 @@ func (v *View) Scales() []Scale {
 	return all
 }
 
-// loadOf is the same text for steps of the same load.
+// loadOf returns a text that is the same for steps with the same load.
 func loadOf(s result.Step) (string, bool) {
 	params, err := json.Marshal(s.Params) // keys in order
 	return s.Workload + " " + string(params), err == nil
@@ -69,34 +68,34 @@ func (v *View) direct(load string) string {
 	return ""
 }
 
-// onScales says that the step is of a scale.
+// onScales says whether the step belongs to a scale.
 func onScales(all []Scale, step string) bool {
 	return slices.ContainsFunc(all, func(l Scale) bool {
 		return slices.ContainsFunc(l.Steps, func(s result.Step) bool { return s.ID == step })
 	})
 }
 
-// ApartFrom are the steps that are on no scale.
+// ApartFrom returns the steps that belong to no scale.
 func (v *View) ApartFrom(all []Scale) []result.Step {
 	return slices.DeleteFunc(slices.Clone(v.Steps), func(s result.Step) bool { return onScales(all, s.ID) })
 }
 
-// metrics are what a scale shows: latencies where the load has a rate, else
-// the rate; the first scale says what it took to program the Services too.
+// metrics returns the metrics of a scale: latencies and goodput, or without latencies the
+// rate. first adds the time to program the Services.
 func (l Scale) metrics(g *Group, first bool) []string {
 	has := func(metric string) bool {
 		return slices.ContainsFunc(l.Steps, func(s result.Step) bool { _, ok := g.Has(s.ID, metric); return ok })
 	}
-	names := result.Telling(result.Traffic)
+	names := result.OfAspect(result.Traffic)
 	times := []string{}
 	for _, aspect := range []result.Aspect{result.Typical, result.Tail} {
-		all := result.Telling(aspect)
+		all := result.OfAspect(aspect)
 		if i := slices.IndexFunc(all, has); i >= 0 {
 			times = append(times, all[i])
 		}
 	}
 	if len(times) > 0 {
-		names = append(result.Own(result.Traffic), times...)
+		names = append(result.MainMetrics(result.Traffic), times...)
 	}
 	if first {
 		names = append(names, SyncTime)
@@ -104,8 +103,8 @@ func (l Scale) metrics(g *Group, first bool) []string {
 	return slices.DeleteFunc(names, func(m string) bool { return !has(m) })
 }
 
-// Timed is the first scale that says what it took to program the Services, by
-// its place; -1 is none.
+// Timed returns the index of the first scale that has the time to program the Services, or
+// -1.
 func Timed(g *Group, all []Scale) int {
 	return slices.IndexFunc(all, func(l Scale) bool { return slices.Contains(l.metrics(g, true), SyncTime) })
 }
@@ -120,11 +119,11 @@ type rungs struct {
 
 type rung struct {
 	Contender
-	Cells []*analysis.Result // as Head has them, nil without a figure
-	Grown string             // the last figure by the first, "" without both
+	Cells []*analysis.Result // in the order of Head; nil without a figure
+	Grown string             // the last figure divided by the first; "" if one is missing
 }
 
-// Tables are the scale's metrics.
+// Tables returns a table for each metric of the scale.
 func (l Scale) Tables(g *Group, first bool) []rungs {
 	var out []rungs
 	for _, metric := range l.metrics(g, first) {
@@ -159,18 +158,18 @@ func (l Scale) Tables(g *Group, first bool) []rungs {
 	return out
 }
 
-// SyncTime is the metric of what it took to program the Services.
+// SyncTime is the metric of the time to program the Services.
 const SyncTime = result.ServiceSyncTime
 
-// ProgrammedBy is what a reader must know before comparing contenders by
-// syncTime.
-const ProgrammedBy = "in the lab its own writer is timed, not the product's agent, and only iptables-restore and nft are what the product runs; in a cluster, the API server and the product's agent are"
+// ProgrammedBy is what a reader must know before comparing contenders by SyncTime.
+const ProgrammedBy = "in the lab, cnibench itself programs the Services and not the product's agent, and only iptables-restore and nft are the product's own tools; in a cluster, the API server and the product's agent are timed"
 
-// Last names the column of the growth.
+// Last returns the head of the column Grown.
 func (l Scale) Last() string {
 	return unit.Format(float64(l.Steps[len(l.Steps)-1].Services), "count") + " by " + unit.Format(float64(l.Steps[0].Services), "count")
 }
 
+// ValueOr returns Value, or unit.Missing if r is nil.
 func ValueOr(r *analysis.Result) string {
 	if r == nil {
 		return unit.Missing

@@ -11,13 +11,13 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// This file makes tables of a study's pictures. A picture is of all groups together,
-// since each contender is compared with the baseline of its own.
+// This file makes tables of a study's pictures. A picture shows all groups together,
+// because each contender is compared with the baseline of its own group.
 
 // PictureTable is a picture as rows and columns.
 type PictureTable struct {
 	*analysis.Picture
-	Head   []string // behind the contenders' column
+	Head   []string // of the columns after the contenders'
 	Rows   []PictureRow
 	Legend string
 }
@@ -25,20 +25,20 @@ type PictureTable struct {
 // PictureRow is a contender in one group.
 type PictureRow struct {
 	ID    string
-	Name  string // the id, with the group where there are several
+	Name  string // the id, followed by the group if the contender is in several
 	Cells []PictureCell
 }
 
-// PictureCell is a figure in words; Color and Word are of its band.
+// PictureCell is a figure in words, with the colour and the word of its band.
 type PictureCell struct{ Text, Color, Word string }
 
-// Pictures are the tables of the study's pictures that the run has figures for.
+// Pictures returns tables of the study's pictures for which the run has figures.
 func (v *View) Pictures() []PictureTable {
 	if v.Study == nil {
 		return nil
 	}
 	var out []PictureTable
-	a := album{v}
+	a := pictures{v}
 	for i := range v.Study.Pictures {
 		p := &v.Study.Pictures[i]
 		t := PictureTable{Picture: p}
@@ -57,19 +57,19 @@ func (v *View) Pictures() []PictureTable {
 	return out
 }
 
-// album makes the tables.
-type album struct{ *View }
+// pictures has the methods that make the tables.
+type pictures struct{ *View }
 
-// columnOf is the picture's column of a step in a group.
-func (v album) columnOf(p *analysis.Picture, g *Group, step string) (Column, bool) {
+// columnOf returns the picture's column of a step in a group.
+func (v pictures) columnOf(p *analysis.Picture, g *Group, step string) (Column, bool) {
 	if p.Metric != "" {
 		return g.Has(step, p.Metric)
 	}
-	return v.Telltale(g, step)
+	return v.StepColumn(g, step)
 }
 
-// rowName is the contender, with its group where it is in several.
-func (v album) rowName(g *Group, id string) string {
+// rowName returns PictureRow.Name.
+func (v pictures) rowName(g *Group, id string) string {
 	in := 0
 	for i := range v.Groups {
 		if slices.ContainsFunc(v.Groups[i].Contenders, func(c Contender) bool { return c.ID == id }) {
@@ -82,11 +82,11 @@ func (v album) rowName(g *Group, id string) string {
 	return id
 }
 
-// table walks the contenders and steps of a picture. cell is asked where there is a
-// figure; a row without any is left out.
-func (v album) table(p *analysis.Picture, baseline bool, cell func(*Group, Column, *analysis.Result) PictureCell) PictureTable {
+// table makes the table of a picture. cell returns the cell of a figure. Rows without any
+// figure are left out.
+func (v pictures) table(p *analysis.Picture, baseline bool, cell func(*Group, Column, *analysis.Result) PictureCell) PictureTable {
 	t := PictureTable{Picture: p}
-	steps := p.Of(v.Steps)
+	steps := p.Select(v.Steps)
 	for _, s := range steps {
 		t.Head = append(t.Head, s.ID)
 	}
@@ -118,8 +118,8 @@ func (v album) table(p *analysis.Picture, baseline bool, cell func(*Group, Colum
 	return t
 }
 
-// matrix is each figure as per cent of the baseline's, in the colours of its bands.
-func (v album) matrix(p *analysis.Picture) PictureTable {
+// matrix shows each figure as per cent of the baseline's, in the colours of the bands.
+func (v pictures) matrix(p *analysis.Picture) PictureTable {
 	t := v.table(p, false, func(_ *Group, c Column, f *analysis.Result) PictureCell {
 		if f.VsBaseline == nil || !f.Ranked {
 			return PictureCell{Text: unit.Missing}
@@ -143,8 +143,8 @@ func (v album) matrix(p *analysis.Picture) PictureTable {
 	return t
 }
 
-// figures are medians beside ratios.
-func (v album) figures(p *analysis.Picture) PictureTable {
+// figures shows medians beside ratios.
+func (v pictures) figures(p *analysis.Picture) PictureTable {
 	t := v.table(p, true, func(_ *Group, _ Column, f *analysis.Result) PictureCell {
 		cell := PictureCell{Text: Value(f)}
 		if f.VsBaseline != nil {
@@ -156,9 +156,9 @@ func (v album) figures(p *analysis.Picture) PictureTable {
 	return t
 }
 
-// overRates is a metric as a ratio to the baseline of the same underlay, with the rate
-// at which it was measured.
-func (v album) overRates(p *analysis.Picture) PictureTable {
+// overRates shows a metric as a ratio to the baseline of the same underlay, with the
+// achieved rate.
+func (v pictures) overRates(p *analysis.Picture) PictureTable {
 	t := v.table(p, true, func(g *Group, c Column, f *analysis.Result) PictureCell {
 		cell := PictureCell{Text: Value(f)}
 		if f.VsBaseline != nil {
@@ -173,11 +173,11 @@ func (v album) overRates(p *analysis.Picture) PictureTable {
 	return t
 }
 
-// Telltale is the figure that stands for a step: how much it moves, else how long it
-// takes, as far as it is ranked.
-func (v *View) Telltale(g *Group, step string) (Column, bool) {
+// StepColumn returns the column that represents a step: the first ranked metric of the
+// aspects Traffic and Typical.
+func (v *View) StepColumn(g *Group, step string) (Column, bool) {
 	for _, aspect := range []result.Aspect{result.Traffic, result.Typical} {
-		for _, name := range result.Telling(aspect) {
+		for _, name := range result.OfAspect(aspect) {
 			c, ok := g.Has(step, name)
 			if ok && slices.ContainsFunc(g.Contenders, func(one Contender) bool { f := g.Figure(one.ID, c); return f != nil && f.Ranked }) {
 				return c, true

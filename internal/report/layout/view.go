@@ -12,20 +12,21 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// Site is where contenders may be compared with each other: one part of the
-// run ("" is its own), one kernel, one underlay.
+// Site is a part of the run ("" is the run itself), a kernel and an underlay. Only
+// contenders of the same site are compared.
 type Site struct{ Part, Kernel, Underlay string }
 
 // Group is the contenders of a site.
 type Group struct {
 	Site
-	Emulated   bool // the CPU, so that the figures are many times worse
+	Emulated   bool // the CPU was emulated, so the figures are many times worse
 	Contenders []Contender
 	figures    map[figureKey]*analysis.Result
 	InPhase    map[string]bool // steps whose CPU the kernel sampled in phase with the load
 	measured   map[result.Key]bool
 }
 
+// Contender is a row of a table.
 type Contender struct {
 	ID       string
 	Baseline bool
@@ -47,8 +48,8 @@ type View struct {
 	Steps  []result.Step
 }
 
-// New arranges r: groups in the order of the results, in each the baseline
-// first, then the contenders by their place in the first headline column.
+// New arranges r. Groups are in the order of the results. In each group the baseline comes
+// first, then the contenders by their rank in the headline's columns.
 func New(r *analysis.Report) *View {
 	r = withoutWeakRatios(r)
 	v := &View{Report: r, Steps: steps(r)}
@@ -84,8 +85,8 @@ func New(r *analysis.Report) *View {
 	return v
 }
 
-// withoutWeakRatios is r without ratios from fewer than three pairs: one of a single pair
-// says nothing, and stands beside others as if it did.
+// withoutWeakRatios returns r without ratios from fewer than fewestPairs pairs. Such a
+// ratio says nothing, but beside others it would look as good as they are.
 func withoutWeakRatios(r *analysis.Report) *analysis.Report {
 	out := *r
 	out.Results = analysis.Changed(r.Results, func(f *analysis.Result) {
@@ -112,18 +113,18 @@ func (v *View) group(at Site) *Group {
 	return &v.Groups[len(v.Groups)-1]
 }
 
-// GroupPlace is the group's place on the page, -1 for none.
+// GroupPlace returns the index of the site's group, or -1.
 func (v *View) GroupPlace(at Site) int {
 	return slices.IndexFunc(v.Groups, func(g Group) bool { return g.Site == at })
 }
 
-// Origin is the part of that name; the run itself stands for what is its own.
+// Origin returns the part of that name. For "" it returns the run itself as a Part.
 func Origin(r *analysis.Report, part string) analysis.Part {
 	if i := slices.IndexFunc(r.Parts, func(p analysis.Part) bool { return p.Dir == part }); i >= 0 {
 		return r.Parts[i]
 	}
 	return analysis.Part{
-		Arena: r.Run.Arena, Emulated: r.Run.Environment[analysis.EmulatedKey] == "true", Plan: r.Plan, Measured: r.Measured,
+		Arena: r.Run.Arena, Emulated: r.Run.Environment[result.EmulatedKey] == "true", Plan: r.Plan, Measured: r.Measured,
 	}
 }
 
@@ -133,7 +134,7 @@ func (g *Group) add(id string) {
 	}
 }
 
-// Figure is the contender's figure of the column, or nil.
+// Figure returns the contender's figure of the column, or nil.
 func (g *Group) Figure(contender string, c Column) *analysis.Result {
 	return g.figures[figureKey{contender, c.Step, c.Metric}]
 }
@@ -150,8 +151,8 @@ func (g *Group) Absent(c Contender, col Column) string {
 	return "no valid sample"
 }
 
-// Has finds the metric at the step in any contender's results. CPU by request
-// that was sampled in phase with the load is for the long tables only.
+// Has returns the column of a metric at a step, if any contender has the figure. CPU by
+// request that was sampled in phase with the load does not count, because it is wrong.
 func (g *Group) Has(step, metric string) (Column, bool) {
 	if metric == result.CPUPerRequest && g.InPhase[step] {
 		return Column{}, false
@@ -164,16 +165,16 @@ func (g *Group) Has(step, metric string) (Column, bool) {
 	return Column{}, false
 }
 
-// By is the group with its contenders in the order of other columns.
-func (g *Group) By(columns []Column) *Group {
+// SortedBy returns the group with its contenders in the order of other columns.
+func (g *Group) SortedBy(columns []Column) *Group {
 	out := *g
 	out.Contenders = slices.Clone(g.Contenders)
 	out.sort(columns)
 	return &out
 }
 
-// sort puts the baseline first, then tiers from the best, unranked last; in a
-// tier the better median first, which claims nothing but keeps the eye calm.
+// sort puts the baseline first, then the tiers from the best on, then contenders without a
+// rank. Within a tier the better median comes first; that order has no significance.
 func (g *Group) sort(by []Column) {
 	slices.SortStableFunc(g.Contenders, func(a, b Contender) int {
 		if a.Baseline != b.Baseline {
@@ -218,8 +219,7 @@ func byRank(a, b *analysis.Result) int {
 	}
 }
 
-// steps are the report's steps in the order of the plan, and after them those
-// that only results name.
+// steps returns the steps of the plan, and after them the steps that only results name.
 func steps(r *analysis.Report) []result.Step {
 	out := slices.Clone(r.Steps)
 	for _, res := range r.Results {
@@ -230,8 +230,8 @@ func steps(r *analysis.Report) []result.Step {
 	return out
 }
 
-// Absent counts the contenders that ran no step at all, and the single steps
-// of others: "2 contenders, 4 steps of others".
+// Absent says how many contenders ran no step at all, and how many single steps other
+// contenders did not run: "2 contenders, 4 steps of others".
 func (v *View) Absent() string {
 	whole, steps := 0, 0
 	for _, u := range v.Unsupported {

@@ -12,14 +12,14 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// MetricLabel is a metric's name for people: latency_p99_9 is "Latency p99.9".
+// MetricLabel returns a metric's name for people: "Latency p99.9" for latency_p99_9.
 func MetricLabel(name string) string {
 	if m, _ := result.LookupMetric(name); m.Label != "" {
 		return m.Label
 	}
 	words := strings.Split(name, "_")
 	for i, w := range words {
-		// p99_9 is one number that a name cannot hold.
+		// p99_9 stands for p99.9: a name cannot contain a point.
 		if i > 0 && w != "" && strings.Trim(w, "0123456789") == "" && strings.HasPrefix(words[i-1], "p") {
 			return MetricLabel(strings.Join(words[:i], "_")) + "." + w
 		}
@@ -32,10 +32,10 @@ func MetricLabel(name string) string {
 	return strings.Join(words, " ")
 }
 
-// Value is the median with its unit.
+// Value returns the median with its unit.
 func Value(r *analysis.Result) string { return unit.Format(r.Median, r.Unit) }
 
-// Interval is "16.1–17.0 Gbit/s" in words, "" without one.
+// Interval returns the interval as "16.1 Gbit/s – 17.0 Gbit/s", "" without an interval.
 func Interval(r *analysis.Result) string {
 	if r.CI == nil {
 		return ""
@@ -43,7 +43,7 @@ func Interval(r *analysis.Result) string {
 	return unit.Format(r.CI[0], r.Unit) + " – " + unit.Format(r.CI[1], r.Unit)
 }
 
-// Comparison is the ratio and its interval, "0.57× (0.55–0.60)".
+// Comparison returns the ratio and its interval as "0.57× (0.55–0.60)".
 func Comparison(c *analysis.Comparison) string {
 	if c == nil {
 		return ""
@@ -54,8 +54,8 @@ func Comparison(c *analysis.Comparison) string {
 	return fmt.Sprintf("%s× (%s–%s)", unit.Ratio(c.Ratio), unit.Ratio(c.CI[0]), unit.Ratio(c.CI[1]))
 }
 
-// Standing says on which side of the baseline the whole interval of the ratio
-// lies: "better", "worse", or "" where it can't be told or is no merit.
+// Standing says on which side of the baseline the whole interval of the ratio lies:
+// "better" or "worse". It is "" if the interval contains 1, or if the figure is not ranked.
 func Standing(r *analysis.Result) string {
 	if r == nil || !r.Ranked || r.VsBaseline == nil || r.VsBaseline.CI == nil {
 		return ""
@@ -70,7 +70,7 @@ func Standing(r *analysis.Result) string {
 	return ""
 }
 
-// Letters are those of a figure's groups, as "ab"; "" where it is not ranked.
+// Letters returns the letters of a figure's groups, as "ab"; "" if it is not ranked.
 func Letters(r *analysis.Result) string {
 	if r == nil {
 		return ""
@@ -78,7 +78,7 @@ func Letters(r *analysis.Result) string {
 	return strings.Join(r.Groups, "")
 }
 
-// BareCluster says of a run with --install what its baseline is; "" of any other run.
+// BareCluster returns a note about the baseline of a run with --install; "" for other runs.
 func (v *View) BareCluster() string {
 	if v.Plan.Settings["install"] != "true" || v.Baseline != "host" {
 		return ""
@@ -88,7 +88,7 @@ func (v *View) BareCluster() string {
 
 // Legend says how to read the tables.
 func (v *View) Legend() []string {
-	confidence, single, bounded, missing, pooled, only, grouped, untold := 0.0, true, false, false, false, false, false, 0
+	confidence, single, bounded, missing, pooled, pooledOnly, grouped, ungrouped := 0.0, true, false, false, false, false, false, 0
 	type spot struct {
 		Site
 		step, metric string
@@ -101,8 +101,8 @@ func (v *View) Legend() []string {
 			standIn = r.Step + " to " + r.VsBaseline.Step
 		}
 		if r.Count > 0 && len(r.Values) < r.N {
-			only = true
-			continue // more rounds alone would not give it an interval
+			pooledOnly = true
+			continue // more rounds would not give the ratio an interval
 		}
 		single = single && (confidence == 0 || confidence == r.Confidence)
 		confidence = max(confidence, r.Confidence)
@@ -111,7 +111,7 @@ func (v *View) Legend() []string {
 		if r.Ranked && len(r.Groups) == 0 {
 			at := spot{Site{Part: r.Part, Kernel: r.Kernel, Underlay: r.Underlay}, r.Step, r.Metric}
 			ranked[at]++
-			untold = max(untold, ranked[at])
+			ungrouped = max(ungrouped, ranked[at])
 		}
 	}
 	percent := strconv.FormatFloat(confidence*100, 'f', -1, 64) + " %"
@@ -134,18 +134,18 @@ func (v *View) Legend() []string {
 		lines = append(lines, bare)
 	}
 	if pooled {
-		lines = append(lines, "Latency percentiles: of all rounds' requests together, and so are their intervals and ratios; groups are of the single rounds.")
+		lines = append(lines, "Latency percentiles, their intervals and their ratios come from all rounds' requests together; their groups come from the percentiles of single rounds.")
 	}
-	if only {
-		lines = append(lines, "A percentile that the single rounds have too few requests for has no group.")
+	if pooledOnly {
+		lines = append(lines, "A percentile for which single rounds have too few requests has no group.")
 	}
 	if grouped {
 		lines = append(lines, "Letters are groups, a the best: contenders that share a letter can't be told apart. A figure without a letter is not ranked.",
 			fmt.Sprintf("Groups are corrected for all pairs. If a ratio's interval does not contain 1, the contender differs from %s, even within one group.", v.Baseline))
 	}
-	if untold > 0 {
+	if ungrouped > 0 {
 		lines = append(lines, fmt.Sprintf("No groups: %s can't tell %s apart%s; rows are in the order of their medians.",
-			v.RoundsTaken(), unit.Plural(untold, "contender"), map[bool]string{true: " everywhere"}[grouped]))
+			v.RoundsTaken(), unit.Plural(ungrouped, "contender"), map[bool]string{true: " everywhere"}[grouped]))
 	}
 	if missing {
 		lines = append(lines, fmt.Sprintf("A ratio without an interval has too few rounds for %s confidence%s.", percent, moreRounds(v.Report)))
@@ -159,7 +159,8 @@ func (v *View) Legend() []string {
 	return lines
 }
 
-// moreRounds is the advice to measure more, where somebody can.
+// moreRounds returns the advice to measure more rounds; "" for an unpaired run, which
+// others measured.
 func moreRounds(r *analysis.Report) string {
 	if r.Run.Unpaired {
 		return ""
@@ -167,15 +168,15 @@ func moreRounds(r *analysis.Report) string {
 	return ": run more with --rounds"
 }
 
-// Emulated marks a kernel whose figures are no hardware's.
-func Emulated(is bool) string {
-	if is {
+// Emulated returns a note for a kernel that ran on an emulated CPU, else "".
+func Emulated(emulated bool) string {
+	if emulated {
 		return " on an emulated CPU"
 	}
 	return ""
 }
 
-// Title names the group where a report has more than one or it matters.
+// Title returns the group's part, kernel and underlay.
 func (g *Group) Title() string {
 	var parts []string
 	if g.Part != "" {
@@ -190,7 +191,7 @@ func (g *Group) Title() string {
 	return strings.Join(parts, ", ")
 }
 
-// Place is where a finding was made: contender, step, round.
+// Place returns the contender, step and round of a finding.
 func Place(f analysis.Finding) string {
 	var parts []string
 	for _, s := range []string{f.Contender, f.Step} {
@@ -206,7 +207,7 @@ func Place(f analysis.Finding) string {
 
 var severities = []string{"error", "warn", "info"}
 
-// BySeverity is the findings, the gravest first.
+// BySeverity returns the findings, the gravest first.
 func BySeverity(findings []analysis.Finding) []analysis.Finding {
 	out := slices.Clone(findings)
 	slices.SortStableFunc(out, func(a, b analysis.Finding) int {
@@ -215,16 +216,16 @@ func BySeverity(findings []analysis.Finding) []analysis.Finding {
 	return out
 }
 
-// apart are the findings without the workloads' notes, and these.
-func apart(findings []analysis.Finding) (told, notes []analysis.Finding) {
+// splitNotes separates the workloads' notes from the other findings.
+func splitNotes(findings []analysis.Finding) (others, notes []analysis.Finding) {
 	for _, f := range findings {
 		if f.Note {
 			notes = append(notes, f)
 		} else {
-			told = append(told, f)
+			others = append(others, f)
 		}
 	}
-	return told, notes
+	return others, notes
 }
 
 // KindsOf groups the findings by severity and code, the gravest first, and
@@ -244,7 +245,7 @@ func KindsOf(findings []analysis.Finding) (kinds [][]analysis.Finding, infos int
 	return kinds, infos
 }
 
-// Unable is contenders that cannot run for one and the same reason.
+// Unable is a group of contenders that cannot run for the same reason.
 type Unable struct {
 	Contenders     []string
 	Reason, Remedy string
@@ -268,20 +269,23 @@ func (v *View) Unables() []Unable {
 	return out
 }
 
+// PercentOf returns a share as per cent with up to four digits.
 func PercentOf(share float64) string {
 	return strconv.FormatFloat(share*100, 'g', 4, 64) + " %"
 }
 
+// IsFinite says whether v is neither NaN nor infinite.
 func IsFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
+// FiniteInterval says whether both ends are finite, or there is no interval.
 func FiniteInterval(i *analysis.Interval) bool {
 	return i == nil || IsFinite(i[0]) && IsFinite(i[1])
 }
 
-// Exact is the shortest decimal that reads back as the same number.
+// Exact returns the shortest decimal that reads back as the same number.
 func Exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// Estimate is the median and its interval in words.
+// Estimate returns the median and its interval in words.
 func Estimate(e *analysis.Estimate, unitName string) string {
 	if e == nil || !IsFinite(e.Median) {
 		return unit.Missing

@@ -1,5 +1,6 @@
-// Package packed makes what a page carries small, and the policy under which it runs. It
-// may not know what a page shows. Next: ../html.go, ../assets/loader.js, which unpacks.
+// Package packed compresses the script and the data of a page, and makes the page's
+// Content-Security-Policy. It may not know what a page shows. Next: ../html.go and
+// ../assets/loader.js, which unpacks.
 package packed
 
 import (
@@ -11,7 +12,7 @@ import (
 	"html/template"
 )
 
-// JSON is a value for the page's script to unpack.
+// JSON returns the packed JSON of a value.
 func JSON(value any) (template.HTML, error) {
 	encoded, err := json.Marshal(value)
 	if err != nil {
@@ -20,7 +21,7 @@ func JSON(value any) (template.HTML, error) {
 	return Text(encoded)
 }
 
-// Text is content as gzip in base64, whose letters end no element.
+// Text returns content as gzip in base64. No letter of base64 can end an HTML element.
 func Text(content []byte) (template.HTML, error) {
 	var packed bytes.Buffer
 	letters := base64.NewEncoder(base64.StdEncoding, &packed)
@@ -39,9 +40,9 @@ func Text(content []byte) (template.HTML, error) {
 	return template.HTML(packed.String()), nil //nolint:gosec // letters of base64
 }
 
-// Policy lets the given scripts run, by their hashes, and nothing be loaded from any
-// address, whatever the data says. Charts set inline styles, and a drawing becomes a PNG
-// by way of an image that the script made.
+// Policy returns a policy that allows the given scripts, by their hashes, and forbids to
+// load anything from any address, whatever the data says. It allows inline styles for
+// charts, and images that the script makes, by which a drawing becomes a PNG.
 func Policy(live bool, scripts ...string) string {
 	policy := "default-src 'none'; script-src"
 	for _, script := range scripts {

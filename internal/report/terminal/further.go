@@ -68,8 +68,7 @@ func (t *Writer) fleetRow(cells []string, style string) table.Row {
 	return row
 }
 
-// published prints the table behind the results; nothing where it was not
-// asked for.
+// published prints the table of published figures, if it was asked for.
 func (t *Writer) published() {
 	if t.Published == nil {
 		return
@@ -106,7 +105,8 @@ func (t *Writer) published() {
 // mostPublished is how many published figures are shown without being asked for.
 const mostPublished = 24
 
-// agreements prints how far the orders agree, and what differs.
+// agreements prints how far the order of contenders agrees with that of studies, and the
+// differences in conditions.
 func (t *Writer) agreements() {
 	a := layout.Agreements(t.View.Report)
 	if len(a.Rows) == 0 {

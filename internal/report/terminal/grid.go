@@ -7,8 +7,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// NewGrid is a table with a line below its head and no other; the columns of these
-// numbers, from 1, are aligned to the right.
+// NewGrid returns a table whose only line is below its head. The columns with the given
+// numbers (from 1) are aligned to the right.
 func NewGrid(right ...int) table.Writer {
 	tw := table.NewWriter()
 	tw.SetStyle(table.Style{
@@ -24,7 +24,7 @@ func NewGrid(right ...int) table.Writer {
 	return tw
 }
 
-// ButFirst are the numbers of all columns of so many but the first.
+// ButFirst returns the numbers 2 to columns.
 func ButFirst(columns int) []int {
 	var numbers []int
 	for n := 2; n <= columns; n++ {
@@ -33,7 +33,7 @@ func ButFirst(columns int) []int {
 	return numbers
 }
 
-// Lines are a grid's, without blanks at their ends.
+// Lines returns the lines of a grid without blanks at their ends.
 func Lines(grid table.Writer) []string {
 	lines := strings.Split(grid.Render(), "\n")
 	for i := range lines {

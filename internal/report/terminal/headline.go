@@ -13,10 +13,11 @@ import (
 	"github.com/cnibench/cnibench/internal/report/layout"
 )
 
-// This file lays out the terminal's first tables: one for each step of the headline, a
-// line for each contender, ratio and interval first.
+// This file makes the terminal's first tables: one for each step of the headline, with a
+// line for each contender. Ratio and interval come first.
 
-// detail is how much a table has room for; each next one leaves more out.
+// detail says which columns a table has. Each of details has fewer columns than the
+// previous one.
 type detail struct {
 	values   int  // columns with absolute figures; -1: all
 	features bool // policy and encryption
@@ -24,7 +25,7 @@ type detail struct {
 
 var details = []detail{{-1, true}, {1, true}, {1, false}, {0, false}}
 
-// byStep are the headline's columns, those of a step together.
+// byStep groups the headline's columns by step.
 func byStep(head []layout.Column) [][]layout.Column {
 	var out [][]layout.Column
 	for _, c := range head {
@@ -38,10 +39,10 @@ func byStep(head []layout.Column) [][]layout.Column {
 	return out
 }
 
-// headTables prints a table for each step of the headline, and a line for the metrics
-// that have no usable figures, as far as the answer has not said it of them.
+// headTables prints a table for each step of the headline, and a line for metrics without
+// usable figures, unless the answer has named them.
 func (t *Writer) headTables(g *layout.Group, head []layout.Column) {
-	said := t.Telling(g)
+	answered := t.AnswerColumns(g)
 	for i, set := range byStep(head) {
 		var usable, without []layout.Column
 		var names []string
@@ -49,7 +50,7 @@ func (t *Writer) headTables(g *layout.Group, head []layout.Column) {
 			switch {
 			case t.Usable(g, c):
 				usable = append(usable, c)
-			case !slices.Contains(said, c):
+			case !slices.Contains(answered, c):
 				without, names = append(without, c), append(names, c.Head())
 			}
 		}
@@ -59,7 +60,7 @@ func (t *Writer) headTables(g *layout.Group, head []layout.Column) {
 		}
 		if len(without) > 0 {
 			c := without[0]
-			t.Wrap("", printable.Line(fmt.Sprintf("%s (%s): %s.", layout.Named(names), t.StepName(c.Step), t.Unusable(g, c))), Yellow)
+			t.Wrap("", printable.Line(fmt.Sprintf("%s (%s): %s.", analysis.AndList(names), t.StepName(c.Step), t.Unusable(g, c))), Yellow)
 		}
 		if len(usable)+len(without) > 0 {
 			t.Line("")
@@ -67,7 +68,7 @@ func (t *Writer) headTables(g *layout.Group, head []layout.Column) {
 	}
 }
 
-// stepTitle is a step's name and, dimmed, its id where there is room.
+// stepTitle prints a step's name and, if there is room, its id.
 func (t *Writer) stepTitle(id string) {
 	name := text.Snip(printable.Line(t.StepName(id)), t.Width, "…")
 	title := t.Paint(Bold, name)
@@ -77,7 +78,7 @@ func (t *Writer) stepTitle(id string) {
 	t.Line(title)
 }
 
-// oneStep prints the columns in one table where they fit, else each in its own.
+// oneStep prints the columns in one table if they fit, else each in a table of its own.
 func (t *Writer) oneStep(g *layout.Group, columns []layout.Column, features bool) {
 	for _, d := range details {
 		d.features = d.features && features
@@ -100,9 +101,9 @@ func (t *Writer) oneStep(g *layout.Group, columns []layout.Column, features bool
 	}
 }
 
-// grid is the lines of a table.
+// grid returns the lines of a table.
 func (t *Writer) grid(g *layout.Group, columns []layout.Column, d detail) []string {
-	g = g.By(columns)
+	g = g.SortedBy(columns)
 	lettered, ratios := false, false
 	for _, c := range g.Contenders {
 		f := g.Figure(c.ID, columns[0])
@@ -171,7 +172,7 @@ func (t *Writer) grid(g *layout.Group, columns []layout.Column, d detail) []stri
 	return Lines(tw)
 }
 
-// figureCell is the absolute figure, with the rounds behind it where some are missing.
+// figureCell returns the absolute figure, with the number of its rounds if some are missing.
 func (t *Writer) figureCell(f *analysis.Result, part string) string {
 	if f == nil {
 		return ""
@@ -195,10 +196,11 @@ func (t *Writer) feature(c layout.Contender, need string) string {
 	return printable.Line(word)
 }
 
-// farApart is from where on a ratio of pairs and the quotient of the medians disagree.
+// farApart is the relative difference above which the ratio within rounds and the quotient
+// of the medians disagree.
 const farApart = 0.10
 
-// star marks a ratio that the figures beside it do not give.
+// star returns "*" for a ratio that disagrees with the quotient of the medians beside it.
 func (t *Writer) star(g *layout.Group, c layout.Column, f *analysis.Result) string {
 	base := g.Figure(t.Baseline, c)
 	if base == nil || base.Median == 0 || f.VsBaseline.Step != "" {

@@ -7,14 +7,14 @@ import (
 	"github.com/cnibench/cnibench/internal/report/layout"
 )
 
-// bandColor is the parameter of each band's colour; orange has none of its own in
-// the eight colours of every terminal, so that words stand beside them.
+// bandColor is the escape code of each band's colour. The eight colours of every terminal
+// do not contain orange, so words are printed beside the figures, too.
 var bandColor = map[string]string{"green": "32", "yellow": "33", "orange": "33;1", "red": "31"}
 
 // mostWorded is how many columns have room for words beside their figures.
 const mostWorded = 5
 
-// pictures prints the tables of the study's pictures; nothing where the run repeats none.
+// pictures prints the tables of the study's pictures, if the run repeats a study.
 func (t *Writer) pictures() {
 	for i, p := range t.Pictures() {
 		if i == 0 {

@@ -52,8 +52,7 @@ func New(opt Screen) *Writer {
 	return t
 }
 
-// Report is a pure function from the analysis to text, for a run that still goes on
-// as for a whole one.
+// Report writes r as text. r may be the report of a run that still goes on.
 func Report(w io.Writer, r *analysis.Report, opt Screen) error {
 	t := New(opt)
 	t.View = layout.New(r)
@@ -108,8 +107,8 @@ func (t *Writer) group(g *layout.Group) {
 	}
 }
 
-// certainty says of the first tables' figures where their error comes from, and what it
-// takes to tell the closest contenders apart.
+// certainty prints what causes most of the error of the first tables' figures, and how many
+// rounds would tell the closest contenders apart.
 func (t *Writer) certainty(g *layout.Group, head []layout.Column) {
 	lines := g.Certainty(head)
 	if len(lines) == 0 {
@@ -129,15 +128,15 @@ func (t *Writer) shortLegend() {
 		how = "of all rounds to all of the baseline's"
 	}
 	t.Wrap("", fmt.Sprintf("× is the ratio to %s, %s, with its interval; the figure beside it is the median.", printable.Line(t.Baseline), how), Dim)
-	letters := "Letters, all compared at once: who shares one cannot be told apart; a is best. "
+	letters := "Contenders that share a letter cannot be told apart, by a test of all pairs together; a is best. "
 	if !slices.ContainsFunc(t.Results, func(r analysis.Result) bool { return len(r.Groups) > 0 }) {
-		letters = "The rounds are too few for groups. "
+		letters = "There are too few rounds for groups. "
 	}
-	more := ""
+	hint := ""
 	if !t.wide {
-		more = "Every step: --wide. "
+		hint = "Every step: --wide. "
 	}
-	t.Wrap("", letters+more, Dim)
+	t.Wrap("", letters+hint, Dim)
 	if bare := t.BareCluster(); bare != "" {
 		t.Wrap("", bare, Dim)
 	}
@@ -162,7 +161,7 @@ func (t *Writer) advice() {
 	t.Line("")
 }
 
-// tables prints the column sets and what their steps are.
+// tables prints the sets of columns, and descriptions of their steps.
 func (t *Writer) tables(g *layout.Group, sets [][]layout.Column) {
 	names := 0
 	for _, c := range g.Contenders {
@@ -206,13 +205,13 @@ func (t *Writer) table(g *layout.Group, columns []layout.Column) {
 	t.Grid(tw)
 }
 
-// Short is a name that leaves the figures their room.
+// Short shortens a name so that the figures have room.
 func (t *Writer) Short(name string) string {
 	return text.Snip(printable.Line(name), max(12, t.Width/4), "…")
 }
 
-// columnCells are the header and one cell per contender: above the value and
-// its letters, below the ratio and its interval.
+// columnCells returns the header and a cell for each contender: value and letters in the
+// first line, ratio and interval in the second.
 func (t *Writer) columnCells(g *layout.Group, c layout.Column) []string {
 	width := 0
 	for _, contender := range g.Contenders {
@@ -253,7 +252,7 @@ func (t *Writer) findings() {
 	t.Line("")
 }
 
-// shown counts the findings that the printed causes tell whole.
+// shown counts the findings that the printed causes describe completely.
 func shown(causes []layout.Cause) int {
 	n := 0
 	for _, c := range causes[:min(len(causes), shownCauses)] {
@@ -286,7 +285,7 @@ func (t *Writer) unsupported() {
 	t.Line("")
 }
 
-// arrow leads to a remedy, if there is one.
+// arrow returns an arrow and the remedy; "" without a remedy.
 func arrow(remedy string) string {
 	if remedy == "" {
 		return ""
@@ -299,15 +298,14 @@ func (t *Writer) Line(s string) {
 	t.WriteByte('\n')
 }
 
-// Wrap prints s within the width, every line behind the indent.
+// Wrap prints s within the width, with the indent before every line.
 func (t *Writer) Wrap(indent, s, style string) {
 	for _, line := range t.Lines(s, t.Width-len(indent)) {
 		t.Line(indent + t.Paint(style, line))
 	}
 }
 
-// WrapAfter prints s behind lead, which takes the given columns; further lines
-// are indented as far.
+// WrapAfter prints s after lead, which is columns wide. Further lines are indented as far.
 func (t *Writer) WrapAfter(lead string, columns int, s string) {
 	for _, line := range t.Lines(s, t.Width-columns) {
 		t.Line(strings.TrimRight(lead+line, " "))
@@ -344,7 +342,7 @@ func (t *Writer) Paint(style, s string) string {
 	return "\x1b[" + style + "m" + s + "\x1b[0m"
 }
 
-// Listing prints a headed list, if it has anything.
+// Listing prints a list with a head, if the list is not empty.
 func (t *Writer) Listing(head string, n int, item func(i int) (lead, text string)) {
 	if n == 0 {
 		return
