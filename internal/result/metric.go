@@ -167,7 +167,7 @@ var trafficMetrics = []Metric{
 		Roles: Ranked | Expected | Tuned | RatioMissed, Column: 16, Aspect: Traffic, StandIn: 1},
 	{Name: Retransmits, Unit: "count", Better: Lower, Help: "TCP segments sent again during the window: a faster contender has more chances to; see retransmits_per_gib",
 		Roles: MayBeZero},
-	{Name: RetransmitsPerGiB, Unit: "1/GiB", Better: Lower, Help: "TCP segments sent again by GiB that was received",
+	{Name: RetransmitsPerGiB, Label: "Retransmits per GiB", Unit: "1/GiB", Better: Lower, Help: "TCP segments sent again by GiB that was received",
 		Roles: Ranked | MayBeZero | RatioMissed | Derived, Column: 14},
 	{Name: Loss, Label: "Loss (0–1)", Unit: "1", Better: Lower, Help: "share of datagrams sent that did not arrive, 0 to 1",
 		Roles: Ranked | MayBeZero | Tuned | RatioMissed, Column: 9},
