@@ -16,8 +16,9 @@ type cycled struct {
 // levelCycles replaces the figures of samples that were measured in slices by levels
 // over their cycles (stat.Cycled). The ratio of two contenders in a round then is the
 // ratio in a typical cycle: changes of the machine from cycle to cycle cancel out.
-// Percentiles of merged histograms stay what they are: those of slices would be averaged.
-// They are comparable because all contenders have their requests in the same cycles.
+// Percentiles of merged histograms are left as they are, because levels would average the
+// percentiles of slices. They are comparable: all contenders have their requests in the
+// same cycles.
 func (e *Evidence) levelCycles() {
 	all := map[cycled]stat.Cycled{}
 	for _, s := range e.Valid {
@@ -42,7 +43,7 @@ func (e *Evidence) levelCycles() {
 	}
 }
 
-// isMerged says that the metric is a percentile of the requests of all the sample's slices.
+// isMerged says whether the metric is a percentile of the requests of all slices of a sample.
 func isMerged(s *result.Sample, metric string) bool {
 	m, _ := result.LookupMetric(metric)
 	h := s.Histograms[m.Clock]

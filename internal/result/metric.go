@@ -61,7 +61,7 @@ type Metric struct {
 	Better string `json:"better"` // Higher or Lower
 	Help   string `json:"help"`
 
-	Label   string  `json:"-"` // its name for people; "" where that follows from Name
+	Label   string  `json:"-"` // the metric's name for people; "": layout.MetricLabel makes it from Name
 	Roles   Role    `json:"-"`
 	Column  int     `json:"-"` // position among the columns of a step's table; 0: in no table
 	Aspect  Aspect  `json:"-"` // the property of a step that the metric measures

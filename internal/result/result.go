@@ -77,8 +77,8 @@ type Plan struct {
 	// SharesOf says of which capacity rates are shares: the baseline's (""), or the slowest
 	// contender's (SharesOfSlowest).
 	SharesOf string `json:"shares_of,omitempty"`
-	// Capacity is that rate (1/s) by workload and parameters, where a step's rate was
-	// given as a share.
+	// Capacity is the highest sustained rate (1/s) by workload and parameters (Step.Load), for
+	// steps whose rate was given as a share.
 	Capacity map[string]float64 `json:"capacity,omitempty"`
 	// RatesFrom is the id of the earlier run that Capacity and the rates were taken from.
 	RatesFrom string `json:"rates_from,omitempty"`

@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Synthetic is a run with three contenders, two steps and six rounds: one
-// sample is invalid, one is missing, and the UDP step loses too much.
+// Synthetic returns a run with three contenders, two steps and six rounds. One sample is
+// invalid, one is missing, and the UDP step loses too many datagrams.
 func Synthetic() *result.Record {
 	contenders := []string{"host", "calico-noencap", "flannel-vxlan"}
 	rec := &result.Record{Run: result.Run{
@@ -68,7 +68,7 @@ func Synthetic() *result.Record {
 	return rec
 }
 
-// Taken is a valid sample.
+// Taken returns a valid sample.
 func Taken(contender string, round int, metrics map[string]float64) result.Sample {
 	return result.Sample{Contender: contender, Step: "dts", Workload: "tcp_stream", Path: "pod",
 		Round: round, Elapsed: 10, Verdict: result.Valid, Metrics: metrics}
@@ -85,7 +85,7 @@ func Find(t *testing.T, r *analysis.Report, contender, metric string) analysis.R
 	return analysis.Result{}
 }
 
-// Histogram has n values of the given latency in microseconds.
+// Histogram returns a histogram with n values of the given latency in microseconds.
 func Histogram(t *testing.T, us, n int64) *hdrhistogram.Histogram {
 	t.Helper()
 	h := hdrhistogram.New(1, int64(10*time.Second), 3)
@@ -97,12 +97,12 @@ func Histogram(t *testing.T, us, n int64) *hdrhistogram.Histogram {
 
 var Update = flag.Bool("update", false, "write the golden files")
 
-// Record makes a run of the baseline "host" from samples.
+// Record makes a run with the baseline "host" from samples.
 func Record(samples ...result.Sample) *result.Record {
 	return &result.Record{Run: result.Run{Baseline: "host"}, Samples: samples}
 }
 
-// Over gives one sample a round from a function of the round.
+// Over returns a sample for each round, which a function of the round makes.
 func Over(rounds int, contender string, metrics func(round int) map[string]float64) []result.Sample {
 	var list []result.Sample
 	for round := 1; round <= rounds; round++ {
@@ -115,7 +115,8 @@ func Always(metrics map[string]float64) func(int) map[string]float64 {
 	return func(int) map[string]float64 { return metrics }
 }
 
-// Tail has n values of one latency in microseconds and more of another.
+// Tail returns a histogram with n values of one latency, and further values of another, in
+// microseconds.
 func Tail(t *testing.T, us, n, tailUS, more int64) *hdrhistogram.Histogram {
 	t.Helper()
 	h := Histogram(t, us, n)
@@ -129,8 +130,8 @@ func Invalid(contender string, round int, code, text string) result.Sample {
 	return s
 }
 
-// Noisy is a run of that many rounds: slow is what flannel-vxlan's goodput is
-// multiplied by, machine what everything of a round is.
+// Noisy returns a run with that many rounds. slow is the factor of flannel-vxlan's goodput,
+// and machine the factor of all figures of the run.
 func Noisy(seed uint64, rounds int, slow, machine, noise float64) *result.Record {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	rec := &result.Record{Run: result.Run{
@@ -167,8 +168,8 @@ func Noisy(seed uint64, rounds int, slow, machine, noise float64) *result.Record
 
 func Share(v float64) *float64 { return &v }
 
-// Paced is a run of six rounds at a constant rate (1/s) in which x uses less
-// CPU, on a kernel that accounts by a tick of 250 Hz if tick is "y".
+// Paced returns a run of six rounds at a constant rate (1/s) in which x uses less CPU. If
+// tick is "y", the kernel accounts CPU time by a tick of 250 Hz.
 func Paced(rate float64, tick string) *result.Record {
 	rec := Record(append(
 		Over(6, "host", Always(map[string]float64{"rate": rate, "cpu_per_request": 2e-4})),
@@ -178,7 +179,7 @@ func Paced(rate float64, tick string) *result.Record {
 	return rec
 }
 
-// CheckFindings compares those of a code, without code and next step.
+// CheckFindings compares the findings of a code, without their code and next step.
 func CheckFindings(t *testing.T, all []analysis.Finding, code string, want []analysis.Finding) {
 	t.Helper()
 	var got []analysis.Finding
@@ -199,8 +200,7 @@ func CheckFindings(t *testing.T, all []analysis.Finding, code string, want []ana
 
 type Cost struct{ Goodput, CPU, Memory float64 }
 
-// Costly is a run of eight rounds with contenders at given costs and so much
-// relative noise.
+// Costly returns a run of eight rounds with contenders of given costs and relative noise.
 func Costly(noise float64, costs map[string]Cost) *result.Record {
 	r := rand.New(rand.NewPCG(3, 4))
 	var samples []result.Sample
@@ -218,8 +218,8 @@ func Costly(noise float64, costs map[string]Cost) *result.Record {
 	return rec
 }
 
-// Seconds is a trace of one sample whose server received so much in each
-// second of the window.
+// Seconds returns a trace of a sample, with what its server received in each second of the
+// window.
 func Seconds(contender string, round int, received ...float64) analysis.Trace {
 	n := analysis.NodeTrace{Node: "server", Window: float64(len(received)), Receive: received, CPUs: 1}
 	for i := range received {
@@ -228,7 +228,7 @@ func Seconds(contender string, round int, received ...float64) analysis.Trace {
 	return analysis.Trace{Key: result.Key{Contender: contender, Step: "dts", Round: round}, Nodes: []analysis.NodeTrace{n}}
 }
 
-// Around is n values near a level, each a little off.
+// Around returns n values near a level.
 func Around(level float64, n int) []float64 {
 	values := make([]float64, n)
 	for i := range values {

@@ -43,8 +43,9 @@ func Headline(g *Group, steps []result.Step) []Column {
 // rounds, not the contenders.
 const mostTail = 0.30
 
-// known says whether half of the intervals in a column are at most mostTail wide. It is
-// true if there are no intervals, because then no column is known better than others.
+// known says whether at least half of the contenders with an interval in the column have a
+// half-width and a detectable difference of at most mostTail. It is true if there are no
+// intervals, because then no column is known better than others.
 func (g *Group) known(c Column) bool {
 	all, narrow := 0, 0
 	for _, one := range g.Contenders {
