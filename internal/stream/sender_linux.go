@@ -54,17 +54,17 @@ func (s *Sender) connect(ctx context.Context) error {
 	}
 	s.release = addProcessors(s.cfg.Connections)
 	for k := range s.cfg.Connections {
-		var sending sender
+		var connection sender
 		var err error
 		if s.cfg.Protocol == UDP {
-			sending, err = newPackets(s.cfg, s.token, k, k < mostRaw)
+			connection, err = newPackets(s.cfg, s.token, k, k < mostRaw)
 		} else {
-			sending, err = newBlocks(ctx, s.cfg, s.token, k < mostRaw)
+			connection, err = newBlocks(ctx, s.cfg, s.token, k < mostRaw)
 		}
 		if err != nil {
 			return err
 		}
-		s.threads = append(s.threads, startThread(sending, &s.stop))
+		s.threads = append(s.threads, startThread(connection, &s.stop))
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (s *Sender) read(v any) error {
 		return err
 	}
 	if err := s.lines.Decode(v); err != nil {
-		return fmt.Errorf("no answer, or not that of `cnibench serve stream`: %w; is the address right, and the server of the same version?", err)
+		return fmt.Errorf("no answer, or none of `cnibench serve stream`: %w; is the address right, and the server of the same version?", err)
 	}
 	return nil
 }

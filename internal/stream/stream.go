@@ -2,8 +2,8 @@
 // arrives. A Sink receives and counts. A Sender connects to a Sink, sends in slices,
 // and asks the Sink for its counts at the begin and the end of each slice: goodput
 // comes from the receiver's count and clock. The package knows no arena and no
-// workload. Next: sink_linux.go and
-// session_linux.go, then sender_linux.go; blocks_linux.go and packets_linux.go send.
+// workload. Next: sink_linux.go and session_linux.go, then sender_linux.go;
+// blocks_linux.go and packets_linux.go send.
 package stream
 
 import (

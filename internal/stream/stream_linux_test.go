@@ -271,7 +271,7 @@ func TestNotASink(t *testing.T) {
 		_ = conn.Close()
 	})
 	_, err = Connect(context.Background(), Config{Protocol: TCP, Target: netip.MustParseAddrPort(other.Addr().String())})
-	if err == nil || !strings.Contains(err.Error(), "no answer, or not that of `cnibench serve stream`") {
+	if err == nil || !strings.Contains(err.Error(), "no answer, or none of `cnibench serve stream`") {
 		t.Errorf("%v", err)
 	}
 	_ = other.Close()

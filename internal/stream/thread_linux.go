@@ -16,22 +16,22 @@ type thread struct {
 	ended  chan error    // the error of closing the connection, or nil
 }
 
-func startThread(sending sender, stop *atomic.Bool) *thread {
-	t := &thread{sender: sending, start: make(chan struct{}), done: make(chan error, 1), ended: make(chan error, 1)}
+func startThread(connection sender, stop *atomic.Bool) *thread {
+	t := &thread{sender: connection, start: make(chan struct{}), done: make(chan error, 1), ended: make(chan error, 1)}
 	go func() {
 		// Never unlocked: the thread, with its timer slack, ends with the goroutine.
 		runtime.LockOSThread()
 		// Best effort: without it timers are coarser, and paced packets later.
 		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 		for range t.start {
-			sending.begin()
+			connection.begin()
 			var err error
 			for err == nil && !stop.Load() {
-				err = sending.send()
+				err = connection.send()
 			}
 			t.done <- err
 		}
-		t.ended <- sending.close()
+		t.ended <- connection.close()
 	}()
 	return t
 }
