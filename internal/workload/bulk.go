@@ -108,7 +108,7 @@ func (w Bulk) Open(ctx context.Context, s *Session) (Slicer, error) {
 		server: func(c *programGroup, self string, listen netip.AddrPort) (*program, error) {
 			return c.start(s.Server, "server", ".txt", self, "serve", "stream", "--listen", listen.String())
 		},
-		ask: func(target netip.AddrPort) []string { return []string{string(w.protocol) + "-stream", target.String()} },
+		exchange: func(target netip.AddrPort) []string { return []string{string(w.protocol) + "-stream", target.String()} },
 	}.open(ctx, s)
 }
 

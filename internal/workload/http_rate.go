@@ -83,7 +83,7 @@ func (h HTTPRate) load(s *Session) (engine, error) {
 		server: func(c *programGroup, self string, listen netip.AddrPort) (*program, error) {
 			return c.httpServer(self, listen, int(size))
 		},
-		ask: func(target netip.AddrPort) []string { return []string{"http", "http://" + target.String() + "/"} },
+		exchange: func(target netip.AddrPort) []string { return []string{"http", "http://" + target.String() + "/"} },
 	}
 	if s.Params.Bool("connection_per_request") {
 		l.flags = append(l.flags, "--connection-per-request")

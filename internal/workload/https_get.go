@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"strings"
 
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/transfer"
 )
 
@@ -48,16 +46,6 @@ func (m *transferDrive) certificate() error {
 // trusted returns the path of the certificates that the client trusts.
 func (m *transferDrive) trusted() string { return path.Join(m.client, "ca.pem") }
 
-// secret writes a file that only its owner can read at an endpoint.
 func (m *transferDrive) secret(e arena.Endpoint, name, text string) error {
-	p, err := e.Start(m.ctx, host.Command{
-		Argv: []string{"sh", "-c", `umask 077 && cat >"$1"`, "sh", name}, Stdin: strings.NewReader(text), Aside: true,
-	})
-	if err == nil {
-		err = p.Wait()
-	}
-	if err != nil {
-		return fmt.Errorf("write %s at %s: %w", name, e.Name(), err)
-	}
-	return nil
+	return writeSecret(m.ctx, e, name, text)
 }

@@ -121,10 +121,10 @@ func driveIperf3(ctx context.Context, s *Session, flags ...string) (results []ip
 
 // processesNote says how the figures of streams in separate processes were added up.
 func processesNote(version string, clients []*program) result.Reason {
-	apart := clients[len(clients)-1].started.Sub(clients[0].started)
+	gap := clients[len(clients)-1].started.Sub(clients[0].started)
 	return result.Reason{Code: "multi_stream_processes", Text: fmt.Sprintf(
 		"iperf3 %s drives all streams from one thread, so each of the %d streams is a pair of processes of its own; their figures are summed, each over its own window; they started within %d ms of each other",
-		version, len(clients), apart.Milliseconds()+1)}
+		version, len(clients), gap.Milliseconds()+1)}
 }
 
 // iperf3Window marks the window while the programs run and waits for their end. The

@@ -25,7 +25,7 @@ type engine struct {
 	program  string // cnibench at the endpoints; "" is the running program
 	port     uint16
 	server   func(c *programGroup, self string, listen netip.AddrPort) (*program, error)
-	ask      func(target netip.AddrPort) []string // the arguments that name the exchange and its target
+	exchange func(target netip.AddrPort) []string // arguments of `cnibench load`: the exchange and its target
 	flags    []string                             // of `cnibench load`, without rate and duration
 	pace     []string                             // flags for the rate of slices
 	reports  reports
@@ -122,9 +122,9 @@ type loader struct {
 // serverPatience is how long a server may take until its first response.
 const serverPatience = 5 * time.Second
 
-// argv returns the load's command line; how says at which rate and for how long.
-func (l *loader) argv(how ...string) []string {
-	return slices.Concat([]string{l.self, "load"}, l.engine.ask(l.target), how, l.engine.flags, []string{"--wait", serverPatience.String()})
+// argv returns the load's command line. flags say at which rate and for how long.
+func (l *loader) argv(flags ...string) []string {
+	return slices.Concat([]string{l.self, "load"}, l.engine.exchange(l.target), flags, l.engine.flags, []string{"--wait", serverPatience.String()})
 }
 
 // awaitClient waits until the client has ended. If the server ends before, awaitClient
@@ -155,9 +155,9 @@ func (l *loader) end(err error) error {
 }
 
 // probe has the client run a short load without slices, and returns its report.
-func (l *loader) probe(warmup, window time.Duration, how ...string) (json.RawMessage, error) {
-	how = append(how, "--warmup", warmup.String(), "--duration", window.String(), "--json")
-	client, err := l.programs.start(l.programs.s.Client, "capacity", ".json", l.argv(how...)...)
+func (l *loader) probe(warmup, window time.Duration, flags ...string) (json.RawMessage, error) {
+	flags = append(flags, "--warmup", warmup.String(), "--duration", window.String(), "--json")
+	client, err := l.programs.start(l.programs.s.Client, "capacity", ".json", l.argv(flags...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (l *loader) search() (float64, error) {
 	return found.MaxRate, nil
 }
 
-// requestFlags are the flags of `cnibench load` that every workload of requests has.
+// requestFlags returns the flags of `cnibench load` that all workloads with requests have.
 func requestFlags(s *Session) []string {
 	threads, cpus := s.spread("threads", s.Client, s.Server)
 	flags := []string{"--connections", strconv.Itoa(s.Params.Int("connections")), "--threads", strconv.Itoa(threads)}
@@ -193,14 +193,14 @@ func requestFlags(s *Session) []string {
 	return flags
 }
 
-// spread returns how many threads or processes the parameter asks for at the endpoint
-// here, and the CPUs to which they are bound; nil if they are not bound.
-func (s *Session) spread(param string, here, peer arena.Endpoint) (n int, cpus []int) {
+// spread returns how many threads or processes the parameter asks for at endpoint e, and
+// the CPUs to which they are bound; nil if they are not bound.
+func (s *Session) spread(param string, e, peer arena.Endpoint) (n int, cpus []int) {
 	if n = s.Params.Int(param); n > 0 {
 		return n, nil
 	}
 	peers := peer.CPUs()
-	for _, cpu := range here.CPUs() {
+	for _, cpu := range e.CPUs() {
 		if !slices.Contains(peers, cpu) {
 			cpus = append(cpus, cpu)
 		}

@@ -143,8 +143,8 @@ const stopPatience = 3 * time.Second
 
 // stop ends a server and waits for its end. Errors: the server had ended before, or it
 // exits with an error, as nginx does if its port was taken; then another server has
-// answered. Exit codes in fine are no error.
-func (c *programGroup) stop(server *program, fine ...int) error {
+// answered. The exit codes in allowed are no error.
+func (c *programGroup) stop(server *program, allowed ...int) error {
 	if server.ended() {
 		return fmt.Errorf("the server ended in the middle of the step: %w", server.died())
 	}
@@ -157,7 +157,7 @@ func (c *programGroup) stop(server *program, fine ...int) error {
 		return nil
 	}
 	var exit *host.ExitError
-	if err := server.failure(); err != nil && !(errors.As(err, &exit) && slices.Contains(fine, exit.Code)) {
+	if err := server.failure(); err != nil && !(errors.As(err, &exit) && slices.Contains(allowed, exit.Code)) {
 		return fmt.Errorf("the server was not serving: %w", err)
 	}
 	return nil
@@ -165,9 +165,16 @@ func (c *programGroup) stop(server *program, fine ...int) error {
 
 // writeAt writes a file at an endpoint, whose file system may not be the runner's.
 func writeAt(ctx context.Context, e arena.Endpoint, name, text string) error {
-	p, err := e.Start(ctx, host.Command{
-		Argv: []string{"sh", "-c", `cat >"$1"`, "sh", name}, Stdin: strings.NewReader(text), Aside: true,
-	})
+	return runWriter(ctx, e, `cat >"$1"`, name, text)
+}
+
+// writeSecret writes a file at an endpoint that only its owner can read.
+func writeSecret(ctx context.Context, e arena.Endpoint, name, text string) error {
+	return runWriter(ctx, e, `umask 077 && cat >"$1"`, name, text)
+}
+
+func runWriter(ctx context.Context, e arena.Endpoint, script, name, text string) error {
+	p, err := e.Start(ctx, host.Command{Argv: []string{"sh", "-c", script, "sh", name}, Stdin: strings.NewReader(text), Aside: true})
 	if err == nil {
 		err = p.Wait()
 	}

@@ -98,6 +98,6 @@ func (w RR) load(s *Session) (engine, error) {
 			argv := append([]string{self, "serve", w.protocol, "--listen", listen.String(), "--threads", strconv.Itoa(workers)}, sizes...)
 			return c.start(s.Server, "server", ".txt", argv...)
 		},
-		ask: func(target netip.AddrPort) []string { return []string{w.exchange, target.String()} },
+		exchange: func(target netip.AddrPort) []string { return []string{w.exchange, target.String()} },
 	}, nil
 }

@@ -18,7 +18,7 @@ func ScpCopy() Transfer {
 		params:  []Param{{"cipher", "", "OpenSSH's name of the cipher, such as aes128-gcm@openssh.com; empty is what both sides prefer"}},
 		port:    2222,
 		prepare: func(m *transferDrive) (server, client []string, err error) {
-			owned, err := m.sshServer()
+			sshd, err := m.sshServer()
 			if err != nil {
 				return nil, nil, err
 			}
@@ -28,14 +28,14 @@ func ScpCopy() Transfer {
 			if err := m.write("sshd_config", sshdConfig(m)); err != nil {
 				return nil, nil, err
 			}
-			one := path.Join(m.server, "one-byte")
-			if err := m.ask(m.s.Server, m.self, "transfer", "file", "--bytes", "1", one); err != nil {
+			oneByte := path.Join(m.server, "one-byte")
+			if err := m.ask(m.s.Server, m.self, "transfer", "file", "--bytes", "1", oneByte); err != nil {
 				return nil, nil, err
 			}
-			from := owned.user + "@" + hostText(m) + ":"
-			m.oneByte = from + one
+			from := sshd.user + "@" + hostText(m) + ":"
+			m.oneByte = from + oneByte
 			client = append([]string{"scp", "--"}, scpOptions(m, m.s.Params.String("cipher"))...)
-			return owned.argv(m), append(client, from+path.Join(m.server, dataFile)), nil
+			return sshd.argv(m), append(client, from+path.Join(m.server, dataFile)), nil
 		},
 	}
 }
@@ -105,8 +105,8 @@ type sshServer struct {
 // sshRunDir is where Debian's sshd, run by root, wants an empty folder.
 const sshRunDir = "/run/sshd"
 
-// sshStandIn is an account that every system has and that sshd does not take as locked.
-// The account nobody is locked on systems with systemd.
+// sshStandIn is an account that every system has and that sshd does not consider locked,
+// as it does the account nobody on systems with systemd.
 const sshStandIn = "daemon"
 
 // sshServer finds out how sshd can run. With all users mapped, root's sshd separates its

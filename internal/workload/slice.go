@@ -23,11 +23,11 @@ type Slicer interface {
 	// and end, if not nil, are called at the begin and the end of length. After an
 	// error of ctx the Slicer can only be closed.
 	Slice(ctx context.Context, lead, length time.Duration, begin, end func()) (Slice, error)
-	// Close ends client and server and returns the outcome of all slices for which
-	// counts is true: percentiles come from merged histograms, rates from sums. Slices
-	// are numbered from 0 in the order of the calls, failed slices included. If counts
-	// is nil, all slices count. If none counts, the Outcome has no metrics.
-	Close(counts func(slice int) bool) (Outcome, error)
+	// Close ends client and server and returns the outcome of all slices for which isUsed
+	// is true: percentiles come from merged histograms, rates from sums. Slices are numbered
+	// from 0 in the order of the calls, failed slices included. If isUsed is nil, all slices
+	// are used. If no slice is used, the Outcome has no metrics.
+	Close(isUsed func(slice int) bool) (Outcome, error)
 }
 
 // Slice is what one slice measured.

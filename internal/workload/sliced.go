@@ -18,7 +18,7 @@ type sliced struct {
 	client  *program
 	orders  *os.File
 	answers *io.PipeReader
-	talk    *slicing.Client
+	slicer  *slicing.Client
 	slices  []json.RawMessage // the report of each slice; nil if it failed
 	failed  bool              // a slice or the start has failed and returned its error
 }
@@ -49,12 +49,12 @@ func (o *sliced) connect() error {
 	if err != nil {
 		return errors.Join(err, in.Close(), orders.Close())
 	}
-	o.client, o.orders, o.answers, o.talk = client, orders, answers, slicing.NewClient(orders, answers)
+	o.client, o.orders, o.answers, o.slicer = client, orders, answers, slicing.NewClient(orders, answers)
 	go func() {
 		o.awaitClient(client)
 		_, _ = in.Close(), out.Close() // the client was their only user
 	}()
-	if err := o.talk.Ready(); err != nil {
+	if err := o.slicer.Ready(); err != nil {
 		err = o.explain(err)
 		return errors.Join(err, orders.Close())
 	}
@@ -90,7 +90,7 @@ func (o *sliced) Slice(ctx context.Context, lead, length time.Duration, begin, e
 func (o *sliced) take(ctx context.Context, lead, length time.Duration, begin, end func()) (Slice, json.RawMessage, error) {
 	// An order can't be taken back, so the client is killed when the context ends.
 	defer context.AfterFunc(ctx, o.client.kill)()
-	report, err := o.talk.Slice(lead, length, begin, end)
+	report, err := o.slicer.Slice(lead, length, begin, end)
 	switch {
 	case err == nil:
 		slice, err := o.engine.reports.slice(report)
@@ -103,24 +103,24 @@ func (o *sliced) take(ctx context.Context, lead, length time.Duration, begin, en
 }
 
 // Close implements Slicer.
-func (o *sliced) Close(counts func(slice int) bool) (Outcome, error) {
+func (o *sliced) Close(isUsed func(slice int) bool) (Outcome, error) {
 	err := o.orders.Close()
-	if late := o.programs.await(time.Now().Add(stopPatience), o.client); late != nil {
+	if o.programs.await(time.Now().Add(stopPatience), o.client) != nil {
 		o.client.kill() // alone: its slices are whole, and the server's end would spoil them
 		<-o.client.exited
 	} else if !o.failed {
 		err = errors.Join(err, o.client.failure())
 	}
-	var taken []json.RawMessage
+	var used []json.RawMessage
 	for i, report := range o.slices {
-		if report != nil && (counts == nil || counts(i)) {
-			taken = append(taken, report)
+		if report != nil && (isUsed == nil || isUsed(i)) {
+			used = append(used, report)
 		}
 	}
 	var out Outcome
-	if len(taken) > 0 {
+	if len(used) > 0 {
 		var mergeErr error
-		out, mergeErr = o.engine.reports.merge(taken)
+		out, mergeErr = o.engine.reports.merge(used)
 		err = errors.Join(err, mergeErr)
 	}
 	return out, o.end(err)

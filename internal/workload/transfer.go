@@ -50,11 +50,11 @@ type transferDrive struct {
 	*programGroup
 	self           string
 	size           int64          // of the file that is transferred
-	whole          int64          // the size that the parameters ask for
+	fullSize       int64          // the size that the parameters ask for
 	listen, target netip.AddrPort // the server's own address, and where the client reaches it
 	server, client string         // folders at the endpoints; gone after the drive
 	oneByte        string         // of scp: a file of one byte, whose copies are the warm-up
-	firstByte      float64        // of scp: how long these copies took, s; 0 is not known yet
+	firstByte      float64        // of scp: how long these copies took, s; 0 before the warm-up
 	madeDirs       []string       // empty folders elsewhere at the server that prepare made
 }
 
@@ -89,7 +89,7 @@ func (d Transfer) Drive(ctx context.Context, s *Session) (out Outcome, err error
 		return out, fmt.Errorf("size: a file of %v; 1 byte to 1 TiB are possible", size)
 	}
 	m := &transferDrive{
-		programGroup: newProgramGroup(ctx, s), self: d.Program, whole: int64(size),
+		programGroup: newProgramGroup(ctx, s), self: d.Program, fullSize: int64(size),
 		server: path.Join(s.Server.Dir(), "transfer"), client: path.Join(s.Client.Dir(), "transfer"),
 	}
 	if m.self == "" {
@@ -174,7 +174,7 @@ func (d Transfer) outcome(m *transferDrive, r *transfer.Report, served *transfer
 	if r.Gaps() > mostGaps {
 		note("gaps_between_transfers", "more than a tenth of the window passed between transfers, while the next client started: goodput leaves that out, and CPU per Gbit is too low by up to that share; a larger size makes it smaller")
 	}
-	if m.size < m.whole {
+	if m.size < m.fullSize {
 		note("smaller_file", "one transfer of the whole file would take more than 5 s on this path: the largest half, quarter … of it was moved that takes less, and client.json says how large that is")
 	}
 	if r.FirstByte > 0 {

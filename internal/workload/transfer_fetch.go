@@ -17,9 +17,10 @@ import (
 	"github.com/cnibench/cnibench/internal/transfer"
 )
 
-// measure makes the file and transfers it until the window is over.
-func (m *transferDrive) measure(server *program, what []string) (*transfer.Report, error) {
-	size, err := m.fitting(server, what)
+// measure makes the file and transfers it until the window is over. client is the program
+// that transfers, and its arguments.
+func (m *transferDrive) measure(server *program, client []string) (*transfer.Report, error) {
+	size, err := m.chooseSize(server, client)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +31,7 @@ func (m *transferDrive) measure(server *program, what []string) (*transfer.Repor
 	if m.s.Params.Bool("verify") {
 		options = append(options, "--verify", path.Join(m.client, "verify"))
 	}
-	return m.fetch(server, "client", what, m.s.Warmup, options, m.s.Begin, m.s.End)
+	return m.fetch(server, "client", client, m.s.Warmup, options, m.s.Begin, m.s.End)
 }
 
 // put makes the server's file and replaces an earlier one.
@@ -47,10 +48,10 @@ func (m *transferDrive) put(size int64) error {
 	return nil
 }
 
-// fetch runs `cnibench transfer` at the client, as role. what is the program that fetches,
-// and its arguments. The warm-up of scp, which measures its time to the first byte, is
-// done only once.
-func (m *transferDrive) fetch(server *program, role string, what []string, warmup time.Duration, options []string, begin, end func()) (*transfer.Report, error) {
+// fetch runs `cnibench transfer` at the client, as role. command is the program that
+// transfers, and its arguments. The warm-up of scp measures the time to the first byte and
+// is done only once.
+func (m *transferDrive) fetch(server *program, role string, command []string, warmup time.Duration, options []string, begin, end func()) (*transfer.Report, error) {
 	switch {
 	case m.firstByte > 0:
 		warmup = 0
@@ -58,7 +59,7 @@ func (m *transferDrive) fetch(server *program, role string, what []string, warmu
 		options = append(options, "--one-byte", m.oneByte)
 	}
 	options = append(options, "--warmup", warmup.String())
-	argv := slices.Concat([]string{m.self, "transfer", what[0], "--bytes", strconv.FormatInt(m.size, 10)}, options, what[1:])
+	argv := slices.Concat([]string{m.self, "transfer", command[0], "--bytes", strconv.FormatInt(m.size, 10)}, options, command[1:])
 	out, in := io.Pipe()
 	client, err := m.startTo(in, m.s.Client, role, ".json", argv...)
 	if err != nil {

@@ -20,21 +20,21 @@ const (
 	probeSeconds = mostSeconds / 10
 )
 
-// fitting returns the size of the file to move: the whole one, or the largest half,
-// quarter … of it whose transfer is expected to take no more than mostSeconds.
-// It transfers small files, each larger than the one before, until one transfer
-// shows that the whole file fits, or two transfers in a row, both long enough to be
-// believed, show that it does not: a program's first start, or other work on the
-// machine, can make a single transfer slow.
-func (m *transferDrive) fitting(server *program, what []string) (int64, error) {
-	for size := int64(probeBytes); size < m.whole; size *= 4 {
+// chooseSize returns the size of the file to move: the full size, or the largest half,
+// quarter or smaller part whose transfer is expected to take at most mostSeconds. It
+// transfers probes, each four times as large as the probe before. The full size is chosen
+// as soon as one probe says that it fits. A smaller size is chosen when two probes of one
+// size, both long enough to be believed, say that the full size does not fit: a program's
+// first start, or other work on the machine, can make a single transfer slow.
+func (m *transferDrive) chooseSize(server *program, client []string) (int64, error) {
+	for size := int64(probeBytes); size < m.fullSize; size *= 4 {
 		if err := m.put(size); err != nil {
 			return 0, err
 		}
 		p := probe{took: math.Inf(1)}
 		for _, suffix := range []string{"", " again"} {
 			role := "probe " + unit.Bytes(size).String() + suffix
-			report, err := m.fetch(server, role, what, 0, []string{"--duration", "0s"}, func() {}, func() {})
+			report, err := m.fetch(server, role, client, 0, []string{"--duration", "0s"}, func() {}, func() {})
 			if err != nil {
 				return 0, fmt.Errorf("a transfer of %v to measure the path's speed: %w", unit.Bytes(size), err)
 			}
@@ -42,35 +42,35 @@ func (m *transferDrive) fitting(server *program, what []string) (int64, error) {
 			if took := report.Transfers[0].Seconds - first; took < p.took {
 				p = probe{size, took, first}
 			}
-			if p.fits(m.whole) {
-				return m.whole, nil
+			if p.fits(m.fullSize) {
+				return m.fullSize, nil
 			}
 			if !p.believable() {
 				break
 			}
 		}
 		if p.believable() {
-			return fittingSize(m.whole, size, p.took), nil
+			return fittingSize(m.fullSize, size, p.took), nil
 		}
 	}
-	return m.whole, nil
+	return m.fullSize, nil
 }
 
-// probe is one transfer of a small file: its time to the first byte (first), and from
-// there to the end (took), s. Connecting and login take the same time for every size,
-// but vary, so that took is uncertain by a part of first.
+// probe is one transfer of a small file. Connecting and login take the same time for every
+// size, but vary, so that took is uncertain by a part of first.
 type probe struct {
-	bytes       int64
-	took, first float64
+	bytes int64
+	took  float64 // from the first byte to the end, s
+	first float64 // from the start to the first byte, s
 }
 
-// fits says whether a file of that size is expected to take no more than
-// mostSeconds, even if first took a quarter longer or shorter than it does.
+// fits reports whether a file of that size is expected to take at most mostSeconds, even
+// if first varies by a quarter.
 func (p probe) fits(size int64) bool {
 	return fittingSize(size, p.bytes, max(p.took, p.first/4)) == size
 }
 
-// believable says whether took is long enough to be more than chance.
+// believable reports whether took is long compared with its uncertainty.
 func (p probe) believable() bool { return p.took >= max(probeSeconds, p.first/2) }
 
 // fittingSize halves a size until its transfer is expected to take at most mostSeconds, if
