@@ -67,7 +67,7 @@ func nodes(recs []*sysmon.Recording, run *result.Run, s *result.Sample) []analys
 			if from, to = markedWindow(own.Times, s); from >= 0 {
 				begin, index = own.Times[from], from
 			} else {
-				begin, index = s.Started.Add(seconds(run.Plan.Warmup)), -1
+				begin, index = s.Started.Add(run.Plan.Warmup.Duration()), -1
 			}
 		case index >= 0:
 			from, to = besideMark(own.Times, begin, index, s)

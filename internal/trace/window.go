@@ -63,7 +63,7 @@ func besideMark(times []time.Time, begin time.Time, index int, s *result.Sample)
 	if from < 0 {
 		return -1, -1
 	}
-	if to = nearest(times[from].Add(seconds(s.Elapsed))); to <= from {
+	if to = nearest(times[from].Add(s.Elapsed.Duration())); to <= from {
 		return -1, -1
 	}
 	return from, to
@@ -82,8 +82,4 @@ func chosen(times []time.Time, from, to int) []int {
 		at = append(at, i)
 	}
 	return at
-}
-
-func seconds[S ~float64](s S) time.Duration {
-	return time.Duration(float64(s) * float64(time.Second))
 }

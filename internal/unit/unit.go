@@ -4,6 +4,8 @@
 // runs or reports. Next: parse.go, format.go.
 package unit
 
+import "time"
+
 // BitRate is application or line bits per second, decimal (1 Gbit/s = 1e9).
 type BitRate float64
 
@@ -13,6 +15,9 @@ type Bytes float64
 // Seconds is a duration as reports carry it; smaller is better wherever it is
 // a latency.
 type Seconds float64
+
+// Duration returns s as a time.Duration.
+func (s Seconds) Duration() time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
 
 // PerSecond is an event rate: requests, packets or connections a second.
 type PerSecond float64

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"time"
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -105,8 +104,7 @@ func (r *Report) goodput(root *os.Root, plan *result.Plan, s *result.Sample) {
 		defer f.Close()
 		servers = append(servers, f)
 	}
-	seconds := func(v unit.Seconds) time.Duration { return time.Duration(float64(v) * float64(time.Second)) }
-	switch err := workload.CheckGoodput(servers, seconds(plan.Warmup), seconds(plan.Duration), goodput); {
+	switch err := workload.CheckGoodput(servers, plan.Warmup.Duration(), plan.Duration.Duration(), goodput); {
 	case errors.Is(err, workload.ErrNotChecked):
 		r.Unchecked++
 	case err != nil:
