@@ -1,9 +1,8 @@
-// Package agent is the side of cnibench inside an endpoint: it records, marks,
-// echoes and probes there, asked in JSON lines on standard input and answering
-// on standard output. It opens no control port, writes no file, starts no
-// process but the one that ServeExec is ordered to, and ends when its standard
-// input does. Next: serve.go for the side in the endpoint, client.go for the
-// other.
+// Package agent is the part of cnibench that runs inside an endpoint, and the client
+// that asks it to record, mark, echo and probe there. Requests and answers are JSON
+// lines on the agent's standard input and output. An agent opens no control port,
+// writes no file, starts no process except the command of ServeExec, and ends with
+// its standard input. Next: serve.go for the agent, client.go for the client.
 package agent
 
 import (
@@ -30,16 +29,16 @@ const (
 	opSegments = "segments"
 )
 
-// request is one line to the agent. Requests run side by side: who needs an
-// order waits for the answer.
+// request is one line to the agent. Requests run at the same time: a client that needs
+// them one after the other waits for each answer.
 type request struct {
 	ID   uint64          `json:"id"`
 	Op   string          `json:"op"`
 	Args json.RawMessage `json:"args,omitempty"`
 }
 
-// answer is one line from the agent: a result or an error. The id is the
-// request's, 0 where the line had none that could be read.
+// answer is one line from the agent: a result or an error. ID is the request's; 0 if
+// the request's could not be read.
 type answer struct {
 	ID     uint64          `json:"id"`
 	Result json.RawMessage `json:"result,omitempty"`
@@ -54,7 +53,7 @@ type helloArgs struct {
 type Hello struct {
 	PID        int         `json:"pid"`
 	Kernel     string      `json:"kernel"`               // uname -r
-	MTU        int         `json:"mtu"`                  // bytes, of the interface that holds the asked address; 0: none was asked
+	MTU        int         `json:"mtu"`                  // bytes, of the interface with the address of the request; 0 without an address
 	Congestion string      `json:"congestion,omitempty"` // net.ipv4.tcp_congestion_control in force; "" where there is none
 	Interfaces []Interface `json:"interfaces"`
 }
@@ -85,14 +84,14 @@ type Probe struct {
 	Target netip.AddrPort `json:"target"`
 	// Protocol is "tcp" or "udp" where only one is asked, or "sctp".
 	Protocol string `json:"protocol,omitempty"`
-	// Size is the payload's, in bytes, from 16 to 65,507; 0 is 64. What does
-	// not fit the MTU is fragmented, unless the kernel was told otherwise.
+	// Size is the payload's, in bytes, from 16 to 65,507; 0 is 64. The kernel may
+	// fragment a payload that is larger than the MTU.
 	Size int `json:"size,omitempty"`
-	// Timeout bounds each protocol, a minute at most; 0 is a second. UDP gets
-	// one datagram, which nobody sends again.
+	// Timeout bounds each protocol, a minute at most; 0 is a second. Over UDP one
+	// datagram is sent and never repeated.
 	Timeout time.Duration `json:"timeout_ns,omitempty"`
-	// Payload follows the first byte and must come back; random bytes fill the
-	// rest. A sniffer can look for it.
+	// Payload follows the first byte, and random bytes follow Payload. A sniffer can
+	// look for Payload as a marker.
 	Payload []byte `json:"payload,omitempty"`
 }
 
@@ -132,12 +131,12 @@ type Reached struct {
 // Answer is the outcome over one protocol.
 type Answer struct {
 	Kind    Kind          `json:"kind"`
-	Detail  string        `json:"detail,omitempty"`     // the system's words, where Kind is not OK
+	Detail  string        `json:"detail,omitempty"`     // the system's error if Kind is not OK
 	Connect time.Duration `json:"connect_ns,omitempty"` // TCP's handshake
-	RTT     time.Duration `json:"rtt_ns,omitempty"`     // from sending the payload to having all of it back
+	RTT     time.Duration `json:"rtt_ns,omitempty"`     // from the send of the payload until all of it has come back
 }
 
-// Kind says why there was no answer, in a word that programs can compare.
+// Kind is the outcome of a probe, as a word that programs can compare.
 type Kind string
 
 // The kinds.
@@ -147,11 +146,11 @@ const (
 	TimedOut    Kind = "timeout"     // lost or dropped on the way, there or back
 	Unreachable Kind = "unreachable" // no route, or no neighbour
 	Reset       Kind = "reset"
-	TooBig      Kind = "too-big" // over the MTU and not to be fragmented
+	TooBig      Kind = "too-big" // larger than the MTU, with the don't-fragment bit
 	Denied      Kind = "denied"  // the sender's own kernel forbids it
-	Altered     Kind = "altered" // something else came back
+	Altered     Kind = "altered" // other bytes came back
 	Other       Kind = "other"
-	Unasked     Kind = "unasked" // the question was of the other protocol
+	Unasked     Kind = "unasked" // the probe did not ask over this protocol
 )
 
 // Err returns nil if the echo answered over the protocols that were asked.

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	answerTimeout = 15 * time.Second // generous: the measured load may starve an agent
-	endTimeout    = 3 * time.Second  // until an agent that was told to end is killed
+	answerTimeout = 15 * time.Second // long, because the measured load may starve an agent
+	endTimeout    = 3 * time.Second  // from the request to end until the agent is killed
 )
 
 var (
@@ -47,28 +47,28 @@ type Client struct {
 	last    uint64
 	pending map[uint64]chan answer
 
-	gone    chan struct{} // closed when the agent has ended
-	why     error         // then: ErrEnded with the reason
-	endErr  error         // and how the process ended
+	ended   chan struct{} // closed when the agent has ended
+	cause   error         // ErrEnded with the reason; set once ended is closed
+	endErr  error         // the error of the process; set once ended is closed
 	closing sync.Once
 }
 
-// Start starts `EXE agent` at the endpoint, beside what is measured, and waits
-// until it answers. Its recordings have this scope and these labels. The agent
-// lives until Close, until ctx ends, or until this process dies.
+// Start starts `EXE agent` at the endpoint, on the CPUs that are not for measured
+// commands, and waits for its first answer. The agent's recordings have this scope and
+// these labels. The agent ends with Close, with ctx or with this process.
 func Start(ctx context.Context, r host.Runner, exe string, labels map[string]string, scope sysmon.Scope) (*Client, error) {
 	c := &Client{
 		name:    cmp.Or(labels["endpoint"], "this machine"),
 		timeout: answerTimeout,
 		pending: make(map[uint64]chan answer),
-		gone:    make(chan struct{}),
+		ended:   make(chan struct{}),
 	}
 	argv := []string{exe, "agent", "--scope", string(scope)}
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		argv = append(argv, "--label", name+"="+labels[name])
 	}
-	// Pipes of the system, not of io: the agent holds its ends itself, so
-	// that the death of either side shows at once on the other.
+	// Pipes of the system: the agent holds their other ends itself, so that each side
+	// notices at once when the other ends.
 	stdin, in, err := os.Pipe()
 	if err != nil {
 		return nil, c.wrap("start", err)
@@ -99,7 +99,7 @@ func Start(ctx context.Context, r host.Runner, exe string, labels map[string]str
 		c.read(out, ended)
 	}()
 	if _, err := c.Hello(ctx, netip.Addr{}); err != nil {
-		_ = c.Close() // err says more
+		_ = c.Close() // err is the cause
 		return nil, err
 	}
 	return c, nil
@@ -112,11 +112,11 @@ func (c *Client) wrap(op string, err error) error {
 // read hands each answer to the call that waits for it, until the agent ends.
 func (c *Client) read(out io.Reader, ended <-chan error) {
 	r := bufio.NewReader(out)
-	var why error
-	for why == nil {
+	var cause error
+	for cause == nil {
 		line, err := readAnswer(r)
 		if errors.Is(err, errLongAnswer) {
-			why = fmt.Errorf("%w: %w", ErrEnded, err)
+			cause = fmt.Errorf("%w: %w", ErrEnded, err)
 			_ = c.process.Signal(os.Kill)
 			break
 		}
@@ -125,32 +125,32 @@ func (c *Client) read(out io.Reader, ended <-chan error) {
 		}
 		var a answer
 		if err := json.Unmarshal(line, &a); err != nil {
-			why = fmt.Errorf("%w: it wrote no answer but %.80q", ErrEnded, bytes.TrimSpace(line))
-			_ = c.process.Signal(os.Kill) // nothing that it says can be trusted
+			cause = fmt.Errorf("%w: it wrote no answer but %.80q", ErrEnded, bytes.TrimSpace(line))
+			_ = c.process.Signal(os.Kill) // its further answers can't be trusted
 			break
 		}
 		c.mu.Lock()
 		waiting := c.pending[a.ID]
 		delete(c.pending, a.ID)
 		c.mu.Unlock()
-		if waiting != nil { // else who asked has given up
+		if waiting != nil { // nil: the call has timed out
 			waiting <- a
 		}
 	}
 	c.endErr = <-ended
 	switch {
-	case why != nil:
-		c.endErr = nil // we killed it
+	case cause != nil:
+		c.endErr = nil // killed above
 	case c.endErr != nil:
-		why = fmt.Errorf("%w: %w", ErrEnded, c.endErr)
+		cause = fmt.Errorf("%w: %w", ErrEnded, c.endErr)
 	default:
-		why = ErrEnded
+		cause = ErrEnded
 	}
-	c.why = why
-	close(c.gone)
+	c.cause = cause
+	close(c.ended)
 }
 
-// maxAnswer is more than any agent writes in a line.
+// maxAnswer limits the length of an answer, bytes; real answers are shorter.
 const maxAnswer = 64 << 20
 
 var errLongAnswer = fmt.Errorf("it wrote an answer longer than %d bytes", maxAnswer)
@@ -169,10 +169,10 @@ func readAnswer(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// call sends one request and returns its answer, which may take longer than usual
-// by that time.
-func call[R any](ctx context.Context, c *Client, op string, args any, longer time.Duration) (result R, err error) {
-	if err := c.exchange(ctx, op, args, &result, c.timeout+longer); err != nil {
+// call sends one request and returns its answer. Only ErrNoAnswer comes after the
+// client's timeout and extra.
+func call[R any](ctx context.Context, c *Client, op string, args any, extra time.Duration) (result R, err error) {
+	if err := c.exchange(ctx, op, args, &result, c.timeout+extra); err != nil {
 		return result, c.wrap(op, err)
 	}
 	return result, nil
@@ -197,19 +197,19 @@ func (c *Client) exchange(ctx context.Context, op string, args, result any, time
 		c.mu.Unlock()
 	}()
 	if err := c.write(ctx, r); err != nil {
-		if errors.Is(err, syscall.EPIPE) && c.waitGone() {
-			return c.why
+		if errors.Is(err, syscall.EPIPE) && c.waitEnded() {
+			return c.cause
 		}
 		return err
 	}
 	var a answer
 	select {
 	case a = <-got:
-	case <-c.gone:
+	case <-c.ended:
 		select {
-		case a = <-got: // its last words
+		case a = <-got: // written just before the agent ended
 		default:
-			return c.why
+			return c.cause
 		}
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -236,7 +236,7 @@ func (c *Client) write(ctx context.Context, r request) error {
 	}
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		// A part of the line may be in the pipe: nothing can follow it.
+		// A part of the line may be in the pipe, so no other request can be sent.
 		_ = c.process.Signal(os.Kill)
 		return fmt.Errorf("%w: it reads no requests, and was killed", ErrNoAnswer)
 	case errors.Is(err, os.ErrClosed):
@@ -245,13 +245,14 @@ func (c *Client) write(ctx context.Context, r request) error {
 	return err
 }
 
-// Hello asks the agent what it is and sees; with an address that is valid,
-// also for the MTU of the interface that holds it.
+// Hello asks the agent to describe itself and its namespace. If addr is valid, Hello.MTU
+// is that of the interface with that address.
 func (c *Client) Hello(ctx context.Context, addr netip.Addr) (Hello, error) {
 	return call[Hello](ctx, c, opHello, helloArgs{addr}, 0)
 }
 
-// Record starts a recording, with a snapshot at once. Only one runs at a time.
+// Record starts a recording and takes a snapshot. A second recording at the same time is
+// an error.
 func (c *Client) Record(ctx context.Context) error {
 	_, err := call[none](ctx, c, opRecord, none{}, 0)
 	return err
@@ -269,14 +270,14 @@ func (c *Client) Stop(ctx context.Context) (*sysmon.Recording, error) {
 	return call[*sysmon.Recording](ctx, c, opStop, none{}, 0)
 }
 
-// Echo opens a TCP and a UDP echo at addr, which must be the endpoint's, and
-// returns the port of both. It stays until the agent ends.
+// Echo opens a TCP and a UDP echo at addr, an address of the endpoint, and returns the
+// port of both. They stay until the agent ends.
 func (c *Client) Echo(ctx context.Context, addr netip.Addr) (uint16, error) {
 	at, err := c.EchoAt(ctx, netip.AddrPortFrom(addr, 0))
 	return at.Port(), err
 }
 
-// EchoAt is Echo at a chosen port.
+// EchoAt does the same as Echo at a port of the caller's choice.
 func (c *Client) EchoAt(ctx context.Context, addr netip.AddrPort) (netip.AddrPort, error) {
 	at, err := call[echoResult](ctx, c, opEcho, echoArgs{Addr: addr}, 0)
 	return at.Addr, err
@@ -289,7 +290,7 @@ func (c *Client) EchoSCTP(ctx context.Context, addr netip.AddrPort) error {
 	return err
 }
 
-// Probe asks an echo from the endpoint. An echo that was not reached is a result,
+// Probe has the endpoint ask an echo. If the echo does not answer, that is a result and
 // not an error.
 func (c *Client) Probe(ctx context.Context, p Probe) (Reached, error) {
 	return call[Reached](ctx, c, opReach, p, p.Timeout)
@@ -309,9 +310,8 @@ func (c *Client) Reach(ctx context.Context, addr netip.Addr, port uint16) error 
 	return nil
 }
 
-// Close has the agent end, by force if it must be, and waits for that. An
-// agent that ended before, or not cleanly, is an error. A second Close does
-// nothing.
+// Close ends the agent, kills it if necessary, and waits for its end. It is an error if
+// the agent had ended before or did not end cleanly. A second Close does nothing.
 func (c *Client) Close() error {
 	var err error
 	c.closing.Do(func() { err = c.close() })
@@ -323,27 +323,27 @@ func (c *Client) Close() error {
 
 func (c *Client) close() error {
 	select {
-	case <-c.gone:
+	case <-c.ended:
 		c.in.Close()
-		return c.why
+		return c.cause
 	default:
 	}
 	c.in.Close()
-	if c.waitGone() {
+	if c.waitEnded() {
 		return c.endErr
 	}
 	if err := c.process.Signal(os.Kill); err != nil {
 		return err
 	}
-	if c.waitGone() {
+	if c.waitEnded() {
 		return errors.New("the agent did not end when asked, and was killed")
 	}
 	return errors.New("the agent does not end, not even when killed")
 }
 
-func (c *Client) waitGone() bool {
+func (c *Client) waitEnded() bool {
 	select {
-	case <-c.gone:
+	case <-c.ended:
 		return true
 	case <-time.After(endTimeout):
 		return false

@@ -227,7 +227,7 @@ func TestContextEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel()
-	<-c.gone
+	<-c.ended
 	if _, err := c.Mark(t.Context()); !errors.Is(err, ErrEnded) {
 		t.Errorf("error %v", err)
 	}

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// An echo sends back what it receives: over TCP and SCTP unchanged, over UDP with the
-// first byte changed from a question to an answer. So two echoes that receive each
-// other's datagrams do not answer for ever.
+// An echo sends back the bytes that it receives: over TCP and SCTP unchanged, over UDP
+// with the first byte changed to reply. Two echoes that receive each other's datagrams
+// therefore do not answer for ever.
 const (
-	question = '?'
-	measure  = '#' // asks for no more than the datagram's size
+	question = '?' // asks for the whole datagram
+	measure  = '#' // asks for the datagram's size only
 	reply    = '!'
 )
 
@@ -24,7 +24,7 @@ const (
 	portTrials = 20               // to find a port that is free for TCP and UDP
 )
 
-// echoes are the listeners that an agent opened.
+// echoes holds the listeners and connections of an agent.
 type echoes struct {
 	mu      sync.Mutex
 	closers map[io.Closer]bool
@@ -79,7 +79,8 @@ func (e *echoes) listenSCTP(addr netip.AddrPort) (netip.AddrPort, error) {
 	return l.Addr().(*net.TCPAddr).AddrPort(), nil
 }
 
-// run has f serve c until close; false if that was called already.
+// run calls f, which serves c, in a goroutine. It returns false, and closes c, if the
+// echoes were closed before.
 func (e *echoes) run(c io.Closer, f func()) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -118,7 +119,7 @@ func (e *echoes) acceptAll(l *net.TCPListener) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // of one connection, or no descriptor left: it passes
+		if err != nil { // a single connection failed, or no descriptor is free for a moment
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}

@@ -11,17 +11,16 @@ import (
 	"github.com/cnibench/cnibench/internal/host"
 )
 
-// `EXE agent exec` runs one command at an endpoint that is reached through a
-// stream alone, such as a pod: the stream's two directions carry frames, and
-// its end, from whatever cause, is the end of the command. What the command
-// sends over the network never passes through here. Next: exec_serve.go for
-// the side in the pod, exec_start.go for the other.
+// `EXE agent exec` runs one command at an endpoint, such as a pod, to which there is only
+// a stream. Both directions of the stream carry frames. When the stream ends, the command
+// is killed. The command's network traffic does not pass through the stream. Next:
+// exec_serve.go for the side in the pod, exec_start.go for the side that orders.
 
 // A frame is one byte for its kind, the payload's length, big-endian, and the payload.
 const (
 	frameHead = 1 + 4
-	maxFrame  = 1 << 20 // bytes that a frame carries; more is no frame
-	chunk     = 32 << 10
+	maxFrame  = 1 << 20  // bytes; the largest payload
+	chunk     = 32 << 10 // bytes of standard input or output in a frame
 )
 
 // The kinds of frames to the command's side; the first is an order.
@@ -30,11 +29,11 @@ const (
 	frameInput  = 'i' // standard input
 	frameEnd    = 'z' // the end of standard input
 	frameSignal = 's' // the name of a signal: "SIGTERM"
-	frameAlive  = 'a' // nothing: the other side lives
+	frameAlive  = 'a' // empty: the other side still runs
 )
 
-// The kinds of frames from the command's side. First comes started or
-// refused; the last one of all is exit.
+// The kinds of frames from the command's side. The first is started or refused, the last
+// is exit.
 const (
 	frameStarted = 'S'
 	frameRefused = 'R' // an execRefusal as JSON
@@ -43,12 +42,12 @@ const (
 	frameExit    = 'x' // an execExit as JSON
 )
 
-// execOrder is what is to be run.
+// execOrder says which command to run.
 type execOrder struct {
 	Argv []string `json:"argv"`
 	Env  []string `json:"env,omitempty"`
-	// Stdin, Stdout and Stderr say whether the stream is wanted. Else it is the null
-	// device; of standard error the exit's text then holds the last part.
+	// Stdin, Stdout and Stderr say whether frames carry the stream. Else it is the null
+	// device, except that execExit.Stderr holds the last part of standard error.
 	Stdin  bool `json:"stdin,omitempty"`
 	Stdout bool `json:"stdout,omitempty"`
 	Stderr bool `json:"stderr,omitempty"`
@@ -56,7 +55,7 @@ type execOrder struct {
 
 // execRefusal says why nothing was started.
 type execRefusal struct {
-	Program string `json:"program,omitempty"` // that is not there
+	Program string `json:"program,omitempty"` // the missing program
 	Remedy  string `json:"remedy,omitempty"`
 	Text    string `json:"text,omitempty"`
 }
@@ -71,14 +70,14 @@ func (r *execRefusal) err() error {
 // execExit says how the command ended.
 type execExit struct {
 	Code   int    `json:"code"`             // 128 + signal, where a signal ended it
-	Stderr string `json:"stderr,omitempty"` // the last of it, where nobody wanted it whole
-	Text   string `json:"text,omitempty"`   // what went wrong beside the command
+	Stderr string `json:"stderr,omitempty"` // the last part, if frames did not carry it
+	Text   string `json:"text,omitempty"`   // an error that is not the command's
 }
 
-// Have is what `EXE agent have PROGRAM…` prints of an image.
+// Have is the output of `EXE agent have PROGRAM…` in an image.
 type Have struct {
 	Version string   `json:"version"`
-	Missing []string `json:"missing"` // of the programs that it was asked for
+	Missing []string `json:"missing"` // the programs that the image lacks
 }
 
 // frames writes frames; its methods may be called from several goroutines.
@@ -105,7 +104,7 @@ func (f *frames) sendJSON(kind byte, v any) error {
 		return err
 	}
 	if len(b) > maxFrame {
-		return fmt.Errorf("a command line of %d bytes: %d can be sent", len(b), maxFrame)
+		return fmt.Errorf("a command line of %d bytes is too long: at most %d can be sent", len(b), maxFrame)
 	}
 	return f.send(kind, b)
 }
@@ -129,8 +128,8 @@ func (w frameWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// readFrame reads one frame. io.EOF is an end between frames; an end within
-// one is io.ErrUnexpectedEOF.
+// readFrame reads one frame. The error is io.EOF if the stream ended before the frame, and
+// io.ErrUnexpectedEOF if it ended within the frame.
 func readFrame(r io.Reader) (kind byte, b []byte, err error) {
 	var head [frameHead]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

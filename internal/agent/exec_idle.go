@@ -15,33 +15,31 @@ import (
 // orphanPoll is how often Idle looks for orphans.
 const orphanPoll = 2 * time.Second
 
-// Sign is the file in a pod by which the pod's run says that it is under way. Renew
-// replaces it.
+// Sign is the file in a pod that shows that the pod's run is under way: Renew replaces its
+// content again and again.
 const Sign = "/run/cnibench/renewed"
 
-// How long a pod waits for its run: for the first sign, while the run still waits
-// for its other pods, and for the next one.
+// How long a pod waits for its run.
 const (
-	firstSign = 10 * time.Minute
-	nextSign  = 90 * time.Second
+	firstSign = 10 * time.Minute // for the first sign: the run waits for its other pods
+	nextSign  = 90 * time.Second // from one sign to the next
 )
 
-// ErrAbandoned says that the run of a pod gave no sign any more.
+// ErrAbandoned says that the run of a pod gives no sign any more.
 var ErrAbandoned = errors.New("the run gave no sign")
 
-// Idle is the life of a pod's first process. Every command in the pod is a
-// descendant of a ServeExec, which adopts what loses its parent: a process
-// that becomes a child of Idle has lost its ServeExec, and is killed. Idle
-// ends with ctx, with ErrAbandoned, or on SIGTERM, which the kernel would ignore
-// for a first process that does not ask for it.
+// Idle runs in a pod's first process. Every command in the pod is a descendant of a
+// ServeExec, which adopts orphans among its descendants. A process that becomes a child
+// of Idle has therefore lost its ServeExec, and Idle kills it. Idle returns nil when ctx
+// ends or on SIGTERM, and ErrAbandoned.
 func Idle(ctx context.Context) error {
 	return idle(ctx, patience{orphanPoll, firstSign, nextSign}, func() string {
-		text, _ := os.ReadFile(Sign) // there is none before the first
+		text, _ := os.ReadFile(Sign) // no file before the first sign
 		return string(text)
 	})
 }
 
-// patience is how often idle looks, and how long it waits for signs.
+// patience is how often idle looks for orphans and signs, and how long it waits for a sign.
 type patience struct{ poll, first, next time.Duration }
 
 func idle(ctx context.Context, p patience, sign func() string) error {
@@ -50,34 +48,34 @@ func idle(ctx context.Context, p patience, sign func() string) error {
 	defer signal.Stop(ended)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	look := time.NewTicker(p.poll)
-	defer look.Stop()
-	last, since, left := "", time.Now(), p.first // a monotonic clock: nobody sets it
+	poll := time.NewTicker(p.poll)
+	defer poll.Stop()
+	last, changed, limit := "", time.Now(), p.first
 	for {
 		reap()
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ended:
-		case <-look.C:
+		case <-poll.C:
 			for _, child := range children(os.Getpid()) {
-				_ = syscall.Kill(child, syscall.SIGKILL) // it may have ended
+				_ = syscall.Kill(child, syscall.SIGKILL) // fails if the child has ended
 			}
-			if now := sign(); now != last {
-				last, since, left = now, time.Now(), p.next
+			if text := sign(); text != last {
+				last, changed, limit = text, time.Now(), p.next
 			}
-			if time.Since(since) > left {
-				return fmt.Errorf("%w for %v", ErrAbandoned, left)
+			if time.Since(changed) > limit { // by the monotonic clock, which nobody sets
+				return fmt.Errorf("%w for %v", ErrAbandoned, limit)
 			}
 		}
 	}
 }
 
-// Renew writes a new sign for each byte that it reads, until their end.
+// Renew writes a new sign into the file for each byte that it reads from r, until r ends.
 func Renew(r io.Reader, file string) error {
-	one := make([]byte, 1)
+	buffer := make([]byte, 1)
 	for {
-		_, err := io.ReadFull(r, one)
+		_, err := io.ReadFull(r, buffer)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -90,8 +88,8 @@ func Renew(r io.Reader, file string) error {
 	}
 }
 
-// reap takes the exit status of every child that has ended; this process
-// starts none of its own.
+// reap collects the exit status of every child that has ended. All children are adopted
+// ones: this process starts none.
 func reap() {
 	for {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)

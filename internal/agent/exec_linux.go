@@ -1,25 +1,23 @@
 package agent
 
 import (
-	"bytes"
 	"errors"
 	"os"
-	"path/filepath"
-	"strconv"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
-// adoptOrphans makes this process the parent of every descendant whose own
-// has died, even of one that left its session, so that none is out of reach.
+// adoptOrphans makes this process the parent of every descendant that becomes an orphan,
+// in whatever session, so that endDescendants finds it.
 func adoptOrphans() {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // since Linux 3.4
 }
 
-// endDescendants kills the processes that the command has left behind and takes
-// their exit status; the command itself must have been waited for. A process that
-// hangs in the kernel is left alone after a while: it ends with the pod.
+// endDescendants kills the processes that the command has left behind and collects their
+// exit status. The command itself must have been waited for. After a second it gives up: a
+// process that hangs in the kernel ends with the pod.
 func endDescendants() {
 	for end := time.Now().Add(time.Second); time.Now().Before(end); {
 		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
@@ -36,21 +34,13 @@ func endDescendants() {
 	}
 }
 
-// children returns the processes whose parent is that one.
+// children returns the PIDs of the parent's children.
 func children(parent int) []int {
 	var list []int
-	files, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, name := range files {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			continue // it has ended
-		}
-		// proc(5): pid (comm) state ppid, and comm may hold anything.
-		_, rest, _ := bytes.Cut(b[bytes.LastIndexByte(b, ')')+1:], []byte(" "))
-		if f := bytes.Fields(rest); len(f) > 1 && string(f[1]) == strconv.Itoa(parent) {
-			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil {
-				list = append(list, pid)
-			}
+	processes, _ := procfs.AllProcs()
+	for _, p := range processes {
+		if stat, err := p.Stat(); err == nil && stat.PPID == parent { // a process may have ended
+			list = append(list, p.PID)
 		}
 	}
 	return list

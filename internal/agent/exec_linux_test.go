@@ -47,7 +47,7 @@ func TestNoDescendantOutlivesTheCommand(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			said := newAwaited("\n")
-			p, err := StartOver(ctx, wrapper, host.Command{Argv: []string{"sh", "-c", script}, Stdout: said})
+			p, err := StartExec(ctx, wrapper, host.Command{Argv: []string{"sh", "-c", script}, Stdout: said})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,7 +2,7 @@
 
 package agent
 
-// Pods are Linux; elsewhere the process group has to do.
+// Pods run Linux. Elsewhere only the command's process group is killed.
 
 func adoptOrphans() {}
 

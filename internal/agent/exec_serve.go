@@ -17,24 +17,23 @@ import (
 	"github.com/cnibench/cnibench/internal/host"
 )
 
-// execSilence is how long the other side may send nothing before it counts as
-// gone, so that no load goes on after a connection that broke unnoticed.
+// execSilence is how long the other side may send nothing before the command is killed: a
+// connection can break unnoticed, and the load must not go on.
 const execSilence = 90 * time.Second
 
-// ServeExec runs the command that in orders, and reports to out. The command
-// has a process group of its own; it is killed, with all its descendants,
-// when in ends, when ctx ends, or when nothing came for execSilence. Errors are
-// about the stream; a command that fails is no error.
+// ServeExec reads an order from in, runs its command, and reports to out. The command has
+// a process group of its own. ServeExec kills the command and all its descendants when in
+// ends, when ctx ends, or after execSilence. The error is about the stream; a command that
+// fails is no error.
 func ServeExec(ctx context.Context, in io.Reader, out io.Writer) error {
 	adoptOrphans()
-	// A write to a stream that broke must fail, not end this process before it
-	// has killed the command.
+	// Without this, a write to a broken stream would end this process before it has killed
+	// the command.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	return serveExec(ctx, in, out, execSilence, endDescendants)
 }
 
-// serveExec ends by calling end, when the command has ended and before that is
-// reported.
+// serveExec calls end after the command has ended and before it reports the exit.
 func serveExec(ctx context.Context, in io.Reader, out io.Writer, silence time.Duration, end func()) error {
 	ctx, kill := context.WithCancel(ctx)
 	defer kill()
@@ -58,7 +57,7 @@ func serveExec(ctx context.Context, in io.Reader, out io.Writer, silence time.Du
 	command := host.Command{Argv: order.Argv, Env: order.Env}
 	input := &input{}
 	if order.Stdin {
-		stdin, w, err := os.Pipe() // the system's: the end of either side shows at once
+		stdin, w, err := os.Pipe() // of the system: each side notices at once when the other ends
 		if err != nil {
 			return fmt.Errorf("agent exec: %w", err)
 		}
@@ -67,12 +66,12 @@ func serveExec(ctx context.Context, in io.Reader, out io.Writer, silence time.Du
 		input.start(w)
 		defer input.drop()
 	}
-	started := make(chan struct{}) // said, before anything that the command says
+	started := make(chan struct{}) // closed once frameStarted, which must come before all output, is sent
 	if order.Stdout {
-		command.Stdout = after{started, frames.writer(frameOutput)}
+		command.Stdout = delayedWriter{started, frames.writer(frameOutput)}
 	}
 	if order.Stderr {
-		command.Stderr = after{started, frames.writer(frameError)}
+		command.Stderr = delayedWriter{started, frames.writer(frameError)}
 	}
 	p, err := host.Local{}.Start(ctx, command)
 	if err != nil {
@@ -84,22 +83,22 @@ func serveExec(ctx context.Context, in io.Reader, out io.Writer, silence time.Du
 		return frames.sendJSON(frameRefused, refusal)
 	}
 	if f, ok := command.Stdin.(*os.File); ok {
-		f.Close() // the command has its own; its end must break our writes
+		f.Close() // else our writes would not fail after the command has closed its copy
 	}
 	if err := frames.send(frameStarted, nil); err != nil {
 		kill()
 	}
 	close(started)
-	alive := time.AfterFunc(silence, kill)
-	defer alive.Stop()
+	timeout := time.AfterFunc(silence, kill)
+	defer timeout.Stop()
 	go func() {
-		defer kill() // what ended the stream ends the command
+		defer kill() // the stream has ended
 		for {
 			kind, b, err := readFrame(r)
 			if err != nil {
 				return
 			}
-			alive.Reset(silence)
+			timeout.Reset(silence)
 			switch kind {
 			case frameInput:
 				input.add(b)
@@ -109,7 +108,7 @@ func serveExec(ctx context.Context, in io.Reader, out io.Writer, silence time.Du
 				if s := unix.SignalNum(string(b)); s == syscall.SIGKILL {
 					kill()
 				} else if s != 0 {
-					_ = p.Signal(s) // one that has ended is no error
+					_ = p.Signal(s) // fails if the command has ended
 				}
 			}
 		}
@@ -119,7 +118,7 @@ func serveExec(ctx context.Context, in io.Reader, out io.Writer, silence time.Du
 	return frames.sendJSON(frameExit, exit)
 }
 
-// exitOf returns what Wait said.
+// exitOf returns the error of Wait as a report.
 func exitOf(err error) execExit {
 	var exit *host.ExitError
 	switch {
@@ -131,19 +130,19 @@ func exitOf(err error) execExit {
 	return execExit{Text: err.Error()}
 }
 
-// after is a writer that waits first.
-type after struct {
-	first <-chan struct{}
+// delayedWriter writes to w once ready is closed.
+type delayedWriter struct {
+	ready <-chan struct{}
 	w     io.Writer
 }
 
-func (a after) Write(p []byte) (int, error) {
-	<-a.first
-	return a.w.Write(p)
+func (d delayedWriter) Write(p []byte) (int, error) {
+	<-d.ready
+	return d.w.Write(p)
 }
 
-// input hands standard input to the command. Adding to it never blocks, so that a
-// command which does not read still gets its signals.
+// input queues standard input for the command. add never blocks, so that a command that
+// does not read its input still gets its signals.
 type input struct {
 	mu      sync.Mutex
 	changed *sync.Cond // nil: the command has no standard input
@@ -152,7 +151,7 @@ type input struct {
 	writer  *os.File
 }
 
-// start writes what is added to w, which it closes at the end.
+// start writes the queue to w until the input ends, and closes w.
 func (q *input) start(w *os.File) {
 	q.changed, q.writer = sync.NewCond(&q.mu), w
 	go func() {
@@ -181,7 +180,7 @@ func (q *input) add(b []byte) { q.change(func() { q.queue = append(q.queue, b) }
 
 func (q *input) end() { q.change(func() { q.ended = true }) }
 
-// drop ends the writing, even if the command has not read everything.
+// drop ends the writing, even if the command has not read all input.
 func (q *input) drop() {
 	q.change(func() { q.queue, q.ended = nil, true })
 	q.writer.Close()

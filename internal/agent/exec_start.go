@@ -21,34 +21,33 @@ import (
 const (
 	execStartTimeout = 30 * time.Second // from opening the stream until the command runs
 	execKillTimeout  = 5 * time.Second  // from the kill until the exit is reported
-	execAlive        = 15 * time.Second // between signs of life, well below execSilence
+	execAlive        = 15 * time.Second // between two frameAlive; far below execSilence
 )
 
-// Stream runs `EXE agent exec` at the endpoint and carries its standard input
-// and output until it ends; the text on its standard error is that of whoever
-// failed to start it. It returns when ctx ends.
+// Stream runs `EXE agent exec` at the endpoint and carries its standard input and output
+// until it ends or ctx ends. To stderr go the messages of programs that failed to start it.
 type Stream func(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error
 
-// ErrStream says that the stream to a command broke, and with it the command.
+// ErrStream says that the stream to a command broke, so that the command was killed.
 var ErrStream = errors.New("the stream to the command broke")
 
-// StartOver starts the command through a stream and returns when it runs. The
-// command is killed when ctx ends. Errors: *host.ProgramError where the
-// program is missing, ErrStream with the cause where no stream came about.
-func StartOver(ctx context.Context, open Stream, c host.Command) (host.Process, error) {
+// StartExec starts the command through a stream and returns when it runs. The command is
+// killed when ctx ends. Errors: *host.ProgramError if the program is missing, ErrStream
+// with the cause if the stream could not be opened.
+func StartExec(ctx context.Context, open Stream, c host.Command) (host.Process, error) {
 	stdin, in := io.Pipe()
 	out, stdout := io.Pipe()
 	p := &streamed{
 		line: c.String(), frames: &frames{w: in}, exited: make(chan struct{}), closed: make(chan struct{}),
 		stdout: c.Stdout, stderr: c.Stderr,
 	}
-	// The stream outlives ctx, to bring the kill to the command and its exit back.
+	// The stream outlives ctx: it still carries the kill, and the exit back.
 	var streamCtx context.Context
 	streamCtx, p.cut = context.WithCancel(context.WithoutCancel(ctx))
-	said := &lastWords{}
+	messages := &headBuffer{}
 	go func() {
 		defer close(p.closed)
-		p.streamErr = open(streamCtx, stdin, stdout, said)
+		p.streamErr = open(streamCtx, stdin, stdout, messages)
 		stdin.CloseWithError(io.ErrClosedPipe) // our writes fail from now on
 		_ = stdout.Close()                     // never fails
 	}()
@@ -56,14 +55,14 @@ func StartOver(ctx context.Context, open Stream, c host.Command) (host.Process, 
 	ordered := make(chan error, 1)
 	go func() { ordered <- p.frames.sendJSON(frameOrder, order) }()
 	r := bufio.NewReader(out)
-	first := make(chan error, 1)
-	go func() { first <- p.first(r) }()
+	started := make(chan error, 1)
+	go func() { started <- p.awaitStart(r) }()
 
 	patience := time.NewTimer(execStartTimeout)
 	defer patience.Stop()
 	var err error
 	select {
-	case err = <-first:
+	case err = <-started:
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-patience.C:
@@ -77,46 +76,45 @@ func StartOver(ctx context.Context, open Stream, c host.Command) (host.Process, 
 		out.CloseWithError(io.ErrClosedPipe)
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) {
 			<-p.closed
-			err = broken(p.streamErr, said.String())
+			err = broken(p.streamErr, messages.String())
 		}
 		return nil, err
 	}
-	go p.receive(r, out, said)
+	go p.receive(r, out, messages)
 	if c.Stdin != nil {
 		go p.feed(c.Stdin)
 	}
-	go p.tend(ctx)
+	go p.keepAlive(ctx)
 	return p, nil
 }
 
-// broken is ErrStream with its cause.
-func broken(cause error, said string) error {
-	switch {
-	case cause != nil && said != "":
-		return fmt.Errorf("%w: %w: %s", ErrStream, cause, said)
-	case cause != nil:
-		return fmt.Errorf("%w: %w", ErrStream, cause)
-	case said != "":
-		return fmt.Errorf("%w: %s", ErrStream, said)
+// broken returns ErrStream with its cause and the messages of the stream.
+func broken(cause error, messages string) error {
+	err := ErrStream
+	if cause != nil {
+		err = fmt.Errorf("%w: %w", err, cause)
 	}
-	return ErrStream
+	if messages != "" {
+		err = fmt.Errorf("%w: %s", err, messages)
+	}
+	return err
 }
 
 // streamed is a command at the other end of a stream.
 type streamed struct {
 	line           string
 	frames         *frames
-	cut            context.CancelFunc
+	cut            context.CancelFunc // ends the stream
 	stdout, stderr io.Writer
 
-	closed    chan struct{} // the stream has ended
-	streamErr error         // then
-	exited    chan struct{} // nothing more will come
-	err       error         // then
+	closed    chan struct{} // closed when the stream has ended
+	streamErr error         // set once closed is closed
+	exited    chan struct{} // closed when the command has ended and all its output was written
+	err       error         // set once exited is closed
 }
 
-// first waits until the command runs.
-func (p *streamed) first(r io.Reader) error {
+// awaitStart waits until the command runs.
+func (p *streamed) awaitStart(r io.Reader) error {
 	kind, b, err := readFrame(r)
 	switch {
 	case err != nil:
@@ -130,11 +128,11 @@ func (p *streamed) first(r io.Reader) error {
 		}
 		return refusal.err()
 	}
-	return fmt.Errorf("the endpoint answers with a frame %q: it runs another version of cnibench", kind)
+	return fmt.Errorf("the endpoint answers with a frame %q: it runs another version of cnibench; use an image of this version", kind)
 }
 
-// receive takes what the command writes and, last, how it ended.
-func (p *streamed) receive(r io.Reader, out *io.PipeReader, said *lastWords) {
+// receive receives the command's output and its exit.
+func (p *streamed) receive(r io.Reader, out *io.PipeReader, messages *headBuffer) {
 	defer close(p.exited)
 	for {
 		kind, b, err := readFrame(r)
@@ -142,26 +140,27 @@ func (p *streamed) receive(r io.Reader, out *io.PipeReader, said *lastWords) {
 			p.cut()
 			out.CloseWithError(io.ErrClosedPipe)
 			<-p.closed
-			p.err = broken(p.streamErr, said.String())
+			p.err = broken(p.streamErr, messages.String())
 			return
 		}
 		switch kind {
 		case frameOutput:
-			p.pass(p.stdout, b)
+			p.write(p.stdout, b)
 		case frameError:
-			p.pass(p.stderr, b)
+			p.write(p.stderr, b)
 		case frameExit:
 			if p.err == nil {
 				p.err = p.exit(b)
 			}
-			go p.linger(r)
+			go p.awaitClose(r)
 			return
 		}
 	}
 }
 
-// linger lets the stream of a command that has ended come to its own end.
-func (p *streamed) linger(r io.Reader) {
+// awaitClose waits until the stream of a command that has ended closes, and cuts it after
+// execKillTimeout.
+func (p *streamed) awaitClose(r io.Reader) {
 	defer p.cut()
 	go func() { _, _ = io.Copy(io.Discard, r) }()
 	select {
@@ -170,9 +169,9 @@ func (p *streamed) linger(r io.Reader) {
 	}
 }
 
-// pass hands output on. A writer that fails breaks the command's pipe in a
-// shell; here it ends the command.
-func (p *streamed) pass(w io.Writer, b []byte) {
+// write writes output to the caller's writer. If that fails, it kills the command, as a
+// broken pipe does in a shell.
+func (p *streamed) write(w io.Writer, b []byte) {
 	if w == nil || p.err != nil {
 		return
 	}
@@ -199,12 +198,12 @@ func (p *streamed) exit(b []byte) error {
 // feed sends the command its standard input.
 func (p *streamed) feed(from io.Reader) {
 	if _, err := io.Copy(p.frames.writer(frameInput), from); err == nil {
-		_ = p.frames.send(frameEnd, nil) // a broken stream shows elsewhere
+		_ = p.frames.send(frameEnd, nil) // receive reports a broken stream
 	}
 }
 
-// tend shows signs of life, and kills the command when ctx ends.
-func (p *streamed) tend(ctx context.Context) {
+// keepAlive sends frameAlive at intervals, and kills the command when ctx ends.
+func (p *streamed) keepAlive(ctx context.Context) {
 	tick := time.NewTicker(execAlive)
 	defer tick.Stop()
 	for {
@@ -220,8 +219,8 @@ func (p *streamed) tend(ctx context.Context) {
 	}
 }
 
-// kill kills the command; where its exit is not reported in time, the stream
-// is cut, whose end kills it too.
+// kill kills the command. If the exit is not reported in time, kill cuts the stream, whose
+// end kills the command, too.
 func (p *streamed) kill() {
 	go func() { _ = p.frames.send(frameSignal, []byte(unix.SignalName(syscall.SIGKILL))) }()
 	time.AfterFunc(execKillTimeout, p.cut)
@@ -243,7 +242,7 @@ func (p *streamed) Signal(s os.Signal) error {
 	number, ok := s.(syscall.Signal)
 	name := unix.SignalName(number)
 	if !ok || name == "" {
-		return fmt.Errorf("signal %v: it has no name to be sent by", s)
+		return fmt.Errorf("signal %v: it has no name and can't be sent", s)
 	}
 	if number == syscall.SIGKILL {
 		p.kill()
@@ -254,7 +253,7 @@ func (p *streamed) Signal(s os.Signal) error {
 	select {
 	case err := <-sent:
 		if errors.Is(err, io.ErrClosedPipe) {
-			return nil // it ended in this moment
+			return nil // the command has just ended
 		}
 		return err
 	case <-p.exited:
@@ -264,23 +263,23 @@ func (p *streamed) Signal(s os.Signal) error {
 	}
 }
 
-// lastWords keeps the beginning of what was written to it.
-type lastWords struct {
+// headBuffer keeps the first KiB that is written to it.
+type headBuffer struct {
 	mu sync.Mutex
 	b  []byte
 }
 
-func (l *lastWords) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if room := 1<<10 - len(l.b); room > 0 {
-		l.b = append(l.b, p[:min(room, len(p))]...)
+func (h *headBuffer) Write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if room := 1<<10 - len(h.b); room > 0 {
+		h.b = append(h.b, p[:min(room, len(p))]...)
 	}
 	return len(p), nil
 }
 
-func (l *lastWords) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return string(bytes.TrimSpace(l.b))
+func (h *headBuffer) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return string(bytes.TrimSpace(h.b))
 }

@@ -42,14 +42,14 @@ func run(t *testing.T, c host.Command) (string, string, error) {
 	if c.Stderr != nil {
 		c.Stderr = &errs
 	}
-	p, err := StartOver(t.Context(), inside(time.Minute), c)
+	p, err := StartExec(t.Context(), inside(time.Minute), c)
 	if err == nil {
 		err = p.Wait()
 	}
 	return out.String(), errs.String(), err
 }
 
-func TestStartOver(t *testing.T) {
+func TestStartExec(t *testing.T) {
 	long := strings.Repeat("0123456789abcdef", 20_000) // several frames
 	for name, c := range map[string]struct {
 		command   host.Command
@@ -74,7 +74,7 @@ func TestStartOver(t *testing.T) {
 	}
 }
 
-func TestStartOverErrors(t *testing.T) {
+func TestStartExecErrors(t *testing.T) {
 	_, _, err := run(t, host.Command{Argv: []string{"sh", "-c", "echo broken >&2; exit 7"}})
 	var exit *host.ExitError
 	if !errors.As(err, &exit) || exit.Code != 7 || !strings.Contains(exit.Stderr, "broken") {
@@ -91,9 +91,9 @@ func TestStartOverErrors(t *testing.T) {
 	}
 }
 
-func TestStartOverSignals(t *testing.T) {
+func TestStartExecSignals(t *testing.T) {
 	said := newAwaited("ready")
-	p, err := StartOver(t.Context(), inside(time.Minute), host.Command{
+	p, err := StartExec(t.Context(), inside(time.Minute), host.Command{
 		Argv: []string{"sh", "-c", "trap 'echo ended; exit 3' TERM; echo ready; while :; do sleep 0.01; done"}, Stdout: said,
 	})
 	if err != nil {
@@ -114,7 +114,7 @@ func TestStartOverSignals(t *testing.T) {
 
 // What ends the command: its context, the stream, a silent other side. Also
 // while it reads none of its input.
-func TestStartOverKills(t *testing.T) {
+func TestStartExecKills(t *testing.T) {
 	for name, c := range map[string]struct {
 		silence time.Duration
 		end     func(cancel, cut context.CancelFunc)
@@ -131,7 +131,7 @@ func TestStartOverKills(t *testing.T) {
 			defer cut()
 			said := newAwaited("ready")
 			through := inside(c.silence)
-			p, err := StartOver(ctx, func(ctx context.Context, in io.Reader, out, errs io.Writer) error {
+			p, err := StartExec(ctx, func(ctx context.Context, in io.Reader, out, errs io.Writer) error {
 				ctx, stop := context.WithCancel(ctx)
 				defer stop()
 				ended := make(chan error, 1)
@@ -167,7 +167,7 @@ func TestStartOverKills(t *testing.T) {
 	}
 }
 
-func TestStartOverBrokenStreams(t *testing.T) {
+func TestStartExecBrokenStreams(t *testing.T) {
 	for name, c := range map[string]struct {
 		stream Stream
 		want   string
@@ -189,7 +189,7 @@ func TestStartOverBrokenStreams(t *testing.T) {
 		}, "no frame"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := StartOver(t.Context(), c.stream, host.Command{Argv: []string{"true"}})
+			_, err := StartExec(t.Context(), c.stream, host.Command{Argv: []string{"true"}})
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}

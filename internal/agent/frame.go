@@ -39,11 +39,11 @@ var (
 // packet is the part of a packet on the underlay that its label describes.
 type packet struct {
 	label    string // tunnels from the outside in, then the innermost protocol: "tcp", "vxlan/udp", "esp"
-	fragment bool   // a part of a larger IPv4 packet, the outermost header says
+	fragment bool   // by the outermost header, a part of a larger IPv4 packet
 }
 
-// describe reads the headers of a packet of that EtherType. A header that it can't
-// read is no error: the label then ends before it.
+// describe reads the headers of a packet of that EtherType. The label ends before the
+// first header that can't be read.
 func describe(etherType uint16, b []byte) packet {
 	p := packet{}
 	if etherType == etherIPv4 && len(b) >= 20 {
@@ -62,7 +62,8 @@ func describe(etherType uint16, b []byte) packet {
 	return p
 }
 
-// layer is the name of the outermost layer and, of a tunnel, what it carries.
+// layer returns the name of the outermost layer. If that is a tunnel, inner is the
+// EtherType of the packet that it carries, and rest that packet; else rest is nil.
 func layer(etherType uint16, b []byte) (name string, inner uint16, rest []byte) {
 	switch {
 	case etherType == etherARP:
@@ -73,7 +74,7 @@ func layer(etherType uint16, b []byte) (name string, inner uint16, rest []byte) 
 		case head < 20 || head > len(b):
 			return "ipv4", 0, nil
 		case binary.BigEndian.Uint16(b[6:])&0x1fff != 0:
-			return "fragment", 0, nil // its transport's header went before
+			return "fragment", 0, nil // the transport's header is in the first fragment
 		}
 		return transport(b[9], b[head:])
 	case etherType == etherIPv6 && len(b) >= 40:
@@ -142,8 +143,8 @@ func datagram(b []byte) (string, uint16, []byte) {
 	return "udp", 0, nil
 }
 
-// ethernet is a tunnel that carries what its protocol field says: Ethernet
-// frames, or bare packets of that EtherType.
+// ethernet returns the layer of a tunnel whose protocol field is carries: Ethernet frames
+// for etherTEB, else bare packets of that EtherType.
 func ethernet(name string, carries uint16, b []byte) (string, uint16, []byte) {
 	if carries != etherTEB {
 		return name, carries, b
@@ -154,8 +155,8 @@ func ethernet(name string, carries uint16, b []byte) (string, uint16, []byte) {
 	return name, binary.BigEndian.Uint16(b[12:]), b[14:]
 }
 
-// isWireGuard goes by the messages' form, for their port is the operator's
-// choice: a type from 1 to 4, three zero bytes, and the type's length
+// isWireGuard recognises WireGuard's messages by their form, because operators choose
+// the port: a type from 1 to 4, three zero bytes, and the length of that type
 // (wireguard.com/protocol).
 func isWireGuard(b []byte) bool {
 	if len(b) < 32 || b[1]|b[2]|b[3] != 0 {

@@ -19,7 +19,7 @@ func (s *server) hello(_ context.Context, args helloArgs) (Hello, error) {
 		return h, fmt.Errorf("uname: %w", err)
 	}
 	h.Kernel = unix.ByteSliceToString(name.Release[:])
-	// Only Linux has the file; it is of the namespace of who reads it.
+	// Only Linux has the file, which shows the namespace of the process that reads it.
 	if b, err := fs.ReadFile(s.root.Proc, "sys/net/ipv4/tcp_congestion_control"); err == nil {
 		h.Congestion = strings.TrimSpace(string(b))
 	}

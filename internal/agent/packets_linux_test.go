@@ -97,14 +97,14 @@ func TestCrosses(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := netip.AddrPortFrom(loopback, port)
-	if ok, err := c.Crosses(ctx, nil, Whole{Target: at, Size: 1500}); err != nil || !ok {
+	if ok, err := c.Crosses(ctx, nil, SizeProbe{Target: at, Size: 1500}); err != nil || !ok {
 		t.Errorf("crosses %v, %v", ok, err)
 	}
 	at = netip.AddrPortFrom(loopback, 1)
-	if _, err := c.Crosses(ctx, nil, Whole{Target: at, Size: 1500}); err == nil || !strings.Contains(err.Error(), "1500 bytes to 127.0.0.1:1: refused") {
+	if _, err := c.Crosses(ctx, nil, SizeProbe{Target: at, Size: 1500}); err == nil || !strings.Contains(err.Error(), "1500 bytes to 127.0.0.1:1: refused") {
 		t.Errorf("nobody there: %v", err)
 	}
-	if ok, err := c.Crosses(ctx, c, Whole{Target: at, Size: 1500}); err == nil || !strings.Contains(err.Error(), "no sniffer runs") {
+	if ok, err := c.Crosses(ctx, c, SizeProbe{Target: at, Size: 1500}); err == nil || !strings.Contains(err.Error(), "no sniffer runs") {
 		t.Errorf("nobody watches: %v, %v", ok, err)
 	}
 }
@@ -121,20 +121,20 @@ func TestWhole(t *testing.T) {
 		t.Skipf("the loopback's MTU is %s, not the usual 65536: ip link set lo mtu 65536", bytes.TrimSpace(b))
 	}
 	for size, want := range map[int]Kind{41: OK, 1500: OK, mtu - 1: OK} {
-		w := Whole{Target: at, Size: size}
+		w := SizeProbe{Target: at, Size: size}
 		if err := w.complete(); err != nil {
 			t.Fatal(err)
 		}
-		if a, err := whole(t.Context(), w); err != nil || a.Kind != want {
+		if a, err := probeSize(t.Context(), w); err != nil || a.Kind != want {
 			t.Errorf("size %d: %+v, %v, want %s", size, a, err, want)
 		}
 	}
 	e.close()
-	w := Whole{Target: at, Size: 100, Timeout: 10 * time.Millisecond, Tries: 1}
-	if a, err := whole(t.Context(), w); err != nil || a.Kind != Refused {
+	w := SizeProbe{Target: at, Size: 100, Timeout: 10 * time.Millisecond, Tries: 1}
+	if a, err := probeSize(t.Context(), w); err != nil || a.Kind != Refused {
 		t.Errorf("nobody there: %+v, %v", a, err)
 	}
-	for _, bad := range []Whole{{}, {Target: at, Size: 40}, {Target: at, Size: 65536}, {Target: at, Size: 100, Tries: 11}} {
+	for _, bad := range []SizeProbe{{}, {Target: at, Size: 40}, {Target: at, Size: 65536}, {Target: at, Size: 100, Tries: 11}} {
 		if bad.complete() == nil {
 			t.Errorf("%+v was accepted", bad)
 		}

@@ -9,16 +9,16 @@ import (
 	"net/netip"
 )
 
-// errNotHere says that a question needs Linux.
+// errNotHere says that a request needs Linux.
 var errNotHere = errors.New("this needs Linux")
 
-// sniffer is none where there are no packet sockets.
+// sniffer is for Linux only.
 type sniffer struct{}
 
 func newSniffer(Sniff) (*sniffer, error)                   { return nil, errNotHere }
 func (*sniffer) seen() (Sniffed, error)                    { return Sniffed{}, errNotHere }
 func (*sniffer) close()                                    {}
-func whole(context.Context, Whole) (Answer, error)         { return Answer{}, errNotHere }
+func probeSize(context.Context, SizeProbe) (Answer, error) { return Answer{}, errNotHere }
 func segments(context.Context, TCPProbe) (Segments, error) { return Segments{}, errNotHere }
 
 func listenSCTP(netip.AddrPort) (*net.TCPListener, error)        { return nil, errNotHere }

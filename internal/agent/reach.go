@@ -63,7 +63,7 @@ func ask(ctx context.Context, protocol string, p Probe) Answer {
 			n, err = conn.Read(got)
 		}
 	} else {
-		// A payload larger than the socket buffers needs both at once.
+		// A payload that is larger than the socket buffers must be read while it is written.
 		written := make(chan error, 1)
 		go func() {
 			_, err := conn.Write(payload)

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SCTP's one-to-one sockets (RFC 6458, section 4) are used like TCP's, so that
-// package net carries them once they are made.
+// Package net can't make SCTP's one-to-one sockets (RFC 6458, section 4), but can use them
+// like TCP's.
 
 func sctpSocket(addr netip.Addr) (int, error) {
 	family := unix.AF_INET
@@ -79,10 +79,10 @@ func dialSCTP(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 
 // connected waits for the handshake.
 func connected(ctx context.Context, fd int) error {
-	const look = 20 * time.Millisecond // at ctx
+	const poll = 20 * time.Millisecond // between two checks of ctx
 	for {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
-		n, err := unix.Poll(fds, int(look.Milliseconds()))
+		n, err := unix.Poll(fds, int(poll.Milliseconds()))
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()

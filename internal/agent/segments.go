@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// TCPProbe is a question how large TCP's segments to an echo are.
+// TCPProbe asks how large TCP's segments to an echo are.
 type TCPProbe struct {
 	Target netip.AddrPort `json:"target"`
-	// Bytes are sent, and come back, before the segments are looked at again;
-	// 0 is 256 KiB, the most 16 MiB.
+	// Bytes is how much is sent to the echo and back before LastMSS is read; 0 is
+	// 256 KiB, the limit is 16 MiB.
 	Bytes int `json:"bytes,omitempty"`
-	// Timeout bounds all of it, a minute at most; 0 is 5 s.
+	// Timeout bounds the whole probe, a minute at most; 0 is 5 s.
 	Timeout time.Duration `json:"timeout_ns,omitempty"`
 }
 
@@ -37,27 +37,27 @@ func (p *TCPProbe) complete() error {
 	return nil
 }
 
-// Segments are the sizes of TCP's packets on one connection, from TCP_INFO
-// (tcp(7)) at the side that asked. Bytes.
+// Segments are the sizes, in bytes, of TCP's packets on one connection, from TCP_INFO
+// (tcp(7)) at the side that connected.
 type Segments struct {
-	// Kind is OK if all bytes came back; TimedOut after a connection that was
-	// made is what a path does that swallows large packets.
+	// Kind is OK if all bytes came back. TimedOut with a FirstMSS means that the path
+	// drops large packets.
 	Kind   Kind   `json:"kind"`
 	Detail string `json:"detail,omitempty"`
-	// FirstMSS is the payload of a full segment right after the handshake,
-	// which follows from both interfaces' and routes' MTU; LastMSS after the
-	// transfer, when the path has had its say.
+	// FirstMSS is the payload of a full segment right after the handshake, which follows
+	// from the MTU of both interfaces and routes. LastMSS is the payload after the
+	// transfer, when the kernel has learned the path's MTU.
 	FirstMSS int `json:"first_mss"`
 	LastMSS  int `json:"last_mss"`
-	// FirstPacket and LastPacket are the IP packets of such segments.
+	// FirstPacket and LastPacket are the sizes of these segments' IP packets.
 	FirstPacket int `json:"first_packet"`
 	LastPacket  int `json:"last_packet"`
 	// Retransmits are segments sent again.
 	Retransmits int `json:"retransmits"`
 }
 
-// Segments asks for the size of TCP's segments to an echo. That it was not
-// reached is a result, not an error.
+// Segments asks for the size of TCP's segments to an echo. If the echo does not answer,
+// that is a result and not an error.
 func (c *Client) Segments(ctx context.Context, p TCPProbe) (Segments, error) {
 	return call[Segments](ctx, c, opSegments, p, p.Timeout)
 }

@@ -39,7 +39,7 @@ func segments(ctx context.Context, p TCPProbe) (Segments, error) {
 		return s, err
 	}
 	s.FirstMSS, s.FirstPacket = sizes(first, p)
-	// The buffers of both sides may hold less than all of it.
+	// The socket buffers may hold less than p.Bytes, so read while writing.
 	written := make(chan error, 1)
 	go func() {
 		_, err := tcp.Write(make([]byte, p.Bytes))
@@ -63,7 +63,7 @@ func segments(ctx context.Context, p TCPProbe) (Segments, error) {
 	return s, nil
 }
 
-// sizes are the payload of a full segment and its IP packet.
+// sizes returns the size of a full segment's payload and of its IP packet.
 func sizes(i *unix.TCPInfo, p TCPProbe) (mss, packet int) {
 	mss = int(i.Snd_mss)
 	packet = mss + tcpHeader + 20

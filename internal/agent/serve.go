@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	maxLine    = 64 << 10 // of a request
-	maxAtATime = 64       // requests; the next wait
+	maxLine     = 64 << 10 // bytes of a request
+	maxRequests = 64       // carried out at the same time; further requests wait
 )
 
-// Serve answers the requests on in until it ends, then closes what it opened.
-// The recordings have this scope and these labels. A line that is no request
-// is answered with an error. Serve returns an error if in or out fails, or
-// when ctx ends; it may then leave a goroutine behind that still reads in.
+// Serve answers the requests on in until in ends, then closes its echoes, sniffer and
+// recording. Recordings have this scope and these labels. The answer to a line that is no
+// request is an error. Serve returns an error if in or out fails, or when ctx ends; a
+// goroutine may then still read in.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, scope sysmon.Scope, labels map[string]string) error {
 	if _, err := sysmon.ParseScope(string(scope)); err != nil {
 		return err
@@ -65,16 +65,17 @@ func newServer(out io.Writer, scope sysmon.Scope, labels map[string]string) *ser
 
 		opSniff:    with(s.sniff),
 		opSniffed:  with(s.sniffed),
-		opWhole:    with(whole),
+		opWhole:    with(probeSize),
 		opSegments: with(segments),
 	}
 	return s
 }
 
-// incomplete arguments fill in their defaults, or say what is wrong with them.
+// incomplete is implemented by arguments with defaults: complete fills these in and
+// returns an error about a wrong value.
 type incomplete interface{ complete() error }
 
-// with decodes and completes the arguments that f takes.
+// with returns f as an operation: it decodes and completes f's arguments.
 func with[A, R any](f func(context.Context, A) (R, error)) operation {
 	return func(ctx context.Context, raw json.RawMessage) (any, error) {
 		var args A
@@ -92,7 +93,7 @@ func with[A, R any](f func(context.Context, A) (R, error)) operation {
 	}
 }
 
-// decode takes one JSON value and no unknown keys.
+// decode decodes a single JSON value without unknown keys.
 func decode(b []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
@@ -108,10 +109,10 @@ func decode(b []byte, v any) error {
 func (s *server) serve(ctx context.Context, in io.Reader) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var handlers errgroup.Group
-	handlers.SetLimit(maxAtATime)
+	handlers.SetLimit(maxRequests)
 	defer func() {
 		cancel(nil)
-		_ = handlers.Wait() // handlers give no error
+		_ = handlers.Wait() // handlers return nil
 		s.echoes.close()
 		s.stopSniffing()
 		s.recMu.Lock()
@@ -141,7 +142,7 @@ func (s *server) serve(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// readLines sends the lines of in; one that is too long is sent as nil.
+// readLines sends the lines of in, and nil for a line that is too long.
 func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	r := bufio.NewReaderSize(in, maxLine)
 	for {
@@ -152,12 +153,12 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 		}
 		line = bytes.TrimSpace(line)
 		if tooLong || len(line) > 0 {
-			send := bytes.Clone(line)
+			sent := bytes.Clone(line)
 			if tooLong {
-				send = nil
+				sent = nil
 			}
 			select {
-			case lines <- send:
+			case lines <- sent:
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
@@ -171,8 +172,8 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	}
 }
 
-// answer carries out one line; its error is that the answer could not be
-// written.
+// answer carries out the request in a line and writes the answer. It returns an error only
+// if the answer can't be written.
 func (s *server) answer(ctx context.Context, line []byte) error {
 	a := answer{}
 	result, err := s.carryOut(ctx, line, &a.ID)

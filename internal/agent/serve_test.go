@@ -221,7 +221,7 @@ func FuzzServe(f *testing.F) {
 		s.root.Proc = proc
 		s.operations[opEcho] = with(func(_ context.Context, a echoArgs) (echoResult, error) { return echoResult{a.Addr}, nil })
 		s.operations[opReach] = with(func(context.Context, Probe) (Reached, error) { return Reached{}, nil })
-		s.operations[opWhole] = with(func(context.Context, Whole) (Answer, error) { return Answer{}, nil })
+		s.operations[opWhole] = with(func(context.Context, SizeProbe) (Answer, error) { return Answer{}, nil })
 		s.operations[opSegments] = with(func(context.Context, TCPProbe) (Segments, error) { return Segments{}, nil })
 		s.operations[opSniff] = with(func(context.Context, Sniff) (none, error) { return none{}, nil })
 		var out bytes.Buffer

@@ -11,29 +11,29 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// Sniff asks for every packet that crosses an interface, in both directions,
-// to be counted. Needs CAP_NET_RAW.
+// Sniff asks the agent to count every packet that crosses an interface in either
+// direction. The agent needs CAP_NET_RAW.
 type Sniff struct {
 	Device string `json:"device"`
-	// Markers are byte strings to look for, by their names.
+	// Markers are byte strings to look for, by name.
 	Markers map[string][]byte `json:"markers,omitempty"`
-	// LargeFrom is the length in bytes, link header left out, from which
-	// packets are counted as large, too; 0 is every packet.
+	// LargeFrom is the length, in bytes without the link header, from which packets also
+	// count as large; 0 is every packet.
 	LargeFrom int `json:"large_from,omitempty"`
 }
 
-// Sniffed is what a sniffer has seen since it was started.
+// Sniffed holds the counts of a sniffer since its start.
 type Sniffed struct {
 	Packets   uint64            `json:"packets"`
 	Bytes     uint64            `json:"bytes"`     // of the packets, link headers left out
 	Largest   int               `json:"largest"`   // bytes of the largest packet, link header left out; over the MTU with segmentation offload
 	Fragments uint64            `json:"fragments"` // IPv4 packets that are parts of larger ones
-	Protocols map[string]uint64 `json:"protocols"` // packets by what they are: "tcp", "vxlan/udp", "esp", "wireguard", …
-	// Large are those of at least LargeFrom bytes.
+	Protocols map[string]uint64 `json:"protocols"` // packets by label: "tcp", "vxlan/udp", "esp", "wireguard"
+	// Large counts the packets of at least LargeFrom bytes, by label.
 	Large map[string]uint64 `json:"large,omitempty"`
-	// Marked are the packets that hold a marker, by its name and by what they are.
+	// Marked counts the packets that hold a marker, by the marker's name and by label.
 	Marked map[string]map[string]uint64 `json:"marked,omitempty"`
-	// Dropped packets came faster than they were looked at.
+	// Dropped counts the packets that the kernel dropped because the sniffer was too slow.
 	Dropped uint64 `json:"dropped,omitempty"`
 }
 
@@ -52,7 +52,7 @@ func (a *Sniff) complete() error {
 	return nil
 }
 
-// take counts one packet of that length, of which b is the beginning.
+// take counts one packet of that length in bytes; b is its beginning.
 func (s *Sniffed) take(etherType uint16, b []byte, length int, asked Sniff) {
 	p := describe(etherType, b)
 	s.Packets++
@@ -88,7 +88,7 @@ func newSniffed() Sniffed {
 	return Sniffed{Protocols: map[string]uint64{}, Large: map[string]uint64{}, Marked: map[string]map[string]uint64{}}
 }
 
-// clone returns a copy that no one counts in.
+// clone returns a deep copy.
 func (s *Sniffed) clone() Sniffed {
 	c := *s
 	c.Protocols, c.Large, c.Marked = maps.Clone(s.Protocols), maps.Clone(s.Large), map[string]map[string]uint64{}
@@ -109,7 +109,7 @@ var ErrMayNotSniff = errors.New("no right to see packets")
 
 // sniffing is the answer to opSniff.
 type sniffing struct {
-	Denied string `json:"denied,omitempty"` // the system's words
+	Denied string `json:"denied,omitempty"` // the system's error
 }
 
 func (s *server) sniff(_ context.Context, args Sniff) (sniffing, error) {
@@ -129,7 +129,7 @@ func (s *server) sniff(_ context.Context, args Sniff) (sniffing, error) {
 	return sniffing{}, nil
 }
 
-// sniffed tells what was seen until now; Stop ends the sniffer.
+// sniffed returns the counts until now, and ends the sniffer if args.Stop is set.
 func (s *server) sniffed(_ context.Context, args sniffedArgs) (Sniffed, error) {
 	s.sniffMu.Lock()
 	defer s.sniffMu.Unlock()
@@ -144,7 +144,7 @@ func (s *server) sniffed(_ context.Context, args sniffedArgs) (Sniffed, error) {
 	return seen, err
 }
 
-// stopSniffing ends the sniffer that nobody has stopped.
+// stopSniffing ends the sniffer if one still runs.
 func (s *server) stopSniffing() {
 	s.sniffMu.Lock()
 	defer s.sniffMu.Unlock()
@@ -158,8 +158,8 @@ type sniffedArgs struct {
 	Stop bool `json:"stop,omitempty"`
 }
 
-// Sniff starts counting the packets of an interface. Only one sniffer runs at
-// a time. The error is ErrMayNotSniff where the endpoint has not the right to.
+// Sniff starts a sniffer on an interface. A second sniffer at the same time is an error.
+// The error is ErrMayNotSniff if the endpoint lacks the right.
 func (c *Client) Sniff(ctx context.Context, s Sniff) error {
 	got, err := call[sniffing](ctx, c, opSniff, s, 0)
 	if got.Denied != "" {
@@ -168,13 +168,13 @@ func (c *Client) Sniff(ctx context.Context, s Sniff) error {
 	return err
 }
 
-// Sniffed tells what the sniffer has seen: every packet that had crossed the
-// interface when it was asked.
+// Sniffed returns the counts of the sniffer. They include every packet that crossed the
+// interface before the call.
 func (c *Client) Sniffed(ctx context.Context) (Sniffed, error) {
 	return call[Sniffed](ctx, c, opSniffed, sniffedArgs{}, 0)
 }
 
-// StopSniffing is Sniffed for the last time.
+// StopSniffing ends the sniffer and returns its counts.
 func (c *Client) StopSniffing(ctx context.Context) (Sniffed, error) {
 	return call[Sniffed](ctx, c, opSniffed, sniffedArgs{Stop: true}, 0)
 }

@@ -10,13 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sniffer reads the packets of one interface from a packet(7) socket, which
-// hands them over without link header and in both directions: outgoing ones as
-// they leave the interface, after the stack has cut them to size.
+// sniffer reads the packets of one interface from a packet(7) socket, in both directions
+// and without link headers. Outgoing packets are seen after the stack has fragmented them.
 type sniffer struct {
 	asked Sniff
 	ended chan struct{}
-	wake  [2]int // a pipe: its end ends the reader
+	wake  [2]int // a pipe; closing its second end ends run
 
 	mu    sync.Mutex
 	fd    int
@@ -26,8 +25,8 @@ type sniffer struct {
 }
 
 const (
-	sniffBuffer = 16 << 20
-	sniffSnap   = 72 << 10 // a whole segmentation-offload frame
+	sniffBuffer = 16 << 20 // bytes, of the socket
+	sniffSnap   = 72 << 10 // bytes; more than the largest packet before segmentation
 )
 
 func newSniffer(args Sniff) (*sniffer, error) {
@@ -42,7 +41,7 @@ func newSniffer(args Sniff) (*sniffer, error) {
 	}
 	s := &sniffer{asked: args, ended: make(chan struct{}), fd: fd, buf: make([]byte, sniffSnap), count: newSniffed()}
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, sniffBuffer) != nil {
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, sniffBuffer) // as large as it may be
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, sniffBuffer) // the kernel may give less
 	}
 	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: swap(unix.ETH_P_ALL), Ifindex: device.Index}); err != nil {
 		unix.Close(fd)
@@ -56,7 +55,7 @@ func newSniffer(args Sniff) (*sniffer, error) {
 	return s, nil
 }
 
-// swap brings a 16-bit number into network order, or back.
+// swap converts a 16-bit number between host and network byte order.
 func swap(n uint16) uint16 {
 	var b [2]byte
 	binary.NativeEndian.PutUint16(b[:], n)
@@ -81,10 +80,10 @@ func (s *sniffer) run() {
 	}
 }
 
-// drain takes all that has come in.
+// drain counts the packets that the socket holds.
 func (s *sniffer) drain() {
 	for s.err == nil {
-		// MSG_TRUNC: the packet's length, also where the buffer is shorter.
+		// MSG_TRUNC: n is the packet's length even if the buffer is shorter.
 		n, from, err := unix.Recvfrom(s.fd, s.buf, unix.MSG_TRUNC|unix.MSG_DONTWAIT)
 		switch {
 		case errors.Is(err, unix.EAGAIN):
@@ -102,12 +101,12 @@ func (s *sniffer) drain() {
 	}
 }
 
-// seen returns what has crossed the interface until now.
+// seen returns the counts of all packets until now.
 func (s *sniffer) seen() (Sniffed, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.drain()
-	// The kernel's count starts again whenever it is read.
+	// The kernel resets its count of dropped packets at each read.
 	stats, err := unix.GetsockoptTpacketStats(s.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
 	if err != nil {
 		return Sniffed{}, errors.Join(s.err, fmt.Errorf("counting dropped packets: %w", err))

@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// Whole is a question whether a packet of that size crosses to an echo in one
-// piece: it is sent with the don't-fragment bit, past what the kernel has
-// learned of the path's MTU, and the echo answers with a small one.
-type Whole struct {
+// SizeProbe asks whether a packet of that size reaches an echo unfragmented. The packet
+// has the don't-fragment bit, and the kernel sends it even if it has learned a smaller MTU
+// of the path. The echo answers with a small packet.
+type SizeProbe struct {
 	Target netip.AddrPort `json:"target"`
 	Size   int            `json:"size"` // of the IP packet, bytes
 	// Timeout bounds each of Tries packets; 0 is 300 ms.
 	Timeout time.Duration `json:"timeout_ns,omitempty"`
-	Tries   int           `json:"tries,omitempty"` // of packets that nobody answers; 0 is 2
+	Tries   int           `json:"tries,omitempty"` // how often an unanswered packet is sent; 0 is 2
 }
 
 const (
 	udpHeader  = 8
-	measureLen = 1 + 8 + 4 // what asks, a number, and the size in the answer
+	measureLen = 1 + 8 + 4 // bytes: measure or reply, a random number, the size
 	maxTries   = 10
 
 	defaultWholeTimeout = 300 * time.Millisecond
 	defaultWholeTries   = 2
 )
 
-func (w *Whole) complete() error {
+func (w *SizeProbe) complete() error {
 	w.Timeout, w.Tries = cmp.Or(w.Timeout, defaultWholeTimeout), cmp.Or(w.Tries, defaultWholeTries)
 	least := w.headers() + measureLen
 	switch {
@@ -44,7 +44,7 @@ func (w *Whole) complete() error {
 }
 
 // headers returns the bytes of the packet before its payload.
-func (w *Whole) headers() int {
+func (w *SizeProbe) headers() int {
 	if w.Target.Addr().Unmap().Is4() {
 		return 20 + udpHeader
 	}
@@ -63,31 +63,30 @@ func measured(datagram []byte) []byte {
 	return answer
 }
 
-// Whole asks whether a packet of that size crosses in one piece. That it does
-// not is a result, not an error: TooBig where somebody said so, TimedOut where
-// it vanished. A tunnel can still have cut it up on its way: who must know
-// watches the underlay for fragments.
-func (c *Client) Whole(ctx context.Context, w Whole) (Answer, error) {
+// ProbeSize asks whether a packet of that size reaches an echo. The Kind of the answer is
+// OK, TooBig if a kernel on the way refused the packet, or TimedOut if the packet was
+// lost. A tunnel can still have fragmented it: Crosses finds that out.
+func (c *Client) ProbeSize(ctx context.Context, w SizeProbe) (Answer, error) {
 	return call[Answer](ctx, c, opWhole, w, maxTries*w.Timeout)
 }
 
-// Crosses tells whether a packet of that size crosses to an echo in one piece.
-// watch sniffs at the sender's end of the underlay; nil says that nobody does.
-// Fragments that it sees may be somebody else's, and packets that it missed
-// may have been fragments: either has the question asked once more.
-func (c *Client) Crosses(ctx context.Context, watch *Client, w Whole) (bool, error) {
+// Crosses reports whether a packet of that size reaches an echo unfragmented. watch, if
+// not nil, has a sniffer at the sender's end of the underlay. Fragments in the sniffer's
+// counts may be of other packets, and packets that the sniffer missed may be fragments: in
+// both cases Crosses asks once more.
+func (c *Client) Crosses(ctx context.Context, watch *Client, w SizeProbe) (bool, error) {
 	var before, after Sniffed
-	look := func(at *Sniffed) (err error) {
+	count := func(into *Sniffed) (err error) {
 		if watch != nil {
-			*at, err = watch.Sniffed(ctx)
+			*into, err = watch.Sniffed(ctx)
 		}
 		return err
 	}
-	if err := look(&before); err != nil {
+	if err := count(&before); err != nil {
 		return false, err
 	}
 	for retried := false; ; retried = true {
-		a, err := c.Whole(ctx, w)
+		a, err := c.ProbeSize(ctx, w)
 		if err != nil {
 			return false, err
 		}
@@ -98,7 +97,7 @@ func (c *Client) Crosses(ctx context.Context, watch *Client, w Whole) (bool, err
 		default:
 			return false, fmt.Errorf("a packet of %d bytes to %s: %s: %s", w.Size, w.Target, a.Kind, a.Detail)
 		}
-		if err := look(&after); err != nil {
+		if err := count(&after); err != nil {
 			return false, err
 		}
 		missed, cut := after.Missed(before), after.Fragments > before.Fragments

@@ -7,14 +7,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
-	"os"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-func whole(ctx context.Context, w Whole) (Answer, error) {
+func probeSize(ctx context.Context, w SizeProbe) (Answer, error) {
 	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error { return neverFragment(c, w.Target.Addr().Unmap().Is4()) }}
 	conn, err := d.DialContext(ctx, "udp", w.Target.String())
 	if err != nil {
@@ -32,7 +31,7 @@ func whole(ctx context.Context, w Whole) (Answer, error) {
 	binary.BigEndian.PutUint32(want[9:], uint32(len(payload)))
 	a := Answer{}
 	for range w.Tries {
-		a = askWhole(ctx, conn, payload, want, w.Timeout)
+		a = askSize(ctx, conn, payload, want, w.Timeout)
 		if a.Kind != TimedOut || ctx.Err() != nil {
 			break
 		}
@@ -40,7 +39,7 @@ func whole(ctx context.Context, w Whole) (Answer, error) {
 	return a, nil
 }
 
-func askWhole(ctx context.Context, conn net.Conn, payload, want []byte, timeout time.Duration) Answer {
+func askSize(ctx context.Context, conn net.Conn, payload, want []byte, timeout time.Duration) Answer {
 	sent := time.Now()
 	if err := conn.SetDeadline(sent.Add(timeout)); err != nil {
 		return failure(err)
@@ -55,9 +54,7 @@ func askWhole(ctx context.Context, conn net.Conn, payload, want []byte, timeout 
 	for {
 		n, err := conn.Read(got)
 		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			return failure(err)
-		case err != nil: // an ICMP message: too big, nobody listens, no route
+		case err != nil: // no answer in time, or an ICMP message: too big, nobody listens, no route
 			return failure(err)
 		case bytes.Equal(got[:n], want):
 			return Answer{Kind: OK, RTT: time.Since(sent)}
@@ -65,9 +62,9 @@ func askWhole(ctx context.Context, conn net.Conn, payload, want []byte, timeout 
 	}
 }
 
-// neverFragment sets the don't-fragment bit and has the kernel send what it
-// thinks too large for the path (ip(7), IP_PMTUDISC_PROBE); the interface's
-// own MTU still holds.
+// neverFragment sets the don't-fragment bit and has the kernel send packets that are
+// larger than the path's MTU, but not larger than the interface's (ip(7),
+// IP_PMTUDISC_PROBE).
 func neverFragment(c syscall.RawConn, v4 bool) error {
 	var err error
 	ctl := c.Control(func(fd uintptr) {

@@ -36,10 +36,10 @@ type Arena interface {
 	// Variant returns the underlay that the contender runs on unless the plan
 	// names another. Samples of different variants are never compared.
 	Variant(c *contender.Contender) string
-	// Together is how many contenders can stand at the same time, each with
-	// namespaces and processes of its own. 1: the next one comes up when the one
-	// before is down.
-	Together() int
+	// MaxUp returns how many contenders can be up at the same time, each with
+	// namespaces and processes of its own. 1: a contender comes up after the
+	// contender before went down.
+	MaxUp() int
 	// Up makes the contender's network on that variant of the underlay, with
 	// a pod on every node, from nothing. Contenders share nothing. After an
 	// error nothing is left.
@@ -62,11 +62,11 @@ type Network interface {
 	// an earlier call are removed first. took is the time from no Services to
 	// all of them on every node.
 	Service(ctx context.Context, ports []Port, others int) (p Pair, took time.Duration, err error)
-	// Fresh removes what the last step left on the nodes: its Services, and
-	// connections that the nodes remember where the arena can remove them.
-	Fresh(ctx context.Context) error
-	// Fault returns why the network is no longer as Up made it, e.g. a daemon
-	// or a pod that has ended. nil: it is.
+	// Reset removes what the last step left on the nodes: its Services, and the
+	// entries of connection tracking where the arena can remove them.
+	Reset(ctx context.Context) error
+	// Fault returns an error if the network is no longer as Up made it, e.g.
+	// because a daemon or a pod has ended.
 	Fault() error
 	// Sandbox makes namespaces with labelled pods for a check of
 	// NetworkPolicies, and returns when every pod runs and has its addresses.
@@ -78,32 +78,32 @@ type Network interface {
 	// Notes tell a reader what is different about this network, e.g. what the
 	// kernel lacked and was left out.
 	Notes() []result.Reason
-	// Effort returns what installing it took besides time, as metrics of the set-up's
-	// sample; nil where nothing was installed.
+	// Effort returns what the installation took besides time, as metrics of the
+	// set-up's sample; nil if nothing was installed.
 	Effort(ctx context.Context) (map[string]float64, error)
 	// Down ends every process of the network and removes the network.
 	Down(ctx context.Context) error
 }
 
-// Pair is what a step crosses.
+// Pair is the client and the server of a path.
 type Pair struct {
 	Client, Server Endpoint
-	Target         netip.Addr
-	// Ports map a port of the server to its port at Target where the two differ,
-	// as they do for a NodePort. A port that is not in the map has one number.
+	Target         netip.Addr // where the client reaches the server
+	// Ports maps a port of the server to its port at Target where the two differ,
+	// as they do for a NodePort.
 	Ports map[uint16]uint16
 }
 
 // At returns the address and port at which the client reaches that port of the
 // server.
 func (p Pair) At(port uint16) netip.AddrPort {
-	if other, moved := p.Ports[port]; moved {
-		port = other
+	if atTarget, differs := p.Ports[port]; differs {
+		port = atTarget
 	}
 	return netip.AddrPortFrom(p.Target, port)
 }
 
-// Port is one port of a Service; the server behind it listens on the same.
+// Port is a port of a Service. The server listens on the same number.
 type Port struct {
 	Protocol string // TCP, UDP, SCTP
 	Number   uint16
@@ -156,11 +156,12 @@ const (
 type Unsupported struct {
 	Reason string
 	Remedy string
-	// OtherKernel: another kernel, or root on such a kernel, would be enough.
+	// OtherKernel says that only a feature of the kernel is missing, so that a
+	// guest with another kernel may help.
 	OtherKernel bool
-	// Program says that programs are missing, and nothing else is known to be.
+	// Program says that only programs are known to be missing.
 	Program bool
-	// Denied says that the kernel can, but only for root.
+	// Denied says that the kernel has the feature, but only for root.
 	Denied bool
 }
 

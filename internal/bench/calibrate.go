@@ -46,7 +46,7 @@ func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result
 		return fmt.Errorf("calibration: %w", err)
 	}
 	plan.Capacity = map[string]float64{}
-	brief, err := briefly(shares)
+	small, err := onlySmall(shares)
 	if err != nil {
 		return err
 	}
@@ -60,12 +60,12 @@ func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result
 			continue
 		}
 		if _, known := plan.Capacity[key]; !known {
-			capacity, err := r.capacity(ctx, plan, sites, step, brief[key])
+			capacity, err := r.capacity(ctx, plan, sites, step, small[key])
 			if err != nil {
 				if ctx.Err() != nil {
 					return fmt.Errorf("calibration of %s: %w", step.ID, err)
 				}
-				r.Log.Warn("no capacity: its steps are left out", "step", step.ID, "error", err)
+				r.Log.Warn("no capacity was found: the load's steps are left out", "step", step.ID, "error", err)
 				failed[key] = err
 				continue
 			}
@@ -74,7 +74,7 @@ func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result
 		}
 		share, _ := workload.Share(step.Params[result.RateParam])
 		rate := share * plan.Capacity[key]
-		if brief[key] {
+		if small[key] {
 			rate = rounded(rate)
 		}
 		step.Params = maps.Clone(step.Params)
@@ -137,23 +137,23 @@ func leaveOut(run *result.Run, baseline result.Entry, failed map[string]error) e
 	return nil
 }
 
-// mostBrief is the largest share for which a guess of the capacity is good enough: so far
+// maxSmall is the largest share for which a guess of the capacity is good enough: so far
 // below the capacity, a rate that is a tenth too high or too low changes nothing.
-const mostBrief = 0.5
+const maxSmall = 0.5
 
-// briefly returns, by result.Step.Load, whether all shares of that load are small.
-func briefly(shares []*result.Step) (map[string]bool, error) {
-	brief := map[string]bool{}
+// onlySmall returns, by result.Step.Load, whether all shares of that load are small.
+func onlySmall(shares []*result.Step) (map[string]bool, error) {
+	only := map[string]bool{}
 	for _, step := range shares {
 		key, err := step.Load()
 		if err != nil {
 			return nil, err
 		}
 		share, _ := workload.Share(step.Params[result.RateParam])
-		small, seen := brief[key]
-		brief[key] = share <= mostBrief && (small || !seen)
+		small, seen := only[key]
+		only[key] = share <= maxSmall && (small || !seen)
 	}
-	return brief, nil
+	return only, nil
 }
 
 // rounded returns the nearest of 1, 1.5, 2, 3, 5 and 7 times a power of ten. These steps are
@@ -170,9 +170,10 @@ func rounded(rate float64) float64 {
 	return best
 }
 
-// capacity returns the lowest of the highest rates (1/s) that the sites sustain, the
-// baseline's first. A site after the first that has no such rate does not count.
-func (r *Runner) capacity(ctx context.Context, plan *result.Plan, sites []*site, step *result.Step, brief bool) (float64, error) {
+// capacity returns the rate (1/s) that all sites sustain: the lowest of their highest
+// rates, each found by a search, or by a guess. The first site is the baseline's. A further
+// site without a highest rate is left out.
+func (r *Runner) capacity(ctx context.Context, plan *result.Plan, sites []*site, step *result.Step, guess bool) (float64, error) {
 	w, err := workload.Lookup(step.Workload)
 	if err != nil {
 		return 0, err
@@ -186,24 +187,24 @@ func (r *Runner) capacity(ctx context.Context, plan *result.Plan, sites []*site,
 		return 0, err
 	}
 	find, times := calibrated.Capacity, 1
-	if brief {
-		find, times = calibrated.Peak, max(leastLooks, mostLooks/len(sites))
+	if guess {
+		find, times = calibrated.Peak, max(leastLoops, mostLoops/len(sites))
 	}
-	var looks []func() (float64, error)
+	var searches []func() (float64, error)
 	for _, site := range sites {
 		pair, _, err := site.pair(ctx, w, params, *step)
-		looks = append(looks, func() (float64, error) {
+		searches = append(searches, func() (float64, error) {
 			if err != nil {
 				return 0, err
 			}
 			return find(ctx, &workload.Session{
 				Client: pair.Client, Server: pair.Server, Target: pair.Target, Ports: pair.Ports, Params: params,
-				Warmup: seconds(plan.Warmup), Duration: seconds(plan.Duration),
+				Warmup: plan.Warmup.Duration(), Duration: plan.Duration.Duration(),
 				Raw: workload.Discard{}, Begin: func() {}, End: func() {},
 			})
 		})
 	}
-	rates, errs := reached(times, looks...)
+	rates, errs := secondHighest(times, searches...)
 	if errs[0] != nil {
 		return 0, errs[0]
 	}
@@ -216,34 +217,35 @@ func (r *Runner) capacity(ctx context.Context, plan *result.Plan, sites []*site,
 	return lowest, nil
 }
 
-// A brief look at the capacity is some short closed loops, mostLooks where only the
-// baseline takes them.
+// A capacity is guessed from short closed loops on each site: mostLoops if there is only
+// the baseline, else fewer, but at least leastLoops.
 const (
-	leastLooks = 3
-	mostLooks  = 12
+	leastLoops = 3
+	mostLoops  = 12
 )
 
-// reached returns for each look the highest rate that two of its tries reach, or of a
-// single try its rate. What disturbs a machine makes it slower, for seconds at a time: a
-// median would be of the machine or of what disturbs it, whichever had more of the tries.
-// So the looks also take turns. One try may fail, as where nothing got a response while the
-// machine was busy elsewhere; the second error ends that look.
-func reached(times int, looks ...func() (rate float64, err error)) (highest []float64, errs []error) {
-	rates := make([][]float64, len(looks))
-	failures := make([][]error, len(looks))
+// secondHighest calls each function that many times, in turns, and returns for each the
+// second highest rate, or the rate of a single call. Other work makes a machine slower for
+// seconds at a time. If it lasts for more than half of the calls, it would determine a
+// median, and without turns it would hit one function only. One call of a function may
+// fail, e.g. because nothing got a response on a busy machine; the second error is the
+// function's.
+func secondHighest(times int, searches ...func() (rate float64, err error)) (highest []float64, errs []error) {
+	rates := make([][]float64, len(searches))
+	failures := make([][]error, len(searches))
 	for range times {
-		for i, look := range looks {
+		for i, search := range searches {
 			if len(failures[i]) >= min(2, times) {
 				continue
 			}
-			rate, err := look()
+			rate, err := search()
 			if err != nil {
 				failures[i] = append(failures[i], err)
 			}
 			rates[i] = append(rates[i], rate)
 		}
 	}
-	for i := range looks {
+	for i := range searches {
 		slices.Sort(rates[i])
 		rate, err := rates[i][max(0, len(rates[i])-2)], error(nil)
 		switch {

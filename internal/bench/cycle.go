@@ -86,7 +86,7 @@ func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step
 			lead = max(lead, plan.Warmup)
 		}
 		for _, t := range order {
-			t.slice(ctx, seconds(lead), seconds(plan.Slice), cycle)
+			t.slice(ctx, lead.Duration(), plan.Slice.Duration(), cycle)
 		}
 		why, usage := gate.end()
 		if why != "" {
@@ -127,8 +127,8 @@ func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step
 	return r.seal(samples...)
 }
 
-// gateFor is the gate of this machine, with a canary on each CPU to which a client or a
-// server is bound.
+// gateFor returns the gate of this machine, with a canary on each CPU to which a client
+// or a server is bound.
 func (r *Runner) gateFor(turns []*turn) gate {
 	if r.gate != nil {
 		return r.gate
@@ -220,16 +220,16 @@ func (t *turn) noteUsage(usage cpuUsage) {
 // cycles.
 func (r *Runner) close(plan *result.Plan, t *turn, disturbed map[int]string) {
 	if t.watch == nil {
-		return // it was not prepared, as its sample says
+		return // not prepared, as the sample says
 	}
-	counts := func(i int) bool {
+	isUsed := func(i int) bool {
 		_, dropped := disturbed[t.slices[i].cycle]
 		return !dropped && len(t.slices[i].Metrics) > 0
 	}
 	done := driven{code: "workload_failed", windows: map[string][]sysmon.Window{}}
 	if t.load != nil {
 		var err error
-		done.out, err = t.load.Close(counts)
+		done.out, err = t.load.Close(isUsed)
 		t.err = errors.Join(t.err, err)
 	}
 	done.err = t.err
@@ -237,7 +237,7 @@ func (r *Runner) close(plan *result.Plan, t *turn, disturbed map[int]string) {
 	list := &result.Slices{Metrics: map[string][]float64{}, Disturbed: slices.Sorted(maps.Keys(disturbed))}
 	faults := map[string][]string{} // texts by code
 	for i, s := range t.slices {
-		if !counts(i) {
+		if !isUsed(i) {
 			continue
 		}
 		list.Cycles = append(list.Cycles, s.cycle)
@@ -248,7 +248,7 @@ func (r *Runner) close(plan *result.Plan, t *turn, disturbed map[int]string) {
 			faults[f.Code] = append(faults[f.Code], f.Text)
 		}
 	}
-	list.Metrics = inAll(t.slices, counts)
+	list.Metrics = commonMetrics(t.slices, isUsed)
 	t.sample.Slices = list
 	r.conclude(plan, t.drive, done)
 	if rate := t.idle.rate(); rate != nil {

@@ -19,7 +19,7 @@ import (
 // together is a fakeArena in which contenders stand at the same time.
 type together struct{ *fakeArena }
 
-func (together) Together() int { return 9 }
+func (together) MaxUp() int { return 9 }
 
 // paced is a Sliceable that measures what it is told to, by slice.
 type paced struct {

@@ -32,7 +32,8 @@ func (d deductions) gbit(s *result.Sample) float64 {
 	return s.Metrics[result.Goodput] / 1e9 * (1 - d.pauses)
 }
 
-// cpuFigures adds the CPU time of each side, by mode, and of both by traffic.
+// cpuFigures adds the CPU time of each side, by mode, and the CPU time of both sides by
+// traffic.
 func cpuFigures(s *result.Sample, client, server side, deduct deductions) error {
 	var total, published, userAndSystem float64
 	for name, sd := range map[string]side{"cpu_client": client, "cpu_server": server} {
@@ -69,23 +70,24 @@ func sharedCPUFigures(s *result.Sample, both side, deduct deductions) error {
 	return nil
 }
 
-// perTraffic adds the CPU time by Gbit, by request and by packet.
-func perTraffic(s *result.Sample, cpus float64, deduct deductions) {
-	if cpus -= deduct.spin + deduct.foreign; cpus <= 0 {
+// perTraffic adds the CPU time per Gbit, per request and per packet. used is in
+// CPU-seconds per second.
+func perTraffic(s *result.Sample, used float64, deduct deductions) {
+	if used -= deduct.spin + deduct.foreign; used <= 0 {
 		return // too little for the kernel to count
 	}
 	if gbit := deduct.gbit(s); gbit > 0 {
-		s.Metrics[result.CPUPerGbit] = cpus / gbit
+		s.Metrics[result.CPUPerGbit] = used / gbit
 	}
 	if rate := s.Metrics[result.Rate]; rate > 0 {
-		s.Metrics[result.CPUPerRequest] = cpus / rate
+		s.Metrics[result.CPUPerRequest] = used / rate
 	}
 	if moved := s.Metrics[result.Goodput]+s.Metrics[result.Rate] > 0; moved && s.Metrics[result.Packets] > 0 && crossesUplink(s.Path) {
-		s.Metrics[result.CPUPerPacket] = cpus / s.Metrics[result.Packets]
+		s.Metrics[result.CPUPerPacket] = used / s.Metrics[result.Packets]
 	}
 }
 
-// modes is CPU-seconds per second in every mode on the side's CPUs.
+// modes returns CPU-seconds per second in every mode on the side's CPUs.
 func (sd side) modes() (map[string]float64, error) {
 	modes := map[string]float64{}
 	for _, mode := range result.CPUModes {
@@ -98,11 +100,12 @@ func (sd side) modes() (map[string]float64, error) {
 	return modes, nil
 }
 
-// busy is the CPU-seconds per second in which the side's CPUs worked: elapsed time less
-// that of idle, iowait, which is idle time, and steal, which is time of other guests. The
-// kernel reads a clock for idle time where the tick stops on an idle CPU (NO_HZ); the modes
-// it counts by ticks, which an interrupt on an idle CPU seldom meets (docs/accuracy.md).
-// Where a CPU has no idle time in the window, as one that was taken offline, its modes count.
+// busy returns the CPU-seconds per second in which the side's CPUs worked: elapsed time
+// less idle time, iowait, which is idle time too, and steal, which is time of other guests.
+// The sum of the other modes would be too low: the kernel counts them by ticks, which miss
+// most interrupts on an idle CPU. It reads a clock for idle time where the tick stops on an
+// idle CPU (NO_HZ; docs/accuracy.md). Where a CPU has no idle time in the window, e.g.
+// because it went offline, busy returns that sum.
 func (sd side) busy(modes map[string]float64) float64 {
 	cpus := sd.cpus
 	if len(cpus) == 0 {
@@ -112,7 +115,7 @@ func (sd side) busy(modes map[string]float64) float64 {
 		return working(modes)
 	}
 	each := sd
-	each.cpus = cpus // of CPUs that are asked for one by one, each must have it
+	each.cpus = cpus // named CPUs: cpu returns an error if one of them has no idle time
 	idle, err := each.cpu("idle")
 	if err != nil {
 		return working(modes)
@@ -154,7 +157,7 @@ func (sd side) machine() []int {
 	return seen
 }
 
-// cpu is CPU-seconds per second in that mode on the side's CPUs.
+// cpu returns CPU-seconds per second in that mode on the side's CPUs.
 func (sd side) cpu(mode string) (float64, error) {
 	if len(sd.cpus) == 0 {
 		return sd.rec.Rate("node_cpu_seconds", map[string]string{"mode": mode}, sd.begin, sd.end)
@@ -216,11 +219,12 @@ func machineFigures(s *result.Sample, uplink string, client, server side) error 
 	return nil
 }
 
-// uplinkRate is packets or bytes per second on the uplink, both directions.
-func (sd side) uplinkRate(uplink, what string) (float64, error) {
+// uplinkRate returns the packets or bytes (unit) per second on the uplink, both
+// directions together.
+func (sd side) uplinkRate(uplink, unit string) (float64, error) {
 	total := 0.0
 	for _, direction := range []string{"receive", "transmit"} {
-		rate, err := sd.rec.Rate("node_network_"+direction+"_"+what, map[string]string{"device": uplink}, sd.begin, sd.end)
+		rate, err := sd.rec.Rate("node_network_"+direction+"_"+unit, map[string]string{"device": uplink}, sd.begin, sd.end)
 		if err != nil {
 			return 0, fmt.Errorf("uplink %s: %w", uplink, err)
 		}

@@ -20,10 +20,10 @@ type gate interface {
 }
 
 // machine is the gate of the machine that this program runs on; it knows nothing of other
-// machines. It can't favour a contender: its limits are fixed, it sees no measured figure,
-// and the load does not reach what it looks at. It looks at the CPU time of other
-// processes, at the pressure on the CPUs in a pause before the cycle, and at canaries,
-// which run before any load.
+// machines. It looks at the CPU time of other processes, at the pressure on the CPUs in a
+// pause before the cycle, and at canaries, whose threads have priority over any load. It
+// can't favour a contender: the load changes none of these, the limits are fixed, and no
+// measured figure is used.
 type machine struct {
 	proc     procfs.FS
 	blind    bool // /proc can't be read, or another machine is measured
@@ -80,7 +80,7 @@ const (
 	pauseBefore = 3 * time.Millisecond
 )
 
-// newMachine is the gate of this machine with a canary on each of the CPUs.
+// newMachine returns the gate of this machine with a canary on each of the CPUs.
 func newMachine(cpus ...int) gate {
 	g := &machine{}
 	var err error
@@ -142,7 +142,8 @@ func (g *machine) end() (why string, usage cpuUsage) {
 	return why, usage
 }
 
-// pressure is the time in which some task waited for the resource, in seconds.
+// pressure returns how long some task has waited for the resource since the machine
+// started, in seconds.
 func (g *machine) pressure(resource string) (seconds float64, known bool) {
 	p, err := g.proc.PSIStatsForResource(resource)
 	if err != nil || p.Some == nil {

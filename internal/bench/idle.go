@@ -18,7 +18,7 @@ type idle struct {
 	wall  time.Duration // time counted so far
 }
 
-// begin goes on counting.
+// begin starts counting, or continues after end.
 func (u *idle) begin() {
 	u.from, u.begun = map[int]time.Duration{}, time.Now()
 	for _, pid := range u.pids {
@@ -47,9 +47,9 @@ func (u *idle) rate() *float64 {
 	return &rate
 }
 
-// spaces returns the network namespace of each process that this one sees, by PID. It
-// returns none outside of the lab, where contenders have processes on other machines.
-func spaces() map[int]string {
+// netNamespaces returns the network namespace of each process that this process sees, by
+// PID. Outside of the lab contenders have processes on other machines, and it returns none.
+func netNamespaces() map[int]string {
 	all := map[int]string{}
 	if !inLab() {
 		return all
@@ -57,8 +57,8 @@ func spaces() map[int]string {
 	links, _ := filepath.Glob("/proc/[0-9]*/ns/net") // the pattern is right
 	for _, link := range links {
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(link))))
-		if space, err := os.Readlink(link); err == nil { // a process may have ended
-			all[pid] = space
+		if namespace, err := os.Readlink(link); err == nil { // a process may have ended
+			all[pid] = namespace
 		}
 	}
 	return all
@@ -67,21 +67,21 @@ func spaces() map[int]string {
 // added returns the namespaces that are in after and not in before.
 func added(before, after map[int]string) map[string]bool {
 	out := map[string]bool{}
-	for _, space := range after {
-		out[space] = true
+	for _, namespace := range after {
+		out[namespace] = true
 	}
-	for _, space := range before {
-		delete(out, space)
+	for _, namespace := range before {
+		delete(out, namespace)
 	}
 	return out
 }
 
 // beginIdle begins to count what each contender does while others have their slices.
 func beginIdle(turns []*turn) {
-	all := spaces()
+	all := netNamespaces()
 	for _, t := range turns {
-		for pid, space := range all {
-			if t.spaces[space] {
+		for pid, namespace := range all {
+			if t.namespaces[namespace] {
 				t.idle.pids = append(t.idle.pids, pid)
 			}
 		}

@@ -29,7 +29,7 @@ type simulated struct {
 	blind bool // the gate sees no neighbour
 }
 
-func (*simulated) Together() int { return 9 }
+func (*simulated) MaxUp() int { return 9 }
 
 func (m *simulated) Up(ctx context.Context, c *contender.Contender, variant string) (arena.Network, error) {
 	net, err := m.fakeArena.Up(ctx, c, variant)

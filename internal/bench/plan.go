@@ -39,15 +39,15 @@ func Visits(p *result.Plan) []Visit {
 // groups splits visits into those that are made together: up to plan.Together visits
 // of one round, in their order.
 func groups(p *result.Plan, visits []Visit) [][]Visit {
-	var groups [][]Visit
+	var list [][]Visit
 	for _, v := range visits {
-		if n := len(groups); n > 0 && groups[n-1][0].Round == v.Round && len(groups[n-1]) < p.Together {
-			groups[n-1] = append(groups[n-1], v)
+		if n := len(list); n > 0 && list[n-1][0].Round == v.Round && len(list[n-1]) < p.Together {
+			list[n-1] = append(list[n-1], v)
 			continue
 		}
-		groups = append(groups, []Visit{v})
+		list = append(list, []Visit{v})
 	}
-	return groups
+	return list
 }
 
 // stepsOf returns the steps of visits that are made together. A single visit keeps its

@@ -99,8 +99,8 @@ type standing struct {
 	// memory is what the machine would use with this contender alone, bytes: its use
 	// before any contender came up, and what this contender added. 0 where only one
 	// contender is up, or where it is unknown.
-	memory float64
-	spaces map[string]bool // the network namespaces of its processes; none where unknown
+	memory     float64
+	namespaces map[string]bool // the network namespaces of its processes; none where unknown
 }
 
 // round brings up the contenders of a round that stand together, takes their
@@ -116,7 +116,7 @@ func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, c
 	defer func() { takeDown(all) }()
 	bare := usedMemory()
 	for _, v := range visits {
-		before, others := usedMemory(), spaces()
+		before, others := usedMemory(), netNamespaces()
 		s := &standing{Visit: v, where: plan.InRound(v.Round) + ": " + entryName(v.Entry)}
 		all = append(all, s)
 		r.Progress(clock.now(s.where))
@@ -126,7 +126,7 @@ func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, c
 		if len(visits) > 1 && before > 0 && inLab() {
 			s.memory = bare + max(0, usedMemory()-before)
 		}
-		s.spaces = added(others, spaces())
+		s.namespaces = added(others, netNamespaces())
 	}
 	for _, step := range stepsOf(plan, visits) {
 		if err := r.takeStep(ctx, plan, step, all, clock); err != nil {
@@ -315,19 +315,19 @@ func (r *Runner) release() error {
 // estimate computes the remaining time of a run from the time of the steps so far.
 type estimate struct {
 	total, done int
-	part        float64 // how many of the current steps are done, in parts
+	part        float64 // the done part of the steps that run now; 1 is one step of one contender
 	begin       time.Time
 	guess       time.Duration // time of a step, until the first step is done
 	most        time.Duration // limit of the whole run; 0 is none
 }
 
 func newEstimate(plan *result.Plan, visits []Visit) *estimate {
-	e := &estimate{begin: time.Now(), most: seconds(plan.MaxTime)}
+	e := &estimate{begin: time.Now(), most: plan.MaxTime.Duration()}
 	for _, v := range visits {
 		e.total += len(v.Steps)
 	}
 	const overhead = 700 * time.Millisecond // of a step: start, stop and a share of the set-up
-	e.guess = time.Duration(float64(plan.Warmup+plan.Duration)*float64(time.Second)) + overhead
+	e.guess = (plan.Warmup + plan.Duration).Duration() + overhead
 	return e
 }
 

@@ -47,8 +47,8 @@ type fakeArena struct {
 	ups    []string
 	open   int
 	stuck  map[string]error // by contender: why it does not go down
-	fresh  int              // times that a network was asked to forget
-	fault  error            // of every network
+	resets int
+	fault  error // of every network
 	// cut, where set, are the processes that end before the second step.
 	cut *[]host.Process
 }
@@ -58,7 +58,7 @@ func (a *fakeArena) Name() string                                         { retu
 func (a *fakeArena) Supports(context.Context, *contender.Contender) error { return nil }
 func (a *fakeArena) Variant(*contender.Contender) string                  { return "switch" }
 func (a *fakeArena) HasPath(*contender.Contender, string) error           { return nil }
-func (a *fakeArena) Together() int                                        { return 1 }
+func (a *fakeArena) MaxUp() int                                           { return 1 }
 func (a *fakeArena) Anonymous(text string) string {
 	return strings.ReplaceAll(text, "worker-a", "node1")
 }
@@ -96,8 +96,8 @@ func (n *fakeNet) Fault() error { return n.a.fault }
 func (n *fakeNet) Sandbox(context.Context, []arena.SandboxNamespace) (arena.Sandbox, error) {
 	return nil, &arena.Unsupported{Reason: "no policies", Remedy: "none"}
 }
-func (n *fakeNet) Fresh(context.Context) error {
-	if n.a.fresh++; n.a.fresh == 2 && n.a.cut != nil {
+func (n *fakeNet) Reset(context.Context) error {
+	if n.a.resets++; n.a.resets == 2 && n.a.cut != nil {
 		for _, p := range *n.a.cut {
 			_ = p.Signal(os.Kill)
 		}
@@ -197,8 +197,8 @@ func TestRunBrokenContender(t *testing.T) {
 	if a.open != 0 {
 		t.Errorf("%d networks are still up", a.open)
 	}
-	if a.fresh != 4 {
-		t.Errorf("%d networks were made fresh, want one before each of 2 rounds × 2 steps", a.fresh)
+	if a.resets != 4 {
+		t.Errorf("%d networks were reset, want one before each of 2 rounds × 2 steps", a.resets)
 	}
 	samples := samplesOf(t, r)
 	if len(samples) != 12 {
@@ -323,13 +323,13 @@ func TestOffBeat(t *testing.T) {
 
 // A guess of the capacity does for shares of at most half of it, if no other step asks for
 // more of the same load.
-func TestBrieflyCalibrated(t *testing.T) {
+func TestOnlySmall(t *testing.T) {
 	step := func(share, response string) *result.Step {
 		return &result.Step{ID: share, Workload: "http_rate", Path: arena.PathPod, Params: map[string]any{"rate": share, "response": response}}
 	}
 	small, low, high := step("30%", "350B"), step("30%", "4KiB"), step("90%", "4KiB")
 	for name, steps := range map[string][]*result.Step{"in order": {small, low, high}, "the other way": {high, low, small}} {
-		brief, err := briefly(steps)
+		only, err := onlySmall(steps)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -338,8 +338,8 @@ func TestBrieflyCalibrated(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if brief[key] != want {
-				t.Errorf("%s: %s of %v: brief is %v", name, of.ID, of.Params["response"], brief[key])
+			if only[key] != want {
+				t.Errorf("%s: %s of %v: only small is %v", name, of.ID, of.Params["response"], only[key])
 			}
 		}
 	}

@@ -51,7 +51,7 @@ func (r *Runner) setUp(ctx context.Context, entry result.Entry, steps []result.S
 		}
 		path := step.Path
 		if path == arena.PathService {
-			path = arena.PathPod // the Service has no address before a server listens
+			path = arena.PathPod // reach makes the Service later, when a server listens
 		}
 		pair, err := network.Pair(ctx, path)
 		if err != nil {
@@ -102,8 +102,8 @@ func (s *site) startAgent(ctx context.Context, name string) error {
 	return nil
 }
 
-// restartEnded starts agents that have ended anew. In a cluster all agents end when
-// its API server is away for a while: that loses one step, and not the steps after it.
+// restartEnded replaces the agents that have ended. In a cluster all agents end when the
+// API server does not answer for a while. The steps after that need agents again.
 func (s *site) restartEnded(ctx context.Context) error {
 	for name, a := range s.agents {
 		if _, err := a.Hello(ctx, netip.Addr{}); !errors.Is(err, agent.ErrEnded) {
@@ -153,10 +153,10 @@ func (s *site) reach(ctx context.Context, path string, p arena.Pair) error {
 }
 
 // pair returns the client and the server of the step. On the path of a Service it
-// makes the Service and the others that the step asks for; took is the time of that.
+// makes the Service and as many others as the step asks for; took is how long that took.
 func (s *site) pair(ctx context.Context, w workload.Workload, params workload.Params, step result.Step) (p arena.Pair, took time.Duration, err error) {
 	if step.Path != arena.PathService {
-		if err := s.net.Fresh(ctx); err != nil {
+		if err := s.net.Reset(ctx); err != nil {
 			return p, 0, err
 		}
 		p, err = s.net.Pair(ctx, step.Path)

@@ -11,12 +11,12 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// inAll returns the values, slice by slice, of every ranked metric that all counting
+// commonMetrics returns the values, slice by slice, of every ranked metric that all used
 // slices have.
-func inAll(list []slice, counts func(int) bool) map[string][]float64 {
+func commonMetrics(list []slice, isUsed func(int) bool) map[string][]float64 {
 	all, n := map[string][]float64{}, 0
 	for i, s := range list {
-		if !counts(i) {
+		if !isUsed(i) {
 			continue
 		}
 		n++

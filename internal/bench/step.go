@@ -68,7 +68,7 @@ func (r *Runner) prepare(ctx context.Context, at *standing, s *result.Sample, st
 func (d *drive) session(p *result.Plan) *workload.Session {
 	return &workload.Session{
 		Client: d.pair.Client, Server: d.pair.Server, Target: d.pair.Target, Ports: d.pair.Ports, Params: d.params,
-		Warmup: seconds(p.Warmup), Duration: seconds(p.Duration),
+		Warmup: p.Warmup.Duration(), Duration: p.Duration.Duration(),
 		Raw: d.raw, Begin: d.watch.begin, End: d.watch.end,
 	}
 }
@@ -191,7 +191,7 @@ func (r *Runner) figures(d *drive, windows map[string][]sysmon.Window, recording
 	if err := machineFigures(s, d.site.net.Uplink(), sides[0], sides[1]); err != nil {
 		return 0, err
 	}
-	if apart(pair) {
+	if separable(pair) {
 		cpus = sides[0].count() + sides[1].count()
 		deduct.foreign = foreignOn(cpus, sides[0], s)
 		return cpus, cpuFigures(s, sides[0], sides[1], deduct)
@@ -213,14 +213,12 @@ func foreignOn(cpus int, on side, s *result.Sample) float64 {
 	return s.Metrics[result.CPUForeign]
 }
 
-// apart says whether the CPU time of client and server can be told apart: they are
+// separable reports whether the CPU time of client and server can be told apart: they are
 // bound to different CPUs, or each has all CPUs of its own machine.
-func apart(p arena.Pair) bool {
+func separable(p arena.Pair) bool {
 	client, server := p.Client.CPUs(), p.Server.CPUs()
 	if len(client) == 0 || len(server) == 0 {
 		return p.Client.Node() != p.Server.Node()
 	}
 	return !slices.ContainsFunc(client, func(cpu int) bool { return slices.Contains(server, cpu) })
 }
-
-func seconds(s unit.Seconds) time.Duration { return time.Duration(float64(s) * float64(time.Second)) }

@@ -168,7 +168,7 @@ func (mtu) search(ctx context.Context, s *Subject, z *packetSizes, ends [2]arena
 		}
 		within := func(timeout time.Duration) func(int) (bool, error) {
 			return func(size int) (bool, error) {
-				return agents[i].Crosses(ctx, watch, agent.Whole{Target: target, Size: size, Timeout: timeout})
+				return agents[i].Crosses(ctx, watch, agent.SizeProbe{Target: target, Size: size, Timeout: timeout})
 			}
 		}
 		if *found, err = crossing(leastPacket, z.pod, within(0), within(patience)); err != nil {

@@ -148,7 +148,7 @@ func (s *simulated) Service(context.Context, []arena.Port, int) (arena.Pair, tim
 func (s *simulated) Uplink() string                                     { return "" }
 func (s *simulated) Effort(context.Context) (map[string]float64, error) { return nil, nil }
 func (s *simulated) Notes() []result.Reason                             { return nil }
-func (s *simulated) Fresh(context.Context) error                        { return nil }
+func (s *simulated) Reset(context.Context) error                        { return nil }
 func (s *simulated) Fault() error                                       { return nil }
 func (s *simulated) Down(context.Context) error                         { return nil }
 

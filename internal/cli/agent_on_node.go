@@ -14,6 +14,6 @@ func newAgentOnNodeCmd() *cobra.Command {
 		Short:  "Run this program with those arguments in the mount namespace of the pod's node",
 		Hidden: true,
 		Args:   cobra.MinimumNArgs(1),
-		RunE:   func(_ *cobra.Command, args []string) error { return run.AmongNode(args...) },
+		RunE:   func(_ *cobra.Command, args []string) error { return run.ExecOnNode(args...) },
 	}
 }

@@ -11,14 +11,15 @@ import (
 	"github.com/cnibench/cnibench/suites"
 )
 
-// Catalogue is what this binary knows, and an arena's own contenders beside it.
+// Catalogue holds the contenders, suites and studies of this binary, and the
+// contenders that only the arena in use has.
 type Catalogue struct {
 	Contenders []*contender.Contender
 	Suites     []*suite.Suite
 	Studies    []*study.Study
 }
 
-// LoadCatalogue reads the files of this binary.
+// LoadCatalogue reads this binary's files; own are the arena's contenders.
 func LoadCatalogue(own ...*contender.Contender) (*Catalogue, error) {
 	list, err := contender.Load(contenders.FS)
 	if err != nil {
@@ -32,12 +33,12 @@ func LoadCatalogue(own ...*contender.Contender) (*Catalogue, error) {
 	return c, err
 }
 
-// Contender is the contender of that name.
+// Contender returns the contender of that name.
 func (c *Catalogue) Contender(id string) (*contender.Contender, error) {
 	return contender.Find(c.Contenders, id)
 }
 
-// Pick are the contenders of those names.
+// Pick returns the contenders of those names. The error names an unknown one.
 func (c *Catalogue) Pick(ids []string) ([]*contender.Contender, error) {
 	var list []*contender.Contender
 	for _, id := range ids {
@@ -50,18 +51,18 @@ func (c *Catalogue) Pick(ids []string) ([]*contender.Contender, error) {
 	return list, nil
 }
 
-// OfStudy are the ids of the contenders that the study measured.
+// OfStudy returns the ids of the contenders that the study measured.
 func (c *Catalogue) OfStudy(id string) []string {
 	var ids []string
-	for _, one := range c.Contenders {
-		if slices.Contains(one.Studies, id) {
-			ids = append(ids, one.ID)
+	for _, x := range c.Contenders {
+		if slices.Contains(x.Studies, id) {
+			ids = append(ids, x.ID)
 		}
 	}
 	return ids
 }
 
-// Suite is the suite of that name.
+// Suite returns the suite of that name.
 func (c *Catalogue) Suite(id string) (*suite.Suite, error) {
 	return suite.Find(c.Suites, id)
 }

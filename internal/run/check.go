@@ -17,9 +17,9 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// Check carries checks out where the request says, on an underlay of each of the
-// MTUs, and hands what it found to show. The error carries the exit code. For
-// --arena microvm it starts this same command line in a guest.
+// Check runs the checks in the request's arena, on an underlay of each of the MTUs,
+// and hands the results to show. The error carries the exit code. For --arena
+// microvm it starts this same command line in a guest.
 func Check(ctx context.Context, f *Request, mtus []string, checks []check.Check, show func(*CheckOutput) error) error {
 	kind, err := FindArena(f.Arena)
 	if err != nil {
@@ -79,22 +79,22 @@ func carryOut(ctx context.Context, places []Place, chosen []*contender.Contender
 	defer bar.Done()
 	done := 0
 	for i, place := range places {
-		at, err := place.Open(ctx)
+		opened, err := place.Open(ctx)
 		if err != nil {
 			return nil, err
 		}
-		a := at.Arena
-		out.Arena, out.Kernel = a.Name(), at.Kernel
-		runner := &check.Runner{Arena: a, Exe: at.Exe}
+		a := opened.Arena
+		out.Arena, out.Kernel = a.Name(), opened.Kernel
+		runner := &check.Runner{Arena: a, Exe: opened.Exe}
 		where := ""
 		if len(places) > 1 {
-			where = fmt.Sprintf("MTU %d: ", at.MTU)
+			where = fmt.Sprintf("MTU %d: ", opened.MTU)
 		}
 		for _, c := range chosen {
 			runner.Progress = func(text string) { bar.Step(done, len(places)*len(chosen), where+text, 0) }
-			ask := checks
-			if i > 0 { // only packet sizes follow from it
-				ask = slices.DeleteFunc(slices.Clone(checks), func(c check.Check) bool { return c.Info().Name != "mtu" })
+			wanted := checks
+			if i > 0 { // the results of other checks do not depend on the MTU
+				wanted = slices.DeleteFunc(slices.Clone(checks), func(c check.Check) bool { return c.Info().Name != "mtu" })
 			}
 			done++
 			if err := a.Supports(ctx, c); err != nil {
@@ -107,10 +107,10 @@ func carryOut(ctx context.Context, places []Place, chosen []*contender.Contender
 				}
 				continue
 			}
-			if len(ask) == 0 {
+			if len(wanted) == 0 {
 				continue
 			}
-			results, err := runner.Run(ctx, c, a.Variant(c), ask)
+			results, err := runner.Run(ctx, c, a.Variant(c), wanted)
 			if err != nil {
 				return nil, err
 			}

@@ -37,9 +37,8 @@ func EndAbandonedLabs() (ended int, launchers []int, err error) {
 	return ended, launchers, errors.Join(errs...)
 }
 
-// Endpoints are the nodes and pods of the lab that is up, each with a process in its
-// namespaces. Where several labs are up, init is the process ID of the lab's init;
-// 0 stands for the only lab.
+// Endpoints returns, for each node and pod of a lab, the PID of a process in its
+// namespaces. init is the PID of the lab's init; 0 if only one lab is up.
 func Endpoints(init int) (map[string]int, error) {
 	labs, err := lab.FindRunning()
 	if err != nil {
@@ -59,28 +58,28 @@ func Endpoints(init int) (map[string]int, error) {
 	return labs[0].Endpoints, nil
 }
 
-// Clean removes from the cluster what runs have left: every run's namespaces, and a
-// contender that one had installed, as the run's journal in the cluster says. Runs that
-// are under way keep all of that, unless all is true.
+// Clean removes from the cluster what runs have left: their namespaces, and a contender
+// that a run's journal in the cluster names as installed. It leaves alone what runs
+// under way have there, unless all is true.
 func (k *Cluster) Clean(ctx context.Context, all bool) (*kube.Cleaned, error) {
 	options := k.Options(nil)
 	cluster, err := kube.Connect(ctx, options)
 	if err != nil {
 		return nil, KubeError(err)
 	}
-	did, err := kube.Clean(ctx, options, all)
-	if did == nil || len(did.Spared) > 0 || len(k.Within) > 0 {
-		return did, KubeError(err)
+	cleaned, err := kube.Clean(ctx, options, all)
+	if cleaned == nil || len(cleaned.Spared) > 0 || len(k.Within) > 0 {
+		return cleaned, KubeError(err)
 	}
-	contender, installErr := k.uninstall(ctx, cluster)
-	if contender != "" && installErr == nil {
-		did.Removed = append(did.Removed, contender)
+	id, installErr := k.uninstall(ctx, cluster)
+	if id != "" && installErr == nil {
+		cleaned.Removed = append(cleaned.Removed, id)
 	}
-	return did, KubeError(errors.Join(err, installErr))
+	return cleaned, KubeError(errors.Join(err, installErr))
 }
 
-// uninstall takes off a contender that is still installed, and returns its name.
-// What the user does not say, the run's journal does.
+// uninstall removes a contender that is still installed, and returns its id. Options
+// that the user did not give are in the run's journal.
 func (k *Cluster) uninstall(ctx context.Context, cluster *kube.Cluster) (string, error) {
 	installer, err := install.New(install.Options{Facts: k.Facts, Scratch: k.Scratch, Image: k.Image, PullPolicy: k.PullPolicy, Log: logInfo})
 	if err != nil {

@@ -25,7 +25,7 @@ const (
 // ServiceKinds are the kinds of Services of the path service.
 var ServiceKinds = []string{kube.ClusterIP, kube.NodePort, kube.Headless}
 
-// Cluster are the flags of the arena kube.
+// Cluster holds the flags of the arena kube.
 type Cluster struct {
 	Kubeconfig, Context string
 
@@ -76,7 +76,7 @@ func (k *Cluster) Options(nodes []string) kube.Options {
 	}
 }
 
-// Installer returns what installs contenders on the cluster, as the flags say.
+// Installer returns the installer of contenders on the cluster.
 func (k *Cluster) Installer(log func(string, ...any)) (*install.Installer, error) {
 	state, err := tune.StateDir()
 	if err != nil {
@@ -89,7 +89,7 @@ func (k *Cluster) Installer(log func(string, ...any)) (*install.Installer, error
 	return i, KubeError(err)
 }
 
-// RBAC are the rights that a run in the cluster needs, as Kubernetes objects in YAML.
+// RBAC returns the rights that a run in the cluster needs, as Kubernetes objects in YAML.
 func (k *Cluster) RBAC() ([]byte, error) {
 	options := kube.Options{Namespace: k.Namespace, Within: k.Within}
 	if k.Install {
@@ -102,8 +102,8 @@ func (k *Cluster) RBAC() ([]byte, error) {
 	return kube.RBAC(options)
 }
 
-// unplanned are the flags that no plan remembers, for the command line that goes on
-// with the run.
+// unplanned returns the flags that no plan remembers and that the command line needs to
+// resume the run.
 func (f *Request) unplanned() []string {
 	if f.Arena != Kube {
 		return nil

@@ -22,7 +22,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vm"
 )
 
-// Guest is a guest as flags choose it.
+// Guest holds the flags that describe a guest.
 type Guest = microvm.Guest
 
 // DefaultMemory is the memory of a run's guest.
@@ -31,16 +31,20 @@ const DefaultMemory = microvm.DefaultMemory
 // InGuest runs a command in the guest. The error carries the command's exit code if
 // that is not exit.Done.
 func InGuest(ctx context.Context, guest *Guest, argv []string, log *slog.Logger) error {
-	code, err := microvm.Command(ctx, guest, argv, log, lab.EndSignals())
+	return withCode(microvm.Command(ctx, guest, argv, log, lab.EndSignals()))
+}
+
+// withCode returns err, or an error that carries the exit code if that is not exit.Done.
+func withCode(code int, err error) error {
 	if err == nil && code != exit.Done {
 		return exit.With(code, nil)
 	}
 	return err
 }
 
-// SameInGuest starts this same command line in a guest, which may write into the run
-// directory where there is one; more is added to the command line.
-func (f *Request) SameInGuest(ctx context.Context, more ...string) error {
+// SameInGuest starts this same command line, with the extra arguments, in a guest that
+// may write into the run directory, if there is one.
+func (f *Request) SameInGuest(ctx context.Context, extra ...string) error {
 	exe, err := os.Executable()
 	if err != nil {
 		return err
@@ -60,33 +64,33 @@ func (f *Request) SameInGuest(ctx context.Context, more ...string) error {
 		guest.Share = []string{f.Out}
 	}
 	args := os.Args[1:]
-	flags := slices.Index(args, "--") // what follows are no flags
+	flags := slices.Index(args, "--") // no flags follow
 	if flags < 0 {
 		flags = len(args)
 	}
-	err = InGuest(ctx, &guest, slices.Concat([]string{exe}, args[:flags], more, args[flags:]), console.Logger(os.Stderr))
+	err = InGuest(ctx, &guest, slices.Concat([]string{exe}, args[:flags], extra, args[flags:]), console.Logger(os.Stderr))
 	return errors.Join(err, unlock())
 }
 
-// guestFits finds, before anything is measured, what would keep the guest from
-// booting or from going on with the run.
-func (j *Job) guestFits(ctx context.Context) error {
+// checkGuest returns an error if the guest could not boot or not resume the run. It is
+// called before anything is measured.
+func (j *Job) checkGuest(ctx context.Context) error {
 	guest := &j.request.Guest
 	if j.resumed != nil {
 		for _, dir := range []string{j.request.Out, filepath.Join(j.request.Out, PartDir)} {
-			if err := owned(dir); err != nil {
+			if err := checkOwner(dir); err != nil {
 				return err
 			}
 		}
 	}
-	if vm.IsPath(guest.Kernel) || guest.Modules != "" { // a version is fetched once a guest is needed
+	if vm.IsPath(guest.Kernel) || guest.Modules != "" { // else the kernel is downloaded when a guest is needed
 		_, err := vm.Find(ctx, guest.Kernel, guest.Modules, console.Logger(os.Stderr))
 		return microvm.Error(err)
 	}
 	return nil
 }
 
-// guestConfig is the guest that the request chooses.
+// guestConfig returns the guest that the request chooses.
 func (f *Request) guestConfig(ctx context.Context, log *slog.Logger) (vm.Config, error) {
 	if err := vm.Available(); err != nil {
 		return vm.Config{}, microvm.Error(err)
@@ -94,9 +98,9 @@ func (f *Request) guestConfig(ctx context.Context, log *slog.Logger) (vm.Config,
 	return f.Guest.Config(ctx, log)
 }
 
-// sameGuest chooses the guest that began the run in dir, as far as the command
-// line chooses none.
-func (f *Request) sameGuest(dir string) error {
+// adoptGuest sets the guest's flags as they were when the run in dir began. Flags on
+// the command line stay.
+func (f *Request) adoptGuest(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, "run.json")); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -112,7 +116,7 @@ func (f *Request) sameGuest(dir string) error {
 	if f.Given["kernel"] || vm.IsPath(f.Guest.Kernel) {
 		return nil
 	}
-	// A version has many releases; the run goes on under its own.
+	// A version, e.g. 6.8, has many releases. The run needs the one that it began with.
 	for _, k := range vm.Kernels() {
 		if k.Release == rec.Run.Environment["kernel.release"] {
 			f.Guest.Kernel, f.Guest.Modules = k.Image, k.Modules
@@ -121,10 +125,10 @@ func (f *Request) sameGuest(dir string) error {
 	return nil
 }
 
-// owned refuses to go on with another user's run: its plan names the kernel of a
-// guest, the image of a cluster's pods, and the CNI configuration that root runs.
-// Inside a guest nothing is refused: the process that booted it has asked.
-func owned(dir string) error {
+// checkOwner refuses another user's run: its plan names programs that this user would
+// run, such as a guest's kernel, an image, or the plugins of a CNI configuration. In a
+// guest it refuses nothing, as the process that booted the guest has checked.
+func checkOwner(dir string) error {
 	if microvm.Inside() {
 		return nil
 	}
@@ -143,20 +147,20 @@ func owned(dir string) error {
 	return nil
 }
 
-// partInGuest measures in a guest what the native part left, or goes on with that. The
-// time that the user gave both parts began at from.
-func (j *Job) partInGuest(ctx context.Context, config *vm.Config, from time.Time) error {
+// partInGuest measures in a guest the contenders that the native part left, or resumes
+// that. The native part began at begin; --max-time counts from there.
+func (j *Job) partInGuest(ctx context.Context, config *vm.Config, begin time.Time) error {
 	dir := filepath.Join(j.request.Out, PartDir)
-	begun, err := LoadPart(j.request.Out)
+	part, err := LoadPart(j.request.Out)
 	if err != nil {
 		return err
 	}
 	request := j.asked
 	request.Arena = Lab
-	if begun != nil && !empty(begun) {
+	if part != nil && !empty(part) {
 		request.Resume, request.Given = dir, map[string]bool{}
 	} else {
-		if begun != nil { // by a kernel that could run none; this one may
+		if part != nil { // its kernel ran no contender; the kernel of now may
 			if err := discard(dir, true); err != nil {
 				return err
 			}
@@ -167,13 +171,13 @@ func (j *Job) partInGuest(ctx context.Context, config *vm.Config, from time.Time
 		}
 	}
 	if j.request.Given["max-time"] && j.request.MaxTime > 0 {
-		request.MaxTime, request.Given["max-time"] = max(time.Second, j.request.MaxTime-time.Since(from)), true
+		request.MaxTime, request.Given["max-time"] = max(time.Second, j.request.MaxTime-time.Since(begin)), true
 	}
 	config.Stdout = io.Discard // the report of both parts follows
 	return j.inGuest(ctx, config, dir, request)
 }
 
-// inGuest carries the request out in a guest, which writes the run in dir.
+// inGuest carries the request out in a guest, which writes the run into dir.
 func (j *Job) inGuest(ctx context.Context, config *vm.Config, dir string, request Request) error {
 	args, err := request.handOver()
 	if err != nil {
@@ -190,18 +194,18 @@ func (j *Job) inGuest(ctx context.Context, config *vm.Config, dir string, reques
 	code, err := microvm.Run(ctx, config, dir, args, lab.EndSignals())
 	err = errors.Join(err, unlock())
 	written := !made || os.Remove(dir) != nil
-	goOn := j.request.sealed(j.request.Out)
+	next := j.request.sealed(j.request.Out)
 	switch {
 	case err != nil && written:
-		return microvm.Error(fmt.Errorf("%w\n%w", err, goOn))
+		return microvm.Error(fmt.Errorf("%w\n%w", err, next))
 	case err != nil:
 		return microvm.Error(err)
 	case code > 128 && written: // by a signal
-		return fmt.Errorf("interrupted; %w", goOn)
+		return fmt.Errorf("interrupted; %w", next)
 	case code > 128:
 		return fmt.Errorf("interrupted %w", errNothingSealed)
-	case code == exit.Failed && written: // the guest's own words are about its part
-		return fmt.Errorf("the run in the guest failed; %w", goOn)
+	case code == exit.Failed && written: // the guest names the folder of its part to resume
+		return fmt.Errorf("the run in the guest failed; %w", next)
 	case code != exit.Done:
 		return exit.With(code, fmt.Errorf("the run in the guest ended with exit code %d", code))
 	}
@@ -215,8 +219,9 @@ func makeDir(dir string) (made bool, err error) {
 	return true, os.MkdirAll(dir, 0o755)
 }
 
-// partPlan makes the plan of the part: that of the native part, with the
-// contenders that it left. Rates found for the native kernel are found again.
+// partPlan makes the plan of the guest's part: the native part's plan with the
+// contenders that the native part left. Rates that are shares of a capacity become
+// shares again, because the capacity under the guest's kernel is another.
 func (j *Job) partPlan() error {
 	f := j.request
 	native, err := result.Load(f.PartOf)
@@ -227,7 +232,7 @@ func (j *Job) partPlan() error {
 	if err := f.Adopt(plan.Settings); err != nil {
 		return err
 	}
-	// The guest has CPUs of its own, and the user's own contender never needs it.
+	// The guest numbers its CPUs itself, and the user's own contender needs no guest.
 	f.CPUs, f.CNIConf, f.cniText = "", "", ""
 	f.Baseline, f.Out = native.Run.Baseline, filepath.Join(f.PartOf, PartDir)
 	options, err := f.labOptions()
@@ -263,15 +268,15 @@ func (j *Job) partPlan() error {
 	return j.programs(j.Plan.Steps)
 }
 
-// leaves says that a guest follows which may run the contender.
-func (j *Job) leaves(u *arena.Unsupported) bool { return u.OtherKernel && j.request.GuestFollows }
+// guestMayRun reports whether a guest follows that may run the contender.
+func (j *Job) guestMayRun(u *arena.Unsupported) bool { return u.OtherKernel && j.request.GuestFollows }
 
-// withGuestRemedy adds the guest to the remedies of what needs another kernel.
+// withGuestRemedy adds the guest to the remedy if another kernel would help.
 func withGuestRemedy(u *arena.Unsupported) *arena.Unsupported {
 	if !u.OtherKernel || microvm.Inside() {
 		return u
 	}
-	told := *u
-	told.Remedy += ", or run it in a guest: --arena microvm"
-	return &told
+	withGuest := *u
+	withGuest.Remedy += ", or run it in a guest: --arena microvm"
+	return &withGuest
 }

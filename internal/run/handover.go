@@ -9,10 +9,10 @@ import (
 )
 
 // RequestFlag is the flag of `cnibench run` whose value is the whole request, as
-// JSON. The process that leads a run starts this program in the lab's container
-// or in a guest with this flag alone. That process answers with its run directory
-// and an exit code of package exit: where it could measure nothing, it writes a
-// run without contenders, which holds the reasons, and ends with
+// JSON. The process that leads a run starts this program with this flag alone in
+// the lab's container or in a guest. The started process answers with its run
+// directory and an exit code of package exit. If it can measure no contender, it
+// writes a run without contenders, which holds the reasons, and ends with
 // exit.Unsupported.
 const RequestFlag = "request"
 

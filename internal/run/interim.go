@@ -6,15 +6,15 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// soFar is the report of a run under way, which is read and assembled once for all who
-// want it between two samples.
-type soFar struct {
+// interimReport assembles the report of a run under way, once for each number of sealed
+// samples.
+type interimReport struct {
 	store *result.Store
-	at    int // samples that were sealed then
+	at    int // sealed samples when made was assembled
 	made  *analysis.Report
 }
 
-func (s *soFar) report() (*analysis.Report, error) {
+func (s *interimReport) report() (*analysis.Report, error) {
 	sealed := len(s.store.Sealed())
 	if s.made != nil && sealed == s.at {
 		return s.made, nil

@@ -22,7 +22,7 @@ func TestSoFar(t *testing.T) {
 		}
 	}
 	seal(1)
-	s := &soFar{store: store}
+	s := &interimReport{store: store}
 	first, err := s.report()
 	if err != nil {
 		t.Fatal(err)

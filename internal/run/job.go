@@ -12,32 +12,31 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// Job is a Request with what follows from it before anything is made: the place,
-// the catalogue and the plan.
+// Job is a Request with the place, the catalogue and the plan that follow from it.
 type Job struct {
 	request   *Request
-	asked     Request // the request as it came, for the process that carries it out
+	asked     Request // the request before Prepare changed it, for the process that carries it out
 	Place     Place
 	Catalogue *Catalogue
 	Wanted    []string    // the contenders asked for by name; nil: all that are supported
 	only      []string    // the only contenders to consider; nil: all
 	resumed   *result.Run // nil for a new run
-	Plan      result.Plan // of a new run without contenders: the arena says which it supports
+	Plan      result.Plan // of a new run without contenders, since only the arena knows which can run
 	// Wrap, if set, returns the arena that is measured in place of the one that
 	// was opened.
 	Wrap func(arena.Arena) (arena.Arena, error)
 }
 
-// Prepare resolves the request before anything is made.
+// Prepare turns the request into a job. It makes nothing.
 func (f *Request) Prepare() (*Job, error) {
-	f.remember()
+	f.findSelfTest()
 	j := &Job{request: f, asked: *f}
 	kind, err := FindArena(f.Arena)
 	if err != nil {
 		return nil, err
 	}
 	if f.Resume != "" {
-		if err := owned(f.Resume); err != nil {
+		if err := checkOwner(f.Resume); err != nil {
 			return nil, err
 		}
 		rec, err := result.Load(f.Resume)
@@ -47,7 +46,7 @@ func (f *Request) Prepare() (*Job, error) {
 		if empty(rec) {
 			return nil, exit.Usage("%s measures no contender, for the reasons that `cnibench report` shows; begin a new run", f.Resume)
 		}
-		if kind, err = kind.goesOn(rec.Run.Arena, f.Given["arena"]); err != nil {
+		if kind, err = kind.resuming(rec.Run.Arena, f.Given["arena"]); err != nil {
 			return nil, err
 		}
 		f.Arena, f.Out, j.resumed, j.Plan = kind.Name, f.Resume, &rec.Run, rec.Run.Plan
@@ -58,14 +57,14 @@ func (f *Request) Prepare() (*Job, error) {
 	if err := kind.check(f); err != nil {
 		return nil, err
 	}
-	if err := f.privilegedForNothing(); err != nil {
+	if err := f.checkPrivileged(); err != nil {
 		return nil, err
 	}
 	if f.PartOf != "" {
 		return j, j.partPlan()
 	}
 	if j.resumed != nil {
-		if err := f.keepsPlan(kind.fixed); err != nil {
+		if err := f.refuseChanges(kind.fixed); err != nil {
 			return nil, err
 		}
 		if err := f.Adopt(j.Plan.Settings); err != nil {
@@ -84,12 +83,12 @@ func (f *Request) Prepare() (*Job, error) {
 	return j, j.newPlan()
 }
 
-// Lead carries the job out in the arena that it is for.
+// Lead carries the job out in its place.
 func (j *Job) Lead(ctx context.Context) error {
-	if err := j.vouch(); err != nil {
+	if err := j.checkTrust(); err != nil {
 		return err
 	}
-	if !j.request.accepted { // else the process that leads the run has said it
+	if !j.request.accepted { // else the process that leads the run has printed these
 		for _, why := range j.request.uncapped {
 			console.Logger(os.Stderr).Warn("step left out: it can't be held to --max-rate", "step", why)
 		}
@@ -97,9 +96,9 @@ func (j *Job) Lead(ctx context.Context) error {
 	return j.Place.Lead(ctx, j)
 }
 
-// privilegedForNothing refuses privileged pods in a run that needs none.
-func (f *Request) privilegedForNothing() error {
-	if !f.Cluster.Privileged || f.Resume != "" || f.proves {
+// checkPrivileged refuses privileged pods in a run that needs none.
+func (f *Request) checkPrivileged() error {
+	if !f.Cluster.Privileged || f.Resume != "" || f.isSelfTest {
 		return nil
 	}
 	if f.Checks != "" {

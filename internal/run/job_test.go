@@ -64,7 +64,7 @@ func TestPrivilegedForNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &Request{Checks: test.checks, Resume: test.resume, Cluster: Cluster{Privileged: test.privileged}}
-			if err := f.privilegedForNothing(); (err != nil) != test.wrong || test.wrong && exit.Code(err) != exit.WrongUsage {
+			if err := f.checkPrivileged(); (err != nil) != test.wrong || test.wrong && exit.Code(err) != exit.WrongUsage {
 				t.Errorf("error %v", err)
 			}
 		})

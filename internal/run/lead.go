@@ -67,10 +67,10 @@ func (j *Job) inGuestOnly(ctx context.Context) error {
 	if f.Keep {
 		return errKeptGuest
 	}
-	if err := j.guestFits(ctx); err != nil {
+	if err := j.checkGuest(ctx); err != nil {
 		return err
 	}
-	if err := f.sameGuest(f.Out); err != nil {
+	if err := f.adoptGuest(f.Out); err != nil {
 		return err
 	}
 	config, err := f.guestConfig(ctx, console.Logger(os.Stderr))
@@ -87,9 +87,9 @@ func (j *Job) inGuestOnly(ctx context.Context) error {
 // guest, and reports both. If the lab could run none of the contenders, the whole
 // request is carried out in the guest.
 func (j *Job) inLabThenGuest(ctx context.Context) error {
-	f, begun := j.request, time.Now()
+	f, begin := j.request, time.Now()
 	if j.resumed == nil || len(leftToGuest(j.resumed)) > 0 {
-		if err := j.guestFits(ctx); err != nil {
+		if err := j.checkGuest(ctx); err != nil {
 			return err
 		}
 	}
@@ -105,12 +105,12 @@ func (j *Job) inLabThenGuest(ctx context.Context) error {
 		}
 		return j.inGuestOnly(ctx)
 	}
-	return j.part(ctx, begun)
+	return j.leftInGuest(ctx, begin)
 }
 
-// part measures in a guest what the native part of the run, which began at that time,
-// left to another kernel, and reports both parts.
-func (j *Job) part(ctx context.Context, begun time.Time) error {
+// leftInGuest measures in a guest the contenders that the native part of the run left to
+// another kernel, and reports both parts. The native part began at begin.
+func (j *Job) leftInGuest(ctx context.Context, begin time.Time) error {
 	f := j.request
 	native, err := result.Load(f.Out)
 	if err != nil {
@@ -121,7 +121,7 @@ func (j *Job) part(ctx context.Context, begun time.Time) error {
 		return nil // the process in the lab has reported
 	}
 	log := console.Logger(os.Stderr)
-	if err := f.sameGuest(filepath.Join(f.Out, PartDir)); err != nil {
+	if err := f.adoptGuest(filepath.Join(f.Out, PartDir)); err != nil {
 		return errors.Join(err, j.report(f.Out, true))
 	}
 	config, err := f.guestConfig(ctx, log)
@@ -135,7 +135,7 @@ func (j *Job) part(ctx context.Context, begun time.Time) error {
 		return errors.Join(err, j.report(f.Out, true))
 	}
 	log.Info("the rest needs another kernel and runs in a guest", "kernel", config.Kernel.Release, "contenders", len(left))
-	runErr := j.partInGuest(ctx, &config, begun)
+	runErr := j.partInGuest(ctx, &config, begin)
 	part, err := LoadPart(f.Out)
 	if err == nil && part != nil && (empty(part) || exit.Code(runErr) == exit.Gate) {
 		runErr = nil // the report of both parts says so
@@ -144,11 +144,11 @@ func (j *Job) part(ctx context.Context, begun time.Time) error {
 	return errors.Join(runErr, j.missed(part), j.report(f.Out, runErr == nil))
 }
 
-// named says whether the contender was asked for by name.
+// named reports whether the user asked for the contender by name.
 func (j *Job) named(id string) bool { return slices.Contains(j.Wanted, id) }
 
-// missed returns the error of the contenders that were asked for by name and that
-// the guest's kernel can't run either. A nil part has none.
+// missed returns the error of the contenders that the user asked for by name and that
+// the guest's kernel can't run either; nil if part is nil.
 func (j *Job) missed(part *result.Record) error {
 	if part == nil {
 		return nil
@@ -165,17 +165,17 @@ func (j *Job) missed(part *result.Record) error {
 	return exit.With(exit.Unsupported, errors.Join(reasons...))
 }
 
-// empty says that a run measures nothing: its kernel runs none of the contenders,
-// for the reasons in its list of unsupported ones.
+// empty reports whether a run has no contenders: its kernel supports none, for the
+// reasons in the run's Unsupported.
 func empty(rec *result.Record) bool { return len(rec.Run.Plan.Contenders) == 0 }
 
-// measuresNothing says that dir holds such a run.
+// measuresNothing reports whether dir holds a run without contenders.
 func measuresNothing(dir string) bool {
 	rec, err := result.Load(dir)
 	return err == nil && empty(rec)
 }
 
-// discard removes such a run, and its folder where folder is set.
+// discard removes the files of the run in dir, and dir too if folder is set.
 func discard(dir string, folder bool) error {
 	if folder {
 		return os.RemoveAll(dir)
@@ -187,7 +187,7 @@ func discard(dir string, folder bool) error {
 	return err
 }
 
-// leftToGuest are the contenders that another kernel may run.
+// leftToGuest returns the ids of the contenders that another kernel may run.
 func leftToGuest(run *result.Run) []string {
 	var ids []string
 	for _, u := range run.Unsupported {

@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
-// This file holds a plan to a rate: --max-rate.
+// This file limits what the steps of a plan send: --max-rate.
 
 const (
 	maxRateFlag = "max-rate"
@@ -20,9 +20,9 @@ const (
 	clusterShare = 0.8
 )
 
-// capped returns the steps with what they send held to the request's rate. It leaves out
-// those that can't be held to --max-rate, notes why in f.uncapped, and fails if no step is left. The
-// share that a cluster has by default leaves no step out.
+// capped returns the steps with parameters that keep them below the request's rate. It
+// leaves out the steps that can't be kept below --max-rate, notes why in f.uncapped, and
+// fails if no step is left. The default limit of a cluster leaves no step out.
 func (f *Request) capped(steps []result.Step) ([]result.Step, error) {
 	most, err := f.mostRate()
 	if err != nil || most == 0 {
@@ -60,7 +60,7 @@ func (f *Request) mostRate() (unit.BitRate, error) {
 	return clusterShare * line, err
 }
 
-// holdTo lowers what the step sends to at most that rate. It returns why it can't; "" if it can.
+// holdTo limits what the step sends to that rate. It returns why that is impossible, else "".
 func holdTo(s *result.Step, most unit.BitRate) (why string) {
 	peak, known := peakRate(s)
 	_, bulk := s.Params[result.BandwidthParam]

@@ -24,20 +24,20 @@ import (
 	"github.com/cnibench/cnibench/internal/vm"
 )
 
-// Run measures and reports. It runs inside the place.
+// Run measures and reports. It must be called inside the place.
 func (j *Job) Run(ctx context.Context) error {
-	at, err := j.Place.Open(ctx)
+	opened, err := j.Place.Open(ctx)
 	if err == nil && j.Wrap != nil {
-		at.Arena, err = j.Wrap(at.Arena)
+		opened.Arena, err = j.Wrap(opened.Arena)
 	}
 	if err != nil {
 		return err
 	}
-	a := at.Arena
+	a := opened.Arena
 	bar := console.NewProgress(os.Stderr, 0)
 	defer bar.Done()
 	runner := &bench.Runner{
-		Arena: a, Catalogue: j.Catalogue.Contender, Exe: at.Exe, Kernel: at.Kernel, LineRate: at.LineRate, MTU: at.MTU, Log: console.Logger(console.Lines(bar.Message)),
+		Arena: a, Catalogue: j.Catalogue.Contender, Exe: opened.Exe, Kernel: opened.Kernel, LineRate: opened.LineRate, MTU: opened.MTU, Log: console.Logger(console.Lines(bar.Message)),
 		Progress: func(p bench.Progress) {
 			if p.Total == 0 {
 				bar.Message(p.Text)
@@ -64,17 +64,17 @@ func (j *Job) Run(ctx context.Context) error {
 	defer store.Close()
 	plan := &run.Plan
 	runner.Store = store
-	so := &soFar{store: store}
-	sight := &preview{bar: bar, soFar: so, plan: plan, baseline: j.request.Baseline}
+	interim := &interimReport{store: store}
+	view := &preview{bar: bar, interim: interim, plan: plan, baseline: j.request.Baseline}
 	if j.resumed != nil {
-		sight.baseline = j.resumed.Baseline
+		view.baseline = j.resumed.Baseline
 	}
-	runner.Progress = sight.before(runner.Progress)
+	runner.Progress = view.wrap(runner.Progress)
 	left := 0
 	if j.request.GuestFollows && vm.Available() == nil {
 		left = len(leftToGuest(run))
 	}
-	runner.Enough = newStopping(j.request, plan, left, so, bar.Message).enough
+	runner.Enough = newStopping(j.request, plan, left, interim, bar.Message).enough
 	runErr := j.withNextStep(ctx, runner.Run(ctx, plan, sealed), kept, store.Dir())
 	if runErr == nil {
 		runErr = store.End(time.Now())
@@ -83,8 +83,8 @@ func (j *Job) Run(ctx context.Context) error {
 	return errors.Join(runErr, j.report(store.Dir(), runErr == nil))
 }
 
-// withNextStep adds to the runner's error what the user can do about it. kept says
-// that the run was complete when it was interrupted.
+// withNextStep adds to the runner's error what the user can do. kept says that --keep
+// held a complete run until the user interrupted it.
 func (j *Job) withNextStep(ctx context.Context, err error, kept bool, dir string) error {
 	var left error
 	if errors.Is(err, bench.ErrLeft) {
@@ -105,16 +105,16 @@ func (j *Job) withNextStep(ctx context.Context, err error, kept bool, dir string
 	return exit.With(exit.Failed, err) // whatever the exit code of its cause
 }
 
-// errNothingSealed is the end of a run that has no sample.
+// errNothingSealed ends the error of a run that has no sample.
 var errNothingSealed = errors.New("before the first sample; nothing was written")
 
-// sealed says, after the error that ended the run in dir, what is kept and how to
-// go on.
+// sealed returns the end of an error's text: what of the run in dir is kept, and how to
+// resume it.
 func (f *Request) sealed(dir string) error {
 	return fmt.Errorf("what is sealed is a valid run: go on with `%s`", f.resumption(dir))
 }
 
-// resumption is the command line that goes on with the run in dir.
+// resumption returns the command line that resumes the run in dir.
 func (f *Request) resumption(dir string) string {
 	return strings.Join(append([]string{"cnibench run --resume", printable.Word(dir)}, f.unplanned()...), " ")
 }
@@ -191,9 +191,9 @@ func (j *Job) openStore(ctx context.Context, a arena.Arena, runner *bench.Runner
 	return store, nil, run, err
 }
 
-// checkSame refuses to go on with a run on another machine, or where a contender
-// of its plan can't run any more: sealed samples are never repeated, so what
-// follows must be comparable with them.
+// checkSame refuses to resume a run on another machine, or if a contender of its plan
+// can't run any more: sealed samples are never repeated, so new samples must be
+// comparable with them.
 func (j *Job) checkSame(ctx context.Context, a arena.Arena, runner *bench.Runner, run *result.Run) error {
 	env, err := fingerprinted(ctx, runner, &run.Plan)
 	if err != nil {
@@ -205,8 +205,8 @@ func (j *Job) checkSame(ctx context.Context, a arena.Arena, runner *bench.Runner
 	if run.Environment[analysis.CPUClockKey] != env[analysis.CPUClockKey] {
 		return exit.Usage("the run's CPU figures are sums of the kernel's ticks, and this version goes by its idle time; go on with cnibench %s, or begin a new run", run.Tool)
 	}
-	if now := j.request.Tool; now != run.Tool {
-		runner.Log.Warn("the run was begun by another version of cnibench", "then", run.Tool.Version, "now", now.Version)
+	if tool := j.request.Tool; tool != run.Tool {
+		runner.Log.Warn("the run was begun by another version of cnibench", "then", run.Tool.Version, "now", tool.Version)
 	}
 	for _, entry := range run.Plan.Contenders {
 		c, err := j.Catalogue.Contender(entry.ID)
@@ -224,9 +224,9 @@ func (j *Job) checkSame(ctx context.Context, a arena.Arena, runner *bench.Runner
 	return nil
 }
 
-// measureNothing writes a run without contenders, for the reasons in its list of
-// unsupported ones, and returns an error with exit.Unsupported. The error has no
-// words where a guest may still run them.
+// measureNothing writes a run without contenders, which holds the reasons, and returns
+// an error with exit.Unsupported. The error has no text if a guest follows, which may
+// run the contenders.
 func (j *Job) measureNothing(a arena.Arena, run *result.Run) error {
 	run.Environment = result.Environment{"kernel.release": lab.KernelRelease()}
 	maps.Copy(run.Environment, a.Environment())

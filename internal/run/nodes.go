@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/exit"
 )
 
-// NodeAnswer is what this program said on a node of the cluster, and how it ended.
+// NodeAnswer is the output of this program on a node of the cluster, and how it ended.
 type NodeAnswer = kube.OnMachine
 
 // OnNodes runs this program with the arguments on the nodes of the request, in one
@@ -29,7 +29,7 @@ func OnNodes(ctx context.Context, f *Request, args []string, next string, show f
 			return KubeError(err)
 		}
 		answers := machines.Run(ctx, args...)
-		// Shown before the pods go, which takes a moment and may fail.
+		// First show: the removal of the pods takes a moment and may fail.
 		err = errors.Join(show(answers), machines.Close(context.WithoutCancel(ctx)))
 		if ctx.Err() != nil {
 			err = exit.With(exit.Failed, errors.Join(err, errors.New("interrupted; "+next)))

@@ -14,6 +14,6 @@ func OnNode(ctx context.Context, request io.Reader, answer io.Writer) error {
 	return node.Run(ctx, request, answer)
 }
 
-// AmongNode replaces this process by this program with the arguments, in the mount
+// ExecOnNode replaces this process by this program with the arguments, in the mount
 // namespace of the node that the pod runs on. It returns only with an error.
-func AmongNode(args ...string) error { return onnode.Exec(args...) }
+func ExecOnNode(args ...string) error { return onnode.Exec(args...) }

@@ -13,17 +13,17 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// This file tells, before minutes are spent, what this machine will be able to tell
-// apart: every CPU works for half a second in slices of the length that contenders are
-// measured in, and their work should be the same in each.
+// This file predicts, before a long run, how small a difference between contenders this
+// machine can show. Every CPU counts for half a second in short slices. The more the
+// counts of the slices differ, the less exact the run's figures will be.
 
 const (
 	outlookSlices = 20
 	outlookSlice  = 25 * time.Millisecond
-	longRun       = time.Minute // of load; a shorter run is its own outlook
+	longRun       = time.Minute // of load; a shorter run needs no prediction
 
-	// The load generator's threads need a CPU each beside the server's, and a percentile
-	// of latency shows every wait for one.
+	// The load generator's threads each need a CPU beside the server's. Percentiles of
+	// latency show every wait for a CPU.
 	cpusForLatency  = 4
 	stealForLatency = 0.02
 )
@@ -32,19 +32,19 @@ const (
 type outlook struct {
 	cpus   int
 	steal  float64 // share of the CPUs' time that the hypervisor took
-	spread float64 // of the work in a slice: the tenth least and tenth most by the median
+	spread float64 // of the slices' counts: from the 10th to the 90th percentile, by the median
 }
 
-// SayOutlook writes one sentence on what will be usable, and one more where nobody has
-// proven the instrument on this machine; nothing for a short run, a cluster, or a system
-// that does not say.
+// SayOutlook writes which figures of the run will be usable, and a hint if there is no
+// self-test of this machine. It writes nothing for a short run, for a cluster, and where
+// /proc can't be read.
 func (j *Job) SayOutlook(w io.Writer) {
 	names, _ := j.planned()
-	load := time.Duration(len(j.Plan.Steps)*min(cmp.Or(j.Plan.Rounds, SelfTestRounds), SelfTestRounds)*len(names)) * (seconds(j.Plan.Duration) + seconds(j.Plan.Warmup))
+	load := time.Duration(len(j.Plan.Steps)*min(cmp.Or(j.Plan.Rounds, SelfTestRounds), SelfTestRounds)*len(names)) * (j.Plan.Duration.Duration() + j.Plan.Warmup.Duration())
 	if j.request.Arena == Kube || load < longRun {
 		return
 	}
-	if o, ok := look(); ok {
+	if o, ok := measureOutlook(); ok {
 		fmt.Fprintln(w, o.sentence(j.Plan.Slice > 0))
 		if j.request.SelfTest == nil {
 			fmt.Fprintln(w, "This machine never had a self-test with this version and kernel: `cnibench selftest` takes 2 minutes and shows what it can tell apart.")
@@ -52,8 +52,8 @@ func (j *Job) SayOutlook(w io.Writer) {
 	}
 }
 
-// sentence words the outlook for a run whose contenders take turns, which all have the
-// same share of the CPUs' moods, or for one that measures them one after the other.
+// sentence returns the prediction. turns says that contenders are measured slice by
+// slice in turns, so that a slow phase of the CPUs affects all contenders alike.
 func (o outlook) sentence(turns bool) string {
 	poor := o.cpus < cpusForLatency || o.steal >= stealForLatency
 	begin := fmt.Sprintf("%d CPUs, steal %.0f %%, their speed varies by %.0f %% from slice to slice: ", o.cpus, 100*o.steal, 100*o.spread)
@@ -68,8 +68,8 @@ func (o outlook) sentence(turns bool) string {
 	return begin + fmt.Sprintf("latency should be usable; goodput to about %.0f %%.", math.Max(1, math.Ceil(100*o.spread)))
 }
 
-// look keeps all CPUs busy and counts.
-func look() (outlook, bool) {
+// measureOutlook keeps all CPUs busy and counts.
+func measureOutlook() (outlook, bool) {
 	total, stolen, ok := cpuTimes()
 	if !ok {
 		return outlook{}, false
@@ -96,7 +96,8 @@ func look() (outlook, bool) {
 	return o, true
 }
 
-// spreadOf is between the tenth least and the tenth most of the slices, by the median.
+// spreadOf returns the distance from the 10th to the 90th percentile of the slices'
+// counts, as a share of the median.
 func spreadOf(work [][outlookSlices]float64) float64 {
 	var sums []float64
 	for k := range outlookSlices {
@@ -114,7 +115,7 @@ func spreadOf(work [][outlookSlices]float64) float64 {
 	return (sums[outlookSlices-outlookSlices/10] - sums[outlookSlices/10]) / middle
 }
 
-// cpuTimes are the seconds of all CPUs, and those that the hypervisor took.
+// cpuTimes returns the seconds of all CPUs, and those that the hypervisor took.
 func cpuTimes() (total, stolen float64, ok bool) {
 	proc, err := procfs.NewDefaultFS()
 	if err != nil {

@@ -147,7 +147,7 @@ func TestPartRunsNothing(t *testing.T) {
 // Nobody goes on with the run of somebody else, whatever the arena.
 func TestOwned(t *testing.T) {
 	dir := t.TempDir()
-	if err := errors.Join(owned(dir), owned(filepath.Join(dir, "none"))); err != nil {
+	if err := errors.Join(checkOwner(dir), checkOwner(filepath.Join(dir, "none"))); err != nil {
 		t.Error("one's own:", err)
 	}
 	foreign := "/" // root's
@@ -157,7 +157,7 @@ func TestOwned(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := owned(foreign); err == nil || exit.Code(err) != exit.WrongUsage {
+	if err := checkOwner(foreign); err == nil || exit.Code(err) != exit.WrongUsage {
 		t.Errorf("%v, want wrong usage", err)
 	}
 	for _, name := range []string{Auto, Lab, MicroVM, Kube} {
@@ -189,7 +189,7 @@ func TestSameGuest(t *testing.T) {
 		for _, flag := range test.given {
 			f.Given[flag] = true
 		}
-		if err := f.sameGuest(dir); err != nil {
+		if err := f.adoptGuest(dir); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(test.want, set); diff != "" {

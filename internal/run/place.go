@@ -17,15 +17,14 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// Place is where a command measures or checks, as its flags say. Open makes the arena
-// in it. Next: place_lab.go.
+// Place is where a command measures or checks: a lab or a cluster. Next: place_lab.go.
 type Place interface {
 	// Lead carries the job out in that place.
 	Lead(ctx context.Context, j *Job) error
-	// Inside calls use in that place, with a context that the first signal to
-	// end ends.
+	// Inside calls use in that place, with a context that ends at the first signal of
+	// lab.EndSignals.
 	Inside(ctx context.Context, use func(context.Context) error) error
-	// Open makes the arena; it is called inside.
+	// Open makes the arena. It must be called in use.
 	Open(ctx context.Context) (*Opened, error)
 	// Own are the contenders of the place beside the catalogue's. Open may fill in
 	// what only the arena knows of them.
@@ -42,8 +41,7 @@ type Place interface {
 	Describe(c *contender.Contender) result.ContenderInfo
 }
 
-// UntilEnded is a context that the first signal to end ends; what this process was
-// started to ignore, as nohup does, stays ignored.
+// UntilEnded returns a context that ends at the first signal of lab.EndSignals.
 func UntilEnded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, lab.EndSignals()...)
 }
@@ -89,7 +87,7 @@ func Kinds() []Kind {
 	return []Kind{labKind(Auto), labKind(Lab), labKind(MicroVM), kubeKind()}
 }
 
-// FindArena is the kind of that name.
+// FindArena returns the kind of that name, else a *nearest.Error.
 func FindArena(name string) (Kind, error) {
 	return nearest.Find("arena", name, Kinds(), func(k Kind) string { return k.Name })
 }
@@ -100,38 +98,38 @@ func (k *Kind) Foreign(given map[string]bool) error {
 		if slices.Contains(k.flags, flag) {
 			continue
 		}
-		var theirs []string
+		var others []string
 		for _, other := range Kinds() {
 			if slices.Contains(other.flags, flag) {
-				theirs = append(theirs, other.Name)
+				others = append(others, other.Name)
 			}
 		}
-		if theirs != nil {
-			return exit.Usage("--%s: means nothing with --arena %s, only with %s; leave it out", flag, k.Name, strings.Join(theirs, ", "))
+		if others != nil {
+			return exit.Usage("--%s: means nothing with --arena %s, only with %s; leave it out", flag, k.Name, strings.Join(others, ", "))
 		}
 	}
 	return nil
 }
 
-// goesOn returns the kind that resumes a run whose run.json names the arena of: k if it
-// makes such runs, else the first kind that does. asked says that the user gave --arena;
+// resuming returns the kind that resumes a run whose arena has that name: k if k
+// makes such runs, else the first kind that does. given says that the user gave --arena;
 // then another kind is an error.
-func (k Kind) goesOn(of string, asked bool) (Kind, error) {
-	if slices.Contains(k.makes, of) {
+func (k Kind) resuming(name string, given bool) (Kind, error) {
+	if slices.Contains(k.makes, name) {
 		return k, nil
 	}
 	kinds := Kinds()
-	at := slices.IndexFunc(kinds, func(other Kind) bool { return slices.Contains(other.makes, of) })
+	at := slices.IndexFunc(kinds, func(other Kind) bool { return slices.Contains(other.makes, name) })
 	switch {
 	case at < 0:
 		return k, nil // an imported run; checkSame compares the machines
-	case asked:
+	case given:
 		return k, exit.Usage("--arena %s: the run was made with --arena %s; leave --arena out", k.Name, kinds[at].Name)
 	}
 	return kinds[at], nil
 }
 
-// isSetting says whether a plan of this kind may remember the flag.
+// isSetting reports whether a plan of this kind may remember the flag.
 func (k *Kind) isSetting(flag string) bool {
 	return slices.Contains(commonSettings, flag) || slices.Contains(k.settings, flag)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// kubeKind is the kind of a cluster.
+// kubeKind returns the kind of a cluster.
 func kubeKind() Kind {
 	return Kind{
 		Name: Kube, makes: []string{Kube},
@@ -36,16 +36,14 @@ func kubeKind() Kind {
 
 // KubePlace is a cluster. Nothing is asked of it before Open.
 type KubePlace struct {
-	Options  kube.Options
-	lineRate unit.BitRate
-	mtu      int
-	// Without --install this is the cluster's own pod network, which Open fills in, and
-	// installer is nil. With --install it is the other way round.
-	this      *contender.Contender
-	installer *install.Installer
+	Options   kube.Options
+	lineRate  unit.BitRate
+	mtu       int
+	this      *contender.Contender // the cluster's own pod network, which Open fills in; nil with --install
+	installer *install.Installer   // nil without --install
 }
 
-// NewKube is the cluster that the request names.
+// NewKube returns the cluster that the request names.
 func NewKube(f *Request) (*KubePlace, error) {
 	nodes, err := NodeNames(f.Nodes, f.Given["nodes"])
 	if err != nil {
@@ -95,7 +93,7 @@ func (g *KubePlace) Open(ctx context.Context) (*Opened, error) {
 		return nil, KubeError(err)
 	}
 	if g.this != nil {
-		*g.this = *a.ThisCluster() // the catalogue has the pointer
+		*g.this = *a.ThisCluster() // not a new pointer: the catalogue has this one
 	} else if err := g.installer.Check(ctx, a.Cluster()); err != nil {
 		return nil, err
 	}

@@ -27,12 +27,12 @@ var labSettings = []string{
 	"nodes", "underlay", "mtu", "pod-mtu", "line-rate", "congestion-control", "cpus", "offload", "cni-conf", "cni-transport",
 }
 
-// labKind is the kind of the lab by one of its names: Auto measures in a guest what
-// this kernel can't run, Lab measures natively alone, MicroVM in a guest alone.
+// labKind returns the kind of the lab with one of its names. Lab measures under this
+// kernel, MicroVM in a guest; Auto uses a guest for what this kernel can't run.
 func labKind(name string) Kind {
 	guest := microvm.SettingFlags
 	if name == Lab && os.Getenv(vm.GuestEnv) == "" {
-		guest = nil // only the process inside a guest, whose arena is Lab, has been given them
+		guest = nil // with --arena lab only the process in a guest gets the guest's flags
 	}
 	return Kind{
 		Name: name, makes: []string{Lab, MicroVM},
@@ -48,7 +48,7 @@ func labKind(name string) Kind {
 		},
 		place: func(f *Request) (Place, error) {
 			if dir := f.dir(); dir != "" {
-				if err := hidden(dir); err != nil {
+				if err := refuseHidden(dir); err != nil {
 					return nil, err
 				}
 			}
@@ -65,7 +65,7 @@ type LabPlace struct {
 	custom  *contender.Contender // nil: none
 }
 
-// NewLab is the lab with those options.
+// NewLab returns the lab with those options.
 func NewLab(options lab.Options) *LabPlace {
 	p := &LabPlace{options: options}
 	if options.Custom != nil {
@@ -92,14 +92,7 @@ func Contain(ctx context.Context) error { return contain(ctx, os.Args[1:]) }
 
 // contain runs this program with the arguments inside the lab's container.
 func contain(ctx context.Context, args []string) error {
-	code, err := lab.Contain(ctx, args)
-	if err != nil {
-		return err
-	}
-	if code != exit.Done {
-		return exit.With(code, nil)
-	}
-	return nil
+	return withCode(lab.Contain(ctx, args))
 }
 
 func (p *LabPlace) Open(context.Context) (*Opened, error) {
@@ -165,8 +158,8 @@ func (p *LabPlace) Describe(c *contender.Contender) result.ContenderInfo {
 	return info
 }
 
-// hidden refuses a folder that the lab hides behind an empty file system of its own.
-func hidden(dir string) error {
+// refuseHidden refuses a folder that the lab hides behind an empty file system of its own.
+func refuseHidden(dir string) error {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return err
@@ -184,26 +177,20 @@ func (f *Request) labOptions() (lab.Options, error) {
 	if o.Nodes, err = strconv.Atoi(f.Nodes); err != nil {
 		return o, exit.Usage("--nodes %s: a lab has a number of machines; names are for --arena %s", f.Nodes, Kube)
 	}
-	mtu, err := unit.ParseBytes(f.MTU)
-	if err != nil {
-		return o, exit.Usage("--mtu: %v", err)
+	if o.LineRate, o.MTU, err = f.link(); err != nil {
+		return o, err
 	}
-	o.MTU = int(mtu)
 	if f.PodMTU != "" {
-		if mtu, err = unit.ParseBytes(f.PodMTU); err != nil {
+		mtu, err := unit.ParseBytes(f.PodMTU)
+		if err != nil {
 			return o, exit.Usage("--pod-mtu: %v", err)
 		}
 		o.PodMTU = int(mtu)
 	}
-	if f.LineRate != "" {
-		if o.LineRate, err = unit.ParseBitRate(f.LineRate); err != nil {
-			return o, exit.Usage("--line-rate: %v", err)
-		}
-	}
 	if o.CPUs, err = lab.ParsePlacement(f.CPUs, lab.CPUs()); err != nil {
 		return o, exit.Usage("%v", err)
 	}
-	f.CPUs = o.CPUs.String() // what the plan remembers: which CPUs were whose
+	f.CPUs = o.CPUs.String() // the plan remembers the CPUs that were chosen
 	if f.CNIConf != "" {
 		if o.Custom, err = f.custom(); err != nil {
 			return o, exit.Usage("--cni-conf: %v", err)
@@ -219,9 +206,9 @@ func (f *Request) labOptions() (lab.Options, error) {
 // its plan remembers. That text has no credentials: if there were any, the file must
 // still be there, and only the credentials in it may have changed.
 func (f *Request) custom() (*lab.CustomAttach, error) {
-	join := f.CNITransport
-	if join == "none" {
-		join = ""
+	transport := f.CNITransport
+	if transport == "none" {
+		transport = ""
 	}
 	if f.cniText == "" {
 		raw, err := os.ReadFile(f.CNIConf)
@@ -235,17 +222,17 @@ func (f *Request) custom() (*lab.CustomAttach, error) {
 			return nil, fmt.Errorf("the run directory holds no credentials of the configuration: %w", err)
 		}
 		if text, _ := secret.Mask(string(raw)); text != f.cniText {
-			return nil, fmt.Errorf("%s is not what the run was started with; only its credentials may change", f.CNIConf)
+			return nil, fmt.Errorf("%s is not the configuration that the run was started with; only its credentials may change", f.CNIConf)
 		}
 		f.cniText = string(raw)
 	}
-	return lab.NewCustom(f.CNIConf, []byte(f.cniText), join)
+	return lab.NewCustom(f.CNIConf, []byte(f.cniText), transport)
 }
 
 // cniTextKey is the setting that holds the text of --cni-conf's file.
 const cniTextKey = "cni-conf-text"
 
-// labRecorded is what the plan remembers of the lab's flags.
+// labRecorded returns the lab's flags that the plan remembers, with their values.
 func (f *Request) labRecorded() map[string]string {
 	s := map[string]string{
 		"nodes": f.Nodes, "underlay": f.Underlay, "mtu": f.MTU, "line-rate": f.LineRate,
@@ -278,7 +265,7 @@ func (f *Request) underlays(mtus []string) ([]Place, error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, exit.Usage("--mtu: none given, e.p. --mtu 1500,9000")
+		return nil, exit.Usage("--mtu: none given; give e.g. --mtu 1500,9000")
 	}
 	return list, nil
 }

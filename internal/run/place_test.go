@@ -63,7 +63,7 @@ func TestGoesOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		kind, err = kind.goesOn(test.made, test.asked)
+		kind, err = kind.resuming(test.made, test.asked)
 		if (err != nil) != (test.want == "") || err == nil && kind.Name != test.want {
 			t.Errorf("%+v: %s, %v", test, kind.Name, err)
 		}

@@ -23,8 +23,8 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// newPlan makes the plan of a new run without its contenders, which depend on what
-// the kernel supports.
+// newPlan makes the plan of a new run without its contenders: only the arena knows
+// which of them the kernel supports.
 func (j *Job) newPlan() error {
 	f := j.request
 	s, err := f.suite(j.Catalogue)
@@ -38,16 +38,16 @@ func (j *Job) newPlan() error {
 	if err != nil {
 		return exit.With(exit.WrongUsage, err)
 	}
-	taken := result.Plan{Steps: steps}
-	if err := f.takeRates(&taken); err != nil {
+	earlier := result.Plan{Steps: steps}
+	if err := f.takeRates(&earlier); err != nil {
 		return err
 	}
-	if steps, err = f.capped(taken.Steps); err != nil {
+	if steps, err = f.capped(earlier.Steps); err != nil {
 		return err
 	}
-	j.asked.SuiteText, j.asked.Earlier = f.SuiteText, f.Earlier // the process that carries the run out may not see the files
+	j.asked.SuiteText, j.asked.Earlier = f.SuiteText, f.Earlier // a process in a guest does not see the files
 	j.Plan = result.Plan{
-		SharesOf: s.SharesOf, Capacity: taken.Capacity, RatesFrom: taken.RatesFrom,
+		SharesOf: s.SharesOf, Capacity: earlier.Capacity, RatesFrom: earlier.RatesFrom,
 		Suite: s.ID, Rounds: s.Rounds, Seed: f.Seed, Steps: steps, Settings: f.Settings(),
 		Duration: unit.Seconds(s.Duration.Seconds()), Warmup: unit.Seconds(s.Warmup.Seconds()),
 		Slice: unit.Seconds(f.Slice.Seconds()),
@@ -64,7 +64,7 @@ func (j *Job) newPlan() error {
 	}
 	if f.Arena == Kube {
 		f.lengthen(&j.Plan)
-		if !f.Given["slice"] && !f.proves {
+		if !f.Given["slice"] && !f.isSelfTest {
 			j.Plan.Slice = unit.Seconds(clusterSlice.Seconds())
 		}
 	}
@@ -86,8 +86,8 @@ func (j *Job) newPlan() error {
 	return j.programs(steps)
 }
 
-// contenders are the names of the contenders that the request names, each known;
-// nil if it asks for all that are supported.
+// contenders returns the ids that the request names, after a check that they are known;
+// nil if the request wants all supported contenders.
 func (f *Request) contenders(catalogue *Catalogue, place Place) ([]string, error) {
 	if f.Contenders == "supported" || f.Contenders == "all" {
 		return nil, nil
@@ -109,7 +109,7 @@ func (f *Request) contenders(catalogue *Catalogue, place Place) ([]string, error
 	return ids, err
 }
 
-// programs checks that what the steps run is installed.
+// programs tells the place which programs the steps run.
 func (j *Job) programs(steps []result.Step) error {
 	var wanted []string
 	for _, step := range steps {
@@ -150,18 +150,18 @@ func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 	}
 	var entries []result.Entry
 	var underlays []string
-	var left []error // of those asked for by name: a program, or a right of this user, is missing
-	guest := false   // the guest that follows may run some
+	var left []error  // why contenders that the user named are left out: a program or a right is missing
+	forGuest := false // the guest that follows may run a contender
 	log := console.Logger(os.Stderr)
 	run.Contenders = append(run.Contenders, j.Place.Describe(base))
 	for _, c := range candidates {
 		err := a.Supports(ctx, c)
 		switch u := arena.AsUnsupported(err); {
-		case u != nil && (j.Wanted != nil || slices.Contains(j.Place.Own(), c)) && !j.leaves(u) && !u.Program && !u.Denied: // asked for by name
+		case u != nil && (j.Wanted != nil || slices.Contains(j.Place.Own(), c)) && !j.guestMayRun(u) && !u.Program && !u.Denied: // the user named the contender
 			return fmt.Errorf("contender %s: %w", c.ID, withGuestRemedy(u))
 		case u != nil:
-			guest = guest || j.leaves(u)
-			if j.Wanted != nil && !j.leaves(u) {
+			forGuest = forGuest || j.guestMayRun(u)
+			if j.Wanted != nil && !j.guestMayRun(u) {
 				left = append(left, fmt.Errorf("contender %s: %w", c.ID, u))
 				log.Warn("contender left out", "contender", c.ID, "why", u)
 			}
@@ -181,7 +181,7 @@ func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 		entries = append(entries, result.Entry{ID: c.ID, Underlay: underlay})
 		run.Contenders = append(run.Contenders, j.Place.Describe(c))
 	}
-	if left != nil && len(underlays) == 0 && !guest {
+	if left != nil && len(underlays) == 0 && !forGuest {
 		return exit.With(exit.Unsupported, errors.Join(left...))
 	}
 	var baselines []result.Entry
@@ -190,13 +190,13 @@ func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 	}
 	run.Plan.Contenders = append(baselines, entries...)
 	run.Plan.Rounds = cmp.Or(run.Plan.Rounds, analysis.RoundsForContenders(len(entries)+1))
-	j.byTurns(a, &run.Plan)
+	j.planSlices(a, &run.Plan)
 	return j.findGaps(a, run)
 }
 
-// Slice and Lead are the default length of a slice and of the load before it that
-// does not count: the shortest that agree with long transfers (docs/accuracy.md). A run
-// can tell apart what the scatter of its slices lets it, and more of them fit.
+// Slice is the default length of a slice, Lead that of the load before each slice that
+// does not count. Short slices make many, which narrows the intervals; these are the
+// shortest whose figures agree with long transfers (docs/accuracy.md).
 const (
 	Slice = 50 * time.Millisecond
 	Lead  = 50 * time.Millisecond
@@ -208,16 +208,16 @@ const (
 	clusterSlice = 200 * time.Millisecond
 )
 
-// byTurns has the contenders stand at the same time and take slices in turns, where
-// the arena has room for all of them. Where a step shows what a contender needs when
-// idle, each must stand alone; so must it where a step is between the nodes of a cluster,
+// planSlices plans that all contenders are up at the same time and take slices in
+// turns, if the arena has room for all of them. There are no slices if each contender must
+// be up alone: if a step measures an idle contender, or is between the nodes of a cluster,
 // whose ports all contenders share.
-func (j *Job) byTurns(a arena.Arena, p *result.Plan) {
-	alone := slices.ContainsFunc(p.Steps, func(s result.Step) bool {
+func (j *Job) planSlices(a arena.Arena, p *result.Plan) {
+	upAlone := slices.ContainsFunc(p.Steps, func(s result.Step) bool {
 		return s.Workload == analysis.Idle || s.Path == arena.PathHost && a.Name() == Kube
 	})
 	n := len(p.Contenders)
-	if p.Slice <= 0 || alone || n < 2 || a.Together() < n {
+	if p.Slice <= 0 || upAlone || n < 2 || a.MaxUp() < n {
 		p.Slice = 0
 		j.request.lengthen(p)
 		return
@@ -237,7 +237,7 @@ const (
 // lengthen makes windows as long as a round deserves that takes seconds to build, or
 // whose contenders take no turns, where the user did not choose their length.
 func (f *Request) lengthen(p *result.Plan) {
-	if f.proves || f.SuiteText != "" {
+	if f.isSelfTest || f.SuiteText != "" {
 		return
 	}
 	if !f.Given["duration"] {
@@ -248,7 +248,7 @@ func (f *Request) lengthen(p *result.Plan) {
 	}
 }
 
-// findGaps finds the steps that contenders of the plan lack the path of.
+// findGaps adds to the plan's gaps the steps whose path a contender lacks.
 func (j *Job) findGaps(a arena.Arena, run *result.Run) error {
 	seen := map[string]bool{}
 	for _, entry := range run.Plan.Contenders {

@@ -15,15 +15,15 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// preview shows the comparison while the run goes on: on a terminal the report's
-// tables, drawn anew as steps of the first round and then as rounds are finished;
-// elsewhere one line for each finished round.
+// preview shows the comparison during the run: on a terminal the report's tables, after
+// each step of the first round and after each later round; elsewhere one line after
+// each round.
 type preview struct {
 	bar      *console.Progress
-	soFar    *soFar
+	interim  *interimReport
 	plan     *result.Plan
 	baseline string
-	done     int // steps, when it was last looked
+	done     int // steps at the last update
 	shown    standing
 }
 
@@ -34,9 +34,10 @@ type standing struct {
 	first      int  // samples of steps of the first round
 }
 
-// before shows what has changed and then the progress. The runner reports its
-// progress between steps, when reading the samples disturbs no measurement.
-func (p *preview) before(progress func(bench.Progress)) func(bench.Progress) {
+// wrap returns a function that updates the preview after each step, and then calls
+// progress. The runner calls it between steps, when reading the samples disturbs no
+// measurement.
+func (p *preview) wrap(progress func(bench.Progress)) func(bench.Progress) {
 	return func(at bench.Progress) {
 		if at.Done != p.done {
 			p.done = at.Done
@@ -47,20 +48,20 @@ func (p *preview) before(progress func(bench.Progress)) func(bench.Progress) {
 }
 
 func (p *preview) update() {
-	now, before := standingOf(p.plan, p.baseline, p.soFar.store.Sealed()), p.shown
-	p.shown = now
+	current, before := standingOf(p.plan, p.baseline, p.interim.store.Sealed()), p.shown
+	p.shown = current
 	live := p.bar.Live()
-	if !now.comparable || now == before || !live && now.rounds == before.rounds || now.rounds == p.plan.Rounds {
+	if !current.comparable || current == before || !live && current.rounds == before.rounds || current.rounds == p.plan.Rounds {
 		return // nothing new, or the report follows
 	}
-	r, err := p.soFar.report()
+	r, err := p.interim.report()
 	if err != nil {
 		return // the report at the end has the error
 	}
 	if live {
 		p.bar.Show(tables(r, report.Options{Color: console.UseColor(os.Stderr), Width: console.Width(os.Stderr)}))
 	} else if line := inOneLine(r); line != "" {
-		p.bar.Message(p.plan.InRound(now.rounds) + ": " + line)
+		p.bar.Message(p.plan.InRound(current.rounds) + ": " + line)
 	}
 }
 
@@ -70,7 +71,7 @@ func standingOf(plan *result.Plan, baseline string, sealed map[result.Key]bool) 
 		round int
 		step  string
 	}
-	mine, others, open := map[place]bool{}, map[place]bool{}, map[int]bool{}
+	byBaseline, byOthers, open := map[place]bool{}, map[place]bool{}, map[int]bool{}
 	for _, v := range bench.Visits(plan) {
 		for _, step := range v.Steps {
 			at := place{v.Round, step.ID}
@@ -79,11 +80,11 @@ func standingOf(plan *result.Plan, baseline string, sealed map[result.Key]bool) 
 				open[v.Round] = true
 				continue
 			case v.Entry.ID == baseline:
-				mine[at] = true
+				byBaseline[at] = true
 			default:
-				others[at] = true
+				byOthers[at] = true
 			}
-			s.comparable = s.comparable || mine[at] && others[at]
+			s.comparable = s.comparable || byBaseline[at] && byOthers[at]
 			if v.Round == 1 {
 				s.first++
 			}
@@ -97,7 +98,7 @@ func standingOf(plan *result.Plan, baseline string, sealed map[result.Key]bool) 
 	return s
 }
 
-// tables is the report without what every run lacks before its end.
+// tables returns the report without the parts that only a finished run has.
 func tables(all *analysis.Report, opt report.Options) string {
 	part := *all
 	r := &part
@@ -110,8 +111,8 @@ func tables(all *analysis.Report, opt report.Options) string {
 	return text.String()
 }
 
-// inOneLine gives the ratios to the baseline of the first step's most telling
-// metric; "" where there is none.
+// inOneLine returns the ratios to the baseline in the most important metric of the
+// first step that has ratios; "" if no step has.
 func inOneLine(r *analysis.Report) string {
 	for _, step := range r.Steps {
 		for _, metric := range result.Columns() {

@@ -43,15 +43,15 @@ type Support struct {
 // ClusterProbe is what a cluster can run.
 type ClusterProbe struct {
 	Schema      string             `json:"schema"`
-	Environment result.Environment `json:"environment"` // what a run there would keep of it
+	Environment result.Environment `json:"environment"` // that a run there would record
 	Contenders  []Support          `json:"contenders"`
 }
 
-// ProbeLab probes this kernel inside the lab's container, and hands what it found
-// to show there. Outside it starts this same command line in the container.
+// ProbeLab probes this kernel in the lab's container and hands the result to show
+// there. Outside of the container it starts this same command line inside.
 func ProbeLab(ctx context.Context, show func(*Probe) error) error {
 	if !lab.Contained() {
-		// Inside, the user is always root.
+		// In the container every user is root.
 		if err := os.Setenv(userEnv, userWord()); err != nil {
 			return err
 		}
@@ -126,7 +126,7 @@ func supports(ctx context.Context, a arena.Arena, list []*contender.Contender) (
 	return all, nil
 }
 
-// guestRemedy says how a contender that needs another kernel runs all the same.
+// guestRemedy says how to run a contender that needs another kernel.
 func guestRemedy() string {
 	if err := vm.Available(); err != nil {
 		return "run it in a guest: " + err.Error()
@@ -134,8 +134,8 @@ func guestRemedy() string {
 	return "cnibench run boots a guest for it"
 }
 
-// ProbeCluster asks the cluster of the request what a run would ask first, and
-// hands what it found to show.
+// ProbeCluster probes the request's cluster, as a run does first, and hands the result
+// to show.
 func ProbeCluster(ctx context.Context, f *Request, show func(*ClusterProbe) error) error {
 	place, err := NewKube(f)
 	if err != nil {

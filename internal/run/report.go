@@ -25,8 +25,8 @@ import (
 	"github.com/cnibench/cnibench/studies"
 )
 
-// report prints the table and writes the page of the run in dir. complete says
-// that nothing interrupted it.
+// report prints the table and writes the page of the run in dir. complete says that
+// nothing interrupted the run.
 func (j *Job) report(dir string, complete bool) error {
 	rec, err := result.Load(dir)
 	if err != nil {
@@ -76,8 +76,8 @@ func LoadPart(dir string) (*result.Record, error) {
 	return result.Load(part)
 }
 
-// Assemble analyses the run in dir, whose native record is rec, and its part of a
-// guest, each by itself with the traces of its nodes, and joins both reports.
+// Assemble analyses the run in dir, whose native record is rec, and the part that a
+// guest measured, each with the traces of its nodes, and joins both reports.
 func Assemble(dir string, rec *result.Record, opt analysis.Options) *analysis.Report {
 	r := addParts(dir, assembleOne(dir, rec, opt), opt)
 	if id := rec.Run.Plan.Settings["study"]; id != "" {
@@ -94,12 +94,16 @@ func assembleOne(dir string, rec *result.Record, opt analysis.Options) *analysis
 		opt.Catalogue = Capabilities(cat.Contenders)
 	}
 	r := assemble.Report(rec, opt)
-	advise(r, rec)
+	// The recommendation is by the default weights.
+	wish := recommend.Wish{Catalogue: opt.Catalogue}
+	r.Capabilities = recommend.Capabilities(rec, wish.Catalogue)
+	r.Recommendation = recommend.Choose(rec, wish)
+	r.Advice, _ = recommend.Advise(rec, wish) // a test reads the scenarios of this version
 	return r
 }
 
-// ShowStudy has the report show the pictures of a study, with its figures beside. Its
-// error is a *nearest.Error.
+// ShowStudy adds a study's pictures and published figures to the report. The error is a
+// *nearest.Error.
 func ShowStudy(r *analysis.Report, id string) error {
 	all, err := study.Load(studies.FS)
 	if err != nil {
@@ -132,7 +136,7 @@ func addParts(dir string, r *analysis.Report, opt analysis.Options) *analysis.Re
 		return r
 	case rec == nil:
 		return r
-	case empty(rec): // the part has the reasons alone
+	case empty(rec): // the part has only the reasons why the guest can run no contender
 		merged := assemble.Merge(r, &analysis.Report{Unsupported: rec.Run.Unsupported}, PartDir)
 		merged.Parts = r.Parts
 		return merged
@@ -140,47 +144,35 @@ func addParts(dir string, r *analysis.Report, opt analysis.Options) *analysis.Re
 	return assemble.Merge(r, assembleOne(part, rec, opt), PartDir)
 }
 
-// advise fills in the capabilities and the recommendation by the default weights.
-func advise(r *analysis.Report, rec *result.Record) {
-	cat, err := LoadCatalogue()
-	if err != nil {
-		return
-	}
-	wish := recommend.Wish{Catalogue: Capabilities(cat.Contenders)}
-	r.Capabilities = recommend.Capabilities(rec, wish.Catalogue)
-	r.Recommendation = recommend.Choose(rec, wish)
-	r.Advice, _ = recommend.Advise(rec, wish) // a test reads the scenarios of this version
-}
-
-// Capabilities are what the catalogue says of each need.
+// Capabilities returns what the catalogue says of each need.
 func Capabilities(list []*contender.Contender) []analysis.Capability {
 	var out []analysis.Capability
 	for _, c := range list {
 		f := c.Features
-		say := func(need, value string) {
+		add := func(need, value string) {
 			out = append(out, analysis.Capability{Contender: c.ID, Name: need, Value: value, Source: "catalogue"})
 		}
-		yes := func(need string, is bool) { say(need, map[bool]string{true: "yes", false: "no"}[is]) }
-		yes("policy", f.Policy.Ingress)
-		yes("egress-policy", f.Policy.Egress)
-		yes("l7", f.Policy.L7)
+		addBool := func(need string, has bool) { add(need, map[bool]string{true: "yes", false: "no"}[has]) }
+		addBool("policy", f.Policy.Ingress)
+		addBool("egress-policy", f.Policy.Egress)
+		addBool("l7", f.Policy.L7)
 		if f.Encryption == "none" || f.Encryption == "" {
-			say("encryption", "no")
+			add("encryption", "no")
 		} else {
-			say("encryption", f.Encryption)
+			add("encryption", f.Encryption)
 		}
-		yes("key-rotation", f.KeyRotation)
-		yes("kube-proxy-free", f.KubeProxyReplacement)
-		yes("ipv6", f.IPv6)
+		addBool("key-rotation", f.KeyRotation)
+		addBool("kube-proxy-free", f.KubeProxyReplacement)
+		addBool("ipv6", f.IPv6)
 		for _, arch := range []string{"arm64", "ppc64le", "s390x"} {
-			yes(arch, slices.Contains(f.Architectures, arch))
+			addBool(arch, slices.Contains(f.Architectures, arch))
 		}
 		if c.Datapath.MTU == "auto" || c.Datapath.MTU == "manual" {
-			yes("jumbo-auto", c.Datapath.MTU == "auto")
+			addBool("jumbo-auto", c.Datapath.MTU == "auto")
 		}
-		yes("observability", f.Observability != "")
-		yes(analysis.Active, f.Status != "retired")
-		yes(analysis.Whole, c.Product != "kernel")
+		addBool("observability", f.Observability != "")
+		addBool(analysis.Active, f.Status != "retired")
+		addBool(analysis.Whole, c.Product != "kernel")
 	}
 	return out
 }

@@ -1,8 +1,8 @@
 // Package run carries a whole run out: the request of the command line
 // (request.go) becomes a plan (plan.go) for a place (place.go), where it is
 // measured (measure.go) and then reported (report.go). A run of the lab may have
-// parts in processes of their own: lead.go starts them, handover.go is what they
-// are told. The package parses no flags. Next: job.go.
+// parts in processes of their own: lead.go starts them, handover.go passes them the
+// request. The package parses no flags. Next: job.go.
 package run
 
 import (
@@ -27,19 +27,19 @@ import (
 // Request is what the command line of `cnibench run` asks for.
 type Request struct {
 	Suite, Contenders, Arena string   // Suite: an id, or a FILE with a slash or .yaml in its name
-	SuiteText                string   // of that file, once it was read
+	SuiteText                string   // of that FILE, once read
 	Steps                    []string // the only ones of the suite; nil: all
 	Study, Scale             string   // the published study that the run repeats, and at which scale; "" for none
 	Changes                  []string // of the suite: STEP.PARAMETER=VALUE
 	Rounds                   int
 	Duration, Warmup, Slice  time.Duration
 	Until                    string        // "5%"; "" is the suite's
-	MaxTime                  time.Duration // where it is not given the suite's; 0 is none
+	MaxTime                  time.Duration // 0 is no limit; the suite's counts if the flag is not given
 	Seed                     uint64
 	Out, Resume              string
 	Rates                    string
-	RatesFrom                string       // the run directory whose rates are taken in place of shares; "" for none
-	Earlier                  *result.Plan // of that run, once it was read: steps, capacities and its name
+	RatesFrom                string       // the run directory whose rates replace shares of a capacity; "" for none
+	Earlier                  *result.Plan // of RatesFrom, once read: steps, capacities, and in RatesFrom the run's name
 	MaxRate                  string       // the most that a step may send, "500M"; "0" is no limit, "" the arena's
 	uncapped                 []string     // steps that MaxRate leaves out, each with the reason
 	Keep                     bool
@@ -57,14 +57,14 @@ type Request struct {
 	Cluster Cluster
 	Guest   Guest
 
-	// What the process that leads the run says to the one that measures.
+	// Set by the process that leads the run, for the process that measures.
 	GuestFollows bool   // a guest measures afterwards what this kernel can't run
-	PartOf       string // the run directory whose remaining contenders are measured; else empty
+	PartOf       string // the run directory whose remaining contenders the guest measures; "" outside a guest's part
 
-	SelfTest *selftest.Kept // the newest of this machine, kernel and version; nil: none
+	SelfTest *selftest.Kept // the newest self-test of this machine, kernel and version; nil: none
 
-	accepted bool // it was handed over: the process that leads the run has checked it
-	proves   bool // it is a self-test
+	accepted   bool // the process that leads the run has checked this request and handed it over
+	isSelfTest bool
 
 	Given map[string]bool // the flags that the user gave
 	// Set sets a flag as the command line does.
@@ -73,7 +73,7 @@ type Request struct {
 	Tool   result.Tool                    `json:"-"` // this program
 }
 
-// NewRequest is the request of a command line without flags.
+// NewRequest returns the request of a command line without flags.
 func NewRequest() Request {
 	return Request{
 		Suite: "quick", Contenders: "supported", Arena: Auto, Rates: suite.RatesAuto, Baseline: "host",
@@ -106,18 +106,18 @@ func (f *Request) Check() error {
 	}
 	switch {
 	case f.Given["rounds"] && f.Rounds < 1:
-		return exit.Usage("--rounds %d: too small", f.Rounds)
+		return exit.Usage("--rounds %d: too small; give 1 or more", f.Rounds)
 	case f.Given["duration"] && f.Duration < 100*time.Millisecond:
-		return exit.Usage("--duration %v: too small", f.Duration)
+		return exit.Usage("--duration %v: too small; give 100ms or more", f.Duration)
 	case f.Warmup < 0:
-		return exit.Usage("--warmup %v: too small", f.Warmup)
+		return exit.Usage("--warmup %v: too small; give 0 or more", f.Warmup)
 	case f.MaxTime < 0:
-		return exit.Usage("--max-time %v: too small", f.MaxTime)
+		return exit.Usage("--max-time %v: too small; give a positive time, or 0 for no limit", f.MaxTime)
 	case f.Slice != 0 && f.Slice < leastSlice:
 		return exit.Usage("--slice %v: too small; give %v or more, or 0 for none", f.Slice, leastSlice)
 	}
 	if f.Resume != "" {
-		return f.keepsPlan(planFlags)
+		return f.refuseChanges(planFlags)
 	}
 	if f.PartOf != "" {
 		return nil // plan and place are those of the other run
@@ -142,7 +142,7 @@ func NewDir(begin time.Time) string { return "cnibench-run-" + begin.Format("200
 // planFlags are in the plan of every run and can't change on resume.
 var planFlags = []string{"study", "scale", "suite", "steps", "set", "contenders", "check", "rounds", "duration", "warmup", "slice", "seed", "out", "rates", "rates-from", maxRateFlag, "baseline", "services"}
 
-// dir is the run directory; empty for a part, whose folder is inside another run's.
+// dir returns the run directory; "" for a guest's part, whose folder is in another run's.
 func (f *Request) dir() string {
 	if f.PartOf != "" {
 		return ""
@@ -217,10 +217,10 @@ func (f *Request) Adopt(settings map[string]string) error {
 	return err
 }
 
-// keepsPlan refuses flags that would change the plan of a resumed run.
-func (f *Request) keepsPlan(fixed []string) error {
+// refuseChanges refuses flags that would change the plan of a resumed run.
+func (f *Request) refuseChanges(fixed []string) error {
 	for _, flag := range fixed {
-		if f.Given[flag] && flag != "image" && flag != "cni-conf" { // given again, they show trust
+		if f.Given[flag] && flag != "image" && flag != "cni-conf" { // trusts needs these two
 			return exit.Usage("--%s: a resumed run keeps its plan; leave it out, or start a new run", flag)
 		}
 	}

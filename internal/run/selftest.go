@@ -23,29 +23,28 @@ import (
 	"github.com/cnibench/cnibench/internal/vm"
 )
 
-// The self-test's run: seven rounds are the fewest that give intervals of the level
-// that runs end by, and the windows are as short as they can be.
+// Seven rounds are the fewest that give intervals at the confidence by which runs end.
 const (
 	SelfTestRounds = 7
 	selfTestWarmup = 100 * time.Millisecond
-	selfTestBusy   = 1500 * time.Millisecond // for so long the neighbour works at a stretch
+	selfTestBusy   = 1500 * time.Millisecond // the neighbour works so long without a pause
 )
 
-// stateEnv is the user's state folder, for the process in the lab's container, which
-// is another user.
+// stateEnv passes the user's state folder to the process in the lab's container, where
+// the user is another.
 const stateEnv = "CNIBENCH_SELFTEST_STATE"
 
-// SelfTest plants known truths where the request says, measures them, and hands what
-// was found to show. For a guest, and for the lab's container, it starts this same
-// command line there; beside a lab it is meanwhile the busy neighbour. Its run
-// directory is f.Out, or none is kept. The error carries exit.Gate if something was not
-// found.
+// SelfTest plants known truths in the request's arena, measures them, and hands the
+// result to show. For a guest and for the lab's container it starts this same command
+// line there; while a lab runs, this process is its busy neighbour. The run directory is
+// f.Out; if that is empty, it is removed afterwards. The error carries exit.Gate if a
+// planted truth was not found.
 func SelfTest(ctx context.Context, f *Request, show func(selftest.Result) error) error {
 	if f.Arena == MicroVM && !microvm.Inside() {
 		return f.SameInGuest(ctx)
 	}
 	if f.Arena != Kube {
-		f.Arena = Lab // in a guest, of the guest
+		f.Arena = Lab // also in a guest: the lab there
 	}
 	if f.Out == "" {
 		dir, err := os.MkdirTemp("", "cnibench-selftest-")
@@ -93,14 +92,15 @@ func SelfTest(ctx context.Context, f *Request, show func(selftest.Result) error)
 	})
 }
 
-// remember finds the newest self-test of this machine.
-func (f *Request) remember() {
+// findSelfTest finds the newest self-test of this machine.
+func (f *Request) findSelfTest() {
 	if dir, err := tune.StateDir(); err == nil && !f.accepted && f.Arena != Kube {
 		f.SelfTest = selftest.Newest(dir, f.Tool.Version, lab.KernelRelease())
 	}
 }
 
-// selfTested is what the fingerprint of a run on that kernel has of the self-test.
+// selfTested returns the self-test as a key of a run's environment; nil if there was
+// none under the run's kernel.
 func (f *Request) selfTested(kernel string) result.Environment {
 	if f.SelfTest == nil || f.SelfTest.Kernel != kernel {
 		return nil
@@ -108,7 +108,7 @@ func (f *Request) selfTested(kernel string) result.Environment {
 	return result.Environment{"selftest": f.SelfTest.String()}
 }
 
-// selfTest is the job of the self-test and what it runs on.
+// selfTest returns the self-test's job and its bed, the planted truths.
 func (f *Request) selfTest() (*Job, selftest.Bed, error) {
 	bed := selftest.Bed{Baseline: "host"}
 	if f.Arena == Kube {
@@ -121,7 +121,7 @@ func (f *Request) selfTest() (*Job, selftest.Bed, error) {
 		bed.Emulated = os.Getenv(vm.EmulatedEnv) == "true"
 	}
 	f.Contenders, f.Baseline, f.Checks = bed.Baseline, bed.Baseline, "mtu"
-	f.proves = true
+	f.isSelfTest = true
 	if err := f.Check(); err != nil {
 		return nil, bed, err
 	}
@@ -139,7 +139,7 @@ func (f *Request) selfTest() (*Job, selftest.Bed, error) {
 	}
 	var known *contender.Contender
 	if k, ok := j.Place.(*KubePlace); ok {
-		k.Options.Beside, k.Options.NetAdmin = true, f.Cluster.Privileged
+		k.Options.ShareCluster, k.Options.NetAdmin = true, f.Cluster.Privileged
 		known = base
 	}
 	j.Wrap = func(a arena.Arena) (arena.Arena, error) { return selftest.Planted{Arena: a, Bed: bed, Of: known}, nil }
@@ -147,6 +147,6 @@ func (f *Request) selfTest() (*Job, selftest.Bed, error) {
 	p.Suite, p.Steps, p.Gaps = "selftest", bed.Steps(), bed.Gaps()
 	p.Rounds, p.Until, p.MaxTime = f.Rounds, 0, 0
 	p.Duration, p.Warmup = unit.Seconds(bed.Window().Seconds()), unit.Seconds(selfTestWarmup.Seconds())
-	p.Settings["selftest"] = "yes" // a later version must not take it for a plain run's
+	p.Settings["selftest"] = "yes" // an unknown setting: the run can't be resumed as an ordinary run
 	return j, bed, nil
 }

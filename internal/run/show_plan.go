@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
-// This file says what a run would do, before anything is made: `run --plan`.
+// This file writes what a run would do, without making anything: `run --plan`.
 
 // WritePlan writes the contenders, steps, least duration and peak load of the job, and
 // for a cluster all that would appear there.
@@ -25,18 +25,18 @@ func (j *Job) WritePlan(w io.Writer) error {
 	p.Rounds = cmp.Or(p.Rounds, analysis.RoundsForContenders(len(names)))
 	var load time.Duration
 	for range p.Steps {
-		load += seconds(p.Duration) + seconds(p.Warmup)
+		load += p.Duration.Duration() + p.Warmup.Duration()
 	}
 	load *= time.Duration(len(names))
 	least := load * time.Duration(min(p.Rounds, leastRounds(f)))
 	load *= time.Duration(p.Rounds)
-	beside := " of load, and set-up, checks and pauses on top"
-	switch most := seconds(p.MaxTime); {
+	suffix := " of load, and set-up, checks and pauses on top"
+	switch most := p.MaxTime.Duration(); {
 	case most == 0 || load <= most:
 	case least > most:
 		load = least
 	default:
-		load, beside = most, ", with set-up, checks and pauses"
+		load, suffix = most, ", with set-up, checks and pauses"
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Nothing has been made. This is what `cnibench run` would do.\n\nSuite       %s, arena %s, %s\n", p.Suite, f.Arena, roundsText(&p))
@@ -49,8 +49,8 @@ func (j *Job) WritePlan(w io.Writer) error {
 		fmt.Fprintf(&b, "            of which those run that this kernel has the pieces for: cnibench probe\n")
 		most = "at most "
 	}
-	fmt.Fprintf(&b, "Time        %s%s%s\n", most, load.Round(time.Second), beside)
-	fmt.Fprintf(&b, "Results     %s\n\nSteps, each %s after a lead-in of %s:\n", f.Out, seconds(p.Duration), seconds(p.Warmup))
+	fmt.Fprintf(&b, "Time        %s%s%s\n", most, load.Round(time.Second), suffix)
+	fmt.Fprintf(&b, "Results     %s\n\nSteps, each %s after a lead-in of %s:\n", f.Out, p.Duration.Duration(), p.Warmup.Duration())
 	for _, s := range p.Steps {
 		fmt.Fprintf(&b, "  %-16s %s; peak load: %s\n", s.ID, s.Summary, j.peak(s))
 	}
@@ -58,7 +58,7 @@ func (j *Job) WritePlan(w io.Writer) error {
 		fmt.Fprintf(&b, "  left out: %s\n", why)
 	}
 	if f.Arena == Kube {
-		b.WriteString(j.appears())
+		b.WriteString(j.clusterText())
 	} else {
 		b.WriteString("\nOn this machine: namespaces, links and processes inside them; the kernel takes all of\nthem back when the run ends, however it ends. Nothing outside is changed.\n")
 	}
@@ -66,23 +66,23 @@ func (j *Job) WritePlan(w io.Writer) error {
 	return err
 }
 
-// roundsText is how many rounds there are, and what ends them sooner.
+// roundsText returns how many rounds there are, and what ends the run sooner.
 func roundsText(p *result.Plan) string {
 	text := unit.Plural(p.Rounds, "round")
 	if p.Until > 0 {
 		text += fmt.Sprintf(" at most, until the ratios are known to %g %%", 100*p.Until)
 	}
 	if p.MaxTime > 0 {
-		text += fmt.Sprintf(", %s at most", seconds(p.MaxTime))
+		text += fmt.Sprintf(", %s at most", p.MaxTime.Duration())
 	}
 	return text
 }
 
-// planned are the contenders that the plan is of, the baseline first; exact is false
-// where only opening the arena tells which of them can run.
+// planned returns the ids of the contenders, the baseline first. exact is false if only
+// the opened arena knows which of them can run.
 func (j *Job) planned() (names []string, exact bool) {
 	names = []string{j.request.Baseline}
-	for _, entry := range j.Plan.Contenders { // of a run to go on with
+	for _, entry := range j.Plan.Contenders { // of a resumed run
 		if !slices.Contains(names, entry.ID) {
 			names = append(names, entry.ID)
 		}
@@ -109,7 +109,7 @@ func (j *Job) planned() (names []string, exact bool) {
 	return names, j.request.Arena == Kube && !j.request.Cluster.Install
 }
 
-// peak is the most that a step sends.
+// peak returns the most that a step sends, as text.
 func (j *Job) peak(s result.Step) string {
 	limit := "all that the path carries"
 	if j.request.LineRate != "" {
@@ -130,8 +130,8 @@ func (j *Job) peak(s result.Step) string {
 	return limit
 }
 
-// appears is all that a run makes in a cluster.
-func (j *Job) appears() string {
+// clusterText lists what a run makes in a cluster.
+func (j *Job) clusterText() string {
 	k := &j.request.Cluster
 	privilege := "none is privileged; the baseline's use the node's network"
 	if k.Privileged {
@@ -160,9 +160,7 @@ func nodesText(f *Request) string {
 	return "the first two that are ready"
 }
 
-func seconds(s unit.Seconds) time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
-
-// wrapped breaks a list of names for the column that it is in.
+// wrapped breaks a list of names into lines for its column.
 func wrapped(s string) string {
 	var lines []string
 	line := ""

@@ -17,7 +17,7 @@ const (
 	suiteTextKey = "suite-text"
 )
 
-// suite is the suite that the request chooses, with the request's steps and changes.
+// suite returns the suite that the request chooses, with the request's steps and changes.
 func (f *Request) suite(catalogue *Catalogue) (*suite.Suite, error) {
 	s, err := f.unchangedSuite(catalogue)
 	if err != nil {

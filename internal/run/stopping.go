@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// mostRounds is how many rounds a run takes at most that ends by itself.
+// mostRounds limits the rounds of a run that ends when its figures are exact enough.
 const mostRounds = 60
 
 // setEnd puts into the plan when the run ends: after the rounds that were asked for,
@@ -38,37 +38,38 @@ func (f *Request) setEnd(p *result.Plan, s *suite.Suite) {
 
 // stopping decides after each round whether the run ends.
 type stopping struct {
-	until float64 // 0: it never ends for being exact
-	most  time.Duration
-	least int // rounds that the time does not cut, because fewer give no interval
-	begun time.Time
-	soFar *soFar
-	say   func(string)
+	until   float64       // the run ends when all intervals of ratios are this narrow; 0: never
+	most    time.Duration // 0 is no limit
+	least   int           // rounds to take in any case, because fewer give no interval
+	begun   time.Time
+	interim *interimReport
+	say     func(string)
 
-	last    time.Time // end of the round before
-	longest time.Duration
+	last    time.Time     // end of the round before
+	longest time.Duration // of a round
 }
 
-// newStopping is for a run of which a guest measures left contenders afterwards.
-func newStopping(f *Request, p *result.Plan, left int, so *soFar, say func(string)) *stopping {
-	s := &stopping{until: p.Until, most: seconds(p.MaxTime), begun: time.Now(), soFar: so, say: say}
-	// A run that goes on may ask for more than its plan.
+// newStopping returns the stopping rule of a run. left is how many contenders a guest
+// measures afterwards.
+func newStopping(f *Request, p *result.Plan, left int, interim *interimReport, say func(string)) *stopping {
+	s := &stopping{until: p.Until, most: p.MaxTime.Duration(), begun: time.Now(), interim: interim, say: say}
+	// A resumed run may be given another end than its plan has.
 	if f.Given["until"] {
 		s.until, _ = unit.ParsePercent(f.Until)
 	}
 	s.least = leastRounds(f)
 	if f.Given["max-time"] {
 		s.most = f.MaxTime
-		if left > 0 { // each contender has the same, and the guest has a baseline of its own
-			here := len(p.Contenders)
-			s.most = s.most * time.Duration(here) / time.Duration(here+left+1)
+		if left > 0 { // an equal share for each contender, and for the guest's own baseline
+			native := len(p.Contenders)
+			s.most = s.most * time.Duration(native) / time.Duration(native+left+1)
 		}
 	}
 	s.last = s.begun
 	return s
 }
 
-// leastRounds is how many rounds a run takes, however short its time.
+// leastRounds returns how many rounds a run takes in any case.
 func leastRounds(f *Request) int {
 	if f.Given["max-time"] {
 		return 1
@@ -76,12 +77,12 @@ func leastRounds(f *Request) int {
 	return SelfTestRounds
 }
 
-// enough says whether the run ends after that round.
+// enough reports whether the run ends after that round.
 func (s *stopping) enough(round int) bool {
 	now := time.Now()
 	s.longest, s.last = max(s.longest, now.Sub(s.last)), now
 	if s.until > 0 {
-		r, err := s.soFar.report()
+		r, err := s.interim.report()
 		if err != nil {
 			return false // the report at the end has the error
 		}
@@ -91,14 +92,14 @@ func (s *stopping) enough(round int) bool {
 			s.say(fmt.Sprintf("all ratios are known to ±%s: enough after round %d", analysis.Percent(s.until), round))
 			return true
 		case known:
-			// An interval's width goes with the root of the rounds.
+			// The width of an interval falls with the square root of the rounds.
 			need := int(math.Ceil(float64(round) * (math.Pow(widest.half/s.until, 2) - 1)))
-			more := fmt.Sprintf("would take some %d more rounds, %s", need, (time.Duration(need) * s.longest).Round(time.Second))
+			forecast := fmt.Sprintf("would take some %d more rounds, %s", need, (time.Duration(need) * s.longest).Round(time.Second))
 			if need > mostRounds {
-				more = "is out of reach on this machine"
+				forecast = "is out of reach on this machine"
 			}
 			s.say(fmt.Sprintf("round %d: the widest interval of a ratio is ±%s (%s); ±%s %s",
-				round, analysis.Percent(widest.half), widest.what, analysis.Percent(s.until), more))
+				round, analysis.Percent(widest.half), widest.what, analysis.Percent(s.until), forecast))
 		}
 	}
 	if s.most > 0 && round >= s.least && now.Sub(s.begun)+s.longest > s.most {
@@ -114,15 +115,16 @@ type ratioWidth struct {
 	what string // contender, metric and step
 }
 
-// widestRatio is the widest interval among the ratios to the baseline of what is moved
-// and how long it typically takes; known is false while one of them has no interval.
+// widestRatio returns the widest interval among the ratios to the baseline of each step's
+// main metrics of traffic and of typical latency. known is false while one of these
+// ratios has no interval.
 func widestRatio(r *analysis.Report) (widest ratioWidth, known bool) {
 	known = true
 	some := false
 	has := func(step, metric string) bool {
 		return slices.ContainsFunc(r.Results, func(x analysis.Result) bool { return x.Step == step && x.Metric == metric && x.VsBaseline != nil })
 	}
-	tells := func(step, metric string) bool {
+	isMain := func(step, metric string) bool {
 		m, _ := result.LookupMetric(metric)
 		if !m.Has(result.Headline) || m.Aspect != result.Traffic && m.Aspect != result.Typical {
 			return false
@@ -131,7 +133,7 @@ func widestRatio(r *analysis.Report) (widest ratioWidth, known bool) {
 		return all[slices.IndexFunc(all, func(name string) bool { return has(step, name) })] == metric
 	}
 	for _, x := range r.Results {
-		if x.VsBaseline == nil || !tells(x.Step, x.Metric) {
+		if x.VsBaseline == nil || !isMain(x.Step, x.Metric) {
 			continue
 		}
 		some = true

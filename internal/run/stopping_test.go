@@ -23,7 +23,7 @@ func TestStoppingByWidth(t *testing.T) {
 	ratio := func(metric string, low, high float64) analysis.Result {
 		return analysis.Result{Contender: "vxlan", Step: "dts", Metric: metric, VsBaseline: &analysis.Comparison{Ratio: 0.5, CI: &analysis.Interval{low, high}}}
 	}
-	so := &soFar{store: store, made: &analysis.Report{Results: []analysis.Result{
+	interim := &interimReport{store: store, made: &analysis.Report{Results: []analysis.Result{
 		ratio(result.Goodput, 0.48, 0.52), ratio(result.NetworkTimeP50, 1.98, 2.02), ratio(result.NetworkTimeP99, 1, 9),
 	}}}
 	for _, c := range []struct {
@@ -37,7 +37,7 @@ func TestStoppingByWidth(t *testing.T) {
 	} {
 		said := ""
 		f := &Request{Until: c.until, Given: map[string]bool{"until": c.until != ""}}
-		s := newStopping(f, &result.Plan{Until: 0.05}, 0, so, func(text string) { said += text })
+		s := newStopping(f, &result.Plan{Until: 0.05}, 0, interim, func(text string) { said += text })
 		if got := s.enough(10); got != c.enough || !strings.Contains(said, c.said) {
 			t.Errorf("until %q: enough %v, want %v; said %q, want %q", c.until, got, c.enough, said, c.said)
 		}

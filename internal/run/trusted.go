@@ -15,16 +15,16 @@ import (
 	"github.com/cnibench/cnibench/internal/tune"
 )
 
-// trustedFile, in the user's state folder, has the digests of what this user's
-// runs have executed and a run directory names: a run directory may have been
-// made by somebody else, and copied.
+// trustedFile, in the user's state folder, has digests of the images and CNI
+// configurations that this user's runs have executed. A run directory names such, and
+// somebody else may have made it.
 const trustedFile = "executed.json"
 
 // mostTrusted is how many digests are kept, the newest.
 const mostTrusted = 1000
 
-// executed is what a run with these settings executes, by the flag that gives it:
-// the image of a cluster's pods and the text of a CNI configuration.
+// executed returns what a run with these settings executes, by flag: the image of a
+// cluster's pods and the text of a CNI configuration.
 func executed(settings map[string]string) map[string]string {
 	all := map[string]string{}
 	for flag, key := range map[string]string{"image": "image", "cni-conf": cniTextKey} {
@@ -40,7 +40,7 @@ func trustedDigest(flag, value string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// readTrusted reads the digests; a file that is missing or damaged has none.
+// readTrusted reads the digests; none if the file is missing or damaged.
 func readTrusted(dir string) []string {
 	var known []string
 	data, err := os.ReadFile(filepath.Join(dir, trustedFile))
@@ -50,7 +50,7 @@ func readTrusted(dir string) []string {
 	return known
 }
 
-// remember notes in dir what a run with these settings is about to execute.
+// remember notes in dir what a run with these settings executes.
 func remember(dir string, settings map[string]string) error {
 	known := readTrusted(dir)
 	before := len(known)
@@ -75,8 +75,8 @@ func remember(dir string, settings map[string]string) error {
 	})
 }
 
-// trusts refuses to execute what the run directory names, unless the user gives it
-// again or has run it before, as the digests in dir say.
+// trusts returns an error if the run directory names an image or a CNI configuration
+// that the user neither gives again nor has run before, by the digests in dir.
 func (f *Request) trusts(dir string, settings map[string]string) error {
 	known := readTrusted(dir)
 	for flag, value := range executed(settings) {
@@ -94,12 +94,12 @@ func (f *Request) trusts(dir string, settings map[string]string) error {
 	return nil
 }
 
-// vouch compares a resumed run with what the user has run before, and notes what
-// a new one executes. A state folder that can't be written costs no run: its
-// image or configuration is given again.
-func (j *Job) vouch() error {
+// checkTrust refuses a resumed run that names what the user does not trust, and notes
+// what the run executes. If the note can't be written, the run goes on, and its
+// resumption asks for the image or configuration again.
+func (j *Job) checkTrust() error {
 	if j.request.accepted {
-		return nil // the process that leads the run has asked
+		return nil // the process that leads the run has checked
 	}
 	dir, err := tune.StateDir()
 	if err != nil {

@@ -60,13 +60,13 @@ type Bench struct {
 	Journal *Journal
 }
 
-// Together implements arena.Arena: settings of the whole machine would be those of
-// all that stand.
-func (b *Bench) Together() int {
+// MaxUp implements arena.Arena: settings of the whole machine apply to all
+// contenders that are up.
+func (b *Bench) MaxUp() int {
 	if b.Host != nil {
 		return 1
 	}
-	return b.Arena.Together()
+	return b.Arena.MaxUp()
 }
 
 // Up implements arena.Arena.

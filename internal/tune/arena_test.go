@@ -36,7 +36,7 @@ func (f fakeArena) Up(_ context.Context, c *contender.Contender, _ string) (aren
 type fakeNetwork struct {
 	arena.Network
 	up     string
-	fresh  int // times that it was made fresh
+	resets int
 	fault  error
 	asked  []string // endpoint and question
 	answer func(endpoint string) (Answer, error)
@@ -47,8 +47,8 @@ func (n *fakeNetwork) Pods() []arena.Endpoint                             { retu
 func (n *fakeNetwork) Effort(context.Context) (map[string]float64, error) { return nil, nil }
 func (n *fakeNetwork) Notes() []result.Reason                             { return []result.Reason{{Code: "left_out", Text: "x"}} }
 func (n *fakeNetwork) Fault() error                                       { return n.fault }
-func (n *fakeNetwork) Fresh(context.Context) error {
-	n.fresh++
+func (n *fakeNetwork) Reset(context.Context) error {
+	n.resets++
 	return nil
 }
 func (n *fakeNetwork) Down(context.Context) error {
@@ -100,7 +100,7 @@ func benchOf(n *fakeNetwork, v Variant) *Bench {
 	return &Bench{Arena: fakeArena{net: n}, Exe: "cnibench", Variants: map[string]Variant{v.ID: v}}
 }
 
-// A variant's network is made fresh between steps and tells of its faults, just
+// A variant's network is reset between steps and tells of its faults, just
 // like that of the contender without settings, which it is compared with.
 func TestVariantIsTreatedLikeItsBaseline(t *testing.T) {
 	v := Variants(base.ID, Request{Settings: []Choice{{Setting: "rps"}}})[0]
@@ -111,8 +111,8 @@ func TestVariantIsTreatedLikeItsBaseline(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := net.Fresh(t.Context()); err != nil || inner.fresh != 1 {
-			t.Errorf("%s: made fresh %d times, %v; want once", c.ID, inner.fresh, err)
+		if err := net.Reset(t.Context()); err != nil || inner.resets != 1 {
+			t.Errorf("%s: reset %d times, %v; want once", c.ID, inner.resets, err)
 		}
 		inner.fault = died
 		if err := net.Fault(); !errors.Is(err, died) {

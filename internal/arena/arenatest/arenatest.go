@@ -1,6 +1,6 @@
-// Package arenatest is what every arena must pass: contenders come up and go
-// down without leftovers, commands run where they should, pods reach pods.
-// Arena packages run it from their tests. Next: arena.go says what an arena is.
+// Package arenatest tests an arena: contenders come up and go down without
+// leftovers, commands run where they should, pods reach pods. Arena packages run
+// it from their tests. Next: arena.go says what an arena is.
 package arenatest
 
 import (
@@ -25,8 +25,8 @@ import (
 // Config is what the arena under test is known to be.
 type Config struct {
 	Exe         string // a program that serves as agent when started with "agent"
-	UnderlayMTU int    // bytes; pods must have it less the contender's overhead
-	PodMTU      int    // bytes; what pods of their own must have instead; 0: none was asked for
+	UnderlayMTU int    // bytes; a pod's MTU is UnderlayMTU less the contender's overhead
+	PodMTU      int    // bytes; if not 0, the MTU of pods that are not the nodes themselves
 	Nodes       int
 }
 
@@ -34,7 +34,7 @@ type Config struct {
 // contender that the arena refuses must be refused as *arena.Unsupported with
 // a reason and a remedy. It returns the contenders that came up.
 func Run(t *testing.T, a arena.Arena, list []*contender.Contender, c Config) []string {
-	describes(t, a)
+	testDescription(t, a)
 	var ran []string
 	for _, x := range list {
 		err := a.Supports(t.Context(), x)
@@ -53,13 +53,13 @@ func Run(t *testing.T, a arena.Arena, list []*contender.Contender, c Config) []s
 			continue
 		}
 		ran = append(ran, x.ID)
-		t.Run(x.ID, func(t *testing.T) { one(t, a, x, c) })
+		t.Run(x.ID, func(t *testing.T) { testContender(t, a, x, c) })
 	}
 	return ran
 }
 
-// describes checks what the arena says of itself before anything is up.
-func describes(t *testing.T, a arena.Arena) {
+// testDescription checks what the arena says of itself before a contender is up.
+func testDescription(t *testing.T, a arena.Arena) {
 	t.Helper()
 	if names := []string{"lab", "microvm", "kube"}; !slices.Contains(names, a.Name()) {
 		t.Errorf("the arena is called %q, want one of %v", a.Name(), names)
@@ -75,16 +75,15 @@ func describes(t *testing.T, a arena.Arena) {
 	}
 }
 
-// unsupported checks an error that must say why something can't be here, and
-// what would help.
-func unsupported(t *testing.T, what string, err error) {
+// wantUnsupported checks that err is an *arena.Unsupported with all its texts.
+func wantUnsupported(t *testing.T, what string, err error) {
 	t.Helper()
 	if u := arena.AsUnsupported(err); u == nil || u.Reason == "" || u.Remedy == "" {
 		t.Errorf("%s: %v, want an *arena.Unsupported with reason and remedy", what, err)
 	}
 }
 
-func one(t *testing.T, a arena.Arena, x *contender.Contender, c Config) {
+func testContender(t *testing.T, a arena.Arena, x *contender.Contender, c Config) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	net, err := a.Up(ctx, x, a.Variant(x))
@@ -118,8 +117,8 @@ func one(t *testing.T, a arena.Arena, x *contender.Contender, c Config) {
 			t.Errorf("a note without code or text: %+v", note)
 		}
 	}
-	unsupported(t, "a path that no arena has", a.HasPath(x, "no-such-path"))
-	commands(t, ctx, net.Pods()[0])
+	wantUnsupported(t, "a path that no arena has", a.HasPath(x, "no-such-path"))
+	testCommands(t, ctx, net.Pods()[0])
 	for _, path := range []string{arena.PathPod, arena.PathSameNode, arena.PathHost} {
 		pair, err := net.Pair(ctx, path)
 		if u := arena.AsUnsupported(err); u != nil {
@@ -129,22 +128,22 @@ func one(t *testing.T, a arena.Arena, x *contender.Contender, c Config) {
 			t.Errorf("path %s: %v", path, err)
 			continue
 		}
-		reach(t, ctx, c, path, pair, mtuOf(path, x, c))
+		testPair(t, ctx, c, path, pair, mtuOf(path, x, c))
+		if path == arena.PathPod {
+			testMTU(t, ctx, c, net, pair, mtuOf(path, x, c))
+		}
 	}
-	if pair, err := net.Pair(ctx, arena.PathPod); err == nil { // else it was told above
-		whole(t, ctx, c, net, pair, mtuOf(arena.PathPod, x, c))
-	}
-	everyPod(t, ctx, c, net)
+	testEveryPod(t, ctx, c, net)
 	if a.HasPath(x, arena.PathService) == nil {
-		service(t, ctx, c, net)
+		testService(t, ctx, c, net)
 	}
-	fresh(t, ctx, c, net)
-	sandbox(t, ctx, net)
+	testReset(t, ctx, c, net)
+	testSandbox(t, ctx, net)
 	if err := net.Fault(); err != nil {
-		t.Errorf("the network is up and says: %v", err)
+		t.Errorf("the network is up, but Fault returns: %v", err)
 	}
 
-	// What still runs when the network goes down is ended with it.
+	// Down ends the processes that still run in the network.
 	sleeper, err := net.Pods()[0].Start(context.WithoutCancel(ctx), host.Command{Argv: []string{"sleep", "1000"}})
 	if err != nil {
 		t.Fatalf("start sleep: %v", err)
@@ -165,37 +164,36 @@ func one(t *testing.T, a arena.Arena, x *contender.Contender, c Config) {
 	}
 }
 
-// fresh checks that a network which is made fresh, once and again, still carries
-// what it carried.
-func fresh(t *testing.T, ctx context.Context, c Config, net arena.Network) {
+// testReset checks that pods still reach each other after two calls of Reset.
+func testReset(t *testing.T, ctx context.Context, c Config, net arena.Network) {
 	t.Helper()
 	for range 2 {
-		if err := net.Fresh(ctx); err != nil {
-			t.Fatalf("fresh: %v", err)
+		if err := net.Reset(ctx); err != nil {
+			t.Fatalf("reset: %v", err)
 		}
 	}
 	pair, err := net.Pair(ctx, arena.PathPod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, server := hire(t, ctx, c, pair.Client), hire(t, ctx, c, pair.Server)
-	defer dismiss(t, client)
-	defer dismiss(t, server)
+	client, server := startAgent(t, ctx, c, pair.Client), startAgent(t, ctx, c, pair.Server)
+	defer closeAgent(t, client)
+	defer closeAgent(t, server)
 	port, err := server.Echo(ctx, pair.Server.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := patiently(ctx, func() error { return client.Reach(ctx, pair.Target, port) }); err != nil {
-		t.Errorf("after the network was made fresh: %v", err)
+	if err := retry(ctx, func() error { return client.Reach(ctx, pair.Target, port) }); err != nil {
+		t.Errorf("after Reset: %v", err)
 	}
 }
 
-// sandbox checks that the network has pods for policies, or says why not.
-func sandbox(t *testing.T, ctx context.Context, net arena.Network) {
+// testSandbox checks that the network has pods for policies, or says why not.
+func testSandbox(t *testing.T, ctx context.Context, net arena.Network) {
 	t.Helper()
 	s, err := net.Sandbox(ctx, []arena.SandboxNamespace{{Name: "x", Pods: []arena.SandboxPod{{Name: "p"}}}})
 	if err != nil {
-		unsupported(t, "sandbox", err)
+		wantUnsupported(t, "sandbox", err)
 		return
 	}
 	if _, err := s.Pod("x", "p"); err != nil {
@@ -205,7 +203,7 @@ func sandbox(t *testing.T, ctx context.Context, net arena.Network) {
 		t.Error("sandbox: its pod has no address")
 	}
 	if _, err := s.Pod("x", "nobody"); err == nil {
-		t.Error("sandbox: a pod that it was not made with is there")
+		t.Error("sandbox: Pod found a pod that the sandbox was not made with")
 	}
 	if err := s.Close(ctx); err != nil {
 		t.Errorf("sandbox: close: %v", err)
@@ -223,8 +221,8 @@ func mtuOf(path string, x *contender.Contender, c Config) int {
 	return c.UnderlayMTU - int(x.Datapath.Overhead)
 }
 
-// commands checks the endpoint as a place where commands run.
-func commands(t *testing.T, ctx context.Context, e arena.Endpoint) {
+// testCommands checks the endpoint as a place where commands run.
+func testCommands(t *testing.T, ctx context.Context, e arena.Endpoint) {
 	t.Helper()
 	var out bytes.Buffer
 	p, err := e.Start(ctx, host.Command{Argv: []string{"sh", "-c", "cat; echo $GREETING; ls -d " + e.Dir()}, Env: []string{"GREETING=hello"}, Stdin: strings.NewReader("stdin\n"), Stdout: &out})
@@ -260,8 +258,7 @@ func commands(t *testing.T, ctx context.Context, e arena.Endpoint) {
 	}
 }
 
-// hire starts an agent at the endpoint for the test's time.
-func hire(t *testing.T, ctx context.Context, c Config, e arena.Endpoint) *agent.Client {
+func startAgent(t *testing.T, ctx context.Context, c Config, e arena.Endpoint) *agent.Client {
 	t.Helper()
 	a, err := agent.Start(ctx, e, c.Exe, map[string]string{"endpoint": e.Name(), "node": e.Node()}, sysmon.ScopePod)
 	if err != nil {
@@ -270,25 +267,25 @@ func hire(t *testing.T, ctx context.Context, c Config, e arena.Endpoint) *agent.
 	return a
 }
 
-func dismiss(t *testing.T, a *agent.Client) {
+func closeAgent(t *testing.T, a *agent.Client) {
 	t.Helper()
 	if err := a.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-// reach checks that client and server of the pair reach each other, and that
-// the server's interface has the MTU that the overhead leaves.
-func reach(t *testing.T, ctx context.Context, c Config, path string, pair arena.Pair, mtu int) {
+// testPair checks that the pair's client reaches its server, and that the
+// server's interface has the MTU.
+func testPair(t *testing.T, ctx context.Context, c Config, path string, pair arena.Pair, mtu int) {
 	t.Helper()
-	client, server := hire(t, ctx, c, pair.Client), hire(t, ctx, c, pair.Server)
-	defer dismiss(t, client)
-	defer dismiss(t, server)
+	client, server := startAgent(t, ctx, c, pair.Client), startAgent(t, ctx, c, pair.Server)
+	defer closeAgent(t, client)
+	defer closeAgent(t, server)
 	port, err := server.Echo(ctx, pair.Server.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := patiently(ctx, func() error { return client.Reach(ctx, pair.Target, port) }); err != nil {
+	if err := retry(ctx, func() error { return client.Reach(ctx, pair.Target, port) }); err != nil {
 		t.Errorf("path %s: %v", path, err)
 	}
 	hello, err := server.Hello(ctx, pair.Server.Addr())
@@ -300,17 +297,17 @@ func reach(t *testing.T, ctx context.Context, c Config, path string, pair arena.
 	}
 }
 
-// whole checks that a packet of the pods' MTU crosses to another node in one
-// piece, there and back, and a larger one does not: what the file says of the
-// overhead is what the packets have room for.
-func whole(t *testing.T, ctx context.Context, c Config, net arena.Network, pair arena.Pair, mtu int) {
+// testMTU checks that in both directions the largest packet that crosses to
+// another node unfragmented has the pods' MTU. A wrong overhead in the
+// contender's file fails here.
+func testMTU(t *testing.T, ctx context.Context, c Config, net arena.Network, pair arena.Pair, mtu int) {
 	t.Helper()
 	ends := [2]arena.Endpoint{pair.Client, pair.Server}
 	var agents [2]*agent.Client
 	var targets [2]netip.AddrPort
 	for i, e := range ends {
-		agents[i] = hire(t, ctx, c, e)
-		defer dismiss(t, agents[i])
+		agents[i] = startAgent(t, ctx, c, e)
+		defer closeAgent(t, agents[i])
 		port, err := agents[i].Echo(ctx, e.Addr())
 		if err != nil {
 			t.Fatal(err)
@@ -322,13 +319,13 @@ func whole(t *testing.T, ctx context.Context, c Config, net arena.Network, pair 
 		if at < 0 {
 			t.Fatalf("%s is on %s, which is no node of the network", from.Name(), from.Node())
 		}
-		watch := hire(t, ctx, c, net.Nodes()[at])
-		defer dismiss(t, watch)
+		watch := startAgent(t, ctx, c, net.Nodes()[at])
+		defer closeAgent(t, watch)
 		if err := watch.Sniff(ctx, agent.Sniff{Device: net.Uplink()}); err != nil {
 			t.Fatal(err)
 		}
 		for size, want := range map[int]bool{mtu: true, mtu + 1: false} {
-			crosses, err := agents[i].Crosses(ctx, watch, agent.Whole{Target: targets[1-i], Size: size, Timeout: 2 * time.Second})
+			crosses, err := agents[i].Crosses(ctx, watch, agent.SizeProbe{Target: targets[1-i], Size: size, Timeout: 2 * time.Second})
 			if err != nil || crosses != want {
 				t.Errorf("path %s: %s to %s: a packet of %d bytes crosses in one piece: %v, %v; want %v", arena.PathPod, from.Name(), ends[1-i].Name(), size, crosses, err, want)
 			}
@@ -336,34 +333,35 @@ func whole(t *testing.T, ctx context.Context, c Config, net arena.Network, pair 
 	}
 }
 
-// everyPod checks that the first pod reaches every other, both ways.
-func everyPod(t *testing.T, ctx context.Context, c Config, net arena.Network) {
+// testEveryPod checks that the first pod and every other pod reach each other.
+func testEveryPod(t *testing.T, ctx context.Context, c Config, net arena.Network) {
 	t.Helper()
 	pods := net.Pods()
-	first := hire(t, ctx, c, pods[0])
-	defer dismiss(t, first)
-	home, err := first.Echo(ctx, pods[0].Addr())
+	first := startAgent(t, ctx, c, pods[0])
+	defer closeAgent(t, first)
+	firstPort, err := first.Echo(ctx, pods[0].Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range pods[1:] {
-		other := hire(t, ctx, c, p)
+		other := startAgent(t, ctx, c, p)
 		port, err := other.Echo(ctx, p.Addr())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := patiently(ctx, func() error { return first.Reach(ctx, p.Addr(), port) }); err != nil {
+		if err := retry(ctx, func() error { return first.Reach(ctx, p.Addr(), port) }); err != nil {
 			t.Errorf("%s to %s: %v", pods[0].Name(), p.Name(), err)
 		}
-		if err := patiently(ctx, func() error { return other.Reach(ctx, pods[0].Addr(), home) }); err != nil {
+		if err := retry(ctx, func() error { return other.Reach(ctx, pods[0].Addr(), firstPort) }); err != nil {
 			t.Errorf("%s to %s: %v", p.Name(), pods[0].Name(), err)
 		}
-		dismiss(t, other)
+		closeAgent(t, other)
 	}
 }
 
-// patiently asks again for as long as a new network may take to settle.
-func patiently(ctx context.Context, ask func() error) error {
+// retry repeats ask until it succeeds, at most for the 5 s that a new network may
+// take to settle.
+func retry(ctx context.Context, ask func() error) error {
 	var err error
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
 		if err = ask(); err == nil {
@@ -373,7 +371,8 @@ func patiently(ctx context.Context, ask func() error) error {
 	return err
 }
 
-// MainAgent serves as agent if the program was started as one, and says so.
+// MainAgent runs the agent if this program was started as an agent, and returns
+// whether it was.
 func MainAgent() bool {
 	if len(os.Args) < 2 || os.Args[1] != "agent" {
 		return false

@@ -9,13 +9,13 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 )
 
-// others are how many Services stand beside the one that is asked.
+// others is how many Services exist beside the tested Service.
 const others = 20
 
-// service checks that every pod reaches a server on another node and one on
-// the first, at two ports of a Service address among others, over TCP and UDP,
-// and that a new table of Services takes the place of the old one.
-func service(t *testing.T, ctx context.Context, c Config, net arena.Network) {
+// testService checks that every pod reaches two servers, on the first node and on
+// another node, each at its own port of one Service address, over TCP and UDP,
+// and that a new table of Services replaces the old table.
+func testService(t *testing.T, ctx context.Context, c Config, net arena.Network) {
 	t.Helper()
 	pod, err := net.Pair(ctx, arena.PathPod)
 	if err != nil {
@@ -25,8 +25,8 @@ func service(t *testing.T, ctx context.Context, c Config, net arena.Network) {
 	var ports []arena.Port
 	servers := []arena.Endpoint{pod.Server, pod.Client}
 	for _, e := range servers {
-		server := hire(t, ctx, c, e)
-		defer dismiss(t, server)
+		server := startAgent(t, ctx, c, e)
+		defer closeAgent(t, server)
 		agents[e.Name()] = server
 		number, err := server.Echo(ctx, e.Addr())
 		for err == nil && number == numbers[pod.Server.Name()] { // free in both pods
@@ -54,40 +54,40 @@ func service(t *testing.T, ctx context.Context, c Config, net arena.Network) {
 	for _, p := range net.Pods() {
 		client := agents[p.Name()]
 		if client == nil {
-			client = hire(t, ctx, c, p)
-			defer dismiss(t, client)
+			client = startAgent(t, ctx, c, p)
+			defer closeAgent(t, client)
 		}
 		for _, e := range servers {
 			if p.Name() == e.Name() {
 				continue
 			}
-			if err := patiently(ctx, func() error { return client.Reach(ctx, old.Target, old.At(numbers[e.Name()]).Port()) }); err != nil {
+			if err := retry(ctx, func() error { return client.Reach(ctx, old.Target, old.At(numbers[e.Name()]).Port()) }); err != nil {
 				t.Errorf("path %s: %s to a Service on %s: %v", arena.PathService, p.Name(), e.Node(), err)
 			}
 		}
 	}
-	replaced(t, ctx, c, net, ports, old)
+	testReplaced(t, ctx, c, net, ports, old)
 }
 
-// replaced checks that after another table of Services the old address
-// answers no more and the new one does.
-func replaced(t *testing.T, ctx context.Context, c Config, net arena.Network, ports []arena.Port, old arena.Pair) {
+// testReplaced checks that after a second table of Services the new address
+// answers and the old address does not.
+func testReplaced(t *testing.T, ctx context.Context, c Config, net arena.Network, ports []arena.Port, old arena.Pair) {
 	t.Helper()
-	now, _, err := net.Service(ctx, ports, 0)
+	current, _, err := net.Service(ctx, ports, 0)
 	if err != nil {
 		t.Errorf("path %s: another table: %v", arena.PathService, err)
 		return
 	}
-	client := hire(t, ctx, c, old.Client)
-	defer dismiss(t, client)
-	if err := patiently(ctx, func() error { return client.Reach(ctx, now.Target, now.At(ports[0].Number).Port()) }); err != nil {
+	client := startAgent(t, ctx, c, old.Client)
+	defer closeAgent(t, client)
+	if err := retry(ctx, func() error { return client.Reach(ctx, current.Target, current.At(ports[0].Number).Port()) }); err != nil {
 		t.Errorf("path %s: after another table: %v", arena.PathService, err)
 	}
 	got, err := client.Probe(ctx, agent.Probe{Target: old.At(ports[0].Number), Timeout: 300 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now.At(ports[0].Number) != old.At(ports[0].Number) && (got.TCP.Kind == agent.OK || got.UDP.Kind == agent.OK) {
+	if current.At(ports[0].Number) != old.At(ports[0].Number) && (got.TCP.Kind == agent.OK || got.UDP.Kind == agent.OK) {
 		t.Errorf("path %s: %s still answers (TCP %s, UDP %s), though its Service is gone", arena.PathService, old.At(ports[0].Number), got.TCP.Kind, got.UDP.Kind)
 	}
 }

@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// word is what may be the name of a host.
+// word matches a text that can be a host's name.
 var word = regexp.MustCompile(`[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?`)
 
-// Anonymous implements arena.Arena. It returns the text with the nodes under the names that reports have, and
-// with the API server under none of its own.
+// Anonymous implements arena.Arena. It replaces the names of nodes by those that reports
+// use, and the name of the API server by "api-server".
 func (a *Arena) Anonymous(text string) string {
 	names := map[string]string{}
 	if at, err := url.Parse(a.cl.Config.Host); err == nil && at.Hostname() != "" {
 		names[at.Hostname()] = "api-server"
 	}
 	for _, n := range a.list {
-		names[n.real] = n.name
+		names[n.realName] = n.name
 	}
 	for _, n := range a.list {
-		delete(names, n.name) // a node that is really called so has no name to hide
+		delete(names, n.name) // a node whose real name is that of reports
 	}
 	text = word.ReplaceAllStringFunc(text, func(name string) string {
 		if other, hidden := names[name]; hidden {

@@ -9,7 +9,7 @@ import (
 func TestAnonymous(t *testing.T) {
 	a := &Arena{
 		cl:   &Cluster{Config: &rest.Config{Host: "https://api.corp.example:6443/k8s"}},
-		list: []*node{{name: "node1", real: "ip-10-0-0-7.corp.internal"}, {name: "node2", real: "worker"}},
+		list: []*node{{name: "node1", realName: "ip-10-0-0-7.corp.internal"}, {name: "node2", realName: "worker"}},
 	}
 	for text, want := range map[string]string{
 		"pod node2-pod1 on node worker (node2) is gone":                              "pod node2-pod1 on node node2 is gone",
@@ -24,7 +24,7 @@ func TestAnonymous(t *testing.T) {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
 	}
-	a.list = []*node{{name: "node1", real: "node2"}, {name: "node2", real: "node1"}}
+	a.list = []*node{{name: "node1", realName: "node2"}, {name: "node2", realName: "node1"}}
 	if text := "node node2 (node1) is not there"; a.Anonymous(text) != text {
 		t.Errorf("%q became %q", text, a.Anonymous(text))
 	}

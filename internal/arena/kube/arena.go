@@ -20,25 +20,24 @@ import (
 
 // Arena is a cluster in which contenders are measured.
 type Arena struct {
-	cl   *Cluster
-	opt  Options
-	list []*node
-	here *contender.Contender
-	left map[string][]string // what is not done, and the rights that it needs
+	cl          *Cluster
+	opt         Options
+	list        []*node
+	thisCluster *contender.Contender
+	lacking     map[string][]string // missing rights, by what is left out without them
 
 	hostMu    sync.Mutex
 	hostKnown bool
-	hostErr   error // why no pod gets the host network
+	hostErr   error // why the cluster refuses pods in the host network
 
-	mu     sync.Mutex
-	found  map[string]string // facts that a network showed
-	behind []*network        // that did not go down
+	mu        sync.Mutex
+	facts     map[string]string // facts that a network showed, for Environment
+	remaining []*network        // networks that did not go down
 }
 
 // New connects, checks rights and options, and chooses the nodes. It makes
 // nothing in the cluster. Errors: those of Connect, and *arena.Unsupported for
-// rights that are missing, nodes that can't be used and what an earlier run
-// has left.
+// missing rights, unusable nodes and objects that an earlier run has left.
 func New(ctx context.Context, o Options) (*Arena, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -51,12 +50,12 @@ func New(ctx context.Context, o Options) (*Arena, error) {
 }
 
 func newArena(ctx context.Context, cl *Cluster) (*Arena, error) {
-	a := &Arena{cl: cl, opt: cl.Options, found: map[string]string{}}
+	a := &Arena{cl: cl, opt: cl.Options, facts: map[string]string{}}
 	var err error
-	if a.left, err = cl.allowed(ctx); err != nil {
+	if a.lacking, err = cl.checkRights(ctx); err != nil {
 		return nil, err
 	}
-	if err := (leftovers{cl}).untouched(ctx); err != nil {
+	if err := (leftovers{cl}).checkUnused(ctx); err != nil {
 		return nil, err
 	}
 	tolerated, err := tolerations(a.opt.Tolerations)
@@ -67,9 +66,9 @@ func newArena(ctx context.Context, cl *Cluster) (*Arena, error) {
 		return nil, err
 	}
 	for _, n := range a.list {
-		a.opt.log("%s is %s", n.name, n.real)
+		a.opt.log("%s is %s", n.name, n.realName)
 	}
-	a.here = cl.recognise(ctx)
+	a.thisCluster = cl.recognise(ctx)
 	return a, nil
 }
 
@@ -99,29 +98,29 @@ func (o *Options) check() error {
 // Name implements arena.Arena.
 func (a *Arena) Name() string { return "kube" }
 
-// Together implements arena.Arena: every contender has the cluster for itself, unless
-// the options let some share what is there.
-func (a *Arena) Together() int {
-	if a.opt.Beside && a.opt.Install == nil && len(a.opt.Within) == 0 {
-		return besideMost
+// MaxUp implements arena.Arena: every contender has the cluster for itself, unless
+// the options let several contenders share the cluster's own network.
+func (a *Arena) MaxUp() int {
+	if a.opt.ShareCluster && a.opt.Install == nil && len(a.opt.Within) == 0 {
+		return maxSharing
 	}
 	return 1
 }
 
-// besideMost is how many contenders at most share a cluster, each with two pods a node.
-const besideMost = 8
+// maxSharing is how many contenders can share a cluster, each with two pods a node.
+const maxSharing = 8
 
 // Variant implements arena.Arena: a cluster has one underlay.
 func (a *Arena) Variant(*contender.Contender) string { return "" }
 
-// ThisCluster is the contender of the pod network that is there, with product
-// and version where they could be read.
-func (a *Arena) ThisCluster() *contender.Contender { return a.here }
+// ThisCluster returns the contender of the cluster's own pod network, with product and
+// version where they could be read.
+func (a *Arena) ThisCluster() *contender.Contender { return a.thisCluster }
 
-// Cluster is the connection.
+// Cluster returns the connection to the cluster.
 func (a *Arena) Cluster() *Cluster { return a.cl }
 
-// Kernel is the release of the client's node.
+// Kernel returns the kernel's release on the client's node.
 func (a *Arena) Kernel() string { return a.list[0].info.KernelVersion }
 
 // Supports implements arena.Arena.
@@ -174,7 +173,7 @@ func (a *Arena) HasPath(c *contender.Contender, path string) error {
 				Remedy: "nothing is missing: its figures from pod to pod stand for themselves",
 			}
 		}
-		if missing := a.left[servicePath]; len(missing) > 0 {
+		if missing := a.lacking[servicePath]; len(missing) > 0 {
 			return errRights(missing)
 		}
 		return nil
@@ -185,9 +184,8 @@ func (a *Arena) HasPath(c *contender.Contender, path string) error {
 	}
 }
 
-// Environment implements arena.Arena: versions of
-// Kubernetes, and of kernel, kubelet and runtime on every node that is used,
-// none of which is named.
+// Environment implements arena.Arena: the version of Kubernetes, and versions of kernel,
+// kubelet and runtime on every node that is used, without the nodes' own names.
 func (a *Arena) Environment() result.Environment {
 	env := result.Environment{}
 	set := func(key, value string) {
@@ -198,9 +196,9 @@ func (a *Arena) Environment() result.Environment {
 	if a.cl.Version != nil {
 		set("version", a.cl.Version.GitVersion)
 	}
-	set("cni.product", a.here.Product)
-	set("cni.version", a.here.Version)
-	set("cni.transport", a.here.Datapath.Transport)
+	set("cni.product", a.thisCluster.Product)
+	set("cni.version", a.thisCluster.Version)
+	set("cni.transport", a.thisCluster.Datapath.Transport)
 	set("image", a.opt.Image)
 	set("service", strings.TrimSpace(a.opt.Service))
 	set("nodes", fmt.Sprint(len(a.list)))
@@ -211,7 +209,7 @@ func (a *Arena) Environment() result.Environment {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for key, value := range a.found {
+	for key, value := range a.facts {
 		set(key, value)
 	}
 	return env
@@ -221,10 +219,10 @@ func (a *Arena) Environment() result.Environment {
 func (a *Arena) note(key, value string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.found[key] = value
+	a.facts[key] = value
 }
 
-// hostAllowed is hostNetwork's answer, which is asked for until there is one.
+// hostAllowed returns the result of hostNetwork, which it calls until that has a result.
 func (a *Arena) hostAllowed(ctx context.Context) error {
 	a.hostMu.Lock()
 	defer a.hostMu.Unlock()
@@ -235,18 +233,18 @@ func (a *Arena) hostAllowed(ctx context.Context) error {
 	return a.hostErr
 }
 
-// hostNetwork asks, without making it, for a pod in the host network, which
-// Pod Security, a policy of the cluster's own or a quota may refuse.
+// hostNetwork makes a dry run of a pod in the host network. It returns an
+// *arena.Unsupported if Pod Security, another policy or a quota refuses such a pod.
 func (a *Arena) hostNetwork(ctx context.Context) (err error) {
 	run := a.cl.runName()
 	if len(a.opt.Within) == 0 {
-		defer func() { // also of one that is made though its answer was lost
+		defer func() { // also after an error: the namespace may exist, and only the answer was lost
 			if left := a.cl.removeNamespaces(context.WithoutCancel(ctx), run); left != nil {
 				err = errors.Join(err, left)
 			}
 		}()
 	}
-	namespace, err := a.cl.place(ctx, run)
+	namespace, err := a.cl.ensureNamespace(ctx, run)
 	if err != nil {
 		return err
 	}
@@ -257,7 +255,7 @@ func (a *Arena) hostNetwork(ctx context.Context) (err error) {
 			return err
 		})
 	}
-	if err = noHost(err); arena.AsUnsupported(err) == nil && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) {
+	if err = explainNoHost(err); arena.AsUnsupported(err) == nil && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) {
 		return &arena.Unsupported{
 			Reason: err.Error(),
 			Remedy: "have what refuses it let pods be made in namespaces labelled " + labelManaged + "=" + managedBy + "; a quota may want --pod-cpu and --pod-memory",

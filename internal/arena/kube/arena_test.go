@@ -411,9 +411,9 @@ func TestInstallers(t *testing.T) {
 // For a self-test contenders may stand beside each other, with pods that may change
 // their own network; the nodes' pods get no such right.
 func TestBeside(t *testing.T) {
-	a := newBed(t, Options{Beside: true, NetAdmin: true}, testNode("worker-a"), testNode("worker-b")).arena(t)
-	if a.Together() < 6 {
-		t.Errorf("%d contenders stand together, want all of a self-test's", a.Together())
+	a := newBed(t, Options{ShareCluster: true, NetAdmin: true}, testNode("worker-a"), testNode("worker-b")).arena(t)
+	if a.MaxUp() < 6 {
+		t.Errorf("%d contenders stand together, want all of a self-test's", a.MaxUp())
 	}
 	var nets []arena.Network
 	for range 2 {
@@ -438,8 +438,8 @@ func TestBeside(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for name, o := range map[string]Options{"a plain run": {}, "namespaces of an administrator": {Beside: true, Within: []string{"mine"}}} {
-		if n := (&Arena{opt: o}).Together(); n != 1 {
+	for name, o := range map[string]Options{"a plain run": {}, "namespaces of an administrator": {ShareCluster: true, Within: []string{"mine"}}} {
+		if n := (&Arena{opt: o}).MaxUp(); n != 1 {
 			t.Errorf("%s: %d contenders stand together", name, n)
 		}
 	}

@@ -42,7 +42,7 @@ func TestContendersThatStay(t *testing.T) {
 		t.Errorf("down: %v", err)
 	}
 	for range 2 {
-		if _, err := a.Up(t.Context(), baseline, ""); !errors.Is(err, i.stays) || !strings.Contains(err.Error(), "contender cilium is still in the way") {
+		if _, err := a.Up(t.Context(), baseline, ""); !errors.Is(err, i.stays) || !strings.Contains(err.Error(), "the earlier contender cilium can't be removed") {
 			t.Errorf("up: %v", err)
 		}
 	}
@@ -95,7 +95,7 @@ func TestHollow(t *testing.T) {
 	if err := b.client.Tracker().Update(namespaces, left, ""); err != nil {
 		t.Fatal(err)
 	}
-	if n.hollow(t.Context()) {
+	if n.onlyTerminating(t.Context()) {
 		t.Error("there are pods")
 	}
 	for _, name := range []string{"node1", "node1-pod1"} {
@@ -103,11 +103,11 @@ func TestHollow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !n.hollow(t.Context()) {
+	if !n.onlyTerminating(t.Context()) {
 		t.Error("nothing is there but a namespace that goes")
 	}
 	n.installed = true
-	if n.hollow(t.Context()) {
+	if n.onlyTerminating(t.Context()) {
 		t.Error("a contender is there")
 	}
 	n.installed = false
@@ -115,7 +115,7 @@ func TestHollow(t *testing.T) {
 	if err := b.client.Tracker().Update(namespaces, left, ""); err != nil {
 		t.Fatal(err)
 	}
-	if n.hollow(t.Context()) {
+	if n.onlyTerminating(t.Context()) {
 		t.Error("the namespace does not go")
 	}
 }

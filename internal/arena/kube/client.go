@@ -40,19 +40,20 @@ type groups struct {
 	networking    *networkingv1.NetworkingV1Client
 }
 
-// requestTimeout ends a request whose server says nothing, such as one that waits
-// for an admission webhook. No request of these clients is a watch or a stream.
+// requestTimeout ends a request that the server does not answer, e.g. because an admission
+// webhook hangs. No request of these clients is a watch or a stream.
 const requestTimeout = 30 * time.Second
 
-// limited is the configuration with requestTimeout. Streams take the one without.
+// limited returns the configuration with requestTimeout. Streams use the configuration
+// without it.
 func limited(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Timeout = cmp.Or(config.Timeout, requestTimeout)
 	return config
 }
 
-// newClient makes clients of all groups, which share connections and the limit
-// on the rate of requests.
+// newClient makes the clients of all groups. They share connections and the limit on the
+// rate of requests.
 func newClient(config *rest.Config) (Client, error) {
 	config = limited(config)
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)

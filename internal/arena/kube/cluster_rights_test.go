@@ -100,8 +100,8 @@ func TestKubeRights(t *testing.T) {
 	var a *Arena
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Second) { // until the API server knows them
 		a, err = New(t.Context(), o)
-		if err == nil && len(a.left) > 0 {
-			err = fmt.Errorf("left out: %v", a.left)
+		if err == nil && len(a.lacking) > 0 {
+			err = fmt.Errorf("left out: %v", a.lacking)
 		}
 		if err == nil {
 			break
@@ -179,11 +179,11 @@ func TestKubeWithin(t *testing.T) {
 	var a *Arena
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Second) { // until the API server knows the rights
 		a, err = New(t.Context(), o)
-		if err == nil && len(a.left) == 0 {
+		if err == nil && len(a.lacking) == 0 {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%v; left out: %v", err, a.left)
+			t.Fatalf("%v; left out: %v", err, a.lacking)
 		}
 	}
 	if _, err := a.cl.Client.CoreV1().Pods("kube-system").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {

@@ -82,7 +82,7 @@ func TestKubeConformance(t *testing.T) {
 	underlay := net.(*network).uplinkMTU
 	// What the pod network takes is its own affair here; that packets of the
 	// pods' MTU cross is what the suite checks.
-	pod, err := hire(t.Context(), net.(*network).pods[0])
+	pod, err := startAgent(t.Context(), net.(*network).pods[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestKubeImageThatIsNotThere(t *testing.T) {
 
 func TestKubeOneNode(t *testing.T) {
 	o := realCluster(t)
-	o.Nodes = []string{realArena(t, o).list[1].real}
+	o.Nodes = []string{realArena(t, o).list[1].realName}
 	a := realArena(t, o)
 	_ = unsupported(t, a.HasPath(a.ThisCluster(), arena.PathPod))
 	n := up(t, a, a.ThisCluster())
@@ -140,11 +140,11 @@ func TestKubeServiceKinds(t *testing.T) {
 			o.Service = kind
 			a := realArena(t, o)
 			n := up(t, a, a.ThisCluster()).(*network)
-			server, err := hire(t.Context(), n.server())
+			server, err := startAgent(t.Context(), n.server())
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer dismiss(server)
+			defer closeAgent(server)
 			port, err := server.Echo(t.Context(), n.server().Addr())
 			if err != nil {
 				t.Fatal(err)
@@ -154,11 +154,11 @@ func TestKubeServiceKinds(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Logf("%s for port %d, in %v", p.At(port), port, took)
-			client, err := hire(t.Context(), n.pods[0])
+			client, err := startAgent(t.Context(), n.pods[0])
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer dismiss(client)
+			defer closeAgent(client)
 			if err := client.Reach(t.Context(), p.Target, p.At(port).Port()); err != nil {
 				t.Error(err)
 			}
@@ -264,7 +264,7 @@ func TestKubeNodeDies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	victim := a.list[1].real
+	victim := a.list[1].realName
 	bed.Do(t, "stop-node", victim)
 	t.Cleanup(func() { bed.Do(t, "start-node", victim) })
 	var fault error

@@ -25,10 +25,10 @@ import (
 	"github.com/cnibench/cnibench/internal/nearest"
 )
 
-// connectPatience is how long the API server may take to say its version.
+// connectPatience is how long the API server may take to answer with its version.
 const connectPatience = 10 * time.Second
 
-// Requests to the API server: thousands of Services are made at this rate.
+// Limits on requests to the API server, high enough to make thousands of Services.
 const (
 	requestsPerSecond = 400
 	requestBurst      = 800
@@ -39,7 +39,7 @@ type Cluster struct {
 	Config  *rest.Config
 	Client  Client
 	Dynamic dynamic.Interface
-	Mapper  meta.ResettableRESTMapper // asks again for kinds that it does not know after Reset
+	Mapper  meta.ResettableRESTMapper // caches the kinds; after Reset it asks for unknown kinds again
 	Version *version.Info
 	// Context is the kubeconfig's context, or "" inside a cluster.
 	Context string
@@ -51,10 +51,10 @@ type Cluster struct {
 	program string // this program in pods; tests replace it
 }
 
-// Connect finds the cluster and asks for its version. Errors: *UsageError and
-// *nearest.Error for a kubeconfig that is not there or lacks the context,
-// *arena.Unsupported for no kubeconfig at all and a cluster that does not
-// answer or refuses the credentials.
+// Connect finds the cluster and asks for its version. Errors: *UsageError if the given
+// kubeconfig does not exist or can't be read, *nearest.Error if it lacks the context,
+// *arena.Unsupported if there is no kubeconfig, or if the cluster does not answer or
+// refuses the credentials.
 func Connect(ctx context.Context, o Options) (*Cluster, error) {
 	config, kubeContext, err := restConfig(o)
 	if err != nil {
@@ -62,7 +62,7 @@ func Connect(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	config.QPS, config.Burst = requestsPerSecond, requestBurst
 	config.UserAgent = "cnibench"
-	config.WarningHandler = rest.NoWarnings{} // what matters comes as an error
+	config.WarningHandler = rest.NoWarnings{} // only errors matter here
 	cl := &Cluster{Config: config, Context: kubeContext, Options: o, program: Program}
 	cl.Exec = cl.stream
 	if cl.Client, err = newClient(config); err != nil {
@@ -75,7 +75,7 @@ func Connect(ctx context.Context, o Options) (*Cluster, error) {
 	patience, cancel := context.WithTimeout(ctx, connectPatience)
 	defer cancel()
 	got := make(chan error, 1)
-	go func() { // the call knows no context
+	go func() { // ServerVersion takes no context
 		var err error
 		cl.Version, err = cl.Client.Discovery().ServerVersion()
 		got <- err
@@ -128,7 +128,7 @@ func restConfig(o Options) (*rest.Config, string, error) {
 	return config, name, nil
 }
 
-// refused says what a first request's error means.
+// refused returns what the error of a first request means for the user.
 func (cl *Cluster) refused(err error) error {
 	var invalid x509.CertificateInvalidError
 	switch {
@@ -158,7 +158,7 @@ func (cl *Cluster) unreachable(err error) error {
 	}
 }
 
-// remedy ends with the command that shows whether it helped.
+// remedy returns the text with the kubectl command that must work afterwards.
 func (cl *Cluster) remedy(first string) string {
 	command := "kubectl"
 	if cl.Options.Kubeconfig != "" {

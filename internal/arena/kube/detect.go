@@ -14,18 +14,18 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// product is a pod network by the DaemonSet that it runs on every node.
+// product is a pod network, known by the DaemonSet that it runs on every node.
 type product struct {
 	daemonSet string // its name, whatever the namespace
 	name      string
-	// config is a ConfigMap in the DaemonSet's namespace, and read says what
-	// it tells of the datapath; "" where there is none.
+	// config is the name of a ConfigMap in the DaemonSet's namespace, from which read
+	// fills in the datapath; "" for none.
 	config string
 	read   func(data map[string]string, d *contender.Datapath)
 }
 
-// products are what is recognised, the first that fits: of two DaemonSets the
-// more special one stands first.
+// products returns the products that are recognised. The first match counts, so a product
+// that includes another one's DaemonSet comes first.
 func products() []product {
 	return []product{
 		{daemonSet: "canal", name: "Canal"},
@@ -45,7 +45,7 @@ func products() []product {
 	}
 }
 
-// configMaps are the names of all that is read.
+// configMaps returns the names of all ConfigMaps that products read.
 func configMaps() []string {
 	var names []string
 	for _, p := range products() {
@@ -56,19 +56,19 @@ func configMaps() []string {
 	return names
 }
 
-// flannelBackend is the annotation that flannel puts on nodes, also where it
-// runs inside another program, as in K3s.
+// flannelBackend is the annotation that flannel puts on nodes, also when flannel runs
+// inside another program, as in K3s.
 const flannelBackend = "flannel.alpha.coreos.com/backend-type"
 
-// recognise is the pod network as far as it can be read. It never fails: what
-// can't be read stays unknown.
+// recognise returns the cluster's pod network as a contender. Fields that can't be read
+// stay unknown.
 func (cl *Cluster) recognise(ctx context.Context) *contender.Contender {
 	c := &contender.Contender{
 		ID: ThisClusterID, Product: "unknown", Summary: "the pod network that the cluster has, measured as it is",
 		Features: contender.Features{Encryption: "none", Status: "active"},
 	}
 	if len(cl.Options.Within) > 0 {
-		return c // DaemonSets of other namespaces are not to be read
+		return c // no right to read DaemonSets of other namespaces
 	}
 	sets, err := cl.Client.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err == nil {
@@ -91,7 +91,7 @@ func (cl *Cluster) recognise(ctx context.Context) *contender.Contender {
 	return c
 }
 
-// find is the first product whose DaemonSet is there.
+// find returns the first product whose DaemonSet is in the list.
 func find(sets []appsv1.DaemonSet) (product, *appsv1.DaemonSet) {
 	for _, p := range products() {
 		for i := range sets {
@@ -103,7 +103,7 @@ func find(sets []appsv1.DaemonSet) (product, *appsv1.DaemonSet) {
 	return product{}, nil
 }
 
-// imageVersion is the tag of the first container's image, without its v.
+// imageVersion returns the tag of the first container's image, without a leading v.
 func imageVersion(set *appsv1.DaemonSet) string {
 	containers := set.Spec.Template.Spec.Containers
 	if len(containers) == 0 {
@@ -117,12 +117,12 @@ func imageVersion(set *appsv1.DaemonSet) string {
 	return strings.TrimPrefix(image[at+1:], "v")
 }
 
-// tunnel notes the encapsulation and what it takes from a packet over IPv4:
-// RFC 7348 and RFC 8926 (without options) over UDP, RFC 2003, and WireGuard's
-// outer headers with its own.
+// tunnel sets the datapath's encapsulation and its overhead over IPv4, bytes: RFC 7348
+// and RFC 8926 (without options) over UDP, RFC 2003, and for WireGuard its header with
+// the outer headers.
 func tunnel(d *contender.Datapath, kind string) {
 	overhead := map[string]unit.Bytes{"vxlan": 50, "geneve": 50, "ipip": 20, "wireguard": 60, "udp": 28}
-	if n, is := overhead[kind]; is {
+	if n, known := overhead[kind]; known {
 		d.Transport, d.Encapsulation, d.Overhead = kind, kind, n
 		d.Source = "the configuration of the cluster"
 		return
@@ -161,7 +161,7 @@ func readCilium(data map[string]string, d *contender.Datapath) {
 	tunnel(d, protocol)
 }
 
-// nodeFacts are the nodes' own words about themselves.
+// nodeFacts returns what a node reports about itself.
 func nodeFacts(info corev1.NodeSystemInfo) map[string]string {
 	return map[string]string{
 		"kernel": info.KernelVersion, "kubelet": info.KubeletVersion, "runtime": info.ContainerRuntimeVersion,

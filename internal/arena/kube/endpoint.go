@@ -25,7 +25,7 @@ type endpoint struct {
 	addrs          []netip.Addr // IPv4 first
 	cpus           []int
 	ctx            context.Context // ends with the network
-	uid            string          // of the pod: a new one of the same name is not this
+	uid            string          // of the pod; a new pod of the same name has another
 }
 
 // Name implements arena.Endpoint.
@@ -40,50 +40,50 @@ func (e *endpoint) Addr() netip.Addr { return e.addrs[0] }
 // Dir implements arena.Endpoint: a volume in memory.
 func (e *endpoint) Dir() string { return dir }
 
-// CPUs implements arena.Endpoint. Nothing is bound to any; they are given where
-// two nodes are one machine, so that nobody counts its work twice.
+// CPUs implements arena.Endpoint. No command is bound to a CPU. If two nodes are one
+// machine, CPUs returns all its CPUs, so that their time is not counted twice.
 func (e *endpoint) CPUs() []int { return e.cpus }
 
-// Start implements host.Runner. While the API server is away it tries again,
-// for apiPatience: what a broken stream had started was killed with it.
+// Start implements host.Runner. While the API server does not answer, it tries again for
+// apiPatience. That starts no command twice: a command is killed when its stream breaks.
 func (e *endpoint) Start(ctx context.Context, c host.Command) (host.Process, error) {
 	if self, err := os.Executable(); err == nil {
 		c.Argv = slices.Clone(c.Argv)
-		for i, word := range c.Argv { // env and its like start this program, too
+		for i, word := range c.Argv { // not only the first word: env may start this program
 			if word == self {
 				c.Argv[i] = e.cl.program
 			}
 		}
 	}
-	ctx, stop := e.within(ctx)
+	ctx, stop := e.untilDown(ctx)
 	var p host.Process
 	err := Retry(ctx, apiPatience, func(ctx context.Context) (err error) {
-		p, err = agent.StartOver(ctx, e.cl.Exec(e.namespace, e.pod, container, []string{e.cl.program, "agent", "exec"}), c)
+		p, err = agent.StartExec(ctx, e.cl.Exec(e.namespace, e.pod, container, []string{e.cl.program, "agent", "exec"}), c)
 		return err
 	}, func(err error) bool {
-		return errors.Is(err, agent.ErrStream) && e.lives(ctx) == nil
+		return errors.Is(err, agent.ErrStream) && e.checkPod(ctx) == nil
 	})
 	if err == nil {
 		return &command{Process: p, stop: stop}, nil
 	}
 	stop()
 	if errors.Is(err, agent.ErrStream) {
-		if why := e.lives(ctx); why != nil {
-			err = why
+		if podErr := e.checkPod(ctx); podErr != nil {
+			err = podErr
 		}
 		return nil, fmt.Errorf("%s: %w", e.name, err)
 	}
 	return nil, err
 }
 
-// within is ctx that ends with the network, too.
-func (e *endpoint) within(ctx context.Context) (context.Context, func()) {
+// untilDown returns a context that ends with ctx or with the network.
+func (e *endpoint) untilDown(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(e.ctx, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
-// command lets go of the network when it has ended.
+// command calls stop, which releases its context, when it has ended.
 type command struct {
 	host.Process
 	stop func()
@@ -94,8 +94,9 @@ func (c *command) Wait() error {
 	return c.Process.Wait()
 }
 
-// lives is nil if the pod runs, or if that can't be asked; else why not.
-func (e *endpoint) lives(ctx context.Context) error {
+// checkPod returns why the pod does not run; nil if it runs or if the API server does not
+// answer.
+func (e *endpoint) checkPod(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	p, err := e.cl.Client.CoreV1().Pods(e.namespace).Get(ctx, e.pod, metav1.GetOptions{})

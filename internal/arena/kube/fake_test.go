@@ -120,7 +120,7 @@ func newBed(t *testing.T, o Options, objects ...runtime.Object) *bed {
 		r := a.(ktesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview).DeepCopy()
 		r.Status.Allowed = true
 		for _, d := range b.denied {
-			if say(*r.Spec.ResourceAttributes) == d {
+			if rightText(*r.Spec.ResourceAttributes) == d {
 				r.Status.Allowed = false
 			}
 		}

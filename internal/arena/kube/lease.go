@@ -16,19 +16,19 @@ import (
 )
 
 // This file is about the Lease of a run. While the run is under way it renews its
-// Lease, and tells its pods of each renewal: their first process ends when it hears of
-// none. `clean` leaves a run alone whose Lease is renewed.
+// Lease, and notifies its pods of each renewal. A pod that is not notified for a while
+// ends by itself. `cnibench clean` leaves a run alone whose Lease is renewed.
 
-// leaseName is that of a run's Lease in its first namespace.
+// leaseName is the name of a run's Lease in the run's first namespace.
 const leaseName = "cnibench"
 
 const (
 	renewEvery = 10 * time.Second
-	// tellPause is how long a pod that could not be told of a renewal is left alone.
-	tellPause = 5 * time.Second
-	// leaseLook is how long clean looks for a renewal, leaseLookPoll how often.
-	leaseLook     = 4 * renewEvery
-	leaseLookPoll = time.Second
+	// notifyPause is the time until the next try after a pod could not be notified.
+	notifyPause = 5 * time.Second
+	// leaseWatch is how long clean waits for a renewal, leasePoll how often it reads.
+	leaseWatch = 4 * renewEvery
+	leasePoll  = time.Second
 )
 
 // errLost says that the Lease was deleted, or taken by another run.
@@ -38,23 +38,23 @@ var errLost = errors.New("the lease is not this run's any more")
 type lease struct {
 	cl    *Cluster
 	run   string
-	held  *coordinationv1.Lease
-	ctx   context.Context // ends with stop
+	held  *coordinationv1.Lease // as last read or written
+	ctx   context.Context       // ends with stop
 	end   context.CancelFunc
 	tasks sync.WaitGroup
 
 	mu   sync.Mutex
-	pods []chan struct{} // each gets the renewals of which a pod is to be told
+	pods []chan struct{} // one for each pod; gets a value after each renewal
 }
 
-// hold makes the Lease, or takes over the one that an earlier run left, and renews it
-// until stop.
-func (cl *Cluster) hold(ctx context.Context, namespace, name, run string) (*lease, error) {
+// holdLease makes the Lease, or takes over a Lease that an earlier run left, and renews
+// it until stop.
+func (cl *Cluster) holdLease(ctx context.Context, namespace, name, run string) (*lease, error) {
 	l := &lease{cl: cl, run: run}
-	seconds := int32(leaseLook / time.Second)
+	seconds := int32(leaseWatch / time.Second)
 	want := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: runLabels(run)},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &run, LeaseDurationSeconds: &seconds, RenewTime: now()},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &run, LeaseDurationSeconds: &seconds, RenewTime: microNow()},
 	}
 	api := cl.Client.CoordinationV1().Leases(namespace)
 	err := cl.do(ctx, "make the lease "+name, func(ctx context.Context) (err error) {
@@ -62,30 +62,30 @@ func (cl *Cluster) hold(ctx context.Context, namespace, name, run string) (*leas
 		if !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		there, err := api.Get(ctx, name, metav1.GetOptions{})
+		old, err := api.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		there.Labels, there.Spec = want.Labels, want.Spec
-		l.held, err = api.Update(ctx, there, metav1.UpdateOptions{})
+		old.Labels, old.Spec = want.Labels, want.Spec
+		l.held, err = api.Update(ctx, old, metav1.UpdateOptions{})
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	l.ctx, l.end = context.WithCancel(context.WithoutCancel(ctx))
-	l.tasks.Go(l.keep)
+	l.tasks.Go(l.renewals)
 	return l, nil
 }
 
-func now() *metav1.MicroTime {
+func microNow() *metav1.MicroTime {
 	t := metav1.NowMicro()
 	return &t
 }
 
-// keep renews the Lease until stop, or until it is lost: then the pods end by
-// themselves, and somebody wanted that.
-func (l *lease) keep() {
+// renewals renews the Lease and notifies the pods, until stop or until the Lease is lost.
+// Then somebody has deleted the Lease, and the pods end by themselves.
+func (l *lease) renewals() {
 	ticker := time.NewTicker(renewEvery)
 	defer ticker.Stop()
 	for {
@@ -98,7 +98,7 @@ func (l *lease) keep() {
 		case errors.Is(err, errLost):
 			l.cl.Options.log("run %s: %v: its pods will end", l.run, err)
 			return
-		case err != nil && l.ctx.Err() == nil: // the next may succeed
+		case err != nil && l.ctx.Err() == nil: // the next renewal may succeed
 			l.cl.Options.log("run %s: %v", l.run, err)
 			continue
 		}
@@ -106,7 +106,7 @@ func (l *lease) keep() {
 		for _, pod := range l.pods {
 			select {
 			case pod <- struct{}{}:
-			default: // it has not been told of the one before
+			default: // the notification before is still on its way
 			}
 		}
 		l.mu.Unlock()
@@ -117,9 +117,9 @@ func (l *lease) renew() error {
 	api := l.cl.Client.CoordinationV1().Leases(l.held.Namespace)
 	return l.cl.do(l.ctx, "renew the lease "+l.held.Name, func(ctx context.Context) error {
 		next := l.held.DeepCopy()
-		next.Spec.RenewTime = now()
+		next.Spec.RenewTime = microNow()
 		got, err := api.Update(ctx, next, metav1.UpdateOptions{})
-		if apierrors.IsConflict(err) { // a renewal whose answer was lost, or another run
+		if apierrors.IsConflict(err) { // our renewal whose answer was lost, or another run's
 			if got, err = api.Get(ctx, next.Name, metav1.GetOptions{}); err == nil && got.Labels[labelRun] != l.run {
 				return errLost
 			}
@@ -134,19 +134,19 @@ func (l *lease) renew() error {
 	})
 }
 
-// tell tells the pod of each renewal, until the Lease or the pod ends.
-func (l *lease) tell(e *endpoint) {
+// notify notifies the pod of each renewal, until the Lease or the pod ends.
+func (l *lease) notify(e *endpoint) {
 	renewed := make(chan struct{}, 1)
 	renewed <- struct{}{}
 	l.mu.Lock()
 	l.pods = append(l.pods, renewed)
 	l.mu.Unlock()
 	l.tasks.Go(func() {
-		for e.lives(l.ctx) == nil && l.ctx.Err() == nil {
+		for e.checkPod(l.ctx) == nil && l.ctx.Err() == nil {
 			l.stream(e, renewed)
 			select {
 			case <-l.ctx.Done():
-			case <-time.After(tellPause):
+			case <-time.After(notifyPause):
 			}
 		}
 	})
@@ -164,7 +164,7 @@ func (l *lease) stream(e *endpoint, renewed <-chan struct{}) {
 		r.CloseWithError(cmp.Or(err, io.EOF))
 	}()
 	defer func() { <-ended }()
-	defer func() { _ = w.Close() }() // of a pipe
+	defer func() { _ = w.Close() }() // never fails
 	for {
 		select {
 		case <-ended:
@@ -179,7 +179,7 @@ func (l *lease) stream(e *endpoint, renewed <-chan struct{}) {
 	}
 }
 
-// stop ends the renewals. The Lease goes with its namespace, or with drop.
+// stop ends the renewals. The Lease is removed with its namespace, or by dropLease.
 func (l *lease) stop() {
 	if l == nil {
 		return
@@ -192,16 +192,16 @@ func (l *lease) stop() {
 func (cl *Cluster) dropLease(ctx context.Context, namespace, name, run string) error {
 	return cl.do(ctx, "delete the lease "+name, func(ctx context.Context) error {
 		api := cl.Client.CoordinationV1().Leases(namespace)
-		there, err := api.Get(ctx, name, metav1.GetOptions{})
-		if err != nil || there.Labels[labelRun] != run {
-			return gone(err)
+		held, err := api.Get(ctx, name, metav1.GetOptions{})
+		if err != nil || held.Labels[labelRun] != run {
+			return ignoreNotFound(err)
 		}
-		return gone(api.Delete(ctx, name, metav1.DeleteOptions{}))
+		return ignoreNotFound(api.Delete(ctx, name, metav1.DeleteOptions{}))
 	})
 }
 
-// alive returns those of the runs, each with the namespace of its Lease, whose Lease
-// is renewed while this looks on. It reads no clock of another machine.
+// alive returns the runs whose Lease is renewed within leaseWatch. runs maps each run to
+// the namespace of its Lease. alive compares no clocks of different machines.
 func (cl leftovers) alive(ctx context.Context, runs map[string]string) (map[string]bool, error) {
 	alive := map[string]bool{}
 	if len(runs) == 0 {
@@ -215,8 +215,8 @@ func (cl leftovers) alive(ctx context.Context, runs map[string]string) (map[stri
 		}
 		first[run] = renewal
 	}
-	cl.Options.log("looking for %v whether runs are under way", leaseLook)
-	err := wait.PollUntilContextTimeout(ctx, leaseLookPoll, leaseLook, false, func(context.Context) (bool, error) {
+	cl.Options.log("looking for %v whether runs are under way", leaseWatch)
+	err := wait.PollUntilContextTimeout(ctx, leasePoll, leaseWatch, false, func(context.Context) (bool, error) {
 		for run, namespace := range runs {
 			renewal, err := cl.renewal(ctx, namespace, run)
 			if err != nil {
@@ -237,13 +237,14 @@ func (cl leftovers) alive(ctx context.Context, runs map[string]string) (map[stri
 	return alive, err
 }
 
-// renewal is when the run renewed its Lease last, by its own clock; empty without one.
+// renewal returns when the run last renewed its Lease, by the run's clock; "" without a
+// Lease.
 func (cl leftovers) renewal(ctx context.Context, namespace, run string) (string, error) {
-	there, err := ask(ctx, cl.Cluster, "read the lease of run "+run, func(ctx context.Context) (*coordinationv1.Lease, error) {
+	held, err := ask(ctx, cl.Cluster, "read the lease of run "+run, func(ctx context.Context) (*coordinationv1.Lease, error) {
 		return cl.Client.CoordinationV1().Leases(namespace).Get(ctx, leaseName, metav1.GetOptions{})
 	})
-	if err != nil || there.Labels[labelRun] != run || there.Spec.RenewTime == nil {
-		return "", gone(err)
+	if err != nil || held.Labels[labelRun] != run || held.Spec.RenewTime == nil {
+		return "", ignoreNotFound(err)
 	}
-	return fmt.Sprint(there.Spec.RenewTime.UnixMicro()), nil
+	return fmt.Sprint(held.Spec.RenewTime.UnixMicro()), nil
 }

@@ -76,11 +76,11 @@ func leased(t *testing.T, o Options, run string) (*bed, *lease, *pod) {
 	b := newBed(t, o, objects...)
 	p := &pod{}
 	b.Exec = p.exec
-	l, err := b.hold(t.Context(), namespace, leaseName, run)
+	l, err := b.holdLease(t.Context(), namespace, leaseName, run)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.tell(&endpoint{cl: b.Cluster, namespace: namespace, pod: "p", uid: "1", node: &node{}, ctx: t.Context()})
+	l.notify(&endpoint{cl: b.Cluster, namespace: namespace, pod: "p", uid: "1", node: &node{}, ctx: t.Context()})
 	return b, l, p
 }
 
@@ -176,7 +176,7 @@ func TestCleanSparesRunsUnderWay(t *testing.T) {
 					if how != "under way" && len(did.Removed) != 1 {
 						t.Errorf("%+v", did)
 					}
-					if how == "told" && took > renewEvery || took > leaseLook+10*time.Second {
+					if how == "told" && took > renewEvery || took > leaseWatch+10*time.Second {
 						t.Errorf("it took %v", took)
 					}
 				})
@@ -296,7 +296,7 @@ func TestLeaseOutlivesAFailedRemoval(t *testing.T) {
 		b := newBed(t, Options{Install: i}, testNode("a"))
 		b.Exec = (&pod{}).exec
 		i.b = b
-		l, err := b.hold(t.Context(), "r", leaseName, "r")
+		l, err := b.holdLease(t.Context(), "r", leaseName, "r")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -312,12 +312,12 @@ func TestLeaseOutlivesAFailedRemoval(t *testing.T) {
 		if diff := cmp.Diff(&Cleaned{Spared: []string{"r"}}, did); diff != "" || err != nil {
 			t.Error(diff, err)
 		}
-		if err := a.tidy(t.Context()); !errors.Is(err, i.stays) {
-			t.Errorf("tidy: %v", err)
+		if err := a.removeRemaining(t.Context()); !errors.Is(err, i.stays) {
+			t.Errorf("remove remaining networks: %v", err)
 		}
 		i.stays = nil
-		if err := a.tidy(t.Context()); err != nil {
-			t.Errorf("tidy: %v", err)
+		if err := a.removeRemaining(t.Context()); err != nil {
+			t.Errorf("remove remaining networks: %v", err)
 		}
 		if diff := cmp.Diff([]string{"uninstall: held", "uninstall: held", "uninstall: held"}, i.saw); diff != "" {
 			t.Error(diff)

@@ -10,8 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 )
 
-// Machines are nodes of a cluster on which this program acts as root, each
-// through a privileged pod that is there until Close.
+// Machines are nodes of a cluster on which this program runs as root, through a
+// privileged pod on each that exists until Close.
 type Machines struct {
 	cl    *Cluster
 	run   string
@@ -19,10 +19,10 @@ type Machines struct {
 	list  []*Worker
 }
 
-// OpenMachines starts a privileged pod on each of the options' nodes, or on
-// each that works; Options.Log hears which do not. After an error nothing is
-// left. Errors: as those of New, and *arena.Unsupported without
-// Options.Privileged and where the cluster refuses such pods.
+// OpenMachines starts a privileged pod on each of the options' nodes; if these name none,
+// on each node that works, and Options.Log gets the others. After an error nothing is
+// left. Errors: those of New, and *arena.Unsupported without Options.Privileged or if the
+// cluster refuses such pods.
 func OpenMachines(ctx context.Context, o Options) (*Machines, error) {
 	if !o.Privileged {
 		return nil, &arena.Unsupported{
@@ -41,21 +41,21 @@ func OpenMachines(ctx context.Context, o Options) (*Machines, error) {
 }
 
 func (cl *Cluster) machines(ctx context.Context) (_ *Machines, err error) {
-	if _, err := cl.allowed(ctx); err != nil {
+	if _, err := cl.checkRights(ctx); err != nil {
 		return nil, err
 	}
-	if err := (leftovers{cl}).untouched(ctx); err != nil { // a run would measure half of each
+	if err := (leftovers{cl}).checkUnused(ctx); err != nil { // settings must not change during a run
 		return nil, err
 	}
 	all, err := cl.listNodes(ctx)
 	if err != nil {
 		return nil, err
 	}
-	nodes, left, err := everyNode(all, cl.Options.Nodes)
+	nodes, broken, err := workingNodes(all, cl.Options.Nodes)
 	if err != nil {
 		return nil, err
 	}
-	for _, why := range left {
+	for _, why := range broken {
 		cl.Options.log("left out: node %s", why)
 	}
 	m := &Machines{cl: cl, run: cl.runName()}
@@ -67,7 +67,7 @@ func (cl *Cluster) machines(ctx context.Context) (_ *Machines, err error) {
 	if err := cl.makeNamespace(ctx, namespaceFor(m.run, m.run, "privileged", nil)); err != nil {
 		return nil, err
 	}
-	if m.lease, err = cl.hold(ctx, m.run, leaseName, m.run); err != nil {
+	if m.lease, err = cl.holdLease(ctx, m.run, leaseName, m.run); err != nil {
 		return nil, err
 	}
 	var plans []podPlan
@@ -75,12 +75,13 @@ func (cl *Cluster) machines(ctx context.Context) (_ *Machines, err error) {
 		plans = append(plans, podPlan{namespace: m.run, name: at.name, node: at, onNode: true})
 	}
 	m.list, err = cl.workers(ctx, m.run, plans, m.lease)
-	return m, noPrivileged(err)
+	return m, explainNoPrivileged(err)
 }
 
-// noPrivileged makes of a pod that a policy refuses what that means.
-func noPrivileged(err error) error {
-	if !policed(err) {
+// explainNoPrivileged turns a policy's refusal of a privileged pod into an
+// *arena.Unsupported. It returns other errors unchanged.
+func explainNoPrivileged(err error) error {
+	if !refusedByPolicy(err) {
 		return err
 	}
 	return &arena.Unsupported{
@@ -89,9 +90,9 @@ func noPrivileged(err error) error {
 	}
 }
 
-// Run runs this program with those arguments on every node at a time, in the
-// node's own mount namespace, and returns what came of it by the nodes' names.
-// When ctx ends, it is asked to end, and killed when it does not.
+// Run runs this program with those arguments on all nodes at the same time, in each
+// node's mount namespace, and returns the results. When ctx ends, the programs are asked
+// to end, and killed after endPatience.
 func (m *Machines) Run(ctx context.Context, args ...string) []OnMachine {
 	all := make([]OnMachine, len(m.list))
 	var wg sync.WaitGroup
@@ -102,7 +103,7 @@ func (m *Machines) Run(ctx context.Context, args ...string) []OnMachine {
 	return all
 }
 
-// Close removes the pods, and waits until they are gone.
+// Close removes the pods and waits until they are gone.
 func (m *Machines) Close(ctx context.Context) error {
 	for _, w := range m.list {
 		w.end()

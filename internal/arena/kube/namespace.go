@@ -18,22 +18,21 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 )
 
-// How long a namespace may take to go, how often it is looked for, and how
-// often for pods whose node does not answer any more.
 const (
-	gonePatience = 3 * time.Minute
-	gonePoll     = 300 * time.Millisecond
-	lostPoll     = 15 * time.Second
+	gonePatience = 3 * time.Minute        // for a namespace to be removed
+	gonePoll     = 300 * time.Millisecond // between two looks whether it is
+	lostPoll     = 15 * time.Second       // between two searches for pods on lost nodes
 )
 
-// runName is a name that nobody has: that of a run's first namespace, and its label.
+// runName returns a new name for a run, its first namespace and its label.
 func (cl *Cluster) runName() string { return cl.Options.prefix() + "-" + rand.String(6) }
 
-// makeNamespace makes it.
+// makeNamespace makes the namespace; no error if it exists. The error is an
+// *arena.Unsupported if the user may not.
 func (cl *Cluster) makeNamespace(ctx context.Context, n *corev1.Namespace) error {
 	err := cl.do(ctx, "make the namespace "+n.Name, func(ctx context.Context) error {
 		_, err := cl.Client.CoreV1().Namespaces().Create(ctx, n, metav1.CreateOptions{})
-		return made(err)
+		return ignoreExists(err)
 	})
 	if apierrors.IsForbidden(err) {
 		return &arena.Unsupported{Reason: err.Error(), Remedy: "have the cluster's administrator let this user make namespaces with those labels"}
@@ -41,18 +40,18 @@ func (cl *Cluster) makeNamespace(ctx context.Context, n *corev1.Namespace) error
 	return err
 }
 
-// place returns the namespace in which the run makes its objects: the one that
-// an administrator made, or its own, which is made.
-func (cl *Cluster) place(ctx context.Context, run string) (string, error) {
+// ensureNamespace returns the namespace in which the run makes its objects: the first of
+// Options.Within, or a new one.
+func (cl *Cluster) ensureNamespace(ctx context.Context, run string) (string, error) {
 	if within := cl.Options.Within; len(within) > 0 {
 		return within[0], nil
 	}
 	return run, cl.makeNamespace(ctx, namespaceFor(run, run, "privileged", nil))
 }
 
-// removeNamespaces removes them with all that is in them, all at once, and
-// waits until they are gone. One that does not go keeps no other. Pods on nodes
-// that are lost are given up, for their kubelet never says that they have ended.
+// removeNamespaces removes the namespaces with their contents, all at the same time, and
+// waits until they are gone. It deletes pods on lost nodes without the kubelet's
+// confirmation, which would never come.
 func (cl *Cluster) removeNamespaces(ctx context.Context, names ...string) error {
 	errs := make([]error, len(names))
 	var wg sync.WaitGroup
@@ -67,7 +66,7 @@ func (cl *Cluster) removeNamespace(ctx context.Context, name string) error {
 	background := metav1.DeletePropagationBackground
 	err := cl.do(ctx, "remove the namespace "+name, func(ctx context.Context) error {
 		err := cl.Client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it is on its way
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // removed or being removed
 			return nil
 		}
 		return err
@@ -103,7 +102,7 @@ func (cl *Cluster) awaitGone(ctx context.Context, name string, patience time.Dur
 	return err
 }
 
-// lingering is what the namespace says of why it is still there.
+// lingering returns the namespace's conditions, which say why it still exists.
 func lingering(n *corev1.Namespace) string {
 	var why []string
 	for _, c := range n.Status.Conditions {
@@ -117,14 +116,14 @@ func lingering(n *corev1.Namespace) string {
 	return ": " + strings.Join(why, "; ")
 }
 
-// giveUpLost removes pods of nodes that are not ready from the API server. It
-// is a try: what comes of it shows in whether the namespace goes.
+// giveUpLost deletes the pods of nodes that do not answer from the API server. It ignores
+// errors: the caller sees whether the namespace is removed.
 func (cl *Cluster) giveUpLost(ctx context.Context, namespace string) {
 	nodes, err := cl.listNodes(ctx)
 	if err != nil {
 		return
 	}
-	answers := map[string]bool{} // a node that was taken from the cluster does not
+	answers := map[string]bool{} // false for a node that is no longer in the cluster
 	for i := range nodes {
 		answers[nodes[i].Name] = condition(&nodes[i], corev1.NodeReady).Status != corev1.ConditionUnknown
 	}
@@ -132,24 +131,24 @@ func (cl *Cluster) giveUpLost(ctx context.Context, namespace string) {
 	if err != nil {
 		return
 	}
-	now := int64(0)
+	noGrace := int64(0)
 	for _, p := range pods.Items {
 		if !answers[p.Spec.NodeName] && p.Labels[labelManaged] == managedBy {
-			_ = cl.Client.CoreV1().Pods(namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &now})
+			_ = cl.Client.CoreV1().Pods(namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &noGrace})
 		}
 	}
 }
 
-// leftovers are what earlier runs left in the cluster, and what becomes of it.
+// leftovers finds and removes objects that earlier runs left in the cluster.
 type leftovers struct{ *Cluster }
 
-// untouched refuses a cluster in which an earlier run has left something, or
-// another one runs: both disturb a measurement.
-func (cl leftovers) untouched(ctx context.Context) error {
+// checkUnused returns an *arena.Unsupported if an earlier run has left something in the
+// cluster or another run is under way: both would disturb a measurement.
+func (cl leftovers) checkUnused(ctx context.Context) error {
 	if len(cl.Options.Within) > 0 {
-		return cl.untouchedWithin(ctx)
+		return cl.checkUnusedWithin(ctx)
 	}
-	list, err := cl.ours(ctx)
+	list, err := cl.namespaces(ctx)
 	if err != nil {
 		return err
 	}
@@ -168,10 +167,10 @@ func (cl leftovers) untouched(ctx context.Context) error {
 	}
 }
 
-// ours are the namespaces of runs.
-func (cl leftovers) ours(ctx context.Context) ([]corev1.Namespace, error) {
+// namespaces returns the namespaces of all runs.
+func (cl leftovers) namespaces(ctx context.Context) ([]corev1.Namespace, error) {
 	list, err := ask(ctx, cl.Cluster, "list namespaces", func(ctx context.Context) (*corev1.NamespaceList, error) {
-		return cl.Client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: ours})
+		return cl.Client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: runSelector})
 	})
 	if err != nil {
 		return nil, err
@@ -179,14 +178,14 @@ func (cl leftovers) ours(ctx context.Context) ([]corev1.Namespace, error) {
 	return list.Items, nil
 }
 
-// Cleaned is what Clean did.
+// Cleaned is the result of Clean.
 type Cleaned struct {
-	Removed []string // in words
+	Removed []string // namespaces, or descriptions
 	Spared  []string // the runs that are under way
 }
 
-// Clean removes what runs have left in the cluster, by its labels. Runs that are under
-// way are left alone, unless all is true.
+// Clean removes objects that runs have left in the cluster, by their labels. It leaves
+// runs that are under way alone, unless all is true.
 func Clean(ctx context.Context, o Options, all bool) (*Cleaned, error) {
 	cl, err := Connect(ctx, o)
 	if err != nil {
@@ -199,7 +198,7 @@ func (cl leftovers) clean(ctx context.Context, all bool) (*Cleaned, error) {
 	if len(cl.Options.Within) > 0 {
 		return cl.cleanWithin(ctx, all)
 	}
-	list, err := cl.ours(ctx)
+	list, err := cl.namespaces(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -207,24 +206,24 @@ func (cl leftovers) clean(ctx context.Context, all bool) (*Cleaned, error) {
 	for _, n := range list {
 		leases[n.Labels[labelRun]] = n.Labels[labelRun]
 	}
-	alive, err := cl.spare(ctx, leases, all)
+	spared, err := cl.spared(ctx, leases, all)
 	if err != nil {
 		return nil, err
 	}
-	did := &Cleaned{}
+	cleaned := &Cleaned{}
 	for _, n := range list {
 		switch run := n.Labels[labelRun]; {
-		case !alive[run]:
-			did.Removed = append(did.Removed, n.Name)
-		case !slices.Contains(did.Spared, run):
-			did.Spared = append(did.Spared, run)
+		case !spared[run]:
+			cleaned.Removed = append(cleaned.Removed, n.Name)
+		case !slices.Contains(cleaned.Spared, run):
+			cleaned.Spared = append(cleaned.Spared, run)
 		}
 	}
-	return did, cl.removeNamespaces(ctx, did.Removed...)
+	return cleaned, cl.removeNamespaces(ctx, cleaned.Removed...)
 }
 
-// spare returns those of the runs that clean leaves alone.
-func (cl leftovers) spare(ctx context.Context, leases map[string]string, all bool) (map[string]bool, error) {
+// spared returns the runs that clean leaves alone.
+func (cl leftovers) spared(ctx context.Context, leases map[string]string, all bool) (map[string]bool, error) {
 	if all {
 		return nil, nil
 	}

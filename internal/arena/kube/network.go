@@ -23,22 +23,22 @@ type network struct {
 	arena     *Arena
 	cl        *Cluster
 	contender *contender.Contender
-	run       string // its name, in its labels
-	namespace string // where its objects are
-	made      bool   // the namespace, or it may have been
+	run       string // the run's name, in the label of all objects
+	namespace string // of the objects
+	made      bool   // the namespace exists, or may exist
 	lease     *lease // nil before it is held
-	installed bool   // the contender, or a part of it
+	installed bool   // the contender, or a part of it, may be installed
 	ctx       context.Context
 	cancel    context.CancelFunc
 
 	nodes, pods []*endpoint
-	noHost      *arena.Unsupported // why there is no host network; nil: there is
+	noHost      *arena.Unsupported // why no pod may use the host network; nil: pods may
 	uplink      string
 	uplinkMTU   int
-	sameUplink  []bool   // by node
-	strangers   []string // containers in the pods that the cluster has added
+	sameUplink  []bool   // by node: whether its uplink has that name
+	added       []string // names of containers that the cluster has added to the pods
 
-	services []string // that there are, or may be
+	services []string // names of the Services that exist, or may exist
 
 	mu        sync.Mutex
 	sandboxes []*sandbox
@@ -63,8 +63,8 @@ func (n *network) Notes() []result.Reason {
 	if n.noHost != nil {
 		add("no_host_network", "%s: there is no baseline, packets are those of the pods' interface, and the nodes' CPUs and memory were read inside pods", n.noHost.Reason)
 	}
-	if len(n.strangers) > 0 {
-		add("pods_changed", "the cluster added containers to the pods (%s): their work is in the figures; let what adds them pass by namespaces labelled %s=%s", strings.Join(n.strangers, ", "), labelManaged, managedBy)
+	if len(n.added) > 0 {
+		add("pods_changed", "the cluster added containers to the pods (%s): their work is in the figures; let what adds them pass by namespaces labelled %s=%s", strings.Join(n.added, ", "), labelManaged, managedBy)
 	}
 	if len(n.arena.list) == 1 {
 		add("one_node", "client and server are on one node: nothing crosses to another")
@@ -93,8 +93,8 @@ func (n *network) Effort(ctx context.Context) (map[string]float64, error) {
 	return n.arena.opt.Install.Effort(ctx, n.cl)
 }
 
-// Pair implements arena.Network. The client is on the first node and the
-// server on the second or, for the same-node path, both on the server's.
+// Pair implements arena.Network. The client is on the first node and the server on the
+// second; for the path same-node both are on the server's node.
 func (n *network) Pair(ctx context.Context, path string) (arena.Pair, error) {
 	if err := n.arena.HasPath(n.contender, path); err != nil {
 		return arena.Pair{}, err
@@ -111,27 +111,27 @@ func (n *network) Pair(ctx context.Context, path string) (arena.Pair, error) {
 		}
 		return pair(n.nodes[0], n.nodes[1])
 	case arena.PathSameNode:
-		beside, err := n.beside(ctx)
+		neighbour, err := n.neighbour(ctx)
 		if err != nil {
 			return arena.Pair{}, err
 		}
-		return pair(beside, n.server())
+		return pair(neighbour, n.server())
 	}
 	return arena.Pair{}, fmt.Errorf("path %q has no pair before a server listens", path)
 }
 
-// server is the pod in which servers run.
+// server returns the pod in which servers run.
 func (n *network) server() *endpoint { return n.pods[min(1, len(n.arena.list)-1)] }
 
-// beside is a second pod on the server's node, made when first asked for.
-func (n *network) beside(ctx context.Context) (*endpoint, error) {
+// neighbour returns the second pod of the server's node. The first call makes it.
+func (n *network) neighbour(ctx context.Context) (*endpoint, error) {
 	count := len(n.arena.list)
 	if len(n.pods) > count {
 		return n.pods[count], nil
 	}
 	at := n.server().node
 	plan := podPlan{namespace: n.namespace, name: at.name + "-pod2", node: at, hostNetwork: n.contender.ID == HostID}
-	if err := n.make(ctx, []podPlan{plan}); err != nil {
+	if err := n.makePods(ctx, []podPlan{plan}); err != nil {
 		return nil, err
 	}
 	running, err := n.cl.await(ctx, n.namespace, n.arena.list, plan.name)
@@ -143,12 +143,12 @@ func (n *network) beside(ctx context.Context) (*endpoint, error) {
 	return e, nil
 }
 
-// faultPatience is how long the API server may take to say how the pods are.
+// faultPatience is how long the API server may take to report the pods' states.
 const faultPatience = 5 * time.Second
 
-// Fault implements arena.Network: a pod is gone, has ended or is on a node that
-// does not answer. If the API server is away it returns nil: the streams break
-// then, which shows by itself.
+// Fault implements arena.Network: a pod is gone, has ended or is on a node that does not
+// answer. If the API server does not answer, Fault returns nil: the broken streams are
+// reported elsewhere.
 func (n *network) Fault() error {
 	ctx, cancel := context.WithTimeout(n.ctx, faultPatience)
 	defer cancel()
@@ -159,21 +159,21 @@ func (n *network) Fault() error {
 			continue
 		}
 		asked[e.pod] = true
-		errs = append(errs, e.lives(ctx))
+		errs = append(errs, e.checkPod(ctx))
 	}
-	return errors.Join(append(errs, n.cl.silent(ctx, n.arena.list))...)
+	return errors.Join(append(errs, n.cl.checkNodes(ctx, n.arena.list))...)
 }
 
-// silent is which of the nodes do not answer, or are no longer in the cluster.
-// nil: all answer, or that can't be asked.
-func (cl *Cluster) silent(ctx context.Context, nodes []*node) error {
+// checkNodes returns an error that names the nodes that do not answer or are no longer in
+// the cluster. It returns nil if the API server does not answer.
+func (cl *Cluster) checkNodes(ctx context.Context, nodes []*node) error {
 	list, err := cl.Client.CoreV1().Nodes().List(ctx, listAll)
 	if err != nil {
 		return nil
 	}
 	var errs []error
 	for _, at := range nodes {
-		i := slices.IndexFunc(list.Items, func(x corev1.Node) bool { return x.Name == at.real })
+		i := slices.IndexFunc(list.Items, func(x corev1.Node) bool { return x.Name == at.realName })
 		if i < 0 {
 			errs = append(errs, fmt.Errorf("node %s is no longer in the cluster", at))
 		} else if c := condition(&list.Items[i], corev1.NodeReady); c.Status == corev1.ConditionUnknown {
@@ -183,14 +183,14 @@ func (cl *Cluster) silent(ctx context.Context, nodes []*node) error {
 	return errors.Join(errs...)
 }
 
-// Down implements arena.Network. After an error it can be called again, which
-// the next Up does. The Lease and its namespace stay until the contender is off: while
-// the removal is tried, nobody else takes it for abandoned.
+// Down implements arena.Network. After an error, the next Up calls it again. The Lease
+// and its namespace stay until the contender is uninstalled, so that no other run takes
+// the contender for abandoned.
 func (n *network) Down(ctx context.Context) error {
 	n.cancel() // ends every command
 	var err error
 	if n.installed {
-		if n.made { // the pods go while the pod network is there that detaches them
+		if n.made { // remove the pods first: the pod network must still detach them
 			err = n.cl.clearOne(ctx, n.namespace, metav1.ListOptions{LabelSelector: labelRun + "=" + n.run})
 		}
 		if left := n.arena.opt.Install.Uninstall(ctx, n.cl, n.contender); left != nil {
@@ -213,14 +213,14 @@ func (n *network) Down(ctx context.Context) error {
 	if err != nil {
 		n.arena.opt.log("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 		n.arena.mu.Lock()
-		n.arena.behind = append(n.arena.behind, n)
+		n.arena.remaining = append(n.arena.remaining, n)
 		n.arena.mu.Unlock()
 	}
 	return err
 }
 
-// removeObjects removes all that the network has made but the contender, and while
-// that is there, the Lease.
+// removeObjects removes all objects of the network except the contender. While the
+// contender is installed, the Lease stays, too.
 func (n *network) removeObjects(ctx context.Context) error {
 	if len(n.cl.Options.Within) > 0 {
 		return n.cl.clearRun(ctx, n.run)
@@ -228,8 +228,8 @@ func (n *network) removeObjects(ctx context.Context) error {
 	return n.cl.removeNamespaces(ctx, n.namespaces()...)
 }
 
-// namespaces are those that removeObjects removes: those of the network that there
-// are, or may be.
+// namespaces returns the network's namespaces that exist, or may exist. While the
+// contender is installed, the namespace of the Lease is not among them.
 func (n *network) namespaces() []string {
 	var names []string
 	n.mu.Lock()
@@ -243,28 +243,28 @@ func (n *network) namespaces() []string {
 	return names
 }
 
-// tidy takes away what contenders before have left: beside that, no other is
-// measured.
-func (a *Arena) tidy(ctx context.Context) error {
+// removeRemaining takes earlier networks down that did not go down, since they would
+// disturb the next contender.
+func (a *Arena) removeRemaining(ctx context.Context) error {
 	a.mu.Lock()
-	behind := a.behind
-	a.behind = nil
+	remaining := a.remaining
+	a.remaining = nil
 	a.mu.Unlock()
 	var errs []error
-	for _, n := range behind {
-		if n.hollow(ctx) {
+	for _, n := range remaining {
+		if n.onlyTerminating(ctx) {
 			continue
 		}
 		if err := n.Down(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("contender %s is still in the way: %w", n.contender.ID, err))
+			errs = append(errs, fmt.Errorf("the earlier contender %s can't be removed: %w", n.contender.ID, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// hollow says that nothing of the network is left but namespaces that go
-// slowly and have no pods, which disturbs nobody.
-func (n *network) hollow(ctx context.Context) bool {
+// onlyTerminating reports whether all that is left of the network are namespaces without
+// pods that are being removed. They disturb no measurement.
+func (n *network) onlyTerminating(ctx context.Context) bool {
 	if n.installed || len(n.cl.Options.Within) > 0 {
 		return false
 	}

@@ -17,20 +17,20 @@ import (
 
 // node is a machine of the cluster that is used.
 type node struct {
-	name  string     // as reports have it: "node1", so that nobody publishes a host's name
-	real  string     // the cluster's own
-	addr  netip.Addr // internal
-	cpus  int
-	info  corev1.NodeSystemInfo
-	ready bool // false: there is no pod network on it, and nothing else is wrong
+	name     string     // in reports: "node1", so that nobody publishes a host's name
+	realName string     // in the cluster
+	addr     netip.Addr // internal
+	cpus     int
+	info     corev1.NodeSystemInfo
+	ready    bool // false: the node lacks a pod network, and only that
 }
 
-// String is the node as people look for it.
+// String returns the name by which users find the node.
 func (n *node) String() string {
-	if n.real == n.name {
-		return n.real
+	if n.realName == n.name {
+		return n.realName
 	}
-	return fmt.Sprintf("%s (%s)", n.real, n.name)
+	return fmt.Sprintf("%s (%s)", n.realName, n.name)
 }
 
 // tolerations reads key[=value]:effect, or "all".
@@ -41,10 +41,10 @@ func tolerations(list []string) ([]corev1.Toleration, error) {
 			all = append(all, corev1.Toleration{Operator: corev1.TolerationOpExists})
 			continue
 		}
-		what, effect, _ := strings.Cut(text, ":")
+		keyValue, effect, _ := strings.Cut(text, ":")
 		t := corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffect(effect)}
-		var valued bool
-		if t.Key, t.Value, valued = strings.Cut(what, "="); valued {
+		var hasValue bool
+		if t.Key, t.Value, hasValue = strings.Cut(keyValue, "="); hasValue {
 			t.Operator = corev1.TolerationOpEqual
 		}
 		switch t.Effect {
@@ -60,15 +60,15 @@ func tolerations(list []string) ([]corev1.Toleration, error) {
 	return all, nil
 }
 
-// noNetworkYet are the taints of a node that lacks only a pod network. Pods in
-// the host network run there.
+// noNetworkYet tolerates the taints of a node that lacks only a pod network. Pods in the
+// host network can run there.
 var noNetworkYet = []corev1.Toleration{
 	{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists},
 	{Key: corev1.TaintNodeNetworkUnavailable, Operator: corev1.TolerationOpExists},
 }
 
-// choose are the nodes that are used, in order: those named, or the first two
-// by name that are ready, nodes without a control plane before others.
+// choose returns the nodes to use, in order: the named nodes, or the first two ready
+// nodes by name, nodes without a control plane first.
 func choose(all []corev1.Node, names []string, tolerated []corev1.Toleration) ([]*node, error) {
 	var chosen []*node
 	if len(names) > 0 {
@@ -77,7 +77,7 @@ func choose(all []corev1.Node, names []string, tolerated []corev1.Toleration) ([
 			if err != nil {
 				return nil, err
 			}
-			if slices.ContainsFunc(chosen, func(n *node) bool { return n.real == name }) {
+			if slices.ContainsFunc(chosen, func(n *node) bool { return n.realName == name }) {
 				return nil, &UsageError{fmt.Sprintf("--nodes: %s is named twice", name)}
 			}
 			usable, why := judgeNode(&n, tolerated)
@@ -91,7 +91,7 @@ func choose(all []corev1.Node, names []string, tolerated []corev1.Toleration) ([
 	slices.SortFunc(all, func(a, b corev1.Node) int {
 		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(a.Name, b.Name))
 	})
-	var ready, bare []*node
+	var ready, withoutNetwork []*node
 	var why []string
 	for i := range all {
 		switch usable, text := judgeNode(&all[i], tolerated); {
@@ -100,11 +100,11 @@ func choose(all []corev1.Node, names []string, tolerated []corev1.Toleration) ([
 		case usable.ready:
 			ready = append(ready, usable)
 		default:
-			bare = append(bare, usable)
+			withoutNetwork = append(withoutNetwork, usable)
 		}
 	}
 	if len(ready) == 0 {
-		ready = bare // the baseline runs there, and what is installed will
+		ready = withoutNetwork // enough for the baseline and for contenders to install
 	}
 	if len(ready) == 0 {
 		reason := "the cluster has no nodes"
@@ -123,28 +123,28 @@ func numbered(list []*node) []*node {
 	return list
 }
 
-// rank puts nodes of the control plane last: their work disturbs, and is
-// disturbed by, a measurement.
+// rank puts nodes of the control plane last: their work and a measurement disturb each
+// other.
 func rank(n *corev1.Node) int {
 	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"} {
-		if _, is := n.Labels[label]; is {
+		if _, labelled := n.Labels[label]; labelled {
 			return 1
 		}
 	}
 	return 0
 }
 
-// everyNode are the nodes that are named, or all that work, by name; left says
-// of the others why not. Cordons and taints keep no pod away that is bound to
-// its node and stands them.
-func everyNode(all []corev1.Node, names []string) (chosen []*node, left []string, err error) {
+// workingNodes returns the named nodes, or all nodes that work, sorted by name. broken
+// says of the other nodes why they do not work. Cordons and taints do not count: the pods
+// are bound to their nodes and tolerate all taints.
+func workingNodes(all []corev1.Node, names []string) (chosen []*node, broken []string, err error) {
 	slices.SortFunc(all, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range all {
 		if len(names) > 0 && !slices.Contains(names, all[i].Name) {
 			continue
 		}
 		if works, why := workingNode(&all[i]); works == nil {
-			left = append(left, why)
+			broken = append(broken, why)
 		} else {
 			chosen = append(chosen, works)
 		}
@@ -155,15 +155,15 @@ func everyNode(all []corev1.Node, names []string) (chosen []*node, left []string
 		}
 	}
 	switch {
-	case len(names) > 0 && len(left) > 0:
-		return nil, nil, &arena.Unsupported{Reason: "node " + strings.Join(left, "; "), Remedy: "mend it, or leave it out of --nodes"}
+	case len(names) > 0 && len(broken) > 0:
+		return nil, nil, &arena.Unsupported{Reason: "node " + strings.Join(broken, "; "), Remedy: "mend it, or leave it out of --nodes"}
 	case len(chosen) == 0:
-		return nil, nil, &arena.Unsupported{Reason: strings.Join(append([]string{"no node works"}, left...), "; "), Remedy: "`kubectl get nodes` must list one that is Ready"}
+		return nil, nil, &arena.Unsupported{Reason: strings.Join(append([]string{"no node works"}, broken...), "; "), Remedy: "`kubectl get nodes` must list one that is Ready"}
 	}
-	return numbered(chosen), left, nil
+	return numbered(chosen), broken, nil
 }
 
-// judgeNode is the node as we use it, or nil and the reason why not.
+// judgeNode returns a node on which pods can be scheduled, or nil and the reason why not.
 func judgeNode(n *corev1.Node, tolerated []corev1.Toleration) (*node, string) {
 	use, why := workingNode(n)
 	if use == nil {
@@ -172,20 +172,20 @@ func judgeNode(n *corev1.Node, tolerated []corev1.Toleration) (*node, string) {
 	if n.Spec.Unschedulable {
 		return nil, n.Name + " is cordoned"
 	}
-	own := slices.Concat(tolerated, noNetworkYet)
+	tolerated = slices.Concat(tolerated, noNetworkYet)
 	for i := range n.Spec.Taints {
 		t := &n.Spec.Taints[i]
-		if t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(own, func(o corev1.Toleration) bool { return tolerates(&o, t) }) {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(tolerated, func(o corev1.Toleration) bool { return tolerates(&o, t) }) {
 			return nil, fmt.Sprintf("%s is tainted with %s", n.Name, t.ToString())
 		}
 	}
 	return use, ""
 }
 
-// workingNode is a node that runs Linux and lacks nothing but a pod network, or
-// nil and the reason why not.
+// workingNode returns a node that runs Linux and lacks at most a pod network, or nil and
+// the reason why not.
 func workingNode(n *corev1.Node) (*node, string) {
-	use := &node{real: n.Name, info: n.Status.NodeInfo, cpus: int(n.Status.Capacity.Cpu().Value())}
+	use := &node{realName: n.Name, info: n.Status.NodeInfo, cpus: int(n.Status.Capacity.Cpu().Value())}
 	for _, a := range n.Status.Addresses {
 		if a.Type == corev1.NodeInternalIP && !use.addr.IsValid() {
 			use.addr, _ = netip.ParseAddr(a.Address)
@@ -203,7 +203,7 @@ func workingNode(n *corev1.Node) (*node, string) {
 	return use, ""
 }
 
-// tolerates is Kubernetes' rule.
+// tolerates applies Kubernetes' rule.
 func tolerates(o *corev1.Toleration, t *corev1.Taint) bool {
 	return (o.Effect == "" || o.Effect == t.Effect) && (o.Key == "" || o.Key == t.Key) &&
 		(o.Operator == corev1.TolerationOpExists || o.Value == t.Value)
@@ -218,10 +218,9 @@ func condition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeConditi
 	return corev1.NodeCondition{}
 }
 
-// lacksNetwork says that the kubelet waits for a pod network and for nothing
-// else: its message for that alone is the runtime's.
+// lacksNetwork reports whether the kubelet waits only for a pod network. If it waited for
+// something else, too, its messages would stand in brackets.
 func lacksNetwork(ready corev1.NodeCondition) bool {
-	// Several messages come in brackets.
 	return ready.Status == corev1.ConditionFalse && strings.HasPrefix(ready.Message, "container runtime network not ready")
 }
 

@@ -73,7 +73,7 @@ func TestChoose(t *testing.T) {
 			}
 			var got []string
 			for _, n := range chosen {
-				got = append(got, n.real)
+				got = append(got, n.realName)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)

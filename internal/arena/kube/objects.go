@@ -15,8 +15,8 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 )
 
-// Labels of all that a run makes. What has labelManaged and labelRun is a
-// run's, and Clean takes it away.
+// Labels of all objects that a run makes. Clean removes objects with labelManaged and
+// labelRun.
 const (
 	labelManaged = "app.kubernetes.io/managed-by"
 	managedBy    = "cnibench"
@@ -25,25 +25,25 @@ const (
 	labelEnforce = "pod-security.kubernetes.io/enforce"
 )
 
-// dir is the pods' folder in memory: Endpoint.Dir.
+// dir is the pods' folder in memory, which Endpoint.Dir returns.
 const dir = "/run/cnibench"
 
-// ours is the selector of namespaces that runs have made.
-const ours = labelManaged + "=" + managedBy + "," + labelRun
+// runSelector selects the namespaces that runs have made.
+const runSelector = labelManaged + "=" + managedBy + "," + labelRun
 
-// outOfMeshes keep a service mesh's proxy out of a pod where it injects everywhere. Some
-// meshes read labels, some annotations.
+// outOfMeshes keep service meshes from adding their proxy to a pod. Some meshes read
+// labels, some annotations.
 var outOfMeshes = map[string]string{
 	"sidecar.istio.io/inject": "false", "istio.io/dataplane-mode": "none", "linkerd.io/inject": "disabled",
 	"kuma.io/sidecar-injection": "disabled", "consul.hashicorp.com/connect-inject": "false",
 }
 
-// runLabels are those of everything of that run.
+// runLabels returns the labels of all objects of that run.
 func runLabels(run string) map[string]string {
 	return map[string]string{labelManaged: managedBy, labelRun: run}
 }
 
-// namespaceFor is a namespace with that Pod Security level.
+// namespaceFor returns a namespace with that Pod Security level.
 func namespaceFor(run, name, level string, labels map[string]string) *corev1.Namespace {
 	all := maps.Clone(labels)
 	if all == nil {
@@ -57,29 +57,27 @@ func namespaceFor(run, name, level string, labels map[string]string) *corev1.Nam
 	}}
 }
 
-// podPlan is what is particular about a pod.
+// podPlan holds the properties in which pods differ.
 type podPlan struct {
 	namespace, name string
 	node            *node
 	hostNetwork     bool
 	privileged      bool
-	// onNode is for package onnode: privileged, with the node's network and
-	// processes, and kept away by no taint.
-	onNode     bool
-	everywhere bool // kept away by no taint
-	labels     map[string]string
-	ports      []arena.NamedPort
+	// onNode is for package onnode: privileged, with the node's network and processes,
+	// and tolerating all taints.
+	onNode      bool
+	tolerateAll bool // all taints
+	labels      map[string]string
+	ports       []arena.NamedPort
 }
 
-// How long a pod may run, so that none stays when who made it was killed: one for
-// a whole round, one for package onnode. Without a run that renews its Lease,
-// agent.Idle ends pods long before that.
+// How long a pod may run. agent.Idle ends pods of a killed run long before that.
 const (
-	podLife    = 24 * time.Hour
-	onNodeLife = time.Hour
+	podLife    = 24 * time.Hour // enough for a round
+	onNodeLife = time.Hour      // of a pod for package onnode
 )
 
-// object is the pod. It waits for what an exec stream starts in it.
+// object returns the pod. Its first process waits; exec streams start commands in it.
 func (p podPlan) object(run string, o *Options) (*corev1.Pod, error) {
 	tolerated, err := tolerations(o.Tolerations)
 	if err != nil {
@@ -97,15 +95,15 @@ func (p podPlan) object(run string, o *Options) (*corev1.Pod, error) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: p.name, Labels: labels, Annotations: maps.Clone(outOfMeshes)},
 		Spec: corev1.PodSpec{
-			NodeName: p.node.real, HostNetwork: p.hostNetwork, Tolerations: tolerated,
+			NodeName: p.node.realName, HostNetwork: p.hostNetwork, Tolerations: tolerated,
 			RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace, ActiveDeadlineSeconds: &life,
-			DNSPolicy: corev1.DNSDefault, // addresses are all that is used, and there may be no cluster DNS
-			// No token, and no variable for each of ten thousand Services.
+			DNSPolicy: corev1.DNSDefault, // pods use no names, and the cluster may have no DNS
+			// No token, and no environment variables for thousands of Services.
 			AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
 			Containers: []corev1.Container{{
 				Name: container, Image: o.Image, ImagePullPolicy: corev1.PullPolicy(o.PullPolicy),
 				Command: []string{Program, "agent", "idle"},
-				// What it says when it ends by itself is in the pod's status.
+				// The pod's status then says why the first process ended by itself.
 				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 				Resources:                corev1.ResourceRequirements{Requests: limits, Limits: limits},
 				VolumeMounts:             []corev1.VolumeMount{{Name: "run", MountPath: dir}},
@@ -122,7 +120,7 @@ func (p podPlan) object(run string, o *Options) (*corev1.Pod, error) {
 		c.SecurityContext = &corev1.SecurityContext{Privileged: &yes}
 	}
 	root := int64(0)
-	if o.NetAdmin && c.SecurityContext == nil && !p.hostNetwork && !p.everywhere {
+	if o.NetAdmin && c.SecurityContext == nil && !p.hostNetwork && !p.tolerateAll {
 		c.SecurityContext = &corev1.SecurityContext{RunAsUser: &root, Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"NET_ADMIN"}}}
 	}
 	if p.onNode {
@@ -130,7 +128,7 @@ func (p podPlan) object(run string, o *Options) (*corev1.Pod, error) {
 		pod.Spec.HostNetwork, pod.Spec.HostPID = true, true
 		c.SecurityContext.RunAsUser = &root
 	}
-	if p.onNode || p.everywhere {
+	if p.onNode || p.tolerateAll {
 		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	}
 	for _, port := range p.ports {
@@ -139,7 +137,7 @@ func (p podPlan) object(run string, o *Options) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// limits are the options' requests and limits of a pod; nil: none.
+// limits returns the options' requests and limits of a pod; nil: none.
 func limits(o *Options) (corev1.ResourceList, error) {
 	var list corev1.ResourceList
 	for name, text := range map[corev1.ResourceName]string{corev1.ResourceCPU: o.CPU, corev1.ResourceMemory: o.Memory} {
@@ -163,13 +161,13 @@ type backend struct {
 	protocol string
 	port     uint16 // of the Service
 	at       netip.AddrPort
-	node     string // real
+	node     string // its name in the cluster
 }
 
 func (b backend) name() string { return fmt.Sprintf("%s-%d", strings.ToLower(b.protocol), b.port) }
 
-// serviceFor is a Service without a selector, whose ports can have different
-// servers, and the EndpointSlices that name them: one for each server.
+// serviceFor returns a Service without a selector, so that its ports can have different
+// servers, and an EndpointSlice for each server.
 func serviceFor(run, namespace, name, kind string, backends []backend) (*corev1.Service, []*discoveryv1.EndpointSlice) {
 	labels := runLabels(run)
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}

@@ -17,7 +17,7 @@ var created = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 // What is asked of the cluster, whole, to be read by who must allow it.
 func TestObjects(t *testing.T) {
 	o := &Options{Image: "example.org/cnibench:1", PullPolicy: "Never", CPU: "2", Memory: "1Gi", Tolerations: []string{"dedicated=gpu:NoSchedule"}}
-	at := &node{name: "node2", real: "worker-b"}
+	at := &node{name: "node2", realName: "worker-b"}
 	pod, err := podPlan{namespace: "cnibench-x", name: "node2-pod1", node: at, labels: map[string]string{"app": "server"}, ports: []arena.NamedPort{{Name: "web", Protocol: arena.TCP, Number: 80}}}.object("cnibench-x", o)
 	if err != nil {
 		t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 )
 
-// imageTroubles are the kubelet's words for an image that does not come, with
-// what helps. Waiting for it to come all the same would take minutes.
+// imageTroubles are the kubelet's reasons for an image that can't be pulled, each with a
+// remedy. A pod with such a reason is given up at once.
 var imageTroubles = map[string]string{
 	"ErrImagePull":      "give an image that the nodes can pull with --image, or import it on every node and add --pull-policy Never",
 	"ImagePullBackOff":  "give an image that the nodes can pull with --image, or import it on every node and add --pull-policy Never",
@@ -22,7 +22,7 @@ var imageTroubles = map[string]string{
 	"InvalidImageName":  "give the image as REGISTRY/NAME:TAG with --image",
 }
 
-// judgePod says whether the pod runs, or what keeps it from ever running.
+// judgePod reports whether the pod runs. It returns an error if the pod will never run.
 func judgePod(p *corev1.Pod) (running bool, err error) {
 	where := fmt.Sprintf("pod %s on node %s", p.Name, p.Spec.NodeName)
 	if p.DeletionTimestamp != nil {
@@ -84,7 +84,7 @@ func because(reason, message string) string {
 	return ""
 }
 
-// podAddrs are the pod's addresses, IPv4 first.
+// podAddrs returns the pod's addresses, IPv4 first.
 func podAddrs(p *corev1.Pod) []netip.Addr {
 	var v4, v6 []netip.Addr
 	for _, ip := range p.Status.PodIPs {

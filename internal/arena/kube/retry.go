@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	apiPatience = 60 * time.Second // how long the API server may be away
+	apiPatience = 60 * time.Second // how long the API server may not answer
 	tryTimeout  = 20 * time.Second // of one request
 )
 
-// pauses are those between tries: they double up to a second.
+// pauses between tries double up to a second.
 var pauses = wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Cap: time.Second, Steps: math.MaxInt}
 
-// do makes a request again and again while the API server is away, for
-// apiPatience. Its error says what was to be done.
+// do makes a request, and repeats it for apiPatience while the API server does not answer.
+// The error begins with what, the purpose of the request.
 func (cl *Cluster) do(ctx context.Context, what string, request func(context.Context) error) error {
 	first := true
 	return Retry(ctx, apiPatience, func(ctx context.Context) error {
@@ -34,14 +34,14 @@ func (cl *Cluster) do(ctx context.Context, what string, request func(context.Con
 		}
 		return nil
 	}, func(err error) bool {
-		// A server that has just come back may not know its users' rights yet.
-		worth := transient(err) || !first && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err))
+		// A server that has just started may not know its users' rights yet.
+		mayPass := transient(err) || !first && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err))
 		first = false
-		return worth
+		return mayPass
 	})
 }
 
-// ask is do for a request that has an answer.
+// ask does the same as do, and returns the request's answer.
 func ask[T any](ctx context.Context, cl *Cluster, what string, request func(context.Context) (T, error)) (answer T, err error) {
 	err = cl.do(ctx, what, func(ctx context.Context) (err error) {
 		answer, err = request(ctx)
@@ -50,33 +50,33 @@ func ask[T any](ctx context.Context, cl *Cluster, what string, request func(cont
 	return answer, err
 }
 
-// gone is nil for an object that is not there any more.
-func gone(err error) error {
+// ignoreNotFound returns nil for the error that an object does not exist.
+func ignoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
 }
 
-// made is nil for an object that is there already: an attempt before has made it,
-// whose answer was lost.
-func made(err error) error {
+// ignoreExists returns nil for the error that an object exists: an earlier try, whose
+// answer was lost, has made it.
+func ignoreExists(err error) error {
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
 	return err
 }
 
-// Retry calls try until it succeeds, worth returns false for its error, or no
-// more patience is left; with growing pauses. The patience does not end a try
-// that is under way. Its error is that of the last try.
-func Retry(ctx context.Context, patience time.Duration, try func(context.Context) error, worth func(error) bool) error {
+// Retry calls try, with growing pauses, until it succeeds, mayPass returns false for its
+// error, or patience is over. The end of patience does not interrupt a try. The error is
+// that of the last try.
+func Retry(ctx context.Context, patience time.Duration, try func(context.Context) error, mayPass func(error) bool) error {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var last error
 	err := pauses.DelayFunc().Until(limited, true, true, func(context.Context) (done bool, _ error) {
 		last = try(ctx)
-		if last != nil && (ctx.Err() != nil || !worth(last)) {
+		if last != nil && (ctx.Err() != nil || !mayPass(last)) {
 			return false, last
 		}
 		return last == nil, nil
@@ -87,19 +87,19 @@ func Retry(ctx context.Context, patience time.Duration, try func(context.Context
 	return last
 }
 
-// Unborn says that the API server refuses a pod because its namespace is so new
-// that it has no service account yet: the same may succeed a moment later.
-func Unborn(err error) bool {
+// NamespaceTooNew reports whether the API server refused a pod because the pod's namespace
+// is so new that it has no service account yet. The next try may succeed.
+func NamespaceTooNew(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "error looking up service account")
 }
 
-// transient says that the same request may succeed later: the server is away
-// or overloaded, or the way to it was cut.
+// transient reports whether the same request may succeed later: the server does not
+// answer, is overloaded, or was cut off.
 func transient(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		code := status.Status().Code
-		return code >= 500 || Unborn(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
+		return code >= 500 || NamespaceTooNew(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 	}
 	var op *net.OpError
 	return errors.As(err, &op) || errors.Is(err, context.DeadlineExceeded) ||

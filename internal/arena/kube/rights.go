@@ -18,14 +18,14 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 )
 
-// right is a rule with what it is for.
+// right is a rule and its purpose.
 type right struct {
 	rule rbacv1.PolicyRule
-	// cluster is that the right is of the whole cluster, though the run is within a
-	// namespace of an administrator's.
+	// cluster says that the right is needed in the whole cluster, even if the run is within
+	// namespaces of an administrator.
 	cluster bool
-	// lacking is what is not done without it; empty: nothing works without.
-	lacking string
+	// optional is what is left out without the right; "": a run needs the right.
+	optional string
 }
 
 func rule(group string, resources, verbs []string, names ...string) rbacv1.PolicyRule {
@@ -35,11 +35,11 @@ func rule(group string, resources, verbs []string, names ...string) rbacv1.Polic
 // coordination is the API group of Leases.
 const coordination = "coordination.k8s.io"
 
-// rights are what the arena does. They are of the whole cluster, since the
-// namespace's name is not known before.
+// rights returns the rights that the arena needs. They apply to the whole cluster, since
+// the name of the run's namespace is not known before the run.
 func rights(o Options) []right {
 	if o.Install != nil {
-		// Who installs a pod network gives rights away, which needs them all.
+		// Pod networks come with roles, and only a user with all rights may grant any right.
 		return []right{{rule: rule("*", []string{"*"}, []string{"*"})}}
 	}
 	if len(o.Within) > 0 {
@@ -53,16 +53,16 @@ func rights(o Options) []right {
 		{rule: rule("", []string{"pods/exec"}, []string{"get", "create"})},
 		{rule: rule(coordination, []string{"leases"}, []string{"create"})},
 		{rule: rule(coordination, []string{"leases"}, []string{"get", "update", "delete"}, leaseName)},
-		{rule: rule("", []string{"services"}, []string{"get", "create", "delete"}), lacking: "steps of the path service"},
-		{rule: rule("discovery.k8s.io", []string{"endpointslices"}, []string{"create", "deletecollection"}), lacking: "steps of the path service"},
-		{rule: rule("networking.k8s.io", []string{"networkpolicies"}, []string{"get", "create", "update", "delete"}), lacking: "check policy"},
-		{rule: rule("", []string{"events"}, []string{"list"}), lacking: "why a pod does not start"},
-		{rule: rule("apps", []string{"daemonsets"}, []string{"list"}), lacking: "which pod network this is"},
-		{rule: rule("", []string{"configmaps"}, []string{"get"}, configMaps()...), lacking: "how the pod network is configured"},
+		{rule: rule("", []string{"services"}, []string{"get", "create", "delete"}), optional: "steps of the path service"},
+		{rule: rule("discovery.k8s.io", []string{"endpointslices"}, []string{"create", "deletecollection"}), optional: "steps of the path service"},
+		{rule: rule("networking.k8s.io", []string{"networkpolicies"}, []string{"get", "create", "update", "delete"}), optional: "check policy"},
+		{rule: rule("", []string{"events"}, []string{"list"}), optional: "why a pod does not start"},
+		{rule: rule("apps", []string{"daemonsets"}, []string{"list"}), optional: "which pod network this is"},
+		{rule: rule("", []string{"configmaps"}, []string{"get"}, configMaps()...), optional: "how the pod network is configured"},
 	}
 }
 
-// rightsWithin are what the arena does in namespaces that an administrator made.
+// rightsWithin returns the rights that the arena needs in an administrator's namespaces.
 func rightsWithin() []right {
 	return []right{
 		{rule: rule("", []string{"nodes"}, []string{"list"}), cluster: true},
@@ -70,15 +70,15 @@ func rightsWithin() []right {
 		{rule: rule("", []string{"pods/exec"}, []string{"get", "create"})},
 		{rule: rule(coordination, []string{"leases"}, []string{"create"})},
 		{rule: rule(coordination, []string{"leases"}, []string{"get", "update", "delete"}, leaseName)},
-		{rule: rule("", []string{"services"}, []string{"get", "list", "create", "delete"}), lacking: "steps of the path service"},
-		{rule: rule("discovery.k8s.io", []string{"endpointslices"}, []string{"create", "deletecollection"}), lacking: "steps of the path service"},
-		{rule: rule("", []string{"namespaces"}, []string{"get"}), lacking: "check policy"},
-		{rule: rule("networking.k8s.io", []string{"networkpolicies"}, []string{"get", "list", "create", "update", "delete"}), lacking: "check policy"},
-		{rule: rule("", []string{"events"}, []string{"list"}), lacking: "why a pod does not start"},
+		{rule: rule("", []string{"services"}, []string{"get", "list", "create", "delete"}), optional: "steps of the path service"},
+		{rule: rule("discovery.k8s.io", []string{"endpointslices"}, []string{"create", "deletecollection"}), optional: "steps of the path service"},
+		{rule: rule("", []string{"namespaces"}, []string{"get"}), optional: "check policy"},
+		{rule: rule("networking.k8s.io", []string{"networkpolicies"}, []string{"get", "list", "create", "update", "delete"}), optional: "check policy"},
+		{rule: rule("", []string{"events"}, []string{"list"}), optional: "why a pod does not start"},
 	}
 }
 
-// Rules are just the verbs that the arena uses.
+// Rules returns the rules with the verbs that the arena uses.
 func Rules(o Options) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for _, r := range rights(o) {
@@ -90,32 +90,32 @@ func Rules(o Options) []rbacv1.PolicyRule {
 	return rules
 }
 
-// roleName is that of the service account, its role and their binding.
+// roleName is the name of the service account, its role and their binding.
 const roleName = "cnibench"
 
-// weight is what who applies the rights must know of them.
-const weight = `# Whoever has these rights can be root on every node: they hold in every namespace,
+// warning is for the administrator who applies the rights.
+const warning = `# Whoever has these rights can be root on every node: they hold in every namespace,
 # since the name of a run's own is not known before, and with them pods can be
 # made, entered and removed. Treat the account as an administrator's, and delete
 # it when the measurements are done: kubectl delete -f FILE
 `
 
-// weightWithin is the same for rights within namespaces.
-const weightWithin = `# Whoever has these rights can list the cluster's nodes, and make, enter and remove
+// warningWithin is the same for rights within namespaces.
+const warningWithin = `# Whoever has these rights can list the cluster's nodes, and make, enter and remove
 # pods in the namespaces below, nothing else. What such a pod may do is the
 # namespace's Pod Security level: where that allows the host network, so does this.
 `
 
-// RBAC is a ServiceAccount in the namespace of the options, a ClusterRole with
-// Rules and the binding of both, as YAML below a comment. For namespaces that an
-// administrator makes these are those, a Role in each, and a ClusterRole that
-// lists nodes; the account is in the first.
+// RBAC returns the objects that grant the rights, as YAML below a comment: a
+// ServiceAccount, a ClusterRole with Rules and their binding. With Options.Within these
+// are the namespaces, a Role in each, a ClusterRole that lists nodes, and the account in
+// the first namespace.
 func RBAC(o Options) ([]byte, error) {
 	account := o.prefix()
-	comment := weight
+	comment := warning
 	var objects []any
 	if len(o.Within) > 0 {
-		account, comment = o.Within[0], weightWithin
+		account, comment = o.Within[0], warningWithin
 		for i, ns := range o.Within {
 			n := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: ns}}
 			if i < len(withinLabels) {
@@ -171,13 +171,13 @@ func RBAC(o Options) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// missing are the verbs, of resources, that the user lacks: those without
-// which nothing works, and those that leave something out, by what that is.
-func (cl *Cluster) missing(ctx context.Context) (needed []string, left map[string][]string, err error) {
+// missingRights returns the rights that the user lacks, as texts: those that every run
+// needs, and those that are optional, by what is left out without them.
+func (cl *Cluster) missingRights(ctx context.Context) (needed []string, optional map[string][]string, err error) {
 	type question struct {
-		ask     authorizationv1.ResourceAttributes
-		lacking string
-		denied  bool
+		ask      authorizationv1.ResourceAttributes
+		optional string
+		denied   bool
 	}
 	where := func(r right) []string {
 		if r.cluster || len(cl.Options.Within) == 0 {
@@ -197,7 +197,7 @@ func (cl *Cluster) missing(ctx context.Context) (needed []string, left map[strin
 					ask := authorizationv1.ResourceAttributes{Group: r.rule.APIGroups[0], Verb: verb, Name: name}
 					ask.Resource, ask.Subresource, _ = strings.Cut(resource, "/")
 					for _, ask.Namespace = range where(r) {
-						all = append(all, &question{ask: ask, lacking: r.lacking})
+						all = append(all, &question{ask: ask, optional: r.optional})
 					}
 				}
 			}
@@ -220,22 +220,22 @@ func (cl *Cluster) missing(ctx context.Context) (needed []string, left map[strin
 	if err := group.Wait(); err != nil {
 		return nil, nil, err
 	}
-	left = map[string][]string{}
+	optional = map[string][]string{}
 	for _, q := range all {
 		if !q.denied {
 			continue
 		}
-		if text := say(q.ask); q.lacking == "" {
+		if text := rightText(q.ask); q.optional == "" {
 			needed = append(needed, text)
-		} else if !slices.Contains(left[q.lacking], text) {
-			left[q.lacking] = append(left[q.lacking], text)
+		} else if !slices.Contains(optional[q.optional], text) {
+			optional[q.optional] = append(optional[q.optional], text)
 		}
 	}
-	return needed, left, nil
+	return needed, optional, nil
 }
 
-// say is a right in kubectl's words: "create pods/exec".
-func say(a authorizationv1.ResourceAttributes) string {
+// rightText returns a right as kubectl writes it: "create pods/exec".
+func rightText(a authorizationv1.ResourceAttributes) string {
 	if a.Verb == "*" && a.Resource == "*" {
 		return "do everything, as --install must (cluster-admin)"
 	}
@@ -252,7 +252,7 @@ func say(a authorizationv1.ResourceAttributes) string {
 	return a.Verb + " " + resource
 }
 
-// errRights says which rights are missing.
+// errRights returns an *arena.Unsupported that names the missing rights.
 func errRights(missing []string) error {
 	return &arena.Unsupported{
 		Reason: fmt.Sprintf("this user may not: %s", strings.Join(missing, ", ")),
@@ -260,14 +260,15 @@ func errRights(missing []string) error {
 	}
 }
 
-// allowed checks the rights; what is left out is by what it takes away.
-func (cl *Cluster) allowed(ctx context.Context) (left map[string][]string, err error) {
-	needed, left, err := cl.missing(ctx)
+// checkRights returns an error if the user lacks a right that every run needs, else the
+// missing optional rights, by what is left out without them.
+func (cl *Cluster) checkRights(ctx context.Context) (optional map[string][]string, err error) {
+	needed, optional, err := cl.missingRights(ctx)
 	if err != nil {
 		return nil, errors.Join(errors.New("the rights are not known"), cl.refused(err))
 	}
 	if len(needed) > 0 {
 		return nil, errRights(needed)
 	}
-	return left, nil
+	return optional, nil
 }

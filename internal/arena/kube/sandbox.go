@@ -20,33 +20,33 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 )
 
-// sandbox is namespaces with pods of a policy check.
+// sandbox holds the namespaces and pods of a policy check.
 type sandbox struct {
-	id    string // its label
-	net   *network
-	real  map[string]string // the cluster's names, by the check's
-	pods  map[[2]string]*endpoint
-	noted []networkingv1.NetworkPolicy // applied, with the cluster's names
+	id        string // in the label of its objects
+	net       *network
+	realNames map[string]string // of the namespaces in the cluster, by the check's names
+	pods      map[[2]string]*endpoint
+	applied   []networkingv1.NetworkPolicy // with the cluster's names
 }
 
 // Sandbox implements arena.Network.
 func (n *network) Sandbox(ctx context.Context, list []arena.SandboxNamespace) (_ arena.Sandbox, err error) {
-	if missing := n.arena.left["check policy"]; len(missing) > 0 {
+	if missing := n.arena.lacking["check policy"]; len(missing) > 0 {
 		return nil, errRights(missing)
 	}
-	s := &sandbox{id: n.cl.runName(), net: n, real: map[string]string{}, pods: map[[2]string]*endpoint{}}
+	s := &sandbox{id: n.cl.runName(), net: n, realNames: map[string]string{}, pods: map[[2]string]*endpoint{}}
 	within := len(n.cl.Options.Within) > 0
 	if within {
-		if s.real, err = n.cl.stages(ctx, list); err != nil {
+		if s.realNames, err = n.cl.policyNamespaces(ctx, list); err != nil {
 			return nil, err
 		}
 	}
 	var plans []podPlan
 	for _, ns := range list {
 		if !within {
-			s.real[ns.Name] = s.id + "-" + ns.Name
+			s.realNames[ns.Name] = s.id + "-" + ns.Name
 		}
-		name := s.real[ns.Name]
+		name := s.realNames[ns.Name]
 		for _, p := range ns.Pods {
 			if p.Node < 0 || p.Node >= len(n.arena.list) {
 				return nil, fmt.Errorf("pod %s/%s: there is no node %d", ns.Name, p.Name, p.Node)
@@ -71,11 +71,11 @@ func (n *network) Sandbox(ctx context.Context, list []arena.SandboxNamespace) (_
 		if within {
 			break
 		}
-		if err := n.cl.makeNamespace(ctx, namespaceFor(n.run, s.real[ns.Name], "baseline", ns.Labels)); err != nil {
+		if err := n.cl.makeNamespace(ctx, namespaceFor(n.run, s.realNames[ns.Name], "baseline", ns.Labels)); err != nil {
 			return nil, err
 		}
 	}
-	if err := n.make(ctx, plans); err != nil {
+	if err := n.makePods(ctx, plans); err != nil {
 		return nil, err
 	}
 	for _, ns := range list {
@@ -83,7 +83,7 @@ func (n *network) Sandbox(ctx context.Context, list []arena.SandboxNamespace) (_
 		for _, p := range ns.Pods {
 			names = append(names, p.Name)
 		}
-		made, err := n.cl.await(ctx, s.real[ns.Name], n.arena.list, names...)
+		made, err := n.cl.await(ctx, s.realNames[ns.Name], n.arena.list, names...)
 		if err != nil {
 			return nil, err
 		}
@@ -136,15 +136,15 @@ func (s *sandbox) Apply(ctx context.Context, manifests []byte) error {
 			return err
 		}
 		same := func(o networkingv1.NetworkPolicy) bool { return o.Namespace == p.Namespace && o.Name == p.Name }
-		if !slices.ContainsFunc(s.noted, same) {
-			s.noted = append(s.noted, *p)
+		if !slices.ContainsFunc(s.applied, same) {
+			s.applied = append(s.applied, *p)
 		}
 	}
 	return nil
 }
 
-// read reads NetworkPolicies and puts the cluster's names of namespaces in the
-// place of the check's.
+// read reads NetworkPolicies and replaces the check's names of namespaces by the
+// cluster's.
 func (s *sandbox) read(r io.Reader) ([]networkingv1.NetworkPolicy, error) {
 	var list []networkingv1.NetworkPolicy
 	documents := yaml.NewDocumentDecoder(io.NopCloser(r))
@@ -167,13 +167,13 @@ func (s *sandbox) read(r io.Reader) ([]networkingv1.NetworkPolicy, error) {
 			return nil, fmt.Errorf("NetworkPolicies: %w", err)
 		}
 		if p.Kind != "NetworkPolicy" || p.APIVersion != networkingv1.SchemeGroupVersion.String() || p.Name == "" {
-			return nil, fmt.Errorf("NetworkPolicies: %s %s %q is none", p.APIVersion, p.Kind, p.Name)
+			return nil, fmt.Errorf("NetworkPolicies: %s %s %q is no NetworkPolicy", p.APIVersion, p.Kind, p.Name)
 		}
-		real, known := s.real[p.Namespace]
+		realName, known := s.realNames[p.Namespace]
 		if !known {
 			return nil, fmt.Errorf("NetworkPolicy %s: the sandbox has no namespace %q", p.Name, p.Namespace)
 		}
-		p.Namespace = real
+		p.Namespace = realName
 		if p.Labels == nil {
 			p.Labels = map[string]string{}
 		}
@@ -189,21 +189,21 @@ func (s *sandbox) read(r io.Reader) ([]networkingv1.NetworkPolicy, error) {
 	}
 }
 
-// rename does so where a selector names a namespace by the label that
-// Kubernetes gives it.
+// rename replaces the check's names in selectors that select a namespace by the label with
+// its name.
 func (s *sandbox) rename(peers []networkingv1.NetworkPolicyPeer) {
 	for _, peer := range peers {
 		if peer.NamespaceSelector == nil {
 			continue
 		}
 		labels := peer.NamespaceSelector.MatchLabels
-		if real, known := s.real[labels[corev1.LabelMetadataName]]; known {
-			labels[corev1.LabelMetadataName] = real
+		if realName, known := s.realNames[labels[corev1.LabelMetadataName]]; known {
+			labels[corev1.LabelMetadataName] = realName
 		}
 		for _, x := range peer.NamespaceSelector.MatchExpressions {
 			for i, value := range x.Values {
-				if real, known := s.real[value]; known && x.Key == corev1.LabelMetadataName {
-					x.Values[i] = real
+				if realName, known := s.realNames[value]; known && x.Key == corev1.LabelMetadataName {
+					x.Values[i] = realName
 				}
 			}
 		}
@@ -212,25 +212,24 @@ func (s *sandbox) rename(peers []networkingv1.NetworkPolicyPeer) {
 
 // Delete implements arena.Sandbox.
 func (s *sandbox) Delete(ctx context.Context) error {
-	for _, p := range s.noted {
+	for _, p := range s.applied {
 		err := s.net.cl.do(ctx, "remove NetworkPolicy "+p.Name, func(ctx context.Context) error {
-			return gone(s.net.cl.Client.NetworkingV1().NetworkPolicies(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{}))
+			return ignoreNotFound(s.net.cl.Client.NetworkingV1().NetworkPolicies(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{}))
 		})
 		if err != nil {
 			return err
 		}
 	}
-	s.noted = nil
+	s.applied = nil
 	return nil
 }
 
-// names are the cluster's names of the namespaces.
+// names returns the cluster's names of the namespaces.
 func (s *sandbox) names() []string {
-	return slices.Collect(maps.Values(s.real))
+	return slices.Collect(maps.Values(s.realNames))
 }
 
-// Close implements arena.Sandbox. What it can't remove, the network's end
-// tries again.
+// Close implements arena.Sandbox. After an error, Down tries again.
 func (s *sandbox) Close(ctx context.Context) error {
 	n := s.net
 	remove := func() error { return n.cl.removeNamespaces(ctx, s.names()...) }

@@ -20,26 +20,25 @@ import (
 )
 
 const (
-	// syncPatience is how long thousands of Services may take on every node.
+	// syncPatience is how long making or removing thousands of Services may take.
 	syncPatience = 15 * time.Minute
-	// collectTimeout is that of one request to remove all EndpointSlices, which
-	// the API server itself bounds to a minute.
+	// collectTimeout limits one request to remove all EndpointSlices. The API server itself
+	// ends such a request after a minute.
 	collectTimeout = time.Minute
-	// atOnce is how many Services are asked for side by side.
-	atOnce = 50
+	// maxRequests is how many requests for Services are made at the same time.
+	maxRequests = 50
 	// otherPort is the port of the other Services.
 	otherPort = 80
-	// serverName is the Service that is measured; the others are numbered.
+	// serverName is the name of the measured Service; the others are numbered.
 	serverName = "server"
 )
 
 var listAll = metav1.ListOptions{}
 
-// Service implements arena.Network. The others are made first and the measured
-// one last; it has one port more, at which an echo tells from every pod when
-// its node has taken it in. Services have no selectors and their EndpointSlices
-// are made beside them, so that what is timed are the nodes and the API server,
-// and not the rate at which a controller may write slices.
+// Service implements arena.Network. It makes the other Services first and the measured
+// Service last. The measured Service has one more port with an echo behind it: took ends
+// when that echo answers every pod. Services have no selectors, and Service makes their
+// EndpointSlices itself: took must not include the time of a controller that makes them.
 func (n *network) Service(ctx context.Context, ports []arena.Port, others int) (p arena.Pair, took time.Duration, err error) {
 	if err := n.arena.HasPath(n.contender, arena.PathService); err != nil {
 		return p, 0, err
@@ -53,7 +52,7 @@ func (n *network) Service(ctx context.Context, ports []arena.Port, others int) (
 	}
 	ctx, cancel := context.WithTimeout(ctx, syncPatience)
 	defer cancel()
-	if err := n.Fresh(ctx); err != nil {
+	if err := n.Reset(ctx); err != nil {
 		return p, 0, err
 	}
 	watch, err := n.watchers(ctx, ports)
@@ -71,12 +70,12 @@ func (n *network) Service(ctx context.Context, ports []arena.Port, others int) (
 		return p, 0, err
 	}
 	measured, err := n.makeService(ctx, serverName, n.kind(), append(slices.Clone(backends), backend{
-		protocol: arena.TCP, port: watch.at.Port(), at: watch.at, node: n.server().node.real,
+		protocol: arena.TCP, port: watch.echo.Port(), at: watch.echo, node: n.server().node.realName,
 	}))
 	if err != nil {
 		return p, 0, err
 	}
-	probe := watch.at.Port()
+	probe := watch.echo.Port()
 	switch n.kind() {
 	case ClusterIP:
 		if p.Target, err = netip.ParseAddr(measured.Spec.ClusterIP); err != nil {
@@ -95,7 +94,7 @@ func (n *network) Service(ctx context.Context, ports []arena.Port, others int) (
 	return p, time.Since(begin), nil
 }
 
-// kind is how Services are reached.
+// kind returns how Services are reached.
 func (n *network) kind() string {
 	if n.arena.opt.Service == "" {
 		return ClusterIP
@@ -103,29 +102,29 @@ func (n *network) kind() string {
 	return n.arena.opt.Service
 }
 
-// backends are the servers behind the ports.
+// backends returns the servers behind the ports.
 func (n *network) backends(ports []arena.Port) []backend {
 	var list []backend
 	for _, port := range ports {
-		at, node := n.server().Addr(), n.server().node.real
+		at, node := n.server().Addr(), n.server().node.realName
 		if e, ok := port.Server.(*endpoint); ok {
-			at, node = e.Addr(), e.node.real
+			at, node = e.Addr(), e.node.realName
 		}
 		list = append(list, backend{protocol: port.Protocol, port: port.Number, at: netip.AddrPortFrom(at, port.Number), node: node})
 	}
 	return list
 }
 
-// makeOthers makes the Services that stand beside the measured one: at a port
-// each, since no two Services of a cluster have the same endpoints.
+// makeOthers makes the other Services. Each has a server port of its own: in a cluster no
+// two Services have the same endpoints.
 func (n *network) makeOthers(ctx context.Context, others int) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
+	group.SetLimit(maxRequests)
 	server := n.server()
 	for i := range others {
 		group.Go(func() error {
 			at := netip.AddrPortFrom(server.Addr(), uint16(1+i%math.MaxUint16))
-			_, err := n.makeService(ctx, otherName(i), ClusterIP, []backend{{protocol: arena.TCP, port: otherPort, at: at, node: server.node.real}})
+			_, err := n.makeService(ctx, otherName(i), ClusterIP, []backend{{protocol: arena.TCP, port: otherPort, at: at, node: server.node.realName}})
 			return err
 		})
 	}
@@ -137,12 +136,12 @@ func otherName(i int) string { return fmt.Sprintf("other-%d", i+1) }
 // makeService makes a Service with its EndpointSlices.
 func (n *network) makeService(ctx context.Context, name, kind string, backends []backend) (*corev1.Service, error) {
 	service, slices := serviceFor(n.run, n.namespace, name, kind, backends)
-	there, err := ask(ctx, n.cl, "make the Service "+name, func(ctx context.Context) (*corev1.Service, error) {
-		there, err := n.cl.Client.CoreV1().Services(n.namespace).Create(ctx, service, metav1.CreateOptions{})
+	made, err := ask(ctx, n.cl, "make the Service "+name, func(ctx context.Context) (*corev1.Service, error) {
+		made, err := n.cl.Client.CoreV1().Services(n.namespace).Create(ctx, service, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			return n.cl.Client.CoreV1().Services(n.namespace).Get(ctx, name, metav1.GetOptions{})
 		}
-		return there, err
+		return made, err
 	})
 	if err != nil {
 		return nil, err
@@ -150,36 +149,36 @@ func (n *network) makeService(ctx context.Context, name, kind string, backends [
 	for _, slice := range slices {
 		err := n.cl.do(ctx, "make the EndpointSlice "+slice.Name, func(ctx context.Context) error {
 			_, err := n.cl.Client.DiscoveryV1().EndpointSlices(n.namespace).Create(ctx, slice, metav1.CreateOptions{})
-			return made(err)
+			return ignoreExists(err)
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	return there, nil
+	return made, nil
 }
 
-// Fresh implements arena.Network. What a node remembers of connections is left
-// alone: the node is not ours.
-func (n *network) Fresh(ctx context.Context) error {
+// Reset implements arena.Network. It leaves the nodes' connection tracking alone, as all
+// pods of the nodes share it.
+func (n *network) Reset(ctx context.Context) error {
 	if len(n.services) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, syncPatience)
 	defer cancel()
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
+	group.SetLimit(maxRequests)
 	for _, name := range n.services {
 		group.Go(func() error {
 			return n.cl.do(groupCtx, "remove the Service "+name, func(ctx context.Context) error {
-				return gone(n.cl.Client.CoreV1().Services(n.namespace).Delete(ctx, name, metav1.DeleteOptions{}))
+				return ignoreNotFound(n.cl.Client.CoreV1().Services(n.namespace).Delete(ctx, name, metav1.DeleteOptions{}))
 			})
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	// Of thousands, a request may remove but a part in its time.
+	// Of thousands of slices, one request may remove only a part in time.
 	err := Retry(ctx, syncPatience, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 		defer cancel()
@@ -193,26 +192,26 @@ func (n *network) Fresh(ctx context.Context) error {
 	return nil
 }
 
-// watchers are agents in every pod that tell when a Service answers there.
+// watchers are agents in every pod, which wait until a Service answers.
 type watchers struct {
-	server string         // its pod
-	at     netip.AddrPort // an echo there
+	server string         // the name of the server's pod
+	echo   netip.AddrPort // an echo in the server's pod
 	agents map[string]*agent.Client
 }
 
-// watchers starts them. The echo has a port that no port of the Service has.
+// watchers starts the agents and the echo, whose port is none of the Service's ports.
 func (n *network) watchers(ctx context.Context, ports []arena.Port) (*watchers, error) {
 	w := &watchers{server: n.server().name, agents: map[string]*agent.Client{}}
-	hired := make([]*agent.Client, len(n.pods))
+	started := make([]*agent.Client, len(n.pods))
 	group, groupCtx := errgroup.WithContext(ctx)
 	for i, e := range n.pods {
 		group.Go(func() (err error) {
-			hired[i], err = hire(context.WithoutCancel(groupCtx), e)
+			started[i], err = startAgent(context.WithoutCancel(groupCtx), e)
 			return err
 		})
 	}
 	err := group.Wait()
-	for i, a := range hired {
+	for i, a := range started {
 		if a != nil {
 			w.agents[n.pods[i].name] = a
 		}
@@ -227,14 +226,14 @@ func (n *network) watchers(ctx context.Context, ports []arena.Port) (*watchers, 
 			return w, err
 		}
 		if !slices.ContainsFunc(ports, func(p arena.Port) bool { return p.Number == port }) {
-			w.at = netip.AddrPortFrom(server.Addr(), port)
+			w.echo = netip.AddrPortFrom(server.Addr(), port)
 			return w, nil
 		}
 	}
 }
 
-// await waits until the target answers every pod. The server's own is left
-// out: not every data path brings a pod back to itself through a Service.
+// await waits until the target answers every pod except the server's: not every datapath
+// lets a pod reach itself through a Service.
 func (w *watchers) await(ctx context.Context, target netip.AddrPort) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, name := range slices.Sorted(maps.Keys(w.agents)) {
@@ -253,7 +252,7 @@ func (w *watchers) await(ctx context.Context, target netip.AddrPort) error {
 				case got.TCP.Kind == agent.OK:
 					return nil
 				}
-				if got.TCP.Kind != agent.TimedOut { // refused at once
+				if got.TCP.Kind != agent.TimedOut { // the answer came at once
 					time.Sleep(5 * time.Millisecond)
 				}
 			}
@@ -267,6 +266,6 @@ func (w *watchers) close() {
 		return
 	}
 	for _, a := range w.agents {
-		dismiss(a)
+		closeAgent(a)
 	}
 }

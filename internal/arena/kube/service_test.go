@@ -40,7 +40,7 @@ func TestService(t *testing.T) {
 					t.Errorf("%d Services, %v; want %d", len(made.Items), err, others+1)
 				}
 			}
-			if err := n.Fresh(t.Context()); err != nil {
+			if err := n.Reset(t.Context()); err != nil {
 				t.Error(err)
 			}
 			made, err := b.client.CoreV1().Services(n.run).List(t.Context(), metav1.ListOptions{})
@@ -108,7 +108,7 @@ func TestSandbox(t *testing.T) {
 		}
 		return found
 	}
-	green := s.(*sandbox).real["green"]
+	green := s.(*sandbox).realNames["green"]
 	for range 2 { // made, then replaced
 		if err := s.Apply(t.Context(), []byte(twoPolicies)); err != nil {
 			t.Fatal(err)

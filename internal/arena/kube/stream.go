@@ -14,11 +14,11 @@ import (
 	"github.com/cnibench/cnibench/internal/agent"
 )
 
-// container is the only one of our pods.
+// container is the name of the only container of each pod.
 const container = "main"
 
-// stream runs the command in the container of the pod, over a WebSocket or, where something on
-// the way does not know those, over SPDY.
+// stream returns a stream to the command in the pod's container. It uses a WebSocket, or
+// SPDY if a proxy on the way does not support WebSockets.
 func (cl *Cluster) stream(namespace, pod, container string, argv []string) agent.Stream {
 	return func(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 		request := cl.Client.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("exec").
@@ -37,7 +37,7 @@ func (cl *Cluster) stream(namespace, pod, container string, argv []string) agent
 		if err != nil {
 			return err
 		}
-		// The library's own log says on standard error what the error says, too.
+		// The library would also log the returned error on standard error.
 		ctx = klog.NewContext(ctx, logr.Discard())
 		return exec.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: stdin, Stdout: stdout, Stderr: stderr})
 	}

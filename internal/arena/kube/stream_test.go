@@ -160,7 +160,7 @@ func TestStreams(t *testing.T) {
 			cl.Client = kubernetes.NewForConfigOrDie(cl.Config)
 			text := strings.Repeat("0123456789", 50_000)
 			var out bytes.Buffer
-			p, err := agent.StartOver(t.Context(), cl.stream("ns", "p", container, []string{os.Args[0], "agent", "exec"}), host.Command{Argv: []string{"cat"}, Stdin: strings.NewReader(text), Stdout: &out})
+			p, err := agent.StartExec(t.Context(), cl.stream("ns", "p", container, []string{os.Args[0], "agent", "exec"}), host.Command{Argv: []string{"cat"}, Stdin: strings.NewReader(text), Stdout: &out})
 			if err == nil {
 				err = p.Wait()
 			}
@@ -171,7 +171,7 @@ func TestStreams(t *testing.T) {
 				t.Error(diff)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			p, err = agent.StartOver(ctx, cl.stream("ns", "p", container, []string{os.Args[0], "agent", "exec"}), host.Command{Argv: []string{"sleep", "1000"}})
+			p, err = agent.StartExec(ctx, cl.stream("ns", "p", container, []string{os.Args[0], "agent", "exec"}), host.Command{Argv: []string{"sleep", "1000"}})
 			if err != nil {
 				t.Fatal(err)
 			}

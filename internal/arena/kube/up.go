@@ -25,17 +25,16 @@ import (
 )
 
 const (
-	upPatience = 5 * time.Minute // until the pods run, their image pulled
+	upPatience = 5 * time.Minute // until the pods run, with the pull of their image
 	upPoll     = 300 * time.Millisecond
-	// settlePatience is how long a pod network may take until packets of new
-	// pods pass, before the measurement looks for itself.
+	// settlePatience is how long Up waits until new pods reach each other. After that,
+	// the measurement checks that itself.
 	settlePatience = 20 * time.Second
 )
 
-// Up implements arena.Arena. Below the pods there is the contender: installed
-// first, where it is not simply there.
+// Up implements arena.Arena. It installs the contender if necessary, and then makes pods.
 func (a *Arena) Up(ctx context.Context, c *contender.Contender, _ string) (_ arena.Network, err error) {
-	if err := a.tidy(ctx); err != nil {
+	if err := a.removeRemaining(ctx); err != nil {
 		return nil, err
 	}
 	n := &network{arena: a, cl: a.cl, contender: c, run: a.cl.runName()}
@@ -46,10 +45,10 @@ func (a *Arena) Up(ctx context.Context, c *contender.Contender, _ string) (_ are
 		}
 	}()
 	n.made = true
-	if n.namespace, err = a.cl.place(ctx, n.run); err != nil {
+	if n.namespace, err = a.cl.ensureNamespace(ctx, n.run); err != nil {
 		return nil, err
 	}
-	if n.lease, err = a.cl.hold(ctx, n.namespace, leaseName, n.run); err != nil {
+	if n.lease, err = a.cl.holdLease(ctx, n.namespace, leaseName, n.run); err != nil {
 		return nil, err
 	}
 	if a.opt.Install != nil && c.ID != HostID {
@@ -61,7 +60,7 @@ func (a *Arena) Up(ctx context.Context, c *contender.Contender, _ string) (_ are
 	if err := n.populate(ctx); err != nil {
 		return nil, err
 	}
-	if err := n.equipped(ctx); err != nil {
+	if err := n.checkImage(ctx); err != nil {
 		return nil, err
 	}
 	if err := n.findUplink(ctx); err != nil {
@@ -71,9 +70,9 @@ func (a *Arena) Up(ctx context.Context, c *contender.Contender, _ string) (_ are
 	return n, nil
 }
 
-// populate makes a pod in the host network and one of the contender's on every
-// node. The baseline's are in the host network too, so that as much runs on a
-// node as beside any other contender.
+// populate makes a pod in the host network and a pod in the contender's network on every
+// node. For the baseline, both are in the host network, so that every contender has the
+// same number of pods.
 func (n *network) populate(ctx context.Context) error {
 	baseline := n.contender.ID == HostID
 	var nodePods, pods []podPlan
@@ -81,40 +80,40 @@ func (n *network) populate(ctx context.Context) error {
 		nodePods = append(nodePods, podPlan{namespace: n.namespace, name: at.name, node: at, hostNetwork: true, privileged: n.arena.opt.Privileged})
 		pods = append(pods, podPlan{namespace: n.namespace, name: at.name + "-pod1", node: at, hostNetwork: baseline})
 	}
-	err := n.make(ctx, nodePods)
+	err := n.makePods(ctx, nodePods)
 	if refused := arena.AsUnsupported(err); refused != nil && !baseline {
 		n.noHost = refused
 	} else if err != nil {
 		return err
 	}
-	if err := n.make(ctx, pods); err != nil {
+	if err := n.makePods(ctx, pods); err != nil {
 		return err
 	}
-	asked := slices.Clone(pods)
+	plans := slices.Clone(pods)
 	if n.noHost == nil {
-		asked = append(asked, nodePods...)
+		plans = append(plans, nodePods...)
 	}
-	made, err := n.cl.await(ctx, n.namespace, n.arena.list, podNames(asked)...)
+	made, err := n.cl.await(ctx, n.namespace, n.arena.list, podNames(plans)...)
 	if err != nil {
 		return err
 	}
 	for _, plan := range pods {
 		n.pods = append(n.pods, n.endpoint(plan.name, plan.node, made[plan.name]))
 	}
-	n.strangers = strangers(made)
+	n.added = addedContainers(made)
 	for i, plan := range nodePods {
 		p := made[plan.name]
 		if n.noHost != nil {
-			p = made[pods[i].name] // which sees the node's CPUs and memory as well
+			p = made[pods[i].name] // this pod sees the node's CPUs and memory, too
 		}
 		n.nodes = append(n.nodes, n.endpoint(plan.name, plan.node, p))
 	}
 	return nil
 }
 
-// strangers are the containers that something in the cluster has added to pods of ours, such
-// as a mesh that asks nobody.
-func strangers(pods map[string]*corev1.Pod) []string {
+// addedContainers returns the names of containers that the cluster has added to our pods,
+// e.g. the proxy of a service mesh.
+func addedContainers(pods map[string]*corev1.Pod) []string {
 	var names []string
 	for _, p := range pods {
 		for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
@@ -127,7 +126,7 @@ func strangers(pods map[string]*corev1.Pod) []string {
 	return names
 }
 
-// podNames are the names of the pods.
+// podNames returns the names of the pods.
 func podNames(plans []podPlan) []string {
 	var names []string
 	for _, plan := range plans {
@@ -136,20 +135,20 @@ func podNames(plans []podPlan) []string {
 	return names
 }
 
-// policies is what the API server says where Pod Security, an admission policy,
-// a webhook or OpenShift's constraints refuse a pod. Quotas, which are as
-// forbidding, say nothing about what it is.
-var policies = []string{"violates PodSecurity", "denied request", "denied the request", "security context constraint"}
+// refusals are texts of the API server's error if Pod Security, an admission policy, a
+// webhook or OpenShift's constraints refuse a pod. Other errors, such as those of quotas,
+// are forbidden, too, but refuse no property of the pod.
+var refusals = []string{"violates PodSecurity", "denied request", "denied the request", "security context constraint"}
 
-// policed says that a policy refused it.
-func policed(err error) bool {
-	return err != nil && slices.ContainsFunc(policies, func(text string) bool { return strings.Contains(err.Error(), text) })
+// refusedByPolicy reports whether a policy refused the pod.
+func refusedByPolicy(err error) bool {
+	return err != nil && slices.ContainsFunc(refusals, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
-// noHost makes of a pod in the host network that a policy refuses what that
-// means.
-func noHost(err error) error {
-	if !policed(err) {
+// explainNoHost turns a policy's refusal of a pod in the host network into an
+// *arena.Unsupported. It returns other errors unchanged.
+func explainNoHost(err error) error {
+	if !refusedByPolicy(err) {
 		return err
 	}
 	return &arena.Unsupported{
@@ -158,14 +157,14 @@ func noHost(err error) error {
 	}
 }
 
-// make asks for the pods, all at once.
-func (n *network) make(ctx context.Context, plans []podPlan) error {
+// makePods makes the pods, all at the same time.
+func (n *network) makePods(ctx context.Context, plans []podPlan) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, plan := range plans {
 		group.Go(func() error {
 			err := n.cl.makePod(ctx, n.run, plan)
 			if plan.hostNetwork {
-				return noHost(err)
+				return explainNoHost(err)
 			}
 			return err
 		})
@@ -173,8 +172,8 @@ func (n *network) make(ctx context.Context, plans []podPlan) error {
 	return group.Wait()
 }
 
-// makePod asks for the pod. One that an attempt before has made, whose answer
-// was lost, is ours.
+// makePod makes the pod. It is no error if the run has made it before: the answer to an
+// earlier try may have been lost.
 func (cl *Cluster) makePod(ctx context.Context, run string, plan podPlan) error {
 	pod, err := plan.object(run, &cl.Options)
 	if err != nil {
@@ -185,17 +184,16 @@ func (cl *Cluster) makePod(ctx context.Context, run string, plan podPlan) error 
 		if !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		there, err := cl.Client.CoreV1().Pods(plan.namespace).Get(ctx, plan.name, metav1.GetOptions{})
-		if err == nil && there.Labels[labelRun] != run {
+		old, err := cl.Client.CoreV1().Pods(plan.namespace).Get(ctx, plan.name, metav1.GetOptions{})
+		if err == nil && old.Labels[labelRun] != run {
 			err = fmt.Errorf("namespace %s has a pod of that name that is not of this run; remove it, or give another namespace", plan.namespace)
 		}
 		return err
 	})
 }
 
-// await waits until the named pods of the namespace run, and returns them by
-// name. Its error says what keeps one from it, such as a node that does not
-// answer.
+// await waits until the named pods of the namespace run, and returns them by name. The
+// error says why a pod does not run, e.g. because its node does not answer.
 func (cl *Cluster) await(ctx context.Context, namespace string, nodes []*node, names ...string) (map[string]*corev1.Pod, error) {
 	var looked time.Time
 	var running map[string]*corev1.Pod
@@ -226,12 +224,12 @@ func (cl *Cluster) await(ctx context.Context, namespace string, nodes []*node, n
 		}
 		if time.Since(looked) > lostPoll {
 			looked = time.Now()
-			return false, cl.silent(ctx, nodes)
+			return false, cl.checkNodes(ctx, nodes)
 		}
 		return false, nil
 	})
 	if wait.Interrupted(err) && !errors.Is(ctx.Err(), context.Canceled) {
-		err = fmt.Errorf("after %v %d of %d pods run: %s", upPatience, len(running), len(names), strings.Join(cl.stuck(ctx, waiting), "; "))
+		err = fmt.Errorf("after %v %d of %d pods run: %s", upPatience, len(running), len(names), strings.Join(cl.lastWarnings(ctx, waiting), "; "))
 	}
 	return running, err
 }
@@ -246,9 +244,9 @@ func (cl *Cluster) pods(ctx context.Context, namespace string) ([]corev1.Pod, er
 	return list.Items, nil
 }
 
-// stuck is what the cluster says of pods that don't come to run: their last
-// warning, such as a pod network that gives them no address.
-func (cl *Cluster) stuck(ctx context.Context, pods []corev1.Pod) []string {
+// lastWarnings returns, for each pod, its phase and its last warning event, such as that
+// the pod network gave it no address.
+func (cl *Cluster) lastWarnings(ctx context.Context, pods []corev1.Pod) []string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTimeout)
 	defer cancel()
 	var texts []string
@@ -263,7 +261,7 @@ func (cl *Cluster) stuck(ctx context.Context, pods []corev1.Pod) []string {
 	return texts
 }
 
-// endpoint is the pod as a place where commands run.
+// endpoint returns the pod as a place where commands run.
 func (n *network) endpoint(name string, at *node, p *corev1.Pod) *endpoint {
 	e := &endpoint{cl: n.cl, namespace: p.Namespace, pod: p.Name, uid: string(p.UID), name: name, node: at, addrs: podAddrs(p), ctx: n.ctx}
 	if n.shared() {
@@ -271,12 +269,11 @@ func (n *network) endpoint(name string, at *node, p *corev1.Pod) *endpoint {
 			e.cpus = append(e.cpus, cpu)
 		}
 	}
-	n.lease.tell(e)
+	n.lease.notify(e)
 	return e
 }
 
-// shared says that some of the nodes are one machine, by the number that its
-// kernel drew when it started.
+// shared reports whether two of the nodes are one machine: they have the same boot ID.
 func (n *network) shared() bool {
 	list := n.arena.list
 	for i, x := range list {
@@ -289,12 +286,12 @@ func (n *network) shared() bool {
 	return false
 }
 
-// always are programs that workloads use without saying so.
-var always = []string{"sh", "cat"}
+// common are programs that workloads use and do not list.
+var common = []string{"sh", "cat"}
 
-// equipped checks that the image has what the steps run.
-func (n *network) equipped(ctx context.Context) error {
-	argv := slices.Concat([]string{n.cl.program, "agent", "have"}, always, n.arena.opt.Programs)
+// checkImage checks that the image has the programs that the steps run.
+func (n *network) checkImage(ctx context.Context) error {
+	argv := slices.Concat([]string{n.cl.program, "agent", "have"}, common, n.arena.opt.Programs)
 	var out bytes.Buffer
 	if err := runAt(ctx, n.pods[0], &out, argv...); err != nil {
 		return fmt.Errorf("what the image %s has: %w", n.arena.opt.Image, err)
@@ -322,18 +319,18 @@ func runAt(ctx context.Context, e arena.Endpoint, out *bytes.Buffer, argv ...str
 	return p.Wait()
 }
 
-// findUplink finds, in each node's own network, the interface that holds the
-// node's address; without the host network, that of the pod.
+// findUplink finds, in each node's own network, the interface with the node's address;
+// without the host network, the pod's interface.
 func (n *network) findUplink(ctx context.Context) error {
 	found := make([]agent.Interface, len(n.nodes))
 	group, groupCtx := errgroup.WithContext(ctx)
 	for i, e := range n.nodes {
 		group.Go(func() error {
-			a, err := hire(groupCtx, e)
+			a, err := startAgent(groupCtx, e)
 			if err != nil {
 				return err
 			}
-			defer dismiss(a)
+			defer closeAgent(a)
 			hello, err := a.Hello(groupCtx, netip.Addr{})
 			if err != nil {
 				return err
@@ -363,16 +360,16 @@ func (n *network) findUplink(ctx context.Context) error {
 	return nil
 }
 
-// hire starts an agent in the pod.
-func hire(ctx context.Context, e *endpoint) (*agent.Client, error) {
+// startAgent starts an agent in the pod.
+func startAgent(ctx context.Context, e *endpoint) (*agent.Client, error) {
 	return agent.Start(ctx, e, e.cl.program, map[string]string{"endpoint": e.name, "node": e.Node()}, sysmon.ScopePod)
 }
 
-// dismiss ends it. What does not end by itself is killed with the network.
-func dismiss(a *agent.Client) { _ = a.Close() }
+// closeAgent ends the agent. An agent that does not end is killed with the network.
+func closeAgent(a *agent.Client) { _ = a.Close() }
 
-// settle gives a pod network the time that it takes until new pods reach each
-// other. Whether they do is not judged here.
+// settle waits until two new pods reach each other, at most for settlePatience. It
+// reports no error: the measurement checks that itself.
 func (n *network) settle(ctx context.Context) {
 	if len(n.pods) < 2 {
 		return
@@ -380,18 +377,18 @@ func (n *network) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settlePatience)
 	defer cancel()
 	client, server := n.pods[0], n.pods[1]
-	at, err := hire(ctx, server)
+	atServer, err := startAgent(ctx, server)
 	if err != nil {
 		return
 	}
-	defer dismiss(at)
-	from, err := hire(ctx, client)
+	defer closeAgent(atServer)
+	atClient, err := startAgent(ctx, client)
 	if err != nil {
 		return
 	}
-	defer dismiss(from)
-	port, err := at.Echo(ctx, server.Addr())
-	for err == nil && ctx.Err() == nil && from.Reach(ctx, server.Addr(), port) != nil {
+	defer closeAgent(atClient)
+	port, err := atServer.Echo(ctx, server.Addr())
+	for err == nil && ctx.Err() == nil && atClient.Reach(ctx, server.Addr(), port) != nil {
 		time.Sleep(50 * time.Millisecond)
 	}
 }

@@ -17,18 +17,18 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 )
 
-// This file is about namespaces that an administrator made (Options.Within): no
-// request there is one of the whole cluster, but for the list of nodes.
+// This file is about namespaces that an administrator made (Options.Within). The only
+// request there for the whole cluster is that for the list of nodes.
 
-// labelSandbox is on the pods and policies of one check of policies.
+// labelSandbox is the label of the pods and policies of one policy check.
 const labelSandbox = "cnibench.io/sandbox"
 
-// withinLabels are what the namespaces of check policy carry, in the order of
-// Options.Within.
+// withinLabels are the labels that the namespaces of Options.Within must have, in order,
+// for check policy.
 var withinLabels = []map[string]string{{"team": "near"}, {"team": "far", "trusted": "yes"}}
 
-// untouchedWithin is untouched for the namespaces that an administrator made.
-func (cl leftovers) untouchedWithin(ctx context.Context) error {
+// checkUnusedWithin is checkUnused for the namespaces of Options.Within.
+func (cl leftovers) checkUnusedWithin(ctx context.Context) error {
 	runs, err := cl.runsWithin(ctx)
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (cl leftovers) untouchedWithin(ctx context.Context) error {
 	}
 }
 
-// runsWithin are the runs that have something in the namespaces, sorted.
+// runsWithin returns the runs that have pods in the namespaces of Options.Within, sorted.
 func (cl leftovers) runsWithin(ctx context.Context) ([]string, error) {
 	runs := map[string]bool{}
 	for _, ns := range cl.Options.Within {
@@ -60,7 +60,7 @@ func (cl leftovers) runsWithin(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(runs)), nil
 }
 
-// cleanWithin is clean for the namespaces.
+// cleanWithin is clean for the namespaces of Options.Within.
 func (cl leftovers) cleanWithin(ctx context.Context, all bool) (*Cleaned, error) {
 	runs, err := cl.runsWithin(ctx)
 	if err != nil {
@@ -70,24 +70,24 @@ func (cl leftovers) cleanWithin(ctx context.Context, all bool) (*Cleaned, error)
 	for _, run := range runs {
 		leases[run] = cl.Options.Within[0]
 	}
-	alive, err := cl.spare(ctx, leases, all)
+	spared, err := cl.spared(ctx, leases, all)
 	if err != nil {
 		return nil, err
 	}
-	did := &Cleaned{}
+	cleaned := &Cleaned{}
 	var errs []error
 	for _, run := range runs {
-		if alive[run] {
-			did.Spared = append(did.Spared, run)
+		if spared[run] {
+			cleaned.Spared = append(cleaned.Spared, run)
 			continue
 		}
-		did.Removed = append(did.Removed, "what the run "+run+" had left in "+strings.Join(cl.Options.Within, ", "))
+		cleaned.Removed = append(cleaned.Removed, "what the run "+run+" had left in "+strings.Join(cl.Options.Within, ", "))
 		errs = append(errs, cl.clearRun(ctx, run))
 	}
-	return did, errors.Join(errs...)
+	return cleaned, errors.Join(errs...)
 }
 
-// clearRun removes all of the run from the namespaces, its Lease last.
+// clearRun removes the run's objects from the namespaces of Options.Within, its Lease last.
 func (cl *Cluster) clearRun(ctx context.Context, run string) error {
 	if err := cl.clear(ctx, labelRun+"="+run); err != nil {
 		return err
@@ -95,8 +95,8 @@ func (cl *Cluster) clearRun(ctx context.Context, run string) error {
 	return cl.dropLease(ctx, cl.Options.Within[0], leaseName, run)
 }
 
-// clear removes all that the selector names from the namespaces, and waits until
-// the pods are gone.
+// clear removes the objects that the selector selects from the namespaces of
+// Options.Within, and waits until the pods are gone.
 func (cl *Cluster) clear(ctx context.Context, selector string) error {
 	var errs []error
 	for _, ns := range cl.Options.Within {
@@ -105,10 +105,11 @@ func (cl *Cluster) clear(ctx context.Context, selector string) error {
 	return errors.Join(errs...)
 }
 
-func (cl *Cluster) clearOne(ctx context.Context, namespace string, which metav1.ListOptions) error {
+// clearOne does the same in one namespace.
+func (cl *Cluster) clearOne(ctx context.Context, namespace string, selected metav1.ListOptions) error {
 	err := cl.do(ctx, "remove what is in namespace "+namespace, func(ctx context.Context) error {
-		policies, err := cl.Client.NetworkingV1().NetworkPolicies(namespace).List(ctx, which)
-		if apierrors.IsForbidden(err) { // then none was made
+		policies, err := cl.Client.NetworkingV1().NetworkPolicies(namespace).List(ctx, selected)
+		if apierrors.IsForbidden(err) { // then the run could make none
 			policies, err = nil, nil
 		}
 		if err != nil {
@@ -116,12 +117,12 @@ func (cl *Cluster) clearOne(ctx context.Context, namespace string, which metav1.
 		}
 		if policies != nil {
 			for _, p := range policies.Items {
-				if err := gone(cl.Client.NetworkingV1().NetworkPolicies(namespace).Delete(ctx, p.Name, metav1.DeleteOptions{})); err != nil {
+				if err := ignoreNotFound(cl.Client.NetworkingV1().NetworkPolicies(namespace).Delete(ctx, p.Name, metav1.DeleteOptions{})); err != nil {
 					return err
 				}
 			}
 		}
-		services, err := cl.Client.CoreV1().Services(namespace).List(ctx, which)
+		services, err := cl.Client.CoreV1().Services(namespace).List(ctx, selected)
 		if apierrors.IsForbidden(err) {
 			return nil
 		}
@@ -129,11 +130,11 @@ func (cl *Cluster) clearOne(ctx context.Context, namespace string, which metav1.
 			return err
 		}
 		for _, s := range services.Items {
-			if err := gone(cl.Client.CoreV1().Services(namespace).Delete(ctx, s.Name, metav1.DeleteOptions{})); err != nil {
+			if err := ignoreNotFound(cl.Client.CoreV1().Services(namespace).Delete(ctx, s.Name, metav1.DeleteOptions{})); err != nil {
 				return err
 			}
 		}
-		return cl.Client.DiscoveryV1().EndpointSlices(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, which)
+		return cl.Client.DiscoveryV1().EndpointSlices(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, selected)
 	})
 	if err != nil {
 		return err
@@ -142,7 +143,7 @@ func (cl *Cluster) clearOne(ctx context.Context, namespace string, which metav1.
 	looked := time.Now()
 	err = wait.PollUntilContextTimeout(ctx, gonePoll, gonePatience, true, func(context.Context) (bool, error) {
 		err := cl.do(ctx, "remove pods of "+namespace, func(ctx context.Context) error {
-			pods, err := cl.Client.CoreV1().Pods(namespace).List(ctx, which)
+			pods, err := cl.Client.CoreV1().Pods(namespace).List(ctx, selected)
 			if err != nil {
 				return err
 			}
@@ -152,7 +153,7 @@ func (cl *Cluster) clearOne(ctx context.Context, namespace string, which metav1.
 				if p.DeletionTimestamp != nil {
 					continue
 				}
-				if err := gone(cl.Client.CoreV1().Pods(namespace).Delete(ctx, p.Name, metav1.DeleteOptions{})); err != nil {
+				if err := ignoreNotFound(cl.Client.CoreV1().Pods(namespace).Delete(ctx, p.Name, metav1.DeleteOptions{})); err != nil {
 					return err
 				}
 			}
@@ -170,34 +171,35 @@ func (cl *Cluster) clearOne(ctx context.Context, namespace string, which metav1.
 	return err
 }
 
-// stages are the namespaces of a check of policies, whose labels are the
-// administrator's to set. Errors: *arena.Unsupported.
-func (cl *Cluster) stages(ctx context.Context, list []arena.SandboxNamespace) (map[string]string, error) {
+// policyNamespaces returns, by the check's names, the names of the namespaces of
+// Options.Within in which a policy check runs. The error is an *arena.Unsupported if there
+// are too few, or if the administrator did not set their labels.
+func (cl *Cluster) policyNamespaces(ctx context.Context, list []arena.SandboxNamespace) (map[string]string, error) {
 	within := cl.Options.Within
-	print := "`cnibench rbac --namespace " + strings.Join(within, ",") + "` prints them"
+	hint := "`cnibench rbac --namespace " + strings.Join(within, ",") + "` prints them"
 	if len(list) > len(within) {
 		return nil, &arena.Unsupported{
 			Reason: fmt.Sprintf("policies are tried between %d namespaces, and --namespace names %d", len(list), len(within)),
-			Remedy: "name as many namespaces with --namespace A,B; " + strings.Replace(print, within[0], "A,B", 1),
+			Remedy: "name as many namespaces with --namespace A,B; " + strings.Replace(hint, within[0], "A,B", 1),
 		}
 	}
-	stages := map[string]string{}
+	names := map[string]string{}
 	for i, ns := range list {
-		there, err := ask(ctx, cl, "read namespace "+within[i], func(ctx context.Context) (*corev1.Namespace, error) {
+		found, err := ask(ctx, cl, "read namespace "+within[i], func(ctx context.Context) (*corev1.Namespace, error) {
 			return cl.Client.CoreV1().Namespaces().Get(ctx, within[i], metav1.GetOptions{})
 		})
 		if err != nil {
 			return nil, err
 		}
 		for key, value := range ns.Labels {
-			if there.Labels[key] != value {
+			if found.Labels[key] != value {
 				return nil, &arena.Unsupported{
 					Reason: fmt.Sprintf("namespace %s lacks the label %s=%s, by which the policies of the check know it", within[i], key, value),
-					Remedy: "have an administrator set the labels; " + print,
+					Remedy: "have an administrator set the labels; " + hint,
 				}
 			}
 		}
-		stages[ns.Name] = within[i]
+		names[ns.Name] = within[i]
 	}
-	return stages, nil
+	return names, nil
 }

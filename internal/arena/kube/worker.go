@@ -17,30 +17,29 @@ import (
 )
 
 const (
-	// endPatience is how long this program on a node may take to end in order.
+	// endPatience is how long this program on a node may take to end when asked.
 	endPatience = 15 * time.Second
-	// mostOutput is how many bytes of this program's output on a node are kept.
+	// mostOutput limits the output of this program on a node, bytes.
 	mostOutput = 64 << 20
 )
 
-// Worker is a pod of this program on one node, for work on the node or in the
-// pod network that is no measurement.
+// Worker is a pod on one node, in which this program does work that is no measurement, on
+// the node or in the pod network.
 type Worker struct {
 	*endpoint
 	end   context.CancelFunc // of every command in the pod
 	lease *lease             // of this pod alone; nil in Machines
 }
 
-// OnMachine is what this program said on one node.
+// OnMachine is the result of this program on one node.
 type OnMachine struct {
-	Node           string // as the cluster calls it
+	Node           string // its name in the cluster
 	Stdout, Stderr string
-	Code           int   // its exit code
-	Err            error // what kept it from ending by itself
+	Code           int   // the exit code
+	Err            error // why there is no exit code
 }
 
-// workers makes the pods, waits until all of them run, and keeps them alive by the
-// Lease.
+// workers makes the pods, waits until all of them run, and has the Lease notify them.
 func (cl *Cluster) workers(ctx context.Context, run string, plans []podPlan, held *lease) ([]*Worker, error) {
 	var nodes []*node
 	for _, plan := range plans {
@@ -58,22 +57,22 @@ func (cl *Cluster) workers(ctx context.Context, run string, plans []podPlan, hel
 		p := pods[plan.name]
 		life, end := context.WithCancel(context.WithoutCancel(ctx))
 		w := &Worker{end: end, endpoint: &endpoint{
-			cl: cl, namespace: p.Namespace, pod: p.Name, uid: string(p.UID), name: plan.node.real, node: plan.node, addrs: podAddrs(p), ctx: life,
+			cl: cl, namespace: p.Namespace, pod: p.Name, uid: string(p.UID), name: plan.node.realName, node: plan.node, addrs: podAddrs(p), ctx: life,
 		}}
-		held.tell(w.endpoint)
+		held.notify(w.endpoint)
 		list = append(list, w)
 	}
 	return list, nil
 }
 
-// OpenWorker makes a pod in a namespace that is there, on the node of that name,
-// and waits until it runs: a privileged one in the node's network and among its
-// processes, else one in the pod network. Close removes it.
+// OpenWorker makes a pod in an existing namespace, on the node of that name, and waits
+// until it runs. A privileged pod has the node's network and sees the node's processes;
+// another pod is in the pod network. Close removes the pod.
 func (cl *Cluster) OpenWorker(ctx context.Context, namespace, nodeName string, privileged bool) (*Worker, error) {
 	plan := podPlan{
-		namespace: namespace, name: "worker-" + rand.String(8), node: &node{name: nodeName, real: nodeName}, onNode: privileged, everywhere: true,
+		namespace: namespace, name: "worker-" + rand.String(8), node: &node{name: nodeName, realName: nodeName}, onNode: privileged, tolerateAll: true,
 	}
-	held, err := cl.hold(ctx, namespace, plan.name, namespace)
+	held, err := cl.holdLease(ctx, namespace, plan.name, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -86,54 +85,54 @@ func (cl *Cluster) OpenWorker(ctx context.Context, namespace, nodeName string, p
 	return list[0], nil
 }
 
-// Run runs this program with those arguments to its end. When ctx ends, it is
-// asked to end, and killed when it does not. stdin may be nil.
+// Run runs this program with those arguments to its end. When ctx ends, the program is
+// asked to end, and killed after endPatience. stdin may be nil.
 func (w *Worker) Run(ctx context.Context, stdin io.Reader, args ...string) OnMachine {
-	did := OnMachine{Node: w.node.real}
+	result := OnMachine{Node: w.node.realName}
 	stdout, stderr := &capped{left: mostOutput}, &capped{left: mostOutput}
 	running, kill := context.WithCancel(context.WithoutCancel(ctx))
 	defer kill()
-	giveUp := context.AfterFunc(ctx, kill) // until it runs
+	stopKill := context.AfterFunc(ctx, kill) // until the program runs
 	p, err := w.Start(running, host.Command{
 		Argv: slices.Concat([]string{w.cl.program}, args), Stdin: stdin, Stdout: stdout, Stderr: stderr, Aside: true,
 	})
-	giveUp()
+	stopKill()
 	if err == nil {
 		stop := context.AfterFunc(ctx, func() {
-			_ = p.Signal(syscall.SIGTERM) // where that fails, so does the stream
+			_ = p.Signal(syscall.SIGTERM) // fails only if the stream fails
 			time.AfterFunc(endPatience, kill)
 		})
 		err = p.Wait()
 		stop()
 	}
-	did.Stdout, did.Stderr, did.Err = stdout.String(), stderr.String(), err
+	result.Stdout, result.Stderr, result.Err = stdout.String(), stderr.String(), err
 	var exit *host.ExitError
 	if errors.As(err, &exit) {
-		did.Code, did.Err = exit.Code, nil
+		result.Code, result.Err = exit.Code, nil
 	}
-	return did
+	return result
 }
 
-// Close ends every command in the pod and removes it, though ctx may have ended.
+// Close ends every command in the pod and removes the pod, also after ctx has ended.
 func (w *Worker) Close(ctx context.Context) error {
 	w.end()
 	w.lease.stop()
 	return w.cl.removeWorker(ctx, w.namespace, w.pod)
 }
 
-// removeWorker deletes a pod at once, if there is one of that name, and its Lease.
+// removeWorker deletes a pod without a grace period, if it exists, and its Lease.
 func (cl *Cluster) removeWorker(ctx context.Context, namespace, name string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTimeout)
 	defer cancel()
-	var now int64
+	var noGrace int64
 	err := cl.do(ctx, "delete pod "+namespace+"/"+name, func(ctx context.Context) error {
-		return gone(cl.Client.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
+		return ignoreNotFound(cl.Client.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &noGrace}))
 	})
 	return errors.Join(err, cl.dropLease(ctx, namespace, name, namespace))
 }
 
-// capped is a buffer that refuses more than a number of bytes: a pod may write
-// without end.
+// capped is a buffer that refuses more than a number of bytes: a pod can write without
+// end.
 type capped struct {
 	bytes.Buffer
 	left int

@@ -87,31 +87,31 @@ func (n *labNetwork) cni(ctx context.Context, node *wire.Node, pod *ns.NS, name 
 	return addr, err
 }
 
-// localize keeps every address book inside the lab and puts the node's pod
-// labNetwork where the configuration says usePodCidr.
-func localize(raw []byte, books string, podCIDR netip.Prefix) ([]byte, error) {
+// localize returns the configuration with dataDir as the folder in which every
+// host-local plugin keeps its addresses, and podCIDR in the place of usePodCIDR.
+func localize(raw []byte, dataDir string, podCIDR netip.Prefix) ([]byte, error) {
 	var conf any
 	if err := json.Unmarshal(raw, &conf); err != nil {
 		return nil, err
 	}
-	keepBooks(conf, books)
+	setDataDir(conf, dataDir)
 	return json.Marshal(replaceText(conf, usePodCIDR, podCIDR.String()))
 }
 
-// keepBooks sets the folder of every host-local address manager, also of
-// those inside of a delegate's configuration.
-func keepBooks(v any, books string) {
+// setDataDir sets the folder of every host-local plugin, also of those in a
+// delegate's configuration.
+func setDataDir(v any, dataDir string) {
 	switch v := v.(type) {
 	case map[string]any:
 		if v["type"] == "host-local" {
-			v["dataDir"] = books
+			v["dataDir"] = dataDir
 		}
 		for _, e := range v {
-			keepBooks(e, books)
+			setDataDir(e, dataDir)
 		}
 	case []any:
 		for _, e := range v {
-			keepBooks(e, books)
+			setDataDir(e, dataDir)
 		}
 	}
 }
@@ -135,8 +135,8 @@ func replaceText(v any, old, text string) any {
 	return v
 }
 
-// NewCustom is a user's CNI configuration as it stands in the file; transport
-// joins the nodes, "" leaves them apart.
+// NewCustom reads a user's CNI configuration, conf, which was read from file.
+// transport is the lab transport that joins the nodes; "": nothing joins them.
 func NewCustom(file string, conf []byte, transport string) (*CustomAttach, error) {
 	c := &CustomAttach{File: file, Conf: conf, Transport: transport}
 	if transport != "" {
@@ -148,7 +148,7 @@ func NewCustom(file string, conf []byte, transport string) (*CustomAttach, error
 	return c, err
 }
 
-// attachment is the configuration as a datapath piece.
+// attachment returns the configuration as a datapath piece.
 func (c *CustomAttach) attachment() (wire.Attach, error) {
 	if c == nil {
 		return wire.Attach{}, errors.New("contender custom: no configuration; give one with --cni-conf FILE")
@@ -157,7 +157,7 @@ func (c *CustomAttach) attachment() (wire.Attach, error) {
 	if err := json.Unmarshal(c.Conf, &conf); err != nil {
 		return wire.Attach{}, fmt.Errorf("%s: no CNI configuration: %w", c.File, err)
 	}
-	if _, isList := conf["plugins"]; !isList { // a single plugin's is a list of one
+	if _, isList := conf["plugins"]; !isList { // the configuration of a single plugin
 		conf = map[string]any{"cniVersion": conf["cniVersion"], "name": conf["name"], "plugins": []any{conf}}
 	}
 	raw, err := json.Marshal(conf)
@@ -179,7 +179,7 @@ func (c *CustomAttach) attachment() (wire.Attach, error) {
 	return a, nil
 }
 
-// Contender is the user's configuration as a contender.
+// Contender returns the user's configuration as a contender.
 func (c *CustomAttach) Contender() *contender.Contender {
 	x := &contender.Contender{
 		ID: CustomID, Product: filepath.Base(c.File), Summary: "the CNI configuration " + c.File,

@@ -15,8 +15,10 @@ var preferredCongestion = []string{"cubic", "reno"}
 
 const congestionKey = "net.ipv4.tcp_congestion_control"
 
-// chooseCongestion finds out in a throw-away namespace what may be set there:
-// only the first namespace may use an algorithm that is not listed in
+// chooseCongestion returns the congestion control of the lab's namespaces: want,
+// or for CongestionAuto the first of preferredCongestion that a namespace may use.
+// It sets them in a throw-away namespace, because only the machine's first
+// namespace may use an algorithm that is not listed in
 // net.ipv4.tcp_allowed_congestion_control (net/ipv4/tcp_cong.c).
 func chooseCongestion(want string) (string, error) {
 	box, err := ns.New("congestion")
@@ -35,7 +37,7 @@ func chooseCongestion(want string) (string, error) {
 			return name, nil
 		}
 	}
-	return "", err
+	return "", fmt.Errorf("a namespace may use none of %v; load the module tcp_cubic: %w", preferredCongestion, err)
 }
 
 func readLine(path string) string {

@@ -19,32 +19,33 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 )
 
-// containedEnv tells the program that it was started again inside.
+// containedEnv is set in the environment of a program that Contain has started.
 const containedEnv = "CNIBENCH_CONTAINED"
 
-// lifelineFD is the pipe from the outer program: its end is the outer's end.
+// lifelineFD is the inner program's end of a pipe that the outer program holds
+// open: end of file means that the outer program has ended.
 const lifelineFD = 3
 
-// Contained says that this process is the init of the lab's namespaces.
+// Contained reports whether this process is the init of the lab's namespaces.
 func Contained() bool { return os.Getpid() == 1 && os.Getenv(containedEnv) == "1" }
 
 // Contain starts this program again, with the arguments args, as the init of
 // PID, mount, network, IPC and UTS namespaces of its own, and without root in
-// a user namespace too. It returns the exit code when the inner program has
-// ended; the kernel then has taken back everything inside. Signals are passed
-// on; one that comes when the inner program had time to end in order kills it. If
-// this process dies, by whatever death, the inner one is killed. The error is a
-// *Killed if a signal ended the inner program.
+// a user namespace too. It returns the exit code of the inner program; the kernel
+// has then removed everything inside. Contain passes the first signal on, so that
+// the inner program can end in order; a signal more than SameRequest later kills
+// the inner program, as does the end of this process. The error is a *Killed if a
+// signal ended the inner program.
 func Contain(ctx context.Context, args []string) (int, error) {
 	// The parent death signal is tied to the thread that starts the child.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	lifeline, hold, err := os.Pipe()
+	lifeline, ourEnd, err := os.Pipe()
 	if err != nil {
 		return 1, err
 	}
-	defer hold.Close()
+	defer ourEnd.Close()
 	self, err := os.Executable()
 	if err != nil {
 		return 1, err
@@ -56,7 +57,7 @@ func Contain(ctx context.Context, args []string) (int, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
 		Pdeathsig:  syscall.SIGKILL,
-		Setpgid:    true, // a terminal's Ctrl-C comes through us, once
+		Setpgid:    true, // else a terminal sends Ctrl-C to both, and the inner program gets two
 	}
 	rootless := os.Geteuid() != 0
 	if rootless {
@@ -73,7 +74,7 @@ func Contain(ctx context.Context, args []string) (int, error) {
 		return 1, containError(err, rootless)
 	}
 	done := make(chan struct{})
-	var impatient atomic.Bool
+	var askedTwice atomic.Bool
 	go func() {
 		var asked time.Time
 		for {
@@ -83,8 +84,8 @@ func Contain(ctx context.Context, args []string) (int, error) {
 				case asked.IsZero():
 					asked = time.Now()
 					_ = cmd.Process.Signal(s)
-				case time.Since(asked) > SameRequest: // the user can't wait
-					impatient.Store(true)
+				case time.Since(asked) > SameRequest:
+					askedTwice.Store(true)
 					_ = cmd.Process.Kill()
 				}
 			case <-ctx.Done():
@@ -103,15 +104,15 @@ func Contain(ctx context.Context, args []string) (int, error) {
 		return 0, nil
 	case errors.As(err, &exit):
 		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-			return 1, &Killed{Signal: unix.SignalName(ws.Signal()), Asked: impatient.Load()}
+			return 1, &Killed{Signal: unix.SignalName(ws.Signal()), AskedTwice: askedTwice.Load()}
 		}
 		return exit.ExitCode(), nil
 	}
 	return 1, err
 }
 
-// EndSignals are the signals that end a run in order. What this process was
-// started to ignore, as nohup does, stays ignored.
+// EndSignals returns the signals that end a run in order, without those that this
+// process was started to ignore, e.g. by nohup.
 func EndSignals() []os.Signal {
 	var signals []os.Signal
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
@@ -135,8 +136,9 @@ func containError(err error, rootless bool) error {
 	}
 }
 
-// Enter finishes the container from inside: private mounts, its own /proc, an
-// empty /run and CNI state. It returns when the lab can be built.
+// Enter prepares the inner program's namespaces for a lab: private mounts, an own
+// /proc, empty file systems on ownDirs. From then on the end of the outer program
+// kills every process inside. The error is an *arena.Unsupported if a mount fails.
 func Enter() error {
 	unix.CloseOnExec(lifelineFD)
 	go func() {
@@ -162,7 +164,6 @@ func Enter() error {
 			return containMount(dir, err)
 		}
 	}
-	// The lab's own names and nothing of the host's.
 	return unix.Sethostname([]byte("cnibench"))
 }
 
@@ -178,8 +179,8 @@ func containMount(dir string, err error) error {
 	}
 }
 
-// HidesPath says that the path lies where the lab has a file system of its
-// own, so that what is written there would be lost.
+// HidesPath reports whether the path lies where the lab has a file system of its
+// own. A file that is written there is lost with the lab.
 func HidesPath(path string) bool {
 	for _, dir := range append([]string{"/proc", "/var/run"}, ownDirs...) {
 		if path == dir || strings.HasPrefix(path, dir+"/") {

@@ -2,8 +2,8 @@ package lab
 
 import "golang.org/x/sys/unix"
 
-// CPUs are those that this process may run on (sched_getaffinity(2)): in a
-// container or under taskset fewer than the machine has, and not the first.
+// CPUs returns the CPUs that this process may run on (sched_getaffinity(2)). In a
+// container or under taskset, CPU 0 may not be among them.
 func CPUs() []int {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {

@@ -17,15 +17,15 @@ type endpoint struct {
 	box  *ns.NS
 	node string
 	addr netip.Addr
-	cpus []int // where measured commands run; none is everywhere
+	cpus []int // for measured commands; empty: all CPUs
 }
 
 func (n *labNetwork) endpoint(box *ns.NS, node string, addr netip.Addr) *endpoint {
 	return &endpoint{net: n, box: box, node: node, addr: addr}
 }
 
-// on is the same endpoint with its measured commands bound to the CPUs.
-func (e *endpoint) on(cpus []int) *endpoint {
+// boundTo returns the endpoint with its measured commands bound to the CPUs.
+func (e *endpoint) boundTo(cpus []int) *endpoint {
 	bound := *e
 	bound.cpus = cpus
 	return &bound
@@ -46,7 +46,7 @@ func (e *endpoint) CPUs() []int { return e.cpus }
 // Dir implements arena.Endpoint.
 func (e *endpoint) Dir() string {
 	dir := filepath.Join(e.net.dir, e.box.Name)
-	_ = os.MkdirAll(dir, 0o755) // in memory; what can't be made shows when it is used
+	_ = os.MkdirAll(dir, 0o755) // a user of the folder sees the error
 	return dir
 }
 
@@ -70,7 +70,7 @@ func (e *endpoint) Start(ctx context.Context, c host.Command) (host.Process, err
 	return t, nil
 }
 
-// tracked is waited for by the network, whether or not its starter does.
+// tracked is a process that the network waits for. Its starter may wait, too.
 type tracked struct {
 	host.Process
 	ended chan struct{}

@@ -4,18 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
-	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/ns"
 )
 
-// killInside kills every process in one of the network namespaces, those
-// included whose parents have ended, and returns when there is none.
+// killInside kills every process in the network namespaces, orphans too, and
+// returns when none is left. The error names those that do not end.
 func killInside(boxes []*ns.NS) error {
 	inside := map[uint64]bool{} // by inode number of the namespace
 	for _, box := range boxes {
@@ -45,22 +43,18 @@ func killInside(boxes []*ns.NS) error {
 // processesIn lists the processes, but this one, in the network namespaces with
 // those inode numbers. A zombie has left its namespaces.
 func processesIn(namespaces map[uint64]bool) ([]int, error) {
-	dirs, err := filepath.Glob("/proc/[0-9]*")
+	processes, err := procfs.AllProcs()
 	if err != nil {
 		return nil, err
 	}
 	var pids []int
-	for _, dir := range dirs {
-		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err != nil || pid == os.Getpid() {
-			continue
+	for _, p := range processes {
+		var st unix.Stat_t
+		if err := unix.Stat(fmt.Sprintf("/proc/%d/ns/net", p.PID), &st); err != nil {
+			continue // the process has ended
 		}
-		info, err := os.Stat(filepath.Join(dir, "ns/net"))
-		if err != nil {
-			continue // it has ended
-		}
-		if st, ok := info.Sys().(*syscall.Stat_t); ok && namespaces[st.Ino] {
-			pids = append(pids, pid)
+		if p.PID != os.Getpid() && namespaces[st.Ino] {
+			pids = append(pids, p.PID)
 		}
 	}
 	return pids, nil

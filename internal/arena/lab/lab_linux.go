@@ -27,7 +27,7 @@ type lab struct {
 	standing atomic.Int32       // networks that are up or coming up
 }
 
-// New is the lab arena. The process must be inside the lab's container
+// New returns the lab arena. The process must be inside the lab's container
 // (Contain, Enter).
 func New(opt Options) (arena.Arena, error) {
 	if err := opt.Check(); err != nil {
@@ -46,7 +46,7 @@ func New(opt Options) (arena.Arena, error) {
 // Name implements arena.Arena.
 func (l *lab) Name() string { return "lab" }
 
-// Environment implements arena.Arena: a node's fingerprint has everything.
+// Environment implements arena.Arena: a node's fingerprint says everything.
 func (l *lab) Environment() result.Environment { return result.Environment{} }
 
 // Anonymous implements arena.Arena: the lab's nodes have no names to hide.
@@ -63,12 +63,12 @@ func (l *lab) Variant(c *contender.Contender) string {
 	return UnderlaySwitch
 }
 
-// contenderMemory is what a contender that stands idle needs, agents and the
-// largest daemons (OVN's and Open vSwitch's) included, with room to spare.
+// contenderMemory is the memory to reserve for a contender, bytes: more than an
+// idle contender with its agents and the largest daemons (OVN, Open vSwitch) uses.
 const contenderMemory = 192 << 20
 
-// Together implements arena.Arena: as many as half of the free memory carries.
-func (l *lab) Together() int {
+// MaxUp implements arena.Arena: as many as half of the free memory carries.
+func (l *lab) MaxUp() int {
 	proc, err := procfs.NewDefaultFS()
 	if err != nil {
 		return 1
@@ -101,11 +101,11 @@ func (l *lab) Supports(_ context.Context, c *contender.Contender) error {
 	if err != nil {
 		return err
 	}
-	// First of all, as no other kernel helps where a program is missing.
-	if err := programsHere(c, pieces); err != nil {
+	// Before the kernel: another kernel does not help where a program is missing.
+	if err := missingPrograms(c, pieces); err != nil {
 		return err
 	}
-	if err := l.kernelHas(c); err != nil {
+	if err := l.missingFeatures(c); err != nil {
 		return err
 	}
 	for _, t := range pieces.transports {
@@ -119,8 +119,9 @@ func (l *lab) Supports(_ context.Context, c *contender.Contender) error {
 	return nil
 }
 
-// programsHere says all that is missing at once, and what brings it.
-func programsHere(c *contender.Contender, p pieces) error {
+// missingPrograms returns nil, or an *arena.Unsupported that names all missing
+// programs and the packages that have them.
+func missingPrograms(c *contender.Contender, p pieces) error {
 	var reasons, remedies []string
 	for _, name := range slices.Concat(programs.Contender(c), p.plugins) {
 		missing := host.Missing(name)
@@ -138,7 +139,9 @@ func programsHere(c *contender.Contender, p pieces) error {
 	return &arena.Unsupported{Reason: strings.Join(reasons, ", "), Remedy: strings.Join(remedies, ", "), Program: true}
 }
 
-func (l *lab) kernelHas(c *contender.Contender) error {
+// missingFeatures returns nil, or an *arena.Unsupported that names the features
+// which the contender requires and the kernel lacks or denies this user.
+func (l *lab) missingFeatures(c *contender.Contender) error {
 	var missing, why []string
 	denied := true
 	for _, name := range c.Requires.Kernel {
@@ -157,9 +160,8 @@ func (l *lab) kernelHas(c *contender.Contender) error {
 	}
 	u := &arena.Unsupported{
 		OtherKernel: true,
-
-		Reason: fmt.Sprintf("kernel %s lacks %s", KernelRelease(), strings.Join(why, ", ")),
-		Remedy: fmt.Sprintf("load the module or %s (%s)", remedyKernel, strings.Join(missing, ", ")),
+		Reason:      fmt.Sprintf("kernel %s lacks %s", KernelRelease(), strings.Join(why, ", ")),
+		Remedy:      fmt.Sprintf("load the module or boot a kernel that has it (%s)", strings.Join(missing, ", ")),
 	}
 	if denied {
 		u.Reason, u.Remedy, u.Denied = "this user may not use "+strings.Join(why, ", "), "run it as root", true
@@ -177,13 +179,13 @@ func (l *lab) feature(name string) (Feature, error) {
 		return Feature{}, err
 	}
 	if len(found) == 0 {
-		return Feature{}, fmt.Errorf("kernel feature %q is none that probe knows", name)
+		return Feature{}, fmt.Errorf("unknown kernel feature %q; cnibench probe lists the known ones", name)
 	}
 	l.features[name] = found[0]
 	return found[0], nil
 }
 
-// pieces is a contender's lab form with its names looked up.
+// pieces are the datapath pieces that a contender's file names.
 type pieces struct {
 	attach        *wire.Attach // nil: pods are the nodes themselves
 	attachParams  wire.Params
@@ -191,9 +193,11 @@ type pieces struct {
 	params        []wire.Params
 	service       *wire.Service // nil: no Services
 	serviceParams wire.Params
-	plugins       []string // of the user's own configuration, as package host names them
+	plugins       []string // CNI plugins of a user's own configuration, as package host names them
 }
 
+// compose looks up the contender's pieces. The error names the contender and an
+// unknown piece or parameter.
 func (l *lab) compose(c *contender.Contender) (pieces, error) {
 	var p pieces
 	if a := c.Lab.Attach; a != nil {
@@ -237,7 +241,7 @@ func (l *lab) compose(c *contender.Contender) (pieces, error) {
 	return p, nil
 }
 
-// attachment is the user's own configuration, or a piece of package wire.
+// attachment returns the user's own configuration, or a piece of package wire.
 func (l *lab) attachment(use string) (wire.Attach, error) {
 	if use == CustomID {
 		return l.opt.Custom.attachment()
@@ -245,7 +249,7 @@ func (l *lab) attachment(use string) (wire.Attach, error) {
 	return all.LookupAttach(use)
 }
 
-// KernelRelease is the running kernel's, as uname -r prints it.
+// KernelRelease returns the running kernel's release, as uname -r prints it.
 func KernelRelease() string {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {

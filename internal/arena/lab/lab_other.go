@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
-// errNotLinux is why there is no lab.
+// errNotLinux says why there is no lab.
 var errNotLinux = &arena.Unsupported{
 	Reason: "the lab needs Linux network namespaces",
 	Remedy: "run it on a Linux machine; reading, reporting and comparing work here",
@@ -43,7 +43,7 @@ func CPUs() []int { return []int{0} }
 // NewCustom says that this is not Linux.
 func NewCustom(string, []byte, string) (*CustomAttach, error) { return nil, errNotLinux }
 
-// Contender is the user's configuration as a contender.
+// Contender returns the user's configuration as a contender.
 func (c *CustomAttach) Contender() *contender.Contender { return &contender.Contender{ID: CustomID} }
 
 // KernelRelease is unknown where there is no lab.

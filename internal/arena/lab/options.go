@@ -49,7 +49,7 @@ type Options struct {
 	LineRate   unit.BitRate  // of each node's link; 0 is unlimited
 	Offload    string        // OffloadHost (or empty), OffloadWire
 	Congestion string        // TCP congestion control in every namespace
-	CPUs       Placement     // where commands run
+	CPUs       Placement     // CPUs of the measured commands and of everything else
 	Custom     *CustomAttach // a user's own CNI configuration, run as contender "custom"
 }
 
@@ -60,8 +60,8 @@ type CustomAttach struct {
 	Transport string // lab transport that joins the nodes; "" for none
 }
 
-// podMTU is the MTU that the contender's pods are to have, bytes; 0 is what its
-// encapsulation leaves of the underlay's.
+// podMTU returns the MTU, bytes, that the contender's pods must have; 0 is what
+// the contender's encapsulation leaves of the underlay's MTU.
 func (o *Options) podMTU(c *contender.Contender) int {
 	return cmp.Or(o.PodMTU, int(c.Datapath.PodMTU))
 }
@@ -94,10 +94,7 @@ type Feature struct {
 	Summary string `json:"summary"`
 	Option  string `json:"option"` // kernel build option
 	OK      bool   `json:"ok"`
-	Error   string `json:"error,omitempty"`  // what the try said
-	Note    string `json:"note,omitempty"`   // how it is there, if not simply
-	Denied  bool   `json:"denied,omitempty"` // the user may not; root could
+	Error   string `json:"error,omitempty"`  // why OK is false
+	Note    string `json:"note,omitempty"`   // e.g. that a module must be loaded first
+	Denied  bool   `json:"denied,omitempty"` // only root may use the feature
 }
-
-// remedyKernel is what helps when the running kernel lacks something.
-const remedyKernel = "boot a kernel that has it"

@@ -16,9 +16,8 @@ type Placement struct {
 	Client, Server, Rest []int
 }
 
-// DefaultPlacement spreads the CPUs: the client gets the first half, the
-// server the second; with four or more the first CPU is left to the rest. One
-// CPU is shared by all.
+// DefaultPlacement gives the client the first half of the CPUs and the server
+// the second half. Of four or more CPUs, the first is for the rest only.
 func DefaultPlacement(cpus []int) Placement {
 	n := len(cpus)
 	switch {
@@ -31,9 +30,8 @@ func DefaultPlacement(cpus []int) Placement {
 	return Placement{Client: cpus[1:half], Server: cpus[half:], Rest: cpus[:1]}
 }
 
-// ParsePlacement reads "client=0-3,server=4-7,rest=8" over the default for
-// the CPUs that there are; each list may hold ranges joined by "+":
-// "client=0-2+8".
+// ParsePlacement reads a placement on the CPUs, e.g. "client=0-2+8,server=4-7".
+// A role that s does not name keeps its default.
 func ParsePlacement(s string, cpus []int) (Placement, error) {
 	p := DefaultPlacement(cpus)
 	if s == "" {
@@ -78,7 +76,7 @@ func parseCPUs(list string, cpus []int) ([]int, error) {
 	return chosen, nil
 }
 
-// String is the form that ParsePlacement reads.
+// String returns the form that ParsePlacement reads.
 func (p Placement) String() string {
 	return fmt.Sprintf("client=%s,server=%s,rest=%s", joinCPUs(p.Client), joinCPUs(p.Server), joinCPUs(p.Rest))
 }

@@ -20,14 +20,14 @@ import (
 	"github.com/cnibench/cnibench/internal/ns"
 )
 
-// probe is one row of what contenders may ask of a kernel: its name, the
-// build option that brings it, and a try.
+// probe is a kernel feature that contenders may require: its name, the build
+// option that adds it to a kernel, and a function that tries it.
 type probe struct {
 	name, summary, option string
 	try                   func(p *probing) error
-	// module, if set, makes devices in the machine's own namespace when it is
-	// loaded (tunl0, gre0, dummy0), so that a try, which would load it, is not
-	// free: whether it is there is looked up instead.
+	// module is a kernel module that makes devices in the machine's own namespace
+	// when it is loaded (tunl0, gre0, dummy0). A try would load it. If the module is
+	// on the disk and not loaded, the feature therefore counts without a try.
 	module string
 }
 
@@ -35,7 +35,7 @@ type probe struct {
 type probing struct {
 	box *ns.NS
 	h   *netlink.Handle
-	nic netlink.Link // a veth to be the master of other links
+	nic netlink.Link // a veth, the parent of other links; nil if it could not be made
 }
 
 var probes = []probe{
@@ -93,8 +93,8 @@ var probes = []probe{
 	})},
 }
 
-// Probe tries the named features, or all that it knows, in a namespace that is
-// thrown away. It needs to run inside the lab's container.
+// Probe tries the named features, without names all features, in a namespace that
+// is removed afterwards. It must run inside the lab's container.
 func Probe(names ...string) ([]Feature, error) {
 	box, err := ns.New("probe")
 	if err != nil {
@@ -122,7 +122,6 @@ func Probe(names ...string) ([]Feature, error) {
 	return list, nil
 }
 
-// feature finds out whether the kernel has it.
 func (row probe) feature(p *probing) Feature {
 	f := Feature{Name: row.name, Summary: row.summary, Option: row.option, OK: true}
 	if row.module != "" && loadable(row.module) {
@@ -136,8 +135,7 @@ func (row probe) feature(p *probing) Feature {
 	return f
 }
 
-// loadable says that the module is on the disk and not in the kernel: a try
-// would load it.
+// loadable reports whether the module is on the disk and not loaded.
 func loadable(module string) bool {
 	if _, err := os.Stat("/sys/module/" + module); err == nil {
 		return false
@@ -146,7 +144,7 @@ func loadable(module string) bool {
 	return err == nil && bytes.Contains(deps, []byte("/"+module+".ko"))
 }
 
-// explain says in words what the kernel's error number means here.
+// explain returns what the kernel's error number means for a feature.
 func explain(err error) string {
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP):
@@ -159,8 +157,8 @@ func explain(err error) string {
 	return err.Error()
 }
 
-// link tries to make a link, and takes it away.
-func link(make func(a netlink.LinkAttrs, nic int) netlink.Link) func(*probing) error {
+// link returns a function that makes the link and removes it.
+func link(newLink func(a netlink.LinkAttrs, nic int) netlink.Link) func(*probing) error {
 	return func(p *probing) error {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name = "probe"
@@ -168,7 +166,7 @@ func link(make func(a netlink.LinkAttrs, nic int) netlink.Link) func(*probing) e
 		if p.nic != nil {
 			nic = p.nic.Attrs().Index
 		}
-		l := make(attrs, nic)
+		l := newLink(attrs, nic)
 		if err := p.h.LinkAdd(l); err != nil {
 			return err
 		}
@@ -176,12 +174,12 @@ func link(make func(a netlink.LinkAttrs, nic int) netlink.Link) func(*probing) e
 	}
 }
 
-func qdisc(make func(netlink.QdiscAttrs) netlink.Qdisc) func(*probing) error {
+func qdisc(newQdisc func(netlink.QdiscAttrs) netlink.Qdisc) func(*probing) error {
 	return func(p *probing) error {
 		if p.nic == nil {
 			return errors.New("needs veth")
 		}
-		q := make(netlink.QdiscAttrs{LinkIndex: p.nic.Attrs().Index, Handle: netlink.MakeHandle(7, 0), Parent: netlink.HANDLE_ROOT})
+		q := newQdisc(netlink.QdiscAttrs{LinkIndex: p.nic.Attrs().Index, Handle: netlink.MakeHandle(7, 0), Parent: netlink.HANDLE_ROOT})
 		if err := p.h.QdiscAdd(q); err != nil {
 			return err
 		}
@@ -262,7 +260,7 @@ func trySocketEBPF(*probing) error {
 	return nil
 }
 
-// localType is addresses of the host itself: 1 << RTN_LOCAL (xt_addrtype.h).
+// localType matches the host's own addresses (xt_addrtype.h).
 const localType = 1 << unix.RTN_LOCAL
 
 // tryIPTables adds a rule with an extension of iptables, as iptables-nft does.

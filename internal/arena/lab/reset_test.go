@@ -13,8 +13,8 @@ import (
 	"github.com/cnibench/cnibench/internal/host"
 )
 
-// A fresh network has neither connections nor Services of the step before.
-func TestFresh(t *testing.T) {
+// After Reset a network has neither connections nor Services of the step before.
+func TestReset(t *testing.T) {
 	const tracked = "cat /proc/sys/net/netfilter/nf_conntrack_count"
 	for id, counts := range map[string]struct {
 		services, served string // shell commands: how many there are, and connections of theirs
@@ -27,7 +27,7 @@ func TestFresh(t *testing.T) {
 			const none, some = true, false
 			fresh := func() {
 				t.Helper()
-				if err := n.Fresh(t.Context()); err != nil {
+				if err := n.Reset(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}

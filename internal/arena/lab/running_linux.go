@@ -1,15 +1,14 @@
 package lab
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"slices"
 	"sort"
-	"strconv"
 	"strings"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -17,7 +16,7 @@ import (
 // state elsewhere.
 type Running struct {
 	Init      int            // its init, as this machine numbers processes
-	Launcher  int            // the process that started it; 1 or 0 when that is gone
+	Launcher  int            // parent of Init: the process that started the lab, or 1 or 0 if that has ended
 	Endpoints map[string]int // a process inside each node and pod
 	pidNS     string         // its PID namespace, as /proc names it
 }
@@ -26,28 +25,25 @@ type Running struct {
 // user's processes are passed over, whatever they call themselves: root would
 // enter namespaces with that user's programs in them.
 func FindRunning() ([]Running, error) {
-	dirs, err := filepath.Glob("/proc/[0-9]*")
+	processes, err := procfs.AllProcs()
 	if err != nil {
 		return nil, err
 	}
 	byNamespace := map[string]*Running{}
 	agents := map[string]map[string]int{}
-	for _, dir := range dirs {
-		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err != nil {
-			continue
+	for _, p := range processes {
+		pidNS, err := pidNamespace(p.PID)
+		if err != nil || !ownedByUser(p) {
+			continue // another user's, or ended
 		}
-		pidNS, err := os.Readlink(dir + "/ns/pid_for_children")
-		if err != nil || !own(dir) {
-			continue // not ours to look at, or gone
-		}
-		if isInit(dir) {
-			byNamespace[pidNS] = &Running{Init: pid, Launcher: parent(dir), pidNS: pidNS}
-		} else if name := endpointOf(dir); name != "" {
+		if isInit(p) {
+			stat, _ := p.Stat() // of a process that has ended, its parent is 0
+			byNamespace[pidNS] = &Running{Init: p.PID, Launcher: stat.PPID, pidNS: pidNS}
+		} else if name := endpointOf(p); name != "" {
 			if agents[pidNS] == nil {
 				agents[pidNS] = map[string]int{}
 			}
-			agents[pidNS][name] = pid
+			agents[pidNS][name] = p.PID
 		}
 	}
 	var labs []Running
@@ -59,63 +55,34 @@ func FindRunning() ([]Running, error) {
 	return labs, nil
 }
 
-// isInit says that the process was started by Contain.
-func isInit(dir string) bool {
-	env, err := os.ReadFile(dir + "/environ")
-	return err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+containedEnv+"=1\x00")) && innerPID(dir) == "1"
+// pidNamespace returns the PID namespace of the process, as /proc names it.
+func pidNamespace(pid int) (string, error) {
+	return os.Readlink(fmt.Sprintf("/proc/%d/ns/pid_for_children", pid))
 }
 
-// own reports whether the process is the effective user's by all its user IDs:
-// a program with the set-user-ID bit keeps its caller's. The owner of /proc/PID
-// proves nothing, as any process can make root the owner of its own.
-func own(dir string) bool {
-	ids := statusField(dir, "Uid:")
-	for _, id := range ids {
-		if id != strconv.Itoa(os.Geteuid()) {
-			return false
-		}
+// isInit reports whether Contain started the process.
+func isInit(p procfs.Proc) bool {
+	env, err := p.Environ()
+	if err != nil || !slices.Contains(env, containedEnv+"=1") {
+		return false
 	}
-	return len(ids) == 4
+	status, err := p.NewStatus()
+	inner := len(status.NSpids) - 1 // the PID in the innermost namespace
+	return err == nil && inner > 0 && status.NSpids[inner] == 1
 }
 
-// innerPID is the process' number in its own PID namespace.
-func innerPID(dir string) string {
-	if ids := statusField(dir, "NSpid:"); len(ids) > 1 {
-		return ids[len(ids)-1]
-	}
-	return ""
+// ownedByUser reports whether all user IDs of the process are the effective user's:
+// a program with the set-user-ID bit keeps its caller's as one of them. The owner
+// of /proc/PID proves nothing: any process can make root the owner of its own.
+func ownedByUser(p procfs.Proc) bool {
+	status, err := p.NewStatus()
+	return err == nil && !slices.ContainsFunc(status.UIDs[:], func(id uint64) bool { return id != uint64(os.Geteuid()) })
 }
 
-func parent(dir string) int {
-	if ids := statusField(dir, "PPid:"); len(ids) == 1 {
-		pid, _ := strconv.Atoi(ids[0])
-		return pid
-	}
-	return 0
-}
-
-// statusField returns the values of a line of the process' status.
-func statusField(dir, name string) []string {
-	b, err := os.ReadFile(dir + "/status")
-	if err != nil {
-		return nil
-	}
-	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, name); ok {
-			return strings.Fields(rest)
-		}
-	}
-	return nil
-}
-
-// endpointOf is the name that an agent was started with, or "".
-func endpointOf(dir string) string {
-	b, err := os.ReadFile(dir + "/cmdline")
-	if err != nil {
-		return ""
-	}
-	args := strings.Split(strings.TrimRight(string(b), "\x00"), "\x00")
-	if len(args) < 2 || args[1] != "agent" {
+// endpointOf returns the name of the agent's endpoint, "" if the process is no agent.
+func endpointOf(p procfs.Proc) string {
+	args, err := p.CmdLine()
+	if err != nil || len(args) < 2 || args[1] != "agent" {
 		return ""
 	}
 	for _, arg := range args[2:] {
@@ -126,21 +93,21 @@ func endpointOf(dir string) string {
 	return ""
 }
 
-// Orphaned says that the lab's launcher is gone while the lab is not: the
-// kernel should have killed it. Its parent then is another program. A parent
-// that can't be seen proves nothing.
+// Orphaned reports whether the lab has outlived its launcher, though the kernel
+// should have killed it: the parent of its init is then another program. A parent
+// that can't be seen counts as the launcher.
 func (r *Running) Orphaned() bool {
-	own, err := os.Stat(fmt.Sprintf("/proc/%d/exe", r.Init))
+	initExe, err := os.Stat(fmt.Sprintf("/proc/%d/exe", r.Init))
 	if err != nil || r.Launcher == 0 {
 		return false
 	}
-	other, err := os.Stat(fmt.Sprintf("/proc/%d/exe", r.Launcher))
-	return errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(own, other)
+	parentExe, err := os.Stat(fmt.Sprintf("/proc/%d/exe", r.Launcher))
+	return errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(initExe, parentExe)
 }
 
-// Kill ends the lab with everything in it. Its init's number may be another
-// process' by now, but the descriptor's process stays the same. Errors:
-// os.ErrProcessDone where the lab has ended.
+// Kill ends the lab with everything in it. The PID of its init may be another
+// process' by now, so Kill checks and signals through a descriptor of the process.
+// The error is os.ErrProcessDone if the lab has ended.
 func (r *Running) Kill() error {
 	fd, err := unix.PidfdOpen(r.Init, 0)
 	if errors.Is(err, unix.ESRCH) {
@@ -150,8 +117,9 @@ func (r *Running) Kill() error {
 		return fmt.Errorf("find the lab's init %d: %w", r.Init, err)
 	}
 	defer unix.Close(fd)
-	dir := fmt.Sprintf("/proc/%d", r.Init)
-	if pidNS, err := os.Readlink(dir + "/ns/pid_for_children"); err != nil || pidNS != r.pidNS || !own(dir) || !isInit(dir) {
+	p, procErr := procfs.NewProc(r.Init)
+	pidNS, err := pidNamespace(r.Init)
+	if errors.Join(procErr, err) != nil || pidNS != r.pidNS || !ownedByUser(p) || !isInit(p) {
 		return fmt.Errorf("process %d is no longer the lab's init: %w", r.Init, os.ErrProcessDone)
 	}
 	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)

@@ -39,9 +39,9 @@ func (l *lab) HasPath(c *contender.Contender, path string) error {
 	}
 }
 
-// syncPatience is how long tens of thousands of Services may take: 10,000 by
-// iptables-nft-restore half a minute of a CPU on every node, and half as much
-// to take them away.
+// syncPatience is how long programming Services may take. For 10,000 of them,
+// iptables-nft-restore takes half a minute of CPU time on every node to add them and
+// half as long to remove them.
 const syncPatience = 15 * time.Minute
 
 // Service implements arena.Network.
@@ -55,7 +55,7 @@ func (n *labNetwork) Service(ctx context.Context, ports []arena.Port, others int
 	}
 	ctx, cancel := context.WithTimeout(ctx, syncPatience)
 	defer cancel()
-	if err := n.Fresh(ctx); err != nil {
+	if err := n.Reset(ctx); err != nil {
 		return pair, 0, err
 	}
 	table := services(n.pods[1].addr, ports, others)
@@ -68,9 +68,8 @@ func (n *labNetwork) Service(ctx context.Context, ports []arena.Port, others int
 	return pair, time.Since(begin), nil
 }
 
-// Fresh implements arena.Network: it also removes every connection that the
-// nodes remember.
-func (n *labNetwork) Fresh(ctx context.Context) error {
+// Reset implements arena.Network: it empties the nodes' connection tracking.
+func (n *labNetwork) Reset(ctx context.Context) error {
 	if n.proxy == nil {
 		return nil
 	}
@@ -78,7 +77,7 @@ func (n *labNetwork) Fresh(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, syncPatience)
 		defer cancel()
 		if err := n.proxy.Sync(ctx, n.fabric, nil); err != nil {
-			return fmt.Errorf("take Services away: %w", err)
+			return fmt.Errorf("remove Services: %w", err)
 		}
 		n.programmed = false
 	}
@@ -93,14 +92,14 @@ func (n *labNetwork) Sandbox(context.Context, []arena.SandboxNamespace) (arena.S
 	}
 }
 
-// services are the others and, last, the one that is measured: a list of
-// rules is gone through from the top, and nobody's Service is always first.
+// services returns the other Services and, last, the measured Service. In a
+// datapath that searches a list of rules, packets so pass the rules of the others.
 func services(server netip.Addr, ports []arena.Port, others int) []wire.ServicePort {
 	var table []wire.ServicePort
 	for i := range others {
 		table = append(table, wire.ServicePort{
 			Name: fmt.Sprintf("others/service-%d:http", i+1), ClusterIP: hostOf(serviceNet, i+2), Protocol: arena.TCP, Port: otherPort,
-			// A port each, since no two Services of a cluster have the same endpoints.
+			// A port of its own: in a cluster no two Services have the same endpoints.
 			Backends: []netip.AddrPort{netip.AddrPortFrom(server, uint16(1+i%math.MaxUint16))},
 		})
 	}

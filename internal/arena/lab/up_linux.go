@@ -42,17 +42,16 @@ type labNetwork struct {
 	programmed bool // the proxy has Services, or may have some
 
 	mu    sync.Mutex
-	gone  bool     // Down was called
+	down  bool     // Down was called
 	boxes []*ns.NS // every namespace, nodes and pods included
 	nodes []*endpoint
 	pods  []*endpoint
-	count int // pods made so far
+	made  int // pods made so far
 	procs sync.WaitGroup
 }
 
-// upPatience is how long a contender may take to come up, a CNI plugin that
-// waits for something included. Seconds do, but for daemons under an emulated
-// kernel on a busy machine.
+// upPatience is how long a contender may take to come up. Most take seconds;
+// daemons in an emulated guest on a busy machine take minutes.
 const upPatience = 3 * time.Minute
 
 // Up implements arena.Arena.
@@ -66,7 +65,7 @@ func (l *lab) Up(ctx context.Context, c *contender.Contender, variant string) (_
 	l.standing.Add(1)
 	defer func() {
 		if err != nil {
-			err = errors.Join(refusedHere(err), n.Down(context.WithoutCancel(ctx)))
+			err = errors.Join(asUnsupported(err), n.Down(context.WithoutCancel(ctx)))
 		}
 	}()
 	if err := os.MkdirAll(n.dir, 0o755); err != nil {
@@ -98,9 +97,9 @@ func (l *lab) Up(ctx context.Context, c *contender.Contender, variant string) (_
 	return n, nil
 }
 
-// refusedHere makes of an eBPF program that this kernel refuses a contender
-// that this kernel does not support.
-func refusedHere(err error) error {
+// asUnsupported turns the error of an eBPF program that this kernel refuses into an
+// *arena.Unsupported. It returns other errors unchanged.
+func asUnsupported(err error) error {
 	var refused *ebpf.RefusedError
 	if !errors.As(err, &refused) {
 		return err
@@ -150,8 +149,8 @@ func (n *labNetwork) underlay(kind string, c *contender.Contender) error {
 	return underlay.Switch(box, f.Nodes, link)
 }
 
-// daemon starts a program that is part of the network: its end is the
-// network's fault.
+// daemon starts a program that is part of the network. When the program ends, the
+// network has a fault.
 func (n *labNetwork) daemon(at *endpoint, c host.Command) (host.Process, error) {
 	p, err := at.Start(context.Background(), c)
 	if err != nil {
@@ -179,7 +178,7 @@ func (n *labNetwork) box(name string) (*ns.NS, error) {
 	n.mu.Lock()
 	n.boxes = append(n.boxes, box)
 	n.mu.Unlock()
-	// Copied from the first namespace otherwise, whatever its owner chose.
+	// A new namespace has the setting of the machine's first namespace.
 	return box, box.SetSysctl(congestionKey, n.lab.opt.Congestion)
 }
 
@@ -191,8 +190,8 @@ func (n *labNetwork) addPod(ctx context.Context, node int) (*endpoint, error) {
 		n.pods = append(n.pods, pod)
 		return pod, nil
 	}
-	n.count++
-	name := fmt.Sprintf("%s-pod%d", owner.Name, n.count)
+	n.made++
+	name := fmt.Sprintf("%s-pod%d", owner.Name, n.made)
 	box, err := n.box(name)
 	if err != nil {
 		return nil, err
@@ -237,8 +236,7 @@ func (n *labNetwork) Effort(context.Context) (map[string]float64, error) { retur
 func (n *labNetwork) Pair(ctx context.Context, path string) (arena.Pair, error) {
 	cpus := n.lab.opt.CPUs
 	pair := func(client, server *endpoint) arena.Pair {
-		s := server.on(cpus.Server)
-		return arena.Pair{Client: client.on(cpus.Client), Server: s, Target: s.addr}
+		return arena.Pair{Client: client.boundTo(cpus.Client), Server: server.boundTo(cpus.Server), Target: server.addr}
 	}
 	switch path {
 	case arena.PathPod:
@@ -246,17 +244,17 @@ func (n *labNetwork) Pair(ctx context.Context, path string) (arena.Pair, error) 
 	case arena.PathHost:
 		return pair(n.nodes[0], n.nodes[1]), nil
 	case arena.PathSameNode:
-		beside, err := n.beside(ctx)
+		neighbour, err := n.neighbour(ctx)
 		if err != nil {
 			return arena.Pair{}, err
 		}
-		return pair(n.pods[0], beside), nil
+		return pair(n.pods[0], neighbour), nil
 	}
 	return arena.Pair{}, fmt.Errorf("path %q has no pair: %w", path, n.lab.HasPath(&contender.Contender{ID: n.id}, path))
 }
 
-// beside is a second pod on the first node, made when first asked for.
-func (n *labNetwork) beside(ctx context.Context) (*endpoint, error) {
+// neighbour returns the second pod of the first node. The first call makes it.
+func (n *labNetwork) neighbour(ctx context.Context) (*endpoint, error) {
 	if len(n.pods) == len(n.nodes) {
 		ctx, cancel := context.WithTimeout(ctx, upPatience)
 		defer cancel()
@@ -265,8 +263,8 @@ func (n *labNetwork) beside(ctx context.Context) (*endpoint, error) {
 	return n.pods[len(n.nodes)], nil
 }
 
-// Down implements arena.Network: it kills what still runs in the network's
-// namespaces and lets go of them, with which the kernel takes back links, routes
+// Down implements arena.Network: it kills the processes in the network's
+// namespaces and closes the namespaces, so that the kernel removes links, routes
 // and rules. Other networks of the lab stay as they are.
 func (n *labNetwork) Down(context.Context) error {
 	n.mu.Lock()
@@ -293,20 +291,20 @@ func (n *labNetwork) Down(context.Context) error {
 	}
 	n.boxes = nil
 	errs = append(errs, os.RemoveAll(n.dir))
-	if !n.gone && n.lab.standing.Add(-1) == 0 {
+	if !n.down && n.lab.standing.Add(-1) == 0 {
 		reapOrphans()
 	}
-	n.gone = true
+	n.down = true
 	return errors.Join(errs...)
 }
 
 // downPatience is how long a killed process may hang in the kernel.
 const downPatience = 5 * time.Second
 
-// reapOrphans takes the exit status of processes whose parents have died and
-// which are ours as the init. Nobody else waits for a process while no network
-// stands. All of them were killed; one that hangs in the kernel is left after a
-// while.
+// reapOrphans collects the exit status of killed processes whose parents have ended:
+// this process, the init, is their parent now. It must run while no network is up,
+// as it would take the exit status of the network's processes, too. It gives up
+// after downPatience: a process may hang in the kernel.
 func reapOrphans() {
 	for deadline := time.Now().Add(downPatience); time.Now().Before(deadline); {
 		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
@@ -320,14 +318,14 @@ func reapOrphans() {
 	}
 }
 
-// subnet24 is the i-th /24 of the network.
+// subnet24 returns the i-th /24 of the network.
 func subnet24(p netip.Prefix, i int) netip.Prefix {
 	a := p.Masked().Addr().As4()
 	a[2] += byte(i)
 	return netip.PrefixFrom(netip.AddrFrom4(a), 24)
 }
 
-// hostOf is the i-th address of the network, which must have as many.
+// hostOf returns the i-th address of the network.
 func hostOf(p netip.Prefix, i int) netip.Addr {
 	a := p.Masked().Addr().As4()
 	binary.BigEndian.PutUint32(a[:], binary.BigEndian.Uint32(a[:])+uint32(i))

@@ -12,11 +12,11 @@ import (
 // Name is the name of the arena.
 const Name = "microvm"
 
-// Inside says that this process runs in a guest.
+// Inside reports whether this process runs in a guest.
 func Inside() bool { return os.Getenv(vm.GuestEnv) != "" }
 
-// New returns the arena microvm: the lab that this process has made in its
-// guest, under the arena's own name and with what must be known of the guest.
+// New returns the arena microvm: the lab that this process has made in its guest,
+// with the name microvm and facts of the guest in its environment.
 func New(lab arena.Arena) arena.Arena { return guestLab{lab} }
 
 type guestLab struct{ arena.Arena }

@@ -1,6 +1,7 @@
 // Package microvm is the lab under another kernel: it boots the guest in which
-// this same program runs the lab. It knows no plan and no run directory but as
-// a folder that the guest writes. Next: package vm, which boots the kernel.
+// this same program runs the lab. It knows nothing of plans, and of a run
+// directory only that the guest may write there. Next: package vm, which boots
+// the kernel.
 package microvm
 
 import (
@@ -25,14 +26,15 @@ import (
 	"golang.org/x/term"
 )
 
-// Guest is a guest as flags choose it; zero is the default one of a run.
+// Guest holds the flags that describe a guest. The zero value is the guest of a
+// run without such flags.
 type Guest struct {
 	Kernel, Modules, Accel, Memory string
 	CPUs                           int
 	Timeout                        time.Duration
 	Share, NICs                    []string
 
-	Prefix string // of the flags for memory and CPUs: "vm-" where the command has others of that name
+	Prefix string // of the flags --memory and --cpus: "vm-" for a command where those mean something else
 }
 
 // DefaultMemory is the memory of a run's guest.
@@ -41,8 +43,8 @@ const DefaultMemory = "4G"
 // SettingFlags are the guest's flags that a plan remembers.
 var SettingFlags = []string{"kernel", "modules", "accel", "vm-cpus", "vm-memory"}
 
-// Settings are what the plan remembers of the guest, by flag: what is not the
-// default, and in a guest what it has become.
+// Settings returns the flags that the plan remembers of the guest, without those
+// at their defaults. In a guest, "accel" is the acceleration that the guest has.
 func (g *Guest) Settings() map[string]string {
 	s := map[string]string{"kernel": g.Kernel, "modules": g.Modules, "accel": g.Accel, "vm-cpus": fmt.Sprint(g.CPUs), "vm-memory": g.Memory}
 	for flag, isPath := range map[string]bool{"kernel": vm.IsPath(g.Kernel), "modules": g.Modules != ""} {
@@ -61,7 +63,8 @@ func (g *Guest) Settings() map[string]string {
 	return s
 }
 
-// Check finds limits that no guest has, and gives the memory in bytes.
+// Check returns the guest's memory in bytes, or a usage error if a flag has an
+// impossible value.
 func (g *Guest) Check() (memory int64, err error) {
 	text, accel := cmp.Or(g.Memory, DefaultMemory), cmp.Or(g.Accel, vm.AccelAuto)
 	size, err := unit.ParseBytes(text)
@@ -74,14 +77,15 @@ func (g *Guest) Check() (memory int64, err error) {
 	case g.CPUs < 0 || g.CPUs > 255:
 		return 0, exit.Usage("--%scpus %d: want 1 to 255", g.Prefix, g.CPUs)
 	case g.Timeout < 0:
-		return 0, exit.Usage("--timeout %v: too small", g.Timeout)
+		return 0, exit.Usage("--timeout %v is negative; give a positive time, or 0 for none", g.Timeout)
 	case accel != vm.AccelAuto && accel != vm.AccelKVM && accel != vm.AccelTCG:
 		return 0, exit.Usage("--accel %q: want auto, kvm or tcg", g.Accel)
 	}
 	return memory, nil
 }
 
-// Config is the guest without a command. It may have to fetch the kernel.
+// Config returns the guest's configuration without a command. It may download
+// the kernel.
 func (g *Guest) Config(ctx context.Context, log *slog.Logger) (vm.Config, error) {
 	c := vm.Config{CPUs: g.CPUs, Accel: cmp.Or(g.Accel, vm.AccelAuto), Timeout: g.Timeout, NICs: g.NICs, Log: log}
 	var err error
@@ -103,8 +107,8 @@ func (g *Guest) Config(ctx context.Context, log *slog.Logger) (vm.Config, error)
 	return c, Error(err)
 }
 
-// Error gives an error of package vm its exit code: a guest that never got as
-// far as its command is one that can't run here.
+// Error adds the exit code to an error of package vm. A guest that ended before
+// its command began counts as not supported here.
 func Error(err error) error {
 	var misuse *vm.Misuse
 	var unsupported *vm.Unsupported
@@ -120,20 +124,20 @@ func Error(err error) error {
 }
 
 // Run runs this program with those arguments in a guest that can write into
-// dir, and returns its exit code. The signals are passed on.
-func Run(ctx context.Context, config *vm.Config, dir string, args []string, ends []os.Signal) (int, error) {
+// dir, and returns its exit code. The end signals are passed on to the program.
+func Run(ctx context.Context, config *vm.Config, dir string, args []string, endSignals []os.Signal) (int, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return exit.Failed, err
 	}
 	config.Writable, config.Stderr = []string{dir}, os.Stderr
-	return start(ctx, config, append([]string{self}, args...), ends)
+	return start(ctx, config, append([]string{self}, args...), endSignals)
 }
 
 // Command runs a command in the guest with the caller's files, environment,
 // working directory, input and output, and the terminal where there is one. It
-// returns the command's exit code. The signals are passed on.
-func Command(ctx context.Context, guest *Guest, argv []string, log *slog.Logger, ends []os.Signal) (int, error) {
+// returns the command's exit code. The end signals are passed on to the command.
+func Command(ctx context.Context, guest *Guest, argv []string, log *slog.Logger, endSignals []os.Signal) (int, error) {
 	config, err := guest.Config(ctx, log)
 	if err != nil {
 		return exit.Failed, err
@@ -146,36 +150,37 @@ func Command(ctx context.Context, guest *Guest, argv []string, log *slog.Logger,
 		}
 		defer restore()
 	}
-	code, err := start(ctx, &config, argv, ends)
-	var ended *vm.Interrupted
-	if errors.As(err, &ended) {
-		return ended.ExitCode(), nil
+	code, err := start(ctx, &config, argv, endSignals)
+	var interrupted *vm.Interrupted
+	if errors.As(err, &interrupted) {
+		return interrupted.ExitCode(), nil
 	}
 	return code, Error(err)
 }
 
 // start runs the command in the guest, in the caller's working directory.
-func start(ctx context.Context, config *vm.Config, argv []string, ends []os.Signal) (code int, err error) {
+func start(ctx context.Context, config *vm.Config, argv []string, endSignals []os.Signal) (code int, err error) {
 	if config.Dir, err = os.Getwd(); err != nil {
 		return exit.Failed, err
 	}
 	config.Argv, config.Env = argv, Environ(os.Environ())
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, ends...)
+	signal.Notify(signals, endSignals...)
 	defer signal.Stop(signals)
 	config.Signals = Signals(signals)
 	return vm.Run(ctx, *config)
 }
 
-// Environ is what of the caller's environment means the same in a guest.
+// Environ returns the caller's environment without the variables that mean
+// nothing in a guest, and with the folders of administrators' programs in PATH.
 func Environ(env []string) []string {
 	var kept []string
-	path := false
+	hasPath := false
 	for _, v := range env {
 		name, value, _ := strings.Cut(v, "=")
 		switch {
 		case name == "PATH":
-			path = true
+			hasPath = true
 			v += ":/usr/local/sbin:/usr/sbin:/sbin"
 		case strings.HasPrefix(name, "XDG_RUNTIME_") || strings.HasPrefix(name, "DBUS_") || strings.HasPrefix(name, "SSH_"):
 			continue // sockets of this machine
@@ -184,7 +189,7 @@ func Environ(env []string) []string {
 		}
 		kept = append(kept, v)
 	}
-	if !path {
+	if !hasPath {
 		kept = append(kept, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 	}
 	return kept

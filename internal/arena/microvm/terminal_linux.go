@@ -10,8 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vm"
 )
 
-// ownTerminal gives the guest's command a terminal as large as this one,
-// which passes every key on until restore is called.
+// ownTerminal gives the guest's command a terminal as large as this terminal.
+// Until restore is called, this terminal passes every key on, Ctrl-C too.
 func ownTerminal(config *vm.Config) (restore func(), err error) {
 	in := int(os.Stdin.Fd())
 	before, err := term.MakeRaw(in)

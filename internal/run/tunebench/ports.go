@@ -14,8 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
-// notrackPorts returns the ports of the steps' servers and of the UDP packets in which
-// the contender encapsulates. without lists the workloads whose servers do not say their
+// notrackPorts returns the ports of the steps' servers and the UDP ports of the
+// contender's encapsulation. without lists the workloads whose servers do not say their
 // ports.
 func notrackPorts(steps []result.Step, c *contender.Contender) (ports []int, without []string, err error) {
 	ports = tunnelPorts(c)
@@ -66,7 +66,7 @@ func tunnelPorts(c *contender.Contender) []int {
 }
 
 // withPorts sets the ports of the setting notrack to those of this run, unless the user
-// named some.
+// named ports.
 func withPorts(req tune.Request, steps []result.Step, c *contender.Contender) (tune.Request, []string, error) {
 	at := slices.IndexFunc(req.Settings, func(c tune.Choice) bool { return c.Setting == "notrack" && c.Params["ports"] == "" })
 	if at < 0 {

@@ -1,5 +1,5 @@
-// Package tunebench measures what host settings do to a contender of the lab. What a
-// setting is and how a run is judged is in package tune. Next: Bench, below.
+// Package tunebench measures what host settings do to a contender of the lab. Package
+// tune has the settings and judges the run. Next: Bench, below.
 package tunebench
 
 import (
@@ -38,8 +38,8 @@ type Bench struct {
 	before  int           // changes in the journal before this bench
 }
 
-// Run measures, and hands what the settings did to show. For a guest, and for the
-// lab's container, it starts this same command line there.
+// Run measures the settings and hands their effects to show. For a guest and for the
+// lab's container it starts this same command line there.
 func (b *Bench) Run(ctx context.Context, show func(tune.Judgement) error) error {
 	f := b.Request
 	if b.Contender == "" {
@@ -58,7 +58,7 @@ func (b *Bench) Run(ctx context.Context, show func(tune.Judgement) error) error 
 	if err != nil {
 		return err
 	}
-	var out []string // for the guest, whose clock may give another name
+	var out []string // the guest must not choose a name by its own clock
 	if f.Out == "" {
 		f.Out = "cnibench-tune-" + time.Now().Format("20060102-150405")
 		out = []string{"--out", f.Out}
@@ -82,23 +82,23 @@ func (b *Bench) Run(ctx context.Context, show func(tune.Judgement) error) error 
 	if err != nil {
 		return err
 	}
-	if len(without) > 0 && first() {
+	if len(without) > 0 && startedByUser() {
 		fmt.Fprintf(os.Stderr, "notrack leaves out %s, whose servers do not say their ports\n", strings.Join(without, ", "))
 	}
 	variants := b.enlist(j, base, settings)
 	switch {
-	case f.Arena == run.MicroVM && first():
+	case f.Arena == run.MicroVM && startedByUser():
 		return f.SameInGuest(ctx, out...)
 	case !lab.Contained():
 		return b.lead(ctx)
 	}
 	return j.Place.Inside(ctx, func(ctx context.Context) error {
 		j.Wrap = func(a arena.Arena) (arena.Arena, error) { return b.wrap(a, variants) }
-		// The run's own table would say the same at greater length.
+		// The effects follow; the run's own table would repeat them at length.
 		f.Stdout = io.Discard
 		runErr := j.Run(ctx)
 		leftErr := b.closeJournal()
-		if ctx.Err() != nil { // the run's own words are about --resume, which has no settings
+		if ctx.Err() != nil { // the run's own error recommends --resume, which would leave the settings out
 			return errors.Join(b.interrupted(), leftErr)
 		}
 		if err := errors.Join(runErr, leftErr); err != nil {
@@ -112,12 +112,12 @@ func (b *Bench) Run(ctx context.Context, show func(tune.Judgement) error) error 
 	})
 }
 
-// first says that this is the process that the user started, which says what there is to
-// say before the lab is made.
-func first() bool { return !lab.Contained() && !microvm.Inside() }
+// startedByUser reports whether the user started this process. Only such a process prints
+// notes on the settings.
+func startedByUser() bool { return !lab.Contained() && !microvm.Inside() }
 
-// lead starts the lab. If the lab was killed before it took back the settings of this
-// machine, the error says how to do so.
+// lead starts the lab. If the lab was killed before it reverted the settings of this
+// machine, the error says how to revert them.
 func (b *Bench) lead(ctx context.Context) error {
 	err := run.Contain(ctx)
 	dir, dirErr := tune.StateDir()
@@ -132,8 +132,8 @@ func (b *Bench) lead(ctx context.Context) error {
 	return errors.Join(err, left)
 }
 
-// closeJournal ends the tuning of the machine. Errors: changes that were not
-// taken back.
+// closeJournal ends the tuning of the machine. The error names changes that were not
+// reverted.
 func (b *Bench) closeJournal() error {
 	if b.journal == nil {
 		return nil
@@ -191,7 +191,7 @@ func (b *Bench) benchable(req tune.Request) (tune.Request, error) {
 	if len(req.Names()) == 0 {
 		return req, exit.Usage("nothing to measure: name settings, or a --profile; `cnibench list tunings` shows them")
 	}
-	if first() {
+	if startedByUser() {
 		for _, l := range left {
 			fmt.Fprintf(os.Stderr, "left out: %s\n", l)
 		}

@@ -25,7 +25,7 @@ func TestAskAmongRemarks(t *testing.T) {
 	}
 	_, err := j.ask(t.Context(), "a", node.Request{Do: node.DoState}, true)
 	wantError(t, err, "node a: ipset x: busy")
-	if said := lastWords(strings.Repeat(remark, 9) + "the error\n"); !strings.HasSuffix(said, "the error") || len(said) > 300 {
+	if said := tail(strings.Repeat(remark, 9) + "the error\n"); !strings.HasSuffix(said, "the error") || len(said) > 300 {
 		t.Errorf("said %q", said)
 	}
 }
@@ -73,7 +73,7 @@ func TestFarewellAfter(t *testing.T) {
 		After:     &contender.Object{APIVersion: "x.example/v1", Kind: "Widget", Namespace: "ns", Name: "agent"},
 		Namespace: "ns", Selector: "app=ovs", Container: "ovs", Command: []string{"true"},
 	}}}
-	if err := j.farewells(t.Context()); err != nil {
+	if err := j.runFarewells(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"widgets agent"}, b.deleted()); diff != "" {
@@ -89,7 +89,7 @@ func TestProofOfValues(t *testing.T) {
 		}}}}
 	}
 	before := state("ip filter FORWARD: accept #00000001", "0")
-	got := strings.Join(state("ip filter FORWARD: accept #00000002", "1").beyond(before), "\n")
+	got := strings.Join(state("ip filter FORWARD: accept #00000002", "1").changes(before), "\n")
 	want := `a: rule in ip filter FORWARD: accept #00000001 (has gone)
 a: rule in ip filter FORWARD: accept #00000002
 a: setting net/ipv4/ip_forward: it is 1 and was 0`

@@ -101,7 +101,7 @@ func TestNodeAwayWhileTakingOff(t *testing.T) {
 		if err := in.Uninstall(ctx, f.Cluster, recipe()); !errors.Is(err, lost) {
 			t.Errorf("uninstall: %v", err)
 		}
-		left, err := in.left(ctx, f.Cluster)
+		left, err := in.loadJournal(ctx, f.Cluster)
 		if err != nil || left == nil {
 			t.Fatalf("the journal: %v, %v", left, err)
 		}
@@ -144,7 +144,7 @@ func TestCleanBare(t *testing.T) {
 							t.Fatal(err)
 						}
 						go func() {
-							time.Sleep(bareLook / 2)
+							time.Sleep(emptyPatience / 2)
 							if err := j.claim(t.Context()); err != nil {
 								t.Error(err)
 							}

@@ -102,7 +102,7 @@ func TestChart(t *testing.T) {
 		if diff := cmp.Diff(map[string]any{"size": "1.0.0", "version": "v1.34.4"}, w.Object["spec"]); diff != "" {
 			t.Error(diff)
 		}
-		left, err := j.left(t.Context(), b.Cluster)
+		left, err := j.loadJournal(t.Context(), b.Cluster)
 		if err != nil {
 			t.Fatal(err)
 		}

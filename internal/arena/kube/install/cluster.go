@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// kept are the kinds whose objects must be the same before and after. Leases
-// and events come and go by themselves.
-var kept = []struct {
-	kind string
-	gvr  schema.GroupVersionResource
-	only string // this namespace alone
+// comparedKinds are the kinds whose objects must be the same before an installation and
+// after its removal. Leases and events change by themselves.
+var comparedKinds = []struct {
+	kind      string
+	gvr       schema.GroupVersionResource
+	namespace string // "": all namespaces
 }{
 	{"Namespace", schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, ""},
 	{"CustomResourceDefinition", schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, ""},
@@ -39,11 +39,9 @@ var kept = []struct {
 func (j *job) clusterState(ctx context.Context) ([]string, error) {
 	var things []string
 	own := map[string]bool{}
-	for _, k := range kept {
-		var list *unstructured.UnstructuredList
-		err := j.patiently(ctx, "list "+k.gvr.Resource, func(ctx context.Context) (err error) {
-			list, err = j.cl.Dynamic.Resource(k.gvr).Namespace(k.only).List(ctx, metav1.ListOptions{})
-			return err
+	for _, k := range comparedKinds {
+		list, err := fetch(ctx, j.patience, "list "+k.gvr.Resource, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+			return j.cl.Dynamic.Resource(k.gvr).Namespace(k.namespace).List(ctx, metav1.ListOptions{})
 		})
 		if err != nil {
 			return nil, err
@@ -72,19 +70,19 @@ func (j *job) clusterState(ctx context.Context) ([]string, error) {
 	return things, nil
 }
 
-// markText names a label, annotation or taint of a node, as marksOf has it.
+// markText names a mark of a node: key is one that marksOf returns.
 func markText(key, node string) string { return "mark " + key + " of node " + node }
 
-// had is whether the cluster held a thing before the installation, by
-// clusterState's name for it.
-func (j *job) had(thing string) bool {
+// existedBefore reports whether the cluster had a thing before the installation, by the
+// name that clusterState gives the thing.
+func (j *job) existedBefore(thing string) bool {
 	return j.before != nil && slices.Contains(j.before.Cluster, thing)
 }
 
-// Marks of nodes that Kubernetes and this program set and clear themselves.
-var passing = []string{"node.kubernetes.io/", "cnibench.io/"}
+// ignoredMarks are prefixes of marks that Kubernetes and this program set and clear.
+var ignoredMarks = []string{"node.kubernetes.io/", "cnibench.io/"}
 
-// marksOf are the keys of a node's labels, annotations and taints.
+// marksOf returns the keys of a node's marks: its labels, annotations and taints.
 func marksOf(n *corev1.Node) []string {
 	var keys []string
 	for key := range n.Labels {
@@ -98,7 +96,7 @@ func marksOf(n *corev1.Node) []string {
 	}
 	return slices.DeleteFunc(keys, func(key string) bool {
 		_, name, _ := strings.Cut(key, " ")
-		return startsWith(name, passing)
+		return startsWith(name, ignoredMarks)
 	})
 }
 
@@ -106,16 +104,14 @@ func startsWith(name string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// cleanObjects deletes what the product made in the cluster by itself: its
-// definitions with all their objects, its namespaces, its marks on nodes. What
-// was there before stays.
+// cleanObjects deletes what the product itself made in the cluster: its definitions with
+// all their objects, its namespaces, its marks on nodes. It keeps what existed before the
+// installation.
 func (j *job) cleanObjects(ctx context.Context) error {
 	l := j.c.Kube.Leftovers
 	if len(l.CRDs) > 0 {
-		var crds *unstructured.UnstructuredList
-		err := j.patiently(ctx, "list definitions", func(ctx context.Context) (err error) {
-			crds, err = j.cl.Dynamic.Resource(crdResource).List(ctx, metav1.ListOptions{})
-			return err
+		crds, err := fetch(ctx, j.patience, "list definitions", func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+			return j.cl.Dynamic.Resource(crdResource).List(ctx, metav1.ListOptions{})
 		})
 		if err != nil {
 			return err
@@ -123,7 +119,7 @@ func (j *job) cleanObjects(ctx context.Context) error {
 		for _, crd := range crds.Items {
 			o := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", crd.GetName())
 			group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
-			if !slices.Contains(l.CRDs, group) || j.had(textOf(o)) {
+			if !slices.Contains(l.CRDs, group) || j.existedBefore(textOf(o)) {
 				continue
 			}
 			if err := j.releaseAll(ctx, crd.GetName()); err != nil {
@@ -144,7 +140,7 @@ func (j *job) cleanObjects(ctx context.Context) error {
 
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// storedAs is the resource of a definition, in the version that is stored.
+// storedAs returns the resource of a definition, in the version that is stored.
 func storedAs(crd *unstructured.Unstructured) (schema.GroupVersionResource, bool) {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
@@ -159,8 +155,8 @@ func storedAs(crd *unstructured.Unstructured) (schema.GroupVersionResource, bool
 	return schema.GroupVersionResource{}, false
 }
 
-// cleanMarks removes labels, annotations and taints with the prefixes that
-// were not there before.
+// cleanMarks removes the labels, annotations and taints with the prefixes that did not
+// exist before the installation.
 func (j *job) cleanMarks(ctx context.Context, prefixes []string) error {
 	if len(prefixes) == 0 {
 		return nil
@@ -170,22 +166,22 @@ func (j *job) cleanMarks(ctx context.Context, prefixes []string) error {
 		return err
 	}
 	for _, n := range nodes {
-		goes := func(kind, key string) bool {
-			return startsWith(key, prefixes) && !j.had(markText(kind+" "+key, n.Name))
+		remove := func(kind, key string) bool {
+			return startsWith(key, prefixes) && !j.existedBefore(markText(kind+" "+key, n.Name))
 		}
 		labels, annotations, taints := map[string]any{}, map[string]any{}, []corev1.Taint{}
 		for key := range n.Labels {
-			if goes("label", key) {
+			if remove("label", key) {
 				labels[key] = nil
 			}
 		}
 		for key := range n.Annotations {
-			if goes("annotation", key) {
+			if remove("annotation", key) {
 				annotations[key] = nil
 			}
 		}
 		for _, t := range n.Spec.Taints {
-			if !goes("taint", t.Key) {
+			if !remove("taint", t.Key) {
 				taints = append(taints, t)
 			}
 		}
@@ -200,7 +196,7 @@ func (j *job) cleanMarks(ctx context.Context, prefixes []string) error {
 	return nil
 }
 
-// object is one that only its name is known of.
+// object returns an object with a name and nothing else.
 func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion(apiVersion)

@@ -13,16 +13,16 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// sizesPatience is how long kubelets may take to say how large new images are: they look
-// every 30 s and report every 10 s.
+// sizesPatience is how long kubelets may take to report the sizes of new images: they read
+// the sizes every 30 s and report every 10 s.
 const sizesPatience = 45 * time.Second
 
-// Effort is what the installed contender took: the steps of its recipe, the objects that
-// these make (what its own operator makes of them is not counted), and the images of all
-// pods that came with it, with their size in bytes as kubelets know it, once for a cluster.
-// Without the size of every image there is none.
+// Effort implements kube.Installer. It counts the steps of the recipe, the objects that
+// the steps make (not those that the product's operator makes), and the images of all
+// pods that came with the contender. The images' size, bytes, is counted once, not for
+// each node, and is missing if one image's size is unknown.
 func (i *Installer) Effort(ctx context.Context, cl *kube.Cluster) (map[string]float64, error) {
-	left, err := i.left(ctx, cl)
+	left, err := i.loadJournal(ctx, cl)
 	switch {
 	case err != nil:
 		return nil, err
@@ -34,14 +34,14 @@ func (i *Installer) Effort(ctx context.Context, cl *kube.Cluster) (map[string]fl
 		return nil, err
 	}
 	m := map[string]float64{
-		result.InstallSteps:   float64(len(i.begun.Kube.StepsOf(left.Versions))),
+		result.InstallSteps:   float64(len(i.installed.Kube.StepsOf(left.Versions))),
 		result.InstallObjects: float64(left.objects()),
 		result.InstallImages:  float64(len(images)),
 	}
 	err = wait.PollUntilContextTimeout(ctx, 3*time.Second, sizesPatience, true, func(ctx context.Context) (bool, error) {
 		nodes, err := cl.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
-			return false, nil // asked again
+			return false, nil // try again
 		}
 		sum, all := sizes(images, nodes.Items)
 		if all {
@@ -56,7 +56,7 @@ func (i *Installer) Effort(ctx context.Context, cl *kube.Cluster) (map[string]fl
 	return m, err
 }
 
-// objects counts what the steps make.
+// objects returns how many objects the steps make.
 func (l *journal) objects() int {
 	n := 0
 	for _, s := range l.Steps {
@@ -68,8 +68,8 @@ func (l *journal) objects() int {
 	return n
 }
 
-// newImages are the images of the pods that came with the contender, but for this
-// program's: their names, by their digests.
+// newImages returns the images of the pods that came with the contender, without this
+// program's: their names, by digest.
 func (i *Installer) newImages(ctx context.Context, cl *kube.Cluster) (map[string]string, error) {
 	pods, err := allPods(ctx, cl.Client)
 	if err != nil {
@@ -77,7 +77,7 @@ func (i *Installer) newImages(ctx context.Context, cl *kube.Cluster) (map[string
 	}
 	images := map[string]string{}
 	for _, p := range pods {
-		if i.older[p.UID] || p.Namespace == ownNamespace || p.Labels["app.kubernetes.io/managed-by"] == "cnibench" {
+		if i.olderPods[p.UID] || p.Namespace == ownNamespace || p.Labels["app.kubernetes.io/managed-by"] == "cnibench" {
 			continue
 		}
 		for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
@@ -91,7 +91,7 @@ func (i *Installer) newImages(ctx context.Context, cl *kube.Cluster) (map[string
 	return images, nil
 }
 
-// sizes adds up the images' sizes (bytes), and says whether every one is known.
+// sizes adds up the images' sizes, bytes. all says whether every size is known.
 func sizes(images map[string]string, nodes []corev1.Node) (sum float64, all bool) {
 	known := map[string]int64{}
 	for _, n := range nodes {

@@ -47,7 +47,7 @@ func TestEffort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.begun, in.older = c, map[types.UID]bool{"dns": true}
+	in.installed, in.olderPods = c, map[types.UID]bool{"dns": true}
 	j.steps = []*stepRecord{
 		{Objects: []corev1.ObjectReference{{Kind: "Namespace"}, {Kind: "Secret"}}},
 		{Chart: &chartRecord{Definitions: make([]corev1.ObjectReference, 2), Objects: make([]corev1.ObjectReference, 5), HookObjects: make([]corev1.ObjectReference, 1)}},

@@ -20,7 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
-// facts are what recipes ask of a cluster, found out when first asked.
+// facts are values of a cluster that recipes need, each found when it is first needed.
 type facts struct {
 	client kube.Client
 	known  map[string]string
@@ -34,7 +34,7 @@ func newFacts(client kube.Client, version string, given map[string]string) *fact
 	return &facts{client: client, known: known}
 }
 
-// get finds a fact. Its error says how the user can give it.
+// get finds a fact. The error says how the user can give the fact.
 func (f *facts) get(ctx context.Context, name string) (string, error) {
 	if value, ok := f.known[name]; ok {
 		return value, nil
@@ -48,7 +48,7 @@ func (f *facts) get(ctx context.Context, name string) (string, error) {
 		"uplink":            f.uplink,
 	}[name]
 	if find == nil {
-		return "", fmt.Errorf("a recipe asks for %q, which is no fact of a cluster", name)
+		return "", fmt.Errorf("a recipe needs %q, which is no fact of a cluster", name)
 	}
 	value, err := find(ctx)
 	if err != nil {
@@ -58,8 +58,8 @@ func (f *facts) get(ctx context.Context, name string) (string, error) {
 	return value, nil
 }
 
-// all are the facts that are given or can be found out. A recipe may do without
-// the others.
+// all returns the facts that are given or can be found. The recipe may not need the
+// others.
 func (f *facts) all(ctx context.Context) map[string]string {
 	for _, name := range contender.Placeholders() {
 		_, _ = f.get(ctx, name)
@@ -67,8 +67,9 @@ func (f *facts) all(ctx context.Context) map[string]string {
 	return maps.Clone(f.known)
 }
 
-// podCIDR is what kubeadm or the components' flags say, else the smallest
-// network that holds every node's share. IPv4, where there are both.
+// podCIDR returns the pods' network by kubeadm's configuration or the components' flags,
+// else the smallest network that contains every node's share. If there are IPv4 and IPv6,
+// it returns IPv4.
 func (f *facts) podCIDR(ctx context.Context) (string, error) {
 	if networking := f.kubeadm(ctx); networking.PodSubnet != "" {
 		return ipv4(networking.PodSubnet), nil
@@ -94,8 +95,8 @@ func (f *facts) podCIDR(ctx context.Context) (string, error) {
 	return cover(shares).String(), nil
 }
 
-// cover is the smallest prefix that holds all, at most 16 bits long, as the
-// network that nodes' shares are cut from usually is.
+// cover returns the smallest prefix that contains all, but at most a /16, the usual size
+// of the network that nodes get shares of.
 func cover(prefixes []netip.Prefix) netip.Prefix {
 	first := prefixes[0]
 	for bits := min(first.Bits(), 16); ; bits-- {
@@ -106,8 +107,8 @@ func cover(prefixes []netip.Prefix) netip.Prefix {
 	}
 }
 
-// serviceCIDR is what the API says (ServiceCIDR, Kubernetes 1.33 and later),
-// else kubeadm or the API server's flags.
+// serviceCIDR returns the Services' network by the API (ServiceCIDR, Kubernetes 1.33 and
+// later), else by kubeadm's configuration or the API server's flags.
 func (f *facts) serviceCIDR(ctx context.Context) (string, error) {
 	if c, err := f.client.NetworkingV1().ServiceCIDRs().Get(ctx, "kubernetes", metav1.GetOptions{}); err == nil && len(c.Spec.CIDRs) > 0 {
 		return ipv4(strings.Join(c.Spec.CIDRs, ",")), nil
@@ -121,14 +122,14 @@ func (f *facts) serviceCIDR(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("the Services' network is not known: the cluster has no ServiceCIDR, no kubeadm configuration and no API server whose flags name it")
 }
 
-// apiServer is the first address behind the Service kubernetes: it needs no
+// apiServer returns the first address behind the Service kubernetes, which needs no
 // kube-proxy.
 func (f *facts) apiServer(ctx context.Context) (host, port string, err error) {
-	slicesOf, err := f.client.DiscoveryV1().EndpointSlices("default").List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=kubernetes"})
+	endpointSlices, err := f.client.DiscoveryV1().EndpointSlices("default").List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=kubernetes"})
 	if err != nil {
 		return "", "", fmt.Errorf("the API server's address: %w", err)
 	}
-	for _, s := range slicesOf.Items {
+	for _, s := range endpointSlices.Items {
 		if len(s.Endpoints) > 0 && len(s.Endpoints[0].Addresses) > 0 && len(s.Ports) > 0 && s.Ports[0].Port != nil {
 			return s.Endpoints[0].Addresses[0], strconv.Itoa(int(*s.Ports[0].Port)), nil
 		}
@@ -162,34 +163,32 @@ func (f *facts) uplink(context.Context) (string, error) {
 	return found[0], nil
 }
 
-// nodes are the names of "all" nodes, or of the "control-plane": those with
-// that role, else the first.
+// nodes returns the names of "all" nodes, or of the "control-plane": the nodes with that
+// role, else the first node.
 func (f *facts) nodes(ctx context.Context, which string) ([]string, error) {
 	all, err := f.list(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var names, masters []string
+	var names, controlPlane []string
 	for _, n := range all {
 		names = append(names, n.Name)
 		if _, ok := n.Labels["node-role.kubernetes.io/control-plane"]; ok {
-			masters = append(masters, n.Name)
+			controlPlane = append(controlPlane, n.Name)
 		}
 	}
 	switch {
 	case which == "all":
 		return names, nil
-	case len(masters) > 0:
-		return masters, nil
+	case len(controlPlane) > 0:
+		return controlPlane, nil
 	}
 	return names[:1], nil
 }
 
 func (f *facts) list(ctx context.Context) ([]corev1.Node, error) {
-	var list *corev1.NodeList
-	err := persist(ctx, time.Minute, "list nodes", func(ctx context.Context) (err error) {
-		list, err = f.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		return err
+	list, err := fetch(ctx, time.Minute, "list nodes", func(ctx context.Context) (*corev1.NodeList, error) {
+		return f.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	})
 	if err != nil {
 		return nil, err
@@ -215,7 +214,7 @@ type networking struct {
 	ServiceSubnet string `json:"serviceSubnet"`
 }
 
-// kubeadm is what kubeadm wrote down; empty on other clusters.
+// kubeadm returns the networks of kubeadm's configuration; empty on other clusters.
 func (f *facts) kubeadm(ctx context.Context) networking {
 	var config struct {
 		Networking networking `json:"networking"`
@@ -231,7 +230,7 @@ func (f *facts) kubeadm(ctx context.Context) networking {
 	return config.Networking
 }
 
-// flag is the value of a component's flag, where it runs as a pod.
+// flag returns the value of a component's flag; "" if the component is no pod.
 func (f *facts) flag(ctx context.Context, component, name string) string {
 	pods, err := f.client.CoreV1().Pods("kube-system").List(ctx, metav1.ListOptions{LabelSelector: "component=" + component})
 	if err != nil {
@@ -249,7 +248,7 @@ func (f *facts) flag(ctx context.Context, component, name string) string {
 	return ""
 }
 
-// ipv4 is the first IPv4 network of a list with commas, else the first.
+// ipv4 returns the first IPv4 network of a list with commas, else the first network.
 func ipv4(list string) string {
 	all := strings.Split(list, ",")
 	for _, cidr := range all {

@@ -48,7 +48,7 @@ func newBed(typed []runtime.Object, others ...runtime.Object) *bed {
 		{Group: "x.example", Version: "v1", Resource: "widgets"}: "WidgetList",
 		{Group: "batch", Version: "v1", Resource: "jobs"}:        "JobList",
 	}
-	for _, k := range kept {
+	for _, k := range comparedKinds {
 		lists[k.gvr] = k.kind + "List"
 	}
 	b := &bed{

@@ -3,6 +3,7 @@ package install
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -11,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// hooks are those of a chart that is installed or removed.
+// hooks runs the hooks of a chart that is installed or removed.
 type hooks struct {
 	*job
 	namespace string
@@ -30,11 +31,11 @@ func (j hooks) run(ctx context.Context, all []*release.Hook, event release.HookE
 			continue
 		}
 		err = fmt.Errorf("hook %s %s: %w", event, h.Path, err)
-		if after := j.delete(ctx, list[n:n+1], release.HookFailed); after != nil {
-			j.o.Log("%v", after)
+		if deleteErr := j.delete(ctx, list[n:n+1], release.HookFailed); deleteErr != nil {
+			j.o.Log("%v", deleteErr)
 		}
-		if after := j.delete(ctx, list[:n], release.HookSucceeded); after != nil {
-			j.o.Log("%v", after)
+		if deleteErr := j.delete(ctx, list[:n], release.HookSucceeded); deleteErr != nil {
+			j.o.Log("%v", deleteErr)
 		}
 		return err
 	}
@@ -42,9 +43,9 @@ func (j hooks) run(ctx context.Context, all []*release.Hook, event release.HookE
 	return j.delete(ctx, list, release.HookSucceeded)
 }
 
-// runOne creates the hook's objects and waits until its Jobs and Pods have
-// ended. What an earlier hook of that name has left is deleted first, unless
-// the chart says otherwise.
+// runOne creates the hook's objects and waits until its Jobs and Pods have ended. Before
+// that it deletes objects of an earlier hook of that name, unless the chart's policies
+// say otherwise.
 func (j hooks) runOne(ctx context.Context, h *release.Hook) error {
 	if len(h.DeletePolicies) == 0 {
 		h.DeletePolicies = []release.HookDeletePolicy{release.HookBeforeHookCreation}
@@ -76,14 +77,14 @@ func (j hooks) waitForEnd(ctx context.Context, o *unstructured.Unstructured) err
 		return nil
 	}
 	var failed error
-	err := j.patiently(ctx, "wait for the end of "+textOf(o), func(ctx context.Context) error {
+	err := j.retry(ctx, "wait for the end of "+textOf(o), func(ctx context.Context) error {
 		r, err := j.resource(o.GroupVersionKind(), o.GetNamespace())
 		if err != nil {
 			return err
 		}
 		current, err := r.Get(ctx, o.GetName(), metav1.GetOptions{})
 		if notFound(err) {
-			return nil // it deletes itself when it has ended
+			return nil // the object has ended and deleted itself
 		}
 		if err != nil {
 			return err
@@ -96,13 +97,13 @@ func (j hooks) waitForEnd(ctx context.Context, o *unstructured.Unstructured) err
 			failed = fmt.Errorf("%s failed\n%s", textOf(o), j.explain(ctx))
 			return nil
 		}
-		return fmt.Errorf("it still runs")
+		return errors.New("it still runs")
 	})
 	return cmp.Or(err, failed)
 }
 
-// delete deletes the objects of those hooks that have the policy. Helm
-// never deletes definitions this way.
+// delete deletes the objects of the hooks that have the policy. Like Helm, it deletes no
+// definitions.
 func (j hooks) delete(ctx context.Context, hooks []*release.Hook, policy release.HookDeletePolicy) error {
 	for _, h := range hooks {
 		if !slices.Contains(h.DeletePolicies, policy) || h.Kind == "CustomResourceDefinition" {
@@ -119,8 +120,7 @@ func (j hooks) delete(ctx context.Context, hooks []*release.Hook, policy release
 	return nil
 }
 
-// objectsOf are the objects of a hook, in the namespaces in which they are
-// created.
+// objectsOf returns the objects of a hook, with their namespaces.
 func (j hooks) objectsOf(ctx context.Context, h *release.Hook) ([]*unstructured.Unstructured, error) {
 	objects, err := parseObjects([]byte(h.Manifest))
 	if err != nil {

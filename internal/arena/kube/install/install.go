@@ -1,10 +1,10 @@
-// Package install puts contenders on a scratch cluster and takes them off
-// again: their recipes' steps in order, until pods on all nodes reach each
-// other; then the steps in reverse, the nodes cleaned, and a comparison with
-// what was there before as proof that nothing is left. It measures nothing,
-// and touches no cluster that is not marked as scratch. Next: recipe.go for
-// what a contender's recipe becomes, scratch.go for the refusals, nodes.go for
-// the nodes, step.go for the steps.
+// Package install installs contenders on a scratch cluster and uninstalls them. To
+// install, it does the steps of the contender's recipe in order, and waits until pods on
+// all nodes reach each other. To uninstall, it undoes the steps in reverse, cleans the
+// nodes, and compares the cluster with its state before the installation. It measures
+// nothing, and changes no cluster that is not marked as scratch. Next: recipe.go for a
+// recipe's version, scratch.go for the refusals, nodes.go for the nodes, step.go for the
+// steps.
 package install
 
 import (
@@ -28,30 +28,30 @@ import (
 	"github.com/cnibench/cnibench/internal/nearest"
 )
 
-// Options is what the installer is told.
+// Options are the settings of the installer.
 type Options struct {
 	// Versions is the version set of the recipes: contender.VersionSets; empty
 	// is the first. A contender without that set is unsupported.
 	Versions string
 	// Mirror is a folder with charts and manifests; empty downloads them.
 	Mirror string
-	// Scratch marks the cluster as scratch, as the label does.
+	// Scratch marks the cluster as scratch, as ScratchLabel does.
 	Scratch bool
-	// Facts override what is found out of the cluster, by the names of
+	// Facts override facts found in the cluster. Their names are those of
 	// contender.Placeholders.
 	Facts map[string]string
-	// Patience is how long a contender may take until it works, and how long
-	// until it has gone; 0 is 10 minutes.
+	// Patience limits how long a contender may take until it works, and until it is
+	// removed; 0 is 10 minutes.
 	Patience time.Duration
-	// Image and PullPolicy are those of the pods on nodes; empty: the cluster's
-	// Options. Clean wants an Image.
+	// Image and PullPolicy are for the pods on nodes; empty: those of the cluster's
+	// Options. Clean needs an Image.
 	Image, PullPolicy string
 	// AcceptUnpinned installs charts and manifests without a known digest, too.
 	AcceptUnpinned bool
 	// Digests is a file that remembers the digests of such charts and manifests;
 	// empty remembers nothing.
 	Digests string
-	// Log says what goes on; nil is silent.
+	// Log, if not nil, is called with messages on the progress.
 	Log func(format string, args ...any)
 }
 
@@ -60,10 +60,10 @@ type Installer struct {
 	o      Options
 	source *source
 	id     string // of this process in the journal
-	// begun is what this process has put on a cluster last.
-	begun *contender.Contender
-	// older are the pods that were there before it.
-	older map[types.UID]bool
+	// installed is the contender that this process installed last, or tried to install.
+	installed *contender.Contender
+	// olderPods are the pods that existed before that installation.
+	olderPods map[types.UID]bool
 	// open makes a pod of this program on a node; tests replace it.
 	open func(ctx context.Context, cl *kube.Cluster, nodeName string, privileged bool) (worker, error)
 }
@@ -100,68 +100,56 @@ func New(o Options) (*Installer, error) {
 	return &Installer{o: o, source: src, id: hex.EncodeToString(random(8)), open: openWorker}, nil
 }
 
-// Supports is nil if the contender can be installed in the asked versions.
+// Supports implements kube.Installer.
 func (i *Installer) Supports(c *contender.Contender) error {
-	_, err := i.version(c)
+	_, err := i.Version(c)
 	return err
 }
 
-// Version is the version that Install puts on the cluster.
-func (i *Installer) Version(c *contender.Contender) (string, error) {
-	return i.version(c)
-}
-
-// Check is nil on a cluster that is marked as scratch and has no foreign
-// workloads; it changes nothing. Install checks the same again. Errors:
-// *arena.Unsupported.
-func (i *Installer) Check(ctx context.Context, cl *kube.Cluster) error {
-	return i.scratch(ctx, cl.Client)
-}
-
-// job is one contender on its way onto a cluster, or off it.
+// job is the installation or removal of one contender.
 type job struct {
 	*Installer
 	*objects
 	c       *contender.Contender
 	version string
 	facts   *facts
-	// before is what was there, once that is known: it stays.
+	// before is the state before the installation; nil until that is known.
 	before *findings
-	// steps are what the recipe's steps make, once their files were read.
+	// steps name what the recipe's steps make; set once the steps' files were read.
 	steps []*stepRecord
 }
 
-// Install puts the contender on the cluster. One whose removal failed before is
-// taken off first; one of another process is not: it may still be measured.
-// Errors: *arena.Unsupported where nothing was changed.
+// Install implements kube.Installer. If the removal of an earlier contender failed,
+// Install removes that contender first, unless another process has installed it: that
+// process may still measure it. The error is an *arena.Unsupported if nothing was changed.
 func (i *Installer) Install(ctx context.Context, cl *kube.Cluster, c *contender.Contender) error {
 	j, err := i.job(cl, c)
 	if err != nil {
 		return err
 	}
-	if err := i.scratch(ctx, cl.Client); err != nil {
+	if err := i.Check(ctx, cl); err != nil {
 		return err
 	}
 	if err := i.vacate(ctx, cl); err != nil {
 		return err
 	}
 	begin := time.Now()
-	i.begun, i.older = c, map[types.UID]bool{}
+	i.installed, i.olderPods = c, map[types.UID]bool{}
 	pods, err := allPods(ctx, cl.Client)
 	if err != nil {
 		return err
 	}
 	for _, p := range pods {
-		i.older[p.UID] = true
+		i.olderPods[p.UID] = true
 	}
 	if err := j.claim(ctx); err != nil {
 		return err
 	}
 	if err := j.begin(ctx); err != nil {
-		// Nothing is changed yet but the installer's own namespace.
-		return errors.Join(err, j.forget(context.WithoutCancel(ctx)))
+		// So far only the installer's own namespace was made.
+		return errors.Join(err, j.removeNamespace(context.WithoutCancel(ctx)))
 	}
-	if err := j.kubeProxy(ctx, false); err != nil {
+	if err := j.switchKubeProxy(ctx, false); err != nil {
 		return fmt.Errorf("install %s %s: %w", c.ID, j.version, err)
 	}
 	for _, s := range j.stepsOf() {
@@ -169,38 +157,38 @@ func (i *Installer) Install(ctx context.Context, cl *kube.Cluster, c *contender.
 			return fmt.Errorf("install %s %s: %w", c.ID, j.version, err)
 		}
 	}
-	if err := j.works(ctx); err != nil {
+	if err := j.awaitWorking(ctx); err != nil {
 		return fmt.Errorf("install %s %s: %w", c.ID, j.version, err)
 	}
 	i.o.Log("%s %s works after %v", c.ID, j.version, time.Since(begin).Round(time.Second))
 	return nil
 }
 
-// vacate is nil if nothing is installed. What this process has put there and
-// could not take off is tried once more.
+// vacate returns an error if a contender is installed. Before that, it tries once more to
+// uninstall a contender that this process could not uninstall.
 func (i *Installer) vacate(ctx context.Context, cl *kube.Cluster) error {
-	left, err := i.left(ctx, cl)
+	left, err := i.loadJournal(ctx, cl)
 	switch {
 	case err != nil || left == nil:
 		return err
 	case left.By != i.id:
-		return occupied(left)
+		return errOccupied(left)
 	}
-	i.o.Log("taking off %s once more", left.Contender)
-	return i.Uninstall(ctx, cl, i.begun)
+	i.o.Log("uninstalling %s once more", left.Contender)
+	return i.Uninstall(ctx, cl, i.installed)
 }
 
-// begin looks at what is there, and writes it down if the recipe fits and all
-// its files are at hand.
+// begin surveys the cluster, checks that the recipe fits, reads all its files, and writes
+// the journal.
 func (j *job) begin(ctx context.Context) error {
 	before, err := j.survey(ctx)
 	if err != nil {
 		return err
 	}
-	if err := j.fits(before); err != nil {
+	if err := j.checkNodes(before); err != nil {
 		return err
 	}
-	if err := j.noKubeProxy(ctx, before); err != nil {
+	if err := j.checkKubeProxy(ctx, before); err != nil {
 		return err
 	}
 	if err := j.gather(ctx); err != nil {
@@ -210,15 +198,14 @@ func (j *job) begin(ctx context.Context) error {
 	return j.write(ctx)
 }
 
-// Uninstall takes the contender off the cluster, cleans the nodes and
-// compares with what was there before. An error lists what is left.
+// Uninstall implements kube.Installer. The error lists what is left.
 func (i *Installer) Uninstall(ctx context.Context, cl *kube.Cluster, c *contender.Contender) error {
-	left, err := i.left(ctx, cl)
+	left, err := i.loadJournal(ctx, cl)
 	if err != nil {
 		return err
 	}
 	if left == nil || left.By != i.id || left.Contender != c.ID {
-		return nil // never begun, or another process's
+		return nil // never begun, or installed by another process
 	}
 	j, err := i.recall(cl, c, left)
 	if err != nil {
@@ -227,76 +214,75 @@ func (i *Installer) Uninstall(ctx context.Context, cl *kube.Cluster, c *contende
 	return j.remove(ctx, left)
 }
 
-// Clean takes off what a crashed run left, and says what that was; "" if there
-// was nothing. all is the catalogue. The run's versions and facts are in its
-// journal; Options.Facts and PullPolicy go before those. Whoever can write into
-// the journal's namespace can write the journal: so Clean wants the cluster's
-// mark, and its pods run the image that Options name now. Errors:
-// *arena.Unsupported where nothing was changed.
+// Clean uninstalls a contender that a crashed run left, and returns its name; "" if there
+// is none. all is the catalogue. Versions, facts and pull policy are those of the run's
+// journal, unless Options give facts and pull policy. Other users of the cluster may be
+// able to write the journal. Clean therefore needs the cluster's mark as scratch, and its
+// pods run the image of Options and not the journal's. The error is an *arena.Unsupported
+// if nothing was changed.
 func (i *Installer) Clean(ctx context.Context, cl *kube.Cluster, all []*contender.Contender) (string, error) {
-	left, err := i.left(ctx, cl)
+	left, err := i.loadJournal(ctx, cl)
 	if apierrors.IsForbidden(err) {
-		return "", nil // who may not read it has installed nothing
+		return "", nil // a user who may not read the journal has installed nothing
 	}
 	if err != nil {
 		return "", err
 	}
 	if left == nil {
-		return i.cleanBare(ctx, cl)
+		return i.cleanEmpty(ctx, cl)
 	}
 	c, err := contender.Find(all, left.Contender)
 	if err != nil {
 		return "", fmt.Errorf("the cluster has a contender installed that this version does not know: %w", err)
 	}
-	if err := i.mayClean(ctx, cl, left); err != nil {
+	if err := i.checkClean(ctx, cl, left); err != nil {
 		return "", err
 	}
 	j, err := i.recall(cl, c, left)
 	if err != nil {
 		return "", err
 	}
-	what := c.ID + " " + j.version
+	name := c.ID + " " + j.version
 	if left.Before == nil {
-		what = "namespace " + ownNamespace
+		name = "namespace " + ownNamespace
 	}
-	return what, j.remove(ctx, left)
+	return name, j.remove(ctx, left)
 }
 
-// bareLook is how long clean looks at the installer's namespace before it takes the
-// namespace for one whose process died before it made the journal. It reads no clock of
-// another machine.
-const bareLook = time.Minute
+// emptyPatience is how long Clean waits for a journal in the installer's namespace. After
+// that, the process that made the namespace must have died before it made the journal.
+const emptyPatience = time.Minute
 
-// cleanBare removes the installer's namespace where it has no journal: nothing was
+// cleanEmpty removes the installer's namespace if it has no journal: nothing was
 // installed.
-func (i *Installer) cleanBare(ctx context.Context, cl *kube.Cluster) (string, error) {
-	found, err := i.bare(ctx, cl)
+func (i *Installer) cleanEmpty(ctx context.Context, cl *kube.Cluster) (string, error) {
+	found, err := i.namespace(ctx, cl)
 	if err != nil || found == nil {
 		return "", err
 	}
-	i.o.Log("looking for %v whether an installation begins in namespace %s", bareLook, ownNamespace)
+	i.o.Log("looking for %v whether an installation begins in namespace %s", emptyPatience, ownNamespace)
 	select {
 	case <-ctx.Done():
 		return "", ctx.Err()
-	case <-time.After(bareLook):
+	case <-time.After(emptyPatience):
 	}
-	still, err := i.bare(ctx, cl)
-	if err != nil || still == nil || still.UID != found.UID {
+	current, err := i.namespace(ctx, cl)
+	if err != nil || current == nil || current.UID != found.UID {
 		return "", err
 	}
-	left, err := i.left(ctx, cl)
+	left, err := i.loadJournal(ctx, cl)
 	if err != nil || left != nil {
-		return "", err // somebody installs
+		return "", err // an installation has begun
 	}
 	own := &objects{cl: cl, patience: i.o.Patience}
 	return "namespace " + ownNamespace, own.deleteObject(ctx, object("v1", "Namespace", "", ownNamespace))
 }
 
-// bare is the installer's namespace; nil: there is none that this program made.
-func (i *Installer) bare(ctx context.Context, cl *kube.Cluster) (ns *corev1.Namespace, err error) {
-	err = persist(ctx, i.o.Patience, "read namespace "+ownNamespace, func(ctx context.Context) (err error) {
+// namespace returns the installer's namespace; nil if this program has made none.
+func (i *Installer) namespace(ctx context.Context, cl *kube.Cluster) (ns *corev1.Namespace, err error) {
+	err = retryFor(ctx, i.o.Patience, "read namespace "+ownNamespace, func(ctx context.Context) (err error) {
 		ns, err = cl.Client.CoreV1().Namespaces().Get(ctx, ownNamespace, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || err == nil && requireOurs(ns) != nil { // who may not read it has made none
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || err == nil && requireOurs(ns) != nil { // a user who may not read it has made none
 			ns, err = nil, nil
 		}
 		return err
@@ -304,10 +290,9 @@ func (i *Installer) bare(ctx context.Context, cl *kube.Cluster) (ns *corev1.Name
 	return ns, err
 }
 
-// mayClean refuses to follow a journal on a cluster that is not marked as
-// scratch, in a namespace of somebody else, or with an image that only the
-// journal names.
-func (i *Installer) mayClean(ctx context.Context, cl *kube.Cluster, left *journal) error {
+// checkClean returns an error if Clean must not follow the journal: the cluster is not
+// marked as scratch, the namespace is somebody else's, or Options have no image.
+func (i *Installer) checkClean(ctx context.Context, cl *kube.Cluster, left *journal) error {
 	ns, err := cl.Client.CoreV1().Namespaces().Get(ctx, ownNamespace, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read namespace %s: %w", ownNamespace, err)
@@ -316,7 +301,7 @@ func (i *Installer) mayClean(ctx context.Context, cl *kube.Cluster, left *journa
 		return err
 	}
 	if left.Before == nil {
-		return nil // nothing was installed: only that namespace goes
+		return nil // nothing was installed: only the namespace is removed
 	}
 	if err := i.requireMark(ctx, cl.Client, "taking "+left.Contender+" off deletes pods and cleans the nodes as root"); err != nil {
 		return err
@@ -328,11 +313,11 @@ func (i *Installer) mayClean(ctx context.Context, cl *kube.Cluster, left *journa
 }
 
 func (i *Installer) job(cl *kube.Cluster, c *contender.Contender) (*job, error) {
-	version, err := i.version(c)
+	version, err := i.Version(c)
 	if err != nil {
 		return nil, err
 	}
-	own := *cl // whose options are those of the pods on nodes
+	own := *cl // with the options of the pods on nodes
 	own.Options.Image, own.Options.PullPolicy = cmp.Or(i.o.Image, cl.Options.Image), cmp.Or(i.o.PullPolicy, cl.Options.PullPolicy)
 	return &job{
 		Installer: i, objects: &objects{cl: &own, owner: c.ID, patience: i.o.Patience},
@@ -340,15 +325,15 @@ func (i *Installer) job(cl *kube.Cluster, c *contender.Contender) (*job, error) 
 	}, nil
 }
 
-// recall is the job that an installation was, by its journal.
+// recall returns the job of an installation by its journal.
 func (i *Installer) recall(cl *kube.Cluster, c *contender.Contender, left *journal) (*job, error) {
-	again := *i
-	again.o.Versions = left.Versions
-	again.o.PullPolicy = cmp.Or(i.o.PullPolicy, left.PullPolicy)
-	again.o.Facts = map[string]string{}
-	maps.Copy(again.o.Facts, left.Facts)
-	maps.Copy(again.o.Facts, i.o.Facts)
-	j, err := again.job(cl, c)
+	earlier := *i
+	earlier.o.Versions = left.Versions
+	earlier.o.PullPolicy = cmp.Or(i.o.PullPolicy, left.PullPolicy)
+	earlier.o.Facts = map[string]string{}
+	maps.Copy(earlier.o.Facts, left.Facts)
+	maps.Copy(earlier.o.Facts, i.o.Facts)
+	j, err := earlier.job(cl, c)
 	if err != nil {
 		return nil, err
 	}
@@ -361,18 +346,18 @@ func (i *Installer) recall(cl *kube.Cluster, c *contender.Contender, left *journ
 
 func (j *job) remove(ctx context.Context, left *journal) error {
 	if left.Before == nil {
-		return j.forget(ctx)
+		return j.removeNamespace(ctx)
 	}
 	begin := time.Now()
-	if err := j.takeOff(ctx, left); err != nil {
+	if err := j.uninstall(ctx, left); err != nil {
 		return fmt.Errorf("uninstall %s %s: %w", j.c.ID, j.version, err)
 	}
 	j.o.Log("%s %s is gone after %v", j.c.ID, j.version, time.Since(begin).Round(time.Second))
 	return nil
 }
 
-// takeOff goes on after errors as far as it can: the more is gone, the better.
-func (j *job) takeOff(ctx context.Context, left *journal) error {
+// uninstall removes as much as it can, also after errors.
+func (j *job) uninstall(ctx context.Context, left *journal) error {
 	if err := requireNoBarePods(ctx, j.cl.Client); err != nil {
 		return err
 	}
@@ -380,47 +365,48 @@ func (j *job) takeOff(ctx context.Context, left *journal) error {
 		return err
 	}
 	var failed []error
-	// Pods first, while the plugin that detaches them is still there.
-	failed = append(failed, j.emptyNodes(ctx), j.farewells(ctx))
+	// Pods first, while the plugin that detaches them still exists.
+	failed = append(failed, j.emptyNodes(ctx), j.runFarewells(ctx))
 	for _, s := range slices.Backward(j.steps) {
 		failed = append(failed, s.undo(ctx, j))
 	}
-	failed = append(failed, j.cleanObjects(ctx), j.kubeProxy(ctx, true), j.cleanNodes(ctx, left.Before))
-	failed = append(failed, j.prove(ctx, left.Before), j.cordon(ctx, false))
+	failed = append(failed, j.cleanObjects(ctx), j.switchKubeProxy(ctx, true), j.cleanNodes(ctx, left.Before))
+	failed = append(failed, j.checkNothingLeft(ctx, left.Before), j.cordon(ctx, false))
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
-	return j.forget(ctx)
+	return j.removeNamespace(ctx)
 }
 
-// prove compares with what was there before. What is still on its way out gets a
-// moment, and is cleaned again.
-func (j *job) prove(ctx context.Context, before *findings) error {
+// checkNothingLeft returns an error that lists what differs from the state before the
+// installation. It waits for objects and processes that end by themselves, and cleans the
+// nodes again.
+func (j *job) checkNothingLeft(ctx context.Context, before *findings) error {
 	for try := 0; ; try++ {
 		after, err := j.survey(ctx)
 		if err != nil {
 			return err
 		}
-		more := after.beyond(before)
-		if len(more) == 0 {
+		changes := after.changes(before)
+		if len(changes) == 0 {
 			return nil
 		}
 		if try == 2 {
-			return fmt.Errorf("left behind: %s", listing(more))
+			return fmt.Errorf("left behind: %s", listing(changes))
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(5 * time.Second):
 		}
-		// A program that was on its way out may have written again after the cleaning.
+		// A program that was just ending may have written something after the cleaning.
 		if err := j.cleanNodes(ctx, before); err != nil {
 			return err
 		}
 	}
 }
 
-// unsupported is a refusal that changed nothing.
+// unsupported returns an *arena.Unsupported.
 func unsupported(remedy, reason string, args ...any) error {
 	return &arena.Unsupported{Reason: fmt.Sprintf(reason, args...), Remedy: remedy}
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/kube"
 )
 
-// ownNamespace holds the journal and the pods that look after nodes. It is
-// there before the first change of an installation and until the proof that
-// nothing is left, so that a crashed run's contender can be taken off.
+// ownNamespace holds the journal and the pods on nodes. It exists from before the first
+// change of an installation until nothing of the contender is left, so that Clean can
+// uninstall a crashed run's contender.
 const ownNamespace = "cnibench-install"
 
 const journalName = "journal"
@@ -29,8 +29,8 @@ const journalName = "journal"
 // changes the form reads this one, too: testdata/journal-1.json is a specimen.
 const journalSchema = "cnibench/install/1"
 
-// journal is what an installation writes down: before its first change what was
-// there, and before each step what the step makes.
+// journal is the record of an installation. Before the first change it holds the state of
+// the cluster, and before each step the names of what the step makes.
 type journal struct {
 	Schema    string    `json:"schema"`
 	By        string    `json:"by"` // Installer.id
@@ -39,7 +39,7 @@ type journal struct {
 	Since     string    `json:"since"`
 	Before    *findings `json:"before"` // nil: nothing was changed yet
 
-	// What another process needs to take the contender off.
+	// What another process needs to uninstall the contender.
 	Facts      map[string]string `json:"facts,omitempty"` // given and found, the version among them
 	Image      string            `json:"image,omitempty"`
 	PullPolicy string            `json:"pull_policy,omitempty"`
@@ -48,8 +48,8 @@ type journal struct {
 	Digests map[string]string `json:"digests,omitempty"`
 }
 
-// stepRecord names what a step of a recipe makes; one of its fields is set.
-// Steps that make nothing have none.
+// stepRecord names what a step of a recipe makes. One of its fields is set. A step that
+// makes nothing has no stepRecord.
 type stepRecord struct {
 	Objects []corev1.ObjectReference `json:"objects,omitempty"`
 	Labels  *labelsRecord            `json:"labels,omitempty"`
@@ -62,7 +62,7 @@ type labelsRecord struct {
 	Keys  []string `json:"keys"`
 }
 
-// chartRecord names what an installed chart has made, or is about to make.
+// chartRecord names what a chart has made or will make.
 type chartRecord struct {
 	Namespace   string                   `json:"namespace"`
 	Release     string                   `json:"release"`
@@ -72,10 +72,10 @@ type chartRecord struct {
 	Hooks       []*release.Hook          `json:"hooks,omitempty"` // that run when the chart is deleted
 }
 
-// left is the journal of an installation that is there; nil if there is none.
-func (i *Installer) left(ctx context.Context, cl *kube.Cluster) (*journal, error) {
+// loadJournal returns the journal of the cluster's installation; nil if there is none.
+func (i *Installer) loadJournal(ctx context.Context, cl *kube.Cluster) (*journal, error) {
 	var cm *corev1.ConfigMap
-	err := persist(ctx, i.o.Patience, fmt.Sprintf("read the journal %s/%s", ownNamespace, journalName), func(ctx context.Context) (err error) {
+	err := retryFor(ctx, i.o.Patience, fmt.Sprintf("read the journal %s/%s", ownNamespace, journalName), func(ctx context.Context) (err error) {
 		cm, err = cl.Client.CoreV1().ConfigMaps(ownNamespace).Get(ctx, journalName, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			cm, err = nil, nil
@@ -109,18 +109,18 @@ func readJournal(r io.Reader) (*journal, error) {
 	return &l, nil
 }
 
-// claim makes the journal: of several that try, the first has the cluster.
-// Errors: *arena.Unsupported for the others.
+// claim makes the journal. If several processes try, only the first succeeds; the others
+// get an *arena.Unsupported.
 func (j *job) claim(ctx context.Context) error {
 	if err := j.ensureNamespace(ctx); err != nil {
 		return err
 	}
-	cm, err := j.page(nil, nil)
+	cm, err := j.journalMap(nil, nil)
 	if err != nil {
 		return err
 	}
 	taken := false
-	err = j.patiently(ctx, "make the journal", func(ctx context.Context) error {
+	err = j.retry(ctx, "make the journal", func(ctx context.Context) error {
 		_, err := j.cl.Client.CoreV1().ConfigMaps(ownNamespace).Create(ctx, cm, metav1.CreateOptions{})
 		if taken = apierrors.IsAlreadyExists(err); taken {
 			return nil
@@ -130,32 +130,32 @@ func (j *job) claim(ctx context.Context) error {
 	if err != nil || !taken {
 		return err
 	}
-	left, err := j.left(ctx, j.cl)
+	left, err := j.loadJournal(ctx, j.cl)
 	switch {
 	case err != nil:
 		return err
 	case left == nil:
-		return unsupported("try again", "another run's installation has only just gone")
+		return unsupported("try again", "another run's installation was removed a moment ago")
 	case left.By == j.id && left.Contender == j.c.ID:
-		return nil // made by a request whose answer was lost
+		return nil // made by an earlier request whose answer was lost
 	}
-	return occupied(left)
+	return errOccupied(left)
 }
 
-// write brings the journal up to date.
+// write updates the journal in the cluster.
 func (j *job) write(ctx context.Context) error {
-	cm, err := j.page(j.before, j.facts.all(ctx))
+	cm, err := j.journalMap(j.before, j.facts.all(ctx))
 	if err != nil {
 		return err
 	}
-	return j.patiently(ctx, "write the journal", func(ctx context.Context) error {
+	return j.retry(ctx, "write the journal", func(ctx context.Context) error {
 		_, err := j.cl.Client.CoreV1().ConfigMaps(ownNamespace).Update(ctx, cm, metav1.UpdateOptions{})
 		return err
 	})
 }
 
-// page is the journal as an object.
-func (j *job) page(before *findings, facts map[string]string) (*corev1.ConfigMap, error) {
+// journalMap returns the ConfigMap with the journal.
+func (j *job) journalMap(before *findings, facts map[string]string) (*corev1.ConfigMap, error) {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	l := journal{
@@ -174,31 +174,31 @@ func (j *job) page(before *findings, facts map[string]string) (*corev1.ConfigMap
 	}, nil
 }
 
-// occupied refuses a cluster that has another run's installation. A refusal is
-// published with a run, so it does not say where the cluster is.
-func occupied(left *journal) error {
-	return unsupported("wait for the run that installs it, or if that has ended take it off with: cnibench clean --arena kube --scratch --image IMAGE (and this run's --kubeconfig and --context)",
+// errOccupied returns the error of a cluster that has another run's installation. It is
+// published with a run, so its command leaves out where the cluster is.
+func errOccupied(left *journal) error {
+	return unsupported("wait for the run that installs it, or if that has ended uninstall it with: cnibench clean --arena kube --scratch --image IMAGE (and this run's --kubeconfig and --context)",
 		"%s is installed on the cluster since %s", left.Contender, left.Since)
 }
 
-// ensureNamespace makes the installer's own namespace, which may hold
-// privileged pods.
+// ensureNamespace makes the installer's own namespace, which allows privileged pods,
+// unless it exists.
 func (j *job) ensureNamespace(ctx context.Context) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ownNamespace, Labels: map[string]string{
 		"pod-security.kubernetes.io/enforce": "privileged",
 		"app.kubernetes.io/part-of":          "cnibench",
 	}}}
 	var foreign error
-	err := j.patiently(ctx, "make namespace "+ownNamespace, func(ctx context.Context) error {
-		there, err := j.cl.Client.CoreV1().Namespaces().Get(ctx, ownNamespace, metav1.GetOptions{})
+	err := j.retry(ctx, "make namespace "+ownNamespace, func(ctx context.Context) error {
+		found, err := j.cl.Client.CoreV1().Namespaces().Get(ctx, ownNamespace, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			_, err = j.cl.Client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
 			return err
-		case err == nil && there.DeletionTimestamp != nil:
+		case err == nil && found.DeletionTimestamp != nil:
 			return fmt.Errorf("an earlier namespace %s is still being deleted", ownNamespace)
 		case err == nil:
-			foreign = requireOurs(there)
+			foreign = requireOurs(found)
 		}
 		return err
 	})
@@ -213,7 +213,7 @@ func requireOurs(ns *corev1.Namespace) error {
 	return unsupported("remove it, if nobody needs it", "namespace %s was not made by cnibench: it lacks the label app.kubernetes.io/part-of=cnibench", ns.Name)
 }
 
-// forget removes the namespace and the journal in it.
-func (j *job) forget(ctx context.Context) error {
+// removeNamespace removes the installer's namespace with the journal.
+func (j *job) removeNamespace(ctx context.Context) error {
 	return j.deleteObject(ctx, object("v1", "Namespace", "", ownNamespace))
 }

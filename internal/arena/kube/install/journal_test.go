@@ -71,7 +71,7 @@ func TestPersist(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begin, try := time.Now(), 0
-				err := persist(t.Context(), 2*time.Minute, "do it", func(context.Context) error { try++; return tt.err(try - 1) })
+				err := retryFor(t.Context(), 2*time.Minute, "do it", func(context.Context) error { try++; return tt.err(try - 1) })
 				wantError(t, err, tt.want)
 				if took := time.Since(begin); took < tt.after || took > tt.most {
 					t.Errorf("it took %v", took)
@@ -88,7 +88,7 @@ func put(t *testing.T, b *bed, in *Installer, c *contender.Contender, before *fi
 	if err != nil {
 		t.Fatal(err)
 	}
-	cm, err := j.page(before, j.facts.known)
+	cm, err := j.journalMap(before, j.facts.known)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestUninstallRefused(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBed(nil, object("v1", "Namespace", "", ownNamespace))
 				in, c := newInstaller(t, Options{}), product(contender.Leftovers{})
-				in.begun = c
+				in.installed = c
 				put(t, b, in, c, nil)
 				refuseReading(b, tt.times)
 				err := in.Uninstall(t.Context(), b.Cluster, c)
@@ -239,7 +239,7 @@ func TestJournal(t *testing.T) {
 	if err := errors.Join(j.claim(t.Context()), j.write(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	got, err := in.left(t.Context(), b.Cluster)
+	got, err := in.loadJournal(t.Context(), b.Cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestJournal(t *testing.T) {
 	}
 	for _, form := range []string{"", "cnibench/install/0"} {
 		b = newBed([]runtime.Object{journalMap(t, []byte(`{"schema":"`+form+`","contender":"c"}`))})
-		_, err = in.left(t.Context(), b.Cluster)
+		_, err = in.loadJournal(t.Context(), b.Cluster)
 		wantError(t, err, "uninstall c with the version that installed it")
 	}
 }
@@ -291,7 +291,7 @@ func TestJournalSpecimen(t *testing.T) {
 		}, made(object("v1", "Namespace", "", "product")), made(object("x.example/v1", "Widget", "ns", "mine")),
 			made(definition("widgets.x.example")), made(object("batch/v1", "Job", "ns", "hooked")))
 		in := newInstaller(t, Options{})
-		left, err := in.left(t.Context(), b.Cluster)
+		left, err := in.loadJournal(t.Context(), b.Cluster)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -387,7 +387,7 @@ func TestTakeOffWithoutFiles(t *testing.T) {
 	}
 	second := newInstaller(t, Options{})
 	second.source.client = nil // no network
-	left, err := second.left(t.Context(), b.Cluster)
+	left, err := second.loadJournal(t.Context(), b.Cluster)
 	if err != nil {
 		t.Fatal(err)
 	}

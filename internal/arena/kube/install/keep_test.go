@@ -131,7 +131,7 @@ func TestFits(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			j := newJob(t, newBed(nil), contender.Leftovers{}, nil)
 			tt.change(j.c)
-			err := j.fits(&findings{Nodes: map[string]*node.Answer{"a": &tt.has}})
+			err := j.checkNodes(&findings{Nodes: map[string]*node.Answer{"a": &tt.has}})
 			wantError(t, err, tt.want)
 			if err != nil && arena.AsUnsupported(err) == nil {
 				t.Errorf("%v is no refusal", err)

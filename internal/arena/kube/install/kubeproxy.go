@@ -13,32 +13,33 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
-// What the chains of kube-proxy begin with (kubernetes pkg/proxy/iptables/proxier.go);
-// kubelet's own, KUBE-KUBELET-CANARY and KUBE-FIREWALL, stay.
+// kubeProxyChains are the prefixes of kube-proxy's chains (kubernetes
+// pkg/proxy/iptables/proxier.go), without those of kubelet, KUBE-KUBELET-CANARY and
+// KUBE-FIREWALL.
 var kubeProxyChains = []string{
 	"KUBE-SVC-", "KUBE-SVL-", "KUBE-SEP-", "KUBE-EXT-", "KUBE-FW-", "KUBE-SERVICES", "KUBE-EXTERNAL-SERVICES",
 	"KUBE-NODEPORTS", "KUBE-PROXY-FIREWALL", "KUBE-FORWARD", "KUBE-POSTROUTING", "KUBE-MARK-MASQ",
 }
 
-// kubeProxyOff keeps kube-proxy's pods from every node while it is set.
+// kubeProxyOff is a label in the node selector of kube-proxy. No node has it.
 const kubeProxyOff = "cnibench.io/no-kube-proxy"
 
-// kubeProxy switches kube-proxy off, or on again, where the recipe wants it
-// off and it is the usual DaemonSet.
-func (j *job) kubeProxy(ctx context.Context, on bool) error {
+// switchKubeProxy switches kube-proxy on or off if the recipe needs it off and it is the
+// usual DaemonSet.
+func (j *job) switchKubeProxy(ctx context.Context, on bool) error {
 	if j.c.Kube.KubeProxy != "off" {
 		return nil
 	}
 	sets := j.cl.Client.AppsV1().DaemonSets("kube-system")
-	var there bool
-	err := j.patiently(ctx, "look for kube-proxy", func(ctx context.Context) error {
+	var exists bool
+	err := j.retry(ctx, "look for kube-proxy", func(ctx context.Context) error {
 		_, err := sets.Get(ctx, "kube-proxy", metav1.GetOptions{})
-		if there = err == nil; apierrors.IsNotFound(err) {
-			return nil // and none runs otherwise: noKubeProxy
+		if exists = err == nil; apierrors.IsNotFound(err) {
+			return nil // checkKubeProxy has found no other kube-proxy
 		}
 		return err
 	})
-	if err != nil || !there {
+	if err != nil || !exists {
 		return err
 	}
 	value := `"true"`
@@ -46,20 +47,20 @@ func (j *job) kubeProxy(ctx context.Context, on bool) error {
 		value = "null"
 	}
 	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"nodeSelector":{%q:%s}}}}}`, kubeProxyOff, value)
-	err = j.patiently(ctx, "switch kube-proxy", func(ctx context.Context) error {
+	err = j.retry(ctx, "switch kube-proxy", func(ctx context.Context) error {
 		_, err := sets.Patch(ctx, "kube-proxy", mergePatch, []byte(patch), metav1.PatchOptions{FieldManager: manager})
 		return err
 	})
 	if err != nil || on {
 		return err
 	}
-	err = j.patiently(ctx, "wait until kube-proxy is off", func(ctx context.Context) error {
+	err = j.retry(ctx, "wait until kube-proxy is off", func(ctx context.Context) error {
 		ds, err := sets.Get(ctx, "kube-proxy", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		if ds.Status.ObservedGeneration < ds.Generation || ds.Status.CurrentNumberScheduled > 0 {
-			return fmt.Errorf("%d of its pods are still there", ds.Status.CurrentNumberScheduled)
+			return fmt.Errorf("%d of its pods still exist", ds.Status.CurrentNumberScheduled)
 		}
 		return nil
 	})
@@ -71,9 +72,9 @@ func (j *job) kubeProxy(ctx context.Context, on bool) error {
 	return err
 }
 
-// noKubeProxy is nil if kube-proxy is not in the way: the recipe can do with
-// it, it is the DaemonSet that can be switched off, or it runs nowhere.
-func (j *job) noKubeProxy(ctx context.Context, before *findings) error {
+// checkKubeProxy returns an error if the recipe needs kube-proxy off, and kube-proxy runs
+// and is not the DaemonSet that can be switched off.
+func (j *job) checkKubeProxy(ctx context.Context, before *findings) error {
 	if j.c.Kube.KubeProxy != "off" {
 		return nil
 	}

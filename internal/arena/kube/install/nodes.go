@@ -28,7 +28,7 @@ import (
 // nodePatience is how long a request on a node may take.
 const nodePatience = 3 * time.Minute
 
-// worker is a kube.Worker.
+// worker is implemented by kube.Worker.
 type worker interface {
 	Addr() netip.Addr
 	Run(ctx context.Context, stdin io.Reader, args ...string) kube.OnMachine
@@ -39,8 +39,8 @@ func openWorker(ctx context.Context, cl *kube.Cluster, nodeName string, privileg
 	return cl.OpenWorker(ctx, ownNamespace, nodeName, privileged)
 }
 
-// ask runs a request on a node to its end and returns the answer: in a
-// privileged pod on the node, or in one in the pod network.
+// ask runs a request on a node and returns the answer. The request runs in a privileged
+// pod on the node, or else in a pod in the pod network.
 func (j *job) ask(ctx context.Context, nodeName string, req node.Request, privileged bool) (*node.Answer, error) {
 	request, err := json.Marshal(req)
 	if err != nil {
@@ -50,17 +50,17 @@ func (j *job) ask(ctx context.Context, nodeName string, req node.Request, privil
 	if err != nil {
 		return nil, err
 	}
-	defer j.dismiss(ctx, w)
+	defer j.closeWorker(ctx, w)
 	ctx, cancel := context.WithTimeout(ctx, nodePatience)
 	defer cancel()
-	var did kube.OnMachine
+	var output kube.OnMachine
 	_ = kube.Retry(ctx, nodePatience, func(ctx context.Context) error {
-		did = w.Run(ctx, bytes.NewReader(request), "agent", "node")
-		return did.Err
+		output = w.Run(ctx, bytes.NewReader(request), "agent", "node")
+		return output.Err
 	}, func(err error) bool { return errors.Is(err, agent.ErrStream) }) // every request can be repeated
 	var ans node.Answer
-	if err := json.Unmarshal([]byte(answerLine(did.Stdout)), &ans); err != nil {
-		return nil, fmt.Errorf("this program on node %s ended with %d and did not answer: %s: %w", nodeName, did.Code, lastWords(did.Stderr), cmp.Or(did.Err, err))
+	if err := json.Unmarshal([]byte(answerLine(output.Stdout)), &ans); err != nil {
+		return nil, fmt.Errorf("this program on node %s ended with %d and did not answer: %s: %w", nodeName, output.Code, tail(output.Stderr), cmp.Or(output.Err, err))
 	}
 	if ans.Error != "" {
 		return nil, fmt.Errorf("node %s: %s", nodeName, ans.Error)
@@ -71,7 +71,7 @@ func (j *job) ask(ctx context.Context, nodeName string, req node.Request, privil
 	return &ans, nil
 }
 
-// answerLine is the line with the answer among what libraries print.
+// answerLine returns the line with the answer; libraries may print other lines.
 func answerLine(out string) string {
 	for line := range strings.Lines(out) {
 		if strings.HasPrefix(line, "{") {
@@ -81,27 +81,27 @@ func answerLine(out string) string {
 	return out
 }
 
-// lastWords is the end of what a program said, where its error is.
-func lastWords(said string) string {
+// tail returns the end of a program's output, which usually is its error.
+func tail(output string) string {
 	const most = 300
-	said = strings.TrimSpace(said)
-	return said[max(0, len(said)-most):]
+	output = strings.TrimSpace(output)
+	return output[max(0, len(output)-most):]
 }
 
-// dismiss removes a pod of this program, though the context may have ended.
-func (j *job) dismiss(ctx context.Context, w worker) {
+// closeWorker removes a pod of this program, also after ctx has ended.
+func (j *job) closeWorker(ctx context.Context, w worker) {
 	if err := w.Close(ctx); err != nil {
 		j.o.Log("%v", err)
 	}
 }
 
-// findings are what a cluster and its nodes hold.
+// findings are the state of a cluster and its nodes.
 type findings struct {
 	Nodes   map[string]*node.Answer `json:"nodes"`
 	Cluster []string                `json:"cluster"`
 }
 
-// survey looks at every node and at the cluster's objects.
+// survey reads the state of every node and of the cluster.
 func (j *job) survey(ctx context.Context) (*findings, error) {
 	answers, err := j.askAll(ctx, node.Request{Do: node.DoState, Leftovers: j.c.Kube.Leftovers}, nil)
 	if err != nil {
@@ -114,8 +114,8 @@ func (j *job) survey(ctx context.Context) (*findings, error) {
 	return &findings{answers, cluster}, nil
 }
 
-// askAll asks every node the same, all at a time. before says what was there
-// before, which a clean-up keeps; nil keeps the CNI's folders as they are.
+// askAll sends the same request to all nodes at the same time. before, if not nil, is the
+// state that a clean-up keeps; without it a clean-up leaves the CNI's folders alone.
 func (j *job) askAll(ctx context.Context, req node.Request, before *findings) (map[string]*node.Answer, error) {
 	if err := j.ensureNamespace(ctx); err != nil {
 		return nil, err
@@ -160,37 +160,33 @@ func uplinksOf(answers map[string]*node.Answer) map[string]string {
 	return uplinks
 }
 
-// beyond lists what there is now and was not before, what has another value, and
-// what nodes have lost. Nodes that have come since are left out.
-func (f *findings) beyond(before *findings) []string {
-	var more []string
+// changes lists what is new, what has another value, and what nodes have lost. It leaves
+// out nodes that joined since before.
+func (f *findings) changes(before *findings) []string {
+	var changes []string
 	for name, ans := range f.Nodes {
 		was := before.Nodes[name]
 		if was == nil {
 			continue
 		}
-		for _, thing := range ans.State.Beyond(was.State) {
-			more = append(more, name+": "+thing)
+		for _, thing := range ans.State.Added(was.State) {
+			changes = append(changes, name+": "+thing)
 		}
-		for _, thing := range ans.State.Gone(was.State) {
-			more = append(more, name+": "+thing+" (has gone)")
+		for _, thing := range ans.State.Lost(was.State) {
+			changes = append(changes, name+": "+thing+" (has gone)")
 		}
-	}
-	had := map[string]bool{}
-	for _, thing := range before.Cluster {
-		had[thing] = true
 	}
 	for _, thing := range f.Cluster {
-		if !had[thing] {
-			more = append(more, thing)
+		if !slices.Contains(before.Cluster, thing) {
+			changes = append(changes, thing)
 		}
 	}
-	slices.Sort(more)
-	return more
+	slices.Sort(changes)
+	return changes
 }
 
-// fits is nil if the recipe can be installed on these nodes.
-func (j *job) fits(before *findings) error {
+// checkNodes returns an *arena.Unsupported if the recipe can't be installed on the nodes.
+func (j *job) checkNodes(before *findings) error {
 	k := j.c.Kube
 	for _, name := range slices.Sorted(maps.Keys(before.Nodes)) {
 		ans := before.Nodes[name]
@@ -218,8 +214,8 @@ func isConf(file string) bool {
 	return slices.Contains([]string{".conf", ".conflist", ".json"}, path.Ext(file))
 }
 
-// cleanNodes takes away on every node what the recipe names. Where the pods'
-// network is not known, it does all the rest and says so.
+// cleanNodes removes on every node the leftovers that the recipe names. If the pods'
+// network is unknown, it leaves the routes to pods and returns an error.
 func (j *job) cleanNodes(ctx context.Context, before *findings) error {
 	req := node.Request{Do: node.DoClean, Leftovers: j.c.Kube.Leftovers}
 	var unknown error
@@ -245,8 +241,8 @@ func (j *job) cleanNodes(ctx context.Context, before *findings) error {
 // cordoned marks a node that this program made unschedulable.
 const cordoned = "cnibench.io/cordoned"
 
-// cordon keeps new pods from the nodes while the network goes, or lets them
-// come again.
+// cordon makes the nodes unschedulable, or schedulable again. It leaves nodes alone that
+// somebody else has made unschedulable.
 func (j *job) cordon(ctx context.Context, on bool) error {
 	nodes, err := j.facts.list(ctx)
 	if err != nil {
@@ -272,13 +268,13 @@ func (j *job) cordon(ctx context.Context, on bool) error {
 	return nil
 }
 
-// emptyNodes deletes the pods that use the pod network, while the plugin that
-// detaches them is still there, and waits until they are gone. Their controllers
-// make them again later; a pod without a controller is deleted only in a
-// namespace marked as scratch (requireNoBarePods). Pods of DaemonSets would come
-// back at once and go with their product; pods that have ended are detached.
+// emptyNodes deletes the pods that use the pod network, while the plugin that detaches
+// them still exists, and waits until they are gone. Their controllers make them again
+// later; pods without a controller are only in namespaces marked as scratch
+// (requireNoBarePods). Pods of DaemonSets are left out: they would come back at once, and
+// are removed with their product.
 func (j *job) emptyNodes(ctx context.Context) error {
-	return j.patiently(ctx, "detach the pods", func(ctx context.Context) error {
+	return j.retry(ctx, "detach the pods", func(ctx context.Context) error {
 		pods, err := j.cl.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -305,7 +301,7 @@ func (j *job) emptyNodes(ctx context.Context) error {
 	})
 }
 
-// usesPodNetwork is whether a pod runs on a node, outside the host network.
+// usesPodNetwork reports whether a pod runs on a node and outside the host network.
 func usesPodNetwork(p *corev1.Pod) bool {
 	return !p.Spec.HostNetwork && p.Spec.NodeName != "" && !ended(p)
 }

@@ -29,20 +29,20 @@ import (
 
 const mergePatch = types.MergePatchType
 
-// manager is who owns the fields that server-side apply sets.
+// manager is the field manager of server-side apply.
 const manager = "cnibench"
 
-// madeBy is an annotation on what the installer made: only that is deleted.
+// madeBy is an annotation of objects that the installer made. It deletes no others.
 const madeBy = "cnibench.io/made-by"
 
-// objects are the cluster's objects as an installation makes and removes them.
+// objects makes and removes the objects of an installation.
 type objects struct {
 	cl       *kube.Cluster
-	owner    string        // the contender, as the mark of what is made
-	patience time.Duration // for each of them
+	owner    string        // the contender's id, the value of madeBy
+	patience time.Duration // for each object
 }
 
-// parseObjects reads YAML documents; lists are taken apart.
+// parseObjects returns the objects of YAML documents, and the items of lists.
 func parseObjects(data []byte) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	docs := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
@@ -80,7 +80,8 @@ func parseObjects(data []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// inOrder puts what others need first: namespaces, then definitions.
+// inOrder sorts namespaces before definitions, and both before other objects, which may
+// need them.
 func inOrder(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	rank := func(o *unstructured.Unstructured) int {
 		switch o.GetKind() {
@@ -105,8 +106,8 @@ func textOf(o *unstructured.Unstructured) string {
 	return o.GetKind() + " " + name
 }
 
-// mapping finds the resource of a kind. The first time that the cluster's list
-// of kinds lacks the kind, the list is asked for again.
+// mapping finds the resource of a kind. If the cached list of kinds lacks the kind, it
+// asks the cluster once more.
 func (a *objects) mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := a.cl.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
@@ -116,8 +117,8 @@ func (a *objects) mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error
 	return mapping, err
 }
 
-// resource is the client for the kind's objects in the namespace, or of the
-// whole cluster.
+// resource returns the client for the kind's objects in the namespace, or in the whole
+// cluster if the kind has no namespaces.
 func (a *objects) resource(gvk schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
 	mapping, err := a.mapping(gvk)
 	if err != nil {
@@ -135,7 +136,7 @@ const kindPatience = time.Minute
 
 // setNamespace sets the namespace of an object that has none and needs one.
 func (a *objects) setNamespace(ctx context.Context, o *unstructured.Unstructured, namespace string) error {
-	return persist(ctx, min(kindPatience, a.patience), "find the kind of "+textOf(o), func(context.Context) error {
+	return retryFor(ctx, min(kindPatience, a.patience), "find the kind of "+textOf(o), func(context.Context) error {
 		mapping, err := a.mapping(o.GroupVersionKind())
 		if err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace && o.GetNamespace() == "" {
 			o.SetNamespace(namespace)
@@ -150,7 +151,7 @@ func (a *objects) create(ctx context.Context, o *unstructured.Unstructured) erro
 	o = o.DeepCopy()
 	a.mark(o)
 	var foreign error
-	err := a.patiently(ctx, "create "+textOf(o), func(ctx context.Context) error {
+	err := a.retry(ctx, "create "+textOf(o), func(ctx context.Context) error {
 		r, err := a.resource(o.GroupVersionKind(), o.GetNamespace())
 		if err != nil {
 			return err
@@ -159,7 +160,7 @@ func (a *objects) create(ctx context.Context, o *unstructured.Unstructured) erro
 		if !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		// Perhaps by an earlier request, whose answer was lost.
+		// An earlier request, whose answer was lost, may have made it.
 		current, getErr := r.Get(ctx, o.GetName(), metav1.GetOptions{})
 		if getErr == nil && current.GetAnnotations()[madeBy] != a.owner {
 			foreign = err
@@ -183,7 +184,7 @@ func (a *objects) mark(o *unstructured.Unstructured) {
 // created.
 func (a *objects) apply(ctx context.Context, o *unstructured.Unstructured) error {
 	o = o.DeepCopy()
-	return a.patiently(ctx, "apply "+textOf(o), func(ctx context.Context) error {
+	return a.retry(ctx, "apply "+textOf(o), func(ctx context.Context) error {
 		r, err := a.resource(o.GroupVersionKind(), o.GetNamespace())
 		if err != nil {
 			return err
@@ -213,7 +214,7 @@ func (a *objects) deleteMade(ctx context.Context, o *unstructured.Unstructured) 
 // requestDeletion deletes an object if the installation created it, and reports
 // whether it did.
 func (a *objects) requestDeletion(ctx context.Context, o *unstructured.Unstructured) (made bool, err error) {
-	err = a.patiently(ctx, "look for "+textOf(o), func(ctx context.Context) error {
+	err = a.retry(ctx, "look for "+textOf(o), func(ctx context.Context) error {
 		current, _, err := a.current(ctx, o)
 		made = current != nil && current.GetAnnotations()[madeBy] != ""
 		return err
@@ -226,7 +227,7 @@ func (a *objects) requestDeletion(ctx context.Context, o *unstructured.Unstructu
 			return true, err
 		}
 	}
-	return true, a.patiently(ctx, "delete "+textOf(o), func(ctx context.Context) error {
+	return true, a.retry(ctx, "delete "+textOf(o), func(ctx context.Context) error {
 		_, err := a.deleteOnce(ctx, o)
 		return err
 	})
@@ -268,7 +269,7 @@ func (a *objects) deleteOnce(ctx context.Context, o *unstructured.Unstructured) 
 
 // deleteNew deletes an object if it was not there before the installation.
 func (j *job) deleteNew(ctx context.Context, o *unstructured.Unstructured) error {
-	if j.had(textOf(o)) {
+	if j.existedBefore(textOf(o)) {
 		return nil
 	}
 	return j.deleteObject(ctx, o)
@@ -276,7 +277,7 @@ func (j *job) deleteNew(ctx context.Context, o *unstructured.Unstructured) error
 
 // deleteObject deletes an object and waits until it is gone.
 func (a *objects) deleteObject(ctx context.Context, o *unstructured.Unstructured) error {
-	return a.patiently(ctx, "delete "+textOf(o), func(ctx context.Context) error {
+	return a.retry(ctx, "delete "+textOf(o), func(ctx context.Context) error {
 		current, err := a.deleteOnce(ctx, o)
 		if err != nil || current == nil {
 			return err
@@ -288,25 +289,34 @@ func (a *objects) deleteObject(ctx context.Context, o *unstructured.Unstructured
 	})
 }
 
-// patiently persists for as long as a contender may take.
-func (a *objects) patiently(ctx context.Context, what string, try func(context.Context) error) error {
-	return persist(ctx, a.patience, what, try)
+// retry is retryFor with the patience of a.
+func (a *objects) retry(ctx context.Context, what string, try func(context.Context) error) error {
+	return retryFor(ctx, a.patience, what, try)
 }
 
-// rightsPatience is how long the API server may refuse without a break: one
-// that has just come back may not know its users' rights yet.
+// rightsPatience is how long the API server may refuse without a break: a server that has
+// just started may not know its users' rights yet.
 const rightsPatience = 10 * time.Second
 
-// refuses is whether the API server says that the user may not. A new
-// namespace lacks its service account for a moment, which it words alike.
-func refuses(err error) bool {
-	return (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)) && !kube.Unborn(err)
+// fetch does the same as retryFor, and returns the result of get.
+func fetch[T any](ctx context.Context, patience time.Duration, what string, get func(context.Context) (T, error)) (found T, err error) {
+	err = retryFor(ctx, patience, what, func(ctx context.Context) (err error) {
+		found, err = get(ctx)
+		return err
+	})
+	return found, err
 }
 
-// persist tries again until it succeeds, an error that no waiting mends comes,
-// or the patience is over; the API server may be away meanwhile.
-func persist(ctx context.Context, patience time.Duration, what string, try func(context.Context) error) error {
-	var refusing time.Time // since when; zero: the last answer was another
+// isRefusal reports whether the user lacks a right. The API server also forbids pods in a
+// namespace that lacks its service account because it is new: that is no refusal.
+func isRefusal(err error) bool {
+	return (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)) && !kube.NamespaceTooNew(err)
+}
+
+// retryFor calls try until it succeeds, until an error shows that waiting does not help,
+// or until the patience is over. The error begins with what, the purpose of try.
+func retryFor(ctx context.Context, patience time.Duration, what string, try func(context.Context) error) error {
+	var refusing time.Time // of the first of the last refusals in a row; zero: the last try was not refused
 	return kube.Retry(ctx, patience, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
@@ -316,7 +326,7 @@ func persist(ctx context.Context, patience time.Duration, what string, try func(
 		return nil
 	}, func(err error) bool {
 		switch {
-		case !refuses(err):
+		case !isRefusal(err):
 			refusing = time.Time{}
 		case refusing.IsZero():
 			refusing = time.Now()
@@ -326,10 +336,10 @@ func persist(ctx context.Context, patience time.Duration, what string, try func(
 	})
 }
 
-// releaseAll takes the finalizers off the objects of a definition: whoever
-// honoured them has gone.
+// releaseAll removes the finalizers from the objects of a definition: their controllers
+// no longer run.
 func (a *objects) releaseAll(ctx context.Context, crd string) error {
-	return a.patiently(ctx, "release the objects of "+crd, func(ctx context.Context) error {
+	return a.retry(ctx, "release the objects of "+crd, func(ctx context.Context) error {
 		o, err := a.cl.Dynamic.Resource(crdResource).Get(ctx, crd, metav1.GetOptions{})
 		if notFound(err) {
 			return nil
@@ -362,20 +372,20 @@ func (a *objects) releaseAll(ctx context.Context, crd string) error {
 	})
 }
 
-// deleteTogether asks for the deletion of all objects before it waits for the
-// first: some go only after others.
+// deleteTogether requests the deletion of all objects before it waits for the first: some
+// are deleted only after others.
 func (a *objects) deleteTogether(ctx context.Context, list []corev1.ObjectReference) error {
-	going, err := a.requestAll(ctx, list)
+	requested, err := a.requestAll(ctx, list)
 	if err != nil {
 		return err
 	}
-	return a.awaitDeletion(ctx, going)
+	return a.awaitDeletion(ctx, requested)
 }
 
-// requestAll asks for the deletion of those objects that the installation created,
-// and returns them.
+// requestAll requests the deletion of the objects that the installation created, and
+// returns them.
 func (a *objects) requestAll(ctx context.Context, list []corev1.ObjectReference) ([]*unstructured.Unstructured, error) {
-	var going []*unstructured.Unstructured
+	var requested []*unstructured.Unstructured
 	for _, ref := range list {
 		o := object(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name)
 		made, err := a.requestDeletion(ctx, o)
@@ -383,14 +393,14 @@ func (a *objects) requestAll(ctx context.Context, list []corev1.ObjectReference)
 			return nil, err
 		}
 		if made {
-			going = append(going, o)
+			requested = append(requested, o)
 		}
 	}
-	return going, nil
+	return requested, nil
 }
 
-func (a *objects) awaitDeletion(ctx context.Context, going []*unstructured.Unstructured) error {
-	for _, o := range going {
+func (a *objects) awaitDeletion(ctx context.Context, requested []*unstructured.Unstructured) error {
+	for _, o := range requested {
 		if err := a.deleteObject(ctx, o); err != nil {
 			return err
 		}
@@ -402,15 +412,9 @@ func (a *objects) awaitDeletion(ctx context.Context, going []*unstructured.Unstr
 func (a *objects) requireAbsent(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
 		exists := false
-		err := a.patiently(ctx, "look for "+textOf(o), func(ctx context.Context) error {
-			r, err := a.resource(o.GroupVersionKind(), o.GetNamespace())
-			if err != nil {
-				return err
-			}
-			_, err = r.Get(ctx, o.GetName(), metav1.GetOptions{})
-			if exists = err == nil; apierrors.IsNotFound(err) {
-				return nil
-			}
+		err := a.retry(ctx, "look for "+textOf(o), func(ctx context.Context) error {
+			current, _, err := a.current(ctx, o)
+			exists = current != nil
 			return err
 		})
 		if err != nil {
@@ -428,7 +432,7 @@ func (a *objects) patchNode(ctx context.Context, name string, patch map[string]a
 	if err != nil {
 		return err
 	}
-	return a.patiently(ctx, "change node "+name, func(ctx context.Context) error {
+	return a.retry(ctx, "change node "+name, func(ctx context.Context) error {
 		_, err := a.cl.Client.CoreV1().Nodes().Patch(ctx, name, mergePatch, data, metav1.PatchOptions{FieldManager: manager})
 		return err
 	})

@@ -124,7 +124,7 @@ func TestBeyondBefore(t *testing.T) {
 		},
 		Cluster: []string{"Namespace default", "Namespace kube-flannel"},
 	}
-	if diff := cmp.Diff([]string{"Namespace kube-flannel", "a: interface cni0"}, after.beyond(before)); diff != "" {
+	if diff := cmp.Diff([]string{"Namespace kube-flannel", "a: interface cni0"}, after.changes(before)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -23,12 +23,11 @@ import (
 
 func notFound(err error) bool { return apierrors.IsNotFound(err) }
 
-// works waits until every node is ready and pods on all nodes reach each
-// other.
-func (j *job) works(ctx context.Context) error {
+// awaitWorking waits until every node is ready and pods on all nodes reach each other.
+func (j *job) awaitWorking(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, j.o.Patience)
 	defer cancel()
-	err := j.patiently(ctx, "wait for the nodes", func(ctx context.Context) error {
+	err := j.retry(ctx, "wait for the nodes", func(ctx context.Context) error {
 		nodes, err := j.facts.list(ctx)
 		if err != nil {
 			return err
@@ -49,7 +48,7 @@ func (j *job) works(ctx context.Context) error {
 	return nil
 }
 
-// notReady is why a node is not ready; "" if it is.
+// notReady returns why a node is not ready; "" if it is ready.
 func notReady(n *corev1.Node) string {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -59,10 +58,10 @@ func notReady(n *corev1.Node) string {
 			return c.Message
 		}
 	}
-	return "its kubelet has said nothing"
+	return "its kubelet has not reported yet"
 }
 
-// reachPort is where the pods that are to be reached listen.
+// reachPort is the port on which the pods of reachAll listen.
 const reachPort = 20480
 
 // reachAll starts a listening pod on every node and lets another pod on every
@@ -81,7 +80,7 @@ func (j *job) reachAll(ctx context.Context) error {
 	var (
 		mu      sync.Mutex
 		targets []string
-		on      = map[string]string{} // target to node
+		nodeOf  = map[string]string{} // by target
 		failed  []error
 	)
 	defer listeners.Wait()
@@ -96,11 +95,11 @@ func (j *job) reachAll(ctx context.Context) error {
 				return
 			}
 			target := netip.AddrPortFrom(w.Addr(), reachPort).String()
-			on[target] = n.Name
+			nodeOf[target] = n.Name
 			targets = append(targets, target)
 			listeners.Go(func() {
-				// While the network is there, the pod can be detached from it.
-				defer j.dismiss(ctx, w)
+				// Close now: the pod can be detached only while the network exists.
+				defer j.closeWorker(ctx, w)
 				w.Run(listening, bytes.NewReader(listen), "agent", "node")
 			})
 		})
@@ -119,7 +118,7 @@ func (j *job) reachAll(ctx context.Context) error {
 				return
 			}
 			for _, target := range slices.Sorted(maps.Keys(ans.Unreached)) {
-				failed = append(failed, fmt.Errorf("a pod on %s does not reach one on %s: %s", n.Name, on[target], ans.Unreached[target]))
+				failed = append(failed, fmt.Errorf("a pod on %s does not reach one on %s: %s", n.Name, nodeOf[target], ans.Unreached[target]))
 			}
 		})
 	}
@@ -127,8 +126,8 @@ func (j *job) reachAll(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// explain lists the pods that are not ready and the last warnings, for the
-// message of a failure. It asks for a moment only.
+// explain lists the pods that are not ready and the last warnings, for an error. It
+// returns within seconds.
 func (j *job) explain(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 	defer cancel()
@@ -150,7 +149,7 @@ func (j *job) explain(ctx context.Context) string {
 	return strings.Join(lines, "\n")
 }
 
-// warnings are the last events of type Warning, the newest last.
+// warnings returns the last events of type Warning, the newest last.
 func (j *job) warnings(ctx context.Context, most int) []string {
 	events, err := j.cl.Client.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "type=Warning"})
 	if err != nil {
@@ -170,7 +169,7 @@ func (j *job) warnings(ctx context.Context, most int) []string {
 	return lines
 }
 
-// waiting is why a pod is not ready; "" if it is, or has ended well.
+// waiting returns why a pod is not ready; "" if it is ready or has succeeded.
 func waiting(p *corev1.Pod) string {
 	if p.Status.Phase == corev1.PodSucceeded {
 		return ""

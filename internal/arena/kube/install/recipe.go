@@ -9,10 +9,10 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
-// version is that of the contender in the asked set, or the one of the mirror
-// where the mirror has exactly one other of its chart. Errors:
-// *arena.Unsupported.
-func (i *Installer) version(c *contender.Contender) (string, error) {
+// Version returns the version in which Install installs the contender: that of the version
+// set, or if a mirror holds the chart only in another version, that version. The error is
+// an *arena.Unsupported.
+func (i *Installer) Version(c *contender.Contender) (string, error) {
 	k := c.Kube
 	switch {
 	case k == nil:
@@ -29,7 +29,7 @@ func (i *Installer) version(c *contender.Contender) (string, error) {
 		if s.Chart == nil {
 			continue
 		}
-		version, err := i.source.has(s.Chart, v.Version)
+		version, err := i.source.chartVersion(s.Chart, v.Version)
 		if err != nil {
 			return "", unsupported("add it to the mirror, or leave out --mirror", "%s: %v", c.ID, err)
 		}
@@ -38,7 +38,7 @@ func (i *Installer) version(c *contender.Contender) (string, error) {
 	return v.Version, nil
 }
 
-// listing writes out at most a dozen things.
+// listing joins the things; after a dozen it says how many more there are.
 func listing(things []string) string {
 	const most = 12
 	if len(things) <= most {

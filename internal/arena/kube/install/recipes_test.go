@@ -54,7 +54,7 @@ func TestRecipes(t *testing.T) {
 			}
 			t.Run(set+"/"+c.ID, func(t *testing.T) {
 				at := version.Version
-				if mirrored, err := in.version(c); err == nil {
+				if mirrored, err := in.Version(c); err == nil {
 					at = mirrored
 				}
 				j := &job{Installer: in, c: c, version: at, facts: newFacts(nil, at, given)}

@@ -16,11 +16,11 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
-// rendered is what a chart's templates become.
+// rendered is the result of a chart's templates.
 type rendered struct {
 	objects     []*unstructured.Unstructured // in Helm's order of creation
 	hooks       []*release.Hook              // run before and after installing or deleting
-	hookObjects []*unstructured.Unstructured // of all those hooks
+	hookObjects []*unstructured.Unstructured // of all hooks
 }
 
 // hookEvents are the events at which the installer runs hooks; it neither
@@ -29,8 +29,8 @@ var hookEvents = []release.HookEvent{
 	release.HookPreInstall, release.HookPostInstall, release.HookPreDelete, release.HookPostDelete,
 }
 
-// render renders a chart as `helm install` does. It needs no cluster, unless
-// the engine was given one for the function lookup.
+// render renders a chart as `helm install` does. It asks the cluster only for the function
+// lookup, if the engine has a cluster.
 func render(ch *chart.Chart, c *contender.Chart, values map[string]any, capabilities *chartutil.Capabilities, e engine.Engine) (*rendered, error) {
 	kubeVersion := capabilities.KubeVersion.String()
 	if wanted := ch.Metadata.KubeVersion; wanted != "" && !chartutil.IsCompatibleRange(wanted, kubeVersion) {
@@ -79,8 +79,7 @@ func render(ch *chart.Chart, c *contender.Chart, values map[string]any, capabili
 	return r, nil
 }
 
-// definitions are the objects of the chart's crds folder, which Helm does not
-// render.
+// definitions returns the objects of the chart's crds folder, which Helm does not render.
 func definitions(ch *chart.Chart) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, crd := range ch.CRDObjects() {
@@ -93,8 +92,8 @@ func definitions(ch *chart.Chart) ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// deletion lists the objects that uninstalling deletes, in Helm's order. The
-// chart may ask to keep some.
+// deletion returns the objects that uninstalling deletes, in Helm's order, without those
+// that the chart wants to keep.
 func (r *rendered) deletion() []*unstructured.Unstructured {
 	rank := func(o *unstructured.Unstructured) int {
 		if i := slices.Index(releaseutil.UninstallOrder, o.GetKind()); i >= 0 {
@@ -102,14 +101,14 @@ func (r *rendered) deletion() []*unstructured.Unstructured {
 		}
 		return len(releaseutil.UninstallOrder)
 	}
-	goes := slices.DeleteFunc(slices.Clone(r.objects), func(o *unstructured.Unstructured) bool {
+	deleted := slices.DeleteFunc(slices.Clone(r.objects), func(o *unstructured.Unstructured) bool {
 		return o.GetAnnotations()["helm.sh/resource-policy"] == "keep"
 	})
-	slices.SortStableFunc(goes, func(a, b *unstructured.Unstructured) int { return cmp.Compare(rank(a), rank(b)) })
-	return goes
+	slices.SortStableFunc(deleted, func(a, b *unstructured.Unstructured) int { return cmp.Compare(rank(a), rank(b)) })
+	return deleted
 }
 
-// deleteHooks are the hooks that uninstalling runs.
+// deleteHooks returns the hooks that uninstalling runs.
 func (r *rendered) deleteHooks() []*release.Hook {
 	return slices.DeleteFunc(slices.Clone(r.hooks), func(h *release.Hook) bool {
 		return !slices.Contains(h.Events, release.HookPreDelete) && !slices.Contains(h.Events, release.HookPostDelete)

@@ -12,32 +12,32 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/kube"
 )
 
-// ScratchLabel marks a cluster as scratch on its namespace kube-system, and a
-// namespace as one whose workloads may lose their network.
+// ScratchLabel on the namespace kube-system marks a cluster as scratch. On another
+// namespace it says that the workloads there may lose their network.
 const ScratchLabel = "cnibench.io/scratch"
 
-// lookPatience is how long the API server may be away while this looks.
-const lookPatience = time.Minute
+// listPatience is how long the API server may not answer during the checks.
+const listPatience = time.Minute
 
-// scratch is the rule by which a cluster is refused:
+// Check returns an *arena.Unsupported unless
 //
-//   - it must be marked: namespace kube-system has ScratchLabel "true", or the
-//     user said so by a flag;
-//   - no foreign workload may run: a pod in a namespace other than kube-*,
-//     default and those of this program, unless that namespace has the label;
-//     in kube-* and default a pod without a controller, which would not come
-//     back, but for those of kube-* in the host network, which stay.
+//   - the cluster is marked as scratch, by ScratchLabel "true" on the namespace
+//     kube-system or by a flag, and
+//   - no foreign workload runs. Foreign are pods in namespaces other than kube-*,
+//     default, this program's and those with the label. In kube-* and default, pods
+//     without a controller are foreign, since nothing would make them again, except
+//     pods of kube-* in the host network, which stay.
 //
-// Nothing is changed.
-func (i *Installer) scratch(ctx context.Context, client kube.Client) error {
-	if err := i.requireMark(ctx, client, "--install replaces its pod network again and again"); err != nil {
+// It changes nothing. Install checks the same.
+func (i *Installer) Check(ctx context.Context, cl *kube.Cluster) error {
+	if err := i.requireMark(ctx, cl.Client, "--install replaces its pod network again and again"); err != nil {
 		return err
 	}
-	exempt, err := exemptNamespaces(ctx, client)
+	exempt, err := exemptNamespaces(ctx, cl.Client)
 	if err != nil {
 		return err
 	}
-	return refusePods(ctx, client, func(p *corev1.Pod) bool {
+	return refusePods(ctx, cl.Client, func(p *corev1.Pod) bool {
 		system := strings.HasPrefix(p.Namespace, "kube-")
 		comesBack := (system || p.Namespace == "default") && metav1.GetControllerOf(p) != nil
 		return exempt[p.Namespace] || ended(p) || comesBack || system && p.Spec.HostNetwork
@@ -49,10 +49,8 @@ func (i *Installer) requireMark(ctx context.Context, client kube.Client, why str
 	if i.o.Scratch {
 		return nil
 	}
-	var ns *corev1.Namespace
-	err := persist(ctx, lookPatience, "look for the mark of a scratch cluster", func(ctx context.Context) (err error) {
-		ns, err = client.CoreV1().Namespaces().Get(ctx, "kube-system", metav1.GetOptions{})
-		return err
+	ns, err := fetch(ctx, listPatience, "look for the mark of a scratch cluster", func(ctx context.Context) (*corev1.Namespace, error) {
+		return client.CoreV1().Namespaces().Get(ctx, "kube-system", metav1.GetOptions{})
 	})
 	if err != nil {
 		return err
@@ -64,13 +62,11 @@ func (i *Installer) requireMark(ctx context.Context, client kube.Client, why str
 		"the cluster is not marked as scratch, and %s", why)
 }
 
-// exemptNamespaces are those whose pods may go: namespaces with the label, and
-// this program's own.
+// exemptNamespaces returns the namespaces whose pods may be deleted: those with the label,
+// and this program's own.
 func exemptNamespaces(ctx context.Context, client kube.Client) (map[string]bool, error) {
-	var list *corev1.NamespaceList
-	err := persist(ctx, lookPatience, "list namespaces", func(ctx context.Context) (err error) {
-		list, err = client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
-		return err
+	list, err := fetch(ctx, listPatience, "list namespaces", func(ctx context.Context) (*corev1.NamespaceList, error) {
+		return client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
 	})
 	if err != nil {
 		return nil, err
@@ -82,8 +78,8 @@ func exemptNamespaces(ctx context.Context, client kube.Client) (map[string]bool,
 	return exempt, nil
 }
 
-// requireNoBarePods refuses to take the pod network from pods without a
-// controller: nothing would make them again.
+// requireNoBarePods returns an error if a pod in the pod network has no controller:
+// nothing would make the pod again.
 func requireNoBarePods(ctx context.Context, client kube.Client) error {
 	exempt, err := exemptNamespaces(ctx, client)
 	if err != nil {
@@ -94,15 +90,16 @@ func requireNoBarePods(ctx context.Context, client kube.Client) error {
 	})
 }
 
-// refusePods returns a refusal that lists the cluster's pods unless all may go.
-func refusePods(ctx context.Context, client kube.Client, mayGo func(*corev1.Pod) bool) error {
+// refusePods returns an *arena.Unsupported that lists the cluster's pods that may not be
+// deleted; nil if all may.
+func refusePods(ctx context.Context, client kube.Client, mayDelete func(*corev1.Pod) bool) error {
 	pods, err := allPods(ctx, client)
 	if err != nil {
 		return err
 	}
 	var foreign []string
 	for _, p := range pods {
-		if !mayGo(&p) {
+		if !mayDelete(&p) {
 			foreign = append(foreign, p.Namespace+"/"+p.Name)
 		}
 	}
@@ -114,22 +111,20 @@ func refusePods(ctx context.Context, client kube.Client, mayGo func(*corev1.Pod)
 		"foreign workloads run on the cluster: %s", listing(foreign))
 }
 
-// ended is whether nothing of the pod runs any more, and it has no network.
+// ended reports whether the pod has ended. Such a pod is detached from the network.
 func ended(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// isOwn is whether this program made the namespace.
+// isOwn reports whether this program made the namespace.
 func isOwn(ns *corev1.Namespace) bool {
 	return ns.Name == ownNamespace || ns.Labels["app.kubernetes.io/managed-by"] == "cnibench"
 }
 
-// allPods are those of all namespaces.
+// allPods returns the pods of all namespaces.
 func allPods(ctx context.Context, client kube.Client) ([]corev1.Pod, error) {
-	var pods *corev1.PodList
-	err := persist(ctx, lookPatience, "list pods", func(ctx context.Context) (err error) {
-		pods, err = client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-		return err
+	pods, err := fetch(ctx, listPatience, "list pods", func(ctx context.Context) (*corev1.PodList, error) {
+		return client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	})
 	if err != nil {
 		return nil, err

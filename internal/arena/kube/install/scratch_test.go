@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/kube"
 )
 
 func namespace(name string, labels map[string]string) *corev1.Namespace {
@@ -58,7 +59,7 @@ func TestScratch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = in.scratch(context.Background(), fake.NewClientset(tt.objects...))
+			err = in.Check(context.Background(), &kube.Cluster{Client: fake.NewClientset(tt.objects...)})
 			wantError(t, err, tt.want)
 			if u := arena.AsUnsupported(err); err != nil && (u == nil || u.Remedy == "") {
 				t.Errorf("%v is no refusal with a next step", err)

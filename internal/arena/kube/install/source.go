@@ -26,11 +26,11 @@ import (
 	"github.com/cnibench/cnibench/internal/disk"
 )
 
-// maxDownload bounds what is read from the network: the largest published
-// manifest of a recipe has 2 MB.
+// maxDownload limits a download, bytes. The largest published manifest of a recipe has
+// 2 MB.
 const maxDownload = 32 << 20
 
-// source is where charts and manifests come from.
+// source reads charts and manifests from a mirror or from the network.
 type source struct {
 	dir    string // of the mirror; empty: the network
 	mirror mirror
@@ -40,22 +40,22 @@ type source struct {
 
 	acceptUnpinned bool
 	digests        string            // the file that remembers digests of unpinned files
-	unpinned       map[string]string // digests of the unpinned files that were read, by their names
+	unpinned       map[string]string // digests of the unpinned files that were read, by name
 }
 
 // mirror is the index of a mirror folder, mirror.yaml. Without it the folder
 // holds the published files, named DIR/CHART-VERSION.tgz and DIR/HOST/PATH.
 type mirror struct {
-	Note  string       `json:"note"` // what of it differs from the published files
+	Note  string       `json:"note"` // how the mirror differs from the published files
 	Files []mirrorFile `json:"files"`
 }
 
 type mirrorFile struct {
 	Path    string       `json:"path"`
 	SHA256  string       `json:"sha256"` // of the file in the mirror
-	URL     string       `json:"url"`    // of the manifest that it stands for
+	URL     string       `json:"url"`    // of the published manifest
 	Chart   *mirrorChart `json:"chart"`
-	Changed []string     `json:"changed"` // against the published file
+	Changed []string     `json:"changed"` // differences from the published file
 }
 
 type mirrorChart struct {
@@ -90,9 +90,9 @@ func newSource(dir string, log func(string, ...any)) (*source, error) {
 	return s, nil
 }
 
-// has is the version of the chart that there is: the wanted one, else the
-// mirror's only one.
-func (s *source) has(c *contender.Chart, wanted string) (string, error) {
+// chartVersion returns the version of the chart that can be read: the wanted version, else
+// the mirror's only version.
+func (s *source) chartVersion(c *contender.Chart, wanted string) (string, error) {
 	if s.dir == "" {
 		return wanted, nil
 	}
@@ -122,13 +122,13 @@ func (s *source) has(c *contender.Chart, wanted string) (string, error) {
 
 func sameRepo(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
 
-// chart loads a chart and says how it differs from the published one. pinned
-// is its published digest, "" if none is known.
+// chart loads a chart, and logs how a mirror's chart differs from the published chart.
+// pinned is the published digest; "" if unknown.
 func (s *source) chart(ctx context.Context, c *contender.Chart, version, pinned string) (*chart.Chart, error) {
 	name := c.Name + "-" + version
 	if s.dir != "" {
 		if _, err := os.Stat(filepath.Join(s.dir, name, "Chart.yaml")); err == nil {
-			s.once("folder "+name, "chart %s from the folder %s, which has no digest", name, filepath.Join(s.dir, name))
+			s.logOnce("folder "+name, "chart %s from the folder %s, which has no digest", name, filepath.Join(s.dir, name))
 			return loader.LoadDir(filepath.Join(s.dir, name))
 		}
 	}
@@ -163,7 +163,7 @@ func (s *source) chartArchive(ctx context.Context, c *contender.Chart, version, 
 	return s.download(ctx, address, pinned)
 }
 
-// chartURL asks the repository's index.
+// chartURL returns the address of the chart in the repository's index.
 func (s *source) chartURL(ctx context.Context, c *contender.Chart, version string) (string, error) {
 	base := strings.TrimSuffix(c.Repo, "/") + "/"
 	data, err := s.get(ctx, base+"index.yaml")
@@ -196,7 +196,8 @@ func (s *source) chartURL(ctx context.Context, c *contender.Chart, version strin
 	return "", fmt.Errorf("%sindex.yaml does not list version %s, which the publisher may have withdrawn; give the chart's archive in a folder with --mirror, or choose other versions with --versions", base, version)
 }
 
-// manifest is the file at an address. pinned is its published digest.
+// manifest returns the file at an address, from the mirror if there is one. pinned is the
+// published digest; "" if unknown.
 func (s *source) manifest(ctx context.Context, address, pinned string) ([]byte, error) {
 	if s.dir == "" {
 		return s.download(ctx, address, pinned)
@@ -213,14 +214,14 @@ func (s *source) manifest(ctx context.Context, address, pinned string) ([]byte, 
 	return s.fromFolder(filepath.Join(u.Host, filepath.FromSlash(u.Path)), pinned)
 }
 
-// fromMirror reads a file that the index lists, verified against the index.
+// fromMirror reads a file that the mirror's index lists, and verifies it by the index.
 func (s *source) fromMirror(f mirrorFile) ([]byte, error) {
 	data, err := os.ReadFile(filepath.Join(s.dir, f.Path))
 	if err != nil {
 		return nil, fmt.Errorf("mirror: %w", err)
 	}
 	if len(f.Changed) > 0 {
-		s.once("changed "+f.Path, "mirror: %s differs from the published file: %s", f.Path, listing(f.Changed))
+		s.logOnce("changed "+f.Path, "mirror: %s differs from the published file: %s", f.Path, listing(f.Changed))
 	}
 	return data, verify(f.Path, data, f.SHA256)
 }
@@ -245,9 +246,9 @@ func (s *source) download(ctx context.Context, address, pinned string) ([]byte, 
 	return data, s.pinned(address, data, pinned)
 }
 
-// pinned verifies a file against its published digest. A file without one is
-// refused, unless the user accepts such files or gave them in a mirror; its
-// digest is remembered and must be the same the next time.
+// pinned verifies a file by its published digest. It refuses a file without a published
+// digest, unless the user accepts such files or gave the file in a mirror. An accepted
+// file's digest is remembered and must be the same at the next installation.
 func (s *source) pinned(name string, data []byte, sum string) error {
 	if sum != "" {
 		return verify(name, data, sum)
@@ -257,17 +258,17 @@ func (s *source) pinned(name string, data []byte, sum string) error {
 		return unsupported("give --accept-unpinned to install what is published there now; cnibench remembers the digest and compares it the next time",
 			"%s is not pinned: its publisher names no digest that could be put into the recipe; the file has sha256 %s", name, got)
 	}
-	s.once("unpinned "+name, "%s is not pinned by a digest; it has sha256 %s", name, got)
+	s.logOnce("unpinned "+name, "%s is not pinned by a digest; it has sha256 %s", name, got)
 	s.unpinned[name] = got
 	if s.dir != "" || s.digests == "" {
 		return nil
 	}
-	return remember(s.digests, name, got)
+	return checkDigest(s.digests, name, got)
 }
 
-// remember compares a digest with the one of the last time, and keeps it in the
-// file when there is none.
-func remember(file, name, sum string) error {
+// checkDigest compares a digest with the digest of the last installation, or writes it
+// into the file if there is none.
+func checkDigest(file, name, sum string) error {
 	known := map[string]string{}
 	data, err := os.ReadFile(file)
 	if err == nil {
@@ -313,7 +314,7 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// get reads an address once.
+// get downloads a file once; further calls return it from the cache.
 func (s *source) get(ctx context.Context, address string) ([]byte, error) {
 	if data, ok := s.cache[address]; ok {
 		return data, nil
@@ -341,10 +342,10 @@ func (s *source) get(ctx context.Context, address string) ([]byte, error) {
 	return data, nil
 }
 
-// once logs a thing the first time.
-func (s *source) once(key, format string, args ...any) {
-	if _, ok := s.cache["said "+key]; !ok {
-		s.cache["said "+key] = nil
+// logOnce logs a message if it is the first with that key.
+func (s *source) logOnce(key, format string, args ...any) {
+	if _, ok := s.cache["logged "+key]; !ok {
+		s.cache["logged "+key] = nil
 		s.log(format, args...)
 	}
 }

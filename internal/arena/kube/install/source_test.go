@@ -154,7 +154,7 @@ files:
 	s, said := sourceOf(t, dir)
 	ctx := context.Background()
 	c := &contender.Chart{Repo: "https://example.org", Name: "x"}
-	version, err := s.has(c, "1.0.0")
+	version, err := s.chartVersion(c, "1.0.0")
 	if err != nil || version != "2.0.0" {
 		t.Fatalf("got %s, %v; want the mirror's only version", version, err)
 	}
@@ -165,7 +165,7 @@ files:
 	if got := strings.Join(*said, "\n"); !strings.Contains(got, "differs from the published file: other images") {
 		t.Errorf("said %q", got)
 	}
-	if _, err := s.has(&contender.Chart{Repo: "https://example.org", Name: "y"}, "1.0.0"); err == nil {
+	if _, err := s.chartVersion(&contender.Chart{Repo: "https://example.org", Name: "y"}, "1.0.0"); err == nil {
 		t.Error("has chart y")
 	}
 	for _, tt := range []struct{ name, url, pinned, want string }{

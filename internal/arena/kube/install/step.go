@@ -14,15 +14,15 @@ import (
 
 // step is one step of a recipe. There is a file for each kind.
 type step interface {
-	// gather reads what the step needs, and names what the step is going to make:
-	// taking that off needs neither the recipe nor its files. It returns nil for
-	// a step that makes nothing.
+	// gather reads the files that the step needs, and names what the step will make, so
+	// that undoing the step needs neither the recipe nor its files. It returns nil for a
+	// step that makes nothing.
 	gather(ctx context.Context, j *job) (*stepRecord, error)
 	// do changes the cluster.
 	do(ctx context.Context, j *job) error
 }
 
-// stepOf is the step of a recipe's action.
+// stepOf returns the step of a recipe's action.
 func stepOf(s contender.Step) step {
 	switch a := s.Action().(type) {
 	case *contender.KubeNamespace:
@@ -47,7 +47,7 @@ func stepOf(s contender.Step) step {
 	panic(fmt.Sprintf("a recipe's step does %T", s.Action()))
 }
 
-// stepsOf are the steps of the job's recipe, in order.
+// stepsOf returns the steps of the job's recipe, in order.
 func (j *job) stepsOf() []step {
 	var list []step
 	for _, s := range j.c.Kube.StepsOf(j.o.Versions) {
@@ -56,7 +56,7 @@ func (j *job) stepsOf() []step {
 	return list
 }
 
-// gather reads the charts and manifests of all steps, and notes what they make.
+// gather reads the charts and manifests of all steps, and sets j.steps.
 func (j *job) gather(ctx context.Context) error {
 	j.steps = nil
 	for _, s := range j.stepsOf() {
@@ -71,7 +71,7 @@ func (j *job) gather(ctx context.Context) error {
 	return nil
 }
 
-// undo takes back what a step made, by the journal.
+// undo removes what a step made.
 func (s *stepRecord) undo(ctx context.Context, j *job) error {
 	switch {
 	case s.Chart != nil:
@@ -87,12 +87,12 @@ func (s *stepRecord) undo(ctx context.Context, j *job) error {
 	return nil
 }
 
-// maker lists the objects that a step makes, whose names are known before.
+// maker lists the objects that a step makes, before the step makes them.
 type maker interface {
 	objects(ctx context.Context, j *job) ([]*unstructured.Unstructured, error)
 }
 
-// making is the step of a maker.
+// making is the step that makes the objects of a maker.
 type making struct{ maker }
 
 func (m making) gather(ctx context.Context, j *job) (*stepRecord, error) {
@@ -113,7 +113,7 @@ func (m making) do(ctx context.Context, j *job) error {
 	return nil
 }
 
-// makesNothing is the part of steps without anything to take off.
+// makesNothing is embedded in steps that make nothing to undo.
 type makesNothing struct{}
 
 func (makesNothing) gather(context.Context, *job) (*stepRecord, error) { return nil, nil }
@@ -133,7 +133,7 @@ func (j *job) fill(ctx context.Context, tree map[string]any) (map[string]any, er
 	return out, json.Unmarshal(data, &out)
 }
 
-// referencesTo are the names of objects, for the journal.
+// referencesTo returns references to the objects, for the journal.
 func referencesTo(objects []*unstructured.Unstructured) []corev1.ObjectReference {
 	var list []corev1.ObjectReference
 	for _, o := range objects {

@@ -20,7 +20,7 @@ import (
 // chartStep installs a Helm chart.
 type chartStep struct{ *contender.Chart }
 
-// gather names the release alone: what a chart makes is known when it is rendered.
+// gather names only the release: the objects of a chart are known once it is rendered.
 func (c chartStep) gather(ctx context.Context, j *job) (*stepRecord, error) {
 	_, _, err := c.load(ctx, j)
 	return &stepRecord{Chart: &chartRecord{Namespace: c.Namespace, Release: c.Release}}, err
@@ -43,10 +43,10 @@ func (c chartStep) load(ctx context.Context, j *job) (*chart.Chart, map[string]a
 	return ch, values, nil
 }
 
-// do does what `helm install` does: it creates the definitions of the
-// chart's crds folder, asks the cluster what it can, renders the templates, runs
-// the hooks and creates the objects. The journal has their names before the
-// first of them is created.
+// do does the same as `helm install`: it creates the definitions of the chart's crds
+// folder, asks the cluster for its capabilities, renders the templates, runs the hooks and
+// creates the objects. It writes the objects' names into the journal before it creates
+// the first object.
 func (c chartStep) do(ctx context.Context, j *job) error {
 	ch, values, err := c.load(ctx, j)
 	if err != nil {
@@ -127,11 +127,10 @@ func (j *job) createDefinitions(ctx context.Context, crds []*unstructured.Unstru
 	return nil
 }
 
-// capabilities is what a chart may ask of the cluster: its version, and which
-// kinds it serves.
+// capabilities returns the cluster's version and the kinds that it serves, for charts.
 func (a *objects) capabilities(ctx context.Context) (*chartutil.Capabilities, error) {
 	found := chartutil.DefaultCapabilities.Copy()
-	err := a.patiently(ctx, "ask the API server what it serves", func(context.Context) error {
+	err := a.retry(ctx, "ask the API server what it serves", func(context.Context) error {
 		server := a.cl.Client.Discovery()
 		version, err := server.ServerVersion()
 		if err != nil {
@@ -139,7 +138,7 @@ func (a *objects) capabilities(ctx context.Context) (*chartutil.Capabilities, er
 		}
 		found.KubeVersion = chartutil.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor}
 		_, resources, err := server.ServerGroupsAndResources()
-		// A group whose server is away is left out; the others are listed.
+		// A group whose server does not answer is left out.
 		if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
 			return err
 		}
@@ -155,7 +154,8 @@ func (a *objects) capabilities(ctx context.Context) (*chartutil.Capabilities, er
 	return found, err
 }
 
-// engineOf renders templates, whose function lookup reads the cluster.
+// engineOf returns the engine that renders templates. Their function lookup reads the
+// cluster.
 func engineOf(cl *kube.Cluster) engine.Engine {
 	if cl.Config == nil {
 		return engine.Engine{}
@@ -163,7 +163,7 @@ func engineOf(cl *kube.Cluster) engine.Engine {
 	return engine.New(cl.Config)
 }
 
-// record is the chart's part of the journal.
+// record returns the chart's part of the journal.
 func (c chartStep) record(j *job) (*chartRecord, error) {
 	for _, s := range j.steps {
 		if s.Chart != nil && s.Chart.Namespace == c.Namespace && s.Chart.Release == c.Release {
@@ -173,22 +173,22 @@ func (c chartStep) record(j *job) (*chartRecord, error) {
 	return nil, fmt.Errorf("the journal has no release %s/%s", c.Namespace, c.Release)
 }
 
-// undo does what `helm uninstall` does, and deletes what Helm leaves: the
-// definitions of the chart's crds folder and the objects of its hooks. Only
-// objects that the installation created are deleted. The hooks that follow the
-// deletion run before the objects have gone: some take finalizers off.
+// undo does the same as `helm uninstall`, and deletes what Helm leaves: the definitions of
+// the chart's crds folder and the objects of its hooks. It deletes only objects that the
+// installation created. Hooks for after the deletion run before the objects are gone,
+// because some of these hooks remove finalizers.
 func (made *chartRecord) undo(ctx context.Context, j *job) error {
 	h := hooks{j, made.Namespace}
 	err := h.run(ctx, made.Hooks, release.HookPreDelete)
-	var going []*unstructured.Unstructured
+	var requested []*unstructured.Unstructured
 	if err == nil {
-		going, err = j.requestAll(ctx, made.Objects)
+		requested, err = j.requestAll(ctx, made.Objects)
 	}
 	if err == nil {
 		err = h.run(ctx, made.Hooks, release.HookPostDelete)
 	}
 	if err == nil {
-		err = j.awaitDeletion(ctx, going)
+		err = j.awaitDeletion(ctx, requested)
 	}
 	if err == nil {
 		err = j.deleteTogether(ctx, slices.Concat(made.HookObjects, made.Definitions))

@@ -15,8 +15,8 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
-// farewellStep runs a command in the product's own pods when the product is taken
-// off, and nothing before.
+// farewellStep runs a command in the product's own pods when the product is uninstalled.
+// It does nothing at the installation.
 type farewellStep struct {
 	makesNothing
 	*contender.Farewell
@@ -24,33 +24,30 @@ type farewellStep struct {
 
 func (f farewellStep) do(context.Context, *job) error { return nil }
 
-// farewells runs the recipe's commands in the product's own pods, before those
-// go. The commands are the catalogue's: a journal can be written by others.
-func (j *job) farewells(ctx context.Context) error {
+// runFarewells runs the recipe's farewell commands in the product's own pods. It takes the
+// commands from the catalogue, because others can write the journal.
+func (j *job) runFarewells(ctx context.Context) error {
 	for _, s := range slices.Backward(j.stepsOf()) {
 		f, ok := s.(farewellStep)
 		if !ok {
 			continue
 		}
-		if err := f.say(ctx, j); err != nil {
+		if err := f.run(ctx, j); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// say runs the command in the product's pods, before those go. Pods that are not
-// there any more need none.
-func (f farewellStep) say(ctx context.Context, j *job) error {
+// run runs the command in each of the product's running pods.
+func (f farewellStep) run(ctx context.Context, j *job) error {
 	if o := f.After; o != nil {
 		if err := j.deleteMade(ctx, object(o.APIVersion, o.Kind, o.Namespace, o.Name)); err != nil {
 			return err
 		}
 	}
-	var pods *corev1.PodList
-	err := j.patiently(ctx, fmt.Sprintf("list pods %s in %s", f.Selector, f.Namespace), func(ctx context.Context) (err error) {
-		pods, err = j.cl.Client.CoreV1().Pods(f.Namespace).List(ctx, metav1.ListOptions{LabelSelector: f.Selector})
-		return err
+	pods, err := fetch(ctx, j.patience, fmt.Sprintf("list pods %s in %s", f.Selector, f.Namespace), func(ctx context.Context) (*corev1.PodList, error) {
+		return j.cl.Client.CoreV1().Pods(f.Namespace).List(ctx, metav1.ListOptions{LabelSelector: f.Selector})
 	})
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
-// labelsStep sets labels on "all" nodes, or on those of the "control-plane".
+// labelsStep sets labels on "all" nodes, or on the nodes of the "control-plane".
 type labelsStep struct{ *contender.NodeLabels }
 
 func (s labelsStep) gather(context.Context, *job) (*stepRecord, error) {
@@ -28,7 +28,7 @@ func (s labelsStep) do(ctx context.Context, j *job) error {
 	return nil
 }
 
-// undo removes the labels that the nodes did not have before.
+// undo removes the labels that the nodes did not have before the installation.
 func (l *labelsRecord) undo(ctx context.Context, j *job) error {
 	names, err := j.facts.nodes(ctx, l.Nodes)
 	if err != nil {
@@ -37,7 +37,7 @@ func (l *labelsRecord) undo(ctx context.Context, j *job) error {
 	for _, name := range names {
 		labels := map[string]any{}
 		for _, key := range l.Keys {
-			if !j.had(markText("label "+key, name)) {
+			if !j.existedBefore(markText("label "+key, name)) {
 				labels[key] = nil
 			}
 		}

@@ -13,7 +13,7 @@ import (
 // manifestStep makes a file's objects.
 type manifestStep struct{ *contender.Manifest }
 
-// objects reads the manifest and makes the recipe's replacements.
+// objects implements maker: it reads the manifest and makes the recipe's replacements.
 func (s manifestStep) objects(ctx context.Context, j *job) ([]*unstructured.Unstructured, error) {
 	expand := func(text string) (string, error) {
 		return contender.Expand(text, func(name string) (string, error) { return j.facts.get(ctx, name) })
@@ -32,7 +32,7 @@ func (s manifestStep) objects(ctx context.Context, j *job) ([]*unstructured.Unst
 			return nil, err
 		}
 		if !bytes.Contains(data, []byte(r.Old)) {
-			return nil, fmt.Errorf("%s: the recipe replaces %q, which is not in it", address, r.Old)
+			return nil, fmt.Errorf("%s: the recipe replaces %q, which the manifest lacks", address, r.Old)
 		}
 		data = bytes.ReplaceAll(data, []byte(r.Old), []byte(text))
 	}
@@ -40,6 +40,6 @@ func (s manifestStep) objects(ctx context.Context, j *job) ([]*unstructured.Unst
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", address, err)
 	}
-	j.source.once(address, "%d objects of %s", len(objects), address)
+	j.source.logOnce(address, "%d objects of %s", len(objects), address)
 	return objects, nil
 }

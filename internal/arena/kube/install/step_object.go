@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
-// objectStep makes the object that the recipe gives.
+// objectStep makes an object that the recipe contains.
 type objectStep struct{ contender.RawObject }
 
 func (s objectStep) objects(ctx context.Context, j *job) ([]*unstructured.Unstructured, error) {

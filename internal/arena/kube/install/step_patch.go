@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
-// patchStep changes an object that is there.
+// patchStep changes an existing object.
 type patchStep struct {
 	makesNothing
 	*contender.Patch
@@ -31,7 +31,7 @@ func (s patchStep) do(ctx context.Context, j *job) error {
 	if s.Strategic {
 		kind = types.StrategicMergePatchType
 	}
-	return j.patiently(ctx, fmt.Sprintf("patch %s %s", s.Of.Kind, s.Of.Name), func(ctx context.Context) error {
+	return j.retry(ctx, fmt.Sprintf("patch %s %s", s.Of.Kind, s.Of.Name), func(ctx context.Context) error {
 		r, err := j.resource(schema.FromAPIVersionAndKind(s.Of.APIVersion, s.Of.Kind), s.Of.Namespace)
 		if err != nil {
 			return err

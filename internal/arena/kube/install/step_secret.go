@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
-// secretStep makes a Secret with a key generated for this installation.
+// secretStep makes a Secret with a new key.
 type secretStep struct{ *contender.Secret }
 
 func (s secretStep) objects(context.Context, *job) ([]*unstructured.Unstructured, error) {
@@ -26,7 +26,7 @@ func (s secretStep) objects(context.Context, *job) ([]*unstructured.Unstructured
 	return []*unstructured.Unstructured{o}, nil
 }
 
-// generate makes a key of its own for every installation.
+// generate returns a new random key of that form.
 func generate(form string) (string, error) {
 	switch form {
 	case "psk": // 36 random bytes in base64, as Calico VPP's page has it

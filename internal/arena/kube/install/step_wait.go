@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
-// waitStep waits for an object or for the nodes' annotation.
+// waitStep waits for an object or for an annotation on all nodes.
 type waitStep struct {
 	makesNothing
 	*contender.Wait
@@ -32,9 +32,9 @@ func (w waitStep) do(ctx context.Context, j *job) error {
 	}
 	if w.NodeAnnotation != "" {
 		what = "wait for the nodes' annotation " + w.NodeAnnotation
-		try = func(ctx context.Context) error { return j.annotated(ctx, w.NodeAnnotation) }
+		try = func(ctx context.Context) error { return j.checkAnnotation(ctx, w.NodeAnnotation) }
 	}
-	if err := j.patiently(ctx, what, try); err != nil {
+	if err := j.retry(ctx, what, try); err != nil {
 		return fmt.Errorf("%w\n%s", err, j.explain(ctx))
 	}
 	return nil
@@ -79,7 +79,7 @@ func rolledOut(o *unstructured.Unstructured) error {
 	return nil
 }
 
-func (j *job) annotated(ctx context.Context, key string) error {
+func (j *job) checkAnnotation(ctx context.Context, key string) error {
 	nodes, err := j.facts.list(ctx)
 	if err != nil {
 		return err

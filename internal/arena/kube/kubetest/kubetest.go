@@ -1,8 +1,7 @@
-// Package kubetest is the cluster that the environment gives to tests, which
-// make test-kube brings up: CNIBENCH_KUBECONFIG; CNIBENCH_IMAGE, which its
-// nodes hold (default: cnibench:dev); and where it is a test bed,
-// CNIBENCH_TESTBED, the program, with CNIBENCH_TESTBED_DIR, its folder, and
-// CNIBENCH_MIRROR, a folder that `testbed mirror` has written. It is this file.
+// Package kubetest finds the cluster for tests by environment variables, which make
+// test-kube sets: CNIBENCH_KUBECONFIG; CNIBENCH_IMAGE, an image on its nodes (default:
+// cnibench:dev); and for a test bed CNIBENCH_TESTBED, its program, CNIBENCH_TESTBED_DIR,
+// its folder, and CNIBENCH_MIRROR, a folder that `testbed mirror` has written.
 package kubetest
 
 import (
@@ -16,7 +15,7 @@ import (
 // Cluster is a cluster for tests.
 type Cluster struct{ Kubeconfig, Image string }
 
-// Given is the cluster; the test is skipped where none is given.
+// Given returns the cluster, and skips the test if there is none.
 func Given(t *testing.T) Cluster {
 	t.Helper()
 	c := Cluster{os.Getenv("CNIBENCH_KUBECONFIG"), cmp.Or(os.Getenv("CNIBENCH_IMAGE"), "cnibench:dev")}
@@ -29,8 +28,8 @@ func Given(t *testing.T) Cluster {
 // Bed is a cluster that is a test bed: its nodes may be stopped and changed.
 type Bed struct{ Cluster }
 
-// GivenBed is the test bed; the test is skipped where none is given: what it
-// does is nobody's to try on a real cluster.
+// GivenBed returns the test bed, and skips the test if there is none: the test would harm
+// a real cluster.
 func GivenBed(t *testing.T) Bed {
 	t.Helper()
 	if c := Given(t); os.Getenv("CNIBENCH_TESTBED") != "" {
@@ -40,7 +39,7 @@ func GivenBed(t *testing.T) Bed {
 	return Bed{}
 }
 
-// Do runs a command of the test bed's program, and returns what it printed.
+// Do runs a command of the test bed's program and returns its output.
 func (b Bed) Do(t *testing.T, args ...string) string {
 	t.Helper()
 	if dir := os.Getenv("CNIBENCH_TESTBED_DIR"); dir != "" {
@@ -53,20 +52,20 @@ func (b Bed) Do(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// OnNode is what a shell on a node prints.
+// OnNode returns the output of a shell script on a node.
 func (b Bed) OnNode(t *testing.T, node, script string) string {
 	t.Helper()
 	return b.Do(t, "node-exec", node, "--", "sh", "-c", script)
 }
 
-// WithoutPodNetwork takes the pod network off for the time of the test.
+// WithoutPodNetwork removes the pod network for the time of the test.
 func (b Bed) WithoutPodNetwork(t *testing.T) {
 	t.Helper()
 	b.Do(t, "uninstall", "routes")
 	t.Cleanup(func() { b.Do(t, "install", "routes") })
 }
 
-// Mirror is the folder with what can be installed on the test bed.
+// Mirror returns the folder with the products that can be installed on the test bed.
 func (b Bed) Mirror(t *testing.T) string {
 	t.Helper()
 	if dir := os.Getenv("CNIBENCH_MIRROR"); dir != "" {

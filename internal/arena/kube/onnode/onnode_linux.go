@@ -1,7 +1,7 @@
 // Package onnode lets this program, in a privileged pod that shares its node's
-// processes, act in the node's own mount namespace: see its files and start
-// its programs. It changes nothing there by itself. Next: package node of the
-// installer, and cli's `agent on-node`, for what is done there.
+// processes, act in the node's mount namespace: read its files and start its
+// programs. It changes nothing there by itself. Next: package node of the installer,
+// and cli's `agent on-node`, which act there.
 package onnode
 
 import (
@@ -10,14 +10,14 @@ import (
 	"os"
 	"runtime"
 	"strconv"
-	"strings"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
-// Do calls do in the mount namespace of the node, on a thread of its own. The
-// pod shares the node's process ids, so one of its ancestors, the runtime's
-// shim, runs in it; process 1 would not do, as a node may itself be a container.
+// Do calls do in the mount namespace of the node, on a thread of its own. The pod sees
+// the node's processes: its ancestor, the container runtime's shim, runs in the node's
+// mount namespace. Process 1 may not, as a node can itself be a container.
 func Do(do func() error) error {
 	ns, err := nodeMounts()
 	if err != nil {
@@ -26,7 +26,7 @@ func Do(do func() error) error {
 	defer ns.Close()
 	result := make(chan error, 1)
 	go func() {
-		// Never unlocked: the thread is spoilt for others and ends with this function.
+		// Never unlocked: the thread, with its other namespace, ends with this function.
 		runtime.LockOSThread()
 		if err := unix.Unshare(unix.CLONE_FS); err != nil {
 			result <- fmt.Errorf("unshare: %w", err)
@@ -41,15 +41,15 @@ func Do(do func() error) error {
 	return <-result
 }
 
-// environment is that of programs on the node; the image's means nothing there.
+// environment is for programs on the node, where the image's environment is wrong.
 var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C"}
 
-// Exec makes of this process this very program with those arguments, in the
-// node's mount namespace, as which it starts the node's programs, too. It
-// returns only errors. The kernel keeps the namespaces of the thread that asks.
+// Exec replaces this process by this program with those arguments, in the node's mount
+// namespace. It returns only with an error. The kernel keeps the namespaces of the thread
+// that calls exec.
 func Exec(args ...string) error {
-	// The image's file, which the node does not have. The node's /proc shows
-	// the descriptor, since it counts processes as the pod does.
+	// The node does not have the image's file, but its /proc shows the descriptor: node
+	// and pod number processes alike.
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return err
@@ -61,8 +61,8 @@ func Exec(args ...string) error {
 	})
 }
 
-// nodeMounts opens the mount namespace of the nearest ancestor that has
-// another one than this process.
+// nodeMounts opens the mount namespace of the nearest ancestor whose mount namespace
+// differs from this process'.
 func nodeMounts() (*os.File, error) {
 	own, err := os.Readlink("/proc/self/ns/mnt")
 	if err != nil {
@@ -84,17 +84,12 @@ func nodeMounts() (*os.File, error) {
 	return nil, errors.New("no process above this one is in the node's mount namespace; the pod must have hostPID")
 }
 
-// parent is the process above, by /proc/PID/stat: its fourth field, counted
-// behind the name in brackets.
+// parent returns the PID of the parent process.
 func parent(pid int) (int, error) {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	proc, err := procfs.NewProc(pid)
 	if err != nil {
 		return 0, fmt.Errorf("parent of process %d: %w", pid, err)
 	}
-	_, rest, ok := strings.Cut(string(data[strings.LastIndexByte(string(data), ')')+1:]), " ")
-	fields := strings.Fields(rest)
-	if !ok || len(fields) < 2 {
-		return 0, fmt.Errorf("parent of process %d: unexpected /proc/%d/stat", pid, pid)
-	}
-	return strconv.Atoi(fields[1])
+	stat, err := proc.Stat()
+	return stat.PPID, err
 }

@@ -4,5 +4,5 @@ package onnode
 
 import "errors"
 
-// Exec is of Linux.
+// Exec needs Linux.
 func Exec(...string) error { return errors.New("nodes run Linux") }

@@ -12,14 +12,14 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
-// ofKubernetes is whether kube-proxy or kubelet writes the chain, by the
-// names in kubernetes pkg/proxy and pkg/kubelet: these stay and change with
-// the Services, whatever pod network there is.
+// ofKubernetes reports whether the chain is kube-proxy's or kubelet's, by the names in
+// kubernetes pkg/proxy and pkg/kubelet. Such chains stay, and change with the Services.
 func ofKubernetes(chain string) bool {
 	return strings.HasPrefix(chain, "KUBE-") && !hasPrefix(chain, ofKubeRouter)
 }
 
-// ofKubeRouter are the chains of Kube-router, whose names begin alike.
+// ofKubeRouter are the prefixes of Kube-router's chains, some of which begin with KUBE-,
+// too.
 var ofKubeRouter = []string{"KUBE-ROUTER-", "KUBE-POD-FW-", "KUBE-NWPLCY-"}
 
 var families = map[nftables.TableFamily]string{
@@ -27,13 +27,13 @@ var families = map[nftables.TableFamily]string{
 	nftables.TableFamilyARP: "arp", nftables.TableFamilyBridge: "bridge", nftables.TableFamilyNetdev: "netdev",
 }
 
-// nft is the kernel's nftables, where iptables of today writes too.
+// nft is the kernel's nftables. The iptables of today writes into it, too.
 type nft struct {
 	conn   *nftables.Conn
 	chains []*nftables.Chain
 }
 
-// openNft is nil on a kernel without nftables.
+// openNft returns nil on a kernel without nftables.
 func openNft() (*nft, error) {
 	conn, err := nftables.New()
 	if err != nil {
@@ -51,7 +51,7 @@ func openNft() (*nft, error) {
 
 func tableName(t *nftables.Table) string { return families[t.Family] + " " + t.Name }
 
-// readNft lists tables, chains, and the rules of the other chains.
+// readNft lists tables, chains and rules, without those of Kubernetes.
 func readNft(s State) error {
 	n, err := openNft()
 	if n == nil {
@@ -70,7 +70,7 @@ func readNft(s State) error {
 		if ofKubernetes(c.Name) || c.Table.Name == "kube-proxy" {
 			continue
 		}
-		if c.Hooknum == nil { // base chains come and go with the first rule
+		if c.Hooknum == nil { // no base chain: iptables makes those with the first rule
 			s.add("chain", chainText(tableName(c.Table), c.Name))
 		}
 		for _, r := range n.rules(c) {
@@ -82,7 +82,7 @@ func readNft(s State) error {
 	return nil
 }
 
-// rules are the chain's; a chain that has gone by now has none.
+// rules returns the chain's rules; none if the chain was removed meanwhile.
 func (n *nft) rules(c *nftables.Chain) []*nftables.Rule {
 	rules, err := n.conn.GetRules(c.Table, c)
 	if err != nil {
@@ -94,14 +94,14 @@ func (n *nft) rules(c *nftables.Chain) []*nftables.Rule {
 // chainText names a chain, as states do.
 func chainText(table, chain string) string { return table + " " + chain }
 
-// cleanNft removes the product's tables, and its chains after its rules in other
-// chains, but for those that are to be kept.
+// cleanNft removes the product's tables, its rules in other chains, and then its chains,
+// except those to keep.
 func cleanNft(left contender.Leftovers, keep State) ([]string, error) {
 	n, err := openNft()
 	if n == nil {
 		return nil, err
 	}
-	goes := func(t *nftables.Table) bool {
+	remove := func(t *nftables.Table) bool {
 		return slices.Contains(left.Tables, t.Name) && !slices.Contains(keep["nftables table"], tableName(t))
 	}
 	var removed []string
@@ -110,26 +110,26 @@ func cleanNft(left contender.Leftovers, keep State) ([]string, error) {
 		return nil, fmt.Errorf("list nftables tables: %w", err)
 	}
 	for _, t := range all {
-		if goes(t) {
+		if remove(t) {
 			n.conn.DelTable(t)
 			removed = append(removed, "nftables table "+tableName(t))
 		}
 	}
-	var gone []*nftables.Chain
-	stays := tally(keep["rule in"])
+	var flushed []*nftables.Chain
+	toKeep := tally(keep["rule in"])
 	for _, c := range n.chains {
-		if goes(c.Table) {
+		if remove(c.Table) {
 			continue
 		}
 		table := tableName(c.Table)
 		if hasPrefix(c.Name, left.Chains) && c.Hooknum == nil && !slices.Contains(keep["chain"], chainText(table, c.Name)) {
 			n.conn.FlushChain(c)
-			gone = append(gone, c)
+			flushed = append(flushed, c)
 			continue
 		}
 		for _, r := range n.rules(c) {
 			known := nftRule(r)
-			if !known.of(left) || stays.take(known.String()) {
+			if !known.belongsTo(left) || toKeep.take(known.String()) {
 				continue
 			}
 			if err := n.conn.DelRule(r); err != nil {
@@ -138,7 +138,7 @@ func cleanNft(left contender.Leftovers, keep State) ([]string, error) {
 			removed = append(removed, "rule in "+known.String())
 		}
 	}
-	for _, c := range gone {
+	for _, c := range flushed {
 		n.conn.DelChain(c)
 		removed = append(removed, "chain "+chainText(tableName(c.Table), c.Name))
 	}
@@ -148,12 +148,11 @@ func cleanNft(left contender.Leftovers, keep State) ([]string, error) {
 	return removed, nil
 }
 
-// iptablesTables are those that iptables makes in nftables when it first looks
-// at them. Their base chains cost every packet a call, even when empty.
+// iptablesTables are the tables that iptables makes in nftables when it first reads them.
+// Their base chains cost every packet a call, even when empty.
 var iptablesTables = []string{"filter", "nat", "mangle", "raw", "security"}
 
-// cleanEmpty removes iptables' tables that have come since the state to keep
-// and hold no rule.
+// cleanEmpty removes iptables' tables that are not in the state to keep and have no rule.
 func cleanEmpty(keep State) ([]string, error) {
 	n, err := openNft()
 	if n == nil || keep == nil {

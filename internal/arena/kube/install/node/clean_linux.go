@@ -17,9 +17,9 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
-// clean takes away the leftovers, rules before what they lead to and the
-// CNI's configuration first, so that no pod is attached meanwhile. What was
-// there before stays.
+// clean removes the leftovers that are not in the state to keep. The CNI's configuration
+// comes first, so that no new pod is attached, and rules come before the chains and sets
+// that they name.
 func clean(ctx context.Context, req Request) ([]string, error) {
 	var removed []string
 	var failed []error
@@ -39,16 +39,16 @@ func clean(ctx context.Context, req Request) ([]string, error) {
 		func() ([]string, error) { return cleanFiles(l.Files, keep["file"]) },
 		func() ([]string, error) { return cleanSettings(keep) },
 	} {
-		gone, err := part()
-		removed = append(removed, gone...)
+		names, err := part()
+		removed = append(removed, names...)
 		failed = append(failed, err)
 	}
 	return removed, errors.Join(failed...)
 }
 
-// cleanCNI removes what has come into the CNI's folders since the state to
-// keep, if there is one, and gives files back the names that Cilium took from
-// them (cilium/cilium plugins/cilium-cni: ".cilium_bak").
+// cleanCNI removes the files in the CNI's folders that are not in the state to keep, and
+// gives files that Cilium has renamed their names back (cilium/cilium plugins/cilium-cni:
+// ".cilium_bak"). Without a state to keep it does nothing.
 func cleanCNI(keep State) ([]string, error) {
 	if keep == nil {
 		return nil, nil
@@ -60,10 +60,10 @@ func cleanCNI(keep State) ([]string, error) {
 			if slices.Contains(keep["file"], file) {
 				continue
 			}
-			original, aside := strings.CutSuffix(file, ".cilium_bak")
-			if aside && slices.Contains(keep["file"], original) {
+			original, renamed := strings.CutSuffix(file, ".cilium_bak")
+			if renamed && slices.Contains(keep["file"], original) {
 				if err := os.Rename(file, original); err != nil {
-					return removed, fmt.Errorf("give back %s: %w", original, err)
+					return removed, fmt.Errorf("give %s its name back: %w", original, err)
 				}
 				continue
 			}
@@ -97,8 +97,8 @@ func cleanFiles(patterns, keep []string) ([]string, error) {
 	return removed, nil
 }
 
-// removeTree removes a file or folder, but nothing of another file system
-// that is mounted inside: that would be somebody else's.
+// removeTree removes a file or folder. It returns an error at another file system that is
+// mounted inside, which would be somebody else's.
 func removeTree(file string) error {
 	var top unix.Stat_t
 	if err := unix.Lstat(file, &top); err != nil {
@@ -138,9 +138,9 @@ func cleanFilters(prefixes, keep []string) ([]string, error) {
 	if len(prefixes) == 0 {
 		return nil, nil
 	}
-	links, err := netlink.LinkList()
-	if whole(err) != nil {
-		return nil, fmt.Errorf("list interfaces: %w", err)
+	links, err := listLinks()
+	if err != nil {
+		return nil, err
 	}
 	var removed []string
 	for _, l := range links {
@@ -158,28 +158,28 @@ func cleanFilters(prefixes, keep []string) ([]string, error) {
 	return removed, nil
 }
 
-// cleanXFRM removes all states and policies, since nothing tells whose they
-// are, or none where there were some before, or nobody has looked.
+// cleanXFRM removes all IPsec states and policies, as they do not say whose they are. It
+// removes none if the state to keep is unknown or has some.
 func cleanXFRM(wanted bool, keep State) ([]string, error) {
 	if !wanted || keep == nil || keep.HasIPsec() {
 		return nil, nil
 	}
-	if err := netlink.XfrmPolicyFlush(); err != nil && !lacking(err) {
+	if err := netlink.XfrmPolicyFlush(); err != nil && !isMissing(err) {
 		return nil, fmt.Errorf("IPsec policies: %w", err)
 	}
-	if err := netlink.XfrmStateFlush(0); err != nil && !lacking(err) {
+	if err := netlink.XfrmStateFlush(0); err != nil && !isMissing(err) {
 		return nil, fmt.Errorf("IPsec states: %w", err)
 	}
 	return []string{"all IPsec states and policies"}, nil
 }
 
-// cleanRoutes removes the product's tables with the rules that lead there,
-// and from the main table the routes into the pods' network.
+// cleanRoutes removes the product's routing tables with the rules that lead there, and
+// from the main table the routes to the pods' network.
 func cleanRoutes(l contender.Leftovers, podCIDR string, keep State) ([]string, error) {
 	var removed []string
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		rules, err := netlink.RuleList(family)
-		if whole(err) != nil && !lacking(err) {
+		if ignoreInterrupted(err) != nil && !isMissing(err) {
 			return nil, fmt.Errorf("list routing rules: %w", err)
 		}
 		for _, r := range rules {
@@ -219,12 +219,11 @@ func cleanRoutes(l contender.Leftovers, podCIDR string, keep State) ([]string, e
 	return removed, nil
 }
 
-// cleanLinks removes the interfaces whose names match. One end of a veth pair
-// takes the other with it.
+// cleanLinks removes the interfaces whose names match.
 func cleanLinks(patterns, keep []string) ([]string, error) {
-	links, err := netlink.LinkList()
-	if whole(err) != nil {
-		return nil, fmt.Errorf("list interfaces: %w", err)
+	links, err := listLinks()
+	if err != nil {
+		return nil, err
 	}
 	var removed []string
 	for _, l := range links {
@@ -234,7 +233,7 @@ func cleanLinks(patterns, keep []string) ([]string, error) {
 		}
 		err := netlink.LinkDel(l)
 		if errors.Is(err, unix.ENODEV) {
-			continue
+			continue // removed with the other end of its veth pair
 		}
 		if err != nil {
 			return removed, fmt.Errorf("interface %s: %w", name, err)
@@ -244,8 +243,7 @@ func cleanLinks(patterns, keep []string) ([]string, error) {
 	return removed, nil
 }
 
-// cleanMounts unmounts the recipe's mount points, as often as something is
-// mounted there.
+// cleanMounts unmounts all that is mounted at the recipe's mount points.
 func cleanMounts(points, keep []string) ([]string, error) {
 	var removed []string
 	for _, point := range points {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ofKubeProxyIPVS is the interface of kube-proxy's IPVS mode. Where it is, the
-// virtual servers are kube-proxy's and change with the Services.
+// ofKubeProxyIPVS is the interface of kube-proxy's IPVS mode. If it exists, the virtual
+// servers are kube-proxy's and change with the Services.
 const ofKubeProxyIPVS = "kube-ipvs0"
 
 // readIPVS lists the virtual servers of the kernel's load balancer.
@@ -25,7 +25,7 @@ func readIPVS(s State) error {
 	}
 	f, err := os.Open("/proc/net/ip_vs")
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // not in the kernel
+		return nil // the kernel has no IPVS
 	}
 	if err != nil {
 		return fmt.Errorf("list IPVS servers: %w", err)
@@ -55,14 +55,14 @@ func parseIPVS(r io.Reader) ([]string, error) {
 	return servers, nil
 }
 
-// cleanIPVS removes all virtual servers, since nothing tells whose they are, or
-// none where there were some before, nobody has looked, or they are kube-proxy's.
+// cleanIPVS removes all virtual servers, as they do not say whose they are. It removes
+// none if the state to keep is unknown or has some, or if they are kube-proxy's.
 func cleanIPVS(wanted bool, keep State) ([]string, error) {
-	now := State{}
-	if err := errors.Join(readLinks(now), readIPVS(now)); err != nil {
+	current := State{}
+	if err := errors.Join(readLinks(current), readIPVS(current)); err != nil {
 		return nil, err
 	}
-	if !wanted || keep == nil || len(keep["ipvs server"]) > 0 || len(now["ipvs server"]) == 0 {
+	if !wanted || keep == nil || len(keep["ipvs server"]) > 0 || len(current["ipvs server"]) == 0 {
 		return nil, nil
 	}
 	family, err := netlink.GenlFamilyGet("IPVS")

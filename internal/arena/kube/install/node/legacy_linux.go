@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
-// legacy is one family of the older iptables, which nftables does not show.
+// legacy is one address family of the older iptables, which nftables does not show.
 type legacy struct {
 	names   string // the kernel's list of its tables
 	save    []string
@@ -27,12 +27,12 @@ var legacies = []legacy{
 	{"/proc/net/ip6_tables_names", []string{"ip6tables-legacy-save"}, []string{"ip6tables-legacy-restore", "--noflush"}, "legacy ip6"},
 }
 
-// dump is what the family's program prints; "" where the kernel has none of
-// its tables, errNoProgram where it has but nothing here can list them.
+// dump returns the output of the family's save program; "" if the kernel has no tables of
+// the family, errNoProgram if the program is missing.
 func (l legacy) dump(ctx context.Context) ([]byte, error) {
 	tables, err := os.ReadFile(l.names)
 	if err != nil || len(bytes.TrimSpace(tables)) == 0 {
-		return nil, nil // not in the kernel, or never used
+		return nil, nil // the kernel lacks it, or nobody uses it
 	}
 	out, err := exec.CommandContext(ctx, l.save[0], l.save[1:]...).Output()
 	if errors.Is(err, exec.ErrNotFound) {
@@ -69,8 +69,8 @@ func readLegacy(ctx context.Context, s State) (blind []string, err error) {
 	return blind, nil
 }
 
-// eachLegacy goes through the output of iptables-save: a chain of a user (its
-// policy is "-") is given with no rule.
+// eachLegacy calls each for every rule in the output of iptables-save, and with rule ""
+// for every user's chain (its policy is "-").
 func eachLegacy(out []byte, each func(table, chain, rule string)) {
 	table := ""
 	lines := bufio.NewScanner(bytes.NewReader(out))
@@ -92,13 +92,13 @@ func cleanLegacy(ctx context.Context, left contender.Leftovers, keep State) ([]s
 	for _, l := range legacies {
 		out, err := l.dump(ctx)
 		if errors.Is(err, errNoProgram) {
-			continue // state says so
+			continue // readLegacy reports that
 		}
 		if err != nil {
 			return nil, err
 		}
-		script, gone := legacyScript(out, left, l.label, keep)
-		if len(gone) == 0 {
+		script, names := legacyScript(out, left, l.label, keep)
+		if len(names) == 0 {
 			continue
 		}
 		cmd := exec.CommandContext(ctx, l.restore[0], l.restore[1:]...)
@@ -106,20 +106,20 @@ func cleanLegacy(ctx context.Context, left contender.Leftovers, keep State) ([]s
 		if msg, err := cmd.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("%s: %w: %s", l.restore[0], err, bytes.TrimSpace(msg))
 		}
-		removed = append(removed, gone...)
+		removed = append(removed, names...)
 	}
 	return removed, nil
 }
 
-// legacyScript is what iptables-restore --noflush needs to remove the product's
-// rules and chains, but for those to keep: first the rules in other chains,
-// then the chains' own, then the chains.
+// legacyScript returns the input of iptables-restore --noflush that removes the product's
+// rules and chains, except those to keep: first the rules in other chains, then the rules
+// of the product's chains, then these chains.
 func legacyScript(out []byte, left contender.Leftovers, label string, keep State) (script string, removed []string) {
 	type part struct{ rules, flush, del []string }
 	parts := map[string]*part{}
-	stays := tally(keep["rule in"])
+	toKeep := tally(keep["rule in"])
 	var order []string
-	goes := func(table, chain string) bool {
+	remove := func(table, chain string) bool {
 		return hasPrefix(chain, left.Chains) && !slices.Contains(keep["chain"], chainText(label+" "+table, chain))
 	}
 	eachLegacy(out, func(table, chain, rule string) {
@@ -129,13 +129,13 @@ func legacyScript(out []byte, left contender.Leftovers, label string, keep State
 			parts[table], order = p, append(order, table)
 		}
 		switch {
-		case rule == "" && goes(table, chain):
+		case rule == "" && remove(table, chain):
 			p.flush = append(p.flush, "-F "+chain)
 			p.del = append(p.del, "-X "+chain)
 			removed = append(removed, "chain "+chainText(label+" "+table, chain))
-		case rule != "" && !goes(table, chain):
+		case rule != "" && !remove(table, chain):
 			r := savedRule(label+" "+table, chain, rule)
-			if !r.of(left) || stays.take(r.String()) {
+			if !r.belongsTo(left) || toKeep.take(r.String()) {
 				return
 			}
 			p.rules = append(p.rules, "-D "+strings.TrimPrefix(rule, "-A "))

@@ -1,8 +1,8 @@
-// Package node is the installer's side on a node: it reads what there is of
-// pod networks, takes away what a recipe names, and tries connections. It runs
-// in a short-lived pod, is asked by its standard input, and answers with one JSON
-// line on its standard output. It knows no cluster and no recipe's steps.
-// Next: state_linux.go, clean_linux.go.
+// Package node is the installer's part that runs on a node: it reads the state of pod
+// networks, removes what a recipe names, and tries connections. It runs in a short-lived
+// pod, reads a request from its standard input, and answers with one JSON line on its
+// standard output. It knows no cluster and no recipe's steps. Next: state_linux.go,
+// clean_linux.go.
 package node
 
 import (
@@ -18,19 +18,19 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
-// The things that a node can be asked to do.
+// The kinds of requests.
 const (
-	DoState  = "state"  // say what is there
-	DoClean  = "clean"  // take away the leftovers, then say what is there
-	DoListen = "listen" // accept connections on Port until ended
-	DoReach  = "reach"  // connect to every one of Targets
+	DoState  = "state"  // report the state
+	DoClean  = "clean"  // remove the leftovers, then report the state
+	DoListen = "listen" // accept connections on Port until the context ends
+	DoReach  = "reach"  // connect to each of Targets
 )
 
-// Request is what the installer asks.
+// Request is a request of the installer.
 type Request struct {
 	Do        string              `json:"do"`
 	Leftovers contender.Leftovers `json:"leftovers"`
-	Keep      State               `json:"keep,omitempty"`     // what was there before and so stays, whatever the leftovers name
+	Keep      State               `json:"keep,omitempty"`     // the state before the installation, which DoClean keeps
 	PodCIDR   string              `json:"pod_cidr,omitempty"` // for Leftovers.PodRoutes
 	Address   string              `json:"address,omitempty"`  // the node's own, to find its uplink
 	Port      uint16              `json:"port,omitempty"`     // of DoListen
@@ -39,29 +39,28 @@ type Request struct {
 	InPlace   bool                `json:"in_place,omitempty"` // stay in this mount namespace (tests)
 }
 
-// Answer is what comes back.
+// Answer is the answer to a Request.
 type Answer struct {
 	State   State    `json:"state,omitempty"`
 	Removed []string `json:"removed,omitempty"`
 	Uplink  string   `json:"uplink,omitempty"`  // the interface with the node's address
-	Plugins []string `json:"plugins,omitempty"` // what /opt/cni/bin holds
-	// KubeProxy is whether kube-proxy answers on its health port here.
+	Plugins []string `json:"plugins,omitempty"` // the files in /opt/cni/bin
+	// KubeProxy says whether kube-proxy answers on its health port on this node.
 	KubeProxy bool `json:"kube_proxy,omitempty"`
-	// Blind are what could not be looked at, in sentences.
+	// Blind are sentences on parts of the state that could not be read.
 	Blind []string `json:"blind,omitempty"`
-	// Unreached says for each target that could not be reached why.
+	// Unreached says why a target could not be reached, by target.
 	Unreached map[string]string `json:"unreached,omitempty"`
 	Error     string            `json:"error,omitempty"`
 }
 
-// State is what a node holds of pod networks: by kind ("link", "route",
-// "file", …) the sorted names.
+// State lists what a node has of pod networks: the sorted names of things, by kind
+// ("interface", "route", "file", …).
 type State map[string][]string
 
-// add notes one thing.
 func (s State) add(kind, name string) { s[kind] = append(s[kind], name) }
 
-// sorted brings every list into order, so that states compare.
+// sorted sorts every list, so that states can be compared.
 func (s State) sorted() State {
 	for _, names := range s {
 		sort.Strings(names)
@@ -69,10 +68,10 @@ func (s State) sorted() State {
 	return s
 }
 
-// HasIPsec is whether there are IPsec states or policies.
+// HasIPsec reports whether there are IPsec states or policies.
 func (s State) HasIPsec() bool { return len(s["ipsec state"])+len(s["ipsec policy"]) > 0 }
 
-// setting is the kind of the kernel's settings, each with its value.
+// setting is the kind of the kernel's settings, whose names contain their values.
 const setting = "setting"
 
 func settingText(key, value string) string { return key + " = " + value }
@@ -82,47 +81,48 @@ func cutSetting(text string) (key, value string) {
 	return key, value
 }
 
-// Beyond lists what s has and before has not, as "kind name"; what is there
-// twice counts twice. Of settings it lists those that had another value.
-func (s State) Beyond(before State) []string {
-	var more []string
+// Added lists the things that s has and before lacks, as "kind name", and the settings
+// whose value has changed. A thing that s has once more than before is listed once.
+func (s State) Added(before State) []string {
+	var added []string
 	for _, kind := range s.kinds() {
 		if kind == setting {
-			more = append(more, s.changedSettings(before)...)
+			added = append(added, s.changedSettings(before)...)
 			continue
 		}
-		had := tally(before[kind])
+		old := tally(before[kind])
 		for _, name := range s[kind] {
-			if !had.take(name) {
-				more = append(more, kind+" "+name)
+			if !old.take(name) {
+				added = append(added, kind+" "+name)
 			}
 		}
 	}
-	return more
+	return added
 }
 
-// Gone lists what before has and s has not any more. A setting goes with its interface.
-func (s State) Gone(before State) []string {
-	return slices.DeleteFunc(before.Beyond(s), func(thing string) bool { return strings.HasPrefix(thing, setting+" ") })
+// Lost lists the things that before has and s lacks, without settings: these disappear
+// with their interface.
+func (s State) Lost(before State) []string {
+	return slices.DeleteFunc(before.Added(s), func(thing string) bool { return strings.HasPrefix(thing, setting+" ") })
 }
 
 func (s State) changedSettings(before State) []string {
-	had := map[string]string{}
+	old := map[string]string{}
 	for _, text := range before[setting] {
 		key, value := cutSetting(text)
-		had[key] = value
+		old[key] = value
 	}
 	var changed []string
 	for _, text := range s[setting] {
 		key, value := cutSetting(text)
-		if was, there := had[key]; there && was != value {
+		if was, existed := old[key]; existed && was != value {
 			changed = append(changed, fmt.Sprintf("setting %s: it is %s and was %s", key, value, was))
 		}
 	}
 	return changed
 }
 
-// counts says how often each name is there.
+// counts holds how often each name occurs.
 type counts map[string]int
 
 func tally(names []string) counts {
@@ -133,7 +133,7 @@ func tally(names []string) counts {
 	return c
 }
 
-// take is whether the name is there once more.
+// take reports whether the name is left, and takes it out once.
 func (c counts) take(name string) bool {
 	for _, known := range []string{name, withoutDetails(name)} {
 		if c[known] > 0 {
@@ -147,8 +147,8 @@ func (c counts) take(name string) bool {
 // digestMark begins the digest in the name of a packet rule.
 const digestMark = " #"
 
-// withoutDetails is the name of a packet rule as journals of cnibench 0.9 have it:
-// by where the rule leads alone.
+// withoutDetails returns the name of a packet rule in journals of cnibench 0.9: where the
+// rule leads, and nothing else.
 func withoutDetails(name string) string {
 	place, details, _ := strings.Cut(name, ": ")
 	if !strings.Contains(details, digestMark) {
@@ -167,19 +167,18 @@ func (s State) kinds() []string {
 	return kinds
 }
 
-// longestRequest is in bytes: a node that holds very much has a long list of what
-// stays.
+// longestRequest limits a request, bytes. Keep can be long.
 const longestRequest = 64 << 20
 
-// Run does what the request in r asks and writes the answer to w. A request that
-// failed is an answer with its Error, and an error.
+// Run carries out the request in r and writes the answer to w. If that fails, Run returns
+// the error, which is also in the answer.
 func Run(ctx context.Context, r io.Reader, w io.Writer) error {
 	var req Request
 	if err := json.NewDecoder(io.LimitReader(r, longestRequest)).Decode(&req); err != nil {
 		return fmt.Errorf("agent node: the request is no JSON: %w", err)
 	}
 	var ans Answer
-	// Package netlink logs attributes that it does not know: in a node's log they would hide the error.
+	// Package netlink logs unknown attributes, which would hide the error in the output.
 	defer log.SetOutput(log.Writer())
 	log.SetOutput(io.Discard)
 	err := serve(ctx, req, &ans)

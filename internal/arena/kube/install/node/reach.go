@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// listen accepts connections, greets each with one byte and closes it.
+// listen accepts connections, writes one byte to each and closes it.
 func listen(ctx context.Context, port uint16) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(int(port))))
 	if err != nil {
@@ -28,12 +28,13 @@ func listen(ctx context.Context, port uint16) error {
 		go func() {
 			defer conn.Close()
 			_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
-			_, _ = conn.Write([]byte{'.'}) // a client that has gone is its own matter
+			_, _ = conn.Write([]byte{'.'}) // the client reports errors
 		}()
 	}
 }
 
-// reach tries every target until it answers or the time is over.
+// reach tries every target until it answers or the time is over. It returns the last
+// errors, by target.
 func reach(ctx context.Context, req Request) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(req.Seconds)*time.Second)
 	defer cancel()
@@ -69,8 +70,8 @@ func reachOne(ctx context.Context, target string) error {
 	}
 }
 
-// greet connects and wants the listener's byte: a connection alone could be
-// with a proxy in between.
+// greet connects and reads the listener's byte: a proxy in between may accept connections
+// that do not reach the listener.
 func greet(ctx context.Context, target string) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()

@@ -19,18 +19,18 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
-// packetRule is a rule of nftables or iptables: by what a reader knows it, and by a
-// digest of all that it says.
+// packetRule is a rule of nftables or iptables: the parts by which a reader recognises the
+// rule, and a digest of the whole rule.
 type packetRule struct {
 	table, chain string
-	to           string // the chain or target; "" for a rule that leads nowhere
+	to           string // the chain or target; "" if the rule has none
 	comments     []string
-	interfaces   []string // that packets come from or go to; "x*" for all that begin so
+	interfaces   []string // by which packets arrive or leave; "x*" for a prefix
 	sets         []string // ipsets
-	digest       string   // of all but counters
+	digest       string   // of the rule without its counters
 }
 
-// String names the rule, as states do.
+// String returns the rule's name in a State.
 func (r packetRule) String() string {
 	text := r.table + " " + r.chain + ": " + cmp.Or(r.to, "no verdict")
 	for _, name := range r.interfaces {
@@ -45,9 +45,9 @@ func (r packetRule) String() string {
 	return text + digestMark + r.digest
 }
 
-// of is whether the rule is the product's: by the chain that it leads to, by its
-// comment, or because it is about an interface or a set of the product.
-func (r packetRule) of(left contender.Leftovers) bool {
+// belongsTo reports whether the rule is the product's, by the chain that it leads to, its
+// comment, or an interface or set of the product.
+func (r packetRule) belongsTo(left contender.Leftovers) bool {
 	begins := func(prefixes []string) func(string) bool {
 		return func(name string) bool { return hasPrefix(name, prefixes) }
 	}
@@ -57,26 +57,26 @@ func (r packetRule) of(left contender.Leftovers) bool {
 		slices.ContainsFunc(r.interfaces, func(name string) bool { return matches(name, left.Interfaces) })
 }
 
-// matches is whether a pattern of path.Match fits the name of an interface.
+// matches reports whether the name matches one of the patterns of path.Match.
 func matches(name string, patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { ok, _ := path.Match(p, name); return ok })
 }
 
-// digestOf tells rules apart that are named alike.
+// digestOf distinguishes rules whose names would be equal.
 func digestOf(b []byte) string { return fmt.Sprintf("%.4x", sha256.Sum256(b)) }
 
-// nftRule reads a rule of nftables, and of iptables that writes there.
+// nftRule reads a rule of nftables, or of an iptables that writes into nftables.
 func nftRule(r *nftables.Rule) packetRule {
 	known := packetRule{table: tableName(r.Table), chain: r.Chain.Name, comments: userComments(r.UserData)}
-	var says bytes.Buffer
-	ofInterface := false // the last expression was the name of a packet's interface
+	var content bytes.Buffer
+	ofInterface := false // the last expression loaded the name of a packet's interface
 	for _, e := range r.Exprs {
 		if _, counts := e.(*expr.Counter); counts {
 			continue
 		}
-		fmt.Fprintf(&says, "%T", e)
-		if err := json.NewEncoder(&says).Encode(e); err != nil {
-			fmt.Fprintf(&says, "%+v", e)
+		fmt.Fprintf(&content, "%T", e)
+		if err := json.NewEncoder(&content).Encode(e); err != nil {
+			fmt.Fprintf(&content, "%+v", e)
 		}
 		if to := leadsTo(e); to != "" {
 			known.to = to
@@ -94,8 +94,8 @@ func nftRule(r *nftables.Rule) packetRule {
 		}
 		ofInterface = false
 	}
-	says.Write(r.UserData)
-	known.digest = digestOf(says.Bytes())
+	content.Write(r.UserData)
+	known.digest = digestOf(content.Bytes())
 	return known
 }
 
@@ -112,17 +112,17 @@ func (r *packetRule) match(m *expr.Match) {
 	}
 }
 
-// interfaceName is the name that a rule compares with: all that begin so where the
-// comparison ends before the name's end.
+// interfaceName returns the name with which a rule compares. A comparison that ends before
+// the terminating zero is one with a prefix.
 func interfaceName(data []byte) string {
-	name, _, whole := bytes.Cut(data, []byte{0})
-	if !whole && len(name) < 16 {
+	name, _, terminated := bytes.Cut(data, []byte{0})
+	if !terminated && len(name) < 16 {
 		return string(name) + "*"
 	}
 	return string(name)
 }
 
-// userComments are those that nft and iptables keep beside a rule.
+// userComments returns the comments that nft and iptables store beside a rule.
 func userComments(data []byte) []string {
 	var comments []string
 	for len(data) >= 2 && len(data) >= 2+int(data[1]) {
@@ -134,7 +134,7 @@ func userComments(data []byte) []string {
 	return comments
 }
 
-// leadsTo is the chain or target of an expression; "" for one that goes on.
+// leadsTo returns the chain or target of an expression; "" if it has none.
 func leadsTo(e expr.Any) string {
 	switch e := e.(type) {
 	case *expr.Verdict:
@@ -161,8 +161,8 @@ func savedRule(table, chain, line string) packetRule {
 		case "-j", "-g":
 			r.to = value
 		case "-i", "-o":
-			if begin, all := strings.CutSuffix(value, "+"); all {
-				value = begin + "*"
+			if prefix, found := strings.CutSuffix(value, "+"); found {
+				value = prefix + "*"
 			}
 			r.interfaces = append(r.interfaces, value)
 		case "--match-set":
@@ -174,8 +174,8 @@ func savedRule(table, chain, line string) packetRule {
 	return r
 }
 
-// shellWords splits a line of iptables-save: words with blanks are in double
-// quotes, where a backslash goes before a quote.
+// shellWords splits a line of iptables-save into words. A word with blanks is in double
+// quotes, and a backslash in it escapes the next byte.
 func shellWords(line string) []string {
 	var words []string
 	var word strings.Builder

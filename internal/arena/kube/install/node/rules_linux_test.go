@@ -81,7 +81,7 @@ func TestCleanRules(t *testing.T) {
 		sh(foreignRules)
 		before := look(t, kubeRouter)
 		sh(kubeRouterRules)
-		more := look(t, kubeRouter).Beyond(before)
+		more := look(t, kubeRouter).Added(before)
 		for _, want := range []string{
 			`rule in ip filter FORWARD: accept of kube-bridge "allow inbound traffic to pods" #`,
 			`of set kube-router-pod-subnets of set kube-router-pod-subnets of set kube-router-node-ips #`,
@@ -116,7 +116,7 @@ func TestRulesAreToldApart(t *testing.T) {
 		}
 		sh(`iptables -D FORWARD -p tcp --dport 80 -j ACCEPT; iptables -A FORWARD -p tcp --dport 81 -j ACCEPT`)
 		after := look(t, kubeRouter)
-		if more, gone := after.Beyond(before), after.Gone(before); len(more) != 1 || len(gone) != 1 || more[0] == gone[0] {
+		if more, gone := after.Added(before), after.Lost(before); len(more) != 1 || len(gone) != 1 || more[0] == gone[0] {
 			t.Errorf("more %v, gone %v, want one rule each", more, gone)
 		}
 	})
@@ -132,7 +132,7 @@ func TestCleanCalicoRules(t *testing.T) {
 iptables -A FORWARD -m comment --comment cali:S93hcgKJrXEyskwy -m comment --comment "Policy explicitly accepted packet." -m mark --mark 0x10000/0x10000 -j ACCEPT
 iptables -A FORWARD -m comment --comment cali:mp77cMpurHhyjLrM -j MARK --set-xmark 0x10000/0x10000
 iptables -A FORWARD -i cali+ -j DROP`)
-		if more := look(t, left).Beyond(before); len(more) != 3 {
+		if more := look(t, left).Added(before); len(more) != 3 {
 			t.Errorf("three rules came, seen %v", more)
 		}
 		if _, err := clean(context.Background(), Request{Leftovers: left, Keep: before}); err != nil {
@@ -156,13 +156,13 @@ func TestCleanSettings(t *testing.T) {
 		before := look(t, contender.Leftovers{})
 		write("2")
 		want := []string{"setting net/ipv4/conf/all/rp_filter: it is 2 and was 1"}
-		if diff := cmp.Diff(want, look(t, contender.Leftovers{}).Beyond(before)); diff != "" {
+		if diff := cmp.Diff(want, look(t, contender.Leftovers{}).Added(before)); diff != "" {
 			t.Error(diff)
 		}
 		if _, err := clean(context.Background(), Request{Keep: before}); err != nil {
 			t.Error(err)
 		}
-		if more := look(t, contender.Leftovers{}).Beyond(before); len(more) > 0 {
+		if more := look(t, contender.Leftovers{}).Added(before); len(more) > 0 {
 			t.Error(more)
 		}
 		// Whoever can write the journal may write no other file.

@@ -14,7 +14,7 @@ import (
 func readSets(s State) error {
 	sets, err := netlink.IpsetListAll()
 	if err != nil {
-		return nil // no ip_set in the kernel, or none loaded: there are no sets
+		return nil // the kernel lacks ip_set, or has not loaded it: there are no sets
 	}
 	for _, set := range sets {
 		s.add("ipset", set.SetName)
@@ -22,8 +22,8 @@ func readSets(s State) error {
 	return nil
 }
 
-// setRelease is how long the kernel may hold a set whose rules were deleted: it
-// frees rules after a grace period, in the background.
+// setRelease is how long the kernel may keep a set in use whose rules were deleted: it
+// frees rules in the background, after a grace period.
 const setRelease = 5 * time.Second
 
 func cleanSets(prefixes, keep []string) ([]string, error) {
@@ -32,7 +32,7 @@ func cleanSets(prefixes, keep []string) ([]string, error) {
 	}
 	sets, err := netlink.IpsetListAll()
 	if err != nil {
-		return nil, nil // as in readSets: there are none
+		return nil, nil // there are no sets, as in readSets
 	}
 	var removed []string
 	deadline := time.Now().Add(setRelease)
@@ -53,8 +53,8 @@ func cleanSets(prefixes, keep []string) ([]string, error) {
 	return removed, nil
 }
 
-// setName is the name of the ipset with that index, by which rules refer to sets:
-// linux/netfilter/ipset/ip_set.h, struct ip_set_req_get_set. "" if there is none.
+// setName returns the name of the ipset with that index, by which rules refer to sets
+// (linux/netfilter/ipset/ip_set.h, struct ip_set_req_get_set); "" if there is none.
 func setName(index uint16) string {
 	const (
 		soIPSet   = 83

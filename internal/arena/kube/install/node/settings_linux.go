@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// sysctls is where the kernel has its settings.
+// sysctls is the folder of the kernel's settings.
 const sysctls = "/proc/sys"
 
-// settings are the kernel's settings that pod networks change, as patterns of files
-// below sysctls. Those of interfaces count where an interface was there before.
+// settings are the kernel's settings that pod networks change, as patterns of files below
+// sysctls. Settings of new interfaces are not compared.
 var settings = []string{
 	"net/ipv4/ip_forward",
 	"net/ipv4/conf/*/forwarding", "net/ipv4/conf/*/rp_filter", "net/ipv4/conf/*/arp_ignore", "net/ipv4/conf/*/arp_announce",
@@ -34,7 +34,7 @@ func readSettings(s State) error {
 		for _, file := range files {
 			value, err := os.ReadFile(file)
 			if err != nil {
-				continue // only writable, or its interface has gone
+				continue // only writable, or its interface was removed
 			}
 			s.add(setting, settingText(strings.TrimPrefix(file, sysctls+"/"), strings.TrimSpace(string(value))))
 		}
@@ -42,30 +42,30 @@ func readSettings(s State) error {
 	return nil
 }
 
-// cleanSettings gives the kernel's settings the values back that they had.
+// cleanSettings sets the kernel's settings to their values in the state to keep.
 func cleanSettings(keep State) ([]string, error) {
-	were := slices.Clone(keep[setting])
-	slices.SortStableFunc(were, func(a, b string) int { return cmp.Compare(settingOrder(a), settingOrder(b)) })
+	old := slices.Clone(keep[setting])
+	slices.SortStableFunc(old, func(a, b string) int { return cmp.Compare(settingOrder(a), settingOrder(b)) })
 	var removed []string
-	for _, text := range were {
+	for _, text := range old {
 		key, value := cutSetting(text)
-		if !known(key) { // whoever can write the journal may write no other file
+		if !matches(key, settings) { // others can write the journal: write no other files
 			continue
 		}
 		file := filepath.Join(sysctls, key)
-		now, err := os.ReadFile(file)
-		if err != nil || strings.TrimSpace(string(now)) == value {
-			continue // has gone, or is as it was
+		current, err := os.ReadFile(file)
+		if err != nil || strings.TrimSpace(string(current)) == value {
+			continue // removed or unchanged
 		}
 		if err := os.WriteFile(file, []byte(value), 0o644); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return removed, fmt.Errorf("give %s its value %s back: %w", key, value, err)
+			return removed, fmt.Errorf("set %s to its old value %s: %w", key, value, err)
 		}
-		removed = append(removed, fmt.Sprintf("value %s of %s", strings.TrimSpace(string(now)), key))
+		removed = append(removed, fmt.Sprintf("value %s of %s", strings.TrimSpace(string(current)), key))
 	}
 	return removed, nil
 }
 
-// settingOrder puts the settings first that set others when they are written.
+// settingOrder sorts settings first whose change also changes other settings.
 func settingOrder(text string) int {
 	switch {
 	case strings.HasPrefix(text, "net/ipv4/ip_forward"):
@@ -75,5 +75,3 @@ func settingOrder(text string) int {
 	}
 	return 2
 }
-
-func known(key string) bool { return matches(key, settings) }

@@ -18,16 +18,15 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
-// The folders of the Container Network Interface, by convention of kubelet
-// and the runtimes.
+// The usual folders of the Container Network Interface.
 const (
 	confDir   = "/etc/cni/net.d"
 	pluginDir = "/opt/cni/bin"
 )
 
-// inspect answers DoState and DoClean from inside the node's mount namespace.
+// inspect carries out DoState and DoClean in the node's mount namespace.
 func inspect(ctx context.Context, req Request, ans *Answer) error {
-	look := func() error {
+	carryOut := func() error {
 		if req.Do == DoClean {
 			var err error
 			if ans.Removed, err = clean(ctx, req); err != nil {
@@ -42,13 +41,13 @@ func inspect(ctx context.Context, req Request, ans *Answer) error {
 		return err
 	}
 	if req.InPlace {
-		return look()
+		return carryOut()
 	}
-	return onnode.Do(look)
+	return onnode.Do(carryOut)
 }
 
-// state reads what there is. Chains and sets of kube-proxy and kubelet are
-// left out: they change with the Services.
+// state reads the state of the node. It leaves out chains of kube-proxy and kubelet, which
+// change with the Services. The texts say which parts could not be read.
 func state(ctx context.Context, l contender.Leftovers) (State, []string, error) {
 	s := State{}
 	var blind []string
@@ -76,22 +75,22 @@ func state(ctx context.Context, l contender.Leftovers) (State, []string, error) 
 	return s.sorted(), blind, nil
 }
 
-// whole drops the note that a dump was interrupted by a change: what it has
-// is used, and the next look would show the rest.
-func whole(err error) error {
+// ignoreInterrupted returns nil for the error that a change interrupted a dump: its
+// results are used, and the next dump shows the rest.
+func ignoreInterrupted(err error) error {
 	if errors.Is(err, netlink.ErrDumpInterrupted) {
 		return nil
 	}
 	return err
 }
 
-// lacking is whether the kernel has no such thing at all.
-func lacking(err error) bool {
+// isMissing reports whether err says that the kernel lacks the feature.
+func isMissing(err error) bool {
 	return errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL) ||
 		errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EAFNOSUPPORT)
 }
 
-// readFiles lists the CNI's folders and the recipe's own files.
+// readFiles lists the files in the CNI's folders and the recipe's files.
 func readFiles(s State, l contender.Leftovers) error {
 	for _, dir := range []string{confDir, pluginDir} {
 		for _, name := range names(dir) {
@@ -115,7 +114,7 @@ func readFiles(s State, l contender.Leftovers) error {
 func names(dir string) []string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil // a node without the folder has nothing in it
+		return nil // the folder does not exist
 	}
 	var all []string
 	for _, e := range entries {
@@ -139,8 +138,8 @@ func readMounts(s State, l contender.Leftovers) error {
 	return nil
 }
 
-// mountOf reads a line of mountinfo (proc_pid_mountinfo(5)): the mount point
-// and, behind the hyphen, the type of the file system.
+// mountOf reads a line of mountinfo (proc_pid_mountinfo(5)): the mount point and, after
+// the hyphen, the type of the file system.
 func mountOf(line string) (point, fstype string) {
 	fields := strings.Fields(line)
 	hyphen := slices.Index(fields, "-")
@@ -150,8 +149,8 @@ func mountOf(line string) (point, fstype string) {
 	return fields[4], fields[hyphen+1]
 }
 
-// kubeProxy asks on the health port, by kubernetes pkg/cluster/ports/ports.go
-// (ProxyHealthzPort).
+// kubeProxy reports whether kube-proxy listens on its health port (kubernetes
+// pkg/cluster/ports/ports.go, ProxyHealthzPort).
 func kubeProxy(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -163,7 +162,7 @@ func kubeProxy(ctx context.Context) bool {
 	return true
 }
 
-// uplink is the interface that has the address; "" if none has.
+// uplink returns the name of the interface with the address; "" if there is none.
 func uplink(address string) string {
 	ip := net.ParseIP(address)
 	if ip == nil {

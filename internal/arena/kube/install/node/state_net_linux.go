@@ -9,10 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func readLinks(s State) error {
+// listLinks lists the interfaces.
+func listLinks() ([]netlink.Link, error) {
 	links, err := netlink.LinkList()
-	if whole(err) != nil {
-		return fmt.Errorf("list interfaces: %w", err)
+	if ignoreInterrupted(err) != nil {
+		return nil, fmt.Errorf("list interfaces: %w", err)
+	}
+	return links, nil
+}
+
+func readLinks(s State) error {
+	links, err := listLinks()
+	if err != nil {
+		return err
 	}
 	for _, l := range links {
 		if !slices.Contains(fallback, l.Attrs().Name) {
@@ -22,8 +31,8 @@ func readLinks(s State) error {
 	return nil
 }
 
-// fallback are devices that the kernel makes by itself when a tunnel's driver
-// is first used, and that nobody can remove (net/ipv4/ip_tunnel.c and others).
+// fallback are devices that the kernel makes when a tunnel's driver is first used and that
+// can't be removed (net/ipv4/ip_tunnel.c and others).
 var fallback = []string{"tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0", "ip6gre0"}
 
 func readRoutes(s State) error {
@@ -40,7 +49,7 @@ func readRoutes(s State) error {
 	}
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		rules, err := netlink.RuleList(family)
-		if whole(err) != nil && !lacking(err) {
+		if ignoreInterrupted(err) != nil && !isMissing(err) {
 			return fmt.Errorf("list routing rules: %w", err)
 		}
 		for _, r := range rules {
@@ -54,13 +63,13 @@ func ruleText(r netlink.Rule) string {
 	return fmt.Sprintf("%s mark %#x", strings.TrimSpace(strings.TrimPrefix(r.String(), "ip rule ")), r.Mark)
 }
 
-// allRoutes are those of every table but the kernel's own of local addresses,
-// without those to a link's own addresses, which come and go with it.
+// allRoutes returns the routes of all tables except the kernel's table of local addresses,
+// without multicast and link-local routes, which the kernel adds with an interface.
 func allRoutes() ([]netlink.Route, error) {
 	var all []netlink.Route
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		routes, err := netlink.RouteListFiltered(family, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
-		if whole(err) != nil && !lacking(err) {
+		if ignoreInterrupted(err) != nil && !isMissing(err) {
 			return nil, fmt.Errorf("list routes: %w", err)
 		}
 		for _, r := range routes {
@@ -90,9 +99,9 @@ func routeText(r netlink.Route, links map[int]string) string {
 }
 
 func linkNames() (map[int]string, error) {
-	links, err := netlink.LinkList()
-	if whole(err) != nil {
-		return nil, fmt.Errorf("list interfaces: %w", err)
+	links, err := listLinks()
+	if err != nil {
+		return nil, err
 	}
 	names := make(map[int]string, len(links))
 	for _, l := range links {
@@ -101,13 +110,13 @@ func linkNames() (map[int]string, error) {
 	return names, nil
 }
 
-// filters are the eBPF programs at an interface's ends, at tc's clsact.
+// filters returns the eBPF programs at an interface's clsact (tc), in both directions.
 func filters(l netlink.Link) []*netlink.BpfFilter {
 	var found []*netlink.BpfFilter
 	for _, parent := range []uint32{netlink.HANDLE_MIN_INGRESS, netlink.HANDLE_MIN_EGRESS} {
 		list, err := netlink.FilterList(l, parent)
 		if err != nil {
-			continue // no clsact there
+			continue // no clsact
 		}
 		for _, f := range list {
 			if bpf, ok := f.(*netlink.BpfFilter); ok {
@@ -121,9 +130,9 @@ func filters(l netlink.Link) []*netlink.BpfFilter {
 func filterText(f *netlink.BpfFilter, l netlink.Link) string { return f.Name + " at " + l.Attrs().Name }
 
 func readFilters(s State) error {
-	links, err := netlink.LinkList()
-	if whole(err) != nil {
-		return fmt.Errorf("list interfaces: %w", err)
+	links, err := listLinks()
+	if err != nil {
+		return err
 	}
 	for _, l := range links {
 		for _, f := range filters(l) {
@@ -135,14 +144,14 @@ func readFilters(s State) error {
 
 func readXFRM(s State) error {
 	states, err := netlink.XfrmStateList(unix.AF_UNSPEC)
-	if whole(err) != nil && !lacking(err) {
+	if ignoreInterrupted(err) != nil && !isMissing(err) {
 		return fmt.Errorf("list IPsec states: %w", err)
 	}
 	for _, st := range states {
 		s.add("ipsec state", fmt.Sprintf("%s to %s spi %#x", st.Src, st.Dst, st.Spi))
 	}
 	policies, err := netlink.XfrmPolicyList(unix.AF_UNSPEC)
-	if whole(err) != nil && !lacking(err) {
+	if ignoreInterrupted(err) != nil && !isMissing(err) {
 		return fmt.Errorf("list IPsec policies: %w", err)
 	}
 	for _, p := range policies {

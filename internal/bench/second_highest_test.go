@@ -9,24 +9,24 @@ import (
 	"testing"
 )
 
-// A machine that something slows down to half of its rate for a third of the time, four
-// looks at a stretch: the middle 90 % of brief looks are within a factor of 1.25. Medians
-// of three looks were from 49,000 to 103,000.
-func TestReachedOnADisturbedMachine(t *testing.T) {
+// Other work halves a machine's rate for a third of the time, four calls in a row: the
+// middle 90 % of the results are within a factor of 1.25. Medians of three calls were from
+// 49,000 to 103,000.
+func TestSecondHighestOnADisturbedMachine(t *testing.T) {
 	const capacity, runs = 100_000.0, 1000
 	var found []float64
 	for seed := range uint64(runs) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		slow := rng.Float64() < 1.0/3
-		rates, errs := reached(mostLooks, func() (float64, error) {
+		rates, errs := secondHighest(mostLoops, func() (float64, error) {
 			if slow && rng.Float64() < 0.25 || !slow && rng.Float64() < 0.125 {
 				slow = !slow
 			}
-			here := capacity * math.Exp(0.03*rng.NormFloat64())
+			rate := capacity * math.Exp(0.03*rng.NormFloat64())
 			if slow {
-				here /= 2
+				rate /= 2
 			}
-			return here, nil
+			return rate, nil
 		})
 		if errs[0] != nil {
 			t.Fatal(errs[0])
@@ -36,42 +36,42 @@ func TestReachedOnADisturbedMachine(t *testing.T) {
 	slices.Sort(found)
 	low, high := found[runs/20], found[runs-runs/20]
 	if high/low > 1.25 {
-		t.Errorf("5 %% of the looks are below %.0f, 5 %% above %.0f, of %.0f", low, high, capacity)
+		t.Errorf("5 %% of the results are below %.0f, 5 %% above %.0f, of %.0f", low, high, capacity)
 	}
 }
 
-// One look that fails costs a look, two are an error.
-func TestReachedFails(t *testing.T) {
+// One failing call is left out, two are an error.
+func TestSecondHighestFails(t *testing.T) {
 	for failing, want := range map[int]bool{1: true, 2: false} {
 		n := 0
-		rates, errs := reached(mostLooks, func() (float64, error) {
+		rates, errs := secondHighest(mostLoops, func() (float64, error) {
 			if n++; n <= failing {
 				return 0, errors.New("no request was answered")
 			}
 			return float64(n), nil
 		})
-		if reaches := errs[0] == nil && rates[0] == mostLooks-1; reaches != want {
+		if reaches := errs[0] == nil && rates[0] == mostLoops-1; reaches != want {
 			t.Errorf("%d failing: %v/s, %v", failing, rates[0], errs[0])
 		}
 	}
 }
 
-func TestReachedNothing(t *testing.T) {
-	if rates, errs := reached(mostLooks, func() (float64, error) { return 0, nil }); errs[0] == nil {
+func TestSecondHighestNothing(t *testing.T) {
+	if rates, errs := secondHighest(mostLoops, func() (float64, error) { return 0, nil }); errs[0] == nil {
 		t.Errorf("%v/s of a server without a response", rates[0])
 	}
 }
 
-// Looks take turns, and one that fails twice does not end the others.
-func TestReachedTakesTurns(t *testing.T) {
+// Functions take turns, and one that fails twice does not end the others.
+func TestSecondHighestTakesTurns(t *testing.T) {
 	var order []string
-	look := func(name string, rate float64, err error) func() (float64, error) {
+	search := func(name string, rate float64, err error) func() (float64, error) {
 		return func() (float64, error) {
 			order = append(order, name)
 			return rate, err
 		}
 	}
-	rates, errs := reached(3, look("a", 7, nil), look("b", 0, errors.New("no server")), look("c", 5, nil))
+	rates, errs := secondHighest(3, search("a", 7, nil), search("b", 0, errors.New("no server")), search("c", 5, nil))
 	if got, want := strings.Join(order, ""), "abcabcac"; got != want {
 		t.Errorf("order %s, want %s", got, want)
 	}
