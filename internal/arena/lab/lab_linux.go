@@ -63,9 +63,10 @@ func (l *lab) Variant(c *contender.Contender) string {
 	return UnderlaySwitch
 }
 
-// contenderMemory is the memory to reserve for a contender, bytes: more than an
-// idle contender with its agents and the largest daemons (OVN, Open vSwitch) uses.
-const contenderMemory = 192 << 20
+// contenderMemory is the memory to reserve for a contender, bytes: twice what the processes
+// of one of 22 contenders used with their loads open (docs/lab.md). Contenders with daemons of
+// OVN or Open vSwitch use more; half of the free memory is left for these.
+const contenderMemory = 96 << 20
 
 // MaxUp implements arena.Arena: as many as half of the free memory carries.
 func (l *lab) MaxUp() int {
