@@ -24,14 +24,6 @@ const (
 	mostCommand = 200  // lines of a file of the command line, which is flags, wiring and exit codes
 )
 
-// defended may be larger, for the reason given. The numbers are the limits.
-var defended = map[string]struct {
-	most int
-	why  string
-}{
-	"internal/arena/kube": {4300, "every part talks to the cluster through one connection whose requests are repeated; install, its nodes and its tests are packages beside it"},
-}
-
 // sizes are the lines of each package without tests, and the methods of each type.
 func sizes(root fs.FS) (lines, methods map[string]int, err error) {
 	lines, names := map[string]int{}, map[string]map[string]bool{}
@@ -100,15 +92,8 @@ func TestNothingIsTooLarge(t *testing.T) {
 		what  string
 	}{{lines, mostLines, "lines without its tests"}, {methods, mostMethods, "methods"}} {
 		for _, name := range slices.Sorted(maps.Keys(kind.sizes)) {
-			most, why := kind.most, "split it"
-			if d, ok := defended[name]; ok {
-				most, why = d.most, "defended so far: "+d.why
-				if kind.sizes[name] <= kind.most {
-					t.Errorf("%s needs no exception any more", name)
-				}
-			}
-			if n := kind.sizes[name]; n > most {
-				t.Errorf("%s has %d %s, more than %d: %s", name, n, kind.what, most, why)
+			if n := kind.sizes[name]; n > kind.most {
+				t.Errorf("%s has %d %s, more than %d: split it", name, n, kind.what, kind.most)
 			}
 		}
 	}

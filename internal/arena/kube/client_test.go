@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/cnibench/cnibench/internal/arena/kube/api"
 )
 
 // stalls is an API server that answers none of the first requests, as behind an
@@ -39,7 +41,7 @@ func stalls(t *testing.T, first int32) *rest.Config {
 // tried again; a stream has no such end.
 func TestStalledServer(t *testing.T) {
 	config := stalls(t, 2)
-	client, err := newClient(config)
+	client, err := api.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +56,7 @@ func TestStalledServer(t *testing.T) {
 		t.Error(err)
 	}
 	plain := &rest.Config{}
-	if got := limited(plain).Timeout; got != requestTimeout || plain.Timeout != 0 {
+	if got := api.Limited(plain).Timeout; got != api.RequestTimeout || plain.Timeout != 0 {
 		t.Errorf("requests end after %v, streams after %v", got, plain.Timeout)
 	}
 }

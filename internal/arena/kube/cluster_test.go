@@ -16,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/arenatest"
 	"github.com/cnibench/cnibench/internal/arena/kube/kubetest"
+	"github.com/cnibench/cnibench/internal/arena/kube/podstate"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
 )
@@ -328,7 +329,7 @@ func TestKubePodsEndWithTheirRun(t *testing.T) {
 		}
 		running := 0
 		for i := range pods {
-			if up, _ := judgePod(&pods[i]); up {
+			if up, _ := podstate.Judge(&pods[i], Program); up {
 				running++
 			}
 		}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/kube/api"
 	"github.com/cnibench/cnibench/internal/nearest"
 )
 
@@ -37,7 +38,7 @@ const (
 // Cluster is a connection to a cluster's API server.
 type Cluster struct {
 	Config  *rest.Config
-	Client  Client
+	Client  api.Client
 	Dynamic dynamic.Interface
 	Mapper  meta.ResettableRESTMapper // caches the kinds; after Reset it asks for unknown kinds again
 	Version *version.Info
@@ -65,10 +66,10 @@ func Connect(ctx context.Context, o Options) (*Cluster, error) {
 	config.WarningHandler = rest.NoWarnings{} // only errors matter here
 	cl := &Cluster{Config: config, Context: kubeContext, Options: o, program: Program}
 	cl.Exec = cl.stream
-	if cl.Client, err = newClient(config); err != nil {
+	if cl.Client, err = api.New(config); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	if cl.Dynamic, err = dynamic.NewForConfig(limited(config)); err != nil {
+	if cl.Dynamic, err = dynamic.NewForConfig(api.Limited(config)); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	cl.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(cl.Client.Discovery()))

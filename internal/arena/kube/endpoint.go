@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/arena/kube/podstate"
 	"github.com/cnibench/cnibench/internal/host"
 )
 
@@ -106,6 +107,6 @@ func (e *endpoint) checkPod(ctx context.Context) error {
 	case err != nil:
 		return nil
 	}
-	_, err = judgePod(p)
+	_, err = podstate.Judge(p, Program)
 	return err
 }

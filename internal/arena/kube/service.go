@@ -106,11 +106,12 @@ func (n *network) kind() string {
 func (n *network) backends(ports []arena.Port) []backend {
 	var list []backend
 	for _, port := range ports {
-		at, node := n.server().Addr(), n.server().node.realName
-		if e, ok := port.Server.(*endpoint); ok {
-			at, node = e.Addr(), e.node.realName
+		var server arena.Endpoint = n.server()
+		if port.Server != nil {
+			server = port.Server
 		}
-		list = append(list, backend{protocol: port.Protocol, port: port.Number, at: netip.AddrPortFrom(at, port.Number), node: node})
+		at := slices.IndexFunc(n.arena.list, func(x *node) bool { return x.name == server.Node() })
+		list = append(list, backend{protocol: port.Protocol, port: port.Number, at: netip.AddrPortFrom(server.Addr(), port.Number), node: n.arena.list[at].realName})
 	}
 	return list
 }

@@ -1,4 +1,6 @@
-package kube
+// Package api has the clients of a cluster's API groups. It knows nothing of what is asked
+// of the cluster.
+package api
 
 import (
 	"cmp"
@@ -40,22 +42,22 @@ type groups struct {
 	networking    *networkingv1.NetworkingV1Client
 }
 
-// requestTimeout ends a request that the server does not answer, e.g. because an admission
+// RequestTimeout ends a request that the server does not answer, e.g. because an admission
 // webhook hangs. No request of these clients is a watch or a stream.
-const requestTimeout = 30 * time.Second
+const RequestTimeout = 30 * time.Second
 
-// limited returns the configuration with requestTimeout. Streams use the configuration
+// Limited returns the configuration with RequestTimeout. Streams use the configuration
 // without it.
-func limited(config *rest.Config) *rest.Config {
+func Limited(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
-	config.Timeout = cmp.Or(config.Timeout, requestTimeout)
+	config.Timeout = cmp.Or(config.Timeout, RequestTimeout)
 	return config
 }
 
-// newClient makes the clients of all groups. They share connections and the limit on the
+// New makes the clients of all groups. They share connections and the limit on the
 // rate of requests.
-func newClient(config *rest.Config) (Client, error) {
-	config = limited(config)
+func New(config *rest.Config) (Client, error) {
+	config = Limited(config)
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
