@@ -61,8 +61,11 @@ func nodes(recs []*sysmon.Recording, run *result.Run, s *result.Sample) []analys
 			continue
 		}
 		own := p.recs[0]
-		from, to := -1, -1
+		from, to, elapsed := -1, -1, float64(s.Elapsed)
 		switch {
+		case s.Slices != nil && len(own.Times) > 0:
+			// Its slices lie all over the recording, between those of other contenders.
+			begin, index, elapsed = own.Times[0], -1, 0
 		case len(list) == 0:
 			if from, to = markedWindow(own.Times, s); from >= 0 {
 				begin, index = own.Times[from], from
@@ -72,7 +75,7 @@ func nodes(recs []*sysmon.Recording, run *result.Run, s *result.Sample) []analys
 		case index >= 0:
 			from, to = besideMark(own.Times, begin, index, s)
 		}
-		list = append(list, nodeTrace(role, p.recs, window{from, to, begin, float64(s.Elapsed)}, cpusOf(run.Plan.Settings, role)))
+		list = append(list, nodeTrace(role, p.recs, window{from, to, begin, elapsed}, cpusOf(run.Plan.Settings, role)))
 	}
 	return list
 }

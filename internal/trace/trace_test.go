@@ -166,6 +166,21 @@ func load(t *testing.T, elapsed float64, settings map[string]string, files ...[]
 	return Load(dir, rec)
 }
 
+// The slices of a sample lie all over its recording: no three seconds of it are its window.
+func TestLoadSliced(t *testing.T) {
+	dir, rec := runWith(t, 3, nil, compressed(t, node("node1", ticks(0), 1), node("node2", ticks(2), 1)))
+	rec.Samples[0].Slices = &result.Slices{Cycles: []int{1}}
+	traces, faults := Load(dir, rec)
+	if len(faults) > 0 || len(traces) != 1 || len(traces[0].Nodes) != 2 {
+		t.Fatalf("%+v, faults %v", traces, faults)
+	}
+	for _, n := range traces[0].Nodes {
+		if math.Abs(n.Window-4.401) > 1e-6 || n.Times[len(n.Times)-1] > n.Window {
+			t.Errorf("%s: a window of %g s, values at %v", n.Node, n.Window, n.Times)
+		}
+	}
+}
+
 func TestLoadCPUsOfTheSetting(t *testing.T) {
 	both := compressed(t, node("node1", ticks(0), 1), node("node2", ticks(0), 1))
 	traces, _ := load(t, 3, map[string]string{"cpus": "client=0,server=0-1,rest=7"}, both)

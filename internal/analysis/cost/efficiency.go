@@ -137,6 +137,9 @@ func energy(e *analysis.Evidence, at analysis.Place, contender string, cpu *anal
 		if s == nil || analysis.GroupOf(s) != at.Group || s.Step != at.Step || s.Contender != contender {
 			continue
 		}
+		if s.Slices != nil {
+			continue // the packages' power is that of all contenders that took turns meanwhile
+		}
 		if watts := power(e, t); watts > 0 && s.Metrics[result.Goodput] > 0 {
 			joules = append(joules, watts/(s.Metrics[result.Goodput]/1e9/gbitPerGB))
 		}

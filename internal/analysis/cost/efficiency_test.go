@@ -91,6 +91,13 @@ func TestEnergyMeasured(t *testing.T) {
 			t.Errorf("%s: %+v, want %v J/GB measured", arena, got, want)
 		}
 	}
+	// Who takes turns with others has no power of its own.
+	for i := range rec.Samples {
+		rec.Samples[i].Slices = &result.Slices{Cycles: []int{1}}
+	}
+	if got := efficiencyOf(t, assemble.Report(rec, analysis.Options{Traces: traces}), "x").Energy; got != nil {
+		t.Errorf("by turns: %+v", got)
+	}
 }
 
 func TestFrontier(t *testing.T) {
