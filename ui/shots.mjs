@@ -27,7 +27,7 @@ async function shoot(name, hash, options = {}) {
   await context.close();
 }
 
-await shoot("report", "#overview");
+await shoot("report", "#overview", { viewport: { width: 1200, height: 1400 } });
 await shoot("dark", "#overview", { colorScheme: "dark" });
 await shoot("phone", "#overview", { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true });
 for (const view of ["latency", "efficiency", "resources", "choice", "seconds"]) await shoot(view, `#${view}`);
