@@ -21,6 +21,7 @@ import (
 	"github.com/cnibench/cnibench/internal/fingerprint"
 	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/run/underway"
 	"github.com/cnibench/cnibench/internal/vm"
 )
 
@@ -64,17 +65,17 @@ func (j *Job) Run(ctx context.Context) error {
 	defer store.Close()
 	plan := &run.Plan
 	runner.Store = store
-	interim := &interimReport{store: store}
-	view := &preview{bar: bar, interim: interim, plan: plan, baseline: j.request.Baseline}
+	interim := &underway.Interim{Store: store}
+	view := &underway.Preview{Bar: bar, Interim: interim, Plan: plan, Baseline: j.request.Baseline}
 	if j.resumed != nil {
-		view.baseline = j.resumed.Baseline
+		view.Baseline = j.resumed.Baseline
 	}
-	runner.Progress = view.wrap(runner.Progress)
+	runner.Progress = view.Wrap(runner.Progress)
 	left := 0
 	if j.request.GuestFollows && vm.Available() == nil {
 		left = len(leftToGuest(run))
 	}
-	runner.Enough = newStopping(j.request, plan, left, interim, bar.Message).enough
+	runner.Enough = newStopping(j.request, plan, left, interim.Report, bar.Message).enough
 	runErr := j.withNextStep(ctx, runner.Run(ctx, plan, sealed), kept, store.Dir())
 	if runErr == nil {
 		runErr = store.End(time.Now())

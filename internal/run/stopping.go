@@ -42,7 +42,7 @@ type stopping struct {
 	most    time.Duration // 0 is no limit
 	least   int           // rounds to take in any case, because fewer give no interval
 	begun   time.Time
-	interim *interimReport
+	interim func() (*analysis.Report, error)
 	say     func(string)
 
 	last    time.Time     // end of the round before
@@ -51,7 +51,7 @@ type stopping struct {
 
 // newStopping returns the stopping rule of a run. left is how many contenders a guest
 // measures afterwards.
-func newStopping(f *Request, p *result.Plan, left int, interim *interimReport, say func(string)) *stopping {
+func newStopping(f *Request, p *result.Plan, left int, interim func() (*analysis.Report, error), say func(string)) *stopping {
 	s := &stopping{until: p.Until, most: p.MaxTime.Duration(), begun: time.Now(), interim: interim, say: say}
 	// A resumed run may be given another end than its plan has.
 	if f.Given["until"] {
@@ -82,7 +82,7 @@ func (s *stopping) enough(round int) bool {
 	now := time.Now()
 	s.longest, s.last = max(s.longest, now.Sub(s.last)), now
 	if s.until > 0 {
-		r, err := s.interim.report()
+		r, err := s.interim()
 		if err != nil {
 			return false // the report at the end has the error
 		}

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,17 +14,14 @@ import (
 // enough; until then it says how wide that is and what more it takes. A resumed run may ask
 // for more than its plan. Tails end no run.
 func TestStoppingByWidth(t *testing.T) {
-	store, err := result.Create(filepath.Join(t.TempDir(), "run"), &result.Run{Schema: result.RunSchema})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
 	ratio := func(metric string, low, high float64) analysis.Result {
 		return analysis.Result{Contender: "vxlan", Step: "dts", Metric: metric, VsBaseline: &analysis.Comparison{Ratio: 0.5, CI: &analysis.Interval{low, high}}}
 	}
-	interim := &interimReport{store: store, made: &analysis.Report{Results: []analysis.Result{
-		ratio(result.Goodput, 0.48, 0.52), ratio(result.NetworkTimeP50, 1.98, 2.02), ratio(result.NetworkTimeP99, 1, 9),
-	}}}
+	interim := func() (*analysis.Report, error) {
+		return &analysis.Report{Results: []analysis.Result{
+			ratio(result.Goodput, 0.48, 0.52), ratio(result.NetworkTimeP50, 1.98, 2.02), ratio(result.NetworkTimeP99, 1, 9),
+		}}, nil
+	}
 	for _, c := range []struct {
 		until  string // of the resumed run; "" is the plan's 5 %
 		enough bool

@@ -1,4 +1,4 @@
-package run
+package underway
 
 import (
 	"path/filepath"
@@ -22,16 +22,16 @@ func TestSoFar(t *testing.T) {
 		}
 	}
 	seal(1)
-	s := &interimReport{store: store}
-	first, err := s.report()
+	s := &Interim{Store: store}
+	first, err := s.Report()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second, _ := s.report(); second != first {
+	if second, _ := s.Report(); second != first {
 		t.Error("read again though nothing was sealed")
 	}
 	seal(2)
-	if third, err := s.report(); err != nil || third == first {
+	if third, err := s.Report(); err != nil || third == first {
 		t.Errorf("the new sample is not in it: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package run
+package underway
 
 import (
 	"bytes"
@@ -15,16 +15,17 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// preview shows the comparison during the run: on a terminal the report's tables, after
+// Preview shows the comparison during the run: on a terminal the report's tables, after
 // each step of the first round and after each later round; elsewhere one line after
 // each round.
-type preview struct {
-	bar      *console.Progress
-	interim  *interimReport
-	plan     *result.Plan
-	baseline string
-	done     int // steps at the last update
-	shown    standing
+type Preview struct {
+	Bar      *console.Progress
+	Interim  *Interim
+	Plan     *result.Plan
+	Baseline string
+
+	done  int // steps at the last update
+	shown standing
 }
 
 // standing is how far a run has come.
@@ -34,10 +35,10 @@ type standing struct {
 	first      int  // samples of steps of the first round
 }
 
-// wrap returns a function that updates the preview after each step, and then calls
+// Wrap returns a function that updates the preview after each step, and then calls
 // progress. The runner calls it between steps, when reading the samples disturbs no
 // measurement.
-func (p *preview) wrap(progress func(bench.Progress)) func(bench.Progress) {
+func (p *Preview) Wrap(progress func(bench.Progress)) func(bench.Progress) {
 	return func(at bench.Progress) {
 		if at.Done != p.done {
 			p.done = at.Done
@@ -47,21 +48,21 @@ func (p *preview) wrap(progress func(bench.Progress)) func(bench.Progress) {
 	}
 }
 
-func (p *preview) update() {
-	current, before := standingOf(p.plan, p.baseline, p.interim.store.Sealed()), p.shown
+func (p *Preview) update() {
+	current, before := standingOf(p.Plan, p.Baseline, p.Interim.Store.Sealed()), p.shown
 	p.shown = current
-	live := p.bar.Live()
-	if !current.comparable || current == before || !live && current.rounds == before.rounds || current.rounds == p.plan.Rounds {
+	live := p.Bar.Live()
+	if !current.comparable || current == before || !live && current.rounds == before.rounds || current.rounds == p.Plan.Rounds {
 		return // nothing new, or the report follows
 	}
-	r, err := p.interim.report()
+	r, err := p.Interim.Report()
 	if err != nil {
 		return // the report at the end has the error
 	}
 	if live {
-		p.bar.Show(tables(r, report.Options{Color: console.UseColor(os.Stderr), Width: console.Width(os.Stderr)}))
+		p.Bar.Show(tables(r, report.Options{Color: console.UseColor(os.Stderr), Width: console.Width(os.Stderr)}))
 	} else if line := inOneLine(r); line != "" {
-		p.bar.Message(p.plan.InRound(current.rounds) + ": " + line)
+		p.Bar.Message(p.Plan.InRound(current.rounds) + ": " + line)
 	}
 }
 

@@ -1,4 +1,4 @@
-package run
+package underway
 
 import (
 	"testing"
