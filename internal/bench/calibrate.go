@@ -40,7 +40,7 @@ func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result
 		by = "every contender"
 	}
 	r.Progress(Progress{Text: "finding the highest rate that " + by + " sustains"})
-	sites, closeAll, err := r.calibrated(ctx, plan, entries, shares)
+	sites, closeAll, err := r.setUpAll(ctx, plan, entries, shares)
 	defer closeAll()
 	if err != nil {
 		return fmt.Errorf("calibration: %w", err)
@@ -83,9 +83,10 @@ func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result
 	return leaveOut(run, baseline, failed)
 }
 
-// calibrated brings up the entries for the steps, the baseline first. A contender that
-// does not come up has no site; an error is the baseline's. closeAll takes all down.
-func (r *Runner) calibrated(ctx context.Context, plan *result.Plan, entries []result.Entry, shares []*result.Step) (sites []*site, closeAll func(), err error) {
+// setUpAll brings up the entries for the steps, the baseline first. A contender that does
+// not come up has no site; if the baseline does not come up, setUpAll returns its error.
+// closeAll must be called, also after an error, and takes all down.
+func (r *Runner) setUpAll(ctx context.Context, plan *result.Plan, entries []result.Entry, shares []*result.Step) (sites []*site, closeAll func(), err error) {
 	var closes []func()
 	closeAll = func() {
 		for _, c := range slices.Backward(closes) {

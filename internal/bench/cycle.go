@@ -143,8 +143,9 @@ func (r *Runner) gateFor(turns []*turn) gate {
 	return newMachine(slices.Compact(cpus)...)
 }
 
-// leastCycles returns how many undisturbed cycles it takes to leave the disturbed ones out.
-// What disturbs bends ratios by more than two cycles scatter (docs/accuracy.md).
+// leastCycles returns how many undisturbed cycles are enough to leave the disturbed cycles
+// out. Two can be enough: a disturbance changes ratios more than chance changes the mean of
+// two cycles (docs/accuracy.md).
 func leastCycles(wanted int) int { return min(wanted, max(2, wanted/3)) }
 
 func disturbedNote(disturbed map[int]string, count int) result.Reason {

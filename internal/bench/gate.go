@@ -66,10 +66,11 @@ func (u cpuUsage) foreignRate() *float64 {
 	return &rate
 }
 
-// Above these limits a cycle is disturbed: mostSteal and mostForeign are shares of its CPU
-// time (a process that used 15 % of two CPUs made bulk TCP slower by a fifth, and the host's
-// more than others'; ticks scatter the share by some 1 % in a cycle), mostCrowded is a share of the pause before it, mostMemory a share of its duration,
-// and mostAbsent is half of a slice of the default length.
+// Above these limits a cycle is disturbed. mostSteal and mostForeign are shares of the
+// cycle's CPU time, mostCrowded is a share of the pause before the cycle, mostMemory a share
+// of the cycle's duration, and mostAbsent is half of a slice of the default length. A process
+// that used 15 % of two CPUs made bulk TCP slower by a fifth, and the baseline more than
+// others. Counting by ticks makes the share of a cycle uncertain by some 1 %.
 const (
 	mostSteal   = verdict.MostSteal
 	mostForeign = 0.05

@@ -203,8 +203,8 @@ const (
 
 	leastSlice = 20 * time.Millisecond
 
-	// clusterSlice is the default in a cluster, where the recorders of the nodes hear of a
-	// slice's borders through the API server, some milliseconds late.
+	// clusterSlice is the default in a cluster: there the begin and end of a slice reach the
+	// recorders through the API server, some milliseconds late.
 	clusterSlice = 200 * time.Millisecond
 )
 
@@ -228,14 +228,16 @@ func (j *Job) planSlices(a arena.Arena, p *result.Plan) {
 	}
 }
 
-// Windows are at least so long where building a round takes longer than its loads.
+// The shortest windows and warm-ups of runs in which building a round takes longer than
+// its loads.
 const (
 	leastWindow = time.Second
 	leastWarmup = 300 * time.Millisecond
 )
 
-// lengthen makes windows as long as a round deserves that takes seconds to build, or
-// whose contenders take no turns, where the user did not choose their length.
+// lengthen raises windows and warm-ups to leastWindow and leastWarmup, unless the user has
+// chosen them. It is for rounds that take seconds to build, and for contenders that take no
+// turns.
 func (f *Request) lengthen(p *result.Plan) {
 	if f.isSelfTest || f.SuiteText != "" {
 		return

@@ -1,5 +1,4 @@
-// Package api has the clients of a cluster's API groups. It knows nothing of what is asked
-// of the cluster.
+// Package api makes the clients of a cluster's API groups. It makes no requests.
 package api
 
 import (

@@ -1,5 +1,5 @@
-// Package podstate says what the status of a pod means: whether it runs, will never run, and
-// where it can be reached.
+// Package podstate reads the status of a pod: whether the pod runs or will never run, and
+// its addresses.
 package podstate
 
 import (
