@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -61,9 +60,7 @@ Exit codes: 0 all were found; 4 one was not; 1, 2, 3 as everywhere.`),
 
 func printSelfTest(out io.Writer, r selftest.Result, asJSON bool) error {
 	if asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(r)
+		return cmdutil.PrintJSON(out, r)
 	}
 	var rows, planted [][]string
 	for _, t := range r.Trials {

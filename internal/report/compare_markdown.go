@@ -43,45 +43,18 @@ func writeCompareMarkdown(w io.Writer, c *compare.Comparison, _ Options) error {
 		fmt.Fprintf(bw, "No change can be told in %s.\n\n", unit.Plural(len(c.Changes), "figure"))
 	}
 	mdChanges(bw, listed, places, c.FailOn)
-	if len(c.Faults) > 0 {
-		bw.WriteString("Broken:\n\n")
-		for _, f := range c.Faults {
-			mark := ""
-			if f.Failed {
-				mark = "❌ "
-			}
-			fmt.Fprintf(bw, "- %s%s\n", mark, md(faultText(f)))
-		}
-		bw.WriteString("\n")
-	}
-	if len(c.Missing) > 0 {
-		bw.WriteString("Measured in one run only:\n\n")
-		for _, m := range c.Missing {
-			mark := ""
-			if m.Failed {
-				mark = "❌ "
-			}
-			fmt.Fprintf(bw, "- %s%s\n", mark, md(missingText(m, places)))
-		}
-		bw.WriteString("\n")
-	}
-	if len(c.Differences) > 0 {
-		bw.WriteString("The runs differ in what matters:\n\n")
-		for _, d := range c.Differences {
-			fmt.Fprintf(bw, "- %s\n", md(differenceText(d)))
-		}
-		bw.WriteString("\n")
-	}
+	mark := map[bool]string{true: "❌ "} // of what fails the gate
+	mdList(bw, "Broken:", len(c.Faults), func(i int) string { return mark[c.Faults[i].Failed] + md(faultText(c.Faults[i])) })
+	mdList(bw, "Measured in one run only:", len(c.Missing), func(i int) string { return mark[c.Missing[i].Failed] + md(missingText(c.Missing[i], places)) })
+	mdList(bw, "The runs differ in what matters:", len(c.Differences), func(i int) string { return md(differenceText(c.Differences[i])) })
 	if len(folded) > 0 {
 		fmt.Fprintf(bw, "<details><summary>%s without a change that can be told</summary>\n\n", unit.Plural(len(folded), "figure"))
 		mdChanges(bw, folded, places, c.FailOn)
 		bw.WriteString("</details>\n\n")
 	}
-	bw.WriteString("<details><summary>How to read it</summary>\n\n")
-	for _, s := range compareLegend(c) {
-		fmt.Fprintf(bw, "- %s\n", md(s))
-	}
-	bw.WriteString("\n</details>\n")
+	legend := compareLegend(c)
+	mdList(bw, "<details><summary>How to read it</summary>", len(legend), func(i int) string { return md(legend[i]) })
+	bw.WriteString("</details>\n")
 	return bw.Flush()
 }
 

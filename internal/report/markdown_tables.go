@@ -120,6 +120,18 @@ func mdFleet(w *bufio.Writer, v *layout.View) {
 	fmt.Fprintf(w, "%s\n\n", md(strings.Join(v.FleetNotes(), " ")))
 }
 
+// mdList writes a list of n items below a heading, unless it is empty.
+func mdList(w *bufio.Writer, head string, n int, item func(i int) string) {
+	if n == 0 {
+		return
+	}
+	w.WriteString(head + "\n\n")
+	for i := range n {
+		w.WriteString("- " + item(i) + "\n")
+	}
+	w.WriteString("\n")
+}
+
 // mdRows writes a table whose first column contains names.
 func mdRows(w *bufio.Writer, head []string, rows [][]string) {
 	for i, row := range append([][]string{head}, rows...) {

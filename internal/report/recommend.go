@@ -170,14 +170,8 @@ func writeRecommendMarkdown(w io.Writer, r *analysis.Recommendation) error {
 		head string
 		list []analysis.Loss
 	}{{"Ruled out by a need:", r.Lost}, {"Not known:", r.Unknown}} {
-		if len(part.list) == 0 {
-			continue
-		}
-		bw.WriteString(part.head + "\n\n")
-		for _, l := range layout.GroupLosses(part.list) {
-			fmt.Fprintf(bw, "- %s: %s\n", md(l.Head()), md(strings.Join(l.Contenders, ", ")))
-		}
-		bw.WriteString("\n")
+		groups := layout.GroupLosses(part.list)
+		mdList(bw, part.head, len(groups), func(i int) string { return md(groups[i].Head()) + ": " + md(strings.Join(groups[i].Contenders, ", ")) })
 	}
 	bw.WriteString("To know:\n\n")
 	for _, s := range append(slices.Clone(r.Notes), layout.RecommendLegend(r)...) {
