@@ -86,6 +86,10 @@ test-kube: export BUILDER := tar
 test-kube: setup-test-kube bin/testbed build image ## the end-to-end tests on real Kubernetes, which comes and goes with them (docs/testbed.md)
 	@scripts/leak-check testbed/test-kube
 
+.PHONY: test-guest-kube
+test-guest-kube: setup-test-guest setup-test-kube bin/testbed guest-kernel ## real pod networks that this kernel cannot carry, on the test bed in a guest: correctness only, a quarter of an hour each; products="flannel-wireguard …" (docs/testbed.md)
+	@scripts/leak-check testbed/test-guest-kube $(products)
+
 .PHONY: test-machines
 test-machines: export BUILDER := tar
 test-machines: setup-test-guest setup-test-kube flanneld bin/testbed build image ## test-guest and test-kube side by side: guests compute, clusters mostly wait

@@ -147,18 +147,23 @@ func newUp(dir *string) *cobra.Command {
 	up.Flags().IntVar(&options.Nodes, "nodes", 3, "how many nodes")
 	up.Flags().StringVar(&options.KubeProxy, "kube-proxy", "iptables", "mode of kube-proxy: "+strings.Join(proxies, ", "))
 	up.Flags().StringVar(&options.CNI, "cni", "none", "pod network: routes (the standard plugins) or none; testbed install has more ("+strings.Join(cnis, ", ")+")")
+	up.Flags().IntVar(&options.Slow, "slow", bed.SlowHere(), "how many times slower than usual this machine is: every limit of time is so many times longer")
 	up.Flags().BoolVar(&options.Keep, "keep", false, "leave the logs of a test bed that does not come up; remove them with testbed down")
 	return up
 }
 
 func newBuild() *cobra.Command {
 	return &cobra.Command{
-		Use:   "build",
-		Short: "build all that up and install need, ahead of them; what is built is kept",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Use:       "build [NAME…]",
+		Short:     "build what up and install need, ahead of them, for these pod networks or all; what is built is kept",
+		Args:      cobra.OnlyValidArgs,
+		ValidArgs: products.Names(),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			if len(names) == 0 {
+				names = products.Names()
+			}
 			_, _, err := bed.Build(cmd.Context(), say)
-			for _, name := range products.Names() {
+			for _, name := range names {
 				if err == nil {
 					_, err = products.Images(cmd.Context(), name, say)
 				}
@@ -286,14 +291,14 @@ func newInstall(verb, short string, open opener, on bool) *cobra.Command {
 	}
 }
 
-// nodePatience is how long nodes may take to see their pod network.
+// nodePatience is how long nodes of a usual machine may take to see their pod network.
 const nodePatience = 2 * time.Minute
 
 func addRoutes(ctx context.Context, b *bed.Bed) error {
 	if err := b.SetRoutes(ctx, true); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, nodePatience)
+	ctx, cancel := context.WithTimeout(ctx, b.Limit(nodePatience))
 	defer cancel()
 	return products.WaitNodes(ctx, b)
 }

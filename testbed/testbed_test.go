@@ -26,10 +26,17 @@ import (
 )
 
 // TestMain is also the program of the tests' pods, which need an image of one
-// file: a server, or a client of it.
+// file: a server, or a client of it; and what looks at the wire.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "get" {
 		if err := get(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if len(os.Args) > 2 && os.Args[1] == "sniff" {
+		if err := sniff(os.Args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -78,8 +85,10 @@ func newProgram(t *testing.T) program {
 		p.noteGroup()
 		p.run("down")
 		for name := range p.groups {
-			if left, err := filepath.Glob("/sys/fs/cgroup/*/" + name); err != nil || left != nil {
-				t.Errorf("cgroups are left: %v %v", left, err)
+			for _, hierarchies := range []string{"", "*/"} { // of version 2, of version 1
+				if left, err := filepath.Glob("/sys/fs/cgroup/" + hierarchies + name); err != nil || left != nil {
+					t.Errorf("cgroups are left: %v %v", left, err)
+				}
 			}
 		}
 		if diff := missing(before, leftovers(t)); diff != "" {
@@ -119,10 +128,13 @@ func (p program) run(args ...string) string {
 	return out
 }
 
-// eventually tries for two minutes, which is long on any machine.
+// patience is long on any machine that is not emulated.
+func patience() time.Duration { return 2 * time.Minute * time.Duration(bed.SlowHere()) }
+
+// eventually tries for as long as patience lasts.
 func (p program) eventually(what string, try func() error) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience())
 	defer cancel()
 	for {
 		err := try()
@@ -279,7 +291,7 @@ func TestCluster(t *testing.T) {
 	}
 	p.importTestImage()
 	p.apply(podYAML("one", "node-1") + podYAML("two", "node-2"))
-	p.run("kubectl", "wait", "--for=condition=Ready", "--timeout=120s", "pod/one", "pod/two")
+	p.run("kubectl", "wait", "--for=condition=Ready", "--timeout="+patience().String(), "pod/one", "pod/two")
 
 	ip := strings.TrimSpace(p.run("kubectl", "get", "pod", "two", "-o", "jsonpath={.status.podIP}"))
 	if !strings.HasPrefix(ip, "10.244.2.") {

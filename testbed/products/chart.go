@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,7 +38,6 @@ type published struct {
 	repository string     // where the unchanged chart is published
 	changes    []change   // of the chart's defaults; what a user sets still applies on top
 	manifests  []manifest // for a mirror
-	install    []byte     // the objects to apply where there is no chart
 }
 
 // manifest is a published manifest, with the changes that were made.
@@ -49,14 +49,52 @@ type manifest struct {
 
 // objects are what a product is made of, labelled with its name.
 func (f published) objects(p product, here cluster, kubernetes string) ([]byte, error) {
+	objects, err := f.documents(p, here, kubernetes)
+	if err != nil || here.slow <= 1 {
+		return objects, err
+	}
+	return editObjects(objects, func(object map[string]any) error {
+		if object["kind"] != "CustomResourceDefinition" { // whose fields may be called like a pod's
+			slowDown(object, here.slow)
+		}
+		return nil
+	})
+}
+
+// documents are the objects as they are on a usual machine.
+func (f published) documents(p product, here cluster, kubernetes string) ([]byte, error) {
 	if f.Chart == nil {
-		return labelled(f.install, p.name)
+		objects, err := f.edited(p.manifest, p.edits(here))
+		if err != nil {
+			return nil, err
+		}
+		return labelled(objects, p.name)
 	}
 	objects, err := render(f.Chart, p.name, p.namespace, kubernetes, p.values(here))
 	if err == nil && p.namespace != "kube-system" {
 		objects = slices.Concat(namespaceYAML(p.namespace, p.name), objects)
 	}
 	return objects, err
+}
+
+// edit is a text of a published manifest that is another one here.
+type edit struct{ old, new string }
+
+// edited returns the published manifest of that file name with other texts. Where it
+// lacks one it is another manifest than was thought, which is an error.
+func (f published) edited(name string, edits []edit) ([]byte, error) {
+	i := slices.IndexFunc(f.manifests, func(m manifest) bool { return path.Base(m.url) == name })
+	if i < 0 {
+		return nil, fmt.Errorf("no manifest %s is published", name)
+	}
+	content := f.manifests[i].content
+	for _, e := range edits {
+		if !bytes.Contains(content, []byte(e.old)) {
+			return nil, fmt.Errorf("%s lacks %q", name, e.old)
+		}
+		content = bytes.ReplaceAll(content, []byte(e.old), []byte(e.new))
+	}
+	return content, nil
 }
 
 // loadChart reads the chart in a folder and changes its defaults.
@@ -151,6 +189,15 @@ func render(c *chart.Chart, product, namespace, kubernetes string, values map[st
 
 // labelled adds the product's label to every object of YAML documents.
 func labelled(documents []byte, product string) ([]byte, error) {
+	objects, err := editObjects(documents, func(object map[string]any) error { return label(object, product) })
+	if err != nil {
+		return nil, fmt.Errorf("objects of %s: %w", product, err)
+	}
+	return objects, nil
+}
+
+// editObjects changes every object of YAML documents.
+func editObjects(documents []byte, change func(object map[string]any) error) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
@@ -162,12 +209,42 @@ func labelled(documents []byte, product string) ([]byte, error) {
 			return out.Bytes(), encoder.Close()
 		}
 		if err == nil && len(object) > 0 {
-			if err = label(object, product); err == nil {
+			if err = change(object); err == nil {
 				err = encoder.Encode(object)
 			}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("objects of %s: %w", product, err)
+			return nil, err
+		}
+	}
+}
+
+// slowDown has an object's probes and its roll-out wait so many times longer, everywhere
+// below the value.
+func slowDown(value any, times int) {
+	longer := func(in map[string]any, key string, usual int) {
+		if set, is := in[key].(int); is {
+			usual = set
+		}
+		in[key] = usual * times
+	}
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			slowDown(item, times)
+		}
+	case map[string]any:
+		for key, item := range v {
+			slowDown(item, times)
+			probe, is := item.(map[string]any)
+			switch {
+			case !is:
+			case key == "livenessProbe" || key == "readinessProbe" || key == "startupProbe":
+				longer(probe, "timeoutSeconds", 1)
+				longer(probe, "failureThreshold", 3)
+			case key == "spec" && v["kind"] == "Deployment":
+				longer(probe, "progressDeadlineSeconds", 600)
+			}
 		}
 	}
 }

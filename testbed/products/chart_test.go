@@ -64,10 +64,54 @@ func TestChangeDefaults(t *testing.T) {
 	}
 }
 
+func TestSlowDown(t *testing.T) {
+	const deployment = `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: x
+spec:
+  template:
+    spec:
+      containers:
+        - livenessProbe:
+            failureThreshold: 2
+          startupProbe:
+            timeoutSeconds: 4
+`
+	slow, err := editObjects([]byte(deployment), func(object map[string]any) error {
+		slowDown(object, 10)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.NewReplacer(
+		"spec:\n  template", "spec:\n  progressDeadlineSeconds: 6000\n  template",
+		"failureThreshold: 2\n", "failureThreshold: 20\n            timeoutSeconds: 10\n",
+		"timeoutSeconds: 4\n", "failureThreshold: 30\n            timeoutSeconds: 40\n",
+	).Replace(deployment)
+	if diff := cmp.Diff(want, string(slow)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestEdited(t *testing.T) {
+	files := published{manifests: []manifest{{url: "https://example.org/a/b.yaml", content: []byte("image: x\n---\nimage: x\n")}}}
+	got, err := files.edited("b.yaml", []edit{{"image: x", "image: y"}})
+	if err != nil || string(got) != "image: y\n---\nimage: y\n" {
+		t.Errorf("%q, %v", got, err)
+	}
+	for name, edits := range map[string][]edit{"b.yaml": {{"image: z", ""}}, "c.yaml": nil} {
+		if _, err := files.edited(name, edits); err == nil {
+			t.Errorf("%s, %v: no error", name, edits)
+		}
+	}
+}
+
 func TestFind(t *testing.T) {
 	for _, name := range Names() {
-		if _, p, err := find(name); err != nil || p.name != name {
-			t.Errorf("%s: %v, %v", name, p.name, err)
+		if _, p, err := find(name); err != nil || p.name != name || p.wire == "" {
+			t.Errorf("%s: %v, carried between nodes by %q, %v", name, p.name, p.wire, err)
 		}
 	}
 	if _, _, err := find("cillium"); err == nil || !strings.Contains(err.Error(), "cilium-native") {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/testbed/internal/build"
@@ -36,7 +37,7 @@ var cilium = source{
 	images:  ciliumImages,
 	network: "05-cilium.conflist",
 	cleanup: `
-for device in cilium_vxlan cilium_host cilium_net $(ip -o link show type veth | awk -F': ' '{print $2}' | cut -d@ -f1 | grep '^lxc'); do
+for device in cilium_vxlan cilium_host cilium_net cilium_wg0 $(ip -o link show type veth | awk -F': ' '{print $2}' | cut -d@ -f1 | grep '^lxc'); do
 	ip link delete $device 2>/dev/null
 done
 for device in $(ip -o link show | awk -F': ' '{print $2}' | cut -d@ -f1); do tc qdisc delete dev $device clsact 2>/dev/null; done
@@ -53,9 +54,9 @@ rm -f /opt/cni/bin/cilium-cni /etc/sysctl.d/99-zzz-override_cilium.conf
 `,
 	kinds: ".cilium.io",
 	products: []product{
-		ciliumProduct("cilium", true, func(cluster) map[string]any { return nil }),
-		ciliumProduct("cilium-nokproxy", false, withoutKubeProxy),
-		ciliumProduct("cilium-native", false, func(c cluster) map[string]any {
+		ciliumProduct("cilium", true, "udp 8472", func(cluster) map[string]any { return nil }),
+		ciliumProduct("cilium-nokproxy", false, "udp 8472", withoutKubeProxy),
+		ciliumProduct("cilium-native", false, "tcp", func(c cluster) map[string]any {
 			values := withoutKubeProxy(c)
 			values["routingMode"] = "native"
 			values["autoDirectNodeRoutes"] = true
@@ -63,14 +64,18 @@ rm -f /opt/cni/bin/cilium-cni /etc/sysctl.d/99-zzz-override_cilium.conf
 			values["bpf"] = map[string]any{"masquerade": true}
 			return values
 		}),
+		ciliumProduct("cilium-wg", true, "udp 51871", func(cluster) map[string]any { // VXLAN in WireGuard
+			return map[string]any{"encryption": map[string]any{"enabled": true, "type": "wireguard"}}
+		}, "wireguard"),
 	},
 }
 
-func ciliumProduct(name string, kubeProxy bool, values func(cluster) map[string]any) product {
+func ciliumProduct(name string, kubeProxy bool, wire string, values func(cluster) map[string]any, modules ...string) product {
 	return product{
 		name: name, namespace: "kube-system", values: values,
 		workloads: []string{"deployment/cilium-operator", "daemonset/cilium"},
 		kubeProxy: kubeProxy, policies: true,
+		modules: modules, wire: wire, encrypted: slices.Contains(modules, "wireguard"),
 	}
 }
 

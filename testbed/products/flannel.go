@@ -33,16 +33,21 @@ var flannel = source{
 	images:  flannelImages,
 	network: "10-flannel.conflist",
 	cleanup: `
-for device in flannel.1 cni0; do ip link delete $device 2>/dev/null; done
+for device in flannel.1 flannel-wg flannel.ipip cni0; do ip link delete $device 2>/dev/null; done
 drop_chains FLANNEL-
 nft delete table ip flannel-ipv4 2>/dev/null
 nft delete table ip6 flannel-ipv6 2>/dev/null
 rm -rf /run/flannel /opt/cni/bin/flannel /var/lib/cni/flannel /var/lib/cni/networks/cbr0
 `,
-	products: []product{flannelProduct("vxlan"), flannelProduct("host-gw")},
+	products: []product{
+		flannelProduct("vxlan", "udp 8472"),
+		flannelProduct("host-gw", "tcp"),
+		flannelProduct("ipip", "ipip", "ipip"),
+		flannelProduct("wireguard", "udp 51820", "wireguard"),
+	},
 }
 
-func flannelProduct(backend string) product {
+func flannelProduct(backend, wire string, modules ...string) product {
 	return product{
 		name:      "flannel-" + backend,
 		namespace: "kube-flannel",
@@ -51,6 +56,9 @@ func flannelProduct(backend string) product {
 		},
 		workloads: []string{"daemonset/kube-flannel-ds"},
 		kubeProxy: true,
+		modules:   modules,
+		wire:      wire,
+		encrypted: slices.Contains(modules, "wireguard"),
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/testbed/internal/bed"
 )
 
-// ready is how long a product may take until its pods and all nodes are ready.
+// ready is how long a product may take on a usual machine until its pods and all nodes are ready.
 const ready = 5 * time.Minute
 
 // Install puts a product on the cluster, which must have no pod network yet:
@@ -24,6 +24,9 @@ const ready = 5 * time.Minute
 // and all nodes are ready.
 func Install(ctx context.Context, b *bed.Bed, name string, log logf) error {
 	s, p, err := find(name)
+	if err == nil {
+		err = LoadModules(ctx, name)
+	}
 	if err != nil {
 		return err
 	}
@@ -47,7 +50,8 @@ func Install(ctx context.Context, b *bed.Bed, name string, log logf) error {
 		return err
 	}
 	log("installing %s", name)
-	ctx, cancel := context.WithTimeoutCause(ctx, ready, fmt.Errorf("%s is not ready after %s; testbed kubectl -n %s get pods says more", name, ready, p.namespace))
+	limit := b.Limit(ready)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s is not ready after %s; testbed kubectl -n %s get pods says more", name, limit, p.namespace))
 	defer cancel()
 	if _, err := b.Kubectl(ctx, bytes.NewReader(objects), "apply", "--server-side", "--force-conflicts", "--filename", "-"); err != nil {
 		return err
@@ -109,7 +113,7 @@ func Uninstall(ctx context.Context, b *bed.Bed, name string, log logf) error {
 		return err
 	}
 	log("uninstalling %s", name)
-	if _, err := b.Kubectl(ctx, bytes.NewReader(objects), "delete", "--ignore-not-found", "--wait", "--timeout=120s", "--filename", "-"); err != nil {
+	if _, err := b.Kubectl(ctx, bytes.NewReader(objects), "delete", "--ignore-not-found", "--wait", "--timeout="+b.Limit(2*time.Minute).String(), "--filename", "-"); err != nil {
 		return err
 	}
 	if err := deleteKinds(ctx, b, s.kinds); err != nil {
@@ -117,7 +121,7 @@ func Uninstall(ctx context.Context, b *bed.Bed, name string, log logf) error {
 	}
 	var errs []error
 	for _, n := range b.Nodes() {
-		_, err := onNode(ctx, b, n.Name, cleanupFunctions+"end_network "+s.network+"\n"+s.cleanup+cleanupRoutes(podPrefix(b)))
+		_, err := onNode(ctx, b, n.Name, fmt.Sprintf("seconds=%.0f\n", b.Limit(time.Minute).Seconds())+cleanupFunctions+"end_network "+s.network+"\n"+s.cleanup+cleanupRoutes(podPrefix(b)))
 		errs = append(errs, err)
 	}
 	if !p.kubeProxy {
@@ -133,7 +137,7 @@ const cleanupFunctions = `
 end_network() {
 	rm -f /etc/cni/net.d/$1
 	sleep 1 # containerd watches the folder
-	for try in $(seq 60); do pgrep -x 'cilium-cni|flannel|bridge|host-local' >/dev/null || break; sleep 1; done
+	for try in $(seq $seconds); do pgrep -x 'cilium-cni|flannel|bridge|host-local' >/dev/null || break; sleep 1; done
 }
 drop_chains() { # drops all chains whose names begin so, and the rules that lead there
 	for iptables in iptables ip6tables; do
@@ -167,7 +171,7 @@ func deleteKinds(ctx context.Context, b *bed.Bed, suffix string) error {
 	if len(kinds) == 0 {
 		return nil
 	}
-	_, err = b.Kubectl(ctx, nil, append([]string{"delete", "--ignore-not-found", "--timeout=60s"}, kinds...)...)
+	_, err = b.Kubectl(ctx, nil, append([]string{"delete", "--ignore-not-found", "--timeout=" + b.Limit(time.Minute).String()}, kinds...)...)
 	return err
 }
 
@@ -177,7 +181,7 @@ func manifests(ctx context.Context, b *bed.Bed, s source, p product) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	c := cluster{pods: podPrefix(b)}
+	c := cluster{pods: podPrefix(b), services: b.ServiceCIDR(), slow: int(b.Limit(1))}
 	// The Service's only endpoint is the API server's own address.
 	out, err := b.Kubectl(ctx, nil, "--namespace", "default", "get", "endpointslices", "--selector", "kubernetes.io/service-name=kubernetes",
 		"--output", "jsonpath={.items[0].endpoints[0].addresses[0]}:{.items[0].ports[0].port}")
@@ -202,7 +206,7 @@ func podPrefix(b *bed.Bed) netip.Prefix {
 // WaitNodes waits until every node that runs says that its pod network is
 // ready.
 func WaitNodes(ctx context.Context, b *bed.Bed) error {
-	const step = 10 * time.Second
+	step := b.Limit(10 * time.Second)
 	now, err := b.Status(ctx)
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@
 package products
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -32,10 +31,11 @@ var kubeRouter = source{
 	network: "10-kuberouter.conflist",
 	cleanup: `
 for table in filter nat mangle; do
-	iptables-save -t $table | grep -q 'KUBE-ROUTER-\|KUBE-POD-FW-\|KUBE-NWPLCY-\|kube-bridge\|kube-router-\|allow outbound node port' || continue
-	iptables-save -t $table | grep -v 'KUBE-ROUTER-\|KUBE-POD-FW-\|KUBE-NWPLCY-\|kube-bridge\|kube-router-\|allow outbound node port' | iptables-restore
+	iptables-save -t $table | grep -q 'KUBE-ROUTER-\|KUBE-POD-FW-\|KUBE-NWPLCY-\|kube-bridge\|kube-router-\|allow outbound node port\|--vmethod MASQ' || continue
+	iptables-save -t $table | grep -v 'KUBE-ROUTER-\|KUBE-POD-FW-\|KUBE-NWPLCY-\|kube-bridge\|kube-router-\|allow outbound node port\|--vmethod MASQ' | iptables-restore
 done
-ip link delete kube-bridge 2>/dev/null
+[ ! -e /proc/net/ip_vs ] || ipvsadm --clear
+for device in kube-bridge kube-dummy-if; do ip link delete $device 2>/dev/null; done
 for table in 77 78 79; do
 	while ip rule delete lookup $table 2>/dev/null; do :; done
 	ip route flush table $table 2>/dev/null
@@ -47,13 +47,48 @@ for try in 1 2 3 4 5; do
 done
 rm -rf /var/lib/kube-router /var/lib/cni/networks/mynet
 `,
-	products: []product{{
+	products: kubeRouterProducts,
+}
+
+var kubeRouterProducts = []product{
+	{
 		name:      "kuberouter",
 		namespace: "kube-system",
+		manifest:  "kubeadm-kuberouter.yaml",
+		edits:     func(cluster) []edit { return kubeRouterEdits },
 		workloads: []string{"daemonset/kube-router"},
 		kubeProxy: true,
 		policies:  true,
-	}},
+		wire:      "tcp",
+	},
+	{
+		name:      "kuberouter-all",
+		namespace: "kube-system",
+		manifest:  "kubeadm-kuberouter-all-features.yaml",
+		edits:     withoutKubeProxysConfig,
+		workloads: []string{"daemonset/kube-router"},
+		policies:  true,
+		modules:   []string{"ip_vs", "dummy"},
+		wire:      "tcp",
+	},
+}
+
+// kubeRouterEdits pin the image, as the recipes do: the published manifests take whatever is latest.
+var kubeRouterEdits = []edit{
+	{"image: " + kubeRouterImage + "\n", "image: " + kubeRouterImage + ":" + kubeRouterModule.version + "\n"},
+	{"imagePullPolicy: Always", "imagePullPolicy: Never"},
+}
+
+// withoutKubeProxysConfig are the edits of recipe kuberouter-all: the API server's address
+// instead of kube-proxy's kubeconfig, as in the 2024 study.
+func withoutKubeProxysConfig(c cluster) []edit {
+	const env = "        env:\n"
+	return append([]edit{
+		{"--kubeconfig=/var/lib/kube-router/kubeconfig", "--service-cluster-ip-range=" + c.services.String()},
+		{env, env + fmt.Sprintf("        - {name: KUBERNETES_SERVICE_HOST, value: %q}\n        - {name: KUBERNETES_SERVICE_PORT, value: \"%d\"}\n", c.api.Addr(), c.api.Port())},
+		{"        - name: kubeconfig\n          mountPath: /var/lib/kube-router\n          readOnly: true\n", ""},
+		{"      - name: kubeconfig\n        configMap:\n          name: kube-proxy\n          items:\n          - key: kubeconfig.conf\n            path: kubeconfig\n", ""},
+	}, kubeRouterEdits...)
 }
 
 func kubeRouterFiles(ctx context.Context) (published, error) {
@@ -61,22 +96,18 @@ func kubeRouterFiles(ctx context.Context) (published, error) {
 	if err != nil {
 		return published{}, err
 	}
-	const name = "kubeadm-kuberouter.yaml"
-	content, err := os.ReadFile(filepath.Join(dir, "daemonset", name))
-	if err != nil {
-		return published{}, err
+	var files published
+	for _, p := range kubeRouterProducts {
+		content, err := os.ReadFile(filepath.Join(dir, "daemonset", p.manifest))
+		if err != nil {
+			return published{}, err
+		}
+		files.manifests = append(files.manifests, manifest{
+			url:     "https://raw.githubusercontent.com/cloudnativelabs/kube-router/" + kubeRouterModule.version + "/daemonset/" + p.manifest,
+			content: content,
+		})
 	}
-	m := manifest{
-		url:     "https://raw.githubusercontent.com/cloudnativelabs/kube-router/" + kubeRouterModule.version + "/daemonset/" + name,
-		content: content,
-	}
-	// As the recipe does: the published manifest takes whatever is latest.
-	here := bytes.ReplaceAll(content, []byte("image: "+kubeRouterImage+"\n"), []byte("image: "+kubeRouterImage+":"+kubeRouterModule.version+"\n"))
-	here = bytes.ReplaceAll(here, []byte("imagePullPolicy: Always"), []byte("imagePullPolicy: Never"))
-	if bytes.Equal(here, content) {
-		return published{}, fmt.Errorf("%s does not name the image %s", name, kubeRouterImage)
-	}
-	return published{manifests: []manifest{m}, install: here}, nil
+	return files, nil
 }
 
 func kubeRouterImages(ctx context.Context, log logf) ([]string, error) {

@@ -12,9 +12,11 @@
 package products
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/netip"
+	"os/exec"
 	"strings"
 )
 
@@ -25,6 +27,9 @@ type logf = func(format string, args ...any)
 type cluster struct {
 	pods netip.Prefix   // of all nodes' pods
 	api  netip.AddrPort // of the API server, reachable without kube-proxy
+
+	services netip.Prefix // of Services
+	slow     int          // how many times slower than usual the machine is
 }
 
 // product is one pod network in one configuration.
@@ -32,9 +37,14 @@ type product struct {
 	name      string
 	namespace string
 	values    func(cluster) map[string]any // for the chart, beside its changed defaults
+	manifest  string                       // where there is no chart: the published one's file name
+	edits     func(cluster) []edit         // of the manifest
 	workloads []string                     // kind/name: all of them ready is half of "it works"
 	kubeProxy bool                         // wants kube-proxy's Services
 	policies  bool                         // enforces NetworkPolicies
+	modules   []string                     // of the kernel, that not every kernel has
+	wire      string                       // what carries pods' packets between nodes: tcp (themselves), ipip or udp and its port
+	encrypted bool                         // nobody reads them there
 }
 
 // source is a published module with all that becomes of it here.
@@ -67,6 +77,27 @@ func Names() []string {
 func EnforcesPolicies(name string) bool {
 	_, p, err := find(name)
 	return err == nil && p.policies
+}
+
+// Wire returns what carries the packets of a product's pods between nodes: tcp (the packets
+// themselves), ipip or udp and its port; and whether they are encrypted.
+func Wire(name string) (carrier string, encrypted bool) {
+	_, p, _ := find(name)
+	return p.wire, p.encrypted
+}
+
+// LoadModules loads the kernel's modules that a product needs, which the product would
+// load by using them. The error says what the running kernel lacks.
+func LoadModules(ctx context.Context, name string) error {
+	_, p, err := find(name)
+	if err != nil || p.modules == nil {
+		return err
+	}
+	if out, err := exec.CommandContext(ctx, "modprobe", append([]string{"--all"}, p.modules...)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s needs %s of the kernel, which testbed/test-guest-kube boots one with: %w: %s",
+			name, strings.Join(p.modules, ", "), err, bytes.TrimSpace(out))
+	}
+	return nil
 }
 
 func find(name string) (source, product, error) {

@@ -190,6 +190,10 @@ func (b *Bed) ControlPlane() netip.AddrPort { return netip.AddrPortFrom(controlA
 func (b *Bed) PodCIDR() netip.Prefix     { return podPrefix }
 func (b *Bed) ServiceCIDR() netip.Prefix { return servicePfx }
 
+// Limit returns how long something may take on this test bed that may take so long on a
+// usual machine.
+func (b *Bed) Limit(usual time.Duration) time.Duration { return b.Options.limit(usual) }
+
 // API is the API server's URL on this machine.
 func (b *Bed) API() string { return b.state.API }
 

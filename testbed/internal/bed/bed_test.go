@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -62,6 +63,7 @@ func TestOptions(t *testing.T) {
 		{"no node", func(o *Options) { o.Nodes = 0 }, "0 nodes"},
 		{"too many", func(o *Options) { o.Nodes = MaxNodes + 1 }, "from 1 to 20"},
 		{"proxy", func(o *Options) { o.KubeProxy = "ipvs" }, `"ipvs"`},
+		{"slow", func(o *Options) { o.Slow = -1 }, "-1 times"},
 		{"network", func(o *Options) { o.CNI = "flannel" }, "none, routes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -72,6 +74,29 @@ func TestOptions(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		})
+	}
+}
+
+// Every limit of time is longer on a slow machine, by one factor.
+func TestSlow(t *testing.T) {
+	for slow, want := range map[int]time.Duration{0: 2 * time.Second, 1: 2 * time.Second, 10: 20 * time.Second} {
+		if got := (Options{Slow: slow}).limit(2 * time.Second); got != want {
+			t.Errorf("%d times slower: %v, want %v", slow, got, want)
+		}
+	}
+	t.Setenv("CNIBENCH_VM_EMULATED", "false")
+	if got := SlowHere(); got != 1 {
+		t.Errorf("with KVM: %d", got)
+	}
+	t.Setenv("CNIBENCH_VM_EMULATED", "true")
+	if got := SlowHere(); got <= 1 {
+		t.Errorf("emulated: %d", got)
+	}
+	config := kubeletConfig(Options{Slow: 10})
+	for _, line := range []string{"nodeStatusUpdateFrequency: 50s", "nodeLeaseDurationSeconds: 160", `nodefs.available: "0%"`, "cgroupRoot: /pods"} {
+		if !strings.Contains(config, line+"\n") && !strings.Contains(config, line+",") {
+			t.Errorf("kubelet's configuration lacks %q:\n%s", line, config)
+		}
 	}
 }
 
@@ -181,11 +206,11 @@ func TestClientReadsKubeconfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := newClient(pki.Kubeconfig("https://10.0.0.1:1", ca.PEM, user))
+	c, err := newClient(pki.Kubeconfig("https://10.0.0.1:1", ca.PEM, user), Options{})
 	if err != nil || c.server != "https://10.0.0.1:1" {
 		t.Errorf("%+v %v", c, err)
 	}
-	if _, err := newClient([]byte("kind: Config\n")); err == nil {
+	if _, err := newClient([]byte("kind: Config\n"), Options{}); err == nil {
 		t.Error("an empty kubeconfig is taken")
 	}
 }

@@ -25,7 +25,7 @@ type client struct {
 }
 
 // newClient reads a kubeconfig of package pki.
-func newClient(kubeconfig []byte) (*client, error) {
+func newClient(kubeconfig []byte, options Options) (*client, error) {
 	field := func(name string) string {
 		match := regexp.MustCompile(`(?m)^ *` + name + `: (\S+)$`).FindSubmatch(kubeconfig)
 		if match == nil {
@@ -46,7 +46,7 @@ func newClient(kubeconfig []byte) (*client, error) {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	return &client{server: field("server"), http: &http.Client{
-		Timeout:   10 * time.Second,
+		Timeout:   options.limit(10 * time.Second),
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}}},
 	}}, nil
 }

@@ -81,7 +81,7 @@ func kill(s state) error {
 	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("kill supervisor %d: %w", s.Init, err)
 	}
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(s.Options.limit(time.Minute))
 	for {
 		left := time.Until(deadline)
 		if left <= 0 {
@@ -100,7 +100,7 @@ func kill(s state) error {
 // remove removes a dead test bed's cgroups and files, the one that names them
 // last; the folder stays, with its lock.
 func remove(dir string, s state) error {
-	if err := removeGroup(10*time.Second, groupName(s.ID)); err != nil {
+	if err := removeGroup(s.Options.limit(10*time.Second), groupName(s.ID)); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(dir)

@@ -20,15 +20,16 @@ import (
 
 // nodeConfig is what the supervisor tells a node, on its fourth descriptor.
 type nodeConfig struct {
-	ID        string // of the test bed
-	Dir       string // its state folder
-	Node      Node   //
-	Programs  string // folder of Kubernetes' programs
-	KubeProxy string // mode, or "none"
-	Routes    bool   // start with the standard plugins' configuration
-	CA        []byte // certificate
-	Kubelet   []byte // kubeconfig
-	Proxy     []byte // kubeconfig
+	ID        string  // of the test bed
+	Dir       string  // its state folder
+	Options   Options // of Up
+	Node      Node    //
+	Programs  string  // folder of Kubernetes' programs
+	KubeProxy string  // mode, or "none"
+	Routes    bool    // start with the standard plugins' configuration
+	CA        []byte  // certificate
+	Kubelet   []byte  // kubeconfig
+	Proxy     []byte  // kubeconfig
 }
 
 const (
@@ -110,7 +111,7 @@ func RunNode() error {
 	if _, err := k.keep(logs, "containerd", []string{"containerd", "--config", "/etc/kubernetes/containerd.toml"}); err != nil {
 		return err
 	}
-	if err := importPause(k); err != nil {
+	if err := importPause(k, config.Options.limit(30*time.Second)); err != nil {
 		return fmt.Errorf("%s: %w", config.Node.Name, err)
 	}
 	if err := waitForSelf(config); err != nil {
@@ -162,7 +163,7 @@ func writeNodeFiles(config nodeConfig) error {
 	for path, content := range map[string]string{
 		"/etc/kubernetes/ca.crt":                string(config.CA),
 		"/etc/kubernetes/containerd.toml":       containerdConfig,
-		"/etc/kubernetes/kubelet.yaml":          kubeletConfig,
+		"/etc/kubernetes/kubelet.yaml":          kubeletConfig(config.Options),
 		"/etc/kubernetes/kubelet.kubeconfig":    string(config.Kubelet),
 		"/etc/kubernetes/kube-proxy.yaml":       kubeProxyConfig(config.Node, proxyMode),
 		"/etc/kubernetes/kube-proxy.kubeconfig": string(config.Proxy),
@@ -195,23 +196,23 @@ func writeNodeFiles(config nodeConfig) error {
 
 // importPause gives containerd the image without which it starts no pod, as
 // soon as it answers. It has it already on a node that was stopped.
-func importPause(k *keeper) error {
+func importPause(k *keeper, limit time.Duration) error {
 	log, err := os.OpenFile("/var/log/import.log", os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	return retry(30*time.Second, func(context.Context) error { return k.run(importCommand(nodeFiles+"/pause.tar"), log) })
+	return retry(limit, func(context.Context) error { return k.run(importCommand(nodeFiles+"/pause.tar"), log) })
 }
 
 // waitForSelf waits until the API server knows this node, which the supervisor
 // tells it: a kubelet that is early tries again only after seconds.
 func waitForSelf(config nodeConfig) error {
-	client, err := newClient(config.Kubelet)
+	client, err := newClient(config.Kubelet, config.Options)
 	if err != nil {
 		return err
 	}
-	return retry(5*time.Minute, func(ctx context.Context) error {
+	return retry(config.Options.limit(5*time.Minute), func(ctx context.Context) error {
 		return client.do(ctx, http.MethodGet, "/api/v1/nodes/"+config.Node.Name, nil, nil)
 	})
 }
@@ -231,7 +232,7 @@ func retry(limit time.Duration, try func(ctx context.Context) error) error {
 				return fmt.Errorf("gave up after %s", limit)
 			}
 			return fmt.Errorf("gave up after %s: %s", limit, strings.TrimSpace(err.Error()))
-		case <-time.After(100 * time.Millisecond):
+		case <-time.After(max(100*time.Millisecond, limit/1200)): // a slow machine has better things to do
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // KubernetesVersion is what testbed/kubernetes/go.mod pins.
@@ -66,7 +67,7 @@ func apiServerArgs(programs, pki string) []string {
 // controllerArgs: a node counts as gone after 20 s instead of 50, so that tests
 // of it don't wait for long; its pods are evicted after 30 s instead of 300
 // only where they say so themselves.
-func controllerArgs(programs, pki string) []string {
+func controllerArgs(programs, pki string, o Options) []string {
 	return []string{filepath.Join(programs, "kube-controller-manager"),
 		"--kubeconfig=" + filepath.Join(pki, "controller-manager.kubeconfig"),
 		"--service-account-private-key-file=" + filepath.Join(pki, "tokens.key"),
@@ -74,7 +75,7 @@ func controllerArgs(programs, pki string) []string {
 		"--use-service-account-credentials=true",
 		"--allocate-node-cidrs=true", "--cluster-cidr=" + podPrefix.String(),
 		"--service-cluster-ip-range=" + servicePfx.String(),
-		"--node-monitor-grace-period=20s", "--node-monitor-period=2s",
+		"--node-monitor-grace-period=" + o.limit(20*time.Second).String(), "--node-monitor-period=2s",
 		"--leader-elect=false", "--bind-address=127.0.0.1", "--profiling=false",
 	}
 }
@@ -118,10 +119,11 @@ disabled_plugins = [
 // podsGroup is the cgroup of a node's pods, below the node's own.
 const podsGroup = "pods"
 
-// kubeletConfig: pods' cgroups lie flat below one of the node's own, nothing is
+// kubeletConfig returns kubelet's: pods' cgroups lie flat below one of the node's own, nothing is
 // evicted for the machine's sake, and a node reports often enough for its end
 // to be noticed soon.
-const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
+func kubeletConfig(o Options) string {
+	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication:
   anonymous: {enabled: false}
@@ -131,19 +133,21 @@ authorization: {mode: Webhook}
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 resolvConf: /etc/kubernetes/resolv.conf
 cgroupDriver: cgroupfs
-cgroupRoot: /` + podsGroup + `
+cgroupRoot: /%s
 cgroupsPerQOS: false
 enforceNodeAllocatable: []
 failCgroupV1: false
 failSwapOn: false
 oomScoreAdj: 0
-evictionHard: {imagefs.available: "0%", nodefs.available: "0%", nodefs.inodesFree: "0%"}
+evictionHard: {imagefs.available: "0%%", nodefs.available: "0%%", nodefs.inodesFree: "0%%"}
 imageGCHighThresholdPercent: 100
 serializeImagePulls: false
-nodeStatusUpdateFrequency: 5s
-nodeLeaseDurationSeconds: 16
+nodeStatusUpdateFrequency: %s
+nodeLeaseDurationSeconds: %.0f
+runtimeRequestTimeout: %s
 logging: {verbosity: 1}
-`
+`, podsGroup, o.limit(5*time.Second), o.limit(16*time.Second).Seconds(), o.limit(2*time.Minute))
+}
 
 func kubeletArgs(n Node) []string {
 	return []string{nodePrograms + "/kubelet",

@@ -118,7 +118,7 @@ func supervise(dir string, step func(string)) error {
 	if _, err := s.k.keep(logs, "etcd", etcdArgs("etcd", filepath.Join(dir, "memory", "etcd"))); err != nil {
 		return err
 	}
-	if err := retry(30*time.Second, func(context.Context) error { return dial(etcdURL[len("http://"):]) }); err != nil {
+	if err := retry(s.state.Options.limit(30*time.Second), func(context.Context) error { return dial(etcdURL[len("http://"):]) }); err != nil {
 		return fmt.Errorf("etcd: %w", err)
 	}
 	if s.api, err = s.k.keep(logs, "kube-apiserver", apiServerArgs(s.state.Programs, certificates)); err != nil {
@@ -131,7 +131,7 @@ func supervise(dir string, step func(string)) error {
 	if err != nil {
 		return err
 	}
-	if s.admin, err = newClient(kubeconfig); err != nil {
+	if s.admin, err = newClient(kubeconfig, s.state.Options); err != nil {
 		return err
 	}
 	for _, n := range s.state.Nodes {
@@ -143,7 +143,7 @@ func supervise(dir string, step func(string)) error {
 		return err
 	}
 	for name, argv := range map[string][]string{
-		"kube-controller-manager": controllerArgs(s.state.Programs, certificates),
+		"kube-controller-manager": controllerArgs(s.state.Programs, certificates, s.state.Options),
 		"kube-scheduler":          schedulerArgs(s.state.Programs, certificates),
 	} {
 		if _, err := s.k.keep(logs, name, argv); err != nil {
@@ -241,7 +241,7 @@ func dial(addr string) error {
 }
 
 func (s *supervisor) waitForAPI() error {
-	err := retry(2*time.Minute, func(ctx context.Context) error {
+	err := retry(s.state.Options.limit(2*time.Minute), func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.admin.server+"/readyz", nil)
 		if err != nil {
 			return err
@@ -280,7 +280,7 @@ func (s *supervisor) waitForNodes() error {
 	if !s.routes {
 		want = map[string]string{"False": "KubeletNotReady"}
 	}
-	err := retry(2*time.Minute, func(ctx context.Context) error {
+	err := retry(s.state.Options.limit(2*time.Minute), func(ctx context.Context) error {
 		// A fresh one each time: reading JSON empties no field that is missing.
 		var list struct {
 			Items []struct {
@@ -370,7 +370,7 @@ func (s *supervisor) startNode(n Node) error {
 		}
 	}
 	return json.NewEncoder(write).Encode(nodeConfig{
-		ID: s.state.ID, Dir: s.dir, Node: n, Programs: s.state.Programs,
+		ID: s.state.ID, Dir: s.dir, Options: s.state.Options, Node: n, Programs: s.state.Programs,
 		KubeProxy: s.proxy, Routes: s.routes,
 		CA: s.ca, Kubelet: kubelet, Proxy: proxy,
 	})
@@ -401,7 +401,7 @@ func (s *supervisor) stopNode(n Node) error {
 		return err
 	}
 	<-node.ended
-	return removeGroup(10*time.Second, groupName(s.state.ID), n.Name)
+	return removeGroup(s.state.Options.limit(10*time.Second), groupName(s.state.ID), n.Name)
 }
 
 func (s *supervisor) nodeKubeconfigs(n Node) (kubelet, proxy []byte, err error) {

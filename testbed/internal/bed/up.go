@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sys/unix"
@@ -33,7 +34,22 @@ type Options struct {
 	Nodes     int    // how many, 1 to MaxNodes
 	KubeProxy string // iptables, nftables or none
 	CNI       string // routes (the standard plugins) or none
+	Slow      int    // how many times slower than usual this machine is; 0 is 1
 	Keep      bool   // leave the logs of a test bed that does not come up
+}
+
+// SlowHere returns the Options.Slow of this machine: 10 in a guest of cnibench vm whose
+// CPU is emulated, where Go is 10 to 16 times slower, else 1.
+func SlowHere() int {
+	if os.Getenv("CNIBENCH_VM_EMULATED") == "true" { // docs/microvm.md
+		return 10
+	}
+	return 1
+}
+
+// limit returns how long something may take here that may take so long on a usual machine.
+func (o Options) limit(usual time.Duration) time.Duration {
+	return usual * time.Duration(max(1, o.Slow))
 }
 
 // Modes lists what Options.KubeProxy and Options.CNI may be.
@@ -54,6 +70,8 @@ func (o Options) check() error {
 	switch {
 	case o.Nodes < 1 || o.Nodes > MaxNodes:
 		return fmt.Errorf("%d nodes: from 1 to %d are possible", o.Nodes, MaxNodes)
+	case o.Slow < 0:
+		return fmt.Errorf("%d times slower than usual: 1 or more", o.Slow)
 	case !slices.Contains(kubeProxy, o.KubeProxy):
 		return fmt.Errorf("kube-proxy mode %q: one of %s", o.KubeProxy, strings.Join(kubeProxy, ", "))
 	case !slices.Contains(cni, o.CNI):
