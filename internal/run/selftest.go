@@ -139,7 +139,7 @@ func (f *Request) selfTest() (*Job, selftest.Bed, error) {
 	}
 	var known *contender.Contender
 	if k, ok := j.Place.(*KubePlace); ok {
-		k.Options.ShareCluster, k.Options.NetAdmin = true, f.Cluster.Privileged
+		k.Options.NetAdmin = f.Cluster.Privileged
 		known = base
 	}
 	j.Wrap = func(a arena.Arena) (arena.Arena, error) { return selftest.Planted{Arena: a, Bed: bed, Of: known}, nil }

@@ -137,16 +137,20 @@ func (j *Job) clusterText() string {
 	if k.Privileged {
 		privilege = "those in the node's network are privileged, as --privileged allows"
 	}
+	namespaces := "one for each contender"
+	if k.Install || len(k.Within) > 0 {
+		namespaces = "one"
+	}
 	text := fmt.Sprintf(`
 In the cluster, for the time of the run:
-  Namespace    one, %s-…, with Pod Security level "privileged", which host networking needs
-  Pods         on each of two nodes (%s): one in the pod network, one in the node's; %s
+  Namespace    %s, %s-…, with Pod Security level "privileged", which host networking needs
+  Pods         in it, on each of two nodes (%s): one in the pod network, one in the node's; %s
   Image        %s, no token mounted; they end by themselves within two minutes of a run that was killed
   Lease        one, named cnibench, renewed every 10 s: cnibench clean leaves a run alone that renews it
   Services     one %s with its EndpointSlice where a step's path is service, and as many more as --services says
   Ports        while a step runs: TCP and UDP from 5201 and 19765, TCP 7000, 8080, 8443, 2121, 2222, 21200 to 21207
   Rights       cnibench rbac prints them; cnibench clean --arena kube removes what a killed run has left
-`, k.Namespace, nodesText(j.request), privilege, k.Image, k.Service)
+`, namespaces, k.Namespace, nodesText(j.request), privilege, k.Image, k.Service)
 	if k.Install {
 		text += "  Pod network  REMOVED AND REPLACED, once for each contender and round: --install is for scratch clusters\n"
 	}

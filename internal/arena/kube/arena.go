@@ -98,10 +98,11 @@ func (o *Options) check() error {
 // Name implements arena.Arena.
 func (a *Arena) Name() string { return "kube" }
 
-// MaxUp implements arena.Arena: every contender has the cluster for itself, unless
-// the options let several contenders share the cluster's own network.
+// MaxUp implements arena.Arena: contenders share the pod network that is there, each
+// in a namespace of its own. What is installed has the cluster for itself, and so has who
+// may make no namespaces.
 func (a *Arena) MaxUp() int {
-	if a.opt.ShareCluster && a.opt.Install == nil && len(a.opt.Within) == 0 {
+	if a.opt.Install == nil && len(a.opt.Within) == 0 {
 		return maxSharing
 	}
 	return 1

@@ -408,10 +408,10 @@ func TestInstallers(t *testing.T) {
 	}
 }
 
-// For a self-test contenders may stand beside each other, with pods that may change
-// their own network; the nodes' pods get no such right.
+// Contenders stand beside each other; in a self-test their pods may change their own
+// network, and the nodes' pods get no such right.
 func TestBeside(t *testing.T) {
-	a := newBed(t, Options{ShareCluster: true, NetAdmin: true}, testNode("worker-a"), testNode("worker-b")).arena(t)
+	a := newBed(t, Options{NetAdmin: true}, testNode("worker-a"), testNode("worker-b")).arena(t)
 	if a.MaxUp() < 6 {
 		t.Errorf("%d contenders stand together, want all of a self-test's", a.MaxUp())
 	}
@@ -438,7 +438,7 @@ func TestBeside(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for name, o := range map[string]Options{"a plain run": {}, "namespaces of an administrator": {ShareCluster: true, Within: []string{"mine"}}} {
+	for name, o := range map[string]Options{"an installed network": {Install: &installer{}}, "namespaces of an administrator": {Within: []string{"mine"}}} {
 		if n := (&Arena{opt: o}).MaxUp(); n != 1 {
 			t.Errorf("%s: %d contenders stand together", name, n)
 		}

@@ -56,9 +56,6 @@ type Options struct {
 	// Privileged makes the nodes' pods privileged. OpenMachines needs that, and so does
 	// check encryption if the runtime denies pods raw sockets.
 	Privileged bool
-	// ShareCluster lets contenders be up at the same time, each with pods in a namespace
-	// of its own, if nothing is installed.
-	ShareCluster bool
 	// NetAdmin lets the pods change their own network.
 	NetAdmin bool
 	// Programs are the programs that the steps run. Up fails if the image lacks one.
