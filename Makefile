@@ -90,6 +90,11 @@ test-kube: setup-test-kube bin/testbed build image ## the end-to-end tests on re
 test-guest-kube: setup-test-guest setup-test-kube bin/testbed guest-kernel ## real pod networks that this kernel cannot carry, on the test bed in a guest: correctness only, a quarter of an hour each; products="flannel-wireguard …" (docs/testbed.md)
 	@scripts/leak-check testbed/test-guest-kube $(products)
 
+.PHONY: test-products
+test-products: export BUILDER := tar
+test-products: setup-test-products bin/testbed build image ## the same for products that take longer to build than CI has: Calico, Canal (docs/testbed.md)
+	@scripts/leak-check testbed/test-kube products
+
 .PHONY: test-machines
 test-machines: export BUILDER := tar
 test-machines: setup-test-guest setup-test-kube flanneld bin/testbed build image ## test-guest and test-kube side by side: guests compute, clusters mostly wait
@@ -254,7 +259,7 @@ bench-record: build ## what cnibench record costs, beside statexec where that is
 setup-demo:
 	@scripts/setup --suite quick --contenders $(demo)
 
-profiles := $(addprefix setup-,all test test-kube test-guest test-fresh bench-load)
+profiles := $(addprefix setup-,all test test-kube test-products test-guest test-fresh bench-load)
 .PHONY: $(profiles)
 $(profiles): setup-%:
 	@scripts/setup $*

@@ -155,15 +155,12 @@ func newUp(dir *string) *cobra.Command {
 func newBuild() *cobra.Command {
 	return &cobra.Command{
 		Use:       "build [NAME…]",
-		Short:     "build what up and install need, ahead of them, for these pod networks or all; what is built is kept",
+		Short:     "build what up needs, and the named pod networks or the usual ones, ahead of their use; what is built is kept",
 		Args:      cobra.OnlyValidArgs,
 		ValidArgs: products.Names(),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			if len(names) == 0 {
-				names = products.Names()
-			}
 			_, _, err := bed.Build(cmd.Context(), say)
-			for _, name := range names {
+			for _, name := range orUsual(names) {
 				if err == nil {
 					_, err = products.Images(cmd.Context(), name, say)
 				}
@@ -171,6 +168,14 @@ func newBuild() *cobra.Command {
 			return err
 		},
 	}
+}
+
+// orUsual is the named products, or those that are built with every change.
+func orUsual(names []string) []string {
+	if len(names) == 0 {
+		return products.Usual()
+	}
+	return names
 }
 
 func printStatus(ctx context.Context, out io.Writer, b *bed.Bed) error {
@@ -306,10 +311,11 @@ func addRoutes(ctx context.Context, b *bed.Bed) error {
 func newMirror(open opener) *cobra.Command {
 	return &cobra.Command{
 		Use:   "mirror FOLDER [NAME…]",
-		Short: "write charts and manifests of the pod networks for cnibench run --install --mirror FOLDER; if a test bed is up, import their images",
+		Short: "write charts and manifests of the named pod networks or the usual ones for cnibench run --install --mirror FOLDER; if a test bed is up, import their images",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := products.Mirror(cmd.Context(), args[0], say); err != nil {
+			wanted := orUsual(args[1:])
+			if err := products.Mirror(cmd.Context(), args[0], wanted, say); err != nil {
 				return err
 			}
 			b, err := open()
@@ -318,10 +324,6 @@ func newMirror(open opener) *cobra.Command {
 			}
 			if err != nil {
 				return err
-			}
-			wanted := args[1:]
-			if len(wanted) == 0 {
-				wanted = products.Names()
 			}
 			for _, name := range wanted { // several products have one image, which is imported once
 				if err := products.Import(cmd.Context(), b, name, say); err != nil {

@@ -29,7 +29,10 @@ spec: {podSelector: {matchLabels: {app: two}}, policyTypes: [Ingress]}
 // nothing of it is left on the nodes. testbed/test-guest-kube runs it under a kernel that
 // can carry the rest.
 func TestProducts(t *testing.T) {
-	names := products.Names()
+	names := products.Usual()
+	if os.Getenv("CNIBENCH_TEST_PRODUCTS") == "apart" { // make test-products
+		names = products.Apart()
+	}
 	if os.Getenv("CNIBENCH_TESTBED") != "" { // now, as some modules bring a device along
 		names = slices.DeleteFunc(names, func(name string) bool {
 			err := products.LoadModules(t.Context(), name)
@@ -108,9 +111,10 @@ func (p program) nodeState() string {
 			ip route show table all | grep -v 'table local' | sort
 			iptables-save | sed '/KUBE-ROUTER-\|KUBE-POD-FW-\|KUBE-NWPLCY-/b; /KUBE-/d' | grep '^-A\|^:.* - ' | sed 's/ \[.*//' | sort
 			cat /proc/net/ip_vs 2>/dev/null | tail -n +4
+			ipset list -name
 			tc filter show dev eth0 ingress
 			ls /etc/cni/net.d /opt/cni/bin /sys/fs/bpf
-			find /run/flannel /run/cilium /var/lib/cilium /var/lib/cni -type f 2>/dev/null; true`))
+			find /run/flannel /run/cilium /var/lib/cilium /run/calico /var/lib/calico /var/lib/cni -type f 2>/dev/null; true`))
 	}
 	return all.String()
 }

@@ -14,10 +14,13 @@ import (
 const (
 	Versions2024   = "2024"   // what the 2024 study installed
 	VersionsLatest = "latest" // what was current when somebody looked
+	// VersionsModules is what the project's test bed builds from Go modules, for products
+	// that it can't build in another version.
+	VersionsModules = "modules"
 )
 
 // VersionSets lists them; the first is the default.
-func VersionSets() []string { return []string{Versions2024, VersionsLatest} }
+func VersionSets() []string { return []string{Versions2024, VersionsLatest, VersionsModules} }
 
 // How far a recipe has been tried.
 const (
@@ -57,7 +60,7 @@ type KubeVersion struct {
 
 // Step is one thing to do to the cluster: exactly one of its actions.
 type Step struct {
-	Only       string         `yaml:"only,omitempty"` // the version set that it is for; empty: all
+	Only       []string       `yaml:"only,omitempty"` // the version sets that it is for; none: all
 	Namespace  *KubeNamespace `yaml:"namespace,omitempty"`
 	NodeLabels *NodeLabels    `yaml:"node-labels,omitempty"`
 	Chart      *Chart         `yaml:"chart,omitempty"`
@@ -235,7 +238,7 @@ func ExpandAll(tree any, fact func(name string) (string, error)) (any, error) {
 func (k *Kube) StepsOf(set string) []Step {
 	var steps []Step
 	for _, s := range k.Steps {
-		if s.Only == "" || s.Only == set {
+		if len(s.Only) == 0 || slices.Contains(s.Only, set) {
 			steps = append(steps, s)
 		}
 	}
@@ -292,8 +295,8 @@ func (s *Step) actions() []Action {
 func (s *Step) Action() Action { return s.actions()[0] }
 
 func (s *Step) check(p *problems) {
-	if s.Only != "" {
-		p.oneOf("kube.steps.only", s.Only, VersionSets())
+	for _, set := range s.Only {
+		p.oneOf("kube.steps.only", set, VersionSets())
 	}
 	actions := s.actions()
 	if len(actions) != 1 {

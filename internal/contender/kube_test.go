@@ -23,7 +23,7 @@ const recipe = `kube:
         release: x
         namespace: x
         values: {cidr: "${pod-cidr}"}
-    - only: latest
+    - only: [latest]
       wait:
         of: {api-version: v1, kind: Node, name: n}
         for: Ready
@@ -49,7 +49,7 @@ func TestReadKube(t *testing.T) {
 			Repo: "https://example.org", Name: "x", Release: "x", Namespace: "x",
 			Values: map[string]any{"cidr": "${pod-cidr}"},
 		}},
-		{Only: "latest", Wait: &contender.Wait{Of: contender.Object{APIVersion: "v1", Kind: "Node", Name: "n"}, For: "Ready"}},
+		{Only: []string{"latest"}, Wait: &contender.Wait{Of: contender.Object{APIVersion: "v1", Kind: "Node", Name: "n"}, For: "Ready"}},
 	}
 	if diff := cmp.Diff(want, k.StepsOf("latest")); diff != "" {
 		t.Error(diff)
@@ -68,7 +68,7 @@ func TestReadKubeErrors(t *testing.T) {
 		{"version set", `"2024": {`, `"2042": {`, `contenders/x.yaml: unknown kube.versions "2042"; did you mean "2024"?`},
 		{"no source", ", source: the study", "", `contenders/x.yaml: kube.versions.2024.source: say where the version is from`},
 		{"no day", `, looked-up: "2026-11-21"`, "", `contenders/x.yaml: kube.versions.latest.looked-up: want the day on which it was current, YYYY-MM-DD`},
-		{"two actions", "    - only: latest\n", "    - only: latest\n      namespace: {name: x}\n", `contenders/x.yaml: kube.steps: a step has exactly one of namespace, node-labels, chart, manifest, object, secret, patch, wait, farewell`},
+		{"two actions", "    - only: [latest]\n", "    - only: [latest]\n      namespace: {name: x}\n", `contenders/x.yaml: kube.steps: a step has exactly one of namespace, node-labels, chart, manifest, object, secret, patch, wait, farewell`},
 		{"placeholder", "${pod-cidr}", "${pod-cdir}", `contenders/x.yaml: kube.steps.chart.values: unknown placeholder "pod-cdir"; did you mean "pod-cidr"?`},
 		{"digest", "        name: x\n", "        name: x\n        sha256: {latest: abc}\n", `contenders/x.yaml: kube.steps.chart.sha256.latest: want 64 hexadecimal digits`},
 		{"a whole tree", "/run/x", "/run", `contenders/x.yaml: kube.leftovers: /run: want an absolute path at least two folders deep`},

@@ -162,7 +162,7 @@ func installation(c *contender.Contender) string {
 		return ""
 	}
 	var row, notes []string
-	for _, set := range contender.VersionSets() {
+	for _, set := range []string{contender.Versions2024, contender.VersionsLatest} {
 		v, ok := c.Kube.Versions[set]
 		version := v.Version
 		if v.LookedUp != "" {
@@ -172,6 +172,9 @@ func installation(c *contender.Contender) string {
 			notes = append(notes, set+": "+v.Unverified)
 		}
 		row = append(row, orDash(version))
+	}
+	if v, ok := c.Kube.Versions[contender.VersionsModules]; ok {
+		notes = append(notes, "with `--versions "+contender.VersionsModules+"`: "+v.Version)
 	}
 	return strings.Join(append(row, onCluster(c.Kube), orDash(strings.Join(append(notes, c.Kube.Notes...), "; "))), " | ")
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
 	"github.com/cnibench/cnibench/testbed/internal/build"
 	"github.com/cnibench/cnibench/tools/image"
 )
@@ -157,13 +159,13 @@ func ciliumImages(ctx context.Context, log logf) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", ciliumImage, err)
 	}
-	agent, err := tarball(ciliumImage+":"+ciliumModule.version, "cilium", files, log)
+	agent, err := tarball(ciliumImage+":"+ciliumModule.version, "cilium", files, v1.Config{}, log)
 	if err != nil {
 		return nil, err
 	}
 	program := image.NewTree()
 	program.AddProgram("/usr/bin/cilium-operator-generic", filepath.Join(built, "operator"))
-	operator, err := tarball(ciliumOperatorImage+"-generic:"+ciliumModule.version, "cilium-operator", program, log)
+	operator, err := tarball(ciliumOperatorImage+"-generic:"+ciliumModule.version, "cilium-operator", program, v1.Config{}, log)
 	if err != nil {
 		return nil, err
 	}

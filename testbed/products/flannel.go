@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
 	"github.com/cnibench/cnibench/testbed/internal/build"
 	"github.com/cnibench/cnibench/tools/image"
 )
@@ -135,7 +137,7 @@ func flannelImages(ctx context.Context, log logf) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("image %s: %w", i.name, err)
 		}
-		path, err := tarball(i.name, i.prefix, files, log)
+		path, err := tarball(i.name, i.prefix, files, v1.Config{}, log)
 		if err != nil {
 			return nil, err
 		}

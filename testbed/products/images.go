@@ -3,6 +3,8 @@
 package products
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,13 +29,16 @@ func cacheDir(name string) (string, error) {
 }
 
 // tarball writes the image into the cache and returns the path, whose name
-// says what the image is made of: with the same files there is nothing to do.
-func tarball(name, prefix string, files *image.Tree, log logf, entrypoint ...string) (string, error) {
-	sum, err := files.Fingerprint()
+// says what the image is made of: with the same files and the same configuration
+// there is nothing to do. PATH is added to it.
+func tarball(name, prefix string, files *image.Tree, config v1.Config, log logf) (string, error) {
+	config.Env = append([]string{searchPath}, config.Env...)
+	content, err := files.Fingerprint()
 	if err != nil {
 		return "", fmt.Errorf("image %s: %w", name, err)
 	}
-	key := sum[:12]
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %q %q %q", content, name, config.Env, config.Entrypoint, config.User))
+	key := hex.EncodeToString(sum[:6])
 	dir, err := cacheDir("images")
 	if err != nil {
 		return "", err
@@ -58,7 +63,7 @@ func tarball(name, prefix string, files *image.Tree, log logf, entrypoint ...str
 		return "", err
 	}
 	defer os.Remove(out.Name())
-	err = image.Write(out, name, image.Image{Config: v1.Config{Env: []string{searchPath}, Entrypoint: entrypoint}, Layers: []*image.Tree{files}})
+	err = image.Write(out, name, image.Image{Config: config, Layers: []*image.Tree{files}})
 	if closeErr := out.Close(); err == nil {
 		err = closeErr
 	}

@@ -113,10 +113,20 @@ func Uninstall(ctx context.Context, b *bed.Bed, name string, log logf) error {
 		return err
 	}
 	log("uninstalling %s", name)
+	// First, with their pods: pods on the network while its plugin still works, and then what would
+	// make anew what is taken off the nodes.
+	for _, workload := range p.workloads {
+		if _, err := b.Kubectl(ctx, nil, "--namespace", p.namespace, "delete", workload, "--ignore-not-found", "--cascade=foreground", "--timeout="+b.Limit(2*time.Minute).String()); err != nil {
+			return err
+		}
+	}
 	if _, err := b.Kubectl(ctx, bytes.NewReader(objects), "delete", "--ignore-not-found", "--wait", "--timeout="+b.Limit(2*time.Minute).String(), "--filename", "-"); err != nil {
 		return err
 	}
 	if err := deleteKinds(ctx, b, s.kinds); err != nil {
+		return err
+	}
+	if err := deleteMarks(ctx, b, s.marks); err != nil {
 		return err
 	}
 	var errs []error
@@ -137,7 +147,7 @@ const cleanupFunctions = `
 end_network() {
 	rm -f /etc/cni/net.d/$1
 	sleep 1 # containerd watches the folder
-	for try in $(seq $seconds); do pgrep -x 'cilium-cni|flannel|bridge|host-local' >/dev/null || break; sleep 1; done
+	for try in $(seq $seconds); do pgrep -x 'cilium-cni|flannel|calico|calico-ipam|bridge|host-local' >/dev/null || break; sleep 1; done
 }
 drop_chains() { # drops all chains whose names begin so, and the rules that lead there
 	for iptables in iptables ip6tables; do
@@ -173,6 +183,32 @@ func deleteKinds(ctx context.Context, b *bed.Bed, suffix string) error {
 	}
 	_, err = b.Kubectl(ctx, nil, append([]string{"delete", "--ignore-not-found", "--timeout=" + b.Limit(time.Minute).String()}, kinds...)...)
 	return err
+}
+
+// deleteMarks takes away the annotations of nodes that begin so.
+func deleteMarks(ctx context.Context, b *bed.Bed, prefix string) error {
+	if prefix == "" {
+		return nil
+	}
+	for _, n := range b.Nodes() {
+		out, err := b.Kubectl(ctx, nil, "get", "node", n.Name, "--output", `go-template={{range $key, $value := .metadata.annotations}}{{$key}} {{end}}`)
+		if err != nil {
+			return err
+		}
+		remove := []string{"annotate", "node", n.Name}
+		for _, key := range strings.Fields(string(out)) {
+			if strings.HasPrefix(key, prefix) {
+				remove = append(remove, key+"-")
+			}
+		}
+		if len(remove) == 3 {
+			continue
+		}
+		if _, err := b.Kubectl(ctx, nil, remove...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // manifests are the objects of a product for this cluster.

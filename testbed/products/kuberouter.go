@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
 	"github.com/cnibench/cnibench/testbed/internal/build"
 	"github.com/cnibench/cnibench/tools/image"
 )
@@ -27,7 +29,7 @@ var kubeRouter = source{
 	name:    "kube-router",
 	files:   kubeRouterFiles,
 	images:  kubeRouterImages,
-	image:   kubeRouterImage + ":" + kubeRouterModule.version,
+	named:   []string{kubeRouterImage + ":" + kubeRouterModule.version},
 	network: "10-kuberouter.conflist",
 	cleanup: `
 for table in filter nat mangle; do
@@ -149,6 +151,6 @@ func kubeRouterImages(ctx context.Context, log logf) ([]string, error) {
 		}
 		tree.AddProgram("/usr/libexec/cni/"+plugin, path)
 	}
-	path, err := tarball(kubeRouterImage+":"+kubeRouterModule.version, "kube-router", tree, log, "/usr/local/bin/kube-router")
+	path, err := tarball(kubeRouterImage+":"+kubeRouterModule.version, "kube-router", tree, v1.Config{Entrypoint: []string{"/usr/local/bin/kube-router"}}, log)
 	return []string{path}, err
 }

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 	"helm.sh/helm/v3/pkg/chartutil"
@@ -37,18 +38,27 @@ type mirrorChart struct {
 	Version    string `yaml:"version"`
 }
 
-// Mirror writes a folder with the charts and manifests of all products, from
+// Mirror writes a folder with the charts and manifests of the named products, from
 // which cnibench can install them without any network. Their images are those
 // that Images builds.
-func Mirror(ctx context.Context, dir string, log logf) error {
+func Mirror(ctx context.Context, dir string, names []string, log logf) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	index := mirrorIndex{Note: "made by testbed mirror from the published Go modules; images are made locally, and what the kernels of test beds lack is left out"}
-	for _, s := range sources() {
+	var added []string // several products have one source
+	for _, name := range names {
+		s, _, err := find(name)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(added, s.name) {
+			continue
+		}
 		if err := index.addSource(ctx, dir, s, log); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
+		added = append(added, s.name)
 	}
 	content, err := yaml.Marshal(index)
 	if err != nil {

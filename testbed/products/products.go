@@ -39,7 +39,7 @@ type product struct {
 	values    func(cluster) map[string]any // for the chart, beside its changed defaults
 	manifest  string                       // where there is no chart: the published one's file name
 	edits     func(cluster) []edit         // of the manifest
-	workloads []string                     // kind/name: all of them ready is half of "it works"
+	workloads []string                     // kind/name, in the order in which they go: all of them ready is half of "it works"
 	kubeProxy bool                         // wants kube-proxy's Services
 	policies  bool                         // enforces NetworkPolicies
 	modules   []string                     // of the kernel, that not every kernel has
@@ -52,22 +52,34 @@ type source struct {
 	name     string
 	files    func(context.Context) (published, error)
 	images   func(context.Context, logf) ([]string, error) // tarballs
-	image    string                                        // the published name that its image has here; empty: localhost/…
+	named    []string                                      // the published names that its images have here; the others are localhost/…
 	network  string                                        // its configuration's name in /etc/cni/net.d
 	cleanup  string                                        // shell script: takes from a node what the product leaves there
 	kinds    string                                        // the API groups of kinds that the product makes itself end so
+	marks    string                                        // its annotations of nodes begin so
+	apart    bool                                          // takes too long to build for the tests of every change
 	products []product
 }
 
 // sources is every module that the test bed knows how to install.
-func sources() []source { return []source{flannel, cilium, kubeRouter} }
+func sources() []source { return []source{flannel, cilium, kubeRouter, calico, canal} }
 
 // Names lists what can be installed, as cnibench's catalogue calls it.
-func Names() []string {
+func Names() []string { return append(Usual(), Apart()...) }
+
+// Usual lists what is built and tested with every change.
+func Usual() []string { return names(false) }
+
+// Apart lists what takes too long to build for that: make test-products tests it.
+func Apart() []string { return names(true) }
+
+func names(apart bool) []string {
 	var names []string
 	for _, s := range sources() {
 		for _, p := range s.products {
-			names = append(names, p.name)
+			if s.apart == apart {
+				names = append(names, p.name)
+			}
 		}
 	}
 	return names

@@ -62,7 +62,7 @@ func AddInstall(c *cobra.Command, k *run.Cluster) {
 	fl := c.Flags()
 	fl.BoolVar(&k.Install, "install", false, "kube: install each contender, measure it, and uninstall it; only on a scratch cluster, see --scratch")
 	AddScratch(c, k)
-	fl.StringVar(&k.Versions, "versions", contender.VersionSets()[0], "kube: versions that --install installs: 2024 (those of the 2024 study) or latest (the latest known)")
+	fl.StringVar(&k.Versions, "versions", contender.VersionSets()[0], "kube: versions that --install installs: 2024 (those of the 2024 study), latest (the latest known) or modules (what a test bed builds)")
 	fl.StringToStringVar(&k.Facts, "fact", nil, "kube: a fact that --install can't read from the cluster, as `name=value`: "+strings.Join(contender.Placeholders()[1:], ", "))
 	Fixed(c, "versions", contender.VersionSets())
 	fl.StringVar(&k.Mirror, "mirror", "", "kube: `folder` with charts and manifests to use instead of downloading them")

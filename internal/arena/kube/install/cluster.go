@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // comparedKinds are the kinds whose objects must be the same before an installation and
@@ -82,7 +83,11 @@ func (j *job) existedBefore(thing string) bool {
 // ignoredMarks are prefixes of marks that Kubernetes and this program set and clear.
 var ignoredMarks = []string{"node.kubernetes.io/", "cnibench.io/"}
 
-// marksOf returns the keys of a node's marks: its labels, annotations and taints.
+// noNetwork is the mark of a node that says of itself that it has no network, for which
+// Kubernetes taints it.
+const noNetwork = "condition NetworkUnavailable"
+
+// marksOf returns the keys of a node's marks: its labels, annotations and taints, and noNetwork.
 func marksOf(n *corev1.Node) []string {
 	var keys []string
 	for key := range n.Labels {
@@ -93,6 +98,11 @@ func marksOf(n *corev1.Node) []string {
 	}
 	for _, t := range n.Spec.Taints {
 		keys = append(keys, "taint "+t.Key)
+	}
+	if slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionTrue
+	}) {
+		keys = append(keys, noNetwork)
 	}
 	return slices.DeleteFunc(keys, func(key string) bool {
 		_, name, _ := strings.Cut(key, " ")
@@ -135,7 +145,34 @@ func (j *job) cleanObjects(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := j.cleanNoNetwork(ctx); err != nil {
+		return err
+	}
 	return j.cleanMarks(ctx, l.NodeAnnotations)
+}
+
+// cleanNoNetwork takes back that a node has no network. Calico's agent says so when it
+// ends in order (node/pkg/lifecycle/shutdown), and only its next start takes it back:
+// until then the node gets no pods.
+func (j *job) cleanNoNetwork(ctx context.Context) error {
+	nodes, err := j.facts.list(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if !slices.Contains(marksOf(&n), noNetwork) || j.existedBefore(markText(noNetwork, n.Name)) {
+			continue
+		}
+		err := j.retry(ctx, "change node "+n.Name, func(ctx context.Context) error {
+			patch := []byte(`{"status":{"conditions":[{"type":"NetworkUnavailable","$patch":"delete"}]}}`)
+			_, err := j.cl.Client.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: manager}, "status")
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}

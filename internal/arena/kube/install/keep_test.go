@@ -25,6 +25,8 @@ func TestCleanObjects(t *testing.T) {
 		n := nodeOf("a", "10.0.0.1", "", map[string]string{"x.example/old": "", "x.example/new": "", "other": ""})
 		n.Annotations = map[string]string{"x.example/old": "", "x.example/new": ""}
 		n.Spec.Taints = []corev1.Taint{{Key: "x.example/old"}, {Key: "x.example/new"}, {Key: "other"}}
+		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue})
+		conditions := len(n.Status.Conditions)
 		b := newBed([]runtime.Object{n},
 			definition("old.x.example"), definition("new.x.example"),
 			object("v1", "Namespace", "", "old"), object("v1", "Namespace", "", "new"))
@@ -48,6 +50,9 @@ func TestCleanObjects(t *testing.T) {
 		slices.Sort(marks)
 		if diff := cmp.Diff(want, marks); diff != "" {
 			t.Error(diff)
+		}
+		if len(got.Status.Conditions) != conditions-1 {
+			t.Errorf("conditions: %v", got.Status.Conditions)
 		}
 	})
 }

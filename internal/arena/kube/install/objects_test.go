@@ -136,8 +136,11 @@ func TestMarksOf(t *testing.T) {
 			Annotations: map[string]string{cordoned: "true"},
 		},
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "node.cilium.io/agent-not-ready"}, {Key: "node.kubernetes.io/not-ready"}}},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: corev1.ConditionTrue}, {Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue},
+		}},
 	}
-	if diff := cmp.Diff([]string{"label kubernetes.io/os", "taint node.cilium.io/agent-not-ready"}, marksOf(n)); diff != "" {
+	if diff := cmp.Diff([]string{"label kubernetes.io/os", "taint node.cilium.io/agent-not-ready", noNetwork}, marksOf(n)); diff != "" {
 		t.Error(diff)
 	}
 }
