@@ -174,7 +174,7 @@ func installation(c *contender.Contender) string {
 		row = append(row, orDash(version))
 	}
 	if v, ok := c.Kube.Versions[contender.VersionsModules]; ok {
-		notes = append(notes, "with `--versions "+contender.VersionsModules+"`: "+v.Version)
+		notes = append(notes, "with `--versions "+contender.VersionsModules+"`: "+v.Version+", run")
 	}
 	return strings.Join(append(row, onCluster(c.Kube), orDash(strings.Join(append(notes, c.Kube.Notes...), "; "))), " | ")
 }

@@ -48,7 +48,7 @@ func canalFiles(ctx context.Context) (published, error) {
 	}
 	ours := flannelImage + ":" + flannelModule.version
 	m.content = bytes.ReplaceAll(m.content, []byte(canalFlannel), []byte(ours))
-	m.changes = []change{{"image", ours, "made here, for " + canalFlannel + ", which is no Go module"}}
+	m.changes = []change{{"image", ours, "made here, for " + canalFlannel + ", whose Go module is not served"}}
 	return p, nil
 }
 

@@ -118,10 +118,13 @@ func removeBelow(file string, dev uint64) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("remove %s: %w", file, err)
-	case st.Dev != dev:
-		return fmt.Errorf("remove %s: another file system is mounted there", file)
 	}
+	// On an overlay files have other devices than folders; the kernel removes none that something
+	// is mounted on.
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		if st.Dev != dev {
+			return fmt.Errorf("remove %s: another file system is mounted there", file)
+		}
 		for _, name := range names(file) {
 			if err := removeBelow(filepath.Join(file, name), dev); err != nil {
 				return err

@@ -143,6 +143,59 @@ func TestRemoveTree(t *testing.T) {
 	}
 }
 
+// Folders of another file system stay, and so does a file that something is mounted on. On an
+// overlay, as nodes can have for a root, files have other devices than folders.
+func TestRemoveTreeMounted(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root for mounts: sudo go test ./internal/arena/kube/install/node")
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"upper", "work", "merged", "lower/a/b"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mount := func(source, target, fstype string, flags uintptr, data string) {
+		t.Helper()
+		target = filepath.Join(dir, target)
+		if err := unix.Mount(source, target, fstype, flags, data); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Unmount(target, unix.MNT_DETACH) })
+	}
+	mount("tmpfs", "lower", "tmpfs", 0, "")
+	if err := os.MkdirAll(filepath.Join(dir, "lower", "a", "b"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	mount("overlay", "merged", "overlay", 0, fmt.Sprintf("lowerdir=%[1]s/lower,upperdir=%[1]s/upper,workdir=%[1]s/work", dir))
+	merged := filepath.Join(dir, "merged")
+	for _, name := range []string{"a/new", "a/b/file", "other"} {
+		if err := os.WriteFile(filepath.Join(merged, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mount("tmpfs", "merged/a/b", "tmpfs", 0, "")
+	if err := removeTree(filepath.Join(merged, "a")); err == nil || !strings.Contains(err.Error(), "another file system") {
+		t.Errorf("a folder with another file system: %v", err)
+	}
+	if err := unix.Unmount(filepath.Join(merged, "a", "b"), 0); err != nil {
+		t.Fatal(err)
+	}
+	mount(filepath.Join(merged, "other"), "merged/a/b/file", "", unix.MS_BIND, "")
+	if err := removeTree(filepath.Join(merged, "a")); !errors.Is(err, unix.EBUSY) {
+		t.Errorf("a file that another is mounted on: %v", err)
+	}
+	if err := unix.Unmount(filepath.Join(merged, "a", "b", "file"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := removeTree(filepath.Join(merged, "a")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(filepath.Join(merged, "a")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("still there: %v", err)
+	}
+}
+
 // TestClean makes in a namespace of its own what a pod network leaves, takes
 // it away, and finds the state of before: things of the same kinds are there.
 func TestClean(t *testing.T) {
