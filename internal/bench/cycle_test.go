@@ -220,6 +220,38 @@ func TestForeign(t *testing.T) {
 	}
 }
 
+// mostlyBusy is a gate that finds one of six cycles undisturbed.
+type mostlyBusy struct{ cycles int }
+
+func (g *mostlyBusy) begin() { g.cycles++ }
+
+func (g *mostlyBusy) end() (string, cpuUsage) {
+	if g.cycles%6 == 1 {
+		return "", cpuUsage{}
+	}
+	return "the neighbour was there", cpuUsage{}
+}
+
+func (*mostlyBusy) close() {}
+
+// The slices of the undisturbed cycles are a whole window, however many were left out.
+func TestFewCyclesAreNoShortWindow(t *testing.T) {
+	r, p, _ := slicedRun(t, &paced{}, "host", "a")
+	p.Duration, r.gate = 0.06, &mostlyBusy{}
+	if err := r.Run(t.Context(), p, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range samplesOf(t, r) {
+		if s.Slices == nil {
+			continue
+		}
+		forgetSteal(&s)
+		if len(s.Slices.Cycles) != 2 || s.Verdict != result.Valid {
+			t.Errorf("%s: cycles %v of which the sample is %s: %v", s.Contender, s.Slices.Cycles, s.Verdict, s.Reasons)
+		}
+	}
+}
+
 // A disturbed cycle is left out for all contenders; what the gate says looks at no
 // figure.
 func TestGate(t *testing.T) {

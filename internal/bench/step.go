@@ -148,8 +148,12 @@ func (r *Runner) conclude(plan *result.Plan, d *drive, done driven) {
 	if err != nil {
 		return // missing results are a consequence of this error
 	}
+	planned := plan.Duration
+	if s.Slices != nil { // cycles that were left out make no window short
+		planned = plan.Slice * unit.Seconds(len(s.Slices.Cycles))
+	}
 	judged := verdict.Context{
-		LineRate: r.LineRate, Ceiling: r.ceiling(s), Duration: plan.Duration, CPUs: cpus,
+		LineRate: r.LineRate, Ceiling: r.ceiling(s), Duration: planned, CPUs: cpus,
 		Required: d.info.Metrics,
 	}
 	for _, reason := range verdict.Judge(s, judged) {
