@@ -36,9 +36,9 @@ type Arena interface {
 	// Variant returns the underlay that the contender runs on unless the plan
 	// names another. Samples of different variants are never compared.
 	Variant(c *contender.Contender) string
-	// MaxUp returns how many contenders can be up at the same time, each with
-	// namespaces and processes of its own. 1: a contender comes up after the
-	// contender before went down.
+	// MaxUp returns for how many contenders there is room at the same time, each with
+	// namespaces and processes of its own, recorded and under load. 1: a contender comes up
+	// after the contender before went down.
 	MaxUp() int
 	// Up makes the contender's network on that variant of the underlay, with
 	// a pod on every node, from nothing. Contenders share nothing. After an

@@ -36,7 +36,7 @@ func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result
 	entries := []result.Entry{baseline}
 	by := entryName(baseline)
 	if plan.SharesOf == result.SharesOfSlowest && plan.Together > 1 {
-		entries = slices.Clone(plan.Contenders[:min(plan.Together, len(plan.Contenders))])
+		entries = plan.Contenders
 		by = "every contender"
 	}
 	r.Progress(Progress{Text: "finding the highest rate that " + by + " sustains"})

@@ -56,33 +56,117 @@ const mostTries = 2
 
 // cycles takes a step with all contenders in turns. In each cycle every contender has
 // a slice, in random order, over connections that stay open: a change on the machine
-// affects all contenders alike. A cycle that something else on the machine disturbed
-// is repeated for all contenders. The samples are sealed together.
+// affects all contenders alike. Contenders for whose loads there is no room at the same
+// time take turns in blocks, each beside the baseline, whose load is open in all blocks.
+// The samples are sealed together.
 func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step, w workload.Sliceable, up []*standing, clock *estimate) error {
-	round := up[0].Round
-	at := plan.InRound(round) + ": " + step.ID
-	var turns []*turn
-	for _, s := range shuffled(up, plan.Seed, round, step.ID) {
-		r.Progress(clock.now(at + ": " + entryName(s.Entry)))
-		turns = append(turns, r.open(ctx, plan, step, w, s))
+	at := plan.InRound(up[0].Round) + ": " + step.ID
+	open := func(list []*standing) (turns []*turn) {
+		for _, s := range list {
+			r.Progress(clock.now(at + ": " + entryName(s.Entry)))
+			turns = append(turns, r.open(ctx, plan, step, w, s))
+		}
+		beginIdle(turns)
+		return turns
 	}
+	var samples []*result.Sample
+	closeAll := func(turns []*turn, took tally) {
+		for _, t := range turns {
+			t.idle.end()
+			t.foreign = took.usage.foreignRate()
+			r.close(plan, t, took.disturbed)
+			samples = append(samples, t.sample)
+			clock.step()
+		}
+	}
+	throughout, others := inAllBlocks(plan, shuffled(up, plan.Seed, up[0].Round, step.ID))
+	kept, all := open(throughout), tally{disturbed: map[int]string{}}
+	list := blocks(others, plan.Together-len(throughout))
+	for i, block := range list {
+		if ctx.Err() != nil {
+			break
+		}
+		turns := open(block)
+		took := r.block(ctx, plan, step, slices.Concat(kept, turns), all.count, func(done float64, text string) {
+			clock.part = done*float64(len(turns)) + (float64(i)+done)/float64(len(list))*float64(len(kept))
+			r.Progress(clock.now(at + ": " + text))
+		})
+		clock.part = float64(i+1) / float64(len(list)) * float64(len(kept))
+		closeAll(turns, took)
+		all.add(took)
+	}
+	clock.part = 0
+	closeAll(kept, all)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return r.seal(samples...)
+}
+
+// inAllBlocks splits contenders into those whose loads are open in all blocks of a step and
+// the others. The baseline is open in all, on each of its underlays; where a step has none,
+// the first contender.
+func inAllBlocks(plan *result.Plan, up []*standing) (throughout, others []*standing) {
+	for _, s := range up {
+		if s.Entry.ID == plan.Contenders[0].ID {
+			throughout = append(throughout, s)
+		} else {
+			others = append(others, s)
+		}
+	}
+	if throughout == nil {
+		return others[:1], others[1:]
+	}
+	return throughout, others
+}
+
+// blocks splits a list into as few blocks of at most size entries as possible, of about the
+// same length; an empty list is one empty block.
+func blocks[T any](list []T, size int) [][]T {
+	size = max(1, size)
+	n := max(1, (len(list)+size-1)/size)
+	var out [][]T
+	for i := range n {
+		out = append(out, list[len(list)*i/n:len(list)*(i+1)/n])
+	}
+	return out
+}
+
+// tally is what is known of some cycles.
+type tally struct {
+	count     int            // disturbed cycles included
+	disturbed map[int]string // what disturbed a cycle that is left out, by cycle
+	usage     cpuUsage       // of the cycles that are used
+}
+
+func (t *tally) add(o tally) {
+	t.count += o.count
+	maps.Copy(t.disturbed, o.disturbed)
+	t.usage.add(o.usage)
+}
+
+// block takes a step's cycles with the turns that are open; after is the number of the last
+// cycle of the block before. A cycle that something else on the machine disturbed is
+// repeated for all contenders. progress is told which share of the block is done.
+func (r *Runner) block(ctx context.Context, plan *result.Plan, step result.Step, turns []*turn, after int, progress func(done float64, text string)) tally {
 	gate := r.gateFor(turns)
 	defer gate.close()
-	beginIdle(turns)
-	disturbed := map[int]string{} // what disturbed a cycle, by cycle
+	took := tally{disturbed: map[int]string{}}
 	usages := map[int]cpuUsage{}
 	wanted := max(1, int(math.Round(float64(plan.Duration/plan.Slice))))
-	count := 0
-	for ; count < mostTries*wanted && count-len(disturbed) < wanted && ctx.Err() == nil; count++ {
-		cycle := count + 1
-		order := cycleOrder(plan, turns, round, fmt.Sprint(step.ID, " ", cycle))
+	for took.count < mostTries*wanted && took.count-len(took.disturbed) < wanted && ctx.Err() == nil {
+		cycle := after + took.count + 1
+		order := cycleOrder(plan, turns, turns[0].Round, fmt.Sprint(step.ID, " ", cycle))
 		if len(order) == 0 {
 			break
 		}
-		r.Progress(clock.now(fmt.Sprintf("%s: cycle %d of %d", at, cycle-len(disturbed), wanted)))
+		// The step ends when all tries are used up, or when enough cycles are undisturbed.
+		used := took.count - len(took.disturbed)
+		done := max(float64(took.count)/float64(mostTries*wanted), float64(used)/float64(wanted))
+		progress(done, fmt.Sprintf("cycle %d of %d", used+1, wanted))
 		gate.begin()
 		lead := plan.Lead
-		if cycle == 1 { // the connections are new
+		if took.count == 0 { // connections are new
 			lead = max(lead, plan.Warmup)
 		}
 		for _, t := range order {
@@ -90,41 +174,27 @@ func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step
 		}
 		why, usage := gate.end()
 		if why != "" {
-			disturbed[cycle] = why
+			took.disturbed[cycle] = why
 		}
 		usages[cycle] = usage
 		for _, t := range order {
 			t.noteUsage(usage)
 		}
-		// The step ends when all tries are used up, or when enough cycles are undisturbed.
-		clock.part = float64(len(turns)) * max(float64(cycle)/float64(mostTries*wanted), float64(cycle-len(disturbed))/float64(wanted))
+		took.count++
 	}
-	clock.part = 0
-	if used := count - len(disturbed); len(disturbed) > 0 && used < leastCycles(wanted) {
+	if used := took.count - len(took.disturbed); len(took.disturbed) > 0 && used < leastCycles(wanted) {
 		// So few undisturbed cycles say less than all cycles together.
 		for _, t := range turns {
-			t.notes = append(t.notes, disturbedNote(disturbed, count))
+			t.notes = append(t.notes, disturbedNote(took.disturbed, took.count))
 		}
-		clear(disturbed)
+		clear(took.disturbed)
 	}
-	var total cpuUsage
 	for cycle, usage := range usages {
-		if _, dropped := disturbed[cycle]; !dropped {
-			total.add(usage)
+		if _, dropped := took.disturbed[cycle]; !dropped {
+			took.usage.add(usage)
 		}
 	}
-	var samples []*result.Sample
-	for _, t := range turns {
-		t.idle.end()
-		t.foreign = total.foreignRate()
-		r.close(plan, t, disturbed)
-		samples = append(samples, t.sample)
-		clock.step()
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return r.seal(samples...)
+	return took
 }
 
 // gateFor returns the gate of this machine, with a canary on each CPU to which a client

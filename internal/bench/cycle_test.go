@@ -131,6 +131,56 @@ func TestCycles(t *testing.T) {
 	}
 }
 
+// Without room for all loads at the same time, contenders take turns in blocks: the
+// baseline's load is open in all of them and has every cycle, the others have their block's.
+func TestBlocks(t *testing.T) {
+	w := &paced{}
+	r, p, a := slicedRun(t, w, "host", "a", "b", "c", "d")
+	p.Together, p.Rounds = 3, 1
+	if err := r.Run(t.Context(), p, nil); err != nil {
+		t.Fatal(err)
+	}
+	if a.open != 0 || w.open != 0 || w.most != 3 {
+		t.Errorf("%d networks and %d loads are open; at most %d loads were at once, want 3", a.open, w.open, w.most)
+	}
+	beside := map[int][]string{} // the contenders of each cycle
+	for _, s := range samplesOf(t, r) {
+		if s.Slices == nil {
+			continue
+		}
+		if s.Verdict != result.Valid {
+			t.Errorf("%s: %v", s.Contender, s.Reasons)
+		}
+		for _, cycle := range s.Slices.Cycles {
+			beside[cycle] = append(beside[cycle], s.Contender)
+		}
+	}
+	for cycle := 1; cycle <= 10; cycle++ {
+		first := beside[1+(cycle-1)/5*5] // of the block
+		if !slices.Equal(beside[cycle], first) || len(first) != 3 || !slices.Contains(first, "host") {
+			t.Errorf("cycle %d is of %v, want the host and the block's two", cycle, beside[cycle])
+		}
+	}
+	if len(beside) != 10 || slices.Equal(beside[1], beside[6]) {
+		t.Errorf("%d cycles, those of the blocks %v and %v", len(beside), beside[1], beside[6])
+	}
+}
+
+func TestBlocksOfLists(t *testing.T) {
+	for _, c := range []struct {
+		n, size int
+		want    []int
+	}{{0, 3, []int{0}}, {3, 3, []int{3}}, {4, 3, []int{2, 2}}, {7, 3, []int{2, 2, 3}}, {2, 0, []int{1, 1}}} {
+		var got []int
+		for _, block := range blocks(make([]int, c.n), c.size) {
+			got = append(got, len(block))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%d in blocks of %d: %v, want %v", c.n, c.size, got, c.want)
+		}
+	}
+}
+
 // A run that is ended within a cycle has sealed none of the step's samples, and
 // goes on with all contenders of the round.
 func TestCyclesInterruptedAndResumed(t *testing.T) {

@@ -36,12 +36,12 @@ func Visits(p *result.Plan) []Visit {
 	return visits
 }
 
-// groups splits visits into those that are made together: up to plan.Together visits
-// of one round, in their order.
+// groups splits visits into those that are made together: all of a round if contenders are
+// up at the same time, else each alone.
 func groups(p *result.Plan, visits []Visit) [][]Visit {
 	var list [][]Visit
 	for _, v := range visits {
-		if n := len(list); n > 0 && list[n-1][0].Round == v.Round && len(list[n-1]) < p.Together {
+		if n := len(list); n > 0 && list[n-1][0].Round == v.Round && p.Together > 1 {
 			list[n-1] = append(list[n-1], v)
 			continue
 		}

@@ -91,8 +91,10 @@ type Plan struct {
 	// are 0, the run takes all rounds.
 	Until   float64      `json:"until,omitempty"`
 	MaxTime unit.Seconds `json:"max_time,omitempty"`
-	// Together is how many contenders are up at the same time. If it is 0 or 1, each
-	// contender is brought up after the previous one was taken down.
+	// Together is how many contenders have their loads open at the same time, while all
+	// contenders of a round are up. If that is not all of them, they take turns in blocks, each
+	// with the baseline. If it is 0 or 1, each contender is brought up after the previous
+	// one was taken down.
 	Together int `json:"together,omitempty"`
 	// In steps whose load can pause, the contenders of a round are measured in turns.
 	// Slice is how long a turn is measured; Lead is how long the contender is loaded

@@ -209,20 +209,30 @@ const (
 )
 
 // planSlices plans that all contenders are up at the same time and take slices in
-// turns, if the arena has room for all of them. There are no slices if each contender must
-// be up alone: if a step measures an idle contender, or is between the nodes of a cluster,
-// whose ports all contenders share.
+// turns: all in one block if the arena has room for their loads, else in blocks beside the
+// baseline. There are no slices if there is no room for another load beside the baseline's,
+// or if each contender must be up alone: if a step measures an idle contender, or is between
+// the nodes of a cluster, whose ports all contenders share.
 func (j *Job) planSlices(a arena.Arena, p *result.Plan) {
 	upAlone := slices.ContainsFunc(p.Steps, func(s result.Step) bool {
 		return s.Workload == analysis.Idle || s.Path == arena.PathHost && a.Name() == Kube
 	})
-	n := len(p.Contenders)
-	if p.Slice <= 0 || upAlone || n < 2 || a.MaxUp() < n {
+	baselines := 0
+	for _, entry := range p.Contenders {
+		if entry.ID == p.Contenders[0].ID {
+			baselines++
+		}
+	}
+	n, room := len(p.Contenders), 1
+	if p.Slice > 0 && !upAlone {
+		room = min(n, a.MaxUp())
+	}
+	if n < 2 || room < min(n, baselines+1) {
 		p.Slice = 0
 		j.request.lengthen(p)
 		return
 	}
-	p.Together, p.Lead = n, unit.Seconds(Lead.Seconds())
+	p.Together, p.Lead = room, unit.Seconds(Lead.Seconds())
 	if a.Name() == Kube {
 		p.Lead = max(p.Lead, p.Slice/2)
 	}

@@ -16,10 +16,73 @@ type Cycled map[string]map[int]float64
 // Levels returns one value for each contender; the quotient of two values is that of a
 // typical cycle. Levels subtracts from the logarithms what a cycle did to all contenders,
 // and then takes each contender's mean over the cycles, without a fifth of the values at
-// each end. Only cycles that all contenders have count. Levels returns nil if there is no
-// such cycle, or if a value is not positive.
+// each end. Only cycles that all contenders have count. Where contenders took turns in
+// blocks, that is done in each block, and the quotients to the contenders that were in all
+// blocks are kept. Levels returns nil if some contenders have no cycle in common and none
+// was in all blocks, or if a value is not positive.
 func (c Cycled) Levels() map[string]float64 {
+	throughout, blocks := c.blocks()
+	if len(blocks) < 2 {
+		return c.levels(slices.Sorted(maps.Keys(c)))
+	}
+	var inBlock []map[string]float64
+	middle := map[string]float64{} // of the logarithms of throughout's levels, over the blocks
+	for _, block := range blocks {
+		levels := c.levels(slices.Concat(throughout, block))
+		if levels == nil || throughout == nil {
+			return nil
+		}
+		inBlock = append(inBlock, levels)
+		for _, name := range throughout {
+			middle[name] += math.Log(levels[name]) / float64(len(blocks))
+		}
+	}
+	all := map[string]float64{}
+	for _, name := range throughout {
+		all[name] = math.Exp(middle[name])
+	}
+	for i, block := range blocks {
+		shift := 0.0
+		for _, name := range throughout {
+			shift += (middle[name] - math.Log(inBlock[i][name])) / float64(len(throughout))
+		}
+		for _, name := range block {
+			all[name] = math.Exp(math.Log(inBlock[i][name]) + shift)
+		}
+	}
+	return all
+}
+
+// blocks returns the contenders that have cycles in common with every other one, and the
+// rest by the cycles that they have in common.
+func (c Cycled) blocks() (throughout []string, blocks [][]string) {
 	names := slices.Sorted(maps.Keys(c))
+	meet := func(a, b string) bool {
+		for cycle := range c[a] {
+			if _, has := c[b][cycle]; has {
+				return true
+			}
+		}
+		return false
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(names, func(other string) bool { return !meet(name, other) }) {
+			throughout = append(throughout, name)
+			continue
+		}
+		i := slices.IndexFunc(blocks, func(block []string) bool { return meet(name, block[0]) })
+		if i < 0 {
+			blocks = append(blocks, []string{name})
+		} else {
+			blocks[i] = append(blocks[i], name)
+		}
+	}
+	return throughout, blocks
+}
+
+// levels returns the levels of contenders that took turns in the same block, by the cycles
+// that they all have.
+func (c Cycled) levels(names []string) map[string]float64 {
 	if len(names) == 0 {
 		return nil
 	}

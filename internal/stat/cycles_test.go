@@ -66,6 +66,35 @@ func TestLevelsPrecision(t *testing.T) {
 	}
 }
 
+// Contenders of different blocks have no cycle in common. Their quotients to the one that was
+// in all blocks are true, although the machine was three times slower in the second block.
+func TestLevelsOfBlocks(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	truth := map[string]float64{"host": 1, "a": 0.9, "b": 0.7, "c": 0.5, "d": 0.3}
+	c := Cycled{}
+	for _, name := range slices.Sorted(maps.Keys(truth)) {
+		c[name] = map[int]float64{}
+	}
+	for block, names := range [][]string{{"host", "a", "b"}, {"host", "c", "d"}} {
+		for cycle := 10 * block; cycle < 10*block+10; cycle++ {
+			mood := math.Pow(3, -float64(block)) * math.Exp(0.3*rng.NormFloat64())
+			for _, name := range names {
+				c[name][cycle] = truth[name] * mood
+			}
+		}
+	}
+	levels := c.Levels()
+	for name, want := range truth {
+		if got := levels[name] / levels["host"]; math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: %.4f of the host, want %.4f", name, got, want)
+		}
+	}
+	delete(c, "host")
+	if got := c.Levels(); got != nil {
+		t.Errorf("nobody was in both blocks: %v", got)
+	}
+}
+
 func TestLevelsOfLittle(t *testing.T) {
 	if got := (Cycled{"a": {1: 1, 2: 2}, "b": {3: 1}}).Levels(); got != nil {
 		t.Errorf("no cycle of both: %v", got)

@@ -19,19 +19,22 @@ func disturbedCycles(e *evidence) []analysis.Finding {
 		step  string
 		round int
 	}
-	leftOut, all, used := map[string]int{}, map[string]int{}, map[string]int{} // by step
-	seen := map[round]bool{}
+	// The contender with the most cycles of a round has them all: contenders take turns in
+	// one block, or in several beside the baseline.
+	most := map[round]*result.Sample{}
 	for i := range e.Samples {
 		s := &e.Samples[i]
 		at := round{analysis.GroupOf(s), s.Step, s.Round}
-		if s.Slices == nil || seen[at] {
-			continue // all contenders of a round have the same cycles
+		if s.Slices != nil && (most[at] == nil || s.Slices.Tried() > most[at].Slices.Tried()) {
+			most[at] = s
 		}
-		seen[at] = true
-		leftOut[s.Step] += len(s.Slices.Disturbed)
-		all[s.Step] += s.Slices.Tried()
+	}
+	leftOut, all, used := map[string]int{}, map[string]int{}, map[string]int{} // by step
+	for at, s := range most {
+		leftOut[at.step] += len(s.Slices.Disturbed)
+		all[at.step] += s.Slices.Tried()
 		if slices.ContainsFunc(s.Notes, func(n result.Reason) bool { return n.Code == "disturbed_cycles" }) {
-			used[s.Step]++
+			used[at.step]++
 		}
 	}
 	var list []analysis.Finding
