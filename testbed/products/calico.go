@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -44,17 +46,16 @@ var calico = source{
 	marks:   "projectcalico.org/",
 	apart:   true,
 	products: []product{
-		calicoProduct("calico", "tcp"), // the nodes have one subnet
-		calicoProduct("calico-vxlan", "udp 4789", calicoVXLAN("Always")),
-		// Nobody but BIRD writes routes between nodes without encapsulation, unless Felix is told to.
-		calicoProduct("calico-noencap", "tcp", calicoVXLAN("Never"), edit{
-			"            - name: FELIX_HEALTHENABLED\n",
-			"            - name: FELIX_PROGRAMCLUSTERROUTES\n              value: \"Enabled\"\n            - name: FELIX_HEALTHENABLED\n",
-		}),
+		calicoProduct("calico", "tcp", nil), // the nodes have one subnet
+		calicoProduct("calico-vxlan", "udp 4789", nil, calicoPool("VXLAN", "CrossSubnet", "Always")),
+		calicoProduct("calico-noencap", "tcp", nil, calicoPool("VXLAN", "CrossSubnet", "Never"), calicoRoutes),
+		calicoProduct("calico-ipip", "ipip", []string{"ipip"},
+			calicoPool("VXLAN", "CrossSubnet", "Never"), calicoPool("IPIP", "Never", "Always"), calicoRoutes),
+		calicoProduct("calico-wg", "udp 51820", []string{"wireguard"}, felixSetting("WIREGUARDENABLED", "true")),
 	},
 }
 
-func calicoProduct(name, wire string, others ...edit) product {
+func calicoProduct(name, wire string, modules []string, others ...edit) product {
 	return product{
 		name:      name,
 		namespace: "kube-system",
@@ -70,22 +71,35 @@ func calicoProduct(name, wire string, others ...edit) product {
 		workloads: []string{"deployment/calico-kube-controllers", "daemonset/calico-node"},
 		kubeProxy: true,
 		policies:  true,
+		modules:   modules,
 		wire:      wire,
+		encrypted: slices.Contains(modules, "wireguard"),
 	}
 }
 
-// calicoVXLAN changes when packets between nodes are encapsulated: as published, between
-// subnets.
-func calicoVXLAN(mode string) edit {
-	const variable = "- name: CALICO_IPV4POOL_VXLAN\n              value: "
-	return edit{variable + `"CrossSubnet"`, variable + `"` + mode + `"`}
+// calicoPool changes when packets between nodes are encapsulated so, from what is published.
+func calicoPool(encapsulation, published, mode string) edit {
+	variable := "- name: CALICO_IPV4POOL_" + encapsulation + "\n              value: "
+	return edit{variable + strconv.Quote(published), variable + strconv.Quote(mode)}
+}
+
+// calicoRoutes has Felix write the routes between nodes that only BIRD writes else: those
+// without encapsulation and in IP in IP.
+var calicoRoutes = felixSetting("PROGRAMCLUSTERROUTES", "Enabled")
+
+// felixSetting adds a setting of Felix to its environment.
+func felixSetting(name, value string) edit {
+	const next = "            - name: FELIX_HEALTHENABLED\n"
+	return edit{next, fmt.Sprintf("            - name: FELIX_%s\n              value: %q\n", name, value) + next}
 }
 
 // calicoCleanup takes away what Felix and the CNI plugin leave.
 const calicoCleanup = `
-for device in vxlan.calico $(ip -o link show | awk -F': ' '{print $2}' | cut -d@ -f1 | grep '^cali'); do
+for device in vxlan.calico wireguard.cali $(ip -o link show | awk -F': ' '{print $2}' | cut -d@ -f1 | grep '^cali'); do
 	ip link delete $device 2>/dev/null
 done
+ip address flush dev tunl0 2>/dev/null && ip link set tunl0 down
+while ip rule delete priority 99 2>/dev/null; do :; done
 drop_chains 'cali[-:4]'
 for try in 1 2 3 4 5; do
 	ipset list -name 2>/dev/null | grep '^cali[46]' | while read -r set; do ipset destroy "$set" 2>/dev/null; done
@@ -207,27 +221,15 @@ func calicoPrograms(ctx context.Context, cgo string, log logf, programs ...strin
 // calicoFilter compiles, once, the one eBPF program of the iptables mode: without it
 // Felix tries for ever to find out whether XDP has something to clean up.
 func calicoFilter(ctx context.Context, module string) (string, error) {
-	dir, err := cacheDir("calico-filter-" + calicoVersion)
-	if err != nil {
-		return "", err
-	}
-	object := filepath.Join(dir, "filter.o")
-	if _, err := os.Stat(object); err == nil {
-		return object, nil
-	}
-	making, err := os.MkdirTemp(dir, "making-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(making)
-	made := filepath.Join(making, "filter.o")
-	// As felix/bpf-apache/Makefile has it; the folder is where Debian has asm/types.h.
-	cmd := exec.CommandContext(ctx, "clang", "-D__KERNEL__", "-D__ASM_SYSREG_H", "-fno-stack-protector", "-O2", "-g", "-target", "bpf",
-		"-I/usr/include/x86_64-linux-gnu", "-I/usr/include/aarch64-linux-gnu", "-c", filepath.Join(module, "felix", "bpf-apache", "filter.c"), "-o", made)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("XDP program of Calico: %w: %s; scripts/setup test-products installs what is needed", err, out)
-	}
-	return object, os.Rename(made, object)
+	return madeOnce("calico-filter-"+calicoVersion, "filter.o", func(made string) error {
+		// As felix/bpf-apache/Makefile has it; the folder is where Debian has asm/types.h.
+		cmd := exec.CommandContext(ctx, "clang", "-D__KERNEL__", "-D__ASM_SYSREG_H", "-fno-stack-protector", "-O2", "-g", "-target", "bpf",
+			"-I/usr/include/x86_64-linux-gnu", "-I/usr/include/aarch64-linux-gnu", "-c", filepath.Join(module, "felix", "bpf-apache", "filter.c"), "-o", made)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("XDP program of Calico: %w: %s; scripts/setup test-products installs what is needed", err, out)
+		}
+		return nil
+	})
 }
 
 // calicoNode is the image of the agent but its own programs, without BIRD.

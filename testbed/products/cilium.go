@@ -5,7 +5,6 @@ package products
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -176,30 +175,13 @@ func ciliumImages(ctx context.Context, log logf) ([]string, error) {
 // agent reads the list of the kernel's modules from a file of the image. It
 // insists on /proc/modules, which a kernel without loadable modules lacks.
 func patchCilium(module string) (string, error) {
-	parent, err := cacheDir("source-cilium-" + ciliumModule.version + "-" + ciliumPatch)
-	if err != nil {
-		return "", err
-	}
-	sources := filepath.Join(parent, "cilium")
-	if _, err := os.Stat(sources); err == nil {
-		return sources, nil
-	}
-	copying, err := os.MkdirTemp(parent, "copying-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(copying)
-	if err := copyModule(module, filepath.Join(copying, "cilium"), "Documentation", "test", "examples", "vendor", "contrib", "install"); err != nil {
-		return "", err
-	}
-	file := filepath.Join(copying, "cilium", "pkg", "datapath", "linux", "modules", "modules_linux.go")
-	if err := replaceOnce(file, `loadedModulesFilepath = "/proc/modules"`, `loadedModulesFilepath = "`+ciliumModules+`"`); err != nil {
-		return "", err
-	}
-	if err := os.Rename(filepath.Join(copying, "cilium"), sources); err != nil && !os.IsExist(err) {
-		return "", err
-	}
-	return sources, nil
+	return madeOnce("source-cilium-"+ciliumModule.version+"-"+ciliumPatch, "cilium", func(made string) error {
+		if err := copyModule(module, made, "Documentation", "test", "examples", "vendor", "contrib", "install"); err != nil {
+			return err
+		}
+		file := filepath.Join(made, "pkg", "datapath", "linux", "modules", "modules_linux.go")
+		return replaceOnce(file, `loadedModulesFilepath = "/proc/modules"`, `loadedModulesFilepath = "`+ciliumModules+`"`)
+	})
 }
 
 // ciliumTree returns the agent's image: what the published one has, without

@@ -28,6 +28,32 @@ func cacheDir(name string) (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
+// madeOnce returns the path of a file or folder of that name in a folder of the cache, and
+// makes it if it is not there: under another name first, so that it is whole or not there.
+func madeOnce(folder, name string, make func(path string) error) (string, error) {
+	dir, err := cacheDir(folder)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	making, err := os.MkdirTemp(dir, "making-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(making)
+	made := filepath.Join(making, name)
+	if err := make(made); err != nil {
+		return "", err
+	}
+	if err := os.Rename(made, path); err != nil && !os.IsExist(err) {
+		return "", err
+	}
+	return path, nil
+}
+
 // tarball writes the image into the cache and returns the path, whose name
 // says what the image is made of: with the same files and the same configuration
 // there is nothing to do. PATH is added to it.
