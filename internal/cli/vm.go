@@ -66,7 +66,7 @@ there are good for ratios at most.`),
 	fl.StringVar(&f.Memory, "memory", "2G", "memory of the guest")
 	fl.DurationVar(&f.Timeout, "timeout", 0, "end the guest after this time (default: never)")
 	fl.StringArrayVar(&f.Share, "share", nil, "`folder` in which the guest's writes are real; may be repeated")
-	fl.StringArrayVar(&f.NICs, "nic", nil, "add a network device of this `model`, connected to nothing: "+strings.Join(vm.NICModels(), " or ")+"; may be repeated")
+	fl.StringArrayVar(&f.NICs, "nic", nil, "add a network device of this `model`, "+strings.Join(vm.NICModels(), " or ")+"; may be repeated: those of one model are on one switch, and reach nothing else")
 	fl.BoolVar(&f.list, "list", false, "list the kernels that are here")
 	fl.BoolVar(&f.asJSON, "json", false, "with --list: print as JSON")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing but errors")

@@ -1,18 +1,15 @@
 package tune
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cnibench/cnibench/internal/needs"
 	"github.com/cnibench/cnibench/internal/vm"
 	"github.com/cnibench/cnibench/internal/vm/vmtest"
 )
@@ -26,35 +23,6 @@ func TestMain(m *testing.M) {
 
 // Real network cards, in a guest: virtio's with two queues, and Intel's e1000
 // with rings whose size can be set, before four CPUs.
-
-// guestPatience is for an emulated machine on a busy one.
-const guestPatience = 5 * time.Minute
-
-// inGuest runs this test again in a guest with network devices, and says
-// whether this is that run.
-func inGuest(t *testing.T) bool {
-	t.Helper()
-	if os.Getenv(vm.GuestEnv) != "" {
-		return true
-	}
-	kernel := vmtest.Kernel(t)
-	if os.Geteuid() != 0 {
-		needs.Missing(t, "network devices of a guest need a network namespace; run it as root")
-	}
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	code, err := vm.Run(t.Context(), vm.Config{
-		Kernel: kernel, CPUs: 4, Memory: 768 << 20, NICs: []string{"virtio-net-pci", "e1000"}, Timeout: guestPatience,
-		Argv: []string{os.Args[0], "-test.run=^" + t.Name() + "$", "-test.v"}, Env: os.Environ(), Dir: dir, Stdout: &out, Stderr: &out,
-	})
-	if err != nil || code != 0 || !strings.Contains(out.String(), "--- PASS: "+t.Name()+" ") {
-		t.Errorf("exit code %d, %v\n%s", code, err, &out)
-	}
-	return false
-}
 
 // ownChoice are files that the kernel writes: where it delivers an interrupt
 // among the CPUs that it may, and what it counts and adapts.
@@ -96,7 +64,7 @@ func cards(t *testing.T, m *Machine, nics ...string) map[string]string {
 }
 
 func TestCardsInGuest(t *testing.T) {
-	if !inGuest(t) {
+	if !vmtest.Inside(t, "virtio-net-pci", "e1000") {
 		return
 	}
 	const virtio, intel = "eth0", "eth1"

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -79,14 +78,15 @@ func (p *process) addSocket(number *int) (*os.File, error) {
 
 // start starts QEMU. It dies with this process, by whatever death.
 func (p *process) start(m machine) error {
-	p.cmd = exec.Command(program, m.args()...)
+	argv := joined(m.nics, append([]string{program}, m.args()...))
+	p.cmd = exec.Command(argv[0], argv[1:]...)
 	p.cmd.ExtraFiles = p.inherited
 	p.cmd.Stdout, p.cmd.Stderr = &p.stderr, &p.stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Pdeathsig: syscall.SIGKILL,
 		Setpgid:   true, // a terminal's Ctrl-C is the command's, not QEMU's
 	}
-	if slices.Contains(m.nics, virtioNIC) {
+	if len(taps(m.nics)) > 0 {
 		ownNetwork(p.cmd.SysProcAttr)
 	}
 	p.ended = make(chan struct{})

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/host"
 )
 
 // Signal is one for the guest's command.
@@ -43,6 +45,9 @@ func Run(ctx context.Context, c Config) (int, error) {
 	}
 	if err := have(program); err != nil {
 		return 0, err
+	}
+	if missing := host.Missing("ip"); missing != nil && len(taps(c.NICs)) > 1 {
+		return 0, &Unsupported{Reason: "several " + virtioNIC + " are joined with ip(8), which is not installed", Remedy: missing.Remedy}
 	}
 	release, err := c.Kernel.hold()
 	if err != nil {
@@ -353,6 +358,8 @@ func (h *running) qemuFailure(words string) error {
 	switch {
 	case lacksMemory(words):
 		return &Unsupported{Reason: fmt.Sprintf("the host has no %d MiB for the guest", h.config.Memory>>20), Remedy: "give it less with --memory"}
+	case strings.Contains(words, notJoined):
+		return &Unsupported{Reason: words, Remedy: "load the modules bridge and tun, and let this user open /dev/net/tun"}
 	case strings.Contains(words, "/dev/net/tun"):
 		return &Unsupported{Reason: "the guest can't have " + virtioNIC + ": " + words, Remedy: "load the module tun, or let this user open /dev/net/tun"}
 	case h.machine.accel == AccelKVM && !h.up:

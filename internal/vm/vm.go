@@ -24,8 +24,9 @@ type Config struct {
 	CPUs   int    // virtual CPUs; 0: as many as the host has, or 1 where QEMU can't emulate several
 	Memory int64  // bytes; 0: DefaultMemory
 	Accel  string // AccelAuto (or empty), AccelKVM or AccelTCG
-	// NICs are network devices that reach nothing, each one of NICModels: to
-	// be looked at and tuned. With any the guest has a PCI bus.
+	// NICs are network devices, each one of NICModels, to be looked at and tuned: those
+	// of one model are on one switch, and reach nothing else. With any the guest has a
+	// PCI bus.
 	NICs []string
 
 	Argv     []string // the command, looked up in the guest

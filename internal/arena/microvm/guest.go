@@ -92,6 +92,9 @@ func (g *Guest) Config(ctx context.Context, log *slog.Logger) (vm.Config, error)
 	if c.Memory, err = g.Check(); err != nil {
 		return c, err
 	}
+	if len(g.NICs) > vm.MaxNICs {
+		return c, exit.Usage("a guest has room for %d network devices, not for %d", vm.MaxNICs, len(g.NICs))
+	}
 	for _, model := range g.NICs {
 		if !slices.Contains(vm.NICModels(), model) {
 			return c, exit.Usage("--nic: %v", nearest.Unknown("model", model, vm.NICModels()))
