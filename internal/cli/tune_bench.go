@@ -9,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/run/tunebench"
 	"github.com/cnibench/cnibench/internal/tune"
+	"github.com/cnibench/cnibench/internal/vm"
 )
 
 // tuneBenchFlags is the command line of `cnibench tune bench`.
@@ -35,11 +36,13 @@ made no difference that the rounds can show.
 Settings are made in the network namespaces of the lab's nodes and pods, and go away with
 them. Settings of the whole machine (governor, scheduler) need --machine: they are applied
 before each measurement and taken back after it, through the journal of tune apply. The
-output names the settings that a lab can't measure (interrupts and rings of a real
-interface, daemons). Nothing stays applied. cnibench report DIR shows the run again.`),
+output names the settings that a lab can't measure (daemons; interrupts, rings and flow
+steering, which need the network devices of a guest: --nic). Nothing stays applied.
+cnibench report DIR shows the run again.`),
 		Example: `  cnibench tune bench --contender calico-vxlan offloads
   cnibench tune bench --contender flannel-vxlan --profile study-2016 --rounds 10
   cnibench tune bench --contender calico-ipip offloads --arena microvm
+  cnibench tune bench --contender host irq rps rfs --arena microvm --nic e1000
   cnibench tune bench --contender host --step dts --sysctl net.ipv4.tcp_rmem=4096,4096,4096`,
 		RunE: func(c *cobra.Command, args []string) error { return runTuneBench(c, &f, args) },
 	}
@@ -63,6 +66,7 @@ interface, daemons). Nothing stays applied. cnibench report DIR shows the run ag
 	fl.StringVar(&f.run.MTU, "mtu", f.run.MTU, "lab: MTU of the underlay, bytes")
 	fl.StringVar(&f.run.LineRate, "line-rate", "", "lab: shape each node's link to this rate (default: unlimited)")
 	fl.StringVar(&f.run.Congestion, "congestion-control", f.run.Congestion, "lab: TCP congestion control in every namespace")
+	fl.StringVar(&f.run.NIC, "nic", "", "microvm: join the nodes by network devices of this `model`, which have queues and interrupts: "+strings.Join(vm.NICModels(), " or ")+" (default: veth pairs)")
 	fl.StringVar(&f.run.CPUs, "cpus", "", "lab: CPUs of the client, the server and the rest")
 	return c
 }

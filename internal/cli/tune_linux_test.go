@@ -56,13 +56,14 @@ func TestTuneBenchFindsHarm(t *testing.T) {
 	}
 }
 
-// The same lab in a guest, of a contender's settings there.
+// The lab in a guest, whose nodes have the guest's network devices: RFS is set on these and
+// in the guest's first network namespace.
 func TestTuneBenchGuest(t *testing.T) {
 	needs.Guest(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), program, "tune", "bench", "--arena", "microvm", "--contender", "host", "--step", "dts", "--json", "--out", dir,
-		"--sysctl", "net.ipv4.tcp_rmem=4096,4096,4096", "--rounds", "2", "--duration", "300ms", "--warmup", "100ms")
+	cmd := exec.CommandContext(t.Context(), program, "tune", "bench", "--arena", "microvm", "--nic", "e1000", "--contender", "host", "--step", "dts", "--json", "--out", dir,
+		"rfs", "--rounds", "2", "--duration", "300ms", "--warmup", "100ms")
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, stderr.String(), stdout.String())
@@ -79,5 +80,10 @@ func TestTuneBenchGuest(t *testing.T) {
 	}
 	if len(got.Effects) == 0 || rec.Run.Arena != "microvm" {
 		t.Errorf("arena %s: %s\n%s", rec.Run.Arena, stdout.String(), stderr.String())
+	}
+	for _, e := range got.Effects {
+		if e.Verdict == tune.Nothing {
+			t.Errorf("%+v", e)
+		}
 	}
 }

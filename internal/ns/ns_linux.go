@@ -62,6 +62,15 @@ func New(name string) (*NS, error) {
 	return n, err
 }
 
+// Open opens a network namespace by its file, e.g. /proc/PID/ns/net.
+func Open(name, file string) (*NS, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("namespace %s: %w", name, err)
+	}
+	return &NS{Name: name, f: f}, nil
+}
+
 // onThread runs fn on an operating-system thread of its own. The thread ends
 // with it unless fn says that the thread may be kept.
 func onThread(fn func() (keep bool, err error)) error {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,7 +77,11 @@ func NewLab(options lab.Options) *LabPlace {
 
 func (p *LabPlace) Inside(ctx context.Context, use func(context.Context) error) error {
 	if !lab.Contained() {
-		return Contain(ctx)
+		start := lab.Contain
+		if p.options.NICDriver != "" {
+			start = lab.ContainWithNICs
+		}
+		return withCode(start(ctx, os.Args[1:]))
 	}
 	if err := lab.Enter(); err != nil {
 		return err
@@ -90,7 +95,8 @@ func (p *LabPlace) Inside(ctx context.Context, use func(context.Context) error) 
 // carries the exit code if that is not exit.Done.
 func Contain(ctx context.Context) error { return contain(ctx, os.Args[1:]) }
 
-// contain runs this program with the arguments inside the lab's container.
+// contain runs this program with the arguments inside the lab's container. The error
+// carries the exit code if that is not exit.Done.
 func contain(ctx context.Context, args []string) error {
 	return withCode(lab.Contain(ctx, args))
 }
@@ -195,6 +201,11 @@ func (f *Request) labOptions() (lab.Options, error) {
 		if o.Custom, err = f.custom(); err != nil {
 			return o, exit.Usage("--cni-conf: %v", err)
 		}
+	}
+	if f.NIC != "" {
+		o.NICDriver, o.Underlay = vm.NICDriver(f.NIC), lab.UnderlaySwitch
+		f.Guest.NICs = slices.Repeat([]string{f.NIC}, o.Nodes)
+		f.Guest.CPUs = max(runtime.NumCPU(), vm.SteeringCPUs)
 	}
 	if err := o.Check(); err != nil {
 		return o, exit.Usage("%v", err)

@@ -56,6 +56,7 @@ type Request struct {
 
 	Cluster Cluster
 	Guest   Guest
+	NIC     string // microvm: the model of the network devices that join the nodes; "" is veth pairs
 
 	// Set by the process that leads the run, for the process that measures.
 	GuestFollows bool   // a guest measures afterwards what this kernel can't run

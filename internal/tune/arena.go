@@ -2,6 +2,7 @@ package tune
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,6 +59,8 @@ type Bench struct {
 	// are not applied. Journal keeps their old values.
 	Host    *Machine
 	Journal *Journal
+	// WholeMachine: see Request.
+	WholeMachine bool
 }
 
 // MaxUp implements arena.Arena: settings of the whole machine apply to all
@@ -89,6 +92,7 @@ func (b *Bench) Up(ctx context.Context, c *contender.Contender, variant string) 
 			return nil, errors.Join(err, n.revert(ctx))
 		}
 	}
+	n.inside.WholeMachine = b.WholeMachine
 	inner, err := b.Arena.Up(ctx, c, variant)
 	if err != nil {
 		return nil, errors.Join(err, n.revert(ctx))
@@ -180,7 +184,7 @@ func (n *tunedNetwork) ask(ctx context.Context, e arena.Endpoint) (Answer, error
 func (n *tunedNetwork) note(a Answer) {
 	for _, name := range n.inside.Names() {
 		if reason, left := a.Left[name]; left {
-			n.left[name] = reason
+			n.left[name] = cmp.Or(n.left[name], reason) // a node's, not its pods'
 		} else {
 			n.made[name] = true
 		}

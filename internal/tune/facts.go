@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Facts is what settings are planned from: a machine and what was read of it
@@ -121,6 +122,25 @@ func (f *Facts) carriers() ([]string, error) {
 		}
 	}
 	return names, nil
+}
+
+// linkPatience is how long a driver may take to find its link up again after a change.
+const linkPatience = 20 * time.Second
+
+// awaitLinks waits for the links that a driver took down for a change.
+func (f *Facts) awaitLinks(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, linkPatience)
+	defer cancel()
+	for _, n := range f.NICs {
+		for carrier := "0"; n.Driver != "" && carrier == "0"; time.Sleep(20 * time.Millisecond) {
+			if err := ctx.Err(); err != nil {
+				return fmt.Errorf("the link of %s is down since its settings were changed: %w", n.Name, err)
+			}
+			now, _ := f.m.Files.ReadFile(netClass + n.Name + "/carrier") // an error: it is not up, and has none
+			carrier = tidy(string(now))
+		}
+	}
+	return nil
 }
 
 // read is what is at the place. A place that is not there makes the setting

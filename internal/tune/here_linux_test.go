@@ -111,7 +111,7 @@ func TestRealApplyRevert(t *testing.T) {
 	}
 	ip(t, "link", "add", "v0", "numrxqueues", "4", "numtxqueues", "4", "type", "veth", "peer", "name", "v1")
 	ip(t, "link", "set", "v0", "up")
-	m, err := Here()
+	m, err := Here(false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestRealSetNamespace(t *testing.T) {
 		return
 	}
 	ip(t, "link", "add", "v0", "type", "veth", "peer", "name", "v1")
-	m, err := Here()
+	m, err := Here(false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestRealSetNamespace(t *testing.T) {
 
 // The machine's own namespace is not one to throw away.
 func TestHereRefuses(t *testing.T) {
-	if _, err := Here(); err == nil {
+	if _, err := Here(false); err == nil {
 		t.Error("the machine's own namespace was accepted")
 	}
 	m := &Machine{Files: host.Tree(t.TempDir())}

@@ -19,8 +19,9 @@ type Machine struct {
 	NICs     NICs        // nil: interfaces cannot be asked
 	Programs host.Runner // nil: nothing is run
 	// Namespace says that the machine is one network namespace: only what a
-	// namespace has of its own may be changed.
-	Namespace bool
+	// namespace has of its own may be changed; of a machine that is thrown away as well
+	// also what its network devices have.
+	Namespace, WholeMachine bool
 }
 
 // NICs is what ethtool(8) reads and sets.

@@ -18,6 +18,9 @@ type Request struct {
 	Settings []Choice `json:"settings,omitempty"`
 	// Sysctls are the user's own, by key.
 	Sysctls map[string]string `json:"sysctls,omitempty"`
+	// WholeMachine says that the machine is thrown away as well: what only its first
+	// network namespace has is set, too.
+	WholeMachine bool `json:"whole_machine,omitempty"`
 	// Apart plans every setting as if it were the only one.
 	Apart bool `json:"-"`
 }
@@ -67,25 +70,17 @@ func (r Request) Wanted() ([]Wanted, error) {
 // Wanted.
 func (r Request) of(scope Scope) (Request, error) {
 	part := Request{Sysctls: map[string]string{}}
-	for _, c := range r.Settings {
-		s, err := Lookup(c.Setting)
-		if err != nil {
-			return part, err
-		}
-		if s.Scope == scope {
-			part.Settings = append(part.Settings, c)
-		}
-	}
-	for key, value := range r.Sysctls {
-		s, err := Sysctl(key, value)
-		if err != nil {
-			return part, err
-		}
-		if s.Scope == scope {
-			part.Sysctls[key] = value
+	wanted, err := r.Wanted()
+	for i, w := range wanted {
+		switch {
+		case w.Setting.Scope != scope:
+		case i < len(r.Settings):
+			part.Settings = append(part.Settings, r.Settings[i])
+		default:
+			part.Sysctls[w.Setting.Name] = r.Sysctls[w.Setting.Name]
 		}
 	}
-	return part, nil
+	return part, err
 }
 
 // ReadRequest decodes a request.
@@ -131,7 +126,7 @@ func SetNamespace(ctx context.Context, m *Machine, req Request) (Answer, error) 
 		}
 		a.Made += made
 	}
-	return a, nil
+	return a, f.awaitLinks(ctx)
 }
 
 // setAll makes the changes that the kernel allows; denied is why it allows

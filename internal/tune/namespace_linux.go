@@ -10,24 +10,37 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/ns"
 )
 
-// Here is the network namespace that this process is in, with its own view of
-// /sys. Errors: it is the one that the machine's first process is in, which is
-// not thrown away.
-func Here() (*Machine, error) {
-	own, err := os.Readlink("/proc/self/ns/net")
+// firstNet is the network namespace of the machine's first process.
+const firstNet = "/proc/1/ns/net"
+
+// Here is the network namespace that this thread is in, with its own view of
+// /sys. With wholeMachine it has the values of the machine's first namespace that others do
+// not have. Errors: it is the one that the machine's first process is in, which is not
+// thrown away.
+func Here(wholeMachine bool) (*Machine, error) {
+	own, err := os.Readlink("/proc/thread-self/ns/net")
 	if err != nil {
 		return nil, err
 	}
-	first, err := os.Readlink("/proc/1/ns/net")
+	first, err := os.Readlink(firstNet)
 	if err != nil {
 		return nil, err
 	}
 	if own == first {
 		return nil, errors.New("this is the machine's own network namespace; use `cnibench tune apply`, which can be taken back")
 	}
-	return &Machine{Files: namespaceFiles{host.Tree("/"), ownSys()}, NICs: localNICs{}, Programs: host.Local{}, Namespace: true}, nil
+	files := namespaceFiles{FS: host.Tree("/"), sys: ownSys()}
+	if wholeMachine {
+		first, err := ns.Open("first", firstNet)
+		if err != nil {
+			return nil, err
+		}
+		files.first = ns.Files{FS: files.FS, In: first}
+	}
+	return &Machine{Files: files, NICs: localNICs{}, Programs: host.Local{}, Namespace: true, WholeMachine: wholeMachine}, nil
 }
 
 // ownSys returns a view of /sys that shows the interfaces of this process' network
@@ -50,15 +63,20 @@ func ownSys() host.FS {
 	return host.Tree(fmt.Sprintf("/proc/self/fd/%d", fd))
 }
 
-// namespaceFiles take what /sys/class has from a view of the namespace's own.
+// namespaceFiles take what /sys/class has from a view of the namespace's own, and RFS's
+// table, which only the machine's first namespace has, from there.
 type namespaceFiles struct {
 	host.FS
-	sys host.FS
+	sys   host.FS
+	first host.FS // nil: its table is out of reach
 }
 
 // at is where the file is to be looked for.
 func (n namespaceFiles) at(name string) (host.FS, string, error) {
 	const class = "/sys/class"
+	if n.first != nil && name == sysctlPath(rfsTable) {
+		return n.first, name, nil
+	}
 	if !strings.HasPrefix(name, class+"/") {
 		return n.FS, name, nil
 	}

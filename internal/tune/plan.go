@@ -103,7 +103,7 @@ func planOne(f *Facts, w Wanted) (Item, error) {
 		item.State, item.Reason = StateNever, w.Setting.Never
 		return item, nil
 	}
-	if f.m.Namespace && w.Setting.Scope != ScopeNamespace {
+	if f.m.Namespace && w.Setting.Scope != ScopeNamespace && !(f.m.WholeMachine && w.Setting.NeedsNIC()) {
 		item.State, item.Reason = StateNotApplicable, noneOfItsOwn
 		return item, nil
 	}

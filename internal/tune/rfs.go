@@ -6,6 +6,9 @@ import (
 	"strconv"
 )
 
+// rfsTable holds how many flows the machine remembers.
+const rfsTable = "net.core.rps_sock_flow_entries"
+
 // rfs sends a packet to the core that its program runs on.
 var rfs = Setting{
 	Name:    "rfs",
@@ -23,7 +26,7 @@ var rfs = Setting{
 			return Proposal{}, fmt.Errorf("rfs.flows %q: want a number from 1 to 16777215", p["flows"])
 		}
 		entries := powerOfTwo(flows)
-		table, err := f.change(sysctl("net.core.rps_sock_flow_entries"), strconv.FormatUint(entries, 10))
+		table, err := f.change(sysctl(rfsTable), strconv.FormatUint(entries, 10))
 		if err != nil {
 			return Proposal{}, err
 		}

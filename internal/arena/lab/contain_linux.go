@@ -37,6 +37,15 @@ func Contained() bool { return os.Getpid() == 1 && os.Getenv(containedEnv) == "1
 // the inner program, as does the end of this process. The error is a *Killed if a
 // signal ended the inner program.
 func Contain(ctx context.Context, args []string) (int, error) {
+	return contain(ctx, args, syscall.CLONE_NEWNET)
+}
+
+// ContainWithNICs is Contain without a network namespace of the lab's own: for a guest, of
+// whose network devices the lab makes use. Drivers make these in the first one.
+func ContainWithNICs(ctx context.Context, args []string) (int, error) { return contain(ctx, args, 0) }
+
+// contain makes the network namespace if the flag of clone(2) for that is given.
+func contain(ctx context.Context, args []string, newNet uintptr) (int, error) {
 	// The parent death signal is tied to the thread that starts the child.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -55,7 +64,7 @@ func Contain(ctx context.Context, args []string) (int, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.ExtraFiles = []*os.File{lifeline}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
+		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS | newNet,
 		Pdeathsig:  syscall.SIGKILL,
 		Setpgid:    true, // else a terminal sends Ctrl-C to both, and the inner program gets two
 	}

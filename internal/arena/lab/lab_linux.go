@@ -68,8 +68,12 @@ func (l *lab) Variant(c *contender.Contender) string {
 // OVN or Open vSwitch use more; half of the free memory is left for these.
 const contenderMemory = 96 << 20
 
-// MaxUp implements arena.Arena: as many as half of the free memory carries.
+// MaxUp implements arena.Arena: as many as half of the free memory carries, or one with
+// the network devices of a guest.
 func (l *lab) MaxUp() int {
+	if l.opt.NICDriver != "" {
+		return 1
+	}
 	proc, err := procfs.NewDefaultFS()
 	if err != nil {
 		return 1
@@ -87,10 +91,11 @@ func (l *lab) Supports(_ context.Context, c *contender.Contender) error {
 		return &arena.Unsupported{Reason: c.Lab.None, Remedy: c.Lab.Remedy}
 	}
 	if want := c.Requires.Underlay; want != "" && want != l.Variant(c) {
-		return &arena.Unsupported{
-			Reason: fmt.Sprintf("%s needs the underlay %s, not %s", c.ID, want, l.opt.Underlay),
-			Remedy: "run it with --underlay auto",
+		remedy := "run it with --underlay auto"
+		if l.opt.NICDriver != "" {
+			remedy = "leave --nic out"
 		}
+		return &arena.Unsupported{Reason: fmt.Sprintf("%s needs the underlay %s, not %s", c.ID, want, l.opt.Underlay), Remedy: remedy}
 	}
 	if fits, asked := l.opt.MTU-int(c.Datapath.Overhead), l.opt.podMTU(c); asked > fits {
 		return &arena.Unsupported{

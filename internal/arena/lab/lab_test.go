@@ -110,18 +110,23 @@ func TestPodMTUTooLarge(t *testing.T) {
 }
 
 func TestUnderlayMismatch(t *testing.T) {
-	opt := options(2, 1500)
-	opt.Underlay = UnderlayVPC
-	a, err := New(opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	hostGW, err := contender.Find(catalogue(t), "flannel-host-gw")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if u := arena.AsUnsupported(a.Supports(t.Context(), hostGW)); u == nil || !strings.Contains(u.Remedy, "--underlay auto") {
-		t.Errorf("host-gw on a VPC router: %+v", u)
+	for _, c := range []struct{ id, underlay, driver, remedy string }{
+		{"flannel-host-gw", UnderlayVPC, "", "--underlay auto"},
+		{"flannel-aws-vpc", UnderlaySwitch, "e1000", "leave --nic out"},
+	} {
+		opt := options(2, 1500)
+		opt.Underlay, opt.NICDriver = c.underlay, c.driver
+		a, err := New(opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := contender.Find(catalogue(t), c.id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u := arena.AsUnsupported(a.Supports(t.Context(), x)); u == nil || !strings.Contains(u.Remedy, c.remedy) {
+			t.Errorf("%s on %s: %+v", c.id, c.underlay, u)
+		}
 	}
 }
 

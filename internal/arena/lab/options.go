@@ -51,6 +51,9 @@ type Options struct {
 	Congestion string        // TCP congestion control in every namespace
 	CPUs       Placement     // CPUs of the measured commands and of everything else
 	Custom     *CustomAttach // a user's own CNI configuration, run as contender "custom"
+	// NICDriver is the driver of a guest's network devices that are the nodes' uplinks and
+	// joined already; "" is veth pairs. One contender is up at a time then.
+	NICDriver string
 }
 
 // CustomAttach is a CNI network configuration list from a user.

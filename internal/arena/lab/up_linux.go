@@ -137,11 +137,14 @@ func (n *labNetwork) underlay(kind string, c *contender.Contender) error {
 		node.Daemon = func(c host.Command) (host.Process, error) { return n.daemon(at, c) }
 		n.nodes = append(n.nodes, at)
 	}
+	link := underlay.Link{MTU: opt.MTU, LineRate: opt.LineRate, Wire: opt.Offload == OffloadWire}
+	if opt.NICDriver != "" {
+		return underlay.NICs(opt.NICDriver, f.Nodes, link)
+	}
 	box, err := n.box("underlay")
 	if err != nil {
 		return err
 	}
-	link := underlay.Link{MTU: opt.MTU, LineRate: opt.LineRate, Wire: opt.Offload == OffloadWire}
 	if kind == UnderlayVPC {
 		f.Router, err = underlay.NewVPC(box, f.Nodes, link)
 		return err

@@ -22,7 +22,7 @@ func newTuneHereCmd() *cobra.Command {
 			if err != nil {
 				return exit.Usage("%v", err)
 			}
-			m, err := tune.Here()
+			m, err := tune.Here(req.WholeMachine)
 			if err != nil {
 				return err
 			}

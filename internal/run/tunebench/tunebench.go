@@ -54,6 +54,9 @@ func (b *Bench) Run(ctx context.Context, show func(tune.Judgement) error) error 
 	if f.Arena == run.MicroVM && b.Machine {
 		return exit.Usage("--machine: the settings would be the guest's own; leave it out, or measure on this kernel: --arena lab")
 	}
+	if f.NIC != "" && f.Arena != run.MicroVM {
+		return exit.Usage("--nic: only a guest has network devices to give to a lab; add --arena %s", run.MicroVM)
+	}
 	settings, err := b.benchable(b.Settings)
 	if err != nil {
 		return err
@@ -90,7 +93,7 @@ func (b *Bench) Run(ctx context.Context, show func(tune.Judgement) error) error 
 	case f.Arena == run.MicroVM && startedByUser():
 		return f.SameInGuest(ctx, out...)
 	case !lab.Contained():
-		return b.lead(ctx)
+		return b.lead(ctx, j.Place)
 	}
 	return j.Place.Inside(ctx, func(ctx context.Context) error {
 		j.Wrap = func(a arena.Arena) (arena.Arena, error) { return b.wrap(a, variants) }
@@ -118,8 +121,8 @@ func startedByUser() bool { return !lab.Contained() && !microvm.Inside() }
 
 // lead starts the lab. If the lab was killed before it reverted the settings of this
 // machine, the error says how to revert them.
-func (b *Bench) lead(ctx context.Context) error {
-	err := run.Contain(ctx)
+func (b *Bench) lead(ctx context.Context, place run.Place) error {
+	err := place.Inside(ctx, nil) // which starts the container
 	dir, dirErr := tune.StateDir()
 	if err == nil || !b.Machine || dirErr != nil || !tune.HasJournal(dir) {
 		return err
@@ -170,6 +173,8 @@ func (b *Bench) benchable(req tune.Request) (tune.Request, error) {
 			return req, err
 		}
 		switch why := s.NotInLab(); {
+		case b.Request.NIC != "" && s.NeedsNIC():
+			kept = append(kept, choice)
 		case why != "":
 			left = append(left, s.Name+": "+why)
 		case s.Scope == tune.ScopeMachine && !b.Machine:
@@ -227,6 +232,9 @@ func (b *Bench) enlist(j *run.Job, base *contender.Contender, req tune.Request) 
 	}
 	// A setting that `cnibench run` does not know keeps the plan from being resumed as a plain run.
 	j.Plan.Settings["tune"] = strings.Join(req.Names(), ",")
+	if b.Request.NIC != "" {
+		j.Plan.Settings["nic"] = b.Request.NIC
+	}
 	return variants
 }
 
@@ -236,7 +244,7 @@ func (b *Bench) wrap(a arena.Arena, variants []tune.Variant) (arena.Arena, error
 	if err != nil {
 		return nil, err
 	}
-	bench := &tune.Bench{Arena: a, Exe: exe, Variants: map[string]tune.Variant{}}
+	bench := &tune.Bench{Arena: a, Exe: exe, Variants: map[string]tune.Variant{}, WholeMachine: b.Request.NIC != ""}
 	for _, v := range variants {
 		bench.Variants[v.ID] = v
 	}

@@ -1,11 +1,10 @@
 //go:build linux
 
 // Package underlay joins the nodes of a lab: by a switch or by a VPC router, over
-// links of a line rate. Next: shape.go, offload.go.
+// links of a line rate, or by a guest's network devices. Next: shape.go, offload.go, nic.go.
 package underlay
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 
@@ -103,6 +102,19 @@ func cable(box *ns.NS, h *netlink.Handle, port string, n *wire.Node, l Link) (ne
 	if err := h.LinkSetUp(pair); err != nil {
 		return nil, fmt.Errorf("%s: cable to the underlay: %w", n.Name, err)
 	}
+	if err := uplink(n, l); err != nil {
+		return nil, err
+	}
+	if l.Wire {
+		if err := onWire(box, port); err != nil {
+			return nil, err
+		}
+	}
+	return pair, nil
+}
+
+// uplink gives the node's end of the link its MTU, address and rate.
+func uplink(n *wire.Node, l Link) error {
 	err := n.OnUplink(func(n *wire.Node, h *netlink.Handle, uplink netlink.Link) error {
 		if err := h.LinkSetMTU(uplink, l.MTU); err != nil {
 			return err
@@ -116,12 +128,10 @@ func cable(box *ns.NS, h *netlink.Handle, port string, n *wire.Node, l Link) (ne
 		return shape(h, uplink, l.LineRate)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: uplink: %w", n.Name, err)
+		return fmt.Errorf("%s: uplink: %w", n.Name, err)
 	}
 	if l.Wire {
-		if err := errors.Join(onWire(box, port), onWire(n.NS, wire.UplinkName)); err != nil {
-			return nil, err
-		}
+		return onWire(n.NS, wire.UplinkName)
 	}
-	return pair, nil
+	return nil
 }
