@@ -131,6 +131,10 @@ func (l Lab) check(p *problems, attachesNothing bool) {
 	default:
 		p.want(len(l.Own)+len(l.Reproduced) > 0, "lab.own, lab.reproduced: say what of the product is in it")
 	}
+	if h := l.Held; h != nil {
+		p.want(h.Version != "" && h.Goodput > 0 && h.CPU > 0 && h.Latency > 0, "lab.held: it has a version, goodput, cpu and latency, each by what factor the lab form differs from the product")
+		p.want(h.Apart() == "" || h.Cause != "", "lab.held.cause: say why the lab form differs from the product by more than a tenth")
+	}
 	for _, piece := range l.Pieces() {
 		p.want(piece.Use != "", "lab: a piece without use")
 	}

@@ -3,7 +3,13 @@
 // kube.go for recipes; the files themselves are in /contenders.
 package contender
 
-import "github.com/cnibench/cnibench/internal/unit"
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/unit"
+)
 
 // Contender is one pod network in one configuration.
 type Contender struct {
@@ -84,6 +90,41 @@ type Lab struct {
 	Reproduced []string `yaml:"reproduced,omitempty"` // what is reproduced, with the source of the configuration
 	None       string   `yaml:"none,omitempty"`       // why there is no lab form
 	Remedy     string   `yaml:"remedy,omitempty"`     // what the user can do instead
+	Held       *Held    `yaml:"held,omitempty"`       // how far the lab form is from its product; nil: not measured
+}
+
+// Held is the lab form held against its product on the same machine (docs/fidelity.md). The
+// figures are by what factor the lab form's ratio to its own host network differs from the
+// product's.
+type Held struct {
+	Version string  `yaml:"version"` // of the product
+	Goodput float64 `yaml:"goodput"` // one TCP stream
+	CPU     float64 `yaml:"cpu"`     // CPU per Gbit/s of that stream
+	Latency float64 `yaml:"latency"` // median network time, one request in flight
+	Cause   string  `yaml:"cause,omitempty"`
+}
+
+// MostApart is how far a lab form may be from its product without a stated cause.
+const MostApart = 0.10
+
+// Apart says which figures are further from the product's than MostApart, and why; "" is none.
+func (h *Held) Apart() string {
+	if h == nil {
+		return ""
+	}
+	var figures []string
+	for _, f := range []struct {
+		name  string
+		value float64
+	}{{"goodput", h.Goodput}, {"CPU per Gbit/s", h.CPU}, {"latency", h.Latency}} {
+		if math.Abs(f.value-1) > MostApart {
+			figures = append(figures, fmt.Sprintf("%s %.2f times that of the product", f.name, f.value))
+		}
+	}
+	if figures == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s (%s): %s", strings.Join(figures, ", "), h.Version, h.Cause)
 }
 
 // Piece is one datapath piece of package wire with its parameters.

@@ -37,16 +37,16 @@ func TestPages(t *testing.T) {
 
 func table(all []*contender.Contender) string {
 	var b strings.Builder
-	b.WriteString("| contender | product, version | attach | transport | services | overhead | MTU | encryption | policy | lab | cluster |\n")
-	b.WriteString("|---|---|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| contender | product, version | attach | transport | services | overhead | MTU | encryption | policy | lab | held against the real one | cluster |\n")
+	b.WriteString("|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, c := range all {
 		version := strings.TrimSpace(c.Product + " " + c.Version)
 		if c.Features.Status == "retired" {
 			version += " (retired)"
 		}
-		fmt.Fprintf(&b, "| [%s](contenders/%s) | %s | %s | %s | %s | %g | %s | %s | %s | %s | %s |\n",
+		fmt.Fprintf(&b, "| [%s](contenders/%s) | %s | %s | %s | %s | %g | %s | %s | %s | %s | %s | %s |\n",
 			c.ID, product{name: c.Product}.file(), version, c.Datapath.Attach, c.Datapath.Transport, c.Datapath.Services,
-			float64(c.Datapath.Overhead), mtu(c.Datapath), encryption(c.Features), policy(c.Features.Policy), yesNo(c.Lab.None == ""), onCluster(c.Kube))
+			float64(c.Datapath.Overhead), mtu(c.Datapath), encryption(c.Features), policy(c.Features.Policy), yesNo(c.Lab.None == ""), held(c.Lab.Held), onCluster(c.Kube))
 	}
 	return b.String()
 }
@@ -57,6 +57,18 @@ func mtu(d contender.Datapath) string {
 		return d.MTU
 	}
 	return fmt.Sprintf("%s, %g", d.MTU, float64(d.PodMTU))
+}
+
+// held says how far the lab form is from its product.
+func held(h *contender.Held) string {
+	if h == nil {
+		return "–"
+	}
+	text := fmt.Sprintf("goodput %.2f, CPU %.2f, latency %.2f (%s)", h.Goodput, h.CPU, h.Latency, h.Version)
+	if h.Cause != "" {
+		text += "; " + h.Cause
+	}
+	return text
 }
 
 // onCluster says how far the recipe has been tried.

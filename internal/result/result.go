@@ -199,6 +199,7 @@ type ContenderInfo struct {
 	Overhead   unit.Bytes `json:"overhead_bytes"`     // of the encapsulation, per packet
 	Own        []string   `json:"own_programs,omitempty"`
 	Reproduced []string   `json:"reproduced,omitempty"`
+	Apart      string     `json:"apart,omitempty"`  // how the lab form differs from its product, and why
 	SHA256     string     `json:"sha256,omitempty"` // of its file in the catalogue, hexadecimal; "" has none
 }
 

@@ -75,6 +75,7 @@ var rules = map[string]func(e *evidence) []analysis.Finding{
 	"retransmit_storm":      retransmitStorm,
 	"better_than_baseline":  betterThanBaseline,
 	"mtu_wastes_underlay":   mtuWastes,
+	"lab_form_apart":        labFormApart,
 	"link_mtu_misleads":     linkMTU,
 	"line_rate_limited":     lineRateLimited,
 	"max_rate_limited":      maxRateLimited,

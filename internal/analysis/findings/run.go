@@ -153,6 +153,16 @@ func separateGroups(e *evidence) []analysis.Finding {
 	return []analysis.Finding{{Text: "compared separately: " + strings.Join(names, "; ")}}
 }
 
+func labFormApart(e *evidence) []analysis.Finding {
+	var list []analysis.Finding
+	for _, c := range e.Run.Contenders {
+		if c.Apart != "" {
+			list = append(list, analysis.Finding{Contender: c.ID, Text: "its lab form is not like the product: " + c.Apart})
+		}
+	}
+	return list
+}
+
 func mixedVersions(e *evidence) []analysis.Finding {
 	tools := e.Run.Tools(e.Samples)
 	if len(tools) < 2 {
