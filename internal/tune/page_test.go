@@ -46,7 +46,6 @@ func notMeasured() map[string]string {
 	)
 	return map[string]string{
 		"smt": "the machine's CPUs have no second threads", "governor": "the machine's CPUs have no frequency governor",
-		"xps":                  "the lab's veth pairs have one transmit queue, or one for each CPU",
 		"sched-migration-cost": "debugfs, where the machine's kernel has it, was not mounted",
 		"file-max":             alike, "metrics-save": "the lab's namespaces are new in every visit, and know no peer",
 		"local-ports": connections, "tw-buckets": connections, "tw-reuse": connections, "fin-timeout": connections,
