@@ -50,6 +50,12 @@ func TestProducts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := p
 			p.t = t
+			defer func() {
+				if t.Failed() { // the next product wants nodes without a pod network
+					_, _ = p.try("kubectl", "delete", "--ignore-not-found", "pod/one", "pod/two", "service/one", "service/two", "networkpolicy/deny")
+					_, _ = p.try("uninstall", name)
+				}
+			}()
 			p.run("install", name)
 			p.apply(podYAML("one", "node-1") + podYAML("two", "node-2"))
 			p.run("kubectl", "wait", "--for=condition=Ready", "--timeout="+patience().String(), "pod/one", "pod/two")
