@@ -11,10 +11,15 @@ import (
 	"github.com/cnibench/cnibench/tools/image"
 )
 
+// protocols is /etc/protocols of the images, as far as agents name protocols: without it ipset
+// knows no "tcp:80", and products leave policies for named ports and their Services undone.
+const protocols = "icmp 1 ICMP\ntcp 6 TCP\nudp 17 UDP\nipv6-icmp 58 IPv6-ICMP\nsctp 132 SCTP\n"
+
 // addPrograms adds programs of this machine, by their names or paths, with the
-// shared libraries that they want. Each has the path that it has on this machine.
+// shared libraries and the file that they want. Each has the path that it has on this machine.
 func addPrograms(tree *image.Tree, names ...string) error {
 	tree.AddRootLinks("/")
+	tree.AddText("/etc/protocols", protocols)
 	for _, name := range names {
 		path, err := findProgram(name)
 		if err != nil {
