@@ -190,7 +190,7 @@ func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 	}
 	run.Plan.Contenders = append(baselines, entries...)
 	run.Plan.Rounds = cmp.Or(run.Plan.Rounds, analysis.RoundsForContenders(len(entries)+1))
-	j.planSlices(a, &run.Plan)
+	j.planSlices(a, &run.Plan, len(baselines))
 	return j.findGaps(a, run)
 }
 
@@ -212,17 +212,12 @@ const (
 // turns: all in one block if the arena has room for their loads, else in blocks beside the
 // baseline. There are no slices if there is no room for another load beside the baseline's,
 // or if each contender must be up alone: if a step measures an idle contender, or is between
-// the nodes of a cluster, whose ports all contenders share.
-func (j *Job) planSlices(a arena.Arena, p *result.Plan) {
+// the nodes of a cluster, whose ports all contenders share. baselines is on how many underlays
+// the baseline is.
+func (j *Job) planSlices(a arena.Arena, p *result.Plan, baselines int) {
 	upAlone := slices.ContainsFunc(p.Steps, func(s result.Step) bool {
 		return s.Workload == analysis.Idle || s.Path == arena.PathHost && a.Name() == Kube
 	})
-	baselines := 0
-	for _, entry := range p.Contenders {
-		if entry.ID == p.Contenders[0].ID {
-			baselines++
-		}
-	}
 	n, room := len(p.Contenders), 1
 	if p.Slice > 0 && !upAlone {
 		room = min(n, a.MaxUp())

@@ -25,11 +25,14 @@ func (c Cycled) Levels() map[string]float64 {
 	if len(blocks) < 2 {
 		return c.levels(slices.Sorted(maps.Keys(c)))
 	}
+	if throughout == nil {
+		return nil
+	}
 	var inBlock []map[string]float64
 	middle := map[string]float64{} // of the logarithms of throughout's levels, over the blocks
 	for _, block := range blocks {
 		levels := c.levels(slices.Concat(throughout, block))
-		if levels == nil || throughout == nil {
+		if levels == nil {
 			return nil
 		}
 		inBlock = append(inBlock, levels)
@@ -47,7 +50,7 @@ func (c Cycled) Levels() map[string]float64 {
 			shift += (middle[name] - math.Log(inBlock[i][name])) / float64(len(throughout))
 		}
 		for _, name := range block {
-			all[name] = math.Exp(math.Log(inBlock[i][name]) + shift)
+			all[name] = inBlock[i][name] * math.Exp(shift)
 		}
 	}
 	return all

@@ -65,13 +65,11 @@ type source struct {
 func sources() []source { return []source{flannel, cilium, kubeRouter, calico, canal} }
 
 // Names lists what can be installed, as cnibench's catalogue calls it.
-func Names() []string { return append(Usual(), Apart()...) }
+func Names() []string { return append(names(false), names(true)...) }
 
-// Usual lists what is built and tested with every change.
+// Usual lists what is built and tested with every change; the rest takes too long to build
+// for that, and make test-products tests it.
 func Usual() []string { return names(false) }
-
-// Apart lists what takes too long to build for that: make test-products tests it.
-func Apart() []string { return names(true) }
 
 func names(apart bool) []string {
 	var names []string
