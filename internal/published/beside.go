@@ -13,21 +13,23 @@ import (
 
 // Beside sets the studies' ratios beside those of the report, in the order of
 // its results: the same contender, class of step and metric, where both have
-// a baseline. Of a ladder of rates only the step nearest to half of its top is
-// compared, which is the load of the figures that have a class. The slice is
-// never nil.
+// a baseline. A table that was measured at a share of the study's highest rate
+// is compared with the step at that share of ours. The slice is never nil.
 func Beside(r *analysis.Report, studies []Study) []analysis.PublishedFigure {
-	classes := classesOf(r.Steps)
+	loads := loadsOf(r)
 	figures := []analysis.PublishedFigure{}
 	for _, res := range r.Results {
-		class := classes[res.Step]
-		if class == "" || res.VsBaseline == nil || !finite(res.VsBaseline) {
+		l, known := loads[res.Step]
+		if !known || res.VsBaseline == nil || !finite(res.VsBaseline) {
 			continue
 		}
 		for _, s := range studies {
 			for _, t := range s.Tables {
+				if !t.at(l.share) {
+					continue
+				}
 				for column, c := range t.Columns {
-					if c.Class != class || c.Metric != res.Metric {
+					if c.Class != l.class || c.Metric != res.Metric {
 						continue
 					}
 					for i := range t.Rows {
@@ -62,29 +64,45 @@ func finite(c *analysis.Comparison) bool {
 	return !math.IsNaN(sum) && !math.IsInf(sum, 0)
 }
 
-// classesOf is the class of each step that may be compared.
-func classesOf(steps []result.Step) map[string]string {
-	classes, best := map[string]string{}, map[string]string{}
-	top := map[string]float64{}
-	for _, s := range steps {
-		classes[s.ID] = Class(s)
-		top[classes[s.ID]] = max(top[classes[s.ID]], number(s.Params["rate"]))
-	}
-	far := map[string]float64{}
-	for _, s := range steps {
-		class := classes[s.ID]
-		d := math.Abs(number(s.Params["rate"]) - top[class]/2)
-		if top[class] > 0 {
-			if id, taken := best[class]; taken && far[id] <= d {
-				classes[s.ID] = ""
-				continue
-			} else if taken {
-				classes[id] = ""
-			}
-			best[class], far[s.ID] = s.ID, d
+// load is what a step puts on a network.
+type load struct {
+	class string  // see Class
+	share float64 // its rate over the highest that the host network sustains; 0 is not known, or has no rate
+}
+
+// loadsOf are the loads of the report's steps that a study may have. The highest rate is
+// what the plan's calibration found, or the top of the steps' rates; where the calibration
+// was of the slowest contender, no study's shares are of that.
+func loadsOf(r *analysis.Report) map[string]load {
+	loads, top := map[string]load{}, map[string]float64{}
+	for _, s := range r.Steps {
+		if class := Class(s); class != "" {
+			loads[s.ID] = load{class: class}
+			top[class] = max(top[class], number(s.Params[result.RateParam]))
 		}
 	}
-	return classes
+	for _, s := range r.Steps {
+		l, known := loads[s.ID]
+		if !known || top[l.class] == 0 || r.Plan.SharesOf == result.SharesOfSlowest {
+			continue
+		}
+		highest := top[l.class]
+		if key, err := s.Load(); err == nil && r.Plan.Capacity[key] > 0 {
+			highest = r.Plan.Capacity[key]
+		}
+		l.share = number(s.Params[result.RateParam]) / highest
+		loads[s.ID] = l
+	}
+	return loads
+}
+
+// sameShare is how far two shares may lie apart, as a ratio, to be called the same: less
+// than any two neighbouring rungs of a suite's or a study's ladder.
+const sameShare = 1.12
+
+// at says whether the table was measured at that share of the highest rate.
+func (t *Table) at(share float64) bool {
+	return t.Load == 0 || share > 0 && math.Abs(math.Log(share/t.Load)) < math.Log(sameShare)
 }
 
 // Class says what kind of load a step is, so that steps of different runs and

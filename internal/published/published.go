@@ -48,6 +48,7 @@ type Table struct {
 	Hardware string   `yaml:"hardware"` // where it is not the study's
 	Read     string   `yaml:"read"`     // how the figures were read: one of Readings
 	Baseline string   `yaml:"baseline"` // the row of the host network; "" where there is none
+	Load     float64  `yaml:"load"`     // the request rate over the highest that the study's host network sustained; 0 where rates have no part
 	Note     string   `yaml:"note"`
 	Columns  []Column `yaml:"columns"`
 	Rows     []Row    `yaml:"rows"`
@@ -170,6 +171,9 @@ func (t *Table) check() error {
 	}
 	if t.Baseline != "" && t.row(t.Baseline) == nil {
 		return fmt.Errorf("no row %q for the baseline", t.Baseline)
+	}
+	if !(t.Load >= 0 && t.Load < 2) {
+		return fmt.Errorf("load %v: want a share of the highest rate, such as 0.5", t.Load)
 	}
 	for _, c := range t.Columns {
 		if _, known := result.LookupMetric(c.Metric); c.Unit == "" || (c.Class == "") != (c.Metric == "") || c.Metric != "" && !known {

@@ -122,7 +122,7 @@ func TestBeside(t *testing.T) {
 	for _, s := range []struct {
 		id   string
 		rate float64
-	}{{"h10", 5000}, {"h50", 25000}, {"h90", 45000}} {
+	}{{"h10", 5100}, {"h40", 20000}, {"h50", 25000}, {"h90", 45000}, {"h100", 50000}} {
 		r.Steps = append(r.Steps, result.Step{ID: s.id, Workload: "http_rate", Path: "pod", Params: map[string]any{"response": "350B", "rate": s.rate}})
 		r.Results = append(r.Results, analysis.Result{Contender: "flannel-vxlan", Step: s.id, Metric: "latency_p99", Better: "lower", VsBaseline: compared})
 	}
@@ -155,7 +155,8 @@ func TestBeside(t *testing.T) {
 		}
 	}
 	want := []row{
-		{"flannel-vxlan", "h50", "machinezone-2016", 2.375, false}, // 1.9 ms by 0.8 ms
+		{"flannel-vxlan", "h10", "machinezone-2016", 2.5, false},   // 1.0 ms by 0.4 ms, at 50,000/s
+		{"flannel-vxlan", "h50", "machinezone-2016", 2.375, false}, // 1.9 ms by 0.8 ms, at 250,000/s
 		{"calico-ipip", "lat", "kube-ovn-1.8", 1.2892, false},      // 21.4 µs by 16.6 µs
 		{"macvlan", "dts", "daocloud-2023", 1.0022, true},          // 9.18 by 9.16 Gbit/s, on a link of 9.2
 		{"cilium", "dus", "ducastel-2019", 0.977, false},           // given as a ratio
@@ -165,6 +166,24 @@ func TestBeside(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
+	}
+	// Shares are of what a calibration found, and of the host network's alone.
+	key, err := r.Steps[2].Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Results = r.Results[1:2]
+	r.Plan.Capacity = map[string]float64{key: 20000 / 0.7}
+	got = nil
+	for _, f := range published.Beside(r, studies(t)) {
+		got = append(got, row{f.Contender, f.Step, f.Study, math.Round(f.Ratio), f.LineLimited}) // 375 by 1.2 ms
+	}
+	if diff := cmp.Diff([]row{{"flannel-vxlan", "h40", "machinezone-2016", 313, false}}, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	r.Plan.SharesOf = result.SharesOfSlowest
+	if got := published.Beside(r, studies(t)); len(got) != 0 {
+		t.Errorf("shares of the slowest: %v", got)
 	}
 	if got := published.Beside(&analysis.Report{}, studies(t)); got == nil || len(got) != 0 {
 		t.Errorf("nothing to compare: %v", got)
