@@ -69,7 +69,7 @@ compares the two; their part of the run is in DIR/microvm. --arena lab leaves th
 	fl.StringVar(&f.Until, "until", "", "end as soon as every ratio is known to this many `percent`, e.g. 5%; 0%: carry out all rounds (default: the suite's, or 0% with --rounds)")
 	fl.DurationVar(&f.MaxTime, "max-time", 0, "end before this time has passed, a guest's part included; each part takes a round at least; not for a run with --rounds and without --until (default: the suite's, for each part)")
 	fl.DurationVar(&f.Duration, "duration", 0, "measured time of each step (default: the suite's)")
-	fl.DurationVar(&f.Slice, "slice", f.Slice, "all contenders stay up and are measured in turns of this `length`; 0: one after the other")
+	fl.DurationVar(&f.Slice, "slice", f.Slice, "all contenders stay up and are measured in turns of this `length`, in a cluster or under an emulated CPU 200ms unless given; 0: one after the other")
 	fl.DurationVar(&f.Warmup, "warmup", 0, "time under load before the measured time, left out of every figure (default: the suite's)")
 	fl.Uint64Var(&f.Seed, "seed", 0, "seed of the shuffled order (default: from the clock)")
 	fl.StringVar(&f.Out, "out", "", "run `directory` to write (default: cnibench-run-TIME)")

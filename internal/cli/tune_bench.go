@@ -58,7 +58,7 @@ cnibench report DIR shows the run again.`),
 	fl.StringVar(&f.run.Arena, "arena", f.run.Arena, "where to run: auto or lab, or microvm for the lab under another kernel")
 	fl.IntVar(&f.run.Rounds, "rounds", 0, "`number` of passes over all settings and steps (default: the suite's, else what it takes to tell the settings apart)")
 	fl.DurationVar(&f.run.Duration, "duration", 0, "measured time of each step (default: the suite's)")
-	fl.DurationVar(&f.run.Slice, "slice", f.run.Slice, "all variants stay up and are measured in turns of this `length`; 0: one after the other")
+	fl.DurationVar(&f.run.Slice, "slice", f.run.Slice, "all variants stay up and are measured in turns of this `length`, under an emulated CPU 200ms unless given; 0: one after the other")
 	fl.DurationVar(&f.run.Warmup, "warmup", 0, "time under load before the measured time (default: the suite's)")
 	fl.Uint64Var(&f.run.Seed, "seed", 0, "seed of the shuffled order (default: from the clock)")
 	fl.StringVar(&f.run.Out, "out", "", "run `directory` to write (default: cnibench-tune-TIME)")

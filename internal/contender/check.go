@@ -109,6 +109,7 @@ func (d Datapath) check(p *problems) {
 	}
 	p.oneOf("datapath.mtu", d.MTU, mtus)
 	p.want(d.MTU == "none" || d.MTUSource != "", "datapath.mtu-source: say how it is known who finds the MTU of pods")
+	p.want(!d.UnderlayPodMTU || d.MTU == "manual" && d.PodMTU == 0 && d.Overhead > 0, "datapath.underlay-pod-mtu: it belongs to mtu: manual with an overhead, and excludes pod-mtu")
 	p.want(d.PodMTU == 0 || d.MTU == "manual" && d.PodMTU >= 576, "datapath.pod-mtu: a fixed value is at least 576, and belongs to mtu: manual")
 }
 

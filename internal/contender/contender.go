@@ -70,6 +70,9 @@ type Datapath struct {
 	// PodMTU is the fixed MTU of pods that the product ships, bytes; 0: pods have the
 	// underlay's less Overhead.
 	PodMTU unit.Bytes `yaml:"pod-mtu,omitempty"`
+	// UnderlayPodMTU says that pods get the underlay's MTU, Overhead or not, so that the path's
+	// is for them to discover (RFC 1191).
+	UnderlayPodMTU bool `yaml:"underlay-pod-mtu,omitempty"`
 }
 
 // Requires is what must be there to run the contender at all.

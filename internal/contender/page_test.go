@@ -53,10 +53,13 @@ func table(all []*contender.Contender) string {
 
 // mtu says who finds the MTU of pods, and the value that is fixed.
 func mtu(d contender.Datapath) string {
-	if d.PodMTU == 0 {
-		return d.MTU
+	switch {
+	case d.UnderlayPodMTU:
+		return d.MTU + ", the underlay's"
+	case d.PodMTU > 0:
+		return fmt.Sprintf("%s, %g", d.MTU, float64(d.PodMTU))
 	}
-	return fmt.Sprintf("%s, %g", d.MTU, float64(d.PodMTU))
+	return d.MTU
 }
 
 // held says how far the lab form is from its product.

@@ -64,9 +64,6 @@ func (j *Job) newPlan() error {
 	}
 	if f.Arena == Kube {
 		f.lengthen(&j.Plan)
-		if !f.Given["slice"] && !f.isSelfTest {
-			j.Plan.Slice = unit.Seconds(clusterSlice.Seconds())
-		}
 	}
 	if !f.Given["seed"] {
 		j.Plan.Seed = rand.Uint64() >> 12 // exact in a JSON reader's double
@@ -194,18 +191,11 @@ func (j *Job) enlist(ctx context.Context, a arena.Arena, run *result.Run) error 
 	return j.findGaps(a, run)
 }
 
-// Slice is the default length of a slice, Lead that of the load before each slice that
-// does not count. Short slices make many, which narrows the intervals; these are the
-// shortest whose figures agree with long transfers (docs/accuracy.md).
+// The shortest slice that can be asked for, and the shortest load before each slice that does
+// not count.
 const (
-	Slice = 50 * time.Millisecond
-	Lead  = 50 * time.Millisecond
-
 	leastSlice = 20 * time.Millisecond
-
-	// clusterSlice is the default in a cluster: there the begin and end of a slice reach the
-	// recorders through the API server, some milliseconds late.
-	clusterSlice = 200 * time.Millisecond
+	leastLead  = 50 * time.Millisecond
 )
 
 // planSlices plans that all contenders are up at the same time and take slices in
@@ -218,6 +208,9 @@ func (j *Job) planSlices(a arena.Arena, p *result.Plan, baselines int) {
 	upAlone := slices.ContainsFunc(p.Steps, func(s result.Step) bool {
 		return s.Workload == analysis.Idle || s.Path == arena.PathHost && a.Name() == Kube
 	})
+	if p.Slice > 0 && !j.request.Given["slice"] && !j.request.isSelfTest {
+		p.Slice = unit.Seconds(a.Slice().Seconds())
+	}
 	n, room := len(p.Contenders), 1
 	if p.Slice > 0 && !upAlone {
 		room = min(n, a.MaxUp())
@@ -227,10 +220,7 @@ func (j *Job) planSlices(a arena.Arena, p *result.Plan, baselines int) {
 		j.request.lengthen(p)
 		return
 	}
-	p.Together, p.Lead = room, unit.Seconds(Lead.Seconds())
-	if a.Name() == Kube {
-		p.Lead = max(p.Lead, p.Slice/2)
-	}
+	p.Together, p.Lead = room, max(unit.Seconds(leastLead.Seconds()), p.Slice/2)
 }
 
 // The shortest windows and warm-ups of runs in which building a round takes longer than

@@ -79,7 +79,7 @@ func NewRequest() Request {
 	return Request{
 		Suite: "quick", Contenders: "supported", Arena: Auto, Rates: suite.RatesAuto, Baseline: "host",
 		Nodes: "2", Underlay: lab.UnderlayAuto, MTU: "1500", Offload: lab.OffloadHost, Congestion: lab.CongestionAuto, CNITransport: "routes",
-		Slice: Slice,
+		Slice: lab.Slice,
 		Guest: Guest{Prefix: "vm-", Memory: microvm.DefaultMemory},
 	}
 }

@@ -124,8 +124,10 @@ func (j *Job) peak(s result.Step) string {
 		return "none"
 	case known:
 		return "about " + rate.String() + " of payload"
+	case share && j.Plan.SharesOf == result.SharesOfSlowest:
+		return "a share of what the slowest contender sustains; the search for that, at the start, takes all to their limit"
 	case share:
-		return "a share of what the baseline or the slowest contender sustains; the search for that, at the start, takes them to their limit"
+		return "a share of what the baseline sustains; the search for that, at the start, takes it to its limit"
 	}
 	return limit
 }

@@ -218,6 +218,9 @@ func mtuOf(path string, x *contender.Contender, c Config) int {
 	if asked := cmp.Or(c.PodMTU, int(x.Datapath.PodMTU)); asked > 0 && x.Datapath.Attach != "none" {
 		return asked
 	}
+	if x.Datapath.UnderlayPodMTU {
+		return c.UnderlayMTU
+	}
 	return c.UnderlayMTU - int(x.Datapath.Overhead)
 }
 

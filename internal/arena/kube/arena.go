@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -107,6 +108,10 @@ func (a *Arena) MaxUp() int {
 	}
 	return 1
 }
+
+// Slice implements arena.Arena: begin and end of a slice reach the recorders through the API
+// server, some milliseconds late.
+func (*Arena) Slice() time.Duration { return 200 * time.Millisecond }
 
 // maxSharing is how many contenders can share a cluster, each with two pods a node.
 const maxSharing = 8

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
@@ -85,6 +86,9 @@ func (l *lab) MaxUp() int {
 	return max(1, int(*memory.MemAvailableBytes/2/contenderMemory))
 }
 
+// Slice implements arena.Arena.
+func (*lab) Slice() time.Duration { return Slice }
+
 // Supports implements arena.Arena.
 func (l *lab) Supports(_ context.Context, c *contender.Contender) error {
 	if c.Lab.None != "" {
@@ -97,7 +101,7 @@ func (l *lab) Supports(_ context.Context, c *contender.Contender) error {
 		}
 		return &arena.Unsupported{Reason: fmt.Sprintf("%s needs the underlay %s, not %s", c.ID, want, l.opt.Underlay), Remedy: remedy}
 	}
-	if fits, asked := l.opt.MTU-int(c.Datapath.Overhead), l.opt.podMTU(c); asked > fits {
+	if fits, asked := l.opt.MTU-int(c.Datapath.Overhead), l.opt.podMTU(c); asked > fits && !c.Datapath.UnderlayPodMTU {
 		return &arena.Unsupported{
 			Reason: fmt.Sprintf("%s leaves its pods %d bytes of the underlay's MTU, not %d", c.ID, fits, asked),
 			Remedy: fmt.Sprintf("run it with --pod-mtu %d or less", fits),

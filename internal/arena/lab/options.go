@@ -8,6 +8,7 @@ package lab
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -36,6 +37,10 @@ const CongestionAuto = "auto"
 // RunDir holds the lab's sockets, locks and configuration files: an empty
 // file system in memory over the host's /run, seen by the lab only.
 const RunDir = "/run"
+
+// Slice is how long a turn is: the shortest whose figures agree with long transfers
+// (docs/accuracy.md). Short slices make many, which narrows the intervals.
+const Slice = 50 * time.Millisecond
 
 // MaxNodes is how many nodes a lab can have: each has a /24 of pods.
 const MaxNodes = 250
@@ -66,7 +71,10 @@ type CustomAttach struct {
 // podMTU returns the MTU, bytes, that the contender's pods must have; 0 is what
 // the contender's encapsulation leaves of the underlay's MTU.
 func (o *Options) podMTU(c *contender.Contender) int {
-	return cmp.Or(o.PodMTU, int(c.Datapath.PodMTU))
+	if asked := cmp.Or(o.PodMTU, int(c.Datapath.PodMTU)); asked != 0 || !c.Datapath.UnderlayPodMTU {
+		return asked
+	}
+	return o.MTU
 }
 
 // Check finds wrong values.
