@@ -124,7 +124,7 @@ func TestBeside(t *testing.T) {
 		rate float64
 	}{{"h10", 5100}, {"h40", 20000}, {"h50", 25000}, {"h90", 45000}, {"h100", 50000}} {
 		r.Steps = append(r.Steps, result.Step{ID: s.id, Workload: "http_rate", Path: "pod", Params: map[string]any{"response": "350B", "rate": s.rate}})
-		r.Results = append(r.Results, analysis.Result{Contender: "flannel-vxlan", Step: s.id, Metric: "latency_p99", Better: "lower", VsBaseline: compared})
+		r.Results = append(r.Results, analysis.Result{Contender: "flannel-vxlan", Step: s.id, Metric: "network_time_p99", Better: "lower", VsBaseline: compared})
 	}
 	r.Steps = append(r.Steps,
 		result.Step{ID: "lat", Workload: "tcp_lat", Path: "pod", Params: map[string]any{"size": 1}},
