@@ -30,5 +30,5 @@ async function shoot(name, hash, options = {}) {
 await shoot("report", "#overview", { viewport: { width: 1200, height: 1400 } });
 await shoot("dark", "#overview", { colorScheme: "dark" });
 await shoot("phone", "#overview", { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true });
-for (const view of ["latency", "efficiency", "resources", "choice", "seconds"]) await shoot(view, `#${view}`);
+for (const view of ["latency", "efficiency", "resources", "choice", "seconds", "study"]) await shoot(view, `#${view}`);
 await browser.close();
