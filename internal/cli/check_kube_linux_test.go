@@ -51,9 +51,14 @@ func TestKubeCheckPolicy(t *testing.T) {
 
 // Packet sizes and encryption are checked in pods: where the runtime lets a pod
 // on the node's network watch its packets or a privileged one may, else
-// encryption is skipped and says what would help.
+// encryption is skipped and says what would help. Canal's pods have an MTU that its VXLAN
+// does not carry (contenders/canal.yaml).
 func TestKubeCheckUnderlay(t *testing.T) {
 	leavesNothing(t)
+	want := map[string]check.Conformance{"mtu": check.Pass, "encryption": check.Pass}
+	if clusterProduct(t) == "Canal" {
+		want["mtu"] = check.Fail
+	}
 	for _, privileged := range []bool{false, true} {
 		args := append([]string{"check", "mtu,encryption", "--json"}, podArgs(t)...)
 		if privileged {
@@ -70,7 +75,7 @@ func TestKubeCheckUnderlay(t *testing.T) {
 			}
 			told := r.Telling()
 			skipped := r.Check == "encryption" && !privileged && r.Verdict() == check.Skip && told != nil && strings.Contains(told.Next, "--privileged")
-			if r.Error != "" || r.Verdict() != check.Pass && !skipped {
+			if r.Error != "" || r.Verdict() != want[r.Check] && !skipped {
 				t.Errorf("%s, privileged %v: verdict %s; %s %+v", r.Check, privileged, r.Verdict(), r.Error, r.Cases)
 			}
 		}
