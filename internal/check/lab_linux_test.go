@@ -101,19 +101,23 @@ func checked(t *testing.T, a arena.Arena, c *contender.Contender, check Check) R
 }
 
 // Of every contender of the lab, what crosses whole is the underlay's MTU less
-// what its file says of the encapsulation.
+// what its file says of the encapsulation; pods whose MTU is another are found.
 func TestMTU(t *testing.T) {
 	for _, c := range inLab(t) {
 		t.Run(c.ID, func(t *testing.T) {
 			r := checked(t, newLab(t, 1500, nil), c, mtu{})
-			verdict, found, want := Pass, "fits", 1500-int(c.Datapath.Overhead)
-			if c.Datapath.PodMTU > 0 {
-				verdict, found, want = Fail, "wastes", int(c.Datapath.PodMTU)
+			verdict, found, path := Pass, "fits", 1500-int(c.Datapath.Overhead)
+			pod := path
+			switch {
+			case c.Datapath.PodMTU > 0:
+				verdict, found, path, pod = Fail, "wastes", int(c.Datapath.PodMTU), int(c.Datapath.PodMTU)
+			case c.Datapath.UnderlayPodMTU:
+				verdict, found, pod = Fail, "exceeds", 1500
 			}
 			if size := caseOf(t, r, "size"); r.Verdict() != verdict || size.Found != found || r.UnderlayMTU != 1500 {
 				t.Errorf("%+v", r)
 			}
-			for _, key := range []string{"pod", "path"} {
+			for key, want := range map[string]int{"pod": pod, "path": path} {
 				if got := r.Environment["check.mtu."+c.ID+"."+key]; got != strconv.Itoa(want) {
 					t.Errorf("%s is %q, want %d", key, got, want)
 				}
