@@ -13,8 +13,12 @@ type Agreement struct {
 	LineLimited int `json:"line_limited,omitempty"`
 	// Tau is Kendall's tau-b of the ratios: 1 for the same order, 0 for none in common,
 	// -1 for the opposite. CI is its interval at 95 %; nil with fewer than five.
-	Tau      float64   `json:"tau"`
-	CI       *Interval `json:"ci"`
+	Tau float64   `json:"tau"`
+	CI  *Interval `json:"ci"`
+	// Among is the tau of each two of the study's own runs, over the same contenders, the
+	// least first; empty where it published no runs. No other measurement can be expected to
+	// agree with the study more than its runs do with each other.
+	Among    []float64 `json:"among,omitempty"`
 	Outliers []Outlier `json:"outliers,omitempty"`
 }
 
@@ -54,4 +58,7 @@ type PublishedFigure struct {
 	// LineLimited says that the study's link limited the figure or its
 	// baseline, so that the ratio says little about the contender.
 	LineLimited bool `json:"line_limited,omitempty"`
+	// Runs are the figures of the study's runs, in its unit, NaN where one has none; Ratio is
+	// of their median.
+	Runs []float64 `json:"-"`
 }

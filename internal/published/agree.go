@@ -74,9 +74,34 @@ func agreements(figures []analysis.PublishedFigure) []analysis.Agreement {
 		if low, high, ok := stat.KendallInterval(a.Tau, a.N, confidence); ok {
 			a.CI = &analysis.Interval{low, high}
 		}
-		a.Outliers = outliers(list, ours, theirs)
+		a.Among, a.Outliers = among(list), outliers(list, ours, theirs)
 		out = append(out, a)
 	}
+	return out
+}
+
+// among are the tau of each two of the study's runs over the contenders that both have, the
+// least first.
+func among(list []analysis.PublishedFigure) []float64 {
+	runs := len(list[0].Runs)
+	for _, f := range list {
+		runs = min(runs, len(f.Runs))
+	}
+	var out []float64
+	for i := range runs {
+		for j := range i {
+			var a, b []float64
+			for _, f := range list {
+				if !math.IsNaN(f.Runs[i] + f.Runs[j]) {
+					a, b = append(a, f.Runs[i]), append(b, f.Runs[j])
+				}
+			}
+			if tau := stat.KendallTau(a, b); len(a) >= fewestRanked && !math.IsNaN(tau) {
+				out = append(out, tau)
+			}
+		}
+	}
+	slices.Sort(out)
 	return out
 }
 

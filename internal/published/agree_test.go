@@ -40,6 +40,8 @@ func TestAttach(t *testing.T) {
 	published.Attach(r, of)
 	want := []analysis.Agreement{{
 		Study: "ducastel-2024", Table: "Goodput, medians of three runs", Step: "dts", Metric: "goodput", Kernel: "6.18", N: 7, Tau: 17. / 21,
+		// Each two of its runs turn two pairs, one and one.
+		Among: []float64{17. / 21, 19. / 21, 19. / 21},
 	}}
 	if len(r.Agreements) == 1 {
 		if ci := r.Agreements[0].CI; ci == nil || ci[0] >= 17./21 || ci[1] <= 17./21 || ci[1] > 1 {

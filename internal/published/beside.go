@@ -42,7 +42,7 @@ func Beside(r *analysis.Report, studies []Study) []analysis.PublishedFigure {
 							Contender: res.Contender, Kernel: res.Kernel, Underlay: res.Underlay, Step: res.Step,
 							Metric: res.Metric, Better: res.Better, Ours: *res.VsBaseline,
 							Ratio: ratio, Study: s.ID, Table: t.Title, Name: row.Name, Read: t.Read,
-							LineLimited: s.limited(&t, row, column),
+							LineLimited: s.limited(&t, row, column), Runs: row.runs(column),
 						})
 					}
 				}

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -118,7 +119,7 @@ func writeTable(b *strings.Builder, t published.Table) {
 				b.WriteString(" – |")
 				continue
 			}
-			fmt.Fprintf(b, " %s", strconv.FormatFloat(*v, 'f', -1, 64))
+			fmt.Fprintf(b, " %s", strconv.FormatFloat(math.Round(*v*1000)/1000, 'f', -1, 64))
 			if slices.Contains(r.Lossy, t.Columns[i].Name) {
 				b.WriteString(" (lossy)")
 			}

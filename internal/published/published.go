@@ -16,6 +16,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/strictyaml"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -70,7 +71,10 @@ type Row struct {
 	Name      string     `yaml:"name"`
 	Contender string     `yaml:"contender"` // "" where there is none
 	Values    []*float64 `yaml:"values"`    // as Columns; nil where the study has none
-	Lossy     []string   `yaml:"lossy"`     // columns in which so much was lost that the figure has no ratio
+	// Runs are, where the study published them, the figures of each of its runs instead of
+	// Values, as Columns; their medians become Values. A run that has none is nil.
+	Runs  [][]*float64 `yaml:"runs"`
+	Lossy []string     `yaml:"lossy"` // columns in which so much was lost that the figure has no ratio
 }
 
 // Readings are the ways in which figures were read, with their meaning.
@@ -130,6 +134,11 @@ func Read(file string, r io.Reader) (*Study, error) {
 	s := &Study{}
 	if err := strictyaml.Decode(file, r, s); err != nil {
 		return nil, err
+	}
+	for i := range s.Tables {
+		for j := range s.Tables[i].Rows {
+			s.Tables[i].Rows[j].medians()
+		}
 	}
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -195,8 +204,13 @@ func (t *Table) check() error {
 				return fmt.Errorf("row %q: lossy: %w", r.Name, nearest.Unknown("column", name, names))
 			}
 		}
-		if len(r.Values) != len(t.Columns) {
+		if len(r.Values) != len(t.Columns) || len(r.Runs) > 0 && len(r.Runs) != len(t.Columns) {
 			return fmt.Errorf("row %q: %d values for %d columns", r.Name, len(r.Values), len(t.Columns))
+		}
+		for _, v := range slices.Concat(r.Runs...) {
+			if v != nil && *v < 0 {
+				return fmt.Errorf("row %q: a run of %v", r.Name, *v)
+			}
 		}
 		for i, v := range r.Values {
 			if v != nil && *v < 0 {
@@ -205,6 +219,23 @@ func (t *Table) check() error {
 		}
 	}
 	return nil
+}
+
+// medians makes Values of Runs, where there are any.
+func (r *Row) medians() {
+	for _, runs := range r.Runs {
+		var there []float64
+		for _, v := range runs {
+			if v != nil {
+				there = append(there, *v)
+			}
+		}
+		var value *float64
+		if len(there) > 0 {
+			value = new(stat.Median(there))
+		}
+		r.Values = append(r.Values, value)
+	}
 }
 
 func (t *Table) row(name string) *Row {
@@ -232,6 +263,23 @@ func (t *Table) ratio(r *Row, column int) (float64, bool) {
 	}
 	ratio := *v / *of
 	return ratio, !math.IsInf(ratio, 0)
+}
+
+// runs are the figures of the row's runs at the column, NaN for one that has none; nil
+// where the study published none.
+func (r *Row) runs(column int) []float64 {
+	if len(r.Runs) == 0 {
+		return nil
+	}
+	var out []float64
+	for _, v := range r.Runs[column] {
+		if v == nil {
+			out = append(out, math.NaN())
+			continue
+		}
+		out = append(out, *v)
+	}
+	return out
 }
 
 // over is the place of the column that the baseline's figure is in.

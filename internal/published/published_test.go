@@ -227,6 +227,10 @@ func TestRead(t *testing.T) {
 	if _, err := published.Read("x.yaml", strings.NewReader(good)); err != nil {
 		t.Fatal(err)
 	}
+	s, err := published.Read("x.yaml", strings.NewReader(strings.Replace(good, "values: [2]", "runs: [[5, ~, 2, 3]]", 1)))
+	if err != nil || *s.Tables[0].Rows[0].Values[0] != 3 {
+		t.Errorf("the median of runs 5, 2 and 3: %+v, %v", s, err)
+	}
 	for name, c := range map[string]struct{ old, new, says string }{
 		"another id":       {"id: x", "id: z", "id is z"},
 		"no source":        {"url: https://example.org", `url: ""`, "no url"},
@@ -238,6 +242,8 @@ func TestRead(t *testing.T) {
 		"too many values":  {"[2]", "[2, 3]", "2 values for 1 columns"},
 		"a negative value": {"[2]", "[-2]", "-2"},
 		"a word":           {"[2]", "[two]", "x.yaml:"},
+		"values and runs":  {"[2]", "[2], runs: [[1, 2]]", "2 values for 1 columns"},
+		"a negative run":   {"values: [2]", "runs: [[-1, 2]]", "-1"},
 		"no tables":        {good[strings.Index(good, "tables:"):], "tables: []\n", "no tables"},
 	} {
 		_, err := published.Read("x.yaml", strings.NewReader(strings.Replace(good, c.old, c.new, 1)))

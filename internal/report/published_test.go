@@ -48,12 +48,13 @@ func TestPublished(t *testing.T) {
 	}
 	r.Agreements = []analysis.Agreement{{
 		Study: "study-dts", Table: "T", Step: "dts", Metric: "goodput", Kernel: "6.18.0", N: 6, LineLimited: 2, Tau: 0.6, CI: &analysis.Interval{0.1, 0.9},
+		Among:    []float64{0.43, 0.71},
 		Outliers: []analysis.Outlier{{Contender: "cilium", Ours: 0.5, Theirs: 0.7, OurPlace: 5, TheirPlace: 1.5}},
 	}}
 	r.Differences = []analysis.Difference{{Study: "study-dts", What: "kernel", Ours: "6.18 | ours", Theirs: "5.15"}}
 	for format, wants := range map[string][]string{
 		"text": {"dts Goodput  study-dts  0.60 (0.10 to 0.90)", "cilium (5, 1.5)", "kernel   study-dts  6.18 | ours  5.15"},
-		"md":   {`| dts Goodput | study-dts | 0.60 (0.10 to 0.90) | 6, 2 at the study's line rate left out | cilium (5, 1.5) |`, `| kernel | study-dts | 6.18 \| ours | 5.15 |`},
+		"md":   {`| dts Goodput | study-dts | 0.60 (0.10 to 0.90) | 0.43 to 0.71 | 6, 2 at the study's line rate left out | cilium (5, 1.5) |`, `| kernel | study-dts | 6.18 \| ours | 5.15 |`},
 		"html": {"How far the orders agree", "<td>0.60 (0.10 to 0.90)</td>", "chart-agreement-1", "What differs"},
 	} {
 		got := write(t, format, r, Options{})

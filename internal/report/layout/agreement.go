@@ -11,7 +11,7 @@ import (
 
 const (
 	agreementTitle = "How far the orders agree"
-	agreementAbout = "Tau is Kendall's rank correlation of our ratios and the study's: 1 is the same order of contenders, 0 none in common, -1 the opposite. In brackets: its 95 % interval, which is wide for few contenders. Elsewhere: contenders whose places, ours and theirs, are far apart; 1 is the best."
+	agreementAbout = "Tau is Kendall's rank correlation of our ratios and the study's: 1 is the same order of contenders, 0 none in common, -1 the opposite. In brackets: its 95 % interval, which is wide for few contenders. Its own runs: the tau of the study's runs among themselves; nobody can be expected to agree with a study more than it does with itself. Elsewhere: contenders whose places, ours and theirs, are far apart; 1 is the best."
 )
 
 // Agreed holds the agreements and differences of a report as two tables.
@@ -25,7 +25,7 @@ type Agreed struct {
 func Agreements(r *analysis.Report) Agreed {
 	out := Agreed{
 		Title: agreementTitle, About: agreementAbout, Rows: agreementRows(r),
-		Head:        []string{"figure", "study", "tau", "contenders", "elsewhere (ours, theirs)"},
+		Head:        []string{"figure", "study", "tau", "its own runs", "contenders", "elsewhere (ours, theirs)"},
 		Differences: []string{"differs", "study", "ours", "theirs"},
 	}
 	for _, d := range r.Differences {
@@ -49,7 +49,7 @@ func agreementRows(r *analysis.Report) [][]string {
 		if where == "" {
 			where = "nobody"
 		}
-		rows = append(rows, []string{agreed(r, &a), a.Study, tau(&a), n, where})
+		rows = append(rows, []string{agreed(r, &a), a.Study, tau(&a), among(&a), n, where})
 	}
 	return rows
 }
@@ -71,6 +71,14 @@ func tau(a *analysis.Agreement) string {
 		text += fmt.Sprintf(" (%.2f to %.2f)", a.CI[0], a.CI[1])
 	}
 	return text
+}
+
+// among returns the range of the tau of the study's own runs.
+func among(a *analysis.Agreement) string {
+	if len(a.Among) == 0 {
+		return "not published"
+	}
+	return fmt.Sprintf("%.2f to %.2f", a.Among[0], a.Among[len(a.Among)-1])
 }
 
 // Against returns the figures behind an agreement.
