@@ -15,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/arena/kube/kubetest"
 	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/tune"
 )
 
 // harmless are settings of a node's network namespace alone: nodes of the test
@@ -182,4 +183,31 @@ func hasNamespace(t *testing.T) bool {
 		t.Fatal(err)
 	}
 	return len(list.Items) > 0
+}
+
+// A setting of the nodes that is harmful on purpose is named as such where the nodes' own
+// network is measured, and after it every node is as it was.
+func TestKubeTuneBench(t *testing.T) {
+	bed, nodes := tunable(t)
+	before := settings(t, bed, nodes)
+	code, out, messages := command(t, slices.Concat([]string{"tune", "bench"}, podArgs(t), []string{"--privileged", "--contender", "host", "--step", "dts", "--json",
+		"--sysctl", "net.ipv4.tcp_rmem=4096,4096,4096", "--rounds", "7", "--duration", "300ms", "--warmup", "100ms", "--out", t.TempDir() + "/run"})...)
+	if code != exit.Done {
+		t.Fatalf("exit code %d: %s\n%s", code, messages, out)
+	}
+	var got struct{ Effects []tune.Effect }
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	goodput := slices.IndexFunc(got.Effects, func(e tune.Effect) bool {
+		return e.Variant == "host+net.ipv4.tcp_rmem" && e.Metric == "goodput" && e.Ratio < 0.8
+	})
+	if goodput < 0 {
+		t.Errorf("the harm was not found: %s\n%s", out, messages)
+	} else if v := got.Effects[goodput].Verdict; v != tune.Hurt && v != tune.TooFew { // a busy machine spoils rounds
+		t.Errorf("verdict %s: %s", v, out)
+	}
+	if diff := gocmp.Diff(before, settings(t, bed, nodes)); diff != "" {
+		t.Errorf("the nodes are not as they were: %s", diff)
+	}
 }

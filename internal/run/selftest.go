@@ -142,7 +142,7 @@ func (f *Request) selfTest() (*Job, selftest.Bed, error) {
 		k.Options.NetAdmin = f.Cluster.Privileged
 		known = base
 	}
-	j.Wrap = func(a arena.Arena) (arena.Arena, error) { return selftest.Planted{Arena: a, Bed: bed, Of: known}, nil }
+	j.Wrap = func(a arena.Arena) (arena.Arena, error) { return selftest.Plant(a, bed, known), nil }
 	p := &j.Plan
 	p.Suite, p.Steps, p.Gaps = "selftest", bed.Steps(), bed.Gaps()
 	p.Rounds, p.Until, p.MaxTime = f.Rounds, 0, 0

@@ -128,18 +128,20 @@ func (b Bed) Gaps() []result.Gap {
 
 // Planted is an arena in which the copies come up with what is planted in them.
 type Planted struct {
-	arena.Arena
+	arena.As
 	Bed Bed
-	// Of is what the arena knows the copies as; nil: each is a contender of its own.
-	Of *contender.Contender
 }
 
-// known is the contender as the arena knows it.
-func (a Planted) known(c *contender.Contender) *contender.Contender {
-	if _, ok := copyOf(c); ok && a.Of != nil {
-		return a.Of
+// Plant returns the arena with what the bed plants. of is what the arena knows the copies
+// as; nil: each is a contender of its own.
+func Plant(a arena.Arena, bed Bed, of *contender.Contender) Planted {
+	known := func(c *contender.Contender) *contender.Contender {
+		if _, ok := copyOf(c); ok && of != nil {
+			return of
+		}
+		return c
 	}
-	return c
+	return Planted{As: arena.As{Arena: a, Known: known}, Bed: bed}
 }
 
 func copyOf(c *contender.Contender) (copied, bool) {
@@ -151,22 +153,9 @@ func copyOf(c *contender.Contender) (copied, bool) {
 	return list[i], true
 }
 
-// Supports implements arena.Arena.
-func (a Planted) Supports(ctx context.Context, c *contender.Contender) error {
-	return a.Arena.Supports(ctx, a.known(c))
-}
-
-// HasPath implements arena.Arena.
-func (a Planted) HasPath(c *contender.Contender, path string) error {
-	return a.Arena.HasPath(a.known(c), path)
-}
-
-// Variant implements arena.Arena.
-func (a Planted) Variant(c *contender.Contender) string { return a.Arena.Variant(a.known(c)) }
-
 // Up implements arena.Arena.
 func (a Planted) Up(ctx context.Context, c *contender.Contender, variant string) (arena.Network, error) {
-	net, err := a.Arena.Up(ctx, a.known(c), variant)
+	net, err := a.As.Up(ctx, c, variant)
 	if err != nil {
 		return nil, err
 	}

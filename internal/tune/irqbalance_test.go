@@ -3,6 +3,7 @@ package tune
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,6 +25,12 @@ func (p programs) Start(_ context.Context, c host.Command) (host.Process, error)
 	_, _ = c.Stdout.Write([]byte(out)) // a buffer's
 	return ended{err}, nil
 }
+
+// ended is a process that has ended.
+type ended struct{ err error }
+
+func (e ended) Wait() error          { return e.err }
+func (ended) Signal(os.Signal) error { return nil }
 
 // systemd is one with an irqbalance, or one that does not answer.
 type systemd struct {

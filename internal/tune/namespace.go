@@ -29,6 +29,7 @@ type Request struct {
 type Answer struct {
 	Made int               `json:"made"`           // values that are different now
 	Left map[string]string `json:"left,omitempty"` // settings that changed nothing here, with the reason
+	Mark int               `json:"mark,omitempty"` // of the journal before, for TakeBack
 }
 
 // Names are the settings of the request, in order.
@@ -66,9 +67,9 @@ func (r Request) Wanted() ([]Wanted, error) {
 	return wanted, nil
 }
 
-// of is the part of the request whose settings have the scope. Errors: those of
+// Of is the part of the request whose settings have the scope. Errors: those of
 // Wanted.
-func (r Request) of(scope Scope) (Request, error) {
+func (r Request) Of(scope Scope) (Request, error) {
 	part := Request{Sysctls: map[string]string{}}
 	wanted, err := r.Wanted()
 	for i, w := range wanted {

@@ -56,6 +56,9 @@ type Options struct {
 	// Privileged makes the nodes' pods privileged. OpenMachines needs that, and so does
 	// check encryption if the runtime denies pods raw sockets.
 	Privileged bool
+	// OnNodes gives the nodes' pods the node's processes, so that package onnode acts on
+	// the nodes; it needs Privileged.
+	OnNodes bool
 	// NetAdmin lets the pods change their own network.
 	NetAdmin bool
 	// Programs are the programs that the steps run. Up fails if the image lacks one.

@@ -78,11 +78,11 @@ func (n *network) populate(ctx context.Context) error {
 	baseline := n.contender.ID == HostID
 	var nodePods, pods []podPlan
 	for _, at := range n.arena.list {
-		nodePods = append(nodePods, podPlan{namespace: n.namespace, name: at.name, node: at, hostNetwork: true, privileged: n.arena.opt.Privileged})
+		nodePods = append(nodePods, podPlan{namespace: n.namespace, name: at.name, node: at, hostNetwork: true, privileged: n.arena.opt.Privileged, onNode: n.arena.opt.OnNodes})
 		pods = append(pods, podPlan{namespace: n.namespace, name: at.name + "-pod1", node: at, hostNetwork: baseline})
 	}
 	err := n.makePods(ctx, nodePods)
-	if refused := arena.AsUnsupported(err); refused != nil && !baseline {
+	if refused := arena.AsUnsupported(err); refused != nil && !baseline && !n.arena.opt.OnNodes {
 		n.noHost = refused
 	} else if err != nil {
 		return err

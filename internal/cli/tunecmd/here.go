@@ -1,7 +1,9 @@
 package tunecmd
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -9,10 +11,11 @@ import (
 	"github.com/cnibench/cnibench/internal/tune"
 )
 
-// newTuneHereCmd is started inside of an endpoint's namespaces by tune bench:
-// a request on standard input, an answer on standard output.
+// newTuneHereCmd is started inside of an endpoint's namespaces, or on a node, by tune
+// bench: a request on standard input, an answer on standard output.
 func newTuneHereCmd() *cobra.Command {
-	return &cobra.Command{
+	node, mark := false, -1
+	c := &cobra.Command{
 		Use:    "here",
 		Short:  "Set what this network namespace has of its own (started by tune bench)",
 		Hidden: true,
@@ -22,15 +25,47 @@ func newTuneHereCmd() *cobra.Command {
 			if err != nil {
 				return exit.Usage("%v", err)
 			}
-			m, err := tune.Here(req.WholeMachine)
-			if err != nil {
-				return err
+			set := setNamespace
+			if node {
+				set = func(ctx context.Context, req tune.Request) (tune.Answer, error) { return visitNode(ctx, req, mark) }
 			}
-			a, err := tune.SetNamespace(c.Context(), m, req)
+			a, err := set(c.Context(), req)
 			if err != nil {
 				return err
 			}
 			return json.NewEncoder(c.OutOrStdout()).Encode(a)
 		},
 	}
+	c.Flags().BoolVar(&node, "node", false, "set what the machine has, through the journal")
+	c.Flags().IntVar(&mark, "take-back", mark, "with --node: take back what was set since this `mark` of the journal")
+	return c
+}
+
+func setNamespace(ctx context.Context, req tune.Request) (tune.Answer, error) {
+	m, err := tune.Here(req.WholeMachine)
+	if err != nil {
+		return tune.Answer{}, err
+	}
+	return tune.SetNamespace(ctx, m, req)
+}
+
+// visitNode applies the request to this machine, or takes it back if mark is not negative.
+func visitNode(ctx context.Context, req tune.Request, mark int) (a tune.Answer, err error) {
+	m, err := tune.Local()
+	if err != nil {
+		return a, err
+	}
+	dir, err := tune.StateDir()
+	if err != nil {
+		return a, err
+	}
+	j, err := tune.OpenJournal(dir, m.BootID())
+	if err != nil {
+		return a, err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	if mark >= 0 {
+		return a, tune.TakeBack(ctx, m, j, mark)
+	}
+	return tune.SetMachine(ctx, m, j, req)
 }

@@ -24,12 +24,12 @@ Works on the host settings that published studies tune.
 
   plan    says what would be changed, why, which study says so and what it may cost;
           changes nothing
-  bench   measures settings in the lab, alone and together
+  bench   measures settings, alone and together
   apply   changes them, after writing the old values to a journal
   revert  restores the old values from the journal, after a crash, too
   status  says what is applied, and what somebody changed since
 
-With --arena kube all but bench work on the nodes of a cluster.`),
+With --arena kube all of them work on the nodes of a cluster.`),
 		Example: `  cnibench tune plan --profile study-2016
   cnibench tune bench --contender flannel-vxlan offloads rps socket-buffers
   cnibench tune apply governor rings

@@ -1,5 +1,6 @@
-// Package tunebench measures what host settings do to a contender of the lab. Package
-// tune has the settings and judges the run. Next: Bench, below.
+// Package tunebench measures what host settings do to a contender of the lab or of a
+// cluster. Package tune has the settings and judges the run, package visit applies them
+// while a contender is up. Next: Bench, below.
 package tunebench
 
 import (
@@ -22,9 +23,10 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/tune"
+	"github.com/cnibench/cnibench/internal/tune/visit"
 )
 
-// Bench measures what settings do to a contender of the lab: it runs the
+// Bench measures what settings do to a contender of the lab or a cluster: it runs the
 // contender without them, with each alone and with all together, as contenders of
 // one run. Next: package tune, which makes the variants and judges them.
 type Bench struct {
@@ -42,13 +44,15 @@ type Bench struct {
 // lab's container it starts this same command line there.
 func (b *Bench) Run(ctx context.Context, show func(tune.Judgement) error) error {
 	f := b.Request
+	if f.Arena == run.Kube && b.Contender == "" {
+		b.Contender = run.ThisCluster
+	}
 	if b.Contender == "" {
 		return exit.Usage("which contender? give --contender; see `cnibench list contenders`")
 	}
 	if f.Arena == run.Kube {
-		return &arena.Unsupported{
-			Reason: "settings are measured in a lab, which leaves the nodes of a cluster alone",
-			Remedy: "leave --arena out; or for a cluster that is yours: `cnibench run --arena kube`, `cnibench tune apply --arena kube --privileged`, the run again, and `cnibench compare` of both",
+		if err := b.checkCluster(); err != nil {
+			return err
 		}
 	}
 	if f.Arena == run.MicroVM && b.Machine {
@@ -74,6 +78,9 @@ func (b *Bench) Run(ctx context.Context, show func(tune.Judgement) error) error 
 	if err != nil {
 		return err
 	}
+	if k, ok := j.Place.(*run.KubePlace); ok {
+		k.Options.OnNodes = true
+	}
 	if err := keepSteps(&j.Plan, b.Steps); err != nil {
 		return err
 	}
@@ -92,11 +99,27 @@ func (b *Bench) Run(ctx context.Context, show func(tune.Judgement) error) error 
 	switch {
 	case f.Arena == run.MicroVM && startedByUser():
 		return f.SameInGuest(ctx, out...)
-	case !lab.Contained():
+	case f.Arena != run.Kube && !lab.Contained():
 		return b.lead(ctx, j.Place)
 	}
 	return j.Place.Inside(ctx, func(ctx context.Context) error {
-		j.Wrap = func(a arena.Arena) (arena.Arena, error) { return b.wrap(a, variants) }
+		wrap := b.inLab
+		if f.Arena == run.Kube {
+			wrap = func(a arena.Arena, exe string, variants map[string]tune.Variant) (arena.Arena, error) {
+				return visit.OnNodes(a, exe, base, variants), nil
+			}
+		}
+		j.Wrap = func(a arena.Arena) (arena.Arena, error) {
+			exe, err := os.Executable()
+			if err != nil {
+				return nil, err
+			}
+			byID := map[string]tune.Variant{}
+			for _, v := range variants {
+				byID[v.ID] = v
+			}
+			return wrap(a, exe, byID)
+		}
 		// The effects follow; the run's own table would repeat them at length.
 		f.Stdout = io.Discard
 		runErr := j.Run(ctx)
@@ -172,12 +195,16 @@ func (b *Bench) benchable(req tune.Request) (tune.Request, error) {
 		if err != nil {
 			return req, err
 		}
-		switch why := s.NotInLab(); {
+		why := s.NotInLab()
+		if b.Request.Arena == run.Kube {
+			why = s.Never
+		}
+		switch {
 		case b.Request.NIC != "" && s.NeedsNIC():
 			kept = append(kept, choice)
 		case why != "":
 			left = append(left, s.Name+": "+why)
-		case s.Scope == tune.ScopeMachine && !b.Machine:
+		case s.Scope == tune.ScopeMachine && !b.Machine && b.Request.Arena != run.Kube:
 			left = append(left, s.Name+": the whole machine's, a lab's namespaces have none of their own")
 			remedy = "measure with --machine"
 		default:
@@ -185,7 +212,7 @@ func (b *Bench) benchable(req tune.Request) (tune.Request, error) {
 		}
 	}
 	for key := range req.Sysctls {
-		if !strings.HasPrefix(key, "net.") && !b.Machine {
+		if !strings.HasPrefix(key, "net.") && !b.Machine && b.Request.Arena != run.Kube {
 			return req, exit.Usage("--sysctl %s is the whole machine's: measure it with --machine", key)
 		}
 	}
@@ -238,16 +265,23 @@ func (b *Bench) enlist(j *run.Job, base *contender.Contender, req tune.Request) 
 	return variants
 }
 
-// wrap returns the lab as an arena that tunes contenders once they are up.
-func (b *Bench) wrap(a arena.Arena, variants []tune.Variant) (arena.Arena, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, err
+// checkCluster sees that the nodes of the cluster may be changed.
+func (b *Bench) checkCluster() error {
+	if b.Machine {
+		return exit.Usage("--machine: on the nodes of a cluster all settings are the machine's; leave it out")
 	}
-	bench := &tune.Bench{Arena: a, Exe: exe, Variants: map[string]tune.Variant{}, WholeMachine: b.Request.NIC != ""}
-	for _, v := range variants {
-		bench.Variants[v.ID] = v
+	if !b.Request.Cluster.Privileged {
+		return &arena.Unsupported{
+			Reason: "settings of nodes are made on the nodes, by a privileged pod on each, and taken back after each measurement",
+			Remedy: "allow that with --privileged, if this cluster is yours; or measure in a lab: leave --arena out",
+		}
 	}
+	return nil
+}
+
+// inLab returns the lab as an arena that tunes contenders once they are up.
+func (b *Bench) inLab(a arena.Arena, exe string, variants map[string]tune.Variant) (_ arena.Arena, err error) {
+	bench := &visit.Lab{Arena: a, Exe: exe, Variants: variants, WholeMachine: b.Request.NIC != ""}
 	if !b.Machine {
 		return bench, nil
 	}

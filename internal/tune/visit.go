@@ -1,0 +1,53 @@
+package tune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// SetMachine applies what the request asks for to the machine, with the old values in the
+// journal, until TakeBack with the answer's mark. After an error it is taken back.
+func SetMachine(ctx context.Context, m *Machine, j *Journal, req Request) (a Answer, err error) {
+	a = Answer{Left: map[string]string{}, Mark: j.Mark()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, TakeBack(ctx, m, j, a.Mark))
+		}
+	}()
+	wanted, err := req.Wanted()
+	if err != nil {
+		return a, err
+	}
+	f, err := Gather(ctx, m, nil)
+	if err != nil {
+		return a, err
+	}
+	items, err := Plan(f, wanted)
+	if err != nil {
+		return a, err
+	}
+	made, failed, err := Apply(ctx, m, j, items)
+	if err != nil {
+		return a, err
+	}
+	if len(failed) > 0 {
+		return a, fmt.Errorf("setting %s: %w", failed[0].Setting, failed[0].Err)
+	}
+	for _, item := range items {
+		if left := item.Left(); left != "" {
+			a.Left[item.Setting.Name] = left
+		}
+	}
+	a.Made = len(made)
+	return a, nil
+}
+
+// TakeBack takes back what was applied since the mark, also after ctx has ended.
+func TakeBack(ctx context.Context, m *Machine, j *Journal, mark int) error {
+	r, err := Revert(context.WithoutCancel(ctx), m, j, mark, false)
+	if err == nil && len(r.Failed)+len(r.Kept) > 0 {
+		err = errors.New("not every setting of the machine was taken back; see `cnibench tune status`")
+	}
+	return err
+}
