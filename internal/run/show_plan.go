@@ -24,8 +24,11 @@ func (j *Job) WritePlan(w io.Writer) error {
 	p := j.Plan
 	p.Rounds = cmp.Or(p.Rounds, analysis.RoundsForContenders(len(names)))
 	var load time.Duration
-	for range p.Steps {
+	for _, s := range p.Steps {
 		load += p.Duration.Duration() + p.Warmup.Duration()
+		if w, err := workload.Lookup(s.Workload); err == nil {
+			load += w.Info().Search
+		}
 	}
 	load *= time.Duration(len(names))
 	least := load * time.Duration(min(p.Rounds, leastRounds(f)))

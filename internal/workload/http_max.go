@@ -22,6 +22,7 @@ func (HTTPMax) Info() Info {
 		Summary: fmt.Sprintf("the highest constant rate of HTTP/1.1 requests with a p99 of at most %v, then a window at that rate", capacityP99),
 		Params:  slices.DeleteFunc(rate.Params, func(p Param) bool { return slices.Contains([]string{"rate", "overload", "stall", "every"}, p.Name) }),
 		Metrics: rate.Metrics,
+		Search:  capacitySearch,
 	}
 }
 

@@ -61,6 +61,7 @@ const (
 	capacityP99    = 10 * time.Millisecond
 	capacityWarmup = 300 * time.Millisecond
 	capacityWindow = 700 * time.Millisecond
+	capacitySearch = 45 * time.Second // some forty tries
 	peakWarmup     = 100 * time.Millisecond
 	peakWindow     = 400 * time.Millisecond
 )

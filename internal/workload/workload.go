@@ -41,6 +41,8 @@ type Info struct {
 	Summary string
 	Params  []Param
 	Metrics []string // names in result's metric catalogue
+	// Search is about how long the workload loads the path before its warm-up, to find a rate.
+	Search time.Duration
 }
 
 // Param is one parameter of a workload; its Default also gives its type (int,
