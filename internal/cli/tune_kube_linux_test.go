@@ -185,13 +185,13 @@ func hasNamespace(t *testing.T) bool {
 	return len(list.Items) > 0
 }
 
-// A setting of the nodes that is harmful on purpose is named as such where the nodes' own
-// network is measured, and after it every node is as it was.
+// A setting of the nodes that is harmful on purpose shows where the nodes' own network is
+// measured, and after it every node is as it was. Three rounds give the ratio, and no verdict.
 func TestKubeTuneBench(t *testing.T) {
 	bed, nodes := tunable(t)
 	before := settings(t, bed, nodes)
 	code, out, messages := command(t, slices.Concat([]string{"tune", "bench"}, podArgs(t), []string{"--privileged", "--contender", "host", "--step", "dts", "--json",
-		"--sysctl", "net.ipv4.tcp_rmem=4096,4096,4096", "--rounds", "7", "--duration", "300ms", "--warmup", "100ms", "--out", t.TempDir() + "/run"})...)
+		"--sysctl", "net.ipv4.tcp_rmem=4096,4096,4096", "--rounds", "3", "--duration", "300ms", "--warmup", "100ms", "--out", t.TempDir() + "/run"})...)
 	if code != exit.Done {
 		t.Fatalf("exit code %d: %s\n%s", code, messages, out)
 	}
@@ -199,13 +199,10 @@ func TestKubeTuneBench(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	goodput := slices.IndexFunc(got.Effects, func(e tune.Effect) bool {
-		return e.Variant == "host+net.ipv4.tcp_rmem" && e.Metric == "goodput" && e.Ratio < 0.8
-	})
-	if goodput < 0 {
+	if !slices.ContainsFunc(got.Effects, func(e tune.Effect) bool {
+		return e.Variant == "host+net.ipv4.tcp_rmem" && e.Metric == "goodput" && e.Ratio < 0.8 && e.Verdict == tune.TooFew
+	}) {
 		t.Errorf("the harm was not found: %s\n%s", out, messages)
-	} else if v := got.Effects[goodput].Verdict; v != tune.Hurt && v != tune.TooFew { // a busy machine spoils rounds
-		t.Errorf("verdict %s: %s", v, out)
 	}
 	if diff := gocmp.Diff(before, settings(t, bed, nodes)); diff != "" {
 		t.Errorf("the nodes are not as they were: %s", diff)
