@@ -67,6 +67,20 @@ func (r Request) Wanted() ([]Wanted, error) {
 	return wanted, nil
 }
 
+// plan plans the request for the machine.
+func (r Request) plan(ctx context.Context, m *Machine) (*Facts, []Item, error) {
+	wanted, err := r.Wanted()
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := Gather(ctx, m, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	items, err := Plan(f, wanted)
+	return f, items, err
+}
+
 // Of is the part of the request whose settings have the scope. Errors: those of
 // Wanted.
 func (r Request) Of(scope Scope) (Request, error) {
@@ -103,15 +117,7 @@ func SetNamespace(ctx context.Context, m *Machine, req Request) (Answer, error) 
 	if !m.Namespace {
 		return a, errors.New("tune: not inside a namespace")
 	}
-	wanted, err := req.Wanted()
-	if err != nil {
-		return a, err
-	}
-	f, err := Gather(ctx, m, nil)
-	if err != nil {
-		return a, err
-	}
-	items, err := Plan(f, wanted)
+	f, items, err := req.plan(ctx, m)
 	if err != nil {
 		return a, err
 	}

@@ -15,15 +15,7 @@ func SetMachine(ctx context.Context, m *Machine, j *Journal, req Request) (a Ans
 			err = errors.Join(err, TakeBack(ctx, m, j, a.Mark))
 		}
 	}()
-	wanted, err := req.Wanted()
-	if err != nil {
-		return a, err
-	}
-	f, err := Gather(ctx, m, nil)
-	if err != nil {
-		return a, err
-	}
-	items, err := Plan(f, wanted)
+	_, items, err := req.plan(ctx, m)
 	if err != nil {
 		return a, err
 	}
