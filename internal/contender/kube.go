@@ -186,6 +186,12 @@ func Placeholders() []string {
 		"api-port",          // and its port
 		"control-plane-ips", // the control plane nodes' addresses, with commas
 		"uplink",            // the nodes' interface on the underlay
+		// Of the segment whose addresses pods get, which only the user knows:
+		"underlay-cidr",      // its range
+		"underlay-gateway",   // the address of its gateway
+		"underlay-taken",     // addresses that pods must not get, a..b,c
+		"underlay-interface", // each node's interface that is plugged into it
+		"underlay-vlan",      // its VLAN, 0 for none
 	}
 }
 

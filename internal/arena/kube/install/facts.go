@@ -48,7 +48,7 @@ func (f *facts) get(ctx context.Context, name string) (string, error) {
 		"uplink":            f.uplink,
 	}[name]
 	if find == nil {
-		return "", fmt.Errorf("a recipe needs %q, which is no fact of a cluster", name)
+		return "", fmt.Errorf("nothing in a cluster says %s; give it with --fact %s=… (docs/install.md says what it is)", name, name)
 	}
 	value, err := find(ctx)
 	if err != nil {

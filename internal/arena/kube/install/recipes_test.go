@@ -26,6 +26,7 @@ const kubeVersion = "v1.34.4"
 var given = map[string]string{
 	"pod-cidr": "10.244.0.0/16", "service-cidr": "10.96.0.0/12", "api-host": "10.0.0.1", "api-port": "6443",
 	"control-plane-ips": "10.0.0.1", "uplink": "eth0",
+	"underlay-cidr": "10.9.0.0/16", "underlay-gateway": "10.9.0.1", "underlay-taken": "10.9.0.1..10.9.0.99", "underlay-interface": "eth1", "underlay-vlan": "0",
 }
 
 // TestRecipes renders or parses every recipe as far as its sources are at
