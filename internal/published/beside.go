@@ -108,13 +108,16 @@ func (t *Table) at(share float64) bool {
 // Class says what kind of load a step is, so that steps of different runs and
 // studies can be compared: "tcp-1" is a TCP stream, "tcp-multi" several,
 // "tcp-lat-1k" qperf's latency with 1 KiB, "http-350" responses of 350 bytes
-// at a constant rate, "tcp-rr-1" one connection. A path other than pod to pod
+// at a constant rate, "file-ftp" a large file, "tcp-rr-1" one connection. A path other than pod to pod
 // is named behind it. "" is a load that no study has.
 func Class(s result.Step) string {
 	class := ""
 	switch s.Workload {
 	case "tcp_stream", "udp_stream", "tcp_bulk", "udp_bulk":
 		class = s.Workload[:len("tcp-")-1] + "-" + oneOrMany(s.Params["streams"])
+	case "http_get", "ftp_get", "scp_copy":
+		protocol, _, _ := strings.Cut(s.Workload, "_")
+		class = "file-" + protocol
 	case "tcp_lat", "tcp_bw", "udp_lat", "udp_bw":
 		size, known := map[float64]string{1: "1b", 1024: "1k", 4096: "4k"}[number(s.Params["size"])]
 		if !known {

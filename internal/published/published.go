@@ -299,7 +299,7 @@ const nearLink = 0.95
 // beside it, so that their ratio tells little of what the row costs.
 func (s *Study) limited(t *Table, r *Row, column int) bool {
 	link, err := unit.ParseBitRate(s.Link)
-	scale, is := map[string]float64{"Gbit/s": 1e9, "Mbit/s": 1e6}[t.Columns[column].Unit]
+	scale, is := map[string]float64{"Gbit/s": 1e9, "Mbit/s": 1e6, "Mibit/s": 1 << 20}[t.Columns[column].Unit]
 	if err != nil || !is || t.Columns[column].Metric != result.Goodput {
 		return false
 	}
