@@ -98,7 +98,7 @@ func (j *Job) Lead(ctx context.Context) error {
 
 // checkPrivileged refuses privileged pods in a run that needs none.
 func (f *Request) checkPrivileged() error {
-	if !f.Cluster.Privileged || f.Resume != "" || f.isSelfTest {
+	if !f.Cluster.Privileged || f.Resume != "" || f.isSelfTest || f.OnNodes {
 		return nil
 	}
 	if f.Checks != "" {

@@ -53,7 +53,7 @@ func NewKube(f *Request) (*KubePlace, error) {
 	if g.lineRate, g.mtu, err = f.link(); err != nil {
 		return nil, err
 	}
-	g.Options.Log = logInfo
+	g.Options.Log, g.Options.OnNodes = logInfo, f.OnNodes
 	if !f.Cluster.Install {
 		for _, flag := range []string{"scratch", "mirror", "versions", "accept-unpinned"} {
 			if f.Given[flag] {

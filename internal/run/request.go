@@ -66,6 +66,8 @@ type Request struct {
 
 	accepted   bool // the process that leads the run has checked this request and handed it over
 	isSelfTest bool
+	// OnNodes says that a cluster's nodes are changed, by privileged pods on them.
+	OnNodes bool
 
 	Given map[string]bool // the flags that the user gave
 	// Set sets a flag as the command line does.

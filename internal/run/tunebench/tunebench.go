@@ -78,9 +78,6 @@ func (b *Bench) Run(ctx context.Context, show func(tune.Judgement) error) error 
 	if err != nil {
 		return err
 	}
-	if k, ok := j.Place.(*run.KubePlace); ok {
-		k.Options.OnNodes = true
-	}
 	if err := keepSteps(&j.Plan, b.Steps); err != nil {
 		return err
 	}
@@ -276,6 +273,7 @@ func (b *Bench) checkCluster() error {
 			Remedy: "allow that with --privileged, if this cluster is yours; or measure in a lab: leave --arena out",
 		}
 	}
+	b.Request.OnNodes = true
 	return nil
 }
 
