@@ -36,7 +36,7 @@ func TestNodes(t *testing.T) {
 		t.Error(diff)
 	}
 	n.asked = nil
-	if net, err = b.Up(t.Context(), base, ""); err != nil || len(n.asked) > 0 {
+	if _, err = b.Up(t.Context(), base, ""); err != nil || len(n.asked) > 0 {
 		t.Errorf("without settings: %v, %q", err, n.asked)
 	}
 	n.answer = func(string) (tune.Answer, error) { return tune.Answer{}, errors.New("denied") }
