@@ -51,7 +51,8 @@ var calico = source{
 		calicoProduct("calico-noencap", "tcp", nil, calicoPool("VXLAN", "CrossSubnet", "Never"), calicoRoutes),
 		calicoProduct("calico-ipip", "ipip", []string{"ipip"},
 			calicoPool("VXLAN", "CrossSubnet", "Never"), calicoPool("IPIP", "Never", "Always"), calicoRoutes),
-		calicoProduct("calico-wg", "udp 51820", []string{"wireguard"}, felixSetting("WIREGUARDENABLED", "true")),
+		// Felix looks for tunl0, for which the kernel loads ipip and makes it.
+		calicoProduct("calico-wg", "udp 51820", []string{"wireguard", "ipip"}, felixSetting("WIREGUARDENABLED", "true")),
 	},
 }
 
@@ -100,6 +101,7 @@ for device in vxlan.calico wireguard.cali $(ip -o link show | awk -F': ' '{print
 done
 ip address flush dev tunl0 2>/dev/null && ip link set tunl0 down
 while ip rule delete priority 99 2>/dev/null; do :; done
+ip route flush table 1 2>/dev/null
 drop_chains 'cali[-:4]'
 for try in 1 2 3 4 5; do
 	ipset list -name 2>/dev/null | grep '^cali[46]' | while read -r set; do ipset destroy "$set" 2>/dev/null; done
