@@ -38,7 +38,7 @@ func (l *Lab) Up(ctx context.Context, c *contender.Contender, variant string) (a
 	if !tuned {
 		return l.Arena.Up(ctx, c, variant)
 	}
-	n := &labNetwork{lab: l, visited: visited{left: map[string]string{}, made: map[string]bool{}}, inside: v.Request, seen: map[string]bool{}}
+	n := &labNetwork{lab: l, visited: newVisited(nil), inside: v.Request, seen: map[string]bool{}}
 	if l.Host != nil {
 		var err error
 		if n.inside, err = v.Of(tune.ScopeNamespace); err != nil {

@@ -195,6 +195,9 @@ func TestLabMachine(t *testing.T) {
 	if now := read(); now == "1000" {
 		t.Error("file-max was not set")
 	}
+	if text, err := os.ReadFile(filepath.Join(root, "proc/sys/net/ipv4/tcp_fin_timeout")); err != nil || string(text) != "60\n" {
+		t.Errorf("the namespace's setting reached the machine: %q, %v", text, err)
+	}
 	// Of the machine's own settings its reason stands, and no namespace is asked.
 	want := []result.Reason{
 		{Code: "left_out", Text: "x"},

@@ -42,7 +42,7 @@ func (b *Nodes) Up(ctx context.Context, c *contender.Contender, variant string) 
 	if err != nil || !tuned {
 		return inner, err
 	}
-	n := &nodesNetwork{visited: visited{Network: inner, left: map[string]string{}, made: map[string]bool{}}, exe: b.exe}
+	n := &nodesNetwork{visited: newVisited(inner), exe: b.exe}
 	for _, e := range inner.Nodes() {
 		a, err := ask(ctx, e, v.Request, n.here()...)
 		if err != nil {

@@ -26,6 +26,10 @@ type visited struct {
 	made map[string]bool   // settings that changed something
 }
 
+func newVisited(n arena.Network) visited {
+	return visited{Network: n, left: map[string]string{}, made: map[string]bool{}}
+}
+
 // Notes implements arena.Network.
 func (n *visited) Notes() []result.Reason {
 	notes := n.Network.Notes()
