@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"os"
@@ -230,21 +231,76 @@ func TestCyclesInterruptedAndResumed(t *testing.T) {
 	}
 }
 
-// A run that has enough ends after a whole round.
+// A run that has enough ends after a whole round, with its last contender kept up if that
+// is wanted.
 func TestRunEndsWhenEnough(t *testing.T) {
 	w := &paced{}
 	r, p, a := slicedRun(t, w, "host", "a")
 	p.Rounds = 9
 	var asked []int
-	r.Enough = func(round int) bool {
+	r.Enough = func(round int, _ time.Duration) bool {
 		asked = append(asked, round)
 		return round == 3
 	}
+	kept := 0 // networks that are up meanwhile
+	r.Keep = func(context.Context, []string) { kept += a.open }
 	if err := r.Run(t.Context(), p, nil); err != nil {
 		t.Fatal(err)
 	}
+	if kept != 1 {
+		t.Errorf("%d networks were kept up at the end, want the last contender's", kept)
+	}
 	if a.open != 0 || !slices.Equal(asked, []int{1, 2, 3}) || len(samplesOf(t, r)) != 3*2*2 {
 		t.Errorf("asked after rounds %v, %d samples, %d networks up; want 3 rounds × 2 contenders × (the step and the set-up)", asked, len(samplesOf(t, r)), a.open)
+	}
+}
+
+// searching is a workload that searches for a rate.
+type searching struct{}
+
+func (searching) Info() workload.Info {
+	return workload.Info{Name: "searching", Metrics: []string{result.Goodput}, Search: time.Minute}
+}
+func (searching) Drive(context.Context, *workload.Session) (workload.Outcome, error) {
+	time.Sleep(10 * time.Millisecond)
+	return workload.Outcome{Metrics: map[string]float64{result.Goodput: 1e9}}, nil
+}
+
+// Steps that search for a rate are left out of rounds that do without, and Enough learns
+// how long they took in the others.
+func TestSearchesAreLeftOut(t *testing.T) {
+	w := &paced{}
+	r, p, _ := slicedRun(t, w, "host", "a")
+	p.Rounds = 3
+	p.Steps = append(p.Steps, result.Step{ID: "top", Workload: "searching", Path: arena.PathPod})
+	r.lookup = func(name string) (workload.Workload, error) {
+		if name == "searching" {
+			return searching{}, nil
+		}
+		return w, nil
+	}
+	round := 0
+	r.Search = func() bool { round++; return round == 2 }
+	var took []bool
+	r.Enough = func(_ int, searched time.Duration) bool {
+		took = append(took, searched >= 20*time.Millisecond)
+		return false
+	}
+	last := Progress{}
+	r.Progress = func(p Progress) { last = p }
+	if err := r.Run(t.Context(), p, nil); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, s := range samplesOf(t, r) {
+		got[fmt.Sprint(s.Step, " in round ", s.Round)]++
+	}
+	want := map[string]int{"x in round 1": 2, "x in round 2": 2, "x in round 3": 2, "top in round 2": 2, "setup in round 1": 2, "setup in round 2": 2, "setup in round 3": 2}
+	if !maps.Equal(got, want) || !slices.Equal(took, []bool{false, true, false}) {
+		t.Errorf("samples %v, want %v; searched %v", got, want, took)
+	}
+	if last.Done != 8 || last.Total != 8 {
+		t.Errorf("%d of %d done at the end, want 8 of 8", last.Done, last.Total)
 	}
 }
 

@@ -53,7 +53,10 @@ func groups(p *result.Plan, visits []Visit) [][]Visit {
 // stepsOf returns the steps of visits that are made together. A single visit keeps its
 // own order; several share an order drawn for the round.
 func stepsOf(p *result.Plan, visits []Visit) []result.Step {
-	if len(visits) == 1 {
+	switch len(visits) {
+	case 0:
+		return nil
+	case 1:
 		return visits[0].Steps
 	}
 	return shuffled(p.Steps, p.Seed, visits[0].Round, "")
@@ -71,11 +74,19 @@ func shuffled[T any](list []T, seed uint64, round int, name string) []T {
 
 // unsealed leaves out the steps that are sealed already, and visits without other steps.
 func unsealed(visits []Visit, sealed map[result.Key]bool) []Visit {
+	return remaining(visits, func(v Visit, s result.Step) bool {
+		return sealed[result.Key{Contender: v.Entry.ID, Underlay: v.Entry.Underlay, Step: s.ID, Round: v.Round}]
+	})
+}
+
+// remaining returns the visits with the steps that are not done, without those that have
+// none left.
+func remaining(visits []Visit, done func(Visit, result.Step) bool) []Visit {
 	var rest []Visit
 	for _, v := range visits {
 		var steps []result.Step
 		for _, s := range v.Steps {
-			if !sealed[result.Key{Contender: v.Entry.ID, Underlay: v.Entry.Underlay, Step: s.ID, Round: v.Round}] {
+			if !done(v, s) {
 				steps = append(steps, s)
 			}
 		}
@@ -85,4 +96,12 @@ func unsealed(visits []Visit, sealed map[result.Key]bool) []Visit {
 		}
 	}
 	return rest
+}
+
+// stepsIn counts the steps of visits.
+func stepsIn(visits []Visit) (n int) {
+	for _, v := range visits {
+		n += len(v.Steps)
+	}
+	return n
 }

@@ -30,9 +30,13 @@ type Runner struct {
 	MTU       int          // of the underlay, bytes
 	Progress  func(Progress)
 	Log       *slog.Logger
-	// Enough, if set, is called with its number after each complete round; true ends
-	// the run.
-	Enough func(round int) bool
+	// Search, if set, is asked before each round whether it takes the steps whose workload
+	// searches for a rate (workload.Info.Search). Such a step may take as long as dozens of
+	// others.
+	Search func() bool
+	// Enough, if set, is called after each complete round with its number and how much of
+	// its time such steps took; true ends the run.
+	Enough func(round int, searched time.Duration) bool
 	// Keep, if set, is called with the endpoints of the last contender while that
 	// contender is up. The contender goes down when Keep returns.
 	Keep func(ctx context.Context, endpoints []string)
@@ -40,10 +44,11 @@ type Runner struct {
 	lookup func(name string) (workload.Workload, error) // for tests; nil is workload.Lookup
 	gate   gate                                         // for tests; nil is the machine's
 
-	sealed  map[result.Key]bool
-	order   int
-	unclean []error          // of contenders that did not go down cleanly
-	held    []*result.Sample // samples that a full disk has refused
+	sealed   map[result.Key]bool
+	order    int
+	searched time.Duration    // what steps that search took of this round
+	unclean  []error          // of contenders that did not go down cleanly
+	held     []*result.Sample // samples that a full disk has refused
 }
 
 // workload finds a workload by name.
@@ -74,16 +79,28 @@ func (r *Runner) Run(ctx context.Context, plan *result.Plan, sealed map[result.K
 	visits := unsealed(Visits(plan), sealed)
 	clock := newEstimate(plan, visits)
 	r.sealed, r.order = sealed, len(sealed)
-	for rest := groups(plan, visits); len(rest) > 0; rest = rest[1:] {
+	begun, search := 0, true
+	for rest, ended := groups(plan, visits), false; len(rest) > 0 && !ended; rest = rest[1:] {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := r.round(ctx, plan, rest[0], clock, len(rest) == 1); err != nil {
-			return err
-		}
 		round := rest[0][0].Round
-		if complete := len(rest) == 1 || rest[1][0].Round != round; complete && r.Enough != nil && r.Enough(round) {
-			break
+		if round != begun {
+			begun, search, r.searched = round, r.Search == nil || r.Search(), 0
+		}
+		now := rest[0]
+		if !search {
+			now = r.withoutSearches(now)
+			clock.total -= stepsIn(rest[0]) - stepsIn(now)
+		}
+		err := r.round(ctx, plan, now, clock, func() bool {
+			last := len(rest) == 1
+			complete := last || rest[1][0].Round != round
+			ended = complete && r.Enough != nil && r.Enough(round, r.searched) || last
+			return ended
+		})
+		if err != nil {
+			return err
 		}
 	}
 	r.Progress(clock.now("done"))
@@ -104,9 +121,10 @@ type standing struct {
 }
 
 // round brings up the contenders of a round that stand together, takes their
-// steps one after the other, and takes them down. Errors end the run; a failure of
-// one contender is no error but the reason in its sample.
-func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, clock *estimate, last bool) (err error) {
+// steps one after the other, and takes them down. Before that it asks ends whether the run
+// ends. Errors end the run; a failure of one contender is no error but the reason in its
+// sample.
+func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, clock *estimate, ends func() bool) (err error) {
 	var all []*standing
 	takeDown := func(list []*standing) {
 		for _, s := range list {
@@ -133,7 +151,10 @@ func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, c
 			return err
 		}
 	}
-	if kept := all[len(all)-1]; last && r.Keep != nil && kept.site.net != nil {
+	if !ends() || r.Keep == nil || len(all) == 0 {
+		return nil
+	}
+	if kept := all[len(all)-1]; kept.site.net != nil {
 		takeDown(all[:len(all)-1])
 		all = all[len(all)-1:]
 		r.Keep(ctx, kept.site.names())
@@ -199,6 +220,9 @@ func (r *Runner) takeStep(ctx context.Context, plan *result.Plan, step result.St
 	if w, ok := r.sliceable(plan, step); ok {
 		return r.cycles(ctx, plan, step, w, up, clock)
 	}
+	if begin := time.Now(); r.searches(step) {
+		defer func() { r.searched += time.Since(begin) }()
+	}
 	for _, s := range shuffled(up, plan.Seed, up[0].Round, step.ID) {
 		r.Progress(clock.now(s.where + ": " + step.ID))
 		sample := r.sample(s.Visit, step)
@@ -212,6 +236,17 @@ func (r *Runner) takeStep(ctx context.Context, plan *result.Plan, step result.St
 		clock.step()
 	}
 	return nil
+}
+
+// searches says whether the step's workload searches for a rate.
+func (r *Runner) searches(step result.Step) bool {
+	w, err := r.workload(step.Workload)
+	return err == nil && w.Info().Search > 0
+}
+
+// withoutSearches leaves out the steps that search, and visits without other steps.
+func (r *Runner) withoutSearches(visits []Visit) []Visit {
+	return remaining(visits, func(_ Visit, s result.Step) bool { return r.searches(s) })
 }
 
 // noteLeft keeps the reason why a contender did not go down, for the end of the run.
@@ -323,9 +358,7 @@ type estimate struct {
 
 func newEstimate(plan *result.Plan, visits []Visit) *estimate {
 	e := &estimate{begin: time.Now(), most: plan.MaxTime.Duration()}
-	for _, v := range visits {
-		e.total += len(v.Steps)
-	}
+	e.total = stepsIn(visits)
 	const overhead = 700 * time.Millisecond // of a step: start, stop and a share of the set-up
 	e.guess = (plan.Warmup + plan.Duration).Duration() + overhead
 	return e

@@ -75,7 +75,8 @@ func (j *Job) Run(ctx context.Context) error {
 	if j.request.GuestFollows && vm.Available() == nil {
 		left = len(leftToGuest(run))
 	}
-	runner.Enough = newStopping(j.request, plan, left, interim.Report, bar.Message).enough
+	end := newStopping(j.request, plan, left, interim.Report, bar.Message)
+	runner.Search, runner.Enough = end.searches, end.enough
 	runErr := j.withNextStep(ctx, runner.Run(ctx, plan, sealed), kept, store.Dir())
 	if runErr == nil {
 		runErr = store.End(time.Now())

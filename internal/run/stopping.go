@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/suite"
 	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // mostRounds limits the rounds of a run that ends when its figures are exact enough.
@@ -46,8 +47,18 @@ type stopping struct {
 	say     func(string)
 
 	last    time.Time     // end of the round before
-	longest time.Duration // of a round
+	longest time.Duration // of a round, without its searches
+
+	// Steps that search for a rate take at most a share of the limit, if there are others.
+	others   bool
+	search   time.Duration // the longest time of a round's searches
+	searched time.Duration // of all rounds
+	left     bool          // said that searches are left out
 }
+
+// searchShare is the part of the limited time that goes into searches for rates: each takes
+// as long as dozens of other steps, whose ratios need rounds.
+const searchShare = 3
 
 // newStopping returns the stopping rule of a run. left is how many contenders a guest
 // measures afterwards.
@@ -58,6 +69,10 @@ func newStopping(f *Request, p *result.Plan, left int, interim func() (*analysis
 		s.until, _ = unit.ParsePercent(f.Until)
 	}
 	s.least = leastRounds(f)
+	s.others = slices.ContainsFunc(p.Steps, func(step result.Step) bool {
+		w, err := workload.Lookup(step.Workload)
+		return err == nil && w.Info().Search == 0
+	})
 	if f.Given["max-time"] {
 		s.most = f.MaxTime
 		if left > 0 { // an equal share for each contender, and for the guest's own baseline
@@ -77,10 +92,23 @@ func leastRounds(f *Request) int {
 	return SelfTestRounds
 }
 
-// enough reports whether the run ends after that round.
-func (s *stopping) enough(round int) bool {
+// searches reports whether the round that begins takes the steps that search for a rate.
+func (s *stopping) searches() bool {
+	return s.most == 0 || !s.others || s.searched+s.search <= s.most/searchShare
+}
+
+// enough reports whether the run ends after that round, of which searches took a part.
+func (s *stopping) enough(round int, searched time.Duration) bool {
 	now := time.Now()
-	s.longest, s.last = max(s.longest, now.Sub(s.last)), now
+	s.longest, s.last = max(s.longest, now.Sub(s.last)-searched), now
+	s.search, s.searched = max(s.search, searched), s.searched+searched
+	next := s.longest
+	if s.searches() {
+		next += s.search
+	} else if !s.left {
+		s.left = true
+		s.say(fmt.Sprintf("the highest rates were searched for %v, a third of the time or more: left out after round %d", s.searched.Round(time.Second), round))
+	}
 	if s.until > 0 {
 		r, err := s.interim()
 		if err != nil {
@@ -94,7 +122,7 @@ func (s *stopping) enough(round int) bool {
 		case known:
 			// The width of an interval falls with the square root of the rounds.
 			need := int(math.Ceil(float64(round) * (math.Pow(widest.half/s.until, 2) - 1)))
-			forecast := fmt.Sprintf("would take some %d more rounds, %s", need, (time.Duration(need) * s.longest).Round(time.Second))
+			forecast := fmt.Sprintf("would take some %d more rounds, %s", need, (time.Duration(need) * next).Round(time.Second))
 			if need > mostRounds {
 				forecast = "is out of reach on this machine"
 			}
@@ -102,7 +130,7 @@ func (s *stopping) enough(round int) bool {
 				round, analysis.Percent(widest.half), widest.what, analysis.Percent(s.until), forecast))
 		}
 	}
-	if s.most > 0 && round >= s.least && now.Sub(s.begun)+s.longest > s.most {
+	if s.most > 0 && round >= s.least && now.Sub(s.begun)+next > s.most {
 		s.say(fmt.Sprintf("the time is over after round %d; more with --resume", round))
 		return true
 	}

@@ -34,7 +34,7 @@ func TestStoppingByWidth(t *testing.T) {
 		said := ""
 		f := &Request{Until: c.until, Given: map[string]bool{"until": c.until != ""}}
 		s := newStopping(f, &result.Plan{Until: 0.05}, 0, interim, func(text string) { said += text })
-		if got := s.enough(10); got != c.enough || !strings.Contains(said, c.said) {
+		if got := s.enough(10, 0); got != c.enough || !strings.Contains(said, c.said) {
 			t.Errorf("until %q: enough %v, want %v; said %q, want %q", c.until, got, c.enough, said, c.said)
 		}
 	}
@@ -47,7 +47,7 @@ func TestStoppingGoesByASteadyClock(t *testing.T) {
 			s := newStopping(&Request{}, &result.Plan{MaxTime: 3600}, 0, nil, func(string) {})
 			s.begun = clocktest.Before(t, time.Now().Add(-begun), step)
 			s.last = clocktest.Before(t, time.Now().Add(-5*time.Minute), step)
-			if s.enough(s.least) != over {
+			if s.enough(s.least, 0) != over {
 				t.Errorf("clock %s, %v after the begin of an hour: over is %v", name, begun, !over)
 			}
 			if s.longest < 5*time.Minute || s.longest > 6*time.Minute {
@@ -64,6 +64,31 @@ func TestStoppingLeavesTheGuestTime(t *testing.T) {
 	for left, want := range map[int]time.Duration{2: 6 * time.Minute, 0: 9 * time.Minute} {
 		if s := newStopping(f, plan, left, nil, func(string) {}); s.most != want {
 			t.Errorf("a guest has %d: the native part has %v, want %v", left, s.most, want)
+		}
+	}
+}
+
+// Searches for a rate take a third of the time at most, so that the other steps get their
+// rounds; where there are no others they take all of it.
+func TestStoppingLimitsSearches(t *testing.T) {
+	top, ladder := result.Step{Workload: "http_max"}, result.Step{Workload: "http_rate"}
+	for _, c := range []struct {
+		steps    []result.Step
+		searches bool
+		over     bool // after the first round of half an hour, of which searches took 25 minutes
+	}{
+		{[]result.Step{top, ladder}, false, false},
+		{[]result.Step{top}, true, true},
+	} {
+		said := ""
+		s := newStopping(&Request{Given: map[string]bool{"max-time": true}, MaxTime: 50 * time.Minute}, &result.Plan{Steps: c.steps}, 0, nil, func(text string) { said += text })
+		if !s.searches() {
+			t.Error("the first round leaves searches out")
+		}
+		s.begun = time.Now().Add(-30 * time.Minute)
+		s.last = s.begun
+		if over := s.enough(1, 25*time.Minute); over != c.over || s.searches() != c.searches || strings.Contains(said, "left out after round 1") == c.searches {
+			t.Errorf("%v: over %v, searches go on %v, said %q", c.steps, over, s.searches(), said)
 		}
 	}
 }
