@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,6 +54,9 @@ func Install(ctx context.Context, b *bed.Bed, name string, log logf) error {
 	limit := b.Limit(ready)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s is not ready after %s; testbed kubectl -n %s get pods says more", name, limit, p.namespace))
 	defer cancel()
+	if err := setLabel(ctx, b, p.label); err != nil {
+		return err
+	}
 	if _, err := b.Kubectl(ctx, bytes.NewReader(objects), "apply", "--server-side", "--force-conflicts", "--filename", "-"); err != nil {
 		return err
 	}
@@ -120,6 +124,9 @@ func Uninstall(ctx context.Context, b *bed.Bed, name string, log logf) error {
 			return err
 		}
 	}
+	if err := letGo(ctx, b, s.kinds); err != nil {
+		return err
+	}
 	if _, err := b.Kubectl(ctx, bytes.NewReader(objects), "delete", "--ignore-not-found", "--wait", "--timeout="+b.Limit(2*time.Minute).String(), "--filename", "-"); err != nil {
 		return err
 	}
@@ -128,6 +135,11 @@ func Uninstall(ctx context.Context, b *bed.Bed, name string, log logf) error {
 	}
 	if err := deleteMarks(ctx, b, s.marks); err != nil {
 		return err
+	}
+	if key, _, labelled := strings.Cut(p.label, "="); labelled {
+		if err := setLabel(ctx, b, key+"-"); err != nil {
+			return err
+		}
 	}
 	var errs []error
 	for _, n := range b.Nodes() {
@@ -147,7 +159,7 @@ const cleanupFunctions = `
 end_network() {
 	rm -f /etc/cni/net.d/$1
 	sleep 1 # containerd watches the folder
-	for try in $(seq $seconds); do pgrep -x 'cilium-cni|flannel|calico|calico-ipam|bridge|host-local' >/dev/null || break; sleep 1; done
+	for try in $(seq $seconds); do pgrep -x 'cilium-cni|kube-ovn|flannel|calico|calico-ipam|bridge|host-local' >/dev/null || break; sleep 1; done
 }
 drop_chains() { # drops all chains whose names begin so, and the rules that lead there
 	for iptables in iptables ip6tables; do
@@ -162,46 +174,86 @@ func cleanupRoutes(pods netip.Prefix) string {
 	return fmt.Sprintf("ip route show root %s | while read -r route; do ip route delete $route; done\ntrue\n", pods)
 }
 
-// deleteKinds deletes the kinds that a product made itself, with all objects: those
-// whose names end so.
-func deleteKinds(ctx context.Context, b *bed.Bed, suffix string) error {
-	if suffix == "" {
+// setLabel sets a label of the first node, or removes it: key=value, key-. "" is none.
+func setLabel(ctx context.Context, b *bed.Bed, label string) error {
+	if label == "" {
 		return nil
+	}
+	_, err := b.Kubectl(ctx, nil, "label", "--overwrite", "node", b.Nodes()[0].Name, label)
+	return err
+}
+
+// kindsOf are the kinds that a product made itself: those whose names end so.
+func kindsOf(ctx context.Context, b *bed.Bed, suffix string) ([]string, error) {
+	if suffix == "" {
+		return nil, nil
 	}
 	out, err := b.Kubectl(ctx, nil, "get", "customresourcedefinitions", "--output", "name")
 	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(strings.Fields(string(out)), func(name string) bool { return !strings.HasSuffix(name, suffix) }), nil
+}
+
+// letGo takes the finalizers from the objects of a product's own kinds: the controllers that
+// they wait for are gone.
+func letGo(ctx context.Context, b *bed.Bed, suffix string) error {
+	kinds, err := kindsOf(ctx, b, suffix)
+	if err != nil || len(kinds) == 0 {
 		return err
 	}
-	var kinds []string
-	for _, name := range strings.Fields(string(out)) {
-		if strings.HasSuffix(name, suffix) {
-			kinds = append(kinds, name)
+	for i, kind := range kinds {
+		_, kinds[i], _ = strings.Cut(kind, "/")
+	}
+	out, err := b.Kubectl(ctx, nil, "get", strings.Join(kinds, ","), "--all-namespaces", "--ignore-not-found", "--output",
+		`go-template={{range .items}}{{if .metadata.finalizers}}{{.kind}}.{{.apiVersion}} {{.metadata.name}} {{.metadata.namespace}}{{"\n"}}{{end}}{{end}}`)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line) // Subnet.kubeovn.io/v1 join <no value>
+		group, version, _ := strings.Cut(words[0], "/")
+		kind, group, _ := strings.Cut(group, ".")
+		patch := []string{"patch", kind + "." + version + "." + group, words[1], "--type", "merge", "--patch", `{"metadata":{"finalizers":null}}`}
+		if len(words) == 3 {
+			patch = append(patch, "--namespace", words[2])
+		}
+		if _, err := b.Kubectl(ctx, nil, patch...); err != nil {
+			return err
 		}
 	}
-	if len(kinds) == 0 {
-		return nil
+	return nil
+}
+
+// deleteKinds deletes the kinds that a product made itself, with all objects.
+func deleteKinds(ctx context.Context, b *bed.Bed, suffix string) error {
+	kinds, err := kindsOf(ctx, b, suffix)
+	if err != nil || len(kinds) == 0 {
+		return err
 	}
 	_, err = b.Kubectl(ctx, nil, append([]string{"delete", "--ignore-not-found", "--timeout=" + b.Limit(time.Minute).String()}, kinds...)...)
 	return err
 }
 
-// deleteMarks takes away the annotations of nodes that begin so.
+// deleteMarks takes away the annotations of nodes and namespaces that begin so.
 func deleteMarks(ctx context.Context, b *bed.Bed, prefix string) error {
 	if prefix == "" {
 		return nil
 	}
-	for _, n := range b.Nodes() {
-		out, err := b.Kubectl(ctx, nil, "get", "node", n.Name, "--output", `go-template={{range $key, $value := .metadata.annotations}}{{$key}} {{end}}`)
-		if err != nil {
-			return err
-		}
-		remove := []string{"annotate", "node", n.Name}
-		for _, key := range strings.Fields(string(out)) {
+	out, err := b.Kubectl(ctx, nil, "get", "nodes,namespaces", "--output",
+		`go-template={{range .items}}{{.kind}}/{{.metadata.name}}{{range $key, $value := .metadata.annotations}} {{$key}}{{end}}{{"\n"}}{{end}}`)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		remove := []string{"annotate", words[0]}
+		for _, key := range words[1:] {
 			if strings.HasPrefix(key, prefix) {
 				remove = append(remove, key+"-")
 			}
 		}
-		if len(remove) == 3 {
+		if len(remove) == 2 {
 			continue
 		}
 		if _, err := b.Kubectl(ctx, nil, remove...); err != nil {
@@ -217,7 +269,7 @@ func manifests(ctx context.Context, b *bed.Bed, s source, p product) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	c := cluster{pods: podPrefix(b), services: b.ServiceCIDR(), slow: int(b.Limit(1))}
+	c := cluster{pods: podPrefix(b), services: b.ServiceCIDR(), first: b.Nodes()[0].Addr, slow: int(b.Limit(1))}
 	// The Service's only endpoint is the API server's own address.
 	out, err := b.Kubectl(ctx, nil, "--namespace", "default", "get", "endpointslices", "--selector", "kubernetes.io/service-name=kubernetes",
 		"--output", "jsonpath={.items[0].endpoints[0].addresses[0]}:{.items[0].ports[0].port}")

@@ -29,6 +29,7 @@ type cluster struct {
 	api  netip.AddrPort // of the API server, reachable without kube-proxy
 
 	services netip.Prefix // of Services
+	first    netip.Addr   // of the first node
 	slow     int          // how many times slower than usual the machine is
 }
 
@@ -40,6 +41,7 @@ type product struct {
 	manifest  string                       // where there is no chart: the published one's file name
 	edits     func(cluster) []edit         // of the manifest
 	workloads []string                     // kind/name, in the order in which they go: all of them ready is half of "it works"
+	label     string                       // key=value, of the first node: where its databases run
 	kubeProxy bool                         // wants kube-proxy's Services
 	policies  bool                         // enforces NetworkPolicies
 	modules   []string                     // of the kernel, that not every kernel has
@@ -56,13 +58,13 @@ type source struct {
 	network  string                                        // its configuration's name in /etc/cni/net.d
 	cleanup  string                                        // shell script: takes from a node what the product leaves there
 	kinds    string                                        // the API groups of kinds that the product makes itself end so
-	marks    string                                        // its annotations of nodes begin so
+	marks    string                                        // its annotations of nodes and namespaces begin so
 	apart    bool                                          // takes too long to build for the tests of every change
 	products []product
 }
 
 // sources is every module that the test bed knows how to install.
-func sources() []source { return []source{flannel, cilium, kubeRouter, calico, canal} }
+func sources() []source { return []source{flannel, cilium, kubeRouter, calico, canal, kubeOVN} }
 
 // Names lists what can be installed, as cnibench's catalogue calls it.
 func Names() []string { return append(names(false), names(true)...) }

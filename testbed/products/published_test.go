@@ -81,11 +81,16 @@ func checkObjects(t *testing.T, s source, p product, objects []byte) {
 			t.Errorf("no %s among %s", w, workloads)
 		}
 	}
-	for _, line := range strings.Split(string(objects), "\n") {
-		name, value, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "- ")), ": ")
-		value = strings.Trim(value, `"`)
-		if name == "image" && !strings.HasPrefix(value, "localhost/") && !slices.Contains(s.named, value) {
-			t.Errorf("%s is made nowhere here", value)
+	for document := range strings.SplitSeq(string(objects), "---\n") {
+		if strings.Contains(document, "\nkind: ConfigMap\n") {
+			continue // what may be started later, by who asks for it
+		}
+		for line := range strings.Lines(document) {
+			name, value, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "- ")), ": ")
+			value = strings.Trim(value, `"`)
+			if name == "image" && !strings.HasPrefix(value, "localhost/") && !slices.Contains(s.named, value) {
+				t.Errorf("%s is made nowhere here", value)
+			}
 		}
 	}
 }

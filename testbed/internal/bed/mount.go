@@ -104,6 +104,12 @@ func nodeRoot(dir string, n Node, programs string) error {
 			return err
 		}
 	}
+	// The kernel's modules: in a guest a mount of their own, which the overlay does not show.
+	if _, err := os.Stat("/lib/modules"); err == nil {
+		if err := bind("/lib/modules", in("/lib/modules")); err != nil {
+			return err
+		}
+	}
 	if err := mount(programs, in(nodePrograms), "", unix.MS_BIND, ""); err != nil {
 		return err
 	}

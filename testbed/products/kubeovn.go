@@ -1,0 +1,176 @@
+//go:build linux
+
+package products
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/cnibench/cnibench/testbed/internal/build"
+	"github.com/cnibench/cnibench/tools/image"
+)
+
+// kubeOVNModule holds Kube-OVN, its chart and the scripts of its image.
+var kubeOVNModule = module{
+	path:    "github.com/kubeovn/kube-ovn",
+	version: "v1.12.16",
+	sum:     "h1:7EPq2fP4kryt0nxyl9SAYg1c33iXuRyOK3MXfwhJVmk=",
+}
+
+// kubeOVNImage has the published name, so that the published chart installs it unmodified.
+const kubeOVNImage = "docker.io/kubeovn/kube-ovn"
+
+var kubeOVN = source{
+	name:    "kube-ovn",
+	files:   kubeOVNFiles,
+	images:  kubeOVNImages,
+	named:   []string{kubeOVNImage + ":" + kubeOVNModule.version},
+	network: "01-kube-ovn.conflist",
+	cleanup: `
+for daemon in ovs-vswitchd ovsdb-server ovn-controller ovn-northd; do pkill -x $daemon; done
+for try in 1 2 3 4 5; do pgrep -x 'ovs-vswitchd|ovsdb-server|ovn-controller|ovn-northd' >/dev/null || break; sleep 1; done
+ovs-dpctl del-dp ovs-system 2>/dev/null
+for device in genev_sys_6081 $(ip -o link show type veth | awk -F': ' '{print $2}' | cut -d@ -f1 | grep '_h$'); do
+	ip link delete $device 2>/dev/null
+done
+drop_chains 'OVN-\|ovn[46]0\|dport 6081'
+for try in 1 2 3 4 5; do
+	ipset list -name 2>/dev/null | grep '^ovn[46]0' | while read -r set; do ipset destroy "$set" 2>/dev/null; done
+	ipset list -name 2>/dev/null | grep -q '^ovn[46]0' || break
+	sleep 1
+done
+rm -rf /run/openvswitch /run/ovn /etc/origin/openvswitch /etc/origin/ovn /var/log/openvswitch /var/log/ovn /var/log/kube-ovn
+rm -f /opt/cni/bin/kube-ovn /opt/cni/bin/macvlan /usr/local/bin/kubectl-ko
+`,
+	kinds: ".kubeovn.io",
+	marks: "ovn.kubernetes.io/",
+	apart: true,
+	products: []product{{
+		name:      "kubeovn",
+		namespace: "kube-system",
+		values: func(c cluster) map[string]any {
+			return map[string]any{
+				"MASTER_NODES": c.first.String(),
+				"ipv4": map[string]any{
+					"POD_CIDR": c.pods.String(), "POD_GATEWAY": c.pods.Masked().Addr().Next().String(), "SVC_CIDR": c.services.String(),
+				},
+			}
+		},
+		workloads: []string{
+			"daemonset/kube-ovn-pinger", "deployment/kube-ovn-monitor", "deployment/kube-ovn-controller",
+			"daemonset/kube-ovn-cni", "daemonset/ovs-ovn", "deployment/ovn-central",
+		},
+		label:     "kube-ovn/role=master", // whose node has OVN's databases
+		kubeProxy: true,
+		policies:  true,
+		modules:   []string{"openvswitch", "geneve"},
+		wire:      "udp 6081",
+	}},
+}
+
+// kubeOVNChanges are what of Kube-OVN's chart is not as published.
+var kubeOVNChanges = []change{
+	{"func.LS_DNAT_MOD_DL_DST", false, "a patch of its own OVN; the image has Debian's"},
+	{"func.LS_CT_SKIP_DST_LPORT_IPS", false, "the same"},
+}
+
+// kubeOVNFiles is the published chart.
+func kubeOVNFiles(ctx context.Context) (published, error) {
+	dir, err := kubeOVNModule.download(ctx)
+	if err != nil {
+		return published{}, err
+	}
+	c, err := loadChart(filepath.Join(dir, "charts", "kube-ovn"), kubeOVNChanges)
+	if err != nil {
+		return published{}, err
+	}
+	return published{Chart: c, repository: "https://kubeovn.github.io/kube-ovn", changes: kubeOVNChanges}, nil
+}
+
+func kubeOVNImages(ctx context.Context, log logf) ([]string, error) {
+	module, err := kubeOVNModule.download(ctx)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := build.SourceDir("products/kube-ovn")
+	if err != nil {
+		return nil, err
+	}
+	built, err := build.Programs(ctx, build.Source{
+		Dir:      folder,
+		Version:  kubeOVNModule.version,
+		Packages: []string{kubeOVNModule.path + "/cmd", kubeOVNModule.path + "/cmd/cni"},
+		Env:      []string{"GONOSUMDB=github.com/kubeovn"}, // go.sum has them
+	}, log)
+	if err != nil {
+		return nil, err
+	}
+	files, err := kubeOVNTree(module, built)
+	if err != nil {
+		return nil, fmt.Errorf("image %s: %w", kubeOVNImage, err)
+	}
+	path, err := tarball(kubeOVNImage+":"+kubeOVNModule.version, "kube-ovn", files, v1.Config{WorkingDir: "/kube-ovn"}, log)
+	return []string{path}, err
+}
+
+// kubeOVNTree returns what the module's dist/images/Dockerfile puts together, with Debian's
+// Open vSwitch and OVN, which lack Kube-OVN's patches, in the place of its own.
+func kubeOVNTree(module, built string) (*image.Tree, error) {
+	extensions, err := iptablesExtensions()
+	if err != nil {
+		return nil, err
+	}
+	tree := image.NewTree()
+	missing, err := tree.AddPackages("/", []string{
+		"openvswitch-common", "openvswitch-switch", "ovn-common", "ovn-host", "ovn-central",
+		"coreutils", "grep", "hostname", "procps", "sed", // of the scripts
+	})
+	if err == nil && missing != nil {
+		err = fmt.Errorf("%s: not installed; scripts/setup test-products installs what is needed", strings.Join(missing, ", "))
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = addPrograms(tree, append(extensions,
+		"ovs-vswitchd", "uuidgen", "ip", "tc", "ethtool", "ipset", "conntrack", "modinfo", "modprobe", "lsmod",
+		"iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore", "iptables-nft", "iptables-legacy",
+		"sh", "bash", "awk",
+	)...)
+	if err != nil {
+		return nil, err
+	}
+	tree.AddText("/etc/passwd", "root:x:0:0:root:/root:/bin/bash\n")
+	tree.AddText("/etc/group", "root:x:0:\n")
+	tree.AddLink("/var/run", "/run")
+	tree.AddLink("/var/lib/ovn", "/etc/ovn") // the databases: Debian's place, Kube-OVN's place
+	scripts, err := filepath.Glob(filepath.Join(module, "dist", "images", "*.sh"))
+	if err != nil {
+		return nil, err
+	}
+	for _, script := range append(scripts, filepath.Join(module, "dist", "images", "kubectl-ko"), filepath.Join(module, "dist", "images", "01-kube-ovn.conflist")) {
+		tree.AddProgram("/kube-ovn/"+filepath.Base(script), script)
+	}
+	tree.AddProgram("/usr/share/ovn/scripts/grace_stop_ovn_controller", filepath.Join(module, "dist", "images", "grace_stop_ovn_controller"))
+	tree.AddProgram("/kube-ovn/kube-ovn", filepath.Join(built, "cni"))
+	tree.AddProgram("/kube-ovn/kube-ovn-cmd", filepath.Join(built, "cmd"))
+	for _, name := range []string{"controller", "daemon", "monitor", "pinger", "controller-healthcheck", "leader-checker"} {
+		tree.AddLink("/kube-ovn/kube-ovn-"+name, "kube-ovn-cmd")
+	}
+	for _, plugin := range []string{"loopback", "portmap", "macvlan"} {
+		path, err := findProgram("/usr/lib/cni/" + plugin)
+		if err != nil {
+			return nil, err
+		}
+		tree.AddProgram("/"+plugin, path)
+	}
+	for _, dir := range []string{"/etc/openvswitch", "/etc/ovn", "/var/log/openvswitch", "/var/log/ovn", "/var/lib/openvswitch", "/run/openvswitch", "/run/ovn"} {
+		tree.AddDir(dir, 0o755)
+	}
+	tree.AddDir("/tmp", fs.ModeSticky|0o777)
+	return tree, nil
+}
