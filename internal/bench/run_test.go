@@ -378,3 +378,17 @@ func TestCalibrationLeavesOut(t *testing.T) {
 		t.Error("a run without any step is no error")
 	}
 }
+
+// A search that ends far below a closed loop's rate, or fails, has met the machine's limits and
+// not the path's.
+func TestBelievable(t *testing.T) {
+	for _, c := range []struct {
+		found float64
+		err   error
+		want  bool
+	}{{10, nil, false}, {0, errors.New("no rate"), false}, {2500, nil, true}} {
+		if got := believable(c.found, c.err, 3457); got != c.want {
+			t.Errorf("%v, %v: %v", c.found, c.err, got)
+		}
+	}
+}
