@@ -218,7 +218,7 @@ func (r *Runner) capacity(ctx context.Context, plan *result.Plan, sites []*site,
 
 // leastOfLoop is the least share of the closed loop's rate that a search finds on a machine
 // that can tell latencies.
-const leastOfLoop = 0.1
+const leastOfLoop = 0.25
 
 // believable says whether a search that found that rate, or failed, tells what a path carries
 // on which a closed loop had the rate loop.

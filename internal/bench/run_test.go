@@ -386,7 +386,7 @@ func TestBelievable(t *testing.T) {
 		found float64
 		err   error
 		want  bool
-	}{{10, nil, false}, {0, errors.New("no rate"), false}, {2500, nil, true}} {
+	}{{10, nil, false}, {476, nil, false}, {0, errors.New("no rate"), false}, {2500, nil, true}} {
 		if got := believable(c.found, c.err, 3457); got != c.want {
 			t.Errorf("%v, %v: %v", c.found, c.err, got)
 		}
