@@ -187,29 +187,34 @@ func (r *Runner) capacity(ctx context.Context, plan *result.Plan, sites []*site,
 	if err != nil {
 		return 0, err
 	}
-	search := func(times int, find func(context.Context, *workload.Session) (float64, error), sites []*site) ([]float64, []error) {
-		var searches []func() (float64, error)
-		for _, site := range sites {
-			pair, _, err := site.pair(ctx, w, params, *step)
-			searches = append(searches, func() (float64, error) {
-				if err != nil {
-					return 0, err
-				}
-				return find(ctx, &workload.Session{
-					Client: pair.Client, Server: pair.Server, Target: pair.Target, Ports: pair.Ports, Params: params,
-					Warmup: plan.Warmup.Duration(), Duration: plan.Duration.Duration(),
-					Raw: workload.Discard{}, Begin: func() {}, End: func() {},
-				})
+	type finder = func(context.Context, *workload.Session) (float64, error)
+	var on []func(find finder) (float64, error) // by site
+	for _, site := range sites {
+		pair, _, err := site.pair(ctx, w, params, *step)
+		on = append(on, func(find finder) (float64, error) {
+			if err != nil {
+				return 0, err
+			}
+			return find(ctx, &workload.Session{
+				Client: pair.Client, Server: pair.Server, Target: pair.Target, Ports: pair.Ports, Params: params,
+				Warmup: plan.Warmup.Duration(), Duration: plan.Duration.Duration(),
+				Raw: workload.Discard{}, Begin: func() {}, End: func() {},
 			})
+		})
+	}
+	search := func(times int, find finder, n int) ([]float64, []error) { // on the first n sites
+		var searches []func() (float64, error)
+		for _, site := range on[:n] {
+			searches = append(searches, func() (float64, error) { return site(find) })
 		}
 		return secondHighest(times, searches...)
 	}
 	if guess {
-		return lowest(search(max(leastLoops, mostLoops/len(sites)), calibrated.Peak, sites))
+		return lowest(search(max(leastLoops, mostLoops/len(sites)), calibrated.Peak, len(sites)))
 	}
-	rates, errs := search(1, calibrated.Capacity, sites)
+	rates, errs := search(1, calibrated.Capacity, len(sites))
 	// What keeps the latency of a few requests only is the machine, e.g. an emulated CPU.
-	if loop, failed := search(leastLoops, calibrated.Peak, sites[:1]); failed[0] == nil && !believable(rates[0], errs[0], loop[0]) {
+	if loop, failed := search(leastLoops, calibrated.Peak, 1); failed[0] == nil && !believable(rates[0], errs[0], loop[0]) {
 		r.Log.Warn("no rate near a closed loop's kept its latency: shares are of the closed loop's rate", "step", step.ID, "closed", math.Round(loop[0]), "found", math.Round(rates[0]), "error", errs[0])
 		rates[0], errs[0] = loop[0], nil
 	}

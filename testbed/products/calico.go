@@ -103,11 +103,7 @@ ip address flush dev tunl0 2>/dev/null && ip link set tunl0 down
 while ip rule delete priority 99 2>/dev/null; do :; done
 ip route flush table 1 2>/dev/null
 drop_chains 'cali[-:4]'
-for try in 1 2 3 4 5; do
-	ipset list -name 2>/dev/null | grep '^cali[46]' | while read -r set; do ipset destroy "$set" 2>/dev/null; done
-	ipset list -name 2>/dev/null | grep -q '^cali[46]' || break
-	sleep 1
-done
+destroy_sets '^cali[46]'
 umount /run/calico/cgroup 2>/dev/null
 rm -rf /sys/fs/bpf/calico /sys/fs/bpf/tc /var/lib/calico /run/calico /var/log/calico /run/nodeagent /var/lib/cni/networks/k8s-pod-network
 rm -f /etc/cni/net.d/calico-kubeconfig /opt/cni/bin/calico /opt/cni/bin/calico-ipam

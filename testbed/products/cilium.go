@@ -47,7 +47,7 @@ for table in 2004 2005; do
 	while ip rule delete lookup $table 2>/dev/null; do :; done
 	ip route flush table $table 2>/dev/null
 done
-ipset list -name 2>/dev/null | grep '^cilium_' | while read -r set; do ipset destroy "$set"; done
+destroy_sets '^cilium_'
 rm -rf /sys/fs/bpf/cilium /sys/fs/bpf/tc /sys/fs/bpf/xdp
 umount /run/cilium/cgroupv2 2>/dev/null
 rm -rf /run/cilium /var/run/cilium /var/lib/cilium

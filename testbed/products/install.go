@@ -161,6 +161,13 @@ end_network() {
 	sleep 1 # containerd watches the folder
 	for try in $(seq $seconds); do pgrep -x 'cilium-cni|kube-ovn|flannel|calico|calico-ipam|bridge|host-local' >/dev/null || break; sleep 1; done
 }
+destroy_sets() { # destroys the sets of addresses whose names match; rules that used one may hold it a moment longer
+	for try in 1 2 3 4 5; do
+		ipset list -name 2>/dev/null | grep "$1" | while read -r set; do ipset destroy "$set" 2>/dev/null; done
+		ipset list -name 2>/dev/null | grep -q "$1" || break
+		sleep 1
+	done
+}
 drop_chains() { # drops all chains whose names begin so, and the rules that lead there
 	for iptables in iptables ip6tables; do
 		$iptables-save 2>/dev/null | grep -q -- "$1" || continue

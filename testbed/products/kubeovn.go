@@ -39,11 +39,7 @@ for device in genev_sys_6081 $(ip -o link show type veth | awk -F': ' '{print $2
 	ip link delete $device 2>/dev/null
 done
 drop_chains 'OVN-\|ovn[46]0\|dport 6081'
-for try in 1 2 3 4 5; do
-	ipset list -name 2>/dev/null | grep '^ovn[46]0' | while read -r set; do ipset destroy "$set" 2>/dev/null; done
-	ipset list -name 2>/dev/null | grep -q '^ovn[46]0' || break
-	sleep 1
-done
+destroy_sets '^ovn[46]0'
 rm -rf /run/openvswitch /run/ovn /etc/origin/openvswitch /etc/origin/ovn /var/log/openvswitch /var/log/ovn /var/log/kube-ovn
 rm -f /opt/cni/bin/kube-ovn /opt/cni/bin/macvlan /usr/local/bin/kubectl-ko
 `,
@@ -57,7 +53,7 @@ rm -f /opt/cni/bin/kube-ovn /opt/cni/bin/macvlan /usr/local/bin/kubectl-ko
 			return map[string]any{
 				"MASTER_NODES": c.first.String(),
 				"ipv4": map[string]any{
-					"POD_CIDR": c.pods.String(), "POD_GATEWAY": c.pods.Masked().Addr().Next().String(), "SVC_CIDR": c.services.String(),
+					"POD_CIDR": c.pods.String(), "POD_GATEWAY": c.pods.Addr().Next().String(), "SVC_CIDR": c.services.String(),
 				},
 			}
 		},
@@ -137,7 +133,7 @@ func kubeOVNTree(module, built string) (*image.Tree, error) {
 		return nil, err
 	}
 	err = addPrograms(tree, append(extensions,
-		"ovs-vswitchd", "uuidgen", "ip", "tc", "ethtool", "ipset", "conntrack", "modinfo", "modprobe", "lsmod",
+		"ovs-vswitchd", "uuidgen", "ip", "tc", "ethtool", "ipset", "modinfo", "modprobe", "lsmod",
 		"iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore", "iptables-nft", "iptables-legacy",
 		"sh", "bash", "awk",
 	)...)

@@ -42,11 +42,7 @@ for table in 77 78 79; do
 	while ip rule delete lookup $table 2>/dev/null; do :; done
 	ip route flush table $table 2>/dev/null
 done
-for try in 1 2 3 4 5; do
-	ipset list -name 2>/dev/null | grep '^\(inet6:\)\?\(kube-router-\|KUBE-SRC-\|KUBE-DST-\)' | while read -r set; do ipset destroy "$set" 2>/dev/null; done
-	ipset list -name 2>/dev/null | grep -q kube-router- || break
-	sleep 1
-done
+destroy_sets '^\(inet6:\)\?\(kube-router-\|KUBE-SRC-\|KUBE-DST-\)'
 rm -rf /var/lib/kube-router /var/lib/cni/networks/mynet
 `,
 	products: kubeRouterProducts,
