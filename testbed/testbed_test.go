@@ -121,10 +121,12 @@ func (p program) try(args ...string) (string, error) {
 // run is try that must succeed.
 func (p program) run(args ...string) string {
 	p.t.Helper()
+	started := time.Now()
 	out, err := p.try(args...)
 	if err != nil {
 		p.t.Fatal(err)
 	}
+	p.t.Logf("%3.0f s: testbed %s", time.Since(started).Seconds(), strings.Join(args, " "))
 	return out
 }
 

@@ -74,6 +74,7 @@ Exit codes: 0 all as claimed; 1 a check could not be carried out; 2 wrong usage;
 	fl.StringVar(&f.Offload, "offload", f.Offload, "lab: how frames cross the underlay: host or wire")
 	fl.StringVar(&f.CNIConf, "cni-conf", "", "lab: check the CNI configuration in `FILE` as contender \"custom\"")
 	fl.StringVar(&f.CNITransport, "cni-transport", f.CNITransport, "lab: how the nodes' pod subnets of --cni-conf are joined: routes, vxlan or none")
+	addGuest(c, &f.Request)
 	cmdutil.AddConnection(c, &f.Cluster)
 	cmdutil.AddPods(c, &f.Cluster)
 	cmdutil.AddInstall(c, &f.Cluster)

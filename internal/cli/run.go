@@ -93,7 +93,9 @@ compares the two; their part of the run is in DIR/microvm. --arena lab leaves th
 	fl.StringVar(&f.CNITransport, "cni-transport", f.CNITransport, "lab: how the nodes' pod subnets of --cni-conf are joined: routes, vxlan or none")
 	fl.BoolVar(&f.plan, "plan", false, "print what the run would do and make, and make nothing")
 	addConfig(c, &f.config)
-	f.addGuestFlags(c)
+	addGuest(c, &f.Request)
+	c.Flags().StringVar(&f.handedOver, run.RequestFlag, "", "the whole request as `JSON`, from the process that leads the run")
+	_ = c.Flags().MarkHidden(run.RequestFlag)
 	cmdutil.AddConnection(c, &f.Cluster)
 	contextHelp(c)
 	cmdutil.AddPods(c, &f.Cluster)
@@ -146,15 +148,14 @@ func (f *runFlags) from(c *cobra.Command) {
 	f.Given, f.Set, f.Stdout, f.Tool = cmdutil.GivenFlags(c), c.Flags().Set, c.OutOrStdout(), tool()
 }
 
-func (f *runFlags) addGuestFlags(c *cobra.Command) {
-	fl := c.Flags()
-	fl.StringVar(&f.Guest.Kernel, "kernel", "", "microvm: `version` or image, as for cnibench vm (default "+vm.DefaultVersion+")")
-	fl.StringVar(&f.Guest.Modules, "modules", "", "microvm: lib/modules/RELEASE `folder` of a kernel given by path")
-	fl.StringVar(&f.Guest.Accel, "accel", vm.AccelAuto, "microvm: auto, kvm or tcg")
-	fl.IntVar(&f.Guest.CPUs, "vm-cpus", 0, "microvm: CPUs of the guest (default: as cnibench vm chooses)")
-	fl.StringVar(&f.Guest.Memory, "vm-memory", f.Guest.Memory, "microvm: memory of the guest")
-	fl.StringVar(&f.handedOver, run.RequestFlag, "", "the whole request as `JSON`, from the process that leads the run")
-	_ = fl.MarkHidden(run.RequestFlag)
+// addGuest adds the flags of a guest to a command that has --arena microvm.
+func addGuest(c *cobra.Command, f *run.Request) {
+	fl, g := c.Flags(), &f.Guest
+	fl.StringVar(&g.Kernel, "kernel", "", "microvm: `version` or image, as for cnibench vm (default "+vm.DefaultVersion+")")
+	fl.StringVar(&g.Modules, "modules", "", "microvm: lib/modules/RELEASE `folder` of a kernel given by path")
+	fl.StringVar(&g.Accel, "accel", vm.AccelAuto, "microvm: auto, kvm or tcg")
+	fl.IntVar(&g.CPUs, "vm-cpus", 0, "microvm: CPUs of the guest (default: as cnibench vm chooses)")
+	fl.StringVar(&g.Memory, "vm-memory", g.Memory, "microvm: memory of the guest")
 }
 
 // addArena adds --arena to a command. A plugin of kubectl means the cluster.

@@ -55,6 +55,7 @@ Exit codes: 0 all were found; 4 one was not; 1, 2, 3 as everywhere.`),
 	fl.BoolVar(&asJSON, "json", false, "print the trials as JSON")
 	fl.IntVar(&f.Rounds, "rounds", run.SelfTestRounds, "`number` of passes over all trials; with fewer than 7, trials that need an interval fail")
 	fl.StringVar(&f.Out, "out", "", "keep the run in this `directory`")
+	addGuest(c, &f.Request)
 	return c
 }
 

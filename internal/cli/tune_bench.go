@@ -80,6 +80,7 @@ Nothing stays applied. cnibench report DIR shows the run again.`),
 	fl.StringVar(&f.run.Congestion, "congestion-control", f.run.Congestion, "lab: TCP congestion control in every namespace")
 	fl.StringVar(&f.run.NIC, "nic", "", "microvm: join the nodes by network devices of this `model`, which have queues and interrupts: "+strings.Join(vm.NICModels(), " or ")+" (default: veth pairs)")
 	fl.StringVar(&f.run.CPUs, "cpus", "", "lab: CPUs of the client, the server and the rest")
+	addGuest(c, &f.run.Request)
 	return c
 }
 

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -205,7 +206,7 @@ func (f *Request) labOptions() (lab.Options, error) {
 	if f.NIC != "" {
 		o.NICDriver, o.Underlay = vm.NICDriver(f.NIC), lab.UnderlaySwitch
 		f.Guest.NICs = slices.Repeat([]string{f.NIC}, o.Nodes)
-		f.Guest.CPUs = max(runtime.NumCPU(), vm.SteeringCPUs)
+		f.Guest.CPUs = cmp.Or(f.Guest.CPUs, max(runtime.NumCPU(), vm.SteeringCPUs))
 	}
 	if err := o.Check(); err != nil {
 		return o, exit.Usage("%v", err)
