@@ -126,7 +126,8 @@ func (p program) run(args ...string) string {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.t.Logf("%3.0f s: testbed %s", time.Since(started).Seconds(), strings.Join(args, " "))
+	line, _, _ := strings.Cut(strings.Join(args, " "), "\n")
+	p.t.Logf("%3.0f s: testbed %s", time.Since(started).Seconds(), line)
 	return out
 }
 
