@@ -26,7 +26,7 @@ func flagGroups() []flagGroup {
 		}},
 		{"How long", "", []string{"rounds", "until", "max-time", "duration", "warmup", "slice", "seed"}},
 		{"Lab (--arena auto, lab or microvm)", "lab: ", nil},
-		{"microVM (--arena auto or microvm)", "microvm: ", nil},
+		{"microVM (for what runs in a guest)", "microvm: ", nil},
 		{"Cluster (--arena kube)", "kube: ", nil},
 		{"Results", "", []string{"out", "resume", "format", "output", "export", "json", "markdown"}},
 	}

@@ -21,6 +21,9 @@ import (
 // and hands the results to show. The error carries the exit code. For --arena
 // microvm it starts this same command line in a guest.
 func Check(ctx context.Context, f *Request, mtus []string, checks []check.Check, show func(*CheckOutput) error) error {
+	if err := f.NoGuestUnasked(); err != nil {
+		return err
+	}
 	kind, err := FindArena(f.Arena)
 	if err != nil {
 		return err

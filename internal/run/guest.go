@@ -42,6 +42,20 @@ func withCode(code int, err error) error {
 	return err
 }
 
+// NoGuestUnasked makes --arena auto the lab, for commands that boot a guest only with
+// --arena microvm. Elsewhere flags of a guest are usage errors.
+func (f *Request) NoGuestUnasked() error {
+	if f.Arena == Auto {
+		f.Arena = Lab
+	}
+	for _, flag := range append([]string{"nic"}, microvm.SettingFlags...) {
+		if f.Given[flag] && f.Arena != MicroVM {
+			return exit.Usage("--%s: it is a guest's; add --arena %s", flag, MicroVM)
+		}
+	}
+	return nil
+}
+
 // SameInGuest starts this same command line, with the extra arguments, in a guest that
 // may write into the run directory, if there is one.
 func (f *Request) SameInGuest(ctx context.Context, extra ...string) error {

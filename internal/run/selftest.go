@@ -40,6 +40,9 @@ const stateEnv = "CNIBENCH_SELFTEST_STATE"
 // f.Out; if that is empty, it is removed afterwards. The error carries exit.Gate if a
 // planted truth was not found.
 func SelfTest(ctx context.Context, f *Request, show func(selftest.Result) error) error {
+	if err := f.NoGuestUnasked(); err != nil {
+		return err
+	}
 	if f.Arena == MicroVM && !microvm.Inside() {
 		return f.SameInGuest(ctx)
 	}

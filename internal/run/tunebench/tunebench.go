@@ -44,6 +44,9 @@ type Bench struct {
 // lab's container it starts this same command line there.
 func (b *Bench) Run(ctx context.Context, show func(tune.Judgement) error) error {
 	f := b.Request
+	if err := f.NoGuestUnasked(); err != nil {
+		return err
+	}
 	if f.Arena == run.Kube && b.Contender == "" {
 		b.Contender = run.ThisCluster
 	}
@@ -57,9 +60,6 @@ func (b *Bench) Run(ctx context.Context, show func(tune.Judgement) error) error 
 	}
 	if f.Arena == run.MicroVM && b.Machine {
 		return exit.Usage("--machine: the settings would be the guest's own; leave it out, or measure on this kernel: --arena lab")
-	}
-	if f.NIC != "" && f.Arena != run.MicroVM {
-		return exit.Usage("--nic: only a guest has network devices to give to a lab; add --arena %s", run.MicroVM)
 	}
 	settings, err := b.benchable(b.Settings)
 	if err != nil {
