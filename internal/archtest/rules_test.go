@@ -68,7 +68,7 @@ var layers = []layer{
 		why: "a report is put together from what the other rooms give",
 	},
 	{
-		pkg: "internal/trace", only: []string{"std", "libs", "internal/analysis", "internal/result", "internal/sysmon"}, never: []string{"net/..."}, calls: clock,
+		pkg: "internal/trace", only: []string{"std", "libs", "internal/analysis", "internal/cpulist", "internal/result", "internal/sysmon"}, never: []string{"net/..."}, calls: clock,
 		why: "traces are read for the analysis, which touches no disk itself",
 	},
 	{
@@ -80,7 +80,7 @@ var layers = []layer{
 		why: "the page over results reads no file and changes nothing; cli says how a run is loaded",
 	},
 	{
-		pkg: "internal/load/...", only: []string{"std", "libs", "internal/load/...", "internal/fdtable", "internal/result", "internal/unit", "internal/nearest"},
+		pkg: "internal/load/...", only: []string{"std", "libs", "internal/load/...", "internal/cpulist", "internal/fdtable", "internal/result", "internal/unit", "internal/nearest"},
 		why: "the load engine drives any address and knows no arena",
 	},
 	{

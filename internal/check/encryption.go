@@ -191,9 +191,6 @@ func (encryption) ways(ctx context.Context, s *Subject, probe func(arena.Endpoin
 	} else if err != nil {
 		return nil, nil, err
 	} else {
-		if at, mapped := through.Ports[port]; mapped {
-			port = at
-		}
 		service.to.Target = through.At(port)
 		ways = append(ways, service)
 	}

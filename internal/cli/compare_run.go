@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis/compare"
 	"github.com/cnibench/cnibench/internal/console"
+	"github.com/cnibench/cnibench/internal/disk"
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/fingerprint"
 	"github.com/cnibench/cnibench/internal/report"
@@ -126,9 +126,7 @@ func (f *compareFlags) write(out io.Writer, compared *compare.Comparison) error 
 	if f.output == "" {
 		return report.WriteCompare(out, f.format, compared, report.Options{Color: console.UseColor(out), Width: console.Width(out)})
 	}
-	var b bytes.Buffer
-	if err := report.WriteCompare(&b, f.format, compared, report.Options{}); err != nil {
-		return err
-	}
-	return writeOut(f.output, &b)
+	return disk.ReplaceFile(f.output, func(w io.Writer) error {
+		return report.WriteCompare(w, f.format, compared, report.Options{})
+	})
 }

@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -15,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis/recommend"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/console"
+	"github.com/cnibench/cnibench/internal/disk"
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/report"
@@ -169,11 +170,9 @@ func (f *recommendFlags) run(c *cobra.Command, dir string) error {
 	if f.output == "" {
 		return report.WriteRecommendation(out, f.format, r, report.Options{Color: console.UseColor(out), Width: console.Width(out)})
 	}
-	var b bytes.Buffer
-	if err := report.WriteRecommendation(&b, f.format, r, report.Options{}); err != nil {
-		return err
-	}
-	return writeOut(f.output, &b)
+	return disk.ReplaceFile(f.output, func(w io.Writer) error {
+		return report.WriteRecommendation(w, f.format, r, report.Options{})
+	})
 }
 
 // suitesOf names what measures the criteria.

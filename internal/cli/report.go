@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/disk"
@@ -57,7 +56,7 @@ func newReportCmd() *cobra.Command {
 				return err
 			}
 			if cardFile != "" {
-				return writeCard(cardFile, r)
+				return disk.ReplaceFile(cardFile, func(w io.Writer) error { return card.Write(w, r) })
 			}
 			opt := report.Options{Wide: wide, Card: cardURL}
 			if format == string(report.OpenMetrics) {
@@ -71,10 +70,7 @@ func newReportCmd() *cobra.Command {
 				}
 				return run.NoneValid(args[0], rec)
 			}
-			in, out := io.Pipe() // a whole run is more than fits the memory
-			defer in.Close()
-			go func() { out.CloseWithError(report.Write(out, format, r, opt)) }()
-			if err := writeOut(output, in); err != nil {
+			if err := disk.ReplaceFile(output, func(w io.Writer) error { return report.Write(w, format, r, opt) }); err != nil {
 				return err
 			}
 			return run.NoneValid(args[0], rec)
@@ -84,26 +80,10 @@ func newReportCmd() *cobra.Command {
 	c.Flags().StringVarP(&output, "output", "o", "", "write to `FILE` instead of standard output")
 	c.Flags().BoolVar(&wide, "wide", false, "text: tables of every step below the first ones")
 	c.Flags().StringVar(&repeats, "study", "", "show the pictures of this published `study` (default: those of the one that the run repeats); see cnibench list studies")
-	c.Flags().StringVar(&cardFile, "card", "", "write a picture of 1200 × 630 pixels to `FILE`.png, for links and slides: verdict, best five, machine")
+	c.Flags().StringVar(&cardFile, "card", "", "write a picture of 1200 × 630 pixels, a PNG, to `FILE`, for links and slides: verdict, best five, machine")
 	c.Flags().StringVar(&cardURL, "card-url", "", "html: `address` at which that picture is published; other sites show it beside a link to the page")
 	addPublishedFlag(c, &studies)
 	costs.add(c)
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(report.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	return c
-}
-
-// writeCard writes the run's picture.
-func writeCard(path string, r *analysis.Report) error {
-	in, out := io.Pipe()
-	defer in.Close()
-	go func() { out.CloseWithError(card.Write(out, r)) }()
-	return writeOut(path, in)
-}
-
-// writeOut writes a whole file, or leaves what is there and says why.
-func writeOut(path string, r io.Reader) error {
-	return disk.ReplaceFile(path, func(w io.Writer) error {
-		_, err := io.Copy(w, r)
-		return err
-	})
 }

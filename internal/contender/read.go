@@ -3,10 +3,8 @@ package contender
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"io"
 	"io/fs"
-	"sort"
 
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/strictyaml"
@@ -31,29 +29,7 @@ func Read(file string, r io.Reader) (*Contender, error) {
 
 // Load reads every *.yaml file at the top of fsys, sorted by id.
 func Load(fsys fs.FS) ([]*Contender, error) {
-	files, err := fs.Glob(fsys, "*.yaml")
-	if err != nil {
-		return nil, fmt.Errorf("contenders: %w", err)
-	}
-	all := make([]*Contender, 0, len(files))
-	for _, file := range files {
-		c, err := readFile(fsys, file)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, c)
-	}
-	sort.Slice(all, func(i, j int) bool { return all[i].ID < all[j].ID })
-	return all, nil
-}
-
-func readFile(fsys fs.FS, file string) (*Contender, error) {
-	f, err := fsys.Open(file)
-	if err != nil {
-		return nil, fmt.Errorf("contenders: %w", err)
-	}
-	defer f.Close()
-	return Read("contenders/"+file, f)
+	return strictyaml.Load(fsys, "contenders", Read, func(c *Contender) string { return c.ID })
 }
 
 // Find is the contender with that id. Its error is a *nearest.Error, which

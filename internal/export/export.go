@@ -93,13 +93,13 @@ func read(dir fs.FS, name string) ([]*sysmon.Recording, error) {
 	info, err := fs.Stat(dir, name)
 	switch {
 	case err != nil:
-		return nil, cause(err)
+		return nil, result.Cause(err)
 	case !info.Mode().IsRegular():
 		return nil, errors.New("not a regular file") // a pipe would make the reader wait for ever
 	}
 	f, err := dir.Open(name)
 	if err != nil {
-		return nil, cause(err)
+		return nil, result.Cause(err)
 	}
 	defer f.Close()
 	return parse(f)
@@ -137,12 +137,3 @@ func relabel(recs []*sysmon.Recording, labels map[string]string, s *result.Sampl
 
 // clean is a name as a label can hold it.
 func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
-
-// cause is err without the file name, which a Fault has anyway.
-func cause(err error) error {
-	var e *fs.PathError
-	if errors.As(err, &e) {
-		return e.Err
-	}
-	return err
-}

@@ -145,13 +145,13 @@ func outgrown() string {
 func (s *source) list(dir string) (folders, files []string) {
 	f, err := s.root.Open(filepath.FromSlash(dir))
 	if err != nil {
-		s.faultf(dir, 0, "not read: %v", cause(err))
+		s.faultf(dir, 0, "not read: %v", result.Cause(err))
 		return nil, nil
 	}
 	defer f.Close()
 	entries, err := f.ReadDir(maxEntries + 1)
 	if err != nil && !errors.Is(err, io.EOF) {
-		s.faultf(dir, 0, "not read to its end: %v", cause(err))
+		s.faultf(dir, 0, "not read to its end: %v", result.Cause(err))
 	}
 	if len(entries) > maxEntries {
 		s.faultf(dir, 0, "more than %d entries; the others are not read", maxEntries)
@@ -186,7 +186,7 @@ func (s *source) list(dir string) (folders, files []string) {
 func (s *source) read(name string) []byte {
 	data, err := s.readAll(name)
 	if err != nil {
-		s.faultf(name, 0, "not read: %v", cause(err))
+		s.faultf(name, 0, "not read: %v", result.Cause(err))
 		return nil
 	}
 	sum := sha256.Sum256(data)
@@ -226,15 +226,6 @@ func (s *source) readAll(name string) ([]byte, error) {
 // isRecording is whether a file of that name can be one of statexec.
 func isRecording(name string) bool {
 	return slices.Contains([]string{".prom", ".om", ".txt"}, path.Ext(name))
-}
-
-// cause is err without the file name, which a fault has anyway.
-func cause(err error) error {
-	var e *fs.PathError
-	if errors.As(err, &e) {
-		return e.Err
-	}
-	return err
 }
 
 // clean makes somebody else's text fit to be shown: one line of printable

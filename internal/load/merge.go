@@ -3,7 +3,8 @@ package load
 import (
 	"errors"
 	"math"
-	"time"
+
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // Merge returns one report of all slices of a session. Counts are added up, rates are
@@ -42,7 +43,7 @@ func Merge(slices []*Report) (*Report, error) {
 // result returns the Result that r was made from, without histograms and seconds.
 func (r *Report) result() *Result {
 	return &Result{
-		Elapsed: time.Duration(math.Round(r.Duration * 1e9)), Interrupted: r.Interrupted, ResponseBytes: r.ResponseBytes,
+		Elapsed: unit.Seconds(r.Duration).Duration(), Interrupted: r.Interrupted, ResponseBytes: r.ResponseBytes,
 		Planned: r.Planned, Sent: r.Sent, Requests: r.Requests, Missed: r.Missed, Reopened: r.Reopened,
 		Completed: int64(math.Round(r.Rate * r.Duration)), Late: r.Late, Queued: r.Queued,
 		Errors: r.Errors, ConnectionErrors: r.ConnectionErrors, Unstamped: r.Unstamped,

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cnibench/cnibench/internal/cpulist"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -121,20 +123,11 @@ func onlineCPUs() int {
 	if err != nil {
 		return runtime.NumCPU()
 	}
-	n := 0
-	for part := range strings.SplitSeq(strings.TrimSpace(string(text)), ",") {
-		low, high, isRange := strings.Cut(part, "-")
-		from, err1 := strconv.Atoi(low)
-		to, err2 := strconv.Atoi(high)
-		if !isRange {
-			to, err2 = from, nil
-		}
-		if err1 != nil || err2 != nil {
-			return runtime.NumCPU()
-		}
-		n += to - from + 1
+	cpus, err := cpulist.Parse(string(text), math.MaxInt32)
+	if err != nil {
+		return runtime.NumCPU()
 	}
-	return n
+	return len(cpus)
 }
 
 // cpuQuota returns how many CPUs the quota of the cgroup allows; 0 is no quota. It finds

@@ -10,9 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"math"
-	"path"
 	"slices"
-	"strings"
 
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/result"
@@ -91,25 +89,17 @@ func Readings() map[string]string {
 // Studies are all, by id. An error means that this program was built with a
 // bad file.
 func Studies() ([]Study, error) {
-	files, err := fs.Glob(data, "data/*.yaml")
+	files, err := fs.Sub(data, "data")
 	if err != nil {
 		return nil, err
 	}
-	var all []Study
-	for _, file := range files {
-		f, err := data.Open(file)
+	return strictyaml.Load(files, "", func(file string, r io.Reader) (Study, error) {
+		s, err := Read(file, r)
 		if err != nil {
-			return nil, err
+			return Study{}, err
 		}
-		s, err := Read(path.Base(file), f)
-		f.Close()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, *s)
-	}
-	slices.SortFunc(all, func(a, b Study) int { return strings.Compare(a.ID, b.ID) })
-	return all, nil
+		return *s, nil
+	}, func(s Study) string { return s.ID })
 }
 
 // Select is the studies with these ids, all of them where there is none. Its
@@ -223,13 +213,8 @@ func (t *Table) check() error {
 
 // medians makes Values of Runs, where there are any.
 func (r *Row) medians() {
-	for _, runs := range r.Runs {
-		var there []float64
-		for _, v := range runs {
-			if v != nil {
-				there = append(there, *v)
-			}
-		}
+	for i := range r.Runs {
+		there := slices.DeleteFunc(r.runs(i), math.IsNaN)
 		var value *float64
 		if len(there) > 0 {
 			value = new(stat.Median(there))

@@ -108,7 +108,7 @@ func load(root *os.Root, dir string) (*Record, *parsed, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		record.fault(samplesFile, 0, "missing: the run has no samples").Next = "Copy the whole run directory; if the run never began, make it again."
 	case err != nil:
-		record.fault(samplesFile, 0, "%v; no sample is read", cause(err)).Next = "Make the file readable."
+		record.fault(samplesFile, 0, "%v; no sample is read", Cause(err)).Next = "Make the file readable."
 	default:
 		p, err = parseSamples(f, &left)
 		f.Close()
@@ -223,7 +223,7 @@ func (r *Record) loadFile(root *os.Root, name string, most int64) []byte {
 		f.Close()
 	}
 	if err != nil {
-		r.fault(name, 0, "%v", cause(err))
+		r.fault(name, 0, "%v", Cause(err))
 		return nil
 	}
 	return data
@@ -259,7 +259,7 @@ func (r *Record) loadHistograms(root *os.Root, s *Sample, read map[string]bool, 
 			err = errBudget
 		}
 		if err != nil {
-			r.fault(name, 0, "%v; the sample of %s, step %s, round %d stays without its %s histogram", cause(err), s.Contender, s.Step, s.Round, clock)
+			r.fault(name, 0, "%v; the sample of %s, step %s, round %d stays without its %s histogram", Cause(err), s.Contender, s.Step, s.Round, clock)
 			continue
 		}
 		if s.Histograms == nil {
@@ -339,8 +339,8 @@ func OpenFile(root *os.Root, name string) (*os.File, error) {
 	return f, nil
 }
 
-// cause returns err without the file name, because a Fault has a field for the name.
-func cause(err error) error {
+// Cause returns err without the file name, which a Fault has a field for.
+func Cause(err error) error {
 	var e *fs.PathError
 	if errors.As(err, &e) {
 		return e.Err

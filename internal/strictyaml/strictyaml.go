@@ -1,7 +1,6 @@
 // Package strictyaml decodes the project's YAML data files and refuses what it
 // does not understand: an unknown key, a key given twice, a value of the wrong
-// type, a second document. It knows nothing of what the files mean and opens
-// none itself. Next: keys.go, which finds the key that a writer meant.
+// type, a second document. It knows nothing of what the files mean. Next: keys.go, which finds the key that a writer meant.
 package strictyaml
 
 import (
@@ -9,7 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"path"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -36,6 +38,34 @@ func (e *Error) Error() string {
 		return fmt.Sprintf("%s: %s", e.File, e.Msg)
 	}
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg)
+}
+
+// Load returns what read makes of every *.yaml file at the top of fsys, sorted by id.
+// folder is that of the names that read gets.
+func Load[T any](fsys fs.FS, folder string, read func(file string, r io.Reader) (T, error), id func(T) string) ([]T, error) {
+	files, err := fs.Glob(fsys, "*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", folder, err)
+	}
+	one := func(file string) (T, error) {
+		f, err := fsys.Open(file)
+		if err != nil {
+			var none T
+			return none, fmt.Errorf("%s: %w", folder, err)
+		}
+		defer f.Close()
+		return read(path.Join(folder, file), f)
+	}
+	all := make([]T, 0, len(files))
+	for _, file := range files {
+		x, err := one(file)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, x)
+	}
+	slices.SortFunc(all, func(a, b T) int { return strings.Compare(id(a), id(b)) })
+	return all, nil
 }
 
 // Decode reads the one YAML document in r into the struct that into points to.

@@ -84,25 +84,7 @@ func (s *Study) Shown() *analysis.Study {
 
 // Load reads every *.yaml file at the top of fsys, by id.
 func Load(fsys fs.FS) ([]*Study, error) {
-	files, err := fs.Glob(fsys, "*.yaml")
-	if err != nil {
-		return nil, fmt.Errorf("studies: %w", err)
-	}
-	var all []*Study
-	for _, file := range files {
-		f, err := fsys.Open(file)
-		if err != nil {
-			return nil, fmt.Errorf("studies: %w", err)
-		}
-		s, err := Read("studies/"+file, f)
-		f.Close()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, s)
-	}
-	slices.SortFunc(all, func(a, b *Study) int { return strings.Compare(a.ID, b.ID) })
-	return all, nil
+	return strictyaml.Load(fsys, "studies", Read, func(s *Study) string { return s.ID })
 }
 
 // Find is the study with that id. Its error is a *nearest.Error.

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/nearest"
@@ -65,9 +64,9 @@ func Read(file string, r io.Reader) (*Suite, error) {
 		}
 	}
 	s := &Suite{
-		Until: until, MaxTime: asDuration(maxTime),
+		Until: until, MaxTime: maxTime.Duration(),
 		ID: d.ID, Summary: d.Summary, Study: d.Study, Rounds: d.Rounds, Steps: d.Steps, Services: d.Services, SharesOf: d.SharesOf, file: file,
-		Duration: asDuration(duration), Warmup: asDuration(warmup),
+		Duration: duration.Duration(), Warmup: warmup.Duration(),
 	}
 	if err := s.check(); err != nil {
 		return nil, err
@@ -75,44 +74,20 @@ func Read(file string, r io.Reader) (*Suite, error) {
 	return s, nil
 }
 
-func asDuration(s unit.Seconds) time.Duration {
-	return time.Duration(math.Round(float64(s) * float64(time.Second)))
-}
-
 // Load reads every *.yaml file at the top of fsys: the quick suite first, as
 // the one to begin with, then by id.
 func Load(fsys fs.FS) ([]*Suite, error) {
-	files, err := fs.Glob(fsys, "*.yaml")
-	if err != nil {
-		return nil, fmt.Errorf("suites: %w", err)
-	}
-	var all []*Suite
-	for _, file := range files {
-		s, err := readFile(fsys, file)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, s)
-	}
-	slices.SortFunc(all, func(a, b *Suite) int {
-		if first := (a.ID == "quick"); first != (b.ID == "quick") {
-			if first {
-				return -1
-			}
+	all, err := strictyaml.Load(fsys, "suites", Read, func(s *Suite) string { return s.ID })
+	slices.SortStableFunc(all, func(a, b *Suite) int {
+		switch {
+		case a.ID == "quick":
+			return -1
+		case b.ID == "quick":
 			return 1
 		}
-		return strings.Compare(a.ID, b.ID)
+		return 0
 	})
-	return all, nil
-}
-
-func readFile(fsys fs.FS, file string) (*Suite, error) {
-	f, err := fsys.Open(file)
-	if err != nil {
-		return nil, fmt.Errorf("suites: %w", err)
-	}
-	defer f.Close()
-	return Read("suites/"+file, f)
+	return all, err
 }
 
 // names of steps become folders of the run directory.

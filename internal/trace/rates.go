@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/cpulist"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/sysmon"
 )
@@ -300,26 +301,11 @@ func scaled(list []float64, by float64) []float64 {
 // client=0-1+4,server=2: in the lab both nodes record the whole machine's. None
 // means all.
 func cpusOf(settings map[string]string, role string) []int {
-	var cpus []int
 	for _, part := range strings.Split(settings["cpus"], ",") {
-		list, found := strings.CutPrefix(part, role+"=")
-		if !found {
-			continue
-		}
-		for _, r := range strings.Split(list, "+") {
-			low, high, isRange := strings.Cut(r, "-")
-			if !isRange {
-				high = low
-			}
-			first, err1 := strconv.ParseUint(low, 10, 12)
-			last, err2 := strconv.ParseUint(high, 10, 12)
-			if err1 != nil || err2 != nil {
-				return nil
-			}
-			for cpu := first; cpu <= last; cpu++ {
-				cpus = append(cpus, int(cpu))
-			}
+		if list, found := strings.CutPrefix(part, role+"="); found {
+			cpus, _ := cpulist.Parse(strings.ReplaceAll(list, "+", ","), 1<<12)
+			return cpus
 		}
 	}
-	return cpus
+	return nil
 }

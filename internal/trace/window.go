@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"math"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/result"
@@ -23,7 +22,7 @@ type window struct {
 // apart by chance, so that the pair farthest from the beat of the ticks, which
 // begins with the recording, is taken.
 func markedWindow(times []time.Time, s *result.Sample) (from, to int) {
-	want := time.Duration(math.Round(float64(s.Elapsed) * 1e9))
+	want := s.Elapsed.Duration()
 	from, to = -1, -1
 	farthest := time.Duration(-1)
 	j := 0 // the first snapshot that is not too near to i

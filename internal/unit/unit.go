@@ -4,7 +4,10 @@
 // runs or reports. Next: parse.go, format.go.
 package unit
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // BitRate is application or line bits per second, decimal (1 Gbit/s = 1e9).
 type BitRate float64
@@ -16,8 +19,10 @@ type Bytes float64
 // a latency.
 type Seconds float64
 
-// Duration returns s as a time.Duration.
-func (s Seconds) Duration() time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
+// Duration returns s as a time.Duration, to the nearest nanosecond.
+func (s Seconds) Duration() time.Duration {
+	return time.Duration(math.Round(float64(s) * float64(time.Second)))
+}
 
 // PerSecond is an event rate: requests, packets or connections a second.
 type PerSecond float64

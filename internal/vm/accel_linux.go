@@ -84,7 +84,7 @@ func kvmVerdict(ctx context.Context, c *Config) (kvmTrial, error) {
 // says nothing of KVM.
 func (v *kvmTrial) probe(ctx context.Context, c *Config) error {
 	p := &process{}
-	defer p.close()
+	defer p.release()
 	if err := p.addInitramfs(c.Init, c.Kernel.Modules, &order{}); err != nil {
 		return err
 	}

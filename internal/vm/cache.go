@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/disk"
 )
 
 // DefaultVersion is the kernel that Find takes when none is named: new enough
@@ -89,7 +91,7 @@ var errInUse = errors.New("in use by a guest or a download; clean again when tha
 // every kernel, too, and what was found out about KVM. It returns the paths that it
 // removed. A file in use stays; that is an error unless it is temporary.
 func Clean(all bool) ([]string, error) {
-	patterns := []string{kernelsDir() + "/.*", CacheDir() + "/kvm-*.json.new"}
+	patterns := []string{kernelsDir() + "/.*", CacheDir() + "/kvm-*.json" + disk.Pending}
 	if all {
 		patterns = append(patterns, kernelsDir()+"/*", CacheDir()+"/kvm-*.json")
 	}

@@ -144,6 +144,3 @@ func (p *process) words() string {
 		return ""
 	}
 }
-
-// close frees everything; QEMU must not have been started or be gone.
-func (p *process) close() { p.release() }

@@ -149,7 +149,7 @@ func (c *Config) prepare(accel string) (*running, error) {
 	}
 	qemu := &process{}
 	if err := qemu.addInitramfs(c.Init, c.Kernel.Modules, o); err != nil {
-		qemu.close()
+		qemu.release()
 		return nil, err
 	}
 	h := &running{config: *c, machine: m, qemu: qemu, console: newConsole(), began: time.Now()}
@@ -158,7 +158,7 @@ func (c *Config) prepare(accel string) (*running, error) {
 
 // run boots and serves the guest to its end.
 func (h *running) run(ctx context.Context) (int, error) {
-	defer h.qemu.close()
+	defer h.qemu.release()
 	port, err := h.qemu.addSocket(&h.machine.port)
 	if err != nil {
 		return 0, err

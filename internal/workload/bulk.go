@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
-	"time"
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/result"
@@ -131,7 +130,7 @@ func (b bytesReceived) slice(text json.RawMessage) (Slice, error) {
 	if err != nil {
 		return Slice{}, err
 	}
-	out := Slice{Elapsed: time.Duration(r.Duration * 1e9), Metrics: bulkMetrics(r)}
+	out := Slice{Elapsed: unit.Seconds(r.Duration).Duration(), Metrics: bulkMetrics(r)}
 	if r.Goodput == 0 {
 		out.Faults = append(out.Faults, result.Reason{Code: "nothing_received", Text: "no byte arrived in the slice"})
 	}

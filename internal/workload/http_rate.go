@@ -47,30 +47,17 @@ func (h HTTPRate) Drive(ctx context.Context, s *Session) (Outcome, error) {
 
 // Open implements Sliceable.
 func (h HTTPRate) Open(ctx context.Context, s *Session) (Slicer, error) {
-	l, err := h.load(s)
-	if err != nil {
-		return nil, err
-	}
-	l.pace = paceOf(s.Params)
-	return l.open(ctx, s)
+	return withEngine(ctx, s, h.load, engine.open)
 }
 
 // Capacity implements Calibrated.
 func (h HTTPRate) Capacity(ctx context.Context, s *Session) (float64, error) {
-	l, err := h.load(s)
-	if err != nil {
-		return 0, err
-	}
-	return l.capacity(ctx, s)
+	return withEngine(ctx, s, h.load, engine.capacity)
 }
 
 // Peak implements Calibrated.
 func (h HTTPRate) Peak(ctx context.Context, s *Session) (float64, error) {
-	l, err := h.load(s)
-	if err != nil {
-		return 0, err
-	}
-	return l.peak(ctx, s)
+	return withEngine(ctx, s, h.load, engine.peak)
 }
 
 func (h HTTPRate) load(s *Session) (engine, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/load"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // engine says how a workload runs `cnibench load` at the client against a server of its
@@ -29,6 +30,17 @@ type engine struct {
 	flags    []string                             // of `cnibench load`, without rate and duration
 	pace     []string                             // flags for the rate of slices
 	reports  reports
+}
+
+// withEngine does something with the engine that load makes for the session.
+func withEngine[T any](ctx context.Context, s *Session, load func(*Session) (engine, error), do func(engine, context.Context, *Session) (T, error)) (T, error) {
+	l, err := load(s)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	l.pace = paceOf(s.Params)
+	return do(l, ctx, s)
 }
 
 // reports reads the reports of a load.
@@ -252,7 +264,7 @@ func (r requests) slice(text json.RawMessage) (Slice, error) {
 		return Slice{}, err
 	}
 	out, err := r.outcome(report)
-	return Slice{Elapsed: time.Duration(report.Duration * 1e9), Metrics: out.Metrics, Faults: out.Faults}, err
+	return Slice{Elapsed: unit.Seconds(report.Duration).Duration(), Metrics: out.Metrics, Faults: out.Faults}, err
 }
 
 func (r requests) merge(slices []json.RawMessage) (Outcome, error) {

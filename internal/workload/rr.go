@@ -50,30 +50,17 @@ func (w RR) Drive(ctx context.Context, s *Session) (Outcome, error) {
 
 // Open implements Sliceable.
 func (w RR) Open(ctx context.Context, s *Session) (Slicer, error) {
-	l, err := w.load(s)
-	if err != nil {
-		return nil, err
-	}
-	l.pace = paceOf(s.Params)
-	return l.open(ctx, s)
+	return withEngine(ctx, s, w.load, engine.open)
 }
 
 // Capacity implements Calibrated.
 func (w RR) Capacity(ctx context.Context, s *Session) (float64, error) {
-	l, err := w.load(s)
-	if err != nil {
-		return 0, err
-	}
-	return l.capacity(ctx, s)
+	return withEngine(ctx, s, w.load, engine.capacity)
 }
 
 // Peak implements Calibrated.
 func (w RR) Peak(ctx context.Context, s *Session) (float64, error) {
-	l, err := w.load(s)
-	if err != nil {
-		return 0, err
-	}
-	return l.peak(ctx, s)
+	return withEngine(ctx, s, w.load, engine.peak)
 }
 
 func (w RR) load(s *Session) (engine, error) {

@@ -67,7 +67,7 @@ func (e *endpoint) Start(ctx context.Context, c host.Command) (host.Process, err
 	if err == nil {
 		return &command{Process: p, stop: stop}, nil
 	}
-	stop()
+	defer stop()
 	if errors.Is(err, agent.ErrStream) {
 		if podErr := e.checkPod(ctx); podErr != nil {
 			err = podErr

@@ -54,7 +54,7 @@ func (cl *Cluster) holdLease(ctx context.Context, namespace, name, run string) (
 	seconds := int32(leaseWatch / time.Second)
 	want := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: runLabels(run)},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &run, LeaseDurationSeconds: &seconds, RenewTime: microNow()},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &run, LeaseDurationSeconds: &seconds, RenewTime: new(metav1.NowMicro())},
 	}
 	api := cl.Client.CoordinationV1().Leases(namespace)
 	err := cl.do(ctx, "make the lease "+name, func(ctx context.Context) (err error) {
@@ -76,11 +76,6 @@ func (cl *Cluster) holdLease(ctx context.Context, namespace, name, run string) (
 	l.ctx, l.end = context.WithCancel(context.WithoutCancel(ctx))
 	l.tasks.Go(l.renewals)
 	return l, nil
-}
-
-func microNow() *metav1.MicroTime {
-	t := metav1.NowMicro()
-	return &t
 }
 
 // renewals renews the Lease and notifies the pods, until stop or until the Lease is lost.
@@ -117,7 +112,7 @@ func (l *lease) renew() error {
 	api := l.cl.Client.CoordinationV1().Leases(l.held.Namespace)
 	return l.cl.do(l.ctx, "renew the lease "+l.held.Name, func(ctx context.Context) error {
 		next := l.held.DeepCopy()
-		next.Spec.RenewTime = microNow()
+		next.Spec.RenewTime = new(metav1.NowMicro())
 		got, err := api.Update(ctx, next, metav1.UpdateOptions{})
 		if apierrors.IsConflict(err) { // our renewal whose answer was lost, or another run's
 			if got, err = api.Get(ctx, next.Name, metav1.GetOptions{}); err == nil && got.Labels[labelRun] != l.run {

@@ -263,9 +263,6 @@ func (w *watchers) await(ctx context.Context, target netip.AddrPort) error {
 }
 
 func (w *watchers) close() {
-	if w == nil {
-		return
-	}
 	for _, a := range w.agents {
 		closeAgent(a)
 	}

@@ -132,16 +132,11 @@ func (f *Flags) plan(c *cobra.Command, m *tune.Machine, req tune.Request) (*tune
 	if err != nil {
 		return nil, nil, err
 	}
-	// A later setting may see less of the machine; what was read stays for the listing.
-	seen := *facts
-	topology := *facts.Topology
-	topology.CPUs = slices.Clone(facts.Topology.CPUs)
-	seen.Topology = &topology
 	items, err := tune.Plan(facts, wanted)
 	if err != nil {
 		return nil, nil, exit.Usage("%v", err)
 	}
-	return &seen, items, nil
+	return facts, items, nil
 }
 
 // knownNICs refuses an interface that the machine does not have.

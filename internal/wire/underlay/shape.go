@@ -26,7 +26,7 @@ func shape(h *netlink.Handle, link netlink.Link, rate unit.BitRate) error {
 		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: link.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
 		Rate:       bytesPerSecond,
 		Limit:      limit,
-		Buffer:     tbfTicks(bytesPerSecond, burst),
+		Buffer:     netlink.Xmittime(bytesPerSecond, burst), // in ticks, as tc(8) hands it over
 	})
 	if err != nil {
 		return fmt.Errorf("line rate %s on %s: %w", rate, link.Attrs().Name, err)
@@ -37,9 +37,3 @@ func shape(h *netlink.Handle, link netlink.Link, rate unit.BitRate) error {
 // queueSeconds is how long a frame may wait at a shaped link, as a switch
 // port's buffer would let it.
 const queueSeconds = 0.004
-
-// tbfTicks returns the bucket's size in the kernel's clock ticks, the form in
-// which tc(8) hands it over.
-func tbfTicks(bytesPerSecond uint64, burst uint32) uint32 {
-	return netlink.Xmittime(bytesPerSecond, burst)
-}

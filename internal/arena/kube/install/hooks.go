@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"helm.sh/helm/v3/pkg/release"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -83,7 +84,7 @@ func (j hooks) waitForEnd(ctx context.Context, o *unstructured.Unstructured) err
 			return err
 		}
 		current, err := r.Get(ctx, o.GetName(), metav1.GetOptions{})
-		if notFound(err) {
+		if apierrors.IsNotFound(err) {
 			return nil // the object has ended and deleted itself
 		}
 		if err != nil {

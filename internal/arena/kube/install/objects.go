@@ -341,7 +341,7 @@ func retryFor(ctx context.Context, patience time.Duration, what string, try func
 func (a *objects) releaseAll(ctx context.Context, crd string) error {
 	return a.retry(ctx, "release the objects of "+crd, func(ctx context.Context) error {
 		o, err := a.cl.Dynamic.Resource(crdResource).Get(ctx, crd, metav1.GetOptions{})
-		if notFound(err) {
+		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		if err != nil {
@@ -352,7 +352,7 @@ func (a *objects) releaseAll(ctx context.Context, crd string) error {
 			return nil
 		}
 		list, err := a.cl.Dynamic.Resource(gvr).List(ctx, metav1.ListOptions{})
-		if notFound(err) {
+		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		if err != nil {
@@ -364,7 +364,7 @@ func (a *objects) releaseAll(ctx context.Context, crd string) error {
 			}
 			_, err := a.cl.Dynamic.Resource(gvr).Namespace(item.GetNamespace()).Patch(ctx, item.GetName(), mergePatch,
 				[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{FieldManager: manager})
-			if err != nil && !notFound(err) {
+			if err != nil && !apierrors.IsNotFound(err) {
 				return err
 			}
 		}

@@ -15,13 +15,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnibench/cnibench/internal/arena/kube/install/node"
 )
-
-func notFound(err error) bool { return apierrors.IsNotFound(err) }
 
 // awaitWorking waits until every node is ready and pods on all nodes reach each other.
 func (j *job) awaitWorking(ctx context.Context) error {
