@@ -220,7 +220,8 @@ func editObjects(documents []byte, change func(object map[string]any) error) ([]
 }
 
 // slowDown has an object's probes and its roll-out wait so many times longer, everywhere
-// below the value.
+// below the value. Probes come less often rather than fail more often: many are commands,
+// which an emulated CPU has no time for.
 func slowDown(value any, times int) {
 	longer := func(in map[string]any, key string, usual int) {
 		if set, is := in[key].(int); is {
@@ -241,7 +242,10 @@ func slowDown(value any, times int) {
 			case !is:
 			case key == "livenessProbe" || key == "readinessProbe" || key == "startupProbe":
 				longer(probe, "timeoutSeconds", 1)
-				longer(probe, "failureThreshold", 3)
+				longer(probe, "periodSeconds", 10)
+				if key == "livenessProbe" {
+					longer(probe, "initialDelaySeconds", 0)
+				}
 			case key == "spec" && v["kind"] == "Deployment":
 				longer(probe, "progressDeadlineSeconds", 600)
 			}

@@ -87,8 +87,8 @@ spec:
 	}
 	want := strings.NewReplacer(
 		"spec:\n  template", "spec:\n  progressDeadlineSeconds: 6000\n  template",
-		"failureThreshold: 2\n", "failureThreshold: 20\n            timeoutSeconds: 10\n",
-		"timeoutSeconds: 4\n", "failureThreshold: 30\n            timeoutSeconds: 40\n",
+		"failureThreshold: 2\n", "failureThreshold: 2\n            initialDelaySeconds: 0\n            periodSeconds: 100\n            timeoutSeconds: 10\n",
+		"timeoutSeconds: 4\n", "periodSeconds: 100\n            timeoutSeconds: 40\n",
 	).Replace(deployment)
 	if diff := cmp.Diff(want, string(slow)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
