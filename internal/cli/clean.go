@@ -64,6 +64,7 @@ cluster's scratch label or --scratch, and --image for the pods that clean the no
 	cmdutil.AddScratch(c, &f.kube)
 	for flag, usage := range map[string]string{
 		"image":       "kube: `image` of the pods that clean nodes after --install (needed then)",
+		"namespace":   "kube: remove only what runs have left in this `namespace`, which an administrator made (default: the namespaces of all runs)",
 		"pull-policy": "kube: " + strings.Join(cmdutil.PullPolicies, ", ") + " (default: the one of the run)",
 	} {
 		known := c.Flags().Lookup(flag)

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -102,7 +103,7 @@ func printContenders(out io.Writer, list []run.Support) {
 	for _, x := range list {
 		why := x.Reason
 		if x.Remedy != "" {
-			why += "; " + x.Remedy
+			why = strings.TrimSuffix(why, ".") + "; " + x.Remedy
 		}
 		here := yesNo(x.OK)
 		if x.Guest {

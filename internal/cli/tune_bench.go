@@ -43,7 +43,7 @@ steering, which need the network devices of a guest: --nic).
 With --arena kube they are made on the nodes of a cluster, by a privileged pod on each and
 through the node's journal of tune apply, and taken back after each measurement. Pods have
 network namespaces of their own, which stay as they are. Was it killed, take the settings
-back with: cnibench tune revert --arena kube --privileged.
+back with: cnibench tune revert --arena kube --privileged --image IMAGE
 
 Nothing stays applied. cnibench report DIR shows the run again.`),
 		Example: `  cnibench tune bench --contender calico-vxlan offloads

@@ -76,13 +76,17 @@ func held(h *contender.Held) string {
 
 // onCluster says how far the recipe has been tried.
 func onCluster(k *contender.Kube) string {
-	switch {
-	case k == nil:
+	if k == nil {
 		return "needs none"
+	}
+	_, modules := k.Versions[contender.VersionsModules]
+	switch {
 	case k.None != "":
 		return "no"
 	case k.Checked == contender.CheckedWritten:
 		return "only written"
+	case k.Checked == contender.CheckedRendered && modules:
+		return "run (`modules`), else rendered"
 	}
 	return k.Checked
 }

@@ -18,7 +18,11 @@ func TestPage(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| suite | measures | steps | rounds | study |\n|---|---|---:|---:|---|\n")
 	for _, s := range all {
-		fmt.Fprintf(&b, "| [%s](../suites/%s.yaml) | %s | %d of %v | %s | %s |\n", s.ID, s.ID, s.Summary, len(s.Steps), s.Duration, s.RoundsText(), s.Study)
+		steps, err := s.Expand("auto", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "| [%s](../suites/%s.yaml) | %s | %d of %v | %s | %s |\n", s.ID, s.ID, s.Summary, len(steps), s.Duration, s.RoundsText(), s.Study)
 	}
 	pagetest.Check(t, "../../docs/suites.md", *update, map[string]string{"suites": b.String()})
 }

@@ -5,7 +5,9 @@
 package suite
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/nearest"
@@ -46,10 +48,14 @@ type Step struct {
 	Shares []string `yaml:"shares,omitempty"`
 }
 
-// RoundsText is the number of rounds, in words where it depends on the contenders.
+// RoundsText is the number of rounds, in words where it depends on the contenders or on
+// what the figures come to.
 func (s *Suite) RoundsText() string {
-	if s.Rounds == 0 {
+	switch {
+	case s.Rounds == 0:
 		return "by contenders"
+	case s.Until > 0:
+		return fmt.Sprintf("%d or more, until ±%g %% or %v", s.Rounds, 100*s.Until, strings.TrimSuffix(s.MaxTime.String(), "0s"))
 	}
 	return strconv.Itoa(s.Rounds)
 }
