@@ -74,7 +74,7 @@ func newRoot() *cobra.Command {
 		TraverseChildren: true,
 	}
 	root.PersistentFlags().StringVar(&dir, "dir", bed.DefaultDir, "state folder; each is a test bed of its own")
-	open := func() (*bed.Bed, error) { return bed.Open(dir) }
+	var open opener = func() (*bed.Bed, error) { return bed.Open(dir) }
 	root.AddCommand(
 		newUp(&dir), newBuild(),
 		&cobra.Command{
@@ -87,26 +87,18 @@ func newRoot() *cobra.Command {
 			Use:   "status",
 			Short: "what runs",
 			Args:  cobra.NoArgs,
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				b, err := open()
-				if err != nil {
-					return err
-				}
+			RunE: open.with(func(cmd *cobra.Command, b *bed.Bed, _ []string) error {
 				return printStatus(cmd.Context(), cmd.OutOrStdout(), b)
-			},
+			}),
 		},
 		&cobra.Command{
 			Use:   "kubeconfig",
 			Short: "print the path of the kubeconfig file, which is good anywhere on this machine",
 			Args:  cobra.NoArgs,
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				b, err := open()
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintln(cmd.OutOrStdout(), b.Kubeconfig())
+			RunE: open.with(func(cmd *cobra.Command, b *bed.Bed, _ []string) error {
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), b.Kubeconfig())
 				return err
-			},
+			}),
 		},
 		newKubectl(open), newExec(open), newNodeExec(open), newImage(open),
 		newInstall("install", "put a pod network on the cluster", open, true),
@@ -121,6 +113,17 @@ func newRoot() *cobra.Command {
 
 // opener finds the running test bed.
 type opener func() (*bed.Bed, error)
+
+// with runs a command on the running test bed.
+func (open opener) with(do func(cmd *cobra.Command, b *bed.Bed, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		b, err := open()
+		if err != nil {
+			return err
+		}
+		return do(cmd, b, args)
+	}
+}
 
 func say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, format+"\n", args...)
@@ -208,13 +211,9 @@ func newKubectl(open opener) *cobra.Command {
 		Use:                "kubectl ARGS…",
 		Short:              "kubectl of the cluster's version, as its administrator",
 		DisableFlagParsing: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := open()
-			if err != nil {
-				return err
-			}
+		RunE: open.with(func(cmd *cobra.Command, b *bed.Bed, args []string) error {
 			return run(exec.CommandContext(cmd.Context(), b.Programs()+"/kubectl", append([]string{"--kubeconfig", b.Kubeconfig()}, args...)...))
-		},
+		}),
 	}
 }
 
@@ -223,13 +222,9 @@ func newExec(open opener) *cobra.Command {
 		Use:   "exec -- COMMAND…",
 		Short: "run a command in the control plane's network, from where nodes and pods can be reached",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := open()
-			if err != nil {
-				return err
-			}
+		RunE: open.with(func(cmd *cobra.Command, b *bed.Bed, args []string) error {
 			return run(b.Command(cmd.Context(), args...))
-		},
+		}),
 	}
 }
 
@@ -238,17 +233,13 @@ func newNodeExec(open opener) *cobra.Command {
 		Use:   "node-exec NODE -- COMMAND…",
 		Short: "run a command in a node, as root",
 		Args:  cobra.MinimumNArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := open()
-			if err != nil {
-				return err
-			}
+		RunE: open.with(func(cmd *cobra.Command, b *bed.Bed, args []string) error {
 			command, err := b.NodeCommand(cmd.Context(), args[0], args[1:]...)
 			if err != nil {
 				return err
 			}
 			return run(command)
-		},
+		}),
 	}
 }
 
@@ -258,13 +249,9 @@ func newImage(open opener) *cobra.Command {
 		Use:   "import TARBALL…",
 		Short: "import image tarballs (docker-archive or OCI) on all nodes",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := open()
-			if err != nil {
-				return err
-			}
+		RunE: open.with(func(cmd *cobra.Command, b *bed.Bed, args []string) error {
 			return importAll(cmd.Context(), b, args)
-		},
+		}),
 	})
 	return image
 }
@@ -350,13 +337,9 @@ func newKubeProxy(open opener) *cobra.Command {
 		Short:     "start kube-proxy on every node, or end it and remove its rules",
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"on", "off"},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := open()
-			if err != nil {
-				return err
-			}
+		RunE: open.with(func(cmd *cobra.Command, b *bed.Bed, args []string) error {
 			return b.SetKubeProxy(cmd.Context(), args[0] == "on")
-		},
+		}),
 	}
 }
 
@@ -365,13 +348,9 @@ func newNode(name, short string, open opener, do func(*bed.Bed, context.Context,
 		Use:   name + " NODE",
 		Short: short,
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := open()
-			if err != nil {
-				return err
-			}
+		RunE: open.with(func(cmd *cobra.Command, b *bed.Bed, args []string) error {
 			return do(b, cmd.Context(), args[0])
-		},
+		}),
 	}
 }
 
@@ -381,17 +360,13 @@ func newPauseAPI(open opener) *cobra.Command {
 		Use:   "pause-api DURATION",
 		Short: "let the API server hang for a while, in the background",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: open.with(func(cmd *cobra.Command, b *bed.Bed, args []string) error {
 			wait, err := time.ParseDuration(args[0])
 			if err != nil {
 				return err
 			}
-			b, err := open()
-			if err != nil {
-				return err
-			}
 			return b.PauseAPI(cmd.Context(), wait, kill)
-		},
+		}),
 	}
 	pause.Flags().BoolVar(&kill, "kill", false, "instead, kill it and start it again after DURATION")
 	return pause
