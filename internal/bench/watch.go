@@ -3,25 +3,17 @@ package bench
 import (
 	"context"
 	"errors"
-	"io"
 	"sync"
 	"time"
-
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/sysmon"
 )
 
-// writeRecordings writes all recordings of the step as one OpenMetrics file.
-func writeRecordings(raw *result.Folder, w *watch, recordings map[string]*sysmon.Recording) (err error) {
-	f, err := raw.Create("metrics.om.zst")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	z, err := zstd.NewWriter(f)
+// writeRecordings writes all recordings of the step as one file.
+func writeRecordings(raw *result.Folder, w *watch, recordings map[string]*sysmon.Recording) error {
+	f, err := raw.Create(sysmon.SampleFile)
 	if err != nil {
 		return err
 	}
@@ -29,10 +21,7 @@ func writeRecordings(raw *result.Folder, w *watch, recordings map[string]*sysmon
 	for _, name := range w.names {
 		list = append(list, recordings[name])
 	}
-	if err := sysmon.WriteOpenMetrics(io.Writer(z), list...); err != nil {
-		return err
-	}
-	return z.Close()
+	return sysmon.WriteSampleFile(f, list...)
 }
 
 // watch records every endpoint of a site and notes the marks of the window.

@@ -20,9 +20,6 @@ import (
 	"github.com/cnibench/cnibench/internal/sysmon"
 )
 
-// File is the name of a sample's recordings in its raw folder.
-const File = "metrics.om.zst"
-
 // maxText is the most text that one file may unpack to, and maxWindow the
 // memory that its compression may ask for.
 const (
@@ -62,7 +59,7 @@ func Recordings(w io.Writer, runs []Run, scratch Scratch, fault func(result.Faul
 			if sample.Raw == "" {
 				continue
 			}
-			name := path.Join(sample.Raw, File)
+			name := path.Join(sample.Raw, sysmon.SampleFile)
 			err := s.sample(run.Dir, name, labels, &sample)
 			if s.err != nil {
 				return fmt.Errorf("merge recordings: %w", s.err)

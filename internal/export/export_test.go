@@ -84,8 +84,8 @@ func export(t testing.TB, files fs.FS, rec *result.Record, parts ...Run) (string
 
 func TestRecordings(t *testing.T) {
 	files := fstest.MapFS{
-		"raw/host/1/dts/" + File: {Data: zipped(t, recording("node1", counter("a"), gauge("b")))},
-		"raw/x/1/dts/" + File:    {Data: zipped(t, recording("node1", gauge("b"), counter("c")))},
+		"raw/host/1/dts/" + sysmon.SampleFile: {Data: zipped(t, recording("node1", counter("a"), gauge("b")))},
+		"raw/x/1/dts/" + sysmon.SampleFile:    {Data: zipped(t, recording("node1", gauge("b"), counter("c")))},
 	}
 	got, faults := export(t, files, run())
 	own := func(contender, round string) string {
@@ -111,8 +111,8 @@ func TestRecordings(t *testing.T) {
 // label that all of them have; a fault of it is named by its folder.
 func TestParts(t *testing.T) {
 	files := fstest.MapFS{
-		"raw/host/1/dts/" + File: {Data: zipped(t, recording("node1", counter("a")))},
-		"raw/host/2/dts/" + File: {Data: []byte("no zstd")},
+		"raw/host/1/dts/" + sysmon.SampleFile: {Data: zipped(t, recording("node1", counter("a")))},
+		"raw/host/2/dts/" + sysmon.SampleFile: {Data: []byte("no zstd")},
 	}
 	part := run()
 	part.Run.ID = "microvm"
@@ -125,7 +125,7 @@ func TestParts(t *testing.T) {
 			t.Errorf("without %s:\n%s", series, got)
 		}
 	}
-	if len(faults) != 2 || faults[1].File != "microvm/raw/host/2/dts/"+File {
+	if len(faults) != 2 || faults[1].File != "microvm/raw/host/2/dts/"+sysmon.SampleFile {
 		t.Errorf("faults: %v", faults)
 	}
 	valid(t, got)
@@ -151,12 +151,12 @@ func TestDamage(t *testing.T) {
 		"same labels, after all": {&fstest.MapFile{Data: zipped(t, withRound("1"), withRound("2"))}, "two recordings"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			files := fstest.MapFS{"raw/host/1/dts/" + File: {Data: good}, "raw/host/2/dts/" + File: c.file, "raw/x/1/dts/" + File: {Data: good}}
+			files := fstest.MapFS{"raw/host/1/dts/" + sysmon.SampleFile: {Data: good}, "raw/host/2/dts/" + sysmon.SampleFile: c.file, "raw/x/1/dts/" + sysmon.SampleFile: {Data: good}}
 			got, faults := export(t, files, run())
 			if n := strings.Count(got, "a_total{"); n != 4 {
 				t.Errorf("%d points, want the 4 of the good files:\n%s", n, got)
 			}
-			if len(faults) != 1 || faults[0].File != "raw/host/2/dts/"+File || !strings.Contains(faults[0].Text, c.says) {
+			if len(faults) != 1 || faults[0].File != "raw/host/2/dts/"+sysmon.SampleFile || !strings.Contains(faults[0].Text, c.says) {
 				t.Errorf("faults: %v, want one that says %q", faults, c.says)
 			}
 			valid(t, got)
@@ -184,7 +184,7 @@ func TestSpills(t *testing.T) {
 			long.Families[i].Series[0].Values = append(long.Families[i].Series[0].Values, sysmon.Value(n))
 		}
 	}
-	files := fstest.MapFS{"raw/host/1/dts/" + File: {Data: zipped(t, long)}, "raw/host/2/dts/" + File: {Data: zipped(t, long)}}
+	files := fstest.MapFS{"raw/host/1/dts/" + sysmon.SampleFile: {Data: zipped(t, long)}, "raw/host/2/dts/" + sysmon.SampleFile: {Data: zipped(t, long)}}
 	got, faults := export(t, files, run())
 	if len(faults) > 0 {
 		t.Fatal(faults)
@@ -262,7 +262,7 @@ func FuzzRecordings(f *testing.F) {
 	f.Add([]byte("# TYPE a gauge\na 1 1\n# EOF\n"))
 	f.Add([]byte("# TYPE cnibench_recording info\ncnibench_recording_info{node=\"n\"} 1 1\n# TYPE b gauge\nb{node=\"n\"} 1 1\n# EOF\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		files := fstest.MapFS{"raw/host/1/dts/" + File: {Data: good}, "raw/host/2/dts/" + File: {Data: compress(t, text)}, "raw/x/1/dts/" + File: {Data: good}}
+		files := fstest.MapFS{"raw/host/1/dts/" + sysmon.SampleFile: {Data: good}, "raw/host/2/dts/" + sysmon.SampleFile: {Data: compress(t, text)}, "raw/x/1/dts/" + sysmon.SampleFile: {Data: good}}
 		got, _ := export(t, files, run())
 		valid(t, got)
 		if n := strings.Count(got, "\na_total{contender=\"host\",endpoint=\"node1\",node=\"node1\",round=\"1\""); n != 2 {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/sysmon"
 )
@@ -52,18 +50,10 @@ func (in *imported) write(ctx context.Context, out string, src *source) (err err
 }
 
 // writeRecordings writes what runs of our own write: see docs/format.md.
-func writeRecordings(raw *result.Folder, list []*sysmon.Recording) (err error) {
-	f, err := raw.Create("metrics.om.zst")
+func writeRecordings(raw *result.Folder, list []*sysmon.Recording) error {
+	f, err := raw.Create(sysmon.SampleFile)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	z, err := zstd.NewWriter(f, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
-	if err != nil {
-		return err
-	}
-	if err := sysmon.WriteOpenMetrics(z, list...); err != nil {
-		return err
-	}
-	return z.Close()
+	return sysmon.WriteSampleFile(f, list...)
 }

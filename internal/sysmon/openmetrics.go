@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // infoFamily is an info metric at the begin of a file. Its labels are a recording's
@@ -23,6 +25,23 @@ const (
 	infoSample = infoFamily + "_info"
 	infoHelp   = "One point for each snapshot of a recorder, under the labels that all of its series carry."
 )
+
+// SampleFile is the name of a sample's recordings in its raw folder: OpenMetrics,
+// compressed with zstd.
+const SampleFile = "metrics.om.zst"
+
+// WriteSampleFile writes the recordings to f as a SampleFile, and closes f.
+func WriteSampleFile(f io.WriteCloser, recs ...*Recording) (err error) {
+	defer func() { err = errors.Join(err, f.Close()) }()
+	z, err := zstd.NewWriter(f, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+	if err != nil {
+		return err
+	}
+	if err := WriteOpenMetrics(z, recs...); err != nil {
+		return err
+	}
+	return z.Close()
+}
 
 // WriteOpenMetrics writes the recordings as one OpenMetrics 1.0 text: each
 // family once with all its series, each series with all its points in order

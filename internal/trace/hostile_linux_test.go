@@ -13,6 +13,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/needs"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/sysmon"
 )
 
 const hostileRun = "CNIBENCH_TEST_HOSTILE_TRACES"
@@ -81,7 +82,7 @@ func TestHostileRecordings(t *testing.T) {
 				if err := os.Mkdir(filepath.Join(dir, raw(i)), 0o755); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.Link(filepath.Join(dir, raw(0), recordingFile), filepath.Join(dir, raw(i), recordingFile)); err != nil {
+				if err := os.Link(filepath.Join(dir, raw(0), sysmon.SampleFile), filepath.Join(dir, raw(i), sysmon.SampleFile)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -98,7 +99,7 @@ func writeRecording(t *testing.T, folder string, write func(w *bufio.Writer)) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.Create(filepath.Join(folder, recordingFile))
+	f, err := os.Create(filepath.Join(folder, sysmon.SampleFile))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,9 +25,6 @@ import (
 	"github.com/cnibench/cnibench/internal/sysmon"
 )
 
-// recordingFile is the recording of a sample, in its raw folder.
-const recordingFile = "metrics.om.zst"
-
 // What is larger than these was not written by cnibench, or is more than a
 // reader's memory should hold.
 const (
@@ -74,7 +71,7 @@ func Load(dir string, rec *result.Record) ([]analysis.Trace, []result.Fault) {
 		case raw == "":
 			g.put(i, read{})
 		case names[raw]:
-			g.put(i, read{fault: &result.Fault{File: path.Join(raw, recordingFile), Text: "another sample's recording; the sample counts, but has no trace"}})
+			g.put(i, read{fault: &result.Fault{File: path.Join(raw, sysmon.SampleFile), Text: "another sample's recording; the sample counts, but has no trace"}})
 		default:
 			names[raw] = true
 			next <- i
@@ -144,7 +141,7 @@ func (g *gathering) all() ([]analysis.Trace, []result.Fault) {
 // recordingOf reads the recording of the record's sample i.
 func recordingOf(z *zstd.Decoder, root *os.Root, rec *result.Record, i int) read {
 	s := &rec.Samples[i]
-	name := path.Join(s.Raw, recordingFile)
+	name := path.Join(s.Raw, sysmon.SampleFile)
 	trace, err := one(z, root, name, &rec.Run, s)
 	switch {
 	case err == nil:

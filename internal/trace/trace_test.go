@@ -116,7 +116,7 @@ func runWith(t testing.TB, elapsed float64, settings map[string]string, files ..
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(folder, recordingFile), data, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, sysmon.SampleFile), data, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -256,7 +256,7 @@ func TestLoadStaysInside(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, rec.Samples[0].Raw), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(outside, filepath.Join(dir, rec.Samples[0].Raw, recordingFile)); err != nil {
+	if err := os.Symlink(outside, filepath.Join(dir, rec.Samples[0].Raw, sysmon.SampleFile)); err != nil {
 		t.Fatal(err)
 	}
 	rec.Samples[1].Raw = "../" + filepath.Base(filepath.Dir(outside))

@@ -261,7 +261,7 @@ func (a *Arena) hostNetwork(ctx context.Context) (err error) {
 			return err
 		})
 	}
-	if err = explainNoHost(err); arena.AsUnsupported(err) == nil && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) {
+	if err = explainRefusal(err, hostPods, ""); arena.AsUnsupported(err) == nil && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) {
 		return &arena.Unsupported{
 			Reason: err.Error(),
 			Remedy: "have what refuses it let pods be made in namespaces labelled " + labelManaged + "=" + managedBy + "; a quota may want --pod-cpu and --pod-memory",

@@ -3,7 +3,6 @@ package kube
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -75,19 +74,7 @@ func (cl *Cluster) machines(ctx context.Context) (_ *Machines, err error) {
 		plans = append(plans, podPlan{namespace: m.run, name: at.name, node: at, onNode: true})
 	}
 	m.list, err = cl.workers(ctx, m.run, plans, m.lease)
-	return m, explainNoPrivileged(err)
-}
-
-// explainNoPrivileged turns a policy's refusal of a privileged pod into an
-// *arena.Unsupported. It returns other errors unchanged.
-func explainNoPrivileged(err error) error {
-	if !refusedByPolicy(err) {
-		return err
-	}
-	return &arena.Unsupported{
-		Reason: fmt.Sprintf("the cluster refuses privileged pods: %v", err),
-		Remedy: "have Pod Security or the policy that refuses it let namespaces labelled " + labelManaged + "=" + managedBy + " pass, or run cnibench on the nodes by hand",
-	}
+	return m, explainRefusal(err, "privileged pods", ", or run cnibench on the nodes by hand")
 }
 
 // Run runs this program with those arguments on all nodes at the same time, in each

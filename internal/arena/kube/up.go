@@ -146,17 +146,20 @@ func refusedByPolicy(err error) bool {
 	return err != nil && slices.ContainsFunc(refusals, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
-// explainNoHost turns a policy's refusal of a pod in the host network into an
-// *arena.Unsupported. It returns other errors unchanged.
-func explainNoHost(err error) error {
+// explainRefusal turns a policy's refusal of such pods into an *arena.Unsupported, whose
+// remedy ends with otherwise. It returns other errors unchanged.
+func explainRefusal(err error, pods, otherwise string) error {
 	if !refusedByPolicy(err) {
 		return err
 	}
 	return &arena.Unsupported{
-		Reason: fmt.Sprintf("the cluster refuses pods in the host network: %v", err),
-		Remedy: "have Pod Security or the policy that refuses it let namespaces labelled " + labelManaged + "=" + managedBy + " pass",
+		Reason: fmt.Sprintf("the cluster refuses %s: %v", pods, err),
+		Remedy: "have Pod Security or the policy that refuses it let namespaces labelled " + labelManaged + "=" + managedBy + " pass" + otherwise,
 	}
 }
+
+// hostPods are pods that a policy may refuse.
+const hostPods = "pods in the host network"
 
 // makePods makes the pods, all at the same time.
 func (n *network) makePods(ctx context.Context, plans []podPlan) error {
@@ -165,7 +168,7 @@ func (n *network) makePods(ctx context.Context, plans []podPlan) error {
 		group.Go(func() error {
 			err := n.cl.makePod(ctx, n.run, plan)
 			if plan.hostNetwork {
-				return explainNoHost(err)
+				return explainRefusal(err, hostPods, "")
 			}
 			return err
 		})
