@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,16 +21,12 @@ func (r *Runner) Fingerprint(ctx context.Context, entry result.Entry) (result.En
 		return nil, err
 	}
 	defer func() { r.noteLeft("fingerprint: "+entryName(entry), network.Down(context.WithoutCancel(ctx))) }()
-	var out bytes.Buffer
-	p, err := network.Nodes()[0].Start(ctx, host.Command{Argv: []string{r.Exe, "fingerprint", "--uplink", network.Uplink()}, Stdout: &out, Aside: true})
+	out, err := host.Output(ctx, network.Nodes()[0], host.Command{Argv: []string{r.Exe, "fingerprint", "--uplink", network.Uplink()}, Aside: true})
 	if err != nil {
 		return nil, err
 	}
-	if err := p.Wait(); err != nil {
-		return nil, err
-	}
 	var env result.Environment
-	if err := json.Unmarshal(out.Bytes(), &env); err != nil {
+	if err := json.Unmarshal(out, &env); err != nil {
 		return nil, fmt.Errorf("fingerprint: %w", err)
 	}
 	return env, nil

@@ -5,6 +5,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -40,6 +41,17 @@ type Runner interface {
 	// Start starts the command and returns at once. The process is killed
 	// when ctx ends. Errors: *ProgramError if the program is missing.
 	Start(ctx context.Context, c Command) (Process, error)
+}
+
+// Output runs the command to its end and returns its standard output, also with an error.
+func Output(ctx context.Context, r Runner, c Command) ([]byte, error) {
+	var out bytes.Buffer
+	c.Stdout = &out
+	p, err := r.Start(ctx, c)
+	if err == nil {
+		err = p.Wait()
+	}
+	return out.Bytes(), err
 }
 
 // Process is a started command.

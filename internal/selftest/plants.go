@@ -175,9 +175,6 @@ func (a Planted) plant(ctx context.Context, pod arena.Endpoint, fault plant.Faul
 		return err
 	}
 	rate, _, _ := a.Bed.loads()
-	p, err := pod.Start(ctx, host.Command{Argv: []string{self, "agent", "plant", string(fault), pod.Addr().String(), fmt.Sprintf("--rate=%.0f", float64(rate))}, Aside: true})
-	if err != nil {
-		return err
-	}
-	return p.Wait()
+	_, err = host.Output(ctx, pod, host.Command{Argv: []string{self, "agent", "plant", string(fault), pod.Addr().String(), fmt.Sprintf("--rate=%.0f", float64(rate))}, Aside: true})
+	return err
 }

@@ -1,7 +1,6 @@
 package tune
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -91,13 +90,8 @@ func (m *Machine) run(ctx context.Context, input string, argv ...string) (string
 	if m.Programs == nil {
 		return "", &host.ProgramError{Program: argv[0]}
 	}
-	var out bytes.Buffer
-	p, err := m.Programs.Start(ctx, host.Command{Argv: argv, Stdin: strings.NewReader(input), Stdout: &out})
-	if err != nil {
-		return "", err
-	}
-	err = p.Wait()
-	return strings.TrimSpace(out.String()), err
+	out, err := host.Output(ctx, m.Programs, host.Command{Argv: argv, Stdin: strings.NewReader(input)})
+	return strings.TrimSpace(string(out)), err
 }
 
 // missing says that the program is not installed.

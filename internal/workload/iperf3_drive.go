@@ -266,19 +266,15 @@ func (v iperf3Version) String() string { return fmt.Sprintf("%d.%d", v[0], v[1])
 func iperf3AtBoth(ctx context.Context, s *Session) (version iperf3Version, took time.Duration, err error) {
 	version = iperf3Version{math.MaxInt, 0}
 	for _, e := range []arena.Endpoint{s.Server, s.Client} {
-		var out bytes.Buffer
 		begin := time.Now()
-		p, err := e.Start(ctx, host.Command{Argv: []string{"iperf3", "--version"}, Stdout: &out, Aside: true})
-		if err == nil {
-			err = p.Wait()
-		}
+		out, err := host.Output(ctx, e, host.Command{Argv: []string{"iperf3", "--version"}, Aside: true})
 		if err != nil {
 			return version, 0, fmt.Errorf("version of iperf3 at %s: %w", e.Name(), err)
 		}
 		if t := time.Since(begin); took == 0 || t < took {
 			took = t
 		}
-		major, minor, err := parseIperf3Version(&out)
+		major, minor, err := parseIperf3Version(bytes.NewReader(out))
 		if err != nil {
 			return version, 0, fmt.Errorf("at %s: %w", e.Name(), err)
 		}

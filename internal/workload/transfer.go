@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"os"
 	"path"
@@ -192,7 +191,7 @@ func (d Transfer) outcome(m *transferDrive, r *transfer.Report, served *transfer
 	if served != nil && served.GSO && !m.s.Params.Bool("gso") {
 		return out, errors.New("the HTTP/3 server used GSO, which it was told not to")
 	}
-	place, err := m.filesystem()
+	place, err := m.answer(m.s.Server, "stat", "-f", "-c", "%T", m.server) // the type of the file system
 	if err != nil {
 		return out, err
 	}
@@ -222,12 +221,12 @@ func (m *transferDrive) clean() error {
 	var errs []error
 	for _, at := range m.places() {
 		ctx, cancel := context.WithTimeout(m.ctx, cleanPatience)
-		errs = append(errs, askAt(ctx, at.e, nil, "rm", "-rf", at.dir))
+		errs = append(errs, askAt(ctx, at.e, "rm", "-rf", at.dir))
 		cancel()
 	}
 	for _, dir := range m.madeDirs {
 		ctx, cancel := context.WithTimeout(m.ctx, stopPatience)
-		errs = append(errs, askAt(ctx, m.s.Server, nil, "rmdir", dir))
+		errs = append(errs, askAt(ctx, m.s.Server, "rmdir", dir))
 		cancel()
 	}
 	return errors.Join(errs...)
@@ -242,32 +241,19 @@ func (m *transferDrive) places() []place {
 	return []place{{m.s.Server, m.server}, {m.s.Client, m.client}}
 }
 
-// filesystem returns the type of the file system that holds the file, as stat names it.
-func (m *transferDrive) filesystem() (string, error) {
-	var out strings.Builder
-	if err := askAt(m.ctx, m.s.Server, &out, "stat", "-f", "-c", "%T", m.server); err != nil {
-		return "", err
-	}
-	return strings.TrimSpace(out.String()), nil
-}
-
 // ask runs a command to its end.
 func (m *transferDrive) ask(e arena.Endpoint, argv ...string) error {
-	return askAt(m.ctx, e, nil, argv...)
+	return askAt(m.ctx, e, argv...)
 }
 
 // answer runs a command to its end and returns its standard output.
 func (m *transferDrive) answer(e arena.Endpoint, argv ...string) (string, error) {
-	var out strings.Builder
-	err := askAt(m.ctx, e, &out, argv...)
-	return strings.TrimSpace(out.String()), err
+	out, err := host.Output(m.ctx, e, host.Command{Argv: argv, Aside: true})
+	return strings.TrimSpace(string(out)), err
 }
 
-func askAt(ctx context.Context, e arena.Endpoint, out io.Writer, argv ...string) error {
-	p, err := e.Start(ctx, host.Command{Argv: argv, Stdout: out, Aside: true})
-	if err == nil {
-		err = p.Wait()
-	}
+func askAt(ctx context.Context, e arena.Endpoint, argv ...string) error {
+	_, err := host.Output(ctx, e, host.Command{Argv: argv, Aside: true})
 	return err
 }
 

@@ -310,11 +310,11 @@ func TestKubePodsEndWithTheirRun(t *testing.T) {
 	a := realArena(t, realCluster(t))
 	n := up(t, a, a.ThisCluster()).(*network)
 	sign := func() string {
-		var out bytes.Buffer
-		if err := runAt(t.Context(), n.pods[0], &out, "cat", agent.Sign); err != nil {
+		out, err := host.Output(t.Context(), n.pods[0], host.Command{Argv: []string{"cat", agent.Sign}, Aside: true})
+		if err != nil {
 			t.Fatal(err)
 		}
-		return out.String()
+		return string(out)
 	}
 	before := sign()
 	time.Sleep(2 * renewEvery)

@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -296,12 +295,12 @@ var common = []string{"sh", "cat"}
 // checkImage checks that the image has the programs that the steps run.
 func (n *network) checkImage(ctx context.Context) error {
 	argv := slices.Concat([]string{n.cl.program, "agent", "have"}, common, n.arena.opt.Programs)
-	var out bytes.Buffer
-	if err := runAt(ctx, n.pods[0], &out, argv...); err != nil {
+	out, err := host.Output(ctx, n.pods[0], host.Command{Argv: argv, Aside: true})
+	if err != nil {
 		return fmt.Errorf("what the image %s has: %w", n.arena.opt.Image, err)
 	}
 	var have agent.Have
-	if err := json.Unmarshal(out.Bytes(), &have); err != nil {
+	if err := json.Unmarshal(out, &have); err != nil {
 		return fmt.Errorf("what the image %s has: %w", n.arena.opt.Image, err)
 	}
 	n.arena.note("image.cnibench", have.Version)
@@ -312,15 +311,6 @@ func (n *network) checkImage(ctx context.Context) error {
 		Reason: fmt.Sprintf("the image %s lacks %s", n.arena.opt.Image, strings.Join(have.Missing, ", ")),
 		Remedy: "take the image that `make image` builds, or add the programs to yours",
 	}
-}
-
-// runAt runs a short command to its end.
-func runAt(ctx context.Context, e arena.Endpoint, out *bytes.Buffer, argv ...string) error {
-	p, err := e.Start(ctx, host.Command{Argv: argv, Stdout: out, Aside: true})
-	if err != nil {
-		return err
-	}
-	return p.Wait()
 }
 
 // findUplink finds, in each node's own network, the interface with the node's address;

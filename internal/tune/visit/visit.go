@@ -59,13 +59,9 @@ func ask(ctx context.Context, e arena.Endpoint, req tune.Request, argv ...string
 	if err != nil {
 		return a, err
 	}
-	var out bytes.Buffer
-	p, err := e.Start(ctx, host.Command{Argv: argv, Stdin: bytes.NewReader(question), Stdout: &out, Aside: true})
+	out, err := host.Output(ctx, e, host.Command{Argv: argv, Stdin: bytes.NewReader(question), Aside: true})
 	if err == nil {
-		err = p.Wait()
-	}
-	if err == nil {
-		err = json.NewDecoder(io.LimitReader(&out, 1<<20)).Decode(&a)
+		err = json.NewDecoder(io.LimitReader(bytes.NewReader(out), 1<<20)).Decode(&a)
 	}
 	if err != nil {
 		return a, fmt.Errorf("settings of %s: %w", e.Name(), err)

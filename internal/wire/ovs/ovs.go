@@ -143,12 +143,8 @@ func (s *ovSwitch) flows(ctx context.Context, flows []string) error {
 func (s *ovSwitch) run(ctx context.Context, stdin []byte, argv ...string) (string, error) {
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	var out bytes.Buffer
-	p, err := s.node.Run.Start(ctx, host.Command{Argv: argv, Env: s.env(), Stdin: bytes.NewReader(stdin), Stdout: &out})
+	out, err := host.Output(ctx, s.node.Run, host.Command{Argv: argv, Env: s.env(), Stdin: bytes.NewReader(stdin)})
 	if err != nil {
-		return "", err
-	}
-	if err := p.Wait(); err != nil {
 		if fault := s.faultSoon(); fault != nil {
 			return "", fmt.Errorf("%s: %w", argv[0], fault)
 		}
@@ -157,7 +153,7 @@ func (s *ovSwitch) run(ctx context.Context, stdin []byte, argv ...string) (strin
 		}
 		return "", err
 	}
-	return out.String(), nil
+	return string(out), nil
 }
 
 // daemon runs a program until the network goes down. It logs errors only, to
