@@ -4,6 +4,7 @@ package products
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -216,6 +217,18 @@ func editObjects(documents []byte, change func(object map[string]any) error) ([]
 		if err != nil {
 			return nil, err
 		}
+	}
+}
+
+// chartFiles is the published chart in that folder of the module, with the changes.
+func chartFiles(m module, repository string, changes []change, folder string) func(context.Context) (published, error) {
+	return func(ctx context.Context) (published, error) {
+		dir, err := m.download(ctx)
+		if err != nil {
+			return published{}, err
+		}
+		c, err := loadChart(filepath.Join(dir, folder), changes)
+		return published{Chart: c, repository: repository, changes: changes}, err
 	}
 }
 

@@ -34,7 +34,7 @@ const (
 
 var cilium = source{
 	name:    "cilium",
-	files:   ciliumFiles,
+	files:   chartFiles(ciliumModule, "https://helm.cilium.io", ciliumChanges, "install/kubernetes/cilium"),
 	images:  ciliumImages,
 	network: "05-cilium.conflist",
 	cleanup: `
@@ -101,18 +101,6 @@ func withoutKubeProxy(c cluster) map[string]any {
 		"k8sServiceHost":       c.api.Addr().String(),
 		"k8sServicePort":       int(c.api.Port()),
 	}
-}
-
-func ciliumFiles(ctx context.Context) (published, error) {
-	dir, err := ciliumModule.download(ctx)
-	if err != nil {
-		return published{}, err
-	}
-	c, err := loadChart(filepath.Join(dir, "install", "kubernetes", "cilium"), ciliumChanges)
-	if err != nil {
-		return published{}, err
-	}
-	return published{Chart: c, repository: "https://helm.cilium.io", changes: ciliumChanges}, nil
 }
 
 // ciliumPackages are the programs: package in the module, place in the image.

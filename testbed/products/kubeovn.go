@@ -27,7 +27,7 @@ const kubeOVNImage = "docker.io/kubeovn/kube-ovn"
 
 var kubeOVN = source{
 	name:    "kube-ovn",
-	files:   kubeOVNFiles,
+	files:   chartFiles(kubeOVNModule, "https://kubeovn.github.io/kube-ovn", kubeOVNChanges, "charts/kube-ovn"),
 	images:  kubeOVNImages,
 	named:   []string{kubeOVNImage + ":" + kubeOVNModule.version},
 	network: "01-kube-ovn.conflist",
@@ -73,19 +73,6 @@ rm -f /opt/cni/bin/kube-ovn /opt/cni/bin/macvlan /usr/local/bin/kubectl-ko
 var kubeOVNChanges = []change{
 	{"func.LS_DNAT_MOD_DL_DST", false, "a patch of its own OVN; the image has Debian's"},
 	{"func.LS_CT_SKIP_DST_LPORT_IPS", false, "the same"},
-}
-
-// kubeOVNFiles is the published chart.
-func kubeOVNFiles(ctx context.Context) (published, error) {
-	dir, err := kubeOVNModule.download(ctx)
-	if err != nil {
-		return published{}, err
-	}
-	c, err := loadChart(filepath.Join(dir, "charts", "kube-ovn"), kubeOVNChanges)
-	if err != nil {
-		return published{}, err
-	}
-	return published{Chart: c, repository: "https://kubeovn.github.io/kube-ovn", changes: kubeOVNChanges}, nil
 }
 
 func kubeOVNImages(ctx context.Context, log logf) ([]string, error) {
