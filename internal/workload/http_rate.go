@@ -47,7 +47,7 @@ func (h HTTPRate) Drive(ctx context.Context, s *Session) (Outcome, error) {
 
 // Open implements Sliceable.
 func (h HTTPRate) Open(ctx context.Context, s *Session) (Slicer, error) {
-	return withEngine(ctx, s, h.load, engine.open)
+	return withEngine(ctx, s, h.load, engine.openPaced)
 }
 
 // Capacity implements Calibrated.

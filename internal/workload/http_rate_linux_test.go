@@ -343,7 +343,7 @@ func testCapacity(t *testing.T, h HTTPRate) {
 	needPrograms(t, h)
 	var err error
 	for range 2 { // other work on the machine can make every probe late
-		s, w := httpSession(t, nil)
+		s, w := httpSession(t, map[string]any{"rate": "30%"})
 		var rate float64
 		if rate, err = h.Capacity(context.Background(), s); err != nil {
 			continue
@@ -362,7 +362,7 @@ func testCapacity(t *testing.T, h HTTPRate) {
 // A closed loop comes to a rate without a search.
 func testPeak(t *testing.T, h HTTPRate) {
 	needPrograms(t, h)
-	s, w := httpSession(t, nil)
+	s, w := httpSession(t, map[string]any{"rate": "30%"})
 	rate, err := h.Peak(context.Background(), s)
 	if err != nil || rate <= 0 || len(w.begins) != 0 {
 		t.Errorf("%v/s, %d windows, %v", rate, len(w.begins), err)

@@ -39,7 +39,6 @@ func withEngine[T any](ctx context.Context, s *Session, load func(*Session) (eng
 		var none T
 		return none, err
 	}
-	l.pace = paceOf(s.Params)
 	return do(l, ctx, s)
 }
 

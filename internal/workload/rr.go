@@ -50,7 +50,7 @@ func (w RR) Drive(ctx context.Context, s *Session) (Outcome, error) {
 
 // Open implements Sliceable.
 func (w RR) Open(ctx context.Context, s *Session) (Slicer, error) {
-	return withEngine(ctx, s, w.load, engine.open)
+	return withEngine(ctx, s, w.load, engine.openPaced)
 }
 
 // Capacity implements Calibrated.

@@ -36,6 +36,12 @@ func (e engine) open(ctx context.Context, s *Session) (Slicer, error) {
 	return o, nil
 }
 
+// openPaced is open at the rate that the parameters ask for.
+func (e engine) openPaced(ctx context.Context, s *Session) (Slicer, error) {
+	e.pace = paceOf(s.Params)
+	return e.open(ctx, s)
+}
+
 // connect starts the client.
 func (o *sliced) connect() error {
 	// A pipe of the kernel: with another reader, a goroutine would copy orders to the
