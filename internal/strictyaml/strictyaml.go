@@ -1,6 +1,7 @@
 // Package strictyaml decodes the project's YAML data files and refuses what it
 // does not understand: an unknown key, a key given twice, a value of the wrong
-// type, a second document. It knows nothing of what the files mean. Next: keys.go, which finds the key that a writer meant.
+// type, a second document. It knows nothing of what the files mean. Next: keys.go,
+// which finds the key that a writer meant.
 package strictyaml
 
 import (

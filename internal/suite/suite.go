@@ -7,7 +7,6 @@ package suite
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/nearest"
@@ -55,7 +54,7 @@ func (s *Suite) RoundsText() string {
 	case s.Rounds == 0:
 		return "by contenders"
 	case s.Until > 0:
-		return fmt.Sprintf("%d or more, until ±%g %% or %v", s.Rounds, 100*s.Until, strings.TrimSuffix(s.MaxTime.String(), "0s"))
+		return fmt.Sprintf("%d or more, until ±%g %% or %v", s.Rounds, 100*s.Until, s.MaxTime)
 	}
 	return strconv.Itoa(s.Rounds)
 }
