@@ -18,7 +18,8 @@ import (
 // parameters in such a step. It writes the lowest of these as the capacity, and the rates,
 // into the run's plan. A plan without shares stays as it is. A step whose capacity is not
 // found on the baseline is left out of the plan, with the reason among the unsupported; it
-// is an error if no step is left.
+// is an error if no step is left. Where a search found the machine's limit instead of the
+// path's, steps that search for a rate themselves are left out, too.
 func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result.Entry) error {
 	plan := &run.Plan
 	var shares []*result.Step
@@ -51,6 +52,7 @@ func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result
 		return err
 	}
 	failed := map[string]error{}
+	var doubt error // why searches are not believed here
 	for _, step := range shares {
 		key, err := step.Load()
 		if err != nil {
@@ -61,6 +63,10 @@ func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result
 		}
 		if _, known := plan.Capacity[key]; !known {
 			capacity, err := r.capacity(ctx, plan, sites, step, small[key])
+			if unbelievable := (*doubtful)(nil); errors.As(err, &unbelievable) {
+				r.Log.Warn("shares are of a closed loop's rate", "step", step.ID, "closed", math.Round(capacity), "error", err)
+				doubt, err = err, nil
+			}
 			if err != nil {
 				if ctx.Err() != nil {
 					return fmt.Errorf("calibration of %s: %w", step.ID, err)
@@ -79,6 +85,9 @@ func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result
 		}
 		step.Params = maps.Clone(step.Params)
 		step.Params[result.RateParam] = offBeat(rate)
+	}
+	if err := r.failSearches(plan, doubt, failed); err != nil {
+		return err
 	}
 	return leaveOut(run, baseline, failed)
 }
@@ -114,20 +123,38 @@ func (r *Runner) setUpAll(ctx context.Context, plan *result.Plan, entries []resu
 	return sites, closeAll, nil
 }
 
-// leaveOut takes the steps of loads without a capacity out of the plan.
+// failSearches adds the loads of steps that search for a rate to the failed ones, if there is
+// a doubt.
+func (r *Runner) failSearches(plan *result.Plan, doubt error, failed map[string]error) error {
+	for _, step := range plan.Steps {
+		if doubt == nil || !r.searches(step) {
+			continue
+		}
+		key, err := step.Load()
+		if err != nil {
+			return err
+		}
+		failed[key] = doubt
+	}
+	return nil
+}
+
+// leaveOut takes the steps of loads that failed out of the plan, but for those whose rate
+// is given.
 func leaveOut(run *result.Run, baseline result.Entry, failed map[string]error) error {
 	var steps []result.Step
 	var causes []error
 	for _, step := range run.Plan.Steps {
 		key, err := step.Load()
 		cause := failed[key]
-		if _, share := workload.Share(step.Params[result.RateParam]); err != nil || !share || cause == nil {
+		rate, given := step.Params[result.RateParam]
+		if _, share := workload.Share(rate); err != nil || cause == nil || given && !share {
 			steps = append(steps, step)
 			continue
 		}
 		causes = append(causes, fmt.Errorf("calibration of %s: %w", step.ID, cause))
 		run.Unsupported = append(run.Unsupported, result.Unsupported{
-			Contender: baseline.ID, Step: step.ID, Reason: fmt.Sprintf("no capacity to take a share of: %v", cause),
+			Contender: baseline.ID, Step: step.ID, Reason: fmt.Sprintf("no highest rate was found: %v", cause),
 			Remedy: "stop other work on the machine and run again, or give rates per second",
 		})
 	}
@@ -173,7 +200,8 @@ func rounded(rate float64) float64 {
 
 // capacity returns the rate (1/s) that all sites sustain: the lowest of their highest
 // rates, each found by a search, or by a guess. The first site is the baseline's. A further
-// site without a highest rate is left out.
+// site without a highest rate is left out. With the error *doubtful the rate is that of
+// closed loops.
 func (r *Runner) capacity(ctx context.Context, plan *result.Plan, sites []*site, step *result.Step, guess bool) (float64, error) {
 	w, err := workload.Lookup(step.Workload)
 	if err != nil {
@@ -202,33 +230,48 @@ func (r *Runner) capacity(ctx context.Context, plan *result.Plan, sites []*site,
 			})
 		})
 	}
-	search := func(times int, find finder, n int) ([]float64, []error) { // on the first n sites
+	search := func(times int, find finder, on []func(finder) (float64, error)) ([]float64, []error) {
 		var searches []func() (float64, error)
-		for _, site := range on[:n] {
+		for _, site := range on {
 			searches = append(searches, func() (float64, error) { return site(find) })
 		}
 		return secondHighest(times, searches...)
 	}
 	if guess {
-		return lowest(search(max(leastLoops, mostLoops/len(sites)), calibrated.Peak, len(sites)))
+		return lowest(search(max(leastLoops, mostLoops/len(sites)), calibrated.Peak, on))
 	}
-	rates, errs := search(1, calibrated.Capacity, len(sites))
+	rates, errs := search(1, calibrated.Capacity, on)
 	// What keeps the latency of a few requests only is the machine, e.g. an emulated CPU.
-	if loop, failed := search(leastLoops, calibrated.Peak, 1); failed[0] == nil && !believable(rates[0], errs[0], loop[0]) {
-		r.Log.Warn("no rate near a closed loop's kept its latency: shares are of the closed loop's rate", "step", step.ID, "closed", math.Round(loop[0]), "found", math.Round(rates[0]), "error", errs[0])
-		rates[0], errs[0] = loop[0], nil
+	loops, failures := search(leastLoops, calibrated.Peak, on[:1])
+	d := &doubtful{rates[0], loops[0], errs[0]}
+	if failures[0] != nil || d.believable() {
+		return lowest(rates, errs)
 	}
-	return lowest(rates, errs)
+	further, missing := search(leastLoops, calibrated.Peak, on[1:])
+	rate, _ := lowest(append(loops, further...), append(failures, missing...)) // the baseline's is there
+	return rate, d
+}
+
+// doubtful is the error of a search whose result tells of the machine and not of the path.
+type doubtful struct {
+	found, loop float64 // the rates (1/s) of the search and of a closed loop
+	err         error   // of the search
 }
 
 // leastOfLoop is the least share of the closed loop's rate that a search finds on a machine
 // that can tell latencies.
 const leastOfLoop = 0.25
 
-// believable says whether a search that found that rate, or failed, tells what a path carries
-// on which a closed loop had the rate loop.
-func believable(found float64, err error, loop float64) bool {
-	return err == nil && found >= leastOfLoop*loop
+// believable says whether the search tells what the path carries.
+func (d *doubtful) believable() bool { return d.err == nil && d.found >= leastOfLoop*d.loop }
+
+// Error implements error.
+func (d *doubtful) Error() string {
+	kept := "no rate"
+	if d.err == nil {
+		kept = fmt.Sprintf("%.0f/s", d.found)
+	}
+	return fmt.Sprintf("of the %.0f/s of a closed loop, %s kept its latency: this machine is too slow to tell", d.loop, kept)
 }
 
 // lowest returns the lowest of the rates, which are the baseline's and those of the further

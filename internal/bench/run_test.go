@@ -366,12 +366,25 @@ func TestCalibrationLeavesOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := map[string]error{key: errors.New("no rate was sustained")}
-	run := &result.Run{Plan: result.Plan{Steps: []result.Step{small, large, {ID: "dts", Workload: "tcp_bulk"}}}}
+	given := step("c", "90%", "4KiB")
+	given.Params["rate"] = 1000
+	run := &result.Run{Plan: result.Plan{Steps: []result.Step{small, large, given, {ID: "dts", Workload: "tcp_bulk"}}}}
 	if err := leaveOut(run, result.Entry{ID: "host"}, failed); err != nil {
 		t.Fatal(err)
 	}
-	if len(run.Plan.Steps) != 2 || len(run.Unsupported) != 1 || run.Unsupported[0].Step != "b" || !strings.Contains(run.Unsupported[0].Reason, "no rate was sustained") {
+	if len(run.Plan.Steps) != 3 || len(run.Unsupported) != 1 || run.Unsupported[0].Step != "b" || !strings.Contains(run.Unsupported[0].Reason, "no rate was sustained") {
 		t.Errorf("%d steps left, unsupported: %+v", len(run.Plan.Steps), run.Unsupported)
+	}
+	max := result.Step{ID: "max", Workload: "http_max", Params: map[string]any{"response": "4KiB"}}
+	plan := &result.Plan{Steps: []result.Step{small, max}}
+	for doubt, left := range map[error]int{nil: 2, &doubtful{found: 10, loop: 2875}: 1} {
+		run, failed := &result.Run{Plan: *plan}, map[string]error{}
+		if err := new(Runner).failSearches(plan, doubt, failed); err != nil {
+			t.Fatal(err)
+		}
+		if err := leaveOut(run, result.Entry{ID: "host"}, failed); err != nil || len(run.Plan.Steps) != left {
+			t.Errorf("doubt %v: %d steps left, %v", doubt, len(run.Plan.Steps), err)
+		}
 	}
 	none := &result.Run{Plan: result.Plan{Steps: []result.Step{large}}}
 	if err := leaveOut(none, result.Entry{ID: "host"}, failed); err == nil {
@@ -387,7 +400,7 @@ func TestBelievable(t *testing.T) {
 		err   error
 		want  bool
 	}{{10, nil, false}, {476, nil, false}, {0, errors.New("no rate"), false}, {2500, nil, true}} {
-		if got := believable(c.found, c.err, 3457); got != c.want {
+		if got := (&doubtful{c.found, 3457, c.err}).believable(); got != c.want {
 			t.Errorf("%v, %v: %v", c.found, c.err, got)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
-// stepPatience is how much longer than its window a step may take: programs
+// stepPatience is how much longer than its search and its window a step may take: programs
 // start and end, which under an emulated CPU takes seconds each.
 const stepPatience = time.Minute
 
@@ -81,7 +81,7 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, at *standing, s *r
 		return
 	}
 	session := d.session(plan)
-	limit, cancel := context.WithTimeout(ctx, session.Warmup+session.Duration+stepPatience)
+	limit, cancel := context.WithTimeout(ctx, session.Warmup+w.Info().Search+session.Duration+stepPatience)
 	gate := newMachine()
 	gate.begin()
 	out, err := w.Drive(limit, session)
