@@ -11,7 +11,7 @@ import (
 // All lists the checks, in the order in which they run: mtu first, for it must
 // find the path before anybody has taught the kernel its size.
 func All() []Check {
-	return []Check{mtu{}, encryption{}, policy{pace: usualPace}}
+	return []Check{mtu{}, encryption{}, policy{pace: usualPace, hire: hire}}
 }
 
 // Named are the checks of a list as a user gives it, "mtu,encryption"; all is

@@ -146,10 +146,14 @@ func (e encryption) Run(ctx context.Context, s *Subject) (res Result, err error)
 				broken = errors.Join(broken, fmt.Errorf("path %s: %w", x.name, err))
 				continue
 			}
-			c, word := judgeWire(x.name, protocol, promised, seen)
-			res.Cases = append(res.Cases, c)
-			res.set(res.key(c.Name), word+": "+c.Text)
+			res.Cases = append(res.Cases, judgeWire(x.name, protocol, promised, seen))
 		}
+	}
+	if promised == "" {
+		judgeTogether(res.Cases)
+	}
+	for _, c := range res.Cases {
+		res.set(res.key(c.Name), wireWord(c)+": "+c.Text)
 	}
 	for _, c := range skipped {
 		res.Cases = append(res.Cases, c)
@@ -316,9 +320,9 @@ func (w watchers) look(ctx context.Context) ([]sighting, error) {
 }
 
 // judgeWire says what became of a marker, against what was promised: none, a
-// kind of encryption, or "" where nobody has said. word is the environment's.
-func judgeWire(path, protocol, promised string, sightings []sighting) (c Case, word string) {
-	c = Case{Name: path + "-" + protocol, Found: unseen, Values: map[string]int{}}
+// kind of encryption, or "" where nobody has said.
+func judgeWire(path, protocol, promised string, sightings []sighting) Case {
+	c := Case{Name: path + "-" + protocol, Found: unseen, Values: map[string]int{}}
 	inClear, enciphered, watched := map[string]int{}, map[string]int{}, 0
 	for _, seen := range sightings {
 		packets, marked, ciphered := int(seen.Packets), seen.marked(path, protocol), seen.ciphered()
@@ -339,22 +343,51 @@ func judgeWire(path, protocol, promised string, sightings []sighting) (c Case, w
 	}
 	switch {
 	case (promised == "none" || promised == "") && c.Found == plain:
-		return pass(c), plain
+		return pass(c)
 	case promised != "none" && c.Found == encrypted:
-		return pass(c), string(Pass)
+		return pass(c)
 	case promised == "": // of a network that nobody has described
 		c.Verdict, c.Next = Fail, lookElsewhere
-		return c, unseen
+		return c
 	case promised != "none" && c.Found == plain:
 		c.Verdict = Fail
 		c.Text += "; the contender's file promises " + promised
 		c.Next = "Don't send secrets over it; see whether encryption is switched on on every node."
-		return c, string(Fail)
+		return c
 	}
 	c.Verdict = Fail
 	c.Text += "; the contender's file says " + promised
 	c.Next = lookElsewhere
-	return c, unseen
+	return c
+}
+
+// wireWord is the environment's word for a judged path.
+func wireWord(c Case) string {
+	switch {
+	case c.Found != plain && c.Verdict == Fail:
+		return unseen
+	case c.Found == plain && c.Verdict == Pass:
+		return plain
+	}
+	return string(c.Verdict)
+}
+
+// judgeTogether fails the plain paths of a network that encrypts others: nobody promised to
+// encrypt, and nobody leaves out a part on purpose without saying so.
+func judgeTogether(cases []Case) {
+	var safe []string
+	for _, c := range cases {
+		if c.Found == encrypted {
+			safe = append(safe, c.Name)
+		}
+	}
+	for i := range cases {
+		if c := &cases[i]; len(safe) > 0 && c.Found == plain {
+			c.Verdict = Fail
+			c.Text += "; encrypted were " + strings.Join(safe, ", ")
+			c.Next = "Don't send secrets over it; see on both nodes which route its packets take (ip rule, ip route), and what marks or rewrites them before the cipher."
+		}
+	}
 }
 
 const lookElsewhere = "Find out which way the packets take: capture on every interface of a node."

@@ -119,12 +119,48 @@ func TestJudgeWire(t *testing.T) {
 		"encrypted, unsaid": {"none", sight(map[string]uint64{"esp": 9, "udp": 4}, nil), "unseen fail encrypted: the marker was in none of 26 packets; 9 packets at node1 and 9 at node2 were ESP, and long enough for it; the contender's file says none"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, word := judgeWire("pod", "tcp", tt.promised, tt.after)
+			c := judgeWire("pod", "tcp", tt.promised, tt.after)
 			knownFacts(t, []Case{c})
-			if diff := cmp.Diff(tt.want, strings.Join([]string{word, string(c.Verdict), c.Found}, " ")+": "+c.Text); diff != "" {
+			if diff := cmp.Diff(tt.want, strings.Join([]string{wireWord(c), string(c.Verdict), c.Found}, " ")+": "+c.Text); diff != "" {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// Where nobody promised anything, a plain network passes, and one that leaves a path out of
+// its encryption does not: the path is named, and those that are encrypted.
+func TestJudgeTogether(t *testing.T) {
+	for name, tt := range map[string]struct {
+		found []string
+		want  string
+	}{
+		"plain":          {[]string{plain, plain}, "plain pass, plain pass"},
+		"encrypted":      {[]string{encrypted, encrypted}, "pass pass, pass pass"},
+		"skips Services": {[]string{encrypted, plain}, "pass pass, fail fail; encrypted were pod-tcp"},
+	} {
+		var cases []Case
+		var got []string
+		for i, found := range tt.found {
+			seen := []sighting{{"node1", agent.Sniffed{Marked: map[string]map[string]uint64{"pod": {}, "service": {}}, Large: map[string]uint64{"wireguard": 4}}}}
+			path := []string{"pod", "service"}[i]
+			if found == plain {
+				seen[0].Marked[path]["tcp"] = 2
+			}
+			c := judgeWire(path, "tcp", "", seen)
+			c.Text = ""
+			cases = append(cases, c)
+		}
+		judgeTogether(cases)
+		for _, c := range cases {
+			got = append(got, wireWord(c)+" "+string(c.Verdict)+c.Text)
+			if (c.Verdict == Fail) != (c.Next != "") {
+				t.Errorf("%s: next step %q of %s", name, c.Next, c.Verdict)
+			}
+		}
+		if text := strings.Join(got, ", "); text != tt.want {
+			t.Errorf("%s: %s, want %s", name, text, tt.want)
+		}
 	}
 }
 

@@ -22,7 +22,20 @@ import (
 type policy struct {
 	pace pace
 	one  *OneCase // nil: all cases
+	hire hiring
 }
+
+// asker is what the check uses of an agent.
+type asker interface {
+	EchoAt(ctx context.Context, at netip.AddrPort) (netip.AddrPort, error)
+	EchoSCTP(ctx context.Context, at netip.AddrPort) error
+	Probe(ctx context.Context, p agent.Probe) (agent.Reached, error)
+}
+
+// hiring starts an agent at an endpoint, or finds it there.
+type hiring func(ctx context.Context, s *Subject, e arena.Endpoint) (asker, error)
+
+func hire(ctx context.Context, s *Subject, e arena.Endpoint) (asker, error) { return s.Agent(ctx, e) }
 
 // OneCase asks for one case of the check alone.
 type OneCase struct {
@@ -42,7 +55,7 @@ func Policy(one OneCase) (Check, error) {
 	}
 	name, err := nearest.Find("case", one.Name, names, func(s string) string { return s })
 	one.Name = name
-	return policy{usualPace, &one}, err
+	return policy{usualPace, &one, hire}, err
 }
 
 func (policy) Info() Info {
@@ -101,7 +114,7 @@ func (c policy) Run(ctx context.Context, s *Subject) (res Result, err error) {
 	}
 	st := &stage{pace: c.pace, subject: s, sandbox: sandbox, unreachable: map[string]string{}}
 	defer func() { err = errors.Join(err, st.leave(context.WithoutCancel(ctx))) }()
-	if err := st.enter(ctx); err != nil {
+	if err := st.enter(ctx, c.hire); err != nil {
 		return res, err
 	}
 	for _, t := range trials() {
@@ -194,7 +207,7 @@ type stage struct {
 	pods   []string // "namespace/name", in order
 	world  world
 	addrs  map[string][]netip.Addr
-	agents map[string]*agent.Client
+	agents map[string]asker
 
 	// unreachable are the protocols over which no pod reaches another even without
 	// a policy, each with the reason.
@@ -212,10 +225,10 @@ type stage struct {
 }
 
 // enter starts the agents and their echoes.
-func (st *stage) enter(ctx context.Context) error {
+func (st *stage) enter(ctx context.Context, hire hiring) error {
 	st.world = world{namespaces: map[string]map[string]string{}, pods: map[string]worldPod{}}
 	st.places = places{nodes: map[string]string{}, forbidden: map[string]int{}, leaked: map[string]int{}}
-	st.addrs, st.agents = map[string][]netip.Addr{}, map[string]*agent.Client{}
+	st.addrs, st.agents = map[string][]netip.Addr{}, map[string]asker{}
 	for _, ns := range sandboxNamespaces() {
 		st.world.namespaces[ns.Name] = ns.Labels
 		for _, p := range ns.Pods {
@@ -228,7 +241,7 @@ func (st *stage) enter(ctx context.Context) error {
 			}
 			st.hired = append(st.hired, e)
 			st.places.nodes[key] = e.Node()
-			if st.agents[key], err = st.subject.Agent(ctx, e); err != nil {
+			if st.agents[key], err = hire(ctx, st.subject, e); err != nil {
 				return err
 			}
 			st.addrs[key] = st.sandbox.Addrs(ns.Name, p.Name)

@@ -1,13 +1,10 @@
 package check
 
 import (
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/cnibench/cnibench/internal/contender"
 )
 
 // isNamedPort is whether the case of names for ports is carried out.
@@ -44,9 +41,7 @@ func TestPolicyAgain(t *testing.T) {
 					applied.Add(1)
 				}
 			}
-			p := quickPace
-			p.repeats = 2
-			c := caseOf(t, policed(t, s, p), "ingress-named-port")
+			c := caseOf(t, policed(t, s, nil), "ingress-named-port")
 			if c.Verdict != tt.verdict || c.Found != tt.found || !strings.Contains(c.Text, tt.text) || c.Values["failed_attempts"] != tt.failed {
 				t.Errorf("%+v", c)
 			}
@@ -77,7 +72,7 @@ func TestPolicyOnItsWay(t *testing.T) {
 				asked[f]++
 				return w.allows(l, f, dialect{podsApart: !tt.strict(asked[f])})
 			}
-			c := caseOf(t, policed(t, s, quickPace), "ingress-ip-block")
+			c := caseOf(t, policed(t, s, nil), "ingress-ip-block")
 			if c.Verdict != tt.verdict || c.Found != tt.found {
 				t.Errorf("%+v", c)
 			}
@@ -113,7 +108,7 @@ func TestPolicyNamesNode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := policed(t, &simulated{allows: unless(tt.leak)}, quickPace)
+			r := policed(t, &simulated{allows: unless(tt.leak)}, nil)
 			told := r.Telling()
 			if told.Verdict != Fail || strings.Contains(told.Next, "Every leak is towards pods on node2") != tt.want {
 				t.Errorf("%+v", told)
@@ -130,15 +125,8 @@ func TestPolicyOneCase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := c.(policy)
-	one.pace = quickPace
 	s := &simulated{}
-	subject := &Subject{Contender: &contender.Contender{ID: "x"}, Network: s, Exe: os.Args[0]}
-	defer subject.close()
-	r, err := one.Run(t.Context(), subject)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := policed(t, s, c.(policy).one)
 	all := strings.Join(said, "\n")
 	if len(r.Cases) != 1 || r.Verdict() != Pass || !strings.Contains(all, "port: cnib-web") || !strings.Contains(all, "stay for 1ms") || !s.closed || len(s.applied) > 0 {
 		t.Errorf("%+v\n%s", r.Cases, all)

@@ -49,9 +49,12 @@ func TestPolicyOnLoopback(t *testing.T) {
 	l := &loopback{}
 	subject := &Subject{Contender: &contender.Contender{ID: "x"}, Network: l, Exe: os.Args[0]}
 	defer subject.close()
-	p := quickPace
-	p.settle, p.most = time.Minute, 100*time.Millisecond
-	r, err := policy{pace: p}.Run(t.Context(), subject)
+	r, err := policy{pace: pace{
+		hasty: time.Second, patient: time.Second, tries: 3,
+		settle: time.Minute, most: 100 * time.Millisecond, fewer: 40 * time.Millisecond, least: 40 * time.Millisecond, lenient: 20 * time.Millisecond,
+		beat: time.Millisecond, times: 3,
+		late: 60 * time.Millisecond, budget: time.Minute,
+	}, hire: hire}.Run(t.Context(), subject)
 	if err != nil {
 		t.Fatal(err)
 	}

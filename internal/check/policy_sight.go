@@ -96,7 +96,7 @@ func (st *stage) rest(ctx context.Context) error {
 // watch waits until exactly the expected connections pass, or those of the lenient
 // reading (other) do for a while, or the limit is over. Then it tries every
 // connection several times. took is the time until the expected connections
-// passed; 0 if they never did.
+// passed; negative if they never did.
 //
 // The probes of one look are not all sent in one instant: while a policy begins to
 // hold, some may be sent before and some after, and pass as expected by accident.
@@ -104,7 +104,7 @@ func (st *stage) rest(ctx context.Context) error {
 // for once; a network that goes over to it is held to it, in all tries anew.
 func (st *stage) watch(ctx context.Context, flows []flow, want, other []bool, limit time.Duration) (seen []sight, took time.Duration, err error) {
 	began := time.Now()
-	st.tried = true
+	st.tried, took = true, -1
 	var answers []agent.Answer
 	var leniently time.Time
 	for {
@@ -140,14 +140,14 @@ func (st *stage) watch(ctx context.Context, flows []flow, want, other []bool, li
 		if err := st.retryUnanswered(ctx, flows, answers, want); err != nil {
 			return nil, 0, err
 		}
-		if free && took > 0 && leaning(answers, want, other) {
+		if free && took >= 0 && leaning(answers, want, other) {
 			free = false
 			later, err := st.await(ctx, flows, answers, other, limit-time.Since(began))
 			if err != nil {
 				return nil, 0, err
 			}
 			if later != nil {
-				answers, want, took, try = later, other, 0, 1
+				answers, want, took, try = later, other, -1, 1
 				clear(seen)
 			}
 		}

@@ -1,13 +1,10 @@
 package check
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -19,9 +16,10 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// simulated is a cluster that is none: its pods' agents are goroutines, and a
-// connection passes if the evaluator, or a broken one, says so. It shows that
-// the check finds what is broken, and says nothing of any real network.
+// simulated is a cluster that is none: a connection passes if the evaluator, or a
+// broken one, says so, and in a bubble (testing/synctest) its time is one that no busy
+// machine disturbs. It shows that the check finds what is broken, and says nothing of
+// any real network.
 type simulated struct {
 	// allows is the policy engine; nil is the evaluator itself.
 	allows func(w world, list []networkPolicy, f flow) bool
@@ -43,7 +41,6 @@ type simulated struct {
 	since    time.Time
 	asked    map[flow]int
 	closed   bool
-	agents   sync.WaitGroup
 }
 
 var (
@@ -110,7 +107,6 @@ func (s *simulated) force() {
 
 func (s *simulated) Close(context.Context) error {
 	s.closed = true
-	s.agents.Wait()
 	return nil
 }
 
@@ -176,72 +172,37 @@ func (p simPod) Addr() netip.Addr { return p.cluster.addrs[p.key][0] }
 func (p simPod) Dir() string      { return "" }
 func (p simPod) CPUs() []int      { return nil }
 
-// Start returns the agent, whatever the command.
-func (p simPod) Start(_ context.Context, c host.Command) (host.Process, error) {
-	ended := make(chan struct{})
-	p.cluster.agents.Go(func() {
-		defer close(ended)
-		var answers sync.WaitGroup
-		defer answers.Wait()
-		var mu sync.Mutex
-		for in := bufio.NewScanner(c.Stdin); in.Scan(); {
-			var r struct {
-				ID   uint64          `json:"id"`
-				Op   string          `json:"op"`
-				Args json.RawMessage `json:"args"`
-			}
-			if json.Unmarshal(in.Bytes(), &r) != nil {
-				return
-			}
-			answers.Go(func() {
-				a := map[string]any{"id": r.ID}
-				if result, err := p.carryOut(r.Op, r.Args); err != nil {
-					a["error"] = err.Error()
-				} else {
-					a["result"] = result
-				}
-				b, _ := json.Marshal(a)
-				mu.Lock()
-				defer mu.Unlock()
-				_, _ = c.Stdout.Write(append(b, '\n'))
-			})
-		}
-	})
-	return simProcess(ended), nil
+// The pod is its own agent.
+func (p simPod) EchoAt(_ context.Context, at netip.AddrPort) (netip.AddrPort, error) { return at, nil }
+
+func (p simPod) EchoSCTP(context.Context, netip.AddrPort) error {
+	if p.cluster.noSCTP {
+		return errors.New("this kernel has no SCTP")
+	}
+	return nil
 }
 
-func (p simPod) carryOut(op string, args json.RawMessage) (any, error) {
-	switch op {
-	case "hello":
-		return agent.Hello{}, nil
-	case "echo":
-		var e struct {
-			Addr netip.AddrPort `json:"addr"`
-			SCTP bool           `json:"sctp"`
+func (p simPod) Probe(ctx context.Context, probe agent.Probe) (agent.Reached, error) {
+	f := flow{from: p.key, protocol: strings.ToUpper(probe.Protocol), target: probe.Target.Addr(), port: probe.Target.Port()}
+	for key, addrs := range p.cluster.addrs {
+		if i := slices.Index(addrs, f.target); i >= 0 {
+			f.to, f.source = key, p.cluster.addrs[p.key][i]
 		}
-		err := json.Unmarshal(args, &e)
-		if e.SCTP && p.cluster.noSCTP {
-			err = errors.New("this kernel has no SCTP")
-		}
-		return map[string]any{"addr": e.Addr}, err
-	case "reach":
-		var probe agent.Probe
-		if err := json.Unmarshal(args, &probe); err != nil {
-			return nil, err
-		}
-		f := flow{from: p.key, protocol: strings.ToUpper(probe.Protocol), target: probe.Target.Addr(), port: probe.Target.Port()}
-		for key, addrs := range p.cluster.addrs {
-			if i := slices.Index(addrs, f.target); i >= 0 {
-				f.to, f.source = key, p.cluster.addrs[p.key][i]
-			}
-		}
-		a := p.cluster.reached(f)
+	}
+	a := p.cluster.reached(f)
+	wait := a.RTT
+	if a.Kind == agent.TimedOut {
+		wait = probe.Timeout
+	}
+	select {
+	case <-ctx.Done():
+		return agent.Reached{}, ctx.Err()
+	case <-time.After(wait):
 		return agent.Reached{TCP: a, UDP: a, SCTP: a}, nil
 	}
-	return nil, fmt.Errorf("no operation %q", op)
 }
 
-type simProcess chan struct{}
-
-func (p simProcess) Wait() error            { <-p; return nil }
-func (p simProcess) Signal(os.Signal) error { return nil }
+// Start is for real agents.
+func (simPod) Start(context.Context, host.Command) (host.Process, error) {
+	return nil, errors.New("no processes here")
+}

@@ -92,7 +92,7 @@ func (st *stage) enforce(ctx context.Context, t trial, parts []part, flows []flo
 		case took > slowEffect:
 			c.Text += ", enforced after " + seconds(took)
 		}
-		if took > 0 {
+		if took >= 0 {
 			c.Values["settled_ms"] = int(took.Milliseconds())
 		}
 		cases = append(cases, c)
