@@ -150,6 +150,9 @@ func (f *Request) selfTest() (*Job, selftest.Bed, error) {
 	p.Suite, p.Steps, p.Gaps = "selftest", bed.Steps(), bed.Gaps()
 	p.Rounds, p.Until, p.MaxTime = f.Rounds, 0, 0
 	p.Duration, p.Warmup = unit.Seconds(bed.Window().Seconds()), unit.Seconds(selfTestWarmup.Seconds())
+	if bed.Emulated {
+		p.Slice *= microvm.EmulatedSlices
+	}
 	p.Settings["selftest"] = "yes" // an unknown setting: the run can't be resumed as an ordinary run
 	return j, bed, nil
 }
