@@ -87,7 +87,7 @@ test-kube: setup-test-kube bin/testbed build image ## the end-to-end tests on re
 	@scripts/leak-check testbed/test-kube
 
 .PHONY: test-guest-kube
-test-guest-kube: setup-test-guest setup-test-kube setup-test-products bin/testbed guest-kernel ## real pod networks that this kernel cannot carry, on the test bed in a guest: correctness only, a quarter of an hour each; products="flannel-wireguard …" (docs/testbed.md)
+test-guest-kube: setup-test-guest setup-test-kube setup-test-products bin/testbed build guest-kernel ## real pod networks that this kernel cannot carry, on the test bed in a guest: correctness only, a quarter of an hour each; products="flannel-wireguard …" (docs/testbed.md)
 	@scripts/leak-check testbed/test-guest-kube $(products)
 
 .PHONY: test-products

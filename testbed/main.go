@@ -298,7 +298,7 @@ func addRoutes(ctx context.Context, b *bed.Bed) error {
 func newMirror(open opener) *cobra.Command {
 	return &cobra.Command{
 		Use:   "mirror FOLDER [NAME…]",
-		Short: "write charts and manifests of the named pod networks or the usual ones for cnibench run --install --mirror FOLDER; if a test bed is up, import their images",
+		Short: "write charts and manifests of the named pod networks or the usual ones for cnibench run --install --mirror FOLDER; if a test bed is up, import their images and prepare its nodes",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			wanted := orUsual(args[1:])
@@ -313,7 +313,7 @@ func newMirror(open opener) *cobra.Command {
 				return err
 			}
 			for _, name := range wanted { // several products have one image, which is imported once
-				if err := products.Import(cmd.Context(), b, name, say); err != nil {
+				if err := products.Prepare(cmd.Context(), b, name, say); err != nil {
 					return err
 				}
 			}

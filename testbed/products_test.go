@@ -72,12 +72,12 @@ func TestProducts(t *testing.T) {
 			pod, service := podURL("two"), serviceURL("two")
 			reach := func(url string) error { return reachFrom("one", url) }
 			ways := []struct{ from, url string }{{"one", pod}, {"one", service}, {"two", podURL("one")}, {"two", serviceURL("one")}}
-			wire := p.onWire("node-2", func() {
+			carrier, encrypted, link := products.Wire(name)
+			wire := p.onWire("node-2"+link, func() {
 				for _, w := range ways {
 					p.eventually(w.url, func() error { return reachFrom(w.from, w.url) })
 				}
 			})
-			carrier, encrypted := products.Wire(name)
 			if err := wire.check(carrier, encrypted); err != nil {
 				t.Errorf("between the nodes: %v", err)
 			}

@@ -147,9 +147,10 @@ type Wait struct {
 }
 
 // Farewell is a command that runs in the product's own pods before they are removed.
-// The object After goes first, with its pods: one that would undo the command.
+// The objects After go first, one after the other, with their pods: what has pods that the
+// product alone can take down, and what would undo the command.
 type Farewell struct {
-	After     *Object  `yaml:"after,omitempty"`
+	After     []Object `yaml:"after,omitempty"`
 	Namespace string   `yaml:"namespace"`
 	Selector  string   `yaml:"selector"`
 	Container string   `yaml:"container"`
@@ -162,8 +163,9 @@ type Leftovers struct {
 	Interfaces      []string `yaml:"interfaces,omitempty" json:"interfaces,omitempty"`
 	Files           []string `yaml:"files,omitempty" json:"files,omitempty"`                       // absolute; a folder goes with all in it
 	Mounts          []string `yaml:"mounts,omitempty" json:"mounts,omitempty"`                     // mount points
-	Chains          []string `yaml:"chains,omitempty" json:"chains,omitempty"`                     // prefixes of chains of iptables, with the rules that lead there
-	Comments        []string `yaml:"comments,omitempty" json:"comments,omitempty"`                 // how the comments of its rules in other chains begin; rules about its interfaces and sets go, too
+	Chains          []string `yaml:"chains,omitempty" json:"chains,omitempty"`                     // prefixes of chains and targets of iptables, with the rules that lead there
+	Comments        []string `yaml:"comments,omitempty" json:"comments,omitempty"`                 // how the comments of its rules in other chains begin; rules about its interfaces, sets and ports go, too
+	Ports           []int    `yaml:"ports,omitempty" json:"ports,omitempty"`                       // of UDP or TCP, that its rules in other chains open
 	Tables          []string `yaml:"tables,omitempty" json:"tables,omitempty"`                     // nftables tables
 	Sets            []string `yaml:"sets,omitempty" json:"sets,omitempty"`                         // prefixes of ipsets
 	Filters         []string `yaml:"filters,omitempty" json:"filters,omitempty"`                   // prefixes of eBPF filters at tc
@@ -365,8 +367,8 @@ func (w *Wait) check(p *problems) {
 
 func (f *Farewell) check(p *problems) {
 	p.want(f.Namespace != "" && f.Selector != "" && f.Container != "" && len(f.Command) > 0, "kube.steps.farewell: namespace, selector, container and command are all needed")
-	if f.After != nil {
-		p.object("kube.steps.farewell.after", *f.After)
+	for _, o := range f.After {
+		p.object("kube.steps.farewell.after", o)
 	}
 }
 
@@ -377,6 +379,9 @@ func (l *Leftovers) check(p *problems) {
 	}
 	for _, prefix := range slices.Concat(l.Interfaces, l.Chains, l.Comments, l.Sets, l.Filters) {
 		p.want(len(strings.TrimRight(prefix, "*")) >= 3, "kube.leftovers: "+prefix+" is too short to name what one product leaves")
+	}
+	for _, port := range l.Ports {
+		p.want(port > 0 && port < 1<<16, "kube.leftovers.ports: want 1 to 65535")
 	}
 	for _, table := range l.RouteTables {
 		p.want(table > 0 && (table < 253 || table > 255), "kube.leftovers.route-tables: the kernel's own tables stay")

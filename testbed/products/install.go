@@ -44,7 +44,7 @@ func Install(ctx context.Context, b *bed.Bed, name string, log logf) error {
 	if err != nil {
 		return err
 	}
-	if err := Import(ctx, b, name, log); err != nil {
+	if err := Prepare(ctx, b, name, log); err != nil {
 		return err
 	}
 	if err := b.SetKubeProxy(ctx, p.kubeProxy); err != nil {
@@ -66,6 +66,25 @@ func Install(ctx context.Context, b *bed.Bed, name string, log logf) error {
 		}
 	}
 	return becauseOf(ctx, WaitNodes(ctx, b))
+}
+
+// Prepare puts a product's images onto all nodes, and does there what an operator does
+// before the product comes.
+func Prepare(ctx context.Context, b *bed.Bed, name string, log logf) error {
+	if err := Import(ctx, b, name, log); err != nil {
+		return err
+	}
+	_, p, err := find(name)
+	if err != nil || p.prepare == nil {
+		return err
+	}
+	for i, n := range b.Nodes() {
+		if _, err := onNode(ctx, b, n.Name, p.prepare(i+1)); err != nil {
+			return err
+		}
+	}
+	_, err = b.Kubectl(ctx, nil, "annotate", "--overwrite", "nodes", "--all", p.annotation)
+	return err
 }
 
 // Import puts a product's images onto all nodes that lack them, building them

@@ -35,18 +35,21 @@ type cluster struct {
 
 // product is one pod network in one configuration.
 type product struct {
-	name      string
-	namespace string
-	values    func(cluster) map[string]any // for the chart, beside its changed defaults
-	manifest  string                       // where there is no chart: the published one's file name
-	edits     func(cluster) []edit         // of the manifest
-	workloads []string                     // kind/name, in the order in which they go: all of them ready is half of "it works"
-	label     string                       // key=value, of the first node: where its databases run
-	kubeProxy bool                         // wants kube-proxy's Services
-	policies  bool                         // enforces NetworkPolicies
-	modules   []string                     // of the kernel, that not every kernel has
-	wire      string                       // what carries pods' packets between nodes: tcp (themselves), ipip or udp and its port
-	encrypted bool                         // nobody reads them there
+	name       string
+	namespace  string
+	values     func(cluster) map[string]any // for the chart, beside its changed defaults
+	manifest   string                       // where there is no chart: the published one's file name
+	edits      func(cluster) []edit         // of the manifest
+	workloads  []string                     // kind/name, in the order in which they go: all of them ready is half of "it works"
+	label      string                       // key=value, of the first node: where its databases run
+	kubeProxy  bool                         // wants kube-proxy's Services
+	policies   bool                         // enforces NetworkPolicies
+	prepare    func(node int) string        // shell script: what an operator does on a node first; nodes count from 1
+	annotation string                       // key=value, of every node, after that
+	modules    []string                     // of the kernel, that not every kernel has
+	wire       string                       // what carries pods' packets between nodes: tcp (themselves), ipip or udp and its port
+	encrypted  bool                         // nobody reads them there
+	link       string                       // "", or bed.SecondLink: by which of a node's links they leave
 }
 
 // source is a published module with all that becomes of it here.
@@ -92,10 +95,11 @@ func EnforcesPolicies(name string) bool {
 }
 
 // Wire returns what carries the packets of a product's pods between nodes: tcp (the packets
-// themselves), ipip or udp and its port; and whether they are encrypted.
-func Wire(name string) (carrier string, encrypted bool) {
+// themselves), ipip or udp and its port; whether they are encrypted; and how the name of the
+// node's link that carries them ends, after the node's own.
+func Wire(name string) (carrier string, encrypted bool, link string) {
 	_, p, _ := find(name)
-	return p.wire, p.encrypted
+	return p.wire, p.encrypted, p.link
 }
 
 // LoadModules loads the kernel's modules that a product needs, which the product would

@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -26,8 +27,9 @@ import (
 	"github.com/cnibench/cnibench/internal/nearest"
 )
 
-// connectPatience is how long the API server may take to answer with its version.
-const connectPatience = 10 * time.Second
+// connectPatience is how long the API server may take to answer with its version, as long
+// as kubectl waits for it. client-go gives each TLS handshake 10 s of that.
+const connectPatience = 30 * time.Second
 
 // Limits on requests to the API server, high enough to make thousands of Services.
 const (
@@ -77,9 +79,13 @@ func Connect(ctx context.Context, o Options) (*Cluster, error) {
 	defer cancel()
 	got := make(chan error, 1)
 	go func() { // ServerVersion takes no context
-		var err error
-		cl.Version, err = cl.Client.Discovery().ServerVersion()
-		got <- err
+		for {
+			var err error
+			if cl.Version, err = cl.Client.Discovery().ServerVersion(); !utilnet.IsTimeout(err) || patience.Err() != nil {
+				got <- err
+				return
+			}
+		}
 	}()
 	select {
 	case err = <-got:

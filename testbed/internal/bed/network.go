@@ -43,30 +43,18 @@ func controlNetwork() error {
 	return sysctls(map[string]string{"net/ipv4/ip_forward": "1"})
 }
 
-// connectNode gives the network namespace of the process an eth0 on the bridge
-// with the node's address and a default route.
+// connectNode gives the network namespace of the process two links on the bridge: eth0
+// with the node's address and a default route, and an eth1 that is down, for products
+// that want a device of their own.
 func connectNode(n Node, pid int) error {
-	bridge, err := netlink.LinkByName(bridgeName)
-	if err != nil {
-		return err
-	}
-	attrs := netlink.LinkAttrs{Name: n.Name, MasterIndex: bridge.Attrs().Index}
-	// A node that was stopped a moment ago may still have its end.
-	if old, err := netlink.LinkByName(n.Name); err == nil {
-		if err := netlink.LinkDel(old); err != nil {
-			return fmt.Errorf("%s: old link: %w", n.Name, err)
+	for _, l := range []netlink.Veth{
+		{LinkAttrs: netlink.LinkAttrs{Name: n.Name}, PeerName: "eth0", PeerHardwareAddr: hardwareAddr(n.Addr)},
+		{LinkAttrs: netlink.LinkAttrs{Name: n.Name + SecondLink}, PeerName: "eth1"},
+	} {
+		l.PeerNamespace = netlink.NsPid(pid)
+		if err := connect(&l); err != nil {
+			return fmt.Errorf("%s: %s: %w", n.Name, l.PeerName, err)
 		}
-	}
-	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsPid(pid), PeerHardwareAddr: hardwareAddr(n.Addr)}
-	if err := netlink.LinkAdd(veth); err != nil {
-		return fmt.Errorf("%s: link: %w", n.Name, err)
-	}
-	outer, err := netlink.LinkByName(n.Name)
-	if err == nil {
-		err = netlink.LinkSetUp(outer)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: link: %w", n.Name, err)
 	}
 	return inNode(pid, func(h *netlink.Handle) error {
 		for _, name := range []string{"lo", "eth0"} {
@@ -89,6 +77,32 @@ func connectNode(n Node, pid int) error {
 		}
 		return nil
 	})
+}
+
+// SecondLink ends the name of a node's second link at the bridge.
+const SecondLink = "-eth1"
+
+// connect makes a link to a node, at the bridge, in the place of an old one: a node that
+// was stopped a moment ago may still have its end.
+func connect(link *netlink.Veth) error {
+	bridge, err := netlink.LinkByName(bridgeName)
+	if err != nil {
+		return err
+	}
+	link.MasterIndex = bridge.Attrs().Index
+	if old, err := netlink.LinkByName(link.Name); err == nil {
+		if err := netlink.LinkDel(old); err != nil {
+			return fmt.Errorf("the old one: %w", err)
+		}
+	}
+	if err := netlink.LinkAdd(link); err != nil {
+		return err
+	}
+	outer, err := netlink.LinkByName(link.Name)
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetUp(outer)
 }
 
 // routePods makes this namespace and every running node send each pod to its

@@ -70,7 +70,7 @@ func TestFarewellAfter(t *testing.T) {
 	b := newBed([]runtime.Object{namespace(ownNamespace, ourLabels)}, agent)
 	j := newJob(t, b, contender.Leftovers{}, nil)
 	j.c.Kube.Steps = []contender.Step{{Farewell: &contender.Farewell{
-		After:     &contender.Object{APIVersion: "x.example/v1", Kind: "Widget", Namespace: "ns", Name: "agent"},
+		After:     []contender.Object{{APIVersion: "x.example/v1", Kind: "Widget", Namespace: "ns", Name: "agent"}},
 		Namespace: "ns", Selector: "app=ovs", Container: "ovs", Command: []string{"true"},
 	}}}
 	if err := j.runFarewells(t.Context()); err != nil {

@@ -41,7 +41,7 @@ func (j *job) runFarewells(ctx context.Context) error {
 
 // run runs the command in each of the product's running pods.
 func (f farewellStep) run(ctx context.Context, j *job) error {
-	if o := f.After; o != nil {
+	for _, o := range f.After {
 		if err := j.deleteMade(ctx, object(o.APIVersion, o.Kind, o.Namespace, o.Name)); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/nftables"
@@ -27,6 +28,7 @@ type packetRule struct {
 	comments     []string
 	interfaces   []string // by which packets arrive or leave; "x*" for a prefix
 	sets         []string // ipsets
+	ports        []int    // of UDP or TCP, to which packets go
 	digest       string   // of the rule without its counters
 }
 
@@ -39,14 +41,17 @@ func (r packetRule) String() string {
 	for _, name := range r.sets {
 		text += " of set " + name
 	}
+	for _, port := range r.ports {
+		text += fmt.Sprintf(" of port %d", port)
+	}
 	for _, comment := range r.comments {
 		text += fmt.Sprintf(" %q", comment)
 	}
 	return text + digestMark + r.digest
 }
 
-// belongsTo reports whether the rule is the product's, by the chain that it leads to, its
-// comment, or an interface or set of the product.
+// belongsTo reports whether the rule is the product's, by the chain or target that it leads
+// to, its comment, or an interface, set or port of the product.
 func (r packetRule) belongsTo(left contender.Leftovers) bool {
 	begins := func(prefixes []string) func(string) bool {
 		return func(name string) bool { return hasPrefix(name, prefixes) }
@@ -54,6 +59,7 @@ func (r packetRule) belongsTo(left contender.Leftovers) bool {
 	return hasPrefix(r.to, left.Chains) ||
 		slices.ContainsFunc(r.comments, begins(left.Comments)) ||
 		slices.ContainsFunc(r.sets, begins(left.Sets)) ||
+		slices.ContainsFunc(r.ports, func(port int) bool { return slices.Contains(left.Ports, port) }) ||
 		slices.ContainsFunc(r.interfaces, func(name string) bool { return matches(name, left.Interfaces) })
 }
 
@@ -69,7 +75,7 @@ func digestOf(b []byte) string { return fmt.Sprintf("%.4x", sha256.Sum256(b)) }
 func nftRule(r *nftables.Rule) packetRule {
 	known := packetRule{table: tableName(r.Table), chain: r.Chain.Name, comments: userComments(r.UserData)}
 	var content bytes.Buffer
-	ofInterface := false // the last expression loaded the name of a packet's interface
+	loaded := ""
 	for _, e := range r.Exprs {
 		if _, counts := e.(*expr.Counter); counts {
 			continue
@@ -82,33 +88,60 @@ func nftRule(r *nftables.Rule) packetRule {
 			known.to = to
 		}
 		switch e := e.(type) {
-		case *expr.Meta:
-			ofInterface = e.Key == expr.MetaKeyIIFNAME || e.Key == expr.MetaKeyOIFNAME
-			continue
 		case *expr.Cmp:
-			if ofInterface {
+			switch {
+			case loaded == "interface":
 				known.interfaces = append(known.interfaces, interfaceName(e.Data))
+			case loaded == "port" && e.Op == expr.CmpOpEq && len(e.Data) == 2:
+				known.ports = append(known.ports, int(binary.BigEndian.Uint16(e.Data)))
 			}
 		case *expr.Match:
 			known.match(e)
 		}
-		ofInterface = false
+		loaded = loads(e)
 	}
 	content.Write(r.UserData)
 	known.digest = digestOf(content.Bytes())
 	return known
 }
 
-// match notes the comment or the set of an extension of iptables.
+// loads returns what of a packet the expression loads for the next one to compare: its
+// "interface", the "port" to which it goes, or else "".
+func loads(e expr.Any) string {
+	switch e := e.(type) {
+	case *expr.Meta:
+		if e.Key == expr.MetaKeyIIFNAME || e.Key == expr.MetaKeyOIFNAME {
+			return "interface"
+		}
+	case *expr.Payload:
+		// UDP and TCP have the port at the same place: RFC 768, RFC 9293.
+		if e.Base == expr.PayloadBaseTransportHeader && e.Offset == 2 && e.Len == 2 {
+			return "port"
+		}
+	}
+	return ""
+}
+
+// match notes the comment, the set or the one port of an extension of iptables.
 func (r *packetRule) match(m *expr.Match) {
 	switch info := m.Info.(type) {
 	case *xt.Comment:
 		r.comments = append(r.comments, string(*info))
+	case *xt.Udp:
+		r.addPort(info.DstPorts, info.InvFlags == 0)
+	case *xt.Tcp:
+		r.addPort(info.DstPorts, info.InvFlags == 0)
 	case *xt.Unknown:
 		// linux/netfilter/xt_set.h: struct xt_set_info begins with the set's index
 		if m.Name == "set" && len(*info) >= 2 {
 			r.sets = append(r.sets, setName(binary.NativeEndian.Uint16(*info)))
 		}
+	}
+}
+
+func (r *packetRule) addPort(ports [2]uint16, inside bool) {
+	if inside && ports[0] == ports[1] {
+		r.ports = append(r.ports, int(ports[0]))
 	}
 }
 
@@ -167,6 +200,10 @@ func savedRule(table, chain, line string) packetRule {
 			r.interfaces = append(r.interfaces, value)
 		case "--match-set":
 			r.sets = append(r.sets, value)
+		case "--dport":
+			if port, err := strconv.Atoi(value); err == nil && i > 0 && words[i-1] != "!" {
+				r.ports = append(r.ports, port)
+			}
 		case "--comment":
 			r.comments = append(r.comments, value)
 		}

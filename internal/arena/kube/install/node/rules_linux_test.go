@@ -101,6 +101,39 @@ func TestCleanRules(t *testing.T) {
 	})
 }
 
+// Rules without a name of their own are known by target and port. One that somebody had
+// before stays, and so does one for every other port.
+func TestCleanNamelessRules(t *testing.T) {
+	const opened = "iptables -A INPUT -p udp --dport 6081 -j ACCEPT\n"
+	kubeOVN := contender.Leftovers{Chains: []string{"TCPMSS"}, Ports: []int{6081}}
+	for name, owners := range map[string]string{
+		"nothing before":     "true",
+		"rules of the owner": opened + "iptables -A INPUT -p udp ! --dport 6081 -j ACCEPT; iptables -A INPUT -p udp --sport 6081 -j ACCEPT; iptables -A INPUT -p udp --dport 6000:6081 -j ACCEPT",
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFreshNamespace(t, func(sh func(string)) {
+				sh(owners)
+				sh("iptables -t mangle -N OWNERS") // iptables keeps the tables that it made
+				before := look(t, kubeOVN)
+				if name == "nothing before" {
+					sh(opened)
+				}
+				sh("iptables -t mangle -A POSTROUTING -o eth0 -p tcp --tcp-flags SYN,RST SYN -j TCPMSS --set-mss 1360")
+				if len(look(t, kubeOVN).Added(before)) == 0 {
+					t.Error("the rules were not seen")
+				}
+				if _, err := clean(context.Background(), Request{Leftovers: kubeOVN, Keep: before}); err != nil {
+					t.Error(err)
+				}
+				after := look(t, kubeOVN)
+				if more, gone := after.Added(before), after.Lost(before); len(more)+len(gone) > 0 {
+					t.Errorf("more %v, gone %v", more, gone)
+				}
+			})
+		})
+	}
+}
+
 // A rule that somebody had before stays, though it is about an interface that the
 // product uses, too; and the proof sees a rule that was exchanged for another.
 func TestRulesAreToldApart(t *testing.T) {
@@ -185,10 +218,15 @@ func TestSetName(t *testing.T) {
 }
 
 func TestSavedRule(t *testing.T) {
-	r := savedRule("legacy ip filter", "FORWARD",
-		`-A FORWARD -i cali+ ! -o "eth0" -m set --match-set cali40s src -m comment --comment "say \"yes\" to all" -j MARK --set-xmark 0x1/0x1`)
-	if got, want := r.String(), `legacy ip filter FORWARD: MARK of cali* of eth0 of set cali40s "say \"yes\" to all" #`; !strings.HasPrefix(got, want) {
-		t.Errorf("%s, want %s…", got, want)
+	for line, want := range map[string]string{
+		`-A FORWARD -i cali+ ! -o "eth0" -m set --match-set cali40s src -m comment --comment "say \"yes\" to all" -j MARK --set-xmark 0x1/0x1`: `MARK of cali* of eth0 of set cali40s "say \"yes\" to all" #`,
+		"-A FORWARD -p udp -m udp --dport 6081 -j ACCEPT":      "ACCEPT of port 6081 #",
+		"-A FORWARD -p udp -m udp ! --dport 6081 -j ACCEPT":    "ACCEPT #",
+		"-A FORWARD -p udp -m udp --dport 6000:6081 -j ACCEPT": "ACCEPT #",
+	} {
+		if got := savedRule("legacy ip filter", "FORWARD", line).String(); !strings.HasPrefix(got, "legacy ip filter FORWARD: "+want) {
+			t.Errorf("%s: %s, want %s…", line, got, want)
+		}
 	}
 }
 
