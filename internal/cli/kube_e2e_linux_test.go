@@ -137,14 +137,17 @@ func columns(rec *result.Record, contender string) map[string][]string {
 			names = slices.AppendSeq(names, maps.Keys(spoiled.Metrics))
 		}
 		slices.Sort(names)
-		list[s.Step] = slices.DeleteFunc(names, func(name string) bool {
-			if m, _ := result.LookupMetric(name); m.Percent > 90 {
-				return true // whether the requests carry it hangs on how many a busy machine makes
-			}
-			return strings.HasPrefix(name, "cpu_client") || strings.HasPrefix(name, "cpu_server") || slices.Contains(bothSidesCPU, name)
-		})
+		list[s.Step] = slices.DeleteFunc(names, func(name string) bool { return !everywhere(name) })
 	}
 	return list
+}
+
+// everywhere says whether each machine and arena measures the figure, however busy.
+func everywhere(name string) bool {
+	if m, _ := result.LookupMetric(name); m.Percent > 90 {
+		return false // whether the requests carry it hangs on how many a busy machine makes
+	}
+	return !strings.HasPrefix(name, "cpu_client") && !strings.HasPrefix(name, "cpu_server") && !slices.Contains(bothSidesCPU, name)
 }
 
 // bothSidesCPU are the published sums, which want the CPUs of each side, too, and the
