@@ -92,7 +92,7 @@ test-guest-kube: setup-test-guest setup-test-kube setup-test-products bin/testbe
 
 .PHONY: test-products
 test-products: export BUILDER := tar
-test-products: setup-test-products bin/testbed build image ## the same for products that take longer to build than CI has: Calico, Canal (docs/testbed.md)
+test-products: setup-test-products bin/testbed build image ## the same for products that take longer to build than CI has: Calico, Canal, Kube-OVN (docs/testbed.md)
 	@scripts/leak-check testbed/test-kube products
 
 .PHONY: test-machines
