@@ -208,7 +208,7 @@ func (j *Job) planSlices(a arena.Arena, p *result.Plan, baselines int) {
 	upAlone := slices.ContainsFunc(p.Steps, func(s result.Step) bool {
 		return s.Workload == analysis.Idle || s.Path == arena.PathHost && a.Name() == Kube
 	})
-	if p.Slice > 0 && !j.request.Given["slice"] && !j.request.isSelfTest {
+	if p.Slice > 0 && !j.request.Given["slice"] {
 		p.Slice = unit.Seconds(a.Slice().Seconds())
 	}
 	n, room := len(p.Contenders), 1

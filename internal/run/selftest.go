@@ -115,13 +115,14 @@ func (f *Request) selfTested(kernel string) result.Environment {
 func (f *Request) selfTest() (*Job, selftest.Bed, error) {
 	bed := selftest.Bed{Baseline: "host"}
 	if f.Arena == Kube {
-		bed = selftest.Bed{Baseline: ThisCluster, NoNeighbour: "what else runs on a cluster's nodes is not watched"}
+		bed = selftest.Bed{Baseline: ThisCluster, NoNeighbour: "what else runs on a cluster's nodes is not watched", LongTurns: true}
 		if !f.Cluster.Privileged {
 			bed.NoFaults = "pods may not change their own network; give them that right with --privileged"
 		}
 	} else {
 		bed.MTU, _ = strconv.Atoi(f.MTU)
 		bed.Emulated = os.Getenv(vm.EmulatedEnv) == "true"
+		bed.LongTurns = bed.Emulated
 	}
 	f.Contenders, f.Baseline, f.Checks = bed.Baseline, bed.Baseline, "mtu"
 	f.isSelfTest = true
@@ -150,9 +151,6 @@ func (f *Request) selfTest() (*Job, selftest.Bed, error) {
 	p.Suite, p.Steps, p.Gaps = "selftest", bed.Steps(), bed.Gaps()
 	p.Rounds, p.Until, p.MaxTime = f.Rounds, 0, 0
 	p.Duration, p.Warmup = unit.Seconds(bed.Window().Seconds()), unit.Seconds(selfTestWarmup.Seconds())
-	if bed.Emulated {
-		p.Slice *= microvm.EmulatedSlices
-	}
 	p.Settings["selftest"] = "yes" // an unknown setting: the run can't be resumed as an ordinary run
 	return j, bed, nil
 }

@@ -99,7 +99,7 @@ func (b Bed) twins(r *analysis.Report, step, metric string) Trial {
 }
 
 func (b Bed) capped(r *analysis.Report) Trial {
-	rate, _, _ := b.loads()
+	rate, _ := b.loads()
 	// The cap counts whole frames, the goodput what TCP carries in them.
 	most := float64(rate) * 1.005
 	least := float64(unit.Ceiling(rate, 1500, 0, false)) * (1 - rateTolerance)

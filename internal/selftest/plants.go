@@ -67,20 +67,25 @@ type Bed struct {
 	NoFaults, NoNeighbour string
 	// Emulated says that an emulated CPU does all the work, which takes smaller loads.
 	Emulated bool
+	// LongTurns says that handing on a turn takes tenths of a second, as on an emulated CPU
+	// and in a cluster.
+	LongTurns bool
 }
 
-// loads are the rate of the capped link, that of the datagrams, and how long a window is.
-func (b Bed) loads() (capped, datagrams unit.BitRate, window time.Duration) {
+// loads are the rate of the capped link and that of the datagrams.
+func (b Bed) loads() (capped, datagrams unit.BitRate) {
 	if b.Emulated {
-		return 100e6, 20e6, time.Second
+		return 100e6, 20e6
 	}
-	return 1e9, 200e6, 300 * time.Millisecond
+	return 1e9, 200e6
 }
 
-// Window is how long each step takes in a round, in slices.
+// Window is how long each step takes in a round, in five or six slices of the arena.
 func (b Bed) Window() time.Duration {
-	_, _, window := b.loads()
-	return window
+	if b.LongTurns {
+		return time.Second
+	}
+	return 300 * time.Millisecond
 }
 
 // copies are those that can be made on the bed.
@@ -101,7 +106,7 @@ func (b Bed) Contenders(baseline *contender.Contender) []*contender.Contender {
 
 // Steps are those of the run.
 func (b Bed) Steps() []result.Step {
-	_, datagrams, _ := b.loads()
+	_, datagrams := b.loads()
 	return []result.Step{
 		{ID: bulkStep, Summary: "TCP, 1 stream", Workload: "tcp_bulk", Path: arena.PathPod},
 		{ID: datagramStep, Summary: fmt.Sprintf("UDP, 1 stream at %v", datagrams), Workload: "udp_bulk", Path: arena.PathPod, Params: map[string]any{"bandwidth": fmt.Sprintf("%.0fM", float64(datagrams)/1e6)}},
@@ -174,7 +179,7 @@ func (a Planted) plant(ctx context.Context, pod arena.Endpoint, fault plant.Faul
 	if err != nil {
 		return err
 	}
-	rate, _, _ := a.Bed.loads()
+	rate, _ := a.Bed.loads()
 	_, err = host.Output(ctx, pod, host.Command{Argv: []string{self, "agent", "plant", string(fault), pod.Addr().String(), fmt.Sprintf("--rate=%.0f", float64(rate))}, Aside: true})
 	return err
 }

@@ -25,14 +25,14 @@ type guestLab struct{ arena.Arena }
 // Name implements arena.Arena.
 func (guestLab) Name() string { return Name }
 
-// EmulatedSlices is how many times as long as the lab's own the slices on an emulated CPU
+// emulatedSlices is how many times as long as the lab's own the slices on an emulated CPU
 // are, which takes 0.3 s to hand the turn on.
-const EmulatedSlices = 4
+const emulatedSlices = 4
 
 // Slice implements arena.Arena.
 func (g guestLab) Slice() time.Duration {
 	if os.Getenv(vm.EmulatedEnv) == "true" {
-		return EmulatedSlices * g.Arena.Slice()
+		return emulatedSlices * g.Arena.Slice()
 	}
 	return g.Arena.Slice()
 }
