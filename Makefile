@@ -148,7 +148,7 @@ test-guest: setup-test-guest build flanneld ## tests that boot another kernel, a
 .PHONY: test-guest-inside
 test-guest-inside: guest-kernel
 	@echo "go test -run 'Guest|Flanneld'"
-	@TIMEFORMAT="test-guest took %lR"; time PATH=$(CURDIR)/bin:$$PATH CNIBENCH_TEST_GUEST=1 go test -p 1 -count=1 -timeout 40m -run 'Guest|Flanneld' $(call packages,guest)
+	@TIMEFORMAT="test-guest took %lR"; time PATH=$(CURDIR)/bin:$$PATH CNIBENCH_TEST_GUEST=1 go test -p 1 -count=1 -timeout 60m -run 'Guest|Flanneld' $(call packages,guest)
 
 .PHONY: guest-kernel
 guest-kernel: build ## the kernel of guests, in the cache

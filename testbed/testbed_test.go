@@ -342,7 +342,7 @@ func TestCluster(t *testing.T) {
 		return err
 	})
 
-	for _, how := range [][]string{{"pause-api", "5s"}, {"pause-api", "5s", "--kill"}} {
+	for _, how := range [][]string{{"pause-api", "10s"}, {"pause-api", "10s", "--kill"}} {
 		p.run(how...)
 		if _, err := p.try("kubectl", "get", "nodes", "--request-timeout=1s"); err == nil {
 			t.Errorf("%q: the API server answers", how)

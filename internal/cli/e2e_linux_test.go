@@ -20,11 +20,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/docs/schema"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/exit"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/verdict"
 )
 
 // lab tests run the real program with the real tools in a real lab. Those that judge no
@@ -87,19 +89,33 @@ func (r *runCmd) lab(t *testing.T) lab.Running {
 	return found
 }
 
-// sealed waits until that many samples of steps are on the disk.
+// sealed waits until that many samples of steps are on the disk; the run must not end before.
 func (r *runCmd) sealed(t *testing.T, n int) {
 	t.Helper()
 	wait(t, fmt.Sprintf("%d samples", n), func() bool {
+		if ended(t, r.Process.Pid) {
+			t.Fatalf("the run ended before it had %d samples: %s", n, r.stderr.String())
+		}
 		b, _ := os.ReadFile(filepath.Join(r.dir, "samples.jsonl"))
 		return bytes.Count(b, []byte("\n"))-bytes.Count(b, []byte(`"step":"setup"`)) >= n
 	})
 }
 
-// wait polls until ok, within a bound fit for a busy machine.
+// ended says whether a child of this process has ended; it can be waited for afterwards.
+func ended(t *testing.T, pid int) bool {
+	t.Helper()
+	var info unix.Siginfo
+	if err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	return info.Signo != 0
+}
+
+// wait polls until ok, within a bound that no busy machine reaches: a cluster takes more
+// than a minute to the first sample of a run, on an idle machine.
 func wait(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if ok() {
 			return
 		}
@@ -417,7 +433,7 @@ func TestLineRate(t *testing.T) {
 	r := newRun(t, "--suite", "quick", "--contenders", "host", "--rounds", "1", "--duration", "2s", "--warmup", "1s", "--line-rate", "50M", "--mtu", "9000")
 	for _, s := range steps(r.must(t)) {
 		late := slices.ContainsFunc(s.Reasons, func(r result.Reason) bool { return r.Code == "above_line_rate" })
-		if g, ok := s.Metrics["goodput"]; ok && (g > 50e6 && !late || g < 25e6) {
+		if g, ok := s.Metrics["goodput"]; ok && (g > 50e6*verdict.LineRateTolerance && !late || g < 25e6) {
 			t.Errorf("goodput %.0f bit/s at a line rate of 50 Mbit/s", g)
 		}
 	}

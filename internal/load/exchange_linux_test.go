@@ -145,14 +145,18 @@ func TestRefusedDatagrams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	closed := make(chan struct{})
 	go func() {
+		defer close(closed)
 		b := make([]byte, 10)
 		if _, from, err := c.ReadFromUDPAddrPort(b); err == nil {
 			_, _ = c.WriteToUDPAddrPort(b[:1], from)
 		}
 		c.Close()
 	}()
-	res := mustLoad(t, Config{Target: c.LocalAddr().(*net.UDPAddr).AddrPort(), Exchange: UDPRR{}, Connections: 2, Duration: 200 * time.Millisecond})
+	s := openLoad(t, Config{Target: c.LocalAddr().(*net.UDPAddr).AddrPort(), Exchange: UDPRR{}, Connections: 2})
+	<-closed
+	res := takeSlice(t, s, 0, 200*time.Millisecond)
 	if n := res.Errors[Connect]; n < 2 || n > 60 || len(res.Errors) != 1 || res.Requests != 0 {
 		t.Errorf("errors %v, %d answered; want tens of refusals", res.Errors, res.Requests)
 	}

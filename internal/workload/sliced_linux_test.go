@@ -59,24 +59,31 @@ func TestSliceables(t *testing.T) {
 				headline = result.Goodput
 			}
 			var taken []Slice
-			for range 3 {
+			var counting []int // slices with traffic; in others a busy machine gave a side no CPU
+			for len(counting) < 3 && len(taken) < 30 {
 				calls := ""
 				slice, err := opened.Slice(t.Context(), 20*time.Millisecond, 100*time.Millisecond, func() { calls += "b" }, func() { calls += "e" })
 				if err != nil {
 					t.Fatal(err)
 				}
-				if calls != "be" || slice.Elapsed < 100*time.Millisecond || slice.Metrics[headline] <= 0 {
+				if calls != "be" || slice.Elapsed < 100*time.Millisecond {
 					t.Errorf("marks %q, %+v", calls, slice)
+				}
+				if slice.Metrics[headline] > 0 {
+					counting = append(counting, len(taken))
 				}
 				taken = append(taken, slice)
 			}
-			out, err := opened.Close(func(i int) bool { return i != 1 })
+			if len(counting) < 3 {
+				t.Fatalf("%s of %d slices: %+v", headline, len(taken), taken)
+			}
+			out, err := opened.Close(func(i int) bool { return i == counting[0] || i == counting[2] })
 			if err != nil {
 				t.Fatal(err)
 			}
-			low, high := min(taken[0].Metrics[headline], taken[2].Metrics[headline]), max(taken[0].Metrics[headline], taken[2].Metrics[headline])
-			if got := out.Metrics[headline]; got < 0.999*low || got > 1.001*high {
-				t.Errorf("%s is %v, of slices with %v and %v", headline, got, taken[0].Metrics[headline], taken[2].Metrics[headline])
+			first, last := taken[counting[0]].Metrics[headline], taken[counting[2]].Metrics[headline]
+			if got := out.Metrics[headline]; got < 0.999*min(first, last) || got > 1.001*max(first, last) {
+				t.Errorf("%s is %v, of slices with %v and %v", headline, got, first, last)
 			}
 			for _, m := range w.(Workload).Info().Metrics {
 				if _, there := out.Metrics[m]; !there && !result.IsLatency(m) {

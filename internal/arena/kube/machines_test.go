@@ -104,6 +104,7 @@ func TestMachinesEnd(t *testing.T) {
 	go func() {
 		for ctx.Err() == nil {
 			if _, err := os.Stat(file); err == nil {
+				time.Sleep(time.Second) // Run may still have to hear that the program runs
 				cancel()
 			}
 			time.Sleep(10 * time.Millisecond)

@@ -17,9 +17,9 @@ import (
 )
 
 // guestPatience is for all contenders together on an emulated CPU: ten minutes on two
-// idle CPUs, and more than twice as long beside the tests of clusters. go test's own
-// limit for them (make test-guest) is longer.
-const guestPatience = 35 * time.Minute
+// idle CPUs, and more than twice as long beside the tests of clusters; each has a limit of
+// its own. go test's limit for them (make test-guest) is longer.
+const guestPatience = 50 * time.Minute
 
 // TestConformanceInGuest runs TestConformance in a guest for the contenders
 // that need another kernel than the running one.

@@ -125,6 +125,9 @@ func TestKilledSwitch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for end := time.Now().Add(time.Minute); n.Fault() == nil && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond) // a process ends some time after its signal
+	}
 	if _, _, err := n.Service(t.Context(), []arena.Port{{Protocol: arena.TCP, Number: 80}}, 0); err == nil || !strings.Contains(err.Error(), "ovs-vswitchd on node") {
 		t.Errorf("Services of a dead switch: %v", err)
 	}
