@@ -163,9 +163,9 @@ type Leftovers struct {
 	Interfaces      []string `yaml:"interfaces,omitempty" json:"interfaces,omitempty"`
 	Files           []string `yaml:"files,omitempty" json:"files,omitempty"`                       // absolute; a folder goes with all in it
 	Mounts          []string `yaml:"mounts,omitempty" json:"mounts,omitempty"`                     // mount points
-	Chains          []string `yaml:"chains,omitempty" json:"chains,omitempty"`                     // prefixes of chains and targets of iptables, with the rules that lead there
-	Comments        []string `yaml:"comments,omitempty" json:"comments,omitempty"`                 // how the comments of its rules in other chains begin; rules about its interfaces, sets and ports go, too
-	Ports           []int    `yaml:"ports,omitempty" json:"ports,omitempty"`                       // of UDP or TCP, that its rules in other chains open
+	Chains          []string `yaml:"chains,omitempty" json:"chains,omitempty"`                     // prefixes of chains of iptables, with the rules that lead there
+	Comments        []string `yaml:"comments,omitempty" json:"comments,omitempty"`                 // how the comments of its rules in other chains begin; rules about its interfaces and sets go, too
+	Rules           []Rule   `yaml:"rules,omitempty" json:"rules,omitempty"`                       // its rules in other chains that name nothing of the product
 	Tables          []string `yaml:"tables,omitempty" json:"tables,omitempty"`                     // nftables tables
 	Sets            []string `yaml:"sets,omitempty" json:"sets,omitempty"`                         // prefixes of ipsets
 	Filters         []string `yaml:"filters,omitempty" json:"filters,omitempty"`                   // prefixes of eBPF filters at tc
@@ -177,6 +177,16 @@ type Leftovers struct {
 	Namespaces      []string `yaml:"namespaces,omitempty" json:"namespaces,omitempty"`             // that the product makes itself
 	NodeAnnotations []string `yaml:"node-annotations,omitempty" json:"node-annotations,omitempty"` // prefixes of labels, annotations and taints of nodes
 }
+
+// Rule describes packet rules that name nothing of their product. They are told from an
+// operator's own only by having come after the installation, so that they stay on a node
+// that nobody had looked at before.
+type Rule struct {
+	Target string `yaml:"target" json:"target"`                 // in upper or lower case
+	Port   string `yaml:"port,omitempty" json:"port,omitempty"` // the one port to which packets go, "udp/6081"; "": any
+}
+
+var rulePort = regexp.MustCompile(`^(tcp|udp)/[1-9][0-9]{0,4}$`)
 
 // Placeholders returns the facts of a cluster that a recipe can ask for.
 func Placeholders() []string {
@@ -380,8 +390,8 @@ func (l *Leftovers) check(p *problems) {
 	for _, prefix := range slices.Concat(l.Interfaces, l.Chains, l.Comments, l.Sets, l.Filters) {
 		p.want(len(strings.TrimRight(prefix, "*")) >= 3, "kube.leftovers: "+prefix+" is too short to name what one product leaves")
 	}
-	for _, port := range l.Ports {
-		p.want(port > 0 && port < 1<<16, "kube.leftovers.ports: want 1 to 65535")
+	for _, r := range l.Rules {
+		p.want(r.Target != "" && (r.Port == "" || rulePort.MatchString(r.Port)), "kube.leftovers.rules: want a target, and a port such as udp/6081 or none")
 	}
 	for _, table := range l.RouteTables {
 		p.want(table > 0 && (table < 253 || table > 255), "kube.leftovers.route-tables: the kernel's own tables stay")

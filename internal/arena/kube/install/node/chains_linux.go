@@ -74,7 +74,7 @@ func readNft(s State) error {
 			s.add("chain", chainText(tableName(c.Table), c.Name))
 		}
 		for _, r := range n.rules(c) {
-			if known := nftRule(r); !ofKubernetes(known.to) {
+			if known := nftRule(r); !known.ofKubernetes() {
 				s.add("rule in", known.String())
 			}
 		}
@@ -129,7 +129,7 @@ func cleanNft(left contender.Leftovers, keep State) ([]string, error) {
 		}
 		for _, r := range n.rules(c) {
 			known := nftRule(r)
-			if !known.belongsTo(left) || toKeep.take(known.String()) {
+			if !known.belongsTo(left, keep != nil) || toKeep.take(known.String()) {
 				continue
 			}
 			if err := n.conn.DelRule(r); err != nil {

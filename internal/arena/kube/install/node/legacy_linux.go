@@ -58,7 +58,7 @@ func readLegacy(ctx context.Context, s State) (blind []string, err error) {
 		}
 		eachLegacy(out, func(table, chain, rule string) {
 			switch r := savedRule(l.label+" "+table, chain, rule); {
-			case ofKubernetes(chain) || ofKubernetes(r.to):
+			case r.ofKubernetes():
 			case rule == "":
 				s.add("chain", chainText(l.label+" "+table, chain))
 			default:
@@ -135,7 +135,7 @@ func legacyScript(out []byte, left contender.Leftovers, label string, keep State
 			removed = append(removed, "chain "+chainText(label+" "+table, chain))
 		case rule != "" && !remove(table, chain):
 			r := savedRule(label+" "+table, chain, rule)
-			if !r.belongsTo(left) || toKeep.take(r.String()) {
+			if !r.belongsTo(left, keep != nil) || toKeep.take(r.String()) {
 				return
 			}
 			p.rules = append(p.rules, "-D "+strings.TrimPrefix(rule, "-A "))

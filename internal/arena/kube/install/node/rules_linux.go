@@ -16,6 +16,7 @@ import (
 	"github.com/google/nftables/expr"
 	"github.com/google/nftables/userdata"
 	"github.com/google/nftables/xt"
+	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/contender"
 )
@@ -28,7 +29,7 @@ type packetRule struct {
 	comments     []string
 	interfaces   []string // by which packets arrive or leave; "x*" for a prefix
 	sets         []string // ipsets
-	ports        []int    // of UDP or TCP, to which packets go
+	ports        []string // to which packets go: "udp/6081"
 	digest       string   // of the rule without its counters
 }
 
@@ -41,26 +42,38 @@ func (r packetRule) String() string {
 	for _, name := range r.sets {
 		text += " of set " + name
 	}
-	for _, port := range r.ports {
-		text += fmt.Sprintf(" of port %d", port)
-	}
 	for _, comment := range r.comments {
 		text += fmt.Sprintf(" %q", comment)
 	}
 	return text + digestMark + r.digest
 }
 
-// belongsTo reports whether the rule is the product's, by the chain or target that it leads
-// to, its comment, or an interface, set or port of the product.
-func (r packetRule) belongsTo(left contender.Leftovers) bool {
+// ofKubernetes reports whether the rule is kube-proxy's or kubelet's, or leads to their
+// chains. Such rules stay, and change with the Services.
+func (r packetRule) ofKubernetes() bool {
+	return ofKubernetes(r.chain) || ofKubernetes(r.to) || strings.HasSuffix(r.table, " kube-proxy")
+}
+
+// belongsTo reports whether the rule is the product's, by the chain that it leads to, its
+// comment, or an interface or set of the product; on a node that somebody has looked at
+// before also by its target and port.
+func (r packetRule) belongsTo(left contender.Leftovers, lookedAt bool) bool {
 	begins := func(prefixes []string) func(string) bool {
 		return func(name string) bool { return hasPrefix(name, prefixes) }
 	}
-	return hasPrefix(r.to, left.Chains) ||
-		slices.ContainsFunc(r.comments, begins(left.Comments)) ||
+	nameless := func(c contender.Rule) bool {
+		return strings.EqualFold(r.to, c.Target) && (c.Port == "" || slices.Contains(r.ports, c.Port))
+	}
+	switch {
+	case hasPrefix(r.to, left.Chains):
+		return true
+	case r.ofKubernetes():
+		return false
+	}
+	return slices.ContainsFunc(r.comments, begins(left.Comments)) ||
 		slices.ContainsFunc(r.sets, begins(left.Sets)) ||
-		slices.ContainsFunc(r.ports, func(port int) bool { return slices.Contains(left.Ports, port) }) ||
-		slices.ContainsFunc(r.interfaces, func(name string) bool { return matches(name, left.Interfaces) })
+		slices.ContainsFunc(r.interfaces, func(name string) bool { return matches(name, left.Interfaces) }) ||
+		lookedAt && slices.ContainsFunc(left.Rules, nameless)
 }
 
 // matches reports whether the name matches one of the patterns of path.Match.
@@ -75,7 +88,7 @@ func digestOf(b []byte) string { return fmt.Sprintf("%.4x", sha256.Sum256(b)) }
 func nftRule(r *nftables.Rule) packetRule {
 	known := packetRule{table: tableName(r.Table), chain: r.Chain.Name, comments: userComments(r.UserData)}
 	var content bytes.Buffer
-	loaded := ""
+	loaded, protocol := "", ""
 	for _, e := range r.Exprs {
 		if _, counts := e.(*expr.Counter); counts {
 			continue
@@ -92,8 +105,10 @@ func nftRule(r *nftables.Rule) packetRule {
 			switch {
 			case loaded == "interface":
 				known.interfaces = append(known.interfaces, interfaceName(e.Data))
+			case loaded == "protocol" && e.Op == expr.CmpOpEq && len(e.Data) == 1:
+				protocol = protocols[e.Data[0]]
 			case loaded == "port" && e.Op == expr.CmpOpEq && len(e.Data) == 2:
-				known.ports = append(known.ports, int(binary.BigEndian.Uint16(e.Data)))
+				known.ports = append(known.ports, portText(protocol, binary.BigEndian.Uint16(e.Data)))
 			}
 		case *expr.Match:
 			known.match(e)
@@ -106,21 +121,30 @@ func nftRule(r *nftables.Rule) packetRule {
 }
 
 // loads returns what of a packet the expression loads for the next one to compare: its
-// "interface", the "port" to which it goes, or else "".
+// "interface", its "protocol", the "port" to which it goes, or else "".
 func loads(e expr.Any) string {
 	switch e := e.(type) {
 	case *expr.Meta:
-		if e.Key == expr.MetaKeyIIFNAME || e.Key == expr.MetaKeyOIFNAME {
+		switch e.Key {
+		case expr.MetaKeyIIFNAME, expr.MetaKeyOIFNAME:
 			return "interface"
+		case expr.MetaKeyL4PROTO:
+			return "protocol"
 		}
 	case *expr.Payload:
-		// UDP and TCP have the port at the same place: RFC 768, RFC 9293.
-		if e.Base == expr.PayloadBaseTransportHeader && e.Offset == 2 && e.Len == 2 {
+		switch {
+		case e.Base == expr.PayloadBaseNetworkHeader && e.Offset == 9 && e.Len == 1: // of IPv4: RFC 791
+			return "protocol"
+		case e.Base == expr.PayloadBaseTransportHeader && e.Offset == 2 && e.Len == 2: // of UDP and TCP alike: RFC 768, RFC 9293
 			return "port"
 		}
 	}
 	return ""
 }
+
+var protocols = map[byte]string{unix.IPPROTO_TCP: "tcp", unix.IPPROTO_UDP: "udp"}
+
+func portText(protocol string, port uint16) string { return fmt.Sprintf("%s/%d", protocol, port) }
 
 // match notes the comment, the set or the one port of an extension of iptables.
 func (r *packetRule) match(m *expr.Match) {
@@ -128,9 +152,9 @@ func (r *packetRule) match(m *expr.Match) {
 	case *xt.Comment:
 		r.comments = append(r.comments, string(*info))
 	case *xt.Udp:
-		r.addPort(info.DstPorts, info.InvFlags == 0)
+		r.addPort("udp", info.DstPorts, info.InvFlags == 0)
 	case *xt.Tcp:
-		r.addPort(info.DstPorts, info.InvFlags == 0)
+		r.addPort("tcp", info.DstPorts, info.InvFlags == 0)
 	case *xt.Unknown:
 		// linux/netfilter/xt_set.h: struct xt_set_info begins with the set's index
 		if m.Name == "set" && len(*info) >= 2 {
@@ -139,9 +163,9 @@ func (r *packetRule) match(m *expr.Match) {
 	}
 }
 
-func (r *packetRule) addPort(ports [2]uint16, inside bool) {
+func (r *packetRule) addPort(protocol string, ports [2]uint16, inside bool) {
 	if inside && ports[0] == ports[1] {
-		r.ports = append(r.ports, int(ports[0]))
+		r.ports = append(r.ports, portText(protocol, ports[0]))
 	}
 }
 
@@ -188,6 +212,7 @@ var verdicts = map[expr.VerdictKind]string{expr.VerdictAccept: "accept", expr.Ve
 func savedRule(table, chain, line string) packetRule {
 	r := packetRule{table: table, chain: chain, digest: digestOf([]byte(line))}
 	words := shellWords(line)
+	protocol := ""
 	for i, option := range words[:max(0, len(words)-1)] {
 		value := words[i+1]
 		switch option {
@@ -200,9 +225,11 @@ func savedRule(table, chain, line string) packetRule {
 			r.interfaces = append(r.interfaces, value)
 		case "--match-set":
 			r.sets = append(r.sets, value)
+		case "-p":
+			protocol = value
 		case "--dport":
-			if port, err := strconv.Atoi(value); err == nil && i > 0 && words[i-1] != "!" {
-				r.ports = append(r.ports, port)
+			if port, err := strconv.ParseUint(value, 10, 16); err == nil && i > 0 && words[i-1] != "!" {
+				r.ports = append(r.ports, portText(protocol, uint16(port)))
 			}
 		case "--comment":
 			r.comments = append(r.comments, value)

@@ -105,7 +105,7 @@ func TestCleanRules(t *testing.T) {
 // before stays, and so does one for every other port.
 func TestCleanNamelessRules(t *testing.T) {
 	const opened = "iptables -A INPUT -p udp --dport 6081 -j ACCEPT\n"
-	kubeOVN := contender.Leftovers{Chains: []string{"TCPMSS"}, Ports: []int{6081}}
+	kubeOVN := contender.Leftovers{Rules: []contender.Rule{{Target: "ACCEPT", Port: "udp/6081"}, {Target: "TCPMSS"}}}
 	for name, owners := range map[string]string{
 		"nothing before":     "true",
 		"rules of the owner": opened + "iptables -A INPUT -p udp ! --dport 6081 -j ACCEPT; iptables -A INPUT -p udp --sport 6081 -j ACCEPT; iptables -A INPUT -p udp --dport 6000:6081 -j ACCEPT",
@@ -113,10 +113,10 @@ func TestCleanNamelessRules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inFreshNamespace(t, func(sh func(string)) {
 				sh(owners)
-				sh("iptables -t mangle -N OWNERS") // iptables keeps the tables that it made
+				sh("iptables -t mangle -N OWNERS; ip6tables -N OWNERS") // iptables keeps the tables that it made
 				before := look(t, kubeOVN)
 				if name == "nothing before" {
-					sh(opened)
+					sh(opened + "ip6" + strings.TrimPrefix(opened, "ip"))
 				}
 				sh("iptables -t mangle -A POSTROUTING -o eth0 -p tcp --tcp-flags SYN,RST SYN -j TCPMSS --set-mss 1360")
 				if len(look(t, kubeOVN).Added(before)) == 0 {
@@ -128,6 +128,40 @@ func TestCleanNamelessRules(t *testing.T) {
 				after := look(t, kubeOVN)
 				if more, gone := after.Added(before), after.Lost(before); len(more)+len(gone) > 0 {
 					t.Errorf("more %v, gone %v", more, gone)
+				}
+			})
+		})
+	}
+}
+
+// Nameless rules of others stay: of another protocol or target, of a Service of kube-proxy's,
+// which no state lists, and all on a node that nobody had looked at before.
+func TestCleanLeavesNamelessRules(t *testing.T) {
+	left := contender.Leftovers{Rules: []contender.Rule{{Target: "ACCEPT", Port: "udp/6081"}, {Target: "TCPMSS"}}}
+	for name, keep := range map[string]bool{"looked at before": true, "not looked at": false} {
+		t.Run(name, func(t *testing.T) {
+			inFreshNamespace(t, func(sh func(string)) {
+				before := State{}
+				others := `iptables -A INPUT -p tcp --dport 6081 -j ACCEPT
+					iptables -A INPUT -p udp --dport 6081 -j DROP
+					iptables -N KUBE-SVC-VARNISH; iptables -N KUBE-SERVICES
+					iptables -A KUBE-SERVICES -p udp --dport 6081 -j ACCEPT
+					iptables -A KUBE-SERVICES -p udp --dport 6081 -j KUBE-SVC-VARNISH`
+				if !keep {
+					before = nil
+					others += `
+					iptables -A INPUT -p udp --dport 6081 -j ACCEPT
+					iptables -t mangle -A FORWARD -p tcp --tcp-flags SYN,RST SYN -j TCPMSS --clamp-mss-to-pmtu`
+				}
+				sh(others)
+				removed, err := clean(context.Background(), Request{Leftovers: left, Keep: before})
+				if err != nil {
+					t.Error(err)
+				}
+				for _, thing := range removed {
+					if strings.HasPrefix(thing, "rule in") {
+						t.Errorf("removed %s", thing)
+					}
 				}
 			})
 		})
@@ -220,12 +254,19 @@ func TestSetName(t *testing.T) {
 func TestSavedRule(t *testing.T) {
 	for line, want := range map[string]string{
 		`-A FORWARD -i cali+ ! -o "eth0" -m set --match-set cali40s src -m comment --comment "say \"yes\" to all" -j MARK --set-xmark 0x1/0x1`: `MARK of cali* of eth0 of set cali40s "say \"yes\" to all" #`,
-		"-A FORWARD -p udp -m udp --dport 6081 -j ACCEPT":      "ACCEPT of port 6081 #",
-		"-A FORWARD -p udp -m udp ! --dport 6081 -j ACCEPT":    "ACCEPT #",
-		"-A FORWARD -p udp -m udp --dport 6000:6081 -j ACCEPT": "ACCEPT #",
 	} {
 		if got := savedRule("legacy ip filter", "FORWARD", line).String(); !strings.HasPrefix(got, "legacy ip filter FORWARD: "+want) {
 			t.Errorf("%s: %s, want %s…", line, got, want)
+		}
+	}
+	for line, want := range map[string]string{
+		"-A FORWARD -p udp -m udp --dport 6081 -j ACCEPT":      "udp/6081",
+		"-A FORWARD -p tcp -m tcp --dport 6081 -j ACCEPT":      "tcp/6081",
+		"-A FORWARD -p udp -m udp ! --dport 6081 -j ACCEPT":    "",
+		"-A FORWARD -p udp -m udp --dport 6000:6081 -j ACCEPT": "",
+	} {
+		if got := strings.Join(savedRule("legacy ip filter", "FORWARD", line).ports, " "); got != want {
+			t.Errorf("%s: ports %q, want %q", line, got, want)
 		}
 	}
 }
