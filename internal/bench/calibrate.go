@@ -18,7 +18,7 @@ import (
 // parameters in such a step. It writes the lowest of these as the capacity, and the rates,
 // into the run's plan. A plan without shares stays as it is. A step whose capacity is not
 // found on the baseline is left out of the plan, with the reason among the unsupported; it
-// is an error if no step is left. Where a search found the machine's limit instead of the
+// is an error if no step is left. Where all searches found the machine's limit instead of the
 // path's, steps that search for a rate themselves are left out, too.
 func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result.Entry) error {
 	plan := &run.Plan
@@ -52,7 +52,8 @@ func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result
 		return err
 	}
 	failed := map[string]error{}
-	var doubt error // why searches are not believed here
+	var doubt error // why a search is not believed
+	believed := false
 	for _, step := range shares {
 		key, err := step.Load()
 		if err != nil {
@@ -66,6 +67,8 @@ func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result
 			if unbelievable := (*doubtful)(nil); errors.As(err, &unbelievable) {
 				r.Log.Warn("shares are of a closed loop's rate", "step", step.ID, "closed", math.Round(capacity), "error", err)
 				doubt, err = err, nil
+			} else if err == nil && !small[key] {
+				believed = true
 			}
 			if err != nil {
 				if ctx.Err() != nil {
@@ -86,10 +89,26 @@ func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result
 		step.Params = maps.Clone(step.Params)
 		step.Params[result.RateParam] = offBeat(rate)
 	}
-	if err := r.failSearches(plan, doubt, failed); err != nil {
+	if believed {
+		doubt = nil
+	}
+	return leaveOut(run, baseline, func(step result.Step) error { return r.noRate(step, failed, doubt) })
+}
+
+// noRate returns why the step can have no rate: its share is of a load that failed, or it
+// searches for a rate itself, of which there is a doubt. nil: it can have one.
+func (r *Runner) noRate(step result.Step, failed map[string]error, doubt error) error {
+	if r.searches(step) {
+		return doubt
+	}
+	if _, share := workload.Share(step.Params[result.RateParam]); !share {
+		return nil
+	}
+	key, err := step.Load()
+	if err != nil {
 		return err
 	}
-	return leaveOut(run, baseline, failed)
+	return failed[key]
 }
 
 // setUpAll brings up the entries for the steps, the baseline first. A contender that does
@@ -123,39 +142,24 @@ func (r *Runner) setUpAll(ctx context.Context, plan *result.Plan, entries []resu
 	return sites, closeAll, nil
 }
 
-// failSearches adds the loads of steps that search for a rate to the failed ones, if there is
-// a doubt.
-func (r *Runner) failSearches(plan *result.Plan, doubt error, failed map[string]error) error {
-	for _, step := range plan.Steps {
-		if doubt == nil || !r.searches(step) {
-			continue
-		}
-		key, err := step.Load()
-		if err != nil {
-			return err
-		}
-		failed[key] = doubt
-	}
-	return nil
-}
-
-// leaveOut takes the steps of loads that failed out of the plan, but for those whose rate
-// is given.
-func leaveOut(run *result.Run, baseline result.Entry, failed map[string]error) error {
+// leaveOut takes the steps for which why returns a reason out of the plan.
+func leaveOut(run *result.Run, baseline result.Entry, why func(result.Step) error) error {
 	var steps []result.Step
 	var causes []error
 	for _, step := range run.Plan.Steps {
-		key, err := step.Load()
-		cause := failed[key]
-		rate, given := step.Params[result.RateParam]
-		if _, share := workload.Share(rate); err != nil || cause == nil || given && !share {
+		cause := why(step)
+		if cause == nil {
 			steps = append(steps, step)
 			continue
+		}
+		remedy := "stop other work on the machine and run again"
+		if _, share := workload.Share(step.Params[result.RateParam]); share {
+			remedy += ", or give rates per second"
 		}
 		causes = append(causes, fmt.Errorf("calibration of %s: %w", step.ID, cause))
 		run.Unsupported = append(run.Unsupported, result.Unsupported{
 			Contender: baseline.ID, Step: step.ID, Reason: fmt.Sprintf("no highest rate was found: %v", cause),
-			Remedy: "stop other work on the machine and run again, or give rates per second",
+			Remedy: remedy,
 		})
 	}
 	if len(steps) == 0 {
@@ -267,12 +271,13 @@ func (d *doubtful) believable() bool { return d.err == nil && d.found >= leastOf
 
 // Error implements error.
 func (d *doubtful) Error() string {
-	kept := "no rate"
-	if d.err == nil {
-		kept = fmt.Sprintf("%.0f/s", d.found)
+	if d.err != nil {
+		return fmt.Sprintf("a closed loop reached %.0f/s, and no rate was found that keeps its latency: %v", d.loop, d.err)
 	}
-	return fmt.Sprintf("of the %.0f/s of a closed loop, %s kept its latency: this machine is too slow to tell", d.loop, kept)
+	return fmt.Sprintf("of the %.0f/s of a closed loop, %.0f/s kept its latency: this machine is too slow to tell", d.loop, d.found)
 }
+
+func (d *doubtful) Unwrap() error { return d.err }
 
 // lowest returns the lowest of the rates, which are the baseline's and those of the further
 // sites that have one.

@@ -366,28 +366,29 @@ func TestCalibrationLeavesOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := map[string]error{key: errors.New("no rate was sustained")}
-	given := step("c", "90%", "4KiB")
+	given, usual := step("c", "90%", "4KiB"), step("d", "90%", "4KiB")
 	given.Params["rate"] = 1000
-	run := &result.Run{Plan: result.Plan{Steps: []result.Step{small, large, given, {ID: "dts", Workload: "tcp_bulk"}}}}
-	if err := leaveOut(run, result.Entry{ID: "host"}, failed); err != nil {
-		t.Fatal(err)
-	}
-	if len(run.Plan.Steps) != 3 || len(run.Unsupported) != 1 || run.Unsupported[0].Step != "b" || !strings.Contains(run.Unsupported[0].Reason, "no rate was sustained") {
-		t.Errorf("%d steps left, unsupported: %+v", len(run.Plan.Steps), run.Unsupported)
-	}
-	max := result.Step{ID: "max", Workload: "http_max", Params: map[string]any{"response": "4KiB"}}
-	plan := &result.Plan{Steps: []result.Step{small, max}}
-	for doubt, left := range map[error]int{nil: 2, &doubtful{found: 10, loop: 2875}: 1} {
-		run, failed := &result.Run{Plan: *plan}, map[string]error{}
-		if err := new(Runner).failSearches(plan, doubt, failed); err != nil {
+	delete(usual.Params, "rate")
+	search := result.Step{ID: "max", Workload: "http_max", Params: map[string]any{"response": "4KiB"}}
+	r := new(Runner)
+	for doubt, want := range map[error][]string{nil: {"b"}, &doubtful{found: 10, loop: 2875}: {"b", "max"}} {
+		run := &result.Run{Plan: result.Plan{Steps: []result.Step{small, large, given, usual, search, {ID: "dts", Workload: "tcp_bulk"}}}}
+		if err := leaveOut(run, result.Entry{ID: "host"}, func(s result.Step) error { return r.noRate(s, failed, doubt) }); err != nil {
 			t.Fatal(err)
 		}
-		if err := leaveOut(run, result.Entry{ID: "host"}, failed); err != nil || len(run.Plan.Steps) != left {
-			t.Errorf("doubt %v: %d steps left, %v", doubt, len(run.Plan.Steps), err)
+		var out []string
+		for _, u := range run.Unsupported {
+			out = append(out, u.Step)
+			if u.Step == "b" && !strings.Contains(u.Reason, "no rate was sustained") {
+				t.Errorf("reason %q", u.Reason)
+			}
+		}
+		if !slices.Equal(out, want) || len(run.Plan.Steps) != 6-len(want) {
+			t.Errorf("doubt %v: left out %v, want %v", doubt, out, want)
 		}
 	}
 	none := &result.Run{Plan: result.Plan{Steps: []result.Step{large}}}
-	if err := leaveOut(none, result.Entry{ID: "host"}, failed); err == nil {
+	if err := leaveOut(none, result.Entry{ID: "host"}, func(s result.Step) error { return r.noRate(s, failed, nil) }); err == nil {
 		t.Error("a run without any step is no error")
 	}
 }
@@ -400,8 +401,12 @@ func TestBelievable(t *testing.T) {
 		err   error
 		want  bool
 	}{{10, nil, false}, {476, nil, false}, {0, errors.New("no rate"), false}, {2500, nil, true}} {
-		if got := (&doubtful{c.found, 3457, c.err}).believable(); got != c.want {
+		d := &doubtful{c.found, 3457, c.err}
+		if got := d.believable(); got != c.want {
 			t.Errorf("%v, %v: %v", c.found, c.err, got)
+		}
+		if c.err != nil && (!errors.Is(d, c.err) || !strings.Contains(d.Error(), c.err.Error())) {
+			t.Errorf("%v does not say %v", d, c.err)
 		}
 	}
 }
