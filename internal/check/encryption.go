@@ -372,8 +372,9 @@ func wireWord(c Case) string {
 	return string(c.Verdict)
 }
 
-// judgeTogether fails the plain paths of a network that encrypts others: nobody promised to
-// encrypt, and nobody leaves out a part on purpose without saying so.
+// judgeTogether fails the plain paths of a network that encrypts others, or of which both
+// nodes saw a cipher's packets as well: though nobody promised encryption, a part without it
+// is taken for a mistake.
 func judgeTogether(cases []Case) {
 	var safe []string
 	for _, c := range cases {
@@ -382,12 +383,32 @@ func judgeTogether(cases []Case) {
 		}
 	}
 	for i := range cases {
-		if c := &cases[i]; len(safe) > 0 && c.Found == plain {
-			c.Verdict = Fail
+		c := &cases[i]
+		if c.Found != plain {
+			continue
+		}
+		switch ciphered, everywhere := c.ciphered(); {
+		case len(safe) > 0:
 			c.Text += "; encrypted were " + strings.Join(safe, ", ")
-			c.Next = "Don't send secrets over it; see on both nodes which route its packets take (ip rule, ip route), and what marks or rewrites them before the cipher."
+		case everywhere: // a request encrypted and its reply in clear, say
+			c.Text += fmt.Sprintf("; %d packets beside it were of a cipher, and long enough for it: a part is encrypted, perhaps one direction", ciphered)
+		default:
+			continue
+		}
+		c.Verdict = Fail
+		c.Next = "Don't send secrets over it; see on both nodes which route its packets take (ip rule, ip route), and what marks or rewrites them before the cipher."
+	}
+}
+
+// ciphered returns how many long packets of a cipher the nodes saw, and whether each saw some.
+func (c *Case) ciphered() (packets int, everywhere bool) {
+	everywhere = true
+	for name, n := range c.Values {
+		if strings.HasSuffix(name, "_ciphered") {
+			packets, everywhere = packets+n, everywhere && n > 0
 		}
 	}
+	return packets, everywhere && packets > 0
 }
 
 const lookElsewhere = "Find out which way the packets take: capture on every interface of a node."

@@ -135,6 +135,7 @@ func TestJudgeTogether(t *testing.T) {
 		found []string
 		want  string
 	}{
+		"one direction":  {[]string{plain + encrypted, plain}, "fail fail; 4 packets beside it were of a cipher, and long enough for it: a part is encrypted, perhaps one direction, plain pass"},
 		"plain":          {[]string{plain, plain}, "plain pass, plain pass"},
 		"encrypted":      {[]string{encrypted, encrypted}, "pass pass, pass pass"},
 		"skips Services": {[]string{encrypted, plain}, "pass pass, fail fail; encrypted were pod-tcp"},
@@ -142,10 +143,13 @@ func TestJudgeTogether(t *testing.T) {
 		var cases []Case
 		var got []string
 		for i, found := range tt.found {
-			seen := []sighting{{"node1", agent.Sniffed{Marked: map[string]map[string]uint64{"pod": {}, "service": {}}, Large: map[string]uint64{"wireguard": 4}}}}
+			seen := []sighting{{"node1", agent.Sniffed{Marked: map[string]map[string]uint64{"pod": {}, "service": {}}, Large: map[string]uint64{}}}}
 			path := []string{"pod", "service"}[i]
-			if found == plain {
+			if strings.Contains(found, plain) {
 				seen[0].Marked[path]["tcp"] = 2
+			}
+			if strings.Contains(found, encrypted) {
+				seen[0].Large["wireguard"] = 4
 			}
 			c := judgeWire(path, "tcp", "", seen)
 			c.Text = ""

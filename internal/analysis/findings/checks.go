@@ -16,7 +16,7 @@ import (
 //
 //	check.policy.canal.ingress      pass | fail          pass: a forbidden connection was refused, an allowed one succeeded
 //	check.policy.canal.effect       120                  milliseconds from asking for a policy to its effect; .back: from its deletion
-//	check.encryption.calico-wg.pod-tcp pass | fail       fail: the pods' bytes were seen plain, although the network promises encryption
+//	check.encryption.calico-wg.pod-tcp pass | fail       fail: the pods' bytes were seen plain, although the network promises encryption or encrypts others
 //	check.encryption.canal.pod-tcp  plain                seen plain, and the catalogue promises no encryption
 //	check.encryption.x.pod-tcp      unseen               the pods' bytes were not seen, so nobody knows whether they were encrypted
 //	check.mtu.flannel-vxlan.pod     1450                 MTU of the pods' interface, bytes
@@ -130,7 +130,7 @@ func promises(e *evidence, contender string, needs ...string) (promised, known b
 func plainOnTheWire(e *evidence) []analysis.Finding {
 	return failed(e, func(c analysis.CheckResult) bool { return c.Check == "encryption" && c.Word != unseen },
 		func(_ analysis.CheckResult, cases string) string {
-			return "the pods' traffic should be encrypted between nodes and was seen plain: " + cases
+			return "the pods' traffic was seen plain between nodes, though encryption is promised or others are encrypted: " + cases
 		})
 }
 

@@ -113,7 +113,7 @@ func TestFindingsOfChecks(t *testing.T) {
 				{Severity: analysis.Info, Contender: "y", Text: "a NetworkPolicy cut a connection off 7 ms after it was asked for"}}},
 		{name: "plain", code: "plain_on_the_wire",
 			env:  result.Environment{"check.encryption.x.wire": "fail"},
-			want: []analysis.Finding{{Severity: analysis.Error, Contender: "x", Text: "the pods' traffic should be encrypted between nodes and was seen plain: wire"}}},
+			want: []analysis.Finding{{Severity: analysis.Error, Contender: "x", Text: "the pods' traffic was seen plain between nodes, though encryption is promised or others are encrypted: wire"}}},
 		{name: "plain, and promised nothing", code: "plain_on_the_wire", env: result.Environment{"check.encryption.x.pod-udp": "plain: the marker was seen"}},
 		{name: "seen nowhere", code: "plain_on_the_wire", env: result.Environment{"check.encryption.x.pod-udp": "unseen"}},
 		{name: "gone elsewhere", code: "check_failed", env: result.Environment{"check.encryption.x.pod-udp": "unseen: in none of 9 packets"},

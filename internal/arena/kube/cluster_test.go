@@ -161,7 +161,7 @@ func TestKubeServiceKinds(t *testing.T) {
 			}
 			defer closeAgent(client)
 			var reached error // Reach asks once, and a datagram may be lost
-			for range 10 {
+			for range 3 {
 				if reached = client.Reach(t.Context(), p.Target, p.At(port).Port()); reached == nil {
 					return
 				}

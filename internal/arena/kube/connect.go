@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -78,13 +79,17 @@ func Connect(ctx context.Context, o Options) (*Cluster, error) {
 	patience, cancel := context.WithTimeout(ctx, connectPatience)
 	defer cancel()
 	got := make(chan error, 1)
-	go func() { // ServerVersion takes no context
+	var last atomic.Pointer[error] // of a try that took too long
+	go func() {                    // ServerVersion takes no context
 		for {
-			var err error
-			if cl.Version, err = cl.Client.Discovery().ServerVersion(); !utilnet.IsTimeout(err) || patience.Err() != nil {
+			found, err := cl.Client.Discovery().ServerVersion()
+			if !utilnet.IsTimeout(err) || patience.Err() != nil {
+				cl.Version = found
 				got <- err
 				return
 			}
+			last.Store(&err)
+			time.Sleep(100 * time.Millisecond)
 		}
 	}()
 	select {
@@ -93,7 +98,11 @@ func Connect(ctx context.Context, o Options) (*Cluster, error) {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("connect to the cluster at %s: %w", config.Host, context.Cause(ctx))
 		}
-		return nil, cl.unreachable(fmt.Errorf("no answer within %v", connectPatience))
+		err = fmt.Errorf("no answer within %v", connectPatience)
+		if why := last.Load(); why != nil {
+			err = fmt.Errorf("%w: %w", err, *why)
+		}
+		return nil, cl.unreachable(err)
 	}
 	if err != nil {
 		return nil, cl.refused(err)
