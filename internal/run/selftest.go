@@ -67,7 +67,11 @@ func SelfTest(ctx context.Context, f *Request, show func(selftest.Result) error)
 				return err
 			}
 		}
-		defer selftest.Neighbour(max(1, runtime.NumCPU()/2), 1, selfTestBusy)()
+		busy := selfTestBusy
+		if bed.LongTurns { // a cycle takes seconds, and some should be without the neighbour
+			busy *= 10
+		}
+		defer selftest.Neighbour(max(1, runtime.NumCPU()/2), 1, busy)()
 		return Contain(ctx)
 	}
 	return j.Place.Inside(ctx, func(ctx context.Context) error {
