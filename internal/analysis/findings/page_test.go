@@ -111,7 +111,7 @@ begins with a word; a colon and a sentence may follow.
 |---|---|
 | ` + "`check.policy.canal.ingress-from-pods`" + ` | ` + "`pass` or `fail`" + `: was every forbidden connection cut off, and every allowed one let through |
 | ` + "`check.policy.canal.effect`, `….back`" + ` | milliseconds from asking for a policy to its effect, and from its deletion |
-| ` + "`check.encryption.calico-wg.pod-tcp`" + ` | ` + "`pass` or `fail`" + `: the pods' bytes were seen plain on a network that promises to encrypt them; ` + "`plain`" + `: seen on one that promises nothing; ` + "`unseen`" + `: not seen, and not proven to be encrypted where that was promised |
+| ` + "`check.encryption.calico-wg.pod-tcp`" + ` | ` + "`pass` or `fail`" + `: the pods' bytes were seen plain on a network that promises to encrypt them or encrypts others; ` + "`plain`" + `: seen on one that promises nothing; ` + "`unseen`" + `: not seen, and not proven to be encrypted where that was promised |
 | ` + "`check.mtu.flannel-vxlan.pod`" + ` | MTU of the pods' interface, bytes |
 | ` + "`check.mtu.flannel-vxlan.path`" + ` | the largest packet that passes whole between pods of two nodes, bytes |
 | ` + "`check.NAME.CONTENDER.CASE`" + ` | any other: ` + "`pass`, `fail`" + `, or ` + "`skip: why`" + ` |
