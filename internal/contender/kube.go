@@ -173,6 +173,7 @@ type Leftovers struct {
 	PodRoutes       bool     `yaml:"pod-routes,omitempty" json:"pod-routes,omitempty"`             // routes to other nodes' pods in the main table
 	XFRM            bool     `yaml:"xfrm,omitempty" json:"xfrm,omitempty"`                         // IPsec states and policies
 	IPVS            bool     `yaml:"ipvs,omitempty" json:"ipvs,omitempty"`                         // virtual servers
+	OVS             bool     `yaml:"ovs,omitempty" json:"ovs,omitempty"`                           // Open vSwitch of the kernel, which its farewell takes away, whoever made it
 	CRDs            []string `yaml:"crds,omitempty" json:"crds,omitempty"`                         // API groups whose definitions the product makes itself
 	Namespaces      []string `yaml:"namespaces,omitempty" json:"namespaces,omitempty"`             // that the product makes itself
 	NodeAnnotations []string `yaml:"node-annotations,omitempty" json:"node-annotations,omitempty"` // prefixes of labels, annotations and taints of nodes

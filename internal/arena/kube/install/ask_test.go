@@ -3,13 +3,17 @@ package install
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/arena/kube/install/node"
 	"github.com/cnibench/cnibench/internal/contender"
@@ -77,6 +81,31 @@ func TestFarewellAfter(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"widgets agent"}, b.deleted()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What fails in one pod does not keep others from their farewell.
+func TestFarewellGoesOn(t *testing.T) {
+	labels := map[string]string{"app": "ovs"}
+	pod := func(name string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: labels}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	}
+	b := newBed([]runtime.Object{namespace(ownNamespace, ourLabels), pod("a"), pod("b")})
+	j := newJob(t, b, contender.Leftovers{}, nil)
+	var asked []string
+	broken := errors.New("no answer")
+	j.cl.Exec = func(_, pod, _ string, _ []string) agent.Stream {
+		return func(context.Context, io.Reader, io.Writer, io.Writer) error {
+			asked = append(asked, pod)
+			return broken
+		}
+	}
+	j.c.Kube.Steps = []contender.Step{{Farewell: &contender.Farewell{Namespace: "ns", Selector: "app=ovs", Container: "ovs", Command: []string{"true"}}}}
+	if err := j.runFarewells(t.Context()); !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+	if diff := cmp.Diff([]string{"a", "b"}, asked); diff != "" {
 		t.Error(diff)
 	}
 }

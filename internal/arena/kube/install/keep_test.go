@@ -131,6 +131,7 @@ func TestFits(t *testing.T) {
 		{"a pod network", xfrm, node.Answer{State: node.State{"file": {"/etc/cni/net.d/10-x.conflist"}}}, "node a has a pod network already"},
 		{"no plugin", plugins, node.Answer{}, "which node a lacks"},
 		{"another's IPsec", xfrm, node.Answer{State: node.State{"ipsec policy": {"p"}}}, "node a has some already"},
+		{"another's Open vSwitch", func(c *contender.Contender) { c.Kube.Leftovers.OVS = true }, node.Answer{State: node.State{"interface": {"lo", "ovs-system"}}}, "node a has one of its own"},
 		{"another's IPsec, left alone", func(*contender.Contender) {}, node.Answer{State: node.State{"ipsec state": {"s"}}}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -200,6 +200,10 @@ func (j *job) checkNodes(before *findings) error {
 			return unsupported("measure it without --install, or end what encrypts on the nodes: `ip xfrm state` and `ip xfrm policy` show it",
 				"%s leaves IPsec states and policies that can't be told from others', and node %s has some already", j.c.ID, name)
 		}
+		if k.Leftovers.OVS && slices.Contains(ans.State["interface"], "ovs-system") {
+			return unsupported("measure it without --install, or on nodes without Open vSwitch",
+				"%s runs Open vSwitch and takes it away with all its bridges, and node %s has one of its own", j.c.ID, name)
+		}
 		for _, plugin := range k.CNIPlugins {
 			if !slices.Contains(ans.Plugins, plugin) {
 				return unsupported("put the standard CNI plugins into /opt/cni/bin of every node (https://github.com/containernetworking/plugins/releases)",

@@ -72,6 +72,8 @@ func readNft(s State) error {
 		}
 		if c.Hooknum == nil { // no base chain: iptables makes those with the first rule
 			s.add("chain", chainText(tableName(c.Table), c.Name))
+		} else if c.Policy != nil {
+			s.add(setting, settingText(policyKey(tableName(c.Table), c.Name), policies[*c.Policy]))
 		}
 		for _, r := range n.rules(c) {
 			if known := nftRule(r); !known.ofKubernetes() {
@@ -94,6 +96,31 @@ func (n *nft) rules(c *nftables.Chain) []*nftables.Rule {
 // chainText names a chain, as states do.
 func chainText(table, chain string) string { return table + " " + chain }
 
+// policyKey names what a base chain does with packets that no rule decides about. It is a
+// setting: a product may change it (Kube-OVN: iptables -P FORWARD ACCEPT).
+func policyKey(table, chain string) string { return "policy of " + chainText(table, chain) }
+
+var policies = map[nftables.ChainPolicy]string{nftables.ChainPolicyDrop: "DROP", nftables.ChainPolicyAccept: "ACCEPT"}
+
+// cleanPolicies gives base chains their policies in the state to keep.
+func (n *nft) cleanPolicies(keep State) []string {
+	var removed []string
+	for _, c := range n.chains {
+		if c.Hooknum == nil || c.Policy == nil || c.Table.Name == "kube-proxy" {
+			continue
+		}
+		key, now := policyKey(tableName(c.Table), c.Name), policies[*c.Policy]
+		for policy, name := range policies {
+			if name == keep.setTo(key) && name != now {
+				c.Policy = &policy
+				n.conn.AddChain(c)
+				removed = append(removed, fmt.Sprintf("value %s of %s", now, key))
+			}
+		}
+	}
+	return removed
+}
+
 // cleanNft removes the product's tables, its rules in other chains, and then its chains,
 // except those to keep.
 func cleanNft(left contender.Leftovers, keep State) ([]string, error) {
@@ -115,6 +142,7 @@ func cleanNft(left contender.Leftovers, keep State) ([]string, error) {
 			removed = append(removed, "nftables table "+tableName(t))
 		}
 	}
+	removed = append(removed, n.cleanPolicies(keep)...)
 	var flushed []*nftables.Chain
 	toKeep := tally(keep["rule in"])
 	for _, c := range n.chains {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -177,13 +178,19 @@ func cleanXFRM(wanted bool, keep State) ([]string, error) {
 }
 
 // cleanRoutes removes the product's routing tables with the rules that lead there, and
-// from the main table the routes to the pods' network.
+// from the main table the routes to the pods' network. The rule of the local table gets its
+// place back.
 func cleanRoutes(l contender.Leftovers, podCIDR string, keep State) ([]string, error) {
 	var removed []string
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		rules, err := netlink.RuleList(family)
 		if ignoreInterrupted(err) != nil && !isMissing(err) {
 			return nil, fmt.Errorf("list routing rules: %w", err)
+		}
+		moved, err := moveBack(rules, family, keep["rule"])
+		removed = append(removed, moved...)
+		if err != nil {
+			return removed, err
 		}
 		for _, r := range rules {
 			if !slices.Contains(l.RouteTables, r.Table) || slices.Contains(keep["rule"], ruleText(r)) {
@@ -222,6 +229,41 @@ func cleanRoutes(l contender.Leftovers, podCIDR string, keep State) ([]string, e
 	return removed, nil
 }
 
+// moveBack gives a rule of the local table the priority that it has in the list to keep:
+// cilium/cilium daemon/cmd/daemon.go, NodeEnsureLocalRoutingRule, moves it from 0 to 100. The
+// old rule comes first, so that the node keeps its own addresses.
+func moveBack(rules []netlink.Rule, family int, keep []string) ([]string, error) {
+	var removed []string
+	there := func(text string) bool {
+		return slices.ContainsFunc(rules, func(r netlink.Rule) bool { return ruleText(r) == text })
+	}
+	for _, r := range rules {
+		_, what, _ := strings.Cut(ruleText(r), ":")
+		if r.Table != unix.RT_TABLE_LOCAL || slices.Contains(keep, ruleText(r)) {
+			continue
+		}
+		for _, text := range keep {
+			priority, known, _ := strings.Cut(text, ":")
+			at, err := strconv.Atoi(priority)
+			if known != what || there(text) || err != nil {
+				continue
+			}
+			old := r
+			old.Family, old.Priority = family, at
+			if err := netlink.RuleAdd(&old); err != nil {
+				return removed, fmt.Errorf("routing rule %s: %w", text, err)
+			}
+			r.Family = family
+			if err := netlink.RuleDel(&r); err != nil {
+				return removed, fmt.Errorf("routing rule %d: %w", r.Priority, err)
+			}
+			removed = append(removed, fmt.Sprintf("rule %d: lookup %d", r.Priority, r.Table))
+			break
+		}
+	}
+	return removed, nil
+}
+
 // cleanLinks removes the interfaces whose names match.
 func cleanLinks(patterns, keep []string) ([]string, error) {
 	links, err := listLinks()
@@ -229,6 +271,7 @@ func cleanLinks(patterns, keep []string) ([]string, error) {
 		return nil, err
 	}
 	var removed []string
+	var failed []error
 	for _, l := range links {
 		name := l.Attrs().Name
 		if slices.Contains(keep, name) || !matches(name, patterns) {
@@ -239,11 +282,12 @@ func cleanLinks(patterns, keep []string) ([]string, error) {
 			continue // removed with the other end of its veth pair
 		}
 		if err != nil {
-			return removed, fmt.Errorf("interface %s: %w", name, err)
+			failed = append(failed, fmt.Errorf("interface %s: %w", name, err))
+			continue
 		}
 		removed = append(removed, "interface "+name)
 	}
-	return removed, nil
+	return removed, errors.Join(failed...)
 }
 
 // cleanMounts unmounts all that is mounted at the recipe's mount points.

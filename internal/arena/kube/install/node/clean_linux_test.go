@@ -61,6 +61,10 @@ COMMIT
 	if diff := cmp.Diff(wantRemoved, removed); diff != "" {
 		t.Error(diff)
 	}
+	closed := State{setting: {"policy of legacy ip filter FORWARD = DROP", "policy of legacy ip nat POSTROUTING = ACCEPT", "policy of legacy ip nat PREROUTING = x\n-F"}}
+	if script, _ := legacyScript([]byte(saved), contender.Leftovers{}, "legacy ip", closed); script != "*filter\n:FORWARD DROP [0:0]\nCOMMIT\n" {
+		t.Errorf("the policy: %s", script)
+	}
 	if script, _ := legacyScript([]byte(saved), contender.Leftovers{Chains: []string{"CILIUM_"}}, "legacy ip", nil); script != "" {
 		t.Errorf("there is nothing to remove, but: %s", script)
 	}

@@ -56,6 +56,9 @@ func readLegacy(ctx context.Context, s State) (blind []string, err error) {
 		case err != nil:
 			return nil, err
 		}
+		eachPolicy(out, func(table, chain, policy string) {
+			s.add(setting, settingText(policyKey(l.label+" "+table, chain), policy))
+		})
 		eachLegacy(out, func(table, chain, rule string) {
 			switch r := savedRule(l.label+" "+table, chain, rule); {
 			case r.ofKubernetes():
@@ -87,6 +90,19 @@ func eachLegacy(out []byte, each func(table, chain, rule string)) {
 	}
 }
 
+// eachPolicy calls each for every base chain in the output of iptables-save.
+func eachPolicy(out []byte, each func(table, chain, policy string)) {
+	table := ""
+	for line := range strings.Lines(string(out)) {
+		switch fields := strings.Fields(line); {
+		case strings.HasPrefix(line, "*"):
+			table = fields[0][1:]
+		case strings.HasPrefix(line, ":") && len(fields) > 1 && fields[1] != "-":
+			each(table, fields[0][1:], fields[1])
+		}
+	}
+}
+
 func cleanLegacy(ctx context.Context, left contender.Leftovers, keep State) ([]string, error) {
 	var removed []string
 	for _, l := range legacies {
@@ -111,23 +127,34 @@ func cleanLegacy(ctx context.Context, left contender.Leftovers, keep State) ([]s
 	return removed, nil
 }
 
-// legacyScript returns the input of iptables-restore --noflush that removes the product's
-// rules and chains, except those to keep: first the rules in other chains, then the rules
+// legacyScript returns the input of iptables-restore --noflush that gives base chains their
+// old policies and removes the product's rules and chains, except those to keep: first the rules in other chains, then the rules
 // of the product's chains, then these chains.
 func legacyScript(out []byte, left contender.Leftovers, label string, keep State) (script string, removed []string) {
-	type part struct{ rules, flush, del []string }
+	type part struct{ policies, rules, flush, del []string }
 	parts := map[string]*part{}
 	toKeep := tally(keep["rule in"])
 	var order []string
 	remove := func(table, chain string) bool {
 		return hasPrefix(chain, left.Chains) && !slices.Contains(keep["chain"], chainText(label+" "+table, chain))
 	}
-	eachLegacy(out, func(table, chain, rule string) {
-		p := parts[table]
-		if p == nil {
-			p = &part{}
-			parts[table], order = p, append(order, table)
+	partOf := func(table string) *part {
+		if parts[table] == nil {
+			parts[table], order = &part{}, append(order, table)
 		}
+		return parts[table]
+	}
+	eachPolicy(out, func(table, chain, policy string) {
+		key := policyKey(label+" "+table, chain)
+		// others can write the journal: nothing else gets into the script
+		if old := keep.setTo(key); old != policy && (old == "ACCEPT" || old == "DROP") {
+			p := partOf(table)
+			p.policies = append(p.policies, fmt.Sprintf(":%s %s [0:0]", chain, old))
+			removed = append(removed, fmt.Sprintf("value %s of %s", policy, key))
+		}
+	})
+	eachLegacy(out, func(table, chain, rule string) {
+		p := partOf(table)
 		switch {
 		case rule == "" && remove(table, chain):
 			p.flush = append(p.flush, "-F "+chain)
@@ -145,11 +172,11 @@ func legacyScript(out []byte, left contender.Leftovers, label string, keep State
 	var b strings.Builder
 	for _, table := range order {
 		p := parts[table]
-		if len(p.rules)+len(p.del) == 0 {
+		if len(p.policies)+len(p.rules)+len(p.del) == 0 {
 			continue
 		}
 		fmt.Fprintf(&b, "*%s\n", table)
-		for _, line := range slices.Concat(p.rules, p.flush, p.del) {
+		for _, line := range slices.Concat(p.policies, p.rules, p.flush, p.del) {
 			fmt.Fprintln(&b, line)
 		}
 		fmt.Fprintln(&b, "COMMIT")

@@ -106,6 +106,16 @@ func (s State) Lost(before State) []string {
 	return slices.DeleteFunc(before.Added(s), func(thing string) bool { return strings.HasPrefix(thing, setting+" ") })
 }
 
+// setTo returns the setting's value; "" if the state does not have it.
+func (s State) setTo(key string) string {
+	for _, text := range s[setting] {
+		if known, value := cutSetting(text); known == key {
+			return value
+		}
+	}
+	return ""
+}
+
 func (s State) changedSettings(before State) []string {
 	old := map[string]string{}
 	for _, text := range before[setting] {

@@ -134,6 +134,42 @@ func TestCleanNamelessRules(t *testing.T) {
 	}
 }
 
+// What a base chain does with other packets is a setting: Kube-OVN lets all pass.
+func TestCleanPolicies(t *testing.T) {
+	inFreshNamespace(t, func(sh func(string)) {
+		sh("iptables -A FORWARD -j RETURN; iptables -P FORWARD DROP")
+		before := look(t, contender.Leftovers{})
+		sh("iptables -P FORWARD ACCEPT; iptables -t mangle -P FORWARD DROP")
+		added := look(t, contender.Leftovers{}).Added(before)
+		if want := "setting policy of ip filter FORWARD: it is ACCEPT and was DROP"; !slices.Contains(added, want) {
+			t.Errorf("%q is not in %q", want, added)
+		}
+		if _, err := clean(context.Background(), Request{Keep: before}); err != nil {
+			t.Error(err)
+		}
+		after := look(t, contender.Leftovers{})
+		if more, gone := after.Added(before), after.Lost(before); len(more)+len(gone) > 0 {
+			t.Errorf("more %v, gone %v", more, gone)
+		}
+	})
+}
+
+// Cilium moves the rule of the local table, which gets its place back.
+func TestCleanMovedRule(t *testing.T) {
+	inFreshNamespace(t, func(sh func(string)) {
+		before := look(t, contender.Leftovers{})
+		sh("for family in -4 -6; do ip $family rule add preference 100 lookup local; ip $family rule delete preference 0; done")
+		removed, err := clean(context.Background(), Request{Keep: before})
+		if err != nil || len(removed) != 2 {
+			t.Errorf("removed %q, %v", removed, err)
+		}
+		after := look(t, contender.Leftovers{})
+		if more, gone := after.Added(before), after.Lost(before); len(more)+len(gone) > 0 {
+			t.Errorf("more %v, gone %v", more, gone)
+		}
+	})
+}
+
 // Nameless rules of others stay: of another protocol or target, of a Service of kube-proxy's,
 // which no state lists, and all on a node that nobody had looked at before.
 func TestCleanLeavesNamelessRules(t *testing.T) {
