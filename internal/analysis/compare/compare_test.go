@@ -393,3 +393,26 @@ func TestRepeatedRuns(t *testing.T) {
 		t.Errorf("of %d comparisons without a change, %d were sure with one run a side and %d with four", tries, once, repeated)
 	}
 }
+
+// A step that the plan leaves the baseline out of is judged by its ratios to the baseline's
+// figures of the same load from pod to pod.
+func TestStandInFailsTheGate(t *testing.T) {
+	service := func(seed uint64, slow float64) *result.Record {
+		rec := analysistest.Noisy(seed, 6, 1, 1, 0.01)
+		rec.Run.Plan.Steps = append(rec.Run.Plan.Steps[:1], result.Step{ID: "sts", Workload: "tcp_stream", Path: "service", Params: map[string]any{"streams": 1.0}})
+		rec.Run.Plan.Gaps = []result.Gap{{Contender: "host", Step: "sts"}}
+		rec.Samples = slices.DeleteFunc(rec.Samples, func(s result.Sample) bool { return s.Step != "dts" })
+		for _, s := range slices.Clone(rec.Samples) {
+			if s.Contender != "host" {
+				s.Step, s.Path, s.Metrics = "sts", "service", map[string]float64{"goodput": s.Metrics["goodput"] * slow}
+				rec.Samples = append(rec.Samples, s)
+			}
+		}
+		return rec
+	}
+	c := compared(t, service(1, 1), service(2, 0.5), compare.Options{
+		FailOn: analysistest.Share(0.05), VsBaseline: true, Steps: []string{"sts"}, Contenders: []string{"macvlan"}})
+	if got := c.Changes[0]; *c.Passed || !got.Failed || len(got.Old.Values) != 6 || len(got.New.Values) != 6 {
+		t.Errorf("passed %v, notes %v, %+v", *c.Passed, c.Notes, got)
+	}
+}

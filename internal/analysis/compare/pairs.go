@@ -168,7 +168,8 @@ func (p *pairing) sideOfRun(e *analysis.Evidence, at analysis.Place, contender s
 	if c == nil {
 		return Side{}, false
 	}
-	ratios, _ := stat.Ratios(values, e.Figures[at][e.Run.Baseline])
+	// Not e.Ratios: in an unpaired run those are all pairs of rounds, which are no independent values.
+	ratios, _ := stat.Ratios(values, e.Figures[e.BaseOf(at)][e.Run.Baseline])
 	return Side{c.Ratio, append([]float64{}, ratios...)}, true
 }
 
