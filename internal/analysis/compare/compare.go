@@ -368,32 +368,46 @@ func (p *pairing) notes(unable, enough int) []string {
 
 // disturbanceNotes returns a note for each run during which the machine was not at rest.
 func (p *pairing) disturbanceNotes() (notes []string) {
-	for _, side := range []struct {
-		name string
-		e    *analysis.Evidence
-	}{{"old", p.old}, {"new", p.now}} {
-		if codes := disturbed(side.e); len(codes) > 0 {
-			notes = append(notes, p.withPart(": ", fmt.Sprintf("the machine was not at rest in the %s run (%s; its report tells more): what it did there can look like a change", side.name, analysis.AndList(codes))))
+	for _, from := range []string{"old", "new"} {
+		for i, e := range p.runsOf(from) {
+			if codes := disturbed(e); len(codes) > 0 {
+				notes = append(notes, p.withPart(": ", fmt.Sprintf("the machine was not at rest in %s (%s; its report tells more): what it did there can look like a change", p.runName(from, i), analysis.AndList(codes))))
+			}
 		}
 	}
 	return notes
 }
 
-// faults returns the faults of both runs. A fault of the new run that the old run has in
+// faults returns the faults of all runs. A fault of a new run that an old run has in
 // the same words is no change for the worse, and does not fail the gate.
 func (p *pairing) faults() []RunFault {
 	list := []RunFault{}
-	old, now := faultTexts(p.old), faultTexts(p.now)
-	for _, text := range old {
+	texts := func(from string) (plain, named []string) { // named: with the run's number, if runs are repeated
+		runs := p.runsOf(from)
+		for i, e := range runs {
+			for _, text := range faultTexts(e) {
+				plain = append(plain, text)
+				if p.repeated() {
+					text = fmt.Sprintf("run %d of %d: %s", i+1, len(runs), text)
+				}
+				named = append(named, text)
+			}
+		}
+		return plain, named
+	}
+	old, oldNamed := texts("old")
+	now, nowNamed := texts("new")
+	for i, text := range old {
 		from := "old"
-		if slices.Contains(now, text) {
+		if !p.repeated() && slices.Contains(now, text) {
 			from = "both"
 		}
-		list = append(list, RunFault{From: from, Text: text})
+		list = append(list, RunFault{From: from, Text: oldNamed[i]})
 	}
-	for _, text := range now {
-		if !slices.Contains(old, text) {
-			list = append(list, RunFault{From: "new", Text: text, Failed: p.opt.FailOn != nil})
+	for i, text := range now {
+		known := slices.Contains(old, text)
+		if !known || p.repeated() {
+			list = append(list, RunFault{From: "new", Text: nowNamed[i], Failed: !known && p.opt.FailOn != nil})
 		}
 	}
 	return list

@@ -416,3 +416,98 @@ func TestStandInFailsTheGate(t *testing.T) {
 		t.Errorf("passed %v, notes %v, %+v", *c.Passed, c.Notes, got)
 	}
 }
+
+// repeatedRuns returns four old and four new runs of the same thing.
+func repeatedRuns() (runs [8]*result.Record) {
+	for i := range runs {
+		runs[i] = analysistest.Noisy(uint64(i), 6, 1, 1, 0.01)
+	}
+	return runs
+}
+
+// What a repeated run lacks is told of it, and fails the gate if it is a new run.
+func TestRepeatsLackFigures(t *testing.T) {
+	type runs = [8]*result.Record
+	invalid := func(rec *result.Record) {
+		for i := range rec.Samples {
+			if s := &rec.Samples[i]; s.Contender == "macvlan" && s.Step == "dts" {
+				s.Verdict = result.Invalid
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		edit     func(all runs)
+		old, now int // values
+		missing  []string
+		faults   []string
+		passed   bool
+	}{
+		"whole": {func(runs) {}, 4, 4, nil, nil, true},
+		"new repeats": {func(all runs) { invalid(all[5]); invalid(all[6]); invalid(all[7]) }, 4, 1, []string{
+			"new: new run 2 has no valid sample", "new: new run 3 has no valid sample", "new: new run 4 has no valid sample"}, nil, false},
+		"old repeat": {func(all runs) { invalid(all[2]) }, 3, 4, []string{"old: old run 3 has no valid sample"}, nil, true},
+		"not planned": {func(all runs) {
+			invalid(all[6])
+			all[6].Run.Plan.Contenders = slices.Concat(all[6].Run.Plan.Contenders[:1], all[6].Run.Plan.Contenders[2:])
+		}, 4, 3, []string{"new: not in new run 3's plan"}, nil, true},
+		"lossy": {func(all runs) {
+			for i, rec := range all {
+				rec.Run.Plan.Steps[0].Workload = "udp_stream"
+				for j := range rec.Samples {
+					if s := &rec.Samples[j]; s.Step == "dts" {
+						s.Workload, s.Metrics["loss"] = "udp_stream", 0
+						if i == 6 && s.Contender == "macvlan" {
+							s.Metrics["loss"] = 0.5
+						}
+					}
+				}
+			}
+		}, 4, 3, []string{"new: new run 3 has no valid sample"}, nil, false},
+		"broken": {func(all runs) { all[6].Faults = []result.Fault{{File: "samples.jsonl", Line: 40, Text: "bad"}} }, 4, 4, nil,
+			[]string{"new: run 3 of 4: samples.jsonl line 40: bad"}, false},
+		"broken before": {func(all runs) {
+			all[1].Faults = []result.Fault{{File: "samples.jsonl", Line: 40, Text: "bad"}}
+			all[6].Faults = all[1].Faults
+		}, 4, 4, nil, []string{"old: run 2 of 4: samples.jsonl line 40: bad", "new: run 3 of 4: samples.jsonl line 40: bad"}, true},
+		"another kernel": {func(all runs) {
+			for i := range all[6].Samples {
+				all[6].Samples[i].Kernel = "6.19"
+			}
+		}, 4, 4, nil, nil, true},
+	} {
+		all := repeatedRuns()
+		c.edit(all)
+		got := compared(t, all[0], all[4], compare.Options{FailOn: analysistest.Share(0.05), Metrics: []string{"goodput"}, Steps: []string{"dts"},
+			Contenders: []string{"macvlan", "flannel-vxlan"}, RepeatsOld: all[1:4], RepeatsNew: all[5:]})
+		var missing, faults []string
+		for _, m := range got.Missing {
+			text, _, _ := strings.Cut(m.Text, " with ")
+			missing = append(missing, m.From+": "+text)
+		}
+		for _, f := range got.Faults {
+			faults = append(faults, f.From+": "+f.Text)
+		}
+		if diff := cmp.Diff([][]string{c.missing, c.faults}, [][]string{missing, faults}); diff != "" || *got.Passed != c.passed {
+			t.Errorf("%s: passed %v, missing and faults (-want +got)\n%s", name, *got.Passed, diff)
+		}
+		for _, change := range got.Changes {
+			if change.Contender == "macvlan" && (len(change.Old.Values) != c.old || len(change.New.Values) != c.now) {
+				t.Errorf("%s: values of %d old and %d new runs, want %d and %d", name, len(change.Old.Values), len(change.New.Values), c.old, c.now)
+			}
+		}
+	}
+}
+
+// A repeated run in which the machine played along is named.
+func TestDisturbedRepeat(t *testing.T) {
+	all := repeatedRuns()
+	for i := range all[6].Samples {
+		if s := &all[6].Samples[i]; s.Contender == "host" && s.Step == "dts" && s.Round%2 == 0 {
+			s.Metrics["goodput"] /= 3
+		}
+	}
+	notes := strings.Join(compared(t, all[0], all[4], compare.Options{RepeatsOld: all[1:4], RepeatsNew: all[5:]}).Notes, "\n")
+	if !strings.Contains(notes, "not at rest in new run 3 (unstable_baseline") {
+		t.Errorf("notes: %s", notes)
+	}
+}

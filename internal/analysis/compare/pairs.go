@@ -33,7 +33,7 @@ type pairing struct {
 	environment []string
 	opt         Options
 	old, now    *analysis.Evidence
-	repeatsOld  []*analysis.Evidence // repeated runs of either side
+	repeatsOld  []*analysis.Evidence // further runs of either side
 	repeatsNew  []*analysis.Evidence
 	changes     []Change
 	missing     []Missing
@@ -41,17 +41,37 @@ type pairing struct {
 	whyLeftOut  []string
 }
 
-// spot is the key by which a figure is found in both runs. The kernel is left out if each
+// runsOf returns all runs of a side, "old" or "new".
+func (p *pairing) runsOf(from string) []*analysis.Evidence {
+	if from == "old" {
+		return slices.Concat([]*analysis.Evidence{p.old}, p.repeatsOld)
+	}
+	return slices.Concat([]*analysis.Evidence{p.now}, p.repeatsNew)
+}
+
+// runName names the run of a side in a sentence. i counts the side's runs from 0.
+func (p *pairing) runName(from string, i int) string {
+	if !p.repeated() {
+		return "the " + from + " run"
+	}
+	return fmt.Sprintf("%s run %d", from, i+1)
+}
+
+// spot is the key by which a figure is found in all runs. The kernel is left out if each
 // run has a single kernel, so that two kernels can be compared. Likewise the underlay, if
 // the arenas differ: arenas have their own names of underlays.
 type spot struct{ kernel, underlay, step, metric string }
+
+// bySpot are the figures of a run, by contender at each spot.
+type bySpot map[spot]map[string]figure
 
 func (p *pairing) spotOf(at analysis.Place) spot {
 	s := spot{at.Kernel, at.Underlay, at.Step, at.Metric}
 	if p.oneOf(func(g analysis.Group) string { return g.Kernel }) {
 		s.kernel = ""
 	}
-	if p.old.Run.Arena != p.now.Run.Arena && p.oneOf(func(g analysis.Group) string { return g.Underlay }) {
+	otherArena := func(e *analysis.Evidence) bool { return e.Run.Arena != p.old.Run.Arena }
+	if slices.ContainsFunc(slices.Concat(p.runsOf("old"), p.runsOf("new")), otherArena) && p.oneOf(func(g analysis.Group) string { return g.Underlay }) {
 		s.underlay = ""
 	}
 	return s
@@ -59,7 +79,7 @@ func (p *pairing) spotOf(at analysis.Place) spot {
 
 // oneOf says whether the property has the same value in all groups of each run.
 func (p *pairing) oneOf(property func(analysis.Group) string) bool {
-	for _, e := range []*analysis.Evidence{p.old, p.now} {
+	for _, e := range slices.Concat(p.runsOf("old"), p.runsOf("new")) {
 		if slices.ContainsFunc(e.Groups, func(g analysis.Group) bool { return property(g) != property(e.Groups[0]) }) {
 			return false
 		}
@@ -92,8 +112,8 @@ func (p *pairing) wants(step, metric string, has func(step, metric string) bool)
 
 // figures returns the figures of a run that can be compared: metrics that were chosen by
 // name, and ranked metrics.
-func (p *pairing) figures(e *analysis.Evidence) map[spot]map[string]figure {
-	all := map[spot]map[string]figure{}
+func (p *pairing) figures(e *analysis.Evidence) bySpot {
+	all := bySpot{}
 	for _, at := range e.Places {
 		contenders := e.Figures[at]
 		ranked := e.Ranked(at, contenders)
@@ -107,7 +127,7 @@ func (p *pairing) figures(e *analysis.Evidence) map[spot]map[string]figure {
 			if !named && !isRanked && !(pooled && at.Row().Has(result.Ranked)) || e.Lossy(at, contender) {
 				continue
 			}
-			side, ok := p.side(e, at, contender)
+			side, ok := p.finiteSide(e, at, contender)
 			if !ok {
 				continue
 			}
@@ -124,27 +144,29 @@ func (p *pairing) figures(e *analysis.Evidence) map[spot]map[string]figure {
 // repeated says whether a side has several runs.
 func (p *pairing) repeated() bool { return len(p.repeatsOld)+len(p.repeatsNew) > 0 }
 
-// side returns the figure of one side. If runs are repeated, its values are the figures of
-// the runs. ok is false if there is no figure.
-func (p *pairing) side(e *analysis.Evidence, at analysis.Place, contender string) (s Side, ok bool) {
-	first, ok := p.finiteSide(e, at, contender)
-	if !ok || !p.repeated() {
-		return first, ok
+// sideFigures returns the figures of each run of a side. If runs are repeated, the values of
+// the first run's figures are the figures of all runs.
+func (p *pairing) sideFigures(runs []*analysis.Evidence) []bySpot {
+	var list []bySpot
+	for _, e := range runs {
+		list = append(list, p.figures(e))
 	}
-	repeats := p.repeatsNew
-	if e == p.old {
-		repeats = p.repeatsOld
+	if !p.repeated() {
+		return list
 	}
-	values := []float64{first.Median}
-	for _, other := range repeats {
-		if len(other.Figures[at][contender]) == 0 {
-			continue // this run has no such figure
+	for s, contenders := range list[0] {
+		for contender, first := range contenders {
+			values := []float64{first.Median}
+			for _, other := range list[1:] {
+				if f, ok := other[s][contender]; ok {
+					values = append(values, f.Median)
+				}
+			}
+			first.Side = Side{stat.Median(values), values}
+			contenders[contender] = first
 		}
-		if s, ok := p.finiteSide(other, at, contender); ok {
-			values = append(values, s.Median)
-		}
 	}
-	return Side{stat.Median(values), values}, true
+	return list
 }
 
 // finiteSide is sideOfRun, but ok is false if a number is not finite.
@@ -176,9 +198,9 @@ func (p *pairing) sideOfRun(e *analysis.Evidence, at analysis.Place, contender s
 // pair sets p.changes, without their verdicts, and p.missing.
 func (p *pairing) pair() {
 	p.leaveOut()
-	old, now := p.figures(p.old), p.figures(p.now)
+	old, now := p.sideFigures(p.runsOf("old")), p.sideFigures(p.runsOf("new"))
 	has := func(step, metric string) bool {
-		for _, figures := range []map[spot]map[string]figure{old, now} {
+		for _, figures := range []bySpot{old[0], now[0]} {
 			for s := range figures {
 				if s.step == step && s.metric == metric {
 					return true
@@ -188,36 +210,52 @@ func (p *pairing) pair() {
 		return false
 	}
 	p.changes = []Change{}
-	lacks := map[string]map[spot][]figure{}
+	lacks := map[string][]map[spot][]figure{"old": make([]map[spot][]figure, len(old)), "new": make([]map[spot][]figure, len(now))}
+	addLacks := func(from string, runs []bySpot, s spot, f figure) {
+		for i, figures := range runs {
+			if _, found := figures[s][f.contender]; found {
+				continue
+			}
+			if lacks[from][i] == nil {
+				lacks[from][i] = map[spot][]figure{}
+			}
+			lacks[from][i][s] = append(lacks[from][i][s], f)
+		}
+	}
 	for _, side := range []struct {
-		e      *analysis.Evidence
-		mine   map[spot]map[string]figure
-		theirs map[spot]map[string]figure
-		from   string
+		e            *analysis.Evidence
+		mine, theirs []bySpot
+		from         string
 	}{{p.now, now, old, "old"}, {p.old, old, now, "new"}} {
-		lacks[side.from] = map[spot][]figure{}
 		for _, at := range side.e.Places {
 			s := p.spotOf(at)
 			if !p.wants(s.step, s.metric, has) {
 				continue
 			}
 			for _, contender := range side.e.Ordered(side.e.Figures[at]) {
-				mine, ok := side.mine[s][contender]
+				mine, ok := side.mine[0][s][contender]
 				if !ok || mine.Place != at {
 					continue
 				}
-				theirs, both := side.theirs[s][contender]
-				switch {
-				case !both:
-					lacks[side.from][s] = append(lacks[side.from][s], mine)
-				case side.from == "old":
+				theirs, both := side.theirs[0][s][contender]
+				if both && side.from == "old" {
 					p.changes = append(p.changes, p.change(theirs, mine))
+					continue // the old run's turn finds the repeats that lack the figure
+				}
+				addLacks(side.from, side.theirs, s, mine)
+				if side.from == "new" {
+					addLacks("old", side.mine, s, mine)
 				}
 			}
 		}
 	}
-	p.addMissing("new", p.now, lacks["new"], now)
-	p.addMissing("old", p.old, lacks["old"], old)
+	p.missing = []Missing{}
+	for i := range now {
+		p.addMissing("new", i, lacks["new"][i], now[i])
+	}
+	for i := range old {
+		p.addMissing("old", i, lacks["old"][i], old[i])
+	}
 }
 
 func (p *pairing) change(old, now figure) Change {
@@ -231,10 +269,11 @@ func (p *pairing) change(old, now figure) Change {
 	}
 }
 
-// addMissing adds the figures that a run lacks to p.missing: a single entry if the run has
-// no compared figure of a contender at a step, else an entry for each metric.
-func (p *pairing) addMissing(from string, e *analysis.Evidence, lacks map[spot][]figure, have map[spot]map[string]figure) {
+// addMissing adds the figures that run i of a side lacks to p.missing: a single entry if the
+// run has no compared figure of a contender at a step, else an entry for each metric.
+func (p *pairing) addMissing(from string, i int, lacks map[spot][]figure, have bySpot) {
 	var list []Missing
+	e, name := p.runsOf(from)[i], p.runName(from, i)
 	for s, figures := range lacks {
 		for _, f := range figures {
 			m := Missing{Contender: f.contender, Underlay: f.Underlay, Step: f.Step, Metric: f.Metric, From: from}
@@ -248,9 +287,9 @@ func (p *pairing) addMissing(from string, e *analysis.Evidence, lacks map[spot][
 			}
 			planned := slices.Contains(e.Run.Plan.Contenders, result.Entry{ID: f.contender, Underlay: f.Underlay}) &&
 				(f.Step == result.SetupStep || slices.ContainsFunc(e.Run.Plan.Steps, func(step result.Step) bool { return step.ID == f.Step }))
-			m.Text = "not in the " + from + " run's plan"
+			m.Text = "not in " + name + "'s plan"
 			if planned {
-				m.Text = "the " + from + " run has no valid sample with a figure that can be compared" + because(e, f)
+				m.Text = name + " has no valid sample with a figure that can be compared" + because(e, f)
 				m.Failed = from == "new" && p.opt.FailOn != nil
 			}
 			if !slices.Contains(list, m) {
@@ -262,9 +301,6 @@ func (p *pairing) addMissing(from string, e *analysis.Evidence, lacks map[spot][
 		return strings.Compare(strings.Join([]string{a.Contender, a.Underlay, a.Step, a.Metric}, "\x00"), strings.Join([]string{b.Contender, b.Underlay, b.Step, b.Metric}, "\x00"))
 	})
 	p.missing = append(p.missing, list...)
-	if p.missing == nil {
-		p.missing = []Missing{}
-	}
 }
 
 // because returns the codes for which samples of a contender at a step are invalid or
