@@ -42,7 +42,9 @@ func (f *compareFlags) run(c *cobra.Command, oldDirs, newDirs []string) error {
 			return err
 		}
 	}
-	opt.Environment = fingerprint.Differences(recs[0].Run.Environment, recs[1].Run.Environment)
+	for _, rec := range slices.Concat(recs[1:], opt.RepeatsOld, opt.RepeatsNew) {
+		opt.Environment = append(opt.Environment, fingerprint.Differences(recs[0].Run.Environment, rec.Run.Environment)...)
+	}
 	part := compare.PartPair{Dir: run.PartDir, Old: parts[0], New: parts[1]}
 	if part.Old != nil && part.New != nil {
 		part.Environment = fingerprint.Differences(part.Old.Run.Environment, part.New.Run.Environment)

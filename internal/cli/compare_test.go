@@ -126,6 +126,7 @@ func TestCompareCommand(t *testing.T) {
 			r.Plan.Contenders, r.Contenders = r.Plan.Contenders[:1], r.Contenders[:1]
 		}),
 	}
+	dirs["KERNEL"] = frozen(t, "kernel", 12, 1, func(r *result.Run) { r.Environment["kernel.release"] = "6.19" })
 	dirs["VERSION"] = frozen(t, "version", 11, 1, func(r *result.Run) {
 		r.Tool.Version = "next"
 		r.Contenders[1].SHA256 = strings.Repeat("a", 64)
@@ -169,6 +170,8 @@ func TestCompareCommand(t *testing.T) {
 		{"compare OLD UNPAIRED --fail-on 5%", 0, "gate passed", ""},
 		{"compare OLD JUMBO", 2, "", "setting.mtu: 1500 → 9000"},
 		{"compare OLD JUMBO", 2, "", "environment.kernel.release: 6.18 → 6.19"},
+		{"compare OLD AGAIN -- AGAIN KERNEL", 2, "", "environment.kernel.release: 6.18 → 6.19"},
+		{"compare OLD KERNEL -- AGAIN AGAIN", 2, "", "environment.kernel.release: 6.18 → 6.19"},
 		{"compare OLD JUMBO --force", 0, "setting.mtu: 1500 → 9000", ""},
 		{"compare OLD VERSION", 2, "", "tool.version: test → next\ncompare runs made alike, or add --mixed-versions"},
 		{"compare OLD VERSION --mixed-versions", 0, "tool.version: test → next", ""},

@@ -180,18 +180,19 @@ func Runs(old, now *result.Record, opt Options) (*Comparison, error) {
 	c.Differences, c.Faults = []Difference{}, []RunFault{}
 	var vague []string
 	for _, pair := range pairs {
-		for _, repeat := range slices.Concat(opt.RepeatsOld, opt.RepeatsNew) {
-			differ, _ := differences(pair.old.Run, &repeat.Run, pair.old.Run.Tools(pair.old.Samples), repeat.Run.Tools(repeat.Samples), pair.environment)
+		for _, e := range slices.Concat(pair.runsOf("new"), pair.repeatsOld) {
+			differ, unknown := differences(pair.old.Run, e.Run, pair.old.Run.Tools(pair.old.Samples), e.Run.Tools(e.Samples), pair.environment)
 			for _, d := range differ {
-				if !slices.ContainsFunc(c.Differences, func(o Difference) bool { return o.Key == d.Key }) {
+				d.Key = pair.withPart(".", d.Key)
+				if !slices.Contains(c.Differences, d) {
 					c.Differences = append(c.Differences, d)
 				}
 			}
-		}
-		differ, unknown := differences(pair.old.Run, pair.now.Run, pair.old.Run.Tools(pair.old.Samples), pair.now.Run.Tools(pair.now.Samples), pair.environment)
-		c.Differences = append(c.Differences, analysis.Changed(differ, func(d *Difference) { d.Key = pair.withPart(".", d.Key) })...)
-		for _, key := range unknown {
-			vague = append(vague, pair.withPart(".", key))
+			for _, key := range unknown {
+				if key = pair.withPart(".", key); !slices.Contains(vague, key) {
+					vague = append(vague, key)
+				}
+			}
 		}
 		c.Faults = append(c.Faults, analysis.Changed(pair.faults(), func(f *RunFault) { f.Text = pair.withPart(": ", f.Text) })...)
 		c.Notes = append(c.Notes, pair.disturbanceNotes()...)

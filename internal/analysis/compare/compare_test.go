@@ -511,3 +511,21 @@ func TestDisturbedRepeat(t *testing.T) {
 		t.Errorf("notes: %s", notes)
 	}
 }
+
+// Whatever differs in any run from the first is listed once.
+func TestDifferencesOfRepeats(t *testing.T) {
+	all := repeatedRuns()
+	all[1].Run.Plan.Settings["mtu"] = "1400"
+	for _, rec := range all[4:] {
+		rec.Run.Plan.Settings["mtu"] = "9000"
+		rec.Run.Environment = result.Environment{"kernel.release": "6.19"}
+	}
+	all[6].Run.Environment["cpu.model"] = "fast"
+	c := compared(t, all[0], all[4], compare.Options{RepeatsOld: all[1:4], RepeatsNew: all[5:], Environment: []string{"cpu.model", "kernel.release"}})
+	want := []compare.Difference{
+		{Key: "setting.mtu", Old: "1500", New: "9000"}, {Key: "environment.kernel.release", Old: "6.18", New: "6.19"}, {Key: "setting.mtu", Old: "1500", New: "1400"},
+	}
+	if diff := cmp.Diff(want, c.Differences); diff != "" || !strings.HasSuffix(strings.Join(c.Notes, "\n"), "may differ: environment.cpu.model") {
+		t.Errorf("notes %q, differences (-want +got)\n%s", c.Notes, diff)
+	}
+}
