@@ -114,6 +114,9 @@ func openJournal(dir, boot string, layer func(*os.Root) disk.Folder) (*Journal, 
 	if err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
+	if len(j.Entries()) == 0 { // so that note begins a new file: this one's header may name another boot
+		j.entries, j.began = nil, boot
+	}
 	return j, nil
 }
 
@@ -275,7 +278,7 @@ func (j *Journal) note(l line) error {
 	return j.take(l, false)
 }
 
-// begin empties what a crash left of a journal without entries.
+// begin removes what a crash left of a journal in which nothing holds.
 func (j *Journal) begin() error {
 	err := j.folder.Remove(journalFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -286,10 +289,8 @@ func (j *Journal) begin() error {
 
 // end removes the journal once every entry has ended.
 func (j *Journal) end() error {
-	for _, e := range j.entries {
-		if e.Ended == "" {
-			return nil
-		}
+	if len(j.Entries()) > 0 {
+		return nil
 	}
 	j.entries, j.began = nil, j.boot
 	if err := j.begin(); err != nil {

@@ -235,6 +235,34 @@ func TestReboot(t *testing.T) {
 	}
 }
 
+// A journal in which nothing holds, which a crash left, keeps nothing of its boot: what
+// is applied after a reboot can be taken back.
+func TestRebootAfterEnd(t *testing.T) {
+	m, root := build(t, shapes["laptop"])
+	state := t.TempDir()
+	lines := `{"schema":"` + Schema + `","boot":"the boot before","n":0}
+{"step":"intent","n":0,"change":{"setting":"tw-reuse","kind":"file","name":"/proc/sys/net/ipv4/tcp_tw_reuse","from":"2","to":"1","written":"2025-11-03T09:30:02Z"}}
+{"step":"done","n":0,"read":"1"}
+{"step":"ended","n":0,"how":"restored"}
+`
+	if err := os.WriteFile(filepath.Join(state, journalFile), []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := snapshot(t, root)
+	j := journalOf(t, m, state)
+	applyAll(t, m, j, "fin-timeout")
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	j = journalOf(t, m, state)
+	if r, err := Revert(t.Context(), m, j, 0, false); err != nil || len(r.Restored) != 1 || HasJournal(state) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if diff := cmp.Diff(before, snapshot(t, root)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestBusy(t *testing.T) {
 	m, _ := build(t, shapes["laptop"])
 	dir := t.TempDir()
