@@ -44,7 +44,8 @@ func (p Place) perNetNS() bool {
 // old value is in the journal. Where j holds changes already, these come on
 // top. It goes on after a change that fails, with what the later settings are
 // without it, and gives the changes that were made and those that failed. A journal in which nothing holds is removed.
-// Errors: the journal, after which nothing more is changed.
+// When ctx ends, the change under way is made and read back, and no other is begun.
+// Errors: the journal, after which nothing more is changed; ctx's.
 func Apply(ctx context.Context, m *Machine, j *Journal, items []Item) (made []Change, failed []Failure, err error) {
 	if j.rebooted() && len(j.Entries()) > 0 {
 		return nil, nil, errors.New("the machine was started anew since settings were applied; run `cnibench tune revert` first, which tidies up")
@@ -60,7 +61,8 @@ func Apply(ctx context.Context, m *Machine, j *Journal, items []Item) (made []Ch
 			if err := ctx.Err(); err != nil {
 				return made, failed, err
 			}
-			done, err := apply(ctx, m, j, item.Setting.Name, c)
+			// A change that was cut off could not be read back.
+			done, err := apply(context.WithoutCancel(ctx), m, j, item.Setting.Name, c)
 			if !done.Done() {
 				made = append(made, done)
 			}
@@ -101,21 +103,21 @@ func apply(ctx context.Context, m *Machine, j *Journal, setting string, c Change
 	if err := j.note(line{Step: "intent", N: n, Change: intent}); err != nil {
 		return none, &journalError{err}
 	}
-	now, moved, err := m.set(ctx, c)
-	if !moved {
-		if err := j.note(line{Step: "ended", N: n, How: endUntouched}); err != nil {
-			return none, &journalError{err}
+	now, read, err := m.set(ctx, c)
+	step := line{Step: "done", N: n, Read: now} // drift is measured from it, also where the write failed
+	if c.Same(now, c.From) {
+		step = line{Step: "ended", N: n, How: endUntouched}
+	}
+	c.To = now
+	if err != nil {
+		c = none
+	}
+	if read { // without "done" the value is ours, whatever it is
+		if noteErr := j.note(step); noteErr != nil {
+			return c, &journalError{errors.Join(err, noteErr)}
 		}
 	}
-	if err != nil { // without "done" a value that moved is ours, whatever it is
-		return none, err
-	}
-	// What it says now is what drift is measured from.
-	c.To = now
-	if err := j.note(line{Step: "done", N: n, Read: now}); err != nil {
-		return c, &journalError{err}
-	}
-	return c, nil
+	return c, err
 }
 
 // Standing is where an applied change stands.

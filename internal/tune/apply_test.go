@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -110,6 +111,119 @@ func TestRevertFailedWrite(t *testing.T) {
 	if diff := cmp.Diff(before, snapshot(t, root)); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// Of a write that failed, too, a value that somebody has set since is kept.
+func TestDriftAfterFailedWrite(t *testing.T) {
+	m, root := build(t, shapes["laptop"])
+	j := journalOf(t, m, t.TempDir())
+	items := planOf(t, m, "local-ports")
+	m.Files = halfway{m.Files}
+	if _, failed, err := Apply(t.Context(), m, j, items); err != nil || len(failed) != 1 {
+		t.Fatal(failed, err)
+	}
+	m.Files = m.Files.(halfway).FS
+	(writer{t, root}).file("proc/sys/net/ipv4/ip_local_port_range", "10000\t20000")
+	if r, err := Revert(t.Context(), m, j, 0, false); err != nil || len(r.Kept) != 1 || len(r.Restored) != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// A change that is under way when the user interrupts is made and read back; no other is
+// begun.
+func TestApplyInterrupted(t *testing.T) {
+	m, root := build(t, shapes["laptop"])
+	ctx, cancel := context.WithCancel(t.Context())
+	daemon := tunedDaemon{profile: "balanced", mode: "manual"}
+	m.Programs = programs(daemon.run)
+	items := planOf(t, m, "tuned", "tw-reuse")
+	before := snapshot(t, root)
+	m.Programs = interrupting{m.Programs, cancel}
+	j := journalOf(t, m, t.TempDir())
+	if made, _, err := Apply(ctx, m, j, items); !errors.Is(err, context.Canceled) || len(made) != 1 {
+		t.Errorf("made %v, %v", made, err)
+	}
+	if e := j.Entries(); len(e) != 1 || !e[0].Done || e[0].Read != "network-latency" {
+		t.Errorf("%+v", e)
+	}
+	if diff := cmp.Diff(before, snapshot(t, root)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// interrupting cancels the context when tuned-adm sets a profile, and starts nothing for
+// one that has ended.
+type interrupting struct {
+	host.Runner
+	cancel func()
+}
+
+func (r interrupting) Start(ctx context.Context, c host.Command) (host.Process, error) {
+	if c.Argv[0] == "tuned-adm" && c.Argv[1] == "profile" {
+		r.cancel()
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return r.Runner.Start(ctx, c)
+}
+
+// An offload that the driver does not switch now is not left as a wish, which the kernel
+// could fulfil later.
+func TestRefusedOffload(t *testing.T) {
+	m, _ := build(t, shapes["laptop"])
+	wishes := &wishfulNICs{NICs: m.NICs, wanted: map[string]bool{}}
+	m.NICs = wishes
+	j := journalOf(t, m, t.TempDir())
+	made, failed, err := Apply(t.Context(), m, j, planOf(t, m, "offloads"))
+	if err != nil || len(made) != 0 || len(failed) == 0 || !errors.Is(failed[0].Err, errStays) {
+		t.Fatal(made, failed, err)
+	}
+	active, err := m.NICs.Features("")
+	if err != nil || len(wishes.wanted) == 0 {
+		t.Fatal("nothing was asked for", err)
+	}
+	for feature, on := range wishes.wanted {
+		if on != active[feature] {
+			t.Errorf("%s is %s, and wanted %s", feature, onOff(active[feature]), onOff(on))
+		}
+	}
+}
+
+// wishfulNICs are drivers that switch no offload; the kernel remembers what was wanted.
+type wishfulNICs struct {
+	NICs
+	wanted map[string]bool
+}
+
+func (w *wishfulNICs) SetFeature(_, feature string, on bool) error {
+	w.wanted[feature] = on
+	return nil
+}
+
+// What the kernel said is told also where the journal can't be written.
+func TestRefusedOnFullDisk(t *testing.T) {
+	m, _ := build(t, shapes["laptop"])
+	j := journalOf(t, m, t.TempDir())
+	items := planOf(t, m, "tw-reuse")
+	m.Files = refusing{m.Files, "tcp_tw_reuse"}
+	j.disk = &fullAfter{j.disk, 2} // the header and the intent
+	if _, _, err := Apply(t.Context(), m, j, items); !errors.Is(err, syscall.EINVAL) || !errors.Is(err, syscall.ENOSPC) {
+		t.Error(err)
+	}
+}
+
+// fullAfter is full after some more lines.
+type fullAfter struct {
+	appender
+	left int
+}
+
+func (d *fullAfter) Append(line []byte) error {
+	if d.left--; d.left < 0 {
+		return syscall.ENOSPC
+	}
+	return d.appender.Append(line)
 }
 
 // halfway writes something else than it is told, and says that it failed.

@@ -70,18 +70,21 @@ func unknownKind(p Place) error { return fmt.Errorf("no such kind of place: %s %
 var errStays = errors.New("the kernel keeps the old value")
 
 // set makes the change and reads it back: now is what the place holds then,
-// which the kernel may have rounded or written another way. Unless moved, it is
-// known to hold its old value.
-func (m *Machine) set(ctx context.Context, c Change) (now string, moved bool, err error) {
+// which the kernel may have rounded or written another way. Unless read, nobody
+// knows what the place holds, and err says why.
+func (m *Machine) set(ctx context.Context, c Change) (now string, read bool, err error) {
 	err = m.Write(ctx, c.Place, c.To)
 	now, readErr := m.Read(ctx, c.Place)
 	if readErr != nil || !c.Same(now, c.From) {
-		return now, true, cmp.Or(err, readErr)
+		return now, readErr == nil, cmp.Or(err, readErr)
 	}
 	if err == nil {
 		err = fmt.Errorf("set %s to %s: %w, %s", c.Place, c.To, errStays, now)
+		if c.Kind == Feature { // the kernel remembers the wish, and would fulfil it once the driver can
+			err = errors.Join(err, m.Write(ctx, c.Place, c.From))
+		}
 	}
-	return now, false, err
+	return now, true, err
 }
 
 // run runs a program to its end; input may be "". A program that is not there
