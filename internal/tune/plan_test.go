@@ -188,6 +188,88 @@ func TestApart(t *testing.T) {
 	}
 }
 
+// CPUs that were set offline by hand would not be offline after revert. Those that could
+// be plugged in are nobody's doing.
+func TestSMTOffline(t *testing.T) {
+	for name, c := range map[string]struct {
+		present, online, offline string
+		want                     State
+	}{
+		"all online":    {"0-7", "0-7", "", StateChange},
+		"by hand":       {"0-7", "0-5,7", "6", StateNotApplicable},
+		"to be plugged": {"0-7", "0-7", "8-127", StateChange},
+		"both":          {"0-7", "0-5", "6-127", StateNotApplicable},
+		"no such list":  {"", "0-7", "", StateChange},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, root := build(t, shapes["laptop"])
+			w := writer{t, root}
+			if c.present != "" {
+				w.file("sys/devices/system/cpu/present", c.present)
+			}
+			w.file("sys/devices/system/cpu/online", c.online)
+			w.file("sys/devices/system/cpu/offline", c.offline)
+			item := planOf(t, m, "smt")[0]
+			if item.State != c.want || (item.State == StateNotApplicable) != strings.Contains(item.Reason, "CPUs 6") {
+				t.Errorf("%s", listing([]Item{item}))
+			}
+		})
+	}
+}
+
+// Keys that the kernel changes others with are refused, however they are written.
+func TestSysctlRefused(t *testing.T) {
+	for name, refused := range map[string]bool{
+		"vm.dirty_bytes":                   true,
+		"vm.dirty_ratio":                   true,
+		"vm/dirty_ratio":                   true,
+		"vm.dirty_background_bytes":        true,
+		"vm.dirty_background_ratio":        true,
+		"vm.overcommit_kbytes":             true,
+		"vm.overcommit_ratio":              true,
+		"net.ipv4.ip_forward":              true,
+		"net/ipv4/ip_forward":              true,
+		"net.ipv4.conf.all.forwarding":     true,
+		"net.ipv6.conf.all.forwarding":     true,
+		"net.ipv6.conf.all.disable_ipv6":   true,
+		"net.ipv6.conf.eth0.disable_ipv6":  false,
+		"net.ipv4.conf.default.forwarding": false,
+		"vm.overcommit_memory":             false,
+		"vm.swappiness":                    false,
+	} {
+		_, err := Sysctl(name, "1")
+		if refused != (err != nil) || refused && !strings.Contains(err.Error(), name+": setting it changes other keys") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// An empty list is a value like others.
+func TestSysctlEmpty(t *testing.T) {
+	m, root := build(t, shapes["laptop"])
+	(writer{t, root}).file("proc/sys/net/ipv4/ip_local_reserved_ports", "")
+	before := snapshot(t, root)
+	f, err := Gather(t.Context(), m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items, err := Plan(f, []Wanted{{Setting: must(Sysctl("net.ipv4.ip_local_reserved_ports", "2379,30000-32767"))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := journalOf(t, m, t.TempDir())
+	made, failed, err := Apply(t.Context(), m, j, items)
+	if err != nil || len(failed) > 0 || len(made) != 1 || made[0].To != "2379,30000-32767" {
+		t.Fatal(made, failed, err)
+	}
+	if r, err := Revert(t.Context(), m, j, 0, false); err != nil || len(r.Restored) != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if diff := cmp.Diff(before, snapshot(t, root)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // A second run of a setting finds its work done.
 func TestDone(t *testing.T) {
 	m, root := build(t, shapes["laptop"])

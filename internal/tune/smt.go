@@ -1,6 +1,12 @@
 package tune
 
-import "slices"
+import (
+	"errors"
+	"io/fs"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/cpulist"
+)
 
 // smt gives every core to one thread.
 var smt = Setting{
@@ -19,7 +25,19 @@ var smt = Setting{
 			return Proposal{}, err
 		}
 		switch state {
-		case "on", "off":
+		case "on":
+			offline, err := presentOffline(f)
+			if err != nil {
+				return Proposal{}, err
+			}
+			if len(offline) > 0 {
+				return Proposal{}, &NotApplicable{
+					Reason: "CPUs " + cpulist.Format(offline) + " are offline, and revert would set them online, too",
+					Remedy: "set them online first, or switch second threads off at boot (nosmt)",
+				}
+			}
+			fallthrough
+		case "off":
 			return Proposal{Changes: []Change{{control, state, "off"}}}, nil
 		case "forceoff":
 			return Proposal{}, notApplicable("second threads were switched off for good at boot")
@@ -32,4 +50,15 @@ var smt = Setting{
 		f.Topology = &topology
 		return &f
 	},
+}
+
+// presentOffline are the CPUs that the machine has and that are offline. The kernel's own
+// list of offline CPUs also names those that could be plugged in.
+func presentOffline(f *Facts) ([]int, error) {
+	present, err := readCPUList(f.m.Files, "/sys/devices/system/cpu/present")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, &unreadable{err}
+	}
+	online := f.Topology.pick(func(CPU) bool { return true })
+	return slices.DeleteFunc(present, func(cpu int) bool { return slices.Contains(online, cpu) }), nil
 }

@@ -3,6 +3,7 @@ package tune
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -88,6 +89,9 @@ func planKeys(f *Facts, keys []key) (Proposal, error) {
 // target is the value to set where now is set: a * keeps what is there.
 func (k key) target(now string) (string, error) {
 	have, want := strings.Fields(now), strings.Fields(k.value)
+	if len(have) == 0 { // an empty list, such as that of net.ipv4.ip_local_reserved_ports
+		have = []string{""}
+	}
 	if len(have) > 1 && len(want) == 1 {
 		want = strings.Split(k.value, ",") // as people write it on a command line
 	}
@@ -114,10 +118,24 @@ func (k key) target(now string) (string, error) {
 	return strings.Join(want, " "), nil
 }
 
-// Sysctl is the setting of one kernel parameter of the user's own.
+// movers are the keys that the kernel changes others with: each of a pair of vm clears
+// the other, and those of net set every interface's.
+var movers = []string{
+	"vm.dirty_bytes", "vm.dirty_ratio",
+	"vm.dirty_background_bytes", "vm.dirty_background_ratio",
+	"vm.overcommit_kbytes", "vm.overcommit_ratio",
+	"net.ipv4.ip_forward", "net.ipv4.conf.all.forwarding",
+	"net.ipv6.conf.all.forwarding", "net.ipv6.conf.all.disable_ipv6",
+}
+
+// Sysctl is the setting of one kernel parameter of the user's own. Errors: no name or
+// value; a key that could not be put back.
 func Sysctl(name, value string) (Setting, error) {
 	if name == "" || value == "" || strings.Contains(name, "..") || strings.HasPrefix(name, "/") {
 		return Setting{}, fmt.Errorf("sysctl %q=%q: want KEY=VALUE as in sysctl(8)", name, value)
+	}
+	if slices.Contains(movers, strings.ReplaceAll(name, "/", ".")) {
+		return Setting{}, fmt.Errorf("sysctl %s: setting it changes other keys, too, which revert could not put back; note their values and set it with sysctl(8)", name)
 	}
 	scope := ScopeMachine
 	if strings.HasPrefix(name, "net.") {
