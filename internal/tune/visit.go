@@ -24,7 +24,7 @@ func SetMachine(ctx context.Context, m *Machine, j *Journal, req Request) (a Ans
 		return a, err
 	}
 	if len(failed) > 0 {
-		return a, fmt.Errorf("setting %s: %w", failed[0].Setting, failed[0].Err)
+		return a, errors.Join(failures(failed)...)
 	}
 	for _, item := range items {
 		if left := item.Left(); left != "" {
@@ -35,11 +35,25 @@ func SetMachine(ctx context.Context, m *Machine, j *Journal, req Request) (a Ans
 	return a, nil
 }
 
-// TakeBack takes back what was applied since the mark, also after ctx has ended.
+// TakeBack takes back what was applied since the mark, also after ctx has ended. Its
+// error names every value that was not, with the cause.
 func TakeBack(ctx context.Context, m *Machine, j *Journal, mark int) error {
 	r, err := Revert(context.WithoutCancel(ctx), m, j, mark, false)
-	if err == nil && len(r.Failed)+len(r.Kept) > 0 {
-		err = errors.New("not every setting of the machine was taken back; see `cnibench tune status`")
+	left := failures(r.Failed)
+	for _, k := range r.Kept {
+		left = append(left, fmt.Errorf("setting %s: %s was set to %s, and somebody has set it to %s since: it is kept", k.Setting, k.Place, k.Read, k.Now))
 	}
-	return err
+	if len(left) > 0 {
+		left = append(left, errors.New("not every setting of the machine was taken back; see `cnibench tune status`"))
+	}
+	return errors.Join(append(left, err)...)
+}
+
+// failures are the errors of failed, each with its setting; they name the place.
+func failures(failed []Failure) []error {
+	var errs []error
+	for _, f := range failed {
+		errs = append(errs, fmt.Errorf("setting %s: %w", f.Setting, f.Err))
+	}
+	return errs
 }

@@ -1,8 +1,11 @@
 package tune
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,5 +39,40 @@ func TestSetMachine(t *testing.T) {
 	}
 	if _, err := SetMachine(t.Context(), m, j, Request{Settings: []Choice{{Setting: "no-such"}}}); err == nil {
 		t.Error("an unknown setting")
+	}
+}
+
+// What could not be set or taken back is named, each with its cause.
+func TestTakeBackFails(t *testing.T) {
+	m, root := build(t, shapes["laptop"])
+	j := journalOf(t, m, filepath.Join(t.TempDir(), "state"))
+	req := Request{Settings: []Choice{{Setting: "fin-timeout"}, {Setting: "tw-reuse"}, {Setting: "slow-start-idle"}}}
+	a, err := SetMachine(t.Context(), m, j, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	(writer{t, root}).file("proc/sys/net/ipv4/tcp_tw_reuse", "0")
+	files := m.Files
+	m.Files = refusing{refusing{files, "tcp_fin_timeout"}, "tcp_slow_start_after_idle"}
+	err = TakeBack(t.Context(), m, j, a.Mark)
+	wantError(t, err, "tcp_fin_timeout", "tcp_slow_start_after_idle", "net.ipv4.tcp_tw_reuse was set to 1, and somebody has set it to 0", "tune status")
+	if !errors.Is(err, syscall.EINVAL) {
+		t.Error(err)
+	}
+	m.Files = files
+	if _, err := Revert(t.Context(), m, j, 0, true); err != nil {
+		t.Fatal(err)
+	}
+	m.Files = refusing{refusing{files, "tcp_fin_timeout"}, "tcp_slow_start_after_idle"}
+	_, err = SetMachine(t.Context(), m, j, req)
+	wantError(t, err, "setting fin-timeout: ", "setting slow-start-idle: ")
+}
+
+func wantError(t *testing.T, err error, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("want %q in: %v", part, err)
+		}
 	}
 }
