@@ -27,7 +27,7 @@ func (e *Evidence) levelCycles() {
 		}
 		for metric, values := range s.Slices.Metrics {
 			at := cycled{Place{GroupOf(s), s.Step, metric}, s.Round}
-			if _, has := e.Figures[at.Place][s.Contender][s.Round]; !has || e.byKey[s.Key()] != s || isMerged(s, metric) {
+			if _, has := e.Figures[at.Place][s.Contender][s.Round]; !has || e.byKey[s.Key()] != s || isMerged(metric) {
 				continue
 			}
 			if all[at] == nil {
@@ -43,11 +43,12 @@ func (e *Evidence) levelCycles() {
 	}
 }
 
-// isMerged says whether the metric is a percentile of the requests of all slices of a sample.
-func isMerged(s *result.Sample, metric string) bool {
+// isMerged says whether the metric is a percentile of the requests of all slices of a sample:
+// those of a sliced sample always are (workload.Slicer), whether its histograms are at hand
+// or not.
+func isMerged(metric string) bool {
 	m, _ := result.LookupMetric(metric)
-	h := s.Histograms[m.Clock]
-	return m.Percent > 0 && h != nil && h.TotalCount() > 0
+	return m.Percent > 0
 }
 
 // byCycle returns one value for each cycle: the geometric mean if a contender has

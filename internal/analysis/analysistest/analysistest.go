@@ -218,6 +218,28 @@ func Costly(noise float64, costs map[string]Cost) *result.Record {
 	return rec
 }
 
+// Stalled returns a run of six rounds in ten slices each. The median network time is 30 µs
+// for host and 60 µs for vxlan. In a third of the slices the machine was away, and in one of
+// each round for host alone: a median of such a slice is 900 µs.
+func Stalled(t *testing.T) *result.Record {
+	const p50 = "network_time_p50"
+	var samples []result.Sample
+	for round := 1; round <= 6; round++ {
+		for contender, us := range map[string]int64{"host": 30, "vxlan": 60} {
+			s := Taken(contender, round, map[string]float64{p50: float64(us) * 1e-6})
+			s.Histograms = map[string]*hdrhistogram.Histogram{"network_time": Tail(t, us, 700, 900, 300)}
+			s.Slices = &result.Slices{Metrics: map[string][]float64{}}
+			for cycle := 1; cycle <= 10; cycle++ {
+				away := cycle%3 == 0 || cycle == round && contender == "host"
+				s.Slices.Cycles = append(s.Slices.Cycles, cycle)
+				s.Slices.Metrics[p50] = append(s.Slices.Metrics[p50], map[bool]float64{false: float64(us) * 1e-6, true: 900e-6}[away])
+			}
+			samples = append(samples, s)
+		}
+	}
+	return Record(samples...)
+}
+
 // Seconds returns a trace of a sample, with what its server received in each second of the
 // window.
 func Seconds(contender string, round int, received ...float64) analysis.Trace {

@@ -380,6 +380,18 @@ func TestUnpairedRounds(t *testing.T) {
 	}
 }
 
+// A round's latency is that of all its requests, as in the report: slices in which the
+// machine was away are not trimmed away.
+func TestLatencyIsOfAllRequests(t *testing.T) {
+	r := recommend.Choose(analysistest.Stalled(t), recommend.Wish{})
+	if len(r.Ranked) != 1 || len(r.Ranked[0].Terms) != 1 {
+		t.Fatalf("%+v", r)
+	}
+	if term := r.Ranked[0].Terms[0]; term.Criterion != "latency" || math.Abs(term.Ratio-0.5) > 1e-9 {
+		t.Errorf("%s %v, want latency 0.5", term.Criterion, term.Ratio)
+	}
+}
+
 // Weight that was given in vain is named.
 func TestIgnoredWeights(t *testing.T) {
 	r := recommend.Choose(scaled(6, 0, 1, 0.9, 0.8, 0.6), recommend.Wish{Weights: []analysis.Weight{{Criterion: "latency", Weight: 2}, {Criterion: "cpu", Weight: 1}, {Criterion: "memory", Weight: 0}, {Criterion: "capacity", Weight: 3}}})
