@@ -204,7 +204,7 @@ func firmness(s *scores, order []int, alike int) analysis.Firmness {
 	for place, other := range order[1:] {
 		shift, p := s.against(order[0], other)
 		weakest = max(weakest, p)
-		if place+1 < alike && !(shift.High <= 1/asGood+1e-12) {
+		if place+1 < alike && !(shift.Low >= asGood-1e-12 && shift.High <= 1/asGood+1e-12) {
 			same = false
 		}
 	}

@@ -339,6 +339,20 @@ func TestAlike(t *testing.T) {
 	}
 }
 
+// The interval of the difference must lie within 2 % at both ends: here its low end is 10 %
+// below.
+func TestAlikeAtBothEnds(t *testing.T) {
+	rec := scaled(6, 0, 1, 0.8, 0.8/1.01, 0.5)
+	for i := range rec.Samples {
+		if s := &rec.Samples[i]; s.Contender == "calico-noencap" && s.Round == 6 {
+			s.Metrics["goodput"] *= 1.01 / 0.90
+		}
+	}
+	if r := recommend.Choose(rec, recommend.Wish{}); r.Firmness != analysis.TossUp || r.Ranked[0].Contender != "macvlan" {
+		t.Errorf("%s, want %s; ranked %v", r.Firmness, analysis.TossUp, names(r.Ranked))
+	}
+}
+
 // UDP is no TCP throughput, with its loss or without.
 func TestDatagramsAreNoThroughput(t *testing.T) {
 	rec := scaled(6, 0, 1, 0.9, 0.8, 0.7)
