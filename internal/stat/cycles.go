@@ -10,7 +10,8 @@ import (
 // effect of a single disturbance, and keeps 95 % of the mean's precision if noise is normal.
 const trimmed = 0.2
 
-// Cycled holds positive values of contenders that ran in turns, by contender and cycle.
+// Cycled holds values of contenders that ran in turns, by contender and cycle. A value is
+// positive, or 0 if nothing was received.
 type Cycled map[string]map[int]float64
 
 // Levels returns one value for each contender; the quotient of two values is that of a
@@ -19,7 +20,8 @@ type Cycled map[string]map[int]float64
 // each end. Only cycles that all contenders have count. Where contenders took turns in
 // blocks, that is done in each block, and the quotients to the contenders that were in all
 // blocks are kept. Levels returns nil if some contenders have no cycle in common and none
-// was in all blocks, or if a value is not positive.
+// was in all blocks, if more of a contender's values are 0 than are left out at one end, or
+// if a value is negative or not finite.
 func (c Cycled) Levels() map[string]float64 {
 	throughout, blocks := c.blocks()
 	if len(blocks) < 2 {
@@ -99,25 +101,37 @@ func (c Cycled) levels(names []string) map[string]float64 {
 	if len(cycles) == 0 {
 		return nil
 	}
-	// By contender, logarithms less the contender's own middle.
+	// By contender, logarithms and their middle. The logarithm of 0 is -Inf: it is among the
+	// smallest fifth, and says nothing of its cycle's effect.
 	middle, logs := make([]float64, len(names)), make([][]float64, len(names))
 	for i, name := range names {
+		zeros := 0
 		for _, cycle := range cycles {
 			v := c[name][cycle]
-			if !(v > 0) || math.IsInf(v, 0) {
+			if !(v >= 0) || math.IsInf(v, 0) {
 				return nil
+			}
+			if v == 0 {
+				zeros++
 			}
 			logs[i] = append(logs[i], math.Log(v))
 		}
+		if zeros > cutOf(len(cycles)) {
+			return nil
+		}
 		middle[i] = Median(logs[i])
 	}
-	effects := make([]float64, len(cycles))
+	effects := make([]float64, len(cycles)) // 0 if no contender received anything
 	for k := range cycles {
 		var deviations []float64
 		for i := range names {
-			deviations = append(deviations, logs[i][k]-middle[i])
+			if !math.IsInf(logs[i][k], -1) {
+				deviations = append(deviations, logs[i][k]-middle[i])
+			}
 		}
-		effects[k] = Median(deviations)
+		if len(deviations) > 0 {
+			effects[k] = Median(deviations)
+		}
 	}
 	// Only the deviation from the typical effect is subtracted. So a contender that no cycle
 	// affects, for example behind a capped link, keeps its own level.
@@ -137,6 +151,9 @@ func (c Cycled) levels(names []string) map[string]float64 {
 // fifth.
 func trimmedMean(values []float64) float64 {
 	slices.Sort(values)
-	cut := int(trimmed * float64(len(values)))
+	cut := cutOf(len(values))
 	return Mean(values[cut : len(values)-cut])
 }
+
+// cutOf returns how many of n values a trimmed mean leaves out at each end.
+func cutOf(n int) int { return int(trimmed * float64(n)) }

@@ -12,33 +12,56 @@ import (
 // The machine's mood, which changes from cycle to cycle by far more than the
 // contenders differ, and a hiccup of one of them move no quotient.
 func TestLevels(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	truth := map[string]float64{"host": 1, "near": 0.97, "far": 0.4}
-	names := slices.Sorted(maps.Keys(truth)) // a map's order would draw other numbers each time
-	worst, plain := 0.0, 0.0
-	for range 200 {
-		c := Cycled{}
-		for name := range truth {
-			c[name] = map[int]float64{}
-		}
-		mood := 0.0
-		for cycle := range 30 {
-			mood = 0.8*mood + 0.3*rng.NormFloat64()
-			for _, name := range names {
-				c[name][cycle] = 20e9 * truth[name] * math.Exp(mood+0.04*rng.NormFloat64())
+	for name, left := range map[string]float64{"a stalled connection": 1. / 20, "no byte arrived": 0} {
+		t.Run(name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(1, 2))
+			truth := map[string]float64{"host": 1, "near": 0.97, "far": 0.4}
+			names := slices.Sorted(maps.Keys(truth)) // a map's order would draw other numbers each time
+			worst, plain := 0.0, 0.0
+			for range 200 {
+				c := Cycled{}
+				for name := range truth {
+					c[name] = map[int]float64{}
+				}
+				mood := 0.0
+				for cycle := range 30 {
+					mood = 0.8*mood + 0.3*rng.NormFloat64()
+					for _, name := range names {
+						c[name][cycle] = 20e9 * truth[name] * math.Exp(mood+0.04*rng.NormFloat64())
+					}
+				}
+				c["near"][7] *= left
+				levels := c.Levels()
+				for name, v := range truth {
+					worst = max(worst, math.Abs(levels[name]/levels["host"]/v-1))
+				}
+				// What one measurement each at its own time would give.
+				plain = max(plain, math.Abs(c["near"][3]/c["host"][22]/truth["near"]-1))
 			}
-		}
-		c["near"][7] /= 20 // a stalled connection
-		levels := c.Levels()
-		for name, v := range truth {
-			worst = max(worst, math.Abs(levels[name]/levels["host"]/v-1))
-		}
-		// What one measurement each at its own time would give.
-		plain = max(plain, math.Abs(c["near"][3]/c["host"][22]/truth["near"]-1))
+			// Six standard errors of a quotient of two means of 30 values: 4 % · √(2/30) = 1.03 %.
+			if !(worst <= 0.062) || plain < 0.2 {
+				t.Errorf("quotients of levels are off by up to %.3f, of values of two times by %.3f", worst, plain)
+			}
+		})
 	}
-	// Six standard errors of a quotient of two means of 30 values: 4 % · √(2/30) = 1.03 %.
-	if worst > 0.062 || plain < 0.2 {
-		t.Errorf("quotients of levels are off by up to %.3f, of values of two times by %.3f", worst, plain)
+}
+
+// Two contenders: what a stalled slice of one leaves of its cycle does not move the other.
+func TestLevelsOfTwoWithZeros(t *testing.T) {
+	c := Cycled{"a": {}, "b": {}}
+	for cycle := range 10 {
+		mood := 1 + 0.05*float64(cycle)
+		c["a"][cycle], c["b"][cycle] = 20*mood, 10*mood
+	}
+	want := c.Levels()
+	c["a"][2], c["b"][2], c["b"][5] = 0, 0, 0 // in cycle 2 nobody received anything
+	got := c.Levels()
+	if math.Abs(got["a"]/got["b"]-2) > 1e-9 || math.Abs(got["a"]/want["a"]-1) > 0.05 {
+		t.Errorf("%v, want about %v", got, want)
+	}
+	c["b"][7] = 0
+	if got := c.Levels(); got != nil {
+		t.Errorf("more zeros than are trimmed: %v", got)
 	}
 }
 
@@ -83,12 +106,17 @@ func TestLevelsOfBlocks(t *testing.T) {
 			}
 		}
 	}
-	levels := c.Levels()
-	for name, want := range truth {
-		if got := levels[name] / levels["host"]; math.Abs(got-want) > 1e-9 {
-			t.Errorf("%s: %.4f of the host, want %.4f", name, got, want)
+	check := func(what string) {
+		levels := c.Levels()
+		for name, want := range truth {
+			if got := levels[name] / levels["host"]; !(math.Abs(got-want) <= 1e-9) {
+				t.Errorf("%s: %s: %.4f of the host, want %.4f", what, name, got, want)
+			}
 		}
 	}
+	check("all received")
+	c["a"][3] = 0
+	check("no byte arrived in one slice")
 	delete(c, "host")
 	if got := c.Levels(); got != nil {
 		t.Errorf("nobody was in both blocks: %v", got)
