@@ -42,8 +42,8 @@ type budget struct {
 }
 
 // parts returns the sources of the figure's error, the largest first; nil for metrics that
-// are no headline of their step. interval is the interval of the figure.
-func (b budget) parts(interval *Interval) []ErrorPart {
+// are no headline of their step.
+func (b budget) parts() []ErrorPart {
 	row := b.at.Row()
 	if !row.Has(result.Headline) || !(b.figure > 0) {
 		return nil
@@ -61,7 +61,8 @@ func (b budget) parts(interval *Interval) []ErrorPart {
 		edges, known := b.edges()
 		add(ErrorEdges, edges, known)
 	}
-	if interval != nil {
+	// At the level of the other parts, whatever that of the report's intervals is.
+	if interval := b.interval(b.at, b.contender, partsConfidence); interval != nil {
 		rounds := stat.HalfWidth(interval[0], interval[1])
 		add(ErrorRounds, math.Sqrt(max(0, rounds*rounds-tick*tick)), true)
 	}
@@ -104,8 +105,12 @@ func (b budget) tick() (relative float64, known bool) {
 	return twoSided / math.Sqrt(busy*hz), busy > 0
 }
 
-// twoSided is the half-width of a 95 % interval of normal noise, in standard deviations.
-const twoSided = 1.96
+// partsConfidence is the level of the interval whose half-width a part is. twoSided is the
+// half-width of such an interval of normal noise, in standard deviations.
+const (
+	partsConfidence = 0.95
+	twoSided        = 1.96
+)
 
 // edges returns the relative difference in length between the recorded window and the
 // load's, the median over rounds. File transfers have no planned length of the window.

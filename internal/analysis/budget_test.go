@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/analysis/analysistest"
 	"github.com/cnibench/cnibench/internal/analysis/assemble"
@@ -55,6 +57,29 @@ func TestErrorBudgetOfCost(t *testing.T) {
 
 	rec.Run.Environment = nil // a kernel that does not say how it counts
 	near(t, "unknown tick", source(t, analysistest.Find(t, assemble.Report(rec, analysis.Options{}), "x", "cpu_per_gbit"), analysis.ErrorTick), math.NaN())
+}
+
+// A run that ended by itself has wider intervals, but the parts of its budget are at 95 % like
+// those of any run: of a median and of a percentile.
+func TestErrorBudgetOfARunThatEndedByItself(t *testing.T) {
+	samples := analysistest.Over(12, "x", func(round int) map[string]float64 {
+		return map[string]float64{"goodput": 1e9 * float64(100+round), "latency_p50": 1e-6 * float64(100+round)}
+	})
+	for i := range samples {
+		samples[i].Histograms = map[string]*hdrhistogram.Histogram{"latency": analysistest.Histogram(t, int64(100+samples[i].Round), 1000)}
+	}
+	rec := analysistest.Record(samples...)
+	rec.Run.Plan.Rounds = 12
+	fixed := assemble.Report(rec, analysis.Options{})
+	rec.Run.Plan.Until = 0.05
+	ended := assemble.Report(rec, analysis.Options{})
+	for _, metric := range []string{"goodput", "latency_p50"} {
+		a, b := analysistest.Find(t, fixed, "x", metric), analysistest.Find(t, ended, "x", metric)
+		if *a.CI == *b.CI {
+			t.Errorf("%s: both intervals are %v", metric, *a.CI)
+		}
+		near(t, metric, source(t, b, analysis.ErrorRounds), source(t, a, analysis.ErrorRounds))
+	}
 }
 
 // A latency of 100 µs of which the client's own wake-up is 20 and its late send 5.

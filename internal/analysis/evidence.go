@@ -231,25 +231,34 @@ func (e *Evidence) figureResults() []Result {
 				Contender: contender, Kernel: p.Kernel, Underlay: p.Underlay,
 				Step: p.Step, Path: e.Paths[p.Step],
 				Metric: p.Metric, Unit: metric.Unit, Better: metric.Better,
-				N: len(s), Of: e.TakenRounds(p.Group, contender, p.Step), Median: e.Headline(p, contender), CI: MedianInterval(s.Values(), e.Opt.Confidence),
+				N: len(s), Of: e.TakenRounds(p.Group, contender, p.Step), Median: e.Headline(p, contender), CI: e.interval(p, contender, e.Opt.Confidence),
 				Confidence: e.Opt.Confidence, Values: s.Values(), Ranked: ranked[contender] != nil, Groups: append([]string{}, ranks[contender].Groups...), Tier: ranks[contender].Tier,
-			}
-			if p.Metric == result.MemoryOverhead && e.Unpaired() {
-				r.CI = nil // the interval would not contain the baseline's noise
 			}
 			if pooled, ok := e.Percentiles[p][contender]; ok {
 				r.N, r.Count = max(r.N, pooled.rounds), pooled.count
-				r.CI, r.RoundsBeyond = pooled.interval(e.Opt.Confidence), pooled.roundsBeyond()
+				r.RoundsBeyond = pooled.roundsBeyond()
 			}
 			if contender != e.Run.Baseline {
 				r.VsBaseline = e.Compare(p, contender)
 			}
 			r.MDD, r.RoundsFor5 = e.resolution(p, contender)
-			r.Closest, r.Errors = closest[contender], budget{e, p, contender, r.Median}.parts(r.CI)
+			r.Closest, r.Errors = closest[contender], budget{e, p, contender, r.Median}.parts()
 			results = append(results, r)
 		}
 	}
 	return results
+}
+
+// interval returns the interval of the figure of a contender at a place; nil with too few
+// rounds.
+func (e *Evidence) interval(at Place, contender string, confidence float64) *Interval {
+	if pooled, ok := e.Percentiles[at][contender]; ok {
+		return pooled.interval(confidence)
+	}
+	if at.Metric == result.MemoryOverhead && e.Unpaired() {
+		return nil // the interval would not contain the baseline's noise
+	}
+	return MedianInterval(e.Figures[at][contender].Values(), confidence)
 }
 
 // MedianInterval returns the interval of the median; nil with too few values.
