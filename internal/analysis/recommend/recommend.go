@@ -131,15 +131,15 @@ func (c *chooser) list(g analysis.Group, gauges []gauge) analysis.Recommendation
 	}
 	candidates := c.candidates(g, gauges)
 	r.Firmness = analysis.Nobody
-	rounds := 0
+	tooFew := ""
 	if len(candidates) > 0 {
-		rounds = c.rank(g, &r, gauges, candidates, criteria, rand.New(rand.NewPCG(c.e.Run.Plan.Seed, uint64(len(g.Kernel)))))
+		tooFew = c.rank(g, &r, gauges, candidates, criteria, rand.New(rand.NewPCG(c.e.Run.Plan.Seed, uint64(len(g.Kernel)))))
 	}
 	if c.e.Unpaired() && len(r.Ranked) > 0 {
 		r.Notes = append(r.Notes, fmt.Sprintf("the contenders were not measured beside %s: each ratio is that over all pairs of rounds", r.Baseline))
 	}
 	if r.Firmness == analysis.Untested {
-		r.Notes = append(r.Notes, fmt.Sprintf("%s can't tell how firm the order is; %d can (--rounds)", unit.Plural(rounds, "round"), stat.NeedsForInterval(c.e.Opt.Confidence)))
+		r.Notes = append(r.Notes, fmt.Sprintf("%s can't tell how firm the order is; %d can (--rounds)", tooFew, stat.NeedsForInterval(c.e.Opt.Confidence)))
 	}
 	for i := range r.Ranked {
 		r.Ranked[i].Reasons = c.reasons(r.Ranked, i)
@@ -166,9 +166,10 @@ func alike(ranked []analysis.Choice) []string {
 	return names
 }
 
-// rank sets the choices and the firmness of r. It returns the number of rounds.
-func (c *chooser) rank(g analysis.Group, r *analysis.Recommendation, gauges []gauge, candidates []string, criteria []int, rng *rand.Rand) (rounds int) {
-	s := scoresOf(gauges, candidates, criteria, c.weights, c.e.Opt.Confidence, c.e.Lasting[g].Inflation())
+// rank sets the choices and the firmness of r. It returns which rounds are too few if the
+// firmness is Untested.
+func (c *chooser) rank(g analysis.Group, r *analysis.Recommendation, gauges []gauge, candidates []string, criteria []int, rng *rand.Rand) (tooFew string) {
+	s := scoresOf(gauges, c.e.Run.Baseline, candidates, criteria, c.weights, c.e.Opt.Confidence, c.e.Lasting[g].Inflation())
 	ranked, order := s.rank(candidates, c.weights)
 	r.Ranked, r.Resamples, r.Alike = ranked, cmp.Or(c.wish.Resamples, defaultResamples), alike(ranked)
 	switch {
@@ -191,7 +192,7 @@ func (c *chooser) rank(g analysis.Group, r *analysis.Recommendation, gauges []ga
 			r.Notes = append(r.Notes, fmt.Sprintf("the order hangs on the weights: with each between half and twice what it is, another contender comes first in %.0f %% of the settings tried", 100*share))
 		}
 	}
-	return s.mostRounds()
+	return s.tooFew()
 }
 
 // firmness returns how sure the first place is. The first contender is tested against every

@@ -353,6 +353,53 @@ func TestAlikeAtBothEnds(t *testing.T) {
 	}
 }
 
+// oneRound is a run of seven rounds in which macvlan has goodput in the first only.
+func oneRound(noise float64) *result.Record {
+	rec := analysistest.Noisy(1, 7, 1, 1, noise)
+	rec.Samples = slices.DeleteFunc(rec.Samples, func(s result.Sample) bool {
+		return s.Contender == "macvlan" && s.Step == "dts" && s.Round > 1
+	})
+	return rec
+}
+
+// Latencies that are 10 % off in every round but the first are no steadier for a goodput
+// that is missing in those rounds.
+func TestStabilityIsOfMeasuredValues(t *testing.T) {
+	rec := oneRound(0)
+	for i := range rec.Samples {
+		if s := &rec.Samples[i]; s.Contender == "macvlan" && s.Round > 1 {
+			off := []float64{1.1, 1 / 1.1}[s.Round%2]
+			s.Metrics["latency_p50"] *= off
+			s.Metrics["latency_p99"] *= off
+		}
+	}
+	r := recommend.Choose(rec, recommend.Wish{Weights: []analysis.Weight{{Criterion: "stability", Weight: 1}}})
+	for _, c := range r.Ranked {
+		if last := c.Terms[len(c.Terms)-1]; c.Contender == "macvlan" && (last.Criterion != "stability" || math.Abs(last.Ratio-1/1.1) > 1e-9) {
+			t.Errorf("%s %v, want stability %v", last.Criterion, last.Ratio, 1/1.1)
+		}
+	}
+}
+
+// A contender with figures of one round does not count as measured in seven.
+func TestFiguresOfOneRound(t *testing.T) {
+	rec := oneRound(0.02)
+	r := recommend.Choose(rec, recommend.Wish{Weights: []analysis.Weight{{Criterion: "stability", Weight: 1}}})
+	if r.Firmness != analysis.Untested || !strings.Contains(strings.Join(r.Notes, "\n"), "1 round of macvlan's goodput at dts can't tell how firm the order is; 6 can") {
+		t.Errorf("%s, notes %q", r.Firmness, r.Notes)
+	}
+	for _, c := range r.Ranked {
+		if c.CI != nil || c.Wins != nil {
+			t.Errorf("%s: interval %v, wins %v", c.Contender, c.CI, c.Wins)
+		}
+		for _, term := range c.Terms {
+			if term.CI != nil {
+				t.Errorf("%s: %s has the interval %v", c.Contender, term.Criterion, *term.CI)
+			}
+		}
+	}
+}
+
 // UDP is no TCP throughput, with its loss or without.
 func TestDatagramsAreNoThroughput(t *testing.T) {
 	rec := scaled(6, 0, 1, 0.9, 0.8, 0.7)

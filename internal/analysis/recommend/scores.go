@@ -2,12 +2,14 @@ package recommend
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // scores holds the merits of candidates by round. A candidate's score is Hodges and
@@ -21,14 +23,21 @@ type scores struct {
 	inflation  float64   // of intervals, because noise may last from round to round: stat.Serial.Inflation
 	merits     []byRound // by candidate
 	base       byRound   // of the baseline; nil if rounds are paired
+	fewest     measured  // the figure with the fewest rounds, of a candidate or the baseline
+}
+
+// measured is a figure of a contender, and the number of rounds that have it.
+type measured struct {
+	rounds int
+	figure string // "macvlan's goodput at dts"
 }
 
 // byRound holds the merits of one contender: a logarithm for each criterion, by round.
 type byRound map[int][]float64
 
 // scoresOf gathers the candidates' merits.
-func scoresOf(gauges []gauge, candidates []string, criteria []int, weights []analysis.Weight, confidence, inflation float64) *scores {
-	s := &scores{criteria: criteria, confidence: confidence, inflation: inflation}
+func scoresOf(gauges []gauge, baseline string, candidates []string, criteria []int, weights []analysis.Weight, confidence, inflation float64) *scores {
+	s := &scores{criteria: criteria, confidence: confidence, inflation: inflation, fewest: measured{rounds: math.MaxInt}}
 	total := 0.0
 	for _, i := range criteria {
 		total += weights[i].Weight
@@ -38,6 +47,15 @@ func scoresOf(gauges []gauge, candidates []string, criteria []int, weights []ana
 	}
 	for _, candidate := range candidates {
 		s.merits = append(s.merits, s.rounds(gauges, func(x *gauge) analysis.Series { return x.merits[candidate] }))
+	}
+	for i := range gauges {
+		x := &gauges[i]
+		for _, candidate := range candidates {
+			s.countRounds(x, candidate, x.merits[candidate])
+		}
+		if x.base != nil {
+			s.countRounds(x, baseline, x.base)
+		}
 	}
 	if gauges[0].base != nil {
 		s.base = s.rounds(gauges, func(x *gauge) analysis.Series { return x.base })
@@ -52,10 +70,17 @@ func scoresOf(gauges []gauge, candidates []string, criteria []int, weights []ana
 	return s
 }
 
+// countRounds sets s.fewest if no figure before had as few rounds.
+func (s *scores) countRounds(x *gauge, contender string, series analysis.Series) {
+	if len(series) < s.fewest.rounds {
+		s.fewest = measured{len(series), fmt.Sprintf("%s's %s at %s", contender, x.Metric, x.Step)}
+	}
+}
+
 // rounds returns the merits of one contender, by round: for each criterion the mean over
 // its gauges. Rounds with values of less than half of the gauges are left out. A missing
-// value is replaced by the median over rounds. seriesOf returns the contender's values of a
-// gauge.
+// value is replaced by the median over rounds; for stability it is left out. seriesOf returns
+// the contender's values of a gauge.
 func (s *scores) rounds(gauges []gauge, seriesOf func(x *gauge) analysis.Series) byRound {
 	list, have := byRound{}, map[int]int{}
 	middles := make([]float64, len(gauges))
@@ -74,13 +99,15 @@ func (s *scores) rounds(gauges []gauge, seriesOf func(x *gauge) analysis.Series)
 		for k, criterion := range s.criteria {
 			sum, count := 0.0, 0.0
 			for g := range gauges {
-				value, measured := seriesOf(&gauges[g])[round]
-				if !measured {
+				value, has := seriesOf(&gauges[g])[round]
+				if !has {
 					value = middles[g]
 				}
 				switch {
 				case Criteria()[criterion].takes == nil:
-					sum, count = sum-math.Abs(value-middles[g]), count+1
+					if has {
+						sum, count = sum-math.Abs(value-middles[g]), count+1
+					}
 				case gauges[g].criterion == criterion:
 					sum, count = sum+value, count+1
 				}
@@ -141,20 +168,24 @@ func (s *scores) against(a, b int) (shift stat.Shift, p float64) {
 	return stat.ComparePaired(ratios, s.confidence, s.inflation)
 }
 
-// enough says whether there are enough rounds for intervals.
+// enough says whether there are enough rounds for intervals, and values of every figure in
+// as many.
 func (s *scores) enough() bool {
 	needs := stat.NeedsForInterval(s.confidence)
-	return !slices.ContainsFunc(s.merits, func(b byRound) bool { return len(b) < needs }) &&
+	return s.fewest.rounds >= needs && !slices.ContainsFunc(s.merits, func(b byRound) bool { return len(b) < needs }) &&
 		(s.base == nil || len(s.base) >= needs)
 }
 
-// mostRounds returns the largest number of rounds of any candidate.
-func (s *scores) mostRounds() int {
+// tooFew names the rounds that are too few for intervals: all, or those of one figure.
+func (s *scores) tooFew() string {
 	most := 0
 	for _, rounds := range s.merits {
 		most = max(most, len(rounds))
 	}
-	return most
+	if needs := stat.NeedsForInterval(s.confidence); most >= needs && s.fewest.rounds < needs {
+		return unit.Plural(s.fewest.rounds, "round") + " of " + s.fewest.figure
+	}
+	return unit.Plural(most, "round")
 }
 
 func inOrder(values map[int]float64) []float64 { return analysis.Series(values).Values() }
