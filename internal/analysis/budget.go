@@ -62,7 +62,7 @@ func (b budget) parts() []ErrorPart {
 		add(ErrorEdges, edges, known)
 	}
 	// At the level of the other parts, whatever that of the report's intervals is.
-	if interval := b.interval(b.at, b.contender, partsConfidence); interval != nil {
+	if interval := intervalOf(b.Evidence, b.at, b.contender, partsConfidence); interval != nil {
 		rounds := stat.HalfWidth(interval[0], interval[1])
 		add(ErrorRounds, math.Sqrt(max(0, rounds*rounds-tick*tick)), true)
 	}

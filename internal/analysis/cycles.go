@@ -1,7 +1,9 @@
 package analysis
 
 import (
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
@@ -21,6 +23,7 @@ type cycled struct {
 // same cycles.
 func (e *Evidence) levelCycles() {
 	all := map[cycled]stat.Cycled{}
+	plain := map[cycled]bool{} // 0 is a value as any other there, e.g. of a loss
 	for _, s := range e.Valid {
 		if s.Slices == nil {
 			continue
@@ -34,8 +37,12 @@ func (e *Evidence) levelCycles() {
 				all[at] = stat.Cycled{}
 			}
 			all[at][s.Contender] = byCycle(s.Slices.Cycles, values)
+			if m, _ := result.LookupMetric(metric); m.Has(result.MayBeZero) && slices.Contains(values, 0) {
+				plain[at] = true
+			}
 		}
 	}
+	maps.DeleteFunc(all, func(at cycled, _ stat.Cycled) bool { return plain[at] })
 	for at, values := range all {
 		for contender, level := range values.Levels() {
 			e.Figures[at.Place][contender][at.round] = level

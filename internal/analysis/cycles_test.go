@@ -41,6 +41,20 @@ func TestRatioWithinCycles(t *testing.T) {
 	}
 }
 
+// Where 0 is a value as any other, as of a loss, one among the slices leaves the sample's own
+// figure: a level would leave bursts out.
+func TestLossOfCycles(t *testing.T) {
+	burst := func(contender string) result.Sample {
+		s := analysistest.Taken(contender, 1, map[string]float64{result.Loss: 0.1})
+		s.Slices = &result.Slices{Cycles: []int{1, 2, 3, 4, 5}, Metrics: map[string][]float64{result.Loss: {0, 0.01, 0.01, 0.01, 0.47}}}
+		return s
+	}
+	r := assemble.Report(analysistest.Record(burst("host"), burst("vxlan")), analysis.Options{})
+	if got := analysistest.Find(t, r, "vxlan", result.Loss).Median; got != 0.1 {
+		t.Errorf("loss %v, want 0.1", got)
+	}
+}
+
 // A round's percentile is that of the requests of all its slices: slices in which the machine
 // was away do not enter a mean of percentiles.
 func TestPercentileOfARoundIsOfAllItsRequests(t *testing.T) {

@@ -231,7 +231,7 @@ func (e *Evidence) figureResults() []Result {
 				Contender: contender, Kernel: p.Kernel, Underlay: p.Underlay,
 				Step: p.Step, Path: e.Paths[p.Step],
 				Metric: p.Metric, Unit: metric.Unit, Better: metric.Better,
-				N: len(s), Of: e.TakenRounds(p.Group, contender, p.Step), Median: e.Headline(p, contender), CI: e.interval(p, contender, e.Opt.Confidence),
+				N: len(s), Of: e.TakenRounds(p.Group, contender, p.Step), Median: e.Headline(p, contender), CI: intervalOf(e, p, contender, e.Opt.Confidence),
 				Confidence: e.Opt.Confidence, Values: s.Values(), Ranked: ranked[contender] != nil, Groups: append([]string{}, ranks[contender].Groups...), Tier: ranks[contender].Tier,
 			}
 			if pooled, ok := e.Percentiles[p][contender]; ok {
@@ -249,9 +249,9 @@ func (e *Evidence) figureResults() []Result {
 	return results
 }
 
-// interval returns the interval of the figure of a contender at a place; nil with too few
+// intervalOf returns the interval of the figure of a contender at a place; nil with too few
 // rounds.
-func (e *Evidence) interval(at Place, contender string, confidence float64) *Interval {
+func intervalOf(e *Evidence, at Place, contender string, confidence float64) *Interval {
 	if pooled, ok := e.Percentiles[at][contender]; ok {
 		return pooled.interval(confidence)
 	}
