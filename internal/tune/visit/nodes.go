@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/contender"
@@ -44,11 +46,15 @@ func (b *Nodes) Up(ctx context.Context, c *contender.Contender, variant string) 
 	}
 	n := &nodesNetwork{visited: newVisited(inner), exe: b.exe}
 	for _, e := range inner.Nodes() {
-		a, err := ask(ctx, e, v.Request, n.here()...)
+		// The mark comes first: what is set is taken back also where the answer is lost.
+		a, err := ask(ctx, e, tune.Request{}, n.here()...)
+		if err == nil {
+			n.set = append(n.set, setNode{e, a.Mark})
+			a, err = ask(ctx, e, v.Request, n.here()...)
+		}
 		if err != nil {
 			return nil, errors.Join(err, n.Down(context.WithoutCancel(ctx)))
 		}
-		n.set = append(n.set, setNode{e, a.Mark})
 		n.note(v.Names(), a)
 	}
 	return n, nil
@@ -72,11 +78,25 @@ func (n *nodesNetwork) here(args ...string) []string {
 	return append([]string{n.exe, "agent", "on-node", "--", "tune", "here", "--node"}, args...)
 }
 
+// takeBack waits for a program of the same node that was ended and still holds the journal.
+func (n *nodesNetwork) takeBack(ctx context.Context, e setNode) error {
+	for try := 1; ; try++ {
+		_, err := ask(ctx, e, tune.Request{}, n.here("--take-back="+strconv.Itoa(e.mark))...)
+		if err == nil || !strings.Contains(err.Error(), tune.ErrBusy.Error()) || try == mostTries {
+			return err
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// mostTries is how often a node is asked to take settings back.
+const mostTries = 10
+
 // Down implements arena.Network. The nodes' pods, which go, take the settings back first.
 func (n *nodesNetwork) Down(ctx context.Context) error {
 	var errs []error
 	for _, e := range n.set {
-		if _, err := ask(ctx, e, tune.Request{}, n.here("--take-back="+strconv.Itoa(e.mark))...); err != nil {
+		if err := n.takeBack(ctx, e); err != nil {
 			errs = append(errs, fmt.Errorf("%w; settings may still be applied there: `cnibench tune status --arena kube --privileged`, and revert", err))
 		}
 	}

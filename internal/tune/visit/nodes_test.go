@@ -29,6 +29,7 @@ func TestNodes(t *testing.T) {
 		t.Error(n.up, err)
 	}
 	want := []string{
+		`node1: cnibench agent on-node -- tune here --node: {}`,
 		`node1: cnibench agent on-node -- tune here --node: {"settings":[{"setting":"rps"}]}`,
 		`node1: cnibench agent on-node -- tune here --node --take-back=3: {}`,
 	}
@@ -39,6 +40,20 @@ func TestNodes(t *testing.T) {
 	if _, err = b.Up(t.Context(), base, ""); err != nil || len(n.asked) > 0 {
 		t.Errorf("without settings: %v, %q", err, n.asked)
 	}
+	// An answer that is lost may have been given: the node is asked to take back.
+	n.answer = func(string) (tune.Answer, error) {
+		if strings.Contains(n.asked[len(n.asked)-1], "rps") {
+			return tune.Answer{}, errors.New("the stream broke")
+		}
+		return tune.Answer{Mark: 3}, nil
+	}
+	if _, err := b.Up(t.Context(), v.Contender(base), ""); err == nil || n.up != "" {
+		t.Errorf("%v, left up: %q", err, n.up)
+	}
+	if diff := cmp.Diff(want, n.asked); diff != "" {
+		t.Error(diff)
+	}
+	n.asked = nil
 	n.answer = func(string) (tune.Answer, error) { return tune.Answer{}, errors.New("denied") }
 	if _, err := b.Up(t.Context(), v.Contender(base), ""); err == nil || !strings.Contains(err.Error(), "settings of node1: denied") || n.up != "" {
 		t.Errorf("%v, left up: %q", err, n.up)
