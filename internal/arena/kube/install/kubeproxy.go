@@ -24,22 +24,26 @@ var kubeProxyChains = []string{
 // kubeProxyOff is a label in the node selector of kube-proxy. No node has it.
 const kubeProxyOff = "cnibench.io/no-kube-proxy"
 
-// switchKubeProxy switches kube-proxy on or off if the recipe needs it off and it is the
-// usual DaemonSet.
+// switchKubeProxy switches kube-proxy off if the recipe needs that, and on if it was switched
+// off, whatever the recipe says by then; both if it is the usual DaemonSet.
 func (j *job) switchKubeProxy(ctx context.Context, on bool) error {
-	if j.c.Kube.KubeProxy != "off" {
+	if !on && j.c.Kube.KubeProxy != "off" {
 		return nil
 	}
 	sets := j.cl.Client.AppsV1().DaemonSets("kube-system")
-	var exists bool
+	var wanted bool
 	err := j.retry(ctx, "look for kube-proxy", func(ctx context.Context) error {
-		_, err := sets.Get(ctx, "kube-proxy", metav1.GetOptions{})
-		if exists = err == nil; apierrors.IsNotFound(err) {
+		ds, err := sets.Get(ctx, "kube-proxy", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
 			return nil // checkKubeProxy has found no other kube-proxy
+		}
+		if err == nil {
+			_, off := ds.Spec.Template.Spec.NodeSelector[kubeProxyOff]
+			wanted = !on || off
 		}
 		return err
 	})
-	if err != nil || !exists {
+	if err != nil || !wanted {
 		return err
 	}
 	value := `"true"`
