@@ -389,6 +389,9 @@ func (j *job) checkNothingLeft(ctx context.Context, before *findings) error {
 		}
 		changes := after.changes(before)
 		if len(changes) == 0 {
+			for _, text := range after.unproven(before) {
+				j.o.Log("%s", text)
+			}
 			return nil
 		}
 		if try == 2 {

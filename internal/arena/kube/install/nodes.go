@@ -185,6 +185,23 @@ func (f *findings) changes(before *findings) []string {
 	return changes
 }
 
+// unproven says of which nodes it is not known that they are as before: those that have gone
+// since, and those that have joined.
+func (f *findings) unproven(before *findings) []string {
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(before.Nodes)) {
+		if f.Nodes[name] == nil {
+			texts = append(texts, "node "+name+" is not there any more: what was left on it was not removed")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Nodes)) {
+		if before.Nodes[name] == nil {
+			texts = append(texts, "node "+name+" has joined since the installation: only what names the product was removed from it, and nothing was proven")
+		}
+	}
+	return texts
+}
+
 // checkNodes returns an *arena.Unsupported if the recipe can't be installed on the nodes.
 func (j *job) checkNodes(before *findings) error {
 	k := j.c.Kube

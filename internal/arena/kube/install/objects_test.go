@@ -114,7 +114,7 @@ func TestWaiting(t *testing.T) {
 
 func TestBeyondBefore(t *testing.T) {
 	before := &findings{
-		Nodes:   map[string]*node.Answer{"a": {State: node.State{"interface": {"eth0"}}}},
+		Nodes:   map[string]*node.Answer{"a": {State: node.State{"interface": {"eth0"}}}, "away": {}},
 		Cluster: []string{"Namespace default"},
 	}
 	after := &findings{
@@ -126,6 +126,9 @@ func TestBeyondBefore(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"Namespace kube-flannel", "a: interface cni0"}, after.changes(before)); diff != "" {
 		t.Error(diff)
+	}
+	if said := after.unproven(before); len(said) != 2 || !strings.Contains(said[0], "node away is not there") || !strings.Contains(said[1], "node new has joined") {
+		t.Errorf("said %q", said)
 	}
 }
 
