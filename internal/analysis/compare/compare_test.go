@@ -162,7 +162,7 @@ func TestMissing(t *testing.T) {
 	old := analysistest.Noisy(1, 6, 1, 1, 0.01)
 	now := analysistest.Noisy(2, 6, 1, 1, 0.01)
 	for i := range now.Samples {
-		if s := &now.Samples[i]; s.Contender == "macvlan" && s.Step == "dts" {
+		if s := &now.Samples[i]; s.Contender == "macvlan" {
 			s.Verdict = result.Invalid
 		} else if s.Contender == "flannel-vxlan" {
 			delete(s.Metrics, "latency_p99")
@@ -171,6 +171,7 @@ func TestMissing(t *testing.T) {
 		}
 	}
 	now.Run.Plan.Contenders[2].ID = "canal"
+	now.Run.Plan.Gaps = []result.Gap{{Contender: "macvlan", Step: "http"}}
 	c := compared(t, old, now, compare.Options{FailOn: analysistest.Share(0.05)})
 	var got []string
 	for _, m := range c.Missing {
@@ -178,7 +179,7 @@ func TestMissing(t *testing.T) {
 	}
 	want := []string{
 		"new calico-noencap dts  false not in the\n", "new calico-noencap http  false not in the\n",
-		"new flannel-vxlan http latency_p99 true the new ru\n", "new macvlan dts  true the new ru\n",
+		"new flannel-vxlan http latency_p99 true the new ru\n", "new macvlan dts  true the new ru\n", "new macvlan http  false not in the\n",
 		"old canal dts  false not in the\n", "old canal http  false not in the\n",
 	}
 	if diff := cmp.Diff(want, got); diff != "" || *c.Passed {

@@ -285,7 +285,7 @@ func (p *pairing) addMissing(from string, i int, lacks map[spot][]figure, have b
 			if !some {
 				m.Metric = ""
 			}
-			planned := slices.Contains(e.Run.Plan.Contenders, result.Entry{ID: f.contender, Underlay: f.Underlay}) &&
+			planned := slices.Contains(e.Run.Plan.Contenders, result.Entry{ID: f.contender, Underlay: f.Underlay}) && e.Run.Plan.Takes(f.contender, f.Step) &&
 				(f.Step == result.SetupStep || slices.ContainsFunc(e.Run.Plan.Steps, func(step result.Step) bool { return step.ID == f.Step }))
 			m.Text = "not in " + name + "'s plan"
 			if planned {
