@@ -53,8 +53,8 @@ func TestRunWithItselfPasses(t *testing.T) {
 	}
 }
 
-// A lab form is held against its product in a cluster, whose underlay has another name; in
-// one arena underlays are told apart.
+// A lab form is held against its product in a cluster, whose underlay has another name, and
+// must come up there; in one arena underlays are told apart.
 func TestTwoArenas(t *testing.T) {
 	lab, cluster := analysistest.Noisy(1, 6, 1, 1, 0.03), analysistest.Noisy(2, 6, 1, 1, 0.03)
 	cluster.Run.Arena = "kube"
@@ -67,6 +67,15 @@ func TestTwoArenas(t *testing.T) {
 	c := compared(t, lab, cluster, compare.Options{VsBaseline: true})
 	if len(c.Changes) == 0 || len(c.Missing) > 0 || c.Differences[0].Key != "arena" {
 		t.Errorf("%d changes, missing %v, differences %v", len(c.Changes), c.Missing, c.Differences)
+	}
+	for i := range cluster.Samples {
+		if s := &cluster.Samples[i]; s.Contender == "macvlan" {
+			s.Verdict, s.Reasons = result.Invalid, []result.Reason{{Code: "setup_failed"}}
+		}
+	}
+	c = compared(t, lab, cluster, compare.Options{FailOn: analysistest.Share(0.5)})
+	if *c.Passed || len(c.Missing) != 2 || !c.Missing[0].Failed || !strings.HasSuffix(c.Missing[0].Text, ": setup_failed (6)") {
+		t.Errorf("a contender that does not come up in the other arena: passed %v, missing %v", *c.Passed, c.Missing)
 	}
 	cluster.Run.Arena = lab.Run.Arena
 	var selection *compare.SelectionError

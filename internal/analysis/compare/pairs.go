@@ -285,11 +285,14 @@ func (p *pairing) addMissing(from string, i int, lacks map[spot][]figure, have b
 			if !some {
 				m.Metric = ""
 			}
-			planned := slices.Contains(e.Run.Plan.Contenders, result.Entry{ID: f.contender, Underlay: f.Underlay}) && e.Run.Plan.Takes(f.contender, f.Step) &&
+			index := slices.IndexFunc(e.Run.Plan.Contenders, func(entry result.Entry) bool {
+				return entry.ID == f.contender && p.spotOf(analysis.Place{Group: analysis.Group{Underlay: entry.Underlay}}).underlay == s.underlay
+			})
+			planned := index >= 0 && e.Run.Plan.Takes(f.contender, f.Step) &&
 				(f.Step == result.SetupStep || slices.ContainsFunc(e.Run.Plan.Steps, func(step result.Step) bool { return step.ID == f.Step }))
 			m.Text = "not in " + name + "'s plan"
 			if planned {
-				m.Text = name + " has no valid sample with a figure that can be compared" + because(e, f)
+				m.Text = name + " has no valid sample with a figure that can be compared" + because(e, e.Run.Plan.Contenders[index], f.Step)
 				m.Failed = from == "new" && p.opt.FailOn != nil
 			}
 			if !slices.Contains(list, m) {
@@ -305,11 +308,11 @@ func (p *pairing) addMissing(from string, i int, lacks map[spot][]figure, have b
 
 // because returns the codes for which samples of a contender at a step are invalid or
 // spoiled, as the end of a sentence.
-func because(e *analysis.Evidence, f figure) string {
+func because(e *analysis.Evidence, entry result.Entry, step string) string {
 	count := map[string]int{}
 	for i := range e.Samples {
 		s := &e.Samples[i]
-		if s.Contender != f.contender || s.Step != f.Step || s.Underlay != f.Underlay {
+		if s.Contender != entry.ID || s.Step != step || s.Underlay != entry.Underlay {
 			continue
 		}
 		for _, r := range s.Reasons {
