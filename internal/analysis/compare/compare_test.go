@@ -447,7 +447,7 @@ func TestRepeatsLackFigures(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		edit     func(all runs)
-		old, now int // values
+		old, now int // values of macvlan
 		missing  []string
 		faults   []string
 		passed   bool
@@ -455,7 +455,22 @@ func TestRepeatsLackFigures(t *testing.T) {
 		"whole": {func(runs) {}, 4, 4, nil, nil, true},
 		"new repeats": {func(all runs) { invalid(all[5]); invalid(all[6]); invalid(all[7]) }, 4, 1, []string{
 			"new: new run 2 has no valid sample", "new: new run 3 has no valid sample", "new: new run 4 has no valid sample"}, nil, false},
-		"old repeat": {func(all runs) { invalid(all[2]) }, 3, 4, []string{"old: old run 3 has no valid sample"}, nil, true},
+		"old repeat":    {func(all runs) { invalid(all[2]) }, 3, 4, []string{"old: old run 3 has no valid sample"}, nil, true},
+		"first new run": {func(all runs) { invalid(all[4]) }, 4, 3, []string{"new: new run 1 has no valid sample"}, nil, false},
+		"first old run": {func(all runs) { invalid(all[0]) }, 3, 4, []string{"old: old run 1 has no valid sample"}, nil, true},
+		"first old and later new run": {func(all runs) { invalid(all[0]); invalid(all[6]) }, 3, 3, []string{
+			"new: new run 3 has no valid sample", "old: old run 1 has no valid sample"}, nil, false},
+		"first old and all new runs": {func(all runs) { invalid(all[0]); invalid(all[4]); invalid(all[5]); invalid(all[6]); invalid(all[7]) }, 0, 0, []string{
+			"new: new run 1 has no valid sample", "new: new run 2 has no valid sample", "new: new run 3 has no valid sample", "new: new run 4 has no valid sample",
+			"old: old run 1 has no valid sample"}, nil, false},
+		"first old run, and no new run planned": {func(all runs) {
+			invalid(all[0])
+			for _, rec := range all[4:] {
+				invalid(rec)
+				rec.Run.Plan.Contenders = slices.Concat(rec.Run.Plan.Contenders[:1], rec.Run.Plan.Contenders[2:])
+			}
+		}, 0, 0, []string{"new: not in new run 1's plan", "new: not in new run 2's plan", "new: not in new run 3's plan", "new: not in new run 4's plan",
+			"old: old run 1 has no valid sample"}, nil, true},
 		"not planned": {func(all runs) {
 			invalid(all[6])
 			all[6].Run.Plan.Contenders = slices.Concat(all[6].Run.Plan.Contenders[:1], all[6].Run.Plan.Contenders[2:])
@@ -500,10 +515,14 @@ func TestRepeatsLackFigures(t *testing.T) {
 		if diff := cmp.Diff([][]string{c.missing, c.faults}, [][]string{missing, faults}); diff != "" || *got.Passed != c.passed {
 			t.Errorf("%s: passed %v, missing and faults (-want +got)\n%s", name, *got.Passed, diff)
 		}
+		var old, now int
 		for _, change := range got.Changes {
-			if change.Contender == "macvlan" && (len(change.Old.Values) != c.old || len(change.New.Values) != c.now) {
-				t.Errorf("%s: values of %d old and %d new runs, want %d and %d", name, len(change.Old.Values), len(change.New.Values), c.old, c.now)
+			if change.Contender == "macvlan" {
+				old, now = len(change.Old.Values), len(change.New.Values)
 			}
+		}
+		if old != c.old || now != c.now {
+			t.Errorf("%s: values of %d old and %d new runs, want %d and %d", name, old, now, c.old, c.now)
 		}
 	}
 }

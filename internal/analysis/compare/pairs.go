@@ -62,7 +62,7 @@ func (p *pairing) runName(from string, i int) string {
 // the arenas differ: arenas have their own names of underlays.
 type spot struct{ kernel, underlay, step, metric string }
 
-// bySpot are the figures of a run, by contender at each spot.
+// bySpot are the figures of a run or a side, by contender at each spot.
 type bySpot map[spot]map[string]figure
 
 func (p *pairing) spotOf(at analysis.Place) spot {
@@ -87,10 +87,23 @@ func (p *pairing) oneOf(property func(analysis.Group) string) bool {
 	return true
 }
 
+// index returns the figures by contender at each spot.
+func index(figures []figure) bySpot {
+	all := bySpot{}
+	for _, f := range figures {
+		if all[f.at] == nil {
+			all[f.at] = map[string]figure{}
+		}
+		all[f.at][f.contender] = f
+	}
+	return all
+}
+
 // figure is one side of a change, with its place in the run.
 type figure struct {
 	Side
 	analysis.Place
+	at              spot
 	path, contender string
 }
 
@@ -110,12 +123,11 @@ func (p *pairing) wants(step, metric string, has func(step, metric string) bool)
 	})
 }
 
-// figures returns the figures of a run that can be compared: metrics that were chosen by
-// name, and ranked metrics.
-func (p *pairing) figures(e *analysis.Evidence) bySpot {
-	all := bySpot{}
+// figures returns the figures of a run that can be compared, in the report's order: metrics
+// that were chosen by name, and ranked metrics.
+func (p *pairing) figures(e *analysis.Evidence) (all []figure) {
 	for _, at := range e.Places {
-		contenders := e.Figures[at]
+		s, contenders := p.spotOf(at), e.Figures[at]
 		ranked := e.Ranked(at, contenders)
 		named := slices.Contains(p.opt.Metrics, at.Metric)
 		for _, contender := range e.Ordered(contenders) {
@@ -127,15 +139,9 @@ func (p *pairing) figures(e *analysis.Evidence) bySpot {
 			if !named && !isRanked && !(pooled && at.Row().Has(result.Ranked)) || e.Lossy(at, contender) {
 				continue
 			}
-			side, ok := p.finiteSide(e, at, contender)
-			if !ok {
-				continue
+			if side, ok := p.finiteSide(e, at, contender); ok {
+				all = append(all, figure{side, at, s, e.Paths[at.Step], contender})
 			}
-			s := p.spotOf(at)
-			if all[s] == nil {
-				all[s] = map[string]figure{}
-			}
-			all[s][contender] = figure{side, at, e.Paths[at.Step], contender}
 		}
 	}
 	return all
@@ -144,29 +150,33 @@ func (p *pairing) figures(e *analysis.Evidence) bySpot {
 // repeated says whether a side has several runs.
 func (p *pairing) repeated() bool { return len(p.repeatsOld)+len(p.repeatsNew) > 0 }
 
-// sideFigures returns the figures of each run of a side. If runs are repeated, the values of
-// the first run's figures are the figures of all runs.
-func (p *pairing) sideFigures(runs []*analysis.Evidence) []bySpot {
-	var list []bySpot
+// sideFigures returns the figures of each run of a side, and the figures of the side: all
+// that any of its runs has. If runs are repeated, the values of a figure of the side are the
+// figures of its runs.
+func (p *pairing) sideFigures(runs []*analysis.Evidence) (byRun []bySpot, side []figure) {
 	for _, e := range runs {
-		list = append(list, p.figures(e))
+		figures := p.figures(e)
+		before := index(side)
+		for _, f := range figures {
+			if _, found := before[f.at][f.contender]; !found {
+				side = append(side, f)
+			}
+		}
+		byRun = append(byRun, index(figures))
 	}
 	if !p.repeated() {
-		return list
+		return byRun, side
 	}
-	for s, contenders := range list[0] {
-		for contender, first := range contenders {
-			values := []float64{first.Median}
-			for _, other := range list[1:] {
-				if f, ok := other[s][contender]; ok {
-					values = append(values, f.Median)
-				}
+	for i, f := range side {
+		var values []float64
+		for _, figures := range byRun {
+			if own, found := figures[f.at][f.contender]; found {
+				values = append(values, own.Median)
 			}
-			first.Side = Side{stat.Median(values), values}
-			contenders[contender] = first
 		}
+		side[i].Side = Side{stat.Median(values), values}
 	}
-	return list
+	return byRun, side
 }
 
 // finiteSide is sideOfRun, but ok is false if a number is not finite.
@@ -198,9 +208,11 @@ func (p *pairing) sideOfRun(e *analysis.Evidence, at analysis.Place, contender s
 // pair sets p.changes, without their verdicts, and p.missing.
 func (p *pairing) pair() {
 	p.leaveOut()
-	old, now := p.sideFigures(p.runsOf("old")), p.sideFigures(p.runsOf("new"))
+	oldRuns, oldFigures := p.sideFigures(p.runsOf("old"))
+	newRuns, newFigures := p.sideFigures(p.runsOf("new"))
+	old, now := index(oldFigures), index(newFigures)
 	has := func(step, metric string) bool {
-		for _, figures := range []bySpot{old[0], now[0]} {
+		for _, figures := range []bySpot{old, now} {
 			for s := range figures {
 				if s.step == step && s.metric == metric {
 					return true
@@ -210,51 +222,28 @@ func (p *pairing) pair() {
 		return false
 	}
 	p.changes = []Change{}
-	lacks := map[string][]map[spot][]figure{"old": make([]map[spot][]figure, len(old)), "new": make([]map[spot][]figure, len(now))}
-	addLacks := func(from string, runs []bySpot, s spot, f figure) {
-		for i, figures := range runs {
-			if _, found := figures[s][f.contender]; found {
-				continue
-			}
-			if lacks[from][i] == nil {
-				lacks[from][i] = map[spot][]figure{}
-			}
-			lacks[from][i][s] = append(lacks[from][i][s], f)
+	var ofOld, ofNew []figure // what each run of the side is expected to have
+	for _, f := range newFigures {
+		if !p.wants(f.Step, f.Metric, has) {
+			continue
+		}
+		if before, both := old[f.at][f.contender]; both {
+			p.changes = append(p.changes, p.change(before, f))
+		} else {
+			ofOld = append(ofOld, f)
 		}
 	}
-	for _, side := range []struct {
-		e            *analysis.Evidence
-		mine, theirs []bySpot
-		from         string
-	}{{p.now, now, old, "old"}, {p.old, old, now, "new"}} {
-		for _, at := range side.e.Places {
-			s := p.spotOf(at)
-			if !p.wants(s.step, s.metric, has) {
-				continue
-			}
-			for _, contender := range side.e.Ordered(side.e.Figures[at]) {
-				mine, ok := side.mine[0][s][contender]
-				if !ok || mine.Place != at {
-					continue
-				}
-				theirs, both := side.theirs[0][s][contender]
-				if both && side.from == "old" {
-					p.changes = append(p.changes, p.change(theirs, mine))
-					continue // the old run's turn finds the repeats that lack the figure
-				}
-				addLacks(side.from, side.theirs, s, mine)
-				if side.from == "new" {
-					addLacks("old", side.mine, s, mine)
-				}
-			}
+	for _, f := range oldFigures {
+		if p.wants(f.Step, f.Metric, has) {
+			ofOld, ofNew = append(ofOld, f), append(ofNew, f)
 		}
 	}
 	p.missing = []Missing{}
-	for i := range now {
-		p.addMissing("new", i, lacks["new"][i], now[i])
+	for i, have := range newRuns {
+		p.addMissing("new", i, ofNew, have)
 	}
-	for i := range old {
-		p.addMissing("old", i, lacks["old"][i], old[i])
+	for i, have := range oldRuns {
+		p.addMissing("old", i, ofOld, have)
 	}
 }
 
@@ -269,35 +258,36 @@ func (p *pairing) change(old, now figure) Change {
 	}
 }
 
-// addMissing adds the figures that run i of a side lacks to p.missing: a single entry if the
-// run has no compared figure of a contender at a step, else an entry for each metric.
-func (p *pairing) addMissing(from string, i int, lacks map[spot][]figure, have bySpot) {
+// addMissing adds the expected figures that run i of a side lacks to p.missing: a single entry
+// if the run has no compared figure of a contender at a step, else an entry for each metric.
+func (p *pairing) addMissing(from string, i int, expected []figure, have bySpot) {
 	var list []Missing
 	e, name := p.runsOf(from)[i], p.runName(from, i)
-	for s, figures := range lacks {
-		for _, f := range figures {
-			m := Missing{Contender: f.contender, Underlay: f.Underlay, Step: f.Step, Metric: f.Metric, From: from}
-			some := false
-			for other, contenders := range have {
-				_, found := contenders[f.contender]
-				some = some || found && other.kernel == s.kernel && other.underlay == s.underlay && other.step == s.step
-			}
-			if !some {
-				m.Metric = ""
-			}
-			index := slices.IndexFunc(e.Run.Plan.Contenders, func(entry result.Entry) bool {
-				return entry.ID == f.contender && p.spotOf(analysis.Place{Group: analysis.Group{Underlay: entry.Underlay}}).underlay == s.underlay
-			})
-			planned := index >= 0 && e.Run.Plan.Takes(f.contender, f.Step) &&
-				(f.Step == result.SetupStep || slices.ContainsFunc(e.Run.Plan.Steps, func(step result.Step) bool { return step.ID == f.Step }))
-			m.Text = "not in " + name + "'s plan"
-			if planned {
-				m.Text = name + " has no valid sample with a figure that can be compared" + because(e, e.Run.Plan.Contenders[index], f.Step)
-				m.Failed = from == "new" && p.opt.FailOn != nil
-			}
-			if !slices.Contains(list, m) {
-				list = append(list, m)
-			}
+	for _, f := range expected {
+		if _, found := have[f.at][f.contender]; found {
+			continue
+		}
+		m := Missing{Contender: f.contender, Underlay: f.Underlay, Step: f.Step, Metric: f.Metric, From: from}
+		some := false
+		for other, contenders := range have {
+			_, found := contenders[f.contender]
+			some = some || found && other.kernel == f.at.kernel && other.underlay == f.at.underlay && other.step == f.at.step
+		}
+		if !some {
+			m.Metric = ""
+		}
+		j := slices.IndexFunc(e.Run.Plan.Contenders, func(entry result.Entry) bool {
+			return entry.ID == f.contender && p.spotOf(analysis.Place{Group: analysis.Group{Underlay: entry.Underlay}}).underlay == f.at.underlay
+		})
+		planned := j >= 0 && e.Run.Plan.Takes(f.contender, f.Step) &&
+			(f.Step == result.SetupStep || slices.ContainsFunc(e.Run.Plan.Steps, func(step result.Step) bool { return step.ID == f.Step }))
+		m.Text = "not in " + name + "'s plan"
+		if planned {
+			m.Text = name + " has no valid sample with a figure that can be compared" + because(e, e.Run.Plan.Contenders[j], f.Step)
+			m.Failed = from == "new" && p.opt.FailOn != nil
+		}
+		if !slices.Contains(list, m) {
+			list = append(list, m)
 		}
 	}
 	slices.SortFunc(list, func(a, b Missing) int {
