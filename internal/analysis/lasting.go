@@ -20,7 +20,7 @@ func (e *Evidence) lasting() map[Group]stat.Serial {
 	}
 	for _, g := range e.Groups {
 		places := slices.DeleteFunc(slices.Clone(e.Places), func(at Place) bool { return at.Group != g || !e.Usual(at) })
-		rounds := wholeRounds(e, places)
+		places, rounds := wholeTogether(e, places)
 		var tables [][][]float64
 		for _, at := range places {
 			tables = append(tables, table(e.Figures[at], e.Ordered(e.Figures[at]), rounds))
@@ -44,22 +44,40 @@ func (e *Evidence) Usual(at Place) bool {
 	return false
 }
 
-// wholeRounds returns the rounds in which most contenders of each place have a value. The
-// last round of an interrupted run is none of them.
-func wholeRounds(e *Evidence, places []Place) []int {
+// wholeTogether returns the rounds that are whole at each of the places. Places with so few
+// that too few would be left, e.g. of a step that was taken in the first rounds only, are left
+// out of the places.
+func wholeTogether(e *Evidence, places []Place) (kept []Place, rounds []int) {
+	whole := map[Place][]int{}
+	for _, at := range places {
+		whole[at] = wholeRounds(e, at)
+	}
+	most := slices.Clone(places)
+	slices.SortStableFunc(most, func(a, b Place) int { return len(whole[b]) - len(whole[a]) })
+	for i, at := range most {
+		common := whole[at]
+		if i > 0 {
+			common = slices.DeleteFunc(slices.Clone(rounds), func(round int) bool { return !slices.Contains(whole[at], round) })
+		}
+		if i == 0 || len(common) >= stat.LeastSerial {
+			kept, rounds = append(kept, at), common
+		}
+	}
+	return kept, rounds
+}
+
+// wholeRounds returns the rounds in which most contenders of the place have a value. The last
+// round of an interrupted run is none of them.
+func wholeRounds(e *Evidence, at Place) []int {
 	var rounds []int
 	for round := 1; round <= e.Rounds(); round++ {
-		whole := true
-		for _, at := range places {
-			n := 0
-			for _, s := range e.Figures[at] {
-				if _, measured := s[round]; measured {
-					n++
-				}
+		n := 0
+		for _, s := range e.Figures[at] {
+			if _, measured := s[round]; measured {
+				n++
 			}
-			whole = whole && 2*n > len(e.Figures[at])
 		}
-		if whole {
+		if 2*n > len(e.Figures[at]) {
 			rounds = append(rounds, round)
 		}
 	}

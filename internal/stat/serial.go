@@ -12,8 +12,8 @@ import (
 // mostOrders is how many random orders of the rounds are tried.
 const mostOrders = 1999
 
-// leastSerial is the fewest rounds with which lasting noise can be found.
-const leastSerial = 6
+// LeastSerial is the fewest rounds with which lasting noise can be found.
+const LeastSerial = 6
 
 // Serial is the result of Serially.
 type Serial struct {
@@ -54,7 +54,7 @@ func Serially(tables [][][]float64) Serial {
 	for _, table := range tables {
 		left = append(left, residuals(table)...)
 	}
-	if len(left) == 0 || len(left[0]) < leastSerial {
+	if len(left) == 0 || len(left[0]) < LeastSerial {
 		return Serial{math.NaN(), math.NaN(), math.NaN()}
 	}
 	order := indices(len(left[0]))

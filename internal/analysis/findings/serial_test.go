@@ -14,7 +14,7 @@ import (
 // Contenders whose own noise lasts from round to round are named, a machine that drifts is
 // not: it takes all contenders along.
 func TestAutocorrelatedRounds(t *testing.T) {
-	run := func(own, machine float64, unpaired, interrupted bool) int {
+	run := func(own, machine float64, unpaired, interrupted, searches bool) int {
 		r := rand.New(rand.NewPCG(3, 9))
 		rec := &result.Record{Run: result.Run{Baseline: "host", Plan: result.Plan{Rounds: 12, Unpaired: unpaired}}}
 		state := map[string]float64{}
@@ -27,6 +27,11 @@ func TestAutocorrelatedRounds(t *testing.T) {
 					continue
 				}
 				rec.Samples = append(rec.Samples, analysistest.Taken(c, round, map[string]float64{"goodput": 20e9 * math.Exp(0.03*(state[c]+drift))}))
+				if searches && round <= 3 {
+					search := analysistest.Taken(c, round, map[string]float64{"rate": 1000})
+					search.Step = "max"
+					rec.Samples = append(rec.Samples, search)
+				}
 			}
 		}
 		n := 0
@@ -41,16 +46,18 @@ func TestAutocorrelatedRounds(t *testing.T) {
 		own, machine float64
 		unpaired     bool
 		interrupted  bool
+		searches     bool // a further step, in the first rounds only
 		want         int
 	}{
-		"lasting":          {0.7, 0, false, false, 1},
-		"a drifting host":  {0, 0.95, false, false, 0},
-		"rounds no pairs":  {0.7, 0, true, false, 0},
-		"new in a round":   {0, 0, false, false, 0},
-		"interrupted":      {0.7, 0, false, true, 1},
-		"lasting and both": {0.7, 0.95, false, false, 1},
+		"lasting":          {0.7, 0, false, false, false, 1},
+		"a drifting host":  {0, 0.95, false, false, false, 0},
+		"rounds no pairs":  {0.7, 0, true, false, false, 0},
+		"new in a round":   {0, 0, false, false, false, 0},
+		"interrupted":      {0.7, 0, false, true, false, 1},
+		"searched":         {0.7, 0, false, false, true, 1},
+		"lasting and both": {0.7, 0.95, false, false, false, 1},
 	} {
-		if got := run(tt.own, tt.machine, tt.unpaired, tt.interrupted); got != tt.want {
+		if got := run(tt.own, tt.machine, tt.unpaired, tt.interrupted, tt.searches); got != tt.want {
 			t.Errorf("%s: %d findings, want %d", name, got, tt.want)
 		}
 	}
