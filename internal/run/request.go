@@ -64,6 +64,10 @@ type Request struct {
 
 	SelfTest *selftest.Kept // the newest self-test of this machine, kernel and version; nil: none
 
+	// LeastRounds are those without which the run would show nothing, unless the user gave
+	// its time; 0: as many as an interval takes.
+	LeastRounds int
+
 	accepted   bool // the process that leads the run has checked this request and handed it over
 	isSelfTest bool
 	// OnNodes says that a cluster's nodes are changed, by privileged pods on them.

@@ -89,7 +89,7 @@ func leastRounds(f *Request) int {
 	if f.Given["max-time"] {
 		return 1
 	}
-	return SelfTestRounds
+	return max(SelfTestRounds, f.LeastRounds)
 }
 
 // searches reports whether the round that begins takes the steps that search for a rate.
@@ -116,6 +116,7 @@ func (s *stopping) enough(round int, searched time.Duration) bool {
 		}
 		widest, known := widestRatio(r)
 		switch {
+		case known && widest.half <= s.until && round < s.least:
 		case known && widest.half <= s.until:
 			s.say(fmt.Sprintf("all ratios are known to ±%s: enough after round %d", analysis.Percent(s.until), round))
 			return true

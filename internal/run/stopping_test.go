@@ -24,15 +24,18 @@ func TestStoppingByWidth(t *testing.T) {
 	}
 	for _, c := range []struct {
 		until  string // of the resumed run; "" is the plan's 5 %
+		least  int
 		enough bool
 		said   string
 	}{
-		{"", true, "all ratios are known to ±5 %"},
-		{"2%", false, "the widest interval of a ratio is ±4.08 % (goodput of vxlan at dts); ±2 % would take some 32 more rounds"},
-		{"0.1%", false, "is out of reach on this machine"},
+		{"", 0, true, "all ratios are known to ±5 %"},
+		{"", 11, false, ""},
+		{"", 10, true, "all ratios are known to ±5 %"},
+		{"2%", 0, false, "the widest interval of a ratio is ±4.08 % (goodput of vxlan at dts); ±2 % would take some 32 more rounds"},
+		{"0.1%", 0, false, "is out of reach on this machine"},
 	} {
 		said := ""
-		f := &Request{Until: c.until, Given: map[string]bool{"until": c.until != ""}}
+		f := &Request{Until: c.until, LeastRounds: c.least, Given: map[string]bool{"until": c.until != ""}}
 		s := newStopping(f, &result.Plan{Until: 0.05}, 0, interim, func(text string) { said += text })
 		if got := s.enough(10, 0); got != c.enough || !strings.Contains(said, c.said) {
 			t.Errorf("until %q: enough %v, want %v; said %q, want %q", c.until, got, c.enough, said, c.said)

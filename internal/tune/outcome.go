@@ -103,7 +103,7 @@ func (j *Judgement) correct() {
 			compared, p = append(compared, e), append(p, *e.P)
 		}
 	}
-	j.Comparisons, j.LeastRounds = len(p), leastRounds(len(p))
+	j.Comparisons, j.LeastRounds = len(p), LeastRounds(len(p))
 	for i, adjusted := range stat.Holm(p) {
 		e := compared[i]
 		e.PHolm = &adjusted
@@ -117,9 +117,13 @@ func (j *Judgement) correct() {
 	}
 }
 
-// leastRounds is the number of rounds that one of so many comparisons needs to
+// FiguresOfStep is how many figures of a step are compared, mostly: two of traffic and its
+// cost, or two of latency.
+const FiguresOfStep = 2
+
+// LeastRounds is the number of rounds that one of so many comparisons needs to
 // hold, when all its rounds agree; 0 without comparisons.
-func leastRounds(comparisons int) int {
+func LeastRounds(comparisons int) int {
 	if comparisons == 0 {
 		return 0
 	}

@@ -70,7 +70,7 @@ func TestJudge(t *testing.T) {
 	if e := Judge(r, samples, variants).Effects[3]; e.Verdict != TooFew || e.Reason != "6 rounds have both figures, and so many comparisons take 8" {
 		t.Errorf("%+v", e)
 	}
-	if least := leastRounds(1); least != 6 || leastRounds(0) != 0 {
+	if least := LeastRounds(1); least != 6 || LeastRounds(0) != 0 {
 		t.Errorf("one comparison takes %d rounds", least)
 	}
 }

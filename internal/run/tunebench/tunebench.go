@@ -93,6 +93,7 @@ func (b *Bench) Run(ctx context.Context, show func(tune.Judgement) error) error 
 		fmt.Fprintf(os.Stderr, "notrack leaves out %s, whose servers do not say their ports\n", strings.Join(without, ", "))
 	}
 	variants := b.enlist(j, base, settings)
+	f.LeastRounds = tune.LeastRounds(len(variants) * len(j.Plan.Steps) * tune.FiguresOfStep)
 	switch {
 	case f.Arena == run.MicroVM && startedByUser():
 		return f.SameInGuest(ctx, out...)
