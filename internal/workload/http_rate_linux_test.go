@@ -154,6 +154,9 @@ func testAgainstNginx(t *testing.T, h HTTPRate) {
 				} else if n := h.TotalCount(); n > 500 || n != 500 && clock != "network_time" { // which some may lack
 					t.Errorf("the %s histogram has %d values, want 500", clock, n)
 				}
+				if h := out.Histograms[clock]; clock == "network_time" && h != nil && h.TotalCount() < 100 {
+					continue // so few don't carry a p90
+				}
 				if v := out.Metrics[clock+"_p90"]; v <= 0 || v > 10 {
 					t.Errorf("%s_p90 is %v s", clock, v)
 				}
