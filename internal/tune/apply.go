@@ -15,8 +15,12 @@ import (
 type Failure struct {
 	Setting string
 	Place   Place
-	Err     error
+	Err     error // names the place
 }
+
+func (f Failure) Error() string { return fmt.Sprintf("setting %s: %v", f.Setting, f.Err) }
+
+func (f Failure) Unwrap() error { return f.Err }
 
 // BootID tells one start of the machine from the next; "" where it does not
 // say.

@@ -49,11 +49,10 @@ func TakeBack(ctx context.Context, m *Machine, j *Journal, mark int) error {
 	return errors.Join(append(left, err)...)
 }
 
-// failures are the errors of failed, each with its setting; they name the place.
 func failures(failed []Failure) []error {
 	var errs []error
 	for _, f := range failed {
-		errs = append(errs, fmt.Errorf("setting %s: %w", f.Setting, f.Err))
+		errs = append(errs, f)
 	}
 	return errs
 }

@@ -113,7 +113,7 @@ func failures(failed []tune.Failure) error {
 	var errs []error
 	denied := false
 	for _, f := range failed {
-		errs = append(errs, fmt.Errorf("setting %s: %w", f.Setting, f.Err))
+		errs = append(errs, f)
 		denied = denied || errors.Is(f.Err, os.ErrPermission)
 	}
 	if denied && os.Geteuid() != 0 {

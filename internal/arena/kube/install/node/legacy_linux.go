@@ -128,8 +128,8 @@ func cleanLegacy(ctx context.Context, left contender.Leftovers, keep State) ([]s
 }
 
 // legacyScript returns the input of iptables-restore --noflush that gives base chains their
-// old policies and removes the product's rules and chains, except those to keep: first the rules in other chains, then the rules
-// of the product's chains, then these chains.
+// old policies and removes the product's rules and chains, except those to keep: first the
+// rules in other chains, then the rules of the product's chains, then these chains.
 func legacyScript(out []byte, left contender.Leftovers, label string, keep State) (script string, removed []string) {
 	type part struct{ policies, rules, flush, del []string }
 	parts := map[string]*part{}
