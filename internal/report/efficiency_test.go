@@ -44,7 +44,6 @@ func priced() *analysis.Report {
 func TestEfficiencyGolden(t *testing.T) {
 	r := priced()
 	golden(t, "efficiency.txt", write(t, "text", r, Options{}))
-	golden(t, "efficiency.md", write(t, "md", r, Options{}))
 }
 
 func TestEfficiencySchema(t *testing.T) {

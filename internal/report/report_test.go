@@ -2,15 +2,12 @@ package report
 
 import (
 	"bytes"
-	"compress/gzip"
-	"encoding/base64"
 	"errors"
 	"flag"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,63 +51,32 @@ var samples = map[string]*analysis.Report{
 	"empty": {Schema: analysis.ReportSchema, Baseline: "host"},
 }
 
+// What people read on a terminal and in a merge request is held word by word; of what
+// programs read, one report as JSON, and the other formats are read back.
 func TestGolden(t *testing.T) {
-	extension := map[string]string{"text": "txt", "openmetrics": "om", "benchstat": "bench"}
-	for name, r := range samples {
-		for _, format := range Formats() {
-			t.Run(name+"/"+format, func(t *testing.T) {
-				ext := extension[format]
-				if ext == "" {
-					ext = format
-				}
-				got := write(t, format, r, Options{})
-				if format == "html" {
-					got = bare(got)
-				}
-				golden(t, name+"."+ext, got)
-			})
-		}
+	for _, name := range []string{"quick.txt", "quick.md", "few.txt", "hostile.txt", "hostile.md", "ladder.txt", "empty.txt", "brief.json"} {
+		t.Run(name, func(t *testing.T) {
+			of, format, _ := strings.Cut(name, ".")
+			r := samples[of]
+			if of == "brief" {
+				r = brief()
+			}
+			golden(t, name, write(t, map[string]string{"txt": "text", "md": "md", "json": "json"}[format], r, Options{}))
+		})
 	}
-	golden(t, "full.html", bare(write(t, "html", full(), Options{})))
-	golden(t, "quick-color.txt", write(t, "text", samples["quick"], Options{Color: true}))
 	golden(t, "quick-wide.txt", write(t, "text", samples["quick"], Options{Wide: true, Width: 120}))
 	golden(t, "quick-60.txt", write(t, "text", samples["quick"], Options{Width: 60}))
 }
 
-// bare is a page without the bundle and the loader, which are files of their own, with its
-// data to be read; the hashes are tested apart.
-func bare(page string) string {
-	page = strings.Replace(readable(page), pageLoader, "LOADER", 1)
-	page = strings.Replace(page, pageStyle, "STYLE", 1)
-	return policyHash.ReplaceAllString(page, "sha256-HASH")
-}
-
-var carried = regexp.MustCompile(`<script type="text/plain" id="([a-z-]+)">([A-Za-z0-9+/=]*)</script>`)
-
-// readable is a page without its bundle and with its data unpacked.
-func readable(page string) string {
-	return carried.ReplaceAllStringFunc(page, func(one string) string {
-		parts := carried.FindStringSubmatch(one)
-		content, err := unpacked(parts[2])
-		if err != nil {
-			panic(err)
-		}
-		if parts[1] == "bundle" {
-			content = strings.Replace(content, pageScript, "BUNDLE", 1)
-		}
-		content = strings.NewReplacer("},{", "},\n{", "],[", "],\n[").Replace(content) // a diff of lines
-		return `<script type="text/plain" id="` + parts[1] + `">` + content + "</script>"
+// brief is the full report with few of each kind.
+func brief() *analysis.Report {
+	r := full()
+	r.Results = slices.DeleteFunc(r.Results, func(f analysis.Result) bool {
+		return f.Contender != "host" && f.Contender != "canal" || f.Metric != "goodput" && f.Metric != "latency_p99_9"
 	})
-}
-
-// unpacked is what packed.Text packed.
-func unpacked(packed string) (string, error) {
-	gz, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(packed)))
-	if err != nil {
-		return "", err
-	}
-	content, err := io.ReadAll(gz)
-	return string(content), err
+	r.Efficiency, r.Capabilities, r.Advice = r.Efficiency[:2], r.Capabilities[:2], r.Advice[:1]
+	r.Published = r.Published[:min(1, len(r.Published))]
+	return r
 }
 
 func TestUnknownFormat(t *testing.T) {
