@@ -18,17 +18,7 @@ const module = "github.com/cnibench/cnibench"
 // what breaks a rule: file, line, what, and the rule's reason.
 func check(root fs.FS) ([]string, error) {
 	var broken []string
-	err := eachFile(root, func(name string, src []byte) error {
-		found, err := checkFile(name, src)
-		broken = append(broken, found...)
-		return err
-	})
-	return broken, err
-}
-
-// eachFile calls with every Go file of this module.
-func eachFile(root fs.FS, do func(name string, src []byte) error) error {
-	return fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -44,8 +34,11 @@ func eachFile(root fs.FS, do func(name string, src []byte) error) error {
 		if err != nil {
 			return err
 		}
-		return do(name, src)
+		found, err := checkFile(name, src)
+		broken = append(broken, found...)
+		return err
 	})
+	return broken, err
 }
 
 // skipped folders hold no code of this module.
@@ -68,15 +61,9 @@ type file struct {
 	broken    []string
 }
 
-func parseFile(name string, src []byte) (f *file, err error) {
-	f = &file{name: name, pkg: path.Dir(name), set: token.NewFileSet()}
-	f.ast, err = parser.ParseFile(f.set, name, src, parser.ParseComments|parser.SkipObjectResolution)
-	return f, err
-}
-
-func checkFile(name string, src []byte) ([]string, error) {
-	f, err := parseFile(name, src)
-	if err != nil {
+func checkFile(name string, src []byte) (broken []string, err error) {
+	f := &file{name: name, pkg: path.Dir(name), set: token.NewFileSet()}
+	if f.ast, err = parser.ParseFile(f.set, name, src, parser.ParseComments|parser.SkipObjectResolution); err != nil {
 		return nil, err
 	}
 	f.noInit()
@@ -85,7 +72,7 @@ func checkFile(name string, src []byte) ([]string, error) {
 	}
 	f.noHiddenInterface()
 	for _, l := range layers {
-		if matches(l.pkg, f.pkg) {
+		if matches(l.pkg, f.pkg) && f.pkg != l.but {
 			f.layer(l)
 		}
 	}
@@ -161,7 +148,7 @@ func (f *file) confined(c confined) {
 		return
 	}
 	for _, spec := range f.ast.Imports {
-		if imported := importPath(spec); anyMatches(c.what, imported) {
+		if imported := importPath(spec); anyMatches(c.what, imported) && imported != c.but {
 			f.report(spec.Pos(), "imports "+imported, c.why)
 		}
 	}

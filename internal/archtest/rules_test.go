@@ -1,5 +1,5 @@
-// Package archtest holds the import rules of DESIGN.md and checks the source
-// against them. It may not be imported by anything. Next: check.go.
+// Package archtest holds the import rules and checks the source against them.
+// It may not be imported by anything. Next: check_test.go.
 package archtest
 
 // In the rules a package is named by its folder below the module's root,
@@ -9,6 +9,7 @@ package archtest
 // layer limits what the packages that match pkg import. Test files are free.
 type layer struct {
 	pkg   string
+	but   string   // a package below pkg that has a rule of its own
 	only  []string // nothing else; nil means anything
 	never []string // not even if only has it
 	calls []string // functions that are never called
@@ -32,7 +33,7 @@ var layers = []layer{
 		why: "statistics are pure functions of numbers and know nothing of runs",
 	},
 	{
-		pkg: "internal/disk/...", only: []string{"std", "internal/disk"}, never: []string{"net/..."}, calls: clock,
+		pkg: "internal/disk", only: []string{"std"}, never: []string{"net/..."}, calls: clock,
 		why: "how files are written is below what is in them",
 	},
 	{
@@ -72,35 +73,35 @@ var layers = []layer{
 		why: "traces are read for the analysis, which touches no disk itself",
 	},
 	{
-		pkg: "internal/report/...", only: []string{"std", "libs", "internal/report/...", "internal/analysis", "internal/analysis/compare", "internal/result", "internal/nearest", "internal/printable", "internal/unit"}, never: []string{"os/...", "net/...", "golang.org/x/perf/benchmath"}, calls: clock,
+		pkg: "internal/report/...", but: "internal/report/web", only: []string{"std", "libs", "internal/report/...", "internal/analysis", "internal/analysis/compare", "internal/result", "internal/nearest", "internal/printable", "internal/unit"}, never: []string{"os/...", "net/...", "golang.org/x/perf/benchmath"}, calls: clock,
 		why: "a report shows what the analysis says and computes no statistic; cli opens the files",
 	},
 	{
-		pkg: "internal/web", only: []string{"std", "internal/analysis", "internal/report"}, never: []string{"os/..."},
+		pkg: "internal/report/web", only: []string{"std", "internal/analysis", "internal/report"}, never: []string{"os/..."},
 		why: "the page over results reads no file and changes nothing; cli says how a run is loaded",
 	},
 	{
-		pkg: "internal/load/...", only: []string{"std", "libs", "internal/load/...", "internal/cpulist", "internal/fdtable", "internal/result", "internal/unit", "internal/nearest"},
+		pkg: "internal/load/...", but: "internal/load/transfer", only: []string{"std", "libs", "internal/load/...", "internal/cpulist", "internal/load/fdtable", "internal/result", "internal/unit", "internal/nearest"},
 		why: "the load engine drives any address and knows no arena",
 	},
 	{
-		pkg: "internal/serve/...", only: []string{"std", "libs", "internal/fdtable"},
+		pkg: "internal/load/serve", only: []string{"std", "libs", "internal/load/fdtable"},
 		why: "the servers stand apart from the load engine, whose tests use them",
 	},
 	{
-		pkg: "internal/stream", only: []string{"std", "libs", "internal/unit"},
+		pkg: "internal/load/stream", only: []string{"std", "libs", "internal/unit"},
 		why: "bulk streams go between any two addresses and know no arena and no workload",
 	},
 	{
-		pkg: "internal/slicing", only: []string{"std"}, never: []string{"os/...", "net/..."},
+		pkg: "internal/load/slicing", only: []string{"std"}, never: []string{"os/...", "net/..."},
 		why: "orders and answers of slices are lines between any two programs",
 	},
 	{
-		pkg: "internal/transfer", only: []string{"std", "libs", "internal/host"},
+		pkg: "internal/load/transfer", only: []string{"std", "libs", "internal/host"},
 		why: "a file transfer's side at an endpoint knows no workload and no arena",
 	},
 	{
-		pkg: "internal/fdtable", only: []string{"std", "libs"},
+		pkg: "internal/load/fdtable", only: []string{"std", "libs"},
 		why: "a helper of the load engine and the servers",
 	},
 	{
@@ -128,7 +129,7 @@ var layers = []layer{
 		why: "the recorder knows no arena and no workload",
 	},
 	{
-		pkg: "internal/record/...", only: []string{"std", "libs", "internal/disk", "internal/sysmon", "internal/host", "internal/unit"},
+		pkg: "internal/record/...", but: "internal/record/export", only: []string{"std", "libs", "internal/disk", "internal/sysmon", "internal/host", "internal/unit"},
 		why: "cnibench record runs any command on any machine: no arena, suite or run",
 	},
 	{
@@ -140,7 +141,7 @@ var layers = []layer{
 		why: "a study is data that chooses flags and pictures; it runs nothing",
 	},
 	{
-		pkg: "internal/export", only: []string{"std", "libs", "internal/result", "internal/sysmon"}, never: []string{"os/...", "net/..."}, calls: clock,
+		pkg: "internal/record/export", only: []string{"std", "libs", "internal/result", "internal/sysmon"}, never: []string{"os/...", "net/..."}, calls: clock,
 		why: "an export merges what was recorded; cli opens the files",
 	},
 	{
@@ -164,11 +165,12 @@ var layers = []layer{
 // confined names what only a few packages, or files, may import.
 type confined struct {
 	what []string
+	but  string // a package below what that everybody may import
 	to   []string
 	why  string
 }
 
-// arenas are the concrete ones; arenatest is their conformance suite.
+// arenas are the concrete ones; testutil/arenatest is their conformance suite.
 var arenas = []string{"lab", "microvm", "kube"}
 
 var confinements = append([]confined{
@@ -176,9 +178,9 @@ var confinements = append([]confined{
 		what: []string{"os/exec"},
 		to: []string{
 			"internal/host", "internal/vm/...", "internal/arena/...",
-			"internal/ns",     // starts a command that host prepared, inside a namespace
-			"internal/needs",  // builds the program for tests
-			"tools/loadbench", // wants to know what the commands that host started have used
+			"internal/ns",           // starts a command that host prepared, inside a namespace
+			"internal/testutil/...", // builds the program for tests
+			"tools/loadbench",       // wants to know what the commands that host started have used
 		},
 		why: "commands are started in one place, so that process groups, errors and clean-up are the same",
 	},
@@ -215,6 +217,7 @@ var confinements = append([]confined{
 	},
 	{
 		what: []string{"internal/cli/..."},
+		but:  "internal/cli/exit", // the errors that end the program, with their exit codes
 		to:   []string{".", "internal/cli/...", "tools/man"},
 		why:  "the command line is wiring: only its manual is made from it",
 	},
@@ -234,12 +237,9 @@ var confinements = append([]confined{
 		why:  "programs for developers: the product does not depend on them",
 	},
 	{
-		what: []string{"internal/analysis/analysistest", "internal/archtest", "internal/clocktest", "internal/arena/arenatest", "internal/arena/kube/kubetest", "internal/wire/wiretest", "internal/pagetest"},
+		what: []string{"internal/archtest", "internal/testutil/..."},
+		to:   []string{"internal/testutil/..."},
 		why:  "they are for tests",
-	},
-	{
-		what: []string{"internal/disk/disktest"},
-		why:  "it is a disk that fails, for tests",
 	},
 }, append(concreteArenas(), families()...)...)
 

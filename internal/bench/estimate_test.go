@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/clocktest"
+	"github.com/cnibench/cnibench/internal/testutil/clocktest"
 )
 
 // The time that a run still takes does not change with the machine's clock.

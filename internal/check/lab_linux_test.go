@@ -13,9 +13,9 @@ import (
 
 	"github.com/cnibench/cnibench/contenders"
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/arena/arenatest"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/testutil/arenatest"
 )
 
 // TestMain starts the test program again inside the lab's container, as the

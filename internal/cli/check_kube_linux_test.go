@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
-	"github.com/cnibench/cnibench/internal/arena/kube/kubetest"
 	"github.com/cnibench/cnibench/internal/check"
-	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/testutil/kubetest"
 )
 
 // The policy check tells a network that enforces NetworkPolicies from one that

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/check"
-	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/run"
 )
 

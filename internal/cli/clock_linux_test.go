@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/needs"
 	"github.com/cnibench/cnibench/internal/sysmon"
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 )
 
 // steppedPair records two commands as a pair while the clock is set, and prints both

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/cnibench/cnibench/internal/console"
+	"github.com/cnibench/cnibench/internal/text/console"
 )
 
 // flagGroup is a heading of the help of commands that have --arena. A flag

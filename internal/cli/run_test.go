@@ -8,10 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/run"
-	"github.com/cnibench/cnibench/internal/vm/vmtest"
+	"github.com/cnibench/cnibench/internal/testutil/vmtest"
 )
 
 // parsed are the flags of a command line.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/needs"
 	"github.com/cnibench/cnibench/internal/selftest"
 	"github.com/cnibench/cnibench/internal/selftest/plant"
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 )
 
 // shortSelfTest makes a self-test of one round, and returns its trials by name. What

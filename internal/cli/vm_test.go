@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/arena/microvm"
-	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/vm"
 )
 

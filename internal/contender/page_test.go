@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/contender"
-	"github.com/cnibench/cnibench/internal/pagetest"
+	"github.com/cnibench/cnibench/internal/testutil/pagetest"
 )
 
 var update = flag.Bool("update", false, "bring docs/contenders.md and the pages of docs/contenders up to date")

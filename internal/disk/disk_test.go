@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/disk"
-	"github.com/cnibench/cnibench/internal/disk/disktest"
+	"github.com/cnibench/cnibench/internal/testutil/disktest"
 )
 
 // Whatever write, sync or rename fails, and whatever a power cut leaves: the file is the

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/serve"
+	"github.com/cnibench/cnibench/internal/load/serve"
 )
 
 // A load that is suspended for a while has itself to blame for every request

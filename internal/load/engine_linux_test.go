@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/serve"
+	"github.com/cnibench/cnibench/internal/load/serve"
 )
 
 // The latency that the plan and the server's own record of its stalls give

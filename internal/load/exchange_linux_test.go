@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/serve"
+	"github.com/cnibench/cnibench/internal/load/serve"
 )
 
 // exchanges returns all kinds, each with the server that it needs.

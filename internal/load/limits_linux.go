@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/fdtable"
+	"github.com/cnibench/cnibench/internal/load/fdtable"
 )
 
 // spareFiles are the descriptors that a file table needs beside its share of

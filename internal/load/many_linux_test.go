@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/fdtable"
-	"github.com/cnibench/cnibench/internal/needs"
-	"github.com/cnibench/cnibench/internal/serve"
+	"github.com/cnibench/cnibench/internal/load/fdtable"
+	"github.com/cnibench/cnibench/internal/load/serve"
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 )
 
 const manyConnections = 60_000

@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/fdtable"
+	"github.com/cnibench/cnibench/internal/load/fdtable"
 )
 
 // mark is a moment of the window.

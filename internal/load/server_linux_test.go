@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/serve"
+	"github.com/cnibench/cnibench/internal/load/serve"
 )
 
 // startServer serves until the test ends.

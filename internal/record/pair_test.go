@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/clocktest"
+	"github.com/cnibench/cnibench/internal/testutil/clocktest"
 )
 
 var secret = []byte("a token of enough bytes")

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/disk"
-	"github.com/cnibench/cnibench/internal/disk/disktest"
 	"github.com/cnibench/cnibench/internal/sysmon"
+	"github.com/cnibench/cnibench/internal/testutil/disktest"
 )
 
 // Whatever write, sync or rename of a new recording fails, and whatever a power cut

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/needs"
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 )
 
 // browser opens pages in a real Chromium whose every request would go through

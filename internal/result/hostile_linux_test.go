@@ -14,7 +14,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"github.com/cnibench/cnibench/internal/needs"
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 )
 
 // hostileDir makes the process that reads a hostile run directory.

@@ -12,7 +12,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/cnibench/cnibench/internal/disk"
-	"github.com/cnibench/cnibench/internal/disk/disktest"
+	"github.com/cnibench/cnibench/internal/testutil/disktest"
 )
 
 // acknowledged is what the store returned no error for.

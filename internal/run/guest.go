@@ -16,9 +16,9 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/arena/microvm"
-	"github.com/cnibench/cnibench/internal/console"
-	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/text/console"
 	"github.com/cnibench/cnibench/internal/vm"
 )
 

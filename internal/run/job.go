@@ -7,9 +7,9 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/check"
-	"github.com/cnibench/cnibench/internal/console"
-	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/text/console"
 )
 
 // Job is a Request with the place, the catalogue and the plan that follow from it.

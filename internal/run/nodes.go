@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
-	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/cli/exit"
 )
 
 // NodeAnswer is the output of this program on a node of the cluster, and how it ended.

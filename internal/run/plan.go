@@ -13,13 +13,13 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/console"
+	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/contender"
-	"github.com/cnibench/cnibench/internal/exit"
-	"github.com/cnibench/cnibench/internal/programs"
+	"github.com/cnibench/cnibench/internal/host/programs"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/secret"
 	"github.com/cnibench/cnibench/internal/suite"
+	"github.com/cnibench/cnibench/internal/text/console"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/clocktest"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testutil/clocktest"
 )
 
 // A run ends when the widest interval of what is moved, and how long that takes, is narrow

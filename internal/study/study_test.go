@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cnibench/cnibench/internal/pagetest"
+	"github.com/cnibench/cnibench/internal/testutil/pagetest"
 	"github.com/cnibench/cnibench/studies"
 )
 

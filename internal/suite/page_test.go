@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/pagetest"
+	"github.com/cnibench/cnibench/internal/testutil/pagetest"
 	"github.com/cnibench/cnibench/suites"
 )
 

@@ -5,7 +5,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/clocktest"
+	"github.com/cnibench/cnibench/internal/testutil/clocktest"
 )
 
 // The snapshots of a recording are as far apart as they were, and later ones later,

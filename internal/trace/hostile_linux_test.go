@@ -11,9 +11,9 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/cnibench/cnibench/internal/needs"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/sysmon"
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 )
 
 const hostileRun = "CNIBENCH_TEST_HOSTILE_TRACES"

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cnibench/cnibench/internal/testutil/vmtest"
 	"github.com/cnibench/cnibench/internal/vm"
-	"github.com/cnibench/cnibench/internal/vm/vmtest"
 )
 
 func TestMain(m *testing.M) {

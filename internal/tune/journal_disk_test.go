@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/disk"
-	"github.com/cnibench/cnibench/internal/disk/disktest"
+	"github.com/cnibench/cnibench/internal/testutil/disktest"
 )
 
 // Whatever write or sync of the journal fails, and whatever a power cut leaves:

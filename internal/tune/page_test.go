@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/pagetest"
+	"github.com/cnibench/cnibench/internal/testutil/pagetest"
 )
 
 const page = "../../docs/tuning.md"

@@ -16,7 +16,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/disk"
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/programs"
+	"github.com/cnibench/cnibench/internal/host/programs"
 )
 
 // Find is the kernel that spec names: a version such as "6.12" ("" is

@@ -8,8 +8,8 @@ import (
 	"strconv"
 
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/load/stream"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stream"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 

@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/needs"
+	"github.com/cnibench/cnibench/internal/load/serve"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/serve"
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 )
 
 // builtProgram is this module's own program.

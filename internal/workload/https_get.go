@@ -6,7 +6,7 @@ import (
 	"path"
 
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/transfer"
+	"github.com/cnibench/cnibench/internal/load/transfer"
 )
 
 // HTTPSGet moves a file over HTTP/1.1 and TLS 1.3: nginx and curl, both with

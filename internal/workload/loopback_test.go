@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/needs"
-	"github.com/cnibench/cnibench/internal/programs"
+	"github.com/cnibench/cnibench/internal/host/programs"
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 )
 
 // localhost is an endpoint on this machine's loopback.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/serve"
+	"github.com/cnibench/cnibench/internal/load/serve"
 )
 
 // maxNginxResponse is the largest response that one parameter of nginx's

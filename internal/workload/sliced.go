@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/slicing"
+	"github.com/cnibench/cnibench/internal/load/slicing"
 )
 
 // sliced is an opened load of this program: `cnibench load … --slices`.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/load/transfer"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/transfer"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 

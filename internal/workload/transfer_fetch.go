@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/transfer"
+	"github.com/cnibench/cnibench/internal/load/transfer"
 )
 
 // measure makes the file and transfers it until the window is over. client is the program

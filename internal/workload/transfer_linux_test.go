@@ -16,7 +16,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/transfer"
+	"github.com/cnibench/cnibench/internal/load/transfer"
 )
 
 // TestTransfers drives the workloads that move a file with this module's own

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/serve"
+	"github.com/cnibench/cnibench/internal/load/serve"
 )
 
 // percentile is the nearest-rank percentile q (0 to 100) of values, 0 for none.

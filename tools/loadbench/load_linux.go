@@ -15,8 +15,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/load"
-	"github.com/cnibench/cnibench/internal/serve"
-	"github.com/cnibench/cnibench/internal/slicing"
+	"github.com/cnibench/cnibench/internal/load/serve"
+	"github.com/cnibench/cnibench/internal/load/slicing"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/needs"
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 )
 
 // testBed is a bed with this module's own program.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
-	"github.com/cnibench/cnibench/internal/stream"
+	"github.com/cnibench/cnibench/internal/load/stream"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 

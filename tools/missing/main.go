@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/programs"
+	"github.com/cnibench/cnibench/internal/host/programs"
 )
 
 func main() {

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/analysis/analysistest"
 	"github.com/cnibench/cnibench/internal/analysis/findings"
-	"github.com/cnibench/cnibench/internal/pagetest"
+	"github.com/cnibench/cnibench/internal/testutil/analysistest"
+	"github.com/cnibench/cnibench/internal/testutil/pagetest"
 )
 
 // common are the codes that need no fault of a contender, but only a small machine that

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/analysis/analysistest"
 	"github.com/cnibench/cnibench/internal/analysis/assemble"
 	"github.com/cnibench/cnibench/internal/analysis/findings"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testutil/analysistest"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 

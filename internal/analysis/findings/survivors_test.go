@@ -6,9 +6,9 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/analysis/analysistest"
 	"github.com/cnibench/cnibench/internal/analysis/assemble"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testutil/analysistest"
 )
 
 // One valid round of seven looked like a full figure.

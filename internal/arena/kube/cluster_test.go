@@ -14,11 +14,11 @@ import (
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/arena/arenatest"
-	"github.com/cnibench/cnibench/internal/arena/kube/kubetest"
 	"github.com/cnibench/cnibench/internal/arena/kube/podstate"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/testutil/arenatest"
+	"github.com/cnibench/cnibench/internal/testutil/kubetest"
 )
 
 // The tests named TestKube want a cluster: make test-kube brings one up.

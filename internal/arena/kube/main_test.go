@@ -15,8 +15,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/arena/arenatest"
 	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/testutil/arenatest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")

@@ -12,8 +12,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/testutil/vmtest"
 	"github.com/cnibench/cnibench/internal/vm"
-	"github.com/cnibench/cnibench/internal/vm/vmtest"
 )
 
 // guestPatience is for all contenders together on an emulated CPU: ten minutes on two

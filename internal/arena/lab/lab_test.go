@@ -12,9 +12,9 @@ import (
 
 	"github.com/cnibench/cnibench/contenders"
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/arena/arenatest"
 	"github.com/cnibench/cnibench/internal/contender"
-	"github.com/cnibench/cnibench/internal/needs"
+	"github.com/cnibench/cnibench/internal/testutil/arenatest"
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 )
 
 func catalogue(t *testing.T) []*contender.Contender {

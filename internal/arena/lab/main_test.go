@@ -10,7 +10,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/arena/arenatest"
+	"github.com/cnibench/cnibench/internal/testutil/arenatest"
 	"github.com/cnibench/cnibench/internal/vm"
 )
 

@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/load"
-	"github.com/cnibench/cnibench/internal/slicing"
-	"github.com/cnibench/cnibench/internal/stream"
+	"github.com/cnibench/cnibench/internal/load/slicing"
+	"github.com/cnibench/cnibench/internal/load/stream"
 )
 
 // slicesFlag is a flag of all loads.

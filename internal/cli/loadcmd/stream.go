@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
-	"github.com/cnibench/cnibench/internal/exit"
-	"github.com/cnibench/cnibench/internal/slicing"
-	"github.com/cnibench/cnibench/internal/stream"
+	"github.com/cnibench/cnibench/internal/cli/exit"
+	"github.com/cnibench/cnibench/internal/load/slicing"
+	"github.com/cnibench/cnibench/internal/load/stream"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 

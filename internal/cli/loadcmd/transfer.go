@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
-	"github.com/cnibench/cnibench/internal/transfer"
+	"github.com/cnibench/cnibench/internal/load/transfer"
 )
 
 // Transfer is the side of a file transfer inside an endpoint; the

@@ -9,9 +9,9 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/bench"
-	"github.com/cnibench/cnibench/internal/console"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/text/console"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 

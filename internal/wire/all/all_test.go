@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/programs"
+	"github.com/cnibench/cnibench/internal/host/programs"
 	"github.com/cnibench/cnibench/internal/wire"
 	"github.com/cnibench/cnibench/internal/wire/plain"
 	"github.com/cnibench/cnibench/internal/wire/tunnel"
@@ -100,7 +100,7 @@ func TestPiecesHaveRows(t *testing.T) {
 	}
 	for _, name := range names {
 		if _, ok := programs.Piece(name); !ok {
-			t.Errorf("%s has no row in internal/programs/pieces.yaml", name)
+			t.Errorf("%s has no row in internal/host/programs/pieces.yaml", name)
 		}
 	}
 }

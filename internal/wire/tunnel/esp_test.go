@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 
+	"github.com/cnibench/cnibench/internal/testutil/wiretest"
 	"github.com/cnibench/cnibench/internal/wire"
-	"github.com/cnibench/cnibench/internal/wire/wiretest"
 )
 
 func TestESP(t *testing.T) {

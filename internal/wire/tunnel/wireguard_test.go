@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
+	"github.com/cnibench/cnibench/internal/testutil/wiretest"
 	"github.com/cnibench/cnibench/internal/wire"
-	"github.com/cnibench/cnibench/internal/wire/wiretest"
 )
 
 func TestWireGuardPeers(t *testing.T) {

@@ -23,9 +23,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/ns"
+	"github.com/cnibench/cnibench/internal/testutil/vmtest"
 	"github.com/cnibench/cnibench/internal/tune"
 	"github.com/cnibench/cnibench/internal/vm"
-	"github.com/cnibench/cnibench/internal/vm/vmtest"
 	"github.com/cnibench/cnibench/internal/wire"
 )
 

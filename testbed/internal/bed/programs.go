@@ -25,7 +25,7 @@ func stamp(pkg string) string {
 	return fmt.Sprintf("-X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s -X %[1]s.gitTreeState=clean", pkg, KubernetesVersion, major, minor)
 }
 
-// machinePrograms are taken from the machine. cnibench's internal/programs lists
+// machinePrograms are taken from the machine. cnibench's internal/host/programs lists
 // them for its profile test-kube, with their packages.
 var machinePrograms = []string{
 	"etcd", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "iptables", "nft", "nsenter", "mount", "/usr/lib/cni/bridge",

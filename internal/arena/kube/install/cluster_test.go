@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/contenders"
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/kube"
-	"github.com/cnibench/cnibench/internal/arena/kube/kubetest"
 	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/testutil/kubetest"
 )
 
 // The tests named TestKube want a test bed, whose pod network they take off:

@@ -16,7 +16,7 @@ import (
 	"github.com/cnibench/cnibench/contenders"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/programs"
+	"github.com/cnibench/cnibench/internal/host/programs"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -119,7 +119,7 @@ func TestSetupIsCalledWithProfiles(t *testing.T) {
 	call := regexp.MustCompile(`scripts/setup ([a-z][a-z-]*)`)
 	seen := 0
 	for _, pattern := range []string{"action.yml", "Makefile", ".ci/*", ".github/workflows/*", "scripts/*"} {
-		files, err := filepath.Glob(filepath.Join("../..", pattern))
+		files, err := filepath.Glob(filepath.Join("../../..", pattern))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %v", pattern, err)
 		}
@@ -159,7 +159,7 @@ func TestContendersHavePackages(t *testing.T) {
 // scripts/setup compiles the program before anything else is there: what takes
 // long to compile stays out.
 func TestFewImports(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../../tools/missing").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../../../tools/missing").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/clocktest"
+	"github.com/cnibench/cnibench/internal/testutil/clocktest"
 )
 
 // What loses the monotonic clock is found.

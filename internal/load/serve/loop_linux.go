@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/fdtable"
+	"github.com/cnibench/cnibench/internal/load/fdtable"
 )
 
 // loop is one serving thread: it waits, reads what came and answers. It does

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/fdtable"
+	"github.com/cnibench/cnibench/internal/load/fdtable"
 )
 
 // start serves on loopback until the test ends.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/needs"
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 	"github.com/cnibench/cnibench/internal/vm"
 )
 

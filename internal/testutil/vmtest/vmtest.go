@@ -1,11 +1,11 @@
 // Package vmtest gives tests the kernel of a guest. It is for tests only; see
-// ../../needs.
+// ../needs.
 package vmtest
 
 import (
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/needs"
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 	"github.com/cnibench/cnibench/internal/vm"
 )
 
