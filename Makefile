@@ -205,8 +205,8 @@ ui/node_modules/.package-lock.json: ui/package-lock.json
 	npm --prefix ui ci
 
 .PHONY: generate
-generate: ## the eBPF objects of internal/wire/ebpf from their C sources; needs clang, llvm and libbpf-dev
-	go generate ./internal/wire/ebpf
+generate: ## the eBPF objects of internal/arena/lab/wire/ebpf from their C sources; needs clang, llvm and libbpf-dev
+	go generate ./internal/arena/lab/wire/ebpf
 
 .PHONY: fmt
 fmt: ## gofmt

@@ -5,8 +5,8 @@ package main
 import (
 	"os"
 
+	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/cli"
-	"github.com/cnibench/cnibench/internal/vm"
 )
 
 func main() {

@@ -73,7 +73,7 @@ func TestCheckFinds(t *testing.T) {
 		"load knows arenas":             {"internal/load/x.go", imports(module + "/internal/arena"), "imports internal/arena"},
 		"bench chooses an arena":        {"internal/bench/x.go", imports(module + "/internal/arena/lab"), "imports internal/arena/lab"},
 		"cli chooses an arena":          {"internal/cli/x.go", imports(module + "/internal/arena/lab"), "imports internal/arena/lab"},
-		"arenas import each other":      {"internal/arena/microvm/x.go", imports(module + "/internal/arena/lab/inner"), "imports internal/arena/lab/inner"},
+		"arenas import each other":      {"internal/arena/guest/x.go", imports(module + "/internal/arena/lab/inner"), "imports internal/arena/lab/inner"},
 		"an arena imports its own":      {"internal/arena/lab/x.go", imports(module + "/internal/arena/lab/inner"), ""},
 		"a hidden interface":            {"internal/bench/x.go", source("func f(x any) { _, _ = x.(interface{ Fresh() error }) }"), ":3: asks a value for methods"},
 		"a hidden one in a switch":      {"internal/bench/x.go", source("func f(x any) {\n\tswitch x.(type) {\n\tcase interface{ Fault() error }:\n\t}\n}"), ":5: asks a value for methods"},

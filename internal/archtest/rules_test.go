@@ -153,8 +153,8 @@ var layers = []layer{
 		why: "a check sees a network only through arena.Arena and agents, so that it serves every arena",
 	},
 	{
-		pkg: "internal/wire", only: []string{"std", "libs", "internal/host", "internal/nearest", "internal/ns"},
-		why: "the families of pieces build on it; the list of all pieces is above them, in internal/wire/all",
+		pkg: "internal/arena/lab/wire", only: []string{"std", "libs", "internal/host", "internal/nearest", "internal/ns"},
+		why: "the families of pieces build on it; the list of all pieces is above them, in internal/arena/lab/wire/all",
 	},
 	{
 		pkg: "internal/arena", only: []string{"std", "libs", "internal/contender", "internal/host", "internal/result", "internal/unit"},
@@ -165,19 +165,19 @@ var layers = []layer{
 // confined names what only a few packages, or files, may import.
 type confined struct {
 	what []string
-	but  string // a package below what that everybody may import
+	but  string // a package below what that this rule leaves out
 	to   []string
 	why  string
 }
 
 // arenas are the concrete ones; testutil/arenatest is their conformance suite.
-var arenas = []string{"lab", "microvm", "kube"}
+var arenas = []string{"lab", "guest", "kube"}
 
 var confinements = append([]confined{
 	{
 		what: []string{"os/exec"},
 		to: []string{
-			"internal/host", "internal/vm/...", "internal/arena/...",
+			"internal/host", "internal/arena/...",
 			"internal/ns",           // starts a command that host prepared, inside a namespace
 			"internal/testutil/...", // builds the program for tests
 			"tools/loadbench",       // wants to know what the commands that host started have used
@@ -187,7 +187,7 @@ var confinements = append([]confined{
 	{
 		what: []string{"github.com/vishvananda/netlink/...", "github.com/vishvananda/netns/...", "github.com/mdlayher/netlink/...", "github.com/google/nftables/..."},
 		to: []string{
-			"internal/ns", "internal/wire/...",
+			"internal/ns", "internal/arena/lab/wire/...",
 			"internal/arena/lab/probe_linux.go", // tries each kernel feature in a throw-away namespace
 			"internal/arena/kube/install/node",  // takes away what a product left on a cluster's node
 			"internal/selftest/plant",           // faults that the self-test must find
@@ -214,6 +214,11 @@ var confinements = append([]confined{
 	{
 		what: []string{"k8s.io/client-go/kubernetes"},
 		why:  "it links the clients of all API groups; kube.Client has those that are used",
+	},
+	{
+		what: []string{"internal/arena/guest/vm"},
+		to:   []string{".", "internal/arena/guest/...", "internal/cli", "internal/run/...", "internal/testutil/..."},
+		why:  "cnibench vm boots a kernel without an arena; all others get a guest by run",
 	},
 	{
 		what: []string{"internal/cli/..."},
@@ -248,7 +253,7 @@ func concreteArenas() []confined {
 	for _, name := range arenas {
 		own := "internal/arena/" + name + "/..."
 		list = append(list, confined{
-			what: []string{own}, to: []string{own, "internal/run/...", "tools/slicebench"},
+			what: []string{own}, but: "internal/arena/guest/vm", to: []string{own, "internal/run/...", "internal/testutil/...", "tools/slicebench"},
 			why: "arenas are reached through arena.Arena; run (and a measurement of the lab itself) chooses one and looks after what they left, and arenas never import each other",
 		})
 	}
@@ -259,10 +264,10 @@ func concreteArenas() []confined {
 func families() []confined {
 	var list []confined
 	for _, name := range []string{"plain", "tunnel", "service", "ebpf", "ovs", "underlay"} {
-		own := "internal/wire/" + name
+		own := "internal/arena/lab/wire/" + name
 		list = append(list, confined{
-			what: []string{own}, to: []string{own, "internal/wire/all", "internal/arena/lab"},
-			why: "families of pieces share what is in internal/wire, so that each can be read alone",
+			what: []string{own}, to: []string{own, "internal/arena/lab/wire/all", "internal/arena/lab"},
+			why: "families of pieces share what is in internal/arena/lab/wire, so that each can be read alone",
 		})
 	}
 	return list

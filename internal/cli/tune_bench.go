@@ -5,12 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/tunecmd"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/run/tunebench"
 	"github.com/cnibench/cnibench/internal/tune"
-	"github.com/cnibench/cnibench/internal/vm"
 )
 
 // tuneBenchFlags is the command line of `cnibench tune bench`.

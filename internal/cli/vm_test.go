@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/arena/microvm"
+	"github.com/cnibench/cnibench/internal/arena/guest"
+	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/vm"
 )
 
 func TestVMErrors(t *testing.T) {
@@ -28,13 +28,13 @@ func TestVMErrors(t *testing.T) {
 		{"a disk that is full", io.ErrShortWrite, exit.Failed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := microvm.Error(tt.err)
+			err := guest.Error(tt.err)
 			if got := exit.Code(err); got != tt.want || !errors.Is(err, tt.err) {
 				t.Errorf("exit code %d, want %d", got, tt.want)
 			}
 		})
 	}
-	if microvm.Error(nil) != nil {
+	if guest.Error(nil) != nil {
 		t.Error("no error has become one")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/arena/microvm"
+	"github.com/cnibench/cnibench/internal/arena/guest"
 	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/contender"
@@ -31,7 +31,7 @@ func Check(ctx context.Context, f *Request, mtus []string, checks []check.Check,
 	if err := kind.Foreign(f.Given); err != nil {
 		return err
 	}
-	if kind.Name == MicroVM && !microvm.Inside() {
+	if kind.Name == MicroVM && !guest.Inside() {
 		return f.SameInGuest(ctx)
 	}
 	places, err := kind.Places(f, mtus)

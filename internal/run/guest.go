@@ -14,24 +14,24 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/guest"
+	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/arena/lab"
-	"github.com/cnibench/cnibench/internal/arena/microvm"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/text/console"
-	"github.com/cnibench/cnibench/internal/vm"
 )
 
 // Guest holds the flags that describe a guest.
-type Guest = microvm.Guest
+type Guest = guest.Guest
 
 // DefaultMemory is the memory of a run's guest.
-const DefaultMemory = microvm.DefaultMemory
+const DefaultMemory = guest.DefaultMemory
 
 // InGuest runs a command in the guest. The error carries the command's exit code if
 // that is not exit.Done.
-func InGuest(ctx context.Context, guest *Guest, argv []string, log *slog.Logger) error {
-	return withCode(microvm.Command(ctx, guest, argv, log, lab.EndSignals()))
+func InGuest(ctx context.Context, g *Guest, argv []string, log *slog.Logger) error {
+	return withCode(guest.Command(ctx, g, argv, log, lab.EndSignals()))
 }
 
 // withCode returns err, or an error that carries the exit code if that is not exit.Done.
@@ -48,7 +48,7 @@ func (f *Request) NoGuestUnasked() error {
 	if f.Arena == Auto {
 		f.Arena = Lab
 	}
-	for _, flag := range append([]string{"nic"}, microvm.SettingFlags...) {
+	for _, flag := range append([]string{"nic"}, guest.SettingFlags...) {
 		if f.Given[flag] && f.Arena != MicroVM {
 			return exit.Usage("--%s: it is a guest's; add --arena %s", flag, MicroVM)
 		}
@@ -63,7 +63,7 @@ func (f *Request) SameInGuest(ctx context.Context, extra ...string) error {
 	if err != nil {
 		return err
 	}
-	guest, unlock := f.Guest, func() error { return nil }
+	g, unlock := f.Guest, func() error { return nil }
 	if f.Out != "" {
 		made, err := makeDir(f.Out)
 		if err != nil {
@@ -75,21 +75,21 @@ func (f *Request) SameInGuest(ctx context.Context, extra ...string) error {
 		if unlock, err = result.Lock(f.Out); err != nil { // 9p does not pass the guest's own lock on
 			return err
 		}
-		guest.Share = []string{f.Out}
+		g.Share = []string{f.Out}
 	}
 	args := os.Args[1:]
 	flags := slices.Index(args, "--") // no flags follow
 	if flags < 0 {
 		flags = len(args)
 	}
-	err = InGuest(ctx, &guest, slices.Concat([]string{exe}, args[:flags], extra, args[flags:]), console.Logger(os.Stderr))
+	err = InGuest(ctx, &g, slices.Concat([]string{exe}, args[:flags], extra, args[flags:]), console.Logger(os.Stderr))
 	return errors.Join(err, unlock())
 }
 
 // checkGuest returns an error if the guest could not boot or not resume the run. It is
 // called before anything is measured.
 func (j *Job) checkGuest(ctx context.Context) error {
-	guest := &j.request.Guest
+	g := &j.request.Guest
 	if j.resumed != nil {
 		for _, dir := range []string{j.request.Out, filepath.Join(j.request.Out, PartDir)} {
 			if err := checkOwner(dir); err != nil {
@@ -97,9 +97,9 @@ func (j *Job) checkGuest(ctx context.Context) error {
 			}
 		}
 	}
-	if vm.IsPath(guest.Kernel) || guest.Modules != "" { // else the kernel is downloaded when a guest is needed
-		_, err := vm.Find(ctx, guest.Kernel, guest.Modules, console.Logger(os.Stderr))
-		return microvm.Error(err)
+	if vm.IsPath(g.Kernel) || g.Modules != "" { // else the kernel is downloaded when a guest is needed
+		_, err := vm.Find(ctx, g.Kernel, g.Modules, console.Logger(os.Stderr))
+		return guest.Error(err)
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (j *Job) checkGuest(ctx context.Context) error {
 // guestConfig returns the guest that the request chooses.
 func (f *Request) guestConfig(ctx context.Context, log *slog.Logger) (vm.Config, error) {
 	if err := vm.Available(); err != nil {
-		return vm.Config{}, microvm.Error(err)
+		return vm.Config{}, guest.Error(err)
 	}
 	return f.Guest.Config(ctx, log)
 }
@@ -123,7 +123,7 @@ func (f *Request) adoptGuest(dir string) error {
 		return err
 	}
 	recorded := maps.Clone(rec.Run.Plan.Settings)
-	maps.DeleteFunc(recorded, func(flag, _ string) bool { return !slices.Contains(microvm.SettingFlags, flag) })
+	maps.DeleteFunc(recorded, func(flag, _ string) bool { return !slices.Contains(guest.SettingFlags, flag) })
 	if err := f.Adopt(recorded); err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (f *Request) adoptGuest(dir string) error {
 // run, such as a guest's kernel, an image, or the plugins of a CNI configuration. In a
 // guest it refuses nothing, as the process that booted the guest has checked.
 func checkOwner(dir string) error {
-	if microvm.Inside() {
+	if guest.Inside() {
 		return nil
 	}
 	for _, name := range []string{dir, filepath.Join(dir, "run.json")} {
@@ -205,15 +205,15 @@ func (j *Job) inGuest(ctx context.Context, config *vm.Config, dir string, reques
 	if err != nil {
 		return err
 	}
-	code, err := microvm.Run(ctx, config, dir, args, lab.EndSignals())
+	code, err := guest.Run(ctx, config, dir, args, lab.EndSignals())
 	err = errors.Join(err, unlock())
 	written := !made || os.Remove(dir) != nil
 	next := j.request.sealed(j.request.Out)
 	switch {
 	case err != nil && written:
-		return microvm.Error(fmt.Errorf("%w\n%w", err, next))
+		return guest.Error(fmt.Errorf("%w\n%w", err, next))
 	case err != nil:
-		return microvm.Error(err)
+		return guest.Error(err)
 	case code > 128 && written: // by a signal
 		return fmt.Errorf("interrupted; %w", next)
 	case code > 128:
@@ -287,7 +287,7 @@ func (j *Job) guestMayRun(u *arena.Unsupported) bool { return u.OtherKernel && j
 
 // withGuestRemedy adds the guest to the remedy if another kernel would help.
 func withGuestRemedy(u *arena.Unsupported) *arena.Unsupported {
-	if !u.OtherKernel || microvm.Inside() {
+	if !u.OtherKernel || guest.Inside() {
 		return u
 	}
 	withGuest := *u

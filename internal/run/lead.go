@@ -9,12 +9,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/arena/guest"
+	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/arena/lab"
-	"github.com/cnibench/cnibench/internal/arena/microvm"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/text/console"
-	"github.com/cnibench/cnibench/internal/vm"
 )
 
 // PartDir is the folder, below the run directory, of the run that a guest measured.
@@ -32,7 +32,7 @@ func (p *LabPlace) Lead(ctx context.Context, j *Job) error {
 	switch {
 	case lab.Contained():
 		return p.Inside(ctx, j.Run)
-	case microvm.Inside(): // the guest's kernel is the one that was asked for
+	case guest.Inside(): // the guest's kernel is the one that was asked for
 		return j.inLab(ctx, j.asked)
 	case f.Arena == MicroVM || j.resumed != nil && j.resumed.Arena == MicroVM:
 		return j.inGuestOnly(ctx)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/bench"
 	"github.com/cnibench/cnibench/internal/check"
@@ -22,7 +23,6 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/run/underway"
 	"github.com/cnibench/cnibench/internal/text/console"
-	"github.com/cnibench/cnibench/internal/vm"
 )
 
 // Run measures and reports. It must be called inside the place.

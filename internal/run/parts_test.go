@@ -13,11 +13,11 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/arena/microvm"
+	"github.com/cnibench/cnibench/internal/arena/guest"
+	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/vm"
 )
 
 // writeRun writes a run with those samples.
@@ -117,7 +117,7 @@ func TestPartRunsNothing(t *testing.T) {
 	}
 	j := &Job{request: &Request{Baseline: "host", Out: filepath.Join(dir, PartDir)}, Catalogue: cat, Place: &LabPlace{}, only: []string{"cilium-netkit"}, Plan: whole.Plan}
 	j.Plan.Contenders = nil
-	if _, _, _, err := j.openStore(t.Context(), microvm.New(poor{}), nil); err == nil || exit.Code(err) != exit.Unsupported {
+	if _, _, _, err := j.openStore(t.Context(), guest.New(poor{}), nil); err == nil || exit.Code(err) != exit.Unsupported {
 		t.Errorf("%v: exit code %d, want %d", err, exit.Code(err), exit.Unsupported)
 	}
 	part, err := LoadPart(dir)

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/guest"
 	"github.com/cnibench/cnibench/internal/arena/lab"
-	"github.com/cnibench/cnibench/internal/arena/microvm"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/nearest"
@@ -78,7 +78,7 @@ type Kind struct {
 const (
 	Auto    = "auto"
 	Lab     = "lab"
-	MicroVM = microvm.Name
+	MicroVM = guest.Name
 	Kube    = "kube"
 )
 

@@ -12,16 +12,16 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/arena/guest"
+	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/arena/lab"
-	"github.com/cnibench/cnibench/internal/arena/microvm"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/secret"
 	"github.com/cnibench/cnibench/internal/unit"
-	"github.com/cnibench/cnibench/internal/vm"
 )
 
 // labSettings are the lab's flags that a plan remembers.
@@ -32,14 +32,14 @@ var labSettings = []string{
 // labKind returns the kind of the lab with one of its names. Lab measures under this
 // kernel, MicroVM in a guest; Auto uses a guest for what this kernel can't run.
 func labKind(name string) Kind {
-	guest := microvm.SettingFlags
+	flags := guest.SettingFlags
 	if name == Lab && os.Getenv(vm.GuestEnv) == "" {
-		guest = nil // with --arena lab only the process in a guest gets the guest's flags
+		flags = nil // with --arena lab only the process in a guest gets the guest's flags
 	}
 	return Kind{
 		Name: name, makes: []string{Lab, MicroVM},
-		flags:    slices.Concat(labSettings, guest, []string{"keep", "cache"}),
-		settings: slices.Concat(labSettings, microvm.SettingFlags), fixed: labSettings,
+		flags:    slices.Concat(labSettings, flags, []string{"keep", "cache"}),
+		settings: slices.Concat(labSettings, guest.SettingFlags), fixed: labSettings,
 		recorded: (*Request).labRecorded,
 		check: func(f *Request) error {
 			if name == MicroVM && f.Keep {
@@ -107,8 +107,8 @@ func (p *LabPlace) Open(context.Context) (*Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	if microvm.Inside() {
-		a = microvm.New(a)
+	if guest.Inside() {
+		a = guest.New(a)
 	}
 	exe, err := os.Executable()
 	if err != nil {

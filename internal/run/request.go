@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/arena/guest"
 	"github.com/cnibench/cnibench/internal/arena/lab"
-	"github.com/cnibench/cnibench/internal/arena/microvm"
 	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/result"
@@ -86,7 +86,7 @@ func NewRequest() Request {
 		Suite: "quick", Contenders: "supported", Arena: Auto, Rates: suite.RatesAuto, Baseline: "host",
 		Nodes: "2", Underlay: lab.UnderlayAuto, MTU: "1500", Offload: lab.OffloadHost, Congestion: lab.CongestionAuto, CNITransport: "routes",
 		Slice: lab.Slice,
-		Guest: Guest{Prefix: "vm-", Memory: microvm.DefaultMemory},
+		Guest: Guest{Prefix: "vm-", Memory: guest.DefaultMemory},
 	}
 }
 

@@ -11,8 +11,9 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/guest"
+	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/arena/lab"
-	"github.com/cnibench/cnibench/internal/arena/microvm"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/result"
@@ -20,7 +21,6 @@ import (
 	"github.com/cnibench/cnibench/internal/text/console"
 	"github.com/cnibench/cnibench/internal/tune"
 	"github.com/cnibench/cnibench/internal/unit"
-	"github.com/cnibench/cnibench/internal/vm"
 )
 
 // Seven rounds are the fewest that give intervals at the confidence by which runs end.
@@ -43,7 +43,7 @@ func SelfTest(ctx context.Context, f *Request, show func(selftest.Result) error)
 	if err := f.NoGuestUnasked(); err != nil {
 		return err
 	}
-	if f.Arena == MicroVM && !microvm.Inside() {
+	if f.Arena == MicroVM && !guest.Inside() {
 		return f.SameInGuest(ctx)
 	}
 	if f.Arena != Kube {
@@ -62,7 +62,7 @@ func SelfTest(ctx context.Context, f *Request, show func(selftest.Result) error)
 		return err
 	}
 	if f.Arena == Lab && !lab.Contained() {
-		if dir, err := tune.StateDir(); err == nil && !microvm.Inside() {
+		if dir, err := tune.StateDir(); err == nil && !guest.Inside() {
 			if err := os.Setenv(stateEnv, dir); err != nil {
 				return err
 			}

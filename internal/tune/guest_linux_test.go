@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/testutil/vmtest"
-	"github.com/cnibench/cnibench/internal/vm"
 )
 
 func TestMain(m *testing.M) {

@@ -11,11 +11,11 @@ import (
 	"github.com/containernetworking/cni/libcni"
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 
+	"github.com/cnibench/cnibench/internal/arena/lab/wire"
+	"github.com/cnibench/cnibench/internal/arena/lab/wire/all"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/ns"
-	"github.com/cnibench/cnibench/internal/wire"
-	"github.com/cnibench/cnibench/internal/wire/all"
 )
 
 // usePodCIDR in a configuration stands for the node's own pod network, as

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/testutil/vmtest"
-	"github.com/cnibench/cnibench/internal/vm"
 )
 
 // guestPatience is for all contenders together on an emulated CPU: ten minutes on two

@@ -10,8 +10,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/testutil/arenatest"
-	"github.com/cnibench/cnibench/internal/vm"
 )
 
 // TestMain starts the test program again inside the lab's container, as the

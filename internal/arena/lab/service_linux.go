@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/lab/wire"
 	"github.com/cnibench/cnibench/internal/contender"
-	"github.com/cnibench/cnibench/internal/wire"
 )
 
 // serviceNet is where Service addresses come from: kubeadm's default.

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/lab/wire"
+	"github.com/cnibench/cnibench/internal/arena/lab/wire/ebpf"
+	"github.com/cnibench/cnibench/internal/arena/lab/wire/underlay"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/ns"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/wire"
-	"github.com/cnibench/cnibench/internal/wire/ebpf"
-	"github.com/cnibench/cnibench/internal/wire/underlay"
 )
 
 // The lab's addresses. They exist only inside its namespaces.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/guest"
 	"github.com/cnibench/cnibench/internal/arena/lab"
-	"github.com/cnibench/cnibench/internal/arena/microvm"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/nearest"
@@ -138,7 +138,7 @@ func (b *Bench) Run(ctx context.Context, show func(tune.Judgement) error) error 
 
 // startedByUser reports whether the user started this process. Only such a process prints
 // notes on the settings.
-func startedByUser() bool { return !lab.Contained() && !microvm.Inside() }
+func startedByUser() bool { return !lab.Contained() && !guest.Inside() }
 
 // lead starts the lab. If the lab was killed before it reverted the settings of this
 // machine, the error says how to revert them.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/testutil/needs"
-	"github.com/cnibench/cnibench/internal/vm"
 )
 
 // patience is for an emulated machine on a busy one.

@@ -5,8 +5,8 @@ package vmtest
 import (
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/testutil/needs"
-	"github.com/cnibench/cnibench/internal/vm"
 )
 
 // Kernel returns the default kernel, for a test that boots a guest.

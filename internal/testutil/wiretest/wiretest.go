@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cnibench/cnibench/internal/wire"
+	"github.com/cnibench/cnibench/internal/arena/lab/wire"
 )
 
 // Three returns a fabric of three nodes.
