@@ -46,11 +46,21 @@ demo: setup-demo build ## compare pod networks on this machine: a table and an H
 setup: setup-all ## installs what every contender and suite of the lab and the microVM needs
 
 .PHONY: build
-build: ## bin/cnibench, static
+build: pod-programs ## bin/cnibench, static, with the program for pods of this machine's architecture (pods="amd64 arm64")
 	go build $(build) -o bin/cnibench .
 
+# Of the target build: what it carries into pods. The same program gives the same bytes.
+pods ?= $(shell go env GOHOSTARCH)
+.PHONY: pod-programs
+pod-programs:
+	@mkdir -p bin/pod
+	@for a in $(pods); do \
+		GOOS=linux GOARCH=$$a go build -ldflags "-s -w -X main.version=$(version)" -o bin/pod/$$a ./pod || exit 1; \
+		gzip -9 -n -c bin/pod/$$a >internal/podprogram/programs/linux-$$a.gz || exit 1; \
+	done
+
 .PHONY: image
-image: ## bin/cnibench-image.tar, or cnibench:dev in docker, podman or buildah: the image for pods of a cluster (name=, arch=, iperf3=, push=1)
+image: pod-programs ## bin/cnibench-image.tar, or cnibench:dev in docker, podman or buildah: the image for pods of a cluster (name=, arch=, iperf3=, push=1)
 	@for a in $(arch); do GOOS=linux GOARCH=$$a go build $(build) -o bin/image/$$a/usr/local/bin/cnibench . || exit 1; done
 	@IMAGE=$(name) IPERF3=$(iperf3) PUSH=$(push) scripts/image $(arch)
 
@@ -266,4 +276,4 @@ $(profiles): setup-%:
 
 .PHONY: clean
 clean: ## what was built; runs stay
-	rm -rf bin
+	rm -rf bin internal/podprogram/programs/*.gz

@@ -223,8 +223,8 @@ var confinements = append([]confined{
 	{
 		what: []string{"internal/cli/..."},
 		but:  "internal/cli/exit", // the errors that end the program, with their exit codes
-		to:   []string{".", "internal/cli/...", "tools/man"},
-		why:  "the command line is wiring: only its manual is made from it",
+		to:   []string{".", "internal/cli/...", "pod", "tools/man"},
+		why:  "the command line is wiring: only its manual and the program for pods are made from it",
 	},
 	{
 		what: []string{"github.com/gopacket/gopacket/..."},
@@ -253,8 +253,8 @@ func concreteArenas() []confined {
 	for _, name := range arenas {
 		own := "internal/arena/" + name + "/..."
 		list = append(list, confined{
-			what: []string{own}, but: "internal/arena/guest/vm", to: []string{own, "internal/run/...", "internal/testutil/...", "tools/slicebench"},
-			why: "arenas are reached through arena.Arena; run (and a measurement of the lab itself) chooses one and looks after what they left, and arenas never import each other",
+			what: []string{own}, but: "internal/arena/guest/vm", to: []string{own, "internal/run/...", "internal/cli/inside", "internal/testutil/...", "tools/slicebench"},
+			why: "arenas are reached through arena.Arena; run (and a measurement of the lab itself) chooses one and looks after what they left, the commands inside are what they start on nodes, and arenas never import each other",
 		})
 	}
 	return list

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/exit"
+	"github.com/cnibench/cnibench/internal/cli/interrupt"
 	"github.com/cnibench/cnibench/internal/report/web"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/run"
@@ -43,7 +43,7 @@ of it. While a run goes on the page follows it.`,
 				}
 				runs = append(runs, run)
 			}
-			ctx, stop := cmdutil.UntilInterrupted(c)
+			ctx, stop := interrupt.Context(c)
 			defer stop()
 			var config net.ListenConfig
 			listener, err := config.Listen(ctx, "tcp", listen)

@@ -13,7 +13,9 @@ import (
 
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/exit"
+	"github.com/cnibench/cnibench/internal/cli/inside"
 	"github.com/cnibench/cnibench/internal/cli/loadcmd"
+	"github.com/cnibench/cnibench/internal/cli/transfercmd"
 	"github.com/cnibench/cnibench/internal/cli/tunecmd"
 	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/printable"
@@ -63,9 +65,9 @@ but a gate failed or no sample was valid.`),
 	root.AddCommand(
 		newRunCmd(), newReportCmd(), newCompareCmd(), newRecommendCmd(), newListCmd(), newProbeCmd(),
 		loadcmd.Load(), loadcmd.Serve(), newRecordCmd(), newEnterCmd(), newCleanCmd(), newVersionCmd(), newImportCmd(),
-		newAgentCmd(), newFingerprintCmd(),
+		inside.Agent(tool().Version), inside.Fingerprint(),
 		newExploreCmd(),
-		loadcmd.Transfer(), newVMCmd(), newCheckCmd(), tunecmd.New(newTuneBenchCmd()), newSelfTestCmd(), newVerifyCmd(),
+		transfercmd.Transfer(), newVMCmd(), newCheckCmd(), tunecmd.New(newTuneBenchCmd()), newSelfTestCmd(), newVerifyCmd(),
 		newRBACCmd(),
 	)
 	for _, c := range root.Commands() {

@@ -19,6 +19,30 @@ var targets = []target{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64
 // program is the path of the program for the target.
 func (r *release) program(t target) string { return filepath.Join(r.work, t.String(), "cnibench") }
 
+// podPrograms builds what the program carries into pods: for every architecture, since a
+// laptop measures clusters of others.
+func (r *release) podPrograms() error {
+	for _, t := range targets {
+		if t.os != "linux" {
+			continue
+		}
+		program := filepath.Join(r.work, t.String(), "pod")
+		c := r.command("go", "build", "-ldflags", "-s -w -X main.version="+r.version, "-o", program, "./pod")
+		c.Env = append(c.Env, "GOOS="+t.os, "GOARCH="+t.arch)
+		if err := c.Run(); err != nil {
+			return fmt.Errorf("%s: %w", t, err)
+		}
+		packed, err := output(r.command("gzip", "-9", "-n", "-c", program))
+		if err != nil {
+			return fmt.Errorf("%s: %w", t, err)
+		}
+		if err := os.WriteFile(filepath.Join(r.root, "internal/podprogram/programs", "linux-"+t.arch+".gz"), []byte(packed), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (r *release) programs() error {
 	for _, t := range r.targets {
 		if err := r.build(t); err != nil {

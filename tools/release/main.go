@@ -73,7 +73,7 @@ func (r *release) write(image bool) error {
 		run  func() error
 	}
 	steps := []step{
-		{"programs", r.programs}, {"manual pages and completions", r.documents}, {"archives", r.archives},
+		{"programs for pods", r.podPrograms}, {"programs", r.programs}, {"manual pages and completions", r.documents}, {"archives", r.archives},
 		{"packages", r.packages}, {"bills of materials", r.materials}, {"chart", r.chart}, {"krew's manifest and Homebrew's formula", r.managers},
 	}
 	if image {

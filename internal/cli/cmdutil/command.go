@@ -1,27 +1,16 @@
 // Package cmdutil has what several commands share: flags of a cluster, tables
-// and JSON, the context that ends with an interrupt. It knows no command.
+// and JSON. It knows no command.
 // Next: kube_flags.go.
 package cmdutil
 
 import (
-	"context"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
-
-// UntilInterrupted is a context of the command that ends with the first SIGINT or
-// SIGTERM. The second one ends the program at once.
-func UntilInterrupted(c *cobra.Command) (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
-}
 
 // GivenFlags are the names of the command line's flags.
 func GivenFlags(c *cobra.Command) map[string]bool {

@@ -1,5 +1,5 @@
 // Package loadcmd is the command line of the load engine and of its other
-// sides: `cnibench load`, serve and transfer. Next: Load, below.
+// sides: `cnibench load` and serve. Next: Load, below.
 package loadcmd
 
 import (
@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/exit"
+	"github.com/cnibench/cnibench/internal/cli/interrupt"
 	"github.com/cnibench/cnibench/internal/load"
 	"github.com/cnibench/cnibench/internal/load/stream"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -76,7 +76,7 @@ func loadCmd(use, short, long, example string, o *loadOptions, exchange func(t *
 		Example: strings.Trim(example, "\n"),
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			ctx, stop := cmdutil.UntilInterrupted(c)
+			ctx, stop := interrupt.Context(c)
 			defer stop()
 			target, err := parseLoadTarget(args[0], use == "http")
 			if err != nil {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/exit"
+	"github.com/cnibench/cnibench/internal/cli/interrupt"
 	"github.com/cnibench/cnibench/internal/load/serve"
 	"github.com/cnibench/cnibench/internal/load/stream"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -105,7 +105,7 @@ send, on a TCP and a UDP port of the same number, until interrupted.`),
 		Example: "  cnibench serve stream --listen 10.0.0.2:5201",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, stop := cmdutil.UntilInterrupted(c)
+			ctx, stop := interrupt.Context(c)
 			defer stop()
 			s, err := stream.NewSink(listen)
 			if err != nil {
@@ -143,7 +143,7 @@ func (o *serveOptions) run(c *cobra.Command, _ []string) error {
 		}
 		*size.bytes = int(min(bytes, 1<<40)) // what is too much is for serve to say
 	}
-	ctx, stop := cmdutil.UntilInterrupted(c)
+	ctx, stop := interrupt.Context(c)
 	defer stop()
 	s, err := serve.New(o.cfg)
 	if err != nil {

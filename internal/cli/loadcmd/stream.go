@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/exit"
+	"github.com/cnibench/cnibench/internal/cli/interrupt"
 	"github.com/cnibench/cnibench/internal/load/slicing"
 	"github.com/cnibench/cnibench/internal/load/stream"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -93,7 +93,7 @@ func (o *streamOptions) config() error {
 }
 
 func (o *streamOptions) run(c *cobra.Command, args []string) error {
-	ctx, stop := cmdutil.UntilInterrupted(c)
+	ctx, stop := interrupt.Context(c)
 	defer stop()
 	if err := o.config(); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/exit"
+	"github.com/cnibench/cnibench/internal/cli/inside"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/tune"
@@ -37,7 +38,7 @@ With --arena kube all of them work on the nodes of a cluster.`),
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newTunePlanCmd(), newTuneApplyCmd(), newTuneStatusCmd(), newTuneRevertCmd(), bench, newTuneHereCmd())
+	c.AddCommand(newTunePlanCmd(), newTuneApplyCmd(), newTuneStatusCmd(), newTuneRevertCmd(), bench, inside.TuneHere())
 	return c
 }
 

@@ -1,4 +1,8 @@
-package cli
+// Package inside has the commands that other commands start at an endpoint, such as a pod:
+// the agent, the environment of a result, one namespace's settings. The load engine's are
+// in loadcmd. The program for pods has these commands and no others, so that this package
+// imports no arena. Next: agent.go.
+package inside
 
 import (
 	"encoding/json"
@@ -9,15 +13,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/arena/kube/install/node"
+	"github.com/cnibench/cnibench/internal/arena/kube/onnode"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/selftest/plant"
 	"github.com/cnibench/cnibench/internal/sysmon"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// newAgentCmd is the side of cnibench inside an endpoint; other commands start
-// it and speak with it on its standard input and output.
-func newAgentCmd() *cobra.Command {
+// Agent is the side of cnibench inside an endpoint; other commands start it and speak with
+// it on its standard input and output. version is this program's.
+func Agent(version string) *cobra.Command {
 	var scope string
 	var pairs []string
 	cmd := &cobra.Command{
@@ -37,7 +43,7 @@ func newAgentCmd() *cobra.Command {
 			return agent.Serve(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), sysmon.Scope(scope), labels)
 		},
 	}
-	cmd.AddCommand(newAgentExecCmd(), newAgentIdleCmd(), newAgentRenewCmd(), newAgentHaveCmd(), newAgentPlantCmd(), newAgentNodeCmd(), newAgentOnNodeCmd())
+	cmd.AddCommand(newAgentExecCmd(), newAgentIdleCmd(), newAgentRenewCmd(), newAgentHaveCmd(version), newAgentPlantCmd(), newAgentNodeCmd(), newAgentOnNodeCmd())
 	cmd.Flags().StringVar(&scope, "scope", string(sysmon.ScopeNode), "what to record: node, or pod for its network namespace only")
 	cmd.Flags().StringArrayVar(&pairs, "label", nil, "label of the recordings, as NAME=VALUE")
 	return cmd
@@ -96,7 +102,7 @@ func newAgentRenewCmd() *cobra.Command {
 }
 
 // newAgentHaveCmd says what an image lacks.
-func newAgentHaveCmd() *cobra.Command {
+func newAgentHaveCmd(version string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "have PROGRAM…",
 		Short: "Print this program's version and which of the programs are missing, as JSON",
@@ -109,5 +115,30 @@ func newAgentHaveCmd() *cobra.Command {
 			}
 			return json.NewEncoder(cmd.OutOrStdout()).Encode(have)
 		},
+	}
+}
+
+// newAgentNodeCmd is the installer's side on a node of a cluster.
+func newAgentNodeCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:    "node",
+		Short:  "Read or clean what pod networks leave on this node, as standard input asks",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return node.Run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+}
+
+// newAgentOnNodeCmd is this program among a node's own files and programs; a privileged
+// pod starts it.
+func newAgentOnNodeCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:    "on-node -- ARGUMENT…",
+		Short:  "Run this program with those arguments in the mount namespace of the pod's node",
+		Hidden: true,
+		Args:   cobra.MinimumNArgs(1),
+		RunE:   func(_ *cobra.Command, args []string) error { return onnode.Exec(args...) },
 	}
 }

@@ -1,4 +1,5 @@
-package loadcmd
+// Package transfercmd has the sides of file transfers at endpoints. Next: transfer.go.
+package transfercmd
 
 import (
 	"context"
@@ -7,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+	"github.com/cnibench/cnibench/internal/cli/interrupt"
 	"github.com/cnibench/cnibench/internal/load/transfer"
 )
 
@@ -52,7 +53,7 @@ func (o *fetchOptions) flags(c *cobra.Command) {
 // run fetches until the window is full and prints events and the report.
 // before runs after the verification, and may add to the report.
 func (o *fetchOptions) run(c *cobra.Command, client transfer.Client, before func(ctx context.Context) (func(*transfer.Report), error)) error {
-	ctx, stop := cmdutil.UntilInterrupted(c)
+	ctx, stop := interrupt.Context(c)
 	defer stop()
 	if o.verify != "" {
 		if err := transfer.Verify(ctx, client, o.verify, o.plan.FileBytes); err != nil {
@@ -140,7 +141,7 @@ func newServeHTTP3Cmd() *cobra.Command {
 	c := &cobra.Command{
 		Use: "serve-http3 FILE", Short: "Serve one file over HTTP/3", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			ctx, stop := cmdutil.UntilInterrupted(c)
+			ctx, stop := interrupt.Context(c)
 			defer stop()
 			s.File = args[0]
 			out := json.NewEncoder(c.OutOrStdout())

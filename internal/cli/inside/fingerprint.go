@@ -1,4 +1,4 @@
-package cli
+package inside
 
 import (
 	"encoding/json"
@@ -10,9 +10,9 @@ import (
 	"github.com/cnibench/cnibench/internal/host"
 )
 
-// newFingerprintCmd is hidden: a run starts it at a node of the arena, so that
+// Fingerprint is hidden: a run starts it at a node of the arena, so that
 // namespaced values are the node's.
-func newFingerprintCmd() *cobra.Command {
+func Fingerprint() *cobra.Command {
 	opt := fingerprint.Options{Runner: host.Local{}}
 	c := &cobra.Command{
 		Use:    "fingerprint",

@@ -1,4 +1,4 @@
-package tunecmd
+package inside
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"github.com/cnibench/cnibench/internal/tune"
 )
 
-// newTuneHereCmd is started inside of an endpoint's namespaces, or on a node, by tune
+// TuneHere is started inside of an endpoint's namespaces, or on a node, by tune
 // bench: a request on standard input, an answer on standard output.
-func newTuneHereCmd() *cobra.Command {
+func TuneHere() *cobra.Command {
 	node, mark := false, -1
 	c := &cobra.Command{
 		Use:    "here",

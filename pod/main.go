@@ -1,0 +1,34 @@
+// Command pod is what cnibench runs in pods of a cluster: the agent, the load engine, the
+// servers and the recorder, without what a laptop needs. cnibench carries it into pods
+// whose image lacks it. Next: internal/cli/inside.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/cli/exit"
+	"github.com/cnibench/cnibench/internal/cli/inside"
+	"github.com/cnibench/cnibench/internal/cli/loadcmd"
+	"github.com/cnibench/cnibench/internal/printable"
+)
+
+// version is set when a build stamps it.
+var version = "dev"
+
+func main() {
+	root := &cobra.Command{Use: "cnibench", SilenceUsage: true, SilenceErrors: true}
+	tune := &cobra.Command{Use: "tune"}
+	tune.AddCommand(inside.TuneHere())
+	root.AddCommand(inside.Agent(version), inside.Fingerprint(), tune, loadcmd.Load(), loadcmd.Serve())
+	if err := root.ExecuteContext(context.Background()); err != nil {
+		code, text := exit.Code(err), err.Error()
+		if text != "" {
+			fmt.Fprintln(os.Stderr, "cnibench: "+printable.Text(text))
+		}
+		os.Exit(code)
+	}
+}
