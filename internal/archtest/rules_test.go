@@ -57,6 +57,10 @@ var layers = []layer{
 		why: "costs are made from the evidence alone",
 	},
 	{
+		pkg: "internal/mesh", only: []string{"std", "internal/stat"}, never: []string{"os/...", "net/..."}, calls: clock,
+		why: "which node is to blame follows from the figures alone, so that it can be simulated",
+	},
+	{
 		pkg: "internal/analysis/recommend", only: room("internal/nearest", "internal/strictyaml"), never: []string{"os/...", "net/..."}, calls: clock,
 		why: "a choice is made from the evidence alone",
 	},
