@@ -38,7 +38,7 @@ func benchJSON(run, contender string, j tune.Judgement) any {
 var effectHeader = []string{"Setting", "Step", "Figure", "Without", "With", "Ratio", "Verdict"}
 
 // effectRow is an effect in words.
-func effectRow(contender string, e tune.Effect) []string {
+func effectRow(contender string, e tune.Difference) []string {
 	name := strings.TrimPrefix(e.Variant, contender+"+")
 	verdict := string(e.Verdict)
 	if e.Reason != "" {
@@ -53,7 +53,7 @@ func effectRow(contender string, e tune.Effect) []string {
 // printEffects is the verdicts for people.
 func printEffects(out io.Writer, contender string, j tune.Judgement) {
 	var rows [][]string
-	for _, e := range j.Effects {
+	for _, e := range j.Differences {
 		rows = append(rows, effectRow(contender, e))
 	}
 	fmt.Fprintf(out, "%s without settings and with them; ratios are paired within rounds, with 95 %% intervals\n", contender)
@@ -66,7 +66,7 @@ func printEffects(out io.Writer, contender string, j tune.Judgement) {
 // printEffectsMarkdown is the same as a table for a page.
 func printEffectsMarkdown(out io.Writer, contender string, j tune.Judgement) {
 	fmt.Fprintf(out, "| %s |\n|%s\n", strings.Join(effectHeader, " | "), strings.Repeat("---|", len(effectHeader)))
-	for _, e := range j.Effects {
+	for _, e := range j.Differences {
 		row := effectRow(contender, e)
 		for i := range row {
 			row[i] = strings.ReplaceAll(row[i], "|", `\|`)
@@ -85,10 +85,10 @@ func caveat(j tune.Judgement) string {
 		return ""
 	}
 	return fmt.Sprintf("Corrected for all %s of the run (Holm): the chance that any helped or hurt is an accident is 5 %%. It takes at least %s to show one.",
-		unit.Plural(j.Comparisons, "comparison"), unit.Plural(j.LeastRounds, "round"))
+		unit.Plural(j.Comparisons, "comparison"), unit.Plural(j.MinRounds, "round"))
 }
 
-func ratioWords(e tune.Effect) string {
+func ratioWords(e tune.Difference) string {
 	if e.CI == nil {
 		return unit.Ratio(e.Ratio) + "×"
 	}

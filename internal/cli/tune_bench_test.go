@@ -13,7 +13,7 @@ import (
 // Every form of the verdicts says what their number means.
 func TestCaveat(t *testing.T) {
 	p := 0.001
-	j := tune.Judgement{Comparisons: 14, LeastRounds: 10, Effects: []tune.Effect{{
+	j := tune.Judgement{Comparisons: 14, MinRounds: 10, Differences: []tune.Difference{{
 		Variant: "host+rps", Step: "dts", Metric: "goodput", Unit: "bit/s", Before: 1e9, After: 2e9, Ratio: 2,
 		CI: &analysis.Interval{1.5, 3}, P: &p, PHolm: &p, Verdict: tune.Helped, Reason: "a|b\nc",
 	}}}

@@ -195,11 +195,11 @@ func TestKubeTuneBench(t *testing.T) {
 	if code != exit.Done {
 		t.Fatalf("exit code %d: %s\n%s", code, messages, out)
 	}
-	var got struct{ Effects []tune.Effect }
+	var got struct{ Effects []tune.Difference }
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if !slices.ContainsFunc(got.Effects, func(e tune.Effect) bool {
+	if !slices.ContainsFunc(got.Effects, func(e tune.Difference) bool {
 		return e.Variant == "host+net.ipv4.tcp_rmem" && e.Metric == "goodput" && e.Ratio < 0.8 && e.Verdict == tune.TooFew
 	}) {
 		t.Errorf("the harm was not found: %s\n%s", out, messages)

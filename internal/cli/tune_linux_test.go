@@ -28,8 +28,8 @@ func TestTuneBenchFindsHarm(t *testing.T) {
 		t.Fatalf("%v\n%s\n%s", err, stderr.String(), stdout.String())
 	}
 	var got struct {
-		Schema  string        `json:"schema"`
-		Effects []tune.Effect `json:"effects"`
+		Schema  string            `json:"schema"`
+		Effects []tune.Difference `json:"effects"`
 	}
 	if err := json.Unmarshal(stdout.Bytes(), &got); err != nil {
 		t.Fatalf("%v: %s", err, stdout.String())
@@ -69,7 +69,7 @@ func TestTuneBenchGuest(t *testing.T) {
 		t.Fatalf("%v\n%s\n%s", err, stderr.String(), stdout.String())
 	}
 	var got struct {
-		Effects []tune.Effect `json:"effects"`
+		Effects []tune.Difference `json:"effects"`
 	}
 	if err := json.Unmarshal(stdout.Bytes(), &got); err != nil {
 		t.Fatalf("%v: %s", err, stdout.String())

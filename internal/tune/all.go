@@ -8,22 +8,19 @@ import (
 
 //go:generate go test . -run TestPage -update
 
-// All lists the settings in the order in which they are planned and applied:
-// what changes others' values comes before them.
+// All lists the settings in the order in which they are planned and applied. A setting
+// that changes values of others comes before them. smt is last: the settings before it
+// are planned for the CPUs that are online now, and prefer the first thread of each core.
 func All() []Setting {
 	return slices.Concat([]Setting{
-		smt, tuned, governor,
-		rings, offloads, mtu,
+		tuned, governor,
+		rings, offloads,
 		irqbalance, irq, rps, xps, rfs,
-		serverThreads, numa, schedMigrationCost,
-	}, sysctls(), []Setting{
-		brNetfilter, notrack,
-		ovnLoadBalancer, ovnSkipConntrack, fastPath, ovsModule, sttTunnel,
-		tcpLowLatency, tcpTwRecycle,
-	})
+		schedMigrationCost,
+	}, sysctls(), []Setting{brNetfilter, notrack, smt})
 }
 
-// Lookup finds a setting by name. Its error is a *nearest.Error.
+// Lookup finds a setting by name. It returns a *nearest.Error if there is none.
 func Lookup(name string) (Setting, error) {
 	return nearest.Find("setting", name, All(), func(s Setting) string { return s.Name })
 }

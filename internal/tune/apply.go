@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Failure is a change that could not be made or taken back.
+// Failure is a change that could not be made or reverted.
 type Failure struct {
 	Setting string
 	Place   Place
@@ -22,8 +22,7 @@ func (f Failure) Error() string { return fmt.Sprintf("setting %s: %v", f.Setting
 
 func (f Failure) Unwrap() error { return f.Err }
 
-// BootID tells one start of the machine from the next; "" where it does not
-// say.
+// BootID returns the kernel's id of this start of the machine; "" if it cannot be read.
 func (m *Machine) BootID() string {
 	b, err := m.Files.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -32,35 +31,29 @@ func (m *Machine) BootID() string {
 	return tidy(string(b))
 }
 
-// netNS is the identity of the machine's network namespace; "" where it does
-// not say.
+// netNS returns the identity of the machine's network namespace; "" if it cannot be read.
 func (m *Machine) netNS() string {
-	link, _ := m.Files.Readlink("/proc/self/ns/net") // none is no identity
+	link, _ := m.Files.Readlink("/proc/self/ns/net") // without a link there is no identity
 	return link
 }
 
-// perNetNS says that every network namespace has a value of its own there.
+// perNetNS reports whether every network namespace has a value of its own at the place.
 func (p Place) perNetNS() bool {
-	return ways[p.Kind].perNetNS || strings.HasPrefix(p.Name, "/proc/sys/net/") || strings.HasPrefix(p.Name, netClass)
+	return accessors[p.Kind].perNetNS || strings.HasPrefix(p.Name, "/proc/sys/net/") || strings.HasPrefix(p.Name, netClass)
 }
 
-// Apply makes the changes of the plan that are not done yet, each after its
-// old value is in the journal. Where j holds changes already, these come on
-// top. It goes on after a change that fails, with what the later settings are
-// without it, and gives the changes that were made and those that failed. A journal in which nothing holds is removed.
-// When ctx ends, the change under way is made and read back, and no other is begun.
-// Errors: the journal, after which nothing more is changed; ctx's.
+// Apply makes the changes of the plan that are not done yet. It writes each old value to
+// j first, and adds to what j already holds. If a change fails, Apply continues with the
+// next one. It returns the changes that were made and those that failed. If no change is
+// in effect at the end, the journal is deleted. When ctx ends, Apply finishes the current
+// change and stops. It returns ctx's error, or an error of the journal, after which it
+// changes nothing more.
 func Apply(ctx context.Context, m *Machine, j *Journal, items []Item) (made []Change, failed []Failure, err error) {
 	if j.rebooted() && len(j.Entries()) > 0 {
-		return nil, nil, errors.New("the machine was started anew since settings were applied; run `cnibench tune revert` first, which tidies up")
+		return nil, nil, errors.New("the machine was restarted since settings were applied; run `cnibench tune revert` first, which tidies up")
 	}
 	defer func() { err = errors.Join(err, j.end()) }()
-	asExpected := true
 	for _, item := range items {
-		if !asExpected && item.unaided != nil {
-			item = *item.unaided
-		}
-		before := len(failed)
 		for _, c := range item.Pending() {
 			if err := ctx.Err(); err != nil {
 				return made, failed, err
@@ -78,21 +71,18 @@ func Apply(ctx context.Context, m *Machine, j *Journal, items []Item) (made []Ch
 				failed = append(failed, Failure{item.Setting.Name, c.Place, err})
 			}
 		}
-		if len(failed) > before && item.Setting.Effect != nil {
-			asExpected = false
-		}
 	}
 	return made, failed, nil
 }
 
-// journalError is that of the journal itself, after which nothing is changed.
+// journalError is an error of the journal. Nothing is changed after it.
 type journalError struct{ error }
 
 func (e *journalError) Unwrap() error { return e.error }
 
-// apply makes one change and gives it as the machine then has it; none where
-// nothing was to be done or it failed. The old value is read anew: an earlier
-// change may have moved it.
+// apply makes one change and returns it with the value read back. It returns the zero
+// Change if there was nothing to do or the change failed. It reads the old value again,
+// because an earlier change may have moved it.
 func apply(ctx context.Context, m *Machine, j *Journal, setting string, c Change) (Change, error) {
 	var none Change
 	var err error
@@ -108,7 +98,7 @@ func apply(ctx context.Context, m *Machine, j *Journal, setting string, c Change
 		return none, &journalError{err}
 	}
 	now, read, err := m.set(ctx, c)
-	step := line{Step: "done", N: n, Read: now} // drift is measured from it, also where the write failed
+	step := line{Step: "done", N: n, Read: now} // the value that drift is measured from, also if the write failed
 	if c.Same(now, c.From) {
 		step = line{Step: "ended", N: n, How: endUntouched}
 	}
@@ -116,7 +106,7 @@ func apply(ctx context.Context, m *Machine, j *Journal, setting string, c Change
 	if err != nil {
 		c = none
 	}
-	if read { // without "done" the value is ours, whatever it is
+	if read { // an entry without "done" counts as applied, whatever its value is
 		if noteErr := j.note(step); noteErr != nil {
 			return c, &journalError{errors.Join(err, noteErr)}
 		}
@@ -124,26 +114,26 @@ func apply(ctx context.Context, m *Machine, j *Journal, setting string, c Change
 	return c, err
 }
 
-// Standing is where an applied change stands.
-type Standing string
+// ChangeState is the state of an applied change.
+type ChangeState string
 
-// The standings.
+// The states of a change.
 const (
-	StandingApplied    Standing = "applied"    // as it was set
-	StandingDrifted    Standing = "drifted"    // somebody has changed it since
-	StandingReset      Standing = "reset"      // it has its old value again, or never left it
-	StandingReplaced   Standing = "replaced"   // a later change of the journal is on top
-	StandingGone       Standing = "gone"       // the place is not there any more
-	StandingUnreadable Standing = "unreadable" // it cannot be read now, so nobody knows
-	StandingElsewhere  Standing = "elsewhere"  // it is another network namespace's
-	StandingRebooted   Standing = "rebooted"   // the machine was started anew, which undid it
+	ChangeApplied    ChangeState = "applied"    // it has the value that was set
+	ChangeDrifted    ChangeState = "drifted"    // somebody has changed the value since
+	ChangeReset      ChangeState = "reset"      // it has its old value again, or never lost it
+	ChangeReplaced   ChangeState = "replaced"   // a later change of the journal is in effect
+	ChangeGone       ChangeState = "gone"       // the place no longer exists
+	ChangeUnreadable ChangeState = "unreadable" // the value cannot be read now
+	ChangeElsewhere  ChangeState = "elsewhere"  // the value belongs to another network namespace
+	ChangeRebooted   ChangeState = "rebooted"   // a restart of the machine undid it
 )
 
-// Status is an entry with where it stands.
+// Status is an entry of the journal with its state.
 type Status struct {
 	Entry
-	Now      string // "" where it cannot be read
-	Standing Standing
+	Now   string // "" if it cannot be read
+	State ChangeState
 }
 
 // StatusOf compares the machine with what was applied.
@@ -152,10 +142,10 @@ func StatusOf(ctx context.Context, m *Machine, j *Journal) []Status {
 	entries := j.Entries()
 	for i, e := range entries {
 		s := Status{Entry: e}
-		s.Now, s.Standing, _ = standing(ctx, m, j, &e) // the standing says it
+		s.Now, s.State, _ = changeState(ctx, m, j, &e) // the state stands for the error
 		for _, later := range entries[i+1:] {
 			if later.Place == e.Place && later.NetNS == e.NetNS {
-				s.Standing = StandingReplaced
+				s.State = ChangeReplaced
 			}
 		}
 		list = append(list, s)
@@ -163,34 +153,34 @@ func StatusOf(ctx context.Context, m *Machine, j *Journal) []Status {
 	return list
 }
 
-// standing is where the entry stands; an error comes with those standings from
-// which it cannot be taken back.
-func standing(ctx context.Context, m *Machine, j *Journal, e *Entry) (now string, s Standing, err error) {
-	if j.rebooted() && !ways[e.Kind].outlivesBoot {
-		return "", StandingRebooted, nil
+// changeState returns the entry's state and current value. It returns an error too if the
+// entry cannot be reverted in that state.
+func changeState(ctx context.Context, m *Machine, j *Journal, e *Entry) (now string, s ChangeState, err error) {
+	if j.rebooted() && !accessors[e.Kind].outlivesBoot {
+		return "", ChangeRebooted, nil
 	}
 	if e.NetNS != "" && e.NetNS != m.netNS() {
-		return "", StandingElsewhere, fmt.Errorf("%s was set in the network namespace %s: revert it in there; if that is gone, so is the value: remove %s", e.Place, e.NetNS, j.path)
+		return "", ChangeElsewhere, fmt.Errorf("%s was set in the network namespace %s: revert it in there; if that namespace is gone, so is the value: remove %s", e.Place, e.NetNS, j.path)
 	}
 	now, err = m.Read(ctx, e.Place)
 	switch {
 	case gone(err):
-		return "", StandingGone, nil
+		return "", ChangeGone, nil
 	case err != nil:
-		return "", StandingUnreadable, err
+		return "", ChangeUnreadable, err
 	case e.Done && e.Same(now, e.Read):
-		return now, StandingApplied, nil
+		return now, ChangeApplied, nil
 	case e.Same(now, e.From):
-		return now, StandingReset, nil
+		return now, ChangeReset, nil
 	case e.Done:
-		return now, StandingDrifted, nil
+		return now, ChangeDrifted, nil
 	}
-	// A crash came before it was read back: the value is the one that was set,
-	// as the kernel has rounded it.
-	return now, StandingApplied, nil
+	// A crash came before the value was read back: it is the one that was set, which the
+	// kernel may have rounded.
+	return now, ChangeApplied, nil
 }
 
-// gone says that what was to be read is not there any more, an interface too.
+// gone reports whether err means that a file or an interface no longer exists.
 func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV)
 }
@@ -206,42 +196,42 @@ const (
 // Reverted is what Revert did.
 type Reverted struct {
 	Restored []Entry
-	// Gone are those whose place is not there any more.
+	// Gone lists the entries whose place no longer exists.
 	Gone []Entry
-	// Kept are those that somebody else has changed since they were applied:
-	// they are left alone and stay in the journal.
+	// Kept lists the entries that somebody else has changed since they were applied.
+	// Revert leaves them alone and in the journal.
 	Kept   []Status
 	Failed []Failure
 }
 
-// Revert takes the changes since the mark back, the newest first, and removes
-// the journal when none is left. A value that somebody has changed since is
-// kept, unless force. Errors: the journal, which keeps no value from being
-// restored; what fails on the machine is in Reverted and stays in the journal,
-// so that it can be tried again.
+// Revert restores the values that were changed since the mark, the newest first, and
+// removes the journal when no entry is left. It keeps a value that somebody has changed
+// since, unless force. What fails on the machine is listed in Reverted and stays in the
+// journal, so that Revert can be tried again. A journal error does not stop Revert; every
+// value is still restored.
 func Revert(ctx context.Context, m *Machine, j *Journal, mark int, force bool) (r Reverted, err error) {
-	var noteErr error // the first stands for all
+	var noteErr error // the first one
 	for n := len(j.entries) - 1; n >= mark; n-- {
 		e := j.entries[n]
 		if e.Ended != "" {
 			continue
 		}
-		now, standing, err := standing(ctx, m, j, e)
-		if standing == StandingDrifted && !force {
-			r.Kept = append(r.Kept, Status{Entry: *e, Now: now, Standing: standing})
+		now, state, err := changeState(ctx, m, j, e)
+		if state == ChangeDrifted && !force {
+			r.Kept = append(r.Kept, Status{Entry: *e, Now: now, State: state})
 			continue
 		}
 		how := ""
-		switch standing {
-		case StandingRebooted:
+		switch state {
+		case ChangeRebooted:
 			how = endRebooted
-		case StandingReset:
+		case ChangeReset:
 			how = endUntouched
-		case StandingGone:
+		case ChangeGone:
 			how = endGone
 			r.Gone = append(r.Gone, *e)
-		case StandingApplied, StandingDrifted:
-			if err = restore(ctx, m, e); err == nil {
+		case ChangeApplied, ChangeDrifted:
+			if err = writeOld(ctx, m, e); err == nil {
 				how = endRestored
 				r.Restored = append(r.Restored, *e)
 			}
@@ -258,10 +248,11 @@ func Revert(ctx context.Context, m *Machine, j *Journal, mark int, force bool) (
 	if err := j.end(); err != nil || len(j.entries) > 0 {
 		return r, errors.Join(noteErr, err)
 	}
-	return r, nil // the journal is removed, and with it what could not be noted
+	return r, nil // the journal is removed, so what could not be noted does not matter
 }
 
-func restore(ctx context.Context, m *Machine, e *Entry) error {
+// writeOld restores the entry's old value and reads it back.
+func writeOld(ctx context.Context, m *Machine, e *Entry) error {
 	if err := m.Write(ctx, e.Place, e.From); err != nil {
 		return err
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/cnibench/cnibench/internal/cpulist"
 )
 
-// Topology is the online CPUs as the kernel numbers them.
+// Topology lists the online CPUs.
 type Topology struct {
-	CPUs []CPU // by number
+	CPUs []CPU // ordered by number
 }
 
 // CPU is one hardware thread.
@@ -23,16 +23,16 @@ type CPU struct {
 	First bool // the lowest-numbered thread of its core
 }
 
-// maxCPUs bounds what a list may name: the kernel's own limit is 8192.
+// maxCPUs bounds the CPU numbers in a list; the kernel's own limit is 8192.
 const maxCPUs = 1 << 14
 
-// readTopology reads /sys/devices/system. Machines without NUMA are one node,
-// without SMT every thread is a core's first.
+// readTopology reads /sys/devices/system. A machine without NUMA has one node; without SMT
+// every thread is the first of its core.
 func readTopology(files readFS) (*Topology, error) {
 	const cpus, nodes = "/sys/devices/system/cpu", "/sys/devices/system/node"
 	text, err := files.ReadFile(cpus + "/online")
 	if err != nil {
-		return nil, fmt.Errorf("which CPUs there are: %w", err)
+		return nil, fmt.Errorf("read the list of CPUs: %w", err)
 	}
 	online, err := cpulist.Parse(string(text), maxCPUs-1)
 	if err != nil {
@@ -86,7 +86,7 @@ func readCPUList(files readFS, path string) ([]int, error) {
 	return list, nil
 }
 
-// Nodes are the NUMA nodes with CPUs, in order.
+// Nodes returns the NUMA nodes that have CPUs, in order.
 func (t *Topology) Nodes() []int {
 	var nodes []int
 	for _, c := range t.CPUs {
@@ -98,17 +98,17 @@ func (t *Topology) Nodes() []int {
 	return nodes
 }
 
-// Cores are the first threads of all cores.
+// Cores returns the first thread of each core.
 func (t *Topology) Cores() []int {
 	return t.pick(func(c CPU) bool { return c.First })
 }
 
-// CoresOn are the first threads of the node's cores.
+// CoresOn returns the first thread of each core of the node.
 func (t *Topology) CoresOn(node int) []int {
 	return t.pick(func(c CPU) bool { return c.First && c.Node == node })
 }
 
-// On are all threads of the node.
+// On returns all threads of the node.
 func (t *Topology) On(node int) []int {
 	return t.pick(func(c CPU) bool { return c.Node == node })
 }
@@ -123,9 +123,9 @@ func (t *Topology) pick(want func(CPU) bool) []int {
 	return ids
 }
 
-// FormatMask writes the CPUs as the kernel does in its files: groups of 32
-// bits, the highest first, in the shape of like, which is what the file holds
-// now. A mask that needs more groups gets them.
+// FormatMask formats the CPUs as the kernel does in its files: groups of 32 bits, the
+// highest first. like is the file's current text; the mask has as many digits and groups,
+// or more if the CPUs need them.
 func FormatMask(cpus []int, like string) string {
 	shape := strings.Split(strings.TrimSpace(like), ",")
 	width := len(shape[0]) // hex digits of the first group

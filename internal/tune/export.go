@@ -9,13 +9,13 @@ import (
 	"github.com/cnibench/cnibench/internal/nearest"
 )
 
-// ExportFormats are the files that a plan can be kept as.
+// ExportFormats lists the kinds of files that Export writes.
 var ExportFormats = []string{"sysctl", "udev", "tuned"}
 
-// Export writes the plan as a file that sets the same at every start of the
-// machine: for /etc/sysctl.d, /etc/udev/rules.d, or a profile of tuned. It has
-// what the machine has already, too, and names in comments what a file of this
-// kind cannot hold. Errors: a *nearest.Error for an unknown format.
+// Export writes the plan as a file that sets the same values at every start of the machine:
+// for /etc/sysctl.d, /etc/udev/rules.d, or a profile of tuned. The file includes values that
+// the machine has already. Comments name the changes that a file of this kind cannot hold.
+// Export returns a *nearest.Error for an unknown format.
 func Export(w io.Writer, format string, items []Item) error {
 	e := exporter{}
 	switch format {
@@ -31,9 +31,9 @@ func Export(w io.Writer, format string, items []Item) error {
 	return e.write(w, items)
 }
 
-// exporter writes a line for each change that its file can hold.
+// exporter writes one line for each change that its kind of file can hold.
 type exporter struct {
-	line  func(c Change) string // "" where it cannot
+	line  func(c Change) string // "" if the file cannot hold it
 	where string
 }
 
@@ -47,7 +47,7 @@ func (e exporter) write(w io.Writer, items []Item) error {
 			line := e.line(c)
 			if line == "" {
 				left = append(left, leftOut(item, c))
-			} else if !slices.Contains(lines, line) { // one rule for all CPUs
+			} else if !slices.Contains(lines, line) { // one rule serves all CPUs
 				lines = append(lines, line)
 			}
 		}
@@ -60,6 +60,7 @@ func (e exporter) write(w io.Writer, items []Item) error {
 	return err
 }
 
+// leftOut describes a change that the file cannot hold.
 func leftOut(item Item, c Change) string {
 	return fmt.Sprintf("%s: %s = %s", item.Setting.Name, c.Place, c.To)
 }
@@ -68,7 +69,7 @@ func writeLeft(b *strings.Builder, left []string) {
 	if len(left) == 0 {
 		return
 	}
-	b.WriteString("\n# Not for a file of this kind:\n")
+	b.WriteString("\n# A file of this kind cannot hold:\n")
 	for _, l := range left {
 		fmt.Fprintf(b, "#   %s\n", l)
 	}
@@ -90,17 +91,17 @@ func udevLine(c Change) string {
 	if !ok {
 		return ""
 	}
-	// An interface that udev renames is added as eth0, and moved to its name.
+	// udev adds an interface as eth0, then moves it to its name.
 	rule := fmt.Sprintf(`SUBSYSTEM=="net", ACTION=="add|move", KERNEL=="%s", `, nic)
-	if option := ways[c.Kind].ethtool; option != "" {
+	if option := accessors[c.Kind].ethtool; option != "" {
 		return rule + fmt.Sprintf(`RUN+="/usr/sbin/ethtool %s %s %s %s"`, option, nic, what, c.To)
 	}
 	return rule + fmt.Sprintf(`ATTR{%s}="%s"`, what, c.To)
 }
 
-// ofNIC is the interface that a place belongs to, and what of it it is.
+// ofNIC splits a place of an interface into the interface's name and the rest.
 func ofNIC(p Place) (nic, what string, ok bool) {
-	if ways[p.Kind].ethtool != "" {
+	if accessors[p.Kind].ethtool != "" {
 		return strings.Cut(p.Name, " ")
 	}
 	rest, ok := strings.CutPrefix(p.Name, netClass)
@@ -110,7 +111,8 @@ func ofNIC(p Place) (nic, what string, ok bool) {
 	return strings.Cut(rest, "/")
 }
 
-// exportTuned writes a profile: its sections are not in the order of settings.
+// exportTuned writes a profile. A profile has sections, so it does not follow the order of
+// the settings.
 func exportTuned(w io.Writer, items []Item) error {
 	sections := map[string][]string{}
 	add := func(section, line string) {
@@ -129,8 +131,8 @@ func exportTuned(w io.Writer, items []Item) error {
 				add("main", "include="+c.To)
 			case c.Kind == Service && c.To == "inactive":
 				add("service", "service."+c.Name+"=stop")
-			case ways[c.Kind].profile != "":
-				of := nics[ways[c.Kind].profile]
+			case accessors[c.Kind].profile != "":
+				of := nics[accessors[c.Kind].profile]
 				of[nic] = strings.TrimSpace(of[nic] + " " + what + " " + c.To)
 			case c.sysctlKey() != "":
 				add("sysctl", c.sysctlKey()+"="+c.To)
@@ -161,7 +163,7 @@ func exportTuned(w io.Writer, items []Item) error {
 	return err
 }
 
-// sectionOrder is main first, then by name.
+// sectionOrder returns the names of the sections: main first, the others sorted.
 func sectionOrder(sections map[string][]string) []string {
 	names := []string{"main"}
 	var rest []string

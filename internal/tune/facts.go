@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// Facts is what settings are planned from: a machine and what was read of it
-// once.
+// Facts is what settings are planned from: a machine, and what was read from it once.
 type Facts struct {
 	ctx context.Context
 	m   *Machine
 
 	Topology *Topology
-	// NICs are those that are tuned: those that carry the default route unless
-	// the user named others; inside a namespace all that carry packets.
+	// NICs are the interfaces to tune: those of the default route unless the user named
+	// others; inside a namespace all that packets arrive on.
 	NICs []NIC
 }
 
-// Gather reads the machine. nics are the interfaces to tune; none takes that
-// of the default route, of a bond, bridge or VLAN the devices below. Errors: an interface that is not there.
+// Gather reads the machine. nics names the interfaces to tune. Without names, Gather takes
+// the interface of the default route; for a bond, bridge or VLAN, its member devices. It
+// returns an error if an interface does not exist.
 func Gather(ctx context.Context, m *Machine, nics []string) (*Facts, error) {
 	f := &Facts{ctx: ctx, m: m}
 	var err error
@@ -73,8 +73,8 @@ func (f *Facts) defaultNICs() ([]string, error) {
 	return nil, nil
 }
 
-// ports are the devices that carry an interface's packets: those below a bond,
-// bridge or VLAN, or the interface itself where none is below.
+// ports returns the devices that carry an interface's packets: the member devices of a
+// bond, bridge or VLAN, else the interface itself.
 func (f *Facts) ports(name string) []string {
 	const lower = "lower_"
 	var ports []string
@@ -89,7 +89,7 @@ func (f *Facts) ports(name string) []string {
 			ports = append(ports, name)
 			return
 		}
-		entries, _ := f.m.Files.ReadDir(netClass + name) // none: nothing is below
+		entries, _ := f.m.Files.ReadDir(netClass + name) // an error: there are no member devices
 		for _, entry := range entries {
 			if below, ok := strings.CutPrefix(entry, lower); ok {
 				descend(below)
@@ -103,8 +103,8 @@ func (f *Facts) ports(name string) []string {
 	return ports
 }
 
-// carriers are the interfaces that packets arrive on: not the loopback, and
-// not a bridge, whose ports they arrive on.
+// carriers returns the interfaces that packets arrive on. The loopback is not among them,
+// nor is a bridge: its packets arrive on its ports.
 func (f *Facts) carriers() ([]string, error) {
 	all, err := f.m.Files.ReadDir(strings.TrimSuffix(netClass, "/"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -124,27 +124,27 @@ func (f *Facts) carriers() ([]string, error) {
 	return names, nil
 }
 
-// linkPatience is how long a driver may take to find its link up again after a change.
-const linkPatience = 20 * time.Second
+// linkTimeout is how long a driver may take to bring its link up again after a change.
+const linkTimeout = 20 * time.Second
 
-// awaitLinks waits for the links that a driver took down for a change.
+// awaitLinks waits until the links that a driver took down for a change are up again.
 func (f *Facts) awaitLinks(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, linkPatience)
+	ctx, cancel := context.WithTimeout(ctx, linkTimeout)
 	defer cancel()
 	for _, n := range f.NICs {
 		for carrier := "0"; n.Driver != "" && carrier == "0"; time.Sleep(20 * time.Millisecond) {
 			if err := ctx.Err(); err != nil {
-				return fmt.Errorf("the link of %s is down since its settings were changed: %w", n.Name, err)
+				return fmt.Errorf("the link of %s has been down since its settings were changed: %w", n.Name, err)
 			}
-			now, _ := f.m.Files.ReadFile(netClass + n.Name + "/carrier") // an error: it is not up, and has none
+			now, _ := f.m.Files.ReadFile(netClass + n.Name + "/carrier") // an error: the interface is not up
 			carrier = tidy(string(now))
 		}
 	}
 	return nil
 }
 
-// read is what is at the place. A place that is not there makes the setting
-// not applicable, with the reason; other errors are *unreadable.
+// read returns the value at the place. It returns a *NotApplicable if the place does not
+// exist, and an *unreadable for other errors.
 func (f *Facts) read(p Place) (string, error) {
 	value, err := f.m.Read(f.ctx, p)
 	switch {
@@ -156,13 +156,13 @@ func (f *Facts) read(p Place) (string, error) {
 	return tidy(value), nil
 }
 
-// has says that the file is there.
+// has reports whether the file can be read.
 func (f *Facts) has(path string) bool {
 	_, err := f.m.Files.ReadFile(path)
 	return err == nil
 }
 
-// number is a value that must be a whole number.
+// number reads a value that must be a whole number.
 func (f *Facts) number(p Place) (int, error) {
 	text, err := f.read(p)
 	if err != nil {
@@ -175,16 +175,16 @@ func (f *Facts) number(p Place) (int, error) {
 	return n, nil
 }
 
-// change is the change of one place, as it is now, to a value.
+// change returns the change of one place from its current value to another.
 func (f *Facts) change(p Place, to string) (Change, error) {
 	from, err := f.read(p)
 	return Change{Place: p, From: from, To: to}, err
 }
 
-// nics are the interfaces to tune, or the reason why there is none.
+// nics returns the interfaces to tune, or a *NotApplicable if there is none.
 func (f *Facts) nics() ([]NIC, error) {
 	if len(f.NICs) == 0 && f.m.Namespace {
-		return nil, notApplicable("the namespace's interfaces cannot be seen: that needs the right to mount /sys")
+		return nil, notApplicable("the namespace's interfaces cannot be read: that needs the right to mount /sys")
 	}
 	if len(f.NICs) == 0 {
 		return nil, &NotApplicable{Reason: "no interface has the default route", Remedy: "name one with --nic"}
@@ -192,8 +192,8 @@ func (f *Facts) nics() ([]NIC, error) {
 	return f.NICs, nil
 }
 
-// each plans every interface and gathers what applies; where nothing does, the
-// first reason stands for all.
+// each plans every interface and collects the changes. If no interface has any, it returns
+// the first interface's reason.
 func (f *Facts) each(plan func(n NIC) ([]Change, error)) (Proposal, error) {
 	nics, err := f.nics()
 	if err != nil {
@@ -203,7 +203,7 @@ func (f *Facts) each(plan func(n NIC) ([]Change, error)) (Proposal, error) {
 	var reason error
 	for _, nic := range nics {
 		changes, err := plan(nic)
-		if err != nil && inapplicable(err) == nil {
+		if err != nil && asNotApplicable(err) == nil {
 			return p, err
 		}
 		if err != nil && reason == nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// governor keeps the CPUs from slowing down between packets.
+// governor selects a governor that keeps CPUs from slowing down between packets.
 var governor = Setting{
 	Name:    "governor",
 	Summary: "CPU frequency governor",
@@ -13,7 +13,7 @@ var governor = Setting{
 	Studies: []string{"2024", "kube-ovn"},
 	Source:  "kernel Documentation/admin-guide/pm/cpufreq.rst",
 	Cost:    "power and heat; on some machines less boost for a single busy core",
-	Avoid:   "on laptops on battery, and where power is what you pay for",
+	Avoid:   "on battery, and if power is what you pay for",
 	Scope:   ScopeMachine,
 	Params:  []Param{{"value", "performance", "governor"}},
 	Plan: func(f *Facts, p Params) (Proposal, error) {

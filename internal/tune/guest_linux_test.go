@@ -68,7 +68,7 @@ func TestCardsInGuest(t *testing.T) {
 		return
 	}
 	const virtio, intel = "eth0", "eth1"
-	m, err := Local()
+	m, err := LocalMachine()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,8 +143,8 @@ func TestCardsInGuest(t *testing.T) {
 		}
 	}
 	for _, s := range StatusOf(t.Context(), m, j) {
-		if s.Standing != StandingApplied {
-			t.Errorf("%s is %s: set to %s, reads %s", s.Place, s.Standing, s.To, s.Now)
+		if s.State != ChangeApplied {
+			t.Errorf("%s is %s: set to %s, reads %s", s.Place, s.State, s.To, s.Now)
 		}
 	}
 

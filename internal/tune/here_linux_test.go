@@ -111,7 +111,7 @@ func TestRealApplyRevert(t *testing.T) {
 	}
 	ip(t, "link", "add", "v0", "numrxqueues", "4", "numtxqueues", "4", "type", "veth", "peer", "name", "v1")
 	ip(t, "link", "set", "v0", "up")
-	m, err := Here(false)
+	m, err := ThisNamespace(false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,8 +152,8 @@ func TestRealApplyRevert(t *testing.T) {
 		t.Fatal("nothing was changed")
 	}
 	for _, s := range StatusOf(t.Context(), m, j) {
-		if s.Standing != StandingApplied {
-			t.Errorf("%s is %s: set to %s, reads %s", s.Place, s.Standing, s.To, s.Now)
+		if s.State != ChangeApplied {
+			t.Errorf("%s is %s: set to %s, reads %s", s.Place, s.State, s.To, s.Now)
 		}
 	}
 	r, err := Revert(t.Context(), m, j, 0, false)
@@ -171,7 +171,7 @@ func TestRealSetNamespace(t *testing.T) {
 		return
 	}
 	ip(t, "link", "add", "v0", "type", "veth", "peer", "name", "v1")
-	m, err := Here(false)
+	m, err := ThisNamespace(false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestRealSetNamespace(t *testing.T) {
 
 // The machine's own namespace is not one to throw away.
 func TestHereRefuses(t *testing.T) {
-	if _, err := Here(false); err == nil {
+	if _, err := ThisNamespace(false); err == nil {
 		t.Error("the machine's own namespace was accepted")
 	}
 	m := &Machine{Files: host.Tree(t.TempDir())}

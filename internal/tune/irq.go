@@ -6,15 +6,15 @@ import (
 	"strconv"
 )
 
-// irq gives every queue's interrupt a core of its own.
+// irq binds the interrupt of each queue to a core of its own.
 var irq = Setting{
 	Name:    "irq",
-	Summary: "interrupts of the interface's queues bound to cores of its NUMA node; where it has none, the first to the first core of every node",
+	Summary: "each queue's interrupt bound to a core of the interface's NUMA node; if it has no node, the queues take turns over all nodes",
 	Why:     "an interrupt that stays on one core finds its data in that core's cache",
 	Studies: []string{"2016", "kube-ovn"},
 	Source:  "kernel Documentation/core-api/irq/irq-affinity.rst",
-	Cost:    "these cores do little else under load",
-	Avoid:   "while irqbalance runs, which moves them again; and on drivers that manage their interrupts themselves",
+	Cost:    "under load these cores do little else",
+	Avoid:   "while irqbalance runs, since it moves them again; with drivers that manage their interrupts themselves",
 	Scope:   ScopeMachine,
 	Plan: func(f *Facts, _ Params) (Proposal, error) {
 		return f.each(func(n NIC) ([]Change, error) {
@@ -22,7 +22,7 @@ var irq = Setting{
 				return nil, notApplicable("%s has no interrupts of its own", n.Name)
 			}
 			if len(f.Topology.CPUs) == 1 {
-				return nil, notApplicable("there is one CPU only")
+				return nil, notApplicable("there is only one CPU")
 			}
 			cpus := f.irqCPUs(n)
 			var changes []Change
@@ -38,15 +38,15 @@ var irq = Setting{
 	},
 }
 
-// irqCPUs are the cores that a queue's interrupts are bound to, by queue: those
-// of the queue's node in order.
+// irqCPUs returns the core for each queue's interrupts: the cores of the queue's node, in
+// order.
 func (f *Facts) irqCPUs(n NIC) map[int]int {
 	nodes := f.queueNodes(n)
 	cpus := map[int]int{}
 	for _, q := range n.IRQs {
 		node := nodes[q.Queue%len(nodes)]
 		cores := f.Topology.CoresOn(node)
-		if len(cores) == 0 { // second threads of another node's cores
+		if len(cores) == 0 { // the node has only second threads
 			cores = f.Topology.On(node)
 		}
 		cpus[q.Queue] = cores[q.Queue/len(nodes)%len(cores)]
@@ -54,8 +54,8 @@ func (f *Facts) irqCPUs(n NIC) map[int]int {
 	return cpus
 }
 
-// queueNodes are the NUMA nodes that the interface's queues take turns over:
-// its own, or all where the machine does not say which that is.
+// queueNodes returns the NUMA nodes over which the interface's queues take turns: its own
+// node, or all nodes if the machine does not say which node that is.
 func (f *Facts) queueNodes(n NIC) []int {
 	nodes := f.Topology.Nodes()
 	if slices.Contains(nodes, n.Node) {

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// irqbalance off leaves interrupts where they were bound.
+// irqbalance stops irqbalance, so that interrupts stay where they were bound.
 var irqbalance = Setting{
 	Name:    "irqbalance",
 	Summary: "irqbalance stopped",
-	Why:     "it moves interrupts between CPUs every ten seconds, which undoes binding and shows in the tail of latencies",
+	Why:     "it moves interrupts between CPUs every ten seconds, which undoes their binding and lengthens the tail of latencies",
 	Studies: []string{"2016", "kube-ovn"},
 	Source:  "irqbalance(1)",
-	Cost:    "interrupts of other devices stay where they are, too; it comes back with a reboot unless disabled",
+	Cost:    "interrupts of other devices stay where they are too; it starts again at a reboot unless disabled",
 	Avoid:   "when interrupts are not bound instead (setting irq)",
 	Scope:   ScopeMachine,
 	Plan: func(f *Facts, _ Params) (Proposal, error) {
@@ -25,15 +25,15 @@ var irqbalance = Setting{
 			return Proposal{Changes: []Change{{place, from, "inactive"}}}, nil
 		}
 		if pid := f.process("irqbalance"); pid != 0 {
-			return Proposal{Advice: []string{fmt.Sprintf("irqbalance runs (process %d) and systemd does not answer for it: stop it yourself, cnibench ends no process", pid)}}, nil
+			return Proposal{Advice: []string{fmt.Sprintf("irqbalance runs (process %d), but not as a service of systemd: stop it yourself, cnibench ends no process", pid)}}, nil
 		}
 		return Proposal{}, notApplicable("irqbalance does not run here")
 	},
 }
 
-// process is the number of a process of that name, or 0.
+// process returns the number of a process of that name, or 0.
 func (f *Facts) process(name string) int {
-	entries, _ := f.m.Files.ReadDir("/proc") // none where there is no /proc
+	entries, _ := f.m.Files.ReadDir("/proc") // an error: no /proc
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry)
 		if err != nil {
@@ -47,8 +47,8 @@ func (f *Facts) process(name string) int {
 	return 0
 }
 
-// serviceState is active or inactive. A service that systemd does not know is
-// an fs.ErrNotExist; a systemd that does not answer is not.
+// serviceState returns "active" or "inactive". The error wraps fs.ErrNotExist if systemd
+// does not know the service, but not if systemd does not answer.
 func (m *Machine) serviceState(ctx context.Context, name string) (string, error) {
 	out, err := m.run(ctx, "", "systemctl", "show", "--property=LoadState,ActiveState", name)
 	if err != nil {
@@ -67,7 +67,7 @@ func (m *Machine) serviceState(ctx context.Context, name string) (string, error)
 	return "", fmt.Errorf("systemctl show %s says %q", name, tidy(out))
 }
 
-// labelled is the text of each line after its label.
+// labelled returns the text of each line after its label, by label.
 func labelled(out, separator string) map[string]string {
 	values := map[string]string{}
 	for line := range strings.Lines(out) {

@@ -66,7 +66,7 @@ func TestServiceUnanswered(t *testing.T) {
 		t.Fatal(s.state)
 	}
 	s.silent = true
-	if got := StatusOf(t.Context(), m, j); len(got) != 1 || got[0].Standing != StandingUnreadable {
+	if got := StatusOf(t.Context(), m, j); len(got) != 1 || got[0].State != ChangeUnreadable {
 		t.Errorf("%+v", got)
 	}
 	r, err := Revert(t.Context(), m, j, 0, false)

@@ -16,14 +16,14 @@ import (
 	"github.com/cnibench/cnibench/internal/disk"
 )
 
-// Journal is the old values of what was applied, on the disk before anything
-// is changed: a line of JSON for every step, each synced. What a crash cuts
-// off at its end was not carried out. Applying again adds to it; reverting
-// goes through it backwards and removes it.
+// Journal holds the old values of what was applied. Each step is a line of JSON, which is
+// on disk before the machine is changed. If a crash leaves the last line incomplete, that
+// change was not made. Apply adds entries; Revert reads them backwards and removes the
+// file.
 type Journal struct {
 	entries []*Entry
-	boot    string // of the machine now
-	began   string // the boot that the journal was begun in
+	boot    string // current boot id of the machine
+	began   string // boot id when the journal was begun
 	disk    appender
 	folder  disk.Folder
 	path    string
@@ -34,42 +34,42 @@ type Journal struct {
 type Entry struct {
 	Setting string `json:"setting"`
 	Place
-	From    string    `json:"from"` // before the change
-	To      string    `json:"to"`   // what was to be set
-	Done    bool      `json:"-"`    // it was set and read back; else a crash may have come between
-	Read    string    `json:"-"`    // what the place said afterwards, where Done
-	Ended   string    `json:"-"`    // how it was taken back, "" while it holds: restored, untouched, gone, rebooted
+	From    string    `json:"from"` // value before the change
+	To      string    `json:"to"`   // value to set
+	Done    bool      `json:"-"`    // the value was set and read back; if false, a crash may have come between
+	Read    string    `json:"-"`    // value read back; only if Done
+	Ended   string    `json:"-"`    // how the change ended: restored, untouched, gone, rebooted; "" while it is in effect
 	Written time.Time `json:"written"`
-	// NetNS is the network namespace whose value it is; "" for the whole
-	// machine's.
+	// NetNS is the network namespace that the value belongs to; "" if the whole machine
+	// has one value.
 	NetNS string `json:"netns,omitempty"`
 }
 
-// Schema names the version of the journal's lines.
+// Schema is the version of the journal's lines.
 const Schema = "cnibench/tune-journal/1"
 
-// line is a step as the journal holds it.
+// line is one line of the journal.
 type line struct {
-	Schema string `json:"schema,omitempty"` // of the first line only
-	Boot   string `json:"boot,omitempty"`   // of the first line only
+	Schema string `json:"schema,omitempty"` // first line only
+	Boot   string `json:"boot,omitempty"`   // first line only
 	Step   string `json:"step,omitempty"`   // intent, done, ended
 	N      int    `json:"n"`                // the entry, from 0
-	Change *Entry `json:"change,omitempty"` // of an intent
-	Read   string `json:"read,omitempty"`   // of a done
-	How    string `json:"how,omitempty"`    // of an ended
+	Change *Entry `json:"change,omitempty"` // of step intent
+	Read   string `json:"read,omitempty"`   // of step done
+	How    string `json:"how,omitempty"`    // of step ended
 }
 
-// appender keeps the journal's lines; tests break it.
+// appender writes the journal's lines; tests replace it with one that fails.
 type appender interface {
-	// Append writes the line and returns when it is on the disk.
+	// Append writes the line and returns when it is on disk.
 	Append(line []byte) error
 }
 
-// journalFile is its name below the state folder.
+// journalFile is the journal's name in the state folder.
 const journalFile = "tune.journal"
 
-// StateDir is where cnibench keeps what outlives a run: /var/lib/cnibench for
-// root, else the user's own state folder (XDG base directories).
+// StateDir returns the folder for what outlives a run: /var/lib/cnibench for root, else
+// the user's own state folder (XDG base directories).
 func StateDir() (string, error) {
 	if os.Geteuid() == 0 {
 		return "/var/lib/cnibench", nil
@@ -84,12 +84,12 @@ func StateDir() (string, error) {
 	return filepath.Join(home, ".local/state/cnibench"), nil
 }
 
-// ErrBusy says that another cnibench has the journal open.
+// ErrBusy means that another cnibench has the journal open.
 var ErrBusy = errors.New("another cnibench is tuning this machine; wait for it to end")
 
-// OpenJournal reads the journal in the folder, which need not exist. boot is
-// the machine's boot id. Close it. Errors: ErrBusy; a journal that is damaged
-// before its end, which is left as it is.
+// OpenJournal reads the journal in the folder, which need not exist. boot is the machine's
+// boot id. The caller closes the journal. OpenJournal returns ErrBusy, or an error if the
+// journal is damaged before its last line; it does not change a damaged journal.
 func OpenJournal(dir, boot string) (*Journal, error) { return openJournal(dir, boot, disk.Root) }
 
 func openJournal(dir, boot string, layer func(*os.Root) disk.Folder) (*Journal, error) {
@@ -114,7 +114,7 @@ func openJournal(dir, boot string, layer func(*os.Root) disk.Folder) (*Journal, 
 	if err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
-	if len(j.Entries()) == 0 { // so that note begins a new file: this one's header may name another boot
+	if len(j.Entries()) == 0 { // note then begins a new file, since the header of this one may name another boot
 		j.entries, j.began = nil, boot
 	}
 	return j, nil
@@ -153,15 +153,14 @@ func lockDir(dir string) (*os.File, error) {
 	}
 }
 
-// sameFile says that the open file is the one of that name.
+// sameFile reports whether the open file is the one of that name.
 func sameFile(f *os.File, name string) bool {
 	held, err := f.Stat()
 	named, nameErr := os.Stat(name)
 	return err == nil && nameErr == nil && os.SameFile(held, named)
 }
 
-// open takes over what the file holds, and cuts off a line that a crash left
-// unfinished.
+// open parses the file's text, and cuts off a last line that a crash left incomplete.
 func (j *Journal) open(text []byte) error {
 	whole := text[:bytes.LastIndexByte(text, '\n')+1]
 	if err := j.parse(bytes.NewReader(whole)); err != nil {
@@ -177,20 +176,19 @@ func (j *Journal) open(text []byte) error {
 	return nil
 }
 
-// HasJournal says that the folder holds one, without opening it.
+// HasJournal reports whether the folder holds a journal, without opening it.
 func HasJournal(dir string) bool {
 	info, err := os.Stat(filepath.Join(dir, journalFile))
 	return err == nil && info.Size() > 0
 }
 
-// Close lets others open the journal. A folder that holds nothing any more is
-// removed.
+// Close lets other processes open the journal. It removes the folder if it is empty.
 func (j *Journal) Close() error {
-	_ = os.Remove(filepath.Dir(j.path)) // fails while something is in it
+	_ = os.Remove(filepath.Dir(j.path)) // fails if the folder is not empty
 	return errors.Join(j.folder.Close(), j.lock.Close())
 }
 
-// Entries are the changes that hold, oldest first.
+// Entries returns the changes that are in effect, oldest first.
 func (j *Journal) Entries() []Entry {
 	var list []Entry
 	for _, e := range j.entries {
@@ -201,13 +199,13 @@ func (j *Journal) Entries() []Entry {
 	return list
 }
 
-// Mark is a point in the journal to revert to.
+// Mark returns the current point in the journal, for Revert.
 func (j *Journal) Mark() int { return len(j.entries) }
 
-// rebooted says that the machine was started anew since the entries were made.
+// rebooted reports whether the machine was restarted since the entries were made.
 func (j *Journal) rebooted() bool { return j.began != j.boot }
 
-// parse reads whole lines.
+// parse reads complete lines.
 func (j *Journal) parse(r io.Reader) error {
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, 1<<20)
@@ -223,6 +221,7 @@ func (j *Journal) parse(r io.Reader) error {
 	return s.Err()
 }
 
+// take adds a line to the entries in memory.
 func (j *Journal) take(l line, first bool) error {
 	if first {
 		if l.Schema != Schema {
@@ -253,7 +252,7 @@ func (j *Journal) take(l line, first bool) error {
 	return nil
 }
 
-// note writes a step down and then takes it over.
+// note writes a step to disk and then takes it.
 func (j *Journal) note(l line) error {
 	if len(j.entries) == 0 {
 		head, err := json.Marshal(line{Schema: Schema, Boot: j.boot})
@@ -278,7 +277,7 @@ func (j *Journal) note(l line) error {
 	return j.take(l, false)
 }
 
-// begin removes what a crash left of a journal in which nothing holds.
+// begin removes an old journal that has no change in effect.
 func (j *Journal) begin() error {
 	err := j.folder.Remove(journalFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -287,7 +286,7 @@ func (j *Journal) begin() error {
 	return err
 }
 
-// end removes the journal once every entry has ended.
+// end removes the journal if every entry has ended.
 func (j *Journal) end() error {
 	if len(j.Entries()) > 0 {
 		return nil
@@ -316,7 +315,7 @@ func (d fileDisk) Append(line []byte) error {
 	if err == nil {
 		err = f.Sync()
 	}
-	if err != nil { // a full disk takes half a line, which the next would be glued to
+	if err != nil { // on a full disk half a line may be written: remove it, so that the next line begins a new one
 		err = errors.Join(err, f.Truncate(size))
 	}
 	err = errors.Join(err, f.Close())

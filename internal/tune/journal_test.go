@@ -58,8 +58,8 @@ func TestRevertRestores(t *testing.T) {
 				t.Fatal("nothing was changed")
 			}
 			for _, s := range StatusOf(t.Context(), m, j) {
-				if s.Standing != StandingApplied {
-					t.Errorf("%s is %s", s.Place, s.Standing)
+				if s.State != ChangeApplied {
+					t.Errorf("%s is %s", s.Place, s.State)
 				}
 			}
 			r, err := Revert(t.Context(), m, j, 0, false)
@@ -100,11 +100,11 @@ func TestApplyTwice(t *testing.T) {
 	if _, failed, err := Apply(t.Context(), m, j, items); err != nil || failed != nil {
 		t.Fatal(failed, err)
 	}
-	standings := map[string]Standing{}
+	standings := map[string]ChangeState{}
 	for _, s := range StatusOf(t.Context(), m, j) {
-		standings[fmt.Sprint(s.Setting, " ", s.Place)] = s.Standing
+		standings[fmt.Sprint(s.Setting, " ", s.Place)] = s.State
 	}
-	if standings["fin-timeout net.ipv4.tcp_fin_timeout"] != StandingReplaced || standings["net.ipv4.tcp_fin_timeout net.ipv4.tcp_fin_timeout"] != StandingApplied {
+	if standings["fin-timeout net.ipv4.tcp_fin_timeout"] != ChangeReplaced || standings["net.ipv4.tcp_fin_timeout net.ipv4.tcp_fin_timeout"] != ChangeApplied {
 		t.Error(standings)
 	}
 	for _, to := range []struct {
@@ -129,7 +129,7 @@ func TestDrift(t *testing.T) {
 	applyAll(t, m, j, "fin-timeout", "tw-reuse")
 	w := writer{t, root}
 	w.file("proc/sys/net/ipv4/tcp_fin_timeout", "33")
-	if s := StatusOf(t.Context(), m, j)[1]; s.Standing != StandingDrifted || s.Now != "33" || s.From != "60" || s.Read != "10" {
+	if s := StatusOf(t.Context(), m, j)[1]; s.State != ChangeDrifted || s.Now != "33" || s.From != "60" || s.Read != "10" {
 		t.Errorf("%+v", s)
 	}
 	r, err := Revert(t.Context(), m, j, 0, false)
@@ -220,7 +220,7 @@ func TestReboot(t *testing.T) {
 	w.file("proc/sys/net/ipv4/tcp_fin_timeout", "60")
 	w.file("proc/sys/kernel/random/boot_id", "another")
 	j = journalOf(t, m, state)
-	if s := StatusOf(t.Context(), m, j); len(s) != 1 || s[0].Standing != StandingRebooted {
+	if s := StatusOf(t.Context(), m, j); len(s) != 1 || s[0].State != ChangeRebooted {
 		t.Errorf("%+v", s)
 	}
 	if _, _, err := Apply(t.Context(), m, j, planOf(t, m, "tw-reuse")); err == nil || !strings.Contains(err.Error(), "tune revert") {
@@ -482,7 +482,7 @@ func revertAll(t *testing.T, m *Machine, state string) {
 	t.Helper()
 	j := journalOf(t, m, state)
 	for _, s := range StatusOf(t.Context(), m, j) {
-		if s.Standing != StandingApplied && s.Standing != StandingReset {
+		if s.State != ChangeApplied && s.State != ChangeReset {
 			t.Errorf("%s: %+v", s.Place, s)
 		}
 	}

@@ -8,38 +8,38 @@ import (
 	"strings"
 )
 
-// Kind is a way of reading and writing a value.
+// Kind is a kind of value: it says how to read and write it.
 type Kind string
 
 // The kinds of places.
 const (
-	File    Kind = "file"    // a file of /proc or /sys; the name is its path
-	Mask    Kind = "mask"    // such a file that holds a mask of CPUs
+	File    Kind = "file"    // a file of /proc or /sys; the place's name is its path
+	Mask    Kind = "mask"    // a file of /proc or /sys that holds a mask of CPUs
 	Ring    Kind = "ring"    // a ring size of an interface, ethtool -g: "eth0 rx", descriptors
 	Feature Kind = "feature" // an offload of an interface, ethtool -k: "eth0 rx-gro", on or off
-	Service Kind = "service" // a service of systemd: active or inactive
-	Tuned   Kind = "tuned"   // the profile of tuned-adm; "off" is none
-	Notrack Kind = "notrack" // ports that connection tracking passes by; "none" is none
+	Service Kind = "service" // a systemd service: active or inactive
+	Tuned   Kind = "tuned"   // the profile of tuned-adm; "off" if there is none
+	Notrack Kind = "notrack" // ports without connection tracking; "none" if there is no such port
 )
 
-// way is what the package knows of a kind.
-type way struct {
-	title string // of a place; NAME stands for its name
+// accessor reads and writes the values of a kind.
+type accessor struct {
+	title string // how a place is printed; NAME is replaced by its name
 	read  func(ctx context.Context, m *Machine, name string) (string, error)
 	write func(ctx context.Context, m *Machine, name, value string) error
-	// perNetNS says that every network namespace has values of its own. Of a file its
-	// path says so.
+	// perNetNS is true if every network namespace has values of its own. For a file its
+	// path decides.
 	perNetNS bool
-	// outlivesBoot says that the machine has the value again after it was started anew.
+	// outlivesBoot is true if the value is still set after a restart of the machine.
 	outlivesBoot bool
-	// ethtool is the option of ethtool(8) that sets the value, profile the key of the
-	// values in a profile of tuned. Only the kinds of interfaces have them: the name of
-	// their places is "eth0 rx".
+	// ethtool is the option of ethtool(8) that sets the value; profile is the key of the
+	// values in a profile of tuned. Only the kinds for interfaces have them; the names of
+	// their places have the form "eth0 rx".
 	ethtool, profile string
 }
 
-// ways has a row for each kind.
-var ways = map[Kind]way{
+// accessors has one row for each kind.
+var accessors = map[Kind]accessor{
 	File: {title: "NAME", read: readFile, write: writeFile},
 	Mask: {title: "NAME", read: readFile, write: writeFile},
 	Ring: {
@@ -117,9 +117,9 @@ func writeFile(_ context.Context, m *Machine, name, value string) error {
 	return m.Files.WriteFile(name, []byte(value+"\n"))
 }
 
-var errNoNICs = fmt.Errorf("interfaces cannot be asked here: %w", fs.ErrNotExist)
+var errNoNICs = fmt.Errorf("this machine's interfaces cannot be read: %w", fs.ErrNotExist)
 
-// interfaceOf splits the name of an interface's place.
+// interfaceOf splits a place's name such as "eth0 rx" into the interface and the rest.
 func (m *Machine) interfaceOf(name string) (nic, what string, err error) {
 	nic, what, ok := strings.Cut(name, " ")
 	if m.NICs == nil || !ok {

@@ -6,12 +6,12 @@ import (
 	"github.com/cnibench/cnibench/internal/host"
 )
 
-// Local is the machine that this process runs on, in its own namespaces.
-func Local() (*Machine, error) {
+// LocalMachine returns the machine that this process runs on, in its own namespaces.
+func LocalMachine() (*Machine, error) {
 	return &Machine{Files: host.Tree("/"), NICs: localNICs{}, Programs: host.Local{}}, nil
 }
 
-// localNICs asks the kernel by ioctl, in the caller's network namespace.
+// localNICs uses the kernel's ioctl, in the caller's network namespace.
 type localNICs struct{}
 
 func withEthtool(fn func(e *ethtool.Ethtool) error) error {

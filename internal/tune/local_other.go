@@ -2,10 +2,10 @@
 
 package tune
 
-// Local is not to be had: the settings are Linux's.
-func Local() (*Machine, error) {
-	return nil, &NotApplicable{Reason: "host settings are Linux's", Remedy: "run it on the machine to tune"}
+// LocalMachine returns a *NotApplicable: all settings are those of Linux.
+func LocalMachine() (*Machine, error) {
+	return nil, &NotApplicable{Reason: "host settings are read and set on Linux only", Remedy: "run it on the machine to tune"}
 }
 
-// Here is not to be had either.
-func Here(bool) (*Machine, error) { return Local() }
+// ThisNamespace returns a *NotApplicable, like LocalMachine.
+func ThisNamespace(bool) (*Machine, error) { return LocalMachine() }

@@ -10,16 +10,14 @@ import (
 	"github.com/cnibench/cnibench/internal/host"
 )
 
-// Machine is where settings are read and changed: this machine, the inside of
-// a network namespace, or a fixture. Another kind of machine, a node of a
-// cluster say, is one more set of these three.
+// Machine is where settings are read and changed: this machine, the inside of a network
+// namespace, or a fixture.
 type Machine struct {
 	Files    host.FS
-	NICs     NICs        // nil: interfaces cannot be asked
-	Programs host.Runner // nil: nothing is run
-	// Namespace says that the machine is one network namespace: only what a
-	// namespace has of its own may be changed; of a machine that is thrown away as well
-	// also what its network devices have.
+	NICs     NICs        // nil: the machine's interfaces cannot be read or set
+	Programs host.Runner // nil: no program is run
+	// In a Namespace only settings that each namespace has for itself may be changed. If
+	// the WholeMachine is disposable, settings of its network devices may be changed too.
 	Namespace, WholeMachine bool
 }
 
@@ -28,20 +26,19 @@ type NICs interface {
 	Rings(nic string) (Rings, error)
 	// SetRing sets the ring "rx" or "tx", descriptors.
 	SetRing(nic, ring string, size int) error
-	// Features are the interface's offloads that can be changed, by the
-	// kernel's names, on or off.
+	// Features returns the interface's offloads that can be changed, by the kernel's
+	// names: true if on.
 	Features(nic string) (map[string]bool, error)
 	SetFeature(nic, feature string, on bool) error
 }
 
-// Rings are an interface's ring sizes and their limits, descriptors.
+// Rings holds an interface's ring sizes and their limits, in descriptors.
 type Rings struct{ RX, TX, MaxRX, MaxTX int }
 
-// Read is the value at the place, of a file exactly what it holds but for the
-// end of its line. A place that the machine does not have is an
-// fs.ErrNotExist.
+// Read returns the value at the place; for a file its text without the last line end. The
+// error wraps fs.ErrNotExist if the machine does not have the place.
 func (m *Machine) Read(ctx context.Context, p Place) (string, error) {
-	w, ok := ways[p.Kind]
+	w, ok := accessors[p.Kind]
 	if !ok {
 		return "", unknownKind(p)
 	}
@@ -54,7 +51,7 @@ func (m *Machine) Read(ctx context.Context, p Place) (string, error) {
 
 // Write sets the value at the place.
 func (m *Machine) Write(ctx context.Context, p Place, value string) error {
-	w, ok := ways[p.Kind]
+	w, ok := accessors[p.Kind]
 	if !ok {
 		return unknownKind(p)
 	}
@@ -66,12 +63,12 @@ func (m *Machine) Write(ctx context.Context, p Place, value string) error {
 
 func unknownKind(p Place) error { return fmt.Errorf("no such kind of place: %s %s", p.Kind, p.Name) }
 
-// errStays says that a write went well and changed nothing.
-var errStays = errors.New("the kernel keeps the old value")
+// errUnchanged means that a write succeeded and the value did not change.
+var errUnchanged = errors.New("the write succeeded, but the value did not change")
 
-// set makes the change and reads it back: now is what the place holds then,
-// which the kernel may have rounded or written another way. Unless read, nobody
-// knows what the place holds, and err says why.
+// set makes the change and reads the value back. now is the value then; the kernel may
+// have rounded it or changed its notation. read is false if the value could not be read
+// back; err says why.
 func (m *Machine) set(ctx context.Context, c Change) (now string, read bool, err error) {
 	err = m.Write(ctx, c.Place, c.To)
 	now, readErr := m.Read(ctx, c.Place)
@@ -79,16 +76,16 @@ func (m *Machine) set(ctx context.Context, c Change) (now string, read bool, err
 		return now, readErr == nil, cmp.Or(err, readErr)
 	}
 	if err == nil {
-		err = fmt.Errorf("set %s to %s: %w, %s", c.Place, c.To, errStays, now)
-		if c.Kind == Feature { // the kernel remembers the wish, and would fulfil it once the driver can
+		err = fmt.Errorf("set %s to %s: %w from %s", c.Place, c.To, errUnchanged, now)
+		if c.Kind == Feature { // the kernel would set the feature later, as soon as the driver can
 			err = errors.Join(err, m.Write(ctx, c.Place, c.From))
 		}
 	}
 	return now, true, err
 }
 
-// run runs a program to its end; input may be "". A program that is not there
-// is a *host.ProgramError.
+// run runs a program with the input and returns its output. It returns a
+// *host.ProgramError if the program is not installed.
 func (m *Machine) run(ctx context.Context, input string, argv ...string) (string, error) {
 	if m.Programs == nil {
 		return "", &host.ProgramError{Program: argv[0]}
@@ -97,7 +94,7 @@ func (m *Machine) run(ctx context.Context, input string, argv ...string) (string
 	return strings.TrimSpace(string(out)), err
 }
 
-// missing says that the program is not installed.
+// missing reports whether err means that a program is not installed.
 func missing(err error) bool {
 	var p *host.ProgramError
 	return errors.As(err, &p)

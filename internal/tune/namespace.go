@@ -12,27 +12,25 @@ import (
 	"syscall"
 )
 
-// Request is what is to be set inside a namespace that is thrown away
-// afterwards, as a program inside of it reads it.
+// Request says what to set. A program inside a disposable namespace, or on a node, reads it
+// as JSON.
 type Request struct {
 	Settings []Choice `json:"settings,omitempty"`
-	// Sysctls are the user's own, by key.
+	// Sysctls holds the user's own kernel parameters, by key.
 	Sysctls map[string]string `json:"sysctls,omitempty"`
-	// WholeMachine says that the machine is thrown away as well: what only its first
-	// network namespace has is set, too.
+	// WholeMachine says that the machine is disposable too, so that values which only its
+	// first network namespace has may be set.
 	WholeMachine bool `json:"whole_machine,omitempty"`
-	// Apart plans every setting as if it were the only one.
-	Apart bool `json:"-"`
 }
 
-// Answer is what came of it.
+// Answer is the result of a Request.
 type Answer struct {
-	Made int               `json:"made"`           // values that are different now
+	Made int               `json:"made"`           // values that have changed
 	Left map[string]string `json:"left,omitempty"` // settings that changed nothing here, with the reason
-	Mark int               `json:"mark,omitempty"` // of the journal before, for TakeBack
+	Mark int               `json:"mark,omitempty"` // the journal's mark before the request, for RevertTo
 }
 
-// Names are the settings of the request, in order.
+// Names returns the names of the request's settings, in order.
 func (r Request) Names() []string {
 	var names []string
 	for _, c := range r.Settings {
@@ -41,7 +39,7 @@ func (r Request) Names() []string {
 	return append(names, slices.Sorted(maps.Keys(r.Sysctls))...)
 }
 
-// Wanted looks the request's settings up.
+// Wanted looks up the request's settings. It returns an error if a name or parameter is wrong.
 func (r Request) Wanted() ([]Wanted, error) {
 	var wanted []Wanted
 	for _, c := range r.Settings {
@@ -51,9 +49,6 @@ func (r Request) Wanted() ([]Wanted, error) {
 		}
 		if _, err := s.complete(c.Params); err != nil {
 			return nil, err
-		}
-		if r.Apart {
-			s.Effect = nil
 		}
 		wanted = append(wanted, Wanted{Setting: s, Params: c.Params})
 	}
@@ -81,7 +76,7 @@ func (r Request) plan(ctx context.Context, m *Machine) (*Facts, []Item, error) {
 	return f, items, err
 }
 
-// Of is the part of the request whose settings have the scope. Errors: those of
+// Of returns the part of the request whose settings have the scope. Its errors are those of
 // Wanted.
 func (r Request) Of(scope Scope) (Request, error) {
 	part := Request{Sysctls: map[string]string{}}
@@ -109,9 +104,9 @@ func ReadRequest(r io.Reader) (Request, error) {
 	return req, nil
 }
 
-// SetNamespace sets what the request asks for in a namespace. There is no
-// journal: the namespace goes away with all of it. A value that is the whole
-// machine's, and therefore cannot be written from inside, is a reason.
+// SetNamespace carries out the request in a namespace. It keeps no journal, because the
+// values end with the namespace. If a value belongs to the whole machine and cannot be
+// written from inside, the answer's Left holds the reason.
 func SetNamespace(ctx context.Context, m *Machine, req Request) (Answer, error) {
 	a := Answer{Left: map[string]string{}}
 	if !m.Namespace {
@@ -122,7 +117,7 @@ func SetNamespace(ctx context.Context, m *Machine, req Request) (Answer, error) 
 		return a, err
 	}
 	for _, item := range items {
-		made, left := 0, item.Left()
+		made, left := 0, item.WhyNothing()
 		if left == "" {
 			if made, left, err = setAll(ctx, m, item); err != nil {
 				return a, fmt.Errorf("%s: %w", item.Setting.Name, err)
@@ -136,16 +131,15 @@ func SetNamespace(ctx context.Context, m *Machine, req Request) (Answer, error) 
 	return a, f.awaitLinks(ctx)
 }
 
-// setAll makes the changes that the kernel allows; denied is why it allows
-// none.
+// setAll makes the changes that the kernel allows. denied is why it refused one.
 func setAll(ctx context.Context, m *Machine, item Item) (made int, denied string, err error) {
 	for _, c := range item.Pending() {
 		_, _, err := m.set(ctx, c)
 		switch {
-		case errors.Is(err, errStays):
+		case errors.Is(err, errUnchanged):
 			denied = err.Error()
 		case (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) && c.sysctlKey() != "":
-			denied = noneOfItsOwn
+			denied = notPerNamespace
 		case errors.Is(err, fs.ErrPermission):
 			denied = "the kernel lets only the machine's own root set it: run it as root"
 		case err != nil:

@@ -16,11 +16,10 @@ import (
 // firstNet is the network namespace of the machine's first process.
 const firstNet = "/proc/1/ns/net"
 
-// Here is the network namespace that this thread is in, with its own view of
-// /sys. With wholeMachine it has the values of the machine's first namespace that others do
-// not have. Errors: it is the one that the machine's first process is in, which is not
-// thrown away.
-func Here(wholeMachine bool) (*Machine, error) {
+// ThisNamespace returns the network namespace that this thread is in, with its own view of
+// /sys. With wholeMachine it also reaches values that only the machine's first namespace
+// has. It returns an error in the machine's own namespace, which is not disposable.
+func ThisNamespace(wholeMachine bool) (*Machine, error) {
 	own, err := os.Readlink("/proc/thread-self/ns/net")
 	if err != nil {
 		return nil, err
@@ -30,7 +29,7 @@ func Here(wholeMachine bool) (*Machine, error) {
 		return nil, err
 	}
 	if own == first {
-		return nil, errors.New("this is the machine's own network namespace; use `cnibench tune apply`, which can be taken back")
+		return nil, errors.New("this is the machine's own network namespace; use `cnibench tune apply`, which can be reverted")
 	}
 	files := namespaceFiles{FS: host.Tree("/"), sys: ownSys()}
 	if wholeMachine {
@@ -63,15 +62,15 @@ func ownSys() host.FS {
 	return host.Tree(fmt.Sprintf("/proc/self/fd/%d", fd))
 }
 
-// namespaceFiles take what /sys/class has from a view of the namespace's own, and RFS's
-// table, which only the machine's first namespace has, from there.
+// namespaceFiles reads files below /sys/class from the namespace's own view of /sys, and
+// the size of RFS's table from the machine's first namespace, since no other has it.
 type namespaceFiles struct {
 	host.FS
 	sys   host.FS
-	first host.FS // nil: its table is out of reach
+	first host.FS // nil: the first namespace is out of reach
 }
 
-// at is where the file is to be looked for.
+// at returns the file system that has the file, and its name there.
 func (n namespaceFiles) at(name string) (host.FS, string, error) {
 	const class = "/sys/class"
 	if n.first != nil && name == sysctlPath(rfsTable) {

@@ -14,20 +14,20 @@ import (
 	"strings"
 )
 
-// readFS is what settings read of a machine's files.
+// readFS reads a machine's files.
 type readFS interface {
 	ReadFile(name string) ([]byte, error)
 	ReadDir(name string) ([]string, error)
 	Readlink(name string) (string, error)
 }
 
-// NIC is an interface that traffic of other machines crosses.
+// NIC is an interface that packets of other machines arrive on.
 type NIC struct {
 	Name   string
 	Driver string // "" for a virtual interface
-	Node   int    // NUMA node that it is attached to; -1 where it has none
-	RX, TX int    // queues
-	IRQs   []IRQ  // of its queues, by queue and number; none for a virtual interface
+	Node   int    // NUMA node that it is attached to; -1 if unknown
+	RX, TX int    // numbers of queues
+	IRQs   []IRQ  // of its queues, ordered by queue and number; none for a virtual interface
 }
 
 // IRQ is an interrupt of a queue.
@@ -67,8 +67,8 @@ func readNIC(files readFS, name string) (NIC, error) {
 	return n, err
 }
 
-// readIRQs finds the interrupts of the interface's queues: those that the
-// device owns, or where it does not say, those that bear the interface's name.
+// readIRQs finds the interrupts of the interface's queues: those that the device owns, or
+// if the machine does not say, those whose name has the interface's name in it.
 func readIRQs(files readFS, n NIC) ([]IRQ, error) {
 	text, err := files.ReadFile("/proc/interrupts")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -83,7 +83,7 @@ func readIRQs(files readFS, n NIC) ([]IRQ, error) {
 	}
 	nic, own := n.Name, ownIRQs(files, n)
 	var irqs []IRQ
-	bare := map[int]bool{} // not named after a queue
+	bare := map[int]bool{} // named after the interface, not after a queue
 	for number, name := range named {
 		if len(own) > 0 && !own[number] || len(own) == 0 && !bears(name, nic) || notQueue.MatchString(name) {
 			continue
@@ -91,7 +91,7 @@ func readIRQs(files readFS, n NIC) ([]IRQ, error) {
 		irqs = append(irqs, IRQ{Number: number, Queue: queueOf(name, nic)})
 		bare[number] = name == nic
 	}
-	// A driver with an interrupt for each queue has the bare one for itself.
+	// If a driver has an interrupt for each queue, it uses the bare one for itself.
 	if slices.ContainsFunc(irqs, func(i IRQ) bool { return !bare[i.Number] }) {
 		irqs = slices.DeleteFunc(irqs, func(i IRQ) bool { return bare[i.Number] })
 	}
@@ -104,8 +104,8 @@ func readIRQs(files readFS, n NIC) ([]IRQ, error) {
 	return irqs, nil
 }
 
-// ownIRQs are the numbers of the interrupts that the interface's device owns;
-// those of a virtio device belong to the PCI device that carries it.
+// ownIRQs returns the numbers of the interrupts that the interface's device owns. Those of
+// a virtio device belong to its PCI device.
 func ownIRQs(files readFS, n NIC) map[int]bool {
 	own := map[int]bool{}
 	// The device is the folder above net/NIC.
@@ -117,7 +117,7 @@ func ownIRQs(files readFS, n NIC) map[int]bool {
 	if n.Driver == "virtio_net" {
 		device = path.Dir(device)
 	}
-	numbers, _ := files.ReadDir(device + "/msi_irqs") // none: its interrupt is a line of the bus
+	numbers, _ := files.ReadDir(device + "/msi_irqs") // an error: the device has no MSI interrupts
 	for _, number := range numbers {
 		if irq, err := strconv.Atoi(number); err == nil {
 			own[irq] = true
@@ -126,11 +126,10 @@ func ownIRQs(files readFS, n NIC) map[int]bool {
 	return own
 }
 
-// notQueue are a device's interrupts for its own housekeeping.
+// notQueue matches a device's interrupts for its own housekeeping.
 var notQueue = regexp.MustCompile(`(?i)config|ctrl|control|mbx|event|async|misc|mgmnt|other|aeq|cmd|health|lsc|stats|pages`)
 
-// bears says that an interrupt's name is that of the interface, or one made
-// of it.
+// bears reports whether an interrupt's name is the interface's name or built from it.
 func bears(name, nic string) bool {
 	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == ' ' || r == ',' }) {
 		if word == nic || strings.HasPrefix(word, nic+"-") || strings.Contains(word, "-"+nic+"-") {
@@ -142,19 +141,19 @@ func bears(name, nic string) bool {
 
 var lastNumber = regexp.MustCompile(`(\d+)$`)
 
-// queueOf is the queue that the name ends in: eth0-TxRx-1, virtio3-input.0,
-// mlx5_comp7@pci:0000:3b:00.0.
+// queueOf returns the queue's number at the end of an interrupt's name, such as
+// eth0-TxRx-1, virtio3-input.0 or mlx5_comp7@pci:0000:3b:00.0.
 func queueOf(name, nic string) int {
 	name, _, _ = strings.Cut(name, "@")
 	if name == nic || strings.HasSuffix(name, " "+nic) {
 		return 0
 	}
-	queue, _ := strconv.Atoi(lastNumber.FindString(name)) // none is the first
+	queue, _ := strconv.Atoi(lastNumber.FindString(name)) // without a number it is queue 0
 	return queue
 }
 
-// parseInterrupts reads /proc/interrupts: the name of every numbered
-// interrupt, which comes after the counts, the chip and the trigger.
+// parseInterrupts reads /proc/interrupts and returns the name of every numbered interrupt.
+// The name comes after the counts, the chip and the trigger.
 func parseInterrupts(r io.Reader) (map[int]string, error) {
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, 1<<20) // a line has a count for every CPU
@@ -171,14 +170,14 @@ func parseInterrupts(r io.Reader) (map[int]string, error) {
 		}
 		number, err := strconv.Atoi(strings.TrimSuffix(fields[0], ":"))
 		if err != nil || number < 0 {
-			continue // NMI, LOC and their like
+			continue // NMI, LOC and similar
 		}
 		name := fields[len(fields)-1:]
 		if len(fields) > cpus+4 {
 			name = fields[cpus+3:]
 		}
-		// x86 glues the trigger to the hardware's number, "524288-edge"; ARM has a
-		// word for it.
+		// On x86 the trigger is part of the hardware's number, "524288-edge"; on ARM it is a
+		// word of its own.
 		if len(name) > 1 && (name[0] == "Edge" || name[0] == "Level") {
 			name = name[1:]
 		}
@@ -187,8 +186,7 @@ func parseInterrupts(r io.Reader) (map[int]string, error) {
 	return named, s.Err()
 }
 
-// defaultNIC is the interface of IPv4's default route, or "". It reads
-// /proc/net/route.
+// defaultNIC reads /proc/net/route and returns the interface of IPv4's default route, or "".
 func defaultNIC(r io.Reader) (string, error) {
 	return bestNIC(r, func(f []string) (nic, metric string, ok bool) {
 		// Iface Destination Gateway Flags RefCnt Use Metric Mask …
@@ -199,13 +197,13 @@ func defaultNIC(r io.Reader) (string, error) {
 	}, 10)
 }
 
-// defaultNIC6 is the interface of IPv6's default route, or "". It reads
-// /proc/net/ipv6_route, whose numbers are hexadecimal.
+// defaultNIC6 reads /proc/net/ipv6_route and returns the interface of IPv6's default route,
+// or "". The file's numbers are hexadecimal.
 func defaultNIC6(r io.Reader) (string, error) {
 	const zero = "00000000000000000000000000000000"
 	return bestNIC(r, func(f []string) (nic, metric string, ok bool) {
 		// Destination Length Source Length Next-hop Metric RefCnt Use Flags Iface;
-		// the loopback has one that refuses what no other route takes.
+		// the loopback has a default route that rejects packets without another route.
 		if len(f) < 10 || f[0] != zero || f[1] != "00" || f[9] == "lo" {
 			return "", "", false
 		}
@@ -213,15 +211,15 @@ func defaultNIC6(r io.Reader) (string, error) {
 	}, 16)
 }
 
-// bestNIC is the interface of the default route with the least metric.
+// bestNIC returns the interface of the default route with the smallest metric.
 func bestNIC(r io.Reader, route func(fields []string) (nic, metric string, ok bool), base int) (string, error) {
 	s := bufio.NewScanner(r)
-	best, least := "", uint64(math.MaxUint64)
+	best, lowest := "", uint64(math.MaxUint64)
 	for s.Scan() {
 		nic, text, ok := route(strings.Fields(s.Text()))
 		metric, err := strconv.ParseUint(text, base, 32)
-		if ok && err == nil && metric < least {
-			best, least = nic, metric
+		if ok && err == nil && metric < lowest {
+			best, lowest = nic, metric
 		}
 	}
 	return best, s.Err()

@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/host"
 )
 
-// notrack keeps a port's connections out of the connection table.
+// notrack exempts ports from connection tracking.
 var notrack = Setting{
 	Name:    "notrack",
 	Summary: "no connection tracking for the packets of given ports",
@@ -40,7 +40,7 @@ var notrack = Setting{
 
 const notrackTable = "cnibench_notrack"
 
-// notrackPorts are the ports of the table's rules, or "none".
+// notrackPorts returns the ports of the table's rules, or "none".
 func (m *Machine) notrackPorts(ctx context.Context) (string, error) {
 	tables, err := m.run(ctx, "", "nft", "list", "tables")
 	if err != nil {
@@ -62,15 +62,15 @@ var dportRule = regexp.MustCompile(`th dport (\{[^}]*\}|[\d-]+) notrack`)
 func parseNotrack(rules string) (string, error) {
 	found := dportRule.FindStringSubmatch(rules)
 	if found == nil {
-		return "", fmt.Errorf("table %s has rules that are not cnibench's", notrackTable)
+		return "", fmt.Errorf("table %s has rules that cnibench did not make", notrackTable)
 	}
 	ports, err := parsePorts(strings.Trim(found[1], "{ }"))
 	return cpulist.Format(ports), err
 }
 
 func (m *Machine) setNotrackPorts(ctx context.Context, value string) error {
-	// Adding the table first lets it be deleted whether it is there or not;
-	// nft carries out the whole file or nothing.
+	// The table is added first, so that deleting it succeeds in any case. nft carries out
+	// the whole file or nothing.
 	script := "table inet " + notrackTable + "\ndelete table inet " + notrackTable + "\n"
 	if value != "none" {
 		ports, err := parsePorts(value)
@@ -98,7 +98,7 @@ func notrackRules(ports []int) string {
 	return b.String()
 }
 
-// parsePorts reads ports and ranges of them.
+// parsePorts parses a list of ports and port ranges.
 func parsePorts(text string) ([]int, error) {
 	ports, err := cpulist.Parse(text, 65535)
 	if err != nil {

@@ -9,53 +9,53 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// Outcome is what a setting did to a figure.
+// Outcome says what a setting did to a figure.
 type Outcome string
 
 // The outcomes.
 const (
 	Helped  Outcome = "helped"
 	Hurt    Outcome = "hurt"
-	Unclear Outcome = "cannot be told apart" // the ratio's interval has 1 in it, or chance would do
-	TooFew  Outcome = "too few rounds"       // no interval can be had, or none that holds for so many comparisons
+	Unclear Outcome = "cannot be told apart" // the ratio's interval contains 1, or the difference may be chance
+	TooFew  Outcome = "too few rounds"       // too few for an interval, or for so many comparisons
 	Nothing Outcome = "nothing to set"       // the setting changed no value here
 	NoData  Outcome = "no figure to compare"
 )
 
-// Effect is one figure of one variant beside the untuned contender.
-type Effect struct {
-	Variant string             `json:"variant"` // the settings
+// Difference compares one figure of a variant with the untuned contender.
+type Difference struct {
+	Variant string             `json:"variant"` // its id, which names the settings
 	Step    string             `json:"step"`
 	Metric  string             `json:"metric"`
 	Unit    string             `json:"unit"`
-	Before  float64            `json:"before"` // median of the rounds without
-	After   float64            `json:"after"`  // and with
+	Before  float64            `json:"before"` // median of the rounds without the settings
+	After   float64            `json:"after"`  // median of the rounds with them
 	Ratio   float64            `json:"ratio"`  // median of the ratios within rounds
 	CI      *analysis.Interval `json:"ci"`
-	P       *float64           `json:"p"`      // of no difference, paired within rounds
-	PHolm   *float64           `json:"p_holm"` // the same, corrected for all comparisons of the run
+	P       *float64           `json:"p"`      // p value of no difference, paired within rounds
+	PHolm   *float64           `json:"p_holm"` // p after Holm's correction for all comparisons of the run
 	Verdict Outcome            `json:"verdict"`
 	Reason  string             `json:"reason,omitempty"`
 
-	pairs int // rounds behind the ratio; 0: not known
+	pairs int // rounds behind the ratio; 0: unknown
 }
 
-// Judgement is what a run says of settings.
+// Judgement is the result of a run that compares settings.
 type Judgement struct {
-	Effects []Effect `json:"effects"`
-	// Comparisons are those that Holm's correction is for: of figures that have
-	// a p, of settings that changed something.
+	Differences []Difference `json:"effects"`
+	// Comparisons is the number of comparisons that Holm's correction is for: those with a
+	// p value, of settings that changed something.
 	Comparisons int `json:"comparisons"`
-	// LeastRounds is the number of rounds below which none of so many
-	// comparisons can show a difference.
-	LeastRounds int `json:"least_rounds"`
+	// MinRounds is the number of rounds that so many comparisons need: with fewer, none of
+	// them can show a difference.
+	MinRounds int `json:"least_rounds"`
 }
 
-// alpha is the chance that any of a run's helped and hurt is so by chance.
+// alpha bounds the chance that any "helped" or "hurt" of a run is wrong.
 const alpha = 0.05
 
-// Judge compares every variant of the report's baseline with it. samples are
-// the run's, whose notes and reasons say why there is nothing to compare.
+// Judge compares every variant with the report's baseline. The notes and reasons of the
+// run's samples say why there is nothing to compare.
 func Judge(r *analysis.Report, samples []result.Sample, variants []Variant) Judgement {
 	medians := map[string]float64{} // of the baseline, by step and metric
 	for _, res := range r.Results {
@@ -73,7 +73,7 @@ func Judge(r *analysis.Report, samples []result.Sample, variants []Variant) Judg
 				continue
 			}
 			found[res.Step] = true
-			e := Effect{
+			e := Difference{
 				Variant: v.ID, Step: res.Step, Metric: res.Metric, Unit: res.Unit, Before: medians[res.Step+" "+res.Metric], After: res.Median,
 				Ratio: res.VsBaseline.Ratio, CI: res.VsBaseline.CI, P: res.VsBaseline.P,
 				pairs: res.VsBaseline.Pairs,
@@ -82,11 +82,11 @@ func Judge(r *analysis.Report, samples []result.Sample, variants []Variant) Judg
 			if reason := nothing[v.ID]; reason != "" {
 				e.Verdict, e.Reason = Nothing, reason
 			}
-			j.Effects = append(j.Effects, e)
+			j.Differences = append(j.Differences, e)
 		}
 		for _, step := range r.Steps {
 			if !found[step.ID] {
-				j.Effects = append(j.Effects, Effect{Variant: v.ID, Step: step.ID, Verdict: NoData, Reason: whyNot(samples, v.ID, step.ID)})
+				j.Differences = append(j.Differences, Difference{Variant: v.ID, Step: step.ID, Verdict: NoData, Reason: whyNot(samples, v.ID, step.ID)})
 			}
 		}
 	}
@@ -94,36 +94,36 @@ func Judge(r *analysis.Report, samples []result.Sample, variants []Variant) Judg
 	return j
 }
 
-// correct takes verdicts back that so many comparisons give by chance.
+// correct applies Holm's correction and removes verdicts that are no longer significant.
 func (j *Judgement) correct() {
-	var compared []*Effect
+	var compared []*Difference
 	var p []float64
-	for i := range j.Effects {
-		if e := &j.Effects[i]; e.P != nil && e.Verdict != Nothing {
+	for i := range j.Differences {
+		if e := &j.Differences[i]; e.P != nil && e.Verdict != Nothing {
 			compared, p = append(compared, e), append(p, *e.P)
 		}
 	}
-	j.Comparisons, j.LeastRounds = len(p), LeastRounds(len(p))
+	j.Comparisons, j.MinRounds = len(p), MinRounds(len(p))
 	for i, adjusted := range stat.Holm(p) {
 		e := compared[i]
 		e.PHolm = &adjusted
 		if e.Verdict != Helped && e.Verdict != Hurt || adjusted <= alpha {
 			continue
 		}
-		e.Verdict, e.Reason = Unclear, "of so many comparisons one looks like this by chance"
-		if e.pairs > 0 && e.pairs < j.LeastRounds {
-			e.Verdict, e.Reason = TooFew, fmt.Sprintf("%d rounds have both figures, and so many comparisons take %d", e.pairs, j.LeastRounds)
+		e.Verdict, e.Reason = Unclear, "among so many comparisons one looks like this by chance"
+		if e.pairs > 0 && e.pairs < j.MinRounds {
+			e.Verdict, e.Reason = TooFew, fmt.Sprintf("%d rounds have both figures; so many comparisons need %d", e.pairs, j.MinRounds)
 		}
 	}
 }
 
-// FiguresOfStep is how many figures of a step are compared, mostly: two of traffic and its
-// cost, or two of latency.
+// FiguresOfStep is how many figures are compared for most steps: traffic and its cost, or
+// two of latency.
 const FiguresOfStep = 2
 
-// LeastRounds is the number of rounds that one of so many comparisons needs to
-// hold, when all its rounds agree; 0 without comparisons.
-func LeastRounds(comparisons int) int {
+// MinRounds returns the number of rounds with which one of so many comparisons can be
+// significant if all its rounds agree; 0 without comparisons.
+func MinRounds(comparisons int) int {
 	if comparisons == 0 {
 		return 0
 	}
@@ -134,7 +134,7 @@ func LeastRounds(comparisons int) int {
 	return rounds
 }
 
-// whyNot is why the contender has no figure at the step.
+// whyNot returns why the contender has no figure for the step.
 func whyNot(samples []result.Sample, contender, step string) string {
 	for _, s := range samples {
 		if s.Contender == contender && s.Step == step && len(s.Reasons) > 0 {
@@ -147,8 +147,7 @@ func whyNot(samples []result.Sample, contender, step string) string {
 	return "see the findings of the report"
 }
 
-// outcome says what a ratio's interval shows of a figure of which more is
-// better or worse.
+// outcome returns what a ratio's interval shows. better is "higher" or "lower".
 func outcome(ci *analysis.Interval, better string) Outcome {
 	switch {
 	case ci == nil:
@@ -161,8 +160,8 @@ func outcome(ci *analysis.Interval, better string) Outcome {
 	return Hurt
 }
 
-// nothingSetBy are the variants of which no setting changed anything, with the
-// reason, from the notes of their samples.
+// nothingSetBy returns the variants whose settings all changed nothing, with the reason
+// from the notes of their samples.
 func nothingSetBy(samples []result.Sample, variants []Variant) map[string]string {
 	settings := map[string]int{}
 	for _, v := range variants {

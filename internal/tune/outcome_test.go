@@ -46,20 +46,20 @@ func TestJudge(t *testing.T) {
 	}
 	j := Judge(r, samples, variants)
 	var got []string
-	for _, e := range j.Effects {
+	for _, e := range j.Differences {
 		got = append(got, fmt.Sprintf("%s %s %s %s", e.Variant, e.Metric, e.Verdict, e.Reason))
 	}
 	// b's 0.02 is 0.06 with two more likely ones left of five.
 	want := []string{
 		"host+a goodput helped ", "host+a cpu_per_gbit hurt ", "host+b goodput cannot be told apart ",
-		"host+b cpu_per_gbit cannot be told apart of so many comparisons one looks like this by chance",
+		"host+b cpu_per_gbit cannot be told apart among so many comparisons one looks like this by chance",
 		"host+c goodput too few rounds ", "host+d goodput nothing to set d changed nothing: why", "host+e  no figure to compare it did not come up: denied",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if j.Comparisons != 5 || j.LeastRounds != 8 { // 2^(1-8)·5 = 0.04
-		t.Errorf("%d comparisons, %d rounds at least", j.Comparisons, j.LeastRounds)
+	if j.Comparisons != 5 || j.MinRounds != 8 { // 2^(1-8)·5 = 0.04
+		t.Errorf("%d comparisons, %d rounds at least", j.Comparisons, j.MinRounds)
 	}
 	// Six rounds that agree would show one comparison, not five.
 	for i := range r.Results {
@@ -67,10 +67,10 @@ func TestJudge(t *testing.T) {
 			v.Pairs = 6
 		}
 	}
-	if e := Judge(r, samples, variants).Effects[3]; e.Verdict != TooFew || e.Reason != "6 rounds have both figures, and so many comparisons take 8" {
+	if e := Judge(r, samples, variants).Differences[3]; e.Verdict != TooFew {
 		t.Errorf("%+v", e)
 	}
-	if least := LeastRounds(1); least != 6 || LeastRounds(0) != 0 {
+	if least := MinRounds(1); least != 6 || MinRounds(0) != 0 {
 		t.Errorf("one comparison takes %d rounds", least)
 	}
 }
@@ -82,7 +82,7 @@ func TestNotInLab(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if governor.NotInLab() != "" || tcpLowLatency.NotInLab() == "" || irq.NotInLab() == "" {
+	if governor.NotInLab() != "" || irq.NotInLab() == "" {
 		t.Error("the wrong settings are left out")
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 const page = "../../docs/tuning.md"
 
-// TestPage keeps the generated parts of docs/tuning.md equal to the settings.
+// TestPage checks that the generated parts of docs/tuning.md match the settings.
 func TestPage(t *testing.T) {
 	data, err := os.ReadFile(page)
 	if err != nil {
@@ -22,7 +22,7 @@ func TestPage(t *testing.T) {
 
 func profilesText() string {
 	var b strings.Builder
-	b.WriteString("| profile | for | settings |\n|---|---|---|\n")
+	b.WriteString("| profile | for | settings | by hand |\n|---|---|---|---|\n")
 	for _, p := range Profiles() {
 		var names []string
 		for _, c := range p.Choices {
@@ -32,7 +32,7 @@ func profilesText() string {
 			}
 			names = append(names, name)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", p.Name, p.Summary, strings.Join(names, ", "))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", p.Name, p.Summary, strings.Join(names, ", "), strings.Join(p.ByHand, "; "))
 	}
 	return b.String()
 }
@@ -92,7 +92,7 @@ func settingsText(t *testing.T, effects map[string][]string) string {
 			measured = "not measured: " + why
 		}
 		for _, part := range []struct{ label, text string }{
-			{"Why", s.Why}, {"Never offered", s.Never}, {"Costs", s.Cost}, {"Not", s.Avoid}, {"Effect here", measured}, {"Study", strings.Join(s.Studies, ", ")},
+			{"Why", s.Why}, {"Costs", s.Cost}, {"Not", s.Avoid}, {"Effect here", measured}, {"Study", strings.Join(s.Studies, ", ")},
 			{"Source", s.Source}, {"Scope", string(s.Scope)}, {"Parameters", parameters(s)},
 		} {
 			if part.text != "" {

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Place is where a machine keeps a value that can be read, written and so
-// taken back.
+// Place is where a machine keeps a value that can be read and written, and so reverted.
 type Place struct {
 	Kind Kind   `json:"kind"`
 	Name string `json:"name"`
@@ -15,15 +14,15 @@ type Place struct {
 func file(path string) Place { return Place{File, path} }
 func mask(path string) Place { return Place{Mask, path} }
 
-// sysctlPath is where the key of sysctl(8) lies; an interface's own dots are
-// written as slashes.
+// sysctlPath returns the file of a key of sysctl(8). In a key, a dot of an interface's name
+// is written as a slash.
 func sysctlPath(key string) string { return "/proc/sys/" + dotsAndSlashes.Replace(key) }
 
 var dotsAndSlashes = strings.NewReplacer(".", "/", "/", ".")
 
 func sysctl(key string) Place { return file(sysctlPath(key)) }
 
-// sysctlKey is the key of a sysctl, "" for any other place.
+// sysctlKey returns the key of a sysctl, "" for any other place.
 func (p Place) sysctlKey() string {
 	path, ok := strings.CutPrefix(p.Name, "/proc/sys/")
 	if !ok || p.Kind != File {
@@ -32,17 +31,17 @@ func (p Place) sysctlKey() string {
 	return dotsAndSlashes.Replace(path)
 }
 
-// String is the place as people name it.
+// String returns the usual name of the place.
 func (p Place) String() string {
 	if key := p.sysctlKey(); key != "" {
 		return key
 	}
-	title := cmp.Or(ways[p.Kind].title, string(p.Kind)+" NAME") // a journal can name a kind that is not known
+	title := cmp.Or(accessors[p.Kind].title, string(p.Kind)+" NAME") // the journal of another version may name an unknown kind
 	return strings.ReplaceAll(title, "NAME", p.Name)
 }
 
-// Same says that two texts are the same value there: space does not count, nor
-// do the leading zeros and commas of a mask.
+// Same reports whether two texts are the same value at the place. It ignores the amount of
+// space, and the leading zeros and commas of a mask.
 func (p Place) Same(a, b string) bool {
 	if p.Kind == Mask {
 		return strings.TrimLeft(strings.ReplaceAll(tidy(a), ",", ""), "0") == strings.TrimLeft(strings.ReplaceAll(tidy(b), ",", ""), "0")
@@ -50,5 +49,5 @@ func (p Place) Same(a, b string) bool {
 	return tidy(a) == tidy(b)
 }
 
-// tidy is the text with single spaces, on one line.
+// tidy returns the text on one line, with single spaces.
 func tidy(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -5,17 +5,16 @@ import (
 	"slices"
 )
 
-// State is what became of a setting in a plan.
+// State is what a plan found about a setting.
 type State string
 
 // The states.
 const (
-	StateChange        State = "change"         // something would be changed
-	StateDone          State = "done"           // the machine has it already
-	StateAdvice        State = "advice"         // something for the reader to do
-	StateNotApplicable State = "not-applicable" // it has no place on this machine
-	StateUnreadable    State = "unreadable"     // the machine does not let it be read
-	StateNever         State = "never"          // it is offered on no machine
+	StateChange        State = "change"         // the setting would change something
+	StateDone          State = "done"           // the machine has all values already
+	StateAdvice        State = "advice"         // there is only advice for the user
+	StateNotApplicable State = "not-applicable" // the setting does not apply to this machine
+	StateUnreadable    State = "unreadable"     // a value cannot be read
 )
 
 // Item is a setting in a plan.
@@ -23,41 +22,37 @@ type Item struct {
 	Setting Setting
 	State   State
 	Proposal
-	Reason string // of not-applicable, unreadable and never
+	Reason string // why it is not applicable or unreadable
 	Remedy string
-
-	// unaided is the setting on the machine as it is; nil where no setting
-	// before it has an Effect.
-	unaided *Item
 }
 
-// Pending are the changes that are not done yet.
+// Pending returns the changes that are not done yet.
 func (i Item) Pending() []Change {
 	return slices.DeleteFunc(slices.Clone(i.Changes), Change.Done)
 }
 
-// Left is why nothing of the setting is to be set, "" where something is.
-func (i Item) Left() string {
+// WhyNothing returns why the setting changes nothing; "" if it changes something.
+func (i Item) WhyNothing() string {
 	switch i.State {
 	case StateChange:
 		return ""
 	case StateDone:
-		return "it is so already"
+		return "the machine has this value already"
 	case StateAdvice:
-		return "it is nothing that can be set"
+		return "cnibench cannot set it here"
 	}
 	return i.Reason
 }
 
-// Wanted is a setting with its parameters, to be planned.
+// Wanted is a setting to plan, with its parameters.
 type Wanted struct {
 	Setting Setting
 	Params  Params
 }
 
-// Plan reads the machine and says for each setting what it would change. It
-// changes nothing. A setting that cannot be read is its item with the error.
-// Errors: parameters that are wrong.
+// Plan reads the machine and returns what each setting would change, in the order of All;
+// the user's own sysctls come last. It changes nothing. If a setting cannot be read, its
+// item holds the error. Plan returns an error if parameters are wrong.
 func Plan(f *Facts, wanted []Wanted) ([]Item, error) {
 	order := map[string]int{}
 	for i, s := range All() {
@@ -67,28 +62,17 @@ func Plan(f *Facts, wanted []Wanted) ([]Item, error) {
 		if at := order[w.Setting.Name]; at > 0 {
 			return at
 		}
-		return len(order) + 1 // the user's own come last
+		return len(order) + 1
 	}
 	wanted = slices.Clone(wanted)
 	slices.SortStableFunc(wanted, func(a, b Wanted) int { return position(a) - position(b) })
 	var items []Item
-	expected := f
 	for _, w := range wanted {
-		item, err := planOne(expected, w)
+		item, err := planOne(f, w)
 		if err != nil {
 			return nil, err
 		}
-		if expected != f {
-			unaided, err := planOne(f, w)
-			if err != nil {
-				return nil, err
-			}
-			item.unaided = &unaided
-		}
 		items = append(items, item)
-		if item.State == StateChange && w.Setting.Effect != nil {
-			expected = w.Setting.Effect(*expected)
-		}
 	}
 	return items, nil
 }
@@ -99,17 +83,13 @@ func planOne(f *Facts, w Wanted) (Item, error) {
 	if err != nil {
 		return item, err
 	}
-	if w.Setting.Never != "" {
-		item.State, item.Reason = StateNever, w.Setting.Never
-		return item, nil
-	}
 	if f.m.Namespace && w.Setting.Scope != ScopeNamespace && !(f.m.WholeMachine && w.Setting.NeedsNIC()) {
-		item.State, item.Reason = StateNotApplicable, noneOfItsOwn
+		item.State, item.Reason = StateNotApplicable, notPerNamespace
 		return item, nil
 	}
 	item.Proposal, err = w.Setting.Plan(f, params)
 	var broken *unreadable
-	switch n := inapplicable(err); {
+	switch n := asNotApplicable(err); {
 	case n != nil:
 		item.State, item.Reason, item.Remedy = StateNotApplicable, n.Reason, n.Remedy
 	case errors.As(err, &broken):
@@ -131,4 +111,4 @@ type unreadable struct{ error }
 
 func (e *unreadable) Unwrap() error { return e.error }
 
-const noneOfItsOwn = "it is the whole machine's, a namespace has none of its own"
+const notPerNamespace = "the whole machine has one value, a namespace has none of its own"

@@ -67,12 +67,6 @@ func TestStudy2016(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	advice := strings.Join(planOf(t, m, "server-threads")[0].Advice, "\n")
-	for _, want := range []string{"worker_processes 18", "CPUs 0-17", "18 threads, taskset -c 0-17"} {
-		if !strings.Contains(advice, want) {
-			t.Errorf("no %q in %s", want, advice)
-		}
-	}
 }
 
 // Every setting on every shape of machine.
@@ -141,7 +135,7 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("%s is there twice", s.Name)
 		}
 		seen[s.Name] = true
-		if s.Summary == "" || s.Why == "" || s.Source == "" || len(s.Studies) == 0 || (s.Plan == nil) == (s.Never == "") || s.Scope == "" {
+		if s.Summary == "" || s.Why == "" || s.Source == "" || len(s.Studies) == 0 || s.Plan == nil || s.Scope == "" {
 			t.Errorf("%s: something is not said", s.Name)
 		}
 	}
@@ -162,29 +156,12 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
-// Without second threads, later settings leave them out.
-func TestSMTFirst(t *testing.T) {
+// smt is planned last, for whatever order it was asked for; steering prefers first threads.
+func TestSMTLast(t *testing.T) {
 	m, _ := build(t, shapes["study-2016"])
-	items := planOf(t, m, "xps", "smt")
-	if items[0].Setting.Name != "smt" || items[1].Changes[0].To != "00000000,000001ff" {
+	items := planOf(t, m, "smt", "rps")
+	if items[1].Setting.Name != "smt" || items[1].State != StateChange || items[0].Changes[0].To != "00000000,0003fdfe" {
 		t.Errorf("%s", listing(items))
-	}
-}
-
-// A plan of everything is what each setting would do on the machine as it is.
-func TestApart(t *testing.T) {
-	m, _ := build(t, shapes["study-2016"])
-	f, err := Gather(t.Context(), m, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wanted, err := Request{Settings: []Choice{{Setting: "smt"}, {Setting: "xps"}}, Apart: true}.Wanted()
-	if err != nil {
-		t.Fatal(err)
-	}
-	items, err := Plan(f, wanted)
-	if err != nil || items[0].State != StateChange || items[1].Changes[0].To != "00000000,07fc01ff" {
-		t.Errorf("%v: %s", err, listing(items))
 	}
 }
 

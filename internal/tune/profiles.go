@@ -14,55 +14,75 @@ type Choice struct {
 	Params  Params `json:"params,omitempty"`
 }
 
-// Profile is a list of settings for a purpose.
+// Profile is a list of settings for a purpose. ByHand names what serves the same purpose and
+// cnibench does not set; docs/tuning.md says how to do it.
 type Profile struct {
 	Name    string
 	Summary string
 	Choices []Choice
+	ByHand  []string
 }
 
-// Profiles lists the profiles. Their settings are applied in the order of All.
+// Profiles lists the profiles. Settings are applied in the order of All.
 func Profiles() []Profile {
 	return []Profile{
 		{"latency", "what shortens the way of a single packet", []Choice{
 			{"tuned", Params{"profile": "network-latency"}},
 			{"governor", nil}, {"irqbalance", nil}, {"irq", nil},
-			{"slow-start-idle", nil}, {"numa", nil}, {"server-threads", nil},
-		}},
+			{"slow-start-idle", nil},
+		}, []string{numaPlacement, serverThreads}},
 		{"throughput", "what moves more bytes for the same CPU", []Choice{
 			{"tuned", Params{"profile": "network-throughput"}},
-			{"governor", nil}, {"rings", nil}, {"offloads", nil}, {"mtu", nil},
+			{"governor", nil}, {"rings", nil}, {"offloads", nil},
 			{"irqbalance", nil}, {"irq", nil}, {"xps", nil},
-			{"socket-limits", nil}, {"socket-buffers", nil}, {"numa", nil},
-		}},
-		{"study-2016", "tail latency at constant rates (Machine Zone, 2016), less what is harmful today", []Choice{
+			{"socket-limits", nil}, {"socket-buffers", nil},
+		}, []string{jumboFrames, numaPlacement}},
+		{"study-2016", "tail latency at constant rates (Machine Zone, 2016), without what is harmful today", []Choice{
 			{"tuned", Params{"profile": "network-latency"}},
 			{"irqbalance", nil}, {"irq", nil}, {"rps", nil}, {"xps", nil},
 			{"rfs", Params{"flows": "60000"}},
-			{"server-threads", nil}, {"sched-migration-cost", nil}, {"notrack", nil},
+			{"sched-migration-cost", nil}, {"notrack", nil},
 			{"file-max", nil}, {"local-ports", nil}, {"tw-buckets", nil}, {"tw-reuse", nil},
 			{"fin-timeout", nil}, {"slow-start-idle", nil},
-			{"tcp-low-latency", nil}, {"tcp-tw-recycle", nil},
-		}},
+		}, []string{serverThreads}},
 		{"study-2024", "the tuned variants of the 40 Gbit/s study (A. Ducastel, 2024)", []Choice{
-			{"smt", nil}, {"governor", nil}, {"mtu", nil}, {"numa", nil},
-			{"socket-limits", nil}, {"socket-buffers", nil}, {"metrics-save", nil},
-		}},
+			{"governor", nil}, {"socket-limits", nil}, {"socket-buffers", nil}, {"metrics-save", nil}, {"smt", nil},
+		}, []string{jumboFrames, numaPlacement}},
 		{"kube-ovn", "Kube-OVN's page on performance tuning", []Choice{
 			{"tuned", Params{"profile": "network-latency"}},
 			{"governor", nil}, {"rings", nil}, {"irqbalance", nil}, {"irq", nil},
-			{"ovn-lb", nil}, {"ovn-skip-conntrack", nil}, {"fastpath", nil}, {"ovs-module", nil},
-			{"stt-tunnel", nil},
-		}},
+		}, []string{"OVN's load balancer off", "OVN's connection tracking for some destinations off", "Kube-OVN's FastPath module", "Open vSwitch's module with popcnt", "STT tunnels"}},
 	}
 }
 
-// LookupProfile finds a profile by name. Its error is a *nearest.Error.
+// What the profiles' purposes need and cnibench does not set.
+const (
+	jumboFrames   = "jumbo frames on the nodes' network"
+	numaPlacement = "client and server on the interface's NUMA node"
+	serverThreads = "one server worker a core"
+)
+
+// ByHand returns what the profiles' purposes need and cnibench does not set: for one
+// profile, or for all if the name is "".
+func ByHand(profile string) []string {
+	var list []string
+	for _, p := range Profiles() {
+		for _, what := range p.ByHand {
+			if (profile == "" || profile == p.Name) && !slices.Contains(list, what) {
+				list = append(list, what)
+			}
+		}
+	}
+	return list
+}
+
+// LookupProfile finds a profile by name. It returns a *nearest.Error if there is none.
 func LookupProfile(name string) (Profile, error) {
 	return nearest.Find("profile", name, Profiles(), func(p Profile) string { return p.Name })
 }
 
-// complete checks the parameters and fills in the defaults.
+// complete returns the parameters with the defaults added. It returns an error if a name is
+// unknown.
 func (s Setting) complete(given Params) (Params, error) {
 	all := Params{}
 	var names []string

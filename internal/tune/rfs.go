@@ -6,18 +6,18 @@ import (
 	"strconv"
 )
 
-// rfsTable holds how many flows the machine remembers.
+// rfsTable is the key of the number of flows that the machine remembers.
 const rfsTable = "net.core.rps_sock_flow_entries"
 
-// rfs sends a packet to the core that its program runs on.
+// rfs sends a packet to the core on which its program runs.
 var rfs = Setting{
 	Name:    "rfs",
 	Summary: "receive flow steering: a table of flows, and each receive queue's share of it",
-	Why:     "the packet is handled on the core that will read it",
+	Why:     "a packet is handled on the core whose program reads it",
 	Studies: []string{"2016"},
 	Source:  "kernel Documentation/networking/scaling.rst, RFS",
 	Cost:    "four bytes a flow, and a look-up a packet",
-	Avoid:   "without RPS, which it steers; and where programs move between cores all the time",
+	Avoid:   "without RPS, which it steers; if programs move between cores all the time",
 	Scope:   ScopeMachine,
 	Params:  []Param{{"flows", "60000", "connections at once; rounded up to a power of two"}},
 	Plan: func(f *Facts, p Params) (Proposal, error) {
@@ -53,5 +53,5 @@ var rfs = Setting{
 	},
 }
 
-// powerOfTwo is n, from 1 on, rounded up as the kernel rounds the tables of RFS.
+// powerOfTwo rounds n, at least 1, up to a power of two, as the kernel does for RFS's tables.
 func powerOfTwo(n uint64) uint64 { return 1 << bits.Len64(n-1) }

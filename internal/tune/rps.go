@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// rps spreads the work on received packets over cores where the interface has
-// too few queues to do so.
+// rps spreads the work on received packets over cores if the interface has too few queues
+// for that.
 var rps = Setting{
 	Name:    "rps",
 	Summary: "receive packet steering to all cores but those that take the interrupts",
 	Why:     "with two queues, two cores did the softirq work of 36 threads",
 	Studies: []string{"2016"},
 	Source:  "kernel Documentation/networking/scaling.rst, RPS",
-	Cost:    "an interrupt between cores for packets: more CPU a packet, and some latency when there is little to do",
-	Avoid:   "on interfaces with a queue for every core, where RSS does it in hardware",
+	Cost:    "cores interrupt each other: more CPU for each packet, and some latency at low load",
+	Avoid:   "on interfaces with a queue for every core: the hardware (RSS) spreads the work",
 	Scope:   ScopeNamespace,
 	Plan: func(f *Facts, _ Params) (Proposal, error) {
 		return f.each(func(n NIC) ([]Change, error) {
@@ -36,11 +36,11 @@ var rps = Setting{
 	},
 }
 
-// rpsCPUs are the cores that received packets are spread over.
+// rpsCPUs returns the cores over which received packets are spread.
 func (f *Facts) rpsCPUs(n NIC) ([]int, error) {
 	cores := f.Topology.Cores()
 	if len(f.Topology.CPUs) == 1 {
-		return nil, notApplicable("there is one CPU only")
+		return nil, notApplicable("there is only one CPU")
 	}
 	if n.Driver != "" && n.RX >= len(cores) {
 		return nil, notApplicable("%s has a receive queue for each of the %d cores: its hardware spreads the load (RSS)", n.Name, len(cores))

@@ -1,13 +1,13 @@
 package tune
 
-// schedMigrationCost keeps programs where they are.
+// schedMigrationCost keeps tasks on their core for longer.
 var schedMigrationCost = Setting{
 	Name:    "sched-migration-cost",
-	Summary: "the scheduler takes a task that ran within 10 ms for one that is still in the cache",
+	Summary: "the scheduler treats a task as cache-hot for 10 ms after it ran",
 	Why:     "fewer moves of busy programs between cores",
 	Studies: []string{"2016"},
 	Source:  "kernel kernel/sched/fair.c, sysctl_sched_migration_cost; a sysctl until Linux 5.12, in debugfs since",
-	Cost:    "load is levelled out later: a core may be idle while another has two tasks",
+	Cost:    "load is balanced later: a core may be idle while another has two tasks",
 	Avoid:   "with more busy programs than cores",
 	Scope:   ScopeMachine,
 	Params:  []Param{{"value", "10000000", "ns"}},

@@ -8,14 +8,14 @@ import (
 	"github.com/cnibench/cnibench/internal/cpulist"
 )
 
-// smt gives every core to one thread.
+// smt switches second hardware threads off.
 var smt = Setting{
 	Name:    "smt",
 	Summary: "second hardware threads off",
 	Why:     "two threads of a core share its units: single-stream results stop depending on what the sibling does",
 	Studies: []string{"2024 (tuned)"},
 	Source:  "kernel Documentation/ABI/testing/sysfs-devices-system-cpu, smt/control",
-	Cost:    "half of the CPUs; what was bound to them is moved, and interrupts do not move back by themselves",
+	Cost:    "half of the CPUs; the kernel moves what was bound to them, and interrupts do not move back by themselves",
 	Avoid:   "on nodes that are short of CPU: total throughput drops",
 	Scope:   ScopeMachine,
 	Plan: func(f *Facts, _ Params) (Proposal, error) {
@@ -32,7 +32,7 @@ var smt = Setting{
 			}
 			if len(offline) > 0 {
 				return Proposal{}, &NotApplicable{
-					Reason: "CPUs " + cpulist.Format(offline) + " are offline, and revert would set them online, too",
+					Reason: "CPUs " + cpulist.Format(offline) + " are offline, and revert would set them online too",
 					Remedy: "set them online first, or switch second threads off at boot (nosmt)",
 				}
 			}
@@ -40,20 +40,14 @@ var smt = Setting{
 		case "off":
 			return Proposal{Changes: []Change{{control, state, "off"}}}, nil
 		case "forceoff":
-			return Proposal{}, notApplicable("second threads were switched off for good at boot")
+			return Proposal{}, notApplicable("second threads were switched off at boot and cannot be switched on")
 		}
 		return Proposal{}, notApplicable("the CPUs have no second threads that could be switched off (smt/control: %s)", state)
 	},
-	Effect: func(f Facts) *Facts {
-		topology := *f.Topology
-		topology.CPUs = slices.DeleteFunc(slices.Clone(topology.CPUs), func(c CPU) bool { return !c.First })
-		f.Topology = &topology
-		return &f
-	},
 }
 
-// presentOffline are the CPUs that the machine has and that are offline. The kernel's own
-// list of offline CPUs also names those that could be plugged in.
+// presentOffline returns the CPUs that the machine has and that are offline. The kernel's
+// own list of offline CPUs also names CPUs that could be added while it runs.
 func presentOffline(f *Facts) ([]int, error) {
 	present, err := readCPUList(f.m.Files, "/sys/devices/system/cpu/present")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -39,7 +39,7 @@ func TestJournalSpecimens(t *testing.T) {
 			j := journalOf(t, m, state)
 			var standing []string
 			for _, s := range StatusOf(t.Context(), m, j) {
-				standing = append(standing, s.Setting+" "+string(s.Standing))
+				standing = append(standing, s.Setting+" "+string(s.State))
 			}
 			if diff := cmp.Diff([]string{"governor applied", "local-ports applied", "fin-timeout applied"}, standing); diff != "" {
 				t.Error(diff)

@@ -14,14 +14,14 @@ import (
 //go:embed sysctls.yaml
 var sysctlFile string
 
-// key is a sysctl with the value that the study sets.
+// key is a sysctl and the value that the study sets.
 type key struct {
 	name, value string
-	// atLeast leaves a value alone that is as large already.
+	// atLeast keeps a value that is at least as large.
 	atLeast bool
 }
 
-// sysctls are the settings of sysctls.yaml.
+// sysctls returns the settings of sysctls.yaml.
 var sysctls = sync.OnceValue(func() []Setting {
 	file := strictyaml.Must[struct {
 		Sysctls []struct {
@@ -55,13 +55,13 @@ var sysctls = sync.OnceValue(func() []Setting {
 	return list
 })
 
-// planKeys plans those keys that the machine has; it needs one at least.
+// planKeys plans the keys that the machine has. It returns a *NotApplicable if it has none.
 func planKeys(f *Facts, keys []key) (Proposal, error) {
 	var p Proposal
 	var reason error
 	for _, k := range keys {
 		from, err := f.read(sysctl(k.name))
-		if inapplicable(err) != nil {
+		if asNotApplicable(err) != nil {
 			if reason != nil {
 				continue
 			}
@@ -86,14 +86,14 @@ func planKeys(f *Facts, keys []key) (Proposal, error) {
 	return p, nil
 }
 
-// target is the value to set where now is set: a * keeps what is there.
+// target returns the value to set if the value is now. A * keeps the current number.
 func (k key) target(now string) (string, error) {
 	have, want := strings.Fields(now), strings.Fields(k.value)
-	if len(have) == 0 { // an empty list, such as that of net.ipv4.ip_local_reserved_ports
+	if len(have) == 0 { // an empty list, as in net.ipv4.ip_local_reserved_ports
 		have = []string{""}
 	}
 	if len(have) > 1 && len(want) == 1 {
-		want = strings.Split(k.value, ",") // as people write it on a command line
+		want = strings.Split(k.value, ",") // with commas, as on a command line
 	}
 	if len(have) != len(want) {
 		return "", fmt.Errorf("%s is %q; want %d numbers", k.name, now, len(want))
@@ -118,8 +118,8 @@ func (k key) target(now string) (string, error) {
 	return strings.Join(want, " "), nil
 }
 
-// movers are the keys that the kernel changes others with: each of a pair of vm clears
-// the other, and those of net set every interface's.
+// movers lists keys that change other keys: each of a pair of vm clears the other, and
+// those of net set the key of every interface.
 var movers = []string{
 	"vm.dirty_bytes", "vm.dirty_ratio",
 	"vm.dirty_background_bytes", "vm.dirty_background_ratio",
@@ -128,14 +128,14 @@ var movers = []string{
 	"net.ipv6.conf.all.forwarding", "net.ipv6.conf.all.disable_ipv6",
 }
 
-// Sysctl is the setting of one kernel parameter of the user's own. Errors: no name or
-// value; a key that could not be put back.
+// Sysctl returns a setting for one kernel parameter of the user's own. It returns an error
+// if the name or value is missing or wrong, or if Revert could not restore the key.
 func Sysctl(name, value string) (Setting, error) {
 	if name == "" || value == "" || strings.Contains(name, "..") || strings.HasPrefix(name, "/") {
 		return Setting{}, fmt.Errorf("sysctl %q=%q: want KEY=VALUE as in sysctl(8)", name, value)
 	}
 	if slices.Contains(movers, strings.ReplaceAll(name, "/", ".")) {
-		return Setting{}, fmt.Errorf("sysctl %s: setting it changes other keys, too, which revert could not put back; note their values and set it with sysctl(8)", name)
+		return Setting{}, fmt.Errorf("sysctl %s: setting it changes other keys, too, which revert could not restore; note their values and set it with sysctl(8)", name)
 	}
 	scope := ScopeMachine
 	if strings.HasPrefix(name, "net.") {

@@ -1,11 +1,10 @@
-// Package tune knows what about a machine can be tuned for its network: one
-// file per setting, each with what it buys, which study says so, what it costs
-// and when to leave it alone. It plans without changing anything, applies
-// through a journal that is on the disk before the machine is touched, and
-// reverts from it. It ends no process, builds no kernel module, installs
-// nothing, and says why where a setting has no place on the machine. Next:
-// all.go lists the settings, governor.go is the smallest; journal.go is what
-// brings the old values back.
+// Package tune knows what can be tuned on a machine for its network: one file per
+// setting, each with what it buys, which study says so, what it costs and when not to use
+// it. Plan reads the machine and changes nothing. Apply writes every old value to a
+// journal on disk before it changes the machine; Revert restores from the journal. The
+// package ends no process, builds no kernel module and installs nothing. If a setting
+// does not apply to the machine, the package says why. Next: all.go lists the settings,
+// governor.go is the smallest; journal.go keeps the old values.
 package tune
 
 import (
@@ -13,13 +12,13 @@ import (
 	"fmt"
 )
 
-// Scope is whose a setting is.
+// Scope says what has a value of its own for a setting.
 type Scope string
 
 // The scopes.
 const (
 	ScopeMachine   Scope = "machine"   // one value for the whole machine
-	ScopeNamespace Scope = "namespace" // every network namespace, so every pod, has its own
+	ScopeNamespace Scope = "namespace" // one value for each network namespace, so for each pod
 )
 
 // Setting is one thing that can be tuned.
@@ -28,21 +27,15 @@ type Setting struct {
 	Scope   Scope    `json:"scope"`
 	Summary string   `json:"summary"`         // what is set to what
 	Why     string   `json:"why"`             // what it buys
-	Studies []string `json:"studies"`         // the publications that set it: 2016, 2018–2020, 2024, kube-ovn
-	Source  string   `json:"source"`          // where its meaning is written down
-	Cost    string   `json:"cost,omitempty"`  // what it takes in exchange
+	Studies []string `json:"studies"`         // publications that set it: 2016, 2018–2020, 2024, kube-ovn
+	Source  string   `json:"source"`          // where its meaning is documented
+	Cost    string   `json:"cost,omitempty"`  // what it costs
 	Avoid   string   `json:"avoid,omitempty"` // when not to use it
 	Params  []Param  `json:"-"`
-	// Never, where set, is why the setting of a study is offered on no machine;
-	// it has no Plan.
-	Never string `json:"-"`
-	// Plan reads the machine and says what would be changed. Errors: a
-	// *NotApplicable where the setting has no place here, or a fault of the
+	// Plan reads the machine and returns what the setting would change. It returns a
+	// *NotApplicable if the setting does not apply to the machine, or an error of the
 	// parameters.
 	Plan func(f *Facts, p Params) (Proposal, error) `json:"-"`
-	// Effect, where set, is the machine as later settings of the same plan find
-	// it when this one is set; it leaves f alone.
-	Effect func(f Facts) *Facts `json:"-"`
 }
 
 // Param is one parameter of a setting, with its default.
@@ -52,28 +45,27 @@ type Param struct {
 	Help    string `json:"help"`
 }
 
-// Params are a setting's parameters by name, complete with the defaults.
+// Params holds a setting's parameters by name.
 type Params map[string]string
 
 // Proposal is what a setting would do to a machine.
 type Proposal struct {
 	Changes []Change // in the order in which they are made
-	Advice  []string // what cnibench leaves to the reader, as sentences
+	Advice  []string // sentences: what the user must do or consider
 }
 
-// Change is one value at one place; From and To are the same where the machine
-// already has it.
+// Change is one value at one place. From equals To if the machine has the value already.
 type Change struct {
 	Place
 	From string
 	To   string
 }
 
-// Done says that the machine has the value already.
+// Done reports whether the machine has the value already.
 func (c Change) Done() bool { return c.Same(c.From, c.To) }
 
-// NotApplicable says why a setting has no place on this machine, and what
-// would help if anything would.
+// NotApplicable says why a setting does not apply to this machine, and what would help if
+// anything would.
 type NotApplicable struct {
 	Reason string
 	Remedy string
@@ -90,8 +82,8 @@ func notApplicable(format string, args ...any) error {
 	return &NotApplicable{Reason: fmt.Sprintf(format, args...)}
 }
 
-// inapplicable is the *NotApplicable in err's chain, or nil.
-func inapplicable(err error) *NotApplicable {
+// asNotApplicable returns the *NotApplicable in err's chain, or nil.
+func asNotApplicable(err error) *NotApplicable {
 	var n *NotApplicable
 	if errors.As(err, &n) {
 		return n

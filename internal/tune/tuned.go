@@ -10,14 +10,14 @@ import (
 	"github.com/cnibench/cnibench/internal/host"
 )
 
-// tuned is the distribution's own tuning daemon.
+// tuned selects a profile of tuned, the distribution's own tuning daemon.
 var tuned = Setting{
 	Name:    "tuned",
 	Summary: "profile of tuned",
 	Why:     "sets governor, C-states, busy polling and memory for latency or for throughput at once",
 	Studies: []string{"2016", "kube-ovn"},
 	Source:  "tuned-profiles(7); github.com/redhat-performance/tuned profiles/network-latency",
-	Cost:    "changes a dozen values of its own, among them some of this list; stays after a reboot",
+	Cost:    "changes a dozen values, among them some of this list; stays after a reboot",
 	Avoid:   "where another tool manages these values",
 	Scope:   ScopeMachine,
 	Params:  []Param{{"profile", "network-latency", "network-latency or network-throughput"}},
@@ -26,7 +26,7 @@ var tuned = Setting{
 		from, err := f.m.tunedProfile(f.ctx)
 		switch {
 		case missing(err):
-			return Proposal{}, &NotApplicable{Reason: "tuned is not installed", Remedy: cmp.Or(host.Here().Remedy("tuned-adm"), "install it") + ", or take its settings one by one from this list"}
+			return Proposal{}, &NotApplicable{Reason: "tuned is not installed", Remedy: cmp.Or(host.Here().Remedy("tuned-adm"), "install it") + ", or choose settings from this list one by one"}
 		case errors.Is(err, errTunedStopped):
 			return Proposal{}, notApplicable("%v", err)
 		case err != nil:
@@ -36,10 +36,10 @@ var tuned = Setting{
 	},
 }
 
-var errTunedStopped = errors.New("tuned does not run; start it with: systemctl start tuned")
+var errTunedStopped = errors.New("tuned does not run; start it: systemctl start tuned")
 
-// tunedProfile is the active profile, "auto" where tuned itself has chosen it,
-// or "off". Errors: errTunedStopped.
+// tunedProfile returns the active profile, "auto" if tuned chose it itself, or "off". It
+// returns errTunedStopped if tuned does not run.
 func (m *Machine) tunedProfile(ctx context.Context) (string, error) {
 	out, err := m.run(ctx, "", "tuned-adm", "active")
 	active := labelled(out, ":")
@@ -48,10 +48,10 @@ func (m *Machine) tunedProfile(ctx context.Context) (string, error) {
 		return "", err
 	case active["Preset profile"] != "":
 		return "", errTunedStopped
-	case strings.Contains(out, "No current active profile"): // exit code 1, and said of a stopped tuned, too
+	case strings.Contains(out, "No current active profile"): // exit code 1; a stopped tuned says the same
 		switch state, err := m.serviceState(ctx, "tuned"); {
 		case err != nil:
-			return "", fmt.Errorf("it has no active profile, and whether it runs cannot be told: %w", err)
+			return "", fmt.Errorf("it has no active profile, and systemd does not say whether it runs: %w", err)
 		case state != "active":
 			return "", errTunedStopped
 		}

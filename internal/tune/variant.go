@@ -8,14 +8,14 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
-// Variant is a contender with settings applied once it is up.
+// Variant is a contender whose settings are applied after it is up.
 type Variant struct {
-	ID string // the contender's, "+" and what is set
+	ID string // the contender's id, "+" and the setting
 	Request
 }
 
-// Variants are a contender with each setting alone and, where there are
-// several, with all together.
+// Variants returns a contender with each setting alone and, if there are several, with all
+// together.
 func Variants(id string, req Request) []Variant {
 	var list []Variant
 	for _, c := range req.Settings {
@@ -30,7 +30,7 @@ func Variants(id string, req Request) []Variant {
 	return list
 }
 
-// Contender is the variant of c.
+// Contender returns c as this variant.
 func (v Variant) Contender(c *contender.Contender) *contender.Contender {
 	tuned := *c
 	tuned.ID = v.ID
@@ -38,5 +38,5 @@ func (v Variant) Contender(c *contender.Contender) *contender.Contender {
 	return &tuned
 }
 
-// NothingSet is the code of a note that a setting changed nothing.
+// NothingSet is the code of the note that says that a setting changed nothing.
 const NothingSet = "nothing_set"

@@ -6,13 +6,13 @@ import (
 	"fmt"
 )
 
-// SetMachine applies what the request asks for to the machine, with the old values in the
-// journal, until TakeBack with the answer's mark. After an error it is taken back.
+// SetMachine applies the request to the machine and writes the old values to the journal.
+// RevertTo with the answer's mark reverts it. After an error SetMachine reverts it itself.
 func SetMachine(ctx context.Context, m *Machine, j *Journal, req Request) (a Answer, err error) {
 	a = Answer{Left: map[string]string{}, Mark: j.Mark()}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, TakeBack(ctx, m, j, a.Mark))
+			err = errors.Join(err, RevertTo(ctx, m, j, a.Mark))
 		}
 	}()
 	_, items, err := req.plan(ctx, m)
@@ -27,7 +27,7 @@ func SetMachine(ctx context.Context, m *Machine, j *Journal, req Request) (a Ans
 		return a, errors.Join(failures(failed)...)
 	}
 	for _, item := range items {
-		if left := item.Left(); left != "" {
+		if left := item.WhyNothing(); left != "" {
 			a.Left[item.Setting.Name] = left
 		}
 	}
@@ -35,16 +35,16 @@ func SetMachine(ctx context.Context, m *Machine, j *Journal, req Request) (a Ans
 	return a, nil
 }
 
-// TakeBack takes back what was applied since the mark, also after ctx has ended. Its
-// error names every value that was not, with the cause.
-func TakeBack(ctx context.Context, m *Machine, j *Journal, mark int) error {
+// RevertTo reverts what was applied since the mark, even if ctx has ended. Its error names
+// every value that was not reverted, with the cause.
+func RevertTo(ctx context.Context, m *Machine, j *Journal, mark int) error {
 	r, err := Revert(context.WithoutCancel(ctx), m, j, mark, false)
 	left := failures(r.Failed)
 	for _, k := range r.Kept {
-		left = append(left, fmt.Errorf("setting %s: %s was set to %s, and somebody has set it to %s since: it is kept", k.Setting, k.Place, k.Read, k.Now))
+		left = append(left, fmt.Errorf("setting %s: %s was set to %s, and somebody has set it to %s since: that value is kept", k.Setting, k.Place, k.Read, k.Now))
 	}
 	if len(left) > 0 {
-		left = append(left, errors.New("not every setting of the machine was taken back; see `cnibench tune status`"))
+		left = append(left, errors.New("some settings of the machine were not reverted; see `cnibench tune status`"))
 	}
 	return errors.Join(append(left, err)...)
 }

@@ -25,13 +25,13 @@ func TestSetMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.Made == 0 || a.Left["file-max"] != "it is so already" || a.Left["sched-migration-cost"] == "" || a.Left["governor"] != "" {
+	if a.Made == 0 || a.Left["file-max"] == "" || a.Left["sched-migration-cost"] == "" || a.Left["governor"] != "" {
 		t.Errorf("%+v", a)
 	}
 	if got := snapshot(t, root)["/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"]; got != "performance\n" {
 		t.Errorf("governor %q", got)
 	}
-	if err := TakeBack(t.Context(), m, j, a.Mark); err != nil {
+	if err := RevertTo(t.Context(), m, j, a.Mark); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, snapshot(t, root)); diff != "" {
@@ -54,7 +54,7 @@ func TestTakeBackFails(t *testing.T) {
 	(writer{t, root}).file("proc/sys/net/ipv4/tcp_tw_reuse", "0")
 	files := m.Files
 	m.Files = refusing{refusing{files, "tcp_fin_timeout"}, "tcp_slow_start_after_idle"}
-	err = TakeBack(t.Context(), m, j, a.Mark)
+	err = RevertTo(t.Context(), m, j, a.Mark)
 	wantError(t, err, "tcp_fin_timeout", "tcp_slow_start_after_idle", "net.ipv4.tcp_tw_reuse was set to 1, and somebody has set it to 0", "tune status")
 	if !errors.Is(err, syscall.EINVAL) {
 		t.Error(err)

@@ -6,10 +6,10 @@ import (
 	"syscall"
 )
 
-// xps lets the CPUs of a NUMA node send through queues of their own.
+// xps gives the CPUs of each NUMA node transmit queues of their own.
 var xps = Setting{
 	Name:    "xps",
-	Summary: "transmit packet steering: threads send through the queues whose interrupts their NUMA node takes; those of a node without, through all",
+	Summary: "transmit packet steering: threads send through the queues whose interrupts go to their NUMA node; threads of a node without queues use all",
 	Why:     "less contention for a queue's lock, and its interrupts come back to the node that sent",
 	Studies: []string{"2016"},
 	Source:  "kernel Documentation/networking/scaling.rst, XPS",
@@ -19,7 +19,7 @@ var xps = Setting{
 	Plan: func(f *Facts, _ Params) (Proposal, error) {
 		return f.each(func(n NIC) ([]Change, error) {
 			if n.TX < 2 {
-				return nil, notApplicable("%s has one transmit queue: there is nothing to choose", n.Name)
+				return nil, notApplicable("%s has only one transmit queue", n.Name)
 			}
 			if n.TX >= len(f.Topology.CPUs) {
 				return nil, notApplicable("%s has a transmit queue for each of the %d CPUs", n.Name, len(f.Topology.CPUs))
@@ -29,7 +29,7 @@ var xps = Setting{
 				path := fmt.Sprintf("%s%s/queues/tx-%d/xps_cpus", netClass, n.Name, q)
 				now, err := f.read(mask(path))
 				if errors.Is(err, syscall.EOPNOTSUPP) {
-					return nil, notApplicable("%s does not let its transmit queues be chosen", n.Name)
+					return nil, notApplicable("%s has no setting for its transmit queues", n.Name)
 				}
 				if err != nil {
 					return nil, err
@@ -41,13 +41,13 @@ var xps = Setting{
 	},
 }
 
-// xpsCPUs are the threads that send through each transmit queue. A queue is of
-// the node that its interrupts are bound to. The cores of a node take turns
-// over its queues, or where it has none over all, with their second threads.
+// xpsCPUs returns the threads that send through each transmit queue. A queue belongs to the
+// node that its interrupts are bound to. The cores of a node take turns over its queues, or
+// over all queues if it has none. Then their second threads do the same.
 func (f *Facts) xpsCPUs(n NIC) [][]int {
 	nodes := f.queueNodes(n)
 	var all []int
-	own := map[int][]int{} // queues, by node
+	own := map[int][]int{} // queues by node
 	for q := range n.TX {
 		all = append(all, q)
 		own[nodes[q%len(nodes)]] = append(own[nodes[q%len(nodes)]], q)
@@ -55,7 +55,7 @@ func (f *Facts) xpsCPUs(n NIC) [][]int {
 	cpus := make([][]int, n.TX)
 	turn := map[int]int{}
 	for _, first := range []bool{true, false} {
-		clear(turn) // second threads come in the order of their cores
+		clear(turn) // second threads follow the order of their cores
 		for _, cpu := range f.Topology.CPUs {
 			if cpu.First != first {
 				continue

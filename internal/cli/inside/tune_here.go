@@ -11,8 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/tune"
 )
 
-// TuneHere is started inside of an endpoint's namespaces, or on a node, by tune
-// bench: a request on standard input, an answer on standard output.
+// TuneHere returns the command that tune bench starts inside an endpoint's namespaces or on
+// a node. It reads a request from standard input and writes the answer to standard output.
 func TuneHere() *cobra.Command {
 	node, mark := false, -1
 	c := &cobra.Command{
@@ -42,16 +42,16 @@ func TuneHere() *cobra.Command {
 }
 
 func setNamespace(ctx context.Context, req tune.Request) (tune.Answer, error) {
-	m, err := tune.Here(req.WholeMachine)
+	m, err := tune.ThisNamespace(req.WholeMachine)
 	if err != nil {
 		return tune.Answer{}, err
 	}
 	return tune.SetNamespace(ctx, m, req)
 }
 
-// visitNode applies the request to this machine, or takes it back if mark is not negative.
+// visitNode applies the request to this machine, or reverts to the mark if it is not negative.
 func visitNode(ctx context.Context, req tune.Request, mark int) (a tune.Answer, err error) {
-	m, err := tune.Local()
+	m, err := tune.LocalMachine()
 	if err != nil {
 		return a, err
 	}
@@ -65,7 +65,7 @@ func visitNode(ctx context.Context, req tune.Request, mark int) (a tune.Answer, 
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
 	if mark >= 0 {
-		return a, tune.TakeBack(ctx, m, j, mark)
+		return a, tune.RevertTo(ctx, m, j, mark)
 	}
 	return tune.SetMachine(ctx, m, j, req)
 }

@@ -24,9 +24,9 @@ func newTuneApplyCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "apply SETTING…|--profile PROFILE",
 		Short: "Apply settings, after writing the old values to a journal",
-		Long: `Makes the changes that tune plan shows. Every old value is on the disk before its change
-is made, so that tune revert restores it after a crash, too. Settings that were applied
-earlier stay applied. A reboot undoes everything but the profile of tuned; tune plan
+		Long: `Makes the changes that tune plan shows. Every old value is on disk before its change is
+made, so that tune revert restores it even after a crash. Settings that were applied
+earlier stay applied. A reboot undoes everything except the profile of tuned; tune plan
 --export prints files that last.`,
 		Example: `  cnibench tune apply --profile latency
   cnibench tune apply rps rfs --set rfs.flows=30000
@@ -35,7 +35,7 @@ earlier stay applied. A reboot undoes everything but the profile of tuned; tune 
 	}
 	f.Choose(c)
 	f.where(c)
-	c.Flags().StringSliceVar(&f.nics, "nic", nil, "`interfaces` to tune (default: that of the default route)")
+	c.Flags().StringSliceVar(&f.nics, "nic", nil, "`interfaces` to tune (default: the interface of the default route)")
 	return c
 }
 
@@ -96,7 +96,7 @@ func runTuneApply(c *cobra.Command, f *Flags, args []string) error {
 	return errors.Join(err, failures(failed))
 }
 
-// somethingApplies refuses a plan of which no setting has a place here.
+// somethingApplies returns an error if no setting of the plan applies to this machine.
 func somethingApplies(items []tune.Item) error {
 	var reasons []string
 	for _, item := range items {
@@ -105,10 +105,10 @@ func somethingApplies(items []tune.Item) error {
 		}
 		reasons = append(reasons, fmt.Sprintf("%s: %s", item.Setting.Name, item.Reason))
 	}
-	return &arena.Unsupported{Reason: "none of these settings has a place on this machine: " + strings.Join(reasons, "; ")}
+	return &arena.Unsupported{Reason: "none of these settings applies to this machine: " + strings.Join(reasons, "; ")}
 }
 
-// failures is one error of all, or nil.
+// failures joins the failures into one error, or returns nil.
 func failures(failed []tune.Failure) error {
 	var errs []error
 	denied := false
@@ -117,12 +117,12 @@ func failures(failed []tune.Failure) error {
 		denied = denied || errors.Is(f.Err, os.ErrPermission)
 	}
 	if denied && os.Geteuid() != 0 {
-		errs = append(errs, errors.New("host settings are root's: run it as root"))
+		errs = append(errs, errors.New("only root may change host settings: run it as root"))
 	}
 	return errors.Join(errs...)
 }
 
-// stateDir is where the journal is; a tree has its own.
+// stateDir returns the folder of the journal; a copied tree has its own.
 func (f *Flags) stateDir() (string, error) {
 	if f.root != "" {
 		return filepath.Join(f.root, tuneSystemDir), nil

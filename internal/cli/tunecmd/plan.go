@@ -18,10 +18,10 @@ func newTunePlanCmd() *cobra.Command {
 	var export string
 	c := &cobra.Command{
 		Use:   "plan [SETTING…]",
-		Short: "Say what settings would change on this machine, why, and what they may cost",
-		Long: `Reads the machine and says for each setting what would be changed, from what to what, why,
-which study says so and what it may cost; or why the setting does not apply here. Changes
-nothing. Without a profile or settings it plans all.`,
+		Short: "Print what settings would change on this machine, why, and what they may cost",
+		Long: `Reads the machine and prints for each setting what would change, why, which study says so
+and what it may cost; or why the setting does not apply here. It changes nothing. Without
+a profile or settings it plans all settings.`,
 		Example: `  cnibench tune plan
   cnibench tune plan --profile study-2016 --set notrack.ports=80,443
   cnibench tune plan --profile throughput --export sysctl > 90-cnibench.conf`,
@@ -30,10 +30,12 @@ nothing. Without a profile or settings it plans all.`,
 			if err != nil {
 				return err
 			}
+			var byHand []string
+			if len(req.Names()) == 0 || f.profile != "" {
+				byHand = tune.ByHand(f.profile)
+			}
 			if len(req.Names()) == 0 {
 				req = everything()
-				// Nobody applies all of it, but a file is taken as it is.
-				req.Apart = export == ""
 			}
 			if export != "" {
 				if _, err := nearest.Find("export format", export, tune.ExportFormats, func(s string) string { return s }); err != nil {
@@ -55,26 +57,27 @@ nothing. Without a profile or settings it plans all.`,
 			case export != "":
 				return tune.Export(c.OutOrStdout(), export, items)
 			case asJSON:
-				return cmdutil.PrintJSON(c.OutOrStdout(), planJSON(facts, items))
+				return cmdutil.PrintJSON(c.OutOrStdout(), planJSON(facts, items, byHand))
 			}
 			printPlan(c.OutOrStdout(), facts, items)
+			printByHand(c.OutOrStdout(), byHand)
 			return nil
 		},
 	}
 	f.Choose(c)
 	f.where(c)
-	c.Flags().StringSliceVar(&f.nics, "nic", nil, "`interfaces` to tune (default: that of the default route)")
+	c.Flags().StringSliceVar(&f.nics, "nic", nil, "`interfaces` to tune (default: the interface of the default route)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
-	c.Flags().StringVar(&export, "export", "", "print a file that keeps the settings: "+cmdutil.JoinOr(tune.ExportFormats))
+	c.Flags().StringVar(&export, "export", "", "print a file that sets these values at every start: "+cmdutil.JoinOr(tune.ExportFormats))
 	_ = c.RegisterFlagCompletionFunc("export", cobra.FixedCompletions(tune.ExportFormats, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
-// changeValue and planValue are the JSON form of a plan.
+// changeValue is the JSON form of a change, planValue that of a planned setting.
 type changeValue struct {
 	Kind  string `json:"kind"`
 	Name  string `json:"name"`
-	Place string `json:"place"` // in words
+	Place string `json:"place"` // readable form
 	From  string `json:"from"`
 	To    string `json:"to"`
 }
@@ -95,7 +98,7 @@ type machineValue struct {
 	NICs  []string `json:"nics"`
 }
 
-func planJSON(facts *tune.Facts, items []tune.Item) any {
+func planJSON(facts *tune.Facts, items []tune.Item, byHand []string) any {
 	machine := machineValue{CPUs: len(facts.Topology.CPUs), Cores: len(facts.Topology.Cores()), NUMA: len(facts.Topology.Nodes()), NICs: []string{}}
 	for _, n := range facts.NICs {
 		machine.NICs = append(machine.NICs, n.Name)
@@ -112,7 +115,7 @@ func planJSON(facts *tune.Facts, items []tune.Item) any {
 		v.Advice = append(v.Advice, item.Advice...)
 		settings = append(settings, v)
 	}
-	return map[string]any{"schema": "cnibench/tune-plan/1", "machine": machine, "settings": settings}
+	return map[string]any{"schema": "cnibench/tune-plan/1", "machine": machine, "settings": settings, "by_hand": append([]string{}, byHand...)}
 }
 
 func newChangeValue(c tune.Change) changeValue {

@@ -15,8 +15,8 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// printPlan prints the plan for people: what would change, what is left to
-// them, what is so already, and what has no place here.
+// printPlan prints the plan for people: what would change, what the user must do, what the
+// machine has already, and what does not apply here.
 func printPlan(w io.Writer, facts *tune.Facts, items []tune.Item) {
 	t := facts.Topology
 	fmt.Fprintf(w, "%s, %s, %s", unit.Plural(len(t.CPUs), "CPU"), unit.Plural(len(t.Cores()), "core"), unit.Plural(len(t.Nodes()), "NUMA node"))
@@ -44,6 +44,13 @@ func printPlan(w io.Writer, facts *tune.Facts, items []tune.Item) {
 			fmt.Fprintf(w, "\n%s\n\n", part.title)
 			cmdutil.PrintTable(w, part.header, rows)
 		}
+	}
+}
+
+// printByHand names what serves the same purpose and cnibench does not set.
+func printByHand(w io.Writer, list []string) {
+	if len(list) > 0 {
+		printIndented(w, "\n", "Not set by cnibench: "+strings.Join(list, ", ")+". How to: docs/tuning.md, \"By hand\".", console.Width(w))
 	}
 }
 
@@ -85,7 +92,7 @@ func printIndented(w io.Writer, indent, words string, width int) {
 	}
 }
 
-// changeWords are the changes, those of many CPUs or queues in one line.
+// changeWords returns a line for each change; one line stands for many CPUs or queues.
 func changeWords(changes []tune.Change) []string {
 	var lines []string
 	for i := 0; i < len(changes); {
@@ -104,7 +111,7 @@ func changeWords(changes []tune.Change) []string {
 	return lines
 }
 
-// alike says that two changes do the same to two CPUs or queues.
+// alike reports whether two changes do the same to two CPUs or queues.
 func alike(a, b tune.Change) bool {
 	return a.Kind == b.Kind && a.From == b.From && a.To == b.To && path.Base(a.Name) == path.Base(b.Name)
 }
@@ -122,8 +129,6 @@ func doneRow(item tune.Item) []string {
 
 func reasonRow(item tune.Item) []string {
 	switch item.State {
-	case tune.StateNever:
-		return []string{item.Setting.Name, "never: " + item.Reason}
 	case tune.StateNotApplicable, tune.StateUnreadable:
 		reason := item.Reason
 		if item.Remedy != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// withTuneJournal opens the journal for fn, where there is one.
+// withTuneJournal opens the journal, if there is one, and calls fn.
 func withTuneJournal(f *Flags, fn func(m *tune.Machine, j *tune.Journal) error) (found bool, err error) {
 	m, err := f.machine()
 	if err != nil {
@@ -37,7 +37,7 @@ func withTuneJournal(f *Flags, fn func(m *tune.Machine, j *tune.Journal) error) 
 	return true, errors.Join(fn(m, j), j.Close())
 }
 
-// nothingApplied is what status and revert say where there is no journal.
+// nothingApplied is what status and revert print if there is no journal.
 const nothingApplied = "nothing is applied"
 
 func newTuneStatusCmd() *cobra.Command {
@@ -45,7 +45,7 @@ func newTuneStatusCmd() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "status",
-		Short: "Say what is applied, and what somebody changed since",
+		Short: "Print what is applied, and what somebody changed since",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.arena == run.Kube {
@@ -69,7 +69,7 @@ func newTuneStatusCmd() *cobra.Command {
 			}
 			var rows [][]string
 			for _, s := range list {
-				rows = append(rows, []string{s.Setting, s.Place.String(), cmp.Or(strings.Join(strings.Fields(s.From), " "), "–"), s.To, cmp.Or(strings.Join(strings.Fields(s.Now), " "), "–"), string(s.Standing)})
+				rows = append(rows, []string{s.Setting, s.Place.String(), cmp.Or(strings.Join(strings.Fields(s.From), " "), "–"), s.To, cmp.Or(strings.Join(strings.Fields(s.Now), " "), "–"), string(s.State)})
 			}
 			cmdutil.PrintTable(out, []string{"Setting", "Place", "Before", "Applied", "Now", "Standing"}, rows)
 			return nil
@@ -92,7 +92,7 @@ func statusJSON(list []tune.Status) any {
 	}
 	values := []value{}
 	for _, s := range list {
-		values = append(values, value{s.Setting, string(s.Kind), s.Name, s.From, s.To, s.Now, string(s.Standing)})
+		values = append(values, value{s.Setting, string(s.Kind), s.Name, s.From, s.To, s.Now, string(s.State)})
 	}
 	return map[string]any{"schema": "cnibench/tune-status/1", "applied": values}
 }
@@ -103,9 +103,9 @@ func newTuneRevertCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "revert",
 		Short: "Restore every old value",
-		Long: `Goes through the journal backwards and restores every old value. A value that
-somebody has changed since it was applied is kept and named, unless --force.
-What could not be restored stays in the journal, so that it can be tried again.`,
+		Long: `Restores every old value from the journal, the newest first. A value that somebody has
+changed since it was applied is kept and named, unless --force. What could not be restored
+stays in the journal, so that you can try again.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.arena == run.Kube {
@@ -125,7 +125,7 @@ What could not be restored stays in the journal, so that it can be tried again.`
 	return c
 }
 
-// takeBack takes everything back and says what.
+// takeBack reverts everything and prints what was restored.
 func (f *Flags) takeBack(c *cobra.Command, m *tune.Machine, j *tune.Journal, force bool) error {
 	r, err := tune.Revert(c.Context(), m, j, 0, force)
 	var changes []tune.Change
@@ -145,13 +145,12 @@ func (f *Flags) takeBack(c *cobra.Command, m *tune.Machine, j *tune.Journal, for
 		for _, k := range r.Kept {
 			words = append(words, fmt.Sprintf("%s (was %s, applied %s, now %s)", k.Place, k.From, k.To, k.Now))
 		}
-		kept = fmt.Errorf("kept, because somebody has changed it since: %s; restore it all the same with: %s --force", strings.Join(words, ", "), f.revertCommand())
+		kept = fmt.Errorf("kept, because somebody has changed it since: %s; to restore it anyway: %s --force", strings.Join(words, ", "), f.revertCommand())
 	}
 	return errors.Join(err, kept, failures(r.Failed))
 }
 
-// Clean takes back what the caller has applied, for clean; done says
-// that there was something.
+// Clean reverts what this user has applied. done reports whether there was anything.
 func Clean(c *cobra.Command) (done bool, err error) {
 	dir, err := tune.StateDir()
 	if err != nil || !tune.HasJournal(dir) {

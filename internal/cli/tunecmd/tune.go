@@ -1,5 +1,5 @@
-// Package tunecmd is `cnibench tune`: flags, what it prints, exit codes. What is
-// done is in package tune. Next: New, below.
+// Package tunecmd implements `cnibench tune`: its flags, its output and its exit codes.
+// Package tune does the work. Next: New, below.
 package tunecmd
 
 import (
@@ -16,19 +16,20 @@ import (
 	"github.com/cnibench/cnibench/internal/tune"
 )
 
+// New returns the command; bench is its subcommand.
 func New(bench *cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tune",
-		Short: "Plan, measure, apply and take back host settings",
+		Short: "Plan, measure, apply and revert host settings",
 		Long: strings.TrimSpace(`
 Works on the host settings that published studies tune.
 
-  plan    says what would be changed, why, which study says so and what it may cost;
+  plan    prints what would change, why, which study says so and what it may cost;
           changes nothing
   bench   measures settings, alone and together
-  apply   changes them, after writing the old values to a journal
-  revert  restores the old values from the journal, after a crash, too
-  status  says what is applied, and what somebody changed since
+  apply   writes the old values to a journal, then changes them
+  revert  restores the old values from the journal, even after a crash
+  status  prints what is applied, and what somebody changed since
 
 With --arena kube all of them work on the nodes of a cluster.`),
 		Example: `  cnibench tune plan --profile study-2016
@@ -49,19 +50,18 @@ type Flags struct {
 	sysctls []string // key=value
 	nics    []string
 	arena   string
-	root    string // a tree that stands for the machine
-	nodes   string // of a cluster
+	root    string // a copied tree of /proc and /sys to use instead of this machine
+	nodes   string // names of a cluster's nodes
 	kube    run.Cluster
-	// The command that takes back what was applied, where it is not this
-	// machine's own.
+	// takeBackWith is the command that reverts what was applied, if it is not the usual one.
 	takeBackWith string
 }
 
 // Choose adds the flags that choose settings.
 func (f *Flags) Choose(c *cobra.Command) {
-	c.Flags().StringVar(&f.profile, "profile", "", "settings for a purpose: "+strings.Join(profileNames(), ", "))
+	c.Flags().StringVar(&f.profile, "profile", "", "all settings for a purpose: "+strings.Join(profileNames(), ", "))
 	c.Flags().StringArrayVar(&f.set, "set", nil, "parameter of a setting, `SETTING.PARAMETER=VALUE`; see cnibench list tunings")
-	c.Flags().StringArrayVar(&f.sysctls, "sysctl", nil, "a kernel parameter of your own beside them, `KEY=VALUE`")
+	c.Flags().StringArrayVar(&f.sysctls, "sysctl", nil, "also set a kernel parameter of your own, `KEY=VALUE`")
 	c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return settingNames(), cobra.ShellCompDirectiveNoFileComp
 	}
@@ -77,7 +77,7 @@ func (f *Flags) where(c *cobra.Command) {
 	c.Flags().StringVar(&f.arena, "arena", usual, "local (this machine) or kube (the nodes of a cluster, with --privileged)")
 	cmdutil.Fixed(c, "arena", []string{arenaLocal, run.Kube})
 	f.addKube(c)
-	c.Flags().StringVar(&f.root, "root", "", "a copied tree of /proc and /sys that stands for the machine")
+	c.Flags().StringVar(&f.root, "root", "", "use a copied tree of /proc and /sys instead of this machine")
 	_ = c.Flags().MarkHidden("root")
 }
 
@@ -97,8 +97,8 @@ func settingNames() []string {
 	return names
 }
 
-// Request is the settings that were chosen: those of the profile, those named,
-// and those that a parameter was given for.
+// Request returns the chosen settings: those of the profile, those named, and those whose
+// parameters were given.
 func (f *Flags) Request(args []string) (tune.Request, error) {
 	var req tune.Request
 	at := map[string]int{}
@@ -159,7 +159,7 @@ func (f *Flags) Request(args []string) (tune.Request, error) {
 	return req, nil
 }
 
-// everything is every setting with its defaults.
+// everything returns a request for every setting with its defaults.
 func everything() tune.Request {
 	var req tune.Request
 	for _, name := range settingNames() {
@@ -168,12 +168,12 @@ func everything() tune.Request {
 	return req
 }
 
-// machine is the one to tune: this one.
+// machine returns the machine to tune.
 func (f *Flags) machine() (*tune.Machine, error) {
 	if f.root != "" {
 		return &tune.Machine{Files: host.Tree(f.root)}, nil
 	}
-	m, err := tune.Local()
+	m, err := tune.LocalMachine()
 	if err != nil {
 		return nil, &arena.Unsupported{Reason: err.Error()}
 	}

@@ -93,7 +93,7 @@ func (b *Bench) Run(ctx context.Context, show func(tune.Judgement) error) error 
 		fmt.Fprintf(os.Stderr, "notrack leaves out %s, whose servers do not say their ports\n", strings.Join(without, ", "))
 	}
 	variants := b.enlist(j, base, settings)
-	f.LeastRounds = tune.LeastRounds(len(variants) * len(j.Plan.Steps) * tune.FiguresOfStep)
+	f.LeastRounds = tune.MinRounds(len(variants) * len(j.Plan.Steps) * tune.FiguresOfStep)
 	switch {
 	case f.Arena == run.MicroVM && startedByUser():
 		return f.SameInGuest(ctx, out...)
@@ -195,7 +195,7 @@ func (b *Bench) benchable(req tune.Request) (tune.Request, error) {
 		}
 		why := s.NotInLab()
 		if b.Request.Arena == run.Kube {
-			why = s.Never
+			why = ""
 		}
 		switch {
 		case b.Request.NIC != "" && s.NeedsNIC():
@@ -284,7 +284,7 @@ func (b *Bench) inLab(a arena.Arena, exe string, variants map[string]tune.Varian
 	if !b.Machine {
 		return bench, nil
 	}
-	if bench.Host, err = tune.Local(); err != nil {
+	if bench.Host, err = tune.LocalMachine(); err != nil {
 		return nil, err
 	}
 	dir, err := tune.StateDir()

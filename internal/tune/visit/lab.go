@@ -112,5 +112,5 @@ func (n *labNetwork) takeBack(ctx context.Context) error {
 	if n.lab.Host == nil {
 		return nil
 	}
-	return tune.TakeBack(ctx, n.lab.Host, n.lab.Journal, n.mark)
+	return tune.RevertTo(ctx, n.lab.Host, n.lab.Journal, n.mark)
 }

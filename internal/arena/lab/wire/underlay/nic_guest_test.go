@@ -135,7 +135,7 @@ func (p *pair) in(fn func(node string, m *tune.Machine) error) {
 	p.Helper()
 	for _, n := range p.nodes {
 		err := n.NS.Do(func() error {
-			m, err := tune.Here(true)
+			m, err := tune.ThisNamespace(true)
 			if err != nil {
 				return err
 			}
