@@ -157,6 +157,10 @@ var layers = []layer{
 		why: "a check sees a network only through arena.Arena and agents, so that it serves every arena",
 	},
 	{
+		pkg: "internal/diagnose", only: []string{"std", "internal/stat"}, never: []string{"os/...", "net/..."}, calls: clock,
+		why: "the same case gives the same verdict everywhere: what a user kept is a test",
+	},
+	{
 		pkg: "internal/arena/lab/wire", only: []string{"std", "libs", "internal/host", "internal/nearest", "internal/ns"},
 		why: "the families of pieces build on it; the list of all pieces is above them, in internal/arena/lab/wire/all",
 	},

@@ -1,0 +1,72 @@
+package diagnose
+
+import "fmt"
+
+// loss: packets of every size are lost, or new connections are.
+func loss() Cause {
+	return Cause{
+		ID: "loss", Summary: "packets are lost, of the underlay or of the pod path alone",
+		Predicts: "small and large datagrams lost alike, TCP sends again; of the underlay: the nodes' own traffic, too",
+		Remedy:   "Look at the rules and queues of that place: nft list ruleset, tc -s qdisc, ethtool -S.",
+		Source:   "FIELD.md plants 16, 16c, 24",
+		look: func(c *Case) Answer {
+			var a Answer
+			for _, back := range directions {
+				small, hasSmall := c.figure(PodPod, back, Small, Loss)
+				if hasSmall && small >= leastLoss {
+					a.Claims = append(a.Claims, losing(c, back, small))
+				} else if host, ok := c.figure(Host, back, Small, Loss); ok && host >= leastLoss {
+					a.Claims = append(a.Claims, losing(c, back, host))
+				}
+				if len(a.Claims) == 0 {
+					a.Claims = append(a.Claims, newLost(c, back)...)
+				}
+			}
+			if _, ok := c.figure(PodPod, false, Small, Loss); ok {
+				a.Excluded = "no more than " + percent(leastLoss) + " of small datagrams is lost, either way"
+			}
+			return a
+		},
+	}
+}
+
+func losing(c *Case, back bool, share float64) Claim {
+	p := c.locate(back, func(kind string) (bool, bool) {
+		v, ok := c.figure(kind, back, Small, Loss)
+		return v >= max(leastLoss/2, share/4), ok
+	})
+	x := Claim{State: Supported, Node: p.node, Direction: c.direction(back), Explains: 0.8, underlay: p.underlay,
+		Text:     fmt.Sprintf("%s of the packets is lost %s", percent(share), c.of(p, back)),
+		Evidence: []Evidence{{"datagrams of 100 bytes lost", percent(share), c.direction(back)}, {"rungs", p.rungs, c.direction(back)}},
+	}
+	return x
+}
+
+// newLost returns the claim that first packets of connections are dropped while those of
+// established ones are not.
+func newLost(c *Case, back bool) []Claim {
+	p := c.path(PodPod, back)
+	if p == nil {
+		return nil
+	}
+	probe := p.Probes[Connect]
+	again, ok := probe.grown(p.From, "node_netstat_TcpExt_TCPSynRetrans")
+	made := probe.Figures[Rate] * probe.Seconds
+	if !ok || again < 3 || again < 0.01*made || c.fullTable() != "" {
+		return nil
+	}
+	where := c.locate(back, func(kind string) (bool, bool) {
+		q := c.path(kind, back)
+		if q == nil {
+			return false, false
+		}
+		pr := q.Probes[Connect]
+		n, ok := pr.grown(q.From, "node_netstat_TcpExt_TCPSynRetrans")
+		return n >= 3 && n >= 0.01*pr.Figures[Rate]*pr.Seconds, ok
+	})
+	return []Claim{{State: Supported, Node: where.node, Direction: c.direction(back), Explains: 0.8, underlay: where.underlay,
+		Text:     "the first packets of new connections are dropped " + c.of(where, back) + "; established connections are not",
+		Evidence: []Evidence{{"TCPSynRetrans", count(again), p.From}, {"new connections", fmt.Sprintf("%.0f per second", probe.Figures[Rate]), c.direction(back)}, {"rungs", where.rungs, c.direction(back)}},
+		Next:     "Look for a rule that limits or drops new connections: nft list ruleset | grep -n 'ct state new'",
+	}}
+}

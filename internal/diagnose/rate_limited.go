@@ -1,0 +1,79 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+)
+
+// slowing are the queueing disciplines that hold packets back by design.
+func slowing(q Qdisc) bool { return q.Rate > 0 && q.Kind != "fq" && q.Kind != "mq" }
+
+// rateLimited: a queueing discipline, a policer or a bandwidth annotation limits a device.
+func rateLimited() Cause {
+	return Cause{
+		ID: "rate-limited", Summary: "a device of the path sends no faster than a rate",
+		Predicts: "goodput flat at the rate in one direction, whatever the number of connections; round trips under load rise",
+		Remedy:   "Take the limit away, or accept it: tc qdisc show; annotation kubernetes.io/egress-bandwidth.",
+		Source:   "k8s#90838, containernetworking/plugins#609; tc-tbf(8)",
+		look: func(c *Case) Answer {
+			a := Answer{Excluded: "no device of the path has a queueing discipline with a rate"}
+			seen := false
+			for i := range c.Snapshots {
+				s := &c.Snapshots[i]
+				seen = seen || s.Qdiscs != nil
+				for _, q := range s.Qdiscs {
+					if x, ok := limit(c, s, q); ok {
+						a.Claims = append(a.Claims, x)
+					}
+				}
+			}
+			if !seen {
+				a.Excluded = ""
+			}
+			return a
+		},
+	}
+}
+
+func limit(c *Case, s *Snapshot, q Qdisc) (Claim, bool) {
+	if !slowing(q) {
+		return Claim{}, false
+	}
+	up := c.uplink(s.Endpoint)
+	underlay := up != nil && up.Name == q.Device && !s.Pod
+	for _, back := range directions {
+		hops := c.carriers(back)
+		if underlay {
+			hops = append(hops, c.hops(c.path(Host, back), s.Endpoint)...)
+		}
+		if !slices.ContainsFunc(hops, func(h Hop) bool { return h.Endpoint == s.Endpoint && h.Device == q.Device && h.Sent }) {
+			continue
+		}
+		from, _ := c.ends(back)
+		if !s.Pod && c.nodeOf(s.Endpoint) != from && underlay {
+			continue
+		}
+		x := Claim{State: Suspected, Node: c.nodeOf(s.Endpoint), Device: q.Device, Direction: c.direction(back), underlay: underlay, Explains: 0.5,
+			Text:     fmt.Sprintf("%s of %s sends at most %s (%s)", q.Device, s.Endpoint, bitrate(q.Rate), q.Kind),
+			Evidence: []Evidence{{"tc qdisc", q.Kind + " rate " + bitrate(q.Rate), s.Endpoint + " " + q.Device}},
+			Next:     fmt.Sprintf("tc -s qdisc show dev %s; tc qdisc del dev %s root   on %s, if nobody needs the limit", q.Device, q.Device, s.Endpoint),
+		}
+		if s.Pod {
+			x.Pod = s.Endpoint
+		}
+		if i := slices.IndexFunc(s.After, func(later Qdisc) bool { return later.Device == q.Device && later.Kind == q.Kind }); i >= 0 {
+			if over := s.After[i].Overlimits - q.Overlimits; over > 0 {
+				x.State, x.Explains = Supported, 0.9
+				x.Evidence = append(x.Evidence, Evidence{"overlimits", "+" + count(over), s.Endpoint + " " + q.Device})
+			}
+		}
+		if got, ok := c.figure(PodPod, back, Bulk, Goodput); ok {
+			x.Evidence = append(x.Evidence, Evidence{"goodput of pods", bitrate(got), c.direction(back)})
+			if got > 0.6*q.Rate && got < 1.05*q.Rate {
+				x.State, x.Explains = Supported, 0.95
+			}
+		}
+		return x, true
+	}
+	return Claim{}, false
+}

@@ -1,0 +1,98 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Band is what a datapath usually costs, as ratios of pods to nodes.
+type Band struct {
+	Bulk [2]float64 // goodput
+	RTT  [2]float64 // round trip, median
+}
+
+// bands are by what carries the pods' packets between nodes, from the lab forms of the
+// catalogue on kernel 6.18 (docs/diagnose.md), widened by a half each way: short slices
+// on a busy machine differ by that much.
+var bands = map[string]Band{
+	"vxlan":  {Bulk: [2]float64{0.15, 1.2}, RTT: [2]float64{0.7, 2.6}},
+	"tun":    {Bulk: [2]float64{0.005, 0.3}, RTT: [2]float64{0.9, 8}},
+	"routes": {Bulk: [2]float64{0.35, 1.5}, RTT: [2]float64{0.6, 2}},
+}
+
+// tunnels are the kinds of devices that put packets into others.
+var tunnels = []string{"vxlan", "geneve", "ipip", "gre", "gretap", "sit", "ip6tnl", "wireguard", "tun"}
+
+// transport returns the tunnel device's kind and name that carries pods' packets, or
+// "routes".
+func (c *Case) transport() (kind, device string) {
+	for _, back := range directions {
+		for _, h := range c.carriers(back) {
+			if d := c.snapshot(h.Endpoint).device(h.Device); d != nil && slices.Contains(tunnels, d.Kind) {
+				return d.Kind, d.Name
+			}
+		}
+	}
+	return "routes", ""
+}
+
+// band returns what is usual for the case's transport; a transport that was never
+// measured has the widest.
+func (c *Case) band() Band {
+	kind, _ := c.transport()
+	if b, ok := bands[kind]; ok {
+		return b
+	}
+	return bands["vxlan"]
+}
+
+// usual says whether the pods' figures are those of their datapath, and the sentence.
+func (c *Case) usual() (bool, string) {
+	kind, _ := c.transport()
+	band := c.band()
+	name := map[string]string{"routes": "a routed network"}[kind]
+	if name == "" {
+		name = strings.ToUpper(kind)
+	}
+	within, measured := true, false
+	var words []string
+	for _, back := range directions {
+		var parts []string
+		if r, ok := c.rtt(back); ok {
+			measured = true
+			within = within && !c.slowRTT(back)
+			parts = append(parts, fmt.Sprintf("%.2g× the nodes' network time", r))
+		}
+		switch r, ok := c.bulk(back); {
+		case c.held(PodPod, back):
+			parts = append(parts, "the whole "+bitrate(c.MaxRate)+" that was allowed")
+		case ok:
+			measured = true
+			within = within && !c.slowBulk(back)
+			parts = append(parts, fmt.Sprintf("%.2g× their goodput", r))
+		}
+		if share, ok := c.lost(PodPod, back); ok && share > leastLoss {
+			within = false
+		}
+		if len(parts) > 0 {
+			words = append(words, c.direction(back)+": "+strings.Join(parts, ", "))
+		}
+	}
+	if !measured {
+		return false, "the pods' paths were not measured"
+	}
+	return within, fmt.Sprintf("pods, %s; usual for %s: %.2g–%.2g× the network time, %.2g–%.2g× the goodput",
+		strings.Join(words, "; "), name, band.RTT[0], band.RTT[1], band.Bulk[0], band.Bulk[1])
+}
+
+// usualCause is the rest: the engine decides it when no other cause is claimed.
+func usualCause() Cause {
+	return Cause{
+		ID: "usual", Summary: "nothing but what this datapath costs",
+		Predicts: "pods against nodes are within the band of the catalogue's lab forms, both ways, without loss",
+		Remedy:   "Compare datapaths: cnibench run --arena lab",
+		Source:   "docs/diagnose.md",
+		look:     func(*Case) Answer { return Answer{} },
+	}
+}
