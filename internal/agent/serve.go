@@ -51,6 +51,9 @@ type server struct {
 
 	recMu    sync.Mutex
 	recorder *sysmon.Recorder
+
+	serversMu sync.Mutex
+	servers   []func() // each ends one and waits for its end
 }
 
 func newServer(out io.Writer, scope sysmon.Scope, labels map[string]string) *server {
@@ -67,6 +70,10 @@ func newServer(out io.Writer, scope sysmon.Scope, labels map[string]string) *ser
 		opSniffed:  with(s.sniffed),
 		opWhole:    with(probeSize),
 		opSegments: with(segments),
+
+		opTraffic: with(s.traffic),
+		opTrips:   with(trips),
+		opBurst:   with(burst),
 	}
 	return s
 }
@@ -115,6 +122,7 @@ func (s *server) serve(ctx context.Context, in io.Reader) error {
 		_ = handlers.Wait() // handlers return nil
 		s.echoes.close()
 		s.stopSniffing()
+		s.endServers()
 		s.recMu.Lock()
 		defer s.recMu.Unlock()
 		if s.recorder != nil {
