@@ -24,39 +24,39 @@ const (
 	energyFamily     = "node_rapl_joules"
 )
 
-// least is the shortest interval that a rate is taken over: marks add
-// snapshots at any time, and the ticks of /proc/stat are 10 ms long.
-const least = sysmon.Interval / 2
+// minInterval is the shortest interval that a rate is computed over. A mark adds a snapshot at
+// any time, and /proc/stat counts in ticks of 10 ms.
+const minInterval = sysmon.Interval / 2
 
-// sameNode is the path on which the client's node is the server's too.
+// sameNode is the path with client and server on one node.
 const sameNode = "same-node"
 
-// place is a node's recordings: its own first, then its pods'.
-type place struct {
+// nodeRecordings holds a node's recordings: its own first, then those of its pods.
+type nodeRecordings struct {
 	node string
 	recs []*sysmon.Recording
 }
 
-// nodes makes the traces of client and server.
+// nodes returns the traces of the client's and the server's node.
 func nodes(recs []*sysmon.Recording, run *result.Run, s *result.Sample) []analysis.NodeTrace {
-	var places []place
+	var all []nodeRecordings
 	for _, rec := range recs {
 		node := rec.Labels["node"]
-		i := slices.IndexFunc(places, func(p place) bool { return p.node == node })
+		i := slices.IndexFunc(all, func(p nodeRecordings) bool { return p.node == node })
 		if i < 0 {
-			i = len(places)
-			places = append(places, place{node: node})
+			i = len(all)
+			all = append(all, nodeRecordings{node: node})
 		}
 		if _, own := rec.Family(cpuFamily); own {
-			places[i].recs = slices.Insert(places[i].recs, 0, rec)
+			all[i].recs = slices.Insert(all[i].recs, 0, rec)
 		} else {
-			places[i].recs = append(places[i].recs, rec)
+			all[i].recs = append(all[i].recs, rec)
 		}
 	}
 	var list []analysis.NodeTrace
-	var begin time.Time // of the client's window
+	var begin time.Time // begin of the client's window
 	index := 0
-	for order, p := range places {
+	for order, p := range all {
 		role := roleOf(p.node, order)
 		if role == "" || role == "server" && s.Path == sameNode {
 			continue
@@ -65,7 +65,7 @@ func nodes(recs []*sysmon.Recording, run *result.Run, s *result.Sample) []analys
 		from, to, elapsed := -1, -1, float64(s.Elapsed)
 		switch {
 		case s.Slices != nil && len(own.Times) > 0:
-			// Its slices lie all over the recording, between those of other contenders.
+			// The sample's slices are spread over the recording, between those of others.
 			begin, index, elapsed = own.Times[0], -1, 0
 		case len(list) == 0:
 			if from, to = markedWindow(own.Times, s); from >= 0 {
@@ -81,6 +81,8 @@ func nodes(recs []*sysmon.Recording, run *result.Run, s *result.Sample) []analys
 	return list
 }
 
+// nodeTrace returns the trace of a node with the role. recs are its recordings, w is the
+// measured window, cpus are the CPUs that count (none: all).
 func nodeTrace(role string, recs []*sysmon.Recording, w window, cpus []int) analysis.NodeTrace {
 	own := recs[0]
 	if w.from >= 0 {
@@ -106,14 +108,14 @@ func nodeTrace(role string, recs []*sysmon.Recording, w window, cpus []int) anal
 	return t
 }
 
-// reader makes rates of one node's recording.
+// reader computes the rates of one node's recording.
 type reader struct {
 	own *sysmon.Recording
-	at  []int // snapshots that the intervals lie between
+	at  []int // indexes of the snapshots that begin and end the intervals
 }
 
-// rates returns the growth per second of a counter in every interval; NaN where it
-// is absent or went back.
+// rates returns the growth per second of a counter in every interval; NaN if a value is
+// absent or the counter went back.
 func (r *reader) rates(values []sysmon.Value) []float64 {
 	if len(values) != len(r.own.Times) {
 		return nil
@@ -129,20 +131,21 @@ func (r *reader) rates(values []sysmon.Value) []float64 {
 	return list
 }
 
-// mostLoads is up to how many CPUs each has its load in a trace: more lines tell nothing.
-const mostLoads = 8
+// maxLoads is the largest number of CPUs whose single loads are in a trace. More lines could
+// not be read in a chart.
+const maxLoads = 8
 
-// cpu fills in the modes of the CPUs that count for the node (none: all), what each of
-// these was busy, and the busiest of them. Busy is what is neither idle time nor stolen:
-// the kernel reads a clock for idle time, and counts the modes by ticks.
+// cpu fills in the CPU modes, the load of each CPU, and the highest load. It counts the given
+// CPUs, or all if there is none. Load is the time that is neither idle nor stolen: the
+// kernel measures idle time by a clock, but counts the other modes by ticks.
 func (r *reader) cpu(t *analysis.NodeTrace, cpus []int) {
 	family, ok := r.own.Family(cpuFamily)
 	if !ok {
 		return
 	}
 	t.CPU = map[string][]float64{}
-	busy := map[string][]float64{}                                // by CPU, of the modes
-	idle, other := map[string][]float64{}, map[string][]float64{} // by CPU; other is iowait and steal
+	busy := map[string][]float64{}                                // by CPU: sum of the modes
+	idle, other := map[string][]float64{}, map[string][]float64{} // by CPU; other: iowait and steal
 	for _, series := range family.Series {
 		cpu, mode := series.Labels["cpu"], series.Labels["mode"]
 		if n, err := strconv.Atoi(cpu); len(cpus) > 0 && (err != nil || !slices.Contains(cpus, n)) {
@@ -158,7 +161,7 @@ func (r *reader) cpu(t *analysis.NodeTrace, cpus []int) {
 		switch mode {
 		case "idle":
 			idle[cpu] = rates
-		case "iowait", "steal": // iowait goes back now and then; there it counts as none
+		case "iowait", "steal": // iowait sometimes goes back; it then counts as 0
 			other[cpu] = plus(other[cpu], known(rates))
 		default:
 			busy[cpu] = plus(busy[cpu], rates)
@@ -178,7 +181,7 @@ func (r *reader) cpu(t *analysis.NodeTrace, cpus []int) {
 			t.Busiest = slices.Repeat([]float64{math.NaN()}, len(load))
 		}
 		for i, v := range load {
-			load[i] = min(max(0, v), 1) // NaN stays
+			load[i] = min(max(0, v), 1) // keeps NaN
 			if load[i] > t.Busiest[i] || math.IsNaN(t.Busiest[i]) {
 				t.Busiest[i] = load[i]
 			}
@@ -186,12 +189,12 @@ func (r *reader) cpu(t *analysis.NodeTrace, cpus []int) {
 		loads[cpu] = load
 		t.Busy = plus(t.Busy, load)
 	}
-	if len(loads) <= mostLoads {
+	if len(loads) <= maxLoads {
 		t.Loads = loads
 	}
 }
 
-// bytes are those of the node's uplink.
+// bytes returns the rates of a byte counter of the node's uplink.
 func (r *reader) bytes(family string) []float64 {
 	f, ok := r.own.Family(family)
 	if !ok {
@@ -206,7 +209,8 @@ func (r *reader) bytes(family string) []float64 {
 	return nil
 }
 
-// power is that of the CPU packages; their parts are zones within them.
+// power returns the power of all CPU packages, in watts. Zones inside a package are left out,
+// because the package contains them.
 func (r *reader) power() []float64 {
 	f, ok := r.own.Family(energyFamily)
 	if !ok {
@@ -221,9 +225,9 @@ func (r *reader) power() []float64 {
 	return sum
 }
 
-// everywhere adds a counter of the node and of its pods, whose connections the
-// node's own namespace does not count. The pods' recorders take their
-// snapshots at almost the same times.
+// everywhere returns the rates of a counter, summed over the node and its pods. The node's own
+// namespace does not count the pods' connections. The pods' recorders take their snapshots
+// at almost the same times.
 func (r *reader) everywhere(recs []*sysmon.Recording, family string) []float64 {
 	var sum []float64
 	for _, rec := range recs {
@@ -280,7 +284,7 @@ func plus(sum, values []float64) []float64 {
 	return sum
 }
 
-// known returns the rates with 0 for what is not known.
+// known replaces NaN by 0.
 func known(rates []float64) []float64 {
 	for i, v := range rates {
 		if math.IsNaN(v) {
@@ -290,6 +294,7 @@ func known(rates []float64) []float64 {
 	return rates
 }
 
+// scaled multiplies the list in place.
 func scaled(list []float64, by float64) []float64 {
 	for i := range list {
 		list[i] *= by
@@ -297,9 +302,9 @@ func scaled(list []float64, by float64) []float64 {
 	return list
 }
 
-// cpusOf returns the CPUs that a run's setting "cpus" gives to a role, such as
-// client=0-1+4,server=2: in the lab both nodes record the whole machine's. None
-// means all.
+// cpusOf returns the CPUs that a run's setting "cpus" gives to a role, for example
+// client=0-1+4,server=2. In the lab both nodes record all CPUs of the machine. An empty
+// result means all CPUs.
 func cpusOf(settings map[string]string, role string) []int {
 	for _, part := range strings.Split(settings["cpus"], ",") {
 		if list, found := strings.CutPrefix(part, role+"="); found {

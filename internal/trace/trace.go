@@ -1,8 +1,7 @@
-// Package trace reads what the nodes of a run did second by second, from the
-// recordings that lie beside its samples, into the values that reports draw.
-// It judges nothing and never writes; what can't be read is a fault and no
-// error. Next: rates.go makes rates of one recording, window.go finds the
-// measured window in it.
+// Package trace reads the recordings beside a run's samples: what the nodes did, second by
+// second. It returns the values that reports draw. It judges nothing and writes nothing.
+// What cannot be read is a fault, not an error. Next: rates.go computes the rates of one
+// recording, window.go finds the measured window in it.
 package trace
 
 import (
@@ -25,41 +24,39 @@ import (
 	"github.com/cnibench/cnibench/internal/sysmon"
 )
 
-// What is larger than these was not written by cnibench, or is more than a
-// reader's memory should hold.
+// Limits. A larger recording was not written by cnibench, or would need too much memory.
 const (
 	maxFile   = 64 << 20  // compressed
-	maxText   = 512 << 20 // decompressed, before the families that nobody draws are left out
-	maxKept   = 64 << 20  // after that
+	maxText   = 512 << 20 // decompressed, all families
+	maxKept   = 64 << 20  // decompressed, only the families that are drawn
 	maxLine   = 64 << 10
 	maxValues = 8 << 20 // float64 of all traces together
 	maxCells  = 4 << 20 // series × times of a recording
 )
 
-// mostParsers recordings are read at a time, ahead are read before the ones before them
-// are taken.
-const mostParsers, ahead = 4, 8
+// Up to maxParsers recordings are read in parallel, at most maxAhead recordings before their
+// turn to be added.
+const maxParsers, maxAhead = 4, 8
 
-// Load reads the recordings of the record's samples in the run directory dir.
-// A sample without one has no trace. The faults name what could not be read,
-// and what was left out because all traces together grew too large. Nothing
-// outside dir is opened.
+// Load reads the recordings of the record's samples in the run directory dir. A sample
+// without a recording has no trace. The faults name what could not be read, and how many
+// traces were left out because all together were too large. Load opens nothing outside dir.
 func Load(dir string, rec *result.Record) ([]analysis.Trace, []result.Fault) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, []result.Fault{{File: ".", Text: fmt.Sprintf("no recording is read: %v", err)}}
+		return nil, []result.Fault{{File: ".", Text: fmt.Sprintf("the recordings cannot be read: %v", err)}}
 	}
 	defer root.Close()
 
-	g := &gathering{reads: make([]read, len(rec.Samples)), room: make(chan struct{}, ahead)}
+	g := &collector{reads: make([]outcome, len(rec.Samples)), room: make(chan struct{}, maxAhead)}
 	next := make(chan int)
 	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), mostParsers) {
+	for range min(runtime.GOMAXPROCS(0), maxParsers) {
 		wg.Go(func() {
 			z := newDecoder()
 			defer z.Close()
 			for i := range next {
-				g.put(i, recordingOf(z, root, rec, i))
+				g.put(i, readSample(z, root, rec, i))
 			}
 		})
 	}
@@ -69,9 +66,9 @@ func Load(dir string, rec *result.Record) ([]analysis.Trace, []result.Fault) {
 		raw := rec.Samples[i].Raw
 		switch {
 		case raw == "":
-			g.put(i, read{})
+			g.put(i, outcome{})
 		case names[raw]:
-			g.put(i, read{fault: &result.Fault{File: path.Join(raw, sysmon.SampleFile), Text: "another sample's recording; the sample counts, but has no trace"}})
+			g.put(i, outcome{fault: &result.Fault{File: path.Join(raw, sysmon.SampleFile), Text: "another sample's recording; the sample counts, but has no trace"}})
 		default:
 			names[raw] = true
 			next <- i
@@ -82,46 +79,49 @@ func Load(dir string, rec *result.Record) ([]analysis.Trace, []result.Fault) {
 	return g.all()
 }
 
-// read is what came of a sample's recording; both are nil where there is none.
-type read struct {
+// outcome is the result of reading a sample's recording; trace and fault are nil if it has
+// no recording.
+type outcome struct {
 	trace *analysis.Trace
 	fault *result.Fault
 	done  bool
 }
 
-// gathering takes what is read in any order, and keeps traces in the order of the
-// samples while there is room for their values.
-type gathering struct {
-	room chan struct{} // a place for each sample that is read and not yet taken
+// collector receives recordings in any order, and adds their traces in the order of the
+// samples as long as all values together stay within maxValues.
+type collector struct {
+	room chan struct{} // one element for each sample that is being read or waits for its turn
 
 	mu     sync.Mutex
-	reads  []read
-	taken  int // reads that are
-	values int
-	left   int // traces for which there was no room
+	reads  []outcome
+	added  int // outcomes whose turn has come
+	values int // numbers in all traces so far
+	tooBig int // traces that were left out
 }
 
-func (g *gathering) put(i int, r read) {
+// put stores the outcome of sample i and adds every outcome whose turn has come.
+func (g *collector) put(i int, r outcome) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r.done = true
 	g.reads[i] = r
-	for ; g.taken < len(g.reads) && g.reads[g.taken].done; g.taken++ {
+	for ; g.added < len(g.reads) && g.reads[g.added].done; g.added++ {
 		<-g.room
-		r := &g.reads[g.taken]
+		r := &g.reads[g.added]
 		if r.trace == nil {
 			continue
 		}
 		if n := size(r.trace); n <= maxValues-g.values {
 			g.values += n
 		} else {
-			g.left++
+			g.tooBig++
 			r.trace = nil
 		}
 	}
 }
 
-func (g *gathering) all() ([]analysis.Trace, []result.Fault) {
+// all returns the traces and faults.
+func (g *collector) all() ([]analysis.Trace, []result.Fault) {
 	var traces []analysis.Trace
 	var faults []result.Fault
 	for _, r := range g.reads {
@@ -132,28 +132,28 @@ func (g *gathering) all() ([]analysis.Trace, []result.Fault) {
 			traces = append(traces, *r.trace)
 		}
 	}
-	if g.left > 0 {
-		faults = append(faults, result.Fault{File: "raw", Text: fmt.Sprintf("the traces of %d samples are left out: all together are larger than %d MiB", g.left, maxValues*8>>20)})
+	if g.tooBig > 0 {
+		faults = append(faults, result.Fault{File: "raw", Text: fmt.Sprintf("the traces of %d samples are left out: all traces together are larger than %d MiB", g.tooBig, maxValues*8>>20)})
 	}
 	return traces, faults
 }
 
-// recordingOf reads the recording of the record's sample i.
-func recordingOf(z *zstd.Decoder, root *os.Root, rec *result.Record, i int) read {
+// readSample reads the recording of the record's sample i.
+func readSample(z *zstd.Decoder, root *os.Root, rec *result.Record, i int) outcome {
 	s := &rec.Samples[i]
 	name := path.Join(s.Raw, sysmon.SampleFile)
-	trace, err := one(z, root, name, &rec.Run, s)
+	trace, err := readTrace(z, root, name, &rec.Run, s)
 	switch {
 	case err == nil:
-		return read{trace: trace}
+		return outcome{trace: trace}
 	case errors.Is(err, fs.ErrNotExist):
-		return read{}
+		return outcome{}
 	}
-	return read{fault: &result.Fault{File: name, Text: fmt.Sprintf("%v; the sample counts, but has no trace", err)}}
+	return outcome{fault: &result.Fault{File: name, Text: fmt.Sprintf("%v; the sample counts, but has no trace", err)}}
 }
 
-// one reads the recording of a sample.
-func one(z *zstd.Decoder, root *os.Root, name string, run *result.Run, s *result.Sample) (*analysis.Trace, error) {
+// readTrace reads the recording called name.
+func readTrace(z *zstd.Decoder, root *os.Root, name string, run *result.Run, s *result.Sample) (*analysis.Trace, error) {
 	f, err := result.OpenFile(root, name)
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func one(z *zstd.Decoder, root *os.Root, name string, run *result.Run, s *result
 	return &analysis.Trace{Key: s.Key(), Nodes: nodes(recs, run, s)}, nil
 }
 
-// newDecoder is for one file after another: its window is what costs.
+// newDecoder returns a decoder for many files, since its window is expensive to allocate.
 func newDecoder() *zstd.Decoder {
 	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(128<<20))
 	if err != nil {
@@ -175,7 +175,7 @@ func newDecoder() *zstd.Decoder {
 	return z
 }
 
-// parse reads the families that traces hold from a compressed OpenMetrics text.
+// parse reads the families that traces hold from compressed OpenMetrics text.
 func parse(z *zstd.Decoder, r io.Reader) ([]*sysmon.Recording, error) {
 	if err := z.Reset(r); err != nil {
 		return nil, err
@@ -187,14 +187,14 @@ func parse(z *zstd.Decoder, r io.Reader) ([]*sysmon.Recording, error) {
 	return sysmon.ReadOpenMetricsUpTo(bytes.NewReader(kept), maxCells)
 }
 
-// wanted are the beginnings of the names of families that traces hold, and of
-// the one that names the recordings.
-var wanted = []string{
+// wantedPrefixes lists how the names of the families begin that traces hold, and of the
+// family that names the recordings.
+var wantedPrefixes = []string{
 	"cnibench_recording", cpuFamily, memoryFamily, receiveFamily, transmitFamily, retransmitFamily, energyFamily,
 }
 
-// filter keeps the lines of the wanted families: parsing the rest would take most of the
-// time that a large run's report takes.
+// filter returns the lines of the wanted families. Parsing the other lines would take most of
+// the time of a large run's report.
 func filter(r io.Reader) ([]byte, error) {
 	var kept bytes.Buffer
 	lines := bufio.NewScanner(r)
@@ -218,7 +218,7 @@ func filter(r io.Reader) ([]byte, error) {
 }
 
 func isWanted(name []byte) bool {
-	for _, w := range wanted {
+	for _, w := range wantedPrefixes {
 		if len(name) >= len(w) && string(name[:len(w)]) == w {
 			return true
 		}
@@ -242,9 +242,9 @@ func size(t *analysis.Trace) int {
 	return n
 }
 
-// roleOf is client or server for a recording's node: as its label says, else
-// the first node of the file is the client's and the second the server's, as
-// runs write them.
+// roleOf returns "client" or "server" for a recording's node: its label, if that is one of
+// them. Else the first node of the file is the client and the second the server, since runs
+// write them in this order.
 func roleOf(node string, order int) string {
 	switch {
 	case strings.EqualFold(node, "client"), strings.EqualFold(node, "server"):
@@ -254,5 +254,5 @@ func roleOf(node string, order int) string {
 	case order == 1:
 		return "server"
 	}
-	return "" // crossed by no traffic of the step
+	return "" // the step's traffic does not cross this node
 }

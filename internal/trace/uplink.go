@@ -7,15 +7,15 @@ import (
 	"github.com/cnibench/cnibench/internal/sysmon"
 )
 
-// inner are the beginnings of the names of interfaces that carry pods' packets
-// inside a node, and would count them again.
-var inner = []string{
+// innerPrefixes lists how the names of interfaces begin that carry pods' packets inside a
+// node. They would count packets twice.
+var innerPrefixes = []string{
 	"lo", "veth", "cali", "cni", "flannel", "docker", "br-", "virbr", "lxc", "cilium", "tunl", "vxlan", "geneve", "wg", "wireguard",
 	"ovn", "ovs", "antrea", "weave", "datapath", "kube-", "dummy", "nodelocaldns", "ipip", "gre", "erspan", "sit", "ip6", "tap", "vpp",
 }
 
-// uplink returns the interface that the node's own traffic crosses: of those that
-// are not inner the one with the most bytes.
+// uplink returns the interface that connects the node to others: the one with the most bytes
+// whose name has none of the innerPrefixes.
 func uplink(rec *sysmon.Recording) string {
 	total := map[string]float64{}
 	for _, family := range []string{receiveFamily, transmitFamily} {
@@ -25,7 +25,7 @@ func uplink(rec *sysmon.Recording) string {
 		}
 		for _, series := range f.Series {
 			device := series.Labels["device"]
-			if slices.ContainsFunc(inner, func(prefix string) bool { return strings.HasPrefix(device, prefix) }) {
+			if slices.ContainsFunc(innerPrefixes, func(prefix string) bool { return strings.HasPrefix(device, prefix) }) {
 				continue
 			}
 			first, last := sysmon.Absent, sysmon.Absent

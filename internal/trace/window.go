@@ -7,25 +7,25 @@ import (
 	"github.com/cnibench/cnibench/internal/sysmon"
 )
 
-// This file finds the measured window in a recording: a sample says how long
-// it was, and the recorder took a snapshot at both of its ends.
+// This file finds the measured window in a recording. The sample says how long the window
+// was, and the recorder took a snapshot at its begin and at its end.
 
-// window is where the measured window lies in a recording.
+// window is the measured window of a recording.
 type window struct {
-	from, to int       // snapshots, −1 where they are not known
-	begin    time.Time // where the snapshots are not known
-	seconds  float64   // 0 where it is not known: to the end of the recording
+	from, to int       // indexes of the snapshots at its ends; −1 if unknown
+	begin    time.Time // used if the snapshots are unknown
+	seconds  float64   // length; 0 if unknown: the window lasts to the end of the recording
 }
 
-// markedWindow is the pair of snapshots that mark the measured window: exactly
-// as far apart as the sample says, −1 where there is none. Ticks can be as far
-// apart by chance, so that the pair farthest from the beat of the ticks, which
-// begins with the recording, is taken.
+// markedWindow returns the two snapshots that mark the measured window: they are exactly as
+// far apart as the sample says. It returns −1 if there are none. Ordinary ticks can be the
+// same distance apart by chance. Ticks are multiples of the interval since the recording
+// began, so markedWindow takes the pair that is furthest from such a multiple.
 func markedWindow(times []time.Time, s *result.Sample) (from, to int) {
 	want := s.Elapsed.Duration()
 	from, to = -1, -1
 	farthest := time.Duration(-1)
-	j := 0 // the first snapshot that is not too near to i
+	j := 0 // the first snapshot that is far enough from i
 	for i, a := range times {
 		for j = max(j, i+1); j < len(times) && times[j].Sub(a) <= want-time.Microsecond; {
 			j++
@@ -42,9 +42,9 @@ func markedWindow(times []time.Time, s *result.Sample) (from, to int) {
 	return from, to
 }
 
-// besideMark is the window of a node that was marked together with the
-// client's: the snapshot nearest to the client's mark, or the one with the
-// same number where the nodes' clocks differ.
+// besideMark returns the window of a node that was marked together with the client's node. It
+// begins at the snapshot nearest to the client's mark, or at the snapshot with the same
+// index if the nodes' clocks differ.
 func besideMark(times []time.Time, begin time.Time, index int, s *result.Sample) (from, to int) {
 	nearest := func(at time.Time) int {
 		best := -1
@@ -56,7 +56,7 @@ func besideMark(times []time.Time, begin time.Time, index int, s *result.Sample)
 		return best
 	}
 	from = nearest(begin)
-	if from >= 0 && times[from].Sub(begin).Abs() > least && index < len(times) {
+	if from >= 0 && times[from].Sub(begin).Abs() > minInterval && index < len(times) {
 		from = index
 	}
 	if from < 0 {
@@ -68,14 +68,14 @@ func besideMark(times []time.Time, begin time.Time, index int, s *result.Sample)
 	return from, to
 }
 
-// chosen returns the snapshots that intervals lie between: the window's marks, and
-// of the others those that are not too near to one of them.
+// chosen returns the snapshots that begin and end intervals: the window's marks, and all
+// others that are not too close to a mark or to each other.
 func chosen(times []time.Time, from, to int) []int {
 	var at []int
 	for i, t := range times {
 		marked := i == from || i == to
-		near := func(j int) bool { return j >= 0 && !marked && t.Sub(times[j]).Abs() < least }
-		if near(from) || near(to) || !marked && len(at) > 0 && t.Sub(times[at[len(at)-1]]) < least {
+		near := func(j int) bool { return j >= 0 && !marked && t.Sub(times[j]).Abs() < minInterval }
+		if near(from) || near(to) || !marked && len(at) > 0 && t.Sub(times[at[len(at)-1]]) < minInterval {
 			continue
 		}
 		at = append(at, i)
