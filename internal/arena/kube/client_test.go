@@ -12,8 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-
-	"github.com/cnibench/cnibench/internal/arena/kube/api"
 )
 
 // stalls is an API server that answers none of the first requests, as behind an
@@ -41,7 +39,7 @@ func stalls(t *testing.T, first int32) *rest.Config {
 // tried again; a stream has no such end.
 func TestStalledServer(t *testing.T) {
 	config := stalls(t, 2)
-	client, err := api.New(config)
+	client, err := newClient(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +54,7 @@ func TestStalledServer(t *testing.T) {
 		t.Error(err)
 	}
 	plain := &rest.Config{}
-	if got := api.Limited(plain).Timeout; got != api.RequestTimeout || plain.Timeout != 0 {
+	if got := limited(plain).Timeout; got != requestTimeout || plain.Timeout != 0 {
 		t.Errorf("requests end after %v, streams after %v", got, plain.Timeout)
 	}
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/arena/kube/podstate"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/testutil/arenatest"
@@ -333,7 +332,7 @@ func TestKubePodsEndWithTheirRun(t *testing.T) {
 		}
 		running := 0
 		for i := range pods {
-			if up, _ := podstate.Judge(&pods[i], Program); up {
+			if up, _ := podRuns(&pods[i], Program); up {
 				running++
 			}
 		}

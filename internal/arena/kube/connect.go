@@ -24,7 +24,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/arena/kube/api"
 	"github.com/cnibench/cnibench/internal/nearest"
 )
 
@@ -41,7 +40,7 @@ const (
 // Cluster is a connection to a cluster's API server.
 type Cluster struct {
 	Config  *rest.Config
-	Client  api.Client
+	Client  Client
 	Dynamic dynamic.Interface
 	Mapper  meta.ResettableRESTMapper // caches the kinds; after Reset it asks for unknown kinds again
 	Version *version.Info
@@ -69,10 +68,10 @@ func Connect(ctx context.Context, o Options) (*Cluster, error) {
 	config.WarningHandler = rest.NoWarnings{} // only errors matter here
 	cl := &Cluster{Config: config, Context: kubeContext, Options: o, program: Program}
 	cl.Exec = cl.stream
-	if cl.Client, err = api.New(config); err != nil {
+	if cl.Client, err = newClient(config); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	if cl.Dynamic, err = dynamic.NewForConfig(api.Limited(config)); err != nil {
+	if cl.Dynamic, err = dynamic.NewForConfig(limited(config)); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	cl.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(cl.Client.Discovery()))

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnibench/cnibench/internal/agent"
-	"github.com/cnibench/cnibench/internal/arena/kube/podstate"
 	"github.com/cnibench/cnibench/internal/host"
 )
 
@@ -107,6 +106,6 @@ func (e *endpoint) checkPod(ctx context.Context) error {
 	case err != nil:
 		return nil
 	}
-	_, err = podstate.Judge(p, Program)
+	_, err = podRuns(p, Program)
 	return err
 }

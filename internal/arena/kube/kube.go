@@ -56,7 +56,7 @@ type Options struct {
 	// Privileged makes the nodes' pods privileged. OpenMachines needs that, and so does
 	// check encryption if the runtime denies pods raw sockets.
 	Privileged bool
-	// OnNodes gives the nodes' pods the node's processes, so that package onnode acts on
+	// OnNodes gives the nodes' pods the node's processes, so that install/node acts on
 	// the nodes; it needs Privileged.
 	OnNodes bool
 	// NetAdmin lets the pods change their own network.

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/arena/kube/podstate"
 	"github.com/cnibench/cnibench/internal/nearest"
 )
 
@@ -154,7 +153,7 @@ func TestJudgePod(t *testing.T) {
 		"deleted": {func(p *corev1.Pod) { now := created; p.DeletionTimestamp = &now }, false, "is being deleted by somebody else", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			running, err := podstate.Judge(pod(c.change), Program)
+			running, err := podRuns(pod(c.change), Program)
 			if running != c.running || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v, %v", running, err)
 			}

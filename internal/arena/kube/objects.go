@@ -63,7 +63,7 @@ type podPlan struct {
 	node            *node
 	hostNetwork     bool
 	privileged      bool
-	// onNode is for package onnode: privileged, with the node's network and processes,
+	// onNode is for install/node: privileged, with the node's network and processes,
 	// and tolerating all taints.
 	onNode      bool
 	tolerateAll bool // all taints
@@ -74,7 +74,7 @@ type podPlan struct {
 // How long a pod may run. agent.Idle ends pods of a killed run long before that.
 const (
 	podLife    = 24 * time.Hour // enough for a round
-	onNodeLife = time.Hour      // of a pod for package onnode
+	onNodeLife = time.Hour      // of a pod for install/node
 )
 
 // object returns the pod. Its first process waits; exec streams start commands in it.

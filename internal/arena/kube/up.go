@@ -18,7 +18,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/arena/kube/podstate"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/sysmon"
@@ -212,7 +211,7 @@ func (cl *Cluster) await(ctx context.Context, namespace string, nodes []*node, n
 			if !slices.Contains(names, p.Name) {
 				continue
 			}
-			up, err := podstate.Judge(p, Program)
+			up, err := podRuns(p, Program)
 			if err != nil {
 				return false, err
 			}
@@ -257,7 +256,7 @@ func (cl *Cluster) lastWarnings(ctx context.Context, pods []corev1.Pod) []string
 		text := fmt.Sprintf("%s on node %s is %s", p.Name, p.Spec.NodeName, strings.ToLower(string(p.Status.Phase)))
 		if events, err := cl.Client.CoreV1().Events(p.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=Warning,involvedObject.name=" + p.Name}); err == nil && len(events.Items) > 0 {
 			last := events.Items[len(events.Items)-1]
-			text += podstate.Because(last.Reason, last.Message)
+			text += because(last.Reason, last.Message)
 		}
 		texts = append(texts, text)
 	}
@@ -266,7 +265,7 @@ func (cl *Cluster) lastWarnings(ctx context.Context, pods []corev1.Pod) []string
 
 // endpoint returns the pod as a place where commands run.
 func (n *network) endpoint(name string, at *node, p *corev1.Pod) *endpoint {
-	e := &endpoint{cl: n.cl, namespace: p.Namespace, pod: p.Name, uid: string(p.UID), name: name, node: at, addrs: podstate.Addrs(p), ctx: n.ctx}
+	e := &endpoint{cl: n.cl, namespace: p.Namespace, pod: p.Name, uid: string(p.UID), name: name, node: at, addrs: podAddrs(p), ctx: n.ctx}
 	if n.shared() {
 		for cpu := range at.cpus {
 			e.cpus = append(e.cpus, cpu)

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 
-	"github.com/cnibench/cnibench/internal/arena/kube/podstate"
 	"github.com/cnibench/cnibench/internal/host"
 )
 
@@ -58,7 +57,7 @@ func (cl *Cluster) workers(ctx context.Context, run string, plans []podPlan, hel
 		p := pods[plan.name]
 		life, end := context.WithCancel(context.WithoutCancel(ctx))
 		w := &Worker{end: end, endpoint: &endpoint{
-			cl: cl, namespace: p.Namespace, pod: p.Name, uid: string(p.UID), name: plan.node.realName, node: plan.node, addrs: podstate.Addrs(p), ctx: life,
+			cl: cl, namespace: p.Namespace, pod: p.Name, uid: string(p.UID), name: plan.node.realName, node: plan.node, addrs: podAddrs(p), ctx: life,
 		}}
 		held.notify(w.endpoint)
 		list = append(list, w)

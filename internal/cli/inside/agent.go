@@ -14,7 +14,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena/kube/install/node"
-	"github.com/cnibench/cnibench/internal/arena/kube/onnode"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/selftest/plant"
 	"github.com/cnibench/cnibench/internal/sysmon"
@@ -139,6 +138,6 @@ func newAgentOnNodeCmd() *cobra.Command {
 		Short:  "Run this program with those arguments in the mount namespace of the pod's node",
 		Hidden: true,
 		Args:   cobra.MinimumNArgs(1),
-		RunE:   func(_ *cobra.Command, args []string) error { return onnode.Exec(args...) },
+		RunE:   func(_ *cobra.Command, args []string) error { return node.Exec(args...) },
 	}
 }

@@ -16,19 +16,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/cnibench/cnibench/internal/arena/kube/api"
+	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
 // facts are values of a cluster that recipes need, each found when it is first needed.
 type facts struct {
-	client api.Client
+	client kube.Client
 	known  map[string]string
 	// uplinks are the nodes' interfaces, from the survey.
 	uplinks map[string]string
 }
 
-func newFacts(client api.Client, version string, given map[string]string) *facts {
+func newFacts(client kube.Client, version string, given map[string]string) *facts {
 	known := map[string]string{"version": version}
 	maps.Copy(known, given)
 	return &facts{client: client, known: known}

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
-	"github.com/cnibench/cnibench/internal/arena/kube/api"
 )
 
 // ScratchLabel on the namespace kube-system marks a cluster as scratch. On another
@@ -46,7 +45,7 @@ func (i *Installer) Check(ctx context.Context, cl *kube.Cluster) error {
 }
 
 // requireMark refuses a cluster that is not marked as scratch.
-func (i *Installer) requireMark(ctx context.Context, client api.Client, why string) error {
+func (i *Installer) requireMark(ctx context.Context, client kube.Client, why string) error {
 	if i.o.Scratch {
 		return nil
 	}
@@ -65,7 +64,7 @@ func (i *Installer) requireMark(ctx context.Context, client api.Client, why stri
 
 // exemptNamespaces returns the namespaces whose pods may be deleted: those with the label,
 // and this program's own.
-func exemptNamespaces(ctx context.Context, client api.Client) (map[string]bool, error) {
+func exemptNamespaces(ctx context.Context, client kube.Client) (map[string]bool, error) {
 	list, err := fetch(ctx, listPatience, "list namespaces", func(ctx context.Context) (*corev1.NamespaceList, error) {
 		return client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
 	})
@@ -81,7 +80,7 @@ func exemptNamespaces(ctx context.Context, client api.Client) (map[string]bool, 
 
 // requireNoBarePods returns an error if a pod in the pod network has no controller:
 // nothing would make the pod again.
-func requireNoBarePods(ctx context.Context, client api.Client) error {
+func requireNoBarePods(ctx context.Context, client kube.Client) error {
 	exempt, err := exemptNamespaces(ctx, client)
 	if err != nil {
 		return err
@@ -93,7 +92,7 @@ func requireNoBarePods(ctx context.Context, client api.Client) error {
 
 // refusePods returns an *arena.Unsupported that lists the cluster's pods that may not be
 // deleted; nil if all may.
-func refusePods(ctx context.Context, client api.Client, mayDelete func(*corev1.Pod) bool) error {
+func refusePods(ctx context.Context, client kube.Client, mayDelete func(*corev1.Pod) bool) error {
 	pods, err := allPods(ctx, client)
 	if err != nil {
 		return err
@@ -123,7 +122,7 @@ func isOwn(ns *corev1.Namespace) bool {
 }
 
 // allPods returns the pods of all namespaces.
-func allPods(ctx context.Context, client api.Client) ([]corev1.Pod, error) {
+func allPods(ctx context.Context, client kube.Client) ([]corev1.Pod, error) {
 	pods, err := fetch(ctx, listPatience, "list pods", func(ctx context.Context) (*corev1.PodList, error) {
 		return client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	})

@@ -10,3 +10,6 @@ import (
 func inspect(context.Context, Request, *Answer) error {
 	return errors.New("agent node: nodes run Linux")
 }
+
+// Exec needs Linux.
+func Exec(...string) error { return errors.New("agent on-node: nodes run Linux") }

@@ -14,7 +14,6 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/arena/kube/onnode"
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
@@ -43,7 +42,7 @@ func inspect(ctx context.Context, req Request, ans *Answer) error {
 	if req.InPlace {
 		return carryOut()
 	}
-	return onnode.Do(carryOut)
+	return onNode(carryOut)
 }
 
 // state reads the state of the node. It leaves out chains of kube-proxy and kubelet, which

@@ -1,4 +1,4 @@
-package onnode
+package node
 
 import (
 	"fmt"
@@ -38,7 +38,6 @@ func mounts() string {
 // of the process above, in an environment of its own.
 func TestExec(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root for a mount namespace: sudo go test ./internal/arena/kube/onnode")
 	}
 	program, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
@@ -58,10 +57,10 @@ func TestExec(t *testing.T) {
 }
 
 func TestParent(t *testing.T) {
-	if pid, err := parent(os.Getpid()); err != nil || pid != os.Getppid() {
+	if pid, err := parentOf(os.Getpid()); err != nil || pid != os.Getppid() {
 		t.Errorf("parent %d, %v; want %d", pid, err, os.Getppid())
 	}
-	if pid, err := parent(-1); err == nil {
+	if pid, err := parentOf(-1); err == nil {
 		t.Errorf("the parent of no process is %d", pid)
 	}
 }

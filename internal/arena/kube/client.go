@@ -1,5 +1,4 @@
-// Package api makes the clients of a cluster's API groups. It makes no requests.
-package api
+package kube
 
 import (
 	"cmp"
@@ -41,22 +40,22 @@ type groups struct {
 	networking    *networkingv1.NetworkingV1Client
 }
 
-// RequestTimeout ends a request that the server does not answer, e.g. because an admission
+// requestTimeout ends a request that the server does not answer, e.g. because an admission
 // webhook hangs. No request of these clients is a watch or a stream.
-const RequestTimeout = 30 * time.Second
+const requestTimeout = 30 * time.Second
 
-// Limited returns the configuration with RequestTimeout. Streams use the configuration
+// limited returns the configuration with requestTimeout. Streams use the configuration
 // without it.
-func Limited(config *rest.Config) *rest.Config {
+func limited(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
-	config.Timeout = cmp.Or(config.Timeout, RequestTimeout)
+	config.Timeout = cmp.Or(config.Timeout, requestTimeout)
 	return config
 }
 
-// New makes the clients of all groups. They share connections and the limit on the
+// newClient makes the clients of all groups. They share connections and the limit on the
 // rate of requests.
-func New(config *rest.Config) (Client, error) {
-	config = Limited(config)
+func newClient(config *rest.Config) (Client, error) {
+	config = limited(config)
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {

@@ -1,6 +1,4 @@
-// Package podstate reads the status of a pod: whether the pod runs or will never run, and
-// its addresses.
-package podstate
+package kube
 
 import (
 	"cmp"
@@ -24,12 +22,12 @@ var imageTroubles = map[string]string{
 	"InvalidImageName":  "give the image as REGISTRY/NAME:TAG with --image",
 }
 
-// Judge reports whether the pod runs. It returns an error if the pod will never run.
+// podRuns reports whether the pod runs. It returns an error if the pod will never run.
 // program is the path of this program in the image.
-func Judge(p *corev1.Pod, program string) (running bool, err error) {
+func podRuns(p *corev1.Pod, program string) (running bool, err error) {
 	where := fmt.Sprintf("pod %s on node %s", p.Name, p.Spec.NodeName)
 	if p.DeletionTimestamp != nil {
-		return false, fmt.Errorf("%s is being deleted by somebody else%s", where, Because(p.Status.Reason, p.Status.Message))
+		return false, fmt.Errorf("%s is being deleted by somebody else%s", where, because(p.Status.Reason, p.Status.Message))
 	}
 	if p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
 		t := terminated(p)
@@ -41,11 +39,11 @@ func Judge(p *corev1.Pod, program string) (running bool, err error) {
 		}
 		if t != nil && p.Status.Reason == "" {
 			return false, &arena.Unsupported{
-				Reason: fmt.Sprintf("%s ended with exit code %d%s", where, t.ExitCode, Because(t.Reason, t.Message)),
+				Reason: fmt.Sprintf("%s ended with exit code %d%s", where, t.ExitCode, because(t.Reason, t.Message)),
 				Remedy: fmt.Sprintf("see that the image %s has this program, for the node's architecture, at %s", p.Spec.Containers[0].Image, program),
 			}
 		}
-		return false, fmt.Errorf("%s has ended%s", where, Because(p.Status.Reason, p.Status.Message))
+		return false, fmt.Errorf("%s has ended%s", where, because(p.Status.Reason, p.Status.Message))
 	}
 	for _, c := range p.Status.ContainerStatuses {
 		w := c.State.Waiting
@@ -54,18 +52,18 @@ func Judge(p *corev1.Pod, program string) (running bool, err error) {
 		}
 		if remedy, trouble := imageTroubles[w.Reason]; trouble {
 			return false, &arena.Unsupported{
-				Reason: fmt.Sprintf("the image %s does not come to node %s%s", p.Spec.Containers[0].Image, p.Spec.NodeName, Because(w.Reason, w.Message)),
+				Reason: fmt.Sprintf("the image %s does not come to node %s%s", p.Spec.Containers[0].Image, p.Spec.NodeName, because(w.Reason, w.Message)),
 				Remedy: remedy,
 			}
 		}
 		if slices.Contains([]string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}, w.Reason) {
 			return false, &arena.Unsupported{
-				Reason: where + " does not start" + Because(w.Reason, w.Message),
+				Reason: where + " does not start" + because(w.Reason, w.Message),
 				Remedy: fmt.Sprintf("see that the image %s has this program at %s", p.Spec.Containers[0].Image, program),
 			}
 		}
 	}
-	return p.Status.Phase == corev1.PodRunning && len(Addrs(p)) > 0, nil
+	return p.Status.Phase == corev1.PodRunning && len(podAddrs(p)) > 0, nil
 }
 
 func terminated(p *corev1.Pod) *corev1.ContainerStateTerminated {
@@ -77,8 +75,8 @@ func terminated(p *corev1.Pod) *corev1.ContainerStateTerminated {
 	return nil
 }
 
-// Because returns what the cluster says is the reason, after a colon; "" without one.
-func Because(reason, message string) string {
+// because returns what the cluster says is the reason, after a colon; "" without one.
+func because(reason, message string) string {
 	if text := cmp.Or(message, reason); text != "" {
 		if reason != "" && message != "" {
 			return fmt.Sprintf(": %s: %s", reason, message)
@@ -88,8 +86,8 @@ func Because(reason, message string) string {
 	return ""
 }
 
-// Addrs returns the pod's addresses, IPv4 first.
-func Addrs(p *corev1.Pod) []netip.Addr {
+// podAddrs returns the pod's addresses, IPv4 first.
+func podAddrs(p *corev1.Pod) []netip.Addr {
 	var v4, v6 []netip.Addr
 	for _, ip := range p.Status.PodIPs {
 		a, err := netip.ParseAddr(ip.IP)

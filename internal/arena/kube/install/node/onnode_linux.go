@@ -1,8 +1,4 @@
-// Package onnode lets this program, in a privileged pod that shares its node's
-// processes, act in the node's mount namespace: read its files and start its
-// programs. It changes nothing there by itself. Next: package node of the installer,
-// and cli's `agent on-node`, which act there.
-package onnode
+package node
 
 import (
 	"errors"
@@ -15,10 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Do calls do in the mount namespace of the node, on a thread of its own. The pod sees
+// onNode calls do in the mount namespace of the node, on a thread of its own: do can read
+// the node's files and start its programs. The pod must be privileged; it sees
 // the node's processes: its ancestor, the container runtime's shim, runs in the node's
 // mount namespace. Process 1 may not, as a node can itself be a container.
-func Do(do func() error) error {
+func onNode(do func() error) error {
 	ns, err := nodeMounts()
 	if err != nil {
 		return err
@@ -41,8 +38,8 @@ func Do(do func() error) error {
 	return <-result
 }
 
-// environment is for programs on the node, where the image's environment is wrong.
-var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C"}
+// nodeEnvironment is for programs on the node, where the image's nodeEnvironment is wrong.
+var nodeEnvironment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C"}
 
 // Exec replaces this process by this program with those arguments, in the node's mount
 // namespace. It returns only with an error. The kernel keeps the namespaces of the thread
@@ -55,8 +52,8 @@ func Exec(args ...string) error {
 		return err
 	}
 	defer self.Close()
-	return Do(func() error {
-		err := unix.Exec(fmt.Sprintf("/proc/self/fd/%d", self.Fd()), append([]string{os.Args[0]}, args...), environment)
+	return onNode(func() error {
+		err := unix.Exec(fmt.Sprintf("/proc/self/fd/%d", self.Fd()), append([]string{os.Args[0]}, args...), nodeEnvironment)
 		return fmt.Errorf("start this program on the node: %w", err)
 	})
 }
@@ -77,15 +74,15 @@ func nodeMounts() (*os.File, error) {
 		if ns != own {
 			return os.Open(path)
 		}
-		if pid, err = parent(pid); err != nil {
+		if pid, err = parentOf(pid); err != nil {
 			return nil, err
 		}
 	}
 	return nil, errors.New("no process above this one is in the node's mount namespace; the pod must have hostPID")
 }
 
-// parent returns the PID of the parent process.
-func parent(pid int) (int, error) {
+// parentOf returns the PID of the parent process.
+func parentOf(pid int) (int, error) {
 	proc, err := procfs.NewProc(pid)
 	if err != nil {
 		return 0, fmt.Errorf("parent of process %d: %w", pid, err)
