@@ -73,7 +73,7 @@ var layers = []layer{
 		why: "a report is put together from what the other rooms give",
 	},
 	{
-		pkg: "internal/trace", only: []string{"std", "libs", "internal/analysis", "internal/cpulist", "internal/result", "internal/sysmon"}, never: []string{"net/..."}, calls: clock,
+		pkg: "internal/trace", only: []string{"std", "libs", "internal/analysis", "internal/linux", "internal/result", "internal/sysmon"}, never: []string{"net/..."}, calls: clock,
 		why: "traces are read for the analysis, which touches no disk itself",
 	},
 	{
@@ -85,7 +85,7 @@ var layers = []layer{
 		why: "the page over results reads no file and changes nothing; cli says how a run is loaded",
 	},
 	{
-		pkg: "internal/load/...", but: "internal/load/transfer", only: []string{"std", "libs", "internal/load/...", "internal/cpulist", "internal/load/fdtable", "internal/result", "internal/unit", "internal/nearest"},
+		pkg: "internal/load/...", but: "internal/load/transfer", only: []string{"std", "libs", "internal/load/...", "internal/linux", "internal/load/fdtable", "internal/result", "internal/unit", "internal/nearest"},
 		why: "the load engine drives any address and knows no arena",
 	},
 	{
@@ -113,8 +113,8 @@ var layers = []layer{
 		why: "a helper for error messages, usable from everywhere",
 	},
 	{
-		pkg: "internal/cpulist", only: []string{"std"}, never: []string{"os/...", "net/..."}, calls: clock,
-		why: "a format of the kernel's, usable from everywhere",
+		pkg: "internal/linux", only: []string{"std", "libs", "internal/host"},
+		why: "what the kernel has for everybody; it knows no arena",
 	},
 	{
 		pkg: "internal/printable", only: []string{"std"}, never: []string{"os/...", "net/..."}, calls: clock,
@@ -161,7 +161,7 @@ var layers = []layer{
 		why: "the same case gives the same verdict everywhere: what a user kept is a test",
 	},
 	{
-		pkg: "internal/arena/lab/wire", only: []string{"std", "libs", "internal/host", "internal/nearest", "internal/ns"},
+		pkg: "internal/arena/lab/wire", only: []string{"std", "libs", "internal/host", "internal/nearest", "internal/linux"},
 		why: "the families of pieces build on it; the list of all pieces is above them, in internal/arena/lab/wire/all",
 	},
 	{
@@ -186,7 +186,7 @@ var confinements = append([]confined{
 		what: []string{"os/exec"},
 		to: []string{
 			"internal/host", "internal/arena/...",
-			"internal/ns",           // starts a command that host prepared, inside a namespace
+			"internal/linux",        // starts a command that host prepared, inside a namespace
 			"internal/testutil/...", // builds the program for tests
 			"tools/loadbench",       // wants to know what the commands that host started have used
 		},
@@ -195,7 +195,7 @@ var confinements = append([]confined{
 	{
 		what: []string{"github.com/vishvananda/netlink/...", "github.com/vishvananda/netns/...", "github.com/mdlayher/netlink/...", "github.com/google/nftables/..."},
 		to: []string{
-			"internal/ns", "internal/arena/lab/wire/...",
+			"internal/linux", "internal/arena/lab/wire/...",
 			"internal/arena/lab/probe_linux.go", // tries each kernel feature in a throw-away namespace
 			"internal/arena/kube/install/node",  // takes away what a product left on a cluster's node
 			"internal/selftest/plant",           // faults that the self-test must find

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/cpulist"
+	"github.com/cnibench/cnibench/internal/linux"
 )
 
 const cpuDir = "sys/devices/system/cpu/"
@@ -30,7 +30,7 @@ func (c *collector) cpu() {
 		c.set("cpu.microcode", info.microcode)
 	}
 	c.set("cpu.online", c.read(cpuDir+"online"))
-	if nodes, err := cpulist.Parse(c.read("sys/devices/system/node/online"), maxNodes); err == nil && len(nodes) > 0 {
+	if nodes, err := linux.ParseCPUs(c.read("sys/devices/system/node/online"), maxNodes); err == nil && len(nodes) > 0 {
 		c.set("cpu.numa_nodes", strconv.Itoa(len(nodes)))
 	}
 	// A kernel that does not know its sockets says -1.

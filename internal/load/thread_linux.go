@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/cpulist"
+	"github.com/cnibench/cnibench/internal/linux"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -123,7 +123,7 @@ func onlineCPUs() int {
 	if err != nil {
 		return runtime.NumCPU()
 	}
-	cpus, err := cpulist.Parse(string(text), math.MaxInt32)
+	cpus, err := linux.ParseCPUs(string(text), math.MaxInt32)
 	if err != nil {
 		return runtime.NumCPU()
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/cpulist"
+	"github.com/cnibench/cnibench/internal/linux"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/sysmon"
 )
@@ -308,7 +308,7 @@ func scaled(list []float64, by float64) []float64 {
 func cpusOf(settings map[string]string, role string) []int {
 	for _, part := range strings.Split(settings["cpus"], ",") {
 		if list, found := strings.CutPrefix(part, role+"="); found {
-			cpus, _ := cpulist.Parse(strings.ReplaceAll(list, "+", ","), 1<<12)
+			cpus, _ := linux.ParseCPUs(strings.ReplaceAll(list, "+", ","), 1<<12)
 			return cpus
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/cpulist"
+	"github.com/cnibench/cnibench/internal/linux"
 )
 
 // Topology lists the online CPUs.
@@ -34,7 +34,7 @@ func readTopology(files readFS) (*Topology, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the list of CPUs: %w", err)
 	}
-	online, err := cpulist.Parse(string(text), maxCPUs-1)
+	online, err := linux.ParseCPUs(string(text), maxCPUs-1)
 	if err != nil {
 		return nil, fmt.Errorf("%s/online: %w", cpus, err)
 	}
@@ -79,7 +79,7 @@ func readCPUList(files readFS, path string) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := cpulist.Parse(string(text), maxCPUs-1)
+	list, err := linux.ParseCPUs(string(text), maxCPUs-1)
 	if err != nil {
 		return nil, fmt.Errorf("%s: CPU list: %w", path, err)
 	}

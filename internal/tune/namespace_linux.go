@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/ns"
+	"github.com/cnibench/cnibench/internal/linux"
 )
 
 // firstNet is the network namespace of the machine's first process.
@@ -33,11 +33,11 @@ func ThisNamespace(wholeMachine bool) (*Machine, error) {
 	}
 	files := namespaceFiles{FS: host.Tree("/"), sys: ownSys()}
 	if wholeMachine {
-		first, err := ns.Open("first", firstNet)
+		first, err := linux.OpenNetNS("first", firstNet)
 		if err != nil {
 			return nil, err
 		}
-		files.first = ns.Files{FS: files.FS, In: first}
+		files.first = linux.NetNSFiles{FS: files.FS, In: first}
 	}
 	return &Machine{Files: files, NICs: localNICs{}, Programs: host.Local{}, Namespace: true, WholeMachine: wholeMachine}, nil
 }

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/cpulist"
 	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/linux"
 )
 
 // notrack exempts ports from connection tracking.
@@ -34,7 +34,7 @@ var notrack = Setting{
 		if err != nil {
 			return Proposal{}, notApplicable("nft does not work here: %v", err)
 		}
-		return Proposal{Changes: []Change{{Place{Notrack, "ports"}, from, cpulist.Format(ports)}}}, nil
+		return Proposal{Changes: []Change{{Place{Notrack, "ports"}, from, linux.FormatCPUs(ports)}}}, nil
 	},
 }
 
@@ -65,7 +65,7 @@ func parseNotrack(rules string) (string, error) {
 		return "", fmt.Errorf("table %s has rules that cnibench did not make", notrackTable)
 	}
 	ports, err := parsePorts(strings.Trim(found[1], "{ }"))
-	return cpulist.Format(ports), err
+	return linux.FormatCPUs(ports), err
 }
 
 func (m *Machine) setNotrackPorts(ctx context.Context, value string) error {
@@ -84,7 +84,7 @@ func (m *Machine) setNotrackPorts(ctx context.Context, value string) error {
 }
 
 func notrackRules(ports []int) string {
-	set := "{ " + strings.ReplaceAll(cpulist.Format(ports), ",", ", ") + " }"
+	set := "{ " + strings.ReplaceAll(linux.FormatCPUs(ports), ",", ", ") + " }"
 	var b strings.Builder
 	fmt.Fprintf(&b, "table inet %s {\n", notrackTable)
 	for _, hook := range []string{"prerouting", "output"} {
@@ -100,7 +100,7 @@ func notrackRules(ports []int) string {
 
 // parsePorts parses a list of ports and port ranges.
 func parsePorts(text string) ([]int, error) {
-	ports, err := cpulist.Parse(text, 65535)
+	ports, err := linux.ParseCPUs(text, 65535)
 	if err != nil {
 		return nil, err
 	}

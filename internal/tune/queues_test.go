@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cnibench/cnibench/internal/cpulist"
+	"github.com/cnibench/cnibench/internal/linux"
 )
 
 // A queue's interrupts and the threads that send through it are of one NUMA
@@ -41,7 +41,7 @@ func TestQueuesOfANode(t *testing.T) {
 				irqs = append(irqs, fmt.Sprint(cpus[q]))
 			}
 			for _, threads := range f.xpsCPUs(f.NICs[0]) {
-				xps = append(xps, cpulist.Format(threads))
+				xps = append(xps, linux.FormatCPUs(threads))
 			}
 			if got := strings.Join(irqs, " "); got != want.irqs {
 				t.Errorf("interrupts of the queues go to %s, want %s", got, want.irqs)
@@ -186,7 +186,7 @@ func FuzzQueues(f *testing.F) {
 			"/sys/devices/system/cpu/online": online, "/sys/devices/system/node/node0/cpulist": node0, "/sys/devices/system/node/node1/cpulist": node1,
 		}
 		for _, list := range []string{siblings, more} {
-			cpus, err := cpulist.Parse(list, maxCPUs-1)
+			cpus, err := linux.ParseCPUs(list, maxCPUs-1)
 			if err != nil {
 				return
 			}

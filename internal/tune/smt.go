@@ -5,7 +5,7 @@ import (
 	"io/fs"
 	"slices"
 
-	"github.com/cnibench/cnibench/internal/cpulist"
+	"github.com/cnibench/cnibench/internal/linux"
 )
 
 // smt switches second hardware threads off.
@@ -32,7 +32,7 @@ var smt = Setting{
 			}
 			if len(offline) > 0 {
 				return Proposal{}, &NotApplicable{
-					Reason: "CPUs " + cpulist.Format(offline) + " are offline, and revert would set them online too",
+					Reason: "CPUs " + linux.FormatCPUs(offline) + " are offline, and revert would set them online too",
 					Remedy: "set them online first, or switch second threads off at boot (nosmt)",
 				}
 			}

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/cpulist"
 	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/linux"
 )
 
 // The trees that settings are planned on: the shapes of real machines, as
@@ -87,7 +87,7 @@ func build(t testing.TB, s shape) (*Machine, string) {
 	w := writer{t, root}
 	var all []int
 	for n, list := range s.nodes {
-		cpus, err := cpulist.Parse(list, maxCPUs-1)
+		cpus, err := linux.ParseCPUs(list, maxCPUs-1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +95,7 @@ func build(t testing.TB, s shape) (*Machine, string) {
 		w.file(fmt.Sprintf("sys/devices/system/node/node%d/cpulist", n), list)
 	}
 	w.file("sys/devices/system/node/online", "0")
-	w.file("sys/devices/system/cpu/online", cpulist.Format(all))
+	w.file("sys/devices/system/cpu/online", linux.FormatCPUs(all))
 	w.file("sys/devices/system/cpu/smt/control", s.smt)
 	for _, cpu := range all {
 		dir := fmt.Sprintf("sys/devices/system/cpu/cpu%d/", cpu)
@@ -104,7 +104,7 @@ func build(t testing.TB, s shape) (*Machine, string) {
 			core := cpu % s.siblings
 			threads = []int{core, core + s.siblings}
 		}
-		w.file(dir+"topology/thread_siblings_list", cpulist.Format(threads))
+		w.file(dir+"topology/thread_siblings_list", linux.FormatCPUs(threads))
 		if s.governor != "" {
 			w.file(dir+"cpufreq/scaling_governor", s.governor)
 			w.file(dir+"cpufreq/scaling_available_governors", "performance powersave schedutil")

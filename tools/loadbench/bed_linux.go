@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/ns"
+	"github.com/cnibench/cnibench/internal/linux"
 )
 
 // bed is where everything runs: a client's and a server's network namespace
@@ -29,7 +29,7 @@ type bed struct {
 
 // place is one side of the bed.
 type place struct {
-	ns   *ns.NS
+	ns   *linux.NetNS
 	cpu  int
 	addr netip.Addr
 }
@@ -61,10 +61,10 @@ func newBed(ctx context.Context, cnibench, dir string) (b *bed, err error) {
 		client: place{cpu: cpus[0], addr: netip.MustParseAddr("10.83.0.1")},
 		server: place{cpu: cpus[1], addr: netip.MustParseAddr("10.83.0.2")},
 	}
-	if b.client.ns, err = ns.New("client"); err != nil {
+	if b.client.ns, err = linux.NewNetNS("client"); err != nil {
 		return nil, err
 	}
-	if b.server.ns, err = ns.New("server"); err != nil {
+	if b.server.ns, err = linux.NewNetNS("server"); err != nil {
 		b.client.ns.Close()
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/ns"
+	"github.com/cnibench/cnibench/internal/linux"
 )
 
 // A packet of an established connection matches as many rules of the policy agent, on
@@ -101,7 +101,7 @@ func TestQuietUnderlay(t *testing.T) {
 }
 
 // socket is a UDP socket of the pod.
-func socket(t *testing.T, pod *ns.NS, at netip.Addr) *net.UDPConn {
+func socket(t *testing.T, pod *linux.NetNS, at netip.Addr) *net.UDPConn {
 	t.Helper()
 	var conn *net.UDPConn
 	err := pod.Do(func() (err error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/lab/wire/all"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/ns"
+	"github.com/cnibench/cnibench/internal/linux"
 )
 
 // usePodCIDR in a configuration stands for the node's own pod network, as
@@ -23,7 +23,7 @@ import (
 const usePodCIDR = "usePodCidr"
 
 // attach gives the pod its interface.
-func (n *labNetwork) attach(ctx context.Context, node *wire.Node, box *ns.NS, name string) (addr netip.Addr, err error) {
+func (n *labNetwork) attach(ctx context.Context, node *wire.Node, box *linux.NetNS, name string) (addr netip.Addr, err error) {
 	a, pod := n.pieces.attach, &wire.Pod{Name: name, Node: node, NS: box}
 	for _, other := range n.fabric.Pods {
 		if other.Node == node {
@@ -53,7 +53,7 @@ func (n *labNetwork) attach(ctx context.Context, node *wire.Node, box *ns.NS, na
 
 // cni runs the CNI plugins that give the pod its interface, inside the node's
 // namespace as a container runtime on that node would.
-func (n *labNetwork) cni(ctx context.Context, node *wire.Node, pod *ns.NS, name string) (netip.Addr, error) {
+func (n *labNetwork) cni(ctx context.Context, node *wire.Node, pod *linux.NetNS, name string) (netip.Addr, error) {
 	raw, err := json.Marshal(n.pieces.attach.Conf(n.fabric, node, n.pieces.attachParams))
 	if err == nil {
 		raw, err = localize(raw, filepath.Join(n.dir, "ipam"), node.PodCIDR)

@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/ns"
+	"github.com/cnibench/cnibench/internal/linux"
 )
 
 // preferredCongestion are Linux' default and the fallback that every kernel
@@ -21,7 +21,7 @@ const congestionKey = "net.ipv4.tcp_congestion_control"
 // namespace may use an algorithm that is not listed in
 // net.ipv4.tcp_allowed_congestion_control (net/ipv4/tcp_cong.c).
 func chooseCongestion(want string) (string, error) {
-	box, err := ns.New("congestion")
+	box, err := linux.NewNetNS("congestion")
 	if err != nil {
 		return "", err
 	}

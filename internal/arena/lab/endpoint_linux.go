@@ -8,19 +8,19 @@ import (
 	"path/filepath"
 
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/ns"
+	"github.com/cnibench/cnibench/internal/linux"
 )
 
 // endpoint is a node or a pod of the lab.
 type endpoint struct {
 	net  *labNetwork
-	box  *ns.NS
+	box  *linux.NetNS
 	node string
 	addr netip.Addr
 	cpus []int // for measured commands; empty: all CPUs
 }
 
-func (n *labNetwork) endpoint(box *ns.NS, node string, addr netip.Addr) *endpoint {
+func (n *labNetwork) endpoint(box *linux.NetNS, node string, addr netip.Addr) *endpoint {
 	return &endpoint{net: n, box: box, node: node, addr: addr}
 }
 

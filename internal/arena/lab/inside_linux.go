@@ -9,12 +9,12 @@ import (
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/ns"
+	"github.com/cnibench/cnibench/internal/linux"
 )
 
 // killInside kills every process in the network namespaces, orphans too, and
 // returns when none is left. The error names those that do not end.
-func killInside(boxes []*ns.NS) error {
+func killInside(boxes []*linux.NetNS) error {
 	inside := map[uint64]bool{} // by inode number of the namespace
 	for _, box := range boxes {
 		var st unix.Stat_t

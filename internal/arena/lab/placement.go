@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/cpulist"
+	"github.com/cnibench/cnibench/internal/linux"
 )
 
 // Placement says which CPUs the client's node, the server's node and
@@ -64,7 +64,7 @@ func parseCPUs(list string, cpus []int) ([]int, error) {
 	if list == "" || len(cpus) == 0 {
 		return nil, errors.New("no CPU is named")
 	}
-	chosen, err := cpulist.Parse(strings.ReplaceAll(list, "+", ","), slices.Max(cpus))
+	chosen, err := linux.ParseCPUs(strings.ReplaceAll(list, "+", ","), slices.Max(cpus))
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/ns"
+	"github.com/cnibench/cnibench/internal/linux"
 )
 
 // probe is a kernel feature that contenders may require: its name, the build
@@ -33,7 +33,7 @@ type probe struct {
 
 // probing is the throw-away namespace in which features are tried.
 type probing struct {
-	box *ns.NS
+	box *linux.NetNS
 	h   *netlink.Handle
 	nic netlink.Link // a veth, the parent of other links; nil if it could not be made
 }
@@ -96,7 +96,7 @@ var probes = []probe{
 // Probe tries the named features, without names all features, in a namespace that
 // is removed afterwards. It must run inside the lab's container.
 func Probe(names ...string) ([]Feature, error) {
-	box, err := ns.New("probe")
+	box, err := linux.NewNetNS("probe")
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/lab/wire/underlay"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/ns"
+	"github.com/cnibench/cnibench/internal/linux"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -42,8 +42,8 @@ type labNetwork struct {
 	programmed bool // the proxy has Services, or may have some
 
 	mu    sync.Mutex
-	down  bool     // Down was called
-	boxes []*ns.NS // every namespace, nodes and pods included
+	down  bool           // Down was called
+	boxes []*linux.NetNS // every namespace, nodes and pods included
 	nodes []*endpoint
 	pods  []*endpoint
 	made  int // pods made so far
@@ -173,8 +173,8 @@ func (n *labNetwork) daemon(at *endpoint, c host.Command) (host.Process, error) 
 func (n *labNetwork) Fault() error { return n.fabric.Fault() }
 
 // box makes a namespace of the network with the sysctls that all of them get.
-func (n *labNetwork) box(name string) (*ns.NS, error) {
-	box, err := ns.New(name)
+func (n *labNetwork) box(name string) (*linux.NetNS, error) {
+	box, err := linux.NewNetNS(name)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/contender"
-	"github.com/cnibench/cnibench/internal/cpulist"
+	"github.com/cnibench/cnibench/internal/linux"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/tune"
 	"github.com/cnibench/cnibench/internal/workload"
@@ -80,6 +80,6 @@ func withPorts(req tune.Request, steps []result.Step, c *contender.Contender) (t
 		return req, nil, exit.Usage("notrack: the servers of %s do not say their ports; name them with --set notrack.ports=…", strings.Join(without, ", "))
 	}
 	req.Settings = slices.Clone(req.Settings)
-	req.Settings[at].Params = tune.Params{"ports": cpulist.Format(ports)}
+	req.Settings[at].Params = tune.Params{"ports": linux.FormatCPUs(ports)}
 	return req, without, nil
 }

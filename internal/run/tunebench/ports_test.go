@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnibench/cnibench/internal/contender"
-	"github.com/cnibench/cnibench/internal/cpulist"
+	"github.com/cnibench/cnibench/internal/linux"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/tune"
@@ -56,7 +56,7 @@ func TestNotrackPorts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := cpulist.Format(tunnelPorts(c)); got != want {
+		if got := linux.FormatCPUs(tunnelPorts(c)); got != want {
 			t.Errorf("%s: tunnel on %s, want %s", id, got, want)
 		}
 	}

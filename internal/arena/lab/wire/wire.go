@@ -19,7 +19,7 @@ import (
 	"sync"
 
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/ns"
+	"github.com/cnibench/cnibench/internal/linux"
 )
 
 // Fabric is the underlay that pieces build on: nodes that reach each other's
@@ -80,7 +80,7 @@ func (f *Fabric) PodMTU() int { return cmp.Or(f.AskedPodMTU, f.MTU-f.Overhead) }
 type Node struct {
 	Index   int // from 0
 	Name    string
-	NS      *ns.NS
+	NS      *linux.NetNS
 	Addr    netip.Prefix // on the underlay
 	PodCIDR netip.Prefix // the pods of this node
 	// HostRange are addresses of the underlay set apart for pods of this
@@ -108,7 +108,7 @@ type Pod struct {
 	Name string // unique in the network
 	Node *Node
 	Nth  int // of its node, from 0
-	NS   *ns.NS
+	NS   *linux.NetNS
 	Addr netip.Addr // set when it is attached
 }
 
@@ -181,7 +181,7 @@ type Attach struct {
 // VPC is a router between per-node subnets, with a route table as a cloud's
 // virtual private network has it.
 type VPC struct {
-	Box *ns.NS
+	Box *linux.NetNS
 }
 
 // RouterPort returns the name of the router's interface to the node.

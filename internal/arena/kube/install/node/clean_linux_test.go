@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/contender"
-	"github.com/cnibench/cnibench/internal/ns"
+	"github.com/cnibench/cnibench/internal/linux"
 )
 
 // saved is what iptables-legacy-save prints of a node with flannel.
@@ -206,7 +206,7 @@ func TestClean(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root for a network namespace: sudo go test ./internal/arena/kube/install/node")
 	}
-	space, err := ns.New("node")
+	space, err := linux.NewNetNS("node")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/cnibench/cnibench/internal/contender"
-	"github.com/cnibench/cnibench/internal/ns"
+	"github.com/cnibench/cnibench/internal/linux"
 )
 
 // kubeRouter is what kube-router v2.1.0 leaves: three rules in FORWARD and one in
@@ -47,7 +47,7 @@ func inFreshNamespace(t *testing.T, f func(sh func(script string))) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root for a network namespace: sudo go test ./internal/arena/kube/install/node")
 	}
-	space, err := ns.New("node")
+	space, err := linux.NewNetNS("node")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
-	"github.com/cnibench/cnibench/internal/ns"
+	"github.com/cnibench/cnibench/internal/linux"
 )
 
 //go:embed bpf/sock.o
@@ -217,7 +217,7 @@ func atSockets(f *wire.Fabric, object []byte, programs map[string]ebpf.AttachTyp
 }
 
 // serve makes the sockets of a namespace find the Services.
-func (s *sockets) serve(box *ns.NS) error {
+func (s *sockets) serve(box *linux.NetNS) error {
 	return box.Do(func() error {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
-	"github.com/cnibench/cnibench/internal/ns"
+	"github.com/cnibench/cnibench/internal/linux"
 )
 
 // twoNodes are nodes whose uplink leads nowhere.
@@ -26,7 +26,7 @@ func twoNodes(t *testing.T) *wire.Fabric {
 		}
 	})
 	for i := range 2 {
-		box, err := ns.New(fmt.Sprintf("node%d", i+1))
+		box, err := linux.NewNetNS(fmt.Sprintf("node%d", i+1))
 		if errors.Is(err, unix.EPERM) {
 			t.Skip("this user may make no network namespace; run as root: go test ./internal/arena/lab/wire")
 		}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
 	"github.com/cnibench/cnibench/internal/arena/lab/wire/plain"
-	"github.com/cnibench/cnibench/internal/ns"
+	"github.com/cnibench/cnibench/internal/linux"
 )
 
 // A node that masquerades tracks what it forwards, and with Felix's rules it
@@ -91,9 +91,9 @@ func TestCalicoNotrack(t *testing.T) {
 }
 
 // behind returns a namespace behind the node, which is its gateway.
-func behind(t *testing.T, node *wire.Node, gateway, addr string) *ns.NS {
+func behind(t *testing.T, node *wire.Node, gateway, addr string) *linux.NetNS {
 	t.Helper()
-	box, err := ns.New("behind-" + addr[:4])
+	box, err := linux.NewNetNS("behind-" + addr[:4])
 	if err != nil {
 		t.Fatal(err)
 	}

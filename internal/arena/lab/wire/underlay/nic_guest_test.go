@@ -24,7 +24,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
-	"github.com/cnibench/cnibench/internal/ns"
+	"github.com/cnibench/cnibench/internal/linux"
 	"github.com/cnibench/cnibench/internal/testutil/vmtest"
 	"github.com/cnibench/cnibench/internal/tune"
 )
@@ -117,7 +117,7 @@ func joinPair(t *testing.T, driver string) *pair {
 	t.Helper()
 	p := &pair{T: t, driver: driver, port: 7000}
 	for i := range 2 {
-		box, err := ns.New(fmt.Sprintf("node%d", i+1))
+		box, err := linux.NewNetNS(fmt.Sprintf("node%d", i+1))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/safchain/ethtool"
 
-	"github.com/cnibench/cnibench/internal/ns"
+	"github.com/cnibench/cnibench/internal/linux"
 )
 
 // isWireFeature says whether an interface feature lets packets cross a link that no
@@ -32,7 +32,7 @@ func isWireFeature(name string) bool {
 
 // onWire switches those features off: every packet is then at most an MTU long and
 // has its checksum, as on a cable.
-func onWire(box *ns.NS, device string) error {
+func onWire(box *linux.NetNS, device string) error {
 	err := box.Do(func() error {
 		e, err := ethtool.NewEthtool()
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
-	"github.com/cnibench/cnibench/internal/ns"
+	"github.com/cnibench/cnibench/internal/linux"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -24,7 +24,7 @@ type Link struct {
 
 // Switch joins the nodes by one learning bridge in a namespace of its own, as
 // a top-of-rack switch would; their Addrs are of one subnet.
-func Switch(box *ns.NS, nodes []*wire.Node, l Link) error {
+func Switch(box *linux.NetNS, nodes []*wire.Node, l Link) error {
 	h, err := box.Netlink()
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func Switch(box *ns.NS, nodes []*wire.Node, l Link) error {
 
 // NewVPC joins the nodes by a router; each Addr is of a subnet of its own,
 // whose first address is the router's and the node's default gateway.
-func NewVPC(box *ns.NS, nodes []*wire.Node, l Link) (*wire.VPC, error) {
+func NewVPC(box *linux.NetNS, nodes []*wire.Node, l Link) (*wire.VPC, error) {
 	h, err := box.Netlink()
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func NewVPC(box *ns.NS, nodes []*wire.Node, l Link) (*wire.VPC, error) {
 
 // cable makes a veth pair from the box to the node's uplink, with the node's
 // address on it, and returns the box's end.
-func cable(box *ns.NS, h *netlink.Handle, port string, n *wire.Node, l Link) (netlink.Link, error) {
+func cable(box *linux.NetNS, h *netlink.Handle, port string, n *wire.Node, l Link) (netlink.Link, error) {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = port, l.MTU
 	pair := &netlink.Veth{LinkAttrs: attrs, PeerName: wire.UplinkName, PeerNamespace: netlink.NsFd(n.NS.FD())}

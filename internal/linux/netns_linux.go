@@ -1,8 +1,4 @@
-// Package ns makes network namespaces and enters them. A namespace lives as
-// long as its file is open or a process is in it: nothing is mounted, so
-// nothing is left behind. It sets no addresses; package wire does. Next:
-// start_linux.go starts processes inside.
-package ns
+package linux
 
 import (
 	"fmt"
@@ -16,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NS is a network namespace, held open by its file.
-type NS struct {
+// NetNS is a network namespace, held open by its file.
+type NetNS struct {
 	Name string
 	f    *os.File
 }
@@ -25,10 +21,10 @@ type NS struct {
 // threadNet is the calling thread's network namespace (namespaces(7)).
 const threadNet = "/proc/thread-self/ns/net"
 
-// New makes a network namespace with its loopback up. Needs CAP_SYS_ADMIN in
+// NewNetNS makes a network namespace with its loopback up. Needs CAP_SYS_ADMIN in
 // the user namespace.
-func New(name string) (*NS, error) {
-	var n *NS
+func NewNetNS(name string) (*NetNS, error) {
+	var n *NetNS
 	err := onThread(func() (keep bool, err error) {
 		home, err := os.Open(threadNet)
 		if err != nil {
@@ -45,7 +41,7 @@ func New(name string) (*NS, error) {
 		if err != nil {
 			return false, fmt.Errorf("namespace %s: %w", name, err)
 		}
-		n = &NS{Name: name, f: f}
+		n = &NetNS{Name: name, f: f}
 		lo, err := netlink.LinkByName("lo")
 		if err == nil {
 			err = netlink.LinkSetUp(lo)
@@ -62,13 +58,13 @@ func New(name string) (*NS, error) {
 	return n, err
 }
 
-// Open opens a network namespace by its file, e.g. /proc/PID/ns/net.
-func Open(name, file string) (*NS, error) {
+// OpenNetNS opens a network namespace by its file, e.g. /proc/PID/ns/net.
+func OpenNetNS(name, file string) (*NetNS, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("namespace %s: %w", name, err)
 	}
-	return &NS{Name: name, f: f}, nil
+	return &NetNS{Name: name, f: f}, nil
 }
 
 // onThread runs fn on an operating-system thread of its own. The thread ends
@@ -88,7 +84,7 @@ func onThread(fn func() (keep bool, err error)) error {
 
 // Do runs fn with the calling goroutine's thread inside the namespace. For
 // set-up only: goroutines that fn starts are not inside.
-func (n *NS) Do(fn func() error) error {
+func (n *NetNS) Do(fn func() error) error {
 	return onThread(func() (bool, error) {
 		home, err := os.Open(threadNet)
 		if err != nil {
@@ -105,16 +101,16 @@ func (n *NS) Do(fn func() error) error {
 }
 
 // FD returns the namespace's file descriptor, for moving links into it.
-func (n *NS) FD() int { return int(n.f.Fd()) }
+func (n *NetNS) FD() int { return int(n.f.Fd()) }
 
 // Path returns a path under which this process and its children can open the
 // namespace, as CNI_NETNS wants it.
-func (n *NS) Path() string {
+func (n *NetNS) Path() string {
 	return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.f.Fd())
 }
 
 // Netlink returns a route netlink socket inside the namespace; close it.
-func (n *NS) Netlink() (*netlink.Handle, error) {
+func (n *NetNS) Netlink() (*netlink.Handle, error) {
 	h, err := netlink.NewHandleAt(netns.NsHandle(n.f.Fd()), unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, fmt.Errorf("netlink in namespace %s: %w", n.Name, err)
@@ -124,7 +120,7 @@ func (n *NS) Netlink() (*netlink.Handle, error) {
 
 // SetSysctl writes a sysctl of the namespace: key as in sysctl(8),
 // "net.ipv4.ip_forward". A key that this kernel lacks is an os.ErrNotExist.
-func (n *NS) SetSysctl(key, value string) error {
+func (n *NetNS) SetSysctl(key, value string) error {
 	return n.Do(func() error {
 		// Dots separate; an interface's own dots are written as slashes.
 		path := strings.Map(func(r rune) rune {
@@ -144,4 +140,4 @@ func (n *NS) SetSysctl(key, value string) error {
 }
 
 // Close lets go of the namespace; it goes away when no process is inside.
-func (n *NS) Close() error { return n.f.Close() }
+func (n *NetNS) Close() error { return n.f.Close() }

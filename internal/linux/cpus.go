@@ -1,6 +1,8 @@
-// Package cpulist reads and writes lists of numbers as the kernel does in its
-// files: "0-3,8". It knows nothing of the machine.
-package cpulist
+// Package linux reads lists of CPUs and makes network namespaces and enters them. A
+// namespace lives as long as its file is open or a process is in it: nothing is mounted,
+// so nothing is left behind. The package sets no addresses; package wire does. Next:
+// cpus.go, netns_linux.go and netns_start_linux.go, which starts processes inside.
+package linux
 
 import (
 	"fmt"
@@ -9,9 +11,9 @@ import (
 	"strings"
 )
 
-// Parse reads numbers and ranges of them with commas between, in any order; an
+// ParseCPUs reads a list of numbers as the kernel writes it in its files, "0-3,8": numbers and ranges of them with commas between, in any order; an
 // empty text has none. Errors: what is no number or range from 0 to most.
-func Parse(text string, most int) ([]int, error) {
+func ParseCPUs(text string, most int) ([]int, error) {
 	var numbers []int
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -41,8 +43,8 @@ func Parse(text string, most int) ([]int, error) {
 	return slices.Compact(numbers), nil
 }
 
-// Format is the shortest text that Parse reads as the numbers.
-func Format(numbers []int) string {
+// FormatCPUs returns the shortest text that ParseCPUs reads as the numbers.
+func FormatCPUs(numbers []int) string {
 	sorted := slices.Compact(slices.Sorted(slices.Values(numbers)))
 	var parts []string
 	for i := 0; i < len(sorted); {

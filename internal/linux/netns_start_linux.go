@@ -1,4 +1,4 @@
-package ns
+package linux
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 
 // Start starts the command inside the namespace, bound to the CPUs if any are
 // given. The child inherits both from the thread that starts it.
-func (n *NS) Start(cmd *exec.Cmd, cpus []int) error {
+func (n *NetNS) Start(cmd *exec.Cmd, cpus []int) error {
 	return n.Do(func() error {
 		if len(cpus) == 0 {
 			return cmd.Start()

@@ -1,16 +1,16 @@
-package ns
+package linux
 
 import "github.com/cnibench/cnibench/internal/host"
 
-// Files are a machine's files as a thread inside the namespace reads and writes them:
+// NetNSFiles are a machine's files as a thread inside the namespace reads and writes them:
 // /proc/sys/net is the namespace's.
-type Files struct {
+type NetNSFiles struct {
 	host.FS
-	In *NS
+	In *NetNS
 }
 
 // ReadFile implements host.FS.
-func (f Files) ReadFile(name string) (data []byte, err error) {
+func (f NetNSFiles) ReadFile(name string) (data []byte, err error) {
 	err = f.In.Do(func() (err error) {
 		data, err = f.FS.ReadFile(name)
 		return err
@@ -19,6 +19,6 @@ func (f Files) ReadFile(name string) (data []byte, err error) {
 }
 
 // WriteFile implements host.FS.
-func (f Files) WriteFile(name string, data []byte) error {
+func (f NetNSFiles) WriteFile(name string, data []byte) error {
 	return f.In.Do(func() error { return f.FS.WriteFile(name, data) })
 }
