@@ -77,11 +77,20 @@ flanneld: ## bin/flanneld, flannel's own daemon from its published module: for c
 	cd tools/flanneld && CGO_ENABLED=1 go build -ldflags "-s -w" -o ../../bin/flanneld github.com/flannel-io/flannel
 
 .PHONY: test
-test: setup-test ## every test that needs no guest and no Kubernetes; fails if one leaves something behind
-	@scripts/leak-check $(MAKE) -k --no-print-directory test-unit test-timed test-user
+test: setup-test build ## every test that needs no guest, browser or Kubernetes and measures nothing; CI=true runs simulations whole, and the race detector
+	@scripts/leak-check $(MAKE) -k -j 2 --no-print-directory test-lab test-unit test-user
+
+.PHONY: test-slow
+test-slow: setup-test-slow build ## tests that measure for real or drive a browser: a part of CI
+	@scripts/leak-check $(MAKE) --no-print-directory test-slow-inside
+
+.PHONY: test-slow-inside
+test-slow-inside:
+	@echo "go test -p 3 (what measures, what drives a browser)"
+	@CNIBENCH_TEST_SLOW=1 $(beside) -p 3 -run '$(shell scripts/test-packages slow-tests)' $(call packages,slow)
 
 .PHONY: test-all
-test-all: test check test-machines test-release test-fresh ## everything that CI runs, some 50 minutes on 2 CPUs
+test-all: test test-slow check test-machines test-release test-fresh ## everything that CI runs, some 50 minutes on 2 CPUs
 
 .PHONY: testbed-up
 testbed-up: setup-test-kube bin/testbed ## a real Kubernetes cluster on this machine, for tests (docs/testbed.md); flags= has more
@@ -127,29 +136,36 @@ fidelity: setup-test-kube bin/testbed build image ## holds lab forms against pro
 test-fresh: setup-test-fresh ## README's first command on a machine as good as new, as root and as an ordinary user (CONTRIBUTING.md; needs root)
 	@scripts/test-fresh
 
+# No test target vets: make check does, and cold it takes as long as half of the compiler.
 .PHONY: test-unit
-test-unit: ## tests that measure nothing, with the race detector for what runs in parallel, if there is a C compiler
-	@$(MAKE) -k -j 2 --no-print-directory test-plain test-race
+test-unit: $(if $(filter true,$(CI)),test-plain test-race) ## tests without labs; with CI=true the race detector is on for what runs in parallel
+ifneq ($(CI),true)
+	@echo "go test (what runs no lab)"
+	@go test -vet=off $(call packages,plain) $(call packages,race)
+endif
 
 .PHONY: test-plain
 test-plain:
-	@echo "go test (what measures nothing and runs nothing in parallel)"
-	@go test $(call packages,plain)
+	@echo "go test (what runs no lab and nothing in parallel)"
+	@go test -vet=off $(call packages,plain)
 
 .PHONY: test-race
 test-race:
 	@if command -v gcc >/dev/null; then \
 		echo "go test -race (what runs in parallel)"; \
-		CGO_ENABLED=1 go test -race $(call packages,race); \
+		CGO_ENABLED=1 go test -vet=off -race $(call packages,race); \
 	else \
 		echo "go test (what runs in parallel); install gcc for the race detector"; \
-		go test $(call packages,race); \
+		go test -vet=off $(call packages,race); \
 	fi
 
-.PHONY: test-timed
-test-timed: build ## tests that load and measure, three packages at a time: they mostly wait
-	@echo "go test -p 3 (what measures)"
-	@PATH=$(CURDIR)/bin:$$PATH CNIBENCH_TEST_PROGRAM=$(CURDIR)/bin/cnibench go test -p 3 -parallel 8 -count=1 -timeout 20m -exec '$(CURDIR)/scripts/test-apart' $(call packages,alone)
+# Tests of labs, servers and loads: with the program as make has built it, each time anew.
+beside = PATH=$(CURDIR)/bin:$$PATH CNIBENCH_TEST_PROGRAM=$(CURDIR)/bin/cnibench go test -vet=off -parallel 8 -count=1 -timeout 20m -exec '$(CURDIR)/scripts/test-apart'
+
+.PHONY: test-lab
+test-lab: build ## tests that run labs, servers and loads, three packages at a time: they mostly wait
+	@echo "go test -p 3 (what runs labs)"
+	@$(beside) -p 3 $(call packages,alone)
 
 .PHONY: test-guest
 test-guest: setup-test-guest build flanneld ## tests that boot another kernel, and those that want flannel's own daemon
@@ -158,7 +174,7 @@ test-guest: setup-test-guest build flanneld ## tests that boot another kernel, a
 .PHONY: test-guest-inside
 test-guest-inside: guest-kernel
 	@echo "go test -run 'Guest|Flanneld'"
-	@TIMEFORMAT="test-guest took %lR"; time PATH=$(CURDIR)/bin:$$PATH CNIBENCH_TEST_GUEST=1 go test -p 1 -count=1 -timeout 60m -run 'Guest|Flanneld' $(call packages,guest)
+	@TIMEFORMAT="test-guest took %lR"; time PATH=$(CURDIR)/bin:$$PATH CNIBENCH_TEST_GUEST=1 go test -vet=off -p 1 -count=1 -timeout 60m -run 'Guest|Flanneld' $(call packages,guest)
 
 .PHONY: guest-kernel
 guest-kernel: build ## the kernel of guests, in the cache
@@ -167,7 +183,7 @@ guest-kernel: build ## the kernel of guests, in the cache
 .PHONY: test-user
 test-user: ## tests that must hold for an ordinary user as well
 	@echo "go test, as an ordinary user"
-	@go test -p 2 -count=1 -run "^Test[^/]*$$/^(nodes=2,mtu=1500)?$$" -exec '$(CURDIR)/scripts/test-as-user' $(user)
+	@go test -vet=off -p 2 -count=1 -run "^Test[^/]*$$/^(nodes=2,mtu=1500)?$$" -exec '$(CURDIR)/scripts/test-as-user' $(user)
 
 .PHONY: test-times
 test-times: ## the slowest packages and tests of go test -json, from log= or of a run of all that make test runs
@@ -269,7 +285,7 @@ bench-record: build ## what cnibench record costs, beside statexec where that is
 setup-demo:
 	@scripts/setup --suite quick --contenders $(demo)
 
-profiles := $(addprefix setup-,all test test-kube test-products test-guest test-fresh bench-load)
+profiles := $(addprefix setup-,all test test-slow test-kube test-products test-guest test-fresh bench-load)
 .PHONY: $(profiles)
 $(profiles): setup-%:
 	@scripts/setup $*

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 )
 
 const plainConf = `{"cniVersion":"1.0.0","name":"mine","plugins":[
@@ -15,6 +16,7 @@ const plainConf = `{"cniVersion":"1.0.0","name":"mine","plugins":[
 // A contender that is slowed by a qdisc, which the standard bandwidth plugin
 // puts on its interface, fails the gate; the run with itself passes.
 func TestSlowedContenderFailsTheGate(t *testing.T) {
+	needs.Slow(t, "compares two runs")
 	// Of one figure four rounds are enough; a busy machine may spoil more than one.
 	const enough = 4
 	dirs, least := map[string]string{}, enough

@@ -1,6 +1,6 @@
 package cli
 
-//make:alone 170
+//make:alone 60
 
 import (
 	"bufio"
@@ -26,6 +26,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 	"github.com/cnibench/cnibench/internal/verdict"
 )
 
@@ -123,6 +124,8 @@ func wait(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("waited for %s in vain", what)
 }
 
+const smallDisk = "cnibench-test"
+
 // machine is what a run must leave as it was.
 func machine(t *testing.T) string {
 	t.Helper()
@@ -138,7 +141,11 @@ func machine(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Write(mounts)
+	for line := range strings.Lines(string(mounts)) {
+		if !strings.HasPrefix(line, smallDisk+" ") { // TestFullDisk's, which runs beside others
+			b.WriteString(line)
+		}
+	}
 	return b.String()
 }
 
@@ -157,13 +164,17 @@ func steps(rec *result.Record) []result.Sample {
 	return slices.DeleteFunc(slices.Clone(rec.Samples), func(s result.Sample) bool { return s.Step == result.SetupStep })
 }
 
-// small is a run of two contenders and two steps that takes seconds.
-var small = []string{"--suite", "quick", "--contenders", "flannel-vxlan", "--rounds", "2", "--duration", "500ms", "--warmup", "100ms"}
+// small is a run of two contenders and two steps that takes seconds. It searches for no
+// rate, which takes as long as the rest; TestRunValidates lets it.
+var small = []string{"--suite", "quick", "--contenders", "flannel-vxlan", "--rounds", "2", "--duration", "500ms", "--warmup", "100ms", "--rates", "given"}
+
+// endless is a run that ends within minutes on no machine: it has to be ended.
+var endless = []string{"--suite", "quick", "--contenders", "host", "--steps", "dts", "--rounds", "50", "--duration", "1s", "--warmup", "100ms"}
 
 func TestRunValidates(t *testing.T) {
 	t.Parallel()
 	unchanged(t)
-	r := newRun(t, small...)
+	r := newRun(t, append(slices.Clone(small), "--rates", "auto")...)
 	rec := r.must(t)
 	if n := len(steps(rec)); n != 8 {
 		t.Errorf("%d samples, want 8: 2 contenders, 2 steps, 2 rounds", n)
@@ -282,7 +293,7 @@ func TestLabKilled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			unchanged(t)
-			r := newRun(t, small...)
+			r := newRun(t, endless...)
 			if err := r.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -305,7 +316,7 @@ func TestLabKilled(t *testing.T) {
 func TestRunInterrupted(t *testing.T) {
 	t.Parallel()
 	unchanged(t)
-	r := newRun(t, small...)
+	r := newRun(t, endless...)
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +351,7 @@ func TestRunInterrupted(t *testing.T) {
 func TestServerDies(t *testing.T) {
 	t.Parallel()
 	unchanged(t)
-	r := newRun(t, "--suite", "quick", "--contenders", "host", "--rounds", "2", "--duration", "2s", "--warmup", "1s")
+	r := newRun(t, "--suite", "quick", "--contenders", "host", "--rates", "given", "--rounds", "2", "--duration", "2s", "--warmup", "1s")
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -397,7 +408,7 @@ func inLab(t *testing.T, l lab.Running, name, arg string) int {
 func TestLinkVanishes(t *testing.T) {
 	t.Parallel()
 	unchanged(t)
-	r := newRun(t, "--suite", "quick", "--contenders", "host", "--rounds", "2", "--duration", "1s")
+	r := newRun(t, "--suite", "quick", "--contenders", "host", "--rates", "given", "--rounds", "2", "--duration", "1s")
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -428,7 +439,7 @@ func TestLinkVanishes(t *testing.T) {
 // low one, which a busy machine reaches as well. A receiver that the machine kept waiting
 // before the window reads in the window what arrived before: such a sample is invalid.
 func TestLineRate(t *testing.T) {
-	t.Parallel()
+	needs.Slow(t, "measures a line rate")
 	unchanged(t)
 	r := newRun(t, "--suite", "quick", "--contenders", "host", "--rounds", "1", "--duration", "2s", "--warmup", "1s", "--line-rate", "50M", "--mtu", "9000")
 	for _, s := range steps(r.must(t)) {
@@ -449,7 +460,7 @@ func TestCustomConf(t *testing.T) {
 	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r := newRun(t, "--suite", "quick", "--contenders", "custom", "--cni-conf", conf, "--rounds", "1", "--duration", "500ms")
+	r := newRun(t, "--suite", "quick", "--contenders", "custom", "--cni-conf", conf, "--rates", "given", "--rounds", "1", "--duration", "500ms")
 	rec := r.measured(t)
 	custom, host := columns(rec, "custom"), columns(rec, "host")
 	if diff := cmp.Diff(host, custom); len(custom) != 2 || diff != "" {
@@ -462,13 +473,14 @@ func TestCustomConf(t *testing.T) {
 	}
 }
 
-// A full disk spoils samples but not the run; what was sealed is kept.
+// A disk that becomes full in a run spoils samples but not the run; what was sealed is kept.
 func TestFullDisk(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to mount a small file system: run `make test` as root")
 	}
+	t.Parallel()
 	dir := t.TempDir()
-	if err := syscall.Mount("cnibench-test", dir, "tmpfs", 0, "size=200k"); err != nil {
+	if err := syscall.Mount(smallDisk, dir, "tmpfs", 0, "size=1m"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -476,10 +488,17 @@ func TestFullDisk(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	r := newRun(t, "--suite", "quick", "--contenders", "host", "--rounds", "6", "--duration", "300ms", "--warmup", "0s")
+	r := newRun(t, endless...)
 	r.dir = filepath.Join(dir, "run")
 	r.Args[3] = r.dir
-	err := r.Run()
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.sealed(t, 1)
+	if err := fill(filepath.Join(dir, "padding")); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	err := r.Wait()
 	var ended *exec.ExitError
 	if !errors.As(err, &ended) {
 		t.Fatalf("a full disk went unnoticed: %v\n%s", err, r.stderr.String())
@@ -490,6 +509,19 @@ func TestFullDisk(t *testing.T) {
 	if len(r.load(t).Samples) == 0 {
 		t.Error("nothing that was sealed can be read")
 	}
+}
+
+// fill writes into the file until an error.
+func fill(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for err == nil {
+		_, err = f.Write(make([]byte, 512))
+	}
+	return err
 }
 
 // Without root the lab runs in a user namespace, with every contender that

@@ -40,6 +40,7 @@ func shortSelfTest(t *testing.T, args ...string) map[string]selftest.Trial {
 // A short self-test finds what needs no interval, however busy the machine is, and
 // leaves nothing.
 func TestSelfTest(t *testing.T) {
+	needs.Slow(t, "measures planted faults")
 	unchanged(t)
 	foundFaults(t, shortSelfTest(t))
 }

@@ -17,6 +17,7 @@ import (
 // A setting that was made harmful on purpose is named as such, and nothing of
 // it is left.
 func TestTuneBenchFindsHarm(t *testing.T) {
+	needs.Slow(t, "measures what a setting does")
 	before := machine(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	var stdout, stderr bytes.Buffer

@@ -1,6 +1,6 @@
 package load
 
-//make:alone 65
+//make:alone 30
 
 import (
 	"context"
@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/load/serve"
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 )
 
 // The latency that the plan and the server's own record of its stalls give
@@ -28,6 +29,7 @@ import (
 // does. It waits for little more only on a quiet machine: there are five tries,
 // and those count before and after which the same load without stalls was quick.
 func TestStallShows(t *testing.T) {
+	needs.Slow(t, "measures stalls, on a quiet machine")
 	for _, connections := range []int{1, 64} { // all or some requests queue in the client
 		t.Run(fmt.Sprint(connections, " connections"), func(t *testing.T) {
 			quiet := 0

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/load/serve"
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 )
 
 // exchanges returns all kinds, each with the server that it needs.
@@ -305,6 +306,7 @@ func TestLadder(t *testing.T) {
 
 // The search itself is proven in find_max_test.go; here its probes are real.
 func TestFindMax(t *testing.T) {
+	needs.Slow(t, "searches for the highest rate")
 	_, addr := startServer(t, serve.Config{})
 	cfg := Config{Target: addr, Exchange: HTTP{}, Connections: 8, Duration: 300 * time.Millisecond, Begin: func() { t.Error("Begin of a search") }}
 	best, res, probes, err := FindMax(context.Background(), cfg, time.Second)

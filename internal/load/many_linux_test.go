@@ -26,6 +26,7 @@ const manyConnections = 60_000
 // for a request, in a network namespace of the test's own: both sides in one
 // process, and all of it in less than 1 GiB.
 func TestManyConnections(t *testing.T) {
+	needs.Slow(t, "opens as many connections as the published study")
 	const child = "CNIBENCH_TEST_MANY_CONNECTIONS"
 	if os.Getenv(child) != "" {
 		loadMany(t)

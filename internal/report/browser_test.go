@@ -1,7 +1,5 @@
 package report
 
-//make:alone 150
-
 import (
 	"bytes"
 	"context"
@@ -40,7 +38,7 @@ func newBrowser(t *testing.T) *browser {
 		}
 	}
 	if b.program == "" {
-		needs.Missing(t, "no Chromium: apt-get install -y --no-install-recommends chromium, then go test ./internal/report -run 'Browser|Playwright'")
+		needs.Missing(t, "no Chromium: apt-get install -y --no-install-recommends chromium, then make test-slow")
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b.mu.Lock()
@@ -103,6 +101,7 @@ var root = regexp.MustCompile(`<html[^>]*>`)
 
 // TestBrowser: whatever is shown, the page has no fault and asks for nothing.
 func TestBrowser(t *testing.T) {
+	needs.Slow(t, "drives a browser")
 	b := newBrowser(t)
 	for name, r := range pages() {
 		t.Run(name, func(t *testing.T) {
@@ -126,6 +125,7 @@ func pages() map[string]*analysis.Report {
 
 // TestPlaywright drives the pages and looks at them: ui/test says what they must do.
 func TestPlaywright(t *testing.T) {
+	needs.Slow(t, "drives a browser")
 	b := newBrowser(t)
 	const ui = "../../ui"
 	if _, err := os.Stat(ui + "/node_modules/playwright-core"); err != nil {
@@ -167,6 +167,7 @@ func TestPlaywright(t *testing.T) {
 // TestBrowserSees proves that a fault of the page would be noticed above: an
 // outside request by the policy, and without a policy by the proxy.
 func TestBrowserSees(t *testing.T) {
+	needs.Slow(t, "drives a browser")
 	b := newBrowser(t)
 	const image = `<img src="http://outside.example/x.png">`
 	page := strings.Replace(write(t, "html", &analysis.Report{}, Options{}), "</body>", image+"</body>", 1)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 )
 
 // noises are what rounds may look like.
@@ -38,7 +40,8 @@ func ones(n int) []float64 { return slices.Repeat([]float64{1}, n) }
 // Of series that are alike, none is told apart more often than alpha says, also
 // where one is noisier than all others and where one lies far off.
 func TestApartFalseAlarms(t *testing.T) {
-	const alpha, trials = 0.05, 600
+	const alpha = 0.05
+	trials := needs.Trials(600, 120)
 	for name, noise := range noises {
 		for _, contenders := range []int{3, 5, 9} {
 			for _, rounds := range []int{6, 7, 9} {
@@ -66,7 +69,7 @@ func TestApartFalseAlarms(t *testing.T) {
 							alarms++
 						}
 					}
-					if share := float64(alarms) / trials; share > alpha+3*math.Sqrt(alpha*(1-alpha)/trials) {
+					if share := float64(alarms) / float64(trials); share > alpha+3*math.Sqrt(alpha*(1-alpha)/float64(trials)) {
 						t.Errorf("%s, %s, %d contenders, %d rounds: %.3f of the runs have a false difference", name, kind, contenders, rounds, share)
 					}
 				}
@@ -78,7 +81,8 @@ func TestApartFalseAlarms(t *testing.T) {
 // What docs/statistics.md states: how often a difference of so many standard
 // deviations of a contender's own noise is found between one contender and another.
 func TestApartPower(t *testing.T) {
-	const alpha, trials = 0.05, 600
+	const alpha = 0.05
+	trials := needs.Trials(600, 120)
 	for _, tt := range []struct {
 		contenders, rounds int
 		shift, want        float64
@@ -93,7 +97,7 @@ func TestApartPower(t *testing.T) {
 				found++
 			}
 		}
-		if power := float64(found) / trials; math.Abs(power-tt.want) > 0.06 {
+		if power := float64(found) / float64(trials); math.Abs(power-tt.want) > 3*math.Sqrt(0.25/float64(trials)) {
 			t.Errorf("%d contenders, %d rounds, %g standard deviations: found in %.3f, stated is %.2f", tt.contenders, tt.rounds, tt.shift, power, tt.want)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 )
 
 // The tables must give the power that they promise.
@@ -58,7 +60,7 @@ func TestDetectableShifts(t *testing.T) {
 
 // So must the table for a pair among several series.
 func TestDetectableApart(t *testing.T) {
-	const trials = 800
+	trials := needs.Trials(800, 150)
 	for _, tt := range []struct{ rounds, series int }{{6, 2}, {8, 3}, {7, 5}, {9, 7}, {9, 9}, {14, 5}, {18, 3}} {
 		r := random(uint64(tt.rounds * tt.series))
 		shift := math.Sqrt2 * DetectableApart(tt.rounds, tt.series) // of one series' deviation
@@ -78,7 +80,7 @@ func TestDetectableApart(t *testing.T) {
 				found++
 			}
 		}
-		if power := float64(found) / trials; math.Abs(power-DetectPower) > 0.04 {
+		if power := float64(found) / float64(trials); math.Abs(power-DetectPower) > 3*math.Sqrt(DetectPower*(1-DetectPower)/float64(trials)) {
 			t.Errorf("%d rounds of %d series: found with %.3f, want %.2f", tt.rounds, tt.series, power, DetectPower)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 )
 
 // requests are n latencies of a round: exponential beyond a floor, times level, with a
@@ -76,10 +78,7 @@ func TestRoundsBeyond(t *testing.T) {
 // The intervals hold the truth as often as they say, and p is as rarely small.
 func TestQuantileCoverage(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	runs := 150
-	if testing.Short() {
-		runs = 50
-	}
+	runs := needs.Trials(150, 30)
 	for _, tt := range []struct {
 		rounds int
 		level  float64

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 )
 
 // The whole simulation of docs/statistics.md takes minutes:
@@ -251,7 +253,7 @@ func TestSimulation(t *testing.T) {
 	whole, runs := *simulate > 0, *simulate
 	contenders, rounds := []int{3, 5, 9}, []int{5, 6, 7, 8, 9, 10, 11, 12}
 	if !whole {
-		runs, contenders, rounds = 60, []int{3, 9}, []int{5, 7}
+		runs, contenders, rounds = needs.Trials(60, 20), []int{3, 9}, []int{5, 7}
 	}
 	rows := make([]strings.Builder, len(shapes)+1)
 	var all sync.WaitGroup

@@ -1,6 +1,6 @@
 package workload
 
-//make:alone 110
+//make:alone 60
 
 import (
 	"bufio"
@@ -44,8 +44,12 @@ func TestHTTPRate(t *testing.T) {
 	t.Run("the server dies", func(t *testing.T) { testServerDies(t, h) })
 	t.Run("the server cannot listen", func(t *testing.T) { testServerCannotListen(t, h) })
 	t.Run("the limit passes", func(t *testing.T) { testLimitPasses(t, h) })
-	t.Run("capacity", func(t *testing.T) { testCapacity(t, h) })
 	t.Run("peak", func(t *testing.T) { testPeak(t, h) })
+}
+
+func TestHTTPRateCapacity(t *testing.T) {
+	needs.Slow(t, "searches for the capacity")
+	testCapacity(t, HTTPRate{Program: builtProgram(t)})
 }
 
 var lastPort = 10000 + os.Getpid()%20000

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 )
 
 // Contenders that stand idle don't disturb the host network, and none of its packets reach
@@ -23,6 +24,7 @@ import (
 // come slows the host beside them, on a busy machine for longer than it settles: so the median
 // of batches over more than a second counts.
 func TestIdleContendersDoNotDisturb(t *testing.T) {
+	needs.Slow(t, "times exchanges beside idle contenders")
 	const (
 		pairs   = 10
 		batches = 15

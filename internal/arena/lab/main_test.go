@@ -2,7 +2,7 @@
 
 package lab
 
-//make:alone 120
+//make:alone 50
 
 import (
 	"context"
