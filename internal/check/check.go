@@ -220,8 +220,8 @@ func reach(ctx context.Context, client *agent.Client, p agent.Probe) error {
 	}
 }
 
-// close dismisses the agents.
-func (s *Subject) close() {
+// Close dismisses the agents.
+func (s *Subject) Close() {
 	for _, a := range s.agents {
 		_ = a.Close() // what does not end by itself is killed with the network
 	}

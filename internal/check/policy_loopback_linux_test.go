@@ -48,7 +48,7 @@ func TestPolicyOnLoopback(t *testing.T) {
 	}
 	l := &loopback{}
 	subject := &Subject{Contender: &contender.Contender{ID: "x"}, Network: l, Exe: os.Args[0]}
-	defer subject.close()
+	defer subject.Close()
 	r, err := policy{pace: pace{
 		hasty: time.Second, patient: time.Second, tries: 3,
 		settle: time.Minute, most: 100 * time.Millisecond, fewer: 40 * time.Millisecond, least: 40 * time.Millisecond, lenient: 20 * time.Millisecond,

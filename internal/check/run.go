@@ -30,7 +30,7 @@ func (r *Runner) Run(ctx context.Context, c *contender.Contender, variant string
 		defer func() { err = errors.Join(err, net.Down(context.WithoutCancel(ctx))) }()
 	}
 	s := &Subject{Contender: c, Network: net, Exe: r.Exe}
-	defer s.close()
+	defer s.Close()
 	for _, check := range checks {
 		if err := ctx.Err(); err != nil {
 			return results, err
