@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/cli/inside"
 	"github.com/cnibench/cnibench/internal/cli/loadcmd"
-	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // version is set when a build stamps it.
@@ -25,9 +25,9 @@ func main() {
 	tune.AddCommand(inside.TuneHere())
 	root.AddCommand(inside.Agent(version), inside.Fingerprint(), tune, loadcmd.Load(), loadcmd.Serve())
 	if err := root.ExecuteContext(context.Background()); err != nil {
-		code, text := exit.Code(err), err.Error()
-		if text != "" {
-			fmt.Fprintln(os.Stderr, "cnibench: "+printable.Text(text))
+		code, message := exit.Code(err), err.Error()
+		if message != "" {
+			fmt.Fprintln(os.Stderr, "cnibench: "+text.Safe(message))
 		}
 		os.Exit(code)
 	}

@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/sysmon"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 const (
@@ -215,7 +215,7 @@ func (s *server) carryOut(ctx context.Context, line []byte, id *uint64) (any, er
 	}
 	f := s.operations[r.Op]
 	if f == nil {
-		return nil, nearest.Unknown("operation", r.Op, slices.Sorted(maps.Keys(s.operations)))
+		return nil, text.Unknown("operation", r.Op, slices.Sorted(maps.Keys(s.operations)))
 	}
 	return f(ctx, r.Args)
 }

@@ -61,7 +61,7 @@ var layers = []layer{
 		why: "which node is to blame follows from the figures alone, so that it can be simulated",
 	},
 	{
-		pkg: "internal/analysis/recommend", only: room("internal/nearest", "internal/strictyaml"), never: []string{"os/...", "net/..."}, calls: clock,
+		pkg: "internal/analysis/recommend", only: room("internal/text", "internal/strictyaml"), never: []string{"os/...", "net/..."}, calls: clock,
 		why: "a choice is made from the evidence alone",
 	},
 	{
@@ -77,7 +77,7 @@ var layers = []layer{
 		why: "traces are read for the analysis, which touches no disk itself",
 	},
 	{
-		pkg: "internal/report/...", but: "internal/report/web", only: []string{"std", "libs", "internal/report/...", "internal/analysis", "internal/analysis/compare", "internal/result", "internal/nearest", "internal/printable", "internal/unit"}, never: []string{"os/...", "net/...", "golang.org/x/perf/benchmath"}, calls: clock,
+		pkg: "internal/report/...", but: "internal/report/web", only: []string{"std", "libs", "internal/report/...", "internal/analysis", "internal/analysis/compare", "internal/result", "internal/text", "internal/unit"}, never: []string{"os/...", "net/...", "golang.org/x/perf/benchmath"}, calls: clock,
 		why: "a report shows what the analysis says and computes no statistic; cli opens the files",
 	},
 	{
@@ -85,7 +85,7 @@ var layers = []layer{
 		why: "the page over results reads no file and changes nothing; cli says how a run is loaded",
 	},
 	{
-		pkg: "internal/load/...", but: "internal/load/transfer", only: []string{"std", "libs", "internal/load/...", "internal/linux", "internal/load/fdtable", "internal/result", "internal/unit", "internal/nearest"},
+		pkg: "internal/load/...", but: "internal/load/transfer", only: []string{"std", "libs", "internal/load/...", "internal/linux", "internal/load/fdtable", "internal/result", "internal/unit", "internal/text"},
 		why: "the load engine drives any address and knows no arena",
 	},
 	{
@@ -109,27 +109,23 @@ var layers = []layer{
 		why: "a helper of the load engine and the servers",
 	},
 	{
-		pkg: "internal/nearest", only: []string{"std", "libs"}, never: []string{"os/...", "net/..."},
-		why: "a helper for error messages, usable from everywhere",
+		pkg: "internal/text", only: []string{"std", "libs"}, never: []string{"os/...", "net/..."}, calls: clock,
+		why: "a helper for messages and for what is shown, usable from everywhere",
 	},
 	{
 		pkg: "internal/linux", only: []string{"std", "libs", "internal/host"},
 		why: "what the kernel has for everybody; it knows no arena",
 	},
 	{
-		pkg: "internal/printable", only: []string{"std"}, never: []string{"os/...", "net/..."}, calls: clock,
-		why: "a helper for what is shown, usable from everywhere",
-	},
-	{
 		pkg: "internal/secret", only: []string{"std"}, never: []string{"os/...", "net/..."}, calls: clock,
 		why: "a helper for what is published, usable from everywhere",
 	},
 	{
-		pkg: "internal/host", only: []string{"std", "libs", "internal/nearest", "internal/printable", "internal/unit"},
+		pkg: "internal/host", only: []string{"std", "libs", "internal/text", "internal/unit"},
 		why: "the seam to a machine stands below the arenas that implement it",
 	},
 	{
-		pkg: "internal/sysmon/...", only: []string{"std", "libs", "internal/sysmon/...", "internal/host", "internal/unit", "internal/nearest"},
+		pkg: "internal/sysmon/...", only: []string{"std", "libs", "internal/sysmon/...", "internal/host", "internal/unit", "internal/text"},
 		why: "the recorder knows no arena and no workload",
 	},
 	{
@@ -137,11 +133,11 @@ var layers = []layer{
 		why: "cnibench record runs any command on any machine: no arena, suite or run",
 	},
 	{
-		pkg: "internal/published", only: []string{"std", "libs", "internal/analysis", "internal/nearest", "internal/result", "internal/stat", "internal/strictyaml", "internal/unit"}, never: []string{"os/...", "net/..."}, calls: clock,
+		pkg: "internal/published", only: []string{"std", "libs", "internal/analysis", "internal/text", "internal/result", "internal/stat", "internal/strictyaml", "internal/unit"}, never: []string{"os/...", "net/..."}, calls: clock,
 		why: "published figures are data beside a report; nothing is measured or fetched",
 	},
 	{
-		pkg: "internal/study", only: []string{"std", "libs", "internal/analysis", "internal/nearest", "internal/strictyaml"}, never: []string{"os/...", "net/..."}, calls: clock,
+		pkg: "internal/study", only: []string{"std", "libs", "internal/analysis", "internal/text", "internal/strictyaml"}, never: []string{"os/...", "net/..."}, calls: clock,
 		why: "a study is data that chooses flags and pictures; it runs nothing",
 	},
 	{
@@ -149,11 +145,11 @@ var layers = []layer{
 		why: "an export merges what was recorded; cli opens the files",
 	},
 	{
-		pkg: "internal/importer", only: []string{"std", "libs", "internal/nearest", "internal/result", "internal/sysmon", "internal/unit", "internal/verdict"}, never: []string{"net/..."}, calls: clock,
+		pkg: "internal/importer", only: []string{"std", "libs", "internal/text", "internal/result", "internal/sysmon", "internal/unit", "internal/verdict"}, never: []string{"net/..."}, calls: clock,
 		why: "an import is a function of the files: no network, no clock, no arena",
 	},
 	{
-		pkg: "internal/check", only: []string{"std", "libs", "internal/agent", "internal/arena", "internal/contender", "internal/nearest", "internal/result", "internal/strictyaml", "internal/sysmon", "internal/unit"}, never: []string{"os/..."},
+		pkg: "internal/check", only: []string{"std", "libs", "internal/agent", "internal/arena", "internal/contender", "internal/text", "internal/result", "internal/strictyaml", "internal/sysmon", "internal/unit"}, never: []string{"os/..."},
 		why: "a check sees a network only through arena.Arena and agents, so that it serves every arena",
 	},
 	{
@@ -161,7 +157,7 @@ var layers = []layer{
 		why: "the same case gives the same verdict everywhere: what a user kept is a test",
 	},
 	{
-		pkg: "internal/arena/lab/wire", only: []string{"std", "libs", "internal/host", "internal/nearest", "internal/linux"},
+		pkg: "internal/arena/lab/wire", only: []string{"std", "libs", "internal/host", "internal/text", "internal/linux"},
 		why: "the families of pieces build on it; the list of all pieces is above them, in internal/arena/lab/wire/all",
 	},
 	{

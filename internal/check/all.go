@@ -3,7 +3,7 @@ package check
 import (
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 //go:generate go test . -run TestPage -update
@@ -22,7 +22,7 @@ func Named(list string) ([]Check, error) {
 	}
 	wanted := map[string]bool{}
 	for _, name := range strings.Split(list, ",") {
-		c, err := nearest.Find("check", strings.TrimSpace(name), All(), func(c Check) string { return c.Info().Name })
+		c, err := text.Find("check", strings.TrimSpace(name), All(), func(c Check) string { return c.Info().Name })
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // policy tries NetworkPolicies on pods that are clients and servers to each
@@ -53,7 +53,7 @@ func Policy(one OneCase) (Check, error) {
 			names = append(names, p.name)
 		}
 	}
-	name, err := nearest.Find("case", one.Name, names, func(s string) string { return s })
+	name, err := text.Find("case", one.Name, names, func(s string) string { return s })
 	one.Name = name
 	return policy{usualPace, &one, hire}, err
 }

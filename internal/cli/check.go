@@ -12,8 +12,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // checkFlags is the command line of `cnibench check`; what it shares with
@@ -94,7 +94,7 @@ func runCheck(c *cobra.Command, f *checkFlags, name string) error {
 		f.format = "json"
 	}
 	if !slices.Contains(checkFormats, f.format) {
-		return nearest.Unknown("format", f.format, checkFormats)
+		return text.Unknown("format", f.format, checkFormats)
 	}
 	f.from(c)
 	return run.Check(c.Context(), &f.Request, f.mtus, checks, func(out *run.CheckOutput) error {

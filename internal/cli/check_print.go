@@ -8,8 +8,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // checkFormats are the forms of `cnibench check`'s output.
@@ -128,7 +128,7 @@ func sameAs(r *check.Result, told *check.Case) string {
 func printMarkdown(w io.Writer, header []string, rows [][]string) {
 	line := func(cells []string) {
 		for _, c := range cells {
-			fmt.Fprintf(w, "| %s ", strings.ReplaceAll(printable.Line(c), "|", `\|`))
+			fmt.Fprintf(w, "| %s ", strings.ReplaceAll(text.SafeLine(c), "|", `\|`))
 		}
 		fmt.Fprintln(w, "|")
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis/compare"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // compareFlags is the command line of `cnibench compare`.
@@ -93,12 +93,12 @@ func metricNames() []string {
 // options are the checked flags.
 func (f *compareFlags) options() (opt compare.Options, err error) {
 	if !slices.Contains(report.CompareFormats(), f.format) {
-		return opt, nearest.Unknown("format", f.format, report.CompareFormats())
+		return opt, text.Unknown("format", f.format, report.CompareFormats())
 	}
 	opt = compare.Options{Metrics: f.metrics, Steps: f.steps, Contenders: f.contenders, VsBaseline: f.vsBaseline}
 	for _, metric := range f.metrics {
 		if _, known := result.LookupMetric(metric); !known && metric != "all" {
-			return opt, nearest.Unknown("metric", metric, append(metricNames(), "all"))
+			return opt, text.Unknown("metric", metric, append(metricNames(), "all"))
 		}
 	}
 	if opt.Confidence, err = percentage(f.confidence); err != nil || opt.Confidence < 0.5 || opt.Confidence >= 1 {

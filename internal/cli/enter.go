@@ -13,8 +13,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 func newEnterCmd() *cobra.Command {
@@ -39,7 +39,7 @@ started with --keep. Without a command it starts a shell.`,
 			}
 			pid, ok := pids[args[0]]
 			if !ok {
-				return nearest.Unknown("endpoint", args[0], slices.Sorted(maps.Keys(pids)))
+				return text.Unknown("endpoint", args[0], slices.Sorted(maps.Keys(pids)))
 			}
 			return enter(c, pid, args[1:])
 		},

@@ -9,8 +9,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/strictyaml"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // costFlags are what carries the costs of a run over to a fleet.
@@ -63,7 +63,7 @@ func parseFleet(s string) (*analysis.FleetSize, error) {
 		case "step":
 			fleet.Step = value
 		default:
-			return nil, nearest.Unknown("key of --fleet", key, []string{"nodes", "gbps", "step"})
+			return nil, text.Unknown("key of --fleet", key, []string{"nodes", "gbps", "step"})
 		}
 		if err != nil {
 			return nil, exit.Usage("--fleet %q: %q is no number", s, value)

@@ -10,9 +10,9 @@ import (
 	"github.com/cnibench/cnibench/internal/cli/tunecmd"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host/programs"
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -46,7 +46,7 @@ func newListCmd() *cobra.Command {
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: names,
 		RunE: func(c *cobra.Command, args []string) error {
-			l, err := nearest.Find("listing", args[0], listings, func(l listing) string { return l.name })
+			l, err := text.Find("listing", args[0], listings, func(l listing) string { return l.name })
 			if err != nil {
 				return err
 			}

@@ -16,10 +16,10 @@ import (
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/disk"
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/text/console"
 )
 
@@ -98,17 +98,17 @@ rounds. Those that differ by less than 2 % are as good as each other.`)
 func (f *recommendFlags) wish() (recommend.Wish, error) {
 	wish := recommend.Wish{Needs: f.needs}
 	if !slices.Contains(report.RecommendFormats(), f.format) {
-		return wish, nearest.Unknown("format", f.format, report.RecommendFormats())
+		return wish, text.Unknown("format", f.format, report.RecommendFormats())
 	}
 	for _, need := range f.needs {
 		if !slices.Contains(recommend.NeedNames(), need) {
-			return wish, nearest.Unknown("need", need, askable())
+			return wish, text.Unknown("need", need, askable())
 		}
 	}
 	for _, w := range f.weights {
 		name, number, _ := strings.Cut(w, "=")
 		if !slices.Contains(recommend.CriterionNames(), name) {
-			return wish, nearest.Unknown("criterion", name, recommend.CriterionNames())
+			return wish, text.Unknown("criterion", name, recommend.CriterionNames())
 		}
 		v, err := strconv.ParseFloat(number, 64)
 		if err != nil || math.IsNaN(v) || v < 0 || v > 1000 {
@@ -135,7 +135,7 @@ func (f *recommendFlags) run(c *cobra.Command, dir string) error {
 		if err != nil {
 			return err
 		}
-		if scenario, err = nearest.Find("scenario", f.scenario, all, func(s *recommend.Scenario) string { return s.Name }); err != nil {
+		if scenario, err = text.Find("scenario", f.scenario, all, func(s *recommend.Scenario) string { return s.Name }); err != nil {
 			return err
 		}
 		wish = scenario.Wish(wish)

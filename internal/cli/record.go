@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/record"
 	"github.com/cnibench/cnibench/internal/sysmon"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/text/console"
 )
 
@@ -182,7 +182,7 @@ func (o *recordOptions) choose() error {
 	for name := range strings.SplitSeq(o.samplers, ",") {
 		i := slices.IndexFunc(all, func(s sysmon.Sampler) bool { return s.Name == name })
 		if i < 0 {
-			return nearest.Unknown("sampler", name, samplerNames())
+			return text.Unknown("sampler", name, samplerNames())
 		}
 		o.Samplers = append(o.Samplers, all[i])
 	}

@@ -28,7 +28,7 @@ func addPublishedFlag(c *cobra.Command, studies *[]string) {
 }
 
 // addPublished sets the studies beside the results of r; no names add none.
-// Its error is a *nearest.Error for an unknown study.
+// Its error is a *text.UnknownError for an unknown study.
 func addPublished(r *analysis.Report, names []string) error {
 	if len(names) == 0 {
 		return nil

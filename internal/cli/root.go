@@ -17,8 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/cli/loadcmd"
 	"github.com/cnibench/cnibench/internal/cli/transfercmd"
 	"github.com/cnibench/cnibench/internal/cli/tunecmd"
-	"github.com/cnibench/cnibench/internal/nearest"
-	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // Main runs the command line and returns the exit code.
@@ -31,7 +30,7 @@ func Main(args []string) int {
 	}
 	code, text := exit.Code(err), err.Error()
 	if text != "" {
-		fmt.Fprintln(os.Stderr, "cnibench: "+printable.Text(text))
+		fmt.Fprintln(os.Stderr, "cnibench: "+text.Safe(text))
 	}
 	return code
 }
@@ -84,7 +83,7 @@ but a gate failed or no sample was valid.`),
 				names = append(names, sub.Name())
 			}
 		}
-		return nearest.Unknown("command", args[0], names)
+		return text.Unknown("command", args[0], names)
 	}
 	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	return root

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/study"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/studies"
 )
 
@@ -57,7 +57,7 @@ func preset(c *cobra.Command, name string, value any) error {
 				known = append(known, f.Name)
 			}
 		})
-		return nearest.Unknown("flag", name, known)
+		return text.Unknown("flag", name, known)
 	}
 	if flag.Changed {
 		return nil

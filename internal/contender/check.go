@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/strictyaml"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // The values that a file may use. A word in none of these lists is a mistake more often
@@ -49,7 +49,7 @@ func (p *problems) oneOf(key, value string, known []string) {
 	case value == "":
 		p.add(key + " is missing")
 	case !slices.Contains(known, value):
-		p.add(nearest.Unknown(key, value, known).Error())
+		p.add(text.Unknown(key, value, known).Error())
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // The version sets that a recipe can have.
@@ -414,7 +414,7 @@ func (p *problems) sums(key string, sums map[string]string) {
 func (p *problems) placeholders(key string, tree any) {
 	_, err := ExpandAll(tree, func(name string) (string, error) {
 		if !slices.Contains(Placeholders(), name) {
-			return "", nearest.Unknown("placeholder", name, Placeholders())
+			return "", text.Unknown("placeholder", name, Placeholders())
 		}
 		return "", nil
 	})

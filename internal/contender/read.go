@@ -6,8 +6,8 @@ import (
 	"io"
 	"io/fs"
 
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/strictyaml"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // Read decodes and checks one contender file. file is its name: its base
@@ -32,8 +32,8 @@ func Load(fsys fs.FS) ([]*Contender, error) {
 	return strictyaml.Load(fsys, "contenders", Read, func(c *Contender) string { return c.ID })
 }
 
-// Find is the contender with that id. Its error is a *nearest.Error, which
+// Find is the contender with that id. Its error is a *text.UnknownError, which
 // names the nearest id: wrong usage (exit 2).
 func Find(all []*Contender, id string) (*Contender, error) {
-	return nearest.Find("contender", id, all, func(x *Contender) string { return x.ID })
+	return text.Find("contender", id, all, func(x *Contender) string { return x.ID })
 }

@@ -9,8 +9,8 @@ import (
 	"testing/fstest"
 
 	"github.com/cnibench/cnibench/internal/contender"
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/strictyaml"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -140,9 +140,9 @@ func TestFind(t *testing.T) {
 		t.Errorf("got %v, %v", c, err)
 	}
 	_, err = contender.Find(all, "flanel-vxlan")
-	var unknown *nearest.Error
+	var unknown *text.UnknownError
 	if !errors.As(err, &unknown) {
-		t.Fatalf("got %v, want a *nearest.Error", err)
+		t.Fatalf("got %v, want a *text.UnknownError", err)
 	}
 	if want := `unknown contender "flanel-vxlan"; did you mean "flannel-vxlan"?`; err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)

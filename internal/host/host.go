@@ -12,7 +12,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // Command is a program to run at some endpoint.
@@ -31,7 +31,7 @@ type Command struct {
 func (c Command) String() string {
 	quoted := make([]string, len(c.Argv))
 	for i, arg := range c.Argv {
-		quoted[i] = printable.Word(arg)
+		quoted[i] = text.ShellWord(arg)
 	}
 	return strings.Join(quoted, " ")
 }

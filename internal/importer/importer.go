@@ -11,8 +11,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -76,13 +76,13 @@ func Help(name string) string {
 	return f.help
 }
 
-// find returns the format of that name. The error is *nearest.Error.
+// find returns the format of that name. The error is *text.UnknownError.
 func find(name string) (format, error) {
-	return nearest.Find("format", name, formats, func(f format) string { return f.name })
+	return text.Find("format", name, formats, func(f format) string { return f.name })
 }
 
 // Import reads the folder dir in the named format into the new run directory
-// out. Errors: *nearest.Error for an unknown format, ErrNothing, and those of
+// out. Errors: *text.UnknownError for an unknown format, ErrNothing, and those of
 // result.Create. On an error the half-written run directory stays.
 func Import(ctx context.Context, name, dir, out string, opt Options) (*Summary, error) {
 	chosen, err := find(name)

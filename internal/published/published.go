@@ -12,10 +12,10 @@ import (
 	"math"
 	"slices"
 
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/strictyaml"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -103,14 +103,14 @@ func Studies() ([]Study, error) {
 }
 
 // Select is the studies with these ids, all of them where there is none. Its
-// error is a *nearest.Error.
+// error is a *text.UnknownError.
 func Select(all []Study, ids []string) ([]Study, error) {
 	if len(ids) == 0 {
 		return all, nil
 	}
 	var chosen []Study
 	for _, id := range ids {
-		s, err := nearest.Find("study", id, all, func(s Study) string { return s.ID })
+		s, err := text.Find("study", id, all, func(s Study) string { return s.ID })
 		if err != nil {
 			return nil, err
 		}
@@ -150,7 +150,7 @@ func (s *Study) check() error {
 	}
 	for key := range s.Conditions {
 		if !slices.Contains(ConditionKeys(), key) {
-			return fmt.Errorf("conditions: %w", nearest.Unknown("condition", key, ConditionKeys()))
+			return fmt.Errorf("conditions: %w", text.Unknown("condition", key, ConditionKeys()))
 		}
 	}
 	if len(s.Tables) == 0 {
@@ -185,13 +185,13 @@ func (t *Table) check() error {
 	}
 	for _, c := range t.Columns {
 		if c.Over != "" && !slices.Contains(names, c.Over) {
-			return fmt.Errorf("column %q: over: %w", c.Name, nearest.Unknown("column", c.Over, names))
+			return fmt.Errorf("column %q: over: %w", c.Name, text.Unknown("column", c.Over, names))
 		}
 	}
 	for _, r := range t.Rows {
 		for _, name := range r.Lossy {
 			if !slices.Contains(names, name) {
-				return fmt.Errorf("row %q: lossy: %w", r.Name, nearest.Unknown("column", name, names))
+				return fmt.Errorf("row %q: lossy: %w", r.Name, text.Unknown("column", name, names))
 			}
 		}
 		if len(r.Values) != len(t.Columns) || len(r.Runs) > 0 && len(r.Runs) != len(t.Columns) {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // writeBenchstat writes the Go benchmark format, one line per value, for
@@ -55,7 +55,7 @@ func writeBenchstat(w io.Writer, r *analysis.Report, _ Options) error {
 }
 
 func config(key, value string) benchfmt.Config {
-	return benchfmt.Config{Key: key, Value: []byte(printable.Line(value)), File: true}
+	return benchfmt.Config{Key: key, Value: []byte(text.SafeLine(value)), File: true}
 }
 
 // benchUnit returns a unit such as "latency_p99-sec"; Go's benchmarks write "sec" for
@@ -87,5 +87,5 @@ func benchWord(s string) string {
 			return '_'
 		}
 		return r
-	}, printable.Line(s))
+	}, text.SafeLine(s))
 }

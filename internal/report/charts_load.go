@@ -6,9 +6,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -129,7 +129,7 @@ func (v *sheet) rateCharts(g *layout.Group, f family, colors map[string]int) []c
 					continue
 				}
 				c.Y.Label = layout.MetricLabel(curve.Clock)
-				c.Series = append(c.Series, series{C: i + 1, Name: printable.Line(s.ID), Points: curvePoints(curve)})
+				c.Series = append(c.Series, series{C: i + 1, Name: text.SafeLine(s.ID), Points: curvePoints(curve)})
 				row := []string{s.ID, unit.Format(float64(curve.Count), "count")}
 				for _, want := range []float64{50, 99, 99.9} {
 					cell := unit.Missing

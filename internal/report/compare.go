@@ -9,10 +9,9 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/analysis/compare"
-	"github.com/cnibench/cnibench/internal/nearest"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
 	"github.com/cnibench/cnibench/internal/report/terminal"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -40,7 +39,7 @@ func CompareFormats() []string {
 }
 
 // WriteCompare writes a comparison of two runs in the named format. Errors:
-// *nearest.Error for an unknown format, else those of w.
+// *text.UnknownError for an unknown format, else those of w.
 func WriteCompare(w io.Writer, format string, c *compare.Comparison, opt Options) error {
 	for _, f := range compareWriters {
 		if string(f.format) != format {
@@ -51,7 +50,7 @@ func WriteCompare(w io.Writer, format string, c *compare.Comparison, opt Options
 		}
 		return nil
 	}
-	return nearest.Unknown("format", format, CompareFormats())
+	return text.Unknown("format", format, CompareFormats())
 }
 
 // writeCompareJSON writes the object that docs/schema/compare-1.schema.json describes.
@@ -292,7 +291,7 @@ func differenceText(d compare.Difference) string {
 func DifferenceTexts(list []compare.Difference) []string {
 	out := make([]string, len(list))
 	for i, d := range list {
-		out[i] = printable.Line(differenceText(d))
+		out[i] = text.SafeLine(differenceText(d))
 	}
 	return out
 }

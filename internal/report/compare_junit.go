@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/analysis/compare"
-	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // The elements of JUnit's format that all CI systems support. There is a suite for each
@@ -54,23 +54,23 @@ func writeCompareJUnit(w io.Writer, c *compare.Comparison, _ Options) error {
 	all := junitSuites{Name: "cnibench compare"}
 	places := placesOf(c)
 	suite := func(contender string) *junitSuite {
-		contender = printable.Line(contender)
+		contender = text.SafeLine(contender)
 		for i := range all.Suites {
 			if all.Suites[i].Name == contender {
 				return &all.Suites[i]
 			}
 		}
 		s := junitSuite{Name: contender, Properties: []junitProperty{
-			{"old", printable.Line(runText(&c.Old))}, {"new", printable.Line(runText(&c.New))},
+			{"old", text.SafeLine(runText(&c.Old))}, {"new", text.SafeLine(runText(&c.New))},
 		}}
 		if !c.New.Started.IsZero() {
 			s.Timestamp = c.New.Started.UTC().Format(time.RFC3339)
 		}
 		for _, note := range c.Notes {
-			s.Properties = append(s.Properties, junitProperty{"note", printable.Line(note)})
+			s.Properties = append(s.Properties, junitProperty{"note", text.SafeLine(note)})
 		}
 		for _, d := range c.Differences {
-			s.Properties = append(s.Properties, junitProperty{"differs", printable.Line(differenceText(d))})
+			s.Properties = append(s.Properties, junitProperty{"differs", text.SafeLine(differenceText(d))})
 		}
 		all.Suites = append(all.Suites, s)
 		return &all.Suites[len(all.Suites)-1]
@@ -89,7 +89,7 @@ func writeCompareJUnit(w io.Writer, c *compare.Comparison, _ Options) error {
 	for i := range c.Changes {
 		change := &c.Changes[i]
 		outcome := fmt.Sprintf("%s: %s → %s, %s", signOf(change, c.FailOn).word, places.side(change, change.Old), places.side(change, change.New), ratio(change))
-		test := junitCase{Name: printable.Line(change.Step + " " + change.Metric), Output: outcome}
+		test := junitCase{Name: text.SafeLine(change.Step + " " + change.Metric), Output: outcome}
 		switch {
 		case change.Failed:
 			test.Failure = &junitMessage{Message: outcome, Type: "worse", Text: fmt.Sprintf("p %s, adjusted %s; old %v; new %v",
@@ -100,9 +100,9 @@ func writeCompareJUnit(w io.Writer, c *compare.Comparison, _ Options) error {
 		add(suite(places.contender(change.Contender, change.Part, change.Underlay, change.Kernel)), test)
 	}
 	for i, f := range c.Faults {
-		test := junitCase{Name: fmt.Sprint("fault ", i+1), Output: printable.Line(faultText(f))}
+		test := junitCase{Name: fmt.Sprint("fault ", i+1), Output: text.SafeLine(faultText(f))}
 		if f.Failed {
-			test.Failure = &junitMessage{Message: printable.Line(faultText(f)), Type: "broken"}
+			test.Failure = &junitMessage{Message: text.SafeLine(faultText(f)), Type: "broken"}
 		}
 		add(suite("runs"), test)
 	}
@@ -110,11 +110,11 @@ func writeCompareJUnit(w io.Writer, c *compare.Comparison, _ Options) error {
 		add(suite("runs"), junitCase{Name: "rounds", Failure: &junitMessage{Message: cannotFailText(c), Type: "rounds"}})
 	}
 	for _, m := range c.Missing {
-		test := junitCase{Name: printable.Line(m.Step + " " + m.Metric)}
+		test := junitCase{Name: text.SafeLine(m.Step + " " + m.Metric)}
 		if m.Metric == "" {
-			test.Name = printable.Line(m.Step)
+			test.Name = text.SafeLine(m.Step)
 		}
-		message := &junitMessage{Message: printable.Line(missingText(m, places)), Type: "missing"}
+		message := &junitMessage{Message: text.SafeLine(missingText(m, places)), Type: "missing"}
 		if m.Failed {
 			test.Failure = message
 		} else {

@@ -18,8 +18,8 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/analysis/compare"
 	"github.com/cnibench/cnibench/internal/analysis/recommend"
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/report/terminal"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -161,7 +161,7 @@ func TestCompareFoldsTheSame(t *testing.T) {
 }
 
 func TestCompareErrors(t *testing.T) {
-	var unknown *nearest.Error
+	var unknown *text.UnknownError
 	if err := WriteCompare(io.Discard, "junt", comparedSample(), Options{}); !errors.As(err, &unknown) {
 		t.Errorf("unknown format: %v", err)
 	}

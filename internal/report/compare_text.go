@@ -5,12 +5,12 @@ import (
 	"io"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
+	pretty "github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/cnibench/cnibench/internal/analysis/compare"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
 	"github.com/cnibench/cnibench/internal/report/terminal"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -20,8 +20,8 @@ const shownRows = 24
 
 func writeCompareText(w io.Writer, c *compare.Comparison, opt Options) error {
 	t := terminal.New(opt.screen())
-	t.WrapAfter(t.Paint(terminal.Bold, "old  "), 5, printable.Line(runText(&c.Old)))
-	t.WrapAfter(t.Paint(terminal.Bold, "new  "), 5, printable.Line(runText(&c.New)))
+	t.WrapAfter(t.Paint(terminal.Bold, "old  "), 5, text.SafeLine(runText(&c.Old)))
+	t.WrapAfter(t.Paint(terminal.Bold, "new  "), 5, text.SafeLine(runText(&c.New)))
 	t.Line("")
 	if gate := GateText(c); gate != "" {
 		style, mark := terminal.Green, "✓ "
@@ -49,7 +49,7 @@ func writeCompareText(w io.Writer, c *compare.Comparison, opt Options) error {
 		return "  ", missingText(c.Missing[i], places)
 	})
 	t.Listing("The runs differ in what matters", len(c.Differences), func(i int) (string, string) {
-		return "  ", text.Snip(differenceText(c.Differences[i]), terminal.MaxFinding, "…")
+		return "  ", pretty.Snip(differenceText(c.Differences[i]), terminal.MaxFinding, "…")
 	})
 	t.Listing("To know", len(c.Notes), func(i int) (string, string) { return "  ", c.Notes[i] })
 	for _, s := range compareLegend(c) {

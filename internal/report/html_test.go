@@ -16,8 +16,8 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 var carried = regexp.MustCompile(`<script type="text/plain" id="([a-z-]+)">([A-Za-z0-9+/=]*)</script>`)
@@ -127,7 +127,7 @@ func TestHostilePage(t *testing.T) {
 	// The names are there, as text: nothing was left out to be safe.
 	names := data(t, page).Contenders
 	for _, name := range hostileNames {
-		if line := printable.Line(name); !slices.Contains(names, line) || !strings.Contains(page, html.EscapeString(line)) {
+		if line := text.SafeLine(name); !slices.Contains(names, line) || !strings.Contains(page, html.EscapeString(line)) {
 			t.Errorf("the page does not show %q as text", line)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 func writeMarkdown(w io.Writer, r *analysis.Report, _ Options) error {
@@ -107,7 +107,7 @@ const mdSpecial = "\\`*_{}[]<>#|~!&$@"
 // or a line, and no address in it becomes a link.
 func md(s string) string {
 	var b strings.Builder
-	s = printable.Line(s)
+	s = text.SafeLine(s)
 	for i, r := range s {
 		if strings.ContainsRune(mdSpecial, r) || strings.HasPrefix(s[i:], "://") {
 			b.WriteByte('\\')

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -250,7 +250,7 @@ func (c *choice) decide(choices []ranked) {
 			i = len(d.Questions) - 1
 		}
 		q := &d.Questions[i]
-		q.Words = strings.TrimPrefix(q.Words+" or "+printable.Line(layout.NeedWords(o.need)), " or ")
+		q.Words = strings.TrimPrefix(q.Words+" or "+text.SafeLine(layout.NeedWords(o.need)), " or ")
 	}
 	if len(d.Questions) > 0 {
 		c.Decision = d

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -50,26 +50,26 @@ func (r resultRow) MarshalJSON() ([]byte, error) {
 func (v *sheet) pageData() pageData {
 	colors := v.colors()
 	d := pageData{
-		Run: printable.Line(v.Run.ID), Contenders: make([]string, len(colors)), Steps: []string{}, Groups: []string{}, Charts: []chart{}, Metrics: []string{}, Results: []resultRow{},
+		Run: text.SafeLine(v.Run.ID), Contenders: make([]string, len(colors)), Steps: []string{}, Groups: []string{}, Charts: []chart{}, Metrics: []string{}, Results: []resultRow{},
 	}
 	d.Hues, d.Ciphers = v.hues(colors)
 	for id, place := range colors {
-		d.Contenders[place] = printable.Line(id)
+		d.Contenders[place] = text.SafeLine(id)
 	}
 	for i := range v.Groups {
 		g := &v.Groups[i]
-		d.Groups = append(d.Groups, printable.Line(g.Title()))
+		d.Groups = append(d.Groups, text.SafeLine(g.Title()))
 	}
 	steps, metrics := map[string]int{}, map[string]int{}
 	for i, s := range v.Steps {
 		steps[s.ID] = i
-		d.Steps = append(d.Steps, printable.Line(s.ID))
+		d.Steps = append(d.Steps, text.SafeLine(s.ID))
 	}
 	for i := range v.Results {
 		r := &v.Results[i]
 		if _, known := metrics[r.Metric]; !known {
 			metrics[r.Metric] = len(d.Metrics)
-			d.Metrics = append(d.Metrics, printable.Line(layout.MetricLabel(r.Metric)))
+			d.Metrics = append(d.Metrics, text.SafeLine(layout.MetricLabel(r.Metric)))
 		}
 		row := resultRow{
 			Group: v.GroupPlace(layout.Site{Part: r.Part, Kernel: r.Kernel, Underlay: r.Underlay}), Step: steps[r.Step], Contender: colors[r.Contender], Metric: metrics[r.Metric],
@@ -143,7 +143,7 @@ func (p page) ContenderPlace(id string) string { return attribute(p.Data.Contend
 func (p page) StepPlace(id string) string { return attribute(p.Data.Steps, id) }
 
 func attribute(names []string, id string) string {
-	if i := slices.Index(names, printable.Line(id)); id != "" && i >= 0 {
+	if i := slices.Index(names, text.SafeLine(id)); id != "" && i >= 0 {
 		return strconv.Itoa(i)
 	}
 	return ""

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // repeatable, guestFlags and clusterFlags are the plan's settings that are flags of the
@@ -81,7 +81,7 @@ func repeat(r *analysis.Report) string {
 		}
 	}
 	for i, w := range words {
-		words[i] = printable.Word(w)
+		words[i] = text.ShellWord(w)
 	}
 	return strings.Join(words, " ")
 }

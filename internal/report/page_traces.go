@@ -8,9 +8,9 @@ import (
 	"strconv"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -88,7 +88,7 @@ func named(values map[string][]float64) map[string][]load {
 	}
 	out := map[string][]load{}
 	for name, list := range values {
-		out[printable.Line(name)] = convert[load](list)
+		out[text.SafeLine(name)] = convert[load](list)
 	}
 	return out
 }
@@ -136,7 +136,7 @@ func (v *sheet) traceData(t *analysis.Trace) traceData {
 	}
 	for _, n := range t.Nodes {
 		node := traceNode{
-			Node: printable.Line(n.Node), Window: short(n.Window), Times: convert[short](n.Times),
+			Node: text.SafeLine(n.Node), Window: short(n.Window), Times: convert[short](n.Times),
 			Receive: convert[mark](n.Receive), Transmit: convert[mark](n.Transmit), Retransmits: convert[mark](n.Retransmits), Memory: convert[level](n.Memory),
 		}
 		if node.CPU, node.Loads = named(n.CPU), named(n.Loads); node.Loads == nil {

@@ -8,13 +8,12 @@ import (
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
+	pretty "github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/nearest"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
 	"github.com/cnibench/cnibench/internal/report/terminal"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -24,7 +23,7 @@ func RecommendFormats() []string {
 }
 
 // WriteRecommendation writes a recommendation in the named format. Errors:
-// *nearest.Error for an unknown format, else those of w.
+// *text.UnknownError for an unknown format, else those of w.
 func WriteRecommendation(w io.Writer, format string, r *analysis.Recommendation, opt Options) error {
 	switch Format(format) {
 	case Text:
@@ -34,23 +33,23 @@ func WriteRecommendation(w io.Writer, format string, r *analysis.Recommendation,
 	case JSON:
 		return encodeJSON(w, r)
 	}
-	return nearest.Unknown("format", format, RecommendFormats())
+	return text.Unknown("format", format, RecommendFormats())
 }
 
 func writeRecommendText(w io.Writer, r *analysis.Recommendation, opt Options) error {
 	t := terminal.New(opt.screen())
-	t.Wrap("", printable.Line(layout.FirmnessText(r)), terminal.Bold)
+	t.Wrap("", text.SafeLine(layout.FirmnessText(r)), terminal.Bold)
 	if s := IgnoredText(r); s != "" {
 		t.Wrap("", s, terminal.Yellow)
 	}
-	t.Wrap("", "needed: "+layout.Asked(r)+"; run "+printable.Line(r.Run), terminal.Dim)
+	t.Wrap("", "needed: "+layout.Asked(r)+"; run "+text.SafeLine(r.Run), terminal.Dim)
 	t.Line("")
 	for i, list := range append([]analysis.Recommendation{*r}, r.Apart...) {
 		if len(r.Apart) > 0 {
-			t.Wrap("", printable.Line(layout.ListTitle(&list)), terminal.Bold)
+			t.Wrap("", text.SafeLine(layout.ListTitle(&list)), terminal.Bold)
 		}
 		if i > 0 {
-			t.Wrap("", printable.Line(layout.FirmnessText(&list)), "")
+			t.Wrap("", text.SafeLine(layout.FirmnessText(&list)), "")
 		}
 		if len(list.Ranked) == 0 {
 			continue
@@ -58,7 +57,7 @@ func writeRecommendText(w io.Writer, r *analysis.Recommendation, opt Options) er
 		terms := writeChoices(t, &list)
 		for i, c := range list.Ranked {
 			if reasons := append(terms[i], c.Reasons...); len(reasons) > 0 {
-				writeReasons(t, printable.Line(c.Contender), printable.Line(strings.Join(reasons, "; ")))
+				writeReasons(t, text.SafeLine(c.Contender), text.SafeLine(strings.Join(reasons, "; ")))
 			}
 		}
 		t.Line("")
@@ -101,7 +100,7 @@ func writeReasons(t *terminal.Writer, name, s string) {
 // texts.
 func writeChoices(t *terminal.Writer, r *analysis.Recommendation) [][]string {
 	lines, texts := choiceLines(t, r, true), make([][]string, len(r.Ranked))
-	if slices.ContainsFunc(lines, func(s string) bool { return text.StringWidthWithoutEscSequences(s) > t.Width }) {
+	if slices.ContainsFunc(lines, func(s string) bool { return pretty.StringWidthWithoutEscSequences(s) > t.Width }) {
 		lines = choiceLines(t, r, false)
 		for i, c := range r.Ranked {
 			var terms []string

@@ -10,9 +10,9 @@ import (
 	"io"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/report/terminal"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // Format is a form that a report can be written in.
@@ -76,7 +76,7 @@ type Samples struct {
 }
 
 // Write writes r in the named format. A figure in r that is not a finite number is left
-// out, and a finding names it. Errors: *nearest.Error for an unknown format, else those
+// out, and a finding names it. Errors: *text.UnknownError for an unknown format, else those
 // of w.
 func Write(w io.Writer, format string, r *analysis.Report, opt Options) error {
 	for _, f := range writers {
@@ -88,5 +88,5 @@ func Write(w io.Writer, format string, r *analysis.Report, opt Options) error {
 		}
 		return nil
 	}
-	return nearest.Unknown("report format", format, Formats())
+	return text.Unknown("report format", format, Formats())
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/report/layout"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -81,7 +81,7 @@ func brief() *analysis.Report {
 
 func TestUnknownFormat(t *testing.T) {
 	err := Write(&bytes.Buffer{}, "htlm", sample(3), Options{})
-	var unknown *nearest.Error
+	var unknown *text.UnknownError
 	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), `"html"`) {
 		t.Errorf("error %v, want one that names html", err)
 	}

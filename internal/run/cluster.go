@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/arena/kube/install"
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/tune"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -116,7 +116,7 @@ func (f *Request) unplanned() []string {
 	var args []string
 	for _, flag := range kubePlace {
 		if f.Given[flag] {
-			args = append(args, "--"+flag+"="+printable.Word(values[flag]))
+			args = append(args, "--"+flag+"="+text.ShellWord(values[flag]))
 		}
 	}
 	return args

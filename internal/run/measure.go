@@ -19,9 +19,9 @@ import (
 	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/fingerprint"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/run/underway"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/text/console"
 )
 
@@ -118,7 +118,7 @@ func (f *Request) sealed(dir string) error {
 
 // resumption returns the command line that resumes the run in dir.
 func (f *Request) resumption(dir string) string {
-	return strings.Join(append([]string{"cnibench run --resume", printable.Word(dir)}, f.unplanned()...), " ")
+	return strings.Join(append([]string{"cnibench run --resume", text.ShellWord(dir)}, f.unplanned()...), " ")
 }
 
 // fingerprinted returns the environment of the first contender's first node, with the

@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/contender"
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -87,9 +87,9 @@ func Kinds() []Kind {
 	return []Kind{labKind(Auto), labKind(Lab), labKind(MicroVM), kubeKind()}
 }
 
-// FindArena returns the kind of that name, else a *nearest.Error.
+// FindArena returns the kind of that name, else a *text.UnknownError.
 func FindArena(name string) (Kind, error) {
-	return nearest.Find("arena", name, Kinds(), func(k Kind) string { return k.Name })
+	return text.Find("arena", name, Kinds(), func(k Kind) string { return k.Name })
 }
 
 // Foreign refuses flags of other arenas, which would do nothing.

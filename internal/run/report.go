@@ -15,11 +15,11 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis/recommend"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/contender"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/published"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/study"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/text/console"
 	"github.com/cnibench/cnibench/internal/trace"
 	"github.com/cnibench/cnibench/studies"
@@ -45,7 +45,7 @@ func (j *Job) report(dir string, complete bool) error {
 	if werr := report.Write(out, string(report.Text), r, report.Options{Color: console.UseColor(out), Width: console.Width(out)}); werr != nil {
 		return errors.Join(err, werr)
 	}
-	fmt.Fprintf(out, "\nReport: %s\nIn a browser: cnibench explore %s\n", filepath.Join(dir, "report.html"), printable.Word(dir))
+	fmt.Fprintf(out, "\nReport: %s\nIn a browser: cnibench explore %s\n", filepath.Join(dir, "report.html"), text.ShellWord(dir))
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func assembleOne(dir string, rec *result.Record, opt analysis.Options) *analysis
 }
 
 // ShowStudy adds a study's pictures and published figures to the report. The error is a
-// *nearest.Error.
+// *text.UnknownError.
 func ShowStudy(r *analysis.Report, id string) error {
 	all, err := study.Load(studies.FS)
 	if err != nil {

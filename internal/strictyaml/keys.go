@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
 )
@@ -20,7 +20,7 @@ func unknownKey(key *token.Token, body ast.Node, into any) string {
 	if len(known) == 0 {
 		return fmt.Sprintf("unknown key %q", key.Value)
 	}
-	return nearest.Unknown("key", key.Value, known).Error()
+	return text.Unknown("key", key.Value, known).Error()
 }
 
 // keysBeside returns the keys that t allows in the mapping that holds key. It

@@ -15,8 +15,8 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/strictyaml"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // The scales at which a study is run.
@@ -56,10 +56,10 @@ type Flags struct {
 }
 
 // Flags are those of the study at a scale, in a cluster or a lab. Its error is a
-// *nearest.Error.
+// *text.UnknownError.
 func (s *Study) Flags(scale string, cluster bool) (map[string]any, error) {
 	if !slices.Contains(Scales(), scale) {
-		return nil, nearest.Unknown("scale", scale, Scales())
+		return nil, text.Unknown("scale", scale, Scales())
 	}
 	chosen := []Flags{s.Run}
 	if scale == Published {
@@ -87,9 +87,9 @@ func Load(fsys fs.FS) ([]*Study, error) {
 	return strictyaml.Load(fsys, "studies", Read, func(s *Study) string { return s.ID })
 }
 
-// Find is the study with that id. Its error is a *nearest.Error.
+// Find is the study with that id. Its error is a *text.UnknownError.
 func Find(all []*Study, id string) (*Study, error) {
-	return nearest.Find("study", id, all, func(s *Study) string { return s.ID })
+	return text.Find("study", id, all, func(s *Study) string { return s.ID })
 }
 
 // Read decodes and checks one study. file is its name: its base without .yaml is the

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/unit"
 	"github.com/cnibench/cnibench/internal/workload"
 )
@@ -25,7 +25,7 @@ const rateMark = "{rate}"
 // Expand gives the steps of a plan, their parameters complete. A share stays a
 // text such as "30%" until bench has found the capacity. services are how many
 // other Services there are on the path "service", each count in turn; nil is
-// the suite's own. Errors: a *nearest.Error for rates that are neither RatesAuto
+// the suite's own. Errors: a *text.UnknownError for rates that are neither RatesAuto
 // nor RatesGiven; the same faults as Read, which has tried both; a count below one.
 func (s *Suite) Expand(rates string, services []int) ([]result.Step, error) {
 	switch {
@@ -38,7 +38,7 @@ func (s *Suite) Expand(rates string, services []int) ([]result.Step, error) {
 		return nil, fmt.Errorf("%s: services %v: want counts from 1 to %d", s.file, services, mostServices)
 	}
 	if rates != RatesAuto && rates != RatesGiven {
-		return nil, nearest.Unknown("way to choose rates", rates, []string{RatesAuto, RatesGiven})
+		return nil, text.Unknown("way to choose rates", rates, []string{RatesAuto, RatesGiven})
 	}
 	var steps []result.Step
 	seen := map[string]bool{}

@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/strictyaml"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/unit"
 	"github.com/cnibench/cnibench/internal/workload"
 )
@@ -113,7 +113,7 @@ func (s *Suite) check() error {
 		wrong("rounds %d; want 1 or more, or none for as many as the contenders need", s.Rounds)
 	}
 	if s.SharesOf != "" && s.SharesOf != result.SharesOfSlowest {
-		wrong("shares_of: %w", nearest.Unknown("choice", s.SharesOf, []string{result.SharesOfSlowest}))
+		wrong("shares_of: %w", text.Unknown("choice", s.SharesOf, []string{result.SharesOfSlowest}))
 	}
 	if s.Duration <= 0 {
 		wrong("duration %v; want one above zero", s.Duration)
@@ -159,7 +159,7 @@ func (s Step) check() error {
 		}
 	}
 	if !slices.Contains(paths(), s.Path) {
-		errs = append(errs, nearest.Unknown("path", s.Path, paths()))
+		errs = append(errs, text.Unknown("path", s.Path, paths()))
 	}
 	if s.ladder() {
 		errs = append(errs, s.checkLadder()...)

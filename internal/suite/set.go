@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // Set returns the suite with parameters of its steps changed. A change is
 // STEP.PARAMETER=VALUE; STEP is a step's id as the suite has it, or a pattern such
-// as http-* that at least one of them matches. Errors: a *nearest.Error for an
+// as http-* that at least one of them matches. Errors: a *text.UnknownError for an
 // unknown step or parameter; else what is wrong with the change, or with the suite
 // that it makes.
 func (s *Suite) Set(changes []string) (*Suite, error) {
@@ -60,7 +60,7 @@ func (s *Suite) set(step, param, value string) error {
 }
 
 // Only returns the suite with these steps, in the suite's order. A step is named as
-// Set names it. Its error is a *nearest.Error.
+// Set names it. Its error is a *text.UnknownError.
 func (s *Suite) Only(steps []string) (*Suite, error) {
 	out := *s
 	out.Steps = nil
@@ -94,5 +94,5 @@ func (s *Suite) unknown(name string) error {
 	for i := range s.Steps {
 		ids[i] = s.Steps[i].ID
 	}
-	return nearest.Unknown("step of suite "+s.ID, name, ids)
+	return text.Unknown("step of suite "+s.ID, name, ids)
 }

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // Suite is an ordered list of steps with how often and how long they run,
@@ -59,8 +59,8 @@ func (s *Suite) RoundsText() string {
 	return strconv.Itoa(s.Rounds)
 }
 
-// Find is the suite with that id. Its error is a *nearest.Error, which names
+// Find is the suite with that id. Its error is a *text.UnknownError, which names
 // the nearest id: wrong usage (exit 2).
 func Find(all []*Suite, id string) (*Suite, error) {
-	return nearest.Find("suite", id, all, func(x *Suite) string { return x.ID })
+	return text.Find("suite", id, all, func(x *Suite) string { return x.ID })
 }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/strictyaml"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/suites"
 )
 
@@ -90,7 +90,7 @@ func TestFind(t *testing.T) {
 		t.Errorf("got %v, %v", s, err)
 	}
 	_, err := Find(all, "thruput")
-	var unknown *nearest.Error
+	var unknown *text.UnknownError
 	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), `did you mean "throughput"?`) {
 		t.Errorf("got %v", err)
 	}
@@ -98,7 +98,7 @@ func TestFind(t *testing.T) {
 
 func TestExpandUnknownRates(t *testing.T) {
 	_, err := (&Suite{}).Expand("gven", nil)
-	var unknown *nearest.Error
+	var unknown *text.UnknownError
 	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), `did you mean "given"?`) {
 		t.Errorf("got %v", err)
 	}

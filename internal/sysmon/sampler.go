@@ -6,7 +6,7 @@ import (
 	"io"
 	"io/fs"
 
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // Scope says which samplers a recorder runs.
@@ -20,13 +20,13 @@ const (
 )
 
 // ParseScope returns the scope of that name. The error for an unknown name is a
-// *nearest.Error.
+// *text.UnknownError.
 func ParseScope(name string) (Scope, error) {
 	switch s := Scope(name); s {
 	case ScopeNode, ScopePod:
 		return s, nil
 	}
-	return "", nearest.Unknown("scope", name, []string{string(ScopeNode), string(ScopePod)})
+	return "", text.Unknown("scope", name, []string{string(ScopeNode), string(ScopePod)})
 }
 
 // Sampler reads a group of metrics from the machine.

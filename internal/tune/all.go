@@ -3,7 +3,7 @@ package tune
 import (
 	"slices"
 
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 //go:generate go test . -run TestPage -update
@@ -20,7 +20,7 @@ func All() []Setting {
 	}, sysctls(), []Setting{brNetfilter, notrack, smt})
 }
 
-// Lookup finds a setting by name. It returns a *nearest.Error if there is none.
+// Lookup finds a setting by name. It returns a *text.UnknownError if there is none.
 func Lookup(name string) (Setting, error) {
-	return nearest.Find("setting", name, All(), func(s Setting) string { return s.Name })
+	return text.Find("setting", name, All(), func(s Setting) string { return s.Name })
 }

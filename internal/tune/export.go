@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // ExportFormats lists the kinds of files that Export writes.
@@ -15,7 +15,7 @@ var ExportFormats = []string{"sysctl", "udev", "tuned"}
 // Export writes the plan as a file that sets the same values at every start of the machine:
 // for /etc/sysctl.d, /etc/udev/rules.d, or a profile of tuned. The file includes values that
 // the machine has already. Comments name the changes that a file of this kind cannot hold.
-// Export returns a *nearest.Error for an unknown format.
+// Export returns a *text.UnknownError for an unknown format.
 func Export(w io.Writer, format string, items []Item) error {
 	e := exporter{}
 	switch format {
@@ -26,7 +26,7 @@ func Export(w io.Writer, format string, items []Item) error {
 	case "tuned":
 		return exportTuned(w, items)
 	default:
-		return nearest.Unknown("export format", format, ExportFormats)
+		return text.Unknown("export format", format, ExportFormats)
 	}
 	return e.write(w, items)
 }

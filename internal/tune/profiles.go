@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // Choice is a setting with the parameters that differ from its defaults.
@@ -76,9 +76,9 @@ func ByHand(profile string) []string {
 	return list
 }
 
-// LookupProfile finds a profile by name. It returns a *nearest.Error if there is none.
+// LookupProfile finds a profile by name. It returns a *text.UnknownError if there is none.
 func LookupProfile(name string) (Profile, error) {
-	return nearest.Find("profile", name, Profiles(), func(p Profile) string { return p.Name })
+	return text.Find("profile", name, Profiles(), func(p Profile) string { return p.Name })
 }
 
 // complete returns the parameters with the defaults added. It returns an error if a name is
@@ -95,7 +95,7 @@ func (s Setting) complete(given Params) (Params, error) {
 			if len(names) == 0 {
 				return nil, fmt.Errorf("setting %s has no parameters", s.Name)
 			}
-			return nil, nearest.Unknown("parameter of "+s.Name, name, names)
+			return nil, text.Unknown("parameter of "+s.Name, name, names)
 		}
 		all[name] = given[name]
 	}

@@ -1,6 +1,6 @@
 package workload
 
-import "github.com/cnibench/cnibench/internal/nearest"
+import "github.com/cnibench/cnibench/internal/text"
 
 // All lists the workloads in the order of listings.
 func All() []Workload {
@@ -14,8 +14,8 @@ func All() []Workload {
 	}
 }
 
-// Lookup finds a workload by name. Its error is a *nearest.Error with the nearest
+// Lookup finds a workload by name. Its error is a *text.UnknownError with the nearest
 // name: wrong usage (exit 2).
 func Lookup(name string) (Workload, error) {
-	return nearest.Find("workload", name, All(), func(w Workload) string { return w.Info().Name })
+	return text.Find("workload", name, All(), func(w Workload) string { return w.Info().Name })
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 func TestAll(t *testing.T) {
@@ -38,7 +38,7 @@ func TestAll(t *testing.T) {
 
 func TestLookupNames(t *testing.T) {
 	_, err := Lookup("tcp_steam")
-	var unknown *nearest.Error
+	var unknown *text.UnknownError
 	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), `did you mean "tcp_stream"?`) {
 		t.Errorf("got %v", err)
 	}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // Params are a step's parameters, complete and of the types of the workload's
@@ -26,7 +26,7 @@ func Complete(info Info, given map[string]any) (Params, error) {
 	for name, value := range given {
 		want, known := p[name]
 		if !known {
-			return nil, nearest.Unknown(info.Name+" parameter", name, names)
+			return nil, text.Unknown(info.Name+" parameter", name, names)
 		}
 		v, err := convert(value, want)
 		if err != nil {

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/strictyaml"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // Scenario is a typical use of a cluster, with the needs and weights for it.
@@ -50,12 +50,12 @@ func (s *Scenario) check() error {
 	}
 	for _, need := range s.Needs {
 		if !slices.Contains(NeedNames(), need) {
-			return nearest.Unknown("need", need, NeedNames())
+			return text.Unknown("need", need, NeedNames())
 		}
 	}
 	for name, weight := range s.Weights {
 		if !slices.Contains(CriterionNames(), name) {
-			return nearest.Unknown("criterion", name, CriterionNames())
+			return text.Unknown("criterion", name, CriterionNames())
 		}
 		if !(weight > 0 && weight <= 1000) {
 			return fmt.Errorf("weight of %s: want a number above 0, at most 1000", name)

@@ -20,7 +20,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/text/console"
 	"github.com/cnibench/cnibench/internal/unit"
 	"golang.org/x/term"
@@ -97,7 +97,7 @@ func (g *Guest) Config(ctx context.Context, log *slog.Logger) (vm.Config, error)
 	}
 	for _, model := range g.NICs {
 		if !slices.Contains(vm.NICModels(), model) {
-			return c, exit.Usage("--nic: %v", nearest.Unknown("model", model, vm.NICModels()))
+			return c, exit.Usage("--nic: %v", text.Unknown("model", model, vm.NICModels()))
 		}
 	}
 	for _, dir := range g.Share {

@@ -15,8 +15,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/contender"
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // Arena is a cluster in which contenders are measured.
@@ -86,7 +86,7 @@ func (o *Options) check() error {
 		"pull policy":     {o.PullPolicy, []string{"", string(corev1.PullAlways), string(corev1.PullIfNotPresent), string(corev1.PullNever)}},
 	} {
 		if !slices.Contains(choice.of, choice.value) {
-			return nearest.Unknown(what, choice.value, choice.of[1:])
+			return text.Unknown(what, choice.value, choice.of[1:])
 		}
 	}
 	if _, err := tolerations(o.Tolerations); err != nil {

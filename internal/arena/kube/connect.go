@@ -24,7 +24,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // connectPatience is how long the API server may take to answer with its version, as long
@@ -55,7 +55,7 @@ type Cluster struct {
 }
 
 // Connect finds the cluster and asks for its version. Errors: *UsageError if the given
-// kubeconfig does not exist or can't be read, *nearest.Error if it lacks the context,
+// kubeconfig does not exist or can't be read, *text.UnknownError if it lacks the context,
 // *arena.Unsupported if there is no kubeconfig, or if the cluster does not answer or
 // refuses the credentials.
 func Connect(ctx context.Context, o Options) (*Cluster, error) {
@@ -124,7 +124,7 @@ func restConfig(o Options) (*rest.Config, string, error) {
 		return nil, "", &UsageError{fmt.Sprintf("kubeconfig: %v", err)}
 	}
 	if o.Context != "" && raw.Contexts[o.Context] == nil {
-		return nil, "", nearest.Unknown("context", o.Context, slices.Sorted(maps.Keys(raw.Contexts)))
+		return nil, "", text.Unknown("context", o.Context, slices.Sorted(maps.Keys(raw.Contexts)))
 	}
 	name := o.Context
 	if name == "" {

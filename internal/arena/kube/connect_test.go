@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // kubeconfig is a file with that server.
@@ -82,7 +82,7 @@ func TestConnect(t *testing.T) {
 	}
 	_, err = Connect(t.Context(), Options{Kubeconfig: broken})
 	_ = usageText(t, err)
-	var unknown *nearest.Error
+	var unknown *text.UnknownError
 	if _, err := Connect(t.Context(), Options{Kubeconfig: kubeconfig(t, refuse.URL), Context: "lap"}); !errors.As(err, &unknown) || !strings.Contains(err.Error(), `did you mean "lab"`) {
 		t.Errorf("an unknown context: %v", err)
 	}

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // node is a machine of the cluster that is used.
@@ -73,7 +73,7 @@ func choose(all []corev1.Node, names []string, tolerated []corev1.Toleration) ([
 	var chosen []*node
 	if len(names) > 0 {
 		for _, name := range names {
-			n, err := nearest.Find("node", name, all, func(n corev1.Node) string { return n.Name })
+			n, err := text.Find("node", name, all, func(n corev1.Node) string { return n.Name })
 			if err != nil {
 				return nil, err
 			}
@@ -150,7 +150,7 @@ func workingNodes(all []corev1.Node, names []string) (chosen []*node, broken []s
 		}
 	}
 	for _, name := range names {
-		if _, err := nearest.Find("node", name, all, func(n corev1.Node) string { return n.Name }); err != nil {
+		if _, err := text.Find("node", name, all, func(n corev1.Node) string { return n.Name }); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 func TestChoose(t *testing.T) {
@@ -80,7 +80,7 @@ func TestChoose(t *testing.T) {
 			}
 		})
 	}
-	var unknown *nearest.Error
+	var unknown *text.UnknownError
 	if _, err := choose([]corev1.Node{*testNode("worker-1")}, []string{"worker1"}, nil); !errors.As(err, &unknown) || !strings.Contains(err.Error(), `did you mean "worker-1"`) {
 		t.Errorf("an unknown name: %v", err)
 	}

@@ -5,9 +5,9 @@ import (
 	"io"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
+	pretty "github.com/jedib0t/go-pretty/v6/text"
 
-	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/text/console"
 )
 
@@ -24,7 +24,7 @@ func PrintTable(w io.Writer, header []string, rows [][]string) {
 	t.SetOutputMirror(w)
 	t.SetStyle(table.StyleLight)
 	t.Style().Options = table.OptionsNoBordersAndSeparators
-	t.Style().Format.Header = text.FormatDefault
+	t.Style().Format.Header = pretty.FormatDefault
 	t.SuppressTrailingSpaces()
 	head := make(table.Row, len(header))
 	for i, h := range header {
@@ -40,11 +40,11 @@ func PrintTable(w io.Writer, header []string, rows [][]string) {
 		}
 		width -= widest + 2
 	}
-	t.SetColumnConfigs([]table.ColumnConfig{{Number: len(header), WidthMax: max(width, 30), WidthMaxEnforcer: text.WrapSoft}})
+	t.SetColumnConfigs([]table.ColumnConfig{{Number: len(header), WidthMax: max(width, 30), WidthMaxEnforcer: pretty.WrapSoft}})
 	for _, row := range rows {
 		r := make(table.Row, len(row))
 		for i, cell := range row {
-			r[i] = printable.Text(cell)
+			r[i] = text.Safe(cell)
 		}
 		t.AppendRow(r)
 	}

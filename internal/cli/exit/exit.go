@@ -8,7 +8,7 @@ import (
 	"fmt"
 
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // The exit codes of every command.
@@ -47,7 +47,7 @@ func Usage(format string, args ...any) error {
 // the one of its kind.
 func Code(err error) int {
 	var coded *Error
-	var unknown *nearest.Error
+	var unknown *text.UnknownError
 	switch {
 	case err == nil:
 		return Done

@@ -10,9 +10,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/nearest"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // The machines that settings are of.
@@ -48,7 +47,7 @@ func (f *Flags) checkArena(c *cobra.Command) error {
 		return nil
 	case arenaLocal, arenaNode:
 	default:
-		return nearest.Unknown("arena", f.arena, []string{arenaLocal, run.Kube})
+		return text.Unknown("arena", f.arena, []string{arenaLocal, run.Kube})
 	}
 	for _, flag := range tuneKubeFlags {
 		if c.Flags().Changed(flag) {
@@ -71,7 +70,7 @@ func sameNodes(c *cobra.Command, subcommand string) string {
 		case flag.Value.Type() == "bool":
 			argv = append(argv, "--"+name)
 		default:
-			argv = append(argv, "--"+name, printable.Word(flag.Value.String()))
+			argv = append(argv, "--"+name, text.ShellWord(flag.Value.String()))
 		}
 	}
 	return strings.Join(argv, " ")

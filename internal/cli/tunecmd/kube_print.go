@@ -11,8 +11,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // showNodes prints what the nodes said. Its error names those that failed, with
@@ -31,7 +31,7 @@ func showNodes(c *cobra.Command, all []run.NodeAnswer) error {
 	}
 	for i, note := range notes.texts {
 		for line := range strings.Lines(note) {
-			fmt.Fprintln(c.ErrOrStderr(), printable.Line(notes.by(i)+": "+strings.TrimRight(line, "\n")))
+			fmt.Fprintln(c.ErrOrStderr(), text.SafeLine(notes.by(i)+": "+strings.TrimRight(line, "\n")))
 		}
 	}
 	if err := printNodes(c, &stdout); err != nil || code == exit.Done {
@@ -82,7 +82,7 @@ func printNodes(c *cobra.Command, stdout *said) error {
 	}
 	if value("json") == "true" && value("export") == "" {
 		documents := map[string]json.RawMessage{}
-		for i, text := range stdout.texts {
+		for i, printed := range stdout.texts {
 			for _, node := range stdout.nodes[i] {
 				if json.Valid([]byte(text)) {
 					documents[node] = json.RawMessage(text)
@@ -95,11 +95,11 @@ func printNodes(c *cobra.Command, stdout *said) error {
 	if value("export") != "" {
 		heading = "# %s\n%s"
 	}
-	for i, text := range stdout.texts {
+	for i, printed := range stdout.texts {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		fmt.Fprint(out, printable.Text(fmt.Sprintf(heading, stdout.by(i), text)))
+		fmt.Fprint(out, text.Safe(fmt.Sprintf(heading, stdout.by(i), printed)))
 	}
 	return nil
 }

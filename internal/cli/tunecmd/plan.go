@@ -7,8 +7,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/tune"
 )
 
@@ -38,7 +38,7 @@ a profile or settings it plans all settings.`,
 				req = everything()
 			}
 			if export != "" {
-				if _, err := nearest.Find("export format", export, tune.ExportFormats, func(s string) string { return s }); err != nil {
+				if _, err := text.Find("export format", export, tune.ExportFormats, func(s string) string { return s }); err != nil {
 					return err
 				}
 			}
@@ -150,7 +150,7 @@ func knownNICs(m *tune.Machine, names []string) error {
 			return err
 		}
 		if !slices.Contains(all, name) {
-			return nearest.Unknown("interface", name, all)
+			return text.Unknown("interface", name, all)
 		}
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/cnibench/cnibench/contenders"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/suites"
 )
 
@@ -102,7 +102,7 @@ func (l List) Install() string {
 
 // Run lists what a run in the lab wants: of the suite, or of all if it is "";
 // of the contenders, or of all that have a form in the lab and of guests if
-// there are none. Errors: *nearest.Error for an unknown name.
+// there are none. Errors: *text.UnknownError for an unknown name.
 func Run(suite string, ids []string) (List, error) {
 	var l List
 	if err := l.suites(suite); err != nil {
@@ -133,7 +133,7 @@ func Run(suite string, ids []string) (List, error) {
 func Profile(name string) (List, error) {
 	p, ok := table().Profiles[name]
 	if !ok {
-		return nil, nearest.Unknown("profile", name, Profiles())
+		return nil, text.Unknown("profile", name, Profiles())
 	}
 	var l List
 	if p.Lab {
@@ -160,7 +160,7 @@ func (l *List) suites(id string) error {
 		ids = append(ids, strings.TrimSuffix(path.Base(file), ".yaml"))
 	}
 	if id != "" && !slices.Contains(ids, id) {
-		return nearest.Unknown("suite", id, ids)
+		return text.Unknown("suite", id, ids)
 	}
 	for i, file := range files {
 		if id != "" && ids[i] != id {

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/image/math/fixed"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -161,7 +161,7 @@ func (p pen) text(f *opentype.Font, size float64, in color.Color, x, y, end int,
 	if err != nil {
 		return err
 	}
-	words = printable.Line(words)
+	words = text.SafeLine(words)
 	room := fixed.I(end - x)
 	for runes := []rune(words); font.MeasureString(face, words) > room && len(runes) > 0; {
 		runes = runes[:len(runes)-1]
@@ -179,7 +179,7 @@ func (p pen) wrapped(f *opentype.Font, size float64, room int, words string) ([]
 		return nil, err
 	}
 	lines := []string{""}
-	for word := range slices.Values(strings.Fields(printable.Line(words))) {
+	for word := range slices.Values(strings.Fields(text.SafeLine(words))) {
 		last := lines[len(lines)-1]
 		if longer := strings.TrimSpace(last + " " + word); last == "" || font.MeasureString(face, longer) <= fixed.I(room) {
 			lines[len(lines)-1] = longer

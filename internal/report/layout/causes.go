@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // This file groups findings by their cause. A starved CPU, for example, drops samples for
@@ -165,16 +165,16 @@ func affected(v *View, c *Cause) string {
 
 // Line returns the cause in one line.
 func (c Cause) Line() string {
-	words := printable.Line(c.words)
+	words := text.SafeLine(c.words)
 	if c.affected != "" {
 		glue := ": "
 		if !c.known {
 			glue = "; "
 		}
-		words = strings.TrimSuffix(words, ".") + glue + printable.Line(c.affected)
+		words = strings.TrimSuffix(words, ".") + glue + text.SafeLine(c.affected)
 	}
 	if c.next != "" {
-		words = strings.TrimSuffix(words, ".") + "; " + strings.ToLower(c.next[:1]) + printable.Line(c.next[1:])
+		words = strings.TrimSuffix(words, ".") + "; " + strings.ToLower(c.next[:1]) + text.SafeLine(c.next[1:])
 	}
 	return strings.TrimSuffix(words, ".") + "."
 }

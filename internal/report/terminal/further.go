@@ -4,10 +4,10 @@ import (
 	"fmt"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
+	pretty "github.com/jedib0t/go-pretty/v6/text"
 
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // This file prints the tables below the first ones: Services, the fleet, published figures.
@@ -35,7 +35,7 @@ func (t *Writer) byServices(g *layout.Group, all []layout.Scale) {
 			if one.Metric == layout.SyncTime {
 				about = "time to program the step's Service and that many others on every node, from none; " + layout.ProgrammedBy
 			}
-			t.Wrap("  ", printable.Line(l.Name())+": "+printable.Line(about), Dim)
+			t.Wrap("  ", text.SafeLine(l.Name())+": "+text.SafeLine(about), Dim)
 			t.Line("")
 		}
 	}
@@ -55,7 +55,7 @@ func (t *Writer) fleet() {
 		t.Grid(tw)
 	}
 	for _, note := range t.FleetNotes() {
-		t.Wrap("", printable.Line(note), Dim)
+		t.Wrap("", text.SafeLine(note), Dim)
 	}
 	t.Line("")
 }
@@ -63,7 +63,7 @@ func (t *Writer) fleet() {
 func (t *Writer) fleetRow(cells []string, style string) table.Row {
 	row := make(table.Row, len(cells))
 	for i, cell := range cells {
-		row[i] = t.Paint(style, printable.Line(cell))
+		row[i] = t.Paint(style, text.SafeLine(cell))
 	}
 	return row
 }
@@ -95,7 +95,7 @@ func (t *Writer) published() {
 		} else {
 			last = figure
 		}
-		tw.AppendRow(table.Row{figure, t.Short(f.Contender), layout.Comparison(&f.Ours), layout.PublishedRatio(f), t.Paint(Dim, printable.Line(f.Study))})
+		tw.AppendRow(table.Row{figure, t.Short(f.Contender), layout.Comparison(&f.Ours), layout.PublishedRatio(f), t.Paint(Dim, text.SafeLine(f.Study))})
 	}
 	t.Grid(tw)
 	t.Wrap("", layout.PublishedAbout, Dim)
@@ -125,11 +125,11 @@ func (t *Writer) agreements() {
 func (t *Writer) rows(head []string, rows [][]string) {
 	tw := NewGrid()
 	const last = 56
-	tw.SetColumnConfigs([]table.ColumnConfig{{Number: len(head) - 1, WidthMax: last, WidthMaxEnforcer: text.WrapSoft}, {Number: len(head), WidthMax: last, WidthMaxEnforcer: text.WrapSoft}})
+	tw.SetColumnConfigs([]table.ColumnConfig{{Number: len(head) - 1, WidthMax: last, WidthMaxEnforcer: pretty.WrapSoft}, {Number: len(head), WidthMax: last, WidthMaxEnforcer: pretty.WrapSoft}})
 	for i, cells := range append([][]string{head}, rows...) {
 		row := table.Row{}
 		for _, c := range cells {
-			if c = printable.Line(c); i == 0 {
+			if c = text.SafeLine(c); i == 0 {
 				c = t.Paint(Bold, c)
 			}
 			row = append(row, c)

@@ -6,11 +6,11 @@ import (
 	"slices"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
+	pretty "github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // This file makes the terminal's first tables: one for each step of the headline, with a
@@ -60,7 +60,7 @@ func (t *Writer) headTables(g *layout.Group, head []layout.Column) {
 		}
 		if len(without) > 0 {
 			c := without[0]
-			t.Wrap("", printable.Line(fmt.Sprintf("%s (%s): %s.", analysis.AndList(names), t.StepName(c.Step), t.Unusable(g, c))), Yellow)
+			t.Wrap("", text.SafeLine(fmt.Sprintf("%s (%s): %s.", analysis.AndList(names), t.StepName(c.Step), t.Unusable(g, c))), Yellow)
 		}
 		if len(usable)+len(without) > 0 {
 			t.Line("")
@@ -70,9 +70,9 @@ func (t *Writer) headTables(g *layout.Group, head []layout.Column) {
 
 // stepTitle prints a step's name and, if there is room, its id.
 func (t *Writer) stepTitle(id string) {
-	name := text.Snip(printable.Line(t.StepName(id)), t.Width, "…")
+	name := pretty.Snip(text.SafeLine(t.StepName(id)), t.Width, "…")
 	title := t.Paint(Bold, name)
-	if short := t.Short(id); short != name && text.StringWidthWithoutEscSequences(name+" "+short) <= t.Width {
+	if short := t.Short(id); short != name && pretty.StringWidthWithoutEscSequences(name+" "+short) <= t.Width {
 		title += t.Paint(Dim, " "+short)
 	}
 	t.Line(title)
@@ -83,10 +83,10 @@ func (t *Writer) oneStep(g *layout.Group, columns []layout.Column, features bool
 	for _, d := range details {
 		d.features = d.features && features
 		lines := t.grid(g, columns, d)
-		if slices.ContainsFunc(lines, func(s string) bool { return text.StringWidthWithoutEscSequences(s) > t.room }) && (d != details[len(details)-1]) {
+		if slices.ContainsFunc(lines, func(s string) bool { return pretty.StringWidthWithoutEscSequences(s) > t.room }) && (d != details[len(details)-1]) {
 			continue
 		}
-		if len(columns) > 1 && slices.ContainsFunc(lines, func(s string) bool { return text.StringWidthWithoutEscSequences(s) > t.room }) {
+		if len(columns) > 1 && slices.ContainsFunc(lines, func(s string) bool { return pretty.StringWidthWithoutEscSequences(s) > t.room }) {
 			break
 		}
 		for _, line := range lines {
@@ -193,7 +193,7 @@ func (t *Writer) feature(c layout.Contender, need string) string {
 	if word == "" || word == "no" {
 		return "–"
 	}
-	return printable.Line(word)
+	return text.SafeLine(word)
 }
 
 // farApart is the relative difference above which the ratio within rounds and the quotient

@@ -3,8 +3,8 @@ package terminal
 import (
 	"github.com/jedib0t/go-pretty/v6/table"
 
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // bandColor is the escape code of each band's colour. The eight colours of every terminal
@@ -18,14 +18,14 @@ const mostWorded = 5
 func (t *Writer) pictures() {
 	for i, p := range t.Pictures() {
 		if i == 0 {
-			t.Wrap("", printable.Line("Study "+t.Study.ID+": "+t.Study.Title+" ("+t.Study.By+")"), Bold)
+			t.Wrap("", text.SafeLine("Study "+t.Study.ID+": "+t.Study.Title+" ("+t.Study.By+")"), Bold)
 			t.Line("")
 		}
-		t.Wrap("", printable.Line(p.Title), Bold)
+		t.Wrap("", text.SafeLine(p.Title), Bold)
 		t.picture(p)
-		t.Wrap("", printable.Line(p.Legend), Dim)
+		t.Wrap("", text.SafeLine(p.Legend), Dim)
 		if p.Note != "" {
-			t.Wrap("", printable.Line(p.Note), Dim)
+			t.Wrap("", text.SafeLine(p.Note), Dim)
 		}
 		t.Line("")
 	}

@@ -11,11 +11,11 @@ import (
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
+	pretty "github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 const (
@@ -61,7 +61,7 @@ func Report(w io.Writer, r *analysis.Report, opt Screen) error {
 		if i == 0 {
 			style = Bold
 		}
-		t.Wrap("", printable.Line(s), style)
+		t.Wrap("", text.SafeLine(s), style)
 	}
 	t.Line("")
 	t.header()
@@ -89,13 +89,13 @@ func (t *Writer) header() {
 	if mode := t.Plan.Settings["offload"]; mode != "" { // decides what a packet is
 		about += ", --offload " + mode
 	}
-	t.Wrap("", printable.Line(about), Dim)
+	t.Wrap("", text.SafeLine(about), Dim)
 	t.Line("")
 }
 
 func (t *Writer) group(g *layout.Group) {
 	if len(t.Groups) > 1 {
-		t.Wrap("", printable.Line(g.Title()), Bold)
+		t.Wrap("", text.SafeLine(g.Title()), Bold)
 	}
 	head := layout.Headline(g, t.Steps)
 	scales := t.Scales()
@@ -116,7 +116,7 @@ func (t *Writer) certainty(g *layout.Group, head []layout.Column) {
 	}
 	t.Line(t.Paint(Bold, "How certain"))
 	for _, s := range lines {
-		t.WrapAfter("  ", 2, printable.Line(s))
+		t.WrapAfter("  ", 2, text.SafeLine(s))
 	}
 	t.Line("")
 }
@@ -127,7 +127,7 @@ func (t *Writer) shortLegend() {
 	if t.Run.Unpaired {
 		how = "of all rounds to all of the baseline's"
 	}
-	t.Wrap("", fmt.Sprintf("× is the ratio to %s, %s, with its interval; the figure beside it is the median.", printable.Line(t.Baseline), how), Dim)
+	t.Wrap("", fmt.Sprintf("× is the ratio to %s, %s, with its interval; the figure beside it is the median.", text.SafeLine(t.Baseline), how), Dim)
 	letters := "Contenders that share a letter cannot be told apart, by a test of all pairs together; a is best. "
 	if !slices.ContainsFunc(t.Results, func(r analysis.Result) bool { return len(r.Groups) > 0 }) {
 		letters = "There are too few rounds for groups. "
@@ -156,7 +156,7 @@ func (t *Writer) advice() {
 	}
 	t.Line(t.Paint(Bold, "Choice"))
 	for _, s := range lines {
-		t.WrapAfter("  ", 2, printable.Line(s))
+		t.WrapAfter("  ", 2, text.SafeLine(s))
 	}
 	t.Line("")
 }
@@ -165,12 +165,12 @@ func (t *Writer) advice() {
 func (t *Writer) tables(g *layout.Group, sets [][]layout.Column) {
 	names := 0
 	for _, c := range g.Contenders {
-		names = max(names, text.StringWidthWithoutEscSequences(t.Short(c.ID)))
+		names = max(names, pretty.StringWidthWithoutEscSequences(t.Short(c.ID)))
 	}
 	widthOf := func(c layout.Column) int {
 		w := 0
 		for _, row := range t.columnCells(g, c) {
-			w = max(w, text.LongestLineLen(row))
+			w = max(w, pretty.LongestLineLen(row))
 		}
 		return w + columnGap
 	}
@@ -178,7 +178,7 @@ func (t *Writer) tables(g *layout.Group, sets [][]layout.Column) {
 		t.table(g, columns)
 		for _, s := range layout.StepsOf(t.Steps, columns) {
 			if about := layout.Describe(s); about != "" {
-				t.Wrap("  ", printable.Line(s.ID)+": "+printable.Line(about), Dim)
+				t.Wrap("  ", text.SafeLine(s.ID)+": "+text.SafeLine(about), Dim)
 			}
 		}
 		t.Line("")
@@ -207,7 +207,7 @@ func (t *Writer) table(g *layout.Group, columns []layout.Column) {
 
 // Short shortens a name so that the figures have room.
 func (t *Writer) Short(name string) string {
-	return text.Snip(printable.Line(name), max(12, t.Width/4), "…")
+	return pretty.Snip(text.SafeLine(name), max(12, t.Width/4), "…")
 }
 
 // columnCells returns the header and a cell for each contender: value and letters in the
@@ -226,7 +226,7 @@ func (t *Writer) columnCells(g *layout.Group, c layout.Column) []string {
 		}
 		first := layout.Value(r)
 		if width > 0 {
-			first += " " + t.Paint(Dim, text.Pad(layout.Letters(r), width, ' '))
+			first += " " + t.Paint(Dim, pretty.Pad(layout.Letters(r), width, ' '))
 		}
 		if r.VsBaseline != nil {
 			first += "\n" + t.Paint(standingColor[layout.Standing(r)], layout.Comparison(r.VsBaseline))
@@ -244,7 +244,7 @@ func (t *Writer) findings() {
 	}
 	t.Line(t.Paint(Bold, "Findings"))
 	for _, c := range causes[:min(len(causes), shownCauses)] {
-		t.WrapAfter(t.Paint(severityColor[c.Severity], text.Pad(printable.Line(c.Severity), 6, ' ')), 6, text.Snip(c.Line(), MaxFinding, "…"))
+		t.WrapAfter(t.Paint(severityColor[c.Severity], pretty.Pad(text.SafeLine(c.Severity), 6, ' ')), 6, pretty.Snip(c.Line(), MaxFinding, "…"))
 	}
 	if rest := len(t.Findings) - shown(causes); rest > 0 {
 		t.WrapAfter("      ", 6, t.Paint(Dim, fmt.Sprintf("All %d findings are on the page and in --format json.", len(t.Findings))))
@@ -275,10 +275,10 @@ func (t *Writer) unsupported() {
 			continue
 		}
 		seen[u.Reason] = true
-		t.Wrap("", printable.Line(u.Reason), "")
+		t.Wrap("", text.SafeLine(u.Reason), "")
 		for _, same := range unables {
 			if same.Reason == u.Reason {
-				t.WrapAfter("  ", 8, printable.Line(strings.Join(same.Contenders, ", "))+arrow(same.Remedy))
+				t.WrapAfter("  ", 8, text.SafeLine(strings.Join(same.Contenders, ", "))+arrow(same.Remedy))
 			}
 		}
 	}
@@ -290,7 +290,7 @@ func arrow(remedy string) string {
 	if remedy == "" {
 		return ""
 	}
-	return " → " + printable.Line(remedy)
+	return " → " + text.SafeLine(remedy)
 }
 
 func (t *Writer) Line(s string) {
@@ -314,7 +314,7 @@ func (t *Writer) WrapAfter(lead string, columns int, s string) {
 }
 
 func (t *Writer) Lines(s string, width int) []string {
-	lines := strings.Split(strings.TrimRight(text.WrapSoft(s, width), "\n "), "\n")
+	lines := strings.Split(strings.TrimRight(pretty.WrapSoft(s, width), "\n "), "\n")
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
@@ -350,7 +350,7 @@ func (t *Writer) Listing(head string, n int, item func(i int) (lead, text string
 	t.Line(t.Paint(Bold, head))
 	for i := range n {
 		lead, s := item(i)
-		t.WrapAfter(lead, 2, printable.Line(s))
+		t.WrapAfter(lead, 2, text.SafeLine(s))
 	}
 	t.Line("")
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/contender"
-	"github.com/cnibench/cnibench/internal/nearest"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/tune"
 	"github.com/cnibench/cnibench/internal/tune/visit"
 )
@@ -236,7 +236,7 @@ func keepSteps(p *result.Plan, names []string) error {
 	}
 	var kept []result.Step
 	for _, name := range names {
-		s, err := nearest.Find("step", name, p.Steps, func(s result.Step) string { return s.ID })
+		s, err := text.Find("step", name, p.Steps, func(s result.Step) string { return s.ID })
 		if err != nil {
 			return err
 		}

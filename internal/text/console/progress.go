@@ -9,13 +9,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/text"
+	pretty "github.com/jedib0t/go-pretty/v6/text"
 	"github.com/mattn/go-runewidth"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
 
-	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // quiet is how long a log stays without a line while one round runs.
@@ -90,7 +90,7 @@ func (p *Progress) Step(done, total int, text string, remaining time.Duration) {
 func (p *Progress) line(columns int) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	line := fmt.Sprintf("  %d/%d%s  %s", p.done, p.total, p.left(p.now()), printable.Line(p.text))
+	line := fmt.Sprintf("  %d/%d%s  %s", p.done, p.total, p.left(p.now()), text.SafeLine(p.text))
 	return runewidth.Truncate(line, max(columns, 0), "…")
 }
 
@@ -111,7 +111,7 @@ func (p *Progress) plain(now time.Time) {
 		return
 	}
 	p.subject, p.printed = subject, now
-	fmt.Fprintf(p.out, "%d/%d%s  %s\n", p.done, p.total, p.left(now), printable.Line(p.text))
+	fmt.Fprintf(p.out, "%d/%d%s  %s\n", p.done, p.total, p.left(now), text.SafeLine(p.text))
 }
 
 // Live says that progress is drawn on a terminal, where Show has a place.
@@ -138,22 +138,22 @@ func (p *Progress) drawTable(w io.Writer, s decor.Statistics) error {
 		}
 	}
 	for _, line := range slices.Backward(lines) {
-		if _, err := fmt.Fprintln(w, text.Trim(line, s.AvailableWidth)); err != nil {
+		if _, err := fmt.Fprintln(w, pretty.Trim(line, s.AvailableWidth)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Message prints a line that stays, above the bar where there is one.
-func (p *Progress) Message(text string) {
+// Message prints the message as a line that stays, above the bar where there is one.
+func (p *Progress) Message(message string) {
 	p.mu.Lock()
 	out := p.out
 	if p.container != nil && !p.ended {
 		out = p.container
 	}
 	p.mu.Unlock()
-	fmt.Fprintln(out, printable.Line(text))
+	fmt.Fprintln(out, text.SafeLine(message))
 }
 
 // Done takes the bar away; later calls do nothing, and later messages are

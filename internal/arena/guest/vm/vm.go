@@ -15,7 +15,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // Config is one guest and the command that it is made for.
@@ -129,7 +129,7 @@ func (c *Config) check() error {
 	}
 	for _, model := range c.NICs {
 		if !slices.Contains(NICModels(), model) {
-			return fmt.Errorf("vm: %w", nearest.Unknown("network device", model, NICModels()))
+			return fmt.Errorf("vm: %w", text.Unknown("network device", model, NICModels()))
 		}
 	}
 	switch c.Accel {

@@ -25,7 +25,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/contender"
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // Options are the settings of the installer.
@@ -70,7 +70,7 @@ type Installer struct {
 
 var _ kube.Installer = (*Installer)(nil)
 
-// New makes an installer. Errors: *nearest.Error for an unknown version set,
+// New makes an installer. Errors: *text.UnknownError for an unknown version set,
 // *kube.UsageError for a mirror that cannot be read.
 func New(o Options) (*Installer, error) {
 	if o.Versions == "" {
@@ -82,12 +82,12 @@ func New(o Options) (*Installer, error) {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
-	set, err := nearest.Find("version set", o.Versions, contender.VersionSets(), func(s string) string { return s })
+	set, err := text.Find("version set", o.Versions, contender.VersionSets(), func(s string) string { return s })
 	if err != nil {
 		return nil, err
 	}
 	for name := range o.Facts {
-		if _, err := nearest.Find("fact", name, contender.Placeholders(), func(s string) string { return s }); err != nil {
+		if _, err := text.Find("fact", name, contender.Placeholders(), func(s string) string { return s }); err != nil {
 			return nil, err
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // Params are a piece's parameters as a contender file gives them.
@@ -16,7 +16,7 @@ type Params map[string]any
 func (p Params) Check(piece string, known []string) error {
 	for _, name := range slices.Sorted(maps.Keys(p)) {
 		if !slices.Contains(known, name) {
-			return nearest.Unknown("parameter of "+piece, name, known)
+			return text.Unknown("parameter of "+piece, name, known)
 		}
 	}
 	return nil
@@ -48,7 +48,7 @@ func (p Params) Text(name, def string) string {
 func (p Params) OneOf(piece, name string, words ...string) (string, error) {
 	v := p.Text(name, words[0])
 	if !slices.Contains(words, v) {
-		return "", nearest.Unknown(piece+" "+name, v, words)
+		return "", text.Unknown(piece+" "+name, v, words)
 	}
 	return v, nil
 }

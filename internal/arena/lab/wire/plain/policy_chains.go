@@ -14,7 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // chainFiles has one file for each agent: its template "node" is loaded with a
@@ -96,7 +96,7 @@ func chainRules(agent string, v chainValues, first bool) ([]byte, error) {
 	for _, file := range all {
 		known = append(known, strings.TrimSuffix(file.Name(), ".tmpl"))
 	}
-	if agent, err = nearest.Find("policy-chains of", agent, known, func(s string) string { return s }); err != nil {
+	if agent, err = text.Find("policy-chains of", agent, known, func(s string) string { return s }); err != nil {
 		return nil, err
 	}
 	t, err := template.ParseFS(chainFiles, "chains/"+agent+".tmpl")

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // The two forms of iptables: the same commands over nftables' or over their
@@ -28,7 +28,7 @@ var IPTables = wire.Service{
 	Params:  []string{"backend"},
 	Setup: func(ctx context.Context, f *wire.Fabric, p wire.Params) (wire.Proxy, error) {
 		known := []string{backendNFT, backendLegacy}
-		backend, err := nearest.Find("iptables backend", p.Text("backend", backendNFT), known, func(s string) string { return s })
+		backend, err := text.Find("iptables backend", p.Text("backend", backendNFT), known, func(s string) string { return s })
 		if err != nil {
 			return nil, err
 		}

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
-	"github.com/cnibench/cnibench/internal/nearest"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // IPVS has the kernel's virtual server translate packets for Services: a
@@ -26,7 +26,7 @@ var IPVS = wire.Service{
 	Summary: "IP virtual server, with the addresses of all Services on a dummy interface",
 	Params:  []string{"form"},
 	Setup: func(ctx context.Context, f *wire.Fabric, p wire.Params) (wire.Proxy, error) {
-		form, err := nearest.Find("ipvs form", p.Text("form", "kube-router"), ipvsForms(), func(x ipvsForm) string { return x.name })
+		form, err := text.Find("ipvs form", p.Text("form", "kube-router"), ipvsForms(), func(x ipvsForm) string { return x.name })
 		if err != nil {
 			return nil, err
 		}

@@ -1,17 +1,17 @@
-package nearest
+package text
 
 import (
 	"errors"
 	"testing"
 )
 
-func TestName(t *testing.T) {
+func TestNearest(t *testing.T) {
 	names := []string{"run", "report", "flannel-vxlan", "flannel-host-gw"}
 	for given, want := range map[string]string{
 		"rnu": "run", "repotr": "report", "flanel-vxlan": "flannel-vxlan", "host-gw": "flannel-host-gw",
 		"xyz": "", "q": "", "": "",
 	} {
-		if got := Name(given, names); got != want {
+		if got := Nearest(given, names); got != want {
 			t.Errorf("%q: %q, want %q", given, got, want)
 		}
 	}
@@ -19,7 +19,7 @@ func TestName(t *testing.T) {
 
 func TestUnknown(t *testing.T) {
 	err := Unknown("suite", "quik", []string{"throughput", "quick"})
-	var e *Error
+	var e *UnknownError
 	if !errors.As(err, &e) || err.Error() != `unknown suite "quik"; did you mean "quick"?` {
 		t.Error(err)
 	}
@@ -35,7 +35,7 @@ func TestFind(t *testing.T) {
 		t.Error(x, err)
 	}
 	_, err := Find("suite", "mirco", list, nameOf)
-	var e *Error
+	var e *UnknownError
 	if !errors.As(err, &e) || err.Error() != `unknown suite "mirco"; did you mean "micro"?` {
 		t.Error(err)
 	}

@@ -1,20 +1,18 @@
-// Package printable makes text that others wrote fit for a terminal: names out
-// of files, a cluster's messages, what a node's program printed. It prints
-// nothing itself and may depend on nothing. It is this file.
-package printable
+package text
 
 import (
 	"strings"
 	"unicode"
 )
 
-// Line is s on one line, without what could move a cursor, change colours or
+// SafeLine returns s on one line, without what could move a cursor, change colours or
 // turn the direction of the text: line breaks and tabs become spaces, the rest
 // question marks.
-func Line(s string) string { return strings.Map(inLine, s) }
+func SafeLine(s string) string { return strings.Map(inLine, s) }
 
-// Text is Line for text of several lines: line feeds and tabs stay.
-func Text(s string) string {
+// Safe is SafeLine for text of several lines, such as names out of files, messages of a
+// cluster, or what a program of a node printed: line feeds and tabs stay.
+func Safe(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
 			return r
@@ -23,9 +21,9 @@ func Text(s string) string {
 	}, s)
 }
 
-// Word is s as one word of a POSIX shell's command line, quoted where that is
-// needed. It is not fit for a terminal before Line.
-func Word(s string) string {
+// ShellWord returns s as one word of a POSIX shell's command line, quoted where that is
+// needed. It is not fit for a terminal before SafeLine.
+func ShellWord(s string) string {
 	plain := func(r rune) bool {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_./:@,=+%", r)
 	}

@@ -1,4 +1,4 @@
-package printable
+package text
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestPrintable(t *testing.T) {
+func TestSafe(t *testing.T) {
 	for name, test := range map[string]struct{ in, line, text string }{
 		"plain words":           {"größer → 1.5×", "größer → 1.5×", "größer → 1.5×"},
 		"lines and tabs":        {"a\tb\r\nc\n", "a b  c ", "a\tb \nc\n"},
@@ -19,16 +19,16 @@ func TestPrintable(t *testing.T) {
 		"direction of the text": {"a\u202eb", "a?b", "a?b"},
 		"line separators":       {"a\u2028b\u2029c", "a?b?c", "a?b?c"},
 	} {
-		if got := Line(test.in); got != test.line {
+		if got := SafeLine(test.in); got != test.line {
 			t.Errorf("%s: line %q, want %q", name, got, test.line)
 		}
-		if got := Text(test.in); got != test.text {
+		if got := Safe(test.in); got != test.text {
 			t.Errorf("%s: text %q, want %q", name, got, test.text)
 		}
 	}
 }
 
-func TestWord(t *testing.T) {
+func TestShellWord(t *testing.T) {
 	for in, want := range map[string]string{
 		"":               "''",
 		"a-b_c/d.e:1@f":  "a-b_c/d.e:1@f",
@@ -38,22 +38,22 @@ func TestWord(t *testing.T) {
 		"~/x":            "'~/x'",
 		"a;b|c&d>e*f?g!": "'a;b|c&d>e*f?g!'",
 	} {
-		if got := Word(in); got != want {
+		if got := ShellWord(in); got != want {
 			t.Errorf("%q: %s, want %s", in, got, want)
 		}
 	}
 }
 
-func FuzzPrintable(f *testing.F) {
+func FuzzSafe(f *testing.F) {
 	for _, s := range []string{"", "a\tb\r\nc\n", "\x1b[2J", "\x9b", "\u202e"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		line, text := Line(s), Text(s)
+		line, text := SafeLine(s), Safe(s)
 		if !utf8.ValidString(text) || strings.ContainsFunc(line, unicode.IsControl) {
 			t.Errorf("%q: %q", s, line)
 		}
-		if got := Line(text); got != line {
+		if got := SafeLine(text); got != line {
 			t.Errorf("%q: the lines of the text are %q, and the line is %q", s, got, line)
 		}
 		if strings.Count(text, "\n") != strings.Count(s, "\n") {
