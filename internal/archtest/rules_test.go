@@ -41,10 +41,6 @@ var layers = []layer{
 		why: "the run model stands below all that makes or reads runs",
 	},
 	{
-		pkg: "internal/verdict", only: []string{"std", "libs", "internal/result", "internal/unit"}, never: []string{"os/...", "net/..."}, calls: clock,
-		why: "a verdict follows from the sample and its context alone",
-	},
-	{
 		pkg: "internal/analysis", only: []string{"std", "libs", "internal/result", "internal/stat", "internal/unit"}, never: []string{"os/...", "net/..."}, calls: clock,
 		why: "the same run gives the same analysis everywhere: no disk, no network, no clock; the rooms beside it build on it and it knows none of them",
 	},
@@ -145,7 +141,7 @@ var layers = []layer{
 		why: "an export merges what was recorded; cli opens the files",
 	},
 	{
-		pkg: "internal/importer", only: []string{"std", "libs", "internal/text", "internal/result", "internal/sysmon", "internal/unit", "internal/verdict"}, never: []string{"net/..."}, calls: clock,
+		pkg: "internal/importer", only: []string{"std", "libs", "internal/text", "internal/result", "internal/sysmon", "internal/unit"}, never: []string{"net/..."}, calls: clock,
 		why: "an import is a function of the files: no network, no clock, no arena",
 	},
 	{

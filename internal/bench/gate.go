@@ -6,8 +6,8 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
-	"github.com/cnibench/cnibench/internal/verdict"
 )
 
 // gate tells whether something else used the machine during a cycle.
@@ -72,7 +72,7 @@ func (u cpuUsage) foreignRate() *float64 {
 // that used 15 % of two CPUs made bulk TCP slower by a fifth, and the baseline more than
 // others. Counting by ticks makes the share of a cycle uncertain by some 1 %.
 const (
-	mostSteal   = verdict.MostSteal
+	mostSteal   = result.MaxSteal
 	mostForeign = 0.05
 	mostCrowded = 0.50
 	mostMemory  = 0.10

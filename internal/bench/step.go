@@ -10,7 +10,6 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/sysmon"
 	"github.com/cnibench/cnibench/internal/unit"
-	"github.com/cnibench/cnibench/internal/verdict"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -152,11 +151,11 @@ func (r *Runner) conclude(plan *result.Plan, d *drive, done driven) {
 	if s.Slices != nil { // cycles that were left out make no window short
 		planned = plan.Slice * unit.Seconds(len(s.Slices.Cycles))
 	}
-	judged := verdict.Context{
+	judged := result.JudgeContext{
 		LineRate: r.LineRate, Ceiling: r.ceiling(s), Duration: planned, CPUs: cpus,
 		Required: d.info.Metrics,
 	}
-	for _, reason := range verdict.Judge(s, judged) {
+	for _, reason := range result.Judge(s, judged) {
 		invalidate(s, reason.Code, reason.Text)
 	}
 	s.SpoilGenerator(out.Spoiled)

@@ -27,7 +27,6 @@ import (
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testutil/needs"
-	"github.com/cnibench/cnibench/internal/verdict"
 )
 
 // lab tests run the real program with the real tools in a real lab. Those that judge no
@@ -444,7 +443,7 @@ func TestLineRate(t *testing.T) {
 	r := newRun(t, "--suite", "quick", "--contenders", "host", "--rounds", "1", "--duration", "2s", "--warmup", "1s", "--line-rate", "50M", "--mtu", "9000")
 	for _, s := range steps(r.must(t)) {
 		late := slices.ContainsFunc(s.Reasons, func(r result.Reason) bool { return r.Code == "above_line_rate" })
-		if g, ok := s.Metrics["goodput"]; ok && (g > 50e6*verdict.LineRateTolerance && !late || g < 25e6) {
+		if g, ok := s.Metrics["goodput"]; ok && (g > 50e6*result.LineRateTolerance && !late || g < 25e6) {
 			t.Errorf("goodput %.0f bit/s at a line rate of 50 Mbit/s", g)
 		}
 	}

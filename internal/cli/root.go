@@ -28,9 +28,9 @@ func Main(args []string) int {
 	if err == nil {
 		return exit.Done
 	}
-	code, text := exit.Code(err), err.Error()
-	if text != "" {
-		fmt.Fprintln(os.Stderr, "cnibench: "+text.Safe(text))
+	code, message := exit.Code(err), err.Error()
+	if message != "" {
+		fmt.Fprintln(os.Stderr, "cnibench: "+text.Safe(message))
 	}
 	return code
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/verify"
+	"github.com/cnibench/cnibench/internal/result/verify"
 )
 
 func newVerifyCmd() *cobra.Command {

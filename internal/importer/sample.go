@@ -10,7 +10,6 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/sysmon"
 	"github.com/cnibench/cnibench/internal/unit"
-	"github.com/cnibench/cnibench/internal/verdict"
 )
 
 // imported is a source as a run, before it is on the disk.
@@ -163,7 +162,7 @@ func (s *sample) judge(lineRate unit.BitRate, mtu int, overhead unit.Bytes) {
 	if lineRate > 0 && mtu > 0 {
 		ceiling = unit.Ceiling(lineRate, mtu, int(overhead), s.Workload == "udp_stream")
 	}
-	for _, r := range verdict.Judge(&s.Sample, verdict.Context{
+	for _, r := range result.Judge(&s.Sample, result.JudgeContext{
 		LineRate: lineRate, Ceiling: ceiling, Duration: s.planned, Required: s.required,
 	}) {
 		s.invalidate(r.Code, "%s", r.Text)

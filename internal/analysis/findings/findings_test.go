@@ -11,7 +11,6 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis/findings"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testutil/analysistest"
-	"github.com/cnibench/cnibench/internal/verdict"
 )
 
 func TestFindings(t *testing.T) {
@@ -272,7 +271,7 @@ func TestEveryVerdictIsExplained(t *testing.T) {
 	for _, k := range findings.Reasons() {
 		known[k.Code] = true
 	}
-	for _, code := range append(verdict.Codes(), result.NotFinite) {
+	for _, code := range append(result.JudgedCodes(), result.NotFinite) {
 		if !known[code] {
 			t.Errorf("reason code %s is not in findings.yaml", code)
 		}

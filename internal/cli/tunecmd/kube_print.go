@@ -82,7 +82,7 @@ func printNodes(c *cobra.Command, stdout *said) error {
 	}
 	if value("json") == "true" && value("export") == "" {
 		documents := map[string]json.RawMessage{}
-		for i, printed := range stdout.texts {
+		for i, text := range stdout.texts {
 			for _, node := range stdout.nodes[i] {
 				if json.Valid([]byte(text)) {
 					documents[node] = json.RawMessage(text)

@@ -11,7 +11,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/verify"
+	"github.com/cnibench/cnibench/internal/result/verify"
 )
 
 // made is a run of one bulk step, whose server's JSON is a recorded one, and one of
@@ -26,7 +26,7 @@ func made(t *testing.T, change func(bulk, paced *result.Sample)) string {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	server, err := os.ReadFile("../workload/testdata/iperf3/tcp-whole-server.json")
+	server, err := os.ReadFile("../../workload/testdata/iperf3/tcp-whole-server.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,9 @@
-package verdict
+package result
 
 import (
 	"fmt"
 	"math"
 
-	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -13,20 +12,20 @@ const (
 	// of it, a goodput may lie: a shaper's burst and the clock of the window,
 	// not more.
 	LineRateTolerance = 1.02
-	// MostSteal is the share of the CPU time of client and server that the
+	// MaxSteal is the share of the CPU time of client and server that the
 	// hypervisor may take. Above it the figures are the neighbours'. No study names a limit;
 	// a tenth already moves a CPU-bound goodput by a tenth.
-	MostSteal = 0.10
-	// LeastWindow is the share of the planned duration that must have been
+	MaxSteal = 0.10
+	// MinWindow is the share of the planned duration that must have been
 	// measured.
-	LeastWindow = 0.5
+	MinWindow = 0.5
 )
 
-// rules are in the order in which reasons are listed. What each code means to
+// verdictRules are in the order in which reasons are listed. What each code means to
 // a reader, and what to do then, stands in analysis with all other findings.
-var rules = []struct {
+var verdictRules = []struct {
 	code   string
-	faults func(s *result.Sample, c Context) []string
+	faults func(s *Sample, c JudgeContext) []string
 }{
 	{"missing_result", missingResult},
 	{"above_line_rate", aboveLineRate},
@@ -34,11 +33,11 @@ var rules = []struct {
 	{"short_window", shortWindow},
 }
 
-func missingResult(s *result.Sample, c Context) []string {
+func missingResult(s *Sample, c JudgeContext) []string {
 	var faults []string
 	for _, name := range c.Required {
 		v, given := s.Metrics[name]
-		row, _ := result.LookupMetric(name)
+		row, _ := LookupMetric(name)
 		switch {
 		case !given && tooFewFor(s, row):
 			// A percentile that so few requests don't carry is left out on purpose.
@@ -46,9 +45,9 @@ func missingResult(s *result.Sample, c Context) []string {
 			faults = append(faults, name+" is missing")
 		case math.IsNaN(v) || math.IsInf(v, 0):
 			faults = append(faults, fmt.Sprintf("%s is %v, not a finite number", name, v))
-		case v < 0 && !row.Has(result.MayBeNegative):
+		case v < 0 && !row.Has(MayBeNegative):
 			faults = append(faults, fmt.Sprintf("%s is %v, which is impossible", name, v))
-		case v == 0 && !row.Has(result.MayBeZero):
+		case v == 0 && !row.Has(MayBeZero):
 			faults = append(faults, name+" is 0, which is impossible: nothing was measured")
 		}
 	}
@@ -57,13 +56,13 @@ func missingResult(s *result.Sample, c Context) []string {
 
 // tooFewFor says whether the metric is a percentile with fewer than ten values of its
 // histogram beyond it.
-func tooFewFor(s *result.Sample, m result.Metric) bool {
+func tooFewFor(s *Sample, m Metric) bool {
 	h := s.Histograms[m.Clock]
-	return m.Percent > 0 && h != nil && !result.EnoughFor(m.Percent, h.TotalCount())
+	return m.Percent > 0 && h != nil && !EnoughFor(m.Percent, h.TotalCount())
 }
 
-func aboveLineRate(s *result.Sample, c Context) []string {
-	goodput := unit.BitRate(s.Metrics[result.Goodput])
+func aboveLineRate(s *Sample, c JudgeContext) []string {
+	goodput := unit.BitRate(s.Metrics[Goodput])
 	limit, what := c.LineRate, fmt.Sprintf("the line rate of %v", c.LineRate)
 	if c.Ceiling > 0 {
 		limit, what = c.Ceiling, fmt.Sprintf("the %v that headers leave of %s", c.Ceiling, what)
@@ -74,19 +73,19 @@ func aboveLineRate(s *result.Sample, c Context) []string {
 	return []string{fmt.Sprintf("goodput %v is above %s", goodput, what)}
 }
 
-func cpuSteal(s *result.Sample, c Context) []string {
+func cpuSteal(s *Sample, c JudgeContext) []string {
 	if c.CPUs <= 0 {
 		return nil
 	}
-	share := (s.Metrics[result.CPUClientSteal] + s.Metrics[result.CPUServerSteal]) / float64(c.CPUs)
-	if !(share > MostSteal) {
+	share := (s.Metrics[CPUClientSteal] + s.Metrics[CPUServerSteal]) / float64(c.CPUs)
+	if !(share > MaxSteal) {
 		return nil
 	}
 	return []string{fmt.Sprintf("the hypervisor took %.0f %% of the CPU time of client and server", 100*share)}
 }
 
-func shortWindow(s *result.Sample, c Context) []string {
-	if c.Duration <= 0 || !(s.Elapsed < c.Duration*LeastWindow) {
+func shortWindow(s *Sample, c JudgeContext) []string {
+	if c.Duration <= 0 || !(s.Elapsed < c.Duration*MinWindow) {
 		return nil
 	}
 	return []string{fmt.Sprintf("%v measured of %v planned", s.Elapsed, c.Duration)}
