@@ -6,8 +6,8 @@ package arena
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/contender"
@@ -172,7 +172,7 @@ func (e *Unsupported) Error() string {
 	if e.Remedy == "" {
 		return e.Reason
 	}
-	return fmt.Sprintf("%s; %s", e.Reason, e.Remedy)
+	return strings.TrimSuffix(e.Reason, ".") + "; " + e.Remedy
 }
 
 // AsUnsupported returns the *Unsupported in err's chain, or nil.

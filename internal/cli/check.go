@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/run"
@@ -97,6 +98,9 @@ func runCheck(c *cobra.Command, f *checkFlags, name string) error {
 		return text.Unknown("format", f.format, checkFormats)
 	}
 	f.from(c)
+	if name == "policy" && f.Arena != run.Kube {
+		return &arena.Unsupported{Reason: "check policy needs a cluster, which --arena " + f.Arena + " is not", Remedy: "cnibench check policy --arena kube"}
+	}
 	return run.Check(c.Context(), &f.Request, f.mtus, checks, func(out *run.CheckOutput) error {
 		return writeChecks(c.OutOrStdout(), out, f.format)
 	})

@@ -54,7 +54,7 @@ the intervals include what differs from run to run, which one run's rounds can't
   cnibench compare before-1 before-2 before-3 before-4 -- after-1 after-2 after-3 after-4
   cnibench compare before after --fail-on 5% --format junit -o cnibench.xml
   cnibench compare before after --format benchstat | benchstat -col run -`,
-		Args: cobra.MinimumNArgs(2),
+		Args: runDirs(2, 0),
 		RunE: func(c *cobra.Command, args []string) error {
 			dash := c.ArgsLenAtDash()
 			switch {

@@ -30,7 +30,7 @@ address, until Ctrl-C. It changes nothing and can be asked from this machine onl
 of it. While a run goes on the page follows it.`,
 		Example: `  cnibench explore cnibench-run-20260102-030405
   cnibench explore cnibench-run-* --listen 127.0.0.1:8080`,
-		Args: cobra.MinimumNArgs(1),
+		Args: runDirs(1, 0),
 		RunE: func(c *cobra.Command, dirs []string) error {
 			if !web.IsLoopback(listen) {
 				return exit.Usage("--listen %s: the page is for this machine only: give 127.0.0.1:PORT, [::1]:PORT or localhost:PORT", listen)

@@ -56,7 +56,7 @@ func TestHelpHasGroups(t *testing.T) {
 	last := -1
 	for _, want := range []string{
 		"Examples:\n", "\nWhat:\n", "--suite suite ", "\nHow long:\n", "--rounds number ", "\nLab (", "--keep  ", "\nmicroVM (", "--kernel version ",
-		"\nCluster (", "--kubeconfig file ", "file with the cluster's address", "\nResults:\n", "--out directory ",
+		"\nCluster (", "help cluster", "--kubeconfig ", "\nResults:\n", "--out directory ",
 	} {
 		at := strings.Index(out.String(), want)
 		if at < last {

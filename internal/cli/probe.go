@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,16 +27,16 @@ func newProbeCmd() *cobra.Command {
 	var f probeFlags
 	c := &cobra.Command{
 		Use:   "probe",
-		Short: "Say what this machine, kernel or cluster can run, and what the rest would need",
-		Long: `Tries every kernel feature that contenders need, in a temporary namespace, and says which
-contenders can run here; for each that can't, why and what would help. Nothing on the
-machine is changed.
+		Short: "Print what this machine or cluster can run, and what would help the rest",
+		Long: `Tries every kernel feature that contenders need, in a temporary namespace, and prints which
+contenders can run here; for the others, why not and what would help. It changes nothing on
+the machine.
 
-With --arena kube it asks a cluster instead: whether it can be reached, what the
-account may do, what its nodes are. What it makes there to ask, it removes.
+With --arena kube it looks at a cluster: whether it answers, what the account may do, what
+its nodes are. It removes what it makes there.
 
-With --packages it says which programs are missing for runs in the lab, or for
-those of --suite and --contenders, and the one command that installs them.`,
+With --packages it prints which programs are missing for runs in the lab, or for those of
+--suite and --contenders, and the one command that installs them.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			kind, err := run.FindArena(f.arena)
@@ -82,6 +84,7 @@ func printProbe(out io.Writer, p *run.Probe) {
 	if p.User != "root" {
 		rights = "as an ordinary user, in a user namespace"
 	}
+	fmt.Fprintln(out, probeSummary(p.Contenders))
 	fmt.Fprintf(out, "Kernel %s, %s\n\n", p.Kernel, rights)
 	var rows [][]string
 	for _, f := range p.Features {
@@ -96,6 +99,37 @@ func printProbe(out io.Writer, p *run.Probe) {
 	cmdutil.PrintTable(out, []string{"Program", "Here", "What would help"}, rows)
 	fmt.Fprintln(out)
 	printContenders(out, p.Contenders)
+}
+
+// probeSummary returns the first line: how many contenders run here, how many more in a
+// guest, and the installation that would help most of the others.
+func probeSummary(list []run.Support) string {
+	here, guest := 0, 0
+	helps := map[string]int{}
+	for _, x := range list {
+		switch {
+		case x.OK && !x.Guest:
+			here++
+		case x.Guest:
+			guest++
+		case strings.Contains(x.Remedy, "install"):
+			helps[x.Remedy]++
+		}
+	}
+	text := fmt.Sprintf("%d of %d contenders run here", here, len(list))
+	if guest > 0 {
+		text += fmt.Sprintf(", %d more in a guest (--arena microvm)", guest)
+	}
+	best := ""
+	for _, remedy := range slices.Sorted(maps.Keys(helps)) {
+		if helps[remedy] > helps[best] {
+			best = remedy
+		}
+	}
+	if best != "" {
+		text += fmt.Sprintf("; for %d others: %s", helps[best], best)
+	}
+	return strings.TrimSuffix(text, ".") + "."
 }
 
 func printContenders(out io.Writer, list []run.Support) {

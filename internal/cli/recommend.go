@@ -39,7 +39,7 @@ func newRecommendCmd() *cobra.Command {
   cnibench recommend cnibench-run-20260102-030405 --need encryption --weight latency=2,cpu=0.5
   cnibench recommend cnibench-run-20260102-030405 --scenario tail-latency
   cnibench recommend cnibench-run-20260102-030405 --format json | jq '.ranked[0]'`,
-		Args: cobra.ExactArgs(1),
+		Args: runDirs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
 	}
 	fl := c.Flags()

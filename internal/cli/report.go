@@ -25,7 +25,7 @@ func newReportCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "report DIR",
 		Short: "Show a run: text, Markdown, CSV, JSON, HTML, benchstat or OpenMetrics",
-		Long:  "Shows a run again, in the format that you choose. Needs no root and no lab. Of an unfinished run it\nshows the rounds that there are.",
+		Long:  "Shows a run again, in the format that you choose. Needs no root and no lab. For an unfinished\nrun it shows the rounds measured so far.",
 		Example: `  cnibench report cnibench-run-20260102-030405
   cnibench report cnibench-run-20260102-030405 --format json | jq .findings
   cnibench report cnibench-run-20260102-030405 --format html -o page.html
@@ -33,7 +33,7 @@ func newReportCmd() *cobra.Command {
   cnibench report cnibench-run-20260102-030405 --fleet nodes=1000,gbps=2 --prices prices.yaml --watts-per-core 5
   cnibench report cnibench-run-20260102-030405 --published=kube-ovn-1.8
   cnibench report cnibench-run-20260102-030405 --format openmetrics | gzip >run.om.gz`,
-		Args: cobra.ExactArgs(1),
+		Args: runDirs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !slices.Contains(report.Formats(), format) {
 				return text.Unknown("format", format, report.Formats())

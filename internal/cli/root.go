@@ -41,13 +41,13 @@ func Root() *cobra.Command {
 		Use:   "cnibench",
 		Short: "Measure, check and choose Kubernetes pod networks",
 		Long: strings.TrimSpace(`
-cnibench measures what a pod network costs, proves what it does, and helps
-people choose and tune one.
+cnibench measures what a pod network costs, checks what it does, and helps to choose and
+tune one.
 
+  cnibench probe               print what this machine can run, and what would help
   cnibench run                 compare the pod networks that this machine can run
-  cnibench report DIR          show a run again, as text, JSON, HTML, …
-  cnibench list contenders     what there is to compare
-  cnibench probe               what this kernel can run, and what would help
+  cnibench report DIR          show a run again
+  cnibench run --arena kube    compare a cluster's pod network with its nodes' own
 
 Results go to standard output, progress and messages to standard error.
 Exit codes: 0 done; 1 failed; 2 wrong usage; 3 not supported here; 4 measured,
@@ -58,9 +58,7 @@ but a gate failed or no sample was valid.`),
 	if cmdutil.IsPlugin() {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl cnibench"}
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return exit.Usage("%v; see `%s --help`", err, c.CommandPath())
-	})
+	root.SetFlagErrorFunc(flagMistake)
 	root.AddCommand(
 		newRunCmd(), newReportCmd(), newCompareCmd(), newRecommendCmd(), newListCmd(), newProbeCmd(),
 		loadcmd.Load(), loadcmd.Serve(), newRecordCmd(), newEnterCmd(), newCleanCmd(), newVersionCmd(), newImportCmd(),
@@ -72,6 +70,8 @@ but a gate failed or no sample was valid.`),
 	for _, c := range root.Commands() {
 		wrapArgs(c)
 	}
+	groupCommands(root)
+	root.AddCommand(clusterHelp())
 	describeFlags(root)
 	root.Args = func(c *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -87,19 +87,4 @@ but a gate failed or no sample was valid.`),
 	}
 	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	return root
-}
-
-// wrapArgs makes wrong arguments wrong usage, with the way to the help.
-func wrapArgs(c *cobra.Command) {
-	if check := c.Args; check != nil {
-		c.Args = func(c *cobra.Command, args []string) error {
-			if err := check(c, args); err != nil {
-				return exit.Usage("%v; see `%s --help`", err, c.CommandPath())
-			}
-			return nil
-		}
-	}
-	for _, sub := range c.Commands() {
-		wrapArgs(sub)
-	}
 }

@@ -84,6 +84,9 @@ func applyStudy(c *cobra.Command, f *runFlags) error {
 	if err != nil {
 		return err
 	}
+	if c.Flags().Changed("suite") {
+		return exit.Usage("--suite: the study %s has a suite of its own; leave --study or --suite out", s.ID)
+	}
 	chosen, err := s.Flags(f.Scale, f.Arena == run.Kube)
 	if err != nil {
 		return err

@@ -39,6 +39,9 @@ func (f *runFlags) clusters() ([]*runFlags, error) {
 	for i, context := range contexts {
 		one := *f
 		one.Cluster.Context, one.Out = context, fmt.Sprintf("%s-%d", strings.TrimRight(f.Out, "/"), i+1)
+		if err := one.Cluster.CheckContext(); err != nil {
+			return nil, err
+		}
 		all = append(all, &one)
 	}
 	return all, nil
@@ -73,7 +76,7 @@ func leadAll(c *cobra.Command, clusters []*runFlags, jobs []*run.Job) error {
 	return compared.run(c, []string{first.Out}, []string{second.Out})
 }
 
-// contextHelp says of --context what it is of a run.
+// contextHelp describes --context of a run, which takes two contexts.
 func contextHelp(c *cobra.Command) {
-	c.Flags().Lookup("context").Usage = "kube: `context` of the kubeconfig, or two, a,b: both are measured, one after the other, and compared by their ratios to their nodes' own network (default: its current one)"
+	c.Flags().Lookup("context").Usage = "kube: `context` of the kubeconfig (default: the current one); run takes two, a,b, measures both clusters and compares them"
 }

@@ -21,7 +21,7 @@ run.json, and that its samples are what its raw files say: percentiles are
 computed again from the histograms, and the goodput of iperf3 is added up again
 from its JSON. Ends with exit code 4 if anything does not agree.`),
 		Example: "  cnibench verify cnibench-run-20260102-030405",
-		Args:    cobra.ExactArgs(1),
+		Args:    runDirs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			r, err := verify.Run(args[0])
 			if err != nil {

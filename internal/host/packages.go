@@ -126,6 +126,11 @@ const cniPrefix = "cni/"
 // CNI is the CNI plugin's name as a program.
 func CNI(plugin string) string { return cniPrefix + plugin }
 
+// Plugin returns the name of the CNI plugin if CNI made the program's name.
+func Plugin(program string) (name string, isPlugin bool) {
+	return strings.CutPrefix(program, cniPrefix)
+}
+
 // Missing returns nil if the program, CNI plugin or file is on this machine.
 func Missing(program string) *ProgramError {
 	plugin, isPlugin := strings.CutPrefix(program, cniPrefix)

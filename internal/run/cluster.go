@@ -89,6 +89,11 @@ func (k *Cluster) Installer(log func(string, ...any)) (*install.Installer, error
 	return i, KubeError(err)
 }
 
+// CheckContext returns an error if the kubeconfig has no such context. It contacts no cluster.
+func (k *Cluster) CheckContext() error {
+	return KubeError(kube.CheckContext(kube.Options{Kubeconfig: k.Kubeconfig, Context: k.Context}))
+}
+
 // RBAC returns the rights that a run in the cluster needs, as Kubernetes objects in YAML.
 func (k *Cluster) RBAC() ([]byte, error) {
 	options := kube.Options{Namespace: k.Namespace, Within: k.Within}
@@ -99,7 +104,8 @@ func (k *Cluster) RBAC() ([]byte, error) {
 		}
 		options.Install = installer
 	}
-	return kube.RBAC(options)
+	text, err := kube.RBAC(options)
+	return text, KubeError(err)
 }
 
 // unplanned returns the flags that no plan remembers and that the command line needs to

@@ -105,7 +105,11 @@ func (k *Kind) Foreign(given map[string]bool) error {
 			}
 		}
 		if others != nil {
-			return exit.Usage("--%s: means nothing with --arena %s, only with %s; leave it out", flag, k.Name, strings.Join(others, ", "))
+			next := "leave it out"
+			if !given["arena"] {
+				next = "add --arena " + others[len(others)-1]
+			}
+			return exit.Usage("--%s: means nothing with --arena %s, only with %s; %s", flag, k.Name, strings.Join(others, ", "), next)
 		}
 	}
 	return nil

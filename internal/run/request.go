@@ -107,8 +107,12 @@ func (f *Request) Check() error {
 		return exit.Usage("--rates-from and --rates %s exclude each other; leave one of them out", f.Rates)
 	}
 	if f.Until != "" {
-		if _, err := unit.ParsePercent(f.Until); err != nil {
+		until, err := unit.ParsePercent(f.Until)
+		if err != nil {
 			return exit.Usage("--until: %v", err)
+		}
+		if until > 0 && f.Study == "" && f.Given["rounds"] && f.Rounds > 0 && f.Rounds < SelfTestRounds {
+			return exit.Usage("--until %s: an interval takes %d rounds, and --rounds allows %d; give more rounds, or leave one of the two flags out", f.Until, SelfTestRounds, f.Rounds)
 		}
 	}
 	switch {

@@ -66,12 +66,22 @@ func (s *Suite) Only(steps []string) (*Suite, error) {
 	out.Steps = nil
 	wanted := map[string]bool{}
 	for _, step := range s.Steps {
+		rungs := Step{Rates: []float64{}, Shares: []string{}}
+		whole := false
 		for _, name := range steps {
-			if names(name, step.ID) {
+			switch one := step.rungsNamed(name); {
+			case names(name, step.ID):
+				wanted[name], whole = true, true
+			case one.ladder():
 				wanted[name] = true
-				out.Steps = append(out.Steps, step)
-				break
+				rungs.Rates, rungs.Shares = append(rungs.Rates, one.Rates...), append(rungs.Shares, one.Shares...)
 			}
+		}
+		if !whole {
+			step.Rates, step.Shares = rungs.Rates, rungs.Shares
+		}
+		if whole || rungs.ladder() {
+			out.Steps = append(out.Steps, step)
 		}
 	}
 	for _, name := range steps {
@@ -82,13 +92,30 @@ func (s *Suite) Only(steps []string) (*Suite, error) {
 	return &out, nil
 }
 
-// names says that the name, an id or a pattern, is one of the step of that id.
+// rungsNamed returns the rates and shares of the step whose expanded id is the name, as a
+// plan or a report shows it: http-350-30pct is the share of 30 % of http-350-{rate}.
+func (s Step) rungsNamed(name string) (rungs Step) {
+	for _, rates := range []string{RatesAuto, RatesGiven} {
+		for i, rung := range s.rungs(rates) {
+			switch {
+			case !names(name, strings.ReplaceAll(s.ID, rateMark, rung.id)):
+			case rates == RatesAuto:
+				rungs.Shares = append(rungs.Shares, s.Shares[i])
+			default:
+				rungs.Rates = append(rungs.Rates, s.Rates[i])
+			}
+		}
+	}
+	return rungs
+}
+
+// names reports whether the name, an id or a pattern, means the step of that id.
 func names(name, id string) bool {
 	match, err := path.Match(name, id)
 	return name == id || err == nil && match
 }
 
-// unknown is the error of a name that no step has.
+// unknown returns the error for a name that no step has.
 func (s *Suite) unknown(name string) error {
 	ids := make([]string, len(s.Steps))
 	for i := range s.Steps {

@@ -9,11 +9,27 @@ func TestNearest(t *testing.T) {
 	names := []string{"run", "report", "flannel-vxlan", "flannel-host-gw"}
 	for given, want := range map[string]string{
 		"rnu": "run", "repotr": "report", "flanel-vxlan": "flannel-vxlan", "host-gw": "flannel-host-gw",
-		"xyz": "", "q": "", "": "",
+		"xyz": "", "q": "", "": "", "rum": "run", "k8s": "",
 	} {
 		if got := Nearest(given, names); got != want {
 			t.Errorf("%q: %q, want %q", given, got, want)
 		}
+	}
+}
+
+// A product's name, or one with a typing mistake, gives all of the product.
+func TestFamily(t *testing.T) {
+	names := []string{"flannel-vxlan", "calico", "flannel-host-gw", "calico-wg", "host"}
+	for given, want := range map[string]int{"flannel": 2, "flanel": 2, "calcio": 0, "hots": 0, "xyz": 0} {
+		if got := family(given, names); len(got) != want {
+			t.Errorf("%q: %v", given, got)
+		}
+	}
+	if got := Nearest("k8s", []string{"lab", "kube"}); got != "kube" {
+		t.Error(got)
+	}
+	if got := Nearest("pdf", []string{"text", "md", "csv"}); got != "" {
+		t.Error(got)
 	}
 }
 
@@ -23,7 +39,7 @@ func TestUnknown(t *testing.T) {
 	if !errors.As(err, &e) || err.Error() != `unknown suite "quik"; did you mean "quick"?` {
 		t.Error(err)
 	}
-	if err := Unknown("suite", "zzz", []string{"b", "a"}); err.Error() != `unknown suite "zzz"; there are: [a b]` {
+	if err := Unknown("suite", "zzz", []string{"b", "a"}); err.Error() != `unknown suite "zzz"; there are: a, b` {
 		t.Error(err)
 	}
 }

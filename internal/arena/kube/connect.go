@@ -134,13 +134,20 @@ func restConfig(o Options) (*rest.Config, string, error) {
 	switch {
 	case clientcmd.IsEmptyConfig(err):
 		return nil, "", &arena.Unsupported{
-			Reason: "no kubeconfig: neither --kubeconfig nor $KUBECONFIG nor ~/.kube/config names a cluster, and this is no pod of one",
-			Remedy: "give one with --kubeconfig FILE; `kubectl --kubeconfig FILE get nodes` must work",
+			Reason: "no cluster: no --kubeconfig, $KUBECONFIG or ~/.kube/config names one",
+			Remedy: "give --kubeconfig FILE; try it with: kubectl --kubeconfig FILE get nodes",
 		}
 	case err != nil:
 		return nil, "", &UsageError{fmt.Sprintf("kubeconfig: %v", err)}
 	}
 	return config, name, nil
+}
+
+// CheckContext returns an error if the kubeconfig lacks the context or cannot be read. It
+// contacts no cluster.
+func CheckContext(o Options) error {
+	_, _, err := restConfig(o)
+	return err
 }
 
 // refused returns what the error of a first request means for the user.

@@ -60,7 +60,7 @@ func TestConnect(t *testing.T) {
 		o    Options
 		says string
 	}{
-		"no kubeconfig":       {Options{}, "no kubeconfig: neither --kubeconfig nor $KUBECONFIG"},
+		"no kubeconfig":       {Options{}, "no --kubeconfig, $KUBECONFIG"},
 		"unreachable":         {Options{Kubeconfig: kubeconfig(t, "http://"+nobody)}, "the cluster at http://" + nobody + " does not answer"},
 		"credentials expired": {Options{Kubeconfig: kubeconfig(t, refuse.URL)}, "refuses the credentials, which may have expired"},
 		"may not":             {Options{Kubeconfig: kubeconfig(t, forbid.URL)}, "answers, but may not be asked for its version"},

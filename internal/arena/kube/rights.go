@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"github.com/cnibench/cnibench/internal/arena"
@@ -101,7 +102,9 @@ const warning = `# Whoever has these rights can be root on every node: they hold
 `
 
 // warningWithin is the same for rights within namespaces.
-const warningWithin = `# Whoever has these rights can list the cluster's nodes, and make, enter and remove
+const warningWithin = `# The labels team and trusted of the namespaces are for check policy, whose policies
+# select namespaces by them.
+# Whoever has these rights can list the cluster's nodes, and make, enter and remove
 # pods in the namespaces below, nothing else. What such a pod may do is the
 # namespace's Pod Security level: where that allows the host network, so does this.
 `
@@ -111,6 +114,11 @@ const warningWithin = `# Whoever has these rights can list the cluster's nodes, 
 // are the namespaces, a Role in each, a ClusterRole that lists nodes, and the account in
 // the first namespace.
 func RBAC(o Options) ([]byte, error) {
+	for _, name := range append([]string{o.prefix()}, o.Within...) {
+		if wrong := validation.IsDNS1123Label(name); wrong != nil {
+			return nil, &UsageError{fmt.Sprintf("namespace %q: a name has lower case letters, digits and - only, at most 63, and neither begins nor ends with -", name)}
+		}
+	}
 	account := o.prefix()
 	comment := warning
 	var objects []any

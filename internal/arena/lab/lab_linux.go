@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -138,8 +139,12 @@ func missingPrograms(c *contender.Contender, p pieces) error {
 		if missing == nil {
 			continue
 		}
-		reasons = append(reasons, name+": program not found")
-		if remedy := cmp.Or(missing.Remedy, "install "+name); !slices.Contains(remedies, remedy) {
+		reason := name + ": program not found"
+		if plugin, isPlugin := host.Plugin(name); isPlugin && missing.Remedy == "" {
+			reason = fmt.Sprintf("there is no CNI plugin %s in %s", plugin, strings.Join(host.CNIPath(), ", "))
+		}
+		reasons = append(reasons, reason)
+		if remedy := cmp.Or(missing.Remedy, "install "+path.Base(name)); !slices.Contains(remedies, remedy) {
 			remedies = append(remedies, remedy)
 		}
 	}

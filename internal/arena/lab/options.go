@@ -87,7 +87,7 @@ func (o *Options) Check() error {
 	case o.PodMTU != 0 && (o.PodMTU < 576 || o.PodMTU > o.MTU):
 		return fmt.Errorf("--pod-mtu %d: the MTU of pods is 576 to the underlay's %d bytes", o.PodMTU, o.MTU)
 	case o.LineRate < 0 || (o.LineRate > 0 && o.LineRate < 1e6):
-		return fmt.Errorf("--line-rate %v: the least is 1M, 0 is unlimited", o.LineRate)
+		return fmt.Errorf("--line-rate %v: want 1M or more, such as 10G for 10 Gbit/s, or 0 for no limit", o.LineRate)
 	}
 	if o.Offload != "" && o.Offload != OffloadHost && o.Offload != OffloadWire {
 		return fmt.Errorf("--offload %q: want %s or %s", o.Offload, OffloadHost, OffloadWire)

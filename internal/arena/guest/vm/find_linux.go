@@ -59,6 +59,9 @@ func Lookup(version string) (Kernel, bool) {
 // fetch downloads the package of that version and unpacks it, which spares
 // the machine an installed kernel. It is whole or not there.
 func fetch(ctx context.Context, version string, log *slog.Logger) (Kernel, error) {
+	if err := have(program); err != nil { // a kernel of 120 MB is of no use without QEMU
+		return Kernel{}, err
+	}
 	for _, tool := range programs.Fetch() {
 		if host.Have(tool) != nil {
 			return Kernel{}, &Unsupported{
