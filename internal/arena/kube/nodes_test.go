@@ -47,7 +47,7 @@ func TestChoose(t *testing.T) {
 		"another value":         {nodes: []*corev1.Node{testNode("a", tainted)}, tolerated: []string{"dedicated=ssd:NoSchedule"}, says: "a is tainted with dedicated=gpu:NoSchedule"},
 		"all tolerated":         {nodes: []*corev1.Node{testNode("a", tainted)}, tolerated: []string{"all"}, want: []string{"a"}},
 		"named":                 {nodes: []*corev1.Node{testNode("a"), testNode("b"), testNode("c")}, named: []string{"c", "a", "b"}, want: []string{"c", "a", "b"}},
-		"named, not ready":      {nodes: []*corev1.Node{testNode("a", dead)}, named: []string{"a"}, says: "node a is not ready: Kubelet stopped posting node status."},
+		"named, not ready":      {nodes: []*corev1.Node{testNode("a", dead)}, named: []string{"a"}, says: "node a is not ready: Kubelet stopped posting node status"},
 		"named, cordoned":       {nodes: []*corev1.Node{testNode("a", cordoned)}, named: []string{"a"}, says: "node a is cordoned"},
 		"none":                  {says: "the cluster has no nodes"},
 		"none that is ready":    {nodes: []*corev1.Node{testNode("a", dead), testNode("b", windows)}, says: "a is not ready: Kubelet stopped posting node status.; b runs windows, not Linux"},
