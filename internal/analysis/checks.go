@@ -93,6 +93,6 @@ const (
 	TCPHeaders = 20 + 32 // with timestamps
 )
 
-// MostWaste is the share of the underlay's MTU that may stay unused: neither the pods'
+// MaxWaste is the share of the underlay's MTU that may stay unused: neither the pods'
 // packets nor the encapsulation need it.
-const MostWaste = 0.02
+const MaxWaste = 0.02

@@ -59,7 +59,7 @@ func wholeTogether(e *Evidence, places []Place) (kept []Place, rounds []int) {
 		if i > 0 {
 			common = slices.DeleteFunc(slices.Clone(rounds), func(round int) bool { return !slices.Contains(whole[at], round) })
 		}
-		if i == 0 || len(common) >= stat.LeastSerial {
+		if i == 0 || len(common) >= stat.MinSerial {
 			kept, rounds = append(kept, at), common
 		}
 	}

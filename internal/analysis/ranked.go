@@ -5,9 +5,9 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// MostLoss is the share of lost datagrams above which the goodput shows how many were
+// MaxLoss is the share of lost datagrams above which the goodput shows how many were
 // dropped, and not what the path carries.
-const MostLoss = 0.10
+const MaxLoss = 0.10
 
 // Row returns the catalogue's row of the place's metric.
 func (at Place) Row() result.Metric {
@@ -41,5 +41,5 @@ func (e *Evidence) Lossy(at Place, contender string) bool {
 	if len(loss) == 0 {
 		return row.Per != result.Rate && e.IsUDP(at.Step)
 	}
-	return stat.Median(loss.Values()) > MostLoss
+	return stat.Median(loss.Values()) > MaxLoss
 }

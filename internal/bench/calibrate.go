@@ -242,16 +242,16 @@ func (r *Runner) capacity(ctx context.Context, plan *result.Plan, sites []*site,
 		return secondHighest(times, searches...)
 	}
 	if guess {
-		return lowest(search(max(leastLoops, mostLoops/len(sites)), calibrated.Peak, on))
+		return lowest(search(max(minLoops, maxLoops/len(sites)), calibrated.Peak, on))
 	}
 	rates, errs := search(1, calibrated.Capacity, on)
 	// What keeps the latency of a few requests only is the machine, e.g. an emulated CPU.
-	loops, failures := search(leastLoops, calibrated.Peak, on[:1])
+	loops, failures := search(minLoops, calibrated.Peak, on[:1])
 	d := &doubtful{rates[0], loops[0], errs[0]}
 	if failures[0] != nil || d.believable() {
 		return lowest(rates, errs)
 	}
-	further, missing := search(leastLoops, calibrated.Peak, on[1:])
+	further, missing := search(minLoops, calibrated.Peak, on[1:])
 	rate, _ := lowest(append(loops, further...), append(failures, missing...)) // the baseline's is there
 	return rate, d
 }
@@ -262,12 +262,12 @@ type doubtful struct {
 	err         error   // of the search
 }
 
-// leastOfLoop is the least share of the closed loop's rate that a search finds on a machine
+// minOfLoop is the least share of the closed loop's rate that a search finds on a machine
 // that can tell latencies.
-const leastOfLoop = 0.25
+const minOfLoop = 0.25
 
 // believable says whether the search tells what the path carries.
-func (d *doubtful) believable() bool { return d.err == nil && d.found >= leastOfLoop*d.loop }
+func (d *doubtful) believable() bool { return d.err == nil && d.found >= minOfLoop*d.loop }
 
 // Error implements error.
 func (d *doubtful) Error() string {
@@ -294,11 +294,11 @@ func lowest(rates []float64, errs []error) (float64, error) {
 	return least, nil
 }
 
-// A capacity is guessed from short closed loops on each site: mostLoops if there is only
-// the baseline, else fewer, but at least leastLoops.
+// A capacity is guessed from short closed loops on each site: maxLoops if there is only
+// the baseline, else fewer, but at least minLoops.
 const (
-	leastLoops = 3
-	mostLoops  = 12
+	minLoops = 3
+	maxLoops = 12
 )
 
 // secondHighest calls each function that many times, in turns, and returns for each the

@@ -51,8 +51,8 @@ type slice struct {
 // is given up.
 const slicePatience = 20 * time.Second
 
-// mostTries is how many cycles may be tried for each planned one, while some are disturbed.
-const mostTries = 2
+// maxTries is how many cycles may be tried for each planned one, while some are disturbed.
+const maxTries = 2
 
 // cycles takes a step with all contenders in turns. In each cycle every contender has
 // a slice, in random order, over connections that stay open: a change on the machine
@@ -154,7 +154,7 @@ func (r *Runner) block(ctx context.Context, plan *result.Plan, step result.Step,
 	took := tally{disturbed: map[int]string{}}
 	usages := map[int]cpuUsage{}
 	wanted := max(1, int(math.Round(float64(plan.Duration/plan.Slice))))
-	for took.count < mostTries*wanted && took.count-len(took.disturbed) < wanted && ctx.Err() == nil {
+	for took.count < maxTries*wanted && took.count-len(took.disturbed) < wanted && ctx.Err() == nil {
 		cycle := after + took.count + 1
 		order := cycleOrder(plan, turns, turns[0].Round, fmt.Sprint(step.ID, " ", cycle))
 		if len(order) == 0 {
@@ -162,7 +162,7 @@ func (r *Runner) block(ctx context.Context, plan *result.Plan, step result.Step,
 		}
 		// The step ends when all tries are used up, or when enough cycles are undisturbed.
 		used := took.count - len(took.disturbed)
-		done := max(float64(took.count)/float64(mostTries*wanted), float64(used)/float64(wanted))
+		done := max(float64(took.count)/float64(maxTries*wanted), float64(used)/float64(wanted))
 		progress(done, fmt.Sprintf("cycle %d of %d", used+1, wanted))
 		gate.begin()
 		lead := plan.Lead
@@ -182,7 +182,7 @@ func (r *Runner) block(ctx context.Context, plan *result.Plan, step result.Step,
 		}
 		took.count++
 	}
-	if used := took.count - len(took.disturbed); len(took.disturbed) > 0 && used < leastCycles(wanted) {
+	if used := took.count - len(took.disturbed); len(took.disturbed) > 0 && used < minCycles(wanted) {
 		// So few undisturbed cycles say less than all cycles together.
 		for _, t := range turns {
 			t.notes = append(t.notes, disturbedNote(took.disturbed, took.count))
@@ -213,10 +213,10 @@ func (r *Runner) gateFor(turns []*turn) gate {
 	return newMachine(slices.Compact(cpus)...)
 }
 
-// leastCycles returns how many undisturbed cycles are enough to leave the disturbed cycles
+// minCycles returns how many undisturbed cycles are enough to leave the disturbed cycles
 // out. Two can be enough: a disturbance changes ratios more than chance changes the mean of
 // two cycles (docs/accuracy.md).
-func leastCycles(wanted int) int { return min(wanted, max(2, wanted/3)) }
+func minCycles(wanted int) int { return min(wanted, max(2, wanted/3)) }
 
 func disturbedNote(disturbed map[int]string, count int) result.Reason {
 	return result.Reason{
@@ -245,8 +245,8 @@ func cycleOrder(plan *result.Plan, turns []*turn, round int, name string) []*tur
 	return shuffled(order, plan.Seed, round, name)
 }
 
-// mostFaulty is the share of slices with a fault above which the sample has the fault.
-const mostFaulty = 0.1
+// maxFaulty is the share of slices with a fault above which the sample has the fault.
+const maxFaulty = 0.1
 
 // open starts a contender's load. An error is in the turn and in its sample.
 func (r *Runner) open(ctx context.Context, plan *result.Plan, step result.Step, w workload.Sliceable, s *standing) *turn {
@@ -327,7 +327,7 @@ func (r *Runner) close(plan *result.Plan, t *turn, disturbed map[int]string) {
 	}
 	for _, code := range slices.Sorted(maps.Keys(faults)) {
 		fault := result.Reason{Code: code, Text: fmt.Sprintf("%d of %d slices: %s", len(faults[code]), len(list.Cycles), faults[code][0])}
-		if float64(len(faults[code])) > mostFaulty*float64(len(list.Cycles)) {
+		if float64(len(faults[code])) > maxFaulty*float64(len(list.Cycles)) {
 			invalidate(t.sample, fault.Code, fault.Text)
 		} else {
 			t.notes = append(t.notes, fault)

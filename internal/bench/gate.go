@@ -66,17 +66,17 @@ func (u cpuUsage) foreignRate() *float64 {
 	return &rate
 }
 
-// Above these limits a cycle is disturbed. mostSteal and mostForeign are shares of the
-// cycle's CPU time, mostCrowded is a share of the pause before the cycle, mostMemory a share
-// of the cycle's duration, and mostAbsent is half of a slice of the default length. A process
+// Above these limits a cycle is disturbed. maxSteal and maxForeign are shares of the
+// cycle's CPU time, maxCrowded is a share of the pause before the cycle, maxMemory a share
+// of the cycle's duration, and maxAbsent is half of a slice of the default length. A process
 // that used 15 % of two CPUs made bulk TCP slower by a fifth, and the baseline more than
 // others. Counting by ticks makes the share of a cycle uncertain by some 1 %.
 const (
-	mostSteal   = result.MaxSteal
-	mostForeign = 0.05
-	mostCrowded = 0.50
-	mostMemory  = 0.10
-	mostAbsent  = 25 * time.Millisecond
+	maxSteal   = result.MaxSteal
+	maxForeign = 0.05
+	maxCrowded = 0.50
+	maxMemory  = 0.10
+	maxAbsent  = 25 * time.Millisecond
 
 	pauseBefore = 3 * time.Millisecond
 )
@@ -135,9 +135,9 @@ func (g *machine) end() (why string, usage cpuUsage) {
 	}
 	switch {
 	case why != "":
-	case g.crowded > mostCrowded:
+	case g.crowded > maxCrowded:
 		why = fmt.Sprintf("tasks waited for a CPU in %.0f %% of the pause before the cycle", 100*g.crowded)
-	case longest > mostAbsent:
+	case longest > maxAbsent:
 		why = fmt.Sprintf("a CPU was away for %v", longest.Round(time.Millisecond))
 	}
 	return why, usage
@@ -170,11 +170,11 @@ func (from reading) disturbance(to reading) string {
 	steal, foreign := (to.steal-from.steal)/total, (to.foreign-from.foreign)/total
 	memory := (to.memory - from.memory) / max(to.at.Sub(from.at).Seconds(), pauseBefore.Seconds())
 	switch {
-	case steal > mostSteal:
+	case steal > maxSteal:
 		return fmt.Sprintf("the hypervisor took %.0f %% of the CPUs", 100*steal)
-	case foreign > mostForeign:
+	case foreign > maxForeign:
 		return fmt.Sprintf("other processes took %.0f %% of the CPUs", 100*foreign)
-	case memory > mostMemory:
+	case memory > maxMemory:
 		return fmt.Sprintf("tasks waited for memory in %.0f %% of the time", 100*memory)
 	}
 	return ""

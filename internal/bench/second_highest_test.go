@@ -18,7 +18,7 @@ func TestSecondHighestOnADisturbedMachine(t *testing.T) {
 	for seed := range uint64(runs) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		slow := rng.Float64() < 1.0/3
-		rates, errs := secondHighest(mostLoops, func() (float64, error) {
+		rates, errs := secondHighest(maxLoops, func() (float64, error) {
 			if slow && rng.Float64() < 0.25 || !slow && rng.Float64() < 0.125 {
 				slow = !slow
 			}
@@ -44,20 +44,20 @@ func TestSecondHighestOnADisturbedMachine(t *testing.T) {
 func TestSecondHighestFails(t *testing.T) {
 	for failing, want := range map[int]bool{1: true, 2: false} {
 		n := 0
-		rates, errs := secondHighest(mostLoops, func() (float64, error) {
+		rates, errs := secondHighest(maxLoops, func() (float64, error) {
 			if n++; n <= failing {
 				return 0, errors.New("no request was answered")
 			}
 			return float64(n), nil
 		})
-		if reaches := errs[0] == nil && rates[0] == mostLoops-1; reaches != want {
+		if reaches := errs[0] == nil && rates[0] == maxLoops-1; reaches != want {
 			t.Errorf("%d failing: %v/s, %v", failing, rates[0], errs[0])
 		}
 	}
 }
 
 func TestSecondHighestNothing(t *testing.T) {
-	if rates, errs := secondHighest(mostLoops, func() (float64, error) { return 0, nil }); errs[0] == nil {
+	if rates, errs := secondHighest(maxLoops, func() (float64, error) { return 0, nil }); errs[0] == nil {
 		t.Errorf("%v/s of a server without a response", rates[0])
 	}
 }

@@ -16,7 +16,7 @@ func TestLargest(t *testing.T) {
 		{1500, 1500, 1500}, {1500, 9000, 1500}, {1500, 1450, 1450}, {9000, 577, 577}, {9000, 576, 576}, {9000, 8999, 8999}, {1500, 575, 0},
 	} {
 		asked := 0
-		got, err := largest(leastPacket, tt.most, func(size int) (bool, error) { asked++; return size <= tt.path, nil })
+		got, err := largest(minPacket, tt.most, func(size int) (bool, error) { asked++; return size <= tt.path, nil })
 		if err != nil || got != tt.want || asked > 16 {
 			t.Errorf("up to %d of %d: %d with %d questions, %v, want %d", tt.path, tt.most, got, asked, err, tt.want)
 		}
@@ -24,7 +24,7 @@ func TestLargest(t *testing.T) {
 	broken := errors.New("broken")
 	for n := 1; n < 5; n++ {
 		asked := 0
-		_, err := largest(leastPacket, 9000, func(size int) (bool, error) {
+		_, err := largest(minPacket, 9000, func(size int) (bool, error) {
 			if asked++; asked == n {
 				return false, broken
 			}
@@ -51,7 +51,7 @@ func TestCrossing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			patient := 0
-			got, err := crossing(leastPacket, 1450,
+			got, err := crossing(minPacket, 1450,
 				func(size int) (bool, error) { return size <= tt.hasty, nil },
 				func(size int) (bool, error) { patient++; return size <= tt.path, nil })
 			if err != nil || got != tt.want || patient > tt.patient {
@@ -60,7 +60,7 @@ func TestCrossing(t *testing.T) {
 		})
 	}
 	broken := errors.New("broken")
-	if _, err := crossing(leastPacket, 1450, func(int) (bool, error) { return false, nil }, func(int) (bool, error) { return false, broken }); !errors.Is(err, broken) {
+	if _, err := crossing(minPacket, 1450, func(int) (bool, error) { return false, nil }, func(int) (bool, error) { return false, broken }); !errors.Is(err, broken) {
 		t.Errorf("patience fails: %v", err)
 	}
 }

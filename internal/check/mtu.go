@@ -20,11 +20,11 @@ func (mtu) Info() Info {
 }
 
 const (
-	// leastPacket is what every IPv4 host takes (RFC 791).
-	leastPacket = 576
-	// mostWaste is the share of the underlay's packet that may lie idle
+	// minPacket is what every IPv4 host takes (RFC 791).
+	minPacket = 576
+	// maxWaste is the share of the underlay's packet that may lie idle
 	// beside the encapsulation; analysis draws the same line.
-	mostWaste = 0.02
+	maxWaste = 0.02
 	// tcpHeaders are IPv4's and TCP's with timestamps, as analysis adds them
 	// to a segment's payload.
 	tcpHeaders = 20 + 32
@@ -40,7 +40,7 @@ type packetSizes struct {
 	unknown  bool      // nobody knows what the encapsulation takes: a cluster's own network
 	pod      int       // MTU of the pods' interface, the smaller of both ends
 	sent     int       // the packet that TCP begins with, the larger of both ways
-	toServer int       // the largest packet that crosses whole from client to server; 0: not even leastPacket
+	toServer int       // the largest packet that crosses whole from client to server; 0: not even minPacket
 	toClient int       // the same from server to client
 	ends     [2]string // what the client and the server are called, with their nodes
 	unseen   string    // why nobody watched for fragments
@@ -171,7 +171,7 @@ func (mtu) search(ctx context.Context, s *Subject, z *packetSizes, ends [2]arena
 				return agents[i].Crosses(ctx, watch, agent.SizeProbe{Target: target, Size: size, Timeout: timeout})
 			}
 		}
-		if *found, err = crossing(leastPacket, z.pod, within(0), within(patience)); err != nil {
+		if *found, err = crossing(minPacket, z.pod, within(0), within(patience)); err != nil {
 			return err
 		}
 	}
@@ -249,7 +249,7 @@ func (z packetSizes) judge() Case {
 	switch {
 	case z.path() == 0:
 		c.Verdict, c.Found = Fail, "blocked"
-		c.Text = fmt.Sprintf("not even a packet of %d bytes crosses to another node whole%s", leastPacket, z.oneWay())
+		c.Text = fmt.Sprintf("not even a packet of %d bytes crosses to another node whole%s", minPacket, z.oneWay())
 		c.Next = "Look for a firewall that drops UDP with the don't-fragment bit, and at the MTU of every hop."
 	case sent > z.path():
 		c.Verdict, c.Found = Fail, "exceeds"
@@ -261,7 +261,7 @@ func (z packetSizes) judge() Case {
 	case z.unknown:
 		c.Found = "fits"
 		c.Text = fmt.Sprintf("packets of %d bytes cross whole: %s, and nobody knows what this network's encapsulation takes", sent, under)
-	case float64(z.fits()-sent) > mostWaste*float64(z.underlay):
+	case float64(z.fits()-sent) > maxWaste*float64(z.underlay):
 		c.Verdict, c.Found = Fail, "wastes"
 		c.Text = fmt.Sprintf("pods send packets of %d bytes at most and could send %d: %s", sent, z.fits(), under)
 		c.Next = fmt.Sprintf("Set the pods' MTU to %d.", z.fits())

@@ -113,17 +113,17 @@ type beat struct {
 	done, passed bool
 }
 
-// mostWaiting is how many probes may be without an answer; an agent has room
+// maxWaiting is how many probes may be without an answer; an agent has room
 // for more.
-const mostWaiting = 48
+const maxWaiting = 48
 
 func (p *pulse) run(ctx context.Context, st *stage, f flow) {
 	tick := time.NewTicker(st.pace.beat)
 	defer tick.Stop()
-	room := make(chan struct{}, mostWaiting)
+	room := make(chan struct{}, maxWaiting)
 	// An answer that takes longer than this counts as none, so that room is never
 	// used up.
-	timeout := min(st.pace.hasty, mostWaiting/2*st.pace.beat)
+	timeout := min(st.pace.hasty, maxWaiting/2*st.pace.beat)
 	for {
 		select {
 		case <-ctx.Done():

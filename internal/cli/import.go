@@ -15,8 +15,8 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// mostFaults is how many faults the import prints; the run directory has all.
-const mostFaults = 20
+// maxFaults is how many faults the import prints; the run directory has all.
+const maxFaults = 20
 
 func newImportCmd() *cobra.Command {
 	var out, lineRate string
@@ -98,7 +98,7 @@ func printImport(w io.Writer, s *importer.Summary) {
 	fmt.Fprintf(w, "%d files, %.1f MB: %d samples, %d of them invalid; %d faults\n",
 		s.Files, float64(s.Bytes)/1e6, s.Samples, s.Invalid, len(s.Faults))
 	for i, f := range s.Faults {
-		if i == mostFaults {
+		if i == maxFaults {
 			fmt.Fprintf(w, "  … and %d more; faults.jsonl in the run directory has all\n", len(s.Faults)-i)
 			break
 		}

@@ -107,10 +107,10 @@ type Held struct {
 	Cause   string  `yaml:"cause,omitempty"`
 }
 
-// MostApart is how far a lab form may be from its product without a stated cause.
-const MostApart = 0.10
+// MaxApart is how far a lab form may be from its product without a stated cause.
+const MaxApart = 0.10
 
-// Apart says which figures are further from the product's than MostApart, and why; "" is none.
+// Apart says which figures are further from the product's than MaxApart, and why; "" is none.
 func (h *Held) Apart() string {
 	if h == nil {
 		return ""
@@ -120,7 +120,7 @@ func (h *Held) Apart() string {
 		name  string
 		value float64
 	}{{"goodput", h.Goodput}, {"CPU per Gbit/s", h.CPU}, {"latency", h.Latency}} {
-		if math.Abs(f.value-1) > MostApart {
+		if math.Abs(f.value-1) > MaxApart {
 			figures = append(figures, fmt.Sprintf("%s %.2f times that of the product", f.name, f.value))
 		}
 	}

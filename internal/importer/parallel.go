@@ -9,14 +9,14 @@ import (
 	"sync/atomic"
 )
 
-// mostParsers is how many files are parsed at a time: each may take some hundred MiB.
-const mostParsers = 4
+// maxParsers is how many files are parsed at a time: each may take some hundred MiB.
+const maxParsers = 4
 
 // parallel calls do for 0 … n-1 on several CPUs. The error is the context's.
 func parallel(ctx context.Context, n int, do func(i int)) error {
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	for range min(n, runtime.GOMAXPROCS(0), mostParsers) {
+	for range min(n, runtime.GOMAXPROCS(0), maxParsers) {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				do(i)

@@ -40,9 +40,9 @@ var sideNames = [2]string{"client", "server"}
 
 // What lies beyond these is a slip of the source, whatever the link.
 const (
-	mostGoodput = 1e13 // bit/s
-	mostCPUs    = 1e4
-	mostMemory  = 1e16 // bytes
+	maxGoodput   = 1e13 // bit/s
+	maxCPUs      = 1e4
+	maxPlausible = 1e16 // bytes
 )
 
 func newSample(key result.Key, workload, path string) sample {
@@ -99,7 +99,7 @@ func (s *sample) cost() {
 	for i, side := range s.sides {
 		name := "cpu_" + sideNames[i]
 		for mode, v := range side.cpu {
-			if v < 0 || v > mostCPUs {
+			if v < 0 || v > maxCPUs {
 				s.invalidate("missing_result", "%s_%s is %g, which is impossible", name, mode, v)
 			}
 			s.Metrics[name+"_"+mode] = v
@@ -121,7 +121,7 @@ func (s *sample) cost() {
 	}
 	if s.sides[0].memory > 0 && s.sides[1].memory > 0 {
 		s.Metrics[result.MemoryUsed] = memory
-		if memory > mostMemory {
+		if memory > maxPlausible {
 			s.invalidate("missing_result", "memory_used is %g bytes, which is impossible", memory)
 		}
 	}
@@ -152,7 +152,7 @@ func (s *sample) judge(lineRate unit.BitRate, mtu int, overhead unit.Bytes) {
 	if len(s.Reasons) > 0 {
 		return // that results are missing is the consequence
 	}
-	if v := s.Metrics[result.Goodput]; v > mostGoodput {
+	if v := s.Metrics[result.Goodput]; v > maxGoodput {
 		s.invalidate("missing_result", "goodput is %g bit/s, which is impossible", v)
 	}
 	if v := s.Metrics[result.Loss]; v > 1 {

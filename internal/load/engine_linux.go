@@ -17,10 +17,10 @@ const (
 	handshakes = 128
 	// retry is the pause before a failed connection is opened again.
 	retry = 10 * time.Millisecond
-	// mostApart (nanoseconds) is how far wall clock and steady clock may diverge
+	// maxApart (nanoseconds) is how far wall clock and steady clock may diverge
 	// during a request. NTP slews both clocks; only a step of the wall clock makes
 	// them diverge.
-	mostApart = int64(50 * time.Microsecond)
+	maxApart = int64(50 * time.Microsecond)
 	// stopID is the number under which the stop signal is watched.
 	stopID = -1
 )
@@ -388,7 +388,7 @@ func (c *conn) unstamped(now, nowWall, stamp int64) Unstamped {
 	switch {
 	case stamp == 0:
 		return NoTimestamp
-	case max(drift, -drift) > mostApart || stamp < c.sentWall || stamp > nowWall:
+	case max(drift, -drift) > maxApart || stamp < c.sentWall || stamp > nowWall:
 		return ClocksApart
 	}
 	return ""

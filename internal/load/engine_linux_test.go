@@ -52,15 +52,15 @@ func TestStallShows(t *testing.T) {
 	}
 }
 
-// mostDelay is what a request waits beyond a stall on a quiet machine.
-const mostDelay = 20 * time.Millisecond
+// maxDelay is what a request waits beyond a stall on a quiet machine.
+const maxDelay = 20 * time.Millisecond
 
 // quick says whether a load without stalls waits for nothing.
 func quick(t *testing.T, connections int) bool {
 	t.Helper()
 	_, addr := startServer(t, serve.Config{})
 	res := mustLoad(t, Config{Target: addr, Connections: connections, Rate: 2000, Duration: 500 * time.Millisecond})
-	return time.Duration(res.Latency.ValueAtPercentile(99)) < mostDelay/2
+	return time.Duration(res.Latency.ValueAtPercentile(99)) < maxDelay/2
 }
 
 // loadThroughStalls fails the test if a latency is too short, and returns an
@@ -97,10 +97,10 @@ func loadThroughStalls(t *testing.T, connections int) (tooLong error) {
 		got := float64(res.Latency.ValueAtPercentile(q)) / 1e9
 		t.Logf("p%v: computed %.4f s, measured %.4f s", q, computed, got)
 		// The client's clock and the server's record are apart by a wake-up.
-		if got < 0.95*computed-mostDelay.Seconds() {
+		if got < 0.95*computed-maxDelay.Seconds() {
 			t.Errorf("p%v is %.4f s, want %.4f s at least", q, got, computed)
 		}
-		if got > 1.05*computed+mostDelay.Seconds() {
+		if got > 1.05*computed+maxDelay.Seconds() {
 			tooLong = errors.Join(tooLong, fmt.Errorf("p%v is %.4f s, want %.4f s", q, got, computed))
 		}
 	}

@@ -20,13 +20,13 @@ type Probe struct {
 }
 
 const (
-	mostRaises    = 6    // how often at most the upper end of the search is raised
+	maxRaises     = 6    // how often at most the upper end of the search is raised
 	bisections    = 7    // at most
 	closeEnough   = 0.02 // width of the search, as a share of its upper end, at which bisection stops
-	mostRestarts  = 3    // how often at most the search begins again at a higher rate
+	maxRestarts   = 3    // how often at most the search begins again at a higher rate
 	triesAbove    = 4    // tries of the lowest rate that failed, before it counts as too high
 	confirmations = 10   // tries at most to confirm a rate, each at a rate a tenth lower
-	leastAchieved = 0.95 // share of the asked rate: below it a backlog grows, which a high bound and the drain would hide
+	minAchieved   = 0.95 // share of the asked rate: below it a backlog grows, which a high bound and the drain would hide
 )
 
 // FindMax finds the highest rate that passes: the 99th percentile of the latency is at
@@ -109,21 +109,21 @@ func search(guess float64, probe, confirm func(rate float64) (bool, error)) (bes
 			high = rate
 		}
 		best = max(best, found)
-		if restarts == mostRestarts || best == 0 || high <= best {
+		if restarts == maxRestarts || best == 0 || high <= best {
 			return best, nil
 		}
 		passed, err := oneOf(triesAbove, confirm, high)
 		if err != nil || !passed {
 			return best, err
 		}
-		best, low, high = high, high, min(1.25*high, mostRate)
+		best, low, high = high, high, min(1.25*high, maxRate)
 	}
 }
 
 // bracket raises high until it fails, and then bisects. It returns the highest rate that
 // passed, at least low, and the lowest that failed; the two are equal if none failed.
 func bracket(low, high float64, probe func(rate float64) (bool, error)) (passing, failing float64, err error) {
-	for n, factor := 0, 1.25; n <= mostRaises; n, factor = n+1, factor*factor {
+	for n, factor := 0, 1.25; n <= maxRaises; n, factor = n+1, factor*factor {
 		passed, err := oneOf(2, probe, high)
 		if err != nil {
 			return 0, 0, err
@@ -131,10 +131,10 @@ func bracket(low, high float64, probe func(rate float64) (bool, error)) (passing
 		if !passed {
 			break
 		}
-		if low = high; n == mostRaises || high == mostRate {
+		if low = high; n == maxRaises || high == maxRate {
 			return low, low, nil
 		}
-		high = min(high*factor, mostRate)
+		high = min(high*factor, maxRate)
 	}
 	for n := 0; n < bisections && high-low > closeEnough*high; n++ {
 		rate := (low + high) / 2
@@ -174,11 +174,11 @@ func judgeProbe(res *Result, rate float64, bound time.Duration) Probe {
 		p.Why = "a closed loop has no latency"
 	case p.P99 > bound.Seconds():
 		p.Why = fmt.Sprintf("p99 was %v", time.Duration(h.ValueAtPercentile(99)).Round(time.Microsecond))
-	case p.LateFraction > mostLate:
+	case p.LateFraction > maxLate:
 		p.Why = fmt.Sprintf("%.1f %% of the sends were late", 100*p.LateFraction)
-	case p.Rate < leastAchieved*rate:
+	case p.Rate < minAchieved*rate:
 		p.Why = fmt.Sprintf("%.0f/s of the %.0f/s that were due were answered in time", p.Rate, rate)
-	case p.Answered < leastAnswered:
+	case p.Answered < minAnswered:
 		p.Why = fmt.Sprintf("%.1f %% of the plan was answered", 100*p.Answered)
 	default:
 		p.Passed = true

@@ -16,23 +16,23 @@ type guard struct {
 
 const (
 	firstLead = 60 * time.Microsecond
-	mostLead  = 200 * time.Microsecond
+	maxLead   = 200 * time.Microsecond
 	leadStep  = 10 * time.Microsecond
 	// spinStep is the longest time between two polls of a spin. If more time passes,
 	// another process may have had the CPU.
 	spinStep = 20 * time.Microsecond
-	// When other processes take more than mostLost of the CPU within spinPause, the
+	// When other processes take more than maxLost of the CPU within spinPause, the
 	// loop does not spin for spinPause. Kernel threads and Go's monitor, which run for
 	// microseconds now and then, take less.
 	spinPause = 20 * time.Millisecond
-	mostLost  = spinPause / 10
+	maxLost   = spinPause / 10
 )
 
 // learn takes the delay of a wake-up in nanoseconds. lead follows the 95th percentile of
 // the delays in steps (Robbins and Monro, 1951).
 func (g *guard) learn(late int64) {
 	if float64(late) > g.lead {
-		g.lead = min(g.lead+0.95*float64(leadStep), float64(mostLead))
+		g.lead = min(g.lead+0.95*float64(leadStep), float64(maxLead))
 	} else {
 		g.lead = max(g.lead-0.05*float64(leadStep), 0)
 	}
@@ -52,7 +52,7 @@ func (g *guard) interrupted(now, lost int64) {
 	if now-g.lostSince > int64(spinPause) {
 		g.lostSince, g.lost = now, 0
 	}
-	if g.lost += lost; g.lost > int64(mostLost) {
+	if g.lost += lost; g.lost > int64(maxLost) {
 		g.pausedUntil = now + int64(spinPause)
 	}
 }

@@ -15,7 +15,7 @@ func TestGuardLearns(t *testing.T) {
 		{"always in time", func(int64) int64 { return 0 }, 0, 5 * time.Microsecond},
 		{"always 50 µs late", func(int64) int64 { return 50 * us }, 45 * time.Microsecond, 65 * time.Microsecond},
 		{"evenly up to 100 µs", func(n int64) int64 { return n * 37 % 100 * us }, 80 * time.Microsecond, 110 * time.Microsecond},
-		{"a millisecond late", func(int64) int64 { return 1000 * us }, mostLead, mostLead},
+		{"a millisecond late", func(int64) int64 { return 1000 * us }, maxLead, maxLead},
 		{"rarely late", func(n int64) int64 { return n % 50 / 49 * 150 * us }, 0, 12 * time.Microsecond},
 	}
 	for _, tt := range tests {

@@ -11,16 +11,16 @@ type Limit struct {
 
 // Above these limits the load generator itself influences the figures.
 const (
-	mostLate  = 0.01 // of the sends
-	mostBusy  = 0.95 // of a CPU, by one thread
-	mostSteal = 0.01 // of the CPUs' time
-	mostWait  = 0.01 // of a thread's time
+	maxLate  = 0.01 // of the sends
+	maxBusy  = 0.95 // of a CPU, by one thread
+	maxSteal = 0.01 // of the CPUs' time
+	maxWait  = 0.01 // of a thread's time
 )
 
 // Beyond these limits the load was not the load that was asked for.
 const (
-	leastAnswered = 0.99 // of the plan; below, the latencies are those of a smaller load
-	mostErrors    = 0.01 // of the sends; a failed request gives only a lower bound of its latency
+	minAnswered = 0.99 // of the plan; below, the latencies are those of a smaller load
+	maxErrors   = 0.01 // of the sends; a failed request gives only a lower bound of its latency
 )
 
 // judge sets r.Limits.
@@ -30,23 +30,23 @@ func (r *Result) judge() {
 	}
 	// Requests counts responses in the drain, too; the rate does not. A stall at the end
 	// of the window moves responses into the drain, which is a result and no limit.
-	if float64(r.Requests) < leastAnswered*float64(r.Planned) {
+	if float64(r.Requests) < minAnswered*float64(r.Planned) {
 		add("rate_short", "%d of the %d requests planned in the window were answered (%.1f %%); %d had no answer within a second after the window either",
 			r.Requests, r.Planned, 100*share(r.Requests, r.Planned), r.Missed)
 	}
-	if n := total(r.Errors); float64(n) > mostErrors*float64(r.Sent) {
+	if n := total(r.Errors); float64(n) > maxErrors*float64(r.Sent) {
 		add("request_errors", "%d of %d requests failed (%v)", n, r.Sent, r.Errors)
 	}
-	if late := r.LateFraction(); late > mostLate {
+	if late := r.LateFraction(); late > maxLate {
 		add("load_generator_late", "%.1f %% of the requests were sent more than %v late by the load generator itself", 100*late, LateAfter)
 	}
-	if r.GeneratorBusiest > mostBusy {
+	if r.GeneratorBusiest > maxBusy {
 		add("load_generator_saturated", "a sending thread was busy for %.0f %% of the time; more --threads on more CPUs would send more", 100*r.GeneratorBusiest)
 	}
-	if r.Steal > mostSteal {
+	if r.Steal > maxSteal {
 		add("cpu_steal", "the hypervisor took %.1f %% of the time of the load generator's CPUs", 100*r.Steal)
 	}
-	if r.GeneratorWait > mostWait {
+	if r.GeneratorWait > maxWait {
 		add("cpu_contended", "a sending thread waited for a CPU for %.1f %% of the time; something else runs there", 100*r.GeneratorWait)
 	}
 }

@@ -51,16 +51,16 @@ const LateAfter = time.Millisecond
 const drain = time.Second
 
 // The limits of a plan. The schedule counts nanoseconds in a float64, which holds whole
-// numbers exactly up to longest. A rate (1/s) outside leastRate to mostRate is a mistake.
+// numbers exactly up to longest. A rate (1/s) outside minRate to maxRate is a mistake.
 const (
-	longest   = 100 * 24 * time.Hour
-	leastRate = 1e-6
-	mostRate  = 1e9
+	longest = 100 * 24 * time.Hour
+	minRate = 1e-6
+	maxRate = 1e9
 )
 
-// mostThreads is the largest number of sending threads, far more than a load can use:
+// maxThreads is the largest number of sending threads, far more than a load can use:
 // a load that needs more has too many connections.
-const mostThreads = 128
+const maxThreads = 128
 
 // Kind says what went wrong with a request or a connection.
 type Kind string
@@ -121,8 +121,8 @@ func (c Config) complete() (Config, error) {
 		return c, wrong("no exchange; give HTTP, TCPRR, TCPCRR or UDPRR")
 	case c.Connections < 1:
 		return c, wrong("%d connections; at least 1 is needed", c.Connections)
-	case c.Threads < 0 || c.Threads > mostThreads:
-		return c, wrong("%d threads; from 1 to %d are possible, and more than CPUs help only to hold more connections", c.Threads, mostThreads)
+	case c.Threads < 0 || c.Threads > maxThreads:
+		return c, wrong("%d threads; from 1 to %d are possible, and more than CPUs help only to hold more connections", c.Threads, maxThreads)
 	case c.Duration <= 0:
 		return c, wrong("a duration of %v; it must be above 0", c.Duration)
 	case c.Warmup < 0 || c.Timeout < 0 || c.Wait < 0:
@@ -142,10 +142,10 @@ func (c Config) complete() (Config, error) {
 		switch {
 		case rate < 0 || math.IsNaN(rate) || math.IsInf(rate, 0) || rate == 0 && i > 1:
 			return c, wrong("a rate of %v; it must be above 0, or 0 for a closed loop", rate)
-		case rate > 0 && rate < leastRate:
-			return c, wrong("a rate of %v; %v per second is the least", rate, leastRate)
-		case rate > mostRate:
-			return c, wrong("a rate of %v; the schedule counts in nanoseconds, so %v is the most", rate, mostRate)
+		case rate > 0 && rate < minRate:
+			return c, wrong("a rate of %v; %v per second is the least", rate, minRate)
+		case rate > maxRate:
+			return c, wrong("a rate of %v; the schedule counts in nanoseconds, so %v is the most", rate, maxRate)
 		}
 	}
 	for _, source := range c.Sources {

@@ -15,8 +15,8 @@ import (
 // ConditionKeys are the keys of Study.Conditions, in the order of reports.
 func ConditionKeys() []string { return []string{"nodes", "kernel", "card", "mtu", "policy"} }
 
-// fewestRanked is the fewest contenders whose order is compared.
-const fewestRanked = 4
+// minRanked is the fewest contenders whose order is compared.
+const minRanked = 4
 
 // confidence is that of the agreements' intervals.
 const confidence = 0.95
@@ -57,7 +57,7 @@ func agreements(figures []analysis.PublishedFigure) []analysis.Agreement {
 	var out []analysis.Agreement
 	for _, at := range order {
 		list := of[at]
-		if len(list) < fewestRanked {
+		if len(list) < minRanked {
 			continue
 		}
 		var ours, theirs []float64
@@ -96,7 +96,7 @@ func among(list []analysis.PublishedFigure) []float64 {
 					a, b = append(a, f.Runs[i]), append(b, f.Runs[j])
 				}
 			}
-			if tau := stat.KendallTau(a, b); len(a) >= fewestRanked && !math.IsNaN(tau) {
+			if tau := stat.KendallTau(a, b); len(a) >= minRanked && !math.IsNaN(tau) {
 				out = append(out, tau)
 			}
 		}

@@ -2,9 +2,9 @@ package report
 
 import "slices"
 
-// mostSmaller is how many times smaller the figures of a chart may be than those of a
+// maxSmaller is how many times smaller the figures of a chart may be than those of a
 // neighbouring chart to get the same scale. Smaller bars could not be seen.
-const mostSmaller = 10
+const maxSmaller = 10
 
 // oneScale gives the bar charts of a view that show the same figure the same scale.
 func oneScale(charts []chart) {
@@ -29,7 +29,7 @@ func oneScale(charts []chart) {
 			if j == i || other.Kind != "bars" || other.View != c.View || *other.X != *c.X {
 				continue
 			}
-			if most := largest(other); most > own && most <= mostSmaller*own {
+			if most := largest(other); most > own && most <= maxSmaller*own {
 				c.Reach = max(c.Reach, most)
 			}
 		}

@@ -54,7 +54,7 @@ func parseSamples(r io.Reader, left *budget) (*parsed, error) {
 				if _, err := br.Peek(1); len(p.bad) == 0 {
 					p.badInside = err == nil
 				}
-				if len(p.bad) < mostBad {
+				if len(p.bad) < maxBad {
 					p.bad = append(p.bad, badLine(line, bad, whole))
 				}
 				continue
@@ -69,9 +69,9 @@ func parseSamples(r io.Reader, left *budget) (*parsed, error) {
 	}
 }
 
-// mostBad is the largest number of bad lines that become faults. In a file of another
+// maxBad is the largest number of bad lines that become faults. In a file of another
 // kind every line is bad.
-const mostBad = 10_000
+const maxBad = 10_000
 
 // MendLine is the next step for a bad line that Resume refuses.
 const MendLine = "Put the line right, or take it out; then `cnibench run --resume` measures that sample again."

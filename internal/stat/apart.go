@@ -10,8 +10,8 @@ import (
 // This file tests which of several series differ. All series were measured in the same
 // rounds, so that a disturbance of a whole round cancels out of their differences.
 
-// mostFlips is how many sign flips are tried: all of them up to 13 rounds.
-const mostFlips = 1 << 12
+// maxFlips is how many sign flips are tried: all of them up to 13 rounds.
+const maxFlips = 1 << 12
 
 // Untestable is the p of a pair whose rounds are too few for any p up to alpha. Such a
 // pair counts as not apart, because Untestable <= alpha is false.
@@ -141,7 +141,7 @@ func scaled(series [][]float64) [][]float64 {
 // nothing. A combination and its opposite give the same sizes, so the first round always
 // keeps its sign.
 func signFlips(rounds int) [][]float64 {
-	count, random := mostFlips, rounds-1 > 12
+	count, random := maxFlips, rounds-1 > 12
 	if !random {
 		count = 1 << max(0, rounds-1)
 	}

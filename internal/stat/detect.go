@@ -110,17 +110,17 @@ func detectable(table []float64, n int, beyond float64) float64 {
 // only the threshold. Its share of the difference, 0.8, was found by simulation.
 func (s Serial) DetectableBy() float64 { return 1 + 0.8*(s.Inflation()-1) }
 
-// mostRounds is where RoundsFor stops, because nobody measures more rounds.
-const mostRounds = 100_000
+// maxRounds is where RoundsFor stops, because nobody measures more rounds.
+const maxRounds = 100_000
 
 // RoundsFor returns the smallest n for which needs(n) is at most shift; 0 if that takes
-// more than mostRounds. needs is one of the functions above, and falls with n.
+// more than maxRounds. needs is one of the functions above, and falls with n.
 func RoundsFor(shift float64, needs func(n int) float64) int {
-	if !(needs(mostRounds) <= shift) {
+	if !(needs(maxRounds) <= shift) {
 		return 0
 	}
 	shift = min(shift, math.MaxFloat64) // needs is +Inf for an n that finds no shift at all
-	low, high := 1, mostRounds
+	low, high := 1, maxRounds
 	for low < high {
 		if middle := (low + high) / 2; needs(middle) <= shift {
 			high = middle

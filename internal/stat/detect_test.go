@@ -162,7 +162,7 @@ func TestLongSeries(t *testing.T) {
 		t.Errorf("two groups of %d: p %v, %d low", allSlopes, got.P, len(got.Low))
 	}
 	for of := range test.null {
-		if of.values > mostSimulated {
+		if of.values > maxSimulated {
 			t.Errorf("%d values were simulated", of.values)
 		}
 	}

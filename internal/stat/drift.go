@@ -15,9 +15,9 @@ type Drift struct {
 // more values only pairs half the series apart count (Theil's incomplete method).
 const allSlopes = 500
 
-// LeastTrend returns the smallest P that Trend can give for n values. Values that rise
+// MinTrend returns the smallest P that Trend can give for n values. Values that rise
 // throughout, or fall throughout, give this P.
-func LeastTrend(n int) float64 {
+func MinTrend(n int) float64 {
 	p := 2.0
 	for k := 2; k <= n; k++ {
 		p /= float64(k)

@@ -9,11 +9,11 @@ import (
 // This file tests whether the noise of a series lasts from one round into the next, and
 // computes by how much that widens intervals.
 
-// mostOrders is how many random orders of the rounds are tried.
-const mostOrders = 1999
+// maxOrders is how many random orders of the rounds are tried.
+const maxOrders = 1999
 
-// LeastSerial is the fewest rounds with which lasting noise can be found.
-const LeastSerial = 6
+// MinSerial is the fewest rounds with which lasting noise can be found.
+const MinSerial = 6
 
 // Serial is the result of Serially.
 type Serial struct {
@@ -24,8 +24,8 @@ type Serial struct {
 	Upper float64
 }
 
-// mostLasting is the largest correlation that Inflation corrects for.
-const mostLasting = 0.8
+// maxLasting is the largest correlation that Inflation corrects for.
+const maxLasting = 0.8
 
 // upperNormal is the normal quantile of 90 %.
 const upperNormal = 1.281552
@@ -38,7 +38,7 @@ func (s Serial) Inflation() float64 {
 	if !(s.Upper > 0) {
 		return 1
 	}
-	r := min(s.Upper, mostLasting)
+	r := min(s.Upper, maxLasting)
 	return math.Sqrt((1 + r) / (1 - r))
 }
 
@@ -54,13 +54,13 @@ func Serially(tables [][][]float64) Serial {
 	for _, table := range tables {
 		left = append(left, residuals(table)...)
 	}
-	if len(left) == 0 || len(left[0]) < LeastSerial {
+	if len(left) == 0 || len(left[0]) < MinSerial {
 		return Serial{math.NaN(), math.NaN(), math.NaN()}
 	}
 	order := indices(len(left[0]))
 	observed := lagOne(left, order)
 	r := rand.New(rand.NewPCG(uint64(len(order)), 16))
-	reached, chance := 1, make([]float64, mostOrders)
+	reached, chance := 1, make([]float64, maxOrders)
 	for i := range chance {
 		r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		chance[i] = lagOne(left, order)
@@ -68,7 +68,7 @@ func Serially(tables [][][]float64) Serial {
 			reached++
 		}
 	}
-	return Serial{observed, float64(reached) / (mostOrders + 1), observed - Mean(chance) + upperNormal*Deviation(chance)}
+	return Serial{observed, float64(reached) / (maxOrders + 1), observed - Mean(chance) + upperNormal*Deviation(chance)}
 }
 
 // residuals returns the complete series minus their own means and minus the mean of each

@@ -8,12 +8,12 @@ type Split struct {
 	P         float64   // of the hypothesis that all values come from one normal distribution; 1 with too few values
 }
 
-// leastSplit is the fewest values for a test: two groups of three.
-const leastSplit = 6
+// minSplit is the fewest values for a test: two groups of three.
+const minSplit = 6
 
-// LeastSplit returns the smallest P that Split can give for n values; 1 if n is too small.
-func LeastSplit(n int) float64 {
-	if n < leastSplit {
+// MinSplit returns the smallest P that Split can give for n values; 1 if n is too small.
+func MinSplit(n int) float64 {
+	if n < minSplit {
 		return 1
 	}
 	return 1.0 / (fineDraws + 1)
@@ -37,15 +37,15 @@ const (
 	fineBelow = 0.01
 )
 
-// mostSimulated is the largest number of values that is simulated. More values are
+// maxSimulated is the largest number of values that is simulated. More values are
 // compared with this distribution, too: theirs is narrower, so P is never too small.
-const mostSimulated = 200
+const maxSimulated = 200
 
 // Split divides the values so that the share of their variance that lies between the
 // groups is greatest. A group has at least two values, so an outlier is no group. P comes
 // from a simulation with a fixed seed, and is at least 1/100000.
 func (t *SplitTest) Split(values []float64) Split {
-	if len(values) < leastSplit {
+	if len(values) < minSplit {
 		return Split{P: 1}
 	}
 	sorted := slices.Sorted(slices.Values(values))
@@ -59,7 +59,7 @@ func (t *SplitTest) Split(values []float64) Split {
 
 // p returns the share of the simulations in which the groups are at least as far apart.
 func (t *SplitTest) p(n, draws int, share float64) float64 {
-	null := t.shares(simulation{min(n, mostSimulated), draws})
+	null := t.shares(simulation{min(n, maxSimulated), draws})
 	below, _ := slices.BinarySearch(null, share)
 	return float64(len(null)-below+1) / float64(len(null)+1)
 }

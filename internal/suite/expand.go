@@ -34,8 +34,8 @@ func (s *Suite) Expand(rates string, services []int) ([]result.Step, error) {
 	case len(services) == 0:
 		services = s.Services
 	}
-	if least := slices.Min(services); least < 1 || slices.Max(services) > mostServices {
-		return nil, fmt.Errorf("%s: services %v: want counts from 1 to %d", s.file, services, mostServices)
+	if least := slices.Min(services); least < 1 || slices.Max(services) > maxServices {
+		return nil, fmt.Errorf("%s: services %v: want counts from 1 to %d", s.file, services, maxServices)
 	}
 	if rates != RatesAuto && rates != RatesGiven {
 		return nil, text.Unknown("way to choose rates", rates, []string{RatesAuto, RatesGiven})
@@ -58,8 +58,8 @@ func (s *Suite) Expand(rates string, services []int) ([]result.Step, error) {
 	return steps, nil
 }
 
-// mostServices fit into the lab's Service addresses, with room to spare.
-const mostServices = 100_000
+// maxServices fit into the lab's Service addresses, with room to spare.
+const maxServices = 100_000
 
 // overServices gives the steps of the path "service" every count of Services;
 // with more than one, the count is in the step's id.

@@ -154,9 +154,9 @@ func (d Transfer) run(m *transferDrive) (*transfer.Report, *transfer.Served, err
 	return report, served, nil
 }
 
-// mostGaps is the share of the window that may pass between transfers without
+// maxGaps is the share of the window that may pass between transfers without
 // a note.
-const mostGaps = 0.1
+const maxGaps = 0.1
 
 // outcome returns the reports of the client and, for HTTP/3, of the server as the Outcome
 // of a sample.
@@ -170,7 +170,7 @@ func (d Transfer) outcome(m *transferDrive, r *transfer.Report, served *transfer
 			r.FileBytes, m.size, out.Metrics[result.TimeToFirstByte])
 	}
 	// Texts without figures, so that a report shows each once.
-	if r.Gaps() > mostGaps {
+	if r.Gaps() > maxGaps {
 		note("gaps_between_transfers", "more than a tenth of the window passed between transfers, while the next client started: goodput leaves that out, and CPU per Gbit is too low by up to that share; a larger size makes it smaller")
 	}
 	if m.size < m.fullSize {

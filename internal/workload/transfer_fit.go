@@ -7,21 +7,21 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// mostSeconds is the longest expected time of one transfer. A step may take a minute
+// maxSeconds is the longest expected time of one transfer. A step may take a minute
 // longer than its window, for probes, a warm-up transfer and a last transfer that ends
 // late. With longer transfers a slow path could not be measured in that time.
-const mostSeconds = 5.0
+const maxSeconds = 5.0
 
 // The first probe is a file of probeBytes, which even an emulated CPU transfers in time.
 // The time of a probe counts from probeSeconds on: a program that starts late then
 // changes it little.
 const (
 	probeBytes   = 512 << 10
-	probeSeconds = mostSeconds / 10
+	probeSeconds = maxSeconds / 10
 )
 
 // chooseSize returns the size of the file to move: the full size, or the largest half,
-// quarter or smaller part whose transfer is expected to take at most mostSeconds. It
+// quarter or smaller part whose transfer is expected to take at most maxSeconds. It
 // transfers probes, each four times as large as the probe before. The full size is chosen
 // as soon as one probe says that it fits. A smaller size is chosen when two probes of one
 // size, both long enough to be believed, say that the full size does not fit: a program's
@@ -64,7 +64,7 @@ type probe struct {
 	first float64 // from the start to the first byte, s
 }
 
-// fits reports whether a file of that size is expected to take at most mostSeconds, even
+// fits reports whether a file of that size is expected to take at most maxSeconds, even
 // if first varies by a quarter.
 func (p probe) fits(size int64) bool {
 	return fittingSize(size, p.bytes, max(p.took, p.first/4)) == size
@@ -73,10 +73,10 @@ func (p probe) fits(size int64) bool {
 // believable reports whether took is long compared with its uncertainty.
 func (p probe) believable() bool { return p.took >= max(probeSeconds, p.first/2) }
 
-// fittingSize halves a size until its transfer is expected to take at most mostSeconds, if
+// fittingSize halves a size until its transfer is expected to take at most maxSeconds, if
 // a probe of that many bytes took took. The result is at least the probe's size.
 func fittingSize(size, probe int64, took float64) int64 {
-	for size/2 >= probe && took/float64(probe)*float64(size) > mostSeconds {
+	for size/2 >= probe && took/float64(probe)*float64(size) > maxSeconds {
 		size /= 2
 	}
 	return size

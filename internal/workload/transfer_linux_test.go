@@ -163,11 +163,11 @@ func TestFittingSize(t *testing.T) {
 		took        float64
 		want        int64
 	}{
-		{"just fits", 256 * mib, 4 * mib, mostSeconds / 64, 256 * mib},
-		{"just too large", 256 * mib, 4 * mib, mostSeconds / 63, 128 * mib},
-		{"a tenth", 256 * mib, 4 * mib, mostSeconds / 6.4, 16 * mib},
-		{"no smaller than the probe", 256 * mib, 4 * mib, 100 * mostSeconds, 4 * mib},
-		{"an odd size", 5 * mib, 4 * mib, 100 * mostSeconds, 5 * mib},
+		{"just fits", 256 * mib, 4 * mib, maxSeconds / 64, 256 * mib},
+		{"just too large", 256 * mib, 4 * mib, maxSeconds / 63, 128 * mib},
+		{"a tenth", 256 * mib, 4 * mib, maxSeconds / 6.4, 16 * mib},
+		{"no smaller than the probe", 256 * mib, 4 * mib, 100 * maxSeconds, 4 * mib},
+		{"an odd size", 5 * mib, 4 * mib, 100 * maxSeconds, 5 * mib},
 		{"login took as long as the file", 256 * mib, 4 * mib, -0.01, 256 * mib},
 	} {
 		if got := fittingSize(tt.size, tt.probe, tt.took); got != tt.want {

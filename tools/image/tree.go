@@ -101,14 +101,14 @@ func (t *Tree) AddRootLinks(root string) {
 	}
 }
 
-// mostLinks is how long a chain of links may be.
-const mostLinks = 40
+// maxLinks is how long a chain of links may be.
+const maxLinks = 40
 
 // AddFile adds the file name below root under the same path. Of a symbolic
 // link it adds every link of the chain and the file at its end. A folder adds
 // nothing: folders come with their files.
 func (t *Tree) AddFile(root, name string) error {
-	for range mostLinks {
+	for range maxLinks {
 		at, err := resolve(root, name)
 		if err != nil {
 			return err

@@ -449,7 +449,7 @@ func disturbed(e *analysis.Evidence) []string {
 func (p *pairing) weakness() (unable, enough int) {
 	least, alpha := stat.LeastMannWhitney, 1-p.opt.Confidence
 	if p.opt.FailOn != nil {
-		least = leastExceeds
+		least = minExceeds
 	}
 	tests := max(1, analysis.Count(p.changes, func(c Change) bool { return c.P != nil }))
 	isEnough := func(m, n int) bool {
@@ -479,5 +479,5 @@ func exceeds(old, now []float64, limit float64, better string) float64 {
 	return max(stat.MannWhitney(scaled, now), stat.LeastMannWhitney(len(old), len(now))) / 2
 }
 
-// leastExceeds returns the smallest p that exceeds can give.
-func leastExceeds(old, now int) float64 { return stat.LeastMannWhitney(old, now) / 2 }
+// minExceeds returns the smallest p that exceeds can give.
+func minExceeds(old, now int) float64 { return stat.LeastMannWhitney(old, now) / 2 }

@@ -15,14 +15,14 @@ import (
 // goodput, CPU by goodput and memory.
 
 const (
-	leastMembers    = 4    // fewest contenders for which groups are formed
-	leastRounds     = 3    // fewest rounds from which resamples are drawn
-	mostClusters    = 6    // largest number of groups that is tried
-	leastSilhouette = 0.5  // with less, groups may be due to chance (Kaufman and Rousseeuw: "reasonable" from 0.5)
-	leastAgreement  = 0.8  // least mean of the adjusted Rand index over the resamples
-	resamples       = 100  // how often rounds are resampled
-	mostNoise       = 0.5  // largest standard error of a contender's median, as a share of the spread between contenders
-	medianError     = 1.25 // standard error of a median divided by that of a mean, for normal values
+	minMembers    = 4    // fewest contenders for which groups are formed
+	minRounds     = 3    // fewest rounds from which resamples are drawn
+	maxClusters   = 6    // largest number of groups that is tried
+	minSilhouette = 0.5  // with less, groups may be due to chance (Kaufman and Rousseeuw: "reasonable" from 0.5)
+	minAgreement  = 0.8  // least mean of the adjusted Rand index over the resamples
+	resamples     = 100  // how often rounds are resampled
+	maxNoise      = 0.5  // largest standard error of a contender's median, as a share of the spread between contenders
+	medianError   = 1.25 // standard error of a median divided by that of a mean, for normal values
 )
 
 // markClusters numbers the groups of a step's contenders, the group with the best goodput
@@ -42,16 +42,16 @@ func markClusters(e *analysis.Evidence, at analysis.Place, here []analysis.Effic
 			tables = append(tables, column)
 		}
 	}
-	if len(members) < leastMembers || len(tables) == 0 {
+	if len(members) < minMembers || len(tables) == 0 {
 		return
 	}
 	rounds := e.Figures[at][here[members[0]].Contender].Rounds()
-	if len(rounds) < leastRounds {
+	if len(rounds) < minRounds {
 		return
 	}
 	all := slices.Repeat([][]int{rounds}, len(members))
 	labels, good := bestClusters(coordinates(tables, all))
-	if !good || agreement(tables, rounds, labels, e.Unpaired()) < leastAgreement {
+	if !good || agreement(tables, rounds, labels, e.Unpaired()) < minAgreement {
 		return
 	}
 	byGoodput := slices.Clone(members)
@@ -78,14 +78,14 @@ func logsOf(e *analysis.Evidence, at analysis.Place, here []analysis.Efficiency,
 				logs[round] = math.Log(v)
 			}
 		}
-		if len(logs) < leastRounds {
+		if len(logs) < minRounds {
 			return nil
 		}
 		column = append(column, logs)
 		medians = append(medians, stat.Median(logs.Values()))
 		errors = append(errors, medianError*stat.Deviation(logs.Values())/math.Sqrt(float64(len(logs))))
 	}
-	if len(column) == 0 || !(stat.Median(errors) <= mostNoise*stat.Deviation(medians)) || stat.Deviation(medians) == 0 {
+	if len(column) == 0 || !(stat.Median(errors) <= maxNoise*stat.Deviation(medians)) || stat.Deviation(medians) == 0 {
 		return nil
 	}
 	return column
@@ -122,10 +122,10 @@ func coordinates(tables [][]analysis.Series, rounds [][]int) [][]float64 {
 }
 
 // bestClusters returns the groups for the number of groups with the best silhouette. good
-// is false if no silhouette exceeds leastSilhouette.
+// is false if no silhouette exceeds minSilhouette.
 func bestClusters(points [][]float64) (labels []int, good bool) {
-	best := leastSilhouette
-	for k := 2; k <= min(mostClusters, len(points)-1); k++ {
+	best := minSilhouette
+	for k := 2; k <= min(maxClusters, len(points)-1); k++ {
 		trial := stat.Clusters(points, k)
 		if s := stat.Silhouette(points, trial); s > best {
 			labels, best, good = trial, s, true

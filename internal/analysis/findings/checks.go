@@ -149,7 +149,7 @@ func mtuWastes(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	for _, c := range contenders {
 		sent, overhead := found[c].Effective(), e.Overhead(c)
-		if left := under - sent - overhead; sent > 0 && c != e.Run.Baseline && float64(left) > analysis.MostWaste*float64(under) {
+		if left := under - sent - overhead; sent > 0 && c != e.Run.Baseline && float64(left) > analysis.MaxWaste*float64(under) {
 			list = append(list, analysis.Finding{Contender: c, Text: fmt.Sprintf(
 				"pods send packets of %d bytes at most on an underlay of %d: with %d bytes of encapsulation it could be %d", sent, under, overhead, under-overhead)})
 		}

@@ -37,7 +37,7 @@ func isHeadline(e *evidence, at analysis.Place) bool {
 func udpLoss(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	for _, r := range e.Results {
-		if r.Metric == result.Loss && r.Median > analysis.MostLoss {
+		if r.Metric == result.Loss && r.Median > analysis.MaxLoss {
 			text := fmt.Sprintf("%s%s of the datagrams were lost: goodput is not comparable", e.GroupPrefix(analysis.Group{Kernel: r.Kernel, Underlay: r.Underlay}), analysis.Percent(r.Median))
 			if r.Contender == e.Run.Baseline {
 				text += ", so that there are no ratios to it"
@@ -66,7 +66,7 @@ func drift(e *evidence) []analysis.Finding {
 		index := pooled(e.Figures[at])
 		d := stat.Trend(index)
 		tests = append(tests, tested{at, d, d.Slope * float64(len(index)-1), len(index)})
-		p, least = append(p, d.P), append(least, stat.LeastTrend(len(index)))
+		p, least = append(p, d.P), append(least, stat.MinTrend(len(index)))
 	}
 	var list []analysis.Finding
 	for i, adjusted := range stat.HolmTestable(p, least, e.Opt.Alpha) {

@@ -88,7 +88,7 @@ func bimodalRounds(e *evidence) []analysis.Finding {
 		for _, c := range e.Ordered(e.Figures[at]) {
 			values := logs(e.Figures[at][c].Values())
 			s := e.Splits.Split(values)
-			tests, p, least = append(tests, splitFigure{at, c, s}), append(p, s.P), append(least, stat.LeastSplit(len(values)))
+			tests, p, least = append(tests, splitFigure{at, c, s}), append(p, s.P), append(least, stat.MinSplit(len(values)))
 		}
 	}
 	found := map[analysis.Place][]splitFigure{}

@@ -120,7 +120,7 @@ func jumbo(e *analysis.Evidence) []analysis.Capability {
 			continue
 		}
 		x := analysis.Capability{Contender: c, Name: "jumbo-auto", Value: "yes", Source: "check", Detail: fmt.Sprintf("pods got an MTU of %d on an underlay of %d", pod, under)}
-		if float64(under-pod-e.Overhead(c)) > analysis.MostWaste*float64(under) {
+		if float64(under-pod-e.Overhead(c)) > analysis.MaxWaste*float64(under) {
 			x.Value = "no"
 		}
 		list = append(list, x)

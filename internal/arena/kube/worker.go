@@ -19,8 +19,8 @@ import (
 const (
 	// endPatience is how long this program on a node may take to end when asked.
 	endPatience = 15 * time.Second
-	// mostOutput limits the output of this program on a node, bytes.
-	mostOutput = 64 << 20
+	// maxOutput limits the output of this program on a node, bytes.
+	maxOutput = 64 << 20
 )
 
 // Worker is a pod on one node, in which this program does work that is no measurement, on
@@ -89,7 +89,7 @@ func (cl *Cluster) OpenWorker(ctx context.Context, namespace, nodeName string, p
 // asked to end, and killed after endPatience. stdin may be nil.
 func (w *Worker) Run(ctx context.Context, stdin io.Reader, args ...string) OnMachine {
 	result := OnMachine{Node: w.node.realName}
-	stdout, stderr := &capped{left: mostOutput}, &capped{left: mostOutput}
+	stdout, stderr := &capped{left: maxOutput}, &capped{left: maxOutput}
 	running, kill := context.WithCancel(context.WithoutCancel(ctx))
 	defer kill()
 	stopKill := context.AfterFunc(ctx, kill) // until the program runs
@@ -141,7 +141,7 @@ type capped struct {
 // Write implements io.Writer.
 func (c *capped) Write(b []byte) (int, error) {
 	if c.left -= len(b); c.left < 0 {
-		return 0, fmt.Errorf("more than %d MiB of output", mostOutput>>20)
+		return 0, fmt.Errorf("more than %d MiB of output", maxOutput>>20)
 	}
 	return c.Buffer.Write(b)
 }

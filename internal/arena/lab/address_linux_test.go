@@ -6,7 +6,7 @@ import "testing"
 // in the network of Services: kube-proxy and its peers take others for a
 // stranger's.
 func TestServiceAddresses(t *testing.T) {
-	const most = 100_000 // suite.mostServices
+	const most = 100_000 // suite.maxServices
 	seen := map[string]bool{}
 	for i := range most + 1 { // and the one that is measured
 		a := hostOf(serviceNet, i+2)

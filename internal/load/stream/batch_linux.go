@@ -36,7 +36,7 @@ func newBatch(size int) *batch {
 	return b
 }
 
-func newReceiveBatch() *batch { return newBatch(mostPacket) }
+func newReceiveBatch() *batch { return newBatch(maxPacket) }
 
 // receive receives the packets that have arrived, at most a batch, without waiting.
 func (b *batch) receive(fd int) (n int, errno unix.Errno) {

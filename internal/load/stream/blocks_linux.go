@@ -20,10 +20,10 @@ type blocks struct {
 	raw   bool
 }
 
-// A connection with a rate holds pacedQueue of its data unsent, but no less than leastQueue.
+// A connection with a rate holds pacedQueue of its data unsent, but no less than minQueue.
 const (
 	pacedQueue = 10 * time.Millisecond
-	leastQueue = 16 << 10 // bytes
+	minQueue   = 16 << 10 // bytes
 )
 
 func newBlocks(ctx context.Context, cfg Config, session token, raw bool) (sender, error) {
@@ -53,7 +53,7 @@ func newBlocks(ctx context.Context, cfg Config, session token, raw bool) (sender
 			return nil, errors.Join(os.NewSyscallError("setsockopt SO_MAX_PACING_RATE", err), b.close())
 		}
 		// Else the send buffer would hold seconds of a low rate, which go out after the slice.
-		if err := unix.SetsockoptInt(b.fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, max(leastQueue, int(min(float64(share)*pacedQueue.Seconds(), 1<<30)))); err != nil {
+		if err := unix.SetsockoptInt(b.fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, max(minQueue, int(min(float64(share)*pacedQueue.Seconds(), 1<<30)))); err != nil {
 			return nil, errors.Join(os.NewSyscallError("setsockopt TCP_NOTSENT_LOWAT", err), b.close())
 		}
 	}

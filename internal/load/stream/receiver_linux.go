@@ -28,13 +28,13 @@ type receiver struct {
 
 const (
 	lowWaterTime = 100 * time.Microsecond
-	mostLowWater = 128 << 10
+	maxLowWater  = 128 << 10
 	readsToJudge = 256 // reads from one estimate of the rate to the next
 )
 
 // receive counts until the connection ends, and returns nil then.
 func (r *receiver) receive() error {
-	buffer := make([]byte, mostLowWater)
+	buffer := make([]byte, maxLowWater)
 	if r.raw {
 		defer addProcessors(1)()
 	}

@@ -57,9 +57,9 @@ func (s *Sender) connect(ctx context.Context) error {
 		var connection sender
 		var err error
 		if s.cfg.Protocol == UDP {
-			connection, err = newPackets(s.cfg, s.token, k, k < mostRaw)
+			connection, err = newPackets(s.cfg, s.token, k, k < maxRaw)
 		} else {
-			connection, err = newBlocks(ctx, s.cfg, s.token, k < mostRaw)
+			connection, err = newBlocks(ctx, s.cfg, s.token, k < maxRaw)
 		}
 		if err != nil {
 			return err

@@ -45,9 +45,9 @@ func (s *session) counts(since time.Time) counts {
 func (s *session) receive(conn *net.TCPConn, window int) error {
 	count := new(atomic.Int64)
 	s.mu.Lock()
-	if len(s.streams) >= mostStream {
+	if len(s.streams) >= maxStream {
 		s.mu.Unlock()
-		return fmt.Errorf("the session has %d connections, which is the most", mostStream)
+		return fmt.Errorf("the session has %d connections, which is the most", maxStream)
 	}
 	position := len(s.streams)
 	s.streams = append(s.streams, count)
@@ -72,7 +72,7 @@ func (s *session) receive(conn *net.TCPConn, window int) error {
 		}
 	}()
 	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-	r := receiver{fd: fd, count: count, raw: position < mostRaw, most: mostLowWater}
+	r := receiver{fd: fd, count: count, raw: position < maxRaw, most: maxLowWater}
 	if window > 0 {
 		r.most = min(r.most, window/4)
 	}
@@ -90,7 +90,7 @@ type flow struct {
 func (s *session) count(packet []byte, now int64) {
 	connection := binary.BigEndian.Uint32(packet[8:])
 	sequence := int64(binary.BigEndian.Uint64(packet[16:]))
-	if connection >= mostStream || sequence < 0 {
+	if connection >= maxStream || sequence < 0 {
 		return
 	}
 	s.mu.Lock()

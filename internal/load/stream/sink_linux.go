@@ -29,7 +29,7 @@ type Sink struct {
 
 // Limits on the memory and time that strangers can cost a Sink.
 const (
-	mostSessions     = 256
+	maxSessions      = 256
 	preamblePatience = 5 * time.Second
 )
 
@@ -127,9 +127,9 @@ func (s *Sink) control(conn *net.TCPConn) error {
 	_, _ = rand.Read(hello.Token[:]) // never fails
 	session := &session{ended: make(chan struct{})}
 	s.mu.Lock()
-	if len(s.sessions) >= mostSessions {
+	if len(s.sessions) >= maxSessions {
 		s.mu.Unlock()
-		return fmt.Errorf("%d sessions are open, which is the most", mostSessions)
+		return fmt.Errorf("%d sessions are open, which is the most", maxSessions)
 	}
 	s.sessions[hello.Token] = session
 	s.mu.Unlock()

@@ -48,9 +48,9 @@ type Config struct {
 const (
 	blockSize  = 128 << 10
 	packetSize = 1400
-	mostBlock  = 16 << 20
-	mostPacket = 65507
-	mostStream = 1024 // connections
+	maxBlock   = 16 << 20
+	maxPacket  = 65507
+	maxStream  = 1024 // connections
 )
 
 // ErrConfig is in the chain of every error about a Config: wrong usage.
@@ -61,13 +61,13 @@ func (c Config) complete() (Config, error) {
 	wrong := func(format string, args ...any) (Config, error) {
 		return c, fmt.Errorf("stream: %w: %s", ErrConfig, fmt.Sprintf(format, args...))
 	}
-	least, most := 1, mostBlock
+	least, most := 1, maxBlock
 	switch c.Protocol {
 	case TCP:
 		c.Size = cmp.Or(c.Size, blockSize)
 	case UDP:
 		c.Size = cmp.Or(c.Size, packetSize)
-		least, most = headerSize, mostPacket
+		least, most = headerSize, maxPacket
 		if c.Window != 0 || c.ZeroCopy {
 			return wrong("a window and zero copy are for TCP only")
 		}
@@ -78,8 +78,8 @@ func (c Config) complete() (Config, error) {
 	switch {
 	case !c.Target.IsValid() || c.Target.Port() == 0:
 		return wrong("the target needs an address and a port")
-	case c.Connections < 1 || c.Connections > mostStream:
-		return wrong("%d connections; from 1 to %d are possible", c.Connections, mostStream)
+	case c.Connections < 1 || c.Connections > maxStream:
+		return wrong("%d connections; from 1 to %d are possible", c.Connections, maxStream)
 	case c.Size < least || c.Size > most:
 		return wrong("a size of %d bytes; one write over %s takes from %d to %d", c.Size, c.Protocol, least, most)
 	case c.Window < 0 || c.Rate < 0 || c.Wait < 0:

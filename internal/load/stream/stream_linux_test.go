@@ -217,7 +217,7 @@ func TestFlows(t *testing.T) {
 		s.count(packet(0, sequence, int64(k)*1000), int64(k)*1000+int64(k%2)*160)
 	}
 	s.count(packet(1, 0, 0), 5)
-	s.count(packet(mostStream, 0, 0), 5)
+	s.count(packet(maxStream, 0, 0), 5)
 	s.count(packet(2, math.MaxUint64, 0), 5)
 	c := s.counts(time.Now())
 	if c.Packets != 7 || c.Sent != 11 || c.Bytes != 7*headerSize {
@@ -240,7 +240,7 @@ func TestConfig(t *testing.T) {
 		"window of udp":   {Protocol: UDP, Target: target, Window: 1},
 		"packet too big":  {Protocol: UDP, Target: target, Size: 70000},
 		"packet too tiny": {Protocol: UDP, Target: target, Size: headerSize - 1},
-		"connections":     {Protocol: TCP, Target: target, Connections: mostStream + 1},
+		"connections":     {Protocol: TCP, Target: target, Connections: maxStream + 1},
 		"negative":        {Protocol: TCP, Target: target, Wait: -1},
 	} {
 		if _, err := Connect(context.Background(), cfg); !errors.Is(err, ErrConfig) {

@@ -43,12 +43,12 @@ func startThread(connection sender, stop *atomic.Bool) *thread {
 // keeps its processor, so GOMAXPROCS is raised by one for each such thread. A raw call
 // must return soon, because the garbage collector waits for it to stop the world.
 
-// mostRaw is how many threads of a process make raw calls; further threads make ordinary calls.
-const mostRaw = 16
+// maxRaw is how many threads of a process make raw calls; further threads make ordinary calls.
+const maxRaw = 16
 
-// addProcessors raises GOMAXPROCS by n, at most by mostRaw, until giveBack is called.
+// addProcessors raises GOMAXPROCS by n, at most by maxRaw, until giveBack is called.
 func addProcessors(n int) (giveBack func()) {
-	n = min(n, mostRaw)
+	n = min(n, maxRaw)
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n)
 	return func() { runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) - n) }
 }

@@ -16,9 +16,9 @@ import (
 // come from package analysis.
 
 const (
-	fewestPairs = 3    // a ratio from fewer pairs is not shown
-	mostNamed   = 4    // names in a sentence; more are counted
-	poorShare   = 0.10 // share of dropped samples from which the run's quality is poor
+	minPairs  = 3    // a ratio from fewer pairs is not shown
+	maxNamed  = 4    // names in a sentence; more are counted
+	poorShare = 0.10 // share of dropped samples from which the run's quality is poor
 )
 
 // Answer returns sentences: for each group a verdict on each answer column, then the
@@ -242,12 +242,12 @@ func lettered(figures []*analysis.Result, letter string) []*analysis.Result {
 	return slices.DeleteFunc(slices.Clone(figures), func(f *analysis.Result) bool { return !slices.Contains(f.Groups, letter) })
 }
 
-// few names at most mostNamed, and counts the others: "a, b, c, d and 5 more".
+// few names at most maxNamed, and counts the others: "a, b, c, d and 5 more".
 func few(names []string) string {
-	if len(names) <= mostNamed+1 {
+	if len(names) <= maxNamed+1 {
 		return analysis.AndList(names)
 	}
-	return strings.Join(names[:mostNamed], ", ") + fmt.Sprintf(" and %d more", len(names)-mostNamed)
+	return strings.Join(names[:maxNamed], ", ") + fmt.Sprintf(" and %d more", len(names)-maxNamed)
 }
 
 // Rounds returns the number of planned rounds of the part.
@@ -289,7 +289,7 @@ func (v *View) RoundsTaken() string {
 func (v *View) Usable(g *Group, c Column) bool {
 	all := v.Taken(g, c)
 	for _, one := range g.Contenders {
-		if f := g.Figure(one.ID, c); f != nil && (all < fewestPairs || !one.Baseline && f.N >= fewestPairs) {
+		if f := g.Figure(one.ID, c); f != nil && (all < minPairs || !one.Baseline && f.N >= minPairs) {
 			return true
 		}
 	}

@@ -38,20 +38,20 @@ func Headline(g *Group, steps []result.Step) []Column {
 	return slices.Concat(goodput[:1], latency, goodput[1:])
 }
 
-// mostTail is the largest half-width of a ratio's interval, and the largest detectable
+// maxTail is the largest half-width of a ratio's interval, and the largest detectable
 // difference, for a tail in the headline. Beyond, a tail describes the worst moments of the
 // rounds, not the contenders.
-const mostTail = 0.30
+const maxTail = 0.30
 
 // known says whether at least half of the contenders with an interval in the column have a
-// half-width and a detectable difference of at most mostTail. It is true if there are no
+// half-width and a detectable difference of at most maxTail. It is true if there are no
 // intervals, because then no column is known better than others.
 func (g *Group) known(c Column) bool {
 	all, narrow := 0, 0
 	for _, one := range g.Contenders {
 		if f := g.Figure(one.ID, c); f != nil && f.VsBaseline != nil && f.VsBaseline.CI != nil {
 			all++
-			if f.VsBaseline.HalfWidth() <= mostTail && (f.MDD == nil || *f.MDD <= mostTail) {
+			if f.VsBaseline.HalfWidth() <= maxTail && (f.MDD == nil || *f.MDD <= maxTail) {
 				narrow++
 			}
 		}

@@ -85,12 +85,12 @@ func New(r *analysis.Report) *View {
 	return v
 }
 
-// withoutWeakRatios returns r without ratios from fewer than fewestPairs pairs. Such a
+// withoutWeakRatios returns r without ratios from fewer than minPairs pairs. Such a
 // ratio says nothing, but beside others it would look as good as they are.
 func withoutWeakRatios(r *analysis.Report) *analysis.Report {
 	out := *r
 	out.Results = analysis.Changed(r.Results, func(f *analysis.Result) {
-		if c := f.VsBaseline; c != nil && c.Pairs > 0 && c.Pairs < fewestPairs {
+		if c := f.VsBaseline; c != nil && c.Pairs > 0 && c.Pairs < minPairs {
 			f.VsBaseline = nil
 		}
 	})

@@ -80,7 +80,7 @@ func (t *Writer) published() {
 		t.Line("")
 		return
 	}
-	if t.agreements(); len(rows) > mostPublished && !t.wide {
+	if t.agreements(); len(rows) > maxPublished && !t.wide {
 		t.Wrap("", fmt.Sprintf("All %d figures beside the studies': --wide.", len(rows)), Dim)
 		t.Line("")
 		return
@@ -102,8 +102,8 @@ func (t *Writer) published() {
 	t.Line("")
 }
 
-// mostPublished is how many published figures are shown without being asked for.
-const mostPublished = 24
+// maxPublished is how many published figures are shown without being asked for.
+const maxPublished = 24
 
 // agreements prints how far the order of contenders agrees with that of studies, and the
 // differences in conditions.

@@ -141,8 +141,8 @@ func (j *job) explain(ctx context.Context) string {
 	if len(lines) == 0 {
 		lines = []string{"  every pod is ready"}
 	}
-	const mostPods, mostEvents = 8, 5
-	lines = append(lines[:min(len(lines), mostPods)], j.warnings(ctx, mostEvents)...)
+	const maxPods, maxEvents = 8, 5
+	lines = append(lines[:min(len(lines), maxPods)], j.warnings(ctx, maxEvents)...)
 	return strings.Join(lines, "\n")
 }
 
