@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -69,19 +70,14 @@ func wholeTogether(e *Evidence, places []Place) (kept []Place, rounds []int) {
 // wholeRounds returns the rounds in which most contenders of the place have a value. The last
 // round of an interrupted run is none of them.
 func wholeRounds(e *Evidence, at Place) []int {
-	var rounds []int
-	for round := 1; round <= e.Rounds(); round++ {
-		n := 0
-		for _, s := range e.Figures[at] {
-			if _, measured := s[round]; measured {
-				n++
-			}
-		}
-		if 2*n > len(e.Figures[at]) {
-			rounds = append(rounds, round)
+	measured := map[int]int{} // how many contenders have a value, by round
+	for _, s := range e.Figures[at] {
+		for round := range s {
+			measured[round]++
 		}
 	}
-	return rounds
+	maps.DeleteFunc(measured, func(_, n int) bool { return 2*n <= len(e.Figures[at]) })
+	return SortedKeys(measured)
 }
 
 // table returns the contenders' values, a row for each contender in the order and a column

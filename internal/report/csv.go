@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
 )
 
@@ -20,9 +21,10 @@ var csvHeader = []string{
 
 // writeCSV writes CSV as in RFC 4180, but with line feeds. Texts are always quoted, numbers
 // never. A missing figure is an empty field, and the values of rounds are joined by spaces.
-// guard protects texts that a spreadsheet would execute.
+// guard protects texts that a spreadsheet would execute. Control characters become question
+// marks.
 func writeCSV(w io.Writer, r *analysis.Report, _ Options) error {
-	bw := bufio.NewWriter(w)
+	bw := bufio.NewWriter(printable.Writer(w))
 	bw.WriteString(strings.Join(csvHeader, ",") + "\n")
 	for _, res := range r.Results {
 		values := make([]string, len(res.Values))

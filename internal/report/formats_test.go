@@ -16,6 +16,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/printable"
 )
 
 func schema(t *testing.T) *jsonschema.Schema {
@@ -96,7 +97,7 @@ func TestCSVReadsBack(t *testing.T) {
 			res := r.Results[i]
 			median, err := strconv.ParseFloat(row[slices.Index(csvHeader, "median")], 64)
 			// The reader takes a carriage return before a line feed away; names have none.
-			if contender := row[slices.Index(csvHeader, "contender")]; err != nil || median != res.Median || unguard(contender) != res.Contender {
+			if contender := row[slices.Index(csvHeader, "contender")]; err != nil || median != res.Median || unguard(contender) != printable.Text(res.Contender) {
 				t.Errorf("%s: row %d reads back as %q", name, i+1, row)
 			}
 		}
@@ -196,6 +197,19 @@ func TestBenchstatReadsBack(t *testing.T) {
 		}
 		if values != want {
 			t.Errorf("%s: %d values, want %d", name, values, want)
+		}
+	}
+}
+
+// TestNoControlCharacters: what others wrote moves no cursor, whatever the format.
+func TestNoControlCharacters(t *testing.T) {
+	r := hostile()
+	for i := range r.Contenders {
+		r.Contenders[i].ID += "\u009b2J"
+	}
+	for _, format := range Formats() {
+		if text := write(t, format, r, Options{}); printable.Text(text) != text {
+			t.Errorf("%s holds control characters", format)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
 	"github.com/cnibench/cnibench/internal/report/packed"
 	"github.com/cnibench/cnibench/internal/result"
@@ -188,7 +189,7 @@ func writePage(w io.Writer, r *analysis.Report, at Page) error {
 	if p.TraceJSON, err = packed.JSON(p.Traces); err != nil {
 		return err
 	}
-	return pageTemplate.Execute(w, p)
+	return pageTemplate.Execute(printable.Writer(w), p)
 }
 
 // links returns links to the views that have something to show.

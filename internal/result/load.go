@@ -162,6 +162,9 @@ func decodeRun(data []byte) (*Run, error) {
 	if err := json.Unmarshal(data, run); err != nil {
 		return nil, err
 	}
+	if run.Plan.Rounds < 0 || run.Plan.Rounds > MaxRounds {
+		return nil, fmt.Errorf("plan.rounds is %d; a run has 0 to %d rounds: the file is damaged, or cnibench did not write it", run.Plan.Rounds, MaxRounds)
+	}
 	return run, nil
 }
 

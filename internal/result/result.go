@@ -60,6 +60,10 @@ func (t Tool) String() string {
 // slowest contender, so that no contender is asked for more than it sustains.
 const SharesOfSlowest = "slowest"
 
+// MaxRounds is the largest number of rounds of a run. Readers refuse more: no machine takes
+// them, and a reader that walks them never ends.
+const MaxRounds = 10_000
+
 // Plan is what the run does. The same plan with the same seed gives the same order.
 type Plan struct {
 	Suite      string       `json:"suite"`

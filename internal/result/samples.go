@@ -131,8 +131,8 @@ func decodeSample(line []byte) (*Sample, error) {
 		return nil, errors.New("no contender")
 	case s.Step == "":
 		return nil, errors.New("no step")
-	case s.Round < 1:
-		return nil, fmt.Errorf("round %d", s.Round)
+	case s.Round < 1 || s.Round > MaxRounds:
+		return nil, fmt.Errorf("round %d; rounds are 1 to %d", s.Round, MaxRounds)
 	case s.Verdict != Valid && s.Verdict != Invalid:
 		return nil, fmt.Errorf("verdict %.60q", s.Verdict)
 	}

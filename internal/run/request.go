@@ -118,6 +118,8 @@ func (f *Request) Check() error {
 	switch {
 	case f.Given["rounds"] && f.Rounds < 1:
 		return exit.Usage("--rounds %d: too small; give 1 or more", f.Rounds)
+	case f.Rounds > result.MaxRounds:
+		return exit.Usage("--rounds %d: too large; give %d or fewer", f.Rounds, result.MaxRounds)
 	case f.Given["duration"] && f.Duration < 100*time.Millisecond:
 		return exit.Usage("--duration %v: too small; give 100ms or more", f.Duration)
 	case f.Warmup < 0:

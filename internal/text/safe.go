@@ -1,8 +1,14 @@
 package text
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
 	"strings"
 	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // SafeLine returns s on one line, without what could move a cursor, change colours or
@@ -43,4 +49,58 @@ func inLine(r rune) rune {
 		return '?'
 	}
 	return r
+}
+
+// SafeWriter returns a writer that passes text on to w as Safe returns the whole of it,
+// however the writes cut it up.
+func SafeWriter(w io.Writer) io.Writer { return &writer{w: w} }
+
+type writer struct {
+	w    io.Writer
+	part []byte // the begin of a character whose end has not come
+}
+
+func (p *writer) Write(text []byte) (int, error) {
+	all := append(p.part, text...)
+	end := len(all)
+	for i := max(0, end-utf8.UTFMax+1); i < end; i++ { // a character that is cut off at the end waits for its rest
+		if utf8.RuneStart(all[i]) && !utf8.FullRune(all[i:]) {
+			end = i
+		}
+	}
+	if _, err := io.WriteString(p.w, Safe(string(all[:end]))); err != nil {
+		return 0, err
+	}
+	p.part = append([]byte(nil), all[end:]...)
+	return len(text), nil
+}
+
+// SafeJSON returns JSON text in which the characters that Safe replaces are escaped: the
+// values stay what they are.
+func SafeJSON(text []byte) []byte {
+	var out []byte
+	written := 0
+	for i, r := range string(text) {
+		if r == unicode.ReplacementChar || r == '\n' || r == '\t' || r == '\r' || inLine(r) == r {
+			continue
+		}
+		out = append(out, text[written:i]...)
+		for _, unit := range utf16.AppendRune(nil, r) {
+			out = fmt.Appendf(out, `\u%04x`, unit)
+		}
+		written = i + utf8.RuneLen(r)
+	}
+	return append(out, text[written:]...)
+}
+
+// EncodeJSON writes the value as indented JSON, safe as of SafeJSON.
+func EncodeJSON(w io.Writer, v any) error {
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(SafeJSON(text.Bytes()))
+	return err
 }

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"unicode"
@@ -60,4 +61,39 @@ func FuzzSafe(f *testing.F) {
 			t.Errorf("%q: %q has other lines", s, text)
 		}
 	})
+}
+
+// TestWriter: whatever the writes cut up, the text comes out as Text returns it.
+func TestWriter(t *testing.T) {
+	const in = "größer\x1b[31m\u009b\u202e \U0001F600\n"
+	for size := 1; size <= len(in); size++ {
+		var out strings.Builder
+		w := Writer(&out)
+		for rest := in; rest != ""; {
+			n := min(size, len(rest))
+			if wrote, err := w.Write([]byte(rest[:n])); wrote != n || err != nil {
+				t.Fatalf("wrote %d of %d: %v", wrote, n, err)
+			}
+			rest = rest[n:]
+		}
+		if out.String() != Text(in) {
+			t.Errorf("pieces of %d: %q, want %q", size, out.String(), Text(in))
+		}
+	}
+}
+
+// TestEncodeJSON: no control character is in the text, and the value reads back.
+func TestEncodeJSON(t *testing.T) {
+	const in = "a\x1b\x7f\u009b\u202e\u2028\U000E0001 größer"
+	var out strings.Builder
+	if err := EncodeJSON(&out, in); err != nil {
+		t.Fatal(err)
+	}
+	var back string
+	if err := json.Unmarshal([]byte(out.String()), &back); err != nil || back != in {
+		t.Errorf("%q reads back as %q (%v)", out.String(), back, err)
+	}
+	if text := strings.TrimSuffix(out.String(), "\n"); Text(text) != text {
+		t.Errorf("control characters in %q", text)
+	}
 }

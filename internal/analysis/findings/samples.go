@@ -306,18 +306,24 @@ func gaps(plan *result.Plan) int {
 func firstMissing(e *evidence, sealed map[result.Key]bool, lacking int) string {
 	var names []string
 	plan := &e.Run.Plan
-	for round := 1; round <= plan.Rounds; round++ {
-		for _, entry := range plan.Contenders {
-			for _, step := range plan.Steps {
-				if !plan.Takes(entry.ID, step.ID) || sealed[result.Key{Contender: entry.ID, Underlay: entry.Underlay, Step: step.ID, Round: round}] ||
-					e.Unpaired() && !e.Measured[result.Key{Contender: entry.ID, Underlay: entry.Underlay, Step: step.ID}] {
-					continue
-				}
-				if len(names) == mostListed {
-					return fmt.Sprintf("%s and %d more", strings.Join(names, ", "), lacking-mostListed)
-				}
-				names = append(names, fmt.Sprintf("%s %s round %d", entry.ID, step.ID, round))
+	var taken []result.Key // in each round
+	for _, entry := range plan.Contenders {
+		for _, step := range plan.Steps {
+			key := result.Key{Contender: entry.ID, Underlay: entry.Underlay, Step: step.ID}
+			if plan.Takes(entry.ID, step.ID) && (!e.Unpaired() || e.Measured[key]) {
+				taken = append(taken, key)
 			}
+		}
+	}
+	for round := 1; round <= plan.Rounds; round++ {
+		for _, key := range taken {
+			if key.Round = round; sealed[key] {
+				continue
+			}
+			if len(names) == mostListed {
+				return fmt.Sprintf("%s and %d more", strings.Join(names, ", "), lacking-mostListed)
+			}
+			names = append(names, fmt.Sprintf("%s %s round %d", key.Contender, key.Step, round))
 		}
 	}
 	return strings.Join(names, ", ")

@@ -1,7 +1,6 @@
 package cmdutil
 
 import (
-	"encoding/json"
 	"io"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -12,11 +11,7 @@ import (
 )
 
 // PrintJSON prints a value for programs.
-func PrintJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
-}
+func PrintJSON(w io.Writer, v any) error { return printable.EncodeJSON(w, v) }
 
 // PrintTable prints rows for people, as wide as the terminal is.
 func PrintTable(w io.Writer, header []string, rows [][]string) {
