@@ -2,6 +2,7 @@ package stat
 
 import (
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -23,6 +24,34 @@ func TestUneven(t *testing.T) {
 		p, least := Uneven(tt.counts, tt.of)
 		if math.Abs(p-tt.p) > 1e-12 || math.Abs(least-tt.least) > 1e-12 {
 			t.Errorf("%s: p %v, least %v, want %v and %v", tt.name, p, least, tt.p, tt.least)
+		}
+	}
+}
+
+// TestUnevenOfMany: too many ways to go through; the expected p are those of the chi-squared
+// distribution.
+func TestUnevenOfMany(t *testing.T) {
+	var counts, primes []int
+	for n := 2; len(primes) < 30; n++ {
+		prime := true
+		for d := 2; d*d <= n; d++ {
+			prime = prime && n%d != 0
+		}
+		if prime {
+			counts, primes = append(counts, n/2), append(primes, n)
+		}
+	}
+	for _, tt := range []struct {
+		name       string
+		counts, of []int
+		p, within  float64
+	}{
+		{"two of 2000", []int{1000, 1100}, []int{2000, 2000}, 0.00154, 0.0002},
+		{"twenty of 900", slices.Repeat([]int{300, 330}, 10), slices.Repeat([]int{900}, 20), 0.285, 0.01},
+		{"tries without a common multiple", counts, primes, 1, 0.001},
+	} {
+		if p, least := Uneven(tt.counts, tt.of); math.Abs(p-tt.p) > tt.within || least != 0 {
+			t.Errorf("%s: p %v, least %v, want %v within %v, and 0", tt.name, p, least, tt.p, tt.within)
 		}
 	}
 }
