@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/exit"
+	"github.com/cnibench/cnibench/internal/cli/exit"
 )
 
 // TestHostileNumbers: a run directory whose files give impossible numbers is read or
