@@ -77,7 +77,7 @@ var layers = []layer{
 		why: "a report shows what the analysis says and computes no statistic; cli opens the files",
 	},
 	{
-		pkg: "internal/report/web", only: []string{"internal/printable", "std", "internal/analysis", "internal/report"}, never: []string{"os/..."},
+		pkg: "internal/report/web", only: []string{"internal/text", "std", "internal/analysis", "internal/report"}, never: []string{"os/..."},
 		why: "the page over results reads no file and changes nothing; cli says how a run is loaded",
 	},
 	{

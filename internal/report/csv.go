@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 var csvHeader = []string{
@@ -24,7 +24,7 @@ var csvHeader = []string{
 // guard protects texts that a spreadsheet would execute. Control characters become question
 // marks.
 func writeCSV(w io.Writer, r *analysis.Report, _ Options) error {
-	bw := bufio.NewWriter(printable.Writer(w))
+	bw := bufio.NewWriter(text.SafeWriter(w))
 	bw.WriteString(strings.Join(csvHeader, ",") + "\n")
 	for _, res := range r.Results {
 		values := make([]string, len(res.Values))

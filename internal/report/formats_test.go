@@ -16,7 +16,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/printable"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 func schema(t *testing.T) *jsonschema.Schema {
@@ -97,7 +97,7 @@ func TestCSVReadsBack(t *testing.T) {
 			res := r.Results[i]
 			median, err := strconv.ParseFloat(row[slices.Index(csvHeader, "median")], 64)
 			// The reader takes a carriage return before a line feed away; names have none.
-			if contender := row[slices.Index(csvHeader, "contender")]; err != nil || median != res.Median || unguard(contender) != printable.Text(res.Contender) {
+			if contender := row[slices.Index(csvHeader, "contender")]; err != nil || median != res.Median || unguard(contender) != text.Safe(res.Contender) {
 				t.Errorf("%s: row %d reads back as %q", name, i+1, row)
 			}
 		}
@@ -208,7 +208,7 @@ func TestNoControlCharacters(t *testing.T) {
 		r.Contenders[i].ID += "\u009b2J"
 	}
 	for _, format := range Formats() {
-		if text := write(t, format, r, Options{}); printable.Text(text) != text {
+		if out := write(t, format, r, Options{}); text.Safe(out) != out {
 			t.Errorf("%s holds control characters", format)
 		}
 	}

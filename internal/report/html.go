@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
 	"github.com/cnibench/cnibench/internal/report/packed"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -189,7 +189,7 @@ func writePage(w io.Writer, r *analysis.Report, at Page) error {
 	if p.TraceJSON, err = packed.JSON(p.Traces); err != nil {
 		return err
 	}
-	return pageTemplate.Execute(printable.Writer(w), p)
+	return pageTemplate.Execute(text.SafeWriter(w), p)
 }
 
 // links returns links to the views that have something to show.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/printable"
 	"github.com/cnibench/cnibench/internal/report/layout"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // openUnits maps units to those of OpenMetrics, in which a family's name must end.
@@ -35,7 +35,7 @@ type label struct{ name, value string }
 // at which the run began. Then follow the values of single rounds (opt.Samples), each with
 // the time at which its step began, and the families of opt.Recordings.
 func writeOpenMetrics(w io.Writer, r *analysis.Report, opt Options) error {
-	o := openWriter{bufio.NewWriter(printable.Writer(w)), r}
+	o := openWriter{bufio.NewWriter(text.SafeWriter(w)), r}
 	o.figures()
 	o.samples(opt.Samples)
 	if opt.Recordings != nil {

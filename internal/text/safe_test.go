@@ -63,12 +63,12 @@ func FuzzSafe(f *testing.F) {
 	})
 }
 
-// TestWriter: whatever the writes cut up, the text comes out as Text returns it.
-func TestWriter(t *testing.T) {
+// TestSafeWriter: whatever the writes cut up, the text comes out as Safe returns it.
+func TestSafeWriter(t *testing.T) {
 	const in = "größer\x1b[31m\u009b\u202e \U0001F600\n"
 	for size := 1; size <= len(in); size++ {
 		var out strings.Builder
-		w := Writer(&out)
+		w := SafeWriter(&out)
 		for rest := in; rest != ""; {
 			n := min(size, len(rest))
 			if wrote, err := w.Write([]byte(rest[:n])); wrote != n || err != nil {
@@ -76,8 +76,8 @@ func TestWriter(t *testing.T) {
 			}
 			rest = rest[n:]
 		}
-		if out.String() != Text(in) {
-			t.Errorf("pieces of %d: %q, want %q", size, out.String(), Text(in))
+		if out.String() != Safe(in) {
+			t.Errorf("pieces of %d: %q, want %q", size, out.String(), Safe(in))
 		}
 	}
 }
@@ -93,7 +93,7 @@ func TestEncodeJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(out.String()), &back); err != nil || back != in {
 		t.Errorf("%q reads back as %q (%v)", out.String(), back, err)
 	}
-	if text := strings.TrimSuffix(out.String(), "\n"); Text(text) != text {
+	if text := strings.TrimSuffix(out.String(), "\n"); Safe(text) != text {
 		t.Errorf("control characters in %q", text)
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // PrintJSON prints a value for programs.
-func PrintJSON(w io.Writer, v any) error { return printable.EncodeJSON(w, v) }
+func PrintJSON(w io.Writer, v any) error { return text.EncodeJSON(w, v) }
 
 // PrintTable prints rows for people, as wide as the terminal is.
 func PrintTable(w io.Writer, header []string, rows [][]string) {

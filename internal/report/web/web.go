@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/printable"
+	words "github.com/cnibench/cnibench/internal/text"
 )
 
 // Run is a run to show.
@@ -43,7 +43,7 @@ func NewServer(runs []Run, log *slog.Logger) *http.Server {
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		if err := runsTemplate.Execute(printable.Writer(w), runs); err != nil {
+		if err := runsTemplate.Execute(words.SafeWriter(w), runs); err != nil {
 			log.Warn("list of runs", "err", err)
 		}
 	})
