@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -158,12 +159,15 @@ func newUp(dir *string) *cobra.Command {
 func newBuild() *cobra.Command {
 	return &cobra.Command{
 		Use:       "build [NAME…]",
-		Short:     "build what up needs, and the named pod networks or the usual ones, ahead of their use; what is built is kept",
+		Short:     "build what up needs, and the named pod networks, ahead of their use; usual is those that are tested with every change; what is built is kept",
 		Args:      cobra.OnlyValidArgs,
-		ValidArgs: products.Names(),
+		ValidArgs: append(products.Names(), usual),
 		RunE: func(cmd *cobra.Command, names []string) error {
+			if i := slices.Index(names, usual); i >= 0 {
+				names = slices.Replace(slices.Clone(names), i, i+1, products.Usual()...)
+			}
 			_, _, err := bed.Build(cmd.Context(), say)
-			for _, name := range orUsual(names) {
+			for _, name := range names {
 				if err == nil {
 					_, err = products.Images(cmd.Context(), name, say)
 				}
@@ -172,6 +176,9 @@ func newBuild() *cobra.Command {
 		},
 	}
 }
+
+// usual is a name for the products that are tested with every change.
+const usual = "usual"
 
 // orUsual is the named products, or those that are built with every change.
 func orUsual(names []string) []string {

@@ -103,11 +103,11 @@ func withoutKubeProxy(c cluster) map[string]any {
 	}
 }
 
-// ciliumPackages are the programs: package in the module, place in the image.
+// ciliumPackages are the programs that the chart or the agent starts: package in the module,
+// place in the image.
 var ciliumPackages = []struct{ path, place string }{
 	{"./daemon", "/usr/bin/cilium-agent"},
 	{"./cilium-dbg", "/usr/bin/cilium-dbg"},
-	{"./cilium-health", "/usr/bin/cilium-health"},
 	{"./cilium-health/responder", "/usr/bin/cilium-health-responder"},
 	{"./tools/mount", "/usr/bin/cilium-mount"},
 	{"./tools/sysctlfix", "/usr/bin/cilium-sysctlfix"},
@@ -173,7 +173,7 @@ func patchCilium(module string) (string, error) {
 }
 
 // ciliumTree returns the agent's image: what the published one has, without
-// Envoy and the Hubble client.
+// Envoy, the Hubble client and the command cilium-health.
 func ciliumTree(module, built string) (*image.Tree, error) {
 	extensions, err := iptablesExtensions()
 	if err != nil {

@@ -89,7 +89,8 @@ func Programs(ctx context.Context, s Source, logf func(format string, args ...an
 	args := append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", building + "/"}, s.Flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, s.Packages...)...)
 	cmd.Dir = s.Dir
-	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0"), s.Env...)
+	// Memory for time: a compiler that collects garbage rarely takes a fifth less CPU time.
+	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOGC=800", "GOMEMLIMIT=1GiB"), s.Env...)
 	cmd.WaitDelay = 10 * time.Second
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go %s in %s: %w\n%s", strings.Join(cmd.Args[1:], " "), s.Dir, err, out)
