@@ -77,6 +77,7 @@ type execExit struct {
 // Have is the output of `EXE agent have PROGRAM…` in an image.
 type Have struct {
 	Version string   `json:"version"`
+	SHA256  string   `json:"sha256"`  // of this program, hexadecimal
 	Missing []string `json:"missing"` // the programs that the image lacks
 }
 

@@ -13,17 +13,15 @@ import (
 )
 
 // orphanPoll is how often Idle looks for orphans.
-const orphanPoll = 2 * time.Second
+const orphanPoll = time.Second
 
 // Sign is the file in a pod that shows that the pod's run is under way: Renew replaces its
 // content again and again.
 const Sign = "/run/cnibench/renewed"
 
-// How long a pod waits for its run.
-const (
-	firstSign = 10 * time.Minute // for the first sign: the run waits for its other pods
-	nextSign  = 90 * time.Second // from one sign to the next
-)
+// Patience is how long a pod waits for the first sign of its run, and from one sign to the
+// next. With orphanPoll it ends within half a minute of the last.
+const Patience = 27 * time.Second
 
 // ErrAbandoned says that the run of a pod gives no sign any more.
 var ErrAbandoned = errors.New("the run gave no sign")
@@ -33,7 +31,7 @@ var ErrAbandoned = errors.New("the run gave no sign")
 // of Idle has therefore lost its ServeExec, and Idle kills it. Idle returns nil when ctx
 // ends or on SIGTERM, and ErrAbandoned.
 func Idle(ctx context.Context) error {
-	return idle(ctx, patience{orphanPoll, firstSign, nextSign}, func() string {
+	return idle(ctx, patience{orphanPoll, Patience, Patience}, func() string {
 		text, _ := os.ReadFile(Sign) // no file before the first sign
 		return string(text)
 	})

@@ -28,8 +28,8 @@ var embedded embed.FS
 type Program struct {
 	Arch   string // as Go names it
 	Gzip   []byte // the program, compressed
-	SHA256 string // of Gzip, hexadecimal
 	Size   int64  // of the program itself, bytes
+	SHA256 string // of the program itself, hexadecimal
 	// Whole says that it is this very program, which is several times as large: the build
 	// embedded none.
 	Whole bool
@@ -98,13 +98,14 @@ func read(arch string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(packed)
-	p := &Program{Arch: arch, Gzip: packed, SHA256: hex.EncodeToString(sum[:]), Whole: whole}
+	p := &Program{Arch: arch, Gzip: packed, Whole: whole}
 	r, err := p.Open()
 	if err != nil {
 		return nil, err
 	}
-	p.Size, err = io.Copy(io.Discard, r)
+	sum := sha256.New()
+	p.Size, err = io.Copy(sum, r)
+	p.SHA256 = hex.EncodeToString(sum.Sum(nil))
 	return p, err
 }
 

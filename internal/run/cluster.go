@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/arena/kube/install"
@@ -28,6 +29,8 @@ var ServiceKinds = []string{kube.ClusterIP, kube.NodePort, kube.Headless}
 // Cluster holds the flags of the arena kube.
 type Cluster struct {
 	Kubeconfig, Context string
+	RequestTimeout      time.Duration
+	NodeLabel, Pod      string // which nodes
 
 	Image, PullPolicy, Namespace string
 	Within                       []string // of --namespace
@@ -48,7 +51,7 @@ type Cluster struct {
 var (
 	kubeFixed = []string{"mtu", "line-rate", "image", "pod-cpu", "pod-memory", "service-kind", "install", "versions"}
 	kubeFree  = []string{"pull-policy", "tolerations", "namespace-prefix"}
-	kubePlace = []string{"kubeconfig", "context", "nodes", "namespace", "privileged", "scratch", "mirror", "fact", "accept-unpinned", "all-runs"}
+	kubePlace = []string{"kubeconfig", "context", "request-timeout", "nodes", "node-label", "pod", "namespace", "privileged", "scratch", "mirror", "fact", "accept-unpinned", "all-runs"}
 )
 
 // NodeNames returns the names that --nodes lists, or nil if it was not given.
@@ -71,10 +74,13 @@ func NodeNames(value string, given bool) ([]string, error) {
 // Options returns the flags as package kube takes them.
 func (k *Cluster) Options(nodes []string) kube.Options {
 	return kube.Options{
-		Kubeconfig: k.Kubeconfig, Context: k.Context, Nodes: nodes, Image: k.Image, PullPolicy: k.PullPolicy, Namespace: k.Namespace, Within: k.Within,
+		Kubeconfig: k.Kubeconfig, Context: k.Context, RequestTimeout: k.RequestTimeout, Nodes: nodes, NodeLabel: k.NodeLabel, Pod: k.Pod, Image: k.Image, PullPolicy: k.PullPolicy, Namespace: k.Namespace, Within: k.Within,
 		Tolerations: k.Tolerations, CPU: k.CPU, Memory: k.Memory, Service: k.Service, Privileged: k.Privileged,
 	}
 }
+
+// Contexts returns the names of the kubeconfig's contexts, for completion.
+func (k *Cluster) Contexts() []string { return kube.Contexts(k.Options(nil)) }
 
 // Installer returns the installer of contenders on the cluster.
 func (k *Cluster) Installer(log func(string, ...any)) (*install.Installer, error) {
@@ -116,7 +122,7 @@ func (f *Request) unplanned() []string {
 	}
 	k := &f.Cluster
 	values := map[string]string{
-		"kubeconfig": k.Kubeconfig, "context": k.Context, "nodes": f.Nodes, "namespace": strings.Join(k.Within, ","), "mirror": k.Mirror,
+		"kubeconfig": k.Kubeconfig, "context": k.Context, "request-timeout": k.RequestTimeout.String(), "nodes": f.Nodes, "node-label": k.NodeLabel, "pod": k.Pod, "namespace": strings.Join(k.Within, ","), "mirror": k.Mirror,
 		"privileged": fmt.Sprint(k.Privileged), "scratch": fmt.Sprint(k.Scratch), "fact": pairs(k.Facts), "accept-unpinned": fmt.Sprint(k.AcceptUnpinned),
 	}
 	var args []string

@@ -147,7 +147,8 @@ func resolve(root, name string) (string, error) {
 }
 
 // AddFolder adds the files below the folder dir of this machine as files below
-// name. Of a link it adds the file that the link leads to.
+// name. A link to a file of its own folder stays a link; of another link it adds the file
+// that the link leads to.
 func (t *Tree) AddFolder(name, dir string) error {
 	return filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -156,6 +157,10 @@ func (t *Tree) AddFolder(name, dir string) error {
 		rel, err := filepath.Rel(dir, file)
 		if err != nil || rel == "." {
 			return err
+		}
+		if target, err := os.Readlink(file); err == nil && target == filepath.Base(target) {
+			t.AddLink(path.Join(name, filepath.ToSlash(rel)), target)
+			return nil
 		}
 		info, err := os.Stat(file)
 		if err != nil {

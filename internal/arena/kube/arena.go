@@ -75,9 +75,6 @@ func newArena(ctx context.Context, cl *Cluster) (*Arena, error) {
 
 // check finds wrong values.
 func (o *Options) check() error {
-	if o.Image == "" {
-		return &UsageError{"no image: give one that has this program with --image"}
-	}
 	for what, choice := range map[string]struct {
 		value string
 		of    []string
@@ -205,7 +202,8 @@ func (a *Arena) Environment() result.Environment {
 	set("cni.product", a.thisCluster.Product)
 	set("cni.version", a.thisCluster.Version)
 	set("cni.transport", a.thisCluster.Datapath.Transport)
-	set("image", a.opt.Image)
+	image, _ := a.cl.image()
+	set("image", image)
 	set("service", strings.TrimSpace(a.opt.Service))
 	set("nodes", fmt.Sprint(len(a.list)))
 	for _, n := range a.list {
@@ -254,7 +252,7 @@ func (a *Arena) hostNetwork(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	pod, err := podPlan{namespace: namespace, name: "host", node: a.list[0], hostNetwork: true, privileged: a.opt.Privileged}.object(run, &a.opt)
+	pod, err := podPlan{namespace: namespace, name: "host", node: a.list[0], hostNetwork: true, privileged: a.opt.Privileged}.object(run, a.cl)
 	if err == nil {
 		err = a.cl.do(ctx, "ask for a pod in the host network", func(ctx context.Context) error {
 			_, err := a.cl.Client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})

@@ -332,7 +332,7 @@ func TestKubePodsEndWithTheirRun(t *testing.T) {
 		}
 		running := 0
 		for i := range pods {
-			if up, _ := podRuns(&pods[i], Program); up {
+			if up, _ := podRuns(&pods[i]); up {
 				running++
 			}
 		}

@@ -51,7 +51,10 @@ type Cluster struct {
 	// Exec opens a stream to a command in a container of a pod; tests replace it.
 	Exec func(namespace, pod, container string, argv []string) agent.Stream
 
-	program string // this program in pods; tests replace it
+	program string // this program in images that have it; tests replace it
+	dir     string // the pods' folder in memory; tests replace it
+
+	cargo *cargo // what all copies of a connection share
 }
 
 // Connect finds the cluster and asks for its version. Errors: *UsageError if the given
@@ -66,12 +69,14 @@ func Connect(ctx context.Context, o Options) (*Cluster, error) {
 	config.QPS, config.Burst = requestsPerSecond, requestBurst
 	config.UserAgent = "cnibench"
 	config.WarningHandler = rest.NoWarnings{} // only errors matter here
-	cl := &Cluster{Config: config, Context: kubeContext, Options: o, program: Program}
+	cl := &Cluster{Config: config, Context: kubeContext, Options: o, program: Program, dir: dir, cargo: newCargo()}
 	cl.Exec = cl.stream
-	if cl.Client, err = newClient(config); err != nil {
+	asked := rest.CopyConfig(config)
+	asked.Timeout = o.RequestTimeout
+	if cl.Client, err = newClient(asked); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	if cl.Dynamic, err = dynamic.NewForConfig(limited(config)); err != nil {
+	if cl.Dynamic, err = dynamic.NewForConfig(limited(asked)); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	cl.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(cl.Client.Discovery()))
@@ -148,6 +153,17 @@ func restConfig(o Options) (*rest.Config, string, error) {
 func CheckContext(o Options) error {
 	_, _, err := restConfig(o)
 	return err
+}
+
+// Contexts returns the names of the contexts of the options' kubeconfig.
+func Contexts(o Options) []string {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.Kubeconfig
+	raw, err := rules.Load()
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(raw.Contexts))
 }
 
 // refused returns what the error of a first request means for the user.

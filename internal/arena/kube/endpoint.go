@@ -26,6 +26,10 @@ type endpoint struct {
 	cpus           []int
 	ctx            context.Context // ends with the network
 	uid            string          // of the pod; a new pod of the same name has another
+	program        string          // this program in the pod; equip sets it
+	carried        bool            // the image has no program
+	carriedBytes   int64           // of the program, to this pod
+	containers     []string        // of the pod, with those that the cluster added
 }
 
 // Name implements arena.Endpoint.
@@ -47,18 +51,17 @@ func (e *endpoint) CPUs() []int { return e.cpus }
 // Start implements host.Runner. While the API server does not answer, it tries again for
 // apiPatience. That starts no command twice: a command is killed when its stream breaks.
 func (e *endpoint) Start(ctx context.Context, c host.Command) (host.Process, error) {
-	if self, err := os.Executable(); err == nil {
-		c.Argv = slices.Clone(c.Argv)
-		for i, word := range c.Argv { // not only the first word: env may start this program
-			if word == self {
-				c.Argv[i] = e.cl.program
-			}
+	self, _ := os.Executable()
+	c.Argv = slices.Clone(c.Argv)
+	for i, word := range c.Argv { // not only the first word: env may start this program
+		if word == self || word == Program {
+			c.Argv[i] = e.program
 		}
 	}
 	ctx, stop := e.untilDown(ctx)
 	var p host.Process
 	err := Retry(ctx, apiPatience, func(ctx context.Context) (err error) {
-		p, err = agent.StartExec(ctx, e.cl.Exec(e.namespace, e.pod, container, []string{e.cl.program, "agent", "exec"}), c)
+		p, err = agent.StartExec(ctx, e.cl.Exec(e.namespace, e.pod, container, []string{e.program, "agent", "exec"}), c)
 		return err
 	}, func(err error) bool {
 		return errors.Is(err, agent.ErrStream) && e.checkPod(ctx) == nil
@@ -106,6 +109,6 @@ func (e *endpoint) checkPod(ctx context.Context) error {
 	case err != nil:
 		return nil
 	}
-	_, err = podRuns(p, Program)
+	_, err = podRuns(p)
 	return err
 }

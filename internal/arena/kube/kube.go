@@ -9,11 +9,13 @@ package kube
 
 import (
 	"context"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
-// Program is the path of this program in the image.
+// Program is the path of this program in an image that has it. As a word of a command in a
+// pod it means this program, wherever the pod has it.
 const Program = "/usr/local/bin/cnibench"
 
 // The contenders that run without an Installer.
@@ -35,10 +37,16 @@ type Options struct {
 	// or ~/.kube/config with its current context, else the pod's own service
 	// account.
 	Kubeconfig, Context string
+	// RequestTimeout limits each request to the API server; 0: the usual limits.
+	RequestTimeout time.Duration
 	// Nodes are names of nodes, the client's first and then the server's.
 	// Empty: two that are ready.
 	Nodes []string
-	// Image is the pods' image, with this program at Program. PullPolicy is Always,
+	// NodeLabel selects the nodes to choose from, as key=value. Pod is NAMESPACE/NAME of a
+	// pod whose node comes first.
+	NodeLabel, Pod string
+	// Image is the pods' image: any with a shell. The pods get this program if it is not at
+	// Program. Empty: one that the nodes have, or can pull. PullPolicy is Always,
 	// IfNotPresent, Never, or empty for Kubernetes' default.
 	Image, PullPolicy string
 	// Namespace is the prefix of generated names; empty is "cnibench".

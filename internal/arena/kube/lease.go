@@ -3,6 +3,7 @@ package kube
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -23,9 +24,9 @@ import (
 const leaseName = "cnibench"
 
 const (
-	renewEvery = 10 * time.Second
+	renewEvery = 5 * time.Second
 	// notifyPause is the time until the next try after a pod could not be notified.
-	notifyPause = 5 * time.Second
+	notifyPause = time.Second
 	// leaseWatch is how long clean waits for a renewal, leasePoll how often it reads.
 	leaseWatch = 4 * renewEvery
 	leasePoll  = time.Second
@@ -147,7 +148,8 @@ func (l *lease) notify(e *endpoint) {
 	})
 }
 
-// stream writes a byte for each renewal to `agent renew` in the pod, until that ends.
+// stream writes a line for each renewal to `agent renew` in the pod, or to its shell, until
+// that ends.
 func (l *lease) stream(e *endpoint, renewed <-chan struct{}) {
 	ctx, cancel := context.WithCancel(l.ctx)
 	defer cancel()
@@ -155,7 +157,11 @@ func (l *lease) stream(e *endpoint, renewed <-chan struct{}) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		err := l.cl.Exec(e.namespace, e.pod, container, []string{l.cl.program, "agent", "renew"})(ctx, r, io.Discard, io.Discard)
+		argv := []string{l.cl.program, "agent", "renew"}
+		if e.carried {
+			argv = []string{"sh", "-c", renewing, "sh", l.cl.dir + "/renewed"}
+		}
+		err := l.cl.Exec(e.namespace, e.pod, container, argv)(ctx, r, io.Discard, io.Discard)
 		r.CloseWithError(cmp.Or(err, io.EOF))
 	}()
 	defer func() { <-ended }()
@@ -167,7 +173,11 @@ func (l *lease) stream(e *endpoint, renewed <-chan struct{}) {
 		case <-ctx.Done():
 			return
 		case <-renewed:
-			if _, err := w.Write([]byte{'\n'}); err != nil {
+			text := "\n"
+			if e.carried {
+				text = rand.Text() + text
+			}
+			if _, err := w.Write([]byte(text)); err != nil {
 				return
 			}
 		}

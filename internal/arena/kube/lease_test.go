@@ -333,12 +333,12 @@ func TestAbandonedPod(t *testing.T) {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{{
 		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", Message: "cnibench: the run gave no sign for 2m0s\n"}},
 	}}}}
-	_, err := podRuns(p, Program)
+	_, err := podRuns(p)
 	if err == nil || arena.AsUnsupported(err) != nil || !strings.Contains(err.Error(), "its lease was not renewed") {
 		t.Error(err)
 	}
 	p.Status.ContainerStatuses[0].State.Terminated = &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}
-	_, err = podRuns(p, Program)
+	_, err = podRuns(p)
 	if err == nil || arena.AsUnsupported(err) != nil || !strings.Contains(err.Error(), "--pod-memory") {
 		t.Error(err)
 	}

@@ -134,11 +134,11 @@ func (n *network) neighbour(ctx context.Context) (*endpoint, error) {
 	if err := n.makePods(ctx, []podPlan{plan}); err != nil {
 		return nil, err
 	}
-	running, err := n.cl.await(ctx, n.namespace, n.arena.list, plan.name)
+	made, err := n.cl.await(ctx, n.lease, n.namespace, n.arena.list, plan.name)
 	if err != nil {
 		return nil, err
 	}
-	e := n.endpoint(plan.name, at, running[plan.name])
+	e := n.endpoint(plan.name, at, made[plan.name])
 	n.pods = append(n.pods, e)
 	return e, nil
 }

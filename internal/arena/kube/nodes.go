@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/text"
@@ -21,6 +23,8 @@ type node struct {
 	realName string     // in the cluster
 	addr     netip.Addr // internal
 	cpus     int
+	zone     string // "" for none
+	role     string // "control-plane" or "worker"
 	info     corev1.NodeSystemInfo
 	ready    bool // false: the node lacks a pod network, and only that
 }
@@ -67,9 +71,22 @@ var noNetworkYet = []corev1.Toleration{
 	{Key: corev1.TaintNodeNetworkUnavailable, Operator: corev1.TolerationOpExists},
 }
 
-// choose returns the nodes to use, in order: the named nodes, or the first two ready
-// nodes by name, nodes without a control plane first.
-func choose(all []corev1.Node, names []string, tolerated []corev1.Toleration) ([]*node, error) {
+// pair returns the first node, and another one like it: in its zone and of its kind of CPU,
+// if there is one.
+func pair(list []*node) []*node {
+	if len(list) < 3 {
+		return list
+	}
+	like := func(n *node) bool {
+		return n.zone == list[0].zone && n.role == list[0].role && n.info.Architecture == list[0].info.Architecture
+	}
+	second := max(0, slices.IndexFunc(list[1:], like))
+	return []*node{list[0], list[1+second]}
+}
+
+// usable returns the named nodes, or all on which pods can run, those that are ready, by
+// role and name.
+func usable(all []corev1.Node, names []string, tolerated []corev1.Toleration) ([]*node, error) {
 	var chosen []*node
 	if len(names) > 0 {
 		for _, name := range names {
@@ -113,7 +130,7 @@ func choose(all []corev1.Node, names []string, tolerated []corev1.Toleration) ([
 		}
 		return nil, &arena.Unsupported{Reason: reason, Remedy: "mend a node, or let pods on it with --tolerations KEY=VALUE:EFFECT"}
 	}
-	return numbered(ready[:min(2, len(ready))]), nil
+	return numbered(ready), nil
 }
 
 func numbered(list []*node) []*node {
@@ -185,7 +202,10 @@ func judgeNode(n *corev1.Node, tolerated []corev1.Toleration) (*node, string) {
 // workingNode returns a node that runs Linux and lacks at most a pod network, or nil and
 // the reason why not.
 func workingNode(n *corev1.Node) (*node, string) {
-	use := &node{realName: n.Name, info: n.Status.NodeInfo, cpus: int(n.Status.Capacity.Cpu().Value())}
+	use := &node{
+		realName: n.Name, info: n.Status.NodeInfo, cpus: int(n.Status.Capacity.Cpu().Value()),
+		zone: n.Labels[corev1.LabelTopologyZone], role: []string{"worker", "control-plane"}[rank(n)],
+	}
 	for _, a := range n.Status.Addresses {
 		if a.Type == corev1.NodeInternalIP && !use.addr.IsValid() {
 			use.addr, _ = netip.ParseAddr(a.Address)
@@ -224,13 +244,62 @@ func lacksNetwork(ready corev1.NodeCondition) bool {
 	return ready.Status == corev1.ConditionFalse && strings.HasPrefix(ready.Message, "container runtime network not ready")
 }
 
-// nodes chooses the nodes of the cluster.
+// nodes chooses the nodes of a pair, or those that the options name.
 func (cl *Cluster) nodes(ctx context.Context, tolerated []corev1.Toleration) ([]*node, error) {
-	list, err := cl.listNodes(ctx)
+	list, err := cl.allNodes(ctx, tolerated)
+	if err != nil || len(cl.Options.Nodes) > 0 {
+		return list, err
+	}
+	return numbered(pair(list)), nil
+}
+
+// allNodes returns the nodes that the options choose, by names, by a label and by a pod,
+// whose node comes first; without any, all on which pods can run.
+func (cl *Cluster) allNodes(ctx context.Context, tolerated []corev1.Toleration) ([]*node, error) {
+	all, err := cl.listNodes(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return choose(list, cl.Options.Nodes, tolerated)
+	if label := cl.Options.NodeLabel; label != "" {
+		selector, err := labels.Parse(label)
+		if err != nil {
+			return nil, &UsageError{fmt.Sprintf("--node-label %s: want key=value: %v", label, err)}
+		}
+		all = slices.DeleteFunc(all, func(n corev1.Node) bool { return !selector.Matches(labels.Set(n.Labels)) })
+		if len(all) == 0 {
+			return nil, &arena.Unsupported{Reason: "no node has the label " + label, Remedy: "`kubectl get nodes --show-labels` lists them"}
+		}
+	}
+	list, err := usable(all, cl.Options.Nodes, tolerated)
+	if err != nil || cl.Options.Pod == "" {
+		return list, err
+	}
+	return cl.podFirst(ctx, list)
+}
+
+// podFirst puts the node of Options.Pod first.
+func (cl *Cluster) podFirst(ctx context.Context, list []*node) ([]*node, error) {
+	namespace, name, ok := strings.Cut(cl.Options.Pod, "/")
+	if !ok || namespace == "" || name == "" {
+		return nil, &UsageError{fmt.Sprintf("--pod %s: want NAMESPACE/NAME", cl.Options.Pod)}
+	}
+	p, err := ask(ctx, cl, "read pod "+cl.Options.Pod, func(ctx context.Context) (*corev1.Pod, error) {
+		return cl.Client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	})
+	if apierrors.IsNotFound(err) {
+		return nil, &UsageError{fmt.Sprintf("--pod %s: there is no such pod", cl.Options.Pod)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(list, func(n *node) bool { return n.realName == p.Spec.NodeName })
+	if at < 0 {
+		return nil, &arena.Unsupported{
+			Reason: fmt.Sprintf("pod %s is on node %q, on which no pods of this program can run", cl.Options.Pod, p.Spec.NodeName),
+			Remedy: "let pods on it with --tolerations KEY=VALUE:EFFECT, or all",
+		}
+	}
+	return numbered(slices.Concat(list[at:at+1], list[:at], list[at+1:])), nil
 }
 
 func (cl *Cluster) listNodes(ctx context.Context) ([]corev1.Node, error) {

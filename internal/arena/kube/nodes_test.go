@@ -153,7 +153,7 @@ func TestJudgePod(t *testing.T) {
 		"deleted": {func(p *corev1.Pod) { now := created; p.DeletionTimestamp = &now }, false, "is being deleted by somebody else", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			running, err := podRuns(pod(c.change), Program)
+			running, err := podRuns(pod(c.change))
 			if running != c.running || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v, %v", running, err)
 			}
@@ -162,4 +162,13 @@ func TestJudgePod(t *testing.T) {
 			}
 		})
 	}
+}
+
+// choose returns the nodes of a pair of those, or the named.
+func choose(all []corev1.Node, names []string, tolerated []corev1.Toleration) ([]*node, error) {
+	list, err := usable(all, names, tolerated)
+	if err != nil || len(names) > 0 {
+		return list, err
+	}
+	return numbered(pair(list)), nil
 }

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
 )
 
@@ -67,8 +69,10 @@ type podPlan struct {
 	// and tolerating all taints.
 	onNode      bool
 	tolerateAll bool // all taints
-	labels      map[string]string
-	ports       []arena.NamedPort
+	// restricted is what the Pod Security level of that name wants.
+	restricted bool
+	labels     map[string]string
+	ports      []arena.NamedPort
 }
 
 // How long a pod may run. agent.Idle ends pods of a killed run long before that.
@@ -78,7 +82,8 @@ const (
 )
 
 // object returns the pod. Its first process waits; exec streams start commands in it.
-func (p podPlan) object(run string, o *Options) (*corev1.Pod, error) {
+func (p podPlan) object(run string, cl *Cluster) (*corev1.Pod, error) {
+	o := &cl.Options
 	tolerated, err := tolerations(o.Tolerations)
 	if err != nil {
 		return nil, err
@@ -90,6 +95,7 @@ func (p podPlan) object(run string, o *Options) (*corev1.Pod, error) {
 	labels := runLabels(run)
 	maps.Copy(labels, outOfMeshes)
 	maps.Copy(labels, p.labels)
+	image, policy := cl.image()
 	no, grace := false, int64(1) // the first process ends at once when asked
 	life := int64(podLife / time.Second)
 	pod := &corev1.Pod{
@@ -101,8 +107,9 @@ func (p podPlan) object(run string, o *Options) (*corev1.Pod, error) {
 			// No token, and no environment variables for thousands of Services.
 			AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
 			Containers: []corev1.Container{{
-				Name: container, Image: o.Image, ImagePullPolicy: corev1.PullPolicy(o.PullPolicy),
-				Command: []string{Program, "agent", "idle"},
+				Name: container, Image: cmp.Or(image, "busybox"), // a dry run comes before the choice
+				ImagePullPolicy: corev1.PullPolicy(policy),
+				Command:         []string{"sh", "-c", boot, "sh", Program, dir, fmt.Sprint(int(agent.Patience / time.Second)), agent.ErrAbandoned.Error()},
 				// The pod's status then says why the first process ended by itself.
 				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 				Resources:                corev1.ResourceRequirements{Requests: limits, Limits: limits},
@@ -130,6 +137,14 @@ func (p podPlan) object(run string, o *Options) (*corev1.Pod, error) {
 	}
 	if p.onNode || p.tolerateAll {
 		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	}
+	if p.restricted {
+		yes, nobody := true, int64(65534)
+		c.SecurityContext = &corev1.SecurityContext{
+			RunAsNonRoot: &yes, RunAsUser: &nobody, AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
+			Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		}
 	}
 	for _, port := range p.ports {
 		c.Ports = append(c.Ports, corev1.ContainerPort{Name: port.Name, ContainerPort: int32(port.Number), Protocol: corev1.Protocol(port.Protocol)})

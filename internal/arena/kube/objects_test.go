@@ -16,17 +16,18 @@ var created = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 
 // What is asked of the cluster, whole, to be read by who must allow it.
 func TestObjects(t *testing.T) {
-	o := &Options{Image: "example.org/cnibench:1", PullPolicy: "Never", CPU: "2", Memory: "1Gi", Tolerations: []string{"dedicated=gpu:NoSchedule"}}
+	with := func(o Options) *Cluster { return &Cluster{Options: o, cargo: newCargo()} }
+	o := Options{Image: "example.org/cnibench:1", PullPolicy: "Never", CPU: "2", Memory: "1Gi", Tolerations: []string{"dedicated=gpu:NoSchedule"}}
 	at := &node{name: "node2", realName: "worker-b"}
-	pod, err := podPlan{namespace: "cnibench-x", name: "node2-pod1", node: at, labels: map[string]string{"app": "server"}, ports: []arena.NamedPort{{Name: "web", Protocol: arena.TCP, Number: 80}}}.object("cnibench-x", o)
+	pod, err := podPlan{namespace: "cnibench-x", name: "node2-pod1", node: at, labels: map[string]string{"app": "server"}, ports: []arena.NamedPort{{Name: "web", Protocol: arena.TCP, Number: 80}}}.object("cnibench-x", with(o))
 	if err != nil {
 		t.Fatal(err)
 	}
-	hostPod, err := podPlan{namespace: "cnibench-x", name: "node2", node: at, hostNetwork: true, privileged: true}.object("cnibench-x", &Options{Image: o.Image})
+	hostPod, err := podPlan{namespace: "cnibench-x", name: "node2", node: at, hostNetwork: true, privileged: true}.object("cnibench-x", with(Options{Image: o.Image}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	machinePod, err := podPlan{namespace: "cnibench-x", name: "node2", node: at, onNode: true}.object("cnibench-x", &Options{Image: o.Image})
+	machinePod, err := podPlan{namespace: "cnibench-x", name: "node2", node: at, onNode: true}.object("cnibench-x", with(Options{Image: o.Image}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +71,6 @@ func TestRBAC(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for name, o := range map[string]Options{
-		"no image":    {},
 		"CPU":         {Image: "i", CPU: "two"},
 		"memory":      {Image: "i", Memory: "-1Gi"},
 		"tolerations": {Image: "i", Tolerations: []string{":"}},

@@ -23,8 +23,7 @@ var imageTroubles = map[string]string{
 }
 
 // podRuns reports whether the pod runs. It returns an error if the pod will never run.
-// program is the path of this program in the image.
-func podRuns(p *corev1.Pod, program string) (running bool, err error) {
+func podRuns(p *corev1.Pod) (running bool, err error) {
 	where := fmt.Sprintf("pod %s on node %s", p.Name, p.Spec.NodeName)
 	if p.DeletionTimestamp != nil {
 		return false, fmt.Errorf("%s is being deleted by somebody else%s", where, because(p.Status.Reason, p.Status.Message))
@@ -40,7 +39,7 @@ func podRuns(p *corev1.Pod, program string) (running bool, err error) {
 		if t != nil && p.Status.Reason == "" {
 			return false, &arena.Unsupported{
 				Reason: fmt.Sprintf("%s ended with exit code %d%s", where, t.ExitCode, because(t.Reason, t.Message)),
-				Remedy: fmt.Sprintf("see that the image %s has this program, for the node's architecture, at %s", p.Spec.Containers[0].Image, program),
+				Remedy: fmt.Sprintf("see that the image %s has a shell and is for the node's architecture, or give another with --image", p.Spec.Containers[0].Image),
 			}
 		}
 		return false, fmt.Errorf("%s has ended%s", where, because(p.Status.Reason, p.Status.Message))
@@ -59,7 +58,7 @@ func podRuns(p *corev1.Pod, program string) (running bool, err error) {
 		if slices.Contains([]string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}, w.Reason) {
 			return false, &arena.Unsupported{
 				Reason: where + " does not start" + because(w.Reason, w.Message),
-				Remedy: fmt.Sprintf("see that the image %s has this program at %s", p.Spec.Containers[0].Image, program),
+				Remedy: fmt.Sprintf("see that the image %s has a shell (sh), such as busybox, or give another with --image", p.Spec.Containers[0].Image),
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ var pauses = wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Cap: time
 func (cl *Cluster) do(ctx context.Context, what string, request func(context.Context) error) error {
 	first := true
 	return Retry(ctx, apiPatience, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+		ctx, cancel := context.WithTimeout(ctx, cmp.Or(cl.Options.RequestTimeout, tryTimeout))
 		defer cancel()
 		if err := request(ctx); err != nil {
 			return fmt.Errorf("%s: %w", what, err)

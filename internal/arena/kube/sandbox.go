@@ -83,7 +83,7 @@ func (n *network) Sandbox(ctx context.Context, list []arena.SandboxNamespace) (_
 		for _, p := range ns.Pods {
 			names = append(names, p.Name)
 		}
-		made, err := n.cl.await(ctx, s.realNames[ns.Name], n.arena.list, names...)
+		made, err := n.cl.await(ctx, n.lease, s.realNames[ns.Name], n.arena.list, names...)
 		if err != nil {
 			return nil, err
 		}

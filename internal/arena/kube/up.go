@@ -21,6 +21,7 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/sysmon"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 const (
@@ -55,6 +56,9 @@ func (a *Arena) Up(ctx context.Context, c *contender.Contender, _ string) (_ are
 		if err := a.opt.Install.Install(ctx, a.cl, c); err != nil {
 			return nil, fmt.Errorf("install %s: %w", c.ID, err)
 		}
+	}
+	if err := a.cl.settleImage(ctx, n.run, n.namespace, a.list...); err != nil {
+		return nil, err
 	}
 	if err := n.populate(ctx); err != nil {
 		return nil, err
@@ -92,7 +96,7 @@ func (n *network) populate(ctx context.Context) error {
 	if n.noHost == nil {
 		plans = append(plans, nodePods...)
 	}
-	made, err := n.cl.await(ctx, n.namespace, n.arena.list, podNames(plans)...)
+	made, err := n.cl.await(ctx, n.lease, n.namespace, n.arena.list, podNames(plans)...)
 	if err != nil {
 		return err
 	}
@@ -112,12 +116,12 @@ func (n *network) populate(ctx context.Context) error {
 
 // addedContainers returns the names of containers that the cluster has added to our pods,
 // e.g. the proxy of a service mesh.
-func addedContainers(pods map[string]*corev1.Pod) []string {
+func addedContainers(pods map[string]*endpoint) []string {
 	var names []string
 	for _, p := range pods {
-		for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
-			if c.Name != container && !slices.Contains(names, c.Name) {
-				names = append(names, c.Name)
+		for _, name := range p.containers {
+			if name != container && !slices.Contains(names, name) {
+				names = append(names, name)
 			}
 		}
 	}
@@ -161,10 +165,15 @@ const hostPods = "pods in the host network"
 
 // makePods makes the pods, all at the same time.
 func (n *network) makePods(ctx context.Context, plans []podPlan) error {
+	return n.cl.makePods(ctx, n.run, plans)
+}
+
+func (cl *Cluster) makePods(ctx context.Context, run string, plans []podPlan) error {
 	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxRequests)
 	for _, plan := range plans {
 		group.Go(func() error {
-			err := n.cl.makePod(ctx, n.run, plan)
+			err := cl.makePod(ctx, run, plan)
 			if plan.hostNetwork {
 				return explainRefusal(err, hostPods, "")
 			}
@@ -177,11 +186,11 @@ func (n *network) makePods(ctx context.Context, plans []podPlan) error {
 // makePod makes the pod. It is no error if the run has made it before: the answer to an
 // earlier try may have been lost.
 func (cl *Cluster) makePod(ctx context.Context, run string, plan podPlan) error {
-	pod, err := plan.object(run, &cl.Options)
+	pod, err := plan.object(run, cl)
 	if err != nil {
 		return err
 	}
-	return cl.do(ctx, fmt.Sprintf("make pod %s on node %s", plan.name, plan.node), func(ctx context.Context) error {
+	err = cl.do(ctx, fmt.Sprintf("make pod %s on node %s", plan.name, plan.node), func(ctx context.Context) error {
 		_, err := cl.Client.CoreV1().Pods(plan.namespace).Create(ctx, pod, metav1.CreateOptions{})
 		if !apierrors.IsAlreadyExists(err) {
 			return err
@@ -192,11 +201,56 @@ func (cl *Cluster) makePod(ctx context.Context, run string, plan podPlan) error 
 		}
 		return err
 	})
+	if refusedByPolicy(err) && !plan.hostNetwork && !plan.onNode && !plan.restricted {
+		plan.restricted = true
+		if cl.makePod(ctx, run, plan) == nil {
+			cl.Options.log("pod %s runs as an ordinary user with a read-only root, which is all that namespace %s lets pods", plan.name, plan.namespace)
+			return nil
+		}
+	}
+	return err
 }
 
-// await waits until the named pods of the namespace run, and returns them by name. The
-// error says why a pod does not run, e.g. because its node does not answer.
-func (cl *Cluster) await(ctx context.Context, namespace string, nodes []*node, names ...string) (map[string]*corev1.Pod, error) {
+// carriedText says how the pod got this program, for a run's record.
+func carriedText(e *endpoint) string {
+	if !e.carried {
+		return ""
+	}
+	return fmt.Sprint(e.cl.cargo.bytes.Load())
+}
+
+// await waits until the named pods of the namespace run and have this program, and returns
+// them by name, as places on no network. held notifies each as soon as it runs. The error
+// says why a pod does not run, e.g. because its node does not answer.
+func (cl *Cluster) await(ctx context.Context, held *lease, namespace string, nodes []*node, names ...string) (map[string]*endpoint, error) {
+	group, groupCtx := errgroup.WithContext(ctx)
+	made := map[string]*endpoint{}
+	began := time.Now()
+	_, err := cl.awaitRunning(groupCtx, namespace, nodes, func(p *corev1.Pod) {
+		e := &endpoint{cl: cl, namespace: p.Namespace, pod: p.Name, uid: string(p.UID), name: p.Name, node: &node{name: p.Spec.NodeName, realName: p.Spec.NodeName}, addrs: podAddrs(p), ctx: held.ctx}
+		for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
+			e.containers = append(e.containers, c.Name)
+		}
+		made[p.Name] = e
+		group.Go(func() error { return e.equip(groupCtx, held) })
+	}, names...)
+	if equipErr := group.Wait(); equipErr != nil {
+		err = equipErr // it has ended the wait
+	}
+	var sent int64
+	for _, e := range made {
+		sent += e.carriedBytes
+	}
+	if sent > 0 && err == nil {
+		cl.Options.log("%s run this program, which was carried there: %v, %v after they were asked for", unit.Plural(len(made), "pod"), unit.Bytes(sent), time.Since(began).Round(100*time.Millisecond))
+	}
+	return made, err
+}
+
+// awaitRunning waits until the named pods of the namespace run, and calls up once for each
+// that does.
+func (cl *Cluster) awaitRunning(ctx context.Context, namespace string, nodes []*node, up func(*corev1.Pod), names ...string) (map[string]*corev1.Pod, error) {
+	told := map[string]bool{}
 	var looked time.Time
 	var running map[string]*corev1.Pod
 	var waiting []corev1.Pod
@@ -211,12 +265,16 @@ func (cl *Cluster) await(ctx context.Context, namespace string, nodes []*node, n
 			if !slices.Contains(names, p.Name) {
 				continue
 			}
-			up, err := podRuns(p, Program)
+			runs, err := podRuns(p)
 			if err != nil {
 				return false, err
 			}
-			if up {
+			if runs {
 				running[p.Name] = p
+				if up != nil && !told[p.Name] {
+					told[p.Name] = true
+					up(p)
+				}
 			} else {
 				waiting = append(waiting, *p)
 			}
@@ -264,15 +322,15 @@ func (cl *Cluster) lastWarnings(ctx context.Context, pods []corev1.Pod) []string
 }
 
 // endpoint returns the pod as a place where commands run.
-func (n *network) endpoint(name string, at *node, p *corev1.Pod) *endpoint {
-	e := &endpoint{cl: n.cl, namespace: p.Namespace, pod: p.Name, uid: string(p.UID), name: name, node: at, addrs: podAddrs(p), ctx: n.ctx}
+func (n *network) endpoint(name string, at *node, p *endpoint) *endpoint {
+	e := *p // a pod can have several names: without the host network it is a node, too
+	e.name, e.node, e.ctx = name, at, n.ctx
 	if n.shared() {
 		for cpu := range at.cpus {
 			e.cpus = append(e.cpus, cpu)
 		}
 	}
-	n.lease.notify(e)
-	return e
+	return &e
 }
 
 // shared reports whether two of the nodes are one machine: they have the same boot ID.
@@ -293,22 +351,24 @@ var common = []string{"sh", "cat"}
 
 // checkImage checks that the image has the programs that the steps run.
 func (n *network) checkImage(ctx context.Context) error {
-	argv := slices.Concat([]string{n.cl.program, "agent", "have"}, common, n.arena.opt.Programs)
+	image, _ := n.cl.image()
+	argv := slices.Concat([]string{Program, "agent", "have"}, common, n.arena.opt.Programs)
 	out, err := host.Output(ctx, n.pods[0], host.Command{Argv: argv, Aside: true})
 	if err != nil {
-		return fmt.Errorf("what the image %s has: %w", n.arena.opt.Image, err)
+		return fmt.Errorf("what the image %s has: %w", image, err)
 	}
 	var have agent.Have
 	if err := json.Unmarshal(out, &have); err != nil {
-		return fmt.Errorf("what the image %s has: %w", n.arena.opt.Image, err)
+		return fmt.Errorf("what the image %s has: %w", image, err)
 	}
 	n.arena.note("image.cnibench", have.Version)
+	n.arena.note("image.carried", carriedText(n.pods[0]))
 	if len(have.Missing) == 0 {
 		return nil
 	}
 	return &arena.Unsupported{
-		Reason: fmt.Sprintf("the image %s lacks %s", n.arena.opt.Image, strings.Join(have.Missing, ", ")),
-		Remedy: "take the image that `make image` builds, or add the programs to yours",
+		Reason: fmt.Sprintf("the image %s lacks %s, which the steps run", image, strings.Join(have.Missing, ", ")),
+		Remedy: "take the image that `make image` builds, with --image; or the suites quick and rr, which need no other program than this one",
 	}
 }
 
@@ -355,7 +415,7 @@ func (n *network) findUplink(ctx context.Context) error {
 
 // startAgent starts an agent in the pod.
 func startAgent(ctx context.Context, e *endpoint) (*agent.Client, error) {
-	return agent.Start(ctx, e, e.cl.program, map[string]string{"endpoint": e.name, "node": e.Node()}, sysmon.ScopePod)
+	return agent.Start(ctx, e, Program, map[string]string{"endpoint": e.name, "node": e.Node()}, sysmon.ScopePod)
 }
 
 // closeAgent ends the agent. An agent that does not end is killed with the network.

@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/cnibench/cnibench/internal/host"
@@ -44,22 +43,24 @@ func (cl *Cluster) workers(ctx context.Context, run string, plans []podPlan, hel
 	var nodes []*node
 	for _, plan := range plans {
 		nodes = append(nodes, plan.node)
+	}
+	if err := cl.settleImage(ctx, run, plans[0].namespace, nodes...); err != nil {
+		return nil, err
+	}
+	for _, plan := range plans {
 		if err := cl.makePod(ctx, run, plan); err != nil {
 			return nil, err
 		}
 	}
-	pods, err := cl.await(ctx, plans[0].namespace, nodes, podNames(plans)...)
+	made, err := cl.await(ctx, held, plans[0].namespace, nodes, podNames(plans)...)
 	if err != nil {
 		return nil, err
 	}
 	var list []*Worker
 	for _, plan := range plans {
-		p := pods[plan.name]
-		life, end := context.WithCancel(context.WithoutCancel(ctx))
-		w := &Worker{end: end, endpoint: &endpoint{
-			cl: cl, namespace: p.Namespace, pod: p.Name, uid: string(p.UID), name: plan.node.realName, node: plan.node, addrs: podAddrs(p), ctx: life,
-		}}
-		held.notify(w.endpoint)
+		w := &Worker{endpoint: made[plan.name]}
+		w.name, w.node = plan.node.realName, plan.node
+		w.ctx, w.end = context.WithCancel(context.WithoutCancel(ctx))
 		list = append(list, w)
 	}
 	return list, nil
@@ -94,7 +95,7 @@ func (w *Worker) Run(ctx context.Context, stdin io.Reader, args ...string) OnMac
 	defer kill()
 	stopKill := context.AfterFunc(ctx, kill) // until the program runs
 	p, err := w.Start(running, host.Command{
-		Argv: slices.Concat([]string{w.cl.program}, args), Stdin: stdin, Stdout: stdout, Stderr: stderr, Aside: true,
+		Argv: slices.Concat([]string{w.program}, args), Stdin: stdin, Stdout: stdout, Stderr: stderr, Aside: true,
 	})
 	stopKill()
 	if err == nil {
@@ -122,12 +123,10 @@ func (w *Worker) Close(ctx context.Context) error {
 
 // removeWorker deletes a pod without a grace period, if it exists, and its Lease.
 func (cl *Cluster) removeWorker(ctx context.Context, namespace, name string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTimeout)
+	ctx = context.WithoutCancel(ctx)
+	err := cl.removePod(ctx, namespace, name)
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
-	var noGrace int64
-	err := cl.do(ctx, "delete pod "+namespace+"/"+name, func(ctx context.Context) error {
-		return ignoreNotFound(cl.Client.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &noGrace}))
-	})
 	return errors.Join(err, cl.dropLease(ctx, namespace, name, namespace))
 }
 

@@ -9,22 +9,23 @@ import (
 	"github.com/cnibench/cnibench/internal/run"
 )
 
-// defaultImage is what `make image` builds.
-const defaultImage = "cnibench:dev"
-
 var PullPolicies = []string{"Always", "IfNotPresent", "Never"}
 
 func AddConnection(c *cobra.Command, k *run.Cluster) {
 	fl := c.Flags()
 	fl.StringVar(&k.Kubeconfig, "kubeconfig", "", "kube: `file` with the cluster's address and credentials (default: $KUBECONFIG, ~/.kube/config, else the pod's own account)")
 	fl.StringVar(&k.Context, "context", "", "kube: `context` of the kubeconfig (default: its current one)")
+	fl.DurationVar(&k.RequestTimeout, "request-timeout", 0, "kube: how long one request to the API server may take (default: 30s, 20s where it is tried again)")
 	_ = c.MarkFlagFilename("kubeconfig")
+	_ = c.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return k.Contexts(), cobra.ShellCompDirectiveNoFileComp
+	})
 }
 
 // AddProgram adds what every pod runs.
 func AddProgram(c *cobra.Command, k *run.Cluster) {
 	fl := c.Flags()
-	fl.StringVar(&k.Image, "image", defaultImage, "kube: `image` with this program and what the steps run; make image builds one")
+	fl.StringVar(&k.Image, "image", "", "kube: `image` of the pods: any with a shell, this program is carried into them; make image builds one with the programs that suites such as throughput run (default: one that the nodes have, or can pull)")
 	fl.StringVar(&k.PullPolicy, "pull-policy", "", "kube: "+strings.Join(PullPolicies, ", ")+" (default: the cluster's)")
 	Fixed(c, "pull-policy", PullPolicies)
 }
@@ -41,6 +42,8 @@ func AddPods(c *cobra.Command, k *run.Cluster) {
 	fl := c.Flags()
 	AddWithin(c, k)
 	fl.StringVar(&k.Namespace, "namespace-prefix", run.DefaultNamespace, "kube: prefix of the name of the new namespace")
+	fl.StringVar(&k.NodeLabel, "node-label", "", "kube: choose among the nodes with this label, as `key=value`")
+	fl.StringVar(&k.Pod, "pod", "", "kube: measure from the node of this pod, `namespace/name`")
 	fl.StringVar(&k.CPU, "pod-cpu", "", "kube: CPU request and limit of each pod, e.g. 2 (default: none)")
 	fl.StringVar(&k.Memory, "pod-memory", "", "kube: memory request and limit of each pod, e.g. 1Gi (default: none)")
 	fl.StringVar(&k.Service, "service-kind", run.DefaultServiceKind, "kube: kind of the Services that steps of the path service use: "+strings.Join(run.ServiceKinds, ", "))
@@ -50,7 +53,7 @@ func AddPods(c *cobra.Command, k *run.Cluster) {
 
 // AddWithin adds the namespaces that an administrator made.
 func AddWithin(c *cobra.Command, k *run.Cluster) {
-	c.Flags().StringSliceVar(&k.Within, "namespace", nil, "kube: use this `namespace`, which an administrator made, and need no right outside of it but to list nodes; check policy needs two, a,b (default: a new one)")
+	c.Flags().StringSliceVarP(&k.Within, "namespace", "n", nil, "kube: use this `namespace`, which an administrator made, and need no right outside of it but to list nodes; check policy needs two, a,b (default: a new one)")
 }
 
 // AddScratch adds the user's word that a cluster may lose its pod network.

@@ -5,9 +5,13 @@
 package inside
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/netip"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -104,9 +108,13 @@ func newAgentRenewCmd() *cobra.Command {
 func newAgentHaveCmd(version string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "have PROGRAM…",
-		Short: "Print this program's version and which of the programs are missing, as JSON",
+		Short: "Print this program's version and digest, and which of the programs are missing, as JSON",
 		RunE: func(cmd *cobra.Command, programs []string) error {
-			have := agent.Have{Version: version, Missing: []string{}}
+			digest, err := ownDigest()
+			if err != nil {
+				return err
+			}
+			have := agent.Have{Version: version, SHA256: digest, Missing: []string{}}
 			for _, name := range programs {
 				if host.Have(name) != nil {
 					have.Missing = append(have.Missing, name)
@@ -140,4 +148,22 @@ func newAgentOnNodeCmd() *cobra.Command {
 		Args:   cobra.MinimumNArgs(1),
 		RunE:   func(_ *cobra.Command, args []string) error { return node.Exec(args...) },
 	}
+}
+
+// ownDigest is the SHA-256 of this program.
+func ownDigest() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	f, err := os.Open(self)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
