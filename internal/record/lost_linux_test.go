@@ -31,13 +31,14 @@ func TestLost(t *testing.T) {
 			}
 			if l, _, err := receiveStart(conn, secret); err == nil {
 				_ = l.send(message{Op: opRunning})
-				time.Sleep(100 * time.Millisecond)
 			}
 			conn.Close()
 		}()
-		c := options(t, "sleep", "0.5")
+		// The command ends when its recorder has said that the server is lost.
+		said := filepath.Join(t.TempDir(), "said")
+		c := options(t, "sh", "-c", "until [ -e "+said+" ]; do sleep 0.02; done")
 		c.Pair = Pair{Role: Client, Address: listener.Addr().String(), Token: secret, Patience: 20 * time.Second}
-		wantLost(t, c, 0, "the server was lost at +")
+		wantLost(t, c, 0, "the server was lost at +", func() { _ = os.WriteFile(said, nil, 0o600) })
 	})
 	t.Run("client", func(t *testing.T) {
 		address := freeAddress(t)
@@ -50,13 +51,19 @@ func TestLost(t *testing.T) {
 		}()
 		s := options(t, "sleep", "1000")
 		s.Pair = Pair{Role: Server, Address: address, Token: secret}
-		wantLost(t, s, 130, "the client was lost at +")
+		wantLost(t, s, 130, "the client was lost at +", func() {})
 	})
 }
 
-func wantLost(t *testing.T, o Options, wantCode int, want string) {
+// wantLost calls said when the recorder says what is wanted.
+func wantLost(t *testing.T, o Options, wantCode int, want string, said func()) {
 	t.Helper()
-	var log bytes.Buffer
+	var log watched
+	log.on = func(line []byte) {
+		if bytes.Contains(line, []byte(want)) {
+			said()
+		}
+	}
 	o.Log = slog.New(slog.NewTextHandler(&log, nil))
 	code, _, err := Run(t.Context(), o)
 	if code != wantCode || err == nil || !strings.Contains(err.Error(), want) {
@@ -66,6 +73,17 @@ func wantLost(t *testing.T, o Options, wantCode int, want string) {
 	if len(s.Faults) != 1 || !strings.Contains(s.Faults[0], want) || !strings.Contains(log.String(), want) {
 		t.Errorf("faults %q, log %s", s.Faults, &log)
 	}
+}
+
+// watched is a buffer that shows each line as it comes.
+type watched struct {
+	bytes.Buffer
+	on func(line []byte)
+}
+
+func (w *watched) Write(line []byte) (int, error) {
+	w.on(line)
+	return w.Buffer.Write(line)
 }
 
 // TestStopTakesAll: what a stopped server's shell has put in the background is

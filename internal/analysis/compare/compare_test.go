@@ -17,6 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis/compare"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testutil/analysistest"
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 )
 
 func compared(t *testing.T, old, now *result.Record, opt compare.Options) *compare.Comparison {
@@ -126,7 +127,7 @@ func TestSlowerMachine(t *testing.T) {
 // Of many comparisons of like with like the gate may fail in at most 5 %, with
 // the strictest limit too; and a run made anew is no finding of "sure".
 func TestGateFalseAlarms(t *testing.T) {
-	const pairs = 400
+	pairs := needs.Trials(400, 60)
 	for _, limit := range []float64{0, 0.05} {
 		alarms, sure := 0, 0
 		for seed := range uint64(pairs) {
@@ -142,7 +143,7 @@ func TestGateFalseAlarms(t *testing.T) {
 			}
 		}
 		// Three standard deviations over 5 %.
-		if most := int(pairs*0.05 + 3*math.Sqrt(pairs*0.05*0.95)); alarms > most || sure > most {
+		if most := int(float64(pairs)*0.05 + 3*math.Sqrt(float64(pairs)*0.05*0.95)); alarms > most || sure > most {
 			t.Errorf("limit %g: %d false alarms and %d false changes in %d comparisons, at most %d are due", limit, alarms, sure, pairs, most)
 		}
 	}

@@ -10,11 +10,12 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis/assemble"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testutil/analysistest"
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 )
 
-// alarmRuns is how many runs without any difference are analysed: thirty times the
+// alarmRuns is how many runs without any difference are analysed: in CI thirty times the
 // ten repeats of an A/A comparison that the project promises to survive.
-const alarmRuns = 300
+var alarmRuns = needs.Trials(300, 60)
 
 // A run whose contenders are all the same network must not be told apart, nor
 // found drifting or bimodal, more often than docs/statistics.md says.
